@@ -12,8 +12,7 @@
  * Under AddressSanitizer the same loop finds what is leaked on the way out. `continue` is fine in
  * the body; `break` and `return` must be preceded by sm_allocation_fail_at(0). A body that has run
  * more than FAILING_ALLOC_MOST times is taken to be endless and fails the test. */
-#ifndef TESTS_FAILING_ALLOC_H
-#define TESTS_FAILING_ALLOC_H
+#pragma once
 #include "scalemodel/base.h"
 
 typedef struct failing_alloc {
@@ -46,4 +45,3 @@ static inline void failing_alloc_next(failing_alloc *loop) {
 
 #define FOR_EACH_FAILING_ALLOCATION(loop)                                                          \
     for (failing_alloc loop = failing_alloc_begin(); !loop.over; failing_alloc_next(&loop))
-#endif

@@ -2,8 +2,7 @@
  * classes have with them: every parameter, tied ones once, and the correction biases and tables of
  * routers that checkpoints hold. Made with transformers 5.23; GLA and RWKV-6 and 7 with
  * flash-linear-attention 0.6. */
-#ifndef SCALEMODEL_TESTS_FAMILY_TOTALS_H
-#define SCALEMODEL_TESTS_FAMILY_TOTALS_H
+#pragma once
 
 static const struct family_total {
     double total;
@@ -420,5 +419,3 @@ static const struct family_total {
              "\"mamba\",\"hybrid\",\"mamba\"],\"architectures\":[\"Zamba2ForCausalLM\"],"
              "\"model_type\":\"zamba2\"}"},
 };
-
-#endif

@@ -1,8 +1,7 @@
 /* Small configs of every family and how many parameters the modules have that transformers 5.23
  * (with torch 2.15, on the meta device) builds from them: parameters, and the buffers that stand in
  * checkpoints (correction biases of routers, layer scalars). An oracle of other authors. */
-#ifndef TESTS_HF_COUNTED_H
-#define TESTS_HF_COUNTED_H
+#pragma once
 #define COUNTED(...) #__VA_ARGS__
 /* A table. */
 /* clang-format off */
@@ -635,4 +634,3 @@ static const struct { double params; const char *config; } hf_counted[] = {
              "sliding_attention", "full_attention", "full_attention", "sliding_attention",
              "sliding_attention"]})},
 };
-#endif

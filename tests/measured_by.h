@@ -1,7 +1,6 @@
 /* Who ran a measured operation, as tests write it: "SOFTWARE KERNEL FLAG", where "-" is not stated
  * and the flag is what the row's kind has: "quantises", "switches" (no reduction in them). */
-#ifndef TESTS_MEASURED_BY_H
-#define TESTS_MEASURED_BY_H
+#pragma once
 #include "scalemodel/truth.h"
 #include <stdio.h>
 #include <string.h>
@@ -21,4 +20,3 @@ static inline void measured_by(sm_truth_row *row, const char *words) {
     if (row->kind == SM_TRUTH_COLLECTIVE)
         row->of.collective.in_network = strcmp(flag, "switches") == 0 ? SM_NO : SM_UNSTATED;
 }
-#endif

@@ -1,7 +1,6 @@
 /* Models of the tests: a config text, read as any other. What they hold lives in one arena as long
  * as the test program. */
-#ifndef TESTS_MODEL_OF_H
-#define TESTS_MODEL_OF_H
+#pragma once
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,4 +51,3 @@ static inline sm_model model_with(const char *name, const char *config, const ch
 static inline sm_model catalogue_with(const char *name, const char *members) {
     return model_with(name, sm_catalogue_find(name, strlen(name))->config_json, members);
 }
-#endif

@@ -1,8 +1,7 @@
 /* Collectives written down as messages from their definitions, with the books kept: who holds which
  * piece, and whose contributions a partial sum has. Every schedule is checked to leave each member
  * with what it should have. */
-#ifndef ORACLE_COLLECTIVES_H
-#define ORACLE_COLLECTIVES_H
+#pragma once
 #include "oracle_network.h"
 
 /* One stage of a hierarchical algorithm: members that differ only in this position exchange. */
@@ -43,4 +42,3 @@ oracle_schedule oracle_reduce(const oracle_network *net, const oracle_schedule *
 
 /* The least, over mixtures of schedules with these busy times, of the busiest level's time. */
 double oracle_best_mixture(const oracle_time *times, int n, const int *levels, int n_levels);
-#endif

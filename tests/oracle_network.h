@@ -9,8 +9,7 @@
  * through the scale-out links of the sender and down those of the receiver. Rounds take the longest
  * latency of their messages. Within a block of rounds bytes are pipelined: the block takes the load
  * of its busiest link over that link's rate. Blocks follow one another. */
-#ifndef ORACLE_NETWORK_H
-#define ORACLE_NETWORK_H
+#pragma once
 #include "scalemodel/cost.h"
 
 typedef struct oracle_message {
@@ -57,4 +56,3 @@ void oracle_sum_in_switches(const oracle_network *net, int first, int last, doub
  * which must let in what its members lack for every group that has members below it (the scale-up
  * fabric only what the node itself holds). */
 double oracle_gather_cut(const oracle_network *net);
-#endif

@@ -3,8 +3,7 @@
  * read that the chip or its group does not hold. It knows the meaning of a layout (chip (x,y) of
  * I_XY holds block x*|Y|+y, the last mesh axis varies fastest) but nothing of how the library
  * chooses steps. */
-#ifndef ORACLE_SHARD_H
-#define ORACLE_SHARD_H
+#pragma once
 #include "scalemodel/shard.h"
 
 /* The part of an array on one chip: lo[d] .. lo[d]+len[d]-1 of each dimension, row-major. */
@@ -36,4 +35,3 @@ int64_t *oracle_dense_einsum(const sm_einsum *einsum, int64_t *const *dense);
 /* Execute the lowering from the operands' shards, check every step (what it reads, what it sends,
  * its bytes) and the final output on every chip against the whole einsum. false: run->why tells. */
 bool oracle_execute(oracle_run *run, const sm_lowering *lowering);
-#endif

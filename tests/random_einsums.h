@@ -1,8 +1,7 @@
 /* random_einsums: an oracle for ranks of any kind: random einsums of small whole numbers, lowered
  * in every way, run on the ranks and held against the product of the whole arrays; bytes counted
  * against bytes predicted. */
-#ifndef SM_TESTS_RANDOM_EINSUMS_H
-#define SM_TESTS_RANDOM_EINSUMS_H
+#pragma once
 #include "scalemodel/run.h"
 
 typedef struct random_einsums {
@@ -13,4 +12,3 @@ typedef struct random_einsums {
 /* The body of a rank; every rank makes the same choices, of meshes that the ranks fill. context: a
  * random_einsums. SM_NEGATIVE names the einsum that differs. */
 sm_status random_einsums_run(sm_communicator *world, void *context, sm_error *err);
-#endif

@@ -1,6 +1,5 @@
 /* Small random jobs for the tests of plans and of their search. */
-#ifndef SM_TESTS_RANDOM_JOBS_H
-#define SM_TESTS_RANDOM_JOBS_H
+#pragma once
 #include "scalemodel/train.h"
 
 typedef struct random_job {
@@ -16,4 +15,3 @@ void random_model(sm_model *model, sm_rng *rng);
 /* A plan whose degrees multiply to a divisor of the chips; often refused, seldom absurd. */
 void random_plan(const random_job *r, sm_rng *rng, sm_plan *plan);
 sm_system random_job_system(const char *text); /* fails the test when it does not parse */
-#endif

@@ -1,7 +1,6 @@
 /* search_copy: what a search found, copied out of its handle into a structure that tests compare.
  */
-#ifndef SM_TESTS_SEARCH_COPY_H
-#define SM_TESTS_SEARCH_COPY_H
+#pragma once
 #include "scalemodel/train.h"
 
 #include <string.h>
@@ -41,4 +40,3 @@ static inline sm_status search_copied(sm_train *train, const sm_search_options *
     sm_arena_free(arena);
     return status;
 }
-#endif

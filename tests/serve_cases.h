@@ -1,6 +1,5 @@
 /* Jobs of serving from the catalogues, for the tests of serve. */
-#ifndef TESTS_SERVE_CASES_H
-#define TESTS_SERVE_CASES_H
+#pragma once
 #include "model_of.h"
 #include "scalemodel/serve.h"
 #include <string.h>
@@ -61,4 +60,3 @@ static inline sm_serve_point serve_point(sm_serve *serve, const char *plan_text,
         fail_msg("%s: %s", plan_text, err.sentence);
     return point;
 }
-#endif

@@ -1,7 +1,6 @@
 /* train_plans: the plans and models that training is tested under, as data, so that every test of
  * training on ranks (threads, Open MPI, MPICH) takes the same; and a rank's job under one. */
-#ifndef SM_TESTS_TRAIN_PLANS_H
-#define SM_TESTS_TRAIN_PLANS_H
+#pragma once
 #include "sanitized.h"
 #include "scalemodel/run_train.h"
 #include "scalemodel/schedule.h"
@@ -89,4 +88,3 @@ extern const double train_tolerance; /* of a loss, relative: sums in other order
 bool train_about_equal(double a, double b, double tolerance);
 /* The curve of a plan against that of one rank: 0, or 1 and a comment on stdout. */
 int train_curve_compare(const train_plan *plan, const train_curve *one, const train_curve *curve);
-#endif

@@ -2,8 +2,7 @@
  * experts, latent attention), Hagemann et al. (out of memory), vTrain (printed seconds), Megatron-
  * Bridge notes (GB and GiB of memory), MaxText (printed FLOP/s alone). The columns of the CSV stand
  * in the reverse order. */
-#ifndef TESTS_TRUTH_ROWS_H
-#define TESTS_TRUTH_ROWS_H
+#pragma once
 
 static const char as_json[] =
     "{\"id\":\"mb-26.08-pretrain-deepseek-v3-gb300-256-mxfp8-gbs4096-tp1pp2cp1\",\"source\":{"
@@ -178,5 +177,3 @@ static const char as_csv[] =
     "24576,6144,48,\"MaxText synthetic dense decoder (ReLU MLP, head_dim 256, tied logits) fr"
     "om the configs of the time\",MaxText-22B,config_reconstructed,,B,pretrain,2023,MaxText R"
     "EADME performance tables,maxtext-v4-22b-1slice\n";
-
-#endif

@@ -1,8 +1,7 @@
 /* unit: cmocka with what it needs before it. It hands every test a state, for which most have no
  * use.
  */
-#ifndef TESTS_UNIT_H
-#define TESTS_UNIT_H
+#pragma once
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,4 +10,3 @@
 #include <cmocka.h>
 
 #pragma GCC diagnostic ignored "-Wunused-parameter"
-#endif

@@ -1,6 +1,5 @@
 /* program_told: what the parts of the answer about a model's program share. */
-#ifndef SM_ANSWER_PROGRAM_TOLD_H
-#define SM_ANSWER_PROGRAM_TOLD_H
+#pragma once
 #include "question.h"
 
 typedef struct sm_program_told {
@@ -44,4 +43,3 @@ sm_status sm_program_with_serve(sm_program_told *told, const sm_serve_question *
                                 sm_error *err);
 /* The page and the data, headed by such lines (answer_program.c). */
 sm_status sm_program_tell(sm_program_told *told, const char *const *heads, int n, sm_error *err);
-#endif

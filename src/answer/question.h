@@ -1,6 +1,5 @@
 /* question: what all answers begin with. */
-#ifndef SM_ANSWER_QUESTION_H
-#define SM_ANSWER_QUESTION_H
+#pragma once
 #include "scalemodel/answer.h"
 
 /* Where `what` is expected below its lower bound the constants are at fault: a sentence says so. */
@@ -17,4 +16,3 @@ sm_span sm_question_blamed(const sm_source *plan, const char *sentence);
 /* An error that has no place yet, about a plan read from this text: shown under the key it speaks
  * of, else under the whole. */
 sm_status sm_question_blame(const sm_source *plan, sm_status status, sm_error *err);
-#endif

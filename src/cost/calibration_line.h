@@ -1,6 +1,5 @@
 /* calibration_line: collectives whose time was measured on groups of one size. */
-#ifndef SCALEMODEL_CALIBRATION_LINE_H
-#define SCALEMODEL_CALIBRATION_LINE_H
+#pragma once
 #include "scalemodel/cost.h"
 
 /* Does a key name a line? */
@@ -8,4 +7,3 @@ bool calibration_is_line(const sm_source *source, sm_span key);
 /* "line.all-reduce.2" and "1.1e-4 3.8e-11": added to c, in room of the arena. */
 sm_status calibration_read_line(const sm_source *source, sm_span key, sm_span value,
                                 sm_arena *arena, sm_calibration *c, sm_error *err);
-#endif

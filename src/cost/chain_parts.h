@@ -1,7 +1,6 @@
 /* chain_parts: the search over a chain, in parts: moves of one array, one product, all orders of a
  * line, all lines. Private to src/cost. */
-#ifndef SCALEMODEL_COST_CHAIN_PARTS_H
-#define SCALEMODEL_COST_CHAIN_PARTS_H
+#pragma once
 #include "lowering_local.h"
 
 /* Where each axis stands, a decimal digit for each: 0 nowhere, 1 partial sums, 2 + d dimension d;
@@ -109,4 +108,3 @@ const char *chain_write(chain_writer *w, const chain_line *l, unsigned set, chai
                         int *value);
 /* Sums over the steps, and the peak. */
 void chain_plan_sums(const sm_chain_input *in, sm_chain_plan *plan);
-#endif

@@ -1,7 +1,6 @@
 /* What a collective sees of a group: torus parts and switch levels with the chips and groups that
  * share their links. */
-#ifndef SCALEMODEL_COST_GROUP_LINKS_H
-#define SCALEMODEL_COST_GROUP_LINKS_H
+#pragma once
 #include "scalemodel/cost.h"
 
 /* A part of a group on one torus dimension. The `stride` interleaved groups share its links, and a
@@ -76,4 +75,3 @@ void sm_curve_permute(sm_curve *curve, const sm_group_links *links);
  * of the same links, in the opposite order. by_switches: what to call it when the switches do it.
  */
 void sm_curve_broadcast(sm_curve *curve, const sm_group_links *links, const char *by_switches);
-#endif

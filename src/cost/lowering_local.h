@@ -1,6 +1,5 @@
 /* lowering_local: what a chip does by itself under a lowering. Private to src/cost. */
-#ifndef SCALEMODEL_COST_LOWERING_LOCAL_H
-#define SCALEMODEL_COST_LOWERING_LOCAL_H
+#pragma once
 #include "scalemodel/lowering.h"
 
 /* The local einsum, or a chunk of it: index `cut` (-1: none) in `chunks` parts. */
@@ -22,4 +21,3 @@ typedef struct lowering_ring {
  * n-1 parts. */
 double lowering_overlapped_s(const sm_lowering_input *input, const sm_lowering *lowering,
                              double flops, const lowering_ring *ring);
-#endif

@@ -1,7 +1,6 @@
 /* csv_record: a record of CSV (RFC 4180: quotes, doubled quotes, line ends inside quotes) as places
  * in its text. Measured rows and traces of requests are read through it. Private to src/io. */
-#ifndef SCALEMODEL_IO_CSV_RECORD_H
-#define SCALEMODEL_IO_CSV_RECORD_H
+#pragma once
 #include "scalemodel/text.h"
 
 enum { CSV_MOST_CELLS = 256 };
@@ -21,4 +20,3 @@ bool csv_read(const sm_source *text, size_t *at, int columns, csv_record *out);
 sm_span csv_inside(const sm_source *text, sm_span cell);
 /* A copy of that in which doubled quotes are single; NULL when out of memory. */
 char *csv_copy(const sm_source *text, sm_span cell, sm_arena *arena);
-#endif

@@ -1,7 +1,6 @@
 /* line_reader: the lines of a file, plain or gzip, or of a text in memory, one after the other
  * through a buffer that does not grow with the file. Private to src/io. */
-#ifndef SCALEMODEL_IO_LINE_READER_H
-#define SCALEMODEL_IO_LINE_READER_H
+#pragma once
 #include "scalemodel/text.h"
 
 /* Of one line; of blank lines and comments one after the other; of gzip: what its bytes may become,
@@ -36,4 +35,3 @@ sm_status line_reader_next(line_reader *r, sm_source *line, bool *more, sm_error
 /* sm_fail_at on a line given by the reader: the place is that in the file. */
 sm_status line_fail(const line_reader *r, const sm_source *line, sm_span span, sm_error *err,
                     const char *format, ...) __attribute__((format(printf, 5, 6)));
-#endif

@@ -1,7 +1,6 @@
 /* replacement: a file written under a temporary name beside its place, which takes the place at
  * once when all of it is on the disk. Private to src/io. */
-#ifndef SCALEMODEL_IO_REPLACEMENT_H
-#define SCALEMODEL_IO_REPLACEMENT_H
+#pragma once
 #include "scalemodel/base.h"
 
 typedef struct replacement replacement;
@@ -15,4 +14,3 @@ void replacement_abandon(replacement *r); /* leaves what was there; frees r; NUL
 
 /* Every byte, however the system cuts it up: 0 or errno. */
 int write_bytes(int file, const void *bytes, size_t length);
-#endif

@@ -1,7 +1,6 @@
 /* model_facts: what the rest of the product asks of a model, from the lines of its pieces. Private
  * to src/model. */
-#ifndef SCALEMODEL_MODEL_FACTS_H
-#define SCALEMODEL_MODEL_FACTS_H
+#pragma once
 #include "scalemodel/model.h"
 
 /* Of one token: a prefill of T = 1 and S = 1. */
@@ -17,4 +16,3 @@ bool facts_is_own_weight(const sm_text_array *a);
 int facts_scope(const char *name);
 /* Has this part of the piece (as long as a scope) a weight with a dimension of this role? */
 bool facts_scope_has(const sm_text_lines *lines, const char *name, sm_dimension_role role);
-#endif

@@ -1,7 +1,6 @@
 /* evaluate: what an expression of a family or a test of a line comes to. Where names are looked up
  * is the caller's. Private to src/notation. */
-#ifndef SCALEMODEL_NOTATION_EVALUATE_H
-#define SCALEMODEL_NOTATION_EVALUATE_H
+#pragma once
 #include "scalemodel/architecture.h"
 
 #include "json_tree.h"
@@ -55,4 +54,3 @@ const char *values_kind_name(const value *v);
 /* An error where v stands in the config, else at the span of the expression. */
 sm_status values_fail(const scope *s, const value *v, sm_span span, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
-#endif

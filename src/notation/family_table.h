@@ -1,8 +1,6 @@
 /* The files of data/families, embedded as text when the library is built. */
-#ifndef SCALEMODEL_NOTATION_FAMILY_TABLE_H
-#define SCALEMODEL_NOTATION_FAMILY_TABLE_H
+#pragma once
 #include "scalemodel/text.h"
 
 extern const sm_source sm_family_table[];
 extern const size_t sm_family_table_count;
-#endif

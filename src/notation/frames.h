@@ -1,8 +1,7 @@
 /* frames: a family read with a config: which default, dimension or key a name means. And the plan
  * of a model: stacks and pieces in order, with what each binds, before any is worked out. Private
  * to src/notation. */
-#ifndef SCALEMODEL_NOTATION_FRAMES_H
-#define SCALEMODEL_NOTATION_FRAMES_H
+#pragma once
 #include "evaluate.h"
 
 enum { FRAMES_MOST_LIKE = 16, FRAMES_MOST_DEPTH = 6 };
@@ -112,4 +111,3 @@ sm_status frames_plan(const sm_library *library, const sm_source *source, const 
                       const char *family, model_plan *plan);
 /* Every key of every config in use is named, inert, off, or speaks of nothing that matters. */
 sm_status frames_check_keys(const model_plan *plan);
-#endif

@@ -1,6 +1,5 @@
 /* lexer: the tokens of texts and families, one ahead. Private to src/notation. */
-#ifndef SCALEMODEL_NOTATION_LEXER_H
-#define SCALEMODEL_NOTATION_LEXER_H
+#pragma once
 #include "scalemodel/text.h"
 
 /* Reserved words. Those from ROLES on begin a statement, those up to FAMILY one of the file. */
@@ -72,4 +71,3 @@ sm_status lexer_next(lexer *l, token *out, sm_error *err);
 const char *lexer_describe(const lexer *l, token t, char *room);
 extern const char *const lexer_keywords[]; /* from TOKEN_IF on */
 enum { LEXER_KEYWORD_COUNT = TOKEN_STORED - TOKEN_IF + 1, LEXER_WORD_ROOM = 48 };
-#endif

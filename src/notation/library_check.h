@@ -1,6 +1,5 @@
 /* library_check: what the checks of texts and of families share. Private to src/notation. */
-#ifndef SCALEMODEL_NOTATION_LIBRARY_CHECK_H
-#define SCALEMODEL_NOTATION_LIBRARY_CHECK_H
+#pragma once
 #include "tree.h"
 
 /* Words in the order of strcmp, each once after words_sort. */
@@ -27,4 +26,3 @@ const char *before_dot(checker *c, const char *name);
 
 sm_status check_text(checker *c, const tree_text *text);
 sm_status check_family(checker *c, const tree_family *family);
-#endif

@@ -1,6 +1,5 @@
 /* line_arrays: dimensions and arrays of lines under way. Private to src/notation. */
-#ifndef SCALEMODEL_NOTATION_LINE_ARRAYS_H
-#define SCALEMODEL_NOTATION_LINE_ARRAYS_H
+#pragma once
 #include "made.h"
 
 /* An error where the text has the span. */
@@ -27,4 +26,3 @@ const char *line_shown(const line_maker *m, const char *name, int rank, const ui
                        char *room, size_t size);
 /* What a name of the piece is bound to, or NULL. "mixer.bias" before "bias". */
 const value *line_binding(const line_maker *m, const char *label, const char *name);
-#endif

@@ -1,6 +1,5 @@
 /* line_draft: a line being put together. Private to src/notation. */
-#ifndef SCALEMODEL_NOTATION_LINE_DRAFT_H
-#define SCALEMODEL_NOTATION_LINE_DRAFT_H
+#pragma once
 #include "line_arrays.h"
 
 enum { MOST_OPERANDS = 2 * SM_OPERATOR_MOST_ARGUMENTS };
@@ -39,4 +38,3 @@ sm_status line_target_shape(line_maker *m, draft *d, const tree *t, const shape 
                             shape *out);
 /* The size that an attribute gives; 0: none. */
 sm_status line_attribute_size(line_maker *m, const line_call *c, const tree *t, double *out);
-#endif

@@ -1,7 +1,6 @@
 /* made: an architecture while and after it is made, and its lines while they are. Private to
  * src/notation. */
-#ifndef SCALEMODEL_NOTATION_MADE_H
-#define SCALEMODEL_NOTATION_MADE_H
+#pragma once
 #include "frames.h"
 
 enum {
@@ -121,4 +120,3 @@ void line_work(const line_maker *m, sm_text_line *line);
 double line_elements(const line_maker *m, int rank, const uint8_t *dim);
 /* Counts of all kinds, from their lines. */
 sm_status made_count(sm_architecture *a, sm_error *err);
-#endif

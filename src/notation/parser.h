@@ -1,8 +1,7 @@
 /* parser: what the parts of the reader share. Every function goes on after an error as at the end
  * of the file: only the first error is kept, and pointers returned are never NULL. Private to
  * src/notation. */
-#ifndef SCALEMODEL_NOTATION_PARSER_H
-#define SCALEMODEL_NOTATION_PARSER_H
+#pragma once
 #include "lexer.h"
 #include "tree.h"
 
@@ -78,4 +77,3 @@ void parse_text(parser *p, bool kernel);
 /* Lines without a head, up to the end, as the text of this name. */
 void parse_bare_lines(parser *p, const char *name);
 void parse_family(parser *p);
-#endif

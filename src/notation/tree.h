@@ -1,8 +1,7 @@
 /* tree: what texts and families say, before anything is worked out. Everything lies in the arena of
  * the library that read it and is immutable. Lists are in the order of reading. Private to
  * src/notation. */
-#ifndef SCALEMODEL_NOTATION_TREE_H
-#define SCALEMODEL_NOTATION_TREE_H
+#pragma once
 #include "scalemodel/notation.h"
 
 /* Limits; what passes one is an error that names it. */
@@ -253,4 +252,3 @@ const tree_attribute *tree_find_attribute(const tree_attribute *list, tree_attri
 
 /* -1 when the word is none of them. */
 int tree_find_function(const char *name);
-#endif

@@ -1,6 +1,5 @@
 /* Private to plan: the row of a key with what reading, printing and the search need of it. */
-#ifndef SM_PLAN_ROW_H
-#define SM_PLAN_ROW_H
+#pragma once
 #include "scalemodel/plan.h"
 
 /* Whose programs a choice shards. */
@@ -39,4 +38,3 @@ bool plan_has_experts(const sm_model *model);
 bool plan_has_spare_chips(const sm_plan *plan, const sm_model *model);
 /* The order of axes that an omitted key means. */
 const uint8_t *plan_usual_order(sm_plan_use use);
-#endif

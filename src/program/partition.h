@@ -1,7 +1,6 @@
 /* What a partition is made of, for the layers that price it (docs/layers.txt lends it to them):
  * they hold partitions in structures of their own. Everybody else asks by sm_partition_*. */
-#ifndef SM_PARTITION_H
-#define SM_PARTITION_H
+#pragma once
 #include "scalemodel/program.h"
 
 struct sm_partition {
@@ -26,4 +25,3 @@ struct sm_partition {
 /* sm_partition_new in the caller's storage: the whole step, the forward pass alone. */
 sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err);
 sm_status sm_program_partition_forward(const sm_program *program, sm_partition *out, sm_error *err);
-#endif

@@ -1,6 +1,5 @@
 /* Private to the partition: the job, and what its parts share. */
-#ifndef SM_PARTITION_PARTS_H
-#define SM_PARTITION_PARTS_H
+#pragma once
 #include "partition.h"
 #include "scalemodel/program.h"
 
@@ -127,4 +126,3 @@ bool part_flush(job *j, const sm_op *op, int tensor);
 /* Tensors (bit) that the backward ops read; adds to as_stored those that kernels do beside their
  * operands. */
 uint64_t part_tensors_read(const sm_program *b, sm_partition *out);
-#endif

@@ -1,6 +1,5 @@
 /* Private to program: pieces that the builders and the partition share. */
-#ifndef SM_PROGRAM_PARTS_H
-#define SM_PROGRAM_PARTS_H
+#pragma once
 #include "scalemodel/program.h"
 
 /* ---- execution_rules.c: a program that is built becomes that of its software ---- */
@@ -33,4 +32,3 @@ void program_settle_loss(sm_program *b);
 int program_tensor_dim(const sm_program *b, sm_dimensions dims, int axis);
 int program_cache_dim(const sm_program *b, sm_dimensions dims);
 int program_stationary_dim(const sm_program *b, sm_dimensions dims);
-#endif

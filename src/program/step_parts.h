@@ -1,6 +1,5 @@
 /* Private to the interpreter of a step: what its passes, its stages and its rows share. */
-#ifndef SM_STEP_PARTS_H
-#define SM_STEP_PARTS_H
+#pragma once
 #include "scalemodel/step.h"
 
 /* ---- live.c: how long arrays live in the passes of a list ---- */
@@ -34,4 +33,3 @@ sm_status stage_call(const sm_stage *s, sm_call *call, sm_error *err);
 void stage_drop(const sm_stage *s, sm_local_block *block);
 /* The gradients of a layer so far, each group as a row, join what this chip sums of it. */
 sm_status stage_reduce_layer(sm_stage *s, sm_step_layer *layer, sm_error *err);
-#endif

@@ -1,7 +1,6 @@
 /* Text measured in terminal columns: cut, wrapped, padded. Control characters and malformed UTF-8
  * count and print as one '?'. */
-#ifndef SM_RENDER_COLUMNS_H
-#define SM_RENDER_COLUMNS_H
+#pragma once
 #include <stdio.h>
 #include "scalemodel/base.h"
 
@@ -19,4 +18,3 @@ void sm_print_wrapped(FILE *out, const char *text, int width, const char *first,
 
 /* SM_OK, or SM_IO when the stream has failed. */
 sm_status sm_finish_stream(FILE *out, sm_error *err);
-#endif

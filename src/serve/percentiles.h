@@ -1,7 +1,6 @@
 /* percentiles: a histogram of logarithmic bins: flat memory, quantiles within 0.4 %. Private to
  * src/serve. */
-#ifndef SCALEMODEL_SERVE_PERCENTILES_H
-#define SCALEMODEL_SERVE_PERCENTILES_H
+#pragma once
 #include "scalemodel/simulate.h"
 
 enum {
@@ -19,4 +18,3 @@ void sim_histogram_add(sim_histogram *h, double value); /* value >= 0 */
 /* The value of which a share q of all is at most as large: the middle of its bin. 0 when empty. */
 double sim_histogram_quantile(const sim_histogram *h, double q);
 sm_percentiles sim_histogram_read(const sim_histogram *h);
-#endif

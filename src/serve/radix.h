@@ -2,8 +2,7 @@
  * is known by a label (a shared prefix, a conversation, a block), not by its tokens, so a node is
  * one run: equal labels after equal runs hold equal tokens. Least recently used pages go first,
  * from the ends of branches, to host memory and then for good. Private to src/serve. */
-#ifndef SCALEMODEL_SERVE_RADIX_H
-#define SCALEMODEL_SERVE_RADIX_H
+#pragma once
 #include "scalemodel/base.h"
 
 /* A prompt as runs: run i has label[i] and reaches up to page end[i] of the prompt. */
@@ -52,4 +51,3 @@ sm_status sim_radix_insert(sim_radix *tree, const sim_run_list *runs, int64_t *a
 int64_t sim_radix_evict(sim_radix *tree, int64_t pages);
 /* Host memory for something else: at least so many of the pages are free after it, or all. */
 void sim_radix_set_host(sim_radix *tree, int64_t host_pages);
-#endif

@@ -1,6 +1,5 @@
 /* Private to serve: the search over slices, shardings, placements and batches. */
-#ifndef SM_SERVE_FRONTIER_H
-#define SM_SERVE_FRONTIER_H
+#pragma once
 #include "serve_space.h"
 
 /* A candidate: seconds per token against tokens per second and chip. Money is chips and hours, so
@@ -69,4 +68,3 @@ sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
                      sm_error *err);
 sm_status search_point(search *h, const found *f, sm_serve_point *point, sm_error *err);
 void search_free(search *h);
-#endif

@@ -4,8 +4,7 @@
  *   degrees -> placed collectives -> ops of each piece -> a step -> a point -> the frontier
  *
  * Programs are of one query and one key, so that one partition stands for every length. */
-#ifndef SM_SERVE_SPACE_H
-#define SM_SERVE_SPACE_H
+#pragma once
 #include "partition.h"
 #include "scalemodel/serve.h"
 
@@ -267,4 +266,3 @@ double holding_most(const sm_serve *s, const holding *f, double step_tokens);
 const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_error *err);
 /* Put another system under a job: what a search over slices does. Its calibration stays. */
 void serve_set_system(sm_serve *s, const sm_system *system);
-#endif

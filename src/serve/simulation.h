@@ -1,7 +1,6 @@
 /* simulation: the state of a simulated fleet. Sequences live in slots that are used again, so that
  * memory follows what is in the system and not the length of the trace. Private to src/serve. */
-#ifndef SCALEMODEL_SERVE_SIMULATION_H
-#define SCALEMODEL_SERVE_SIMULATION_H
+#pragma once
 #include "percentiles.h"
 #include "radix.h"
 #include "scalemodel/simulate.h"
@@ -174,4 +173,3 @@ void sim_advance(sim_totals *t, double now_s);
 void sim_count_kv(sim_simulation *s, sim_replica *r);
 void sim_count_served(sim_simulation *s, const sim_sequence *q);
 void sim_totals_read(sim_simulation *s, sm_simulated *out);
-#endif

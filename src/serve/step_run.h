@@ -1,7 +1,6 @@
 /* step_run: many steps of an engine at once. Within a run the tokens of the caches grow by the same
  * number each step, so the seconds of k steps are a sum over a line. Private to src/serve. */
-#ifndef SCALEMODEL_SERVE_STEP_RUN_H
-#define SCALEMODEL_SERVE_STEP_RUN_H
+#pragma once
 #include "scalemodel/simulate.h"
 
 typedef struct sim_path {
@@ -15,4 +14,3 @@ double sim_path_seconds(const sim_path *path, double k);
 /* The least number of steps in 1..most that take at least `seconds`; most when none does. *taken:
  * the seconds of so many. */
 double sim_path_steps(const sim_path *path, double most, double seconds, double *taken);
-#endif

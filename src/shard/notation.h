@@ -1,6 +1,5 @@
 /* What the parsers of meshes, arrays and dimensions share inside the layer. */
-#ifndef SCALEMODEL_SHARD_NOTATION_H
-#define SCALEMODEL_SHARD_NOTATION_H
+#pragma once
 #include "scalemodel/shard.h"
 #include "sink.h"
 
@@ -24,4 +23,3 @@ sm_status sm_array_check_axes(const sm_array *array, const sm_einsum *einsum, co
 bool sm_array_has(const sm_array *array, int index);      /* does a dimension carry this index */
 int sm_array_dim_of(const sm_array *array, int index);    /* its dimension, -1 if none */
 int sm_operands_with(const sm_einsum *einsum, int index); /* how many operands carry it */
-#endif

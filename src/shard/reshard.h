@@ -1,6 +1,5 @@
 /* Moving one array from a sharding to another, as a sequence of steps. */
-#ifndef SCALEMODEL_SHARD_RESHARD_H
-#define SCALEMODEL_SHARD_RESHARD_H
+#pragma once
 #include "scalemodel/shard.h"
 
 typedef struct sm_reshard {
@@ -30,4 +29,3 @@ int sm_axis_place(const sm_array *array,
                   int axis); /* the dimension it shards, or SM_REPLICATED, SM_UNREDUCED */
 bool sm_axes_divide(const sm_einsum *einsum, const sm_mesh *mesh, const sm_dim *dim, sm_axes more);
 void sm_dim_append(sm_dim *dim, int axis);
-#endif

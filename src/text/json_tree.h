@@ -1,8 +1,7 @@
 /* json_tree: JSON text as values that know where in the text they stand, and readers of them that
  * say what was expected and what was found. Every reader of JSON goes through here: chips, model
  * configs, measured rows, requests, checkpoints. Lent to the layers that read JSON. */
-#ifndef SCALEMODEL_TEXT_JSON_TREE_H
-#define SCALEMODEL_TEXT_JSON_TREE_H
+#pragma once
 #include "scalemodel/text.h"
 
 enum { JSON_MOST_BYTES = 16 << 20 };
@@ -78,4 +77,3 @@ sm_status json_read_counts(const json_value *value, size_t least, size_t most, i
 sm_status json_read_choice(const json_value *value, const char *const *names, size_t n, int *out);
 /* Every key must be one of n known ones; the error names the nearest. */
 sm_status json_check_keys(const json_value *object, const char *const *known, size_t n);
-#endif

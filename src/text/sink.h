@@ -1,6 +1,5 @@
 /* A bounded text sink with the contract of snprintf: it counts what it would have written. */
-#ifndef SCALEMODEL_TEXT_SINK_H
-#define SCALEMODEL_TEXT_SINK_H
+#pragma once
 #include <stddef.h>
 
 typedef struct sm_sink {
@@ -11,4 +10,3 @@ typedef struct sm_sink {
 
 sm_sink sm_sink_into(char *out, size_t size);
 void sm_sink_put(sm_sink *sink, const char *format, ...) __attribute__((format(printf, 2, 3)));
-#endif

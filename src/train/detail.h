@@ -1,6 +1,5 @@
 /* Private to train: the parts of sm_train_detail. */
-#ifndef SM_TRAIN_DETAIL_H
-#define SM_TRAIN_DETAIL_H
+#pragma once
 #include "space.h"
 
 /* Seconds of each stream of a piece that are exposed; forward, backward. */
@@ -25,4 +24,3 @@ sm_why *explain_plan(const sm_train *t, const sm_plan *plan, const pieces *p, st
 /* One sentence on what to change; empty when nothing helps. */
 void advise(sm_train *t, const sm_plan *plan, const sm_price_of_plan *price, char *out,
             size_t size);
-#endif

@@ -1,6 +1,5 @@
 /* Inside src/train: running the ops of a schedule one by one, in the order of each stage. */
-#ifndef SCALEMODEL_TRAIN_SCHEDULE_ENGINE_H
-#define SCALEMODEL_TRAIN_SCHEDULE_ENGINE_H
+#pragma once
 #include "schedule_order.h"
 
 /* What an op code means on a stage. A row counts the ops of one kind on one lane and keeps when
@@ -48,4 +47,3 @@ static inline int sm_lane_of(const sm_pipeline *p, int stage, int local) {
 static inline double *sm_engine_end(const sm_engine *e, int lane, int row, int j) {
     return &e->end_s[(size_t)(lane * SM_ROWS + row) * (size_t)e->m + (size_t)j];
 }
-#endif

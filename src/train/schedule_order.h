@@ -1,6 +1,5 @@
 /* Inside src/train: the order in which a stage executes its ops, and the durations an op takes. */
-#ifndef SCALEMODEL_TRAIN_SCHEDULE_ORDER_H
-#define SCALEMODEL_TRAIN_SCHEDULE_ORDER_H
+#pragma once
 #include "scalemodel/schedule.h"
 
 enum { SM_STAGES_MAX = 1024 };
@@ -81,4 +80,3 @@ double sm_wave_interleaved(const sm_pipeline *p, double *scratch);
 double sm_two_lanes_s(const sm_pipeline *p, void *scratch);
 
 double sm_gpipe_s(const sm_pipeline *p); /* closed, exact */
-#endif

@@ -1,6 +1,5 @@
 /* Private to train: the space of plans as nodes (degrees), each with all its leaves. */
-#ifndef SM_TRAIN_SEARCH_SPACE_H
-#define SM_TRAIN_SEARCH_SPACE_H
+#pragma once
 #include "scalemodel/search.h"
 #include "space.h"
 
@@ -102,4 +101,3 @@ void search_expand(void *context, int lane, int place, size_t number, double thr
 /* What the search makes least: seconds, chip-seconds or bytes. */
 double objective_of(const sm_search_options *o, const sm_plan *plan, double expected_s,
                     double memory);
-#endif

@@ -6,8 +6,7 @@
  *
  * Work depends on the degrees and the microbatch alone, so it is memoised; everything else is a few
  * sums. */
-#ifndef SM_TRAIN_SPACE_H
-#define SM_TRAIN_SPACE_H
+#pragma once
 #include "partition.h"
 #include "scalemodel/train.h"
 
@@ -349,4 +348,3 @@ int head_piece(const sm_train *t);
 /* The load of a head's tied weights: none where a stage holds the embedding too. */
 static inline int copy_piece(const sm_train *t) { return head_piece(t) + 1; }
 int embedding_piece(const sm_train *t);
-#endif

@@ -1,7 +1,6 @@
 /* engine_table: what generations of serving software do with requests: data/engines, as
  * scripts/embed.c writes it when the library is built. Private to src/truth. */
-#ifndef SCALEMODEL_TRUTH_ENGINE_TABLE_H
-#define SCALEMODEL_TRUTH_ENGINE_TABLE_H
+#pragma once
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -41,4 +40,3 @@ extern const size_t truth_engine_table_count;
 
 /* The engine of this name; "serving" for any other. */
 const truth_engine *truth_engine_of(const char *software);
-#endif

@@ -1,7 +1,6 @@
 /* Private to truth: a row of inference turned into engines, each a job of serving with a plan, and
  * the load they are under. */
-#ifndef SM_INFERENCE_PARTS_H
-#define SM_INFERENCE_PARTS_H
+#pragma once
 #include "scalemodel/serve.h"
 #include "engine_table.h"
 #include "scalemodel/truth.h"
@@ -76,4 +75,3 @@ typedef struct inference_times {
     double ttft_s, tpot_s, request_s, latency_s;
 } inference_times;
 inference_times inference_solve(inference_clock *c);
-#endif

@@ -1,6 +1,5 @@
 /* Private to truth: a training row turned into a job and a plan. */
-#ifndef SM_TRUTH_PARTS_H
-#define SM_TRUTH_PARTS_H
+#pragma once
 #include "row_model.h"
 #include "scalemodel/truth.h"
 
@@ -38,4 +37,3 @@ sm_status truth_serving_new(const sm_truth_row *row, row_models *models, const s
 void truth_serving_free(truth_serving *t);
 void truth_serving_predict(truth_serving *t, const sm_chip *chip, const sm_calibration *c,
                            sm_prediction *out);
-#endif

@@ -1,6 +1,5 @@
 /* The GPU chapter is in two files: chips and networks, and the rooflines of training. */
-#ifndef BOOK_ANSWERS_GPUS_H
-#define BOOK_ANSWERS_GPUS_H
+#pragma once
 #include "book.h"
 #include "instruments.h"
 
@@ -28,4 +27,3 @@ void gpu_70b_tokens(book_item *item);
 void gpu_70b_pipeline(book_item *item);
 void gpu_megatron(book_item *item);
 void gpu_gb200_gain(book_item *item);
-#endif

@@ -1,8 +1,7 @@
 /* The acceptance set: the numeric answers of the book How To Scale Your Model, each obtained from
  * the library. An item is reproduced when every value it asks for comes out right; what the library
  * cannot answer is a miss with its reason. */
-#ifndef BOOK_H
-#define BOOK_H
+#pragma once
 #include <stdbool.h>
 
 typedef struct book_item {
@@ -41,4 +40,3 @@ extern const book_chapter book_roofline, book_tpus, book_sharding, book_transfor
 /* Runs one item; true when it is reproduced. item->why holds the reason otherwise. */
 bool book_run(const book_answer *answer, book_item *item);
 int book_reproduced(const book_chapter *chapter);
-#endif

@@ -1,7 +1,6 @@
 /* Short ways to ask the library the questions of the book. What cannot be had is NAN (or zeros),
  * and book_last_error() says why. Nothing here computes a cost of its own. */
-#ifndef BOOK_INSTRUMENTS_H
-#define BOOK_INSTRUMENTS_H
+#pragma once
 #include "scalemodel/cost.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/model.h"
@@ -79,4 +78,3 @@ double book_state_bytes(const sm_model *model, const char *plan); /* weights and
 double book_run_s(const sm_model *model, const sm_chip *chip, double chips, double tokens,
                   double mfu); /* model FLOPs without attention over FLOPs/s */
 double book_sequences(const sm_model *model, double batch_tokens, double seq);
-#endif

@@ -1,6 +1,5 @@
 /* Questions about serving, asked of serve.h: bounds of a decode step, memory, what fits. */
-#ifndef BOOK_INSTRUMENTS_SERVE_H
-#define BOOK_INSTRUMENTS_SERVE_H
+#pragma once
 #include "instruments.h"
 #include "scalemodel/serve.h"
 #include "partition.h"
@@ -25,4 +24,3 @@ double book_serving_comm_bytes(const sm_partition *layer, sm_collective op, sm_a
                                const book_degrees *degrees, double tokens);
 /* The shape of a model of 30e9 parameters whose cache takes 100e3 bytes a token in int8. */
 sm_model book_model_30b(void);
-#endif

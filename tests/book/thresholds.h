@@ -1,8 +1,7 @@
 /* Where a layer's communication takes as long as its matmuls: the roofline of training, solved
  * numerically on the partitioned program and the collective curves. The forward pass of an MLP of
  * two matrices, as in the book. */
-#ifndef BOOK_THRESHOLDS_H
-#define BOOK_THRESHOLDS_H
+#pragma once
 #include "instruments.h"
 #include "partition.h"
 
@@ -29,4 +28,3 @@ double book_mixed_critical(const threshold *t, double chips);
 /* Tokens of a replica at which the all-reduce of its bf16 gradients, this many seconds per byte of
  * one chip's share, is as long as the backward pass. */
 double book_data_critical(const threshold *t, double all_reduce_s_per_byte);
-#endif

@@ -1,6 +1,5 @@
 /* What src/run/measure/measure_cuda.c uses of cuBLAS. */
-#ifndef FAKE_CUBLAS_V2_H
-#define FAKE_CUBLAS_V2_H
+#pragma once
 #include "cuda_runtime_api.h"
 
 typedef struct fake_blas *cublasHandle_t;
@@ -27,4 +26,3 @@ cublasStatus_t cublasGemmEx(cublasHandle_t handle, cublasOperation_t of_a, cubla
                             cudaDataType_t a_type, int lda, const void *b, cudaDataType_t b_type,
                             int ldb, const void *beta, void *c, cudaDataType_t c_type, int ldc,
                             cublasComputeType_t computed, cublasGemmAlgo_t algorithm);
-#endif

@@ -1,6 +1,5 @@
 /* What src/run/measure/measure_cuda.c uses of the CUDA runtime, for the GPUs of fake_cuda.c. */
-#ifndef FAKE_CUDA_RUNTIME_API_H
-#define FAKE_CUDA_RUNTIME_API_H
+#pragma once
 #include <stddef.h>
 
 typedef enum cudaError { cudaSuccess = 0, cudaErrorUnknown = 999 } cudaError_t;
@@ -44,4 +43,3 @@ cudaError_t cudaFreeHost(void *at);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream);
-#endif

@@ -1,7 +1,6 @@
 /* fake_cuda: GPUs that take exactly the time they are told to, by a clock of their own, on memory
  * of the host: what a measurement should find is known. */
-#ifndef FAKE_CUDA_H
-#define FAKE_CUDA_H
+#pragma once
 #include <stdbool.h>
 
 typedef struct fake_gpus {
@@ -15,4 +14,3 @@ typedef struct fake_gpus {
     int calls, failing, alive;
 } fake_gpus;
 extern fake_gpus fake;
-#endif

@@ -1,6 +1,5 @@
 /* What src/run/measure/measure_cuda.c uses of NCCL. */
-#ifndef FAKE_NCCL_H
-#define FAKE_NCCL_H
+#pragma once
 #include "cuda_runtime_api.h"
 
 typedef struct fake_group *ncclComm_t;
@@ -28,4 +27,3 @@ ncclResult_t ncclSend(const void *in, size_t count, ncclDataType_t type, int to,
                       cudaStream_t stream);
 ncclResult_t ncclRecv(void *out, size_t count, ncclDataType_t type, int from, ncclComm_t group,
                       cudaStream_t stream);
-#endif

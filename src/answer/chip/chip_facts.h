@@ -1,6 +1,5 @@
 /* chip_facts: the facts of a chip as rows, its links with their ridge points, and both as data. */
-#ifndef SM_ANSWER_CHIP_FACTS_H
-#define SM_ANSWER_CHIP_FACTS_H
+#pragma once
 #include "scalemodel/answer.h"
 
 typedef struct sm_fact_row {
@@ -29,4 +28,3 @@ void sm_chip_fields(sm_report *r, sm_data *object, const sm_chip *chip);
 
 /* A value of a constant in its unit: seconds with their prefix, all else as a number. */
 const char *sm_constant_text(sm_report *r, const sm_constant_info *info, double value);
-#endif

@@ -1,7 +1,6 @@
 /* answer_chain: the best plan of a chain of einsums, told as matmul tells one. Private to
  * src/answer/einsum. */
-#ifndef SM_ANSWER_CHAIN_H
-#define SM_ANSWER_CHAIN_H
+#pragma once
 #include "lowering_rows.h"
 
 typedef struct chain_asked {
@@ -15,4 +14,3 @@ typedef struct chain_asked {
 } chain_asked;
 /* SM_NEGATIVE when no assignment of the axes divides the sizes. */
 sm_status chain_answer(const chain_asked *q, sm_report *r, sm_error *err);
-#endif

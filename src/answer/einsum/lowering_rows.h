@@ -1,7 +1,6 @@
 /* lowering_rows: a step of a lowering as data, as a row, as a derivation. Private to
  * src/answer/einsum. */
-#ifndef SM_ANSWER_LOWERING_ROWS_H
-#define SM_ANSWER_LOWERING_ROWS_H
+#pragma once
 #include "scalemodel/answer_words.h"
 
 typedef struct lowering_shown {
@@ -19,4 +18,3 @@ void lowering_step_row(sm_report *r, sm_table *table, const lowering_shown *l, i
 sm_why *lowering_why_collective(sm_report *r, const lowering_shown *l, int s);
 /* The largest of the three: "network", "compute", "memory". */
 const char *lowering_bound(double math_s, double memory_s, double network_s);
-#endif

@@ -1,7 +1,6 @@
 /* serve_asked: what the parts of the answer about serving share: the question as read, and what was
  * found. */
-#ifndef SM_ANSWER_SERVE_ASKED_H
-#define SM_ANSWER_SERVE_ASKED_H
+#pragma once
 #include "question.h"
 
 enum { SM_MAX_CHOICES = SM_MAX_DTYPES * SM_MAX_DTYPES * SM_MAX_DTYPES, SM_MAX_BATCHES = 32 };
@@ -58,4 +57,3 @@ void sm_serve_page(sm_report *r, const sm_serving_found *a);
 sm_status sm_serve_picture(const sm_serving_found *a, sm_error *err);
 const char *sm_serve_plan_words(sm_report *r, const sm_system *system, const sm_plan *plan);
 const char *sm_serve_bound_words(sm_report *r, const sm_system *system, const sm_step_price *price);
-#endif

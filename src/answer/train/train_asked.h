@@ -1,7 +1,6 @@
 /* train_asked: what the parts of the answer about training share: the question as read, and plans
  * with their details. */
-#ifndef SM_ANSWER_TRAIN_ASKED_H
-#define SM_ANSWER_TRAIN_ASKED_H
+#pragma once
 #include "question.h"
 
 typedef struct sm_train_asked {
@@ -75,4 +74,3 @@ sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err);
 /* The simulated step of a plan, into the report's tracks (train_tracks.c). */
 sm_status sm_train_tracks(const sm_train_asked *q, sm_train *train, const sm_plan *plan,
                           sm_error *err);
-#endif

@@ -1,7 +1,6 @@
 /* validated: what the parts of the answer about measured rows share: the rows, each with what is
  * predicted for it. */
-#ifndef SM_ANSWER_VALIDATED_H
-#define SM_ANSWER_VALIDATED_H
+#pragma once
 #include "question.h"
 
 typedef struct sm_checked {
@@ -70,4 +69,3 @@ const char *sm_signed_percent(sm_report *r, double fraction); /* +12.3 % */
 /* Its id, or FILE:LINE where rows of several files would be confused. */
 const char *sm_row_name(sm_report *r, const sm_validation *v, const sm_checked *c);
 void sm_put_row_id(sm_report *r, sm_data *object, const sm_validation *v, const sm_checked *c);
-#endif

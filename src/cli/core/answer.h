@@ -1,6 +1,5 @@
 /* answer: how reports, charts and timelines leave the program. */
-#ifndef SCALEMODEL_CLI_ANSWER_H
-#define SCALEMODEL_CLI_ANSWER_H
+#pragma once
 #include "options.h"
 #include "scalemodel/report.h"
 
@@ -18,4 +17,3 @@ void cli_show_error(const sm_error *err);
 /* A chart as SVG, a timeline for Perfetto. */
 sm_status cli_write_chart(const sm_chart *chart, const char *path, sm_error *err);
 sm_status cli_write_tracks(const sm_tracks *tracks, const char *path, sm_error *err);
-#endif

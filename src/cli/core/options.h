@@ -1,8 +1,7 @@
 /* options: what a command line may hold, as tables. A row says what an option's value is, between
  * which bounds it lies and what holds when it is not given; parsing, help, errors and the nearest
  * valid name all come from the same rows, so they cannot disagree. */
-#ifndef SCALEMODEL_CLI_OPTIONS_H
-#define SCALEMODEL_CLI_OPTIONS_H
+#pragma once
 #include "scalemodel/answer.h"
 #include "scalemodel/base.h"
 #include "scalemodel/cost.h"
@@ -187,4 +186,3 @@ sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
 sm_status cli_operation_calibration(const cli_call *call, const sm_chip *chip,
                                     const cli_calibration_values *given, const sm_calibration **out,
                                     sm_error *err);
-#endif

@@ -1,6 +1,5 @@
 /* program: a command line of verbs: scalemodel, and the programs beside it that run on ranks. */
-#ifndef SCALEMODEL_CLI_PROGRAM_H
-#define SCALEMODEL_CLI_PROGRAM_H
+#pragma once
 #include "options.h"
 
 typedef struct cli_program {
@@ -18,4 +17,3 @@ bool cli_beside(const char *name, char path[CLI_PATH_ROOM]);
 
 /* Returns the exit status. */
 int cli_main(const cli_program *program, int argc, char **argv);
-#endif

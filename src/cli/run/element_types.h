@@ -1,6 +1,5 @@
 /* element_types: what ranks multiply and move. */
-#ifndef SCALEMODEL_RUNCLI_ELEMENT_TYPES_H
-#define SCALEMODEL_RUNCLI_ELEMENT_TYPES_H
+#pragma once
 #include "options.h"
 #include "scalemodel/run.h"
 #include "scalemodel/text.h"
@@ -20,4 +19,3 @@ double element_difference(const sm_local_block *a, const sm_local_block *b);
  * steps of 2^-24, exact in every float. array: its number, as a pointer. */
 double element_whole_number(const size_t *position, int rank, void *array);
 double element_fraction(const size_t *position, int rank, void *array);
-#endif

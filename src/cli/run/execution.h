@@ -1,7 +1,6 @@
 /* execution: alternatives of an einsum run on ranks, timed, counted, and held against the product
  * of the whole arrays. */
-#ifndef SCALEMODEL_RUNCLI_EXECUTION_H
-#define SCALEMODEL_RUNCLI_EXECUTION_H
+#pragma once
 #include "scalemodel/lowering.h"
 #include "scalemodel/run.h"
 
@@ -33,4 +32,3 @@ sm_status execution_body(sm_communicator *world, void *job, sm_error *err);
  * but with a probability below 2 n exp(-lambda^2 / 2) (Higham and Mary, "A New Approach to
  * Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41, 2019, theorem 2.4). */
 double execution_error_bound(const sm_einsum *einsum, sm_element element);
-#endif

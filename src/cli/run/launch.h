@@ -1,6 +1,5 @@
 /* launch: mpirun as a child whose noise is kept from the user. */
-#ifndef SCALEMODEL_RUNCLI_LAUNCH_H
-#define SCALEMODEL_RUNCLI_LAUNCH_H
+#pragma once
 #include <sys/types.h>
 #include "scalemodel/base.h"
 
@@ -19,4 +18,3 @@ void launch_end_with(pid_t parent, int number);
  * the other. */
 #define LAUNCH_WATCHED "SCALEMODEL_WATCHED"
 #define LAUNCH_PROGRESS "progress: "
-#endif

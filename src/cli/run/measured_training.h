@@ -1,7 +1,6 @@
 /* measured_training: the short trainings that `measure` runs, and the constants that follow from
  * them: what ops, attention and steps take in the training runtime. */
-#ifndef SCALEMODEL_RUNCLI_MEASURED_TRAINING_H
-#define SCALEMODEL_RUNCLI_MEASURED_TRAINING_H
+#pragma once
 #include "measuring.h"
 #include "scalemodel/train.h"
 
@@ -25,4 +24,3 @@ sm_status measured_lines(measuring *q, sm_error *err);
  * step_overhead_s of q->calibration to q->found->training, and takes the waiting of ranks for each
  * other into its measured collectives. Nothing where nothing was trained. */
 sm_status measured_training_fit(measuring *q, const sm_system *system, sm_error *err);
-#endif

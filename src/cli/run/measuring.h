@@ -1,7 +1,6 @@
 /* measuring: what the parts of the `measure` verb share: the machine, what was timed on it, and the
  * chip and constants made of that. */
-#ifndef SCALEMODEL_RUNCLI_MEASURING_H
-#define SCALEMODEL_RUNCLI_MEASURING_H
+#pragma once
 #include "options.h"
 #include "ranks.h"
 #include "scalemodel/measure.h"
@@ -53,4 +52,3 @@ sm_measured_constant measured_range(sm_constant which, double start);
 /* The answer, and its files (measured_page.c). */
 sm_status measured_files(const measuring *q, sm_error *err);
 void measured_page(sm_report *r, const measuring *q);
-#endif

@@ -1,6 +1,5 @@
 /* prediction: what a run is held against: the system it is priced on, and the verdict. */
-#ifndef SCALEMODEL_RUNCLI_PREDICTION_H
-#define SCALEMODEL_RUNCLI_PREDICTION_H
+#pragma once
 #include "scalemodel/answer_words.h"
 #include "options.h"
 #include "ranks.h"
@@ -87,4 +86,3 @@ typedef struct timing_values {
  * precision. */
 sm_status timing_check(const timing_values *given, sm_truth_kind kind, sm_dtype dtype,
                        sm_error *err);
-#endif

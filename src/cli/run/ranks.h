@@ -1,6 +1,5 @@
 /* ranks: where a verb runs: in this process, on its threads, or on processes of MPI. */
-#ifndef SCALEMODEL_RUNCLI_RANKS_H
-#define SCALEMODEL_RUNCLI_RANKS_H
+#pragma once
 #include "options.h"
 #include "scalemodel/measure.h"
 #include "scalemodel/run.h"
@@ -60,4 +59,3 @@ extern const ranks_starter ranks_of_program;
 /* GPUs are measured by a program of their own: here, or by becoming it. */
 sm_status ranks_measure_gpus(const cli_call *call, const sm_measure_job *job, sm_gpu_facts *facts,
                              sm_error *err);
-#endif

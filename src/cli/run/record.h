@@ -1,6 +1,5 @@
 /* record: what was run, as rows of a file of measurements that `validate` reads. */
-#ifndef SCALEMODEL_RUNCLI_RECORD_H
-#define SCALEMODEL_RUNCLI_RECORD_H
+#pragma once
 #include "options.h"
 #include "scalemodel/truth.h"
 
@@ -17,4 +16,3 @@ sm_truth_row record_begin(sm_truth_kind kind, const char *chip, double measured_
 /* Add the rows to the file, and say so. */
 sm_status record_rows(sm_report *r, const char *path, const sm_truth_row *row, int n,
                       sm_error *err);
-#endif

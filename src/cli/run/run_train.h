@@ -1,7 +1,6 @@
 /* run_train: a run of training as the files of the verb share it: what was asked, what the planner
  * predicts, what was measured. */
-#ifndef SCALEMODEL_RUNCLI_RUN_TRAIN_H
-#define SCALEMODEL_RUNCLI_RUN_TRAIN_H
+#pragma once
 #include "options.h"
 #include "ranks.h"
 #include "record.h"
@@ -43,4 +42,3 @@ double train_run_tokens(const train_run *q); /* of a batch */
 /* The whole answer, and the files of --curve and --plot; SM_NEGATIVE when bytes were not as
  * predicted. */
 sm_status train_report(sm_report *r, train_run *q, sm_error *err);
-#endif

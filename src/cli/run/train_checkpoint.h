@@ -3,8 +3,7 @@
  * optimizer.first.NAME and optimizer.second.NAME. One FILE that the first rank writes, or a FOLDER
  * of versions of which each rank writes its part: weights in files of their own with their index.
  */
-#ifndef SCALEMODEL_RUNCLI_TRAIN_CHECKPOINT_H
-#define SCALEMODEL_RUNCLI_TRAIN_CHECKPOINT_H
+#pragma once
 #include "scalemodel/io.h"
 #include "scalemodel/run_train.h"
 
@@ -29,4 +28,3 @@ sm_status train_checkpoint_take(sm_trainer *t, const sm_model *model, const sm_s
 sm_status train_checkpoint_take_weights(sm_generator *g, const sm_model *model,
                                         const sm_safetensors *file, const char *path,
                                         sm_error *err);
-#endif

@@ -1,6 +1,5 @@
 /* train_setup_of_plan: what a plan of the planner means for the training runtime. */
-#ifndef SCALEMODEL_RUNCLI_TRAIN_SETUP_OF_PLAN_H
-#define SCALEMODEL_RUNCLI_TRAIN_SETUP_OF_PLAN_H
+#pragma once
 #include "scalemodel/run_train.h"
 #include "scalemodel/train.h"
 
@@ -13,4 +12,3 @@ sm_status train_stages_of_plan(const sm_plan *plan, sm_arena *arena, sm_train_se
                                sm_error *err);
 /* Degrees and rules alone. */
 void train_degrees_of_plan(const sm_plan *plan, sm_train_setup *setup);
-#endif

@@ -1,8 +1,7 @@
 /* train_tally: where the time of training steps went, from every rank, beside where the planner
  * sees it go. What is measured is the mean, over the steps but the first and over the ranks of one
  * stage: the one the price tells of. */
-#ifndef SCALEMODEL_RUNCLI_TRAIN_TALLY_H
-#define SCALEMODEL_RUNCLI_TRAIN_TALLY_H
+#pragma once
 #include "scalemodel/run_train.h"
 #include "scalemodel/train.h"
 
@@ -75,4 +74,3 @@ enum { TRAIN_MOST_GAPS = 2 * TRAIN_MOST_ROWS + 16 };
 /* Everything a step is made of, predicted and measured, by the size of the difference, largest
  * first; both columns add up to their step. Returns how many. */
 int train_gaps(const train_times *times, const sm_price_of_plan *price, train_gap *gap);
-#endif

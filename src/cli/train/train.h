@@ -1,6 +1,5 @@
 /* train: what the parts of the `train` verb share. */
-#ifndef SCALEMODEL_CLI_TRAIN_H
-#define SCALEMODEL_CLI_TRAIN_H
+#pragma once
 #include "options.h"
 #include "scalemodel/answer.h"
 
@@ -34,4 +33,3 @@ typedef struct cli_watch {
  * second a line on a terminal says how far the search is. */
 void cli_watch_begin(cli_watch *watch, sm_train_question *question);
 void cli_watch_end(cli_watch *watch);
-#endif

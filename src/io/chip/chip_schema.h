@@ -1,7 +1,6 @@
 /* chip_schema: the keys of a chip in a system file, one list for reading and writing.
  * Private to src/io; docs/system-file.md is its manual. */
-#ifndef SCALEMODEL_IO_CHIP_SCHEMA_H
-#define SCALEMODEL_IO_CHIP_SCHEMA_H
+#pragma once
 #include "scalemodel/hw.h"
 
 /* key = field, what it is, least value (0 is always allowed: unknown), greatest value */
@@ -56,4 +55,3 @@
     X(ridge_flops_per_byte)                                                                        \
     X(ridges)                                                                                      \
     X(links)
-#endif

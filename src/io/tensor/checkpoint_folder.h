@@ -1,6 +1,5 @@
 /* checkpoint_folder: what the files of a checkpoint folder hold together. Private to src/io. */
-#ifndef SCALEMODEL_IO_CHECKPOINT_FOLDER_H
-#define SCALEMODEL_IO_CHECKPOINT_FOLDER_H
+#pragma once
 #include "scalemodel/io.h"
 
 #define CHECKPOINT_LATEST "latest"
@@ -14,4 +13,3 @@ sm_status checkpoint_folder_read(const char *path, sm_arena *arena, sm_safetenso
 bool is_plain_name(const char *name);
 /* The version that latest names, "" where there is no latest. SM_BAD_INPUT when it names none. */
 sm_status read_latest(const char *folder, char name[SM_CHECKPOINT_NAME], sm_error *err);
-#endif

@@ -1,6 +1,5 @@
 /* safetensors_front: what stands in a safetensors file before the data. Private to src/io. */
-#ifndef SCALEMODEL_IO_SAFETENSORS_FRONT_H
-#define SCALEMODEL_IO_SAFETENSORS_FRONT_H
+#pragma once
 #include "scalemodel/io.h"
 
 enum { FRONT_PREFIX_BYTES = 8, FRONT_SINGLE_BYTES = 4 };
@@ -13,4 +12,3 @@ sm_status front_write(size_t n, const sm_safetensor *tensor, uint64_t steps,
 /* "NAME is no whole safetensors file: TENSOR WHAT" */
 sm_status front_refuse(const char *path, const char *tensor, const char *what, sm_error *err);
 void tensors_sort(sm_safetensors *file); /* by name */
-#endif

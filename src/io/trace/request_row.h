@@ -1,7 +1,6 @@
 /* request_row: one request of a trace as it stands in a file, whether a line of CSV or of JSON: its
  * values by field, and their places for errors. Private to src/io. */
-#ifndef SCALEMODEL_IO_REQUEST_ROW_H
-#define SCALEMODEL_IO_REQUEST_ROW_H
+#pragma once
 #include "csv_record.h"
 #include "line_reader.h"
 
@@ -54,4 +53,3 @@ bool request_number(const char *text, size_t length, double *value);
 /* "2023-11-16 18:15:46.6805900", with T for the blank, with Z or +01:00 behind it: whole seconds
  * since 1970 and the rest. */
 bool request_date(const char *text, size_t length, int64_t *seconds, double *rest);
-#endif

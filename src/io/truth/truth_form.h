@@ -1,7 +1,6 @@
 /* truth_form: a measured row as it stands in a file, whether a line of CSV or of JSON: its values
  * by the fields of the schema, and its places for errors. Private to src/io. */
-#ifndef SCALEMODEL_IO_TRUTH_FORM_H
-#define SCALEMODEL_IO_TRUTH_FORM_H
+#pragma once
 #include "scalemodel/text.h"
 #include "truth_schema.h"
 
@@ -50,4 +49,3 @@ const truth_schema *truth_recognise(bool (*has)(const void *where, const char *k
                                     const void *where);
 /* What a header or a row must name, for errors: "m, n, k (gemm); q_len, kv_len (attention); ..." */
 const char *truth_known_kinds(char *out, size_t size);
-#endif

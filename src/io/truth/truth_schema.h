@@ -1,7 +1,6 @@
 /* truth_schema: the columns and keys of the files of measured rows, one list per kind, and the row
  * under reading that they are laid into. Private to src/io; docs/truth-data.md is its manual. */
-#ifndef SCALEMODEL_IO_TRUTH_SCHEMA_H
-#define SCALEMODEL_IO_TRUTH_SCHEMA_H
+#pragma once
 #include "scalemodel/truth.h"
 
 /* What a value may be, and what stands for "not stated". */
@@ -45,4 +44,3 @@ enum { TRUTH_MAX_FIELDS = 96 };
 
 /* In the order in which a file is tried against them. */
 extern const truth_schema truth_schemas[SM_TRUTH_KIND_COUNT];
-#endif

@@ -1,6 +1,5 @@
 /* truth_warnings: what is read without error and yet looks wrong. Private to src/io. */
-#ifndef SCALEMODEL_IO_TRUTH_WARNINGS_H
-#define SCALEMODEL_IO_TRUTH_WARNINGS_H
+#pragma once
 #include "scalemodel/truth.h"
 
 typedef struct truth_warnings {
@@ -22,4 +21,3 @@ typedef struct truth_work {
     double flops, bytes;             /* of matrix units; of device memory or of links */
     double flops_per_s, bytes_per_s; /* the most that the chip has; 0: unknown */
 } truth_work;
-#endif

@@ -1,7 +1,6 @@
 /* stored: how a checkpoint stores its weights, from the quantization_config of its config.json.
  * Private to src/model. */
-#ifndef SCALEMODEL_MODEL_STORED_H
-#define SCALEMODEL_MODEL_STORED_H
+#pragma once
 #include "scalemodel/model.h"
 
 #include "json_tree.h"
@@ -53,4 +52,3 @@ sm_status quantization_read(const json_value *json, sm_arena *arena, quantizatio
 /* The same from the text of its config. SM_BAD_INPUT as quantization_read. */
 sm_status stored_read(const sm_source *source, const model_lines *lines, sm_arena *arena,
                       sm_model *model, sm_error *err);
-#endif

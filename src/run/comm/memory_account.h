@@ -1,8 +1,7 @@
 /* memory_account: bytes that a rank of the runtime has in use, by what they are for, and the most
  * it ever had. Ranks may be threads of one process, so each thread says whose account its
  * allocations go to; a block may be freed by any thread. */
-#ifndef SM_RUN_MEMORY_ACCOUNT_H
-#define SM_RUN_MEMORY_ACCOUNT_H
+#pragma once
 #include <stdatomic.h>
 
 #include "scalemodel/run_train.h"
@@ -34,4 +33,3 @@ void memory_mark(void *block, sm_train_memory_part part);
 
 /* The greatest so far are forgotten. */
 void memory_begin(memory_account *account);
-#endif

@@ -1,6 +1,5 @@
 /* rank_mesh: between ranks and coordinates. */
-#ifndef SM_RUN_RANK_MESH_H
-#define SM_RUN_RANK_MESH_H
+#pragma once
 #include "scalemodel/run.h"
 
 /* The coordinates along `axes` of the number-th rank of a group over them; the last axis varies
@@ -11,4 +10,3 @@ void member_of(const sm_rank_mesh *m, sm_axes axes, int number, int *at);
 /* The ranks of `m` as a mesh of other axes of as many chips. `m` owns it. NULL: out of memory. */
 sm_rank_mesh *rank_mesh_like(sm_rank_mesh *m, const sm_mesh *mesh, sm_error *err);
 int number_of(const sm_mesh *mesh, sm_axes axes, const int *at);
-#endif

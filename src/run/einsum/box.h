@@ -1,6 +1,5 @@
 /* box: copying a box of a row-major array into a box of another. */
-#ifndef SM_RUN_BOX_H
-#define SM_RUN_BOX_H
+#pragma once
 #include "scalemodel/run.h"
 
 typedef struct box_side {
@@ -10,4 +9,3 @@ typedef struct box_side {
 } box_side;
 /* box: sizes of what is copied. */
 void box_copy(const box_side *to, const box_side *from, int rank, const size_t *box, size_t width);
-#endif

@@ -1,6 +1,5 @@
 /* local_einsum: products of a rank's own blocks. */
-#ifndef SM_RUN_LOCAL_EINSUM_H
-#define SM_RUN_LOCAL_EINSUM_H
+#pragma once
 #include "scalemodel/run.h"
 
 /* sm_local_einsum, or its sum with what `out` holds (plus). */
@@ -16,4 +15,3 @@ typedef struct local_part {
 sm_status local_einsum_of_parts(const sm_local_block *in, const local_part *part,
                                 const int8_t (*label)[SM_MAX_RANK], const int8_t *out_labels,
                                 bool plus, sm_local_block *out, sm_error *err);
-#endif

@@ -1,8 +1,7 @@
 /* ring: an all-gather or reduce-scatter that runs inside the local product, as a ring: while one
  * chunk is multiplied the next travels ("collective matmul": Wang et al., "Overlap Communication
  * with Dependent Computation via Decomposition", ASPLOS 2023). */
-#ifndef SM_RUN_RING_H
-#define SM_RUN_RING_H
+#pragma once
 #include "scalemodel/run.h"
 
 typedef struct ring_job {
@@ -19,4 +18,3 @@ typedef struct ring_job {
 /* out: made by the caller, all zero: for a gather of the size of the whole product, for a
  * reduction of that of this rank's part. *waiting_s: spent waiting for transfers. */
 sm_status ring_run(const ring_job *job, sm_local_block *out, double *waiting_s, sm_error *err);
-#endif

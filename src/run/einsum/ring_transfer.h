@@ -1,7 +1,6 @@
 /* ring_transfer: blocks that pass round a ring of ranks: one to the next rank, one from the rank
  * before, while both compute. */
-#ifndef SM_RUN_RING_TRANSFER_H
-#define SM_RUN_RING_TRANSFER_H
+#pragma once
 #include "scalemodel/run.h"
 
 typedef struct ring_transfer {
@@ -22,4 +21,3 @@ sm_status ring_end_receive(ring_transfer *t, sm_error *err);
 sm_status ring_end_send(ring_transfer *t, sm_error *err);
 /* Give the transport a chance to make progress. */
 void ring_poke(ring_transfer *t);
-#endif

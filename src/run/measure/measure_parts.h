@@ -1,6 +1,5 @@
 /* measure_parts: what is measured, file by file. Private to src/run. */
-#ifndef SCALEMODEL_RUN_MEASURE_PARTS_H
-#define SCALEMODEL_RUN_MEASURE_PARTS_H
+#pragma once
 #include "scalemodel/measure.h"
 
 /* One call that is timed, and what it leaves behind that is undone untimed (NULL: nothing). */
@@ -21,4 +20,3 @@ sm_status measure_streams(sm_communicator *world, const sm_measure_job *job, sm_
 sm_status measure_sends(sm_communicator *world, const sm_measure_job *job, sm_error *err);
 sm_status measure_trainings(sm_communicator *world, const sm_measure_job *job, sm_error *err);
 sm_status measure_collectives(sm_communicator *world, const sm_measure_job *job, sm_error *err);
-#endif

@@ -1,7 +1,6 @@
 /* attention_heads: causal attention one head of one sequence at a time, as products of BLAS on rows
  * that stand apart: q [B,T,K,G,H], k [B,S,K,H], v [B,S,K,J], out [B,T,K,G,J]. */
-#ifndef SM_RUN_ATTENTION_HEADS_H
-#define SM_RUN_ATTENTION_HEADS_H
+#pragma once
 #include "scalemodel/program.h"
 #include "scalemodel/run.h"
 
@@ -46,4 +45,3 @@ void attention_scores(const attention_head *h);
 /* From the probabilities p, adds to the gradients of q, k and v. dots: for each query the sum of
  * out x d out, which is that of p x dp over all keys; NULL: all keys are here. */
 void attention_slopes(const attention_head *h, const float *dots);
-#endif

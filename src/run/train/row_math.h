@@ -1,7 +1,6 @@
 /* row_math: what kernels do to rows of numbers, written so that compilers make vector operations of
  * it without being allowed to reorder sums themselves. */
-#ifndef SM_RUN_ROW_MATH_H
-#define SM_RUN_ROW_MATH_H
+#pragma once
 #include <stddef.h>
 
 /* y = exp(x - shift), within 2e-7 of itself. x - shift below -87.3 is taken as that, above 88.3 as
@@ -16,4 +15,3 @@ float row_triple(const float *x, const float *y, const float *z, size_t n);
 float row_most(const float *x, size_t n);
 /* to += factor from */
 void row_add(const float *from, float factor, size_t n, float *to);
-#endif

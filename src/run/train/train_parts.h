@@ -1,6 +1,5 @@
 /* train_parts: what the files of the training runtime share. */
-#ifndef SM_RUN_TRAIN_PARTS_H
-#define SM_RUN_TRAIN_PARTS_H
+#pragma once
 #include "scalemodel/run_generate.h"
 #include "scalemodel/run_train.h"
 #include "scalemodel/step.h"
@@ -239,4 +238,3 @@ void train_times_end(sm_trainer *t);
 /* What went through the groups of this rank so far, but for those over the pipeline. */
 void train_traffic_now(const sm_trainer *t, train_traffic *out);
 void train_bytes_predicted(const sm_trainer *t, double *bytes);
-#endif
