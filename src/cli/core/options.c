@@ -112,7 +112,8 @@ static sm_status parse_option(parser *p, const char *argument, sm_error *err) {
         return sm_fail(err, SM_USAGE, "--%s is given twice", o->name);
     *given = value ? value : "";
     if (o->kind != CLI_LIST) return SM_OK;
-    return cli_value_read(o, value, (char *)p->call->values + o->offset, err);
+    return cli_value_read(o, p->call->name[found.index], value, (char *)p->call->values + o->offset,
+                          err);
 }
 
 static sm_status parse_argument(parser *p, sm_error *err) {
@@ -135,16 +136,27 @@ static sm_status parse_argument(parser *p, sm_error *err) {
 }
 
 /* The values of a table: those given, and the defaults of the others. */
-static sm_status read_values(const cli_verb *verb, const cli_option *table, const char **given,
-                             void *values, sm_error *err) {
+static sm_status read_values(const cli_call *call, const cli_option *table,
+                             const char *const *given, void *values, sm_error *err) {
+    char common[64];
     sm_status status = SM_OK;
     for (int i = 0; table[i].name && !status; i++) {
         const cli_option *o = &table[i];
         const char *text = given[i] ? given[i] : o->by_default;
         if (!text && o->required)
-            return sm_fail(err, SM_USAGE, "%s needs --%s %s", verb->name, o->name, o->value);
-        if (text && o->kind != CLI_LIST)
-            status = cli_value_read(o, text, (char *)values + o->offset, err);
+            return sm_fail(err, SM_USAGE, "%s needs --%s %s", call->verb->name, o->name, o->value);
+        snprintf(common, sizeof common, "--%s", o->name);
+        const char *name = table == cli_common_options ? common : call->name[i];
+        void *place = (char *)values + o->offset;
+        if (!text && o->kind == CLI_SOURCE) *(sm_source *)place = (sm_source){.name = name};
+        if (!text || o->kind == CLI_LIST) continue;
+        if (o->optional) {
+            void *value = sm_arena_alloc(call->arena, sizeof(double));
+            if (!value) return sm_fail_memory(err);
+            *(void **)place = value;
+            place = value;
+        }
+        status = cli_value_read(o, name, text, place, err);
     }
     return status;
 }
@@ -184,12 +196,12 @@ sm_status cli_parse(const cli_verb *verb, int argc, char **argv, cli_call *call,
         sm_status status = parse_argument(&p, err);
         if (status) return status;
     }
-    sm_status status = read_values(verb, cli_common_options, p.common, &call->common, err);
+    sm_status status = read_values(call, cli_common_options, p.common, &call->common, err);
     if (status || call->common.help) return status;
     if (call->common.json && call->common.csv)
         return sm_fail(err, SM_USAGE, "--json and --csv exclude each other");
     if (call->positionals < verb->least)
         return sm_fail(err, SM_USAGE, "%s needs %s", verb->name, verb->arguments);
-    status = read_values(verb, verb->options, call->given, call->values, err);
+    status = read_values(call, verb->options, call->given, call->values, err);
     return status ? status : check_outputs(call, &p, err);
 }

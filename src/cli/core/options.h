@@ -15,12 +15,15 @@ enum { CLI_MAX_LIST = 16, CLI_MAX_POSITIONALS = 4, CLI_MAX_OPTIONS = 64 };
 /* What an option's value is, and the C type that its place in the verb's struct has. */
 typedef enum cli_kind {
     CLI_FLAG,    /* bool: the option takes no value */
-    CLI_TEXT,    /* const char *, NULL when absent: a name, or a grammar of its own (a plan) */
+    CLI_TEXT,    /* const char *, NULL when absent: a name, or a grammar of its own */
+    CLI_SOURCE,  /* sm_source under the name of the option, without text when absent: a plan */
     CLI_NAME,    /* const char *, NULL when absent: a name to give: letters, digits, "._-" */
     CLI_INPUT,   /* const char *, NULL when absent: a file or folder to read */
     CLI_OUTPUT,  /* const char *, NULL when absent: a file to write */
     CLI_LIST,    /* cli_list: texts, since the option may be given several times */
     CLI_WHOLE,   /* int64_t */
+    CLI_INT,     /* int */
+    CLI_COUNT,   /* double: a whole number */
     CLI_NUMBER,  /* double: 0.8, 4M */
     CLI_SIZE,    /* double: 16GiB */
     CLI_TIME,    /* double: 30ms; never without its unit */
@@ -52,6 +55,7 @@ typedef struct cli_option {
     double lowest, highest;   /* of numbers, and of both ends of a range; highest 0: no bound */
     bool above;               /* the lowest itself is excluded */
     bool required;            /* the verb cannot answer without it */
+    bool optional;            /* a pointer to the value, NULL when absent */
     sm_words words;           /* of CLI_CHOICE and CLI_CHOICES */
     const char *by_default;   /* the value that holds otherwise, as one would type it */
     const char *default_says; /* the same in words, where no one value tells it */
@@ -92,7 +96,7 @@ struct cli_verb {
     /* Fill the report. SM_OK and SM_NEGATIVE show it; anything else shows the error. */
     sm_status (*run)(const cli_call *call, sm_report *report, sm_error *err);
     /* Instead of run: the rest of the command line as it is, for another program. */
-    sm_status (*pass_on)(int argc, char **argv, sm_error *err);
+    sm_status (*pass_on)(const cli_verb *verb, int argc, char **argv, sm_error *err);
 };
 
 /* Parse what follows the verb, and read every value. SM_USAGE with one sentence when it is not a
@@ -111,8 +115,10 @@ void cli_help_plan(FILE *out);
 /* ---- values (values.c) ----
  * `value` points into call->values: an option is known by where its value lies. */
 
-/* Read text as the value of an option, "--seq", into place. */
-sm_status cli_value_read(const cli_option *option, const char *text, void *place, sm_error *err);
+/* Read text as the value of an option into place. name: "--seq", which lives as long as a source.
+ */
+sm_status cli_value_read(const cli_option *option, const char *name, const char *text, void *place,
+                         sm_error *err);
 /* Was the option given, rather than left to its default? */
 bool cli_given(const cli_call *call, const void *value);
 /* The text given, or that of the default, under the name of the option: what errors underline. */

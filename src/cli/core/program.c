@@ -123,7 +123,7 @@ static sm_status answer_help(const cli_program *p, const char *name, sm_error *e
     if (verb && verb->pass_on) {
         static char help[] = "--help";
         char *argv[] = {help, NULL};
-        return verb->pass_on(1, argv, err);
+        return verb->pass_on(verb, 1, argv, err);
     }
     if (verb) cli_help_verb(verb, stdout);
     if (verb && plan) fputc('\n', stdout);
@@ -151,7 +151,7 @@ static sm_status answer_verb(const cli_program *p, cli_call *call, sm_error *err
 
 static sm_status run_verb(const cli_program *p, const cli_verb *verb, int argc, char **argv,
                           sm_error *err) {
-    if (verb->pass_on) return verb->pass_on(argc, argv, err);
+    if (verb->pass_on) return verb->pass_on(verb, argc, argv, err);
     cli_call call = {.arena = sm_arena_new(), .argv = argv};
     if (!call.arena) return sm_fail_memory(err);
     sm_status status = cli_parse(verb, argc, argv, &call, err);

@@ -8,8 +8,8 @@
 
 enum { MOST_ARGUMENTS = 1024 };
 
-/* verb: of the other program, before the arguments; NULL: they begin with it. */
-static sm_status pass_on(const char *verb, int argc, char **argv, sm_error *err) {
+/* The arguments of `run` begin with a verb of the other program; else this verb is one of its. */
+static sm_status pass_on(const cli_verb *verb, int argc, char **argv, sm_error *err) {
     static char sibling[] = "scalemodel-run";
     char path[CLI_PATH_ROOM], *all[MOST_ARGUMENTS] = {sibling}, word[16];
     int n = 1;
@@ -17,10 +17,8 @@ static sm_status pass_on(const char *verb, int argc, char **argv, sm_error *err)
         return sm_fail(err, SM_USAGE, "at most %d arguments", MOST_ARGUMENTS - 3);
     if (!cli_beside(sibling, path))
         return sm_fail(err, SM_IO, "cannot tell the folder of this program");
-    if (verb) {
-        snprintf(word, sizeof word, "%s", verb);
-        all[n++] = word;
-    }
+    snprintf(word, sizeof word, "%s", verb->name);
+    if (verb != &cli_run) all[n++] = word;
     for (int i = 0; i < argc; i++) all[n++] = argv[i];
     execv(path, all);
     if (errno == ENOENT)
@@ -28,14 +26,6 @@ static sm_status pass_on(const char *verb, int argc, char **argv, sm_error *err)
                        "%s is not there: it is built where BLAS is installed (libopenblas-dev)",
                        path);
     return sm_fail(err, SM_IO, "cannot start %s: %s", path, strerror(errno));
-}
-
-static sm_status pass_on_run(int argc, char **argv, sm_error *err) {
-    return pass_on(NULL, argc, argv, err);
-}
-
-static sm_status pass_on_measure(int argc, char **argv, sm_error *err) {
-    return pass_on("measure", argc, argv, err);
 }
 
 static const cli_option no_options[] = {{.name = NULL}};
@@ -46,7 +36,7 @@ const cli_verb cli_run = {
     .arguments = "VERB",
     .most = CLI_MAX_POSITIONALS,
     .options = no_options,
-    .pass_on = pass_on_run,
+    .pass_on = pass_on,
 };
 
 const cli_verb cli_measure = {
@@ -54,5 +44,5 @@ const cli_verb cli_measure = {
     .summary = "the rooflines of this machine, for --system and --calibration",
     .arguments = "",
     .options = no_options,
-    .pass_on = pass_on_measure,
+    .pass_on = pass_on,
 };

@@ -131,9 +131,9 @@ static sm_status read_name(const sm_source *source, const char **value, sm_error
 
 /* ---- any value ---- */
 
-sm_status cli_value_read(const cli_option *o, const char *text, void *place, sm_error *err) {
-    char name[64];
-    snprintf(name, sizeof name, "--%s", o->name);
+sm_status cli_value_read(const cli_option *o, const char *name, const char *text, void *place,
+                         sm_error *err) {
+    int64_t whole = 0;
     sm_source source = sm_source_of(name, text);
     sm_span all = {0, source.length};
     switch (o->kind) {
@@ -144,6 +144,7 @@ sm_status cli_value_read(const cli_option *o, const char *text, void *place, sm_
         *(const char **)place = text;
         return SM_OK;
     case CLI_TEXT: *(const char **)place = text; return SM_OK;
+    case CLI_SOURCE: *(sm_source *)place = source; return SM_OK;
     case CLI_NAME: return read_name(&source, place, err);
     case CLI_LIST: {
         cli_list *list = place;
@@ -154,9 +155,17 @@ sm_status cli_value_read(const cli_option *o, const char *text, void *place, sm_
         return SM_OK;
     }
     case CLI_WHOLE:
-        assert(o->highest <= (double)LARGEST);
-        return sm_integer_parse(&source, all, (int64_t)o->lowest,
-                                o->highest > 0.0 ? (int64_t)o->highest : INT64_MAX, place, err);
+    case CLI_INT:
+    case CLI_COUNT: {
+        assert(o->highest <= (double)LARGEST && (o->kind != CLI_INT || o->highest > 0.0));
+        sm_status status =
+            sm_integer_parse(&source, all, (int64_t)o->lowest,
+                             o->highest > 0.0 ? (int64_t)o->highest : INT64_MAX, &whole, err);
+        if (o->kind == CLI_WHOLE) *(int64_t *)place = whole;
+        else if (o->kind == CLI_INT) *(int *)place = (int)whole;
+        else *(double *)place = (double)whole;
+        return status;
+    }
     case CLI_NUMBER:
     case CLI_SIZE:
     case CLI_TIME:

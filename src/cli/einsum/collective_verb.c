@@ -4,24 +4,25 @@
 #include <string.h>
 
 typedef struct collective_options {
-    const char *over, *dims, *mesh, *on, *ragged;
-    int64_t top_k, expert_groups;
+    sm_collective_question question;
+    const char *on, *ragged;
     cli_calibration_values constants;
 } collective_options;
 #define AT(member) offsetof(collective_options, member)
 
 static const cli_option collective_table[] = {
     {"on", 0, CLI_TEXT, AT(on), "SYSTEM", .help = "the chips: tpu-v5e:8x4, h100-sxm:128x8, ..."},
-    {"mesh", 0, CLI_TEXT, AT(mesh), "MESH",
+    {"mesh", 0, CLI_SOURCE, AT(question.mesh), "MESH",
      .help = "named axes: X=8,Y=4; without it one axis covers the system"},
-    {"over", 0, CLI_TEXT, AT(over), "AXES", .help = "the axes to communicate over: Y, XY"},
-    {"dims", 0, CLI_TEXT, AT(dims), "SIZES",
+    {"over", 0, CLI_SOURCE, AT(question.over), "AXES",
+     .help = "the axes to communicate over: Y, XY"},
+    {"dims", 0, CLI_SOURCE, AT(question.dims), "SIZES",
      .help = "sizes of the indices: E=2048,F=8k; ranges sweep"},
     {"ragged", 0, CLI_TEXT, AT(ragged), "FRACTION",
      .help = "all-to-all: the part of the bytes that really moves, 0.5 or 4/8"},
-    {"top-k", 0, CLI_WHOLE, AT(top_k), "K", .help = "all-to-all of tokens routed to K experts each",
-     .lowest = 1, .highest = 1 << 20},
-    {"expert-groups", 0, CLI_WHOLE, AT(expert_groups), "Z",
+    {"top-k", 0, CLI_COUNT, AT(question.top_k), "K",
+     .help = "all-to-all of tokens routed to K experts each", .lowest = 1, .highest = 1 << 20},
+    {"expert-groups", 0, CLI_COUNT, AT(question.expert_groups), "Z",
      .help = "with --top-k: groups the experts are spread over", .lowest = 1, .highest = 1 << 20,
      .default_says = "the members"},
     CLI_CALIBRATION_OPTIONS(collective_options, constants),
@@ -45,37 +46,33 @@ static sm_status read_fraction(const char *text, double *fraction, sm_error *err
 }
 
 /* --ragged, or --top-k with --expert-groups. */
-static sm_status read_ragged(const collective_options *o, sm_collective_question *q,
-                             sm_error *err) {
-    bool any = o->ragged || o->top_k || o->expert_groups;
+static sm_status read_ragged(collective_options *o, sm_error *err) {
+    sm_collective_question *q = &o->question;
+    bool any = o->ragged || q->top_k > 0.0 || q->expert_groups > 0.0;
     if (any && q->op != SM_ALL_TO_ALL)
         return sm_fail(err, SM_USAGE, "--ragged and --top-k are for all-to-all only");
-    if (o->ragged && o->top_k)
+    if (o->ragged && q->top_k > 0.0)
         return sm_fail(err, SM_USAGE, "--ragged and --top-k exclude each other");
-    if (o->expert_groups && !o->top_k)
+    if (q->expert_groups > 0.0 && !(q->top_k > 0.0))
         return sm_fail(err, SM_USAGE, "--expert-groups needs --top-k");
-    q->top_k = (double)o->top_k;
-    q->expert_groups = (double)o->expert_groups;
     return o->ragged ? read_fraction(o->ragged, &q->ragged, err) : SM_OK;
 }
 
 static sm_status run_collective(const cli_call *call, sm_report *r, sm_error *err) {
-    const collective_options *o = call->values;
+    collective_options *o = call->values;
+    sm_collective_question *q = &o->question;
     sm_system system;
-    sm_collective_question q = SM_QUESTION(sm_collective_question);
-    q.system = &system;
-    q.array = sm_source_of("ARRAY", call->positional[1]);
-    q.mesh = cli_text(call, &o->mesh);
-    q.over = cli_text(call, &o->over);
-    q.dims = cli_text(call, &o->dims);
-    q.explain = call->common.explain;
-    sm_status status = cli_collective_read(call->positional[0], &q.op, err);
+    q->size = sizeof *q;
+    q->system = &system;
+    q->array = sm_source_of("ARRAY", call->positional[1]);
+    q->explain = call->common.explain;
+    sm_status status = cli_collective_read(call->positional[0], &q->op, err);
     if (!status) status = cli_system(call, o->on, &system, err);
-    if (!status && o->mesh) status = cli_need(call, &o->over, err);
+    if (!status && q->mesh.text) status = cli_need(call, &q->over, err);
     if (!status)
-        status = cli_operation_calibration(call, &system.chip, &o->constants, &q.calibration, err);
-    if (!status) status = read_ragged(o, &q, err);
-    return status ? status : sm_answer_collective(&q, r, err);
+        status = cli_operation_calibration(call, &system.chip, &o->constants, &q->calibration, err);
+    if (!status) status = read_ragged(o, err);
+    return status ? status : sm_answer_collective(q, r, err);
 }
 
 const cli_verb cli_collective = {

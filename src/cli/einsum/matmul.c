@@ -4,21 +4,21 @@
 #include "verbs.h"
 
 typedef struct matmul_options {
-    const char *on, *mesh, *dims;
-    sm_dtype compute;
-    int64_t top;
+    sm_matmul_question question;
+    const char *on;
     cli_calibration_values constants;
 } matmul_options;
 #define AT(member) offsetof(matmul_options, member)
 
 static const cli_option matmul_table[] = {
     {"on", 0, CLI_TEXT, AT(on), "SYSTEM", .help = "the chips: tpu-v5e:4x4, h100-sxm:128x8, ..."},
-    {"mesh", 0, CLI_TEXT, AT(mesh), "MESH", .help = "named axes: X=4,Y=4; X=4@0 places by level",
-     .required = true},
-    {"dims", 0, CLI_TEXT, AT(dims), "SIZES", .help = "sizes of the indices: I=1024,J=4k,K=8k"},
-    {"compute", 0, CLI_DTYPE, AT(compute), "DTYPE", .help = "multiply in this type",
-     .default_says = "the wider one of the operands"},
-    {"top", 0, CLI_WHOLE, AT(top), "N",
+    {"mesh", 0, CLI_SOURCE, AT(question.mesh), "MESH",
+     .help = "named axes: X=4,Y=4; X=4@0 places by level", .required = true},
+    {"dims", 0, CLI_SOURCE, AT(question.dims), "SIZES",
+     .help = "sizes of the indices: I=1024,J=4k,K=8k"},
+    {"compute", 0, CLI_DTYPE, AT(question.compute), "DTYPE", .optional = true,
+     .help = "multiply in this type", .default_says = "the wider one of the operands"},
+    {"top", 0, CLI_INT, AT(question.top), "N",
      .help = "alternatives to show; the JSON has all when it is not given", .lowest = 1,
      .highest = SM_MOST_ALTERNATIVES, .by_default = "8"},
     CLI_CALIBRATION_OPTIONS(matmul_options, constants),
@@ -26,20 +26,18 @@ static const cli_option matmul_table[] = {
 };
 
 static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
-    const matmul_options *o = call->values;
+    matmul_options *o = call->values;
+    sm_matmul_question *q = &o->question;
     sm_system system;
-    sm_matmul_question q = SM_QUESTION(sm_matmul_question);
-    q.system = &system;
-    q.mesh = cli_text(call, &o->mesh);
-    q.einsum = sm_source_of("EINSUM", call->positional[0]);
-    q.dims = cli_text(call, &o->dims);
-    q.compute = cli_given(call, &o->compute) ? &o->compute : NULL;
-    q.top = cli_given(call, &o->top) ? (int)o->top : 0;
-    q.explain = call->common.explain;
+    q->size = sizeof *q;
+    q->system = &system;
+    q->einsum = sm_source_of("EINSUM", call->positional[0]);
+    if (!cli_given(call, &q->top)) q->top = 0;
+    q->explain = call->common.explain;
     sm_status status = cli_system(call, o->on, &system, err);
     if (!status)
-        status = cli_operation_calibration(call, &system.chip, &o->constants, &q.calibration, err);
-    return status ? status : sm_answer_matmul(&q, r, err);
+        status = cli_operation_calibration(call, &system.chip, &o->constants, &q->calibration, err);
+    return status ? status : sm_answer_matmul(q, r, err);
 }
 
 const cli_verb cli_matmul = {

@@ -3,8 +3,8 @@
 #include "verbs.h"
 
 typedef struct roofline_options {
-    const char *on, *dims;
-    sm_dtype compute;
+    sm_roofline_question question;
+    const char *on;
     unsigned level; /* of level_names */
     cli_list critical;
     cli_calibration_values constants;
@@ -19,10 +19,10 @@ enum { LEVELS = sizeof levels / sizeof *levels };
 
 static const cli_option roofline_table[] = {
     {"on", 0, CLI_TEXT, AT(on), "CHIP", .help = "the chip: a name of the catalogue"},
-    {"dims", 0, CLI_TEXT, AT(dims), "SIZES",
+    {"dims", 0, CLI_SOURCE, AT(question.dims), "SIZES",
      .help = "sizes of the indices: B=128,D=4k; B=1..4096 doubles, B=64..4096:64 steps"},
-    {"compute", 0, CLI_DTYPE, AT(compute), "DTYPE", .help = "multiply in this type",
-     .default_says = "the wider one of the operands"},
+    {"compute", 0, CLI_DTYPE, AT(question.compute), "DTYPE", .optional = true,
+     .help = "multiply in this type", .default_says = "the wider one of the operands"},
     {"critical", 0, CLI_LIST, AT(critical), "INDEX",
      .help = "the size of this index at which math and memory take equally long; may be repeated"},
     {"level", 0, CLI_CHOICE, AT(level), "LEVEL",
@@ -33,24 +33,23 @@ static const cli_option roofline_table[] = {
 };
 
 static sm_status run_roofline(const cli_call *call, sm_report *r, sm_error *err) {
-    const roofline_options *o = call->values;
+    roofline_options *o = call->values;
+    sm_roofline_question *q = &o->question;
     sm_system system;
     sm_source critical[CLI_MAX_LIST];
-    sm_roofline_question q = SM_QUESTION(sm_roofline_question);
-    q.chip = &system.chip;
-    q.einsum = sm_source_of("EINSUM", call->positional[0]);
-    q.dims = cli_text(call, &o->dims);
-    q.critical = critical;
-    q.n_critical = o->critical.n;
+    q->size = sizeof *q;
+    q->chip = &system.chip;
+    q->einsum = sm_source_of("EINSUM", call->positional[0]);
+    q->critical = critical;
+    q->n_critical = o->critical.n;
     for (int i = 0; i < o->critical.n; i++)
         critical[i] = sm_source_of("--critical", o->critical.text[i]);
-    q.level = levels[o->level];
-    q.compute = cli_given(call, &o->compute) ? &o->compute : NULL;
-    q.explain = call->common.explain;
+    q->level = levels[o->level];
+    q->explain = call->common.explain;
     sm_status status = cli_system(call, o->on, &system, err);
     if (!status)
-        status = cli_operation_calibration(call, q.chip, &o->constants, &q.calibration, err);
-    return status ? status : sm_answer_roofline(&q, r, err);
+        status = cli_operation_calibration(call, q->chip, &o->constants, &q->calibration, err);
+    return status ? status : sm_answer_roofline(q, r, err);
 }
 
 const cli_verb cli_roofline = {

@@ -4,27 +4,16 @@
 #include "verbs.h"
 #include <string.h>
 
-typedef struct simulate_values {
-    const char *on, *plan, *prefill_plan, *trace, *arrivals, *csv, *plot, *timeline;
-    int64_t requests, prompt, output, seed;
-    int64_t replicas, prefill_replicas, batch, chunk, prefill_tokens, page;
-    double prompt_cv, output_cv, ttft, tpot, within, host_memory;
-    sm_policy policy;
-    sm_preempt preempt;
-    sm_route route;
-    sm_dtype weights, kv, compute;
-    bool prefix_cache, find_max_qps;
-    cli_calibration_values constants;
-    cli_model_values read_by;
-} simulate_values;
-
-/* The question with what it points to. */
+/* The question, what it points to, and what else is asked. */
 typedef struct simulating {
     sm_simulate_question question;
     sm_model model;
     sm_system system;
     sm_simulation simulation;
     sm_synthetic draw;
+    const char *on, *arrivals, *csv, *plot, *timeline;
+    cli_calibration_values constants;
+    cli_model_values read_by;
 } simulating;
 
 enum { MOST_REPLICAS = 4096 };
@@ -38,77 +27,83 @@ static const char *const preempts[] = {"recompute", "swap"};
 static const char *const routes[] = {"least-loaded", "round-robin", "affinity"};
 static const char *const arrivals[] = {"poisson", "gamma", "uniform", "replay"};
 
-#define AT(member) offsetof(simulate_values, member)
+#define AT(member) offsetof(simulating, member)
+#define ASK(member) AT(question.member)
+#define SIMULATE(member) AT(simulation.member)
 
 static const cli_option simulate_table[] = {
     {"on", 0, CLI_TEXT, AT(on), "SYSTEM",
      .help = "the chips of one replica: h100-sxm:1x8, tpu-v5e:4x4, ..."},
-    {"plan", 0, CLI_TEXT, AT(plan), "PLAN", .help = "how a replica is sharded: tensor=8",
+    {"plan", 0, CLI_SOURCE, ASK(plan), "PLAN", .help = "how a replica is sharded: tensor=8",
      .required = true},
-    {"trace", 0, CLI_INPUT, AT(trace), "FILE",
+    {"trace", 0, CLI_INPUT, ASK(trace), "FILE",
      .help = "requests from a file: CSV or JSON lines, also gzip"},
     {"arrivals", 0, CLI_TEXT, AT(arrivals), "HOW",
      .help = "poisson:50/s, gamma:50/s:CV, uniform:50/s; with --trace the times are drawn and the "
              "lengths read",
      .default_says = "replay, with --trace"},
-    {"requests", 0, CLI_WHOLE, AT(requests), "N", .help = "at most so many", .lowest = 1,
+    {"requests", 0, CLI_COUNT, ASK(requests), "N", .help = "at most so many", .lowest = 1,
      .highest = 1e9, .default_says = "10000 drawn, all of a trace"},
-    {"prompt", 0, CLI_WHOLE, AT(prompt), "TOKENS", .help = "mean prompt of drawn requests",
-     .lowest = 1, .highest = SM_MAX_TOKENS, .by_default = "2048"},
-    {"output", 0, CLI_WHOLE, AT(output), "TOKENS", .help = "mean output of drawn requests",
-     .lowest = 1, .highest = SM_MAX_TOKENS, .by_default = "512"},
-    {"prompt-cv", 0, CLI_NUMBER, AT(prompt_cv), "CV",
+    {"prompt", 0, CLI_COUNT, AT(draw.lengths.prompt), "TOKENS",
+     .help = "mean prompt of drawn requests", .lowest = 1, .highest = SM_MAX_TOKENS,
+     .by_default = "2048"},
+    {"output", 0, CLI_COUNT, AT(draw.lengths.output), "TOKENS",
+     .help = "mean output of drawn requests", .lowest = 1, .highest = SM_MAX_TOKENS,
+     .by_default = "512"},
+    {"prompt-cv", 0, CLI_NUMBER, AT(draw.lengths.prompt_cv), "CV",
      .help = "coefficient of variation of prompts: 0 all alike, else lognormal",
      .highest = SM_MAX_CV, .by_default = "0"},
-    {"output-cv", 0, CLI_NUMBER, AT(output_cv), "CV", .help = "the same of outputs",
+    {"output-cv", 0, CLI_NUMBER, AT(draw.lengths.output_cv), "CV", .help = "the same of outputs",
      .highest = SM_MAX_CV, .by_default = "0"},
-    {"policy", 0, CLI_CHOICE, AT(policy), "NAME", .help = "how steps are filled",
+    {"policy", 0, CLI_CHOICE, SIMULATE(policy), "NAME", .help = "how steps are filled",
      .words = {policies, SM_POLICY_COUNT}, .by_default = "continuous"},
-    {"prefill-plan", 0, CLI_TEXT, AT(prefill_plan), "PLAN", .help = "of the prefill pool",
+    {"prefill-plan", 0, CLI_SOURCE, ASK(prefill_plan), "PLAN", .help = "of the prefill pool",
      .default_says = "that of --plan"},
-    {"prefill-replicas", 0, CLI_WHOLE, AT(prefill_replicas), "N", .help = "of the prefill pool",
+    {"prefill-replicas", 0, CLI_INT, SIMULATE(prefill_replicas), "N", .help = "of the prefill pool",
      .lowest = 1, .highest = MOST_REPLICAS, .by_default = "1"},
-    {"replicas", 0, CLI_WHOLE, AT(replicas), "N",
+    {"replicas", 0, CLI_INT, SIMULATE(replicas), "N",
      .help = "behind the router; those that decode when disaggregated", .lowest = 1,
      .highest = MOST_REPLICAS, .by_default = "1"},
-    {"batch", 0, CLI_WHOLE, AT(batch), "N", .help = "sequences at once in a replica", .lowest = 1,
-     .highest = 1 << 20, .by_default = "256"},
-    {"chunk", 0, CLI_WHOLE, AT(chunk), "TOKENS",
+    {"batch", 0, CLI_COUNT, SIMULATE(most_batch), "N", .help = "sequences at once in a replica",
+     .lowest = 1, .highest = 1 << 20, .by_default = "256"},
+    {"chunk", 0, CLI_COUNT, SIMULATE(chunk_tokens), "TOKENS",
      .help = "tokens of a chunked step, decoding ones included", .lowest = 1,
      .highest = SM_MAX_TOKENS, .by_default = "512"},
-    {"prefill-tokens", 0, CLI_WHOLE, AT(prefill_tokens), "TOKENS",
+    {"prefill-tokens", 0, CLI_COUNT, SIMULATE(prefill_tokens), "TOKENS",
      .help = "most of other prefill steps", .lowest = 1, .highest = SM_MAX_TOKENS,
      .by_default = "8192"},
-    {"page", 0, CLI_WHOLE, AT(page), "TOKENS", .help = "of a page of the KV cache", .lowest = 1,
-     .highest = 65536, .by_default = "16"},
-    {"preempt", 0, CLI_CHOICE, AT(preempt), "HOW", .help = "when pages run out",
+    {"page", 0, CLI_COUNT, SIMULATE(page_tokens), "TOKENS", .help = "of a page of the KV cache",
+     .lowest = 1, .highest = 65536, .by_default = "16"},
+    {"preempt", 0, CLI_CHOICE, SIMULATE(preempt), "HOW", .help = "when pages run out",
      .words = {preempts, 2}, .by_default = "recompute"},
-    {"route", 0, CLI_CHOICE, AT(route), "HOW", .help = "which replica a request goes to",
+    {"route", 0, CLI_CHOICE, SIMULATE(route), "HOW", .help = "which replica a request goes to",
      .words = {routes, 3}, .by_default = "least-loaded"},
-    {"prefix-cache", 0, CLI_FLAG, AT(prefix_cache),
+    {"prefix-cache", 0, CLI_FLAG, SIMULATE(prefix_cache),
      .help = "keep prefixes and conversations for later prompts"},
-    {"host-memory", 0, CLI_SIZE, AT(host_memory), "BYTES",
+    {"host-memory", 0, CLI_SIZE, ASK(host_bytes), "BYTES", .optional = true,
      .help = "of a replica, for swaps and the prefix cache",
      .default_says = "half of the hosts' with --preempt swap, else 0"},
-    {"ttft", 0, CLI_TIME, AT(ttft), "TIME", .help = "the SLO: time to first token", .above = true},
-    {"tpot", 0, CLI_TIME, AT(tpot), "TIME", .help = "the SLO: time per output token",
+    {"ttft", 0, CLI_TIME, SIMULATE(ttft_s), "TIME", .help = "the SLO: time to first token",
      .above = true},
-    {"weights", 0, CLI_DTYPE, AT(weights), "DTYPE", .help = "of weights",
+    {"tpot", 0, CLI_TIME, SIMULATE(tpot_s), "TIME", .help = "the SLO: time per output token",
+     .above = true},
+    {"weights", 0, CLI_DTYPE, ASK(dtypes.weights), "DTYPE", .help = "of weights",
      .default_says = "as the checkpoint has them, bf16 unless it is quantised"},
-    {"kv", 0, CLI_DTYPE, AT(kv), "DTYPE", .help = "of the KV cache", .by_default = "bf16"},
-    {"compute", 0, CLI_DTYPE, AT(compute), "DTYPE", .help = "what matmuls compute in",
+    {"kv", 0, CLI_DTYPE, ASK(dtypes.kv), "DTYPE", .help = "of the KV cache", .by_default = "bf16"},
+    {"compute", 0, CLI_DTYPE, ASK(dtypes.compute), "DTYPE", .help = "what matmuls compute in",
      .by_default = "bf16"},
-    {"seed", 0, CLI_WHOLE, AT(seed), "N", .help = "of what is drawn", .by_default = "1"},
-    {"find-max-qps", 0, CLI_FLAG, AT(find_max_qps), .help = "the highest rate that meets the SLO"},
-    {"within", 0, CLI_NUMBER, AT(within), "SHARE", .help = "of requests that must meet it",
+    {"seed", 0, CLI_WHOLE, AT(draw.seed), "N", .help = "of what is drawn", .by_default = "1"},
+    {"find-max-qps", 0, CLI_FLAG, ASK(find_max_rate),
+     .help = "the highest rate that meets the SLO"},
+    {"within", 0, CLI_NUMBER, ASK(within), "SHARE", .help = "of requests that must meet it",
      .highest = 1, .by_default = "0.99"},
     {"csv", 0, CLI_OUTPUT, AT(csv), "FILE", .help = "write a row for each request"},
     {"plot", 0, CLI_OUTPUT, AT(plot), "FILE",
      .help = "write the queue, the batch and the memory over time as SVG"},
     {"timeline", 0, CLI_OUTPUT, AT(timeline), "FILE",
      .help = "write the steps of the replicas for Perfetto"},
-    CLI_CALIBRATION_OPTIONS(simulate_values, constants),
-    CLI_MODEL_OPTIONS(simulate_values, read_by),
+    CLI_CALIBRATION_OPTIONS(simulating, constants),
+    CLI_MODEL_OPTIONS(simulating, read_by),
     {.name = NULL},
 };
 
@@ -158,97 +153,65 @@ static sm_status read_drawn(const sm_source *source, size_t name, sm_synthetic *
 }
 
 static sm_status read_arrivals(const cli_call *call, simulating *v, sm_error *err) {
-    const simulate_values *o = call->values;
-    if (!o->arrivals && o->trace) return SM_OK;
-    if (!o->arrivals)
+    const char *trace = v->question.trace;
+    if (!v->arrivals && trace) return SM_OK;
+    if (!v->arrivals)
         return sm_fail(err, SM_USAGE, "simulate needs --trace FILE or --arrivals poisson:50/s");
-    sm_source source = cli_source(call, &o->arrivals);
+    sm_source source = cli_source(call, &v->arrivals);
     sm_words words = {arrivals, 4};
-    sm_span name = {0, strcspn(o->arrivals, ":")};
+    sm_span name = {0, strcspn(v->arrivals, ":")};
     int kind = sm_words_find(words, &source, name);
     if (kind < 0) return sm_words_fail(words, &source, name, "arrivals cannot be", err);
     bool replay = kind == 3;
-    if (replay && !o->trace) return sm_fail(err, SM_USAGE, "--arrivals replay needs --trace FILE");
+    if (replay && !trace) return sm_fail(err, SM_USAGE, "--arrivals replay needs --trace FILE");
     if (replay) return SM_OK;
     v->question.drawn = &v->draw;
     v->draw.kind = (sm_arrival_kind)kind;
     return read_drawn(&source, name.length, &v->draw, err);
 }
 
-static sm_status read_source(const cli_call *call, simulating *v, sm_error *err) {
-    const simulate_values *o = call->values;
-    sm_status status = read_arrivals(call, v, err);
-    bool lengths = cli_given(call, &o->prompt) || cli_given(call, &o->output) ||
-                   cli_given(call, &o->prompt_cv) || cli_given(call, &o->output_cv);
-    if (!status && o->trace && lengths)
-        return sm_fail(err, SM_USAGE,
-                       "the lengths are those of --trace: leave out --prompt, "
-                       "--output and their --prompt-cv, --output-cv");
-    v->draw.lengths = (sm_lengths){.prompt = (double)o->prompt,
-                                   .output = (double)o->output,
-                                   .prompt_cv = o->prompt_cv,
-                                   .output_cv = o->output_cv};
-    v->draw.seed = (uint64_t)o->seed;
-    return status;
-}
-
 /* ---- the question ---- */
 
-static sm_status check_together(const cli_call *call, sm_error *err) {
-    const simulate_values *o = call->values;
-    bool split = o->policy == SM_POLICY_DISAGGREGATED;
-    if (!split && (o->prefill_plan || cli_given(call, &o->prefill_replicas)))
+static sm_status check_together(const cli_call *call, const simulating *v, sm_error *err) {
+    const sm_simulate_question *q = &v->question;
+    const sm_simulation *s = &v->simulation;
+    bool split = s->policy == SM_POLICY_DISAGGREGATED;
+    if (!split && (q->prefill_plan.text || cli_given(call, &s->prefill_replicas)))
         return sm_fail(err, SM_USAGE,
                        "--prefill-plan and --prefill-replicas are of --policy "
                        "disaggregated");
-    if (o->find_max_qps && !(o->ttft > 0.0) && !(o->tpot > 0.0))
+    if (q->find_max_rate && !(s->ttft_s > 0.0) && !(s->tpot_s > 0.0))
         return sm_fail(err, SM_USAGE, "--find-max-qps needs an SLO: --ttft, --tpot or both");
-    if (cli_given(call, &o->within) && !o->find_max_qps)
+    if (cli_given(call, &q->within) && !q->find_max_rate)
         return sm_fail(err, SM_USAGE, "--within is of --find-max-qps");
     return SM_OK;
 }
 
 static sm_status read_question(const cli_call *call, simulating *v, sm_error *err) {
-    const simulate_values *o = call->values;
     sm_simulate_question *q = &v->question;
-    v->simulation = (sm_simulation){.size = sizeof(sm_simulation),
-                                    .policy = o->policy,
-                                    .replicas = (int)o->replicas,
-                                    .prefill_replicas = (int)o->prefill_replicas,
-                                    .most_batch = (double)o->batch,
-                                    .chunk_tokens = (double)o->chunk,
-                                    .prefill_tokens = (double)o->prefill_tokens,
-                                    .page_tokens = (double)o->page,
-                                    .preempt = o->preempt,
-                                    .route = o->route,
-                                    .prefix_cache = o->prefix_cache,
-                                    .ttft_s = o->ttft,
-                                    .tpot_s = o->tpot};
-    *q = (sm_simulate_question){
-        .size = sizeof *q,
-        .model = &v->model,
-        .system = &v->system,
-        .dtypes = {o->weights, o->kv, o->compute},
-        .plan = cli_text(call, &o->plan),
-        .prefill_plan = cli_text(call, &o->prefill_plan),
-        .simulation = &v->simulation,
-        .trace = o->trace,
-        .requests = (double)o->requests,
-        .host_bytes = cli_given(call, &o->host_memory) ? &o->host_memory : NULL,
-        .find_max_rate = o->find_max_qps,
-        .within = o->within,
-        .explain = call->common.explain,
-        .plot = o->plot != NULL,
-        .timeline = o->timeline != NULL,
-    };
-    sm_status status = check_together(call, err);
-    if (!status) status = read_source(call, v, err);
-    if (!status) status = cli_read_model(call, &o->read_by, call->positional[0], &v->model, err);
-    q->as_stored = !cli_given(call, &o->weights) && v->model.stored.quantised;
+    const sm_lengths *l = &v->draw.lengths;
+    v->simulation.size = sizeof v->simulation;
+    q->size = sizeof *q;
+    q->model = &v->model;
+    q->system = &v->system;
+    q->simulation = &v->simulation;
+    q->explain = call->common.explain;
+    q->plot = v->plot != NULL;
+    q->timeline = v->timeline != NULL;
+    sm_status status = check_together(call, v, err);
+    if (!status) status = read_arrivals(call, v, err);
+    bool lengths = cli_given(call, &l->prompt) || cli_given(call, &l->output) ||
+                   cli_given(call, &l->prompt_cv) || cli_given(call, &l->output_cv);
+    if (!status && q->trace && lengths)
+        return sm_fail(err, SM_USAGE,
+                       "the lengths are those of --trace: leave out --prompt, "
+                       "--output and their --prompt-cv, --output-cv");
+    if (!status) status = cli_read_model(call, &v->read_by, call->positional[0], &v->model, err);
+    q->as_stored = !cli_given(call, &q->dtypes.weights) && v->model.stored.quantised;
     if (q->as_stored) q->dtypes.weights = v->model.stored.type;
-    if (!status) status = cli_system(call, o->on, &v->system, err);
-    if (!status && (o->constants.calibration || o->constants.software))
-        status = cli_calibration(call, &v->system.chip, &o->constants, &q->calibration, err);
+    if (!status) status = cli_system(call, v->on, &v->system, err);
+    if (!status && (v->constants.calibration || v->constants.software))
+        status = cli_calibration(call, &v->system.chip, &v->constants, &q->calibration, err);
     return status;
 }
 
@@ -275,15 +238,13 @@ static sm_status write_rows(const void *context, FILE *rows, sm_error *err) {
 }
 
 static sm_status run_simulate(const cli_call *call, sm_report *r, sm_error *err) {
-    const simulate_values *o = call->values;
-    simulating *v = sm_arena_alloc(call->arena, sizeof *v);
-    if (!v) return sm_fail_memory(err);
+    simulating *v = call->values;
     sm_status status = read_question(call, v, err);
     if (status) return status;
-    status = o->csv ? cli_write(o->csv, write_rows, &(answering){&v->question, r}, err)
+    status = v->csv ? cli_write(v->csv, write_rows, &(answering){&v->question, r}, err)
                     : sm_answer_simulate(&v->question, r, err);
-    if (!status && r->tracks) status = cli_write_tracks(r->tracks, o->timeline, err);
-    if (!status && r->chart) status = cli_write_chart(r->chart, o->plot, err);
+    if (!status && r->tracks) status = cli_write_tracks(r->tracks, v->timeline, err);
+    if (!status && r->chart) status = cli_write_chart(r->chart, v->plot, err);
     return status;
 }
 
@@ -294,7 +255,7 @@ const cli_verb cli_simulate = {
     .least = 1,
     .most = 1,
     .options = simulate_table,
-    .values_bytes = sizeof(simulate_values),
+    .values_bytes = sizeof(simulating),
     .plans = 1u << SM_PLAN_SERVING,
     .notes = "example: scalemodel simulate llama-3.1-70b --on h100-sxm:1x8 --plan tensor=8 \\\n"
              "           --arrivals poisson:4/s --ttft 1s --tpot 50ms\n",

@@ -5,9 +5,9 @@
 #include <string.h>
 
 typedef struct cli_calibrate_values {
-    const char *chip, *software, *start, *output;
+    sm_calibrate_question question;
+    const char *chip, *start;
     cli_choices fit; /* constants */
-    bool all;
 } cli_calibrate_values;
 
 #define AT(member) offsetof(cli_calibrate_values, member)
@@ -21,7 +21,7 @@ static const char *const constants[] = {
 static const cli_option calibrate_table[] = {
     {"chip", 0, CLI_TEXT, AT(chip), "CHIP", .help = "fit to the rows of this chip of the catalogue",
      .required = true},
-    {"software", 0, CLI_NAME, AT(software), "NAME",
+    {"software", 0, CLI_NAME, AT(question.software), "NAME",
      .help = "what the result is called; of a generation that the rows name, only its rows are "
              "fitted to",
      .by_default = "mine"},
@@ -31,8 +31,9 @@ static const cli_option calibrate_table[] = {
     {"fit", 0, CLI_CHOICES, AT(fit), "NAMES",
      .help = "constants to fit, joined by commas; the others are kept",
      .words = {constants, SM_CONSTANT_COUNT}, .default_says = "all"},
-    {"all", 0, CLI_FLAG, AT(all), .help = "fit to repeated, fine-tuning and doubtful rows too"},
-    {"output", 'o', CLI_OUTPUT, AT(output), "FILE",
+    {"all", 0, CLI_FLAG, AT(question.all),
+     .help = "fit to repeated, fine-tuning and doubtful rows too"},
+    {"output", 'o', CLI_OUTPUT, AT(question.output), "FILE",
      .help = "write the calibration to FILE, for --calibration FILE"},
     {.name = NULL},
 };
@@ -70,20 +71,18 @@ static sm_status read_start(const char *text, sm_calibrate_question *q, sm_error
 }
 
 static sm_status run_calibrate(const cli_call *call, sm_report *r, sm_error *err) {
-    const cli_calibrate_values *o = call->values;
-    sm_calibrate_question q = SM_QUESTION(sm_calibrate_question);
-    q.files = (size_t)call->positionals;
-    q.file = call->positional;
-    q.software = o->software;
-    for (int i = 0; i < o->fit.n; i++) q.constants |= 1u << o->fit.word[i];
-    q.all = o->all;
-    q.output = o->output;
-    q.explain = call->common.explain;
-    sm_status status = read_chip(o->chip, &q, err);
-    if (!status) status = read_start(o->start, &q, err);
-    if (!status) status = sm_answer_calibrate(&q, r, err);
-    if (status || !o->output) return status;
-    return sm_io_write(o->output, r->file, strlen(r->file), err);
+    cli_calibrate_values *o = call->values;
+    sm_calibrate_question *q = &o->question;
+    q->size = sizeof *q;
+    q->files = (size_t)call->positionals;
+    q->file = call->positional;
+    for (int i = 0; i < o->fit.n; i++) q->constants |= 1u << o->fit.word[i];
+    q->explain = call->common.explain;
+    sm_status status = read_chip(o->chip, q, err);
+    if (!status) status = read_start(o->start, q, err);
+    if (!status) status = sm_answer_calibrate(q, r, err);
+    if (status || !q->output) return status;
+    return sm_io_write(q->output, r->file, strlen(r->file), err);
 }
 
 const cli_verb cli_calibrate = {

@@ -11,14 +11,12 @@
 #include <sys/stat.h>
 
 typedef struct validate_values {
-    const char *data, *chip, *source; /* which rows */
-    sm_truth_kind kind;
+    sm_validate_question question;
+    const char *data, *plot;
     unsigned quality;
-    cli_calibration_values constants; /* under which constants */
-    cli_choices by;                   /* of sm_validate_groups */
-    int64_t worst;
-    const char *plot;
-    bool all, summary;
+    cli_calibration_values constants;
+    cli_choices by; /* of sm_validate_groups */
+    bool summary;
 } validate_values;
 
 /* Where the measurements are: a folder of truth files, given or belonging to this
@@ -94,19 +92,19 @@ static const char *const qualities[3] = {"A", "B", "C"};
 static const cli_option validate_table[] = {
     {"data", 0, CLI_INPUT, AT(data), "DIR", .help = "folder of *.csv and *.jsonl to validate",
      .default_says = "the project's own"},
-    {"chip", 0, CLI_TEXT, AT(chip), "CHIP", .help = "only rows of this chip"},
-    {"source", 0, CLI_TEXT, AT(source), "TEXT",
+    {"chip", 0, CLI_TEXT, AT(question.chip), "CHIP", .help = "only rows of this chip"},
+    {"source", 0, CLI_TEXT, AT(question.source), "TEXT",
      .help = "only rows whose source has this in its name"},
-    {"kind", 0, CLI_CHOICE, AT(kind), "KIND", .help = "only rows of this kind",
-     .words = {kinds, SM_TRUTH_KIND_COUNT}},
+    {"kind", 0, CLI_CHOICE, AT(question.kind), "KIND", .optional = true,
+     .help = "only rows of this kind", .words = {kinds, SM_TRUTH_KIND_COUNT}},
     {"quality", 0, CLI_CHOICE, AT(quality), "LETTER", .help = "only training rows of this quality",
      .words = {qualities, 3}},
-    {"all", 0, CLI_FLAG, AT(all),
+    {"all", 0, CLI_FLAG, AT(question.all),
      .help = "count repeated and fine-tuning rows in the statistics too"},
     {"by", 0, CLI_CHOICES, AT(by), "LIST", .help = "what to group by",
      .words = {sm_validate_groups, SM_VALIDATE_GROUPS},
      .by_default = "kind,chip,source,model,parallelism"},
-    {"worst", 0, CLI_WHOLE, AT(worst), "N", .help = "how many of the worst rows to list",
+    {"worst", 0, CLI_INT, AT(question.worst), "N", .help = "how many of the worst rows to list",
      .highest = 1000, .by_default = "10"},
     {"summary", 0, CLI_FLAG, AT(summary), .help = "with --json: the statistics without the rows"},
     {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .help = "draw predicted against measured as SVG"},
@@ -140,26 +138,23 @@ static sm_status read_constants(const cli_call *call, sm_validate_question *q, s
 }
 
 static sm_status run_validate(const cli_call *call, sm_report *r, sm_error *err) {
-    const validate_values *o = call->values;
+    validate_values *o = call->values;
     sm_chip *own = NULL;
-    sm_validate_question q = SM_QUESTION(sm_validate_question);
-    q.chip = o->chip;
-    q.source = o->source;
-    q.kind = cli_given(call, &o->kind) ? &o->kind : NULL;
-    q.quality = cli_given(call, &o->quality) ? qualities[o->quality] : NULL;
-    q.n_by = cli_given(call, &o->by) ? o->by.n : 0;
-    q.by = o->by.word;
-    q.worst = o->worst > 0 ? (int)o->worst : -1;
-    q.all = o->all;
-    q.rows = call->common.json && !o->summary;
-    q.table = call->common.csv;
-    q.explain = call->common.explain;
-    q.plot = o->plot != NULL;
-    sm_status status = read_constants(call, &q, err);
-    if (!status) status = cli_system_file(call, &own, &q.n_own, err);
-    q.own = own;
-    if (!status) status = find_files(call, &q, err);
-    if (!status) status = sm_answer_validate(&q, r, err);
+    sm_validate_question *q = &o->question;
+    q->size = sizeof *q;
+    q->quality = cli_given(call, &o->quality) ? qualities[o->quality] : NULL;
+    q->n_by = cli_given(call, &o->by) ? o->by.n : 0;
+    q->by = o->by.word;
+    if (q->worst == 0) q->worst = -1;
+    q->rows = call->common.json && !o->summary;
+    q->table = call->common.csv;
+    q->explain = call->common.explain;
+    q->plot = o->plot != NULL;
+    sm_status status = read_constants(call, q, err);
+    if (!status) status = cli_system_file(call, &own, &q->n_own, err);
+    q->own = own;
+    if (!status) status = find_files(call, q, err);
+    if (!status) status = sm_answer_validate(q, r, err);
     return !status && r->chart ? cli_write_chart(r->chart, o->plot, err) : status;
 }
 
