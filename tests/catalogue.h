@@ -1,7 +1,6 @@
 /* Sweeps over the catalogue. Most of its models are another's at other sizes: where the whole is
  * run elsewhere (sanitized.h), one of each kind of config does. */
-#ifndef TESTS_CATALOGUE_H
-#define TESTS_CATALOGUE_H
+#pragma once
 #include <string.h>
 #include "model_of.h"
 #include "sanitized.h"
@@ -42,4 +41,3 @@ static inline void catalogue_load(const char *name, sm_arena *arena, sm_model *m
     if (sm_model_parse(models_families(), NULL, &source, arena, model, &err) != SM_OK)
         fail_msg("%s: %s", name, err.sentence);
 }
-#endif

@@ -1,8 +1,7 @@
 /* Is this program under a sanitizer, or built by clang as a second compiler? There everything runs
  * again that runs as users compile it, several times slower: sweeps leave out what differs in
  * numbers alone. gcc runs them whole. */
-#ifndef TESTS_SANITIZED_H
-#define TESTS_SANITIZED_H
+#pragma once
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -19,5 +18,4 @@
 #define REPEATED 1
 #else
 #define REPEATED 0
-#endif
 #endif

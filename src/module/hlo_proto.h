@@ -1,6 +1,5 @@
 /* hlo_proto: a module as protobuf while it is read. Private to src/module. */
-#ifndef SCALEMODEL_MODULE_HLO_PROTO_H
-#define SCALEMODEL_MODULE_HLO_PROTO_H
+#pragma once
 #include "module_names.h"
 #include "scalemodel/module.h"
 #include "wire.h"
@@ -37,4 +36,3 @@ bool proto_instruction(proto_reader *r, wire w, sm_instruction *it);
 bool proto_groups(proto_reader *r, wire w, sm_instruction *it);
 
 sm_status hlo_proto_parse(const sm_source *source, sm_arena *arena, sm_module *out, sm_error *err);
-#endif

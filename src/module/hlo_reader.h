@@ -1,7 +1,6 @@
 /* hlo_reader: the text of a module as it is read. Errors stick: after the first one every reader
  * returns at once, so that a caller checks where it matters. Private to src/module. */
-#ifndef SCALEMODEL_MODULE_HLO_READER_H
-#define SCALEMODEL_MODULE_HLO_READER_H
+#pragma once
 #include "scalemodel/module.h"
 
 #include "module_names.h"
@@ -96,4 +95,3 @@ bool hlo_mesh_axes(hlo_reader *r, sm_span attributes);
 bool hlo_table(hlo_reader *r, sm_span word);
 /* The file and line of an instruction that says its frame. */
 void hlo_place(const hlo_reader *r, int frame, const char **file, int *line);
-#endif

@@ -1,6 +1,5 @@
 /* module_groups: groups of devices from an order of them. Private to src/module. */
-#ifndef SCALEMODEL_MODULE_GROUPS_H
-#define SCALEMODEL_MODULE_GROUPS_H
+#pragma once
 #include "scalemodel/module.h"
 
 typedef enum module_groups_made {
@@ -13,4 +12,3 @@ typedef enum module_groups_made {
 module_groups_made module_groups_of_order(sm_arena *arena, sm_module_list sizes,
                                           sm_module_list order, int64_t group,
                                           sm_module_groups *out);
-#endif

@@ -1,6 +1,5 @@
 /* module_names: names to numbers, by hashing. Private to src/module. */
-#ifndef SCALEMODEL_MODULE_NAMES_H
-#define SCALEMODEL_MODULE_NAMES_H
+#pragma once
 #include "scalemodel/base.h"
 
 typedef struct module_name {
@@ -22,4 +21,3 @@ void module_names_free(module_names *names);
 int module_names_find(const module_names *names, const char *text, size_t length);
 /* Give a name its number, or another one. text must stay. False when out of memory. */
 bool module_names_set(module_names *names, const char *text, size_t length, int number);
-#endif

@@ -1,7 +1,6 @@
 /* wire: protobuf's encoding, field by field: tags, varints, bytes. What is damaged ends a message
  * and marks it. Private to src/module. (The encoding is described at protobuf.dev.) */
-#ifndef SCALEMODEL_MODULE_WIRE_H
-#define SCALEMODEL_MODULE_WIRE_H
+#pragma once
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,4 +20,3 @@ typedef struct wire_field {
 bool wire_next(wire *w, wire_field *field);
 /* The next number of a packed list, or of a field that holds one alone. */
 bool wire_number(wire_field *field, int64_t *value);
-#endif

@@ -1,6 +1,5 @@
 /* profile_made: a profile while it is made. Private to src/profile. */
-#ifndef SCALEMODEL_PROFILE_MADE_H
-#define SCALEMODEL_PROFILE_MADE_H
+#pragma once
 #include "scalemodel/profile.h"
 
 typedef struct profile_made {
@@ -36,4 +35,3 @@ sm_status profile_findings(profile_made *made, sm_error *err);
 /* The collective that an instruction is or holds, and in which computation; NULL when none. */
 const sm_instruction *profile_collective_in(const sm_module *module, const sm_computation *in,
                                             const sm_instruction *it, const sm_computation **where);
-#endif

@@ -1,6 +1,5 @@
 /* row_model: what measured rows say of an architecture. Private to truth. */
-#ifndef SM_ROW_MODEL_H
-#define SM_ROW_MODEL_H
+#pragma once
 #include "scalemodel/serve.h"
 #include "scalemodel/train.h"
 
@@ -35,4 +34,3 @@ sm_status row_train_borrow(const sm_job *job, sm_train **out, sm_error *err);
 void row_train_return(const sm_model *model, sm_train *train);
 sm_status row_serve_borrow(const sm_serve_job *job, sm_serve **out, sm_error *err);
 void row_serve_return(const sm_model *model, sm_serve *serve);
-#endif

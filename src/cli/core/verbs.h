@@ -1,9 +1,7 @@
 /* verbs: one per subcommand, each in the file of its name. */
-#ifndef SCALEMODEL_CLI_VERBS_H
-#define SCALEMODEL_CLI_VERBS_H
+#pragma once
 #include "options.h"
 
 extern const cli_verb cli_chip, cli_model, cli_plan, cli_roofline, cli_matmul, cli_collective,
     cli_train, cli_serve, cli_simulate, cli_validate, cli_calibrate, cli_profile, cli_run,
     cli_measure;
-#endif
