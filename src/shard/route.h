@@ -1,6 +1,5 @@
 /* The way of one array from a layout to another by collectives, of least bytes. */
-#ifndef SCALEMODEL_SHARD_ROUTE_H
-#define SCALEMODEL_SHARD_ROUTE_H
+#pragma once
 #include "scalemodel/shard.h"
 
 /* An array between two layouts. Axes of one chip are replicated in both. */
@@ -41,4 +40,3 @@ double sm_journey_local_bytes(const sm_journey *journey, const sm_layout *layout
 /* The axes along which blocks change chips in a permute: those that do not keep their weight in the
  * number of the block of one dimension. */
 sm_axes sm_layout_displaced(const sm_journey *journey, const sm_layout *a, const sm_layout *b);
-#endif

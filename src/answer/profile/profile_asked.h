@@ -1,6 +1,5 @@
 /* profile_asked: the answer of `profile` while it is made. Private to src/answer/profile. */
-#ifndef SCALEMODEL_ANSWER_PROFILE_ASKED_H
-#define SCALEMODEL_ANSWER_PROFILE_ASKED_H
+#pragma once
 #include "question.h"
 #include "scalemodel/profile.h"
 
@@ -47,4 +46,3 @@ double profile_sum(double a, double b);
 
 void profile_page(sm_report *r, const sm_profile *p, const profile_rows *rows, int top);
 void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, bool trace);
-#endif
