@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { T = 4096, TENSOR = SM_AXES_TENSOR };
+enum { T = 4096, TENSOR = 1 << SM_AXIS_TENSOR | 1 << SM_AXIS_TENSOR_Q };
 #define A(x) (1 << SM_AXIS_##x)
 
 static sm_model model;
@@ -121,6 +121,31 @@ static void grouped_queries_reduce_keys_over_tensor_q(void **state) {
         const sm_weight_class *c = &part.weight[i];
         if (c->elements == 2.0 * 8192 * 1024) assert_int_equal(c->stored, A(FSDP) | A(TENSOR));
     }
+}
+
+/* Chips that heads do not divide over share out widths alone: what they attend to is gathered and
+ * worked out on each, and a sum is scattered over the heads within a part of the stream. */
+static void heads_that_do_not_divide_are_copied(void **state) {
+    (void)state;
+    load("qwen2-7b");
+    partition(SM_PIECE_LAYER, 0, (sm_rules){.seq = true, .heads_copied = true});
+    int heads = TENSOR, all = SM_AXES_TENSOR;
+    for (int i = 0; i < part.works; i++) {
+        const sm_work *w = &part.work[i];
+        bool wide = strcmp(w->name, "g") == 0, attends = w->kind == SM_OP_ATTENTION;
+        if (wide) assert_int_equal(w->flops.mask & all, all);
+        if (attends) assert_int_equal(w->flops.mask & all, heads);
+    }
+    double stream = 2.0 * T * model.D;
+    moves(SM_REDUCE_SCATTER, heads, true, true, 1, stream);
+    moves(SM_REDUCE_SCATTER, all, true, true, 1, stream);
+    for (int i = 0; i < part.comms; i++)
+        if (part.comm[i].op == SM_REDUCE_SCATTER && part.comm[i].axes == heads)
+            assert_int_equal(part.comm[i].bytes.mask & all, A(TENSOR_W));
+    double stored = 0;
+    for (int i = 0; i < part.classes; i++)
+        if ((part.weight[i].stored & all) == all) stored += part.weight[i].elements;
+    assert_true(stored == 3.0 * model.D * model.kind[0].F);
 }
 
 /* The vocabulary's logits are never gathered; chips agree on the largest score of a token and on
@@ -454,6 +479,7 @@ int main(void) {
         cmocka_unit_test(tensor_without_seq_all_reduces),
         cmocka_unit_test(parallel_branches_share_one_input),
         cmocka_unit_test(grouped_queries_reduce_keys_over_tensor_q),
+        cmocka_unit_test(heads_that_do_not_divide_are_copied),
         cmocka_unit_test(the_head_keeps_its_vocabulary_apart),
         cmocka_unit_test(fsdp_moves_every_parameter),
         cmocka_unit_test(gradients_are_partial_where_tokens_are_split),

@@ -83,7 +83,8 @@ static void a_scan_is_run_again_backward(void **state) {
     assert_true(backward->flops.base == 3 * forward->flops.base);
     /* groups of heads fall on tensor, heads within them on what is left */
     int batch = SM_BIT(SM_AXIS_DATA) | SM_BIT(SM_AXIS_FSDP) | SM_BIT(SM_AXIS_EXPERT);
-    assert_int_equal(forward->flops.mask, batch | SM_BIT(SM_AXIS_CONTEXT) | SM_AXES_TENSOR);
+    assert_int_equal(forward->flops.mask, batch | SM_BIT(SM_AXIS_CONTEXT) | SM_BIT(SM_AXIS_TENSOR) |
+                                              SM_BIT(SM_AXIS_TENSOR_Q));
     int scatters = 0;
     for (int i = 0; i < part.comms; i++)
         scatters += part.comm[i].op == SM_REDUCE_SCATTER && part.comm[i].bytes.per_sequence &&

@@ -246,6 +246,32 @@ static void keeping_changes_no_bit(void **state) {
     }
 }
 
+/* Tensor chips that the heads do not divide over: each does the work of heads whole. */
+static void copied_heads_are_equal(void **state) {
+    (void)state;
+    static const train_plan some[] = {{.words = "tensor_w=2"},
+                                      {.words = "tensor_w=2,seq"},
+                                      {.words = "tensor=2,tensor_w=2,seq,recompute=3"},
+                                      {.words = "tensor_q=2,tensor_w=2,seq,context=2"},
+                                      {.words = "tensor=2,tensor_w=2,fsdp=2,zero=3"},
+                                      {.words = "tensor_w=2,expert=2,expert_tensor"},
+                                      {.words = "tensor_w=2,expert=2,seq"}};
+    int wrong = 0;
+    for (int kind = 0; kind < TRAIN_KINDS; kind++) {
+        train_curve one, c;
+        curve_of_one((train_kind)kind, 2, &one);
+        for (size_t i = 0; i < sizeof some / sizeof *some; i++) {
+            sm_model model = train_model((train_kind)kind, 2);
+            sm_train_setup s = train_setup_of(&model);
+            train_words_read(some[i].words, &s);
+            if (kind == TRAIN_DENSE && s.degree[SM_AXIS_EXPERT] > 1) continue;
+            train_curve_on_threads(&s, TRAIN_STEPS, &c);
+            wrong += train_curve_compare(&some[i], &one, &c);
+        }
+    }
+    assert_int_equal(wrong, 0);
+}
+
 /* An embedding that is the unembedding too. */
 static void tied_plans_are_equal(void **state) {
     (void)state;
@@ -417,6 +443,7 @@ int main(void) {
         cmocka_unit_test(expert_plans_are_equal),
         cmocka_unit_test(sums_are_equal),
         cmocka_unit_test(keeping_changes_no_bit),
+        cmocka_unit_test(copied_heads_are_equal),
         cmocka_unit_test(tied_plans_are_equal),
         cmocka_unit_test(resumes_on_another_mesh),
         cmocka_unit_test(resumes_where_weights_are_twice),

@@ -10,7 +10,7 @@
 #include "partition.h"
 #include <string.h>
 
-enum { TENSOR = SM_AXES_TENSOR };
+enum { TENSOR = 1 << SM_AXIS_TENSOR | 1 << SM_AXIS_TENSOR_Q };
 #define A(x) (1 << SM_AXIS_##x)
 
 static sm_model model;

@@ -103,10 +103,10 @@ static sm_mesh mesh_of(const int *degrees) {
     return mesh;
 }
 
-/* data, fsdp, expert, context, tensor, tensor_q */
+/* data, fsdp, expert, context, tensor_w, tensor, tensor_q */
 static const int meshes[][SM_AXIS_COUNT] = {
-    {2, 1, 1, 1, 1, 1}, {1, 2, 1, 1, 2, 1}, {1, 1, 2, 1, 1, 1}, {1, 1, 1, 1, 4, 1},
-    {1, 1, 1, 1, 2, 2}, {2, 2, 2, 1, 2, 1}, {1, 1, 2, 1, 2, 2}};
+    {2, 1, 1, 1, 1, 1, 1}, {1, 2, 1, 1, 1, 2, 1}, {1, 1, 2, 1, 1, 1, 1}, {1, 1, 1, 1, 1, 4, 1},
+    {1, 1, 1, 1, 1, 2, 2}, {2, 2, 2, 1, 1, 2, 1}, {1, 1, 2, 1, 1, 2, 2}};
 static const sm_rules rules_tried[] = {{.decode = true},
                                        {.decode = true, .expert_tensor = true},
                                        {.seq = true},
@@ -138,7 +138,7 @@ static void what_does_not_divide_is_told(void **state) {
     walked w;
     const sm_rules rules = {.decode = true};
     assert_int_equal(sm_program_build_serving(&model, SM_PIECE_LAYER, 0, &rules, &b, &err), SM_OK);
-    sm_mesh mesh = mesh_of((const int[]){1, 1, 3, 1, 1, 1});
+    sm_mesh mesh = mesh_of((const int[]){1, 1, 3, 1, 1, 1, 1});
     w = (walked){.program = &b, .mesh = &mesh};
     double size[SM_MAX_DIMENSIONS];
     sm_program_sizes(&b, &(sm_program_extent){48, 1, 1}, size);

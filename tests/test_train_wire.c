@@ -109,6 +109,18 @@ static void branches_share_a_reduction(void **state) {
     sm_arena_free(arena);
 }
 
+/* 28 heads, 4 x 7, on 8 chips: 4 ways, and each pair of chips does the same. The sum that heads
+ * leave is scattered within the half of the stream that a chip of the pair has. */
+static void copied_heads_reduce_their_half(void **state) {
+    (void)state;
+    sm_arena *arena = told_of("qwen2-7b", 8192, 8192, "tensor=8,microbatch=1");
+    double stream = 2 * 8192 * 3584.0;
+    assert_true(total(SM_REDUCE_SCATTER, "tensor", "forward").bytes == (28 * 1.5 + 1) * stream);
+    assert_true(total(SM_REDUCE_SCATTER, "tensor", "backward").bytes == (28 * 1.5 + 1) * stream);
+    assert_true(total(SM_ALL_GATHER, "tensor", "forward").bytes == (28 * 2 + 1) * stream);
+    sm_arena_free(arena);
+}
+
 /* One all-reduce of the step's fp32 gradients: of each chip's quarter, norms whole. */
 static void data_reduces_gradients_once(void **state) {
     sm_arena *arena = told("data=2,tensor=4,zero=0,microbatch=2");
@@ -208,6 +220,7 @@ int main(void) {
         cmocka_unit_test(tensor_moves_the_stream),
         cmocka_unit_test(tensor_reduces_sums_once),
         cmocka_unit_test(branches_share_a_reduction),
+        cmocka_unit_test(copied_heads_reduce_their_half),
         cmocka_unit_test(data_reduces_gradients_once),
         cmocka_unit_test(a_tied_table_is_reduced_once),
         cmocka_unit_test(a_correction_is_not_reduced),

@@ -205,7 +205,8 @@ static bool word(const char *words, const char *key, int *value) {
 }
 
 void train_words_read(const char *words, sm_train_setup *s) {
-    static const char *const axes[] = {"data", "fsdp", "expert", "context", "tensor", "tensor_q"};
+    static const char *const axes[] = {"data",     "fsdp",   "expert",  "context",
+                                       "tensor_w", "tensor", "tensor_q"};
     int value;
     for (int a = 0; a < SM_AXIS_COUNT; a++)
         if (word(words, axes[a], &value)) s->degree[a] = value;

@@ -29,8 +29,6 @@ typedef struct sm_placement {
     sm_group axis[SM_MAX_AXES];
     int used, idle; /* chips used; factor left idle */
 } sm_placement;
-/* The greatest common divisor of two positive numbers. */
-int sm_common_factor(int a, int b);
 /* Lay out axes of the given sizes in the given order (order[0] innermost) over the levels in
  * level_order (NULL: 0,1,2,...); each axis takes factors of what is left of the levels, whole
  * levels where sizes match. false when sizes do not factor. */

@@ -17,6 +17,10 @@ typedef enum sm_attention { SM_ATTENTION_GQA, SM_ATTENTION_MLA } sm_attention;
 typedef struct sm_layer_kind {
     char name[24];          /* "dense", "moe", "local dense", "recurrent moe" */
     sm_attention attention; /* MLA: no head has its part of the cache */
+    /* What can be dealt out of the layer's heads, of the queries of each, and of the heads (or,
+     * where it has none, channels) of its scans: the greatest common factors of these sizes; 0:
+     * none. */
+    int heads, groups, scanned;
     int N, K, H, V_head;    /* query heads, KV heads, head sizes of QK and of V; 0: no attention */
     int window, chunk;      /* keys that a query sees: the nearest, or those of its chunk; 0: all */
     int kv_rank, rope_H;    /* of a latent cache: its compressed part, its rotary part */

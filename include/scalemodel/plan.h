@@ -181,8 +181,9 @@ static inline bool sm_plan_given(const sm_plan *plan, sm_plan_key key) {
 /* Kinds of layers that no layer uses are dropped, so that kind k is a kind in use. */
 void sm_plan_keep_used_kinds(sm_model *model);
 
-/* Degrees of the axes that programs are sharded over (program.h). tensor is split in two: `tensor`
- * takes what divides the KV heads of every layer, `tensor_q` the rest, over the query heads. */
+/* Degrees of the axes that programs are sharded over (program.h). tensor is split in three:
+ * `tensor` takes what divides the KV heads of every layer, `tensor_q` of the rest what divides the
+ * queries of each, `tensor_w` what is left: its chips do the work of heads more than once. */
 enum { SM_AXES_MASKS = 1 << SM_AXIS_COUNT };
 typedef struct sm_degrees {
     double axis[SM_AXIS_COUNT];
@@ -199,7 +200,10 @@ void sm_degrees_microbatch(sm_degrees *degrees, int microbatch);
 static inline double sm_size_share(const sm_size *size, const sm_degrees *degrees) {
     return size->base * degrees->inverse[size->mask];
 }
-/* Why a plan cannot shard this model (heads, widths, experts, layers do not divide); NULL when it
+/* How many chips of a tensor group do the same work of attention and of states, because the heads
+ * do not divide further: 1 where they do. */
+int sm_plan_heads_times(const sm_plan *plan, const sm_model *model);
+/* Why a plan cannot shard this model (widths, experts, layers do not divide); NULL when it
  * can. The sentence is in room. */
 const char *sm_plan_refuse(const sm_plan *plan, const sm_model *model, char *room, size_t size);
 /* Choices that mean nothing under the plan's degrees become their first word or off: one plan has
@@ -216,7 +220,7 @@ bool sm_plan_each_choice(sm_plan *plan, const sm_plan *fixed, const sm_model *mo
                          sm_plan_visit visit, void *context);
 /* How the choices of a plan shard a program; decode: of serving's decode steps. *code: a number
  * that these rules alone have. */
-sm_rules sm_plan_rules(const sm_plan *plan, bool decode, uint32_t *code);
+sm_rules sm_plan_rules(const sm_plan *plan, const sm_model *model, bool decode, uint32_t *code);
 
 /* ---- a step, line by line ----
  * What a step of training, or of serving, is made of: rows by the lines of the texts that the

@@ -25,12 +25,14 @@ enum { SM_MAX_DIMENSIONS = 64 };
 
 /* Mesh axes a program can be sharded over. A tensor degree beyond the KV heads is carried by a
  * second axis (tensor_q), which shards the query heads of each KV head, so that K and V are
- * replicated over it: the algebra stays exact. */
+ * replicated over it; what divides neither by a third (tensor_w), which shards widths and the
+ * vocabulary alone, so that the work of heads is done on each of its chips: the algebra stays
+ * exact. */
 #define SM_PROGRAM_AXES(X)                                                                         \
     X(DATA, "data", "a")                                                                           \
     X(FSDP, "fsdp", "f")                                                                           \
-    X(EXPERT, "expert", "e")                                                                       \
-    X(CONTEXT, "context", "c") X(TENSOR, "tensor", "t") X(TENSOR_Q, "tensor_q", "q")
+    X(EXPERT, "expert", "e") X(CONTEXT, "context", "c") X(TENSOR_W, "tensor_w", "w")               \
+        X(TENSOR, "tensor", "t") X(TENSOR_Q, "tensor_q", "q")
 typedef enum sm_program_axis {
 #define X(id, name, letter) SM_AXIS_##id,
     SM_PROGRAM_AXES(X)
@@ -38,7 +40,9 @@ typedef enum sm_program_axis {
         SM_AXIS_COUNT
 } sm_program_axis;
 #define SM_BIT(axis) ((sm_axes)(1u << (axis)))
-enum { SM_AXES_TENSOR = (1u << SM_AXIS_TENSOR) | (1u << SM_AXIS_TENSOR_Q) };
+enum {
+    SM_AXES_TENSOR = (1u << SM_AXIS_TENSOR) | (1u << SM_AXIS_TENSOR_Q) | (1u << SM_AXIS_TENSOR_W)
+};
 
 /* CACHE: keys and values held from one step of serving to the next; STATE: what a scan holds, of
  * fixed size. */
@@ -143,6 +147,7 @@ typedef struct sm_rules {
     bool
         expert_tensor; /* tensor shards the width of each expert; otherwise it holds more experts */
     sm_context_by context_by;
+    bool heads_copied; /* tensor_w has chips; false: the program does not speak of it */
     bool weights_over_context; /* fsdp shards weights over the chips of a sequence too (as
                                   torchtitan does) */
     bool unfused; /* attention as separate kernels: probabilities are arrays in memory */

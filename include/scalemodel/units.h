@@ -75,5 +75,7 @@ static inline sm_line sm_line_below(sm_line a, sm_line b) {
     if (b.s_per_byte < a.s_per_byte) a.s_per_byte = b.s_per_byte;
     return a;
 }
+/* The greatest common divisor of two numbers, not both 0. */
+int sm_common_factor(int a, int b);
 SM_DECLARATIONS_END
 #endif

@@ -114,6 +114,8 @@ sm_status sm_answer_plan(const sm_plan_question *question, sm_report *r, sm_erro
     if (q.in.model) sm_put_text(r, r->data, "model", q.in.model->name);
     if (q.in.model && !q.reason) q.reason = model_reason(r, &q);
     if (q.reason) sm_report_text(r, "Not possible: %s.", q.reason);
+    else if (q.in.model && sm_plan_heads_times(&q.plan, q.in.model) > 1)
+        sm_copies_note(r, &q.plan, q.in.model);
     else if (q.in.model)
         sm_report_text(r, "Heads, widths, experts and layers of %s divide.", q.in.model->name);
     sm_put_bool(r, r->data, "possible", !q.reason);

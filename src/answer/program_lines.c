@@ -8,14 +8,14 @@
 static bool splits(const sm_plan_lines *lines, int axis) { return lines->degrees.axis[axis] > 1; }
 
 void sm_program_name_axes(sm_program_told *told) {
-    static const char letters[SM_AXIS_COUNT] = {'X', 'Y', 'Z', 'W', 'U', 'R'};
+    static const char letters[SM_AXIS_COUNT] = {'X', 'Y', 'Z', 'W', 'U', 'R', 'V'};
     int n = 0;
     for (int a = 0; a < SM_AXIS_COUNT; a++)
         told->subscript[a] = splits(told->lines, a) ? letters[n++] : 0;
 }
 
 static const char *axis_name(int axis) {
-    return axis == SM_AXIS_TENSOR_Q ? "tensor" : sm_program_mesh()->axis[axis].name;
+    return SM_AXES_TENSOR >> axis & 1 ? "tensor" : sm_program_mesh()->axis[axis].name;
 }
 
 const char *sm_program_mesh_words(const sm_program_told *told) {
@@ -24,7 +24,9 @@ const char *sm_program_mesh_words(const sm_program_told *told) {
         if (told->subscript[a])
             words = sm_textf(told->report, "%s%s%c = %s %.0f%s", words, words[0] ? ", " : "",
                              told->subscript[a], axis_name(a), told->lines->degrees.axis[a],
-                             a == SM_AXIS_TENSOR_Q ? " (queries alone)" : "");
+                             a == SM_AXIS_TENSOR_Q   ? " (queries alone)"
+                             : a == SM_AXIS_TENSOR_W ? " (widths alone)"
+                                                     : "");
     return words;
 }
 

@@ -12,6 +12,16 @@ void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, doub
                    c->chip, c->software, what);
 }
 
+void sm_copies_note(sm_report *r, const sm_plan *plan, const sm_model *model) {
+    int times = sm_plan_heads_times(plan, model), ways = plan->tensor / times;
+    if (times > 1)
+        sm_report_text(r,
+                       "The work of heads (attention, states) is done %d times over: of tensor=%d "
+                       "they divide %s; the other %d share out widths and the vocabulary alone.",
+                       times, plan->tensor, ways > 1 ? sm_textf(r, "%d ways", ways) : "by none",
+                       times);
+}
+
 sm_status sm_question_needs(bool there, const char *what, sm_error *err) {
     return there ? SM_OK : sm_fail(err, SM_USAGE, "the question names no %s", what);
 }

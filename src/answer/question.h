@@ -5,6 +5,8 @@
 /* Where `what` is expected below its lower bound the constants are at fault: a sentence says so. */
 void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, double lower_s,
                    double expected_s);
+/* Which work a plan has chips do more than once: a sentence, or none. */
+void sm_copies_note(sm_report *r, const sm_plan *plan, const sm_model *model);
 /* SM_USAGE where a question lacks what it cannot do without: "a model and a system". */
 sm_status sm_question_needs(bool there, const char *what, sm_error *err);
 /* SM_USAGE where a number of a question lies outside 0 .. most. */

@@ -21,15 +21,6 @@ static int left_of(const taken *t, int level) {
     return t->system->level[level].size / t->stride[level];
 }
 
-int sm_common_factor(int a, int b) {
-    while (b != 0) {
-        int rest = a % b;
-        a = b;
-        b = rest;
-    }
-    return a;
-}
-
 /* Give the group `size` more members on a level. */
 static bool take(taken *t, int level, int size, sm_group *group) {
     assert(size >= 1 && left_of(t, level) % size == 0);

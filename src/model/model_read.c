@@ -301,6 +301,22 @@ static double model_width(const sm_text_lines *l) {
     return 0;
 }
 
+static int common_size(const sm_text_lines *l, sm_dimension_role role) {
+    int common = 0;
+    for (int d = 0; d < l->dims; d++)
+        if (l->dim[d].role == role && l->dim[d].size >= 1)
+            common = sm_common_factor(whole(l->dim[d].size), common);
+    return common;
+}
+
+static void read_heads(const sm_text_lines *l, sm_layer_kind *k) {
+    bool scans = false;
+    k->heads = common_size(l, SM_DIMENSION_HEADS);
+    k->groups = common_size(l, SM_DIMENSION_GROUP);
+    for (int i = 0; i < l->lines; i++) scans = scans || l->line[i].op == SM_OPERATOR_STATE;
+    if (scans) k->scanned = k->heads > 0 ? k->heads : common_size(l, SM_DIMENSION_WIDTH);
+}
+
 /* Fill in the kinds, sizes and what cannot be run. */
 static void facts_of_model(sm_model *m, const model_lines *lines) {
     const sm_text_lines *embedding = lines->of[m->kinds], *head = lines->of[m->kinds + 1];
@@ -310,6 +326,7 @@ static void facts_of_model(sm_model *m, const model_lines *lines) {
         sm_layer_kind *kind = &m->kind[k];
         *kind = (sm_layer_kind){.attention = SM_ATTENTION_GQA};
         read_lines(l, kind);
+        read_heads(l, kind);
         read_kept(l, kind);
         read_widths(l, kind);
         for (int i = 0; i < l->arrays; i++)

@@ -17,7 +17,7 @@ bool plan_has_spare_chips(const sm_plan *plan, const sm_model *model) {
     for (int k = 0; k < model->kinds; k++)
         if (model->kind[k].attention == SM_ATTENTION_MLA) return plan->tensor > 1;
     sm_degrees_set(&d, plan, model);
-    return d.axis[SM_AXIS_TENSOR_Q] > 1;
+    return d.axis[SM_AXIS_TENSOR_Q] * d.axis[SM_AXIS_TENSOR_W] > 1;
 }
 
 typedef struct walk {

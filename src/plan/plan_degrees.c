@@ -24,27 +24,39 @@ void sm_plan_keep_used_kinds(sm_model *m) {
 
 /* ---- degrees ---- */
 
-static int kv_heads(const sm_layer_kind *k) {
-    int heads = k->attention == SM_ATTENTION_MLA || k->K < 1 ? k->N : k->K;
-    return heads > 0 ? heads : 1;
+/* The tensor degree in three: over heads (of K and V, or of a state) what divides them all, over
+ * the queries of each what divides those, over widths and the vocabulary alone the rest. */
+typedef struct tensor_parts {
+    int heads, queries, widths;
+} tensor_parts;
+
+static tensor_parts parts_of(const sm_model *m, int tensor) {
+    tensor_parts p = {.heads = tensor};
+    for (int k = 0; k < m->kinds; k++)
+        if (m->kind[k].heads > 0) p.heads = sm_common_factor(p.heads, m->kind[k].heads);
+    p.queries = tensor / p.heads;
+    for (int k = 0; k < m->kinds; k++) {
+        const sm_layer_kind *kind = &m->kind[k];
+        int cut = kind->groups > 0 ? kind->groups : kind->heads / p.heads;
+        if (kind->heads > 0) p.queries = sm_common_factor(p.queries, cut);
+    }
+    p.widths = tensor / p.heads / p.queries;
+    return p;
 }
 
-/* Heads of K and V take what divides them all; the rest of the tensor degree splits the query heads
- * of each. */
-static int tensor_over_kv(const sm_model *m, int tensor) {
-    int most = tensor;
-    for (int k = 0; k < m->kinds; k++) most = sm_common_factor(most, kv_heads(&m->kind[k]));
-    return most;
+int sm_plan_heads_times(const sm_plan *plan, const sm_model *model) {
+    return parts_of(model, plan->tensor).widths;
 }
 
 void sm_degrees_set(sm_degrees *d, const sm_plan *plan, const sm_model *model) {
-    int tensor = tensor_over_kv(model, plan->tensor);
+    tensor_parts tensor = parts_of(model, plan->tensor);
     bool gathered = plan->use == SM_PLAN_TRAINING || plan->gathered;
     unsigned own = SM_BIT(SM_AXIS_DATA) | SM_BIT(SM_AXIS_EXPERT);
     const double axis[SM_AXIS_COUNT] = {
-        [SM_AXIS_DATA] = plan->data,     [SM_AXIS_FSDP] = plan->fsdp,
-        [SM_AXIS_EXPERT] = plan->expert, [SM_AXIS_CONTEXT] = plan->context,
-        [SM_AXIS_TENSOR] = tensor,       [SM_AXIS_TENSOR_Q] = (double)plan->tensor / tensor};
+        [SM_AXIS_DATA] = plan->data,       [SM_AXIS_FSDP] = plan->fsdp,
+        [SM_AXIS_EXPERT] = plan->expert,   [SM_AXIS_CONTEXT] = plan->context,
+        [SM_AXIS_TENSOR] = tensor.heads,   [SM_AXIS_TENSOR_Q] = tensor.queries,
+        [SM_AXIS_TENSOR_W] = tensor.widths};
     d->inverse[0] = 1;
     for (int a = 0; a < SM_AXIS_COUNT; a++) {
         double part = 1 / axis[a];
@@ -66,14 +78,23 @@ void sm_degrees_microbatch(sm_degrees *d, int microbatch) {
 
 #define REFUSE(...) return snprintf(room, size, __VA_ARGS__), room
 
-static const char *refuse_kind(const sm_layer_kind *k, const sm_plan *p, int kv, char *room,
+/* A chip has what it attends to or scans of every position, of a part of the heads. */
+static const char *refuse_heads(const sm_layer_kind *k, const sm_plan *p, int heads, char *room,
+                                size_t size) {
+    int ways = heads * p->context, scans = k->heads > 0 ? ways : p->tensor * p->context;
+    if (k->N > 0 && k->heads % ways)
+        REFUSE("context_by=heads needs KV heads (%d) that divide by tensor x context = %d",
+               k->heads, ways);
+    if (k->scanned > 0 && k->scanned % scans)
+        REFUSE("context_by=heads needs %s of a state (%d) that divide by tensor x context = %d",
+               k->heads > 0 ? "heads" : "channels", k->scanned, scans);
+    return NULL;
+}
+
+static const char *refuse_kind(const sm_layer_kind *k, const sm_plan *p, int heads, char *room,
                                size_t size) {
     bool stationary = p->use == SM_PLAN_SERVING && !p->gathered;
-    int K = kv_heads(k), G = k->attention == SM_ATTENTION_MLA ? 1 : k->N / K;
     int width = p->tensor * (stationary ? p->fsdp : 1);
-    if (K % kv || G % (p->tensor / kv))
-        REFUSE("tensor=%d does not divide the %d query heads (%d KV heads) of a %s layer",
-               p->tensor, k->N, K, k->name);
     if (width > 0 && k->F % width)
         REFUSE("%s%d does not divide the MLP width F=%d of a %s layer",
                width > p->tensor ? "tensor x fsdp = " : "tensor=", width, k->F, k->name);
@@ -88,16 +109,20 @@ static const char *refuse_kind(const sm_layer_kind *k, const sm_plan *p, int kv,
             REFUSE("%d experts do not divide by expert=%d%s%d", k->E, p->expert,
                    spread > 1 ? " x tensor=" : " x ", spread);
     }
-    if (p->context_by == SM_CONTEXT_HEADS && p->context > 1 && K % (kv * p->context))
-        REFUSE("context_by=heads needs KV heads (%d) that divide by tensor x context = %d", K,
-               kv * p->context);
+    if (p->context > 1 && p->context_by == SM_CONTEXT_HEADS)
+        return refuse_heads(k, p, heads, room, size);
+    if (p->context > 1 && k->scanned > 0)
+        REFUSE("context=%d would pass the state of a %s layer from chip to chip, each waiting for "
+               "the one before it, which is not priced%s",
+               p->context, k->name,
+               p->use == SM_PLAN_TRAINING ? "; context_by=heads deals out its heads instead" : "");
     return NULL;
 }
 
 const char *sm_plan_refuse(const sm_plan *p, const sm_model *m, char *room, size_t size) {
-    int kv = tensor_over_kv(m, p->tensor);
+    int heads = parts_of(m, p->tensor).heads;
     for (int k = 0; k < m->kinds; k++) {
-        const char *why = refuse_kind(&m->kind[k], p, kv, room, size);
+        const char *why = refuse_kind(&m->kind[k], p, heads, room, size);
         if (why) return why;
     }
     if (p->expert > 1 && !plan_has_experts(m))
@@ -126,14 +151,16 @@ void sm_plan_settle(sm_plan *plan, const sm_model *model) {
     plan_settle_values(plan);
 }
 
-sm_rules sm_plan_rules(const sm_plan *plan, bool decode, uint32_t *code) {
+sm_rules sm_plan_rules(const sm_plan *plan, const sm_model *model, bool decode, uint32_t *code) {
     bool training = plan->use == SM_PLAN_TRAINING, spread = plan->fsdp > 1;
     sm_plan_phase phase = training ? PLAN_TRAINS : decode ? PLAN_DECODES : PLAN_PREFILLS;
     sm_rules rules = {.weights_over_context = training && spread,
                       .stationary = !training && spread && !plan->gathered,
+                      .heads_copied = sm_plan_heads_times(plan, model) > 1,
                       .decode = decode,
                       .absorbed = decode};
-    *code = 1 + (uint32_t)(4 * decode + 2 * rules.stationary + rules.weights_over_context);
+    *code = 1 + (uint32_t)(8 * rules.heads_copied + 4 * decode + 2 * rules.stationary +
+                           rules.weights_over_context);
     for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
         const plan_row *row = plan_row_of((sm_plan_key)key);
         if (!(row->ruled >> phase & 1)) continue;

@@ -10,8 +10,8 @@ sm_bound sm_plan_op_bound(const sm_plan_op *op) {
 }
 
 void sm_plan_axes_text(sm_axes axes, const sm_degrees *d, char *out, size_t size) {
-    static const char *const names[SM_AXIS_COUNT] = {"data",    "fsdp",   "expert",
-                                                     "context", "tensor", "tensor"};
+    static const char *const names[SM_AXIS_COUNT] = {"data",   "fsdp",   "expert", "context",
+                                                     "tensor", "tensor", "tensor"};
     size_t n = 0;
     out[0] = 0;
     for (int a = 0; a < SM_AXIS_COUNT; a++) {

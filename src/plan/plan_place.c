@@ -30,7 +30,9 @@ bool sm_plan_place(const sm_plan *plan, const sm_degrees *degrees, const sm_syst
     sizes[SM_PLACED_PIPELINE] = plan->pipeline;
     for (int i = 0; i < SM_PLAN_DEGREES; i++) {
         order[n++] = axis_of[plan->order[i]];
-        if (plan->order[i] == SM_PLAN_TENSOR) order[n++] = SM_AXIS_TENSOR_Q;
+        if (plan->order[i] != SM_PLAN_TENSOR) continue;
+        order[n++] = SM_AXIS_TENSOR_Q;
+        order[n++] = SM_AXIS_TENSOR_W;
     }
     for (int i = 0; i < 3; i++)
         if (plan->dims[i] < system->torus_dims) dims[filled++] = plan->dims[i];

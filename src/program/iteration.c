@@ -33,8 +33,10 @@ static int tensor_dim(const sm_program *b, const sm_op *op, sm_dimensions dims, 
 static int context_dim(const sm_program *b, const sm_op *op, sm_dimensions dims) {
     if (b->serving && b->rules.decode) return program_first(b, dims, SM_DIMENSION_KEYS);
     bool scans = op->kind == SM_OP_KERNEL && op->state >= 0;
-    if ((op->kind == SM_OP_ATTENTION || scans) && b->rules.context_by == SM_CONTEXT_HEADS)
-        return program_first(b, dims, SM_DIMENSION_HEADS);
+    if ((op->kind == SM_OP_ATTENTION || scans) && b->rules.context_by == SM_CONTEXT_HEADS) {
+        bool heads = program_has(b, dims, SM_DIMENSION_HEADS); /* else channels of a state */
+        return program_first(b, dims, heads ? SM_DIMENSION_HEADS : SM_DIMENSION_WIDTH);
+    }
     return program_tokens(b, dims);
 }
 
@@ -63,7 +65,8 @@ void part_assign(const sm_program *b, const sm_op *op, int *at) {
     if (b->serving && b->rules.stationary) at[SM_AXIS_FSDP] = program_stationary_dim(b, dims);
     at[SM_AXIS_EXPERT] = experts ? program_first(b, dims, SM_DIMENSION_EXPERTS) : sequences;
     at[SM_AXIS_CONTEXT] = context_dim(b, op, dims);
-    for (int axis = SM_AXIS_TENSOR; axis <= SM_AXIS_TENSOR_Q; axis++) {
+    at[SM_AXIS_TENSOR_W] = -1;
+    for (int axis = program_first_tensor(b); axis <= SM_AXIS_TENSOR_Q; axis++) {
         at[axis] = tensor_dim(b, op, dims, axis);
         if (at[axis] < 0 && b->rules.seq && !program_carries_tensor(b, dims)) at[axis] = tokens;
     }

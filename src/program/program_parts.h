@@ -29,6 +29,8 @@ void program_settle_takes(sm_program *b);
 /* Of a program whose ops and arrays are all there: how its arrays are stored. */
 void program_settle(sm_program *b);
 void program_settle_loss(sm_program *b);
+/* The tensor axes of a program are those from this one up to SM_AXIS_TENSOR_Q. */
+int program_first_tensor(const sm_program *b);
 int program_tensor_dim(const sm_program *b, sm_dimensions dims, int axis);
 int program_cache_dim(const sm_program *b, sm_dimensions dims);
 int program_stationary_dim(const sm_program *b, sm_dimensions dims);

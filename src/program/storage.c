@@ -39,6 +39,10 @@ bool program_experts_own(const sm_program *b, sm_dimensions dims) {
     return program_has(b, dims, SM_DIMENSION_EXPERTS) && program_has(b, dims, SM_DIMENSION_WIDTH);
 }
 
+int program_first_tensor(const sm_program *b) {
+    return b->rules.heads_copied ? SM_AXIS_TENSOR_W : SM_AXIS_TENSOR;
+}
+
 /* The dimension that carries a tensor axis in an array or an iteration space; -1 when nothing does.
  * An axis goes to the first of them that takes it. */
 int program_tensor_dim(const sm_program *b, sm_dimensions dims, int axis) {
@@ -91,7 +95,7 @@ bool program_tokens_whole(const sm_program *b) { return b->serving || !b->rules.
 
 static void store_tensor_axes(const sm_program *b, sm_tensor *t, sm_dimensions dims) {
     bool slots = program_has(b, dims, SM_DIMENSION_SLOTS);
-    for (int axis = SM_AXIS_TENSOR; axis <= SM_AXIS_TENSOR_Q; axis++) {
+    for (int axis = program_first_tensor(b); axis <= SM_AXIS_TENSOR_Q; axis++) {
         int dim = program_tensor_dim(b, dims, axis);
         if (dim >= 0) shard_dim(t, dim, SM_BIT(axis));
         else if (program_tokens_whole(b) && slots)
@@ -134,7 +138,7 @@ static void store_cache(const sm_program *b, sm_tensor *t, sm_dimensions dims) {
               batch_axes(b) | SM_BIT(SM_AXIS_EXPERT));
     shard_dim(t, program_first(b, dims, SM_DIMENSION_KEYS), SM_BIT(SM_AXIS_CONTEXT));
     unsigned headless = 0;
-    for (int axis = SM_AXIS_TENSOR; axis <= SM_AXIS_TENSOR_Q; axis++) {
+    for (int axis = program_first_tensor(b); axis <= SM_AXIS_TENSOR_Q; axis++) {
         int dim = program_tensor_dim(b, dims, axis);
         if (dim >= 0) shard_dim(t, dim, SM_BIT(axis));
         else headless |= SM_BIT(axis);
@@ -169,12 +173,15 @@ void program_store(const sm_program *b, sm_tensor *t) {
 
 /* ---- a whole program ---- */
 
-/* Heads that queries share leave part of the tensor axes to their groups. */
+/* Heads that queries share leave part of the tensor axes to their groups, and both what divides
+ * neither to widths. */
 void program_settle_takes(sm_program *b) {
     bool groups = b->of_role[SM_DIMENSION_GROUP] != 0;
     for (int d = 0; d < b->dims; d++) {
         sm_dimension_role role = b->dim[d].role;
         unsigned takes = SM_AXES_TENSOR;
+        if (role == SM_DIMENSION_HEADS || role == SM_DIMENSION_GROUP)
+            takes = SM_BIT(SM_AXIS_TENSOR) | SM_BIT(SM_AXIS_TENSOR_Q);
         if (groups && role == SM_DIMENSION_HEADS) takes = SM_BIT(SM_AXIS_TENSOR);
         b->takes[d] = (sm_axes)takes;
     }
@@ -197,7 +204,7 @@ static sm_axes leaves_partial(const sm_program *b, const sm_op *op, const sm_axe
     }
     if (op->kind != SM_OP_EINSUM) return 0;
     for (int i = 0; i < op->inputs; i++) all |= program_dims(&b->tensor[op->in[i]]);
-    for (int axis = SM_AXIS_TENSOR; axis <= SM_AXIS_TENSOR_Q; axis++) {
+    for (int axis = program_first_tensor(b); axis <= SM_AXIS_TENSOR_Q; axis++) {
         int dim = program_tensor_dim(b, all, axis);
         if (dim >= 0 && !(out >> dim & 1u)) axes |= SM_BIT(axis);
     }

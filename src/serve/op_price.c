@@ -156,7 +156,7 @@ static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, c
      * cache_by=batch, those that hold no heads of their own. */
     unsigned axes = x->d.sequence_axes;
     if (x->v->rules.decode && x->plan->cache_by == SM_CACHE_BATCH) {
-        axes |= SM_BIT(SM_AXIS_FSDP) | SM_BIT(SM_AXIS_TENSOR_Q);
+        axes |= SM_BIT(SM_AXIS_FSDP) | SM_BIT(SM_AXIS_TENSOR_Q) | SM_BIT(SM_AXIS_TENSOR_W);
         if (kind->attention == SM_ATTENTION_MLA) axes |= SM_BIT(SM_AXIS_TENSOR);
     }
     double sequences = n.sequences * x->d.inverse[axes & w->batch.mask];

@@ -131,10 +131,10 @@ static bool useful(const sm_train *t, int key, int degree) {
     if (degree == 1) return true;
     switch (key) {
     case SM_PLAN_TENSOR: {
+        const sm_plan plan = {.tensor = degree}; /* heads are copied where a user asks for it */
         for (int k = 0; k < t->kinds; k++)
-            if (t->model.kind[k].N % degree || (t->model.kind[k].F && t->model.kind[k].F % degree))
-                return false;
-        return true;
+            if (t->model.kind[k].F && t->model.kind[k].F % degree) return false;
+        return sm_plan_heads_times(&plan, &t->model) == 1;
     }
     case SM_PLAN_CONTEXT: return fmod(t->seq, degree) == 0 && t->seq / degree >= 128;
     case SM_PLAN_EXPERT:

@@ -18,14 +18,14 @@ static double ragged_of(const sm_train *t, const slot_key *key, const sm_group *
 
 void place_curves(const sm_train *t, const variant *v, placed *p) {
     sm_group joined[SM_AXES_MASKS];
-    uint64_t done = 0;
+    bool done[SM_AXES_MASKS] = {false};
     make_room(v, p);
     p->signature = 1469598103934665603ull;
     for (int i = 0; i < v->slots; i++) {
         sm_axes axes = v->key[i].axes;
         sm_group *g = &joined[axes];
-        if (!(done >> axes & 1)) *g = sm_group_join(&p->placement, axes);
-        done |= (uint64_t)1 << axes;
+        if (!done[axes]) *g = sm_group_join(&p->placement, axes);
+        done[axes] = true;
         p->slot[i] = sm_curve_memo_get(&p->memo, v->key[i].op, g, ragged_of(t, &v->key[i], g));
         p->signature = (p->signature ^ p->slot[i]->content) * 1099511628211ull;
         p->signature ^= p->signature >> 31;

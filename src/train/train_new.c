@@ -211,7 +211,7 @@ static void mix_piece(variant *v, const piece *p) {
 
 variant *built_variant(const sm_train *t, const sm_plan *plan) {
     uint32_t code;
-    sm_plan_rules(plan, false, &code);
+    sm_plan_rules(plan, &t->model, false, &code);
     for (int i = 0; i < VARIANTS && t->variant[i]; i++)
         if (t->variant[i]->code == code) return t->variant[i];
     return NULL;
@@ -222,7 +222,7 @@ static variant *build_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
     while (at < VARIANTS && t->variant[at]) at++;
     variant *v = sm_arena_alloc(t->arena, sizeof *v);
     if (!v) return sm_fail_memory(err), NULL;
-    v->rules = sm_plan_rules(plan, false, &v->code);
+    v->rules = sm_plan_rules(plan, &t->model, false, &v->code);
     v->pieces = t->kinds + 2;
     v->work = v->matmuls = 1;
     for (int i = 0; i < v->pieces; i++) {

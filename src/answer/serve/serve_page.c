@@ -96,6 +96,7 @@ static void plan_line(sm_report *r, const sm_serving_found *a) {
                    p->most_batch >= 1.0 ? sm_show_exact(r, p->most_batch) : "none",
                    dtype_words(r, a->q, &a->q->job.dtypes),
                    sm_serve_plan_words(r, a->q->in.system, &p->plan));
+    sm_copies_note(r, &p->plan, a->q->in.model);
     if (p->fits) return;
     sm_report_text(r, "It does not fit: the fullest chip needs %s and has %s.",
                    sm_show_bytes(r, p->memory.total), sm_show_bytes(r, p->memory.capacity));

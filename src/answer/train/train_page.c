@@ -261,6 +261,7 @@ void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
     sm_report_text(r, "%s", best->text);
     if (price->chips < q->system->chips)
         sm_report_text(r, "It uses %d of the %d chips.", price->chips, q->system->chips);
+    sm_copies_note(r, best->plan, q->in.model);
     mesh_rows(r, &best->detail);
     time_rows(r, plans, price);
     const sm_breakdown *b = &price->breakdown;

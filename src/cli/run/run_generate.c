@@ -160,10 +160,9 @@ static sm_status lay_out(const generation *g, generation_model *m, sm_error *err
                           .virtual_stages = 1,
                           .microbatch = 1,
                           .expert_tensor = p->expert_tensor};
-    for (int k = 0; k < m->model.kinds; k++)
-        if (m->model.kind[k].N % p->tensor)
-            return sm_fail(err, SM_BAD_INPUT, "tensor=%d does not divide the %d query heads of %s",
-                           p->tensor, m->model.kind[k].N, m->model.name);
+    char room[256];
+    const char *why = sm_plan_refuse(&like, &m->model, room, sizeof room);
+    if (why) return sm_fail(err, SM_BAD_INPUT, "%s", why);
     sm_train_setup_defaults(&m->setup);
     m->setup.model = &m->model;
     m->setup.tokens = rounded_up(g->longest + g->tokens, p->context);

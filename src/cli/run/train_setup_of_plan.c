@@ -20,7 +20,7 @@ void train_degrees_of_plan(const sm_plan *p, sm_train_setup *s) {
     s->zero = p->fsdp > 1 ? 3 : p->zero;
     s->recompute = p->recompute;
     s->regather = p->regather;
-    s->rules = sm_plan_rules(p, false, &code);
+    s->rules = sm_plan_rules(p, s->model, false, &code);
     s->rules.unfused = false; /* the runtime has one attention */
 }
 
