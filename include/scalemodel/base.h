@@ -18,7 +18,9 @@
 #endif
 #ifdef __cplusplus
 #define SM_DECLARATIONS_BEGIN SM_VISIBILITY_PUSH extern "C" {
-#define SM_DECLARATIONS_END } SM_VISIBILITY_POP
+#define SM_DECLARATIONS_END                                                                        \
+    }                                                                                              \
+    SM_VISIBILITY_POP
 #else
 #define SM_DECLARATIONS_BEGIN SM_VISIBILITY_PUSH
 #define SM_DECLARATIONS_END SM_VISIBILITY_POP
@@ -148,5 +150,13 @@ int sm_utf8_width(uint32_t code);
 /* Copy at most size-1 bytes of text without cutting a character; control characters and malformed
  * bytes become '?', a tab or line break one space. Always terminates; returns the bytes written. */
 size_t sm_utf8_clean(char *out, size_t size, const char *text, size_t length);
+
+/* ---- hashing, of words into 64 bits (FNV-1a, with a shift that brings high bits down) ---- */
+#define SM_HASH_SEED 1469598103934665603ull
+/* A hash and one more word. For either of them fixed a bijection of the other. */
+static inline uint64_t sm_hash_mixed(uint64_t hash, uint64_t word) {
+    hash = (hash ^ word) * 1099511628211ull;
+    return hash ^ hash >> 29;
+}
 SM_DECLARATIONS_END
 #endif

@@ -6,17 +6,10 @@
 
 #include "scalemodel/plan.h"
 
-static const uint64_t SEED = 1469598103934665603ull;
-
-static uint64_t mixed(uint64_t h, uint64_t word) {
-    h = (h ^ word) * 1099511628211ull;
-    return h ^ h >> 29;
-}
-
 static uint64_t mixed_with(uint64_t h, double number) {
     uint64_t word;
     memcpy(&word, &number, sizeof word);
-    return mixed(h, word);
+    return sm_hash_mixed(h, word);
 }
 
 /* ---- the lines ---- */
@@ -122,7 +115,7 @@ sm_timed_curve *sm_curve_memo_entry(sm_curve_memo *memo, uint64_t key) {
 }
 
 const sm_timed_curve *sm_curve_memo_keep(sm_curve_memo *memo, sm_timed_curve *entry, uint64_t key) {
-    uint64_t h = SEED;
+    uint64_t h = SM_HASH_SEED;
     for (int i = 0; i < entry->n; i++) {
         h = mixed_with(h, entry->line[i].line.latency_s);
         h = mixed_with(h, entry->line[i].line.s_per_byte);
@@ -139,10 +132,11 @@ const sm_timed_curve *sm_curve_memo_get(sm_curve_memo *memo, sm_collective op,
                                         const sm_group *group, double ragged) {
     static const sm_timed_curve nothing = {0}; /* a group of one */
     if (group->size <= 1) return &nothing;
-    uint64_t key = mixed_with(SEED ^ (uint64_t)op, ragged);
+    uint64_t key = mixed_with(SM_HASH_SEED ^ (uint64_t)op, ragged);
     for (int i = 0; i < group->parts; i++)
-        key = mixed(key, (uint64_t)group->part[i].level << 56 ^
-                             (uint64_t)group->part[i].size << 28 ^ (uint64_t)group->part[i].stride);
+        key = sm_hash_mixed(key, (uint64_t)group->part[i].level << 56 ^
+                                     (uint64_t)group->part[i].size << 28 ^
+                                     (uint64_t)group->part[i].stride);
     key |= 1;
     sm_timed_curve *entry = sm_curve_memo_entry(memo, key);
     if (entry->key) return entry;

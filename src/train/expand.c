@@ -317,14 +317,13 @@ static void try_placement(expansion *x) {
 /* ---- placements ---- */
 
 static uint64_t placement_key(const sm_placement *p) {
-    uint64_t h = 1469598103934665603ull;
+    uint64_t h = SM_HASH_SEED;
     for (int a = 0; a < p->axes; a++)
         for (int i = 0; i < p->axis[a].parts; i++) {
             const sm_part *q = &p->axis[a].part[i];
             uint64_t word = (uint64_t)a << 60 ^ (uint64_t)q->level << 52 ^ (uint64_t)q->size << 26 ^
                             (uint64_t)q->stride;
-            h = (h ^ word) * 1099511628211ull;
-            h ^= h >> 31;
+            h = sm_hash_mixed(h, word);
         }
     return h | 1;
 }
@@ -421,10 +420,7 @@ static const timed *timed_of(expansion *x) {
     pieces *p = &x->l->p;
     const int parts[] = {x->plan.tensor, x->plan.context, x->plan.expert, x->plan.microbatch};
     uint64_t key = p->v->work;
-    for (int i = 0; i < 4; i++) { /* each step is a bijection of key and part */
-        key = (key ^ (uint32_t)parts[i]) * (uint64_t)1099511628211;
-        key ^= key >> 27;
-    }
+    for (int i = 0; i < 4; i++) key = sm_hash_mixed(key, (uint32_t)parts[i]);
     timed *at = &x->l->memo[key % TIMED];
     if (at->key == key) return at;
     sm_degrees_microbatch(&p->d, x->plan.microbatch);

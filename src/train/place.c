@@ -20,19 +20,18 @@ void place_curves(const sm_train *t, const variant *v, placed *p) {
     sm_group joined[SM_AXES_MASKS];
     bool done[SM_AXES_MASKS] = {false};
     make_room(v, p);
-    p->signature = 1469598103934665603ull;
+    p->signature = SM_HASH_SEED;
     for (int i = 0; i < v->slots; i++) {
         sm_axes axes = v->key[i].axes;
         sm_group *g = &joined[axes];
         if (!done[axes]) *g = sm_group_join(&p->placement, axes);
         done[axes] = true;
         p->slot[i] = sm_curve_memo_get(&p->memo, v->key[i].op, g, ragged_of(t, &v->key[i], g));
-        p->signature = (p->signature ^ p->slot[i]->content) * 1099511628211ull;
-        p->signature ^= p->signature >> 31;
+        p->signature = sm_hash_mixed(p->signature, p->slot[i]->content);
     }
     sm_group pipe = sm_group_join(&p->placement, SM_BIT(SM_PLACED_PIPELINE));
     p->send = sm_curve_memo_get(&p->memo, SM_PERMUTE, &pipe, 1);
-    p->signature = ((p->signature ^ p->send->content) * 1099511628211ull) | 1;
+    p->signature = sm_hash_mixed(p->signature, p->send->content) | 1;
 }
 
 sm_axes axes_of_key(int key) {
@@ -193,11 +192,8 @@ static void try_splits(splits *s, int level, int left, sm_group *g) {
 
 static uint64_t splits_key(const slot_key *slot, int members, const room *r) {
     uint64_t what = (uint64_t)slot->op << 1 | (uint64_t)slot->ragged;
-    uint64_t h = (0x9e3779b97f4a7c15ull ^ what << 32 ^ (unsigned)members) * 1099511628211ull;
-    for (int l = 0; l < SM_MAX_LEVELS; l++) {
-        h = (h ^ (unsigned)r->of[l]) * 1099511628211ull;
-        h ^= h >> 29;
-    }
+    uint64_t h = sm_hash_mixed(0x9e3779b97f4a7c15ull, what << 32 ^ (unsigned)members);
+    for (int l = 0; l < SM_MAX_LEVELS; l++) h = sm_hash_mixed(h, (unsigned)r->of[l]);
     return h | 1;
 }
 

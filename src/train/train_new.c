@@ -167,15 +167,10 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
 
 /* ---- what variants have in common ---- */
 
-static uint64_t mixed(uint64_t h, uint64_t word) {
-    h = (h ^ word) * 1099511628211ull;
-    return h ^ h >> 29;
-}
-
 static uint64_t mixed_size(uint64_t h, const sm_size *size) {
     uint64_t base;
     memcpy(&base, &size->base, sizeof base);
-    return mixed(mixed(h, base), (uint64_t)size->mask << 1 | size->per_sequence);
+    return sm_hash_mixed(sm_hash_mixed(h, base), (uint64_t)size->mask << 1 | size->per_sequence);
 }
 
 /* Variants that differ only in what they send do the same work: the search prices it once. */
@@ -183,8 +178,8 @@ static void mix_piece(variant *v, const piece *p) {
     for (int i = 0; i < p->part.works; i++) {
         const sm_work *w = &p->part.work[i];
         const sm_size *shape[] = {&w->batch, &w->m, &w->n, &w->k, &w->flops};
-        v->work = mixed(v->work, (uint64_t)w->kind << 16 | (uint64_t)w->phase << 8 |
-                                     (uint64_t)w->op << 1 | w->linear);
+        v->work = sm_hash_mixed(v->work, (uint64_t)w->kind << 16 | (uint64_t)w->phase << 8 |
+                                             (uint64_t)w->op << 1 | w->linear);
         for (int k = 0; k < 5; k++) v->work = mixed_size(v->work, shape[k]);
         for (int k = 0; k < w->terms; k++) v->work = mixed_size(v->work, &w->bytes[k]);
         if (w->kind == SM_OP_EINSUM || w->kind == SM_OP_ATTENTION)
@@ -192,19 +187,19 @@ static void mix_piece(variant *v, const piece *p) {
     }
     for (int set = 0; set < MAX_SETS; set++) {
         const piece_set *s = &p->set[set];
-        v->work = mixed(v->work, s->again);
+        v->work = sm_hash_mixed(v->work, s->again);
         for (int i = 0; i < s->kept; i++) v->work = mixed_size(v->work, &s->kept_bytes[i]);
         for (int i = 0; i < p->set_whole[set].kept; i++)
             v->work = mixed_size(v->work, &p->set_whole[set].kept_bytes[i]);
         for (int i = 0; i < s->eager; i++)
-            v->work =
-                mixed(mixed_size(v->work, &s->eager_array[i].elements), s->eager_array[i].kind);
+            v->work = sm_hash_mixed(mixed_size(v->work, &s->eager_array[i].elements),
+                                    s->eager_array[i].kind);
     }
     for (int i = 0; i < p->part.classes; i++) {
         const sm_weight_class *c = &p->part.weight[i];
         const sm_size stored = {.base = c->elements, .mask = c->stored};
         const sm_size whole = {.base = c->elements, .mask = (sm_axes)(c->stored & ~shards_of(v))};
-        v->matmuls = mixed(mixed_size(v->matmuls, &stored), c->partial);
+        v->matmuls = sm_hash_mixed(mixed_size(v->matmuls, &stored), c->partial);
         v->work = mixed_size(v->work, &whole);
     }
 }
