@@ -7,6 +7,7 @@
 
 #include "failing_alloc.h"
 #include "scalemodel/lowering.h"
+#include "xla_chains.h"
 
 /* ---- a question ---- */
 
@@ -398,6 +399,45 @@ static void random_chains_against_statements(void **state) {
     }
 }
 
+/* ---- as XLA partitions them ---- */
+
+/* Bytes that a chip sends, in rings: what the script counts. */
+static double sent_by(const sm_mesh *mesh, const sm_chain_plan *plan) {
+    double sent = 0;
+    for (int i = 0; i < plan->steps; i++)
+        for (int s = 0; s < plan->step[i].way.lowering.steps; s++) {
+            const sm_step *step = &plan->step[i].way.lowering.step[s];
+            double n = sm_mesh_size(mesh, step->axes), v = step->bytes;
+            if (step->kind != SM_STEP_COLLECTIVE) continue;
+            if (step->op == SM_ALL_REDUCE) sent += 2 * v * (n - 1) / n;
+            else if (step->op == SM_ALL_TO_ALL) sent += v * (n - 1) / n / n;
+            else sent += step->op == SM_PERMUTE ? v : v * (n - 1) / n;
+        }
+    return sent;
+}
+
+/* Where the links are so slow that the least time is the least sent, XLA sends no less at no more
+ * FLOPs, but where two axes trade places, which it does by a permute of parts. */
+static void xla_sends_no_less(void **state) {
+    enum { CASES = sizeof xla_chains / sizeof *xla_chains };
+    int less = 0, more = 0;
+    (void)state;
+    for (int i = 0; i < CASES; i++) {
+        problem p = {.arena = sm_arena_new()};
+        stand_on(&p, "a100-80:8", "X=2,Y=4");
+        p.system.level[0].bytes_per_s_oneway /= 1e4;
+        if (strchr(xla_chains[i].text, '=')) ask_lines(&p, xla_chains[i].text, xla_chains[i].dims);
+        else ask(&p, xla_chains[i].text, xla_chains[i].dims);
+        sm_chain_plan best = best_of(&p);
+        double sent = sent_by(&p.mesh, &best), flops = best.flops_per_chip;
+        bool no_less = xla_chains[i].flops <= flops * 1.000001;
+        less += no_less && xla_chains[i].sent < sent * 0.999;
+        more += flops <= xla_chains[i].flops * 1.000001 && sent < xla_chains[i].sent * 0.999;
+        sm_arena_free(p.arena);
+    }
+    if (less > 1 || more < CASES / 2) fail_msg("XLA sends less in %d, more in %d", less, more);
+}
+
 /* ---- what is no chain ---- */
 
 static void wrong_lines_are_told(void **state) {
@@ -497,6 +537,7 @@ int main(void) {
         cmocka_unit_test(a_table_is_gathered_for_many_tokens),
         cmocka_unit_test(an_input_that_many_read_moves_once),
         cmocka_unit_test(random_chains_against_statements),
+        cmocka_unit_test(xla_sends_no_less),
         cmocka_unit_test(wrong_lines_are_told),
         cmocka_unit_test(memory_may_run_out),
         cmocka_unit_test(memory_may_run_out_over_lines),
