@@ -129,15 +129,15 @@ static sm_status run_often(worker *w, const sm_alternative *a, int overlapped, d
     return status;
 }
 
-static sm_status run_alternative(worker *w, const sm_alternative *a, execution *x, sm_error *err) {
+/* Times and bytes of an alternative; its result is the caller's. */
+static sm_status measure(worker *w, const sm_alternative *a, execution *x, sm_local_block *out,
+                         sm_error *err) {
     sm_run_result last = {.seconds = 0.0};
     double seconds[TIMES], apart[TIMES] = {0.0};
     *x = (execution){.max_error = 0.0};
     sm_status status = run_often(w, a, a->cost.overlapped, seconds, &last, err);
-    if (!status) status = compare(w, &a->lowering.out, &last.out, &x->max_error, err);
     for (int s = 0; s < SM_MAX_STEPS; s++) x->bytes[s] = last.step[s].bytes_counted;
-    sm_local_block_free(&last.out);
-    if (!status) status = largest_over_ranks(w->world, &x->max_error, 1, err);
+    *out = last.out;
     /* What was counted: on every rank the prediction, or else what a rank counted that differs. */
     if (!status) {
         double beyond[2 * SM_MAX_STEPS] = {0.0}; /* above the prediction, below it */
@@ -163,6 +163,17 @@ static sm_status run_alternative(worker *w, const sm_alternative *a, execution *
     return status;
 }
 
+static sm_status run_alternative(worker *w, const sm_alternative *a, execution *x, sm_error *err) {
+    sm_local_block out = {.rank = 0};
+    double error = 0.0;
+    sm_status status = measure(w, a, x, &out, err);
+    if (!status) status = compare(w, &a->lowering.out, &out, &error, err);
+    sm_local_block_free(&out);
+    if (!status) status = largest_over_ranks(w->world, &error, 1, err);
+    x->max_error = error;
+    return status;
+}
+
 sm_status execution_body(sm_communicator *world, void *context, sm_error *err) {
     const execution_job *job = context;
     worker w = {.job = job, .world = world};
@@ -180,4 +191,164 @@ sm_status execution_body(sm_communicator *world, void *context, sm_error *err) {
     sm_rank_mesh_free(w.m);
     sm_free(w.times);
     return status;
+}
+
+/* ---- a chain: what one product makes the next one reads ---- */
+
+/* The product of whole arrays, on every rank. */
+static sm_status whole_step(const sm_chain_step *step, const sm_local_block *value,
+                            sm_element element, sm_local_block *out, sm_error *err) {
+    const sm_einsum *e = &step->einsum;
+    sm_local_block in[SM_MAX_OPERANDS] = {{.rank = 0}};
+    int8_t label[SM_MAX_OPERANDS][SM_MAX_RANK] = {{0}}, to[SM_MAX_RANK] = {0};
+    size_t size[SM_MAX_RANK] = {0};
+    for (int o = 0; o < e->operands; o++) {
+        in[o] = value[step->operand[o]];
+        labels_of(&e->in[o], label[o]);
+    }
+    for (int d = 0; d < e->out.rank; d++) size[d] = (size_t)e->index[e->out.dim[d].index].size;
+    labels_of(&e->out, to);
+    sm_status status = sm_local_block_new(element, e->out.rank, size, out, err);
+    if (status) return status;
+    return sm_local_einsum(e->operands, in, (const int8_t(*)[SM_MAX_RANK])label, to, out, err);
+}
+
+static double looked_up(const size_t *position, int rank, void *context) {
+    const sm_local_block *whole = context;
+    size_t at = 0;
+    for (int d = 0; d < rank; d++) at = at * whole->size[d] + position[d];
+    return element_value(whole, at);
+}
+
+/* The inputs of a chain: this rank's part, or all of them. */
+static sm_status fill_inputs(const worker *w, const execution_chain *c, bool whole,
+                             sm_element element, sm_local_block *value, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int a = 0; !status && a < c->chain->arrays; a++) {
+        if (c->chain->array[a].line >= 0) continue;
+        sm_array array = c->chain->array[a].array;
+        for (int d = 0; whole && d < array.rank; d++) array.dim[d].n_axes = 0;
+        status = sm_local_block_of(
+            w->m, &c->chain->names, &array, element,
+            &(sm_filling){element_is_whole(element) ? element_whole_number : element_fraction,
+                          (void *)(uintptr_t)a},
+            &value[a], err);
+    }
+    return status;
+}
+
+enum { MOST_POINTS = 1 << 26 };
+
+/* A product of many operands in one loop over all indices, where that is not too long, against what
+ * pairs of whole arrays gave: the order is held to what was asked. */
+static sm_status compare_at_once(const execution_chain *c, const sm_local_block *whole,
+                                 double *error, sm_error *err) {
+    const sm_chain_line *line = &c->chain->line[0];
+    sm_local_block in[SM_MAX_OPERANDS] = {{.rank = 0}}, out = {.rank = 0};
+    int8_t label[SM_MAX_OPERANDS][SM_MAX_RANK] = {{0}}, to[SM_MAX_RANK] = {0};
+    double points = 1.0;
+    for (int i = 0; i < c->chain->names.indices; i++) points *= c->chain->names.index[i].size;
+    *error = 0.0;
+    if (c->chain->lines > 1 || points > MOST_POINTS) return SM_OK;
+    for (int o = 0; o < line->operands; o++) {
+        in[o] = whole[line->operand[o]];
+        labels_of(&c->chain->array[line->operand[o]].array, label[o]);
+    }
+    labels_of(&c->chain->array[line->result].array, to);
+    const sm_local_block *pairs = &whole[line->result];
+    sm_status status = sm_local_block_new(pairs->element, pairs->rank, pairs->size, &out, err);
+    if (!status)
+        status =
+            sm_local_einsum(line->operands, in, (const int8_t(*)[SM_MAX_RANK])label, to, &out, err);
+    if (!status) *error = element_difference(&out, pairs);
+    sm_local_block_free(&out);
+    return status;
+}
+
+/* Every product of whole arrays; what ranks hold of each result against its part. */
+static sm_status compare_chain(worker *w, const execution_chain *c, const sm_local_block *got,
+                               double *error, sm_error *err) {
+    sm_element exact = element_is_whole(c->job.element) ? c->job.element : SM_ELEMENT_F64;
+    sm_local_block *whole = sm_calloc((size_t)c->plan->values, sizeof *whole);
+    sm_status status = whole ? fill_inputs(w, c, true, exact, whole, err) : sm_fail_memory(err);
+    for (int i = 0; !status && i < c->plan->steps; i++) {
+        const sm_chain_step *step = &c->plan->step[i];
+        sm_local_block wanted = {.rank = 0};
+        status = whole_step(step, whole, exact, &whole[step->result], err);
+        if (!status)
+            status =
+                sm_local_block_of(w->m, &step->einsum, &step->einsum.out, exact,
+                                  &(sm_filling){looked_up, &whole[step->result]}, &wanted, err);
+        if (!status) error[i] = element_difference(&wanted, &got[step->result]);
+        sm_local_block_free(&wanted);
+    }
+    double at_once = 0.0;
+    if (!status) status = compare_at_once(c, whole, &at_once, err);
+    if (!status) error[c->plan->steps - 1] = fmax(error[c->plan->steps - 1], at_once);
+    for (int v = 0; whole && v < c->plan->values; v++) sm_local_block_free(&whole[v]);
+    sm_free(whole);
+    return status;
+}
+
+sm_status execution_chain_body(sm_communicator *world, void *context, sm_error *err) {
+    execution_chain *c = context;
+    execution_job job = c->job; /* each rank's own: its einsum changes */
+    worker w = {.job = &job, .world = world};
+    execution x;
+    double *error = sm_calloc((size_t)c->plan->steps, sizeof *error);
+    sm_local_block *value = sm_calloc((size_t)c->plan->values, sizeof *value);
+    w.times = sm_calloc((size_t)job.repeats * (TIMES + 1), sizeof *w.times);
+    sm_status status = w.times && value && error ? sm_rank_mesh_new(world, job.mesh, &w.m, err)
+                                                 : sm_fail_memory(err);
+    if (!status) status = fill_inputs(&w, c, false, job.element, value, err);
+    for (int i = 0; !status && i < c->plan->steps; i++) {
+        const sm_chain_step *step = &c->plan->step[i];
+        job.einsum = &step->einsum;
+        for (int o = 0; o < step->einsum.operands; o++) w.in[o] = value[step->operand[o]];
+        status = measure(&w, &step->way, &x, &value[step->result], err);
+        if (!status && world->rank == 0) c->job.result[i] = x;
+    }
+    if (!status) status = compare_chain(&w, c, value, error, err);
+    if (!status) status = largest_over_ranks(world, error, c->plan->steps, err);
+    for (int i = 0; !status && world->rank == 0 && i < c->plan->steps; i++)
+        c->job.result[i].max_error = error[i];
+    for (int v = 0; value && v < c->plan->values; v++) sm_local_block_free(&value[v]);
+    sm_rank_mesh_free(w.m);
+    sm_free(value);
+    sm_free(error);
+    sm_free(w.times);
+    return status;
+}
+
+/* Values up to m and errors up to e, of each operand: a sum of n products is up to n m m', and errs
+ * by n (m e' + m' e) and its own rounding, as above. */
+double execution_chain_bound(const sm_chain_plan *plan, sm_element element, double *bound,
+                             double *most) {
+    bool whole = element_is_whole(element);
+    double largest = 0.0;
+    for (int v = 0; v < plan->values; v++) {
+        most[v] = whole ? 5.0 : 0.5;
+        bound[v] = 0.0;
+    }
+    for (int i = 0; i < plan->steps; i++) {
+        const sm_chain_step *step = &plan->step[i];
+        double n = 1.0, m = 1.0, e = 0.0;
+        for (int k = 0; k < step->einsum.indices; k++) {
+            bool kept = false;
+            for (int d = 0; d < step->einsum.out.rank; d++)
+                kept = kept || step->einsum.out.dim[d].index == k;
+            if (!kept) n *= step->einsum.index[k].size;
+        }
+        for (int o = 0; o < step->einsum.operands; o++) {
+            int v = step->operand[o];
+            e = e * (most[v] + bound[v]) + m * bound[v];
+            m *= most[v];
+        }
+        double u = element == SM_ELEMENT_F32 ? FLT_EPSILON / 2 : DBL_EPSILON / 2;
+        most[step->result] = n * m;
+        bound[step->result] =
+            whole ? 0.0 : n * e + 8.0 * sqrt(n) * (u + DBL_EPSILON) * n * m + u * n * m;
+        largest = fmax(largest, n * m);
+    }
+    return largest;
 }

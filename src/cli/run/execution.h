@@ -26,6 +26,20 @@ typedef struct execution_job {
 } execution_job;
 sm_status execution_body(sm_communicator *world, void *job, sm_error *err);
 
+/* The products of a chain one after the other, each from what those before it made. job.einsum and
+ * job.alternative are not used; job.result has room for one of each step. All lines are products.
+ */
+typedef struct execution_chain {
+    execution_job job;
+    const sm_chain *chain;
+    const sm_chain_plan *plan;
+} execution_chain;
+sm_status execution_chain_body(sm_communicator *world, void *chain, sm_error *err);
+/* How far each value of a plan may lie from the exact one, into bound[plan->values]; most has as
+ * many places. Returns the largest number that any may hold. */
+double execution_chain_bound(const sm_chain_plan *plan, sm_element element, double *bound,
+                             double *most);
+
 /* How far an element may lie from the exact product: 0 for whole numbers. Sums of n products of
  * numbers up to 1/2 in any order, each rounded by at most u: with lambda = 8 all elements keep
  *   |error| <= lambda sqrt(n) u n / 4

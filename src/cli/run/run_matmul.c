@@ -2,12 +2,14 @@
  * and predicted, times measured and predicted. */
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 #include "element_types.h"
 #include "execution.h"
 #include "scalemodel/answer_words.h"
 #include "run_verbs.h"
 #include "prediction.h"
+#include "run_chain.h"
 
 typedef struct run_matmul_values {
     timing_values timing;
@@ -45,6 +47,7 @@ typedef struct question {
     int64_t first;           /* of the alternatives, from 0 */
     int n;                   /* alternatives that are run */
     double bound;            /* of the error */
+    bool lines;              /* a text of several products */
 } question;
 
 /* ---- reading ---- */
@@ -55,6 +58,12 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
     *q = (question){.first = o->alternative - 1};
     sm_status status =
         prediction_read(call, &o->timing.prediction, o->timing.mesh, &q->m, &q->calibration, err);
+    q->lines = strchr(source.text, '=') != NULL;
+    if (!status && q->lines) {
+        q->einsum.operands = 1;
+        status = element_type_read(call, &o->dtype, &q->einsum, &q->dtype, &q->element, err);
+    }
+    if (status || q->lines) return status;
     if (!status) status = sm_einsum_parse(&source, &q->m.mesh, &q->einsum, err);
     if (!status) status = sm_einsum_infer_output(&q->einsum, &source, err);
     if (!status && o->dims) status = sm_dims_parse(&dims, &q->einsum, err);
@@ -316,11 +325,30 @@ static sm_status execute(const cli_call *call, sm_report *r, question *q, const 
     return status ? status : shown;
 }
 
+/* The best plan alone: orders are no alternatives of one product. */
+static sm_status run_many(const cli_call *call, sm_report *r, const question *q, sm_error *err) {
+    const run_matmul_values *o = call->values;
+    if (o->all || cli_given(call, &o->alternative) || o->timing.record)
+        return sm_fail(err, SM_USAGE,
+                       "--all, --alternative and --record are for products of two arrays");
+    const run_chain_question many = {.m = &q->m,
+                                     .text = sm_source_of("EINSUM", call->positional[0]),
+                                     .dims = cli_text(call, &o->dims),
+                                     .einsum = q->lines ? NULL : &q->einsum,
+                                     .dtype = q->dtype,
+                                     .element = q->element,
+                                     .calibration = q->calibration,
+                                     .timing = &o->timing,
+                                     .directions = (int)o->directions};
+    return run_chain(call, r, &many, err);
+}
+
 static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
     question q;
     sm_ranking found;
     sm_status status = read_question(call, &q, err);
     if (status) return status;
+    if (q.lines || q.einsum.operands > 2) return run_many(call, r, &q, err);
     status = sm_rank_lowerings(&q.input, call->arena, &found, err);
     if (status == SM_NEGATIVE)
         return sm_fail(err, SM_BAD_INPUT, "no assignment of the mesh axes divides these sizes");
