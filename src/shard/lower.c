@@ -251,8 +251,12 @@ static bool is_less(const sm_lowering *a, const sm_lowering *b) {
 /* An index split by several axes can take the order of any array that has it: take the one that
  * communicates least, one index after the other. Leaves the best lowering in *l. */
 static bool choose_orders(job *j, sm_lowering *l) {
-    for (int i = 0; i < j->einsum->indices; i++) j->split[i] = split_like(j, i, NULL);
+    /* One array that moves as a whole goes straight to the order that is wanted. */
+    const sm_array *first = sm_einsum_is_resharding(j->einsum) ? j->want : NULL;
+    for (int i = 0; i < j->einsum->indices; i++)
+        j->split[i] = split_like(j, i, dim_of_index(first, i));
     bool fits = lower(j, l);
+    if (first != NULL && j->bounded) return fits;
     for (int i = 0; i < j->einsum->indices; i++)
         for (int o = 0; o <= j->einsum->operands && j->split[i].n_axes > 1; o++) {
             sm_lowering other;
