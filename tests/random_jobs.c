@@ -1,9 +1,5 @@
 /* Small random jobs: every kind of attention, MLP and layer mix that a plan treats differently. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "model_of.h"
 #include "random_jobs.h"
 #include <stdio.h>

@@ -1,10 +1,6 @@
 /* The algebra of sharded einsums: the book's cases as exact steps, and thousands of random ones
  * executed chip by chip by the oracle and compared exactly with the whole einsum. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "oracle_shard.h"
 #include <math.h>
 #include <stdio.h>
@@ -127,7 +123,6 @@ static void lowers_as(const book_case *c) {
 }
 
 static void the_books_cases_lower(void **state) {
-    (void)state;
     const char *const d = "I=8,J=16,K=4";
     const book_case all[] = {
         /* case 1 */
@@ -199,7 +194,6 @@ static void the_books_cases_lower(void **state) {
 }
 
 static void the_peak_counts_live_arrays(void **state) {
-    (void)state;
     sm_lowering l;
     const int8_t none[SM_MAX_AXES] = {-1, -1}, at_j[SM_MAX_AXES] = {1};
     /* A stored 64, gathered 256; B 128; C 64 */
@@ -217,7 +211,6 @@ static void the_peak_counts_live_arrays(void **state) {
 }
 
 static void impossible_lowerings_are_explained(void **state) {
-    (void)state;
     static const struct {
         const char *text, *dims, *at, *sentence;
     } all[] = {
@@ -392,7 +385,6 @@ static void one_random_lowering(sm_rng *rng, int *permutes, int *exchanges) {
 }
 
 static void random_lowerings_equal_the_whole_einsum(void **state) {
-    (void)state;
     sm_rng rng = {42};
     int permutes = 0, exchanges = 0;
     for (int i = 0; i < 3000; i++) one_random_lowering(&rng, &permutes, &exchanges);
@@ -440,7 +432,6 @@ static void has(const gathered *g, const char *start) {
 }
 
 static void the_books_choices_are_all_there(void **state) {
-    (void)state;
     static gathered g;
     const char *const d = "I=8,J=16,K=4";
     /* question 4: gather the weights, or sum partial products; and two more */
@@ -478,7 +469,6 @@ static void the_books_choices_are_all_there(void **state) {
 }
 
 static void no_way_is_a_negative_answer(void **state) {
-    (void)state;
     static gathered g;
     sm_error err = {0};
     /* partial sums of J, which does not divide by X: the output can never be {U_X} */
@@ -492,7 +482,6 @@ static void no_way_is_a_negative_answer(void **state) {
 }
 
 static void random_alternatives_equal_the_whole_einsum(void **state) {
-    (void)state;
     static gathered g;
     sm_rng rng = {7};
     int visited = 0;
@@ -513,7 +502,6 @@ static bool count(const sm_lowering *l, void *context) {
 }
 
 static void alternatives_are_quick_and_bounded(void **state) {
-    (void)state;
     int n = 0;
     problem p = problem_of("A[I_X,J_Y] B[J_X,K_Z]", "X=8,Y=4,Z=4", "I=4096,J=4096,K=4096");
     double start = sm_clock_s();

@@ -6,12 +6,9 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <setjmp.h>
+#include "unit.h"
 #include <signal.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +16,6 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "model_of.h"
 #include "sanitized.h"
@@ -384,13 +379,11 @@ static void every_reading_call(const char *name, harm with) {
 }
 
 static void reading_tells_of_a_bad_disk(void **state) {
-    (void)state;
     every_reading_call("first/ck", BAD_DISK);
     every_reading_call("first/file.safetensors", BAD_DISK);
 }
 
 static void reading_survives_half_reads(void **state) {
-    (void)state;
     every_reading_call("first/ck", HALF_WRITE);
     every_reading_call("first/file.safetensors", HALF_WRITE);
 }
@@ -408,7 +401,6 @@ static bool make_first(form *f) {
 }
 
 static int make_place(void **state) {
-    (void)state;
     /* in memory where there is such a place: thousands of calls wait for the disk otherwise */
     snprintf(place, sizeof place, "/dev/shm/test_checkpoint_kill_XXXXXX");
     if (!mkdtemp(place)) snprintf(place, sizeof place, "/tmp/test_checkpoint_kill_XXXXXX");
@@ -421,7 +413,6 @@ static int make_place(void **state) {
 }
 
 static int remove_place(void **state) {
-    (void)state;
     each_entry(place, remove_entry, NULL);
     return rmdir(place);
 }

@@ -1,12 +1,7 @@
 /* Closed forms of collectives against the message-by-message oracle, on every torus up to 64 chips
  * in one to three dimensions with every wraparound, every switch tree up to 64 chips and three
  * levels, and slices of tori on switches. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "oracle_collectives.h"
 #include "sanitized.h"
 #include <math.h>
@@ -464,7 +459,6 @@ static void every_placement(const sm_system *system, group_check check) {
 }
 
 static void test_every_line_and_ring(void **state) {
-    (void)state;
     for (int n = 2; n <= 64; n++)
         for (unsigned wrap = 0; wrap < 2; wrap++) {
             sm_system system = torus_of(&n, 1, wrap);
@@ -473,7 +467,6 @@ static void test_every_line_and_ring(void **state) {
 }
 
 static void test_every_torus_of_two_dimensions(void **state) {
-    (void)state;
     for (int a = 2; a <= 32; a++)
         for (int b = a; a * b <= MOST_CHIPS; b++)
             for (unsigned wraps = 0; wraps < 4; wraps++) {
@@ -483,7 +476,6 @@ static void test_every_torus_of_two_dimensions(void **state) {
 }
 
 static void test_every_torus_of_three_dimensions(void **state) {
-    (void)state;
     for (int a = 2; a <= 4; a++)
         for (int b = a; a * b * b <= 64; b++)
             for (int c = b; a * b * c <= MOST_CHIPS; c++)
@@ -505,19 +497,14 @@ static void each_tree(int levels, int rates, unsigned in_network, group_check ch
             }
 }
 
-static void test_every_switch(void **state) {
-    (void)state;
-    each_tree(1, 0, 0, check_all);
-}
+static void test_every_switch(void **state) { each_tree(1, 0, 0, check_all); }
 
 static void test_every_tree_of_two_levels(void **state) {
-    (void)state;
     each_tree(2, 0, 0, check_all);
     each_tree(2, 2, 0, check_all);
 }
 
 static void test_every_tree_of_three_levels(void **state) {
-    (void)state;
     each_tree(3, 0, 0, check_all);
     each_tree(3, 1, 0, check_all);
 }
@@ -529,12 +516,10 @@ static void check_only_in_network(const sm_system *system, const sm_group *group
 }
 
 static void test_reduction_inside_switches(void **state) {
-    (void)state;
     for (int levels = 1; levels <= 3; levels++) each_tree(levels, 0, ~0u, check_only_in_network);
 }
 
 static void test_slices_of_tori_on_switches(void **state) {
-    (void)state;
     static const int shapes[][4] = {{4, 4, 2, 2}, {4, 2, 2, 2}, {2, 8, 2, 1},
                                     {8, 1, 4, 2}, {3, 4, 3, 1}, {4, 4, 4, 1}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
@@ -552,7 +537,6 @@ static void test_slices_of_tori_on_switches(void **state) {
 
 /* Two parts of one dimension that do not touch: 2 at stride 1 and 2 at stride 4 or 8. */
 static void test_parts_that_share_a_dimension(void **state) {
-    (void)state;
     for (unsigned wraps = 0; wraps < 4; wraps++)
         for (int other = 1; other <= 3; other++) {
             sm_system system = torus_of((int[]){16, 3}, 2, wraps);
@@ -571,7 +555,6 @@ static void test_parts_that_share_a_dimension(void **state) {
 
 /* Members that no part places exchange nothing in no time at all: never for nothing. */
 static void test_a_group_on_no_link_takes_for_ever(void **state) {
-    (void)state;
     sm_system system = torus_of((int[]){4, 8}, 2, 0);
     const sm_calibration *constants = sm_calibration_of(&system.chip);
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {

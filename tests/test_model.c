@@ -1,15 +1,10 @@
 /* model: counts against published totals and against lists of tensors; attention against counted
  * pairs; the KV cache; checks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "catalogue.h"
 #include "scalemodel/io.h"
@@ -35,7 +30,6 @@ static void assert_figure(const char *name, const char *what, double value, doub
 /* ---- the catalogue ---- */
 
 static void catalogue_has_the_published_totals(void **state) {
-    (void)state;
     size_t exact = 0;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         const sm_catalogue_entry *e = sm_catalogue_at(i);
@@ -53,7 +47,6 @@ static void catalogue_has_the_published_totals(void **state) {
 
 /* A rounding may hide no error of more than a few per cent. */
 static void catalogue_roundings_are_tight(void **state) {
-    (void)state;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         const sm_catalogue_entry *e = sm_catalogue_at(i);
         assert_true(e->params_rounding <= 0.02 * e->published_params);
@@ -64,7 +57,6 @@ static void catalogue_roundings_are_tight(void **state) {
 }
 
 static void catalogue_names_are_unique_and_found(void **state) {
-    (void)state;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         const sm_catalogue_entry *e = sm_catalogue_at(i);
         assert_ptr_equal(sm_catalogue_find(e->name, strlen(e->name)), e);
@@ -81,7 +73,6 @@ static void catalogue_names_are_unique_and_found(void **state) {
 }
 
 static void components_add_up(void **state) {
-    (void)state;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         sm_model m = load(sm_catalogue_at(i)->name);
         sm_params p = sm_model_params(&m);
@@ -114,7 +105,6 @@ static void table_row(const sm_catalogue_entry *e, char *out, size_t size) {
 }
 
 static void the_documented_table_is_the_catalogue(void **state) {
-    (void)state;
     sm_arena *arena = sm_arena_new();
     sm_source doc;
     sm_error err;
@@ -143,7 +133,6 @@ static double elements(const tensor *t, size_t n) {
 #define ELEMENTS(list) elements(list, sizeof(list) / sizeof *(list))
 
 static void llama_tensor_by_tensor(void **state) {
-    (void)state;
     static const tensor t[] = {
         {"embed_tokens", 128256, 8192, 1},
         {"lm_head", 128256, 8192, 1},
@@ -163,7 +152,6 @@ static void llama_tensor_by_tensor(void **state) {
 }
 
 static void gpt2_tensor_by_tensor(void **state) {
-    (void)state;
     static const tensor t[] = {
         {"wte", 50257, 768, 1},
         {"wpe", 1024, 768, 1},
@@ -189,7 +177,6 @@ static void gpt2_tensor_by_tensor(void **state) {
 }
 
 static void deepseek_tensor_by_tensor(void **state) {
-    (void)state;
     static const tensor t[] = {
         {"embed_tokens", 129280, 7168, 1},
         {"lm_head", 129280, 7168, 1},
@@ -214,7 +201,6 @@ static void deepseek_tensor_by_tensor(void **state) {
 }
 
 static void gpt_oss_tensor_by_tensor(void **state) {
-    (void)state;
     static const tensor t[] = {
         {"embed_tokens", 201088, 2880, 1},
         {"lm_head", 201088, 2880, 1},
@@ -240,7 +226,6 @@ static void gpt_oss_tensor_by_tensor(void **state) {
 
 /* A narrow embedding with projections, no final norm, and a position table with two more rows. */
 static void opt_350m_tensor_by_tensor(void **state) {
-    (void)state;
     static const tensor t[] = {
         {"embed_tokens", 50272, 512, 1},
         {"embed_positions", 2050, 1024, 1},
@@ -269,7 +254,6 @@ static double counted_keys(const sm_layer_kind *k, int T) {
 }
 
 static void keys_are_the_pairs_of_the_mask(void **state) {
-    (void)state;
     for (int T = 1; T <= 40; T++)
         for (int reach = 0; reach <= 45; reach++) {
             sm_layer_kind windowed = {.window = reach}, chunked = {.chunk = reach};
@@ -280,7 +264,6 @@ static void keys_are_the_pairs_of_the_mask(void **state) {
 }
 
 static void keys_of_the_square(void **state) {
-    (void)state;
     sm_layer_kind full = {0}, window = {.window = 128}, chunk = {.chunk = 8192};
     assert_true(sm_layer_keys(&full, 4096, false) == 4096);
     assert_true(sm_layer_keys(&window, 4096, false) == 128);
@@ -295,7 +278,6 @@ static void keys_of_the_square(void **state) {
 }
 
 static void keys_grow_with_sequence_and_window(void **state) {
-    (void)state;
     for (int T = 1; T < 60; T++)
         for (int w = 1; w < 60; w++) {
             sm_layer_kind k = {.window = w}, wider = {.window = w + 1};
@@ -309,7 +291,6 @@ static void keys_grow_with_sequence_and_window(void **state) {
 
 /* The book, chapter "Transformer math": 2 x parameters, and 4 T N H per layer and token. */
 static void flops_of_llama_follow_the_book(void **state) {
-    (void)state;
     sm_model m = load("llama-3.1-70b");
     sm_flops f = sm_model_forward_flops(&m, 8192, false);
     double body = 80.0 * (8192.0 * (64 + 8 + 8 + 64) * 128 + 3.0 * 8192 * 28672);
@@ -323,7 +304,6 @@ static void flops_of_llama_follow_the_book(void **state) {
 
 /* Latent attention: the scores take the 192 rotary and other sizes, the values 128. */
 static void flops_of_latent_attention(void **state) {
-    (void)state;
     sm_model m = load("deepseek-v3");
     sm_flops f = sm_model_forward_flops(&m, 4096, false);
     assert_true(f.attention == 61.0 * 2 * 128 * (192 + 128) * 4096);
@@ -336,7 +316,6 @@ static void flops_of_latent_attention(void **state) {
 }
 
 static void windows_bound_the_flops(void **state) {
-    (void)state;
     sm_model m = load("gpt-oss-20b");
     double T = 8192, one = 2.0 * 64 * (64 + 64);
     double local = 128.0 * 129 / 2 + (T - 128) * 128, global = T * (T + 1) / 2;
@@ -350,7 +329,6 @@ static void windows_bound_the_flops(void **state) {
 
 /* Only experts in use work; more of them work more. */
 static void experts_in_use_work(void **state) {
-    (void)state;
     sm_model m = load("mixtral-8x7b");
     double two = sm_model_params(&m).matmul_active, total = sm_model_params(&m).total;
     m = catalogue_with("mixtral-8x7b", "\"num_experts_per_tok\": 3");
@@ -362,7 +340,6 @@ static void experts_in_use_work(void **state) {
 
 /* Norms, biases and sinks are parameters without matmul work. */
 static void biases_and_norms_do_no_matmul(void **state) {
-    (void)state;
     sm_model m = load("llama-3.1-8b"), biased;
     double work = sm_model_params(&m).matmul_active, total = sm_model_params(&m).total;
     biased = catalogue_with("llama-3.1-8b", "\"attention_bias\": true, \"mlp_bias\": true");
@@ -379,7 +356,6 @@ static double kv_per_token(const char *name, sm_dtype kv) {
 }
 
 static void kv_of_a_token(void **state) {
-    (void)state;
     assert_true(kv_per_token("llama-3.1-70b", SM_BF16) == 2.0 * 80 * 8 * 128 * 2);
     assert_true(kv_per_token("llama-3.1-70b", SM_INT8) == 2.0 * 80 * 8 * 128);
     assert_true(kv_per_token("llama-2-13b", SM_BF16) == 819200); /* the book, chapter 7 */
@@ -389,7 +365,6 @@ static void kv_of_a_token(void **state) {
 }
 
 static void kv_of_a_sequence_stops_at_the_window(void **state) {
-    (void)state;
     sm_model m = load("gpt-oss-20b");
     double layer = 2.0 * 8 * 64 * 2;
     assert_true(sm_model_kv_bytes(&m, 100, SM_BF16) == 24 * layer * 100);
@@ -407,7 +382,6 @@ static int layers_of_kind(const sm_model *m, const char *name) {
 }
 
 static void mixed_models_have_their_layers(void **state) {
-    (void)state;
     static const struct {
         const char *model, *kind;
         int layers;
@@ -452,7 +426,6 @@ static double plain_total(const char *config) {
 /* 64 wide, 8 heads of 8 and 2 KV heads: attention 64 (8 + 2 + 2 + 8) 8 = 10240; matrices of the MLP
  * 64 x 96 = 6144. */
 static void a_plain_transformer_says_its_options(void **state) {
-    (void)state;
     double tables = 2 * 6400, layer = 10240 + 3 * 6144 + 2 * 64;
     assert_true(plain_total(PLAIN("")) == 2 * layer + 64 + tables);
     assert_true(plain_total(PLAIN(", \"gated_mlp\": false")) == 2 * (layer - 6144) + 64 + tables);

@@ -11,12 +11,7 @@
  * this process, for a debugger.
  */
 #define _GNU_SOURCE
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>

@@ -1,9 +1,5 @@
 /* Plans as text: what they mean, that they read back, and what bad ones are told. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "model_of.h"
 #include "scalemodel/train.h"
 #include <stdio.h>
@@ -40,7 +36,6 @@ static void is_told(const char *text, const char *expected) {
 /* ---- meaning ---- */
 
 static void the_empty_plan_is_the_default(void **state) {
-    (void)state;
     static const uint8_t order[] = {SM_PLAN_TENSOR, SM_PLAN_CONTEXT, SM_PLAN_EXPERT,
                                     SM_PLAN_FSDP,   SM_PLAN_DATA,    SM_PLAN_PIPELINE};
     sm_plan plan = plan_of("  ");
@@ -63,7 +58,6 @@ static void the_empty_plan_is_the_default(void **state) {
 }
 
 static void keys_are_read_and_marked(void **state) {
-    (void)state;
     sm_plan plan = plan_of(" data = 4 , fsdp=64,tensor=8,\n seq=off,context=2,expert=8,pipeline=4,"
                            "virtual=2,microbatch=1k,recompute=selective,schedule=zb-v,dtype=fp8,"
                            "gradient=bf16,optimizer=adam-8bit,offload=both,context_by=heads,"
@@ -95,7 +89,6 @@ static void keys_are_read_and_marked(void **state) {
 }
 
 static void permutations_are_completed(void **state) {
-    (void)state;
     static const uint8_t order[] = {SM_PLAN_PIPELINE, SM_PLAN_DATA,   SM_PLAN_TENSOR,
                                     SM_PLAN_CONTEXT,  SM_PLAN_EXPERT, SM_PLAN_FSDP};
     sm_plan plan = plan_of("order=pipeline.data,dims=2.0");
@@ -106,7 +99,6 @@ static void permutations_are_completed(void **state) {
 }
 
 static void one_plan_has_one_form(void **state) {
-    (void)state;
     sm_plan plan = plan_of("data=8,zero=3,tensor=2");
     assert_int_equal(plan.fsdp, 8);
     assert_int_equal(plan.data, 1);
@@ -130,7 +122,6 @@ static void one_plan_has_one_form(void **state) {
 }
 
 static void sets_of_ops_are_read(void **state) {
-    (void)state;
     sm_plan plan = plan_of("recompute= o + q.2");
     assert_int_equal(plan.recompute, SM_RECOMPUTE_NONE);
     assert_string_equal(plan.recompute_ops, "o+q.2");
@@ -158,7 +149,6 @@ static void names_its_ops(const char *members, sm_piece piece) {
 }
 
 static void every_op_can_be_named(void **state) {
-    (void)state;
 #define EXPERTS "\"num_experts\": 8, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 32, "
 #define LATENT                                                                                     \
     "\"n_shared_experts\": 1, \"kv_lora_rank\": 32, \"qk_rope_head_dim\": 8, "                     \
@@ -175,7 +165,6 @@ static void every_op_can_be_named(void **state) {
 /* ---- printing ---- */
 
 static void plans_print_what_matters(void **state) {
-    (void)state;
     prints("", "microbatch=1,zero=1,recompute=none");
     prints("fsdp=2048,tensor=4", "fsdp=2048,tensor=4,microbatch=1,zero=3,seq=on,recompute=none");
     prints("data=8,zero=3", "fsdp=8,microbatch=1,zero=3,recompute=none");
@@ -200,7 +189,6 @@ static void plans_print_what_matters(void **state) {
 }
 
 static void printing_respects_its_room(void **state) {
-    (void)state;
     sm_plan plan = plan_of("tensor=4");
     char out[8] = "zzzzzzz";
     size_t whole = sm_plan_format(&plan, 0, NULL, 0);
@@ -213,7 +201,6 @@ static void printing_respects_its_room(void **state) {
 }
 
 static void dims_print_for_tori_alone(void **state) {
-    (void)state;
     sm_plan plan = plan_of("dims=1.0.2");
     char out[128];
     sm_plan_format(&plan, 2, out, sizeof out);
@@ -225,7 +212,6 @@ static void dims_print_for_tori_alone(void **state) {
 
 /* Dimensions that are named must be there; those that follow by themselves need not. */
 static void dims_are_those_of_the_system(void **state) {
-    (void)state;
     static const struct {
         const char *plan;
         int dims;
@@ -252,7 +238,6 @@ static void dims_are_those_of_the_system(void **state) {
 /* ---- the table of keys ---- */
 
 static void rows_describe_their_keys(void **state) {
-    (void)state;
     char text[256];
     sm_plan usual[SM_PLAN_USES];
     sm_plan_defaults(&usual[SM_PLAN_TRAINING]);
@@ -352,7 +337,6 @@ static void same_plan(const sm_plan *a, const sm_plan *b) {
 }
 
 static void plans_read_back(void **state) {
-    (void)state;
     sm_rng rng = {2};
     for (int i = 0; i < 20000; i++) {
         char text[512], again[512];
@@ -368,7 +352,6 @@ static void plans_read_back(void **state) {
 /* ---- errors ---- */
 
 static void bad_keys_are_named(void **state) {
-    (void)state;
     is_told("fsdp=8,tensr=4", "--plan:1:8: a plan has no key \"tensr\"; the nearest is \"tensor\"\n"
                               "  fsdp=8,tensr=4\n"
                               "         ^~~~~");
@@ -394,7 +377,6 @@ static void bad_keys_are_named(void **state) {
 }
 
 static void bad_values_are_named(void **state) {
-    (void)state;
     is_told("schedule=1f2b", "--plan:1:10: schedule cannot be \"1f2b\"; the nearest is \"1f1b\"\n"
                              "  schedule=1f2b\n"
                              "           ^~~~");
@@ -419,7 +401,6 @@ static void bad_values_are_named(void **state) {
 }
 
 static void bad_numbers_are_named(void **state) {
-    (void)state;
     is_told("tensor=0", "--plan:1:8: expected a whole number from 1 to 1048576, found 0\n"
                         "  tensor=0\n"
                         "         ^");
@@ -435,7 +416,6 @@ static void bad_numbers_are_named(void **state) {
 }
 
 static void bad_recomputation_is_named(void **state) {
-    (void)state;
     is_told("recompute=selectiv",
             "--plan:1:11: recompute cannot be \"selectiv\"; the nearest is \"selective\"\n"
             "  recompute=selectiv\n"
@@ -458,7 +438,6 @@ static void bad_recomputation_is_named(void **state) {
 }
 
 static void bad_permutations_are_named(void **state) {
-    (void)state;
     is_told("order=tensor.data.tensor", "--plan:1:19: tensor is named twice\n"
                                         "  order=tensor.data.tensor\n"
                                         "                    ^~~~~~");
@@ -480,7 +459,6 @@ static void bad_permutations_are_named(void **state) {
 
 /* Any bytes give a plan or an error with a sentence; never anything else. */
 static void noise_is_answered(void **state) {
-    (void)state;
     static const char letters[] = "datfspenor=,.+0123456789- \t\n\0\xff=1f1b";
     sm_rng rng = {5};
     for (int i = 0; i < 50000; i++) {

@@ -1,11 +1,6 @@
 /* Compiled modules: what is read of their text, FLOPs, trips of loops, groups of devices, memory,
  * the timeline; every allocation may fail; what is refused, and where. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
-
+#include "unit.h"
 #include "failing_alloc.h"
 #include "scalemodel/io.h"
 #include "scalemodel/profile.h"
@@ -53,12 +48,8 @@ static sm_module_work work_of_root(const sm_module *m) {
     return sm_module_work_of(analysis_of(m), &m->computation[m->entry], root_of(m));
 }
 
-static int make_arena(void **state) {
-    (void)state;
-    return (arena = sm_arena_new()) == NULL;
-}
+static int make_arena(void **state) { return (arena = sm_arena_new()) == NULL; }
 static int free_arena(void **state) {
-    (void)state;
     sm_arena_free(arena);
     return 0;
 }
@@ -66,7 +57,6 @@ static int free_arena(void **state) {
 /* ---- reading ---- */
 
 static void a_module_is_read(void **state) {
-    (void)state;
     const sm_module *m = module_of(
         "HloModule jit_f, is_scheduled=true, input_output_alias={ {0}: (0, {}, may-alias) }, "
         "entry_computation_layout={(f32[2]{0}, /*index=1*/s32[])->f32[2]{0}}, replica_count=2, "
@@ -107,7 +97,6 @@ static void a_module_is_read(void **state) {
 
 /* The same groups in every spelling. */
 static void groups_in_each_spelling(void **state) {
-    (void)state;
     static const char *const spelling[] = {
         "{{0,2,4,6},{1,3,5,7}}", "[2,4]<=[4,2]T(1,0)", "mesh['x'=4,'y'=2] {'x'}",
         "mesh['x'=4,'y'=2,'z'=1] {'x','z'}", "mesh['x'=8] {'x':(1)4}"};
@@ -126,7 +115,6 @@ static void groups_in_each_spelling(void **state) {
 }
 
 static void bytes_have_the_padding_of_tiles(void **state) {
-    (void)state;
     const sm_module *m = entry_of("f32[3,5]{1,0:T(2,2)}",
                                   "(bf16[100,100]{0,1:T(8,128)(2,1)S(1)}, s4[16]{0:E(4)}, token[])",
                                   "ROOT r = f32[3,5] copy(a)");
@@ -140,7 +128,6 @@ static void bytes_have_the_padding_of_tiles(void **state) {
 /* ---- work ---- */
 
 static void products_count_their_multiplications(void **state) {
-    (void)state;
     static const struct {
         const char *a, *b, *line;
         double flops;
@@ -173,7 +160,6 @@ static void products_count_their_multiplications(void **state) {
 }
 
 static void bytes_are_those_that_are_read(void **state) {
-    (void)state;
     static const struct {
         const char *line;
         double bytes;
@@ -210,7 +196,6 @@ static double entry_flops(const sm_module *m) {
 
 /* A loop whose trips the compiler says, and one whose condition and step say them. */
 static void loops_run_as_often_as_they_say(void **state) {
-    (void)state;
     static const struct {
         const char *from, *step, *direction, *bound, *config;
         double trips;
@@ -262,7 +247,6 @@ static const sm_profile *profile_of(const sm_module *m, const sm_system *system)
 
 /* What runs between start and done hides the collective; without it all is exposed. */
 static void what_lies_between_start_and_done_hides(void **state) {
-    (void)state;
     static const char *const between[] = {
         "", "d = bf16[8192,8192] dot(b, b), lhs_contracting_dims={1}, rhs_contracting_dims={0}\n"};
     const sm_profile *p[2];
@@ -290,7 +274,6 @@ static void what_lies_between_start_and_done_hides(void **state) {
 
 /* The axes of a mesh from how the groups of collectives lie. */
 static void the_mesh_is_found(void **state) {
-    (void)state;
     sm_system system = system_of("h100-sxm:8");
     const sm_profile *p = profile_of(
         entry_of(
@@ -319,7 +302,6 @@ static double fact(const char *text, const char *key) {
 }
 
 static void compiled_programs_are_what_they_are(void **state) {
-    (void)state;
     static const struct {
         const char *name;
         double memory; /* the farthest that the peak lies from XLA's */
@@ -370,7 +352,6 @@ static const sm_profile *profile_of_file(const char *name, const sm_system *syst
 
 /* Text and protobuf are one program. */
 static void a_protobuf_is_the_same_program(void **state) {
-    (void)state;
     static const char *const name[][2] = {{"cpu8.scan.hlo.txt.gz", "cpu8.scan.hlo.pb.gz"},
                                           {"v5e-2x4.scan.hlo.txt.gz", "v5e-2x4.scan.hlo.pb.gz"}};
     sm_system system = system_of("tpu-v5e:2x4");
@@ -393,7 +374,6 @@ static void a_protobuf_is_the_same_program(void **state) {
 
 /* Cut short at each byte, and with each byte another: read or refused, never worse. */
 static void a_damaged_protobuf_is_refused(void **state) {
-    (void)state;
     sm_source source;
     assert_int_equal(sm_io_read_packed("tests/cli/inputs/profile/cpu8.scan.hlo.pb.gz", 1 << 24,
                                        arena, &source, NULL),
@@ -513,7 +493,6 @@ static const bytes *trace_of(const sm_profile *p, const sm_source *module) {
 }
 
 static void what_ran_lies_beside_what_it_should_take(void **state) {
-    (void)state;
     sm_system system = system_of("tpu-v5e:2x4");
     sm_source file;
     assert_int_equal(sm_io_read_packed("tests/cli/inputs/profile/cpu8.scan.hlo.pb.gz", 1 << 24,
@@ -551,7 +530,6 @@ static void what_ran_lies_beside_what_it_should_take(void **state) {
 /* ---- what goes wrong ---- */
 
 static void mistakes_are_shown_where_they_are(void **state) {
-    (void)state;
     static const struct {
         const char *text, *sentence;
         int line, column;
@@ -589,7 +567,6 @@ static void mistakes_are_shown_where_they_are(void **state) {
 }
 
 static void computations_in_a_circle_are_refused(void **state) {
-    (void)state;
     const sm_module *m = module_of("HloModule m\nf {\n ROOT a = f32[] call(), to_apply=g\n}\n"
                                    "g {\n ROOT a = f32[] call(), to_apply=f\n}\n"
                                    "ENTRY e {\n ROOT a = f32[] call(), to_apply=f\n}\n");
@@ -598,7 +575,6 @@ static void computations_in_a_circle_are_refused(void **state) {
 }
 
 static void too_few_chips_are_refused(void **state) {
-    (void)state;
     const sm_module *m = entry_of("f32[8]", "f32[8]", "ROOT r = f32[8] add(a, b)");
     sm_system system = system_of("h100-sxm:4");
     sm_profile_setup setup = {m, &system, sm_calibration_of(&system.chip), NULL, NULL};
@@ -609,7 +585,6 @@ static void too_few_chips_are_refused(void **state) {
 }
 
 static void every_allocation_may_fail(void **state) {
-    (void)state;
     sm_system system = system_of("h100-sxm:8");
     sm_source source;
     assert_int_equal(sm_io_read_packed("tests/cli/inputs/profile/cpu8.scan_remat.hlo.txt.gz",

@@ -1,11 +1,6 @@
 /* How long arrays live: the last use of each in a pass against a plain reading of the tasks. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <string.h>
-
-#include <cmocka.h>
 
 #include "step_parts.h"
 #include "train_plans.h"
@@ -74,10 +69,7 @@ static void check_order(const sm_task_list *w) {
     }
 }
 
-static void passes_run_every_task_once(void **state) {
-    (void)state;
-    for_every(check_order);
-}
+static void passes_run_every_task_once(void **state) { for_every(check_order); }
 
 /* Does the task read this value, or this gradient, as an operand or beside them? */
 static bool reads(const sm_task_list *w, const sm_program_task *t, int tensor, bool gradient) {
@@ -118,10 +110,7 @@ static void check_ends(const sm_task_list *w) {
     }
 }
 
-static void arrays_end_with_their_last_reader(void **state) {
-    (void)state;
-    for_every(check_ends);
-}
+static void arrays_end_with_their_last_reader(void **state) { for_every(check_ends); }
 
 /* A version of an operand is let go by its last use, once. */
 static void check_versions(const sm_task_list *w) {
@@ -144,15 +133,11 @@ static void check_versions(const sm_task_list *w) {
     }
 }
 
-static void moved_arrays_end_once(void **state) {
-    (void)state;
-    for_every(check_versions);
-}
+static void moved_arrays_end_once(void **state) { for_every(check_versions); }
 
 /* Slots that reach their experts by all-to-all are kept as they arrive, and only so; on one chip
  * they do not travel. */
 static void slots_are_kept_as_they_arrive(void **state) {
-    (void)state;
     sm_task_list w;
     int slots = -1;
     walk(TRAIN_EXPERTS, 2, 1, 1, SM_RECOMPUTE_NONE, &w);
@@ -171,7 +156,6 @@ static void slots_are_kept_as_they_arrive(void **state) {
 
 /* Axes of one chip do not matter, nor does where they stand. */
 static void layouts_of_one_chip_are_one(void **state) {
-    (void)state;
     sm_mesh mesh = *sm_program_mesh();
     sm_layout a, b;
     memset(&a, SM_REPLICATED, sizeof a);

@@ -1,12 +1,6 @@
 /* Lowerings executed on ranks of threads: two thousand random einsums of whole numbers, every way
  * to lower each, against the product of the whole arrays; bytes counted against bytes predicted. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
+#include "unit.h"
 #include "random_einsums.h"
 #include "sanitized.h"
 
@@ -27,7 +21,6 @@ static int run_on(int ranks, int cases) {
 }
 
 static void random_einsums_equal_the_whole_product(void **state) {
-    (void)state;
     int ways = run_on(1, 320 / PART) + run_on(2, 1200 / PART) + run_on(4, 400 / PART) +
                run_on(8, 120 / PART);
     if (ways < 8000 / PART) fail_msg("%d ways", ways);

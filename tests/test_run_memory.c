@@ -2,16 +2,11 @@
  * predicts for the same plan as it is run. */
 #include <math.h>
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "unit.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include <cmocka.h>
 
 #include "memory_account.h"
 #include "scalemodel/hw.h"
@@ -173,15 +168,9 @@ static void every_plan(train_kind kind) {
     assert_int_equal(wrong, 0);
 }
 
-static void dense_memory_is_as_predicted(void **state) {
-    (void)state;
-    every_plan(TRAIN_DENSE);
-}
+static void dense_memory_is_as_predicted(void **state) { every_plan(TRAIN_DENSE); }
 
-static void expert_memory_is_as_predicted(void **state) {
-    (void)state;
-    every_plan(TRAIN_EXPERTS);
-}
+static void expert_memory_is_as_predicted(void **state) { every_plan(TRAIN_EXPERTS); }
 
 /* ---- the account ---- */
 
@@ -198,7 +187,6 @@ static void *free_block(void *block) {
 
 /* To the byte; what another thread frees, or has no account, included. */
 static void every_byte_is_accounted_for(void **state) {
-    (void)state;
     static memory_account a, other;
     pthread_t thread;
     void *nobody = memory_new(7);
@@ -232,7 +220,6 @@ static void every_byte_is_accounted_for(void **state) {
 
 /* The highest moment, and each part for itself. */
 static void the_highest_moment_is_kept(void **state) {
-    (void)state;
     static memory_account a;
     memory_scope before = memory_enter(&a, SM_TRAIN_MEMORY_ACTIVATIONS);
     void *kept = memory_new(300);
@@ -266,7 +253,6 @@ static sm_status left_over(sm_communicator *world, void *context, sm_error *err)
 }
 
 static void a_step_leaves_nothing_behind(void **state) {
-    (void)state;
     static train_job job;
     for (size_t i = 0; i < train_plan_count; i += 3) {
         sm_error err = {.status = SM_OK};

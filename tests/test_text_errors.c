@@ -1,9 +1,5 @@
 /* What bad texts and families are told: the whole error, with its place underlined. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "scalemodel/notation.h"
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +28,6 @@ static void assert_error(const char *text, bool checked, const char *expected) {
 }
 
 static void errors_of_reading(void **state) {
-    (void)state;
     static const char *const cases[][2] = {
         {"rolls heads K",
          "f:1:1: a file of texts and families has no \"rolls\"; the nearest is \"roles\"\n"
@@ -208,7 +203,6 @@ static void errors_of_reading(void **state) {
 }
 
 static void errors_of_checking(void **state) {
-    (void)state;
     static const char *const cases[][2] = {
         {"text f(h[B,T]) -> a: b = h", "f:1:19: no line makes a\n"
                                        "  text f(h[B,T]) -> a: b = h\n"
@@ -321,7 +315,6 @@ static void assert_limit(const char *before, const char *piece, int n, const cha
 }
 
 static void limits_are_errors(void **state) {
-    (void)state;
     assert_limit("text f(x): y = ", "(", 100, "x",
                  "expressions within expressions, deeper than 64");
     assert_limit("sizes D = ", "-", 100, "1", "expressions within expressions, deeper than 64");

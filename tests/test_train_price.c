@@ -1,9 +1,5 @@
 /* Properties of the price of one plan, on thousands of random plans. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "random_jobs.h"
 #include "sanitized.h"
 #include <math.h>
@@ -101,7 +97,6 @@ static void is_sound(random_job *r, sm_train *train, const sm_plan *plan,
 }
 
 static void every_price_is_sound(void **state) {
-    (void)state;
     assert_true(each_plan(1, 4 * JOBS, is_sound) > 45 * JOBS);
 }
 
@@ -118,7 +113,6 @@ static void allocates_nothing(random_job *r, sm_train *train, const sm_plan *pla
 }
 
 static void the_second_price_allocates_nothing(void **state) {
-    (void)state;
     assert_true(each_plan(2, JOBS, allocates_nothing) > 10 * JOBS);
 }
 
@@ -189,7 +183,6 @@ static void is_monotone(random_job *r, sm_train *train, const sm_plan *plan,
 }
 
 static void a_better_machine_is_never_slower(void **state) {
-    (void)state;
     assert_true(each_plan(3, JOBS / 2, is_monotone) > 4 * JOBS);
 }
 
@@ -223,7 +216,6 @@ static void memory_is_ordered(random_job *r, sm_train *train, const sm_plan *pla
 }
 
 static void sharding_and_recomputing_save_memory(void **state) {
-    (void)state;
     assert_true(each_plan(4, JOBS, memory_is_ordered) > 10 * JOBS);
 }
 
@@ -253,14 +245,12 @@ static void keeping_is_ordered(random_job *r, sm_train *train, const sm_plan *pl
 }
 
 static void keeping_what_was_gathered_saves_time_for_memory(void **state) {
-    (void)state;
     assert_true(each_plan(5, JOBS / 2, keeping_is_ordered) > 4 * JOBS);
 }
 
 /* By hand: a model on one chip holds 2 + 4 + 12 bytes of every parameter; what corrects the choice
  * of experts, one number for each, has no gradient. */
 static void the_state_of_one_chip_is_eighteen_bytes_a_parameter(void **state) {
-    (void)state;
     sm_rng rng = {9};
     static random_job r;
     for (int i = 0; i < 40; i++) {

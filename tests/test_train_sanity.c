@@ -1,9 +1,5 @@
 /* What practice knows of large training runs, asked of the search. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "random_jobs.h"
 #include "sanitized.h"
 #include "scalemodel/io.h"
@@ -84,7 +80,6 @@ static void show(const sm_system *system, const plan_copy *f) {
 /* ---- the book, chapter "How to train LLaMA-3": 8960 v5p, 4M tokens ---- */
 
 static void llama_70b_needs_fsdp_and_tensor_on_v5p(void **state) {
-    (void)state;
     sm_system pod = random_job_system("tpu-v5p:16x20x28");
     load("llama-3-70b");
     double batch = 4096.0 * 1024;
@@ -112,7 +107,6 @@ static sm_placement placed(const sm_system *system, const sm_plan *p) {
 }
 
 static void llama_405b_keeps_tensor_inside_the_node(void **state) {
-    (void)state;
     BIG_SEARCH();
     sm_system cluster = random_job_system("h100-sxm:2048x8");
     load("llama-3.1-405b");
@@ -131,7 +125,6 @@ static void llama_405b_keeps_tensor_inside_the_node(void **state) {
 /* ---- DeepSeek-V3 on 2048 H800 (arXiv 2412.19437 section 3.2: ep 64, pp 16, no tensor) ---- */
 
 static void deepseek_v3_prefers_experts_to_tensor(void **state) {
-    (void)state;
     BIG_SEARCH();
     sm_system cluster = random_job_system("h800:256x8");
     load("deepseek-v3");
@@ -159,7 +152,6 @@ static const testbed beds[] = {
 enum { BEDS = sizeof beds / sizeof beds[0] };
 
 static void more_bandwidth_is_never_slower(void **state) {
-    (void)state;
     BIG_SEARCH();
     for (int b = 0; b < BEDS; b++) {
         sm_system base = random_job_system(beds[b].system);
@@ -184,7 +176,6 @@ static void more_bandwidth_is_never_slower(void **state) {
 }
 
 static void more_chips_are_never_slower(void **state) {
-    (void)state;
     BIG_SEARCH();
     static const testbed sweep[] = {
         {"llama-3.1-8b", "h100-sxm", 1 << 21, 8192},
@@ -213,7 +204,6 @@ static void more_chips_are_never_slower(void **state) {
 /* ---- the same answer on any number of threads ---- */
 
 static void threads_change_no_answer(void **state) {
-    (void)state;
     BIG_SEARCH();
     for (int b = 0; b < BEDS; b++) {
         sm_system system = random_job_system(beds[b].system);
