@@ -31,7 +31,7 @@ WARN := -Wall -Wextra -Wshadow -Wconversion -Werror
 CFLAGS ?= -O2 -g -fno-math-errno -fno-trapping-math
 # Names stay inside a library but for those of the public headers, which say so themselves.
 ALL_CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -fPIC -fvisibility=hidden -pthread -Iinclude $(CFLAGS)
-# Tests run once: what compiling them takes counts as much.
+# Tests run once, and what compiling them takes counts as much; their oracles are what takes long.
 TEST_CFLAGS ?= $(if $(filter -O2 -O3,$(CFLAGS)),-O1)
 FLAGS := $(CC) $(ALL_CFLAGS) $(TEST_CFLAGS)
 # Pricing is a tight loop over many small files: `make release` optimises the core as one where the
@@ -214,7 +214,7 @@ endef
 TEST_FOLDERS = $(foreach d,$(LARGE_LAYERS) text notation program,$(call folders_of,$(d)))
 $(BUILD)/obj/tests/%.o: tests/%.c $(BUILD)/obj/flags
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(TEST_CFLAGS) -Itests $(TEST_FOLDERS) -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) $(if $(findstring /test_,$<),$(TEST_CFLAGS)) -Itests $(TEST_FOLDERS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/fuzz/%.o: fuzz/%.c $(BUILD)/obj/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(TEST_CFLAGS) -MMD -MP -c -o $@ $<

@@ -615,14 +615,14 @@ static bool said_before(size_t i, const char *colon) {
     return false;
 }
 
-/* Every member of a config of every type at every extreme: no overflow. The sanitizers watch, and
- * elsewhere a third of the extremes will do. */
+/* Every member of a config of every type at extremes: no overflow (the sanitizers watch). Types
+ * have most members in common, and take turns with the extremes. */
 static void extreme_numbers_end_well(void **state) {
     (void)state;
     static const char *const extremes[] = {
         "0",     "1",   "3",    "-1", "268435456", "1e9",  "2147483648",
         "1e308", "0.5", "null", "[]", "{}",        "true", "[0, 1, 268435456]"};
-    const size_t step = SANITIZED ? 1 : 3;
+    const size_t step = 3;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         const char *text = sm_catalogue_at(i)->config_json;
         for (const char *at = strchr(text, ':'); at; at = strchr(at + 1, ':')) {

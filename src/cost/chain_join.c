@@ -190,7 +190,7 @@ static void one_assignment(const join *j) {
 static void order_axes(join *j) {
     chain_code split = 0;
     for (int i = 0; i < j->s->axes; i++) {
-        int axis = j->s->order[0][i], index = j->at[axis];
+        int axis = j->s->order[0][i], index = (int)j->at[axis];
         int shared = NOWHERE; /* the first axis of the same index stands for it */
         for (int k = 0; k < j->s->axes && index >= 0; k++)
             if (j->at[j->s->order[0][k]] == index) {

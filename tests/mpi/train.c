@@ -1,7 +1,8 @@
 /* The plans of tests/train_plans.h on processes of MPI: those of as many ranks as there are, dense
  * and with experts, each against one rank's losses, step by step, and against the bytes predicted.
- * usage: mpirun -n RANKS train */
+ * usage: mpirun -n RANKS train [EVERY FIRST]: every second plan, say, from the first or second */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "train_plans.h"
 
@@ -9,6 +10,8 @@
 enum { STEPS = 3 };
 
 typedef struct tally {
+    int every, first; /* the plans to run */
+    int met;          /* plans of so many ranks */
     int plans, wrong;
 } tally;
 
@@ -32,6 +35,7 @@ static sm_status run_plan(sm_communicator *world, const train_plan *plan, train_
     if (!train_job_of(plan, kind, &job))
         return sm_fail(err, SM_INTERNAL, "no schedule for %s", plan->words);
     if (sm_train_setup_ranks(&job.setup) != world->size) return SM_OK;
+    if (all->met++ % all->every != all->first) return SM_OK;
     train_curve c = {.setup = &job.setup, .steps = STEPS};
     sm_status status = train_curve_run(world, &c, err);
     if (status || world->rank) return status;
@@ -63,6 +67,8 @@ static sm_status run(sm_communicator *world, void *context, sm_error *err) {
 
 int main(int argc, char **argv) {
     sm_error err = {.status = SM_OK};
-    tally all = {0, 0};
+    tally all = {.every = 1};
+    if (argc == 3) all = (tally){.every = atoi(argv[1]), .first = atoi(argv[2])};
+    if (all.every < 1) return SM_BAD_INPUT;
     return (int)sm_run_mpi(&argc, &argv, run, &all, &err);
 }

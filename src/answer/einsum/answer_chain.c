@@ -27,10 +27,7 @@ static const char *step_text(sm_report *r, const chain_asked *q, const sm_chain_
     const char *text = array_text(r, &step->einsum.out, &step->einsum, &q->m->mesh);
     if (step->work == SM_LOCAL_NOTHING) return sm_textf(r, "%s for all that read it", text);
     for (int o = 0; o < step->einsum.operands; o++)
-        text = sm_textf(r, "%s%s%s", text,
-                        o         ? " "
-                        : name[0] ? " = "
-                                  : " = ",
+        text = sm_textf(r, "%s%s%s", text, o ? " " : " = ",
                         array_text(r, &step->einsum.in[o], &step->einsum, &q->m->mesh));
     return name[0] ? sm_textf(r, "%s: %s", name, text) : text;
 }

@@ -1,5 +1,7 @@
 /* answer_serve: the frontier of latency, throughput and cost at which a model can be served, or one
  * point of it. */
+#include <assert.h>
+
 #include "serve_asked.h"
 
 enum { USUAL_PROMPT = 2048, USUAL_OUTPUT = 512, USUAL_TOP = 12 };
@@ -19,6 +21,7 @@ static const char *list_words(sm_report *r, sm_dtype_list *list, sm_dtype usual)
  * has them, if that is quantised. */
 static void read_dtypes(sm_serve_asked *q) {
     sm_dtype_list *const list[3] = {&q->in.weights, &q->in.kv, &q->in.compute};
+    assert(q->in.model);
     const sm_stored *stored = &q->in.model->stored;
     q->job.as_stored = list[0]->n == 0 && stored->quantised;
     for (int i = 0; i < 3; i++)
