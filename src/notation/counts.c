@@ -235,26 +235,11 @@ static sm_status count_training(sm_architecture *a, sm_arena *arena, sm_error *e
     return status;
 }
 
-/* What is wrong in the forms of serving is told now and not when they are asked for. */
-static sm_status try_serving(sm_architecture *a, sm_text_phase phase, bool absorbed,
-                             sm_error *err) {
-    line_maker **lines;
-    double T = phase == SM_TEXT_DECODE ? 1 : COUNTED_AT;
-    sm_arena *arena = sm_arena_new();
-    if (!arena) return sm_fail_memory(err);
-    sm_status status = make_all(a, phase, absorbed, T, COUNTED_AT, arena, &lines, err);
-    sm_arena_free(arena);
-    return status;
-}
-
 sm_status made_count(sm_architecture *a, sm_error *err) {
     sm_arena *arena = sm_arena_new();
     a->apart = sm_arena_array(a->arena, (size_t)a->kinds + 1, sizeof *a->apart);
     sm_status status = arena && a->apart ? count_training(a, arena, err) : sm_fail_memory(err);
     sm_arena_free(arena);
-    if (!status) status = try_serving(a, SM_TEXT_PREFILL, false, err);
-    if (!status) status = try_serving(a, SM_TEXT_DECODE, false, err);
-    if (!status) status = try_serving(a, SM_TEXT_DECODE, true, err);
     if (status) return status;
     a->counts.active = rint(a->counts.active);
     a->counts.matmul_active = rint(a->counts.matmul_active);

@@ -12,14 +12,14 @@ enum { LARGEST_SIZE = 1 << 30 };
 
 static const tree_set *set_in(const tree_set *const *list, int n, const char *name) {
     for (int i = 0; i < n; i++)
-        if (strcmp(list[i]->name, name) == 0) return list[i];
+        if (tree_same_name(list[i]->name, name)) return list[i];
     return NULL;
 }
 
 const frame_set *frames_last(const frame_set *list, const char *name) {
     const frame_set *found = NULL;
     for (; list; list = list->next)
-        if (strcmp(list->set->name, name) == 0) found = list;
+        if (tree_same_name(list->set->name, name)) found = list;
     return found;
 }
 
@@ -122,6 +122,7 @@ sm_status frames_bind(const family_scope *s, binding *b) {
     inner.stack = s->stack;
     inner.binding = s->binding;
     inner.i = b->i;
+    inner.by_layer = s->by_layer;
     b->state = BINDING_UNDER_WAY;
     sm_status status = frames_value(&inner, b->set->set, b->set->set->value, &b->value);
     if (!status && frames_is_size(b->name))
@@ -135,7 +136,7 @@ static sm_status find_binding(const family_scope *s, const char *name, size_t le
                               const binding **out) {
     *out = NULL;
     for (binding *b = s->binding; b; b = b->next)
-        if (strncmp(b->name, name, length) == 0 && b->name[length] == 0) {
+        if (b->name[0] == name[0] && strncmp(b->name, name, length) == 0 && b->name[length] == 0) {
             if (b->state == BINDING_UNDER_WAY) return SM_OK;
             sm_status status = b->state == BINDING_OPEN ? frames_bind(s, b) : SM_OK;
             *out = status ? NULL : b;
@@ -221,12 +222,13 @@ static sm_status look_name(family_scope *s, const tree *t, value *out) {
     bool found = false;
     sm_status status = s->sizes ? SM_OK : look_in_bindings(s, t->name, out, &found);
     if (status || found) return status;
-    if (strcmp(t->name, "i") == 0 && s->i >= 0) {
+    if (tree_same_name(t->name, "i") && s->i >= 0) {
+        if (s->by_layer) *s->by_layer = true;
         *out = values_of_number(s->i);
         return SM_OK;
     }
     for (int i = 0; i < f->overlays; i++)
-        if (strcmp(f->overlay[i].name, t->name) == 0) {
+        if (tree_same_name(f->overlay[i].name, t->name)) {
             *out = f->overlay[i].value;
             return SM_OK;
         }

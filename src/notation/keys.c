@@ -19,7 +19,7 @@ typedef struct named {
 
 static bool has(const key_list *l, const char *word) {
     for (int i = 0; i < l->n; i++)
-        if (strcmp(l->word[i], word) == 0) return true;
+        if (tree_same_name(l->word[i], word)) return true;
     return false;
 }
 

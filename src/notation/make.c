@@ -70,6 +70,7 @@ typedef struct maker {
     int known;
     const char *name[MADE_MOST_TEXTS];
     bool read[MADE_MOST_TEXTS];
+    bool by_layer; /* what the last layer binds goes by its number */
 } maker;
 
 /* What a stack says of all its pieces: when, apart. *said false: nothing. */
@@ -116,6 +117,7 @@ static sm_status count_of(maker *k, const piece_plan *p, int *out) {
 /* Each name once, as it is said last. */
 static sm_status bind_all(maker *k, const piece_plan *p, double i, binding **list) {
     family_scope s = frames_scope(p->frame, k->err, &k->plan->steps);
+    s.by_layer = &k->by_layer;
     binding **end = list;
     *list = NULL;
     for (const frame_set *set = p->set; set; set = set->next) {
@@ -136,7 +138,7 @@ static sm_status bind_all(maker *k, const piece_plan *p, double i, binding **lis
 
 static const value *bound(const binding *b, const char *name) {
     for (; b; b = b->next)
-        if (strcmp(b->name, name) == 0) return &b->value;
+        if (tree_same_name(b->name, name)) return &b->value;
     return NULL;
 }
 
@@ -156,6 +158,7 @@ static sm_status text_of(maker *k, const piece_plan *p, binding *b, double i,
     s.stack = p->stack;
     s.binding = b;
     s.i = i;
+    s.by_layer = &k->by_layer;
     sm_status status = frames_value(&s, &as_set, p->text, &v);
     if (status || v.kind == VALUE_NONE) return status;
     s.scope.source = p->text_at->source;
@@ -309,17 +312,37 @@ static sm_status add_piece(maker *k, const piece_plan *p, int i) {
 
 int made_find_piece(const sm_architecture *a, const char *name, int before) {
     for (int i = before - 1; i >= 0; i--)
-        if (strcmp(a->piece[i].name, name) == 0) return i;
+        if (tree_same_name(a->piece[i].name, name)) return i;
     return -1;
+}
+
+/* A layer that is bound as the one before it, of the same kind if its texts mean the same pieces.
+ */
+static bool add_alike(maker *k, int i) {
+    sm_architecture *a = k->a;
+    const sm_model_piece *last = &a->piece[a->pieces - 1];
+    if (a->pieces == MADE_MOST_PIECES || !texts_refer_alike(a, &a->kind[last->kind], a->pieces))
+        return false;
+    sm_model_piece *list = tree_grow(k->arena, a->piece, a->pieces, &k->room_pieces, sizeof *list);
+    if (!list) return false;
+    a->piece = list;
+    a->piece[a->pieces] = a->piece[a->pieces - 1];
+    a->piece[a->pieces].layer = i;
+    a->kind[a->piece[a->pieces++].kind].count++;
+    return true;
 }
 
 static sm_status add_pieces(maker *k) {
     sm_status status = SM_OK;
+    sm_architecture *a = k->a;
     for (const piece_plan *p = k->plan->piece; !status && p; p = p->next) {
         int n;
         status = count_of(k, p, &n);
-        for (int i = 0; !status && i < n; i++) {
+        for (int i = 0, before = 0; !status && i < n; i++) {
+            if (i > 0 && a->pieces > before && !k->by_layer && add_alike(k, i)) continue;
             k->plan->steps = VALUES_MOST_STEPS;
+            k->by_layer = false;
+            before = a->pieces;
             status = add_piece(k, p, i);
         }
     }

@@ -132,7 +132,7 @@ sm_dimension_role tree_role_of(const sm_library *library, const char *dim) {
 }
 
 const tree_set *tree_find_set(const tree_set *list, const char *name) {
-    while (list && strcmp(list->name, name) != 0) list = list->next;
+    while (list && !tree_same_name(list->name, name)) list = list->next;
     return list;
 }
 

@@ -2,6 +2,8 @@
  * the library that read it and is immutable. Lists are in the order of reading. Private to
  * src/notation. */
 #pragma once
+#include <string.h>
+
 #include "scalemodel/notation.h"
 
 /* Limits; what passes one is an error that names it. */
@@ -252,3 +254,7 @@ const tree_attribute *tree_find_attribute(const tree_attribute *list, tree_attri
 
 /* -1 when the word is none of them. */
 int tree_find_function(const char *name);
+/* Are names the same? Most differ in their first letter. */
+static inline bool tree_same_name(const char *a, const char *b) {
+    return a == b || (a[0] == b[0] && strcmp(a, b) == 0);
+}

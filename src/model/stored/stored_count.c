@@ -175,7 +175,9 @@ typedef struct sum {
 
 typedef struct counter {
     const quantization *q;
+    bool by_name;
     double float_bytes;
+    double layers; /* that are counted at once */
     long steps;
     double of_type[SM_DTYPE_COUNT]; /* parameters */
 } counter;
@@ -190,6 +192,14 @@ static bool names_all(const stored_group *g) {
     for (int i = 0; i < g->targets; i++)
         if (strcmp(g->target[i], "Linear") == 0) return true;
     return false;
+}
+
+/* Does what a matrix is called, and so its layer, say how it is stored? */
+static bool goes_by_name(const quantization *q) {
+    bool by_name = q && q->skips > 0;
+    for (int i = 0; q && i < q->groups; i++)
+        by_name |= q->group[i].targets > 1 || !names_all(&q->group[i]);
+    return by_name;
 }
 
 /* NULL: as it was. A group that names the module goes before one of all matrices. */
@@ -282,7 +292,7 @@ static sum add_matrix(counter *c, const char *name, double rows, double columns,
     sum s = {.params = rows * columns * copies};
     bool kept = !f || f->bits >= 8 * c->float_bytes;
     s.bytes = kept ? s.params * c->float_bytes : copies * stored_bytes(f, rows, columns);
-    if (!kept) c->of_type[f->type] += s.params;
+    if (!kept) c->of_type[f->type] += c->layers * s.params;
     return s;
 }
 
@@ -306,17 +316,18 @@ static void count_layer(counter *c, const sm_text_lines *l, int layer, sum *expe
                  .params = a->elements};
         if (a->rank > 1 && shape_of(l, i, &rows, &columns, &copies) &&
             may_be_quantised(l, i, c->q && c->q->experts_only)) {
-            name_matrix(l, i, layer, false, name, sizeof name);
-            bool shared = strstr(name, "shared_experts") != NULL;
-            char alias[96];
-            name_matrix(l, i, layer, true, alias, sizeof alias);
-            const stored_format *as_one = shared ? format_of(c, alias) : NULL;
-            bool left = shared && c->q && !as_one;
-            s = add_matrix(c, left ? alias : name, rows, columns, copies);
+            name[0] = 0;
+            if (c->by_name) name_matrix(l, i, layer, false, name, sizeof name);
+            if (strstr(name, "shared_experts")) {
+                char alias[96];
+                name_matrix(l, i, layer, true, alias, sizeof alias);
+                if (!format_of(c, alias)) memcpy(name, alias, sizeof name);
+            }
+            s = add_matrix(c, name, rows, columns, copies);
         }
         sum *to = routed ? experts : other;
-        to->bytes += s.bytes;
-        to->params += s.params;
+        to->bytes += c->layers * s.bytes;
+        to->params += c->layers * s.params;
     }
 }
 
@@ -343,13 +354,27 @@ static sum count_head(counter *c, const sm_text_lines *l) {
 static void stored_count(sm_model *m, const model_lines *lines, const quantization *q,
                          double float_bytes) {
     sm_stored *out = &m->stored;
-    counter c = {.q = q, .float_bytes = float_bytes, .steps = PATTERN_MOST_STEPS};
+    counter c = {.q = q,
+                 .by_name = goes_by_name(q),
+                 .float_bytes = float_bytes,
+                 .layers = 1,
+                 .steps = PATTERN_MOST_STEPS};
     sum experts[SM_MAX_LAYER_KINDS] = {{0, 0}}, other[SM_MAX_LAYER_KINDS] = {{0, 0}};
     double counted = 0;
     *out =
         (sm_stored){.type = SM_BF16, .method = q ? q->method : "", .quantised = q && !q->unknown};
-    for (int l = 0; l < m->L; l++)
-        count_layer(&c, lines->of[m->layer[l]], l, &experts[m->layer[l]], &other[m->layer[l]]);
+    int last[SM_MAX_LAYER_KINDS], of_kind[SM_MAX_LAYER_KINDS] = {0};
+    for (int l = 0; l < m->L; l++) {
+        last[m->layer[l]] = l;
+        of_kind[m->layer[l]]++;
+    }
+    for (int l = 0; l < m->L; l++) { /* layers of a kind are alike unless their names matter */
+        int k = m->layer[l];
+        if (!c.by_name && l < last[k]) continue;
+        c.layers = c.by_name ? 1 : of_kind[k];
+        count_layer(&c, lines->of[k], l, &experts[k], &other[k]);
+    }
+    c.layers = 1;
     for (int k = 0; k < m->kinds; k++) {
         m->kind[k].expert_bytes = mean(experts[k], float_bytes);
         m->kind[k].other_bytes = mean(other[k], float_bytes);
