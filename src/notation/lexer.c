@@ -16,13 +16,17 @@ static int byte_at(const lexer *l, size_t at) {
     return at < l->source->length ? (unsigned char)l->source->text[at] : -1;
 }
 
-static bool is_digit(int c) { return c >= '0' && c <= '9'; }
-static bool is_small(int c) { return (c >= 'a' && c <= 'z') || c == '_'; }
-static bool is_capital(int c) { return c >= 'A' && c <= 'Z'; }
-static bool is_letter(int c) { return is_small(c) || is_capital(c) || is_digit(c); }
+static bool is_digit(int c) { return (unsigned)c - '0' < 10; }
+static bool is_small(int c) { return (unsigned)c - 'a' < 26 || c == '_'; }
+static bool is_capital(int c) { return (unsigned)c - 'A' < 26; }
+static bool is_letter(int c) {
+    return ((unsigned)c | 32) - 'a' < 26 || (unsigned)c - '0' < 10 || c == '_';
+}
 
 static size_t letters_end(const lexer *l, size_t at) {
-    while (is_letter(byte_at(l, at))) at++;
+    const char *text = l->source->text;
+    size_t end = l->source->length;
+    while (at < end && is_letter((unsigned char)text[at])) at++;
     return at;
 }
 
@@ -86,7 +90,8 @@ static token_kind word_kind(const lexer *l, sm_span span) {
     const char *word = l->source->text + span.offset;
     if (span.length < SHORTEST_KEYWORD || span.length > LONGEST_KEYWORD) return TOKEN_NAME;
     for (int i = 0; i < LEXER_KEYWORD_COUNT; i++)
-        if (*lexer_keywords[i] == *word && strncmp(lexer_keywords[i], word, span.length) == 0 &&
+        if (lexer_keywords[i][0] == word[0] && lexer_keywords[i][1] == word[1] &&
+            strncmp(lexer_keywords[i], word, span.length) == 0 &&
             lexer_keywords[i][span.length] == 0)
             return (token_kind)(TOKEN_IF + i);
     return TOKEN_NAME;
@@ -112,8 +117,9 @@ static token two_bytes_or_one(lexer *l, int c) {
                  {"!=", TOKEN_UNEQUAL},
                  {"<=", TOKEN_AT_MOST},
                  {">=", TOKEN_AT_LEAST}};
-    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
-        if (c == pairs[i].text[0] && byte_at(l, l->at + 1) == pairs[i].text[1])
+    int next = byte_at(l, l->at + 1);
+    for (size_t i = 0; (next == '=' || next == '>') && i < sizeof pairs / sizeof pairs[0]; i++)
+        if (c == pairs[i].text[0] && next == pairs[i].text[1])
             return (token){pairs[i].kind, {l->at, 2}};
     if (c == '(' || c == '[') l->brackets++;
     if ((c == ')' || c == ']') && l->brackets > 0) l->brackets--;

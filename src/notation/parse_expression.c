@@ -54,12 +54,12 @@ static const struct {
 
 static const tree *atom(parser *p);
 
-/* The operator of this level that is next, or -1. */
-static int operator_at(const parser *p, level at) {
+/* The operator that is next, or -1. */
+static int operator_at(const parser *p) {
+    if (p->now.kind < TOKEN_EQUAL) return -1;
     for (int i = 0; i < (int)(sizeof operators / sizeof operators[0]); i++)
-        if (operators[i].token == p->now.kind && operators[i].level == at &&
-            !(p->in_line && operators[i].kind == TREE_REMAINDER))
-            return i;
+        if (operators[i].token == p->now.kind)
+            return p->in_line && operators[i].kind == TREE_REMAINDER ? -1 : i;
     return -1;
 }
 
@@ -74,16 +74,24 @@ static const tree *negated(parser *p, tree_kind kind, const tree *(*operand)(par
 static const tree *binary(parser *p, level at);
 static const tree *not_level(parser *p) { return binary(p, LEVEL_NOT); }
 
+/* Operators of this level and above. A test is no operand of a test. */
 static const tree *binary(parser *p, level at) {
-    if (at > LEVEL_PRODUCT) return atom(p);
-    if (at == LEVEL_NOT && p->now.kind == TOKEN_NOT) return negated(p, TREE_NOT, not_level);
     size_t from = p->now.span.offset;
-    const tree *left = binary(p, at + 1);
-    for (int i; !p->status && (i = operator_at(p, at)) >= 0;) {
+    level most = LEVEL_PRODUCT;
+    const tree *left;
+    if (at <= LEVEL_NOT && p->now.kind == TOKEN_NOT) {
+        left = negated(p, TREE_NOT, not_level);
+        most = LEVEL_AND;
+    } else {
+        left = atom(p);
+    }
+    for (int i; !p->status && (i = operator_at(p)) >= 0;) {
+        level of = operators[i].level;
+        if (of < at || of > most) break;
         parser_advance(p);
-        const tree *both[] = {left, binary(p, at + 1)};
+        const tree *both[] = {left, binary(p, (level)(of + 1))};
         left = parent(p, operators[i].kind, from, both, 2);
-        if (at == LEVEL_TEST) break;
+        most = of == LEVEL_TEST ? LEVEL_AND : of;
     }
     return left;
 }

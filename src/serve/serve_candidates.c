@@ -253,11 +253,11 @@ static bool ruled_out(search *h, family *f, double batch, double tpot_s) {
     return frontier_beats(&h->front, least_s, most) || misses_limits(h, f, least_s);
 }
 
-/* With each collective where it costs least. */
-static double least_tpot(search *h, step *x, const piece_price *work) {
+/* With each collective where it costs least; network false: without any. */
+static double least_tpot(search *h, step *x, const piece_price *work, bool network) {
     sm_step_price price;
     x->any = h->places;
-    step_price_from(x, work, true, &price);
+    step_price_from(x, work, network, &price);
     x->any = NULL;
     return limit_time(h, &price);
 }
@@ -269,9 +269,11 @@ static const piece_price *work_unbeaten(search *h, family *f, double batch) {
     step_resize(&f->x, &b);
     if (h->o->brute) return work_of(h->memo, &f->x);
     step_floor(&f->x, least);
-    if (ruled_out(h, f, batch, least_tpot(h, &f->x, least))) return NULL;
+    if (ruled_out(h, f, batch, least_tpot(h, &f->x, least, false)) ||
+        ruled_out(h, f, batch, least_tpot(h, &f->x, least, true)))
+        return NULL;
     const piece_price *work = work_of(h->memo, &f->x);
-    return ruled_out(h, f, batch, least_tpot(h, &f->x, work)) ? NULL : work;
+    return ruled_out(h, f, batch, least_tpot(h, &f->x, work, true)) ? NULL : work;
 }
 
 /* Whatever the depth, and if drafting took no time. */
@@ -284,7 +286,7 @@ static bool drafts_ruled_out(search *h, family *f, double batch) {
         sm_step_batch b = point_drafted(h->s, point_group(f->plan, batch), k);
         step_resize(&f->x, &b);
         step_floor(&f->x, least);
-        least_s = smaller(least_s, least_tpot(h, &f->x, least) / point_tokens(h->s, k));
+        least_s = smaller(least_s, least_tpot(h, &f->x, least, true) / point_tokens(h->s, k));
     }
     return !h->o->brute && ruled_out(h, f, batch, least_s);
 }
