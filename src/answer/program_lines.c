@@ -106,6 +106,17 @@ static line_cost cost_of(const sm_plan_lines *lines, int kind, int line) {
     return c;
 }
 
+/* The op in whose kernel a line without one of its own runs: a bias is added where its product is
+ * made. NULL: it has its own, or none at all. */
+static const char *epilogue_of(const sm_program_told *told, int kind, const sm_text_line *line,
+                               int number) {
+    const sm_plan_piece *piece = piece_of(told->lines, kind);
+    if (!piece || line->op != SM_OPERATOR_EXPRESSION || !line->results) return NULL;
+    const sm_tensor *t = tensor_of(piece->program, line->result[0].array);
+    if (!t || t->producer < 0 || piece->program->op[t->producer].line == number) return NULL;
+    return piece->program->op[t->producer].name;
+}
+
 static const char *bound_of(const sm_program_told *told, const line_cost *c) {
     static const char *const words[] = {"compute", "memory", "network", "bubble", "latency"};
     const sm_plan_op all = {.time_s = c->time_s, .memory_s = c->memory_s, .bytes = c->bytes};
@@ -208,6 +219,7 @@ const char *sm_program_comment(void *with, int kind, const sm_text_lines *lines,
     if (inside) return "";
     if (line < 0) return text_words(told, kind);
     line_cost c = cost_of(told->lines, kind, line);
+    if (!c.with) c.with = epilogue_of(told, kind, &lines->line[line], line);
     const char *beside =
         c.with         ? sm_textf(r, "with %s", c.with)
         : c.time_s > 0 ? sm_textf(r, "%s, %s%s", sm_show_seconds(r, c.time_s), bound_of(told, &c),

@@ -17,7 +17,7 @@ enum {
     CUSTOM_SET = SM_RECOMPUTE_COUNT,
     MAX_SLOTS = 64, /* distinct (collective, axes) of a variant */
     MAX_KEPT = 12,
-    MAX_EAGER = 24,
+    MAX_EAGER = 48,
     MAX_CHUNKS = 1024,
     VARIANTS = 192
 };
