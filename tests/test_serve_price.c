@@ -191,7 +191,7 @@ static sm_serve *serve_of(serve_case *c, const sample *s) {
 
 static double sum_of(const sm_step_price *p) {
     return p->breakdown_s.weights + p->breakdown_s.kv + p->breakdown_s.compute +
-           p->breakdown_s.network + p->breakdown_s.other;
+           p->breakdown_s.scans + p->breakdown_s.network + p->breakdown_s.other;
 }
 
 static void check_step(const sample *s, const sm_step_price *p) {

@@ -92,7 +92,8 @@ typedef struct sm_serve_memory {
 typedef struct sm_step_price {
     double lower_s, expected_s, upper_s;
     struct {
-        double weights, kv, compute, network, other; /* sums to expected_s */
+        /* sums to expected_s; scans: kernels that carry a state */
+        double weights, kv, compute, scans, network, other;
     } breakdown_s;
     sm_serve_bound bound;
     int bound_level;

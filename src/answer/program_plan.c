@@ -29,9 +29,9 @@ static const char *put_parts(sm_report *r, double whole_s, const char *keys, int
     sm_put_numbers(r, step, keys, (size_t)n, part_s);
     for (int i = 0; i < n; i++, keys += strcspn(keys, "|") + 1) {
         /* the rest of a difference of sums is nothing */
-        double s = part_s[i] < 1e-9 * whole_s ? 0 : part_s[i];
-        words = sm_textf(r, "%s%s%.*s %s", words, i ? ", " : "", (int)strcspn(keys, "|"), keys,
-                         sm_show_seconds(r, s));
+        if (part_s[i] < 1e-9 * whole_s) continue;
+        words = sm_textf(r, "%s%s%.*s %s", words, words[0] ? ", " : "", (int)strcspn(keys, "|"),
+                         keys, sm_show_seconds(r, part_s[i]));
     }
     return words;
 }
@@ -121,8 +121,8 @@ static sm_status tell_serve(void *context, sm_serve *serve, sm_serving_found *fo
     const sm_serve_point *p = found->best;
     const sm_step_price *step = decodes ? &p->decode : &p->prefill;
     const double part_s[] = {step->breakdown_s.weights, step->breakdown_s.kv,
-                             step->breakdown_s.compute, step->breakdown_s.network,
-                             step->breakdown_s.other};
+                             step->breakdown_s.compute, step->breakdown_s.scans,
+                             step->breakdown_s.network, step->breakdown_s.other};
     double drawn = decodes ? p->batch : 1;
     set_serving(told, found);
     add_plan(told, &h, found->q->slice.text, sm_serve_plan_words(r, found->q->in.system, &p->plan),
@@ -131,7 +131,7 @@ static sm_status tell_serve(void *context, sm_serve *serve, sm_serving_found *fo
     const char *what =
         decodes ? sm_textf(r, "a step of %s", sequences(r, drawn)) : "the prefill of one prompt";
     add_step(r, &h, what, step->expected_s,
-             put_parts(r, step->expected_s, "weights|kv|compute|network|other", 5, part_s));
+             put_parts(r, step->expected_s, "weights|kv|compute|scans|network|other", 6, part_s));
     add_head(&h, "beside a line: its time in the step, all layers, and what bounds it; under it "
                  "its collectives");
     sm_status status = sm_program_tell(told, h.line, h.n, err);

@@ -75,6 +75,7 @@ static void add_draft(const sm_step_price *draft, int depth, sm_step_price *to) 
     to->breakdown_s.weights += depth * draft->breakdown_s.weights;
     to->breakdown_s.kv += depth * draft->breakdown_s.kv;
     to->breakdown_s.compute += depth * draft->breakdown_s.compute;
+    to->breakdown_s.scans += depth * draft->breakdown_s.scans;
     to->breakdown_s.network += depth * draft->breakdown_s.network;
     to->breakdown_s.other += depth * draft->breakdown_s.other;
     to->flops += depth * draft->flops;

@@ -151,7 +151,7 @@ comm_price send_price(const step *x); /* of the residual stream to the next stag
 
 /* Of one pass through one piece: parts of expected, and of the bound. */
 typedef struct piece_price {
-    double weights, kv, compute, other, network; /* seconds, network: exposed */
+    double weights, kv, compute, scans, other, network; /* seconds, network: exposed */
     double upper, kernels;
     double kv_bytes, attention_flops, weight_bytes, linear_flops;
     double ideal[SM_MAX_LEVELS];

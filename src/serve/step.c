@@ -76,7 +76,9 @@ static void add_work(const step *x, int index, const fused *f, piece_price *to) 
     to->other += op.launch;
     to->upper += op.upper;
     to->kernels += op.kernels;
-    if (op.class == OP_VECTOR) to->other += busy;
+    const sm_partition *part = &x->v->piece[index].part;
+    bool scans = part->program.op[part->work[f->first].op].state >= 0;
+    if (op.class == OP_VECTOR) *(scans ? &to->scans : &to->other) += busy;
     else if (!op.memory_bound) to->compute += busy;
     else if (op.class == OP_ATTENTION) to->kv += busy;
     else to->weights += busy;
@@ -203,6 +205,7 @@ static void add_piece(const piece_price *p, double n, double exact, piece_price 
     to->weights += n * p->weights;
     to->kv += n * p->kv;
     to->compute += n * p->compute;
+    to->scans += n * p->scans;
     to->other += n * p->other;
     to->network += n * p->network;
     to->upper += n * p->upper;
@@ -291,16 +294,18 @@ void step_price_from(const step *x, const piece_price *pieces, bool network, sm_
     price->lower_s = larger(price->lower_s, price->bound_network_s);
     /* Launched one by one, kernels wait for the host when it is the slower. */
     const sm_calibration *c = x->s->calibration;
-    double path = total.weights + total.kv + total.compute + total.other + total.network;
+    double path =
+        total.weights + total.kv + total.compute + total.scans + total.other + total.network;
     double host = x->s->job.eager ? total.kernels * c->launch_s : 0;
     price->expected_s = larger(path, host) + c->step_overhead_s;
     price->upper_s = larger(total.upper, host) + c->step_overhead_s;
     price->breakdown_s.weights = total.weights;
     price->breakdown_s.kv = total.kv;
     price->breakdown_s.compute = total.compute;
+    price->breakdown_s.scans = total.scans;
     price->breakdown_s.network = total.network;
     price->breakdown_s.other =
-        price->expected_s - total.weights - total.kv - total.compute - total.network;
+        price->expected_s - total.weights - total.kv - total.compute - total.scans - total.network;
     price->bound = bound_of(price);
     price->flops = total.flops;
 }

@@ -12,9 +12,9 @@ static void put_time(sm_report *r, sm_data *object, const char *key, const doubl
 }
 
 static void put_step(sm_report *r, sm_data *object, const char *key, const sm_step_price *p) {
-    sm_put_all(r, sm_put_object(r, object, key), "weights|kv|compute|network|other",
+    sm_put_all(r, sm_put_object(r, object, key), "weights|kv|compute|scans|network|other",
                p->breakdown_s.weights, p->breakdown_s.kv, p->breakdown_s.compute,
-               p->breakdown_s.network, p->breakdown_s.other);
+               p->breakdown_s.scans, p->breakdown_s.network, p->breakdown_s.other);
 }
 
 static double positive(double value) { return value > 0.0 ? value : NAN; }

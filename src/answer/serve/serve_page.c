@@ -129,20 +129,40 @@ static void speed_lines(sm_report *r, const sm_serving_found *a) {
                        sm_show_number(r, p->tokens_per_step));
 }
 
+/* A table of steps: what the caller has before, the parts of the step, what it has after. Scans
+ * have a column where there are any. */
+static sm_table *step_table(sm_report *r, const char *title, const char *before, bool scans,
+                            const char *after) {
+    return sm_page_table(r, title,
+                         sm_textf(r, "%s|>weights|>KV|>compute|%s>network|>other%s", before,
+                                  scans ? ">scans|" : "", after));
+}
+
+/* cell: with the n that stand before, and room for all. */
+static void step_row(sm_report *r, sm_table *t, const char **cell, int n, const sm_step_price *step,
+                     bool scans, const char *after) {
+    const double parts[] = {step->breakdown_s.weights, step->breakdown_s.kv,
+                            step->breakdown_s.compute, step->breakdown_s.scans,
+                            step->breakdown_s.network, step->breakdown_s.other};
+    for (int i = 0; i < 6; i++)
+        if (i != 3 || scans) cell[n++] = sm_show_seconds(r, parts[i]);
+    cell[n] = after;
+    sm_page_cells(r, t, cell);
+}
+
 static void batches_page(sm_report *r, const sm_serving_found *a) {
+    /* with scans the bound has no room on the page */
+    bool scans = a->batches > 0 && a->batch[0].decode.breakdown_s.scans > 0;
     sm_table *t =
-        sm_page_table(r, "This plan at other batches",
-                      ">batch|>token|>bound|>weights|>KV|>compute|>network|>other|>tok/s/chip");
+        step_table(r, "This plan at other batches",
+                   scans ? ">batch|>token" : ">batch|>token|>bound", scans, "|>tok/s/chip");
     for (int i = 0; i < a->batches; i++) {
         const sm_serve_point *p = &a->batch[i];
-        sm_page_row(r, t, sm_show_exact(r, p->batch), sm_show_seconds(r, p->tpot_s[1]),
-                    sm_show_seconds(r, p->tpot_s[0]),
-                    sm_show_seconds(r, p->decode.breakdown_s.weights),
-                    sm_show_seconds(r, p->decode.breakdown_s.kv),
-                    sm_show_seconds(r, p->decode.breakdown_s.compute),
-                    sm_show_seconds(r, p->decode.breakdown_s.network),
-                    sm_show_seconds(r, p->decode.breakdown_s.other),
-                    sm_show_number(r, p->tokens_per_s_per_chip));
+        const char *cell[SM_PAGE_COLUMNS] = {sm_show_exact(r, p->batch),
+                                             sm_show_seconds(r, p->tpot_s[1]),
+                                             sm_show_seconds(r, p->tpot_s[0])};
+        step_row(r, t, cell, scans ? 2 : 3, &p->decode, scans,
+                 sm_show_number(r, p->tokens_per_s_per_chip));
     }
     sm_report_table(r, t);
 }
@@ -160,18 +180,17 @@ static void best_page(sm_report *r, const sm_serving_found *a) {
     plan_line(r, a);
     speed_lines(r, a);
     if (a->reason) reason_line(r, a);
-    sm_table *t = sm_page_table(r, "Where the time goes",
-                                "<step|>bound|>expected|>weights|>KV|>compute|>network|>other");
+    bool scans = a->best->decode.breakdown_s.scans > 0;
+    sm_table *t = step_table(r, "Where the time goes",
+                             scans ? "<step|>expected" : "<step|>bound|>expected", scans, "");
     const sm_step_price *step[2] = {&a->best->decode, &a->best->prefill};
     static const char *const names[2] = {"decode", "prefill of one prompt"};
-    for (int i = 0; i < 2; i++)
-        sm_page_row(r, t, names[i], sm_show_seconds(r, step[i]->lower_s),
-                    sm_show_seconds(r, step[i]->expected_s),
-                    sm_show_seconds(r, step[i]->breakdown_s.weights),
-                    sm_show_seconds(r, step[i]->breakdown_s.kv),
-                    sm_show_seconds(r, step[i]->breakdown_s.compute),
-                    sm_show_seconds(r, step[i]->breakdown_s.network),
-                    sm_show_seconds(r, step[i]->breakdown_s.other));
+    for (int i = 0; i < 2; i++) {
+        const char *expected = sm_show_seconds(r, step[i]->expected_s);
+        const char *bound = scans ? expected : sm_show_seconds(r, step[i]->lower_s);
+        const char *cell[SM_PAGE_COLUMNS] = {names[i], bound, expected};
+        step_row(r, t, cell, scans ? 2 : 3, step[i], scans, NULL);
+    }
     sm_report_table(r, t);
     sm_bar_part parts[] = {{"params", a->best->memory.params},
                            {"KV cache", a->best->memory.kv},

@@ -27,7 +27,7 @@ static bool fill_columns(const sm_serve_asked *q, const sm_serve_point *point, s
                                      p->decode.breakdown_s.kv,
                                      p->decode.breakdown_s.compute,
                                      p->decode.breakdown_s.network,
-                                     p->decode.breakdown_s.other};
+                                     p->decode.breakdown_s.scans + p->decode.breakdown_s.other};
         for (size_t k = 0; k < COLUMNS; k++) c->value[k][i] = row[k];
     }
     return true;
