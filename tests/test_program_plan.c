@@ -7,6 +7,15 @@
 #include <math.h>
 #include <string.h>
 
+/* Three layers of gated DeltaNet to one of attention. */
+static const char scanning[] =
+    "{\"model_type\": \"qwen3_next\", \"hidden_size\": 512, \"num_hidden_layers\": 8, "
+    "\"num_attention_heads\": 8, \"num_key_value_heads\": 2, \"head_dim\": 64, \"vocab_size\": "
+    "1024, "
+    "\"num_experts\": 8, \"num_experts_per_tok\": 2, \"moe_intermediate_size\": 128, "
+    "\"shared_expert_intermediate_size\": 128, \"linear_num_key_heads\": 8, "
+    "\"linear_num_value_heads\": 16, \"linear_key_head_dim\": 64, \"linear_value_head_dim\": 64}";
+
 typedef struct planned {
     const char *model, *system, *plan;
     sm_text_phase phase;
@@ -29,8 +38,12 @@ static const planned cases[] = {
     {"llama-3-70b", "h100-sxm:8", "tensor=8,seq=on", SM_TEXT_PREFILL, 16, 4096},
     {"llama-3-70b", "tpu-v5e:4x4", "tensor=16,seq=on", SM_TEXT_PREFILL, 4, 2048},
     {"mixtral-8x7b", "h100-sxm:8", "tensor=4,pipeline=2", SM_TEXT_DECODE, 32, 1024},
-    {"deepseek-v3", "h200:8x8", "tensor=8,expert=8,cache_by=batch", SM_TEXT_DECODE, 256, 4096}};
+    {"deepseek-v3", "h200:8x8", "tensor=8,expert=8,cache_by=batch", SM_TEXT_DECODE, 256, 4096},
+    {scanning, "h100-sxm:8", "data=4,tensor=2,microbatch=1", SM_TEXT_TRAIN, 1 << 17, 4096},
+    {scanning, "h100-sxm:8", "data=4,tensor=2", SM_TEXT_DECODE, 64, 4096}};
 enum { CASES = sizeof cases / sizeof *cases };
+
+static const char *name_of(const planned *p) { return p->model == scanning ? "scans" : p->model; }
 
 static sm_status answer(const planned *p, sm_report *r, sm_error *err) {
     static sm_model model;
@@ -39,7 +52,10 @@ static sm_status answer(const planned *p, sm_report *r, sm_error *err) {
     sm_serve_question serve = SM_QUESTION(sm_serve_question);
     sm_program_question q = SM_QUESTION(sm_program_question);
     const sm_source on = sm_source_of("--on", p->system);
-    sm_status status = sm_io_model_load(p->model, r->arena, &model, err);
+    const sm_source config = sm_source_of("config", p->model);
+    sm_status status = p->model == scanning
+                           ? sm_model_parse(NULL, NULL, &config, r->arena, &model, err)
+                           : sm_io_model_load(p->model, r->arena, &model, err);
     if (!status) status = sm_system_parse(&on, NULL, 0, &system, err);
     if (status) return status;
     train.model = serve.model = &model;
@@ -48,7 +64,7 @@ static sm_status answer(const planned *p, sm_report *r, sm_error *err) {
     train.batch_tokens = serve.batch = p->batch;
     train.seq = serve.prompt = serve.context = p->seq;
     q.architecture = model.architecture;
-    q.name = p->model;
+    q.name = name_of(p);
     q.phase = p->phase;
     q.train = &train;
     q.serve = &serve;
@@ -117,6 +133,7 @@ static void check_sums(const planned *p, const sm_data *data) {
     const sm_source on = sm_source_of("--on", p->system);
     assert_int_equal(sm_system_parse(&on, NULL, 0, &system, NULL), SM_OK);
     sm_calibration usual = sm_serve_usual_calibration(&system.chip);
+    assert_true((number(step, "scans") > 0) == (p->model == scanning));
     is_near(all.exposed_s, number(step, "network"), whole);
     is_near(all.time_s + all.exposed_s + usual.step_overhead_s, whole, whole);
 }
@@ -132,8 +149,8 @@ static void check_text(const planned *p, const sm_report *r) {
     const sm_source printed = sm_source_of("page", text), nothing = sm_source_of("config", "{}");
     assert_int_equal(sm_library_new(r->arena, NULL, &library, &err), SM_OK);
     if (sm_library_read(library, &printed, &err) || sm_library_check(library, &err) ||
-        sm_architecture_new(library, &nothing, p->model, r->arena, &a, &err))
-        fail_msg("%s: %s", p->model, err.sentence);
+        sm_architecture_new(library, &nothing, name_of(p), r->arena, &a, &err))
+        fail_msg("%s: %s", name_of(p), err.sentence);
     assert_true(sm_architecture_counts(a)->total == number(r->data, "params"));
 }
 
