@@ -69,7 +69,8 @@ static void tell_piece(teller *t, sm_why *to, int index) {
     piece_price price;
     char passes[64];
     piece_price_of(t->x, index, &price);
-    double one = price.weights + price.kv + price.compute + price.scans + price.other + price.network;
+    double one =
+        price.weights + price.kv + price.compute + price.scans + price.other + price.network;
     double n = piece_passes(t->x, index, true);
     snprintf(passes, sizeof passes, "%.6g x (ops + what shows of its collectives)", n);
     sm_why *w = node(t, p->part.program.name, text(t, "%s%s", passes, ""), n * one, "s");
