@@ -206,7 +206,7 @@ typedef struct sm_step {
 double sm_step_wire_bytes(const sm_mesh *mesh, const sm_step *step);
 
 /* Steps of one operand come before those of the next, all before the einsum, those of the output
- * after it. Each array takes the route of least bytes, and of those one of fewest steps
+ * after it. Each array takes a route of least bytes, seldom in more steps than it must
  * (src/shard/route.c): slices are free; axes that leave a dimension must be its minor ones, and
  * those that come are minor; one all-to-all may move several axes between several dimensions; a
  * permute changes which axes shard, not how finely. Axes of size 1 make no steps. */

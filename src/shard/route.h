@@ -32,7 +32,7 @@ typedef struct sm_route {
                    */
 } sm_route;
 
-/* The route of least bytes, and of those one of fewest steps. False when there is none: {U_X} asked
+/* A route of least bytes, seldom in more steps than it must. False when there is none: {U_X} asked
  * for where no partial sum is. */
 bool sm_route_find(const sm_journey *journey, sm_route *route);
 /* Of one chip's part under a layout. */
