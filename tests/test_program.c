@@ -156,7 +156,7 @@ static void the_head_keeps_its_vocabulary_apart(void **state) {
     partition(SM_PIECE_HEAD, 0, (sm_rules){.seq = true});
     double stream = 2.0 * T * model.D, loss = 4.0 * T;
     moves(SM_ALL_GATHER, TENSOR, false, true, 1, stream);
-    moves(SM_ALL_REDUCE, TENSOR, false, true, 2, 2 * loss);
+    moves(SM_ALL_REDUCE, TENSOR, false, true, 3, 3 * loss);
     moves(SM_ALL_GATHER, TENSOR, true, true, 1, stream); /* for the weight's gradient */
     moves(SM_REDUCE_SCATTER, TENSOR, true, true, 1, stream);
     partition(SM_PIECE_EMBEDDING, 0, (sm_rules){.seq = true});

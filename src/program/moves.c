@@ -255,7 +255,9 @@ static bool gathers_new_and_past(const job *j, int tensor, const sm_step *step) 
 }
 
 /* The softmax of scores that are shared out: chips agree on the largest first, then add up the
- * exponentials, one fp32 a token each. The runtime's sums are in double and need no largest. */
+ * exponentials, and the target's score, which one of them has: one fp32 a token each (Megatron-LM's
+ * vocabulary-parallel cross-entropy; XLA does the same). The runtime's sums are in double and need
+ * no largest. */
 static bool agrees_first(const job *j, const sm_op *op, const sm_step *step) {
     return op->function == SM_FUNCTION_LOSS && step->op == SM_ALL_REDUCE && !j->b->rules.single;
 }
@@ -295,7 +297,8 @@ void part_emit(job *j, const sm_op *op, traveller what, const sm_lowering *low, 
             before = (sm_axes)(before & ~past.axes);
         }
         emit(j, op, &what, &rest, before, phase, repeated);
-        if (agrees_first(j, op, s)) emit(j, op, &what, &rest, before, phase, repeated);
+        for (int more = 0; more < 2 && agrees_first(j, op, s); more++)
+            emit(j, op, &what, &rest, before, phase, repeated);
     }
     if (operand && !what.gradient && phase != SM_PHASE_FORWARD && !arrives)
         j->out->as_stored |= sm_bit_of(what.tensor);
