@@ -41,7 +41,9 @@ static void tell_op(teller *x, sm_why *to, const sm_work *w) {
         "max(FLOPs / (peak x efficiency of the shape), bytes / (HBM x efficiency)) + launch",
         "max(FLOPs / (peak x attention efficiency), bytes / (HBM x efficiency)) + launch",
         "max(vector FLOPs / vector peak, bytes / (HBM x efficiency)) + launch",
-        "bytes / (HBM x efficiency) + launch"};
+        "bytes / (HBM x efficiency) + launch",
+        "max(FLOPs / (peak x efficiency) + vector FLOPs / peak, bytes / its rate) + launch"};
+    _Static_assert(sizeof formulas / sizeof *formulas == SM_OP_KERNEL + 1, "one of each kind");
     priced p = piece_work_price(x->t, x->p->v, w, &x->p->d, x->plan->dtype);
     sm_why *op = node(x, w->name, formulas[w->kind], p.expected, "s");
     if (p.flops > 0) leaf(x, op, "FLOPs", p.flops, "FLOP", "the partitioned program");
