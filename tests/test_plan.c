@@ -474,6 +474,39 @@ static void noise_is_answered(void **state) {
     }
 }
 
+static void refused(const sm_model *model, const char *text, const char *why) {
+    char room[256];
+    sm_plan plan = plan_of(text);
+    const char *said = sm_plan_refuse(&plan, model, room, sizeof room);
+    if (!said != !why || (why && !strstr(said, why)))
+        fail_msg("%s: %s, expected %s", text, said ? said : "nothing", why ? why : "nothing");
+}
+
+/* Heads are those of every mixer: 8 groups of 16 heads of a state, 28 = 4 x 7 of attention. */
+static void heads_are_dealt_out_or_copied(void **state) {
+    sm_model scan = model_of("scan", "{\"model_type\": \"mamba2\", \"hidden_size\": 4096, "
+                                     "\"num_hidden_layers\": 2, \"vocab_size\": 32000, "
+                                     "\"n_groups\": 8}");
+    refused(&scan, "context=8", "each waiting for the one before it");
+    refused(&scan, "context=8,context_by=heads", NULL);
+    refused(&scan, "context=8,tensor=2,context_by=heads", "heads of a state (8)");
+    refused(&scan, "tensor=128", NULL);
+    sm_plan plan = plan_of("tensor=128");
+    assert_int_equal(sm_plan_heads_times(&plan, &scan), 1);
+    plan = plan_of("tensor=256");
+    assert_int_equal(sm_plan_heads_times(&plan, &scan), 2);
+    sm_model attends = catalogue_with("qwen2-7b", "");
+    sm_degrees d;
+    refused(&attends, "tensor=8", NULL);
+    refused(&attends, "tensor=3", "MLP width");
+    plan = plan_of("tensor=8");
+    sm_degrees_set(&d, &plan, &attends);
+    assert_true(d.axis[SM_AXIS_TENSOR] == 4 && d.axis[SM_AXIS_TENSOR_Q] == 1 &&
+                d.axis[SM_AXIS_TENSOR_W] == 2);
+    plan = plan_of("tensor=28");
+    assert_int_equal(sm_plan_heads_times(&plan, &attends), 1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_describe_their_keys),
@@ -488,6 +521,7 @@ int main(void) {
         cmocka_unit_test(dims_print_for_tori_alone),
         cmocka_unit_test(dims_are_those_of_the_system),
         cmocka_unit_test(plans_read_back),
+        cmocka_unit_test(heads_are_dealt_out_or_copied),
         cmocka_unit_test(bad_keys_are_named),
         cmocka_unit_test(bad_values_are_named),
         cmocka_unit_test(bad_numbers_are_named),
