@@ -2,6 +2,7 @@
  * it, worked out from the lines of its layers. */
 #include "model_facts.h"
 #include "stored.h"
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -142,6 +143,7 @@ static const char *facts_odd(const sm_model *m, const model_lines *lines) {
 
 static sm_status facts_lines(const sm_model *m, sm_arena *arena, model_lines *lines,
                              sm_error *err) {
+    assert(m->kinds > 0 && m->kinds <= SM_MAX_LAYER_KINDS);
     sm_status status = SM_OK;
     for (int k = 0; !status && k < m->kinds + 2; k++) {
         const sm_text_lines_of of = {
@@ -384,8 +386,8 @@ static sm_status find_pieces(const sm_source *source, sm_model *m, sm_error *err
 
 /* What is said of the model beside its counts: the family's note, what is counted apart, and a type
  * that no family has: of the classes of `architectures` its config may mean other things. */
-static const char *note_of(const sm_library *families, const char *family,
-                           const sm_architecture *a, sm_arena *arena) {
+static const char *note_of(const sm_library *families, const char *family, const sm_architecture *a,
+                           sm_arena *arena) {
     const char *said = sm_architecture_word(a, "note"), *note = said ? said : "", *name;
     const char *type = sm_architecture_type(a);
     double params;

@@ -3,6 +3,7 @@
 #include "library_check.h"
 #include "operators.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -117,6 +118,7 @@ static bool holds(const tests *list, const tree *e, phase now, unsigned truth) {
     int in = phases_of(e);
     if (in >= 0) return (unsigned)in >> now & 1;
     int i = find_test(list, e);
+    assert(i >= 0); /* every test of the text is in the list */
     return (truth >> i & 1) != (denied_row(e) >= 0);
 }
 

@@ -197,7 +197,8 @@ static sm_status look_in_fields(family_scope *s, const tree_set *set, value *out
     if (out->kind == VALUE_WORD && (truth || usual->kind == TREE_NUMBER))
         return values_fail(&s->scope, out, set->span, "%s must be %s", set->name,
                            truth ? "true or false" : "a number");
-    if (set->by_layer) silent = out->kind == VALUE_NONE || (json->kind == IS_LIST && json->n == 0);
+    if (set->by_layer)
+        silent = out->kind == VALUE_NONE || (json && json->kind == IS_LIST && json->n == 0);
     if (!silent) return SM_OK;
     if (set->by_layer) {
         *out = (value){.kind = VALUE_RULE, .rule = set};

@@ -316,7 +316,7 @@ static sm_status import(line_maker *m, line_call *c, const tree *t, size_t dot, 
         return line_wrong(m, c, t->span, "piece %s makes no %s", piece, t->name + dot + 1);
     const sm_text_array *from = &other->array[there];
     const char *name = sm_arena_printf(m->arena, "%s.%s", piece, t->name + dot + 1);
-    uint8_t dim[SM_TEXT_MOST_RANK];
+    uint8_t dim[SM_TEXT_MOST_RANK] = {0};
     status = foreign_dims(m, c, other, from, dim);
     if (status) return status;
     *array = name ? line_new_array(m, c, name, SM_TEXT_ACTIVATION, from->rank, dim) : -1;

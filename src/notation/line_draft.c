@@ -161,7 +161,7 @@ static sm_status push_number(line_maker *m, draft *d, double number) {
 }
 
 static sm_status push_array(line_maker *m, draft *d, const sm_mention *mention, shape *out) {
-    int operand;
+    int operand = 0;
     sm_status status = add_operand(m, d, mention, &operand);
     if (status) return status;
     out->rank = m->array[mention->array].rank;
@@ -502,7 +502,7 @@ static sm_status make_expression(line_maker *m, draft *d, const tree *t, const c
 
 /* A line of its own for a value. */
 sm_status line_draft_make(line_maker *m, draft *d, const tree *t, const char *base, int *array) {
-    int op;
+    int op = 0;
     if (t->kind == TREE_PRODUCT) return make_product(m, d, t, base, array);
     if (t->kind != TREE_CALL) return make_expression(m, d, t, base, array);
     sm_status status = resolve_operator(m, d, t, &op);

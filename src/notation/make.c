@@ -1,4 +1,5 @@
 /* A model worked out from its plan: how many layers, what each binds, and which are of one kind. */
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -346,6 +347,7 @@ static sm_status add_pieces(maker *k) {
             status = add_piece(k, p, i);
         }
     }
+    assert(k->a->root);
     if (!status && k->a->pieces == 0)
         return sm_fail_at(k->err, &k->a->source, (sm_span){k->a->root->at, 1},
                           "a %s model of this config has no layers",

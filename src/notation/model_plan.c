@@ -1,4 +1,5 @@
 /* The plan of a model: which family reads which config, and its stacks and pieces in order. */
+#include <assert.h>
 #include <string.h>
 
 #include "frames.h"
@@ -220,7 +221,8 @@ static sm_status plan_all(model_plan *p, const frame *f, const lineage *own,
                           FRAMES_MOST_DEPTH);
     if (piece->name && !family)
         return sm_fail_at(p->err, piece->source, piece->span, "there is no family %s", piece->name);
-    if (!json_is(object, IS_OBJECT) || object->n == 0) object = NULL;
+    if (object && (!json_is(object, IS_OBJECT) || object->n == 0)) object = NULL;
+    assert(piece->name || piece->text);
     if (!piece->name && !object)
         return sm_fail_at(p->err, f->source, (sm_span){f->config->at, 1},
                           "%s is missing: a %s model has it", piece->text->name,

@@ -1,6 +1,7 @@
 /* A family: what a model of its kind is made of. */
 #include "parser.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* Where the next entry of each list of the family goes. */
@@ -13,7 +14,8 @@ typedef struct family_ends {
 } family_ends;
 
 static void parse_names(parser *p, tree_family *family) {
-    const tree *name[TREE_MOST_ARGUMENTS];
+    const tree *name[TREE_MOST_ARGUMENTS] = {NULL};
+    assert(family->names == 0);
     do {
         if (family->names == TREE_MOST_ARGUMENTS)
             parser_fail(p, p->now.span, "more names of one family than %d, the most",

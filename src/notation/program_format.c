@@ -3,6 +3,7 @@
 #include "scalemodel/architecture.h"
 #include "sink.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -187,7 +188,7 @@ static int level_of(const sm_term *term) {
 
 static void put_term(writer *w, const sm_text_line *line, int end, int least) {
     const sm_term *term = &line->term[end];
-    int level = level_of(term), from[SM_OPERATOR_MOST_ARGUMENTS], at = end;
+    int level = level_of(term), from[SM_OPERATOR_MOST_ARGUMENTS] = {0}, at = end;
     if (term->kind == SM_TERM_NUMBER) put_number(w, term->number);
     if (term->kind == SM_TERM_ARRAY) put_mention(w, &line->operand[term->operand], false);
     if (term->kind != SM_TERM_OPERATOR) return;
@@ -640,8 +641,11 @@ static const char *by_sort(writer *w, const group *g) {
 
 static void put_letters(writer *w, const sm_model_piece *piece, const group *g) {
     sm_sink_put(&w->sink, "fields kinds_%d = \"", g->from);
-    for (int i = g->from; i < g->to; i++)
-        sm_sink_put(&w->sink, "%c", letters[sort_of(g, piece, i)]);
+    for (int i = g->from; i < g->to; i++) {
+        int sort = sort_of(g, piece, i);
+        assert(sort >= 0);
+        sm_sink_put(&w->sink, "%c", letters[sort]);
+    }
     sm_sink_put(&w->sink, "\"\n");
 }
 

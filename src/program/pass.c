@@ -254,6 +254,7 @@ static sm_status forward(pass *p, const sm_program_task *task, sm_error *err) {
     /* One number for each query of each head: kept for the backward pass of a ring. */
     if (!status && c.ring) {
         const sm_local_block *q = c.in[0].block;
+        assert(q);
         sm_local_block *sums = &p->saved->log_sums;
         drop(p, sums);
         *sums = (sm_local_block){.element = SM_ELEMENT_F32,
@@ -293,6 +294,7 @@ static sm_status add_share(pass *p, const sm_call *c, sm_local_block *block, sm_
 static sm_status attention(pass *p, sm_call *c, sm_local_block *out, sm_error *err) {
     sm_status status = SM_OK;
     for (int i = 0; !status && c->which == 0 && i < ATTENTION_INPUTS; i++) {
+        assert(c->in[i].block);
         p->attention[i] = *c->in[i].block;
         p->attention[i].data = NULL;
         status = make(p, &p->attention[i], true, err);
@@ -313,7 +315,7 @@ static sm_status check_inputs(const sm_call *c, sm_error *err) {
     size_t out = sm_local_block_count(c->out), in = sm_local_block_count(c->in[0].block);
     if (c->op->kind != SM_OP_VECTOR || !c->task->moves) return SM_OK;
     for (int i = 0; i < c->op->inputs; i++)
-        if ((c->op->reads >> i & 1) && !c->input[i]->data)
+        if ((c->op->reads >> i & 1) && !(c->input[i] && c->input[i]->data))
             return sm_fail(err, SM_INTERNAL, "%s was not kept for its backward", c->op->name);
     if (c->op->function == SM_FUNCTION_LOSS) in *= c->out->size[c->out->rank - 1];
     return in == out

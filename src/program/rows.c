@@ -174,7 +174,6 @@ static sm_status reduce_group(sm_stage *s, sm_step_layer *layer, int group, sm_e
         if (layer->group_of[i] == group) stage_drop(s, &layer->gradient[i]);
     if (!status) status = reduce(s, layer, g, &row, err);
     if (!status) {
-        status = SM_OK;
         if (!g->sum.data) {
             g->sum = row;
             s->actions->mark(s->actions->context, &g->sum, SM_TRAIN_MEMORY_GRADIENTS);

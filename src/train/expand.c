@@ -78,6 +78,7 @@ static bool hopeless(const expansion *x, double seconds) {
 static bool passes_hopeless(const expansion *x, bool dual) {
     int p = x->plan.pipeline, layers = x->t->model.L / p;
     double stage = 0, forward = HUGE_VAL, backward = HUGE_VAL, fill = HUGE_VAL;
+    const int half = p / 2;
     double m = microbatches_of(x->t, &x->plan);
     for (int k = 0; k < x->t->kinds; k++) {
         const pass *q = &x->l->p.pass[k].expected;
@@ -93,7 +94,7 @@ static bool passes_hopeless(const expansion *x, bool dual) {
         bool whole = c.schedule <= SM_SCHEDULE_INTERLEAVED;
         int chunk = x->t->model.L / (p * c.virtual_stages);
         if ((c.schedule == SM_SCHEDULE_DUALPIPE) != dual) continue;
-        fill = fmin(fill, dual ? (p / 2 - 1) * layers * forward
+        fill = fmin(fill, dual ? (half - 1) * layers * forward
                                : (p - 1) * chunk * (forward + (whole ? backward : 0)));
     }
     return hopeless(x, fill + layers * (forward + backward) * m);

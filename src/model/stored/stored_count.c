@@ -61,7 +61,7 @@ static const char *branch_end(const char *p) {
 
 /* Each branch of (a|b) in turn, with what follows the group behind it. */
 static bool match_group(matcher *m, const char *p, const char *s) {
-    const char *from = p + 1, *close = from;
+    const char *from = p + 1, *close;
     if (strncmp(from, "?:", 2) == 0) from += 2;
     for (close = branch_end(from); *close == '|'; close = branch_end(close + 1)) {
     }

@@ -73,9 +73,8 @@ static bool dense(const labels *l, int apart) {
 /* to, in `order`, from an array in its own order. */
 static void transpose(const void *from, const labels *array, const labels *order, void *to,
                       size_t width) {
-    size_t stride[MOST], at[MOST] = {0}, offset = 0, count = product(order);
+    size_t stride[MOST] = {0}, at[MOST] = {0}, offset = 0, count = product(order);
     for (int i = 0; i < order->n; i++) {
-        stride[i] = 0;
         size_t step = 1;
         for (int d = array->n - 1; d >= 0; d--) {
             if (array->label[d] == order->label[i]) stride[i] += step;
