@@ -97,7 +97,7 @@ build() {
         exit 2
         ;;
     esac
-    echo "suite: building with $2 ${3:-}"
+    echo "suite: building with $2${3:+ ${3#CFLAGS=}}"
     targets=test-programs
     [ "$1" != check ] || targets="all $(check_programs)"
     variant="$1" compiler="$2"
