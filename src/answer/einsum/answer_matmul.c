@@ -244,7 +244,7 @@ sm_status sm_answer_matmul(const sm_matmul_question *question, sm_report *r, sm_
     sm_status status = sm_sized_take(&q.in, sizeof q.in, question, err);
     bool there = q.in.system && q.in.einsum.text && q.in.mesh.text;
     if (!status) status = sm_question_needs(there, "system, mesh and einsum", err);
-    if (!status && memchr(q.in.einsum.text, '=', q.in.einsum.length))
+    if (!status && there && memchr(q.in.einsum.text, '=', q.in.einsum.length))
         return answer_lines(&q.in, r, err);
     if (!status) status = read_question(&q, err);
     if (status) return status;
