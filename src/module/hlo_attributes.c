@@ -39,18 +39,19 @@ static bool mention(hlo_reader *r, int *place) {
 
 enum { MOST_CALLS = 1024 };
 
-static int *more_calls(hlo_reader *r, sm_instruction *it, int n) {
-    int *list = it->calls + n > MOST_CALLS
-                    ? NULL
-                    : sm_arena_array(r->arena, (size_t)(it->calls + n), sizeof *list);
-    if (it->calls + n > MOST_CALLS) fail_here(r, "an instruction calls too many computations");
-    else if (!list) hlo_no_memory(r);
+static int *one_more_call(hlo_reader *r, const sm_instruction *it) {
+    if (it->calls == MOST_CALLS) {
+        fail_here(r, "an instruction calls too many computations");
+        return NULL;
+    }
+    int *list = sm_arena_array(r->arena, (size_t)it->calls + 1, sizeof *list);
+    if (!list) hlo_no_memory(r);
     return list;
 }
 
 /* One more of them. Those before it move: their mentions too. */
 static bool one_call(hlo_reader *r, sm_instruction *it) {
-    int *list = more_calls(r, it, 1);
+    int *list = one_more_call(r, it);
     if (!list) return false;
     hlo_mention *m = r->mentions.item;
     for (int i = 0; i < it->calls; i++)
@@ -193,7 +194,7 @@ static bool read_target(hlo_reader *r, sm_instruction *it) {
 static int64_t number_after(const hlo_reader *r, sm_span span, const char *word) {
     const char *at = r->source->text + span.offset, *end = at + span.length;
     size_t length = strlen(word);
-    while (at + length < end && memcmp(at, word, length)) at++;
+    while (at + length < end && memcmp(at, word, length) != 0) at++;
     if (at + length >= end) return -1;
     for (at += length; at < end && (*at < '0' || *at > '9'); at++)
         if (*at == '}') return -1;

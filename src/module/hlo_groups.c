@@ -106,7 +106,8 @@ static bool split_axis(hlo_reader *r, hlo_list *axes, int *at) {
     int64_t whole = axis[*at].size;
     if (before < 1 || size < 1 || before > whole || size > whole || whole % (before * size))
         return fail_here(r, "a part that does not divide its axis");
-    if (!hlo_push(r, axes, sizeof *axis) || !hlo_push(r, axes, sizeof *axis)) return false;
+    for (int i = 0; i < 2; i++)
+        if (!hlo_push(r, axes, sizeof *axis)) return false;
     axis = axes->item;
     memmove(axis + *at + 3, axis + *at + 1, (axes->n - 3 - (size_t)*at) * sizeof *axis);
     const sm_span none = {0, 0};
@@ -177,12 +178,21 @@ static bool mesh(hlo_reader *r, sm_module_groups *out) {
     return read;
 }
 
+/* Groups are written in few letters and may name many devices: all of a module have a limit. */
+static bool counted(hlo_reader *r, sm_span place, const sm_module_groups *g) {
+    r->members += (int64_t)g->n * g->size;
+    return r->members <= MODULE_MOST_MEMBERS ||
+           hlo_fail(r, place, "the groups of the module name more than %d devices",
+                    MODULE_MOST_MEMBERS);
+}
+
 bool hlo_groups(hlo_reader *r, sm_module_groups *out) {
+    sm_span place = {r->at, 1};
     *out = (sm_module_groups){0};
-    if (hlo_accept(r, '{')) return lists(r, 0, out);
-    if (hlo_accept(r, '[')) return iota(r, out);
+    if (hlo_accept(r, '{')) return lists(r, 0, out) && counted(r, place, out);
+    if (hlo_accept(r, '[')) return iota(r, out) && counted(r, place, out);
     sm_span word = hlo_name(r);
-    if (hlo_is(r, word, "mesh")) return mesh(r, out);
+    if (hlo_is(r, word, "mesh")) return mesh(r, out) && counted(r, place, out);
     return hlo_fail(r, word.length ? word : (sm_span){r->at, 1},
                     "expected groups of devices: {{0,1}}, [2,4]<=[8] or mesh['x'=8] {'x'}");
 }
@@ -209,7 +219,7 @@ bool hlo_mesh_axes(hlo_reader *r, sm_span attributes) {
     hlo_list axes = {0};
     sm_source name;
     int64_t size;
-    while (end - at >= n && memcmp(at, word, (size_t)n)) at++;
+    while (end - at >= n && memcmp(at, word, (size_t)n) != 0) at++;
     for (at = end - at >= n ? at + n : end; named_axis(&at, end, &name, &size);) {
         sm_module_axis *axis = hlo_push(r, &axes, sizeof *axis);
         const char *copy = sm_arena_copy(r->arena, name.text, name.length);

@@ -15,6 +15,7 @@ typedef struct proto_reader {
     wire frames, schedule;
     module_names computations, instructions; /* by id */
     int largest_device;
+    int64_t members; /* of the module's groups so far */
 } proto_reader;
 
 /* The first error. False. */

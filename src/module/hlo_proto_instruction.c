@@ -72,7 +72,9 @@ static bool read_shape(proto_reader *r, wire w, int depth, sm_module_shape *shap
 /* ---- groups of devices ---- */
 
 static bool keep_groups(proto_reader *r, sm_module_groups *g) {
-    for (int i = 0; i < g->n * g->size; i++)
+    r->members += (int64_t)g->n * g->size;
+    if (r->members > MODULE_MOST_MEMBERS) return proto_fail(r, "groups name too many devices");
+    for (int i = 0; g->member && i < g->n * g->size; i++)
         if (g->member[i] > r->largest_device) r->largest_device = g->member[i];
     return true;
 }
@@ -285,7 +287,7 @@ static void read_literal(wire w, sm_instruction *it) {
 static int64_t number_after(wire w, const char *word) {
     size_t length = strlen(word);
     int64_t value = -1;
-    while ((size_t)(w.end - w.at) > length && memcmp(w.at, word, length)) w.at++;
+    while ((size_t)(w.end - w.at) > length && memcmp(w.at, word, length) != 0) w.at++;
     if ((size_t)(w.end - w.at) <= length) return -1;
     for (w.at += length; w.at < w.end && *w.at != '}' && (*w.at < '0' || *w.at > '9');) w.at++;
     for (; w.at < w.end && *w.at >= '0' && *w.at <= '9' && value < INT64_MAX / 100; w.at++)

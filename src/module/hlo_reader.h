@@ -38,6 +38,7 @@ typedef struct hlo_reader {
     size_t at;
     int line; /* of `at` */
     sm_module module;
+    int64_t members;       /* of its groups so far */
     hlo_list computations; /* sm_computation */
     module_names computation_names;
     hlo_list instructions; /* sm_instruction, of the computation at hand */

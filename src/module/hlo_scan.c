@@ -179,7 +179,7 @@ bool hlo_numbers(hlo_reader *r, char between, char end, sm_module_list *out) {
     r->numbers.n = 0;
     while (!hlo_accept(r, end)) {
         if (r->numbers.n && !hlo_expect(r, between, "between numbers")) return false;
-        int64_t value, *number;
+        int64_t value = 0, *number;
         if (!hlo_number(r, &value))
             return hlo_fail(r, (sm_span){r->at, 1}, "expected a number or '%c'", end);
         if (r->numbers.n >= HLO_MOST_DEVICES)

@@ -2,6 +2,8 @@
 #pragma once
 #include "scalemodel/module.h"
 
+enum { MODULE_MOST_MEMBERS = 1 << 26 }; /* of all groups of a module */
+
 typedef enum module_groups_made {
     MODULE_GROUPS_MADE,
     MODULE_GROUPS_WRONG,

@@ -59,20 +59,38 @@ static int64_t at_or(sm_module_list list, int i, int64_t otherwise) {
 
 static int64_t ceil_div(int64_t a, int64_t b) { return a > 0 ? (a + b - 1) / b : -(-a / b); }
 
+/* x with a x = 1 modulo m, which have no common factor (the extended Euclidean algorithm). */
+static int64_t inverse_of(int64_t a, int64_t m) {
+    int64_t x = 1, y = 0, b = m;
+    while (b) {
+        int64_t q = a / b, rest = a - q * b, z = x - q * y;
+        a = b;
+        b = rest;
+        x = y;
+        y = z;
+    }
+    return (x % m + m) % m;
+}
+
 /* How many outputs o, 0 <= o < outputs, meet an element of the input that is no padding:
  * o stride + from = dilation i with 0 <= i < inputs. */
 static double meetings(int64_t outputs, int64_t inputs, int64_t stride, int64_t dilation,
                        int64_t from) {
-    int64_t period = dilation / gcd(stride, dilation), first = 0;
-    while (first < period && (first * stride + from) % dilation) first++;
-    if (first == period) return 0;
+    int64_t common = gcd(stride, dilation), period = dilation / common;
+    if (from % common) return 0;
+    int64_t wanted = (-from / common % period + period) % period;
+    int64_t first = wanted * inverse_of(stride / common % period, period) % period;
     int64_t low = ceil_div(-from, stride);
     int64_t high = ceil_div((inputs - 1) * dilation + 1 - from, stride); /* the first beyond */
     if (low < 0) low = 0;
     if (high > outputs) high = outputs;
     if (low > first) first += ceil_div(low - first, period) * period;
-    return first < high ? (double)((high - first + period - 1) / period) : 0;
+    int64_t many = (high - first + period - 1) / period;
+    return first < high ? (double)many : 0;
 }
+
+/* Of a dimension, and of a window: what is larger is no convolution that a compiler made. */
+enum { LARGEST_SIZE = 1 << 28, LARGEST_WINDOW = 1 << 16 };
 
 typedef struct spatial { /* one spatial dimension of a convolution */
     int64_t window, outputs, inputs;
@@ -83,8 +101,11 @@ static double valid_pairs(const sm_module_convolution *c, int i, const spatial *
     int64_t stride = at_or(c->stride, i, 1), dilation = at_or(c->dilated_base, i, 1);
     int64_t by = at_or(c->dilated_window, i, 1), low = at_or(c->pad_low, i, 0);
     double pairs = 0;
-    if (stride < 1 || dilation < 1 || dilation > 1 << 20) return 0;
-    for (int64_t k = 0; k < s->window && k < 1 << 20; k++)
+    const int64_t sizes[] = {stride, dilation, by, s->inputs, s->outputs, low + LARGEST_SIZE};
+    for (size_t n = 0; n < sizeof sizes / sizeof *sizes; n++)
+        if (sizes[n] < 0 || sizes[n] > 2 * (int64_t)LARGEST_SIZE) return 0;
+    if (stride < 1 || dilation < 1) return 0;
+    for (int64_t k = 0; k < s->window && k < LARGEST_WINDOW; k++)
         pairs += meetings(s->outputs, s->inputs, stride, dilation, k * by - low);
     return pairs;
 }

@@ -21,7 +21,7 @@ typedef struct found { /* findings of one kind, by what they are about */
 static void add(found *f, double seconds, const char *about, const char *what, const char *change) {
     if (!(seconds > 0)) return;
     for (int i = 0; i < f->n; i++) {
-        if (strcmp(f->list[i].what, what) || strcmp(f->list[i].about, about)) continue;
+        if (strcmp(f->list[i].what, what) != 0 || strcmp(f->list[i].about, about) != 0) continue;
         f->list[i].seconds += seconds;
         f->list[i].count++;
         return;
@@ -226,9 +226,8 @@ sm_status profile_findings(profile_made *made, sm_error *err) {
     }
     if (f.failed) return sm_fail_memory(err);
     if (f.n) qsort(f.list, (size_t)f.n, sizeof *f.list, by_seconds);
-    while (made->p.findings < f.n && made->p.findings < MOST_FINDINGS &&
-           f.list[made->p.findings].seconds >= LEAST_SHARE * made->p.time.expected_s)
-        made->p.findings++;
+    for (int i = 0; f.list && i < f.n && i < MOST_FINDINGS; i++)
+        if (f.list[i].seconds >= LEAST_SHARE * made->p.time.expected_s) made->p.findings = i + 1;
     made->p.finding = f.list;
     return SM_OK;
 }

@@ -49,7 +49,8 @@ static double with_wait(const sm_trace_program *ran, double runs, const sm_instr
 void profile_measure(profile_made *made, const sm_trace_program *ran) {
     sm_profile_measured *m = &made->p.measured;
     nothing_measured(made);
-    double runs = ran ? runs_of(made, ran) : 0;
+    if (!ran) return;
+    double runs = runs_of(made, ran);
     if (runs <= 0) return;
     m->runs = runs;
     for (int i = 0; i < made->p.ops; i++) {

@@ -43,18 +43,15 @@ static void cuts_of_group(cuts *c, int32_t *member, int size) {
     }
 }
 
-/* Devices that a permute joins: those that are reached from the first one. */
-static int chain_of(const sm_module_groups *pairs, int32_t *member, int room) {
+/* Devices that a permute joins: those that are reached from the first one. next: room for all, of
+ * which only those of this permute are looked at. */
+static int chain_of(const sm_module_groups *pairs, int32_t *next, int32_t *member, int room) {
     int n = 0;
-    int32_t at = pairs->member[0];
-    for (bool more = true; more && n < room;) {
+    for (int i = 0; i < 2 * pairs->n; i++) next[pairs->member[i]] = -1;
+    for (int i = 0; i < pairs->n; i++) next[pairs->member[2 * i]] = pairs->member[2 * i + 1];
+    for (int32_t at = pairs->member[0]; at >= 0 && n < room; at = next[at]) {
+        if (n > 0 && at == member[0]) break;
         member[n++] = at;
-        more = false;
-        for (int i = 0; i < pairs->n && !more; i++)
-            if (pairs->member[2 * i] == at && pairs->member[2 * i + 1] != member[0]) {
-                at = pairs->member[2 * i + 1];
-                more = true;
-            }
     }
     return n;
 }
@@ -67,14 +64,15 @@ static bool is_permute(const sm_instruction *it) {
 static sm_status cuts_of_module(const profile_made *made, cuts *c, sm_error *err) {
     const sm_module *m = made->p.module;
     int room = m->devices;
-    int32_t *member = sm_malloc(((size_t)room + 1) * sizeof *member);
+    int32_t *member = sm_malloc(2 * ((size_t)room + 1) * sizeof *member);
     if (!member) return sm_fail_memory(err);
+    int32_t *next = member + room + 1;
     for (int k = 0; k < m->computations; k++)
         for (int i = 0; i < m->computation[k].n; i++) {
             const sm_instruction *it = &m->computation[k].instruction[i];
             if (it->groups.n == 0 || it->groups.size > room || it->groups.size < 2) continue;
             int size = it->groups.size;
-            if (is_permute(it)) size = chain_of(&it->groups, member, room);
+            if (is_permute(it)) size = chain_of(&it->groups, next, member, room);
             else memcpy(member, it->groups.member, (size_t)size * sizeof *member);
             cuts_of_group(c, member, size);
         }
