@@ -51,6 +51,8 @@ typedef struct sm_model_question {
     double seq;            /* tokens of a sequence (4096) */
     sm_dtype kv;           /* of the cache (bf16) */
     bool explain;          /* the derivation of the training FLOPs */
+    const struct sm_checkpoint_size
+        *checkpoint; /* what its checkpoint holds (io.h); NULL: unknown */
 } sm_model_question;
 /* Parameters by component, layers, FLOPs per token, bytes of the KV cache. SM_USAGE when the
  * question has no size, or a newer one, or no model. */

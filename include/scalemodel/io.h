@@ -195,6 +195,18 @@ sm_status sm_io_shard_index_parse(const sm_source *source, sm_arena *arena, sm_s
 /* Write an index as JSON, atomically as sm_io_write does. SM_IO when it cannot be written. */
 sm_status sm_io_shard_index_write(const char *path, const sm_shard_index *index, sm_error *err);
 
+/* ---- what a checkpoint holds, by its headers ---- */
+typedef struct sm_checkpoint_size {
+    const char *name; /* of the file that says it: "model.safetensors.index.json". Static text */
+    double bytes;     /* of all tensors */
+    double elements;  /* of all tensors; 0: an index alone does not say */
+} sm_checkpoint_size;
+/* The checkpoint beside a config: the index model.safetensors.index.json with those of its files
+ * that are there, or model.safetensors. Only headers are read, of any data type. size->name is NULL
+ * when there is none that can be read. SM_INTERNAL when out of memory. */
+sm_status sm_io_checkpoint_beside(const char *config, sm_arena *arena, sm_checkpoint_size *size,
+                                  sm_error *err);
+
 /* ---- versions of a checkpoint: FOLDER/latest names FOLDER/step-000123 ----
  * Each is written as FOLDER/step-000123.tmp and renamed when it is whole; then latest is replaced,
  * then old ones are removed: whatever ends the process, latest names a whole version. */

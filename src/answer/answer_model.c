@@ -1,5 +1,6 @@
 /* answer_model: the parameters, FLOPs and KV cache of an architecture. */
 #include "question.h"
+#include "scalemodel/io.h"
 #include <math.h>
 
 enum { USUAL_SEQ = 4096 };
@@ -181,6 +182,28 @@ static void stored(sm_report *r, const sm_model *m) {
     sm_put_text(r, r->data, "quantization", method);
 }
 
+/* Counted and stored: the same, or by how much they differ. */
+static const char *held_against(sm_report *r, double held, double expected) {
+    double more = held - expected;
+    if (more == 0.0) return "as counted";
+    return sm_textf(r, "%s %s than counted (%s)", sm_show_exact(r, fabs(more)),
+                    more > 0.0 ? "more" : "fewer", sm_show_percent(r, fabs(more) / expected));
+}
+
+static void beside(sm_report *r, const sm_model *m, const sm_checkpoint_size *held) {
+    double params = sm_model_params(m).total;
+    if (!held) return;
+    sm_data *data = sm_put_object(r, r->data, "checkpoint_beside");
+    sm_put_text(r, data, "file", held->name);
+    sm_put(r, data, "bytes", held->bytes);
+    sm_put(r, data, "elements", held->elements > 0.0 ? held->elements : NAN);
+    sm_report_text(r, "Beside it %s holds %s bytes, %s.", held->name, sm_show_exact(r, held->bytes),
+                   held_against(r, held->bytes, m->stored.bytes));
+    if (held->elements > 0.0)
+        sm_report_text(r, "Its tensors have %s elements, %s.", sm_show_exact(r, held->elements),
+                       held_against(r, held->elements, params));
+}
+
 static void explain(sm_report *r, const counted *q) {
     sm_why *train =
         sm_page_why(r, "training FLOPs per token", "3 x forward: backward is twice as much",
@@ -237,6 +260,7 @@ sm_status sm_answer_model(const sm_model_question *question, sm_report *r, sm_er
     sm_report_text(r, "KV cache in %s: %s per token, %s for a sequence of %s.", sm_dtype_name(q.kv),
                    sm_show_bytes(r, token), sm_show_bytes(r, sequence), sm_show_exact(r, q.T));
     stored(r, m);
+    beside(r, m, asked.checkpoint);
     if (note[0]) sm_report_text(r, "Note: %s", note);
     sm_put_text(r, r->data, "kv_dtype", sm_dtype_name(q.kv));
     sm_put_all(r, r->data, "kv_bytes_per_token|kv_bytes_per_sequence", token, sequence);

@@ -2,6 +2,7 @@
 #include "scalemodel/answer.h"
 #include "scalemodel/io.h"
 #include "verbs.h"
+#include <string.h>
 
 typedef struct model_options {
     int64_t seq;
@@ -108,6 +109,20 @@ static sm_status run_program(const cli_call *call, sm_report *r, sm_error *err) 
     return status ? status : sm_answer_program(&q, r, err);
 }
 
+/* A family that is not known has the total of its checkpoint at least. */
+static void tell_total(const sm_checkpoint_size *held, sm_error *err) {
+    char count[32], bytes[32];
+    size_t n = strlen(err->sentence);
+    sm_format_bytes(bytes, sizeof bytes, held->bytes);
+    sm_format_exact(count, sizeof count, held->elements);
+    if (held->elements > 0)
+        snprintf(err->sentence + n, sizeof err->sentence - n,
+                 "; %s beside it holds %s parameters in %s", held->name, count, bytes);
+    else
+        snprintf(err->sentence + n, sizeof err->sentence - n, "; %s beside it holds %s", held->name,
+                 bytes);
+}
+
 static sm_status run_model(const cli_call *call, sm_report *r, sm_error *err) {
     const model_options *options = call->values;
     if (call->positionals == 0 && call->common.explain)
@@ -122,6 +137,16 @@ static sm_status run_model(const cli_call *call, sm_report *r, sm_error *err) {
     q.explain = call->common.explain;
     if (call->positionals == 0) return sm_answer_model(&q, r, err);
     sm_status status = cli_read_model(call, &options->from, call->positional[0], &model, err);
+    sm_checkpoint_size held = {0};
+    sm_error refused = *err;
+    const char *name = call->positional[0];
+    if ((!status || status == SM_BAD_INPUT) && !sm_catalogue_find(name, strlen(name))) {
+        sm_status looked = sm_io_checkpoint_beside(name, call->arena, &held, err);
+        if (looked) return looked;
+        *err = refused;
+    }
+    if (held.name) q.checkpoint = &held;
+    if (status && held.name) tell_total(&held, err);
     q.model = &model;
     q.seq = (double)options->seq;
     q.kv = options->kv_dtype;
