@@ -119,7 +119,7 @@ static void read_event_name(xreader *r, wire entry) {
     wire metadata = field_of(entry, 2);
     xevent_name *e = &r->event[r->events++];
     wire_field f;
-    *e = (xevent_name){.id = number_of(entry, 1)};
+    *e = (xevent_name){.id = number_of(entry, 1), .name = {"", "", 0}, .display = {"", "", 0}};
     while (wire_next(&metadata, &f)) {
         if (f.number == 2 && f.is_bytes) e->name = text_of(f.bytes);
         if (f.number == 4 && f.is_bytes) e->display = text_of(f.bytes);
