@@ -86,6 +86,10 @@ void *sm_arena_alloc(sm_arena *arena, size_t bytes);
 /* Allocate `count` zeroed elements of `bytes` bytes each. NULL when out of memory, or when the
  * product overflows. */
 void *sm_arena_array(sm_arena *arena, size_t count, size_t bytes);
+/* Room for one more of n elements of `bytes` each in a list of the arena, which may move: the list
+ * to write to, its old elements copied and the new ones zeroed. NULL when out of memory, with *room
+ * as it was. */
+void *sm_arena_grow(sm_arena *arena, void *list, int n, int *room, size_t bytes);
 /* Copy `length` bytes of text and add the terminating 0. NULL when out of memory. */
 char *sm_arena_copy(sm_arena *arena, const char *text, size_t length);
 /* Print as printf does into a new 0-terminated string. NULL when out of memory. */
@@ -158,5 +162,7 @@ static inline uint64_t sm_hash_mixed(uint64_t hash, uint64_t word) {
     hash = (hash ^ word) * 1099511628211ull;
     return hash ^ hash >> 29;
 }
+/* The hash of n bytes, eight at a time. */
+uint64_t sm_hash_bytes(const void *bytes, size_t n);
 SM_DECLARATIONS_END
 #endif

@@ -189,10 +189,8 @@ typedef struct sm_instruction {
     sm_module_list lhs_batch, lhs_contracting, rhs_batch, rhs_contracting;
     const sm_module_convolution *convolution;
     sm_module_groups groups; /* n 0: all devices */
-    bool all_devices;        /* members are devices; otherwise replicas, each on all partitions */
     int64_t channel;
     const char *target; /* custom-call: what is called; fusion: its kind; "" */
-    const char *config; /* backend_config as it stands; "" */
     sm_module_list
         in_place;  /* results (elements of the tuple; -1: the whole) that lie in operands */
     int64_t trips; /* of a loop, as the compiler knows them; -1: it does not */
@@ -221,7 +219,6 @@ typedef struct sm_module {
     bool scheduled; /* instructions are in the order in which they run */
     int devices;    /* that the program runs on, at least 1 */
     int partitions, replicas;
-    bool partitioned;        /* shapes are those of one device: no sharding is left to be done */
     sm_module_list in_place; /* results (elements of the tuple) that lie in arguments */
     int axes;
     const sm_module_axis *axis; /* devices are its elements, the last axis fastest */

@@ -61,7 +61,9 @@ typedef struct sm_profile_op {
     double measured_s;          /* of one run, where a trace has it; otherwise NAN */
     const sm_instruction *done; /* of a copy that is started: what awaits it */
     sm_profile_bound bound;
-    bool copies; /* it only moves bytes, beside what else runs */
+    bool copies;            /* it only moves bytes, beside what else runs */
+    bool moves;             /* it only copies, in another order or type */
+    double tile_efficiency; /* of its largest product: the part of the tiles that is no padding */
 } sm_profile_op;
 
 /* A collective. Bytes and times are of one run of it. */

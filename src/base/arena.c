@@ -77,6 +77,16 @@ void *sm_arena_array(sm_arena *arena, size_t count, size_t bytes) {
     return sm_arena_alloc(arena, count * bytes);
 }
 
+void *sm_arena_grow(sm_arena *arena, void *list, int n, int *room, size_t bytes) {
+    if (n < *room) return list;
+    int more = *room ? 2 * *room : 64;
+    void *longer = sm_arena_array(arena, (size_t)more, bytes);
+    if (!longer) return NULL;
+    if (n > 0) memcpy(longer, list, (size_t)n * bytes);
+    *room = more;
+    return longer;
+}
+
 char *sm_arena_copy(sm_arena *arena, const char *text, size_t length) {
     if (length == SIZE_MAX) return NULL;
     char *copy = sm_arena_alloc(arena, length + 1);

@@ -32,12 +32,6 @@ typedef struct searching {
 
 /* ---- states ---- */
 
-static size_t hash_of(const state *x) {
-    uint64_t h = 1469598103934665603u;
-    for (int i = 0; i < SM_CHAIN_MOST_ARRAYS; i++) h = (h ^ x->code[i]) * 1099511628211u;
-    return (size_t)(h ^ h >> 31);
-}
-
 static int compare(const void *a, const void *b) {
     const state *x = a, *y = b;
     if (x->s < y->s) return -1;
@@ -46,7 +40,8 @@ static int compare(const void *a, const void *b) {
 }
 
 static int *slot_of(const searching *g, const state *x) {
-    size_t mask = (size_t)g->slots - 1, at = hash_of(x) & mask;
+    size_t mask = (size_t)g->slots - 1;
+    size_t at = (size_t)sm_hash_bytes(x->code, sizeof x->code) & mask;
     while (g->table[at] > 0 &&
            memcmp(g->next.list[g->table[at] - 1].code, x->code, sizeof x->code) != 0)
         at = (at + 1) & mask;

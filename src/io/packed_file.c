@@ -1,10 +1,10 @@
 /* Whole files that may be packed by gzip. */
+#include "line_reader.h"
 #include "scalemodel/io.h"
 #include <string.h>
 #include <zlib.h>
 
-/* What packed bytes may become, each, once there are many. */
-enum { MOST_RATIO = 250, FREE_BYTES = 64 << 20, FIRST_ROOM = 1 << 16 };
+enum { FIRST_ROOM = 1 << 16 };
 
 static bool begins(const sm_source *s, const char *magic, size_t n) {
     return s->length >= n && memcmp(s->text, magic, n) == 0;
@@ -22,7 +22,8 @@ typedef struct unpacking {
 } unpacking;
 
 static sm_status more_room(unpacking *u, const char *path, sm_error *err) {
-    if (u->length > u->most || (u->length > FREE_BYTES && u->length / MOST_RATIO > u->z.total_in))
+    if (u->length > u->most ||
+        (u->length > LINE_FREE_BYTES && u->length / LINE_MOST_RATIO > u->z.total_in))
         return sm_fail(err, SM_BAD_INPUT, "%s: it holds more than %zu bytes", path, u->most);
     size_t room = u->room ? 2 * u->room : FIRST_ROOM;
     char *larger = sm_realloc(u->out, room + 1);

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "hlo_reader.h"
+#include "module_opcodes.h"
 
 typedef bool attribute_reader(hlo_reader *r, sm_instruction *it);
 
@@ -164,18 +165,12 @@ static bool read_index(hlo_reader *r, sm_instruction *it) {
 static bool read_channel(hlo_reader *r, sm_instruction *it) {
     return hlo_number(r, &it->channel) || fail_here(r, "expected a number");
 }
-static bool read_global(hlo_reader *r, sm_instruction *it) {
-    it->all_devices = hlo_is(r, hlo_name(r), "true");
-    return true;
-}
 static bool read_groups(hlo_reader *r, sm_instruction *it) { return hlo_groups(r, &it->groups); }
 static bool read_pairs(hlo_reader *r, sm_instruction *it) { return hlo_pairs(r, &it->groups); }
 
 static bool read_direction(hlo_reader *r, sm_instruction *it) {
-    static const char words[][3] = {"LT", "GT", "LE", "GE", "EQ", "NE"}, signs[] = "<>lg=!";
     sm_span word = hlo_name(r);
-    for (int i = 0; i < 6; i++)
-        if (hlo_is(r, word, words[i])) it->direction = signs[i];
+    it->direction = module_direction_of(r->source->text + word.offset, word.length);
     return true;
 }
 
@@ -190,25 +185,11 @@ static bool read_target(hlo_reader *r, sm_instruction *it) {
     return !r->status;
 }
 
-/* The number after a word of a span, past anything that is no digit: "n":"4". -1: none. */
-static int64_t number_after(const hlo_reader *r, sm_span span, const char *word) {
-    const char *at = r->source->text + span.offset, *end = at + span.length;
-    size_t length = strlen(word);
-    while (at + length < end && memcmp(at, word, length) != 0) at++;
-    if (at + length >= end) return -1;
-    for (at += length; at < end && (*at < '0' || *at > '9'); at++)
-        if (*at == '}') return -1;
-    int64_t value = at < end ? 0 : -1;
-    for (; at < end && *at >= '0' && *at <= '9' && value < INT64_MAX / 100; at++)
-        value = value * 10 + (*at - '0');
-    return value;
-}
-
 static bool read_config(hlo_reader *r, sm_instruction *it) {
     sm_span span = hlo_skip_value(r);
-    if (it->opcode == SM_OPCODE_WHILE) it->trips = number_after(r, span, "known_trip_count");
-    if (it->opcode == SM_OPCODE_CUSTOM_CALL || it->opcode == SM_OPCODE_FUSION)
-        it->config = hlo_copy(r, span);
+    if (it->opcode == SM_OPCODE_WHILE)
+        it->trips =
+            module_number_after(r->source->text + span.offset, span.length, "known_trip_count");
     return !r->status;
 }
 
@@ -273,7 +254,6 @@ static const struct {
     {"direction", read_direction},
     {"channel_id", read_channel},
     {"replica_groups", read_groups},
-    {"use_global_device_ids", read_global},
     {"source_target_pairs", read_pairs},
     {"window", read_window},
     {"dim_labels", read_labels},

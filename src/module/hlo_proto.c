@@ -26,13 +26,6 @@ const char *proto_text(proto_reader *r, wire w) {
     return copy ? copy : "";
 }
 
-size_t proto_count(wire w, int number) {
-    wire_field f;
-    size_t n = 0;
-    while (wire_next(&w, &f)) n += f.number == number;
-    return n;
-}
-
 /* A field may hold all its numbers, or stand once for each. */
 static size_t count_numbers(wire w, int number) {
     wire_field f;
@@ -59,20 +52,6 @@ bool proto_numbers(proto_reader *r, wire w, int number, sm_module_list *out) {
     return true;
 }
 
-bool proto_has(wire w, int number, wire *out) {
-    wire_field f;
-    while (wire_next(&w, &f))
-        if (f.number == number && f.is_bytes) return *out = f.bytes, true;
-    return false;
-}
-
-int64_t proto_value(wire w, int number, int64_t otherwise) {
-    wire_field f;
-    while (wire_next(&w, &f))
-        if (f.number == number && !f.is_bytes) otherwise = (int64_t)f.value;
-    return otherwise;
-}
-
 /* ---- computations ---- */
 
 /* The text of a key that stays: module_names keeps it. */
@@ -93,8 +72,8 @@ static bool schedule_of(proto_reader *r, int64_t computation, sm_module_list *ou
     *out = (sm_module_list){0};
     for (wire w = r->schedule; wire_next(&w, &f);) {
         wire sequence;
-        if (f.number != 1 || !f.is_bytes || proto_value(f.bytes, 1, 0) != computation) continue;
-        return !proto_has(f.bytes, 2, &sequence) || proto_numbers(r, sequence, 1, out);
+        if (f.number != 1 || !f.is_bytes || wire_value(f.bytes, 1, 0) != computation) continue;
+        return !wire_has(f.bytes, 2, &sequence) || proto_numbers(r, sequence, 1, out);
     }
     return true;
 }
@@ -110,7 +89,7 @@ static bool number_instructions(proto_reader *r, wire w, sm_computation *c,
         if (!remember(r, &r->instructions, schedule.at[i], i)) return false;
     while (wire_next(&w, &f)) {
         if (f.number != 2 || !f.is_bytes) continue;
-        int64_t id = proto_value(f.bytes, 35, 0);
+        int64_t id = wire_value(f.bytes, 35, 0);
         if (scheduled ? proto_find(&r->instructions, id) < 0
                       : !remember(r, &r->instructions, id, n++))
             return proto_fail(r, "a schedule names other instructions than its computation has");
@@ -130,7 +109,7 @@ static bool check_order(proto_reader *r, const sm_computation *c) {
 
 static bool read_computation(proto_reader *r, wire w, sm_computation *c) {
     sm_module_list schedule;
-    size_t n = proto_count(w, 2);
+    size_t n = wire_count(w, 2);
     wire all = w;
     wire_field f;
     if (n == 0 || n > PROTO_MOST_NUMBERS) return proto_fail(r, "a computation has no instruction");
@@ -138,37 +117,37 @@ static bool read_computation(proto_reader *r, wire w, sm_computation *c) {
     c->n = (int)n;
     c->instruction = list;
     c->name = "";
-    if (!list || !schedule_of(r, proto_value(w, 5, 0), &schedule) ||
+    if (!list || !schedule_of(r, wire_value(w, 5, 0), &schedule) ||
         !number_instructions(r, w, c, schedule))
         return false;
     r->module.scheduled = r->module.scheduled || schedule.n > 0;
     while (wire_next(&w, &f)) {
         if (f.number == 1 && f.is_bytes) c->name = proto_text(r, f.bytes);
         if (f.number != 2 || !f.is_bytes) continue;
-        int at = proto_find(&r->instructions, proto_value(f.bytes, 35, 0));
+        int at = proto_find(&r->instructions, wire_value(f.bytes, 35, 0));
         if (!proto_instruction(r, f.bytes, &list[at])) return false;
     }
-    c->root = proto_find(&r->instructions, proto_value(all, 6, 0));
+    c->root = proto_find(&r->instructions, wire_value(all, 6, 0));
     if (c->root < 0) c->root = c->n - 1;
     return check_order(r, c);
 }
 
 static bool read_computations(proto_reader *r, wire w) {
-    size_t n = proto_count(w, 3), i = 0;
+    size_t n = wire_count(w, 3), i = 0;
     wire_field f;
     if (n == 0 || n > PROTO_MOST_NUMBERS) return proto_fail(r, "the module has no computation");
     sm_computation *list = proto_array(r, n, sizeof *list);
     if (!list) return false;
     for (wire all = w; wire_next(&all, &f);)
         if (f.number == 3 && f.is_bytes &&
-            !remember(r, &r->computations, proto_value(f.bytes, 5, 0), (int)i++))
+            !remember(r, &r->computations, wire_value(f.bytes, 5, 0), (int)i++))
             return false;
     i = 0;
     for (wire all = w; wire_next(&all, &f);)
         if (f.number == 3 && f.is_bytes && !read_computation(r, f.bytes, &list[i++])) return false;
     r->module.computations = (int)i;
     r->module.computation = list;
-    r->module.entry = proto_find(&r->computations, proto_value(w, 6, 0));
+    r->module.entry = proto_find(&r->computations, wire_value(w, 6, 0));
     return (i > 0 && r->module.entry >= 0) || proto_fail(r, "the module has no entry");
 }
 
@@ -176,7 +155,7 @@ static bool read_computations(proto_reader *r, wire w) {
 
 /* Results that lie in arguments: entries with the path of the result. */
 static bool read_aliases(proto_reader *r, wire w) {
-    size_t n = proto_count(w, 1), i = 0;
+    size_t n = wire_count(w, 1), i = 0;
     int64_t *list = proto_array(r, n, sizeof *list);
     wire_field f;
     sm_module_list path;
@@ -194,9 +173,8 @@ static void count_devices(proto_reader *r, wire w) {
     wire assignment;
     sm_module *m = &r->module;
     m->replicas = m->partitions = 1;
-    if (proto_has(w, 15, &assignment)) {
-        int64_t replicas = proto_value(assignment, 1, 1),
-                partitions = proto_value(assignment, 2, 1);
+    if (wire_has(w, 15, &assignment)) {
+        int64_t replicas = wire_value(assignment, 1, 1), partitions = wire_value(assignment, 2, 1);
         if (replicas > 0 && replicas < PROTO_MOST_NUMBERS) m->replicas = (int)replicas;
         if (partitions > 0 && partitions < PROTO_MOST_NUMBERS / m->replicas)
             m->partitions = (int)partitions;
@@ -205,12 +183,36 @@ static void count_devices(proto_reader *r, wire w) {
     if (r->largest_device >= m->devices) m->devices = r->largest_device + 1;
 }
 
+/* Rows of one table, each {file or location = 1, line = 3}, or the name of a file itself. */
+static bool read_table(proto_reader *r, wire index, int number, module_table table) {
+    size_t n = wire_count(index, number), i = 0;
+    module_row *row = proto_array(r, n, sizeof *row);
+    wire_field f;
+    if (!row) return false;
+    while (wire_next(&index, &f)) {
+        if (f.number != number || !f.is_bytes) continue;
+        if (table == MODULE_FILES) row[i].text = proto_text(r, f.bytes);
+        else row[i] = (module_row){wire_value(f.bytes, 1, 0), wire_value(f.bytes, 3, 0), ""};
+        i++;
+    }
+    r->frames.row[table] = row;
+    r->frames.n[table] = i;
+    return true;
+}
+
+static bool read_frames(proto_reader *r, wire w) {
+    wire index;
+    return !wire_has(w, 17, &index) ||
+           (read_table(r, index, 1, MODULE_FILES) && read_table(r, index, 3, MODULE_LOCATIONS) &&
+            read_table(r, index, 4, MODULE_FRAMES));
+}
+
 static bool read_module(proto_reader *r, wire w) {
     wire name = {0}, aliases;
-    proto_has(w, 17, &r->frames);
-    proto_has(w, 7, &r->schedule);
-    r->module.name = proto_has(w, 1, &name) ? proto_text(r, name) : "module";
-    if (proto_has(w, 8, &aliases) && !read_aliases(r, aliases)) return false;
+    if (!read_frames(r, w)) return false;
+    wire_has(w, 7, &r->schedule);
+    r->module.name = wire_has(w, 1, &name) ? proto_text(r, name) : "module";
+    if (wire_has(w, 8, &aliases) && !read_aliases(r, aliases)) return false;
     if (!read_computations(r, w)) return false;
     count_devices(r, w);
     return !r->status;
@@ -219,15 +221,15 @@ static bool read_module(proto_reader *r, wire w) {
 /* HloProto holds the module as its field 1, where the module itself has its name. */
 static bool is_module(wire w) {
     wire inner;
-    return proto_count(w, 3) > 0 && proto_count(w, 2) > 0 && proto_has(w, 2, &inner);
+    return wire_count(w, 3) > 0 && wire_count(w, 2) > 0 && wire_has(w, 2, &inner);
 }
 
 sm_status hlo_proto_parse(const sm_source *source, sm_arena *arena, sm_module *out, sm_error *err) {
     const unsigned char *begin = (const unsigned char *)source->text, *bad = NULL;
     proto_reader r = {.source = source, .arena = arena, .err = err};
     wire w = {begin, begin + source->length, &bad}, inner;
-    r.frames = r.schedule = (wire){begin, begin, &bad};
-    if (!is_module(w) && proto_has(w, 1, &inner)) w = inner;
+    r.schedule = (wire){begin, begin, &bad};
+    if (!is_module(w) && wire_has(w, 1, &inner)) w = inner;
     if (is_module(w)) read_module(&r, w);
     else proto_fail(&r, "no HLO: neither text that begins with \"HloModule NAME\" nor a protobuf");
     if (!r.status && bad)

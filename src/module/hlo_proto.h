@@ -1,5 +1,6 @@
 /* hlo_proto: a module as protobuf while it is read. Private to src/module. */
 #pragma once
+#include "module_frames.h"
 #include "module_names.h"
 #include "scalemodel/module.h"
 #include "wire.h"
@@ -12,7 +13,8 @@ typedef struct proto_reader {
     sm_error *err;
     sm_status status;
     sm_module module;
-    wire frames, schedule;
+    wire schedule;
+    module_frames frames;
     module_names computations, instructions; /* by id */
     int largest_device;
     int64_t members; /* of the module's groups so far */
@@ -24,12 +26,8 @@ bool proto_no_memory(proto_reader *r);
 /* Room for n elements, at least one. */
 void *proto_array(proto_reader *r, size_t n, size_t bytes);
 const char *proto_text(proto_reader *r, wire w);
-/* How many fields have this number; all numbers of such fields; the first message of it; the last
- * value of it. */
-size_t proto_count(wire w, int number);
+/* All numbers of fields of this number. */
 bool proto_numbers(proto_reader *r, wire w, int number, sm_module_list *out);
-bool proto_has(wire w, int number, wire *out);
-int64_t proto_value(wire w, int number, int64_t otherwise);
 /* The number of an id, -1 if absent. */
 int proto_find(const module_names *names, int64_t id);
 

@@ -27,8 +27,8 @@ static sm_module_element element_of(int64_t number) {
 
 static bool read_layout(proto_reader *r, wire w, sm_module_shape *shape) {
     wire_field f;
-    shape->memory = (int)(proto_value(w, 8, 0) & 255);
-    shape->element_bits = (int)(proto_value(w, 7, 0) & 127);
+    shape->memory = (int)(wire_value(w, 8, 0) & 255);
+    shape->element_bits = (int)(wire_value(w, 7, 0) & 127);
     if (!proto_numbers(r, w, 1, &shape->minor)) return false;
     if (shape->minor.n != shape->dim.n) shape->minor = (sm_module_list){0};
     for (int i = 0; i < shape->minor.n; i++)
@@ -45,7 +45,7 @@ static bool read_layout(proto_reader *r, wire w, sm_module_shape *shape) {
 }
 
 static bool read_parts(proto_reader *r, wire w, int depth, sm_module_shape *shape) {
-    size_t n = proto_count(w, 4);
+    size_t n = wire_count(w, 4);
     wire_field f;
     if (depth > DEEPEST) return proto_fail(r, "tuples within tuples are too deep");
     sm_module_shape *part = proto_array(r, n, sizeof *part);
@@ -60,13 +60,13 @@ static bool read_parts(proto_reader *r, wire w, int depth, sm_module_shape *shap
 
 static bool read_shape(proto_reader *r, wire w, int depth, sm_module_shape *shape) {
     wire layout;
-    shape->element = element_of(proto_value(w, 2, 0));
+    shape->element = element_of(wire_value(w, 2, 0));
     if (shape->element == SM_HLO_TUPLE) return read_parts(r, w, depth, shape);
     if (!proto_numbers(r, w, 3, &shape->dim)) return false;
     if (shape->dim.n > MOST_RANK) return proto_fail(r, "an array has too many dimensions");
     for (int i = 0; i < shape->dim.n; i++)
         if (shape->dim.at[i] < 0) return proto_fail(r, "an array has a size below 0");
-    return !proto_has(w, 5, &layout) || read_layout(r, layout, shape);
+    return !wire_has(w, 5, &layout) || read_layout(r, layout, shape);
 }
 
 /* ---- groups of devices ---- */
@@ -87,7 +87,7 @@ static bool made(proto_reader *r, module_groups_made how, sm_module_groups *g) {
 
 /* Messages of number `number`, each with its members under `members`: all of one size. */
 static bool listed(proto_reader *r, wire w, int number, int members, sm_module_groups *g) {
-    size_t n = proto_count(w, number), at = 0;
+    size_t n = wire_count(w, number), at = 0;
     sm_module_list one;
     wire_field f;
     int32_t *list = NULL;
@@ -114,7 +114,7 @@ static bool listed(proto_reader *r, wire w, int number, int members, sm_module_g
 static bool iota(proto_reader *r, wire w, sm_module_groups *g) {
     sm_module_list sizes, order;
     if (!proto_numbers(r, w, 3, &sizes) || !proto_numbers(r, w, 4, &order)) return false;
-    return made(r, module_groups_of_order(r->arena, sizes, order, proto_value(w, 2, 1), g), g);
+    return made(r, module_groups_of_order(r->arena, sizes, order, wire_value(w, 2, 1), g), g);
 }
 
 enum { MOST_AXES = 32 };
@@ -126,23 +126,22 @@ static bool of_mesh(proto_reader *r, wire w, sm_module_groups *g) {
     int n = 0, picked = 0, axes = 0;
     wire mesh = {0}, sub;
     wire_field f;
-    if (!proto_has(w, 1, &mesh) || proto_count(mesh, 1) > MOST_AXES ||
-        proto_count(w, 2) > MOST_AXES)
+    if (!wire_has(w, 1, &mesh) || wire_count(mesh, 1) > MOST_AXES || wire_count(w, 2) > MOST_AXES)
         return proto_fail(r, "a mesh of groups cannot be read");
     for (wire all = mesh; wire_next(&all, &f);) {
         if (f.number != 1 || !f.is_bytes) continue;
         before[axes] = 1;
-        part[axes] = size[3 * axes + 1] = proto_value(f.bytes, 2, 1);
+        part[axes] = size[3 * axes + 1] = wire_value(f.bytes, 2, 1);
         size[3 * axes] = size[3 * axes + 2] = 1;
         axes++;
     }
     while (wire_next(&w, &f)) {
         if (f.number != 2 || !f.is_bytes) continue;
-        int64_t axis = proto_value(f.bytes, 1, 0);
+        int64_t axis = wire_value(f.bytes, 1, 0);
         if (axis < 0 || axis >= axes) return proto_fail(r, "groups name no axis of their mesh");
-        if (proto_has(f.bytes, 2, &sub)) {
-            before[axis] = proto_value(sub, 1, 1);
-            part[axis] = proto_value(sub, 2, 1);
+        if (wire_has(f.bytes, 2, &sub)) {
+            before[axis] = wire_value(sub, 1, 1);
+            part[axis] = wire_value(sub, 2, 1);
         }
         int64_t whole = size[3 * axis + 1];
         if (before[axis] < 1 || part[axis] < 1 || whole % before[axis] ||
@@ -173,22 +172,22 @@ static bool of_mesh(proto_reader *r, wire w, sm_module_groups *g) {
 
 bool proto_groups(proto_reader *r, wire w, sm_instruction *it) {
     wire inner, list;
-    if (proto_has(w, 93, &inner)) return of_mesh(r, inner, &it->groups);
-    if (proto_has(w, 92, &inner)) return iota(r, inner, &it->groups);
-    if (proto_has(w, 87, &inner)) {
-        if (proto_has(inner, 2, &list)) return iota(r, list, &it->groups);
+    if (wire_has(w, 93, &inner)) return of_mesh(r, inner, &it->groups);
+    if (wire_has(w, 92, &inner)) return iota(r, inner, &it->groups);
+    if (wire_has(w, 87, &inner)) {
+        if (wire_has(inner, 2, &list)) return iota(r, list, &it->groups);
         return listed(r, inner, 1, 1, &it->groups);
     }
-    if (proto_count(w, 52) == 0) return listed(r, w, 49, 1, &it->groups);
+    if (wire_count(w, 52) == 0) return listed(r, w, 49, 1, &it->groups);
     /* Pairs: source 1, target 2; zeros are left out. */
-    size_t n = proto_count(w, 52), at = 0;
+    size_t n = wire_count(w, 52), at = 0;
     int32_t *member = proto_array(r, 2 * n, sizeof *member);
     wire_field f;
     if (!member) return false;
     while (wire_next(&w, &f)) {
         if (f.number != 52 || !f.is_bytes) continue;
         for (int k = 1; k <= 2; k++) {
-            int64_t device = proto_value(f.bytes, k, 0);
+            int64_t device = wire_value(f.bytes, k, 0);
             if (device < 0 || device >= 1 << 20) return proto_fail(r, "a device below 0");
             member[at++] = (int32_t)device;
         }
@@ -211,8 +210,8 @@ static bool labels_of(proto_reader *r, wire w, const int number[3], const char l
     if (spatial.n > MOST_RANK - 2) return proto_fail(r, "a convolution has too many dimensions");
     size_t room = (size_t)spatial.n + 2;
     memset(out, '?', room);
-    put_label(out, room, proto_value(w, number[0], 0), letters[0]);
-    put_label(out, room, proto_value(w, number[1], 0), letters[1]);
+    put_label(out, room, wire_value(w, number[0], 0), letters[0]);
+    put_label(out, room, wire_value(w, number[1], 0), letters[1]);
     for (int i = 0; i < spatial.n; i++) put_label(out, room, spatial.at[i], (char)('0' + i));
     out[room] = '\0';
     return true;
@@ -231,26 +230,26 @@ static bool read_labels(proto_reader *r, wire w, sm_module_convolution *c) {
 /* One number of each dimension of a window. */
 static bool window_list(proto_reader *r, wire w, int number, int64_t otherwise,
                         sm_module_list *out) {
-    size_t n = proto_count(w, 1), i = 0;
+    size_t n = wire_count(w, 1), i = 0;
     int64_t *list = proto_array(r, n, sizeof *list);
     wire_field f;
     if (!list) return false;
     while (wire_next(&w, &f))
-        if (f.number == 1 && f.is_bytes) list[i++] = proto_value(f.bytes, number, otherwise);
+        if (f.number == 1 && f.is_bytes) list[i++] = wire_value(f.bytes, number, otherwise);
     *out = (sm_module_list){(int)i, list};
     return true;
 }
 
 static bool read_window(proto_reader *r, wire w, sm_instruction *it) {
     wire window, numbers;
-    bool has_window = proto_has(w, 15, &window), has_labels = proto_has(w, 16, &numbers);
+    bool has_window = wire_has(w, 15, &window), has_labels = wire_has(w, 16, &numbers);
     if (!has_window && !has_labels) return true;
     sm_module_convolution *c = proto_array(r, 1, sizeof *c);
     if (!c) return false;
     it->convolution = c;
     c->labels = "";
-    c->features = proto_value(w, 50, 1);
-    c->batches = proto_value(w, 61, 1);
+    c->features = wire_value(w, 50, 1);
+    c->batches = wire_value(w, 61, 1);
     if (c->features < 1 || c->batches < 1) return proto_fail(r, "a convolution of no groups");
     if (has_labels && !read_labels(r, numbers, c)) return false;
     if (!has_window) return true;
@@ -263,62 +262,29 @@ static bool read_window(proto_reader *r, wire w, sm_instruction *it) {
 
 /* ---- the rest of an instruction ---- */
 
-static bool is(wire w, const char *word) {
-    return (size_t)(w.end - w.at) == strlen(word) && !memcmp(w.at, word, strlen(word));
-}
-
 static void read_direction(wire w, sm_instruction *it) {
-    static const char words[][3] = {"LT", "GT", "LE", "GE", "EQ", "NE"}, signs[] = "<>lg=!";
     wire text;
-    for (int i = 0; proto_has(w, 63, &text) && i < 6; i++)
-        if (is(text, words[i])) it->direction = signs[i];
+    if (wire_has(w, 63, &text))
+        it->direction = module_direction_of((const char *)text.at, (size_t)(text.end - text.at));
 }
 
 /* The value of a constant of one whole number. */
 static void read_literal(wire w, sm_instruction *it) {
     wire literal;
     wire_field f;
-    if (it->opcode != SM_OPCODE_CONSTANT || !proto_has(w, 8, &literal)) return;
+    if (it->opcode != SM_OPCODE_CONSTANT || !wire_has(w, 8, &literal)) return;
     while (wire_next(&literal, &f))
         if (f.number >= 4 && f.number <= 7 && it->shape->dim.n == 0)
             it->known = wire_number(&f, &it->number);
 }
 
-static int64_t number_after(wire w, const char *word) {
-    size_t length = strlen(word);
-    int64_t value = -1;
-    while ((size_t)(w.end - w.at) > length && memcmp(w.at, word, length) != 0) w.at++;
-    if ((size_t)(w.end - w.at) <= length) return -1;
-    for (w.at += length; w.at < w.end && *w.at != '}' && (*w.at < '0' || *w.at > '9');) w.at++;
-    for (; w.at < w.end && *w.at >= '0' && *w.at <= '9' && value < INT64_MAX / 100; w.at++)
-        value = (value < 0 ? 0 : value) * 10 + (*w.at - '0');
-    return value;
-}
-
-static void read_frame(proto_reader *r, int64_t frame, sm_instruction *it) {
-    wire_field f;
-    int64_t location = 0, file = 0, n = 0;
-    for (wire w = r->frames; wire_next(&w, &f);)
-        if (f.number == 4 && f.is_bytes && ++n == frame) location = proto_value(f.bytes, 1, 0);
-    n = 0;
-    for (wire w = r->frames; location && wire_next(&w, &f);)
-        if (f.number == 3 && f.is_bytes && ++n == location) {
-            file = proto_value(f.bytes, 1, 0);
-            it->file_line = (int)(proto_value(f.bytes, 3, 0) & INT32_MAX);
-        }
-    n = 0;
-    for (wire w = r->frames; file && wire_next(&w, &f);)
-        if (f.number == 1 && f.is_bytes && ++n == file) it->file = proto_text(r, f.bytes);
-}
-
 static void read_metadata(proto_reader *r, wire w, sm_instruction *it) {
     wire metadata, text;
-    if (!proto_has(w, 7, &metadata)) return;
-    if (proto_has(metadata, 2, &text)) it->op_name = proto_text(r, text);
-    if (proto_has(metadata, 3, &text)) it->file = proto_text(r, text);
-    it->file_line = (int)(proto_value(metadata, 4, 0) & INT32_MAX);
-    int64_t frame = proto_value(metadata, 15, 0);
-    if (frame) read_frame(r, frame, it);
+    if (!wire_has(w, 7, &metadata)) return;
+    if (wire_has(metadata, 2, &text)) it->op_name = proto_text(r, text);
+    if (wire_has(metadata, 3, &text)) it->file = proto_text(r, text);
+    it->file_line = (int)(wire_value(metadata, 4, 0) & INT32_MAX);
+    module_place(&r->frames, wire_value(metadata, 15, 0), &it->file, &it->file_line);
 }
 
 static bool read_ids(proto_reader *r, wire w, int number, const module_names *names, int *n,
@@ -346,7 +312,7 @@ static bool read_calls(proto_reader *r, wire w, sm_instruction *it) {
 
 static bool read_dot(proto_reader *r, wire w, sm_instruction *it) {
     wire numbers;
-    if (!proto_has(w, 30, &numbers)) return true;
+    if (!wire_has(w, 30, &numbers)) return true;
     return proto_numbers(r, numbers, 1, &it->lhs_contracting) &&
            proto_numbers(r, numbers, 2, &it->rhs_contracting) &&
            proto_numbers(r, numbers, 3, &it->lhs_batch) &&
@@ -354,7 +320,7 @@ static bool read_dot(proto_reader *r, wire w, sm_instruction *it) {
 }
 
 static bool read_aliases(proto_reader *r, wire w, sm_instruction *it) {
-    size_t n = proto_count(w, 74), i = 0;
+    size_t n = wire_count(w, 74), i = 0;
     wire_field f;
     sm_module_list path;
     if (n == 0) return true;
@@ -371,25 +337,20 @@ static bool read_aliases(proto_reader *r, wire w, sm_instruction *it) {
 
 static void read_texts(proto_reader *r, wire w, sm_instruction *it) {
     wire text;
-    if (proto_has(w, 1, &text)) it->name = proto_text(r, text);
-    if (proto_has(w, 28, &text)) it->target = proto_text(r, text);
-    else if (proto_has(w, 11, &text)) it->target = proto_text(r, text);
-    if (!proto_has(w, 43, &text)) return;
-    if (it->opcode == SM_OPCODE_WHILE) it->trips = number_after(text, "known_trip_count");
-    else if (it->opcode == SM_OPCODE_CUSTOM_CALL) it->config = proto_text(r, text);
+    if (wire_has(w, 1, &text)) it->name = proto_text(r, text);
+    if (wire_has(w, 28, &text)) it->target = proto_text(r, text);
+    else if (wire_has(w, 11, &text)) it->target = proto_text(r, text);
+    if (it->opcode == SM_OPCODE_WHILE && wire_has(w, 43, &text))
+        it->trips = module_number_after((const char *)text.at, (size_t)(text.end - text.at),
+                                        "known_trip_count");
 }
 
 bool proto_instruction(proto_reader *r, wire w, sm_instruction *it) {
     wire text, shape;
     sm_module_shape *kept = proto_array(r, 1, sizeof *kept);
-    *it = (sm_instruction){.op_name = "",
-                           .file = "",
-                           .target = "",
-                           .config = "",
-                           .name = "",
-                           .trips = -1,
-                           .shape = kept};
-    if (!kept || !proto_has(w, 2, &text) || !proto_has(w, 3, &shape))
+    *it = (sm_instruction){
+        .op_name = "", .file = "", .target = "", .name = "", .trips = -1, .shape = kept};
+    if (!kept || !wire_has(w, 2, &text) || !wire_has(w, 3, &shape))
         return proto_fail(r, "an instruction has no opcode or no shape");
     it->opcode = module_opcode_of((const char *)text.at, (size_t)(text.end - text.at));
     it->opcode_name =
@@ -399,10 +360,9 @@ bool proto_instruction(proto_reader *r, wire w, sm_instruction *it) {
     read_direction(w, it);
     read_literal(w, it);
     read_metadata(r, w, it);
-    if (it->opcode == SM_OPCODE_PARAMETER) it->number = proto_value(w, 9, 0);
-    if (it->opcode == SM_OPCODE_GET_TUPLE_ELEMENT) it->number = proto_value(w, 13, 0);
-    it->channel = proto_value(w, 26, 0);
-    it->all_devices = proto_value(w, 71, 0) != 0;
+    if (it->opcode == SM_OPCODE_PARAMETER) it->number = wire_value(w, 9, 0);
+    if (it->opcode == SM_OPCODE_GET_TUPLE_ELEMENT) it->number = wire_value(w, 13, 0);
+    it->channel = wire_value(w, 26, 0);
     return proto_numbers(r, w, 14, &it->dimensions) && read_dot(r, w, it) &&
            read_window(r, w, it) && proto_groups(r, w, it) && read_aliases(r, w, it) &&
            read_calls(r, w, it) &&

@@ -3,6 +3,7 @@
 #pragma once
 #include "scalemodel/module.h"
 
+#include "module_frames.h"
 #include "module_names.h"
 
 /* Limits; what passes one is an error that names it. */
@@ -18,12 +19,6 @@ typedef struct hlo_mention {
     sm_span span;
     int *place; /* where its number belongs */
 } hlo_mention;
-
-typedef struct hlo_frame { /* rows of the tables of stack frames */
-    int64_t a, b, line;
-    const char *text;
-} hlo_frame;
-enum { HLO_FILES, HLO_FUNCTIONS, HLO_LOCATIONS, HLO_FRAMES, HLO_TABLES };
 
 typedef struct hlo_list { /* grows; freed at the end */
     void *item;
@@ -46,7 +41,7 @@ typedef struct hlo_reader {
     hlo_list numbers;              /* int64_t, of the list at hand */
     hlo_list operands;             /* int, of the instruction at hand */
     hlo_list mentions;             /* hlo_mention */
-    hlo_list table[HLO_TABLES];    /* hlo_frame */
+    hlo_list table[MODULE_TABLES]; /* module_row */
     const sm_module_shape *recent; /* the last shape read: texts repeat them */
     sm_span recent_span;
 } hlo_reader;
@@ -90,9 +85,9 @@ bool hlo_aliases(hlo_reader *r, sm_module_list *out);
 /* replica_groups and source_target_pairs, after the '='. */
 bool hlo_groups(hlo_reader *r, sm_module_groups *out);
 bool hlo_pairs(hlo_reader *r, sm_module_groups *out);
-/* "mesh['a'=2,'b'=4]" of groups, and the axes of a module, from the attributes of its header. */
+/* The axes of a module, from the attributes of its header. */
 bool hlo_mesh_axes(hlo_reader *r, sm_span attributes);
 /* Tables of stack frames, by the word that heads them; false when it heads none. */
 bool hlo_table(hlo_reader *r, sm_span word);
-/* The file and line of an instruction that says its frame. */
-void hlo_place(const hlo_reader *r, int frame, const char **file, int *line);
+/* The tables that were read. */
+module_frames hlo_frames(const hlo_reader *r);

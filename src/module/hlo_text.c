@@ -78,7 +78,7 @@ static bool read_opcode(hlo_reader *r, sm_instruction *it) {
 
 /* After "[ROOT] name". */
 static bool read_instruction(hlo_reader *r, sm_span name, int line) {
-    sm_instruction it = {.op_name = "", .file = "", .target = "", .config = "", .trips = -1};
+    sm_instruction it = {.op_name = "", .file = "", .target = "", .trips = -1};
     it.line = line;
     if (!hlo_expect(r, '=', "after the name of an instruction")) return false;
     if (!(it.shape = hlo_shape(r)) || !read_opcode(r, &it) || !hlo_attributes(r, &it)) return false;
@@ -206,10 +206,9 @@ static bool resolve_mentions(hlo_reader *r) {
     return true;
 }
 
-static void place_instructions(hlo_reader *r, sm_computation *c) {
+static void place_instructions(const module_frames *frames, sm_computation *c) {
     sm_instruction *it = (sm_instruction *)(uintptr_t)c->instruction;
-    for (int i = 0; i < c->n; i++)
-        if (it[i].frame) hlo_place(r, it[i].frame, &it[i].file, &it[i].file_line);
+    for (int i = 0; i < c->n; i++) module_place(frames, it[i].frame, &it[i].file, &it[i].file_line);
 }
 
 static int largest_device(const sm_computation *c) {
@@ -232,8 +231,9 @@ static bool finish(hlo_reader *r) {
     m->computation = list;
     if (!resolve_mentions(r)) return false;
     m->devices = m->partitions * m->replicas;
+    module_frames frames = hlo_frames(r);
     for (size_t i = 0; i < n; i++) {
-        place_instructions(r, &list[i]);
+        place_instructions(&frames, &list[i]);
         int devices = largest_device(&list[i]) + 1;
         if (devices > m->devices) m->devices = devices;
     }
@@ -246,7 +246,7 @@ static void free_lists(hlo_reader *r) {
     sm_free(r->numbers.item);
     sm_free(r->operands.item);
     sm_free(r->mentions.item);
-    for (int i = 0; i < HLO_TABLES; i++) sm_free(r->table[i].item);
+    for (int i = 0; i < MODULE_TABLES; i++) sm_free(r->table[i].item);
     module_names_free(&r->computation_names);
     module_names_free(&r->names);
 }

@@ -2,21 +2,8 @@
 
 #include <string.h>
 
-/* Fowler, Noll and Vo's hash, of eight bytes at a time. */
-static size_t hash_of(const char *text, size_t length) {
-    uint64_t hash = 0xcbf29ce484222325u;
-    for (; length >= 8; text += 8, length -= 8) {
-        uint64_t word;
-        memcpy(&word, text, 8);
-        hash = (hash ^ word) * 0x100000001b3u;
-        hash ^= hash >> 32;
-    }
-    while (length--) hash = (hash ^ (unsigned char)*text++) * 0x100000001b3u;
-    return (size_t)(hash ^ hash >> 29);
-}
-
 static module_name *slot_of(const module_names *names, const char *text, size_t length) {
-    for (size_t i = hash_of(text, length);; i++) {
+    for (size_t i = (size_t)sm_hash_bytes(text, length);; i++) {
         module_name *entry = &names->entry[i & (names->room - 1)];
         if (!entry->text || entry->round != names->round) return entry;
         if (entry->length == length && !memcmp(entry->text, text, length)) return entry;

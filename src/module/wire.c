@@ -60,3 +60,24 @@ bool wire_number(wire_field *field, int64_t *value) {
     field->number = 0; /* taken */
     return true;
 }
+
+size_t wire_count(wire w, int number) {
+    wire_field f;
+    size_t n = 0;
+    while (wire_next(&w, &f)) n += f.number == number;
+    return n;
+}
+
+bool wire_has(wire w, int number, wire *out) {
+    wire_field f;
+    while (wire_next(&w, &f))
+        if (f.number == number && f.is_bytes) return *out = f.bytes, true;
+    return false;
+}
+
+int64_t wire_value(wire w, int number, int64_t otherwise) {
+    wire_field f;
+    while (wire_next(&w, &f))
+        if (f.number == number && !f.is_bytes) otherwise = (int64_t)f.value;
+    return otherwise;
+}

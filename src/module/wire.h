@@ -20,3 +20,9 @@ typedef struct wire_field {
 bool wire_next(wire *w, wire_field *field);
 /* The next number of a packed list, or of a field that holds one alone. */
 bool wire_number(wire_field *field, int64_t *value);
+/* How many fields have this number. */
+size_t wire_count(wire w, int number);
+/* The first message, bytes or text of this number. */
+bool wire_has(wire w, int number, wire *out);
+/* The last value of this number. */
+int64_t wire_value(wire w, int number, int64_t otherwise);

@@ -194,7 +194,7 @@ static const array_entry *find_entry(const reading *r, const char *name) {
 }
 
 static sm_status add_entry(reading *r, array_entry entry) {
-    array_entry *list = tree_grow(r->c->arena, r->entry, r->n, &r->room, sizeof *list);
+    array_entry *list = sm_arena_grow(r->c->arena, r->entry, r->n, &r->room, sizeof *list);
     if (!list) return sm_fail_memory(r->c->err);
     r->entry = list;
     r->entry[r->n++] = entry;

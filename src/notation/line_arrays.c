@@ -125,8 +125,9 @@ double line_elements(const line_maker *m, int rank, const uint8_t *dim) {
 
 static bool make_room(line_maker *m) {
     int room = m->room_arrays, also = room;
-    sm_text_array *array = tree_grow(m->arena, m->array, m->arrays, &room, sizeof *array);
-    line_origin *origin = tree_grow(m->arena, m->array_origin, m->arrays, &also, sizeof *origin);
+    sm_text_array *array = sm_arena_grow(m->arena, m->array, m->arrays, &room, sizeof *array);
+    line_origin *origin =
+        sm_arena_grow(m->arena, m->array_origin, m->arrays, &also, sizeof *origin);
     if (!array || !origin) return false;
     m->array = array;
     m->array_origin = origin;

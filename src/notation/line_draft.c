@@ -385,7 +385,7 @@ static sm_status emit(line_maker *m, draft *d, const char *base, const shape *fo
     sm_mention *result = sm_arena_array(m->arena, (size_t)line->results, sizeof *result);
     sm_mention *operand = sm_arena_array(m->arena, (size_t)line->operands + 1, sizeof *operand);
     sm_term *term = sm_arena_array(m->arena, (size_t)line->terms + 1, sizeof *term);
-    sm_text_line *list = tree_grow(m->arena, m->line, m->lines, &m->room_lines, sizeof *list);
+    sm_text_line *list = sm_arena_grow(m->arena, m->line, m->lines, &m->room_lines, sizeof *list);
     if (!result || !operand || !term || !list) return sm_fail_memory(m->err);
     if (m->lines == MADE_MOST_LINES)
         return line_wrong(m, d->call, d->from->span, "more lines than %d, the most of a piece",

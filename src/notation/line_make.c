@@ -123,7 +123,7 @@ static sm_status close_kernel(line_maker *m, const line_call *c, int from) {
     int *operand = sm_arena_array(m->arena, (size_t)room + 1, sizeof *operand);
     int *result = sm_arena_array(m->arena, (size_t)c->text->results + 1, sizeof *result);
     sm_text_kernel *list =
-        tree_grow(m->arena, m->kernel, m->kernels, &m->room_kernels, sizeof *list);
+        sm_arena_grow(m->arena, m->kernel, m->kernels, &m->room_kernels, sizeof *list);
     if (!operand || !result || !list) return sm_fail_memory(m->err);
     m->kernel = list;
     for (int i = from; i < m->lines; i++)

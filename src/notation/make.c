@@ -266,7 +266,7 @@ static sm_status find_kind(maker *k, const piece_plan *p, const tree_text *text,
     if (a->kinds == MADE_MOST_KINDS)
         return sm_fail_at(k->err, p->where->source, p->where->span,
                           "more kinds of layers than %d, the most of a model", MADE_MOST_KINDS);
-    made_kind *list = tree_grow(k->arena, a->kind, a->kinds, &k->room_kinds, sizeof *list);
+    made_kind *list = sm_arena_grow(k->arena, a->kind, a->kinds, &k->room_kinds, sizeof *list);
     const tree_text **reached = sm_arena_array(k->arena, (size_t)k->last.texts, sizeof *reached);
     if (!list || !reached) return sm_fail_memory(k->err);
     memcpy(reached, k->last.text, (size_t)k->last.texts * sizeof(const tree_text *));
@@ -293,7 +293,8 @@ static sm_status add_piece(maker *k, const piece_plan *p, int i) {
     if (a->pieces == MADE_MOST_PIECES)
         return sm_fail_at(k->err, p->where->source, p->where->span,
                           "more layers than %d, the most of a model", MADE_MOST_PIECES);
-    sm_model_piece *list = tree_grow(k->arena, a->piece, a->pieces, &k->room_pieces, sizeof *list);
+    sm_model_piece *list =
+        sm_arena_grow(k->arena, a->piece, a->pieces, &k->room_pieces, sizeof *list);
     if (!list) return sm_fail_memory(k->err);
     a->piece = list;
     if (!status) status = find_kind(k, p, text, b, &kind);
@@ -324,7 +325,8 @@ static bool add_alike(maker *k, int i) {
     const sm_model_piece *last = &a->piece[a->pieces - 1];
     if (a->pieces == MADE_MOST_PIECES || !texts_refer_alike(a, &a->kind[last->kind], a->pieces))
         return false;
-    sm_model_piece *list = tree_grow(k->arena, a->piece, a->pieces, &k->room_pieces, sizeof *list);
+    sm_model_piece *list =
+        sm_arena_grow(k->arena, a->piece, a->pieces, &k->room_pieces, sizeof *list);
     if (!list) return false;
     a->piece = list;
     a->piece[a->pieces] = a->piece[a->pieces - 1];

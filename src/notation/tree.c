@@ -16,16 +16,6 @@ static int find_word(const char *const *words, int n, const char *name) {
     return -1;
 }
 
-void *tree_grow(sm_arena *arena, void *list, int n, int *room, size_t bytes) {
-    if (n < *room) return list;
-    int more = *room ? 2 * *room : 64;
-    void *longer = sm_arena_array(arena, (size_t)more, bytes);
-    if (!longer) return NULL;
-    if (n > 0) memcpy(longer, list, (size_t)n * bytes);
-    *room = more;
-    return longer;
-}
-
 int tree_find_function(const char *name) { return find_word(functions, TREE_FUNCTION_COUNT, name); }
 
 sm_status sm_library_new(sm_arena *arena, const sm_library *under, sm_library **out,

@@ -222,8 +222,6 @@ typedef bool (*tree_visit)(void *to, const tree *node);
 bool tree_walk(const tree *t, tree_visit visit, void *to);
 /* The same for the lines of a text: values and attributes. */
 bool tree_walk_text(const tree_text *text, tree_visit visit, void *to);
-/* Room for one more of n things of `bytes` in a list of the arena; NULL when out of memory. */
-void *tree_grow(sm_arena *arena, void *list, int n, int *room, size_t bytes);
 /* Do two expressions say the same, wherever they stand? */
 bool tree_same(const tree *a, const tree *b);
 /* WHOLE when no role is given. */

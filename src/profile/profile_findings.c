@@ -26,17 +26,12 @@ static void add(found *f, double seconds, const char *about, const char *what, c
         f->list[i].count++;
         return;
     }
-    if (f->n == f->room) {
-        int room = f->room ? 2 * f->room : 32;
-        sm_profile_finding *list = sm_arena_array(f->arena, (size_t)room, sizeof *list);
-        if (!list) {
-            f->failed = true;
-            return;
-        }
-        if (f->n) memcpy(list, f->list, (size_t)f->n * sizeof *list);
-        f->list = list;
-        f->room = room;
+    sm_profile_finding *list = sm_arena_grow(f->arena, f->list, f->n, &f->room, sizeof *list);
+    if (!list) {
+        f->failed = true;
+        return;
     }
+    f->list = list;
     f->list[f->n++] = (sm_profile_finding){seconds, 1, about, what, change};
 }
 
@@ -147,32 +142,16 @@ static void wide_products(found *f, const sm_profile_op *op) {
 static void padded_tiles(found *f, const sm_profile_op *op) {
     const sm_chip *chip = &f->made->p.system->chip;
     const sm_module_work *w = &op->work;
-    sm_product_shape shape = {w->batch, w->m, w->n, w->k};
-    if (op->bound != SM_PROFILE_MATRIX) return;
-    sm_op_cost cost = sm_matmul_cost(chip, f->made->p.calibration, w->dtype, shape, w->bytes);
-    if (!(cost.tile_efficiency < 0.9)) return;
-    add(f, op->expected_s * (1 - cost.tile_efficiency) * op->times, about_op(f, op),
+    if (op->bound != SM_PROFILE_MATRIX || !(op->tile_efficiency < 0.9)) return;
+    add(f, op->expected_s * (1 - op->tile_efficiency) * op->times, about_op(f, op),
         said(f, "product of [%.0f,%.0f] by [%.0f,%.0f]: tiles are %.0f %% full", w->m, w->k, w->k,
-             w->n, 100 * cost.tile_efficiency),
+             w->n, 100 * op->tile_efficiency),
         said(f, "sizes that are multiples of the chip's %d x %d x %d", chip->tile_m, chip->tile_n,
              chip->tile_k));
 }
 
-static bool only_moves(const profile_made *made, const sm_instruction *it) {
-    if (sm_module_class_of(it->opcode) == SM_CLASS_MOVE) return true;
-    if (it->opcode != SM_OPCODE_FUSION || !it->calls) return false;
-    const sm_computation *body = &made->p.module->computation[it->call[0]];
-    for (int i = 0; i < body->n; i++) {
-        sm_module_opcode o = body->instruction[i].opcode;
-        sm_module_class class = sm_module_class_of(o);
-        if (class != SM_CLASS_FREE && class != SM_CLASS_MOVE && o != SM_OPCODE_CONVERT)
-            return false;
-    }
-    return true;
-}
-
 static void moves(found *f, const sm_profile_op *op) {
-    if (op->copies || is_matmul(op) || !only_moves(f->made, op->instruction)) return;
+    if (op->copies || is_matmul(op) || !op->moves) return;
     add(f, op->expected_s * op->times, "", "kernels that only copy, transpose or convert",
         "keep the array in the layout and type that its reader wants");
 }
@@ -185,7 +164,7 @@ static void memory_bound(found *f, const sm_profile_op *op) {
         add(f, (op->expected_s - math) * op->times, about_op(f, op),
             "matrix product that memory bounds",
             "more rows a device: a larger batch, or less tensor parallelism");
-    } else if (!only_moves(f->made, op->instruction)) {
+    } else if (!op->moves) {
         add(f, (op->expected_s - op->lower_s) * op->times, "",
             "vector kernels above their memory bound", "fuse them into what reads their results");
     }

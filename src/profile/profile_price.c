@@ -54,6 +54,7 @@ void profile_price_op(const profile_made *made, sm_profile_op *op) {
     int longest = 0;
     for (int i = 1; i < SM_PROFILE_LAUNCH; i++)
         if (t.of[i] > t.of[longest]) longest = i;
+    op->tile_efficiency = cost.tile_efficiency;
     op->lower_s = t.of[longest];
     op->expected_s = fmax(cost.expected_s, fmax(t.of[SM_PROFILE_ONCHIP], t.of[SM_PROFILE_HOST]));
     op->upper_s =

@@ -132,20 +132,11 @@ static void start(timeline *t, int at, int collective, double seconds, int64_t c
 
 /* ---- kernels and collectives ---- */
 
-static void *more(sm_arena *arena, void *list, int n, int *room, size_t bytes) {
-    if (n < *room) return list;
-    int wider = *room ? 2 * *room : 64;
-    void *copy = sm_arena_array(arena, (size_t)wider, bytes);
-    if (copy && n) memcpy(copy, list, (size_t)n * bytes);
-    if (copy) *room = wider;
-    return copy;
-}
-
 static int add_collective(timeline *t, int at, const sm_instruction *it,
                           const sm_computation *where) {
     profile_made *m = t->made;
-    m->collective =
-        more(m->arena, m->collective, m->p.collectives, &m->collective_room, sizeof *m->collective);
+    m->collective = sm_arena_grow(m->arena, m->collective, m->p.collectives, &m->collective_room,
+                                  sizeof *m->collective);
     if (!m->collective) return -1;
     sm_profile_collective *c = &m->collective[m->p.collectives];
     *c = (sm_profile_collective){
@@ -156,14 +147,29 @@ static int add_collective(timeline *t, int at, const sm_instruction *it,
     return m->p.collectives++;
 }
 
+/* Only copies, in another order or type. */
+static bool only_moves(const profile_made *m, const sm_instruction *it) {
+    if (it->opcode != SM_OPCODE_FUSION || !it->calls)
+        return sm_module_class_of(it->opcode) == SM_CLASS_MOVE;
+    const sm_computation *body = &m->p.module->computation[it->call[0]];
+    for (int i = 0; i < body->n; i++) {
+        sm_module_class class = sm_module_class_of(body->instruction[i].opcode);
+        if (class != SM_CLASS_FREE && class != SM_CLASS_MOVE &&
+            body->instruction[i].opcode != SM_OPCODE_CONVERT)
+            return false;
+    }
+    return true;
+}
+
 static bool add_op(timeline *t, const sm_instruction *it, bool copies) {
     profile_made *m = t->made;
-    m->op = more(m->arena, m->op, m->p.ops, &m->op_room, sizeof *m->op);
+    m->op = sm_arena_grow(m->arena, m->op, m->p.ops, &m->op_room, sizeof *m->op);
     if (!m->op) return false;
     sm_profile_op *op = &m->op[m->p.ops];
     *op = (sm_profile_op){.instruction = it, .computation = t->computation, .times = t->times};
     op->work = sm_module_work_of(m->analysis, t->in, it);
     op->copies = copies;
+    op->moves = only_moves(m, it);
     profile_price_op(m, op);
     m->p.ops++;
     return true;

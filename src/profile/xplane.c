@@ -67,21 +67,14 @@ static bool begins(sm_source text, const char *word) {
     return text.length >= strlen(word) && !memcmp(text.text, word, strlen(word));
 }
 
+/* The first message of this number; an empty one where there is none. */
 static wire field_of(wire w, int number) {
-    wire_field f;
-    wire none = {w.at, w.at, w.bad};
-    while (wire_next(&w, &f))
-        if (f.number == number && f.is_bytes) return f.bytes;
-    return none;
+    wire found = {w.at, w.at, w.bad};
+    wire_has(w, number, &found);
+    return found;
 }
 
-static int64_t number_of(wire w, int number) {
-    wire_field f;
-    int64_t value = 0;
-    while (wire_next(&w, &f))
-        if (f.number == number && !f.is_bytes) value = (int64_t)f.value;
-    return value;
-}
+static int64_t number_of(wire w, int number) { return wire_value(w, number, 0); }
 
 /* ---- the maps of a plane ---- */
 
@@ -134,13 +127,6 @@ static int by_id(const void *a, const void *b) {
     return (x->id > y->id) - (x->id < y->id);
 }
 
-static size_t count_fields(wire w, int number) {
-    wire_field f;
-    size_t n = 0;
-    while (wire_next(&w, &f)) n += f.number == number;
-    return n;
-}
-
 static int by_text_id(const void *a, const void *b) {
     const xtext *x = a, *y = b;
     return (x->id > y->id) - (x->id < y->id);
@@ -149,8 +135,8 @@ static int by_text_id(const void *a, const void *b) {
 static bool read_maps(xreader *r, wire plane) {
     wire_field f;
     r->names = (xstat_names){-1, -1, -1, -1, -1};
-    r->event = sm_arena_array(r->arena, count_fields(plane, 4) + 1, sizeof *r->event);
-    r->text = sm_arena_array(r->arena, count_fields(plane, 5) + 1, sizeof *r->text);
+    r->event = sm_arena_array(r->arena, wire_count(plane, 4) + 1, sizeof *r->event);
+    r->text = sm_arena_array(r->arena, wire_count(plane, 5) + 1, sizeof *r->text);
     r->events = r->texts = 0;
     if (!r->event || !r->text) return out_of_memory(r);
     for (wire w = plane; wire_next(&w, &f);)
@@ -170,16 +156,9 @@ static const xevent_name *event_name(const xreader *r, int64_t id) {
 /* ---- programs and their ops ---- */
 
 static void *grown(xreader *r, void *list, int n, int *room, size_t bytes) {
-    if (n < *room) return list;
-    int wider = *room ? 2 * *room : 64;
-    void *copy = sm_arena_array(r->arena, (size_t)wider, bytes);
-    if (!copy) {
-        out_of_memory(r);
-        return NULL;
-    }
-    if (n) memcpy(copy, list, (size_t)n * bytes);
-    *room = wider;
-    return copy;
+    void *longer = sm_arena_grow(r->arena, list, n, room, bytes);
+    if (!longer) out_of_memory(r);
+    return longer;
 }
 
 static sm_trace_program *program_of(xreader *r, uint64_t id) {

@@ -19,15 +19,6 @@ struct sm_truth_cases {
     size_t texts, text_room;
 };
 
-static const uint64_t SEED = 0xcbf29ce484222325u; /* Fowler, Noll and Vo's hash */
-
-static uint64_t hash_of(const void *bytes, size_t n) {
-    const unsigned char *at = bytes;
-    uint64_t hash = SEED;
-    for (size_t i = 0; i < n; i++) hash = (hash ^ at[i]) * 0x100000001b3u;
-    return hash ^ hash >> 32;
-}
-
 /* ---- texts ---- */
 
 static bool widen_texts(sm_truth_cases *p) {
@@ -36,7 +27,7 @@ static bool widen_texts(sm_truth_cases *p) {
     if (!wider) return false;
     for (size_t i = 0; i < p->text_room; i++) {
         if (!p->text[i]) continue;
-        size_t at = hash_of(p->text[i], strlen(p->text[i])) & (room - 1);
+        size_t at = sm_hash_bytes(p->text[i], strlen(p->text[i])) & (room - 1);
         while (wider[at]) at = (at + 1) & (room - 1);
         wider[at] = p->text[i];
     }
@@ -50,7 +41,7 @@ static bool widen_texts(sm_truth_cases *p) {
 static bool intern(sm_truth_cases *p, const char **text) {
     if (!*text) return true;
     if (4 * (p->texts + 1) > 3 * p->text_room && !widen_texts(p)) return false;
-    size_t n = strlen(*text), at = hash_of(*text, n) & (p->text_room - 1);
+    size_t n = strlen(*text), at = sm_hash_bytes(*text, n) & (p->text_room - 1);
     while (p->text[at] && strcmp(p->text[at], *text) != 0) at = (at + 1) & (p->text_room - 1);
     if (!p->text[at]) {
         p->text[at] = sm_arena_copy(p->arena, *text, n);
@@ -162,8 +153,8 @@ static bool widen(sm_truth_cases *p) {
 
 /* What a row of inference states is part of its prediction: it shares with none. */
 static uint64_t hash_row(const sm_truth_cases *p, const sm_truth_row *key) {
-    return key->kind == SM_TRUTH_INFERENCE ? hash_of(&p->n, sizeof p->n)
-                                           : hash_of(key, sizeof *key);
+    return key->kind == SM_TRUTH_INFERENCE ? sm_hash_bytes(&p->n, sizeof p->n)
+                                           : sm_hash_bytes(key, sizeof *key);
 }
 
 /* Byte for byte: rows that differ in padding alone do not share, and are predicted alike. */

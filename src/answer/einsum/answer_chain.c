@@ -102,24 +102,18 @@ static void step_rows(sm_report *r, const chain_asked *q, const sm_chain_plan *p
 }
 
 static void total_rows(sm_report *r, const sm_chain_plan *plan) {
-    sm_table *table = sm_page_table(r, NULL, "<per chip|>value|<");
-    sm_page_row(r, table, "FLOPs", sm_show_count(r, plan->flops_per_chip), "of products");
-    sm_page_row(r, table, "math", sm_show_seconds(r, plan->math_s), "at the datasheet peak");
-    sm_page_row(r, table, "memory", sm_show_seconds(r, plan->memory_s),
-                "at the datasheet bandwidth");
-    sm_page_row(r, table, "network", sm_show_seconds(r, plan->network_s),
-                "collectives at datasheet bandwidth");
-    sm_page_row(r, table, "lower bound", sm_show_seconds(r, plan->lower_s),
-                "the largest of the three");
-    sm_page_row(r, table, "expected", sm_show_seconds(r, plan->expected_s),
-                "one product after the other");
-    sm_page_row(r, table, "upper bound", sm_show_seconds(r, plan->upper_s),
-                "nothing overlaps, with efficiency");
-    sm_page_row(r, table, "peak memory", sm_show_bytes(r, plan->peak_bytes),
-                "of the arrays alive at once");
-    sm_report_table(r, table);
-    sm_report_text(r, "Bound by %s.",
-                   lowering_bound(plan->math_s, plan->memory_s, plan->network_s));
+    const lowering_totals totals = {plan->flops_per_chip,
+                                    NAN,
+                                    plan->peak_bytes,
+                                    plan->math_s,
+                                    plan->memory_s,
+                                    plan->network_s,
+                                    plan->lower_s,
+                                    plan->expected_s,
+                                    plan->upper_s,
+                                    "of products",
+                                    "one product after the other"};
+    lowering_total_rows(r, &totals);
 }
 
 static void list_rows(sm_report *r, const chain_asked *q, const listed *l) {

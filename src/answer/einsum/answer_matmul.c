@@ -85,27 +85,19 @@ static void notation_rows(sm_report *r, const asked *q, const sm_alternative *be
 
 static void total_rows(sm_report *r, const sm_alternative *a) {
     const sm_lowering_cost *cost = &a->cost;
-    sm_table *table = sm_page_table(r, NULL, "<per chip|>value|<");
-    sm_page_row(r, table, "FLOPs", sm_show_count(r, a->lowering.flops_per_chip), "");
-    sm_page_row(r, table, "on the wire", sm_show_bytes(r, a->lowering.wire_bytes),
-                "bytes that a chip receives");
-    sm_page_row(r, table, "math", sm_show_seconds(r, cost->math_s), "at the datasheet peak");
-    sm_page_row(r, table, "memory", sm_show_seconds(r, cost->memory_s),
-                "at the datasheet bandwidth");
-    sm_page_row(r, table, "network", sm_show_seconds(r, cost->network_s),
-                "collectives at datasheet bandwidth");
-    sm_page_row(r, table, "lower bound", sm_show_seconds(r, cost->lower_s),
-                "the largest of the three");
-    sm_page_row(r, table, "expected", sm_show_seconds(r, cost->expected_s),
-                cost->overlapped < 0 ? "the steps one after the other"
-                                     : "one collective inside the einsum");
-    sm_page_row(r, table, "upper bound", sm_show_seconds(r, cost->upper_s),
-                "nothing overlaps, with efficiency");
-    sm_page_row(r, table, "peak memory", sm_show_bytes(r, a->lowering.peak_bytes),
-                "of the arrays alive at once");
-    sm_report_table(r, table);
-    sm_report_text(r, "Bound by %s.",
-                   lowering_bound(cost->math_s, cost->memory_s, cost->network_s));
+    lowering_totals totals = {a->lowering.flops_per_chip,
+                              a->lowering.wire_bytes,
+                              a->lowering.peak_bytes,
+                              cost->math_s,
+                              cost->memory_s,
+                              cost->network_s,
+                              cost->lower_s,
+                              cost->expected_s,
+                              cost->upper_s,
+                              "",
+                              "the steps one after the other"};
+    if (cost->overlapped >= 0) totals.expected_as = "one collective inside the einsum";
+    lowering_total_rows(r, &totals);
 }
 
 static void alternative_rows(sm_report *r, const asked *q, const sm_ranking *found) {

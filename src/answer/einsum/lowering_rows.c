@@ -1,9 +1,31 @@
 /* A step of a lowering as data, as a row, as a derivation. */
 #include "lowering_rows.h"
+#include <math.h>
 
 const char *lowering_bound(double math_s, double memory_s, double network_s) {
     if (network_s >= math_s && network_s >= memory_s) return "network";
     return math_s >= memory_s ? "compute" : "memory";
+}
+
+void lowering_total_rows(sm_report *r, const lowering_totals *t) {
+    sm_table *table = sm_page_table(r, NULL, "<per chip|>value|<");
+    sm_page_row(r, table, "FLOPs", sm_show_count(r, t->flops), t->flops_of);
+    if (!isnan(t->wire_bytes))
+        sm_page_row(r, table, "on the wire", sm_show_bytes(r, t->wire_bytes),
+                    "bytes that a chip receives");
+    sm_page_row(r, table, "math", sm_show_seconds(r, t->math_s), "at the datasheet peak");
+    sm_page_row(r, table, "memory", sm_show_seconds(r, t->memory_s), "at the datasheet bandwidth");
+    sm_page_row(r, table, "network", sm_show_seconds(r, t->network_s),
+                "collectives at datasheet bandwidth");
+    sm_page_row(r, table, "lower bound", sm_show_seconds(r, t->lower_s),
+                "the largest of the three");
+    sm_page_row(r, table, "expected", sm_show_seconds(r, t->expected_s), t->expected_as);
+    sm_page_row(r, table, "upper bound", sm_show_seconds(r, t->upper_s),
+                "nothing overlaps, with efficiency");
+    sm_page_row(r, table, "peak memory", sm_show_bytes(r, t->peak_bytes),
+                "of the arrays alive at once");
+    sm_report_table(r, table);
+    sm_report_text(r, "Bound by %s.", lowering_bound(t->math_s, t->memory_s, t->network_s));
 }
 
 bool lowering_is_idle(const sm_alternative *way, int s) {

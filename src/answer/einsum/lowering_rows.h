@@ -18,3 +18,11 @@ void lowering_step_row(sm_report *r, sm_table *table, const lowering_shown *l, i
 sm_why *lowering_why_collective(sm_report *r, const lowering_shown *l, int s);
 /* The largest of the three: "network", "compute", "memory". */
 const char *lowering_bound(double math_s, double memory_s, double network_s);
+/* What a way costs a chip, as a page tells it. */
+typedef struct lowering_totals {
+    double flops, wire_bytes, peak_bytes; /* wire_bytes NAN: not told */
+    double math_s, memory_s, network_s, lower_s, expected_s, upper_s;
+    const char *flops_of, *expected_as;
+} lowering_totals;
+/* A table of them, and what bounds the way. */
+void lowering_total_rows(sm_report *r, const lowering_totals *t);

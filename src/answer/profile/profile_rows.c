@@ -105,23 +105,10 @@ static const char *source_of(const sm_profile *p, sm_arena *arena, const sm_inst
 
 /* ---- kernels ---- */
 
-static bool only_copies(const sm_profile *p, const sm_instruction *it) {
-    if (it->opcode != SM_OPCODE_FUSION || !it->calls)
-        return sm_module_class_of(it->opcode) == SM_CLASS_MOVE;
-    const sm_computation *body = &p->module->computation[it->call[0]];
-    for (int i = 0; i < body->n; i++) {
-        sm_module_class class = sm_module_class_of(body->instruction[i].opcode);
-        if (class != SM_CLASS_FREE && class != SM_CLASS_MOVE &&
-            body->instruction[i].opcode != SM_OPCODE_CONVERT)
-            return false;
-    }
-    return true;
-}
-
-static profile_kind kind_of(const sm_profile *p, const sm_profile_op *op) {
+static profile_kind kind_of(const sm_profile_op *op) {
     if (op->work.matrix_flops > 0) return PROFILE_MATMUL;
     if (sm_module_class_of(op->instruction->opcode) == SM_CLASS_CUSTOM) return PROFILE_CUSTOM;
-    return op->copies || only_copies(p, op->instruction) ? PROFILE_COPY : PROFILE_VECTOR;
+    return op->copies || op->moves ? PROFILE_COPY : PROFILE_VECTOR;
 }
 
 static int by_place(const void *a, const void *b) {
@@ -158,7 +145,7 @@ static profile_row row_of(const sm_profile *p, const sm_profile_op *op, sm_arena
     double n = op->times;
     return (profile_row){.name = place_of(p, arena, op->instruction),
                          .source = source_of(p, arena, op->instruction),
-                         .kind = kind_of(p, op),
+                         .kind = kind_of(op),
                          .bound = op->bound,
                          .longest_s = op->expected_s * n,
                          .count = n,

@@ -1,30 +1,8 @@
 /* What a checkpoint beside a config holds, by its index or by the headers of its files: data is
  * not looked at, and may be elsewhere. */
 #include "json_tree.h"
-#include "scalemodel/io.h"
-#include <errno.h>
-#include <stdio.h>
+#include "safetensors_front.h"
 #include <string.h>
-
-/* The length of the header, then the header; *text is NULL when there is none that can be read. */
-static sm_status read_header(const char *path, sm_arena *arena, sm_source *header, sm_error *err) {
-    unsigned char prefix[8];
-    uint64_t n = 0;
-    sm_status status = SM_OK;
-    *header = (sm_source){.name = path};
-    FILE *file = fopen(path, "rb");
-    if (!file) return errno == ENOMEM ? sm_fail_memory(err) : SM_OK;
-    if (fread(prefix, 1, sizeof prefix, file) == sizeof prefix)
-        for (int i = 7; i >= 0; i--) n = n << 8 | prefix[i];
-    if (n > 1 && n <= JSON_MOST_BYTES) {
-        char *text = sm_arena_alloc(arena, (size_t)n + 1);
-        if (!text) status = sm_fail_memory(err);
-        else if (fread(text, 1, (size_t)n, file) == n) header->text = text;
-        header->length = (size_t)n;
-    }
-    fclose(file);
-    return status;
-}
 
 /* {"NAME":{"dtype":"BF16","shape":[8,8],"data_offsets":[0,128]},...} */
 static void add_tensor(const json_value *tensor, sm_checkpoint_size *size) {
@@ -44,10 +22,9 @@ static sm_status add_file(const char *path, sm_arena *arena, sm_checkpoint_size 
     const json_document document = {.source = &source, .arena = arena, .err = err};
     const json_value *root;
     *read = false;
-    sm_status status = read_header(path, arena, &source, err);
-    if (status || !source.text) return status;
-    status = json_parse(&document, &root);
-    if (status) return status == SM_BAD_INPUT ? SM_OK : status;
+    sm_status status = safetensors_header_read(path, arena, &source, err);
+    if (!status) status = json_parse(&document, &root);
+    if (status) return status == SM_INTERNAL ? status : SM_OK;
     for (uint32_t i = 0; json_is(root, IS_OBJECT) && i < root->n; i++)
         if (json_is(&root->item[i], IS_OBJECT)) add_tensor(&root->item[i], size);
     *read = size->bytes > 0;

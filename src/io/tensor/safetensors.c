@@ -63,6 +63,17 @@ static sm_status read_front(const char *path, sm_arena *arena, front *f, sm_erro
                               : front_refuse(path, "", "it ends before its header does", err);
 }
 
+sm_status safetensors_header_read(const char *path, sm_arena *arena, sm_source *header,
+                                  sm_error *err) {
+    front f = {.length = 0};
+    sm_status status = open_file(path, &f.file, &f.bytes, err);
+    if (status) return status;
+    status = read_front(path, arena, &f, err);
+    close(f.file);
+    if (!status) *header = (sm_source){path, f.text + FRONT_PREFIX_BYTES, (size_t)f.length};
+    return status;
+}
+
 sm_status safetensors_file_read(const char *path, sm_arena *arena, sm_safetensors *out,
                                 sm_error *err) {
     front f = {.length = 0};

@@ -12,3 +12,6 @@ sm_status front_write(size_t n, const sm_safetensor *tensor, uint64_t steps,
 /* "NAME is no whole safetensors file: TENSOR WHAT" */
 sm_status front_refuse(const char *path, const char *tensor, const char *what, sm_error *err);
 void tensors_sort(sm_safetensors *file); /* by name */
+/* The header of a file, in the arena; the data is not looked at. */
+sm_status safetensors_header_read(const char *path, sm_arena *arena, sm_source *header,
+                                  sm_error *err);
