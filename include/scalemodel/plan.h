@@ -232,6 +232,8 @@ typedef enum sm_bound {
     SM_BOUND_BUBBLE,
     SM_BOUND_LATENCY
 } sm_bound;
+/* "compute", "memory", "network", "bubble", "latency". Static text. */
+const char *sm_bound_name(sm_bound bound);
 /* A collective of one line. */
 typedef struct sm_plan_collective {
     sm_collective op;

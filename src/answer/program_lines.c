@@ -118,12 +118,11 @@ static const char *epilogue_of(const sm_program_told *told, int kind, const sm_t
 }
 
 static const char *bound_of(const sm_program_told *told, const line_cost *c) {
-    static const char *const words[] = {"compute", "memory", "network", "bubble", "latency"};
     const sm_plan_op all = {.time_s = c->time_s, .memory_s = c->memory_s, .bytes = c->bytes};
     sm_bound bound = sm_plan_op_bound(&all);
     bool serving = told->phase != SM_TEXT_TRAIN && bound == SM_BOUND_MEMORY;
     if (serving && c->kind == SM_OP_ATTENTION) return "kv";
-    return serving && c->kind == SM_OP_EINSUM ? "weights" : words[bound];
+    return serving && c->kind == SM_OP_EINSUM ? "weights" : sm_bound_name(bound);
 }
 
 /* What the result waits for: it is stored as partial sums, which are reduced later. */

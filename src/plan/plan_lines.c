@@ -4,6 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
+const char *sm_bound_name(sm_bound bound) {
+    static const char *const names[] = {"compute", "memory", "network", "bubble", "latency"};
+    return names[bound];
+}
+
 sm_bound sm_plan_op_bound(const sm_plan_op *op) {
     if (!(op->bytes > 0)) return SM_BOUND_LATENCY;
     return op->memory_s > op->time_s / 2 ? SM_BOUND_MEMORY : SM_BOUND_COMPUTE;

@@ -12,8 +12,7 @@ enum { TOP_COLLECTIVES = 8 };
 /* ---- words ---- */
 
 const char *sm_train_bound(sm_report *r, const sm_system *system, const sm_price_of_plan *price) {
-    static const char *const words[] = {"compute", "memory", "network", "bubble", "latency"};
-    if (price->bound != SM_BOUND_NETWORK) return words[price->bound];
+    if (price->bound != SM_BOUND_NETWORK) return sm_bound_name(price->bound);
     const sm_level *level = &system->level[price->bound_level];
     if (level->kind == SM_LEVEL_TORUS)
         return sm_textf(r, "network %s%d", level->name, price->bound_level);

@@ -205,10 +205,7 @@ static void show_ops(sm_report *r, train_run *q) {
     qsort(x->op, (size_t)x->ops, sizeof *x->op, by_size);
     for (int i = 0; i < x->ops; i++) {
         const train_op_row *o = &x->op[i];
-        const char *bound = !(o->predicted_s > 0)          ? "-"
-                            : o->bound == SM_BOUND_COMPUTE ? "compute"
-                            : o->bound == SM_BOUND_MEMORY  ? "memory"
-                                                           : "latency";
+        const char *bound = o->predicted_s > 0 ? sm_bound_name(o->bound) : "-";
         sm_data *one = sm_put_object(r, list, NULL);
         sm_put_text(r, one, "op", o->op);
         sm_put_text(r, one, "kind", kind_name(o->kind));
