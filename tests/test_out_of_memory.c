@@ -96,7 +96,8 @@ static const char *const lines[] = {
     "model " INPUTS "beside/config.json --json",
     "model " INPUTS "beside/index/config.json --json",
     "model " INPUTS "beside/other/config.json",
-    "profile tests/cli/inputs/profile/cpu8.scan.hlo.pb.gz --on tpu-v5e:2x4 --json",
+    "profile tests/cli/inputs/profile/cpu8.scan.hlo.pb.gz --on tpu-v5e:2x4 --json "
+    "--against tests/cli/inputs/profile/cpu8.tp.hlo.txt.gz",
     "plan fsdp=8,tensor=4,microbatch=2 --json",
     "roofline B[B,D]~W[D,F] --dims B=1..4096,D=4096,F=4096 --on tpu-v5e --csv",
     "matmul A[I_X,J]~B[J_X,K_Y]~->~C[I_X,K_Y] --mesh X=4,Y=4 --dims I=4096,J=4096,K=4096 --on "

@@ -155,6 +155,8 @@ typedef struct sm_profile_question {
     const sm_calibration *calibration; /* of the first; NULL: sm_calibration_of */
     sm_source mesh;                    /* "data=4,tensor=2"; none: as the module has it */
     int top;                           /* rows of a table of the page (12) */
+    sm_source against; /* another module or profile: where the step differs from its own, priced on
+                          the second system where there is one, else on the first */
 } sm_profile_question;
 /* What a compiled program costs on a machine: time, kernels and collectives by where they come
  * from, memory, and what would save time. SM_NEGATIVE when it does not fit in memory; SM_BAD_INPUT

@@ -28,14 +28,7 @@ static sm_status system_of(const sm_profile_question *q, const sm_module *module
                : SM_OK;
 }
 
-/* What is priced, and the runs of it where a trace was given. */
-typedef struct profiled {
-    const sm_module *module;
-    const sm_trace *trace;           /* NULL: a module alone */
-    const sm_trace_program *program; /* of the trace */
-} profiled;
-
-static sm_status profile_on(const sm_profile_question *q, const profiled *what, int i,
+static sm_status profile_on(const sm_profile_question *q, const profile_file *what, int i,
                             sm_arena *arena, const sm_profile **out, sm_error *err) {
     sm_mesh mesh;
     sm_system *system = sm_arena_alloc(arena, sizeof *system);
@@ -50,13 +43,13 @@ static sm_status profile_on(const sm_profile_question *q, const profiled *what, 
 }
 
 /* The same module on other machines, a row each. */
-static sm_status others(const sm_profile_question *q, const profiled *what, const sm_profile *first,
-                        sm_report *r, sm_error *err) {
+static sm_status others(const sm_profile_question *q, const profile_file *what, sm_report *r,
+                        sm_error *err) {
     sm_table *table =
         sm_page_table(r, "On other machines", "<system|>time|>at datasheet|>MFU|>exposed|>HBM");
     sm_data *list = sm_put_array(r, r->data, "systems");
     for (int i = 0; i < q->systems; i++) {
-        const sm_profile *p = first;
+        const sm_profile *p = what->profile;
         sm_status status = i ? profile_on(q, what, i, r->arena, &p, err) : SM_OK;
         if (status) return status;
         sm_page_row(r, table, p->system->text, sm_show_seconds(r, p->time.expected_s),
@@ -79,34 +72,42 @@ static const sm_trace_program *choose(const sm_trace *trace, const char *name) {
     return NULL;
 }
 
-static sm_status no_program(const sm_profile_question *q, const sm_trace *trace, sm_error *err) {
-    const char *names[64];
+static sm_status no_program(const sm_profile_question *q, const sm_trace *trace, const char *file,
+                            sm_error *err) {
+    const char *names[64] = {NULL};
     size_t n = 0;
     for (int i = 0; i < trace->programs && n < 64; i++)
         if (trace->program[i].module.length) names[n++] = trace->program[i].name;
     const char *near = q->program ? sm_nearest(q->program, strlen(q->program), names, n) : NULL;
     if (n == 0)
-        return sm_fail(err, SM_BAD_INPUT, "%s: the profile holds no program of its devices",
-                       q->module.name);
-    return sm_fail(err, SM_BAD_INPUT, "%s: no program of the profile is called \"%s\"; %s%s",
-                   q->module.name, q->program ? q->program : "",
-                   near ? "the nearest is " : "it has ", near ? near : names[0]);
+        return sm_fail(err, SM_BAD_INPUT, "%s: the profile holds no program of its devices", file);
+    return sm_fail(err, SM_BAD_INPUT, "%s: no program of the profile is called \"%s\"; %s%s", file,
+                   q->program ? q->program : "", near ? "the nearest is " : "it has ",
+                   near ? near : names[0]);
 }
 
-static sm_status read_profiled(const sm_profile_question *q, sm_arena *arena, profiled *what,
-                               sm_error *err) {
-    *what = (profiled){0};
-    if (!sm_trace_is_xplane(&q->module))
-        return sm_module_parse(&q->module, arena, &what->module, err);
-    sm_status status = sm_trace_parse_xplane(&q->module, arena, &what->trace, err);
+static sm_status read_file(const sm_profile_question *q, const sm_source *source, sm_arena *arena,
+                           profile_file *file, sm_error *err) {
+    *file = (profile_file){.name = source->name};
+    if (!sm_trace_is_xplane(source)) return sm_module_parse(source, arena, &file->module, err);
+    sm_status status = sm_trace_parse_xplane(source, arena, &file->trace, err);
     if (status) return status;
-    what->program = choose(what->trace, q->program);
-    if (!what->program) return no_program(q, what->trace, err);
-    return sm_module_parse(&what->program->module, arena, &what->module, err);
+    file->program = choose(file->trace, q->program);
+    if (!file->program) return no_program(q, file->trace, source->name, err);
+    return sm_module_parse(&file->program->module, arena, &file->module, err);
+}
+
+/* Read a file and price it on the question's i-th system. */
+static sm_status profile_file_of(const sm_profile_question *q, const sm_source *source, int i,
+                                 sm_arena *arena, profile_file *file, sm_error *err) {
+    sm_status status = read_file(q, source, arena, file, err);
+    if (!status) status = profile_on(q, file, i, arena, &file->profile, err);
+    if (status) return status;
+    return profile_rows_of(file->profile, arena, &file->rows) ? SM_OK : sm_fail_memory(err);
 }
 
 /* The other programs of a trace. */
-static void programs(sm_report *r, const profiled *what) {
+static void programs(sm_report *r, const profile_file *what) {
     const sm_trace *t = what->trace;
     if (!t || t->programs < 2 || t->program[0].runs <= 0) return;
     sm_table *table = sm_page_table(r, "Programs of the profile", "<program|>runs|>a run|>all");
@@ -119,21 +120,31 @@ static void programs(sm_report *r, const profiled *what) {
     sm_report_table(r, table);
 }
 
+/* Another file beside this one. */
+static sm_status against(const sm_profile_question *q, const profile_file *file, int top,
+                         sm_report *r, sm_error *err) {
+    profile_file other;
+    if (!q->against.text) return SM_OK;
+    sm_status status =
+        profile_file_of(q, &q->against, q->systems > 1 ? 1 : 0, r->arena, &other, err);
+    if (!status) profile_against(r, file, &other, top);
+    return status;
+}
+
 sm_status sm_answer_profile(const sm_profile_question *question, sm_report *report, sm_error *err) {
     sm_profile_question q;
-    profiled what;
-    const sm_profile *p;
-    profile_rows rows;
+    profile_file file;
     sm_status status = sm_sized_take(&q, sizeof q, question, err);
     if (!status) status = check(&q, err);
-    if (!status) status = read_profiled(&q, report->arena, &what, err);
-    if (!status) status = profile_on(&q, &what, 0, report->arena, &p, err);
+    if (!status) status = profile_file_of(&q, &q.module, 0, report->arena, &file, err);
     if (status) return status;
-    if (!profile_rows_of(p, report->arena, &rows)) return sm_fail_memory(err);
-    profile_data(report, p, &rows, what.trace != NULL);
-    profile_page(report, p, &rows, q.top > 0 ? q.top : USUAL_TOP);
-    programs(report, &what);
-    status = others(&q, &what, p, report, err);
+    const sm_profile *p = file.profile;
+    int top = q.top > 0 ? q.top : USUAL_TOP;
+    profile_data(report, p, &file.rows, file.trace != NULL);
+    profile_page(report, p, &file.rows, top);
+    programs(report, &file);
+    status = against(&q, &file, top, report, err);
+    if (!status) status = others(&q, &file, report, err);
     if (!status && p->peak_bytes > p->system->chip.memory_bytes.value) {
         sm_report_text(report, "It does not fit: %s of %s.", sm_show_bytes(report, p->peak_bytes),
                        sm_show_bytes(report, p->system->chip.memory_bytes.value));

@@ -19,6 +19,7 @@ typedef struct profile_row {
     sm_profile_bound bound; /* of the one that takes longest */
     double longest_s;
     double count, flops, bytes, lower_s, expected_s, upper_s;
+    double step_s;     /* of expected_s: without copies that run beside the compute */
     double measured_s; /* NAN: nothing of it was */
 } profile_row;
 /* Collectives of one kind over the same axes, of as many bytes, from one place. */
@@ -43,6 +44,39 @@ double profile_mfu(const sm_profile *p);
 
 /* a + b, of which each may be missing (NAN). */
 double profile_sum(double a, double b);
+
+/* A file of the question, read and priced. */
+typedef struct profile_file {
+    const char *name; /* of the file */
+    const sm_module *module;
+    const sm_trace *trace;           /* NULL: a module alone */
+    const sm_trace_program *program; /* of the trace */
+    const sm_profile *profile;
+    profile_rows rows;
+} profile_file;
+
+/* ---- where two steps differ (profile_compare.c) ---- */
+/* A part of a step. Those of a side add up to its total, and those of one kind and place are one.
+ */
+typedef struct profile_part {
+    const char *kind, *place;
+    double seconds, count;
+} profile_part;
+typedef struct profile_side {
+    const char *name; /* the head of its column */
+    double total_s;
+    int n, room;
+    profile_part *part;
+} profile_side;
+/* Add a part; a failed allocation marks the report. */
+void profile_add_part(sm_report *r, profile_side *side, profile_part part);
+/* The step of a file, as measured or as expected: kernels by kind and place, collectives by what
+ * they are, and a part for the rest. */
+void profile_side_of(sm_report *r, const profile_file *file, bool measured, profile_side *side);
+/* The differences, this - other, as page and data: by kind, and by place the `top` largest. */
+void profile_compare(sm_report *r, profile_side *other, profile_side *this, int top);
+/* Two files of one question. */
+void profile_against(sm_report *r, const profile_file *this, const profile_file *other, int top);
 
 void profile_page(sm_report *r, const sm_profile *p, const profile_rows *rows, int top);
 void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, bool trace);

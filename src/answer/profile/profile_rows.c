@@ -138,6 +138,7 @@ static void merge(profile_row *to, const profile_row *from) {
     to->lower_s += from->lower_s;
     to->expected_s += from->expected_s;
     to->upper_s += from->upper_s;
+    to->step_s += from->step_s;
     to->measured_s = profile_sum(to->measured_s, from->measured_s);
 }
 
@@ -154,6 +155,7 @@ static profile_row row_of(const sm_profile *p, const sm_profile_op *op, sm_arena
                          .lower_s = op->lower_s * n,
                          .expected_s = op->expected_s * n,
                          .upper_s = op->upper_s * n,
+                         .step_s = op->copies ? 0 : op->expected_s * n,
                          .measured_s = op->measured_s * n};
 }
 
@@ -165,7 +167,7 @@ static bool kernel_rows(const sm_profile *p, sm_arena *arena, profile_rows *out)
         const sm_profile_op *op = &p->op[i];
         profile_row row = row_of(p, op, arena);
         if (!row.name || !row.source) return false;
-        if (!op->copies) out->of_kind[row.kind] += row.expected_s;
+        out->of_kind[row.kind] += row.step_s;
         out->flops_of_kind[row.kind] += row.flops;
         out->bytes_of_kind[row.kind] += row.bytes;
         out->row[n++] = row;

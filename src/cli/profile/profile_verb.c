@@ -5,7 +5,7 @@
 
 typedef struct profile_options {
     cli_list on;
-    const char *mesh, *program;
+    const char *mesh, *program, *against;
     int64_t top;
     cli_calibration_values constants;
 } profile_options;
@@ -20,6 +20,9 @@ static const cli_option profile_table[] = {
      .help = "the program of a profile: jit_step", .default_says = "the one that ran longest"},
     {"top", 0, CLI_WHOLE, offsetof(profile_options, top), "N", .help = "rows of each table",
      .lowest = 1, .highest = 100000, .by_default = "12"},
+    {"against", 0, CLI_INPUT, offsetof(profile_options, against), "OTHER",
+     .help = "another module or profile, on the second SYSTEM where there is one: where the two "
+             "differ, adding up to the difference"},
     CLI_CALIBRATION_OPTIONS(profile_options, constants),
     {.name = NULL},
 };
@@ -43,6 +46,8 @@ static sm_status run_profile(const cli_call *call, sm_report *r, sm_error *err) 
     if (!status)
         status =
             sm_io_read_packed(call->positional[0], SM_IO_DATA_BYTES, call->arena, &q.module, err);
+    if (!status && o->against)
+        status = sm_io_read_packed(o->against, SM_IO_DATA_BYTES, call->arena, &q.against, err);
     if (!status && (o->constants.software || o->constants.calibration))
         status = cli_calibration(call, &system[0].chip, &o->constants, &q.calibration, err);
     q.system = system;

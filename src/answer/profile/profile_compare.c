@@ -1,0 +1,232 @@
+/* Where two steps differ: each is cut into parts that add up to it, and the differences of parts of
+ * one name therefore add up to the difference of the steps. */
+#include "profile_asked.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void profile_add_part(sm_report *r, profile_side *side, profile_part part) {
+    profile_part *list =
+        sm_arena_grow(r->arena, side->part, side->n, &side->room, sizeof *side->part);
+    if (!list) {
+        r->out_of_memory = true;
+        return;
+    }
+    side->part = list;
+    side->part[side->n++] = part;
+}
+
+/* ---- the parts of a step ---- */
+
+static double or_zero(double value) { return isnan(value) ? 0 : value; }
+
+static const char *collective_kind(sm_report *r, const sm_profile *p,
+                                   const sm_profile_collective *c) {
+    char axes[64];
+    sm_axes_format(&p->mesh, c->axes, axes, sizeof axes);
+    if (!c->axes) return sm_textf(r, "%s of %d", sm_collective_name(c->op), c->members);
+    return sm_textf(r, "%s over %s", sm_collective_name(c->op), axes);
+}
+
+void profile_side_of(sm_report *r, const profile_file *file, bool measured, profile_side *side) {
+    const sm_profile *p = file->profile;
+    const profile_rows *rows = &file->rows;
+    double sum = 0;
+    for (int i = 0; i < rows->n; i++) {
+        const profile_row *row = &rows->row[i];
+        profile_part part = {profile_kind_names[row->kind], row->name,
+                             measured ? or_zero(row->measured_s) : row->step_s, row->count};
+        sum += part.seconds;
+        profile_add_part(r, side, part);
+    }
+    for (int i = 0; i < rows->comms; i++) {
+        const profile_comm_row *row = &rows->comm[i];
+        profile_part part = {collective_kind(r, p, row->first), row->name,
+                             measured ? or_zero(row->measured_s) : row->exposed_s, row->count};
+        sum += part.seconds;
+        profile_add_part(r, side, part);
+    }
+    if (!measured && p->time.copies_s > 0) {
+        sum += p->time.copies_s;
+        profile_add_part(r, side, (profile_part){"copies waited for", "", p->time.copies_s, 1});
+    }
+    side->total_s = measured && !isnan(p->measured.step_s) ? p->measured.step_s
+                    : measured                             ? sum
+                                                           : p->time.expected_s;
+    double rest = side->total_s - sum;
+    if (fabs(rest) <= 1e-9 * side->total_s) return;
+    profile_add_part(r, side,
+                     (profile_part){measured ? "idle, and what is not in the module"
+                                             : "links busy, other branches",
+                                    "", rest, 1});
+}
+
+/* ---- differences ---- */
+
+typedef struct change {
+    const char *kind, *place;
+    double seconds[2], count[2]; /* of the other, of this */
+} change;
+
+static int by_name(const void *a, const void *b) {
+    const change *x = a, *y = b;
+    int kind = strcmp(x->kind, y->kind);
+    return kind ? kind : strcmp(x->place, y->place);
+}
+
+/* Sums of the same terms in another order differ in their last bits. */
+static double difference(const change *c) {
+    double d = c->seconds[1] - c->seconds[0];
+    return fabs(d) <= 1e-9 * fmax(fabs(c->seconds[0]), fabs(c->seconds[1])) ? 0 : d;
+}
+
+static int by_difference(const void *a, const void *b) {
+    double x = fabs(difference(a)), y = fabs(difference(b));
+    return x != y ? (x < y ? 1 : -1) : by_name(a, b);
+}
+
+static void take(change *list, int *n, const profile_side *side, int which, bool places) {
+    for (int i = 0; i < side->n; i++) {
+        const profile_part *part = &side->part[i];
+        change *c = &list[(*n)++];
+        *c = (change){.kind = part->kind, .place = places ? part->place : ""};
+        c->seconds[which] = part->seconds;
+        c->count[which] = part->count;
+    }
+}
+
+/* The parts of both sides that take time, those of one name added up, the largest difference first.
+ */
+static change *changes_of(sm_report *r, const profile_side *side[2], bool places, int *count) {
+    int n = 0, kept = 0;
+    change *list = sm_arena_array(r->arena, (size_t)(side[0]->n + side[1]->n) + 1, sizeof *list);
+    *count = 0;
+    if (!list) {
+        r->out_of_memory = true;
+        return NULL;
+    }
+    for (int s = 0; s < 2; s++) take(list, &n, side[s], s, places);
+    qsort(list, (size_t)n, sizeof *list, by_name);
+    for (int i = 0; i < n; i++) {
+        if (!kept || by_name(&list[kept - 1], &list[i])) {
+            list[kept++] = list[i];
+            continue;
+        }
+        for (int s = 0; s < 2; s++) {
+            list[kept - 1].seconds[s] += list[i].seconds[s];
+            list[kept - 1].count[s] += list[i].count[s];
+        }
+    }
+    for (int i = n = 0; i < kept; i++)
+        if (list[i].seconds[0] != 0 || list[i].seconds[1] != 0) list[n++] = list[i];
+    qsort(list, (size_t)n, sizeof *list, by_difference);
+    *count = n;
+    return list;
+}
+
+static const char *signed_seconds(sm_report *r, double seconds) {
+    return sm_textf(r, "%s%s",
+                    seconds < 0   ? "-"
+                    : seconds > 0 ? "+"
+                                  : "",
+                    sm_show_seconds(r, fabs(seconds)));
+}
+
+/* Of the difference of the steps: parts of opposite sign have shares beyond it. */
+static const char *share(sm_report *r, double part, double whole) {
+    return whole != 0 ? sm_show_percent(r, part / whole) : "-";
+}
+
+static void put_row(sm_report *r, sm_table *table, bool places, const change *c, double whole) {
+    const char *cells[SM_PAGE_COLUMNS];
+    int n = 0;
+    cells[n++] = c->kind;
+    if (places) {
+        size_t length = strlen(c->place), most = 26;
+        cells[n++] = length <= most ? c->place : sm_textf(r, "..%s", c->place + length - most + 2);
+    }
+    for (int s = 0; s < 2; s++)
+        cells[n++] = c->count[s] > 0 ? sm_show_seconds(r, c->seconds[s]) : "-";
+    cells[n++] = signed_seconds(r, difference(c));
+    cells[n++] = share(r, difference(c), whole);
+    sm_page_cells(r, table, cells);
+}
+
+/* The rows beyond the first ones, as one. */
+static change rest_of(sm_report *r, const change *list, int from, int n) {
+    change rest = {.kind = sm_textf(r, "%d others", n - from), .place = ""};
+    for (int i = from; i < n; i++)
+        for (int s = 0; s < 2; s++) {
+            rest.seconds[s] += list[i].seconds[s];
+            rest.count[s] += list[i].count[s];
+        }
+    return rest;
+}
+
+static void page_table(sm_report *r, const char *title, const profile_side *side[2], bool places,
+                       int top) {
+    int n;
+    const change *list = changes_of(r, side, places, &n);
+    const change total = {.kind = "the step",
+                          .place = "",
+                          .seconds = {side[0]->total_s, side[1]->total_s},
+                          .count = {1, 1}};
+    sm_table *table =
+        sm_page_table(r, title,
+                      sm_textf(r, "<part|%s>%s|>%s|>difference|>of it", places ? "<place|" : "",
+                               side[0]->name, side[1]->name));
+    if (!list) return;
+    for (int i = 0; i < n && i < top; i++) put_row(r, table, places, &list[i], difference(&total));
+    if (n > top) {
+        change rest = rest_of(r, list, top, n);
+        put_row(r, table, places, &rest, difference(&total));
+    }
+    put_row(r, table, places, &total, difference(&total));
+    sm_report_table(r, table);
+}
+
+static void put_data(sm_report *r, const profile_side *side[2]) {
+    int n;
+    const change *list = changes_of(r, side, true, &n);
+    sm_data *object = sm_put_object(r, r->data, "against");
+    sm_put_text(r, object, "other", side[0]->name);
+    sm_put_text(r, object, "this", side[1]->name);
+    sm_put_all(r, object, "other_s|this_s|difference_s", side[0]->total_s, side[1]->total_s,
+               side[1]->total_s - side[0]->total_s);
+    sm_data *parts = sm_put_array(r, object, "parts");
+    for (int i = 0; list && i < n; i++) {
+        sm_data *part = sm_put_object(r, parts, NULL);
+        sm_put_text(r, part, "part", list[i].kind);
+        sm_put_text(r, part, "place", list[i].place);
+        sm_put_all(r, part, "other_s|this_s|difference_s|other_count|this_count",
+                   list[i].seconds[0], list[i].seconds[1], difference(&list[i]), list[i].count[0],
+                   list[i].count[1]);
+    }
+}
+
+void profile_compare(sm_report *r, profile_side *other, profile_side *this, int top) {
+    const profile_side *side[2] = {other, this};
+    int kinds = 64;
+    page_table(r, "By kind", side, false, kinds);
+    page_table(r, "By place", side, true, top);
+    put_data(r, side);
+}
+
+void profile_against(sm_report *r, const profile_file *this, const profile_file *other, int top) {
+    bool measured = this->profile->measured.runs > 0 && other->profile->measured.runs > 0;
+    profile_side was = {.name = "other"}, is = {.name = "this"};
+    profile_side_of(r, other, measured, &was);
+    profile_side_of(r, this, measured, &is);
+    double difference = is.total_s - was.total_s;
+    sm_report_heading(r, "Against %s", other->name);
+    sm_report_text(r, "A step takes %s %s, %s there (%s on %s): %s, %s.",
+                   sm_show_seconds(r, is.total_s), measured ? "measured" : "expected",
+                   sm_show_seconds(r, was.total_s), other->module->name,
+                   other->profile->system->text, signed_seconds(r, difference),
+                   was.total_s > 0 ? sm_textf(r, "%s%s of it", difference < 0 ? "-" : "+",
+                                              sm_show_percent(r, fabs(difference) / was.total_s))
+                                   : "-");
+    if (this->profile->measured.runs > 0 && !measured)
+        sm_report_text(r, "Only one of both was measured: expected times are compared.");
+    profile_compare(r, &was, &is, top);
+}
