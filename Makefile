@@ -48,7 +48,7 @@ endif
 OBJCOPY ?= $(call tool_of,objcopy)
 LIBS := -lz -lm -pthread
 
-LIB_DIRS := base text units report search notation hw model module shard program cost profile plan train serve truth io answer render
+LIB_DIRS := base text units report search notation hw model module shard program cost trace profile plan train serve truth io answer render
 # A layer is a folder of src; a large one has folders of its own, whose headers see each other.
 sources_of = $(sort $(foreach d,$(1),$(wildcard src/$(d)/*.c src/$(d)/*/*.c)))
 LIB_SRC := $(call sources_of,$(LIB_DIRS))
@@ -171,7 +171,7 @@ folders_of = -Isrc/$(1) $(patsubst %/,-I%,$(wildcard src/$(1)/*/))
 $(foreach d,$(LARGE_LAYERS),$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(call folders_of,$(d))))
 # Of docs/layers.txt: private headers that are lent.
 $(BUILD)/obj/train/%.o $(BUILD)/obj/serve/%.o: ALL_CFLAGS += -Isrc/program
-$(BUILD)/obj/profile/%.o: ALL_CFLAGS += -Isrc/module
+$(BUILD)/obj/trace/%.o: ALL_CFLAGS += -Isrc/module
 $(foreach d,notation model shard io,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
 # What is compiled otherwise is compiled again.
 $(BUILD)/obj/flags: always

@@ -8,38 +8,10 @@
 #include "scalemodel/hw.h"
 #include "scalemodel/module.h"
 #include "scalemodel/shard.h"
+#include "scalemodel/trace.h"
 
 SM_DECLARATIONS_BEGIN
 
-/* ---- what ran ---- */
-/* An instruction in all its runs on all devices. */
-typedef struct sm_trace_op {
-    const char *name;
-    double count, seconds;
-} sm_trace_op;
-typedef struct sm_trace_program {
-    uint64_t id;
-    const char *name;
-    double runs, seconds; /* over all devices; 0: the trace does not say when it ran */
-    double busy_s;        /* of its ops, those within others too */
-    sm_source module;     /* its HloProto; length 0: the trace lacks it */
-    int ops;
-    const sm_trace_op *op; /* by name */
-} sm_trace_program;
-typedef struct sm_trace {
-    const char *device; /* as the profiler calls it: "TPU v6 Lite"; "" */
-    int devices, programs;
-    const sm_trace_program *program; /* the one that ran longest first */
-} sm_trace;
-/* Is it a profile of XLA (XSpace) rather than a module? By its first fields. */
-bool sm_trace_is_xplane(const sm_source *source);
-/* Read a profile of XLA: what instructions of which programs ran on its devices, how long. Names
- * and modules live in the arena or in the source. SM_BAD_INPUT with the byte where it is damaged.
- */
-sm_status sm_trace_parse_xplane(const sm_source *source, sm_arena *arena, const sm_trace **out,
-                                sm_error *err);
-
-/* ---- what it should take ---- */
 typedef enum sm_profile_bound {
     SM_PROFILE_MATRIX, /* FLOPs of the matrix unit */
     SM_PROFILE_VECTOR, /* FLOPs of the vector unit */

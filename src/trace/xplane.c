@@ -4,10 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scalemodel/profile.h"
+#include "trace_build.h"
 #include "wire.h"
-
-enum { MOST_PROGRAMS = 4096, MOST_OPS = 1 << 20 };
 
 typedef struct xstat_names { /* numbers of the statistics that matter; -1: the plane has none */
     int64_t program_id, hlo_op, hlo_proto, device_type, ordinal;
@@ -25,33 +23,19 @@ typedef struct xtext { /* a row of stat_metadata: what statistics may refer to *
     sm_source text;
 } xtext;
 
-typedef struct xop {
-    uint64_t program;
-    const char *text;
-    size_t length;
-    double count, seconds;
-} xop;
-
 typedef struct xreader {
     const sm_source *source;
-    sm_arena *arena;
-    sm_error *err;
-    sm_status status;
-    sm_trace trace;
-    sm_trace_program *program;
-    int program_room;
-    xop *op;
-    int ops, op_room;
+    trace_build *b;
+    int file;
     xstat_names names;
     xevent_name *event;
     int events;
     xtext *text;
     int texts;
-    uint64_t ordinals; /* of devices on one plane of the host: bit i */
 } xreader;
 
 static bool out_of_memory(xreader *r) {
-    if (!r->status) r->status = sm_fail_memory(r->err);
+    if (!r->b->status) r->b->status = sm_fail_memory(r->b->err);
     return false;
 }
 
@@ -135,8 +119,8 @@ static int by_text_id(const void *a, const void *b) {
 static bool read_maps(xreader *r, wire plane) {
     wire_field f;
     r->names = (xstat_names){-1, -1, -1, -1, -1};
-    r->event = sm_arena_array(r->arena, wire_count(plane, 4) + 1, sizeof *r->event);
-    r->text = sm_arena_array(r->arena, wire_count(plane, 5) + 1, sizeof *r->text);
+    r->event = sm_arena_array(r->b->arena, wire_count(plane, 4) + 1, sizeof *r->event);
+    r->text = sm_arena_array(r->b->arena, wire_count(plane, 5) + 1, sizeof *r->text);
     r->events = r->texts = 0;
     if (!r->event || !r->text) return out_of_memory(r);
     for (wire w = plane; wire_next(&w, &f);)
@@ -153,61 +137,20 @@ static const xevent_name *event_name(const xreader *r, int64_t id) {
     return r->events ? bsearch(&key, r->event, (size_t)r->events, sizeof key, by_id) : NULL;
 }
 
-/* ---- programs and their ops ---- */
+/* ---- programs ---- */
 
-static void *grown(xreader *r, void *list, int n, int *room, size_t bytes) {
-    void *longer = sm_arena_grow(r->arena, list, n, room, bytes);
-    if (!longer) out_of_memory(r);
-    return longer;
-}
-
-static sm_trace_program *program_of(xreader *r, uint64_t id) {
-    for (int i = 0; i < r->trace.programs; i++)
-        if (r->program[i].id == id) return &r->program[i];
-    if (r->trace.programs == MOST_PROGRAMS) {
-        r->status = sm_fail(r->err, SM_BAD_INPUT, "%s: more than %d programs", r->source->name,
-                            MOST_PROGRAMS);
-        return NULL;
-    }
-    sm_trace_program *list =
-        grown(r, r->program, r->trace.programs, &r->program_room, sizeof *list);
-    if (!list) return NULL;
-    r->program = list;
-    list[r->trace.programs] =
-        (sm_trace_program){.id = id, .name = "", .module = {r->source->name, "", 0}};
-    return &list[r->trace.programs++];
-}
-
-static bool add_op(xreader *r, uint64_t program, sm_source name, double seconds) {
-    if (r->ops == MOST_OPS) return true;
-    xop *list = grown(r, r->op, r->ops, &r->op_room, sizeof *list);
-    if (!list) return false;
-    r->op = list;
-    list[r->ops++] = (xop){program, name.text, name.length, 1, seconds};
-    return true;
-}
-
-/* "jit_step(2433868464432466958)" is the program of that number; NULL of any other name. */
-static sm_trace_program *named_program(xreader *r, sm_source name) {
+/* "jit_step(2433868464432466958)" is the program of that number; -1 of any other name. */
+static int32_t named_program(xreader *r, sm_source name) {
     size_t at = 0;
     while (at < name.length && name.text[at] != '(') at++;
-    if (at == name.length) return NULL;
+    if (at == name.length) return -1;
     sm_source number = {"", name.text + at + 1, name.length - at - 1};
-    sm_trace_program *p = program_of(r, digits(number));
-    if (p && !p->name[0]) {
-        const char *copy = sm_arena_copy(r->arena, name.text, at);
-        if (!copy) out_of_memory(r);
-        else p->name = copy;
-    }
-    return p;
-}
-
-static bool add_run(xreader *r, sm_source name, double seconds) {
-    sm_trace_program *p = named_program(r, name);
-    if (!p || r->status) return !r->status;
-    p->runs++;
-    p->seconds += seconds;
-    return true;
+    int32_t i = trace_program(r->b, digits(number));
+    if (i < 0 || r->b->program[i].name[0]) return i;
+    const char *copy = sm_arena_copy(r->b->arena, name.text, at);
+    if (!copy) return out_of_memory(r), -1;
+    r->b->program[i].name = copy;
+    return i;
 }
 
 /* The text of a statistic, which may be a reference. */
@@ -222,46 +165,90 @@ static sm_source stat_text(const xreader *r, wire stat) {
 
 /* ---- lines ---- */
 
-typedef enum xline { XLINE_OPS, XLINE_MODULES, XLINE_HOST, XLINE_OTHER } xline;
+typedef enum xline {
+    XLINE_OPS,
+    XLINE_ASYNC,
+    XLINE_MODULES,
+    XLINE_STEPS,
+    XLINE_HOST,
+    XLINE_KINDS
+} xline;
+
+typedef struct xplace { /* where events lie */
+    xline kind;
+    int device;     /* of a plane of a device; a host has several */
+    int64_t thread; /* the line */
+    int64_t begin_ns;
+} xplace;
+
+static sm_trace_event *add(xreader *r, const xplace *at, wire event, int device, sm_source name) {
+    sm_trace_event *e = trace_event(r->b);
+    if (!e) return NULL;
+    int64_t start = trace_time(r->b, at->begin_ns, number_of(event, 2));
+    uint64_t lasts = (uint64_t)number_of(event, 3);
+    e->start_ps = start;
+    e->duration_ps = lasts < INT64_MAX / 4 ? (int64_t)lasts : INT64_MAX / 4;
+    e->stream = trace_stream(r->b, device, (int64_t)at->kind, at->thread);
+    e->name = trace_name(r->b, name.text, name.length);
+    return r->b->status ? NULL : e;
+}
 
 /* An event of a thread of the host that runs an instruction says so itself. */
-static bool host_event(xreader *r, wire event, double seconds) {
+static bool host_event(xreader *r, const xplace *at, wire event) {
     sm_source name = {0};
-    uint64_t program = 0;
+    uint64_t program = 0, ordinal = 0;
     bool runs = false;
     wire_field f;
-    while (wire_next(&event, &f)) {
+    for (wire w = event; wire_next(&w, &f);) {
         if (f.number != 4 || !f.is_bytes) continue;
         int64_t stat = number_of(f.bytes, 1);
         if (stat == r->names.hlo_op) name = stat_text(r, f.bytes);
-        if (stat == r->names.program_id) {
-            program = stat_number(f.bytes);
-            runs = true;
-        }
-        if (stat == r->names.ordinal) r->ordinals |= 1ull << (stat_number(f.bytes) & 63);
+        if (stat == r->names.ordinal) ordinal = stat_number(f.bytes);
+        if (stat != r->names.program_id) continue;
+        program = stat_number(f.bytes);
+        runs = true;
     }
-    return !runs || name.length == 0 || add_op(r, program, name, seconds);
+    if (!runs || name.length == 0) return true;
+    int device = trace_device(r->b, r->file, (int)(ordinal & INT16_MAX));
+    sm_trace_event *e = add(r, at, event, device, name);
+    if (!e) return false;
+    e->kind = (uint8_t)trace_instruction_kind(name.text, name.length);
+    e->program = trace_program(r->b, program);
+    return !r->b->status;
 }
 
-static bool read_event(xreader *r, wire event, xline line) {
-    double seconds = (double)(uint64_t)number_of(event, 3) * 1e-12;
+static bool op_event(xreader *r, const xplace *at, wire event, const xevent_name *name) {
+    sm_source told = name->display.length ? name->display : name->name;
+    sm_trace_event *e = name->of_program ? add(r, at, event, at->device, told) : NULL;
+    if (!e) return !r->b->status;
+    e->kind = (uint8_t)trace_instruction_kind(told.text, told.length);
+    e->async = at->kind == XLINE_ASYNC;
+    e->program = trace_program(r->b, name->program);
+    return !r->b->status;
+}
+
+static bool read_event(xreader *r, const xplace *at, wire event) {
+    if (at->kind == XLINE_HOST) return r->names.hlo_op < 0 || host_event(r, at, event);
     const xevent_name *name = event_name(r, number_of(event, 1));
-    if (line == XLINE_HOST) return r->names.hlo_op < 0 || host_event(r, event, seconds);
     if (!name) return true;
-    if (line == XLINE_MODULES) return add_run(r, name->name, seconds);
-    return !name->of_program ||
-           add_op(r, name->program, name->display.length ? name->display : name->name, seconds);
+    if (at->kind == XLINE_OPS || at->kind == XLINE_ASYNC) return op_event(r, at, event, name);
+    sm_trace_event *e = add(r, at, event, at->device, name->name);
+    if (!e) return false;
+    e->kind = at->kind == XLINE_STEPS ? SM_TRACE_STEP : SM_TRACE_RUN;
+    if (e->kind == SM_TRACE_RUN) e->program = named_program(r, name->name);
+    return !r->b->status;
 }
 
-static bool read_line(xreader *r, wire line, bool device) {
+static bool read_line(xreader *r, wire line, int device) {
+    static const char *const named[] = {"XLA Ops", "Async XLA Ops", "XLA Modules", "Steps"};
     sm_source name = text_of(field_of(line, 2));
-    xline kind = !device                   ? XLINE_HOST
-                 : is(name, "XLA Ops")     ? XLINE_OPS
-                 : is(name, "XLA Modules") ? XLINE_MODULES
-                                           : XLINE_OTHER;
+    xplace at = {device < 0 ? XLINE_HOST : XLINE_OPS, device, number_of(line, 1),
+                 number_of(line, 3)};
     wire_field f;
-    while (kind != XLINE_OTHER && wire_next(&line, &f))
-        if (f.number == 4 && f.is_bytes && !read_event(r, f.bytes, kind)) return false;
+    while (device >= 0 && at.kind < XLINE_HOST && !is(name, named[at.kind])) at.kind++;
+    if (device >= 0 && at.kind == XLINE_HOST) return true;
+    while (wire_next(&line, &f))
+        if (f.number == 4 && f.is_bytes && !read_event(r, &at, f.bytes)) return false;
     return true;
 }
 
@@ -276,86 +263,50 @@ static bool read_programs(xreader *r, wire plane) {
         for (wire m = metadata; wire_next(&m, &g);) {
             if (g.number != 5 || !g.is_bytes || number_of(g.bytes, 1) != r->names.hlo_proto)
                 continue;
-            sm_trace_program *p = named_program(r, text_of(field_of(metadata, 2)));
-            if (!p && !r->status) p = program_of(r, (uint64_t)number_of(f.bytes, 1));
-            if (!p || r->status) return false;
-            p->module = text_of(field_of(g.bytes, 6));
-            p->module.name = r->source->name;
+            int32_t i = named_program(r, text_of(field_of(metadata, 2)));
+            if (i < 0) i = trace_program(r->b, (uint64_t)number_of(f.bytes, 1));
+            if (r->b->status) return false;
+            r->b->program[i].module = text_of(field_of(g.bytes, 6));
+            r->b->program[i].module.name = r->source->name;
         }
     }
     return true;
 }
 
-static bool read_device_type(xreader *r, wire plane) {
+static bool read_device_type(xreader *r, wire plane, int device) {
     wire_field f;
     for (wire w = plane; wire_next(&w, &f);)
         if (f.number == 6 && f.is_bytes && number_of(f.bytes, 1) == r->names.device_type) {
             sm_source text = stat_text(r, f.bytes);
-            r->trace.device = sm_arena_copy(r->arena, text.text, text.length);
-            if (!r->trace.device) return out_of_memory(r);
+            r->b->device[device].name = sm_arena_copy(r->b->arena, text.text, text.length);
+            if (!r->b->device[device].name) {
+                r->b->device[device].name = "";
+                return out_of_memory(r);
+            }
         }
     return true;
 }
 
+/* "/device:TPU:3" is the device 3. */
 static bool read_plane(xreader *r, wire plane) {
     sm_source name = text_of(field_of(plane, 2));
-    bool device = begins(name, "/device:"), host = begins(name, "/host:CPU");
+    bool is_device = begins(name, "/device:"), host = begins(name, "/host:CPU");
+    int device = -1, events = r->b->t.events, before = r->b->t.devices;
     wire_field f;
     if (!read_maps(r, plane)) return false;
     if (begins(name, "/host:metadata")) return read_programs(r, plane);
-    if (!device && !host) return true;
-    if (device && !read_device_type(r, plane)) return false;
-    int before = r->ops;
+    if (!is_device && !host) return true;
+    if (is_device) {
+        size_t at = name.length;
+        while (at > 0 && name.text[at - 1] >= '0' && name.text[at - 1] <= '9') at--;
+        sm_source number = {"", name.text + at, name.length - at};
+        device = trace_device(r->b, r->file, (int)(digits(number) & INT16_MAX));
+        if (device < 0 || !read_device_type(r, plane, device)) return false;
+    }
     while (wire_next(&plane, &f))
         if (f.number == 3 && f.is_bytes && !read_line(r, f.bytes, device)) return false;
-    if (r->ops == before) return true;
-    if (device) r->trace.devices++;
-    for (uint64_t bits = device ? 0 : r->ordinals; bits; bits &= bits - 1) r->trace.devices++;
+    if (is_device && r->b->t.events == events && device == before) r->b->t.devices--;
     return true;
-}
-
-/* ---- all ---- */
-
-static int by_program(const void *a, const void *b) {
-    const xop *x = a, *y = b;
-    if (x->program != y->program) return x->program < y->program ? -1 : 1;
-    size_t n = x->length < y->length ? x->length : y->length;
-    int order = memcmp(x->text, y->text, n);
-    return order ? order : (x->length > y->length) - (x->length < y->length);
-}
-
-/* Events of one instruction are one op. */
-static bool collect(xreader *r) {
-    if (r->ops) qsort(r->op, (size_t)r->ops, sizeof *r->op, by_program);
-    sm_trace_op *list = sm_arena_array(r->arena, (size_t)r->ops + 1, sizeof *list);
-    if (!list) return out_of_memory(r);
-    int n = 0;
-    sm_trace_program *p = NULL;
-    for (int i = 0; i < r->ops; i++) {
-        if (i && !by_program(&r->op[i - 1], &r->op[i])) {
-            list[n - 1].count++;
-            list[n - 1].seconds += r->op[i].seconds;
-            p->busy_s += r->op[i].seconds;
-            continue;
-        }
-        if (!p || p->id != r->op[i].program) {
-            if (!(p = program_of(r, r->op[i].program))) return false;
-            p->op = &list[n];
-        }
-        const char *name = sm_arena_copy(r->arena, r->op[i].text, r->op[i].length);
-        if (!name) return out_of_memory(r);
-        list[n++] = (sm_trace_op){name, 1, r->op[i].seconds};
-        p->busy_s += r->op[i].seconds;
-        p->ops++;
-    }
-    return true;
-}
-
-static int by_seconds(const void *a, const void *b) {
-    const sm_trace_program *x = a, *y = b;
-    double s = x->seconds > 0 ? x->seconds : x->busy_s, t = y->seconds > 0 ? y->seconds : y->busy_s;
-    if (s != t) return s < t ? 1 : -1;
-    return (x->id > y->id) - (x->id < y->id);
 }
 
 bool sm_trace_is_xplane(const sm_source *source) {
@@ -368,25 +319,29 @@ bool sm_trace_is_xplane(const sm_source *source) {
     return wire_next(&plane.bytes, &f) && ((f.number == 1 && !f.is_bytes) || f.number == 2) && !bad;
 }
 
-sm_status sm_trace_parse_xplane(const sm_source *source, sm_arena *arena, const sm_trace **out,
-                                sm_error *err) {
+sm_status trace_read_xplane(trace_build *b, const sm_source *source) {
     const unsigned char *begin = (const unsigned char *)source->text, *bad = NULL;
-    xreader r = {.source = source, .arena = arena, .err = err};
+    xreader r = {.source = source, .b = b, .file = trace_file(b, source->name, "XPlane")};
     wire w = {begin, begin + source->length, &bad};
     wire_field f;
-    r.trace.device = "";
-    while (!r.status && wire_next(&w, &f))
+    while (!b->status && wire_next(&w, &f))
         if (f.number == 1 && f.is_bytes && !read_plane(&r, f.bytes)) break;
-    if (!r.status && !bad) collect(&r);
-    if (!r.status && bad)
-        return sm_fail(err, SM_BAD_INPUT, "%s: the profile is damaged or cut short at byte %zu",
-                       source->name, (size_t)(bad - begin));
-    if (r.status) return r.status;
-    if (r.trace.programs) qsort(r.program, (size_t)r.trace.programs, sizeof *r.program, by_seconds);
-    r.trace.program = r.program;
-    sm_trace *trace = sm_arena_alloc(arena, sizeof *trace);
-    if (!trace) return sm_fail_memory(err);
-    *trace = r.trace;
-    *out = trace;
+    if (!b->status && bad && !b->partial)
+        return b->status = sm_fail(b->err, SM_BAD_INPUT,
+                                   "%s: the profile is damaged or cut short at byte %zu",
+                                   source->name, (size_t)(bad - begin));
+    if (b->status) return b->status;
+    b->file[r.file].partial = bad != NULL;
+    b->file[r.file].end = bad ? (size_t)(bad - begin) : source->length;
     return SM_OK;
+}
+
+sm_status sm_trace_parse_xplane(const sm_source *source, sm_arena *arena, const sm_trace **out,
+                                sm_error *err) {
+    trace_build b;
+    trace_begin(&b, arena, err);
+    sm_status status = trace_read_xplane(&b, source);
+    if (!status) status = trace_end(&b, out);
+    trace_drop(&b);
+    return status;
 }

@@ -1,0 +1,195 @@
+/* The lists of a trace while it is read. */
+#include "trace_build.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { MOST_EVENTS = 400000000, MOST_NAMES = 1 << 26, MOST_PROGRAMS = 4096, FIRST_ROOM = 1024 };
+
+static void failed(trace_build *b) {
+    if (!b->status) b->status = sm_fail_memory(b->err);
+}
+
+static void too_many(trace_build *b, const char *what, int most) {
+    if (!b->status)
+        b->status = sm_fail(b->err, SM_BAD_INPUT, "%s: more than %d %s",
+                            b->t.files ? b->file[b->t.files - 1].name : "trace", most, what);
+}
+
+void trace_begin(trace_build *b, sm_arena *arena, sm_error *err) {
+    *b = (trace_build){.arena = arena, .err = err};
+    b->t.device = "";
+}
+
+void trace_drop(trace_build *b) {
+    sm_free(b->event);
+    b->event = NULL;
+    trace_table_drop(&b->names);
+    trace_table_drop(&b->streams);
+}
+
+/* ---- numbers by key ---- */
+
+void trace_table_drop(trace_table *t) {
+    sm_free(t->key);
+    sm_free(t->value);
+    *t = (trace_table){0};
+}
+
+static size_t place_of(const trace_table *t, uint64_t key) {
+    size_t at = (size_t)(key ^ key >> 32) & (t->room - 1);
+    while (t->key[at] && t->key[at] != key) at = (at + 1) & (t->room - 1);
+    return at;
+}
+
+static bool widen(trace_table *t) {
+    trace_table wide = {.room = t->room ? 2 * t->room : FIRST_ROOM};
+    wide.key = sm_calloc(wide.room, sizeof *wide.key);
+    wide.value = sm_calloc(wide.room, sizeof *wide.value);
+    if (!wide.key || !wide.value) {
+        sm_free(wide.key);
+        sm_free(wide.value);
+        return false;
+    }
+    for (size_t i = 0; i < t->room; i++) {
+        if (!t->key[i]) continue;
+        size_t at = place_of(&wide, t->key[i]);
+        wide.key[at] = t->key[i];
+        wide.value[at] = t->value[i];
+    }
+    wide.n = t->n;
+    sm_free(t->key);
+    sm_free(t->value);
+    *t = wide;
+    return true;
+}
+
+int32_t *trace_table_value(trace_table *t, uint64_t key) {
+    key = key ? key : 1;
+    if (2 * t->n >= t->room && !widen(t)) return NULL;
+    size_t at = place_of(t, key);
+    if (!t->key[at]) {
+        t->key[at] = key;
+        t->value[at] = -1;
+        t->n++;
+    }
+    return &t->value[at];
+}
+
+/* ---- lists ---- */
+
+static void *grown(trace_build *b, void *list, int n, int *room, size_t bytes) {
+    void *longer = b->status ? NULL : sm_arena_grow(b->arena, list, n, room, bytes);
+    if (!longer) failed(b);
+    return longer;
+}
+
+static int32_t new_name(trace_build *b, const char *text, size_t length) {
+    const char **list = grown(b, b->name, b->t.names, &b->name_room, sizeof *list);
+    char *copy = sm_arena_copy(b->arena, text, length);
+    if (!list || !copy) return failed(b), -1;
+    if (b->t.names == MOST_NAMES) return too_many(b, "names", MOST_NAMES), -1;
+    b->name = list;
+    list[b->t.names] = copy;
+    return b->t.names++;
+}
+
+/* Two names of one hash of 64 bits are looked for under the next ones. */
+int32_t trace_name(trace_build *b, const char *text, size_t length) {
+    const char *zero = length ? memchr(text, 0, length) : NULL;
+    if (zero) length = (size_t)(zero - text);
+    for (uint64_t key = sm_hash_bytes(text, length);; key++) {
+        int32_t *at = b->status ? NULL : trace_table_value(&b->names, key);
+        if (!at) return failed(b), -1;
+        if (*at < 0) return *at = new_name(b, text, length);
+        const char *known = b->name[*at];
+        if (strlen(known) == length && !memcmp(known, text, length)) return *at;
+    }
+}
+
+int trace_file(trace_build *b, const char *name, const char *format) {
+    sm_trace_file *list = grown(b, b->file, b->t.files, &b->file_room, sizeof *list);
+    if (!list) return -1;
+    b->file = list;
+    list[b->t.files] = (sm_trace_file){.name = name, .format = format, .rank = -1};
+    return b->t.files++;
+}
+
+int trace_device(trace_build *b, int file, int ordinal) {
+    for (int i = b->t.devices - 1; i >= 0 && b->device[i].file >= file; i--)
+        if (b->device[i].file == file && b->device[i].ordinal == ordinal) return i;
+    sm_trace_device *list = grown(b, b->device, b->t.devices, &b->device_room, sizeof *list);
+    if (!list) return -1;
+    if (b->t.devices == INT16_MAX) return too_many(b, "devices", INT16_MAX), -1;
+    b->device = list;
+    list[b->t.devices] =
+        (sm_trace_device){.name = "", .file = file, .ordinal = ordinal, .rank = -1};
+    return b->t.devices++;
+}
+
+int trace_stream(trace_build *b, int device, int64_t process, int64_t thread) {
+    int file = b->t.files - 1;
+    uint64_t key = sm_hash_mixed(SM_HASH_SEED, (uint64_t)file << 32 ^ (uint32_t)device);
+    key = sm_hash_mixed(sm_hash_mixed(key, (uint64_t)process), (uint64_t)thread);
+    for (;; key++) {
+        int32_t *at = b->status ? NULL : trace_table_value(&b->streams, key);
+        if (!at) return failed(b), -1;
+        if (*at >= 0) {
+            const sm_trace_stream *s = &b->stream[*at];
+            if (s->file == file && s->device == device && s->process == process &&
+                s->thread == thread)
+                return *at;
+            continue;
+        }
+        sm_trace_stream *list = grown(b, b->stream, b->t.streams, &b->stream_room, sizeof *list);
+        if (!list) return -1;
+        b->stream = list;
+        list[b->t.streams] = (sm_trace_stream){device, file, process, thread, ""};
+        return *at = b->t.streams++;
+    }
+}
+
+int32_t trace_program(trace_build *b, uint64_t id) {
+    for (int i = 0; i < b->t.programs; i++)
+        if (b->program[i].id == id) return i;
+    if (b->t.programs == MOST_PROGRAMS) return too_many(b, "programs", MOST_PROGRAMS), -1;
+    sm_trace_program *list = grown(b, b->program, b->t.programs, &b->program_room, sizeof *list);
+    if (!list) return -1;
+    b->program = list;
+    list[b->t.programs] = (sm_trace_program){.id = id, .name = "", .module = {"", "", 0}};
+    return b->t.programs++;
+}
+
+/* ---- events ---- */
+
+sm_trace_event *trace_event(trace_build *b) {
+    if (b->status) return NULL;
+    if (b->t.events == b->event_room) {
+        int room = b->event_room ? b->event_room + b->event_room / 2 : FIRST_ROOM;
+        if (b->t.events >= MOST_EVENTS) return too_many(b, "events", MOST_EVENTS), NULL;
+        sm_trace_event *list = sm_realloc(b->event, (size_t)room * sizeof *list);
+        if (!list) return failed(b), NULL;
+        b->event = list;
+        b->event_room = room;
+    }
+    sm_trace_event *e = &b->event[b->t.events++];
+    *e = (sm_trace_event){.name = -1, .stream = -1, .detail = -1, .cause = -1, .program = -1};
+    return e;
+}
+
+sm_trace_detail *trace_detail(trace_build *b, sm_trace_event *e) {
+    if (e->detail >= 0) return &b->detail[e->detail];
+    sm_trace_detail *list = grown(b, b->detail, b->t.details, &b->detail_room, sizeof *list);
+    if (!list) return NULL;
+    b->detail = list;
+    e->detail = b->t.details++;
+    list[e->detail] = (sm_trace_detail){NAN, NAN, NAN, NAN, 0, -1, -1, -1, -1, -1};
+    return &list[e->detail];
+}
+
+/* Differences within 106 days are exact; beyond, times wrap around and stay numbers. */
+int64_t trace_time(trace_build *b, int64_t ns, int64_t ps) {
+    if (!b->began) b->origin_ns = ns;
+    b->began = true;
+    return (int64_t)(((uint64_t)ns - (uint64_t)b->origin_ns) * 1000u + (uint64_t)ps);
+}
