@@ -157,6 +157,8 @@ typedef struct sm_profile_question {
     int top;                           /* rows of a table of the page (12) */
     sm_source against; /* another module or profile: where the step differs from its own, priced on
                           the second system where there is one, else on the first */
+    /* The step it should be, on the first system: predicted beside found. NULL: not asked. */
+    const struct sm_train_question *planned;
 } sm_profile_question;
 /* What a compiled program costs on a machine: time, kernels and collectives by where they come
  * from, memory, and what would save time. SM_NEGATIVE when it does not fit in memory; SM_BAD_INPUT
@@ -192,6 +194,8 @@ typedef struct sm_train_question {
     bool timeline; /* its simulated step, into report->tracks; not with n_chips */
     bool as_run;   /* priced as this project's runtime executes plans (sm_train_runtime): fp32, one
                       op after the other; false: mixed precision, fused kernels */
+    sm_source against; /* a module or profile of such a step (profile.h), the prediction of the best
+                          plan beside it; not with n_chips */
 } sm_train_question;
 /* The best plans with times, memory, collectives, bounds and cost; SM_NEGATIVE when none fits. */
 sm_status sm_answer_train(const sm_train_question *question, sm_report *report, sm_error *err);

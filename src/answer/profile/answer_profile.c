@@ -1,6 +1,7 @@
 /* answer_profile: a compiled program on a machine: its time, where it goes, what would save some.
  */
-#include "profile_asked.h"
+#include "profile_plan.h"
+#include "train_asked.h"
 #include <string.h>
 
 enum { USUAL_TOP = 12 };
@@ -131,24 +132,100 @@ static sm_status against(const sm_profile_question *q, const profile_file *file,
     return status;
 }
 
-sm_status sm_answer_profile(const sm_profile_question *question, sm_report *report, sm_error *err) {
-    sm_profile_question q;
+/* What a question is answered with while its plan lives. */
+typedef struct asked {
+    const sm_profile_question *q;
+    sm_report *report;
+    const char *plan; /* NULL: none asked */
+    const sm_plan_detail *detail;
+} asked;
+
+static sm_status answer(const asked *a, sm_error *err) {
+    const sm_profile_question *q = a->q;
+    sm_report *report = a->report;
     profile_file file;
-    sm_status status = sm_sized_take(&q, sizeof q, question, err);
-    if (!status) status = check(&q, err);
-    if (!status) status = profile_file_of(&q, &q.module, 0, report->arena, &file, err);
+    sm_status status = profile_file_of(q, &q->module, 0, report->arena, &file, err);
     if (status) return status;
     const sm_profile *p = file.profile;
-    int top = q.top > 0 ? q.top : USUAL_TOP;
+    int top = q->top > 0 ? q->top : USUAL_TOP;
     profile_data(report, p, &file.rows, file.trace != NULL);
     profile_page(report, p, &file.rows, top);
     programs(report, &file);
-    status = against(&q, &file, top, report, err);
-    if (!status) status = others(&q, &file, report, err);
+    if (a->plan) profile_beside_plan(report, &file, a->plan, a->detail, top);
+    status = against(q, &file, top, report, err);
+    if (!status) status = others(q, &file, report, err);
     if (!status && p->peak_bytes > p->system->chip.memory_bytes.value) {
         sm_report_text(report, "It does not fit: %s of %s.", sm_show_bytes(report, p->peak_bytes),
                        sm_show_bytes(report, p->system->chip.memory_bytes.value));
         return SM_NEGATIVE;
     }
     return status;
+}
+
+/* Axes of more than one chip in the order of plans: what a mesh without names is taken to be. */
+static const char *mesh_of_plan(sm_report *r, const sm_degrees *d) {
+    static const char *const names[SM_AXIS_COUNT] = {"data",   "fsdp",   "expert", "context",
+                                                     "tensor", "tensor", "tensor"};
+    double tensor = d->axis[SM_AXIS_TENSOR] * d->axis[SM_AXIS_TENSOR_Q] * d->axis[SM_AXIS_TENSOR_W];
+    const char *text = "";
+    for (int i = 0; i <= SM_AXIS_TENSOR_W; i++) {
+        double size = i == SM_AXIS_TENSOR_W ? tensor : d->axis[i];
+        if (size > 1) text = sm_textf(r, "%s%s%s=%.0f", text, text[0] ? "," : "", names[i], size);
+    }
+    return text;
+}
+
+/* Only where all of its devices are in it and the module names no axes itself. */
+static sm_status lay_mesh(sm_profile_question *q, const sm_plan_detail *detail, sm_report *r,
+                          sm_error *err) {
+    profile_file file;
+    double devices = 1;
+    const sm_degrees *d = &detail->lines.degrees;
+    if (q->mesh.text) return SM_OK;
+    sm_status status = read_file(q, &q->module, r->arena, &file, err);
+    for (int i = 0; i < SM_AXIS_COUNT; i++) devices *= d->axis[i];
+    if (status || devices != file.module->devices || file.module->axes > 0) return status;
+    q->mesh = sm_source_of("the plan's mesh", mesh_of_plan(r, d));
+    return SM_OK;
+}
+
+static sm_status with_plan(void *context, sm_train *train, const sm_plans_shown *plans,
+                           sm_error *err) {
+    asked *a = context;
+    (void)train;
+    if (plans->n == 0)
+        return sm_fail(err, SM_BAD_INPUT, "no plan to compare with: %s", plans->reason);
+    sm_profile_question q = *a->q;
+    a->q = &q;
+    a->plan = plans->plan[0].text;
+    a->detail = &plans->plan[0].detail;
+    sm_status status = lay_mesh(&q, a->detail, a->report, err);
+    return status ? status : answer(a, err);
+}
+
+sm_status profile_against_plan(sm_report *r, const sm_profile_question *q, const char *plan,
+                               const sm_plan_detail *detail, sm_error *err) {
+    sm_profile_question laid = *q;
+    profile_file file;
+    sm_status status = lay_mesh(&laid, detail, r, err);
+    if (!status) status = profile_file_of(&laid, &laid.module, 0, r->arena, &file, err);
+    if (!status) profile_beside_plan(r, &file, plan, detail, USUAL_TOP);
+    return status;
+}
+
+sm_status sm_answer_profile(const sm_profile_question *question, sm_report *report, sm_error *err) {
+    sm_profile_question q;
+    asked a = {.q = &q, .report = report};
+    sm_status status = sm_sized_take(&q, sizeof q, question, err);
+    if (!status) status = check(&q, err);
+    if (status || !q.planned) return status ? status : answer(&a, err);
+    sm_train_question planned;
+    profile_file file;
+    sm_system system;
+    status = sm_sized_take(&planned, sizeof planned, q.planned, err);
+    if (!status) status = read_file(&q, &q.module, report->arena, &file, err);
+    if (!status) status = system_of(&q, file.module, 0, &system, err);
+    planned.system = &system;
+    planned.top = 1;
+    return status ? status : sm_train_ask(&planned, report, with_plan, &a, err);
 }

@@ -61,6 +61,9 @@ typedef struct profile_file {
 typedef struct profile_part {
     const char *kind, *place;
     double seconds, count;
+    double flops, sent; /* matrix FLOPs; bytes that a chip sends on a ring */
+    const char *about;  /* what it is, for people: of parts of one kind and place the first; or NULL
+                         */
 } profile_part;
 typedef struct profile_side {
     const char *name; /* the head of its column */
@@ -73,8 +76,13 @@ void profile_add_part(sm_report *r, profile_side *side, profile_part part);
 /* The step of a file, as measured or as expected: kernels by kind and place, collectives by what
  * they are, and a part for the rest. */
 void profile_side_of(sm_report *r, const profile_file *file, bool measured, profile_side *side);
-/* The differences, this - other, as page and data: by kind, and by place the `top` largest. */
-void profile_compare(sm_report *r, profile_side *other, profile_side *this, int top);
+/* The differences, second - first, as page and data: by kind, and by place the `top` largest (0:
+ * not by place). */
+void profile_compare(sm_report *r, const profile_side *side[2], int top);
+/* What both do, whatever it takes: runs and FLOPs of products, runs and bytes of collectives. */
+void profile_compare_work(sm_report *r, const profile_side *side[2]);
+/* Collectives by kind and place: runs and bytes of each. */
+void profile_compare_sent(sm_report *r, const profile_side *side[2], int top);
 /* Two files of one question. */
 void profile_against(sm_report *r, const profile_file *this, const profile_file *other, int top);
 

@@ -34,21 +34,32 @@ void profile_side_of(sm_report *r, const profile_file *file, bool measured, prof
     double sum = 0;
     for (int i = 0; i < rows->n; i++) {
         const profile_row *row = &rows->row[i];
-        profile_part part = {profile_kind_names[row->kind], row->name,
-                             measured ? or_zero(row->measured_s) : row->step_s, row->count};
+        profile_part part = {profile_kind_names[row->kind],
+                             row->name,
+                             measured ? or_zero(row->measured_s) : row->step_s,
+                             row->count,
+                             row->flops,
+                             0,
+                             NULL};
         sum += part.seconds;
         profile_add_part(r, side, part);
     }
     for (int i = 0; i < rows->comms; i++) {
         const profile_comm_row *row = &rows->comm[i];
-        profile_part part = {collective_kind(r, p, row->first), row->name,
-                             measured ? or_zero(row->measured_s) : row->exposed_s, row->count};
+        profile_part part = {collective_kind(r, p, row->first),
+                             row->name,
+                             measured ? or_zero(row->measured_s) : row->exposed_s,
+                             row->count,
+                             0,
+                             row->bytes_per_chip,
+                             NULL};
         sum += part.seconds;
         profile_add_part(r, side, part);
     }
     if (!measured && p->time.copies_s > 0) {
         sum += p->time.copies_s;
-        profile_add_part(r, side, (profile_part){"copies waited for", "", p->time.copies_s, 1});
+        profile_add_part(r, side,
+                         (profile_part){"copies waited for", "", p->time.copies_s, 1, 0, 0, NULL});
     }
     side->total_s = measured && !isnan(p->measured.step_s) ? p->measured.step_s
                     : measured                             ? sum
@@ -58,14 +69,15 @@ void profile_side_of(sm_report *r, const profile_file *file, bool measured, prof
     profile_add_part(r, side,
                      (profile_part){measured ? "idle, and what is not in the module"
                                              : "links busy, other branches",
-                                    "", rest, 1});
+                                    "", rest, 1, 0, 0, NULL});
 }
 
 /* ---- differences ---- */
 
 typedef struct change {
     const char *kind, *place;
-    double seconds[2], count[2]; /* of the other, of this */
+    double seconds[2], count[2], flops[2], sent[2]; /* of the other, of this */
+    const char *about[2];
 } change;
 
 static int by_name(const void *a, const void *b) {
@@ -85,6 +97,16 @@ static int by_difference(const void *a, const void *b) {
     return x != y ? (x < y ? 1 : -1) : by_name(a, b);
 }
 
+static void add(change *to, const change *from) {
+    for (int s = 0; s < 2; s++) {
+        to->seconds[s] += from->seconds[s];
+        to->count[s] += from->count[s];
+        to->flops[s] += from->flops[s];
+        to->sent[s] += from->sent[s];
+        if (!to->about[s]) to->about[s] = from->about[s];
+    }
+}
+
 static void take(change *list, int *n, const profile_side *side, int which, bool places) {
     for (int i = 0; i < side->n; i++) {
         const profile_part *part = &side->part[i];
@@ -92,10 +114,18 @@ static void take(change *list, int *n, const profile_side *side, int which, bool
         *c = (change){.kind = part->kind, .place = places ? part->place : ""};
         c->seconds[which] = part->seconds;
         c->count[which] = part->count;
+        c->flops[which] = part->flops;
+        c->sent[which] = part->sent;
+        c->about[which] = part->about;
     }
 }
 
-/* The parts of both sides that take time, those of one name added up, the largest difference first.
+static bool takes(const change *c) {
+    return c->seconds[0] != 0 || c->seconds[1] != 0 || c->sent[0] > 0 || c->sent[1] > 0;
+}
+
+/* The parts of both sides that take time or send bytes, those of one name added up, the largest
+ * difference first.
  */
 static change *changes_of(sm_report *r, const profile_side *side[2], bool places, int *count) {
     int n = 0, kept = 0;
@@ -112,13 +142,10 @@ static change *changes_of(sm_report *r, const profile_side *side[2], bool places
             list[kept++] = list[i];
             continue;
         }
-        for (int s = 0; s < 2; s++) {
-            list[kept - 1].seconds[s] += list[i].seconds[s];
-            list[kept - 1].count[s] += list[i].count[s];
-        }
+        add(&list[kept - 1], &list[i]);
     }
     for (int i = n = 0; i < kept; i++)
-        if (list[i].seconds[0] != 0 || list[i].seconds[1] != 0) list[n++] = list[i];
+        if (takes(&list[i])) list[n++] = list[i];
     qsort(list, (size_t)n, sizeof *list, by_difference);
     *count = n;
     return list;
@@ -146,7 +173,8 @@ static void put_row(sm_report *r, sm_table *table, bool places, const change *c,
         cells[n++] = length <= most ? c->place : sm_textf(r, "..%s", c->place + length - most + 2);
     }
     for (int s = 0; s < 2; s++)
-        cells[n++] = c->count[s] > 0 ? sm_show_seconds(r, c->seconds[s]) : "-";
+        cells[n++] =
+            c->count[s] > 0 || c->seconds[s] != 0 ? sm_show_seconds(r, c->seconds[s]) : "-";
     cells[n++] = signed_seconds(r, difference(c));
     cells[n++] = share(r, difference(c), whole);
     sm_page_cells(r, table, cells);
@@ -155,11 +183,7 @@ static void put_row(sm_report *r, sm_table *table, bool places, const change *c,
 /* The rows beyond the first ones, as one. */
 static change rest_of(sm_report *r, const change *list, int from, int n) {
     change rest = {.kind = sm_textf(r, "%d others", n - from), .place = ""};
-    for (int i = from; i < n; i++)
-        for (int s = 0; s < 2; s++) {
-            rest.seconds[s] += list[i].seconds[s];
-            rest.count[s] += list[i].count[s];
-        }
+    for (int i = from; i < n; i++) add(&rest, &list[i]);
     return rest;
 }
 
@@ -198,18 +222,79 @@ static void put_data(sm_report *r, const profile_side *side[2]) {
         sm_data *part = sm_put_object(r, parts, NULL);
         sm_put_text(r, part, "part", list[i].kind);
         sm_put_text(r, part, "place", list[i].place);
+        for (int s = 0; s < 2; s++)
+            if (list[i].about[s])
+                sm_put_text(r, part, s ? "this_is" : "other_is", list[i].about[s]);
         sm_put_all(r, part, "other_s|this_s|difference_s|other_count|this_count",
                    list[i].seconds[0], list[i].seconds[1], difference(&list[i]), list[i].count[0],
                    list[i].count[1]);
+        sm_put_all(r, part, "other_flops|this_flops|other_sent_bytes|this_sent_bytes",
+                   list[i].flops[0], list[i].flops[1], list[i].sent[0], list[i].sent[1]);
     }
 }
 
-void profile_compare(sm_report *r, profile_side *other, profile_side *this, int top) {
-    const profile_side *side[2] = {other, this};
-    int kinds = 64;
-    page_table(r, "By kind", side, false, kinds);
-    page_table(r, "By place", side, true, top);
+void profile_compare(sm_report *r, const profile_side *side[2], int top) {
+    enum { KINDS = 64 };
+    page_table(r, "By kind", side, false, KINDS);
+    if (top) page_table(r, "By place", side, true, top);
     put_data(r, side);
+}
+
+static int by_amount(const void *a, const void *b) {
+    const change *x = a, *y = b;
+    double f = fmax(x->flops[0], x->flops[1]), g = fmax(y->flops[0], y->flops[1]);
+    double s = fmax(x->sent[0], x->sent[1]), t = fmax(y->sent[0], y->sent[1]);
+    if (f != g) return f < g ? 1 : -1;
+    if (s != t) return s < t ? 1 : -1;
+    return by_name(a, b);
+}
+
+void profile_compare_work(sm_report *r, const profile_side *side[2]) {
+    int n;
+    change *list = changes_of(r, side, false, &n);
+    sm_table *table = sm_page_table(
+        r, "What each does, whatever it takes",
+        sm_textf(r, "<part|>%s|>runs|>%s|>runs|>ratio", side[0]->name, side[1]->name));
+    if (list) qsort(list, (size_t)n, sizeof *list, by_amount);
+    for (int i = 0; list && i < n; i++) {
+        const change *c = &list[i];
+        bool works = c->flops[0] > 0 || c->flops[1] > 0;
+        const double *amount = works ? c->flops : c->sent;
+        const char *shown[2], *runs[2];
+        if (!(amount[0] > 0) && !(amount[1] > 0)) continue;
+        for (int s = 0; s < 2; s++) {
+            shown[s] = amount[s] <= 0 ? "-"
+                       : works        ? sm_textf(r, "%s FLOPs", sm_show_count(r, amount[s]))
+                                      : sm_show_bytes(r, amount[s]);
+            runs[s] = amount[s] <= 0 ? "" : sm_show_number(r, c->count[s]);
+        }
+        bool both = amount[0] > 0 && amount[1] > 0;
+        sm_page_row(r, table, c->kind, shown[0], runs[0], shown[1], runs[1],
+                    both ? sm_show_number(r, amount[1] / amount[0]) : "-");
+    }
+    sm_report_table(r, table);
+}
+
+void profile_compare_sent(sm_report *r, const profile_side *side[2], int top) {
+    int n, shown = 0;
+    change *list = changes_of(r, side, true, &n);
+    sm_table *table = sm_page_table(
+        r, "Collectives, array by array",
+        sm_textf(r, "<collective|<whole array|<of|>%s|>%s", side[0]->name, side[1]->name));
+    if (list) qsort(list, (size_t)n, sizeof *list, by_amount);
+    for (int i = 0; list && i < n && shown < top; i++) {
+        const change *c = &list[i];
+        const char *runs[2];
+        if (!(c->sent[0] > 0) && !(c->sent[1] > 0)) continue;
+        for (int s = 0; s < 2; s++)
+            runs[s] = c->sent[s] > 0 ? sm_textf(r, "%s x", sm_show_number(r, c->count[s])) : "-";
+        const char *about = c->about[0] ? c->about[0] : c->about[1] ? c->about[1] : "";
+        size_t length = strlen(about), most = 24;
+        if (length > most) about = sm_textf(r, "..%s", about + length - most + 2);
+        sm_page_row(r, table, c->kind, c->place, about, runs[0], runs[1]);
+        shown++;
+    }
+    if (shown) sm_report_table(r, table);
 }
 
 void profile_against(sm_report *r, const profile_file *this, const profile_file *other, int top) {
@@ -228,5 +313,5 @@ void profile_against(sm_report *r, const profile_file *this, const profile_file 
                                    : "-");
     if (this->profile->measured.runs > 0 && !measured)
         sm_report_text(r, "Only one of both was measured: expected times are compared.");
-    profile_compare(r, &was, &is, top);
+    profile_compare(r, (const profile_side *[]){&was, &is}, top);
 }

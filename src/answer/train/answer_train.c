@@ -1,4 +1,5 @@
 /* answer_train: the best plans to train a model on a system, or the price of one plan. */
+#include "profile_plan.h"
 #include "train_asked.h"
 #include <assert.h>
 
@@ -145,6 +146,14 @@ static sm_status answer(void *context, sm_train *train, const sm_plans_shown *pl
     const sm_plan_shown *best = &plans->plan[0];
     if (q->in.timeline) status = sm_train_tracks(q, train, best->plan, err);
     if (q->in.explain) r->why = best->detail.why;
+    if (!status && q->in.against.text) {
+        sm_profile_question found = SM_QUESTION(sm_profile_question);
+        found.module = q->in.against;
+        found.system = q->system;
+        found.systems = 1;
+        found.calibration = q->in.calibration;
+        status = profile_against_plan(r, &found, best->text, &best->detail, err);
+    }
     if (status) return status;
     return best->detail.price.fits ? SM_OK : SM_NEGATIVE;
 }

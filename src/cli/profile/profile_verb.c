@@ -5,8 +5,10 @@
 
 typedef struct profile_options {
     cli_list on;
-    const char *mesh, *program, *against;
-    int64_t top;
+    const char *mesh, *program, *against, *model, *plan;
+    double batch;
+    int64_t top, seq;
+    cli_model_values read_by;
     cli_calibration_values constants;
 } profile_options;
 
@@ -23,6 +25,16 @@ static const cli_option profile_table[] = {
     {"against", 0, CLI_INPUT, offsetof(profile_options, against), "OTHER",
      .help = "another module or profile, on the second SYSTEM where there is one: where the two "
              "differ, adding up to the difference"},
+    {"model", 0, CLI_TEXT, offsetof(profile_options, model), "MODEL",
+     .help = "the model that it trains: what 'train' predicts of a step beside what was found"},
+    {"plan", 0, CLI_TEXT, offsetof(profile_options, plan), "PLAN",
+     .help = "its plan, as of 'train': fsdp=2,tensor=4; the best with these keys"},
+    {"batch", 0, CLI_NUMBER, offsetof(profile_options, batch), "TOKENS",
+     .help = "tokens of its global batch"},
+    {"seq", 0, CLI_WHOLE, offsetof(profile_options, seq), "T", .help = "tokens of a sequence",
+     .lowest = 1, .highest = 1e9,
+     .default_says = "4096, or what the model was made for where that is less"},
+    CLI_MODEL_OPTIONS(profile_options, read_by),
     CLI_CALIBRATION_OPTIONS(profile_options, constants),
     {.name = NULL},
 };
@@ -35,6 +47,24 @@ static sm_status read_systems(const cli_call *call, const profile_options *o, sm
         if (status) return status;
     }
     return SM_OK;
+}
+
+/* The step that it should be. */
+static sm_status read_planned(const cli_call *call, const profile_options *o,
+                              sm_profile_question *q, sm_error *err) {
+    sm_train_question *planned = sm_arena_alloc(call->arena, sizeof *planned);
+    sm_model *model = sm_arena_alloc(call->arena, sizeof *model);
+    if (!planned || !model) return sm_fail_memory(err);
+    sm_status status = cli_need(call, &o->batch, err);
+    if (!status) status = cli_read_model(call, &o->read_by, o->model, model, err);
+    *planned = SM_QUESTION(sm_train_question);
+    planned->model = model;
+    planned->calibration = q->calibration;
+    planned->batch_tokens = o->batch;
+    planned->seq = (double)o->seq;
+    planned->plan = cli_text(call, &o->plan);
+    q->planned = planned;
+    return status;
 }
 
 static sm_status run_profile(const cli_call *call, sm_report *r, sm_error *err) {
@@ -54,6 +84,7 @@ static sm_status run_profile(const cli_call *call, sm_report *r, sm_error *err) 
     q.mesh = cli_text(call, &o->mesh);
     q.program = o->program;
     q.top = (int)o->top;
+    if (!status && o->model) status = read_planned(call, o, &q, err);
     return status ? status : sm_answer_profile(&q, r, err);
 }
 

@@ -4,7 +4,7 @@
 #include "scalemodel/answer.h"
 
 typedef struct cli_train_values {
-    const char *on, *plan, *dtype, *optimizer, *most, *timeline;
+    const char *on, *plan, *dtype, *optimizer, *most, *timeline, *against;
     double batch, tokens, price;
     int64_t seq, top, threads;
     sm_objective objective;

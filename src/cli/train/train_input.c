@@ -1,5 +1,6 @@
 /* train_input: the options of `train`, and the question they ask. */
 #include "train.h"
+#include "scalemodel/io.h"
 #include <string.h>
 
 enum { MOST_CHIPS = 1 << 20 };
@@ -42,6 +43,8 @@ const cli_option cli_train_options[] = {
      .default_says = "all processors"},
     {"timeline", 0, CLI_OUTPUT, AT(timeline), "FILE",
      .help = "write the simulated step of the best plan for Perfetto"},
+    {"against", 0, CLI_INPUT, AT(against), "PROFILE",
+     .help = "a compiled module or a profile of such a step: what was predicted beside it"},
     CLI_CALIBRATION_OPTIONS(cli_train_values, constants),
     CLI_MODEL_OPTIONS(cli_train_values, read_by),
     {.name = NULL},
@@ -67,6 +70,8 @@ static sm_status read_chips(const cli_call *call, cli_training *t, sm_error *err
     }
     if (o->timeline)
         return sm_fail(err, SM_USAGE, "--timeline draws one plan, and --chips finds many");
+    if (o->against)
+        return sm_fail(err, SM_USAGE, "--against compares one plan, and --chips finds many");
     if (call->common.explain)
         return sm_fail(err, SM_USAGE, "--explain derives one plan, and --chips finds many");
     return SM_OK;
@@ -106,6 +111,8 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
     if (!status) status = cli_system(call, o->on, &t->system, err);
     if (!status)
         status = cli_calibration(call, &t->system.chip, &o->constants, &q->calibration, err);
+    if (!status && o->against)
+        status = sm_io_read_packed(o->against, SM_IO_DATA_BYTES, call->arena, &q->against, err);
     if (!status) status = read_seq(call, t, err);
     return status ? status : read_chips(call, t, err);
 }
