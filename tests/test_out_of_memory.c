@@ -98,6 +98,9 @@ static const char *const lines[] = {
     "model " INPUTS "beside/other/config.json",
     "profile tests/cli/inputs/profile/cpu8.scan.hlo.pb.gz --on tpu-v5e:2x4 --json "
     "--against tests/cli/inputs/profile/cpu8.tp.hlo.txt.gz",
+    "profile tests/cli/inputs/profile/cpu8.llama_tp.hlo.txt.gz --on tpu-v5e:2x4 --model "
+    "tests/cli/inputs/profile/llama.json --plan data=2,tensor=4,zero=0,microbatch=8 --batch 6144 "
+    "--seq 384 --json",
     "plan fsdp=8,tensor=4,microbatch=2 --json",
     "roofline B[B,D]~W[D,F] --dims B=1..4096,D=4096,F=4096 --on tpu-v5e --csv",
     "matmul A[I_X,J]~B[J_X,K_Y]~->~C[I_X,K_Y] --mesh X=4,Y=4 --dims I=4096,J=4096,K=4096 --on "

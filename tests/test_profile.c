@@ -99,7 +99,9 @@ static void a_module_is_read(void **state) {
 static void groups_in_each_spelling(void **state) {
     static const char *const spelling[] = {
         "{{0,2,4,6},{1,3,5,7}}", "[2,4]<=[4,2]T(1,0)", "mesh['x'=4,'y'=2] {'x'}",
-        "mesh['x'=4,'y'=2,'z'=1] {'x','z'}", "mesh['x'=8] {'x':(1)4}"};
+        "mesh['x'=4,'y'=2,'z'=1] {'x','z'}", "mesh['x'=8] {'x':(1)4}",
+        "mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)) {'y'}",
+        "mesh['x'=2,'y'=4], device_ids=(0,2,4,6,1,3,5,7) {'y'}"};
     for (size_t i = 0; i < sizeof spelling / sizeof *spelling; i++) {
         const sm_module *m =
             entry_of("f32[8]", "f32[8]",

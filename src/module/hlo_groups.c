@@ -44,6 +44,11 @@ bool hlo_pairs(hlo_reader *r, sm_module_groups *out) {
     return hlo_expect(r, '{', "before pairs of devices") && lists(r, 2, out);
 }
 
+static bool made(hlo_reader *r, sm_span place, module_groups_made how) {
+    if (how == MODULE_GROUPS_NO_MEMORY) return hlo_no_memory(r);
+    return how == MODULE_GROUPS_MADE || hlo_fail(r, place, "groups that do not divide the devices");
+}
+
 /* [groups,size]<=[sizes]T(order) */
 static bool iota(hlo_reader *r, sm_module_groups *out) {
     sm_span place = {r->at, 1};
@@ -55,11 +60,8 @@ static bool iota(hlo_reader *r, sm_module_groups *out) {
     if (hlo_accept(r, 'T') && (!hlo_expect(r, '(', "after T") || !hlo_numbers(r, ',', ')', &order)))
         return false;
     if (shape.n != 2) return hlo_fail(r, place, "groups have a number and a size");
-    switch (module_groups_of_order(r->arena, sizes, order, shape.at[1], out)) {
-    case MODULE_GROUPS_MADE: break;
-    case MODULE_GROUPS_WRONG: return hlo_fail(r, place, "groups that do not divide the devices");
-    default: return hlo_no_memory(r);
-    }
+    if (!made(r, place, module_groups_of_order(r->arena, sizes, order, shape.at[1], out)))
+        return false;
     return out->n == shape.at[0] || hlo_fail(r, place, "groups that do not hold all devices");
 }
 
@@ -160,22 +162,61 @@ static bool groups_of_axes(hlo_reader *r, sm_span place, const hlo_list *axes,
         order[n++] = in[c];
         group *= size[in[c]];
     }
-    switch (module_groups_of_order(r->arena, (sm_module_list){all, size},
-                                   (sm_module_list){all, order}, group, out)) {
-    case MODULE_GROUPS_MADE: return true;
-    case MODULE_GROUPS_WRONG: return hlo_fail(r, place, "groups that do not divide the devices");
-    default: return hlo_no_memory(r);
+    return made(r, place,
+                module_groups_of_order(r->arena, (sm_module_list){all, size},
+                                       (sm_module_list){all, order}, group, out));
+}
+
+/* Devices 0, 1, ... as an array of these sizes, transposed: "2,4]T(1,0)", all in one group. */
+static bool order_of_devices(hlo_reader *r, sm_module_groups *out) {
+    sm_span place = {r->at, 1};
+    sm_module_list sizes, order = {0};
+    int64_t all = 1;
+    if (!hlo_numbers(r, ',', ']', &sizes)) return false;
+    if (hlo_accept(r, '<') &&
+        (!hlo_expect(r, '=', "in devices") || !hlo_expect(r, '[', "in devices") ||
+         !hlo_numbers(r, ',', ']', &sizes)))
+        return false;
+    if (hlo_accept(r, 'T') && (!hlo_expect(r, '(', "after T") || !hlo_numbers(r, ',', ')', &order)))
+        return false;
+    for (int i = 0; i < sizes.n; i++) {
+        if (sizes.at[i] < 1 || sizes.at[i] > HLO_MOST_DEVICES / all)
+            return hlo_fail(r, place, "too many devices");
+        all *= sizes.at[i];
     }
+    return made(r, place, module_groups_of_order(r->arena, sizes, order, all, out));
+}
+
+/* ", device_ids=([2,4]T(1,0))" or "(0,2,1,3)": which device each element of the mesh is. */
+static bool devices_of_mesh(hlo_reader *r, sm_module_list *out) {
+    sm_module_groups all = {0};
+    *out = (sm_module_list){0};
+    if (!hlo_accept(r, ',')) return true;
+    sm_span word = hlo_name(r);
+    if (!hlo_is(r, word, "device_ids"))
+        return hlo_fail(r, word.length ? word : (sm_span){r->at, 1}, "expected device_ids=(...)");
+    if (!hlo_expect(r, '=', "after device_ids") || !hlo_expect(r, '(', "before devices"))
+        return false;
+    if (!hlo_accept(r, '[')) return hlo_numbers(r, ',', ')', out);
+    if (!order_of_devices(r, &all) || !hlo_expect(r, ')', "after devices")) return false;
+    int64_t *at = sm_arena_array(r->arena, (size_t)all.size, sizeof *at);
+    if (!at) return hlo_no_memory(r);
+    for (int i = 0; i < all.size; i++) at[i] = all.member[i];
+    *out = (sm_module_list){all.size, at};
+    return true;
 }
 
 static bool mesh(hlo_reader *r, sm_module_groups *out) {
     sm_span place = {r->at, 1};
+    sm_module_list devices;
     hlo_list axes = {0}, chosen = {0};
     bool read = hlo_expect(r, '[', "after mesh") && mesh_axes(r, &axes) &&
-                grouped_axes(r, &axes, &chosen) && groups_of_axes(r, place, &axes, &chosen, out);
+                devices_of_mesh(r, &devices) && grouped_axes(r, &axes, &chosen) &&
+                groups_of_axes(r, place, &axes, &chosen, out);
     sm_free(axes.item);
     sm_free(chosen.item);
-    return read;
+    if (!read || !devices.n) return read;
+    return made(r, place, module_groups_rename(r->arena, out, devices));
 }
 
 /* Groups are written in few letters and may name many devices: all of a module have a limit. */

@@ -126,8 +126,10 @@ static bool of_mesh(proto_reader *r, wire w, sm_module_groups *g) {
     int n = 0, picked = 0, axes = 0;
     wire mesh = {0}, sub;
     wire_field f;
+    sm_module_list devices; /* that the elements of the mesh are; none: 0, 1, ... */
     if (!wire_has(w, 1, &mesh) || wire_count(mesh, 1) > MOST_AXES || wire_count(w, 2) > MOST_AXES)
         return proto_fail(r, "a mesh of groups cannot be read");
+    if (!proto_numbers(r, mesh, 2, &devices)) return false;
     for (wire all = mesh; wire_next(&all, &f);) {
         if (f.number != 1 || !f.is_bytes) continue;
         before[axes] = 1;
@@ -164,10 +166,10 @@ static bool of_mesh(proto_reader *r, wire w, sm_module_groups *g) {
         order[n++] = 3 * chosen[i] + 1;
         group *= part[chosen[i]];
     }
-    return made(r,
-                module_groups_of_order(r->arena, (sm_module_list){3 * axes, size},
-                                       (sm_module_list){n, order}, group, g),
-                g);
+    module_groups_made how = module_groups_of_order(r->arena, (sm_module_list){3 * axes, size},
+                                                    (sm_module_list){n, order}, group, g);
+    if (how == MODULE_GROUPS_MADE && devices.n) how = module_groups_rename(r->arena, g, devices);
+    return made(r, how, g);
 }
 
 bool proto_groups(proto_reader *r, wire w, sm_instruction *it) {

@@ -52,3 +52,18 @@ module_groups_made module_groups_of_order(sm_arena *arena, sm_module_list sizes,
     *out = (sm_module_groups){(int)(all / group), (int)group, member};
     return MODULE_GROUPS_MADE;
 }
+
+module_groups_made module_groups_rename(sm_arena *arena, sm_module_groups *groups,
+                                        sm_module_list devices) {
+    int all = groups->n * groups->size;
+    if (devices.n != all) return MODULE_GROUPS_WRONG;
+    int32_t *member = sm_arena_array(arena, (size_t)all, sizeof *member);
+    if (!member) return MODULE_GROUPS_NO_MEMORY;
+    for (int i = 0; i < all; i++) {
+        int64_t device = devices.at[groups->member[i]];
+        if (device < 0 || device >= all) return MODULE_GROUPS_WRONG;
+        member[i] = (int32_t)device;
+    }
+    groups->member = member;
+    return MODULE_GROUPS_MADE;
+}

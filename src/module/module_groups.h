@@ -14,3 +14,7 @@ typedef enum module_groups_made {
 module_groups_made module_groups_of_order(sm_arena *arena, sm_module_list sizes,
                                           sm_module_list order, int64_t group,
                                           sm_module_groups *out);
+/* Members of groups that hold all elements of a mesh become the mesh's devices: element i is
+ * devices.at[i]. */
+module_groups_made module_groups_rename(sm_arena *arena, sm_module_groups *groups,
+                                        sm_module_list devices);
