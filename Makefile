@@ -67,7 +67,7 @@ ENGINES := $(sort $(wildcard data/engines/*.json))
 FAMILIES := $(sort $(wildcard data/families/*.family))
 MODELS := data/models/catalogue.json $(sort $(wildcard data/models/*/config.json))
 LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) \
-    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table engine_table family_table model_table)
+    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table family_table model_table software_table)
 # What runs a plan on real processes stays apart from the core: it alone knows BLAS and MPI.
 RUN_SRC := $(filter-out %/mpi.c %/measure_cuda.c,$(call sources_of,run))
 RUN_OBJ := $(RUN_SRC:src/%.c=$(BUILD)/obj/%.o)
@@ -182,11 +182,11 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/obj/flags
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/made/%.o: $(HOST_BUILD)/made/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -Isrc/model -Isrc/notation -Isrc/truth -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -Isrc/model -Isrc/notation -Isrc/serve -MMD -MP -c -o $@ $<
 $(HOST_BUILD)/host/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<
-HOST_ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -pthread -Iinclude -Isrc/truth -Isrc/text $(call folders_of,io) $(HOST_CFLAGS)
+HOST_ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -pthread -Iinclude -Isrc/serve -Isrc/text $(call folders_of,io) $(HOST_CFLAGS)
 $(HOST_BUILD)/host/readers.a: $(EMBED_OBJ) Makefile
 	rm -f $@ && ar rcs $@ $(EMBED_OBJ)
 # Reads the files of data/ with the library's own readers; what they need is linked from the archive.
@@ -199,7 +199,7 @@ $(HOST_BUILD)/made/calibration_table.stamp: $(EMBED) data/calibration $(CALIBRAT
 	$(call embed,calibrations $(CALIBRATIONS))
 $(HOST_BUILD)/made/chip_table.stamp: $(EMBED) data/chips $(CHIPS)
 	$(call embed,chips $(CHIPS))
-$(HOST_BUILD)/made/engine_table.stamp: $(EMBED) data/engines $(ENGINES)
+$(HOST_BUILD)/made/software_table.stamp: $(EMBED) data/engines $(ENGINES)
 	$(call embed,engines $(ENGINES))
 $(HOST_BUILD)/made/family_table.stamp: $(EMBED) data/families $(FAMILIES)
 	$(call embed,families $(FAMILIES))

@@ -2,11 +2,11 @@
  * parses nothing. It is built for the machine that builds, of the library's own readers.
  * usage: embed calibrations data/calibration/NAME.txt... >calibration_table.c
  *        embed chips data/chips/NAME.json... >chip_table.c
- *        embed engines data/engines/NAME.json... >engine_table.c
+ *        embed engines data/engines/NAME.json... >software_table.c
  *        embed families data/families/NAME.family... >family_table.c
  *        embed models data/models/catalogue.json data/models/NAME/config.json... >model_table.c */
 #include "chip_schema.h"
-#include "engine_table.h"
+#include "software_table.h"
 #include "json_tree.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/io.h"
@@ -122,8 +122,8 @@ static void put_chip(const sm_chip *chip) {
     X(tree_levels, )
     X(prices, )
 #undef X
-        printf("%s.pod_shape = {%d, %d, %d},\n", indent, chip->pod_shape[0], chip->pod_shape[1],
-               chip->pod_shape[2]);
+    printf("%s.pod_shape = {%d, %d, %d},\n", indent, chip->pod_shape[0], chip->pod_shape[1],
+           chip->pod_shape[2]);
     printf("%s.tree = {\n", indent);
     for (int i = 0; i < chip->tree_levels; i++) put_level(&chip->tree[i]);
     printf("%s},\n%s.price = {\n", indent, indent);
@@ -284,14 +284,14 @@ static sm_status embed_models(char *const *path, int paths, sm_arena *arena, sm_
 
 /* ---- engines ---- */
 
-static sm_status read_engine(const json_value *v, truth_engine *out) {
+static sm_status read_engine(const json_value *v, sm_software *out) {
     static const char *const keys[] = {"name", "title", "like",
 #define X(key, usual, what) #key,
-                                       TRUTH_ENGINE_FLAGS(X) TRUTH_ENGINE_NUMBERS(X)
+                                       SM_SOFTWARE_FLAGS(X) SM_SOFTWARE_NUMBERS(X)
 #undef X
     };
 #define X(key, usual, what) .key = usual,
-    *out = (truth_engine){TRUTH_ENGINE_FLAGS(X) TRUTH_ENGINE_NUMBERS(X).name = NULL};
+    *out = (sm_software){SM_SOFTWARE_FLAGS(X) SM_SOFTWARE_NUMBERS(X).name = NULL};
 #undef X
     sm_status status = json_expect(v, IS_OBJECT, "an engine {...}");
     if (!status) status = json_check_keys(v, keys, sizeof keys / sizeof keys[0]);
@@ -300,30 +300,30 @@ static sm_status read_engine(const json_value *v, truth_engine *out) {
     if (!status) status = json_read_text(json_get(v, "like"), &out->like);
 #define X(key, usual, what)                                                                        \
     if (!status) status = json_read_bool(json_get(v, #key), &out->key);
-    TRUTH_ENGINE_FLAGS(X)
+    SM_SOFTWARE_FLAGS(X)
 #undef X
 #define X(key, usual, what)                                                                        \
     if (!status) status = json_read_number(json_get(v, #key), 1e-9, 1e9, &out->key);
-    TRUTH_ENGINE_NUMBERS(X)
+    SM_SOFTWARE_NUMBERS(X)
 #undef X
     if (!status && (!out->name || !out->title))
         status = json_fail(v, "an engine needs a \"name\" and a \"title\"");
     return status;
 }
 
-static void put_engine(const truth_engine *e) {
+static void put_engine(const sm_software *e) {
     puts("    {");
     put_text_field("     ", "name", e->name);
     put_text_field("     ", "title", e->title);
     if (e->like) put_text_field("     ", "like", e->like);
 #define X(key, usual, what) printf("     .%s = %s,\n", #key, e->key ? "true" : "false");
-    TRUTH_ENGINE_FLAGS(X)
+    SM_SOFTWARE_FLAGS(X)
 #undef X
 #define X(key, usual, what)                                                                        \
     printf("     .%s = ", #key);                                                                   \
     put_number(e->key);                                                                            \
     puts(",");
-    TRUTH_ENGINE_NUMBERS(X)
+    SM_SOFTWARE_NUMBERS(X)
 #undef X
     puts("    },");
 }
@@ -336,10 +336,10 @@ static bool is_among(char *const *path, int paths, const char *name) {
 }
 
 static sm_status embed_engines(char *const *path, int paths, sm_arena *arena, sm_error *err) {
-    puts("#include \"engine_table.h\"\n\nconst truth_engine truth_engine_table[] = {");
+    puts("#include \"software_table.h\"\n\nconst sm_software sm_software_table[] = {");
     for (int i = 0; i < paths; i++) {
         sm_source source;
-        truth_engine engine;
+        sm_software engine;
         const json_document document = {.source = &source, .arena = arena, .err = err};
         const json_value *root;
         sm_status status = sm_io_read(path[i], arena, &source, err);
@@ -352,7 +352,7 @@ static sm_status embed_engines(char *const *path, int paths, sm_arena *arena, sm
         if (status) return status;
         put_engine(&engine);
     }
-    printf("};\nconst size_t truth_engine_table_count = %d;\n", paths);
+    printf("};\nconst size_t sm_software_table_count = %d;\n", paths);
     return SM_OK;
 }
 

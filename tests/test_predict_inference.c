@@ -147,8 +147,8 @@ static void dtypes_of_rows(void **state) {
     sm_inference_row r = deepseek();
     sm_serve_dtypes d;
     const char *why;
-    const truth_engine *vllm = truth_engine_of("vllm-2025");
-    const truth_engine *trtllm = truth_engine_of("trtllm-2025");
+    const sm_software *vllm = sm_software_of("vllm-2025");
+    const sm_software *trtllm = sm_software_of("trtllm-2025");
     assert_true(inference_dtypes(&r, h100, vllm, &d, &why));
     assert_true(d.weights == SM_FP8 && d.compute == SM_FP8 && d.kv == SM_BF16);
     assert_true(inference_dtypes(&r, h100, trtllm, &d, &why));
@@ -211,18 +211,18 @@ static void software_is_what_a_row_states(void **state) {
     assert_string_equal(sm_truth_software(&row), "serving");
     row.software = "trtllm-1";
     assert_string_equal(sm_truth_software(&row), "trtllm-1");
-    assert_true(truth_engine_of("trtllm-1")->expert_imbalance == 2);
-    assert_string_equal(truth_engine_of("of tomorrow")->name, "serving");
+    assert_true(sm_software_of("trtllm-1")->expert_imbalance == 2);
+    assert_string_equal(sm_software_of("of tomorrow")->name, "serving");
 }
 
 /* Constants are borrowed from an engine that has a file, and the chain of them ends. */
 static void engines_end(void **state) {
-    for (size_t i = 0; i < truth_engine_table_count; i++) {
-        const truth_engine *e = &truth_engine_table[i];
+    for (size_t i = 0; i < sm_software_count(); i++) {
+        const sm_software *e = sm_software_at(i);
         size_t steps = 0;
-        for (; e->like && steps < truth_engine_table_count; steps++) {
-            assert_string_equal(truth_engine_of(e->like)->name, e->like);
-            e = truth_engine_of(e->like);
+        for (; e->like && steps < sm_software_count(); steps++) {
+            assert_string_equal(sm_software_of(e->like)->name, e->like);
+            e = sm_software_of(e->like);
         }
         assert_null(e->like);
     }

@@ -111,9 +111,12 @@ static void derivations_give_the_same_numbers(void **state) {
         close_to(decode->value, d.point.decode.expected_s, 1e-12);
         close_to(sum_of(decode), decode->value, 1e-9);
         close_to(child(decode, "lower bound")->value, d.point.tpot_s[0], 1e-12);
-        const sm_why *first = child(d.why, "time to first token: prefill of one prompt");
+        double between = child(d.why, "prefills between two tokens")->value;
+        close_to(d.why->value, decode->value + between, 1e-9);
+        const sm_why *first = child(d.why, "time to first token");
         close_to(first->value, d.point.ttft_s[1], 1e-12);
         close_to(sum_of(first), first->value, 1e-9);
+        close_to(child(first, "prefill of one prompt")->value, d.point.ttft_alone_s[1], 1e-9);
         close_to(child(d.why, "memory of the fullest chip")->value, d.point.memory.total, 1e-12);
     }
     sm_serve_free(serve);

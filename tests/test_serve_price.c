@@ -381,9 +381,9 @@ static void one_sequence_does_not_spread_over_data(void **state) {
     sm_serve_point one = serve_point(serve, "tensor=1", 1);
     sm_serve_point eight = serve_point(serve, "data=8", 1);
     sm_serve_point full = serve_point(serve, "data=8", 8);
-    close_to(eight.tpot_s[1], one.tpot_s[1], 1e-12);
-    close_to(full.tpot_s[1], one.tpot_s[1], 1e-12);
-    close_to(full.tokens_per_s_per_chip, one.tokens_per_s_per_chip, 1e-12);
+    close_to(eight.tpot_s[1], one.tpot_s[1], 1e-6);
+    close_to(full.tpot_s[1], one.tpot_s[1], 1e-6);
+    close_to(full.tokens_per_s_per_chip, one.tokens_per_s_per_chip, 1e-6);
     sm_serve_free(serve);
 }
 
@@ -538,7 +538,7 @@ static void money_follows_throughput(void **state) {
     sm_serve_point p = serve_point(serve, "tensor=1", 16);
     close_to(p.tokens_per_s_per_chip, 16 / p.tpot_s[1], 1e-12);
     close_to(p.usd_per_million_tokens, 1000 / p.tokens_per_s_per_chip, 1e-12);
-    assert_true(p.tokens_per_s_per_chip_with_prefill < p.tokens_per_s_per_chip);
+    assert_true(p.tokens_per_s_per_chip < p.tokens_per_s_per_chip_alone);
     sm_serve_free(serve);
 }
 

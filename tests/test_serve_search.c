@@ -124,11 +124,12 @@ static void frontiers_equal_brute_force(void **state) {
     same_frontier("gemma-2-27b", "tpu-v5p:2x2x2", o);
     o.by_lower = true;
     same_frontier("llama-3-70b", "h100-sxm:8", o);
+    serve_case alone;
+    serve_case_fill(&alone, "llama-3-8b", "h100-sxm:4");
+    alone.job.alone = true;
+    same_frontier_of(alone, options());
     o = options();
-    o.with_prefill = true;
-    same_frontier("llama-3-8b", "h100-sxm:4", o);
-    o = options();
-    o.ttft_s = 0.05;
+    o.ttft_s = 0.2;
     o.tpot_s = 0.02;
     same_frontier("llama-3-8b", "tpu-v5e:2x4", o);
 }
@@ -144,9 +145,9 @@ static void frontiers_of_experts_equal_brute_force(void **state) {
     serve_case_fill(&c, "deepseek-v3", "h200:2x8");
     c.job.dtypes = (sm_serve_dtypes){SM_FP8, SM_BF16, SM_FP8};
     c.job.imbalance = 1.3;
-    o.with_prefill = true;
     same_frontier_of(c, o);
-    o = options();
+    c.job.alone = true;
+    same_frontier_of(c, o);
     o.by_lower = true;
     same_frontier_of(c, o);
     serve_case_fill(&c, "llama-4-scout", "tpu-v5p:2x2x4");

@@ -219,7 +219,8 @@ typedef struct sm_serve_question {
                                            half the output */
     double prefix;                      /* tokens of the prompt that are in the cache already */
     sm_dtype_list weights, kv, compute; /* all combinations compete; empty: bf16,
-                                            but weights as a quantised checkpoint has them */
+                                            but weights as a quantised checkpoint has them, and
+                                            compute as weights are usually multiplied */
     sm_speculation speculation;         /* depth 0: none */
     double imbalance;                   /* tokens of the fullest expert chip over the mean (1) */
     const double *reserve;              /* of the memory, stays free; NULL: 0.1 on GPUs, 0 else */
@@ -231,7 +232,9 @@ typedef struct sm_serve_question {
     double ttft_s, tpot_s;              /* limits; 0: none */
     int chips_least, chips_most;        /* of a replica; 0: 1, the whole system */
     bool by_lower;                      /* rank by the bound */
-    bool with_prefill;                  /* throughput and cost count prefill on the same chips */
+    bool alone;                         /* prompts are prefilled elsewhere */
+    const char *software;               /* what serves, as in data/engines; NULL: any */
+    double concurrency;                 /* requests in flight, in place of batch, of one point */
     bool disaggregated;                 /* pools of their own for prefill and decode, too */
     double requests_per_s;              /* and the fleet for so many; 0: not asked */
     int top;                            /* points of the frontier on the page (12); all in data */
@@ -250,6 +253,7 @@ typedef struct sm_simulate_question {
     const sm_calibration *calibration; /* NULL: what sm_serve_new takes */
     sm_serve_dtypes dtypes;            /* bf16 */
     bool as_stored;                    /* weights as in sm_serve_job */
+    const char *software;              /* as in sm_serve_question */
     sm_source plan;                    /* how a replica is sharded: "tensor=8" */
     sm_source prefill_plan;            /* of the prefill pool; without text: that of plan */
     const sm_simulation *simulation;   /* policy, replicas, limits; its engines are not looked at.

@@ -25,9 +25,11 @@ typedef struct sm_speculation {
     double acceptance;
     const sm_model *draft; /* NULL: n-gram or heads of the model itself, drafted for nothing */
 } sm_speculation;
+typedef struct sm_software sm_software; /* load.h */
 typedef struct sm_serve_job {
     const sm_model *model;
     const sm_system *system;
+    const sm_software *software; /* that serves; NULL: "serving", any */
     sm_serve_dtypes dtypes;
     bool as_stored; /* weights take the bytes that the checkpoint has for them (sm_stored), of
                        which dtypes.weights is the type of most */
@@ -35,11 +37,13 @@ typedef struct sm_serve_job {
     double prefix;         /* tokens of the prompt whose cache is there already */
     double context;        /* > 0: decode is priced at so many cached tokens; 0: at the mean of a
                               request, prompt + output / 2 */
-    double imbalance;      /* of experts: the fullest chip's tokens over the mean; >= 1 */
-    bool eager;            /* kernels launched one by one; else replayed as one graph */
+    double imbalance;      /* of experts: the fullest chip's tokens over the mean, >= 1; 0: as the
+                              software has it */
+    bool eager;            /* kernels launched one by one; else as the software does */
     sm_speculation speculation;
     double reserve;           /* fraction of memory left free; < 0: the usual 0.1 on GPUs, 0 else */
     double usd_per_chip_hour; /* < 0: the catalogue's */
+    bool alone; /* prompts are prefilled elsewhere: nothing comes between two tokens */
 } sm_serve_job;
 typedef struct sm_serve sm_serve; /* a job with its partitioned programs */
 /* Make a job ready to be priced. The model and system are copied. SM_BAD_INPUT with the reason when
@@ -55,6 +59,10 @@ void sm_serve_set_calibration(sm_serve *serve, const sm_calibration *calibration
 /* The constants that prices are made with now; they live as long as serve and change with
  * sm_serve_set_calibration. */
 const sm_calibration *sm_serve_calibration(const sm_serve *serve);
+/* What weights are multiplied in where nobody says: 8 and 4 bits of floating point in their own
+ * type where the chip's matrix unit takes it (mxfp4 meets activations of 8 bits), integers widened
+ * to bf16. */
+sm_dtype sm_serve_usual_compute(const sm_chip *chip, sm_dtype weights);
 /* What calibration NULL stands for: the chip's constants of serving, else of its single operations,
  * else the default ones; those not learned from serving with at most 1 ms of overhead a step. */
 sm_calibration sm_serve_usual_calibration(const sm_chip *chip);
@@ -120,13 +128,18 @@ typedef struct sm_serve_point {
     int chips;
     double batch; /* sequences decoding at once in the replica */
     bool fits;
-    double most_batch;            /* that fits */
-    sm_step_price prefill;        /* of one prompt alone: time to first token */
-    sm_step_price decode;         /* at the mean context */
-    double ttft_s[3], tpot_s[3];  /* lower, expected, upper; tpot counts accepted speculation */
-    double tokens_per_s_per_chip; /* decoded: batch / tpot / chips, as the book counts */
-    double tokens_per_s_per_chip_with_prefill; /* when the same chips prefill too */
-    double usd_per_million_tokens, usd_per_million_tokens_with_prefill; /* 0: no price */
+    double most_batch;     /* that fits */
+    sm_step_price prefill; /* of one prompt alone */
+    sm_step_price decode;  /* at the mean context */
+    /* lower, expected, upper. Under the load: each request that ends is followed by another, whose
+     * prefill takes its share of the chips (of an `alone` job: does not). Lower is that of the
+     * steps alone all the same; tpot counts accepted speculation. */
+    double ttft_s[3], tpot_s[3];
+    double ttft_alone_s[3], tpot_alone_s[3]; /* of a prefill, a decode step with nothing beside */
+    double in_flight; /* requests in the replica: those that decode and those that come to it */
+    double tokens_per_s_per_chip, usd_per_million_tokens; /* under the load; 0: no price */
+    /* batch / tpot_alone / chips, as the book counts */
+    double tokens_per_s_per_chip_alone, usd_per_million_tokens_alone;
     double tokens_per_step; /* of speculation, 1 without */
     int depth;
     sm_serve_memory memory; /* at full length: prompt + output */
@@ -158,9 +171,8 @@ typedef struct sm_serve_search_options {
     double batch;                /* 0: all powers of two and what fills the memory */
     double ttft_s, tpot_s;       /* limits; 0: none */
     int chips_least, chips_most; /* of a replica; 0: 1, the whole system */
-    bool by_lower;               /* rank by lower instead of expected */
+    bool by_lower;               /* rank by the bound of the steps, alone, instead of expected */
     bool brute;                  /* price everything: for tests */
-    bool with_prefill;           /* throughput and cost count the prefill on the same chips */
 } sm_serve_search_options;
 #define sm_serve_search_defaults(options)                                                          \
     sm_serve_search_defaults_sized((options), sizeof *(options))
@@ -204,6 +216,7 @@ sm_status sm_serve_disaggregate(const sm_serve_job *job, const sm_calibration *c
 typedef struct sm_fleet {
     sm_serve_point point;
     double replicas, chips, usd_per_hour, utilisation, requests_per_s_per_replica;
+    double ttft_s, tpot_s, running; /* at that rate: means; sequences that decode in a replica */
 } sm_fleet;
 /* The fewest chips that serve so many requests a second, 0 < requests_per_s <= 1e9, prefill and
  * decode on the same chips. SM_BAD_INPUT when the traffic is out of range, SM_NEGATIVE when no plan

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "serve_space.h"
+#include "load_steps.h"
 
 /* Longer prompts are prefilled in chunks of this, so no step holds more. */
 static const double MOST_STEP_TOKENS = 8192;
@@ -111,39 +111,66 @@ sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decod
 
 /* ---- the point ---- */
 
-/* Every replica and every stage prefills at the same time: seconds of the whole for each prompt.
- * Experts then serve the prompts of all replicas. */
-sm_status point_prefill_share(sm_serve *s, const sm_plan *plan, const sm_degrees *d, double alone_s,
-                              double *share_s, sm_error *err) {
-    sm_step_price price = {.expected_s = alone_s};
-    sm_status status = SM_OK;
-    if (s->experts && d->replicas > 1) {
-        sm_step_batch b = point_batch(d->replicas, s->job.prompt - s->job.prefix, s->job.prefix);
-        status = sm_serve_step(s, plan, &b, &price, err);
+/* In steady state as in load_solve.c, from the sequences that decode to the requests in flight. */
+sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch,
+                           const decode_time *decode, double first_s, point_load *out,
+                           sm_error *err) {
+    enum { ROUNDS = 4 };
+    const sm_load load = {.kind = SM_LOAD_CLOSED};
+    const sm_engines one = {
+        .decode = s, .prefill = s, .plan = *plan, .prefill_plan = *plan, .n = 1, .prefill_n = 1};
+    load_steps c = {.e = &one, .load = &load, .software = s->job.software};
+    double output = s->job.output, alone_s = decode->step.expected_s / decode->tokens;
+    *out = (point_load){alone_s, first_s, batch};
+    if (s->job.alone) return SM_OK;
+    double added = load_added_s(&c, batch, decode->step.expected_s, decode->tokens);
+    out->tpot_s = alone_s + added * batch / output;
+    double request = out->tpot_s * output / batch, service = load_service_s(&c);
+    for (int i = 0; i < ROUNDS; i++) {
+        out->ttft_s = load_first_s(&c, first_s, service, request, out->in_flight);
+        out->in_flight = batch + out->ttft_s / request;
     }
-    *share_s = price.expected_s / (d->replicas * plan->pipeline);
-    return status;
+    if (c.failed && err) *err = c.err;
+    return c.failed ? c.err.status : SM_OK;
 }
 
-static void fill_times(const sm_step_price *prefill, const decode_time *decode, sm_serve_point *p) {
+static void fill_times(const sm_step_price *prefill, const decode_time *decode,
+                       const point_load *load, sm_serve_point *p) {
     const sm_step_price *whole = &decode->step;
     const double first[3] = {prefill->lower_s, prefill->expected_s, prefill->upper_s};
     const double each[3] = {whole->lower_s, whole->expected_s, whole->upper_s};
+    double upper = prefill->upper_s / prefill->expected_s; /* of what prefills add */
     for (int i = 0; i < 3; i++) {
-        p->ttft_s[i] = first[i];
-        p->tpot_s[i] = each[i] / decode->tokens;
+        p->ttft_s[i] = p->ttft_alone_s[i] = first[i];
+        p->tpot_s[i] = p->tpot_alone_s[i] = each[i] / decode->tokens;
     }
+    p->ttft_s[1] = load->ttft_s;
+    p->tpot_s[1] = load->tpot_s;
+    p->ttft_s[2] += (load->ttft_s - first[1]) * upper;
+    p->tpot_s[2] += (load->tpot_s - p->tpot_alone_s[1]) * upper;
+    p->in_flight = load->in_flight;
     p->prefill = *prefill;
     p->decode = *whole;
     p->tokens_per_step = decode->tokens;
     p->depth = decode->depth;
 }
 
+static sm_status price_point(sm_serve *s, sm_serve_point *p, sm_error *err) {
+    decode_time decode;
+    sm_step_price prefill;
+    point_load load;
+    sm_step_batch prompt = point_batch(1, s->job.prompt - s->job.prefix, s->job.prefix);
+    sm_status status = sm_serve_step(s, &p->plan, &prompt, &prefill, err);
+    if (!status) status = point_decode(s, &p->plan, point_group(&p->plan, p->batch), &decode, err);
+    if (!status)
+        status = point_under_load(s, &p->plan, p->batch, &decode, prefill.expected_s, &load, err);
+    if (!status) fill_times(&prefill, &decode, &load, p);
+    return status;
+}
+
 sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
                             sm_serve_point *point, sm_error *err) {
     holding f;
-    decode_time decode;
-    sm_step_price prefill;
     const sm_serve_job *job = &serve->job;
     memset(point, 0, sizeof *point);
     point->plan = *plan;
@@ -153,26 +180,16 @@ sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
     if (!(batch >= 1) || !(batch <= 1e9))
         return sm_fail(err, SM_BAD_INPUT, "a batch must have 1 to 1e9 sequences, not %g", batch);
     sm_status status = holding_of(serve, &point->plan, job->prompt + job->output, &f, err);
+    if (status == SM_OK) status = price_point(serve, point, err);
     if (status != SM_OK) return status;
-    sm_step_batch prompt = point_batch(1, job->prompt - job->prefix, job->prefix);
-    status = sm_serve_step(serve, &point->plan, &prompt, &prefill, err);
-    if (status == SM_OK)
-        status = point_decode(serve, &point->plan, point_group(plan, batch), &decode, err);
-    double share_s = 0;
-    if (status == SM_OK)
-        status = point_prefill_share(serve, &point->plan, &f.d, prefill.expected_s, &share_s, err);
-    if (status != SM_OK) return status;
-    fill_times(&prefill, &decode, point);
     double tokens = point_step_tokens(serve, &f.d, point->batch);
     holding_memory(serve, &f, point->batch, tokens, &point->memory);
     point->most_batch = holding_most(serve, &f, tokens);
     point->fits = point->memory.total <= point->memory.capacity;
-    double usd_per_s = serve->usd_per_chip_hour / 3600, output = serve->job.output;
-    double decoding = point->batch / point->tpot_s[1], request_s = share_s + output / decoding;
-    point->tokens_per_s_per_chip = decoding / point->chips;
-    point->tokens_per_s_per_chip_with_prefill = output / request_s / point->chips;
+    double usd_per_s = serve->usd_per_chip_hour / 3600;
+    point->tokens_per_s_per_chip = point->batch / point->tpot_s[1] / point->chips;
+    point->tokens_per_s_per_chip_alone = point->batch / point->tpot_alone_s[1] / point->chips;
     point->usd_per_million_tokens = 1e6 * usd_per_s / point->tokens_per_s_per_chip;
-    point->usd_per_million_tokens_with_prefill =
-        1e6 * usd_per_s / point->tokens_per_s_per_chip_with_prefill;
+    point->usd_per_million_tokens_alone = 1e6 * usd_per_s / point->tokens_per_s_per_chip_alone;
     return SM_OK;
 }

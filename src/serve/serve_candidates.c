@@ -2,6 +2,7 @@
  * bound of it is beaten by a point that is there, or misses a limit. The bound of a sharding with a
  * batch has each collective where it costs least, which no placement goes below, with what the ops
  * take at least and then with what they take. */
+#include "load_steps.h"
 #include "serve_frontier.h"
 #include "serve_space.h"
 #include <assert.h>
@@ -149,16 +150,13 @@ static double limit_time(const search *h, const sm_step_price *p) {
     return h->o->by_lower ? p->lower_s : p->expected_s;
 }
 
-static bool price_prefill(search *h, const sm_plan *plan, const holding *f, prefill *out) {
+static bool price_prefill(search *h, const sm_plan *plan, prefill *out) {
     sm_error err = {0};
     sm_step_price price;
     sm_step_batch b = point_batch(1, h->s->job.prompt - h->s->job.prefix, h->s->job.prefix);
     sm_status status = sm_serve_step(h->s, plan, &b, &price, &err);
-    if (status == SM_OK) {
-        out->ttft_s = limit_time(h, &price);
-        status = point_prefill_share(h->s, plan, &f->d, price.expected_s, &out->share_s, &err);
-    }
     search_note(h, status, &err);
+    if (status == SM_OK) *out = (prefill){limit_time(h, &price), price.expected_s, plan->seq};
     return status == SM_OK;
 }
 
@@ -168,18 +166,15 @@ static bool seq_counts(const search *h, const sm_plan *plan, bool seq) {
 }
 
 static prefill prefill_at(search *h, family *f, int order) {
-    prefill one, best = {.ttft_s = INFINITY, .share_s = INFINITY};
+    prefill one, best = {.ttft_s = INFINITY};
     sm_plan plan = placed_as(h, f->plan, order);
     if (h->known[order]) return h->first[order];
     for (int seq = 0; seq < 2; seq++) {
         if (!seq_counts(h, f->plan, seq)) continue;
         plan.seq = seq;
-        if (!price_prefill(h, &plan, &f->memory, &one) || one.ttft_s >= best.ttft_s) continue;
-        best = one;
-        best.seq = seq;
+        if (price_prefill(h, &plan, &one) && one.ttft_s < best.ttft_s) best = one;
     }
     h->known[order] = true;
-    h->best_ttft_s = smaller(h->best_ttft_s, best.ttft_s);
     return h->first[order] = best;
 }
 
@@ -214,25 +209,7 @@ static double least_ttft(search *h, family *f) {
 
 /* ---- candidates ---- */
 
-static double per_chip(const search *h, double batch, double tpot_s, double chips,
-                       const prefill *first) {
-    double decoding = batch / tpot_s, output = h->s->job.output;
-    if (!h->o->with_prefill) return decoding / chips;
-    return output / (first->share_s + output / decoding) / chips;
-}
-
 static bool meets(double value, double limit) { return !(limit > 0) || value <= limit; }
-
-static void offer(search *h, family *f, int order, double batch, double tpot_s) {
-    prefill first = prefill_at(h, f, order);
-    int chips = h->slice[h->at].chips;
-    found p = {placed_as(h, f->plan, order), batch, tpot_s, 0, h->at};
-    p.plan.seq = first.seq;
-    p.per_chip = per_chip(h, batch, tpot_s, chips, &first);
-    if (!(h->quickest.batch > 0) || tpot_s < h->quickest.tpot_s) h->quickest = p;
-    if (!meets(tpot_s, h->o->tpot_s) || !meets(first.ttft_s, h->o->ttft_s)) return;
-    frontier_add(&h->front, &p, h->o->brute);
-}
 
 /* No point of the family that takes so long a token meets the limits, and it is no news of what
  * could be reached without them. */
@@ -253,6 +230,30 @@ static bool ruled_out(search *h, family *f, double batch, double tpot_s) {
     return frontier_beats(&h->front, least_s, most) || misses_limits(h, f, least_s);
 }
 
+/* A candidate by its decode step alone, and then under its load. */
+static void offer(search *h, family *f, int order, double batch, const decode_time *decode) {
+    int chips = h->slice[h->at].chips;
+    point_load load = {.tpot_s = limit_time(h, &decode->step) / decode->tokens};
+    if (!h->o->brute && ruled_out(h, f, batch, load.tpot_s)) return;
+    prefill first = prefill_at(h, f, order);
+    found p = {placed_as(h, f->plan, order), batch, 0, 0, h->at};
+    p.plan.seq = first.seq;
+    load.ttft_s = first.ttft_s;
+    if (!h->o->by_lower) {
+        sm_error err = {0};
+        sm_status status =
+            point_under_load(h->s, &p.plan, batch, decode, first.expected_s, &load, &err);
+        search_note(h, status, &err);
+        if (status != SM_OK) return;
+    }
+    p.tpot_s = load.tpot_s;
+    p.per_chip = batch / p.tpot_s / chips;
+    h->best_ttft_s = smaller(h->best_ttft_s, load.ttft_s);
+    if (!(h->quickest.batch > 0) || p.tpot_s < h->quickest.tpot_s) h->quickest = p;
+    if (!meets(p.tpot_s, h->o->tpot_s) || !meets(load.ttft_s, h->o->ttft_s)) return;
+    frontier_add(&h->front, &p, h->o->brute);
+}
+
 /* With each collective where it costs least; network false: without any. */
 static double least_tpot(search *h, step *x, const piece_price *work, bool network) {
     sm_step_price price;
@@ -260,6 +261,25 @@ static double least_tpot(search *h, step *x, const piece_price *work, bool netwo
     step_price_from(x, work, network, &price);
     x->any = NULL;
     return limit_time(h, &price);
+}
+
+/* Under its load a token takes at least so long on any placement, `alone_s` being the least that a
+ * step takes. */
+static double least_loaded(search *h, const family *f, double batch, double alone_s) {
+    const sm_load load = {.kind = SM_LOAD_CLOSED};
+    double least = INFINITY;
+    if (h->o->by_lower || h->s->job.alone) return alone_s;
+    for (int seq = 0; seq < 2; seq++) {
+        if (!seq_counts(h, f->plan, seq)) continue;
+        sm_engines one = {.decode = h->s, .prefill = h->s, .plan = f->placed, .n = 1};
+        one.plan.seq = seq;
+        one.prefill_plan = one.plan;
+        load_steps c = {.e = &one, .load = &load, .software = h->s->job.software, .any = h->places};
+        double added = load_added_s(&c, batch, alone_s, 1);
+        search_note(h, c.failed ? c.err.status : SM_OK, &c.err);
+        least = smaller(least, c.failed ? 0 : added);
+    }
+    return alone_s + least * batch / h->s->job.output;
 }
 
 /* By what its ops take at least, and by what they take. NULL: ruled out. */
@@ -273,7 +293,9 @@ static const piece_price *work_unbeaten(search *h, family *f, double batch) {
         ruled_out(h, f, batch, least_tpot(h, &f->x, least, true)))
         return NULL;
     const piece_price *work = work_of(h->memo, &f->x);
-    return ruled_out(h, f, batch, least_tpot(h, &f->x, work, true)) ? NULL : work;
+    double least_s = least_tpot(h, &f->x, work, true);
+    if (ruled_out(h, f, batch, least_s)) return NULL;
+    return ruled_out(h, f, batch, least_loaded(h, f, batch, least_s)) ? NULL : work;
 }
 
 /* Whatever the depth, and if drafting took no time. */
@@ -332,12 +354,12 @@ static void price_batch(search *h, family *f, double batch) {
             sm_plan plan = placed_as(h, f->plan, i);
             sm_status status = point_decode(h->s, &plan, point_group(&plan, batch), &t, &err);
             search_note(h, status, &err);
-            if (status == SM_OK) offer(h, f, i, batch, limit_time(h, &t.step) / t.tokens);
+            if (status == SM_OK) offer(h, f, i, batch, &t);
         } else {
-            sm_step_price price;
+            decode_time t = {.tokens = 1};
             f->x.at = h->places->at[i];
-            step_price_from(&f->x, work, true, &price);
-            offer(h, f, i, batch, limit_time(h, &price));
+            step_price_from(&f->x, work, true, &t.step);
+            offer(h, f, i, batch, &t);
         }
     }
 }

@@ -2,6 +2,7 @@
  * its own best plan, in the ratio at which their rates of requests match:
  *   prefill chips / decode chips = (decode tokens per s and chip / output) / prompts per s and chip
  * ("How To Scale Your Model", inference chapter; Zhong et al., "DistServe", 2024). */
+#include "scalemodel/load.h"
 #include "serve_frontier.h"
 #include "serve_space.h"
 #include <math.h>
@@ -14,15 +15,10 @@
 
 static const double MOST_UTILISATION = 0.8;
 
-/* Mean time per token when prefills take their share of the same chips. */
-static double mixed_tpot(const sm_serve_point *p) {
-    return p->batch / (p->tokens_per_s_per_chip_with_prefill * p->chips);
-}
-
 static sm_fleet fleet_of(const sm_serve_job *job, const sm_serve_point *p, double usd_per_hour,
                          double requests_per_s) {
     sm_fleet f = {.point = *p};
-    f.requests_per_s_per_replica = p->tokens_per_s_per_chip_with_prefill * p->chips / job->output;
+    f.requests_per_s_per_replica = p->tokens_per_s_per_chip * p->chips / job->output;
     f.replicas =
         larger(1, ceil(requests_per_s / (f.requests_per_s_per_replica * MOST_UTILISATION)));
     f.chips = f.replicas * p->chips;
@@ -31,16 +27,35 @@ static sm_fleet fleet_of(const sm_serve_job *job, const sm_serve_point *p, doubl
     return f;
 }
 
-static sm_status fail_mixed(const sm_serve_result *r, double limit, sm_error *err) {
-    char wanted[32], least[32];
-    double best = INFINITY;
-    for (size_t i = 0; i < r->n; i++) best = smaller(best, mixed_tpot(&r->point[i]));
-    sm_format_seconds(wanted, sizeof wanted, limit);
-    sm_format_seconds(least, sizeof least, best);
-    return sm_fail(err, SM_NEGATIVE,
-                   "no replica that prefills and decodes keeps a token to %s: the least is %s; "
-                   "pools of their own may",
-                   wanted, least);
+/* A replica under its share of the requests, as they come. */
+static sm_status load_fleet(const sm_serve_job *job, const sm_calibration *calibration,
+                            double requests_per_s, sm_fleet *f, sm_error *err) {
+    sm_system slice = *job->system;
+    sm_serve_job own = *job;
+    sm_load_times times;
+    sm_serve *s = NULL;
+    if (f->point.chips != slice.chips &&
+        sm_system_resize(job->system, f->point.chips, &slice, NULL) != SM_OK)
+        slice = *job->system;
+    own.system = &slice;
+    sm_status status = sm_serve_new(&own, &s, err);
+    if (status) return status;
+    if (calibration) sm_serve_set_calibration(s, calibration);
+    const sm_engines one = {.decode = s,
+                            .prefill = s,
+                            .plan = f->point.plan,
+                            .prefill_plan = f->point.plan,
+                            .n = 1,
+                            .prefill_n = 1,
+                            .most_running = f->point.batch};
+    const sm_load load = {.kind = SM_LOAD_OPEN, .requests = requests_per_s / f->replicas};
+    status = sm_serve_load(&one, &load, false, &times, err);
+    sm_serve_free(s);
+    if (status) return status;
+    f->ttft_s = times.ttft_s;
+    f->tpot_s = times.tpot_s;
+    f->running = times.running;
+    return SM_OK;
 }
 
 sm_status sm_serve_fleet(const sm_serve_job *job, const sm_calibration *calibration,
@@ -56,16 +71,14 @@ sm_status sm_serve_fleet(const sm_serve_job *job, const sm_calibration *calibrat
         return sm_fail(err, SM_BAD_INPUT, "a traffic of %g requests a second", requests_per_s);
     sm_arena *arena = sm_arena_new();
     if (!arena) return sm_fail_memory(err);
-    o.with_prefill = true;
     if (usd < 0) usd = sm_chip_usd_per_hour(&job->system->chip);
     status = sm_serve_search(job, calibration, &o, arena, &r, err);
     for (size_t i = 0; status == SM_OK && i < r.n; i++) {
-        if (o.tpot_s > 0 && mixed_tpot(&r.point[i]) > o.tpot_s) continue;
         sm_fleet f = fleet_of(job, &r.point[i], usd, requests_per_s);
         if (fleet->chips <= 0 || f.chips < fleet->chips) *fleet = f;
     }
-    if (status == SM_OK && fleet->chips <= 0) status = fail_mixed(&r, o.tpot_s, err);
     sm_arena_free(arena);
+    if (status == SM_OK) status = load_fleet(job, calibration, requests_per_s, fleet, err);
     return status;
 }
 
@@ -200,7 +213,9 @@ static sm_status find_prefill(const sm_serve_job *job, const sm_calibration *cal
                   .kv_bytes = out->kv_bytes,
                   .decode_chips = out->decode.chips,
                   .quickest_s = INFINITY};
-    sm_status status = search_start(job, calibration, o, arena, &h, err);
+    sm_serve_job alone = *job;
+    alone.alone = true;
+    sm_status status = search_start(&alone, calibration, o, arena, &h, err);
     for (h.at = 0; status == SM_OK && h.at < h.slices; h.at++) {
         serve_set_system(h.s, &h.slice[h.at]);
         each_sharding(h.s, &o->fixed, h.slice[h.at].chips, visit, &p);
@@ -222,9 +237,10 @@ static sm_status find_decode(const sm_serve_job *job, const sm_calibration *cali
                              sm_serve_point *point, sm_error *err) {
     sm_serve_result result;
     sm_serve_search_options o = *options;
+    sm_serve_job alone = *job;
     o.ttft_s = 0;
-    o.with_prefill = false;
-    sm_status status = sm_serve_search(job, calibration, &o, arena, &result, err);
+    alone.alone = true;
+    sm_status status = sm_serve_search(&alone, calibration, &o, arena, &result, err);
     if (status == SM_OK) *point = result.point[result.n - 1];
     return status;
 }

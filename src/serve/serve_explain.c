@@ -1,6 +1,7 @@
 /* The derivation of a point: the functions that priced it, with their inputs and sources. */
 #include <stdio.h>
 
+#include "scalemodel/load.h"
 #include "serve_space.h"
 
 typedef struct teller {
@@ -126,6 +127,18 @@ static sm_why *tell_memory(teller *t, const sm_serve_memory *m) {
     return w;
 }
 
+static sm_why *tell_first(teller *t, const sm_serve_point *p) {
+    const sm_serve_job *job = &t->x->s->job;
+    sm_why *w = node(t, "time to first token",
+                     "admission + requests before + prefill of one prompt", p->ttft_s[1], "s");
+    double admission = job->alone ? 0 : job->software->admission_s;
+    leaf(t, w, "admission", admission, "s", job->software->title);
+    leaf(t, w, "prefills of requests before it", p->ttft_s[1] - p->ttft_alone_s[1] - admission, "s",
+         "those that came meanwhile (M/D/1), and of the opening burst");
+    sm_why_add(w, tell_step(t, "prefill of one prompt", &p->prefill));
+    return w;
+}
+
 sm_status point_step(sm_serve *s, const sm_serve_point *p, bool decode, step *x, sm_error *err) {
     sm_step_batch b = point_batch(1, s->job.prompt - s->job.prefix, s->job.prefix);
     if (decode) {
@@ -140,14 +153,19 @@ sm_why *explain_point(sm_serve *s, const sm_serve_point *p, sm_arena *arena, sm_
     teller t = {&x, arena, false};
     if (point_step(s, p, true, &x, err)) return NULL;
     bool drafts = p->depth > 0;
-    sm_why *root = node(&t, "time per token", drafts ? "step / tokens of a step" : "one step",
-                        p->tpot_s[1], "s");
+    sm_why *root =
+        node(&t, "time per token",
+             drafts ? "step / tokens of a step + prefills between" : "step + prefills between",
+             p->tpot_s[1], "s");
     sm_why_add(root, tell_step(&t, drafts ? "step that verifies" : "decode step", &p->decode));
     if (drafts)
         leaf(&t, root, "tokens of a step", p->tokens_per_step, "",
              "(1 - a^(k+1)) / (1 - a), Leviathan et al. 2023");
+    if (!s->job.alone)
+        leaf(&t, root, "prefills between two tokens", p->tpot_s[1] - p->tpot_alone_s[1], "s",
+             "what the prefill of a request adds to the steps x sequences / output");
     sm_why_add(root, tell_memory(&t, &p->memory));
     if (point_step(s, p, false, &x, err)) return NULL;
-    sm_why_add(root, tell_step(&t, "time to first token: prefill of one prompt", &p->prefill));
+    sm_why_add(root, tell_first(&t, p));
     return t.failed ? NULL : root;
 }

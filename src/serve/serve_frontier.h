@@ -28,10 +28,10 @@ typedef struct work_memo work_memo;
 work_memo *work_memo_new(sm_arena *arena, int pieces, int chips);
 const piece_price *work_of(work_memo *memo, const step *x);
 
-/* Of one placement: seconds to the first token, and of the replica for each prompt. The residual
- * stream is sharded or not, whichever is quicker, unless seq is given. */
+/* Of one placement: seconds of a prompt alone. The residual stream is sharded or not, whichever is
+ * quicker, unless seq is given. */
 typedef struct prefill {
-    double ttft_s, share_s;
+    double ttft_s, expected_s; /* ttft_s: as times are ranked */
     bool seq;
 } prefill;
 

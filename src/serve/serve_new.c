@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "scalemodel/load.h"
 #include "serve_space.h"
 
 /* ---- program variants ---- */
@@ -80,7 +81,7 @@ static sm_status check_job(const sm_serve_job *job, sm_error *err) {
     const sm_speculation *x = &job->speculation;
     sm_status status = check_lengths(job, err);
     if (status != SM_OK) return status;
-    if (!within(job->imbalance, 1, 1e6))
+    if (job->imbalance != 0 && !within(job->imbalance, 1, 1e6))
         return sm_fail(err, SM_BAD_INPUT,
                        "the imbalance of experts must be at least 1 (the fullest chip's tokens "
                        "over the mean), not %g",
@@ -117,6 +118,15 @@ sm_calibration sm_serve_usual_calibration(const sm_chip *chip) {
     sm_calibration usual = near ? *near : *sm_calibration_of(chip);
     if (!learned) usual.step_overhead_s = fmin(usual.step_overhead_s, ENGINE_OVERHEAD_S);
     return usual;
+}
+
+sm_dtype sm_serve_usual_compute(const sm_chip *chip, sm_dtype weights) {
+    const sm_fact *peak = chip->flops_per_s;
+    bool four = peak[SM_FP4].value > 0, eight = peak[SM_FP8].value > 0;
+    if (weights == SM_FP4 && four) return SM_FP4;
+    if (weights == SM_MXFP4 && (four || peak[SM_MXFP4].value > 0)) return SM_FP8;
+    if (weights == SM_FP8 && eight) return SM_FP8;
+    return weights == SM_FP16 && peak[SM_FP16].value > 0 ? SM_FP16 : SM_BF16;
 }
 
 void sm_serve_set_calibration(sm_serve *s, const sm_calibration *calibration) {
@@ -171,6 +181,9 @@ sm_status sm_serve_change(sm_serve *s, const sm_serve_job *job, sm_error *err) {
     s->job = *job;
     s->job.model = &s->model;
     s->job.system = &s->system;
+    if (!job->software) s->job.software = sm_software_of(NULL);
+    if (job->imbalance == 0) s->job.imbalance = s->job.software->expert_imbalance;
+    s->job.eager |= s->job.software->eager_launches;
     sm_serve_free(s->draft);
     s->draft = NULL;
     serve_set_system(s, job->system);

@@ -199,9 +199,14 @@ typedef struct decode_time {
 } decode_time;
 sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decode_time *out,
                        sm_error *err);
-/* Seconds of the whole replica for each prompt when all of it prefills. */
-sm_status point_prefill_share(sm_serve *s, const sm_plan *plan, const sm_degrees *d, double alone_s,
-                              double *share_s, sm_error *err);
+/* What the prefills of a load make of a point that decodes so many sequences: `first_s` is a
+ * prefill of one prompt, `decode` a step, alone. */
+typedef struct point_load {
+    double tpot_s, ttft_s, in_flight;
+} point_load;
+sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch,
+                           const decode_time *decode, double first_s, point_load *out,
+                           sm_error *err);
 
 /* ---- search ---- */
 enum { MAX_SLICES = 96, MAX_ORDERS = 1024, MAX_MASKS = 32 };

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "scalemodel/load.h"
 #include "serve_space.h"
 
 /* ---- the bound of a piece ---- */
@@ -274,6 +275,14 @@ void step_totals(const step *x, piece_price *total) {
     total_of(x, pieces, true, total);
 }
 
+/* What the software does on the host for each sequence that decodes. */
+static double host_s(const step *x) {
+    double decoding = 0;
+    for (int i = 0; i < x->groups; i++)
+        if (is_decoding(x->group[i].queries, x->group[i].past)) decoding += x->group[i].sequences;
+    return decoding * x->d.replicas * x->s->job.software->host_s_per_sequence;
+}
+
 void step_price_from(const step *x, const piece_price *pieces, bool network, sm_step_price *price) {
     piece_price total;
     memset(price, 0, sizeof *price);
@@ -297,8 +306,9 @@ void step_price_from(const step *x, const piece_price *pieces, bool network, sm_
     double path =
         total.weights + total.kv + total.compute + total.scans + total.other + total.network;
     double host = x->s->job.eager ? total.kernels * c->launch_s : 0;
-    price->expected_s = larger(path, host) + c->step_overhead_s;
-    price->upper_s = larger(total.upper, host) + c->step_overhead_s;
+    double overhead = c->step_overhead_s + host_s(x);
+    price->expected_s = larger(path, host) + overhead;
+    price->upper_s = larger(total.upper, host) + overhead;
     price->breakdown_s.weights = total.weights;
     price->breakdown_s.kv = total.kv;
     price->breakdown_s.compute = total.compute;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "engine_table.h"
+#include "scalemodel/load.h"
 #include "truth_parts.h"
 
 struct sm_truth_case {
@@ -10,6 +10,8 @@ struct sm_truth_case {
     row_models *models, *own; /* own: nobody shares them */
     const sm_chip *chip;
     const sm_calibration *shipped;
+    sm_calibration usual; /* of serving software that has no constants on this chip, nor those that
+                             it is like */
     const char *unknown;
     truth_training *training;
     truth_serving *serving;
@@ -24,18 +26,6 @@ const char *sm_truth_kind_name(sm_truth_kind kind) {
     static const char *const names[SM_TRUTH_KIND_COUNT] = {"gemm",  "attention", "collective",
                                                            "memop", "training",  "inference"};
     return kind < SM_TRUTH_KIND_COUNT ? names[kind] : "?";
-}
-
-/* Serving software that has no constants on this chip borrows those of the one most like it. */
-static const sm_calibration *serving_for(const sm_chip *chip, const char *software) {
-    const sm_calibration *own = NULL;
-    enum { GENERATIONS = 32 };
-    for (int i = 0; i < GENERATIONS && software && !own; i++) {
-        own = sm_calibration_for(chip, software);
-        const truth_engine *engine = truth_engine_of(software);
-        software = strcmp(engine->name, software) == 0 ? engine->like : NULL;
-    }
-    return own ? own : sm_calibration_for(chip, "kernels");
 }
 
 static sm_status make_ready(sm_truth_case *c, sm_error *err) {
@@ -64,10 +54,14 @@ sm_status truth_case_new(const sm_truth_row *row, const sm_library *families, ro
     if (!c->chip) c->unknown = "the chip is not in the catalogue";
     if (c->unknown) return SM_OK;
     const char *software = sm_truth_software(row);
-    const sm_calibration *own = row->kind == SM_TRUTH_INFERENCE
-                                    ? serving_for(c->chip, software)
-                                    : sm_calibration_for(c->chip, software);
-    c->shipped = own ? own : sm_calibration_of(c->chip);
+    if (row->kind == SM_TRUTH_INFERENCE) {
+        c->shipped = sm_software_calibration(c->chip, software);
+        if (!c->shipped) c->usual = sm_serve_usual_calibration(c->chip);
+        if (!c->shipped) c->shipped = &c->usual;
+    } else {
+        const sm_calibration *own = sm_calibration_for(c->chip, software);
+        c->shipped = own ? own : sm_calibration_of(c->chip);
+    }
     sm_status s = c->models ? make_ready(c, err) : sm_fail_memory(err);
     if (s) {
         sm_truth_case_free(c);

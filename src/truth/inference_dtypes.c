@@ -19,31 +19,19 @@ static bool read_dtype(const char *printed, sm_dtype *dtype) {
     return sm_dtype_parse(printed, strlen(printed), dtype);
 }
 
-static bool has_peak(const sm_chip *chip, sm_dtype dtype) {
-    return chip->flops_per_s[dtype].value > 0;
-}
-
-/* What weights of a format are multiplied in where the source is silent. Weights in mxfp4 meet
- * activations of 8 bits where the matrix unit takes both, and 16 elsewhere. */
-static sm_dtype usual_compute(const sm_chip *chip, sm_dtype weights) {
-    if (weights == SM_FP4 && has_peak(chip, SM_FP4)) return SM_FP4;
-    if (weights == SM_MXFP4 && (has_peak(chip, SM_MXFP4) || has_peak(chip, SM_FP4))) return SM_FP8;
-    if (weights == SM_FP4 || weights == SM_MXFP4 || weights == SM_INT4) return SM_BF16;
-    return weights;
-}
-
-bool inference_dtypes(const sm_inference_row *r, const sm_chip *chip, const truth_engine *engine,
+bool inference_dtypes(const sm_inference_row *r, const sm_chip *chip, const sm_software *software,
                       sm_serve_dtypes *d, const char **why) {
     d->weights = SM_BF16; /* unquantised, where nothing is stated */
     *why = "weight_dtype is not a known number format";
     if (r->weight_dtype[0] && !read_dtype(r->weight_dtype, &d->weights)) return false;
     *why = "kv_dtype is not a known number format";
-    d->kv = engine->kv_in_8_bits && sm_dtype_bytes(d->weights) <= 1 ? SM_FP8 : SM_BF16;
+    d->kv = software->kv_in_8_bits && sm_dtype_bytes(d->weights) <= 1 ? SM_FP8 : SM_BF16;
     if (r->kv_dtype[0] && !read_dtype(r->kv_dtype, &d->kv)) return false;
     *why = "compute_dtype is not a known number format";
-    d->compute = usual_compute(chip, d->weights);
+    d->compute = sm_serve_usual_compute(chip, d->weights);
+    if (strcmp(r->weight_dtype, "w8a8") == 0) d->compute = SM_INT8;
     if (r->compute_dtype[0] && !read_dtype(r->compute_dtype, &d->compute)) return false;
-    if (d->compute == SM_MXFP4) d->compute = usual_compute(chip, SM_MXFP4);
+    if (d->compute == SM_MXFP4) d->compute = sm_serve_usual_compute(chip, SM_MXFP4);
     *why = NULL;
     return true;
 }

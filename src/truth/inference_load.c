@@ -13,39 +13,41 @@ static bool is_phase(const sm_inference_row *r, const char *phase) {
     return strcmp(r->phase, phase) == 0;
 }
 
-static void arrivals_of(const sm_inference_row *r, inference_load *load) {
-    load->arrival = ARRIVE_ALL;
+static void arrivals_of(const sm_inference_row *r, sm_load *load) {
+    load->kind = SM_LOAD_QUEUE;
     load->requests = NAN;
     if (r->batch > 0) {
-        load->arrival = ARRIVE_TOGETHER;
+        load->kind = SM_LOAD_BATCH;
         load->requests = r->batch;
     } else if (r->concurrency > 0) {
-        load->arrival = ARRIVE_IN_TURN;
+        load->kind = SM_LOAD_CLOSED;
         load->requests = r->concurrency;
     } else if (r->decode.batch > 0) {
-        load->arrival = ARRIVE_IN_TURN;
+        load->kind = SM_LOAD_CLOSED;
         load->requests = r->decode.batch * (r->decode.workers > 0 ? r->decode.workers : 1);
     } else if (r->request_rate_per_s > 0) {
-        load->arrival = ARRIVE_AT_RATE;
+        load->kind = SM_LOAD_OPEN;
         load->requests = r->request_rate_per_s;
     }
 }
 
-bool inference_load_of(const sm_inference_row *r, inference_load *load, const char **why) {
+bool inference_load_of(const sm_inference_row *r, inference_load *out, const char **why) {
     double share = mean_share(r);
-    load->prefill = !is_phase(r, "decode");
-    load->decode = !is_phase(r, "prefill");
-    load->prompt = r->input_len * share;
-    load->output = load->decode ? r->output_len * share : 1;
+    sm_load *load = &out->load;
+    load->no_prefill = is_phase(r, "decode");
+    load->no_decode = is_phase(r, "prefill");
+    load->alike = !r->len_sampling[0];
     load->waited_s = r->ttft_s > 0 ? r->ttft_s : 0;
+    out->prompt = r->input_len * share;
+    out->output = load->no_decode ? 1 : r->output_len * share;
     arrivals_of(r, load);
     *why = "neither batch, concurrency nor rate is stated, and a time per token depends on them";
-    if (load->arrival == ARRIVE_ALL && isnan(sm_inference_measured(r, SM_SERVED_TOKEN)))
+    if (load->kind == SM_LOAD_QUEUE && isnan(sm_inference_measured(r, SM_SERVED_TOKEN)))
         return false;
     *why = "input_len not stated";
-    if (!(load->prompt >= 1)) return false;
+    if (!(out->prompt >= 1)) return false;
     *why = "output_len not stated";
-    if (!(load->output >= 1)) return false;
+    if (!(out->output >= 1)) return false;
     *why = NULL;
     return true;
 }

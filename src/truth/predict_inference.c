@@ -13,7 +13,7 @@ struct truth_serving {
     sm_serve_dtypes dtypes;
     inference_layout layout;
     inference_load load;
-    const truth_engine *engine;
+    const sm_software *software;
     sm_serve *prefill, *decode; /* while borrowed; one and the same unless the pools are apart */
     double most_running, most_possible; /* as the engine schedules; as the memory holds */
     char why[160];
@@ -35,10 +35,10 @@ static bool system_of(const sm_chip *chip, int chips, sm_system *system) {
 static bool read_facts(truth_serving *t, const sm_chip *chip, const char **why) {
     const sm_inference_row *r = &t->row->of.inference;
     const sm_model *stated;
-    t->engine = truth_engine_of(sm_truth_software(t->row));
+    t->software = sm_software_of(sm_truth_software(t->row));
     if (!inference_load_of(r, &t->load, why) || !inference_model(r, NULL, t->models, &stated, why))
         return false;
-    bool ok = inference_dtypes(r, chip, t->engine, &t->dtypes, why) &&
+    bool ok = inference_dtypes(r, chip, t->software, &t->dtypes, why) &&
               inference_layout_of(t->row, chip, stated, &t->dtypes, &t->layout, why) &&
               inference_model(r, &t->layout, t->models, &t->model, why);
     row_models_drop(t->models, stated);
@@ -53,15 +53,18 @@ static bool read_facts(truth_serving *t, const sm_chip *chip, const char **why) 
 
 static sm_status start(const truth_serving *t, const sm_system *system, sm_serve **out,
                        sm_error *err) {
-    const sm_serve_job job = {.model = t->model,
-                              .system = system,
-                              .dtypes = t->dtypes,
-                              .prompt = t->load.prompt,
-                              .output = t->load.output,
-                              .imbalance = t->engine->expert_imbalance,
-                              .eager = t->engine->eager_launches,
-                              .reserve = KEPT_FREE,
-                              .usd_per_chip_hour = 0};
+    bool drafts = strstr(t->row->of.inference.spec_decode, "mtp") != NULL;
+    const sm_serve_job job = {
+        .model = t->model,
+        .system = system,
+        .software = t->software,
+        .speculation = {.depth = drafts ? (int)t->software->drafted_tokens : 0,
+                        .acceptance = t->software->accepted},
+        .dtypes = t->dtypes,
+        .prompt = t->load.prompt,
+        .output = t->load.output,
+        .reserve = KEPT_FREE,
+        .usd_per_chip_hour = 0};
     return row_serve_borrow(&job, out, err);
 }
 
@@ -70,16 +73,17 @@ static sm_status start(const truth_serving *t, const sm_system *system, sm_serve
 static sm_status fitting(truth_serving *t, double output, double *most, sm_error *err) {
     double tokens = t->load.prompt + output;
     return sm_serve_most_sequences(t->decode, &t->layout.decode.plan, tokens,
-                                   fmin(t->engine->budget_tokens, 8192), most, err);
+                                   fmin(t->software->budget_tokens, 8192), most, err);
 }
 
 static sm_status count_running(truth_serving *t, sm_error *err) {
     const sm_plan *plan = &t->layout.decode.plan;
     double ranks = (double)plan->data * plan->expert, half = 0.5 * t->load.output;
     double fit = 0.0, possible = 0.0;
-    sm_status s = fitting(t, t->engine->reserves_whole_requests ? t->load.output : half, &fit, err);
+    sm_status s =
+        fitting(t, t->software->reserves_whole_requests ? t->load.output : half, &fit, err);
     if (!s) s = fitting(t, half, &possible, err);
-    t->most_running = fmin(fit * t->engine->kv_share, t->engine->most_running * ranks);
+    t->most_running = fmin(fit * t->software->kv_share, t->software->most_running * ranks);
     t->most_possible = fmax(possible, t->most_running);
     return s;
 }
@@ -123,19 +127,16 @@ void truth_serving_free(truth_serving *t) {
 
 /* ---- predicting ---- */
 
-static inference_clock clock_of(truth_serving *t, bool lower) {
-    const sm_inference_row *r = &t->row->of.inference;
-    bool drafts = strstr(r->spec_decode, "mtp") != NULL;
-    bool in_step = !r->len_sampling[0] && t->engine->burst_in_step > 0;
-    return (inference_clock){.prefill = t->prefill,
-                             .decode = t->decode,
-                             .layout = &t->layout,
-                             .engine = t->engine,
-                             .burst = in_step ? t->engine->burst_in_step : t->engine->burst,
-                             .load = &t->load,
-                             .most_running = lower ? t->most_possible : t->most_running,
-                             .drafted = drafts ? (int)t->engine->drafted_tokens : 0,
-                             .lower = lower};
+static sm_engines engines_of(const truth_serving *t) {
+    return (sm_engines){.decode = t->decode,
+                        .prefill = t->prefill,
+                        .plan = t->layout.decode.plan,
+                        .prefill_plan = t->layout.prefill.plan,
+                        .n = t->layout.decode.engines,
+                        .prefill_n = t->layout.prefill.engines,
+                        .apart = t->layout.apart,
+                        .most_running = t->most_running,
+                        .most_possible = t->most_possible};
 }
 
 /* Tokens of a request that tokens_per_s counts. */
@@ -145,7 +146,7 @@ static double counted(const truth_serving *t) {
     return strcmp(what, "total") == 0 ? t->load.prompt + t->load.output : t->load.output;
 }
 
-static double seconds_of(const truth_serving *t, const inference_times *times, sm_served quantity) {
+static double seconds_of(const truth_serving *t, const sm_load_times *times, sm_served quantity) {
     switch (quantity) {
     case SM_SERVED_TPOT: return times->tpot_s;
     case SM_SERVED_TOKEN: return times->request_s / counted(t);
@@ -154,8 +155,8 @@ static double seconds_of(const truth_serving *t, const inference_times *times, s
     }
 }
 
-static void add_part(truth_serving *t, const sm_chip *chip, const inference_times *lower,
-                     const inference_times *expected, sm_served quantity, sm_prediction *out) {
+static void add_part(truth_serving *t, const sm_chip *chip, const sm_load_times *lower,
+                     const sm_load_times *expected, sm_served quantity, sm_prediction *out) {
     double measured = sm_inference_measured(&t->row->of.inference, quantity);
     int i = out->parts;
     if (isnan(measured)) return;
@@ -168,17 +169,15 @@ static void add_part(truth_serving *t, const sm_chip *chip, const inference_time
     out->parts++;
 }
 
-static bool solve(truth_serving *t, const sm_calibration *c, inference_times *lower,
-                  inference_times *expected, sm_error *err) {
+static bool solve(truth_serving *t, const sm_calibration *c, sm_load_times *lower,
+                  sm_load_times *expected, sm_error *err) {
     bool ok = borrow(t, err) == SM_OK;
     if (ok) {
-        inference_clock fast = clock_of(t, true), usual = clock_of(t, false);
+        const sm_engines engines = engines_of(t);
         sm_serve_set_calibration(t->decode, c);
         if (t->prefill != t->decode) sm_serve_set_calibration(t->prefill, c);
-        *lower = inference_solve(&fast);
-        *expected = inference_solve(&usual);
-        ok = !fast.failed && !usual.failed;
-        if (!ok) *err = usual.failed ? usual.err : fast.err;
+        ok = sm_serve_load(&engines, &t->load.load, true, lower, err) == SM_OK &&
+             sm_serve_load(&engines, &t->load.load, false, expected, err) == SM_OK;
     }
     give_back(t);
     return ok;
@@ -186,7 +185,7 @@ static bool solve(truth_serving *t, const sm_calibration *c, inference_times *lo
 
 void truth_serving_predict(truth_serving *t, const sm_chip *chip, const sm_calibration *c,
                            sm_prediction *out) {
-    inference_times lower, expected;
+    sm_load_times lower, expected;
     sm_error err = {0};
     if (!solve(t, c, &lower, &expected, &err)) {
         snprintf(t->why, sizeof t->why, "%.150s", err.sentence);

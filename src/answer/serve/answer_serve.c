@@ -1,7 +1,9 @@
 /* answer_serve: the frontier of latency, throughput and cost at which a model can be served, or one
  * point of it. */
 #include <assert.h>
+#include <math.h>
 
+#include "scalemodel/load.h"
 #include "serve_asked.h"
 
 enum { USUAL_PROMPT = 2048, USUAL_OUTPUT = 512, USUAL_TOP = 12 };
@@ -9,30 +11,48 @@ enum { USUAL_PROMPT = 2048, USUAL_OUTPUT = 512, USUAL_TOP = 12 };
 /* ---- the question ---- */
 
 /* "int8,bf16" */
-static const char *list_words(sm_report *r, sm_dtype_list *list, sm_dtype usual) {
-    if (list->n == 0) *list = (sm_dtype_list){1, {usual}};
+static const char *list_words(sm_report *r, const sm_dtype_list *list) {
     const char *words = sm_dtype_name(list->type[0]);
     for (int i = 1; i < list->n; i++)
         words = sm_textf(r, "%s,%s", words, sm_dtype_name(list->type[i]));
     return words;
 }
 
+/* What weights of these types are computed in, each once. */
+static sm_dtype_list usual_compute(const sm_chip *chip, const sm_dtype_list *weights) {
+    sm_dtype_list all = {0};
+    for (int w = 0; w < weights->n; w++) {
+        sm_dtype type = sm_serve_usual_compute(chip, weights->type[w]);
+        int at = 0;
+        while (at < all.n && all.type[at] != type) at++;
+        if (at == all.n) all.type[all.n++] = type;
+    }
+    return all;
+}
+
 /* Every combination of the types asked for. Weights of which nothing is said are as the checkpoint
- * has them, if that is quantised. */
+ * has them, if that is quantised; what is computed in goes with each type of weights. */
 static void read_dtypes(sm_serve_asked *q) {
     sm_dtype_list *const list[3] = {&q->in.weights, &q->in.kv, &q->in.compute};
     assert(q->in.model);
     const sm_stored *stored = &q->in.model->stored;
+    bool usual = list[2]->n == 0;
     q->job.as_stored = list[0]->n == 0 && stored->quantised;
-    for (int i = 0; i < 3; i++)
-        q->dtype_words[i] =
-            list_words(q->report, list[i], i == 0 && stored->quantised ? stored->type : SM_BF16);
+    if (list[0]->n == 0)
+        *list[0] = (sm_dtype_list){1, {stored->quantised ? stored->type : SM_BF16}};
+    if (list[1]->n == 0) *list[1] = (sm_dtype_list){1, {SM_BF16}};
+    if (usual) list[2]->n = 1;
     for (int w = 0; w < list[0]->n; w++)
         for (int k = 0; k < list[1]->n; k++)
-            for (int c = 0; c < list[2]->n; c++)
-                q->choice[q->choices++] =
-                    (sm_serve_dtypes){list[0]->type[w], list[1]->type[k], list[2]->type[c]};
+            for (int c = 0; c < list[2]->n; c++) {
+                sm_serve_dtypes d = {list[0]->type[w], list[1]->type[k], list[2]->type[c]};
+                if (usual) d.compute = sm_serve_usual_compute(&q->in.system->chip, d.weights);
+                q->choice[q->choices++] = d;
+            }
     q->job.dtypes = q->choice[0];
+    for (int i = 0; i < 2; i++) q->dtype_words[i] = list_words(q->report, list[i]);
+    if (usual) *list[2] = usual_compute(&q->in.system->chip, list[0]);
+    q->dtype_words[2] = list_words(q->report, list[2]);
 }
 
 static sm_status read_plan(sm_serve_asked *q, sm_error *err) {
@@ -55,11 +75,13 @@ static sm_status read_question(sm_serve_asked *q, sm_error *err) {
     q->job =
         (sm_serve_job){.model = in->model,
                        .system = in->system,
+                       .software = sm_software_of(in->software),
+                       .alone = in->alone,
                        .prompt = in->prompt > 0.0 ? in->prompt : USUAL_PROMPT,
                        .output = in->output > 0.0 ? in->output : USUAL_OUTPUT,
                        .context = in->context,
                        .prefix = in->prefix,
-                       .imbalance = in->imbalance > 0.0 ? in->imbalance : 1.0,
+                       .imbalance = in->imbalance,
                        .reserve = in->reserve ? *in->reserve : -1.0,
                        .usd_per_chip_hour = in->usd_per_chip_hour ? *in->usd_per_chip_hour : -1.0,
                        .speculation = in->speculation,
@@ -70,19 +92,22 @@ static sm_status read_question(sm_serve_asked *q, sm_error *err) {
     q->search.ttft_s = in->ttft_s;
     q->search.tpot_s = in->tpot_s;
     q->search.by_lower = in->by_lower;
-    q->search.with_prefill = in->with_prefill;
     if (in->chips_least > 0) q->search.chips_least = in->chips_least;
     if (in->chips_most > 0) q->search.chips_most = in->chips_most;
     if (in->top <= 0) q->in.top = USUAL_TOP;
     sm_status status = read_plan(q, err);
     /* Any degree given with a batch makes a whole plan: degrees not named are 1. */
     uint32_t degrees = (1u << SM_PLAN_DEGREES) - 1;
-    q->one = in->batch > 0.0 && (q->search.fixed.given & degrees) && in->requests_per_s <= 0.0 &&
-             !in->disaggregated;
+    q->one = (in->batch > 0.0 || in->concurrency > 0.0) && (q->search.fixed.given & degrees) &&
+             in->requests_per_s <= 0.0 && !in->disaggregated;
     if (!status && q->one && q->choices > 1)
         return sm_fail(err, SM_USAGE,
                        "a plan with a batch is one point, of one type each of weights, cache and "
                        "compute; without --batch they are compared");
+    if (!status && in->concurrency > 0.0 && (!q->one || in->batch > 0.0 || in->alone))
+        return sm_fail(err, SM_USAGE,
+                       "--concurrency is of one point, whose prefills share its chips: it needs a "
+                       "plan such as tensor=8, and no --batch");
     return status;
 }
 
@@ -122,6 +147,26 @@ static sm_status check_limits(const sm_serve_asked *q, sm_serving_found *a, sm_e
     return SM_OK;
 }
 
+/* The sequences that decode when so many requests are in flight. */
+static sm_status find_batch(sm_serve_asked *q, sm_serve *serve, sm_error *err) {
+    const sm_plan *plan = &q->search.fixed;
+    sm_engines one = {.decode = serve,
+                      .prefill = serve,
+                      .plan = *plan,
+                      .prefill_plan = *plan,
+                      .n = 1,
+                      .prefill_n = 1};
+    const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = q->in.concurrency};
+    double most = q->job.software->most_running;
+    sm_load_times times;
+    sm_status status = sm_serve_most_sequences(serve, plan, q->job.prompt + q->job.output,
+                                               fmin(q->job.prompt, 8192.0), &one.most_running, err);
+    one.most_running = fmin(fmax(one.most_running, 1.0), most);
+    if (!status) status = sm_serve_load(&one, &load, false, &times, err);
+    if (!status) q->search.batch = times.running;
+    return status;
+}
+
 static sm_status price_one(sm_serve_asked *q, sm_serve **serve, sm_serving_found *a,
                            sm_error *err) {
     sm_serve_detail *detail = sm_arena_alloc(q->arena, sizeof *detail);
@@ -129,7 +174,10 @@ static sm_status price_one(sm_serve_asked *q, sm_serve **serve, sm_serving_found
     if (!detail || !result) return sm_fail_memory(err);
     sm_status status = open_slice(q, sm_plan_chips(&q->search.fixed), serve, err);
     if (status) return status;
-    status = sm_serve_detail_of(*serve, &q->search.fixed, q->search.batch, q->arena, detail, err);
+    if (q->in.concurrency > 0.0) status = find_batch(q, *serve, err);
+    if (!status)
+        status =
+            sm_serve_detail_of(*serve, &q->search.fixed, q->search.batch, q->arena, detail, err);
     if (status) return sm_question_blame(&q->in.plan, status, err);
     *result = (sm_serve_result){.n = 1, .point = &detail->point, .space = 1, .evaluated = 1};
     a->detail = detail;

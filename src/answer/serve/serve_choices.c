@@ -57,7 +57,6 @@ static sm_status search_choice(sm_serve_asked *q, int choice, gathered *g, sm_se
 }
 
 double sm_serve_throughput(const sm_serve_asked *q, const sm_serve_point *p) {
-    if (q->search.with_prefill) return p->tokens_per_s_per_chip_with_prefill;
     return q->search.by_lower ? p->batch / p->tpot_s[0] / p->chips : p->tokens_per_s_per_chip;
 }
 

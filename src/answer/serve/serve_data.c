@@ -30,12 +30,13 @@ static void put_point(sm_report *r, sm_data *object, const sm_serve_asked *q,
     sm_put(r, object, "most_batch", p->most_batch);
     put_time(r, object, "ttft_s", p->ttft_s, q, SM_REGIME_prefill);
     put_time(r, object, "tpot_s", p->tpot_s, q, SM_REGIME_decode);
+    put_time(r, object, "ttft_alone_s", p->ttft_alone_s, q, SM_REGIME_prefill);
+    put_time(r, object, "tpot_alone_s", p->tpot_alone_s, q, SM_REGIME_decode);
     sm_put_all(r, object,
-               "tokens_per_s_per_chip|tokens_per_s_per_chip_with_prefill|usd_per_million_tokens|"
-               "usd_per_million_tokens_with_prefill",
-               p->tokens_per_s_per_chip, p->tokens_per_s_per_chip_with_prefill,
-               positive(p->usd_per_million_tokens),
-               positive(p->usd_per_million_tokens_with_prefill));
+               "in_flight|tokens_per_s_per_chip|tokens_per_s_per_chip_alone|"
+               "usd_per_million_tokens|usd_per_million_tokens_alone",
+               p->in_flight, p->tokens_per_s_per_chip, p->tokens_per_s_per_chip_alone,
+               positive(p->usd_per_million_tokens), positive(p->usd_per_million_tokens_alone));
     sm_put_all(r, sm_put_object(r, object, "memory_bytes"),
                "params|kv|activations|buffers|total|capacity|free", m->params, m->kv,
                m->activations, m->buffers, m->total, m->capacity, m->capacity - m->total);
@@ -146,9 +147,10 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
         put_point(r, sm_put_object(r, object, "replica"), a->q, &f->point);
         sm_put_all(
             r, object,
-            "requests_per_s|replicas|chips|usd_per_hour|utilisation|requests_per_s_per_replica",
+            "requests_per_s|replicas|chips|usd_per_hour|utilisation|requests_per_s_per_replica|"
+            "ttft_s|tpot_s|running",
             a->q->in.requests_per_s, f->replicas, f->chips, positive(f->usd_per_hour),
-            f->utilisation, f->requests_per_s_per_replica);
+            f->utilisation, f->requests_per_s_per_replica, f->ttft_s, f->tpot_s, f->running);
     }
     if (a->reason) sm_put_text(r, r->data, "reason", a->reason);
 }

@@ -23,7 +23,6 @@ static const char *dtype_words(sm_report *r, const sm_serve_asked *q, const sm_s
 }
 
 static double cost(const sm_serve_asked *q, const sm_serve_point *p) {
-    if (q->search.with_prefill) return p->usd_per_million_tokens_with_prefill;
     return p->usd_per_million_tokens * p->tokens_per_s_per_chip / sm_serve_throughput(q, p);
 }
 
@@ -115,11 +114,19 @@ static void speed_lines(sm_report *r, const sm_serving_found *a) {
     sm_bound_note(r, a->q->used, "a token", p->tpot_s[0], p->tpot_s[1]);
     sm_report_text(r, "First token after %s (bound %s).", sm_show_seconds(r, p->ttft_s[1]),
                    sm_show_seconds(r, p->ttft_s[0]));
-    sm_report_text(r, "%s tokens/s per chip%s; with the prefill on the same chips %s%s.",
-                   sm_show_number(r, p->tokens_per_s_per_chip),
-                   price_words(r, p->usd_per_million_tokens),
-                   sm_show_number(r, p->tokens_per_s_per_chip_with_prefill),
-                   price_words(r, p->usd_per_million_tokens_with_prefill));
+    sm_report_text(r, "%s tokens/s per chip%s.", sm_show_number(r, p->tokens_per_s_per_chip),
+                   price_words(r, p->usd_per_million_tokens));
+    if (a->q->job.alone)
+        sm_report_text(r, "Prompts are prefilled elsewhere: nothing comes between two tokens.");
+    else
+        sm_report_text(r,
+                       "So with %s requests in flight, whose prompts are prefilled on the same "
+                       "chips. Alone, a decode step takes %s a token, a prefill %s; %s tokens/s "
+                       "per chip%s.",
+                       sm_show_number(r, p->in_flight), sm_show_seconds(r, p->tpot_alone_s[1]),
+                       sm_show_seconds(r, p->ttft_alone_s[1]),
+                       sm_show_number(r, p->tokens_per_s_per_chip_alone),
+                       price_words(r, p->usd_per_million_tokens_alone));
     if (a->fullest)
         sm_report_text(r, "Up to a batch of %s stays within %s a token: %s tokens/s per chip.",
                        sm_show_exact(r, a->fullest->batch), sm_show_seconds(r, a->q->search.tpot_s),
@@ -153,14 +160,17 @@ static void step_row(sm_report *r, sm_table *t, const char **cell, int n, const 
 static void batches_page(sm_report *r, const sm_serving_found *a) {
     /* with scans the bound has no room on the page */
     bool scans = a->batches > 0 && a->batch[0].decode.breakdown_s.scans > 0;
-    sm_table *t =
-        step_table(r, "This plan at other batches",
-                   scans ? ">batch|>token" : ">batch|>token|>bound", scans, "|>tok/s/chip");
+    bool alone = a->q->job.alone;
+    const char *first = scans   ? ">batch|>token"
+                        : alone ? ">batch|>token|>bound"
+                                : ">batch|>token|>prefill";
+    sm_table *t = step_table(r, "This plan at other batches", first, scans, "|>tok/s/chip");
     for (int i = 0; i < a->batches; i++) {
         const sm_serve_point *p = &a->batch[i];
         const char *cell[SM_PAGE_COLUMNS] = {sm_show_exact(r, p->batch),
-                                             sm_show_seconds(r, p->tpot_s[1]),
-                                             sm_show_seconds(r, p->tpot_s[0])};
+                                             sm_show_seconds(r, p->tpot_s[1])};
+        double prefills_s = p->tpot_s[1] - p->tpot_alone_s[1];
+        cell[2] = sm_show_seconds(r, alone ? p->tpot_s[0] : prefills_s);
         step_row(r, t, cell, scans ? 2 : 3, &p->decode, scans,
                  sm_show_number(r, p->tokens_per_s_per_chip));
     }
@@ -256,10 +266,13 @@ static void fleet_page(sm_report *r, const sm_serving_found *a) {
     sm_report_text(r, "Each takes %s requests a second and is busy %s of the time.",
                    sm_show_number(r, f->requests_per_s_per_replica),
                    sm_show_percent(r, f->utilisation));
-    sm_report_text(r, "Batch %s, %s per token, first token after %s: %s",
-                   sm_show_exact(r, f->point.batch), sm_show_seconds(r, f->point.tpot_s[1]),
-                   sm_show_seconds(r, f->point.ttft_s[1]),
-                   sm_serve_plan_words(r, s, &f->point.plan));
+    sm_report_text(
+        r,
+        "At that rate %s sequences decode at once, of a batch of %s: %s per token, first "
+        "token after %s: %s",
+        sm_show_number(r, f->running), sm_show_exact(r, f->point.batch),
+        sm_show_seconds(r, f->tpot_s), sm_show_seconds(r, f->ttft_s),
+        sm_serve_plan_words(r, s, &f->point.plan));
 }
 
 void sm_serve_page(sm_report *r, const sm_serving_found *a) {

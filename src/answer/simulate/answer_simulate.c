@@ -1,5 +1,6 @@
 /* answer_simulate: requests through replicas of a serving engine. */
 #include "question.h"
+#include "scalemodel/load.h"
 #include "scalemodel/io.h"
 #include <math.h>
 #include <string.h>
@@ -381,7 +382,7 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
                             .as_stored = in->as_stored,
                             .prompt = s->draw.lengths.prompt,
                             .output = s->draw.lengths.output,
-                            .imbalance = 1.0,
+                            .software = sm_software_of(in->software),
                             .reserve = -1.0,
                             .usd_per_chip_hour = -1.0};
     if (!in->prefill_plan.text) in->prefill_plan = in->plan;

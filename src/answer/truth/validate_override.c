@@ -34,5 +34,5 @@ const sm_calibration *sm_override_for(const sm_validation *v, const sm_truth_row
         }
         return of_chip;
     }
-    return sm_calibration_for(chip, software);
+    return row->kind == SM_TRUTH_INFERENCE ? NULL : sm_calibration_for(chip, software);
 }

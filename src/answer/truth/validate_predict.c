@@ -92,6 +92,9 @@ sm_status sm_validation_read(sm_validation *v, sm_error *err) {
         if (status) return status;
         for (size_t k = 0; k < v->truth[i].n; k++) {
             sm_truth_row *row = &v->truth[i].row[k];
+            /* served as if by this software: its constants and what it does with requests */
+            if (q->software.text && row->kind == SM_TRUTH_INFERENCE)
+                row->software = q->software.text;
             for (size_t own = 0; own < q->n_own; own++)
                 if (strcmp(row->chip, q->own[own].name) == 0) row->on = &q->own[own];
         }

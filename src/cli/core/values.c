@@ -1,5 +1,6 @@
 /* values: the texts of options as typed values, within the bounds that their rows give. */
 #include "options.h"
+#include "scalemodel/load.h"
 #include "scalemodel/io.h"
 #include <assert.h>
 #include <stdarg.h>
@@ -300,7 +301,7 @@ sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
         return from_file(call, chip, given->calibration, given->software, out, err);
     *out = sm_calibration_of(chip);
     if (!given->software) return SM_OK;
-    *out = sm_calibration_for(chip, given->software);
+    *out = sm_software_calibration(chip, given->software);
     if (*out) return SM_OK;
     return fail_software(call, chip, given->software, names,
                          sm_calibration_softwares(chip, names, MOST_NAMES), err);

@@ -30,6 +30,9 @@ static const cli_option serve_table[] = {
     {"batch", 0, CLI_COUNT, ASK(batch), "N",
      .help = "sequences that decode at once in a replica; with a whole plan, one point",
      .lowest = 1, .highest = 1e9},
+    {"concurrency", 0, CLI_COUNT, ASK(concurrency), "N",
+     .help = "requests in flight in the replica of a whole plan, in place of --batch", .lowest = 1,
+     .highest = 1e9},
     {"prompt", 0, CLI_COUNT, ASK(prompt), "TOKENS", .help = "of a request", .lowest = 1,
      .highest = 1e9, .by_default = "2048"},
     {"output", 0, CLI_COUNT, ASK(output), "TOKENS", .help = "that a request asks for", .lowest = 1,
@@ -45,7 +48,7 @@ static const cli_option serve_table[] = {
     {"kv", 0, CLI_DTYPES, ASK(kv), "DTYPE", .help = "keys and values are stored in, or a list",
      .by_default = "bf16"},
     {"compute", 0, CLI_DTYPES, ASK(compute), "DTYPE", .help = "matmuls are computed in, or a list",
-     .by_default = "bf16"},
+     .default_says = "fp8 and fp4 weights in their own type where the chip can, others in bf16"},
     {"ttft", 0, CLI_TIME, ASK(ttft_s), "TIME", .help = "limit to the time to first token: 1s",
      .above = true},
     {"tpot", 0, CLI_TIME, ASK(tpot_s), "TIME", .help = "limit to the time per token: 30ms",
@@ -61,7 +64,7 @@ static const cli_option serve_table[] = {
      .default_says = "n-grams or heads, at no cost"},
     {"imbalance", 0, CLI_NUMBER, ASK(imbalance), "X",
      .help = "tokens of the fullest expert chip over the mean", .lowest = 1, .highest = 1e6,
-     .by_default = "1"},
+     .default_says = "that of the software, usually 1"},
     {"reserve", 0, CLI_NUMBER, ASK(reserve), "SHARE", .optional = true,
      .help = "of the memory that stays free", .highest = 0.95,
      .default_says = "0.1 on GPUs, 0 else"},
@@ -73,8 +76,8 @@ static const cli_option serve_table[] = {
     {"eager", 0, CLI_FLAG, ASK(eager),
      .help = "kernels are launched one by one, not replayed as a graph"},
     {"bound", 0, CLI_FLAG, ASK(by_lower), .help = "rank by the bound instead of the expected time"},
-    {"with-prefill", 0, CLI_FLAG, ASK(with_prefill),
-     .help = "throughput and cost count the prefill on the same chips"},
+    {"decode-only", 0, CLI_FLAG, ASK(alone),
+     .help = "prompts are prefilled elsewhere: times and throughput of decoding alone"},
     {"disaggregated", 0, CLI_FLAG, ASK(disaggregated),
      .help = "prefill and decode in pools of their own"},
     CLI_CALIBRATION_OPTIONS(serving, constants),
@@ -135,6 +138,7 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     q->size = sizeof *q;
     q->model = &v->model;
     q->system = &v->system;
+    q->software = v->constants.software;
     q->explain = call->common.explain;
     q->plot = v->plot != NULL;
     sm_status status = cli_read_model(call, &v->read_by, call->positional[0], &v->model, err);

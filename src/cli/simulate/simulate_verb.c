@@ -91,7 +91,7 @@ static const cli_option simulate_table[] = {
      .default_says = "as the checkpoint has them, bf16 unless it is quantised"},
     {"kv", 0, CLI_DTYPE, ASK(dtypes.kv), "DTYPE", .help = "of the KV cache", .by_default = "bf16"},
     {"compute", 0, CLI_DTYPE, ASK(dtypes.compute), "DTYPE", .help = "what matmuls compute in",
-     .by_default = "bf16"},
+     .default_says = "fp8 and fp4 weights in their own type where the chip can, others in bf16"},
     {"seed", 0, CLI_WHOLE, AT(draw.seed), "N", .help = "of what is drawn", .by_default = "1"},
     {"find-max-qps", 0, CLI_FLAG, ASK(find_max_rate),
      .help = "the highest rate that meets the SLO"},
@@ -210,6 +210,9 @@ static sm_status read_question(const cli_call *call, simulating *v, sm_error *er
     q->as_stored = !cli_given(call, &q->dtypes.weights) && v->model.stored.quantised;
     if (q->as_stored) q->dtypes.weights = v->model.stored.type;
     if (!status) status = cli_system(call, v->on, &v->system, err);
+    if (!status && !cli_given(call, &q->dtypes.compute))
+        q->dtypes.compute = sm_serve_usual_compute(&v->system.chip, q->dtypes.weights);
+    q->software = v->constants.software;
     if (!status && (v->constants.calibration || v->constants.software))
         status = cli_calibration(call, &v->system.chip, &v->constants, &q->calibration, err);
     return status;

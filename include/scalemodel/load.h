@@ -1,0 +1,90 @@
+/* load: an engine of serving software under a load. How requests come (a static batch, so many in
+ * flight, so many a second, all at once) and what the software does with them decide how many
+ * sequences decode at once, and so the time per token, the time to the first and the throughput.
+ * serve, simulate and validate all ask here. */
+#ifndef SCALEMODEL_LOAD_H
+#define SCALEMODEL_LOAD_H
+#include "scalemodel/serve.h"
+
+SM_DECLARATIONS_BEGIN
+
+/* ---- serving software: data/engines ---- */
+/* key of the file, value where it is silent, what */
+#define SM_SOFTWARE_FLAGS(X)                                                                       \
+    X(mixed_steps, true, "prefill and decode share a step")                                        \
+    X(eager_launches, false, "kernels are launched one by one")                                    \
+    X(reserves_whole_requests, false, "a request is admitted when its full length fits")           \
+    X(kv_in_8_bits, false, "weights in 8 bits and below come with a cache in 8 bits")
+#define SM_SOFTWARE_NUMBERS(X)                                                                     \
+    X(budget_tokens, 8192, "of prefill in a step")                                                 \
+    X(most_running, 1024, "sequences")                                                             \
+    X(kv_share, 0.9, "of the memory beside the weights, what the cache takes")                     \
+    X(admission_s, 0.05, "before its prefill a request is parsed, queued and scheduled")           \
+    X(burst, 0.1, "share of the requests that find all others before them")                        \
+    X(burst_in_step, 0, "the same where all requests are of one length; 0: as burst")              \
+    X(host_s_per_sequence, 0, "of a step: scheduling, sampling, detokenising")                     \
+    X(expert_imbalance, 1,                                                                         \
+      "what the matmuls of experts take over dense ones as large: grouped "                        \
+      "kernels, padding, the fullest chip")                                                        \
+    X(drafted_tokens, 3, "of a step of multi-token prediction")                                    \
+    X(accepted, 0.68, "probability of each drafted token")
+struct sm_software {
+    const char *name, *title;
+    const char *like; /* the version whose constants stand in where it has none; NULL: none */
+#define X(key, usual, what) bool key;
+    SM_SOFTWARE_FLAGS(X)
+#undef X
+#define X(key, usual, what) double key;
+    SM_SOFTWARE_NUMBERS(X)
+#undef X
+};
+/* The software of this name; "serving", which has the usual values, for NULL and any other. */
+const sm_software *sm_software_of(const char *name);
+/* All of them, by name; at is below the count. */
+size_t sm_software_count(void);
+const sm_software *sm_software_at(size_t at);
+/* The constants of this chip under this software, else under the version that it is like, and so
+ * on; NULL: there are none. */
+const sm_calibration *sm_software_calibration(const sm_chip *chip, const char *name);
+
+/* ---- a load ---- */
+typedef enum sm_load_kind {
+    SM_LOAD_BATCH,  /* one static batch */
+    SM_LOAD_CLOSED, /* so many in flight: each that ends is followed by another */
+    SM_LOAD_OPEN,   /* so many a second */
+    SM_LOAD_QUEUE   /* all are there: as many run as the memory holds */
+} sm_load_kind;
+/* Lengths are those of the jobs. */
+typedef struct sm_load {
+    sm_load_kind kind;
+    double requests; /* batch, in flight, or a second; over all engines */
+    bool alike;      /* all of one length, so that those that begin together end together */
+    bool no_prefill, no_decode; /* phases that do not count */
+    /* A measured time to first token, 0: none. Of those in flight the ones that wait for it are not
+     * in decode, which a bound must not count. */
+    double waited_s;
+} sm_load;
+
+/* Equal engines that share the requests; with `apart` others prefill for those that decode. */
+typedef struct sm_engines {
+    sm_serve *decode, *prefill; /* one and the same unless apart; priced under their jobs'
+                                   software */
+    sm_plan plan, prefill_plan;
+    double n, prefill_n; /* engines */
+    bool apart;
+    double most_running;  /* sequences that one engine decodes at once */
+    double most_possible; /* that memory could hold, for the bound; 0: as most_running */
+} sm_engines;
+
+/* Means. request_s: seconds between two requests that end; running: sequences that decode in each
+ * engine. */
+typedef struct sm_load_times {
+    double ttft_s, tpot_s, latency_s, request_s, running;
+} sm_load_times;
+/* What a load comes to; lower: under the bounds of the steps in place of what is expected. What is
+ * known in closed form; sm_simulate takes requests one by one. SM_BAD_INPUT with the reason when a
+ * step of the plan is impossible. */
+sm_status sm_serve_load(const sm_engines *engines, const sm_load *load, bool lower,
+                        sm_load_times *times, sm_error *err);
+SM_DECLARATIONS_END
+#endif

@@ -1,0 +1,34 @@
+/* load_steps: seconds of the steps of engines under a load. Private to src/serve. */
+#pragma once
+#include "scalemodel/load.h"
+#include "serve_space.h"
+
+typedef struct load_steps {
+    const sm_engines *e;
+    const sm_load *load;
+    const sm_software *software;
+    bool lower;             /* bounds in place of what is expected */
+    struct placements *any; /* each collective where it costs least, in place of the plan's order:
+                               what is added is then the least that any placement adds */
+    double prompts, prefill_s; /* the last prefill that was priced; none: 0 */
+    bool failed;
+    sm_error err; /* why, where it failed: from then on all times are NaN */
+} load_steps;
+/* Groups of chips with sequences of their own. */
+double load_groups(const sm_serve *s, const sm_plan *plan);
+/* n prompts at once, in an engine that prefills. */
+double load_prefill_s(load_steps *c, double n);
+/* A step of n sequences in decode, and the tokens that it gives each of them. */
+double load_decode_s(load_steps *c, double n, double *tokens);
+/* What the prefill of one request adds to such steps. */
+double load_added_s(load_steps *c, double n, double decode_s, double tokens);
+/* Between two tokens of n sequences; alone: when no prefill comes between. */
+double load_token_s(load_steps *c, double n);
+double load_alone_s(load_steps *c, double n);
+/* What the prefill of one prompt takes of an engine all of whose groups of chips and stages have
+ * prompts. */
+double load_service_s(load_steps *c);
+/* From a request to its first token, in a system that takes one every request_s seconds and has so
+ * many in flight for each engine that decodes; prefill_s: of one prompt. */
+double load_first_s(const load_steps *c, double prefill_s, double service_s, double request_s,
+                    double in_flight);
