@@ -1,7 +1,11 @@
 #!/usr/bin/env python3
 """Random reshardings and sharded products, with the bytes that XLA's partitioner puts on the wire.
 
-usage: reshard-against-xla.py [CASES] [SEED] > tests/reshard_xla.csv
+usage: reshard-against-xla.py [CASES] [SEED] [padded] > tests/reshard_xla.csv
+
+`padded`: sizes that axes do not divide. jit takes and returns no such arrays, so that they are
+constrained within the program, which returns the sum of the result's cosines; the all-reduce of
+that number is not counted.
 
 Needs JAX (any platform; it compiles for 16 host devices and runs nothing). Each line is a case of
 `scalemodel matmul`: mesh, sizes, einsum, and the bytes that one chip receives in the compiled
@@ -20,8 +24,11 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 MESHES = ["X=4,Y=4", "X=2,Y=4", "X=4,Y=2", "X=2,Y=8", "X=2,Y=2,Z=4", "X=2,Y=2,Z=2", "X=4,Y=2,Z=2"]
+PADDED = len(sys.argv) > 3 and sys.argv[3] == "padded"
 PRODUCTS = [("IJ", "JK", "IK"), ("BIJ", "BJK", "BIK"), ("IJ", "JKN", "IKN"), ("IJ", "KJ", "IK")]
 SIZES = {"B": 16, "I": 64, "J": 128, "K": 64, "L": 32, "N": 32}
+if PADDED:
+    SIZES = {"B": 13, "I": 50, "J": 131, "K": 61, "L": 30, "N": 27}
 BYTES = {"f32": 4, "bf16": 2, "f16": 2, "s32": 4, "u32": 4, "pred": 1, "s8": 1, "u8": 1}
 
 
@@ -39,6 +46,13 @@ def group_size(line, chips):
     listed = re.search(r"replica_groups=\{\{([\d,]*)\}", line)
     if listed:
         return len(listed.group(1).split(","))
+    named = re.search(r"replica_groups=mesh\[([^\]]*)\] \{([^}]*)\}", line)
+    if named:
+        sizes = dict(re.findall(r"'(\w+)'=(\d+)", named.group(1)))
+        n = 1
+        for axis, part in re.findall(r"'(\w+)'(?::\(\d+\)(\d+))?", named.group(2)):
+            n *= int(part or sizes[axis])
+        return n
     iota = re.search(r"replica_groups=\[(\d+),(\d+)\]", line)
     return int(iota.group(2)) if iota else chips
 
@@ -52,6 +66,8 @@ def wire_bytes(hlo, chips):
         if not found:
             continue
         result, op = shape_bytes(found.group(1)), found.group(2)
+        if PADDED and op == "all-reduce" and found.group(1) == "f32[]":
+            continue
         n = group_size(line, chips)
         if op == "collective-permute":
             total += result
@@ -85,7 +101,7 @@ def random_array(dims, axes, sizes):
     random.shuffle(order)
     for a in order:
         d = random.choice(list(dims) + [None]) if random.random() < 0.85 else None
-        if d and left[d] % sizes[a] == 0:
+        if d and (PADDED or left[d] % sizes[a] == 0):
             on[d].append(a)
             left[d] //= sizes[a]
     return on
@@ -112,7 +128,7 @@ def one_case(product):
     text = " ".join(written(n, d, o) for n, d, o in zip("AB", dims[:-1], on))
     text += " -> " + written("C", dims[-1], on[-1])
     shardings = [NamedSharding(mesh, spec(d, o)) for d, o in zip(dims, on)]
-    args = [jax.ShapeDtypeStruct([SIZES[i] for i in d], jnp.float32, sharding=s)
+    args = [jax.ShapeDtypeStruct([SIZES[i] for i in d], jnp.float32, sharding=None if PADDED else s)
             for d, s in zip(dims[:-1], shardings)]
     notation = ",".join(dims[:-1]) + "->" + dims[-1]
     if product:
@@ -121,7 +137,13 @@ def one_case(product):
     else:
         def f(operand):
             return operand
-    hlo = jax.jit(f, out_shardings=shardings[-1]).lower(*args).compile().as_text()
+
+    def constrained(*operands):
+        put = jax.lax.with_sharding_constraint
+        moved = [put(jnp.sin(put(x, s)), s) for x, s in zip(operands, shardings)]
+        return jnp.sum(jnp.cos(put(f(*moved), shardings[-1])))
+    jitted = jax.jit(constrained) if PADDED else jax.jit(f, out_shardings=shardings[-1])
+    hlo = jitted.lower(*args).compile().as_text()
     used = sorted(set("".join(dims)))
     size_text = ",".join("%s=%d" % (d, SIZES[d]) for d in used)
     return mesh_text, size_text, re.sub(r"([ABC]\[)", r"fp32 \1", text), wire_bytes(hlo, chips), flops(hlo)
@@ -130,8 +152,8 @@ def one_case(product):
 def main():
     cases = int(sys.argv[1]) if len(sys.argv) > 1 else 400
     random.seed(int(sys.argv[2]) if len(sys.argv) > 2 else 1)
-    print("# made by scripts/reshard-against-xla.py %d %s, JAX %s on CPU" %
-          (cases, sys.argv[2] if len(sys.argv) > 2 else "1", jax.__version__))
+    print("# made by scripts/reshard-against-xla.py %s, JAX %s on CPU" %
+          (" ".join(sys.argv[1:]), jax.__version__))
     print("# mesh;sizes;einsum;bytes that a chip receives;FLOPs of a chip")
     done = 0
     while done < cases:

@@ -1,14 +1,15 @@
 /* A slow and literal executor of lowerings: every chip of the mesh holds its block of every array
  * as integers, each step moves elements between the chips of a group one by one, and nothing is
- * read that the chip or its group does not hold. It knows the meaning of a layout (chip (x,y) of
- * I_XY holds block x*|Y|+y, the last mesh axis varies fastest) but nothing of how the library
- * chooses steps. */
+ * read that the chip or its group does not hold. It knows the meaning of a layout (the chips along
+ * X of I_XY take blocks of ceil(I/X), as far as there are elements, those along Y blocks of ceil of
+ * that; the last mesh axis varies fastest) but nothing of how the library chooses steps. */
 #pragma once
 #include "scalemodel/shard.h"
 
-/* The part of an array on one chip: lo[d] .. lo[d]+len[d]-1 of each dimension, row-major. */
+/* The part of an array on one chip: lo[d] .. lo[d]+len[d]-1 of each dimension, row-major; padded to
+ * room[d]. */
 typedef struct oracle_block {
-    int64_t lo[SM_MAX_RANK], len[SM_MAX_RANK];
+    int64_t lo[SM_MAX_RANK], len[SM_MAX_RANK], room[SM_MAX_RANK];
     int64_t *data;
 } oracle_block;
 

@@ -448,10 +448,6 @@ static void wrong_lines_are_told(void **state) {
         {"h[B] = x[B_Q]", "B=64", "x: no axis Q in the mesh X=4,Y=4", 1},
         {"h[B] = x[B_X] y[B]; z = h[B_X] + h[B_Y]", "B=64", "B_Y of h is B_X elsewhere", 36},
         {"h[B,F] = x[B_X]", "B=64", "index F has no size, give one such as F=4096", 5},
-        {"h[B] = x[B_X]", "B=6",
-         "dimension B of 6 does not divide by the 4 chips of X: 2 left over, nearest that does: 4 "
-         "and 8",
-         1},
         {"a[B] = rotary2(x[B])", "B=64",
          "no op, text or part that a family binds is called rotary2; the nearest is rotary", 8},
         {"a[B,F] = top(x[B,F])", "B=64,F=8",

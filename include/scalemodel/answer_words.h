@@ -38,7 +38,7 @@ typedef struct sm_collective_sizes {
 sm_status sm_collective_sizes_read(const sm_source *text, const sm_source *dims,
                                    const sm_mesh *mesh, sm_arena *arena, sm_collective_sizes *sizes,
                                    sm_error *err);
-/* Move to a point, 0 .. points - 1. SM_BAD_INPUT when the mesh does not divide the array. */
+/* Move to a point, 0 .. points - 1. SM_BAD_INPUT as sm_einsum_check. */
 sm_status sm_collective_sizes_at(sm_collective_sizes *sizes, int point, const sm_mesh *mesh,
                                  sm_error *err);
 /* V of a collective on an array, as the cost model wants it: all-gather the size after, reductions
@@ -54,6 +54,21 @@ const char *sm_axes_words(sm_report *r, const sm_mesh *mesh, sm_axes axes);
 /* Where a group sits in the system: "ici0 4 (ring)", "nvlink 8", parts joined by " x "; "one chip".
  */
 const char *sm_group_words(sm_report *r, const sm_system *system, const sm_group *group);
+
+/* What pages say of padding, once each. */
+typedef struct sm_padding_told {
+    int n;
+    const char *sentence[SM_MAX_INDICES];
+} sm_padding_told;
+/* Tell each dimension that a lowering pads: "I of 10 over X is padded to 12: 4 blocks of 3, 17% of
+ * them padding." What *told has is not told again. */
+void sm_padding_page(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
+                     const sm_lowering *lowering, sm_padding_told *told);
+/* The same of one array. */
+void sm_padding_of_array(sm_report *r, const sm_einsum *einsum, const sm_array *array,
+                         const sm_mesh *mesh, sm_padding_told *told);
+/* The part of the FLOPs of all chips that padding takes, 0 to 1. */
+double sm_padding_of(const sm_einsum *einsum, const sm_mesh *mesh, const sm_lowering *lowering);
 
 /* What happens to one axis, as text: "X: both operands are sharded along the contracted J (case 3);
  * each chip sums its part of J: partial sums; reduce-scatter of C onto K." */

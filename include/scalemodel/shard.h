@@ -110,9 +110,9 @@ sm_status sm_dims_parse(const sm_source *source, sm_einsum *einsum, sm_error *er
  * contracted. Sets has_output (the dtype of the first operand, no sharding). SM_BAD_INPUT when it
  * would have more than SM_MAX_RANK dimensions. */
 sm_status sm_einsum_infer_output(sm_einsum *einsum, const sm_source *source, sm_error *err);
-/* Check an einsum: sizes known, their product at most 1e18, divisible by their axes, each axis once
- * per array; SM_BAD_INPUT with the place when not. An axis in two operands is fine (the book's case
- * 4): lowering gathers one of them. source (the einsum's text, for places) may be NULL, here and in
+/* Check an einsum: sizes known, their product at most 1e18, each axis once per array; SM_BAD_INPUT
+ * with the place when not. An axis in two operands is fine (the book's case 4): lowering gathers
+ * one of them. source (the einsum's text, for places) may be NULL, here and in
  * sm_einsum_infer_output. */
 sm_status sm_einsum_check(const sm_einsum *einsum, const sm_mesh *mesh, const sm_source *source,
                           sm_error *err);
@@ -122,10 +122,15 @@ size_t sm_array_format(const sm_array *array, const sm_einsum *einsum, const sm_
 /* Print an einsum so that it parses back to the same. Returns the length it wants. */
 size_t sm_einsum_format(const sm_einsum *einsum, const sm_mesh *mesh, char *out, size_t size);
 
+/* What the fullest of so many chips has of a size: ceil(size / ways). A size that does not divide
+ * is padded to blocks of that length, as XLA does: the last chips have a shorter part, or none. */
+double sm_cut(double size, double ways);
+/* Is a dimension padded, over these axes and those it has? */
+bool sm_dim_padded(const sm_einsum *einsum, const sm_mesh *mesh, const sm_dim *dim, sm_axes more);
 /* Elements of the whole array: the product of the sizes of its indices. */
 double sm_array_elements(const sm_array *array, const sm_einsum *einsum);
-/* Bytes of the part that one chip holds: those of the whole array divided by the chips along the
- * axes that shard it. Unreduced axes do not divide. */
+/* Bytes of the part that one chip holds, padding included: each dimension cut by the axes that
+ * shard it. Unreduced axes do not divide. */
 double sm_array_local_bytes(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh);
 /* 2 x product of all indices (batch and contracting ones once), as XLA counts a dot; 0 for a lone
  * operand without contraction. */
@@ -197,7 +202,8 @@ typedef struct sm_step {
     double bytes;
     double flops;       /* of the local einsum */
     double local_bytes; /* bytes an einsum reads and writes on a chip */
-    sm_layout after;    /* of the array (the output for an einsum) when the step is done */
+    bool padded;     /* a dimension that loses or gains the axes is longer in blocks than whole */
+    sm_layout after; /* of the array (the output for an einsum) when the step is done */
 } sm_step;
 
 /* Bytes that each chip receives over the network in a step on a group of n chips: bytes (n-1)/n of
@@ -239,11 +245,10 @@ sm_axes sm_lowering_axes(const sm_lowering *lowering, sm_axes axes);
 /* Is it one array that keeps its indices? Then there is nothing to compute, only to move. */
 bool sm_einsum_is_resharding(const sm_einsum *einsum);
 
-/* Lower one assignment (at[] has mesh->axes entries). SM_BAD_INPUT when an index does not divide by
- * the axes assigned to it, when more than SM_MAX_STEPS steps are needed, or when `want` cannot be
- * reached: its indices differ, it does not divide, or it is {U_axis} where no partial sum is.
- * want == NULL leaves the output as it falls (unreduced axes are then all-reduced unless
- * keep_unreduced). */
+/* Lower one assignment (at[] has mesh->axes entries). SM_BAD_INPUT when more than SM_MAX_STEPS
+ * steps are needed, or when `want` cannot be reached: its indices differ, or it is {U_axis} where
+ * no partial sum is. want == NULL leaves the output as it falls (unreduced axes are then
+ * all-reduced unless keep_unreduced). */
 sm_status sm_einsum_lower(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at,
                           const sm_array *want, bool keep_unreduced, sm_lowering *lowering,
                           sm_error *err);
@@ -314,6 +319,7 @@ typedef struct sm_local_block {
     sm_element element;
     int rank;
     size_t size[SM_MAX_RANK];
+    size_t whole[SM_MAX_RANK]; /* of the array; 0: its blocks make it up without padding */
     void *data; /* NULL: not there. Whoever makes it says what it is (the runtime: memory) */
 } sm_local_block;
 /* Elements of the block: the product of its sizes. */
@@ -326,8 +332,15 @@ size_t sm_layout_parts(const sm_mesh *mesh, const sm_layout *layout, int dim, sm
  * first. */
 size_t sm_layout_part(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among,
                       const int *at);
-/* The block of an array of an einsum under a layout, without data. Sizes must divide (what a
- * lowering was made of does). */
+/* The same of a dimension of `length` elements: each axis cuts what those before it left into equal
+ * blocks, of which the last are padded. Blocks thus lie within those of fewer axes. */
+typedef struct sm_part_range {
+    size_t offset, size; /* of the block; the offset may be the end of the dimension */
+    size_t held;         /* elements that are there, the rest of `size` is padding */
+} sm_part_range;
+sm_part_range sm_layout_range(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among,
+                              const int *at, size_t length);
+/* The block of an array of an einsum under a layout, without data, padding included. */
 sm_local_block sm_local_block_shape(const sm_mesh *mesh, const sm_einsum *einsum,
                                     const sm_array *array, const sm_layout *layout,
                                     sm_element element);

@@ -217,7 +217,7 @@ static void assign_from(join *j, int i) {
             if (j->at[j->s->order[0][before]] == k)
                 ways *= j->s->in->mesh->axis[j->s->order[0][before]].size;
         if (!chain_may_split(j->s, j->many, axis, j->index[k]) ||
-            fmod(j->einsum.index[k].size, ways) != 0)
+            !(sm_cut(j->einsum.index[k].size, ways) < sm_cut(j->einsum.index[k].size, ways / size)))
             continue;
         j->at[axis] = (int8_t)k;
         assign_from(j, i + 1);

@@ -136,8 +136,8 @@ static void list_from(listing *l, int i, chain_code digits) {
     for (int d = 0; d < l->array->rank; d++) {
         int index = l->array->dim[d].index;
         double whole = l->s->in->chain->names.index[index].size;
-        if (!chain_may_split(l->s, l->many, axis, index) || fmod(whole, l->ways[d] * size) != 0)
-            continue;
+        bool shorter = sm_cut(whole, l->ways[d] * size) < sm_cut(whole, l->ways[d]);
+        if (!chain_may_split(l->s, l->many, axis, index) || !shorter) continue;
         l->ways[d] *= size;
         list_from(l, i + 1, digits + chain_digit_at(axis, DIMENSION + d));
         l->ways[d] /= size;

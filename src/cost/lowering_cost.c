@@ -11,10 +11,10 @@ static bool has_index(const sm_array *array, int index) {
 }
 
 static double local_size(const sm_lowering_input *input, const sm_lowering *lowering, int index) {
-    double size = input->einsum->index[index].size;
+    double ways = 1;
     for (int a = 0; a < input->mesh->axes; a++)
-        if (lowering->at[a] == index) size /= input->mesh->axis[a].size;
-    return size;
+        if (lowering->at[a] == index) ways *= input->mesh->axis[a].size;
+    return sm_cut(input->einsum->index[index].size, ways);
 }
 
 /* Kept in the output and in one side only: rows or columns; in both: batch; not kept: contracted.
@@ -102,8 +102,10 @@ static bool is_collective(const sm_step *step, sm_collective op) {
     return step->kind == SM_STEP_COLLECTIVE && step->op == op;
 }
 
-/* The index that a collective matmul is cut along; -1 when the step is none, or moves several. */
+/* The index that a collective matmul is cut along; -1 when the step is none, moves several, or pads
+ * the chunks. */
 static int cut_index(const sm_step *step) {
+    if (step->padded) return -1;
     if (is_collective(step, SM_ALL_GATHER) && step->array >= 0) return step->from;
     if (is_collective(step, SM_REDUCE_SCATTER) && step->array < 0) return step->to;
     return -1;

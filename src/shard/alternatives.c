@@ -59,7 +59,7 @@ static void axis_choices(enumeration *e, int axis) {
     }
     for (int rank = 3; rank > 0; rank--) {
         for (int i = 0; i < e->einsum->indices && size > 1; i++)
-            if (likelihood(e, axis, i) == rank && fmod(e->einsum->index[i].size, size) == 0)
+            if (likelihood(e, axis, i) == rank && (rank > 1 || e->einsum->index[i].size > 1))
                 c->index[c->n++] = (int8_t)i;
         if (rank == 2) c->index[c->n++] = SM_REPLICATED;
         if (rank == 2 && size > 1 && idle(e, axis)) c->index[c->n++] = SM_ASSISTING;
@@ -82,11 +82,19 @@ static void trim_choices(enumeration *e) {
 
 /* ---- one assignment ---- */
 
-static bool divides(const enumeration *e, int index, int also) {
-    double ways = also >= 0 ? e->mesh->axis[also].size : 1;
+/* Does each axis assigned to an index, and one more, shorten what a chip has of it? One that an
+ * array has there already need not. */
+static bool shortens(const enumeration *e, int index, int also) {
+    double ways = 1, size = e->einsum->index[index].size;
     for (int a = 0; a < e->mesh->axes; a++)
-        ways *= e->at[a] == index && a != also ? e->mesh->axis[a].size : 1;
-    return fmod(e->einsum->index[index].size, ways) == 0;
+        ways *= e->at[a] == index || a == also ? e->mesh->axis[a].size : 1;
+    for (int a = 0; a < e->mesh->axes; a++) {
+        bool here = (e->at[a] == index || a == also) && e->mesh->axis[a].size > 1;
+        if (here && !(sm_cut(size, ways) < sm_cut(size, ways / e->mesh->axis[a].size)) &&
+            likelihood(e, a, index) < 2)
+            return false;
+    }
+    return true;
 }
 
 /* The output wants an axis on an index, and every chip along it computes all of that index to slice
@@ -95,7 +103,7 @@ static bool dominated(const enumeration *e) {
     for (int a = 0; a < e->mesh->axes; a++) {
         int d = e->want != NULL ? sm_axis_place(e->want, a) : SM_REPLICATED;
         if (e->at[a] == SM_REPLICATED && e->mesh->axis[a].size > 1 && d >= 0 &&
-            divides(e, e->want->dim[d].index, a))
+            shortens(e, e->want->dim[d].index, a))
             return true;
     }
     return false;
@@ -129,8 +137,14 @@ static bool lower(enumeration *e, const sm_array *want) {
     return sm_einsum_lower(e->einsum, e->mesh, e->at, want, true, &e->lowering, NULL) == SM_OK;
 }
 
+static bool shortens_dim(const enumeration *e, const sm_dim *dim, int axis) {
+    double size = e->einsum->index[dim->index].size, ways = 1;
+    for (int i = 0; i < dim->n_axes; i++) ways *= e->mesh->axis[dim->axis[i]].size;
+    return sm_cut(size, ways * e->mesh->axis[axis].size) < sm_cut(size, ways);
+}
+
 /* No output asked for: the partial sums over axis a and the following are reduced, or scattered
- * onto each dimension that divides. `out` is the output so far. */
+ * onto each dimension that gets shorter. `out` is the output so far. */
 static void scatter_places(enumeration *e, sm_array *out, sm_axes partial, int axis) {
     while (axis < e->mesh->axes && !(partial >> axis & 1)) axis++;
     if (axis == e->mesh->axes) {
@@ -138,7 +152,7 @@ static void scatter_places(enumeration *e, sm_array *out, sm_axes partial, int a
         return;
     }
     for (int d = 0; d < out->rank && !e->stopped; d++) {
-        if (!sm_axes_divide(e->einsum, e->mesh, &out->dim[d], (sm_axes)(1u << axis))) continue;
+        if (!shortens_dim(e, &out->dim[d], axis)) continue;
         sm_dim_append(&out->dim[d], axis);
         scatter_places(e, out, partial, axis + 1);
         out->dim[d].n_axes--;
@@ -148,7 +162,7 @@ static void scatter_places(enumeration *e, sm_array *out, sm_axes partial, int a
 
 static void one_assignment(enumeration *e) {
     for (int i = 0; i < e->einsum->indices; i++)
-        if (!divides(e, i, -1)) return;
+        if (!shortens(e, i, -1)) return;
     if (dominated(e)) return;
     if (!lower(e, e->want) || !assists(e)) return;
     sm_array out = e->lowering.out;

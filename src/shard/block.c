@@ -39,14 +39,29 @@ size_t sm_layout_part(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_
     return part;
 }
 
+sm_part_range sm_layout_range(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among,
+                              const int *at, size_t length) {
+    sm_part_range r = {0, length, length};
+    for (int place = 0; place < mesh->axes; place++)
+        for (int a = 0; a < mesh->axes; a++) {
+            if (!(among >> a & 1u) || layout->dim[a] != dim || layout->place[a] != place) continue;
+            size_t ways = (size_t)mesh->axis[a].size, size = (r.size + ways - 1) / ways;
+            size_t before = size * (size_t)at[a], left = r.held > before ? r.held - before : 0;
+            r = (sm_part_range){r.offset + before, size, left < size ? left : size};
+        }
+    return r;
+}
+
 sm_local_block sm_local_block_shape(const sm_mesh *mesh, const sm_einsum *einsum,
                                     const sm_array *array, const sm_layout *layout,
                                     sm_element element) {
     sm_local_block b = {.element = element, .rank = array->rank};
     assert(array->rank <= SM_MAX_RANK);
-    for (int d = 0; d < array->rank; d++)
-        b.size[d] = (size_t)einsum->index[array->dim[d].index].size /
-                    sm_layout_parts(mesh, layout, d, (sm_axes)~0u);
+    for (int d = 0; d < array->rank; d++) {
+        double whole = einsum->index[array->dim[d].index].size;
+        b.whole[d] = (size_t)whole;
+        b.size[d] = (size_t)sm_cut(whole, (double)sm_layout_parts(mesh, layout, d, (sm_axes)~0u));
+    }
     return b;
 }
 

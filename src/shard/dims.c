@@ -1,7 +1,6 @@
 /* Sizes of indices, the output that a product without "->" has, and what makes an einsum valid. */
 #include "notation.h"
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static const double LARGEST_PRODUCT = 1e18; /* beyond it doubles no longer count elements exactly */
@@ -146,31 +145,12 @@ static sm_status check_size(const sm_index *index, const sm_source *source, sm_s
     return SM_OK;
 }
 
-static sm_status check_divides(const sm_dim *dim, const sm_index *index, const sm_mesh *mesh,
-                               const sm_source *source, sm_error *err) {
-    double ways = 1;
-    for (int i = 0; i < dim->n_axes; i++) ways *= mesh->axis[dim->axis[i]].size;
-    double left = fmod(index->size, ways);
-    if (left == 0) return SM_OK;
-    char axes[128], below[48] = "";
-    sm_sink sink = sm_sink_into(axes, sizeof axes);
-    sm_axes_put(&sink, mesh, dim->n_axes, dim->axis);
-    if (index->size > ways) snprintf(below, sizeof below, "%.0f and ", index->size - left);
-    return sm_fail_at(
-        err, source, dim->span,
-        "dimension %s of %.0f does not divide by the %.0f chips of %s: %.0f left over, "
-        "nearest that does: %s%.0f",
-        index->name, index->size, ways, axes, left, below, index->size - left + ways);
-}
-
 static sm_status check_array(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh,
                              const sm_source *source, sm_error *err) {
     sm_status status = sm_array_check_axes(array, einsum, mesh, source, err);
     for (int d = 0; d < array->rank && status == SM_OK; d++) {
         const sm_dim *dim = &array->dim[d];
         status = check_size(&einsum->index[dim->index], source, dim->span, err);
-        if (status == SM_OK)
-            status = check_divides(dim, &einsum->index[dim->index], mesh, source, err);
     }
     return status;
 }

@@ -2,6 +2,7 @@
  * product takes 2 FLOPs for each combination of its indices: [I,J] [J,K] takes 2 I J K ("How To
  * Scale Your Model", chapter 4). */
 #include "scalemodel/shard.h"
+#include <math.h>
 
 double sm_array_elements(const sm_array *array, const sm_einsum *einsum) {
     double elements = 1;
@@ -9,13 +10,25 @@ double sm_array_elements(const sm_array *array, const sm_einsum *einsum) {
     return elements;
 }
 
-/* A chip holds 1/n of the elements, n the product of the axes that shard; unreduced axes do not. */
+double sm_cut(double size, double ways) { return ceil(size / ways); }
+
+static double ways_of(const sm_mesh *mesh, const sm_dim *dim, sm_axes more) {
+    unsigned set = more;
+    for (int i = 0; i < dim->n_axes; i++) set |= 1u << dim->axis[i];
+    return sm_mesh_size(mesh, (sm_axes)set);
+}
+
+bool sm_dim_padded(const sm_einsum *einsum, const sm_mesh *mesh, const sm_dim *dim, sm_axes more) {
+    return fmod(einsum->index[dim->index].size, ways_of(mesh, dim, more)) != 0;
+}
+
+/* ceil(ceil(n / a) / b) = ceil(n / (a b)): axis by axis or at once, a chip holds as much. */
 double sm_array_local_bytes(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh) {
-    double ways = 1;
+    double elements = 1;
     for (int d = 0; d < array->rank; d++)
-        for (int i = 0; i < array->dim[d].n_axes; i++)
-            ways *= mesh->axis[array->dim[d].axis[i]].size;
-    return sm_array_elements(array, einsum) * sm_dtype_bytes(array->dtype) / ways;
+        elements *=
+            sm_cut(einsum->index[array->dim[d].index].size, ways_of(mesh, &array->dim[d], 0));
+    return elements * sm_dtype_bytes(array->dtype);
 }
 
 /* FLOPs = 2 x product of the sizes of all indices, batch and contracting indices once: the

@@ -29,13 +29,6 @@ static sm_status check_assignment(const job *j, sm_error *err) {
             return sm_fail(err, SM_BAD_INPUT,
                            "axis %s is assigned to index %d, which does not exist",
                            j->mesh->axis[a].name, j->at[a]);
-    for (int i = 0; i < j->einsum->indices; i++) {
-        double ways = 1;
-        for (int a = 0; a < j->mesh->axes; a++) ways *= j->at[a] == i ? j->mesh->axis[a].size : 1;
-        if (fmod(j->einsum->index[i].size, ways) != 0)
-            return sm_fail(err, SM_BAD_INPUT, "index %s of %.0f does not divide over %.0f chips",
-                           j->einsum->index[i].name, j->einsum->index[i].size, ways);
-    }
     return SM_OK;
 }
 
@@ -45,19 +38,11 @@ static bool is_contracted(const sm_einsum *einsum, int index) {
 
 static sm_status check_want_dims(const job *j, sm_error *err) {
     const sm_array *out = &j->einsum->out, *want = j->want;
-    for (int d = 0; d < want->rank; d++) {
-        const sm_index *index = &j->einsum->index[want->dim[d].index];
-        if (want->rank != out->rank || want->dim[d].index != out->dim[d].index)
-            return sm_fail(err, SM_BAD_INPUT,
-                           "the wanted output has other indices than the einsum's output");
-        if (!sm_axes_divide(j->einsum, j->mesh, &want->dim[d], 0))
-            return sm_fail(err, SM_BAD_INPUT, "index %s of %.0f does not divide over its axes",
-                           index->name, index->size);
-    }
-    return want->rank == out->rank
-               ? SM_OK
-               : sm_fail(err, SM_BAD_INPUT,
-                         "the wanted output has other indices than the einsum's output");
+    bool same = want->rank == out->rank;
+    for (int d = 0; d < want->rank && same; d++) same = want->dim[d].index == out->dim[d].index;
+    return same ? SM_OK
+                : sm_fail(err, SM_BAD_INPUT,
+                          "the wanted output has other indices than the einsum's output");
 }
 
 /* Partial sums of a lone operand may stay so: its einsum only adds. */
@@ -194,6 +179,17 @@ static bool lower_output(job *j, sm_lowering *l, const sm_array *partial, double
     return fits;
 }
 
+/* The einsum of the fullest chip. */
+static double local_flops(const job *j) {
+    sm_einsum local = *j->einsum;
+    for (int i = 0; i < local.indices; i++) {
+        double ways = 1;
+        for (int a = 0; a < j->mesh->axes; a++) ways *= j->at[a] == i ? j->mesh->axis[a].size : 1;
+        local.index[i].size = sm_cut(local.index[i].size, ways);
+    }
+    return sm_einsum_flops(&local);
+}
+
 static double stored_bytes(const job *j) {
     double bytes = 0;
     for (int o = 0; o < j->einsum->operands; o++)
@@ -220,10 +216,8 @@ static bool lower(job *j, sm_lowering *l) {
     sm_array partial = out;
     bool stays = keeps_its_order(j->einsum); /* what was moved is the output, and nothing is read */
     double written = stays ? 0 : sm_array_local_bytes(&partial, j->einsum, j->mesh);
-    double ways = 1;
-    for (int a = 0; a < j->mesh->axes; a++) ways *= j->at[a] >= 0 ? j->mesh->axis[a].size : 1;
     l->moves_only = stays;
-    l->flops_per_chip = sm_einsum_flops(j->einsum) / ways;
+    l->flops_per_chip = local_flops(j);
     const sm_step einsum = {.kind = SM_STEP_EINSUM,
                             .op = SM_COLLECTIVE_COUNT,
                             .array = -1,
@@ -326,6 +320,25 @@ static void try_way(const job *j, sm_lowering *way, int *n) {
         ++*n;
 }
 
+/* Parts of an axis cut a padded dimension elsewhere than the axis does: such arrays stay on whole
+ * axes. */
+static bool is_padded(const job *j) {
+    const sm_einsum *e = j->einsum;
+    bool padded = false;
+    for (int i = 0; i < e->indices; i++) {
+        unsigned axes = 0;
+        for (int a = 0; a < j->mesh->axes; a++)
+            if (j->at[a] == i) axes |= 1u << a;
+        padded = padded || sm_dim_padded(e, j->mesh, &(sm_dim){.index = i}, (sm_axes)axes);
+    }
+    for (int o = 0; o <= e->operands; o++) {
+        const sm_array *array = o < e->operands ? &e->in[o] : j->want;
+        for (int d = 0; d < array->rank; d++)
+            padded = padded || sm_dim_padded(e, j->mesh, &array->dim[d], 0);
+    }
+    return padded;
+}
+
 int sm_einsum_lower_ways(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at,
                          const sm_array *want, sm_lowering *way, sm_error *err) {
     sm_einsum whole = *einsum;
@@ -342,6 +355,6 @@ int sm_einsum_lower_ways(const sm_einsum *einsum, const sm_mesh *mesh, const int
     way[n].parts = 0;
     try_way(&j, way, &n);
     j.mesh = mesh;
-    if (sm_lowering_split(&way[n], mesh)) try_way(&j, way, &n);
+    if (!is_padded(&j) && sm_lowering_split(&way[n], mesh)) try_way(&j, way, &n);
     return n;
 }

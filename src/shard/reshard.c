@@ -27,12 +27,6 @@ sm_layout sm_layout_of(const sm_array *array) {
     return layout;
 }
 
-bool sm_axes_divide(const sm_einsum *einsum, const sm_mesh *mesh, const sm_dim *dim, sm_axes more) {
-    unsigned set = more;
-    for (int i = 0; i < dim->n_axes; i++) set |= 1u << dim->axis[i];
-    return fmod(einsum->index[dim->index].size, sm_mesh_size(mesh, (sm_axes)set)) == 0;
-}
-
 void sm_dim_append(sm_dim *dim, int axis) { dim->axis[dim->n_axes++] = (uint8_t)axis; }
 
 /* ---- steps ---- */
@@ -85,16 +79,19 @@ static void emit(leg *l, sm_move move, const sm_layout *after) {
     bool slice = move == SM_MOVE_SLICE, permute = move == SM_MOVE_PERMUTE;
     sm_axes axes = permute ? sm_layout_displaced(l->j, &l->before, after)
                            : moved_axes(l->j, &l->before, after);
+    double chips = sm_mesh_size(r->mesh, axes), box = sm_journey_box_bytes(l->j, &l->before, after);
     const sm_step step = {.kind = slice ? SM_STEP_SLICE : SM_STEP_COLLECTIVE,
                           .op = ops[move],
                           .array = r->array,
                           .axes = axes,
                           .from = slice || permute ? -1 : index_of(l, &l->before, axes),
                           .to = permute ? -1 : index_of(l, after, axes),
-                          .bytes = slice                        ? 0
-                                   : move == SM_MOVE_ALL_GATHER ? fresh
-                                   : move == SM_MOVE_ALL_TO_ALL ? held * sm_mesh_size(r->mesh, axes)
-                                                                : held,
+                          .bytes = move == SM_MOVE_SLICE        ? 0
+                                   : move == SM_MOVE_ALL_REDUCE ? held
+                                   : move == SM_MOVE_PERMUTE    ? held
+                                   : move == SM_MOVE_ALL_TO_ALL ? box * chips * chips
+                                                                : box * chips,
+                          .padded = sm_journey_padded(l->j, &l->before, after),
                           .after = *after};
     sm_lowering_append(r->lowering, &step,
                        r->other_bytes + r->stored_bytes + r->version_bytes + fresh, &r->full);
@@ -154,7 +151,7 @@ static sm_layout real_layout(const sm_mesh *mesh, const sm_array *array) {
 static sm_journey journey_of(const sm_reshard *r, const sm_array *from, const sm_array *to) {
     sm_journey j = {.axes = r->mesh->axes,
                     .rank = from->rank,
-                    .bytes = sm_array_elements(from, r->einsum) * sm_dtype_bytes(from->dtype),
+                    .element_bytes = sm_dtype_bytes(from->dtype),
                     .from = real_layout(r->mesh, from),
                     .to = real_layout(r->mesh, to),
                     .any_order = r->mesh->any_order};

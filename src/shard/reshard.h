@@ -16,8 +16,7 @@ typedef struct sm_reshard {
 } sm_reshard;
 
 /* Appends the steps of least bytes that bring an array to the sharding of another. Both have the
- * same indices in the same order, and the divisions of `to` are whole. False when there is no way.
- */
+ * same indices in the same order. False when there is no way. */
 bool sm_reshard_run(sm_reshard *r, const sm_array *from, const sm_array *to);
 /* Splits the axes of a mesh into primes, as far as SM_MAX_AXES parts go. False, with no parts, when
  * every axis stays whole. */
@@ -27,5 +26,4 @@ void sm_lowering_append(sm_lowering *lowering, const sm_step *step, double live_
 
 int sm_axis_place(const sm_array *array,
                   int axis); /* the dimension it shards, or SM_REPLICATED, SM_UNREDUCED */
-bool sm_axes_divide(const sm_einsum *einsum, const sm_mesh *mesh, const sm_dim *dim, sm_axes more);
 void sm_dim_append(sm_dim *dim, int axis);

@@ -1,10 +1,11 @@
 /* Resharding as a shortest path. A node is a layout of the array, an edge a collective, its length
- * the bytes that a chip receives (g chips in a group, V bytes on a chip before):
+ * the bytes that a chip receives (g chips in a group, V bytes on a chip before, B what one of them
+ * sends another: V/g, padded up where a dimension does not divide):
  *
  *   nowhere -> dimension       slice            0
- *   {U}     -> dimension       reduce-scatter   V (1 - 1/g)
+ *   {U}     -> dimension       reduce-scatter   B (g - 1)
  *   {U}     -> nowhere         all-reduce       2 V (1 - 1/g)
- *   dim     -> other dims      all-to-all       V (1 - 1/g)
+ *   dim     -> other dims      all-to-all       B (g - 1)
  *   dims    -> nowhere         all-gather       V (g - 1)
  *   any bijection of blocks    permute          V
  *
@@ -76,11 +77,35 @@ static double ways(const sm_journey *j, const sm_layout *l, int dim) {
     return n;
 }
 
+static bool divides(const sm_journey *j, const sm_layout *l, int dim) {
+    return fmod(j->size[dim], ways(j, l, dim)) == 0;
+}
+
+/* Dimensions that either end pads: in no other does a route pad. */
+static unsigned uneven_dims(const sm_journey *j) {
+    unsigned set = 0;
+    for (int d = 0; d < j->rank; d++)
+        if (!divides(j, &j->from, d) || !divides(j, &j->to, d)) set |= 1u << d;
+    return set;
+}
+
+double sm_journey_box_bytes(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
+    double bytes = j->element_bytes;
+    for (int d = 0; d < j->rank; d++)
+        bytes *= sm_cut(j->size[d], fmax(ways(j, a, d), ways(j, b, d)));
+    return bytes;
+}
+
 double sm_journey_local_bytes(const sm_journey *j, const sm_layout *l) {
-    double n = 1;
-    for (int a = 0; a < j->axes; a++)
-        if (l->dim[a] >= 0) n *= j->chips[a];
-    return j->bytes / n;
+    return sm_journey_box_bytes(j, l, l);
+}
+
+bool sm_journey_padded(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
+    for (int d = 0; d < j->rank; d++) {
+        bool moved = ways(j, a, d) != ways(j, b, d);
+        if (moved && (!divides(j, a, d) || !divides(j, b, d))) return true;
+    }
+    return false;
 }
 
 static void put(sm_layout *l, int axis, int dim, int place) {
@@ -88,7 +113,8 @@ static void put(sm_layout *l, int axis, int dim, int place) {
     l->place[axis] = (int8_t)(dim >= 0 ? place : -1);
 }
 
-/* Make an axis the minor one of a dimension; false where the size does not divide. */
+/* Make an axis the minor one of a dimension; false where the size does not divide, unless either
+ * end pads the dimension and its blocks become shorter. */
 static bool append(const sm_journey *j, sm_layout *l, int axis, int dim) {
     int place = 0;
     double n = j->chips[axis];
@@ -98,7 +124,24 @@ static bool append(const sm_journey *j, sm_layout *l, int axis, int dim) {
             n *= j->chips[a];
         }
     put(l, axis, dim, place);
-    return fmod(j->size[dim], n) == 0;
+    if (fmod(j->size[dim], n) == 0) return true;
+    bool shorter = sm_cut(j->size[dim], n) < sm_cut(j->size[dim], n / j->chips[axis]);
+    return (j->uneven >> dim & 1u) &&
+           (shorter || j->from.dim[axis] == dim || j->to.dim[axis] == dim);
+}
+
+/* Are blocks the same blocks, on other chips? Padded ones are where their dimension is cut into as
+ * many parts, axis by axis. */
+static bool same_blocks(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
+    lists first, second;
+    list_axes(j, a, &first);
+    list_axes(j, b, &second);
+    for (int d = 0; d < j->rank; d++)
+        for (int i = 0; (j->uneven >> d & 1u) && i < first.n[d]; i++)
+            if (second.n[d] != first.n[d] ||
+                j->chips[first.axis[d][i]] != j->chips[second.axis[d][i]])
+                return false;
+    return true;
 }
 
 /* A layout that cuts every dimension as `like` does and becomes *l when axes are gathered: then it
@@ -116,6 +159,7 @@ static bool refine(const sm_journey *j, sm_axes idle, sm_layout *l, const sm_lay
             }
         if (more != 1) return false;
     }
+    if (!same_blocks(j, like, &fine)) return false;
     *l = fine;
     return true;
 }
@@ -140,7 +184,6 @@ sm_axes sm_layout_displaced(const sm_journey *j, const sm_layout *a, const sm_la
 
 /* What a chip holds of its last block, at worst: nothing where other axes cut a dimension first. */
 static double overlap(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
-    double bytes = j->bytes;
     lists from, to;
     list_axes(j, a, &from);
     list_axes(j, b, &to);
@@ -148,15 +191,16 @@ static double overlap(const sm_journey *j, const sm_layout *a, const sm_layout *
         int i = 0;
         while (i < from.n[d] && i < to.n[d] && from.axis[d][i] == to.axis[d][i]) i++;
         if (i < from.n[d] && i < to.n[d]) return 0;
-        bytes /= fmax(ways(j, a, d), ways(j, b, d));
     }
-    return bytes;
+    return sm_journey_box_bytes(j, a, b);
 }
 
-/* Bytes that a chip must receive between two layouts. Sums of u parts: each reduce-scatter leaves
+/* Bytes that a chip must receive between two layouts; none of padded blocks, of which some chip may
+ * need nothing. Sums of u parts: each reduce-scatter leaves
  * u-fold less, of `finest` in the end and so of (u-1) times that at least; the rest is gathered. */
 static double bound(const sm_journey *j, double finest, const sm_layout *a, const sm_layout *b) {
     double u = 1, last = sm_journey_local_bytes(j, b);
+    if (j->uneven) return 0;
     for (int i = 0; i < j->axes; i++)
         if (a->dim[i] == SM_UNREDUCED && b->dim[i] != SM_UNREDUCED) u *= j->chips[i];
     if (u > 1) return finest * (u - 1) + fmax(0, last - finest);
@@ -182,11 +226,12 @@ static bool sizes_differ(const sm_journey *j, sm_axes idle) {
 }
 
 static double finest_bytes(const sm_journey *j) {
-    double n = 1;
+    double bytes = j->element_bytes;
+    for (int d = 0; d < j->rank; d++) bytes *= j->size[d];
     for (int a = 0; a < j->axes; a++)
         if (j->from.dim[a] >= 0 || j->to.dim[a] >= 0 || j->from.dim[a] != j->to.dim[a])
-            n *= j->chips[a];
-    return j->bytes / n;
+            bytes /= j->chips[a];
+    return bytes;
 }
 
 /* ---- routes ---- */
@@ -231,9 +276,8 @@ static double move_bytes(const sm_journey *j, sm_move move, const sm_layout *bef
     switch (move) {
     case SM_MOVE_SLICE: return 0;
     case SM_MOVE_ALL_REDUCE: return 2 * local * (1 - 1 / chips);
-    case SM_MOVE_ALL_GATHER: return local * (chips - 1);
     case SM_MOVE_PERMUTE: return local;
-    default: return local * (1 - 1 / chips);
+    default: return sm_journey_box_bytes(j, before, after) * (chips - 1);
     }
 }
 
@@ -298,10 +342,13 @@ static int new_node(search *s, front *f, const sm_layout *l) {
     return f->n++;
 }
 
-/* Reach a layout from the node `parent`, `bytes` further. Gathers and scatters in a row are one. */
-static void reach(search *s, int side, int parent, sm_move move, double bytes, const sm_layout *l) {
+/* Reach a layout by a move from the node `parent`. Gathers and scatters in a row are one. */
+static void reach(search *s, int side, int parent, sm_move move, const sm_layout *l) {
     front *f = &s->side[side];
     const node *p = parent != NONE ? &f->node[parent] : NULL;
+    double bytes = !p            ? 0
+                   : f->backward ? move_bytes(s->j, move, l, &p->at)
+                                 : move_bytes(s->j, move, &p->at, l);
     bool joins = p && p->parent != NONE && p->move == move && move != SM_MOVE_ALL_TO_ALL;
     double cost = p ? p->cost + bytes + (joins ? 0 : toll(s, move)) : 0;
     double ahead =
@@ -335,12 +382,10 @@ typedef struct leaving {
 /* A replicated axis comes to shard a dimension: a slice; seen from the end, what a gather ends. */
 static void slice_or_ungather(const leaving *l, int axis) {
     bool backward = l->s->side[l->side].backward;
-    double bytes = backward ? l->local * (1 - 1.0 / l->s->j->chips[axis]) : 0;
     for (int d = 0; d < l->s->j->rank; d++) {
         sm_layout next = l->layout;
         if (append(l->s->j, &next, axis, d))
-            reach(l->s, l->side, l->at, backward ? SM_MOVE_ALL_GATHER : SM_MOVE_SLICE, bytes,
-                  &next);
+            reach(l->s, l->side, l->at, backward ? SM_MOVE_ALL_GATHER : SM_MOVE_SLICE, &next);
     }
 }
 
@@ -348,30 +393,26 @@ static void slice_or_ungather(const leaving *l, int axis) {
 static void gather_or_unslice(const leaving *l, int dim) {
     bool backward = l->s->side[l->side].backward;
     int axis = l->list.axis[dim][l->list.n[dim] - 1];
-    double bytes = backward ? 0 : l->local * (l->s->j->chips[axis] - 1);
     sm_layout next = l->layout;
     put(&next, axis, SM_REPLICATED, 0);
-    reach(l->s, l->side, l->at, backward ? SM_MOVE_SLICE : SM_MOVE_ALL_GATHER, bytes, &next);
+    reach(l->s, l->side, l->at, backward ? SM_MOVE_SLICE : SM_MOVE_ALL_GATHER, &next);
 }
 
 /* Partial sums scatter over one axis, or are added over all that shall go. */
 static void reduce(const leaving *l) {
     const sm_journey *j = l->s->j;
     sm_layout whole = l->layout;
-    double chips = 1;
+    bool added = false;
     for (int a = 0; a < j->axes; a++) {
         if (l->layout.dim[a] != SM_UNREDUCED || j->to.dim[a] == SM_UNREDUCED) continue;
         for (int d = 0; d < j->rank; d++) {
             sm_layout next = l->layout;
-            if (append(j, &next, a, d))
-                reach(l->s, l->side, l->at, SM_MOVE_REDUCE_SCATTER,
-                      l->local * (1 - 1.0 / j->chips[a]), &next);
+            if (append(j, &next, a, d)) reach(l->s, l->side, l->at, SM_MOVE_REDUCE_SCATTER, &next);
         }
         put(&whole, a, SM_REPLICATED, 0);
-        chips *= j->chips[a];
+        added = true;
     }
-    if (chips > 1)
-        reach(l->s, l->side, l->at, SM_MOVE_ALL_REDUCE, 2 * l->local * (1 - 1 / chips), &whole);
+    if (added) reach(l->s, l->side, l->at, SM_MOVE_ALL_REDUCE, &whole);
 }
 
 /* ---- all-to-all: minor axes of some dimensions, in any order, to the others ---- */
@@ -400,7 +441,7 @@ static void arrive(const exchange *e, sm_axes set, unsigned losing, int dim, dou
     const leaving *l = e->l;
     const sm_journey *j = l->s->j;
     if (set == 0) {
-        reach(l->s, l->side, l->at, SM_MOVE_ALL_TO_ALL, l->local * (1 - 1 / chips), layout);
+        reach(l->s, l->side, l->at, SM_MOVE_ALL_TO_ALL, layout);
         return;
     }
     for (; dim < j->rank; dim++) {
@@ -445,6 +486,7 @@ static void exchange_axes(const leaving *l) {
     exchange e = {.l = l};
     list_axes(s->j, goal, &e.goal);
     e.rest = s->side[l->side].backward ? l->local : sm_journey_local_bytes(s->j, goal);
+    if (s->j->uneven) e.rest = 0;
     for (int a = 0; a < s->j->axes; a++) /* partial sums have another bound */
         if (s->j->from.dim[a] == SM_UNREDUCED && s->j->to.dim[a] != SM_UNREDUCED) e.rest = 0;
     depart(&e, 0, 0, 0, 1, &l->layout);
@@ -504,8 +546,8 @@ static void search_from_both_ends(search *s) {
         s->side[side].n = 0;
         memset(s->side[side].bucket, NONE, sizeof s->side[side].bucket);
     }
-    reach(s, 1, NONE, SM_MOVE_SLICE, 0, &s->j->to);
-    reach(s, 0, NONE, SM_MOVE_SLICE, 0, &s->j->from);
+    reach(s, 1, NONE, SM_MOVE_SLICE, &s->j->to);
+    reach(s, 0, NONE, SM_MOVE_SLICE, &s->j->from);
     for (;;) {
         int f = nearest(s, 0), b = s->both ? nearest(s, 1) : NONE;
         if (f == NONE && b == NONE) return;
@@ -546,6 +588,7 @@ typedef struct first_route {
 } first_route;
 
 static void go(first_route *f, sm_move move, const sm_layout *to) {
+    if (move == SM_MOVE_PERMUTE && !same_blocks(f->j, &f->at, to)) f->fits = false;
     f->at = *to;
     f->fits = add_move(f->j, f->route, move, to) && f->fits;
 }
@@ -698,10 +741,35 @@ static bool find_first_route(const sm_journey *j, sm_route *route) {
     return arrived && f.fits;
 }
 
-bool sm_route_find(const sm_journey *j, sm_route *route) {
+/* Where no blocks are the same ones the array can always be made whole. */
+static bool find_route_through_whole(const sm_journey *j, sm_route *route) {
+    first_route f = {.j = j, .at = j->from, .route = route, .fits = true};
+    sm_layout next = j->from;
+    bool sums = false, gathers = false;
+    list_axes(j, &j->to, &f.goal);
+    route->moves = 0;
+    for (int a = 0; a < j->axes; a++)
+        if (next.dim[a] == SM_UNREDUCED && j->to.dim[a] != SM_UNREDUCED) {
+            put(&next, a, SM_REPLICATED, 0);
+            sums = true;
+        }
+    if (sums) go(&f, SM_MOVE_ALL_REDUCE, &next);
+    for (int a = 0; a < j->axes; a++)
+        if (next.dim[a] >= 0) {
+            put(&next, a, SM_REPLICATED, 0);
+            gathers = true;
+        }
+    if (gathers) go(&f, SM_MOVE_ALL_GATHER, &next);
+    while (enter(&f, SM_REPLICATED, SM_MOVE_SLICE)) continue;
+    return f.fits && same(&f.at, &j->to);
+}
+
+bool sm_route_find(const sm_journey *journey, sm_route *route) {
+    sm_journey own = *journey, *j = &own;
+    j->uneven = uneven_dims(j);
     double finest = finest_bytes(j), bytes = bound(j, finest, &j->from, &j->to);
     double slack = finest * 1e-4;
-    bool found = find_first_route(j, route);
+    bool found = find_first_route(j, route) || find_route_through_whole(j, route);
     route->bytes = found ? route_bytes(j, route) : INFINITY;
     route->least = true;
     if (route->bytes > bytes + slack && !(found && j->any_order)) {

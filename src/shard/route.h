@@ -7,9 +7,10 @@ typedef struct sm_journey {
     int axes, rank;
     int chips[SM_MAX_AXES];   /* of each axis */
     double size[SM_MAX_RANK]; /* of each dimension, elements */
-    double bytes;             /* of the whole array */
+    double element_bytes;
     sm_layout from, to;
-    bool any_order; /* as sm_mesh.any_order */
+    bool any_order;  /* as sm_mesh.any_order */
+    unsigned uneven; /* dimensions (bit) that either end pads; sm_route_find sets it */
 } sm_journey;
 
 typedef enum sm_move {
@@ -35,8 +36,13 @@ typedef struct sm_route {
 /* A route of least bytes, seldom in more steps than it must. False when there is none: {U_X} asked
  * for where no partial sum is. */
 bool sm_route_find(const sm_journey *journey, sm_route *route);
-/* Of one chip's part under a layout. */
+/* Of one chip's part under a layout, padding included. */
 double sm_journey_local_bytes(const sm_journey *journey, const sm_layout *layout);
+/* What one chip sends another where axes come to dimensions or leave them: of each dimension the
+ * shorter of the blocks before and after. */
+double sm_journey_box_bytes(const sm_journey *journey, const sm_layout *a, const sm_layout *b);
+/* Is a dimension that is cut otherwise before than after longer in blocks than it is? */
+bool sm_journey_padded(const sm_journey *journey, const sm_layout *a, const sm_layout *b);
 /* The axes along which blocks change chips in a permute: those that do not keep their weight in the
  * number of the block of one dimension. */
 sm_axes sm_layout_displaced(const sm_journey *journey, const sm_layout *a, const sm_layout *b);

@@ -306,6 +306,9 @@ static sm_status show_point(sm_report *r, asked *q, sm_error *err) {
         sm_page_row(r, table, "busiest link", sm_show_bytes(r, cost.bytes_busiest_link),
                     level_name(r, &q->m.system, cost.level));
         sm_report_table(r, table);
+        if (q->s.has_array)
+            sm_padding_of_array(r, &q->s.holder, &q->s.holder.in[0], &q->m.mesh,
+                                &(sm_padding_told){.n = 0});
         sm_report_text(r, "Bound by %s.", bound_of(&cost));
         sm_report_table(r, algorithms);
     } else {

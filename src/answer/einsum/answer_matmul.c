@@ -51,8 +51,9 @@ static void put_alternative(sm_report *r, sm_data *object, const asked *q,
     const lowering_shown shown = shown_of(q, a);
     for (int s = 0; s < a->lowering.steps; s++) lowering_put_step(r, steps, &shown, s);
     sm_put_bool(r, object, "overlapped", cost->overlapped >= 0);
-    sm_put_all(r, object, "flops_per_chip|wire_bytes_per_chip|peak_bytes_per_chip",
-               a->lowering.flops_per_chip, a->lowering.wire_bytes, a->lowering.peak_bytes);
+    sm_put_all(r, object, "flops_per_chip|padding|wire_bytes_per_chip|peak_bytes_per_chip",
+               a->lowering.flops_per_chip, sm_padding_of(&q->einsum, &q->m.mesh, &a->lowering),
+               a->lowering.wire_bytes, a->lowering.peak_bytes);
     sm_put_all(r, sm_put_object(r, object, "time_s"), "math|memory|network|lower|expected|upper",
                cost->math_s, cost->memory_s, cost->network_s, cost->lower_s, cost->expected_s,
                cost->upper_s);
@@ -83,7 +84,7 @@ static void notation_rows(sm_report *r, const asked *q, const sm_alternative *be
     sm_report_text(r, "Axes are split into parts, major first: the mesh of the steps is %s.", text);
 }
 
-static void total_rows(sm_report *r, const sm_alternative *a) {
+static void total_rows(sm_report *r, const asked *q, const sm_alternative *a) {
     const sm_lowering_cost *cost = &a->cost;
     lowering_totals totals = {a->lowering.flops_per_chip,
                               a->lowering.wire_bytes,
@@ -96,6 +97,9 @@ static void total_rows(sm_report *r, const sm_alternative *a) {
                               cost->upper_s,
                               "",
                               "the steps one after the other"};
+    double padding = sm_padding_of(&q->einsum, &q->m.mesh, &a->lowering);
+    if (padding > 0 && totals.flops > 0)
+        totals.flops_of = sm_textf(r, "%s of all chips' is padding", sm_show_percent(r, padding));
     if (cost->overlapped >= 0) totals.expected_as = "one collective inside the einsum";
     lowering_total_rows(r, &totals);
 }
@@ -178,12 +182,13 @@ static void show(sm_report *r, const asked *q, const sm_ranking *found) {
                       sm_show_seconds(r, best->cost.expected_s));
     for (int a = 0; a < q->m.mesh.axes; a++)
         sm_report_text(r, "%s", sm_axis_words(r, &q->einsum, &q->m.mesh, &best->lowering, a));
+    sm_padding_page(r, &q->einsum, &q->m.mesh, &best->lowering, &(sm_padding_told){.n = 0});
     sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>lower|>expected|<");
     const lowering_shown shown = shown_of(q, best);
     for (int s = 0; s < best->lowering.steps; s++) lowering_step_row(r, table, &shown, s);
     sm_report_table(r, table);
     notation_rows(r, q, best);
-    total_rows(r, best);
+    total_rows(r, q, best);
     alternative_rows(r, q, found);
     if (q->in.explain) explain(r, q, best);
 }
@@ -253,7 +258,7 @@ sm_status sm_answer_matmul(const sm_matmul_question *question, sm_report *r, sm_
     }
     if (status == SM_NEGATIVE || found.n == 0) {
         const char *sentence =
-            none.sentence[0] ? none.sentence : "no assignment of the mesh axes divides these sizes";
+            none.sentence[0] ? none.sentence : "no assignment of the mesh axes gives this output";
         sm_placed_mesh_fields(r, &q.m);
         sm_put(r, r->data, "best", NAN);
         sm_put_array(r, r->data, "alternatives");

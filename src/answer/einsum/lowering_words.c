@@ -1,6 +1,8 @@
 /* lowering_words: the book's four cases, told for one mesh axis at a time. */
 #include "scalemodel/answer_words.h"
 
+#include <string.h>
+
 const char *sm_array_words(sm_report *r, const sm_einsum *einsum, int array) {
     const char *name = array < 0 ? einsum->out.name : einsum->in[array].name;
     if (name[0]) return name;
@@ -189,4 +191,57 @@ const char *sm_cost_formula(sm_report *r, const sm_lowering_cost *cost) {
     if (cost->overlapped < 0) return "sum of the steps";
     return sm_textf(r, "%d x max(chunk einsum, chunk transfer) + chunk einsum, + other steps",
                     cost->chunks - 1);
+}
+
+/* ---- padding ---- */
+
+static void tell_padding(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
+                         const sm_dim *dim, sm_padding_told *told) {
+    const sm_index *index = &einsum->index[dim->index];
+    sm_axes axes = 0;
+    for (int i = 0; i < dim->n_axes; i++) axes |= (sm_axes)(1u << dim->axis[i]);
+    double ways = sm_mesh_size(mesh, axes), block = sm_cut(index->size, ways);
+    if (!sm_dim_padded(einsum, mesh, dim, 0) || told->n == SM_MAX_INDICES) return;
+    const char *sentence = sm_textf(
+        r, "%s of %.0f over %s is padded to %.0f: %.0f blocks of %.0f, %s of them padding.",
+        index->name, index->size, sm_axes_words(r, mesh, axes), block * ways, ways, block,
+        sm_show_percent(r, 1 - index->size / (block * ways)));
+    for (int i = 0; i < told->n; i++)
+        if (strcmp(told->sentence[i], sentence) == 0) return;
+    told->sentence[told->n++] = sentence;
+    sm_report_text(r, "%s", sentence);
+}
+
+static sm_dim assigned(const sm_mesh *mesh, const sm_lowering *lowering, int index) {
+    sm_dim dim = {.index = index};
+    for (int a = 0; a < mesh->axes; a++)
+        if (lowering->at[a] == index) dim.axis[dim.n_axes++] = (uint8_t)a;
+    return dim;
+}
+
+void sm_padding_of_array(sm_report *r, const sm_einsum *einsum, const sm_array *array,
+                         const sm_mesh *mesh, sm_padding_told *told) {
+    for (int d = 0; d < array->rank; d++) tell_padding(r, einsum, mesh, &array->dim[d], told);
+}
+
+void sm_padding_page(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
+                     const sm_lowering *lowering, sm_padding_told *told) {
+    for (int o = 0; o < einsum->operands; o++)
+        sm_padding_of_array(r, einsum, &einsum->in[o], mesh, told);
+    sm_padding_of_array(r, einsum, &lowering->out, mesh, told);
+    for (int i = 0; i < einsum->indices; i++) {
+        sm_dim dim = assigned(mesh, lowering, i);
+        tell_padding(r, einsum, mesh, &dim, told);
+    }
+}
+
+double sm_padding_of(const sm_einsum *einsum, const sm_mesh *mesh, const sm_lowering *lowering) {
+    double needed = 1;
+    for (int i = 0; i < einsum->indices; i++) {
+        sm_dim dim = assigned(mesh, lowering, i);
+        double ways = 1, size = einsum->index[i].size;
+        for (int k = 0; k < dim.n_axes; k++) ways *= mesh->axis[dim.axis[k]].size;
+        needed *= size / (sm_cut(size, ways) * ways);
+    }
+    return 1 - needed;
 }

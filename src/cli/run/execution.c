@@ -48,7 +48,7 @@ static sm_status whole_product(const worker *w, const sm_array *out, sm_element 
     for (int d = 0; d < out->rank; d++) {
         double local = e->index[out->dim[d].index].size;
         for (int i = 0; i < out->dim[d].n_axes; i++)
-            local /= w->m->mesh.axis[out->dim[d].axis[i]].size;
+            local = sm_cut(local, w->m->mesh.axis[out->dim[d].axis[i]].size);
         size[d] = (size_t)local;
     }
     labels_of(out, to);

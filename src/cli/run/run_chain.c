@@ -138,7 +138,7 @@ sm_status run_chain(const cli_call *call, sm_report *r, const run_chain_question
                                   q->calibration, q->dtype,    x.chain};
     if (!status) status = sm_chain_best(&input, call->arena, &x.plan, err);
     if (status == SM_NEGATIVE)
-        return sm_fail(err, SM_BAD_INPUT, "no assignment of the mesh axes divides these sizes");
+        return sm_fail(err, SM_BAD_INPUT, "no assignment of the mesh axes gives this output");
     if (status) return status;
     x.result = sm_arena_array(call->arena, (size_t)x.plan.steps, sizeof *x.result);
     x.bound = sm_arena_array(call->arena, (size_t)x.plan.values, sizeof *x.bound);

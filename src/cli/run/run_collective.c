@@ -297,7 +297,8 @@ static sm_status put_on(const question *q, sm_array *array, const char *onto, sm
         bool named = onto && strcmp(q->holder.index[dim->index].name, onto) == 0;
         bool loses = dim->n_axes < q->holder.in[0].dim[d].n_axes;
         double size = q->holder.index[dim->index].size;
-        for (int i = 0; i < dim->n_axes; i++) size /= q->m.mesh.axis[dim->axis[i]].size;
+        for (int i = 0; i < dim->n_axes; i++)
+            size = sm_cut(size, q->m.mesh.axis[dim->axis[i]].size);
         known = known || named;
         if ((onto ? named : !loses) && !(fmod(size, q->group.size) > 0.0)) gains = d;
     }

@@ -351,7 +351,7 @@ static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
     if (q.lines || q.einsum.operands > 2) return run_many(call, r, &q, err);
     status = sm_rank_lowerings(&q.input, call->arena, &found, err);
     if (status == SM_NEGATIVE)
-        return sm_fail(err, SM_BAD_INPUT, "no assignment of the mesh axes divides these sizes");
+        return sm_fail(err, SM_BAD_INPUT, "no assignment of the mesh axes gives this output");
     if (status) return status;
     if (q.first >= found.n)
         return sm_fail(err, SM_BAD_INPUT, "there are %d alternatives, and no number %d", found.n,

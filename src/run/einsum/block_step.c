@@ -19,75 +19,97 @@ typedef struct stepping {
 
 static const size_t nowhere[SM_MAX_RANK] = {0};
 
-/* What a member takes of this rank's block when it gains the axes of the step: sizes and offsets.
- */
-static void taken_by(const stepping *s, int number, size_t *size, size_t *offset) {
-    int at[SM_MAX_AXES];
-    member_of(s->m, s->step->axes, number, at);
-    for (int d = 0; d < s->block->rank; d++) {
-        size[d] = s->block->size[d] / sm_layout_parts(&s->m->mesh, s->after, d, s->step->axes);
-        offset[d] = size[d] * sm_layout_part(&s->m->mesh, s->after, d, s->step->axes, at);
-    }
-}
-
-/* Where the block of a member, of sizes `size`, goes in the result when the axes of the step leave
- * their dimensions. */
-static void given_by(const stepping *s, int number, const size_t *size, size_t *offset) {
-    int at[SM_MAX_AXES];
-    member_of(s->m, s->step->axes, number, at);
-    for (int d = 0; d < s->block->rank; d++)
-        offset[d] = size[d] * /* NOLINT(clang-analyzer-core.*): of the rank of the block */
-                    sm_layout_part(&s->m->mesh, s->before, d, s->step->axes, at);
-}
-
-static void take(const stepping *s, const size_t *offset, const size_t *size, void *to) {
-    box_side into = {to, size, nowhere}, from = {s->block->data, s->block->size, offset};
-    box_copy(&into, &from, s->block->rank, size, s->width);
-}
-
-static void give(const stepping *s, const void *from, const size_t *size, const size_t *offset) {
-    box_side into = {s->result->data, s->result->size, offset};
-    box_side source = {(void *)(uintptr_t)from, size, nowhere};
-    box_copy(&into, &source, s->block->rank, size, s->width);
-}
-
 static size_t product(const size_t *size, int rank) {
     size_t n = 1;
     for (int d = 0; d < rank; d++) n *= size[d];
     return n;
 }
 
+/* A box of a block: of padded ones some of the size is beyond the end, or all. */
+typedef struct box {
+    size_t offset[SM_MAX_RANK], size[SM_MAX_RANK], held[SM_MAX_RANK];
+    bool padded;
+} box;
+
+/* The part that a member has of an array of these sizes, cut along the axes of the step. */
+static void box_of(const stepping *s, const sm_layout *layout, int number, const size_t *whole,
+                   box *b) {
+    int at[SM_MAX_AXES];
+    member_of(s->m, s->step->axes, number, at);
+    b->padded = false;
+    for (int d = 0; d < s->block->rank; d++) {
+        sm_part_range r = sm_layout_range(&s->m->mesh, layout, d, s->step->axes, at, whole[d]);
+        b->offset[d] = r.offset;
+        b->size[d] = r.size;
+        b->held[d] = r.held;
+        b->padded = b->padded || r.held < r.size;
+    }
+}
+
+/* What a member takes of this rank's block when it gains the axes of the step. */
+static void taken_by(const stepping *s, int number, box *b) {
+    box_of(s, s->after, number, s->block->size, b);
+}
+
+/* Where the block of a member goes in the result when the axes of the step leave their dimensions.
+ */
+static void given_by(const stepping *s, int number, box *b) {
+    box_of(s, s->before, number, s->result->size, b);
+}
+
+static void take(const stepping *s, const box *b, void *to) {
+    box_side into = {to, b->size, nowhere}, from = {s->block->data, s->block->size, b->offset};
+    if (b->padded) memset(to, 0, product(b->size, s->block->rank) * s->width);
+    box_copy(&into, &from, s->block->rank, b->held, s->width);
+}
+
+/* size: of the box that came, which may be longer than what is given of it. */
+static void give(const stepping *s, const void *from, const size_t *size, const box *b) {
+    box_side into = {s->result->data, s->result->size, b->offset};
+    box_side source = {(void *)(uintptr_t)from, size, nowhere};
+    box_copy(&into, &source, s->block->rank, b->held, s->width);
+}
+
+/* The sizes of the result where dimensions lose the axes of the step. */
+static void sizes_after(const stepping *s, const size_t *size, size_t *after) {
+    const sm_local_block *b = s->block;
+    for (int d = 0; d < b->rank; d++) {
+        size_t parts = sm_layout_parts(&s->m->mesh, s->before, d, s->step->axes);
+        size_t cut = sm_layout_parts(&s->m->mesh, s->after, d, (sm_axes)~0u);
+        after[d] = size[d] * parts;
+        if (parts > 1 && b->whole[d] > 0) after[d] = (b->whole[d] + cut - 1) / cut;
+    }
+}
+
 /* ---- steps ---- */
 
 /* Do the boxes of the members, one after the other, make up the whole array as it lies in memory?
- * Then nothing need be copied. box: sizes of one; whole: those of the array. */
-static bool lie_in_order(const stepping *s, const size_t *box, const size_t *whole,
-                         const sm_layout *layout) {
-    size_t count = product(box, s->block->rank);
+ * Then nothing need be copied. whole: sizes of the array. */
+static bool lie_in_order(const stepping *s, const size_t *whole, const sm_layout *layout) {
+    size_t next = 0;
+    box b = {.padded = false};
     for (int i = 0; i < s->group->size; i++) {
-        int at[SM_MAX_AXES];
         size_t place = 0;
-        member_of(s->m, s->step->axes, i, at);
-        for (int d = 0; d < s->block->rank; d++)
-            place = place * whole[d] +
-                    box[d] * sm_layout_part(&s->m->mesh, layout, d, s->step->axes, at);
-        if (place != (size_t)i * count) return false;
+        box_of(s, layout, i, whole, &b);
+        for (int d = 0; d < s->block->rank; d++) place = place * whole[d] + b.offset[d];
+        if (b.padded || place != next) return false;
+        next += product(b.size, s->block->rank);
     }
     for (int d = 0, inner = 0; d < s->block->rank; d++) { /* only the first long one is cut */
-        if (inner && box[d] != whole[d]) return false;
+        if (inner && b.size[d] != whole[d]) return false;
         inner = inner || whole[d] > 1;
     }
     return true;
 }
 
 static sm_status gather_boxes(stepping *s, size_t bytes, sm_error *err) {
-    size_t offset[SM_MAX_RANK];
     char *all = memory_new(bytes * (size_t)s->group->size + 1);
     if (!all) return sm_fail_memory(err);
     sm_status status = sm_run_all_gather(s->group, s->block->data, bytes, all, err);
     for (int i = 0; !status && i < s->group->size; i++) {
-        given_by(s, i, s->block->size, offset);
-        give(s, all + (size_t)i * bytes, s->block->size, offset);
+        box b;
+        given_by(s, i, &b);
+        give(s, all + (size_t)i * bytes, s->block->size, &b);
     }
     memory_free(all);
     return status;
@@ -95,23 +117,22 @@ static sm_status gather_boxes(stepping *s, size_t bytes, sm_error *err) {
 
 static sm_status all_gather(stepping *s, sm_error *err) {
     size_t size[SM_MAX_RANK], bytes = sm_local_block_count(s->block) * s->width;
-    for (int d = 0; d < s->block->rank; d++)
-        size[d] = s->block->size[d] * sm_layout_parts(&s->m->mesh, s->before, d, s->step->axes);
+    sizes_after(s, s->block->size, size);
     sm_status status = local_block_raw(s->block->element, s->block->rank, size, s->result, err);
     if (status) return status;
-    if (lie_in_order(s, s->block->size, size, s->before))
+    if (lie_in_order(s, size, s->before))
         status = sm_run_all_gather(s->group, s->block->data, bytes, s->result->data, err);
     else status = gather_boxes(s, bytes, err);
     return status;
 }
 
-static sm_status scatter_boxes(stepping *s, const size_t *box, sm_error *err) {
-    size_t size[SM_MAX_RANK], offset[SM_MAX_RANK], count = product(box, s->block->rank);
+static sm_status scatter_boxes(stepping *s, size_t count, sm_error *err) {
     char *send = memory_new(count * s->width * (size_t)s->group->size + 1);
     if (!send) return sm_fail_memory(err);
     for (int i = 0; i < s->group->size; i++) {
-        taken_by(s, i, size, offset);
-        take(s, offset, size, send + (size_t)i * count * s->width);
+        box b;
+        taken_by(s, i, &b);
+        take(s, &b, send + (size_t)i * count * s->width);
     }
     sm_status status =
         sm_run_reduce_scatter(s->group, send, count, s->block->element, s->result->data, err);
@@ -120,14 +141,15 @@ static sm_status scatter_boxes(stepping *s, const size_t *box, sm_error *err) {
 }
 
 static sm_status reduce_scatter(stepping *s, sm_error *err) {
-    size_t box[SM_MAX_RANK], offset[SM_MAX_RANK];
-    taken_by(s, 0, box, offset);
-    sm_status status = local_block_raw(s->block->element, s->block->rank, box, s->result, err);
+    box b;
+    taken_by(s, 0, &b);
+    sm_status status = local_block_raw(s->block->element, s->block->rank, b.size, s->result, err);
     if (status) return status;
-    if (lie_in_order(s, box, s->block->size, s->after))
-        status = sm_run_reduce_scatter(s->group, s->block->data, product(box, s->block->rank),
-                                       s->block->element, s->result->data, err);
-    else status = scatter_boxes(s, box, err);
+    size_t count = product(b.size, s->block->rank);
+    if (lie_in_order(s, s->block->size, s->after))
+        status = sm_run_reduce_scatter(s->group, s->block->data, count, s->block->element,
+                                       s->result->data, err);
+    else status = scatter_boxes(s, count, err);
     return status;
 }
 
@@ -141,31 +163,31 @@ static sm_status all_reduce(stepping *s, sm_error *err) {
     return status;
 }
 
-static sm_status exchange(stepping *s, const size_t *box, char *send, char *recv, sm_error *err) {
-    size_t size[SM_MAX_RANK], offset[SM_MAX_RANK];
-    size_t bytes = product(box, s->block->rank) * s->width;
+static sm_status exchange(stepping *s, const size_t *size, char *send, char *recv, sm_error *err) {
+    size_t bytes = product(size, s->block->rank) * s->width;
+    box b;
     for (int i = 0; i < s->group->size; i++) {
-        taken_by(s, i, size, offset);
-        take(s, offset, size, send + (size_t)i * bytes);
+        taken_by(s, i, &b);
+        take(s, &b, send + (size_t)i * bytes);
     }
     sm_status status = sm_run_all_to_all(s->group, send, bytes, recv, err);
     for (int i = 0; !status && i < s->group->size; i++) {
-        given_by(s, i, box, offset);
-        give(s, recv + (size_t)i * bytes, box, offset);
+        given_by(s, i, &b);
+        give(s, recv + (size_t)i * bytes, size, &b);
     }
     return status;
 }
 
 static sm_status all_to_all(stepping *s, sm_error *err) {
-    size_t box[SM_MAX_RANK], offset[SM_MAX_RANK], size[SM_MAX_RANK];
-    taken_by(s, 0, box, offset);
-    for (int d = 0; d < s->block->rank; d++)
-        size[d] = box[d] * sm_layout_parts(&s->m->mesh, s->before, d, s->step->axes);
-    size_t bytes = product(box, s->block->rank) * s->width * (size_t)s->group->size;
+    size_t size[SM_MAX_RANK];
+    box b;
+    taken_by(s, 0, &b);
+    sizes_after(s, b.size, size);
+    size_t bytes = product(b.size, s->block->rank) * s->width * (size_t)s->group->size;
     char *room = memory_new(2 * bytes + 1);
     if (!room) return sm_fail_memory(err);
     sm_status status = local_block_raw(s->block->element, s->block->rank, size, s->result, err);
-    if (!status) status = exchange(s, box, room, room + bytes, err);
+    if (!status) status = exchange(s, b.size, room, room + bytes, err);
     memory_free(room);
     return status;
 }
@@ -205,6 +227,15 @@ static sm_status permute(stepping *s, sm_error *err) {
     return status;
 }
 
+static sm_status slice(stepping *s, sm_error *err) {
+    box b;
+    int own = number_of(&s->m->mesh, s->step->axes, s->m->at);
+    taken_by(s, own, &b);
+    sm_status status = local_block_raw(s->block->element, s->block->rank, b.size, s->result, err);
+    if (!status) take(s, &b, s->result->data);
+    return status;
+}
+
 sm_status sm_local_block_step(sm_rank_mesh *m, const sm_step *step, const sm_layout *before,
                               const sm_local_block *block, sm_local_block *result, sm_error *err) {
     stepping s = {.m = m,
@@ -214,23 +245,17 @@ sm_status sm_local_block_step(sm_rank_mesh *m, const sm_step *step, const sm_lay
                   .block = block,
                   .result = result,
                   .width = sm_element_bytes(block->element)};
+    *result = (sm_local_block){.data = NULL};
     if (step->kind == SM_STEP_SLICE) {
-        size_t size[SM_MAX_RANK], offset[SM_MAX_RANK];
-        for (int d = 0; d < s.block->rank; d++) {
-            size[d] = s.block->size[d] / sm_layout_parts(&s.m->mesh, s.after, d, s.step->axes);
-            offset[d] = size[d] * sm_layout_part(&s.m->mesh, s.after, d, s.step->axes, s.m->at);
-        }
-        sm_status status = local_block_raw(s.block->element, s.block->rank, size, s.result, err);
-        if (status) return status;
-        take(&s, offset, size, s.result->data);
-        return SM_OK;
+        sm_status status = slice(&s, err);
+        memcpy(result->whole, block->whole, sizeof result->whole);
+        return status;
     }
     if (step->kind != SM_STEP_COLLECTIVE)
         return sm_fail(err, SM_INTERNAL, "an einsum moves no block");
     s.group = sm_rank_mesh_over(m, step->axes, err);
     if (!s.group) return err ? err->status : SM_INTERNAL;
     sm_status status = SM_OK;
-    *result = (sm_local_block){.data = NULL};
     switch (step->op) {
     case SM_ALL_GATHER: status = all_gather(&s, err); break;
     case SM_REDUCE_SCATTER: status = reduce_scatter(&s, err); break;
@@ -239,6 +264,7 @@ sm_status sm_local_block_step(sm_rank_mesh *m, const sm_step *step, const sm_lay
     case SM_PERMUTE: status = permute(&s, err); break;
     default: return sm_fail(err, SM_INTERNAL, "a lowering has no %s", sm_collective_name(step->op));
     }
+    memcpy(result->whole, block->whole, sizeof result->whole);
     if (status) sm_local_block_free(result);
     return status;
 }

@@ -2,6 +2,7 @@
 #include "local_block.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "memory_account.h"
 
@@ -34,7 +35,7 @@ void sm_local_block_free(sm_local_block *b) {
 typedef struct placed_filling {
     const sm_rank_mesh *m;
     sm_layout layout;
-    size_t offset[SM_MAX_RANK];
+    size_t offset[SM_MAX_RANK], held[SM_MAX_RANK];
     sm_filling fill;
 } placed_filling;
 
@@ -52,11 +53,13 @@ static void fill_block(const placed_filling *f, sm_local_block *b) {
     size_t count = sm_local_block_count(b), position[SM_MAX_RANK];
     for (size_t i = 0; i < count; i++) {
         size_t left = i;
+        bool there = true;
         for (int d = b->rank - 1; d >= 0; d--) {
+            there = there && left % b->size[d] < f->held[d];
             position[d] = f->offset[d] + left % b->size[d];
             left /= b->size[d];
         }
-        put(b, i, f->fill.fill(position, b->rank, f->fill.context));
+        if (there) put(b, i, f->fill.fill(position, b->rank, f->fill.context));
     }
 }
 
@@ -65,13 +68,16 @@ sm_status sm_local_block_of(const sm_rank_mesh *m, const sm_einsum *einsum, cons
                             sm_error *err) {
     placed_filling f = {.m = m, .layout = sm_layout_of(array), .fill = *filling};
     sm_axes all = (sm_axes)((1u << m->mesh.axes) - 1);
-    size_t size[SM_MAX_RANK];
+    size_t size[SM_MAX_RANK], whole[SM_MAX_RANK];
     for (int d = 0; d < array->rank; d++) {
-        size_t whole = (size_t)einsum->index[array->dim[d].index].size;
-        size[d] = whole / sm_layout_parts(&m->mesh, &f.layout, d, all);
-        f.offset[d] = size[d] * sm_layout_part(&m->mesh, &f.layout, d, all, m->at);
+        whole[d] = (size_t)einsum->index[array->dim[d].index].size;
+        sm_part_range r = sm_layout_range(&m->mesh, &f.layout, d, all, m->at, whole[d]);
+        size[d] = r.size;
+        f.offset[d] = r.offset;
+        f.held[d] = r.held;
     }
     sm_status status = sm_local_block_new(element, array->rank, size, out, err);
+    memcpy(out->whole, whole, (size_t)array->rank * sizeof *whole);
     bool holds_zero = false; /* a partial sum is whole on the first rank of its axis */
     for (int a = 0; a < m->mesh.axes; a++)
         holds_zero = holds_zero || (f.layout.dim[a] == SM_UNREDUCED && m->at[a] > 0);

@@ -117,6 +117,8 @@ static sm_status multiply(running *r, const sm_step *step, sm_error *err) {
                  ? sm_local_einsum(r->einsum->operands, r->array, label, job.out_label, &out, err)
                  : multiply_in_ring(r, &job, &out, err);
     int at = r->einsum->operands;
+    for (int d = 0; d < out.rank; d++)
+        out.whole[d] = (size_t)r->einsum->index[r->einsum->out.dim[d].index].size;
     renew(r, at, &out);
     r->layout[at] = step->after;
     assert(r->overlapped < 0 || job.step);
@@ -148,7 +150,7 @@ static bool can_overlap(const sm_lowering *lowering, int s) {
     const sm_step *step = &lowering->step[s];
     bool gathers = step->op == SM_ALL_GATHER && step->array >= 0 && step->from >= 0;
     bool scatters = step->op == SM_REDUCE_SCATTER && step->array < 0 && step->to >= 0;
-    return step->kind == SM_STEP_COLLECTIVE && (gathers || scatters);
+    return step->kind == SM_STEP_COLLECTIVE && !step->padded && (gathers || scatters);
 }
 
 sm_status sm_run_lowering(sm_rank_mesh *m, const sm_einsum *einsum, const sm_lowering *lowering,
