@@ -157,6 +157,7 @@ static sm_journey journey_of(const sm_reshard *r, const sm_array *from, const sm
                     .any_order = r->mesh->any_order};
     for (int a = 0; a < j.axes; a++) j.chips[a] = r->mesh->axis[a].size;
     for (int d = 0; d < j.rank; d++) j.size[d] = r->einsum->index[from->dim[d].index].size;
+    j.uneven = sm_journey_uneven(&j);
     return j;
 }
 

@@ -81,8 +81,7 @@ static bool divides(const sm_journey *j, const sm_layout *l, int dim) {
     return fmod(j->size[dim], ways(j, l, dim)) == 0;
 }
 
-/* Dimensions that either end pads: in no other does a route pad. */
-static unsigned uneven_dims(const sm_journey *j) {
+unsigned sm_journey_uneven(const sm_journey *j) {
     unsigned set = 0;
     for (int d = 0; d < j->rank; d++)
         if (!divides(j, &j->from, d) || !divides(j, &j->to, d)) set |= 1u << d;
@@ -90,10 +89,18 @@ static unsigned uneven_dims(const sm_journey *j) {
 }
 
 double sm_journey_box_bytes(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
-    double bytes = j->element_bytes;
-    for (int d = 0; d < j->rank; d++)
-        bytes *= sm_cut(j->size[d], fmax(ways(j, a, d), ways(j, b, d)));
-    return bytes;
+    double bytes = j->element_bytes, n = 1;
+    if (j->uneven) {
+        for (int d = 0; d < j->rank; d++)
+            bytes *= sm_cut(j->size[d], fmax(ways(j, a, d), ways(j, b, d)));
+        return bytes;
+    }
+    for (int d = 0; d < j->rank; d++) bytes *= j->size[d];
+    for (int i = 0; i < j->axes; i++) {
+        if (a->dim[i] >= 0) n *= j->chips[i];
+        if (b->dim[i] >= 0 && b->dim[i] != a->dim[i]) n *= j->chips[i];
+    }
+    return bytes / n;
 }
 
 double sm_journey_local_bytes(const sm_journey *j, const sm_layout *l) {
@@ -134,6 +141,7 @@ static bool append(const sm_journey *j, sm_layout *l, int axis, int dim) {
  * many parts, axis by axis. */
 static bool same_blocks(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
     lists first, second;
+    if (!j->uneven) return true;
     list_axes(j, a, &first);
     list_axes(j, b, &second);
     for (int d = 0; d < j->rank; d++)
@@ -195,9 +203,9 @@ static double overlap(const sm_journey *j, const sm_layout *a, const sm_layout *
     return sm_journey_box_bytes(j, a, b);
 }
 
-/* Bytes that a chip must receive between two layouts; none of padded blocks, of which some chip may
- * need nothing. Sums of u parts: each reduce-scatter leaves
- * u-fold less, of `finest` in the end and so of (u-1) times that at least; the rest is gathered. */
+/* Bytes that a chip must receive between two layouts; none are promised of padded blocks, of which
+ * some chip may need nothing. Sums of u parts: each reduce-scatter leaves u-fold less, of `finest`
+ * in the end and so of (u-1) times that at least; the rest is gathered. */
 static double bound(const sm_journey *j, double finest, const sm_layout *a, const sm_layout *b) {
     double u = 1, last = sm_journey_local_bytes(j, b);
     if (j->uneven) return 0;
@@ -764,9 +772,7 @@ static bool find_route_through_whole(const sm_journey *j, sm_route *route) {
     return f.fits && same(&f.at, &j->to);
 }
 
-bool sm_route_find(const sm_journey *journey, sm_route *route) {
-    sm_journey own = *journey, *j = &own;
-    j->uneven = uneven_dims(j);
+bool sm_route_find(const sm_journey *j, sm_route *route) {
     double finest = finest_bytes(j), bytes = bound(j, finest, &j->from, &j->to);
     double slack = finest * 1e-4;
     bool found = find_first_route(j, route) || find_route_through_whole(j, route);

@@ -10,7 +10,7 @@ typedef struct sm_journey {
     double element_bytes;
     sm_layout from, to;
     bool any_order;  /* as sm_mesh.any_order */
-    unsigned uneven; /* dimensions (bit) that either end pads; sm_route_find sets it */
+    unsigned uneven; /* dimensions (bit) that either end pads: in no other does a route pad */
 } sm_journey;
 
 typedef enum sm_move {
@@ -33,6 +33,8 @@ typedef struct sm_route {
                    */
 } sm_route;
 
+/* The dimensions that either end pads, for sm_journey.uneven, once all else is there. */
+unsigned sm_journey_uneven(const sm_journey *journey);
 /* A route of least bytes, seldom in more steps than it must. False when there is none: {U_X} asked
  * for where no partial sum is. */
 bool sm_route_find(const sm_journey *journey, sm_route *route);
