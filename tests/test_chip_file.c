@@ -180,6 +180,7 @@ static void assert_same_facts(const sm_chip *a, const sm_chip *b) {
     assert_same_fact(a->link_bytes_per_s_oneway, b->link_bytes_per_s_oneway);
     assert_same_fact(a->hop_latency_s, b->hop_latency_s);
     assert_same_fact(a->host_bytes, b->host_bytes);
+    assert_same_fact(a->host_bytes_per_s, b->host_bytes_per_s);
     assert_same_fact(a->pcie_bytes_per_s_oneway, b->pcie_bytes_per_s_oneway);
     assert_same_fact(a->dcn_bytes_per_s_oneway, b->dcn_bytes_per_s_oneway);
     assert_same_fact(a->dcn_latency_s, b->dcn_latency_s);

@@ -133,6 +133,7 @@ static void facts_have_sources_and_plausible_units(void **state) {
         lint_fact(c, "link", c->link_bytes_per_s_oneway, 1e9, 2e12);
         lint_fact(c, "hop_latency_s", c->hop_latency_s, 1e-7, 1e-4);
         lint_fact(c, "host_bytes", c->host_bytes, 1e10, 1e13);
+        lint_fact(c, "host_bytes_per_s", c->host_bytes_per_s, 1e11, 5e12);
         lint_fact(c, "pcie", c->pcie_bytes_per_s_oneway, 1e10, 1e12);
         lint_fact(c, "dcn", c->dcn_bytes_per_s_oneway, 1e9, 1e12);
         lint_fact(c, "dcn_latency_s", c->dcn_latency_s, 1e-6, 1e-3);

@@ -77,7 +77,6 @@ static sm_memory predicted(const sm_model *model, const sm_plan *plan) {
 typedef struct measured {
     const sm_train_setup *setup;
     sm_train_memory rank[MOST_RANKS];
-    int stage[MOST_RANKS];
 } measured;
 
 static sm_status measure(sm_communicator *world, void *context, sm_error *err) {
@@ -88,7 +87,6 @@ static sm_status measure(sm_communicator *world, void *context, sm_error *err) {
     sm_train_result r;
     if (!status) status = sm_trainer_step(t, 0, &r, err);
     if (!status) sm_trainer_memory(t, &m->rank[world->rank]);
-    if (!status) m->stage[world->rank] = sm_trainer_stage(t);
     sm_trainer_free(t);
     return status;
 }
@@ -100,11 +98,11 @@ static const sm_train_memory *worst(const measured *m) {
     return most;
 }
 
-/* The most that a rank of this stage ever had in host memory. */
-static double host_of(const measured *m, int stage) {
+/* The most that any rank ever had in host memory. */
+static double host_of(const measured *m) {
     double most = 0;
     for (int i = 0; i < sm_train_setup_ranks(m->setup); i++)
-        if (m->stage[i] == stage) most = fmax(most, m->rank[i].most[SM_TRAIN_MEMORY_HOST]);
+        most = fmax(most, m->rank[i].most[SM_TRAIN_MEMORY_HOST]);
     return most;
 }
 
@@ -148,7 +146,7 @@ static double ratio_of(const train_plan *of, train_kind kind) {
     assert_true(sm_train_setup_ranks(&job.setup) <= MOST_RANKS);
     if (sm_run_threads(sm_train_setup_ranks(&job.setup), measure, &m, &err))
         fail_msg("%s: %s", of->words, err.sentence);
-    double ratio = told.total / worst(&m)->total, host = host_of(&m, told.stage);
+    double ratio = told.total / worst(&m)->total, host = host_of(&m);
     assert_true(fabs(told.host - host) <= tolerance * told.host + 64);
     if (fabs(ratio - 1) > tolerance) show(of, &told, worst(&m));
     return ratio;

@@ -193,6 +193,7 @@ static const reading readings[] = {
     {SM_Q_COUNT, ".5M", 5e5},
     {SM_Q_COUNT, "5.M", 5e6},
     {SM_Q_COUNT, " 4096 ", 4096},
+    {SM_Q_COUNT, "4Ki", 4096},
     {SM_Q_COUNT, "0", 0},
     {SM_Q_COUNT, "000000000000000000000000000000000007", 7},
     {SM_Q_COUNT, "1e-400", 0},
@@ -252,7 +253,7 @@ typedef struct refusal {
 } refusal;
 
 #define COUNT_HINT "a number such as 4096, 8k or 4M"
-#define COUNT_UNITS "expected one of k, M, B (or G), T, P, E"
+#define COUNT_UNITS "expected one of k, M, B (or G), T, P, E, Ki, Mi"
 #define BYTE_UNITS "expected one of B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB"
 static const refusal refusals[] = {
     {SM_Q_COUNT, "", 1, 1, "expected " COUNT_HINT},
@@ -265,7 +266,6 @@ static const refusal refusals[] = {
     {SM_Q_COUNT, "-3", 1, 2, "-3 is negative: expected " COUNT_HINT},
     {SM_Q_COUNT, "4Q", 2, 1, "unknown unit 'Q': " COUNT_UNITS},
     {SM_Q_COUNT, "4MM", 2, 2, "unknown unit 'MM': " COUNT_UNITS},
-    {SM_Q_COUNT, "4Mi", 2, 2, "unknown unit 'Mi': " COUNT_UNITS},
     {SM_Q_COUNT, "4kB", 2, 2, "unknown unit 'kB': " COUNT_UNITS},
     {SM_Q_COUNT, "4m", 2, 1, "unknown unit 'm': " COUNT_UNITS},
     {SM_Q_COUNT, "1.2.3", 4, 2, "unknown unit '.3': " COUNT_UNITS},

@@ -172,10 +172,13 @@ typedef struct sm_train_question {
     const sm_model *model;
     const sm_system *system;
     const sm_calibration *calibration; /* NULL: sm_calibration_of */
-    double batch_tokens;               /* of a global batch: rounded to whole sequences */
+    double batch_tokens;               /* of a global batch: rounded to sequences that divide */
+    sm_source batch;                   /* or as text: "4M", "4Mi", "2048seqs" */
     double seq;                        /* tokens of a sequence; 0: sm_train_usual_seq */
     double tokens;                     /* of the whole run, for its time and cost; 0: not asked */
     const double *usd_per_chip_hour;   /* NULL: the catalogue's */
+    const double *memory_margin;       /* part of a chip's memory that stays free; NULL:
+                                          SM_USUAL_MEMORY_MARGIN, with as_run 0 */
     sm_source plan;                    /* keys to keep, "fsdp=64,tensor=8"; one given whole is only
                                           priced */
     sm_source dtype, optimizer;        /* these keys of it on their own: "fp8", "sgd" */
@@ -202,6 +205,9 @@ sm_status sm_answer_train(const sm_train_question *question, sm_report *report, 
 /* The sequence length in tokens where the question gives none: 4096, or what the model was made for
  * where that is less. */
 double sm_train_usual_seq(const sm_model *model);
+/* Sequences of a batch of so many tokens: a whole number as it is; else, within 5 %, the one that
+ * the largest power of two divides (4e6 tokens of 4096 are 1024 sequences, not 977). */
+double sm_train_usual_sequences(double tokens, double seq);
 
 /* ---- serve ---- */
 enum { SM_MAX_DTYPES = 4 };

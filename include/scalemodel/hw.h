@@ -73,6 +73,7 @@ typedef struct sm_chip {
     /* both */
     int chips_per_host;
     sm_fact host_bytes;              /* DRAM of a host */
+    sm_fact host_bytes_per_s;        /* its bandwidth, reads and writes together */
     sm_fact pcie_bytes_per_s_oneway; /* per chip */
     sm_fact dcn_bytes_per_s_oneway;  /* per chip: between slices (TPU), share of a NIC (GPU) */
     sm_fact dcn_latency_s;
@@ -96,6 +97,13 @@ const sm_chip *sm_chip_at(size_t i);
 const sm_chip *sm_chip_find(const char *name, size_t length);
 /* US dollars an hour for one chip, by the default price; 0 when none is known. */
 double sm_chip_usd_per_hour(const sm_chip *chip);
+/* Chips that share a host: at least 1. */
+double sm_chip_host_sharers(const sm_chip *chip);
+/* A chip's share of its host's memory, bytes; 0 when the host's is not known. */
+double sm_chip_host_bytes(const sm_chip *chip);
+/* Bytes/s that a chip moves to its host while as many come back and the other chips of the host do
+ * the same: of its PCIe link, or its share of the host's memory. 0 when no link is known. */
+double sm_chip_host_bytes_per_s_oneway(const sm_chip *chip);
 
 /* One level of an actual system, INNERMOST FIRST: the torus dimensions in the order written
  * (16x20x28: level 0 has size 16) or the switch levels from the node outwards; then slices over

@@ -157,6 +157,8 @@ void sm_plan_defaults(sm_plan *plan);
  * value. SM_BAD_INPUT with the place when a key or value is unknown, and names the nearest valid
  * one. */
 sm_status sm_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err);
+/* Give keys of a plan other values: "recompute=full,microbatch=1". Errors as sm_plan_parse. */
+sm_status sm_plan_change(const sm_source *source, sm_plan *plan, sm_error *err);
 /* The plan of serving in which every key has its usual value. */
 void sm_serve_plan_defaults(sm_plan *plan);
 /* Read a plan of serving, "tensor=8,expert=4". SM_BAD_INPUT as sm_plan_parse, and when it takes

@@ -12,6 +12,20 @@ const sm_chip *sm_chip_find(const char *name, size_t length) {
     return NULL;
 }
 
+double sm_chip_host_sharers(const sm_chip *chip) {
+    return chip->chips_per_host > 0 ? chip->chips_per_host : 1;
+}
+
+double sm_chip_host_bytes(const sm_chip *chip) {
+    return chip->host_bytes.value / sm_chip_host_sharers(chip);
+}
+
+double sm_chip_host_bytes_per_s_oneway(const sm_chip *chip) {
+    double link = chip->pcie_bytes_per_s_oneway.value;
+    double memory = chip->host_bytes_per_s.value / 2 / sm_chip_host_sharers(chip);
+    return memory > 0 && memory < link ? memory : link;
+}
+
 double sm_chip_usd_per_hour(const sm_chip *chip) {
     return chip->prices > 0 ? chip->price[0].usd_per_chip_hour : 0;
 }

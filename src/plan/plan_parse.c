@@ -77,6 +77,7 @@ static sm_status add_op(reader *r, sm_span part) {
 /* A policy by name, or a set of ops. A word that is nearly a policy is no op. */
 static sm_status read_recompute(reader *r, const plan_row *row, sm_span value) {
     sm_words policies = row->key.words;
+    r->plan->recompute_ops[0] = '\0';
     if (sm_words_find(policies, r->source, value) >= 0) return read_word(r, row, value);
     if (sm_nearest(text_of(r, value), value.length, policies.word, (size_t)policies.n))
         return fail_value(r, row, value);
@@ -183,6 +184,15 @@ sm_status sm_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err) {
     sm_plan_defaults(plan);
     sm_status status = read_items(source, plan, err);
     if (status == SM_OK) settle(plan);
+    return status;
+}
+
+sm_status sm_plan_change(const sm_source *source, sm_plan *plan, sm_error *err) {
+    uint32_t given = plan->given;
+    plan->given = 0;
+    sm_status status = read_items(source, plan, err);
+    if (status == SM_OK) settle(plan);
+    plan->given |= given;
     return status;
 }
 

@@ -218,15 +218,13 @@ static double step_s(void *context, double n, double cached, double prefill, dou
 
 static void set_links(const sm_serve *s, double chips, sm_engine *e) {
     const sm_chip *chip = &s->system.chip;
-    double host = chip->host_bytes.value,
-           sharers = chip->chips_per_host > 0 ? (double)chip->chips_per_host : 1.0;
     bool dcn = chip->dcn_bytes_per_s_oneway.value > 0.0;
     bool torus = chip->fabric == SM_FABRIC_TORUS;
     sm_fact inner = torus ? chip->link_bytes_per_s_oneway : chip->tree[0].child_bytes_per_s_oneway;
     sm_fact hop = torus ? chip->hop_latency_s : chip->tree[0].hop_latency_s;
     double link = dcn ? chip->dcn_bytes_per_s_oneway.value : inner.value;
     e->host_bytes_per_s = chips * chip->pcie_bytes_per_s_oneway.value;
-    e->host_kv_tokens = HOST_SHARE * host / sharers * chips / e->kv_bytes_per_token;
+    e->host_kv_tokens = HOST_SHARE * sm_chip_host_bytes(chip) * chips / e->kv_bytes_per_token;
     e->transfer_bytes_per_s = chips * link;
     e->transfer_latency_s = dcn ? chip->dcn_latency_s.value : hop.value;
 }

@@ -20,7 +20,7 @@ typedef struct unit {
 } unit;
 
 /* Counts write B for 1e9, as in "70B parameters". */
-static const unit counts[] = {{"", true, false, 1, 0}, {"B", false, false, 1, 9}};
+static const unit counts[] = {{"", true, true, 1, 0}, {"B", false, false, 1, 9}};
 static const unit sizes[] = {{"", false, false, 1, 0}, {"B", true, true, 1, 0}};
 static const unit seconds[] = {{"", false, false, 1, 0},           {"s", false, false, 1, 0},
                                {"ms", false, false, 1, -3},        {"us", false, false, 1, -6},
@@ -42,7 +42,8 @@ typedef struct grammar {
 } grammar;
 #define LIST(a) a, sizeof a / sizeof *a
 static const grammar grammars[] = {
-    [SM_Q_COUNT] = {"a number such as 4096, 8k or 4M", "k, M, B (or G), T, P, E", LIST(counts)},
+    [SM_Q_COUNT] = {"a number such as 4096, 8k or 4M", "k, M, B (or G), T, P, E, Ki, Mi",
+                    LIST(counts)},
     [SM_Q_BYTES] = {"a size such as 80GB or 16GiB", "B, kB, MB, GB, TB, PB, KiB, MiB, GiB, TiB",
                     LIST(sizes)},
     [SM_Q_SECONDS] = {"a time such as 15ms or 2h", "s, ms, us, ns, min, h, d", LIST(seconds)},

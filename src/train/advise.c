@@ -18,7 +18,7 @@ static bool try_change(sm_train *t, const sm_plan *plan, double *expected) {
     sm_curve_memo_forget(&t->one->at.memo);
     sm_status s = sm_train_price(t, plan, &price, &ignored);
     *expected = price.expected_s;
-    return s == SM_OK;
+    return s == SM_OK && price.fits;
 }
 
 static void consider(sm_train *t, const sm_plan *plan, const char *what, double per, change *best,

@@ -48,8 +48,8 @@ static double memory_of(expansion *x) {
     stages_shape(x->t, &x->plan, &l->s);
     stages_memory(x->t, &x->plan, &l->p, &l->s, &memory);
     l->s.pipeline = timed_pipeline;
-    *memo = (memory_memo){l->stamp, memory.total};
-    x->out->least_memory = fmin(x->out->least_memory, memory.total);
+    *memo = (memory_memo){l->stamp, host_fits(&memory) ? memory.total : HUGE_VAL};
+    x->out->least_memory = fmin(x->out->least_memory, memo->bytes);
     return memo->bytes;
 }
 

@@ -40,7 +40,7 @@ static int piece_set_of(const sm_train *t, const sm_plan *plan, int index) {
 /* Seconds that what a layer keeps takes to host memory or back. */
 static double offload_s(const sm_train *t, const sm_plan *plan, const pieces *p, int index) {
     bool offload = plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
-    double pcie = t->system.chip.pcie_bytes_per_s_oneway.value;
+    double pcie = sm_chip_host_bytes_per_s_oneway(&t->system.chip);
     bool layer = index < t->kinds;
     return offload && layer && pcie > 0 ? kept_of(&p->kept[index], set_of(plan), plan) / pcie : 0;
 }

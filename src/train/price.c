@@ -196,7 +196,7 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
         price->expected_s - b->math - b->memory - b->bubble - b->optimizer - b->other;
     if (m * x.latency > 0.5 * price->expected_s) price->bound = SM_BOUND_LATENCY;
     stages_memory(t, plan, p, s, &price->memory);
-    price->fits = price->memory.total <= price->memory.capacity;
+    price->fits = memory_fits(t, &price->memory);
     fill_rates(t, plan, hardware_flops(t, plan, p, flops), price);
 }
 
@@ -204,7 +204,7 @@ sm_status price_step_memory(const sm_train *t, const sm_plan *plan, const pieces
                             sm_price_of_plan *price, sm_error *err) {
     if (!t->software.one_by_one) return SM_OK;
     sm_status status = step_memory(t, plan, p, &price->memory, err);
-    price->fits = price->memory.total <= price->memory.capacity;
+    price->fits = memory_fits(t, &price->memory);
     return status;
 }
 

@@ -162,20 +162,12 @@ static sm_status make_result(const plan_search *h, sm_train *t, sm_arena *arena,
 }
 
 static sm_status nothing_found(const plan_search *h, sm_error *err) {
-    char need[32], have[32];
-    if (h->effort.least_memory_bytes < HUGE_VAL)
-        return sm_fail(
-            err, SM_NEGATIVE,
-            "no plan fits: the least memory any priced plan needs is %s per chip, and a chip has "
-            "%s",
-            sm_format_bytes(need, sizeof need, h->effort.least_memory_bytes),
-            sm_format_bytes(have, sizeof have, memory_capacity(h->train)));
-    return sm_fail(
-        err, SM_NEGATIVE,
-        h->space > 0
-            ? "no plan fits: weights and gradients alone exceed the memory of every chip however "
-              "they are sharded"
-            : "no plan: the fixed degrees do not divide the chips, the model or the batch");
+    char have[32];
+    if (h->space > 0)
+        return sm_fail(err, SM_NEGATIVE, "no plan fits in the %s that it may take of a chip",
+                       sm_format_bytes(have, sizeof have, memory_capacity(h->train)));
+    return sm_fail(err, SM_NEGATIVE,
+                   "no plan: the fixed degrees do not divide the chips, the model or the batch");
 }
 
 sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_arena *arena,

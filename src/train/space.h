@@ -85,6 +85,7 @@ struct sm_train {
     const sm_calibration *calibration;
     sm_software_memory software_memory;
     double seq, sequences, tokens, usd_per_chip_hour;
+    double memory_margin; /* part of the memory that stays free */
     sm_train_software software;
     double weight_bytes; /* of a weight as it is stored and gathered */
     int kinds;           /* layer kinds in use; piece k is kind k */
@@ -298,7 +299,12 @@ void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timi
                    stages *s);
 /* Seconds of the pipeline. exact: simulate where the closed form is only a bound. */
 sm_pipeline_time stages_run(const sm_plan *plan, stages *s, bool exact);
-double memory_capacity(const sm_train *t); /* bytes of a chip that arrays can have */
+/* Bytes of a chip that the arrays of a plan may take: what there are, less the margin. */
+double memory_capacity(const sm_train *t);
+bool memory_fits(const sm_train *t, const sm_memory *memory);
+static inline bool host_fits(const sm_memory *m) {
+    return m->host_capacity <= 0 || m->host <= m->host_capacity;
+}
 void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                    sm_memory *memory);
 

@@ -42,6 +42,17 @@ static double run_traffic(const sm_train *t, double held, double updated, double
     return held * rows + updated * (4 * gradient + 2 * state + 2 * t->weight_bytes);
 }
 
+/* Offloaded: gradients go down while updated weights come up, and the host reads gradient and state
+ * and writes state and weight of all its chips (CPU Adam: ZeRO-Offload, arXiv 2101.06840). */
+static double offloaded_s(const sm_train *t, double updated, double gradient, double state) {
+    const sm_chip *chip = &t->system.chip;
+    double link = chip->pcie_bytes_per_s_oneway.value, host = chip->host_bytes_per_s.value;
+    double moved = updated * larger(gradient, t->weight_bytes);
+    double updating = updated * (gradient + 2 * state + t->weight_bytes);
+    if (link <= 0) return 0;
+    return larger(moved / link, host > 0 ? updating * sm_chip_host_sharers(chip) / host : 0);
+}
+
 static void add_class(const sm_train *t, const class_slots *slots, const sm_weight_class *c,
                       const sm_degrees *d, const placed *p, const sm_plan *plan, stage_load *add) {
     double gradient = gradient_bytes(plan), state = state_bytes(t, plan);
@@ -58,10 +69,7 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
     double traffic = updated * (gradient + 2 * state + t->weight_bytes);
     if (t->software.rows) traffic = run_traffic(t, held, updated, gradient, state);
     const sm_calibration *cal = t->calibration;
-    /* offloaded: gradients go down while updated weights come up */
-    if (t->system.chip.pcie_bytes_per_s_oneway.value > 0)
-        add->offload_s += updated * (gradient > t->weight_bytes ? gradient : t->weight_bytes) /
-                          t->system.chip.pcie_bytes_per_s_oneway.value;
+    add->offload_s += offloaded_s(t, updated, gradient, state);
     add->update_s += traffic / (t->system.chip.memory_bytes_per_s.value * cal->memory_efficiency);
     if (plan->zero == 0) {
         add_reduction(t, p->slot[slots->all_reduce], held * gradient, &add->reduce_s, add);

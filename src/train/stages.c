@@ -138,10 +138,16 @@ static void add_reserved(const sm_train *t, sm_memory *m) {
 }
 
 /* Bytes that arrays can have, or, where the software reports all in use, that there are. */
-double memory_capacity(const sm_train *t) {
+static double whole_memory(const sm_train *t) {
     const sm_software_memory *h = &t->software_memory;
     bool less = t->system.chip.fabric != SM_FABRIC_TORUS && !h->outside_counted;
     return t->system.chip.memory_bytes.value - (less ? h->outside_bytes : 0);
+}
+
+double memory_capacity(const sm_train *t) { return whole_memory(t) * (1 - t->memory_margin); }
+
+bool memory_fits(const sm_train *t, const sm_memory *m) {
+    return m->total <= memory_capacity(t) && host_fits(m);
 }
 
 /* What fsdp gathers: the layer at work and the one fetched ahead; at the loss the head and the last
@@ -220,12 +226,16 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
             sm_schedule_in_flight(plan->schedule, plan->pipeline, per_stage, microbatches, i,
                                   &s->held[i * per_stage]);
     }
+    double host = 0;
     memory->total = -1;
     for (int stage = 0; stage < plan->pipeline; stage++) {
         stage_memory(t, plan, p, s, stage, &m);
+        host = larger(host, m.host);
         if (m.total > memory->total) *memory = m;
     }
-    memory->capacity = memory_capacity(t);
+    memory->host = host;
+    memory->capacity = whole_memory(t);
+    memory->host_capacity = sm_chip_host_bytes(&t->system.chip);
 }
 
 /* ---- the end of a step ---- */

@@ -189,6 +189,7 @@ static sm_status run_stage(const step_job *j, sm_stage *s, counter *c, sm_error 
 
 static void take_worse(const counter *c, int stage, sm_memory *m) {
     const double *most = c->at_most;
+    m->host = fmax(m->host, c->host);
     if (c->most <= m->total) return;
     *m = (sm_memory){.params = most[SM_TRAIN_MEMORY_PARAMS],
                      .gradients = most[SM_TRAIN_MEMORY_GRADIENTS],
@@ -197,7 +198,8 @@ static void take_worse(const counter *c, int stage, sm_memory *m) {
                      .buffers = most[SM_TRAIN_MEMORY_BUFFERS],
                      .total = c->most,
                      .capacity = m->capacity,
-                     .host = c->host,
+                     .host = m->host,
+                     .host_capacity = m->host_capacity,
                      .stage = stage};
 }
 
@@ -253,7 +255,7 @@ sm_status step_memory(const sm_train *t, const sm_plan *plan, const pieces *p, s
     for (int i = 0; !status && i < p->v->pieces; i++)
         status = list_tasks(p, i, i < t->kinds ? set_of(plan) : SM_RECOMPUTE_NONE, plan->regather,
                             &j->list[i], err);
-    if (!status) memory->total = -1;
+    if (!status) memory->total = -1, memory->host = 0;
     for (int stage = 0; !status && stage < plan->pipeline; stage++)
         status = one_stage(j, stage, memory, err);
     for (int i = 0; j && i < p->v->pieces; i++) sm_task_list_free(&j->list[i]);

@@ -307,6 +307,8 @@ void sm_train_set_software(sm_train *t, const sm_train_software *software) {
     if (t->one) sm_curve_memo_forget(&t->one->at.memo);
 }
 
+void sm_train_set_memory_margin(sm_train *t, double margin) { t->memory_margin = margin; }
+
 void sm_train_set_software_memory(sm_train *t, const sm_software_memory *held) {
     t->software_memory = *held;
 }
@@ -318,6 +320,7 @@ static void set_job(const sm_job *job, sm_train *t) {
     sm_train_set_software(t, &(sm_train_software){.single = false});
     sm_train_set_calibration(t, NULL);
     sm_train_set_software_memory(t, sm_software_memory_of(""));
+    sm_train_set_memory_margin(t, 0);
     t->sequences = fmax(1, round(job->batch_tokens / job->seq));
     t->tokens = job->tokens;
     t->usd_per_chip_hour = job->usd_per_chip_hour >= 0 ? job->usd_per_chip_hour

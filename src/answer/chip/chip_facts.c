@@ -21,6 +21,7 @@ const sm_fact_row sm_fact_rows[] = {
     ROW(dcn_bytes_per_s_oneway, "data-center network", "B/s"),
     ROW(dcn_latency_s, "its latency", "s"),
     ROW(host_bytes, "memory of a host", "B"),
+    ROW(host_bytes_per_s, "its bandwidth", "B/s"),
     ROW(launch_latency_s, "kernel launch", "s"),
     ROW(tdp_w, "power", "W"),
     {NULL, NULL, NULL, 0},

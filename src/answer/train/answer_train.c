@@ -15,7 +15,8 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
     sm_train_question *in = &q->in;
     sm_status status = sm_sized_take(in, sizeof *in, question, err);
     if (!status) status = sm_question_needs(in->model && in->system, "model and system", err);
-    if (!status) status = sm_question_needs(in->batch_tokens > 0.0, "tokens of a batch", err);
+    if (!status)
+        status = sm_question_needs(in->batch_tokens > 0.0 || in->batch.text, "a batch", err);
     if (!status) status = sm_question_limit("top", in->top, SM_MAX_TOP, err);
     if (!status) status = sm_question_limit("n_chips", in->n_chips, SM_MAX_TRAIN_SIZES, err);
     if (status) return status;
@@ -25,7 +26,6 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
     q->price_known = in->usd_per_chip_hour || sm_chip_usd_per_hour(&in->system->chip) > 0.0;
     q->job = (sm_job){.model = in->model,
                       .system = in->system,
-                      .batch_tokens = in->batch_tokens,
                       .seq = in->seq > 0.0 ? in->seq : sm_train_usual_seq(in->model),
                       .tokens = in->tokens,
                       .usd_per_chip_hour = in->usd_per_chip_hour ? *in->usd_per_chip_hour : -1.0};
@@ -36,10 +36,17 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
     q->search.stop = in->stop;
     q->search.progress = in->progress;
     q->search.context = in->context;
-    return sm_train_plan_read(q, err);
+    status = sm_train_batch_set(q, err);
+    return status ? status : sm_train_plan_read(q, err);
+}
+
+double sm_train_margin(const sm_train_asked *q) {
+    if (q->in.memory_margin) return *q->in.memory_margin;
+    return q->in.as_run ? 0.0 : SM_USUAL_MEMORY_MARGIN;
 }
 
 void sm_train_with_software(const sm_train_asked *q, sm_train *train) {
+    sm_train_set_memory_margin(train, sm_train_margin(q));
     sm_train_set_calibration(train, q->in.calibration);
     if (q->in.as_run) {
         sm_train_set_software(train, &sm_train_runtime);
@@ -97,12 +104,17 @@ static sm_status find_plans(sm_train_asked *q, sm_train *train, sm_plans_shown *
     if (!plans->plan) return sm_fail_memory(err);
     sm_status status =
         q->priced_only ? price_one(q, train, plans, err) : search_all(q, train, plans, err);
+    bool forbidden = plans->n == 0 && plans->effort.space > 0.0; /* by memory */
+    if (!status && forbidden && !(q->in.stop && *q->in.stop))
+        status = sm_train_fit_find(q, train, NULL, &plans->fit, err);
     for (int i = 0; i < plans->n && !status; i++) {
         sm_plan_shown *shown = &plans->plan[i];
         shown->text = sm_train_plan_words(q->report, q->system, shown->plan);
         status = sm_train_detail(train, shown->plan, arena, &shown->detail, err);
         if (status) return sm_question_blame(&q->in.plan, status, err);
     }
+    if (!status && q->priced_only && !plans->plan[0].detail.price.fits)
+        status = sm_train_fit_find(q, train, &plans->plan[0], &plans->fit, err);
     return status;
 }
 

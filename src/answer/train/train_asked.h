@@ -3,8 +3,12 @@
 #pragma once
 #include "question.h"
 
+typedef struct sm_batch {
+    double asked_tokens, sequences;
+} sm_batch;
 typedef struct sm_train_asked {
     sm_train_question in;
+    sm_batch batch;
     const sm_system *system; /* of the plans shown: in.system, or one of its sizes */
     sm_job job;
     sm_search_options search; /* what the plan fixes, and how to search for the rest */
@@ -18,8 +22,19 @@ typedef struct sm_plan_shown {
     const char *text;
     sm_plan_detail detail;
 } sm_plan_shown;
+/* What would make it fit (train_fit.c). */
+typedef struct sm_fit_advice {
+    bool asked;             /* something did not fit */
+    sm_memory least;        /* of the plan given, or of the one that needs least; total 0: none */
+    const char *least_plan; /* that one, NULL where a plan was given */
+    const char *change;     /* NULL: no one change is enough */
+    double change_bytes, change_s;
+    int chips; /* 0: no number looked at */
+    const char *system;
+} sm_fit_advice;
 typedef struct sm_plans_shown {
     const sm_train_asked *q;
+    sm_fit_advice fit;
     double sequences; /* of a batch */
     int n;
     sm_plan_shown *plan; /* best first */
@@ -40,6 +55,20 @@ sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err);
 /* Why no plan can have the keys that are given, or NULL when the model could be sharded so. */
 const char *sm_train_plan_impossible(const sm_train_asked *q, sm_train *train);
 const char *sm_train_plan_words(sm_report *r, const sm_system *system, const sm_plan *plan);
+
+/* Find what would make it fit: of a plan given whole, or (NULL) of a search that found none. */
+sm_status sm_train_fit_find(sm_train_asked *q, sm_train *train, const sm_plan_shown *plan,
+                            sm_fit_advice *out, sm_error *err);
+void sm_train_fit_page(sm_report *r, const sm_train_asked *q, const sm_fit_advice *fit);
+void sm_train_fit_data(sm_report *r, const sm_fit_advice *fit);
+
+/* ---- the batch (train_batch.c) ---- */
+/* A batch as text, of sequences of so many tokens. SM_BAD_INPUT with the place. */
+sm_status sm_train_batch_read(const sm_source *text, sm_span span, double seq, sm_batch *batch,
+                              sm_error *err);
+/* The batch of the question, into q->batch and q->job. Errors as sm_train_batch_read. */
+sm_status sm_train_batch_set(sm_train_asked *q, sm_error *err);
+void sm_train_batch_page(sm_report *r, const sm_train_asked *q, double sequences);
 
 /* ---- how sure it is (train_interval.c) ---- */
 typedef struct sm_ends {
@@ -67,6 +96,8 @@ void sm_train_plan_data(sm_report *r, sm_data *object, const sm_train_asked *q,
 /* Why a search found nothing: as far as is known. */
 sm_status sm_train_reason(const sm_train_asked *q, sm_train *train, const sm_error *none,
                           const char **reason, sm_error *err);
+/* The part of a chip's memory that stays free. */
+double sm_train_margin(const sm_train_asked *q);
 /* Constants of time and of memory of the software asked for. */
 void sm_train_with_software(const sm_train_asked *q, sm_train *train);
 /* The best plan on each of the systems of in.chips chips (train_sizes.c). */

@@ -4,9 +4,9 @@
 
 static void put_memory(sm_report *r, sm_data *object, const sm_memory *m) {
     sm_put_all(r, sm_put_object(r, object, "memory_bytes"),
-               "params|gradients|optimizer|activations|buffers|total|capacity|host", m->params,
-               m->gradients, m->optimizer, m->activations, m->buffers, m->total, m->capacity,
-               m->host);
+               "params|gradients|optimizer|activations|buffers|total|capacity|host|host_capacity",
+               m->params, m->gradients, m->optimizer, m->activations, m->buffers, m->total,
+               m->capacity, m->host, m->host_capacity > 0.0 ? m->host_capacity : NAN);
     sm_put(r, object, "memory_stage", m->stage);
 }
 
@@ -108,7 +108,7 @@ void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences) 
     sm_put_text(r, calibration, "software", c->software);
     sm_put_bool(r, calibration, "borrowed", !sm_calibration_is_own(c, &q->in.system->chip));
     sm_put_all(r, sm_put_object(r, r->data, "batch"), "tokens_asked|tokens|sequences|seq",
-               q->job.batch_tokens, sequences * q->job.seq, sequences, q->job.seq);
+               q->batch.asked_tokens, sequences * q->job.seq, sequences, q->job.seq);
 }
 
 void sm_train_search_data(sm_report *r, const sm_search_effort *effort) {
@@ -129,6 +129,7 @@ void sm_train_data(sm_report *r, const sm_plans_shown *plans) {
         sm_train_plan_data(r, object, plans->q, &plans->plan[i]);
         sm_put_bool(r, object, "indistinguishable_from_best", sm_is_indistinguishable(plans, i));
     }
+    sm_train_fit_data(r, &plans->fit);
     if (plans->n > 0) return;
     sm_put_text(r, r->data, "reason", plans->reason);
     sm_put(r, r->data, "least_memory_bytes", plans->effort.least_memory_bytes);

@@ -43,18 +43,7 @@ void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences) 
     sm_report_heading(r, "%s on %s", q->in.model->name, q->system->text);
     sm_report_text(r, "%s parameters%s; %s FLOPs to train on a token.",
                    sm_show_count(r, params.total), active, sm_show_count(r, flops));
-    if (sequences > 0.0) {
-        double tokens = sequences * q->job.seq;
-        const char *seqs =
-            sm_textf(r, "A batch is %s sequence%s of %s tokens", sm_show_exact(r, sequences),
-                     sequences == 1.0 ? "" : "s", sm_show_exact(r, q->job.seq));
-        const char *why = q->in.seq > 0.0 ? "" : " (the length taken when --seq is not given)";
-        if (tokens == q->job.batch_tokens) sm_report_text(r, "%s%s.", seqs, why);
-        else
-            sm_report_text(r, "%s%s: %s tokens, the whole sequences nearest to the %s asked for.",
-                           seqs, why, sm_show_exact(r, tokens),
-                           sm_show_exact(r, q->job.batch_tokens));
-    }
+    if (sequences > 0.0) sm_train_batch_page(r, q, sequences);
     bool measured = strcmp(q->in.calibration->software, SM_MEASURED_SOFTWARE) == 0;
     if (q->in.as_run)
         sm_report_text(r, "Priced as 'run train' executes it: in fp32, each op and each collective "
@@ -144,7 +133,10 @@ static void memory_bar(sm_report *r, const sm_plan *plan, const sm_memory *m) {
                             : "Memory of a chip";
     sm_report_bar(r, title, "B", m->capacity, sizeof parts / sizeof *parts, parts);
     if (m->host > 0.0)
-        sm_report_text(r, "In host memory, for each chip: %s.", sm_show_bytes(r, m->host));
+        sm_report_text(r, "In host memory, for each chip: %s%s.", sm_show_bytes(r, m->host),
+                       m->host_capacity > 0.0
+                           ? sm_textf(r, " of its %s", sm_show_bytes(r, m->host_capacity))
+                           : "; how much a host has is not known");
 }
 
 /* Collectives of the same kind over the same axes in the same phase: one line of the page. */
@@ -247,6 +239,7 @@ void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
     sm_train_job_page(r, plans->q, plans->sequences);
     if (plans->n == 0) {
         sm_report_text(r, "%c%s.", toupper((unsigned char)plans->reason[0]), plans->reason + 1);
+        sm_train_fit_page(r, plans->q, &plans->fit);
         search_page(r, plans);
         return;
     }
@@ -258,6 +251,7 @@ void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
                       bound_sentence(r, q->system, price),
                       price->fits ? "" : "; does not fit in memory");
     sm_report_text(r, "%s", best->text);
+    sm_train_fit_page(r, q, &plans->fit);
     if (price->chips < q->system->chips)
         sm_report_text(r, "It uses %d of the %d chips.", price->chips, q->system->chips);
     sm_copies_note(r, best->plan, q->in.model);

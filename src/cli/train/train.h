@@ -4,8 +4,8 @@
 #include "scalemodel/answer.h"
 
 typedef struct cli_train_values {
-    const char *on, *plan, *dtype, *optimizer, *most, *timeline, *against;
-    double batch, tokens, price;
+    const char *on, *batch, *plan, *dtype, *optimizer, *most, *timeline, *against;
+    double tokens, price, margin;
     int64_t seq, top, threads;
     sm_objective objective;
     sm_range chips;

@@ -15,6 +15,7 @@
     X(link_bytes_per_s_oneway, "bytes/s of one link, one way", 1, 1e18)                            \
     X(hop_latency_s, "seconds per hop of a torus", 1e-12, 3600)                                    \
     X(host_bytes, "bytes of DRAM of a host", 1, 1e18)                                              \
+    X(host_bytes_per_s, "bytes/s of a host's DRAM, reads and writes", 1, 1e18)                     \
     X(pcie_bytes_per_s_oneway, "bytes/s to the host per chip, one way", 1, 1e18)                   \
     X(dcn_bytes_per_s_oneway, "bytes/s to the data-center network per chip, one way", 1, 1e18)     \
     X(dcn_latency_s, "seconds per message between slices or nodes", 1e-12, 3600)                   \
