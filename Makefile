@@ -16,6 +16,7 @@
 #   make validate   docs/accuracy.md: predictions against the measurements in data/truth
 #   make held-out   data/calibration/held-out.csv: the same, of constants fitted to other rows
 #   make fuzz       every fuzz target for FUZZ_SECONDS seconds (600)
+#   make test-python  the Python package installed in an environment of its own
 #   make install    into PREFIX (/usr/local), below DESTDIR
 # BUILD=folder builds elsewhere; CC, CFLAGS and LDFLAGS are honoured.
 .DEFAULT_GOAL := all
@@ -94,7 +95,7 @@ CLI_OBJ := $(CLI_SRC:src/%.c=$(BUILD)/obj/%.o)
 # For the programs and tests of this repository: the core, and what runs on ranks, with all names.
 CORE := $(if $(LTO),$(BUILD)/obj/core.o,$(BUILD)/obj/core.a)
 RUN := $(BUILD)/obj/run.a
-# The libraries: the core; what runs on ranks, as threads; what each MPI and CUDA add to it.
+# The libraries: the core with the command line without its program; what runs on ranks, as threads; what each MPI and CUDA add to it.
 LIBRARIES := scalemodel $(if $(HAVE_BLAS),scalemodel-run $(MPIS:%=scalemodel-run-%)) \
     $(if $(HAVE_CUDA),scalemodel-run-cuda)
 
@@ -129,8 +130,10 @@ $(BUILD)/obj/core.o: $(LIB_OBJ)
 	$(CC) $(CFLAGS) $(if $(LTO),$(LTO) -flinker-output=nolto-rel -Wno-error) -r -nostdlib -o $@ $^
 $(BUILD)/obj/run.o: $(RUN_OBJ)
 	$(CC) $(CFLAGS) -r -nostdlib -o $@ $^
+$(BUILD)/obj/library.o: $(BUILD)/obj/core.o $(filter-out %/main.o,$(CLI_OBJ))
+	$(CC) $(CFLAGS) -r -nostdlib -o $@ $^
 # A library is one object, within which the private names stay.
-$(BUILD)/libscalemodel.a $(BUILD)/libscalemodel.so: $(BUILD)/obj/core.o
+$(BUILD)/libscalemodel.a $(BUILD)/libscalemodel.so: $(BUILD)/obj/library.o
 $(BUILD)/libscalemodel-run.a $(BUILD)/libscalemodel-run.so: $(BUILD)/obj/run.o
 $(BUILD)/libscalemodel-run-cuda.a $(BUILD)/libscalemodel-run-cuda.so: $(BUILD)/obj/run/measure/measure_cuda.o
 $(MPIS:%=$(BUILD)/libscalemodel-run-%.a): $(BUILD)/libscalemodel-run-%.a: $(BUILD)/obj/%/mpi.o
@@ -236,6 +239,10 @@ $(BUILD)/tests/test_measured_training: $(BUILD)/obj/tests/test_measured_training
     $(MEASURED_OBJ) $(ORACLE_OBJ) $(RUN) $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson $(BLAS_LIBS) $(LIBS)
+# The command line without its program.
+$(BUILD)/tests/test_command: $(BUILD)/obj/tests/test_command.o $(CLI_LIB) $(CORE)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson $(LIBS)
 # Every verb, as the command line has it.
 $(BUILD)/tests/test_out_of_memory: $(BUILD)/obj/tests/test_out_of_memory.o \
     $(BUILD)/obj/cli/run/start_threads.o $(filter-out %/run_main.o,$(RUNCLI_OBJ)) $(CLI_LIB) $(RUN) $(CORE)
@@ -285,6 +292,12 @@ RELEASE = $(MAKE) --no-print-directory -s BUILD="$(BUILD)/release" CFLAGS="$(REL
     LTO="$(RELEASE_LTO)" LDFLAGS="$(LDFLAGS) -s"
 release:
 	@+$(RELEASE) all
+# What a Python package carries, and the program that its tests hold it against.
+python-library:
+	@+$(RELEASE) $(BUILD)/release/libscalemodel.so $(BUILD)/release/scalemodel
+# The package as users install it, in an environment of its own: needs the network.
+test-python:
+	@BUILD="$(BUILD)" scripts/test-python.sh
 
 # Everything the suite runs; `make -k` so that one broken file fails alone. Under a sanitizer clang
 # links no shared library.
@@ -415,5 +428,5 @@ clean:
 
 -include $(shell find $(BUILD)/obj $(HOST_BUILD)/host $(BUILD)/tidy -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: always all release test-programs test check arm64 asan clang tsan demo bench bench-run bench-here bench-run-here book validate held-out fuzz lint lint-layers lint-shape \
+.PHONY: always all release python-library test-python test-programs test check arm64 asan clang tsan demo bench bench-run bench-here bench-run-here book validate held-out fuzz lint lint-layers lint-shape \
         lint-format lint-tidy format install install-here uninstall clean

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what is missing, and only that, on a Debian machine.
 # usage: scripts/setup.sh build|test|lint
-#   build: a C compiler, make, zlib               test: also cmocka, jansson, BLAS, both MPIs, clang (a second compiler) and g++
+#   build: a C compiler, make, zlib               test: also cmocka, jansson, BLAS, both MPIs, clang (a second compiler), g++ and pytest
 #   lint: also clang-format and clang-tidy
 set -eu
 purpose="${1:-build}"
@@ -38,6 +38,7 @@ test)
     want_sanitizers
     want_command g++ g++
     want_command pkg-config pkgconf
+    /usr/bin/python3 -c 'import pytest' 2>/dev/null || missing="$missing python3-pytest"
     ;;
 fuzz)
     want_command clang clang

@@ -284,6 +284,10 @@ void sm_program_put_line(const sm_program_told *told, sm_data *object, int kind,
     list = sm_put_array(r, object, "operands");
     for (int i = 0; i < l->operands; i++)
         sm_put_text(r, list, NULL, sharded_words(told, kind, lines, &l->operand[i]));
+    list = sm_put_array(r, object, "weights"); /* those of the operands */
+    for (int i = 0; i < l->operands; i++)
+        if (lines->array[l->operand[i].array].role == SM_TEXT_WEIGHT)
+            sm_put_text(r, list, NULL, sharded_words(told, kind, lines, &l->operand[i]));
     line_cost c = cost_of(all, kind, line);
     sm_put_all(r, object, "time_s|memory_s", c.time_s, c.memory_s);
     sm_put_text(r, object, "bound", c.time_s > 0 ? bound_of(told, &c) : NULL);

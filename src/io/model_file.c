@@ -37,6 +37,10 @@ static sm_status fail_unknown_name(const char *name, sm_error *err) {
 sm_status sm_io_model_source(const char *name_or_path, sm_arena *arena, sm_source *source,
                              sm_error *err) {
     size_t n = strlen(name_or_path);
+    if (name_or_path[0] == '{') { /* no path: the config itself */
+        *source = sm_source_of("MODEL", name_or_path);
+        return SM_OK;
+    }
     bool is_path =
         strchr(name_or_path, '/') || (n > 5 && strcmp(name_or_path + n - 5, ".json") == 0);
     if (!is_path) {

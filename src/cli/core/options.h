@@ -4,6 +4,7 @@
 #pragma once
 #include "scalemodel/answer.h"
 #include "scalemodel/base.h"
+#include "scalemodel/command.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/report.h"
@@ -81,6 +82,8 @@ typedef struct cli_call {
     const char *positional[CLI_MAX_POSITIONALS];
     char **argv;     /* what followed the verb, NULL at its end */
     sm_arena *arena; /* lives as long as the call */
+    /* Who waits for the answer, and may stop it; NULL: a person at a terminal. */
+    const sm_command_watch *watch;
 } cli_call;
 
 struct cli_verb {

@@ -104,6 +104,12 @@ static sm_status fail_unknown_verb(const cli_program *p, const char *name, sm_er
                    blank ? blank + 1 : "", blank ? " " : "", name, p->name);
 }
 
+const cli_verb *cli_find_verb(const cli_program *p, const char *name, sm_error *err) {
+    const cli_verb *verb = find_verb(p, name);
+    if (!verb) fail_unknown_verb(p, name, err);
+    return verb;
+}
+
 static void print_help(const cli_program *p, FILE *out) {
     fprintf(out, "usage: %s VERB [ARGUMENTS] [OPTIONS]\n\n%s\n\n", p->name, p->summary);
     for (int i = 0; i < p->verbs; i++)
@@ -169,8 +175,8 @@ static sm_status run(const cli_program *p, int argc, char **argv, sm_error *err)
         const char *text = "scalemodel " SM_VERSION "\n";
         return cli_write_stdout(text, strlen(text), err);
     }
-    const cli_verb *verb = find_verb(p, name);
-    if (!verb) return fail_unknown_verb(p, name, err);
+    const cli_verb *verb = cli_find_verb(p, name, err);
+    if (!verb) return SM_USAGE;
     return run_verb(p, verb, argc - 2, argv + 2, err);
 }
 

@@ -10,6 +10,9 @@ typedef struct cli_program {
     bool (*speaks)(void); /* of many processes, whether this one answers; NULL: it does */
 } cli_program;
 
+/* The verb of this name; NULL, with the nearest one in the sentence, when there is none. */
+const cli_verb *cli_find_verb(const cli_program *program, const char *name, sm_error *err);
+
 enum { CLI_PATH_ROOM = 4096 };
 /* The path of what lies under this name beside the program itself, "scalemodel-run" or
  * "../data/truth"; false where the system does not tell, or the path is too long. */

@@ -1,7 +1,8 @@
-/* verbs: one per subcommand, each in the file of its name. */
+/* verbs: one per subcommand, each in the file of its name; and all of them. */
 #pragma once
-#include "options.h"
+#include "program.h"
 
 extern const cli_verb cli_chip, cli_model, cli_plan, cli_roofline, cli_matmul, cli_collective,
     cli_train, cli_serve, cli_simulate, cli_validate, cli_calibrate, cli_profile, cli_run,
     cli_measure;
+extern const cli_program cli_scalemodel;

@@ -10,7 +10,7 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
     sm_status status = cli_training_read(call, t, err);
     if (status) return status;
     cli_watch watch;
-    cli_watch_begin(&watch, &t->question);
+    cli_watch_begin(&watch, call, &t->question);
     sm_status answer = sm_answer_train(&t->question, r, err);
     cli_watch_end(&watch);
     if (answer <= SM_NEGATIVE && r->tracks) status = cli_write_tracks(r->tracks, o->timeline, err);

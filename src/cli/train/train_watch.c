@@ -34,7 +34,15 @@ static void show_fraction(double fraction, double best, void *context) {
     show_progress(fraction, 0.0, context);
 }
 
-void cli_watch_begin(cli_watch *watch, sm_train_question *question) {
+void cli_watch_begin(cli_watch *watch, const cli_call *call, sm_train_question *question) {
+    const sm_command_watch *lent = call->watch;
+    if (lent) {
+        *watch = (cli_watch){.lent = true};
+        question->stop = lent->stop;
+        question->progress = lent->progress;
+        question->context = lent->context;
+        return;
+    }
     *watch = (cli_watch){.begun_s = sm_clock_s(), .terminal = isatty(STDERR_FILENO) == 1};
     stop = 0;
     struct sigaction action = {.sa_handler = on_interrupt};
@@ -47,6 +55,7 @@ void cli_watch_begin(cli_watch *watch, sm_train_question *question) {
 }
 
 void cli_watch_end(cli_watch *watch) {
+    if (watch->lent) return;
     signal(SIGINT, SIG_DFL);
     if (watch->shown) fputs("\r\033[K", stderr);
 }

@@ -1,0 +1,32 @@
+"""scalemodel: how to scale a Transformer, and why.
+
+    >>> import scalemodel as sm
+    >>> best = sm.train("llama-3.1-8b", on="tpu-v5e:4x4", batch="512k", seq=4096)
+    >>> best.plans[0].bound
+    'compute'
+
+One function for each verb of the command, with its options as keyword arguments (help(sm.train));
+answers have the keys of --json as attributes. Numbers are SI: seconds, bytes, FLOPs, dollars.
+"""
+from . import _verbs
+from ._ask import ask as _ask
+from ._errors import ScalemodelError
+from .answer import Answer, Record
+from .sweep import Sweep, sweep
+
+__version__ = _verbs.described()["version"]
+
+
+def command(*words):
+    """The answer of a command line, word by word: command("chip", "tpu-v5p")."""
+    return _ask([str(word) for word in words])
+
+
+globals().update(_verbs.functions())
+__all__ = ["Answer", "Record", "ScalemodelError", "Sweep", "command", "einsum", "sweep",
+           *_verbs.functions()]
+
+
+def einsum(text, **options):
+    """A sharded einsum, or lines of them: the same as matmul(text, ...)."""
+    return globals()["matmul"](text, **options)

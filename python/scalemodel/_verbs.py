@@ -1,0 +1,128 @@
+"""A function for each verb, made of the tables that the library reads command lines by."""
+import inspect
+import json
+import keyword
+import os
+import re
+import textwrap
+
+from . import _library, _words
+from ._ask import ask
+
+_TYPES = {"flag": "bool", "whole": "int | str", "number": "float | str", "bytes": "float | str",
+          "seconds": "float | str", "usd": "float | str", "list": "str | list[str]",
+          "choices": "str | list[str]", "dtypes": "str | list[str]", "range": "int | range | str",
+          "input": "str | os.PathLike", "output": "bool | str | os.PathLike",
+          "text": "str | dict | list | float"}
+_OWN = {"json", "csv", "output", "help"}  # the forms of an answer, which has them all
+
+
+def _measurements():
+    """The rows that come with the package (or lie in the project, when it is used from there)."""
+    here = os.path.dirname(os.path.abspath(__file__))
+    places = [os.path.join(here, "truth"), os.path.join(here, "..", "..", "data", "truth")]
+    return next((os.path.normpath(place) for place in places if os.path.isdir(place)), None)
+
+
+def python_name(option):
+    """--kv-dtype is kv_dtype; --as is as_, since `as` is Python's."""
+    name = option.replace("-", "_")
+    return name + "_" if keyword.iskeyword(name) else name
+
+
+def parameters(verb):
+    """(name, row) of the verb's arguments and of its options."""
+    argument = [re.sub(r"\W", "", word).lower() for word in verb["arguments"].split()]
+    options = {}
+    for row in verb["options"] + verb["common"]:
+        if not (row in verb["common"] and row["name"] in _OWN):
+            options.setdefault(python_name(row["name"]), row)
+    return [name + "_" if name in options else name for name in argument], options
+
+
+def _doc(verb, argument, options):
+    lines = [verb["summary"][0].upper() + verb["summary"][1:] + ".", ""]
+    if argument:
+        lines += [f"{', '.join(argument)}: as the command's {verb['arguments']}.", ""]
+    for name, row in options.items():
+        standard = row.get("default") or row.get("default_says")
+        text = row["help"] + (": " + ", ".join(row["words"]) if row.get("words") else "")
+        text += f" (default: {standard})" if standard else ""
+        lines += textwrap.wrap(f"{name}: {text}", 90, subsequent_indent="    ",
+                               break_long_words=False)
+    return "\n".join(lines)
+
+
+def _signature(verb, argument, options):
+    kind = inspect.Parameter
+    several = verb["arguments"].endswith("...]")
+    out = []
+    for i, name in enumerate(argument):
+        if several:
+            out.append(kind(name, kind.VAR_POSITIONAL))
+        else:
+            default = kind.empty if i < verb["least"] else None
+            out.append(kind(name, kind.POSITIONAL_OR_KEYWORD, default=default))
+    for name, row in options.items():
+        out.append(kind(name, kind.KEYWORD_ONLY, default=False if row["kind"] == "flag" else None))
+    out.append(kind("progress", kind.KEYWORD_ONLY, default=None))
+    return inspect.Signature(out)
+
+
+def _function(verb):
+    argument, options = parameters(verb)
+    signature = _signature(verb, argument, options)
+
+    def function(*args, **kwargs):
+        given = signature.bind(*args, **kwargs).arguments
+        words = [verb["name"]]
+        if verb["name"] == "validate" and not given.get("data") and not given.get("data_"):
+            given["data"] = _measurements()  # the program has its own beside it
+        for name, row in options.items():
+            words += _words.option(row, given.get(name))
+        words.append("--")
+        for name in argument:
+            value = given.get(name)
+            several = value if isinstance(value, tuple) else () if value is None else (value,)
+            words += [_words.model(item) for item in several]
+        if words[-1] == "--":
+            words.pop()
+        else:  # what begins with no dash needs no mark before it
+            at = words.index("--")
+            if not any(word.startswith("-") for word in words[at + 1:]):
+                words = [words[0], *words[at + 1:], *words[1:at]]
+        return ask(words, given.get("progress"))
+
+    function.__name__ = function.__qualname__ = verb["name"]
+    function.__module__ = "scalemodel"
+    function.__signature__ = signature
+    function.__doc__ = _doc(verb, argument, options)
+    return function
+
+
+def described():
+    return json.loads(_library.describe())
+
+
+def functions():
+    """Of each verb by its name."""
+    return {verb["name"]: _function(verb) for verb in described()["verbs"]}
+
+
+def stub():
+    """The functions as a type checker reads them."""
+    lines = []
+    for verb in described()["verbs"]:
+        argument, options = parameters(verb)
+        several = verb["arguments"].endswith("...]")
+        parts = [f"*{name}: str | os.PathLike" if several else
+                 f"{name}: Any" + ("" if i < verb["least"] else " | None = ...")
+                 for i, name in enumerate(argument)]
+        if not several:
+            parts.append("*")
+        for name, row in options.items():
+            kind = _TYPES.get(row["kind"], "str")
+            parts.append(f"{name}: {kind}" + ("" if row["kind"] == "flag" else " | None") + " = ...")
+        parts.append("progress: Callable[[float, float], object] | None = ...")
+        lines.append(f"def {verb['name']}(\n    " + ",\n    ".join(parts) + ",\n) -> Answer: ...")
+    return "\n".join(lines) + "\n"

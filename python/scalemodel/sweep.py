@@ -1,0 +1,74 @@
+"""The same question over many values."""
+import itertools
+
+from ._errors import ScalemodelError
+from .answer import _flat
+
+# The figures of an answer that a table of many answers shows, by verb: the best of each.
+_BEST = {"train": "plans", "serve": "frontier"}
+
+
+class Sweep:
+    """Answers in the order they were asked: a list of (arguments, answer or error)."""
+
+    def __init__(self, names, items):
+        self.names, self.items = names, items
+
+    def __iter__(self):
+        return iter(self.items)
+
+    def __len__(self):
+        return len(self.items)
+
+    def rows(self):
+        """A dict for each question: what varied, then the best of its answer, flat; `error` where
+        there is none."""
+        out = []
+        for given, answer in self.items:
+            row = dict(given)
+            if isinstance(answer, ScalemodelError):
+                row["error"] = answer.sentence
+            else:
+                key = _BEST.get(answer["command"]) if "command" in answer else None
+                best = answer.to_dict().get(key)
+                row.update(_flat(best[0]) if best else _flat(answer.to_dict()))
+            out.append(row)
+        return out
+
+    def to_frame(self):
+        """The rows as a pandas.DataFrame (needs pandas)."""
+        import pandas
+        return pandas.DataFrame(self.rows())
+
+    def plot(self, y, x=None, **options):
+        """A figure of one column over what varied (needs matplotlib)."""
+        from . import plots
+        return plots.lines(self.rows(), x or self.names[0], y, self.names, **options)
+
+
+def sweep(verb, *args, **kwargs):
+    """Ask a verb for every combination of the arguments given as lists.
+
+    >>> import scalemodel as sm
+    >>> s = sm.sweep(sm.train, "llama-3.1-8b", on=["tpu-v5e:4x4", "tpu-v5p:4x4"], batch="512k")
+    >>> len(s)
+    2
+
+    A list in the place of the model varies the model. A question that has no answer becomes a row
+    with its error; Ctrl-C ends the sweep with what it has."""
+    values = {f"arg{i}" if i else "model": value for i, value in enumerate(args)}
+    values.update(kwargs)
+    names = [name for name, value in values.items() if isinstance(value, list)]
+    items = []
+    try:
+        for chosen in itertools.product(*(values[name] for name in names)):
+            one = {**values, **dict(zip(names, chosen))}
+            positional = [one.pop(name) for name in list(values)[:len(args)]]
+            try:
+                answer = verb(*positional, **one)
+            except ScalemodelError as error:
+                answer = error
+            items.append((dict(zip(names, chosen)), answer))
+    except KeyboardInterrupt:
+        pass
+    return Sweep(names, items)

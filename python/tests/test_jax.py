@@ -1,0 +1,41 @@
+"""Meshes, PartitionSpecs and compiled functions of JAX, where JAX is there: eight devices of a CPU."""
+import os
+
+import pytest
+
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
+jax = pytest.importorskip("jax")
+import scalemodel as sm  # noqa: E402
+import scalemodel.jax  # noqa: E402
+
+P = jax.sharding.PartitionSpec
+
+
+def test_arrays_of_the_notation():
+    axes = {"X": "fsdp", "Y": "tensor"}
+    assert scalemodel.jax.sharding("w[D_X,F_Y]", axes) == P("fsdp", "tensor")
+    assert scalemodel.jax.sharding("x[B_XY,T,D]", axes) == P(("fsdp", "tensor"), None, None)
+    with pytest.raises(ValueError):
+        scalemodel.jax.sharding("w", axes)
+
+
+def test_shardings_of_a_plan():
+    s = scalemodel.jax.shardings("llama-3.1-8b", on="h100-sxm:8", batch="256k",
+                                 plan={"fsdp": 4, "tensor": 2, "microbatch": 4})
+    assert s.axes == {"fsdp": 4, "tensor": 2}
+    assert s.mesh().shape == {"fsdp": 4, "tensor": 2}
+    assert s.weights["layer"]["mixer.wq"] == P("fsdp", "tensor", None, None)
+    assert s.weights["layer"]["ffn.wd"] == P("tensor", "fsdp")
+    assert "h" in s.activations["layer"] and "h" not in s.weights["layer"]
+    with pytest.raises(ValueError, match="8 devices"):
+        s.mesh(jax.devices()[:2])
+
+
+def test_a_compiled_function_has_a_price():
+    mesh = jax.make_mesh((8,), ("data",))
+    x = jax.ShapeDtypeStruct((1024, 512), "bfloat16", sharding=jax.sharding.NamedSharding(mesh, P("data")))
+    w = jax.ShapeDtypeStruct((512, 2048), "bfloat16", sharding=jax.sharding.NamedSharding(mesh, P()))
+    compiled = jax.jit(lambda x, w: x @ w).lower(x, w).compile()
+    answer = scalemodel.jax.profile(compiled, on="tpu-v5e:2x4", mesh="data=8")
+    assert answer.ok and sum(row["flops"] for row in answer.rows("ops")) >= 2 * 128 * 512 * 2048
+    assert sm.ScalemodelError
