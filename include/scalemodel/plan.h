@@ -316,7 +316,7 @@ typedef struct sm_timed_line {
 } sm_timed_line;
 enum { SM_MAX_TIMED_LINES = SM_MAX_ALGORITHMS * SM_MAX_TIMINGS };
 typedef struct sm_timed_curve {
-    uint64_t key, content; /* of the group it was made for, 0: none; a hash of what it costs */
+    uint64_t key; /* of the group it was made for, 0: none */
     int n, serials;
     double ideal[SM_MAX_LEVELS]; /* seconds each level is busy at datasheet rates, per byte of V,
                                     whatever the algorithm; of a torus its first dimension alone,

@@ -115,15 +115,7 @@ sm_timed_curve *sm_curve_memo_entry(sm_curve_memo *memo, uint64_t key) {
 }
 
 const sm_timed_curve *sm_curve_memo_keep(sm_curve_memo *memo, sm_timed_curve *entry, uint64_t key) {
-    uint64_t h = SM_HASH_SEED;
-    for (int i = 0; i < entry->n; i++) {
-        h = mixed_with(h, entry->line[i].line.latency_s);
-        h = mixed_with(h, entry->line[i].line.s_per_byte);
-    }
-    for (int l = 0; l < SM_MAX_LEVELS; l++)
-        h = mixed_with(mixed_with(h, entry->busy[l]), entry->ideal[l]);
     entry->key = key;
-    entry->content = h;
     memo->used++;
     return entry;
 }

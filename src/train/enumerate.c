@@ -144,9 +144,18 @@ static bool useful(const sm_train *t, int key, int degree) {
     }
 }
 
+static const int order[SM_PLAN_DEGREES] = {SM_PLAN_TENSOR,   SM_PLAN_CONTEXT, SM_PLAN_EXPERT,
+                                           SM_PLAN_PIPELINE, SM_PLAN_FSDP,    SM_PLAN_DATA};
+
+int search_order(const node *a, const node *b) {
+    for (int i = 0; i < SM_PLAN_DEGREES; i++) {
+        int x = a->degree[order[i]], y = b->degree[order[i]];
+        if (x != y) return x < y ? -1 : 1;
+    }
+    return 0;
+}
+
 static bool split(plan_search *h, sm_plan *plan, int depth, int left) {
-    static const int order[SM_PLAN_DEGREES] = {SM_PLAN_TENSOR,   SM_PLAN_CONTEXT, SM_PLAN_EXPERT,
-                                               SM_PLAN_PIPELINE, SM_PLAN_FSDP,    SM_PLAN_DATA};
     const sm_search_options *o = h->options;
     const sm_train *t = h->train;
     if (depth == SM_PLAN_DEGREES) return left == 1 ? add_node(h, plan) : true;

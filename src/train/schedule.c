@@ -54,13 +54,25 @@ static void interleaved_in_flight(int p, int v, int m, int stage, int *held) {
     }
 }
 
-/* The order itself, walked until it repeats. */
-static void two_lane_in_flight(sm_schedule schedule, int p, int m, int stage, int *held) {
+/* Chunk i goes down the stages and comes back up: 2p are held from the first backward on, which
+ * comes after 2(p-i) - 1 forwards of the way down and i of each way. Of fewer microbatches the order
+ * has gaps, and is walked. */
+static void zb_v_in_flight(int p, int m, int stage, int *held) {
     sm_op_list list = {0};
-    sm_schedule_order(schedule, p, 2, smaller(m, 4 * p), stage, &list);
-    bool mirrored = schedule == SM_SCHEDULE_DUALPIPE && stage >= p / 2;
-    held[0] = list.peak[mirrored];
-    held[1] = list.peak[!mirrored];
+    held[0] = 2 * p - 1 - stage;
+    held[1] = stage + 1;
+    if (m >= 2 * p - 1) return;
+    sm_schedule_order(SM_SCHEDULE_ZB_V, p, 2, m, stage, &list);
+    held[0] = list.peak[0];
+    held[1] = list.peak[1];
+}
+
+/* DeepSeek-V3's table: p + 1 for each stage. Of 2p microbatches at least, the lane that enters near
+ * the stage is ahead by what is still on its way to the middle and back. */
+static void dualpipe_in_flight(int p, int stage, int *held) {
+    int rank = stage < p / 2 ? stage : p - 1 - stage;
+    held[0] = p - rank;
+    held[1] = rank + 1;
 }
 
 void sm_schedule_in_flight(sm_schedule schedule, int stages, int chunks_per_stage, int microbatches,
@@ -74,10 +86,8 @@ void sm_schedule_in_flight(sm_schedule schedule, int stages, int chunks_per_stag
     case SM_SCHEDULE_INTERLEAVED:
         interleaved_in_flight(stages, chunks_per_stage, microbatches, stage, held);
         break;
-    case SM_SCHEDULE_ZB_V:
-    case SM_SCHEDULE_DUALPIPE:
-        two_lane_in_flight(schedule, stages, microbatches, stage, held);
-        break;
+    case SM_SCHEDULE_ZB_V: zb_v_in_flight(stages, microbatches, stage, held); break;
+    case SM_SCHEDULE_DUALPIPE: dualpipe_in_flight(stages, stage, held); break;
     case SM_SCHEDULE_COUNT:
     default: break;
     }

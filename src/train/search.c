@@ -35,18 +35,17 @@ const sm_search_effort *sm_search_result_effort(const sm_search_result *result) 
 
 /* ---- merging ---- */
 
-static double threshold_of(const plan_search *h) {
+double search_threshold(const plan_search *h) {
     return h->found == h->options->top ? h->objective[h->found - 1] : HUGE_VAL;
 }
 
-static double merge(void *context, int place, size_t number) {
+double search_merge(void *context, int place, size_t number) {
     plan_search *h = context;
     assert(place >= 0 && place < SM_BATCH && h->found <= SM_MAX_TOP);
     const outcome *o = &h->place[place];
     (void)number;
     h->effort.evaluated += o->evaluated;
-    h->effort.least_memory_bytes = fmin(h->effort.least_memory_bytes, o->least_memory);
-    if (o->found && o->objective < threshold_of(h)) {
+    if (o->found && o->objective < search_threshold(h)) {
         int at = h->found < h->options->top ? h->found++ : h->found - 1;
         for (; at > 0 && h->objective[at - 1] > o->objective; at--) {
             h->best[at] = h->best[at - 1];
@@ -55,7 +54,7 @@ static double merge(void *context, int place, size_t number) {
         h->best[at] = o->plan;
         h->objective[at] = o->objective;
     }
-    return h->options->prune ? threshold_of(h) : HUGE_VAL;
+    return h->options->prune ? search_threshold(h) : HUGE_VAL;
 }
 
 static void report_progress(double fraction, void *context) {
@@ -99,7 +98,9 @@ static bool make_memo(const plan_search *h, lane_scratch *l, sm_arena *arena) {
     piece_time *time = sm_arena_array(arena, TIMED * n, sizeof *time);
     kept_bytes *kept = sm_arena_array(arena, TIMED * n, sizeof *kept);
     l->memo = sm_arena_array(arena, TIMED, sizeof *l->memo);
-    if (!time || !kept || !l->memo) return false;
+    l->placement = sm_arena_array(arena, MAX_PLACEMENTS, sizeof *l->placement);
+    l->least_memory = HUGE_VAL;
+    if (!time || !kept || !l->memo || !l->placement) return false;
     for (size_t i = 0; i < TIMED; i++) {
         l->memo[i].time = time + i * n;
         l->memo[i].kept = kept + i * n;
@@ -125,17 +126,19 @@ static sm_status search_chips(plan_search *h, int chips, sm_error *err) {
     const sm_search_options *o = h->options;
     sm_branching_result done;
     double floor_s = search_floor(h->train, &o->fixed, chips);
-    bool hopeless = o->objective == SM_OBJECTIVE_TIME && floor_s >= threshold_of(h);
+    bool hopeless = o->objective == SM_OBJECTIVE_TIME && floor_s >= search_threshold(h);
     h->count_only = o->prune && hopeless;
     sm_status s = search_enumerate(h, chips, err);
     if (s || h->count_only) return s;
+    if (o->prune) search_climb(h);
     sm_branching b = {.context = h,
                       .nodes = h->nodes,
                       .bound = h->bound,
+                      .refine = o->prune ? search_refine : NULL,
                       .expand = search_expand,
-                      .merge = merge,
+                      .merge = search_merge,
                       .stop = o->stop,
-                      .threshold = o->prune ? threshold_of(h) : HUGE_VAL};
+                      .threshold = o->prune ? search_threshold(h) : HUGE_VAL};
     if (o->progress) b.progress = report_progress, b.progress_context = h;
     s = sm_search_best_first(&b, o->threads, &done, err);
     if (!done.finished) h->effort.optimal = false;
@@ -192,6 +195,8 @@ sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_
     int chips = train->system.chips;
     for (int idle = 1; !s && idle <= chips; idle++)
         if (chips % idle == 0) s = search_chips(&h, chips / idle, err);
+    for (int i = 0; h.lane && i < h.lanes; i++)
+        h.effort.least_memory_bytes = fmin(h.effort.least_memory_bytes, h.lane[i].least_memory);
     sm_free(h.node);
     sm_free(h.bound);
     sm_arena_free(scratch);

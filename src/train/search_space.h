@@ -3,7 +3,7 @@
 #include "scalemodel/search.h"
 #include "space.h"
 
-enum { MAX_MICROBATCH = 32, MAX_PLACEMENTS = 4096, MAX_VIRTUAL = 8 };
+enum { MAX_MICROBATCH = 32, MAX_PLACEMENTS = 6 * 720, MAX_VIRTUAL = 8 }; /* dims x orders */
 
 typedef struct node {
     int32_t degree[SM_PLAN_DEGREES];
@@ -50,19 +50,25 @@ typedef struct memory_memo {
     double bytes;
 } memory_memo;
 
+/* A placement of the axes of a node, and the words of a plan for it. */
+typedef struct listed {
+    sm_placement placement;
+    uint8_t order[SM_PLAN_DEGREES], dims[3];
+} listed;
+
 typedef struct lane_scratch {
     pieces p;
     stages s;
-    stage_load load[4][MAX_LOADS];
-    timed *memo;                                 /* TIMED of them */
-    piece_time time[MAX_MICROBATCH][MAX_PIECES]; /* of the node at hand, where alive */
-    kept_bytes kept[MAX_MICROBATCH][MAX_PIECES];
-    bool alive[MAX_MICROBATCH];
+    stage_load load[4][MAX_LOADS]; /* of each ZeRO stage */
+    timed *memo;                   /* TIMED of them */
     /* Memory does not depend on the placement: kept for all placements of a node (those of an older
      * stamp are void). */
     uint32_t stamp;
     memory_memo memory[MAX_MICROBATCH][SM_RECOMPUTE_COUNT][SM_SCHEDULE_COUNT + MAX_VIRTUAL][4]
                       [SM_OFFLOAD_COUNT][SM_REGATHER_COUNT];
+    double least_memory; /* of all that were looked at */
+    int placements;      /* of the node at hand, once any are needed */
+    listed *placement;   /* MAX_PLACEMENTS */
     uint64_t seen[MAX_PLACEMENTS * 2];
 } lane_scratch;
 
@@ -71,7 +77,6 @@ typedef struct outcome {
     double objective;
     sm_plan plan;
     double evaluated;
-    double least_memory;
 } outcome;
 
 typedef struct plan_search {
@@ -90,6 +95,8 @@ typedef struct plan_search {
     double objective[SM_MAX_TOP];
     sm_search_effort effort;
 } plan_search;
+/* The order in which they are enumerated: as strcmp. */
+int search_order(const node *a, const node *b);
 /* The nodes that use exactly `chips` chips. */
 sm_status search_enumerate(plan_search *h, int chips, sm_error *err);
 /* Bytes of weights and gradients on an average stage, sharded as far as the degrees allow: they
@@ -97,7 +104,44 @@ sm_status search_enumerate(plan_search *h, int chips, sm_error *err);
 double least_state(const sm_train *t, const variant *v, const sm_plan *plan);
 /* No plan on so few chips takes less. */
 double search_floor(const sm_train *t, const sm_plan *plan, int chips);
+/* A bound of a node from the least of its plans with collectives that no placement beats; HUGE_VAL:
+ * none fits, or none is below the threshold. */
+double search_refine(void *context, int lane, size_t number, double threshold);
+/* The best plan of a node. */
 void search_expand(void *context, int lane, int place, size_t number, double threshold);
+/* What plans must be better than; what the node looked into at `place` has joins the best. Returns
+ * the threshold from then on. */
+double search_threshold(const plan_search *h);
+double search_merge(void *context, int place, size_t number);
+/* Look into a few nodes that promise most; their bounds become infinite. */
+void search_climb(plan_search *h);
+/* Fill l->placement with every placement of the plan's degrees, each once. */
+void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l);
 /* What the search makes least: seconds, chip-seconds or bytes. */
 double objective_of(const sm_search_options *o, const sm_plan *plan, double expected_s,
                     double memory);
+
+/* ---- one node ---- */
+typedef struct expansion {
+    const plan_search *h;
+    const sm_train *t;
+    lane_scratch *l;
+    sm_plan plan;
+    choices c;
+    /* Collectives are those of no placement, but cost no more than those of any: what is found is
+     * no plan but a bound. */
+    bool bounding;
+    double threshold; /* only better plans matter */
+    bool found;       /* one, which is `best` and made the threshold */
+    sm_plan best;
+    double evaluated;
+    int n_regather[2]; /* activations on the chip; in host memory */
+    sm_regather regather[2][SM_REGATHER_COUNT];
+    bool squeezed;                       /* some plan did not fit */
+    double simulated_s;                  /* of the schedule at hand, < 0 before it is needed */
+    int microbatch, recompute, pipeline; /* indices in choices, for what is kept of a node */
+} expansion;
+/* A plan whose time, or a lower bound of it, is known not to be better. */
+bool expansion_hopeless(const expansion *x, double seconds);
+/* Every plan of microbatch c.microbatch[i] with the curves at hand. */
+void leaves_try(expansion *x, int i);

@@ -148,20 +148,21 @@ typedef struct placed { /* a plan's placement with its curves */
     sm_placement placement;
     const sm_timed_curve *slot[MAX_SLOTS];
     const sm_timed_curve *send; /* one stage to the next */
-    uint64_t signature;         /* placements of equal signature cost the same */
     sm_curve_memo memo;
-    sm_timed_curve own[MAX_SLOTS]; /* of place_hopeful, where no group stands for the bound */
+    sm_timed_curve own[MAX_SLOTS + 1]; /* of place_least: slots, then send */
 } placed;
 /* The axes of the program that a degree of a plan gives members to. */
 sm_axes axes_of_key(int key);
 /* Every collective of a variant on the placement at hand: p->placement must be filled. */
 void place_curves(const sm_train *t, const variant *v, placed *p);
-/* Curves that no placement beats. */
-void place_hopeful(const sm_train *t, const variant *v, const sm_degrees *d, placed *p);
-/* The first `prefix` axes of the plan's order as they lie, the others as well as they still can: no
- * order that begins so does better. */
-void place_prefix(const sm_train *t, const variant *v, const sm_plan *plan, int prefix,
-                  const sm_degrees *d, placed *p);
+/* Curves that no placement on the system beats, each for itself. On a torus they keep every
+ * dimension busy for as long as the average one: use them together or not at all. */
+void place_hopeful(const sm_train *t, const variant *v, const sm_plan *plan, const sm_degrees *d,
+                   placed *p);
+/* The same of some placements: called once for each, `first` for the first of them, and
+ * place_as_least at the end. */
+void place_least(const sm_train *t, const variant *v, bool first, placed *p);
+void place_as_least(const variant *v, placed *p);
 
 /* Some of the collectives of a microbatch: their seconds, and how long each level is busy. */
 typedef struct comm_sums {

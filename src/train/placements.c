@@ -1,0 +1,113 @@
+/* Where the axes of a node can lie: every order of those that shard anything, and every order in
+ * which the dimensions of a torus are filled. Orders that give the same groups are one placement.
+ */
+#include <string.h>
+
+#include "search_space.h"
+
+/* Of what costs count: on a switch level it is one whichever chips are below a child. */
+static uint64_t placement_key(const sm_system *system, const sm_placement *p) {
+    uint64_t h = SM_HASH_SEED;
+    for (int a = 0; a < p->axes; a++)
+        for (int i = 0; i < p->axis[a].parts; i++) {
+            const sm_part *q = &p->axis[a].part[i];
+            bool torus = system->level[q->level].kind == SM_LEVEL_TORUS;
+            uint64_t word = (uint64_t)a << 60 ^ (uint64_t)q->level << 52 ^ (uint64_t)q->size << 26 ^
+                            (uint64_t)(torus ? q->stride : 0);
+            h = sm_hash_mixed(h, word);
+        }
+    return h | 1;
+}
+
+static bool first_seen(lane_scratch *l, uint64_t key) {
+    size_t size = sizeof l->seen / sizeof l->seen[0];
+    for (size_t i = key % size, n = 0; n < size; i = (i + 1) % size, n++) {
+        if (l->seen[i] == key) return false;
+        if (l->seen[i] == 0) {
+            l->seen[i] = key;
+            return true;
+        }
+    }
+    return true;
+}
+
+typedef struct listing {
+    const sm_system *system;
+    const sm_degrees *degrees;
+    lane_scratch *l;
+    sm_plan plan;
+} listing;
+
+static void add_order(listing *x) {
+    listed *to = &x->l->placement[x->l->placements];
+    if (x->l->placements == MAX_PLACEMENTS) return;
+    if (!sm_plan_place(&x->plan, x->degrees, x->system, &to->placement)) return;
+    if (!first_seen(x->l, placement_key(x->system, &to->placement))) return;
+    memcpy(to->order, x->plan.order, sizeof to->order);
+    memcpy(to->dims, x->plan.dims, sizeof to->dims);
+    x->l->placements++;
+}
+
+/* Permute the axes that shard anything; the others follow in their usual order. */
+static void permute(listing *x, int at, int n) {
+    if (at == n) {
+        add_order(x);
+        return;
+    }
+    for (int i = at; i < n; i++) {
+        uint8_t chosen = x->plan.order[i];
+        memmove(&x->plan.order[at + 1], &x->plan.order[at], (size_t)(i - at));
+        x->plan.order[at] = chosen;
+        permute(x, at + 1, n);
+        memmove(&x->plan.order[at], &x->plan.order[at + 1], (size_t)(i - at));
+        x->plan.order[i] = chosen;
+    }
+}
+
+static bool same_dimension(const sm_level *a, const sm_level *b) {
+    return a->size == b->size && a->wrap == b->wrap &&
+           a->bytes_per_s_oneway == b->bytes_per_s_oneway && a->hop_latency_s == b->hop_latency_s;
+}
+
+/* Dimensions that are alike are filled in their order: the other order is the mirror image. */
+static bool is_mirrored(const sm_system *system, const uint8_t *dims) {
+    for (int i = 0; i < system->torus_dims; i++)
+        for (int k = i + 1; k < system->torus_dims; k++)
+            if (dims[k] < dims[i] &&
+                same_dimension(&system->level[dims[i]], &system->level[dims[k]]))
+                return true;
+    return false;
+}
+
+/* Every order in which the torus dimensions can be filled, and in each every order of the axes. */
+static void each_dims(const plan_search *h, listing *x, int axes) {
+    static const uint8_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
+                                         {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    int dims = x->system->torus_dims;
+    bool given = h->options->fixed.given >> SM_PLAN_DIMS & 1;
+    int n = given || dims < 2 ? 1 : dims == 2 ? 3 : 6;
+    for (int i = 0; i < n; i++) {
+        if (dims == 2 && i == 1) continue;
+        if (!given && h->options->prune && is_mirrored(x->system, orders[i])) continue;
+        if (!given) memcpy(x->plan.dims, orders[i], 3);
+        permute(x, 0, axes);
+    }
+}
+
+void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l) {
+    listing x = {&h->train->system, &l->p.d, l, *plan};
+    sm_plan usual;
+    int n = 0, rest = SM_PLAN_DEGREES;
+    l->placements = 0;
+    memset(l->seen, 0, sizeof l->seen);
+    if (h->options->fixed.given >> SM_PLAN_ORDER & 1) {
+        each_dims(h, &x, 0);
+        return;
+    }
+    sm_plan_defaults(&usual);
+    for (int i = 0; i < SM_PLAN_DEGREES; i++)
+        if (sm_plan_degree_of(plan, usual.order[i]) > 1) x.plan.order[n++] = usual.order[i];
+    for (int i = SM_PLAN_DEGREES - 1; i >= 0; i--)
+        if (sm_plan_degree_of(plan, usual.order[i]) == 1) x.plan.order[--rest] = usual.order[i];
+    each_dims(h, &x, n);
+}
