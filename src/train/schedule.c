@@ -55,8 +55,8 @@ static void interleaved_in_flight(int p, int v, int m, int stage, int *held) {
 }
 
 /* Chunk i goes down the stages and comes back up: 2p are held from the first backward on, which
- * comes after 2(p-i) - 1 forwards of the way down and i of each way. Of fewer microbatches the order
- * has gaps, and is walked. */
+ * comes after 2(p-i) - 1 forwards of the way down and i of each way. Of fewer microbatches the
+ * order has gaps, and is walked. */
 static void zb_v_in_flight(int p, int m, int stage, int *held) {
     sm_op_list list = {0};
     held[0] = 2 * p - 1 - stage;
