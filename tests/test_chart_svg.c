@@ -29,9 +29,10 @@ static size_t count(const char *text, const char *word) {
 static const double x[] = {1, 2, 4, 8}, y[] = {10, 20, 40, 80}, holed[] = {10, NAN, 40, 80};
 
 static void draw_one(const double *values, sm_scale scale, bool stacked, void (*check)(char *)) {
-    sm_series series[] = {{"a & b", SM_MARK_LINE_DOTS, 4, x, values}, {"c", SM_MARK_LINE, 4, x, y}};
-    sm_panel panel = {"panel", "batch", "time", "",     "tok", scale,
-                      scale,   stacked, 2,      series, false, 0};
+    sm_series series[] = {{"a & b", SM_MARK_LINE_DOTS, 4, x, values, NULL},
+                          {"c", SM_MARK_LINE, 4, x, y, NULL}};
+    sm_panel panel = {"panel", "batch", "time", "",    "tok", scale, scale,
+                      stacked, 2,       series, false, 0,     NULL};
     sm_chart chart = {"title", "subtitle", 1, &panel};
     char *text = drawn(&chart);
     check(text);
@@ -73,9 +74,9 @@ static void stacked_series_are_added(void **state) {
 
 static void nothing_at_all_is_still_a_picture(void **state) {
     static const double bad[] = {-1, 0};
-    sm_series series = {"none", SM_MARK_LINE_DOTS, 2, bad, bad};
-    sm_panel panel = {"p",          "x",   "y", "",      "",    SM_SCALE_LOG,
-                      SM_SCALE_LOG, false, 1,   &series, false, 0};
+    sm_series series = {"none", SM_MARK_LINE_DOTS, 2, bad, bad, NULL};
+    sm_panel panel = {"p",   "x", "y",     "",    "", SM_SCALE_LOG, SM_SCALE_LOG,
+                      false, 1,   &series, false, 0,  NULL};
     sm_chart chart = {"t", NULL, 1, &panel};
     char *text = drawn(&chart);
     assert_int_equal(count(text, "<circle"), 0);
@@ -84,8 +85,37 @@ static void nothing_at_all_is_still_a_picture(void **state) {
     free(text);
 }
 
+/* Dots by area, and a timeline: a rectangle a slice, those that are too narrow once. */
+static void dots_and_tracks(void **state) {
+    static const double at[] = {1, 10}, high[] = {1, 100}, area[] = {1, 4};
+    static const char *const names[] = {"kernels", "network"};
+    static const sm_slice slices[] = {{0, "a", "matmul", 0, 1},
+                                      {1, "b", "copy", 0.5, 1e-9},
+                                      {1, "c", "copy", 0.5, 1e-9},
+                                      {7, "d", "copy", 0, 1}};
+    const sm_tracks tracks = {.n = 2, .track = names, .slices = 4, .slice = slices};
+    const sm_series dots = {"matmul", SM_MARK_DOT, 2, at, high, area};
+    const sm_panel panels[] = {{.title = "roof",
+                                .x_unit = "",
+                                .y_unit = "",
+                                .x_scale = SM_SCALE_LOG,
+                                .y_scale = SM_SCALE_LOG,
+                                .n = 1,
+                                .series = &dots},
+                               {.title = "time", .x_unit = "s", .y_unit = "", .tracks = &tracks}};
+    const sm_chart chart = {"t", NULL, 2, panels};
+    char *text = drawn(&chart);
+    assert_non_null(strstr(text, "r=\"7.0\""));
+    assert_non_null(strstr(text, "r=\"14.0\""));
+    int rectangles = 0;
+    for (const char *found = text; (found = strstr(found, "<rect")); found++) rectangles++;
+    assert_int_equal(rectangles, 1 + 2 + 2); /* the ground, slices, kinds */
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(dots_and_tracks),
         cmocka_unit_test(lines_have_dots_and_escaped_names),
         cmocka_unit_test(a_point_without_a_place_breaks_the_line),
         cmocka_unit_test(stacked_series_are_added),

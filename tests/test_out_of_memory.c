@@ -96,7 +96,7 @@ static const char *const lines[] = {
     "model " INPUTS "beside/config.json --json",
     "model " INPUTS "beside/index/config.json --json",
     "model " INPUTS "beside/other/config.json",
-    "profile tests/cli/inputs/profile/cpu8.scan.hlo.pb.gz --on tpu-v5e:2x4 --json "
+    "profile tests/cli/inputs/profile/cpu8.scan.hlo.pb.gz --on tpu-v5e:2x4 --html file --json "
     "--against tests/cli/inputs/profile/cpu8.tp.hlo.txt.gz",
     "profile tests/cli/inputs/profile/cpu8.llama_tp.hlo.txt.gz --on tpu-v5e:2x4 --model "
     "tests/cli/inputs/profile/llama.json --plan data=2,tensor=4,zero=0,microbatch=8 --batch 6144 "

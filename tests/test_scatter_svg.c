@@ -49,7 +49,7 @@ static size_t count(const char *text, const char *words) {
 /* The square is 500 wide from (84, 92): two decades from 1 to 100 give 250 each. */
 static void test_points_fall_where_they_should(void **state) {
     double x[] = {1.0, 10.0, 100.0}, y[] = {1.0, 100.0, 10.0};
-    sm_series series[] = {{"chip", SM_MARK_DOT, 3, x, y}};
+    sm_series series[] = {{"chip", SM_MARK_DOT, 3, x, y, NULL}};
     scatter s = plot_of(series, 1);
     char *text = draw(&s);
     assert_non_null(strstr(text, "d=\"M84 592h0M334 92h0M584 342h0\""));
@@ -59,7 +59,7 @@ static void test_points_fall_where_they_should(void **state) {
 
 static void test_band_lies_about_the_diagonal(void **state) {
     double x[] = {1.0}, y[] = {10.0};
-    sm_series series[] = {{"chip", SM_MARK_DOT, 1, x, y}};
+    sm_series series[] = {{"chip", SM_MARK_DOT, 1, x, y, NULL}};
     scatter s = plot_of(series, 1);
     char *text = draw(&s);
     /* one decade: y = 1.1 x starts log10(1.1) x 500 = 20.7 above the corner */
@@ -74,14 +74,14 @@ static void test_band_lies_about_the_diagonal(void **state) {
 
 static void test_ticks_are_decades_in_their_unit(void **state) {
     double x[] = {2e-6}, y[] = {0.5e-3}, slow[] = {20.0}, slower[] = {2e4};
-    sm_series series[] = {{"chip", SM_MARK_DOT, 1, x, y}};
+    sm_series series[] = {{"chip", SM_MARK_DOT, 1, x, y, NULL}};
     scatter s = plot_of(series, 1);
     char *text = draw(&s);
     const char *const labels[] = {">1 us<", ">10 us<", ">100 us<", ">1 ms<"};
     for (int i = 0; i < 4; i++) assert_int_equal(count(text, labels[i]), 2);
     assert_null(strstr(text, ">10 ms<"));
     free(text);
-    series[0] = (sm_series){"chip", SM_MARK_DOT, 1, slow, slower};
+    series[0] = (sm_series){"chip", SM_MARK_DOT, 1, slow, slower, NULL};
     text = draw(&s);
     assert_int_equal(count(text, ">100 s<"), 2);
     assert_int_equal(count(text, ">10 ks<"), 2);
@@ -90,7 +90,7 @@ static void test_ticks_are_decades_in_their_unit(void **state) {
 
 static void test_what_has_no_logarithm_is_left_out(void **state) {
     double x[] = {1.0, 0.0, -1.0, NAN, 2.0, INFINITY}, y[] = {1.0, 1.0, 1.0, 1.0, NAN, 1.0};
-    sm_series series[] = {{"chip", SM_MARK_DOT, 6, x, y}};
+    sm_series series[] = {{"chip", SM_MARK_DOT, 6, x, y, NULL}};
     scatter s = plot_of(series, 1);
     char *text = draw(&s);
     assert_non_null(strstr(text, "d=\"M84 592h0\""));
@@ -102,7 +102,8 @@ static void test_what_has_no_logarithm_is_left_out(void **state) {
 static void test_one_mark_a_pixel(void **state) {
     double x[1000], y[1000];
     for (int i = 0; i < 1000; i++) x[i] = y[i] = 1.0 + 1e-6 * i;
-    sm_series series[] = {{"a", SM_MARK_DOT, 1000, x, y}, {"b", SM_MARK_DOT, 1000, x, y}};
+    sm_series series[] = {{"a", SM_MARK_DOT, 1000, x, y, NULL},
+                          {"b", SM_MARK_DOT, 1000, x, y, NULL}};
     scatter s = plot_of(series, 2);
     char *text = draw(&s);
     assert_int_equal(count(text, "d=\"M84 592h0\""), 2); /* once in each series */
@@ -111,7 +112,8 @@ static void test_one_mark_a_pixel(void **state) {
 
 static void test_dashes_lie_below_dots(void **state) {
     double x[] = {10.0, 10.0}, y[] = {1.0, 1.0}, bound[] = {1.0, 0.1};
-    sm_series series[] = {{"chip", SM_MARK_DOT, 1, x, y}, {"bound", SM_MARK_DASH, 2, x, bound}};
+    sm_series series[] = {{"chip", SM_MARK_DOT, 1, x, y, NULL},
+                          {"bound", SM_MARK_DASH, 2, x, bound, NULL}};
     scatter s = plot_of(series, 2);
     char *text = draw(&s);
     /* the second dash is a decade below all dots */
@@ -133,7 +135,7 @@ static void test_nothing_to_draw(void **state) {
 
 static void test_names_cannot_break_the_file(void **state) {
     double one[] = {1.0};
-    sm_series series[] = {{"</svg><script>&\"\x01\xff", SM_MARK_DOT, 1, one, one}};
+    sm_series series[] = {{"</svg><script>&\"\x01\xff", SM_MARK_DOT, 1, one, one, NULL}};
     scatter s = plot_of(series, 1);
     char *text = draw(&s);
     assert_non_null(strstr(text, ">&lt;/svg&gt;&lt;script&gt;&amp;&quot;?\?<"));
@@ -144,7 +146,7 @@ static void test_names_cannot_break_the_file(void **state) {
 /* However far apart, every number is within the picture and ticks do not pile up. */
 static void test_extremes(void **state) {
     double x[] = {5e-324, 1.7e308}, y[] = {1.7e308, 5e-324};
-    sm_series series[] = {{"chip", SM_MARK_DOT, 2, x, y}};
+    sm_series series[] = {{"chip", SM_MARK_DOT, 2, x, y, NULL}};
     scatter s = plot_of(series, 1);
     char *text = draw(&s);
     assert_true(count(text, "<line") < 80);

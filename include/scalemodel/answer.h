@@ -159,6 +159,7 @@ typedef struct sm_profile_question {
                           the second system where there is one, else on the first */
     /* The step it should be, on the first system: predicted beside found. NULL: not asked. */
     const struct sm_train_question *planned;
+    bool pictures; /* the timeline and the roofline plot, into report->tracks and ->chart */
 } sm_profile_question;
 /* What a compiled program costs on a machine: time, kernels and collectives by where they come
  * from, memory, and what would save time. SM_NEGATIVE when it does not fit in memory; SM_BAD_INPUT

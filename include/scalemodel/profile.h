@@ -103,6 +103,7 @@ typedef struct sm_profile {
     bool guessed;        /* some loops or branches count by a guess */
     double peak_bytes;   /* HBM of a device: arguments, results and what lives between */
     double argument_bytes, result_bytes, temporary_bytes;
+    const struct sm_profile_schedule *schedule; /* for sm_profile_slices */
 } sm_profile;
 
 typedef struct sm_profile_setup {
@@ -116,6 +117,16 @@ typedef struct sm_profile_setup {
  * mesh is not of the module's devices, SM_INTERNAL when out of memory. */
 sm_status sm_profile_new(const sm_profile_setup *setup, sm_arena *arena, const sm_profile **out,
                          sm_error *err);
+
+/* A run of a kernel or a collective in the expected step. */
+typedef struct sm_profile_slice {
+    int op, collective; /* of the profile; the other is -1 */
+    double start_s, seconds;
+} sm_profile_slice;
+/* The expected step, loops unrolled, in the order of the schedule: at most `most` slices, *n of
+ * them. NULL when out of memory. */
+const sm_profile_slice *sm_profile_slices(const sm_profile *profile, int most, sm_arena *arena,
+                                          int *n);
 
 SM_DECLARATIONS_END
 #endif

@@ -21,6 +21,10 @@ sm_status sm_render_csv(const sm_report *report, FILE *out, sm_error *err);
 /* A derivation as an indented tree of at most `width` columns (0: 80). NULL prints nothing. */
 sm_status sm_render_why(const sm_why *why, int width, FILE *out, sm_error *err);
 
+/* The page and the chart of a report as one HTML file, which needs no other. Errors as
+ * sm_render_text. */
+sm_status sm_render_html(const sm_report *report, FILE *out, sm_error *err);
+
 /* A chart as SVG: panels of lines, marks and stacked areas. SM_IO when the stream fails,
  * SM_INTERNAL when out of memory. */
 sm_status sm_render_chart(const sm_chart *chart, FILE *out, sm_error *err);

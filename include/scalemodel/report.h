@@ -125,6 +125,8 @@ typedef struct sm_series {
     sm_mark mark;
     size_t n;
     const double *x, *y;
+    const double *area; /* of dots of a panel without a diagonal, the largest a fixed one; NULL:
+                           all the same */
 } sm_series;
 typedef struct sm_panel {
     const char *title, *x_label, *y_label, *x_unit, *y_unit;
@@ -134,6 +136,7 @@ typedef struct sm_panel {
     const sm_series *series;
     bool diagonal;
     double band; /* of the diagonal; 0: none */
+    const struct sm_tracks *tracks; /* instead of series: a timeline, a row a track */
 } sm_panel;
 typedef struct sm_chart {
     const char *title, *subtitle;

@@ -2,8 +2,21 @@
 #pragma once
 #include "scalemodel/profile.h"
 
+/* What runs when in one run of a computation: a kernel, a collective, or another computation so
+ * often. */
+typedef struct profile_record {
+    int op, collective, call; /* two of them -1 */
+    double times, start_s, seconds;
+} profile_record;
+typedef struct sm_profile_schedule {
+    int records, room;
+    profile_record *record;
+    int *first, *n; /* of each computation */
+} sm_profile_schedule;
+
 typedef struct profile_made {
     sm_profile p;
+    sm_profile_schedule schedule;
     const sm_module_analysis *analysis;
     sm_placement placement;
     sm_arena *arena;

@@ -23,6 +23,7 @@ sm_status sm_profile_new(const sm_profile_setup *setup, sm_arena *arena, const s
     if (!status) status = profile_findings(made, err);
     if (status) return status;
     made->p.op = made->op;
+    made->p.schedule = &made->schedule;
     made->p.collective = made->collective;
     *out = &made->p;
     return SM_OK;

@@ -28,7 +28,19 @@ typedef struct timeline {
     clock_of clock;
     int pendings;
     pending pending[MOST_PENDING];
+    bool failed; /* out of memory */
 } timeline;
+
+static void record(timeline *t, profile_record what) {
+    sm_profile_schedule *s = &t->made->schedule;
+    profile_record *list =
+        sm_arena_grow(t->made->arena, s->record, s->records, &s->room, sizeof *list);
+    t->failed = t->failed || !list;
+    if (!list) return;
+    s->record = list;
+    s->record[s->records++] = what;
+    s->n[t->computation]++;
+}
 
 /* ---- what an instruction is ---- */
 
@@ -128,6 +140,8 @@ static void start(timeline *t, int at, int collective, double seconds, int64_t c
     p->op = t->made->p.ops - 1;
     p->begun = fmax(t->clock.now, *free_at);
     p->end = *free_at = p->begun + seconds;
+    int op = collective < 0 ? p->op : -1;
+    record(t, (profile_record){op, collective, -1, 1, p->begun, seconds});
 }
 
 /* ---- kernels and collectives ---- */
@@ -193,6 +207,7 @@ static bool run_collective(timeline *t, int at, const sm_instruction *collective
         return true;
     }
     double begun = fmax(t->clock.now, t->clock.network_free);
+    record(t, (profile_record){-1, n, -1, 1, begun, c->expected_s});
     t->clock.time.exposed_s += begun - t->clock.now + c->expected_s;
     t->clock.now = t->clock.network_free = begun + c->expected_s;
     return true;
@@ -207,6 +222,7 @@ static bool run_op(timeline *t, int at) {
         start(t, at, -1, op->expected_s, 0);
         return true;
     }
+    record(t, (profile_record){t->made->p.ops - 1, -1, -1, 1, t->clock.now, op->expected_s});
     t->clock.now += op->expected_s;
     t->clock.time.compute_s += op->expected_s;
     return true;
@@ -215,6 +231,7 @@ static bool run_op(timeline *t, int at) {
 /* A computation that runs inside, so often. */
 static void run_inner(timeline *t, int computation, double times) {
     const clock_of *c = &t->total[computation];
+    record(t, (profile_record){-1, -1, computation, times, t->clock.now, c->now});
     t->clock.now += c->now * times;
     t->clock.time.compute_s += c->time.compute_s * times;
     t->clock.time.exposed_s += c->time.exposed_s * times;
@@ -285,8 +302,9 @@ static bool run_computation(timeline *t, int computation) {
     t->times = t->made->analysis->runs[computation].times;
     t->clock = (clock_of){0};
     t->pendings = 0;
+    t->made->schedule.first[computation] = t->made->schedule.records;
     for (int i = 0; i < t->in->n; i++)
-        if (!run_instruction(t, i)) return false;
+        if (!run_instruction(t, i) || t->failed) return false;
     t->total[computation] = t->clock;
     return true;
 }
@@ -324,7 +342,10 @@ sm_status profile_timeline(profile_made *made, sm_error *err) {
     const sm_module *m = made->p.module;
     timeline *t = sm_arena_alloc(made->arena, sizeof *t);
     clock_of *total = sm_arena_array(made->arena, (size_t)m->computations, sizeof *total);
-    if (!t || !total) return sm_fail_memory(err);
+    sm_profile_schedule *schedule = &made->schedule;
+    schedule->first = sm_arena_array(made->arena, (size_t)m->computations, sizeof *schedule->first);
+    schedule->n = sm_arena_array(made->arena, (size_t)m->computations, sizeof *schedule->n);
+    if (!t || !total || !schedule->first || !schedule->n) return sm_fail_memory(err);
     t->made = made;
     t->total = total;
     for (int i = 0; i < m->computations; i++) {

@@ -1,6 +1,6 @@
-/* Panels of lines, marks and stacked areas as SVG, one above the other. A panel with a diagonal is
- * a square, log-log over the same whole decades on both axes, so that the diagonal is where a
- * prediction equals its measurement. */
+/* Panels of lines, marks, stacked areas and timelines as SVG, one above the other. A panel with a
+ * diagonal is a square, log-log over the same whole decades on both axes, so that the diagonal is
+ * where a prediction equals its measurement. */
 #include "columns.h"
 #include "scalemodel/base.h"
 #include "scalemodel/render.h"
@@ -58,6 +58,9 @@ enum {
     MOST_TICKS = 40,
     MOST_DECADES = 16, /* that a square names */
     TICKS = 6,         /* wished for on a linear axis */
+    TRACK = 24,        /* height of a row of a timeline */
+    BIGGEST_DOT = 14,  /* radius */
+    MOST_TRACKS = 64,
     PIXELS = (SIDE + 1) * (SIDE + 1)
 };
 
@@ -129,14 +132,27 @@ static void settle(axis *a) {
     a->high = ceil(a->high / step - 1e-9) * step;
 }
 
+static int tracks_of(const sm_panel *p) {
+    return p->tracks->n < MOST_TRACKS ? p->tracks->n : MOST_TRACKS;
+}
+
+static double height_of(const sm_panel *p) {
+    if (p->tracks) return TRACK * fmax(tracks_of(p), 1);
+    return p->diagonal ? SIDE : PLOT_HEIGHT;
+}
+
 static frame frame_of(const sm_panel *p, double top, uint8_t *seen) {
     frame f = {p,
                {p->x_scale, HUGE_VAL, -HUGE_VAL, p->x_unit},
                {p->y_scale, HUGE_VAL, -HUGE_VAL, p->y_unit},
                top,
                p->diagonal ? SIDE : PLOT_WIDTH,
-               p->diagonal ? SIDE : PLOT_HEIGHT,
+               height_of(p),
                seen};
+    for (size_t i = 0; p->tracks && i < p->tracks->slices; i++) {
+        widen(&f.x, p->tracks->slice[i].start_s);
+        widen(&f.x, p->tracks->slice[i].start_s + p->tracks->slice[i].seconds);
+    }
     if (p->diagonal) {
         /* Of the dots: dashes that lie outside are left out. Beyond these decades there are no
          * doubles. */
@@ -332,9 +348,70 @@ static void put_legend(const frame *f, FILE *out) {
     }
 }
 
+/* Circles whose area is a share of the largest. */
+static void put_dots(const frame *f, size_t k, FILE *out) {
+    const sm_series *s = &f->panel->series[k];
+    double most = 0;
+    for (size_t j = 0; j < f->panel->n; j++)
+        for (size_t i = 0; f->panel->series[j].area && i < f->panel->series[j].n; i++)
+            most = fmax(most, f->panel->series[j].area[i]);
+    for (size_t i = 0; i < s->n; i++) {
+        if (!is_shown(f->panel, s, i)) continue;
+        double r = s->area && most > 0 ? BIGGEST_DOT * sqrt(fmax(s->area[i] / most, 0)) : 3.2;
+        fprintf(out,
+                "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"%.1f\" fill=\"%s\" "
+                "fill-opacity=\"0.55\"/>\n",
+                x_of(f, s->x[i]), y_of(f, s->y[i]), fmax(r, 1.2), colour_of(f->panel, k));
+    }
+}
+
+/* The colour of a kind of slice: by its place among the kinds that are met. */
+static const char *colour_of_kind(const char **kinds, int *n, const char *kind) {
+    static const char *const colours[] = {"#1a5fb4", "#c64600", "#26a269", "#813d9c",
+                                          "#a51d2d", "#e5a50a", "#0891b2", "#63452c"};
+    enum { COLOURS = sizeof colours / sizeof *colours };
+    int i = 0;
+    while (i < *n && strcmp(kinds[i], kind) != 0) i++;
+    if (i == *n && *n < COLOURS) kinds[(*n)++] = kind;
+    return colours[i % COLOURS];
+}
+
+/* A row a track. Slices narrower than a third of a pixel are drawn where none was before. */
+static void put_tracks(const frame *f, FILE *out) {
+    const sm_tracks *t = f->panel->tracks;
+    const char *kinds[8];
+    int n = 0;
+    double drawn[MOST_TRACKS];
+    for (int i = 0; i < tracks_of(f->panel); i++) {
+        double y = f->top + TRACK * (i + 0.5);
+        drawn[i] = -1;
+        svg_text((svg_anchored){LEFT + f->width + 8, y + 4, "start", svg_ink, 11}, t->track[i],
+                 out);
+    }
+    for (size_t i = 0; i < t->slices; i++) {
+        const sm_slice *s = &t->slice[i];
+        if (s->track < 0 || s->track >= tracks_of(f->panel)) continue;
+        double x = x_of(f, s->start_s), wide = x_of(f, s->start_s + s->seconds) - x;
+        if (!isfinite(x) || !isfinite(wide)) continue;
+        if (wide < 0.35 && x < drawn[s->track] + 0.35) continue;
+        drawn[s->track] = x;
+        const char *kind = s->category ? s->category : "";
+        fprintf(out, "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.2f\" height=\"%d\" fill=\"%s\"/>\n", x,
+                f->top + TRACK * s->track + 3, fmax(wide, 0.35), TRACK - 6,
+                colour_of_kind(kinds, &n, kind));
+    }
+    for (int i = 0; i < n; i++) {
+        double x = LEFT + 80 + 96.0 * i, y = f->top - 8;
+        fprintf(out, "<rect x=\"%.0f\" y=\"%.0f\" width=\"9\" height=\"9\" fill=\"%s\"/>\n", x,
+                y - 8, colour_of_kind(kinds, &n, kinds[i]));
+        svg_text((svg_anchored){x + 13, y, "start", svg_ink, 11}, kinds[i], out);
+    }
+}
+
 static void put_series(const frame *f, size_t k, FILE *out) {
     sm_mark mark = f->panel->series[k].mark;
     if (f->panel->diagonal) put_marks(f, k, out);
+    else if (mark == SM_MARK_DOT) put_dots(f, k, out);
     else if (f->panel->stacked) put_area(f, k, out);
     else put_curve(f, k, out);
     if (mark == SM_MARK_LINE_DOTS && !f->panel->diagonal) {
@@ -351,7 +428,7 @@ static void put_panel(const frame *f, FILE *out) {
     double ticks[MOST_TICKS];
     const axis *const axes[] = {&f->x, &f->y};
     for (int a = 0; a < 2; a++) {
-        int n = ticks_of(f, axes[a], ticks);
+        int n = a == 1 && f->panel->tracks ? 0 : ticks_of(f, axes[a], ticks);
         for (int i = 0; i < n; i++) {
             char label[48];
             double below = f->top + f->height, x = x_of(f, ticks[i]), y = y_of(f, ticks[i]);
@@ -378,23 +455,24 @@ static void put_panel(const frame *f, FILE *out) {
         for (size_t k = 0; k < f->panel->n; k++)
             if ((f->panel->series[k].mark != SM_MARK_DASH) == above) put_series(f, k, out);
     if (f->panel->diagonal) put_diagonal(f, out);
+    if (f->panel->tracks) put_tracks(f, out);
     put_legend(f, out);
 }
 
 sm_status sm_render_chart(const sm_chart *chart, FILE *out, sm_error *err) {
-    int height = HEAD;
+    double height = HEAD;
     bool squares = false;
     for (size_t i = 0; i < chart->n; i++) {
         squares = squares || chart->panel[i].diagonal;
-        height += ABOVE + BELOW + (chart->panel[i].diagonal ? SIDE : PLOT_HEIGHT);
+        height += ABOVE + BELOW + height_of(&chart->panel[i]);
     }
     uint8_t *seen = squares ? sm_malloc((PIXELS + 7) / 8) : NULL;
     if (squares && !seen) return sm_fail_memory(err);
     /* The opening element with a white ground. */
     fprintf(out,
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\""
-            " viewBox=\"0 0 %d %d\" font-family=\"Helvetica, Arial, sans-serif\">\n"
-            "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n",
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%.0f\""
+            " viewBox=\"0 0 %d %.0f\" font-family=\"Helvetica, Arial, sans-serif\">\n"
+            "<rect width=\"%d\" height=\"%.0f\" fill=\"#ffffff\"/>\n",
             WIDTH, height, WIDTH, height, WIDTH, height);
 
     svg_text((svg_anchored){LEFT, 26, "start", svg_ink, 16}, chart->title, out);

@@ -151,6 +151,7 @@ static sm_status answer(const asked *a, sm_error *err) {
     profile_data(report, p, &file.rows, file.trace != NULL);
     profile_page(report, p, &file.rows, top);
     programs(report, &file);
+    if (q->pictures) profile_pictures(report, &file);
     if (a->plan) profile_beside_plan(report, &file, a->plan, a->detail, top);
     status = against(q, &file, top, report, err);
     if (!status) status = others(q, &file, report, err);

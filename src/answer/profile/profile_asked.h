@@ -18,7 +18,7 @@ typedef struct profile_row {
     profile_kind kind;
     sm_profile_bound bound; /* of the one that takes longest */
     double longest_s;
-    double count, flops, bytes, lower_s, expected_s, upper_s;
+    double count, flops, vector_flops, bytes, lower_s, expected_s, upper_s;
     double step_s;     /* of expected_s: without copies that run beside the compute */
     double measured_s; /* NAN: nothing of it was */
 } profile_row;
@@ -39,6 +39,7 @@ typedef struct profile_rows {
 } profile_rows;
 /* False when out of memory. */
 bool profile_rows_of(const sm_profile *p, sm_arena *arena, profile_rows *out);
+profile_kind profile_kind_of(const sm_profile_op *op);
 /* Model FLOPs utilisation: matrix FLOPs over the peak of bf16 in the expected time. */
 double profile_mfu(const sm_profile *p);
 
@@ -86,5 +87,7 @@ void profile_compare_sent(sm_report *r, const profile_side *side[2], int top);
 /* Two files of one question. */
 void profile_against(sm_report *r, const profile_file *this, const profile_file *other, int top);
 
+/* The timeline and the roofline plot, as the report's tracks and chart. */
+void profile_pictures(sm_report *r, const profile_file *file);
 void profile_page(sm_report *r, const sm_profile *p, const profile_rows *rows, int top);
 void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, bool trace);

@@ -105,7 +105,7 @@ static const char *source_of(const sm_profile *p, sm_arena *arena, const sm_inst
 
 /* ---- kernels ---- */
 
-static profile_kind kind_of(const sm_profile_op *op) {
+profile_kind profile_kind_of(const sm_profile_op *op) {
     if (op->work.matrix_flops > 0) return PROFILE_MATMUL;
     if (sm_module_class_of(op->instruction->opcode) == SM_CLASS_CUSTOM) return PROFILE_CUSTOM;
     return op->copies || op->moves ? PROFILE_COPY : PROFILE_VECTOR;
@@ -134,6 +134,7 @@ static void merge(profile_row *to, const profile_row *from) {
     }
     to->count += from->count;
     to->flops += from->flops;
+    to->vector_flops += from->vector_flops;
     to->bytes += from->bytes;
     to->lower_s += from->lower_s;
     to->expected_s += from->expected_s;
@@ -146,11 +147,12 @@ static profile_row row_of(const sm_profile *p, const sm_profile_op *op, sm_arena
     double n = op->times;
     return (profile_row){.name = place_of(p, arena, op->instruction),
                          .source = source_of(p, arena, op->instruction),
-                         .kind = kind_of(op),
+                         .kind = profile_kind_of(op),
                          .bound = op->bound,
                          .longest_s = op->expected_s * n,
                          .count = n,
                          .flops = op->work.matrix_flops * n,
+                         .vector_flops = (op->work.vector_flops + op->work.transcendentals) * n,
                          .bytes = op->work.bytes * n,
                          .lower_s = op->lower_s * n,
                          .expected_s = op->expected_s * n,

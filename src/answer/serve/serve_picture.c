@@ -48,18 +48,19 @@ sm_status sm_serve_picture(const sm_serving_found *a, sm_error *err) {
         !fill_columns(q, a->batch, (size_t)a->batches, &best))
         return sm_fail_memory(err);
     p->frontier =
-        (sm_series){"frontier", SM_MARK_LINE_DOTS, front.n, front.value[1], front.value[2]};
+        (sm_series){"frontier", SM_MARK_LINE_DOTS, front.n, front.value[1], front.value[2], NULL};
     for (size_t i = 0; i < PARTS; i++)
-        p->part[i] =
-            (sm_series){part_names[i], SM_MARK_LINE, best.n, best.value[0], best.value[3 + i]};
-    p->rate = (sm_series){"tokens/s/chip", SM_MARK_LINE, best.n, best.value[0], best.value[2]};
+        p->part[i] = (sm_series){part_names[i], SM_MARK_LINE,      best.n,
+                                 best.value[0], best.value[3 + i], NULL};
+    p->rate =
+        (sm_series){"tokens/s/chip", SM_MARK_LINE, best.n, best.value[0], best.value[2], NULL};
     const sm_panel panel[PANELS] = {
         {"Frontier", "time per token", "tokens/s per chip", "s", "", SM_SCALE_LOG, SM_SCALE_LOG,
-         false, 1, &p->frontier, false, 0.0},
+         false, 1, &p->frontier, false, 0.0, NULL},
         {"Time per token of the best plan", "batch", "time per token", "", "s", SM_SCALE_LOG,
-         SM_SCALE_LINEAR, true, PARTS, p->part, false, 0.0},
+         SM_SCALE_LINEAR, true, PARTS, p->part, false, 0.0, NULL},
         {"Throughput of the best plan", "batch", "tokens/s per chip", "", "", SM_SCALE_LOG,
-         SM_SCALE_LINEAR, false, 1, &p->rate, false, 0.0}};
+         SM_SCALE_LINEAR, false, 1, &p->rate, false, 0.0, NULL}};
     memcpy(p->panel, panel, sizeof panel);
     p->chart = (sm_chart){sm_textf(q->report, "%s on %s", q->in.model->name, q->in.system->text),
                           sm_textf(q->report, "best plan: %s", plan), PANELS, p->panel};

@@ -327,7 +327,7 @@ static sm_status draw(sm_simulate_asked *q, sm_error *err) {
     }
     static const char *const names[] = {"waiting", "running", "KV cache in use", "engine busy"};
     for (int k = 0; k < 4; k++)
-        p->series[k] = (sm_series){names[k], SM_MARK_LINE, n, p->at, p->value[k]};
+        p->series[k] = (sm_series){names[k], SM_MARK_LINE, n, p->at, p->value[k], NULL};
     p->panel[0] = (sm_panel){.title = "Requests",
                              .x_label = "time",
                              .y_label = "requests",

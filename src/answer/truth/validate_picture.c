@@ -49,11 +49,11 @@ static void fill_series(const sm_validation *v, const sm_member *m, chips *c) {
         c->expected[i] = row->p.expected_s;
     }
     c->series[c->n++] =
-        (sm_series){"lower bound", SM_MARK_DASH, v->compared, c->measured, c->lower};
+        (sm_series){"lower bound", SM_MARK_DASH, v->compared, c->measured, c->lower, NULL};
     for (size_t i = 0, j; i < v->compared; i = j) {
         j = sm_members_run(m, v->compared, i);
         c->series[c->n++] =
-            (sm_series){m[i].key, SM_MARK_DOT, j - i, c->measured + i, c->expected + i};
+            (sm_series){m[i].key, SM_MARK_DOT, j - i, c->measured + i, c->expected + i, NULL};
     }
     qsort(c->series + 1, c->n - 1, sizeof *c->series, by_size);
 }

@@ -67,6 +67,14 @@ sm_status cli_write_tracks(const sm_tracks *tracks, const char *path, sm_error *
     return cli_write(path, write_tracks, tracks, err);
 }
 
+static sm_status write_html(const void *report, FILE *out, sm_error *err) {
+    return sm_render_html(report, out, err);
+}
+
+sm_status cli_write_html(const sm_report *report, const char *path, sm_error *err) {
+    return cli_write(path, write_html, report, err);
+}
+
 void cli_show_error(const sm_error *err) {
     char text[2048];
     if (!err->sentence[0]) return;

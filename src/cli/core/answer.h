@@ -17,3 +17,5 @@ void cli_show_error(const sm_error *err);
 /* A chart as SVG, a timeline for Perfetto. */
 sm_status cli_write_chart(const sm_chart *chart, const char *path, sm_error *err);
 sm_status cli_write_tracks(const sm_tracks *tracks, const char *path, sm_error *err);
+/* The page and the chart in one HTML file. */
+sm_status cli_write_html(const sm_report *report, const char *path, sm_error *err);

@@ -1,11 +1,12 @@
 /* profile: the options of `profile`. */
+#include "answer.h"
 #include "scalemodel/answer.h"
 #include "scalemodel/io.h"
 #include "verbs.h"
 
 typedef struct profile_options {
     cli_list on;
-    const char *mesh, *program, *against, *model, *plan;
+    const char *mesh, *program, *against, *model, *plan, *timeline, *plot, *html;
     double batch;
     int64_t top, seq;
     cli_model_values read_by;
@@ -34,6 +35,15 @@ static const cli_option profile_table[] = {
     {"seq", 0, CLI_WHOLE, offsetof(profile_options, seq), "T", .help = "tokens of a sequence",
      .lowest = 1, .highest = 1e9,
      .default_says = "4096, or what the model was made for where that is less"},
+    {"timeline", 0, CLI_OUTPUT, offsetof(profile_options, timeline), "FILE",
+     .help = "write what was measured, what is expected and what rooflines allow as a trace for "
+             "Perfetto"},
+    {"trace", 0, CLI_OUTPUT, offsetof(profile_options, timeline), "FILE", .help = "the same"},
+    {"plot", 0, CLI_OUTPUT, offsetof(profile_options, plot), "FILE",
+     .help = "draw the kernels below the roofline, and the timeline, as SVG"},
+    {"svg", 0, CLI_OUTPUT, offsetof(profile_options, plot), "FILE", .help = "the same"},
+    {"html", 0, CLI_OUTPUT, offsetof(profile_options, html), "FILE",
+     .help = "write the page with these pictures as one HTML file"},
     CLI_MODEL_OPTIONS(profile_options, read_by),
     CLI_CALIBRATION_OPTIONS(profile_options, constants),
     {.name = NULL},
@@ -67,6 +77,15 @@ static sm_status read_planned(const cli_call *call, const profile_options *o,
     return status;
 }
 
+static sm_status write_pictures(const profile_options *o, const sm_report *r, sm_error *err) {
+    sm_status status = SM_OK;
+    if (r->out_of_memory) return sm_fail_memory(err);
+    if (o->timeline) status = cli_write_tracks(r->tracks, o->timeline, err);
+    if (!status && o->plot) status = cli_write_chart(r->chart, o->plot, err);
+    if (!status && o->html) status = cli_write_html(r, o->html, err);
+    return status;
+}
+
 static sm_status run_profile(const cli_call *call, sm_report *r, sm_error *err) {
     const profile_options *o = call->values;
     sm_profile_question q = SM_QUESTION(sm_profile_question);
@@ -85,7 +104,12 @@ static sm_status run_profile(const cli_call *call, sm_report *r, sm_error *err) 
     q.program = o->program;
     q.top = (int)o->top;
     if (!status && o->model) status = read_planned(call, o, &q, err);
-    return status ? status : sm_answer_profile(&q, r, err);
+    q.pictures = o->timeline || o->plot || o->html;
+    if (status) return status;
+    sm_status answer = sm_answer_profile(&q, r, err);
+    if (answer > SM_NEGATIVE) return answer;
+    status = write_pictures(o, r, err);
+    return status ? status : answer;
 }
 
 const cli_verb cli_profile = {

@@ -76,7 +76,8 @@ static sm_status plot(const measuring *q, sm_error *err) {
         const char *name = i >= ROOFS ? sm_collective_name((sm_collective)(i - ROOFS))
                            : gpu      ? gpu_names[i]
                                       : cpu_names[i];
-        s[i] = (sm_series){name, i > 1 ? SM_MARK_LINE_DOTS : SM_MARK_LINE, c[i].n, c[i].x, c[i].y};
+        s[i] = (sm_series){name, i > 1 ? SM_MARK_LINE_DOTS : SM_MARK_LINE, c[i].n, c[i].x, c[i].y,
+                           NULL};
     }
     const sm_panel panels[] = {{.title = gpu ? "Roofline of one GPU: medians below the best"
                                              : "Roofline of one rank: medians below the best",

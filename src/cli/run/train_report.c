@@ -360,8 +360,9 @@ static sm_status draw_curve(const train_run *q, const char *path, sm_error *err)
     char plan[256];
     if (!path) return SM_OK;
     sm_plan_format(&q->plan, 0, plan, sizeof plan);
-    const sm_series series = {"loss", SM_MARK_LINE, (size_t)(q->end - q->first),
-                              q->number + q->first, q->loss + q->first};
+    const sm_series series = {
+        "loss", SM_MARK_LINE, (size_t)(q->end - q->first), q->number + q->first, q->loss + q->first,
+        NULL};
     const sm_panel panel = {.title = "Loss",
                             .x_label = "step",
                             .y_label = "nats per byte",
