@@ -47,9 +47,9 @@ ifeq ($(origin AR),default)
 AR := $(call tool_of,ar)
 endif
 OBJCOPY ?= $(call tool_of,objcopy)
-LIBS := -lz -lm -pthread
+LIBS := -lyaml -lz -lm -pthread
 
-LIB_DIRS := base text units report search notation hw model module shard program cost trace profile plan train serve truth io answer render
+LIB_DIRS := base text units report search notation hw model module shard program cost trace profile plan recipe train serve truth io answer render
 # A layer is a folder of src; a large one has folders of its own, whose headers see each other.
 sources_of = $(sort $(foreach d,$(1),$(wildcard src/$(d)/*.c src/$(d)/*/*.c)))
 LIB_SRC := $(call sources_of,$(LIB_DIRS))
@@ -66,9 +66,10 @@ EMBED_OBJ := $(patsubst src/%.c,$(HOST_BUILD)/host/%.o,$(call sources_of,base te
 CHIPS := $(patsubst %,data/chips/%.json,$(sort $(patsubst data/chips/%.json,%,$(wildcard data/chips/*.json))))
 ENGINES := $(sort $(wildcard data/engines/*.json))
 FAMILIES := $(sort $(wildcard data/families/*.family))
+FRAMEWORKS := $(sort $(wildcard data/frameworks/*.json))
 MODELS := data/models/catalogue.json $(sort $(wildcard data/models/*/config.json))
 LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) \
-    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table family_table model_table software_table)
+    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table family_table framework_table model_table software_table)
 # What runs a plan on real processes stays apart from the core: it alone knows BLAS and MPI.
 RUN_SRC := $(filter-out %/mpi.c %/measure_cuda.c,$(call sources_of,run))
 RUN_OBJ := $(RUN_SRC:src/%.c=$(BUILD)/obj/%.o)
@@ -175,7 +176,7 @@ $(foreach d,$(LARGE_LAYERS),$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(call f
 # Of docs/layers.txt: private headers that are lent.
 $(BUILD)/obj/train/%.o $(BUILD)/obj/serve/%.o: ALL_CFLAGS += -Isrc/program
 $(BUILD)/obj/trace/%.o: ALL_CFLAGS += -Isrc/module
-$(foreach d,notation model shard io,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
+$(foreach d,notation model shard recipe io,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
 # What is compiled otherwise is compiled again.
 $(BUILD)/obj/flags: always
 	@mkdir -p $(@D)
@@ -185,7 +186,7 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/obj/flags
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/made/%.o: $(HOST_BUILD)/made/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -Isrc/model -Isrc/notation -Isrc/serve -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -Isrc/model -Isrc/notation -Isrc/recipe -Isrc/serve -MMD -MP -c -o $@ $<
 $(HOST_BUILD)/host/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<
@@ -206,6 +207,8 @@ $(HOST_BUILD)/made/software_table.stamp: $(EMBED) data/engines $(ENGINES)
 	$(call embed,engines $(ENGINES))
 $(HOST_BUILD)/made/family_table.stamp: $(EMBED) data/families $(FAMILIES)
 	$(call embed,families $(FAMILIES))
+$(HOST_BUILD)/made/framework_table.stamp: $(EMBED) data/frameworks $(FRAMEWORKS)
+	$(call embed,frameworks $(FRAMEWORKS))
 $(HOST_BUILD)/made/model_table.stamp: $(EMBED) data/models $(MODELS)
 	$(call embed,models $(MODELS))
 define embed
@@ -214,7 +217,7 @@ define embed
 	@cmp -s $(@:.stamp=.c.new) $(@:.stamp=.c) && rm $(@:.stamp=.c.new) || mv $(@:.stamp=.c.new) $(@:.stamp=.c)
 	@touch $@
 endef
-TEST_FOLDERS = $(foreach d,$(LARGE_LAYERS) text notation program,$(call folders_of,$(d)))
+TEST_FOLDERS = $(foreach d,$(LARGE_LAYERS) text notation program recipe,$(call folders_of,$(d)))
 $(BUILD)/obj/tests/%.o: tests/%.c $(BUILD)/obj/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(if $(findstring /test_,$<),$(TEST_CFLAGS)) -Itests $(TEST_FOLDERS) -MMD -MP -c -o $@ $<
@@ -410,7 +413,7 @@ install-here: all
 	for library in $(LIBRARIES:%=lib%.so); do \
 	    install -m 755 $(BUILD)/$$library $(INSTALL_TO)/lib/$$library.$(SONAME_VERSION) && \
 	    ln -sf $$library.$(SONAME_VERSION) $(INSTALL_TO)/lib/$$library || exit 1; done
-	$(call pc,scalemodel,How to scale a Transformer: rooflines; sharding; training plans,,zlib,-lm -pthread)
+	$(call pc,scalemodel,How to scale a Transformer: rooflines; sharding; training plans,,zlib yaml-0.1,-lm -pthread)
 ifneq ($(filter scalemodel-run,$(LIBRARIES)),)
 	$(call pc,scalemodel-run,Plans of scalemodel on real processes: ranks as threads,scalemodel,,$(BLAS_LIBS) -lm -pthread)
 endif

@@ -4,6 +4,7 @@
  *        embed chips data/chips/NAME.json... >chip_table.c
  *        embed engines data/engines/NAME.json... >software_table.c
  *        embed families data/families/NAME.family... >family_table.c
+ *        embed frameworks data/frameworks/NAME.json... >framework_table.c
  *        embed models data/models/catalogue.json data/models/NAME/config.json... >model_table.c */
 #include "chip_schema.h"
 #include "software_table.h"
@@ -377,6 +378,28 @@ static sm_status embed_families(char *const *path, int paths, sm_arena *arena, s
     return status ? status : sm_library_check(library, err);
 }
 
+/* ---- frameworks: as text, which the reader takes as it stands; here they must be JSON ---- */
+
+static sm_status embed_frameworks(char *const *path, int paths, sm_arena *arena, sm_error *err) {
+    sm_status status = SM_OK;
+    puts("#include \"framework_table.h\"\n\nconst sm_source sm_framework_table[] = {");
+    for (int i = 0; i < paths && !status; i++) {
+        sm_source source;
+        status = sm_io_read(path[i], arena, &source, err);
+        if (status) break;
+        json_document document = {.source = &source, .arena = arena, .err = err};
+        const json_value *root;
+        status = json_parse(&document, &root);
+        fputs("    {", stdout);
+        put_text(path[i]);
+        fputs(", ", stdout);
+        put_text(source.text);
+        printf(", %zu},\n", source.length);
+    }
+    printf("};\nconst size_t sm_framework_table_count = %d;\n", paths);
+    return status;
+}
+
 int main(int arguments, char **argument) {
     static const struct {
         const char *what;
@@ -385,10 +408,11 @@ int main(int arguments, char **argument) {
                  {"chips", embed_chips},
                  {"engines", embed_engines},
                  {"families", embed_families},
+                 {"frameworks", embed_frameworks},
                  {"models", embed_models}};
     sm_arena *arena = sm_arena_new();
     sm_error err = {.status = SM_USAGE,
-                    .sentence = "usage: embed calibrations|chips|engines|families|models FILE..."};
+                    .sentence = "usage: embed calibrations|chips|engines|families|frameworks|models FILE..."};
     sm_status status = SM_USAGE;
     puts("/* Made from data/ by scripts/embed.c. */");
     for (size_t i = 0; arena && arguments > 2 && i < sizeof kinds / sizeof kinds[0]; i++)

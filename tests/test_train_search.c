@@ -258,6 +258,54 @@ static int degree(const sm_plan *p, int key) {
     return at[key];
 }
 
+/* ---- sets of plans ---- */
+
+static bool is_odd(const void *context, const sm_plan *plan, sm_plan_limits *limits) {
+    int *asked = (int *)context; /* the caller's, who counts */
+    ++*asked;
+    if (plan->pipeline > 1) limits->of[SM_PLAN_ZERO].words = 1 << 1 | 1 << 3;
+    return plan->tensor != 2 || plan->context == 1;
+}
+
+static bool is_in(const sm_plan_space *space, const sm_plan *plan) {
+    sm_plan_limits limits;
+    uint32_t all = (1u << SM_PLAN_ORDER) - 1;
+    return sm_plan_space_of(space, plan, &limits) &&
+           sm_plan_limits_have(&limits, plan, all & ~(1u << SM_PLAN_REGATHER));
+}
+
+/* In a space the search finds what brute force finds in it, and nothing outside. */
+static void a_space_is_searched_exactly(void **state) {
+    (void)state;
+    static const char *const sets[] = {
+        "recompute=none|full,offload=none,tensor=1..2,regather=all",
+        "schedule=1f1b|interleaved,zero=0|1|3,offload=none,recompute=none",
+        "seq=on,offload=none|optimizer,recompute=none,microbatch=1|2,regather=all|weights",
+        "context_by=ring|heads,offload=none,recompute=full,virtual=1..2,fsdp=1|2|4"};
+    sm_rng rng = {77};
+    int asked = 0, found = 0;
+    for (int i = 0; i < TIMES(48); i++) {
+        sm_error err = {0};
+        sm_search_options o;
+        sm_plan_space space = {.of_degrees = i % 2 ? is_odd : NULL, .context = &asked};
+        random_job_fill(&r, &rng);
+        sm_search_defaults(&o);
+        o.threads = 1, o.space = &space, o.objective = (sm_objective)(i % 3);
+        sm_source source = sm_source_of("--plan", sets[i % 4]);
+        assert_int_equal(sm_plan_parse_limits(&source, &o.fixed, &space.limits, &err), SM_OK);
+        space.limits.usual_order = i % 8 == 5;
+        sm_train *train = train_of(&r.job);
+        search(train, &o, &exact);
+        o.prune = false;
+        search(train, &o, &brute);
+        same_values(&o, &exact, &brute);
+        assert_true(exact.space == brute.space);
+        for (int k = 0; k < exact.n; k++, found++) assert_true(is_in(&space, &exact.found[k].plan));
+        sm_train_free(train);
+    }
+    assert_true(asked > 0 && found > 20);
+}
+
 static void fixed_keys_are_kept(void **state) {
     (void)state;
     sm_rng rng = {24};
@@ -444,6 +492,7 @@ int main(void) {
         cmocka_unit_test(no_random_plan_is_better),
         cmocka_unit_test(zero_is_searched_over_tensor_alone),
         cmocka_unit_test(threads_change_nothing),
+        cmocka_unit_test(a_space_is_searched_exactly),
         cmocka_unit_test(fixed_keys_are_kept),
         cmocka_unit_test(degrees_stay_below_their_limits),
         cmocka_unit_test(what_is_found_differs_and_is_sorted),

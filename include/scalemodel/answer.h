@@ -20,6 +20,7 @@
 #include "scalemodel/model.h"
 #include "scalemodel/page.h"
 #include "scalemodel/plan.h"
+#include "scalemodel/recipe.h"
 #include "scalemodel/serve.h"
 #include "scalemodel/shard.h"
 #include "scalemodel/simulate.h"
@@ -200,6 +201,10 @@ typedef struct sm_train_question {
                       op after the other; false: mixed precision, fused kernels */
     sm_source against; /* a module or profile of such a step (profile.h), the prediction of the best
                           plan beside it; not with n_chips */
+    const sm_framework *framework; /* only plans that it can run; NULL: all */
+    const sm_recipe *recipe;  /* the plan comes from it: it is told line by line, and the best plan
+                                 of its framework stands beside its price */
+    const sm_framework *emit; /* the page is the recipe that runs the best plan there */
 } sm_train_question;
 /* The best plans with times, memory, collectives, bounds and cost; SM_NEGATIVE when none fits. */
 sm_status sm_answer_train(const sm_train_question *question, sm_report *report, sm_error *err);

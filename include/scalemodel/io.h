@@ -5,6 +5,7 @@
 #include "scalemodel/base.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/model.h"
+#include "scalemodel/recipe.h"
 #include "scalemodel/report.h"
 #include "scalemodel/simulate.h"
 #include "scalemodel/text.h"
@@ -42,6 +43,9 @@ typedef struct sm_file_lock sm_file_lock;
 sm_status sm_io_lock(const char *place, bool wait, sm_file_lock **out, sm_error *err);
 /* Leave it to others. NULL is fine. */
 void sm_io_unlock(sm_file_lock *lock);
+
+/* The settings of a recipe in any of its forms (recipe.h), YAML too. Errors as sm_settings_read. */
+sm_status sm_io_settings(const sm_source *source, sm_arena *arena, sm_settings *out, sm_error *err);
 
 /* The config of a model by its catalogue name, or from a path (contains '/' or ends in .json), as
  * text that lives in the arena or as long as the program. SM_BAD_INPUT when the name is unknown

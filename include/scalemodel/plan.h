@@ -164,6 +164,40 @@ void sm_serve_plan_defaults(sm_plan *plan);
 /* Read a plan of serving, "tensor=8,expert=4". SM_BAD_INPUT as sm_plan_parse, and when it takes
  * more than SM_PLAN_MOST_DEGREE chips. */
 sm_status sm_serve_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err);
+/* ---- sets of plans ---- */
+enum { SM_PLAN_LISTED = 8 };
+/* Values that one key may have. All zero: any. */
+typedef struct sm_plan_limit {
+    uint64_t words;                /* bit per value of a key of words, and of integers below 64 */
+    int least, most;               /* of an integer; most 0: no bound */
+    int n, listed[SM_PLAN_LISTED]; /* of an integer: it must be one of these; n 0: any */
+} sm_plan_limit;
+typedef struct sm_plan_limits {
+    sm_plan_limit of[SM_PLAN_KEY_COUNT];
+    bool usual_order; /* the axes lie in their usual order */
+} sm_plan_limits;
+/* The plans that a search looks at. */
+typedef struct sm_plan_space {
+    const char *name; /* "Megatron-LM": what is said of it; NULL: nothing */
+    sm_plan_limits limits;
+    /* Asked once of each combination of degrees, the other keys as usual: it narrows the limits of
+     * these; false: no plan of such degrees is in the space. NULL: the limits are all. */
+    bool (*of_degrees)(const void *context, const sm_plan *plan, sm_plan_limits *limits);
+    const void *context;
+} sm_plan_space;
+/* May the key have this value (a number; of words its place among them, of data types the type)? */
+bool sm_plan_limit_allows(const sm_plan_limits *limits, sm_plan_key key, int value);
+/* Both: what one limit allows and the other too. */
+void sm_plan_limit_both(sm_plan_limit *limit, const sm_plan_limit *other);
+/* Is a plan within limits, in the keys (bit per key) that mean something under its degrees? */
+bool sm_plan_limits_have(const sm_plan_limits *limits, const sm_plan *plan, uint32_t keys);
+/* The limits of the plans of given degrees; NULL space: none. False: there are no such plans. */
+bool sm_plan_space_of(const sm_plan_space *space, const sm_plan *plan, sm_plan_limits *out);
+/* Read a plan of training with sets of values too, "schedule=1f1b|interleaved,tensor=1..8", whose
+ * keys are not given but limited. Errors as sm_plan_parse. */
+sm_status sm_plan_parse_limits(const sm_source *source, sm_plan *plan, sm_plan_limits *limits,
+                               sm_error *err);
+
 /* The shortest text that says what matters about a plan of either kind; it reads back to the same
  * plan. torus_dims: of the system, so many of dims are printed. Returns the length it wants. */
 size_t sm_plan_format(const sm_plan *plan, int torus_dims, char *out, size_t size);

@@ -194,6 +194,7 @@ typedef struct sm_search_options {
     const volatile int *stop;        /* nonzero: stop and return the best so far */
     void (*progress)(double fraction, double best_s, void *context);
     void *context;
+    const sm_plan_space *space; /* only plans of it; NULL: all */
 } sm_search_options;
 /* No key fixed, the three best plans by time, on all threads. */
 #define sm_search_defaults(options) sm_search_defaults_sized((options), sizeof *(options))

@@ -8,6 +8,7 @@ typedef struct reader {
     const sm_source *source;
     sm_plan *plan;
     sm_error *err;
+    sm_plan_limits *limits; /* of keys with several values; NULL: each has one */
 } reader;
 
 static const char *text_of(const reader *r, sm_span span) { return r->source->text + span.offset; }
@@ -116,6 +117,60 @@ static sm_status read_value(reader *r, sm_plan_key key, sm_span value) {
     return SM_INTERNAL;
 }
 
+/* ---- sets of values ---- */
+
+/* "1..8" */
+static sm_status read_range(reader *r, const plan_row *row, sm_span value, size_t dots) {
+    sm_plan_limit *limit = &r->limits->of[row - plan_row_of((sm_plan_key)0)];
+    int64_t least = 0, most = 0;
+    sm_span first = {value.offset, dots};
+    sm_span last = {value.offset + dots + 2, value.length - dots - 2};
+    sm_status status =
+        sm_integer_parse(r->source, first, row->key.lowest, row->key.highest, &least, r->err);
+    if (!status)
+        status =
+            sm_integer_parse(r->source, last, row->key.lowest, row->key.highest, &most, r->err);
+    if (!status && most < least)
+        return sm_fail_at(r->err, r->source, value, "this range of %s is empty", row->key.name);
+    limit->least = (int)least;
+    limit->most = (int)most;
+    return status;
+}
+
+/* "1f1b|interleaved", "1|2|8": each of them is read as the key's only value would be. */
+static sm_status read_several(reader *r, sm_plan_key key, sm_span value) {
+    const plan_row *row = plan_row_of(key);
+    sm_plan_limit *limit = &r->limits->of[key];
+    sm_plan one = *r->plan;
+    reader inner = {r->source, &one, r->err, NULL};
+    if (row->key.value == SM_PLAN_VALUE_ORDER || row->key.value == SM_PLAN_VALUE_DIMS)
+        return sm_fail_at(r->err, r->source, value, "%s has one value, not several", row->key.name);
+    for (size_t at = value.offset; at <= value.offset + value.length;) {
+        sm_span part = sm_next_part(r->source, value, '|', &at);
+        sm_status status = read_value(&inner, key, part);
+        if (status) return status;
+        if (one.recompute_ops[0])
+            return sm_fail_at(r->err, r->source, part,
+                              "a set of ops stands alone, not among others");
+        if (row->key.value != SM_PLAN_VALUE_INTEGER) limit->words |= 1ull << plan_value(&one, row);
+        else if (limit->n == SM_PLAN_LISTED)
+            return sm_fail_at(r->err, r->source, part, "at most %d values of a key",
+                              SM_PLAN_LISTED);
+        else limit->listed[limit->n++] = plan_value(&one, row);
+    }
+    return SM_OK;
+}
+
+/* Whether there are several values; they then limit the key instead of giving it. */
+static bool is_set(const reader *r, sm_plan_key key, sm_span value, size_t *dots) {
+    const char *text = text_of(r, value);
+    bool integer = plan_row_of(key)->key.value == SM_PLAN_VALUE_INTEGER;
+    for (*dots = 0; integer && *dots + 1 < value.length; ++*dots)
+        if (text[*dots] == '.' && text[*dots + 1] == '.') return r->limits != NULL;
+    *dots = 0;
+    return r->limits && memchr(text, '|', value.length);
+}
+
 /* ---- keys ---- */
 
 static sm_status read_item(reader *r, sm_span item) {
@@ -147,14 +202,20 @@ static sm_status read_item(reader *r, sm_span item) {
     }
     if (sm_plan_given(r->plan, keys[found]))
         return sm_fail_at(r->err, r->source, word, "%s is given twice", names[found]);
+    size_t dots;
+    sm_span value = sm_source_trim(r->source, at, end);
+    if (is_set(r, keys[found], value, &dots))
+        return dots ? read_range(r, plan_row_of(keys[found]), value, dots)
+                    : read_several(r, keys[found], value);
     r->plan->given |= 1u << keys[found];
-    return read_value(r, keys[found], sm_source_trim(r->source, at, end));
+    return read_value(r, keys[found], value);
 }
 
 /* ---- the whole ---- */
 
-static sm_status read_items(const sm_source *source, sm_plan *plan, sm_error *err) {
-    reader r = {source, plan, err};
+static sm_status read_items(const sm_source *source, sm_plan *plan, sm_plan_limits *limits,
+                            sm_error *err) {
+    reader r = {source, plan, err, limits};
     sm_span all = sm_source_trim(source, 0, source->length);
     if (all.length == 0) return SM_OK;
     for (size_t at = all.offset; at <= all.offset + all.length;) {
@@ -182,7 +243,16 @@ static void settle(sm_plan *plan) {
 
 sm_status sm_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err) {
     sm_plan_defaults(plan);
-    sm_status status = read_items(source, plan, err);
+    sm_status status = read_items(source, plan, NULL, err);
+    if (status == SM_OK) settle(plan);
+    return status;
+}
+
+sm_status sm_plan_parse_limits(const sm_source *source, sm_plan *plan, sm_plan_limits *limits,
+                               sm_error *err) {
+    *limits = (sm_plan_limits){.usual_order = false};
+    sm_plan_defaults(plan);
+    sm_status status = read_items(source, plan, limits, err);
     if (status == SM_OK) settle(plan);
     return status;
 }
@@ -190,7 +260,7 @@ sm_status sm_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err) {
 sm_status sm_plan_change(const sm_source *source, sm_plan *plan, sm_error *err) {
     uint32_t given = plan->given;
     plan->given = 0;
-    sm_status status = read_items(source, plan, err);
+    sm_status status = read_items(source, plan, NULL, err);
     if (status == SM_OK) settle(plan);
     plan->given |= given;
     return status;
@@ -198,7 +268,7 @@ sm_status sm_plan_change(const sm_source *source, sm_plan *plan, sm_error *err) 
 
 sm_status sm_serve_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err) {
     sm_serve_plan_defaults(plan);
-    sm_status status = read_items(source, plan, err);
+    sm_status status = read_items(source, plan, NULL, err);
     if (status == SM_OK && sm_plan_chips(plan) == INT32_MAX)
         return sm_fail_at(err, source, sm_source_trim(source, 0, source->length),
                           "this plan takes more than %d chips", SM_PLAN_MOST_DEGREE);

@@ -73,14 +73,57 @@ static void fill_microbatch(const sm_train *t, const sm_search_options *o, const
     if (last < most && most < 1e6) c->microbatch[c->n_microbatch++] = (int)most;
 }
 
-void choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c) {
+/* Those of n values that the space has; returns how many. */
+static int keep_allowed(const choices *c, sm_plan_key key, int *value, int n) {
+    int kept = 0;
+    for (int i = 0; i < n; i++)
+        if (sm_plan_limit_allows(&c->limits, key, value[i])) value[kept++] = value[i];
+    return kept;
+}
+
+static void keep_pipelines(choices *c) {
+    int kept = 0;
+    for (int i = 0; i < c->n_pipeline; i++) {
+        pipeline_choice p = c->pipeline[i];
+        if (sm_plan_limit_allows(&c->limits, SM_PLAN_SCHEDULE, (int)p.schedule) &&
+            sm_plan_limit_allows(&c->limits, SM_PLAN_VIRTUAL, p.virtual_stages))
+            c->pipeline[kept++] = p;
+    }
+    c->n_pipeline = kept;
+}
+
+static void keep_recompute(choices *c) {
+    int kept = 0;
+    for (int i = 0; i < c->n_recompute; i++)
+        if (sm_plan_limit_allows(&c->limits, SM_PLAN_RECOMPUTE, (int)c->recompute[i]))
+            c->recompute[kept++] = c->recompute[i];
+    c->n_recompute = kept;
+}
+
+bool choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c) {
+    if (!sm_plan_space_of(o->space, plan, &c->limits)) return false;
     fill_memory(t, o, plan, c);
     fill_pipeline(t, o, plan, c);
     fill_microbatch(t, o, plan, c);
+    if (!o->space) return true;
+    c->n_zero = keep_allowed(c, SM_PLAN_ZERO, c->zero, c->n_zero);
+    c->n_offload = keep_allowed(c, SM_PLAN_OFFLOAD, c->offload, c->n_offload);
+    c->n_microbatch = keep_allowed(c, SM_PLAN_MICROBATCH, c->microbatch, c->n_microbatch);
+    if (plan->pipeline > 1) keep_pipelines(c);
+    if (!o->fixed.recompute_ops[0]) keep_recompute(c);
+    return c->n_zero && c->n_offload && c->n_microbatch && c->n_pipeline && c->n_recompute;
 }
 
-int choices_regather(const sm_search_options *o, const sm_plan *plan, bool on_host,
-                     sm_regather regather[SM_REGATHER_COUNT]) {
+/* What can be said of a plan in the space: `all` is what gathers least again, too. */
+static bool is_regathered(const choices *c, int regather, int least) {
+    for (int r = SM_REGATHER_ALL; r <= SM_REGATHER_NONE; r++)
+        if ((r & least) == regather && sm_plan_limit_allows(&c->limits, SM_PLAN_REGATHER, r))
+            return true;
+    return false;
+}
+
+int choices_regather(const sm_search_options *o, const choices *c, const sm_plan *plan,
+                     bool on_host, sm_regather regather[SM_REGATHER_COUNT]) {
     sm_plan p = *plan;
     p.offload = on_host ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
     int n = 0, least = (int)sm_plan_least_regather(&p);
@@ -89,7 +132,8 @@ int choices_regather(const sm_search_options *o, const sm_plan *plan, bool on_ho
         return 1;
     }
     for (int r = SM_REGATHER_NONE; r >= SM_REGATHER_ALL; r--)
-        if ((r & least) == r) regather[n++] = (sm_regather)r; /* one plan has one form */
+        if ((r & least) == r && (!o->space || is_regathered(c, r, least)))
+            regather[n++] = (sm_regather)r; /* one plan has one form */
     return n;
 }
 
@@ -104,8 +148,9 @@ static bool count(void *context, sm_plan *plan) {
     counting *x = context;
     sm_regather regather[SM_REGATHER_COUNT];
     int n[2];
+    if (x->options->space && !choices_allow(x->c, plan)) return true;
     for (int host = 0; host < 2; host++)
-        n[host] = choices_regather(x->options, plan, host, regather);
+        n[host] = choices_regather(x->options, x->c, plan, host, regather);
     for (int f = 0; f < x->c->n_offload; f++) x->plans += n[offloads_activations(x->c->offload[f])];
     return true;
 }

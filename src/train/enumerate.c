@@ -63,6 +63,7 @@ double least_state(const sm_train *t, const variant *v, const sm_plan *plan) {
 /* The least over the choices of a plan's degrees. Those of equal matrix work have equal bounds. */
 typedef struct floors {
     const plan_search *h;
+    const choices *c;
     double seconds, state;
     int seen;
     uint64_t matmuls[8];
@@ -73,6 +74,7 @@ static bool try_floor(void *context, sm_plan *plan) {
     const sm_train *t = f->h->train;
     char why[256];
     const variant *v = built_variant(t, plan);
+    if (f->h->options->space && !choices_allow(f->c, plan)) return true;
     if (!v || degrees_refuse(t, plan, why, sizeof why)) return true;
     for (int i = 0; i < f->seen; i++)
         if (f->matmuls[i] == v->matmuls) return true;
@@ -82,8 +84,8 @@ static bool try_floor(void *context, sm_plan *plan) {
     return true;
 }
 
-static double bound_of(const plan_search *h, const sm_plan *plan) {
-    floors f = {.h = h, .seconds = HUGE_VAL, .state = HUGE_VAL};
+static double bound_of(const plan_search *h, const sm_plan *plan, const choices *c) {
+    floors f = {.h = h, .c = c, .seconds = HUGE_VAL, .state = HUGE_VAL};
     sm_plan copy = *plan;
     sm_plan_each_choice(&copy, &h->options->fixed, &h->train->model, try_floor, &f);
     bool memory = h->options->objective == SM_OBJECTIVE_MEMORY;
@@ -105,10 +107,10 @@ double search_floor(const sm_train *t, const sm_plan *plan, int chips) {
 
 static bool add_node(plan_search *h, const sm_plan *plan) {
     choices c;
-    choices_fill(h->train, h->options, plan, &c);
+    if (!choices_fill(h->train, h->options, plan, &c)) return true;
     h->space += choices_leaves(h->train, h->options, plan, &c);
     if (h->count_only) return true;
-    double bound = bound_of(h, plan);
+    double bound = bound_of(h, plan, &c);
     if (bound == HUGE_VAL) return true;
     if (h->nodes == h->room) {
         size_t room = h->room ? h->room * 2 : 1024;
@@ -166,7 +168,8 @@ static bool split(plan_search *h, sm_plan *plan, int depth, int left) {
         bool last = depth == SM_PLAN_DEGREES - 1;
         if (last && !only) d = left;
         bool allowed = d <= left && left % d == 0 && (only || useful(t, key, d)) &&
-                       (!o->max_degree[key] || d <= o->max_degree[key]);
+                       (!o->max_degree[key] || d <= o->max_degree[key]) &&
+                       (!o->space || sm_plan_limit_allows(&o->space->limits, (sm_plan_key)key, d));
         *degree = d;
         if (allowed && !split(h, plan, depth + 1, left / d)) return false;
         if (only || last) break;

@@ -29,6 +29,7 @@ static void drop_large(expansion *x) {
 static bool take_variant(expansion *x) {
     char why[256];
     pieces *p = &x->l->p;
+    if (x->h->options->space && !choices_allow(&x->c, &x->plan)) return false;
     x->plan.microbatch = 1;
     x->plan.virtual_stages = 1;
     x->plan.schedule = SM_SCHEDULE_1F1B;
@@ -36,7 +37,8 @@ static bool take_variant(expansion *x) {
     p->v = built_variant(x->t, &x->plan);
     if (!p->v) return false;
     for (int host = 0; host < 2; host++)
-        x->n_regather[host] = choices_regather(x->h->options, &x->plan, host, x->regather[host]);
+        x->n_regather[host] =
+            choices_regather(x->h->options, &x->c, &x->plan, host, x->regather[host]);
     x->l->stamp++;
     for (int i = 0; i < p->v->pieces; i++)
         p->gathered[i] = piece_gathered_bytes(x->t, p->v, i, &p->d, &x->plan);

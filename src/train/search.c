@@ -185,6 +185,7 @@ sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_
     char why[256];
     if (sm_plan_refuse_dims(&own.fixed, &train->system, why, sizeof why))
         return sm_fail(err, SM_BAD_INPUT, "%s", why);
+    if (own.space && own.space->limits.usual_order) own.fixed.given |= 1u << SM_PLAN_ORDER;
     plan_search h = {.options = &own, .train = train, .effort.optimal = true};
     h.effort.least_memory_bytes = HUGE_VAL;
     sm_arena *scratch = sm_arena_new();

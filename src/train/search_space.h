@@ -22,12 +22,22 @@ typedef struct choices {
     int offload[SM_OFFLOAD_COUNT];
     pipeline_choice pipeline[SM_SCHEDULE_COUNT + MAX_VIRTUAL];
     int microbatch[MAX_MICROBATCH];
+    sm_plan_limits limits; /* of the space of plans, with these degrees */
 } choices;
-void choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c);
+/* False: the space has no plan of these degrees. */
+bool choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c);
+/* Has the space plans with these choices of what shards the program? */
+static inline bool choices_allow(const choices *c, const sm_plan *plan) {
+    return sm_plan_limits_have(&c->limits, plan,
+                               1u << SM_PLAN_SEQ | 1u << SM_PLAN_EXPERT_TENSOR |
+                                   1u << SM_PLAN_CONTEXT_BY | 1u << SM_PLAN_DTYPE |
+                                   1u << SM_PLAN_OPTIMIZER | 1u << SM_PLAN_GRADIENT |
+                                   1u << SM_PLAN_ATTENTION);
+}
 /* What a plan may gather again, under its other keys but for offload, or with activations in host
  * memory: from what keeps most to what keeps least. Returns how many. */
-int choices_regather(const sm_search_options *o, const sm_plan *plan, bool on_host,
-                     sm_regather regather[SM_REGATHER_COUNT]);
+int choices_regather(const sm_search_options *o, const choices *c, const sm_plan *plan,
+                     bool on_host, sm_regather regather[SM_REGATHER_COUNT]);
 static inline bool offloads_activations(int offload) {
     return offload == SM_OFFLOAD_ACTIVATIONS || offload == SM_OFFLOAD_BOTH;
 }

@@ -152,9 +152,13 @@ static sm_status answer(void *context, sm_train *train, const sm_plans_shown *pl
     sm_report *r = context;
     const sm_train_asked *q = plans->q;
     sm_status status = SM_OK;
+    bool emits = q->in.emit && plans->n > 0;
     sm_train_data(r, plans);
-    sm_train_page(r, plans);
-    if (plans->n == 0) return SM_NEGATIVE;
+    if (q->in.recipe && !emits) sm_train_recipe_page(plans);
+    if (!emits) sm_train_page(r, plans);
+    if (q->in.recipe && !emits) status = sm_train_recipe_best(plans, err);
+    if (emits) status = sm_train_emit(plans, err);
+    if (status || plans->n == 0) return status ? status : SM_NEGATIVE;
     const sm_plan_shown *best = &plans->plan[0];
     if (q->in.timeline) status = sm_train_tracks(q, train, best->plan, err);
     if (q->in.explain) r->why = best->detail.why;

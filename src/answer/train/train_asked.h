@@ -12,6 +12,7 @@ typedef struct sm_train_asked {
     const sm_system *system; /* of the plans shown: in.system, or one of its sizes */
     sm_job job;
     sm_search_options search; /* what the plan fixes, and how to search for the rest */
+    sm_plan_space space;      /* of the keys that have several values, and of the framework */
     bool priced_only;         /* the plan is given whole */
     bool price_known;
     sm_report *report;
@@ -70,6 +71,17 @@ sm_status sm_train_batch_read(const sm_source *text, sm_span span, double seq, s
 sm_status sm_train_batch_set(sm_train_asked *q, sm_error *err);
 void sm_train_batch_page(sm_report *r, const sm_train_asked *q, double sequences);
 
+/* ---- frameworks (train_recipe.c) ---- */
+/* The space of plans becomes that of the framework asked for. SM_BAD_INPUT where it cannot run keys
+ * that are given. */
+sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err);
+/* What a recipe says, line by line, before its price. */
+void sm_train_recipe_page(const sm_plans_shown *plans);
+/* The best plan of the recipe's framework beside it. */
+sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err);
+/* The best plan as a recipe of another framework, in place of the page. */
+sm_status sm_train_emit(const sm_plans_shown *plans, sm_error *err);
+
 /* ---- how sure it is (train_interval.c) ---- */
 typedef struct sm_ends {
     double low, high;
@@ -84,7 +96,9 @@ void sm_indistinguishable_line(sm_report *r, const sm_plans_shown *plans);
 /* ---- the parts of the answer: as the page, and as data ---- */
 void sm_train_page(sm_report *r, const sm_plans_shown *plans);
 void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences);
-void sm_train_search_page(sm_report *r, const sm_search_effort *effort, int found);
+/* whose: the framework that the search kept to; NULL: none. */
+void sm_train_search_page(sm_report *r, const sm_search_effort *effort, int found,
+                          const char *whose);
 const char *sm_train_bound(sm_report *r, const sm_system *system, const sm_price_of_plan *price);
 void sm_train_data(sm_report *r, const sm_plans_shown *plans);
 void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences);

@@ -222,8 +222,9 @@ static void other_rows(sm_report *r, const sm_plans_shown *plans) {
     sm_indistinguishable_line(r, plans);
 }
 
-void sm_train_search_page(sm_report *r, const sm_search_effort *e, int found) {
+void sm_train_search_page(sm_report *r, const sm_search_effort *e, int found, const char *whose) {
     const char *proof = " No plan of the space is better.";
+    if (whose) proof = sm_textf(r, " No plan that %s can run is better.", whose);
     if (found == 0) proof = "";
     if (!e->optimal) proof = " The search was stopped: there may be better plans.";
     sm_search_lines(r, e, proof);
@@ -232,7 +233,8 @@ void sm_train_search_page(sm_report *r, const sm_search_effort *e, int found) {
 static void search_page(sm_report *r, const sm_plans_shown *plans) {
     if (plans->q->priced_only)
         sm_report_text(r, "The plan was given whole: it was priced, and no other looked at.");
-    else if (plans->effort.space > 0.0) sm_train_search_page(r, &plans->effort, plans->n);
+    else if (plans->effort.space > 0.0)
+        sm_train_search_page(r, &plans->effort, plans->n, plans->q->space.name);
 }
 
 void sm_train_page(sm_report *r, const sm_plans_shown *plans) {

@@ -168,7 +168,7 @@ sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err) {
         if (pays[i] || !p->system.chips) continue;
         sm_report_text(r, "%d chips: %s.", p->system.chips, why_dropped(p));
     }
-    if (w.total.space > 0.0) sm_train_search_page(r, &w.total, w.found);
+    if (w.total.space > 0.0) sm_train_search_page(r, &w.total, w.found, q->space.name);
     bool any = false;
     for (int i = 0; i < q->in.n_chips; i++) any = any || pays[i];
     return any ? SM_OK : SM_NEGATIVE;

@@ -7,6 +7,7 @@
 #include "scalemodel/command.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/hw.h"
+#include "scalemodel/recipe.h"
 #include "scalemodel/report.h"
 #include "scalemodel/text.h"
 #include <stdio.h>
@@ -160,6 +161,32 @@ typedef struct cli_model_values {
             .help = "read the config as one of this family",                                       \
             .default_says = "that of its model_type"                                               \
     }
+/* --from FILE, --framework NAME, --emit NAME and --frameworks FILE (recipe_options.c). */
+typedef struct cli_recipe_values {
+    const char *from, *framework, *emit;
+    cli_list frameworks;
+} cli_recipe_values;
+#define CLI_RECIPE_OPTIONS(values, member)                                                         \
+    {"from", 0,                                                                                    \
+     CLI_TEXT, offsetof(values, member.from),                                                      \
+     "FILE", .help = "the recipe in use, of another framework: prices it, and tells what would be "\
+                     "better; - is standard input"},                                               \
+        {"framework", 0, CLI_TEXT, offsetof(values, member.framework), "NAME",                     \
+         .help = "only plans that it can run: megatron-lm, maxtext, torchtitan, vllm, ...",        \
+         .default_says = "all; with --from what the recipe is of"},                                \
+        {"emit", 0, CLI_TEXT, offsetof(values, member.emit), "NAME",                               \
+         .help = "print the best plan as the flags or files of a framework"},                      \
+        {"frameworks", 0, CLI_LIST, offsetof(values, member.frameworks), "FILE",                   \
+         .help = "frameworks of your own, which win by name (several times)"}
+/* The frameworks that --framework and --emit name; NULL where they do not. SM_BAD_INPUT when there
+ * is none of that name and use. */
+sm_status cli_frameworks(const cli_call *call, const cli_recipe_values *given, sm_plan_use use,
+                         const sm_framework **framework, const sm_framework **emit, sm_error *err);
+/* The recipe of --from with its model (or MODEL, where that is given) and its chips (or those of
+ * on). SM_USAGE when neither says one, SM_BAD_INPUT with the place of what cannot be read. */
+sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,
+                     const cli_model_values *read_by, const char *on, sm_plan_use use,
+                     sm_recipe *recipe, sm_model *model, sm_system *system, sm_error *err);
 /* The library that is shipped, and over it the files given. SM_BAD_INPUT with the place: what is
  * wrong in one of them, a family that there is not. */
 sm_status cli_library(const cli_call *call, const cli_model_values *given, const sm_library **out,

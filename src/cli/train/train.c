@@ -20,8 +20,8 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
 const cli_verb cli_train = {
     .name = "train",
     .summary = "the best plans to train a model on a system: time, memory, cost",
-    .arguments = "MODEL",
-    .least = 1,
+    .arguments = "[MODEL]",
+    .least = 0,
     .most = 1,
     .options = cli_train_options,
     .values_bytes = sizeof(cli_train_values),

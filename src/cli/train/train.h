@@ -12,6 +12,7 @@ typedef struct cli_train_values {
     bool as_run;
     cli_calibration_values constants;
     cli_model_values read_by;
+    cli_recipe_values recipe;
 } cli_train_values;
 extern const cli_option cli_train_options[];
 
@@ -21,6 +22,7 @@ typedef struct cli_training {
     sm_model model;
     sm_system system;
     int chips[SM_MAX_TRAIN_SIZES];
+    sm_recipe recipe;
 } cli_training;
 sm_status cli_training_read(const cli_call *call, cli_training *training, sm_error *err);
 

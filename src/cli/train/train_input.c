@@ -14,7 +14,7 @@ const cli_option cli_train_options[] = {
      .help = "the chips: tpu-v5p:16x20x28, h100-sxm:128x8, ..."},
     {"batch", 0, CLI_TEXT, AT(batch), "BATCH",
      .help = "a global batch: tokens, 4M or 4Mi, rounded to sequences that divide, or 2048seqs",
-     .required = true},
+     .default_says = "what --from says"},
     {"seq", 0, CLI_WHOLE, AT(seq), "T", .help = "tokens of a sequence", .lowest = 1, .highest = 1e9,
      .default_says = "4096, or what the model was made for where that is less"},
     {"tokens", 0, CLI_NUMBER, AT(tokens), "N",
@@ -52,6 +52,7 @@ const cli_option cli_train_options[] = {
      .help = "a compiled module or a profile of such a step: what was predicted beside it"},
     CLI_CALIBRATION_OPTIONS(cli_train_values, constants),
     CLI_MODEL_OPTIONS(cli_train_values, read_by),
+    CLI_RECIPE_OPTIONS(cli_train_values, recipe),
     {.name = NULL},
 };
 
@@ -82,6 +83,42 @@ static sm_status read_chips(const cli_call *call, cli_training *t, sm_error *err
     return SM_OK;
 }
 
+static sm_status read_job(const cli_call *call, cli_training *t, sm_error *err) {
+    const cli_train_values *o = call->values;
+    if (!call->positionals)
+        return sm_fail(err, SM_USAGE, "train needs MODEL, or --from with the recipe in use");
+    sm_status status = cli_need(call, &o->batch, err);
+    if (!status) status = cli_read_model(call, &o->read_by, call->positional[0], &t->model, err);
+    return status ? status : cli_system(call, o->on, &t->system, err);
+}
+
+static sm_status read_recipe(const cli_call *call, cli_training *t, sm_error *err) {
+    const cli_train_values *o = call->values;
+    if (o->plan) return sm_fail(err, SM_USAGE, "--from and --plan both say a plan; give one");
+    if (cli_given(call, &o->chips))
+        return sm_fail(err, SM_USAGE, "--from prices one recipe, and --chips finds many plans");
+    return cli_recipe(call, &o->recipe, &o->read_by, o->on, SM_PLAN_TRAINING, &t->recipe, &t->model,
+                      &t->system, err);
+}
+
+/* What the recipe says of the job, where no option does. */
+static sm_status take_recipe(const cli_call *call, cli_training *t, sm_error *err) {
+    const cli_train_values *o = call->values;
+    sm_train_question *q = &t->question;
+    const sm_recipe *recipe = &t->recipe;
+    double seq = cli_given(call, &o->seq) ? (double)o->seq : recipe->seq;
+    if (seq <= 0.0) seq = sm_train_usual_seq(&t->model);
+    q->seq = seq;
+    q->recipe = recipe;
+    q->plan = sm_source_of("the recipe's plan", recipe->plan);
+    if (cli_given(call, &o->batch)) return SM_OK;
+    if (recipe->batch <= 0.0)
+        return sm_fail(err, SM_USAGE, "the recipe does not say its batch: --batch does");
+    const char *batch = sm_arena_printf(call->arena, "%.0fseqs", recipe->batch);
+    q->batch = sm_source_of("the recipe's batch", batch);
+    return batch ? SM_OK : sm_fail_memory(err);
+}
+
 sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err) {
     const cli_train_values *o = call->values;
     sm_train_question *q = &t->question;
@@ -104,11 +141,13 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
     q->explain = call->common.explain;
     q->timeline = o->timeline != NULL;
     q->as_run = o->as_run;
-    sm_status status = cli_read_model(call, &o->read_by, call->positional[0], &t->model, err);
-    if (!status) status = cli_system(call, o->on, &t->system, err);
+    sm_status status = o->recipe.from ? read_recipe(call, t, err) : read_job(call, t, err);
+    if (!status)
+        status = cli_frameworks(call, &o->recipe, SM_PLAN_TRAINING, &q->framework, &q->emit, err);
     if (!status)
         status = cli_calibration(call, &t->system.chip, &o->constants, &q->calibration, err);
     if (!status && o->against)
         status = sm_io_read_packed(o->against, SM_IO_DATA_BYTES, call->arena, &q->against, err);
+    if (!status && o->recipe.from) status = take_recipe(call, t, err);
     return status ? status : read_chips(call, t, err);
 }

@@ -1,0 +1,125 @@
+/* recipe_options: what `train` and `serve` ask of other frameworks. */
+#include "options.h"
+#include "scalemodel/io.h"
+
+#include <string.h>
+
+static sm_status known_frameworks(const cli_call *call, const cli_recipe_values *given,
+                                  sm_frameworks **all, sm_error *err) {
+    sm_status status = sm_frameworks_shipped(call->arena, all, err);
+    for (int i = 0; i < given->frameworks.n && !status; i++) {
+        sm_source source;
+        status = sm_io_read(given->frameworks.text[i], call->arena, &source, err);
+        if (!status) status = sm_frameworks_read(*all, &source, err);
+    }
+    return status;
+}
+
+static sm_status find(const sm_frameworks *all, const char *option, const char *name,
+                      sm_plan_use use, const sm_framework **out, sm_error *err) {
+    const char *names[SM_MOST_FRAMEWORKS];
+    int n = 0;
+    *out = NULL;
+    if (!name) return SM_OK;
+    sm_source source = sm_source_of(option, name);
+    for (int i = 0; i < all->n; i++)
+        if (sm_framework_use(all->of[i]) == use) names[n++] = sm_framework_name(all->of[i]);
+    *out = sm_framework_find(all, name, source.length);
+    if (*out && sm_framework_use(*out) == use) return SM_OK;
+    return sm_words_fail((sm_words){names, n}, &source, (sm_span){0, source.length},
+                         use == SM_PLAN_SERVING ? "no framework that serves is called"
+                                                : "no framework that trains is called",
+                         err);
+}
+
+sm_status cli_frameworks(const cli_call *call, const cli_recipe_values *given, sm_plan_use use,
+                         const sm_framework **framework, const sm_framework **emit, sm_error *err) {
+    sm_frameworks *all;
+    *framework = *emit = NULL;
+    if (!given->framework && !given->emit) return SM_OK;
+    sm_status status = known_frameworks(call, given, &all, err);
+    if (!status) status = find(all, "--framework", given->framework, use, framework, err);
+    return status ? status : find(all, "--emit", given->emit, use, emit, err);
+}
+
+/* ---- a recipe ---- */
+
+typedef struct reading {
+    const cli_call *call;
+    const sm_frameworks *all;
+    const sm_framework *framework;
+    sm_plan_use use;
+    sm_settings settings;
+} reading;
+
+static sm_recipe_chips chips_of(const sm_system *s) {
+    bool torus = s->torus_dims > 0;
+    double node = s->levels > 0 && !torus ? s->level[0].size : 0;
+    return (sm_recipe_chips){.chips = s->chips,
+                             .node = node,
+                             .slices = torus || node <= 0 ? s->slices : s->chips / node};
+}
+
+/* The chips are those of --on; its shape, or all of it, may be left to the recipe, which then is
+ * read once without them. */
+static sm_status find_chips(const reading *x, const char *on, sm_system *system, sm_error *err) {
+    sm_recipe first;
+    const char *name = on;
+    if (on && strchr(on, ':')) return cli_system(x->call, on, system, err);
+    sm_status status = sm_recipe_read(x->all, x->framework, x->use, &x->settings,
+                                      (sm_recipe_chips){0}, &first, err);
+    if (status) return status;
+    if (!on) name = first.system;
+    else if (first.chips > 1) name = sm_arena_printf(x->call->arena, "%s:%.0f", on, first.chips);
+    if (!name && !x->call->common.system_file)
+        return sm_fail(
+            err, SM_USAGE, "this recipe of %s does not say on which chips it runs%s: --on does",
+            sm_framework_title(first.framework),
+            first.chips > 1 ? sm_arena_printf(x->call->arena, " (%.0f of them)", first.chips) : "");
+    return cli_system(x->call, name, system, err);
+}
+
+static sm_status find_model(const cli_call *call, const cli_model_values *read_by,
+                            const sm_recipe *recipe, sm_model *model, sm_error *err) {
+    const sm_library *library;
+    const char *title = sm_framework_title(recipe->framework);
+    if (call->positionals > 0)
+        return cli_read_model(call, read_by, call->positional[0], model, err);
+    if (recipe->model) return cli_read_model(call, read_by, recipe->model, model, err);
+    if (!recipe->config && recipe->named)
+        return sm_fail(err, SM_USAGE,
+                       "the catalogue has no model that %s calls \"%.60s\": give MODEL, a name of "
+                       "'scalemodel model' or a config.json",
+                       title, recipe->named);
+    if (!recipe->config)
+        return sm_fail(err, SM_USAGE,
+                       "this recipe of %s does not say its model: give MODEL, a name of "
+                       "'scalemodel model' or a config.json",
+                       title);
+    sm_source config = sm_source_of("the recipe's model", recipe->config);
+    sm_status status = cli_library(call, read_by, &library, err);
+    return status ? status : sm_model_parse(library, read_by->as, &config, call->arena, model, err);
+}
+
+sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,
+                     const cli_model_values *read_by, const char *on, sm_plan_use use,
+                     sm_recipe *recipe, sm_model *model, sm_system *system, sm_error *err) {
+    bool piped = strcmp(given->from, "-") == 0;
+    sm_source *source = sm_arena_alloc(call->arena, sizeof *source);
+    reading x = {.call = call, .use = use};
+    sm_frameworks *all;
+    if (!source) return sm_fail_memory(err);
+    sm_status status = known_frameworks(call, given, &all, err);
+    x.all = all;
+    if (!status) status = find(all, "--framework", given->framework, use, &x.framework, err);
+    if (!status)
+        status = sm_io_read_most(piped ? "/dev/stdin" : given->from, SM_RECIPE_BYTES, call->arena,
+                                 source, err);
+    if (status) return status;
+    if (piped) source->name = "standard input";
+    status = sm_io_settings(source, call->arena, &x.settings, err);
+    if (!status) status = find_chips(&x, on, system, err);
+    if (!status)
+        status = sm_recipe_read(all, x.framework, use, &x.settings, chips_of(system), recipe, err);
+    return status ? status : find_model(call, read_by, recipe, model, err);
+}

@@ -1,0 +1,46 @@
+/* Sets of plans: what a framework can run, what a user asks for. */
+#include "plan_row.h"
+
+static bool is_listed(const sm_plan_limit *l, int value) {
+    for (int i = 0; i < l->n; i++)
+        if (l->listed[i] == value) return true;
+    return l->n == 0;
+}
+
+bool sm_plan_limit_allows(const sm_plan_limits *limits, sm_plan_key key, int value) {
+    const sm_plan_limit *l = &limits->of[key];
+    bool in_words = !l->words || (value >= 0 && value < 64 && l->words >> value & 1);
+    return in_words && value >= l->least && (l->most == 0 || value <= l->most) &&
+           is_listed(l, value);
+}
+
+/* What neither allows stays a value that none has. */
+void sm_plan_limit_both(sm_plan_limit *limit, const sm_plan_limit *other) {
+    bool disjoint = limit->words && other->words && !(limit->words & other->words);
+    if (other->words) limit->words = limit->words ? limit->words & other->words : other->words;
+    if (other->least > limit->least) limit->least = other->least;
+    if (other->most && (!limit->most || other->most < limit->most)) limit->most = other->most;
+    if (other->n && !limit->n) {
+        limit->n = other->n;
+        for (int i = 0; i < other->n; i++) limit->listed[i] = other->listed[i];
+    }
+    if (disjoint) limit->least = SM_PLAN_MOST_DEGREE + 1;
+}
+
+bool sm_plan_limits_have(const sm_plan_limits *limits, const sm_plan *plan, uint32_t keys) {
+    for (int key = 0; key < SM_PLAN_ORDER; key++) {
+        const plan_row *row = plan_row_of((sm_plan_key)key);
+        if (!(keys >> key & 1) || !plan_spreads(plan, row->matters)) continue;
+        if (!sm_plan_limit_allows(limits, (sm_plan_key)key, plan_value(plan, row))) return false;
+    }
+    return true;
+}
+
+bool sm_plan_space_of(const sm_plan_space *space, const sm_plan *plan, sm_plan_limits *out) {
+    *out = space ? space->limits : (sm_plan_limits){.usual_order = false};
+    if (!space) return true;
+    for (int key = 0; key < SM_PLAN_DEGREES; key++)
+        if (!sm_plan_limit_allows(out, (sm_plan_key)key, sm_plan_degree_of(plan, key)))
+            return false;
+    return !space->of_degrees || space->of_degrees(space->context, plan, out);
+}

@@ -1,0 +1,295 @@
+/* Reading data/frameworks/NAME.json: docs/frameworks.md tells what each field means. */
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "framework.h"
+
+typedef struct reader {
+    sm_frameworks *all;
+    sm_framework *f;
+    sm_arena *arena;
+    sm_error *err;
+} reader;
+
+/* ---- lists ---- */
+
+/* Room for as many as a list or an object has. */
+static sm_status make(const reader *r, const json_value *v, json_kind kind, size_t bytes, int *n,
+                      void **out) {
+    sm_status status = v ? json_expect(v, kind, "a list") : SM_OK;
+    if (status) return status;
+    *n = v ? (int)v->n : 0;
+    *out = sm_arena_array(r->arena, (size_t)*n + 1, bytes);
+    return *out ? SM_OK : sm_fail_memory(r->err);
+}
+
+/* The formula that a text holds; an absent value has none. */
+static sm_status formula(const reader *r, const json_value *v, const expression **out) {
+    *out = NULL;
+    if (!v) return SM_OK;
+    sm_status status = json_expect(v, IS_TEXT, "a formula");
+    if (status) return status;
+    return expression_parse(v->in->source, (sm_span){v->at + 1, v->length - 2}, r->arena, out,
+                            r->err);
+}
+
+static sm_status texts(const reader *r, const json_value *v, const char ***out, int *n) {
+    void *list;
+    sm_status status = make(r, v, IS_LIST, sizeof **out, n, &list);
+    *out = list;
+    for (int i = 0; i < *n && !status; i++) status = json_read_text(&v->item[i], &(*out)[i]);
+    return status;
+}
+
+/* ---- parts ---- */
+
+static const char *const types[] = {"number", "text", "switch"};
+
+static sm_status read_default(const json_value *v, expression_value *out) {
+    *out = (expression_value){.kind = VALUE_ABSENT};
+    if (!v) return SM_OK;
+    if (v->kind == IS_NUMBER) *out = value_number(v->number);
+    else if (v->kind == IS_BOOL) *out = value_number(v->truth);
+    else if (v->kind == IS_TEXT) *out = value_text(v->text);
+    else return json_fail(v, "expected a number, true, false or a text");
+    return SM_OK;
+}
+
+static sm_status read_key(const reader *r, const json_value *v, framework_key *k) {
+    static const char *const known[] = {"key", "also", "name", "type", "default", "write", "about"};
+    int type = TYPE_NUMBER;
+    *k = (framework_key){.also = "", .about = ""};
+    sm_status status = json_expect(v, IS_OBJECT, "a key");
+    if (!status) status = json_check_keys(v, known, 7);
+    if (!status && !json_get(v, "key")) status = json_fail(v, "a key has no \"key\"");
+    if (!status) status = json_read_text(json_get(v, "key"), &k->key);
+    if (!status) status = json_read_text(json_get(v, "also"), &k->also);
+    if (!status) status = json_read_text(json_get(v, "name"), &k->name);
+    if (!status) status = json_read_text(json_get(v, "about"), &k->about);
+    if (!status) status = json_read_choice(json_get(v, "type"), types, 3, &type);
+    if (!status) status = read_default(json_get(v, "default"), &k->by_default);
+    k->type = (setting_type)type;
+    return status ? status : formula(r, json_get(v, "write"), &k->write);
+}
+
+static sm_status read_keys(const reader *r, const json_value *v) {
+    void *list;
+    sm_status status = make(r, v, IS_LIST, sizeof(framework_key), &r->f->keys, &list);
+    r->f->key = list;
+    for (int i = 0; i < r->f->keys && !status; i++)
+        status = read_key(r, &v->item[i], &r->f->key[i]);
+    return status;
+}
+
+static sm_status read_read(const reader *r, const json_value *v, framework_read *read) {
+    static const char *const known[] = {"set", "from", "when", "assumed"};
+    sm_status status = json_expect(v, IS_OBJECT, "what a recipe sets");
+    if (!status) status = json_check_keys(v, known, 4);
+    if (!status && (!json_get(v, "set") || !json_get(v, "from")))
+        status = json_fail(v, "expected \"set\" and \"from\"");
+    if (!status) status = json_read_text(json_get(v, "set"), &read->sets);
+    if (!status) status = json_read_text(json_get(v, "assumed"), &read->assumed);
+    if (!status) status = formula(r, json_get(v, "from"), &read->from);
+    return status ? status : formula(r, json_get(v, "when"), &read->when);
+}
+
+static sm_status read_reads(const reader *r, const json_value *v) {
+    void *list;
+    sm_status status = make(r, v, IS_LIST, sizeof(framework_read), &r->f->reads, &list);
+    r->f->read = list;
+    for (int i = 0; i < r->f->reads && !status; i++)
+        status = read_read(r, &v->item[i], &r->f->read[i]);
+    return status;
+}
+
+/* {"why": ["--lr*", ...]} */
+static sm_status read_ignored(const reader *r, const json_value *v) {
+    int reasons = v ? (int)v->n : 0, n = 0;
+    sm_status status = v ? json_expect(v, IS_OBJECT, "reasons with their keys") : SM_OK;
+    for (int i = 0; i < reasons && !status; i++) n += (int)v->item[i].n;
+    r->f->ignore = sm_arena_array(r->arena, (size_t)n + 1, sizeof *r->f->ignore);
+    if (!r->f->ignore) return sm_fail_memory(r->err);
+    for (int i = 0; i < reasons && !status; i++) {
+        const char **pattern;
+        int patterns;
+        status = texts(r, &v->item[i], &pattern, &patterns);
+        for (int k = 0; k < patterns && !status; k++)
+            r->f->ignore[r->f->ignored++] = (framework_ignored){pattern[k], v->item[i].key};
+    }
+    return status;
+}
+
+static sm_status read_models(const reader *r, const json_value *v) {
+    void *list;
+    sm_status status = make(r, v, IS_OBJECT, sizeof(framework_model), &r->f->models, &list);
+    r->f->model = list;
+    for (int i = 0; i < r->f->models && !status; i++) {
+        r->f->model[i].theirs = v->item[i].key;
+        status = json_read_text(&v->item[i], &r->f->model[i].ours);
+    }
+    return status;
+}
+
+/* ---- which plans it runs ---- */
+
+static sm_status read_word(const json_value *v, const sm_plan_key_row *row, uint64_t *words) {
+    if (!json_text(v)) return json_fail(v, "expected a word of the key %s", row->name);
+    if (row->value == SM_PLAN_VALUE_DTYPE) {
+        sm_dtype dtype = SM_BF16;
+        if (!sm_dtype_parse(v->text, v->n, &dtype)) return json_fail(v, "this is no data type");
+        *words |= 1ull << dtype;
+        return SM_OK;
+    }
+    if (row->value == SM_PLAN_VALUE_ORDER) {
+        if (strcmp(v->text, "usual") != 0) return json_fail(v, "an order can only be \"usual\"");
+        *words = 1;
+        return SM_OK;
+    }
+    int found = -1;
+    sm_status status = json_read_choice(v, row->words.word, (size_t)row->words.n, &found);
+    if (!status) *words |= 1ull << found;
+    return status;
+}
+
+/* "1..8" */
+static sm_status read_range(const json_value *v, framework_rule *rule) {
+    const json_document *d = v->in;
+    const char *dots = strstr(v->text, "..");
+    int64_t least, most;
+    if (!dots) return json_fail(v, "expected a range, as in 1..8");
+    size_t at = v->at + 1, n = (size_t)(dots - v->text);
+    sm_status status =
+        sm_integer_parse(d->source, (sm_span){at, n}, 0, SM_PLAN_MOST_DEGREE, &least, d->err);
+    if (!status)
+        status = sm_integer_parse(d->source, (sm_span){at + n + 2, v->n - n - 2}, 1,
+                                  SM_PLAN_MOST_DEGREE, &most, d->err);
+    if (status) return status;
+    rule->least = (int)least;
+    rule->most = (int)most;
+    return SM_OK;
+}
+
+/* Of a key of words some of them; of one of numbers numbers below 64, or one range. */
+static sm_status read_values(const json_value *v, framework_rule *rule) {
+    const sm_plan_key_row *row = sm_plan_key_row_of(rule->key);
+    bool numbers = row->value == SM_PLAN_VALUE_INTEGER;
+    sm_status status = json_expect(v, IS_LIST, "the values a key may have");
+    if (!status && numbers && v->n == 1 && json_is(&v->item[0], IS_TEXT))
+        return read_range(&v->item[0], rule);
+    for (uint32_t i = 0; !status && i < v->n; i++) {
+        const json_value *item = &v->item[i];
+        if (!numbers) status = read_word(item, row, &rule->words);
+        else if (!item->whole || item->integer < 0 || item->integer > 63)
+            status = json_fail(item, "expected a number from 0 to 63, or \"1..8\" alone");
+        else rule->words |= 1ull << item->integer;
+    }
+    return status;
+}
+
+static sm_status read_rule(const reader *r, const json_value *v, framework_rule *rule) {
+    static const char *const known[] = {"key", "values", "when", "never", "because"};
+    const char *names[SM_PLAN_KEY_COUNT];
+    int key = SM_PLAN_KEY_COUNT;
+    const json_value *never = json_get(v, "never");
+    for (int i = 0; i < SM_PLAN_KEY_COUNT; i++) names[i] = sm_plan_key_row_of((sm_plan_key)i)->name;
+    sm_status status = json_expect(v, IS_OBJECT, "a rule");
+    if (!status) status = json_check_keys(v, known, 5);
+    if (!status && !never && !json_get(v, "key"))
+        status = json_fail(v, "expected \"key\" with \"values\", or \"never\"");
+    if (!status) status = json_read_choice(json_get(v, "key"), names, SM_PLAN_KEY_COUNT, &key);
+    rule->key = (sm_plan_key)key;
+    rule->because = "";
+    if (!status) status = json_read_text(json_get(v, "because"), &rule->because);
+    if (!status) status = formula(r, never ? never : json_get(v, "when"), &rule->when);
+    if (status || never) return status;
+    if (!json_get(v, "values")) return json_fail(v, "expected \"values\"");
+    return read_values(json_get(v, "values"), rule);
+}
+
+static sm_status read_rules(const reader *r, const json_value *v) {
+    void *list;
+    sm_status status = make(r, v, IS_LIST, sizeof(framework_rule), &r->f->rules, &list);
+    r->f->rule = list;
+    for (int i = 0; i < r->f->rules && !status; i++)
+        status = read_rule(r, &v->item[i], &r->f->rule[i]);
+    return status;
+}
+
+static sm_status read_limits(const reader *r, const json_value *v) {
+    static const char *const known[] = {"when", "say"};
+    void *list;
+    sm_status status = make(r, v, IS_LIST, sizeof(framework_limit), &r->f->limits, &list);
+    r->f->limit = list;
+    for (int i = 0; i < r->f->limits && !status; i++) {
+        const json_value *item = &v->item[i];
+        status = json_expect(item, IS_OBJECT, "a limit");
+        if (!status) status = json_check_keys(item, known, 2);
+        if (!status && (!json_get(item, "when") || !json_get(item, "say")))
+            status = json_fail(item, "expected \"when\" and \"say\"");
+        if (!status) status = formula(r, json_get(item, "when"), &r->f->limit[i].when);
+        if (!status) status = json_read_text(json_get(item, "say"), &r->f->limit[i].say);
+    }
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static sm_status read_head(const reader *r, const json_value *root) {
+    static const char *const uses[] = {"training", "serving"};
+    static const char *const needed[] = {"name", "title", "version", "for", "form"};
+    int use = 0;
+    sm_framework *f = r->f;
+    for (int i = 0; i < 5; i++)
+        if (!json_get(root, needed[i]))
+            return json_fail(root, "a framework has no \"%s\"", needed[i]);
+    sm_status status = json_read_text(json_get(root, "name"), &f->name);
+    if (!status) status = json_read_text(json_get(root, "title"), &f->title);
+    if (!status) status = json_read_text(json_get(root, "version"), &f->version);
+    if (!status) status = json_read_text(json_get(root, "source"), &f->source);
+    if (!status) status = json_read_text(json_get(root, "form"), &f->form);
+    if (!status) status = json_read_text(json_get(root, "software"), &f->software);
+    if (!status) status = json_read_choice(json_get(root, "for"), uses, 2, &use);
+    f->use = (sm_plan_use)use;
+    return status ? status : json_read_text(json_get(root, "like"), &f->like_name);
+}
+
+static sm_status read_framework(const reader *r, const json_value *root) {
+    static const char *const known[] = {
+        "name",   "title", "version", "source", "for",   "form",   "software", "like", "prefixes",
+        "models", "keys",  "ignored", "reads",  "rules", "cannot", "begin",    "end"};
+    sm_framework *f = r->f;
+    sm_status status = json_expect(root, IS_OBJECT, "a framework");
+    if (!status) status = json_check_keys(root, known, sizeof known / sizeof *known);
+    if (!status) status = read_head(r, root);
+    if (!status) status = texts(r, json_get(root, "prefixes"), &f->prefix, &f->prefixes);
+    if (!status) status = texts(r, json_get(root, "begin"), &f->begin, &f->begins);
+    if (!status) status = texts(r, json_get(root, "end"), &f->end, &f->ends);
+    if (!status) status = read_models(r, json_get(root, "models"));
+    if (!status) status = read_keys(r, json_get(root, "keys"));
+    if (!status) status = read_ignored(r, json_get(root, "ignored"));
+    if (!status) status = read_reads(r, json_get(root, "reads"));
+    if (!status) status = read_rules(r, json_get(root, "rules"));
+    return status ? status : read_limits(r, json_get(root, "cannot"));
+}
+
+sm_status framework_read_file(sm_frameworks *all, const sm_source *source, sm_error *err) {
+    /* Values point to their document and to the source, which stay. */
+    sm_source *kept = sm_arena_alloc(all->arena, sizeof *kept);
+    json_document *document = sm_arena_alloc(all->arena, sizeof *document);
+    sm_framework *f = sm_arena_alloc(all->arena, sizeof *f);
+    if (!kept || !document || !f) return sm_fail_memory(err);
+    *kept = *source;
+    *document = (json_document){.source = kept, .arena = all->arena, .err = err};
+    const json_value *root;
+    const reader r = {all, f, all->arena, err};
+    sm_status status = json_parse(document, &root);
+    if (!status) status = read_framework(&r, root);
+    if (status) return status;
+    if (all->n == SM_MOST_FRAMEWORKS)
+        return sm_fail_at(err, source, (sm_span){0, 1}, "there are at most %d frameworks",
+                          SM_MOST_FRAMEWORKS);
+    all->own[all->n] = f;
+    all->of[all->n++] = f;
+    return SM_OK;
+}

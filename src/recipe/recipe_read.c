@@ -1,0 +1,388 @@
+/* Settings as a job and a plan. Each setting binds the key it spells; then the framework's formulas
+ * make quantities of the keys, in their order, the first that gives a value winning. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "framework.h"
+#include "scalemodel/json.h"
+#include "scalemodel/units.h"
+
+enum { MOST_QUANTITIES = 96 };
+
+typedef struct quantity {
+    const char *name;
+    expression_value value;
+} quantity;
+
+typedef struct bound {
+    const framework_key *key;
+    const sm_setting *setting;
+    expression_value value;
+} bound;
+
+typedef struct reading {
+    const sm_framework *f;
+    const sm_settings *settings;
+    sm_arena *arena;
+    sm_recipe *out;
+    sm_error *err;
+    sm_recipe_chips chips;
+    int bounds, quantities, notes_room;
+    bound *bound; /* one a setting at most */
+    quantity quantity[MOST_QUANTITIES];
+    bool out_of_memory;
+    size_t counted; /* bytes of the source, and the line they end on */
+    int line;
+} reading;
+
+/* ---- which framework ---- */
+
+static bool is_own(const sm_framework *f, const framework_key *key) {
+    return key >= f->key && key < f->key + f->keys;
+}
+
+/* A key of its own counts most: those that are like another know that one's keys too. */
+static int knows(const sm_framework *f, const sm_settings *s) {
+    int score = 0;
+    for (int i = 0; i < s->n; i++) {
+        const framework_key *key = framework_key_of(f, s->list[i].key);
+        if (key) score += (is_own(f, key) ? 3 : 2) * (key->name ? 2 : 1);
+        else if (!s->list[i].loose && framework_ignores(f, s->list[i].key)) score++;
+    }
+    return score;
+}
+
+static const sm_framework *best_framework(const sm_frameworks *all, sm_plan_use use,
+                                          const sm_settings *s) {
+    const sm_framework *best = NULL;
+    int most = 0;
+    for (int i = 0; i < all->n; i++) {
+        int score = all->of[i]->use == use ? knows(all->of[i], s) : 0;
+        if (score > most) most = score, best = all->of[i];
+    }
+    return best;
+}
+
+/* ---- notes ---- */
+
+static int line_of(reading *r, const sm_setting *s) {
+    const sm_source *source = &r->settings->source;
+    if (!s) return 0;
+    if (s->at.offset < r->counted || r->line == 0) r->counted = 0, r->line = 1;
+    for (; r->counted < s->at.offset && r->counted < source->length; r->counted++)
+        r->line += source->text[r->counted] == '\n';
+    return r->line;
+}
+
+static void tell(reading *r, sm_recipe_told told, const sm_setting *s, const char *what,
+                 const char *why) {
+    sm_recipe_note *list =
+        sm_arena_grow(r->arena, r->out->note, r->out->notes, &r->notes_room, sizeof *list);
+    if (!list || !what || !why) {
+        r->out_of_memory = true;
+        return;
+    }
+    r->out->note = list;
+    list[r->out->notes++] = (sm_recipe_note){told, line_of(r, s), what, why};
+}
+
+static void tell_setting(reading *r, sm_recipe_told told, const sm_setting *s, const char *why) {
+    const char *what = sm_arena_printf(r->arena, "%.60s%s%.60s", s->key, s->value[0] ? " " : "",
+                                       s->unknown ? s->unknown : s->value);
+    tell(r, told, s, what, why);
+}
+
+/* ---- values ---- */
+
+static bool is_one_of(const char *text, const char *const *words) {
+    for (; *words; words++)
+        if (strcasecmp(text, *words) == 0) return true;
+    return false;
+}
+static const char *const nothings[] = {"", "none", "null", "auto", "~", NULL};
+static const char *const falses[] = {"false", "0", "no", "off", "none", "null", NULL};
+
+/* The first word of a value as a number; underscores between digits go. */
+static sm_status read_number(reading *r, const sm_setting *s, expression_value *out) {
+    char plain[48];
+    size_t n = 0;
+    for (const char *at = s->value; *at && *at != ' ' && n + 1 < sizeof plain; at++)
+        if (*at != '_') plain[n++] = *at;
+    plain[n] = '\0';
+    char *end;
+    double number = strtod(plain, &end);
+    if (end == plain || *end || !isfinite(number))
+        return sm_fail_at(r->err, &r->settings->source, s->at, "%.60s is a number, not \"%.60s\"",
+                          s->key, s->value);
+    *out = value_number(number);
+    return SM_OK;
+}
+
+static sm_status read_setting(reading *r, const framework_key *key, const sm_setting *s,
+                              expression_value *out) {
+    *out = (expression_value){.kind = VALUE_ABSENT};
+    if (key->type == TYPE_SWITCH) *out = value_number(!is_one_of(s->value, falses));
+    else if (is_one_of(s->value, nothings)) return SM_OK;
+    else if (key->type == TYPE_NUMBER) return read_number(r, s, out);
+    else *out = value_text(s->value);
+    return SM_OK;
+}
+
+static bound *bound_of(reading *r, const framework_key *key) {
+    for (int i = 0; i < r->bounds; i++)
+        if (r->bound[i].key == key) return &r->bound[i];
+    return NULL;
+}
+
+static const char *replaced(reading *r, const sm_setting *by) {
+    return sm_arena_printf(r->arena, "line %d says it again", line_of(r, by));
+}
+
+static sm_status bind_setting(reading *r, const sm_setting *s) {
+    const framework_key *key = framework_key_of(r->f, s->key);
+    const char *why = key ? NULL : framework_ignores(r->f, s->key);
+    if (s->nothing || (!key && s->loose)) return SM_OK;
+    if (!key) {
+        if (!why) why = "no key that is known here";
+        tell_setting(r, SM_TOLD_IGNORED, s, why);
+        return SM_OK;
+    }
+    if (s->unknown) {
+        if (!s->loose || key->name)
+            tell_setting(r, SM_TOLD_IGNORED, s,
+                         "the value is not known here: put NAME=value before the recipe");
+        return SM_OK;
+    }
+    bound *old = bound_of(r, key);
+    if (old && s->loose && !old->setting->loose) return SM_OK;
+    expression_value value;
+    sm_status status = read_setting(r, key, s, &value);
+    if (status) return s->loose ? SM_OK : status;
+    if (!old) old = &r->bound[r->bounds++];
+    else if (strcmp(old->setting->value, s->value) != 0)
+        tell_setting(r, SM_TOLD_IGNORED, old->setting, replaced(r, s));
+    *old = (bound){key, s, value};
+    return SM_OK;
+}
+
+static void tell_bound(reading *r) {
+    for (int i = 0; i < r->bounds; i++) {
+        const bound *b = &r->bound[i];
+        bool known = b->key->name && b->value.kind != VALUE_ABSENT;
+        tell_setting(r, known ? SM_TOLD_UNDERSTOOD : SM_TOLD_IGNORED, b->setting,
+                     known ? b->key->about
+                     : b->key->name
+                         ? "says nothing"
+                         : sm_arena_printf(r->arena, "no part of the price: %s", b->key->about));
+    }
+}
+
+/* ---- names in formulas ---- */
+
+static const quantity *quantity_of(const reading *r, const char *name) {
+    for (int i = 0; i < r->quantities; i++)
+        if (strcmp(r->quantity[i].name, name) == 0) return &r->quantity[i];
+    return NULL;
+}
+
+static expression_value key_value(const reading *r, const char *name) {
+    expression_value usual = {.kind = VALUE_ABSENT};
+    for (const sm_framework *f = r->f; f; f = f->like)
+        for (int i = 0; i < f->keys; i++) {
+            const framework_key *key = &f->key[i];
+            if (!key->name || strcmp(key->name, name) != 0) continue;
+            for (int k = 0; k < r->bounds; k++)
+                if (r->bound[k].key == key && r->bound[k].value.kind != VALUE_ABSENT)
+                    return r->bound[k].value;
+            if (usual.kind == VALUE_ABSENT) usual = key->by_default;
+        }
+    return usual;
+}
+
+static expression_value lookup(const void *context, const char *name) {
+    const reading *r = context;
+    const quantity *q = quantity_of(r, name);
+    if (q) return q->value;
+    if (strcmp(name, "node") == 0 && r->chips.node > 0) return value_number(r->chips.node);
+    if (strcmp(name, "slices") == 0 && r->chips.slices > 0) return value_number(r->chips.slices);
+    return key_value(r, name);
+}
+
+/* ---- quantities ---- */
+
+static sm_status set(reading *r, const char *name, expression_value value) {
+    if (r->quantities == MOST_QUANTITIES)
+        return sm_fail(r->err, SM_BAD_INPUT, "%s sets more than %d quantities", r->f->name,
+                       MOST_QUANTITIES);
+    r->quantity[r->quantities++] = (quantity){name, value};
+    return SM_OK;
+}
+
+static sm_status work_reads(reading *r) {
+    sm_status status = SM_OK;
+    if (r->chips.chips > 0) status = set(r, "chips", value_number(r->chips.chips));
+    for (const sm_framework *f = r->f; f && !status; f = f->like)
+        for (int i = 0; i < f->reads && !status; i++) {
+            const framework_read *read = &f->read[i];
+            if (quantity_of(r, read->sets)) continue;
+            bool *broken = &r->out_of_memory;
+            if (read->when &&
+                !value_holds(expression_work(read->when, lookup, r, r->arena, broken)))
+                continue;
+            expression_value value = expression_work(read->from, lookup, r, r->arena, broken);
+            if (value.kind == VALUE_ABSENT) continue;
+            status = set(r, read->sets, value);
+            if (read->assumed) tell(r, SM_TOLD_ASSUMED, NULL, "", read->assumed);
+        }
+    if (!status && r->out_of_memory) return sm_fail_memory(r->err);
+    return status;
+}
+
+static double number_of(const reading *r, const char *name) {
+    const quantity *q = quantity_of(r, name);
+    return q && q->value.kind == VALUE_NUMBER ? q->value.number : 0;
+}
+
+static const char *text_of(const reading *r, const char *name) {
+    const quantity *q = quantity_of(r, name);
+    return q && q->value.kind == VALUE_TEXT ? q->value.text : NULL;
+}
+
+/* ---- the plan ---- */
+
+static sm_status fail_degree(const reading *r, const char *key, double value) {
+    char text[40];
+    sm_format_exact(text, sizeof text, value);
+    return sm_fail(
+        r->err, SM_BAD_INPUT,
+        "this recipe cannot be run: %s would be %s%s; --on says how many chips there are", key,
+        text, r->chips.chips > 0 ? " on these chips" : "");
+}
+
+static sm_status write_plan(reading *r) {
+    const char *all = "";
+    for (int i = 0; i < SM_PLAN_KEY_COUNT && all; i++) {
+        const sm_plan_key_row *row = sm_plan_key_row_of((sm_plan_key)i);
+        const quantity *q = quantity_of(r, row->name);
+        const char *comma = all[0] ? "," : "";
+        if (!q || !(row->uses >> r->f->use & 1)) continue;
+        if (q->value.kind == VALUE_TEXT) {
+            all = sm_arena_printf(r->arena, "%s%s%s=%s", all, comma, row->name, q->value.text);
+            continue;
+        }
+        double n = q->value.number;
+        if (row->value == SM_PLAN_VALUE_WORD && row->words.n == 2 && (n == 0 || n == 1)) {
+            all = sm_arena_printf(r->arena, "%s%s%s=%s", all, comma, row->name,
+                                  row->words.word[(int)n]);
+            continue;
+        }
+        if (n != floor(n) || n < row->lowest || n > row->highest)
+            return fail_degree(r, row->name, n);
+        all = sm_arena_printf(r->arena, "%s%s%s=%.0f", all, comma, row->name, n);
+    }
+    r->out->plan = all;
+    return all ? SM_OK : sm_fail_memory(r->err);
+}
+
+/* ---- the model ---- */
+
+/* A name without the organisation before it and without what is said of its training after it. */
+static const char *catalogued(const char *named, sm_arena *arena) {
+    static const char *const ends[] = {"-instruct", "-it",  "-hf",  "-base",
+                                       "-chat",     "-fp8", "-bf16"};
+    const char *slash = strrchr(named, '/');
+    char *name = sm_arena_printf(arena, "%s", slash ? slash + 1 : named);
+    if (!name) return NULL;
+    for (char *c = name; *c; c++)
+        if (*c == '_') *c = '-';
+    for (bool cut = true; cut;) {
+        size_t n = strlen(name);
+        const sm_catalogue_entry *entry = sm_catalogue_find(name, n);
+        if (entry) return entry->name;
+        cut = false;
+        for (size_t i = 0; i < sizeof ends / sizeof *ends && !cut; i++) {
+            size_t m = strlen(ends[i]);
+            cut = n > m && strcasecmp(name + n - m, ends[i]) == 0;
+            if (cut) name[n - m] = '\0';
+        }
+    }
+    return NULL;
+}
+
+static bool add_field(reading *r, sm_data *config, const quantity *q) {
+    const char *key = q->name + strlen("config.");
+    if (q->value.kind == VALUE_NUMBER)
+        return sm_data_put_number(config, r->arena, key, q->value.number);
+    if (strcmp(q->value.text, "true") == 0 || strcmp(q->value.text, "false") == 0)
+        return sm_data_put_bool(config, r->arena, key, q->value.text[0] == 't');
+    return sm_data_put_string(config, r->arena, key, q->value.text);
+}
+
+/* Quantities called config.X are fields of a config.json. */
+static sm_status write_config(reading *r) {
+    sm_data *config = sm_data_object(r->arena);
+    char *text;
+    size_t length;
+    int fields = 0;
+    for (int i = 0; i < r->quantities; i++) {
+        if (strncmp(r->quantity[i].name, "config.", strlen("config.")) != 0) continue;
+        if (!add_field(r, config, &r->quantity[i])) return sm_fail_memory(r->err);
+        fields++;
+    }
+    if (fields < 4) return SM_OK; /* no model is so small */
+    sm_status status = sm_json_format(config, SM_JSON_PAGE, r->arena, &text, &length, r->err);
+    r->out->config = status ? NULL : text;
+    return status;
+}
+
+static sm_status read_model(reading *r) {
+    sm_recipe *out = r->out;
+    out->named = text_of(r, "model");
+    if (out->named) out->model = framework_model_ours(r->f, out->named);
+    if (out->named && !out->model) out->model = catalogued(out->named, r->arena);
+    return out->model ? SM_OK : write_config(r);
+}
+
+/* ---- the whole ---- */
+
+static sm_status read_all(reading *r) {
+    const sm_settings *s = r->settings;
+    sm_status status = SM_OK;
+    for (int i = 0; i < s->n && !status; i++) status = bind_setting(r, &s->list[i]);
+    if (status) return status;
+    tell_bound(r);
+    status = work_reads(r);
+    if (!status) status = read_model(r);
+    if (!status) status = write_plan(r);
+    if (!status && r->out_of_memory) status = sm_fail_memory(r->err);
+    r->out->system = text_of(r, "system");
+    r->out->chips = number_of(r, "chips");
+    r->out->batch = number_of(r, "batch");
+    r->out->seq = number_of(r, "length");
+    r->out->weights = text_of(r, "weights");
+    r->out->kv = text_of(r, "kv");
+    return status;
+}
+
+sm_status sm_recipe_read(const sm_frameworks *all, const sm_framework *framework, sm_plan_use use,
+                         const sm_settings *settings, sm_recipe_chips chips, sm_recipe *out,
+                         sm_error *err) {
+    *out = (sm_recipe){.framework = framework};
+    if (!framework) out->framework = best_framework(all, use, settings);
+    if (!out->framework)
+        return sm_fail_at(err, &settings->source, (sm_span){0, 1},
+                          "no framework that is known here has settings like these");
+    reading *r = sm_arena_alloc(settings->arena, sizeof *r);
+    if (!r) return sm_fail_memory(err);
+    *r = (reading){.f = out->framework,
+                   .settings = settings,
+                   .arena = settings->arena,
+                   .out = out,
+                   .err = err,
+                   .chips = chips};
+    r->bound = sm_arena_array(r->arena, (size_t)settings->n + 1, sizeof *r->bound);
+    return r->bound ? read_all(r) : sm_fail_memory(err);
+}

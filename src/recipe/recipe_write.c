@@ -1,0 +1,380 @@
+/* A plan as a framework's recipe: each key that has a formula for writing gets its value, with a
+ * comment that says where it comes from; what the framework cannot express is listed. */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "framework.h"
+#include "scalemodel/architecture.h"
+#include "scalemodel/json.h"
+#include "scalemodel/units.h"
+
+typedef enum written_form { AS_ARGUMENTS, AS_WORDS, AS_YAML, AS_TOML, AS_JSON, FORMS } written_form;
+static const char *const forms[FORMS] = {"arguments", "words", "yaml", "toml", "json"};
+
+typedef struct writing {
+    const sm_framework *f;
+    const sm_recipe_job *job;
+    sm_arena *arena;
+    FILE *out;
+    written_form form;
+    bool out_of_memory;
+    char table[128]; /* of TOML and YAML: what the last key stood under */
+    bool any;        /* of JSON: a field stands before */
+} writing;
+
+/* ---- what names mean ---- */
+
+static expression_value plan_value_of(const writing *w, sm_plan_key key) {
+    char text[256];
+    const sm_plan_key_row *row = sm_plan_key_row_of(key);
+    sm_plan_key_print(w->job->plan, key, w->job->system->torus_dims, text, sizeof text);
+    double number = 0;
+    sm_source source = sm_source_of("", text);
+    if (row->value == SM_PLAN_VALUE_INTEGER &&
+        !sm_quantity_parse(&source, (sm_span){0, source.length}, SM_Q_COUNT, &number, NULL))
+        return value_number(number);
+    bool is_switch = row->words.n == 2 && strcmp(row->words.word[1], "on") == 0;
+    if (is_switch) return value_number(strcmp(text, "on") == 0);
+    return value_text(sm_arena_copy(w->arena, text, strlen(text)));
+}
+
+/* The kind of layers that has experts, else the first. */
+static const sm_layer_kind *main_kind(const sm_model *m, int *dense) {
+    int main = 0;
+    *dense = 0;
+    for (int k = 0; k < m->kinds; k++)
+        if (m->kind[k].E > m->kind[main].E) main = k;
+    for (int l = 0; l < m->L && l < SM_MAX_LAYERS; l++) *dense += m->kind[m->layer[l]].E == 0;
+    return &m->kind[main];
+}
+
+/* Width of the MLP of layers without experts; of those with experts only where there are none. */
+static int dense_width(const sm_model *m, const sm_layer_kind *main) {
+    for (int k = 0; k < m->kinds; k++)
+        if (m->kind[k].F > 0) return m->kind[k].F;
+    return main->F_expert;
+}
+
+static bool is_gated(const sm_model *m, const sm_layer_kind *main) {
+    double up = 0;
+    for (int l = 0; l < m->L && l < SM_MAX_LAYERS; l++) up += (double)m->D * m->kind[m->layer[l]].F;
+    if (main->E > 0 || up <= 0) return true;
+    return sm_model_params(m).mlp > 2.5 * up;
+}
+
+static expression_value model_value(const writing *w, const char *name) {
+    const sm_model *m = w->job->model;
+    int dense;
+    const sm_layer_kind *k = main_kind(m, &dense);
+    double rank = 0;
+    const struct {
+        const char *name;
+        double value;
+    } sizes[] = {{"layers", m->L},
+                 {"hidden", m->D},
+                 {"mlp", dense_width(m, k)},
+                 {"heads", k->N},
+                 {"kv_heads", k->kv_rank > 0 ? k->N : k->K},
+                 {"head_size", k->H},
+                 {"value_size", k->V_head},
+                 {"latent_rank", k->kv_rank},
+                 {"rotary_size", k->rope_H},
+                 {"vocabulary", m->V},
+                 {"max_length", m->max_seq > 0 ? m->max_seq : w->job->seq},
+                 {"tied", m->tied},
+                 {"experts", k->E},
+                 {"expert_top", k->k_top},
+                 {"expert_width", k->F_expert},
+                 {"shared_experts", k->E_shared},
+                 {"shared_width", k->F_shared},
+                 {"dense_layers", dense}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (strcmp(name, sizes[i].name) == 0) return value_number(sizes[i].value);
+    if (strcmp(name, "gated") == 0) return value_number(is_gated(m, k));
+    bool has_rank = strcmp(name, "q_rank") == 0 && m->architecture &&
+                    sm_architecture_number(m->architecture, "q_lora_rank", &rank) && rank > 0;
+    return has_rank ? value_number(rank) : (expression_value){.kind = VALUE_ABSENT};
+}
+
+/* Chips of a node: the innermost switch; of a torus what one host holds is not known, and taken as
+ * 4. */
+static double node_of(const sm_system *s) {
+    bool switched = s->levels > 0 && s->torus_dims == 0;
+    return switched ? s->level[0].size : s->chips < 4 ? s->chips : 4;
+}
+
+static expression_value job_value(const writing *w, const char *name) {
+    const sm_recipe_job *j = w->job;
+    char text[768];
+    if (strcmp(name, "batch") == 0) return value_number(j->batch);
+    if (strcmp(name, "length") == 0) return value_number(j->seq);
+    if (strcmp(name, "chips") == 0) return value_number(sm_plan_chips(j->plan));
+    if (strcmp(name, "node") == 0)
+        return value_number(fmin(node_of(j->system), sm_plan_chips(j->plan)));
+    if (strcmp(name, "slices") == 0) return value_number(j->system->slices);
+    if (strcmp(name, "chip") == 0) return value_text(j->system->chip.name);
+    if (strcmp(name, "system") == 0) return value_text(j->system->text);
+    if (strcmp(name, "torus") == 0) return value_number(j->system->torus_dims > 0);
+    if (strcmp(name, "model") == 0) return value_text(j->model->name);
+    if (strcmp(name, "version") == 0) return value_text(w->f->version);
+    if (strcmp(name, "their_model") == 0)
+        return value_text(framework_model_theirs(w->f, j->model->name));
+    if (strcmp(name, "weights") == 0) return value_text(j->weights);
+    if (strcmp(name, "kv") == 0) return value_text(j->kv);
+    if (strcmp(name, "predicted") == 0) return value_text(j->predicted);
+    if (strcmp(name, "plan") != 0 && strcmp(name, "job") != 0) return model_value(w, name);
+    sm_plan_format(j->plan, j->system->torus_dims, text, sizeof text);
+    bool whole = name[0] == 'j';
+    return value_text(sm_arena_printf(w->arena, "%s%s%s%s%s", whole ? j->model->name : "",
+                                      whole ? " on " : "", whole ? j->system->text : "",
+                                      whole ? ": " : "", text));
+}
+
+static expression_value lookup(const void *context, const char *name) {
+    const writing *w = context;
+    for (int i = 0; i < SM_PLAN_KEY_COUNT; i++) {
+        const sm_plan_key_row *row = sm_plan_key_row_of((sm_plan_key)i);
+        if (strcmp(row->name, name) == 0 && row->uses >> w->job->plan->use & 1)
+            return plan_value_of(w, (sm_plan_key)i);
+    }
+    return job_value(w, name);
+}
+
+static expression_value work(writing *w, const expression *e) {
+    return expression_work(e, lookup, w, w->arena, &w->out_of_memory);
+}
+
+/* ---- lines with {formulas} ---- */
+
+static void put_value(writing *w, expression_value v) {
+    char text[40];
+    if (v.kind == VALUE_TEXT) fputs(v.text, w->out);
+    if (v.kind != VALUE_NUMBER) return;
+    sm_format_exact(text, sizeof text, v.number);
+    fputs(text, w->out);
+}
+
+static sm_status put_line(writing *w, const char *line, sm_error *err) {
+    sm_source source = sm_source_of(w->f->name, line);
+    for (size_t at = 0; at < source.length;) {
+        size_t text = strcspn(line + at, "{");
+        fwrite(line + at, 1, text, w->out);
+        at += text;
+        if (at == source.length) break;
+        /* ${NAME} and {} are the shell's. */
+        size_t inner = strcspn(line + at + 1, "}");
+        bool shell = (at > 0 && line[at - 1] == '$') || inner == 0 || line[at + 1 + inner] != '}';
+        if (shell) {
+            fputc(line[at++], w->out);
+            continue;
+        }
+        const expression *e;
+        sm_status status = expression_parse(&source, (sm_span){at + 1, inner}, w->arena, &e, err);
+        if (status) return status;
+        put_value(w, work(w, e));
+        at += inner + 2;
+    }
+    fputc('\n', w->out);
+    return SM_OK;
+}
+
+static sm_status put_lines(writing *w, const char *const *line, int n, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int i = 0; i < n && !status; i++) status = put_line(w, line[i], err);
+    return status;
+}
+
+/* ---- settings ---- */
+
+static bool is_plain(const char *text) {
+    return text[0] && strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+                                   "_./,:=+-@") == strlen(text);
+}
+
+/* A value as the form writes it, into text. */
+static void value_text_of(const writing *w, const framework_key *k, expression_value v, char *text,
+                          size_t size) {
+    bool shell = w->form == AS_ARGUMENTS || w->form == AS_WORDS;
+    if (k->type == TYPE_SWITCH) snprintf(text, size, "%s", value_holds(v) ? "true" : "false");
+    else if (v.kind == VALUE_NUMBER) sm_format_exact(text, size, v.number);
+    else if (!shell) snprintf(text, size, "\"%s\"", v.text);
+    else snprintf(text, size, is_plain(v.text) ? "%s" : "'%s'", v.text);
+}
+
+/* The last component of a dotted key; *length: of what it stands under. */
+static const char *leaf_of(const char *key, size_t *length) {
+    const char *dot = strrchr(key, '.');
+    *length = dot ? (size_t)(dot - key) : 0;
+    return dot ? dot + 1 : key;
+}
+
+static bool enter_table(writing *w, const char *key) {
+    size_t n;
+    leaf_of(key, &n);
+    if (strlen(w->table) == n && strncmp(w->table, key, n) == 0) return false;
+    snprintf(w->table, sizeof w->table, "%.*s", (int)n, key);
+    return true;
+}
+
+static void put_aligned(writing *w, const char *setting, const char *about) {
+    if (about[0]) fprintf(w->out, "%-52s  # %s\n", setting, about);
+    else fprintf(w->out, "%s\n", setting);
+}
+
+static void put_setting(writing *w, const framework_key *k, expression_value v) {
+    char value[512], setting[700];
+    size_t under;
+    const char *leaf = leaf_of(k->key, &under);
+    value_text_of(w, k, v, value, sizeof value);
+    switch (w->form) {
+    case AS_ARGUMENTS:
+        if (k->type == TYPE_SWITCH && !value_holds(v)) return;
+        snprintf(setting, sizeof setting, "    %s%s%s", k->key, k->type == TYPE_SWITCH ? "" : " ",
+                 k->type == TYPE_SWITCH ? "" : value);
+        break;
+    case AS_WORDS: snprintf(setting, sizeof setting, "    %s=%s", k->key, value); break;
+    case AS_TOML:
+        if (enter_table(w, k->key)) fprintf(w->out, "\n[%s]\n", w->table);
+        snprintf(setting, sizeof setting, "%s = %s", leaf, value);
+        break;
+    case AS_YAML:
+        if (enter_table(w, k->key) && under) fprintf(w->out, "%s:\n", w->table);
+        snprintf(setting, sizeof setting, "%s%s: %s", under ? "  " : "", leaf, value);
+        break;
+    default: return;
+    }
+    put_aligned(w, setting, k->about);
+}
+
+/* An object of objects: "zero_optimization.stage". Keys under one name stand together. */
+static void put_json(writing *w, const framework_key *k, expression_value v) {
+    char value[512];
+    size_t under, before = strlen(w->table);
+    const char *leaf = leaf_of(k->key, &under);
+    value_text_of(w, k, v, value, sizeof value);
+    bool entered = enter_table(w, k->key);
+    if (entered && before) fputs("\n  }", w->out);
+    if (w->any) fputs(entered || !under ? ",\n" : ",\n", w->out);
+    if (entered && under) fprintf(w->out, "  \"%s\": {\n", w->table);
+    fprintf(w->out, "%s\"%s\": %s", under ? "    " : "  ", leaf, value);
+    w->any = true;
+}
+
+/* Does the framework of its own, before one it is like, have a key of this name? */
+static bool is_hidden(const sm_framework *f, const sm_framework *owner, const framework_key *key) {
+    for (; f != owner; f = f->like)
+        for (int i = 0; i < f->keys; i++)
+            if (f->key[i].name && key->name && strcmp(f->key[i].name, key->name) == 0) return true;
+    return false;
+}
+
+/* Of one that is like another only its own keys are written: its recipes set the others. */
+static void put_settings(writing *w) {
+    for (int i = 0; i < w->f->keys; i++) {
+        const framework_key *k = &w->f->key[i];
+        if (!k->write || is_hidden(w->f, w->f, k)) continue;
+        expression_value v = work(w, k->write);
+        if (v.kind == VALUE_ABSENT) continue;
+        if (w->form == AS_JSON) put_json(w, k, v);
+        else put_setting(w, k, v);
+    }
+}
+
+/* ---- what cannot be said ---- */
+
+static void put_comment(writing *w, const char *text) {
+    if (!text) w->out_of_memory = true;
+    if (!text) return;
+    if (w->form == AS_JSON) {
+        fprintf(w->out, "%s\n    ", w->any ? "," : "");
+        sm_json_write_string(w->out, text);
+        w->any = true;
+    } else fprintf(w->out, "# %s\n", text);
+}
+
+static void put_limit(writing *w, int *said, const char *what, const char *because) {
+    if ((*said)++ == 0) put_comment(w, "What this framework cannot be told of the plan:");
+    const char *colon = what[0] && because[0] ? ": " : "";
+    put_comment(w, sm_arena_printf(w->arena, "- %s%s%s", what, colon, because));
+}
+
+/* Rules that the plan is against, and what else the framework says it cannot. */
+static int put_limits(writing *w) {
+    int said = 0;
+    for (int i = 0; i < w->f->rules; i++) {
+        const framework_rule *rule = &w->f->rule[i];
+        char value[300] = "", text[256];
+        if (!framework_breaks(rule, w->job->plan, ~0u)) continue;
+        if (rule->key < SM_PLAN_KEY_COUNT) {
+            sm_plan_key_print(w->job->plan, rule->key, 0, text, sizeof text);
+            snprintf(value, sizeof value, "%s=%s", sm_plan_key_row_of(rule->key)->name, text);
+        }
+        put_limit(w, &said, value, rule->because);
+    }
+    for (int i = 0; i < w->f->limits; i++)
+        if (value_holds(work(w, w->f->limit[i].when))) put_limit(w, &said, "", w->f->limit[i].say);
+    return said;
+}
+
+static void put_json_comments(writing *w) {
+    const sm_recipe_job *j = w->job;
+    if (w->table[0]) fputs("\n  }", w->out);
+    fputs(",\n  \"_scalemodel\": [", w->out);
+    w->any = false;
+    put_comment(w, sm_arena_printf(w->arena, "%s %s", w->f->title, w->f->version));
+    put_comment(w, sm_arena_printf(w->arena, "%s on %s", j->model->name, j->system->text));
+    put_comment(w, sm_arena_printf(w->arena, "predicted: %s", j->predicted ? j->predicted : ""));
+    for (int i = 0; i < w->f->keys; i++) {
+        const framework_key *k = &w->f->key[i];
+        if (!k->write || work(w, k->write).kind == VALUE_ABSENT) continue;
+        put_comment(w, sm_arena_printf(w->arena, "%s: %s", k->key, k->about));
+    }
+}
+
+/* ---- the whole ---- */
+
+static sm_status write_all(writing *w, int *cannot, sm_error *err) {
+    if (w->form == AS_JSON) {
+        fputs("{\n", w->out);
+        put_settings(w);
+        put_json_comments(w);
+        *cannot = put_limits(w);
+        fputs("\n  ]\n}\n", w->out);
+        return SM_OK;
+    }
+    sm_status status = put_lines(w, w->f->begin, w->f->begins, err);
+    if (status) return status;
+    put_settings(w);
+    status = put_lines(w, w->f->end, w->f->ends, err);
+    if (!status) *cannot = put_limits(w);
+    return status;
+}
+
+static int form_of(const sm_framework *f) {
+    for (int i = 0; i < FORMS; i++)
+        if (strcmp(f->form, forms[i]) == 0) return i;
+    return -1;
+}
+
+sm_status sm_recipe_write(const sm_framework *framework, const sm_recipe_job *job, sm_arena *arena,
+                          char **text, int *cannot, sm_error *err) {
+    sm_memory_stream memory;
+    int form = form_of(framework);
+    if (form < 0)
+        return sm_fail(err, SM_BAD_INPUT, "%s has a form \"%.40s\", which is none of those known",
+                       framework->name, framework->form);
+    if (framework->use != job->plan->use)
+        return sm_fail(err, SM_USAGE, "%s %s: it cannot run this plan", framework->title,
+                       framework->use == SM_PLAN_SERVING ? "serves" : "trains");
+    writing w = {.f = framework, .job = job, .arena = arena, .form = (written_form)form};
+    w.out = sm_memory_stream_open(&memory);
+    if (!w.out) return sm_fail_memory(err);
+    sm_status status = write_all(&w, cannot, err);
+    if (!status && w.out_of_memory) status = sm_fail_memory(err);
+    status = sm_memory_stream_close(&memory, w.out, status, err);
+    if (status) return status;
+    *text = sm_arena_copy(arena, memory.text, memory.length);
+    sm_free(memory.text);
+    return *text ? SM_OK : sm_fail_memory(err);
+}

@@ -1,0 +1,270 @@
+/* Recipes: words of shells, TOML and JSON as settings; formulas; and for every framework that is
+ * shipped, that a plan which it can run comes back from its recipe. */
+#include "unit.h"
+#include <math.h>
+#include <string.h>
+
+#include "expression.h"
+#include "framework.h"
+#include "scalemodel/io.h"
+#include "settings.h"
+
+static sm_arena *arena;
+static sm_error err;
+
+static sm_settings settings_of(const char *text) {
+    static sm_settings s;
+    sm_source *source = sm_arena_alloc(arena, sizeof *source);
+    *source = sm_source_of("recipe", text);
+    if (sm_io_settings(source, arena, &s, &err)) fail_msg("%s: %s", text, err.sentence);
+    return s;
+}
+
+static const sm_setting *setting(const sm_settings *s, const char *key) {
+    for (int i = s->n - 1; i >= 0; i--)
+        if (strcmp(s->list[i].key, key) == 0) return &s->list[i];
+    fail_msg("no setting %s", key);
+    return NULL;
+}
+
+static void says(const char *text, const char *key, const char *value) {
+    sm_settings s = settings_of(text);
+    const sm_setting *found = setting(&s, key);
+    assert_string_equal(found->value, value);
+    assert_true(found->at.offset + found->at.length <= strlen(text));
+}
+
+static void words_of_scripts(void **state) {
+    (void)state;
+    says("torchrun x.py --tp 8 --pp=2", "--tp", "8");
+    says("torchrun x.py --tp 8 --pp=2", "--pp", "2");
+    says("N=4\nG=$((N * 8))\nrun --gpus ${G} --x \"$N nodes\"", "--gpus", "32");
+    says("N=4\nG=$((N * 8))\nrun --gpus ${G} --x \"$N nodes\"", "--x", "4 nodes");
+    says("run --seq ${S:-4096}", "--seq", "4096");
+    says("S=1024 run --seq ${S:-4096}", "--seq", "1024");
+    says("A=(\n --one 1 # said\n --two 2\n)\nrun \"${A[@]}\" --three", "--two", "2");
+    says("A=(\n --one 1 # said\n --two 2\n)\nrun \"${A[@]}\" --three", "--three", "");
+    says("OPT=\" --tp 4 \\\n --pp 2 \"\nrun $OPT", "--pp", "2");
+    says("python train.py base.yml per_device_batch_size=2.5 model_name='llama3-8b'",
+         "per_device_batch_size", "2.5");
+    says("vllm serve meta-llama/X --tp 2", "serve", "meta-llama/X");
+    says("run --modules a b c --last -1", "--modules", "a b c");
+    says("run --modules a b c --last -1", "--last", "-1");
+    sm_settings s = settings_of("run --addr $HOST --n `nproc`");
+    assert_string_equal(setting(&s, "--addr")->unknown, "$HOST");
+    assert_string_equal(setting(&s, "--n")->unknown, "`nproc`");
+}
+
+static void files_of_settings(void **state) {
+    (void)state;
+    says("[training]\nseq_len = 8_192 # long\n[a.b]\nc = [1,\n 2]\n", "training.seq_len", "8192");
+    says("[training]\nseq_len = 8_192 # long\n[a.b]\nc = [1,\n 2]\n", "a.b.c", "1 2");
+    says("x = {y = 'z', w = \"v\"}\n", "x.w", "v");
+    says("{\"zero\": {\"stage\": 3}, \"list\": [1, 2]}", "zero.stage", "3");
+    says("a:\n  b: 4 # four\n  c: [x, y]\n", "a.b", "4");
+    says("a:\n  b: 4 # four\n  c: [x, y]\n", "a.c", "x y");
+    says("args:\n - --tp=4\n - --len\n - '8'\n", "--len", "8");
+    says("run: |\n  vllm serve M --tp 4 \\\n   --len 8\n", "--tp", "4");
+    sm_settings s = settings_of("a: null\n");
+    assert_true(setting(&s, "a")->nothing);
+}
+
+static void what_is_no_recipe_is_refused(void **state) {
+    (void)state;
+    static const char *const texts[] = {"[a\nb = 1", "a = ",      "{\"a\": }",
+                                        "a: [b\n",   "x = \"y\n", "a: b\n c: d\n  - e"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        sm_source source = sm_source_of("recipe", texts[i]);
+        sm_settings s;
+        if (sm_io_settings(&source, arena, &s, &err) != SM_BAD_INPUT) fail_msg("%s", texts[i]);
+        assert_true(err.line > 0 && err.span > 0);
+    }
+}
+
+/* ---- formulas ---- */
+
+static expression_value name_value(const void *context, const char *name) {
+    (void)context;
+    if (strcmp(name, "two") == 0) return value_number(2);
+    if (strcmp(name, "word") == 0) return value_text("Adam");
+    return (expression_value){.kind = VALUE_ABSENT};
+}
+
+static expression_value worked(const char *text) {
+    sm_source source = sm_source_of("formula", text);
+    const expression *e;
+    bool broken = false;
+    if (expression_parse(&source, (sm_span){0, source.length}, arena, &e, &err))
+        fail_msg("%s: %s", text, err.sentence);
+    return expression_work(e, name_value, NULL, arena, &broken);
+}
+
+static void formulas(void **state) {
+    (void)state;
+    static const struct {
+        const char *text;
+        double value;
+    } numbers[] = {{"1 + 2 * 3 - 4 / 2", 5},
+                   {"(1 + 2) * -3", -9},
+                   {"7 % 4", 3},
+                   {"two == 2 && word == 'adam'", 1},
+                   {"absent ?? two", 2},
+                   {"given(absent + 1)", 0},
+                   {"two > 3 ? 1 : two >= 2 ? 20 : 30", 20},
+                   {"!absent || 1 / 0", 1},
+                   {"max(1, two, 3) - min(4, 5)", -1},
+                   {"map(word, 'sgd', 1, 'adam', 2, 3)", 2},
+                   {"has('core_attn moe', 'core_attn') + has('core_attn', 'core')", 1},
+                   {"ceil(7 / 2) + floor(7 / 2)", 7},
+                   {"contains(word, 'dam')", 1}};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        expression_value v = worked(numbers[i].text);
+        if (v.kind != VALUE_NUMBER || v.number != numbers[i].value)
+            fail_msg("%s: %g", numbers[i].text, v.number);
+    }
+    assert_string_equal(worked("text('x', two * 4, word)").text, "x8Adam");
+    assert_int_equal(worked("1 / 0").kind, VALUE_ABSENT);
+    assert_int_equal(worked("map(two, 1, 2)").kind, VALUE_ABSENT);
+    static const char *const wrong[] = {"", "1 +", "(1", "f(1", "'a", "1 2", "a ? b", "=="};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        sm_source source = sm_source_of("formula", wrong[i]);
+        const expression *e;
+        assert_int_equal(expression_parse(&source, (sm_span){0, source.length}, arena, &e, &err),
+                         SM_BAD_INPUT);
+    }
+}
+
+/* ---- frameworks ---- */
+
+static void check_model(const framework_model *m) {
+    if (!sm_catalogue_find(m->ours, strlen(m->ours))) fail_msg("the catalogue has no %s", m->ours);
+}
+
+static void frameworks_are_sound(void **state) {
+    (void)state;
+    sm_frameworks *all;
+    if (sm_frameworks_shipped(arena, &all, &err))
+        fail_msg("%s:%d:%d: %s", err.source, err.line, err.column, err.sentence);
+    assert_true(all->n >= 2);
+    for (int i = 0; i < all->n; i++) {
+        const sm_framework *f = all->of[i];
+        for (int k = 0; k < f->models; k++) check_model(&f->model[k]);
+        for (int k = 0; k < f->keys; k++)
+            if (framework_key_of(f, f->key[k].key) != &f->key[k])
+                fail_msg("%s has %s twice", f->name, f->key[k].key);
+        for (int k = 0; k < f->keys; k++)
+            if (f->key[k].name && !f->key[k].about[0])
+                fail_msg("%s: %s does not say what it is", f->name, f->key[k].key);
+        assert_true(f->begins > 0 || strcmp(f->form, "json") == 0);
+    }
+}
+
+/* ---- there and back ---- */
+
+static const int powers[] = {1, 1, 2, 4, 8};
+
+static int some(sm_rng *rng) { return powers[sm_rng_below(rng, 5)]; }
+
+/* A plan of the framework's space, with whatever its search leaves alone as usual. */
+static bool random_plan(const sm_framework *f, const sm_model *m, sm_rng *rng, sm_plan *plan) {
+    char why[256];
+    sm_plan_defaults(plan);
+    for (int key = 0; key < SM_PLAN_DEGREES; key++) *sm_plan_degree(plan, key) = some(rng);
+    if (m->kind[m->kinds - 1].E == 0) plan->expert = 1;
+    plan->zero = plan->fsdp > 1 ? 3 : (int)sm_rng_below(rng, 3);
+    plan->microbatch = some(rng);
+    if (plan->pipeline > 1 && sm_rng_below(rng, 2)) plan->virtual_stages = 2;
+    plan->schedule =
+        plan->virtual_stages > 1 ? SM_SCHEDULE_INTERLEAVED : (sm_schedule)sm_rng_below(rng, 2);
+    plan->recompute = (sm_recompute)sm_rng_below(rng, SM_RECOMPUTE_COUNT);
+    plan->offload = (int)sm_rng_below(rng, SM_OFFLOAD_COUNT);
+    plan->context_by = (sm_context_by)sm_rng_below(rng, 3);
+    plan->seq = sm_rng_below(rng, 2);
+    plan->expert_tensor = sm_rng_below(rng, 2);
+    plan->dtype = sm_rng_below(rng, 3) ? SM_BF16 : SM_FP8;
+    plan->gradient = sm_rng_below(rng, 2) ? SM_BF16 : SM_FP32;
+    sm_plan_settle(plan, m);
+    return !sm_plan_refuse(plan, m, why, sizeof why) &&
+           !sm_framework_refuses(f, plan, (1u << SM_PLAN_ORDER) - 1);
+}
+
+static void comes_back(const sm_frameworks *all, const sm_framework *f, const sm_model *m,
+                       const sm_plan *plan) {
+    sm_system system;
+    char *text, want[768], got[768], *name;
+    int cannot = 0;
+    double chips = sm_plan_chips(plan);
+    name = sm_arena_printf(arena, "h100-sxm:%.0f", chips);
+    sm_source on = sm_source_of("--on", name);
+    if (sm_system_parse(&on, NULL, 0, &system, &err)) return; /* no such number of nodes */
+    double replicas = (double)plan->data * plan->fsdp * plan->expert;
+    sm_recipe_job job = {.model = m,
+                         .system = &system,
+                         .plan = plan,
+                         .batch = replicas * plan->microbatch * plan->pipeline,
+                         .seq = 8192};
+    if (sm_recipe_write(f, &job, arena, &text, &cannot, &err)) fail_msg("%s", err.sentence);
+    if (cannot) return;
+    sm_settings s = settings_of(text);
+    sm_recipe recipe;
+    sm_recipe_chips there = {chips, system.level[0].size, system.slices};
+    if (sm_recipe_read(all, NULL, SM_PLAN_TRAINING, &s, there, &recipe, &err))
+        fail_msg("%s\n%s", text, err.sentence);
+    if (recipe.framework != f) fail_msg("%s is read as %s", f->name, recipe.framework->name);
+    sm_source read = sm_source_of("read", recipe.plan);
+    sm_plan back;
+    if (sm_plan_parse(&read, &back, &err)) fail_msg("%s\n%s", recipe.plan, err.sentence);
+    sm_plan_settle(&back, m);
+    sm_plan_format(plan, 0, want, sizeof want);
+    sm_plan_format(&back, 0, got, sizeof got);
+    if (strcmp(want, got) != 0) fail_msg("%s\nwas %s\nis  %s", text, want, got);
+    if (recipe.batch != job.batch || recipe.seq != job.seq)
+        fail_msg("%s\nbatch %g, not %g; length %g", text, recipe.batch, job.batch, recipe.seq);
+}
+
+static void a_plan_comes_back_from_its_recipe(void **state) {
+    (void)state;
+    static const char *const names[] = {"llama-3.1-70b", "mixtral-8x7b"};
+    sm_frameworks *all;
+    sm_rng rng = {5};
+    assert_int_equal(sm_frameworks_shipped(arena, &all, &err), SM_OK);
+    for (int i = 0; i < all->n; i++) {
+        int plans = 0;
+        if (all->of[i]->use != SM_PLAN_TRAINING) continue;
+        for (int k = 0; k < 2; k++) {
+            sm_model m;
+            assert_int_equal(sm_io_model_load(names[k], arena, &m, &err), SM_OK);
+            if (all->of[i]->models && !framework_model_theirs(all->of[i], names[k])) continue;
+            for (int n = 0; n < 4000 && plans < 60 * (k + 1); n++) {
+                sm_plan plan;
+                if (!random_plan(all->of[i], &m, &rng, &plan)) continue;
+                comes_back(all, all->of[i], &m, &plan);
+                plans++;
+            }
+        }
+        if (plans < 5) fail_msg("%s: only %d plans", all->of[i]->name, plans);
+    }
+}
+
+static int begin(void **state) {
+    (void)state;
+    arena = sm_arena_new();
+    return arena ? 0 : -1;
+}
+static int end(void **state) {
+    (void)state;
+    sm_arena_free(arena);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_of_scripts),
+        cmocka_unit_test(files_of_settings),
+        cmocka_unit_test(what_is_no_recipe_is_refused),
+        cmocka_unit_test(formulas),
+        cmocka_unit_test(frameworks_are_sound),
+        cmocka_unit_test(a_plan_comes_back_from_its_recipe),
+    };
+    return cmocka_run_group_tests(tests, begin, end);
+}
