@@ -94,6 +94,24 @@ static void to_indices(const job *j, sm_einsum *e, const int *dims, int8_t *at) 
     }
 }
 
+/* Plans are priced and run with whole shares: a step does not pad its arrays. */
+static sm_status check_shares(const sm_einsum *e, const sm_mesh *mesh, sm_error *err) {
+    for (int o = 0; o <= e->operands; o++) {
+        const sm_array *array = o < e->operands ? &e->in[o] : &e->out;
+        for (int d = 0; d < array->rank; d++) {
+            const sm_index *index = &e->index[array->dim[d].index];
+            sm_axes axes = 0;
+            for (int i = 0; i < array->dim[d].n_axes; i++)
+                axes = (sm_axes)(axes | 1u << array->dim[d].axis[i]);
+            if (sm_dim_padded(e, mesh, &array->dim[d], 0))
+                return sm_fail(err, SM_BAD_INPUT,
+                               "index %s of %.0f does not divide over %.0f chips", index->name,
+                               index->size, sm_mesh_size(mesh, axes));
+        }
+    }
+    return SM_OK;
+}
+
 bool part_lower(job *j, int n, const term *in, const term *out, const int *at, bool keep,
                 sm_lowering *low) {
     sm_einsum e;
@@ -107,7 +125,8 @@ bool part_lower(job *j, int n, const term *in, const term *out, const int *at, b
         real.any_order = true;
         mesh = &real;
     }
-    sm_status s = sm_einsum_lower(&e, mesh, index, keep ? NULL : &e.out, keep, low, j->err);
+    sm_status s = check_shares(&e, mesh, j->err);
+    if (!s) s = sm_einsum_lower(&e, mesh, index, keep ? NULL : &e.out, keep, low, j->err);
     /* our own program is never the user's fault; sizes that do not divide are */
     if (s && j->err && !j->mesh) j->err->status = SM_INTERNAL;
     if (!s) part_task_arrays(j, n, in, out, low);
