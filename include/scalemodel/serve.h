@@ -155,7 +155,8 @@ typedef struct sm_serve_detail {
     sm_why *why;                   /* of the decode step, the prefill, the memory */
     double turn_kv_context; /* context at which the cache takes as long as the weights; 0: never */
     double turn_kv_batch, turn_compute_batch; /* batch at which cache, compute overtake weights */
-    char advice[256];                         /* the one change that helps most, effect computed */
+    int encoder_positions; /* that an encoder reads of each request as it begins; 0: none */
+    char advice[256];      /* the one change that helps most, effect computed */
 } sm_serve_detail;
 /* A point with its collectives, its derivations, the contexts and batches at which its bound
  * changes, and advice. Lives in the arena. SM_BAD_INPUT as sm_serve_point_of, SM_INTERNAL when out

@@ -49,8 +49,11 @@ static void add_bytes(const step *x, sm_collective op, sm_axes axes, bool ragged
 comm_price comm_price_of(const step *x, int index, const sm_comm *c) {
     comm_price p = {0};
     const sm_serve *s = x->s;
-    if (!c->bytes.per_key) {
-        double even = bytes_of(x, index, c, index == head_piece(s) ? &x->sampled : &x->tokens);
+    bool encodes = x->v->piece[index].encodes;
+    if (encodes && !(x->begun.sequences > 0)) return p;
+    if (!c->bytes.per_key || encodes) {
+        const counts *n = encodes ? &x->begun : index == head_piece(s) ? &x->sampled : &x->tokens;
+        double even = bytes_of(x, index, c, n);
         double bytes = c->ragged ? even * s->job.imbalance : even;
         add_bytes(x, c->op, c->axes, c->ragged, bytes, even, &p);
         return p;

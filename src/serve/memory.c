@@ -43,12 +43,18 @@ static const sm_tensor *cache_of(const sm_program *p) {
 
 static double token_bytes(const sm_program *p, int tensor, const sm_degrees *d) {
     const sm_tensor *t = &p->tensor[tensor];
+    double own = 1;
     if (t->role != SM_ROLE_ACTIVATION) return 0;
-    return t->elements * t->bytes_per_element *
+    for (int i = 0; i < t->rank; i++) {
+        sm_dimension_role role = p->dim[t->dim[i]].role;
+        if (role == SM_DIMENSION_POSITIONS || role == SM_DIMENSION_KEYS)
+            own *= p->dim[t->dim[i]].size;
+    }
+    return t->elements / own * t->bytes_per_element *
            d->inverse[(stored(p, t, false) | stored(p, t, true)) & ~d->sequence_axes];
 }
 
-/* The residual stream, and what one op reads and writes. */
+/* The residual stream, and what one op reads and writes; of an encoder's positions one. */
 static double peak_token(const sm_program *p, const sm_degrees *d) {
     double most = 0;
     for (int i = 0; i < p->ops; i++) {

@@ -57,7 +57,8 @@ static const sm_layer_kind *kind_of(const step *x, int index) {
     return index < x->s->kinds ? &x->s->model.kind[index] : NULL;
 }
 
-static const counts *tokens_of(const step *x, int index) {
+static const counts *tokens_of(const step *x, int index, const fused *f) {
+    if (is_encoding(f)) return &x->begun;
     return index == head_piece(x->s) ? &x->sampled : &x->tokens;
 }
 
@@ -103,7 +104,7 @@ static op_price keyed_matmul(const step *x, int index, const sm_work *w) {
 
 static op_price matmul(const step *x, int index, const fused *f) {
     const sm_work *w = &x->v->piece[index].part.work[f->first];
-    const counts *n = w->experts ? &x->routed : tokens_of(x, index);
+    const counts *n = w->experts ? &x->routed : tokens_of(x, index, f);
     const sm_serve *s = x->s;
     op_price p = {.name = w->name, .class = OP_MATMUL, .launch = s->kernel.launch_s, .kernels = 1};
     double share = 1, rows = 1, width = 0, m = larger(1, size_at(&w->m, &x->d, n));
@@ -146,7 +147,8 @@ double keys_held(const sm_layer_kind *kind, double tokens, double queries) {
 }
 
 /* A few queries of a sequence that is decoding share its keys as the heads of a group do. */
-static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, const attend *g) {
+static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, const attend *g,
+                                   int own_keys) {
     const sm_layer_kind *kind = kind_of(x, index);
     double all = g->past + g->queries;
     counts n = {g->sequences * x->d.replicas, 1, 1};
@@ -172,8 +174,10 @@ static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, c
     a.batch = larger(1, sequences);
     a.kv_heads = a.shared_kv ? 1 : smaller(a.heads, larger(1, size_at(&w->kv_heads, &x->d, &n)));
     a.q_len = larger(1, g->queries * x->d.inverse[w->m.mask]);
-    a.keys = larger(1, keys_seen(x->s, kind, g) * split);
-    a.kv_len = larger(a.keys, keys_held(kind, all, g->queries) * split);
+    double seen = own_keys > 1 ? own_keys : keys_seen(x->s, kind, g);
+    double held = own_keys > 1 ? own_keys : keys_held(kind, all, g->queries);
+    a.keys = larger(1, seen * split);
+    a.kv_len = larger(a.keys, held * split);
     if (g->queries > 1 && g->queries <= MOST_VERIFIED && g->past > 0) {
         a.heads *= a.q_len;
         a.q_len = 1;
@@ -181,9 +185,10 @@ static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, c
     return a;
 }
 
-op_price attention_price_of(const step *x, int index, const sm_work *w, const attend *g) {
+op_price attention_price_of(const step *x, int index, const fused *f, const attend *g) {
     const sm_serve *s = x->s;
-    sm_attention_shape a = shape_of(x, index, w, g);
+    const sm_work *w = &x->v->piece[index].part.work[f->first];
+    sm_attention_shape a = shape_of(x, index, w, g, f->keys);
     sm_op_cost c = sm_attention_cost(&s->system.chip, &s->kernel, &a, false);
     op_price p = {.name = w->name,
                   .class = OP_ATTENTION,
@@ -193,7 +198,8 @@ op_price attention_price_of(const step *x, int index, const sm_work *w, const at
                   .kernels = 1};
     double per_key =
         a.batch * a.kv_heads * a.kv_bytes * (a.head_size + (a.shared_kv ? 0 : a.v_head_size));
-    double before = keys_held(kind_of(x, index), g->past, 1) * x->d.inverse[w->n.mask];
+    double past = f->keys > 1 ? f->keys : keys_held(kind_of(x, index), g->past, 1);
+    double before = past * x->d.inverse[w->n.mask];
     p.flops = 2 * a.batch * a.heads * a.q_len * a.keys * (a.head_size + a.v_head_size);
     p.bytes = per_key * a.kv_len;
     p.kv_bytes = per_key * smaller(before, a.kv_len);
@@ -201,11 +207,13 @@ op_price attention_price_of(const step *x, int index, const sm_work *w, const at
     return p;
 }
 
-static op_price attention(const step *x, int index, const sm_work *w) {
-    op_price p = {.name = w->name, .class = OP_ATTENTION};
+static op_price attention(const step *x, int index, const fused *f) {
+    op_price p = {.name = x->v->piece[index].part.work[f->first].name, .class = OP_ATTENTION};
+    const attend begun = {x->begun.sequences / x->d.replicas, f->positions, 0};
     double longest = 0;
-    for (int g = 0; g < x->groups; g++) {
-        op_price one = attention_price_of(x, index, w, &x->group[g]);
+    int groups = is_encoding(f) ? 1 : x->groups;
+    for (int g = 0; g < groups; g++) {
+        op_price one = attention_price_of(x, index, f, is_encoding(f) ? &begun : &x->group[g]);
         p.expected += one.expected;
         p.upper += one.upper;
         p.launch += one.launch;
@@ -253,11 +261,13 @@ bool op_is_keyed(const sm_work *w) {
 
 op_price op_price_of(const step *x, int index, const fused *f) {
     const sm_work *w = &x->v->piece[index].part.work[f->first];
-    if (w->kind == SM_OP_ATTENTION) return attention(x, index, w);
+    if (is_encoding(f) && !(x->begun.sequences > 0))
+        return (op_price){.name = w->name, .class = OP_VECTOR};
+    if (w->kind == SM_OP_ATTENTION) return attention(x, index, f);
     if (w->kind != SM_OP_EINSUM) {
         op_price p = {.name = w->name, .class = OP_VECTOR};
-        if (!keyed_bytes(w)) {
-            add_vector(x, index, w, tokens_of(x, index), &p);
+        if (!keyed_bytes(w) || is_encoding(f)) {
+            add_vector(x, index, w, tokens_of(x, index, f), &p);
             return p;
         }
         for (int g = 0; g < x->groups; g++) {
@@ -266,5 +276,5 @@ op_price op_price_of(const step *x, int index, const fused *f) {
         }
         return p;
     }
-    return is_keyed(w) ? keyed_matmul(x, index, w) : matmul(x, index, f);
+    return is_keyed(w) && !is_encoding(f) ? keyed_matmul(x, index, w) : matmul(x, index, f);
 }

@@ -1,6 +1,6 @@
-/* The one change that helps most: each candidate is priced, none is asserted. Of several the best
- * is the one with the largest product of what it saves in time per token and in cost (chips where
- * no price is known). */
+/* The one change that helps most: each candidate is priced, none is asserted. None makes a token
+ * slower or dearer. Of several the best is the one with the largest product of what it saves in
+ * time per token and in cost (chips where no price is known). */
 #include <stdio.h>
 #include <string.h>
 
@@ -26,15 +26,18 @@ static double cost_gain(const sm_serve_point *from, const sm_serve_point *to) {
     return to->tokens_per_s_per_chip / from->tokens_per_s_per_chip;
 }
 
+static const double LEAST_PART = 0.999; /* of what there was: less is worse */
+
 /* A change that does not fit helps nobody; one that makes it fit comes before all others. */
 static double score_of(const sm_serve_point *from, const sm_serve_point *to) {
     if (!to->fits) return 0;
-    double gain = from->tpot_s[1] / to->tpot_s[1] * cost_gain(from, to);
-    return from->fits ? gain : 1e6 * gain;
+    double faster = from->tpot_s[1] / to->tpot_s[1], cheaper = cost_gain(from, to);
+    if (!from->fits) return 1e6 * faster * cheaper;
+    return faster < LEAST_PART || cheaper < LEAST_PART ? 0 : faster * cheaper;
 }
 
 static void consider(advice *a, const char *change, const sm_serve_point *to) {
-    char before[32], after[32], rate[2][32];
+    char before[32], after[32], rate[2][32], usd[64] = "";
     double score = score_of(a->now, to);
     if (!(score > a->score)) return;
     a->score = score;
@@ -42,8 +45,11 @@ static void consider(advice *a, const char *change, const sm_serve_point *to) {
     sm_format_seconds(after, sizeof after, to->tpot_s[1]);
     sm_format_count(rate[0], sizeof rate[0], a->now->tokens_per_s_per_chip);
     sm_format_count(rate[1], sizeof rate[1], to->tokens_per_s_per_chip);
-    snprintf(a->text, sizeof a->text, "%s: %s to %s a token, %s to %s tokens/s/chip%s", change,
-             before, after, rate[0], rate[1], a->now->fits ? "" : ", and it fits");
+    if (to->tokens_per_s_per_chip < LEAST_PART * a->now->tokens_per_s_per_chip)
+        snprintf(usd, sizeof usd, ", $%.3g to $%.3g per million tokens",
+                 a->now->usd_per_million_tokens, to->usd_per_million_tokens);
+    snprintf(a->text, sizeof a->text, "%s: %s to %s a token, %s to %s tokens/s/chip%s%s", change,
+             before, after, rate[0], rate[1], usd, a->now->fits ? "" : ", and it fits");
 }
 
 /* Price a changed job; impossible ones are left out. */

@@ -468,6 +468,64 @@ sm_status search_start(const sm_serve_job *job, const sm_calibration *calibratio
     return h->memo ? SM_OK : sm_fail_memory(err);
 }
 
+/* ---- between powers of two ---- */
+
+/* A plan of the frontier with another batch: whether it fits and meets the limits; then it is
+ * offered to the frontier. */
+static bool offer_batch(search *h, const found *from, double batch) {
+    sm_serve_point p;
+    sm_error err = {0};
+    found f = *from;
+    f.batch = batch;
+    sm_status status = search_point(h, &f, &p, &err);
+    search_note(h, status, &err);
+    int which = h->o->by_lower ? 0 : 1;
+    if (status != SM_OK || !p.fits || !meets(p.tpot_s[which], h->o->tpot_s) ||
+        !meets(p.ttft_s[which], h->o->ttft_s))
+        return false;
+    f.tpot_s = p.tpot_s[which];
+    f.per_chip = batch / f.tpot_s / p.chips;
+    frontier_add(&h->front, &f, h->o->brute);
+    return true;
+}
+
+/* Every plan that is there, at quarters of the way to twice its batch, and at the most that meets
+ * the limits on that way. */
+static void refine(search *h, const found *point, size_t n) {
+    enum { PARTS = 4 };
+    for (size_t i = 0; i < n && h->status == SM_OK; i++) {
+        const found *f = &point[i];
+        double low = f->batch, high = 2 * f->batch;
+        for (int k = 1; k <= PARTS; k++) {
+            double batch = floor(f->batch * (1 + (double)k / PARTS));
+            if (batch <= low) continue;
+            if (!offer_batch(h, f, batch)) {
+                high = batch;
+                break;
+            }
+            low = batch;
+        }
+        while (high - low > 1 && high < 2 * f->batch + 1 && h->status == SM_OK) {
+            double middle = floor(0.5 * (low + high));
+            *(offer_batch(h, f, middle) ? &low : &high) = middle;
+        }
+    }
+}
+
+static sm_status refine_frontier(search *h, sm_error *err) {
+    sm_arena *arena = sm_arena_new();
+    found *point = arena ? sm_arena_array(arena, h->front.n + 1, sizeof *point) : NULL;
+    if (!point) {
+        sm_arena_free(arena);
+        return sm_fail_memory(err);
+    }
+    if (h->front.n > 0) memcpy(point, h->front.point, h->front.n * sizeof *point);
+    refine(h, point, h->front.n);
+    sm_arena_free(arena);
+    if (h->status != SM_OK && err) *err = h->err;
+    return h->status != SM_OK ? h->status : frontier_reduce(&h->front, err);
+}
+
 sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
                      const sm_serve_search_options *options, sm_arena *arena, search *h,
                      sm_error *err) {
@@ -479,6 +537,7 @@ sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
         if (status != SM_OK && err) *err = h->err;
     }
     if (status == SM_OK) status = frontier_reduce(&h->front, err);
+    if (status == SM_OK && !(options->batch > 0)) status = refine_frontier(h, err);
     return status;
 }
 

@@ -205,6 +205,10 @@ sm_status sm_serve_detail_of(sm_serve *serve, const sm_plan *plan, double batch,
     if (status != SM_OK) return status;
     status = point_step(serve, p, false, &x, err);
     if (status == SM_OK) status = list_step(&x, arena, &detail->prefill, err);
+    for (int i = 0; status == SM_OK && i < x.v->pieces; i++)
+        for (int k = 0; k < x.v->piece[i].ops && x.v->piece[i].encodes; k++)
+            if (x.v->piece[i].op[k].positions > detail->encoder_positions)
+                detail->encoder_positions = x.v->piece[i].op[k].positions;
     if (status == SM_OK) status = point_step(serve, p, true, &x, err);
     if (status == SM_OK) status = list_step(&x, arena, &detail->decode, err);
     if (status == SM_OK) status = detail_turns(serve, &p->plan, batch, detail, err);

@@ -19,6 +19,30 @@ static bool runs_with(const sm_partition *p, const sm_work *a, const sm_work *b)
            a->k.mask == b->k.mask && a->batch.mask == b->batch.mask;
 }
 
+/* Programs are of one query and one key: what has more has a number of its own. */
+static int most_of_role(const sm_program *p, const sm_tensor *t, sm_dimension_role role) {
+    int most = 1;
+    for (int i = 0; i < t->rank; i++)
+        if (p->dim[t->dim[i]].role == role && p->dim[t->dim[i]].size > most)
+            most = (int)p->dim[t->dim[i]].size;
+    return most;
+}
+
+static fused fused_of(const sm_partition *part, int work) {
+    const sm_program *p = &part->program;
+    const sm_op *op = &p->op[part->work[work].op];
+    fused f = {.first = (uint8_t)work, .n = 1, .positions = 1, .keys = 1};
+    for (int i = -1; i < op->inputs; i++) {
+        const sm_tensor *t = &p->tensor[i < 0 ? op->out : op->in[i]];
+        int positions = most_of_role(p, t, SM_DIMENSION_POSITIONS);
+        int keys = most_of_role(p, t, SM_DIMENSION_KEYS);
+        if (keys > f.keys) f.keys = keys;
+        if (op->kind != SM_OP_ATTENTION && keys > positions) positions = keys;
+        if (positions > f.positions) f.positions = positions;
+    }
+    return f;
+}
+
 static sm_status build_piece(const sm_serve *s, variant *v, int index, sm_error *err) {
     sm_program program;
     piece *p = &v->piece[index];
@@ -32,8 +56,10 @@ static sm_status build_piece(const sm_serve *s, variant *v, int index, sm_error 
     for (int i = 0; status == SM_OK && i < p->part.works; i++) {
         fused *last = p->ops > 0 ? &p->op[p->ops - 1] : NULL;
         if (last && runs_with(&p->part, &p->part.work[last->first], &p->part.work[i])) last->n++;
-        else p->op[p->ops++] = (fused){(uint8_t)i, 1};
+        else p->op[p->ops++] = fused_of(&p->part, i);
     }
+    p->encodes = p->ops > 0;
+    for (int i = 0; i < p->ops; i++) p->encodes &= is_encoding(&p->op[i]);
     return status;
 }
 

@@ -18,10 +18,15 @@ enum {
 /* Matmuls of one input run as one kernel (Q, K and V; gate and up): work[first .. first + n). */
 typedef struct fused {
     uint8_t first, n;
+    /* Positions and keys of an encoder, whose number is its own: 1 where they are those of the
+     * sequence. What runs over them does so once for each request, as it begins. */
+    int positions, keys;
 } fused;
+static inline bool is_encoding(const fused *f) { return f->positions > 1; }
 typedef struct piece {
     sm_partition part;
     int ops;
+    bool encodes; /* all of them do */
     fused op[SM_MAX_WORK];
 } piece;
 typedef struct variant {
@@ -109,6 +114,7 @@ typedef struct step {
     counts tokens;  /* of all groups, as sequences of one query */
     counts routed;  /* as if every group that shares experts were as full as the fullest */
     counts sampled; /* as tokens, of those the head sees */
+    counts begun;   /* sequences that begin in this step */
 } step;
 sm_status step_prepare(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch, step *out,
                        sm_error *err);
@@ -129,7 +135,7 @@ typedef struct op_price {
 op_price op_price_of(const step *x, int index, const fused *f);
 bool op_is_keyed(const sm_work *w); /* some size of it grows with the keys */
 /* Attention of one group alone. */
-op_price attention_price_of(const step *x, int index, const sm_work *w, const attend *g);
+op_price attention_price_of(const step *x, int index, const fused *f, const attend *g);
 /* The whole mesh's sequences, queries and held keys of a group in a layer of this kind (NULL:
  * none).
  */

@@ -24,6 +24,7 @@ static double weights_read(const step *x, int index) {
     double bytes = 0;
     if (part->ops_gather && s->experts) return 0;
     if (index == embedding_piece(s) && s->model.tied) return 0;
+    if (x->v->piece[index].encodes && !(x->begun.sequences > 0)) return 0;
     for (int i = 0; i < part->classes; i++) {
         const sm_weight_class *c = &part->weight[i];
         double read = c->elements * x->d.inverse[c->stored & ~shards];
@@ -157,6 +158,7 @@ static void piece_floor_of(const step *x, int index, piece_price *out) {
             add_work(x, index, &p->op[i], out);
             continue;
         }
+        if (is_encoding(&p->op[i]) && !(x->begun.sequences > 0)) continue;
         out->other += x->s->kernel.launch_s;
         out->kernels++;
     }
@@ -350,18 +352,20 @@ static sm_status check_batch(const sm_step_batch *batch, sm_error *err) {
 }
 
 void step_resize(step *x, const sm_step_batch *batch) {
-    double tokens = 0, routed = 0, groups = expert_groups(&x->d);
+    double tokens = 0, routed = 0, begun = 0, groups = expert_groups(&x->d);
     assert(batch->groups > 0 && batch->groups <= SM_MAX_GROUPS);
     x->groups = batch->groups;
     for (int i = 0; i < batch->groups; i++) {
         const sm_attend *g = &batch->group[i];
         x->group[i] = (attend){fullest(x->d.replicas, g->sequences), g->queries, g->past};
         tokens += x->group[i].sequences * g->queries;
+        if (!is_decoding(g->queries, g->past)) begun += x->group[i].sequences;
         routed += fullest(groups, g->sequences) * groups * g->queries;
     }
     double drawn = batch->sampled > 0 ? fullest(x->d.replicas, batch->sampled) : 0;
     x->tokens = (counts){tokens * x->d.replicas, 1, 1};
     x->routed = (counts){routed, 1, 1};
+    x->begun = (counts){begun * x->d.replicas, 1, 1};
     x->sampled = (counts){drawn * x->d.replicas, 1, 1};
 }
 

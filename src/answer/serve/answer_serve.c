@@ -230,7 +230,6 @@ static sm_status answer(void *context, sm_serve *serve, sm_serving_found *a, sm_
     sm_report *r = context;
     const sm_serve_asked *q = a->q;
     sm_status status = find_traffic(q, a, err);
-    if (!status && a->best) status = sm_serve_fill(serve, a, err);
     if (!status && a->best && (q->one || q->in.plot)) status = sm_serve_batches(serve, a, err);
     if (status) return status;
     sm_serve_data(r, a);

@@ -29,7 +29,6 @@ typedef struct sm_serving_found {
     const char *reason;            /* why there is no point, or why it will not do */
     int batches;                   /* points of the best plan at other batches */
     sm_serve_point *batch;         /* NULL: not looked at */
-    const sm_serve_point *fullest; /* NULL: no batch between those searched does better */
 } sm_serving_found;
 
 /* What is done with what was found, while what priced it lives. */
@@ -46,10 +45,8 @@ double sm_serve_throughput(const sm_serve_asked *q, const sm_serve_point *p);
 /* Types of the i-th point of the result. */
 const sm_serve_dtypes *sm_serve_dtypes_of(const sm_serving_found *a, size_t i);
 
-/* The best plan at other batches, and the largest one within the limit per token
- * (serve_batches.c). */
+/* The best plan at other batches (serve_batches.c). */
 sm_status sm_serve_batches(sm_serve *serve, sm_serving_found *a, sm_error *err);
-sm_status sm_serve_fill(sm_serve *serve, sm_serving_found *a, sm_error *err);
 
 void sm_serve_data(sm_report *r, const sm_serving_found *a);
 void sm_serve_page(sm_report *r, const sm_serving_found *a);

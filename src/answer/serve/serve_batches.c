@@ -1,5 +1,5 @@
 /* serve_batches: the best plan at other batches: where decode turns from weights to cache to
- * compute, and how many sequences it takes within the limit per token. */
+ * compute. */
 #include "serve_asked.h"
 #include <assert.h>
 #include <math.h>
@@ -43,27 +43,5 @@ sm_status sm_serve_batches(sm_serve *serve, sm_serving_found *a, sm_error *err) 
             return status;
         }
     }
-    return SM_OK;
-}
-
-/* The search takes powers of two; between the best one and the next the limit is bisected. */
-sm_status sm_serve_fill(sm_serve *serve, sm_serving_found *a, sm_error *err) {
-    const sm_serve_asked *q = a->q;
-    if (q->one || q->search.tpot_s <= 0.0 || q->search.batch > 0.0) return SM_OK;
-    sm_serve_point *fullest = sm_arena_alloc(q->arena, sizeof *fullest), point;
-    if (!fullest) return sm_fail_memory(err);
-    double low = a->best->batch, high = floor(a->best->most_batch) + 1.0;
-    while (high - low > 1.0) {
-        double middle = floor((low + high) / 2.0);
-        sm_error refused = {.status = SM_OK};
-        sm_status status = sm_serve_point_of(serve, &a->best->plan, middle, &point, &refused);
-        bool within = status == SM_OK && point.fits &&
-                      point.tpot_s[q->search.by_lower ? 0 : 1] <= q->search.tpot_s;
-        if (within) *fullest = point;
-        *(within ? &low : &high) = middle;
-    }
-    bool more =
-        low > a->best->batch && sm_serve_throughput(q, fullest) > sm_serve_throughput(q, a->best);
-    if (more) a->fullest = fullest;
     return SM_OK;
 }

@@ -89,7 +89,6 @@ static void put_detail(sm_report *r, const sm_serving_found *a) {
                positive(d->turn_kv_context), positive(d->turn_kv_batch),
                positive(d->turn_compute_batch));
     sm_put_text(r, object, "advice", d->advice);
-    if (a->fullest) put_point(r, sm_put_object(r, object, "within_tpot"), a->q, a->fullest);
     if (a->batch) put_batches(r, object, a);
 }
 

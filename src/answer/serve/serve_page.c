@@ -127,10 +127,6 @@ static void speed_lines(sm_report *r, const sm_serving_found *a) {
                        sm_show_seconds(r, p->ttft_alone_s[1]),
                        sm_show_number(r, p->tokens_per_s_per_chip_alone),
                        price_words(r, p->usd_per_million_tokens_alone));
-    if (a->fullest)
-        sm_report_text(r, "Up to a batch of %s stays within %s a token: %s tokens/s per chip.",
-                       sm_show_exact(r, a->fullest->batch), sm_show_seconds(r, a->q->search.tpot_s),
-                       sm_show_number(r, sm_serve_throughput(a->q, a->fullest)));
     if (p->depth > 0)
         sm_report_text(r, "Speculation: %d drafted tokens give %s tokens a step.", p->depth,
                        sm_show_number(r, p->tokens_per_step));
@@ -190,6 +186,11 @@ static void best_page(sm_report *r, const sm_serving_found *a) {
     plan_line(r, a);
     speed_lines(r, a);
     if (a->reason) reason_line(r, a);
+    if (a->detail && a->detail->encoder_positions > 0)
+        sm_report_text(r,
+                       "Its encoder reads %d positions of each request as it begins; prompt and "
+                       "output are the decoder's.",
+                       a->detail->encoder_positions);
     bool scans = a->best->decode.breakdown_s.scans > 0;
     sm_table *t = step_table(r, "Where the time goes",
                              scans ? "<step|>expected" : "<step|>bound|>expected", scans, "");

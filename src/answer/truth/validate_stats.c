@@ -14,7 +14,7 @@ enum dimension { KIND, CHIP, SOURCE, MODEL, PARALLELISM, SOFTWARE, PRECISION, QU
 const char *const sm_validate_groups[SM_VALIDATE_GROUPS] = {
     "kind", "chip", "source", "model", "parallelism", "software", "precision", "quality"};
 
-/* The model of a training step; of an operation, which it is. "" where a row has none. */
+/* The model of a step; of an operation, which it is. "" where a row has none. */
 static const char *model_of(const sm_truth_row *row, bool precision) {
     switch (row->kind) {
     case SM_TRUTH_GEMM: return row->of.gemm.dtype;
@@ -23,6 +23,8 @@ static const char *model_of(const sm_truth_row *row, bool precision) {
     case SM_TRUTH_MEMOP: return precision ? row->of.memop.dtype : row->of.memop.op;
     case SM_TRUTH_TRAINING:
         return precision ? row->of.training.precision_class : row->of.training.model.name;
+    case SM_TRUTH_INFERENCE:
+        return precision ? row->of.inference.weight_dtype : row->of.inference.model.name;
     default: return "";
     }
 }
@@ -41,6 +43,14 @@ static const char *key_of(sm_arena *arena, const sm_checked *c, int dimension) {
         if (row->kind == SM_TRUTH_COLLECTIVE)
             return sm_arena_printf(arena, "%d ranks, %s", row->of.collective.ranks,
                                    row->of.collective.nodes > 1 ? "several nodes" : "one node");
+        if (row->kind == SM_TRUTH_INFERENCE) {
+            const sm_inference_row *s = &row->of.inference;
+            if (s->disagg == SM_YES) return "pools of their own";
+            return sm_arena_printf(arena, "%d chip%s, tensor %d%s%s", s->chips,
+                                   s->chips == 1 ? "" : "s", s->tp > 1 ? s->tp : 1,
+                                   s->pp > 1 ? ", pipeline" : "",
+                                   s->ep > 1 || s->dp > 1 || s->attention_dp > 1 ? ", expert" : "");
+        }
         if (row->kind != SM_TRUTH_TRAINING) return "one chip";
         const char *text = sm_arena_printf(
             arena, "%s%s%s%s", t->tp > 1 ? ", tensor" : "", t->pp > 1 ? ", pipeline" : "",
