@@ -70,9 +70,9 @@ def experts(x, w, at):
     slot = jax.nn.one_hot(place.astype(jnp.int32), C, dtype=x.dtype) * one[..., None].astype(x.dtype)
     send = jnp.sum(slot, 2)
     back = jnp.sum(slot * score[..., None, None].astype(x.dtype), 2)
-    y = at(jnp.einsum("btec,btd->ebcd", send, x), "experts")
+    y = at(at(jnp.einsum("btec,btd->ebcd", send, x), "slots"), "experts")
     h = jax.nn.silu(jnp.einsum("ebcd,edf->ebcf", y, w["gate"])) * jnp.einsum("ebcd,edf->ebcf", y, w["up"])
-    y = at(jnp.einsum("ebcf,efd->ebcd", at(h, "expert width"), w["down"]), "experts")
+    y = at(at(jnp.einsum("ebcf,efd->ebcd", at(h, "expert width"), w["down"]), "experts"), "slots")
     return jnp.einsum("ebcd,btec->btd", y, back)
 
 
@@ -108,7 +108,7 @@ PLANS = [
     ("tp", {"data": 2, "tensor": 4}, "data=2,tensor=4,seq=off,zero=0", False, False),
     ("sp", {"data": 2, "tensor": 4}, "data=2,tensor=4,seq=on,zero=0", False, True),
     ("fsdp_sp", {"fsdp": 2, "tensor": 4}, "fsdp=2,tensor=4,seq=on,zero=3", False, True),
-    ("ep", {"expert": 8}, "expert=8", True, False),
+    ("ep", {"expert": 8}, "expert=8,zero=0", True, False),
 ]
 
 
@@ -123,7 +123,7 @@ def sharded(axes, seq):
     if "expert" in axes:
         weights |= {"gate": P(None, e, f, t), "up": P(None, e, f, t), "down": P(None, e, t, f)}
     acts = {"stream": P(b, t if seq else None, None), "input": P(b, None, None), "heads": P(b, None, t, None),
-            "wide": P(b, None, t), "logits": P(b, None, t), "experts": P(e, batch, None, None),
+            "wide": P(b, None, t), "logits": P(b, None, t), "slots": P(None, b, None, None), "experts": P(e, batch, None, None),
             "expert width": P(e, batch, None, t)}
     return weights, {"embed": P(t, f), "head": P(f, t), "ln": P()}, acts, P(b, None)
 

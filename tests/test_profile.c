@@ -97,11 +97,13 @@ static void a_module_is_read(void **state) {
 
 /* The same groups in every spelling. */
 static void groups_in_each_spelling(void **state) {
-    static const char *const spelling[] = {
-        "{{0,2,4,6},{1,3,5,7}}", "[2,4]<=[4,2]T(1,0)", "mesh['x'=4,'y'=2] {'x'}",
-        "mesh['x'=4,'y'=2,'z'=1] {'x','z'}", "mesh['x'=8] {'x':(1)4}",
-        "mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)) {'y'}",
-        "mesh['x'=2,'y'=4], device_ids=(0,2,4,6,1,3,5,7) {'y'}"};
+    static const char *const spelling[] = {"{{0,2,4,6},{1,3,5,7}}",
+                                           "[2,4]<=[4,2]T(1,0)",
+                                           "mesh['x'=4,'y'=2] {'x'}",
+                                           "mesh['x'=4,'y'=2,'z'=1] {'x','z'}",
+                                           "mesh['x'=8] {'x':(1)4}",
+                                           "mesh['x'=2,'y'=4], device_ids=([4,2]T(1,0)) {'y'}",
+                                           "mesh['x'=2,'y'=4], device_ids=(0,2,4,6,1,3,5,7) {'y'}"};
     for (size_t i = 0; i < sizeof spelling / sizeof *spelling; i++) {
         const sm_module *m =
             entry_of("f32[8]", "f32[8]",
@@ -158,6 +160,64 @@ static void products_count_their_multiplications(void **state) {
         sm_module_work w = work_of_root(entry_of(cases[i].a, cases[i].b, cases[i].line));
         assert_true(w.matrix_flops == cases[i].flops);
         assert_true(fabs(2 * w.batch * w.m * w.n * w.k - w.matrix_flops) < 1e-6 * w.matrix_flops);
+    }
+}
+
+/* What the configuration of a custom call says of its work, bare or in a quoted string. */
+static void custom_calls_tell_their_work(void **state) {
+    static const struct {
+        const char *a, *b, *call;
+        double flops, batch, m, n, k;
+    } known[] = {
+        {"bf16[64,32]", "bf16[32,16]",
+         "(bf16[64,16], s8[9]) custom-call(a, b), custom_call_target=\"__cublas$gemm\", "
+         "backend_config={\"gemm_backend_config\":{\"dot_dimension_numbers\":{"
+         "\"lhs_contracting_dimensions\":[\"1\"],\"rhs_contracting_dimensions\":[\"0\"],"
+         "\"lhs_batch_dimensions\":[],\"rhs_batch_dimensions\":[]}}}",
+         2.0 * 64 * 16 * 32, 1, 64, 16, 32},
+        {"f8e4m3fn[4,64,32]", "f8e4m3fn[4,16,32]",
+         "bf16[4,64,16] custom-call(a, b), "
+         "backend_config=\"{\\\"lhs_contracting_dimensions\\\":[\\\"2\\\"],"
+         "\\\"rhs_contracting_dimensions\\\":[\\\"2\\\"],\\\"lhs_batch_dimensions\\\":[\\\"0\\\"],"
+         "\\\"rhs_batch_dimensions\\\":[\\\"0\\\"]}\", "
+         "custom_call_target=\"__cublas$lt$matmul$f8\"",
+         2.0 * 4 * 64 * 16 * 32, 4, 64, 16, 32},
+        {"bf16[2,128,8,64]", "bf16[2,128,8,64]",
+         "bf16[2,8,128,64] custom-call(a, b, b), custom_call_target=\"__cudnn$fmhaSoftmax\", "
+         "backend_config={\"mask_type\":\"NO_MASK\",\"intermediate_tensor_shape\":{"
+         "\"dimensions\":[\"2\",\"8\",\"128\",\"128\"]}}",
+         2 * 2.0 * 16 * 128 * 128 * 64, 16, 128, 128, 64},
+        {"bf16[2,128,8,64]", "bf16[2,128,8,64]",
+         "bf16[2,8,128,64] custom-call(a, b, b), "
+         "custom_call_target=\"__cudnn$fmhaSoftmaxBackward\", "
+         "backend_config={\"mask_type\":\"CAUSAL\",\"intermediate_tensor_shape\":{"
+         "\"dimensions\":[\"2\",\"8\",\"128\",\"128\"]}}",
+         5 * 2.0 * 16 * 128 * 64.5 * 64, 16, 128, 64.5, 64},
+        {"bf16[2,16,16,8]", "bf16[4,3,3,8]",
+         "(bf16[2,16,16,4], u8[0]) custom-call(a, b), window={size=3x3 pad=1_1x1_1}, "
+         "dim_labels=b01f_o01i->b01f, custom_call_target=\"__cudnn$convForward\"",
+         2.0 * 2 * 16 * 16 * 4 * 72, 1, 512, 4, 72},
+        {"bf16[2,16,16,8]", "bf16[2,16,16,4]",
+         "(bf16[4,3,3,8], u8[0]) custom-call(a, b), window={size=3x3 pad=1_1x1_1}, "
+         "dim_labels=b01f_o01i->b01f, custom_call_target=\"__cudnn$convBackwardFilter\"",
+         2.0 * 2 * 16 * 16 * 4 * 72, 1, 512, 4, 72},
+        {"bf16[64,32]", "bf16[32,16]",
+         "bf16[64,16] custom-call(a, b), custom_call_target=\"tpu_custom_call\", "
+         "backend_config={\"custom_call_config\":{\"body\":\"x\",\"cost_estimate\":{"
+         "\"flops\":65536,\"transcendentals\":7,\"bytes_accessed\":9}}}",
+         65536, 65536 / (2.0 * 4096 * 4096 * 4096), 4096, 4096, 4096},
+        {"bf16[64,32]", "bf16[32,16]",
+         "bf16[64,16] custom-call(a, b), custom_call_target=\"mine\", "
+         "backend_config={\"x\":[\"1\"]}",
+         0, 0, 0, 0, 0}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const sm_module *m =
+            entry_of(known[i].a, known[i].b, sm_arena_printf(arena, "ROOT r = %s", known[i].call));
+        sm_module_work w = work_of_root(m);
+        assert_true(fabs(w.matrix_flops - known[i].flops) <= 1e-9 * known[i].flops);
+        assert_true(w.batch == known[i].batch && w.m == known[i].m && w.n == known[i].n &&
+                    w.k == known[i].k);
+        assert_int_equal(sm_module_is_understood(root_of(m)), known[i].flops > 0);
     }
 }
 
@@ -612,6 +672,7 @@ int main(void) {
         TEST(groups_in_each_spelling),
         TEST(bytes_have_the_padding_of_tiles),
         TEST(products_count_their_multiplications),
+        TEST(custom_calls_tell_their_work),
         TEST(bytes_are_those_that_are_read),
         TEST(loops_run_as_often_as_they_say),
         TEST(what_lies_between_start_and_done_hides),

@@ -191,6 +191,10 @@ typedef struct sm_instruction {
     sm_module_groups groups; /* n 0: all devices */
     int64_t channel;
     const char *target; /* custom-call: what is called; fusion: its kind; "" */
+    /* What the configuration of a custom call says: the shape of an attention's scores is in
+     * `dimensions`, a product's in the lists above. */
+    double estimated_flops, estimated_transcendentals;
+    bool causal; /* an attention in which queries do not meet later keys */
     sm_module_list
         in_place;  /* results (elements of the tuple; -1: the whole) that lie in operands */
     int64_t trips; /* of a loop, as the compiler knows them; -1: it does not */
@@ -275,6 +279,8 @@ int64_t sm_module_trips(const sm_module *module, const sm_computation *in,
  * computations are run themselves. */
 sm_module_work sm_module_work_of(const sm_module_analysis *analysis, const sm_computation *in,
                                  const sm_instruction *instruction);
+/* Is its work known, rather than that of a custom call that only its target knows? */
+bool sm_module_is_understood(const sm_instruction *instruction);
 /* Bytes of an instruction's result that its readers really read, each as a kernel of its own: less
  * than the result where all of them take slices. */
 double sm_module_read_bytes(const sm_module *module, const sm_computation *in, int instruction);

@@ -98,10 +98,12 @@ typedef struct sm_profile {
     const sm_profile_finding *finding;
     sm_profile_time time;
     sm_profile_measured measured;
-    sm_module_work work; /* of a device, all runs */
-    double custom;       /* kernels that only their target knows: priced as bytes */
-    bool guessed;        /* some loops or branches count by a guess */
-    double peak_bytes;   /* HBM of a device: arguments, results and what lives between */
+    sm_module_work work;           /* of a device, all runs */
+    double custom;                 /* runs of kernels whose work is not known: priced as bytes */
+    double tile_flops, tile_bytes; /* that padding to tiles adds: FLOPs beyond work.matrix_flops,
+                                      bytes of work.bytes */
+    bool guessed;                  /* some loops or branches count by a guess */
+    double peak_bytes;             /* HBM of a device: arguments, results and what lives between */
     double argument_bytes, result_bytes, temporary_bytes;
     const struct sm_profile_schedule *schedule; /* for sm_profile_slices */
 } sm_profile;

@@ -135,7 +135,7 @@ typedef struct sm_panel {
     size_t n;
     const sm_series *series;
     bool diagonal;
-    double band; /* of the diagonal; 0: none */
+    double band;                    /* of the diagonal; 0: none */
     const struct sm_tracks *tracks; /* instead of series: a timeline, a row a track */
 } sm_panel;
 typedef struct sm_chart {

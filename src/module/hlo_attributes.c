@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "hlo_reader.h"
+#include "module_config.h"
 #include "module_opcodes.h"
 
 typedef bool attribute_reader(hlo_reader *r, sm_instruction *it);
@@ -190,6 +191,9 @@ static bool read_config(hlo_reader *r, sm_instruction *it) {
     if (it->opcode == SM_OPCODE_WHILE)
         it->trips =
             module_number_after(r->source->text + span.offset, span.length, "known_trip_count");
+    if (it->opcode == SM_OPCODE_CUSTOM_CALL &&
+        !module_config(r->arena, r->source->text + span.offset, span.length, it))
+        return hlo_no_memory(r);
     return !r->status;
 }
 

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "hlo_proto.h"
+#include "module_config.h"
 #include "module_groups.h"
 #include "module_opcodes.h"
 
@@ -337,7 +338,7 @@ static bool read_aliases(proto_reader *r, wire w, sm_instruction *it) {
     return true;
 }
 
-static void read_texts(proto_reader *r, wire w, sm_instruction *it) {
+static bool read_texts(proto_reader *r, wire w, sm_instruction *it) {
     wire text;
     if (wire_has(w, 1, &text)) it->name = proto_text(r, text);
     if (wire_has(w, 28, &text)) it->target = proto_text(r, text);
@@ -345,6 +346,10 @@ static void read_texts(proto_reader *r, wire w, sm_instruction *it) {
     if (it->opcode == SM_OPCODE_WHILE && wire_has(w, 43, &text))
         it->trips = module_number_after((const char *)text.at, (size_t)(text.end - text.at),
                                         "known_trip_count");
+    if (it->opcode == SM_OPCODE_CUSTOM_CALL && wire_has(w, 43, &text) &&
+        !module_config(r->arena, (const char *)text.at, (size_t)(text.end - text.at), it))
+        return proto_no_memory(r);
+    return true;
 }
 
 bool proto_instruction(proto_reader *r, wire w, sm_instruction *it) {
@@ -358,14 +363,13 @@ bool proto_instruction(proto_reader *r, wire w, sm_instruction *it) {
     it->opcode_name =
         it->opcode == SM_OPCODE_OTHER ? proto_text(r, text) : module_opcode_name(it->opcode);
     if (!read_shape(r, shape, 0, kept)) return false;
-    read_texts(r, w, it);
     read_direction(w, it);
     read_literal(w, it);
     read_metadata(r, w, it);
     if (it->opcode == SM_OPCODE_PARAMETER) it->number = wire_value(w, 9, 0);
     if (it->opcode == SM_OPCODE_GET_TUPLE_ELEMENT) it->number = wire_value(w, 13, 0);
     it->channel = wire_value(w, 26, 0);
-    return proto_numbers(r, w, 14, &it->dimensions) && read_dot(r, w, it) &&
+    return proto_numbers(r, w, 14, &it->dimensions) && read_dot(r, w, it) && read_texts(r, w, it) &&
            read_window(r, w, it) && proto_groups(r, w, it) && read_aliases(r, w, it) &&
            read_calls(r, w, it) &&
            read_ids(r, w, 36, &r->instructions, &it->operands, &it->operand) && !r->status;

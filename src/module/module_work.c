@@ -21,27 +21,27 @@ static double product(const sm_module_shape *shape, sm_module_list dims) {
 
 /* ---- matrix products ---- */
 
-static void add_product(sm_module_work *w, double batch, double m, double n, double k,
-                        const sm_module_shape *lhs, const sm_module_shape *rhs) {
-    double flops = 2 * batch * m * n * k;
+void module_add_product(sm_module_work *w, sm_module_product p, const sm_module_shape *lhs,
+                        const sm_module_shape *rhs) {
+    double flops = 2 * p.batch * p.m * p.n * p.k;
     if (flops > 2 * w->batch * w->m * w->n * w->k) {
         sm_dtype both[2] = {sm_module_dtype(lhs->element), sm_module_dtype(rhs->element)};
-        w->batch = batch;
-        w->m = m;
-        w->n = n;
-        w->k = k;
+        w->batch = p.batch;
+        w->m = p.m;
+        w->n = p.n;
+        w->k = p.k;
         w->dtype = sm_dtype_bytes(both[0]) >= sm_dtype_bytes(both[1]) ? both[0] : both[1];
     }
     w->matrix_flops += flops;
 }
 
-static void dot(const sm_computation *in, const sm_instruction *it, sm_module_work *w) {
+void module_dot(const sm_computation *in, const sm_instruction *it, sm_module_work *w) {
     const sm_module_shape *lhs = operand_shape(in, it, 0), *rhs = operand_shape(in, it, 1);
     if (!lhs || !rhs) return;
     double k = product(lhs, it->lhs_contracting), batch = product(lhs, it->lhs_batch);
     double left = sm_module_elements(lhs) / fmax(k * batch, 1);
     double right = sm_module_elements(rhs) / fmax(k * batch, 1);
-    add_product(w, batch, left, right, k, lhs, rhs);
+    module_add_product(w, (sm_module_product){batch, left, right, k}, lhs, rhs);
 }
 
 static int64_t gcd(int64_t a, int64_t b) {
@@ -133,7 +133,9 @@ static void convolution(const sm_computation *in, const sm_instruction *it, sm_m
     }
     double out = fmax(sm_module_elements(it->shape), 1), k = fmax(multiplies / out, 1);
     double n = fmin(fmax(sm_module_elements(rhs) / k, 1), out);
-    if (multiplies > 0) add_product(w, 1, out / n, n, multiplies / (out / n) / n, lhs, rhs);
+    if (multiplies > 0)
+        module_add_product(w, (sm_module_product){1, out / n, n, multiplies / (out / n) / n}, lhs,
+                           rhs);
 }
 
 /* ---- what is called ---- */
@@ -204,13 +206,14 @@ void module_flops_of(const sm_computation *in, const sm_instruction *it,
     case SM_CLASS_REDUCE: reduction(in, it, inner, w); break;
     case SM_CLASS_MATMUL:
         if (it->opcode == SM_OPCODE_CONVOLUTION) convolution(in, it, w);
-        else dot(in, it, w);
+        else module_dot(in, it, w);
         break;
     case SM_CLASS_SORT: sorting(in, it, w); break;
     case SM_CLASS_SCATTER:
         if (it->calls && it->operands > 2)
             add_flops(w, &inner[it->call[0]], sm_module_elements(operand_shape(in, it, 2)));
         break;
+    case SM_CLASS_CUSTOM: module_custom_flops(in, it, w); break;
     case SM_CLASS_COLLECTIVE: collective_flops(in, it, w); break;
     case SM_CLASS_CALL:
         if (it->opcode == SM_OPCODE_FUSION || it->opcode == SM_OPCODE_CALL)

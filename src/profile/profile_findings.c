@@ -143,6 +143,7 @@ static void padded_tiles(found *f, const sm_profile_op *op) {
     const sm_chip *chip = &f->made->p.system->chip;
     const sm_module_work *w = &op->work;
     if (op->bound != SM_PROFILE_MATRIX || !(op->tile_efficiency < 0.9)) return;
+    if (op->instruction->estimated_flops > 0) return; /* its shapes are not known */
     add(f, op->expected_s * (1 - op->tile_efficiency) * op->times, about_op(f, op),
         said(f, "product of [%.0f,%.0f] by [%.0f,%.0f]: tiles are %.0f %% full", w->m, w->k, w->k,
              w->n, 100 * op->tile_efficiency),

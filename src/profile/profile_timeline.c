@@ -320,15 +320,48 @@ static void add_work(sm_module_work *to, const sm_module_work *w, double times) 
     to->host_bytes += w->host_bytes * times;
 }
 
+static double data_in_hbm(const sm_module_shape *shape) {
+    double bytes = 0;
+    for (int i = 0; i < shape->parts; i++) bytes += data_in_hbm(&shape->part[i]);
+    return shape->parts || shape->memory ? bytes : sm_module_data_bytes(shape);
+}
+
+/* The part of an op's bytes that is padding: of its operands and its result in HBM. */
+static double padding_of(const profile_made *m, const sm_profile_op *op) {
+    const sm_computation *in = &m->p.module->computation[op->computation];
+    const sm_instruction *it = op->instruction;
+    double padded = sm_module_bytes(it->shape, 0), data = data_in_hbm(it->shape);
+    for (int i = 0; i < it->operands; i++) {
+        const sm_module_shape *shape = in->instruction[it->operand[i]].shape;
+        padded += sm_module_bytes(shape, 0);
+        data += data_in_hbm(shape);
+    }
+    return padded > 0 ? fmax(1 - data / padded, 0) * op->work.bytes : 0;
+}
+
+/* FLOPs of the largest product's tiles beyond those of its sizes, as the matrix unit works them:
+ * each dimension filled up to the chip's tile. */
+static double tile_flops_of(const sm_chip *chip, const sm_module_work *w) {
+    const double size[3] = {w->m, w->n, w->k};
+    const int tile[3] = {chip->tile_m, chip->tile_n, chip->tile_k};
+    double filled = 1;
+    for (int i = 0; i < 3; i++)
+        if (size[i] > 0 && tile[i] > 0) filled *= ceil(size[i] / tile[i]) * tile[i] / size[i];
+    return w->matrix_flops * (filled - 1);
+}
+
 static void add_up(profile_made *m) {
     double kernels = 0, network = 0;
     sm_profile_time *time = &m->p.time;
     for (int i = 0; i < m->p.ops; i++) {
         const sm_profile_op *op = &m->op[i];
         add_work(&m->p.work, &op->work, op->times);
+        m->p.tile_bytes += padding_of(m, op) * op->times;
+        if (op->instruction->estimated_flops <= 0)
+            m->p.tile_flops += tile_flops_of(&m->p.system->chip, &op->work) * op->times;
         if (!op->copies) kernels += op->lower_s * op->times;
         time->upper_s += op->upper_s * op->times;
-        m->p.custom += op->instruction->opcode == SM_OPCODE_CUSTOM_CALL ? op->times : 0;
+        m->p.custom += sm_module_is_understood(op->instruction) ? 0 : op->times;
     }
     for (int i = 0; i < m->p.collectives; i++) {
         network += m->collective[i].lower_s * m->collective[i].times;

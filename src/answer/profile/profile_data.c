@@ -93,6 +93,8 @@ void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, b
     put_measured(r, p);
     sm_put_all(r, r->data, "flops|vector_flops|transcendentals|bytes|mfu", p->work.matrix_flops,
                p->work.vector_flops, p->work.transcendentals, p->work.bytes, profile_mfu(p));
+    sm_put_all(r, sm_put_object(r, r->data, "padding"), "flops|bytes", p->tile_flops,
+               p->tile_bytes);
     put_memory(r, p);
     sm_put_all(r, sm_put_object(r, r->data, "understood"), "time",
                1 - rows->of_kind[PROFILE_CUSTOM] / compute);

@@ -150,13 +150,39 @@ static void findings(sm_report *r, const sm_profile *p) {
     }
 }
 
-static void notes(sm_report *r, const sm_profile *p) {
+/* The targets of custom calls and the opcodes that are not known, each once, at most four. */
+static const char *not_understood(sm_report *r, const sm_profile *p) {
+    const char *name[4], *text = "";
+    int n = 0;
+    for (int i = 0; i < p->ops; i++) {
+        const sm_instruction *it = p->op[i].instruction;
+        const char *is = it->opcode == SM_OPCODE_CUSTOM_CALL ? it->target : it->opcode_name;
+        bool had = sm_module_is_understood(it);
+        for (int k = 0; k < n && !had; k++) had = !strcmp(name[k], is);
+        if (had) continue;
+        if (n == 4) return sm_textf(r, "%s and others", text);
+        text = sm_textf(r, "%s%s%s", text, n ? ", " : "", is);
+        name[n++] = is;
+    }
+    return text;
+}
+
+static void notes(sm_report *r, const sm_profile *p, const profile_rows *rows) {
     if (p->guessed)
         sm_report_text(r, "Some loops do not say how often they run: they count once. Of branches "
                           "the longest counts.");
     if (p->custom > 0)
-        sm_report_text(r, "%s runs of custom kernels are priced by their bytes alone.",
-                       sm_show_number(r, p->custom));
+        sm_report_text(r,
+                       "Not understood: %s runs of %s, %s of the time. They are priced by their "
+                       "bytes, without FLOPs.",
+                       sm_show_number(r, p->custom), not_understood(r, p),
+                       share_of(r, rows->of_kind[PROFILE_CUSTOM], p->time.expected_s));
+    if (p->tile_flops > 0.005 * p->work.matrix_flops || p->tile_bytes > 0.005 * p->work.bytes)
+        sm_report_text(r,
+                       "Padding of tiles: %s FLOPs more than the %s of the products, %s of the "
+                       "%s through HBM.",
+                       sm_show_count(r, p->tile_flops), sm_show_count(r, p->work.matrix_flops),
+                       sm_show_bytes(r, p->tile_bytes), sm_show_bytes(r, p->work.bytes));
     if (!p->module->scheduled)
         sm_report_text(r, "The module is not scheduled: instructions run in the order of the text, "
                           "and pointwise ones are taken to be fused with what reads them.");
@@ -172,5 +198,5 @@ void profile_page(sm_report *r, const sm_profile *p, const profile_rows *rows, i
     kernels(r, p, rows, top);
     collectives(r, p, rows, top);
     memory(r, p);
-    notes(r, p);
+    notes(r, p, rows);
 }

@@ -81,7 +81,7 @@ static const char *place_of(const sm_profile *p, sm_arena *arena, const sm_instr
     char out[PLACE] = "";
     bool backward = false;
     const char *op_name = told_by(p, it)->op_name;
-    if (!op_name[0]) return it->opcode_name;
+    if (!op_name[0]) return it->opcode == SM_OPCODE_CUSTOM_CALL ? it->target : it->opcode_name;
     for (const char *at = op_name; *at;) {
         piece word = next_piece(&at);
         bool last = !*at;
@@ -107,7 +107,7 @@ static const char *source_of(const sm_profile *p, sm_arena *arena, const sm_inst
 
 profile_kind profile_kind_of(const sm_profile_op *op) {
     if (op->work.matrix_flops > 0) return PROFILE_MATMUL;
-    if (sm_module_class_of(op->instruction->opcode) == SM_CLASS_CUSTOM) return PROFILE_CUSTOM;
+    if (!sm_module_is_understood(op->instruction)) return PROFILE_CUSTOM;
     return op->copies || op->moves ? PROFILE_COPY : PROFILE_VECTOR;
 }
 

@@ -1,0 +1,105 @@
+/* The work of custom calls whose kernels are known: products of cuBLAS and hipBLASLt, convolutions
+ * and fused attention of cuDNN, Mosaic kernels that estimate themselves. */
+#include <math.h>
+#include <string.h>
+
+#include "module_work.h"
+
+static bool begins(const char *text, const char *word) {
+    return !strncmp(text, word, strlen(word));
+}
+
+static const sm_module_shape *operand_shape(const sm_computation *in, const sm_instruction *it,
+                                            int i) {
+    return i < it->operands ? in->instruction[it->operand[i]].shape : NULL;
+}
+
+/* Of a tuple of a result and scratch space the result. */
+static const sm_module_shape *result_of(const sm_instruction *it) {
+    return it->shape->parts ? &it->shape->part[0] : it->shape;
+}
+
+/* __cublas$gemm, __cublas$lt$matmul, __cublas$lt$matmul$f8: the first two operands. */
+static bool is_product(const sm_instruction *it) {
+    return begins(it->target, "__cublas$") && it->operands > 1 && it->lhs_contracting.n > 0;
+}
+
+static bool is_convolution(const sm_instruction *it) {
+    return begins(it->target, "__cudnn$conv") && it->operands > 1 && it->convolution;
+}
+
+/* Two products forward (QK, PV), five backward (QK again, dV, dP, dQ, dK): Dao 2022, B.4. */
+static bool is_attention(const sm_instruction *it) {
+    return begins(it->target, "__cudnn$fmha") && it->operands > 2 && it->dimensions.n == 4;
+}
+
+bool sm_module_is_understood(const sm_instruction *it) {
+    if (sm_module_class_of(it->opcode) != SM_CLASS_CUSTOM) return true;
+    return it->opcode == SM_OPCODE_CUSTOM_CALL &&
+           (is_product(it) || is_convolution(it) || is_attention(it) || it->estimated_flops > 0 ||
+            it->estimated_transcendentals > 0);
+}
+
+/* The size of the kernel's dimension 'o' in the labels "b01f_01io->b01f". */
+static double features_out(const char *labels, const sm_module_shape *kernel) {
+    const char *at = strchr(labels, '_');
+    for (int i = 0; at && at[1 + i] && at[1 + i] != '-'; i++)
+        if (at[1 + i] == 'o' && i < kernel->dim.n) return (double)kernel->dim.at[i];
+    return 1;
+}
+
+/* Each element of the forward result takes the kernel's elements of one feature. Forward its input
+ * and kernel are operands; backward the gradient of the result takes the place of what is computed.
+ * Multiplications by padding count. */
+static void convolution(const sm_computation *in, const sm_instruction *it, sm_module_work *w) {
+    const sm_module_shape *a = operand_shape(in, it, 0), *b = operand_shape(in, it, 1);
+    bool of_filter = strstr(it->target, "BackwardFilter"),
+         of_input = strstr(it->target, "BackwardInput");
+    const sm_module_shape *kernel = of_filter ? result_of(it) : b;
+    const sm_module_shape *out = of_filter ? b : of_input ? a : result_of(it);
+    double features = fmax(features_out(it->convolution->labels, kernel), 1);
+    double k = fmax(sm_module_elements(kernel) / features, 1);
+    module_add_product(w, (sm_module_product){1, sm_module_elements(out) / features, features, k},
+                       a, b);
+}
+
+static void attention(const sm_computation *in, const sm_instruction *it, sm_module_work *w) {
+    const sm_module_shape *q = operand_shape(in, it, 0), *k = operand_shape(in, it, 1);
+    const int64_t *of = it->dimensions.at; /* sequences, heads, queries, keys */
+    double batch = (double)of[0] * (double)of[1], queries = (double)of[2], keys = (double)of[3];
+    int products = strstr(it->target, "Backward") ? 5 : 2;
+    if (!(batch * queries * keys > 0)) return;
+    double head = sm_module_elements(q) / (batch * queries);
+    double met = it->causal ? (keys + 1) / 2 : keys;
+    for (int i = 0; i < products; i++)
+        module_add_product(w, (sm_module_product){batch, queries, met, head}, q, k);
+    w->transcendentals += batch * queries * met;
+}
+
+/* A kernel that says its FLOPs and no shape: as products of so many rows and columns. */
+static void estimated(const sm_computation *in, const sm_instruction *it, sm_module_work *w) {
+    enum { SIDE = 4096 };
+    const sm_module_shape *a = operand_shape(in, it, 0),
+                          *b = operand_shape(in, it, it->operands > 1);
+    for (int i = 0; i < it->operands; i++) /* the first that is no index */
+        if (sm_module_element_bits(operand_shape(in, it, i)->element) > 0 &&
+            sm_module_dtype(operand_shape(in, it, i)->element) != SM_FP32) {
+            a = b = operand_shape(in, it, i);
+            break;
+        }
+    double whole = 2.0 * SIDE * SIDE * SIDE;
+    if (a && b && it->estimated_flops > 0) {
+        module_add_product(
+            w, (sm_module_product){fmin(it->estimated_flops / whole, 1), SIDE, SIDE, SIDE}, a, b);
+        w->matrix_flops += fmax(it->estimated_flops - whole, 0);
+    }
+    w->transcendentals += it->estimated_transcendentals;
+}
+
+void module_custom_flops(const sm_computation *in, const sm_instruction *it, sm_module_work *w) {
+    if (it->opcode != SM_OPCODE_CUSTOM_CALL) return;
+    if (is_product(it)) module_dot(in, it, w);
+    else if (is_convolution(it)) convolution(in, it, w);
+    else if (is_attention(it)) attention(in, it, w);
+    else estimated(in, it, w);
+}
