@@ -189,6 +189,8 @@ typedef struct sm_plan_space {
 bool sm_plan_limit_allows(const sm_plan_limits *limits, sm_plan_key key, int value);
 /* Both: what one limit allows and the other too. */
 void sm_plan_limit_both(sm_plan_limit *limit, const sm_plan_limit *other);
+/* The keys that may mean something for a model: all but those of experts where it has none. */
+uint32_t sm_plan_keys_for(const sm_model *model);
 /* Is a plan within limits, in the keys (bit per key) that mean something under its degrees? */
 bool sm_plan_limits_have(const sm_plan_limits *limits, const sm_plan *plan, uint32_t keys);
 /* The limits of the plans of given degrees; NULL space: none. False: there are no such plans. */

@@ -27,6 +27,13 @@ void sm_plan_limit_both(sm_plan_limit *limit, const sm_plan_limit *other) {
     if (disjoint) limit->least = SM_PLAN_MOST_DEGREE + 1;
 }
 
+uint32_t sm_plan_keys_for(const sm_model *model) {
+    uint32_t keys = 0;
+    for (int key = 0; key < SM_PLAN_KEY_COUNT; key++)
+        if (!plan_row_of((sm_plan_key)key)->experts || plan_has_experts(model)) keys |= 1u << key;
+    return keys;
+}
+
 bool sm_plan_limits_have(const sm_plan_limits *limits, const sm_plan *plan, uint32_t keys) {
     for (int key = 0; key < SM_PLAN_ORDER; key++) {
         const plan_row *row = plan_row_of((sm_plan_key)key);

@@ -280,6 +280,17 @@ static bool holds(const char *text, const char *part) {
     return n == 0;
 }
 
+/* The part of a text before a sign, or after it; absent where it has none. */
+static expression_value part_of(const working *w, expression_value a, expression_value b,
+                                bool after) {
+    const char *at = a.kind == VALUE_TEXT && b.kind == VALUE_TEXT ? strstr(a.text, b.text) : NULL;
+    if (!at) return absent;
+    if (after) return value_text(at + strlen(b.text));
+    const char *part = sm_arena_copy(w->arena, a.text, (size_t)(at - a.text));
+    if (!part) *w->out_of_memory = true;
+    return value_text(part);
+}
+
 static expression_value joined(const working *w, const expression *e) {
     const char *all = "";
     for (int i = 0; i < e->n && all; i++) {
@@ -312,6 +323,18 @@ static expression_value extreme(const working *w, const expression *e, bool most
     return e->n ? value_number(best) : absent;
 }
 
+static expression_value common(expression_value a, expression_value b) {
+    if (a.kind != VALUE_NUMBER || b.kind != VALUE_NUMBER || a.number < 1 || b.number < 1)
+        return absent;
+    double x = floor(a.number), y = floor(b.number);
+    while (y > 0) {
+        double rest = fmod(x, y);
+        x = y;
+        y = rest;
+    }
+    return value_number(x);
+}
+
 static expression_value called(const working *w, const expression *e) {
     const char *name = e->text;
     if (strcmp(name, "text") == 0) return joined(w, e);
@@ -319,9 +342,12 @@ static expression_value called(const working *w, const expression *e) {
     if (strcmp(name, "min") == 0 || strcmp(name, "max") == 0) return extreme(w, e, name[1] == 'a');
     expression_value a = e->n > 0 ? work(w, e->in[0]) : absent;
     expression_value b = e->n > 1 ? work(w, e->in[1]) : absent;
+    if (strcmp(name, "gcd") == 0) return common(a, b);
     if (strcmp(name, "given") == 0) return value_number(a.kind != VALUE_ABSENT);
     if (strcmp(name, "contains") == 0)
         return value_number(a.kind == VALUE_TEXT && b.kind == VALUE_TEXT && holds(a.text, b.text));
+    if (strcmp(name, "before") == 0 || strcmp(name, "after") == 0)
+        return part_of(w, a, b, name[0] == 'a');
     if (strcmp(name, "has") == 0)
         return value_number(a.kind == VALUE_TEXT && b.kind == VALUE_TEXT &&
                             has_word(a.text, b.text));

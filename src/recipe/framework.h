@@ -54,9 +54,10 @@ struct sm_framework {
     const char *name, *title, *version, *source;
     sm_plan_use use;
     const char *form, *software;
-    int keys, reads, ignored, models, rules, limits, begins, ends;
+    int keys, reads, lets, ignored, models, rules, limits, begins, ends;
     framework_key *key;
     framework_read *read;
+    framework_read *let; /* quantities for what is written, as reads are for what is read */
     framework_ignored *ignore;
     framework_model *model;
     framework_rule *rule;

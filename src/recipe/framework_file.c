@@ -94,12 +94,11 @@ static sm_status read_read(const reader *r, const json_value *v, framework_read 
     return status ? status : formula(r, json_get(v, "when"), &read->when);
 }
 
-static sm_status read_reads(const reader *r, const json_value *v) {
+static sm_status read_reads(const reader *r, const json_value *v, framework_read **out, int *n) {
     void *list;
-    sm_status status = make(r, v, IS_LIST, sizeof(framework_read), &r->f->reads, &list);
-    r->f->read = list;
-    for (int i = 0; i < r->f->reads && !status; i++)
-        status = read_read(r, &v->item[i], &r->f->read[i]);
+    sm_status status = make(r, v, IS_LIST, sizeof(framework_read), n, &list);
+    *out = list;
+    for (int i = 0; i < *n && !status; i++) status = read_read(r, &v->item[i], &(*out)[i]);
     return status;
 }
 
@@ -257,7 +256,7 @@ static sm_status read_head(const reader *r, const json_value *root) {
 static sm_status read_framework(const reader *r, const json_value *root) {
     static const char *const known[] = {
         "name",   "title", "version", "source", "for",   "form",   "software", "like", "prefixes",
-        "models", "keys",  "ignored", "reads",  "rules", "cannot", "begin",    "end"};
+        "models", "keys",  "ignored", "reads",  "rules", "cannot", "begin",    "end",  "lets"};
     sm_framework *f = r->f;
     sm_status status = json_expect(root, IS_OBJECT, "a framework");
     if (!status) status = json_check_keys(root, known, sizeof known / sizeof *known);
@@ -268,7 +267,8 @@ static sm_status read_framework(const reader *r, const json_value *root) {
     if (!status) status = read_models(r, json_get(root, "models"));
     if (!status) status = read_keys(r, json_get(root, "keys"));
     if (!status) status = read_ignored(r, json_get(root, "ignored"));
-    if (!status) status = read_reads(r, json_get(root, "reads"));
+    if (!status) status = read_reads(r, json_get(root, "reads"), &f->read, &f->reads);
+    if (!status) status = read_reads(r, json_get(root, "lets"), &f->let, &f->lets);
     if (!status) status = read_rules(r, json_get(root, "rules"));
     return status ? status : read_limits(r, json_get(root, "cannot"));
 }

@@ -125,8 +125,9 @@ static sm_status read_setting(reading *r, const framework_key *key, const sm_set
                               expression_value *out) {
     *out = (expression_value){.kind = VALUE_ABSENT};
     if (key->type == TYPE_SWITCH) *out = value_number(!is_one_of(s->value, falses));
-    else if (is_one_of(s->value, nothings)) return SM_OK;
-    else if (key->type == TYPE_NUMBER) return read_number(r, s, out);
+    else if (key->type == TYPE_NUMBER)
+        return is_one_of(s->value, nothings) ? SM_OK : read_number(r, s, out);
+    else if (!s->value[0] || strcmp(s->value, "None") == 0) return SM_OK; /* "none" is a word */
     else *out = value_text(s->value);
     return SM_OK;
 }
@@ -262,6 +263,9 @@ static sm_status fail_degree(const reading *r, const char *key, double value) {
         text, r->chips.chips > 0 ? " on these chips" : "");
 }
 
+/* Shares of a device are fractions: what is whole but for rounding is whole. */
+static double near_whole(double n) { return fabs(n - round(n)) < 1e-9 * fabs(n) ? round(n) : n; }
+
 static sm_status write_plan(reading *r) {
     const char *all = "";
     for (int i = 0; i < SM_PLAN_KEY_COUNT && all; i++) {
@@ -273,7 +277,7 @@ static sm_status write_plan(reading *r) {
             all = sm_arena_printf(r->arena, "%s%s%s=%s", all, comma, row->name, q->value.text);
             continue;
         }
-        double n = q->value.number;
+        double n = near_whole(q->value.number);
         if (row->value == SM_PLAN_VALUE_WORD && row->words.n == 2 && (n == 0 || n == 1)) {
             all = sm_arena_printf(r->arena, "%s%s%s=%s", all, comma, row->name,
                                   row->words.word[(int)n]);
@@ -360,7 +364,7 @@ static sm_status read_all(reading *r) {
     if (!status && r->out_of_memory) status = sm_fail_memory(r->err);
     r->out->system = text_of(r, "system");
     r->out->chips = number_of(r, "chips");
-    r->out->batch = number_of(r, "batch");
+    r->out->batch = near_whole(number_of(r, "batch"));
     r->out->seq = number_of(r, "length");
     r->out->weights = text_of(r, "weights");
     r->out->kv = text_of(r, "kv");

@@ -12,6 +12,8 @@
 typedef enum written_form { AS_ARGUMENTS, AS_WORDS, AS_YAML, AS_TOML, AS_JSON, FORMS } written_form;
 static const char *const forms[FORMS] = {"arguments", "words", "yaml", "toml", "json"};
 
+enum { MOST_LETS = 32 };
+
 typedef struct writing {
     const sm_framework *f;
     const sm_recipe_job *job;
@@ -19,8 +21,10 @@ typedef struct writing {
     FILE *out;
     written_form form;
     bool out_of_memory;
-    char table[128]; /* of TOML and YAML: what the last key stood under */
-    bool any;        /* of JSON: a field stands before */
+    char table[128];          /* of TOML and YAML: what the last key stood under */
+    sm_data *root, *comments; /* of JSON */
+    expression_value let[MOST_LETS];
+    int lets; /* so many of the framework's are known */
 } writing;
 
 /* ---- what names mean ---- */
@@ -108,6 +112,9 @@ static expression_value job_value(const writing *w, const char *name) {
     const sm_recipe_job *j = w->job;
     char text[768];
     if (strcmp(name, "batch") == 0) return value_number(j->batch);
+    if (strcmp(name, "accumulation") == 0)
+        return value_number(j->batch / ((double)j->plan->data * j->plan->fsdp * j->plan->expert *
+                                        fmax(1, j->plan->microbatch)));
     if (strcmp(name, "length") == 0) return value_number(j->seq);
     if (strcmp(name, "chips") == 0) return value_number(sm_plan_chips(j->plan));
     if (strcmp(name, "node") == 0)
@@ -133,6 +140,8 @@ static expression_value job_value(const writing *w, const char *name) {
 
 static expression_value lookup(const void *context, const char *name) {
     const writing *w = context;
+    for (int i = 0; i < w->lets; i++)
+        if (strcmp(w->f->let[i].sets, name) == 0) return w->let[i];
     for (int i = 0; i < SM_PLAN_KEY_COUNT; i++) {
         const sm_plan_key_row *row = sm_plan_key_row_of((sm_plan_key)i);
         if (strcmp(row->name, name) == 0 && row->uses >> w->job->plan->use & 1)
@@ -143,6 +152,13 @@ static expression_value lookup(const void *context, const char *name) {
 
 static expression_value work(writing *w, const expression *e) {
     return expression_work(e, lookup, w, w->arena, &w->out_of_memory);
+}
+
+static void work_lets(writing *w) {
+    for (int i = 0; i < w->f->lets && i < MOST_LETS; i++) {
+        w->let[i] = work(w, w->f->let[i].from);
+        w->lets = i + 1;
+    }
 }
 
 /* ---- lines with {formulas} ---- */
@@ -217,6 +233,30 @@ static bool enter_table(writing *w, const char *key) {
     return true;
 }
 
+/* How many components a path of so many bytes has. */
+static int components(const char *path, size_t length) {
+    int n = length > 0;
+    for (size_t i = 0; i < length; i++) n += path[i] == '.';
+    return n;
+}
+
+/* Of YAML: the names of mappings that are not open yet, each on a line of its own. */
+static void enter_mappings(writing *w, const char *key, size_t under) {
+    size_t same = 0; /* bytes of whole components that are open */
+    for (size_t i = 0; i <= under; i++) {
+        bool ends = (i == under || key[i] == '.') && (w->table[i] == '\0' || w->table[i] == '.');
+        if (ends && strncmp(w->table, key, i) == 0) same = i;
+        if (i == under || w->table[i] == '\0') break;
+    }
+    for (size_t at = same ? same + 1 : 0; at < under;) {
+        size_t n = 0;
+        while (at + n < under && key[at + n] != '.') n++;
+        fprintf(w->out, "%*s%.*s:\n", 2 * (components(key, at + n) - 1), "", (int)n, key + at);
+        at += n + 1;
+    }
+    enter_table(w, key);
+}
+
 static void put_aligned(writing *w, const char *setting, const char *about) {
     if (about[0]) fprintf(w->out, "%-52s  # %s\n", setting, about);
     else fprintf(w->out, "%s\n", setting);
@@ -239,26 +279,34 @@ static void put_setting(writing *w, const framework_key *k, expression_value v) 
         snprintf(setting, sizeof setting, "%s = %s", leaf, value);
         break;
     case AS_YAML:
-        if (enter_table(w, k->key) && under) fprintf(w->out, "%s:\n", w->table);
-        snprintf(setting, sizeof setting, "%s%s: %s", under ? "  " : "", leaf, value);
+        enter_mappings(w, k->key, under);
+        snprintf(setting, sizeof setting, "%*s%s: %s", 2 * components(k->key, under), "", leaf,
+                 value);
         break;
     default: return;
     }
     put_aligned(w, setting, k->about);
 }
 
-/* An object of objects: "zero_optimization.stage". Keys under one name stand together. */
+static sm_data *member(const writing *w, sm_data *object, const char *name) {
+    for (sm_data *at = object->first; at; at = at->next)
+        if (strcmp(at->key, name) == 0) return at;
+    sm_data *made = sm_data_object(w->arena);
+    return sm_data_put(object, w->arena, name, made) ? made : NULL;
+}
+
+/* "zero_optimization.stage" is a field of an object in the object. */
 static void put_json(writing *w, const framework_key *k, expression_value v) {
-    char value[512];
-    size_t under, before = strlen(w->table);
-    const char *leaf = leaf_of(k->key, &under);
-    value_text_of(w, k, v, value, sizeof value);
-    bool entered = enter_table(w, k->key);
-    if (entered && before) fputs("\n  }", w->out);
-    if (w->any) fputs(entered || !under ? ",\n" : ",\n", w->out);
-    if (entered && under) fprintf(w->out, "  \"%s\": {\n", w->table);
-    fprintf(w->out, "%s\"%s\": %s", under ? "    " : "  ", leaf, value);
-    w->any = true;
+    sm_data *object = w->root;
+    const char *at = k->key;
+    for (const char *dot; object && (dot = strchr(at, '.')) != NULL; at = dot + 1) {
+        const char *name = sm_arena_copy(w->arena, at, (size_t)(dot - at));
+        object = name ? member(w, object, name) : NULL;
+    }
+    bool put = k->type == TYPE_SWITCH   ? sm_data_put_bool(object, w->arena, at, value_holds(v))
+               : v.kind == VALUE_NUMBER ? sm_data_put_number(object, w->arena, at, v.number)
+                                        : sm_data_put_string(object, w->arena, at, v.text);
+    if (!put) w->out_of_memory = true;
 }
 
 /* Does the framework of its own, before one it is like, have a key of this name? */
@@ -287,9 +335,7 @@ static void put_comment(writing *w, const char *text) {
     if (!text) w->out_of_memory = true;
     if (!text) return;
     if (w->form == AS_JSON) {
-        fprintf(w->out, "%s\n    ", w->any ? "," : "");
-        sm_json_write_string(w->out, text);
-        w->any = true;
+        if (!sm_data_push(w->comments, sm_data_string(w->arena, text))) w->out_of_memory = true;
     } else fprintf(w->out, "# %s\n", text);
 }
 
@@ -305,7 +351,7 @@ static int put_limits(writing *w) {
     for (int i = 0; i < w->f->rules; i++) {
         const framework_rule *rule = &w->f->rule[i];
         char value[300] = "", text[256];
-        if (!framework_breaks(rule, w->job->plan, ~0u)) continue;
+        if (!framework_breaks(rule, w->job->plan, sm_plan_keys_for(w->job->model))) continue;
         if (rule->key < SM_PLAN_KEY_COUNT) {
             sm_plan_key_print(w->job->plan, rule->key, 0, text, sizeof text);
             snprintf(value, sizeof value, "%s=%s", sm_plan_key_row_of(rule->key)->name, text);
@@ -319,9 +365,6 @@ static int put_limits(writing *w) {
 
 static void put_json_comments(writing *w) {
     const sm_recipe_job *j = w->job;
-    if (w->table[0]) fputs("\n  }", w->out);
-    fputs(",\n  \"_scalemodel\": [", w->out);
-    w->any = false;
     put_comment(w, sm_arena_printf(w->arena, "%s %s", w->f->title, w->f->version));
     put_comment(w, sm_arena_printf(w->arena, "%s on %s", j->model->name, j->system->text));
     put_comment(w, sm_arena_printf(w->arena, "predicted: %s", j->predicted ? j->predicted : ""));
@@ -334,15 +377,21 @@ static void put_json_comments(writing *w) {
 
 /* ---- the whole ---- */
 
+/* JSON has no comments: they are an array of their own, which its readers pass over. */
+static sm_status write_json(writing *w, int *cannot, sm_error *err) {
+    w->root = sm_data_object(w->arena);
+    w->comments = sm_data_array(w->arena);
+    if (!w->root || !w->comments) return sm_fail_memory(err);
+    put_settings(w);
+    put_json_comments(w);
+    *cannot = put_limits(w);
+    if (!sm_data_put(w->root, w->arena, "_scalemodel", w->comments)) w->out_of_memory = true;
+    return w->out_of_memory ? SM_OK : sm_json_write(w->out, w->root, SM_JSON_PAGE, err);
+}
+
 static sm_status write_all(writing *w, int *cannot, sm_error *err) {
-    if (w->form == AS_JSON) {
-        fputs("{\n", w->out);
-        put_settings(w);
-        put_json_comments(w);
-        *cannot = put_limits(w);
-        fputs("\n  ]\n}\n", w->out);
-        return SM_OK;
-    }
+    work_lets(w);
+    if (w->form == AS_JSON) return write_json(w, cannot, err);
     sm_status status = put_lines(w, w->f->begin, w->f->begins, err);
     if (status) return status;
     put_settings(w);

@@ -102,6 +102,7 @@ static void keep_recompute(choices *c) {
 
 bool choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c) {
     if (!sm_plan_space_of(o->space, plan, &c->limits)) return false;
+    c->keys = sm_plan_keys_for(&t->model);
     fill_memory(t, o, plan, c);
     fill_pipeline(t, o, plan, c);
     fill_microbatch(t, o, plan, c);

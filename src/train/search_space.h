@@ -22,6 +22,7 @@ typedef struct choices {
     int offload[SM_OFFLOAD_COUNT];
     pipeline_choice pipeline[SM_SCHEDULE_COUNT + MAX_VIRTUAL];
     int microbatch[MAX_MICROBATCH];
+    uint32_t keys;         /* that mean something for the model */
     sm_plan_limits limits; /* of the space of plans, with these degrees */
 } choices;
 /* False: the space has no plan of these degrees. */
@@ -29,10 +30,10 @@ bool choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *
 /* Has the space plans with these choices of what shards the program? */
 static inline bool choices_allow(const choices *c, const sm_plan *plan) {
     return sm_plan_limits_have(&c->limits, plan,
-                               1u << SM_PLAN_SEQ | 1u << SM_PLAN_EXPERT_TENSOR |
-                                   1u << SM_PLAN_CONTEXT_BY | 1u << SM_PLAN_DTYPE |
-                                   1u << SM_PLAN_OPTIMIZER | 1u << SM_PLAN_GRADIENT |
-                                   1u << SM_PLAN_ATTENTION);
+                               c->keys & (1u << SM_PLAN_SEQ | 1u << SM_PLAN_EXPERT_TENSOR |
+                                          1u << SM_PLAN_CONTEXT_BY | 1u << SM_PLAN_DTYPE |
+                                          1u << SM_PLAN_OPTIMIZER | 1u << SM_PLAN_GRADIENT |
+                                          1u << SM_PLAN_ATTENTION));
 }
 /* What a plan may gather again, under its other keys but for offload, or with activations in host
  * memory: from what keeps most to what keeps least. Returns how many. */

@@ -55,9 +55,7 @@ typedef struct reading {
 static sm_recipe_chips chips_of(const sm_system *s) {
     bool torus = s->torus_dims > 0;
     double node = s->levels > 0 && !torus ? s->level[0].size : 0;
-    return (sm_recipe_chips){.chips = s->chips,
-                             .node = node,
-                             .slices = torus || node <= 0 ? s->slices : s->chips / node};
+    return (sm_recipe_chips){.chips = s->chips, .node = node, .slices = s->slices};
 }
 
 /* The chips are those of --on; its shape, or all of it, may be left to the recipe, which then is
