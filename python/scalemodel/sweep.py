@@ -1,5 +1,8 @@
 """The same question over many values."""
+from __future__ import annotations
+
 import itertools
+from typing import Any, Callable
 
 from ._errors import ScalemodelError
 from .answer import _flat
@@ -11,16 +14,16 @@ _BEST = {"train": "plans", "serve": "frontier"}
 class Sweep:
     """Answers in the order they were asked: a list of (arguments, answer or error)."""
 
-    def __init__(self, names, items):
+    def __init__(self, names: list[str], items: list[tuple[dict[str, Any], Any]]) -> None:
         self.names, self.items = names, items
 
-    def __iter__(self):
+    def __iter__(self) -> Any:
         return iter(self.items)
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.items)
 
-    def rows(self):
+    def rows(self) -> list[dict[str, Any]]:
         """A dict for each question: what varied, then the best of its answer, flat; `error` where
         there is none."""
         out = []
@@ -35,18 +38,18 @@ class Sweep:
             out.append(row)
         return out
 
-    def to_frame(self):
+    def to_frame(self) -> Any:
         """The rows as a pandas.DataFrame (needs pandas)."""
         import pandas
         return pandas.DataFrame(self.rows())
 
-    def plot(self, y, x=None, **options):
+    def plot(self, y: str, x: str | None = None, **options: Any) -> Any:
         """A figure of one column over what varied (needs matplotlib)."""
         from . import plots
         return plots.lines(self.rows(), x or self.names[0], y, self.names, **options)
 
 
-def sweep(verb, *args, **kwargs):
+def sweep(verb: Callable[..., Any], *args: Any, **kwargs: Any) -> Sweep:
     """Ask a verb for every combination of the arguments given as lists.
 
     >>> import scalemodel as sm
