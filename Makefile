@@ -31,7 +31,10 @@ FUZZ_SECONDS ?= 600
 WARN := -Wall -Wextra -Wshadow -Wconversion -Werror
 CFLAGS ?= -O2 -g -fno-math-errno -fno-trapping-math
 # Names stay inside a library but for those of the public headers, which say so themselves.
-ALL_CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -fPIC -fvisibility=hidden -pthread -Iinclude $(CFLAGS)
+# PIC, THREADS: of machines that run machine code; a browser's have neither.
+PIC ?= -fPIC
+THREADS ?= -pthread
+ALL_CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) $(PIC) -fvisibility=hidden $(THREADS) -Iinclude $(CFLAGS)
 # Tests run once, and what compiling them takes counts as much; their oracles are what takes long.
 TEST_CFLAGS ?= $(if $(filter -O2 -O3,$(CFLAGS)),-O1)
 FLAGS := $(CC) $(ALL_CFLAGS) $(TEST_CFLAGS)
@@ -150,6 +153,16 @@ $(BUILD)/libscalemodel-run-cuda.so: $(BUILD)/libscalemodel.so
 $(MPIS:%=$(BUILD)/libscalemodel-run-%.so): $(BUILD)/libscalemodel-run-%.so: $(BUILD)/obj/%/mpi.o \
     $(BUILD)/libscalemodel.so
 	$(MPICC) $(shared)
+# The library for a browser (scripts/build-page.sh sets CC to emcc, and LIBS).
+PAGE_FLAGS := -sMODULARIZE=1 -sEXPORT_NAME=createScalemodel -sSINGLE_FILE=1 -sENVIRONMENT=worker,node -sALLOW_MEMORY_GROWTH=1 \
+    -sTOTAL_STACK=8MB -sMAXIMUM_MEMORY=2GB -sFORCE_FILESYSTEM=1 -sALLOW_TABLE_GROWTH=1 -sINVOKE_RUN=0 -sNODEJS_CATCH_EXIT=0 \
+    -sEXPORTED_FUNCTIONS=_sm_command_ask,_sm_command_describe,_sm_command_free,_sm_command_status,_sm_command_text,_malloc,_free \
+    -sEXPORTED_RUNTIME_METHODS=FS,UTF8ToString,stringToUTF8,lengthBytesUTF8,addFunction,removeFunction,setValue,getValue
+$(BUILD)/scalemodel.js: $(LIB_OBJ) $(filter-out %/main.o %/run_verb.o,$(CLI_OBJ)) $(BUILD)/obj/page/absent.o
+	$(CC) $(CFLAGS) $(PAGE_FLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/obj/page/%.o: web/%.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(call folders_of,cli) -MMD -MP -c -o $@ $<
 # The command line without its verbs, the verbs that run on ranks, and how ranks are started.
 CLI_LIB := $(BUILD)/obj/cli.a
 RUN_PARTS := $(RUNCLI_OBJ) $(CLI_LIB) $(RUN) $(CORE)

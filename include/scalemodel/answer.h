@@ -104,6 +104,7 @@ typedef struct sm_roofline_question {
     sm_memory_level level;             /* where the arrays live (HBM) */
     const sm_dtype *compute;           /* NULL: the wider one of the operands */
     bool explain;                      /* of one point: not with ranges */
+    bool plot;                         /* FLOP/s over intensity, into report->chart */
 } sm_roofline_question;
 /* FLOPs, bytes, times, what bounds them; SM_NEGATIVE when no size of an index is critical. */
 sm_status sm_answer_roofline(const sm_roofline_question *question, sm_report *report,

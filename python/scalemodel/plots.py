@@ -39,22 +39,14 @@ def of(answer):
     if any(row["name"] == "plot" for row in verb["options"]):
         import os
         return Picture(ask([*answer.words, f"--plot={os.devnull}"]).svg)
-    drawn = {"train": training, "roofline": roofline}.get(answer.words[0])
-    if not drawn:
+    if answer.words[0] != "train":
         raise ValueError(f"there is no picture of {answer.words[0]!r}")
-    return Picture(figure=drawn(answer))
+    return Picture(figure=training(answer))
 
 
 def _figure(**options):
     from matplotlib.figure import Figure  # no window and no global state
     return Figure(layout="constrained", **options)
-
-
-def _seconds(value, _=None):
-    for scale, unit in ((1, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if abs(value) >= scale:
-            return f"{value / scale:g} {unit}"
-    return f"{value / 1e-9:g} ns" if value else "0"
 
 
 def training(answer):
@@ -80,22 +72,6 @@ def training(answer):
     time.set_xlabel("a step, s")
     memory.axvline(plans[0]["memory_bytes.capacity"] / 1e9, color="black", linestyle="--")
     memory.set_xlabel("memory of a chip, GB (dashed: all)")
-    return figure
-
-
-def roofline(answer):
-    """Achieved FLOP/s over arithmetic intensity: the bound, and what is expected."""
-    points = answer.rows()  # of one size, or of each in a range
-    x = [p["intensity"] for p in points]
-    figure = _figure(figsize=(7, 4.5))
-    axes = figure.subplots()
-    for key, label, style in (("lower", "bound", "-"), ("expected", "expected", "o")):
-        axes.loglog(x, [p["flops"] / p[f"time_s.{key}"] for p in points], style, label=label)
-    axes.set_xlabel("arithmetic intensity, FLOPs per byte")
-    axes.set_ylabel("FLOP/s")
-    axes.set_title(f"{answer.einsum} on {answer.chip}", fontsize="medium")
-    axes.grid(True, which="both", alpha=0.2)
-    axes.legend()
     return figure
 
 

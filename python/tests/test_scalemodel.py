@@ -231,9 +231,8 @@ def test_frames():
 def test_figures(tmp_path):
     pytest.importorskip("matplotlib")
     sm.train("llama-3.1-8b", on="tpu-v5e:4x4", batch="512k").plot().save(tmp_path / "train.png")
-    sm.roofline(EINSUM, on="tpu-v5e", dims={**SIZES, "B": "1..4096"}).plot().save(tmp_path / "r.png")
     sm.sweep(sm.train, "llama-3.2-1b", on="tpu-v5e:4x4", batch=["128k", "256k"]).plot(
         "step_time_s.expected").save(tmp_path / "s.png")
     sm.roofline(EINSUM, on="tpu-v5e", dims=SIZES).plot().save(tmp_path / "r.svg")
     assert "<svg" in (tmp_path / "r.svg").read_text()
-    assert all((tmp_path / name).stat().st_size > 5000 for name in ("train.png", "r.png", "s.png"))
+    assert all((tmp_path / name).stat().st_size > 5000 for name in ("train.png", "s.png"))

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 /* No answer needs a tebibyte in one block; a larger request is an overflow that lost its way. */
-#define LARGEST_BLOCK ((size_t)1 << 40)
+#define LARGEST_BLOCK ((size_t)(SIZE_MAX > UINT32_MAX ? UINT64_C(1) << 40 : SIZE_MAX / 2))
 
 static atomic_uint_fast64_t made;       /* allocations asked for so far */
 static atomic_uint_fast64_t refused_at; /* the number of the one to refuse; 0 for none */

@@ -19,6 +19,10 @@ typedef struct asked {
     double solved[SM_MAX_CRITICAL];      /* NaN: no size does it */
     const char *reason[SM_MAX_CRITICAL]; /* then why */
     int open; /* the index without a size, asked for as critical; -1 if none */
+    /* Of each point that is shown: FLOPs per byte, expected FLOP/s; and the roof over the last. */
+    int shown;
+    double *intensity, *achieved;
+    sm_roofline last;
 } asked;
 
 /* ---- reading ---- */
@@ -191,11 +195,57 @@ static void explain(sm_report *r, const asked *q, const sm_roofline *point) {
                            "the size at which FLOPs / peak = bytes / bandwidth", q->solved[i], ""));
 }
 
+/* ---- the picture ---- */
+
+enum { ROOF = 3 };
+
+typedef struct picture {
+    sm_chart chart;
+    sm_panel panel;
+    sm_series series[2];
+    double x[ROOF], y[ROOF];
+} picture;
+
+/* Expected FLOP/s over arithmetic intensity, below the roof min(peak, intensity x bandwidth), which
+ * is drawn from a quarter of the least intensity to four times the largest. */
+static void draw(sm_report *r, const asked *q, const char *einsum) {
+    picture *p = sm_arena_alloc(r->arena, sizeof *p);
+    if (!p) {
+        r->out_of_memory = true;
+        return;
+    }
+    double peak = q->last.peak_flops_per_s, rate = q->last.bytes_per_s, ridge = peak / rate;
+    double least = ridge, most = ridge;
+    for (int i = 0; i < q->shown; i++) {
+        least = fmin(least, q->intensity[i]);
+        most = fmax(most, q->intensity[i]);
+    }
+    const double x[ROOF] = {least / 4.0, ridge, most * 4.0};
+    *p = (picture){
+        .chart = {sm_textf(r, "%s on %s", einsum, q->in.chip->name),
+                  sm_textf(r, "%s, from %s", unit_words(r, q, &q->last), level_title(q)), 1,
+                  &p->panel},
+        .panel = {"Roofline", "FLOPs per byte", "", "", "FLOP/s", SM_SCALE_LOG, SM_SCALE_LOG,
+                  .n = 2, .series = p->series},
+        .series = {{"bound", SM_MARK_LINE, ROOF, p->x, p->y},
+                   {"expected", SM_MARK_LINE_DOTS, (size_t)q->shown, q->intensity, q->achieved}}};
+    for (int i = 0; i < ROOF; i++) {
+        p->x[i] = x[i];
+        p->y[i] = fmin(peak, x[i] * rate);
+    }
+    r->chart = &p->chart;
+}
+
 /* ---- one point or many ---- */
 
-static sm_status price(const asked *q, sm_roofline *point, sm_error *err) {
-    return sm_roofline_under(q->in.chip, q->in.calibration, &q->einsum, q->in.level, q->in.compute,
-                             point, err);
+static sm_status price(asked *q, sm_roofline *point, sm_error *err) {
+    sm_status status = sm_roofline_under(q->in.chip, q->in.calibration, &q->einsum, q->in.level,
+                                         q->in.compute, point, err);
+    if (status || !q->in.plot) return status;
+    q->intensity[q->shown] = point->intensity;
+    q->achieved[q->shown++] = point->flops / point->expected_s;
+    q->last = *point;
+    return SM_OK;
 }
 
 static sm_status show_sweep(sm_report *r, asked *q, sm_error *err) {
@@ -234,7 +284,7 @@ static sm_status show_sweep(sm_report *r, asked *q, sm_error *err) {
     return SM_OK;
 }
 
-static sm_status show_point(sm_report *r, const asked *q, sm_error *err) {
+static sm_status show_point(sm_report *r, asked *q, sm_error *err) {
     sm_roofline point;
     sm_status status = price(q, &point, err);
     if (status) return status;
@@ -292,6 +342,10 @@ sm_status sm_answer_roofline(const sm_roofline_question *question, sm_report *r,
     sm_report_heading(r, "%s on %s", text, q.in.chip->name);
     if (q.sweep.ranges && q.in.explain)
         return sm_fail(err, SM_USAGE, "--explain derives one answer: give sizes without ranges");
+    size_t points = q.sweep.ranges ? (size_t)q.sweep.points : 1;
+    q.intensity = sm_arena_alloc(r->arena, 2 * points * sizeof *q.intensity);
+    if (!q.intensity) return sm_fail_memory(err);
+    q.achieved = q.intensity + points;
     if (q.sweep.ranges) status = show_sweep(r, &q, err);
     else if (!is_unanswerable(&q)) status = show_point(r, &q, err);
     if (!status) {
@@ -305,5 +359,6 @@ sm_status sm_answer_roofline(const sm_roofline_question *question, sm_report *r,
                                name, sm_textf(r, "%.6g", q.solved[i]));
         }
     }
+    if (!status && q.shown) draw(r, &q, text);
     return status ? status : answer;
 }

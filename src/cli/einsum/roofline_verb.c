@@ -1,10 +1,11 @@
 /* roofline: the options of `roofline`. */
+#include "answer.h"
 #include "scalemodel/answer.h"
 #include "verbs.h"
 
 typedef struct roofline_options {
     sm_roofline_question question;
-    const char *on;
+    const char *on, *plot;
     unsigned level; /* of level_names */
     cli_list critical;
     cli_calibration_values constants;
@@ -28,6 +29,8 @@ static const cli_option roofline_table[] = {
     {"level", 0, CLI_CHOICE, AT(level), "LEVEL",
      .help = "where the arrays live, by the chip's name for it or the general one",
      .words = {level_names, LEVELS}, .by_default = "hbm"},
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE",
+     .help = "draw the roofline with what is expected as SVG"},
     CLI_CALIBRATION_OPTIONS(roofline_options, constants),
     {.name = NULL},
 };
@@ -46,10 +49,14 @@ static sm_status run_roofline(const cli_call *call, sm_report *r, sm_error *err)
         critical[i] = sm_source_of("--critical", o->critical.text[i]);
     q->level = levels[o->level];
     q->explain = call->common.explain;
+    q->plot = o->plot != NULL;
     sm_status status = cli_system(call, o->on, &system, err);
     if (!status)
         status = cli_operation_calibration(call, q->chip, &o->constants, &q->calibration, err);
-    return status ? status : sm_answer_roofline(q, r, err);
+    if (!status) status = sm_answer_roofline(q, r, err);
+    sm_status written =
+        status <= SM_NEGATIVE && r->chart ? cli_write_chart(r->chart, o->plot, err) : SM_OK;
+    return written ? written : status;
 }
 
 const cli_verb cli_roofline = {
