@@ -1,8 +1,8 @@
 /* Best-first branch and bound with deterministic batches (Land and Doig, 1960; Lawler and Wood,
- * 1966). Nodes come in the order of their bounds, first the cheap one, then the refined one. One
- * whose bound is not below the threshold is pruned. The threshold moves only between batches, so
- * the answer does not depend on threads. */
-#include <math.h>
+ * 1966). Bounds are refined first, in the order of the nodes, of which neighbours share what they
+ * work out; then nodes come in the order of their bounds. One whose bound is not below the
+ * threshold is pruned. The threshold moves only between batches, so the answer does not depend on
+ * threads. */
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -10,15 +10,10 @@
 
 #include "scalemodel/search.h"
 
-typedef struct entry {
-    double bound;
-    size_t node;
-    bool refined;
-} entry;
-
 typedef struct batch {
     const sm_branching *b;
-    entry entry[SM_BATCH];
+    const size_t *node;
+    double *bound; /* refined, NULL: nodes are expanded */
     int size;
     double threshold;
     atomic_int next;
@@ -43,9 +38,10 @@ static void *run_lane(void *argument) {
     for (;;) {
         int i = atomic_fetch_add(&l->work->next, 1);
         if (i >= l->work->size) return NULL;
-        entry *e = &l->work->entry[i];
-        if (e->refined) b->expand(b->context, l->number, i, e->node, l->work->threshold);
-        else e->bound = b->refine(b->context, l->number, e->node, l->work->threshold);
+        size_t node = l->work->node[i];
+        double threshold = l->work->threshold;
+        if (l->work->bound) l->work->bound[i] = b->refine(b->context, l->number, node, threshold);
+        else b->expand(b->context, l->number, i, node, threshold);
     }
 }
 
@@ -62,80 +58,77 @@ static void run_batch(batch *work, int threads) {
         if (lanes[i].started) pthread_join(lanes[i].thread, NULL);
 }
 
-/* ---- the queue: a heap by bounds ---- */
+typedef struct entry {
+    double bound;
+    size_t node;
+} entry;
 
-typedef struct queue {
-    entry *at;
-    size_t n;
-} queue;
-
-static bool before(const entry *x, const entry *y) {
-    return x->bound != y->bound ? x->bound < y->bound : x->node < y->node;
+static int by_bound(const void *a, const void *b) {
+    const entry *x = a, *y = b;
+    if (x->bound != y->bound) return x->bound < y->bound ? -1 : 1;
+    return x->node < y->node ? -1 : x->node > y->node;
 }
 
-static void push(queue *q, entry e) {
-    size_t at = q->n++;
-    for (; at > 0 && before(&e, &q->at[(at - 1) / 2]); at = (at - 1) / 2)
-        q->at[at] = q->at[(at - 1) / 2];
-    q->at[at] = e;
+static bool stopped(const sm_branching *b) { return b->stop && *b->stop; }
+
+static void tell(const sm_branching *b, double fraction) {
+    if (b->progress) b->progress(fraction, b->progress_context);
 }
 
-static entry pop(queue *q) {
-    entry first = q->at[0], last = q->at[--q->n];
-    size_t at = 0;
-    for (size_t child; (child = 2 * at + 1) < q->n; at = child) {
-        if (child + 1 < q->n && before(&q->at[child + 1], &q->at[child])) child++;
-        if (!before(&q->at[child], &last)) break;
-        q->at[at] = q->at[child];
-    }
-    q->at[at] = last;
-    return first;
-}
-
-/* ---- running ---- */
-
-/* The first nodes of the queue, all refined or none. */
-static void take_batch(queue *q, batch *work, int size) {
-    bool refined = q->at[0].refined;
-    work->size = 0;
-    while (work->size < size && q->n > 0 && q->at[0].bound < work->threshold &&
-           q->at[0].refined == refined)
-        work->entry[work->size++] = pop(q);
-}
-
-/* Batches that are expanded grow from one node to SM_BATCH: the first nodes set the threshold that
- * spares the rest. */
-static void run_all(const sm_branching *b, queue *q, int threads, sm_branching_result *result) {
-    int size = 1;
-    batch work = {.b = b, .threshold = b->threshold};
-    while (q->n > 0 && q->at[0].bound < work.threshold && !(b->stop && *b->stop)) {
-        bool refined = q->at[0].refined;
-        take_batch(q, &work, refined ? size : SM_BATCH);
+/* Keep the entries that stay below the threshold. False when stopped: the others are lost. */
+static bool refine_all(const sm_branching *b, entry *order, size_t *nodes, int threads) {
+    enum { AT_ONCE = 4 * SM_BATCH };
+    size_t n = *nodes, kept = 0, node[AT_ONCE];
+    double bound[AT_ONCE];
+    *nodes = 0;
+    for (size_t at = 0; at < n;) {
+        batch work = {.b = b, .node = node, .bound = bound, .threshold = b->threshold};
+        for (; at < n && work.size < AT_ONCE; at++)
+            if (order[at].bound < b->threshold) node[work.size++] = order[at].node;
+        if (stopped(b)) return false;
         run_batch(&work, threads);
-        for (int i = 0; i < work.size; i++) {
-            entry *e = &work.entry[i];
-            e->refined = true;
-            if (!refined && e->bound < HUGE_VAL) push(q, *e);
-        }
-        if (!refined) continue;
-        double threshold = work.threshold;
-        for (int i = 0; i < work.size; i++) threshold = b->merge(b->context, i, work.entry[i].node);
-        work.threshold = threshold;
-        result->expanded += (size_t)work.size;
-        if (size < SM_BATCH) size *= 2;
-        if (b->progress) b->progress(1 - (double)q->n / (double)b->nodes, b->progress_context);
+        for (int i = 0; i < work.size; i++)
+            if (bound[i] < b->threshold) order[kept++] = (entry){bound[i], node[i]};
+        *nodes = kept;
+        tell(b, 0.9 * (double)at / (double)n);
     }
-    result->finished = q->n == 0 || q->at[0].bound >= work.threshold;
+    return true;
+}
+
+/* Batches grow from one node to SM_BATCH: the first nodes set the threshold that spares the rest.
+ */
+static void run_all(const sm_branching *b, const entry *order, size_t nodes, int threads,
+                    sm_branching_result *result) {
+    size_t at = 0, node[SM_BATCH];
+    int size = 1;
+    double threshold = b->threshold;
+    while (at < nodes && order[at].bound < threshold && !stopped(b)) {
+        int n = 0;
+        while (n < size && at < nodes && order[at].bound < threshold) node[n++] = order[at++].node;
+        batch work = {.b = b, .node = node, .size = n, .threshold = threshold};
+        run_batch(&work, threads);
+        for (int i = 0; i < n; i++) threshold = b->merge(b->context, i, node[i]);
+        result->expanded += (size_t)n;
+        if (size < SM_BATCH) size *= 2;
+        tell(b, (b->refine ? 0.9 : 0) + (b->refine ? 0.1 : 1) * (double)at / (double)nodes);
+    }
+    result->finished = at >= nodes || order[at].bound >= threshold;
 }
 
 sm_status sm_search_best_first(const sm_branching *b, int threads, sm_branching_result *result,
                                sm_error *err) {
     *result = (sm_branching_result){0, true};
     if (b->nodes == 0) return SM_OK;
-    queue q = {sm_calloc(b->nodes, sizeof *q.at), 0};
-    if (!q.at) return sm_fail_memory(err);
-    for (size_t i = 0; i < b->nodes; i++) push(&q, (entry){b->bound[i], i, !b->refine});
-    run_all(b, &q, sm_search_threads(threads), result);
-    sm_free(q.at);
+    entry *order = sm_calloc(b->nodes, sizeof *order);
+    if (!order) return sm_fail_memory(err);
+    for (size_t i = 0; i < b->nodes; i++) order[i] = (entry){b->bound[i], i};
+    size_t n = b->nodes;
+    bool whole = true;
+    threads = sm_search_threads(threads);
+    if (b->refine) whole = refine_all(b, order, &n, threads);
+    qsort(order, n, sizeof *order, by_bound);
+    run_all(b, order, n, threads, result);
+    result->finished &= whole;
+    sm_free(order);
     return SM_OK;
 }

@@ -62,7 +62,7 @@ static bool bound_variant(void *context, sm_plan *plan) {
     expansion *x = context;
     assert(plan == &x->plan);
     if (!take_variant(x)) return true;
-    place_hopeful(x->t, x->l->p.v, &x->plan, &x->l->p.d, &x->l->p.at);
+    place_hopeful(x->t, x->l->p.v, &x->plan, &x->l->p.d, 0, &x->l->p.at);
     load_stages(x);
     for (int i = 0; i < x->c.n_microbatch; i++) leaves_try(x, i);
     return true;
@@ -89,18 +89,16 @@ double search_refine(void *context, int lane, size_t number, double threshold) {
 /* ---- the best plan ---- */
 
 /* Which of these microbatches could win with the curves at hand. */
-static bool any_alive(expansion *x, bool *alive) {
+static bool any_alive(expansion *x, const bool *from, bool *alive) {
     double threshold = x->threshold;
     bool found = x->found, any = false;
     load_stages(x);
     x->bounding = true;
     for (int i = 0; i < x->c.n_microbatch; i++) {
-        if (!alive[i]) continue;
         x->found = false;
         x->threshold = threshold * (1 + ROUNDING);
-        leaves_try(x, i);
-        alive[i] = x->found;
-        any |= alive[i];
+        if (from[i]) leaves_try(x, i);
+        any |= alive[i] = x->found;
     }
     x->bounding = false;
     x->found = found;
@@ -108,43 +106,50 @@ static bool any_alive(expansion *x, bool *alive) {
     return any;
 }
 
-static void place_at(expansion *x, int number) {
+static const listed *place_at(expansion *x, int number) {
     const listed *at = &x->l->placement[number];
     memcpy(x->plan.order, at->order, sizeof at->order);
     memcpy(x->plan.dims, at->dims, sizeof at->dims);
     x->l->p.at.placement = at->placement;
+    return at;
 }
 
-/* Bounds first: with collectives that no placement beats, then with the least that each costs on
- * any placement of this node. */
+/* Bounds first: with collectives that no placement beats, then, where no placement of some axes
+ * will narrow them, with the least that each costs on any placement of this node. */
 static bool variant_alive(expansion *x, bool *alive) {
     lane_scratch *l = x->l;
-    place_hopeful(x->t, l->p.v, &x->plan, &l->p.d, &l->p.at);
-    if (!any_alive(x, alive)) return false;
+    place_hopeful(x->t, l->p.v, &x->plan, &l->p.d, 0, &l->p.at);
+    if (!any_alive(x, alive, alive)) return false;
     if (l->placements < 0) placements_list(x->h, &x->plan, l);
+    if (x->t->system.torus_dims == 0) return true;
     for (int i = 0; i < l->placements; i++) {
         place_at(x, i);
         place_least(x->t, l->p.v, i == 0, &l->p.at);
     }
     place_as_least(l->p.v, &l->p.at);
-    return l->placements > 0 && any_alive(x, alive);
+    return l->placements > 0 && any_alive(x, alive, alive);
 }
 
 static bool expand_variant(void *context, sm_plan *plan) {
     expansion *x = context;
     lane_scratch *l = x->l;
-    bool alive[MAX_MICROBATCH], prune = x->h->options->prune;
+    bool alive[SM_PLAN_DEGREES][MAX_MICROBATCH]; /* by the depth of a placement */
     assert(plan == &x->plan);
     if (!take_variant(x)) return true;
-    for (int i = 0; i < MAX_MICROBATCH; i++) alive[i] = true;
-    if (prune && !variant_alive(x, alive)) return true;
+    for (int i = 0; i < MAX_MICROBATCH; i++) alive[0][i] = true;
+    if (x->h->options->prune && !variant_alive(x, alive[0])) return true;
     if (l->placements < 0) placements_list(x->h, &x->plan, l);
-    for (int n = 0; n < l->placements; n++) {
-        place_at(x, n);
+    for (int n = 0; n < l->placements;) {
+        const listed *at = place_at(x, n++);
+        if (!at->whole) {
+            place_hopeful(x->t, l->p.v, &x->plan, &l->p.d, at->axes, &l->p.at);
+            if (!any_alive(x, alive[at->parent], alive[at->depth])) n = at->next;
+            continue;
+        }
         place_curves(x->t, l->p.v, &l->p.at);
         load_stages(x);
         for (int i = 0; i < x->c.n_microbatch; i++)
-            if (alive[i]) leaves_try(x, i);
+            if (alive[at->parent][i]) leaves_try(x, i);
     }
     return true;
 }

@@ -10,6 +10,24 @@ static double ragged_of(const sm_train *t, const slot_key *key, const sm_group *
                                                  : 1; /* the runtime sends every slot */
 }
 
+/* On a switch level it counts how many members are below each child, not which. */
+static sm_group group_of(const sm_train *t, const sm_placement *placement, sm_axes axes) {
+    sm_group g = sm_group_join(placement, axes);
+    int kept = 0;
+    for (int i = 0; i < g.parts; i++) {
+        bool torus = t->system.level[g.part[i].level].kind == SM_LEVEL_TORUS;
+        if (!torus && kept > 0 && g.part[kept - 1].level == g.part[i].level) {
+            g.part[kept - 1].size *= g.part[i].size;
+            continue;
+        }
+        g.part[kept] = g.part[i];
+        if (!torus) g.part[kept].stride = 1;
+        kept++;
+    }
+    g.parts = kept;
+    return g;
+}
+
 void place_curves(const sm_train *t, const variant *v, placed *p) {
     sm_group joined[SM_AXES_MASKS];
     bool done[SM_AXES_MASKS] = {false};
@@ -17,11 +35,11 @@ void place_curves(const sm_train *t, const variant *v, placed *p) {
     for (int i = 0; i < v->slots; i++) {
         sm_axes axes = v->key[i].axes;
         sm_group *g = &joined[axes];
-        if (!done[axes]) *g = sm_group_join(&p->placement, axes);
+        if (!done[axes]) *g = group_of(t, &p->placement, axes);
         done[axes] = true;
         p->slot[i] = sm_curve_memo_get(&p->memo, v->key[i].op, g, ragged_of(t, &v->key[i], g));
     }
-    sm_group pipe = sm_group_join(&p->placement, SM_BIT(SM_PLACED_PIPELINE));
+    sm_group pipe = group_of(t, &p->placement, SM_BIT(SM_PLACED_PIPELINE));
     p->send = sm_curve_memo_get(&p->memo, SM_PERMUTE, &pipe, 1);
 }
 
@@ -91,6 +109,7 @@ void place_as_least(const variant *v, placed *p) {
 typedef struct splits {
     const sm_train *t;
     const slot_key *slot;
+    const int *room; /* of each level */
     const sm_curve_memo *memo;
     sm_timed_curve *least;
     bool joined;
@@ -103,14 +122,13 @@ static void add_split(splits *s, const sm_group *g) {
     lower_curve(s->t, &one, s->tried++ == 0, s->least);
 }
 
-/* From a level up, of which the members at hand take `used` chips: `left` members are still to be
- * placed. again: some of them on this level. */
+/* From a level up, of which `used` of the room is taken by members at hand: `left` members are
+ * still to be placed. */
 static void try_splits(splits *s, int level, int used, int left, sm_group *g) {
     if (left == 1) add_split(s, g);
     if (left == 1 || level == s->t->system.levels) return;
-    const sm_level *l = &s->t->system.level[level];
-    bool torus = l->kind == SM_LEVEL_TORUS;
-    int room = l->size / used;
+    bool torus = s->t->system.level[level].kind == SM_LEVEL_TORUS;
+    int room = s->room[level] / used;
     try_splits(s, level + 1, 1, left, g);
     for (int gap = used > 1 ? 2 : 1; gap <= (torus ? room / 2 : 1); gap++) {
         for (int n = 2; room % gap == 0 && n <= left && n <= room / gap; n++) {
@@ -124,29 +142,54 @@ static void try_splits(splits *s, int level, int used, int left, sm_group *g) {
     }
 }
 
-static const sm_timed_curve *least_curve(const sm_train *t, const slot_key *slot, int members,
-                                         bool joined, placed *p) {
-    sm_group g = {.size = members};
-    if (members == 1) return sm_curve_memo_get(&p->memo, slot->op, &g, 1);
-    uint64_t what = (uint64_t)slot->op << 2 | (uint64_t)slot->ragged << 1 | joined;
-    uint64_t key = sm_hash_mixed(0x9e3779b97f4a7c15ull, what << 32 ^ (unsigned)members) | 1;
-    sm_timed_curve *at = sm_curve_memo_entry(&p->memo, key);
-    if (at->key) return at;
-    splits s = {t, slot, &p->memo, at, joined, 0};
-    memset(at, 0, sizeof *at);
-    try_splits(&s, 0, 1, members, &g);
-    return sm_curve_memo_keep(&p->memo, at, key);
+/* The least curve of a group of which some members lie where `at` says and `left` times as many
+ * anywhere in the room. */
+static const sm_timed_curve *least_curve(splits s, sm_group at, int left, sm_curve_memo *memo) {
+    uint64_t what = (uint64_t)s.slot->op << 2 | (uint64_t)s.slot->ragged << 1 | s.joined;
+    uint64_t key = sm_hash_mixed(0x9e3779b97f4a7c15ull, what << 32 ^ (unsigned)left);
+    at.size *= left;
+    if (left == 1) return sm_curve_memo_get(memo, s.slot->op, &at, ragged_of(s.t, s.slot, &at));
+    for (int l = 0; l < s.t->system.levels; l++) key = sm_hash_mixed(key, (unsigned)s.room[l]);
+    for (int i = 0; i < at.parts; i++) {
+        const sm_part *q = &at.part[i];
+        key = sm_hash_mixed(key, (uint64_t)q->level << 56 ^ (uint64_t)q->size << 28 ^
+                                     (uint64_t)q->stride);
+    }
+    s.least = sm_curve_memo_entry(memo, key | 1);
+    if (s.least->key) return s.least;
+    memset(s.least, 0, sizeof *s.least);
+    try_splits(&s, 0, 1, left, &at);
+    return sm_curve_memo_keep(memo, s.least, key | 1);
+}
+
+/* Children of each level that what is placed leaves. */
+static void room_left(const sm_train *t, const sm_placement *at, sm_axes placed_axes, int *room) {
+    for (int l = 0; l < t->system.levels; l++) room[l] = t->system.level[l].size;
+    for (int a = 0; a < at->axes; a++)
+        for (int i = 0; i < at->axis[a].parts && placed_axes >> a & 1; i++)
+            room[at->axis[a].part[i].level] /= at->axis[a].part[i].size;
 }
 
 void place_hopeful(const sm_train *t, const variant *v, const sm_plan *plan, const sm_degrees *d,
-                   placed *p) {
-    const slot_key send = {SM_PERMUTE, 0, false};
+                   sm_axes placed_axes, placed *p) {
+    const slot_key send = {SM_PERMUTE, SM_BIT(SM_PLACED_PIPELINE), false};
+    int room[SM_MAX_LEVELS];
     sm_curve_memo_reserve(&p->memo, v->slots + 1);
-    for (int i = 0; i < v->slots; i++) {
-        sm_axes axes = v->key[i].axes;
-        int members = (int)(1 / d->inverse[axes] + 0.5), spread = 0;
-        for (int a = 0; a < SM_AXIS_COUNT; a++) spread += axes >> a & 1 && d->axis[a] > 1;
-        p->slot[i] = least_curve(t, &v->key[i], members, spread > 1, p);
+    room_left(t, &p->placement, placed_axes, room);
+    for (int i = 0; i <= v->slots; i++) {
+        const slot_key *slot = i < v->slots ? &v->key[i] : &send;
+        sm_group at = {.size = 1};
+        double left = 1;
+        int spread = 0;
+        sm_axes inside = (sm_axes)(slot->axes & placed_axes);
+        if (inside) at = group_of(t, &p->placement, inside);
+        for (int a = 0; a < SM_PLACED_AXES; a++) {
+            if (!((slot->axes & ~placed_axes) >> a & 1)) continue;
+            double size = a < SM_AXIS_COUNT ? d->axis[a] : plan->pipeline;
+            left *= size;
+            spread += size > 1;
+        }
+        splits s = {t, slot, room, &p->memo, NULL, spread > 1, 0};
+        *(i < v->slots ? &p->slot[i] : &p->send) = least_curve(s, at, (int)left, &p->memo);
     }
-    p->send = least_curve(t, &send, plan->pipeline, false, p);
 }

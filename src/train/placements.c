@@ -6,8 +6,9 @@
 #include "search_space.h"
 
 /* Of what costs count: on a switch level it is one whichever chips are below a child. */
-static uint64_t placement_key(const sm_system *system, const sm_placement *p) {
-    uint64_t h = SM_HASH_SEED;
+static uint64_t placement_key(const sm_system *system, const listed *at) {
+    const sm_placement *p = &at->placement;
+    uint64_t h = sm_hash_mixed(SM_HASH_SEED, at->axes);
     for (int a = 0; a < p->axes; a++)
         for (int i = 0; i < p->axis[a].parts; i++) {
             const sm_part *q = &p->axis[a].part[i];
@@ -36,23 +37,46 @@ typedef struct listing {
     const sm_degrees *degrees;
     lane_scratch *l;
     sm_plan plan;
+    bool
+        parts; /* placements of some axes too: what follows on a torus may still find better ones */
 } listing;
 
-static void add_order(listing *x) {
+/* The first `depth` axes of the plan's order alone. */
+static bool place_first(const listing *x, int depth, listed *to) {
+    sm_degrees d = *x->degrees;
+    sm_plan plan = x->plan;
+    to->axes = 0;
+    for (int i = 0; i < depth; i++) to->axes = (sm_axes)(to->axes | axes_of_key(plan.order[i]));
+    for (int a = 0; a < SM_AXIS_COUNT; a++)
+        if (!(to->axes >> a & 1)) d.axis[a] = 1;
+    if (!(to->axes >> SM_PLACED_PIPELINE & 1)) plan.pipeline = 1;
+    return sm_plan_place(&plan, &d, x->system, &to->placement);
+}
+
+/* The next of the list, NULL where it is none or there already. */
+static listed *add(listing *x, int depth, int parent) {
     listed *to = &x->l->placement[x->l->placements];
-    if (x->l->placements == MAX_PLACEMENTS) return;
-    if (!sm_plan_place(&x->plan, x->degrees, x->system, &to->placement)) return;
-    if (!first_seen(x->l, placement_key(x->system, &to->placement))) return;
+    if (x->l->placements == MAX_PLACEMENTS || !place_first(x, depth, to)) return NULL;
+    if (!first_seen(x->l, placement_key(x->system, to))) return NULL;
     memcpy(to->order, x->plan.order, sizeof to->order);
     memcpy(to->dims, x->plan.dims, sizeof to->dims);
+    to->whole = depth == SM_PLAN_DEGREES;
+    to->depth = depth;
+    to->parent = x->parts && parent > 0 ? parent : 0;
     x->l->placements++;
+    return to;
 }
 
 /* Permute the axes that shard anything; the others follow in their usual order. */
 static void permute(listing *x, int at, int n) {
+    listed *first = NULL;
     if (at == n) {
-        add_order(x);
+        add(x, SM_PLAN_DEGREES, n - 2); /* what is placed but for one is placed */
         return;
+    }
+    if (x->parts && at > 0 && at < n - 1) {
+        first = add(x, at, at - 1);
+        if (!first) return;
     }
     for (int i = at; i < n; i++) {
         uint8_t chosen = x->plan.order[i];
@@ -62,6 +86,7 @@ static void permute(listing *x, int at, int n) {
         memmove(&x->plan.order[at], &x->plan.order[at + 1], (size_t)(i - at));
         x->plan.order[i] = chosen;
     }
+    if (first) first->next = x->l->placements;
 }
 
 static bool same_dimension(const sm_level *a, const sm_level *b) {
@@ -95,7 +120,8 @@ static void each_dims(const plan_search *h, listing *x, int axes) {
 }
 
 void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l) {
-    listing x = {&h->train->system, &l->p.d, l, *plan};
+    bool parts = h->options->prune && h->train->system.torus_dims == 0;
+    listing x = {&h->train->system, &l->p.d, l, *plan, parts};
     sm_plan usual;
     int n = 0, rest = SM_PLAN_DEGREES;
     l->placements = 0;

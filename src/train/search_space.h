@@ -61,10 +61,15 @@ typedef struct memory_memo {
     double bytes;
 } memory_memo;
 
-/* A placement of the axes of a node, and the words of a plan for it. */
+/* A placement of the axes of a node, or of those that come first in the order and leave the rest to
+ * what follows: the list is a tree, each placement of some axes before those that begin so. */
 typedef struct listed {
     sm_placement placement;
     uint8_t order[SM_PLAN_DEGREES], dims[3];
+    sm_axes axes;      /* that are placed */
+    bool whole;        /* all are */
+    int depth, parent; /* how many are; the depth of the placement it begins with, 0: none */
+    int next;          /* in the list, that begins otherwise */
 } listed;
 
 typedef struct lane_scratch {

@@ -155,10 +155,11 @@ typedef struct placed { /* a plan's placement with its curves */
 sm_axes axes_of_key(int key);
 /* Every collective of a variant on the placement at hand: p->placement must be filled. */
 void place_curves(const sm_train *t, const variant *v, placed *p);
-/* Curves that no placement on the system beats, each for itself. On a torus they keep every
- * dimension busy for as long as the average one: use them together or not at all. */
+/* Curves that no placement on the system beats, each for itself, in which placed_axes lie where
+ * p->placement has them (0: none). On a torus they keep every dimension busy for as long as the
+ * average one: use them together or not at all, and place no axes. */
 void place_hopeful(const sm_train *t, const variant *v, const sm_plan *plan, const sm_degrees *d,
-                   placed *p);
+                   sm_axes placed_axes, placed *p);
 /* The same of some placements: called once for each, `first` for the first of them, and
  * place_as_least at the end. */
 void place_least(const sm_train *t, const variant *v, bool first, placed *p);
@@ -279,13 +280,28 @@ typedef enum timing { EXPECTED, SERIAL, MATH } timing;
 
 /* Stages: what each holds and how the pipeline runs. Scratch of one thread, no allocation while
  * pricing. */
-enum { LAYOUTS = 64 };
+enum { LAYOUTS = 64, KINDS_OF = 256 };
+/* What a stage has: layers, and layers times microbatches in flight, of each kind; the embedding,
+ * the head and the microbatches in flight there. */
+typedef struct stage_kind {
+    int stage; /* the first that is so */
+    bool first, last;
+    double held_last, layers[SM_MAX_LAYER_KINDS], held[SM_MAX_LAYER_KINDS];
+} stage_kind;
+typedef struct kinds_at { /* of schedule, stages, chunks of a stage, microbatches */
+    uint32_t key[4];
+    stage_kind *kind;
+    int n;
+} kinds_at;
 struct stages {
     const chunk_layout *layout;
     int n_layouts;
     chunk_layout *layouts; /* found by their chunks */
-    uint32_t in_flight_of[5];
-    int held[MAX_CHUNKS * 2];
+    const kinds_at *kinds; /* of the plan at hand */
+    kinds_at kinds_of[KINDS_OF];
+    stage_kind *kind; /* kinds_room, of which some are used */
+    int kinds_room, kinds_used;
+    int held[MAX_CHUNKS];
     sm_chunk_time chunk[MAX_CHUNKS];
     sm_pipeline pipeline;
     void *scratch;
@@ -318,7 +334,7 @@ typedef struct step_end {
     double update_s, tie_s, other_s, total_s, serial_s;
     double network_s; /* the busiest level of any stage over the whole step: no step takes less */
 } step_end;
-step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s);
+step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s);
 double step_close(const sm_train *t, const sm_plan *plan, double pipeline_s, step_end *end);
 
 /* Fill t->one for a plan, made canonical; the reason when it is impossible. */

@@ -14,13 +14,15 @@ bool stages_init(stages *s, int layouts, sm_arena *arena) {
     s->n_layouts = layouts;
     s->scratch_bytes = (size_t)1 << 20;
     s->scratch = sm_arena_alloc(arena, s->scratch_bytes);
+    s->kinds_room = (layouts > 1 ? 4 : 1) * MAX_CHUNKS;
+    s->kind = sm_arena_array(arena, (size_t)s->kinds_room, sizeof *s->kind);
     s->layouts = sm_arena_array(arena, (size_t)layouts, sizeof *s->layouts);
     for (int i = 0; s->layouts && i < layouts; i++) {
         s->layouts[i].kind = sm_arena_array(arena, MAX_CHUNKS, sizeof *s->layouts[i].kind);
         s->layouts[i].before = sm_arena_array(arena, MAX_CHUNKS, sizeof *s->layouts[i].before);
         if (!s->layouts[i].kind || !s->layouts[i].before) return false;
     }
-    return s->scratch && s->layouts;
+    return s->scratch && s->kind && s->layouts;
 }
 
 int microbatches_of(const sm_train *t, const sm_plan *plan) {
@@ -83,11 +85,6 @@ sm_pipeline_time stages_run(const sm_plan *plan, stages *s, bool exact) {
 
 /* ---- memory ---- */
 
-typedef struct holding {
-    bool first, last;
-    double held_last;
-} holding; /* embedding, head, held logits */
-
 static int chunk_of(const sm_plan *plan, int stage, int nth) {
     int p = plan->pipeline;
     switch (plan->schedule) {
@@ -101,22 +98,55 @@ static int chunk_of(const sm_plan *plan, int stage, int nth) {
     }
 }
 
-static void hold(const sm_train *t, const sm_plan *plan, const stages *s, int stage, double *layers,
-                 double *held, holding *h) {
+static stage_kind kind_of(const sm_train *t, const sm_plan *plan, stages *s, int stage) {
+    stage_kind h = {.stage = stage};
     int per_stage = s->pipeline.chunks_per_stage, last = s->layout->chunks - 1;
-    h->first = h->last = false;
-    h->held_last = 0;
-    for (int k = 0; k < t->kinds; k++) layers[k] = held[k] = 0;
+    sm_schedule_in_flight(plan->schedule, plan->pipeline, per_stage, s->pipeline.microbatches,
+                          stage, s->held);
     for (int n = 0; n < per_stage; n++) {
         int c = chunk_of(plan, stage, n);
-        double alive = s->held[stage * per_stage + n];
+        double alive = s->held[n];
         for (int k = 0; k < t->kinds; k++) {
-            layers[k] += s->layout->kind[c][k];
-            held[k] += alive * s->layout->kind[c][k];
+            h.layers[k] += s->layout->kind[c][k];
+            h.held[k] += alive * s->layout->kind[c][k];
         }
-        if (c == 0) h->first = true;
-        if (c == last) h->last = true, h->held_last = alive;
+        if (c == 0) h.first = true;
+        if (c == last) h.last = true, h.held_last = alive;
     }
+    return h;
+}
+
+/* Has a stage the layers of another, and keeps no more of them? */
+static bool is_covered(const sm_train *t, const stage_kind *a, const stage_kind *by) {
+    if (a->first != by->first || a->last != by->last || a->held_last > by->held_last) return false;
+    for (int k = 0; k < t->kinds; k++)
+        if (a->layers[k] != by->layers[k] || a->held[k] > by->held[k]) return false;
+    return true;
+}
+
+/* The stages of the schedule at hand that no stage before them covers: the sums and the most of a
+ * stage are found among these. Kept from plan to plan. */
+static void find_kinds(const sm_train *t, const sm_plan *plan, stages *s) {
+    uint32_t key[4] = {(uint32_t)plan->schedule + 1, (uint32_t)plan->pipeline,
+                       (uint32_t)s->pipeline.chunks_per_stage, (uint32_t)s->pipeline.microbatches};
+    uint64_t h = SM_HASH_SEED;
+    for (int i = 0; i < 4; i++) h = sm_hash_mixed(h, key[i]);
+    kinds_at *at = &s->kinds_of[h % KINDS_OF];
+    s->kinds = at;
+    if (memcmp(at->key, key, sizeof key) == 0) return;
+    if (s->kinds_used + plan->pipeline > s->kinds_room) {
+        memset(s->kinds_of, 0, sizeof s->kinds_of);
+        s->kinds_used = 0;
+    }
+    *at = (kinds_at){.kind = s->kind + s->kinds_used};
+    memcpy(at->key, key, sizeof key);
+    for (int stage = 0; stage < plan->pipeline; stage++) {
+        stage_kind one = kind_of(t, plan, s, stage);
+        bool covered = false;
+        for (int i = 0; i < at->n && !covered; i++) covered = is_covered(t, &one, &at->kind[i]);
+        if (!covered) at->kind[at->n++] = one;
+    }
+    s->kinds_used += at->n;
 }
 
 /* Under dualpipe every chunk lives on two stages; they share its optimizer state when that is
@@ -153,16 +183,15 @@ bool memory_fits(const sm_train *t, const sm_memory *m) {
 /* What fsdp gathers: the layer at work and the one fetched ahead; at the loss the head and the last
  * layer. Where weights are kept as they were gathered, those of every microbatch in flight. */
 static void stage_buffers(const sm_train *t, const sm_plan *plan, const pieces *p,
-                          const double *layers, const double *held, const holding *h,
-                          sm_memory *m) {
+                          const stage_kind *h, sm_memory *m) {
     gathered_bytes most = {0}, other;
     double working = 0, kept = 0;
     for (int k = 0; k < t->kinds; k++) {
-        if (layers[k] == 0) continue;
+        if (h->layers[k] == 0) continue;
         const kept_bytes *of = &p->kept[k];
         most.both = larger(most.both, p->gathered[k].both);
         most.gradient = larger(most.gradient, p->gathered[k].gradient);
-        kept += held[k] * p->gathered[k].again;
+        kept += h->held[k] * p->gathered[k].again;
         working =
             larger(working, kept_of(of, SM_RECOMPUTE_NONE, plan) - kept_of(of, set_of(plan), plan));
     }
@@ -178,29 +207,26 @@ static void stage_buffers(const sm_train *t, const sm_plan *plan, const pieces *
     m->activations += working; /* what recomputation brings back for one layer */
 }
 
-static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s,
-                         int stage, sm_memory *m) {
-    double layers[SM_MAX_LAYER_KINDS], held[SM_MAX_LAYER_KINDS];
+static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p,
+                         const stage_kind *h, sm_memory *m) {
     int set = set_of(plan);
-    holding h;
-    hold(t, plan, s, stage, layers, held, &h);
-    *m = (sm_memory){.stage = stage};
+    *m = (sm_memory){.stage = h->stage};
     for (int k = 0; k < t->kinds; k++) {
-        add_state(plan, m, &p->load[k], layers[k]);
-        double of_layer = kept_of(&p->kept[k], set, plan), kept = of_layer * held[k];
+        add_state(plan, m, &p->load[k], h->layers[k]);
+        double of_layer = kept_of(&p->kept[k], set, plan), kept = of_layer * h->held[k];
         bool offloaded =
             plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
         double window = 3 * of_layer;
         if (offloaded && kept > window) m->host += kept - window, kept = window;
         m->activations += kept;
     }
-    stage_buffers(t, plan, p, layers, held, &h, m);
-    if (h.first) add_state(plan, m, &p->load[embedding_piece(t)], 1);
-    if (h.last) {
+    stage_buffers(t, plan, p, h, m);
+    if (h->first) add_state(plan, m, &p->load[embedding_piece(t)], 1);
+    if (h->last) {
         add_state(plan, m, &p->load[head_piece(t)], 1);
-        if (!h.first) add_state(plan, m, &p->load[copy_piece(t)], 1);
+        if (!h->first) add_state(plan, m, &p->load[copy_piece(t)], 1);
         double logits = kept_of(&p->kept[head_piece(t)], SM_RECOMPUTE_NONE, plan);
-        m->activations += logits * h.held_last;
+        m->activations += logits * h->held_last;
         m->buffers += logits; /* their gradient */
     }
     if (plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH) {
@@ -215,21 +241,11 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
                    sm_memory *memory) {
     sm_memory m;
     stages_layout(t, plan, s);
-    int per_stage = s->pipeline.chunks_per_stage, microbatches = microbatches_of(t, plan);
-    assert(plan->pipeline * per_stage <= MAX_CHUNKS * 2);
-    /* Held activations of every chunk of every stage: kept while schedule and sizes stay. */
-    uint32_t key[5] = {(uint32_t)plan->schedule + 1, (uint32_t)plan->pipeline,
-                       (uint32_t)plan->virtual_stages, (uint32_t)microbatches, 0};
-    if (memcmp(key, s->in_flight_of, sizeof key) != 0) {
-        memcpy(s->in_flight_of, key, sizeof key);
-        for (int i = 0; i < plan->pipeline; i++)
-            sm_schedule_in_flight(plan->schedule, plan->pipeline, per_stage, microbatches, i,
-                                  &s->held[i * per_stage]);
-    }
+    find_kinds(t, plan, s);
     double host = 0;
     memory->total = -1;
-    for (int stage = 0; stage < plan->pipeline; stage++) {
-        stage_memory(t, plan, p, s, stage, &m);
+    for (int i = 0; i < s->kinds->n; i++) {
+        stage_memory(t, plan, p, &s->kinds->kind[i], &m);
         host = larger(host, m.host);
         if (m.total > memory->total) *memory = m;
     }
@@ -271,24 +287,23 @@ static void add_piece_end(const sm_train *t, const pieces *p, int index, double 
     for (int l = 0; l < t->system.levels; l++) to->busy[l] += n * busy[l];
 }
 
-step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, const stages *s) {
+step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s) {
     step_end e = {0};
     double busy[MAX_PIECES][SM_MAX_LEVELS];
     bool offload = plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH;
     bool parted = t->model.tied;
     for (int i = 0; i < p->v->pieces; i++) piece_busy(t, plan, p, i, busy[i]);
-    for (int stage = 0; stage < plan->pipeline; stage++) {
-        double layers[SM_MAX_LAYER_KINDS], held[SM_MAX_LAYER_KINDS];
-        holding h;
+    find_kinds(t, plan, s);
+    for (int k = 0; k < s->kinds->n; k++) {
+        const stage_kind *h = &s->kinds->kind[k];
         stage_end x = {0};
-        hold(t, plan, s, stage, layers, held, &h);
         for (int i = 0; i < p->v->pieces; i++) {
-            double n = i < t->kinds ? layers[i] : i == embedding_piece(t) ? h.first : h.last;
+            double n = i < t->kinds ? h->layers[i] : i == embedding_piece(t) ? h->first : h->last;
             if (n > 0) add_piece_end(t, p, i, n, offload, busy[i], &x);
         }
         int copy = copy_piece(t); /* beside the embedding its gradient joins that one's */
-        if (h.last && !h.first) add_piece_end(t, p, copy, 1, offload, p->load[copy].busy, &x);
-        if (h.last && h.first) parted = false;
+        if (h->last && !h->first) add_piece_end(t, p, copy, 1, offload, p->load[copy].busy, &x);
+        if (h->last && h->first) parted = false;
         e.reduce = larger(e.reduce, x.reduce);
         e.gather = larger(e.gather, x.gather);
         e.update_s = larger(e.update_s, x.update);
