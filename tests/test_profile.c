@@ -335,6 +335,47 @@ static void what_lies_between_start_and_done_hides(void **state) {
 }
 
 /* The axes of a mesh from how the groups of collectives lie. */
+/* A collective that fusions start before a loop, carry on in its body and end after it is one. */
+static void a_collective_may_go_on_in_a_loop(void **state) {
+    const sm_module *m = module_of(
+        "HloModule m, num_partitions=8\n"
+        "start (x: bf16[64,64]) -> (bf16[64,64], bf16[512,64]) {\n  x = bf16[64,64] parameter(0)\n"
+        "  g = bf16[512,64] all-gather(x), channel_id=5, replica_groups=[1,8]<=[8], "
+        "dimensions={0}\n"
+        "  ROOT s = (bf16[64,64], bf16[512,64]) custom-call(x, g), "
+        "custom_call_target=\"AsyncCollectiveStart\"\n}\n"
+        "step (x: bf16[64,64], y: bf16[512,64]) -> (bf16[64,64], bf16[512,64]) {\n"
+        "  x = bf16[64,64] parameter(0)\n  y = bf16[512,64] parameter(1)\n"
+        "  g = bf16[512,64] all-gather(x), channel_id=5, replica_groups=[1,8]<=[8], "
+        "dimensions={0}\n"
+        "  n = bf16[64,64] negate(x)\n  ROOT t = (bf16[64,64], bf16[512,64]) tuple(n, g)\n}\n"
+        "done (x: bf16[64,64], y: bf16[512,64]) -> bf16[512,64] {\n"
+        "  x = bf16[64,64] parameter(0)\n  y = bf16[512,64] parameter(1)\n"
+        "  g = bf16[512,64] all-gather(x), channel_id=5, replica_groups=[1,8]<=[8], "
+        "dimensions={0}\n"
+        "  ROOT s = bf16[512,64] custom-call(y, g), custom_call_target=\"AsyncCollectiveDone\"\n}\n"
+        "cond (c: (bf16[64,64], bf16[512,64])) -> pred[] {\n"
+        "  c = (bf16[64,64], bf16[512,64]) parameter(0)\n  ROOT t = pred[] constant(true)\n}\n"
+        "body (c: (bf16[64,64], bf16[512,64])) -> (bf16[64,64], bf16[512,64]) {\n"
+        "  c = (bf16[64,64], bf16[512,64]) parameter(0)\n"
+        "  x = bf16[64,64] get-tuple-element(c), index=0\n"
+        "  y = bf16[512,64] get-tuple-element(c), index=1\n"
+        "  ROOT f = (bf16[64,64], bf16[512,64]) fusion(x, y), kind=kLoop, calls=step\n}\n"
+        "ENTRY e {\n  a = bf16[64,64] parameter(0)\n"
+        "  s = (bf16[64,64], bf16[512,64]) fusion(a), kind=kCustom, calls=start\n"
+        "  w = (bf16[64,64], bf16[512,64]) while(s), condition=cond, body=body, "
+        "backend_config={\"known_trip_count\":{\"n\":\"3\"}}\n"
+        "  x = bf16[64,64] get-tuple-element(w), index=0\n"
+        "  y = bf16[512,64] get-tuple-element(w), index=1\n"
+        "  ROOT d = bf16[512,64] fusion(x, y), kind=kCustom, calls=done\n}\n");
+    sm_system system = system_of("tpu-v5e:2x4");
+    const sm_profile *p = profile_of(m, &system);
+    assert_int_equal(p->collectives, 1);
+    assert_true(p->collective[0].times == 1 && p->collective[0].starts);
+    assert_non_null(p->collective[0].done);
+    assert_true(p->ops > 0);
+}
+
 static void the_mesh_is_found(void **state) {
     sm_system system = system_of("h100-sxm:8");
     const sm_profile *p = profile_of(
@@ -676,6 +717,7 @@ int main(void) {
         TEST(bytes_are_those_that_are_read),
         TEST(loops_run_as_often_as_they_say),
         TEST(what_lies_between_start_and_done_hides),
+        TEST(a_collective_may_go_on_in_a_loop),
         TEST(the_mesh_is_found),
         TEST(compiled_programs_are_what_they_are),
         TEST(a_protobuf_is_the_same_program),

@@ -2,6 +2,7 @@
  * were started beside them, each kind on a stream of its own. A loop is its body as often as it
  * runs; what one trip starts and another one awaits is taken to be there. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "profile_made.h"
@@ -28,6 +29,8 @@ typedef struct timeline {
     clock_of clock;
     int pendings;
     pending pending[MOST_PENDING];
+    int64_t *started; /* channels of collectives that a fusion starts, in order */
+    int starts;
     bool failed; /* out of memory */
 } timeline;
 
@@ -189,11 +192,36 @@ static bool add_op(timeline *t, const sm_instruction *it, bool copies) {
     return true;
 }
 
+static int by_channel(const void *a, const void *b) {
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The channels that fusions start: what carries one on may stand in another computation, the body
+ * of a loop between the start and the end. */
+static bool find_starts(timeline *t) {
+    const sm_module *m = t->made->p.module;
+    t->started = sm_arena_array(t->made->arena, (size_t)m->computations, sizeof *t->started);
+    for (int c = 0; t->started && c < m->computations; c++) {
+        const sm_computation *body = &m->computation[c];
+        if (!custom_in(body, "AsyncCollectiveStart")) continue;
+        for (int i = 0; i < body->n; i++) {
+            if (sm_module_class_of(body->instruction[i].opcode) != SM_CLASS_COLLECTIVE) continue;
+            t->started[t->starts++] = body->instruction[i].channel;
+            break;
+        }
+    }
+    if (t->starts) qsort(t->started, (size_t)t->starts, sizeof *t->started, by_channel);
+    return t->started;
+}
+
 /* Does a kernel carry a collective that was started before it, and goes on beside it? */
-static bool carries(const timeline *t, const sm_instruction *collective) {
+static bool carries(const timeline *t, const sm_instruction *by, const sm_instruction *collective) {
     for (int i = 0; i < t->pendings; i++)
         if (collective->channel && t->pending[i].channel == collective->channel) return true;
-    return false;
+    return collective != by && collective->channel && t->starts && !is_start(t, by) &&
+           bsearch(&collective->channel, t->started, (size_t)t->starts, sizeof *t->started,
+                   by_channel);
 }
 
 static bool run_collective(timeline *t, int at, const sm_instruction *collective,
@@ -292,7 +320,7 @@ static bool run_instruction(timeline *t, int at) {
         return true;
     }
     const sm_instruction *c = profile_collective_in(t->made->p.module, t->in, it, &where);
-    if (c && !carries(t, c)) return run_collective(t, at, c, where);
+    if (c && !carries(t, it, c)) return run_collective(t, at, c, where);
     return is_scalar(t, it) || run_op(t, at);
 }
 
@@ -381,6 +409,7 @@ sm_status profile_timeline(profile_made *made, sm_error *err) {
     if (!t || !total || !schedule->first || !schedule->n) return sm_fail_memory(err);
     t->made = made;
     t->total = total;
+    if (!find_starts(t)) return sm_fail_memory(err);
     for (int i = 0; i < m->computations; i++) {
         int c = made->analysis->order[i];
         if (made->analysis->runs[c].times <= 0) continue;
