@@ -82,9 +82,7 @@ static bool given(const walk *w, int key) { return w->fixed->given >> key & 1; }
 static bool chosen(void *context, sm_plan *plan) {
     const walk *w = context;
     char why[8];
-    /* heads are copied where a user asks for it */
-    bool copied = !given(w, SM_PLAN_TENSOR) && sm_plan_heads_times(plan, &w->s->model) > 1;
-    if (copied || serve_refuse(w->s, plan, why, sizeof why)) return true;
+    if (serve_refuse(w->s, plan, why, sizeof why)) return true;
     return w->visit(w->context, plan);
 }
 

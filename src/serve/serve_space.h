@@ -10,7 +10,7 @@
 
 enum {
     MAX_PIECES = SM_MAX_LAYER_KINDS + 2, /* layer kinds, then embedding, then head */
-    VARIANTS = 128,
+    VARIANTS = 256,
     CURVES = 256,
     MOST_VERIFIED = 16 /* queries of a sequence up to which a step is priced as decoding */
 };

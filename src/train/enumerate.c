@@ -128,16 +128,13 @@ static bool add_node(plan_search *h, const sm_plan *plan) {
     return true;
 }
 
-/* Whether the model can ever use this degree on this axis. */
-static bool useful(const sm_train *t, int key, int degree) {
+bool search_splits(const sm_train *t, int key, int degree) {
     if (degree == 1) return true;
     switch (key) {
-    case SM_PLAN_TENSOR: {
-        const sm_plan plan = {.tensor = degree}; /* heads are copied where a user asks for it */
+    case SM_PLAN_TENSOR: /* heads that it does not divide are copied */
         for (int k = 0; k < t->kinds; k++)
             if (t->model.kind[k].F && t->model.kind[k].F % degree) return false;
-        return sm_plan_heads_times(&plan, &t->model) == 1;
-    }
+        return true;
     case SM_PLAN_CONTEXT: return fmod(t->seq, degree) == 0 && t->seq / degree >= 128;
     case SM_PLAN_EXPERT:
         return t->most_experts > 0 && fmod(t->most_experts, degree) == 0 && degree <= t->sequences;
@@ -167,7 +164,7 @@ static bool split(plan_search *h, sm_plan *plan, int depth, int left) {
         if (only) d = only;
         bool last = depth == SM_PLAN_DEGREES - 1;
         if (last && !only) d = left;
-        bool allowed = d <= left && left % d == 0 && (only || useful(t, key, d)) &&
+        bool allowed = d <= left && left % d == 0 && (only || search_splits(t, key, d)) &&
                        (!o->max_degree[key] || d <= o->max_degree[key]) &&
                        (!o->space || sm_plan_limit_allows(&o->space->limits, (sm_plan_key)key, d));
         *degree = d;

@@ -81,15 +81,35 @@ static bool build_one(void *context, sm_plan *plan) {
     return b->status == SM_OK;
 }
 
+/* The axes of a set are split. */
+static void build_split(building *b, const sm_model *model, int split, int tensor) {
+    sm_plan p = *b->fixed;
+    for (int key = 0; key < SM_PLAN_DEGREES; key++)
+        if (!sm_plan_given(&p, (sm_plan_key)key))
+            *sm_plan_degree(&p, key) = !(split >> key & 1) ? 1 : key == SM_PLAN_TENSOR ? tensor : 2;
+    sm_plan_each_choice(&p, b->fixed, model, build_one, b);
+}
+
+/* Tensor degrees that stand for all: 2, and the least that copies heads, which has another program
+ * (0: none does). */
+static int least_copying(const sm_train *t) {
+    for (int d = 2; d <= t->system.chips; d++) {
+        const sm_plan plan = {.tensor = d};
+        if (t->system.chips % d == 0 && search_splits(t, SM_PLAN_TENSOR, d) &&
+            sm_plan_heads_times(&plan, &t->model) > 1)
+            return d;
+    }
+    return 0;
+}
+
 static sm_status build_variants(sm_train *t, const sm_search_options *o, sm_error *err) {
     building b = {t, &o->fixed, SM_OK, err};
-    for (int split = 0; split < 1 << SM_PLAN_DEGREES && b.status == SM_OK; split++) {
-        sm_plan p = o->fixed;
-        for (int key = 0; key < SM_PLAN_DEGREES; key++)
-            if (!sm_plan_given(&p, (sm_plan_key)key))
-                *sm_plan_degree(&p, key) = 1 + (split >> key & 1);
-        sm_plan_each_choice(&p, &o->fixed, &t->model, build_one, &b);
-    }
+    bool open = !sm_plan_given(&o->fixed, SM_PLAN_TENSOR);
+    int tensors[] = {2, open ? least_copying(t) : 0};
+    for (int i = 0; i < 2; i++)
+        for (int split = 0; tensors[i] && split < 1 << SM_PLAN_DEGREES && !b.status; split++)
+            if (i == 0 || split >> SM_PLAN_TENSOR & 1)
+                build_split(&b, &t->model, split, tensors[i]);
     return b.status;
 }
 

@@ -19,7 +19,7 @@ enum {
     MAX_KEPT = 12,
     MAX_EAGER = 48,
     MAX_CHUNKS = 1024,
-    VARIANTS = 192
+    VARIANTS = 384
 };
 
 /* Elements of an array that one op makes and that software of separate kernels keeps more of. */
