@@ -50,7 +50,7 @@ ifeq ($(origin AR),default)
 AR := $(call tool_of,ar)
 endif
 OBJCOPY ?= $(call tool_of,objcopy)
-LIBS := -lyaml -lz -lm -pthread
+LIBS := -lyaml -lz -lzstd -lsqlite3 -lm -pthread
 
 LIB_DIRS := base text units report search notation hw model module shard program cost trace profile plan recipe train serve truth io answer render
 # A layer is a folder of src; a large one has folders of its own, whose headers see each other.
@@ -189,7 +189,8 @@ $(foreach d,$(LARGE_LAYERS),$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(call f
 # Of docs/layers.txt: private headers that are lent.
 $(BUILD)/obj/train/%.o $(BUILD)/obj/serve/%.o: ALL_CFLAGS += -Isrc/program
 $(BUILD)/obj/trace/%.o: ALL_CFLAGS += -Isrc/module
-$(foreach d,notation model shard recipe io,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
+$(BUILD)/obj/io/%.o: ALL_CFLAGS += -Isrc/trace
+$(foreach d,notation model shard recipe io trace,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
 # What is compiled otherwise is compiled again.
 $(BUILD)/obj/flags: always
 	@mkdir -p $(@D)
@@ -203,7 +204,7 @@ $(BUILD)/obj/made/%.o: $(HOST_BUILD)/made/%.c
 $(HOST_BUILD)/host/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<
-HOST_ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -pthread -Iinclude -Isrc/serve -Isrc/text $(call folders_of,io) $(HOST_CFLAGS)
+HOST_ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -pthread -Iinclude -Isrc/serve -Isrc/text -Isrc/trace $(call folders_of,io) $(HOST_CFLAGS)
 $(HOST_BUILD)/host/readers.a: $(EMBED_OBJ) Makefile
 	rm -f $@ && ar rcs $@ $(EMBED_OBJ)
 # Reads the files of data/ with the library's own readers; what they need is linked from the archive.

@@ -9,6 +9,7 @@
 #include "scalemodel/report.h"
 #include "scalemodel/simulate.h"
 #include "scalemodel/text.h"
+#include "scalemodel/trace.h"
 #include "scalemodel/truth.h"
 
 SM_DECLARATIONS_BEGIN
@@ -22,10 +23,22 @@ sm_status sm_io_read(const char *path, sm_arena *arena, sm_source *source, sm_er
 /* The same of at most so many bytes. */
 sm_status sm_io_read_most(const char *path, size_t most, sm_arena *arena, sm_source *source,
                           sm_error *err);
-/* The same of a file that gzip may have packed: `most` bounds the bytes packed and unpacked.
- * SM_BAD_INPUT when they are damaged, become too many, or were packed otherwise. */
+/* The same of a file that gzip or zstd may have packed, or of standard input ("-"): `most` bounds
+ * the bytes unpacked. SM_BAD_INPUT when they are damaged, become too many, or were packed
+ * otherwise. */
 sm_status sm_io_read_packed(const char *path, size_t most, sm_arena *arena, sm_source *source,
                             sm_error *err);
+/* What `profile` is asked about. */
+typedef struct sm_profiled {
+    sm_source module;      /* a compiled module, not parsed yet; length 0: none was given */
+    const sm_trace *trace; /* of all traces together; NULL: none was given */
+} sm_profiled;
+/* Read n files, folders of such (of ranks, of hosts) or standard input ("-"): traces of Kineto,
+ * JAX, XPlane, Perfetto and Nsight Systems, and at most one module; plain, .gz or .zst. partial:
+ * of what is cut short the part before is read, and marked in sm_trace_file. SM_IO, or SM_BAD_INPUT
+ * with the byte where a file is damaged, or what it is instead of a trace. */
+sm_status sm_io_read_profiled(const char *const *path, int n, bool partial, sm_arena *arena,
+                              sm_profiled *out, sm_error *err);
 /* Write atomically: to a file without a name, where the system has such, which then takes the place
  * of what was there. A symbolic link is kept and its target written; a file of several names, a
  * device or a pipe is written in place. A failure leaves what was there. SM_IO with the path and

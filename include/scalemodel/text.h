@@ -15,6 +15,13 @@ typedef struct sm_source {
 typedef struct sm_span {
     size_t offset, length;
 } sm_span;
+/* Bytes that are read one piece after the other: a file, unpacked on the way. */
+typedef struct sm_bytes {
+    const char *name;
+    void *context;
+    /* Up to `most` bytes into `to`; *got: how many, 0 at the end. */
+    sm_status (*read)(void *context, char *to, size_t most, size_t *got, sm_error *err);
+} sm_bytes;
 
 /* A source of a 0-terminated text, which is not copied. NULL stands for "" in both arguments. */
 sm_source sm_source_of(const char *name, const char *text);

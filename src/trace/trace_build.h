@@ -55,6 +55,8 @@ int64_t trace_time(trace_build *b, int64_t ns, int64_t ps);
 
 /* ---- readers: each adds a file ---- */
 sm_status trace_read_xplane(trace_build *b, const sm_source *source);
+/* Chrome's trace format: Kineto, JAX. */
+sm_status trace_read_chrome(trace_build *b, const sm_bytes *bytes);
 
 /* ---- what names tell ---- */
 /* A GPU kernel or copy by its name: collectives of NCCL, RCCL and their like; copies. */

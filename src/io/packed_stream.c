@@ -1,0 +1,199 @@
+#include "packed_stream.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+#include <zstd.h>
+
+#include "line_reader.h"
+#include "system_error.h"
+
+enum { PACKED_BUFFER = 1 << 17 };
+
+typedef enum packing { PLAIN, GZIP, ZSTD } packing;
+
+struct packed_stream {
+    const char *path;
+    int file;
+    packing packing;
+    bool ended, mid;             /* of the file; within a packed frame */
+    unsigned char *in;           /* of PACKED_BUFFER bytes as they are in the file */
+    size_t at, end;              /* of them: not unpacked yet */
+    char first[PACKED_PEEK + 1]; /* 0-terminated */
+    size_t peeked, given;
+    uint64_t read, unpacked;
+    z_stream z;
+    ZSTD_DStream *zstd;
+};
+
+static sm_status damaged(const packed_stream *s, sm_error *err) {
+    return sm_fail(err, SM_BAD_INPUT, "%s: the %s data is damaged or cut short", s->path,
+                   s->packing == GZIP ? "gzip" : "zstd");
+}
+
+/* More bytes of the file behind those that wait; s->ended when there are none. */
+static sm_status fill(packed_stream *s, sm_error *err) {
+    if (s->at < s->end || s->ended) return SM_OK;
+    ssize_t n;
+    do n = read(s->file, s->in, PACKED_BUFFER);
+    while (n < 0 && errno == EINTR);
+    if (n < 0) return sm_fail_system(err, "read", s->path, errno);
+    s->at = 0;
+    s->end = (size_t)n;
+    s->read += s->end;
+    s->ended = n == 0;
+    return SM_OK;
+}
+
+/* Members of a gzip file follow each other. */
+static sm_status inflate_some(packed_stream *s, char *to, size_t most, size_t *got, sm_error *err) {
+    s->z.next_in = s->in + s->at;
+    s->z.avail_in = (unsigned)(s->end - s->at);
+    s->z.next_out = (unsigned char *)to;
+    s->z.avail_out = (unsigned)(most < 1u << 30 ? most : 1u << 30);
+    unsigned room = s->z.avail_out;
+    int code = inflate(&s->z, Z_NO_FLUSH);
+    s->at = s->end - s->z.avail_in;
+    *got = room - s->z.avail_out;
+    s->mid = code != Z_STREAM_END;
+    if (code == Z_MEM_ERROR) return sm_fail_memory(err);
+    if (code == Z_STREAM_END) return inflateReset(&s->z) == Z_OK ? SM_OK : damaged(s, err);
+    return code == Z_OK || code == Z_BUF_ERROR ? SM_OK : damaged(s, err);
+}
+
+static sm_status unzstd_some(packed_stream *s, char *to, size_t most, size_t *got, sm_error *err) {
+    ZSTD_inBuffer in = {s->in, s->end, s->at};
+    ZSTD_outBuffer out = {to, most, 0};
+    size_t code = ZSTD_decompressStream(s->zstd, &out, &in);
+    if (ZSTD_isError(code)) return damaged(s, err);
+    s->at = in.pos;
+    *got = out.pos;
+    s->mid = code != 0;
+    return SM_OK;
+}
+
+static sm_status copy_some(packed_stream *s, char *to, size_t most, size_t *got) {
+    size_t left = s->end - s->at;
+    *got = left < most ? left : most;
+    if (*got) memcpy(to, s->in + s->at, *got);
+    s->at += *got;
+    return SM_OK;
+}
+
+/* What is not peeked yet. */
+static sm_status unpack(packed_stream *s, char *to, size_t most, size_t *got, sm_error *err) {
+    sm_status status = SM_OK;
+    for (*got = 0; !status && *got == 0;) {
+        status = fill(s, err);
+        if (status || s->ended) break;
+        status = s->packing == GZIP   ? inflate_some(s, to, most, got, err)
+                 : s->packing == ZSTD ? unzstd_some(s, to, most, got, err)
+                                      : copy_some(s, to, most, got);
+    }
+    s->unpacked += *got;
+    return !status && *got == 0 && s->mid ? damaged(s, err) : status;
+}
+
+static sm_status read_some(void *context, char *to, size_t most, size_t *got, sm_error *err) {
+    packed_stream *s = context;
+    size_t left = s->peeked - s->given;
+    if (left == 0) return unpack(s, to, most, got, err);
+    *got = left < most ? left : most;
+    memcpy(to, s->first + s->given, *got);
+    s->given += *got;
+    return SM_OK;
+}
+
+/* ---- opening ---- */
+
+static bool begins(const packed_stream *s, const char *magic, size_t n) {
+    return s->end >= n && memcmp(s->in, magic, n) == 0;
+}
+
+static sm_status begin(packed_stream *s, sm_error *err) {
+    sm_status status = fill(s, err);
+    if (status) return status;
+    if (begins(s, "\xfd\x37zXZ", 5))
+        return sm_fail(err, SM_BAD_INPUT, "%s is packed by xz: unpack it first (xz -d)", s->path);
+    s->packing = begins(s, "\x1f\x8b", 2) ? GZIP : begins(s, "\x28\xb5\x2f\xfd", 4) ? ZSTD : PLAIN;
+    s->mid = s->packing != PLAIN;
+    if (s->packing == GZIP && inflateInit2(&s->z, 15 + 16) != Z_OK) return sm_fail_memory(err);
+    if (s->packing == ZSTD && !(s->zstd = ZSTD_createDStream())) return sm_fail_memory(err);
+    for (size_t got = 1; !status && got && s->peeked < PACKED_PEEK; s->peeked += got)
+        status = unpack(s, s->first + s->peeked, PACKED_PEEK - s->peeked, &got, err);
+    return status;
+}
+
+sm_status packed_open(const char *path, packed_stream **out, sm_error *err) {
+    bool input = strcmp(path, "-") == 0;
+    struct stat is;
+    int file = input ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return sm_fail_system(err, "open", path, errno);
+    bool folder = fstat(file, &is) == 0 && S_ISDIR(is.st_mode);
+    packed_stream *s = folder ? NULL : sm_calloc(1, sizeof *s);
+    unsigned char *in = s ? sm_malloc(PACKED_BUFFER) : NULL;
+    if (!in) {
+        close(file);
+        sm_free(s);
+        return folder ? sm_fail_system(err, "read", path, EISDIR) : sm_fail_memory(err);
+    }
+    s->path = input ? "standard input" : path;
+    s->file = file;
+    s->in = in;
+    sm_status status = begin(s, err);
+    if (status) packed_close(s);
+    else *out = s;
+    return status;
+}
+
+void packed_close(packed_stream *s) {
+    if (!s) return;
+    if (s->packing == GZIP) inflateEnd(&s->z);
+    ZSTD_freeDStream(s->zstd);
+    close(s->file);
+    sm_free(s->in);
+    sm_free(s);
+}
+
+sm_source packed_first(const packed_stream *s) { return (sm_source){s->path, s->first, s->peeked}; }
+
+sm_bytes packed_bytes(packed_stream *s) { return (sm_bytes){s->path, s, read_some}; }
+
+/* ---- whole ---- */
+
+static sm_status more_room(const packed_stream *s, char **bytes, size_t length, size_t *room,
+                           size_t most, sm_error *err) {
+    bool bomb =
+        s->packing != PLAIN && length > LINE_FREE_BYTES && length / LINE_MOST_RATIO > s->read;
+    if (length > most || bomb)
+        return sm_fail(err, SM_BAD_INPUT, "%s: it holds more than %zu bytes", s->path, most);
+    size_t wide = *room ? 2 * *room : PACKED_BUFFER;
+    char *larger = sm_realloc(*bytes, wide);
+    if (!larger) return sm_fail_memory(err);
+    *bytes = larger;
+    *room = wide;
+    return SM_OK;
+}
+
+sm_status packed_rest(packed_stream *s, size_t most, sm_arena *arena, sm_source *out,
+                      sm_error *err) {
+    char *bytes = NULL;
+    size_t length = 0, room = 0, got = 1;
+    sm_status status = SM_OK;
+    while (!status && got) {
+        if (length == room) status = more_room(s, &bytes, length, &room, most, err);
+        if (!status) status = read_some(s, bytes + length, room - length, &got, err);
+        length += status ? 0 : got;
+    }
+    if (!status && length > most)
+        status = sm_fail(err, SM_BAD_INPUT, "%s: it holds more than %zu bytes", s->path, most);
+    char *text = status ? NULL : sm_arena_copy(arena, bytes, length);
+    const char *name = status ? NULL : sm_arena_copy(arena, s->path, strlen(s->path));
+    sm_free(bytes);
+    if (!status && (!text || !name)) return sm_fail_memory(err);
+    if (!status) *out = (sm_source){name, text, length};
+    return status;
+}

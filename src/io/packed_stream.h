@@ -1,0 +1,20 @@
+/* packed_stream: the bytes of a file or of standard input ("-"), unpacked on the way where gzip or
+ * zstd packed them, through buffers that do not grow. Private to src/io. */
+#pragma once
+#include "scalemodel/text.h"
+
+enum { PACKED_PEEK = 1 << 12 };
+
+typedef struct packed_stream packed_stream;
+
+/* Open and read the first bytes. SM_IO with the reason; SM_BAD_INPUT when what is packed is damaged
+ * or was packed by something else. */
+sm_status packed_open(const char *path, packed_stream **out, sm_error *err);
+void packed_close(packed_stream *s);
+/* Its first bytes, at most PACKED_PEEK, which reading gives again. */
+sm_source packed_first(const packed_stream *s);
+/* What reads it; lives as long as the stream. */
+sm_bytes packed_bytes(packed_stream *s);
+/* All that is left, at most so many bytes. */
+sm_status packed_rest(packed_stream *s, size_t most, sm_arena *arena, sm_source *out,
+                      sm_error *err);

@@ -1,0 +1,153 @@
+/* What `profile` is given: a compiled module, and traces of what ran: files, or folders of those
+ * of ranks and hosts. What a file is, its first bytes say. */
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "packed_stream.h"
+#include "scalemodel/io.h"
+#include "trace_build.h"
+
+enum { MOST_FILES = 65536, MOST_DEPTH = 8, MOST_PATH = 4096 };
+
+typedef struct reading {
+    trace_build b;
+    sm_arena *arena;
+    sm_error *err;
+    sm_source *module;
+    const char **path; /* of a folder */
+    int paths, room;
+} reading;
+
+/* ---- one file ---- */
+
+static bool begins(const sm_source *s, const char *word) {
+    size_t n = strlen(word);
+    return s->length >= n && memcmp(s->text, word, n) == 0;
+}
+
+static char first_mark(const sm_source *s) {
+    size_t i = 0;
+    while (i < s->length && strchr(" \t\r\n", s->text[i])) i++;
+    return i < s->length ? s->text[i] : '\0';
+}
+
+static sm_status read_module(reading *r, const sm_source *source) {
+    if (r->module->length)
+        return sm_fail(r->err, SM_BAD_INPUT, "%s: %s is a module already; one is read",
+                       source->name, r->module->name);
+    *r->module = *source;
+    return SM_OK;
+}
+
+/* Formats that are read whole. */
+static sm_status read_whole(reading *r, packed_stream *s) {
+    sm_source whole;
+    sm_status status = packed_rest(s, SM_IO_DATA_BYTES, r->arena, &whole, r->err);
+    if (status) return status;
+    if (begins(&whole, "SQLite format 3")) return SM_IO;
+    return sm_trace_is_xplane(&whole) ? trace_read_xplane(&r->b, &whole) : read_module(r, &whole);
+}
+
+static sm_status read_one(reading *r, const char *path) {
+    packed_stream *s;
+    sm_status status = packed_open(path, &s, r->err);
+    if (status) return status;
+    sm_source first = packed_first(s);
+    sm_bytes bytes = packed_bytes(s);
+    char mark = first_mark(&first);
+    bytes.name = sm_arena_copy(r->arena, bytes.name, strlen(bytes.name));
+    if (!bytes.name) status = sm_fail_memory(r->err);
+    else if (first.length > 262 && memcmp(first.text + 257, "ustar", 5) == 0)
+        status =
+            sm_fail(r->err, SM_BAD_INPUT,
+                    "%s is an archive of tar: unpack it and give the folder (tar xf)", bytes.name);
+    else if (mark == '{' || mark == '[') status = trace_read_chrome(&r->b, &bytes);
+    else status = read_whole(r, s);
+    packed_close(s);
+    return status;
+}
+
+/* ---- folders ---- */
+
+static bool ends(const char *name, const char *with) {
+    size_t n = strlen(name), m = strlen(with);
+    return n >= m && strcmp(name + n - m, with) == 0;
+}
+
+/* Without what packed it. */
+static bool is_named(const char *name, const char *suffix) {
+    char plain[MOST_PATH];
+    snprintf(plain, sizeof plain, "%s", name);
+    if (ends(plain, ".gz")) plain[strlen(plain) - 3] = 0;
+    if (ends(plain, ".zst")) plain[strlen(plain) - 4] = 0;
+    return ends(plain, suffix);
+}
+
+static sm_status keep(reading *r, const char *path) {
+    if (r->paths == MOST_FILES)
+        return sm_fail_limit(r->err, "files of a folder", r->paths + 1, MOST_FILES);
+    const char **list = sm_arena_grow(r->arena, r->path, r->paths, &r->room, sizeof *list);
+    const char *copy = sm_arena_copy(r->arena, path, strlen(path));
+    if (!list || !copy) return sm_fail_memory(r->err);
+    r->path = list;
+    list[r->paths++] = copy;
+    return SM_OK;
+}
+
+static sm_status list_folder(reading *r, const char *folder, const char *suffix, int depth) {
+    char path[MOST_PATH];
+    struct stat is;
+    sm_status status = SM_OK;
+    DIR *d = opendir(folder);
+    if (!d) return SM_OK; /* which may not be read */
+    for (const struct dirent *entry; !status && (entry = readdir(d));) {
+        int n = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
+        if (entry->d_name[0] == '.' || n >= MOST_PATH || stat(path, &is)) continue;
+        if (S_ISDIR(is.st_mode) && depth < MOST_DEPTH)
+            status = list_folder(r, path, suffix, depth + 1);
+        else if (S_ISREG(is.st_mode) && is_named(path, suffix)) status = keep(r, path);
+    }
+    closedir(d);
+    return status;
+}
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* JAX writes each run twice: an XPlane says more. */
+static sm_status read_folder(reading *r, const char *folder) {
+    static const char *const suffixes[] = {".xplane.pb", ".json", ".pftrace", ".sqlite", ".csv"};
+    sm_status status = SM_OK;
+    r->paths = 0;
+    for (size_t i = 0; !status && r->paths == 0 && i < sizeof suffixes / sizeof *suffixes; i++)
+        status = list_folder(r, folder, suffixes[i], 0);
+    if (!status && r->paths == 0)
+        return sm_fail(r->err, SM_BAD_INPUT,
+                       "%s holds no trace: no file is called .xplane.pb, .json, .pftrace, .sqlite "
+                       "or .csv, plain, .gz or .zst",
+                       folder);
+    if (r->paths) qsort(r->path, (size_t)r->paths, sizeof *r->path, by_text);
+    for (int i = 0; !status && i < r->paths; i++) status = read_one(r, r->path[i]);
+    return status;
+}
+
+/* ---- all ---- */
+
+sm_status sm_io_read_profiled(const char *const *path, int n, bool partial, sm_arena *arena,
+                              sm_profiled *out, sm_error *err) {
+    struct stat is;
+    reading r = {.arena = arena, .err = err, .module = &out->module};
+    sm_status status = SM_OK;
+    *out = (sm_profiled){.trace = NULL};
+    trace_begin(&r.b, arena, err);
+    r.b.partial = partial;
+    for (int i = 0; !status && i < n; i++)
+        status = stat(path[i], &is) == 0 && S_ISDIR(is.st_mode) ? read_folder(&r, path[i])
+                                                                : read_one(&r, path[i]);
+    if (!status && r.b.t.files) status = trace_end(&r.b, &out->trace);
+    trace_drop(&r.b);
+    return status;
+}

@@ -1,0 +1,226 @@
+/* One event: its fields and those of its args that are understood. Times are decimal microseconds
+ * of up to 2^63 ns, more than a double has digits for: they are read digit by digit. */
+#include "chrome_event.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool chrome_is(const json_raw *key, const char *word) {
+    size_t n = strlen(word);
+    return key->length == n && !memcmp(key->text, word, n);
+}
+
+/* ---- numbers ---- */
+
+enum { MOST_DIGITS = 18 };
+
+/* Without a number nan, which profilers write bare: 0. */
+static double real_of(const json_raw *raw) {
+    char text[48];
+    size_t n = raw->length < sizeof text - 1 ? raw->length : sizeof text - 1;
+    memcpy(text, raw->text, n);
+    text[n] = 0;
+    double value = strtod(text, NULL);
+    return isfinite(value) ? value : 0;
+}
+
+static int64_t within(double value) { return value > -9e18 && value < 9e18 ? (int64_t)value : 0; }
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* Microseconds, as ns and the ps beyond. */
+static void time_of(const json_raw *raw, int64_t *ns, int64_t *ps) {
+    size_t i = raw->length > 0 && *raw->text == '-', digits = 0;
+    int64_t whole = 0, part = 0, unit = 100000;
+    bool minus = i > 0;
+    for (; i < raw->length && is_digit(raw->text[i]) && digits < MOST_DIGITS; i++, digits++)
+        whole = 10 * whole + (raw->text[i] - '0');
+    if (i < raw->length && raw->text[i] == '.')
+        for (i++; i < raw->length && is_digit(raw->text[i]); i++, unit /= 10)
+            part += unit * (raw->text[i] - '0');
+    if (i < raw->length || whole > INT64_MAX / 1000 - 1) { /* an exponent, or no number */
+        double ps_in_all = real_of(raw) * 1e6;
+        *ns = within(floor(ps_in_all / 1e3));
+        *ps = within(ps_in_all - (double)*ns * 1e3);
+        return;
+    }
+    *ns = whole * 1000 + part / 1000;
+    *ps = part % 1000;
+    if (minus) *ns = -*ns, *ps = -*ps;
+}
+
+int64_t chrome_whole(const json_raw *raw) {
+    size_t end = raw->length, begin;
+    int64_t value = 0;
+    if (raw->kind == IS_NUMBER) {
+        for (begin = 0; begin < end && raw->text[begin] != '.' && raw->text[begin] != 'e'; begin++)
+            ;
+        if (begin < end) return within(real_of(raw));
+    }
+    if (end > 2 && raw->text[0] == '0' && raw->text[1] == 'x')
+        return within((double)strtoull(raw->text + 2, NULL, 16));
+    for (begin = end; begin > 0 && is_digit(raw->text[begin - 1]); begin--)
+        ;
+    if (raw->kind == IS_TEXT && begin == end) /* a name */
+        return (int64_t)(sm_hash_bytes(raw->text, raw->length) >> 2);
+    bool minus = begin > 0 && raw->text[begin - 1] == '-';
+    for (size_t i = begin; i < end && i < begin + MOST_DIGITS; i++)
+        value = 10 * value + (raw->text[i] - '0');
+    return minus ? -value : value;
+}
+
+/* ---- texts ---- */
+
+static int32_t name_of(json_lexer *l, trace_build *b, const json_raw *raw) {
+    if (!raw->escapes) return trace_name(b, raw->text, raw->length);
+    char *plain = sm_malloc(raw->length);
+    if (!plain) return json_lexer_fail_memory(l), -1;
+    int32_t name = trace_name(b, plain, json_raw_decode(raw, plain));
+    sm_free(plain);
+    return name;
+}
+
+static chrome_category category_of(const json_raw *raw) {
+    static const struct {
+        const char *word;
+        chrome_category category;
+    } all[] = {
+        {"kernel", CHROME_KERNEL},
+        {"Kernel", CHROME_KERNEL},
+        {"gpu_memcpy", CHROME_COPY},
+        {"Memcpy", CHROME_COPY},
+        {"gpu_memset", CHROME_COPY},
+        {"Memset", CHROME_COPY},
+        {"mtia_ccp_events", CHROME_KERNEL},
+        {"privateuse1_driver", CHROME_KERNEL},
+        {"cuda_sync", CHROME_SYNC},
+        {"gpu_user_annotation", CHROME_DEVICE_MARK},
+        {"cuda_runtime", CHROME_LAUNCH},
+        {"Runtime", CHROME_LAUNCH},
+        {"cuda_driver", CHROME_LAUNCH},
+        {"mtia_runtime", CHROME_LAUNCH},
+        {"xpu_runtime", CHROME_LAUNCH},
+        {"glow_runtime", CHROME_LAUNCH},
+        {"privateuse1_runtime", CHROME_LAUNCH},
+        {"cpu_op", CHROME_OP},
+        {"Operator", CHROME_OP},
+        {"user_annotation", CHROME_MARK},
+        {"python_function", CHROME_PYTHON},
+        {"ac2g", CHROME_PASSED},
+        {"async_cpu_to_gpu", CHROME_PASSED},
+        {"async_gpu", CHROME_PASSED},
+        {"async", CHROME_PASSED},
+        {"fwdbwd", CHROME_PASSED},
+        {"forward_backward", CHROME_PASSED},
+        {"overhead", CHROME_PASSED},
+        {"Trace", CHROME_PASSED},
+        {"cpu_instant_event", CHROME_PASSED},
+        {"cuda_profiler_range", CHROME_PASSED},
+        {"__metadata", CHROME_PASSED},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (chrome_is(raw, all[i].word)) return all[i].category;
+    return raw->length ? CHROME_UNKNOWN : CHROME_NONE;
+}
+
+/* ---- args ---- */
+
+typedef struct arg {
+    const char *key;
+    int number, text; /* which it is; -1: none */
+} arg;
+
+static const arg *arg_of(const json_raw *key) {
+    static const arg all[] = {
+        {"External id", CHROME_EXTERNAL, -1},
+        {"external id", CHROME_EXTERNAL, -1},
+        {"correlation", CHROME_CORRELATION, -1},
+        {"device", CHROME_DEVICE, -1},
+        {"stream", CHROME_STREAM, -1},
+        {"bytes", CHROME_BYTES, -1},
+        {"bytes_accessed", CHROME_BYTES, -1},
+        {"flops", CHROME_FLOPS, -1},
+        {"model_flops", CHROME_FLOPS, -1},
+        {"In msg nelems", CHROME_IN, -1},
+        {"In msg size", CHROME_IN, -1},
+        {"Out msg nelems", CHROME_OUT, -1},
+        {"Out msg size", CHROME_OUT, -1},
+        {"Group size", CHROME_GROUP, -1},
+        {"device_ordinal", CHROME_ORDINAL, -1},
+        {"step_num", CHROME_STEP, -1},
+        {"name", -1, CHROME_NAME},
+        {"hlo_op", -1, CHROME_HLO_OP},
+        {"hlo_module", -1, CHROME_HLO_MODULE},
+        {"Collective name", -1, CHROME_COLLECTIVE},
+        {"dtype", -1, CHROME_DTYPE},
+        {"Process Group Name", -1, CHROME_GROUP_NAME},
+        {"Process Group Description", -1, CHROME_GROUP_NAME},
+        {"Input Dims", -1, CHROME_SHAPES},
+        {"Input dims", -1, CHROME_SHAPES},
+        {"Input type", -1, CHROME_TYPES},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (chrome_is(key, all[i].key)) return &all[i];
+    return NULL;
+}
+
+static bool read_args(json_lexer *l, trace_build *b, chrome_event *e) {
+    json_raw raw;
+    if (json_next(l) != '{') return json_stream_skip(l);
+    json_take(l, '{');
+    while (json_stream_more(l, '}')) {
+        if (!json_stream_key(l, &raw)) return false;
+        const arg *is = arg_of(&raw);
+        if (!is) {
+            if (!json_stream_skip(l)) return false;
+            continue;
+        }
+        if (!json_stream_value(l, &raw)) return false;
+        if (is->text >= 0) e->text[is->text] = name_of(l, b, &raw);
+        else if (raw.kind == IS_NUMBER || raw.kind == IS_TEXT) {
+            e->number[is->number] = chrome_whole(&raw);
+            e->has[is->number] = true;
+        }
+    }
+    return !l->status;
+}
+
+/* ---- the event ---- */
+
+static bool read_field(json_lexer *l, trace_build *b, chrome_event *e, const json_raw *key) {
+    static const char *const known[] = {"ph", "cat", "name", "pid", "tid", "ts", "dur"};
+    int64_t ns = 0, ps = 0;
+    int field = 0;
+    json_raw raw;
+    while (field < 7 && !chrome_is(key, known[field])) field++;
+    if (field == 7 && chrome_is(key, "args")) return read_args(l, b, e);
+    if (!json_stream_scalar(l, &raw)) return false;
+    if (raw.kind != IS_NUMBER && raw.kind != IS_TEXT) return true;
+    switch (field) {
+    case 0: e->phase = raw.length == 1 ? *raw.text : 0; break;
+    case 1: e->category = category_of(&raw); break;
+    case 2: e->name = name_of(l, b, &raw); break;
+    case 3: e->process = chrome_whole(&raw); break;
+    case 4: e->thread = chrome_whole(&raw); break;
+    case 5:
+        time_of(&raw, &e->start_ns, &e->start_ps);
+        e->timed = true;
+        break;
+    case 6:
+        time_of(&raw, &ns, &ps);
+        e->duration_ps = ns > 0 || ps > 0 ? (ns < INT64_MAX / 4000 ? ns * 1000 + ps : 0) : 0;
+        break;
+    default: break;
+    }
+    return true;
+}
+
+bool chrome_event_read(json_lexer *l, trace_build *b, chrome_event *e) {
+    json_raw key;
+    *e = (chrome_event){.name = -1};
+    for (int i = 0; i < CHROME_TEXTS; i++) e->text[i] = -1;
+    while (json_stream_more(l, '}'))
+        if (!json_stream_key(l, &key) || !read_field(l, b, e, &key)) return false;
+    return !l->status && !b->status;
+}
