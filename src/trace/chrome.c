@@ -79,7 +79,7 @@ static sm_trace_kind host_kind(const chrome *c, const chrome_event *in) {
     const char *name = in->name >= 0 ? c->b->name[in->name] : "";
     switch (in->category) {
     case CHROME_LAUNCH: return SM_TRACE_LAUNCH;
-    case CHROME_OP: return SM_TRACE_OP;
+    case CHROME_OP: return trace_is_step(name) ? SM_TRACE_STEP : SM_TRACE_OP; /* 2021 */
     case CHROME_MARK: return trace_is_step(name) ? SM_TRACE_STEP : SM_TRACE_MARK;
     case CHROME_PYTHON: return SM_TRACE_MODULE;
     default: return in->has[CHROME_STEP] ? SM_TRACE_STEP : SM_TRACE_OTHER;

@@ -64,6 +64,7 @@ sm_trace_kind trace_instruction_kind(const char *name, size_t length) {
         {"recv", SM_TRACE_COLLECTIVE},
         {"all_reduce", SM_TRACE_COLLECTIVE},
         {"async-collective", SM_TRACE_COLLECTIVE},
+        {"async-copy", SM_TRACE_COPY},
         {"copy-start", SM_TRACE_COPY},
         {"copy-done", SM_TRACE_COPY},
         {"slice-start", SM_TRACE_COPY},

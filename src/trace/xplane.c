@@ -8,7 +8,7 @@
 #include "wire.h"
 
 typedef struct xstat_names { /* numbers of the statistics that matter; -1: the plane has none */
-    int64_t program_id, hlo_op, hlo_proto, device_type, ordinal;
+    int64_t program_id, hlo_op, hlo_proto, device_type, ordinal, step;
 } xstat_names;
 
 typedef struct xevent_name { /* a row of event_metadata */
@@ -72,6 +72,7 @@ static void read_stat_name(xreader *r, wire entry) {
     if (is(name, "Hlo Proto") || is(name, "hlo_proto")) r->names.hlo_proto = id;
     if (is(name, "device_type_string")) r->names.device_type = id;
     if (is(name, "device_ordinal")) r->names.ordinal = id;
+    if (is(name, "step_num")) r->names.step = id;
 }
 
 static uint64_t digits(sm_source text) {
@@ -118,7 +119,7 @@ static int by_text_id(const void *a, const void *b) {
 
 static bool read_maps(xreader *r, wire plane) {
     wire_field f;
-    r->names = (xstat_names){-1, -1, -1, -1, -1};
+    r->names = (xstat_names){-1, -1, -1, -1, -1, -1};
     r->event = sm_arena_array(r->b->arena, wire_count(plane, 4) + 1, sizeof *r->event);
     r->text = sm_arena_array(r->b->arena, wire_count(plane, 5) + 1, sizeof *r->text);
     r->events = r->texts = 0;
@@ -193,6 +194,15 @@ static sm_trace_event *add(xreader *r, const xplace *at, wire event, int device,
     return r->b->status ? NULL : e;
 }
 
+/* A step that the program marked: jax.profiler.StepTraceAnnotation. */
+static bool host_step(xreader *r, const xplace *at, wire event) {
+    const xevent_name *name = event_name(r, number_of(event, 1));
+    sm_source told = name ? name->name : (sm_source){"", "", 0};
+    sm_trace_event *e = add(r, at, event, -1, told);
+    if (e) e->kind = SM_TRACE_STEP;
+    return e != NULL;
+}
+
 /* An event of a thread of the host that runs an instruction says so itself. */
 static bool host_event(xreader *r, const xplace *at, wire event) {
     sm_source name = {0};
@@ -202,6 +212,7 @@ static bool host_event(xreader *r, const xplace *at, wire event) {
     for (wire w = event; wire_next(&w, &f);) {
         if (f.number != 4 || !f.is_bytes) continue;
         int64_t stat = number_of(f.bytes, 1);
+        if (stat == r->names.step && stat >= 0) return host_step(r, at, event);
         if (stat == r->names.hlo_op) name = stat_text(r, f.bytes);
         if (stat == r->names.ordinal) ordinal = stat_number(f.bytes);
         if (stat != r->names.program_id) continue;
@@ -228,7 +239,7 @@ static bool op_event(xreader *r, const xplace *at, wire event, const xevent_name
 }
 
 static bool read_event(xreader *r, const xplace *at, wire event) {
-    if (at->kind == XLINE_HOST) return r->names.hlo_op < 0 || host_event(r, at, event);
+    if (at->kind == XLINE_HOST) return host_event(r, at, event);
     const xevent_name *name = event_name(r, number_of(event, 1));
     if (!name) return true;
     if (at->kind == XLINE_OPS || at->kind == XLINE_ASYNC) return op_event(r, at, event, name);

@@ -1,0 +1,210 @@
+/* FLOPs and bytes of an op of PyTorch by the shapes of its inputs, as Kineto records them where
+ * record_shapes is set: "Input Dims" [[8, 512], [512, 2048]] and "Input type". */
+#include <math.h>
+#include <string.h>
+
+#include "breakdown_made.h"
+
+enum { MOST_DIMS = 8, MOST_SHAPES = 8 };
+
+typedef struct shapes {
+    int n;
+    int dims[MOST_SHAPES];
+    double size[MOST_SHAPES][MOST_DIMS];
+} shapes;
+
+/* Nested lists (of a list of tensors) count as their first shape. */
+static shapes read_shapes(const char *text) {
+    shapes s = {0};
+    int depth = 0;
+    for (const char *at = text; *at && s.n <= MOST_SHAPES; at++) {
+        if (*at == '[' && ++depth == 2 && s.n < MOST_SHAPES) s.dims[s.n] = 0;
+        if (*at == ']' && depth-- == 2) s.n++;
+        if (*at < '0' || *at > '9' || s.n >= MOST_SHAPES) continue;
+        double value = 0;
+        for (; *at >= '0' && *at <= '9'; at++) value = value * 10 + (*at - '0');
+        if (depth == 2 && s.dims[s.n] < MOST_DIMS) s.size[s.n][s.dims[s.n]++] = value;
+        at--;
+    }
+    if (s.n > MOST_SHAPES) s.n = MOST_SHAPES;
+    return s;
+}
+
+static double product(const shapes *s, int i) {
+    double all = i < s->n && s->dims[i] > 0 ? 1 : 0;
+    for (int d = 0; i < s->n && d < s->dims[i]; d++) all *= s->size[i][d];
+    return all;
+}
+
+double trace_elements(const char *text, int i) {
+    shapes s = read_shapes(text);
+    return product(&s, i);
+}
+
+const char *trace_shapes_text(const char *text, sm_arena *arena) {
+    enum { LONGEST = 96 };
+    shapes s = read_shapes(text);
+    char out[LONGEST + 32] = "";
+    size_t used = 0;
+    for (int i = 0; i < s.n && used < LONGEST; i++) {
+        if (s.dims[i] == 0) continue;
+        used += (size_t)snprintf(out + used, sizeof out - used, "%s[", used ? " x " : "");
+        for (int d = 0; d < s.dims[i] && used < LONGEST; d++)
+            used += (size_t)snprintf(out + used, sizeof out - used, "%s%.0f", d ? "," : "",
+                                     s.size[i][d]);
+        used += (size_t)snprintf(out + used, sizeof out - used, "]");
+    }
+    return sm_arena_copy(arena, out, strlen(out));
+}
+
+/* ---- types ---- */
+
+typedef struct element_type {
+    const char *name; /* as it begins, in lower case */
+    sm_dtype dtype;
+    double bytes;
+} element_type;
+
+static bool begins(const char *text, const char *word) {
+    for (; *word; text++, word++) {
+        char c = *text >= 'A' && *text <= 'Z' ? (char)(*text - 'A' + 'a') : *text;
+        if (c != *word) return false;
+    }
+    return true;
+}
+
+double trace_element_bytes(const char *type, sm_dtype *dtype) {
+    static const element_type all[] = {
+        {"bfloat16", SM_BF16, 2},    {"half", SM_FP16, 2},          {"float16", SM_FP16, 2},
+        {"float8", SM_FP8, 1},       {"double", SM_FP64, 8},        {"float64", SM_FP64, 8},
+        {"float", SM_FP32, 4},       {"int8", SM_INT8, 1},          {"char", SM_INT8, 1},
+        {"signed char", SM_INT8, 1}, {"unsigned char", SM_INT8, 1}, {"byte", SM_INT8, 1},
+        {"uint8", SM_INT8, 1},       {"bool", SM_INT8, 1},          {"long", SM_INT32, 8},
+        {"int64", SM_INT32, 8},      {"int", SM_INT32, 4},          {"short", SM_INT32, 2}};
+    if (begins(type, "c10::")) type += 5;
+    if (begins(type, "at::")) type += 4;
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (begins(type, all[i].name)) {
+            *dtype = all[i].dtype;
+            return all[i].bytes;
+        }
+    return 0;
+}
+
+/* The i-th text of a JSON list. */
+static const char *type_at(const char *types, int i) {
+    for (; types && i >= 0; i--) {
+        types = strchr(types, '"');
+        if (types && i == 0) return types + 1;
+        types = types ? strchr(types + 1, '"') : NULL;
+        types = types ? types + 1 : NULL;
+    }
+    return "";
+}
+
+/* ---- ops ---- */
+
+typedef struct product_shape {
+    double batch, m, n, k;
+} product_shape;
+
+/* [.., m, k] x [.., k, n] of the i-th and the next shape; turned: the second one is [n, k]. */
+static product_shape product_of(const shapes *s, int i, bool turned) {
+    product_shape p = {0, 0, 0, 0};
+    if (i + 1 >= s->n || s->dims[i] < 2 || s->dims[i + 1] < 2) return p;
+    int a = s->dims[i], b = s->dims[i + 1];
+    p.k = s->size[i][a - 1];
+    p.n = s->size[i + 1][turned ? b - 2 : b - 1];
+    p.m = s->size[i][a - 2];
+    p.batch = 1;
+    for (int d = 0; d < a - 2; d++) p.batch *= s->size[i][d];
+    bool fits = s->size[i + 1][turned ? b - 1 : b - 2] == p.k;
+    return fits ? p : (product_shape){0, 0, 0, 0};
+}
+
+/* Of q [.., s, d], k [.., t, d], v [.., t, e], which stand from the i-th shape on, with heads
+ * before the sequence: 2 s t (d + e) a head. */
+static double attention_of(const shapes *s, int i) {
+    if (i + 2 >= s->n || s->dims[i] != 4 || s->dims[i + 1] != 4 || s->dims[i + 2] != 4) return 0;
+    const double *q = s->size[i], *k = s->size[i + 1], *v = s->size[i + 2];
+    return 2 * q[0] * q[1] * q[2] * k[2] * (q[3] + v[3]);
+}
+
+typedef enum formula { PRODUCT, LINEAR, ATTENTION, POINTWISE } formula;
+
+typedef struct known_op {
+    const char *name;
+    formula formula;
+    int first;     /* shape that the formula begins with */
+    double factor; /* of its FLOPs */
+} known_op;
+
+static const known_op *known(const char *op) {
+    /* A backward pass of attention is five products where the forward one has two. */
+    static const known_op all[] = {
+        {"aten::mm", PRODUCT, 0, 1},
+        {"aten::bmm", PRODUCT, 0, 1},
+        {"aten::addmm", PRODUCT, 1, 1},
+        {"aten::addmm_", PRODUCT, 1, 1},
+        {"aten::_addmm_activation", PRODUCT, 1, 1},
+        {"aten::baddbmm", PRODUCT, 1, 1},
+        {"aten::_scaled_mm", PRODUCT, 0, 1},
+        {"aten::_int_mm", PRODUCT, 0, 1},
+        {"aten::linear", LINEAR, 0, 1},
+        {"aten::_scaled_dot_product_flash_attention", ATTENTION, 0, 1},
+        {"aten::_scaled_dot_product_efficient_attention", ATTENTION, 0, 1},
+        {"aten::_scaled_dot_product_cudnn_attention", ATTENTION, 0, 1},
+        {"aten::scaled_dot_product_attention", ATTENTION, 0, 1},
+        {"aten::_scaled_dot_product_flash_attention_backward", ATTENTION, 1, 2.5},
+        {"aten::_scaled_dot_product_efficient_attention_backward", ATTENTION, 1, 2.5},
+        {"aten::_scaled_dot_product_cudnn_attention_backward", ATTENTION, 1, 2.5},
+        {"aten::add", POINTWISE, 0, 1},
+        {"aten::add_", POINTWISE, 0, 1},
+        {"aten::mul", POINTWISE, 0, 1},
+        {"aten::mul_", POINTWISE, 0, 1},
+        {"aten::div", POINTWISE, 0, 1},
+        {"aten::sub", POINTWISE, 0, 1},
+        {"aten::gelu", POINTWISE, 0, 1},
+        {"aten::relu", POINTWISE, 0, 1},
+        {"aten::silu", POINTWISE, 0, 1},
+        {"aten::_softmax", POINTWISE, 0, 1},
+        {"aten::native_layer_norm", POINTWISE, 0, 1},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+        if (!strcmp(op, all[i].name)) return &all[i];
+    return NULL;
+}
+
+/* Bytes of all inputs; of results as many elements as `results`. */
+static double bytes_of(const shapes *s, const char *types, double results, double element) {
+    double all = results * element;
+    for (int i = 0; i < s->n; i++) {
+        sm_dtype ignored;
+        all += product(s, i) * trace_element_bytes(type_at(types, i), &ignored);
+    }
+    return all;
+}
+
+op_work trace_op_work(const char *op, const char *text, const char *types) {
+    op_work w = {NAN, NAN, SM_BF16};
+    const known_op *is = known(op);
+    if (!is) return w;
+    shapes s = read_shapes(text);
+    double element = trace_element_bytes(type_at(types, is->first), &w.dtype);
+    product_shape p = product_of(&s, is->first, is->formula == LINEAR);
+    double flops = 2 * p.batch * p.m * p.n * p.k, results = p.batch * p.m * p.n;
+    if (is->formula == ATTENTION) {
+        flops = attention_of(&s, is->first);
+        results = product(&s, is->first);
+    }
+    if (is->formula == POINTWISE) {
+        results = fmax(product(&s, 0), product(&s, 1));
+        if (results > 0 && element > 0) w.bytes = bytes_of(&s, types, results, element);
+        w.flops = 0;
+        return w;
+    }
+    if (flops <= 0) return w;
+    w.flops = flops * is->factor;
+    if (element > 0) w.bytes = bytes_of(&s, types, results, element);
+    return w;
+}
