@@ -24,6 +24,7 @@
 #include "scalemodel/serve.h"
 #include "scalemodel/shard.h"
 #include "scalemodel/simulate.h"
+#include "scalemodel/trace.h"
 #include "scalemodel/train.h"
 #include "scalemodel/truth.h"
 
@@ -162,6 +163,9 @@ typedef struct sm_profile_question {
     /* The step it should be, on the first system: predicted beside found. NULL: not asked. */
     const struct sm_train_question *planned;
     bool pictures; /* the timeline and the roofline plot, into report->tracks and ->chart */
+    /* What ran (trace.h): beside the module, or alone: then no system is needed. NULL: not given,
+     * or the module is such a profile itself. */
+    const sm_trace *trace, *against_trace;
 } sm_profile_question;
 /* What a compiled program costs on a machine: time, kernels and collectives by where they come
  * from, memory, and what would save time. SM_NEGATIVE when it does not fit in memory; SM_BAD_INPUT

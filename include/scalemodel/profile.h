@@ -4,6 +4,7 @@
 #ifndef SCALEMODEL_PROFILE_H
 #define SCALEMODEL_PROFILE_H
 #include "scalemodel/base.h"
+#include "scalemodel/breakdown.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/module.h"
@@ -129,6 +130,22 @@ typedef struct sm_profile_slice {
  * them. NULL when out of memory. */
 const sm_profile_slice *sm_profile_slices(const sm_profile *profile, int most, sm_arena *arena,
                                           int *n);
+
+/* ---- a trace without a module ---- */
+/* What ran, against the rooflines of the chip that it ran on, and what would save time. */
+typedef struct sm_profile_ran {
+    const sm_trace_breakdown *time;
+    const sm_system *system; /* NULL: not told */
+    const double *lower_s;   /* of each row: all its calls at datasheet rates; NAN: not known */
+    const sm_profile_bound *bound;
+    double link_bytes_per_s; /* of a chip within its node or slice, one way; NAN: not known */
+    double flops;            /* of a step of one device, of ops whose shapes are known */
+    int findings;            /* of at least 3 % of a step, at most 10, the largest first */
+    const sm_profile_finding *finding;
+} sm_profile_ran;
+/* All lives in the arena. SM_INTERNAL when out of memory. */
+sm_status sm_profile_ran_on(const sm_trace_breakdown *time, const sm_system *system,
+                            sm_arena *arena, const sm_profile_ran **out, sm_error *err);
 
 SM_DECLARATIONS_END
 #endif

@@ -130,6 +130,7 @@ bool breakdown_rows(breakdown_made *made) {
 
 typedef struct one_comm {  /* a collective that ran */
     int row, device, turn; /* turn: how many of its row its device has run before */
+    int32_t name;          /* of an instruction; kernels of a row have names alike */
     const sm_trace_event *event;
 } one_comm;
 
@@ -139,6 +140,7 @@ typedef struct comm_rows {
     sm_comm_row *row;
     one_comm *ran;
     int n, room, all;
+    bool async; /* the trace tells collectives from start to done */
 } comm_rows;
 
 /* Letters alone, in lower case: "ncclDevKernel_AllReduce_Sum" holds "allreduce". */
@@ -171,7 +173,7 @@ static const char *op_of(const char *text) {
                                            {"scatter", "scatter"}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (says(text, names[i][0])) return names[i][1];
-    return text;
+    return "collective";
 }
 
 /* Bytes as nccl-tests count them: of an all-gather those of the result, else those of a member's
@@ -228,6 +230,9 @@ static uint64_t text_key(uint64_t key, const char *text) {
     return sm_hash_mixed(key, sm_hash_bytes(text, strlen(text)));
 }
 
+/* The start of a collective, or the wait for its end: all of it is told elsewhere. */
+static bool is_part(const char *name) { return strstr(name, "-start") || strstr(name, "-done"); }
+
 static bool add_comm(comm_rows *c, const sm_trace_event *e, int device) {
     sm_comm_row row = comm_of(c->made->trace, e);
     uint64_t key = text_key(text_key(text_key(SM_HASH_SEED, row.op), row.dtype), row.group_name);
@@ -241,18 +246,22 @@ static bool add_comm(comm_rows *c, const sm_trace_event *e, int device) {
         list[ *at = c->n++] = row;
     }
     int i = *at;
-    int32_t *turn = trace_table_value(&c->turns, mixed(mixed(SM_HASH_SEED, i), device));
+    c->row[i].exposed_s += (double)c->made->exposed_ps[e - c->made->trace->event] * 1e-12;
+    if (c->async && !e->async && is_part(c->made->trace->name[e->name])) return true;
+    int32_t name = e->program >= 0 ? e->name : -1;
+    int32_t *turn =
+        trace_table_value(&c->turns, mixed(mixed(mixed(SM_HASH_SEED, i), device), name));
     if (!turn) return false;
-    c->ran[c->all++] = (one_comm){i, device, ++*turn, e};
+    c->ran[c->all++] = (one_comm){i, device, ++*turn, name, e};
     c->row[i].count++;
     c->row[i].seconds += (double)e->duration_ps * 1e-12;
-    c->row[i].exposed_s += (double)c->made->exposed_ps[e - c->made->trace->event] * 1e-12;
     return true;
 }
 
 static int by_turn(const void *a, const void *b) {
     const one_comm *x = a, *y = b;
     if (x->row != y->row) return x->row - y->row;
+    if (x->name != y->name) return x->name - y->name;
     if (x->turn != y->turn) return x->turn - y->turn;
     return x->device - y->device;
 }
@@ -298,6 +307,8 @@ bool breakdown_comms(breakdown_made *made) {
     comm_rows c = {.made = made};
     c.ran = sm_calloc((size_t)made->first[t->devices] + 1, sizeof *c.ran);
     bool done = c.ran != NULL;
+    for (int i = 0; i < t->events; i++)
+        c.async = c.async || (t->event[i].async && t->event[i].kind == SM_TRACE_COLLECTIVE);
     for (int d = 0; done && d < t->devices; d++)
         for (int i = made->first[d]; done && i < made->first[d + 1]; i++) {
             const sm_trace_event *e = &t->event[made->work[i]];

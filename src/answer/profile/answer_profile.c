@@ -7,8 +7,9 @@
 enum { USUAL_TOP = 12 };
 
 static sm_status check(const sm_profile_question *q, sm_error *err) {
-    sm_status status = sm_question_needs(q->module.text != NULL, "a module", err);
-    if (!status) status = sm_question_needs(q->system != NULL && q->systems > 0, "a system", err);
+    sm_status status = sm_question_needs(q->module.text || q->trace, "a module or a trace", err);
+    bool system = q->system != NULL && q->systems > 0;
+    if (!status) status = sm_question_needs(system || q->trace, "a system", err);
     return status ? status : sm_question_limit("systems", q->systems, SM_MAX_PROFILE_SYSTEMS, err);
 }
 
@@ -65,12 +66,19 @@ static sm_status others(const sm_profile_question *q, const profile_file *what, 
     return SM_OK;
 }
 
-/* The program of a trace that is asked for, or the one that ran longest of those it has. */
-static const sm_trace_program *choose(const sm_trace *trace, const char *name) {
+/* The program of a trace that is asked for, or the one that ran longest of those it has. own: the
+ * trace must hold its module. */
+static const sm_trace_program *choose(const sm_trace *trace, const char *name, bool own) {
     for (int i = 0; i < trace->programs; i++)
-        if (trace->program[i].module.length && (!name || !strcmp(trace->program[i].name, name)))
+        if ((!own || trace->program[i].module.length) &&
+            (!name || !strcmp(trace->program[i].name, name)))
             return &trace->program[i];
     return NULL;
+}
+
+/* Is there a module to price, beside the trace or within it? */
+static bool has_module(const sm_profile_question *q) {
+    return !q->trace || q->module.length || choose(q->trace, NULL, true);
 }
 
 static sm_status no_program(const sm_profile_question *q, const sm_trace *trace, const char *file,
@@ -89,12 +97,24 @@ static sm_status no_program(const sm_profile_question *q, const sm_trace *trace,
 
 static sm_status read_file(const sm_profile_question *q, const sm_source *source, sm_arena *arena,
                            profile_file *file, sm_error *err) {
+    const sm_trace *trace = source == &q->against ? q->against_trace : q->trace;
+    bool own = source->length == 0;
+    sm_status status = SM_OK;
     *file = (profile_file){.name = source->name};
-    if (!sm_trace_is_xplane(source)) return sm_module_parse(source, arena, &file->module, err);
-    sm_status status = sm_trace_parse_xplane(source, arena, &file->trace, err);
+    if (!trace && sm_trace_is_xplane(source)) {
+        own = true;
+        status = sm_trace_parse_xplane(source, arena, &trace, err);
+    }
+    file->trace = trace;
+    if (status || !trace)
+        return status ? status : sm_module_parse(source, arena, &file->module, err);
+    if (!file->name || own) file->name = trace->file[0].name;
+    if (!own) status = sm_module_parse(source, arena, &file->module, err);
     if (status) return status;
-    file->program = choose(file->trace, q->program);
-    if (!file->program) return no_program(q, file->trace, source->name, err);
+    if (!own && !q->program) file->program = choose(trace, file->module->name, false);
+    if (!file->program) file->program = choose(trace, q->program, own);
+    if (!own) return SM_OK;
+    if (!file->program) return no_program(q, trace, file->name, err);
     return sm_module_parse(&file->program->module, arena, &file->module, err);
 }
 
@@ -125,7 +145,7 @@ static void programs(sm_report *r, const profile_file *what) {
 static sm_status against(const sm_profile_question *q, const profile_file *file, int top,
                          sm_report *r, sm_error *err) {
     profile_file other;
-    if (!q->against.text) return SM_OK;
+    if (!q->against.text && !q->against_trace) return SM_OK;
     sm_status status =
         profile_file_of(q, &q->against, q->systems > 1 ? 1 : 0, r->arena, &other, err);
     if (!status) profile_against(r, file, &other, top);
@@ -140,6 +160,17 @@ typedef struct asked {
     const sm_plan_detail *detail;
 } asked;
 
+/* Where the time of each device went, of a trace that has the times of its events. */
+static sm_status steps(sm_report *r, const sm_trace *trace, int top, sm_error *err) {
+    const sm_trace_breakdown *b;
+    bool ran = false;
+    for (int i = 0; i < trace->events && !ran; i++)
+        ran = trace->stream[trace->event[i].stream].device >= 0;
+    sm_status status = ran ? sm_trace_break_down(trace, r->arena, &b, err) : SM_OK;
+    if (ran && !status) profile_steps(r, b, top);
+    return status;
+}
+
 static sm_status answer(const asked *a, sm_error *err) {
     const sm_profile_question *q = a->q;
     sm_report *report = a->report;
@@ -152,6 +183,8 @@ static sm_status answer(const asked *a, sm_error *err) {
     profile_page(report, p, &file.rows, top);
     programs(report, &file);
     if (q->pictures) profile_pictures(report, &file);
+    if (file.trace) status = steps(report, file.trace, top, err);
+    if (status) return status;
     if (a->plan) profile_beside_plan(report, &file, a->plan, a->detail, top);
     status = against(q, &file, top, report, err);
     if (!status) status = others(q, &file, report, err);
@@ -219,6 +252,8 @@ sm_status sm_answer_profile(const sm_profile_question *question, sm_report *repo
     asked a = {.q = &q, .report = report};
     sm_status status = sm_sized_take(&q, sizeof q, question, err);
     if (!status) status = check(&q, err);
+    if (!status && (q.systems == 0 || !has_module(&q)))
+        return profile_trace_answer(&q, q.top > 0 ? q.top : USUAL_TOP, report, err);
     if (status || !q.planned) return status ? status : answer(&a, err);
     sm_train_question planned;
     profile_file file;

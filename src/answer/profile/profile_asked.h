@@ -91,3 +91,9 @@ void profile_against(sm_report *r, const profile_file *this, const profile_file 
 void profile_pictures(sm_report *r, const profile_file *file);
 void profile_page(sm_report *r, const sm_profile *p, const profile_rows *rows, int top);
 void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, bool trace);
+
+/* ---- a trace (profile_trace.c) ---- */
+/* Parts of a step over the devices, and each device: beside the price of a module. */
+void profile_steps(sm_report *r, const sm_trace_breakdown *b, int top);
+/* The whole answer to a trace without a module. */
+sm_status profile_trace_answer(const sm_profile_question *q, int top, sm_report *r, sm_error *err);

@@ -12,7 +12,7 @@
 #include "scalemodel/text.h"
 #include <stdio.h>
 
-enum { CLI_MAX_LIST = 16, CLI_MAX_POSITIONALS = 4, CLI_MAX_OPTIONS = 64 };
+enum { CLI_MAX_LIST = 16, CLI_MAX_POSITIONALS = 16, CLI_MAX_OPTIONS = 64 };
 
 /* What an option's value is, and the C type that its place in the verb's struct has. */
 typedef enum cli_kind {

@@ -9,6 +9,7 @@ typedef struct profile_options {
     const char *mesh, *program, *against, *model, *plan, *timeline, *plot, *html;
     double batch;
     int64_t top, seq;
+    bool partial;
     cli_model_values read_by;
     cli_calibration_values constants;
 } profile_options;
@@ -44,6 +45,8 @@ static const cli_option profile_table[] = {
     {"svg", 0, CLI_OUTPUT, offsetof(profile_options, plot), "FILE", .help = "the same"},
     {"html", 0, CLI_OUTPUT, offsetof(profile_options, html), "FILE",
      .help = "write the page with these pictures as one HTML file"},
+    {"partial", 0, CLI_FLAG, offsetof(profile_options, partial), NULL,
+     .help = "of a trace that is cut short, what came before"},
     CLI_MODEL_OPTIONS(profile_options, read_by),
     CLI_CALIBRATION_OPTIONS(profile_options, constants),
     {.name = NULL},
@@ -86,20 +89,37 @@ static sm_status write_pictures(const profile_options *o, const sm_report *r, sm
     return status;
 }
 
+/* Files of a profile: a module, traces, or both. */
+static sm_status read_profiled(const cli_call *call, const char *const *path, int n, bool partial,
+                               sm_source *module, const sm_trace **trace, sm_error *err) {
+    sm_profiled what;
+    sm_status status = sm_io_read_profiled(path, n, partial, call->arena, &what, err);
+    *module = what.module;
+    *trace = what.trace;
+    return status;
+}
+
+static sm_status read_files(const cli_call *call, const profile_options *o, sm_profile_question *q,
+                            sm_error *err) {
+    sm_status status = read_profiled(call, call->positional, call->positionals, o->partial,
+                                     &q->module, &q->trace, err);
+    if (!status && o->against)
+        status =
+            read_profiled(call, &o->against, 1, o->partial, &q->against, &q->against_trace, err);
+    return status;
+}
+
 static sm_status run_profile(const cli_call *call, sm_report *r, sm_error *err) {
     const profile_options *o = call->values;
     sm_profile_question q = SM_QUESTION(sm_profile_question);
     sm_system *system = sm_arena_array(call->arena, CLI_MAX_LIST, sizeof *system);
     if (!system) return sm_fail_memory(err);
-    sm_status status = read_systems(call, o, system, &q.systems, err);
-    if (!status)
-        status =
-            sm_io_read_packed(call->positional[0], SM_IO_DATA_BYTES, call->arena, &q.module, err);
-    if (!status && o->against)
-        status = sm_io_read_packed(o->against, SM_IO_DATA_BYTES, call->arena, &q.against, err);
-    if (!status && (o->constants.software || o->constants.calibration))
+    sm_status status = read_files(call, o, &q, err);
+    bool on = o->on.n > 0 || !q.trace || o->model;
+    if (!status && on) status = read_systems(call, o, system, &q.systems, err);
+    if (!status && on && (o->constants.software || o->constants.calibration))
         status = cli_calibration(call, &system[0].chip, &o->constants, &q.calibration, err);
-    q.system = system;
+    q.system = on ? system : NULL;
     q.mesh = cli_text(call, &o->mesh);
     q.program = o->program;
     q.top = (int)o->top;
@@ -114,15 +134,17 @@ static sm_status run_profile(const cli_call *call, sm_report *r, sm_error *err) 
 
 const cli_verb cli_profile = {
     .name = "profile",
-    .summary = "what a compiled program costs on a machine, and what would save time",
-    .arguments = "FILE",
+    .summary = "where the time of a run or a compiled program goes, and what would save some",
+    .arguments = "FILE...",
     .least = 1,
-    .most = 1,
+    .most = CLI_MAX_POSITIONALS,
     .options = profile_table,
     .values_bytes = sizeof(profile_options),
     .notes = "FILE is a compiled HLO module, text or protobuf (JAX: --xla_dump_to, or\n"
-             "lowered.compile().as_text()), or a profile of XLA with what ran\n"
-             "(NAME.xplane.pb of jax.profiler); plain or gzip.\n\n"
+             "lowered.compile().as_text()), or a trace of what ran: of torch.profiler (JSON),\n"
+             "jax.profiler (.xplane.pb, .trace.json), Perfetto, Nsight Systems (.sqlite); or a\n"
+             "folder of those of all ranks; plain, .gz, .zst, or - for standard input.\n"
+             "A trace alone needs no --on.\n\n"
              "example: scalemodel profile step.hlo.txt --on tpu-v5e:2x4 --mesh data=8\n",
     .run = run_profile,
 };

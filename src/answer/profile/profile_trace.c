@@ -1,0 +1,344 @@
+/* The answer of `profile` to a trace without a module: steps, parts of a step, devices, kernels by
+ * what launched them, collectives. */
+#include "profile_asked.h"
+#include <math.h>
+#include <string.h>
+
+static const char *share_of(sm_report *r, double part, double whole) {
+    return whole > 0 ? sm_show_percent(r, part / whole) : "-";
+}
+
+static double seconds_of(const sm_trace_step *step) { return (double)step->end_ps * 1e-12; }
+
+/* "void cutlass::Kernel<...>(...)" is cutlass::Kernel, "aten::mm" mm. */
+static const char *short_name(sm_report *r, const char *name, size_t width) {
+    if (!strncmp(name, "void ", 5)) name += 5;
+    if (!strncmp(name, "aten::", 6)) name += 6;
+    size_t n = strcspn(name, "<(");
+    if (n < 4) n = strlen(name);
+    const char *begin = name;
+    if (n > width)
+        for (size_t i = 0; i + 1 < n; i++)
+            if (name[i] == ':' && name[i + 1] == ':') begin = name + i + 2;
+    n -= (size_t)(begin - name);
+    return n <= width ? sm_textf(r, "%.*s", (int)n, begin)
+                      : sm_textf(r, "..%.*s", (int)(width - 2), begin + n - (width - 2));
+}
+
+static const char *cut(sm_report *r, const char *text, size_t width) {
+    size_t n = strlen(text);
+    return n <= width ? text : sm_textf(r, "%.*s..", (int)(width - 2), text);
+}
+
+static const char *device_text(sm_report *r, const sm_trace *t, int device) {
+    const sm_trace_device *d = &t->on[device];
+    bool several = false;
+    for (int i = 0; i < t->devices; i++)
+        several = several || (i != device && t->on[i].rank == d->rank && t->on[i].file == d->file);
+    if (d->rank < 0)
+        return t->files > 1 ? sm_textf(r, "%d of %s", d->ordinal, t->file[d->file].name)
+                            : sm_textf(r, "device %d", d->ordinal);
+    return several ? sm_textf(r, "rank %d, device %d", d->rank, d->ordinal)
+                   : sm_textf(r, "rank %d", d->rank);
+}
+
+/* ---- page ---- */
+
+static const char *const steps_from[] = {"as it marks them", "runs of the program that ran longest",
+                                         "as kernels repeat", "the whole trace, which marks none"};
+
+static void summary(sm_report *r, const sm_profile_ran *p) {
+    const sm_trace_breakdown *b = p->time;
+    const sm_trace *t = b->trace;
+    const sm_device_time *d = &b->device[b->devices / 2];
+    double least = d->least_s, most = d->most_s;
+    for (int i = 0; i < b->devices; i++) {
+        least = fmin(least, b->device[i].least_s);
+        most = fmax(most, b->device[i].most_s);
+    }
+    sm_report_heading(r, "%s: %d device%s%s%s", t->file[0].format, b->devices,
+                      b->devices == 1 ? "" : "s", t->device[0] ? ", " : "", t->device);
+    for (int i = 0; i < t->files; i++)
+        if (t->file[i].partial)
+            sm_report_text(r, "%s is cut short at byte %zu: this is what came before.",
+                           t->file[i].name, t->file[i].end);
+    sm_report_text(r, "A step: %s, the mean of %d on %s (%s to %s): %s.",
+                   sm_show_seconds(r, seconds_of(&b->mean)), d->steps,
+                   b->devices == 1 ? "the device" : "each device", sm_show_seconds(r, least),
+                   sm_show_seconds(r, most), steps_from[b->steps_from]);
+    if (p->flops > 0)
+        sm_report_text(r, "Ops whose shapes are recorded: %s FLOPs a step and device, %s.",
+                       sm_show_count(r, p->flops),
+                       sm_show_rate(r, p->flops / seconds_of(&b->mean), "FLOP"));
+}
+
+static void where(sm_report *r, const sm_trace_breakdown *b) {
+    double step = seconds_of(&b->mean);
+    double comm = b->mean.part_s[SM_PART_EXPOSED] + b->mean.overlapped_s;
+    sm_table *table = sm_page_table(r, "Where the time of a step goes", "<part|>time|>share");
+    for (int i = 0; i < SM_PARTS; i++)
+        if (b->mean.part_s[i] > 0)
+            sm_page_row(r, table, sm_time_part_name((sm_time_part)i),
+                        sm_show_seconds(r, b->mean.part_s[i]),
+                        share_of(r, b->mean.part_s[i], step));
+    sm_report_table(r, table);
+    if (comm > 0)
+        sm_report_text(r, "Communication: %s, of which %s hide behind compute (%s).",
+                       sm_show_seconds(r, comm), sm_show_seconds(r, b->mean.overlapped_s),
+                       share_of(r, b->mean.overlapped_s, comm));
+    if (b->other_s > 0)
+        sm_report_text(r, "Events that are not understood took %s; they count as nothing.",
+                       sm_show_seconds(r, b->other_s));
+}
+
+static void tell_slow(sm_report *r, const sm_trace_breakdown *b) {
+    const sm_device_time *slow = &b->device[0], *middle = &b->device[b->devices / 2];
+    if (seconds_of(&slow->mean) > 1.03 * seconds_of(&middle->mean))
+        sm_report_text(r, "A step of %s takes %s of the median one.",
+                       device_text(r, b->trace, slow->device),
+                       share_of(r, seconds_of(&slow->mean), seconds_of(&middle->mean)));
+}
+
+/* Ranks end a collective together: the one that waits least began it last. */
+static void tell_waits(sm_report *r, const sm_trace_breakdown *b) {
+    const sm_device_time *last = &b->device[0];
+    double wait = 0;
+    for (int i = 0; i < b->devices; i++) {
+        wait += b->device[i].wait_s / b->devices;
+        if (b->device[i].wait_s < last->wait_s) last = &b->device[i];
+    }
+    sm_report_text(r, "Waits: time in collectives until the last rank comes, as the shortest of "
+                      "each tells.");
+    if (wait > 0.03 * seconds_of(&b->mean))
+        sm_report_text(r, "The straggler is %s: it waits %s a step, the others wait for it.",
+                       device_text(r, b->trace, last->device), sm_show_seconds(r, last->wait_s));
+}
+
+static void devices(sm_report *r, const sm_trace_breakdown *b, int top) {
+    if (b->devices < 2) return;
+    bool waits = !isnan(b->device[0].wait_s);
+    sm_table *table = sm_page_table(r, "Devices, the slowest first",
+                                    waits ? "<device|>step|>compute|>exposed|>copies|>idle|>waits"
+                                          : "<device|>step|>compute|>exposed|>copies|>idle");
+    for (int i = 0; i < b->devices; i++) {
+        const sm_device_time *d = &b->device[i];
+        const double *part = d->mean.part_s;
+        double idle = part[SM_PART_HOST] + part[SM_PART_GAP] + part[SM_PART_IDLE];
+        if (i >= top && i != b->devices - 1) continue;
+        const char *cells[] = {device_text(r, b->trace, d->device),
+                               sm_show_seconds(r, seconds_of(&d->mean)),
+                               sm_show_seconds(r, part[SM_PART_COMPUTE]),
+                               sm_show_seconds(r, part[SM_PART_EXPOSED]),
+                               sm_show_seconds(r, part[SM_PART_COPIES]),
+                               sm_show_seconds(r, idle),
+                               sm_show_seconds(r, d->wait_s)};
+        sm_page_cells(r, table, cells);
+    }
+    sm_report_table(r, table);
+    if (waits) tell_waits(r, b);
+    else tell_slow(r, b);
+}
+
+static void findings(sm_report *r, const sm_profile_ran *p) {
+    sm_report_heading(r, "What would save time");
+    if (p->findings == 0) sm_report_text(r, "Nothing that would save more than 3 %% of a step.");
+    for (int i = 0; i < p->findings; i++) {
+        const sm_profile_finding *f = &p->finding[i];
+        sm_report_text(
+            r, "%d. Up to %s (%s): %s%s%s%s. %c%s.", i + 1, sm_show_seconds(r, f->seconds),
+            share_of(r, f->seconds, seconds_of(&p->time->mean)), f->what, f->about[0] ? ", " : "",
+            f->about, f->count > 1 ? sm_textf(r, " (%d of them)", f->count) : "",
+            f->change[0] >= 'a' ? f->change[0] - 'a' + 'A' : f->change[0], f->change + 1);
+    }
+}
+
+static void kernels(sm_report *r, const sm_profile_ran *p, int top) {
+    const sm_trace_breakdown *b = p->time;
+    double steps = 0;
+    for (int i = 0; i < b->devices; i++) steps += b->device[i].steps;
+    sm_table *table = sm_page_table(r, "Kernels, by the op that launched them",
+                                    p->system ? "<op|<shapes|>runs|>time|>share|>FLOP/s|>roofline"
+                                              : "<op|<shapes|>runs|>time|>share|>FLOP/s");
+    for (int i = 0; i < b->rows && i < top; i++) {
+        const sm_kernel_row *row = &b->row[i];
+        double time = row->seconds / steps;
+        const char *cells[] = {short_name(r, row->op, 22),
+                               cut(r, row->shapes, 18),
+                               sm_show_number(r, row->count / steps),
+                               sm_show_seconds(r, time),
+                               share_of(r, time, seconds_of(&b->mean)),
+                               row->flops > 0 ? sm_show_count(r, row->flops / row->seconds) : "",
+                               isnan(p->lower_s[i]) ? ""
+                                                    : share_of(r, p->lower_s[i], row->seconds)};
+        sm_page_cells(r, table, cells);
+    }
+    sm_report_table(r, table);
+}
+
+static void collectives(sm_report *r, const sm_profile_ran *p, int top) {
+    const sm_trace_breakdown *b = p->time;
+    double steps = 0;
+    for (int i = 0; i < b->devices; i++) steps += b->device[i].steps;
+    if (b->comms == 0) return;
+    bool link = !isnan(p->link_bytes_per_s);
+    sm_table *table =
+        sm_page_table(r, "Collectives, a step",
+                      link ? "<collective|>over|>bytes|>runs|>time|>shortest|>bus/s|>link|>exposed"
+                           : "<collective|>over|>bytes|>runs|>time|>shortest|>bus/s|>exposed");
+    for (int i = 0; i < b->comms && i < top; i++) {
+        const sm_comm_row *row = &b->comm[i];
+        double bus = row->bytes * row->bus_factor / row->least_s;
+        const char *cells[9] = {row->op,
+                                row->members ? sm_textf(r, "%d", row->members) : "-",
+                                sm_show_bytes(r, row->bytes),
+                                sm_show_number(r, row->count / steps),
+                                sm_show_seconds(r, row->seconds / steps),
+                                sm_show_seconds(r, row->least_s),
+                                sm_show_bytes(r, bus),
+                                share_of(r, bus, p->link_bytes_per_s),
+                                sm_show_seconds(r, row->exposed_s / steps)};
+        if (!link) cells[7] = cells[8];
+        if (isnan(bus)) cells[6] = cells[7 - !link] = "-";
+        if (!link) cells[7] = sm_show_seconds(r, row->exposed_s / steps);
+        sm_page_cells(r, table, cells);
+    }
+    sm_report_table(r, table);
+}
+
+/* ---- data ---- */
+
+static void put_step(sm_report *r, sm_data *object, const sm_trace_step *s) {
+    sm_put_all(r, object, "compute_s|exposed_s|copies_s|host_s|gaps_s|idle_s|overlapped_s",
+               s->part_s[SM_PART_COMPUTE], s->part_s[SM_PART_EXPOSED], s->part_s[SM_PART_COPIES],
+               s->part_s[SM_PART_HOST], s->part_s[SM_PART_GAP], s->part_s[SM_PART_IDLE],
+               s->overlapped_s);
+}
+
+static void put_devices(sm_report *r, const sm_trace_breakdown *b) {
+    sm_data *list = sm_put_array(r, r->data, "devices");
+    for (int i = 0; i < b->devices; i++) {
+        const sm_device_time *d = &b->device[i];
+        const sm_trace_device *on = &b->trace->on[d->device];
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "name", on->name);
+        sm_put_text(r, object, "file", b->trace->file[on->file].name);
+        sm_put_all(r, object, "ordinal|rank|steps|step_s|median_s|least_s|most_s|wait_s",
+                   on->ordinal, on->rank < 0 ? NAN : (double)on->rank, d->steps,
+                   seconds_of(&d->mean), d->median_s, d->least_s, d->most_s, d->wait_s);
+        put_step(r, object, &d->mean);
+        sm_data *whole = sm_put_object(r, object, "whole_trace");
+        sm_put(r, whole, "seconds", (double)(d->whole.end_ps - d->whole.start_ps) * 1e-12);
+        put_step(r, whole, &d->whole);
+    }
+}
+
+static void put_kernels(sm_report *r, const sm_profile_ran *p) {
+    sm_data *list = sm_put_array(r, r->data, "ops");
+    for (int i = 0; i < p->time->rows; i++) {
+        const sm_kernel_row *row = &p->time->row[i];
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "name", row->op);
+        sm_put_text(r, object, "kernel", row->kernel);
+        sm_put_text(r, object, "module", row->module);
+        sm_put_text(r, object, "shapes", row->shapes);
+        sm_put_all(r, object, "count|calls|seconds|flops|bytes|lower_s", row->count, row->calls,
+                   row->seconds, row->flops, row->bytes, p->lower_s[i]);
+    }
+    r->records = list;
+}
+
+static void put_comms(sm_report *r, const sm_trace_breakdown *b) {
+    sm_data *list = sm_put_array(r, r->data, "collectives");
+    for (int i = 0; i < b->comms; i++) {
+        const sm_comm_row *row = &b->comm[i];
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "op", row->op);
+        sm_put_text(r, object, "dtype", row->dtype);
+        sm_put_text(r, object, "group", row->group_name);
+        sm_put_all(r, object, "members|bytes|count|seconds|least_s|exposed_s|bus_bytes_per_s",
+                   row->members ? (double)row->members : NAN, row->bytes, row->count, row->seconds,
+                   row->least_s, row->exposed_s, row->bytes * row->bus_factor / row->least_s);
+    }
+}
+
+static void put_findings(sm_report *r, const sm_profile_ran *p) {
+    sm_data *list = sm_put_array(r, r->data, "findings");
+    for (int i = 0; i < p->findings; i++) {
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put(r, object, "seconds", p->finding[i].seconds);
+        sm_put_text(r, object, "what", p->finding[i].what);
+        sm_put_text(r, object, "where", p->finding[i].about);
+        sm_put_text(r, object, "change", p->finding[i].change);
+    }
+}
+
+static void put_data(sm_report *r, const sm_profile_ran *p) {
+    static const char *const from[] = {"marked", "program", "repeated", "none"};
+    const sm_trace_breakdown *b = p->time;
+    const sm_trace *t = b->trace;
+    sm_data *files = sm_put_array(r, r->data, "files");
+    for (int i = 0; i < t->files; i++) {
+        sm_data *object = sm_put_object(r, files, NULL);
+        sm_put_text(r, object, "name", t->file[i].name);
+        sm_put_text(r, object, "format", t->file[i].format);
+        sm_put_bool(r, object, "partial", t->file[i].partial);
+        sm_put(r, object, "bytes", (double)t->file[i].end);
+    }
+    sm_put_text(r, r->data, "system", p->system ? p->system->text : NULL);
+    sm_put_text(r, r->data, "steps_from", from[b->steps_from]);
+    sm_put(r, r->data, "step_s", seconds_of(&b->mean));
+    put_step(r, r->data, &b->mean);
+    sm_put_all(r, r->data, "flops|not_understood_s", p->flops, b->other_s);
+    put_devices(r, b);
+    put_kernels(r, p);
+    put_comms(r, b);
+    put_findings(r, p);
+}
+
+/* ---- against another ---- */
+
+static sm_status against(const sm_profile_question *q, const sm_profile_ran *p, sm_report *r,
+                         sm_error *err) {
+    const sm_trace_breakdown *other;
+    if (!q->against_trace) return SM_OK;
+    sm_status status = sm_trace_break_down(q->against_trace, r->arena, &other, err);
+    if (status) return status;
+    const sm_trace_step *a = &p->time->mean, *b = &other->mean;
+    sm_table *table = sm_page_table(r, "Against the other trace", "<part|>this|>other|>difference");
+    for (int i = 0; i < SM_PARTS; i++)
+        if (a->part_s[i] > 0 || b->part_s[i] > 0)
+            sm_page_row(r, table, sm_time_part_name((sm_time_part)i),
+                        sm_show_seconds(r, a->part_s[i]), sm_show_seconds(r, b->part_s[i]),
+                        sm_show_seconds(r, b->part_s[i] - a->part_s[i]));
+    sm_page_row(r, table, "step", sm_show_seconds(r, seconds_of(a)),
+                sm_show_seconds(r, seconds_of(b)),
+                sm_show_seconds(r, seconds_of(b) - seconds_of(a)));
+    sm_report_table(r, table);
+    sm_data *object = sm_put_object(r, r->data, "against");
+    sm_put(r, object, "step_s", seconds_of(b));
+    put_step(r, object, b);
+    return SM_OK;
+}
+
+void profile_steps(sm_report *r, const sm_trace_breakdown *b, int top) {
+    where(r, b);
+    devices(r, b, top);
+    put_devices(r, b);
+}
+
+sm_status profile_trace_answer(const sm_profile_question *q, int top, sm_report *r, sm_error *err) {
+    const sm_trace_breakdown *b;
+    const sm_profile_ran *p;
+    sm_status status = sm_trace_break_down(q->trace, r->arena, &b, err);
+    if (!status)
+        status = sm_profile_ran_on(b, q->systems > 0 ? &q->system[0] : NULL, r->arena, &p, err);
+    if (status) return status;
+    put_data(r, p);
+    summary(r, p);
+    where(r, b);
+    findings(r, p);
+    kernels(r, p, top);
+    collectives(r, p, top);
+    devices(r, b, top);
+    return against(q, p, r, err);
+}
