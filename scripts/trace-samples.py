@@ -26,7 +26,7 @@ class Kineto:
 
     def add(self, cat, name, start, dur, pid, tid, **args):
         text = ", ".join(f'"{k}": {v if v == "nan" else json.dumps(v)}' for k, v in args.items())
-        self.events.append(f'{{"ph": "X", "cat": "{cat}", "name": {json.dumps(name)}, "pid": {pid}, "tid": {tid}, '
+        self.events.append(f'{{"ph": "X", "cat": "{cat}", "name": "{name}", "pid": {pid}, "tid": {tid}, '
                            f'"ts": {us(BASE + start)}, "dur": {us(dur)}, "args": {{{text}}}}}')
 
     def op(self, name, start, dur, dims, dtype="c10::BFloat16"):
@@ -78,7 +78,7 @@ def kineto_rank(rank):
                  call="cudaMemcpyAsync", bytes=1048576)
         t.add("cuda_sync", "Stream Sync", at + 508000, 300000, 0, 7, device=0, stream=7, correlation=0)
         # two kernels of a graph: one launch, one of them with a number of its own that nothing launched
-        t.kernel("graph_relu\\u0001", at + 600000, at + 620000, 100000, call="cudaGraphLaunch")
+        t.kernel("graph_relu\x01", at + 600000, at + 620000, 100000, call="cudaGraphLaunch")
         t.kernel("graph_add", 0, at + 730000, 50000, call=None)
     t.write(f"kineto-rank{rank}.json" + (".gz" if rank else ""))
 

@@ -86,8 +86,8 @@ static void *grown(trace_build *b, void *list, int n, int *room, size_t bytes) {
 
 static int32_t new_name(trace_build *b, const char *text, size_t length) {
     const char **list = grown(b, b->name, b->t.names, &b->name_room, sizeof *list);
-    char *copy = sm_arena_copy(b->arena, text, length);
-    if (!list || !copy) return failed(b), -1;
+    char *copy = list ? sm_arena_copy(b->arena, text, length) : NULL;
+    if (!copy) return failed(b), -1;
     if (b->t.names == MOST_NAMES) return too_many(b, "names", MOST_NAMES), -1;
     b->name = list;
     list[b->t.names] = copy;
@@ -95,9 +95,7 @@ static int32_t new_name(trace_build *b, const char *text, size_t length) {
 }
 
 /* Two names of one hash of 64 bits are looked for under the next ones. */
-int32_t trace_name(trace_build *b, const char *text, size_t length) {
-    const char *zero = length ? memchr(text, 0, length) : NULL;
-    if (zero) length = (size_t)(zero - text);
+static int32_t plain_name(trace_build *b, const char *text, size_t length) {
     for (uint64_t key = sm_hash_bytes(text, length);; key++) {
         int32_t *at = b->status ? NULL : trace_table_value(&b->names, key);
         if (!at) return failed(b), -1;
@@ -105,6 +103,18 @@ int32_t trace_name(trace_build *b, const char *text, size_t length) {
         const char *known = b->name[*at];
         if (strlen(known) == length && !memcmp(known, text, length)) return *at;
     }
+}
+
+/* What a terminal must not see becomes '?'. */
+int32_t trace_name(trace_build *b, const char *text, size_t length) {
+    size_t plain = 0;
+    while (plain < length && text[plain] >= ' ' && text[plain] < 127) plain++;
+    if (plain == length) return plain_name(b, text, length);
+    char *clean = sm_malloc(length + 1);
+    if (!clean) return failed(b), -1;
+    int32_t name = plain_name(b, clean, sm_utf8_clean(clean, length + 1, text, length));
+    sm_free(clean);
+    return name;
 }
 
 int trace_file(trace_build *b, const char *name, const char *format) {

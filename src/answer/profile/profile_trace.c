@@ -67,9 +67,9 @@ static void summary(sm_report *r, const sm_profile_ran *p) {
                    b->devices == 1 ? "the device" : "each device", sm_show_seconds(r, least),
                    sm_show_seconds(r, most), steps_from[b->steps_from]);
     if (p->flops > 0)
-        sm_report_text(r, "Ops whose shapes are recorded: %s FLOPs a step and device, %s.",
+        sm_report_text(r, "Products whose shapes are recorded: %s FLOPs a step and device, %s.",
                        sm_show_count(r, p->flops),
-                       sm_show_rate(r, p->flops / seconds_of(&b->mean), "FLOP"));
+                       sm_show_rate(r, p->flops / seconds_of(&b->mean), "FLOP/s"));
 }
 
 static void where(sm_report *r, const sm_trace_breakdown *b) {
