@@ -320,6 +320,35 @@ static sm_status against(const sm_profile_question *q, const sm_profile_ran *p, 
     return SM_OK;
 }
 
+/* ---- the timeline ---- */
+
+enum { MOST_SLICES = 400000, LANES = 3 };
+
+/* Work of each device on three tracks. */
+static bool draw(sm_report *r, const sm_trace *t) {
+    static const char *const lanes[LANES] = {"kernels", "network", "copies"};
+    int tracks = LANES * t->devices, n = t->events < MOST_SLICES ? t->events : MOST_SLICES;
+    const char **track = sm_arena_array(r->arena, (size_t)tracks + 1, sizeof *track);
+    sm_slice *slice = sm_arena_array(r->arena, (size_t)n + 1, sizeof *slice);
+    sm_tracks *all = sm_arena_alloc(r->arena, sizeof *all);
+    if (!track || !slice || !all) return false;
+    *all = (sm_tracks){.title = t->file[0].format, .n = tracks, .track = track, .slice = slice};
+    for (int i = 0; i < tracks; i++)
+        track[i] = sm_textf(r, "%s: %s", device_text(r, t, i / LANES), lanes[i % LANES]);
+    for (int i = 0; i < t->events && all->slices < (size_t)n; i++) {
+        const sm_trace_event *e = &t->event[i];
+        int device = t->stream[e->stream].device;
+        if (device < 0 || e->kind > SM_TRACE_COPY) continue;
+        slice[all->slices++] = (sm_slice){.track = LANES * device + e->kind,
+                                          .name = t->name[e->name],
+                                          .category = lanes[e->kind],
+                                          .start_s = (double)e->start_ps * 1e-12,
+                                          .seconds = (double)e->duration_ps * 1e-12};
+    }
+    r->tracks = all;
+    return true;
+}
+
 void profile_steps(sm_report *r, const sm_trace_breakdown *b, int top) {
     where(r, b);
     devices(r, b, top);
@@ -329,7 +358,8 @@ void profile_steps(sm_report *r, const sm_trace_breakdown *b, int top) {
 sm_status profile_trace_answer(const sm_profile_question *q, int top, sm_report *r, sm_error *err) {
     const sm_trace_breakdown *b;
     const sm_profile_ran *p;
-    sm_status status = sm_trace_break_down(q->trace, r->arena, &b, err);
+    sm_status status = sm_question_needs(!q->planned, "a module, beside which a plan is laid", err);
+    if (!status) status = sm_trace_break_down(q->trace, r->arena, &b, err);
     if (!status)
         status = sm_profile_ran_on(b, q->systems > 0 ? &q->system[0] : NULL, r->arena, &p, err);
     if (status) return status;
@@ -340,5 +370,6 @@ sm_status profile_trace_answer(const sm_profile_question *q, int top, sm_report 
     kernels(r, p, top);
     collectives(r, p, top);
     devices(r, b, top);
+    if (q->pictures && !draw(r, q->trace)) return sm_fail_memory(err);
     return against(q, p, r, err);
 }

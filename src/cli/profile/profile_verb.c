@@ -84,6 +84,9 @@ static sm_status write_pictures(const profile_options *o, const sm_report *r, sm
     sm_status status = SM_OK;
     if (r->out_of_memory) return sm_fail_memory(err);
     if (o->timeline) status = cli_write_tracks(r->tracks, o->timeline, err);
+    if (!status && o->plot && !r->chart)
+        return sm_fail(err, SM_USAGE,
+                       "--plot draws a module; of a trace alone there is --timeline");
     if (!status && o->plot) status = cli_write_chart(r->chart, o->plot, err);
     if (!status && o->html) status = cli_write_html(r, o->html, err);
     return status;
