@@ -188,6 +188,19 @@ static bool random_plan(const sm_framework *f, const sm_model *m, sm_rng *rng, s
            !sm_framework_refuses(f, plan, sm_plan_keys_for(m));
 }
 
+static bool random_engine(const sm_framework *f, const sm_model *m, sm_rng *rng, sm_plan *plan) {
+    char why[256];
+    sm_serve_plan_defaults(plan);
+    plan->tensor = some(rng), plan->pipeline = some(rng), plan->data = some(rng);
+    plan->expert = m->kind[m->kinds - 1].E ? some(rng) : 1;
+    plan->expert_tensor = sm_rng_below(rng, 2);
+    plan->cache_by = plan->tensor > 1 ? SM_CACHE_COPIES : SM_CACHE_BATCH;
+    sm_plan_settle(plan, m);
+    uint32_t keys = sm_plan_keys_for(m);
+    if (plan->tensor == 1) keys &= ~(1u << SM_PLAN_CACHE_BY); /* it means nothing there */
+    return !sm_plan_refuse(plan, m, why, sizeof why) && !sm_framework_refuses(f, plan, keys);
+}
+
 static void comes_back(const sm_frameworks *all, const sm_framework *f, const sm_model *m,
                        const sm_plan *plan) {
     sm_system system;
@@ -198,22 +211,24 @@ static void comes_back(const sm_frameworks *all, const sm_framework *f, const sm
     sm_source on = sm_source_of("--on", name);
     if (sm_system_parse(&on, NULL, 0, &system, &err)) return; /* no such number of nodes */
     double replicas = (double)plan->data * plan->fsdp * plan->expert;
+    bool serves = f->use == SM_PLAN_SERVING;
     sm_recipe_job job = {.model = m,
                          .system = &system,
                          .plan = plan,
-                         .batch = replicas * plan->microbatch * plan->pipeline,
+                         .batch = replicas * (serves ? 16 : plan->microbatch) * plan->pipeline,
                          .seq = 8192};
     if (sm_recipe_write(f, &job, arena, &text, &cannot, &err)) fail_msg("%s", err.sentence);
-    if (cannot) return;
+    if (cannot && !serves) return;
     sm_settings s = settings_of(text);
     sm_recipe recipe;
-    sm_recipe_chips there = {chips, system.level[0].size, system.slices};
-    if (sm_recipe_read(all, NULL, SM_PLAN_TRAINING, &s, there, &recipe, &err))
+    sm_recipe_chips there = {system.chip.name, chips, system.level[0].size, system.slices};
+    if (sm_recipe_read(all, serves ? f : NULL, f->use, &s, there, &recipe, &err))
         fail_msg("%s\n%s", text, err.sentence);
     if (recipe.framework != f) fail_msg("%s is read as %s", f->name, recipe.framework->name);
     sm_source read = sm_source_of("read", recipe.plan);
     sm_plan back;
-    if (sm_plan_parse(&read, &back, &err)) fail_msg("%s\n%s", recipe.plan, err.sentence);
+    if ((serves ? sm_serve_plan_parse : sm_plan_parse)(&read, &back, &err))
+        fail_msg("%s\n%s", recipe.plan, err.sentence);
     sm_plan_settle(&back, m);
     sm_plan_format(plan, 0, want, sizeof want);
     sm_plan_format(&back, 0, got, sizeof got);
@@ -230,14 +245,14 @@ static void a_plan_comes_back_from_its_recipe(void **state) {
     assert_int_equal(sm_frameworks_shipped(arena, &all, &err), SM_OK);
     for (int i = 0; i < all->n; i++) {
         int plans = 0;
-        if (all->of[i]->use != SM_PLAN_TRAINING) continue;
         for (int k = 0; k < 2; k++) {
             sm_model m;
             assert_int_equal(sm_io_model_load(names[k], arena, &m, &err), SM_OK);
             if (all->of[i]->models && !framework_model_theirs(all->of[i], names[k])) continue;
             for (int n = 0; n < 4000 && plans < 60 * (k + 1); n++) {
                 sm_plan plan;
-                if (!random_plan(all->of[i], &m, &rng, &plan)) continue;
+                bool trains = all->of[i]->use == SM_PLAN_TRAINING;
+                if (!(trains ? random_plan : random_engine)(all->of[i], &m, &rng, &plan)) continue;
                 comes_back(all, all->of[i], &m, &plan);
                 plans++;
             }

@@ -257,6 +257,8 @@ typedef struct sm_serve_question {
     int top;                            /* points of the frontier on the page (12); all in data */
     bool explain;                       /* the derivation of the best point */
     bool plot;                          /* the frontier, into report->chart */
+    const sm_recipe *recipe;            /* where the plan comes from: told line by line */
+    const sm_framework *emit;           /* the page is the command that serves the best point */
 } sm_serve_question;
 /* The frontier of time per token, throughput and cost, its best point in full; or one point.
  * SM_NEGATIVE when nothing fits or meets the limits. */

@@ -73,6 +73,8 @@ const char *sm_framework_name(const sm_framework *framework);
 const char *sm_framework_title(const sm_framework *framework);
 const char *sm_framework_version(const sm_framework *framework);
 sm_plan_use sm_framework_use(const sm_framework *framework);
+/* Names of calibrations that tell of it, the best first, separated by blanks; "". */
+const char *sm_framework_software(const sm_framework *framework);
 
 /* Narrow a space to the plans that a framework can run; it refers to the framework. */
 void sm_framework_space(const sm_framework *framework, sm_plan_space *space);
@@ -90,7 +92,8 @@ typedef struct sm_recipe_note {
 } sm_recipe_note;
 /* What is known of the chips when a recipe is read: 0 where it is not. */
 typedef struct sm_recipe_chips {
-    double chips, node, slices; /* in all; of a node; slices or nodes */
+    const char *chip;           /* its name; NULL */
+    double chips, node, slices; /* in all; of a node; slices of a torus */
 } sm_recipe_chips;
 typedef struct sm_recipe {
     const sm_framework *framework;

@@ -46,6 +46,7 @@ const char *sm_framework_name(const sm_framework *f) { return f->name; }
 const char *sm_framework_title(const sm_framework *f) { return f->title; }
 const char *sm_framework_version(const sm_framework *f) { return f->version; }
 sm_plan_use sm_framework_use(const sm_framework *f) { return f->use; }
+const char *sm_framework_software(const sm_framework *f) { return f->software ? f->software : ""; }
 
 /* ---- keys ---- */
 

@@ -50,7 +50,6 @@ static int knows(const sm_framework *f, const sm_settings *s) {
     for (int i = 0; i < s->n; i++) {
         const framework_key *key = framework_key_of(f, s->list[i].key);
         if (key) score += (is_own(f, key) ? 3 : 2) * (key->name ? 2 : 1);
-        else if (!s->list[i].loose && framework_ignores(f, s->list[i].key)) score++;
     }
     return score;
 }
@@ -124,7 +123,8 @@ static sm_status read_number(reading *r, const sm_setting *s, expression_value *
 static sm_status read_setting(reading *r, const framework_key *key, const sm_setting *s,
                               expression_value *out) {
     *out = (expression_value){.kind = VALUE_ABSENT};
-    if (key->type == TYPE_SWITCH) *out = value_number(!is_one_of(s->value, falses));
+    if (!key->name) *out = value_text(s->value);
+    else if (key->type == TYPE_SWITCH) *out = value_number(!is_one_of(s->value, falses));
     else if (key->type == TYPE_NUMBER)
         return is_one_of(s->value, nothings) ? SM_OK : read_number(r, s, out);
     else if (!s->value[0] || strcmp(s->value, "None") == 0) return SM_OK; /* "none" is a word */
@@ -208,6 +208,7 @@ static expression_value lookup(const void *context, const char *name) {
     const quantity *q = quantity_of(r, name);
     if (q) return q->value;
     if (strcmp(name, "node") == 0 && r->chips.node > 0) return value_number(r->chips.node);
+    if (strcmp(name, "chip") == 0 && r->chips.chip) return value_text(r->chips.chip);
     if (strcmp(name, "slices") == 0 && r->chips.slices > 0) return value_number(r->chips.slices);
     return key_value(r, name);
 }

@@ -1,5 +1,6 @@
 /* answer_train: the best plans to train a model on a system, or the price of one plan. */
 #include "profile_plan.h"
+#include "recipe_page.h"
 #include "train_asked.h"
 #include <assert.h>
 
@@ -154,7 +155,7 @@ static sm_status answer(void *context, sm_train *train, const sm_plans_shown *pl
     sm_status status = SM_OK;
     bool emits = q->in.emit && plans->n > 0;
     sm_train_data(r, plans);
-    if (q->in.recipe && !emits) sm_train_recipe_page(plans);
+    if (q->in.recipe && !emits) sm_recipe_page(r, q->in.recipe);
     if (!emits) sm_train_page(r, plans);
     if (q->in.recipe && !emits) status = sm_train_recipe_best(plans, err);
     if (emits) status = sm_train_emit(plans, err);

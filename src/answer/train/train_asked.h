@@ -75,8 +75,6 @@ void sm_train_batch_page(sm_report *r, const sm_train_asked *q, double sequences
 /* The space of plans becomes that of the framework asked for. SM_BAD_INPUT where it cannot run keys
  * that are given. */
 sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err);
-/* What a recipe says, line by line, before its price. */
-void sm_train_recipe_page(const sm_plans_shown *plans);
 /* The best plan of the recipe's framework beside it. */
 sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err);
 /* The best plan as a recipe of another framework, in place of the page. */

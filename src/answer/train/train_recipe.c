@@ -1,5 +1,6 @@
 /* train_recipe: recipes of other frameworks in the answer about training: what one says, what would
  * be better in its framework, and the best plan as one. */
+#include "recipe_page.h"
 #include "train_asked.h"
 
 #include <math.h>
@@ -20,79 +21,6 @@ sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err) {
             key ? "it has no such value of " : "", why);
     *err = odd;
     return sm_question_blame(&q->in.plan, SM_BAD_INPUT, err);
-}
-
-/* ---- a recipe, line by line ---- */
-
-static void told_data(sm_report *r, sm_data *object, const sm_recipe *recipe, sm_recipe_told told,
-                      const char *key) {
-    sm_data *list = sm_put_array(r, object, key);
-    for (int i = 0; i < recipe->notes; i++) {
-        const sm_recipe_note *note = &recipe->note[i];
-        if (note->told != told) continue;
-        sm_data *item = sm_put_object(r, list, NULL);
-        if (note->line) sm_put(r, item, "line", note->line);
-        if (note->what[0]) sm_put_text(r, item, "setting", note->what);
-        sm_put_text(r, item, "says", note->why);
-    }
-}
-
-static void recipe_data(sm_report *r, const sm_recipe *recipe) {
-    sm_data *object = sm_put_object(r, r->data, "recipe");
-    sm_put_text(r, object, "framework", sm_framework_name(recipe->framework));
-    sm_put_text(r, object, "version", sm_framework_version(recipe->framework));
-    sm_put_text(r, object, "model", recipe->model ? recipe->model : recipe->named);
-    sm_put(r, object, "batch_sequences", recipe->batch);
-    sm_put(r, object, "seq", recipe->seq);
-    sm_put_text(r, object, "plan", recipe->plan);
-    told_data(r, object, recipe, SM_TOLD_UNDERSTOOD, "understood");
-    told_data(r, object, recipe, SM_TOLD_ASSUMED, "assumed");
-    told_data(r, object, recipe, SM_TOLD_IGNORED, "passed_over");
-}
-
-static void understood_rows(sm_report *r, const sm_recipe *recipe) {
-    sm_table *table = sm_page_table(r, NULL, ">line|<understood|<as");
-    for (int i = 0; i < recipe->notes; i++) {
-        const sm_recipe_note *note = &recipe->note[i];
-        if (note->told == SM_TOLD_UNDERSTOOD)
-            sm_page_row(r, table, sm_textf(r, "%d", note->line), note->what, note->why);
-    }
-    sm_report_table(r, table);
-}
-
-/* What is passed over for one reason stands together. */
-static void passed_over(sm_report *r, const sm_recipe *recipe) {
-    enum { MOST_LETTERS = 2000 };
-    for (int i = 0; i < recipe->notes; i++) {
-        const sm_recipe_note *first = &recipe->note[i];
-        bool before = first->told != SM_TOLD_IGNORED;
-        for (int k = 0; k < i && !before; k++)
-            before = recipe->note[k].told == SM_TOLD_IGNORED &&
-                     strcmp(recipe->note[k].why, first->why) == 0;
-        if (before) continue;
-        const char *all = "";
-        for (int k = i; k < recipe->notes && strlen(all) < MOST_LETTERS; k++) {
-            const sm_recipe_note *note = &recipe->note[k];
-            if (note->told != SM_TOLD_IGNORED || strcmp(note->why, first->why) != 0) continue;
-            all = sm_textf(r, "%s%s%s (line %d)", all, all[0] ? ", " : "", note->what, note->line);
-        }
-        sm_report_text(r, "Passed over, %s: %s.", first->why, all);
-    }
-}
-
-void sm_train_recipe_page(const sm_plans_shown *plans) {
-    const sm_train_asked *q = plans->q;
-    const sm_recipe *recipe = q->in.recipe;
-    sm_report *r = q->report;
-    recipe_data(r, recipe);
-    sm_report_heading(r, "A recipe of %s, read as of version %s",
-                      sm_framework_title(recipe->framework),
-                      sm_framework_version(recipe->framework));
-    understood_rows(r, recipe);
-    for (int i = 0; i < recipe->notes; i++)
-        if (recipe->note[i].told == SM_TOLD_ASSUMED)
-            sm_report_text(r, "Assumed: %s.", recipe->note[i].why);
-    passed_over(r, recipe);
 }
 
 /* ---- what would be better ---- */
@@ -165,15 +93,5 @@ sm_status sm_train_emit(const sm_plans_shown *plans, sm_error *err) {
                                                      sm_show_seconds(r, price->expected_s),
                                                      sm_show_bytes(r, price->memory.total),
                                                      price->fits ? "" : ", which does not fit")};
-    char *text;
-    int cannot = 0;
-    sm_status status = sm_recipe_write(q->in.emit, &job, r->arena, &text, &cannot, err);
-    if (status) return status;
-    sm_data *object = sm_put_object(r, r->data, "emitted");
-    sm_put_text(r, object, "framework", sm_framework_name(q->in.emit));
-    sm_put_text(r, object, "text", text);
-    sm_put(r, object, "cannot_be_told", cannot);
-    r->file = text;
-    sm_report_lines(r, text);
-    return SM_OK;
+    return sm_recipe_emit(r, q->in.emit, &job, err);
 }

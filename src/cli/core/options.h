@@ -182,6 +182,9 @@ typedef struct cli_recipe_values {
  * is none of that name and use. */
 sm_status cli_frameworks(const cli_call *call, const cli_recipe_values *given, sm_plan_use use,
                          const sm_framework **framework, const sm_framework **emit, sm_error *err);
+/* The constants of the software that a recipe is of, where the chip has them; else usual. */
+const sm_calibration *cli_recipe_calibration(const sm_recipe *recipe, const sm_system *system,
+                                             const sm_calibration *usual);
 /* The recipe of --from with its model (or MODEL, where that is given) and its chips (or those of
  * on). SM_USAGE when neither says one, SM_BAD_INPUT with the place of what cannot be read. */
 sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,

@@ -55,7 +55,8 @@ typedef struct reading {
 static sm_recipe_chips chips_of(const sm_system *s) {
     bool torus = s->torus_dims > 0;
     double node = s->levels > 0 && !torus ? s->level[0].size : 0;
-    return (sm_recipe_chips){.chips = s->chips, .node = node, .slices = s->slices};
+    return (sm_recipe_chips){
+        .chip = s->chip.name, .chips = s->chips, .node = node, .slices = s->slices};
 }
 
 /* The chips are those of --on; its shape, or all of it, may be left to the recipe, which then is
@@ -120,4 +121,16 @@ sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,
     if (!status)
         status = sm_recipe_read(all, x.framework, use, &x.settings, chips_of(system), recipe, err);
     return status ? status : find_model(call, read_by, recipe, model, err);
+}
+
+const sm_calibration *cli_recipe_calibration(const sm_recipe *recipe, const sm_system *system,
+                                             const sm_calibration *usual) {
+    const char *rest = sm_framework_software(recipe->framework), *word;
+    for (size_t n; (n = sm_next_word(&rest, &word)) > 0;) {
+        char name[64];
+        snprintf(name, sizeof name, "%.*s", (int)n, word);
+        const sm_calibration *own = sm_calibration_for(&system->chip, name);
+        if (own) return own;
+    }
+    return usual;
 }

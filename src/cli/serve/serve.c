@@ -15,6 +15,8 @@ typedef struct serving {
     sm_range chips;
     cli_calibration_values constants;
     cli_model_values read_by;
+    cli_recipe_values recipe_values;
+    sm_recipe recipe;
 } serving;
 
 enum { MOST_DEPTH = 64 };
@@ -82,6 +84,7 @@ static const cli_option serve_table[] = {
      .help = "prefill and decode in pools of their own"},
     CLI_CALIBRATION_OPTIONS(serving, constants),
     CLI_MODEL_OPTIONS(serving, read_by),
+    CLI_RECIPE_OPTIONS(serving, recipe_values),
     {.name = NULL},
 };
 
@@ -132,6 +135,40 @@ static sm_status read_rest(const cli_call *call, serving *v, sm_error *err) {
     return SM_OK;
 }
 
+static sm_status read_job(const cli_call *call, serving *v, sm_error *err) {
+    if (!call->positionals)
+        return sm_fail(err, SM_USAGE, "serve needs MODEL, or --from with the command in use");
+    sm_status status = cli_read_model(call, &v->read_by, call->positional[0], &v->model, err);
+    return status ? status : cli_system(call, v->on, &v->system, err);
+}
+
+/* A type that the command says, where no option does. */
+static void take_dtype(const char *name, sm_dtype_list *list) {
+    if (!name || !sm_dtype_parse(name, strlen(name), &list->type[0])) return;
+    list->n = 1;
+}
+
+/* What the command says of the engine, where no option does. */
+static sm_status read_recipe(const cli_call *call, serving *v, sm_error *err) {
+    sm_serve_question *q = &v->question;
+    if (q->plan.text) return sm_fail(err, SM_USAGE, "--from and --plan both say a plan; give one");
+    sm_status status = cli_recipe(call, &v->recipe_values, &v->read_by, v->on, SM_PLAN_SERVING,
+                                  &v->recipe, &v->model, &v->system, err);
+    if (status) return status;
+    q->recipe = &v->recipe;
+    q->plan = sm_source_of("the recipe's plan", v->recipe.plan);
+    if (!v->constants.calibration && !v->constants.software) {
+        const sm_calibration *own = cli_recipe_calibration(&v->recipe, &v->system, NULL);
+        q->calibration = own;
+        if (own) q->software = own->software;
+    }
+    if (!cli_given(call, &q->weights)) take_dtype(v->recipe.weights, &q->weights);
+    if (!cli_given(call, &q->kv)) take_dtype(v->recipe.kv, &q->kv);
+    if (!cli_given(call, &q->batch) && q->concurrency <= 0 && v->recipe.batch > 0)
+        q->batch = v->recipe.batch;
+    return SM_OK;
+}
+
 static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     serving *v = call->values;
     sm_serve_question *q = &v->question;
@@ -141,8 +178,13 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     q->software = v->constants.software;
     q->explain = call->common.explain;
     q->plot = v->plot != NULL;
-    sm_status status = cli_read_model(call, &v->read_by, call->positional[0], &v->model, err);
-    if (!status) status = cli_system(call, v->on, &v->system, err);
+    sm_status status = v->recipe_values.from ? read_recipe(call, v, err) : read_job(call, v, err);
+    const sm_framework *kept;
+    if (!status)
+        status = cli_frameworks(call, &v->recipe_values, SM_PLAN_SERVING, &kept, &q->emit, err);
+    if (!status && kept && !v->recipe_values.from)
+        status =
+            sm_fail(err, SM_USAGE, "--framework of serve says what the recipe of --from is of");
     if (!status) status = read_rest(call, v, err);
     if (status) return status;
     sm_status answer = sm_answer_serve(q, r, err);
@@ -153,8 +195,8 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
 const cli_verb cli_serve = {
     .name = "serve",
     .summary = "latency, throughput, memory and cost of serving a model",
-    .arguments = "MODEL",
-    .least = 1,
+    .arguments = "[MODEL]",
+    .least = 0,
     .most = 1,
     .options = serve_table,
     .values_bytes = sizeof(serving),

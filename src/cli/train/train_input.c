@@ -149,5 +149,8 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
     if (!status && o->against)
         status = sm_io_read_packed(o->against, SM_IO_DATA_BYTES, call->arena, &q->against, err);
     if (!status && o->recipe.from) status = take_recipe(call, t, err);
+    bool constants = o->constants.calibration || o->constants.software;
+    if (!status && o->recipe.from && !constants)
+        q->calibration = cli_recipe_calibration(&t->recipe, &t->system, q->calibration);
     return status ? status : read_chips(call, t, err);
 }
