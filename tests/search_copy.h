@@ -14,6 +14,7 @@ typedef struct search_copy {
     plan_copy found[SM_MAX_TOP];
     double space, evaluated, pruned, seconds;
     bool optimal;
+    double gap;
     double least_memory_bytes;
 } search_copy;
 
@@ -36,6 +37,7 @@ static inline sm_status search_copied(sm_train *train, const sm_search_options *
     copy->pruned = effort->pruned;
     copy->seconds = effort->seconds;
     copy->optimal = effort->optimal;
+    copy->gap = effort->gap;
     copy->least_memory_bytes = effort->least_memory_bytes;
     sm_arena_free(arena);
     return status;

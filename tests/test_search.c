@@ -70,7 +70,7 @@ static void plant(forest *f, uint64_t seed, size_t n, int top) {
 
 static sm_branching_result hunt(forest *f, size_t n, int threads) {
     sm_error err = {0};
-    sm_branching_result result = {99, false};
+    sm_branching_result result = {99, false, 0};
     sm_branching b = {.context = f,
                       .nodes = n,
                       .threshold = f->limit,

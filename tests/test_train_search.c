@@ -393,6 +393,44 @@ static void a_raised_flag_stops_it(void **state) {
     sm_train_free(train);
 }
 
+/* Stopped after some of its work, told by the calls of progress. */
+typedef struct patience {
+    volatile int stop;
+    int calls;
+} patience;
+
+static void lose_patience(double fraction, double best, void *context) {
+    patience *p = context;
+    assert_true(fraction >= 0 && fraction <= 1 && best >= 0);
+    p->stop = --p->calls <= 0;
+}
+
+static void what_is_left_gains_no_more_than_the_gap(void **state) {
+    (void)state;
+    sm_rng rng = {32};
+    sm_error err = {0};
+    int stopped = 0;
+    for (int i = 0; i < TIMES(60); i++) {
+        random_job_fill(&r, &rng);
+        sm_search_options o = options_of(&rng);
+        patience p = {.stop = i % 6 == 5, .calls = 1 + i % 3};
+        sm_train *train = train_of(&r.job);
+        search(train, &o, &brute);
+        assert_true(brute.gap == 0);
+        o.stop = &p.stop, o.progress = lose_patience, o.context = &p;
+        if (i % 7 == 6) o.seconds = 1e-9;
+        search_copied(train, &o, &exact, &err);
+        assert_true(exact.gap >= 0 && exact.gap <= 1 &&
+                    (exact.n > 0 || exact.optimal || exact.gap == 1));
+        if (exact.n > 0)
+            assert_true(value_of(&o, &exact.found[0]) * (1 - exact.gap) <=
+                        value_of(&o, &brute.found[0]) * (1 + 1e-12));
+        stopped += !exact.optimal;
+        sm_train_free(train);
+    }
+    assert_true(stopped > TIMES(20));
+}
+
 static void too_many_plans_are_refused(void **state) {
     (void)state;
     sm_rng rng = {28};
@@ -496,6 +534,7 @@ int main(void) {
         cmocka_unit_test(degrees_stay_below_their_limits),
         cmocka_unit_test(what_is_found_differs_and_is_sorted),
         cmocka_unit_test(a_raised_flag_stops_it),
+        cmocka_unit_test(what_is_left_gains_no_more_than_the_gap),
         cmocka_unit_test(too_many_plans_are_refused),
         cmocka_unit_test(bounds_are_admissible),
     };

@@ -193,6 +193,7 @@ typedef struct sm_train_question {
     int top;                           /* plans to show, at most SM_MAX_TOP; 0: 3 */
     sm_objective objective;
     int threads;      /* that search; the answer is the same. 0: all processors */
+    double seconds;   /* of each search: the best so far is the answer then; 0: no limit */
     int n_chips;      /* sizes of the system to compare, at most SM_MAX_TRAIN_SIZES; 0: only */
     const int *chips; /* the system as it is */
     const volatile int *stop; /* nonzero: stop searching, and answer with the best so far */

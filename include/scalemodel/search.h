@@ -25,6 +25,7 @@ typedef struct sm_branching {
      * it are not expanded). */
     double (*merge)(void *context, int place, size_t node);
     const volatile int *stop; /* may be NULL */
+    double until_s;           /* stop at this time of sm_clock_s; 0: never */
     void (*progress)(double fraction, void *context);
     void *progress_context;
 } sm_branching;
@@ -33,11 +34,14 @@ enum { SM_BATCH = 64, SM_MAX_LANES = 64 };
 typedef struct sm_branching_result {
     size_t expanded;
     bool finished;
+    double bound; /* nothing that was not looked into is better; HUGE_VAL: there is nothing */
 } sm_branching_result;
 /* Run the search. threads: 0 = one per processor. A thread that cannot start leaves its work to the
  * others. SM_INTERNAL when out of memory. */
 sm_status sm_search_best_first(const sm_branching *b, int threads, sm_branching_result *result,
                                sm_error *err);
+/* Whether the flag is raised (may be NULL) or the time of sm_clock_s come (0: never). */
+bool sm_search_stopped(const volatile int *stop, double until_s);
 /* The number of threads that a wish of so many gives: at most SM_MAX_LANES; 0 wishes for one per
  * processor. */
 int sm_search_threads(int wanted);

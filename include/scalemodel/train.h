@@ -195,6 +195,7 @@ typedef struct sm_search_options {
     void (*progress)(double fraction, double best_s, void *context);
     void *context;
     const sm_plan_space *space; /* only plans of it; NULL: all */
+    double seconds;             /* stop after so many, and return the best so far; 0: never */
 } sm_search_options;
 /* No key fixed, the three best plans by time, on all threads. */
 #define sm_search_defaults(options) sm_search_defaults_sized((options), sizeof *(options))
@@ -211,7 +212,9 @@ typedef struct sm_found {
 typedef struct sm_search_effort {
     double space, evaluated, pruned; /* plans: all there are, priced, ruled out by bounds */
     double seconds;
-    bool optimal;              /* no plan of the space is better; false: stopped */
+    bool optimal; /* no plan of the space is better; false: stopped */
+    double gap;   /* what the best plan's objective can still fall by, as a part of it: 0 when
+                     optimal; 1: none found */
     double least_memory_bytes; /* the least any priced plan needs per chip; infinite: none priced */
 } sm_search_effort;
 /* How many plans it has; 0 of NULL. */

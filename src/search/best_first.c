@@ -3,6 +3,7 @@
  * work out; then nodes come in the order of their bounds. One whose bound is not below the
  * threshold is pruned. The threshold moves only between batches, so the answer does not depend on
  * threads. */
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -69,14 +70,18 @@ static int by_bound(const void *a, const void *b) {
     return x->node < y->node ? -1 : x->node > y->node;
 }
 
-static bool stopped(const sm_branching *b) { return b->stop && *b->stop; }
+bool sm_search_stopped(const volatile int *stop, double until_s) {
+    return (stop && *stop) || (until_s > 0 && sm_clock_s() >= until_s);
+}
+
+static bool stopped(const sm_branching *b) { return sm_search_stopped(b->stop, b->until_s); }
 
 static void tell(const sm_branching *b, double fraction) {
     if (b->progress) b->progress(fraction, b->progress_context);
 }
 
-/* Keep the entries that stay below the threshold. False when stopped: the others are lost. */
-static bool refine_all(const sm_branching *b, entry *order, size_t *nodes, int threads) {
+/* Keep the entries that stay below the threshold. When stopped the others keep their bounds. */
+static void refine_all(const sm_branching *b, entry *order, size_t *nodes, int threads) {
     enum { AT_ONCE = 4 * SM_BATCH };
     size_t n = *nodes, kept = 0, node[AT_ONCE];
     double bound[AT_ONCE];
@@ -85,14 +90,15 @@ static bool refine_all(const sm_branching *b, entry *order, size_t *nodes, int t
         batch work = {.b = b, .node = node, .bound = bound, .threshold = b->threshold};
         for (; at < n && work.size < AT_ONCE; at++)
             if (order[at].bound < b->threshold) node[work.size++] = order[at].node;
-        if (stopped(b)) return false;
-        run_batch(&work, threads);
-        for (int i = 0; i < work.size; i++)
+        bool run = !stopped(b);
+        if (run) run_batch(&work, threads);
+        for (int i = 0; i < work.size; i++) {
+            if (!run) bound[i] = b->bound[node[i]];
             if (bound[i] < b->threshold) order[kept++] = (entry){bound[i], node[i]};
+        }
         *nodes = kept;
         tell(b, 0.9 * (double)at / (double)n);
     }
-    return true;
 }
 
 /* Batches grow from one node to SM_BATCH: the first nodes set the threshold that spares the rest.
@@ -113,22 +119,21 @@ static void run_all(const sm_branching *b, const entry *order, size_t nodes, int
         tell(b, (b->refine ? 0.9 : 0) + (b->refine ? 0.1 : 1) * (double)at / (double)nodes);
     }
     result->finished = at >= nodes || order[at].bound >= threshold;
+    result->bound = at < nodes ? order[at].bound : HUGE_VAL;
 }
 
 sm_status sm_search_best_first(const sm_branching *b, int threads, sm_branching_result *result,
                                sm_error *err) {
-    *result = (sm_branching_result){0, true};
+    *result = (sm_branching_result){0, true, HUGE_VAL};
     if (b->nodes == 0) return SM_OK;
     entry *order = sm_calloc(b->nodes, sizeof *order);
     if (!order) return sm_fail_memory(err);
     for (size_t i = 0; i < b->nodes; i++) order[i] = (entry){b->bound[i], i};
     size_t n = b->nodes;
-    bool whole = true;
     threads = sm_search_threads(threads);
-    if (b->refine) whole = refine_all(b, order, &n, threads);
+    if (b->refine) refine_all(b, order, &n, threads);
     qsort(order, n, sizeof *order, by_bound);
     run_all(b, order, n, threads, result);
-    result->finished &= whole;
     sm_free(order);
     return SM_OK;
 }

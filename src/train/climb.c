@@ -27,7 +27,9 @@ static double threshold_of(const climb *c) {
     return fmin(own, search_threshold(c->h));
 }
 
-static bool stopped(const climb *c) { return c->h->options->stop && *c->h->options->stop; }
+static bool stopped(const climb *c) {
+    return sm_search_stopped(c->h->options->stop, c->h->until_s);
+}
 
 static void look_at(climb *c, size_t number) {
     if (stopped(c)) return;

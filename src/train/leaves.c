@@ -108,14 +108,17 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     if (!x->bounding) x->best = x->plan;
 }
 
+/* Shared out the further the less a chip holds, and less with the optimizer in host memory: where
+ * that is too large every other plan of the schedule is. */
 static bool any_fits(expansion *x, bool activations, const int *zero, int n_zero) {
     if (!x->h->options->prune) return true;
-    for (int z = 0; z < n_zero; z++)
-        for (int f = 0; f < x->c.n_offload; f++) {
+    for (int z = n_zero - 1; z >= 0; z--)
+        for (int f = x->c.n_offload - 1; f >= 0; f--) {
             if (offloads_activations(x->c.offload[f]) != activations) continue;
             x->plan.zero = zero[z];
             x->plan.offload = x->c.offload[f];
             if (!too_large(x)) return true;
+            if (memory_of(x) < HUGE_VAL) return false; /* not of the host's memory */
         }
     return false;
 }

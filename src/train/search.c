@@ -158,9 +158,11 @@ static sm_status search_chips(plan_search *h, int chips, sm_error *err) {
                       .expand = search_expand,
                       .merge = search_merge,
                       .stop = o->stop,
+                      .until_s = h->until_s,
                       .threshold = o->prune ? search_threshold(h) : HUGE_VAL};
     if (o->progress) b.progress = report_progress, b.progress_context = h;
     s = sm_search_best_first(&b, o->threads, &done, err);
+    h->unseen = fmin(h->unseen, done.bound);
     if (!done.finished) h->effort.optimal = false;
     return s;
 }
@@ -207,7 +209,8 @@ sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_
         return sm_fail(err, SM_BAD_INPUT, "%s", why);
     if (own.space && own.space->limits.usual_order) own.fixed.given |= 1u << SM_PLAN_ORDER;
     plan_search h = {.options = &own, .train = train, .effort.optimal = true};
-    h.effort.least_memory_bytes = HUGE_VAL;
+    h.effort.least_memory_bytes = h.unseen = HUGE_VAL;
+    if (own.seconds > 0) h.until_s = start + own.seconds;
     sm_arena *scratch = sm_arena_new();
     s = scratch ? build_variants(train, &own, err) : sm_fail_memory(err);
     if (!s) s = make_lanes(&h, scratch, err);
@@ -225,6 +228,7 @@ sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_
     e->space = h.space;
     e->pruned = fmax(h.space - e->evaluated, 0);
     e->seconds = sm_clock_s() - start;
+    if (!e->optimal) e->gap = h.found ? fmax(0, 1 - h.unseen / h.objective[0]) : 1;
     if (!s) s = make_result(&h, train, arena, result, err);
     return !s && h.found == 0 ? nothing_found(&h, err) : s;
 }

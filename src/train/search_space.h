@@ -109,6 +109,7 @@ typedef struct plan_search {
     int found;
     sm_plan best[SM_MAX_TOP];
     double objective[SM_MAX_TOP];
+    double until_s, unseen; /* when to stop; no plan that was not looked at is better */
     sm_search_effort effort;
 } plan_search;
 /* The order in which they are enumerated: as strcmp. */

@@ -33,6 +33,7 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
     sm_search_defaults(&q->search);
     q->search.top = in->top > 0 ? in->top : USUAL_TOP;
     q->search.threads = in->threads;
+    q->search.seconds = in->seconds;
     q->search.objective = in->objective;
     q->search.stop = in->stop;
     q->search.progress = in->progress;
@@ -92,7 +93,7 @@ static sm_status search_all(sm_train_asked *q, sm_train *train, sm_plans_shown *
     plans->n = sm_search_result_count(found);
     for (int i = 0; i < plans->n; i++) plans->plan[i].plan = sm_search_result_at(found, i).plan;
     if (plans->n > 0) return SM_OK;
-    if (!q->in.stop || !*q->in.stop) return sm_train_reason(q, train, &none, &plans->reason, err);
+    if (plans->effort.optimal) return sm_train_reason(q, train, &none, &plans->reason, err);
     plans->reason = "the search was stopped before it found a plan";
     return SM_OK;
 }
@@ -106,7 +107,7 @@ static sm_status find_plans(sm_train_asked *q, sm_train *train, sm_plans_shown *
     sm_status status =
         q->priced_only ? price_one(q, train, plans, err) : search_all(q, train, plans, err);
     bool forbidden = plans->n == 0 && plans->effort.space > 0.0; /* by memory */
-    if (!status && forbidden && !(q->in.stop && *q->in.stop))
+    if (!status && forbidden && plans->effort.optimal)
         status = sm_train_fit_find(q, train, NULL, &plans->fit, err);
     for (int i = 0; i < plans->n && !status; i++) {
         sm_plan_shown *shown = &plans->plan[i];

@@ -117,6 +117,7 @@ void sm_train_search_data(sm_report *r, const sm_search_effort *effort) {
                effort->pruned);
     sm_put_timed(r, fields, "seconds", effort->seconds);
     sm_put_bool(r, fields, "optimal", effort->optimal);
+    sm_put(r, fields, "gap", effort->gap);
 }
 
 void sm_train_data(sm_report *r, const sm_plans_shown *plans) {

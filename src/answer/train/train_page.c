@@ -227,6 +227,9 @@ void sm_train_search_page(sm_report *r, const sm_search_effort *e, int found, co
     if (whose) proof = sm_textf(r, " No plan that %s can run is better.", whose);
     if (found == 0) proof = "";
     if (!e->optimal) proof = " The search was stopped: there may be better plans.";
+    if (!e->optimal && found > 0)
+        proof = sm_textf(r, " The search was stopped: a better plan can gain %.1f %% at most.",
+                         100 * e->gap);
     sm_search_lines(r, e, proof);
 }
 

@@ -1,6 +1,7 @@
 /* train_sizes: the best plan on systems of many sizes, and the sizes that pay off. */
 #include "scalemodel/search.h"
 #include "train_asked.h"
+#include <math.h>
 
 /* One size of system: its best plan, or why it has none. */
 typedef struct size_point {
@@ -33,6 +34,7 @@ static sm_status search_point(sweep *w, size_point *p, sm_train *train, sm_error
     w->total.pruned += effort->pruned;
     w->total.seconds += effort->seconds;
     w->total.optimal = w->total.optimal && effort->optimal;
+    w->total.gap = fmax(w->total.gap, effort->gap);
     w->found += sm_search_result_count(result);
     w->sequences = sm_train_sequences(train);
     p->found = status == SM_OK && sm_search_result_count(result) > 0;
@@ -40,7 +42,7 @@ static sm_status search_point(sweep *w, size_point *p, sm_train *train, sm_error
         *err = none;
         return sm_question_blame(&w->q->in.plan, status, err);
     }
-    if (!p->found && !w->interrupted) return sm_train_reason(w->q, train, &none, &p->reason, err);
+    if (!p->found && effort->optimal) return sm_train_reason(w->q, train, &none, &p->reason, err);
     p->reason = p->found ? "" : "stopped";
     if (!p->found) return SM_OK;
     p->best.plan = sm_search_result_at(result, 0).plan;

@@ -7,6 +7,7 @@ typedef struct cli_train_values {
     const char *on, *batch, *plan, *dtype, *optimizer, *most, *timeline, *against;
     double tokens, price, margin;
     int64_t seq, top, threads;
+    double seconds;
     sm_objective objective;
     sm_range chips;
     bool as_run;

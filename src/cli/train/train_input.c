@@ -46,6 +46,9 @@ const cli_option cli_train_options[] = {
     {"threads", 0, CLI_WHOLE, AT(threads), "N",
      .help = "threads that search; the answer is the same", .lowest = 1, .highest = 1024,
      .default_says = "all processors"},
+    {"seconds", 0, CLI_NUMBER, AT(seconds), "N",
+     .help = "stop searching then: the best so far, and what a better one can gain at most",
+     .highest = 1e6, .default_says = "no limit"},
     {"timeline", 0, CLI_OUTPUT, AT(timeline), "FILE",
      .help = "write the simulated step of the best plan for Perfetto"},
     {"against", 0, CLI_INPUT, AT(against), "PROFILE",
@@ -137,6 +140,7 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
     q->top = (int)o->top;
     q->objective = o->objective;
     q->threads = (int)o->threads;
+    q->seconds = o->seconds;
     q->chips = t->chips;
     q->explain = call->common.explain;
     q->timeline = o->timeline != NULL;

@@ -18,7 +18,7 @@ static void show_progress(double fraction, double best_s, void *context) {
     cli_watch *watch = context;
     double now = sm_clock_s();
     char best[48];
-    if (!watch->terminal || now - watch->begun_s < 1.0 || now - watch->shown_s < 0.1) return;
+    if (!watch->terminal || now - watch->begun_s < 0.3 || now - watch->shown_s < 0.1) return;
     watch->shown_s = now;
     watch->shown = true;
     fprintf(stderr, "\r%3.0f %% of the degrees looked at in %.0f s", 100.0 * fraction,
