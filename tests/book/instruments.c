@@ -82,7 +82,14 @@ double book_local_bytes(const char *array, const char *mesh_text, const char *di
     if (sm_array_parse(&source, &mesh, &holder, &last) != SM_OK ||
         (dims[0] != '\0' && sm_dims_parse(&sizes, &holder, &last) != SM_OK))
         return NAN;
-    return sm_array_local_bytes(&holder.in[0], &holder, &mesh);
+    double bytes = sm_array_local_bytes(&holder.in[0], &holder, &mesh);
+    for (int d = 0; d < holder.in[0].rank; d++) { /* the book tells the mean of all chips */
+        const sm_dim *dim = &holder.in[0].dim[d];
+        double ways = 1, size = holder.index[dim->index].size;
+        for (int i = 0; i < dim->n_axes; i++) ways *= mesh.axis[dim->axis[i]].size;
+        bytes *= size / (sm_cut(size, ways) * ways);
+    }
+    return bytes;
 }
 
 double book_read_s(const sm_chip *chip, double bytes) {
