@@ -17,6 +17,7 @@
 #   make held-out   data/calibration/held-out.csv: the same, of constants fitted to other rows
 #   make fuzz       every fuzz target for FUZZ_SECONDS seconds (600)
 #   make test-python  the Python package installed in an environment of its own
+#   make page       the page for browsers, in BUILD/page; make test-page: in node and Chromium
 #   make install    into PREFIX (/usr/local), below DESTDIR
 # BUILD=folder builds elsewhere; CC, CFLAGS and LDFLAGS are honoured.
 .DEFAULT_GOAL := all
@@ -153,13 +154,13 @@ $(BUILD)/libscalemodel-run-cuda.so: $(BUILD)/libscalemodel.so
 $(MPIS:%=$(BUILD)/libscalemodel-run-%.so): $(BUILD)/libscalemodel-run-%.so: $(BUILD)/obj/%/mpi.o \
     $(BUILD)/libscalemodel.so
 	$(MPICC) $(shared)
-# The library for a browser (scripts/build-page.sh sets CC to emcc, and LIBS).
+# The library for a browser (scripts/build-page.sh sets CC to emcc, and PAGE_LIBS).
 PAGE_FLAGS := -sMODULARIZE=1 -sEXPORT_NAME=createScalemodel -sSINGLE_FILE=1 -sENVIRONMENT=worker,node -sALLOW_MEMORY_GROWTH=1 \
     -sTOTAL_STACK=8MB -sMAXIMUM_MEMORY=2GB -sFORCE_FILESYSTEM=1 -sALLOW_TABLE_GROWTH=1 -sINVOKE_RUN=0 -sNODEJS_CATCH_EXIT=0 \
     -sEXPORTED_FUNCTIONS=_sm_command_ask,_sm_command_describe,_sm_command_free,_sm_command_status,_sm_command_text,_malloc,_free \
     -sEXPORTED_RUNTIME_METHODS=FS,UTF8ToString,stringToUTF8,lengthBytesUTF8,addFunction,removeFunction,setValue,getValue
 $(BUILD)/scalemodel.js: $(LIB_OBJ) $(filter-out %/main.o %/run_verb.o,$(CLI_OBJ)) $(BUILD)/obj/page/absent.o
-	$(CC) $(CFLAGS) $(PAGE_FLAGS) -o $@ $^ $(LIBS)
+	$(CC) $(CFLAGS) $(PAGE_FLAGS) -o $@ $^ $(PAGE_LIBS)
 $(BUILD)/obj/page/%.o: web/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(call folders_of,cli) -MMD -MP -c -o $@ $<
@@ -312,6 +313,12 @@ release:
 # What a Python package carries, and the program that its tests hold it against.
 python-library:
 	@+$(RELEASE) $(BUILD)/release/libscalemodel.so $(BUILD)/release/scalemodel
+# The page for browsers, in BUILD/page, by emscripten; and its tests, in node and Chromium.
+page:
+	@scripts/setup.sh page
+	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/build-page.sh
+test-page: page $(BUILD)/scalemodel
+	@BUILD="$(BUILD)" scripts/test-page.sh
 # The package as users install it, in an environment of its own: needs the network.
 test-python:
 	@BUILD="$(BUILD)" scripts/test-python.sh
@@ -445,5 +452,5 @@ clean:
 
 -include $(shell find $(BUILD)/obj $(HOST_BUILD)/host $(BUILD)/tidy -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: always all release python-library test-python test-programs test check arm64 asan clang tsan demo bench bench-run bench-here bench-run-here book validate held-out fuzz lint lint-layers lint-shape \
+.PHONY: always all release python-library test-python page test-page test-programs test check arm64 asan clang tsan demo bench bench-run bench-here bench-run-here book validate held-out fuzz lint lint-layers lint-shape \
         lint-format lint-tidy format install install-here uninstall clean

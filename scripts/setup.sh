@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what is missing, and only that, on a Debian machine.
-# usage: scripts/setup.sh build|test|lint
-#   build: a C compiler, make, zlib, zstd, sqlite3, libyaml               test: also cmocka, jansson, BLAS, both MPIs, clang (a second compiler), g++ and pytest
+# usage: scripts/setup.sh build|test|page|lint
+#   build: a C compiler, make, zlib, zstd, sqlite3, libyaml      test: also cmocka, jansson, BLAS, both MPIs, clang (a second compiler), g++ and pytest
 #   lint: also clang-format and clang-tidy
 set -eu
 purpose="${1:-build}"
@@ -47,13 +47,18 @@ fuzz)
     want_command clang clang
     want_sanitizers
     ;;
+page)
+    want_command emcc emscripten
+    want_command node nodejs
+    want_command chromium chromium
+    ;;
 lint)
     want_command clang clang
     want_command clang-format clang-format
     want_command clang-tidy clang-tidy
     ;;
 *)
-    echo "usage: scripts/setup.sh build|test|fuzz|lint" >&2
+    echo "usage: scripts/setup.sh build|test|page|fuzz|lint" >&2
     exit 2
     ;;
 esac

@@ -55,7 +55,8 @@ def training(answer):
     figure = _figure(figsize=(10, 1.8 + 1.0 * len(plans)))
     time, memory = figure.subplots(1, 2)
     for axes, prefix, scale, skip in ((time, "breakdown_s.", 1.0, ()),
-                                      (memory, "memory_bytes.", 1e9, ("total", "capacity", "host"))):
+                                      (memory, "memory_bytes.", 1e9,
+                                       ("total", "capacity", "host", "host_capacity"))):
         names = [key[len(prefix):] for key in plans[0] if key.startswith(prefix)]
         left = [0.0] * len(plans)
         for name in (n for n in names if n not in skip):

@@ -1,0 +1,281 @@
+/* page: a form for each verb, made of the library's own description of it, and the answer in every form. */
+"use strict";
+
+/* Of each verb: what is asked first, and examples. All other options are below "More". */
+const FACE = {
+  train: {first: ["on", "batch", "seq", "plan", "tokens", "objective", "top"], examples: [
+    ["LLaMA 3.1 8B on 16 TPU v5e", {"@model": "llama-3.1-8b", on: "tpu-v5e:4x4", batch: "512k", seq: "4096"}],
+    ["70B on a TPU v5p pod", {"@model": "llama-3.1-70b", on: "tpu-v5p:16x20x28", batch: "4M", seq: "4096", tokens: "15T"}],
+    ["Mixtral on 64 H100", {"@model": "mixtral-8x7b", on: "h100-sxm:8x8", batch: "4M", seq: "4096"}]]},
+  serve: {first: ["on", "prompt", "output", "tpot", "ttft", "batch", "plan", "qps"], examples: [
+    ["LLaMA 3.1 70B on 8 H100", {"@model": "llama-3.1-70b", on: "h100-sxm:8", prompt: "2048", output: "256", tpot: "50ms"}],
+    ["DeepSeek-V3 on 8 H200", {"@model": "deepseek-v3", on: "h200:8", prompt: "4096", output: "1024"}]]},
+  simulate: {first: ["on", "plan", "arrivals", "requests", "prompt", "output", "ttft", "tpot", "policy"], examples: [
+    ["70B at four requests a second", {"@model": "llama-3.1-70b", on: "h100-sxm:1x8", plan: "tensor=8", arrivals: "poisson:4/s",
+      requests: "1000", ttft: "1s", tpot: "50ms"}]]},
+  model: {first: ["seq", "program", "phase", "on", "batch", "plan"], examples: [
+    ["Its parameters", {"@model": "deepseek-v3"}], ["The layer as a program", {"@model": "llama-3.1-8b", program: true}],
+    ["Sharded, line by line", {"@model": "llama-3.1-8b", program: true, on: "tpu-v5p:4x4x4", batch: "2M", plan: "fsdp=16,tensor=4,microbatch=4"}]]},
+  roofline: {first: ["on", "dims", "critical", "compute"], examples: [
+    ["When is a matmul compute bound?", {"@einsum": "bf16[B,D] bf16[D,F] -> bf16[B,F]", on: "tpu-v5e", dims: "D=4096,F=4096", critical: "B"}],
+    ["Over batch sizes", {"@einsum": "bf16[B,D] bf16[D,F] -> bf16[B,F]", on: "tpu-v5e", dims: "B=1..4096,D=4096,F=4096"}]]},
+  matmul: {first: ["on", "mesh", "dims", "top"], examples: [
+    ["Contracted dimension sharded", {"@einsum": "A[I_X,J] B[J_X,K_Y] -> C[I_X,K_Y]", on: "tpu-v5e:4x4", mesh: "X=4,Y=4", dims: "I=8192,J=8192,K=8192"}],
+    ["Two layers of an MLP", {"@einsum": "h[B,F] = x[B_X,D] w[D,F_Y]; y[B_X,D] = h[B,F] v[F_Y,D]", on: "h100-sxm:8", mesh: "X=2,Y=4",
+      dims: "B=4096,D=4096,F=16384"}]]},
+  collective: {first: ["on", "mesh", "over", "dims"], examples: [
+    ["All-gather over one axis", {"@op": "all-gather", "@array": "bf16[E_Y,F]", on: "tpu-v5e:8x4", mesh: "X=8,Y=4", over: "Y", dims: "E=2048,F=8192"}]]},
+  chip: {first: [], examples: [["TPU v5p", {"@name": "tpu-v5p"}], ["All chips", {}]]},
+  plan: {first: [], examples: [["A plan", {"@plan": "fsdp=8,tensor=4,microbatch=2"}]]},
+  profile: {first: ["on", "mesh", "top"], examples: []},
+};
+const LAST = ["validate", "calibrate"]; /* need the program's own files of measurements */
+const BEFORE_ANY = "train";
+
+const $ = (id) => document.getElementById(id);
+let library, verbs, names = {chips: [], models: []}, asked = 0;
+
+/* ---- the form ---- */
+
+function field(verb, name, label, help, input) {
+  input.id = "field-" + name.replace("@", "_");
+  input.dataset.name = name;
+  const flag = input.type === "checkbox";
+  const about = element("div", {class: "help", id: input.id + "-help", text: help});
+  input.setAttribute("aria-describedby", about.id);
+  const title = element("label", {for: input.id, text: label});
+  return element("div", {class: "field" + (flag ? " flag" : "")}, ...(flag ? [input, title, about] : [title, input, about]));
+}
+
+function inputFor(option, value) {
+  if (option.kind === "flag") {
+    const box = element("input", {type: "checkbox"});
+    box.checked = value === true;
+    return box;
+  }
+  if (option.kind === "choice") {
+    const select = element("select", {}, element("option", {value: "", text: option.default ? `${option.default} (default)` : "(default)"}),
+      ...option.words.filter((word) => word !== option.default).map((word) => element("option", {value: word, text: word})));
+    select.value = value === option.default ? "" : value || "";
+    return select;
+  }
+  const list = option.name === "on" ? "chips" : option.name === "draft" ? "models" : undefined;
+  return element("input", {type: "text", value: value || "", placeholder: option.default || option.value || "", spellcheck: "false",
+    list: list && "list-" + list, required: option.required});
+}
+
+function helpOf(option) {
+  const words = option.words && option.kind !== "choice" ? `: ${option.words.join(", ")}` : "";
+  return option.help + words + (option.default_says ? ` (default: ${option.default_says})` : "");
+}
+
+function optionField(verb, option, fields) {
+  return field(verb, option.name, option.name.replace(/-/g, " ") + (option.required ? " (needed)" : ""), helpOf(option),
+    inputFor(option, fields[option.name]));
+}
+
+/* An argument that names a file, or may: a person's own is dropped or chosen. */
+function takesFile(verb, place) { return /^(model|file)$/.test(place.name); }
+
+function placeField(verb, place, fields) {
+  const input = element("input", {type: "text", value: fields["@" + place.name] || "", required: place.required, spellcheck: "false",
+    list: place.name === "model" ? "list-models" : verb.name === "chip" ? "list-chips" : undefined});
+  const made = field(verb, "@" + place.name, place.name + (place.required ? " (needed)" : ""),
+    place.name === "model" ? "a name of the catalogue, or a config.json of yours" : `the command's ${verb.arguments}`, input);
+  if (takesFile(verb, place)) {
+    const chooser = element("input", {type: "file", "aria-label": `A file of yours as ${place.name}`});
+    chooser.addEventListener("change", () => takeFiles(chooser.files, input));
+    made.append(chooser);
+  }
+  return made;
+}
+
+async function takeFiles(list, input) {
+  for (const file of list) {
+    let bytes = new Uint8Array(await file.arrayBuffer());
+    const name = "/" + (/\.json$|\./.test(file.name) ? file.name : file.name + ".json").replace(/[^\w.-]/g, "_");
+    library.keep(name, bytes);
+    if (input) input.value = name;
+  }
+  if (list.length) askForm();
+}
+
+function shownOptions(verb) {
+  return optionsOf(verb).filter((option) => option.kind !== "output" && option.kind !== "input");
+}
+
+function drawForm(verb, fields) {
+  const face = FACE[verb.name] || {first: [], examples: []}, form = $("question");
+  const options = shownOptions(verb), first = face.first.map((name) => options.find((o) => o.name === name)).filter(Boolean);
+  const more = options.filter((option) => !first.includes(option));
+  const open = more.some((option) => fields[option.name] !== undefined);
+  form.replaceChildren(
+    element("p", {class: "about", text: verb.summary[0].toUpperCase() + verb.summary.slice(1) + "."}),
+    element("div", {class: "examples"}, ...face.examples.map(([text, example]) =>
+      element("a", {href: addressOf(verb, example), text}))),
+    ...argumentsOf(verb).map((place) => placeField(verb, place, fields)),
+    ...first.map((option) => optionField(verb, option, fields)),
+    element("details", {open}, element("summary", {text: "More"}), ...more.map((option) => optionField(verb, option, fields))),
+    element("div", {class: "actions"}, element("button", {class: "primary", type: "submit", text: "Answer"})));
+}
+
+function formFields() {
+  const fields = {};
+  for (const input of $("question").querySelectorAll("[data-name]")) {
+    const value = input.type === "checkbox" ? input.checked : input.value.trim();
+    if (value !== "" && value !== false) fields[input.dataset.name] = value;
+  }
+  return fields;
+}
+
+/* ---- the answer ---- */
+
+function copyButton(text) {
+  return element("button", {type: "button", text: "Copy", onclick: () => navigator.clipboard && navigator.clipboard.writeText(text)});
+}
+
+function saveButton(label, name, text, type) {
+  return element("button", {type: "button", class: "save", text: label, onclick: () => {
+    const link = element("a", {href: URL.createObjectURL(new Blob([text], {type})), download: name});
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }});
+}
+
+/* The library draws a picture when it is asked for one, which may take as long as the answer. */
+function askedPicture(verb, words) {
+  const box = element("div", {role: "status", text: "Drawing …"});
+  library.ask([...words, "--plot=/dev/null"]).then(({answer}) => {
+    if (!answer || !answer.chart) { box.textContent = answer && answer.error ? answer.error : "There is nothing to draw."; return; }
+    box.replaceChildren(drawChart(answer.chart), saveButton("Save SVG", verb.name + ".svg", answer.chart, "image/svg+xml"));
+  });
+  return box;
+}
+
+function viewsOf(verb, words, answer) {
+  const data = JSON.parse(answer.json), views = [];
+  const page = element("div", {}, element("pre", {text: answer.text}));
+  views.push(["Page", () => page]);
+  const drawn = verb.options.some((option) => option.name === "plot" && option.kind === "output");
+  const picture = drawn ? null : drawPicture(data);
+  if (drawn) views.push(["Picture", () => askedPicture(verb, words)]);
+  else if (picture) views.push(["Picture", () => picture]);
+  const table = tableOf(data);
+  if (table) views.push(["Table", () => element("div", {}, drawTable(table), saveButton("Save CSV", verb.name + ".csv", answer.csv, "text/csv"))]);
+  views.push(["JSON", () => element("div", {}, element("pre", {text: answer.json}), saveButton("Save JSON", verb.name + ".json", answer.json, "application/json"))]);
+  return views;
+}
+
+function drawTabs(views) {
+  const show = (at) => {
+    [...$("tabs").children].forEach((tab, i) => {
+      tab.setAttribute("aria-selected", String(i === at));
+      tab.tabIndex = i === at ? 0 : -1;
+    });
+    $("view").replaceChildren(views[at][1]());
+    $("view").setAttribute("aria-labelledby", "tab-" + at);
+  };
+  $("tabs").replaceChildren(...views.map(([name], i) => element("button", {type: "button", role: "tab", id: "tab-" + i,
+    "aria-controls": "view", text: name, onclick: () => show(i), onkeydown: (event) => {
+      const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
+      if (!step) return;
+      const next = (i + step + views.length) % views.length;
+      show(next);
+      $("tabs").children[next].focus();
+    }})));
+  show(0);
+}
+
+function drawAnswer(verb, fields, words, {answer, seconds}) {
+  $("error").hidden = answer.status <= 1;
+  $("shown").hidden = answer.status > 1;
+  for (const wrong of document.querySelectorAll(".wrong")) wrong.classList.remove("wrong");
+  if (answer.status > 1) {
+    $("status").textContent = "No answer";
+    $("error").firstElementChild.textContent = answer.error;
+    const parts = answer.errorParts ? JSON.parse(answer.errorParts) : {};
+    const source = (parts.source || "").replace(/^--/, "");
+    const input = document.querySelector(`[data-name="${CSS.escape(source)}"], [data-name="@${CSS.escape(source)}"]`);
+    if (input) input.closest(".field").classList.add("wrong");
+    return;
+  }
+  $("status").textContent = `${answer.status ? "The answer is no. " : ""}Answered in ${seconds < 0.1 ? Math.max(1, Math.round(seconds * 1000)) + " ms" : seconds.toFixed(1) + " s"}`;
+  const calls = [["Command", shellOf(words)], ["Python", pythonOf(verb, fields)]];
+  $("calls").replaceChildren(...calls.map(([name, text]) => element("div", {}, element("span", {text: name}), element("code", {text, tabindex: "0"}), copyButton(text))));
+  drawTabs(viewsOf(verb, words, answer));
+}
+
+async function answerTo(verb, fields) {
+  const number = ++asked, words = wordsOf(verb, fields);
+  $("status").textContent = "Computing …";
+  const slow = setTimeout(() => { $("progress").hidden = false; }, 300);
+  $("fraction").removeAttribute("value");
+  $("best").textContent = "";
+  const objective = fields.objective || "time";
+  const told = await library.ask(words, (fraction, best) => {
+    $("fraction").value = fraction;
+    $("best").textContent = best > 0 && verb.name === "train" && objective === "time" ? `best so far ${inSeconds(best)} a step` : "";
+  });
+  clearTimeout(slow);
+  if (number !== asked) return;
+  $("progress").hidden = true;
+  if (told.stopped) { $("status").textContent = "Stopped" + ($("best").textContent ? "; " + $("best").textContent : ""); return; }
+  drawAnswer(verb, fields, words, told);
+}
+
+/* ---- addresses ---- */
+
+function drawVerbs(verb) {
+  const order = [...Object.keys(FACE), ...LAST].filter((name) => verbs.some((v) => v.name === name) && !LAST.includes(name));
+  $("verbs").replaceChildren(...order.map((name) => element("a", {href: "#" + name, text: name,
+    "aria-current": name === verb.name ? "page" : undefined})));
+}
+
+/* The place that the address names: its form, and its answer where something is asked. */
+function goTo(address) {
+  const place = fieldsOf(address || "#" + BEFORE_ANY, verbs) || fieldsOf("#" + BEFORE_ANY, verbs);
+  const {verb, fields} = place, face = FACE[verb.name];
+  const empty = Object.keys(fields).length === 0;
+  drawVerbs(verb);
+  document.title = `${verb.name} · scalemodel`;
+  const shown = empty && face && face.examples.length ? face.examples[0][1] : fields;
+  drawForm(verb, shown);
+  if (Object.keys(shown).length || verb.least === 0) answerTo(verb, shown);
+  else {
+    asked++;
+    $("status").textContent = verb.name === "profile" ? "Choose a compiled module or a profile of yours." : "";
+    $("shown").hidden = $("error").hidden = true;
+  }
+}
+
+function askForm() {
+  const {verb} = fieldsOf(location.hash || "#" + BEFORE_ANY, verbs) || fieldsOf("#" + BEFORE_ANY, verbs);
+  const fields = formFields(), address = addressOf(verb, fields);
+  if (location.hash !== address) history.pushState(null, "", address);
+  answerTo(verb, fields);
+}
+
+async function begin() {
+  library = libraryInThread();
+  const described = await library.describe();
+  verbs = described.verbs;
+  $("version").textContent = `scalemodel ${described.version}.`;
+  const list = async (verb, key) => {
+    const {answer} = await library.ask([verb]);
+    return answer.json ? (JSON.parse(answer.json)[key] || []).map((one) => one.name || one) : [];
+  };
+  names = {chips: await list("chip", "chips"), models: await list("model", "models")};
+  for (const key of ["chips", "models"])
+    document.body.append(element("datalist", {id: "list-" + key}, ...names[key].map((value) => element("option", {value}))));
+  $("question").addEventListener("submit", (event) => { event.preventDefault(); askForm(); });
+  $("stop").addEventListener("click", () => library.stop());
+  window.addEventListener("popstate", () => goTo(location.hash));
+  document.addEventListener("dragover", (event) => event.preventDefault());
+  document.addEventListener("drop", (event) => {
+    event.preventDefault();
+    takeFiles(event.dataTransfer.files, document.querySelector('[data-name="@model"], [data-name="@file"]'));
+  });
+  goTo(location.hash);
+}
+
+begin().catch((why) => { $("status").textContent = "The library could not be started: " + why; });

@@ -1,0 +1,158 @@
+/* The page in a browser: its figures are the program's, addresses and the back button, bad input, keyboard, narrow
+ * and dark screens, accessibility, from a server and from disk.
+ * usage: node in_browser.js PAGE PROGRAM CHROMIUM [FOLDER]      FOLDER: leave pictures there */
+"use strict";
+const assert = require("assert");
+const fs = require("fs");
+const http = require("http");
+const path = require("path");
+const {spawnSync} = require("child_process");
+const {chromium} = require("playwright-core");
+const {wordsOf, addressOf} = require("../values.js");
+const [page, program, executablePath, folder] = process.argv.slice(2);
+
+const TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"};
+const POLICY = "default-src 'none'; script-src 'self' blob: 'wasm-unsafe-eval'; worker-src blob:; style-src 'self' 'unsafe-inline'; img-src 'self' data:";
+
+function serve() {
+  const server = http.createServer((request, response) => {
+    const name = path.basename(new URL(request.url, "http://x").pathname) || "index.html";
+    const file = path.join(page, name);
+    if (!fs.existsSync(file)) { response.writeHead(404); response.end(); return; }
+    response.writeHead(200, {"Content-Type": TYPES[path.extname(name)], "Content-Security-Policy": POLICY});
+    response.end(fs.readFileSync(file));
+  });
+  return new Promise((done) => server.listen(0, "127.0.0.1", () => done(server)));
+}
+
+const answered = (tab) => tab.waitForFunction(() => /^(The answer is no\. )?Answered|^No answer/.test(document.getElementById("status").textContent), null, {timeout: 120000});
+const pageText = (tab) => tab.locator("#view pre").first().textContent();
+
+async function run() {
+  const server = await serve(), base = `http://127.0.0.1:${server.address().port}/`;
+  const browser = await chromium.launch({executablePath, args: ["--no-sandbox"]});
+  const context = await browser.newContext({viewport: {width: 1280, height: 900}});
+  const tab = await context.newPage(), troubles = [];
+  tab.on("pageerror", (error) => troubles.push(String(error)));
+  tab.on("console", (message) => message.type() === "error" && troubles.push(message.text()));
+  let n = 0;
+  const check = async (name, body) => {
+    await body();
+    console.log(`ok ${++n} - ${name}`);
+  };
+  const picture = async (name) => folder && tab.screenshot({path: path.join(folder, name + ".png"), fullPage: true});
+
+  const begun = Date.now();
+  await tab.goto(base);
+  await answered(tab);
+  console.log(`# first answer after ${Date.now() - begun} ms`);
+  await check("the first page answers a question", async () => assert.match(await pageText(tab), /Best plan/));
+  await picture("train");
+
+  const verbs = await tab.evaluate(() => verbs);
+  for (const [name, fields] of require("./questions.js").filter((_, i) => i % 3 === 0)) {
+    await check(`${name} ${JSON.stringify(fields)} as the program`, async () => {
+      const verb = verbs.find((v) => v.name === name), words = wordsOf(verb, fields);
+      await tab.goto("about:blank");
+      await tab.goto(base + addressOf(verb, fields));
+      await answered(tab);
+      const there = spawnSync(program, words, {encoding: "utf8", maxBuffer: 1 << 28});
+      const without = (text) => text.replace(/The search took [^\n]*/, "").trim();
+      const face = Object.keys(fields).length === 0;
+      if (there.status > 1) assert.strictEqual((await tab.locator("#error pre").textContent()).trim(), there.stderr.trim().replace(/^scalemodel: /, ""));
+      else if (!face) assert.strictEqual(without(await pageText(tab)), without(there.stdout));
+    });
+  }
+  await check("bad input is underlined, and its field marked", async () => {
+    await tab.goto(base + "#train?_model=llama-3.1-8b&on=h100-sxm:8&batch=1M&plan=tensr%3D8");
+    await answered(tab);
+    assert.match(await tab.locator("#error pre").textContent(), /\^~~~~/);
+    assert.ok(await tab.locator(".field.wrong [data-name=plan]").count());
+    await picture("error");
+  });
+  await check("a form asks, and its address reloads to the same", async () => {
+    await tab.goto(base + "#roofline");
+    await answered(tab);
+    await tab.fill("[data-name=dims]", "B=1..256,D=2048,F=2048");
+    await tab.fill("[data-name=critical]", "");
+    await tab.keyboard.press("Enter");
+    await tab.waitForFunction(() => location.hash.includes("2048"));
+    await answered(tab);
+    const text = await pageText(tab);
+    await tab.reload();
+    await answered(tab);
+    assert.strictEqual(await pageText(tab), text);
+    await tab.click("role=tab[name=Picture]");
+    await tab.waitForSelector("#view svg");
+    await picture("roofline");
+    await tab.goBack();
+    await answered(tab);
+    assert.ok(!(await tab.evaluate(() => location.hash)).includes("2048"));
+  });
+  await check("tabs by keyboard", async () => {
+    await tab.goto(base + "#serve?_model=llama-3.1-8b&on=h100-sxm:2");
+    await answered(tab);
+    await tab.focus("role=tab[name=Page]");
+    await tab.keyboard.press("ArrowRight");
+    assert.strictEqual(await tab.locator("[role=tab][aria-selected=true]").textContent(), "Picture");
+    await tab.waitForSelector("#view svg");
+    await picture("serve");
+    await tab.keyboard.press("ArrowRight");
+    assert.ok(await tab.locator("#view table tbody tr").count() > 3);
+  });
+  await check("a config of one's own", async () => {
+    await tab.goto(base + "#model");
+    await answered(tab);
+    const config = {model_type: "llama", hidden_size: 64, num_hidden_layers: 2, num_attention_heads: 4, intermediate_size: 128, vocab_size: 100, tie_word_embeddings: false};
+    await tab.setInputFiles("input[type=file]", {name: "config.json", mimeType: "application/json", buffer: Buffer.from(JSON.stringify(config))});
+    await tab.waitForFunction(() => document.getElementById("calls").textContent.includes("/config.json"));
+    await answered(tab);
+    await tab.click("role=tab[name=JSON]");
+    assert.match(await tab.locator("#view pre").textContent(), /"params": 95040/);
+  });
+  await check("a search can be stopped, and the page goes on", async () => {
+    await tab.goto(base + "#train?_model=deepseek-v3&on=tpu-v5p:16x20x28&batch=16M");
+    await tab.waitForFunction(() => !document.getElementById("progress").hidden || /^Answered/.test(document.getElementById("status").textContent), null, {timeout: 60000});
+    if (await tab.locator("#stop").isVisible()) {
+      await tab.click("#stop");
+      await tab.waitForFunction(() => /^Stopped/.test(document.getElementById("status").textContent));
+    }
+    await tab.goto(base + "#chip?_name=tpu-v5p");
+    await answered(tab);
+    assert.match(await pageText(tab), /TPU v5p/);
+  });
+  await check("nothing serious for who cannot see the page (axe)", async () => {
+    for (const address of ["#train", "#serve", "#chip", "#train?_model=x&on=h100-sxm:8&batch=1M"]) {
+      await tab.goto("about:blank");
+      await tab.goto(base + address);
+      await answered(tab);
+      await tab.evaluate(fs.readFileSync(require.resolve("axe-core"), "utf8"));
+      const found = await tab.evaluate(() => axe.run());
+      const serious = found.violations.filter((v) => /serious|critical/.test(v.impact));
+      assert.deepStrictEqual(serious.map((v) => `${v.id}: ${v.nodes[0].html}`), []);
+    }
+  });
+  await check("390 pixels wide, and dark", async () => {
+    await tab.setViewportSize({width: 390, height: 844});
+    await tab.emulateMedia({colorScheme: "dark"});
+    await tab.goto(base + "#train");
+    await answered(tab);
+    assert.ok(await tab.evaluate(() => document.documentElement.scrollWidth <= 390));
+    await picture("narrow-dark");
+    await tab.emulateMedia({colorScheme: "light"});
+    await tab.setViewportSize({width: 1280, height: 900});
+  });
+  await check("no error on the console", async () => assert.deepStrictEqual(troubles, []));
+  await check("from disk, without a server", async () => {
+    server.close();
+    await tab.goto("file://" + path.resolve(page, "index.html"));
+    await answered(tab);
+    assert.match(await pageText(tab), /Best plan/);
+    await tab.click("role=tab[name=Picture]");
+    await picture("from-disk");
+  });
+  console.log("1.." + n);
+  await browser.close();
+}
+
+run().catch((why) => { console.log("not ok - " + (why && why.stack || why)); process.exit(1); });

@@ -1,0 +1,106 @@
+/* worker: the library in a thread of its own, so that the page stays alive. The thread is made of the text of these
+ * functions, for a page that is opened from disk may not load a worker from a file. */
+"use strict";
+
+/* Runs in the worker, or in node: a library that answers {words, files} with {status, forms}. */
+function answeringBy(library) {
+  const TEXT = 0, JSON_ = 1, CSV = 2, CHART = 3, TIMELINE = 4, ERROR = 5, ERROR_JSON = 6;
+  const taken = (pointer, form, width) => {
+    const text = library._sm_command_text(pointer, form, width);
+    return text ? library.UTF8ToString(text) : null;
+  };
+  const given = (text) => {
+    const size = library.lengthBytesUTF8(text) + 1, at = library._malloc(size);
+    library.stringToUTF8(text, at, size);
+    return at;
+  };
+  const forms = (pointer) => ({
+    status: library._sm_command_status(pointer),
+    text: taken(pointer, TEXT, 80), json: taken(pointer, JSON_, 0), csv: taken(pointer, CSV, 0),
+    chart: taken(pointer, CHART, 0), timeline: taken(pointer, TIMELINE, 0),
+    error: taken(pointer, ERROR, 0), errorParts: taken(pointer, ERROR_JSON, 0),
+  });
+  const ask = (words, progress) => {
+    const texts = words.map(given), array = library._malloc(4 * (texts.length + 1));
+    texts.forEach((text, i) => library.setValue(array + 4 * i, text, "i32"));
+    /* sm_command_watch: size, stop, progress, context, four words of 32 bits. */
+    const listen = library.addFunction((fraction, best) => progress && progress(fraction, best), "vddi");
+    const watch = library._malloc(16);
+    [16, 0, listen, 0].forEach((word, i) => library.setValue(watch + 4 * i, word, "i32"));
+    const pointer = library._sm_command_ask(texts.length, array, watch);
+    const out = pointer ? forms(pointer) : {status: 5, error: "out of memory"};
+    library._sm_command_free(pointer);
+    library.removeFunction(listen);
+    [...texts, array, watch].forEach((at) => library._free(at));
+    return out;
+  };
+  const describe = () => {
+    const pointer = library._sm_command_describe(), out = JSON.parse(taken(pointer, JSON_, 0));
+    library._sm_command_free(pointer);
+    return out;
+  };
+  const keep = (name, bytes) => library.FS.writeFile(name, bytes);
+  return {ask, describe, keep};
+}
+
+/* Runs in the worker. */
+function serveQuestions() {
+  const ready = createScalemodel({print() {}, printErr() {}}).then(answeringBy);
+  self.onmessage = async ({data}) => {
+    try {
+      const library = await ready;
+      for (const file of data.files || []) library.keep(file.name, file.bytes);
+      if (data.describe) return self.postMessage({id: data.id, described: library.describe()});
+      let last = 0;
+      const begun = performance.now();
+      const answer = library.ask(data.words, (fraction, best) => {
+        const now = performance.now();
+        if (now - begun < 300 || now - last < 100) return;
+        last = now;
+        self.postMessage({id: data.id, fraction, best});
+      });
+      self.postMessage({id: data.id, answer, seconds: (performance.now() - begun) / 1000});
+    } catch (why) {
+      self.postMessage({id: data.id, answer: {status: 5, error: "the library failed: " + why}});
+    }
+  };
+}
+
+/* The library for the page: one question at a time; stop() ends the thread and begins another. */
+function libraryInThread() {
+  let worker, count = 0, files = [];
+  const waiting = new Map();
+  const begin = () => {
+    const program = `"use strict"; var _scriptDir = ""; const createScalemodel = (${createScalemodel.source || createScalemodel});
+      ${answeringBy}\n(${serveQuestions})();`;
+    const address = URL.createObjectURL(new Blob([program], {type: "text/javascript"}));
+    worker = new Worker(address);
+    worker.onmessage = ({data}) => {
+      const one = waiting.get(data.id);
+      if (!one) return;
+      if (data.fraction !== undefined) return one.progress && one.progress(data.fraction, data.best);
+      waiting.delete(data.id);
+      one.done(data);
+    };
+  };
+  const send = (question, progress) => new Promise((done) => {
+    const id = ++count;
+    waiting.set(id, {done, progress});
+    worker.postMessage({...question, id, files});
+  });
+  begin();
+  return {
+    describe: () => send({describe: true}).then((d) => d.described),
+    ask: (words, progress) => send({words}, progress),
+    /* What a person dropped: the same name is the same file. */
+    keep(name, bytes) { files = [...files.filter((f) => f.name !== name), {name, bytes}]; },
+    stop() {
+      worker.terminate();
+      for (const one of waiting.values()) one.done({stopped: true});
+      waiting.clear();
+      begin();
+    },
+  };
+}
+
+if (typeof module !== "undefined") module.exports = {answeringBy};
