@@ -84,13 +84,16 @@ static void hold_against_steps(served_model *m, double mixed_mean, double mixed_
 static void test_tables_are_the_steps(void **state) {
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
-    hold_against_steps(&m, 0.015, 0.15);
+    hold_against_steps(&m, 0.005, 0.06);
     tear_down(&m);
     set_up(&m, "llama-2-13b", "tpu-v5e:4x4", "tensor=4,data=4");
-    hold_against_steps(&m, 0.03, 0.25);
+    hold_against_steps(&m, 0.01, 0.16);
     tear_down(&m);
     set_up(&m, "mixtral-8x7b", "h100-sxm:1x8", "tensor=8");
-    hold_against_steps(&m, 0.08, 0.3);
+    hold_against_steps(&m, 0.005, 0.06);
+    tear_down(&m);
+    set_up(&m, "deepseek-v3", "h200:2x8", "expert=16");
+    hold_against_steps(&m, 0.02, 0.18);
     tear_down(&m);
 }
 
@@ -141,7 +144,7 @@ static void test_memory_and_links(void **state) {
 static void test_one_request_alone(void **state) {
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
-    sm_synthetic one = {SM_ARRIVALS_UNIFORM, 1, 0, 1, {512, 0, 256, 0}, 1, {0}, 0, 0};
+    sm_synthetic one = {SM_ARRIVALS_UNIFORM, 1, 0, 1, {512, 0, 256, 0}, 1, {0}, 0, 0, 0};
     sm_arrivals arrivals = sm_synthetic_arrivals(&one);
     sm_simulation o;
     sm_simulated out;
@@ -163,7 +166,7 @@ static void test_one_request_alone(void **state) {
 static void test_speed(void **state) {
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
-    sm_synthetic drawn = {SM_ARRIVALS_POISSON, 6, 0, 20000, {512, 1, 256, 1}, 1, {0}, 0, 0};
+    sm_synthetic drawn = {SM_ARRIVALS_POISSON, 6, 0, 20000, {512, 1, 256, 1}, 1, {0}, 0, 0, 0};
     sm_arrivals arrivals = sm_synthetic_arrivals(&drawn);
     sm_simulation o;
     sm_simulated out;

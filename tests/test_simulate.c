@@ -107,6 +107,45 @@ static void assert_close(double value, double expected, double share) {
     }
 }
 
+/* ---- closed loops ---- */
+
+/* One client: request, answer, thought, one after the other; what comes in at which time is not
+ * looked at. */
+static double alone_s(const formula *f, double prompt, double output);
+static void test_one_client(void **state) {
+    sm_engine engine = engine_of(&usual_formula, 1e6);
+    sm_simulation o = options_of(&engine, SM_POLICY_CONTINUOUS);
+    o.concurrency = 1;
+    o.think_s = 2.0;
+    o.admission_s = 0.25;
+    sm_synthetic drawn = {SM_ARRIVALS_UNIFORM, 1e-3, 0, 50, {700, 0, 300, 0}, 3, {0}, 0, 0, 0};
+    sm_simulated out = simulate_drawn(&o, drawn);
+    double each = 0.25 + alone_s(&usual_formula, 700, 300);
+    assert_close(out.e2e_s.mean, each, 1e-9);
+    assert_close(out.ttft_s.mean, 0.25 + formula_step(&usual_formula, 0, 0, 700, 350), 1e-9);
+    assert_close(out.seconds, 50 * each + 49 * 2.0, 1e-9);
+}
+
+/* N clients are in the system or think: N = X (R + Z), but for the end, where some have nothing
+ * left to ask; and Little's law is exact. */
+static void test_clients(void **state) {
+    sm_engine engine = engine_of(&usual_formula, 1e6);
+    for (int policy = 0; policy < SM_POLICY_COUNT; policy++) {
+        sm_simulation o = options_of(&engine, (sm_policy)policy);
+        o.concurrency = 24;
+        o.think_s = 3.0;
+        o.admission_s = 0.05;
+        o.most_batch = 16;
+        sm_synthetic drawn = {SM_ARRIVALS_UNIFORM, 1, 0, 6000, {300, 0, 60, 0}, 5, {0}, 0, 0, 0.5};
+        sm_simulated out = simulate_drawn(&o, drawn);
+        assert_true(out.finished == 6000);
+        assert_close(out.mean_in_system, out.requests_per_s * out.e2e_s.mean, 1e-9);
+        double inside = out.requests_per_s * (out.e2e_s.mean + 3.0);
+        assert_close(inside, 24.0, 0.01);
+        assert_close(out.prompt_tokens / 6000, 225, 0.02); /* evenly from a half to all */
+    }
+}
+
 /* ---- one request alone ---- */
 
 /* The prefill gives the first token; each of the others takes one step with one more cached. */
@@ -171,7 +210,7 @@ static void test_queue_of_constant_service(void **state) {
         sm_simulation o = options_of(&engine, policies[i % 2]);
         o.most_batch = 1;
         sm_synthetic drawn = {
-            SM_ARRIVALS_POISSON, load / service, 0, 400000, {10, 0, 1, 0}, 7, {0}, 0, 0};
+            SM_ARRIVALS_POISSON, load / service, 0, 400000, {10, 0, 1, 0}, 7, {0}, 0, 0, 0};
         sm_simulated out = simulate_drawn(&o, drawn);
         assert_close(out.queue_s.mean, load * service / (2 * (1 - load)), 0.03);
         assert_close(out.utilisation, load, 0.01);
@@ -187,7 +226,7 @@ static void test_queue_of_varied_service(void **state) {
     const sm_policy policies[] = {SM_POLICY_STATIC, SM_POLICY_CONTINUOUS, SM_POLICY_CHUNKED};
     for (int i = 0; i < 3; i++) {
         sm_synthetic drawn = {
-            SM_ARRIVALS_POISSON, 6.0, 0, 300000, {10, 0, 100, 1.0}, 11, {0}, 0, 0};
+            SM_ARRIVALS_POISSON, 6.0, 0, 300000, {10, 0, 100, 1.0}, 11, {0}, 0, 0, 0};
         sm_synthetic again = drawn;
         sm_arrivals lengths = sm_synthetic_arrivals(&again);
         sm_request request;
@@ -213,7 +252,7 @@ static void test_saturation(void **state) {
     formula f = {0.012, 2e-5, 0, 1e-4, 0};
     sm_engine engine = engine_of(&f, 1e9);
     double B = 64, p = 200, n = 150;
-    sm_synthetic drawn = {SM_ARRIVALS_UNIFORM, 1e6, 0, 20000, {p, 0, n, 0}, 3, {0}, 0, 0};
+    sm_synthetic drawn = {SM_ARRIVALS_UNIFORM, 1e6, 0, 20000, {p, 0, n, 0}, 3, {0}, 0, 0, 0};
     sm_simulation o = options_of(&engine, SM_POLICY_CONTINUOUS);
     o.most_batch = B;
     o.prefill_tokens = p * B;
@@ -233,7 +272,7 @@ static void test_saturation(void **state) {
 
 static sm_synthetic mixed(double rate, double requests, uint64_t seed) {
     return (sm_synthetic){
-        SM_ARRIVALS_GAMMA, rate, 2.0, requests, {300, 1.2, 120, 0.8}, seed, {0}, 0, 0};
+        SM_ARRIVALS_GAMMA, rate, 2.0, requests, {300, 1.2, 120, 0.8}, seed, {0}, 0, 0, 0};
 }
 
 static void check_laws(const sm_simulated *out) {
@@ -345,6 +384,8 @@ int main(void) {
         cmocka_unit_test(test_queue_of_constant_service),
         cmocka_unit_test(test_queue_of_varied_service),
         cmocka_unit_test(test_saturation),
+        cmocka_unit_test(test_one_client),
+        cmocka_unit_test(test_clients),
         cmocka_unit_test(test_laws),
         cmocka_unit_test(test_jumps_equal_single_steps),
     };

@@ -185,7 +185,7 @@ static void compare_served(void *context, const sm_request_served *served) {
 }
 
 static void draw_requests(slow *s, uint64_t seed, double rate) {
-    sm_synthetic d = {SM_ARRIVALS_GAMMA, rate, 1.5, s->n, {120, 1, 80, 1}, seed, {0}, 0, 0};
+    sm_synthetic d = {SM_ARRIVALS_GAMMA, rate, 1.5, s->n, {120, 1, 80, 1}, seed, {0}, 0, 0, 0};
     sm_arrivals drawn = sm_synthetic_arrivals(&d);
     for (int i = 0; i < s->n; i++) {
         sm_request q;
@@ -235,7 +235,7 @@ static void test_swaps(void **state) {
     sm_simulation o;
     sm_simulation_defaults(&o);
     o.engine = &engine;
-    sm_synthetic d = {SM_ARRIVALS_POISSON, 50, 0, 200, {100, 0, 200, 0}, 1, {0}, 0, 0};
+    sm_synthetic d = {SM_ARRIVALS_POISSON, 50, 0, 200, {100, 0, 200, 0}, 1, {0}, 0, 0, 0};
     sm_arrivals drawn = sm_synthetic_arrivals(&d);
     sm_simulated again, swapped, slowly;
     assert_int_equal(sm_simulate(&o, &drawn, NULL, &again, NULL), SM_OK);
@@ -282,7 +282,7 @@ static void test_highest_rate(void **state) {
     o.engine = &engine;
     o.most_batch = 1;
     o.ttft_s = 0.25;
-    sm_synthetic d = {SM_ARRIVALS_POISSON, 3, 0, 60000, {10, 0, 1, 0}, 5, {0}, 0, 0};
+    sm_synthetic d = {SM_ARRIVALS_POISSON, 3, 0, 60000, {10, 0, 1, 0}, 5, {0}, 0, 0, 0};
     sm_rated_arrivals rated = {&d, begin_drawn};
     sm_max_rate found;
     assert_int_equal(sm_simulate_max_rate(&o, &rated, 0.9, &found, NULL), SM_OK);
@@ -411,7 +411,7 @@ static void test_lack_of_memory(void **state) {
     for (int policy = 0; policy < SM_POLICY_COUNT; policy++) {
         o.policy = (sm_policy)policy;
         FOR_EACH_FAILING_ALLOCATION(loop) {
-            sm_synthetic d = {SM_ARRIVALS_POISSON, 50, 0, 60, {100, 0, 20, 0}, 1, {0}, 0, 0};
+            sm_synthetic d = {SM_ARRIVALS_POISSON, 50, 0, 60, {100, 0, 20, 0}, 1, {0}, 0, 0, 0};
             sm_arrivals drawn = sm_synthetic_arrivals(&d);
             sm_error err = {.status = SM_OK};
             sm_simulated out;

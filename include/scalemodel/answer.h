@@ -277,7 +277,7 @@ typedef struct sm_simulate_question {
     sm_source plan;                    /* how a replica is sharded: "tensor=8" */
     sm_source prefill_plan;            /* of the prefill pool; without text: that of plan */
     const sm_simulation *simulation;   /* policy, replicas, limits; its engines are not looked at.
-                                          NULL: sm_simulation_defaults */
+                                          NULL: as the software has them */
     const char *trace;                 /* file of requests, or NULL */
     const sm_synthetic *drawn;         /* arrivals drawn so, and without a trace the lengths; NULL:
                                           as they come in the trace */

@@ -46,9 +46,11 @@ typedef struct sm_synthetic {
     uint64_t seed;
     sm_rng rng;
     double now_s, made;
+    double least_share; /* > 0: lengths are drawn evenly from this share of prompt and output to all
+                           of it, as benchmark tools do, in place of the variation */
 } sm_synthetic;
-/* Begin to draw synthetic arrivals. The state is filled down to seed; it must outlive what is
- * returned. The same seed gives the same requests. */
+/* Begin to draw synthetic arrivals. The state is filled, but for rng, now_s and made; it must
+ * outlive what is returned. The same seed gives the same requests. */
 sm_arrivals sm_synthetic_arrivals(sm_synthetic *state);
 
 /* ---- the engine ---- */
@@ -108,7 +110,11 @@ typedef struct sm_simulation {
     double page_tokens;    /* of the KV cache: memory is taken in pages */
     sm_preempt preempt;
     sm_route route;
-    bool prefix_cache;     /* radix tree, least recently used goes first */
+    bool prefix_cache; /* radix tree, least recently used goes first */
+    /* > 0: a closed loop of so many clients, as benchmarks are: each has one request in flight and
+     * sends the next so long after the end of that; when arrivals come is not looked at. 0: open */
+    double concurrency, think_s;
+    double admission_s;    /* from a client to the queue: a request is parsed and scheduled */
     double ttft_s, tpot_s; /* the SLO goodput counts; 0: none */
     double sample_s;       /* of the series at first; doubled whenever SM_MAX_SAMPLES are reached.
                               0: 1 ms */
@@ -119,6 +125,9 @@ typedef struct sm_simulation {
 /* Fill a structure of `size` bytes with the defaults: continuous batching on one replica, at most
  * 256 sequences, pages of 16 tokens. The engine is left NULL. What sm_simulation_defaults calls. */
 void sm_simulation_defaults_sized(sm_simulation *simulation, size_t size);
+
+/* Policy, sequences and tokens of a step, and admission, as this software has them (load.h). */
+void sm_simulation_follow(sm_simulation *simulation, const sm_software *software);
 
 /* What became of one request, when it ends. */
 typedef struct sm_request_served {

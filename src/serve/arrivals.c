@@ -42,9 +42,12 @@ static double draw_gap(sm_synthetic *s) {
     return mean * draw_gamma(&s->rng, shape) / shape;
 }
 
-/* Lognormal of that mean and coefficient of variation, as whole tokens, at least 1:
+/* Evenly from a share of it, or lognormal of that mean and coefficient of variation, as whole
+ * tokens, at least 1:
  * sigma^2 = log(1 + cv^2), mu = log(mean) - sigma^2 / 2. */
-static double draw_length(sm_rng *rng, double mean, double cv) {
+static double draw_length(sm_rng *rng, double mean, double cv, double least_share) {
+    if (least_share > 0.0)
+        return fmax(1.0, floor(mean * (1.0 - (1.0 - least_share) * sm_rng_unit(rng)) + 0.5));
     if (cv <= 0.0) return fmax(1.0, floor(mean + 0.5));
     double variance = log1p(cv * cv);
     double length = exp(log(mean) - 0.5 * variance + sqrt(variance) * draw_normal(rng));
@@ -59,6 +62,8 @@ static sm_status check(const sm_synthetic *s, sm_error *err) {
         !(l->output >= 1.0 && l->output <= SM_MAX_TOKENS))
         return sm_fail(err, SM_BAD_INPUT, "prompts and outputs have 1 to %.0f tokens",
                        SM_MAX_TOKENS);
+    if (!(s->least_share >= 0.0 && s->least_share <= 1.0))
+        return sm_fail(err, SM_BAD_INPUT, "the least length is a share of the most, 0 to 1");
     double cv = s->kind == SM_ARRIVALS_GAMMA ? s->cv : 0.0;
     if (!(l->prompt_cv >= 0.0 && l->prompt_cv <= SM_MAX_CV) ||
         !(l->output_cv >= 0.0 && l->output_cv <= SM_MAX_CV) || !(cv >= 0.0 && cv <= SM_MAX_CV))
@@ -75,8 +80,8 @@ static int next(void *context, sm_request *request, sm_error *err) {
     s->now_s += draw_gap(s);
     const sm_lengths *l = &s->lengths;
     *request = (sm_request){.arrival_s = s->now_s};
-    request->prompt = draw_length(&s->rng, l->prompt, l->prompt_cv);
-    request->output = draw_length(&s->rng, l->output, l->output_cv);
+    request->prompt = draw_length(&s->rng, l->prompt, l->prompt_cv, s->least_share);
+    request->output = draw_length(&s->rng, l->output, l->output_cv, s->least_share);
     return 1;
 }
 

@@ -3,11 +3,11 @@
  *
  *   decoding      D(n, c)   n sequences of c cached tokens each
  *   prefill       F(P, a)   P new tokens that attend to a tokens each
- *   both at once  D(n, c) + F(P, a) - F0(P) + M(n + P) - M(n) + A
+ *   both at once  X(P, a) + D(n, c) - D(1, 1) + T(n + P) - T(1 + P) - T(n) + T(1)
  *
- * where M(t) is a step of one decoding sequence with t tokens of short prompts, F0(t) one of these
- * prompts alone: matmuls see all tokens of a step together, attention sees each group by itself. A
- * starts the second attention: what is left at one small step that is priced whole. */
+ * where X(P, a) is the prefill beside one decoding sequence, T(t) a step of t tokens, of one
+ * decoding sequence and short prompts: matmuls see all tokens of a step together, attention sees
+ * each group by itself, so that only the matmuls of n and P tokens are not those of each alone. */
 #include "scalemodel/simulate.h"
 #include "serve_space.h"
 
@@ -31,9 +31,8 @@ typedef struct engine_table {
     sm_arena *arena;
     double *decode[ROWS];  /* by sequences, then cached tokens of each */
     double *prefill[ROWS]; /* by new tokens, then what each attends to */
-    double together[ROWS]; /* M, by tokens */
-    double alone[ROWS];    /* F0 */
-    double second_s;       /* A; NaN: not yet known */
+    double *beside[ROWS];  /* X, as prefill */
+    double together[ROWS]; /* T, by tokens */
     double replicas;       /* groups of chips with sequences of their own */
     sm_error err;          /* SM_INTERNAL: why the last cell has no price */
 } engine_table;
@@ -103,11 +102,22 @@ static double price_decode(engine_table *t, double n, double cached) {
 
 /* New tokens that attend to more than half of them are one prompt with a cached beginning; to
  * less: several prompts. */
+static sm_attend prompts_of(double tokens, double attended) {
+    if (2.0 * attended >= tokens) return (sm_attend){1.0, tokens, attended - 0.5 * tokens};
+    double each = fmax(1.0, 2.0 * attended);
+    return (sm_attend){tokens / each, each, 0.0};
+}
+
 static double price_prefill(engine_table *t, double tokens, double attended) {
-    if (2.0 * attended >= tokens)
-        return price_of(t, (sm_attend){1.0, tokens, attended - 0.5 * tokens}, 1.0);
-    double each = fmax(1.0, 2.0 * attended), prompts = tokens / each;
-    return price_of(t, (sm_attend){prompts, each, 0.0}, prompts);
+    sm_attend prompts = prompts_of(tokens, attended);
+    return price_of(t, prompts, prompts.sequences);
+}
+
+static double price_beside(engine_table *t, double tokens, double attended) {
+    sm_step_batch batch = {.groups = 2, .group = {{1, 1, 1}}};
+    batch.group[1] = prompts_of(tokens, attended);
+    batch.sampled = 1.0 + batch.group[1].sequences;
+    return price_batch(t, &batch);
 }
 
 /* One row of a table: its cells by `attend`, priced by the row's own first argument. */
@@ -148,26 +158,22 @@ static sm_attend short_prompts(const engine_table *t, double tokens) {
 
 static double price_together(engine_table *t, double tokens) {
     sm_step_batch batch = {.groups = 2, .group = {{1, 1, 1}}, .sampled = 1.0};
-    batch.group[1] = short_prompts(t, tokens);
+    if (tokens < 2.0) /* and the start of a second attention, which all of them have */
+        return price_decode(t, 1.0, 1.0) + price_together(t, 2.0) - price_decode(t, 2.0, 1.0);
+    batch.group[1] = short_prompts(t, tokens - 1.0);
     return price_batch(t, &batch);
 }
 
-static double price_alone(engine_table *t, double tokens) {
-    return price_of(t, short_prompts(t, tokens), 1.0);
+static double together_cell(engine_table *t, int row) {
+    if (t->together[row] == 0.0) t->together[row] = price_together(t, row_value(row));
+    return t->together[row];
 }
 
-typedef double (*price_tokens)(engine_table *t, double tokens);
-
-static double tokens_cell(engine_table *t, double *cells, int row, price_tokens price) {
-    if (cells[row] == 0.0) cells[row] = price(t, row_value(row));
-    return cells[row];
-}
-
-static double tokens_s(engine_table *t, double *cells, double tokens, price_tokens price) {
+static double together_s(engine_table *t, double tokens) {
     grid_place at = row_place(tokens);
-    double low = tokens_cell(t, cells, at.point, price);
+    double low = together_cell(t, at.point);
     if (at.share == 0.0) return low;
-    return low + at.share * (tokens_cell(t, cells, at.point + 1, price) - low);
+    return low + at.share * (together_cell(t, at.point + 1) - low);
 }
 
 /* ---- steps ---- */
@@ -180,31 +186,20 @@ static double prefill_s(engine_table *t, double tokens, double attended) {
     return table_s(t, t->prefill, tokens, attended, price_prefill);
 }
 
-static double mixed_without_start_s(engine_table *t, double n, double cached, double prefill,
-                                    double attended) {
+static double mixed_s(engine_table *t, double n, double cached, double prefill, double attended) {
     /* Prompts fewer than the groups of chips leave some idle: the step takes as long as if all of
      * them had as many tokens as the fullest. */
     double prompts = 2.0 * attended < prefill ? prefill / fmax(1.0, 2.0 * attended) : 1.0;
-    double tokens = prefill * fmax(1.0, t->replicas / prompts);
-    double attention = prefill_s(t, prefill, attended) - tokens_s(t, t->alone, tokens, price_alone);
-    double matmuls = tokens_s(t, t->together, n + tokens, price_together) -
-                     tokens_s(t, t->together, n, price_together);
-    if (isnan(attention + matmuls)) return NAN;
-    return decode_s(t, n, cached) + fmax(attention, 0.0) + fmax(matmuls, 0.0);
-}
-
-static double find_second_s(engine_table *t) {
-    sm_step_batch batch = {.groups = 2, .group = {{1, 1, 1}, {1, SHORT, 0}}, .sampled = 2.0};
-    double whole = price_batch(t, &batch);
-    if (isnan(whole)) return t->err.status ? NAN : 0.0;
-    return fmax(0.0, whole - mixed_without_start_s(t, 1.0, 1.0, SHORT, SHORT / 2.0));
-}
-
-static double mixed_s(engine_table *t, double n, double cached, double prefill, double attended) {
-    if (isnan(t->second_s)) t->second_s = find_second_s(t);
-    double sum = mixed_without_start_s(t, n, cached, prefill, attended) + t->second_s;
-    double prompts = prefill_s(t, prefill, attended);
-    return sum > prompts ? sum : isnan(sum) ? NAN : prompts;
+    double tokens = prefill * fmax(1.0, t->replicas / prompts), group = point_group(&t->plan, n);
+    double beside = table_s(t, t->beside, prefill, attended, price_beside);
+    double decode = decode_s(t, n, cached), one = decode_s(t, 1.0, 1.0);
+    double shared = together_s(t, group + tokens) - together_s(t, 1.0 + tokens) -
+                    together_s(t, group) + together_s(t, 1.0);
+    double sum = beside + fmax(decode - one + shared, 0.0);
+    return isnan(shared) || isnan(decode - one) ? NAN
+           : sum > decode                       ? sum
+           : isnan(sum)                         ? sum
+                                                : decode;
 }
 
 static double step_s(void *context, double n, double cached, double prefill, double attended) {
@@ -240,7 +235,6 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_toke
     t->serve = serve;
     t->plan = *plan;
     t->arena = arena;
-    t->second_s = NAN;
     sm_plan p = *plan;
     sm_degrees d;
     sm_plan_settle(&p, &serve->model);

@@ -2,6 +2,7 @@
  * Steps of continuous batching (Yu et al., "Orca", 2022) between two such events are one run, whose
  * time is summed in closed form. */
 #include "simulation.h"
+#include "scalemodel/load.h"
 
 #include <assert.h>
 #include <math.h>
@@ -21,6 +22,13 @@ void sm_simulation_defaults_sized(sm_simulation *simulation, size_t size) {
                                .prefill_tokens = 8192.0,
                                .page_tokens = 16.0};
     sm_sized_give(simulation, size, &all, sizeof all);
+}
+
+void sm_simulation_follow(sm_simulation *simulation, const sm_software *software) {
+    simulation->policy = software->mixed_steps ? SM_POLICY_CHUNKED : SM_POLICY_CONTINUOUS;
+    simulation->most_batch = software->most_running;
+    simulation->chunk_tokens = simulation->prefill_tokens = software->budget_tokens;
+    simulation->admission_s = software->admission_s;
 }
 
 /* ---- the heap of replicas by the end of their run ---- */
@@ -127,12 +135,36 @@ static sm_status land(sim_simulation *s) {
 
 /* ---- arrivals ---- */
 
+/* Clients think equally long: who ends first sends first. */
+void sim_client_is_free(sim_simulation *s) {
+    int64_t all = (int64_t)s->options->concurrency;
+    if (!s->client) return;
+    assert(s->clients < all);
+    s->client[(s->first_client + s->clients++) % all] = s->totals.now_s + s->options->think_s;
+}
+
+static double take_client(sim_simulation *s) {
+    double at_s = s->client[s->first_client];
+    s->first_client = (s->first_client + 1) % (int64_t)s->options->concurrency;
+    s->clients--;
+    return at_s;
+}
+
+/* When the next request is in the queue. */
+static double queued_s(const sim_simulation *s, const sm_request *request, bool more) {
+    double at_s = !more            ? HUGE_VAL
+                  : !s->client     ? request->arrival_s
+                  : s->clients > 0 ? s->client[s->first_client]
+                                   : HUGE_VAL;
+    return at_s + s->options->admission_s;
+}
+
 static sm_status check_request(const sim_simulation *s, const sm_request *q, sm_error *err) {
     double number = s->totals.requests;
     if (!(q->arrival_s >= -MOST_SECONDS && q->arrival_s <= MOST_SECONDS))
         return sm_fail(err, SM_BAD_INPUT, "request %.0f arrives at %g s, which is no time", number,
                        q->arrival_s);
-    if (number > 0.0 && q->arrival_s < s->totals.now_s)
+    if (!s->client && number > 0.0 && q->arrival_s < s->totals.last_arrival_s)
         return sm_fail(err, SM_BAD_INPUT, "request %.0f arrives before the one ahead of it",
                        number);
     if (!(q->prompt >= 1.0 && q->prompt <= SM_MAX_TOKENS))
@@ -158,18 +190,22 @@ static bool can_never_fit(const sim_simulation *s, const sm_request *q) {
 static sm_status arrive(sim_simulation *s, const sm_request *request) {
     sim_totals *t = &s->totals;
     uint64_t number = (uint64_t)t->requests;
-    if (t->requests == 0.0) t->now_s = t->first_s = t->sample_at_s = request->arrival_s;
-    sim_advance(t, request->arrival_s);
-    t->last_arrival_s = request->arrival_s;
+    double sent_s = s->client ? take_client(s) : request->arrival_s;
+    if (t->requests == 0.0) t->now_s = t->first_s = t->sample_at_s = sent_s;
+    sim_advance(t, sent_s + s->options->admission_s);
+    t->last_arrival_s = sent_s;
     t->requests += 1.0;
     if (can_never_fit(s, request)) {
         t->refused += 1.0;
+        sim_client_is_free(s);
         return SM_OK;
     }
     int slot = SIM_NONE;
     sm_status status = sim_pool_take(&s->pool, request, &slot, s->err);
     if (status) return status;
     s->pool.slot[slot].number = number;
+    s->pool.slot[slot].arrival_s = sent_s;
+    t->area.in_system += s->options->admission_s;
     t->in_system += 1.0;
     return queue_at(s, sim_route(s, request), slot);
 }
@@ -192,9 +228,9 @@ static sm_status run_all(sim_simulation *s) {
     while (status == SM_OK) {
         double transfer_s = s->transfers > 0 ? s->transfer[0].at_s : HUGE_VAL;
         double run_s = s->replica[s->event[0]].run.end_s;
-        double other_s = fmin(transfer_s, run_s);
-        if (!more && isinf(other_s)) break;
-        if (!more || request.arrival_s > other_s) {
+        double other_s = fmin(transfer_s, run_s), queue_s = queued_s(s, &request, more);
+        if (isinf(queue_s) && isinf(other_s)) break;
+        if (queue_s > other_s) {
             sim_advance(&s->totals, fmin(transfer_s, run_s));
             status = transfer_s <= run_s ? land(s) : sim_complete(s, &s->replica[s->event[0]]);
         } else {
@@ -235,6 +271,11 @@ static sm_status check_options(const sm_simulation *o, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT, "a prefill pool has 1 to %d replicas", MOST_REPLICAS);
     if (!is_within(o->most_batch, 1.0, MOST_BATCH))
         return sm_fail(err, SM_BAD_INPUT, "a batch has 1 to %d sequences", MOST_BATCH);
+    if (o->concurrency != 0.0 && !is_within(o->concurrency, 1.0, MOST_BATCH))
+        return sm_fail(err, SM_BAD_INPUT, "a closed loop has 1 to %d clients", MOST_BATCH);
+    if (!is_within(o->think_s, 0.0, MOST_SECONDS) || !is_within(o->admission_s, 0.0, MOST_SECONDS))
+        return sm_fail(err, SM_BAD_INPUT, "a time of %g s to think and %g s to be admitted",
+                       o->think_s, o->admission_s);
     if (!is_within(o->page_tokens, 1.0, MOST_PAGE))
         return sm_fail(err, SM_BAD_INPUT, "a page has 1 to %d tokens", MOST_PAGE);
     if (!is_within(o->chunk_tokens, 1.0, SM_MAX_TOKENS) ||
@@ -281,6 +322,9 @@ static sm_status begin(sim_simulation *s) {
     s->load = sm_calloc((size_t)s->replicas, sizeof *s->load);
     s->event = sm_calloc((size_t)s->replicas, sizeof *s->event);
     if (!s->replica || !s->load || !s->event) return sm_fail_memory(s->err);
+    s->clients = (int64_t)o->concurrency; /* all may send at once, at 0 */
+    if (s->clients > 0) s->client = sm_calloc((size_t)s->clients, sizeof *s->client);
+    if (s->clients > 0 && !s->client) return sm_fail_memory(s->err);
     sm_status status = SM_OK;
     for (int i = 0; i < s->replicas && !status; i++) status = begin_replica(s, i);
     if (!status) sim_totals_begin(s);
@@ -301,6 +345,7 @@ static void end(sim_simulation *s) {
     sm_free(s->load);
     sm_free(s->event);
     sm_free(s->transfer);
+    sm_free(s->client);
     sm_free(s->label);
     sm_free(s->end);
     sm_free(s);

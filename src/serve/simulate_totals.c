@@ -124,6 +124,7 @@ void sim_count_served(sim_simulation *s, const sim_sequence *q) {
     const sm_simulation *o = s->options;
     t->finished += 1.0;
     t->in_system -= 1.0;
+    sim_client_is_free(s);
     t->prompt += (double)q->prompt;
     t->output += (double)q->output;
     t->recomputed += (double)(q->prefilled - (q->prompt - q->cached));

@@ -121,6 +121,8 @@ typedef struct sim_simulation {
     sim_transfer *transfer; /* heap by time */
     int transfers, transfer_room;
     int next_entry; /* round robin */
+    double *client; /* closed loop: a ring of when clients that wait may send; NULL: open */
+    int64_t first_client, clients;
     int64_t page, most_batch;
     uint64_t *label; /* scratch for the runs of one prompt */
     int64_t *end;
@@ -162,6 +164,7 @@ sm_status sim_start_run(sim_simulation *s, sim_replica *r, int64_t steps);
 void sim_shorten(sim_simulation *s, sim_replica *r);
 
 /* ---- events (simulate.c) ---- */
+void sim_client_is_free(sim_simulation *s); /* one whose request has ended */
 void sim_event_changed(sim_simulation *s, const sim_replica *r);
 sm_status sim_send(sim_simulation *s, sim_replica *r, int slot);
 /* ---- routing (simulate_run.c) ---- */

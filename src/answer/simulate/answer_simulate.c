@@ -48,7 +48,13 @@ static const char *arrivals_words(sm_report *r, const sm_simulate_asked *q) {
     const sm_request_source *s = &q->source;
     const sm_synthetic *d = &s->draw;
     const char *drawn = "as they came";
-    if (s->drawn && d->kind == SM_ARRIVALS_GAMMA)
+    double clients = q->options.concurrency;
+    if (clients > 0.0)
+        drawn = q->options.think_s > 0.0
+                    ? sm_textf(r, "%s clients that think %s", sm_show_exact(r, clients),
+                               sm_show_seconds(r, q->options.think_s))
+                    : sm_textf(r, "%s in flight", sm_show_exact(r, clients));
+    else if (s->drawn && d->kind == SM_ARRIVALS_GAMMA)
         drawn =
             sm_textf(r, "gamma:%s/s:%s", sm_show_exact(r, d->rate_per_s), sm_show_exact(r, d->cv));
     else if (s->drawn)
@@ -362,6 +368,7 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
     sm_simulate_question *in = &q->in;
     sm_request_source *s = &q->source;
     sm_simulation_defaults(&q->options);
+    sm_simulation_follow(&q->options, sm_software_of(in->software));
     if (in->simulation) {
         sm_status status = sm_sized_take(&q->options, sizeof q->options, in->simulation, err);
         if (status) return status;

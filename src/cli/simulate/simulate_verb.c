@@ -2,6 +2,7 @@
 #include "options.h"
 #include "answer.h"
 #include "verbs.h"
+#include "scalemodel/load.h"
 #include <string.h>
 
 /* The question, what it points to, and what else is asked. */
@@ -16,7 +17,7 @@ typedef struct simulating {
     cli_model_values read_by;
 } simulating;
 
-enum { MOST_REPLICAS = 4096 };
+enum { MOST_REPLICAS = 4096, PER_CLIENT = 10 };
 
 static const char *const policies[] = {
 #define X(id, name, help) name,
@@ -42,8 +43,14 @@ static const cli_option simulate_table[] = {
      .help = "poisson:50/s, gamma:50/s:CV, uniform:50/s; with --trace the times are drawn and the "
              "lengths read",
      .default_says = "replay, with --trace"},
+    {"concurrency", 0, CLI_COUNT, SIMULATE(concurrency), "N",
+     .help = "a closed loop, in place of --arrivals: so many clients, each with one request in "
+             "flight",
+     .lowest = 1, .highest = 1 << 20},
+    {"think", 0, CLI_TIME, SIMULATE(think_s), "TIME",
+     .help = "of a client between an answer and its next request", .default_says = "none"},
     {"requests", 0, CLI_COUNT, ASK(requests), "N", .help = "at most so many", .lowest = 1,
-     .highest = 1e9, .default_says = "10000 drawn, all of a trace"},
+     .highest = 1e9, .default_says = "10000 drawn, ten for each client, all of a trace"},
     {"prompt", 0, CLI_COUNT, AT(draw.lengths.prompt), "TOKENS",
      .help = "mean prompt of drawn requests", .lowest = 1, .highest = SM_MAX_TOKENS,
      .by_default = "2048"},
@@ -55,8 +62,13 @@ static const cli_option simulate_table[] = {
      .highest = SM_MAX_CV, .by_default = "0"},
     {"output-cv", 0, CLI_NUMBER, AT(draw.lengths.output_cv), "CV", .help = "the same of outputs",
      .highest = SM_MAX_CV, .by_default = "0"},
+    {"range-ratio", 0, CLI_NUMBER, AT(draw.least_share), "SHARE",
+     .help = "lengths are drawn evenly from this share of --prompt and --output to all of it, as "
+             "benchmark tools do",
+     .above = true, .highest = 1, .default_says = "all alike"},
     {"policy", 0, CLI_CHOICE, SIMULATE(policy), "NAME", .help = "how steps are filled",
-     .words = {policies, SM_POLICY_COUNT}, .by_default = "continuous"},
+     .words = {policies, SM_POLICY_COUNT},
+     .default_says = "that of the software: chunked, or continuous where prefill goes first"},
     {"prefill-plan", 0, CLI_SOURCE, ASK(prefill_plan), "PLAN", .help = "of the prefill pool",
      .default_says = "that of --plan"},
     {"prefill-replicas", 0, CLI_INT, SIMULATE(prefill_replicas), "N", .help = "of the prefill pool",
@@ -65,13 +77,13 @@ static const cli_option simulate_table[] = {
      .help = "behind the router; those that decode when disaggregated", .lowest = 1,
      .highest = MOST_REPLICAS, .by_default = "1"},
     {"batch", 0, CLI_COUNT, SIMULATE(most_batch), "N", .help = "sequences at once in a replica",
-     .lowest = 1, .highest = 1 << 20, .by_default = "256"},
+     .lowest = 1, .highest = 1 << 20, .default_says = "that of the software, usually 1024"},
     {"chunk", 0, CLI_COUNT, SIMULATE(chunk_tokens), "TOKENS",
      .help = "tokens of a chunked step, decoding ones included", .lowest = 1,
-     .highest = SM_MAX_TOKENS, .by_default = "512"},
+     .highest = SM_MAX_TOKENS, .default_says = "that of the software, usually 8192"},
     {"prefill-tokens", 0, CLI_COUNT, SIMULATE(prefill_tokens), "TOKENS",
      .help = "most of other prefill steps", .lowest = 1, .highest = SM_MAX_TOKENS,
-     .by_default = "8192"},
+     .default_says = "that of the software, usually 8192"},
     {"page", 0, CLI_COUNT, SIMULATE(page_tokens), "TOKENS", .help = "of a page of the KV cache",
      .lowest = 1, .highest = 65536, .by_default = "16"},
     {"preempt", 0, CLI_CHOICE, SIMULATE(preempt), "HOW", .help = "when pages run out",
@@ -154,9 +166,23 @@ static sm_status read_drawn(const sm_source *source, size_t name, sm_synthetic *
 
 static sm_status read_arrivals(const cli_call *call, simulating *v, sm_error *err) {
     const char *trace = v->question.trace;
+    bool closed = v->simulation.concurrency > 0.0;
+    if (closed && v->arrivals)
+        return sm_fail(err, SM_USAGE,
+                       "--concurrency says when requests come: leave out --arrivals");
+    if (v->simulation.think_s > 0.0 && !closed)
+        return sm_fail(err, SM_USAGE, "--think is of the clients of --concurrency");
     if (!v->arrivals && trace) return SM_OK;
+    if (closed) {
+        v->draw.kind = SM_ARRIVALS_UNIFORM;
+        v->draw.rate_per_s = 1.0; /* not looked at */
+        v->question.drawn = &v->draw;
+        if (!v->question.requests) v->question.requests = PER_CLIENT * v->simulation.concurrency;
+        return SM_OK;
+    }
     if (!v->arrivals)
-        return sm_fail(err, SM_USAGE, "simulate needs --trace FILE or --arrivals poisson:50/s");
+        return sm_fail(err, SM_USAGE,
+                       "simulate needs --trace FILE, --arrivals poisson:50/s or --concurrency 64");
     sm_source source = cli_source(call, &v->arrivals);
     sm_words words = {arrivals, 4};
     sm_span name = {0, strcspn(v->arrivals, ":")};
@@ -171,6 +197,17 @@ static sm_status read_arrivals(const cli_call *call, simulating *v, sm_error *er
 }
 
 /* ---- the question ---- */
+
+/* Steps as the software fills them, where nothing else is said. */
+static void follow_software(const cli_call *call, simulating *v) {
+    sm_simulation *s = &v->simulation, usual = *s;
+    sm_simulation_follow(&usual, sm_software_of(v->constants.software));
+    if (!cli_given(call, &s->policy)) s->policy = usual.policy;
+    if (!cli_given(call, &s->most_batch)) s->most_batch = usual.most_batch;
+    if (!cli_given(call, &s->chunk_tokens)) s->chunk_tokens = usual.chunk_tokens;
+    if (!cli_given(call, &s->prefill_tokens)) s->prefill_tokens = usual.prefill_tokens;
+    s->admission_s = usual.admission_s;
+}
 
 static sm_status check_together(const cli_call *call, const simulating *v, sm_error *err) {
     const sm_simulate_question *q = &v->question;
@@ -198,6 +235,7 @@ static sm_status read_question(const cli_call *call, simulating *v, sm_error *er
     q->explain = call->common.explain;
     q->plot = v->plot != NULL;
     q->timeline = v->timeline != NULL;
+    follow_software(call, v);
     sm_status status = check_together(call, v, err);
     if (!status) status = read_arrivals(call, v, err);
     bool lengths = cli_given(call, &l->prompt) || cli_given(call, &l->output) ||
