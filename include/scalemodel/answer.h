@@ -147,6 +147,21 @@ typedef struct sm_collective_question {
 sm_status sm_answer_collective(const sm_collective_question *question, sm_report *report,
                                sm_error *err);
 
+/* ---- reshard ---- */
+typedef struct sm_reshard_question {
+    size_t size;
+    const sm_system *system;           /* a chip alone: as many as the shardings have devices */
+    const sm_calibration *calibration; /* NULL: sm_calibration_of_operations */
+    sm_source text;     /* a log, or a line of it, with messages of XLA about an "involuntary full
+                           rematerialization"; with from and to the shape of an array */
+    sm_source from, to; /* "{devices=[8,1]<=[8]}"; none: as the messages say */
+    int top;            /* of the messages on the page (12) */
+} sm_reshard_question;
+/* What it costs that XLA replicates an array and slices it, the cheapest way instead, and the
+ * constraint that leads to it. SM_BAD_INPUT with the place when a sharding cannot be read, or when
+ * there is no such message. */
+sm_status sm_answer_reshard(const sm_reshard_question *question, sm_report *report, sm_error *err);
+
 /* ---- profile ---- */
 enum { SM_MAX_PROFILE_SYSTEMS = 16 };
 typedef struct sm_profile_question {

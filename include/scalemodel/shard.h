@@ -361,5 +361,13 @@ typedef struct sm_tiled_array {
  * SM_BAD_INPUT with the place: an unknown type, a size that is no number from 1, a layout that is
  * not a permutation of the dimensions. */
 sm_status sm_tiled_array_parse(const sm_source *source, sm_tiled_array *array, sm_error *err);
+/* ---- XLA's shardings ---- */
+/* Two shardings of an array of `rank` dimensions, "{devices=[2,1,4]<=[8]}",
+ * "{devices=[2,2]0,2,1,3}",
+ * "{replicated}", on one mesh with axes X, Y, ...: *einsum is the change in the notation,
+ * "A[I_X,J] -> A[I,J_X]". Both texts live in the arena. SM_BAD_INPUT with the place of what cannot
+ * be read, or when the two cut the devices across each other; SM_INTERNAL when out of memory. */
+sm_status sm_xla_resharding(const sm_source *from, const sm_source *to, int rank, sm_arena *arena,
+                            sm_mesh *mesh, const char **einsum, sm_error *err);
 SM_DECLARATIONS_END
 #endif
