@@ -227,8 +227,12 @@ static void draw(sm_report *r, const asked *q, const char *einsum) {
                   &p->panel},
         .panel = {"Roofline", "FLOPs per byte", "", "", "FLOP/s", SM_SCALE_LOG, SM_SCALE_LOG,
                   .n = 2, .series = p->series},
-        .series = {{"bound", SM_MARK_LINE, ROOF, p->x, p->y},
-                   {"expected", SM_MARK_LINE_DOTS, (size_t)q->shown, q->intensity, q->achieved}}};
+        .series = {{.name = "bound", .mark = SM_MARK_LINE, .n = ROOF, .x = p->x, .y = p->y},
+                   {.name = "expected",
+                    .mark = SM_MARK_LINE_DOTS,
+                    .n = (size_t)q->shown,
+                    .x = q->intensity,
+                    .y = q->achieved}}};
     for (int i = 0; i < ROOF; i++) {
         p->x[i] = x[i];
         p->y[i] = fmin(peak, x[i] * rate);
