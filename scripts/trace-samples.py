@@ -7,7 +7,6 @@ import gzip
 import json
 import os
 import sqlite3
-import struct
 
 HERE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "cli", "inputs", "traces")
 BASE = 9007199254740993  # ns: 2^53 + 1, which a double does not hold
@@ -130,6 +129,88 @@ def jax_tpu():
     save("jax-tpu.trace.json", json.dumps({"displayTimeUnit": "ns", "traceEvents": e}))
 
 
+def varint(n):
+    out = bytearray()
+    while True:
+        out.append(n & 127 | (128 if n > 127 else 0))
+        n >>= 7
+        if not n:
+            return bytes(out)
+
+
+def field(number, value):
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    data = value.encode() if isinstance(value, str) else value
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def perfetto(interned):
+    """Slices of two threads as TrackEvents: names inline and absolute times, or interned and a clock that counts."""
+    slices = [(0, 1000, "ProfilerStep#1", "user_annotation"), (10, 400, "aten::linear", "cpu_op"),
+              (20, 300, "aten::mm", "cpu_op"), (500, 900, "aten::gelu", "cpu_op")]
+    marks = sorted([(s, 1, n, c) for s, _, n, c in slices] + [(e, 2, n, c) for _, e, n, c in slices])
+    base, last, known, out = BASE, BASE, {}, b""
+    head = field(10, 1) + field(60, field(1, 77) + field(4, field(1, 5) + field(2, 6) + field(5, "main")))
+    out += field(1, head)
+    if interned:
+        clocks = field(1, field(1, 6) + field(2, base)) + field(1, field(1, 64) + field(2, base) + field(3, 1))
+        out += field(1, field(6, clocks) + field(10, 1) + field(13, 1) +
+                     field(59, field(11, field(11, 77)) + field(58, 64)))
+    for at, kind, name, category in marks:
+        time = base + at * 1000
+        if interned:
+            table = b""
+            for number, word in ((1, category), (2, name)):
+                if (number, word) not in known:
+                    known[number, word] = len(known) + 1
+                    table += field(number, field(1, known[number, word]) + field(2, word))
+            event = field(9, kind) + (field(3, known[1, category]) + field(10, known[2, name]) if kind == 1 else b"")
+            out += field(1, field(8, time - last) + field(10, 1) + field(13, 2) + field(11, event) +
+                         (field(12, table) if table else b""))
+            last = time
+        else:
+            event = field(9, kind) + field(11, 77) + (field(22, category) + field(23, name) if kind == 1 else b"")
+            out += field(1, field(8, time) + field(10, 1) + field(11, event))
+    save("interned.perfetto.pb" if interned else "inline.perfetto.pb", out)
+
+
+def nsys():
+    """The tables that Nsight Systems exports, of two steps that NVTX marks; and its table of GPU events."""
+    path = os.path.join(HERE, "nsys.sqlite")
+    if os.path.exists(path):
+        os.remove(path)
+    db = sqlite3.connect(path)
+    db.execute("PRAGMA page_size = 512")
+    db.execute("CREATE TABLE StringIds (id INTEGER PRIMARY KEY, value TEXT)")
+    db.execute("CREATE TABLE TARGET_INFO_GPU (id INTEGER, name TEXT)")
+    db.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_KERNEL (start, end, deviceId, streamId, correlationId, globalPid, demangledName)")
+    db.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_MEMCPY (start, end, deviceId, streamId, correlationId, globalPid, bytes, copyKind)")
+    db.execute("CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME (start, end, globalTid, correlationId, nameId)")
+    db.execute("CREATE TABLE NVTX_EVENTS (start, end, eventType, text, globalTid)")
+    db.executemany("INSERT INTO StringIds VALUES (?, ?)", [(1, "sm90_xmma_gemm_bf16"), (2, "cudaLaunchKernel"),
+                   (3, "ncclDevKernel_AllGather_RING_LL(ncclDevKernelArgsStorage<4096ul>)")])
+    db.execute("INSERT INTO TARGET_INFO_GPU VALUES (0, 'NVIDIA H100 80GB HBM3')")
+    pid, rows = 77 << 24, ["Start (us),Duration (us),CorrId,Bytes (MB),Device,Strm,Name"]
+    for step in range(2):
+        at = 1000000 + step * 1000000
+        db.execute("INSERT INTO NVTX_EVENTS VALUES (?, ?, 59, ?, ?)", (at, at + 1000000, f"ProfilerStep#{step}", pid + 5))
+        for k, (start, dur, name) in enumerate(((100000, 400000, 1), (520000, 100000, 3))):
+            db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (?, ?, ?, ?, 2)",
+                       (at + start - 20000, at + start - 10000, pid + 5, 10 * step + k + 1))
+            db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_KERNEL VALUES (?, ?, 0, 7, ?, ?, ?)",
+                       (at + start, at + start + dur, 10 * step + k + 1, pid, name))
+        db.execute("INSERT INTO CUPTI_ACTIVITY_KIND_MEMCPY VALUES (?, ?, 0, 8, 0, ?, 4096, 1)", (at + 700000, at + 720000, pid))
+        rows.append(f'{(at + 100000) / 1000},400,{10 * step + 1},,NVIDIA H100 80GB HBM3 (0),7,"sm90_xmma_gemm_bf16<a, b>"')
+        rows.append(f"{(at + 700000) / 1000},20,,0.004,NVIDIA H100 80GB HBM3 (0),8,[CUDA memcpy Host-to-Device]")
+    db.commit()
+    db.close()
+    with open(path, "rb") as f:
+        save("nsys.sqlite.gz", f.read())
+    os.remove(path)
+    save("cuda_gpu_trace.csv", "\n".join(rows) + "\n")
+
+
 def main():
     os.makedirs(HERE, exist_ok=True)
     kineto_rank(0)
@@ -137,6 +218,9 @@ def main():
     kineto_2021()
     kineto_amd()
     jax_tpu()
+    perfetto(False)
+    perfetto(True)
+    nsys()
 
 
 if __name__ == "__main__":

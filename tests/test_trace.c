@@ -141,6 +141,52 @@ static void lines_of_jax_are_told_by_name(void **state) {
     assert_true(t->program[0].runs == 2 && near(t->program[0].seconds, 1800e-6));
 }
 
+/* Without a device: an op works where none that it calls does. */
+static void ops_of_a_host_are_its_work(void **state) {
+    const sm_trace_breakdown *b = break_down(read_one(
+        written("[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::linear\",\"pid\":1,\"tid\":1,"
+                "\"ts\":10,\"dur\":100,\"args\":{\"External id\":5}},"
+                "{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::mm\",\"pid\":1,\"tid\":1,"
+                "\"ts\":20,\"dur\":60,\"args\":{\"External id\":6,\"Input Dims\":[[2,3],[3,4]],"
+                "\"Input type\":[\"float\",\"float\"]}}]")));
+    assert_string_equal(b->trace->device, "CPU");
+    assert_true(near(b->mean.part_s[SM_PART_COMPUTE], 100e-6));
+    assert_string_equal(b->row[0].op, "aten::mm");
+    assert_true(near(b->row[0].seconds, 60e-6) && b->row[0].flops == 48);
+    assert_true(near(b->row[1].seconds, 40e-6) && b->row[1].calls == 1);
+}
+
+/* ---- Perfetto and Nsight Systems ---- */
+
+/* The same slices with names inline and absolute times, and interned with a clock that counts. */
+static void both_encodings_of_perfetto_are_one(void **state) {
+    const sm_trace *a = read_one(INPUTS "inline.perfetto.pb");
+    const sm_trace *b = read_one(INPUTS "interned.perfetto.pb");
+    assert_string_equal(a->file[0].format, "Perfetto");
+    assert_true(a->events == b->events && a->events >= 8);
+    for (int i = 0; i < a->events; i++) {
+        assert_true(a->event[i].start_ps == b->event[i].start_ps);
+        assert_true(a->event[i].duration_ps == b->event[i].duration_ps);
+        assert_int_equal(a->event[i].kind, b->event[i].kind);
+        assert_string_equal(a->name[a->event[i].name], b->name[b->event[i].name]);
+    }
+}
+
+static void tables_of_nsight_are_read(void **state) {
+    const sm_trace *t = read_one(INPUTS "nsys.sqlite.gz");
+    const sm_trace_breakdown *b = break_down(t);
+    check_sums(b);
+    assert_string_equal(t->device, "NVIDIA H100 80GB HBM3");
+    assert_int_equal(b->steps_from, SM_STEPS_MARKED);
+    assert_int_equal(b->device[0].steps, 2);
+    assert_true(near(b->mean.part_s[SM_PART_COMPUTE], 400e-6));
+    assert_true(near(b->mean.part_s[SM_PART_EXPOSED], 100e-6));
+    assert_true(b->row[0].count == 2 && strstr(b->row[0].op, "gemm"));
+    const sm_trace_breakdown *csv = break_down(read_one(INPUTS "cuda_gpu_trace.csv"));
+    assert_true(near(csv->device[0].whole.part_s[SM_PART_COMPUTE], 800e-6));
+    assert_true(near(csv->device[0].whole.part_s[SM_PART_COPIES], 40e-6));
+}
+
 /* ---- what is told of it ---- */
 
 static void ops_are_joined_to_kernels(void **state) {
@@ -226,6 +272,8 @@ static void refused(const char *text, const char *why) {
 }
 
 static void what_is_no_trace_is_refused(void **state) {
+    refused("SQLite format 3 and no more than that", "the database is damaged");
+    refused("Time (%),Total Time (ns),Instances,Name\n1,2,3,k\n", "no start and duration");
     refused("{\"schema\": \"1.0.1\", \"nodes\": [{\"id\": 1}]}", "is no trace of what ran");
     refused("[[1, 2, 3]]", "is no trace of what ran");
     refused("{\"a\": 1}", "no \"traceEvents\"");
@@ -309,13 +357,23 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_arena, free_arena)
     const struct CMUnitTest tests[] = {
-        TEST(kineto_is_broken_down),         TEST(times_are_exact_beyond_2_to_53),
-        TEST(names_of_2021_are_read),        TEST(hip_is_read),
-        TEST(lines_of_jax_are_told_by_name), TEST(ops_are_joined_to_kernels),
-        TEST(waiting_is_told_from_sending),  TEST(a_folder_is_all_its_ranks),
-        TEST(rooflines_and_findings),        TEST(steps_repeat_where_nothing_marks_them),
-        TEST(what_is_no_trace_is_refused),   TEST(what_is_cut_short_is_read_up_to_there),
-        TEST(tokens_may_lie_across_windows), TEST(every_allocation_may_fail),
+        TEST(kineto_is_broken_down),
+        TEST(times_are_exact_beyond_2_to_53),
+        TEST(names_of_2021_are_read),
+        TEST(hip_is_read),
+        TEST(lines_of_jax_are_told_by_name),
+        TEST(ops_of_a_host_are_its_work),
+        TEST(both_encodings_of_perfetto_are_one),
+        TEST(tables_of_nsight_are_read),
+        TEST(ops_are_joined_to_kernels),
+        TEST(waiting_is_told_from_sending),
+        TEST(a_folder_is_all_its_ranks),
+        TEST(rooflines_and_findings),
+        TEST(steps_repeat_where_nothing_marks_them),
+        TEST(what_is_no_trace_is_refused),
+        TEST(what_is_cut_short_is_read_up_to_there),
+        TEST(tokens_may_lie_across_windows),
+        TEST(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,6 +39,9 @@ typedef struct sm_profiled {
  * with the byte where a file is damaged, or what it is instead of a trace. */
 sm_status sm_io_read_profiled(const char *const *path, int n, bool partial, sm_arena *arena,
                               sm_profiled *out, sm_error *err);
+/* The same of one file in memory, packed or not. Errors as sm_io_read_profiled. */
+sm_status sm_io_profiled_of(const sm_source *source, bool partial, sm_arena *arena,
+                            sm_profiled *out, sm_error *err);
 /* Write atomically: to a file without a name, where the system has such, which then takes the place
  * of what was there. A symbolic link is kept and its target written; a file of several names, a
  * device or a pipe is written in place. A failure leaves what was there. SM_IO with the path and

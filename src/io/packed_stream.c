@@ -17,7 +17,8 @@ typedef enum packing { PLAIN, GZIP, ZSTD } packing;
 
 struct packed_stream {
     const char *path;
-    int file;
+    int file;         /* -1: memory */
+    sm_source memory; /* what is left of it */
     packing packing;
     bool ended, mid;             /* of the file; within a packed frame */
     unsigned char *in;           /* of PACKED_BUFFER bytes as they are in the file */
@@ -34,11 +35,20 @@ static sm_status damaged(const packed_stream *s, sm_error *err) {
                    s->packing == GZIP ? "gzip" : "zstd");
 }
 
+static ssize_t read_packed(packed_stream *s) {
+    if (s->file >= 0) return read(s->file, s->in, PACKED_BUFFER);
+    size_t n = s->memory.length < PACKED_BUFFER ? s->memory.length : PACKED_BUFFER;
+    if (n) memcpy(s->in, s->memory.text, n);
+    s->memory.text += n;
+    s->memory.length -= n;
+    return (ssize_t)n;
+}
+
 /* More bytes of the file behind those that wait; s->ended when there are none. */
 static sm_status fill(packed_stream *s, sm_error *err) {
     if (s->at < s->end || s->ended) return SM_OK;
     ssize_t n;
-    do n = read(s->file, s->in, PACKED_BUFFER);
+    do n = read_packed(s);
     while (n < 0 && errno == EINTR);
     if (n < 0) return sm_fail_system(err, "read", s->path, errno);
     s->at = 0;
@@ -127,21 +137,19 @@ static sm_status begin(packed_stream *s, sm_error *err) {
     return status;
 }
 
-sm_status packed_open(const char *path, packed_stream **out, sm_error *err) {
-    bool input = strcmp(path, "-") == 0;
-    struct stat is;
-    int file = input ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return sm_fail_system(err, "open", path, errno);
-    bool folder = fstat(file, &is) == 0 && S_ISDIR(is.st_mode);
-    packed_stream *s = folder ? NULL : sm_calloc(1, sizeof *s);
+/* The file is closed with the stream, and where there is none. */
+static sm_status begin_stream(const char *path, int file, sm_source memory, packed_stream **out,
+                              sm_error *err) {
+    packed_stream *s = sm_calloc(1, sizeof *s);
     unsigned char *in = s ? sm_malloc(PACKED_BUFFER) : NULL;
     if (!in) {
-        close(file);
+        if (file >= 0) close(file);
         sm_free(s);
-        return folder ? sm_fail_system(err, "read", path, EISDIR) : sm_fail_memory(err);
+        return sm_fail_memory(err);
     }
-    s->path = input ? "standard input" : path;
+    s->path = path;
     s->file = file;
+    s->memory = memory;
     s->in = in;
     sm_status status = begin(s, err);
     if (status) packed_close(s);
@@ -149,11 +157,27 @@ sm_status packed_open(const char *path, packed_stream **out, sm_error *err) {
     return status;
 }
 
+sm_status packed_open(const char *path, packed_stream **out, sm_error *err) {
+    bool input = strcmp(path, "-") == 0;
+    struct stat is;
+    int file = input ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+    if (file < 0) return sm_fail_system(err, "open", path, errno);
+    if (fstat(file, &is) == 0 && S_ISDIR(is.st_mode)) {
+        close(file);
+        return sm_fail_system(err, "read", path, EISDIR);
+    }
+    return begin_stream(input ? "standard input" : path, file, (sm_source){path, "", 0}, out, err);
+}
+
+sm_status packed_of(const sm_source *bytes, packed_stream **out, sm_error *err) {
+    return begin_stream(bytes->name, -1, *bytes, out, err);
+}
+
 void packed_close(packed_stream *s) {
     if (!s) return;
     if (s->packing == GZIP) inflateEnd(&s->z);
     ZSTD_freeDStream(s->zstd);
-    close(s->file);
+    if (s->file >= 0) close(s->file);
     sm_free(s->in);
     sm_free(s);
 }

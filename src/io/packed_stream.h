@@ -10,6 +10,8 @@ typedef struct packed_stream packed_stream;
 /* Open and read the first bytes. SM_IO with the reason; SM_BAD_INPUT when what is packed is damaged
  * or was packed by something else. */
 sm_status packed_open(const char *path, packed_stream **out, sm_error *err);
+/* The same of bytes in memory, which stay in place. */
+sm_status packed_of(const sm_source *bytes, packed_stream **out, sm_error *err);
 void packed_close(packed_stream *s);
 /* Its first bytes, at most PACKED_PEEK, which reading gives again. */
 sm_source packed_first(const packed_stream *s);

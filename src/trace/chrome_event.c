@@ -81,7 +81,11 @@ static int32_t name_of(json_lexer *l, trace_build *b, const json_raw *raw) {
     return name;
 }
 
-static chrome_category category_of(const json_raw *raw) {
+static bool same(const char *text, size_t length, const char *word) {
+    return strlen(word) == length && !memcmp(text, word, length);
+}
+
+chrome_category chrome_category_of(const char *text, size_t length) {
     static const struct {
         const char *word;
         chrome_category category;
@@ -120,8 +124,8 @@ static chrome_category category_of(const json_raw *raw) {
         {"__metadata", CHROME_PASSED},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (chrome_is(raw, all[i].word)) return all[i].category;
-    return raw->length ? CHROME_UNKNOWN : CHROME_NONE;
+        if (same(text, length, all[i].word)) return all[i].category;
+    return length ? CHROME_UNKNOWN : CHROME_NONE;
 }
 
 /* ---- args ---- */
@@ -131,7 +135,7 @@ typedef struct arg {
     int number, text; /* which it is; -1: none */
 } arg;
 
-static const arg *arg_of(const json_raw *key) {
+int chrome_arg_of(const char *key, size_t length) {
     static const arg all[] = {
         {"External id", CHROME_EXTERNAL, -1},
         {"external id", CHROME_EXTERNAL, -1},
@@ -161,8 +165,9 @@ static const arg *arg_of(const json_raw *key) {
         {"Input type", -1, CHROME_TYPES},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (chrome_is(key, all[i].key)) return &all[i];
-    return NULL;
+        if (same(key, length, all[i].key))
+            return all[i].text < 0 ? all[i].number : CHROME_NUMBERS + all[i].text;
+    return -1;
 }
 
 static bool read_args(json_lexer *l, trace_build *b, chrome_event *e) {
@@ -171,16 +176,16 @@ static bool read_args(json_lexer *l, trace_build *b, chrome_event *e) {
     json_take(l, '{');
     while (json_stream_more(l, '}')) {
         if (!json_stream_key(l, &raw)) return false;
-        const arg *is = arg_of(&raw);
-        if (!is) {
+        int is = chrome_arg_of(raw.text, raw.length);
+        if (is < 0) {
             if (!json_stream_skip(l)) return false;
             continue;
         }
         if (!json_stream_value(l, &raw)) return false;
-        if (is->text >= 0) e->text[is->text] = name_of(l, b, &raw);
+        if (is >= CHROME_NUMBERS) e->text[is - CHROME_NUMBERS] = name_of(l, b, &raw);
         else if (raw.kind == IS_NUMBER || raw.kind == IS_TEXT) {
-            e->number[is->number] = chrome_whole(&raw);
-            e->has[is->number] = true;
+            e->number[is] = chrome_whole(&raw);
+            e->has[is] = true;
         }
     }
     return !l->status;
@@ -199,7 +204,7 @@ static bool read_field(json_lexer *l, trace_build *b, chrome_event *e, const jso
     if (raw.kind != IS_NUMBER && raw.kind != IS_TEXT) return true;
     switch (field) {
     case 0: e->phase = raw.length == 1 ? *raw.text : 0; break;
-    case 1: e->category = category_of(&raw); break;
+    case 1: e->category = chrome_category_of(raw.text, raw.length); break;
     case 2: e->name = name_of(l, b, &raw); break;
     case 3: e->process = chrome_whole(&raw); break;
     case 4: e->thread = chrome_whole(&raw); break;
@@ -216,10 +221,14 @@ static bool read_field(json_lexer *l, trace_build *b, chrome_event *e, const jso
     return true;
 }
 
-bool chrome_event_read(json_lexer *l, trace_build *b, chrome_event *e) {
-    json_raw key;
+void chrome_event_clear(chrome_event *e) {
     *e = (chrome_event){.name = -1};
     for (int i = 0; i < CHROME_TEXTS; i++) e->text[i] = -1;
+}
+
+bool chrome_event_read(json_lexer *l, trace_build *b, chrome_event *e) {
+    json_raw key;
+    chrome_event_clear(e);
     while (json_stream_more(l, '}'))
         if (!json_stream_key(l, &key) || !read_field(l, b, e, &key)) return false;
     return !l->status && !b->status;

@@ -53,8 +53,14 @@ sm_trace_detail *trace_detail(trace_build *b, sm_trace_event *e);
 /* The time of ns nanoseconds and ps picoseconds since the epoch of the file. */
 int64_t trace_time(trace_build *b, int64_t ns, int64_t ps);
 
+/* Work of the host's ops as that of a device, where nothing ran on one; events are sorted. False on
+ * failure. */
+bool trace_add_host_work(trace_build *b);
+
 /* ---- readers: each adds a file ---- */
 sm_status trace_read_xplane(trace_build *b, const sm_source *source);
+bool trace_is_perfetto(const sm_source *source);
+sm_status trace_read_perfetto(trace_build *b, const sm_source *source);
 /* Chrome's trace format: Kineto, JAX. */
 sm_status trace_read_chrome(trace_build *b, const sm_bytes *bytes);
 

@@ -177,6 +177,11 @@ sm_status trace_end(trace_build *b, const sm_trace **out) {
     if (b->status) return b->status;
     size_t n = (size_t)b->t.events;
     if (n) qsort(b->event, n, sizeof *b->event, by_place);
+    if (!trace_add_host_work(b)) return no_memory(b);
+    if (b->t.events > (int)n) {
+        n = (size_t)b->t.events;
+        qsort(b->event, n, sizeof *b->event, by_place);
+    }
     if (!join(b) || !collect(b) || !order_programs(b)) return no_memory(b);
     sm_trace *t = sm_arena_alloc(b->arena, sizeof *t);
     sm_trace_event *kept = sm_arena_array(b->arena, n + 1, sizeof *kept);

@@ -108,17 +108,17 @@ typedef struct product_shape {
     double batch, m, n, k;
 } product_shape;
 
-/* [.., m, k] x [.., k, n] of the i-th and the next shape; turned: the second one is [n, k]. */
-static product_shape product_of(const shapes *s, int i, bool turned) {
+/* [.., m, k] x [.., k, n] of the i-th and the next shape. */
+static product_shape product_of(const shapes *s, int i) {
     product_shape p = {0, 0, 0, 0};
     if (i + 1 >= s->n || s->dims[i] < 2 || s->dims[i + 1] < 2) return p;
     int a = s->dims[i], b = s->dims[i + 1];
     p.k = s->size[i][a - 1];
-    p.n = s->size[i + 1][turned ? b - 2 : b - 1];
+    p.n = s->size[i + 1][b - 1];
     p.m = s->size[i][a - 2];
     p.batch = 1;
     for (int d = 0; d < a - 2; d++) p.batch *= s->size[i][d];
-    bool fits = s->size[i + 1][turned ? b - 1 : b - 2] == p.k;
+    bool fits = s->size[i + 1][b - 2] == p.k;
     return fits ? p : (product_shape){0, 0, 0, 0};
 }
 
@@ -130,7 +130,7 @@ static double attention_of(const shapes *s, int i) {
     return 2 * q[0] * q[1] * q[2] * k[2] * (q[3] + v[3]);
 }
 
-typedef enum formula { PRODUCT, LINEAR, ATTENTION, POINTWISE } formula;
+typedef enum formula { PRODUCT, ATTENTION, POINTWISE } formula;
 
 typedef struct known_op {
     const char *name;
@@ -140,6 +140,7 @@ typedef struct known_op {
 } known_op;
 
 static const known_op *known(const char *op) {
+    /* Ops that work themselves: what calls others (aten::linear) counts with those. */
     /* A backward pass of attention is five products where the forward one has two. */
     static const known_op all[] = {
         {"aten::mm", PRODUCT, 0, 1},
@@ -150,11 +151,11 @@ static const known_op *known(const char *op) {
         {"aten::baddbmm", PRODUCT, 1, 1},
         {"aten::_scaled_mm", PRODUCT, 0, 1},
         {"aten::_int_mm", PRODUCT, 0, 1},
-        {"aten::linear", LINEAR, 0, 1},
         {"aten::_scaled_dot_product_flash_attention", ATTENTION, 0, 1},
         {"aten::_scaled_dot_product_efficient_attention", ATTENTION, 0, 1},
         {"aten::_scaled_dot_product_cudnn_attention", ATTENTION, 0, 1},
-        {"aten::scaled_dot_product_attention", ATTENTION, 0, 1},
+        {"aten::_scaled_dot_product_flash_attention_for_cpu", ATTENTION, 0, 1},
+        {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", ATTENTION, 1, 2.5},
         {"aten::_scaled_dot_product_flash_attention_backward", ATTENTION, 1, 2.5},
         {"aten::_scaled_dot_product_efficient_attention_backward", ATTENTION, 1, 2.5},
         {"aten::_scaled_dot_product_cudnn_attention_backward", ATTENTION, 1, 2.5},
@@ -191,7 +192,7 @@ op_work trace_op_work(const char *op, const char *text, const char *types) {
     if (!is) return w;
     shapes s = read_shapes(text);
     double element = trace_element_bytes(type_at(types, is->first), &w.dtype);
-    product_shape p = product_of(&s, is->first, is->formula == LINEAR);
+    product_shape p = product_of(&s, is->first);
     double flops = 2 * p.batch * p.m * p.n * p.k, results = p.batch * p.m * p.n;
     if (is->formula == ATTENTION) {
         flops = attention_of(&s, is->first);

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "nsys.h"
 #include "packed_stream.h"
 #include "scalemodel/io.h"
 #include "trace_build.h"
@@ -46,17 +47,18 @@ static sm_status read_whole(reading *r, packed_stream *s) {
     sm_source whole;
     sm_status status = packed_rest(s, SM_IO_DATA_BYTES, r->arena, &whole, r->err);
     if (status) return status;
-    if (begins(&whole, "SQLite format 3")) return SM_IO;
+    if (begins(&whole, "SQLite format 3")) return nsys_read_sqlite(&r->b, &whole);
+    if (nsys_is_csv(&whole)) return nsys_read_csv(&r->b, &whole);
+    if (trace_is_perfetto(&whole)) return trace_read_perfetto(&r->b, &whole);
     return sm_trace_is_xplane(&whole) ? trace_read_xplane(&r->b, &whole) : read_module(r, &whole);
 }
 
-static sm_status read_one(reading *r, const char *path) {
-    packed_stream *s;
-    sm_status status = packed_open(path, &s, r->err);
-    if (status) return status;
+/* The stream is closed. */
+static sm_status read_stream(reading *r, packed_stream *s) {
     sm_source first = packed_first(s);
     sm_bytes bytes = packed_bytes(s);
     char mark = first_mark(&first);
+    sm_status status = SM_OK;
     bytes.name = sm_arena_copy(r->arena, bytes.name, strlen(bytes.name));
     if (!bytes.name) status = sm_fail_memory(r->err);
     else if (first.length > 262 && memcmp(first.text + 257, "ustar", 5) == 0)
@@ -67,6 +69,12 @@ static sm_status read_one(reading *r, const char *path) {
     else status = read_whole(r, s);
     packed_close(s);
     return status;
+}
+
+static sm_status read_one(reading *r, const char *path) {
+    packed_stream *s;
+    sm_status status = packed_open(path, &s, r->err);
+    return status ? status : read_stream(r, s);
 }
 
 /* ---- folders ---- */
@@ -119,7 +127,7 @@ static int by_text(const void *a, const void *b) {
 
 /* JAX writes each run twice: an XPlane says more. */
 static sm_status read_folder(reading *r, const char *folder) {
-    static const char *const suffixes[] = {".xplane.pb", ".json", ".pftrace", ".sqlite", ".csv"};
+    static const char *const suffixes[] = {".xplane.pb", ".json", ".sqlite", ".pftrace", ".csv"};
     sm_status status = SM_OK;
     r->paths = 0;
     for (size_t i = 0; !status && r->paths == 0 && i < sizeof suffixes / sizeof *suffixes; i++)
@@ -136,18 +144,38 @@ static sm_status read_folder(reading *r, const char *folder) {
 
 /* ---- all ---- */
 
+static sm_status finish(reading *r, sm_status status, const sm_trace **trace) {
+    if (!status && r->b.t.files) status = trace_end(&r->b, trace);
+    trace_drop(&r->b);
+    return status;
+}
+
+static void begin_reading(reading *r, bool partial, sm_arena *arena, sm_profiled *out,
+                          sm_error *err) {
+    *r = (reading){.arena = arena, .err = err, .module = &out->module};
+    *out = (sm_profiled){.trace = NULL};
+    trace_begin(&r->b, arena, err);
+    r->b.partial = partial;
+}
+
 sm_status sm_io_read_profiled(const char *const *path, int n, bool partial, sm_arena *arena,
                               sm_profiled *out, sm_error *err) {
     struct stat is;
-    reading r = {.arena = arena, .err = err, .module = &out->module};
+    reading r;
     sm_status status = SM_OK;
-    *out = (sm_profiled){.trace = NULL};
-    trace_begin(&r.b, arena, err);
-    r.b.partial = partial;
+    begin_reading(&r, partial, arena, out, err);
     for (int i = 0; !status && i < n; i++)
         status = stat(path[i], &is) == 0 && S_ISDIR(is.st_mode) ? read_folder(&r, path[i])
                                                                 : read_one(&r, path[i]);
-    if (!status && r.b.t.files) status = trace_end(&r.b, &out->trace);
-    trace_drop(&r.b);
-    return status;
+    return finish(&r, status, &out->trace);
+}
+
+sm_status sm_io_profiled_of(const sm_source *source, bool partial, sm_arena *arena,
+                            sm_profiled *out, sm_error *err) {
+    reading r;
+    packed_stream *s;
+    begin_reading(&r, partial, arena, out, err);
+    sm_status status = packed_of(source, &s, err);
+    if (!status) status = read_stream(&r, s);
+    return finish(&r, status, &out->trace);
 }
