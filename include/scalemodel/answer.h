@@ -181,6 +181,7 @@ typedef struct sm_profile_question {
     /* What ran (trace.h): beside the module, or alone: then no system is needed. NULL: not given,
      * or the module is such a profile itself. */
     const sm_trace *trace, *against_trace;
+    bool cut; /* the module is cut short: its last computation is priced as the program */
 } sm_profile_question;
 /* What a compiled program costs on a machine: time, kernels and collectives by where they come
  * from, memory, and what would save time. SM_NEGATIVE when it does not fit in memory; SM_BAD_INPUT

@@ -30,7 +30,8 @@ sm_status sm_io_read_packed(const char *path, size_t most, sm_arena *arena, sm_s
                             sm_error *err);
 /* What `profile` is asked about. */
 typedef struct sm_profiled {
-    sm_source module;      /* a compiled module, not parsed yet; length 0: none was given */
+    sm_source module; /* a compiled module, not parsed yet; length 0: none was given */
+    bool cut;         /* of its text only the part before a cut: the last computation ends there */
     const sm_trace *trace; /* of all traces together; NULL: none was given */
 } sm_profiled;
 /* Read n files, folders of such (of ranks, of hosts) or standard input ("-"): traces of Kineto,

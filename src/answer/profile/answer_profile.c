@@ -181,6 +181,11 @@ static sm_status answer(const asked *a, sm_error *err) {
     int top = q->top > 0 ? q->top : USUAL_TOP;
     profile_data(report, p, &file.rows, file.trace != NULL);
     profile_page(report, p, &file.rows, top);
+    if (q->cut)
+        sm_report_text(report,
+                       "The module is cut short: what is priced is its last computation, %s, as "
+                       "far as it goes.",
+                       file.module->computation[file.module->entry].name);
     programs(report, &file);
     if (q->pictures) profile_pictures(report, &file);
     if (file.trace) status = steps(report, file.trace, top, err);

@@ -46,7 +46,7 @@ static const cli_option profile_table[] = {
     {"html", 0, CLI_OUTPUT, offsetof(profile_options, html), "FILE",
      .help = "write the page with these pictures as one HTML file"},
     {"partial", 0, CLI_FLAG, offsetof(profile_options, partial), NULL,
-     .help = "of a trace that is cut short, what came before"},
+     .help = "of a file that is cut short, what came before"},
     CLI_MODEL_OPTIONS(profile_options, read_by),
     CLI_CALIBRATION_OPTIONS(profile_options, constants),
     {.name = NULL},
@@ -92,11 +92,13 @@ static sm_status write_pictures(const profile_options *o, const sm_report *r, sm
     return status;
 }
 
-/* Files of a profile: a module, traces, or both. */
-static sm_status read_profiled(const cli_call *call, const char *const *path, int n, bool partial,
+/* Files of a profile: a module, traces, or both. *partial: may be, then whether the module was cut.
+ */
+static sm_status read_profiled(const cli_call *call, const char *const *path, int n, bool *partial,
                                sm_source *module, const sm_trace **trace, sm_error *err) {
     sm_profiled what;
-    sm_status status = sm_io_read_profiled(path, n, partial, call->arena, &what, err);
+    sm_status status = sm_io_read_profiled(path, n, *partial, call->arena, &what, err);
+    *partial = what.cut;
     *module = what.module;
     *trace = what.trace;
     return status;
@@ -104,11 +106,12 @@ static sm_status read_profiled(const cli_call *call, const char *const *path, in
 
 static sm_status read_files(const cli_call *call, const profile_options *o, sm_profile_question *q,
                             sm_error *err) {
-    sm_status status = read_profiled(call, call->positional, call->positionals, o->partial,
-                                     &q->module, &q->trace, err);
+    bool other = o->partial;
+    q->cut = o->partial;
+    sm_status status = read_profiled(call, call->positional, call->positionals, &q->cut, &q->module,
+                                     &q->trace, err);
     if (!status && o->against)
-        status =
-            read_profiled(call, &o->against, 1, o->partial, &q->against, &q->against_trace, err);
+        status = read_profiled(call, &o->against, 1, &other, &q->against, &q->against_trace, err);
     return status;
 }
 

@@ -16,7 +16,7 @@ typedef struct reading {
     trace_build b;
     sm_arena *arena;
     sm_error *err;
-    sm_source *module;
+    sm_profiled *out;
     const char **path; /* of a folder */
     int paths, room;
 } reading;
@@ -34,12 +34,30 @@ static char first_mark(const sm_source *s) {
     return i < s->length ? s->text[i] : '\0';
 }
 
-static sm_status read_module(reading *r, const sm_source *source) {
-    if (r->module->length)
-        return sm_fail(r->err, SM_BAD_INPUT, "%s: %s is a module already; one is read",
-                       source->name, r->module->name);
-    *r->module = *source;
+/* A text that does not end with a computation: its whole lines, and an end to the last one. */
+static sm_status mend(reading *r, sm_source *text) {
+    size_t end = text->length;
+    while (end > 0 && strchr(" \t\r\n", text->text[end - 1])) end--;
+    size_t line = end;
+    while (line > 0 && text->text[line - 1] != '\n') line--;
+    if (!begins(text, "HloModule") || (end > line && text->text[line] == '}')) return SM_OK;
+    size_t whole = end < text->length && text->text[end] == '\n' ? end + 1 : line;
+    char *mended = sm_arena_alloc(r->arena, whole + 3);
+    if (!mended) return sm_fail_memory(r->err);
+    memcpy(mended, text->text, whole);
+    memcpy(mended + whole, "}\n", 3);
+    *text = (sm_source){text->name, mended, whole + 2};
+    r->out->cut = true;
     return SM_OK;
+}
+
+static sm_status read_module(reading *r, const sm_source *source) {
+    sm_source *module = &r->out->module;
+    if (module->length)
+        return sm_fail(r->err, SM_BAD_INPUT, "%s: %s is a module already; one is read",
+                       source->name, module->name);
+    *module = *source;
+    return r->b.partial ? mend(r, module) : SM_OK;
 }
 
 /* Formats that are read whole. */
@@ -152,7 +170,7 @@ static sm_status finish(reading *r, sm_status status, const sm_trace **trace) {
 
 static void begin_reading(reading *r, bool partial, sm_arena *arena, sm_profiled *out,
                           sm_error *err) {
-    *r = (reading){.arena = arena, .err = err, .module = &out->module};
+    *r = (reading){.arena = arena, .err = err, .out = out};
     *out = (sm_profiled){.trace = NULL};
     trace_begin(&r->b, arena, err);
     r->b.partial = partial;
