@@ -89,21 +89,6 @@ static void permute(listing *x, int at, int n) {
     if (first) first->next = x->l->placements;
 }
 
-static bool same_dimension(const sm_level *a, const sm_level *b) {
-    return a->size == b->size && a->wrap == b->wrap &&
-           a->bytes_per_s_oneway == b->bytes_per_s_oneway && a->hop_latency_s == b->hop_latency_s;
-}
-
-/* Dimensions that are alike are filled in their order: the other order is the mirror image. */
-static bool is_mirrored(const sm_system *system, const uint8_t *dims) {
-    for (int i = 0; i < system->torus_dims; i++)
-        for (int k = i + 1; k < system->torus_dims; k++)
-            if (dims[k] < dims[i] &&
-                same_dimension(&system->level[dims[i]], &system->level[dims[k]]))
-                return true;
-    return false;
-}
-
 /* Every order in which the torus dimensions can be filled, and in each every order of the axes. */
 static void each_dims(const plan_search *h, listing *x, int axes) {
     static const uint8_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -113,7 +98,6 @@ static void each_dims(const plan_search *h, listing *x, int axes) {
     int n = given || dims < 2 ? 1 : dims == 2 ? 3 : 6;
     for (int i = 0; i < n; i++) {
         if (dims == 2 && i == 1) continue;
-        if (!given && h->options->prune && is_mirrored(x->system, orders[i])) continue;
         if (!given) memcpy(x->plan.dims, orders[i], 3);
         permute(x, 0, axes);
     }
