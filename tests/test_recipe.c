@@ -2,9 +2,11 @@
  * shipped, that a plan which it can run comes back from its recipe. */
 #include "unit.h"
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "expression.h"
+#include "failing_alloc.h"
 #include "framework.h"
 #include "scalemodel/io.h"
 #include "settings.h"
@@ -261,6 +263,62 @@ static void a_plan_comes_back_from_its_recipe(void **state) {
     }
 }
 
+/* ---- out of memory ---- */
+
+static const char *const small[] = {
+    "N=2\nA=(--tensor-model-parallel-size $N --num-layers 4 --hidden-size 64)\n"
+    "torchrun --nproc_per_node 8 --nnodes $((N * 2)) x.py \"${A[@]}\" --lr 1 --bf16 "
+    "--num-attention-heads 4 --seq-length 128 --global-batch-size 64 --swiglu",
+    "model_name: llama3.1-8b\nici_fsdp_parallelism: 8\nper_device_batch_size: 2\n"
+    "args: [--a, 'b c']\n",
+    "[training]\nseq_len = 64\n[model]\nname = \"llama3\"\nflavor = '8B'\n",
+    "{\"zero_optimization\": {\"stage\": 3}, \"train_micro_batch_size_per_gpu\": 1}"};
+
+typedef struct outcome {
+    sm_status status;
+    char plan[512];
+    int notes;
+    double batch;
+} outcome;
+
+static outcome read_small(const sm_frameworks *all, const char *text) {
+    outcome out = {.status = SM_INTERNAL};
+    sm_arena *own = sm_arena_new();
+    sm_source source = sm_source_of("recipe", text);
+    sm_settings s;
+    sm_recipe recipe;
+    sm_error why;
+    out.status = own ? sm_io_settings(&source, own, &s, &why) : SM_INTERNAL;
+    if (!out.status)
+        out.status = sm_recipe_read(all, NULL, SM_PLAN_TRAINING, &s,
+                                    (sm_recipe_chips){"h100-sxm", 32, 8, 1}, &recipe, &why);
+    if (!out.status) {
+        snprintf(out.plan, sizeof out.plan, "%s", recipe.plan);
+        out.notes = recipe.notes;
+        out.batch = recipe.batch;
+    }
+    sm_arena_free(own);
+    return out;
+}
+
+/* A recipe read with an allocation refused is an error, or the same recipe. */
+static void any_allocation_may_fail(void **state) {
+    (void)state;
+    sm_frameworks *all;
+    assert_int_equal(sm_frameworks_shipped(arena, &all, &err), SM_OK);
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
+        outcome whole = read_small(all, small[i]);
+        assert_int_equal(whole.status, SM_OK);
+        FOR_EACH_FAILING_ALLOCATION(loop) {
+            outcome out = read_small(all, small[i]);
+            if (out.status == SM_INTERNAL) continue;
+            assert_int_equal(out.status, SM_OK);
+            assert_string_equal(out.plan, whole.plan);
+            assert_true(out.notes == whole.notes && out.batch == whole.batch);
+        }
+    }
+}
+
 static int begin(void **state) {
     (void)state;
     arena = sm_arena_new();
@@ -280,6 +338,7 @@ int main(void) {
         cmocka_unit_test(formulas),
         cmocka_unit_test(frameworks_are_sound),
         cmocka_unit_test(a_plan_comes_back_from_its_recipe),
+        cmocka_unit_test(any_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

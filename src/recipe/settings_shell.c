@@ -38,6 +38,8 @@ typedef struct shell {
     bool broken; /* out of memory */
 } shell;
 
+static bool is_among(char c, const char *set) { return c && strchr(set, c); }
+
 /* ---- texts that grow ---- */
 
 typedef struct growing {
@@ -182,7 +184,7 @@ static void expand(shell *s, word *w, growing *g) {
         const variable *v = find(s, text + 1, n - 1);
         if (!v || !v->value) mark_unknown(s, w, text, n);
         else if (!settings_are_words(v->value)) put(s, g, v->value, strlen(v->value));
-    } else if (left > 1 && strchr("@*#?!0123456789", text[1]) && text[1]) n = 2;
+    } else if (left > 1 && is_among(text[1], "@*#?!0123456789")) n = 2;
     s->at += n;
 }
 
@@ -212,7 +214,7 @@ static void read_double(shell *s, word *w, growing *g) {
             continue;
         }
         if (escaped && s->source.text[s->at + 1] == '\n') c = ' ';
-        else if (escaped && strchr("\"\\$`", s->source.text[s->at + 1]))
+        else if (escaped && is_among(s->source.text[s->at + 1], "\"\\$`"))
             c = s->source.text[s->at + 1];
         else escaped = false;
         s->at += escaped ? 2 : 1;
@@ -228,13 +230,13 @@ static bool skip(shell *s) {
         size_t left;
         const char *text = rest(s, &left);
         bool continued = text[0] == '\\' && left > 1 && (text[1] == '\n' || text[1] == '\r');
-        bool comment = text[0] == '#' && (s->at == 0 || strchr(" \t\n;(", text[-1]));
+        bool comment = text[0] == '#' && (s->at == 0 || is_among(text[-1], " \t\n;("));
         if (text[0] == ' ' || text[0] == '\t' || text[0] == '\r') s->at++;
         else if (continued) s->at += text[1] == '\r' && left > 2 ? 3 : 2;
         else if (comment) {
             const char *end = memchr(text, '\n', left);
             s->at = end ? (size_t)(end - s->source.text) : s->source.length;
-        } else if (strchr("\n;|&<>()", text[0]) && text[0]) {
+        } else if (is_among(text[0], "\n;|&<>()")) {
             if (text[0] == '(') s->parens++;
             if (text[0] == ')' && s->parens > 0) s->parens--;
             ended |= text[0] != '\n' || s->parens == 0;
@@ -252,18 +254,19 @@ static bool next_word(shell *s, word *w) {
         char c = s->source.text[s->at];
         bool escaped = c == '\\' && s->at + 1 < s->source.length;
         if (c == '\0') s->at++;
-        else if (strchr(" \t\r\n;|&<>()", c)) break;
+        else if (is_among(c, " \t\r\n;|&<>()")) break;
         else if (c == '$' || c == '`') expand(s, w, &g);
         else if (c == '\'' || c == '"') {
             w->quoted = true;
             if (c == '"') read_double(s, w, &g);
             else read_single(s, &g);
-        } else if (escaped && strchr("\r\n", s->source.text[s->at + 1])) break;
+        } else if (escaped && is_among(s->source.text[s->at + 1], "\r\n")) break;
         else {
             s->at += escaped;
             put(s, &g, s->source.text + s->at++, 1);
         }
     }
+    if (s->at == w->at.offset) s->at++; /* a byte that begins nothing */
     w->text = text_of(&g);
     w->at.length = s->at > w->at.offset ? s->at - w->at.offset : 1;
     return true;

@@ -57,8 +57,12 @@ static sm_status add(reader *r, const char *value, sm_span at, bool nothing) {
     const char *key = sm_arena_copy(r->out->arena, r->path, strlen(r->path));
     if (!value) return sm_fail_memory(r->err);
     if (is_command(value)) return sm_settings_add_words(r->out, value, at, r->err);
-    return sm_settings_add(
-        r->out, &(sm_setting){.key = key, .value = value, .at = at, .nothing = nothing}, r->err);
+    const sm_setting setting = {.key = key,
+                                .value = value,
+                                .unknown = strstr(value, "${") ? value : NULL, /* OmegaConf's */
+                                .at = at,
+                                .nothing = nothing};
+    return sm_settings_add(r->out, &setting, r->err);
 }
 
 /* A value is there: the mapping waits for its next key. */
