@@ -376,6 +376,22 @@ static void a_collective_may_go_on_in_a_loop(void **state) {
     assert_true(p->ops > 0);
 }
 
+/* A fusion whose root updates a part of an operand writes where the operand is. */
+static void a_fused_update_is_in_place(void **state) {
+    const sm_module *m = module_of(
+        "HloModule m\nput (x: f32[64,64], y: f32[8,64], i: s32[]) -> f32[64,64] {\n"
+        "  x = f32[64,64] parameter(0)\n  y = f32[8,64] parameter(1)\n  i = s32[] parameter(2)\n"
+        "  n = f32[8,64] negate(y)\n"
+        "  ROOT u = f32[64,64] dynamic-update-slice(x, n, i, i)\n}\n"
+        "ENTRY e {\n  a = f32[64,64] parameter(0)\n  b = f32[8,64] parameter(1)\n"
+        "  i = s32[] parameter(2)\n  c = f32[64,64] copy(a)\n"
+        "  ROOT f = f32[64,64] fusion(c, b, i), kind=kLoop, calls=put\n}\n");
+    sm_system system = system_of("tpu-v5e");
+    const sm_profile *p = profile_of(m, &system);
+    assert_true(p->temporary_bytes == 0);
+    assert_true(p->result_bytes == 64 * 64 * 4);
+}
+
 static void the_mesh_is_found(void **state) {
     sm_system system = system_of("h100-sxm:8");
     const sm_profile *p = profile_of(
@@ -718,6 +734,7 @@ int main(void) {
         TEST(loops_run_as_often_as_they_say),
         TEST(what_lies_between_start_and_done_hides),
         TEST(a_collective_may_go_on_in_a_loop),
+        TEST(a_fused_update_is_in_place),
         TEST(the_mesh_is_found),
         TEST(compiled_programs_are_what_they_are),
         TEST(a_protobuf_is_the_same_program),

@@ -32,6 +32,26 @@ static bool is_view(const sm_instruction *it) {
     }
 }
 
+/* The operand in whose memory the result is written: what an update updates, also where it is the
+ * root of a fusion; -1: none. Copies that this needs stand in the program. */
+static int updated_operand(const liveness *l, const sm_instruction *it) {
+    if (it->opcode == SM_OPCODE_DYNAMIC_UPDATE_SLICE) return 0;
+    if (it->opcode != SM_OPCODE_FUSION || !it->calls) return -1;
+    const sm_computation *body = &l->module->computation[it->call[0]];
+    const sm_instruction *at = &body->instruction[body->root];
+    bool updates = false;
+    while (at->operands && (at->opcode == SM_OPCODE_BITCAST ||
+                            (at->opcode == SM_OPCODE_DYNAMIC_UPDATE_SLICE && !updates))) {
+        updates = updates || at->opcode == SM_OPCODE_DYNAMIC_UPDATE_SLICE;
+        at = &body->instruction[at->operand[0]];
+    }
+    bool whole = updates && at->opcode == SM_OPCODE_PARAMETER && at->number >= 0 &&
+                 at->number < it->operands;
+    if (!whole) return -1;
+    const sm_module_shape *from = l->in->instruction[it->operand[at->number]].shape;
+    return sm_module_bytes(from, 0) == sm_module_bytes(it->shape, 0) ? (int)at->number : -1;
+}
+
 static void keep(liveness *l, int i, int until) {
     if (l->last[i] < until) l->last[i] = until;
 }
@@ -43,14 +63,15 @@ static void find_last(liveness *l) {
     l->last[c->root] = c->n;
     for (int i = c->n - 1; i >= 0; i--) {
         const sm_instruction *it = &c->instruction[i];
-        int until = is_view(it) ? l->last[i] : i;
+        int until = is_view(it) ? l->last[i] : i, updated = updated_operand(l, it);
         const sm_instruction *of = it->operands ? &c->instruction[it->operand[0]] : NULL;
         if (it->opcode == SM_OPCODE_GET_TUPLE_ELEMENT && of && of->opcode == SM_OPCODE_TUPLE &&
             it->number >= 0 && it->number < of->operands) {
             keep(l, of->operand[it->number], until);
             continue;
         }
-        for (int o = 0; o < it->operands; o++) keep(l, it->operand[o], until);
+        for (int o = 0; o < it->operands; o++)
+            keep(l, it->operand[o], updated < 0 ? until : o == updated ? l->last[i] : i);
     }
 }
 
@@ -87,7 +108,7 @@ static double allocated(const liveness *l, const sm_instruction *it) {
     case SM_OPCODE_SLICE_START: return fmax(bytes - operand_bytes(l, it), 0);
     default: break;
     }
-    if (class == SM_CLASS_FREE || class == SM_CLASS_DONE) return 0;
+    if (class == SM_CLASS_FREE || class == SM_CLASS_DONE || updated_operand(l, it) >= 0) return 0;
     if (it->opcode == SM_OPCODE_CUSTOM_CALL && !strcmp(it->target, "ConcatBitcast")) return 0;
     return fmax(bytes - in_place_bytes(it), 0);
 }
@@ -134,8 +155,9 @@ static double taken_over(liveness *l, int i, double bytes) {
 
 static void find_owner(liveness *l, int i) {
     const sm_instruction *it = &l->in->instruction[i];
-    bool one = it->operands == 1 && is_view(it);
-    l->owner[i] = one ? l->owner[it->operand[0]] : i;
+    int updated = updated_operand(l, it);
+    if (updated < 0 && it->operands == 1 && is_view(it)) updated = 0;
+    l->owner[i] = updated >= 0 ? l->owner[it->operand[updated]] : i;
 }
 
 /* What a loop carries is in place from trip to trip. */
