@@ -227,6 +227,9 @@ typedef struct sm_train_question {
     const sm_recipe *recipe;  /* the plan comes from it: it is told line by line, and the best plan
                                  of its framework stands beside its price */
     const sm_framework *emit; /* the page is the recipe that runs the best plan there */
+    sm_source other;   /* another plan, or keys of one: where its step differs; not with n_chips */
+    sm_source what_if; /* the best plan on another machine, "link=2x,hbm=1.5x" (hw.h) */
+    bool sensitivity;  /* what more of each resource would bring */
 } sm_train_question;
 /* The best plans with times, memory, collectives, bounds and cost; SM_NEGATIVE when none fits. */
 sm_status sm_answer_train(const sm_train_question *question, sm_report *report, sm_error *err);

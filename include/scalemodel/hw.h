@@ -141,6 +141,27 @@ sm_status sm_system_parse(const sm_source *source, const sm_chip *chips, size_t 
 /* Give the same system another number of chips (natural shape), for sweeps over --chips.
  * SM_BAD_INPUT when the chip has no slice of that number. */
 sm_status sm_system_resize(const sm_system *system, int chips, sm_system *out, sm_error *err);
+/* What a machine could have more or less of. */
+#define SM_RESOURCES(X)                                                                            \
+    X(FLOPS, "flops", "FLOP/s, in every type")                                         \
+    X(HBM, "hbm", "memory bandwidth")                                                       \
+    X(MEMORY, "memory", "bytes of memory")                                                     \
+    X(LINK, "link", "links between chips")                                       \
+    X(LATENCY, "latency", "of links and launches")                                      \
+    X(HOST, "host", "its memory and link")
+typedef enum sm_resource {
+#define X(id, name, help) SM_RESOURCE_##id,
+    SM_RESOURCES(X)
+#undef X
+        SM_RESOURCE_COUNT
+} sm_resource;
+extern const char *const sm_resource_names[SM_RESOURCE_COUNT];
+/* Multiply a resource of a system. */
+void sm_system_scale(sm_system *system, sm_resource resource, double factor);
+/* "link=2x,hbm=1.5x,latency=0.5x,domain=72": a system with so much more or less, domain chips in
+ * its innermost switch. SM_BAD_INPUT with the place. */
+sm_status sm_system_what_if(const sm_source *text, const sm_system *system, sm_system *out,
+                            sm_error *err);
 /* Does axis `axis` of a torus slice of this shape (`dims` sizes) close to a ring, by the chip's
  * wrap rule? Axes shorter than 3 do not. */
 bool sm_wraps(const sm_chip *chip, const int *shape, int dims, int axis);

@@ -5,7 +5,8 @@
 
 SM_DECLARATIONS_BEGIN
 
-/* name, alias, bits, help. mxfp4 carries one 8-bit scale per 32 elements. */
+/* name, alias, bits, help. mxfp4 carries one 8-bit scale per 32 elements, nvfp4 one
+ * per 16. */
 #define SM_DTYPES(X)                                                                               \
     X(BF16, "bf16", "bfloat16", 16.0, "bfloat16")                                                  \
     X(FP16, "fp16", "f16", 16.0, "IEEE half")                                                      \
@@ -17,6 +18,7 @@ SM_DECLARATIONS_BEGIN
     X(INT4, "int4", "s4", 4.0, "4-bit integer")                                                    \
     X(FP4, "fp4", "f4", 4.0, "4-bit float (e2m1)")                                                 \
     X(MXFP4, "mxfp4", "mxfp4", 4.25, "fp4 with a shared 8-bit scale per 32")                       \
+    X(NVFP4, "nvfp4", "nvfp4", 4.5, "fp4 with a shared 8-bit scale per 16")                        \
     X(INT32, "int32", "s32", 32.0, "32-bit integer")                                               \
     X(BOOL, "bool", "pred", 8.0, "one byte")
 typedef enum sm_dtype {

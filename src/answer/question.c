@@ -72,3 +72,23 @@ sm_status sm_question_blame(const sm_source *plan, sm_status status, sm_error *e
     memcpy(sentence, err->sentence, sizeof sentence);
     return sm_fail_at(err, plan, sm_question_blamed(plan, sentence), "%s", sentence);
 }
+
+void sm_units_note(sm_report *r, const sm_chip *chip, sm_dtype dtype) {
+    sm_dtype used;
+    sm_chip_peak(chip, dtype, &used);
+    bool same = used == dtype || (dtype == SM_NVFP4 && used == SM_FP4); /* scales apart */
+    if (same) return;
+    sm_report_text(r, "%s has no units for %s: what is %s is multiplied in %s, at its speed.",
+                   chip->name, sm_dtype_name(dtype), sm_dtype_name(dtype), sm_dtype_name(used));
+}
+
+void sm_slices_note(sm_report *r, const sm_system *system) {
+    const sm_chip *chip = &system->chip;
+    int pod = 1;
+    if (system->slices < 2) return;
+    for (int d = 0; d < chip->torus_axes; d++) pod *= chip->pod_shape[d];
+    sm_report_text(r,
+                   "%d slices of %d chips each, with the data-center network between them: a slice "
+                   "of %s has at most %d.",
+                   system->slices, system->chips / system->slices, chip->name, pod);
+}

@@ -7,6 +7,10 @@ void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, doub
                    double expected_s);
 /* Which work a plan has chips do more than once: a sentence, or none. */
 void sm_copies_note(sm_report *r, const sm_plan *plan, const sm_model *model);
+/* In which type a chip without units for this one multiplies: a sentence, or none. */
+void sm_units_note(sm_report *r, const sm_chip *chip, sm_dtype dtype);
+/* How a system of several slices came to be: a sentence, or none. */
+void sm_slices_note(sm_report *r, const sm_system *system);
 /* SM_USAGE where a question lacks what it cannot do without: "a model and a system". */
 sm_status sm_question_needs(bool there, const char *what, sm_error *err);
 /* SM_USAGE where a number of a question lies outside 0 .. most. */

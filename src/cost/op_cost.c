@@ -11,9 +11,10 @@
  * resort of fp32 is bf16, which is how JAX multiplies fp32 arrays on TPUs by default. */
 double sm_chip_peak(const sm_chip *chip, sm_dtype dtype, sm_dtype *used) {
     static const sm_dtype wider[SM_DTYPE_COUNT] = {
-        [SM_FP4] = SM_FP8,   [SM_MXFP4] = SM_FP8, [SM_FP8] = SM_BF16,   [SM_INT4] = SM_INT8,
-        [SM_BOOL] = SM_INT8, [SM_INT8] = SM_BF16, [SM_BF16] = SM_FP16,  [SM_FP16] = SM_TF32,
-        [SM_TF32] = SM_FP32, [SM_FP32] = SM_FP64, [SM_INT32] = SM_FP32, [SM_FP64] = SM_BF16};
+        [SM_FP4] = SM_FP8,   [SM_MXFP4] = SM_FP8, [SM_NVFP4] = SM_FP4, [SM_FP8] = SM_BF16,
+        [SM_INT4] = SM_INT8, [SM_BOOL] = SM_INT8, [SM_INT8] = SM_BF16, [SM_BF16] = SM_FP16,
+        [SM_FP16] = SM_TF32, [SM_TF32] = SM_FP32, [SM_FP32] = SM_FP64, [SM_INT32] = SM_FP32,
+        [SM_FP64] = SM_BF16};
     sm_dtype d = dtype;
     assert(dtype < SM_DTYPE_COUNT);
     for (int tries = 0; tries < SM_DTYPE_COUNT; tries++, d = wider[d])

@@ -262,8 +262,8 @@ static sm_status read_text(const sm_source *source, written *w, sm_error *err) {
     *w = (written){.source = source};
     sm_cursor_blanks(&c);
     size_t start = c.at;
-    while (c.at < source->length && source->text[c.at] != ':' && source->text[c.at] != ' ') c.at++;
-    w->name = from_to(start, c.at);
+    while (c.at < source->length && source->text[c.at] != ':') c.at++;
+    w->name = sm_source_trim(source, start, c.at);
     if (w->name.length == 0)
         return fail_here(&c, err, "a system such as tpu-v5p:16x20x28 or h100-sxm:128x8");
     if (sm_cursor_accept(&c, ':')) return read_shape(&c, w, err);
@@ -289,11 +289,35 @@ static sm_status fail_unknown(const written *w, const sm_chip *chips, size_t n, 
                       shown, word);
 }
 
-static const sm_chip *find_chip(const written *w, const sm_chip *chips, size_t n) {
-    const char *word = w->source->text + w->name.offset;
+static const sm_chip *find_name(const char *word, size_t length, const sm_chip *chips, size_t n) {
     for (size_t i = 0; i < n; i++)
-        if (sm_is_called(chips[i].name, chips[i].aliases, word, w->name.length)) return &chips[i];
-    return sm_chip_find(word, w->name.length);
+        if (sm_is_called(chips[i].name, chips[i].aliases, word, length)) return &chips[i];
+    return sm_chip_find(word, length);
+}
+
+/* "v6e-8", "v5p-128": Google's names of slices, which count TensorCores. */
+static const sm_chip *find_slice(written *w, const sm_chip *chips, size_t n) {
+    const char *word = w->source->text + w->name.offset;
+    size_t dash = w->name.length;
+    int64_t count;
+    sm_error none = {.status = SM_OK};
+    while (dash > 0 && word[dash - 1] != '-') dash--;
+    if (dash < 2 || dash == w->name.length || w->n > 0) return NULL;
+    const sm_chip *chip = find_name(word, dash - 1, chips, n);
+    sm_span number = {w->name.offset + dash, w->name.length - dash};
+    if (!chip || chip->fabric != SM_FABRIC_TORUS || chip->cores < 1 ||
+        sm_integer_parse(w->source, number, 1, 1 << 24, &count, &none) || count % chip->cores != 0)
+        return NULL;
+    w->n = 1;
+    w->size[0] = (int)(count / chip->cores);
+    w->span[0] = w->shape = number;
+    return chip;
+}
+
+static const sm_chip *find_chip(written *w, const sm_chip *chips, size_t n) {
+    const char *word = w->source->text + w->name.offset;
+    const sm_chip *chip = find_name(word, w->name.length, chips, n);
+    return chip ? chip : find_slice(w, chips, n);
 }
 
 /* ---- torus ---- */

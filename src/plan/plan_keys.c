@@ -33,7 +33,7 @@ static const char *const offloads[] = {"none", "optimizer", "activations", "both
 static const char *const kernels[] = {"fused", "unfused"};
 /* What a matmul of training can compute in; gradients accumulate in a wide type alone. */
 static const char *const dtypes[] = {"bf16", "fp16", "fp32", "tf32", "fp64",
-                                     "fp8",  "int8", "fp4",  "mxfp4"};
+                                     "fp8",  "int8", "fp4",  "mxfp4", "nvfp4"};
 static const char *const gradients[] = {"fp32", "bf16"};
 static const char *const axes[] = {name_DATA,    name_FSDP,   name_TENSOR,
                                    name_CONTEXT, name_EXPERT, name_PIPELINE};

@@ -14,9 +14,12 @@ size_t sm_next_word(const char **rest, const char **word) {
     return length;
 }
 
+/* What separates the parts of a name is written in many ways: "NVIDIA H200", h100_sxm. */
+static int plain(char c) { return c == ' ' || c == '_' ? '-' : tolower((unsigned char)c); }
+
 static bool same_word(const char *a, const char *b, size_t length) {
     for (size_t i = 0; i < length; i++)
-        if (tolower((unsigned char)a[i]) != tolower((unsigned char)b[i])) return false;
+        if (plain(a[i]) != plain(b[i])) return false;
     return length > 0;
 }
 

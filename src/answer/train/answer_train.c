@@ -164,6 +164,9 @@ static sm_status answer(void *context, sm_train *train, const sm_plans_shown *pl
     const sm_plan_shown *best = &plans->plan[0];
     if (q->in.timeline) status = sm_train_tracks(q, train, best->plan, err);
     if (q->in.explain) r->why = best->detail.why;
+    if (!status && q->in.other.text) status = sm_train_against_plan(q, train, best, err);
+    if (!status && q->in.what_if.text) status = sm_train_what_if(q, train, best, err);
+    if (!status && q->in.sensitivity) status = sm_train_sensitivity(q, train, best, err);
     if (!status && q->in.against.text) {
         sm_profile_question found = SM_QUESTION(sm_profile_question);
         found.module = q->in.against;

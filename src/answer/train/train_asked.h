@@ -79,6 +79,18 @@ sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err);
 sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err);
 /* The best plan as a recipe of another framework, in place of the page. */
 sm_status sm_train_emit(const sm_plans_shown *plans, sm_error *err);
+/* ---- beside another plan, another machine ---- */
+/* Is every degree and the microbatch given, or do those given take all chips? */
+bool sm_train_is_whole(const sm_plan *plan, int chips);
+/* The plan of question.other beside this one (train_against.c). */
+sm_status sm_train_against_plan(const sm_train_asked *q, sm_train *train, const sm_plan_shown *plan,
+                                sm_error *err);
+/* The job on the machine of question.what_if; what more of each resource would bring
+ * (train_what_if.c). */
+sm_status sm_train_what_if(const sm_train_asked *q, sm_train *train, const sm_plan_shown *best,
+                           sm_error *err);
+sm_status sm_train_sensitivity(const sm_train_asked *q, sm_train *train,
+                               const sm_plan_shown *best, sm_error *err);
 
 /* ---- how sure it is (train_interval.c) ---- */
 typedef struct sm_ends {

@@ -41,6 +41,7 @@ void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences) 
                              ? sm_textf(r, ", %s of them active", sm_show_count(r, params.active))
                              : "";
     sm_report_heading(r, "%s on %s", q->in.model->name, q->system->text);
+    sm_slices_note(r, q->system);
     sm_report_text(r, "%s parameters%s; %s FLOPs to train on a token.",
                    sm_show_count(r, params.total), active, sm_show_count(r, flops));
     if (sequences > 0.0) sm_train_batch_page(r, q, sequences);
@@ -260,6 +261,7 @@ void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
     if (price->chips < q->system->chips)
         sm_report_text(r, "It uses %d of the %d chips.", price->chips, q->system->chips);
     sm_copies_note(r, best->plan, q->in.model);
+    sm_units_note(r, &q->system->chip, best->plan->dtype);
     mesh_rows(r, &best->detail);
     time_rows(r, plans, price);
     const sm_breakdown *b = &price->breakdown;

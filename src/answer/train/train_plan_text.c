@@ -63,6 +63,11 @@ static double chips_given(const sm_plan *plan) {
     return product;
 }
 
+bool sm_train_is_whole(const sm_plan *plan, int chips) {
+    bool all = (plan->given & ALL_DEGREES) == ALL_DEGREES;
+    return sm_plan_given(plan, SM_PLAN_MICROBATCH) && (all || chips_given(plan) == chips);
+}
+
 sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err) {
     sm_plan *fixed = &q->search.fixed;
     if (!q->in.plan.text) q->in.plan = sm_source_of(q->in.plan.name, "");
@@ -80,9 +85,7 @@ sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err) {
         fixed->given |= 1u << SM_PLAN_DTYPE;
     }
     if (!status && q->in.most.text) status = read_limits(&q->in.most, &q->search, err);
-    bool all = (fixed->given & ALL_DEGREES) == ALL_DEGREES;
-    q->priced_only = !status && sm_plan_given(fixed, SM_PLAN_MICROBATCH) &&
-                     (all || chips_given(fixed) == q->in.system->chips);
+    q->priced_only = !status && sm_train_is_whole(fixed, q->in.system->chips);
     return status;
 }
 

@@ -4,13 +4,13 @@
 #include "scalemodel/answer.h"
 
 typedef struct cli_train_values {
-    const char *on, *batch, *plan, *dtype, *optimizer, *most, *timeline, *against;
+    const char *on, *batch, *plan, *dtype, *optimizer, *most, *timeline, *against, *what_if;
     double tokens, price, margin;
     int64_t seq, top, threads;
     double seconds;
     sm_objective objective;
     sm_range chips;
-    bool as_run;
+    bool as_run, sensitivity;
     cli_calibration_values constants;
     cli_model_values read_by;
     cli_recipe_values recipe;

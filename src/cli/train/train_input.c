@@ -51,8 +51,14 @@ const cli_option cli_train_options[] = {
      .highest = 1e6, .default_says = "no limit"},
     {"timeline", 0, CLI_OUTPUT, AT(timeline), "FILE",
      .help = "write the simulated step of the best plan for Perfetto"},
-    {"against", 0, CLI_INPUT, AT(against), "PROFILE",
-     .help = "a compiled module or a profile of such a step: what was predicted beside it"},
+    {"against", 0, CLI_TEXT, AT(against), "WHAT",
+     .help = "another plan, fsdp=64,microbatch=1: where their steps differ; or a compiled module "
+             "or a profile of such a step: what was predicted beside it"},
+    {"what-if", 0, CLI_TEXT, AT(what_if), "CHANGES",
+     .help = "the job on another machine too: link=2x,hbm=1.5x,memory=1.2x,flops=2x,latency=0.5x,"
+             "host=2x,domain=72"},
+    {"sensitivity", 0, CLI_FLAG, AT(sensitivity), NULL,
+     .help = "what more of each resource would bring: elasticities, break-even values"},
     CLI_CALIBRATION_OPTIONS(cli_train_values, constants),
     CLI_MODEL_OPTIONS(cli_train_values, read_by),
     CLI_RECIPE_OPTIONS(cli_train_values, recipe),
@@ -81,6 +87,10 @@ static sm_status read_chips(const cli_call *call, cli_training *t, sm_error *err
         return sm_fail(err, SM_USAGE, "--timeline draws one plan, and --chips finds many");
     if (o->against)
         return sm_fail(err, SM_USAGE, "--against compares one plan, and --chips finds many");
+    if (o->what_if || o->sensitivity)
+        return sm_fail(err, SM_USAGE,
+                       "--%s changes the machine of one plan, and --chips finds many",
+                       o->what_if ? "what-if" : "sensitivity");
     if (call->common.explain)
         return sm_fail(err, SM_USAGE, "--explain derives one plan, and --chips finds many");
     return SM_OK;
@@ -122,6 +132,9 @@ static sm_status take_recipe(const cli_call *call, cli_training *t, sm_error *er
     return batch ? SM_OK : sm_fail_memory(err);
 }
 
+/* A plan has keys with values; a file whose name has them too is reached as ./NAME. */
+static bool is_plan(const char *text) { return strchr(text, '=') && !strchr(text, '/'); }
+
 sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err) {
     const cli_train_values *o = call->values;
     sm_train_question *q = &t->question;
@@ -145,12 +158,15 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
     q->explain = call->common.explain;
     q->timeline = o->timeline != NULL;
     q->as_run = o->as_run;
+    q->what_if = cli_text(call, &o->what_if);
+    q->sensitivity = o->sensitivity;
     sm_status status = o->recipe.from ? read_recipe(call, t, err) : read_job(call, t, err);
     if (!status)
         status = cli_frameworks(call, &o->recipe, SM_PLAN_TRAINING, &q->framework, &q->emit, err);
     if (!status)
         status = cli_calibration(call, &t->system.chip, &o->constants, &q->calibration, err);
-    if (!status && o->against)
+    if (!status && o->against && is_plan(o->against)) q->other = cli_source(call, &o->against);
+    else if (!status && o->against)
         status = sm_io_read_packed(o->against, SM_IO_DATA_BYTES, call->arena, &q->against, err);
     if (!status && o->recipe.from) status = take_recipe(call, t, err);
     bool constants = o->constants.calibration || o->constants.software;

@@ -1,0 +1,174 @@
+/* train_what_if: the same job on another machine, and what more of each resource would bring.
+ *
+ * The elasticity of a step's time to a resource r is d ln(time) / d ln(r), by central differences
+ * over +-10 %, of the same plan: -1 where r is all that counts, 0 where it does not. Twice as much
+ * is answered with the best plan anew. The break-even is the least factor that makes the same plan
+ * 10 % quicker, by bisection; some resources never do. */
+#include "train_asked.h"
+#include <math.h>
+
+static const double NUDGE = 1.1, GAIN = 0.9, MOST_FACTOR = 64.0;
+
+typedef struct machine {
+    const sm_train_asked *q;
+    sm_train *train; /* its programs serve every machine */
+} machine;
+
+/* Price plans of another system from now on. */
+static sm_status move_to(const machine *m, const sm_system *system, sm_error *err) {
+    sm_job job = m->q->job;
+    job.system = system;
+    sm_status status = sm_train_change(m->train, &job, err);
+    if (!status) sm_train_with_software(m->q, m->train);
+    return status;
+}
+
+/* Seconds of a plan with so much of a resource; NAN where it is impossible or does not fit. */
+static sm_status seconds_with(const machine *m, const sm_plan *plan, sm_resource resource,
+                              double factor, double *seconds, sm_error *err) {
+    sm_system system = *m->q->in.system;
+    sm_price_of_plan price;
+    sm_error none = {.status = SM_OK};
+    *seconds = NAN;
+    sm_system_scale(&system, resource, factor);
+    sm_status status = move_to(m, &system, err);
+    if (status) return status;
+    status = sm_train_price(m->train, plan, &price, &none);
+    if (status == SM_BAD_INPUT) return SM_OK;
+    if (status) *err = none;
+    else if (price.fits) *seconds = price.expected_s;
+    return status;
+}
+
+/* The best plan on the machine at hand; false where none fits. */
+static sm_status best_here(const machine *m, sm_found *best, sm_error *err) {
+    sm_search_options search = m->q->search;
+    const sm_search_result *found;
+    sm_error none = {.status = SM_OK};
+    search.top = 1;
+    search.progress = NULL;
+    *best = (sm_found){NULL, NULL};
+    sm_status status = sm_train_search(m->train, &search, m->q->report->arena, &found, &none);
+    if (status <= SM_NEGATIVE) {
+        if (!status) *best = sm_search_result_at(found, 0);
+        return SM_OK;
+    }
+    *err = none;
+    return status;
+}
+
+/* ---- one other machine ---- */
+
+sm_status sm_train_what_if(const sm_train_asked *q, sm_train *train, const sm_plan_shown *best,
+                           sm_error *err) {
+    const machine m = {q, train};
+    sm_report *r = q->report;
+    sm_price_of_plan kept = {.fits = false};
+    sm_system other;
+    sm_found anew;
+    double now = best->detail.price.expected_s;
+    sm_error none = {.status = SM_OK};
+    sm_status status = sm_system_what_if(&q->in.what_if, q->in.system, &other, err);
+    if (!status) status = move_to(&m, &other, err);
+    if (!status) status = sm_train_price(train, best->plan, &kept, &none);
+    if (status == SM_BAD_INPUT && none.status) status = SM_OK, kept.fits = false;
+    if (!status) status = best_here(&m, &anew, err);
+    if (status) return status;
+    sm_data *object = sm_put_object(r, r->data, "what_if");
+    sm_put_text(r, object, "machine", q->in.what_if.text);
+    sm_put(r, object, "same_plan_step_time_s", kept.fits ? kept.expected_s : NAN);
+    sm_put(r, object, "best_step_time_s", anew.plan ? anew.price->expected_s : NAN);
+    sm_table *table =
+        sm_page_table(r, sm_textf(r, "With %s", q->in.what_if.text), "<|>step|>saved|>MFU|<plan");
+    sm_page_row(r, table, "as it is", sm_show_seconds(r, now), "",
+                sm_show_percent(r, best->detail.price.mfu), best->text);
+    sm_page_row(r, table, "same plan", kept.fits ? sm_show_seconds(r, kept.expected_s) : "-",
+                kept.fits ? sm_textf(r, "%.1f %%", 100.0 * (1.0 - kept.expected_s / now)) : "-",
+                kept.fits ? sm_show_percent(r, kept.mfu) : "-",
+                kept.fits ? "" : "impossible, or does not fit");
+    if (anew.plan) {
+        const char *words = sm_train_plan_words(r, &other, anew.plan);
+        sm_put_text(r, object, "best_plan", words);
+        sm_page_row(r, table, "best plan", sm_show_seconds(r, anew.price->expected_s),
+                    sm_textf(r, "%.1f %%", 100.0 * (1.0 - anew.price->expected_s / now)),
+                    sm_show_percent(r, anew.price->mfu), words);
+    }
+    sm_report_table(r, table);
+    return SM_OK;
+}
+
+/* ---- every resource ---- */
+
+typedef struct sensitivity {
+    double elasticity, twice_s, break_even;
+} sensitivity;
+
+/* The least factor that takes the plan to `goal` seconds; NAN where none up to 64 does. */
+static sm_status break_even(const machine *m, const sm_plan *plan, sm_resource resource,
+                            double goal, double *factor, sm_error *err) {
+    double low = 0.0, high = log(MOST_FACTOR), sign = 1.0, seconds;
+    if (resource == SM_RESOURCE_LATENCY) sign = -1.0;
+    sm_status status = seconds_with(m, plan, resource, exp(sign * high), &seconds, err);
+    *factor = NAN;
+    if (status || !(seconds <= goal)) return status;
+    for (int i = 0; i < 20 && !status; i++) {
+        double middle = 0.5 * (low + high);
+        status = seconds_with(m, plan, resource, exp(sign * middle), &seconds, err);
+        if (seconds <= goal) high = middle;
+        else low = middle;
+    }
+    *factor = exp(sign * high);
+    return status;
+}
+
+static sm_status measure(const machine *m, const sm_plan_shown *best, sm_resource resource,
+                         sensitivity *out, sm_error *err) {
+    double more, less, now = best->detail.price.expected_s;
+    sm_found anew = {NULL, NULL};
+    sm_system system = *m->q->in.system;
+    sm_status status = seconds_with(m, best->plan, resource, NUDGE, &more, err);
+    if (!status) status = seconds_with(m, best->plan, resource, 1.0 / NUDGE, &less, err);
+    if (!status) status = break_even(m, best->plan, resource, GAIN * now, &out->break_even, err);
+    sm_system_scale(&system, resource, resource == SM_RESOURCE_LATENCY ? 0.5 : 2.0);
+    if (!status) status = move_to(m, &system, err);
+    if (!status) status = best_here(m, &anew, err);
+    out->elasticity = log(more / less) / (2.0 * log(NUDGE));
+    if (isnan(less)) out->elasticity = log(more / now) / log(NUDGE);
+    if (fabs(out->elasticity) < 5e-4) out->elasticity = 0.0;
+    out->twice_s = anew.plan ? anew.price->expected_s : NAN;
+    return status;
+}
+
+sm_status sm_train_sensitivity(const sm_train_asked *q, sm_train *train, const sm_plan_shown *best,
+                               sm_error *err) {
+    static const char *const help[SM_RESOURCE_COUNT] = {
+#define X(id, name, help) help,
+        SM_RESOURCES(X)
+#undef X
+    };
+    const machine m = {q, train};
+    sm_report *r = q->report;
+    double now = best->detail.price.expected_s;
+    sm_data *list = sm_put_array(r, r->data, "sensitivity");
+    sm_table *table = sm_page_table(r, "What more of each would bring",
+                                    "<resource|>elasticity|>-10 %|>twice|>saves|<");
+    for (int i = 0; i < SM_RESOURCE_COUNT; i++) {
+        sensitivity s;
+        sm_status status = measure(&m, best, (sm_resource)i, &s, err);
+        if (status) return status;
+        bool half = i == SM_RESOURCE_LATENCY;
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put_text(r, object, "resource", sm_resource_names[i]);
+        sm_put_all(r, object, "elasticity|break_even_factor|factor|step_time_s", s.elasticity,
+                   s.break_even, half ? 0.5 : 2.0, s.twice_s);
+        sm_page_row(r, table, sm_resource_names[i], sm_textf(r, "%.3f", s.elasticity),
+                    isnan(s.break_even) ? "-" : sm_textf(r, "%.3gx", s.break_even),
+                    sm_textf(r, "%s%s", sm_show_seconds(r, s.twice_s), half ? " at half" : ""),
+                    sm_textf(r, "%.1f %%", 100.0 * (1.0 - s.twice_s / now)), help[i]);
+    }
+    sm_report_table(r, table);
+    sm_report_text(r, "Elasticity: %% of step time, and of cost, for each %% more of it, same "
+                      "plan; tokens/s change by as much the other way. -10 %%: at so much of it the "
+                      "same plan takes a tenth less. Twice: the best plan anew.");
+    return move_to(&m, q->in.system, err);
+}
