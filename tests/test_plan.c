@@ -80,7 +80,8 @@ static void keys_are_read_and_marked(void **state) {
     assert_int_equal(plan.offload, SM_OFFLOAD_BOTH);
     assert_int_equal(plan.context_by, SM_CONTEXT_HEADS);
     uint32_t not_given = 1u << SM_PLAN_ZERO | 1u << SM_PLAN_ATTENTION | 1u << SM_PLAN_ORDER |
-                         1u << SM_PLAN_DIMS | 1u << SM_PLAN_WEIGHTS_BY | 1u << SM_PLAN_CACHE_BY;
+                         1u << SM_PLAN_DIMS | 1u << SM_PLAN_WEIGHTS_BY | 1u << SM_PLAN_CACHE_BY |
+                         1u << SM_PLAN_LOSS;
     assert_int_equal(plan.given | not_given, (1u << SM_PLAN_KEY_COUNT) - 1);
     assert_int_equal(plan.given & not_given, 0);
     assert_int_equal(plan_of("dtype=bfloat16").dtype, SM_BF16);
@@ -361,7 +362,7 @@ static void bad_keys_are_named(void **state) {
     is_told("qqq=4", "--plan:1:1: a plan has no key \"qqq\"; expected data, fsdp, tensor, context, "
                      "expert, pipeline, virtual, microbatch, zero, seq, expert_tensor, context_by, "
                      "recompute, regather, schedule, offload, dtype, optimizer, gradient, "
-                     "attention, order or dims\n"
+                     "attention, loss, order or dims\n"
                      "  qqq=4\n"
                      "  ^~~");
     is_told("data=2,seq=on,data=4", "--plan:1:15: data is given twice\n"
@@ -385,7 +386,7 @@ static void bad_values_are_named(void **state) {
                        "      ^~~");
     is_told("dtype=int32",
             "--plan:1:7: dtype cannot be \"int32\"; expected bf16, fp16, fp32, tf32, fp64, fp8, "
-            "int8, fp4 or mxfp4\n"
+            "int8, fp4, mxfp4 or nvfp4\n"
             "  dtype=int32\n"
             "        ^~~~~");
     is_told("gradient=fp8", "--plan:1:10: gradient cannot be \"fp8\"; expected fp32 or bf16\n"

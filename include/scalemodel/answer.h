@@ -189,14 +189,15 @@ typedef struct sm_profile_question {
 sm_status sm_answer_profile(const sm_profile_question *question, sm_report *report, sm_error *err);
 
 /* ---- train ---- */
-enum { SM_MAX_TRAIN_SIZES = 256 };
+enum { SM_MAX_TRAIN_SIZES = 256, SM_MAX_COMPARED = 16 };
 typedef struct sm_train_question {
     size_t size;
     const sm_model *model;
     const sm_system *system;
     const sm_calibration *calibration; /* NULL: sm_calibration_of */
     double batch_tokens;               /* of a global batch: rounded to sequences that divide */
-    sm_source batch;                   /* or as text: "4M", "4Mi", "2048seqs" */
+    sm_source batch;                   /* or as text: "4M", "4Mi", "2048seqs"; "max", the most
+                                          whose step takes no longer than within_s */
     double seq;                        /* tokens of a sequence; 0: sm_train_usual_seq */
     double tokens;                     /* of the whole run, for its time and cost; 0: not asked */
     const double *usd_per_chip_hour;   /* NULL: the catalogue's */
@@ -230,6 +231,10 @@ typedef struct sm_train_question {
     sm_source other;   /* another plan, or keys of one: where its step differs; not with n_chips */
     sm_source what_if; /* the best plan on another machine, "link=2x,hbm=1.5x" (hw.h) */
     bool sensitivity;  /* what more of each resource would bring */
+    int n_systems; /* to compare, system the first: a row for each, at most SM_MAX_COMPARED; 0: */
+    const sm_system *systems; /* system alone */
+    double within_s; /* 0, or with tokens: the fewest chips whose run takes no longer (objective */
+    double budget_usd; /* cost: the cheapest), and costs no more (0: any) */
 } sm_train_question;
 /* The best plans with times, memory, collectives, bounds and cost; SM_NEGATIVE when none fits. */
 sm_status sm_answer_train(const sm_train_question *question, sm_report *report, sm_error *err);

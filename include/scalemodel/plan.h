@@ -15,15 +15,22 @@
 SM_DECLARATIONS_BEGIN
 
 /* ---- words of plans ---- */
-/* name, bytes per parameter, help. */
+/* name, bytes per parameter, of them a second copy of the weight in fp32, FLOPs of an update per
+ * parameter and model width, help. Muon's 5 Newton-Schulz iterations on a momentum of m rows and at
+ * least as many columns multiply it with its transpose, that with itself and the result with it:
+ * 5 x 2 x (m + m + m) FLOPs an element at most (https://kellerjordan.github.io/posts/muon). */
 #define SM_OPTIMIZERS(X)                                                                           \
-    X(ADAM, "adam", 12.0, "fp32 master weights and two fp32 moments")                              \
-    X(ADAM_NO_MASTER, "adam-no-master", 8.0, "two fp32 moments, weights updated in bf16")          \
-    X(ADAM_BF16, "adam-bf16", 8.0, "fp32 master weights and two bf16 moments")                     \
-    X(ADAM_8BIT, "adam-8bit", 6.0, "fp32 master weights and two 8-bit moments")                    \
-    X(SGD, "sgd", 0.0, "no state")
+    X(ADAM, "adam", 12.0, true, 0.0, "fp32 master weights and two fp32 moments")                   \
+    X(ADAM_NO_MASTER, "adam-no-master", 8.0, false, 0.0, "two fp32 moments, weights in bf16")      \
+    X(ADAM_BF16, "adam-bf16", 8.0, true, 0.0, "fp32 master weights and two bf16 moments")          \
+    X(ADAM_8BIT, "adam-8bit", 6.0, true, 0.0, "fp32 master weights and two 8-bit moments")         \
+    X(SGD, "sgd", 0.0, false, 0.0, "no state")                                                     \
+    X(MUON, "muon", 8.0, true, 30.0, "fp32 master weights and one fp32 momentum")                  \
+    X(LION, "lion", 8.0, true, 0.0, "fp32 master weights and one fp32 momentum")                   \
+    X(ADAFACTOR, "adafactor", 4.0, true, 0.0, "fp32 master weights; moments of rows and columns")  \
+    X(SGD_MOMENTUM, "sgd-momentum", 8.0, true, 0.0, "fp32 master weights and one fp32 momentum")
 typedef enum sm_optimizer {
-#define X(id, name, bytes, help) SM_OPTIMIZER_##id,
+#define X(id, name, bytes, master, flops, help) SM_OPTIMIZER_##id,
     SM_OPTIMIZERS(X)
 #undef X
         SM_OPTIMIZER_COUNT
@@ -52,6 +59,7 @@ enum {
     SM_OFFLOAD_COUNT
 };
 enum { SM_ATTENTION_FUSED, SM_ATTENTION_UNFUSED };
+enum { SM_LOSS_WHOLE, SM_LOSS_CHUNKED };
 
 /* ---- keys ---- */
 /* key, name, meaning. Degrees first: their product is the number of chips used. The row of each
@@ -80,6 +88,7 @@ enum { SM_ATTENTION_FUSED, SM_ATTENTION_UNFUSED };
     X(OPTIMIZER, "optimizer", "whose state is kept")                                               \
     X(GRADIENT, "gradient", "gradients as accumulated and reduced")                                \
     X(ATTENTION, "attention", "fused (flash) or unfused: scores pass through memory")              \
+    X(LOSS, "loss", "logits of a microbatch at once, or of an eighth of its tokens")               \
     X(ORDER, "order", "axes from the innermost, joined by .")                                      \
     X(DIMS, "dims", "order in which torus dimensions are filled, joined by .")
 typedef enum sm_plan_key {
@@ -110,6 +119,7 @@ typedef struct sm_plan {
     sm_optimizer optimizer;
     sm_dtype gradient;
     int attention;                        /* SM_ATTENTION_FUSED or _UNFUSED */
+    int loss;                             /* SM_LOSS_WHOLE or _CHUNKED */
     uint8_t order[SM_PLAN_DEGREES];       /* keys DATA..PIPELINE, innermost first */
     uint8_t dims[3];                      /* torus dimensions in filling order */
     uint8_t dims_named;                   /* so many of them stand in the plan's text */

@@ -270,6 +270,12 @@ static sm_status read_text(const sm_source *source, written *w, sm_error *err) {
     return sm_cursor_end(&c) ? SM_OK : fail_here(&c, err, "\":\" and a shape, or the end");
 }
 
+static const sm_chip *find_name(const char *word, size_t length, const sm_chip *chips, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (sm_is_called(chips[i].name, chips[i].aliases, word, length)) return &chips[i];
+    return sm_chip_find(word, length);
+}
+
 static sm_status fail_unknown(const written *w, const sm_chip *chips, size_t n, sm_error *err) {
     enum { MOST = 512 };
     const char *names[MOST];
@@ -279,6 +285,11 @@ static sm_status fail_unknown(const written *w, const sm_chip *chips, size_t n, 
     for (size_t i = 0; count < MOST && (chip = sm_chip_at(i)) != NULL; i++)
         names[count++] = chip->name;
     const char *word = w->source->text + w->name.offset;
+    const char *blank = memchr(word, ' ', w->name.length);
+    if (blank && find_name(word, (size_t)(blank - word), chips, n)) {
+        sm_cursor c = {w->source, w->name.offset + (size_t)(blank - word) + 1};
+        return fail_here(&c, err, "\":\" and a shape, or the end");
+    }
     const char *nearest = sm_nearest(word, w->name.length, names, count);
     int shown = w->name.length > 40 ? 40 : (int)w->name.length;
     if (nearest)
@@ -287,12 +298,6 @@ static sm_status fail_unknown(const written *w, const sm_chip *chips, size_t n, 
     return sm_fail_at(err, w->source, w->name,
                       "unknown chip \"%.*s\"; the catalogue has tpu-v5p, h100-sxm and others",
                       shown, word);
-}
-
-static const sm_chip *find_name(const char *word, size_t length, const sm_chip *chips, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (sm_is_called(chips[i].name, chips[i].aliases, word, length)) return &chips[i];
-    return sm_chip_find(word, length);
 }
 
 /* "v6e-8", "v5p-128": Google's names of slices, which count TensorCores. */

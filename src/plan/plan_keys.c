@@ -17,7 +17,7 @@ const char *const sm_schedule_names[SM_SCHEDULE_COUNT] = {
 #undef X
 };
 static const char *const optimizers[] = {
-#define X(id, name, bytes, help) name,
+#define X(id, name, bytes, master, flops, help) name,
     SM_OPTIMIZERS(X)
 #undef X
 };
@@ -30,6 +30,7 @@ static const char *const weights_by[] = {"stationary", "gathered"};
 static const char *const caches[] = {"copies", "batch", "sequence"};
 static const char *const contexts[] = {"ring", "gather", "heads"};
 static const char *const offloads[] = {"none", "optimizer", "activations", "both"};
+static const char *const losses[] = {"whole", "chunked"};
 static const char *const kernels[] = {"fused", "unfused"};
 /* What a matmul of training can compute in; gradients accumulate in a wide type alone. */
 static const char *const dtypes[] = {"bf16", "fp16", "fp32", "tf32", "fp64",
@@ -135,6 +136,7 @@ static const plan_row rows[SM_PLAN_KEY_COUNT] = {
     KEY(OPTIMIZER, TRAINING, optimizer, "", WORD(optimizers, 0, 0)),
     KEY(GRADIENT, TRAINING, gradient, "", TYPE(gradients, SM_FP32)),
     KEY(ATTENTION, TRAINING, attention, "", WORD(kernels, 0, 0), SWITCHES(TRAINS, unfused)),
+    KEY(LOSS, TRAINING, loss, "", WORD(losses, 0, 0)),
     KEY(ORDER, BOTH, order, "", .key.value = SM_PLAN_VALUE_ORDER, .key.words = WORDS(axes)),
     KEY(DIMS, BOTH, dims, "", .key.value = SM_PLAN_VALUE_DIMS),
 };

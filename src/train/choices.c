@@ -50,7 +50,7 @@ static void fill_pipeline(const sm_train *t, const sm_search_options *o, const s
         }
         for (int i = 0; i < MAX_VIRTUAL; i++) {
             int v = fixed(o, SM_PLAN_VIRTUAL) ? o->fixed.virtual_stages : virtual_stages[i];
-            if (v >= 2 && plan->pipeline * v <= t->model.L)
+            if (v >= 2 && plan->pipeline * v <= most_chunks(t))
                 add_pipeline(c, SM_SCHEDULE_INTERLEAVED, v);
             if (fixed(o, SM_PLAN_VIRTUAL)) break;
         }

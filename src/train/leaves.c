@@ -161,7 +161,7 @@ static bool try_schedule(expansion *x, bool activations, const int *zero, int n_
     const char *why;
     int per_stage = x->plan.virtual_stages;
     if (x->plan.pipeline > 1 &&
-        (chunk_count(&x->plan) > x->t->model.L ||
+        (chunk_count(&x->plan) > most_chunks(x->t) ||
          !sm_schedule_possible(x->plan.schedule, x->plan.pipeline, per_stage,
                                microbatches_of(x->t, &x->plan), &why)))
         return false;

@@ -32,8 +32,9 @@ const char *degrees_refuse(const sm_train *t, const sm_plan *p, char *room, size
     if (fmod(t->seq, split) != 0)
         REFUSE("sequences of %.0f tokens do not divide by %d (context%s)", t->seq, split,
                p->seq && p->tensor > 1 ? " x tensor" : "");
-    if (chunk_count(p) > t->model.L || chunk_count(p) > MAX_CHUNKS)
-        REFUSE("pipeline=%d x virtual=%d makes more chunks than the %d layers", p->pipeline,
+    if (chunk_count(p) > most_chunks(t) || chunk_count(p) > MAX_CHUNKS)
+        REFUSE("pipeline=%d x virtual=%d makes more chunks than the %d layers with embedding and "
+               "head", p->pipeline,
                p->virtual_stages, t->model.L);
     if (replicas > t->sequences)
         REFUSE("data x fsdp x expert = %.0f replicas, but a batch has only %.0f sequences",

@@ -203,6 +203,8 @@ typedef struct chunk_layout {
     uint16_t (*before)[SM_MAX_LAYER_KINDS]; /* and in all chunks before it */
 } chunk_layout;
 int chunk_count(const sm_plan *plan);
+/* The embedding and the head may be chunks of their own, without layers. */
+static inline int most_chunks(const sm_train *t) { return t->model.L + 2; }
 int layers_of_chunk(int layers, int chunks, int c);
 void chunk_layout_fill(const sm_train *t, int chunks, chunk_layout *layout);
 

@@ -10,17 +10,26 @@ int set_of(const sm_plan *plan) {
 
 double gradient_bytes(const sm_plan *plan) { return sm_dtype_bytes(plan->gradient); }
 
-/* Weights that compute in single precision are the master copy of the optimizer themselves. */
-double state_bytes(const sm_train *t, const sm_plan *plan) {
-    static const double bytes[SM_OPTIMIZER_COUNT] = {
-#define X(id, name, per_parameter, help) per_parameter,
+typedef struct optimizer {
+    double bytes;
+    bool master;
+    double flops;
+} optimizer;
+
+static const optimizer *optimizer_of(const sm_plan *plan) {
+    static const optimizer all[SM_OPTIMIZER_COUNT] = {
+#define X(id, name, bytes, master, flops, help) {bytes, master, flops},
         SM_OPTIMIZERS(X)
 #undef X
     };
     assert(plan->optimizer < SM_OPTIMIZER_COUNT);
-    bool second_copy =
-        plan->optimizer != SM_OPTIMIZER_SGD && plan->optimizer != SM_OPTIMIZER_ADAM_NO_MASTER;
-    return bytes[plan->optimizer] - (t->software.single && second_copy ? t->weight_bytes : 0);
+    return &all[plan->optimizer];
+}
+
+/* Weights that compute in single precision are the master copy of the optimizer themselves. */
+double state_bytes(const sm_train *t, const sm_plan *plan) {
+    const optimizer *o = optimizer_of(plan);
+    return o->bytes - (t->software.single && o->master ? t->weight_bytes : 0);
 }
 
 static void add_reduction(const sm_train *t, const sm_timed_curve *reduce, double bytes,
@@ -71,6 +80,8 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
     const sm_calibration *cal = t->calibration;
     add->offload_s += offloaded_s(t, updated, gradient, state);
     add->update_s += traffic / (t->system.chip.memory_bytes_per_s.value * cal->memory_efficiency);
+    add->update_s += updated * optimizer_of(plan)->flops * t->model.D /
+                     (sm_chip_peak(&t->system.chip, SM_BF16, NULL) * cal->matmul_efficiency);
     if (plan->zero == 0) {
         add_reduction(t, p->slot[slots->all_reduce], held * gradient, &add->reduce_s, add);
         return;

@@ -207,6 +207,10 @@ static void stage_buffers(const sm_train *t, const sm_plan *plan, const pieces *
     m->activations += working; /* what recomputation brings back for one layer */
 }
 
+/* Chunked: what the loss differentiates at once, its gradient made beside it, and nothing of it
+ * kept (torchtitan's ChunkedCELoss has 8 chunks; Liger Kernel, arXiv 2410.10989, section 3.2). */
+static const double LOSS_CHUNKS = 8;
+
 static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p,
                          const stage_kind *h, sm_memory *m) {
     int set = set_of(plan);
@@ -226,8 +230,9 @@ static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p
         add_state(plan, m, &p->load[head_piece(t)], 1);
         if (!h->first) add_state(plan, m, &p->load[copy_piece(t)], 1);
         double logits = kept_of(&p->kept[head_piece(t)], SM_RECOMPUTE_NONE, plan);
-        m->activations += logits * h->held_last;
-        m->buffers += logits; /* their gradient */
+        bool whole = plan->loss == SM_LOSS_WHOLE;
+        m->activations += whole ? logits * h->held_last : 0;
+        m->buffers += whole ? logits : 2 * logits / LOSS_CHUNKS; /* their gradient */
     }
     if (plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH) {
         m->host += m->optimizer;

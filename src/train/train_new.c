@@ -289,6 +289,12 @@ sm_status sm_train_plan_as_run(sm_plan *plan, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT,
                        "dtype=%s cannot be run: matmuls are of single precision; dtype=fp32 can",
                        sm_dtype_name(plan->dtype));
+    if (plan->loss != SM_LOSS_WHOLE)
+        return sm_fail(err, SM_BAD_INPUT, "loss=chunked cannot be run: logits are made whole");
+    if (plan->optimizer > SM_OPTIMIZER_SGD)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "the optimizer of this plan cannot be run: adam, adam-no-master, adam-bf16, "
+                       "adam-8bit and sgd can");
     plan->dtype = SM_FP32;
     return SM_OK;
 }

@@ -19,9 +19,11 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
     if (!status)
         status = sm_question_needs(in->batch_tokens > 0.0 || in->batch.text, "a batch", err);
     if (!status) status = sm_question_limit("top", in->top, SM_MAX_TOP, err);
+    if (!status) status = sm_question_limit("n_systems", in->n_systems, SM_MAX_COMPARED, err);
     if (!status) status = sm_question_limit("n_chips", in->n_chips, SM_MAX_TRAIN_SIZES, err);
     if (status) return status;
     assert(in->model && in->system);
+    q->own_constants = in->calibration != NULL;
     if (!in->calibration) in->calibration = sm_calibration_of(&in->system->chip);
     q->system = in->system;
     q->price_known = in->usd_per_chip_hour || sm_chip_usd_per_hour(&in->system->chip) > 0.0;
@@ -185,5 +187,9 @@ sm_status sm_answer_train(const sm_train_question *question, sm_report *r, sm_er
     if (status) return status;
     sm_put_text(r, r->data, "command", "train");
     if (q->in.n_chips > 0) return sm_train_sizes(q, r, err);
+    bool limited = q->job.tokens > 0.0 && (q->in.within_s > 0.0 || q->in.budget_usd > 0.0);
+    if (q->in.n_systems > 0 || (limited && !q->batch.most)) return sm_train_compare(q, r, err);
+    if (q->batch.most) status = sm_train_batch_most(q, err);
+    if (status) return status;
     return with_plans(q, answer, r, err);
 }

@@ -5,6 +5,7 @@
 
 typedef struct sm_batch {
     double asked_tokens, sequences;
+    bool most; /* as many as in.within_s allows */
 } sm_batch;
 typedef struct sm_train_asked {
     sm_train_question in;
@@ -14,6 +15,7 @@ typedef struct sm_train_asked {
     sm_search_options search; /* what the plan fixes, and how to search for the rest */
     sm_plan_space space;      /* of the keys that have several values, and of the framework */
     bool priced_only;         /* the plan is given whole */
+    bool own_constants;       /* the question has a calibration */
     bool price_known;
     sm_report *report;
 } sm_train_asked;
@@ -89,8 +91,8 @@ sm_status sm_train_against_plan(const sm_train_asked *q, sm_train *train, const 
  * (train_what_if.c). */
 sm_status sm_train_what_if(const sm_train_asked *q, sm_train *train, const sm_plan_shown *best,
                            sm_error *err);
-sm_status sm_train_sensitivity(const sm_train_asked *q, sm_train *train,
-                               const sm_plan_shown *best, sm_error *err);
+sm_status sm_train_sensitivity(const sm_train_asked *q, sm_train *train, const sm_plan_shown *best,
+                               sm_error *err);
 
 /* ---- how sure it is (train_interval.c) ---- */
 typedef struct sm_ends {
@@ -124,6 +126,28 @@ sm_status sm_train_reason(const sm_train_asked *q, sm_train *train, const sm_err
 double sm_train_margin(const sm_train_asked *q);
 /* Constants of time and of memory of the software asked for. */
 void sm_train_with_software(const sm_train_asked *q, sm_train *train);
+/* One system: its best plan, or why it has none. */
+typedef struct sm_train_point {
+    sm_system system;
+    bool found;
+    sm_plan_shown best;
+    const char *reason;
+} sm_train_point;
+typedef struct sm_train_sweep {
+    sm_train_asked *q;
+    sm_train_point *point;
+    double sequences;
+    sm_search_effort total; /* sums over the points */
+    int found;
+    bool interrupted;
+} sm_train_sweep;
+/* The best plan on so many chips of the question's system (train_sizes.c). */
+sm_status sm_train_point_find(sm_train_sweep *w, int chips, sm_train_point *p, sm_error *err);
+/* The best plan on each of in.systems; with limits to time or cost the fewest chips of each that
+ * keep them (train_compare.c). */
+sm_status sm_train_compare(sm_train_asked *q, sm_report *r, sm_error *err);
+/* The largest batch whose step takes no longer than in.within_s, into q->batch and q->job. */
+sm_status sm_train_batch_most(sm_train_asked *q, sm_error *err);
 /* The best plan on each of the systems of in.chips chips (train_sizes.c). */
 sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err);
 /* The simulated step of a plan, into the report's tracks (train_tracks.c). */

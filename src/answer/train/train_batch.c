@@ -44,6 +44,13 @@ sm_status sm_train_batch_read(const sm_source *text, sm_span span, double seq, s
     bool counted;
     double value = 0.0;
     sm_span number = number_of(text, span, &counted);
+    *batch =
+        (sm_batch){.most = number.length == 3 && memcmp(text->text + number.offset, "max", 3) == 0};
+    if (batch->most) {
+        batch->sequences = 1.0;
+        batch->asked_tokens = seq;
+        return SM_OK;
+    }
     sm_status status = sm_quantity_parse(text, number, SM_Q_COUNT, &value, err);
     if (status) return status;
     if (counted && (value < 1.0 || value != floor(value)))
@@ -59,13 +66,62 @@ sm_status sm_train_batch_read(const sm_source *text, sm_span span, double seq, s
 sm_status sm_train_batch_set(sm_train_asked *q, sm_error *err) {
     const sm_source *text = &q->in.batch;
     double tokens = q->in.batch_tokens, seq = q->job.seq;
-    sm_batch batch = {tokens, sm_train_usual_sequences(tokens, seq)};
+    sm_batch batch = {tokens, sm_train_usual_sequences(tokens, seq), false};
     sm_status status = SM_OK;
     if (text->text)
         status = sm_train_batch_read(text, (sm_span){0, text->length}, seq, &batch, err);
     if (status) return status;
+    if (batch.most && q->in.within_s <= 0.0)
+        return sm_fail_at(err, text, (sm_span){0, text->length},
+                          "any batch fits, microbatch by microbatch: the most is what a step of "
+                          "some length holds, as in --within 10s");
     q->batch = batch;
     q->job.batch_tokens = batch.sequences * seq;
+    return SM_OK;
+}
+
+/* ---- the most that a step holds ---- */
+
+/* The step of the best plan for so many sequences; infinite where none fits. */
+static sm_status step_of(sm_train_asked *q, sm_train *train, double sequences, double *seconds,
+                         sm_error *err) {
+    sm_search_options search = q->search;
+    const sm_search_result *found;
+    sm_error none = {.status = SM_OK};
+    sm_job job = q->job;
+    job.batch_tokens = sequences * job.seq;
+    search.top = 1;
+    search.progress = NULL;
+    *seconds = HUGE_VAL;
+    sm_status status = sm_train_change(train, &job, err);
+    if (status) return status;
+    sm_train_with_software(q, train);
+    status = sm_train_search(train, &search, q->report->arena, &found, &none);
+    if (status > SM_NEGATIVE) *err = none;
+    if (status) return status > SM_NEGATIVE ? status : SM_OK;
+    *seconds = sm_search_result_at(found, 0).price->expected_s;
+    return SM_OK;
+}
+
+/* Powers of two up to the first that takes too long, then eighths of the last that did not. */
+sm_status sm_train_batch_most(sm_train_asked *q, sm_error *err) {
+    enum { MOST_DOUBLINGS = 24 };
+    sm_train *train = NULL;
+    double most = 0.0, seconds = 0.0;
+    sm_status status = sm_train_new(&q->job, &train, err);
+    for (int i = 0; i < MOST_DOUBLINGS && !status; i++) {
+        status = step_of(q, train, exp2(i), &seconds, err);
+        if (!status && seconds > q->in.within_s && most > 0.0) break;
+        if (!status && seconds <= q->in.within_s) most = exp2(i);
+    }
+    for (double part = most / 2.0; part >= most / 8.0 && part >= 1.0 && !status; part /= 2.0) {
+        status = step_of(q, train, most + part, &seconds, err);
+        if (!status && seconds <= q->in.within_s) most += part;
+    }
+    sm_train_free(train);
+    if (status) return status;
+    q->batch.sequences = fmax(most, 1.0);
+    q->batch.asked_tokens = q->job.batch_tokens = q->batch.sequences * q->job.seq;
     return SM_OK;
 }
 
@@ -76,7 +132,10 @@ void sm_train_batch_page(sm_report *r, const sm_train_asked *q, double sequences
                  sequences == 1.0 ? "" : "s", sm_show_exact(r, seq));
     const char *why = q->in.seq > 0.0 ? "" : " (the length taken when --seq is not given)";
     double nearest = fmax(1.0, round(asked / seq));
-    if (tokens == asked) sm_report_text(r, "%s%s.", seqs, why);
+    if (q->batch.most)
+        sm_report_text(r, "%s%s: the most, to an eighth, whose step takes no longer than %s.", seqs,
+                       why, sm_show_seconds(r, q->in.within_s));
+    else if (tokens == asked) sm_report_text(r, "%s%s.", seqs, why);
     else if (sequences == nearest)
         sm_report_text(r, "%s%s: %s tokens, the whole sequences nearest to the %s asked for.", seqs,
                        why, sm_show_exact(r, tokens), sm_show_exact(r, asked));

@@ -8,20 +8,19 @@ enum { MOST_CHIPS = 1 << 16 };
 /* So far below none that every plan of a search fits a chip. */
 static const double NO_LIMIT = -1e9;
 
-/* What a search does not try by itself. */
-static const char *const beyond_search[] = {"gradient=bf16", "optimizer=adam-bf16",
-                                            "optimizer=adam-8bit", NULL};
+/* What a search does not try by itself: first what leaves the numbers of a run as they are. */
+static const char *const beyond_search[] = {"loss=chunked", NULL};
+static const char *const of_numbers[] = {"gradient=bf16", "optimizer=adam-bf16",
+                                         "optimizer=adam-8bit", NULL};
 /* What may be changed of a plan that was given whole. */
 static const char *const of_plan[] = {"microbatch=1",
                                       "zero=1",
                                       "zero=2",
                                       "seq=on",
                                       "regather=all",
+                                      "loss=chunked",
                                       "recompute=selective",
                                       "recompute=full",
-                                      "gradient=bf16",
-                                      "optimizer=adam-bf16",
-                                      "optimizer=adam-8bit",
                                       "offload=optimizer",
                                       "offload=activations",
                                       "offload=both",
@@ -114,9 +113,10 @@ static void keep_quickest(const fitting *f, const char *what, const sm_price_of_
     f->out->change_bytes = price->memory.total;
 }
 
-static sm_status try_on_plan(const fitting *f, const sm_plan *plan, sm_error *err) {
-    for (int i = 0; of_plan[i]; i++) {
-        const sm_source change = text_of(of_plan[i]);
+static sm_status try_on_plan(const fitting *f, const sm_plan *plan, const char *const *changes,
+                             sm_error *err) {
+    for (int i = 0; changes[i]; i++) {
+        const sm_source change = text_of(changes[i]);
         sm_plan other = *plan;
         sm_price_of_plan price;
         sm_error none = {.status = SM_OK};
@@ -126,7 +126,7 @@ static sm_status try_on_plan(const fitting *f, const sm_plan *plan, sm_error *er
         if (status == SM_BAD_INPUT) continue;
         if (status) *err = none;
         if (status) return status;
-        if (price.fits) keep_quickest(f, of_plan[i], &price);
+        if (price.fits) keep_quickest(f, changes[i], &price);
     }
     return SM_OK;
 }
@@ -137,6 +137,17 @@ static sm_status try_fixed(const fitting *f, const sm_plan *fixed, const char *w
     if (f->q->in.stop && *f->q->in.stop) return SM_OK;
     sm_status status = best_of(f, f->train, SM_OBJECTIVE_TIME, fixed, &found, err);
     if (!status && found) keep_quickest(f, what, sm_search_result_at(found, 0).price);
+    return status;
+}
+
+static sm_status try_beside(const fitting *f, const char *const *changes, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int i = 0; changes[i] && !status; i++) {
+        const sm_source change = text_of(changes[i]);
+        sm_plan other = f->q->search.fixed;
+        status = sm_plan_change(&change, &other, err);
+        if (!status) status = try_fixed(f, &other, changes[i], err);
+    }
     return status;
 }
 
@@ -151,13 +162,13 @@ static sm_status try_on_search(const fitting *f, sm_error *err) {
         const char *name = sm_plan_key_row_of((sm_plan_key)key)->name;
         status = try_fixed(f, &other, sm_textf(f->q->report, "another %s", name), err);
     }
-    for (int i = 0; beyond_search[i] && !status; i++) {
-        const sm_source change = text_of(beyond_search[i]);
-        sm_plan other = *fixed;
-        status = sm_plan_change(&change, &other, err);
-        if (!status) status = try_fixed(f, &other, beyond_search[i], err);
-    }
-    return status;
+    return status ? status : try_beside(f, beyond_search, err);
+}
+
+static sm_status find_change(const fitting *f, const sm_plan *plan, sm_error *err) {
+    sm_status status = plan ? try_on_plan(f, plan, of_plan, err) : try_on_search(f, err);
+    if (status || f->out->change) return status;
+    return plan ? try_on_plan(f, plan, of_numbers, err) : try_beside(f, of_numbers, err);
 }
 
 sm_status sm_train_fit_find(sm_train_asked *q, sm_train *train, const sm_plan_shown *plan,
@@ -168,7 +179,7 @@ sm_status sm_train_fit_find(sm_train_asked *q, sm_train *train, const sm_plan_sh
     if (plan) out->least = plan->detail.price.memory;
     else status = find_least(&f, err);
     if (!status && out->least.total <= 0.0) return SM_OK; /* it is not memory that forbids */
-    if (!status) status = plan ? try_on_plan(&f, plan->plan, err) : try_on_search(&f, err);
+    if (!status) status = find_change(&f, plan ? plan->plan : NULL, err);
     return status ? status : find_chips(&f, err);
 }
 

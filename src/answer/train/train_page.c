@@ -40,7 +40,9 @@ void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences) 
     const char *active = params.active < params.total
                              ? sm_textf(r, ", %s of them active", sm_show_count(r, params.active))
                              : "";
-    sm_report_heading(r, "%s on %s", q->in.model->name, q->system->text);
+    const char *others =
+        q->in.n_systems > 1 ? sm_textf(r, " and %d more", q->in.n_systems - 1) : "";
+    sm_report_heading(r, "%s on %s%s", q->in.model->name, q->system->text, others);
     sm_slices_note(r, q->system);
     sm_report_text(r, "%s parameters%s; %s FLOPs to train on a token.",
                    sm_show_count(r, params.total), active, sm_show_count(r, flops));

@@ -3,26 +3,10 @@
 #include "train_asked.h"
 #include <math.h>
 
-/* One size of system: its best plan, or why it has none. */
-typedef struct size_point {
-    sm_system system;
-    bool found;
-    sm_plan_shown best;
-    const char *reason;
-} size_point;
-
-typedef struct sweep {
-    sm_train_asked *q;
-    size_point *point;
-    double sequences;
-    sm_search_effort total; /* sums over the sizes */
-    int found;
-    bool interrupted;
-} sweep;
-
 /* ---- searching ---- */
 
-static sm_status search_point(sweep *w, size_point *p, sm_train *train, sm_error *err) {
+static sm_status search_point(sm_train_sweep *w, sm_train_point *p, sm_train *train,
+                              sm_error *err) {
     sm_report *r = w->q->report;
     const sm_search_result *result;
     sm_error none = {.status = SM_OK};
@@ -50,9 +34,12 @@ static sm_status search_point(sweep *w, size_point *p, sm_train *train, sm_error
     return sm_train_detail(train, p->best.plan, r->arena, &p->best.detail, err);
 }
 
-static sm_status fill_point(sweep *w, int chips, size_point *p, sm_error *err) {
+sm_status sm_train_point_find(sm_train_sweep *w, int chips, sm_train_point *p, sm_error *err) {
     sm_error none = {.status = SM_OK};
-    sm_status status = sm_system_resize(w->q->in.system, chips, &p->system, &none);
+    sm_status status = SM_OK;
+    p->system = *w->q->in.system;
+    if (chips != p->system.chips)
+        status = sm_system_resize(w->q->in.system, chips, &p->system, &none);
     if (status == SM_BAD_INPUT) {
         p->system.chips = chips;
         p->reason = sm_textf(w->q->report, "%s", none.sentence);
@@ -70,18 +57,18 @@ static sm_status fill_point(sweep *w, int chips, size_point *p, sm_error *err) {
 
 /* ---- showing ---- */
 
-static const char *why_dropped(const size_point *p) {
+static const char *why_dropped(const sm_train_point *p) {
     return p->found ? "fewer chips are as fast" : p->reason ? p->reason : "";
 }
 
-static void put_fields(sm_report *r, const sweep *w, const bool *pays) {
+static void put_fields(sm_report *r, const sm_train_sweep *w, const bool *pays) {
     sm_train_job_data(r, w->q, w->sequences);
     sm_train_search_data(r, &w->total);
     sm_data *pareto = sm_put_array(r, r->data, "pareto");
     r->records = pareto;
     sm_data *dropped = sm_put_array(r, r->data, "dropped");
     for (int i = 0; i < w->q->in.n_chips; i++) {
-        const size_point *p = &w->point[i];
+        const sm_train_point *p = &w->point[i];
         if (pays[i]) {
             sm_train_asked q = *w->q;
             q.system = &p->system;
@@ -97,13 +84,13 @@ static void put_fields(sm_report *r, const sweep *w, const bool *pays) {
 }
 
 /* Seconds times chips of the smallest system over those of this one: 1 when chips add up. */
-static const char *scaling(sm_report *r, const size_point *first, const size_point *p) {
+static const char *scaling(sm_report *r, const sm_train_point *first, const sm_train_point *p) {
     const sm_price_of_plan *a = &first->best.detail.price, *b = &p->best.detail.price;
     return sm_show_percent(r, a->expected_s * a->chips / (b->expected_s * b->chips));
 }
 
-static void point_row(sm_report *r, const sweep *w, const size_point *first, const size_point *p,
-                      sm_table *table) {
+static void point_row(sm_report *r, const sm_train_sweep *w, const sm_train_point *first,
+                      const sm_train_point *p, sm_table *table) {
     const sm_price_of_plan *price = &p->best.detail.price;
     bool run = w->q->job.tokens > 0.0;
     const char *cells[] = {sm_textf(r, "%d", price->chips),
@@ -118,8 +105,8 @@ static void point_row(sm_report *r, const sweep *w, const size_point *first, con
     sm_page_cells(r, table, cells);
 }
 
-static void pareto_rows(sm_report *r, const sweep *w, const bool *pays) {
-    const size_point *first = NULL;
+static void pareto_rows(sm_report *r, const sm_train_sweep *w, const bool *pays) {
+    const sm_train_point *first = NULL;
     bool run = w->q->job.tokens > 0.0;
     sm_table *numbers =
         sm_page_table(r, "The best plan for each number of chips that pays off",
@@ -127,7 +114,7 @@ static void pareto_rows(sm_report *r, const sweep *w, const bool *pays) {
                           : ">chips|>step|>scaling|>MFU|>tok/s/chip|<bound|>memory");
     sm_table *plans = sm_page_table(r, NULL, ">chips|<plan");
     for (int i = 0; i < w->q->in.n_chips; i++) {
-        const size_point *p = &w->point[i];
+        const sm_train_point *p = &w->point[i];
         if (!pays[i]) continue;
         if (!first) first = p;
         point_row(r, w, first, p, numbers);
@@ -139,14 +126,14 @@ static void pareto_rows(sm_report *r, const sweep *w, const bool *pays) {
 }
 
 sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err) {
-    sweep w = {.q = q, .total = {.optimal = true}};
+    sm_train_sweep w = {.q = q, .total = {.optimal = true}};
     bool pays[SM_MAX_TRAIN_SIZES] = {false};
     w.point = sm_arena_array(r->arena, (size_t)q->in.n_chips, sizeof *w.point);
     if (!w.point) return sm_fail_memory(err);
     q->search.top = 1;
     sm_status status = SM_OK;
     for (int i = 0; i < q->in.n_chips && !status && !w.interrupted; i++)
-        status = fill_point(&w, q->in.chips[i], &w.point[i], err);
+        status = sm_train_point_find(&w, q->in.chips[i], &w.point[i], err);
     if (status) return status;
     double x[SM_MAX_TRAIN_SIZES] = {0}, y[SM_MAX_TRAIN_SIZES] = {0};
     size_t order[SM_MAX_TRAIN_SIZES];
@@ -166,7 +153,7 @@ sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err) {
     sm_train_job_page(r, w.q, w.sequences);
     pareto_rows(r, &w, pays);
     for (int i = 0; i < w.q->in.n_chips; i++) {
-        const size_point *p = &w.point[i];
+        const sm_train_point *p = &w.point[i];
         if (pays[i] || !p->system.chips) continue;
         sm_report_text(r, "%d chips: %s.", p->system.chips, why_dropped(p));
     }

@@ -40,14 +40,20 @@ static sm_status seconds_with(const machine *m, const sm_plan *plan, sm_resource
     return status;
 }
 
-/* The best plan on the machine at hand; false where none fits. */
-static sm_status best_here(const machine *m, sm_found *best, sm_error *err) {
+/* The best plan on the machine at hand, none where none fits; a plan given whole stays. */
+static sm_status best_here(const machine *m, const sm_plan *plan, sm_price_of_plan *price,
+                           sm_found *best, sm_error *err) {
     sm_search_options search = m->q->search;
     const sm_search_result *found;
     sm_error none = {.status = SM_OK};
     search.top = 1;
     search.progress = NULL;
     *best = (sm_found){NULL, NULL};
+    if (m->q->priced_only) {
+        sm_status status = sm_train_price(m->train, plan, price, &none);
+        if (!status && price->fits) *best = (sm_found){plan, price};
+        return status == SM_BAD_INPUT ? SM_OK : status;
+    }
     sm_status status = sm_train_search(m->train, &search, m->q->report->arena, &found, &none);
     if (status <= SM_NEGATIVE) {
         if (!status) *best = sm_search_result_at(found, 0);
@@ -63,7 +69,7 @@ sm_status sm_train_what_if(const sm_train_asked *q, sm_train *train, const sm_pl
                            sm_error *err) {
     const machine m = {q, train};
     sm_report *r = q->report;
-    sm_price_of_plan kept = {.fits = false};
+    sm_price_of_plan kept = {.fits = false}, price;
     sm_system other;
     sm_found anew;
     double now = best->detail.price.expected_s;
@@ -72,7 +78,7 @@ sm_status sm_train_what_if(const sm_train_asked *q, sm_train *train, const sm_pl
     if (!status) status = move_to(&m, &other, err);
     if (!status) status = sm_train_price(train, best->plan, &kept, &none);
     if (status == SM_BAD_INPUT && none.status) status = SM_OK, kept.fits = false;
-    if (!status) status = best_here(&m, &anew, err);
+    if (!status) status = best_here(&m, best->plan, &price, &anew, err);
     if (status) return status;
     sm_data *object = sm_put_object(r, r->data, "what_if");
     sm_put_text(r, object, "machine", q->in.what_if.text);
@@ -86,7 +92,7 @@ sm_status sm_train_what_if(const sm_train_asked *q, sm_train *train, const sm_pl
                 kept.fits ? sm_textf(r, "%.1f %%", 100.0 * (1.0 - kept.expected_s / now)) : "-",
                 kept.fits ? sm_show_percent(r, kept.mfu) : "-",
                 kept.fits ? "" : "impossible, or does not fit");
-    if (anew.plan) {
+    if (anew.plan && !q->priced_only) {
         const char *words = sm_train_plan_words(r, &other, anew.plan);
         sm_put_text(r, object, "best_plan", words);
         sm_page_row(r, table, "best plan", sm_show_seconds(r, anew.price->expected_s),
@@ -123,15 +129,16 @@ static sm_status break_even(const machine *m, const sm_plan *plan, sm_resource r
 
 static sm_status measure(const machine *m, const sm_plan_shown *best, sm_resource resource,
                          sensitivity *out, sm_error *err) {
-    double more, less, now = best->detail.price.expected_s;
+    double more = NAN, less = NAN, now = best->detail.price.expected_s;
     sm_found anew = {NULL, NULL};
+    sm_price_of_plan price;
     sm_system system = *m->q->in.system;
     sm_status status = seconds_with(m, best->plan, resource, NUDGE, &more, err);
     if (!status) status = seconds_with(m, best->plan, resource, 1.0 / NUDGE, &less, err);
     if (!status) status = break_even(m, best->plan, resource, GAIN * now, &out->break_even, err);
     sm_system_scale(&system, resource, resource == SM_RESOURCE_LATENCY ? 0.5 : 2.0);
     if (!status) status = move_to(m, &system, err);
-    if (!status) status = best_here(m, &anew, err);
+    if (!status) status = best_here(m, best->plan, &price, &anew, err);
     out->elasticity = log(more / less) / (2.0 * log(NUDGE));
     if (isnan(less)) out->elasticity = log(more / now) / log(NUDGE);
     if (fabs(out->elasticity) < 5e-4) out->elasticity = 0.0;
@@ -167,8 +174,10 @@ sm_status sm_train_sensitivity(const sm_train_asked *q, sm_train *train, const s
                     sm_textf(r, "%.1f %%", 100.0 * (1.0 - s.twice_s / now)), help[i]);
     }
     sm_report_table(r, table);
-    sm_report_text(r, "Elasticity: %% of step time, and of cost, for each %% more of it, same "
-                      "plan; tokens/s change by as much the other way. -10 %%: at so much of it the "
-                      "same plan takes a tenth less. Twice: the best plan anew.");
+    sm_report_text(r,
+                   "Elasticity: %% of step time, and of cost, for each %% more of it, same "
+                   "plan; tokens/s change by as much the other way. -10 %%: at so much of it the "
+                   "same plan takes a tenth less. Twice: %s.",
+                   q->priced_only ? "the plan given" : "the best plan anew");
     return move_to(&m, q->in.system, err);
 }

@@ -5,7 +5,7 @@
 
 typedef struct cli_train_values {
     const char *on, *batch, *plan, *dtype, *optimizer, *most, *timeline, *against, *what_if;
-    double tokens, price, margin;
+    double tokens, price, margin, within, budget;
     int64_t seq, top, threads;
     double seconds;
     sm_objective objective;
@@ -21,7 +21,7 @@ extern const cli_option cli_train_options[];
 typedef struct cli_training {
     sm_train_question question;
     sm_model model;
-    sm_system system;
+    sm_system system, systems[SM_MAX_COMPARED]; /* the first of several; all of them */
     int chips[SM_MAX_TRAIN_SIZES];
     sm_recipe recipe;
 } cli_training;

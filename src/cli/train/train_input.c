@@ -11,14 +11,22 @@ static const char *const objectives[] = {"time", "cost", "memory"};
 
 const cli_option cli_train_options[] = {
     {"on", 0, CLI_TEXT, AT(on), "SYSTEM",
-     .help = "the chips: tpu-v5p:16x20x28, h100-sxm:128x8, ..."},
+     .help = "the chips: tpu-v5p:16x20x28, h100-sxm:128x8, ...; several, with commas between, are "
+             "compared"},
     {"batch", 0, CLI_TEXT, AT(batch), "BATCH",
-     .help = "a global batch: tokens, 4M or 4Mi, rounded to sequences that divide, or 2048seqs",
+     .help = "a global batch: tokens, 4M or 4Mi, rounded to sequences that divide, "
+             "or 2048seqs; max, the most that --within allows",
      .default_says = "what --from says"},
     {"seq", 0, CLI_WHOLE, AT(seq), "T", .help = "tokens of a sequence", .lowest = 1, .highest = 1e9,
      .default_says = "4096, or what the model was made for where that is less"},
     {"tokens", 0, CLI_NUMBER, AT(tokens), "N",
      .help = "tokens of the whole run: 15T; gives its time and cost"},
+    {"within", 0, CLI_TIME, AT(within), "TIME",
+     .help = "with --tokens, the fewest chips whose run takes no longer: 30d; with --batch max, "
+             "of a step: 10s",
+     .above = true},
+    {"budget", 0, CLI_USD, AT(budget), "USD",
+     .help = "with --tokens, the fewest chips whose run costs no more", .above = true},
     {"plan", 0, CLI_TEXT, AT(plan), "PLAN",
      .help = "keys to keep: fsdp=64,tensor=8,recompute=full; a plan that uses every chip and says "
              "its microbatch is only priced"},
@@ -32,7 +40,7 @@ const cli_option cli_train_options[] = {
     {"dtype", 0, CLI_TEXT, AT(dtype), "DTYPE",
      .help = "what matmuls with weights compute in: the plan's key", .default_says = "bf16"},
     {"optimizer", 0, CLI_TEXT, AT(optimizer), "NAME",
-     .help = "adam, adam-no-master, adam-bf16, adam-8bit or sgd: the plan's key",
+     .help = "adam, adam-bf16, adam-8bit, muon, lion, adafactor, ...: the plan's key",
      .default_says = "adam"},
     {"price", 0, CLI_USD, AT(price), "USD", .help = "of a chip for an hour", .highest = 1e6,
      .default_says = "the catalogue's"},
@@ -55,8 +63,7 @@ const cli_option cli_train_options[] = {
      .help = "another plan, fsdp=64,microbatch=1: where their steps differ; or a compiled module "
              "or a profile of such a step: what was predicted beside it"},
     {"what-if", 0, CLI_TEXT, AT(what_if), "CHANGES",
-     .help = "the job on another machine too: link=2x,hbm=1.5x,memory=1.2x,flops=2x,latency=0.5x,"
-             "host=2x,domain=72"},
+     .help = "the job on another machine too: link=2x,hbm=1.5x,domain=72"},
     {"sensitivity", 0, CLI_FLAG, AT(sensitivity), NULL,
      .help = "what more of each resource would bring: elasticities, break-even values"},
     CLI_CALIBRATION_OPTIONS(cli_train_values, constants),
@@ -83,16 +90,27 @@ static sm_status read_chips(const cli_call *call, cli_training *t, sm_error *err
         while (power <= chips) power *= 2;
         chips = range->step ? chips + range->step : power < range->last ? power : range->last;
     }
-    if (o->timeline)
-        return sm_fail(err, SM_USAGE, "--timeline draws one plan, and --chips finds many");
-    if (o->against)
-        return sm_fail(err, SM_USAGE, "--against compares one plan, and --chips finds many");
-    if (o->what_if || o->sensitivity)
-        return sm_fail(err, SM_USAGE,
-                       "--%s changes the machine of one plan, and --chips finds many",
-                       o->what_if ? "what-if" : "sensitivity");
-    if (call->common.explain)
-        return sm_fail(err, SM_USAGE, "--explain derives one plan, and --chips finds many");
+    return SM_OK;
+}
+
+/* "h100-sxm:64x8,tpu-v5p:8x8x8": several are compared. */
+static sm_status read_systems(const cli_call *call, cli_training *t, sm_error *err) {
+    const cli_train_values *o = call->values;
+    sm_train_question *q = &t->question;
+    if (!o->on || !strchr(o->on, ',')) return cli_system(call, o->on, &t->system, err);
+    const sm_source text = cli_source(call, &o->on);
+    const sm_span all = {0, text.length};
+    q->systems = t->systems;
+    for (size_t at = 0; at <= text.length;) {
+        sm_span part = sm_next_part(&text, all, ',', &at);
+        const char *on = sm_arena_copy(call->arena, text.text + part.offset, part.length);
+        if (!on) return sm_fail_memory(err);
+        if (q->n_systems == SM_MAX_COMPARED)
+            return sm_fail_at(err, &text, part, "at most %d systems are compared", SM_MAX_COMPARED);
+        sm_status status = cli_system(call, on, &t->systems[q->n_systems++], err);
+        if (status) return status;
+    }
+    t->system = t->systems[0];
     return SM_OK;
 }
 
@@ -102,7 +120,7 @@ static sm_status read_job(const cli_call *call, cli_training *t, sm_error *err) 
         return sm_fail(err, SM_USAGE, "train needs MODEL, or --from with the recipe in use");
     sm_status status = cli_need(call, &o->batch, err);
     if (!status) status = cli_read_model(call, &o->read_by, call->positional[0], &t->model, err);
-    return status ? status : cli_system(call, o->on, &t->system, err);
+    return status ? status : read_systems(call, t, err);
 }
 
 static sm_status read_recipe(const cli_call *call, cli_training *t, sm_error *err) {
@@ -132,6 +150,31 @@ static sm_status take_recipe(const cli_call *call, cli_training *t, sm_error *er
     return batch ? SM_OK : sm_fail_memory(err);
 }
 
+/* What is asked of one plan cannot be asked where many are found. */
+static sm_status check_one_plan(const cli_call *call, const cli_training *t, sm_error *err) {
+    const cli_train_values *o = call->values;
+    bool chips = cli_given(call, &o->chips),
+         limited = o->tokens > 0.0 && (o->within > 0.0 || o->budget > 0.0);
+    const char *many = chips                       ? "--chips finds many"
+                       : t->question.n_systems > 0 ? "--on finds one of each system"
+                       : limited                   ? "--within and --budget look at many sizes"
+                                                   : NULL;
+    const char *what = o->timeline            ? "--timeline draws"
+                       : o->against           ? "--against compares"
+                       : o->what_if           ? "--what-if changes the machine of"
+                       : o->sensitivity       ? "--sensitivity is of"
+                       : call->common.explain ? "--explain derives"
+                                              : NULL;
+    if (many && what) return sm_fail(err, SM_USAGE, "%s one plan, and %s", what, many);
+    if (chips && (limited || t->question.n_systems > 0))
+        return sm_fail(err, SM_USAGE, "--chips compares sizes of one system, and %s",
+                       t->question.n_systems > 0 ? "--on names several"
+                                                 : "--within and --budget find one");
+    if (o->tokens <= 0.0 && o->budget > 0.0)
+        return sm_fail(err, SM_USAGE, "--budget needs --tokens, the length of the run");
+    return SM_OK;
+}
+
 /* A plan has keys with values; a file whose name has them too is reached as ./NAME. */
 static bool is_plan(const char *text) { return strchr(text, '=') && !strchr(text, '/'); }
 
@@ -145,6 +188,8 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
     q->seq = cli_given(call, &o->seq) ? (double)o->seq : 0.0;
     q->tokens = o->tokens;
     q->usd_per_chip_hour = cli_given(call, &o->price) ? &o->price : NULL;
+    q->within_s = o->within;
+    q->budget_usd = o->budget;
     q->memory_margin = cli_given(call, &o->margin) ? &o->margin : NULL;
     q->plan = cli_text(call, &o->plan);
     q->dtype = cli_text(call, &o->dtype);
@@ -163,14 +208,16 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
     sm_status status = o->recipe.from ? read_recipe(call, t, err) : read_job(call, t, err);
     if (!status)
         status = cli_frameworks(call, &o->recipe, SM_PLAN_TRAINING, &q->framework, &q->emit, err);
-    if (!status)
+    bool constants = o->constants.calibration || o->constants.software;
+    if (!status && constants)
         status = cli_calibration(call, &t->system.chip, &o->constants, &q->calibration, err);
     if (!status && o->against && is_plan(o->against)) q->other = cli_source(call, &o->against);
     else if (!status && o->against)
         status = sm_io_read_packed(o->against, SM_IO_DATA_BYTES, call->arena, &q->against, err);
     if (!status && o->recipe.from) status = take_recipe(call, t, err);
-    bool constants = o->constants.calibration || o->constants.software;
     if (!status && o->recipe.from && !constants)
-        q->calibration = cli_recipe_calibration(&t->recipe, &t->system, q->calibration);
+        q->calibration =
+            cli_recipe_calibration(&t->recipe, &t->system, sm_calibration_of(&t->system.chip));
+    if (!status) status = check_one_plan(call, t, err);
     return status ? status : read_chips(call, t, err);
 }

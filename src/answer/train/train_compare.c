@@ -1,0 +1,211 @@
+/* train_compare: the same job on several systems, the best plan of each side by side; under limits
+ * to the run's time and cost, the fewest chips of each kind that keep them. */
+#include "train_asked.h"
+#include <math.h>
+
+enum { MOST_CHIPS = 1 << 16, HOST_CHIPS = 8 };
+
+/* The question of one system: its own constants and price. */
+static sm_train_asked *question_of(const sm_train_asked *q, const sm_system *system) {
+    sm_train_asked *own = sm_arena_alloc(q->report->arena, sizeof *own);
+    if (!own) return NULL;
+    *own = *q;
+    own->in.system = own->system = own->job.system = system;
+    if (!q->own_constants) own->in.calibration = sm_calibration_of(&system->chip);
+    own->price_known = q->in.usd_per_chip_hour || sm_chip_usd_per_hour(&system->chip) > 0.0;
+    own->search.top = 1;
+    own->search.progress = NULL;
+    return own;
+}
+
+static bool keeps_limits(const sm_train_asked *q, const sm_train_point *p) {
+    const sm_price_of_plan *price = &p->best.detail.price;
+    if (!p->found || (q->in.within_s > 0.0 && price->train_time_s > q->in.within_s)) return false;
+    return q->in.budget_usd <= 0.0 || (q->price_known && price->cost_usd <= q->in.budget_usd);
+}
+
+/* ---- the fewest chips ---- */
+
+typedef struct fewest {
+    sm_train_sweep *w;
+    sm_train_point *best; /* found is false: none so far */
+} fewest;
+
+/* Far over the budget already: more chips cost no less. */
+static bool is_hopeless(const sm_train_asked *q, const sm_train_point *p) {
+    return p->found && q->in.budget_usd > 0.0 &&
+           p->best.detail.price.cost_usd > 2.0 * q->in.budget_usd;
+}
+
+static sm_status try_chips(const fewest *f, int chips, bool *keeps, bool *hopeless, sm_error *err) {
+    const sm_train_asked *q = f->w->q;
+    sm_train_point p = {.found = false};
+    sm_status status = sm_train_point_find(f->w, chips, &p, err);
+    *keeps = !status && keeps_limits(q, &p);
+    *hopeless = !status && is_hopeless(q, &p);
+    bool cost = q->search.objective == SM_OBJECTIVE_COST && f->best->found;
+    if (*keeps && !(cost && p.best.detail.price.cost_usd >= f->best->best.detail.price.cost_usd))
+        *f->best = p;
+    else if (!f->best->found) f->best->reason = p.reason ? p.reason : "";
+    return status;
+}
+
+/* Doubling from a host on; then between the last number that was too few and the first that is
+ * enough, by quarters. A system of more than one chip says how many there are at the most. */
+static sm_status find_fewest(const fewest *f, sm_error *err) {
+    const sm_system *system = f->w->q->in.system;
+    int most = system->chips > 1 ? system->chips : MOST_CHIPS;
+    int first = system->chip.chips_per_host > 0 ? system->chip.chips_per_host : HOST_CHIPS;
+    bool keeps = false, hopeless;
+    sm_status status = SM_OK;
+    int64_t chips = first < most ? first : most;
+    while (!status) {
+        status = try_chips(f, (int)chips, &keeps, &hopeless, err);
+        if (status || keeps || hopeless || chips == most || f->w->interrupted) break;
+        chips = chips * 2 < most ? chips * 2 : most;
+    }
+    int64_t low = chips / 2, quarter = low / 4;
+    for (int64_t part = quarter * 2; keeps && !status && part >= quarter && part >= first;
+         part /= 2) {
+        bool enough;
+        status = try_chips(f, (int)(low + part), &enough, &hopeless, err);
+        if (!enough) low += part;
+    }
+    return status;
+}
+
+static sm_status find_point(sm_train_sweep *w, sm_train_point *p, bool limited, sm_error *err) {
+    if (!limited) return sm_train_point_find(w, w->q->in.system->chips, p, err);
+    const fewest f = {w, p};
+    p->system = *w->q->in.system;
+    if (w->q->in.budget_usd > 0.0 && !w->q->price_known) {
+        p->reason = "the catalogue has no price of it; --price USD names one";
+        return SM_OK;
+    }
+    return find_fewest(&f, err);
+}
+
+/* ---- showing ---- */
+
+/* Watt-seconds of the chips alone at their rated power; NAN where it is not known. */
+static double energy_j(const sm_train_point *p, double seconds) {
+    double watts = p->system.chip.tdp_w.value;
+    return watts > 0.0 ? watts * p->best.detail.price.chips * seconds : NAN;
+}
+
+static const char *show_energy(sm_report *r, double joules) {
+    double kwh = joules / 3.6e6;
+    if (isnan(kwh)) return "-";
+    return kwh < 1000.0 ? sm_textf(r, "%.3g kWh", kwh)
+           : kwh < 1e6  ? sm_textf(r, "%.3g MWh", kwh / 1e3)
+                        : sm_textf(r, "%.3g GWh", kwh / 1e6);
+}
+
+/* Of the run, or of a thousand million tokens where its length is not given. */
+static void point_row(sm_report *r, sm_table *table, const sm_train_asked *q,
+                      const sm_train_point *p) {
+    const sm_price_of_plan *price = &p->best.detail.price;
+    bool run = q->job.tokens > 0.0;
+    double rate = price->tokens_per_s_per_chip * price->chips;
+    double seconds = run ? price->train_time_s : 1e9 / rate;
+    double usd_per_hour =
+        q->in.usd_per_chip_hour ? *q->in.usd_per_chip_hour : sm_chip_usd_per_hour(&p->system.chip);
+    double usd = seconds / 3600.0 * usd_per_hour * price->chips;
+    const char *cells[] = {p->system.text,
+                           sm_show_seconds(r, price->expected_s),
+                           sm_show_percent(r, price->mfu),
+                           sm_show_count(r, rate),
+                           sm_show_seconds(r, seconds),
+                           q->price_known ? sm_show_usd(r, usd) : "-",
+                           show_energy(r, energy_j(p, seconds))};
+    sm_page_cells(r, table, cells);
+}
+
+static void put_point(sm_report *r, sm_data *list, const sm_train_asked *q,
+                      const sm_train_point *p) {
+    sm_data *object = sm_put_object(r, list, NULL);
+    sm_train_system_data(r, object, &p->system);
+    sm_put_bool(r, object, "found", p->found);
+    if (!p->found) sm_put_text(r, object, "reason", p->reason ? p->reason : "");
+    if (!p->found) return;
+    const sm_price_of_plan *price = &p->best.detail.price;
+    sm_put(r, object, "energy_j", q->job.tokens > 0.0 ? energy_j(p, price->train_time_s) : NAN);
+    sm_train_plan_data(r, object, q, &p->best);
+}
+
+static void show_limits(sm_report *r, const sm_train_asked *q, const sm_train_point *p, int n) {
+    const char *within =
+        q->in.within_s > 0.0 ? sm_textf(r, " within %s", sm_show_seconds(r, q->in.within_s)) : "";
+    const char *budget =
+        q->in.budget_usd > 0.0 ? sm_textf(r, " for %s", sm_show_usd(r, q->in.budget_usd)) : "";
+    bool cost = q->search.objective == SM_OBJECTIVE_COST;
+    const sm_train_point *best = NULL;
+    for (int i = 0; i < n; i++) {
+        const sm_price_of_plan *a = &p[i].best.detail.price;
+        const sm_price_of_plan *b = best ? &best->best.detail.price : NULL;
+        if (p[i].found && (!b || (cost ? a->cost_usd < b->cost_usd : a->chips < b->chips)))
+            best = &p[i];
+    }
+    const char *what =
+        sm_textf(r, "%s tokens%s%s", sm_show_count(r, q->job.tokens), within, budget);
+    if (best)
+        sm_report_heading(r, "%s: %d chips, %s", what, best->best.detail.price.chips,
+                          best->system.text);
+    else sm_report_heading(r, "%s: none of these does it", what);
+}
+
+static void show_all(sm_report *r, sm_train_asked *const *own, const sm_train_point *p, int n,
+                     bool limited) {
+    const sm_train_asked *q = own[0];
+    bool run = q->job.tokens > 0.0, any = false;
+    if (limited) show_limits(r, q, p, n);
+    if (!limited) sm_report_heading(r, "The best plan on each");
+    sm_table *table = sm_page_table(r, NULL,
+                                    run ? "<system|>step|>MFU|>tokens/s|>run|>cost|>energy"
+                                        : "<system|>step|>MFU|>tokens/s|>1B tokens|>cost|>energy");
+    sm_table *plans = sm_page_table(r, NULL, "<system|<plan");
+    sm_data *list = sm_put_array(r, r->data, "systems");
+    r->records = list;
+    for (int i = 0; i < n; i++) {
+        put_point(r, list, own[i], &p[i]);
+        if (!p[i].found) continue;
+        any = true;
+        point_row(r, table, own[i], &p[i]);
+        sm_page_row(r, plans, p[i].system.text, p[i].best.text);
+    }
+    if (any) sm_report_table(r, table);
+    if (any) sm_report_table(r, plans);
+    for (int i = 0; i < n; i++)
+        if (!p[i].found)
+            sm_report_text(r, "%s: %s.", p[i].system.chip.name,
+                           p[i].reason && p[i].reason[0] ? p[i].reason
+                           : limited ? "no number of chips looked at keeps the limits"
+                                     : "stopped");
+    sm_report_text(r, "Energy: the chips alone, at their rated power. Prices: %s.",
+                   q->in.usd_per_chip_hour ? "as given" : "the catalogue's");
+}
+
+sm_status sm_train_compare(sm_train_asked *q, sm_report *r, sm_error *err) {
+    int n = q->in.n_systems > 0 ? q->in.n_systems : 1;
+    bool limited = q->in.within_s > 0.0 || q->in.budget_usd > 0.0, any = false;
+    const sm_system *systems = q->in.n_systems > 0 ? q->in.systems : q->in.system;
+    sm_train_point *point = sm_arena_array(r->arena, (size_t)n, sizeof *point);
+    sm_train_asked *own[SM_MAX_COMPARED];
+    sm_train_sweep total = {.total = {.optimal = true}};
+    if (!point) return sm_fail_memory(err);
+    for (int i = 0; i < n && !total.interrupted; i++) {
+        own[i] = question_of(q, &systems[i]);
+        if (!own[i]) return sm_fail_memory(err);
+        total.q = own[i];
+        sm_status status = find_point(&total, &point[i], limited, err);
+        if (status) return status;
+        any = any || point[i].found;
+    }
+    if (total.interrupted) return sm_fail(err, SM_NEGATIVE, "stopped before all systems were done");
+    sm_train_job_data(r, q, total.sequences);
+    sm_train_search_data(r, &total.total);
+    sm_train_job_page(r, own[0], total.sequences);
+    show_all(r, own, point, n, limited);
+    if (total.total.space > 0.0) sm_train_search_page(r, &total.total, total.found, q->space.name);
+    return any ? SM_OK : SM_NEGATIVE;
+}
