@@ -4,16 +4,39 @@
 #include "train_asked.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- plans that a framework can run ---- */
+
+/* What the search does not choose is as usual, or the first value that the framework has. */
+static sm_status keep_key(sm_train_asked *q, sm_plan_key key, sm_error *err) {
+    const sm_plan_key_row *row = sm_plan_key_row_of(key);
+    for (int i = -1; i < row->words.n; i++) {
+        char item[64];
+        sm_plan plan = q->search.fixed;
+        snprintf(item, sizeof item, "%s=%s", row->name, i < 0 ? "" : row->words.word[i]);
+        sm_source source = sm_source_of(sm_framework_name(q->in.framework), item);
+        sm_status status = i < 0 ? SM_OK : sm_plan_change(&source, &plan, err);
+        if (status) return status;
+        if (!sm_plan_limits_have(&q->space.limits, &plan, 1u << key)) continue;
+        q->search.fixed = plan;
+        return SM_OK;
+    }
+    return SM_OK;
+}
 
 sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err) {
     const sm_plan *fixed = &q->search.fixed;
     const char *why = sm_framework_refuses(q->in.framework, fixed, fixed->given);
     sm_framework_space(q->in.framework, &q->space);
     q->search.space = &q->space;
-    if (!why) return SM_OK;
+    static const sm_plan_key unsearched[] = {SM_PLAN_DTYPE, SM_PLAN_OPTIMIZER, SM_PLAN_GRADIENT,
+                                             SM_PLAN_ATTENTION};
+    sm_status status = SM_OK;
+    for (int i = 0; i < 4 && !why && !status; i++)
+        if (!sm_plan_given(fixed, unsearched[i])) status = keep_key(q, unsearched[i], err);
+    if (!why) return status;
     sm_error odd = {.status = SM_BAD_INPUT};
     const char *title = sm_framework_title(q->in.framework);
     bool key = !strchr(why, ' ');
