@@ -1,6 +1,6 @@
 #!/bin/sh
 # The page for browsers: the library compiled by emscripten, and the files of web/ beside it, a folder that any
-# file server serves and that opens from disk. Needs emscripten and apt-get, with whose sources of zlib and libyaml it is built.
+# file server serves and that opens from disk. Needs emscripten and apt-get, with whose sources of zlib, libyaml and libzstd it is built.
 # usage: BUILD=build scripts/build-page.sh      leaves BUILD/page
 set -eu
 cd "$(dirname "$0")/.."
@@ -46,12 +46,15 @@ build_libraries() {
         gzclose.c gzlib.c gzread.c gzwrite.c"
     build_library yaml libyaml src '-I../include -DYAML_VERSION_STRING="0.2" -DYAML_VERSION_MAJOR=0 -DYAML_VERSION_MINOR=2 -DYAML_VERSION_PATCH=0' \
         "api.c reader.c scanner.c parser.c loader.c writer.c emitter.c dumper.c"
+    build_library zstd libzstd lib -DZSTD_DISABLE_ASM "common/debug.c common/entropy_common.c common/error_private.c
+        common/fse_decompress.c common/pool.c common/threading.c common/xxhash.c common/zstd_common.c decompress/huf_decompress.c
+        decompress/zstd_ddict.c decompress/zstd_decompress.c decompress/zstd_decompress_block.c"
 }
 
 command -v emcc >/dev/null || { echo "build-page: emcc is not there: apt-get install emscripten" >&2 && exit 1; }
 build_libraries
 "$MAKE" --no-print-directory -s -j2 CC=emcc HOSTCC="${HOSTCC:-gcc}" BUILD="$work" HOST_BUILD="$BUILD" PIC= THREADS= WARN=-Wall \
-    CFLAGS="-O2 -fno-math-errno -fno-trapping-math -I$work/sources/zlib-source -I$work/sources/libyaml-source/include" PAGE_LIBS="$work/libz.a $work/libyaml.a" "$work/scalemodel.js"
+    CFLAGS="-O2 -fno-math-errno -fno-trapping-math -I$work/sources/zlib-source -I$work/sources/libyaml-source/include -I$work/sources/libzstd-source/lib" PAGE_LIBS="$work/libz.a $work/libyaml.a $work/libzstd.a" "$work/scalemodel.js"
 mkdir -p "$BUILD/page"
 cp web/*.html web/*.css web/*.js "$work/scalemodel.js" "$BUILD/page/"
 echo "page: $BUILD/page/index.html, $(cat "$BUILD"/page/* | wc -c) bytes, $(cat "$BUILD"/page/* | gzip -9 | wc -c) compressed"
