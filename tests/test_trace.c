@@ -276,6 +276,7 @@ static void what_is_no_trace_is_refused(void **state) {
     refused("Time (%),Total Time (ns),Instances,Name\n1,2,3,k\n", "no start and duration");
     refused("{\"schema\": \"1.0.1\", \"nodes\": [{\"id\": 1}]}", "is no trace of what ran");
     refused("[[1, 2, 3]]", "is no trace of what ran");
+    refused("[{\"cols\": [], \"rows\": []}]", "no \"traceEvents\"");
     refused("{\"a\": 1}", "no \"traceEvents\"");
     refused("{\"traceEvents\": [{\"ph\": \"X\", \"ts\": 1", "byte");
     refused("{\"traceEvents\": [{\"ph\": \"X", "a text does not end");

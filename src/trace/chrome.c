@@ -19,7 +19,7 @@ static bool take_event(chrome *c) {
     }
     json_take(&c->l, '{');
     if (!chrome_event_read(&c->l, c->b, &in)) return false;
-    c->events = true;
+    c->events = c->events || in.phase != 0;
     chrome_take(&c->to, &in);
     return !c->b->status;
 }

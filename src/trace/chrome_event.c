@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool chrome_is(const json_raw *key, const char *word) {
-    size_t n = strlen(word);
-    return key->length == n && !memcmp(key->text, word, n);
+/* Most words differ in their first letter. */
+static bool same(const char *text, size_t length, const char *word) {
+    return length > 0 && *text == *word && strlen(word) == length && !memcmp(text, word, length);
 }
+
+bool chrome_is(const json_raw *key, const char *word) { return same(key->text, key->length, word); }
 
 /* ---- numbers ---- */
 
@@ -79,10 +81,6 @@ static int32_t name_of(json_lexer *l, trace_build *b, const json_raw *raw) {
     int32_t name = trace_name(b, plain, json_raw_decode(raw, plain));
     sm_free(plain);
     return name;
-}
-
-static bool same(const char *text, size_t length, const char *word) {
-    return strlen(word) == length && !memcmp(text, word, length);
 }
 
 chrome_category chrome_category_of(const char *text, size_t length) {

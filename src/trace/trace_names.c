@@ -13,16 +13,16 @@ static bool same_letter(char a, char b) {
     return a == b || (a >= 'A' && a <= 'Z' && a - 'A' + 'a' == b);
 }
 
+/* Letters of the word are lower case. */
 static bool begins(const char *text, size_t length, const char *word) {
-    size_t n = strlen(word);
-    for (size_t i = 0; i < n; i++)
-        if (i >= length || !same_letter(text[i], word[i])) return false;
-    return true;
+    size_t i = 0;
+    while (word[i] && i < length && same_letter(text[i], word[i])) i++;
+    return !word[i];
 }
 
-static bool holds(const char *text, const char *word) {
-    for (; *text; text++)
-        if (begins(text, strlen(text), word)) return true;
+static bool holds(const char *text, size_t length, const char *word) {
+    for (size_t i = 0; i < length; i++)
+        if (same_letter(text[i], *word) && begins(text + i, length - i, word)) return true;
     return false;
 }
 
@@ -47,9 +47,10 @@ sm_trace_kind trace_kernel_kind(const char *name) {
                                         "allgather", "reducescatter", "reduce_scatter",
                                         "alltoall",  "all_to_all"};
     static const named copies[] = {{"memcpy", SM_TRACE_COPY}, {"memset", SM_TRACE_COPY}};
+    size_t length = strlen(name);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (holds(name, words[i])) return SM_TRACE_COLLECTIVE;
-    return kind_of(copies, 2, name, strlen(name));
+        if (holds(name, length, words[i])) return SM_TRACE_COLLECTIVE;
+    return kind_of(copies, 2, name, length);
 }
 
 sm_trace_kind trace_instruction_kind(const char *name, size_t length) {

@@ -326,8 +326,11 @@ bool sm_trace_is_xplane(const sm_source *source) {
     wire_field plane, f;
     if (source->length == 0 || !wire_next(&w, &plane) || plane.number != 1 || !plane.is_bytes)
         return false;
-    /* The first field of a plane is its number, or its name as field 2. */
-    return wire_next(&plane.bytes, &f) && ((f.number == 1 && !f.is_bytes) || f.number == 2) && !bad;
+    /* The first field of a plane is its number, or its name as field 2; buffer assignments begin
+     * with two numbers. */
+    if (!wire_next(&plane.bytes, &f)) return false;
+    if (f.number == 1 && !f.is_bytes && !wire_next(&plane.bytes, &f)) return !bad;
+    return f.number >= 2 && f.is_bytes && !bad;
 }
 
 sm_status trace_read_xplane(trace_build *b, const sm_source *source) {
