@@ -64,16 +64,18 @@ void sm_io_unlock(sm_file_lock *lock);
 /* The settings of a recipe in any of its forms (recipe.h), YAML too. Errors as sm_settings_read. */
 sm_status sm_io_settings(const sm_source *source, sm_arena *arena, sm_settings *out, sm_error *err);
 
-/* The config of a model by its catalogue name, or from a path (contains '/' or ends in .json), as
- * text that lives in the arena or as long as the program. SM_BAD_INPUT when the name is unknown
- * (and names the nearest), SM_IO when it cannot be read. */
+/* The config of a model by its catalogue name, from a path (contains '/' or ends in .json), a
+ * folder that holds config.json, or standard input ("-"), as text that lives in the arena or as
+ * long as the program. What is no path may be the id of a model on a hub
+ * ("meta-llama/Llama-3.1-8B-Instruct") whose architecture the catalogue has. SM_BAD_INPUT when the
+ * name is unknown (and names the nearest), SM_IO when it cannot be read. */
 sm_status sm_io_model_source(const char *name_or_path, sm_arena *arena, sm_source *source,
                              sm_error *err);
 /* The texts and families that are shipped and, over them, those of n files of a user, which win by
  * name: read and checked (notation.h). SM_BAD_INPUT with the place, SM_IO. */
 sm_status sm_io_library(const char *const *path, size_t n, sm_arena *arena, const sm_library **out,
                         sm_error *err);
-/* Load a model by its catalogue name, or from a path (contains '/' or ends in .json). SM_BAD_INPUT
+/* Load a model by what sm_io_model_source takes. SM_BAD_INPUT
  * when the name is unknown (and names the nearest) or the file is no config, SM_IO when it cannot
  * be read. The model points into the arena, which must outlive it and all that is made from it. */
 sm_status sm_io_model_load(const char *name_or_path, sm_arena *arena, sm_model *model,

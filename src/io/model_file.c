@@ -1,6 +1,8 @@
 /* sm_io_model_load: a model by its name in the catalogue, or from a file. */
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
 
 #include "scalemodel/io.h"
 
@@ -34,8 +36,33 @@ static sm_status fail_unknown_name(const char *name, sm_error *err) {
                       "contains '/' or ends in .json");
 }
 
+enum { MOST_CONFIG_BYTES = 64 << 20 };
+
+/* "meta-llama/Llama-3.1-8B-Instruct": the id of a model on a hub, tuned or not, of which the
+ * catalogue has the architecture. NULL when it has not. */
+static const sm_catalogue_entry *find_hub_name(const char *path) {
+    static const char *const tunings[] = {"-instruct", "-base", "-chat", "-hf",
+                                          "-it",       "-pt",   "-v0.1", NULL};
+    const char *name = strrchr(path, '/');
+    if (!name || strchr(path, '/') != name) return NULL;
+    size_t n = strlen(++name);
+    if (n > 5 && strncasecmp(name, "meta-", 5) == 0) name += 5, n -= 5;
+    const sm_catalogue_entry *entry = sm_catalogue_find(name, n);
+    for (int i = 0; !entry && tunings[i]; i++) {
+        size_t cut = strlen(tunings[i]);
+        if (n <= cut || strncasecmp(name + n - cut, tunings[i], cut) != 0) continue;
+        n -= cut;
+        entry = sm_catalogue_find(name, n);
+        i = -1;
+    }
+    return entry;
+}
+
 sm_status sm_io_model_source(const char *name_or_path, sm_arena *arena, sm_source *source,
                              sm_error *err) {
+    struct stat is;
+    if (strcmp(name_or_path, "-") == 0)
+        return sm_io_read_packed("-", MOST_CONFIG_BYTES, arena, source, err);
     size_t n = strlen(name_or_path);
     if (name_or_path[0] == '{') { /* no path: the config itself */
         *source = sm_source_of("MODEL", name_or_path);
@@ -43,8 +70,15 @@ sm_status sm_io_model_source(const char *name_or_path, sm_arena *arena, sm_sourc
     }
     bool is_path =
         strchr(name_or_path, '/') || (n > 5 && strcmp(name_or_path + n - 5, ".json") == 0);
-    if (!is_path) {
-        const sm_catalogue_entry *entry = sm_catalogue_find(name_or_path, strlen(name_or_path));
+    const sm_catalogue_entry *entry = is_path ? NULL : sm_catalogue_find(name_or_path, n);
+    bool there = !entry && stat(name_or_path, &is) == 0;
+    if (there && S_ISDIR(is.st_mode)) { /* a checkpoint's folder */
+        while (n > 1 && name_or_path[n - 1] == '/') n--;
+        const char *config = sm_arena_printf(arena, "%.*s/config.json", (int)n, name_or_path);
+        return config ? sm_io_read(config, arena, source, err) : sm_fail_memory(err);
+    }
+    if (is_path && !there) entry = find_hub_name(name_or_path);
+    if (entry || !is_path) {
         if (!entry) return fail_unknown_name(name_or_path, err);
         *source = sm_source_of(entry->name, entry->config_json);
         return SM_OK;

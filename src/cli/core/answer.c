@@ -28,8 +28,8 @@ sm_status cli_write(const char *path, cli_writer *write, const void *context, sm
     sm_status status = write(context, out, err);
     status = sm_memory_stream_close(&memory, out, status, err);
     if (!status)
-        status = path ? sm_io_write(path, memory.text, memory.length, err)
-                      : cli_write_stdout(memory.text, memory.length, err);
+        status = path && strcmp(path, "-") != 0 ? sm_io_write(path, memory.text, memory.length, err)
+                                                : cli_write_stdout(memory.text, memory.length, err);
     sm_free(memory.text);
     return status;
 }
