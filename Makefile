@@ -385,8 +385,10 @@ book: $(BUILD)/book
 	@$(BUILD)/book
 validate: $(BUILD)/scalemodel
 	@SCALEMODEL=$(BUILD)/scalemodel scripts/accuracy.sh
-held-out: $(BUILD)/scalemodel
-	@SCALEMODEL=$(BUILD)/scalemodel scripts/held-out.sh
+held-out: $(BUILD)/scalemodel $(BUILD)/fit-steps
+	@SCALEMODEL=$(BUILD)/scalemodel FIT_STEPS=$(BUILD)/fit-steps scripts/held-out.sh
+$(BUILD)/fit-steps: scripts/fit-steps.c $(BUILD)/libscalemodel.a
+	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
 fuzz:
 	@scripts/setup.sh fuzz

@@ -60,6 +60,68 @@ static void test_shipped_constants_lie_in_their_ranges(void **state) {
     }
 }
 
+/* No fit may make up for physics with a link at a tenth of its rate. */
+static void test_constants_of_steps_are_physical(void **state) {
+    static const struct {
+        sm_constant which;
+        double low, high;
+    } bounds[] = {{SM_CONSTANT_matmul_efficiency, 0.35, 0.95},
+                  {SM_CONSTANT_matmul_efficiency_fp8, 0.30, 0.95},
+                  {SM_CONSTANT_matmul_half_k, 10, 600},
+                  {SM_CONSTANT_attention_efficiency, 0.25, 0.85},
+                  {SM_CONSTANT_attention_efficiency_backward, 0.20, 0.80},
+                  {SM_CONSTANT_memory_efficiency, 0.45, 1.0},
+                  {SM_CONSTANT_network_efficiency_inner, 0.35, 1.0},
+                  {SM_CONSTANT_network_efficiency_outer, 0.25, 1.0},
+                  {SM_CONSTANT_launch_s, 5e-7, 6e-5},
+                  {SM_CONSTANT_collective_s, 1e-6, 2e-4},
+                  {SM_CONSTANT_overlap, 0.30, 0.97},
+                  {SM_CONSTANT_step_overhead_s, 1e-4, 0.5},
+                  {SM_CONSTANT_routing_s, 0, 3e-6}};
+    size_t identified = 0;
+    for (size_t i = 0; i < sm_calibration_count(); i++) {
+        const sm_calibration *c = sm_calibration_at(i);
+        if (c->interval[SM_REGIME_step].n == 0) continue; /* not of steps */
+        for (size_t k = 0; k < sizeof bounds / sizeof bounds[0]; k++) {
+            double value = sm_calibration_get(c, bounds[k].which);
+            if (value < bounds[k].low || value > bounds[k].high)
+                fail_msg("[%s %s] %s = %g", c->chip, c->software,
+                         sm_constant_of(bounds[k].which)->name, value);
+            identified += c->fitted >> bounds[k].which & 1u;
+        }
+    }
+    assert_true(identified <= 200);
+}
+
+static void expect_beyond(const char *range, sm_step_sizes step, const char *beyond) {
+    char said[80];
+    sm_calibration c = *sm_calibration_at(0);
+    c.range = range;
+    sm_calibration_outside(&c, &step, said, sizeof said);
+    assert_string_equal(said, beyond);
+}
+
+static void test_a_step_beyond_the_range_has_a_wider_interval(void **state) {
+    const char *range =
+        "steps on chips 8 to 64; sequence 4096; d_model 4096 to 8192; layers 2 to 9";
+    const sm_step_sizes inside = {.chips = 8, .sequence = 4096, .d_model = 8192, .layers = 9};
+    sm_step_sizes far = inside;
+    expect_beyond(range, inside, "");
+    far.chips = 7, far.sequence = 8192, far.experts = true;
+    expect_beyond(range, far, "chips, sequence, experts");
+    expect_beyond("chips 1 to 9; experts", far, "");
+    expect_beyond("matmul: 1 to 9 rows", far, "");
+    expect_beyond("", far, "");
+    sm_calibration c = *sm_calibration_at(0);
+    sm_chip chip = *sm_chip_find("h100-sxm", 8);
+    double low, high, wide_low, wide_high;
+    c.range = range;
+    sm_calibration_step_interval(&c, &chip, &inside, 2.0, &low, &high);
+    sm_calibration_step_interval(&c, &chip, &far, 2.0, &wide_low, &wide_high);
+    assert_true(fabs(log(wide_low / 2) - 1.56 * log(low / 2)) < 1e-9);
+    assert_true(fabs(log(wide_high / 2) - 1.56 * log(high / 2)) < 1e-9);
+}
+
 static void test_shipped_calibrations_are_told_apart(void **state) {
     for (size_t i = 0; i < sm_calibration_count(); i++)
         for (size_t k = 0; k < i; k++) {
@@ -351,6 +413,8 @@ static void test_any_allocation_may_fail(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shipped_constants_lie_in_their_ranges),
+        cmocka_unit_test(test_constants_of_steps_are_physical),
+        cmocka_unit_test(test_a_step_beyond_the_range_has_a_wider_interval),
         cmocka_unit_test(test_shipped_calibrations_are_told_apart),
         cmocka_unit_test(test_shipped_calibrations_read_back),
         cmocka_unit_test(test_a_constant_is_set_by_number),

@@ -289,7 +289,7 @@ static void test_every_chip_has_a_calibration(void **state) {
 
 static void test_calibrations_are_found_by_name_or_relative(void **state) {
     const sm_chip relative = {.name = "mine", .constants_like = "rtx-a5000 b200"};
-    const sm_chip named = {.name = "mine", .calibration = "h100-sxm"};
+    const sm_chip named = {.name = "mine", .calibration = "h100"};
     assert_string_equal(sm_calibration_of(chip_of("h100-sxm"))->chip, "h100");
     assert_string_equal(sm_calibration_of(chip_of("tpu-v5p"))->chip, "tpu-v5p");
     assert_string_equal(sm_calibration_of(chip_of("gh200"))->chip, "h200");
@@ -297,7 +297,7 @@ static void test_calibrations_are_found_by_name_or_relative(void **state) {
     assert_string_equal(sm_calibration_for(&relative, "trtllm-1")->chip, "b200");
     assert_null(sm_calibration_for(&relative, "nemo-2024"));
     assert_string_equal(sm_calibration_of(&named)->chip, "h100");
-    assert_string_equal(sm_calibration_for(&named, "nemo-2024")->chip, "h100-sxm");
+    assert_string_equal(sm_calibration_for(&named, "nemo-2024")->chip, "h100");
 }
 
 /* A name that only begins as another does says nothing. */
@@ -322,7 +322,7 @@ static void test_whose_constants_they_are(void **state) {
     } cases[] = {
         {"h100-pcie", "default", SM_CONSTANTS_OWN},
         {"tpu-v7-core", "default", SM_CONSTANTS_OWN},
-        {"tpu-v6e", "mlperf", SM_CONSTANTS_OF_RELATIVE},
+        {"tpu-v6e", "maxtext-2023", SM_CONSTANTS_OF_RELATIVE},
         {"h20", "default", SM_CONSTANTS_OF_RELATIVE},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

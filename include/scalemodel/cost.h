@@ -123,7 +123,8 @@ typedef struct sm_collective_cost {
     X(launch_s, 1e-8, 1e-3, "s", "exposed per kernel")                                             \
     X(collective_s, 1e-8, 1e-2, "s", "start of a collective, before its hops")                     \
     X(overlap, 0.0, 1.0, "share", "of communication that may hide, what does")                     \
-    X(step_overhead_s, 0.0, 100.0, "s", "per step: data, host gaps, logging")
+    X(step_overhead_s, 0.0, 100.0, "s", "per step: data, host gaps, logging")                      \
+    X(routing_s, 0.0, 1e-4, "s", "per token and layer of experts: permute, count, pad")
 typedef enum sm_constant {
 #define X(id, low, high, unit, meaning) SM_CONSTANT_##id,
     SM_CONSTANTS(X)
@@ -225,6 +226,24 @@ bool sm_calibration_is_own(const sm_calibration *c, const sm_chip *chip);
  * docs/calibration-file.md. */
 void sm_calibration_interval(const sm_calibration *c, const sm_chip *chip, sm_regime regime,
                              double expected, double *low, double *high);
+/* A training step by the sizes that ranges are told in. */
+#define SM_STEP_SIZES(X)                                                                           \
+    X(chips, "chips") X(sequence, "sequence") X(d_model, "d_model") X(layers, "layers")
+typedef struct sm_step_sizes {
+#define X(id, name) double id;
+    SM_STEP_SIZES(X)
+#undef X
+    bool experts; /* of a mixture of experts */
+} sm_step_sizes;
+/* What of a step lies beyond what the constants were fitted to, as their range tells it: "d_model,
+ * experts", written to out; "" where nothing does or no range is told. */
+void sm_calibration_outside(const sm_calibration *c, const sm_step_sizes *step, char *out,
+                            size_t size);
+/* The 80 % interval of the seconds of a step: sm_calibration_interval, half as wide again on the
+ * logarithm for steps beyond the range. */
+void sm_calibration_step_interval(const sm_calibration *c, const sm_chip *chip,
+                                  const sm_step_sizes *step, double expected, double *low,
+                                  double *high);
 /* The text of a calibration file (docs/calibration-file.md); strings live in the arena.
  * SM_BAD_INPUT with the place when a line cannot be read or a constant lies outside its range,
  * SM_INTERNAL when out of memory. */

@@ -281,6 +281,7 @@ typedef struct sm_work {
     /* Attention: elements of a value; k is that of a query and of a key. */
     double value_size;
     sm_size vector_flops; /* a kernel: beside its matrix FLOPs */
+    sm_size routed;       /* dispatch and combine: tokens that pass to experts or back */
 } sm_work;
 
 typedef enum sm_stream {

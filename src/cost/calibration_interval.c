@@ -9,6 +9,9 @@
  * Peak memory takes no constants, and is not widened. */
 #include "scalemodel/cost.h"
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #define PRIOR_ROWS 5.0
 #define BORROWED 1.2
@@ -52,4 +55,65 @@ void sm_calibration_interval(const sm_calibration *c, const sm_chip *chip, sm_re
     }
     *low = expected * exp(lowest);
     *high = expected * exp(highest);
+}
+
+/* ---- steps beyond what the constants were fitted to ---- */
+
+/* Of left-out sources, steps beyond the range miss by as much more on the logarithm. */
+#define BEYOND 1.56
+
+/* A part of "chips 8 to 256; sequence 4096; experts" by its name; NULL: there is none. */
+static const char *part_of_range(const char *range, const char *name) {
+    size_t length = strlen(name);
+    for (const char *part = range; part; part = strchr(part, ';')) {
+        part += strspn(part, "; ");
+        if (strncmp(part, "steps on ", 9) == 0) part += 9;
+        if (strncmp(part, name, length) == 0) return part + length;
+    }
+    return NULL;
+}
+
+/* A range that does not tell of a size says nothing about it. */
+static bool is_beyond(const char *range, const char *name, double value) {
+    const char *part = part_of_range(range, name);
+    char *end;
+    if (!part) return false;
+    double low = (double)strtoll(part, &end, 10), high = low;
+    if (strncmp(end, " to ", 4) == 0) high = (double)strtoll(end + 4, NULL, 10);
+    return low > 0.0 && (value < low || value > high);
+}
+
+void sm_calibration_outside(const sm_calibration *c, const sm_step_sizes *step, char *out,
+                            size_t size) {
+    const struct {
+        const char *name;
+        double value;
+    } sizes[] = {
+#define X(id, name) {name, step->id},
+        SM_STEP_SIZES(X)
+#undef X
+    };
+    const char *range = c->range ? c->range : "";
+    bool told = part_of_range(range, sizes[0].name) != NULL;
+    size_t used = 0;
+    if (size > 0) out[0] = 0;
+    for (size_t i = 0; i <= sizeof sizes / sizeof sizes[0]; i++) {
+        bool last = i == sizeof sizes / sizeof sizes[0];
+        const char *name = last ? "experts" : sizes[i].name;
+        bool beyond = last ? told && step->experts && !part_of_range(range, name)
+                           : is_beyond(range, name, sizes[i].value);
+        if (!beyond || used >= size) continue;
+        used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", name);
+    }
+}
+
+void sm_calibration_step_interval(const sm_calibration *c, const sm_chip *chip,
+                                  const sm_step_sizes *step, double expected, double *low,
+                                  double *high) {
+    char beyond[80];
+    sm_calibration_interval(c, chip, SM_REGIME_step, expected, low, high);
+    sm_calibration_outside(c, step, beyond, sizeof beyond);
+    if (!beyond[0] || !(expected > 0.0)) return;
+    *low = expected * pow(*low / expected, BEYOND);
+    *high = expected * pow(*high / expected, BEYOND);
 }

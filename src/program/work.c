@@ -119,6 +119,22 @@ static void vector_reads(job *j, const sm_op *op, sm_work *w, double *left) {
     }
 }
 
+/* Tokens of [B,T,D], which dispatch reads and combine writes. */
+static sm_size routed_tokens(const job *j, const sm_op *op) {
+    bool dispatch = op->function == SM_FUNCTION_DISPATCH;
+    if (!dispatch && op->function != SM_FUNCTION_COMBINE) return (sm_size){.base = 0};
+    int tensor = dispatch ? op->in[0] : op->out;
+    const sm_dimensions *of = j->b->of_role;
+    sm_dimensions dims =
+        program_dims(&j->b->tensor[tensor]) &
+        (of[SM_DIMENSION_SEQUENCES] | of[SM_DIMENSION_GROUP] | of[SM_DIMENSION_POSITIONS]);
+    sm_size s = part_stored_size(j->b, tensor, 1);
+    s.base = 1;
+    for (int d = 0; d < j->b->dims; d++)
+        if (dims >> d & 1u) s.base *= j->b->dim[d].size;
+    return s;
+}
+
 void part_vector_work(job *j, const sm_op *op, sm_phase phase) {
     if (op->function == SM_FUNCTION_VIEW) return;
     sm_work *w = new_work(j, op, SM_OP_VECTOR, phase);
@@ -127,6 +143,7 @@ void part_vector_work(job *j, const sm_op *op, sm_phase phase) {
     /* the loss is whole on chips that share out its scores */
     w->flops = part_stored_size(j->b, op->function == SM_FUNCTION_LOSS ? op->in[0] : op->out, 1);
     w->flops.base = op->flops_per_element * out->elements * passes;
+    w->routed = routed_tokens(j, op);
     vector_reads(j, op, w, &left);
     double over = op->passes[phase != SM_PHASE_FORWARD];
     if (over <= 0) over = left / out->elements;

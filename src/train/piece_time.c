@@ -64,6 +64,12 @@ static priced price_kernel(const sm_train *t, const sm_work *w, const sm_degrees
     return (priced){c.expected_s, c.math_s, flops, 0, 1, c.memory_s > c.math_s};
 }
 
+/* What software adds to dispatch and combine, either way a quarter: maps of tokens to experts,
+ * counts, permutations and padding, a time per token that hardly depends on its width. */
+static double routing_s(const sm_train *t, const sm_work *w, const sm_degrees *d) {
+    return 0.25 * t->kernel.routing_s * size_at(&w->routed, d);
+}
+
 static priced price_work(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
                          sm_dtype dtype) {
     switch (w->kind) {
@@ -74,7 +80,7 @@ static priced price_work(const sm_train *t, const variant *v, const sm_work *w, 
     }
     sm_op_cost c =
         sm_vector_cost(&t->system.chip, &t->kernel, size_at(&w->flops, d), work_bytes(w, d));
-    return (priced){c.expected_s, 0, 0, 0, 1, true};
+    return (priced){c.expected_s + routing_s(t, w, d), 0, 0, 0, 1, true};
 }
 
 priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,

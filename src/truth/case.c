@@ -126,9 +126,20 @@ static void predict(sm_truth_case *c, const sm_calibration *calibration, sm_pred
     if (c->unknown || out->unknown) return;
     out->calibration = calibration;
     predict_kind(c, out->calibration, out);
-    if (!out->unknown)
+    if (out->unknown) return;
+    if (out->regime != SM_REGIME_step) {
         sm_calibration_interval(out->calibration, c->chip, out->regime, out->expected_s,
                                 &out->low_s, &out->high_s);
+        return;
+    }
+    const sm_training_row *t = &c->row->of.training;
+    const sm_step_sizes step = {.chips = t->chips,
+                                .sequence = t->seq_len,
+                                .d_model = t->model.d_model,
+                                .layers = t->model.layers,
+                                .experts = t->model.n_experts > 0};
+    sm_calibration_step_interval(out->calibration, c->chip, &step, out->expected_s, &out->low_s,
+                                 &out->high_s);
 }
 
 /* Byte for byte: what differs in padding alone is predicted once more. */

@@ -164,7 +164,8 @@ static sm_status answer(void *context, sm_train *train, const sm_plans_shown *pl
     if (emits) status = sm_train_emit(plans, err);
     if (status || plans->n == 0) return status ? status : SM_NEGATIVE;
     const sm_plan_shown *best = &plans->plan[0];
-    if (q->in.timeline) status = sm_train_tracks(q, train, best->plan, err);
+    if (q->in.softwares) status = sm_train_softwares(r, q, train, best->plan, err);
+    if (!status && q->in.timeline) status = sm_train_tracks(q, train, best->plan, err);
     if (q->in.explain) r->why = best->detail.why;
     if (!status && q->in.other.text) status = sm_train_against_plan(q, train, best, err);
     if (!status && q->in.what_if.text) status = sm_train_what_if(q, train, best, err);

@@ -98,6 +98,8 @@ sm_status sm_train_sensitivity(const sm_train_asked *q, sm_train *train, const s
 typedef struct sm_ends {
     double low, high;
 } sm_ends;
+/* The sizes of a step, to hold against the range of the constants. */
+sm_step_sizes sm_sizes_of_step(const sm_train_asked *q, const sm_price_of_plan *price);
 /* 80 % of measured steps lie in it; never below the lower bound. */
 sm_ends sm_step_interval(const sm_train_asked *q, const sm_price_of_plan *price);
 /* Does the interval of what plans are ranked by overlap that of the best plan? */
@@ -148,6 +150,9 @@ sm_status sm_train_point_find(sm_train_sweep *w, int chips, sm_train_point *p, s
 sm_status sm_train_compare(sm_train_asked *q, sm_report *r, sm_error *err);
 /* The largest batch whose step takes no longer than in.within_s, into q->batch and q->job. */
 sm_status sm_train_batch_most(sm_train_asked *q, sm_error *err);
+/* A table and data: the plan under the constants of each training software of the chip. */
+sm_status sm_train_softwares(sm_report *r, const sm_train_asked *q, sm_train *train,
+                             const sm_plan *plan, sm_error *err);
 /* The best plan on each of the systems of in.chips chips (train_sizes.c). */
 sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err);
 /* The simulated step of a plan, into the report's tracks (train_tracks.c). */

@@ -59,6 +59,10 @@ void sm_train_plan_data(sm_report *r, sm_data *object, const sm_train_asked *q,
     sm_data *step = sm_put_object(r, object, "step_time_s");
     sm_put_all(r, step, "lower|expected|upper", p->lower_s, p->expected_s, p->upper_s);
     sm_put_all(r, sm_put_array(r, step, "interval"), NULL, ends.low, ends.high);
+    const sm_step_sizes sizes = sm_sizes_of_step(q, p);
+    char beyond[80];
+    sm_calibration_outside(q->in.calibration, &sizes, beyond, sizeof beyond);
+    sm_put_text(r, step, "beyond_constants", beyond);
     /* Levels of a torus are told apart on the page by their number; the contract names them alone.
      */
     sm_put_text(r, object, "bound",

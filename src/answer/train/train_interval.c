@@ -3,12 +3,22 @@
 #include "train_asked.h"
 #include <math.h>
 
+sm_step_sizes sm_sizes_of_step(const sm_train_asked *q, const sm_price_of_plan *price) {
+    const sm_model *m = q->in.model;
+    return (sm_step_sizes){.chips = price->chips,
+                           .sequence = q->job.seq,
+                           .d_model = m->D,
+                           .layers = m->L,
+                           .experts = m->kind[m->layer[m->L - 1]].E > 0};
+}
+
 /* No step is faster than its lower bound, whatever the constants are wrong by. An expectation below
  * it is a defect of the constants, which the page says (sm_bound_note). */
 sm_ends sm_step_interval(const sm_train_asked *q, const sm_price_of_plan *price) {
+    const sm_step_sizes step = sm_sizes_of_step(q, price);
     sm_ends i;
-    sm_calibration_interval(q->in.calibration, &q->system->chip, SM_REGIME_step, price->expected_s,
-                            &i.low, &i.high);
+    sm_calibration_step_interval(q->in.calibration, &q->system->chip, &step, price->expected_s,
+                                 &i.low, &i.high);
     return (sm_ends){fmax(i.low, price->lower_s), fmax(i.high, price->lower_s)};
 }
 

@@ -92,6 +92,21 @@ static void run_rows(sm_report *r, sm_table *table, const sm_train_asked *q,
                              price->chips == 1 ? "" : "s", per_hour, whose_price(q)));
 }
 
+/* Which constants the expectation rests on, from what, and what of the question lies beyond it. */
+static void constants_line(sm_report *r, const sm_train_asked *q, const sm_price_of_plan *price) {
+    const sm_calibration *c = q->in.calibration;
+    const sm_step_sizes step = sm_sizes_of_step(q, price);
+    char beyond[80];
+    if (!c->range || !*c->range || !(c->interval[SM_REGIME_step].n > 0)) return;
+    sm_calibration_outside(c, &step, beyond, sizeof beyond);
+    sm_report_text(r, "Constants %s %s: %s.%s", c->chip, c->software, c->source,
+                   beyond[0] ? sm_textf(r,
+                                        " This question lies beyond them in %s (they are of %s), "
+                                        "so the interval is wider.",
+                                        beyond, c->range)
+                             : "");
+}
+
 static void time_rows(sm_report *r, const sm_plans_shown *plans, const sm_price_of_plan *price) {
     const sm_train_asked *q = plans->q;
     sm_table *table = sm_page_table(r, NULL, "<step|>|<");
@@ -116,6 +131,7 @@ static void time_rows(sm_report *r, const sm_plans_shown *plans, const sm_price_
     run_rows(r, table, q, price);
     sm_report_table(r, table);
     sm_bound_note(r, q->in.calibration, "the step", price->lower_s, price->expected_s);
+    constants_line(r, q, price);
 }
 
 static void part_row(sm_report *r, sm_table *table, const char *name, double seconds, double whole,

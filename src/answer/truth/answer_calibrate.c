@@ -149,8 +149,8 @@ static char *range_text(const sm_fitting *q) {
         }
         if (!(most > 0.0)) continue;
         out =
-            sm_arena_printf(q->arena, "%s%s%s %.6g", out, *out ? "; " : "", extents[k].name, least);
-        if (out && least < most) out = sm_arena_printf(q->arena, "%s to %.6g", out, most);
+            sm_arena_printf(q->arena, "%s%s%s %.0f", out, *out ? "; " : "", extents[k].name, least);
+        if (out && least < most) out = sm_arena_printf(q->arena, "%s to %.0f", out, most);
     }
     return out;
 }

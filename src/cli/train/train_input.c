@@ -159,12 +159,13 @@ static sm_status check_one_plan(const cli_call *call, const cli_training *t, sm_
                        : t->question.n_systems > 0 ? "--on finds one of each system"
                        : limited                   ? "--within and --budget look at many sizes"
                                                    : NULL;
-    const char *what = o->timeline            ? "--timeline draws"
-                       : o->against           ? "--against compares"
-                       : o->what_if           ? "--what-if changes the machine of"
-                       : o->sensitivity       ? "--sensitivity is of"
-                       : call->common.explain ? "--explain derives"
-                                              : NULL;
+    const char *what = o->timeline             ? "--timeline draws"
+                       : o->against            ? "--against compares"
+                       : o->what_if            ? "--what-if changes the machine of"
+                       : o->sensitivity        ? "--sensitivity is of"
+                       : t->question.softwares ? "--software all prices"
+                       : call->common.explain  ? "--explain derives"
+                                               : NULL;
     if (many && what) return sm_fail(err, SM_USAGE, "%s one plan, and %s", what, many);
     if (chips && (limited || t->question.n_systems > 0))
         return sm_fail(err, SM_USAGE, "--chips compares sizes of one system, and %s",
@@ -208,7 +209,8 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
     sm_status status = o->recipe.from ? read_recipe(call, t, err) : read_job(call, t, err);
     if (!status)
         status = cli_frameworks(call, &o->recipe, SM_PLAN_TRAINING, &q->framework, &q->emit, err);
-    bool constants = o->constants.calibration || o->constants.software;
+    q->softwares = o->constants.software && strcmp(o->constants.software, "all") == 0;
+    bool constants = o->constants.calibration || (o->constants.software && !q->softwares);
     if (!status && constants)
         status = cli_calibration(call, &t->system.chip, &o->constants, &q->calibration, err);
     if (!status && o->against && is_plan(o->against)) q->other = cli_source(call, &o->against);

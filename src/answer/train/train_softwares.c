@@ -1,0 +1,48 @@
+/* train_softwares: the best plan as every software known on the chip would run it. */
+#include "train_asked.h"
+#include <string.h>
+
+enum { MOST_SOFTWARES = 64 };
+
+static void software_row(sm_report *r, sm_table *table, sm_data *list, const sm_train_asked *q,
+                         const sm_price_of_plan *price) {
+    const sm_calibration *c = q->in.calibration;
+    const sm_step_sizes step = sm_sizes_of_step(q, price);
+    sm_ends ends = sm_step_interval(q, price);
+    char beyond[80];
+    sm_calibration_outside(c, &step, beyond, sizeof beyond);
+    sm_page_row(r, table, c->software, sm_show_seconds(r, price->expected_s),
+                sm_show_seconds(r, ends.low), sm_show_seconds(r, ends.high),
+                sm_show_percent(r, price->mfu), beyond);
+    sm_data *object = sm_put_object(r, list, NULL);
+    sm_put_text(r, object, "chip", c->chip);
+    sm_put_text(r, object, "software", c->software);
+    sm_put(r, object, "expected_s", price->expected_s);
+    sm_put_all(r, sm_put_array(r, object, "interval"), NULL, ends.low, ends.high);
+    sm_put(r, object, "mfu", price->mfu);
+    sm_put_text(r, object, "beyond_constants", beyond);
+}
+
+sm_status sm_train_softwares(sm_report *r, const sm_train_asked *q, sm_train *train,
+                             const sm_plan *plan, sm_error *err) {
+    const char *names[MOST_SOFTWARES];
+    const sm_chip *chip = &q->system->chip;
+    size_t n = sm_calibration_softwares(chip, names, MOST_SOFTWARES);
+    sm_table *table = sm_page_table(r, "This plan by the software that runs it",
+                                    "<software|>step|>10 %|>90 %|>MFU|<beyond its rows in");
+    sm_data *list = sm_put_array(r, r->data, "softwares");
+    sm_train_asked asked = *q;
+    sm_status status = SM_OK;
+    for (size_t i = 0; i < n && i < MOST_SOFTWARES && !status; i++) {
+        const sm_calibration *c = sm_calibration_for(chip, names[i]);
+        sm_price_of_plan price;
+        if (!c || c->interval[SM_REGIME_step].n == 0) continue; /* not of training */
+        asked.in.calibration = c;
+        sm_train_with_software(&asked, train);
+        status = sm_train_price(train, plan, &price, err);
+        if (!status) software_row(r, table, list, &asked, &price);
+    }
+    sm_train_with_software(q, train);
+    if (!status) sm_report_table(r, table);
+    return status;
+}
