@@ -177,7 +177,8 @@ static sm_status read_arrivals(const cli_call *call, simulating *v, sm_error *er
         v->draw.kind = SM_ARRIVALS_UNIFORM;
         v->draw.rate_per_s = 1.0; /* not looked at */
         v->question.drawn = &v->draw;
-        if (!v->question.requests) v->question.requests = PER_CLIENT * v->simulation.concurrency;
+        if (!(v->question.requests > 0.0))
+            v->question.requests = PER_CLIENT * v->simulation.concurrency;
         return SM_OK;
     }
     if (!v->arrivals)
