@@ -159,11 +159,11 @@ PAGE_FLAGS := -sMODULARIZE=1 -sEXPORT_NAME=createScalemodel -sSINGLE_FILE=1 -sEN
     -sTOTAL_STACK=8MB -sMAXIMUM_MEMORY=2GB -sFORCE_FILESYSTEM=1 -sALLOW_TABLE_GROWTH=1 -sINVOKE_RUN=0 -sNODEJS_CATCH_EXIT=0 \
     -sEXPORTED_FUNCTIONS=_sm_command_ask,_sm_command_describe,_sm_command_free,_sm_command_status,_sm_command_text,_malloc,_free \
     -sEXPORTED_RUNTIME_METHODS=FS,UTF8ToString,stringToUTF8,lengthBytesUTF8,addFunction,removeFunction,setValue,getValue
-$(BUILD)/scalemodel.js: $(LIB_OBJ) $(filter-out %/main.o %/run_verb.o,$(CLI_OBJ)) $(BUILD)/obj/page/absent.o
+$(BUILD)/scalemodel.js: $(filter-out %/nsys_sqlite.o,$(LIB_OBJ)) $(filter-out %/main.o %/run_verb.o,$(CLI_OBJ)) $(BUILD)/obj/page/absent.o
 	$(CC) $(CFLAGS) $(PAGE_FLAGS) -o $@ $^ $(PAGE_LIBS)
 $(BUILD)/obj/page/%.o: web/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(call folders_of,cli) -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) $(call folders_of,cli) $(call folders_of,io) $(call folders_of,trace) -MMD -MP -c -o $@ $<
 # The command line without its verbs, the verbs that run on ranks, and how ranks are started.
 CLI_LIB := $(BUILD)/obj/cli.a
 RUN_PARTS := $(RUNCLI_OBJ) $(CLI_LIB) $(RUN) $(CORE)

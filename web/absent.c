@@ -1,5 +1,13 @@
-/* absent: what a page in a browser cannot do: start other programs. */
+/* absent: what a page in a browser cannot do: start other programs, and read SQLite. */
+#include "nsys.h"
 #include "verbs.h"
+
+sm_status nsys_read_sqlite(trace_build *b, const sm_source *whole) {
+    return b->status = sm_fail(b->err, SM_BAD_INPUT,
+                               "%s: SQLite is read by the program alone; here, export the kernels "
+                               "as CSV: nsys stats --report cuda_gpu_trace --format csv",
+                               whole->name);
+}
 
 static sm_status refuse(const cli_verb *verb, int argc, char **argv, sm_error *err) {
     (void)argc;
