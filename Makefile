@@ -436,7 +436,7 @@ install-here: all
 	for library in $(LIBRARIES:%=lib%.so); do \
 	    install -m 755 $(BUILD)/$$library $(INSTALL_TO)/lib/$$library.$(SONAME_VERSION) && \
 	    ln -sf $$library.$(SONAME_VERSION) $(INSTALL_TO)/lib/$$library || exit 1; done
-	$(call pc,scalemodel,How to scale a Transformer: rooflines; sharding; training plans,,zlib yaml-0.1,-lm -pthread)
+	$(call pc,scalemodel,How to scale a Transformer: rooflines; sharding; training plans,,zlib yaml-0.1 libzstd sqlite3,-lm -pthread)
 ifneq ($(filter scalemodel-run,$(LIBRARIES)),)
 	$(call pc,scalemodel-run,Plans of scalemodel on real processes: ranks as threads,scalemodel,,$(BLAS_LIBS) -lm -pthread)
 endif
