@@ -188,7 +188,7 @@ static sm_status push_name(line_maker *m, draft *d, const tree *t, shape *out) {
 }
 
 static sm_status push_call(line_maker *m, draft *d, const tree *t, shape *out) {
-    int op;
+    int op = 0;
     sm_status status = resolve_operator(m, d, t, &op);
     if (status) return status;
     return is_pointwise(op) ? push_operator(m, d, (sm_operator)op, t, out)
