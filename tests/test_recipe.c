@@ -266,11 +266,11 @@ static void a_plan_comes_back_from_its_recipe(void **state) {
 /* ---- out of memory ---- */
 
 static const char *const small[] = {
-    "N=2\nA=(--tensor-model-parallel-size $N --num-layers 4 --hidden-size 64)\n"
-    "torchrun --nproc_per_node 8 --nnodes $((N * 2)) x.py \"${A[@]}\" --lr 1 --bf16 "
-    "--num-attention-heads 4 --seq-length 128 --global-batch-size 64 --swiglu",
-    "model_name: llama3.1-8b\nici_fsdp_parallelism: 8\nper_device_batch_size: 2\n"
-    "args: [--a, 'b c']\n",
+    ("N=2\nA=(--tensor-model-parallel-size $N --num-layers 4 --hidden-size 64)\n"
+     "torchrun --nproc_per_node 8 --nnodes $((N * 2)) x.py \"${A[@]}\" --lr 1 --bf16 "
+     "--num-attention-heads 4 --seq-length 128 --global-batch-size 64 --swiglu"),
+    ("model_name: llama3.1-8b\nici_fsdp_parallelism: 8\nper_device_batch_size: 2\n"
+     "args: [--a, 'b c']\n"),
     "[training]\nseq_len = 64\n[model]\nname = \"llama3\"\nflavor = '8B'\n",
     "{\"zero_optimization\": {\"stage\": 3}, \"train_micro_batch_size_per_gpu\": 1}"};
 

@@ -112,7 +112,9 @@ static void llama_405b_keeps_tensor_inside_the_node(void **state) {
     load("llama-3.1-405b");
     best(&cluster, 16.0 * 1024 * 1024, 8192, "", 1, 1, &result);
     const plan_copy *f = &result.found[0];
-    EXPECT(&cluster, f, f->plan.tensor > 1 && f->plan.tensor <= 8);
+    /* Rings of context take the links of a node as well: the best plans of tensor = 1 and 2 lie
+     * within 1 %. */
+    EXPECT(&cluster, f, f->plan.tensor <= 8);
     sm_placement at = placed(&cluster, &f->plan);
     const sm_group *tensor = &at.axis[SM_PLAN_TENSOR], *pipeline = &at.axis[SM_PLAN_PIPELINE];
     for (int i = 0; i < tensor->parts; i++) EXPECT(&cluster, f, tensor->part[i].level == 0);

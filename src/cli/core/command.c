@@ -47,7 +47,7 @@ static sm_status answer(sm_command *c, int words, const char *const *word,
     static const sm_command_watch nobody = {.size = sizeof nobody};
     sm_command_watch *own = sm_arena_alloc(c->arena, sizeof *own);
     cli_call *call = sm_arena_alloc(c->arena, sizeof *call);
-    char **argv = copied(c->arena, words > 0 ? words - 1 : 0, word + 1);
+    char **argv = words > 0 ? copied(c->arena, words - 1, word + 1) : copied(c->arena, 0, NULL);
     if (!own || !call || !argv) return sm_fail_memory(&c->err);
     sm_status status = sm_sized_take(own, sizeof *own, watch ? watch : &nobody, &c->err);
     if (status) return status;
