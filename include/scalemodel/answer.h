@@ -285,8 +285,12 @@ typedef struct sm_serve_question {
     bool plot;                          /* the frontier, into report->chart */
     const sm_recipe *recipe;            /* where the plan comes from: told line by line */
     const sm_framework *emit;           /* the page is the command that serves the best point */
+    int n_systems; /* to compare, system the first: a row for each, at most SM_MAX_COMPARED, with */
+    const sm_system *systems; /* constants of `software` where its chip has them; then nothing that
+                                 is of one point is asked. 0: system alone */
 } sm_serve_question;
-/* The frontier of time per token, throughput and cost, its best point in full; or one point.
+/* The frontier of time per token, throughput and cost, its best point in full; or one point; or
+ * the best point on each of several systems.
  * SM_NEGATIVE when nothing fits or meets the limits. */
 sm_status sm_answer_serve(const sm_serve_question *question, sm_report *report, sm_error *err);
 

@@ -48,6 +48,23 @@ const sm_serve_dtypes *sm_serve_dtypes_of(const sm_serving_found *a, size_t i);
 /* The best plan at other batches (serve_batches.c). */
 sm_status sm_serve_batches(sm_serve *serve, sm_serving_found *a, sm_error *err);
 
+/* The best plan on each of in.systems (serve_compare.c). */
+sm_status sm_serve_compare(const sm_serve_question *question, sm_report *r, sm_error *err);
+
+/* ---- the parts of the answer: as the page, and as data ---- */
+/* What is served, and how: on so, computed in these types. */
+void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, const char *compute);
+void sm_serve_search_page(sm_report *r, const sm_serve_result *s);
+/* Why there is no point, or why it will not do, as a sentence. */
+const char *sm_serve_reason(sm_report *r, const sm_serving_found *a);
+/* "int8 weights, bf16 cache, bf16 compute: " before a plan when types differ from row to row. */
+const char *sm_serve_dtype_words(sm_report *r, const sm_serve_asked *q, const sm_serve_dtypes *d);
+/* Dollars per million tokens by what ranks. */
+double sm_serve_cost(const sm_serve_asked *q, const sm_serve_point *p);
+void sm_serve_job_data(sm_report *r, const sm_serve_asked *q);
+void sm_serve_point_data(sm_report *r, sm_data *object, const sm_serve_asked *q,
+                         const sm_serve_point *p);
+void sm_serve_dtypes_data(sm_report *r, sm_data *object, const sm_serve_dtypes *d);
 void sm_serve_data(sm_report *r, const sm_serving_found *a);
 void sm_serve_page(sm_report *r, const sm_serving_found *a);
 /* The frontier and the best plan over its batches, into the report's chart (serve_picture.c). */

@@ -19,8 +19,8 @@ static void put_step(sm_report *r, sm_data *object, const char *key, const sm_st
 
 static double positive(double value) { return value > 0.0 ? value : NAN; }
 
-static void put_point(sm_report *r, sm_data *object, const sm_serve_asked *q,
-                      const sm_serve_point *p) {
+void sm_serve_point_data(sm_report *r, sm_data *object, const sm_serve_asked *q,
+                         const sm_serve_point *p) {
     const sm_serve_memory *m = &p->memory;
     const sm_step_price *d = &p->decode;
     sm_put(r, object, "chips", p->chips);
@@ -49,7 +49,7 @@ static void put_point(sm_report *r, sm_data *object, const sm_serve_asked *q,
         sm_put_all(r, object, "speculation_depth|tokens_per_step", p->depth, p->tokens_per_step);
 }
 
-static void put_dtypes(sm_report *r, sm_data *object, const sm_serve_dtypes *d) {
+void sm_serve_dtypes_data(sm_report *r, sm_data *object, const sm_serve_dtypes *d) {
     sm_put_text(r, object, "weights", sm_dtype_name(d->weights));
     sm_put_text(r, object, "kv", sm_dtype_name(d->kv));
     sm_put_text(r, object, "compute", sm_dtype_name(d->compute));
@@ -72,8 +72,8 @@ static void put_batches(sm_report *r, sm_data *object, const sm_serving_found *a
 static void put_detail(sm_report *r, const sm_serving_found *a) {
     const sm_serve_detail *d = a->detail;
     sm_data *object = sm_put_object(r, r->data, "best");
-    put_point(r, object, a->q, &d->point);
-    put_dtypes(r, object, &a->q->job.dtypes);
+    sm_serve_point_data(r, object, a->q, &d->point);
+    sm_serve_dtypes_data(r, object, &a->q->job.dtypes);
     sm_data *list = sm_put_array(r, object, "collectives");
     for (int i = 0; i < d->decode.collectives; i++) {
         const sm_plan_collective *c = &d->decode.collective[i];
@@ -92,7 +92,7 @@ static void put_detail(sm_report *r, const sm_serving_found *a) {
     if (a->batch) put_batches(r, object, a);
 }
 
-static void put_job(sm_report *r, const sm_serve_asked *q) {
+void sm_serve_job_data(sm_report *r, const sm_serve_asked *q) {
     const sm_serve_job *job = &q->job;
     const sm_model *m = q->in.model;
     sm_params params = sm_model_params(m);
@@ -115,7 +115,7 @@ static void put_job(sm_report *r, const sm_serve_asked *q) {
 
 void sm_serve_data(sm_report *r, const sm_serving_found *a) {
     const sm_serve_result *s = a->result;
-    put_job(r, a->q);
+    sm_serve_job_data(r, a->q);
     sm_data *search = s ? sm_put_object(r, r->data, "search") : NULL;
     if (s) {
         sm_put_all(r, search, "space|evaluated|pruned", s->space, s->evaluated, s->pruned);
@@ -125,15 +125,15 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
     sm_data *list = sm_put_array(r, r->data, "frontier");
     for (size_t i = 0; s && i < s->n; i++) {
         sm_data *point = sm_put_object(r, list, NULL);
-        put_point(r, point, a->q, &s->point[i]);
-        put_dtypes(r, point, sm_serve_dtypes_of(a, i));
+        sm_serve_point_data(r, point, a->q, &s->point[i]);
+        sm_serve_dtypes_data(r, point, sm_serve_dtypes_of(a, i));
     }
     if (a->detail) put_detail(r, a);
     if (a->pools) {
         const sm_disaggregated *p = a->pools;
         sm_data *object = sm_put_object(r, r->data, "disaggregated");
-        put_point(r, sm_put_object(r, object, "prefill"), a->q, &p->prefill);
-        put_point(r, sm_put_object(r, object, "decode"), a->q, &p->decode);
+        sm_serve_point_data(r, sm_put_object(r, object, "prefill"), a->q, &p->prefill);
+        sm_serve_point_data(r, sm_put_object(r, object, "decode"), a->q, &p->decode);
         sm_put_all(r, object,
                    "prefill_batch|prefill_chips_per_decode_chip|kv_bytes|kv_transfer_s|"
                    "tokens_per_s_per_chip|usd_per_million_tokens",
@@ -143,7 +143,7 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
     if (a->fleet) {
         const sm_fleet *f = a->fleet;
         sm_data *object = sm_put_object(r, r->data, "fleet");
-        put_point(r, sm_put_object(r, object, "replica"), a->q, &f->point);
+        sm_serve_point_data(r, sm_put_object(r, object, "replica"), a->q, &f->point);
         sm_put_all(
             r, object,
             "requests_per_s|replicas|chips|usd_per_hour|utilisation|requests_per_s_per_replica|"

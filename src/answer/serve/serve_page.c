@@ -16,13 +16,13 @@ const char *sm_serve_bound_words(sm_report *r, const sm_system *system,
 }
 
 /* "int8 weights, bf16 cache, bf16 compute: " before a plan when types differ from row to row. */
-static const char *dtype_words(sm_report *r, const sm_serve_asked *q, const sm_serve_dtypes *d) {
+const char *sm_serve_dtype_words(sm_report *r, const sm_serve_asked *q, const sm_serve_dtypes *d) {
     if (q->choices == 1) return "";
     return sm_textf(r, "%s weights, %s cache, %s compute: ", sm_dtype_name(d->weights),
                     sm_dtype_name(d->kv), sm_dtype_name(d->compute));
 }
 
-static double cost(const sm_serve_asked *q, const sm_serve_point *p) {
+double sm_serve_cost(const sm_serve_asked *q, const sm_serve_point *p) {
     return p->usd_per_million_tokens * p->tokens_per_s_per_chip / sm_serve_throughput(q, p);
 }
 
@@ -54,9 +54,10 @@ static void frontier_page(sm_report *r, const sm_serving_found *a) {
         size_t at = rows > 1 ? i * (found->n - 1) / (rows - 1) : found->n - 1;
         const sm_serve_asked *q = a->q;
         const sm_serve_point *p = &a->result->point[at];
-        const char *plan = sm_textf(r, "%s%s", dtype_words(r, q, sm_serve_dtypes_of(a, at)),
-                                    sm_serve_plan_words(r, q->in.system, &p->plan));
-        double usd = cost(q, p);
+        const char *plan =
+            sm_textf(r, "%s%s", sm_serve_dtype_words(r, q, sm_serve_dtypes_of(a, at)),
+                     sm_serve_plan_words(r, q->in.system, &p->plan));
+        double usd = sm_serve_cost(q, p);
         sm_page_row(r, t, sm_show_exact(r, p->chips), sm_show_exact(r, p->batch),
                     sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, p->tpot_s[0]),
                     sm_show_seconds(r, p->ttft_s[1]), sm_show_number(r, sm_serve_throughput(q, p)),
@@ -75,7 +76,7 @@ static void frontier_page(sm_report *r, const sm_serving_found *a) {
                        found->least_chips == 1 ? "chip" : "chips");
 }
 
-static void search_page(sm_report *r, const sm_serve_result *s) {
+void sm_serve_search_page(sm_report *r, const sm_serve_result *s) {
     if (s->space <= 0.0) return;
     sm_search_effort e = {
         .space = s->space, .evaluated = s->evaluated, .pruned = s->pruned, .seconds = s->seconds};
@@ -93,7 +94,7 @@ static void plan_line(sm_report *r, const sm_serving_found *a) {
     sm_report_text(r, "%s, batch %s (%s fit): %s%s", a->q->slice.text, sm_show_exact(r, p->batch),
 
                    p->most_batch >= 1.0 ? sm_show_exact(r, p->most_batch) : "none",
-                   dtype_words(r, a->q, &a->q->job.dtypes),
+                   sm_serve_dtype_words(r, a->q, &a->q->job.dtypes),
                    sm_serve_plan_words(r, a->q->in.system, &p->plan));
     sm_copies_note(r, &p->plan, a->q->in.model);
     if (p->fits) return;
@@ -174,18 +175,18 @@ static void batches_page(sm_report *r, const sm_serving_found *a) {
 }
 
 /* The library words reasons as parts of a sentence; a name at its start stays as it is. */
-static void reason_line(sm_report *r, const sm_serving_found *a) {
+const char *sm_serve_reason(sm_report *r, const sm_serving_found *a) {
     const char *chip = a->q->in.system->chip.name;
     char first = a->reason[0];
     if (strncmp(a->reason, chip, strlen(chip)) != 0) first = (char)toupper((unsigned char)first);
-    sm_report_text(r, "%c%s.", first, a->reason + 1);
+    return sm_textf(r, "%c%s.", first, a->reason + 1);
 }
 
 static void best_page(sm_report *r, const sm_serving_found *a) {
     if (!a->q->one) sm_report_heading(r, "Most tokens per chip");
     plan_line(r, a);
     speed_lines(r, a);
-    if (a->reason) reason_line(r, a);
+    if (a->reason) sm_report_text(r, "%s", sm_serve_reason(r, a));
     if (a->detail && a->detail->encoder_positions > 0)
         sm_report_text(r,
                        "Its encoder reads %d positions of each request as it begins; prompt and "
@@ -276,31 +277,34 @@ static void fleet_page(sm_report *r, const sm_serving_found *a) {
         sm_serve_plan_words(r, s, &f->point.plan));
 }
 
-void sm_serve_page(sm_report *r, const sm_serving_found *a) {
-    const sm_serve_job *job = &a->q->job;
-    sm_report_heading(r, "%s on %s", a->q->in.model->name, a->q->in.system->text);
+void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, const char *compute) {
+    const sm_serve_job *job = &q->job;
+    const sm_model *model = q->in.model;
+    double whole = job->prompt + job->output, longest = job->context > whole ? job->context : whole;
+    sm_report_heading(r, "%s on %s", model->name, on);
     sm_report_text(r,
                    "Requests of %s prompt and %s output tokens; weights %s%s, cache %s, computed "
                    "in %s.",
-                   sm_show_exact(r, job->prompt), sm_show_exact(r, job->output),
-                   a->q->dtype_words[0], job->as_stored ? " as the checkpoint stores them" : "",
-                   a->q->dtype_words[1], a->q->dtype_words[2]);
-    double longest =
-        job->context > job->prompt + job->output ? job->context : job->prompt + job->output;
-    if (a->q->in.model->max_seq > 0 && longest > (double)a->q->in.model->max_seq)
-        sm_report_text(r, "%s was made for sequences of %s tokens; these have %s.",
-                       a->q->in.model->name, sm_show_exact(r, (double)a->q->in.model->max_seq),
-                       sm_show_exact(r, longest));
+                   sm_show_exact(r, job->prompt), sm_show_exact(r, job->output), q->dtype_words[0],
+                   job->as_stored ? " as the checkpoint stores them" : "", q->dtype_words[1],
+                   compute);
+    if (model->max_seq > 0 && longest > (double)model->max_seq)
+        sm_report_text(r, "%s was made for sequences of %s tokens; these have %s.", model->name,
+                       sm_show_exact(r, (double)model->max_seq), sm_show_exact(r, longest));
     if (job->context > 0)
         sm_report_text(r, "Decoding is priced at %s cached tokens.",
                        sm_show_exact(r, job->context));
+}
+
+void sm_serve_page(sm_report *r, const sm_serving_found *a) {
+    sm_serve_job_page(r, a->q, a->q->in.system->text, a->q->dtype_words[2]);
     if (!a->best) {
-        reason_line(r, a);
+        sm_report_text(r, "%s", sm_serve_reason(r, a));
         return;
     }
     if (!a->q->one) frontier_page(r, a);
     best_page(r, a);
     if (a->pools) pools_page(r, a);
     if (a->fleet) fleet_page(r, a);
-    if (!a->q->one) search_page(r, a->result);
+    if (!a->q->one) sm_serve_search_page(r, a->result);
 }

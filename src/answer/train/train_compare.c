@@ -1,5 +1,6 @@
 /* train_compare: the same job on several systems, the best plan of each side by side; under limits
  * to the run's time and cost, the fewest chips of each kind that keep them. */
+#include "compared.h"
 #include "train_asked.h"
 #include <math.h>
 
@@ -87,23 +88,13 @@ static sm_status find_point(sm_train_sweep *w, sm_train_point *p, bool limited, 
 
 /* ---- showing ---- */
 
-/* Watt-seconds of the chips alone at their rated power; NAN where it is not known. */
+/* Of the chips; NAN where their rated power is not known. */
 static double energy_j(const sm_train_point *p, double seconds) {
-    double watts = p->system.chip.tdp_w.value;
-    return watts > 0.0 ? watts * p->best.detail.price.chips * seconds : NAN;
-}
-
-static const char *show_energy(sm_report *r, double joules) {
-    double kwh = joules / 3.6e6;
-    if (isnan(kwh)) return "-";
-    return kwh < 1000.0 ? sm_textf(r, "%.3g kWh", kwh)
-           : kwh < 1e6  ? sm_textf(r, "%.3g MWh", kwh / 1e3)
-                        : sm_textf(r, "%.3g GWh", kwh / 1e6);
+    return sm_rated_energy_j(&p->system.chip, p->best.detail.price.chips * seconds);
 }
 
 /* Of the run, or of a thousand million tokens where its length is not given. */
-static void point_row(sm_report *r, sm_table *table, const sm_train_asked *q,
-                      const sm_train_point *p) {
+static sm_compared point_row(sm_report *r, const sm_train_asked *q, const sm_train_point *p) {
     const sm_price_of_plan *price = &p->best.detail.price;
     bool run = q->job.tokens > 0.0;
     double rate = price->tokens_per_s_per_chip * price->chips;
@@ -111,14 +102,13 @@ static void point_row(sm_report *r, sm_table *table, const sm_train_asked *q,
     double usd_per_hour =
         q->in.usd_per_chip_hour ? *q->in.usd_per_chip_hour : sm_chip_usd_per_hour(&p->system.chip);
     double usd = seconds / 3600.0 * usd_per_hour * price->chips;
-    const char *cells[] = {p->system.text,
-                           sm_show_seconds(r, price->expected_s),
-                           sm_show_percent(r, price->mfu),
-                           sm_show_count(r, rate),
-                           sm_show_seconds(r, seconds),
-                           q->price_known ? sm_show_usd(r, usd) : "-",
-                           show_energy(r, energy_j(p, seconds))};
-    sm_page_cells(r, table, cells);
+    return (sm_compared){.system = p->system.text,
+                         .plan = p->best.text,
+                         .cells = {p->system.text, sm_show_seconds(r, price->expected_s),
+                                   sm_show_percent(r, price->mfu), sm_show_count(r, rate),
+                                   sm_show_seconds(r, seconds),
+                                   q->price_known ? sm_show_usd(r, usd) : "-",
+                                   sm_show_energy(r, energy_j(p, seconds))}};
 }
 
 static void put_point(sm_report *r, sm_data *list, const sm_train_asked *q,
@@ -154,33 +144,29 @@ static void show_limits(sm_report *r, const sm_train_asked *q, const sm_train_po
     else sm_report_heading(r, "%s: none of these does it", what);
 }
 
+static sm_compared no_row(sm_report *r, const sm_train_point *p, bool limited) {
+    const char *why = p->reason && p->reason[0] ? p->reason
+                      : limited                 ? "no number of chips looked at keeps the limits"
+                                                : "stopped";
+    return (sm_compared){.reason = sm_textf(r, "%s: %s.", p->system.chip.name, why)};
+}
+
 static void show_all(sm_report *r, sm_train_asked *const *own, const sm_train_point *p, int n,
                      bool limited) {
     const sm_train_asked *q = own[0];
-    bool run = q->job.tokens > 0.0, any = false;
+    sm_compared row[SM_MAX_COMPARED];
     if (limited) show_limits(r, q, p, n);
     if (!limited) sm_report_heading(r, "The best plan on each");
-    sm_table *table = sm_page_table(r, NULL,
-                                    run ? "<system|>step|>MFU|>tokens/s|>run|>cost|>energy"
-                                        : "<system|>step|>MFU|>tokens/s|>1B tokens|>cost|>energy");
-    sm_table *plans = sm_page_table(r, NULL, "<system|<plan");
     sm_data *list = sm_put_array(r, r->data, "systems");
     r->records = list;
     for (int i = 0; i < n; i++) {
         put_point(r, list, own[i], &p[i]);
-        if (!p[i].found) continue;
-        any = true;
-        point_row(r, table, own[i], &p[i]);
-        sm_page_row(r, plans, p[i].system.text, p[i].best.text);
+        row[i] = p[i].found ? point_row(r, own[i], &p[i]) : no_row(r, &p[i], limited);
     }
-    if (any) sm_report_table(r, table);
-    if (any) sm_report_table(r, plans);
-    for (int i = 0; i < n; i++)
-        if (!p[i].found)
-            sm_report_text(r, "%s: %s.", p[i].system.chip.name,
-                           p[i].reason && p[i].reason[0] ? p[i].reason
-                           : limited ? "no number of chips looked at keeps the limits"
-                                     : "stopped");
+    sm_compared_page(r,
+                     q->job.tokens > 0.0 ? "<system|>step|>MFU|>tokens/s|>run|>cost|>energy"
+                                         : "<system|>step|>MFU|>tokens/s|>1B tokens|>cost|>energy",
+                     row, n);
     sm_report_text(r, "Energy: the chips alone, at their rated power. Prices: %s.",
                    q->in.usd_per_chip_hour ? "as given" : "the catalogue's");
 }

@@ -248,6 +248,26 @@ sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm
     return sm_system_parse(&source, chips, n, system, err);
 }
 
+/* "h100-sxm:64x8,tpu-v5p:8x8x8": several are compared. */
+sm_status cli_systems(const cli_call *call, const char *const *on, sm_system *systems, int *n,
+                      sm_error *err) {
+    *n = 1;
+    if (!*on || !strchr(*on, ',')) return cli_system(call, *on, &systems[0], err);
+    const sm_source text = cli_source(call, on);
+    const sm_span all = {0, text.length};
+    *n = 0;
+    for (size_t at = 0; at <= text.length;) {
+        sm_span part = sm_next_part(&text, all, ',', &at);
+        const char *one = sm_arena_copy(call->arena, text.text + part.offset, part.length);
+        if (!one) return sm_fail_memory(err);
+        if (*n == SM_MAX_COMPARED)
+            return sm_fail_at(err, &text, part, "at most %d systems are compared", SM_MAX_COMPARED);
+        sm_status status = cli_system(call, one, &systems[(*n)++], err);
+        if (status) return status;
+    }
+    return SM_OK;
+}
+
 sm_status cli_collective_read(const char *text, sm_collective *op, sm_error *err) {
     size_t length = strlen(text);
     if (sm_collective_parse(text, length, op)) return SM_OK;

@@ -10,7 +10,7 @@
 typedef struct serving {
     sm_serve_question question;
     sm_model model, draft;
-    sm_system system;
+    sm_system system, systems[SM_MAX_COMPARED]; /* the first of several; all of them */
     const char *on, *speculate, *drafter, *plot;
     sm_range chips;
     cli_calibration_values constants;
@@ -26,7 +26,8 @@ enum { MOST_DEPTH = 64 };
 
 static const cli_option serve_table[] = {
     {"on", 0, CLI_TEXT, AT(on), "SYSTEM",
-     .help = "the chips there are: tpu-v5e:4x4, h100-sxm:8, ..."},
+     .help = "the chips there are: tpu-v5e:4x4, h100-sxm:8, ...; several, with commas between, are "
+             "compared"},
     {"plan", 0, CLI_SOURCE, ASK(plan), "PLAN",
      .help = "keys to keep: tensor=8,expert=2,cache_by=batch"},
     {"batch", 0, CLI_COUNT, ASK(batch), "N",
@@ -116,20 +117,43 @@ static sm_status read_speculation(const cli_call *call, serving *v, sm_error *er
     return cli_read_model(call, &read_by, v->drafter, &v->draft, err);
 }
 
+/* What is of one system cannot be asked of several. */
+static sm_status check_one_system(const cli_call *call, const serving *v, sm_error *err) {
+    const sm_serve_question *q = &v->question;
+    const char *what = v->plot                    ? "--plot draws"
+                       : call->common.explain     ? "--explain derives"
+                       : q->emit                  ? "--emit prints the command of"
+                       : v->constants.calibration ? "--calibration has the constants of"
+                       : q->disaggregated         ? "--disaggregated splits"
+                       : q->requests_per_s > 0.0  ? "--qps sizes a fleet of"
+                                                  : NULL;
+    if (q->n_systems > 0 && what)
+        return sm_fail(err, SM_USAGE, "%s one system, and --on names several", what);
+    return SM_OK;
+}
+
 static sm_status read_rest(const cli_call *call, serving *v, sm_error *err) {
     sm_serve_question *q = &v->question;
     bool constants = v->constants.calibration || v->constants.software;
-    int chips = v->system.chips;
+    const sm_system *least = &v->system;
     if (q->prefix >= q->prompt)
         return cli_refuse(call, &q->prefix, err,
                           "the prompt has only %.0f tokens, and one must be new", q->prompt);
-    sm_status status = read_speculation(call, v, err);
+    sm_status status = check_one_system(call, v, err);
+    if (!status) status = read_speculation(call, v, err);
     if (!status && constants)
         status = cli_calibration(call, &v->system.chip, &v->constants, &q->calibration, err);
+    for (int i = 1; i < q->n_systems && !status; i++) {
+        const sm_system *system = &v->systems[i];
+        if (system->chips < least->chips) least = system;
+        if (constants)
+            status = cli_calibration(call, &system->chip, &v->constants, &q->calibration, err);
+    }
+    if (q->n_systems > 0) q->calibration = NULL; /* each has that of the software */
     if (status) return status;
-    if (v->chips.last > chips)
-        return cli_refuse(call, &v->chips, err, "%s has %d %s", v->system.text, chips,
-                          chips == 1 ? "chip" : "chips");
+    if (v->chips.last > least->chips)
+        return cli_refuse(call, &v->chips, err, "%s has %d %s", least->text, least->chips,
+                          least->chips == 1 ? "chip" : "chips");
     q->chips_least = (int)v->chips.first;
     q->chips_most = (int)v->chips.last;
     return SM_OK;
@@ -139,7 +163,13 @@ static sm_status read_job(const cli_call *call, serving *v, sm_error *err) {
     if (!call->positionals)
         return sm_fail(err, SM_USAGE, "serve needs MODEL, or --from with the command in use");
     sm_status status = cli_read_model(call, &v->read_by, call->positional[0], &v->model, err);
-    return status ? status : cli_system(call, v->on, &v->system, err);
+    int n;
+    if (!status) status = cli_systems(call, &v->on, v->systems, &n, err);
+    if (status) return status;
+    v->system = v->systems[0];
+    v->question.systems = v->systems;
+    v->question.n_systems = n > 1 ? n : 0;
+    return SM_OK;
 }
 
 /* A type that the command says, where no option does. */

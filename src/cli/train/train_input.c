@@ -93,24 +93,14 @@ static sm_status read_chips(const cli_call *call, cli_training *t, sm_error *err
     return SM_OK;
 }
 
-/* "h100-sxm:64x8,tpu-v5p:8x8x8": several are compared. */
 static sm_status read_systems(const cli_call *call, cli_training *t, sm_error *err) {
     const cli_train_values *o = call->values;
-    sm_train_question *q = &t->question;
-    if (!o->on || !strchr(o->on, ',')) return cli_system(call, o->on, &t->system, err);
-    const sm_source text = cli_source(call, &o->on);
-    const sm_span all = {0, text.length};
-    q->systems = t->systems;
-    for (size_t at = 0; at <= text.length;) {
-        sm_span part = sm_next_part(&text, all, ',', &at);
-        const char *on = sm_arena_copy(call->arena, text.text + part.offset, part.length);
-        if (!on) return sm_fail_memory(err);
-        if (q->n_systems == SM_MAX_COMPARED)
-            return sm_fail_at(err, &text, part, "at most %d systems are compared", SM_MAX_COMPARED);
-        sm_status status = cli_system(call, on, &t->systems[q->n_systems++], err);
-        if (status) return status;
-    }
+    int n;
+    sm_status status = cli_systems(call, &o->on, t->systems, &n, err);
+    if (status) return status;
     t->system = t->systems[0];
+    t->question.systems = t->systems;
+    t->question.n_systems = n > 1 ? n : 0;
     return SM_OK;
 }
 

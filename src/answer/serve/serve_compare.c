@@ -1,0 +1,122 @@
+/* serve_compare: the same requests on several systems, the best plan of each side by side. */
+#include "compared.h"
+#include "scalemodel/load.h"
+#include "serve_asked.h"
+#include <math.h>
+#include <string.h>
+
+typedef struct comparison {
+    sm_report *report;
+    sm_data *list;
+    int n, found;
+    sm_compared row[SM_MAX_COMPARED];
+    const sm_serve_asked *asked[SM_MAX_COMPARED];
+    sm_serve_result total; /* sums over the systems */
+} comparison;
+
+/* Of a token: what a chip takes in a second over the tokens it makes in it. */
+static double joules_per_token(const sm_serve_asked *q, const sm_serve_point *p) {
+    return sm_rated_energy_j(&q->in.system->chip, 1.0 / sm_serve_throughput(q, p));
+}
+
+static sm_compared point_row(sm_report *r, const sm_serving_found *a) {
+    const sm_serve_asked *q = a->q;
+    const sm_serve_point *p = a->best;
+    const char *system = q->in.system->text;
+    double usd = sm_serve_cost(q, p);
+    return (sm_compared){.system = system,
+                         .plan = sm_textf(r, "%s%s", sm_serve_dtype_words(r, q, &q->job.dtypes),
+                                          sm_serve_plan_words(r, q->in.system, &p->plan)),
+                         .cells = {system, sm_show_exact(r, p->chips), sm_show_exact(r, p->batch),
+                                   sm_show_seconds(r, p->tpot_s[1]),
+                                   sm_show_seconds(r, p->ttft_s[1]),
+                                   sm_show_number(r, sm_serve_throughput(q, p)),
+                                   usd > 0.0 ? sm_show_usd(r, usd) : "-",
+                                   sm_show_energy(r, 1e6 * joules_per_token(q, p))}};
+}
+
+static void put_system(comparison *c, const sm_serving_found *a, bool found) {
+    sm_report *r = c->report;
+    const sm_serve_asked *q = a->q;
+    sm_data *object = sm_put_object(r, c->list, NULL), *system = sm_put_object(r, object, "system");
+    sm_put_text(r, system, "name", q->in.system->text);
+    sm_put_text(r, system, "chip", q->in.system->chip.name);
+    sm_put(r, system, "chips", q->in.system->chips);
+    sm_put_bool(r, object, "found", found);
+    if (!found) sm_put_text(r, object, "reason", a->reason);
+    if (!found) return;
+    sm_serve_point_data(r, object, q, a->best);
+    sm_serve_dtypes_data(r, object, &q->job.dtypes);
+    sm_put(r, object, "energy_j_per_token", joules_per_token(q, a->best));
+}
+
+/* One system has been asked. A point that was only priced may miss the limits. */
+static sm_status take(void *context, sm_serve *serve, sm_serving_found *a, sm_error *err) {
+    (void)serve;
+    (void)err;
+    comparison *c = context;
+    const sm_serve_result *s = a->result;
+    bool found = a->best && a->best->fits && !a->reason;
+    if (!found && !a->reason) a->reason = "it does not fit";
+    put_system(c, a, found);
+    c->asked[c->n] = a->q;
+    c->row[c->n] =
+        found ? point_row(c->report, a)
+              : (sm_compared){.reason = sm_textf(c->report, "%s: %s", a->q->in.system->text,
+                                                 sm_serve_reason(c->report, a))};
+    c->n++;
+    c->found += found;
+    if (!s) return SM_OK;
+    c->total.space += s->space;
+    c->total.evaluated += s->evaluated;
+    c->total.pruned += s->pruned;
+    c->total.seconds += s->seconds;
+    return SM_OK;
+}
+
+/* "fp8"; where chips compute in different types "fp8 (h100-sxm:8), bf16 (a100:8)". */
+static const char *compute_words(const comparison *c) {
+    const char *words = "", *first = c->asked[0]->dtype_words[2];
+    int same = 1;
+    while (same < c->n && strcmp(c->asked[same]->dtype_words[2], first) == 0) same++;
+    if (same == c->n) return first;
+    for (int i = 0; i < c->n; i++)
+        words = sm_textf(c->report, "%s%s%s (%s)", words, i ? ", " : "",
+                         c->asked[i]->dtype_words[2], c->asked[i]->in.system->text);
+    return words;
+}
+
+static void show(const comparison *c) {
+    sm_report *r = c->report;
+    const sm_serve_asked *q = c->asked[0];
+    sm_serve_job_page(r, q,
+                      c->n > 1 ? sm_textf(r, "%s and %d more", q->in.system->text, c->n - 1)
+                               : q->in.system->text,
+                      compute_words(c));
+    sm_report_heading(r, "Most tokens per chip on each");
+    sm_compared_page(r, "<system|>chips|>batch|>token|>first|>tok/s/chip|>$/Mtok|>energy/Mtok",
+                     c->row, c->n);
+    if (c->found)
+        sm_report_text(r, "Energy: the chips alone, at their rated power. Prices: %s.",
+                       q->in.usd_per_chip_hour ? "as given" : "the catalogue's");
+    if (!q->one) sm_serve_search_page(r, &c->total);
+}
+
+sm_status sm_serve_compare(const sm_serve_question *question, sm_report *r, sm_error *err) {
+    sm_status status = sm_question_limit("n_systems", question->n_systems, SM_MAX_COMPARED, err);
+    comparison *c = sm_arena_alloc(r->arena, sizeof *c);
+    if (!status && !c) status = sm_fail_memory(err);
+    if (status) return status;
+    *c = (comparison){.report = r, .list = sm_put_array(r, r->data, "systems")};
+    r->records = c->list;
+    for (int i = 0; i < question->n_systems && !status; i++) {
+        sm_serve_question one = *question;
+        one.system = &question->systems[i];
+        if (!one.calibration && one.software)
+            one.calibration = sm_software_calibration(&one.system->chip, one.software);
+        status = sm_serve_ask(&one, r, take, c, err);
+    }
+    if (status) return status;
+    show(c);
+    return c->found ? SM_OK : SM_NEGATIVE;
+}
