@@ -14,7 +14,7 @@ static sm_status price_anywhere(load_steps *c, sm_serve *s, const sm_plan *plan,
     sm_plan_settle(&p, &s->model);
     sm_status status = step_prepare(s, &p, batch, &x, &c->err);
     if (status) return status;
-    step_work(&x, work);
+    work_of(s->memo, &x, work);
     x.any = c->any;
     step_price_from(&x, work, true, out);
     return SM_OK;

@@ -125,9 +125,11 @@ static const double ROUNDING = 1e-12;
 typedef struct family {
     const sm_plan *plan;
     holding memory;
-    double most, least_ttft_s; /* of any placement; 0: not known yet */
-    bool compared;             /* the placements, so that h->keep is known */
-    step x;                    /* of decoding */
+    double most, least_ttft_s;       /* of any placement; 0: not known yet */
+    bool compared;                   /* the placements, so that h->keep is known */
+    double prompts[2], prefill_s[2]; /* by seq: the prefill last priced for a load, with
+                                        each collective where it costs least; none: 0 */
+    step x;                          /* of decoding */
     sm_plan placed;
 } family;
 
@@ -187,7 +189,7 @@ static double least_prefill(search *h, sm_plan plan) {
     sm_status status = step_prepare(h->s, &plan, &b, &x, &err);
     search_note(h, status, &err);
     if (status != SM_OK) return INFINITY;
-    step_work(&x, work);
+    work_of(h->s->memo, &x, work);
     x.any = h->places;
     step_price_from(&x, work, true, &price);
     return limit_time(h, &price) * (1 - ROUNDING);
@@ -261,39 +263,43 @@ static double least_tpot(search *h, step *x, const piece_price *work, bool netwo
     return limit_time(h, &price);
 }
 
-/* Under its load a token takes at least so long on any placement, `alone_s` being the least that a
- * step takes. */
-static double least_loaded(search *h, const family *f, double batch, double alone_s) {
+/* Whether a batch is ruled out under its load, `alone_s` being the least that a step takes: with
+ * what its prefills add at least on any placement, be the residual stream sharded or not. */
+static bool load_ruled_out(search *h, family *f, double batch, double alone_s) {
     const sm_load load = {.kind = SM_LOAD_CLOSED};
-    double least = INFINITY;
-    if (h->o->by_lower || h->s->job.alone) return alone_s;
-    for (int seq = 0; seq < 2; seq++) {
+    bool out = true;
+    if (h->o->by_lower || h->s->job.alone) return false;
+    for (int seq = 0; out && seq < 2; seq++) {
         if (!seq_counts(h, f->plan, seq)) continue;
         sm_engines one = {.decode = h->s, .prefill = h->s, .plan = f->placed, .n = 1};
         one.plan.seq = seq;
         one.prefill_plan = one.plan;
         load_steps c = {.e = &one, .load = &load, .software = h->s->job.software, .any = h->places};
+        c.prompts = f->prompts[seq];
+        c.prefill_s = f->prefill_s[seq];
         double added = load_added_s(&c, batch, alone_s, 1);
         search_note(h, c.failed ? c.err.status : SM_OK, &c.err);
-        least = smaller(least, c.failed ? 0 : added);
+        f->prompts[seq] = c.failed ? 0 : c.prompts;
+        f->prefill_s[seq] = c.prefill_s;
+        out = !c.failed && ruled_out(h, f, batch, alone_s + added * batch / h->s->job.output);
     }
-    return alone_s + least * batch / h->s->job.output;
+    return out;
 }
 
-/* By what its ops take at least, and by what they take. NULL: ruled out. */
-static const piece_price *work_unbeaten(search *h, family *f, double batch) {
-    piece_price least[MAX_PIECES];
+/* By what its ops take at least, and by what they take, which is then left in `work`. */
+static bool work_ruled_out(search *h, family *f, double batch, piece_price *work) {
     sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
     step_resize(&f->x, &b);
-    if (h->o->brute) return work_of(h->memo, &f->x);
-    step_floor(&f->x, least);
-    if (ruled_out(h, f, batch, least_tpot(h, &f->x, least, false)) ||
-        ruled_out(h, f, batch, least_tpot(h, &f->x, least, true)))
-        return NULL;
-    const piece_price *work = work_of(h->memo, &f->x);
+    if (!h->o->brute) {
+        step_floor(&f->x, work);
+        if (ruled_out(h, f, batch, least_tpot(h, &f->x, work, false)) ||
+            ruled_out(h, f, batch, least_tpot(h, &f->x, work, true)))
+            return true;
+    }
+    work_of(h->s->memo, &f->x, work);
+    if (h->o->brute) return false;
     double least_s = least_tpot(h, &f->x, work, true);
-    if (ruled_out(h, f, batch, least_s)) return NULL;
-    return ruled_out(h, f, batch, least_loaded(h, f, batch, least_s)) ? NULL : work;
+    return ruled_out(h, f, batch, least_s) || load_ruled_out(h, f, batch, least_s);
 }
 
 /* Whatever the depth, and if drafting took no time. */
@@ -331,10 +337,10 @@ static void compare_places(search *h, family *f) {
 }
 
 static void price_batch(search *h, family *f, double batch) {
-    const piece_price *work = NULL;
+    piece_price work[MAX_PIECES];
     bool drafts = h->s->job.speculation.depth != 0;
     h->space += h->places->n;
-    if (drafts ? drafts_ruled_out(h, f, batch) : !(work = work_unbeaten(h, f, batch))) {
+    if (drafts ? drafts_ruled_out(h, f, batch) : work_ruled_out(h, f, batch, work)) {
         h->pruned += h->places->n;
         return;
     }
@@ -462,8 +468,8 @@ sm_status search_start(const sm_serve_job *job, const sm_calibration *calibratio
     sm_status status = sm_serve_new(job, &h->s, err);
     if (status != SM_OK) return status;
     if (calibration) sm_serve_set_calibration(h->s, calibration);
-    h->memo = work_memo_new(arena, h->s->kinds + 2, job->system->chips);
-    return h->memo ? SM_OK : sm_fail_memory(err);
+    h->s->memo = work_memo_new(arena, h->s->kinds + 2, job->system->chips);
+    return h->s->memo ? SM_OK : sm_fail_memory(err);
 }
 
 /* ---- between powers of two ---- */

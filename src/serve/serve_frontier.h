@@ -22,12 +22,6 @@ void frontier_add(frontier *f, const found *point, bool brute);
 /* Of everything kept the points that none beats, by time per token. */
 sm_status frontier_reduce(frontier *f, sm_error *err);
 
-/* The ops of a step, which neither its placement nor its pipeline changes: a small memo, whose
- * entries replace each other. */
-typedef struct work_memo work_memo;
-work_memo *work_memo_new(sm_arena *arena, int pieces, int chips);
-const piece_price *work_of(work_memo *memo, const step *x);
-
 /* Of one placement: seconds of a prompt alone. The residual stream is sharded or not, whichever is
  * quicker, unless seq is given. */
 typedef struct prefill {
@@ -45,7 +39,6 @@ typedef struct search {
     bool *known, *keep;
     sm_plan placed;
     int placed_at;
-    work_memo *memo;
     frontier front;
     double space, evaluated, pruned;
     bool any_fits;

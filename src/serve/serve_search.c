@@ -68,12 +68,14 @@ sm_status frontier_reduce(frontier *f, sm_error *err) {
     return whole ? SM_OK : sm_fail_memory(err);
 }
 
-/* The ops of a decode step, kept for plans that differ in placement, pipeline or slice alone. */
+/* The ops of a step, kept for steps that differ in placement, pipeline or slice alone. */
 
+/* Compared and hashed as bytes: all of it is words of eight bytes. */
 typedef struct work_key {
-    uint32_t code; /* of the rules of its program; 0: an empty entry */
-    int degree[SM_PLAN_PIPELINE];
-    double sequences;
+    uint64_t code, beside; /* of the rules of its programs, one more than the code; 0: none */
+    int64_t degree[SM_PLAN_PIPELINE], groups;
+    attend group[SM_MAX_GROUPS];
+    double routed, sampled;
 } work_key;
 
 struct work_memo {
@@ -96,31 +98,39 @@ work_memo *work_memo_new(sm_arena *arena, int pieces, int chips) {
 }
 
 static work_key key_of(const step *x) {
-    work_key key = {.code = x->v->code, .sequences = x->routed.sequences};
+    work_key key = {.code = x->v->code + UINT64_C(1),
+                    .beside = x->prefill ? x->prefill->code + UINT64_C(1) : 0,
+                    .groups = x->groups,
+                    .routed = x->routed.sequences,
+                    .sampled = x->sampled.sequences};
     for (int i = 0; i < SM_PLAN_PIPELINE; i++) key.degree[i] = sm_plan_degree_of(x->plan, i);
+    for (int i = 0; i < x->groups; i++) key.group[i] = x->group[i];
     return key;
 }
 
 static size_t place_of(const work_memo *memo, const work_key *key) {
-    uint64_t h = (uint64_t)key->sequences ^ (uint64_t)key->code << 32;
-    for (int i = 0; i < SM_PLAN_PIPELINE; i++)
-        h = (h ^ (uint64_t)key->degree[i]) * UINT64_C(0x9e3779b97f4a7c15);
-    return (size_t)(h >> 32) & (memo->entries - 1);
+    uint64_t word[sizeof *key / sizeof(uint64_t)], h = 0;
+    memcpy(word, key, sizeof word);
+    for (size_t i = 0; i < sizeof word / sizeof *word; i++) {
+        h = (h ^ word[i]) * UINT64_C(0x9e3779b97f4a7c15);
+        h ^= h >> 32;
+    }
+    return (size_t)h & (memo->entries - 1);
 }
 
-static bool same_key(const work_key *a, const work_key *b) {
-    return a->code == b->code && memcmp(a->degree, b->degree, sizeof a->degree) == 0 &&
-           !(a->sequences < b->sequences) && !(a->sequences > b->sequences);
-}
-
-const piece_price *work_of(work_memo *memo, const step *x) {
+void work_of(work_memo *memo, const step *x, piece_price *pieces) {
+    if (!memo) {
+        step_work(x, pieces);
+        return;
+    }
     work_key key = key_of(x);
-    size_t at = place_of(memo, &key);
-    piece_price *price = &memo->price[at * (size_t)memo->pieces];
-    if (same_key(&memo->key[at], &key)) return price;
-    memo->key[at] = key;
-    step_work(x, price);
-    return price;
+    size_t at = place_of(memo, &key), bytes = (size_t)memo->pieces * sizeof *pieces;
+    piece_price *kept = &memo->price[at * (size_t)memo->pieces];
+    if (memcmp(&memo->key[at], &key, sizeof key) != 0) {
+        memo->key[at] = key;
+        step_work(x, kept);
+    }
+    memcpy(pieces, kept, bytes);
 }
 
 void sm_serve_search_defaults_sized(sm_serve_search_options *options, size_t size) {

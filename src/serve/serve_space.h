@@ -36,6 +36,7 @@ typedef struct variant {
     piece piece[MAX_PIECES];
 } variant;
 
+typedef struct work_memo work_memo;
 typedef uint16_t layer_counts[SM_MAX_LAYER_KINDS];
 
 struct sm_serve {
@@ -54,6 +55,7 @@ struct sm_serve {
     layer_counts *cached; /* the same of layers that hold a cache of their own */
     variant *variant[VARIANTS];
     sm_curve_memo curves; /* of this system and calibration */
+    work_memo *memo;      /* of a search, which prices the same ops again and again; else NULL */
     sm_serve *draft;      /* the draft model on the same system, NULL without */
 };
 static inline int embedding_piece(const sm_serve *s) { return s->kinds; }
@@ -180,6 +182,10 @@ void step_price(const step *x, sm_step_price *price);
 /* The same in two: the ops of all pieces, then the whole with collectives. network false: without
  * them, what no placement goes below. */
 void step_work(const step *x, piece_price *pieces);
+/* The same from a small memo, whose entries replace each other: ops are of the degrees of a plan
+ * but neither of its placement nor of its pipeline, in which the steps of a search differ most. */
+work_memo *work_memo_new(sm_arena *arena, int pieces, int chips);
+void work_of(work_memo *memo, const step *x, piece_price *pieces);
 /* Quicker, and in its place for a decode step: what the ops take at least. */
 void step_floor(const step *x, piece_price *pieces);
 void step_price_from(const step *x, const piece_price *pieces, bool network, sm_step_price *price);

@@ -324,7 +324,7 @@ void step_price_from(const step *x, const piece_price *pieces, bool network, sm_
 
 void step_price(const step *x, sm_step_price *price) {
     piece_price pieces[MAX_PIECES];
-    step_work(x, pieces);
+    work_of(x->s->memo, x, pieces);
     step_price_from(x, pieces, true, price);
 }
 
