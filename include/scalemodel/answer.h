@@ -34,6 +34,7 @@ SM_DECLARATIONS_BEGIN
 #define SM_QUESTION(type) ((type){.size = sizeof(type)})
 
 /* ---- chip ---- */
+enum { SM_MAX_CHIPS_COMPARED = 4 };
 typedef struct sm_chip_question {
     size_t size;
     const sm_chip *chip; /* NULL: the catalogue */
@@ -41,6 +42,8 @@ typedef struct sm_chip_question {
     size_t n_own;
     const sm_calibration *calibration; /* these constants in place of the facts */
     bool explain;                      /* the derivation of the ridge points, into report->why */
+    int n_compared; /* chips side by side, at most SM_MAX_CHIPS_COMPARED; 0: chip alone */
+    const sm_chip *compared;
 } sm_chip_question;
 /* Peaks, memories, links, ridge points, prices and the source of each; or the constants of a
  * calibration with their intervals. SM_USAGE when the question has no size or a newer one. */

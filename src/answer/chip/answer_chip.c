@@ -161,11 +161,13 @@ static const char *note_of(sm_report *r, notes *list, const char *source) {
     return sm_textf(r, "[%d]", i + 1);
 }
 
-static const char *value_text(sm_report *r, const char *unit, double value) {
+const char *sm_chip_value(sm_report *r, const char *unit, double value) {
     if (strcmp(unit, "B") == 0) return sm_show_bytes(r, value);
     if (strcmp(unit, "s") == 0) return sm_show_seconds(r, value);
     if (strcmp(unit, "Hz") == 0) return sm_textf(r, "%.4g GHz", value / 1e9);
     if (strcmp(unit, "W") == 0) return sm_textf(r, "%.4g W", value);
+    if (strcmp(unit, "USD") == 0) return sm_textf(r, "$%.2f", value);
+    if (strcmp(unit, "FLOP/B") == 0 || !unit[0]) return sm_show_number(r, value);
     return sm_show_rate(r, value, unit);
 }
 
@@ -181,7 +183,7 @@ static void fact_rows(sm_report *r, const sm_chip *chip) {
     for (const sm_fact_row *row = sm_fact_rows; row->key; row++) {
         const sm_fact *fact = sm_fact_of(chip, row);
         if (fact->value > 0.0)
-            sm_page_row(r, table, row->label, value_text(r, row->unit, fact->value),
+            sm_page_row(r, table, row->label, sm_chip_value(r, row->unit, fact->value),
                         note_of(r, &list, fact->source));
     }
     /* Prices of a file may leave provider and date out: "price per hour, Google Cloud, 2025-02". */
@@ -277,6 +279,7 @@ sm_status sm_answer_chip(const sm_chip_question *question, sm_report *r, sm_erro
     if (status) return status;
     sm_put_text(r, r->data, "command", "chip");
     const sm_chip *chip = q.chip;
+    if (q.n_compared > 0) return sm_chip_compare(&q, r, err);
     if (!chip) {
         catalogue(r, &q);
         return SM_OK;

@@ -26,5 +26,10 @@ int sm_chip_feeds(const sm_chip *chip, sm_feed *feeds);
 /* The chip as --system reads it (sm_io_chip_put), and the ridge points and links that follow. */
 void sm_chip_fields(sm_report *r, sm_data *object, const sm_chip *chip);
 
+/* A value of a fact in its unit. */
+const char *sm_chip_value(sm_report *r, const char *unit, double value);
+/* Chips side by side (chip_compare.c). */
+sm_status sm_chip_compare(const sm_chip_question *q, sm_report *r, sm_error *err);
+
 /* A value of a constant in its unit: seconds with their prefix, all else as a number. */
 const char *sm_constant_text(sm_report *r, const sm_constant_info *info, double value);

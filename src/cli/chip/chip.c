@@ -19,24 +19,31 @@ static const cli_option chip_table[] = {
 
 static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {
     const chip_options *options = call->values;
-    bool named = call->positionals > 0;
+    bool named = call->positionals > 0, several = call->positionals > 1;
     if (options->software && !options->calibration)
         return sm_fail(err, SM_USAGE, "--software needs --calibration");
     if (!named && options->calibration)
         return sm_fail(err, SM_USAGE, "chip --calibration needs the NAME of a chip");
     if (!named && call->common.explain)
         return sm_fail(err, SM_USAGE, "chip --explain needs the NAME of a chip");
+    if (several && (options->calibration || call->common.explain))
+        return sm_fail(err, SM_USAGE, "chip %s is of one chip, and several are named",
+                       options->calibration ? "--calibration" : "--explain");
+    sm_chip compared[SM_MAX_CHIPS_COMPARED];
     sm_chip_question q = SM_QUESTION(sm_chip_question);
     sm_chip *own;
     sm_system system;
     sm_status status = cli_system_file(call, &own, &q.n_own, err);
     q.own = own;
     q.explain = call->common.explain;
-    if (!status && named) {
-        sm_source source = sm_source_of("NAME", call->positional[0]);
+    for (int i = 0; i < call->positionals && !status; i++) {
+        sm_source source = sm_source_of("NAME", call->positional[i]);
         status = sm_system_parse(&source, own, q.n_own, &system, err);
-        q.chip = &system.chip;
+        compared[i] = system.chip;
     }
+    if (named) q.chip = &compared[0];
+    if (several) q.compared = compared;
+    if (several) q.n_compared = call->positionals;
     cli_calibration_values given = {.software = options->software};
     if (!status && options->calibration)
         status = cli_calibration(call, q.chip, &given, &q.calibration, err);
@@ -45,10 +52,10 @@ static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb cli_chip = {
     .name = "chip",
-    .summary = "the catalogue of chips; one chip with ridge points and sources",
-    .arguments = "[NAME]",
+    .summary = "the catalogue of chips; one chip in full, with sources; or several",
+    .arguments = "[NAME...]",
     .least = 0,
-    .most = 1,
+    .most = SM_MAX_CHIPS_COMPARED,
     .options = chip_table,
     .values_bytes = sizeof(chip_options),
     .notes = "example: scalemodel chip tpu-v5e\n",
