@@ -162,6 +162,90 @@ static void test_one_request_alone(void **state) {
     tear_down(&m);
 }
 
+/* The steps of a simulation asked for one by one: a request decodes, a second one's prompt comes in
+ * chunks beside it, then both decode. */
+typedef struct followed {
+    const sm_engine *engine;
+    double left[2], length[2], last[2]; /* of the prompt; in the cache, now and at the end */
+    int steps, mixed;
+} followed;
+
+static void follow_step(void *context, int replica, double start_s, double seconds, double steps,
+                        double decoding, double prefill) {
+    followed *f = context;
+    sm_sequence_step step[2];
+    size_t n = 0;
+    double decode = 0, chunk = prefill, expected;
+    (void)replica, (void)start_s;
+    assert_true(steps == 1);
+    for (int i = 0; i < 2; i++) {
+        double tokens = f->left[i] > 0 ? fmin(f->left[i], chunk) : f->length[i] < f->last[i];
+        if (tokens == 0) continue;
+        step[n++] = (sm_sequence_step){tokens, f->length[i]};
+        if (f->left[i] > 0) f->left[i] -= tokens, chunk -= tokens;
+        else decode++;
+        f->length[i] += tokens;
+    }
+    assert_true(chunk == 0 && decode == decoding);
+    assert_int_equal(sm_serve_step_time(f->engine, step, n, &expected, NULL), SM_OK);
+    if (fabs(seconds / expected - 1) > 1e-6)
+        fail_msg("step %d: %.9f s, asked for %.9f s", f->steps, seconds, expected);
+    f->steps++;
+    f->mixed += prefill > 0 && decoding > 0;
+}
+
+typedef struct two_requests {
+    sm_request request[2];
+    int at;
+} two_requests;
+
+static int next_of_two(void *context, sm_request *request, sm_error *err) {
+    two_requests *two = context;
+    (void)err;
+    if (two->at == 2) return 0;
+    *request = two->request[two->at++];
+    return 1;
+}
+
+static void test_steps_asked_for(void **state) {
+    const char *const plans[] = {"tensor=8", "tensor=4,data=2"};
+    for (int i = 0; i < 2; i++) {
+        served_model m;
+        set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", plans[i]);
+        two_requests two = {.request = {{.prompt = 700, .output = 60}, {.prompt = 3000}}};
+        two.request[1].arrival_s = 0.3;
+        two.request[1].output = 200;
+        followed f = {.engine = &m.engine, .left = {700, 3000}, .last = {759, 3199}};
+        sm_arrivals arrivals = {&two, next_of_two};
+        sm_watch watch = {&f, NULL, follow_step};
+        sm_simulation o;
+        sm_simulated out;
+        sm_simulation_defaults(&o);
+        o.engine = &m.engine;
+        o.policy = SM_POLICY_CHUNKED;
+        o.stepwise = true;
+        assert_int_equal(sm_simulate(&o, &arrivals, &watch, &out, NULL), SM_OK);
+        assert_true(f.mixed >= 4 && f.steps > 200 && out.finished == 2);
+        tear_down(&m);
+    }
+}
+
+static void test_steps_refused(void **state) {
+    served_model m;
+    sm_error err = {.status = SM_OK};
+    const sm_sequence_step bad[] = {{0, 5}, {0.5, 0}, {NAN, 0}, {1, NAN}, {1, -1}, {1e10, 0}};
+    double seconds = 1;
+    set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
+    assert_int_equal(sm_serve_step_time(&m.engine, bad, 0, &seconds, &err), SM_BAD_INPUT);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        seconds = 1;
+        err.status = SM_OK;
+        assert_int_equal(sm_serve_step_time(&m.engine, &bad[i], 1, &seconds, &err), SM_BAD_INPUT);
+        assert_true(seconds == 0 && strstr(err.sentence, "sequence 0 of a step has"));
+    }
+    tear_down(&m);
+}
+
 /* Two million requests of some hundreds of tokens a minute; here 20,000 in well under a second. */
 static void test_speed(void **state) {
     served_model m;
@@ -188,6 +272,8 @@ int main(void) {
         cmocka_unit_test(test_pipeline),
         cmocka_unit_test(test_memory_and_links),
         cmocka_unit_test(test_one_request_alone),
+        cmocka_unit_test(test_steps_asked_for),
+        cmocka_unit_test(test_steps_refused),
         cmocka_unit_test(test_speed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

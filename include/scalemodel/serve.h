@@ -112,6 +112,19 @@ typedef struct sm_step_price {
  * variants the plan needs exist. */
 sm_status sm_serve_step(sm_serve *serve, const sm_plan *plan, const sm_step_batch *batch,
                         sm_step_price *price, sm_error *err);
+/* A sequence in a step: its new tokens, at least 1, on so many cached ones. One new token on a
+ * cache is a sequence that decodes; all else is a prompt, or a chunk of one. */
+typedef struct sm_sequence_step {
+    double new_tokens, cached_tokens;
+} sm_sequence_step;
+typedef struct sm_engine sm_engine; /* simulate.h; sm_serve_engine makes that of a plan */
+/* Seconds that the engine takes for one step of n >= 1 sequences, at most 1e9 tokens each: what
+ * sm_simulate has for the same step. For simulators of others: a few microseconds a call; the first
+ * to come near a point of the engine's tables prices it. Allocates nothing but the rows of those
+ * tables. SM_BAD_INPUT when a number is out of range or the plan cannot take such a step,
+ * SM_INTERNAL when out of memory; *seconds is then 0. */
+sm_status sm_serve_step_time(const sm_engine *engine, const sm_sequence_step *sequences, size_t n,
+                             double *seconds, sm_error *err);
 /* Bytes on the fullest chip with so many sequences of so many cached tokens held, and steps of so
  * many tokens. SM_BAD_INPUT with the reason when the plan is impossible. */
 sm_status sm_serve_memory_of(sm_serve *serve, const sm_plan *plan, double sequences,

@@ -209,6 +209,50 @@ static double step_s(void *context, double n, double cached, double prefill, dou
     return prefill >= 1.0 ? mixed_s(t, n, each, prefill, attended) : decode_s(t, n, each);
 }
 
+/* The sums that simulate keeps of its sequences: who decodes, and what new tokens attend to, which
+ * is all cached ones and half of the new. */
+typedef struct step_sums {
+    double decoding, cached, prefill, pairs;
+} step_sums;
+
+static bool add_sequence(const sm_sequence_step *q, step_sums *to) {
+    double tokens = q->new_tokens, cached = q->cached_tokens;
+    if (!(tokens >= 1.0 && tokens <= SM_MAX_TOKENS && cached >= 0.0 && cached <= SM_MAX_TOKENS))
+        return false;
+    if (tokens == 1.0 && cached > 0.0) {
+        to->decoding += 1.0;
+        to->cached += cached;
+    } else {
+        to->prefill += tokens;
+        to->pairs += tokens * (cached + 0.5 * tokens);
+    }
+    return true;
+}
+
+sm_status sm_serve_step_time(const sm_engine *engine, const sm_sequence_step *sequences, size_t n,
+                             double *seconds, sm_error *err) {
+    step_sums sums = {0.0, 0.0, 0.0, 0.0};
+    *seconds = 0.0;
+    if (n == 0) return sm_fail(err, SM_BAD_INPUT, "a step has no sequences");
+    for (size_t i = 0; i < n; i++)
+        if (!add_sequence(&sequences[i], &sums))
+            return sm_fail(err, SM_BAD_INPUT,
+                           "sequence %zu of a step has %g new tokens on %g cached ones", i,
+                           sequences[i].new_tokens, sequences[i].cached_tokens);
+    double attended = sums.prefill > 0.0 ? sums.pairs / sums.prefill : 0.0;
+    double s = engine->step_s(engine->context, sums.decoding, sums.cached, sums.prefill, attended);
+    if (isfinite(s)) {
+        *seconds = s;
+        return SM_OK;
+    }
+    if (engine->error && engine->error->status) {
+        if (err) *err = *engine->error;
+        return engine->error->status;
+    }
+    return sm_fail(err, SM_BAD_INPUT, "the plan cannot take a step of %.0f new tokens",
+                   sums.decoding + sums.prefill);
+}
+
 /* ---- the engine ---- */
 
 static void set_links(const sm_serve *s, double chips, sm_engine *e) {
