@@ -167,6 +167,10 @@ typedef struct sm_simulated {
     double requests_per_s, output_tokens_per_s, output_tokens_per_s_per_chip;
     double preemptions, steps, mean_batch, mean_in_system; /* mean_in_system: for Little's law */
     double prefix_hit_rate;
+    /* Open arrivals come faster than they are served: twice as many wait in the second half of
+     * arriving_s as in the first, and when the last comes more than one in twenty of all does */
+    bool overloaded;
+    double waiting_at_last; /* requests that wait when the last one comes */
     int samples;
     sm_sample sample[SM_MAX_SAMPLES];
 } sm_simulated;

@@ -177,6 +177,22 @@ static void read_samples(sim_simulation *s, sm_simulated *out) {
     for (int i = 0; i < t->samples; i++) out->sample[i].utilisation /= s->replicas;
 }
 
+/* A queue that is stable goes up and down; one that grows steadily has three times as many waiting
+ * in the second half as in the first. */
+static void read_overload(const sim_simulation *s, sm_simulated *out) {
+    const double share = 0.05;
+    const sim_totals *t = &s->totals;
+    double middle = 0.5 * (t->first_s + t->last_arrival_s), sum[2] = {0.0, 0.0}, n[2] = {0.0, 0.0};
+    for (int i = 0; i < out->samples && out->sample[i].at_s <= t->last_arrival_s; i++) {
+        int half = out->sample[i].at_s > middle;
+        sum[half] += out->sample[i].waiting;
+        n[half] += 1.0;
+        out->waiting_at_last = out->sample[i].waiting;
+    }
+    bool grows = n[0] > 0.0 && n[1] > 0.0 && sum[1] / n[1] > 2.0 * sum[0] / n[0];
+    out->overloaded = !s->client && grows && out->waiting_at_last > share * t->requests;
+}
+
 void sim_totals_read(sim_simulation *s, sm_simulated *out) {
     const sim_totals *t = &s->totals;
     *out = (sm_simulated){.requests = t->requests, .finished = t->finished, .refused = t->refused};
@@ -198,4 +214,5 @@ void sim_totals_read(sim_simulation *s, sm_simulated *out) {
     out->steps = t->steps;
     read_rates(s, out);
     read_samples(s, out);
+    read_overload(s, out);
 }

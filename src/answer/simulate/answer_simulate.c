@@ -102,6 +102,12 @@ static void tell_rates(sm_report *r, const sm_simulate_asked *q) {
                    sm_show_exact(r, s->finished), sm_show_seconds(r, s->seconds),
                    sm_show_number(r, s->requests_per_s), sm_show_number(r, s->output_tokens_per_s),
                    sm_show_number(r, s->output_tokens_per_s_per_chip));
+    if (s->overloaded)
+        sm_report_text(r,
+                       "Overloaded: %s requests/s come and %s are served; the queue grows as long "
+                       "as they come, to %s, and the latencies below with it.",
+                       sm_show_number(r, s->requests / s->arriving_s),
+                       sm_show_number(r, s->requests_per_s), sm_show_count(r, s->waiting_at_last));
     if (s->refused > 0.0)
         sm_report_text(r, "%s requests were refused: they can never fit in the KV cache",
                        sm_show_exact(r, s->refused));
@@ -208,6 +214,8 @@ static void put_answer(sm_report *r, const sm_simulate_asked *q) {
                    q->max_rate->rate);
         sm_put_bool(r, r->data, "unbounded", q->max_rate->unbounded);
     }
+    sm_put_bool(r, r->data, "overloaded", s->overloaded);
+    sm_put(r, r->data, "waiting_at_last", s->waiting_at_last);
     sm_put_all(r, r->data,
                "requests|finished|refused|seconds|requests_per_s|output_tokens_per_s|"
                "output_tokens_per_s_per_chip|goodput_per_s|within_slo|utilisation|mean_batch|"
