@@ -160,8 +160,9 @@ static sm_status answer(void *context, sm_train *train, const sm_plans_shown *pl
     sm_train_data(r, plans);
     if (q->in.recipe && !emits) sm_recipe_page(r, q->in.recipe);
     if (!emits) sm_train_page(r, plans);
-    if (q->in.recipe && !emits) status = sm_train_recipe_best(plans, err);
-    if (emits) status = sm_train_emit(plans, err);
+    if (!emits) status = sm_train_runners_page(r, plans, err);
+    if (!status && q->in.recipe && !emits) status = sm_train_recipe_best(plans, err);
+    if (!status && emits) status = sm_train_emit(plans, err);
     if (status || plans->n == 0) return status ? status : SM_NEGATIVE;
     const sm_plan_shown *best = &plans->plan[0];
     if (q->in.softwares) status = sm_train_softwares(r, q, train, best->plan, err);

@@ -77,6 +77,8 @@ void sm_train_batch_page(sm_report *r, const sm_train_asked *q, double sequences
 /* The space of plans becomes that of the framework asked for. SM_BAD_INPUT where it cannot run keys
  * that are given. */
 sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err);
+/* The frameworks that can run the best plan of all, or that none can. */
+sm_status sm_train_runners_page(sm_report *r, const sm_plans_shown *plans, sm_error *err);
 /* The best plan of the recipe's framework beside it. */
 sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err);
 /* The best plan as a recipe of another framework, in place of the page. */

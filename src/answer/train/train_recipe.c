@@ -9,6 +9,10 @@
 
 /* ---- plans that a framework can run ---- */
 
+/* Types and kernels: no search chooses them. */
+static const sm_plan_key unsearched[] = {SM_PLAN_DTYPE, SM_PLAN_OPTIMIZER, SM_PLAN_GRADIENT,
+                                         SM_PLAN_ATTENTION};
+
 /* What the search does not choose is as usual, or the first value that the framework has. */
 static sm_status keep_key(sm_train_asked *q, sm_plan_key key, sm_error *err) {
     const sm_plan_key_row *row = sm_plan_key_row_of(key);
@@ -31,8 +35,6 @@ sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err) {
     const char *why = sm_framework_refuses(q->in.framework, fixed, fixed->given);
     sm_framework_space(q->in.framework, &q->space);
     q->search.space = &q->space;
-    static const sm_plan_key unsearched[] = {SM_PLAN_DTYPE, SM_PLAN_OPTIMIZER, SM_PLAN_GRADIENT,
-                                             SM_PLAN_ATTENTION};
     sm_status status = SM_OK;
     for (int i = 0; i < 4 && !why && !status; i++)
         if (!sm_plan_given(fixed, unsearched[i])) status = keep_key(q, unsearched[i], err);
@@ -79,18 +81,16 @@ static sm_status beside(void *context, sm_train *train, const sm_plans_shown *be
 
 /* The same model, batch and types; all else is free within what the framework runs. */
 sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err) {
-    static const sm_plan_key kept[] = {SM_PLAN_DTYPE, SM_PLAN_OPTIMIZER, SM_PLAN_GRADIENT,
-                                       SM_PLAN_ATTENTION};
     const sm_train_asked *q = plans->q;
     sm_train_question other = q->in;
     const char *text = "";
     uint32_t keys = 0;
     for (int i = 0; i < 4; i++) {
         char value[64];
-        sm_plan_key_print(&q->search.fixed, kept[i], 0, value, sizeof value);
+        sm_plan_key_print(&q->search.fixed, unsearched[i], 0, value, sizeof value);
         text = sm_textf(q->report, "%s%s%s=%s", text, text[0] ? "," : "",
-                        sm_plan_key_row_of(kept[i])->name, value);
-        keys |= 1u << kept[i];
+                        sm_plan_key_row_of(unsearched[i])->name, value);
+        keys |= 1u << unsearched[i];
     }
     if (sm_framework_refuses(q->in.recipe->framework, &q->search.fixed, keys)) text = "";
     other.plan = sm_source_of("--from", text);
@@ -98,6 +98,42 @@ sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err) {
     other.recipe = NULL;
     other.top = 1;
     return sm_train_ask(&other, q->report, beside, (void *)plans, err);
+}
+
+/* ---- which frameworks run the best plan ---- */
+
+/* What no search chooses and nobody asked for is what the framework has. */
+static bool runs(const sm_framework *framework, const sm_plan *plan, const sm_model *model) {
+    sm_plan_space space = {.name = NULL};
+    sm_plan_limits limits;
+    uint32_t keys = sm_plan_keys_for(model);
+    for (int i = 0; i < 4; i++)
+        if (!sm_plan_given(plan, unsearched[i])) keys &= ~(1u << unsearched[i]);
+    sm_framework_space(framework, &space);
+    return sm_plan_space_of(&space, plan, &limits) && sm_plan_limits_have(&limits, plan, keys) &&
+           !sm_framework_refuses(framework, plan, keys);
+}
+
+sm_status sm_train_runners_page(sm_report *r, const sm_plans_shown *plans, sm_error *err) {
+    const sm_train_asked *q = plans->q;
+    sm_frameworks *all;
+    if (plans->n == 0 || q->priced_only || q->in.framework || q->in.as_run) return SM_OK;
+    sm_status status = sm_frameworks_shipped(r->arena, &all, err);
+    if (status) return status;
+    sm_data *list = sm_put_array(r, r->data, "runs_in");
+    const char *titles = "";
+    for (int i = 0; i < all->n; i++) {
+        const sm_framework *f = all->of[i];
+        if (sm_framework_use(f) != SM_PLAN_TRAINING || !runs(f, plans->plan->plan, q->in.model))
+            continue;
+        sm_put_text(r, list, NULL, sm_framework_name(f));
+        titles = sm_textf(r, "%s%s%s", titles, titles[0] ? ", " : "", sm_framework_title(f));
+    }
+    if (titles[0]) sm_report_text(r, "Frameworks that can run it: %s.", titles);
+    else
+        sm_report_text(r, "No framework known here runs this plan; --framework megatron-lm, "
+                          "maxtext, ... keeps the search to what one runs.");
+    return SM_OK;
 }
 
 /* ---- the best plan as a recipe ---- */
