@@ -83,6 +83,8 @@ static const cli_program programs[] = {
     "run train " INPUTS "tiny-llama.json --data " INPUTS                                           \
     "tiny-llama.json --seq 16 --steps 2 --with "
 
+#define TRACES "profile " INPUTS "traces/"
+
 /* Words between blanks; '~' is a blank within a word. What is written goes to a folder of its own,
  * in which "out" is the answer and "file" what is beside it. */
 static const char *const lines[] = {
@@ -137,6 +139,40 @@ static const char *const lines[] = {
     TINY "threads --plan pipeline=2,microbatch=1 --plot file",
     "run generate " INPUTS "tiny-llama.json --checkpoint model.safetensors --prompt a --tokens 3 "
     "--with threads --plan tensor=2 --json",
+    "train --from recipe.sh --on h100-sxm --max tensor=1,pipeline=1,context=1 --threads 1 --json",
+    "train --from recipe.yaml --on tpu-v5e:2x2 --max tensor=1,pipeline=1,context=1 --threads 1 "
+    "--framework maxtext --csv",
+    "train llama-3.2-1b --on tpu-v5e:2x2 --batch 16seqs --plan "
+    "fsdp=4,tensor=1,microbatch=1,recompute=full --framework mine --frameworks mine.json "
+    "--emit mine -o file",
+    "train llama-3.1-8b --on h100-sxm:8 --batch 64seqs --plan fsdp=8,microbatch=1 "
+    "--emit megatron-lm",
+    "serve --from engine.toml --on h100-sxm:2 --emit vllm -o file",
+    "train llama-3.2-1b --on h100-sxm:2,a100:2 --batch 64k --plan fsdp=2,microbatch=1 --json",
+    "train llama-3.2-1b --on h100-sxm:2 --batch 64k --plan fsdp=2,microbatch=1 --against "
+    "tensor=2,microbatch=1 --what-if link=2x,hbm=1.5x --sensitivity --json",
+    "train llama-3.2-1b --on h100-sxm,a100 --batch 256k --plan "
+    "microbatch=1,tensor=1,recompute=none "
+    "--tokens 100B --within 30d --budget 100k --threads 1 --csv",
+    "train llama-3.2-1b --on h100-sxm:2 --batch max --within 1s --plan fsdp=2,microbatch=1 --json",
+    "train tests/cli/inputs/profile/llama.json --on tpu-v5e:2x4 --batch 6144 --seq 384 --plan "
+    "data=2,tensor=4,zero=0,microbatch=8 --against "
+    "tests/cli/inputs/profile/cpu8.llama_tp.hlo.txt.gz",
+    TRACES "kineto-rank0.json " INPUTS
+           "traces/kineto-rank1.json.gz --on h100-sxm --html file --json",
+    TRACES "kineto-rank0.json --against " INPUTS "traces/kineto-2021.json --timeline file --csv",
+    TRACES "jax-tpu.trace.json --top 3",
+    TRACES "interned.perfetto.pb --json",
+    TRACES "nsys.sqlite.gz --on h100-sxm",
+    TRACES "cuda_gpu_trace.csv --partial --explain",
+    "profile tests/cli/inputs/traces --json",
+    "profile " INPUTS "profile/cut.hlo --on tpu-v5e --partial",
+    "reshard bf16[16,4096] --from {devices=[8,1]<=[8]} --to {devices=[1,8]<=[8]} --on h100-sxm "
+    "--explain",
+    "roofline B[B,D]~W[D,F] --dims B=1..64,D=4096,F=4096 --on tpu-v5e --plot file",
+    "matmul A[I_X,J]~B[J,K]~->~C[I_X,K] --mesh X=4 --dims I=4095,J=4096,K=33 --on tpu-v5e:4x1",
+    "simulate llama-3.1-8b --on h100-sxm:1 --plan tensor=1 --concurrency 4 --think 1s "
+    "--range-ratio 0.8 --requests 20 --json",
     "run measure --quick --with self -o file",
 };
 enum {
@@ -149,6 +185,33 @@ enum {
 /* Of conversations and of prompts with a common beginning. */
 static const char prefixes[] =
     "timestamp,input_length,output_length,session_id\n0,600,20,a\n100,300,20,b\n900,1200,20,a\n";
+
+static const char script[] =
+    "N=${N:-1}\nA=(--tensor-model-parallel-size $((N * 2)) --num-layers 4 --hidden-size 256)\n"
+    "torchrun --nproc_per_node 2 --nnodes $N x.py \"${A[@]}\" --lr 1 --bf16 --vocab-size 1024 "
+    "--num-attention-heads 4 --seq-length 128 --global-batch-size 8 --micro-batch-size 1 "
+    "--swiglu --ffn-hidden-size 512\n";
+static const char recipe[] =
+    "base_emb_dim: 256\nbase_num_decoder_layers: 2\nbase_num_query_heads: 4\n"
+    "base_num_kv_heads: 4\nbase_mlp_dim: 512\nhead_dim: 64\nvocab_size: 1024\n"
+    "ici_fsdp_parallelism: 4\nper_device_batch_size: 2\nremat_policy: full\n"
+    "learning_rate: 1e-4\n";
+static const char engine[] = "model = \"meta-llama/Llama-3.1-8B\"\ntensor-parallel-size = 2\n"
+                             "max-num-seqs = 16\nkv-cache-dtype = 'fp8'\n";
+static const char framework[] =
+    "{\"name\": \"mine\", \"title\": \"Mine\", \"version\": \"1\", \"for\": \"training\", "
+    "\"form\": \"json\", \"like\": \"maxtext\", \"keys\": [{\"key\": \"a.tp\", \"write\": "
+    "\"text(tensor, 'x', fsdp)\"}], \"rules\": [{\"key\": \"dtype\", \"values\": [\"bf16\"], "
+    "\"when\": \"fsdp > 1\"}], \"cannot\": [{\"when\": \"fsdp > 2\", \"say\": \"so\"}]}";
+
+static const struct {
+    const char *name, *text;
+} inputs[] = {{"prefixes.csv", prefixes},
+              {"recipe.sh", script},
+              {"recipe.yaml", recipe},
+              {"engine.toml", engine},
+              {"mine.json", framework}};
+enum { FILES = sizeof inputs / sizeof *inputs };
 
 static char folder[] = "/tmp/out-of-memory-XXXXXX"; /* where children write */
 
@@ -170,6 +233,12 @@ static int open_in_folder(const char *name, int flags) {
     int file = open(path, flags | O_CLOEXEC, 0600);
     assert_true(file >= 0 || errno == ENOENT);
     return file;
+}
+
+static void delete (const char *name) {
+    char path[256];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    unlink(path);
 }
 
 static int split(const char *line, char *room, char **argv) {
@@ -240,9 +309,7 @@ static void take(const char *line, long n, bool all, outcome *o) {
     *o = (outcome){.status = -1};
     for (int i = 0; i < 3; i++) {
         static const char *const names[] = {"file", "out", "err"};
-        char path[256];
-        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-        unlink(path);
+        delete (names[i]);
     }
     int out = open_in_folder("out", O_RDWR | O_CREAT),
         err = open_in_folder("err", O_RDWR | O_CREAT);
@@ -324,6 +391,17 @@ static void check_line(void **state) {
     assert_int_equal(bad, 0);
 }
 
+static bool make_inputs(void) {
+    bool written = true;
+    for (int i = 0; i < FILES; i++) {
+        ssize_t n = (ssize_t)strlen(inputs[i].text);
+        int file = open_in_folder(inputs[i].name, O_WRONLY | O_CREAT);
+        written = write(file, inputs[i].text, (size_t)n) == n && written;
+        close(file);
+    }
+    return written;
+}
+
 /* What `run generate` reads. */
 static bool make_checkpoint(void) {
     outcome o;
@@ -345,9 +423,7 @@ int main(void) {
     setenv("OPENBLAS_NUM_THREADS", "1", 1);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED || !mkdtemp(folder)) return 1;
-    int file = open_in_folder("prefixes.csv", O_WRONLY | O_CREAT);
-    bool written = write(file, prefixes, sizeof prefixes - 1) == (ssize_t)sizeof prefixes - 1;
-    close(file);
+    bool written = make_inputs();
     refuse(0, false);
     if (how && how[0] >= '0' && how[0] <= '9') return run_one(how);
     for (size_t i = 0; i < LINES; i++)
@@ -356,13 +432,10 @@ int main(void) {
                                        .initial_state = (void *)(uintptr_t)lines[i]};
     written = written && make_checkpoint();
     int failed = written ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
-    static const char *const names[] = {"file",         "file.txt",         "out", "err", "rows",
-                                        "prefixes.csv", "model.safetensors"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        char path[256];
-        snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-        unlink(path);
-    }
+    static const char *const names[] = {"file", "file.txt", "out",
+                                        "err",  "rows",     "model.safetensors"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) delete (names[i]);
+    for (int i = 0; i < FILES; i++) delete (inputs[i].name);
     rmdir(folder);
     return failed;
 }

@@ -21,6 +21,7 @@ typedef struct profile_row {
     double count, flops, vector_flops, bytes, lower_s, expected_s, upper_s;
     double step_s;     /* of expected_s: without copies that run beside the compute */
     double measured_s; /* NAN: nothing of it was */
+    int turn;          /* of its op: what is added up in one order has one sum */
 } profile_row;
 /* Collectives of one kind over the same axes, of as many bytes, from one place. */
 typedef struct profile_comm_row {

@@ -78,12 +78,18 @@ typedef struct change {
     const char *kind, *place;
     double seconds[2], count[2], flops[2], sent[2]; /* of the other, of this */
     const char *about[2];
+    int turn; /* of its part: what is added up in one order has one sum */
 } change;
 
 static int by_name(const void *a, const void *b) {
     const change *x = a, *y = b;
     int kind = strcmp(x->kind, y->kind);
     return kind ? kind : strcmp(x->place, y->place);
+}
+
+static int by_turn(const void *a, const void *b) {
+    int name = by_name(a, b);
+    return name ? name : ((const change *)a)->turn - ((const change *)b)->turn;
 }
 
 /* Sums of the same terms in another order differ in their last bits. */
@@ -110,8 +116,8 @@ static void add(change *to, const change *from) {
 static void take(change *list, int *n, const profile_side *side, int which, bool places) {
     for (int i = 0; i < side->n; i++) {
         const profile_part *part = &side->part[i];
-        change *c = &list[(*n)++];
-        *c = (change){.kind = part->kind, .place = places ? part->place : ""};
+        change *c = &list[*n];
+        *c = (change){.kind = part->kind, .place = places ? part->place : "", .turn = (*n)++};
         c->seconds[which] = part->seconds;
         c->count[which] = part->count;
         c->flops[which] = part->flops;
@@ -136,7 +142,7 @@ static change *changes_of(sm_report *r, const profile_side *side[2], bool places
         return NULL;
     }
     for (int s = 0; s < 2; s++) take(list, &n, side[s], s, places);
-    qsort(list, (size_t)n, sizeof *list, by_name);
+    qsort(list, (size_t)n, sizeof *list, by_turn);
     for (int i = 0; i < n; i++) {
         if (!kept || by_name(&list[kept - 1], &list[i])) {
             list[kept++] = list[i];

@@ -117,6 +117,12 @@ static int by_place(const void *a, const void *b) {
     return name ? name : (int)x->kind - (int)y->kind;
 }
 
+/* Those of one place as they stand in the module: a sum depends on the order of its terms. */
+static int by_turn(const void *a, const void *b) {
+    int place = by_place(a, b);
+    return place ? place : ((const profile_row *)a)->turn - ((const profile_row *)b)->turn;
+}
+
 static int by_time(const void *a, const void *b) {
     const profile_row *x = a, *y = b;
     double s = isnan(x->measured_s) ? x->expected_s : x->measured_s;
@@ -172,9 +178,10 @@ static bool kernel_rows(const sm_profile *p, sm_arena *arena, profile_rows *out)
         out->of_kind[row.kind] += row.step_s;
         out->flops_of_kind[row.kind] += row.flops;
         out->bytes_of_kind[row.kind] += row.bytes;
+        row.turn = i;
         out->row[n++] = row;
     }
-    qsort(out->row, (size_t)n, sizeof *out->row, by_place);
+    qsort(out->row, (size_t)n, sizeof *out->row, by_turn);
     for (int i = 0; i < n; i++)
         if (kept && !by_place(&out->row[kept - 1], &out->row[i]))
             merge(&out->row[kept - 1], &out->row[i]);
@@ -193,6 +200,12 @@ static int same_comm(const void *a, const void *b) {
     if (c->axes != d->axes) return (int)c->axes - (int)d->axes;
     if (c->bytes != d->bytes) return c->bytes < d->bytes ? 1 : -1;
     return strcmp(x->name, y->name);
+}
+
+static int by_first(const void *a, const void *b) {
+    const profile_comm_row *x = a, *y = b;
+    int same = same_comm(a, b);
+    return same ? same : (x->first > y->first) - (x->first < y->first);
 }
 
 static int by_exposed(const void *a, const void *b) {
@@ -219,7 +232,7 @@ static bool comm_rows(const sm_profile *p, sm_arena *arena, profile_rows *out) {
                                   c->measured_s * c->times};
         if (!row->name || !row->source) return false;
     }
-    qsort(out->comm, (size_t)n, sizeof *out->comm, same_comm);
+    qsort(out->comm, (size_t)n, sizeof *out->comm, by_first);
     for (int i = 0; i < n; i++) {
         profile_comm_row *row = &out->comm[i];
         if (!kept || same_comm(&out->comm[kept - 1], row)) {

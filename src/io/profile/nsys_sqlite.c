@@ -12,23 +12,41 @@ typedef struct nsys {
     int file, events;
 } nsys;
 
-static sm_status damaged(nsys *n) {
-    if (!n->b->status)
-        n->b->status = sqlite3_errcode(n->db) == SQLITE_NOMEM
-                           ? sm_fail_memory(n->b->err)
-                           : sm_fail(n->b->err, SM_BAD_INPUT, "%s: the database is damaged: %s",
-                                     n->source->name, sqlite3_errmsg(n->db));
-    return n->b->status;
+static void damaged(nsys *n, int code) {
+    if (n->b->status || code == SQLITE_OK) return;
+    bool memory = code == SQLITE_NOMEM || sqlite3_errcode(n->db) == SQLITE_NOMEM;
+    n->b->status = memory ? sm_fail_memory(n->b->err)
+                          : sm_fail(n->b->err, SM_BAD_INPUT, "%s: the database is damaged: %s",
+                                    n->source->name, sqlite3_errmsg(n->db));
+}
+
+static sqlite3_stmt *prepare(nsys *n, const char *sql) {
+    sqlite3_stmt *s = NULL;
+    damaged(n, sqlite3_prepare_v2(n->db, sql, -1, &s, NULL));
+    return s;
+}
+
+/* Is there another row? What ends otherwise than by having no more is an error. */
+static bool next_row(nsys *n, sqlite3_stmt *s) {
+    int code = sqlite3_step(s);
+    if (code != SQLITE_ROW && code != SQLITE_DONE) damaged(n, code);
+    return code == SQLITE_ROW;
+}
+
+/* NULL where there is none, or no memory for it, which is then an error. */
+static const char *text_of(nsys *n, sqlite3_stmt *s, int column) {
+    const char *text = (const char *)sqlite3_column_text(s, column);
+    if (!text && sqlite3_errcode(n->db) == SQLITE_NOMEM) damaged(n, SQLITE_NOMEM);
+    return text;
 }
 
 /* Does this text name a table, or a column of one ("TABLE.column")? */
 static bool has(nsys *n, const char *table, const char *column) {
-    sqlite3_stmt *s;
-    const char *sql = "SELECT 1 FROM pragma_table_info(?1) WHERE ?2 = '' OR name = ?2";
-    if (sqlite3_prepare_v2(n->db, sql, -1, &s, NULL) != SQLITE_OK) return damaged(n), false;
+    sqlite3_stmt *s = prepare(n, "SELECT 1 FROM pragma_table_info(?1) WHERE ?2 = '' OR name = ?2");
+    if (!s) return false;
     sqlite3_bind_text(s, 1, table, -1, SQLITE_STATIC);
     sqlite3_bind_text(s, 2, column, -1, SQLITE_STATIC);
-    bool there = sqlite3_step(s) == SQLITE_ROW;
+    bool there = next_row(n, s);
     sqlite3_finalize(s);
     return there;
 }
@@ -44,7 +62,7 @@ typedef struct events {
 } events;
 
 static bool add_row(nsys *n, const events *of, sqlite3_stmt *s) {
-    const char *name = (const char *)sqlite3_column_text(s, NAME);
+    const char *name = text_of(n, s, NAME);
     int64_t start = sqlite3_column_int64(s, START), end = sqlite3_column_int64(s, END);
     int64_t place = sqlite3_column_int64(s, PLACE), process = sqlite3_column_int64(s, PROCESS);
     int64_t process_id = process >> 24 & 0xffffff;
@@ -69,15 +87,10 @@ static bool add_row(nsys *n, const events *of, sqlite3_stmt *s) {
 }
 
 static void read_events(nsys *n, const events *of) {
-    sqlite3_stmt *s;
     if (n->b->status || !has(n, of->table, "")) return;
-    if (sqlite3_prepare_v2(n->db, of->sql, -1, &s, NULL) != SQLITE_OK) {
-        damaged(n);
-        return;
-    }
-    int code;
-    while ((code = sqlite3_step(s)) == SQLITE_ROW && add_row(n, of, s)) continue;
-    if (code != SQLITE_ROW && code != SQLITE_DONE) damaged(n);
+    sqlite3_stmt *s = prepare(n, of->sql);
+    if (!s) return;
+    while (next_row(n, s) && add_row(n, of, s)) continue;
     sqlite3_finalize(s);
 }
 
@@ -120,14 +133,11 @@ static void read_marks(nsys *n) {
 }
 
 static void read_devices(nsys *n) {
-    sqlite3_stmt *s;
     if (n->b->status || !has(n, "TARGET_INFO_GPU", "name")) return;
-    if (sqlite3_prepare_v2(n->db, "SELECT id, name FROM TARGET_INFO_GPU", -1, &s, NULL)) {
-        damaged(n);
-        return;
-    }
-    while (sqlite3_step(s) == SQLITE_ROW) {
-        const char *name = (const char *)sqlite3_column_text(s, 1);
+    sqlite3_stmt *s = prepare(n, "SELECT id, name FROM TARGET_INFO_GPU");
+    if (!s) return;
+    while (next_row(n, s)) {
+        const char *name = text_of(n, s, 1);
         for (int i = 0; name && i < n->b->t.devices; i++) {
             sm_trace_device *d = &n->b->device[i];
             if (d->file != n->file || d->ordinal != sqlite3_column_int(s, 0)) continue;
@@ -141,12 +151,12 @@ static void read_devices(nsys *n) {
 sm_status nsys_read_sqlite(trace_build *b, const sm_source *whole) {
     nsys n = {.b = b, .source = whole, .file = trace_file(b, whole->name, "Nsight Systems")};
     if (b->status) return b->status;
-    if (sqlite3_open_v2(":memory:", &n.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, NULL) ||
-        sqlite3_deserialize(n.db, "main", (unsigned char *)(uintptr_t)whole->text,
-                            (sqlite3_int64)whole->length, (sqlite3_int64)whole->length,
-                            SQLITE_DESERIALIZE_READONLY)) {
-        damaged(&n);
-    }
+    int code = sqlite3_open_v2(":memory:", &n.db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_MEMORY, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_deserialize(n.db, "main", (unsigned char *)(uintptr_t)whole->text,
+                                   (sqlite3_int64)whole->length, (sqlite3_int64)whole->length,
+                                   SQLITE_DESERIALIZE_READONLY);
+    damaged(&n, code);
     for (size_t i = 0; !b->status && i < sizeof all / sizeof *all; i++) read_events(&n, &all[i]);
     if (!b->status) read_marks(&n);
     if (!b->status) read_devices(&n);

@@ -1,6 +1,7 @@
 /* What `profile` is given: a compiled module, and traces of what ran: files, or folders of those
  * of ranks and hosts. What a file is, its first bytes say. */
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -127,6 +128,7 @@ static sm_status list_folder(reading *r, const char *folder, const char *suffix,
     struct stat is;
     sm_status status = SM_OK;
     DIR *d = opendir(folder);
+    if (!d && errno == ENOMEM) return sm_fail_memory(r->err);
     if (!d) return SM_OK; /* which may not be read */
     for (const struct dirent *entry; !status && (entry = readdir(d));) {
         int n = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
