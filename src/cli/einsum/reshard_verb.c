@@ -43,7 +43,7 @@ static sm_status run_reshard(const cli_call *call, sm_report *r, sm_error *err) 
 
 const cli_verb cli_reshard = {
     .name = "reshard",
-    .summary = "what an involuntary rematerialization of XLA costs, and what avoids it",
+    .summary = "what an involuntary rematerialization of XLA costs, what avoids it",
     .arguments = "LOG",
     .least = 1,
     .most = 1,

@@ -140,7 +140,7 @@ static sm_status run_profile(const cli_call *call, sm_report *r, sm_error *err) 
 
 const cli_verb cli_profile = {
     .name = "profile",
-    .summary = "where the time of a run or a compiled program goes, and what would save some",
+    .summary = "where a run or a compiled program spends its time, what saves some",
     .arguments = "FILE...",
     .least = 1,
     .most = CLI_MAX_POSITIONALS,
