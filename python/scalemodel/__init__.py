@@ -22,9 +22,10 @@ def command(*words):
     return _ask([str(word) for word in words])
 
 
-globals().update(_verbs.functions())
+_functions = _verbs.functions()
+globals().update(_functions)
 __all__ = ["Answer", "Record", "ScalemodelError", "Sweep", "command", "einsum", "sweep",
-           *_verbs.functions()]
+           *_functions]
 
 
 def einsum(text, **options):

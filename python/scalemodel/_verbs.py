@@ -1,4 +1,5 @@
 """A function for each verb, made of the tables that the library reads command lines by."""
+import functools
 import inspect
 import json
 import keyword
@@ -100,7 +101,9 @@ def _function(verb):
     return function
 
 
+@functools.lru_cache(maxsize=None)
 def described():
+    """The library's description of itself, asked for once."""
     return json.loads(_library.describe())
 
 
