@@ -164,14 +164,7 @@ def count_ours(program, chip, text, sizes):
     if run.returncode:
         sys.exit(f"{text} --dims {sizes}: {run.stdout}{run.stderr}")
     best = json.loads(run.stdout)["best"]
-    sent = 0.0
-    for step in (s for p in best["products"] for s in p["steps"]):
-        n, v = 1, step.get("bytes", 0)
-        for axis in step.get("axes", ""):
-            n *= MESH[axis]
-        sent += {"all-gather": v * (n - 1) / n, "reduce-scatter": v * (n - 1) / n,
-                 "all-reduce": 2.0 * v * (n - 1) / n, "all-to-all": v * (n - 1) / n / n,
-                 "permute": v}.get(step["op"], 0.0)
+    sent = sum(s.get("wire_bytes", 0) for p in best["products"] for s in p["steps"])
     return best["flops_per_chip"], sent
 
 

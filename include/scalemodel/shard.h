@@ -50,6 +50,19 @@ sm_axes sm_mesh_real_axes(const sm_mesh *mesh, sm_axes axes);
 /* Print a set of axes: "XY", or "fsdp,tensor" where a name has more than a letter. Returns the
  * length it wants. */
 size_t sm_axes_format(const sm_mesh *mesh, sm_axes axes, char *out, size_t size);
+/* Strides of device numbers at which axes end, in ascending order. */
+enum { SM_MESH_MOST_CUTS = 128 };
+typedef struct sm_mesh_cuts {
+    int n;
+    bool crossed; /* there were more, or some that the mesh has not */
+    int64_t at[SM_MESH_MOST_CUTS];
+} sm_mesh_cuts;
+/* One more stride, from 1; what stands there already is passed over. */
+void sm_mesh_cut(sm_mesh_cuts *cuts, int64_t at);
+/* The mesh of so many devices with axes X, Y, ... between the cuts, the slowest first; one of a
+ * single device has none. Those that no mesh with the ones before them has, and those beyond
+ * SM_MAX_AXES axes, are taken out of `cuts`, which then are 1 and the end of each axis. */
+void sm_mesh_of_cuts(sm_mesh_cuts *cuts, int64_t devices, sm_mesh *mesh);
 
 /* ---- arrays and einsums ----
  * One dimension of an array: its index and the axes that shard it, major first ("I_XY": X then Y;

@@ -25,7 +25,7 @@ struct packed_stream {
     size_t at, end;              /* of them: not unpacked yet */
     char first[PACKED_PEEK + 1]; /* 0-terminated */
     size_t peeked, given;
-    uint64_t read, unpacked;
+    uint64_t read, unpacked, size; /* of a regular file; 0: not known */
     z_stream z;
     ZSTD_DStream *zstd;
 };
@@ -140,6 +140,7 @@ static sm_status begin(packed_stream *s, sm_error *err) {
 /* The file is closed with the stream, and where there is none. */
 static sm_status begin_stream(const char *path, int file, sm_source memory, packed_stream **out,
                               sm_error *err) {
+    struct stat is;
     packed_stream *s = sm_calloc(1, sizeof *s);
     unsigned char *in = s ? sm_malloc(PACKED_BUFFER) : NULL;
     if (!in) {
@@ -151,6 +152,7 @@ static sm_status begin_stream(const char *path, int file, sm_source memory, pack
     s->file = file;
     s->memory = memory;
     s->in = in;
+    if (file >= 0 && fstat(file, &is) == 0 && S_ISREG(is.st_mode)) s->size = (uint64_t)is.st_size;
     sm_status status = begin(s, err);
     if (status) packed_close(s);
     else *out = s;
@@ -188,13 +190,19 @@ sm_bytes packed_bytes(packed_stream *s) { return (sm_bytes){s->path, s, read_som
 
 /* ---- whole ---- */
 
+static sm_status too_large(const packed_stream *s, size_t most, sm_error *err) {
+    return sm_fail(err, SM_BAD_INPUT, "%s: it holds more than %zu bytes", s->path, most);
+}
+
+/* At least one byte beyond `most`, by which what is larger tells itself. */
 static sm_status more_room(const packed_stream *s, char **bytes, size_t length, size_t *room,
                            size_t most, sm_error *err) {
     bool bomb =
         s->packing != PLAIN && length > LINE_FREE_BYTES && length / LINE_MOST_RATIO > s->read;
-    if (length > most || bomb)
-        return sm_fail(err, SM_BAD_INPUT, "%s: it holds more than %zu bytes", s->path, most);
+    if (length > most || bomb) return too_large(s, most, err);
     size_t wide = *room ? 2 * *room : PACKED_BUFFER;
+    if (*room == 0 && s->packing == PLAIN && s->size > wide) wide = (size_t)s->size + 1;
+    if (wide > most) wide = most + 1;
     char *larger = sm_realloc(*bytes, wide);
     if (!larger) return sm_fail_memory(err);
     *bytes = larger;
@@ -206,14 +214,13 @@ sm_status packed_rest(packed_stream *s, size_t most, sm_arena *arena, sm_source 
                       sm_error *err) {
     char *bytes = NULL;
     size_t length = 0, room = 0, got = 1;
+    if (s->size > most) return too_large(s, most, err);
     sm_status status = SM_OK;
     while (!status && got) {
         if (length == room) status = more_room(s, &bytes, length, &room, most, err);
         if (!status) status = read_some(s, bytes + length, room - length, &got, err);
         length += status ? 0 : got;
     }
-    if (!status && length > most)
-        status = sm_fail(err, SM_BAD_INPUT, "%s: it holds more than %zu bytes", s->path, most);
     char *text = status ? NULL : sm_arena_copy(arena, bytes, length);
     const char *name = status ? NULL : sm_arena_copy(arena, s->path, strlen(s->path));
     sm_free(bytes);

@@ -5,31 +5,13 @@
 
 #include "profile_made.h"
 
-enum { MOST_CUTS = 64 };
-
-/* Strides at which one axis ends and the next begins. */
-typedef struct cuts {
-    int n;
-    int64_t at[MOST_CUTS];
-} cuts;
-
-static void add_cut(cuts *c, int64_t at) {
-    for (int i = 0; i < c->n; i++)
-        if (c->at[i] == at) return;
-    if (c->n < MOST_CUTS) c->at[c->n++] = at;
-}
-
-static int by_size(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
 static int by_number(const void *a, const void *b) {
     int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
     return (x > y) - (x < y);
 }
 
 /* A group whose members are n at stride s, those again at a longer stride, and so on. */
-static void cuts_of_group(cuts *c, int32_t *member, int size) {
+static void cuts_of_group(sm_mesh_cuts *c, int32_t *member, int size) {
     qsort(member, (size_t)size, sizeof *member, by_number);
     for (int had = 1; had < size;) {
         int64_t stride = member[had] - member[0];
@@ -37,8 +19,8 @@ static void cuts_of_group(cuts *c, int32_t *member, int size) {
         if (stride <= 0) return;
         while (had * n < size && member[had * n] - member[0] == stride * n) n++;
         if (n < 2 || size % (had * n)) return;
-        add_cut(c, stride);
-        add_cut(c, stride * n);
+        sm_mesh_cut(c, stride);
+        sm_mesh_cut(c, stride * n);
         had *= n;
     }
 }
@@ -61,7 +43,7 @@ static bool is_permute(const sm_instruction *it) {
            it->opcode == SM_OPCODE_COLLECTIVE_PERMUTE_START || it->opcode == SM_OPCODE_SEND;
 }
 
-static sm_status cuts_of_module(const profile_made *made, cuts *c, sm_error *err) {
+static sm_status cuts_of_module(const profile_made *made, sm_mesh_cuts *c, sm_error *err) {
     const sm_module *m = made->p.module;
     int room = m->devices;
     int32_t *member = sm_malloc(2 * ((size_t)room + 1) * sizeof *member);
@@ -101,26 +83,11 @@ static bool named_mesh(const sm_module *m, sm_mesh *mesh) {
 
 /* Axes between the strides at which groups begin and end; one of all devices where they cross. */
 static sm_status found_mesh(profile_made *made, sm_mesh *mesh, sm_error *err) {
-    static const char letters[SM_MAX_AXES][2] = {"X", "Y", "Z", "W", "V", "U", "T", "S"};
-    cuts c = {0};
-    int64_t devices = made->p.module->devices, last = 1, size[SM_MAX_AXES];
-    int n = 0;
+    sm_mesh_cuts c = {.n = 0};
     sm_status status = cuts_of_module(made, &c, err);
     if (status) return status;
-    add_cut(&c, devices);
-    qsort(c.at, (size_t)c.n, sizeof *c.at, by_size);
-    for (int i = 0; i < c.n; i++) {
-        if (c.at[i] == last || c.at[i] % last || devices % c.at[i]) continue;
-        if (n == SM_MAX_AXES - 1 && c.at[i] != devices) continue;
-        size[n++] = c.at[i] / last;
-        last = c.at[i];
-    }
-    for (int i = 0; i < n; i++) name_axis(mesh, i, letters[i], (int)size[n - 1 - i]);
-    mesh->axes = n;
-    if (n == 0) {
-        name_axis(mesh, 0, "X", 1);
-        mesh->axes = 1;
-    }
+    sm_mesh_of_cuts(&c, made->p.module->devices, mesh);
+    if (mesh->axes == 0) name_axis(mesh, mesh->axes++, "X", 1);
     return SM_OK;
 }
 

@@ -120,3 +120,37 @@ size_t sm_axes_format(const sm_mesh *mesh, sm_axes axes, char *out, size_t size)
         sm_sink_put(&sink, "%s%s", i > 0 ? between : "", mesh->axis[list[i]].name);
     return sink.wanted;
 }
+
+/* ---- axes between strides ---- */
+
+void sm_mesh_cut(sm_mesh_cuts *c, int64_t at) {
+    int i = c->n;
+    while (i > 0 && c->at[i - 1] > at) i--;
+    if (i > 0 && c->at[i - 1] == at) return;
+    if (c->n == SM_MESH_MOST_CUTS) {
+        c->crossed = true;
+        return;
+    }
+    memmove(&c->at[i + 1], &c->at[i], (size_t)(c->n - i) * sizeof *c->at);
+    c->at[i] = at;
+    c->n++;
+}
+
+void sm_mesh_of_cuts(sm_mesh_cuts *c, int64_t devices, sm_mesh *mesh) {
+    static const char letters[SM_MAX_AXES + 1] = "XYZWVUTS";
+    sm_mesh_cuts all = *c;
+    sm_mesh_cut(&all, devices);
+    *c = (sm_mesh_cuts){.n = 1, .crossed = all.crossed, .at = {1}};
+    for (int i = 0; i < all.n; i++) {
+        int64_t at = all.at[i], last = c->at[c->n - 1];
+        if (at == last) continue;
+        if (at % last || devices % at || (c->n == SM_MAX_AXES && at != devices)) c->crossed = true;
+        else c->at[c->n++] = at;
+    }
+    *mesh = (sm_mesh){.axes = c->n - 1};
+    for (int i = 1; i < c->n; i++) {
+        int axis = mesh->axes - i;
+        mesh->axis[axis].name[0] = letters[axis];
+        mesh->axis[axis].size = (int)(c->at[i] / c->at[i - 1]);
+    }
+}

@@ -8,10 +8,9 @@
  * list of axes. */
 #include "scalemodel/shard.h"
 #include <ctype.h>
-#include <stdlib.h>
 #include <string.h>
 
-enum { MOST_DIMS = 16, MOST_PIECES = 64, MOST_CUTS = 128, MOST_DEVICES = 1 << 20 };
+enum { MOST_DIMS = 16, MOST_PIECES = 64, MOST_DEVICES = 1 << 20 };
 
 typedef struct piece { /* a part of a dimension: so many, at such a stride */
     int dim;
@@ -148,53 +147,23 @@ static sm_status read_tiles(const sm_source *source, int rank, tiles *t, sm_erro
 
 /* ---- a mesh for both ---- */
 
-typedef struct cuts {
-    int n;
-    int64_t at[MOST_CUTS];
-} cuts;
-
-static void cut(cuts *c, int64_t at) {
-    for (int i = 0; i < c->n; i++)
-        if (c->at[i] == at) return;
-    if (c->n < MOST_CUTS) c->at[c->n++] = at;
-}
-
-static int by_size(const void *a, const void *b) {
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
-static const char letters[SM_MAX_AXES + 1] = "XYZWVUTS";
-
-static sm_status find_mesh(const tiles *t, const cuts *c, sm_mesh *mesh, sm_error *err) {
-    *mesh = (sm_mesh){.axes = c->n - 1};
-    if (mesh->axes > SM_MAX_AXES) return refuse(t, "more axes than a mesh has here", err);
-    for (int i = 1; i < c->n; i++) {
-        if (c->at[i] % c->at[i - 1])
-            return refuse(t, "the two shardings cut the devices across each other", err);
-        int axis = mesh->axes - i; /* the slowest first */
-        mesh->axis[axis].name[0] = letters[axis];
-        mesh->axis[axis].size = (int)(c->at[i] / c->at[i - 1]);
-    }
-    return SM_OK;
-}
-
 /* The letters of the axes between the ends of a piece, major first. */
-static void put_axes(const cuts *c, const piece *p, char *out) {
+static void put_axes(const sm_mesh *mesh, const sm_mesh_cuts *c, const piece *p, char *out) {
     size_t n = strlen(out);
     for (int i = c->n - 1; i > 0; i--)
         if (c->at[i - 1] >= p->stride && c->at[i] <= p->stride * p->size)
-            out[n++] = letters[c->n - 1 - i];
+            out[n++] = mesh->axis[c->n - 1 - i].name[0];
     out[n] = 0;
 }
 
-static const char *array_of(const tiles *t, const cuts *c, int rank, sm_arena *arena) {
+static const char *array_of(const tiles *t, const sm_mesh *mesh, const sm_mesh_cuts *c, int rank,
+                            sm_arena *arena) {
     static const char index[] = "IJKLMNOPQR";
     const char *text = "A[";
     for (int d = 0; d < rank && text; d++) {
         char axes[SM_MAX_AXES + 1] = "";
         for (int i = 0; i < t->pieces; i++)
-            if (t->piece[i].dim == d) put_axes(c, &t->piece[i], axes);
+            if (t->piece[i].dim == d) put_axes(mesh, c, &t->piece[i], axes);
         text = sm_arena_printf(arena, "%s%s%c%s%s", text, d ? "," : "", index[d],
                                axes[0] ? "_" : "", axes);
     }
@@ -204,7 +173,7 @@ static const char *array_of(const tiles *t, const cuts *c, int rank, sm_arena *a
 sm_status sm_xla_resharding(const sm_source *from, const sm_source *to, int rank, sm_arena *arena,
                             sm_mesh *mesh, const char **einsum, sm_error *err) {
     tiles *t = sm_arena_array(arena, 2, sizeof *t);
-    cuts c = {.n = 1, .at = {1}};
+    sm_mesh_cuts c = {.n = 0};
     if (!t) return sm_fail_memory(err);
     if (rank < 1 || rank > SM_MAX_RANK)
         return sm_fail(err, SM_BAD_INPUT, "arrays of 1 to %d dimensions are resharded here",
@@ -214,18 +183,22 @@ sm_status sm_xla_resharding(const sm_source *from, const sm_source *to, int rank
     if (status) return status;
     if (t[0].devices > 1 && t[1].devices > 1 && t[0].devices != t[1].devices)
         return refuse(&t[1], "the two shardings have different numbers of devices", err);
-    for (int s = 0; s < 2; s++) {
-        cut(&c, t[s].devices);
+    int64_t devices = t[0].devices > t[1].devices ? t[0].devices : t[1].devices;
+    if (devices == 1) return refuse(&t[1], "both are replicated: nothing moves", err);
+    for (int s = 0; s < 2; s++)
         for (int i = 0; i < t[s].pieces; i++) {
-            cut(&c, t[s].piece[i].stride);
-            cut(&c, t[s].piece[i].stride * t[s].piece[i].size);
+            sm_mesh_cut(&c, t[s].piece[i].stride);
+            sm_mesh_cut(&c, t[s].piece[i].stride * t[s].piece[i].size);
         }
-    }
-    qsort(c.at, (size_t)c.n, sizeof *c.at, by_size);
-    if (c.n == 1) return refuse(&t[1], "both are replicated: nothing moves", err);
-    status = find_mesh(&t[1], &c, mesh, err);
-    if (status) return status;
-    const char *a = array_of(&t[0], &c, rank, arena), *b = array_of(&t[1], &c, rank, arena);
+    sm_mesh_of_cuts(&c, devices, mesh);
+    if (c.crossed)
+        return refuse(&t[1],
+                      mesh->axes == SM_MAX_AXES
+                          ? "more axes than a mesh has here"
+                          : "the two shardings cut the devices across each other",
+                      err);
+    const char *a = array_of(&t[0], mesh, &c, rank, arena);
+    const char *b = array_of(&t[1], mesh, &c, rank, arena);
     *einsum = a && b ? sm_arena_printf(arena, "%s -> %s", a, b) : NULL;
     return *einsum ? SM_OK : sm_fail_memory(err);
 }

@@ -212,7 +212,7 @@ static bool read_field(json_lexer *l, trace_build *b, chrome_event *e, const jso
         break;
     case 6:
         time_of(&raw, &ns, &ps);
-        e->duration_ps = ns > 0 || ps > 0 ? (ns < INT64_MAX / 4000 ? ns * 1000 + ps : 0) : 0;
+        e->duration_ps = ns > 0 || ps > 0 ? (ns < INT64_MAX / 4000 - 1 ? ns * 1000 + ps : 0) : 0;
         break;
     default: break;
     }

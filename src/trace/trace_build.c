@@ -197,9 +197,17 @@ sm_trace_detail *trace_detail(trace_build *b, sm_trace_event *e) {
     return &list[e->detail];
 }
 
-/* Differences within 106 days are exact; beyond, times wrap around and stay numbers. */
+static int64_t within(int64_t x, int64_t most) { return x > most ? most : x < -most ? -most : x; }
+
+/* Differences within 26 days are exact; what lies beyond stays there, so that a time and a
+ * duration, each a quarter of what an integer holds, may be added. */
 int64_t trace_time(trace_build *b, int64_t ns, int64_t ps) {
+    const int64_t most_ps = INT64_MAX / 4, most_ns = most_ps / 1000;
     if (!b->began) b->origin_ns = ns;
     b->began = true;
-    return (int64_t)(((uint64_t)ns - (uint64_t)b->origin_ns) * 1000u + (uint64_t)ps);
+    int64_t far = ns < b->origin_ns ? -most_ns : most_ns;
+    uint64_t apart = ns < b->origin_ns ? (uint64_t)b->origin_ns - (uint64_t)ns
+                                       : (uint64_t)ns - (uint64_t)b->origin_ns;
+    if (apart < (uint64_t)most_ns) far = ns < b->origin_ns ? -(int64_t)apart : (int64_t)apart;
+    return within(far * 1000 + within(ps, most_ps), most_ps);
 }

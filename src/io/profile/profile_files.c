@@ -84,6 +84,9 @@ static sm_status read_stream(reading *r, packed_stream *s) {
         status =
             sm_fail(r->err, SM_BAD_INPUT,
                     "%s is an archive of tar: unpack it and give the folder (tar xf)", bytes.name);
+    else if (first.length &&
+             (unsigned char)first.text[0] < 8) /* no text; protobuf has no field 0 */
+        status = sm_fail(r->err, SM_BAD_INPUT, "%s begins as no trace or module does", bytes.name);
     else if (mark == '{' || mark == '[') status = trace_read_chrome(&r->b, &bytes);
     else status = read_whole(r, s);
     packed_close(s);
