@@ -427,6 +427,8 @@ install: release
 pc = printf '%s\n' 'prefix=$(PREFIX)' 'Name: $(1)' 'Version: $(VERSION)' 'Description: $(2)' \
     'Requires: $(3)' 'Requires.private: $(4)' 'Libs: -L$${prefix}/lib -l$(1)' 'Libs.private: $(5)' \
     'Cflags: -I$${prefix}/include' > $(INSTALL_TO)/lib/pkgconfig/$(1).pc
+COMPLETIONS = bash:bash-completion/completions/scalemodel zsh:zsh/site-functions/_scalemodel \
+    fish:fish/vendor_completions.d/scalemodel.fish
 install-here: all
 	install -d $(INSTALL_TO)/bin $(INSTALL_TO)/include/scalemodel $(INSTALL_TO)/lib/pkgconfig \
 	    $(INSTALL_TO)/share/man/man1 $(INSTALL_TO)/share/scalemodel/truth
@@ -444,10 +446,13 @@ endif
 	    scalemodel as processes of MPI,scalemodel-run $(m:openmpi=ompi),,) &&) true
 	install -m 644 $(wildcard data/truth/*) $(INSTALL_TO)/share/scalemodel/truth/
 	for page in $(wildcard man/*.1); do install -m 644 $$page $(INSTALL_TO)/share/man/man1/; done
+	for script in $(COMPLETIONS); do to=$(INSTALL_TO)/share/$${script#*:} && install -d $${to%/*} && \
+	    $(BUILD)/scalemodel completion $${script%%:*} > $$to || exit 1; done
 uninstall:
 	rm -rf $(INSTALL_TO)/include/scalemodel $(INSTALL_TO)/share/scalemodel
 	rm -f $(INSTALL_TO)/bin/scalemodel $(INSTALL_TO)/bin/scalemodel-run* $(INSTALL_TO)/lib/libscalemodel* \
 	    $(INSTALL_TO)/lib/pkgconfig/scalemodel*.pc $(INSTALL_TO)/share/man/man1/scalemodel*.1
+	rm -f $(foreach script,$(COMPLETIONS),$(INSTALL_TO)/share/$(lastword $(subst :, ,$(script))))
 
 clean:
 	rm -rf $(BUILD)

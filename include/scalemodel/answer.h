@@ -239,6 +239,7 @@ typedef struct sm_train_question {
     double within_s; /* 0, or with tokens: the fewest chips whose run takes no longer (objective */
     double budget_usd; /* cost: the cheapest), and costs no more (0: any) */
     bool softwares; /* the best plan as each known software would run it; not with n_chips */
+    const sm_calibration *const *calibrations; /* of each of systems; NULL: sm_calibration_of */
 } sm_train_question;
 /* The best plans with times, memory, collectives, bounds and cost; SM_NEGATIVE when none fits. */
 sm_status sm_answer_train(const sm_train_question *question, sm_report *report, sm_error *err);

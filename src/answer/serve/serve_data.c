@@ -123,6 +123,7 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
         sm_put(r, search, "least_chips", positive(s->least_chips));
     }
     sm_data *list = sm_put_array(r, r->data, "frontier");
+    r->records = list;
     for (size_t i = 0; s && i < s->n; i++) {
         sm_data *point = sm_put_object(r, list, NULL);
         sm_serve_point_data(r, point, a->q, &s->point[i]);

@@ -7,12 +7,14 @@
 enum { MOST_CHIPS = 1 << 16, HOST_CHIPS = 8 };
 
 /* The question of one system: its own constants and price. */
-static sm_train_asked *question_of(const sm_train_asked *q, const sm_system *system) {
+static sm_train_asked *question_of(const sm_train_asked *q, int at) {
+    const sm_system *system = q->in.n_systems > 0 ? &q->in.systems[at] : q->in.system;
     sm_train_asked *own = sm_arena_alloc(q->report->arena, sizeof *own);
     if (!own) return NULL;
     *own = *q;
     own->in.system = own->system = own->job.system = system;
-    if (!q->own_constants) own->in.calibration = sm_calibration_of(&system->chip);
+    if (q->in.n_systems > 0 && q->in.calibrations) own->in.calibration = q->in.calibrations[at];
+    else if (!q->own_constants) own->in.calibration = sm_calibration_of(&system->chip);
     own->price_known = q->in.usd_per_chip_hour || sm_chip_usd_per_hour(&system->chip) > 0.0;
     own->search.top = 1;
     own->search.progress = NULL;
@@ -174,13 +176,12 @@ static void show_all(sm_report *r, sm_train_asked *const *own, const sm_train_po
 sm_status sm_train_compare(sm_train_asked *q, sm_report *r, sm_error *err) {
     int n = q->in.n_systems > 0 ? q->in.n_systems : 1;
     bool limited = q->in.within_s > 0.0 || q->in.budget_usd > 0.0, any = false;
-    const sm_system *systems = q->in.n_systems > 0 ? q->in.systems : q->in.system;
     sm_train_point *point = sm_arena_array(r->arena, (size_t)n, sizeof *point);
     sm_train_asked *own[SM_MAX_COMPARED];
     sm_train_sweep total = {.total = {.optimal = true}};
     if (!point) return sm_fail_memory(err);
     for (int i = 0; i < n && !total.interrupted; i++) {
-        own[i] = question_of(q, &systems[i]);
+        own[i] = question_of(q, i);
         if (!own[i]) return sm_fail_memory(err);
         total.q = own[i];
         sm_status status = find_point(&total, &point[i], limited, err);

@@ -53,7 +53,7 @@ static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {
 const cli_verb cli_chip = {
     .name = "chip",
     .summary = "the catalogue of chips; one chip in full, with sources; or several",
-    .arguments = "[NAME...]",
+    .arguments = "[CHIP...]",
     .least = 0,
     .most = SM_MAX_CHIPS_COMPARED,
     .options = chip_table,

@@ -1,7 +1,7 @@
 /* program: choose the verb, let it fill a report, show the report or the error, and turn the status
  * into the exit code. */
 #include "answer.h"
-#include "program.h"
+#include "completion.h"
 #include "scalemodel/base.h"
 #include "scalemodel/page.h"
 #include <pthread.h>
@@ -77,22 +77,23 @@ bool cli_beside(const char *name, char path[CLI_PATH_ROOM]) {
 }
 
 /* "matmul" of "run matmul": what is typed after the program. */
-static const char *word_of(const cli_verb *verb) {
+const char *cli_verb_word(const cli_verb *verb) {
     const char *blank = strrchr(verb->name, ' ');
     return blank ? blank + 1 : verb->name;
 }
 
 static const cli_verb *find_verb(const cli_program *p, const char *name) {
     for (int i = 0; i < p->verbs; i++)
-        if (strcmp(word_of(p->verb[i]), name) == 0) return p->verb[i];
+        if (strcmp(cli_verb_word(p->verb[i]), name) == 0) return p->verb[i];
     return NULL;
 }
 
 static sm_status fail_unknown_verb(const cli_program *p, const char *name, sm_error *err) {
-    const char *names[MOST_VERBS + 3];
+    const char *names[MOST_VERBS + 4];
     int n = 0;
-    for (; n < p->verbs && n < MOST_VERBS; n++) names[n] = word_of(p->verb[n]);
+    for (; n < p->verbs && n < MOST_VERBS; n++) names[n] = cli_verb_word(p->verb[n]);
     names[n++] = "help";
+    names[n++] = "completion";
     names[n++] = "--help";
     names[n++] = "--version";
     const char *near = sm_nearest(name, strlen(name), names, (size_t)n);
@@ -113,8 +114,11 @@ const cli_verb *cli_find_verb(const cli_program *p, const char *name, sm_error *
 static void print_help(const cli_program *p, FILE *out) {
     fprintf(out, "usage: %s VERB [ARGUMENTS] [OPTIONS]\n\n%s\n\n", p->name, p->summary);
     for (int i = 0; i < p->verbs; i++)
-        fprintf(out, "  %-12s%s\n", word_of(p->verb[i]), p->verb[i]->summary);
-    fputs("  help VERB   the options of a verb; 'help plan': the keys of a plan\n\n"
+        fprintf(out, "  %-12s%s\n", cli_verb_word(p->verb[i]), p->verb[i]->summary);
+    fputs("  help VERB   the options of a verb; 'help plan': the keys of a plan\n", out);
+    if (!p->speaks)
+        fputs("  completion SHELL  a script with which bash, zsh or fish complete all this\n", out);
+    fputs("\n"
           "Every verb takes --json, --csv, --explain, -o FILE and --help.\n"
           "Exit status: 0 answered, 1 a negative answer, 2 usage, 3 bad input, 4 I/O,\n"
           "5 internal.\n",
@@ -144,7 +148,7 @@ static sm_status answer_verb(const cli_program *p, cli_call *call, sm_error *err
     sm_report *report = sm_report_new();
     if (!report) return sm_fail_memory(err);
     ticking ticker = {.begun = false};
-    if (!p->speaks && !call->verb->tells_progress) ticker_begin(&ticker, word_of(call->verb));
+    if (!p->speaks && !call->verb->tells_progress) ticker_begin(&ticker, cli_verb_word(call->verb));
     sm_status answer = call->verb->run(call, report, err);
     ticker_end(&ticker);
     sm_status status = answer;
@@ -161,7 +165,7 @@ static sm_status run_verb(const cli_program *p, const cli_verb *verb, int argc, 
     cli_call call = {.arena = sm_arena_new(), .argv = argv};
     if (!call.arena) return sm_fail_memory(err);
     sm_status status = cli_parse(verb, argc, argv, &call, err);
-    if (!status && call.common.help) status = answer_help(p, word_of(verb), err);
+    if (!status && call.common.help) status = answer_help(p, cli_verb_word(verb), err);
     else if (!status) status = answer_verb(p, &call, err);
     sm_arena_free(call.arena);
     return status;
@@ -175,6 +179,7 @@ static sm_status run(const cli_program *p, int argc, char **argv, sm_error *err)
         const char *text = "scalemodel " SM_VERSION "\n";
         return cli_write_stdout(text, strlen(text), err);
     }
+    if (strcmp(name, "completion") == 0) return cli_completion(p, argc - 2, argv + 2, err);
     const cli_verb *verb = cli_find_verb(p, name, err);
     if (!verb) return SM_USAGE;
     return run_verb(p, verb, argc - 2, argv + 2, err);

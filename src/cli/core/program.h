@@ -13,6 +13,9 @@ typedef struct cli_program {
 /* The verb of this name; NULL, with the nearest one in the sentence, when there is none. */
 const cli_verb *cli_find_verb(const cli_program *program, const char *name, sm_error *err);
 
+/* "matmul" of the verb "run matmul": what is typed after the program. */
+const char *cli_verb_word(const cli_verb *verb);
+
 enum { CLI_PATH_ROOM = 4096 };
 /* The path of what lies under this name beside the program itself, "scalemodel-run" or
  * "../data/truth"; false where the system does not tell, or the path is too long. */

@@ -22,6 +22,7 @@ typedef struct cli_training {
     sm_train_question question;
     sm_model model;
     sm_system system, systems[SM_MAX_COMPARED]; /* the first of several; all of them */
+    const sm_calibration *calibrations[SM_MAX_COMPARED];
     int chips[SM_MAX_TRAIN_SIZES];
     sm_recipe recipe;
 } cli_training;

@@ -201,8 +201,12 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
         status = cli_frameworks(call, &o->recipe, SM_PLAN_TRAINING, &q->framework, &q->emit, err);
     q->softwares = o->constants.software && strcmp(o->constants.software, "all") == 0;
     bool constants = o->constants.calibration || (o->constants.software && !q->softwares);
-    if (!status && constants)
-        status = cli_calibration(call, &t->system.chip, &o->constants, &q->calibration, err);
+    int each = constants && q->n_systems > 0 ? q->n_systems : constants;
+    for (int i = 0; i < each && !status; i++)
+        status = cli_calibration(call, i ? &t->systems[i].chip : &t->system.chip, &o->constants,
+                                 &t->calibrations[i], err);
+    if (constants) q->calibration = t->calibrations[0];
+    if (constants) q->calibrations = t->calibrations;
     if (!status && o->against && is_plan(o->against)) q->other = cli_source(call, &o->against);
     else if (!status && o->against)
         status = sm_io_read_packed(o->against, SM_IO_DATA_BYTES, call->arena, &q->against, err);
