@@ -158,6 +158,8 @@ typedef struct sm_rules {
     bool all_keys;    /* attention multiplies masked keys too */
     bool slow_exp;    /* exponentials are polynomials of the vector unit, with FLOPs of their own */
     bool each_weight; /* weights and their gradients travel array by array, not in buckets */
+    bool each_line;   /* every line is an op: biases, sinks and choices of experts do not ride along,
+                         and a choice is the share of each expert, 0 of those not chosen */
     /* Of serving alone. decode: one query a sequence, so that context shards the cache and not the
      * queries. stationary: fsdp shards weights and the residual stream along D and nothing is
      * gathered (2D weight-stationary, Pope et al. 2022). absorbed: latent attention on the
@@ -211,8 +213,13 @@ void sm_program_sizes(const sm_program *program, const sm_program_extent *extent
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
                            const sm_rules *rules, sm_program *program, sm_error *err);
 
+/* The lines that such a program is made from; serving: as sm_program_build_serving has them. */
+sm_status sm_program_lines(const sm_model *model, sm_piece piece, int kind, double T,
+                           const sm_rules *rules, bool serving, sm_arena *arena,
+                           const sm_text_lines **out, sm_error *err);
+
 /* The same sharding for programs as the runtime (run_train.h) executes them: single precision, all
- * slots, all keys, weights one by one. */
+ * slots, all keys, weights one by one, an op for every line. */
 sm_rules sm_rules_of_runtime(sm_rules rules);
 
 /* The forward program of serving: of ONE query token (T = 1) against ONE cached key (S = 1), so

@@ -76,7 +76,7 @@ void sm_train_set_calibration(sm_train *train, const sm_calibration *calibration
  */
 typedef struct sm_train_software {
     /* of its programs, as in sm_rules */
-    bool single, all_slots, all_keys, slow_exp, each_weight;
+    bool single, all_slots, all_keys, slow_exp, each_weight, each_line;
     bool one_by_one; /* the host starts each op and each collective when the one before has ended:
                         nothing is hidden, and the memory is that of the tasks (step.h) */
     bool rows;       /* gradients of a microbatch are added to their sums by a kernel of its own;

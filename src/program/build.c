@@ -141,6 +141,8 @@ static void reads_all(builder *x, sm_op *op, const sm_text_line *line) {
     for (int i = 0; i < line->operands; i++) {
         if (x->tensor[line->operand[i].array] == RIDES) continue;
         int at = reads(x, op, &line->operand[i]);
+        sm_tensor *t = &x->b->tensor[op->in[at]];
+        t->norm |= x->b->rules.each_line && t->role == SM_ROLE_WEIGHT;
         op->reads = (uint16_t)(op->reads | (line->reads >> i & 1u) << at);
     }
     op->reads_output = line->reads & SM_READS_RESULT;
@@ -236,8 +238,9 @@ static void attention(builder *x, const sm_text_line *line) {
     op->value_size = size_of_role(x->b, value, x->l->array[value->array].rank, SM_DIMENSION_WHOLE);
     /* what its attributes name: a table of distances or sinks does no work of its own */
     for (int i = 2 * line->scores + 1; i < line->operands; i++)
-        if (is_weight(x, line->operand[i].array)) ride(x, line->operand[i].array);
-        else op->chosen = reads(x, op, &line->operand[i]);
+        if (!is_weight(x, line->operand[i].array)) op->chosen = reads(x, op, &line->operand[i]);
+        else if (!x->b->rules.each_line) ride(x, line->operand[i].array);
+        else x->b->tensor[op->in[reads(x, op, &line->operand[i])]].norm = true;
     op->window = line->window;
     op->chunk = line->chunk;
     op->reads = (uint16_t)((1u << op->inputs) - 1);
@@ -285,11 +288,25 @@ static void fix(builder *x, int array) {
     x->tensor[array] = RIDES;
 }
 
+/* The share of each expert in the shape of their scores: what the runtime makes of a choice. */
+static void share_out(builder *x, const sm_text_line *line) {
+    const sm_text_array *made = &x->l->array[line->result[0].array];
+    sm_tensor t = x->b->tensor[tensor_of(x, line->operand[0].array)];
+    t.producer = -1;
+    x->tensor[line->result[0].array] = new_tensor(x, &t, made->name);
+    vector(x, line, SM_FUNCTION_OTHER);
+}
+
 static void choose(builder *x, const sm_text_line *line) {
     int made = line->result[0].array;
+    bool choice = is_choice(x, made);
+    if (choice && x->b->rules.each_line) {
+        share_out(x, line);
+        return;
+    }
     for (int i = 1; i < line->operands; i++)
         if (is_weight(x, line->operand[i].array)) fix(x, line->operand[i].array);
-    if (is_choice(x, made)) {
+    if (choice) {
         x->tensor[made] = tensor_of(x, line->operand[0].array);
         return;
     }
@@ -385,7 +402,7 @@ static sm_function function_of(const sm_text_line *line) {
 /* x + w where w are weights and x was made by a product or looked up: its epilogue. */
 static bool is_epilogue(const builder *x, const sm_text_line *line, int *base) {
     *base = -1;
-    if (function_of(line) != SM_FUNCTION_ADD) return false;
+    if (function_of(line) != SM_FUNCTION_ADD || x->b->rules.each_line) return false;
     for (int i = 0; i < line->operands; i++) {
         int array = line->operand[i].array;
         if (is_weight(x, array)) continue;
@@ -409,7 +426,8 @@ static void expression(builder *x, const sm_text_line *line) {
     }
     sm_function function = function_of(line);
     /* the shift of a norm rides along with its scale */
-    for (int i = 2; function == SM_FUNCTION_NORM && i < line->operands; i++)
+    bool rides = function == SM_FUNCTION_NORM && !x->b->rules.each_line;
+    for (int i = 2; rides && i < line->operands; i++)
         if (is_weight(x, line->operand[i].array)) ride(x, line->operand[i].array);
     vector(x, line, function);
 }
@@ -559,12 +577,32 @@ static sm_status of_lines(const sm_text_lines *lines, sm_program *program, sm_er
     return x.status;
 }
 
-static sm_status build(const sm_model *model, const sm_text_lines_of *of, sm_program *program,
-                       sm_error *err) {
+static int kind_of(const sm_model *model, sm_piece piece, int kind) {
+    int at = piece == SM_PIECE_LAYER ? kind : model->kinds + (piece == SM_PIECE_HEAD);
+    return model->lines_of[at];
+}
+
+sm_status sm_program_lines(const sm_model *model, sm_piece piece, int kind, double T,
+                           const sm_rules *rules, bool serving, sm_arena *arena,
+                           const sm_text_lines **out, sm_error *err) {
+    const sm_text_lines_of of = {.kind = kind_of(model, piece, kind),
+                                 .phase = !serving        ? SM_TEXT_TRAIN
+                                          : rules->decode ? SM_TEXT_DECODE
+                                                          : SM_TEXT_PREFILL,
+                                 .absorbed = serving && rules->absorbed,
+                                 .T = serving ? 1 : T,
+                                 .S = serving ? 1 : T};
+    return sm_architecture_lines(model->architecture, &of, arena, out, err);
+}
+
+/* program: rules and serving are set. */
+static sm_status build(const sm_model *model, sm_piece piece, int kind, double T,
+                       sm_program *program, sm_error *err) {
     sm_arena *arena = sm_arena_new();
     const sm_text_lines *lines;
     if (!arena) return sm_fail_memory(err);
-    sm_status status = sm_architecture_lines(model->architecture, of, arena, &lines, err);
+    sm_status status = sm_program_lines(model, piece, kind, T, &program->rules, program->serving,
+                                        arena, &lines, err);
     if (!status && lines->dims > SM_MAX_DIMENSIONS)
         status = sm_fail_limit(err, "dimensions of a layer", lines->dims, SM_MAX_DIMENSIONS);
     if (!status) status = of_lines(lines, program, err);
@@ -572,30 +610,18 @@ static sm_status build(const sm_model *model, const sm_text_lines_of *of, sm_pro
     return status;
 }
 
-static int kind_of(const sm_model *model, sm_piece piece, int kind) {
-    int at = piece == SM_PIECE_LAYER ? kind : model->kinds + (piece == SM_PIECE_HEAD);
-    return model->lines_of[at];
-}
-
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,
                            const sm_rules *rules, sm_program *program, sm_error *err) {
-    const sm_text_lines_of of = {
-        .kind = kind_of(model, piece, kind), .phase = SM_TEXT_TRAIN, .T = T, .S = T};
     memset(program, 0, sizeof *program);
     program->rules = *rules;
-    return build(model, &of, program, err);
+    return build(model, piece, kind, T, program, err);
 }
 
 sm_status sm_program_build_serving(const sm_model *model, sm_piece piece, int kind,
                                    const sm_rules *rules, sm_program *program, sm_error *err) {
-    const sm_text_lines_of of = {.kind = kind_of(model, piece, kind),
-                                 .phase = rules->decode ? SM_TEXT_DECODE : SM_TEXT_PREFILL,
-                                 .absorbed = rules->absorbed,
-                                 .T = 1,
-                                 .S = 1};
     memset(program, 0, sizeof *program);
     program->rules = *rules;
     program->rules.unfused = false;
     program->serving = true;
-    return build(model, &of, program, err);
+    return build(model, piece, kind, 1, program, err);
 }

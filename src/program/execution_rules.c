@@ -4,7 +4,8 @@
 enum { SINGLE_BYTES = 4, DOUBLE_BYTES = 8 };
 
 sm_rules sm_rules_of_runtime(sm_rules rules) {
-    rules.single = rules.all_slots = rules.all_keys = rules.slow_exp = rules.each_weight = true;
+    rules.single = rules.all_slots = rules.all_keys = rules.slow_exp = rules.each_weight =
+        rules.each_line = true;
     return rules;
 }
 

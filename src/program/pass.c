@@ -11,7 +11,7 @@ typedef struct moved {
     sm_local_block block;
 } moved;
 
-enum { MOST_SHARES = 8, ATTENTION_INPUTS = 3 };
+enum { MOST_SHARES = 8 };
 struct sm_pass {
     const sm_actions *actions;
     const sm_task_list *list;
@@ -24,7 +24,7 @@ struct sm_pass {
     sm_local_block share[SM_MAX_TENSORS][MOST_SHARES];
     sm_layout fell[SM_MAX_TENSORS][MOST_SHARES]; /* how a share is laid out */
     sm_local_block weight_share;
-    sm_local_block attention[ATTENTION_INPUTS];
+    sm_local_block attention[SM_MAX_INPUTS];
     int moves, room;
     moved move[];
 };
@@ -290,10 +290,10 @@ static sm_status add_share(pass *p, const sm_call *c, sm_local_block *block, sm_
     return add(p, to, block, err);
 }
 
-/* All three gradients of attention are made at once, with the first; the others wait. */
+/* All gradients of attention are made at once, with the first; the others wait. */
 static sm_status attention(pass *p, sm_call *c, sm_local_block *out, sm_error *err) {
     sm_status status = SM_OK;
-    for (int i = 0; !status && c->which == 0 && i < ATTENTION_INPUTS; i++) {
+    for (int i = 0; !status && c->which == 0 && i < c->op->inputs; i++) {
         assert(c->in[i].block);
         p->attention[i] = *c->in[i].block;
         p->attention[i].data = NULL;
@@ -339,7 +339,9 @@ static sm_status weight_gradient(pass *p, const sm_program_task *task, sm_error 
     sm_call c;
     sm_status status = prepare(p, task, SM_CALL_WEIGHT_GRADIENT, &c, &p->weight_share, err);
     p->fell[task->result][0] = c.made;
-    return status ? status : compute(p, &c, err);
+    if (status) return status;
+    return c.op->kind == SM_OP_ATTENTION ? attention(p, &c, &p->weight_share, err)
+                                         : compute(p, &c, err);
 }
 
 /* A whole sum joins a partial one on the first chip of the axes it is whole over. */
@@ -469,7 +471,7 @@ static void end(pass *p) {
         drop(p, &p->home[i]);
         for (int k = 0; k < MOST_SHARES; k++) drop(p, &p->share[i][k]);
     }
-    for (int i = 0; i < ATTENTION_INPUTS; i++) drop(p, &p->attention[i]);
+    for (int i = 0; i < SM_MAX_INPUTS; i++) drop(p, &p->attention[i]);
     drop(p, &p->weight_share);
     sm_free(p);
 }

@@ -151,6 +151,7 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
     v->rules.all_keys = t->software.all_keys;
     v->rules.slow_exp = t->software.slow_exp;
     v->rules.each_weight = t->software.each_weight;
+    v->rules.each_line = t->software.each_line;
     if (t->software.panels) v->rules.unfused = false; /* it has no other attention */
     sm_rules rules = v->rules;
     sm_status s = sm_program_build(&t->model, what, index, t->seq, &rules, &program, err);
@@ -274,6 +275,7 @@ const sm_train_software sm_train_runtime = {.single = true,
                                             .all_keys = true,
                                             .slow_exp = true,
                                             .each_weight = true,
+                                            .each_line = true,
                                             .one_by_one = true,
                                             .rows = true,
                                             .panels = true,

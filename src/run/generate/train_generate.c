@@ -1,72 +1,100 @@
 /* Generating: bytes through the program of serving, forward, for several sequences at once. */
+#include "attention_heads.h"
 #include "train_parts.h"
 #include <assert.h>
 #include <cblas.h>
 #include <math.h>
 #include <string.h>
 
-/* Attention of new queries on a cache: q [B,T,K,G,H] on k [B,S,K,H] and v [B,S,K,J] of which each
+/* Attention of new queries on a cache: q [B,T,...] on k [B,S,...] and v [B,S,...] of which each
  * sequence has filled a part. One query of one head at a time, so that a query's numbers do not
  * depend on how many come with it. Ranks of context hold other positions each: the sums of their
  * softmaxes are added first (8 bytes for each query and head), then their shares of the result. */
-
-enum { Q, KEYS, VALUES };
 
 /* exp of more than this leaves double precision's range when summed. */
 static const double MOST_SCORE = 690;
 
 typedef struct attending {
     train_call *c;
-    size_t groups, key_heads, queries, size, value_size, room;
-    double *sum;  /* of exp(score) over this rank's keys, then over all; [B,T,K,G] */
-    float *most;  /* the largest score of this rank's keys, which `out` is scaled by */
-    float *score; /* of one query */
+    attention_blocks at;
+    bool joined;
+    size_t first_key; /* of this rank */
+    double *sum;      /* of exp(score) over this rank's keys, then over all; of each row */
+    float *most;      /* the largest score of this rank's keys, which `out` is scaled by */
+    float *score;     /* of one query */
 } attending;
 
-static const float *head_of(const attending *a, int operand, size_t sequence, size_t key_head) {
-    const sm_local_block *b = a->c->in[operand].block;
-    return (const float *)b->data + (sequence * a->room * a->key_heads + key_head) * b->size[3];
-}
-
-/* Keys on this rank that a query may see. */
-static size_t keys_seen(const attending *a, size_t sequence, size_t query) {
+/* Keys on this rank that a query may see: the head as one of its queries. */
+static bool query_of(const attending *a, const attention_head *all, int query,
+                     attention_head *one) {
     const train_feed *feed = a->c->t->feed;
-    size_t global = a->c->in[Q].offset[0] + sequence, first = a->c->in[KEYS].offset[1];
-    if (query >= feed->pass->count[global]) return 0;
-    size_t seen = feed->cached[global] + query + 1;
-    if (seen <= first) return 0;
-    return seen - first < a->room ? seen - first : a->room;
+    size_t global = a->c->in[ATTENTION_Q].offset[0] + all->sequence;
+    if ((size_t)query >= feed->pass->count[global]) return false;
+    *one = *all;
+    one->queries = 1;
+    one->mask.first_query = (long)feed->cached[global] + query;
+    one->ahead = one->mask.first_query - (long)a->first_key;
+    static const int queried[] = {ATTENTION_Q, ATTENTION_Q2, ATTENTION_OUT};
+    for (int i = 0; i < 3; i++) {
+        attention_rows *x = &one->x[queried[i]];
+        if (x->first) x->first += (long)query * x->apart;
+    }
+    one->row = all->row + (size_t)query;
+    return true;
 }
 
 /* out = sum of exp(score - most) v over the keys of this rank. */
-static void attend(const attending *a, size_t sequence, size_t query, size_t head) {
-    size_t heads = a->key_heads * a->groups, key_head = head / a->groups;
-    size_t row = (sequence * a->queries + query) * heads + head;
-    size_t keys = keys_seen(a, sequence, query);
-    const float *q = (const float *)a->c->in[Q].block->data + row * a->size;
-    float *out = (float *)a->c->out->data + row * a->value_size;
+static void attend(attending *a, const attention_head *h) {
+    static const int queried[] = {ATTENTION_Q, ATTENTION_Q2};
+    static const int keyed[] = {ATTENTION_KEYS, ATTENTION_KEYS2};
+    const float *sink = a->joined ? NULL : h->x[ATTENTION_SINKS].first;
+    size_t from, end = attention_seen(h, 0, &from), keys = end - from;
+    for (int i = 0; i < 2 && keys; i++) {
+        const attention_rows *k = &h->x[keyed[i]];
+        if (!k->first) continue;
+        cblas_sgemv(CblasRowMajor, CblasNoTrans, (int)keys, i ? h->size2 : h->size, h->mask.scale,
+                    k->first + (long)from * k->apart, k->apart, h->x[queried[i]].first, 1,
+                    i ? 1.0F : 0.0F, a->score, 1);
+    }
     if (keys == 0) return;
-    cblas_sgemv(CblasRowMajor, CblasNoTrans, (int)keys, (int)a->size, 1.0F / sqrtf((float)a->size),
-                head_of(a, KEYS, sequence, key_head), (int)(a->key_heads * a->size), q, 1, 0.0F,
-                a->score, 1);
+    for (size_t s = 0; h->mask.cap > 0 && s < keys; s++)
+        a->score[s] = h->mask.cap * tanhf(a->score[s] / h->mask.cap);
     /* Scores to exp(score - most): their largest and their sum. */
     float most = a->score[0], sum = 0;
     for (size_t s = 1; s < keys; s++) most = a->score[s] > most ? a->score[s] : most;
+    if (sink && *sink > most) most = *sink;
     for (size_t s = 0; s < keys; s++) sum += a->score[s] = expf(a->score[s] - most);
-    a->most[row] = most;
-    a->sum[row] = (double)sum;
-    cblas_sgemv(CblasRowMajor, CblasTrans, (int)keys, (int)a->value_size, 1.0F,
-                head_of(a, VALUES, sequence, key_head), (int)(a->key_heads * a->value_size),
-                a->score, 1, 0.0F, out, 1);
+    a->most[h->row] = most;
+    a->sum[h->row] = (double)(sink ? sum + expf(*sink - most) : sum);
+    const attention_rows *v = &h->x[ATTENTION_VALUES];
+    cblas_sgemv(CblasRowMajor, CblasTrans, (int)keys, h->value_size, 1.0F,
+                v->first + (long)from * v->apart, v->apart, a->score, 1, 0.0F,
+                h->x[ATTENTION_OUT].first, 1);
 }
 
-static size_t rows_of(const attending *a) {
-    return a->c->out->size[0] * a->queries * a->key_heads * a->groups;
+static void attend_all(const attention_head *h, void *context) {
+    attending *a = context;
+    attention_head one;
+    for (int i = 0; i < h->queries; i++)
+        if (query_of(a, h, i, &one)) attend(a, &one);
+}
+
+/* out over the sum of its row. */
+static void divide(const attention_head *h, void *context) {
+    attending *a = context;
+    for (int i = 0; i < h->queries; i++) {
+        attention_head one;
+        if (!query_of(a, h, i, &one)) continue;
+        const float *sink = h->x[ATTENTION_SINKS].first;
+        double sum = a->sum[one.row], part = a->joined ? exp((double)a->most[one.row]) : 1;
+        if (a->joined && sink) sum += exp((double)*sink);
+        float *out = one.x[ATTENTION_OUT].first;
+        for (int j = 0; sum > 0 && j < h->value_size; j++) out[j] *= (float)(part / sum);
+    }
 }
 
 /* Sums over the positions of all ranks: they share no largest score, so that it is taken back. */
-static sm_status join_sums(attending *a, sm_error *err) {
-    size_t rows = rows_of(a);
+static sm_status join_sums(attending *a, size_t rows, sm_error *err) {
     for (size_t i = 0; i < rows; i++) {
         if (!(fabs((double)a->most[i]) < MOST_SCORE))
             return sm_fail(err, SM_BAD_INPUT, "a score of attention reached %g",
@@ -78,36 +106,20 @@ static sm_status join_sums(attending *a, sm_error *err) {
     return sm_run_all_reduce(over, a->sum, rows, SM_ELEMENT_F64, err);
 }
 
-static sm_status run(attending *a, sm_error *err) {
-    bool joined = train_degree(a->c->t, SM_BIT(SM_AXIS_CONTEXT)) > 1;
-    for (size_t s = 0; s < a->c->out->size[0]; s++)
-        for (size_t t = 0; t < a->queries; t++)
-            for (size_t h = 0; h < a->key_heads * a->groups; h++) attend(a, s, t, h);
-    sm_status status = joined ? join_sums(a, err) : SM_OK;
-    float *out = a->c->out->data;
-    for (size_t i = 0; !status && i < rows_of(a); i++, out += a->value_size) {
-        if (!(a->sum[i] > 0)) continue;
-        double part = joined ? exp((double)a->most[i]) : 1;
-        for (size_t d = 0; d < a->value_size; d++) out[d] *= (float)(part / a->sum[i]);
-    }
-    return status;
-}
-
 sm_status generate_attention(train_call *c, sm_error *err) {
-    const size_t *q = c->in[Q].block->size, *keys = c->in[KEYS].block->size;
     attending a = {.c = c,
-                   .groups = q[3],
-                   .key_heads = q[2],
-                   .queries = q[1],
-                   .size = q[4],
-                   .value_size = c->in[VALUES].block->size[3],
-                   .room = keys[1]};
-    size_t rows = rows_of(&a);
-    assert(a.size > 0 && a.groups * a.key_heads > 0);
+                   .at = attention_blocks_of(c),
+                   .joined = train_degree(c->t, SM_BIT(SM_AXIS_CONTEXT)) > 1,
+                   .first_key = c->in[ATTENTION_KEYS].offset[1]};
+    a.at.x[ATTENTION_OUT] = c->out;
+    size_t rows = attention_row_count(&a.at);
     a.sum = sm_calloc(rows + 1, sizeof *a.sum);
     a.most = sm_calloc(rows + 1, sizeof *a.most);
-    a.score = sm_calloc(a.room + 1, sizeof *a.score);
-    sm_status status = a.sum && a.most && a.score ? run(&a, err) : sm_fail_memory(err);
+    a.score = sm_calloc(a.at.keys + 1, sizeof *a.score);
+    sm_status status = a.sum && a.most && a.score ? SM_OK : sm_fail_memory(err);
+    if (!status) attention_each_head(&a.at, attend_all, &a);
+    if (!status && a.joined) status = join_sums(&a, rows, err);
+    if (!status) attention_each_head(&a.at, divide, &a);
     sm_free(a.sum);
     sm_free(a.most);
     sm_free(a.score);
@@ -135,7 +147,7 @@ struct sm_generator {
 /* ---- what can be generated from ---- */
 
 static sm_status check(const sm_train_setup *s, sm_error *err) {
-    sm_status status = train_check_model(s, err);
+    sm_status status = train_check_model(s, true, err);
     if (status) return status;
     for (int a = 0; a < SM_AXIS_COUNT; a++)
         if (s->degree[a] < 1)
@@ -257,6 +269,7 @@ void sm_generator_free(sm_generator *g) {
     train_layers_free(&g->t);
     for (int i = 0; g->set && i < SETS; i++) drop_set(&g->t, &g->set[i]);
     train_turns_free(&g->t);
+    sm_arena_free(g->t.texts);
     sm_rank_mesh_free(g->t.mesh);
     sm_free(g->set);
     sm_free(g->cached);

@@ -1,82 +1,193 @@
-/* One head of one sequence at a time. Forward: P = softmax(Q K^T / sqrt(H)), O = P V (Vaswani et
- * al., arXiv 1706.03762, eq. 1). Backward: dV = P^T dO, dP = dO V^T, dS = P (dP - rowsum(dO O)), dQ
- * = dS K / sqrt(H), dK = dS^T Q / sqrt(H) (Dao et al., FlashAttention, arXiv 2205.14135, appendix
- * B). */
+/* One head of one sequence at a time. Forward: P = softmax(scale Q K^T), O = P V (Vaswani et al.,
+ * arXiv 1706.03762, eq. 1). Backward: dV = P^T dO, dP = dO V^T, dS = P (dP - rowsum(dO O)), dQ =
+ * scale dS K, dK = scale dS^T Q (Dao et al., FlashAttention, arXiv 2205.14135, appendix B). Scores
+ * may be sums of two products (latent attention, DeepSeek-V2, arXiv 2405.04434, eq. 17) and be
+ * capped, cap tanh(s / cap) (Gemma 2, arXiv 2408.00118, section 2); a sink is one more logit of a
+ * head, of no value (gpt-oss). */
 #include "attention_heads.h"
 
+#include <assert.h>
 #include <cblas.h>
 #include <math.h>
+#include <string.h>
 
 #include "row_math.h"
 
 enum { Q = ATTENTION_Q, KEYS = ATTENTION_KEYS, VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT };
+enum { Q2 = ATTENTION_Q2, KEYS2 = ATTENTION_KEYS2, SINKS = ATTENTION_SINKS };
 
-static attention_rows rows_of(const sm_local_block *b, size_t sequence, size_t of_head) {
-    size_t heads = 1, width = b->size[b->rank - 1];
-    for (int d = 2; d < b->rank - 1; d++) heads *= b->size[d];
-    float *data = b->data;
-    return (attention_rows){data ? data + (sequence * b->size[1] * heads + of_head) * width : NULL,
-                            (int)(heads * width)};
+/* ---- which input is what ---- */
+
+int attention_array_of(const sm_program *b, const sm_op *op, int input) {
+    static const int scored[] = {Q, KEYS, Q2, KEYS2};
+    if (input == op->values) return VALUES;
+    if (b->tensor[op->in[input]].role == SM_ROLE_WEIGHT) return SINKS;
+    return scored[input < 4 ? input : 3];
 }
 
-static attention_head head_at(const attention_blocks *b, size_t sequence, size_t key_head,
-                              size_t group) {
-    const size_t *q = b->x[Q]->size;
-    size_t query_head = key_head * q[3] + group;
-    attention_head h = {.queries = (int)q[1],
+static const uint8_t *dims_of(const attention_blocks *b, int array) {
+    if (array == OUT) return b->program->tensor[b->op->out].dim;
+    for (int i = 0; i < b->op->inputs; i++)
+        if (attention_array_of(b->program, b->op, i) == array) return b->op->as[i];
+    return b->program->tensor[b->op->out].dim;
+}
+
+attention_blocks attention_blocks_of(const train_call *c) {
+    const train_numbers *n = &c->t->numbers;
+    const sm_op *op = c->op;
+    attention_blocks b = {.program = c->list->program, .op = op};
+    for (int i = 0; i < op->inputs; i++)
+        b.x[attention_array_of(b.program, op, i)] = c->in[i].block;
+    b.ahead = (long)c->in[Q].offset[1] - (long)c->in[KEYS].offset[1];
+    b.keys = b.x[KEYS]->size[1];
+    b.mask = (attention_mask){.scale = (float)(n->score_scale > 0 ? n->score_scale
+                                                                  : 1 / sqrt(op->query_size)),
+                              .cap = (float)n->score_cap,
+                              .window = (long)op->window,
+                              .chunk = (long)op->chunk,
+                              .first_query = (long)c->in[Q].offset[1]};
+    b.mask.scale *= (float)n->rope_score_scale;
+    return b;
+}
+
+/* ---- heads ---- */
+
+typedef struct lie { /* of an array, along the dimensions of the result */
+    size_t along[SM_MAX_RANK];
+    size_t apart;
+} lie;
+
+static bool has_role(const sm_program *b, int dim, sm_dimension_role role) {
+    return b->of_role[role] >> dim & 1u;
+}
+
+static bool is_rows(const attention_blocks *b, int dim) {
+    return has_role(b->program, dim, SM_DIMENSION_POSITIONS) ||
+           has_role(b->program, dim, SM_DIMENSION_KEYS);
+}
+
+static lie lie_of(const attention_blocks *b, int array, const sm_local_block *x) {
+    const sm_tensor *out = &b->program->tensor[b->op->out];
+    const uint8_t *dim = dims_of(b, array);
+    lie l = {.apart = 1};
+    size_t stride = 1;
+    for (int d = x->rank - 1; d >= 0; d--) {
+        if (is_rows(b, dim[d])) l.apart = stride;
+        for (int o = 0; o < out->rank; o++)
+            if (out->dim[o] == dim[d] && !is_rows(b, dim[d])) l.along[o] = stride;
+        stride *= x->size[d];
+    }
+    return l;
+}
+
+/* The sizes of the result that count heads: neither its rows nor its last. */
+static int heads_of(const attention_blocks *b, size_t *size) {
+    const sm_tensor *out = &b->program->tensor[b->op->out];
+    for (int d = 0; d < out->rank; d++) {
+        bool counts = d < out->rank - 1 && !is_rows(b, out->dim[d]);
+        size[d] = 1;
+        const uint8_t *dim = dims_of(b, Q);
+        for (int i = 0; counts && i < b->x[Q]->rank; i++)
+            if (dim[i] == out->dim[d]) size[d] = b->x[Q]->size[i];
+    }
+    return out->rank;
+}
+
+static attention_rows rows_of(const attention_blocks *b, int array, const sm_local_block *x,
+                              const size_t *at) {
+    if (!x) return (attention_rows){NULL, 0};
+    lie l = lie_of(b, array, x);
+    float *first = x->data;
+    int rank = b->program->tensor[b->op->out].rank;
+    for (int d = 0; d < rank && first; d++) first += at[d] * l.along[d];
+    return (attention_rows){first, (int)l.apart};
+}
+
+static int last_size(const sm_local_block *x) { return x ? (int)x->size[x->rank - 1] : 0; }
+
+static attention_head head_at(const attention_blocks *b, const size_t *at, size_t number) {
+    attention_head h = {.queries = (int)b->x[Q]->size[1],
                         .keys = (int)b->keys,
-                        .size = (int)q[4],
-                        .value_size = (int)b->x[VALUES]->size[3],
+                        .size = last_size(b->x[Q]),
+                        .size2 = last_size(b->x[Q2]),
+                        .value_size = last_size(b->x[VALUES]),
                         .ahead = b->ahead,
-                        .row = (sequence * q[2] * q[3] + query_head) * q[1]};
+                        .mask = b->mask,
+                        .row = number * b->x[Q]->size[1],
+                        .sequence = at[0]};
     for (int i = 0; i < ATTENTION_ARRAYS; i++) {
-        size_t at = i == Q || i == OUT ? query_head : key_head;
-        if (b->x[i]) h.x[i] = rows_of(b->x[i], sequence, at);
-        if (b->d[i]) h.d[i] = rows_of(b->d[i], sequence, at);
+        h.x[i] = rows_of(b, i, b->x[i], at);
+        h.d[i] = rows_of(b, i, b->d[i], at);
     }
     return h;
 }
 
+void attention_each_head(const attention_blocks *b,
+                         void (*visit)(const attention_head *head, void *context), void *context) {
+    size_t size[SM_MAX_RANK], at[SM_MAX_RANK] = {0}, number = 0;
+    int rank = heads_of(b, size), d = 0;
+    while (d >= 0) {
+        attention_head h = head_at(b, at, number++);
+        visit(&h, context);
+        for (d = rank - 1; d >= 0 && ++at[d] == size[d]; d--) at[d] = 0;
+    }
+}
+
 enum { AT_ONCE = SM_QUERIES_AT_ONCE };
+
+static size_t rooms_of(const attention_mask *m) { return m->cap > 0 ? 3 : 2; }
 
 size_t attention_room_count(const attention_blocks *b) {
     size_t queries = b->x[Q]->size[1];
-    return 2 * (queries < AT_ONCE ? queries : AT_ONCE) * b->keys;
+    return rooms_of(&b->mask) * (queries < AT_ONCE ? queries : AT_ONCE) * b->keys;
 }
 
 size_t attention_row_count(const attention_blocks *b) {
-    const size_t *q = b->x[Q]->size;
-    return q[0] * q[1] * q[2] * q[3];
+    size_t size[SM_MAX_RANK], rows = b->x[Q]->size[1];
+    int rank = heads_of(b, size);
+    for (int d = 0; d < rank; d++) rows *= size[d];
+    return rows;
 }
 
-void attention_each_head(const attention_blocks *b,
-                         void (*visit)(const attention_head *head, void *context), void *context) {
-    const size_t *q = b->x[Q]->size;
-    for (size_t s = 0; s < q[0]; s++)
-        for (size_t k = 0; k < q[2]; k++)
-            for (size_t g = 0; g < q[3]; g++) {
-                attention_head h = head_at(b, s, k, g);
-                visit(&h, context);
-            }
+/* ---- panels ---- */
+
+size_t attention_seen(const attention_head *h, int query, size_t *from) {
+    const attention_mask *m = &h->mask;
+    long end = query + h->ahead + 1, begin = 0;
+    if (m->window > 0) begin = end - m->window;
+    if (m->chunk > 0) begin = end - 1 - (m->first_query + query) % m->chunk;
+    end = end < 0 ? 0 : end > h->keys ? h->keys : end;
+    *from = (size_t)(begin < 0 ? 0 : begin > end ? end : begin);
+    return (size_t)end;
 }
 
-static float *row_at(const attention_rows *r, int row) {
-    return r->first ? r->first + (size_t)row * (size_t)r->apart : NULL;
+static void skip_rows(attention_rows *r, long rows) {
+    if (r->first) r->first += rows * r->apart;
 }
 
 /* Some queries of a head with the keys that they may see. */
 static attention_head panel_of(const attention_head *h, int first, float *room) {
+    static const int queried[] = {Q, Q2, OUT}, keyed[] = {KEYS, KEYS2, VALUES};
     attention_head panel = *h;
+    size_t from, later;
     panel.queries = h->queries - first < AT_ONCE ? h->queries - first : AT_ONCE;
-    panel.ahead = h->ahead + first;
+    panel.keys = (int)attention_seen(h, first + panel.queries - 1, &later);
+    attention_seen(h, first, &from);
+    if ((int)from > panel.keys) from = (size_t)panel.keys;
+    panel.keys -= (int)from;
+    panel.ahead = h->ahead + first - (long)from;
+    panel.mask.first_query += first;
     panel.row = h->row + (size_t)first;
-    panel.keys = (int)attention_seen(&panel, panel.queries - 1);
-    for (int i = Q; i < ATTENTION_ARRAYS; i += OUT - Q) {
-        panel.x[i].first = row_at(&h->x[i], first);
-        panel.d[i].first = row_at(&h->d[i], first);
+    for (int i = 0; i < 3; i++) {
+        skip_rows(&panel.x[queried[i]], first);
+        skip_rows(&panel.d[queried[i]], first);
+        skip_rows(&panel.x[keyed[i]], (long)from);
+        skip_rows(&panel.d[keyed[i]], (long)from);
     }
+    size_t scores = (size_t)panel.queries * (size_t)panel.keys;
     panel.p = room;
-    panel.dp = room + (size_t)panel.queries * (size_t)panel.keys;
+    panel.dp = room + scores;
+    panel.capped = panel.mask.cap > 0 ? room + 2 * scores : NULL;
     return panel;
 }
 
@@ -100,34 +211,51 @@ void attention_each_panel(const attention_blocks *b,
     attention_each_head(b, each_panel, &w);
 }
 
-size_t attention_seen(const attention_head *h, int query) {
-    long seen = query + h->ahead + 1;
-    return seen < 0 ? 0 : (size_t)(seen > h->keys ? h->keys : seen);
-}
+/* ---- scores and slopes ---- */
 
 void attention_scores(const attention_head *h) {
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, h->queries, h->keys, h->size,
-                1.0F / sqrtf((float)h->size), h->x[Q].first, h->x[Q].apart, h->x[KEYS].first,
-                h->x[KEYS].apart, 0.0F, h->p, h->keys);
+                h->mask.scale, h->x[Q].first, h->x[Q].apart, h->x[KEYS].first, h->x[KEYS].apart,
+                0.0F, h->p, h->keys);
+    if (h->size2)
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, h->queries, h->keys, h->size2,
+                    h->mask.scale, h->x[Q2].first, h->x[Q2].apart, h->x[KEYS2].first,
+                    h->x[KEYS2].apart, 1.0F, h->p, h->keys);
+    size_t n = (size_t)h->queries * (size_t)h->keys;
+    for (size_t i = 0; h->mask.cap > 0 && i < n; i++) {
+        float t = tanhf(h->p[i] / h->mask.cap);
+        if (h->capped) h->capped[i] = t;
+        h->p[i] = h->mask.cap * t;
+    }
 }
 
-/* dV += P' dO; dP = dO V'; dQ += dS K; dK += dS' Q. */
+/* d Q += dS K; d K += dS' Q. */
+static void scores_back(const attention_head *h, int q, int k, int size) {
+    const attention_rows *d = h->d, *x = h->x;
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, h->queries, size, h->keys, 1.0F, h->dp,
+                h->keys, x[k].first, x[k].apart, 1.0F, d[q].first, d[q].apart);
+    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, h->keys, size, h->queries, 1.0F, h->dp,
+                h->keys, x[q].first, x[q].apart, 1.0F, d[k].first, d[k].apart);
+}
+
+/* dV += P' dO; dP = dO V'. */
 void attention_slopes(const attention_head *h, const float *dots) {
     const attention_rows *d = h->d, *x = h->x;
     cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, h->keys, h->value_size, h->queries, 1.0F,
                 h->p, h->keys, d[OUT].first, d[OUT].apart, 1.0F, d[VALUES].first, d[VALUES].apart);
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, h->queries, h->keys, h->value_size, 1.0F,
                 d[OUT].first, d[OUT].apart, x[VALUES].first, x[VALUES].apart, 0.0F, h->dp, h->keys);
-    /* dp becomes dS = P (dP - sum of P dP) / sqrt(H). */
-    float scale = 1.0F / sqrtf((float)h->size);
+    /* dp becomes dS = scale P (dP - sum of P dP), and what the cap leaves of it. */
     size_t keys = (size_t)h->keys;
     for (int i = 0; i < h->queries; i++) {
         const float *p = h->p + (size_t)i * keys;
         float *dp = h->dp + (size_t)i * keys, sum = dots ? dots[i] : row_dot(p, dp, keys);
-        for (size_t s = 0; s < keys; s++) dp[s] = p[s] * (dp[s] - sum) * scale;
+        /* a sink has what the keys leave of a query's share, and no value */
+        if (d[SINKS].first) *d[SINKS].first -= (1 - row_sum(p, keys)) * sum;
+        for (size_t s = 0; s < keys; s++) dp[s] = p[s] * (dp[s] - sum) * h->mask.scale;
+        const float *t = h->capped ? h->capped + (size_t)i * keys : NULL;
+        for (size_t s = 0; t && s < keys; s++) dp[s] *= 1 - t[s] * t[s];
     }
-    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, h->queries, h->size, h->keys, 1.0F,
-                h->dp, h->keys, x[KEYS].first, x[KEYS].apart, 1.0F, d[Q].first, d[Q].apart);
-    cblas_sgemm(CblasRowMajor, CblasTrans, CblasNoTrans, h->keys, h->size, h->queries, 1.0F, h->dp,
-                h->keys, x[Q].first, x[Q].apart, 1.0F, d[KEYS].first, d[KEYS].apart);
+    scores_back(h, Q, KEYS, h->size);
+    if (h->size2) scores_back(h, Q2, KEYS2, h->size2);
 }

@@ -35,12 +35,14 @@ static sm_status timed(sm_trainer *t, const sm_call *c,
                     .saved = c->saved,
                     .task = c->task,
                     .op = c->op,
+                    .lines = t->lines[c->list - t->list],
                     .ring = c->ring,
                     .out = c->out,
                     .which = c->which};
-    for (int i = 0; i < 4; i++) {
+    k.line = &k.lines->line[c->op->line];
+    for (int i = 0; i < SM_MAX_INPUTS; i++) k.input[i] = c->input[i];
+    for (int i = 0; i < SM_MAX_OPERANDS; i++) {
         k.in[i] = (train_array){.block = c->in[i].block, .layout = c->in[i].layout};
-        k.input[i] = c->input[i];
         if (c->in[i].block) train_offsets(t, &c->in[i].layout, c->in[i].block, k.in[i].offset);
     }
     train_offsets(t, &c->made, c->out, k.out_offset);

@@ -1,22 +1,28 @@
-/* Causal attention with grouped queries where all keys are at hand: stored whole, or gathered. The
- * backward pass computes the probabilities again. */
+/* Causal attention where all keys are at hand: stored whole, or gathered. The backward pass computes
+ * the probabilities again. */
 #include <cblas.h>
+#include <math.h>
 
 #include "attention_heads.h"
 #include "row_math.h"
 #include "train_parts.h"
 
-enum { Q = ATTENTION_Q, KEYS = ATTENTION_KEYS, VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT };
+enum { VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT, SINKS = ATTENTION_SINKS };
 
 /* p = softmax of the scores each query may see. */
 static void probabilities(const attention_head *h) {
+    const float *sink = h->x[SINKS].first;
     attention_scores(h);
     for (int i = 0; i < h->queries; i++) {
         float *row = h->p + (size_t)i * (size_t)h->keys;
-        size_t seen = attention_seen(h, i), keys = (size_t)h->keys;
-        row_exponential(row, row_most(row, seen), seen, row);
-        float share = 1.0F / row_sum(row, seen);
-        for (size_t s = 0; s < seen; s++) row[s] *= share;
+        size_t from, seen = attention_seen(h, i, &from), keys = (size_t)h->keys;
+        float most = row_most(row + from, seen - from);
+        if (sink && *sink > most) most = *sink;
+        row_exponential(row + from, most, seen - from, row + from);
+        float sum = row_sum(row + from, seen - from);
+        if (sink) sum += expf(*sink - most);
+        for (size_t s = from; s < seen; s++) row[s] /= sum;
+        for (size_t s = 0; s < from; s++) row[s] = 0;
         for (size_t s = seen; s < keys; s++) row[s] = 0;
     }
 }
@@ -35,13 +41,6 @@ static void backward(const attention_head *h, void *context) {
     attention_slopes(h, NULL);
 }
 
-static attention_blocks blocks_of(const train_call *c) {
-    attention_blocks b = {.ahead = (long)c->in[Q].offset[1] - (long)c->in[KEYS].offset[1],
-                          .keys = c->in[KEYS].block->size[1]};
-    for (int i = 0; i < 3; i++) b.x[i] = c->in[i].block;
-    return b;
-}
-
 static sm_status each_panel(attention_blocks *b,
                             void (*work)(const attention_head *panel, void *context),
                             sm_error *err) {
@@ -54,16 +53,17 @@ static sm_status each_panel(attention_blocks *b,
 
 sm_status train_attention_forward(train_call *c, sm_error *err) {
     if (c->ring) return train_ring_forward(c, err);
-    attention_blocks b = blocks_of(c);
+    attention_blocks b = attention_blocks_of(c);
     b.x[OUT] = c->out;
     return each_panel(&b, forward, err);
 }
 
-/* out: three blocks, of the gradients of q, k and v, zeroed. The fourth operand is that of out. */
+/* out: a block for each input, of its gradient, zeroed. The operand behind them is that of out. */
 sm_status train_attention_backward(train_call *c, sm_error *err) {
     if (c->ring) return train_ring_backward(c, err);
-    attention_blocks b = blocks_of(c);
-    for (int i = 0; i < 3; i++) b.d[i] = &c->out[i];
-    b.d[OUT] = c->in[OUT].block;
+    attention_blocks b = attention_blocks_of(c);
+    for (int i = 0; i < c->op->inputs; i++)
+        b.d[attention_array_of(b.program, c->op, i)] = &c->out[i];
+    b.d[OUT] = c->in[c->op->inputs].block;
     return each_panel(&b, backward, err);
 }

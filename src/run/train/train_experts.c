@@ -1,129 +1,243 @@
 /* Routed experts on local blocks. The slots of an expert on a chip are the chip's own tokens: row n
  * of [E,C,D] is token n where it chose the expert and zero elsewhere, so that nothing is ever
- * dropped and routing needs no sorting. Shares are the softmax over the k chosen scores. */
+ * dropped and routing needs no sorting. A choice is the share of each expert, 0 of those not chosen:
+ * scores s, the softmax or the sigmoid of the router's logits; the A best of s, or of s + b where
+ * the router's choice is corrected (DeepSeek-V3, arXiv 2412.19437, eq. 16), of the best groups where
+ * there are groups; their s, over their sum where shares are normed, times a constant. */
 #include <math.h>
 #include <string.h>
 
 #include "row_math.h"
 #include "train_parts.h"
 
+enum { MOST_EXPERTS = 1024 };
+
+typedef struct choosing {
+    const train_numbers *numbers;
+    size_t experts, groups, best;
+    int k;
+    const float *correction; /* NULL: none */
+    float score[MOST_EXPERTS], order[MOST_EXPERTS], share[MOST_EXPERTS];
+    float sum; /* of the chosen scores */
+} choosing;
+
+static const char *check(const sm_text_lines *l, const sm_text_line *line) {
+    const sm_text_array *p = &l->array[line->operand[0].array];
+    if (l->dim[p->dim[p->rank - 1]].size > MOST_EXPERTS) return "more than 1024 experts";
+    return NULL;
+}
+
+const char *train_choice_odd(const sm_text_lines *l, const sm_text_line *line) {
+    return check(l, line);
+}
+
+static choosing choosing_of(const train_call *c, size_t experts, const float *correction) {
+    const sm_text_lines *l = c->lines;
+    const sm_text_array *made = &l->array[c->line->result[0].array];
+    choosing r = {.numbers = &c->t->numbers,
+                  .experts = experts,
+                  .groups = c->line->groups > 0 ? (size_t)c->line->groups : 1,
+                  .best = c->line->best > 0 ? (size_t)c->line->best : 1,
+                  .k = (int)l->dim[made->dim[made->rank - 1]].size,
+                  .correction = correction};
+    return r;
+}
+
+static void score(choosing *r, const float *logit) {
+    float most = row_most(logit, r->experts), sum = 0;
+    for (size_t e = 0; e < r->experts; e++) {
+        r->score[e] = r->numbers->shares_sigmoid ? 1 / (1 + expf(-logit[e])) : expf(logit[e] - most);
+        sum += r->score[e];
+    }
+    for (size_t e = 0; e < r->experts; e++) {
+        if (!r->numbers->shares_sigmoid) r->score[e] /= sum;
+        r->order[e] = r->score[e] + (r->correction ? r->correction[e] : 0);
+    }
+}
+
+/* A group is as good as its best expert, or as its two best together. */
+static float worth_of(const choosing *r, size_t group) {
+    size_t n = r->experts / r->groups;
+    const float *order = r->order + group * n;
+    float first = -INFINITY, second = -INFINITY;
+    for (size_t e = 0; e < n; e++)
+        if (order[e] > first) second = first, first = order[e];
+        else if (order[e] > second) second = order[e];
+    return r->numbers->groups_by_two && n > 1 ? first + second : first;
+}
+
+/* Experts outside the best groups are out of the question. */
+static void keep_groups(choosing *r) {
+    float worth[MOST_EXPERTS];
+    size_t n = r->experts / r->groups;
+    if (r->groups < 2 || r->best >= r->groups) return;
+    for (size_t g = 0; g < r->groups; g++) worth[g] = worth_of(r, g);
+    for (size_t g = 0; g < r->groups; g++) {
+        size_t better = 0;
+        for (size_t h = 0; h < r->groups; h++)
+            better += worth[h] > worth[g] || (worth[h] == worth[g] && h < g);
+        for (size_t e = 0; e < n && better >= r->best; e++) r->order[g * n + e] = -INFINITY;
+    }
+}
+
+/* The share of each chosen expert, 0 of the others; of equal scores the first wins. */
+static void choose(choosing *r, const float *logit) {
+    score(r, logit);
+    keep_groups(r);
+    memset(r->share, 0, r->experts * sizeof *r->share);
+    r->sum = 0;
+    for (int i = 0; i < r->k; i++) {
+        size_t best = 0;
+        for (size_t e = 1; e < r->experts; e++)
+            if (r->order[e] > r->order[best]) best = e;
+        r->order[best] = -INFINITY;
+        r->share[best] = fmaxf(r->score[best], 1e-30F);
+        r->sum += r->share[best];
+    }
+    float scale = (float)r->numbers->shares_scale;
+    if (r->numbers->shares_normed) scale /= r->sum;
+    for (size_t e = 0; e < r->experts; e++) r->share[e] *= scale;
+}
+
+/* p [..., Er], and what corrects the choice: shares of the same shape. */
+void train_choose(train_call *c) {
+    const sm_local_block *p = c->in[0].block;
+    size_t experts = p->size[p->rank - 1], tokens = sm_local_block_count(p) / experts;
+    choosing r = choosing_of(c, experts, c->op->inputs > 1 ? c->in[1].block->data : NULL);
+    const float *from = p->data;
+    float *to = c->out->data;
+    for (size_t n = 0; n < tokens; n++, from += experts, to += experts) {
+        choose(&r, from);
+        memcpy(to, r.share, experts * sizeof *to);
+    }
+}
+
+/* share = scale s / sum of the chosen s, or scale s; ds of those not chosen is 0, and through the
+ * softmax dp = s (ds - sum of s ds), through the sigmoid s (1 - s) ds. */
+static void choice_back(choosing *r, const float *logit, const float *slope, float *dp) {
+    float mean = 0, scale = (float)r->numbers->shares_scale, dot = 0;
+    choose(r, logit);
+    if (r->numbers->shares_normed) {
+        for (size_t e = 0; e < r->experts; e++) mean += slope[e] * r->share[e];
+        mean /= scale;
+        scale /= r->sum;
+    }
+    for (size_t e = 0; e < r->experts; e++) {
+        dp[e] = r->share[e] > 0 ? scale * (slope[e] - mean) : 0;
+        dot += r->score[e] * dp[e];
+    }
+    for (size_t e = 0; e < r->experts; e++)
+        dp[e] = r->numbers->shares_sigmoid ? r->score[e] * (1 - r->score[e]) * dp[e]
+                                           : r->score[e] * (dp[e] - dot);
+}
+
+/* What corrects a choice has no slope. */
+void train_choose_back(train_call *c) {
+    const sm_local_block *p = c->input[0];
+    size_t experts = p->size[p->rank - 1], tokens = sm_local_block_count(p) / experts;
+    float *to = c->out->data;
+    const float *from = p->data, *slope = c->in[0].block->data;
+    memset(to, 0, sm_local_block_count(c->out) * sizeof *to);
+    if (c->which) return;
+    choosing r = choosing_of(c, experts, c->op->inputs > 1 ? c->input[1]->data : NULL);
+    for (size_t n = 0; n < tokens; n++, from += experts, to += experts, slope += experts)
+        choice_back(&r, from, slope, to);
+}
+
+/* ---- tokens to their experts and back ---- */
+
 typedef struct routing {
     size_t tokens, experts, width;
     size_t first, own; /* experts whose slots are at hand */
-    int k;
-    const float *scores; /* [tokens, experts] */
+    const float *share;
 } routing;
 
-static routing routing_of(const train_call *c, const sm_local_block *scores, size_t width) {
-    size_t experts = scores->size[scores->rank - 1];
-    return (routing){.tokens = sm_local_block_count(scores) / experts,
+static routing routing_of(const sm_local_block *shares, size_t width, size_t first, size_t own) {
+    size_t experts = shares->size[shares->rank - 1];
+    return (routing){.tokens = sm_local_block_count(shares) / experts,
                      .experts = experts,
                      .width = width,
-                     .own = experts,
-                     .k = (int)c->list->program->top_k,
-                     .scores = scores->data};
+                     .first = first,
+                     .own = own,
+                     .share = shares->data};
 }
 
-/* share[e] of each chosen expert, 0 of the others; of equal scores the first wins. */
-static void choose(const routing *r, size_t token, float *share) {
-    const float *score = r->scores + token * r->experts;
-    float sum = 0, most = 0;
-    memset(share, 0, r->experts * sizeof *share);
-    for (int i = 0; i < r->k; i++) {
-        size_t best = r->experts;
-        for (size_t e = 0; e < r->experts; e++)
-            if (share[e] == 0 && (best == r->experts || score[e] > score[best])) best = e;
-        if (i == 0) most = score[best];
-        sum += share[best] = fmaxf(expf(score[best] - most), 1e-30F);
-    }
-    for (size_t e = 0; e < r->experts; e++) share[e] /= sum;
+/* Each pair of a token and an expert at hand that it chose. */
+typedef void pair_visit(const routing *r, size_t token, size_t slot, float share, void *context);
+static void each_pair(const routing *r, pair_visit *visit, void *context) {
+    for (size_t n = 0; n < r->tokens; n++)
+        for (size_t e = 0; e < r->own; e++) {
+            float share = r->share[n * r->experts + r->first + e];
+            if (share > 0) visit(r, n, e * r->tokens + n, share, context);
+        }
 }
 
-enum { MOST_EXPERTS = 512 };
+typedef struct rows {
+    const float *from;
+    float *to;
+    const float *with;
+} rows;
+
+static void clear(const sm_local_block *b) {
+    memset(b->data, 0, sm_local_block_count(b) * sizeof(float));
+}
+
+static void to_slot(const routing *r, size_t token, size_t slot, float share, void *context) {
+    const rows *x = context;
+    (void)share;
+    memcpy(x->to + slot * r->width, x->from + token * r->width, r->width * sizeof *x->to);
+}
+
+static void from_slot(const routing *r, size_t token, size_t slot, float share, void *context) {
+    const rows *x = context;
+    (void)share;
+    row_add(x->from + slot * r->width, 1, r->width, x->to + token * r->width);
+}
+
+static void weighted(const routing *r, size_t token, size_t slot, float share, void *context) {
+    const rows *x = context;
+    row_add(x->from + slot * r->width, share, r->width, x->to + token * r->width);
+}
+
+static void weighted_back(const routing *r, size_t token, size_t slot, float share, void *context) {
+    const rows *x = context;
+    row_add(x->from + token * r->width, share, r->width, x->to + slot * r->width);
+}
+
+static void share_back(const routing *r, size_t token, size_t slot, float share, void *context) {
+    const rows *x = context;
+    (void)share;
+    x->to[token * r->experts + r->first + slot / r->tokens] =
+        row_dot(x->from + token * r->width, x->with + slot * r->width, r->width);
+}
 
 void train_dispatch(train_call *c) {
     const sm_local_block *x = c->in[0].block;
-    routing r = routing_of(c, c->in[1].block, x->size[2]);
-    r.first = c->out_offset[0];
-    r.own = c->out->size[0];
-    float share[MOST_EXPERTS], *slots = c->out->data;
-    const float *from = x->data;
-    memset(slots, 0, sm_local_block_count(c->out) * sizeof *slots);
-    for (size_t n = 0; n < r.tokens; n++) {
-        choose(&r, n, share);
-        for (size_t e = 0; e < r.own; e++)
-            if (share[r.first + e] > 0)
-                memcpy(slots + (e * r.tokens + n) * r.width, from + n * r.width,
-                       r.width * sizeof *slots);
-    }
+    routing r = routing_of(c->in[1].block, x->size[2], c->out_offset[0], c->out->size[0]);
+    clear(c->out);
+    each_pair(&r, to_slot, &(rows){.from = x->data, .to = c->out->data});
 }
 
 void train_dispatch_backward(train_call *c) {
-    float share[MOST_EXPERTS], *dx = c->out->data;
-    memset(dx, 0, sm_local_block_count(c->out) * sizeof *dx);
-    routing r = routing_of(c, c->input[1], c->out->size[2]);
-    r.first = c->in[0].offset[0];
-    r.own = c->in[0].block->size[0];
-    const float *slots = c->in[0].block->data;
-    for (size_t n = 0; n < r.tokens; n++) {
-        choose(&r, n, share);
-        for (size_t e = 0; e < r.own; e++)
-            if (share[r.first + e] > 0)
-                row_add(slots + (e * r.tokens + n) * r.width, 1, r.width, dx + n * r.width);
-    }
+    routing r = routing_of(c->input[1], c->out->size[2], c->in[0].offset[0],
+                           c->in[0].block->size[0]);
+    clear(c->out);
+    each_pair(&r, from_slot, &(rows){.from = c->in[0].block->data, .to = c->out->data});
 }
 
 void train_combine(train_call *c) {
-    routing r = routing_of(c, c->in[1].block, c->out->size[2]);
-    r.first = c->in[0].offset[0];
-    r.own = c->in[0].block->size[0];
-    float share[MOST_EXPERTS], *out = c->out->data;
-    const float *y = c->in[0].block->data;
-    memset(out, 0, sm_local_block_count(c->out) * sizeof *out);
-    for (size_t n = 0; n < r.tokens; n++) {
-        choose(&r, n, share);
-        for (size_t e = 0; e < r.own; e++)
-            if (share[r.first + e] > 0)
-                row_add(y + (e * r.tokens + n) * r.width, share[r.first + e], r.width,
-                        out + n * r.width);
-    }
-}
-
-/* d share[e] = dm . y[e]; d score = share (d share - sum of share d share): linear in y, so that of
- * a part of the experts, or of partial sums of what they made, it is a part of the whole. */
-static void score_gradient(const routing *r, size_t n, const float *share, const float *dm,
-                           const float *y, float *dscore) {
-    float mean = 0;
-    memset(dscore, 0, r->experts * sizeof *dscore);
-    for (size_t e = 0; e < r->own; e++) {
-        const float *from = y + (e * r->tokens + n) * r->width;
-        size_t at = r->first + e;
-        if (share[at] > 0) dscore[at] = row_dot(dm + n * r->width, from, r->width);
-        mean += share[at] * dscore[at];
-    }
-    for (size_t e = 0; e < r->experts; e++) dscore[e] = share[e] * (dscore[e] - mean);
-}
-
-/* Gradient of what experts made. */
-static void slots_gradient(const routing *r, size_t n, const float *share, const float *dm,
-                           float *dy) {
-    for (size_t e = 0; e < r->own; e++)
-        for (size_t d = 0; share[r->first + e] > 0 && d < r->width; d++)
-            dy[(e * r->tokens + n) * r->width + d] = share[r->first + e] * dm[n * r->width + d];
+    const train_array *y = &c->in[0];
+    routing r = routing_of(c->in[1].block, c->out->size[2], y->offset[0], y->block->size[0]);
+    clear(c->out);
+    each_pair(&r, weighted, &(rows){.from = y->block->data, .to = c->out->data});
 }
 
 void train_combine_backward(train_call *c) {
     const sm_local_block *dm = c->in[0].block, *made = c->input[0];
-    routing r = routing_of(c, c->input[1], dm->size[2]);
     size_t offset[SM_MAX_RANK];
     train_offsets(c->t, &c->in[1].layout, made, offset);
-    r.first = offset[0];
-    r.own = made->size[0];
-    float share[MOST_EXPERTS], *out = c->out->data;
-    memset(out, 0, sm_local_block_count(c->out) * sizeof *out);
-    for (size_t n = 0; n < r.tokens; n++) {
-        choose(&r, n, share);
-        if (c->which == 1) score_gradient(&r, n, share, dm->data, made->data, out + n * r.experts);
-        else slots_gradient(&r, n, share, dm->data, out);
-    }
+    routing r = routing_of(c->input[1], dm->size[2], offset[0], made->size[0]);
+    rows x = {.from = dm->data, .to = c->out->data, .with = made->data};
+    clear(c->out);
+    each_pair(&r, c->which == 1 ? share_back : weighted_back, &x);
 }

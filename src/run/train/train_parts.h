@@ -49,6 +49,23 @@ typedef enum train_outside {
     TRAIN_OPTIMIZER,
     TRAIN_OUTSIDE_COUNT
 } train_outside;
+/* What running a model asks for beside its sizes (train_numbers.c). */
+typedef struct train_numbers {
+    double norm_epsilon, layer_norm_epsilon;
+    double norm_offset; /* added to the scale of a norm */
+    double embedding_scale, logit_scale, logit_cap;
+    double score_scale, score_cap; /* of attention; 0: 1 / sqrt of a query, none */
+    double rope_score_scale;
+    bool l2_is_mean, gelu_exact;
+    /* the shares of experts */
+    bool shares_sigmoid, shares_normed, groups_by_two;
+    double shares_scale;
+} train_numbers;
+typedef struct train_turns { /* of rotary positions */
+    float *table;            /* [position][cosine, sine][half] */
+    size_t positions, half;
+    bool interleaved; /* neighbours turn, not halves */
+} train_turns;
 /* What a pass of a generator brings to its sequences. */
 typedef struct train_feed {
     const sm_generator_pass *pass;
@@ -65,7 +82,10 @@ struct sm_trainer {
     sm_program_extent extent; /* of all sequences of a microbatch */
     int lists;
     sm_task_list list[SM_MAX_LAYER_KINDS + 2]; /* kinds, then embedding, then head */
-    float *turn[SM_MAX_LAYER_KINDS + 2]; /* rotary: [position][cosine, sine][half of a head] */
+    sm_arena *texts;
+    const sm_text_lines *lines[SM_MAX_LAYER_KINDS + 2]; /* of the lists */
+    train_turns turns[SM_MAX_LAYER_KINDS + 2];
+    train_numbers numbers;
     sm_actions actions;
     sm_stage stage; /* its layers, weights and what they hold */
     int messages;
@@ -104,6 +124,8 @@ typedef struct train_call {
     sm_pass_saved *saved;
     const sm_program_task *task;
     const sm_op *op;
+    const sm_text_lines *lines;
+    const sm_text_line *line; /* that the op is made from */
     bool ring;
     train_array in[SM_MAX_OPERANDS];
     const sm_local_block *input[SM_MAX_INPUTS];
@@ -126,14 +148,20 @@ int train_byte(const sm_trainer *t, size_t sequence, size_t position);
 size_t train_position(const sm_trainer *t, size_t sequence);
 
 /* ---- kernels: out is of the right size and holds anything; that of attention is zeroed ---- */
-/* The table of a program that turns queries and keys. */
-sm_status train_turns_new(sm_trainer *t, int number, const sm_program *b, sm_error *err);
-void train_turns_free(sm_trainer *t);
+/* Why a line cannot be run; NULL: it can. Static text. */
+const char *train_line_odd(const sm_text_lines *lines, const sm_text_line *line);
 sm_status train_forward_kernel(train_call *c, sm_error *err);
 sm_status train_input_kernel(train_call *c, sm_error *err);
 sm_status train_weight_kernel(train_call *c, sm_error *err);
 sm_status train_attention_forward(train_call *c, sm_error *err);
 sm_status train_attention_backward(train_call *c, sm_error *err);
+/* A line of pointwise operators, norms and rotary positions; its gradient in one input. */
+bool train_expression_runs(const sm_text_line *line);
+sm_status train_expression(train_call *c, sm_error *err);
+sm_status train_expression_back(train_call *c, sm_error *err);
+const char *train_choice_odd(const sm_text_lines *lines, const sm_text_line *line);
+void train_choose(train_call *c);
+void train_choose_back(train_call *c);
 void train_dispatch(train_call *c);
 void train_dispatch_backward(train_call *c);
 void train_combine(train_call *c);
@@ -141,13 +169,19 @@ void train_combine_backward(train_call *c);
 sm_status train_loss_forward(train_call *c, sm_error *err);
 void train_loss_backward(train_call *c);
 
+/* ---- train_numbers.c ---- */
+void train_numbers_read(const sm_model *model, train_numbers *out);
+/* The table of a program that turns queries and keys. */
+sm_status train_turns_new(sm_trainer *t, int number, const sm_program *b, sm_error *err);
+void train_turns_free(sm_trainer *t);
+
 /* ---- train_ring.c ---- */
 /* Keys and values come as they are stored, and their gradients arrive there. */
 sm_status train_ring_forward(train_call *c, sm_error *err);
 sm_status train_ring_backward(train_call *c, sm_error *err);
 
 /* ---- train_setup.c ---- */
-sm_status train_check_model(const sm_train_setup *s, sm_error *err);
+sm_status train_check_model(const sm_train_setup *s, bool serving, sm_error *err);
 /* The mesh and its groups. */
 sm_status train_mesh_new(sm_trainer *t, sm_error *err);
 

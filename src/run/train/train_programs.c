@@ -3,14 +3,28 @@
 
 #include "train_parts.h"
 
+/* The lines of a program, which stay with the trainer. */
+static sm_status read_lines(sm_trainer *t, sm_piece piece, int kind, const sm_rules *rules,
+                            sm_error *err) {
+    if (t->lines[t->lists]) return SM_OK;
+    if (!t->texts) {
+        t->texts = sm_arena_new();
+        train_numbers_read(t->setup->model, &t->numbers);
+    }
+    if (!t->texts) return sm_fail_memory(err);
+    return sm_program_lines(t->setup->model, piece, kind, t->setup->tokens, rules, t->serving,
+                            t->texts, &t->lines[t->lists], err);
+}
+
 static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err) {
     const sm_train_setup *s = t->setup;
     sm_rules rules = sm_rules_of_runtime(s->rules);
     rules.heads_copied = s->degree[SM_AXIS_TENSOR_W] > 1;
     sm_program b;
     double size[SM_MAX_DIMENSIONS];
-    sm_status status = t->serving
-                           ? sm_program_build_serving(s->model, piece, kind, &rules, &b, err)
+    sm_status status = read_lines(t, piece, kind, &rules, err);
+    if (!status)
+        status = t->serving ? sm_program_build_serving(s->model, piece, kind, &rules, &b, err)
                            : sm_program_build(s->model, piece, kind, s->tokens, &rules, &b, err);
     if (!status) status = train_turns_new(t, t->lists, &b, err);
     if (status) return status;

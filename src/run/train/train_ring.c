@@ -132,10 +132,11 @@ static void work(ring *r, void (*visit)(const attention_head *head, void *contex
 /* ---- forward ---- */
 
 /* Scores of a query become e^(s-m'); returns e^(m-m'), by which what was made before fades. */
-static float join(float *p, size_t seen, size_t keys, float *most, float *sum) {
-    float before = *most, now = row_most(p, seen);
+static float join(float *p, size_t from, size_t seen, size_t keys, float *most, float *sum) {
+    float before = *most, now = row_most(p + from, seen - from);
     if (now > before) *most = now;
-    row_exponential(p, *most, seen, p);
+    row_exponential(p + from, *most, seen - from, p + from);
+    for (size_t s = 0; s < from; s++) p[s] = 0;
     for (size_t s = seen; s < keys; s++) p[s] = 0;
     float fade = now > before ? expf(before - now) : 1.0F;
     *sum = *sum * fade + row_sum(p, seen);
@@ -149,7 +150,8 @@ static void attend(const attention_head *h, void *context) {
     poke(r);
     for (int i = 0; i < h->queries; i++) {
         size_t row = h->row + (size_t)i;
-        float fade = join(h->p + (size_t)i * (size_t)h->keys, attention_seen(h, i), (size_t)h->keys,
+        size_t from, seen = attention_seen(h, i, &from);
+        float fade = join(h->p + (size_t)i * (size_t)h->keys, from, seen, (size_t)h->keys,
                           &r->row[0][row], &r->row[1][row]);
         float *o = out->first + (size_t)i * (size_t)out->apart;
         for (int j = 0; j < h->value_size; j++) o[j] *= fade;
@@ -198,9 +200,10 @@ static void attend_back(const attention_head *h, void *context) {
     ring *r = context;
     attention_scores(h);
     for (int i = 0; i < h->queries; i++) {
-        size_t seen = attention_seen(h, i), keys = (size_t)h->keys;
+        size_t from, seen = attention_seen(h, i, &from), keys = (size_t)h->keys;
         float *p = h->p + (size_t)i * keys;
-        row_exponential(p, r->row[0][h->row + (size_t)i], seen, p);
+        row_exponential(p + from, r->row[0][h->row + (size_t)i], seen - from, p + from);
+        for (size_t s = 0; s < from; s++) p[s] = 0;
         for (size_t s = seen; s < keys; s++) p[s] = 0;
     }
     poke(r);
@@ -291,8 +294,6 @@ static sm_status begin(ring *r, sm_error *err) {
         r->x[i].way = ring_transfer_of(r->group, -1, FIRST_TAG + i);
         r->d[i].way = ring_transfer_of(r->group, -1, FIRST_TAG + PAIR + i);
     }
-    for (int i = Q; i <= VALUES; i++) r->at.x[i] = r->c->in[i].block;
-    r->at.keys = r->at.x[KEYS]->size[1];
     sm_status status = make_rooms(r, err);
     return status ? status : make_rows(r, err);
 }
@@ -332,13 +333,13 @@ static sm_status run(ring *r, sm_error *err) {
 }
 
 sm_status train_ring_forward(train_call *c, sm_error *err) {
-    ring r = {.c = c, .step = step_of(c)};
+    ring r = {.c = c, .step = step_of(c), .at = attention_blocks_of(c)};
     r.at.x[OUT] = c->out;
     return run(&r, err);
 }
 
 sm_status train_ring_backward(train_call *c, sm_error *err) {
-    ring r = {.c = c, .step = step_of(c), .backward = true};
+    ring r = {.c = c, .step = step_of(c), .backward = true, .at = attention_blocks_of(c)};
     r.at.x[OUT] = &c->saved->value[c->op->out];
     r.at.d[Q] = &c->out[Q];
     r.at.d[OUT] = c->in[OUT].block;

@@ -32,13 +32,51 @@ int sm_train_setup_ranks(const sm_train_setup *s) {
 
 /* ---- what can be run ---- */
 
-sm_status train_check_model(const sm_train_setup *s, sm_error *err) {
-    const char *odd = s->model->odd;
-    if (odd)
-        return sm_fail(err, SM_BAD_INPUT,
-                       "%s has %s, which cannot be run; llama-like models can (RMS norms, rotary "
-                       "positions, grouped queries, gated MLP or routed experts)",
-                       s->model->name, odd);
+/* A dimension that a norm sums over is whole on each rank. */
+static sm_status check_norms(const sm_train_setup *s, const sm_text_lines *l, sm_error *err) {
+    int tensor = s->degree[SM_AXIS_TENSOR] * s->degree[SM_AXIS_TENSOR_Q] *
+                 s->degree[SM_AXIS_TENSOR_W];
+    for (int i = 0; i < l->lines && tensor > 1; i++) {
+        const sm_text_line *line = &l->line[i];
+        for (int k = 0; line->norm && k < line->operands; k++) {
+            const sm_text_array *w = &l->array[line->operand[k].array];
+            for (int d = 0; w->norm && d < w->rank; d++) {
+                sm_dimension_role role = l->dim[w->dim[d]].role;
+                if (role != SM_DIMENSION_WHOLE && role != SM_DIMENSION_MODEL)
+                    return sm_fail(err, SM_BAD_INPUT,
+                                   "%s has a norm over %s, which tensor would cut: it runs on any "
+                                   "other axes",
+                                   s->model->name, l->dim[w->dim[d]].name);
+            }
+        }
+    }
+    return SM_OK;
+}
+
+static sm_status check_lines(const sm_train_setup *s, sm_piece piece, int kind, bool serving,
+                             sm_arena *arena, sm_error *err) {
+    const sm_text_lines *l;
+    const sm_rules rules = {.decode = serving};
+    sm_status status =
+        sm_program_lines(s->model, piece, kind, s->tokens, &rules, serving, arena, &l, err);
+    for (int i = 0; !status && i < l->lines; i++) {
+        const char *odd = train_line_odd(l, &l->line[i]);
+        if (odd)
+            status = sm_fail(err, SM_BAD_INPUT, "%s has %s, in the line %s, which cannot be run",
+                             s->model->name, odd, l->line[i].name);
+    }
+    return status ? status : check_norms(s, l, err);
+}
+
+sm_status train_check_model(const sm_train_setup *s, bool serving, sm_error *err) {
+    sm_arena *arena = sm_arena_new();
+    sm_status status = arena ? SM_OK : sm_fail_memory(err);
+    for (int k = 0; !status && k < s->model->kinds; k++)
+        status = check_lines(s, SM_PIECE_LAYER, k, serving, arena, err);
+    if (!status) status = check_lines(s, SM_PIECE_EMBEDDING, 0, serving, arena, err);
+    if (!status) status = check_lines(s, SM_PIECE_HEAD, 0, serving, arena, err);
+    sm_arena_free(arena);
+    if (status) return status;
     if (s->model->V < 256)
         return sm_fail(err, SM_BAD_INPUT, "a vocabulary of %d words cannot hold the 256 bytes",
                        s->model->V);
@@ -86,7 +124,7 @@ sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
     if (s->stages > 1 && s->chunks < s->stages)
         return sm_fail(err, SM_BAD_INPUT, "%d chunks of layers are too few for %d stages",
                        s->chunks, s->stages);
-    status = train_check_model(s, err);
+    status = train_check_model(s, false, err);
     if (!status) status = check_batch(s, err);
     return status ? status : train_check_copies(s, err);
 }
@@ -142,6 +180,7 @@ void sm_trainer_free(sm_trainer *t) {
     train_layers_free(t);
     train_programs_free(t);
     train_turns_free(t);
+    sm_arena_free(t->texts);
     sm_communicator_free(t->peer);
     sm_rank_mesh_free(t->mesh);
     sm_free(t);

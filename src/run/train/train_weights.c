@@ -67,13 +67,21 @@ static uint64_t seed_of(uint64_t seed, int layer, const char *name) {
     return sm_rng_next(&rng);
 }
 
+/* Does a norm read it? */
+static bool scales(const sm_trainer *t, const sm_step_layer *layer, int tensor) {
+    const sm_text_lines *l = t->lines[layer->list - t->list];
+    for (int i = 0; i < l->arrays; i++)
+        if (layer->list->program->tensor_of[i] == tensor && l->array[i].norm) return true;
+    return false;
+}
+
 static sm_status new_weight(sm_trainer *t, sm_step_layer *layer, int tensor, sm_error *err) {
     int operand = 0;
     const sm_tensor *w = &layer->list->program->tensor[tensor];
     const sm_program_task *task = sm_task_list_reader(layer->list, tensor, &operand);
     if (!task) return sm_fail(err, SM_INTERNAL, "nothing reads the weight %s", w->name);
     draw d = {.seed = seed_of(t->setup->seed + (uint64_t)tensor, layer->number, w->name),
-              .norm = w->norm,
+              .norm = scales(t, layer, tensor),
               .deviation = 1 / sqrt(t->setup->model->D)};
     if (sm_stage_is_copy(&t->stage, layer, tensor)) { /* of the embedding: drawn as that is */
         const sm_task_list *p = &t->list[t->setup->model->kinds];

@@ -1,0 +1,472 @@
+/* Lines of pointwise operators, norms and rotary positions, of any length: worked out row by row,
+ * backward in reverse (Griewank and Walther, Evaluating Derivatives, section 3.2). A row is what a
+ * norm sums over, or the last dimension; an operand repeats along the dimensions that it lacks, and
+ * its gradient is summed over them. Norms: Zhang and Sennrich (arXiv 1910.07467, eq. 4), Ba et al.
+ * (arXiv 1607.06450, eq. 4); rotary positions: Su et al. (arXiv 2104.09864, eq. 34); GELU: Hendrycks
+ * and Gimpel (arXiv 1606.08415, section 2). */
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+#include "row_math.h"
+#include "train_parts.h"
+
+enum { MOST_TERMS = 24, MOST_ARGUMENTS = 3 };
+
+typedef struct operand {
+    const float *data; /* NULL: the backward pass does not read it */
+    float *slope;      /* of the operand whose gradient is wanted */
+    size_t along[SM_MAX_RANK];
+} operand;
+
+typedef struct expression {
+    const train_call *c;
+    const sm_text_line *line;
+    int rank, row_from; /* dimensions [row_from, rank) are a row */
+    size_t size[SM_MAX_RANK], at[SM_MAX_RANK], width;
+    int places, sequences; /* dimensions of positions and sequences, -1: none */
+    size_t place_offset, sequence_offset;
+    operand operand[SM_MAX_INPUTS];
+    int terms, argument[MOST_TERMS][MOST_ARGUMENTS];
+    bool wanted[MOST_TERMS]; /* the gradient passes here */
+    bool known[MOST_TERMS];
+    float *value[MOST_TERMS], *slope[MOST_TERMS], *room;
+    const float *seen[MOST_TERMS]; /* value, or where the operand lies */
+} expression;
+
+/* ---- shapes ---- */
+
+static int dim_at(const uint8_t *dim, int rank, int wanted) {
+    for (int d = 0; d < rank; d++)
+        if (dim[d] == wanted) return d;
+    return -1;
+}
+
+static void set_operand(expression *x, int i, const sm_local_block *b, const float *data,
+                        float *slope) {
+    const sm_program *program = x->c->list->program;
+    const sm_tensor *out = &program->tensor[x->c->op->out];
+    size_t stride = 1;
+    x->operand[i] = (operand){.data = data, .slope = slope};
+    for (int d = b->rank - 1; d >= 0; d--) {
+        int at = dim_at(out->dim, out->rank, x->c->op->as[i][d]);
+        if (at >= 0) x->operand[i].along[at] = b->size[d] > 1 ? stride : 0;
+        stride *= b->size[d];
+    }
+}
+
+static bool is_norm(sm_operator op) {
+    return op == SM_OPERATOR_RMSNORM || op == SM_OPERATOR_LAYERNORM || op == SM_OPERATOR_L2NORM;
+}
+
+/* A norm takes the dimensions of its scale, or the last. */
+static void set_rows(expression *x) {
+    const sm_text_line *line = x->line;
+    int rows = x->rank - 1;
+    for (int t = 0; t < line->terms; t++) {
+        if (line->term[t].kind != SM_TERM_OPERATOR || !is_norm(line->term[t].op)) continue;
+        for (int k = 1; k < line->term[t].arguments && k < MOST_ARGUMENTS; k++) {
+            const sm_term *scale = &line->term[x->argument[t][k]];
+            if (scale->kind != SM_TERM_ARRAY) continue;
+            const sm_tensor *w =
+                &x->c->list->program->tensor[x->c->op->in[scale->operand]];
+            if (x->rank - w->rank < rows) rows = x->rank - w->rank;
+        }
+    }
+    x->row_from = rows < 0 ? 0 : rows;
+    x->width = 1;
+    for (int d = x->row_from; d < x->rank; d++) x->width *= x->size[d];
+}
+
+/* Arguments of each operator: its last values. */
+static bool link_terms(expression *x) {
+    int stack[MOST_TERMS], n = 0;
+    x->terms = x->line->terms;
+    if (x->terms > MOST_TERMS || x->terms < 1) return false;
+    for (int t = 0; t < x->terms; t++) {
+        const sm_term *term = &x->line->term[t];
+        if (term->kind == SM_TERM_OPERATOR) {
+            if (term->arguments > MOST_ARGUMENTS || term->arguments > n) return false;
+            n -= term->arguments;
+            for (int k = 0; k < term->arguments; k++) x->argument[t][k] = stack[n + k];
+        }
+        stack[n++] = t;
+    }
+    return n == 1;
+}
+
+bool train_expression_runs(const sm_text_line *line) {
+    expression x = {.line = line};
+    return line->operands <= SM_MAX_INPUTS && link_terms(&x);
+}
+
+static sm_status begin(expression *x, train_call *c, const train_array *shape, sm_error *err) {
+    const sm_tensor *out = &c->list->program->tensor[c->op->out];
+    *x = (expression){.c = c, .line = c->line, .rank = shape->block->rank};
+    memcpy(x->size, shape->block->size, sizeof x->size);
+    if (!link_terms(x)) return sm_fail(err, SM_INTERNAL, "%s is too long", c->op->name);
+    set_rows(x);
+    x->places = x->sequences = -1;
+    for (int d = 0; d < out->rank; d++) {
+        sm_dimension_role role = c->list->program->dim[out->dim[d]].role;
+        if (role == SM_DIMENSION_POSITIONS) x->places = d;
+        if (role == SM_DIMENSION_SEQUENCES) x->sequences = d;
+    }
+    x->place_offset = x->places >= 0 ? shape->offset[x->places] : 0;
+    x->sequence_offset = x->sequences >= 0 ? shape->offset[x->sequences] : 0;
+    x->room = sm_malloc(2 * (size_t)x->terms * x->width * sizeof *x->room + 1);
+    if (!x->room) return sm_fail_memory(err);
+    for (int t = 0; t < x->terms; t++) {
+        x->value[t] = x->room + (size_t)t * x->width;
+        x->slope[t] = x->room + (size_t)(x->terms + t) * x->width;
+    }
+    return SM_OK;
+}
+
+static bool next_row(expression *x) {
+    int d = x->row_from - 1;
+    while (d >= 0 && ++x->at[d] == x->size[d]) x->at[d--] = 0;
+    return d >= 0;
+}
+
+static size_t first_of(const expression *x, const operand *o) {
+    size_t first = 0;
+    for (int d = 0; d < x->row_from; d++) first += x->at[d] * o->along[d];
+    return first;
+}
+
+/* Does a row of the operand lie as a row of the result? */
+static bool is_plain(const expression *x, const operand *o) {
+    size_t stride = 1;
+    for (int d = x->rank - 1; d >= x->row_from; d--) {
+        if (x->size[d] > 1 && o->along[d] != stride) return false;
+        stride *= x->size[d];
+    }
+    return true;
+}
+
+/* Where element i of a row is in the operand, from the row's first. */
+static size_t place_in(const expression *x, const operand *o, size_t i) {
+    size_t at = 0;
+    for (int d = x->rank - 1; d >= x->row_from; d--) {
+        at += i % x->size[d] * o->along[d];
+        i /= x->size[d];
+    }
+    return at;
+}
+
+/* ---- values ---- */
+
+static const float *value_of(expression *x, int t);
+
+static double epsilon_of(const expression *x, sm_operator op) {
+    const train_numbers *n = &x->c->t->numbers;
+    return op == SM_OPERATOR_LAYERNORM ? n->layer_norm_epsilon : n->norm_epsilon;
+}
+
+/* A sum of squares is divided by so much. */
+static float share_of(const expression *x, sm_operator op) {
+    bool sum = op == SM_OPERATOR_L2NORM && !x->c->t->numbers.l2_is_mean;
+    return sum ? 1.0F : (float)x->width;
+}
+
+typedef struct moments {
+    float mean, inverse;
+} moments;
+
+/* y = (x - mean) inverse; the mean is that of a LayerNorm alone. */
+static moments moments_of(const expression *x, sm_operator op, const float *in) {
+    size_t n = x->width;
+    moments m = {0, 0};
+    if (op == SM_OPERATOR_LAYERNORM) m.mean = row_sum(in, n) / (float)n;
+    float squares = 0;
+    if (op != SM_OPERATOR_LAYERNORM) squares = row_dot(in, in, n);
+    else
+        for (size_t i = 0; i < n; i++) squares += (in[i] - m.mean) * (in[i] - m.mean);
+    m.inverse = 1.0F / sqrtf(squares / share_of(x, op) + (float)epsilon_of(x, op));
+    return m;
+}
+
+static void norm(expression *x, int t, float *y) {
+    const sm_term *term = &x->line->term[t];
+    const float *in = value_of(x, x->argument[t][0]);
+    const float *w = term->arguments > 1 ? value_of(x, x->argument[t][1]) : NULL;
+    const float *shift = term->arguments > 2 ? value_of(x, x->argument[t][2]) : NULL;
+    const float offset = (float)x->c->t->numbers.norm_offset;
+    moments m = moments_of(x, term->op, in);
+    for (size_t i = 0; i < x->width; i++) y[i] = (in[i] - m.mean) * m.inverse;
+    for (size_t i = 0; w && i < x->width; i++) y[i] *= w[i] + offset;
+    for (size_t i = 0; shift && i < x->width; i++) y[i] += shift[i];
+}
+
+/* The first elements of a row turn: halves of them, or neighbours. */
+static void turn(const expression *x, const float *in, float sense, float *y) {
+    const train_turns *turns = &x->c->t->turns[x->c->list - x->c->t->list];
+    size_t half = turns->half, place = x->at[x->places] + x->place_offset;
+    place += train_position(x->c->t, x->at[x->sequences] + x->sequence_offset);
+    if (place >= turns->positions) place = turns->positions - 1; /* what pads a pass */
+    const float *cosine = turns->table + 2 * place * half, *sine = cosine + half;
+    size_t apart = turns->interleaved ? 1 : half, step = turns->interleaved ? 2 : 1;
+    for (size_t i = 0; i < half; i++) {
+        float a = in[step * i], b = in[step * i + apart];
+        y[step * i] = a * cosine[i] - b * (sense * sine[i]);
+        y[step * i + apart] = b * cosine[i] + a * (sense * sine[i]);
+    }
+    for (size_t i = 2 * half; i < x->width; i++) y[i] = in[i];
+}
+
+static float gelu(float x, bool exact) {
+    if (exact) return 0.5F * x * (1 + erff(x * 0.70710678F));
+    return 0.5F * x * (1 + tanhf(0.7978845608F * (x + 0.044715F * x * x * x)));
+}
+
+static float gelu_slope(float x, bool exact) {
+    if (exact)
+        return 0.5F * (1 + erff(x * 0.70710678F)) + x * 0.39894228F * expf(-0.5F * x * x);
+    float t = tanhf(0.7978845608F * (x + 0.044715F * x * x * x));
+    return 0.5F * (1 + t) +
+           0.5F * x * (1 - t * t) * 0.7978845608F * (1 + 3 * 0.044715F * x * x);
+}
+
+static void logistic(const float *x, size_t n, float *s) {
+    for (size_t i = 0; i < n; i++) s[i] = -x[i];
+    row_exponential(s, 0, n, s);
+    for (size_t i = 0; i < n; i++) s[i] = 1.0F / (1.0F + s[i]);
+}
+
+static float softplus(float x) { return x > 20 ? x : log1pf(expf(x)); }
+
+static void pointwise(expression *x, int t, float *y) {
+    const sm_term *term = &x->line->term[t];
+    const train_numbers *numbers = &x->c->t->numbers;
+    const float *a = value_of(x, x->argument[t][0]);
+    const float *b = term->arguments > 1 ? value_of(x, x->argument[t][1]) : a;
+    size_t n = x->width;
+    switch (term->op) {
+    case SM_OPERATOR_ADD:
+        for (size_t i = 0; i < n; i++) y[i] = a[i] + b[i];
+        break;
+    case SM_OPERATOR_SUBTRACT:
+        for (size_t i = 0; i < n; i++) y[i] = a[i] - b[i];
+        break;
+    case SM_OPERATOR_MULTIPLY:
+        for (size_t i = 0; i < n; i++) y[i] = a[i] * b[i];
+        break;
+    case SM_OPERATOR_DIVIDE:
+        for (size_t i = 0; i < n; i++) y[i] = a[i] / b[i];
+        break;
+    case SM_OPERATOR_NEGATE:
+        for (size_t i = 0; i < n; i++) y[i] = -a[i];
+        break;
+    case SM_OPERATOR_SILU:
+        logistic(a, n, y);
+        for (size_t i = 0; i < n; i++) y[i] *= a[i];
+        break;
+    case SM_OPERATOR_SIGMOID: logistic(a, n, y); break;
+    case SM_OPERATOR_GELU:
+        for (size_t i = 0; i < n; i++) y[i] = gelu(a[i], numbers->gelu_exact);
+        break;
+    case SM_OPERATOR_RELU:
+        for (size_t i = 0; i < n; i++) y[i] = a[i] > 0 ? a[i] : 0;
+        break;
+    case SM_OPERATOR_SQUARE: /* what configs call relu2, where it is the MLP's own */
+        for (size_t i = 0; i < n; i++) y[i] = a[i] * a[i];
+        break;
+    case SM_OPERATOR_TANH:
+        for (size_t i = 0; i < n; i++) y[i] = tanhf(a[i]);
+        break;
+    case SM_OPERATOR_EXP: row_exponential(a, 0, n, y); break;
+    case SM_OPERATOR_SOFTPLUS:
+        for (size_t i = 0; i < n; i++) y[i] = softplus(a[i]);
+        break;
+    case SM_OPERATOR_CAP:
+        for (size_t i = 0; i < n; i++)
+            y[i] = (float)numbers->logit_cap * tanhf(a[i] / (float)numbers->logit_cap);
+        break;
+    default: memset(y, 0, n * sizeof *y); break;
+    }
+}
+
+static const float *operand_row(expression *x, const operand *o, float *room) {
+    assert(o->data);
+    const float *first = o->data + first_of(x, o);
+    if (is_plain(x, o)) return first;
+    for (size_t i = 0; i < x->width; i++) room[i] = first[place_in(x, o, i)];
+    return room;
+}
+
+static const float *value_of(expression *x, int t) {
+    const sm_term *term = &x->line->term[t];
+    float *y = x->value[t];
+    if (x->known[t]) return x->seen[t];
+    x->known[t] = true;
+    x->seen[t] = y;
+    if (term->kind == SM_TERM_ARRAY) x->seen[t] = operand_row(x, &x->operand[term->operand], y);
+    else if (term->kind == SM_TERM_NUMBER)
+        for (size_t i = 0; i < x->width; i++) y[i] = (float)term->number;
+    else if (is_norm(term->op)) norm(x, t, y);
+    else if (term->op == SM_OPERATOR_ROTARY) turn(x, value_of(x, x->argument[t][0]), 1, y);
+    else pointwise(x, t, y);
+    return x->seen[t];
+}
+
+sm_status train_expression(train_call *c, sm_error *err) {
+    expression x;
+    const train_array out = {.block = c->out};
+    train_array shape = out;
+    memcpy(shape.offset, c->out_offset, sizeof shape.offset);
+    sm_status status = begin(&x, c, &shape, err);
+    if (status) return status;
+    for (int i = 0; i < c->op->inputs; i++)
+        set_operand(&x, i, c->in[i].block, c->in[i].block->data, NULL);
+    float *y = c->out->data, *last = x.value[x.terms - 1];
+    do {
+        memset(x.known, 0, sizeof x.known);
+        x.value[x.terms - 1] = y;
+        const float *made = value_of(&x, x.terms - 1);
+        if (made != y) memcpy(y, made, x.width * sizeof *y);
+        y += x.width;
+    } while (next_row(&x));
+    x.value[x.terms - 1] = last;
+    sm_free(x.room);
+    return SM_OK;
+}
+
+/* ---- slopes ---- */
+
+/* dx = r (w dy - xhat mean(w dy xhat) - mean(w dy)), the latter of a LayerNorm alone. */
+static void norm_back(expression *x, int t) {
+    const sm_term *term = &x->line->term[t];
+    const int *arg = x->argument[t];
+    const float *dy = x->slope[t], *in = value_of(x, arg[0]);
+    bool scaled = term->arguments > 1;
+    const float offset = (float)x->c->t->numbers.norm_offset;
+    moments m = moments_of(x, term->op, in);
+    size_t n = x->width;
+    if (x->wanted[arg[0]]) {
+        const float *w = scaled ? value_of(x, arg[1]) : NULL;
+        float *dx = x->slope[arg[0]], dot = 0, sum = 0;
+        for (size_t i = 0; i < n; i++) {
+            float g = w ? dy[i] * (w[i] + offset) : dy[i];
+            dx[i] = g;
+            dot += g * (in[i] - m.mean);
+            sum += g;
+        }
+        dot *= m.inverse * m.inverse / share_of(x, term->op);
+        sum = term->op == SM_OPERATOR_LAYERNORM ? sum / (float)n : 0;
+        for (size_t i = 0; i < n; i++) dx[i] = m.inverse * (dx[i] - (in[i] - m.mean) * dot - sum);
+    }
+    if (scaled && x->wanted[arg[1]])
+        for (size_t i = 0; i < n; i++) x->slope[arg[1]][i] = dy[i] * (in[i] - m.mean) * m.inverse;
+    if (term->arguments > 2 && x->wanted[arg[2]])
+        memcpy(x->slope[arg[2]], dy, n * sizeof *dy);
+}
+
+/* The factor of dy in the gradient of the only argument. */
+static void slope_at(const expression *x, sm_operator op, const float *a, float *f) {
+    const train_numbers *numbers = &x->c->t->numbers;
+    size_t n = x->width;
+    const float cap = (float)numbers->logit_cap;
+    switch (op) {
+    case SM_OPERATOR_SILU:
+        logistic(a, n, f);
+        for (size_t i = 0; i < n; i++) f[i] *= 1 + a[i] * (1 - f[i]);
+        break;
+    case SM_OPERATOR_SIGMOID:
+        logistic(a, n, f);
+        for (size_t i = 0; i < n; i++) f[i] *= 1 - f[i];
+        break;
+    case SM_OPERATOR_SOFTPLUS: logistic(a, n, f); break;
+    case SM_OPERATOR_EXP: row_exponential(a, 0, n, f); break;
+    default:
+        for (size_t i = 0; i < n; i++) {
+            float y;
+            switch (op) {
+            case SM_OPERATOR_GELU: f[i] = gelu_slope(a[i], numbers->gelu_exact); break;
+            case SM_OPERATOR_RELU: f[i] = a[i] > 0; break;
+            case SM_OPERATOR_SQUARE: f[i] = 2 * a[i]; break;
+            case SM_OPERATOR_TANH: y = tanhf(a[i]), f[i] = 1 - y * y; break;
+            case SM_OPERATOR_CAP: y = tanhf(a[i] / cap), f[i] = 1 - y * y; break;
+            case SM_OPERATOR_NEGATE: f[i] = -1; break;
+            default: f[i] = 1; break;
+            }
+        }
+    }
+}
+
+static void pointwise_back(expression *x, int t) {
+    const sm_term *term = &x->line->term[t];
+    const float *dy = x->slope[t];
+    size_t n = x->width;
+    for (int k = 0; k < term->arguments; k++) {
+        int at = x->argument[t][k];
+        float *dx = x->slope[at];
+        if (!x->wanted[at]) continue;
+        if (term->op == SM_OPERATOR_MULTIPLY || term->op == SM_OPERATOR_DIVIDE) {
+            const float *a = value_of(x, x->argument[t][0]), *b = value_of(x, x->argument[t][1]);
+            bool times = term->op == SM_OPERATOR_MULTIPLY;
+            for (size_t i = 0; i < n; i++)
+                dx[i] = dy[i] * (times    ? (k ? a[i] : b[i])
+                                 : k == 0 ? 1 / b[i]
+                                          : -a[i] / (b[i] * b[i]));
+        } else if (term->arguments == 2) {
+            float sign = term->op == SM_OPERATOR_SUBTRACT && k ? -1 : 1;
+            for (size_t i = 0; i < n; i++) dx[i] = sign * dy[i];
+        } else {
+            bool reads = sm_operator_at(term->op)->reads & 1u;
+            slope_at(x, term->op, reads ? value_of(x, at) : dy, dx);
+            for (size_t i = 0; i < n; i++) dx[i] *= dy[i];
+        }
+    }
+}
+
+static void pass_down(expression *x, int t) {
+    const sm_term *term = &x->line->term[t];
+    if (term->kind == SM_TERM_ARRAY) {
+        const operand *o = &x->operand[term->operand];
+        float *to = o->slope + first_of(x, o);
+        if (is_plain(x, o)) row_add(x->slope[t], 1, x->width, to);
+        else
+            for (size_t i = 0; i < x->width; i++) to[place_in(x, o, i)] += x->slope[t][i];
+    } else if (is_norm(term->op)) norm_back(x, t);
+    else if (term->op == SM_OPERATOR_ROTARY)
+        turn(x, x->slope[t], -1, x->slope[x->argument[t][0]]);
+    else pointwise_back(x, t);
+}
+
+static void want(expression *x, int tensor) {
+    for (int t = 0; t < x->terms; t++) {
+        const sm_term *term = &x->line->term[t];
+        x->wanted[t] =
+            term->kind == SM_TERM_ARRAY && x->c->op->in[term->operand] == tensor;
+        for (int k = 0; term->kind == SM_TERM_OPERATOR && k < term->arguments; k++)
+            x->wanted[t] |= x->wanted[x->argument[t][k]];
+    }
+}
+
+/* The gradient of one input, an activation or a weight: in[0] is that of the result. */
+sm_status train_expression_back(train_call *c, sm_error *err) {
+    expression x;
+    sm_status status = begin(&x, c, &c->in[0], err);
+    if (status) return status;
+    want(&x, c->task->result);
+    for (int i = 0; i < c->op->inputs; i++) {
+        bool wanted = c->op->in[i] == c->task->result, read = c->op->reads >> i & 1u;
+        const sm_local_block *b = wanted ? c->out : c->input[i];
+        if (!wanted && !read) continue;
+        set_operand(&x, i, b, read ? c->input[i]->data : NULL, wanted ? c->out->data : NULL);
+    }
+    memset(c->out->data, 0, sm_local_block_count(c->out) * sizeof(float));
+    const float *dy = c->in[0].block->data;
+    float *last = x.slope[x.terms - 1];
+    do {
+        memset(x.known, 0, sizeof x.known);
+        x.slope[x.terms - 1] = (float *)(uintptr_t)dy; /* read alone */
+        for (int t = x.terms - 1; t >= 0; t--)
+            if (x.wanted[t]) pass_down(&x, t);
+        dy += x.width;
+    } while (next_row(&x));
+    x.slope[x.terms - 1] = last;
+    sm_free(x.room);
+    return SM_OK;
+}

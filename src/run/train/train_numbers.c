@@ -1,0 +1,229 @@
+/* What running a model asks for beside its sizes: facts of its config by their names, defaults of
+ * its family where that is silent. Rotary positions turn pair i of a head by position x f(i), f =
+ * base^(-2i/n) (Su et al., arXiv 2104.09864, eq. 34); for texts longer than a model was trained on f
+ * is stretched: linear (Chen et al., arXiv 2306.15595), by parts of the spectrum (yarn, Peng et al.,
+ * arXiv 2309.00071, section 3.2; llama3, its smooth form) or by a factor of each pair (longrope,
+ * Ding et al., arXiv 2402.13753). */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "train_parts.h"
+
+static double number(const sm_architecture *a, const char *name, double otherwise) {
+    double value;
+    return sm_architecture_number(a, name, &value) ? value : otherwise;
+}
+
+static bool word_is(const sm_architecture *a, const char *name, const char *wanted) {
+    const char *word = sm_architecture_word(a, name);
+    return word && strcmp(word, wanted) == 0;
+}
+
+/* The first of these that the config or the family has. */
+static double first_of(const sm_architecture *a, const char *const *names, double otherwise) {
+    for (; *names; names++) {
+        double value = number(a, *names, -1);
+        if (value > 0) return value;
+    }
+    return otherwise;
+}
+
+static bool is_exact(const char *act) {
+    return !act || strcmp(act, "gelu") == 0 || strcmp(act, "gelu_python") == 0;
+}
+
+void train_numbers_read(const sm_model *m, train_numbers *n) {
+    static const char *const rms[] = {"rms_norm_eps", "norm_eps", "norm_epsilon",
+                                      "layer_norm_epsilon", "layer_norm_eps", NULL};
+    static const char *const layer[] = {"layer_norm_eps", "layer_norm_epsilon", "norm_epsilon",
+                                        "layernorm_epsilon", "norm_eps", NULL};
+    const sm_architecture *a = m->architecture;
+    const char *act = sm_architecture_word(a, "hidden_act");
+    *n = (train_numbers){.norm_epsilon = first_of(a, rms, 1e-6),
+                         .layer_norm_epsilon = first_of(a, layer, 1e-5),
+                         .norm_offset = number(a, "norm_offset", 0),
+                         .embedding_scale = number(a, "embedding_scale", 1),
+                         .logit_scale = number(a, "logit_scale", 1),
+                         .logit_cap = number(a, "final_logit_softcapping", 0),
+                         .score_scale = number(a, "score_scale", 0),
+                         .score_cap = number(a, "attn_logit_softcapping", 0),
+                         .rope_score_scale = 1,
+                         .l2_is_mean = number(a, "l2_is_mean", 0) != 0,
+                         .gelu_exact = is_exact(act),
+                         .shares_sigmoid = word_is(a, "scoring_func", "sigmoid"),
+                         .shares_normed = number(a, "norm_topk_prob", 1) != 0,
+                         .shares_scale = number(a, "routed_scaling_factor", 1),
+                         .groups_by_two = number(a, "groups_by_two", 0) != 0};
+    if (!(n->logit_cap > 0)) n->logit_cap = 1;
+}
+
+/* ---- rotary positions ---- */
+
+typedef struct stretch {
+    const sm_architecture *a;
+    char where[64]; /* "rope_scaling.", "rope_parameters.full_attention." */
+    double base, size, longest, tokens;
+} stretch;
+
+static double of(const stretch *s, const char *name, double otherwise) {
+    char path[128];
+    snprintf(path, sizeof path, "%s%s", s->where, name);
+    return number(s->a, path, otherwise);
+}
+
+static const char *type_of(const stretch *s) {
+    static const char *const names[] = {"rope_type", "type"};
+    char path[128];
+    for (int i = 0; i < 2; i++) {
+        snprintf(path, sizeof path, "%s%s", s->where, names[i]);
+        const char *type = sm_architecture_word(s->a, path);
+        if (type) return type;
+    }
+    return "default";
+}
+
+/* Layers with a window may have rotary positions of their own (Gemma 3). */
+static stretch stretch_of(const sm_model *m, bool local, double tokens) {
+    static const char *const places[] = {"rope_parameters.sliding_attention.",
+                                         "rope_parameters.full_attention.", "rope_parameters.",
+                                         "rope_scaling."};
+    const sm_architecture *a = m->architecture;
+    stretch s = {.a = a, .where = "rope_scaling.", .tokens = tokens};
+    for (int i = local ? 0 : 1; i < 4; i++) {
+        snprintf(s.where, sizeof s.where, "%s", places[i]);
+        double theta = of(&s, "rope_theta", 0);
+        if (theta > 0 || strcmp(type_of(&s), "default") != 0) break;
+    }
+    double own = number(a, "rope_local_base_freq", 0);
+    s.base = of(&s, "rope_theta", number(a, "rope_theta", 10000));
+    if (local && own > 0 && strcmp(s.where, places[0]) != 0) {
+        s.base = own;
+        s.where[0] = 0; /* not stretched */
+    }
+    s.longest = of(&s, "original_max_position_embeddings",
+                   number(a, "original_max_position_embeddings",
+                          number(a, "max_position_embeddings", 2048)));
+    return s;
+}
+
+static double mscale(double factor, double by) {
+    return factor > 1 ? 0.1 * by * log(factor) + 1 : 1;
+}
+
+/* Pair that turns `turns` times within the longest text that the model was trained on. */
+static double pair_of(const stretch *s, double turns) {
+    return s->size * log(s->longest / (turns * 2 * 3.14159265358979323846)) / (2 * log(s->base));
+}
+
+static double yarn(const stretch *s, int i, double f) {
+    double factor = of(s, "factor", 1), low = pair_of(s, of(s, "beta_fast", 32));
+    double high = pair_of(s, of(s, "beta_slow", 1));
+    if (of(s, "truncate", 1) != 0) {
+        low = floor(low);
+        high = ceil(high);
+    }
+    low = fmax(low, 0);
+    high = fmin(high, s->size - 1);
+    double ramp = fmin(fmax((i - low) / (high == low ? 0.001 : high - low), 0), 1);
+    return f / factor * ramp + f * (1 - ramp);
+}
+
+static double llama3(const stretch *s, double f) {
+    double factor = of(s, "factor", 1), low = of(s, "low_freq_factor", 1);
+    double high = of(s, "high_freq_factor", 4);
+    double length = 2 * 3.14159265358979323846 / f;
+    if (length > s->longest / low) return f / factor;
+    if (length < s->longest / high) return f;
+    double smooth = (s->longest / length - low) / (high - low);
+    return (1 - smooth) * f / factor + smooth * f;
+}
+
+static double longrope(const stretch *s, int i, double f) {
+    char name[64];
+    snprintf(name, sizeof name, "%s_factor[%d]", s->tokens > s->longest ? "long" : "short", i);
+    return f / of(s, name, 1);
+}
+
+/* What cosines and sines are multiplied by. */
+static double size_of_turns(const stretch *s, const char *type, double whole) {
+    double factor = of(s, "factor", whole / s->longest), said = of(s, "attention_factor", 0);
+    if (said > 0) return said;
+    if (strcmp(type, "yarn") == 0) {
+        double by = of(s, "mscale", 0), all = of(s, "mscale_all_dim", 0);
+        return by > 0 && all > 0 ? mscale(factor, by) / mscale(factor, all) : mscale(factor, 1);
+    }
+    bool longer = strcmp(type, "longrope") == 0 && factor > 1;
+    return longer ? sqrt(1 + log(factor) / log(s->longest)) : 1;
+}
+
+static sm_status fill(const stretch *s, train_turns *t, sm_error *err) {
+    const char *type = s->where[0] ? type_of(s) : "default";
+    static const char *const known[] = {"default", "linear", "yarn", "llama3", "longrope",
+                                        "dynamic"};
+    int is = 0;
+    while (is < 6 && strcmp(known[is], type) != 0) is++;
+    double whole = number(s->a, "max_position_embeddings", s->longest);
+    if (is == 6 || (is == 5 && s->tokens > whole))
+        return sm_fail(err, SM_BAD_INPUT,
+                       "rotary positions stretched by \"%.40s\" cannot be run%s", type,
+                       is == 5 ? " beyond max_position_embeddings" : "");
+    double times = size_of_turns(s, type, whole);
+    for (size_t i = 0; i < t->half; i++) {
+        double f = pow(s->base, -2.0 * (double)i / s->size);
+        if (is == 1) f /= of(s, "factor", 1);
+        if (is == 2) f = yarn(s, (int)i, f);
+        if (is == 3) f = llama3(s, f);
+        if (is == 4) f = longrope(s, (int)i, f);
+        for (size_t at = 0; at < t->positions; at++) {
+            t->table[2 * at * t->half + i] = (float)(times * cos((double)at * f));
+            t->table[(2 * at + 1) * t->half + i] = (float)(times * sin((double)at * f));
+        }
+    }
+    return SM_OK;
+}
+
+/* The dimensions of a head that turn. */
+static double turning(const sm_program *b, const sm_text_lines *lines, const stretch *s) {
+    for (int i = 0; i < b->ops; i++) {
+        const sm_text_line *line = &lines->line[b->op[i].line];
+        bool turns = false;
+        for (int t = 0; t < line->terms; t++)
+            turns |= line->term[t].kind == SM_TERM_OPERATOR &&
+                     line->term[t].op == SM_OPERATOR_ROTARY;
+        if (!turns) continue;
+        if (line->first >= 0) return lines->dim[line->first].size;
+        const sm_tensor *out = &b->tensor[b->op[i].out];
+        double head = b->dim[out->dim[out->rank - 1]].size;
+        double part = of(s, "partial_rotary_factor",
+                         number(s->a, "partial_rotary_factor", number(s->a, "rotary_pct", 1)));
+        if (b->op[i].inputs && number(s->a, "qk_rope_head_dim", 0) > 0) part = 1;
+        return fmin(number(s->a, "rotary_dim", floor(head * part)), head);
+    }
+    return 0;
+}
+
+sm_status train_turns_new(sm_trainer *t, int number_of, const sm_program *b, sm_error *err) {
+    train_turns *turns = &t->turns[number_of];
+    const sm_text_lines *lines = t->lines[number_of];
+    double window = 0;
+    if (turns->table) return SM_OK;
+    for (int i = 0; i < lines->lines; i++) window = fmax(window, lines->line[i].window);
+    stretch s = stretch_of(t->setup->model, window > 0, t->setup->tokens);
+    s.size = turning(b, lines, &s);
+    *turns = (train_turns){.positions = (size_t)t->setup->tokens,
+                           .half = (size_t)s.size / 2,
+                           .interleaved = number(s.a, "rope_interleaved", 0) != 0};
+    if (turns->half == 0) return SM_OK;
+    /* the scores of latent attention grow with the texts that yarn stretches to (DeepSeek-V2) */
+    double all = of(&s, "mscale_all_dim", 0);
+    if (s.where[0] && strcmp(type_of(&s), "yarn") == 0 && all > 0 &&
+        number(s.a, "qk_rope_head_dim", 0) > 0)
+        t->numbers.rope_score_scale = pow(mscale(of(&s, "factor", 1), all), 2);
+    turns->table = sm_malloc(2 * turns->positions * turns->half * sizeof *turns->table);
+    return turns->table ? fill(&s, turns, err) : sm_fail_memory(err);
+}
+
+void train_turns_free(sm_trainer *t) {
+    for (size_t i = 0; i < sizeof t->turns / sizeof *t->turns; i++) sm_free(t->turns[i].table);
+}
