@@ -372,15 +372,10 @@ static void minimax_m2_is_counted(void **state) {
                               "\"shared_intermediate_size\": 0")) == total(MINIMAX("")));
 }
 
-/* Granite: a llama whose multipliers only running it needs. */
+/* Granite: a llama whose multipliers change no size. */
 static void granite_is_a_llama(void **state) {
     (void)state;
     assert_true(total(OF("granite", "")) == total(OF("llama", "")));
-    const char *odd = "an embedding, residuals or logits multiplied by constants";
-    assert_null(model_of("granite", OF("granite", ", \"residual_multiplier\": 1.0")).odd);
-    assert_string_equal(model_of("granite", OF("granite", ", \"residual_multiplier\": 0.22")).odd,
-                        odd);
-    assert_string_equal(model_of("granite", OF("granite", ", \"logits_scaling\": 16.0")).odd, odd);
 }
 
 #define MPT(more)                                                                                  \
@@ -685,44 +680,8 @@ static void every_allocation_may_fail(void **state) {
     }
 }
 
-static void what_only_running_needs(void **state) {
-    (void)state;
-    sm_model m = model_of("llama", LLAMA(""));
-    assert_true(m.rope_theta == 10000 && m.norm_epsilon == 1e-6 && !m.odd);
-    m = model_of("llama", LLAMA(", \"rope_theta\": 500000.0, \"rms_norm_eps\": 1e-05"));
-    assert_true(m.rope_theta == 500000 && m.norm_epsilon == 1e-5 && !m.odd);
-    static const struct {
-        const char *config, *odd;
-    } rows[] = {
-        {LLAMA(", \"rope_scaling\": {\"rope_type\": \"llama3\", \"factor\": 8}"),
-         "stretched rotary positions (rope_scaling)"},
-        {LLAMA(", \"hidden_act\": \"gelu\""), "an activation other than silu"},
-        {LLAMA(", \"attention_bias\": true"), "biases in attention"},
-        {LLAMA(", \"mlp_bias\": true"), "parameters of its own"},
-        {LLAMA(", \"attention_chunk_size\": 16"), "attention within a window"},
-    };
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        assert_string_equal(model_of("llama", rows[i].config).odd, rows[i].odd);
-    static const struct {
-        const char *model, *odd;
-    } catalogue[] = {
-        {"gpt2", "norms other than RMS norms"},
-        {"qwen3-8b", "norms of queries and keys"},
-        {"deepseek-v3", "latent attention"},
-        {"gpt-oss-20b", "biases in attention"},
-        {"gemma-2-2b", "attention within a window"},
-        {"granite-3.3-8b", "an embedding, residuals or logits multiplied by constants"}};
-    for (size_t i = 0; i < sizeof catalogue / sizeof *catalogue; i++)
-        assert_string_equal(catalogue_with(catalogue[i].model, "").odd, catalogue[i].odd);
-    assert_null(catalogue_with("mixtral-8x7b", "").odd);
-    m = model_of("llama",
-                 LLAMA(", \"rope_parameters\": {\"rope_type\": \"default\", \"rope_theta\": 7e5}"));
-    assert_true(m.rope_theta == 7e5 && !m.odd);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_only_running_needs),
         cmocka_unit_test(llama_defaults),
         cmocka_unit_test(llama_fields_change_the_count),
         cmocka_unit_test(harmless_fields_are_passed_over),

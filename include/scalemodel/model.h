@@ -54,9 +54,7 @@ typedef struct sm_model {
     bool tied;       /* unembedding shares the embedding */
     bool causal;
     bool active_omits_embedding; /* published active counts leave it out (DeepSeek, gpt-oss) */
-    double rope_theta, norm_epsilon;
-    const char *odd;  /* what of it the runtime cannot execute; NULL: it can */
-    const char *note; /* what was left out or is counted apart, "" when nothing */
+    const char *note;            /* what was left out or is counted apart, "" when nothing */
     int kinds;
     sm_layer_kind kind[SM_MAX_LAYER_KINDS];
     uint8_t layer[SM_MAX_LAYERS]; /* kind of each of the L layers */

@@ -31,8 +31,9 @@ enum { SM_MAX_DIMENSIONS = 64 };
 #define SM_PROGRAM_AXES(X)                                                                         \
     X(DATA, "data", "a")                                                                           \
     X(FSDP, "fsdp", "f")                                                                           \
-    X(EXPERT, "expert", "e") X(CONTEXT, "context", "c") X(TENSOR_W, "tensor_w", "w")               \
-        X(TENSOR, "tensor", "t") X(TENSOR_Q, "tensor_q", "q")
+    X(EXPERT, "expert", "e")                                                                       \
+    X(CONTEXT, "context", "c") X(TENSOR_W, "tensor_w", "w") X(TENSOR, "tensor", "t")               \
+        X(TENSOR_Q, "tensor_q", "q")
 typedef enum sm_program_axis {
 #define X(id, name, letter) SM_AXIS_##id,
     SM_PROGRAM_AXES(X)
@@ -147,7 +148,7 @@ typedef struct sm_rules {
     bool
         expert_tensor; /* tensor shards the width of each expert; otherwise it holds more experts */
     sm_context_by context_by;
-    bool heads_copied; /* tensor_w has chips; false: the program does not speak of it */
+    bool heads_copied;         /* tensor_w has chips; false: the program does not speak of it */
     bool weights_over_context; /* fsdp shards weights over the chips of a sequence too (as
                                   torchtitan does) */
     bool unfused; /* attention as separate kernels: probabilities are arrays in memory */
@@ -158,8 +159,8 @@ typedef struct sm_rules {
     bool all_keys;    /* attention multiplies masked keys too */
     bool slow_exp;    /* exponentials are polynomials of the vector unit, with FLOPs of their own */
     bool each_weight; /* weights and their gradients travel array by array, not in buckets */
-    bool each_line;   /* every line is an op: biases, sinks and choices of experts do not ride along,
-                         and a choice is the share of each expert, 0 of those not chosen */
+    bool each_line; /* every line is an op: biases, sinks and choices of experts do not ride along,
+                       and a choice is the share of each expert, 0 of those not chosen */
     /* Of serving alone. decode: one query a sequence, so that context shards the cache and not the
      * queries. stationary: fsdp shards weights and the residual stream along D and nothing is
      * gathered (2D weight-stationary, Pope et al. 2022). absorbed: latent attention on the

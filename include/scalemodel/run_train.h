@@ -1,7 +1,6 @@
 /* run_train: a small decoder-only Transformer trained on real ranks by the planner's own program.
  * Every op is lowered as it was priced (sm_program_walk) and executed block by block; single
- * precision throughout. Llama-like models: RMS norms, rotary positions, grouped queries, gated
- * MLP, or routed experts without drops. */
+ * precision throughout. Any model whose lines have kernels: see docs/run-train.md. */
 #ifndef SCALEMODEL_RUN_TRAIN_H
 #define SCALEMODEL_RUN_TRAIN_H
 #include "scalemodel/program.h"

@@ -258,6 +258,7 @@ static sm_status call(scope *s, const tree *t, value *out) {
     if (status) return status;
     switch (f) {
     case TREE_FUNCTION_FLOOR: a.number = floor(a.number); break;
+    case TREE_FUNCTION_SQRT: a.number = sqrt(fmax(a.number, 0)); break;
     case TREE_FUNCTION_CEIL: a.number = ceil(a.number); break;
     case TREE_FUNCTION_ROUNDUP:
         if (b.number == 0) return values_fail(s, &b, t->span, "this is a division by 0");

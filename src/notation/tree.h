@@ -236,6 +236,7 @@ const tree_set *tree_find_set(const tree_set *list, const char *name);
     X(MAX, "max", 1, TREE_MOST_ARGUMENTS)                                                          \
     X(FLOOR, "floor", 1, 1)                                                                        \
     X(CEIL, "ceil", 1, 1)                                                                          \
+    X(SQRT, "sqrt", 1, 1)                                                                          \
     X(ROUNDUP, "roundup", 2, 2)                                                                    \
     X(LENGTH, "length", 1, 1) /* of a list or word */                                              \
     X(TIMES, "count", 2, 2)   /* how often a list or word holds the second */

@@ -281,7 +281,7 @@ const cli_verb run_train_verb = {
     .options = run_train_table,
     .values_bytes = sizeof(run_train_values),
     .plans = 1u << SM_PLAN_TRAINING,
-    .notes = "MODEL is a config.json of a llama-like model, dense or with experts.\n"
+    .notes = "MODEL is a config.json of a decoder, dense or with experts.\n"
              "example: scalemodel run train tiny.json --data README.md --plan data=2,tensor=2\n",
     .run = run_train,
 };

@@ -36,16 +36,15 @@ attention_blocks attention_blocks_of(const train_call *c) {
     const train_numbers *n = &c->t->numbers;
     const sm_op *op = c->op;
     attention_blocks b = {.program = c->list->program, .op = op};
-    for (int i = 0; i < op->inputs; i++)
-        b.x[attention_array_of(b.program, op, i)] = c->in[i].block;
+    for (int i = 0; i < op->inputs; i++) b.x[attention_array_of(b.program, op, i)] = c->in[i].block;
     b.ahead = (long)c->in[Q].offset[1] - (long)c->in[KEYS].offset[1];
     b.keys = b.x[KEYS]->size[1];
-    b.mask = (attention_mask){.scale = (float)(n->score_scale > 0 ? n->score_scale
-                                                                  : 1 / sqrt(op->query_size)),
-                              .cap = (float)n->score_cap,
-                              .window = (long)op->window,
-                              .chunk = (long)op->chunk,
-                              .first_query = (long)c->in[Q].offset[1]};
+    b.mask = (attention_mask){
+        .scale = (float)(n->score_scale > 0 ? n->score_scale : 1 / sqrt(op->query_size)),
+        .cap = (float)n->score_cap,
+        .window = (long)op->window,
+        .chunk = (long)op->chunk,
+        .first_query = (long)c->in[Q].offset[1]};
     b.mask.scale *= (float)n->rope_score_scale;
     return b;
 }

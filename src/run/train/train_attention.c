@@ -1,5 +1,5 @@
-/* Causal attention where all keys are at hand: stored whole, or gathered. The backward pass computes
- * the probabilities again. */
+/* Causal attention where all keys are at hand: stored whole, or gathered. The backward pass
+ * computes the probabilities again. */
 #include <cblas.h>
 #include <math.h>
 

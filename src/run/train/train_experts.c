@@ -1,9 +1,10 @@
 /* Routed experts on local blocks. The slots of an expert on a chip are the chip's own tokens: row n
  * of [E,C,D] is token n where it chose the expert and zero elsewhere, so that nothing is ever
- * dropped and routing needs no sorting. A choice is the share of each expert, 0 of those not chosen:
- * scores s, the softmax or the sigmoid of the router's logits; the A best of s, or of s + b where
- * the router's choice is corrected (DeepSeek-V3, arXiv 2412.19437, eq. 16), of the best groups where
- * there are groups; their s, over their sum where shares are normed, times a constant. */
+ * dropped and routing needs no sorting. A choice is the share of each expert, 0 of those not
+ * chosen: scores s, the softmax or the sigmoid of the router's logits; the A best of s, or of s + b
+ * where the router's choice is corrected (DeepSeek-V3, arXiv 2412.19437, eq. 16), of the best
+ * groups where there are groups; their s, over their sum where shares are normed, times a constant.
+ */
 #include <math.h>
 #include <string.h>
 
@@ -46,7 +47,8 @@ static choosing choosing_of(const train_call *c, size_t experts, const float *co
 static void score(choosing *r, const float *logit) {
     float most = row_most(logit, r->experts), sum = 0;
     for (size_t e = 0; e < r->experts; e++) {
-        r->score[e] = r->numbers->shares_sigmoid ? 1 / (1 + expf(-logit[e])) : expf(logit[e] - most);
+        r->score[e] =
+            r->numbers->shares_sigmoid ? 1 / (1 + expf(-logit[e])) : expf(logit[e] - most);
         sum += r->score[e];
     }
     for (size_t e = 0; e < r->experts; e++) {
@@ -219,8 +221,8 @@ void train_dispatch(train_call *c) {
 }
 
 void train_dispatch_backward(train_call *c) {
-    routing r = routing_of(c->input[1], c->out->size[2], c->in[0].offset[0],
-                           c->in[0].block->size[0]);
+    routing r =
+        routing_of(c->input[1], c->out->size[2], c->in[0].offset[0], c->in[0].block->size[0]);
     clear(c->out);
     each_pair(&r, from_slot, &(rows){.from = c->in[0].block->data, .to = c->out->data});
 }

@@ -2,8 +2,8 @@
  * backward in reverse (Griewank and Walther, Evaluating Derivatives, section 3.2). A row is what a
  * norm sums over, or the last dimension; an operand repeats along the dimensions that it lacks, and
  * its gradient is summed over them. Norms: Zhang and Sennrich (arXiv 1910.07467, eq. 4), Ba et al.
- * (arXiv 1607.06450, eq. 4); rotary positions: Su et al. (arXiv 2104.09864, eq. 34); GELU: Hendrycks
- * and Gimpel (arXiv 1606.08415, section 2). */
+ * (arXiv 1607.06450, eq. 4); rotary positions: Su et al. (arXiv 2104.09864, eq. 34); GELU:
+ * Hendrycks and Gimpel (arXiv 1606.08415, section 2). */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -30,6 +30,7 @@ typedef struct expression {
     int terms, argument[MOST_TERMS][MOST_ARGUMENTS];
     bool wanted[MOST_TERMS]; /* the gradient passes here */
     bool known[MOST_TERMS];
+    float branch; /* what is added to the stream is multiplied by */
     float *value[MOST_TERMS], *slope[MOST_TERMS], *room;
     const float *seen[MOST_TERMS]; /* value, or where the operand lies */
 } expression;
@@ -68,8 +69,7 @@ static void set_rows(expression *x) {
         for (int k = 1; k < line->term[t].arguments && k < MOST_ARGUMENTS; k++) {
             const sm_term *scale = &line->term[x->argument[t][k]];
             if (scale->kind != SM_TERM_ARRAY) continue;
-            const sm_tensor *w =
-                &x->c->list->program->tensor[x->c->op->in[scale->operand]];
+            const sm_tensor *w = &x->c->list->program->tensor[x->c->op->in[scale->operand]];
             if (x->rank - w->rank < rows) rows = x->rank - w->rank;
         }
     }
@@ -100,12 +100,25 @@ bool train_expression_runs(const sm_text_line *line) {
     return line->operands <= SM_MAX_INPUTS && link_terms(&x);
 }
 
+/* x = x + a, where x is what the layer passes on. */
+static bool adds_to_stream(const train_call *c) {
+    const sm_text_lines *l = c->lines;
+    if (l->input < 0 || c->line->operands != 2 || c->line->terms != 3) return false;
+    const char *stream = l->array[l->input].name;
+    const char *first = l->array[c->line->operand[0].array].name;
+    const char *made = l->array[c->line->result[0].array].name;
+    size_t n = strcspn(stream, ".");
+    return strncmp(first, stream, n) == 0 && strcspn(first, ".") == n &&
+           strncmp(made, stream, n) == 0 && strcspn(made, ".") == n;
+}
+
 static sm_status begin(expression *x, train_call *c, const train_array *shape, sm_error *err) {
     const sm_tensor *out = &c->list->program->tensor[c->op->out];
     *x = (expression){.c = c, .line = c->line, .rank = shape->block->rank};
     memcpy(x->size, shape->block->size, sizeof x->size);
     if (!link_terms(x)) return sm_fail(err, SM_INTERNAL, "%s is too long", c->op->name);
     set_rows(x);
+    x->branch = adds_to_stream(c) ? (float)c->t->numbers.residual_scale : 1;
     x->places = x->sequences = -1;
     for (int d = 0; d < out->rank; d++) {
         sm_dimension_role role = c->list->program->dim[out->dim[d]].role;
@@ -221,11 +234,9 @@ static float gelu(float x, bool exact) {
 }
 
 static float gelu_slope(float x, bool exact) {
-    if (exact)
-        return 0.5F * (1 + erff(x * 0.70710678F)) + x * 0.39894228F * expf(-0.5F * x * x);
+    if (exact) return 0.5F * (1 + erff(x * 0.70710678F)) + x * 0.39894228F * expf(-0.5F * x * x);
     float t = tanhf(0.7978845608F * (x + 0.044715F * x * x * x));
-    return 0.5F * (1 + t) +
-           0.5F * x * (1 - t * t) * 0.7978845608F * (1 + 3 * 0.044715F * x * x);
+    return 0.5F * (1 + t) + 0.5F * x * (1 - t * t) * 0.7978845608F * (1 + 3 * 0.044715F * x * x);
 }
 
 static void logistic(const float *x, size_t n, float *s) {
@@ -244,7 +255,7 @@ static void pointwise(expression *x, int t, float *y) {
     size_t n = x->width;
     switch (term->op) {
     case SM_OPERATOR_ADD:
-        for (size_t i = 0; i < n; i++) y[i] = a[i] + b[i];
+        for (size_t i = 0; i < n; i++) y[i] = a[i] + x->branch * b[i];
         break;
     case SM_OPERATOR_SUBTRACT:
         for (size_t i = 0; i < n; i++) y[i] = a[i] - b[i];
@@ -358,8 +369,7 @@ static void norm_back(expression *x, int t) {
     }
     if (scaled && x->wanted[arg[1]])
         for (size_t i = 0; i < n; i++) x->slope[arg[1]][i] = dy[i] * (in[i] - m.mean) * m.inverse;
-    if (term->arguments > 2 && x->wanted[arg[2]])
-        memcpy(x->slope[arg[2]], dy, n * sizeof *dy);
+    if (term->arguments > 2 && x->wanted[arg[2]]) memcpy(x->slope[arg[2]], dy, n * sizeof *dy);
 }
 
 /* The factor of dy in the gradient of the only argument. */
@@ -410,7 +420,7 @@ static void pointwise_back(expression *x, int t) {
                                  : k == 0 ? 1 / b[i]
                                           : -a[i] / (b[i] * b[i]));
         } else if (term->arguments == 2) {
-            float sign = term->op == SM_OPERATOR_SUBTRACT && k ? -1 : 1;
+            float sign = k == 0 ? 1 : term->op == SM_OPERATOR_SUBTRACT ? -1 : x->branch;
             for (size_t i = 0; i < n; i++) dx[i] = sign * dy[i];
         } else {
             bool reads = sm_operator_at(term->op)->reads & 1u;
@@ -429,16 +439,14 @@ static void pass_down(expression *x, int t) {
         else
             for (size_t i = 0; i < x->width; i++) to[place_in(x, o, i)] += x->slope[t][i];
     } else if (is_norm(term->op)) norm_back(x, t);
-    else if (term->op == SM_OPERATOR_ROTARY)
-        turn(x, x->slope[t], -1, x->slope[x->argument[t][0]]);
+    else if (term->op == SM_OPERATOR_ROTARY) turn(x, x->slope[t], -1, x->slope[x->argument[t][0]]);
     else pointwise_back(x, t);
 }
 
 static void want(expression *x, int tensor) {
     for (int t = 0; t < x->terms; t++) {
         const sm_term *term = &x->line->term[t];
-        x->wanted[t] =
-            term->kind == SM_TERM_ARRAY && x->c->op->in[term->operand] == tensor;
+        x->wanted[t] = term->kind == SM_TERM_ARRAY && x->c->op->in[term->operand] == tensor;
         for (int k = 0; term->kind == SM_TERM_OPERATOR && k < term->arguments; k++)
             x->wanted[t] |= x->wanted[x->argument[t][k]];
     }

@@ -17,8 +17,7 @@ static void scale(sm_local_block *b, double by) {
 static double factor_of(const train_call *c) {
     const sm_program *b = c->list->program;
     const sm_tensor *out = &b->tensor[c->op->out];
-    bool logits = b->output < 0 &&
-                  b->dim[out->dim[out->rank - 1]].role == SM_DIMENSION_VOCABULARY;
+    bool logits = b->output < 0 && b->dim[out->dim[out->rank - 1]].role == SM_DIMENSION_VOCABULARY;
     return logits ? c->t->numbers.logit_scale : 1;
 }
 
@@ -148,8 +147,7 @@ static const char *odd_expression(const sm_text_lines *l, const sm_text_line *li
 }
 
 const char *train_line_odd(const sm_text_lines *l, const sm_text_line *line) {
-    const sm_text_array *first =
-        line->operands ? &l->array[line->operand[0].array] : NULL;
+    const sm_text_array *first = line->operands ? &l->array[line->operand[0].array] : NULL;
     if (line->kernel >= 0) return "scans and other kernels";
     switch (line->op) {
     case SM_OPERATOR_EXPRESSION: return odd_expression(l, line);
@@ -157,9 +155,10 @@ const char *train_line_odd(const sm_text_lines *l, const sm_text_line *line) {
     case SM_OPERATOR_PRODUCT:
         return line->operands > 2 ? "products of three and more arrays" : NULL;
     case SM_OPERATOR_TOP: return train_choice_odd(l, line);
-    case SM_OPERATOR_TAKE: return line->operands < 2 ? "learned positions"
-                                  : first->role != SM_TEXT_WEIGHT ? "rows of activations"
-                                                                   : NULL;
+    case SM_OPERATOR_TAKE:
+        return line->operands < 2              ? "learned positions"
+               : first->role != SM_TEXT_WEIGHT ? "rows of activations"
+                                               : NULL;
     case SM_OPERATOR_CACHE:
     case SM_OPERATOR_DISPATCH:
     case SM_OPERATOR_COMBINE:

@@ -1,9 +1,9 @@
 /* What running a model asks for beside its sizes: facts of its config by their names, defaults of
  * its family where that is silent. Rotary positions turn pair i of a head by position x f(i), f =
- * base^(-2i/n) (Su et al., arXiv 2104.09864, eq. 34); for texts longer than a model was trained on f
- * is stretched: linear (Chen et al., arXiv 2306.15595), by parts of the spectrum (yarn, Peng et al.,
- * arXiv 2309.00071, section 3.2; llama3, its smooth form) or by a factor of each pair (longrope,
- * Ding et al., arXiv 2402.13753). */
+ * base^(-2i/n) (Su et al., arXiv 2104.09864, eq. 34); for texts longer than a model was trained on
+ * f is stretched: linear (Chen et al., arXiv 2306.15595), by parts of the spectrum (yarn, Peng et
+ * al., arXiv 2309.00071, section 3.2; llama3, its smooth form) or by a factor of each pair
+ * (longrope, Ding et al., arXiv 2402.13753). */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,16 +34,17 @@ static bool is_exact(const char *act) {
 }
 
 void train_numbers_read(const sm_model *m, train_numbers *n) {
-    static const char *const rms[] = {"rms_norm_eps", "norm_eps", "norm_epsilon",
+    static const char *const rms[] = {"rms_norm_eps",       "norm_eps",       "norm_epsilon",
                                       "layer_norm_epsilon", "layer_norm_eps", NULL};
-    static const char *const layer[] = {"layer_norm_eps", "layer_norm_epsilon", "norm_epsilon",
-                                        "layernorm_epsilon", "norm_eps", NULL};
+    static const char *const layer[] = {"layer_norm_eps",    "layer_norm_epsilon", "norm_epsilon",
+                                        "layernorm_epsilon", "norm_eps",           NULL};
     const sm_architecture *a = m->architecture;
     const char *act = sm_architecture_word(a, "hidden_act");
     *n = (train_numbers){.norm_epsilon = first_of(a, rms, 1e-6),
                          .layer_norm_epsilon = first_of(a, layer, 1e-5),
                          .norm_offset = number(a, "norm_offset", 0),
                          .embedding_scale = number(a, "embedding_scale", 1),
+                         .residual_scale = number(a, "residual_scale", 1),
                          .logit_scale = number(a, "logit_scale", 1),
                          .logit_cap = number(a, "final_logit_softcapping", 0),
                          .score_scale = number(a, "score_scale", 0),
@@ -101,9 +102,9 @@ static stretch stretch_of(const sm_model *m, bool local, double tokens) {
         s.base = own;
         s.where[0] = 0; /* not stretched */
     }
-    s.longest = of(&s, "original_max_position_embeddings",
-                   number(a, "original_max_position_embeddings",
-                          number(a, "max_position_embeddings", 2048)));
+    s.longest = of(
+        &s, "original_max_position_embeddings",
+        number(a, "original_max_position_embeddings", number(a, "max_position_embeddings", 2048)));
     return s;
 }
 
@@ -159,15 +160,14 @@ static double size_of_turns(const stretch *s, const char *type, double whole) {
 
 static sm_status fill(const stretch *s, train_turns *t, sm_error *err) {
     const char *type = s->where[0] ? type_of(s) : "default";
-    static const char *const known[] = {"default", "linear", "yarn", "llama3", "longrope",
-                                        "dynamic"};
+    static const char *const known[] = {"default", "linear",   "yarn",
+                                        "llama3",  "longrope", "dynamic"};
     int is = 0;
     while (is < 6 && strcmp(known[is], type) != 0) is++;
     double whole = number(s->a, "max_position_embeddings", s->longest);
     if (is == 6 || (is == 5 && s->tokens > whole))
-        return sm_fail(err, SM_BAD_INPUT,
-                       "rotary positions stretched by \"%.40s\" cannot be run%s", type,
-                       is == 5 ? " beyond max_position_embeddings" : "");
+        return sm_fail(err, SM_BAD_INPUT, "rotary positions stretched by \"%.40s\" cannot be run%s",
+                       type, is == 5 ? " beyond max_position_embeddings" : "");
     double times = size_of_turns(s, type, whole);
     for (size_t i = 0; i < t->half; i++) {
         double f = pow(s->base, -2.0 * (double)i / s->size);
@@ -189,8 +189,8 @@ static double turning(const sm_program *b, const sm_text_lines *lines, const str
         const sm_text_line *line = &lines->line[b->op[i].line];
         bool turns = false;
         for (int t = 0; t < line->terms; t++)
-            turns |= line->term[t].kind == SM_TERM_OPERATOR &&
-                     line->term[t].op == SM_OPERATOR_ROTARY;
+            turns |=
+                line->term[t].kind == SM_TERM_OPERATOR && line->term[t].op == SM_OPERATOR_ROTARY;
         if (!turns) continue;
         if (line->first >= 0) return lines->dim[line->first].size;
         const sm_tensor *out = &b->tensor[b->op[i].out];

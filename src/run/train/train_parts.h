@@ -53,7 +53,7 @@ typedef enum train_outside {
 typedef struct train_numbers {
     double norm_epsilon, layer_norm_epsilon;
     double norm_offset; /* added to the scale of a norm */
-    double embedding_scale, logit_scale, logit_cap;
+    double embedding_scale, residual_scale, logit_scale, logit_cap;
     double score_scale, score_cap; /* of attention; 0: 1 / sqrt of a query, none */
     double rope_score_scale;
     bool l2_is_mean, gelu_exact;

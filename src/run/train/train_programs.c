@@ -25,7 +25,7 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     sm_status status = read_lines(t, piece, kind, &rules, err);
     if (!status)
         status = t->serving ? sm_program_build_serving(s->model, piece, kind, &rules, &b, err)
-                           : sm_program_build(s->model, piece, kind, s->tokens, &rules, &b, err);
+                            : sm_program_build(s->model, piece, kind, s->tokens, &rules, &b, err);
     if (!status) status = train_turns_new(t, t->lists, &b, err);
     if (status) return status;
     sm_program_extent extent = t->extent;

@@ -34,8 +34,8 @@ int sm_train_setup_ranks(const sm_train_setup *s) {
 
 /* A dimension that a norm sums over is whole on each rank. */
 static sm_status check_norms(const sm_train_setup *s, const sm_text_lines *l, sm_error *err) {
-    int tensor = s->degree[SM_AXIS_TENSOR] * s->degree[SM_AXIS_TENSOR_Q] *
-                 s->degree[SM_AXIS_TENSOR_W];
+    int tensor =
+        s->degree[SM_AXIS_TENSOR] * s->degree[SM_AXIS_TENSOR_Q] * s->degree[SM_AXIS_TENSOR_W];
     for (int i = 0; i < l->lines && tensor > 1; i++) {
         const sm_text_line *line = &l->line[i];
         for (int k = 0; line->norm && k < line->operands; k++) {
@@ -53,6 +53,18 @@ static sm_status check_norms(const sm_train_setup *s, const sm_text_lines *l, sm
     return SM_OK;
 }
 
+static sm_status check_ring(const sm_train_setup *s, const sm_text_lines *l, sm_error *err) {
+    bool ring = s->degree[SM_AXIS_CONTEXT] > 1 && s->rules.context_by == SM_CONTEXT_RING;
+    for (int i = 0; ring && i < l->lines; i++)
+        if (l->line[i].op == SM_OPERATOR_ATTENTION &&
+            (l->line[i].scores > 1 || l->line[i].sinks >= 0))
+            return sm_fail(err, SM_BAD_INPUT,
+                           "%s has %s, which do not run in a ring: context_by=gather does",
+                           s->model->name,
+                           l->line[i].sinks >= 0 ? "attention sinks" : "scores of two products");
+    return SM_OK;
+}
+
 static sm_status check_lines(const sm_train_setup *s, sm_piece piece, int kind, bool serving,
                              sm_arena *arena, sm_error *err) {
     const sm_text_lines *l;
@@ -65,12 +77,17 @@ static sm_status check_lines(const sm_train_setup *s, sm_piece piece, int kind, 
             status = sm_fail(err, SM_BAD_INPUT, "%s has %s, in the line %s, which cannot be run",
                              s->model->name, odd, l->line[i].name);
     }
+    if (!status && !serving) status = check_ring(s, l, err);
     return status ? status : check_norms(s, l, err);
 }
 
 sm_status train_check_model(const sm_train_setup *s, bool serving, sm_error *err) {
     sm_arena *arena = sm_arena_new();
     sm_status status = arena ? SM_OK : sm_fail_memory(err);
+    const char *unrun = sm_architecture_word(s->model->architecture, "unrun");
+    if (!status && unrun)
+        status =
+            sm_fail(err, SM_BAD_INPUT, "%s has %s, which cannot be run", s->model->name, unrun);
     for (int k = 0; !status && k < s->model->kinds; k++)
         status = check_lines(s, SM_PIECE_LAYER, k, serving, arena, err);
     if (!status) status = check_lines(s, SM_PIECE_EMBEDDING, 0, serving, arena, err);
