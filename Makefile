@@ -12,7 +12,7 @@
 #   make lint       layers, formatting, clang-tidy
 #   make bench      the benchmarks: "bench: NAME VALUE UNIT" lines
 #   make bench-run  those of ranks alone
-#   make book       the acceptance set of the book
+#   make book       the acceptance set of the book; make book-pages: docs/book anew
 #   make validate   docs/accuracy.md: predictions against the measurements in data/truth
 #   make held-out   data/calibration/held-out.csv: the same, of constants fitted to other rows
 #   make fuzz       every fuzz target for FUZZ_SECONDS seconds (600)
@@ -383,6 +383,9 @@ bench-run-here: $(RUN_BENCHES)
 	@scripts/bench-ranks.sh $(RUN_BENCHES)
 book: $(BUILD)/book
 	@$(BUILD)/book
+book-pages: $(BUILD)/book $(BUILD)/scalemodel
+	@BUILD="$(BUILD)" scripts/book-pages.py
+	@UPDATE=1 SCALEMODEL=$(BUILD)/scalemodel sh tests/cli/pages.t docs/book/*.md
 validate: $(BUILD)/scalemodel
 	@SCALEMODEL=$(BUILD)/scalemodel scripts/accuracy.sh
 held-out: $(BUILD)/scalemodel $(BUILD)/fit-steps
@@ -459,5 +462,5 @@ clean:
 
 -include $(shell find $(BUILD)/obj $(HOST_BUILD)/host $(BUILD)/tidy -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: always all release python-library test-python page test-page test-programs test check arm64 asan clang tsan demo bench bench-run bench-here bench-run-here book validate held-out fuzz lint lint-layers lint-shape \
+.PHONY: always all release python-library test-python page test-page test-programs test check arm64 asan clang tsan demo bench bench-run bench-here bench-run-here book book-pages validate held-out fuzz lint lint-layers lint-shape \
         lint-format lint-tidy format install install-here uninstall clean

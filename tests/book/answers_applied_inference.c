@@ -358,5 +358,5 @@ static const book_answer answers[] = {{"ai.cost.H100", cost_h100, 0},
                                       {"ai.q2", q2, 0},
                                       {"ai.q3", q3, 0}};
 
-const book_chapter book_applied_inference = {"applied-inference", true, answers,
+const book_chapter book_applied_inference = {"08-applied-inference", answers,
                                              (int)(sizeof answers / sizeof *answers)};

@@ -176,5 +176,5 @@ static const book_answer answers[] = {
     {"at.fsdp", fsdp_alone, 0},      {"at.mixed", mixed, 0},      {"at.q1", q1, 0},
     {"at.q2a", q2_params, 0},        {"at.q2b", q2_pods, 0}};
 
-const book_chapter book_applied_training = {"applied-training", true, answers,
+const book_chapter book_applied_training = {"06-applied-training", answers,
                                             (int)(sizeof answers / sizeof *answers)};

@@ -466,4 +466,4 @@ static const book_answer answers[] = {{"gpu.tc", tensor_core, 0},
                                       {"gpu.appB.spine", spine_appendix, 0},
                                       {"gpu.table.summary", summary, 0}};
 
-const book_chapter book_gpus = {"gpus", true, answers, (int)(sizeof answers / sizeof *answers)};
+const book_chapter book_gpus = {"12-gpus", answers, (int)(sizeof answers / sizeof *answers)};

@@ -428,5 +428,5 @@ static const book_answer answers[] = {{"inf.bcrit.general", critical, 0},
                                       {"inf.appC.360k", appendix_c_buffer, 0},
                                       {"inf.appC.131k", appendix_c_array, 0}};
 
-const book_chapter book_inference = {"inference", true, answers,
+const book_chapter book_inference = {"07-inference", answers,
                                      (int)(sizeof answers / sizeof *answers)};

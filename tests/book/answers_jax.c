@@ -83,5 +83,4 @@ static const book_answer answers[] = {
     {"jx.cm.times", NULL, "times measured on a machine, of int32 data: see docs/serving.md"},
     {"jx.cm.roofline", collective_matmul, 0}};
 
-const book_chapter book_jax = {"jax-stuff", false, answers,
-                               (int)(sizeof answers / sizeof *answers)};
+const book_chapter book_jax = {"10-jax", answers, (int)(sizeof answers / sizeof *answers)};

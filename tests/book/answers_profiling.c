@@ -97,5 +97,5 @@ static const book_answer answers[] = {
     {"pf.tile", tile, 0},         {"pf.tile.bf16", tile_bf16, 0},  {"pf.ffw", up_projection, 0},
     {"pf.rs", reduce_scatter, 0}, {"pf.attn", attention_layer, 0}, {"pf.q1", fusion_shapes, 0}};
 
-const book_chapter book_profiling = {"profiling", true, answers,
+const book_chapter book_profiling = {"09-profiling", answers,
                                      (int)(sizeof answers / sizeof *answers)};

@@ -177,5 +177,5 @@ static const book_answer answers[] = {{"roof.intro.h100_time", h100_time, 0},
                                       {"roof.q4", q4, 0},
                                       {"roof.p5", p5, 0}};
 
-const book_chapter book_roofline = {"roofline", true, answers,
+const book_chapter book_roofline = {"01-rooflines", answers,
                                     (int)(sizeof answers / sizeof *answers)};

@@ -339,5 +339,5 @@ static const book_answer answers[] = {{"shard.quiz.fp32", fp32_quiz, 0},
                                       {"shard.q10.2", q10_2, 0},
                                       {"shard.q10.3-6", q10_3_6, 0}};
 
-const book_chapter book_sharding = {"sharding", true, answers,
+const book_chapter book_sharding = {"03-sharding", answers,
                                     (int)(sizeof answers / sizeof *answers)};

@@ -274,4 +274,4 @@ static const book_answer answers[] = {{"tpu.mxu.flops", mxu, 0},
                                       {"tpu.7x.bw", bandwidths_7x, 0},
                                       {"tpu.dcn.per_chip", dcn, 0}};
 
-const book_chapter book_tpus = {"tpus", true, answers, (int)(sizeof answers / sizeof *answers)};
+const book_chapter book_tpus = {"02-tpus", answers, (int)(sizeof answers / sizeof *answers)};

@@ -305,5 +305,5 @@ static const book_answer answers[] = {{"tr.adam.max", adam, 0},
                                       {"tr.q4.1M", q4_1M, 0},
                                       {"tr.q4.10M", q4_10M, 0}};
 
-const book_chapter book_training = {"training", true, answers,
+const book_chapter book_training = {"05-training", answers,
                                     (int)(sizeof answers / sizeof *answers)};

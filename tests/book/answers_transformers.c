@@ -246,5 +246,5 @@ static const book_answer answers[] = {{"tf.dot", dot, 0},
                                       {"tf.q7", q7, 0},
                                       {"tf.q8", q8, 0}};
 
-const book_chapter book_transformers = {"transformers", true, answers,
+const book_chapter book_transformers = {"04-transformers", answers,
                                         (int)(sizeof answers / sizeof *answers)};

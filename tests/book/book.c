@@ -12,8 +12,25 @@ const book_chapter *const book_chapters[BOOK_CHAPTERS] = {&book_roofline,  &book
                                                           &book_profiling, &book_jax,
                                                           &book_gpus};
 
+/* What is compared over and over is given once. */
+static void give(book_item *item, const char *text) {
+    size_t length = strlen(item->given);
+    if (strstr(item->given, text) == NULL)
+        snprintf(item->given + length, sizeof item->given - length, "%s%s", length > 0 ? "; " : "",
+                 text);
+}
+
+static void give_number(book_item *item, const char *what, double got) {
+    char text[160];
+    snprintf(text, sizeof text, "%s = ", what);
+    if (strstr(item->given, text) != NULL) return;
+    snprintf(text, sizeof text, "%s = %.5g", what, got);
+    give(item, text);
+}
+
 void book_near(book_item *item, const char *what, double got, double expected, double tolerance) {
     item->values++;
+    give_number(item, what, got);
     if (fabs(got - expected) <= tolerance * fabs(expected)) return; /* false for NaN */
     if (item->wrong++ > 0) return;
     if (isfinite(got))
@@ -31,6 +48,7 @@ void book_exactly(book_item *item, const char *what, double got, double expected
 
 void book_holds(book_item *item, const char *what, bool true_of_it) {
     item->values++;
+    if (true_of_it) give(item, what);
     if (true_of_it || item->wrong++ > 0) return;
     snprintf(item->why, sizeof item->why, "it does not hold that %s", what);
 }
@@ -42,11 +60,4 @@ bool book_run(const book_answer *answer, book_item *item) {
     snprintf(item->why, sizeof item->why, "%s",
              answer->lacking != NULL ? answer->lacking : "nothing was compared");
     return false;
-}
-
-int book_reproduced(const book_chapter *chapter) {
-    int reproduced = 0;
-    book_item item;
-    for (int i = 0; i < chapter->n; i++) reproduced += book_run(&chapter->answers[i], &item);
-    return reproduced;
 }

@@ -8,6 +8,7 @@ typedef struct book_item {
     const char *id;
     int values, wrong; /* compared so far */
     char why[320];     /* of the first that was wrong */
+    char given[400];   /* the library's figures: "seconds = 0.00101; bytes = 4096" */
 } book_item;
 
 /* The answer of the library beside the right one, which is the book's unless the book slips. */
@@ -25,8 +26,7 @@ typedef struct book_answer {
 } book_answer;
 
 typedef struct book_chapter {
-    const char *name;
-    bool required;
+    const char *page; /* of docs/book */
     const book_answer *answers;
     int n;
 } book_chapter;
@@ -39,4 +39,3 @@ extern const book_chapter book_roofline, book_tpus, book_sharding, book_transfor
 
 /* Runs one item; true when it is reproduced. item->why holds the reason otherwise. */
 bool book_run(const book_answer *answer, book_item *item);
-int book_reproduced(const book_chapter *chapter);

@@ -1,14 +1,16 @@
-/* book: every item of every chapter, the misses with their reasons, and the count. */
+/* book: every item of every chapter with the library's figures, the misses with their reasons, and
+ * the count. */
 #include "book.h"
 #include <stdio.h>
 
 static int show(const book_chapter *chapter) {
     int reproduced = 0;
     book_item item;
-    printf("%s %d / %d\n", chapter->name, book_reproduced(chapter), chapter->n);
+    printf("%s\n", chapter->page);
     for (int i = 0; i < chapter->n; i++) {
-        if (book_run(&chapter->answers[i], &item)) reproduced++;
-        else printf("  miss %s: %s\n", item.id, item.why);
+        bool right = book_run(&chapter->answers[i], &item);
+        reproduced += right;
+        printf("  %s %s: %s\n", right ? "ok  " : "miss", item.id, right ? item.given : item.why);
     }
     return reproduced;
 }

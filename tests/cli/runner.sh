@@ -23,6 +23,7 @@ mkdir "$place/work"
 ln -s "$root/tests/cli/inputs" "$place/work/inputs"
 ln -s "$root/data" "$place/work/data"
 ln -s "$root/man" "$place/work/man"
+ln -s "$root/docs" "$place/work/docs"
 export LC_ALL=C
 tests=0
 failures=0
