@@ -40,7 +40,9 @@ static const planned cases[] = {
     {"mixtral-8x7b", "h100-sxm:8", "tensor=4,pipeline=2", SM_TEXT_DECODE, 32, 1024},
     {"deepseek-v3", "h200:8x8", "tensor=8,expert=8,cache_by=batch", SM_TEXT_DECODE, 256, 4096},
     {scanning, "h100-sxm:8", "data=4,tensor=2,microbatch=1", SM_TEXT_TRAIN, 1 << 17, 4096},
-    {scanning, "h100-sxm:8", "data=4,tensor=2", SM_TEXT_DECODE, 64, 4096}};
+    {scanning, "h100-sxm:8", "data=4,tensor=2", SM_TEXT_DECODE, 64, 4096},
+    {"llama-3-8b", "h100-sxm:8", "tensor=4,fsdp=2,embedding=gathered,microbatch=1", SM_TEXT_TRAIN,
+     1 << 16, 2048}};
 enum { CASES = sizeof cases / sizeof *cases };
 
 static const char *name_of(const planned *p) { return p->model == scanning ? "scans" : p->model; }

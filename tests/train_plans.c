@@ -111,6 +111,8 @@ const train_plan train_plans[] = {
     {.words = "tensor=2,seq,regather=1,recompute=1"},
     {.words = "context=2,heads,regather=3"},
     {.words = "fsdp=2,tensor=2,tensor_q=2,zero=3,seq,regather=3"},
+    {.words = "fsdp=2,tensor=2,tensor_q=2,zero=3,seq,table,micro=1"},
+    {.words = "data=2,tensor=2,table,zero=2"},
     {.words = "expert=2,fsdp=2,tensor=2,zero=3,seq,expert_tensor,regather=3,ops=4"},
     /* pipelines */
     {"micro=1", SM_SCHEDULE_GPIPE, 2, 1},
@@ -213,6 +215,7 @@ void train_words_read(const char *words, sm_train_setup *s) {
     if (word(words, "seq", &value)) s->rules.seq = true;
     if (word(words, "expert_tensor", &value)) s->rules.expert_tensor = true;
     if (word(words, "heads", &value)) s->rules.context_by = SM_CONTEXT_HEADS;
+    if (word(words, "table", &value)) s->rules.table_gathered = true;
     if (word(words, "over_context", &value)) s->rules.weights_over_context = true;
     if (word(words, "zero", &value)) s->zero = value;
     if (word(words, "recompute", &value)) s->recompute = (sm_recompute)value;

@@ -89,6 +89,7 @@ enum { SM_LOSS_WHOLE, SM_LOSS_CHUNKED };
     X(GRADIENT, "gradient", "gradients as accumulated and reduced")                                \
     X(ATTENTION, "attention", "fused (flash) or unfused: scores pass through memory")              \
     X(LOSS, "loss", "logits of a microbatch at once, or of an eighth of its tokens")               \
+    X(EMBEDDING, "embedding", "chips of tensor look up their words' rows, or gather the table")    \
     X(ORDER, "order", "axes from the innermost, joined by .")                                      \
     X(DIMS, "dims", "order in which torus dimensions are filled, joined by .")
 typedef enum sm_plan_key {
@@ -120,6 +121,7 @@ typedef struct sm_plan {
     sm_dtype gradient;
     int attention;                        /* SM_ATTENTION_FUSED or _UNFUSED */
     int loss;                             /* SM_LOSS_WHOLE or _CHUNKED */
+    bool table_gathered;                  /* embedding=gathered */
     uint8_t order[SM_PLAN_DEGREES];       /* keys DATA..PIPELINE, innermost first */
     uint8_t dims[3];                      /* torus dimensions in filling order */
     uint8_t dims_named;                   /* so many of them stand in the plan's text */

@@ -151,6 +151,7 @@ typedef struct sm_rules {
     bool heads_copied;         /* tensor_w has chips; false: the program does not speak of it */
     bool weights_over_context; /* fsdp shards weights over the chips of a sequence too (as
                                   torchtitan does) */
+    bool table_gathered; /* tensor splits the tokens of a look-up, not the table's rows */
     bool unfused; /* attention as separate kernels: probabilities are arrays in memory */
     /* Of the software that executes the program; all false: mixed precision, fused kernels. */
     bool single;      /* every array in single precision, sums of exponentials in double */

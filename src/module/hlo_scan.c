@@ -112,7 +112,7 @@ bool hlo_quoted(hlo_reader *r, sm_span *span) {
     while (byte_at(r, r->at) != '"') {
         if (byte_at(r, r->at) < 0) return hlo_fail(r, (sm_span){from - 1, 1}, "a quote has no end");
         if (byte_at(r, r->at) == '\n') r->line++;
-        r->at += byte_at(r, r->at) == '\\' ? 2 : 1;
+        r->at += byte_at(r, r->at) == '\\' && byte_at(r, r->at + 1) >= 0 ? 2 : 1;
     }
     *span = (sm_span){from, r->at++ - from};
     return true;
@@ -139,7 +139,7 @@ sm_span hlo_skip_value(hlo_reader *r) {
     for (int c; !r->status && (c = byte_at(r, r->at)) >= 0; skip_step(r, &depth))
         if (depth == 0 && (c == ',' || c == '}' || c == ')' || c == '\n')) break;
     if (depth) hlo_fail(r, (sm_span){from, 1}, "a bracket has no end");
-    return (sm_span){from, r->at - from};
+    return (sm_span){from, r->status ? 0 : r->at - from};
 }
 
 void hlo_skip_brackets(hlo_reader *r) {

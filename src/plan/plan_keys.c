@@ -31,9 +31,10 @@ static const char *const caches[] = {"copies", "batch", "sequence"};
 static const char *const contexts[] = {"ring", "gather", "heads"};
 static const char *const offloads[] = {"none", "optimizer", "activations", "both"};
 static const char *const losses[] = {"whole", "chunked"};
+static const char *const tables[] = {"sharded", "gathered"};
 static const char *const kernels[] = {"fused", "unfused"};
 /* What a matmul of training can compute in; gradients accumulate in a wide type alone. */
-static const char *const dtypes[] = {"bf16", "fp16", "fp32", "tf32", "fp64",
+static const char *const dtypes[] = {"bf16", "fp16", "fp32", "tf32",  "fp64",
                                      "fp8",  "int8", "fp4",  "mxfp4", "nvfp4"};
 static const char *const gradients[] = {"fp32", "bf16"};
 static const char *const axes[] = {name_DATA,    name_FSDP,   name_TENSOR,
@@ -137,6 +138,9 @@ static const plan_row rows[SM_PLAN_KEY_COUNT] = {
     KEY(GRADIENT, TRAINING, gradient, "", TYPE(gradients, SM_FP32)),
     KEY(ATTENTION, TRAINING, attention, "", WORD(kernels, 0, 0), SWITCHES(TRAINS, unfused)),
     KEY(LOSS, TRAINING, loss, "", WORD(losses, 0, 0)),
+    KEY(EMBEDDING, TRAINING, table_gathered, "gathered: the embedding's tokens, not its vocabulary",
+        WORD(tables, 0, 0), .is_switch = true, .matters = DEGREE(TENSOR),
+        SWITCHES(TRAINS, table_gathered)),
     KEY(ORDER, BOTH, order, "", .key.value = SM_PLAN_VALUE_ORDER, .key.words = WORDS(axes)),
     KEY(DIMS, BOTH, dims, "", .key.value = SM_PLAN_VALUE_DIMS),
 };

@@ -57,8 +57,8 @@ static sm_axes weight_shards(const sm_program *b) {
                      (b->rules.weights_over_context ? SM_BIT(SM_AXIS_CONTEXT) : 0));
 }
 
-/* The gradient of a weight: fsdp reduces every microbatch onto the shards; what else is partial
- * waits for the step's end. */
+/* The gradient of a weight: fsdp, and an axis whose shards were gathered, reduce every microbatch
+ * onto the shards; what else is partial waits for the step's end. */
 static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int tensor,
                             const int *at) {
     sm_lowering low;
@@ -71,8 +71,9 @@ static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int 
     if (!part_task_gradient(j, op, SM_TASK_WEIGHT_GRADIENT, tensor, 0)) return false;
     lowered_at(&low, from.at);
     from.unreduced = low.out.unreduced;
-    part_record_weight(j, tensor, (sm_axes)(from.unreduced & ~weight_shards(j->b)));
-    return move_home(j, op, tensor, &from, (sm_axes)~weight_shards(j->b), SM_PHASE_BACKWARD_WEIGHT);
+    unsigned waits = ~(unsigned)(weight_shards(j->b) | part_stored_mask(j->b, tensor));
+    part_record_weight(j, tensor, (sm_axes)(from.unreduced & waits));
+    return move_home(j, op, tensor, &from, (sm_axes)waits, SM_PHASE_BACKWARD_WEIGHT);
 }
 
 static bool input_gradient(job *j, const sm_op *op, int n, const term *in, int operands_emitted,

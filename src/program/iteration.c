@@ -67,8 +67,10 @@ void part_assign(const sm_program *b, const sm_op *op, int *at) {
     at[SM_AXIS_CONTEXT] = context_dim(b, op, dims);
     at[SM_AXIS_TENSOR_W] = -1;
     for (int axis = program_first_tensor(b); axis <= SM_AXIS_TENSOR_Q; axis++) {
-        at[axis] = tensor_dim(b, op, dims, axis);
-        if (at[axis] < 0 && b->rules.seq && !program_carries_tensor(b, dims)) at[axis] = tokens;
+        bool whole = op->kind == SM_OP_GATHER && b->rules.table_gathered;
+        at[axis] = whole ? -1 : tensor_dim(b, op, dims, axis);
+        if (at[axis] < 0 && b->rules.seq && (whole || !program_carries_tensor(b, dims)))
+            at[axis] = tokens;
     }
 }
 
