@@ -305,6 +305,58 @@ static void a_space_is_searched_exactly(void **state) {
     assert_true(asked > 0 && found > 20);
 }
 
+/* Plans of either of two spaces: the best of both, each counted once. */
+static void spaces_are_searched_as_one(void **state) {
+    (void)state;
+    static const char *const sets[] = {"tensor=1..2,recompute=none|full,schedule=1f1b|zb-h1",
+                                       "zero=0|1|3,pipeline=1..2,regather=all|weights",
+                                       "schedule=gpipe|interleaved,recompute=full|selective",
+                                       "offload=none|optimizer,recompute=none|save-matmuls"};
+    sm_rng rng = {91};
+    int found = 0;
+    for (int i = 0; i < TIMES(36); i++) {
+        sm_error err = {0};
+        sm_search_options o;
+        sm_plan_space both = {.name = NULL}, space[2] = {both, both};
+        random_job_fill(&r, &rng);
+        sm_search_defaults(&o);
+        o.threads = 1, o.top = 1, o.objective = (sm_objective)(i % 3);
+        if (i % 2) fix(&o, "fsdp=1,context=1,offload=none");
+        sm_train *train = train_of(&r.job);
+        double least = HUGE_VAL, plans = 0;
+        for (int k = 0; k < 2; k++) {
+            sm_plan other;
+            sm_source source = sm_source_of("--plan", sets[(i + k * (1 + i / 4 % 3)) % 4]);
+            assert_int_equal(sm_plan_parse_limits(&source, &other, &space[k].limits, &err), SM_OK);
+            for (int key = 0; key < SM_PLAN_KEY_COUNT; key++)
+                sm_plan_limit_both(&both.limits.of[key], &space[k].limits.of[key]);
+            o.space = &space[k];
+            if (search(train, &o, &exact) == SM_OK)
+                least = fmin(least, value_of(&o, &exact.found[0]));
+            plans += exact.space;
+        }
+        o.space = &both;
+        search(train, &o, &exact);
+        plans -= exact.space;
+        space[i % 5 == 0].limits.usual_order = i % 2;
+        space[0].next = &space[1];
+        o.space = space;
+        search(train, &o, &exact);
+        o.prune = false;
+        search(train, &o, &brute);
+        same_values(&o, &exact, &brute);
+        assert_true(exact.space == brute.space);
+        if (i % 2 == 0) assert_true(exact.space == plans);
+        for (int k = 0; k < exact.n; k++, found++)
+            assert_true(is_in(&space[0], &exact.found[k].plan) ||
+                        is_in(&space[1], &exact.found[k].plan));
+        o.prune = true, o.below = least;
+        if (i % 2 == 0) assert_true(search(train, &o, &exact) == SM_NEGATIVE && exact.n == 0);
+        sm_train_free(train);
+    }
+    assert_true(found > 12);
+}
+
 static void fixed_keys_are_kept(void **state) {
     (void)state;
     sm_rng rng = {24};
@@ -530,6 +582,7 @@ int main(void) {
         cmocka_unit_test(zero_is_searched_over_tensor_alone),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(a_space_is_searched_exactly),
+        cmocka_unit_test(spaces_are_searched_as_one),
         cmocka_unit_test(fixed_keys_are_kept),
         cmocka_unit_test(degrees_stay_below_their_limits),
         cmocka_unit_test(what_is_found_differs_and_is_sorted),

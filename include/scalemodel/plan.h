@@ -188,7 +188,7 @@ typedef struct sm_plan_limits {
     sm_plan_limit of[SM_PLAN_KEY_COUNT];
     bool usual_order; /* the axes lie in their usual order */
 } sm_plan_limits;
-/* The plans that a search looks at. */
+/* The plans that a search looks at: of this space, and of those after it. */
 typedef struct sm_plan_space {
     const char *name; /* "Megatron-LM": what is said of it; NULL: nothing */
     sm_plan_limits limits;
@@ -196,7 +196,9 @@ typedef struct sm_plan_space {
      * these; false: no plan of such degrees is in the space. NULL: the limits are all. */
     bool (*of_degrees)(const void *context, const sm_plan *plan, sm_plan_limits *limits);
     const void *context;
+    const struct sm_plan_space *next; /* whose plans are looked at too; NULL: no others */
 } sm_plan_space;
+enum { SM_MOST_SPACES = 12 };
 /* May the key have this value (a number; of words its place among them, of data types the type)? */
 bool sm_plan_limit_allows(const sm_plan_limits *limits, sm_plan_key key, int value);
 /* Both: what one limit allows and the other too. */
@@ -205,7 +207,8 @@ void sm_plan_limit_both(sm_plan_limit *limit, const sm_plan_limit *other);
 uint32_t sm_plan_keys_for(const sm_model *model);
 /* Is a plan within limits, in the keys (bit per key) that mean something under its degrees? */
 bool sm_plan_limits_have(const sm_plan_limits *limits, const sm_plan *plan, uint32_t keys);
-/* The limits of the plans of given degrees; NULL space: none. False: there are no such plans. */
+/* The limits of the plans of given degrees in one space; NULL: none. False: it has no such plans.
+ */
 bool sm_plan_space_of(const sm_plan_space *space, const sm_plan *plan, sm_plan_limits *out);
 /* Read a plan of training with sets of values too, "schedule=1f1b|interleaved,tensor=1..8", whose
  * keys are not given but limited. Errors as sm_plan_parse. */

@@ -194,8 +194,10 @@ typedef struct sm_search_options {
     const volatile int *stop;        /* nonzero: stop and return the best so far */
     void (*progress)(double fraction, double best_s, void *context);
     void *context;
-    const sm_plan_space *space; /* only plans of it; NULL: all */
+    const sm_plan_space *space; /* only plans of it or of those after it, SM_MOST_SPACES at most;
+                                   NULL: all */
     double seconds;             /* stop after so many, and return the best so far; 0: never */
+    double below;               /* only plans with less of the objective than this; 0: all */
 } sm_search_options;
 /* No key fixed, the three best plans by time, on all threads. */
 #define sm_search_defaults(options) sm_search_defaults_sized((options), sizeof *(options))
@@ -223,8 +225,8 @@ int sm_search_result_count(const sm_search_result *result);
 sm_found sm_search_result_at(const sm_search_result *result, int i);
 /* What finding them took; never NULL. */
 const sm_search_effort *sm_search_result_effort(const sm_search_result *result);
-/* SM_OK, or SM_NEGATIVE when no plan fits (a result of no plans, and the sentence says what is
- * missing); with any other status *result is NULL. */
+/* SM_OK, or SM_NEGATIVE when no plan fits or is below what is asked for (a result of no plans, and
+ * the sentence says what is missing); with any other status *result is NULL. */
 sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_arena *arena,
                           const sm_search_result **result, sm_error *err);
 SM_DECLARATIONS_END

@@ -1,5 +1,6 @@
 /* What each leaf of the search may choose once the degrees are fixed. */
 #include <math.h>
+#include <string.h>
 
 #include "search_space.h"
 
@@ -73,98 +74,204 @@ static void fill_microbatch(const sm_train *t, const sm_search_options *o, const
     if (last < most && most < 1e6) c->microbatch[c->n_microbatch++] = (int)most;
 }
 
-/* Those of n values that the space has; returns how many. */
-static int keep_allowed(const choices *c, sm_plan_key key, int *value, int n) {
+/* ---- spaces ---- */
+
+/* Space i has this value. */
+static void has(space_set *of_value, int i, bool allowed) { *of_value |= (space_set)allowed << i; }
+
+static void has_each(space_set *of_values, int n, int i, const sm_plan_limits *l, sm_plan_key key) {
+    for (int v = 0; v < n; v++) has(&of_values[v], i, sm_plan_limit_allows(l, key, v));
+}
+
+/* Keys that shard the program: they mean something under some degrees alone. */
+static void has_rules(choices *c, int i, const sm_plan_limits *l, const sm_plan *plan,
+                      uint32_t keys) {
+    sm_plan p = *plan;
+    for (int v = 0; v < 2; v++) {
+        p.seq = p.expert_tensor = v;
+        has(&c->in.seq[v], i, sm_plan_limits_have(l, &p, keys & 1u << SM_PLAN_SEQ));
+        has(&c->in.expert_tensor[v], i,
+            sm_plan_limits_have(l, &p, keys & 1u << SM_PLAN_EXPERT_TENSOR));
+    }
+    for (int v = 0; v <= SM_CONTEXT_HEADS; v++) {
+        p.context_by = v;
+        has(&c->in.context_by[v], i, sm_plan_limits_have(l, &p, keys & 1u << SM_PLAN_CONTEXT_BY));
+    }
+}
+
+static void meet_space(choices *c, int i, const sm_search_options *o, const sm_plan *plan,
+                       const sm_plan_limits *l) {
+    has_each(c->in.zero, 4, i, l, SM_PLAN_ZERO);
+    has_each(c->in.regather, SM_REGATHER_COUNT, i, l, SM_PLAN_REGATHER);
+    has_each(c->in.offload, SM_OFFLOAD_COUNT, i, l, SM_PLAN_OFFLOAD);
+    for (int v = 0; v < SM_RECOMPUTE_COUNT; v++)
+        has(&c->in.recompute[v], i,
+            o->fixed.recompute_ops[0] || sm_plan_limit_allows(l, SM_PLAN_RECOMPUTE, v));
+    for (int n = 0; n < c->n_pipeline; n++) {
+        pipeline_choice p = c->pipeline[n];
+        has(&c->in.pipeline[n], i,
+            plan->pipeline == 1 || (sm_plan_limit_allows(l, SM_PLAN_SCHEDULE, (int)p.schedule) &&
+                                    sm_plan_limit_allows(l, SM_PLAN_VIRTUAL, p.virtual_stages)));
+    }
+    for (int n = 0; n < c->n_microbatch; n++)
+        has(&c->in.microbatch[n], i, sm_plan_limit_allows(l, SM_PLAN_MICROBATCH, c->microbatch[n]));
+    has(&c->in.unusual, i, !l->usual_order);
+}
+
+/* A space all of whose plans another has too adds none. */
+static void drop_within(choices *c) {
+    const space_set *of_value = (const space_set *)&c->in;
+    for (int i = 0; i < SM_MOST_SPACES; i++) {
+        space_set beside = c->spaces & ~(1u << i);
+        if (!(c->spaces >> i & 1)) continue;
+        for (size_t n = 0; n < sizeof c->in / sizeof *of_value && beside; n++)
+            if (of_value[n] >> i & 1) beside &= of_value[n];
+        if (beside) c->spaces &= ~(1u << i);
+    }
+}
+
+/* Those of n values, by which they are counted, that a space has; returns how many. */
+static int keep_had(const choices *c, const space_set *of_value, int *value, int n) {
     int kept = 0;
     for (int i = 0; i < n; i++)
-        if (sm_plan_limit_allows(&c->limits, key, value[i])) value[kept++] = value[i];
+        if (of_value[value[i]] & c->spaces) value[kept++] = value[i];
     return kept;
 }
 
-static void keep_pipelines(choices *c) {
+static void keep_numbered(choices *c) {
     int kept = 0;
     for (int i = 0; i < c->n_pipeline; i++) {
-        pipeline_choice p = c->pipeline[i];
-        if (sm_plan_limit_allows(&c->limits, SM_PLAN_SCHEDULE, (int)p.schedule) &&
-            sm_plan_limit_allows(&c->limits, SM_PLAN_VIRTUAL, p.virtual_stages))
-            c->pipeline[kept++] = p;
+        if (!(c->in.pipeline[i] & c->spaces)) continue;
+        c->in.pipeline[kept] = c->in.pipeline[i];
+        c->pipeline[kept++] = c->pipeline[i];
     }
     c->n_pipeline = kept;
+    kept = 0;
+    for (int i = 0; i < c->n_microbatch; i++) {
+        if (!(c->in.microbatch[i] & c->spaces)) continue;
+        c->in.microbatch[kept] = c->in.microbatch[i];
+        c->microbatch[kept++] = c->microbatch[i];
+    }
+    c->n_microbatch = kept;
 }
 
 static void keep_recompute(choices *c) {
     int kept = 0;
     for (int i = 0; i < c->n_recompute; i++)
-        if (sm_plan_limit_allows(&c->limits, SM_PLAN_RECOMPUTE, (int)c->recompute[i]))
-            c->recompute[kept++] = c->recompute[i];
+        if (c->in.recompute[c->recompute[i]] & c->spaces) c->recompute[kept++] = c->recompute[i];
     c->n_recompute = kept;
 }
 
 bool choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c) {
-    if (!sm_plan_space_of(o->space, plan, &c->limits)) return false;
-    c->keys = sm_plan_keys_for(&t->model);
     fill_memory(t, o, plan, c);
     fill_pipeline(t, o, plan, c);
     fill_microbatch(t, o, plan, c);
+    memset(&c->in, o->space ? 0 : 0xff, sizeof c->in);
+    c->spaces = !o->space;
     if (!o->space) return true;
-    c->n_zero = keep_allowed(c, SM_PLAN_ZERO, c->zero, c->n_zero);
-    c->n_offload = keep_allowed(c, SM_PLAN_OFFLOAD, c->offload, c->n_offload);
-    c->n_microbatch = keep_allowed(c, SM_PLAN_MICROBATCH, c->microbatch, c->n_microbatch);
-    if (plan->pipeline > 1) keep_pipelines(c);
-    if (!o->fixed.recompute_ops[0]) keep_recompute(c);
+    const uint32_t keys = sm_plan_keys_for(&t->model),
+                   fixed_ones = 1u << SM_PLAN_DTYPE | 1u << SM_PLAN_OPTIMIZER |
+                                1u << SM_PLAN_GRADIENT | 1u << SM_PLAN_ATTENTION;
+    int i = 0;
+    for (const sm_plan_space *s = o->space; s; s = s->next, i++) {
+        sm_plan_limits limits;
+        if (!sm_plan_space_of(s, plan, &limits)) continue;
+        if (!sm_plan_limits_have(&limits, plan, keys & fixed_ones)) continue;
+        c->spaces |= 1u << i;
+        meet_space(c, i, o, plan, &limits);
+        has_rules(c, i, &limits, plan, keys);
+    }
+    drop_within(c);
+    c->n_zero = keep_had(c, c->in.zero, c->zero, c->n_zero);
+    c->n_offload = keep_had(c, c->in.offload, c->offload, c->n_offload);
+    keep_numbered(c);
+    keep_recompute(c);
     return c->n_zero && c->n_offload && c->n_microbatch && c->n_pipeline && c->n_recompute;
 }
 
 /* What can be said of a plan in the space: `all` is what gathers least again, too. */
-static bool is_regathered(const choices *c, int regather, int least) {
+static space_set regathered_in(const choices *c, int regather, int least) {
+    space_set in = 0;
     for (int r = SM_REGATHER_ALL; r <= SM_REGATHER_NONE; r++)
-        if ((r & least) == regather && sm_plan_limit_allows(&c->limits, SM_PLAN_REGATHER, r))
-            return true;
-    return false;
+        if ((r & least) == regather) in |= c->in.regather[r];
+    return in & c->spaces;
 }
 
 int choices_regather(const sm_search_options *o, const choices *c, const sm_plan *plan,
-                     bool on_host, sm_regather regather[SM_REGATHER_COUNT]) {
+                     bool on_host, regather_choice regather[SM_REGATHER_COUNT]) {
     sm_plan p = *plan;
     p.offload = on_host ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
     int n = 0, least = (int)sm_plan_least_regather(&p);
     if (fixed(o, SM_PLAN_REGATHER)) {
-        regather[0] = (sm_regather)((int)o->fixed.regather & least);
+        regather[0] = (regather_choice){(sm_regather)((int)o->fixed.regather & least), c->spaces};
         return 1;
     }
-    for (int r = SM_REGATHER_NONE; r >= SM_REGATHER_ALL; r--)
-        if ((r & least) == r && (!o->space || is_regathered(c, r, least)))
-            regather[n++] = (sm_regather)r; /* one plan has one form */
+    for (int r = SM_REGATHER_NONE; r >= SM_REGATHER_ALL; r--) {
+        if ((r & least) != r) continue; /* one plan has one form */
+        regather[n] = (regather_choice){(sm_regather)r, regathered_in(c, r, least)};
+        n += regather[n].in != 0;
+    }
     return n;
 }
 
-/* Of one choice of what shards the program. */
+/* ---- counting ---- */
+
 typedef struct counting {
     const sm_search_options *options;
     const choices *c;
-    double plans;
+    double orders, plans;
 } counting;
 
+/* How many of these values every space of a set has. */
+static int in_all(space_set set, const space_set *of_value, int n) {
+    int count = 0;
+    for (int i = 0; i < n; i++) count += (of_value[i] & set) == set;
+    return count;
+}
+
+/* Plans with these choices of what shards the program that every space of a set has. */
+static double plans_of_all(const counting *x, space_set set,
+                           const regather_choice regather[2][SM_REGATHER_COUNT], const int n[2]) {
+    const choices *c = x->c;
+    int zero = 0, recompute = 0, kept[2] = {0}, offload = 0;
+    for (int i = 0; i < c->n_zero; i++) zero += in_all(set, &c->in.zero[c->zero[i]], 1);
+    for (int i = 0; i < c->n_recompute; i++)
+        recompute += in_all(set, &c->in.recompute[c->recompute[i]], 1);
+    for (int host = 0; host < 2; host++)
+        for (int i = 0; i < n[host]; i++) kept[host] += in_all(set, &regather[host][i].in, 1);
+    for (int i = 0; i < c->n_offload; i++)
+        offload += in_all(set, &c->in.offload[c->offload[i]], 1) *
+                   kept[offloads_activations(c->offload[i])];
+    return (double)zero * recompute * offload * in_all(set, c->in.pipeline, c->n_pipeline) *
+           in_all(set, c->in.microbatch, c->n_microbatch) *
+           (in_all(set, &c->in.unusual, 1) ? x->orders : 1);
+}
+
+/* Of several spaces: those of each, less those of each two, and so on. */
 static bool count(void *context, sm_plan *plan) {
     counting *x = context;
-    sm_regather regather[SM_REGATHER_COUNT];
+    regather_choice regather[2][SM_REGATHER_COUNT];
     int n[2];
-    if (x->options->space && !choices_allow(x->c, plan)) return true;
+    const space_set any = choices_allow(x->c, plan);
     for (int host = 0; host < 2; host++)
-        n[host] = choices_regather(x->options, x->c, plan, host, regather);
-    for (int f = 0; f < x->c->n_offload; f++) x->plans += n[offloads_activations(x->c->offload[f])];
+        n[host] = choices_regather(x->options, x->c, plan, host, regather[host]);
+    for (space_set set = any; set; set = (set - 1) & any) {
+        double sign = -1;
+        for (space_set left = set; left; left &= left - 1) sign = -sign;
+        x->plans += sign * plans_of_all(x, set, regather, n);
+    }
     return true;
 }
 
 double choices_leaves(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
                       const choices *c) {
-    double orders = 1, axes = 0;
-    counting rules = {o, c, 0};
+    double dims = 1, axes = 0;
+    counting x = {o, c, 1, 0};
     sm_plan copy = *plan;
     for (int i = 0; i < SM_PLAN_DEGREES && !fixed(o, SM_PLAN_ORDER); i++)
-        if (sm_plan_degree_of(plan, i) > 1) orders *= ++axes;
+        if (sm_plan_degree_of(plan, i) > 1) x.orders *= ++axes;
     if (!fixed(o, SM_PLAN_DIMS) && t->system.torus_dims > 1)
-        orders *= t->system.torus_dims == 3 ? 6 : 2;
-    sm_plan_each_choice(&copy, &o->fixed, &t->model, count, &rules);
-    return orders * rules.plans * c->n_zero * c->n_recompute * c->n_pipeline * c->n_microbatch;
+        dims = t->system.torus_dims == 3 ? 6 : 2;
+    sm_plan_each_choice(&copy, &o->fixed, &t->model, count, &x);
+    return dims * x.plans;
 }

@@ -74,7 +74,7 @@ static bool try_floor(void *context, sm_plan *plan) {
     const sm_train *t = f->h->train;
     char why[256];
     const variant *v = built_variant(t, plan);
-    if (f->h->options->space && !choices_allow(f->c, plan)) return true;
+    if (!choices_allow(f->c, plan)) return true;
     if (!v || degrees_refuse(t, plan, why, sizeof why)) return true;
     for (int i = 0; i < f->seen; i++)
         if (f->matmuls[i] == v->matmuls) return true;
@@ -154,6 +154,12 @@ int search_order(const node *a, const node *b) {
     return 0;
 }
 
+static bool allows_degree(const sm_plan_space *spaces, sm_plan_key key, int degree) {
+    for (const sm_plan_space *s = spaces; s; s = s->next)
+        if (sm_plan_limit_allows(&s->limits, key, degree)) return true;
+    return !spaces;
+}
+
 static bool split(plan_search *h, sm_plan *plan, int depth, int left) {
     const sm_search_options *o = h->options;
     const sm_train *t = h->train;
@@ -166,7 +172,7 @@ static bool split(plan_search *h, sm_plan *plan, int depth, int left) {
         if (last && !only) d = left;
         bool allowed = d <= left && left % d == 0 && (only || search_splits(t, key, d)) &&
                        (!o->max_degree[key] || d <= o->max_degree[key]) &&
-                       (!o->space || sm_plan_limit_allows(&o->space->limits, (sm_plan_key)key, d));
+                       allows_degree(o->space, (sm_plan_key)key, d);
         *degree = d;
         if (allowed && !split(h, plan, depth + 1, left / d)) return false;
         if (only || last) break;

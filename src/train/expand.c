@@ -19,7 +19,7 @@ static void drop_large(expansion *x) {
     for (int host = 0; host < 2; host++) {
         int n = 0;
         for (int i = 0; i < x->n_regather[host]; i++)
-            if (!(x->regather[host][i] & SM_KEEPS_WEIGHTS))
+            if (!(x->regather[host][i].regather & SM_KEEPS_WEIGHTS))
                 x->regather[host][n++] = x->regather[host][i];
         if (n > 0) x->n_regather[host] = n;
     }
@@ -29,7 +29,8 @@ static void drop_large(expansion *x) {
 static bool take_variant(expansion *x) {
     char why[256];
     pieces *p = &x->l->p;
-    if (x->h->options->space && !choices_allow(&x->c, &x->plan)) return false;
+    x->in = choices_allow(&x->c, &x->plan);
+    if (!x->in) return false;
     x->plan.microbatch = 1;
     x->plan.virtual_stages = 1;
     x->plan.schedule = SM_SCHEDULE_1F1B;
@@ -141,6 +142,8 @@ static bool expand_variant(void *context, sm_plan *plan) {
     if (l->placements < 0) placements_list(x->h, &x->plan, l);
     for (int n = 0; n < l->placements;) {
         const listed *at = place_at(x, n++);
+        x->in = choices_allow(&x->c, &x->plan) & (at->usual || !at->whole ? ~0u : x->c.in.unusual);
+        if (!x->in) continue;
         if (!at->whole) {
             place_hopeful(x->t, l->p.v, &x->plan, &l->p.d, at->axes, &l->p.at);
             if (!any_alive(x, alive[at->parent], alive[at->depth])) n = at->next;

@@ -85,10 +85,16 @@ static bool passes_hopeless(const expansion *x, bool dual) {
     return expansion_hopeless(x, fill + layers * (forward + backward) * m);
 }
 
+/* Of the spaces that have what is chosen above, the ZeRO stage and the offload are left. */
+static bool is_in_space(const expansion *x) {
+    const choices *c = &x->c;
+    return x->in & c->in.zero[x->plan.zero] & c->in.offload[x->plan.offload];
+}
+
 /* A leaf that beats what is known becomes the node's best. exact: pipeline_s is no mere bound. */
 static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     stages *s = &x->l->s;
-    if (too_large(x)) return;
+    if (!is_in_space(x) || too_large(x)) return;
     memcpy(x->l->p.load, x->l->load[x->plan.zero], sizeof x->l->p.load);
     step_end end = step_end_of(x->t, &x->plan, &x->l->p, s);
     double expected_s = step_close(x->t, &x->plan, pipeline_s, &end);
@@ -111,14 +117,16 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
 /* Shared out the further the less a chip holds, and less with the optimizer in host memory: where
  * that is too large every other plan of the schedule is. */
 static bool any_fits(expansion *x, bool activations, const int *zero, int n_zero) {
+    const bool one = !(x->in & (x->in - 1)); /* space, whose values are free of one another */
     if (!x->h->options->prune) return true;
     for (int z = n_zero - 1; z >= 0; z--)
         for (int f = x->c.n_offload - 1; f >= 0; f--) {
             if (offloads_activations(x->c.offload[f]) != activations) continue;
             x->plan.zero = zero[z];
             x->plan.offload = x->c.offload[f];
+            if (!is_in_space(x)) continue; /* and what is may share out less than others */
             if (!too_large(x)) return true;
-            if (memory_of(x) < HUGE_VAL) return false; /* not of the host's memory */
+            if (memory_of(x) < HUGE_VAL && one) return false; /* not of the host's memory */
         }
     return false;
 }
@@ -188,12 +196,16 @@ static bool try_schedule(expansion *x, bool activations, const int *zero, int n_
  * max f + sum b + (m-1) max b, never less than 1F1B's longest chain, and it holds more. */
 static void try_schedules(expansion *x, bool dual, bool activations, const int *zero, int n_zero) {
     int filled = -1;
-    bool exact = false, hopeful = false;
+    const space_set above = x->in;
+    space_set exact = 0; /* 1F1B, in these */
+    bool hopeful = false;
     for (int n = x->c.n_pipeline - 1; n >= 0; n--) {
         sm_schedule schedule = x->c.pipeline[n].schedule;
         int split = schedule >= SM_SCHEDULE_ZB_H1; /* weight gradients apart: other passes */
         if ((schedule == SM_SCHEDULE_DUALPIPE) != dual) continue;
-        if (schedule == SM_SCHEDULE_GPIPE && exact && x->h->options->prune) continue;
+        x->in = above & x->c.in.pipeline[n];
+        if (!x->in) continue;
+        if (schedule == SM_SCHEDULE_GPIPE && !(x->in & ~exact) && x->h->options->prune) continue;
         x->pipeline = n;
         x->plan.schedule = schedule;
         x->plan.virtual_stages = x->c.pipeline[n].virtual_stages;
@@ -207,32 +219,38 @@ static void try_schedules(expansion *x, bool dual, bool activations, const int *
         }
         if (!hopeful) continue;
         bool known = try_schedule(x, activations, zero, n_zero);
-        if (schedule == SM_SCHEDULE_1F1B) exact = known;
+        if (schedule == SM_SCHEDULE_1F1B && known) exact = x->in;
     }
+    x->in = above;
 }
 
-/* From what keeps most on: what keeps less has a chance where all that keep more were too large
- * somewhere. For memory alone what keeps least is looked at. */
+/* From what keeps most on: what keeps less has a chance where all that keep more, in its spaces,
+ * were too large somewhere. For memory alone what keeps least is looked at. */
 static void try_regather(expansion *x, bool activations, const int *zero, int n_zero) {
     bool prune = x->h->options->prune;
     bool memory = x->h->options->objective == SM_OBJECTIVE_MEMORY;
     int n = x->n_regather[activations], first = prune && memory ? n - 1 : 0;
-    const sm_regather *regather = x->regather[activations];
+    const regather_choice *regather = x->regather[activations];
+    const space_set above = x->in;
     unsigned tight = 0; /* bit per value: some plan of it did not fit */
     for (int i = first; i < n; i++) {
-        bool hopeful = true;
+        x->in = above & regather[i].in;
+        bool hopeful = x->in != 0;
         for (int k = first; k < i; k++)
-            if ((regather[k] & regather[i]) == regather[i] && !(tight >> regather[k] & 1))
+            if ((regather[k].regather & regather[i].regather) == regather[i].regather &&
+                !(x->in & ~regather[k].in) && !(tight >> regather[k].regather & 1) && prune)
                 hopeful = false;
-        if (prune && !hopeful) continue;
+        if (!hopeful) continue;
         x->squeezed = false;
-        x->plan.regather = regather[i];
+        x->plan.regather = regather[i].regather;
         for (int dual = 0; dual < 2; dual++) try_schedules(x, dual, activations, zero, n_zero);
-        if (x->squeezed) tight |= 1u << regather[i];
+        if (x->squeezed) tight |= 1u << regather[i].regather;
     }
+    x->in = above;
 }
 
 static void try_zero(expansion *x, const int *zero, int n_zero) {
+    const space_set above = x->in;
     for (int activations = 0; activations < 2; activations++) {
         bool offered = false;
         for (int f = 0; f < x->c.n_offload; f++)
@@ -240,9 +258,11 @@ static void try_zero(expansion *x, const int *zero, int n_zero) {
         for (int r = 0; offered && r < x->c.n_recompute; r++) {
             x->recompute = r;
             x->plan.recompute = x->c.recompute[r];
-            try_regather(x, activations, zero, n_zero);
+            x->in = above & x->c.in.recompute[x->plan.recompute];
+            if (x->in) try_regather(x, activations, zero, n_zero);
         }
     }
+    x->in = above;
 }
 
 /* Could any plan of this microbatch win, given its collectives as priced in p->comm? */
@@ -250,7 +270,7 @@ static bool comm_hopeless(expansion *x) {
     bool any = false;
     x->plan.recompute = SM_RECOMPUTE_NONE;
     x->plan.offload = SM_OFFLOAD_NONE;
-    x->plan.regather = x->regather[0][0];
+    x->plan.regather = x->regather[0][0].regather;
     for (int dual = 0; dual < 2; dual++) {
         bool offered = false;
         for (int i = 0; i < x->c.n_pipeline; i++)
@@ -296,17 +316,19 @@ static bool load_microbatch(expansion *x, int i) {
 void leaves_try(expansion *x, int i) {
     int shared[4], n = 0;
     bool two = false;
-    if (!load_microbatch(x, i)) return;
+    const space_set above = x->in;
+    if (!(above & x->c.in.microbatch[i]) || !load_microbatch(x, i)) return;
     x->plan.zero = x->c.zero[0];
     pieces_comm(x->t, &x->plan, &x->l->p);
     if (x->h->options->prune && comm_hopeless(x)) return;
+    x->in &= x->c.in.microbatch[i];
     for (int z = 0; z < x->c.n_zero; z++) {
         if (x->c.zero[z] == 2) two = true;
         else shared[n++] = x->c.zero[z];
     }
     if (n) try_zero(x, shared, n);
-    if (!two) return;
     x->plan.zero = 2; /* reduces every microbatch: other collectives */
-    if (n) pieces_comm(x->t, &x->plan, &x->l->p);
-    try_zero(x, &(const int){2}, 1);
+    if (n && two) pieces_comm(x->t, &x->plan, &x->l->p);
+    if (two) try_zero(x, &(const int){2}, 1);
+    x->in = above;
 }

@@ -37,6 +37,7 @@ typedef struct listing {
     const sm_degrees *degrees;
     lane_scratch *l;
     sm_plan plan;
+    uint8_t usual[SM_PLAN_DEGREES]; /* the order that spaces of the usual order alone have */
     bool
         parts; /* placements of some axes too: what follows on a torus may still find better ones */
 } listing;
@@ -61,6 +62,7 @@ static listed *add(listing *x, int depth, int parent) {
     memcpy(to->order, x->plan.order, sizeof to->order);
     memcpy(to->dims, x->plan.dims, sizeof to->dims);
     to->whole = depth == SM_PLAN_DEGREES;
+    to->usual = memcmp(x->plan.order, x->usual, sizeof x->usual) == 0;
     to->depth = depth;
     to->parent = x->parts && parent > 0 ? parent : 0;
     x->l->placements++;
@@ -105,12 +107,14 @@ static void each_dims(const plan_search *h, listing *x, int axes) {
 
 void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l) {
     bool parts = h->options->prune && h->train->system.torus_dims == 0;
-    listing x = {&h->train->system, &l->p.d, l, *plan, parts};
+    listing x = {
+        .system = &h->train->system, .degrees = &l->p.d, .l = l, .plan = *plan, .parts = parts};
     sm_plan usual;
     int n = 0, rest = SM_PLAN_DEGREES;
     l->placements = 0;
     memset(l->seen, 0, sizeof l->seen);
     if (h->options->fixed.given >> SM_PLAN_ORDER & 1) {
+        memcpy(x.usual, x.plan.order, sizeof x.usual);
         each_dims(h, &x, 0);
         return;
     }
@@ -119,5 +123,6 @@ void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l)
         if (sm_plan_degree_of(plan, usual.order[i]) > 1) x.plan.order[n++] = usual.order[i];
     for (int i = SM_PLAN_DEGREES - 1; i >= 0; i--)
         if (sm_plan_degree_of(plan, usual.order[i]) == 1) x.plan.order[--rest] = usual.order[i];
+    memcpy(x.usual, x.plan.order, sizeof x.usual);
     each_dims(h, &x, n);
 }

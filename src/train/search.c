@@ -36,7 +36,8 @@ const sm_search_effort *sm_search_result_effort(const sm_search_result *result) 
 /* ---- merging ---- */
 
 double search_threshold(const plan_search *h) {
-    return h->found == h->options->top ? h->objective[h->found - 1] : HUGE_VAL;
+    if (h->found == h->options->top) return h->objective[h->found - 1];
+    return h->options->below > 0 ? h->options->below : HUGE_VAL;
 }
 
 double search_merge(void *context, int place, size_t number) {
@@ -207,7 +208,13 @@ sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_
     char why[256];
     if (sm_plan_refuse_dims(&own.fixed, &train->system, why, sizeof why))
         return sm_fail(err, SM_BAD_INPUT, "%s", why);
-    if (own.space && own.space->limits.usual_order) own.fixed.given |= 1u << SM_PLAN_ORDER;
+    int spaces = 0, usual = 0;
+    for (const sm_plan_space *space = own.space; space; space = space->next, spaces++)
+        usual += space->limits.usual_order;
+    if (spaces > SM_MOST_SPACES)
+        return sm_fail(err, SM_BAD_INPUT, "%d spaces of plans are given, %d are the most", spaces,
+                       SM_MOST_SPACES);
+    if (spaces && usual == spaces) own.fixed.given |= 1u << SM_PLAN_ORDER;
     plan_search h = {.options = &own, .train = train, .effort.optimal = true};
     h.effort.least_memory_bytes = h.unseen = HUGE_VAL;
     if (own.seconds > 0) h.until_s = start + own.seconds;

@@ -14,6 +14,9 @@ typedef struct pipeline_choice {
     int virtual_stages;
 } pipeline_choice;
 
+/* Spaces of the search's list, a bit each; a search of all plans has one, which has every value. */
+typedef uint32_t space_set;
+
 /* What a leaf may choose, after the fixed keys. */
 typedef struct choices {
     int n_zero, n_recompute, n_offload, n_pipeline, n_microbatch;
@@ -22,23 +25,31 @@ typedef struct choices {
     int offload[SM_OFFLOAD_COUNT];
     pipeline_choice pipeline[SM_SCHEDULE_COUNT + MAX_VIRTUAL];
     int microbatch[MAX_MICROBATCH];
-    uint32_t keys;         /* that mean something for the model */
-    sm_plan_limits limits; /* of the space of plans, with these degrees */
+    space_set spaces; /* that have plans of these degrees, but those within another of them */
+    struct spaces_of_values { /* those that have this value: a plan is in what all its values are */
+        space_set zero[4], seq[2], expert_tensor[2], context_by[SM_CONTEXT_HEADS + 1];
+        space_set recompute[SM_RECOMPUTE_COUNT], regather[SM_REGATHER_COUNT];
+        space_set offload[SM_OFFLOAD_COUNT];
+        space_set pipeline[SM_SCHEDULE_COUNT + MAX_VIRTUAL], microbatch[MAX_MICROBATCH]; /* nth */
+        space_set unusual; /* orders of axes */
+    } in;
 } choices;
-/* False: the space has no plan of these degrees. */
+/* False: no space has a plan of these degrees. */
 bool choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *plan, choices *c);
-/* Has the space plans with these choices of what shards the program? */
-static inline bool choices_allow(const choices *c, const sm_plan *plan) {
-    return sm_plan_limits_have(&c->limits, plan,
-                               c->keys & (1u << SM_PLAN_SEQ | 1u << SM_PLAN_EXPERT_TENSOR |
-                                          1u << SM_PLAN_CONTEXT_BY | 1u << SM_PLAN_DTYPE |
-                                          1u << SM_PLAN_OPTIMIZER | 1u << SM_PLAN_GRADIENT |
-                                          1u << SM_PLAN_ATTENTION));
+/* The spaces that have plans with these choices of what shards the program. */
+static inline space_set choices_allow(const choices *c, const sm_plan *plan) {
+    return c->spaces & c->in.seq[plan->seq] & c->in.expert_tensor[plan->expert_tensor] &
+           c->in.context_by[plan->context_by];
 }
 /* What a plan may gather again, under its other keys but for offload, or with activations in host
- * memory: from what keeps most to what keeps least. Returns how many. */
+ * memory: from what keeps most to what keeps least, with the spaces that have it. Returns how many.
+ */
+typedef struct regather_choice {
+    sm_regather regather;
+    space_set in;
+} regather_choice;
 int choices_regather(const sm_search_options *o, const choices *c, const sm_plan *plan,
-                     bool on_host, sm_regather regather[SM_REGATHER_COUNT]);
+                     bool on_host, regather_choice regather[SM_REGATHER_COUNT]);
 static inline bool offloads_activations(int offload) {
     return offload == SM_OFFLOAD_ACTIVATIONS || offload == SM_OFFLOAD_BOTH;
 }
@@ -68,6 +79,7 @@ typedef struct listed {
     uint8_t order[SM_PLAN_DEGREES], dims[3];
     sm_axes axes;      /* that are placed */
     bool whole;        /* all are */
+    bool usual;        /* their order is */
     int depth, parent; /* how many are; the depth of the placement it begins with, 0: none */
     int next;          /* in the list, that begins otherwise */
 } listed;
@@ -155,9 +167,10 @@ typedef struct expansion {
     sm_plan best;
     double evaluated;
     int n_regather[2]; /* activations on the chip; in host memory */
-    sm_regather regather[2][SM_REGATHER_COUNT];
-    bool squeezed;                       /* some plan did not fit */
-    double simulated_s;                  /* of the schedule at hand, < 0 before it is needed */
+    regather_choice regather[2][SM_REGATHER_COUNT];
+    space_set in;       /* the spaces that have what is chosen of the plan at hand */
+    bool squeezed;      /* some plan did not fit */
+    double simulated_s; /* of the schedule at hand, < 0 before it is needed */
     int microbatch, recompute, pipeline; /* indices in choices, for what is kept of a node */
 } expansion;
 /* A plan whose time, or a lower bound of it, is known not to be better. */
