@@ -227,7 +227,8 @@ typedef struct sm_train_question {
                       op after the other; false: mixed precision, fused kernels */
     sm_source against; /* a module or profile of such a step (profile.h), the prediction of the best
                           plan beside it; not with n_chips */
-    const sm_framework *framework; /* only plans that it can run; NULL: all */
+    const sm_framework *framework;   /* only plans that it can run; NULL: that one of `frameworks`
+                                        can,   where one can run what is given of the plan */
     const sm_recipe *recipe;  /* the plan comes from it: it is told line by line, and the best plan
                                  of its framework stands beside its price */
     const sm_framework *emit; /* the page is the recipe that runs the best plan there */
@@ -240,6 +241,8 @@ typedef struct sm_train_question {
     double budget_usd; /* cost: the cheapest), and costs no more (0: any) */
     bool softwares; /* the best plan as each known software would run it; not with n_chips */
     const sm_calibration *const *calibrations; /* of each of systems; NULL: sm_calibration_of */
+    const sm_frameworks *frameworks; /* that are known; NULL: those shipped */
+    bool any_plan; /* plans that no framework is known to run, too */
 } sm_train_question;
 /* The best plans with times, memory, collectives, bounds and cost; SM_NEGATIVE when none fits. */
 sm_status sm_answer_train(const sm_train_question *question, sm_report *report, sm_error *err);

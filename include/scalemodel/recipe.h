@@ -76,6 +76,9 @@ sm_plan_use sm_framework_use(const sm_framework *framework);
 /* Names of calibrations that tell of it, the best first, separated by blanks; "". */
 const char *sm_framework_software(const sm_framework *framework);
 
+/* Does it run on such chips at all? */
+bool sm_framework_runs_on(const sm_framework *framework, const sm_system *system);
+
 /* Narrow a space to the plans that a framework can run; it refers to the framework. */
 void sm_framework_space(const sm_framework *framework, sm_plan_space *space);
 /* Why it cannot run a plan, by the keys given (bit per key): a sentence, or the key; NULL: it can.

@@ -46,6 +46,9 @@ const char *sm_framework_name(const sm_framework *f) { return f->name; }
 const char *sm_framework_title(const sm_framework *f) { return f->title; }
 const char *sm_framework_version(const sm_framework *f) { return f->version; }
 sm_plan_use sm_framework_use(const sm_framework *f) { return f->use; }
+bool sm_framework_runs_on(const sm_framework *f, const sm_system *system) {
+    return !f->networks || f->networks >> (system->torus_dims > 0) & 1;
+}
 const char *sm_framework_software(const sm_framework *f) { return f->software ? f->software : ""; }
 
 /* ---- keys ---- */

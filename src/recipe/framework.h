@@ -53,6 +53,7 @@ struct sm_framework {
     const sm_framework *like; /* whose keys, reads and models come after its own; NULL */
     const char *name, *title, *version, *source;
     sm_plan_use use;
+    unsigned networks; /* bit per kind that it runs on: switches, a torus; 0: any */
     const char *form, *software;
     int keys, reads, lets, ignored, models, rules, limits, begins, ends;
     framework_key *key;

@@ -234,6 +234,18 @@ static sm_status read_limits(const reader *r, const json_value *v) {
 
 /* ---- the whole ---- */
 
+/* Networks between its chips: "switch" of GPUs, "torus" of TPUs. */
+static sm_status read_networks(const json_value *v, unsigned *networks) {
+    static const char *const kinds[] = {"switch", "torus"};
+    sm_status status = v ? json_expect(v, IS_LIST, "a list") : SM_OK;
+    for (uint32_t i = 0; v && i < v->n && !status; i++) {
+        int kind = 0;
+        status = json_read_choice(&v->item[i], kinds, 2, &kind);
+        *networks |= 1u << kind;
+    }
+    return status;
+}
+
 static sm_status read_head(const reader *r, const json_value *root) {
     static const char *const uses[] = {"training", "serving"};
     static const char *const needed[] = {"name", "title", "version", "for", "form"};
@@ -250,13 +262,15 @@ static sm_status read_head(const reader *r, const json_value *root) {
     if (!status) status = json_read_text(json_get(root, "software"), &f->software);
     if (!status) status = json_read_choice(json_get(root, "for"), uses, 2, &use);
     f->use = (sm_plan_use)use;
+    if (!status) status = read_networks(json_get(root, "networks"), &f->networks);
     return status ? status : json_read_text(json_get(root, "like"), &f->like_name);
 }
 
 static sm_status read_framework(const reader *r, const json_value *root) {
-    static const char *const known[] = {
-        "name",   "title", "version", "source", "for",   "form",   "software", "like", "prefixes",
-        "models", "keys",  "ignored", "reads",  "rules", "cannot", "begin",    "end",  "lets"};
+    static const char *const known[] = {"name",  "title",    "version", "source",   "for",
+                                        "form",  "software", "like",    "prefixes", "models",
+                                        "keys",  "ignored",  "reads",   "rules",    "cannot",
+                                        "begin", "end",      "lets",    "networks"};
     sm_framework *f = r->f;
     sm_status status = json_expect(root, IS_OBJECT, "a framework");
     if (!status) status = json_check_keys(root, known, sizeof known / sizeof *known);

@@ -94,7 +94,7 @@ static void has_rules(choices *c, int i, const sm_plan_limits *l, const sm_plan 
             sm_plan_limits_have(l, &p, keys & 1u << SM_PLAN_EXPERT_TENSOR));
     }
     for (int v = 0; v <= SM_CONTEXT_HEADS; v++) {
-        p.context_by = v;
+        p.context_by = (sm_context_by)v;
         has(&c->in.context_by[v], i, sm_plan_limits_have(l, &p, keys & 1u << SM_PLAN_CONTEXT_BY));
     }
 }

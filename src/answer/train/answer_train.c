@@ -82,11 +82,21 @@ sm_status sm_train_reason(const sm_train_asked *q, sm_train *train, const sm_err
     return *reason ? SM_OK : sm_fail_memory(err);
 }
 
+sm_status sm_train_find(sm_train_asked *q, sm_train *train, const sm_search_result **found,
+                        sm_error *err) {
+    sm_status status = sm_train_search(train, &q->search, q->report->arena, found, err);
+    bool none = status == SM_NEGATIVE && sm_search_result_effort(*found)->optimal;
+    if (!none || !q->in_frameworks) return status;
+    q->in_frameworks = false;
+    q->search.space = q->all;
+    return sm_train_search(train, &q->search, q->report->arena, found, err);
+}
+
 static sm_status search_all(sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
                             sm_error *err) {
     sm_error none = {.status = SM_OK};
     const sm_search_result *found;
-    sm_status status = sm_train_search(train, &q->search, q->report->arena, &found, &none);
+    sm_status status = sm_train_find(q, train, &found, &none);
     if (status > SM_NEGATIVE) {
         *err = none;
         return sm_question_blame(&q->in.plan, status, err);
@@ -117,6 +127,8 @@ static sm_status find_plans(sm_train_asked *q, sm_train *train, sm_plans_shown *
         status = sm_train_detail(train, shown->plan, arena, &shown->detail, err);
         if (status) return sm_question_blame(&q->in.plan, status, err);
     }
+    if (!status && q->in_frameworks && plans->n > 0 && !q->priced_only)
+        status = sm_train_beyond(q, train, plans, err);
     if (!status && q->priced_only && !plans->plan[0].detail.price.fits)
         status = sm_train_fit_find(q, train, &plans->plan[0], &plans->fit, err);
     return status;
@@ -160,7 +172,7 @@ static sm_status answer(void *context, sm_train *train, const sm_plans_shown *pl
     sm_train_data(r, plans);
     if (q->in.recipe && !emits) sm_recipe_page(r, q->in.recipe);
     if (!emits) sm_train_page(r, plans);
-    if (!emits) status = sm_train_runners_page(r, plans, err);
+    if (!emits) sm_train_runners_page(r, plans);
     if (!status && q->in.recipe && !emits) status = sm_train_recipe_best(plans, err);
     if (!status && emits) status = sm_train_emit(plans, err);
     if (status || plans->n == 0) return status ? status : SM_NEGATIVE;

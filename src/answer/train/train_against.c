@@ -100,6 +100,7 @@ static sm_status find_other(const sm_train_asked *q, sm_train *train, sm_plan *o
     sm_status status = sm_plan_parse(&q->in.other, other, err);
     if (status || sm_train_is_whole(other, q->system->chips)) return status;
     search.fixed = *other;
+    if (q->in_frameworks) search.space = q->all;
     search.top = 1;
     search.progress = NULL;
     status = sm_train_search(train, &search, q->report->arena, &found, err);

@@ -14,8 +14,11 @@ typedef struct sm_train_asked {
     sm_job job;
     sm_search_options search; /* what the plan fixes, and how to search for the rest */
     sm_plan_space space;      /* of the keys that have several values, and of the framework */
-    bool priced_only;         /* the plan is given whole */
-    bool own_constants;       /* the question has a calibration */
+    const sm_plan_space *all; /* search.space, were there no frameworks */
+    bool in_frameworks;       /* search.space is what one of those known can run */
+    const sm_frameworks *frameworks;
+    bool priced_only;   /* the plan is given whole */
+    bool own_constants; /* the question has a calibration */
     bool price_known;
     sm_report *report;
 } sm_train_asked;
@@ -43,6 +46,11 @@ typedef struct sm_plans_shown {
     sm_plan_shown *plan; /* best first */
     sm_search_effort effort;
     const char *reason; /* why there is no plan */
+    /* What plans beyond those of the frameworks gain: the best one's text, NULL where there is none
+     * that gains as much; and its part of the objective, or what none exceeds. */
+    const char *beyond;
+    double beyond_gain, beyond_s;
+    bool beyond_known; /* it was searched to the end */
 } sm_plans_shown;
 
 /* What is done with the plans found, while what priced them lives. */
@@ -74,11 +82,14 @@ sm_status sm_train_batch_set(sm_train_asked *q, sm_error *err);
 void sm_train_batch_page(sm_report *r, const sm_train_asked *q, double sequences);
 
 /* ---- frameworks (train_recipe.c) ---- */
-/* The space of plans becomes that of the framework asked for. SM_BAD_INPUT where it cannot run keys
- * that are given. */
+/* The space of plans becomes that of the framework asked for (SM_BAD_INPUT where it cannot run keys
+ * that are given); where none is, those of all that can run the keys given. */
 sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err);
-/* The frameworks that can run the best plan of all, or that none can. */
-sm_status sm_train_runners_page(sm_report *r, const sm_plans_shown *plans, sm_error *err);
+/* The frameworks that can run the best plan, or that none can, and what is gained beyond them. */
+void sm_train_runners_page(sm_report *r, const sm_plans_shown *plans);
+/* The best plan of all where no framework runs it, in `beyond`. */
+sm_status sm_train_beyond(const sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
+                          sm_error *err);
 /* The best plan of the recipe's framework beside it. */
 sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err);
 /* The best plan as a recipe of another framework, in place of the page. */
@@ -112,7 +123,8 @@ void sm_indistinguishable_line(sm_report *r, const sm_plans_shown *plans);
 /* ---- the parts of the answer: as the page, and as data ---- */
 void sm_train_page(sm_report *r, const sm_plans_shown *plans);
 void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences);
-/* whose: the framework that the search kept to; NULL: none. */
+/* The framework that the search keeps to, in words; NULL: none. */
+const char *sm_train_whose(const sm_train_asked *q);
 void sm_train_search_page(sm_report *r, const sm_search_effort *effort, int found,
                           const char *whose);
 const char *sm_train_bound(sm_report *r, const sm_system *system, const sm_price_of_plan *price);
@@ -130,6 +142,10 @@ sm_status sm_train_reason(const sm_train_asked *q, sm_train *train, const sm_err
 double sm_train_margin(const sm_train_asked *q);
 /* Constants of time and of memory of the software asked for. */
 void sm_train_with_software(const sm_train_asked *q, sm_train *train);
+/* The search of a question: in what the frameworks run, and where that has no plan at all in all
+ * plans. Errors as sm_train_search. */
+sm_status sm_train_find(sm_train_asked *q, sm_train *train, const sm_search_result **found,
+                        sm_error *err);
 /* One system: its best plan, or why it has none. */
 typedef struct sm_train_point {
     sm_system system;

@@ -193,6 +193,7 @@ sm_status sm_train_compare(sm_train_asked *q, sm_report *r, sm_error *err) {
     sm_train_search_data(r, &total.total);
     sm_train_job_page(r, own[0], total.sequences);
     show_all(r, own, point, n, limited);
-    if (total.total.space > 0.0) sm_train_search_page(r, &total.total, total.found, q->space.name);
+    if (total.total.space > 0.0)
+        sm_train_search_page(r, &total.total, total.found, sm_train_whose(q));
     return any ? SM_OK : SM_NEGATIVE;
 }

@@ -241,6 +241,10 @@ static void other_rows(sm_report *r, const sm_plans_shown *plans) {
     sm_indistinguishable_line(r, plans);
 }
 
+const char *sm_train_whose(const sm_train_asked *q) {
+    return q->in_frameworks ? "a framework known here" : q->space.name;
+}
+
 void sm_train_search_page(sm_report *r, const sm_search_effort *e, int found, const char *whose) {
     const char *proof = " No plan of the space is better.";
     if (whose) proof = sm_textf(r, " No plan that %s can run is better.", whose);
@@ -256,7 +260,7 @@ static void search_page(sm_report *r, const sm_plans_shown *plans) {
     if (plans->q->priced_only)
         sm_report_text(r, "The plan was given whole: it was priced, and no other looked at.");
     else if (plans->effort.space > 0.0)
-        sm_train_search_page(r, &plans->effort, plans->n, plans->q->space.name);
+        sm_train_search_page(r, &plans->effort, plans->n, sm_train_whose(plans->q));
 }
 
 void sm_train_page(sm_report *r, const sm_plans_shown *plans) {

@@ -77,6 +77,7 @@ sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err) {
     if (!status && q->in.framework) status = sm_train_keep_to(q, err);
     if (!status) status = read_key(q, &q->in.dtype, SM_PLAN_DTYPE, fixed, err);
     if (!status) status = read_key(q, &q->in.optimizer, SM_PLAN_OPTIMIZER, fixed, err);
+    if (!status && !q->in.framework) status = sm_train_keep_to(q, err);
     if (!status && q->in.as_run) {
         sm_error odd = {.status = SM_OK};
         status = sm_train_plan_as_run(fixed, &odd);

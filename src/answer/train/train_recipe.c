@@ -12,6 +12,7 @@
 /* Types and kernels: no search chooses them. */
 static const sm_plan_key unsearched[] = {SM_PLAN_DTYPE, SM_PLAN_OPTIMIZER, SM_PLAN_GRADIENT,
                                          SM_PLAN_ATTENTION};
+enum { UNSEARCHED = sizeof unsearched / sizeof *unsearched };
 
 /* What the search does not choose is as usual, or the first value that the framework has. */
 static sm_status keep_key(sm_train_asked *q, sm_plan_key key, sm_error *err) {
@@ -30,13 +31,53 @@ static sm_status keep_key(sm_train_asked *q, sm_plan_key key, sm_error *err) {
     return SM_OK;
 }
 
-sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err) {
+/* The plans of a framework, in what is asked for: types and kernels that are not are what it has.
+ */
+static void add_framework(sm_plan_space *space, const sm_framework *f, const sm_plan *fixed) {
+    sm_framework_space(f, space);
+    for (int i = 0; i < UNSEARCHED; i++)
+        if (!sm_plan_given(fixed, unsearched[i]))
+            space->limits.of[unsearched[i]] = (sm_plan_limit){.words = 0};
+}
+
+static bool may_run(const sm_train_asked *q, const sm_framework *f) {
+    const sm_plan *fixed = &q->search.fixed;
+    return sm_framework_use(f) == SM_PLAN_TRAINING && sm_framework_runs_on(f, q->in.system) &&
+           !sm_framework_refuses(f, fixed, fixed->given) && (!q->in.emit || f == q->in.emit);
+}
+
+static sm_status keep_to_any(sm_train_asked *q, sm_error *err) {
+    const sm_frameworks *all = q->frameworks;
+    sm_plan_space *list = NULL;
+    int n = 0;
+    if (q->in.any_plan || q->in.as_run) return SM_OK;
+    for (int i = all->n - 1; i >= 0; i--) {
+        bool own = sm_framework_find(all, sm_framework_name(all->of[i]),
+                                     strlen(sm_framework_name(all->of[i]))) == all->of[i];
+        if (!own || !may_run(q, all->of[i])) continue;
+        if (n++ == SM_MOST_SPACES)
+            return sm_fail(err, SM_BAD_INPUT,
+                           "more than %d frameworks train; name one of them, or any",
+                           SM_MOST_SPACES);
+        sm_plan_space *space = sm_arena_alloc(q->report->arena, sizeof *space);
+        if (!space) return sm_fail_memory(err);
+        *space = q->space;
+        add_framework(space, all->of[i], &q->search.fixed);
+        space->next = list;
+        list = space;
+    }
+    q->in_frameworks = list != NULL;
+    if (list) q->search.space = list;
+    return SM_OK;
+}
+
+static sm_status keep_to_one(sm_train_asked *q, sm_error *err) {
     const sm_plan *fixed = &q->search.fixed;
     const char *why = sm_framework_refuses(q->in.framework, fixed, fixed->given);
     sm_framework_space(q->in.framework, &q->space);
     q->search.space = &q->space;
     sm_status status = SM_OK;
-    for (int i = 0; i < 4 && !why && !status; i++)
+    for (int i = 0; i < UNSEARCHED && !why && !status; i++)
         if (!sm_plan_given(fixed, unsearched[i])) status = keep_key(q, unsearched[i], err);
     if (!why) return status;
     sm_error odd = {.status = SM_BAD_INPUT};
@@ -46,6 +87,17 @@ sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err) {
             key ? "it has no such value of " : "", why);
     *err = odd;
     return sm_question_blame(&q->in.plan, SM_BAD_INPUT, err);
+}
+
+sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err) {
+    sm_status status = SM_OK;
+    sm_frameworks *shipped;
+    q->frameworks = q->in.frameworks;
+    q->all = q->search.space;
+    if (q->in.framework) return keep_to_one(q, err);
+    if (!q->frameworks) status = sm_frameworks_shipped(q->report->arena, &shipped, err);
+    if (!status && !q->frameworks) q->frameworks = shipped;
+    return status ? status : keep_to_any(q, err);
 }
 
 /* ---- what would be better ---- */
@@ -85,7 +137,7 @@ sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err) {
     sm_train_question other = q->in;
     const char *text = "";
     uint32_t keys = 0;
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < UNSEARCHED; i++) {
         char value[64];
         sm_plan_key_print(&q->search.fixed, unsearched[i], 0, value, sizeof value);
         text = sm_textf(q->report, "%s%s%s=%s", text, text[0] ? "," : "",
@@ -103,29 +155,76 @@ sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err) {
 /* ---- which frameworks run the best plan ---- */
 
 /* What no search chooses and nobody asked for is what the framework has. */
-static bool runs(const sm_framework *framework, const sm_plan *plan, const sm_model *model) {
+static bool runs(const sm_train_asked *q, const sm_framework *f, const sm_plan *plan) {
     sm_plan_space space = {.name = NULL};
     sm_plan_limits limits;
-    uint32_t keys = sm_plan_keys_for(model);
-    for (int i = 0; i < 4; i++)
+    uint32_t keys = sm_plan_keys_for(q->in.model);
+    for (int i = 0; i < UNSEARCHED; i++)
         if (!sm_plan_given(plan, unsearched[i])) keys &= ~(1u << unsearched[i]);
-    sm_framework_space(framework, &space);
-    return sm_plan_space_of(&space, plan, &limits) && sm_plan_limits_have(&limits, plan, keys) &&
-           !sm_framework_refuses(framework, plan, keys);
+    sm_framework_space(f, &space);
+    return sm_framework_use(f) == SM_PLAN_TRAINING && sm_framework_runs_on(f, q->in.system) &&
+           sm_plan_space_of(&space, plan, &limits) && sm_plan_limits_have(&limits, plan, keys) &&
+           !sm_framework_refuses(f, plan, keys);
 }
 
-sm_status sm_train_runners_page(sm_report *r, const sm_plans_shown *plans, sm_error *err) {
+/* What a plan beyond the frameworks must gain to be told. */
+static const double WORTH_TELLING = 0.01;
+
+static double objective_of(const sm_train_asked *q, const sm_price_of_plan *price) {
+    if (q->in.objective == SM_OBJECTIVE_MEMORY) return price->memory.total;
+    return price->expected_s * (q->in.objective == SM_OBJECTIVE_COST ? price->chips : 1);
+}
+
+sm_status sm_train_beyond(const sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
+                          sm_error *err) {
+    sm_search_options search = q->search;
+    const sm_search_result *found;
+    sm_error none = {.status = SM_OK};
+    const double best = objective_of(q, &plans->plan[0].detail.price);
+    search.space = q->all;
+    search.top = 1;
+    search.progress = NULL;
+    search.below = best * (1 - WORTH_TELLING);
+    sm_status status = sm_train_search(train, &search, q->report->arena, &found, &none);
+    if (status > SM_NEGATIVE) *err = none;
+    if (status > SM_NEGATIVE) return status;
+    const sm_search_effort *effort = sm_search_result_effort(found);
+    const sm_found better = sm_search_result_at(found, 0);
+    plans->effort.seconds += effort->seconds;
+    plans->beyond_known = effort->optimal;
+    plans->beyond_gain = WORTH_TELLING;
+    if (!better.plan) return SM_OK;
+    plans->beyond = sm_train_plan_words(q->report, q->system, better.plan);
+    plans->beyond_gain = 1 - objective_of(q, better.price) / best;
+    plans->beyond_s = better.price->expected_s;
+    return SM_OK;
+}
+
+static void beyond_page(sm_report *r, const sm_plans_shown *plans) {
+    if (!plans->beyond && !plans->beyond_known) return;
+    sm_data *object = sm_put_object(r, r->data, "beyond_frameworks");
+    if (!plans->beyond) {
+        sm_put(r, object, "gains_at_most", plans->beyond_gain);
+        sm_report_text(r, "Plans that none of them runs gain less than %.0f %%.",
+                       100 * plans->beyond_gain);
+        return;
+    }
+    sm_put_text(r, object, "best_plan", plans->beyond);
+    sm_put(r, object, "expected_s", plans->beyond_s);
+    sm_put(r, object, "gains", plans->beyond_gain);
+    sm_report_text(r,
+                   "A plan that none of them runs gains %.1f %% (--framework any), %s a step: %s",
+                   100 * plans->beyond_gain, sm_show_seconds(r, plans->beyond_s), plans->beyond);
+}
+
+void sm_train_runners_page(sm_report *r, const sm_plans_shown *plans) {
     const sm_train_asked *q = plans->q;
-    sm_frameworks *all;
-    if (plans->n == 0 || q->priced_only || q->in.framework || q->in.as_run) return SM_OK;
-    sm_status status = sm_frameworks_shipped(r->arena, &all, err);
-    if (status) return status;
+    if (plans->n == 0 || q->priced_only || q->in.framework || q->in.as_run) return;
     sm_data *list = sm_put_array(r, r->data, "runs_in");
     const char *titles = "";
-    for (int i = 0; i < all->n; i++) {
-        const sm_framework *f = all->of[i];
-        if (sm_framework_use(f) != SM_PLAN_TRAINING || !runs(f, plans->plan->plan, q->in.model))
-            continue;
+    for (int i = 0; i < q->frameworks->n; i++) {
+        const sm_framework *f = q->frameworks->of[i];
+        if (!runs(q, f, plans->plan->plan)) continue;
         sm_put_text(r, list, NULL, sm_framework_name(f));
         titles = sm_textf(r, "%s%s%s", titles, titles[0] ? ", " : "", sm_framework_title(f));
     }
@@ -133,7 +232,7 @@ sm_status sm_train_runners_page(sm_report *r, const sm_plans_shown *plans, sm_er
     else
         sm_report_text(r, "No framework known here runs this plan; --framework megatron-lm, "
                           "maxtext, ... keeps the search to what one runs.");
-    return SM_OK;
+    beyond_page(r, plans);
 }
 
 /* ---- the best plan as a recipe ---- */

@@ -10,7 +10,8 @@ static sm_status search_point(sm_train_sweep *w, sm_train_point *p, sm_train *tr
     sm_report *r = w->q->report;
     const sm_search_result *result;
     sm_error none = {.status = SM_OK};
-    sm_status status = sm_train_search(train, &w->q->search, r->arena, &result, &none);
+    sm_train_asked here = *w->q; /* whose space may widen */
+    sm_status status = sm_train_find(&here, train, &result, &none);
     const sm_search_effort *effort = sm_search_result_effort(result);
     w->interrupted = w->q->in.stop && *w->q->in.stop;
     w->total.space += effort->space;
@@ -157,7 +158,7 @@ sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err) {
         if (pays[i] || !p->system.chips) continue;
         sm_report_text(r, "%d chips: %s.", p->system.chips, why_dropped(p));
     }
-    if (w.total.space > 0.0) sm_train_search_page(r, &w.total, w.found, q->space.name);
+    if (w.total.space > 0.0) sm_train_search_page(r, &w.total, w.found, sm_train_whose(q));
     bool any = false;
     for (int i = 0; i < q->in.n_chips; i++) any = any || pays[i];
     return any ? SM_OK : SM_NEGATIVE;

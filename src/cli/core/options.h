@@ -176,16 +176,23 @@ typedef struct cli_recipe_values {
      "FILE", .help = "the recipe in use, of another framework: prices it, and tells what would be "\
                      "better; - is standard input"},                                               \
         {"framework", 0, CLI_TEXT, offsetof(values, member.framework), "NAME",                     \
-         .help = "only plans that it can run: megatron-lm, maxtext, torchtitan, vllm, ...",        \
-         .default_says = "all; with --from what the recipe is of"},                                \
+         .help = "only plans that it can run: megatron-lm, maxtext, torchtitan, vllm, ...; any: "  \
+                 "those that none is known to run, too",                                           \
+         .default_says = "plans that one of them runs; with --from what the recipe is of"},        \
         {"emit", 0, CLI_TEXT, offsetof(values, member.emit), "NAME",                               \
          .help = "print the best plan as the flags or files of a framework"},                      \
         {"frameworks", 0, CLI_LIST, offsetof(values, member.frameworks), "FILE",                   \
          .help = "frameworks of your own, which win by name (several times)"}
-/* The frameworks that --framework and --emit name; NULL where they do not. SM_BAD_INPUT when there
- * is none of that name and use. */
+/* All that are known, and those that --framework and --emit name; NULL where they do not.
+ * SM_BAD_INPUT when there is none of that name and use. */
+typedef struct cli_asked_frameworks {
+    sm_frameworks *known;
+    const sm_framework *framework, *emit;
+} cli_asked_frameworks;
 sm_status cli_frameworks(const cli_call *call, const cli_recipe_values *given, sm_plan_use use,
-                         const sm_framework **framework, const sm_framework **emit, sm_error *err);
+                         cli_asked_frameworks *out, sm_error *err);
+/* Is --framework any? */
+bool cli_any_framework(const cli_recipe_values *given);
 /* The constants of the software that a recipe is of, where the chip has them; else usual. */
 const sm_calibration *cli_recipe_calibration(const sm_recipe *recipe, const sm_system *system,
                                              const sm_calibration *usual);

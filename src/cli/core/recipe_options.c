@@ -32,14 +32,17 @@ static sm_status find(const sm_frameworks *all, const char *option, const char *
                          err);
 }
 
+bool cli_any_framework(const cli_recipe_values *given) {
+    return given->framework && strcmp(given->framework, "any") == 0;
+}
+
 sm_status cli_frameworks(const cli_call *call, const cli_recipe_values *given, sm_plan_use use,
-                         const sm_framework **framework, const sm_framework **emit, sm_error *err) {
-    sm_frameworks *all;
-    *framework = *emit = NULL;
-    if (!given->framework && !given->emit) return SM_OK;
-    sm_status status = known_frameworks(call, given, &all, err);
-    if (!status) status = find(all, "--framework", given->framework, use, framework, err);
-    return status ? status : find(all, "--emit", given->emit, use, emit, err);
+                         cli_asked_frameworks *out, sm_error *err) {
+    const char *name = cli_any_framework(given) ? NULL : given->framework;
+    *out = (cli_asked_frameworks){.known = NULL};
+    sm_status status = known_frameworks(call, given, &out->known, err);
+    if (!status) status = find(out->known, "--framework", name, use, &out->framework, err);
+    return status ? status : find(out->known, "--emit", given->emit, use, &out->emit, err);
 }
 
 /* ---- a recipe ---- */
@@ -106,11 +109,11 @@ sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,
     bool piped = strcmp(given->from, "-") == 0;
     sm_source *source = sm_arena_alloc(call->arena, sizeof *source);
     reading x = {.call = call, .use = use};
-    sm_frameworks *all;
+    cli_asked_frameworks asked;
     if (!source) return sm_fail_memory(err);
-    sm_status status = known_frameworks(call, given, &all, err);
-    x.all = all;
-    if (!status) status = find(all, "--framework", given->framework, use, &x.framework, err);
+    sm_status status = cli_frameworks(call, given, use, &asked, err);
+    x.all = asked.known;
+    x.framework = asked.framework;
     if (!status)
         status = sm_io_read_most(piped ? "/dev/stdin" : given->from, SM_RECIPE_BYTES, call->arena,
                                  source, err);
@@ -119,7 +122,8 @@ sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,
     status = sm_io_settings(source, call->arena, &x.settings, err);
     if (!status) status = find_chips(&x, on, system, err);
     if (!status)
-        status = sm_recipe_read(all, x.framework, use, &x.settings, chips_of(system), recipe, err);
+        status =
+            sm_recipe_read(x.all, x.framework, use, &x.settings, chips_of(system), recipe, err);
     return status ? status : find_model(call, read_by, recipe, model, err);
 }
 

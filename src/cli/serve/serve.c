@@ -209,10 +209,11 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     q->explain = call->common.explain;
     q->plot = v->plot != NULL;
     sm_status status = v->recipe_values.from ? read_recipe(call, v, err) : read_job(call, v, err);
-    const sm_framework *kept;
-    if (!status)
-        status = cli_frameworks(call, &v->recipe_values, SM_PLAN_SERVING, &kept, &q->emit, err);
-    if (!status && kept && !v->recipe_values.from)
+    cli_asked_frameworks asked = {.known = NULL};
+    if (!status && (v->recipe_values.framework || v->recipe_values.emit))
+        status = cli_frameworks(call, &v->recipe_values, SM_PLAN_SERVING, &asked, err);
+    q->emit = asked.emit;
+    if (!status && asked.framework && !v->recipe_values.from)
         status =
             sm_fail(err, SM_USAGE, "--framework of serve says what the recipe of --from is of");
     if (!status) status = read_rest(call, v, err);

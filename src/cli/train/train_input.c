@@ -196,9 +196,13 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
     q->as_run = o->as_run;
     q->what_if = cli_text(call, &o->what_if);
     q->sensitivity = o->sensitivity;
+    cli_asked_frameworks asked = {.known = NULL};
     sm_status status = o->recipe.from ? read_recipe(call, t, err) : read_job(call, t, err);
-    if (!status)
-        status = cli_frameworks(call, &o->recipe, SM_PLAN_TRAINING, &q->framework, &q->emit, err);
+    if (!status) status = cli_frameworks(call, &o->recipe, SM_PLAN_TRAINING, &asked, err);
+    q->frameworks = asked.known;
+    q->framework = asked.framework;
+    q->emit = asked.emit;
+    q->any_plan = cli_any_framework(&o->recipe);
     q->softwares = o->constants.software && strcmp(o->constants.software, "all") == 0;
     bool constants = o->constants.calibration || (o->constants.software && !q->softwares);
     int each = constants && q->n_systems > 0 ? q->n_systems : constants;
