@@ -227,8 +227,8 @@ typedef struct sm_train_question {
                       op after the other; false: mixed precision, fused kernels */
     sm_source against; /* a module or profile of such a step (profile.h), the prediction of the best
                           plan beside it; not with n_chips */
-    const sm_framework *framework; /* only plans that it can run; NULL: that one of `frameworks` can,
-                                      where one can run what is given of the plan */
+    const sm_framework *framework; /* only plans that it can run; NULL: that one of `frameworks`
+                                      can, where one can run what is given of the plan */
     const sm_recipe *recipe;  /* the plan comes from it: it is told line by line, and the best plan
                                  of its framework stands beside its price */
     const sm_framework *emit; /* the page is the recipe that runs the best plan there */
