@@ -4,7 +4,8 @@
   check-families.py DIR [MANIFEST.csv] [--kind published] [--all]
 
 DIR holds NAME.json or NAME/config.json; the manifest (DIR/MANIFEST.csv) names them in a column `name`
-and gives `exact_total` and `exact_active`, empty where nobody knows; columns `kind` and `model_type`
+and gives `exact_total` (with towers and heads of several tokens, or without) and `exact_active`, empty
+where nobody knows; columns `kind` and `model_type`
 are shown where they are there. scripts/reference-totals.py writes one. Prints a line for each file
 that is refused or differs (--all: for every file), then a table. Exits 1 when one differs.
 Not part of the suite: the configs of others are not in this repository. SCALEMODEL: the command.
@@ -36,7 +37,7 @@ def judge(row, answer, error):
         return "failed" if error.startswith("exit status") else "refused"
     if not row.get("exact_total"):
         return "no total known"
-    if answer["params"] != float(row["exact_total"]):
+    if float(row["exact_total"]) not in (answer["params"], answer["params_with_apart"]):
         return "wrong total"
     if row.get("exact_active"): # with the embedding, which some publishers leave out, or without
         embedding = answer["components"]["embedding"]
@@ -53,7 +54,8 @@ def find(folder, name):
 def show(row, outcome, answer, error):
     said = error
     if answer is not None:
-        said = f"{answer['params']:.0f} of {row.get('exact_total') or '?'}"
+        with_apart = [f", {answer['params_with_apart']:.0f} with what is beside,"] if answer["apart"] else []
+        said = f"{answer['params']:.0f}{''.join(with_apart)} of {row.get('exact_total') or '?'}"
         if outcome == "wrong active":
             said += f", active {answer['active_params']:.0f} of {row['exact_active']}"
     print(f"{outcome:12} {row.get('model_type', ''):20} {row['name']}: {said}")

@@ -418,4 +418,50 @@ static const struct family_total {
              "\"hybrid\",\"mamba\",\"mamba\",\"hybrid\",\"mamba\",\"mamba\",\"hybrid\",\"mamba\","
              "\"mamba\",\"hybrid\",\"mamba\"],\"architectures\":[\"Zamba2ForCausalLM\"],"
              "\"model_type\":\"zamba2\"}"},
+    {226376, "{\"hidden_size\":64,\"num_hidden_layers\":6,\"num_attention_heads\":4,"
+             "\"num_key_value_heads\":4,\"vocab_size\":100,\"intermediate_size\":96,"
+             "\"linear_num_heads\":2,\"linear_head_dim\":16,\"kv_lora_rank\":24,"
+             "\"qk_nope_head_dim\":16,\"qk_rope_head_dim\":8,\"v_head_dim\":16,"
+             "\"num_experts\":4,\"num_experts_per_token\":2,\"num_expert_group\":1,"
+             "\"topk_group\":1,\"moe_intermediate_size\":24,\"layer_group_size\":3,"
+             "\"num_nextn_predict_layers\":0,\"pad_token_id\":0,"
+             "\"architectures\":[\"BailingHybridForCausalLM\"],"
+             "\"model_type\":\"bailing_hybrid\"}"},
+    {75072, "{\"hidden_size\":64,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+            "\"num_key_value_heads\":2,\"vocab_size\":100,\"intermediate_size\":96,"
+            "\"attention_bias\":true,\"head_dim\":16,\"pad_token_id\":0,"
+            "\"architectures\":[\"DiffLlamaForCausalLM\"],\"model_type\":\"diffllama\"}"},
+    {75912, "{\"hidden_size\":64,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+            "\"num_key_value_heads\":2,\"vocab_size\":100,\"intermediate_size\":96,"
+            "\"attention_bias\":true,\"mlp_bias\":true,\"keep_window_size\":32,"
+            "\"pad_token_id\":0,\"architectures\":[\"DogeForCausalLM\"],"
+            "\"model_type\":\"doge\"}"},
+    {122688, "{\"hidden_size\":64,\"num_hidden_layers\":2,\"num_key_value_heads\":2,"
+             "\"kv_channels\":16,\"vocab_size\":100,\"intermediate_size\":48,"
+             "\"num_local_experts\":4,\"num_experts_per_tok\":2,\"pad_token_id\":0,"
+             "\"architectures\":[\"JetMoeForCausalLM\"],\"model_type\":\"jetmoe\"}"},
+    {175552, "{\"hidden_size\":64,\"num_hidden_layers\":5,\"num_attention_heads\":4,"
+             "\"num_key_value_heads\":2,\"head_dim\":16,\"vocab_size\":100,"
+             "\"intermediate_size\":96,\"sliding_window\":8,\"pad_token_id\":0,"
+             "\"architectures\":[\"Lfm3ForCausalLM\"],\"model_type\":\"lfm3\"}"},
+    {75408, "{\"hidden_size\":64,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+            "\"num_key_value_heads\":4,\"vocab_size\":100,\"intermediate_size\":96,"
+            "\"q_lora_rank\":24,\"kv_lora_rank\":16,\"qk_nope_head_dim\":8,"
+            "\"qk_rope_head_dim\":8,\"v_head_dim\":16,\"n_routed_experts\":4,"
+            "\"num_experts_per_tok\":2,\"moe_intermediate_size\":24,"
+            "\"first_k_dense_replace\":1,\"pad_token_id\":0,"
+            "\"architectures\":[\"Mistral4ForCausalLM\"],\"model_type\":\"mistral4\"}"},
+    {167360, "{\"hidden_size\":64,\"num_hidden_layers\":4,\"num_attention_heads\":4,"
+             "\"num_key_value_heads\":2,\"vocab_size\":100,\"intermediate_size\":96,"
+             "\"linear_num_key_heads\":2,\"linear_num_value_heads\":4,"
+             "\"linear_key_head_dim\":12,\"linear_value_head_dim\":24,\"pad_token_id\":0,"
+             "\"architectures\":[\"OlmoHybridForCausalLM\"],\"model_type\":\"olmo_hybrid\"}"},
+    {126976, "{\"hidden_size\":64,\"num_hidden_layers\":4,\"num_attention_heads\":4,"
+             "\"num_key_value_heads\":1,\"vocab_size\":100,\"intermediate_size\":96,"
+             "\"lru_width\":96,\"pad_token_id\":0,"
+             "\"architectures\":[\"RecurrentGemmaForCausalLM\"],"
+             "\"model_type\":\"recurrent_gemma\"}"},
+    {453512, "{\"hidden_size\":128,\"num_hidden_layers\":2,\"num_heads\":2,\"vocab_size\":100,"
+             "\"pad_token_id\":0,\"architectures\":[\"xLSTMForCausalLM\"],"
+             "\"model_type\":\"xlstm\"}"},
 };

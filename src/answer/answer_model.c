@@ -70,7 +70,23 @@ static int layers_of_kind(const sm_model *model, int kind) {
 
 /* ---- the parameters, on the page and in the data ---- */
 
-static void components(sm_report *r, const sm_params *p) {
+/* Towers and heads that predict several tokens: held by the checkpoint beside the model. */
+static void apart(sm_report *r, const sm_model *m, sm_table *table, double total) {
+    sm_data *object = sm_put_object(r, r->data, "apart");
+    double params, all = total;
+    const char *name;
+    for (int i = 0; (name = sm_architecture_apart(m->architecture, i, &params)) != NULL; i++) {
+        all += params;
+        sm_put(r, object, name, params);
+        sm_page_row(r, table, sm_textf(r, "beside it: %s", name), sm_show_exact(r, params),
+                    sm_show_count(r, params), "");
+    }
+    sm_put(r, r->data, "params_with_apart", all);
+    if (all > total)
+        sm_page_row(r, table, "with that", sm_show_exact(r, all), sm_show_count(r, all), "");
+}
+
+static void components(sm_report *r, const sm_model *m, const sm_params *p) {
     const struct {
         const char *name;
         double value;
@@ -95,6 +111,7 @@ static void components(sm_report *r, const sm_params *p) {
                         sm_show_count(r, row[i].value),
                         sm_show_percent(r, row[i].value / p->total));
     }
+    apart(r, m, table, p->total);
     sm_report_table(r, table);
 }
 
@@ -245,7 +262,7 @@ sm_status sm_answer_model(const sm_model_question *question, sm_report *r, sm_er
     sm_put_text(r, r->data, "family", m->family);
     sm_put_all(r, r->data, "params|active_params|matmul_params_active", q.params.total,
                q.params.active, q.params.matmul_active);
-    components(r, &q.params);
+    components(r, m, &q.params);
     sm_put_all(r, r->data, "layer_count|width|vocabulary", m->L, m->D, m->V);
     kinds(r, m);
     work(r, &q);

@@ -10,7 +10,7 @@ enum { MOST_PARTS = 64 };
 
 /* What the calls of a piece's text are: they say what a weight in them is for. */
 typedef struct parts {
-    bool experts[MOST_PARTS], mixes[MOST_PARTS], width[MOST_PARTS];
+    bool experts[MOST_PARTS], mixes[MOST_PARTS], attends[MOST_PARTS], width[MOST_PARTS];
 } parts;
 
 static int part_of(int part) { return part < MOST_PARTS ? part : MOST_PARTS - 1; }
@@ -27,7 +27,7 @@ static bool mixes(sm_operator op) {
 }
 
 static void look_at_parts(const line_maker *m, parts *p) {
-    *p = (parts){{0}, {0}, {0}};
+    *p = (parts){{0}, {0}, {0}, {0}};
     for (int i = 0; i < m->arrays; i++) {
         const sm_text_array *a = &m->array[i];
         int part = part_of(m->array_origin[i].part);
@@ -35,8 +35,11 @@ static void look_at_parts(const line_maker *m, parts *p) {
         if (has_role(m, a, SM_DIMENSION_EXPERTS)) p->experts[part] = true;
         if (has_role(m, a, SM_DIMENSION_WIDTH)) p->width[part] = true;
     }
-    for (int i = 0; i < m->lines; i++)
-        if (mixes(m->line[i].op)) p->mixes[part_of(m->line[i].part)] = true;
+    for (int i = 0; i < m->lines; i++) {
+        int part = part_of(m->line[i].part);
+        if (mixes(m->line[i].op)) p->mixes[part] = true;
+        if (m->line[i].op == SM_OPERATOR_ATTENTION) p->attends[part] = true;
+    }
 }
 
 /* The component of a weight: by what reads it, its dimensions, and the call that it stands in. */
@@ -54,7 +57,9 @@ static double *component(const line_maker *m, const parts *p, int array, sm_coun
     if (has_role(m, a, SM_DIMENSION_EXPERTS)) return &to->experts;
     if (part == 0) return &to->other;
     if (p->experts[part]) return has_role(m, a, SM_DIMENSION_WIDTH) ? &to->experts : &to->router;
-    if (p->mixes[part]) return &to->attention;
+    /* An MLP within the call that attends (Zamba, Ouro) is one by its width. */
+    bool wide = p->attends[part] && has_role(m, a, SM_DIMENSION_WIDTH);
+    if (p->mixes[part] && !wide) return &to->attention;
     return p->width[part] ? &to->mlp : &to->other;
 }
 
@@ -110,14 +115,26 @@ static sm_forward flops_of(const line_maker *m, bool causal) {
     return f;
 }
 
+/* Has a kind of the same text and sizes this weight too? */
+static bool also_in(const line_maker *m, const made_kind *kind, const char *weight) {
+    if (kind->text != m->kind->text || kind->frame != m->kind->frame) return false;
+    const line_maker *other = m->of_kind[kind - m->a->kind];
+    for (int i = 0; i < other->arrays; i++)
+        if (other->array[i].role == SM_TEXT_WEIGHT && strcmp(other->array[i].name, weight) == 0)
+            return true;
+    return false;
+}
+
 /* Weights of `shared M` stand M times in the whole model, however many layers use them. */
-static double copies(const sm_architecture *a, const made_kind *kind, const sm_text_array *array) {
-    if (array->shared == 0) return kind->count;
-    for (const made_kind *k = a->kind; k < kind; k++)
-        if (k->text == kind->text && k->frame == kind->frame) return 0; /* counted with that one */
+static double copies(const line_maker *m, const sm_text_array *array) {
+    const sm_architecture *a = m->a;
     double users = 0;
-    for (const made_kind *k = a->kind; k < a->kind + a->kinds; k++)
-        if (k->text == kind->text && k->frame == kind->frame) users += k->count;
+    if (array->shared == 0) return m->kind->count;
+    for (const made_kind *k = a->kind; k < a->kind + a->kinds; k++) {
+        if (!also_in(m, k, array->name)) continue;
+        if (k < m->kind) return 0; /* counted with that one */
+        users += k->count;
+    }
     return fmin(array->shared, users);
 }
 
@@ -136,8 +153,7 @@ static void add_up(sm_counts *to, const sm_counts *more, double n) {
 }
 
 /* Put the weights of a kind, of all its pieces, to the counts; its own size beside. */
-static void count_kind(const sm_architecture *a, made_kind *kind, const line_maker *m,
-                       sm_counts *to) {
+static void count_kind(made_kind *kind, const line_maker *m, sm_counts *to) {
     parts p;
     look_at_parts(m, &p);
     kind->total = kind->active = 0;
@@ -148,7 +164,7 @@ static void count_kind(const sm_architecture *a, made_kind *kind, const line_mak
         *component(m, &p, i, &one) = array->elements;
         kind->total += one.total;
         kind->active += one.active;
-        add_up(to, &one, copies(a, kind, array));
+        add_up(to, &one, copies(m, array));
     }
     kind->matmul = flops_of(m, true).matmul / 2;
     to->matmul_active += kind->count * kind->matmul;
@@ -226,7 +242,7 @@ static sm_status count_training(sm_architecture *a, sm_arena *arena, sm_error *e
     for (int i = 0; !status && i < a->kinds; i++) {
         const sm_model_piece *piece = &a->piece[a->kind[i].first];
         sm_counts apart = {0};
-        count_kind(a, &a->kind[i], train[i], piece->apart ? &apart : &a->counts);
+        count_kind(&a->kind[i], train[i], piece->apart ? &apart : &a->counts);
         if (piece->apart)
             apart_called(a, piece->stack[0] ? piece->stack : piece->name)->params += apart.total;
         a->counts.apart += apart.total;
