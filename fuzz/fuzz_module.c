@@ -2,6 +2,7 @@
  * system of as many chips: times and bytes are numbers, expected lies between its bounds, and parts
  * add up. */
 #include "scalemodel/profile.h"
+#include "scalemodel/spmd.h"
 #include <math.h>
 #include <stdlib.h>
 
@@ -27,6 +28,10 @@ static void price(const sm_module *module, const sm_trace_program *ran, sm_arena
     sm_error err = {0};
     must(sm_system_parse(&on, NULL, 0, &chip, NULL) == SM_OK);
     if (module->devices > MOST_DEVICES) return;
+    if (sm_module_partition(module, arena, &module, &err)) {
+        must(err.sentence[0] != '\0');
+        return;
+    }
     if (sm_system_resize(&chip, module->devices, &system, NULL)) return;
     sm_profile_setup setup = {module, &system, sm_calibration_of(&system.chip), NULL, ran};
     if (sm_profile_new(&setup, arena, &p, &err) == SM_OK) check_profile(p);

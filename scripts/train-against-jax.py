@@ -155,12 +155,14 @@ def main():
         ws = {"layers": {k: spec((L,) + s, of_layer[k]) for k, s in layer.items()},
               "embed": spec((V, D), of_rest["embed"]), "head": spec((D, V), of_rest["head"]), "ln": spec((D,), P())}
         out = (None, jax.tree.map(lambda w: w.sharding, ws))
-        compiled = jax.jit(functools.partial(step, moe, at), out_shardings=out, donate_argnums=0).lower(
-            ws, spec((B, T + 1), of_ids, jnp.int32)).compile()
+        lowered = jax.jit(functools.partial(step, moe, at), out_shardings=out, donate_argnums=0).lower(
+            ws, spec((B, T + 1), of_ids, jnp.int32))
+        compiled = lowered.compile()
         prefix = os.path.join(folder, (PLATFORM.replace(":", "-") if PLATFORM != "cpu" else "cpu8") + "." + name)
-        text = compiled.as_text().replace(os.path.abspath(__file__), "step.py")
-        with gzip.GzipFile(prefix + ".hlo.txt.gz", "wb", mtime=0) as f:
-            f.write(text.encode())
+        texts = {".hlo.txt.gz": compiled.as_text(), ".mlir.gz": lowered.as_text(debug_info=True)}
+        for ending, text in texts.items():
+            with gzip.GzipFile(prefix + ending, "wb", mtime=0) as f:
+                f.write(text.replace(os.path.abspath(__file__), "step.py").encode())
         with open(prefix + ".json", "w") as f:
             json.dump(config, f, indent=1)
             f.write("\n")

@@ -1,5 +1,6 @@
 /* module: a program as a compiler left it: XLA's HLO, as text or as protobuf. Computations of
- * instructions on arrays of one device, with explicit collectives, layouts and a schedule.
+ * instructions on arrays of one device, with explicit collectives, layouts and a schedule. Or as a
+ * framework hands it to the compiler: StableHLO, on whole arrays with shardings (spmd.h).
  *
  * What an instruction computes, moves and communicates is worked out from it (module_work), how
  * often a computation runs from the loops that call it; what that costs on a machine is profile's
@@ -154,6 +155,8 @@ typedef enum sm_module_opcode {
         SM_OPCODE_OTHER,
     SM_OPCODE_COUNT
 } sm_module_opcode;
+/* The name of an opcode in HLO, "all-gather"; "" of SM_OPCODE_OTHER. Static text. */
+const char *sm_module_opcode_name(sm_module_opcode opcode);
 /* The class of an opcode; of what is not known SM_CLASS_CUSTOM. */
 sm_module_class sm_module_class_of(sm_module_opcode opcode);
 
@@ -172,6 +175,14 @@ typedef struct sm_module_convolution {
     sm_module_list pad_low, pad_high, stride, dilated_window;
 } sm_module_convolution;
 
+/* How an array of a program that is not partitioned yet is asked to lie. */
+typedef struct sm_module_sharding {
+    int dims;
+    const sm_module_list *dim; /* of each dimension the axes of the module's mesh that cut it, the
+                                  major first */
+    uint32_t open;             /* dimensions (bit) that may be cut further */
+} sm_module_sharding;
+
 typedef struct sm_instruction {
     const char *name;
     sm_module_opcode opcode;
@@ -185,7 +196,7 @@ typedef struct sm_instruction {
     int64_t number;  /* of a parameter, an element of a tuple; of a scalar constant its value */
     bool known;      /* number says the value of a constant */
     char direction;  /* compare: '<', '>', 'l' (<=), 'g' (>=), '=', '!'; 0: another */
-    sm_module_list dimensions;
+    sm_module_list dimensions; /* of gather and scatter those of slices */
     sm_module_list lhs_batch, lhs_contracting, rhs_batch, rhs_contracting;
     const sm_module_convolution *convolution;
     sm_module_groups groups; /* n 0: all devices */
@@ -198,6 +209,7 @@ typedef struct sm_instruction {
     sm_module_list
         in_place;  /* results (elements of the tuple; -1: the whole) that lie in operands */
     int64_t trips; /* of a loop, as the compiler knows them; -1: it does not */
+    const sm_module_sharding *sharding; /* NULL: not asked for */
     const char *op_name, *file; /* where the user's program made it; "" */
     int file_line;
     int frame; /* of the module's table of stack frames, 0: none */
@@ -220,6 +232,8 @@ typedef struct sm_module {
     const char *name;
     int computations, entry;
     const sm_computation *computation;
+    bool whole;     /* not partitioned yet: arrays are those of all devices (spmd.h) */
+    bool partitioned; /* by sm_module_partition, not by a compiler */
     bool scheduled; /* instructions are in the order in which they run */
     int devices;    /* that the program runs on, at least 1 */
     int partitions, replicas;
@@ -228,9 +242,10 @@ typedef struct sm_module {
     const sm_module_axis *axis; /* devices are its elements, the last axis fastest */
 } sm_module;
 
-/* Read a module: its text, or a protobuf (HloModuleProto, HloProto), told apart by their first
- * bytes. Texts and tables live in the arena. SM_BAD_INPUT with the place of what cannot be read,
- * SM_INTERNAL when out of memory. */
+/* Read a module: its text (HLO, or StableHLO as MLIR), or a protobuf (HloModuleProto, HloProto),
+ * told apart by their first bytes. Functions of StableHLO are read where they are called. Texts and
+ * tables live in the arena. SM_BAD_INPUT with the place of what cannot be read, SM_INTERNAL when
+ * out of memory. */
 sm_status sm_module_parse(const sm_source *source, sm_arena *arena, const sm_module **out,
                           sm_error *err);
 

@@ -252,16 +252,11 @@ static bool named_axis(const char **at, const char *end, sm_source *name, int64_
     return name->length > 0 && *size > 0 && *size <= HLO_MOST_DEVICES;
 }
 
-/* In the attributes of the header: #sdy.mesh<["data"=4, "model"=2]>. */
-bool hlo_mesh_axes(hlo_reader *r, sm_span attributes) {
-    const char *at = r->source->text + attributes.offset, *end = at + attributes.length;
-    static const char word[] = "sdy.mesh<[";
-    const ptrdiff_t n = sizeof word - 1;
+bool hlo_axes(hlo_reader *r, const char *at, const char *end) {
     hlo_list axes = {0};
     sm_source name;
     int64_t size;
-    while (end - at >= n && memcmp(at, word, (size_t)n) != 0) at++;
-    for (at = end - at >= n ? at + n : end; named_axis(&at, end, &name, &size);) {
+    while (named_axis(&at, end, &name, &size)) {
         sm_module_axis *axis = hlo_push(r, &axes, sizeof *axis);
         const char *copy = sm_arena_copy(r->arena, name.text, name.length);
         if (!copy) hlo_no_memory(r);
@@ -274,4 +269,13 @@ bool hlo_mesh_axes(hlo_reader *r, sm_span attributes) {
     r->module.axis = list;
     sm_free(axes.item);
     return !r->status;
+}
+
+/* In the attributes of the header: #sdy.mesh<["data"=4, "model"=2]>. */
+bool hlo_mesh_axes(hlo_reader *r, sm_span attributes) {
+    const char *at = r->source->text + attributes.offset, *end = at + attributes.length;
+    static const char word[] = "sdy.mesh<[";
+    const ptrdiff_t n = sizeof word - 1;
+    while (end - at >= n && memcmp(at, word, (size_t)n) != 0) at++;
+    return hlo_axes(r, end - at >= n ? at + n : end, end);
 }

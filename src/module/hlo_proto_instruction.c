@@ -361,7 +361,7 @@ bool proto_instruction(proto_reader *r, wire w, sm_instruction *it) {
         return proto_fail(r, "an instruction has no opcode or no shape");
     it->opcode = module_opcode_of((const char *)text.at, (size_t)(text.end - text.at));
     it->opcode_name =
-        it->opcode == SM_OPCODE_OTHER ? proto_text(r, text) : module_opcode_name(it->opcode);
+        it->opcode == SM_OPCODE_OTHER ? proto_text(r, text) : sm_module_opcode_name(it->opcode);
     if (!read_shape(r, shape, 0, kept)) return false;
     read_direction(w, it);
     read_literal(w, it);

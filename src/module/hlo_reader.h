@@ -85,7 +85,9 @@ bool hlo_aliases(hlo_reader *r, sm_module_list *out);
 /* replica_groups and source_target_pairs, after the '='. */
 bool hlo_groups(hlo_reader *r, sm_module_groups *out);
 bool hlo_pairs(hlo_reader *r, sm_module_groups *out);
-/* The axes of a module, from the attributes of its header. */
+/* "data"=4, "model"=2 become the axes of the module. */
+bool hlo_axes(hlo_reader *r, const char *at, const char *end);
+/* The same from the attributes of the module's header. */
 bool hlo_mesh_axes(hlo_reader *r, sm_span attributes);
 /* Tables of stack frames, by the word that heads them; false when it heads none. */
 bool hlo_table(hlo_reader *r, sm_span word);

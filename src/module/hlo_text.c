@@ -2,13 +2,13 @@
 #include <string.h>
 
 #include "hlo_proto.h"
-#include "hlo_reader.h"
+#include "mlir_reader.h"
 #include "module_opcodes.h"
 
 /* ---- one instruction ---- */
 
 static const char *opcode_name(hlo_reader *r, sm_module_opcode opcode, sm_span span) {
-    return opcode == SM_OPCODE_OTHER ? hlo_copy(r, span) : module_opcode_name(opcode);
+    return opcode == SM_OPCODE_OTHER ? hlo_copy(r, span) : sm_module_opcode_name(opcode);
 }
 
 /* What stands in parentheses after constant and parameter, and is no operand. */
@@ -251,11 +251,22 @@ static void free_lists(hlo_reader *r) {
     module_names_free(&r->names);
 }
 
+/* HLO begins with "HloModule"; StableHLO with a module, a function, or what is named for them. */
+static bool is_mlir(hlo_reader *r) {
+    if (hlo_next(r) == '#') return true;
+    sm_span word = hlo_name(r);
+    r->at = word.offset;
+    return hlo_is(r, word, "module") || hlo_is(r, word, "builtin.module") ||
+           hlo_is(r, word, "func.func") || hlo_is(r, word, "sdy.mesh");
+}
+
 static sm_status parse_text(const sm_source *source, sm_arena *arena, sm_module *out,
                             sm_error *err) {
     hlo_reader r = {.source = source, .arena = arena, .err = err, .line = 1};
     r.module.partitions = r.module.replicas = 1;
-    if (read_all(&r)) finish(&r);
+    if (is_mlir(&r)) mlir_parse(&r);
+    else read_all(&r);
+    if (!r.status) finish(&r);
     free_lists(&r);
     *out = r.module;
     return r.status;

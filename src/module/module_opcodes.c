@@ -14,7 +14,7 @@ static const struct {
 };
 
 sm_module_class sm_module_class_of(sm_module_opcode opcode) { return opcodes[opcode].class; }
-const char *module_opcode_name(sm_module_opcode opcode) { return opcodes[opcode].name; }
+const char *sm_module_opcode_name(sm_module_opcode opcode) { return opcodes[opcode].name; }
 
 sm_module_opcode module_opcode_of(const char *name, size_t length) {
     for (int i = 0; i < SM_OPCODE_OTHER; i++)

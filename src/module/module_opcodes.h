@@ -5,7 +5,6 @@
 
 /* SM_OPCODE_OTHER when there is none of this name. */
 sm_module_opcode module_opcode_of(const char *name, size_t length);
-const char *module_opcode_name(sm_module_opcode opcode);
 /* The sign of a comparison, as sm_instruction.direction has it, of "LT"; 0 of another word. */
 char module_direction_of(const char *word, size_t length);
 /* The number after a word in a text, past what is neither a digit nor '}': "n":"4". -1: none. */

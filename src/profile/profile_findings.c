@@ -104,6 +104,12 @@ static void exposed(found *f) {
     for (int i = 0; i < f->made->p.collectives; i++) {
         const sm_profile_collective *c = &f->made->collective[i];
         const char *name = sm_collective_name(c->op), *over = over_axes(f, c->axes);
+        if (f->made->p.module->partitioned) {
+            add(f, c->exposed_s * c->times, "", said(f, "%s%s", name, over),
+                "shard so that it is not needed; what a compiler hides of it beside compute is not "
+                "known yet");
+            continue;
+        }
         if (c->latency_bound)
             add(f, c->exposed_s * c->times, "",
                 said(f, "%s%s of few bytes: latency alone", name, over),
@@ -200,6 +206,7 @@ sm_status profile_findings(profile_made *made, sm_error *err) {
     for (int i = 0; i < made->p.ops; i++) {
         wide_products(&f, &made->op[i]);
         padded_tiles(&f, &made->op[i]);
+        if (made->analysis->written) continue; /* the compiler has not chosen kernels yet */
         moves(&f, &made->op[i]);
         memory_bound(&f, &made->op[i]);
         launches(&f, &made->op[i]);

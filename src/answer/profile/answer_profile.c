@@ -1,6 +1,7 @@
 /* answer_profile: a compiled program on a machine: its time, where it goes, what would save some.
  */
 #include "profile_plan.h"
+#include "scalemodel/spmd.h"
 #include "train_asked.h"
 #include <string.h>
 
@@ -95,6 +96,13 @@ static sm_status no_program(const sm_profile_question *q, const sm_trace *trace,
                    near ? near : names[0]);
 }
 
+/* A module as one device runs it. */
+static sm_status read_module(const sm_source *source, sm_arena *arena, const sm_module **out,
+                             sm_error *err) {
+    sm_status status = sm_module_parse(source, arena, out, err);
+    return status ? status : sm_module_partition(*out, arena, out, err);
+}
+
 static sm_status read_file(const sm_profile_question *q, const sm_source *source, sm_arena *arena,
                            profile_file *file, sm_error *err) {
     const sm_trace *trace = source == &q->against ? q->against_trace : q->trace;
@@ -107,15 +115,15 @@ static sm_status read_file(const sm_profile_question *q, const sm_source *source
     }
     file->trace = trace;
     if (status || !trace)
-        return status ? status : sm_module_parse(source, arena, &file->module, err);
+        return status ? status : read_module(source, arena, &file->module, err);
     if (!file->name || own) file->name = trace->file[0].name;
-    if (!own) status = sm_module_parse(source, arena, &file->module, err);
+    if (!own) status = read_module(source, arena, &file->module, err);
     if (status) return status;
     if (!own && !q->program) file->program = choose(trace, file->module->name, false);
     if (!file->program) file->program = choose(trace, q->program, own);
     if (!own) return SM_OK;
     if (!file->program) return no_program(q, trace, file->name, err);
-    return sm_module_parse(&file->program->module, arena, &file->module, err);
+    return read_module(&file->program->module, arena, &file->module, err);
 }
 
 /* Read a file and price it on the question's i-th system. */

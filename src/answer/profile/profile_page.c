@@ -183,6 +183,9 @@ static void notes(sm_report *r, const sm_profile *p, const profile_rows *rows) {
                        "%s through HBM.",
                        sm_show_count(r, p->tile_flops), sm_show_count(r, p->work.matrix_flops),
                        sm_show_bytes(r, p->tile_bytes), sm_show_bytes(r, p->work.bytes));
+    if (p->module->partitioned)
+        sm_report_text(r, "The module was not partitioned: its shardings were spread here and its "
+                          "collectives are those of the algebra; a compiler may choose others.");
     if (!p->module->scheduled)
         sm_report_text(r, "The module is not scheduled: instructions run in the order of the text, "
                           "and pointwise ones are taken to be fused with what reads them.");

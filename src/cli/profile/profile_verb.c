@@ -147,7 +147,8 @@ const cli_verb cli_profile = {
     .options = profile_table,
     .values_bytes = sizeof(profile_options),
     .notes = "FILE is a compiled HLO module, text or protobuf (JAX: --xla_dump_to, or\n"
-             "lowered.compile().as_text()), or a trace of what ran: of torch.profiler (JSON),\n"
+             "lowered.compile().as_text()); StableHLO with its shardings, before it is compiled\n"
+             "(lowered.as_text()); or a trace of what ran: of torch.profiler (JSON),\n"
              "jax.profiler (.xplane.pb, .trace.json), Perfetto, Nsight Systems (.sqlite); or a\n"
              "folder of those of all ranks; plain, .gz, .zst, or - for standard input.\n"
              "A trace alone needs no --on.\n\n"
