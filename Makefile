@@ -18,7 +18,9 @@
 #   make fuzz       every fuzz target for FUZZ_SECONDS seconds (600)
 #   make test-python  the Python package installed in an environment of its own
 #   make page       the page for browsers, in BUILD/page; make test-page: in node and Chromium
-#   make install    into PREFIX (/usr/local), below DESTDIR
+#   make install    into PREFIX (/usr/local), below DESTDIR; libraries into LIBDIR (PREFIX/lib)
+#   make dist       BUILD/scalemodel-VERSION.tar.gz, which builds, tests and installs without git
+#   make deb        the packages for Debian in BUILD/deb, checked: scripts/deb.sh
 # BUILD=folder builds elsewhere; CC, CFLAGS and LDFLAGS are honoured.
 .DEFAULT_GOAL := all
 VERSION := $(shell sed -n 's/^.define SM_VERSION "\(.*\)"/\1/p' include/scalemodel/base.h)
@@ -28,6 +30,7 @@ CC := gcc
 endif
 BUILD ?= build
 PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
 FUZZ_SECONDS ?= 600
 WARN := -Wall -Wextra -Wshadow -Wconversion -Werror
 CFLAGS ?= -O2 -g -fno-math-errno -fno-trapping-math
@@ -90,12 +93,14 @@ has_header = $(shell printf '\043include <$(1)>\n' | $(CC) $(CUDA_FLAGS) -E -x c
 HAVE_CUDA := $(if $(HAVE_BLAS),$(if $(findstring sanitize,$(CFLAGS)),,$(call has_header,cublas_v2.h)))
 HAVE_NCCL := $(if $(HAVE_CUDA),$(call has_header,nccl.h))
 CUDA_LIBS ?= $(if $(wildcard $(CUDA_HOME)/lib64),-L$(CUDA_HOME)/lib64) -lcublas -lcudart $(if $(HAVE_NCCL),-lnccl)
-RUN_PROGRAMS := $(if $(HAVE_BLAS),$(BUILD)/scalemodel-run $(MPIS:%=$(BUILD)/scalemodel-run-%)) \
+# The program that serves the page, where libmicrohttpd is.
+HAVE_HTTP := $(call has_header,microhttpd.h)
+RUN_PROGRAMS := $(if $(HAVE_HTTP),$(BUILD)/scalemodel-page) $(if $(HAVE_BLAS),$(BUILD)/scalemodel-run $(MPIS:%=$(BUILD)/scalemodel-run-%)) \
     $(if $(HAVE_CUDA),$(BUILD)/scalemodel-run-cuda)
 # The verbs that run on ranks are programs of their own.
 RUNCLI_SRC := $(sort $(wildcard src/cli/run/*.c))
 RUNCLI_OBJ := $(filter-out %/start_threads.o %/start_mpi.o %/start_cuda.o,$(RUNCLI_SRC:src/%.c=$(BUILD)/obj/%.o))
-CLI_SRC := $(filter-out $(RUNCLI_SRC),$(call sources_of,cli))
+CLI_SRC := $(filter-out $(RUNCLI_SRC) src/cli/page/%,$(call sources_of,cli))
 CLI_OBJ := $(CLI_SRC:src/%.c=$(BUILD)/obj/%.o)
 # For the programs and tests of this repository: the core, and what runs on ranks, with all names.
 CORE := $(if $(LTO),$(BUILD)/obj/core.o,$(BUILD)/obj/core.a)
@@ -169,6 +174,8 @@ CLI_LIB := $(BUILD)/obj/cli.a
 RUN_PARTS := $(RUNCLI_OBJ) $(CLI_LIB) $(RUN) $(CORE)
 $(CLI_LIB): $(filter-out %/main.o,$(CLI_OBJ))
 	$(archive)
+$(BUILD)/scalemodel-page: $(BUILD)/obj/cli/page/page_server.o $(CLI_LIB) $(CORE)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lmicrohttpd $(LIBS)
 $(BUILD)/scalemodel-run: $(BUILD)/obj/cli/run/start_threads.o $(RUN_PARTS)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
 $(BUILD)/scalemodel-run-cuda: $(BUILD)/obj/cli/run/start_cuda.o $(BUILD)/obj/run/measure/measure_cuda.o $(RUN_PARTS)
@@ -427,20 +434,22 @@ format:
 INSTALL_TO = $(DESTDIR)$(PREFIX)
 install: release
 	@+$(RELEASE) install-here
-pc = printf '%s\n' 'prefix=$(PREFIX)' 'Name: $(1)' 'Version: $(VERSION)' 'Description: $(2)' \
-    'Requires: $(3)' 'Requires.private: $(4)' 'Libs: -L$${prefix}/lib -l$(1)' 'Libs.private: $(5)' \
-    'Cflags: -I$${prefix}/include' > $(INSTALL_TO)/lib/pkgconfig/$(1).pc
+pc = printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'Name: $(1)' 'Version: $(VERSION)' 'Description: $(2)' \
+    'Requires: $(3)' 'Requires.private: $(4)' 'Libs: -L$${libdir} -l$(1)' 'Libs.private: $(5)' \
+    'Cflags: -I$${prefix}/include' > $(DESTDIR)$(LIBDIR)/pkgconfig/$(1).pc
+# What `make page` built, of which a release is a folder.
+PAGE_FILES = $(or $(wildcard $(BUILD)/page/*.*),$(wildcard $(BUILD)/../page/*.*))
 COMPLETIONS = bash:bash-completion/completions/scalemodel zsh:zsh/site-functions/_scalemodel \
     fish:fish/vendor_completions.d/scalemodel.fish
 install-here: all
-	install -d $(INSTALL_TO)/bin $(INSTALL_TO)/include/scalemodel $(INSTALL_TO)/lib/pkgconfig \
+	install -d $(INSTALL_TO)/bin $(INSTALL_TO)/include/scalemodel $(DESTDIR)$(LIBDIR)/pkgconfig \
 	    $(INSTALL_TO)/share/man/man1 $(INSTALL_TO)/share/scalemodel/truth
 	install -m 755 $(BUILD)/scalemodel $(RUN_PROGRAMS) $(INSTALL_TO)/bin/
 	install -m 644 include/scalemodel/*.h $(INSTALL_TO)/include/scalemodel/
-	install -m 644 $(LIBRARIES:%=$(BUILD)/lib%.a) $(INSTALL_TO)/lib/
+	install -m 644 $(LIBRARIES:%=$(BUILD)/lib%.a) $(DESTDIR)$(LIBDIR)/
 	for library in $(LIBRARIES:%=lib%.so); do \
-	    install -m 755 $(BUILD)/$$library $(INSTALL_TO)/lib/$$library.$(SONAME_VERSION) && \
-	    ln -sf $$library.$(SONAME_VERSION) $(INSTALL_TO)/lib/$$library || exit 1; done
+	    install -m 755 $(BUILD)/$$library $(DESTDIR)$(LIBDIR)/$$library.$(SONAME_VERSION) && \
+	    ln -sf $$library.$(SONAME_VERSION) $(DESTDIR)$(LIBDIR)/$$library || exit 1; done
 	$(call pc,scalemodel,How to scale a Transformer: rooflines; sharding; training plans,,zlib yaml-0.1 libzstd sqlite3,-lm -pthread)
 ifneq ($(filter scalemodel-run,$(LIBRARIES)),)
 	$(call pc,scalemodel-run,Plans of scalemodel on real processes: ranks as threads,scalemodel,,$(BLAS_LIBS) -lm -pthread)
@@ -449,13 +458,27 @@ endif
 	    scalemodel as processes of MPI,scalemodel-run $(m:openmpi=ompi),,) &&) true
 	install -m 644 $(wildcard data/truth/*) $(INSTALL_TO)/share/scalemodel/truth/
 	for page in $(wildcard man/*.1); do install -m 644 $$page $(INSTALL_TO)/share/man/man1/; done
+	$(if $(PAGE_FILES),install -d $(INSTALL_TO)/share/scalemodel/page && install -m 644 $(PAGE_FILES) $(INSTALL_TO)/share/scalemodel/page/)
 	for script in $(COMPLETIONS); do to=$(INSTALL_TO)/share/$${script#*:} && install -d $${to%/*} && \
 	    $(BUILD)/scalemodel completion $${script%%:*} > $$to || exit 1; done
 uninstall:
 	rm -rf $(INSTALL_TO)/include/scalemodel $(INSTALL_TO)/share/scalemodel
-	rm -f $(INSTALL_TO)/bin/scalemodel $(INSTALL_TO)/bin/scalemodel-run* $(INSTALL_TO)/lib/libscalemodel* \
-	    $(INSTALL_TO)/lib/pkgconfig/scalemodel*.pc $(INSTALL_TO)/share/man/man1/scalemodel*.1
+	rm -f $(INSTALL_TO)/bin/scalemodel $(INSTALL_TO)/bin/scalemodel-run* $(INSTALL_TO)/bin/scalemodel-page $(DESTDIR)$(LIBDIR)/libscalemodel* \
+	    $(DESTDIR)$(LIBDIR)/pkgconfig/scalemodel*.pc $(INSTALL_TO)/share/man/man1/scalemodel*.1
 	rm -f $(foreach script,$(COMPLETIONS),$(INSTALL_TO)/share/$(lastword $(subst :, ,$(script))))
+
+# The files that git has; where there is no git, all that lies here but what was built. Same files, same bytes.
+DIST := scalemodel-$(VERSION)
+dist:
+	@mkdir -p $(BUILD)
+	@(git ls-files -z 2>/dev/null || find . -type f ! -path './build/*' ! -path './$(BUILD)/*' ! -path './debian/.debhelper/*' -printf '%P\0') | \
+	    LC_ALL=C sort -z | tar -c --no-recursion --format=gnu --null --transform='s,^,$(DIST)/,' --owner=0 --group=0 \
+	    --numeric-owner --mode=u+rw,go-w,a+rX --mtime="$(shell sed -n 's/^ -- .*>  //p' debian/changelog)" -T - | \
+	    gzip -9n >$(BUILD)/$(DIST).tar.gz
+	@echo "$(BUILD)/$(DIST).tar.gz"
+deb: dist
+	@scripts/setup.sh deb
+	@BUILD="$(BUILD)" scripts/deb.sh --twice
 
 clean:
 	rm -rf $(BUILD)
@@ -463,4 +486,4 @@ clean:
 -include $(shell find $(BUILD)/obj $(HOST_BUILD)/host $(BUILD)/tidy -name '*.d' 2>/dev/null)
 .SECONDARY:
 .PHONY: always all release python-library test-python page test-page test-programs test check arm64 asan clang tsan demo bench bench-run bench-here bench-run-here book book-pages validate held-out fuzz lint lint-layers lint-shape \
-        lint-format lint-tidy format install install-here uninstall clean
+        lint-format lint-tidy format install install-here uninstall dist deb clean

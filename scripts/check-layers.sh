@@ -20,7 +20,7 @@ BEGIN {
     words("assert complex ctype errno fenv float inttypes iso646 limits locale math setjmp signal " \
           "stdalign stdarg stdatomic stdbool stddef stdint stdio stdlib stdnoreturn string tgmath " \
           "threads time uchar wchar wctype dirent fcntl pthread sched strings unistd sys/mman sys/prctl sys/stat " \
-          "sys/types sys/wait sys/resource sys/time", libc)
+          "sys/types sys/wait sys/resource sys/time sys/socket netinet/in arpa/inet", libc)
     while (("find src -name \"*.h\"" | getline line) > 0) {
         n = split(line, path, "/")
         inside[path[2], path[n]] = 1

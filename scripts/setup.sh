@@ -1,6 +1,6 @@
 #!/bin/sh
 # Install what is missing, and only that, on a Debian machine.
-# usage: scripts/setup.sh build|test|page|lint
+# usage: scripts/setup.sh build|test|page|lint|deb
 #   build: a C compiler, make, zlib, zstd, sqlite3, libyaml      test: also cmocka, jansson, BLAS, both MPIs, clang (a second compiler), g++ and pytest
 #   lint: also clang-format and clang-tidy
 set -eu
@@ -30,6 +30,7 @@ want_header yaml.h libyaml-dev
 case "$purpose" in
 build) ;;
 test)
+    want_header microhttpd.h libmicrohttpd-dev
     want_header cmocka.h libcmocka-dev
     want_header jansson.h libjansson-dev # the oracle of our reader of JSON
     want_header cblas.h libopenblas-dev
@@ -48,9 +49,15 @@ fuzz)
     want_sanitizers
     ;;
 page)
+    want_header microhttpd.h libmicrohttpd-dev
     want_command emcc emscripten
     want_command node nodejs
     want_command chromium chromium
+    ;;
+deb)
+    want_command dh debhelper
+    want_command lintian lintian
+    want_header cblas.h libopenblas-dev
     ;;
 lint)
     want_command clang clang
@@ -58,7 +65,7 @@ lint)
     want_command clang-tidy clang-tidy
     ;;
 *)
-    echo "usage: scripts/setup.sh build|test|page|fuzz|lint" >&2
+    echo "usage: scripts/setup.sh build|test|page|fuzz|lint|deb" >&2
     exit 2
     ;;
 esac

@@ -1,5 +1,6 @@
-/* run: plans on real processes. BLAS and MPI stay out of this program: the verb hands its command
- * line to scalemodel-run, which lies beside it where BLAS was there to build it with. */
+/* run, measure, page: BLAS, MPI and the server of the page stay out of this program. The verb hands
+ * its command line to scalemodel-run or scalemodel-page, which lie beside it where the libraries
+ * were there to build them with. */
 #include "program.h"
 #include "verbs.h"
 #include <errno.h>
@@ -10,8 +11,12 @@ enum { MOST_ARGUMENTS = 1024 };
 
 /* The arguments of `run` begin with a verb of the other program; else this verb is one of its. */
 static sm_status pass_on(const cli_verb *verb, int argc, char **argv, sm_error *err) {
-    static char sibling[] = "scalemodel-run";
-    char path[CLI_PATH_ROOM], *all[MOST_ARGUMENTS] = {sibling}, word[16];
+    static char siblings[][16] = {"scalemodel-run", "scalemodel-page"};
+    static const char *const needs[] = {"BLAS is installed (libopenblas-dev)",
+                                        "libmicrohttpd is installed (libmicrohttpd-dev)"};
+    const int which = verb == &cli_page;
+    char *sibling = siblings[which], path[CLI_PATH_ROOM], *all[MOST_ARGUMENTS] = {sibling},
+         word[16];
     int n = 1;
     if (argc > MOST_ARGUMENTS - 3)
         return sm_fail(err, SM_USAGE, "at most %d arguments", MOST_ARGUMENTS - 3);
@@ -22,9 +27,7 @@ static sm_status pass_on(const cli_verb *verb, int argc, char **argv, sm_error *
     for (int i = 0; i < argc; i++) all[n++] = argv[i];
     execv(path, all);
     if (errno == ENOENT)
-        return sm_fail(err, SM_IO,
-                       "%s is not there: it is built where BLAS is installed (libopenblas-dev)",
-                       path);
+        return sm_fail(err, SM_IO, "%s is not there: it is built where %s", path, needs[which]);
     return sm_fail(err, SM_IO, "cannot start %s: %s", path, strerror(errno));
 }
 
@@ -42,6 +45,14 @@ const cli_verb cli_run = {
 const cli_verb cli_measure = {
     .name = "measure",
     .summary = "the rooflines of this machine, for --system and --calibration",
+    .arguments = "",
+    .options = no_options,
+    .pass_on = pass_on,
+};
+
+const cli_verb cli_page = {
+    .name = "page",
+    .summary = "the page for browsers, served on this machine alone",
     .arguments = "",
     .options = no_options,
     .pass_on = pass_on,
