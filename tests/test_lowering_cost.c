@@ -49,6 +49,8 @@ static void pose(problem *p, const char *on, const char *mesh, const char *einsu
                                    sm_calibration_of(&p->system.chip),
                                    p->einsum.in[0].dtype,
                                    SM_LOCAL_PRODUCT,
+                                   0,
+                                   0,
                                    0};
     assert_int_equal(sm_einsum_alternatives(&p->einsum, &p->mesh, collect, p, &err), SM_OK);
     assert_true(p->n > 0);

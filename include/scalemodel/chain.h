@@ -14,6 +14,7 @@ typedef enum sm_local_work {
     SM_LOCAL_PRODUCT, /* multiply and add, on the matrix unit */
     SM_LOCAL_VECTOR,  /* an expression, a sum, a maximum: `flops` for each combination of indices */
     SM_LOCAL_LOOKUP,  /* rows of the last operand by the numbers in the others; no FLOPs */
+    SM_LOCAL_SCATTER, /* rows of the last operand added up by the numbers in the others */
     SM_LOCAL_NOTHING  /* a sharding that several lines read, made once */
 } sm_local_work;
 
@@ -33,6 +34,9 @@ typedef struct sm_chain_line {
     sm_local_work work;
     double flops;
     int operands, operand[SM_MAX_OPERANDS], result; /* arrays */
+    int along; /* of a window (a convolution): the index of the first operand that it slides along
+                */
+    double edges; /* elements of it before a chip's own that it needs; 0: no window */
 } sm_chain_line;
 
 /* names.index: the indices with their sizes; nothing else of `names` is used. Lines are in an order
@@ -45,9 +49,10 @@ typedef struct sm_chain {
 } sm_chain;
 
 /* Read lines in the notation of layers (docs/notation.md), "h[B,F] = x[B_X,D] w[D,F_Y]; y = ...":
- * products, expressions, norms, softmax, take, sum, mean, cross_entropy. An array that no line
- * makes comes in, sharded as it is written; one that is made is sharded as it is written, or, with
- * no axes, as is cheapest. dims: "B=1024,D=4k,F=16k". SM_BAD_INPUT with the place. */
+ * products, expressions, norms, softmax, take, scatter, conv, sum, mean, cross_entropy. An array
+ * that no line makes comes in, sharded as it is written; one that is made is sharded as it is
+ * written, or, with no axes, as is cheapest. dims: "B=1024,D=4k,F=16k". SM_BAD_INPUT with the
+ * place. */
 sm_status sm_chain_read(const sm_source *text, const sm_source *dims, const sm_mesh *mesh,
                         sm_arena *arena, sm_chain *chain, sm_error *err);
 /* A chain of one line: the product of all operands. The output is open unless it was written. */

@@ -18,6 +18,9 @@ typedef struct sm_lowering_input {
     sm_dtype compute; /* the type multiplied in */
     sm_local_work work;
     double vector_flops; /* of SM_LOCAL_VECTOR, for each combination of the indices */
+    /* What a window reads of the chips before, of the first operand along an index; 0: nothing. */
+    double edges;
+    int along;
 } sm_lowering_input;
 
 typedef struct sm_lowering_step_cost {
@@ -101,6 +104,8 @@ typedef struct sm_chain_step {
     int operand[SM_MAX_OPERANDS], result;
     sm_local_work work;
     double vector_flops;
+    double edges; /* as in sm_lowering_input; along is an index of the einsum */
+    int along;
     sm_einsum einsum; /* in the shardings chosen */
     sm_alternative way;
 } sm_chain_step;

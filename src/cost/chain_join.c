@@ -52,7 +52,8 @@ static local local_of(const join *j) {
     for (int a = 0; a < j->s->in->mesh->axes; a++)
         if (j->at[a] >= 0) c.flops /= j->s->in->mesh->axis[a].size;
     double bytes = lowering_chunk_bytes(&j->input, &c.lowering, -1, 1.0);
-    c.s = lowering_local_cost(&j->input, &c.lowering, c.flops, bytes, -1, 1.0).expected_s;
+    c.s = lowering_local_cost(&j->input, &c.lowering, c.flops, bytes, -1, 1.0).expected_s +
+          lowering_edges_s(&j->input, &c.lowering);
     return c;
 }
 
@@ -233,8 +234,11 @@ void chain_join(chain_search *s, chain_line *l, unsigned set, unsigned left) {
     j.parts = chain_parts_of(l, set, left, j.part);
     j.out = chain_part(s, l, set);
     chain_line_einsum(s, l, set, &open, 0, &j.einsum, j.index);
-    j.input = (sm_lowering_input){in->system,      in->mesh,    in->placement, &j.einsum,
-                                  in->calibration, in->compute, l->line->work, l->line->flops};
+    j.input = (sm_lowering_input){in->system,      in->mesh,
+                                  in->placement,   &j.einsum,
+                                  in->calibration, in->compute,
+                                  l->line->work,   l->line->flops,
+                                  l->line->edges,  chain_along(l->line, &j.einsum, j.index)};
     j.many = pow(j.einsum.indices + 1, s->axes) > MOST_ASSIGNMENTS;
     memset(j.at, SM_REPLICATED, sizeof j.at);
     if (!s->arrival) s->arrival = sm_arena_array(s->arena, ARRIVALS, sizeof *s->arrival);

@@ -139,6 +139,12 @@ void chain_line_einsum(const chain_search *s, const chain_line *l, unsigned set,
     sm_chain_einsum(s->in->chain, n, list, &out, einsum, index);
 }
 
+int chain_along(const sm_chain_line *line, const sm_einsum *einsum, const int *index) {
+    int i = einsum->indices - 1;
+    while (i > 0 && index[i] != line->along) i--;
+    return line->edges > 0 ? i : 0;
+}
+
 /* ---- tables ---- */
 
 static bool open_table(chain_search *s, chain_line *l, unsigned set) {

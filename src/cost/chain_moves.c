@@ -195,8 +195,9 @@ static void price_move(const chain_search *s, chain_move *m) {
         for (int k = 0; k < e.out.dim[d].n_axes; k++)
             at[e.out.dim[d].axis[k]] = (int8_t)e.out.dim[d].index;
     int n = sm_einsum_lower_ways(&e, in->mesh, at, &e.out, way, NULL);
-    const sm_lowering_input priced = {in->system,      in->mesh,    in->placement,    &e,
-                                      in->calibration, in->compute, SM_LOCAL_NOTHING, 0};
+    const sm_lowering_input priced = {
+        in->system, in->mesh, in->placement, &e, in->calibration, in->compute, SM_LOCAL_NOTHING, 0,
+        0,          0};
     for (int w = 0; w < n; w++) {
         sm_lowering_cost cost = sm_lowering_price(&priced, &way[w], -1);
         if (cost.expected_s >= m->s) continue; /* of the collectives: nothing is computed */

@@ -87,6 +87,8 @@ int chain_parts_of(const chain_line *l, unsigned set, unsigned left, unsigned *p
 /* That product, each part in the sharding that it comes from. index: as of sm_chain_einsum. */
 void chain_line_einsum(const chain_search *s, const chain_line *l, unsigned set,
                        const chain_made *made, chain_code code, sm_einsum *einsum, int *index);
+/* The index of that product along which the line's window slides; 0 where it has none. */
+int chain_along(const sm_chain_line *line, const sm_einsum *einsum, const int *index);
 /* Empty tables for these shardings of the operands. False when out of memory. */
 bool chain_line_open(chain_search *s, chain_line *l, const chain_code *operand);
 /* Fill them, over all orders. */

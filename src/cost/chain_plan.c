@@ -8,7 +8,8 @@
 
 static sm_lowering_input input_of(const sm_chain_input *in, const sm_chain_step *step) {
     return (sm_lowering_input){in->system,      in->mesh,    in->placement, &step->einsum,
-                               in->calibration, in->compute, step->work,    step->vector_flops};
+                               in->calibration, in->compute, step->work,    step->vector_flops,
+                               step->edges,     step->along};
 }
 
 /* The cheapest of the variants of a lowering: nothing overlaps, or one collective does. */
@@ -28,9 +29,13 @@ static sm_lowering_cost price_lowering(const sm_chain_input *in, const sm_chain_
 static sm_status price_way(const sm_chain_input *in, const int8_t *at, const sm_chain_step *step,
                            sm_alternative *way, sm_error *err) {
     sm_lowering ways[SM_MOST_WAYS];
-    int n = sm_einsum_lower_ways(&step->einsum, in->mesh, at, &step->einsum.out, ways, err);
+    const sm_lowering_input input = input_of(in, step);
+    int n = sm_einsum_lower_ways(&step->einsum, in->mesh, at, &step->einsum.out, ways, err), k = 0;
     if (n == 0) return err ? err->status : SM_BAD_INPUT;
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < n; i++)
+        if (lowering_add_edges(&input, &ways[i])) ways[k++] = ways[i];
+    if (k == 0) return sm_fail(err, SM_INTERNAL, "a window has no room for its step");
+    for (int i = 0; i < k; i++) {
         sm_lowering_cost cost = price_lowering(in, step, &ways[i]);
         if (i > 0 && cost.expected_s >= way->cost.expected_s) continue;
         way->lowering = ways[i];
@@ -130,7 +135,10 @@ const char *chain_write(chain_writer *w, const chain_line *l, unsigned set, chai
                             .work = l->line->work,
                             .vector_flops = l->line->flops};
     memcpy(step->operand, operand, sizeof operand);
-    chain_line_einsum(w->s, l, set, made, code, &step->einsum, NULL);
+    int index[SM_MAX_INDICES];
+    chain_line_einsum(w->s, l, set, made, code, &step->einsum, index);
+    step->edges = l->line->edges;
+    step->along = chain_along(l->line, &step->einsum, index);
     w->status = choose_way(w->s->in, made->at, step, w->err);
     return text;
 }

@@ -3,6 +3,7 @@
 #include "lowering_local.h"
 #include <assert.h>
 #include <math.h>
+#include <string.h>
 
 static bool has_index(const sm_array *array, int index) {
     for (int d = 0; d < array->rank; d++)
@@ -73,6 +74,10 @@ double lowering_local_work(const sm_lowering_input *input, const sm_lowering *lo
     if (input->work == SM_LOCAL_LOOKUP)
         *bytes += array_bytes(input, lowering, &e->out, cut, chunks) -
                   array_bytes(input, lowering, &e->in[e->operands - 1], cut, chunks);
+    /* the rows that change are read and written, not all */
+    if (input->work == SM_LOCAL_SCATTER)
+        *bytes += 2 * array_bytes(input, lowering, &e->in[e->operands - 1], cut, chunks) -
+                  array_bytes(input, lowering, &e->out, cut, chunks);
     if (input->work == SM_LOCAL_NOTHING) *bytes = 0.0;
     return 0.0;
 }
@@ -126,6 +131,41 @@ int sm_lowering_overlaps(const sm_lowering *lowering, int *steps) {
     return n;
 }
 
+/* ---- windows ---- */
+
+static bool find_edges(const sm_lowering_input *input, const sm_lowering *lowering, sm_step *step) {
+    const sm_array *array = &input->einsum->in[0];
+    unsigned axes = 0;
+    for (int a = 0; a < input->mesh->axes; a++)
+        if (lowering->at[a] == input->along && input->mesh->axis[a].size > 1) axes |= 1u << a;
+    if (input->edges <= 0 || axes == 0) return false;
+    double here = local_size(input, lowering, input->along);
+    double others = fmax(input->einsum->index[input->along].size - here, 0.0);
+    *step = (sm_step){.kind = SM_STEP_COLLECTIVE,
+                      .op = SM_PERMUTE,
+                      .axes = (sm_axes)axes,
+                      .from = input->along,
+                      .to = input->along,
+                      .bytes = array_bytes(input, lowering, array, -1, 1.0) / here *
+                               fmin(input->edges, others)};
+    return true;
+}
+
+bool lowering_add_edges(const sm_lowering_input *input, sm_lowering *lowering) {
+    sm_step step;
+    int at = einsum_step(lowering);
+    if (!find_edges(input, lowering, &step)) return true;
+    if (lowering->parts > 0 || at < 0 || lowering->steps == SM_MAX_STEPS) return false;
+    step.after = sm_layout_of(&input->einsum->in[0]);
+    for (int s = 0; s < at; s++)
+        if (lowering->step[s].array == 0) step.after = lowering->step[s].after;
+    memmove(&lowering->step[at + 1], &lowering->step[at],
+            (size_t)(lowering->steps++ - at) * sizeof step);
+    lowering->step[at] = step;
+    lowering->wire_bytes += step.bytes;
+    return true;
+}
+
 /* ---- the price ---- */
 
 /* Take `size` of the innermost chips that are left of an axis. */
@@ -161,6 +201,12 @@ static sm_lowering_step_cost collective_cost(const sm_lowering_input *input,
     return (sm_lowering_step_cost){cost.lower_s,   cost.expected_s,
                                    cost.upper_s,   cost.bytes_busiest_link,
                                    cost.algorithm, cost.latency_bound};
+}
+
+double lowering_edges_s(const sm_lowering_input *input, const sm_lowering *lowering) {
+    sm_step step;
+    if (!find_edges(input, lowering, &step)) return 0.0;
+    return collective_cost(input, input->placement, &step).expected_s;
 }
 
 double lowering_overlapped_s(const sm_lowering_input *input, const sm_lowering *lowering,

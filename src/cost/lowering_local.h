@@ -12,6 +12,10 @@ double lowering_local_work(const sm_lowering_input *input, const sm_lowering *lo
 /* What a chunk reads and writes: arrays with the cut index in part, the others whole. */
 double lowering_chunk_bytes(const sm_lowering_input *input, const sm_lowering *lowering, int cut,
                             double chunks);
+/* What a window reads of the chips before, as a step ahead of the einsum; nothing where there is
+ * none. False: that cannot be said, of axes in parts or for want of room. And what it takes. */
+bool lowering_add_edges(const sm_lowering_input *input, sm_lowering *lowering);
+double lowering_edges_s(const sm_lowering_input *input, const sm_lowering *lowering);
 /* A collective that runs inside the einsum, whose index `cut` it brings in so many chunks. */
 typedef struct lowering_ring {
     int cut;

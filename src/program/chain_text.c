@@ -262,6 +262,35 @@ static bool add_loss(reading *r, const sm_text_line *line) {
     return to != NULL;
 }
 
+/* A convolution sees so many positions before each: a chip that has a part of them needs the last
+ * ones of the chip before. */
+static bool add_window(reading *r, const sm_text_line *line) {
+    sm_chain_line *to = add_line(r, "conv", SM_LOCAL_VECTOR, SQUARE_FLOPS, line->result[0].array);
+    for (int o = 0; o < line->operands; o++) reads(to, line->operand[o].array);
+    if (to && line->along >= 0 && line->taps > 1) {
+        to->along = r->index[line->along];
+        to->edges = line->taps - 1;
+    }
+    return to != NULL;
+}
+
+/* Rows are added up by their numbers, and the sums to the array: partial sums where chips have rows
+ * of their own. */
+static bool add_scatter(reading *r, const sm_text_line *line) {
+    int result = line->result[0].array;
+    int sum = add_sum(r, result, "sum", line->operand[0].array, 0, 0);
+    if (sum < 0) return false;
+    sm_chain_line *rows = &r->chain->line[r->chain->lines - 1];
+    rows->work = SM_LOCAL_SCATTER;
+    rows->operands = 0;
+    r->chain->array[sum].array.dtype = r->chain->array[line->operand[0].array].array.dtype;
+    for (int o = 1; o < line->operands; o++) reads(rows, line->operand[o].array);
+    sm_chain_line *to = add_line(r, "scatter", SM_LOCAL_VECTOR, 1, result);
+    reads(to, line->operand[0].array);
+    reads(to, sum);
+    return to != NULL;
+}
+
 static bool add_plain(reading *r, const sm_text_line *line) {
     bool product = line->op == SM_OPERATOR_PRODUCT, take = line->op == SM_OPERATOR_TAKE;
     sm_chain_line *to = add_line(r, product ? "" : sm_operator_at(line->op)->name,
@@ -298,14 +327,22 @@ static sm_status take_line(reading *r, const sm_text_line *line) {
     switch ((int)line->op) {
     case SM_OPERATOR_EXPRESSION: fits = add_expression(r, line); break;
     case SM_OPERATOR_CROSS_ENTROPY: fits = add_loss(r, line); break;
+    case SM_OPERATOR_CONV: fits = add_window(r, line); break;
+    case SM_OPERATOR_SCATTER:
+        if (line->operands < 3)
+            return wrong(r, line,
+                         "expected what is added to, numbers, and rows: scatter(a[V,D], "
+                         "ids[B], u[B,D])");
+        fits = add_scatter(r, line);
+        break;
     case SM_OPERATOR_PRODUCT:
     case SM_OPERATOR_TAKE:
     case SM_OPERATOR_SUM:
     case SM_OPERATOR_MEAN: fits = add_plain(r, line); break;
     default:
         return wrong(r, line,
-                     "a chain is made of products, expressions, norms, softmax, take, sum, mean "
-                     "and cross_entropy");
+                     "a chain is made of products, expressions, norms, softmax, take, scatter, "
+                     "conv, sum, mean and cross_entropy");
     }
     return fits ? SM_OK : too_long(r);
 }

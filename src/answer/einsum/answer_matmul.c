@@ -247,8 +247,16 @@ sm_status sm_answer_matmul(const sm_matmul_question *question, sm_report *r, sm_
     if (status) return status;
     sm_put_text(r, r->data, "command", "matmul");
     if (q.einsum.operands > 2) return answer_of_many(&q, r, err);
-    sm_lowering_input input = {&q.m.system,      &q.m.mesh, &q.m.placement,   &q.einsum,
-                               q.in.calibration, q.compute, SM_LOCAL_PRODUCT, 0};
+    sm_lowering_input input = {&q.m.system,
+                               &q.m.mesh,
+                               &q.m.placement,
+                               &q.einsum,
+                               q.in.calibration,
+                               q.compute,
+                               SM_LOCAL_PRODUCT,
+                               0,
+                               0,
+                               0};
     sm_ranking found;
     sm_error none = {.status = SM_OK};
     status = sm_rank_lowerings(&input, r->arena, &found, &none);
