@@ -43,7 +43,7 @@ static void classes_of_weights(void **state) {
     assert_int_equal(part.classes, SM_MAX_WEIGHT_CLASSES);
     assert_int_equal(shards_weights(SM_MAX_WEIGHT_CLASSES + 3, &err), SM_INTERNAL);
     assert_string_equal(err.sentence,
-                        "ways in which the weights of a layer are sharded: 11; the most is 8");
+                        "ways in which the weights of a layer are sharded: 19; the most is 16");
 }
 
 /* Two pieces of so many different collectives together. */

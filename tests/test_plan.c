@@ -81,7 +81,8 @@ static void keys_are_read_and_marked(void **state) {
     assert_int_equal(plan.context_by, SM_CONTEXT_HEADS);
     uint32_t not_given = 1u << SM_PLAN_ZERO | 1u << SM_PLAN_ATTENTION | 1u << SM_PLAN_ORDER |
                          1u << SM_PLAN_DIMS | 1u << SM_PLAN_WEIGHTS_BY | 1u << SM_PLAN_CACHE_BY |
-                         1u << SM_PLAN_LOSS | 1u << SM_PLAN_EMBEDDING;
+                         1u << SM_PLAN_LOSS | 1u << SM_PLAN_EMBEDDING | 1u << SM_PLAN_LORA |
+                         1u << SM_PLAN_TARGETS | 1u << SM_PLAN_PARAMETERS;
     assert_int_equal(plan.given | not_given, (1u << SM_PLAN_KEY_COUNT) - 1);
     assert_int_equal(plan.given & not_given, 0);
     assert_int_equal(plan_of("dtype=bfloat16").dtype, SM_BF16);
@@ -362,7 +363,7 @@ static void bad_keys_are_named(void **state) {
     is_told("qqq=4", "--plan:1:1: a plan has no key \"qqq\"; expected data, fsdp, tensor, context, "
                      "expert, pipeline, virtual, microbatch, zero, seq, expert_tensor, context_by, "
                      "recompute, regather, schedule, offload, dtype, optimizer, gradient, "
-                     "attention, loss, embedding, order or dims\n"
+                     "attention, loss, embedding, lora, targets, parameters, order or dims\n"
                      "  qqq=4\n"
                      "  ^~~");
     is_told("data=2,seq=on,data=4", "--plan:1:15: data is given twice\n"

@@ -210,6 +210,96 @@ static void head_and_last_layer_are_whole_at_the_loss(void **state) {
     is_about(m.buffers, 3 * (layer + head) + loss);
 }
 
+/* ---- adapters ---- */
+
+/* Elements of A and B beside each matrix: its inputs and its outputs, times the rank. */
+enum { RANK = 16, KV_WIDTH = 1024 };
+static const double attention_sides = 4 * D + 2 * HEADS_WIDTH + 2 * KV_WIDTH, /* q k v o */
+    mlp_sides = 3.0 * (D + F);
+
+static sm_price_of_plan price_of(const char *text) {
+    return price_on("h100-sxm:8", text, 8, &plain);
+}
+
+/* 13,631,488 and 41,943,040 of 32 layers: what PEFT prints for Llama 3.1 8B. */
+static void adapters_alone_have_gradients_and_state(void **state) {
+    sm_price_of_plan whole = price_of("data=8"), own = price_of("data=8,lora=16,targets=attention");
+    sm_price_of_plan all = price_of("data=8,lora=16");
+    double trained = L * RANK * attention_sides;
+    assert_true(trained * 32 / L == 13631488);
+    is_about(own.trained, trained);
+    is_about(all.trained, trained + L * RANK * mlp_sides);
+    assert_true(all.trained * 32 / L == 41943040);
+    is_about(own.memory.gradients, 4 * trained);
+    is_about(own.memory.optimizer, 12 * trained / 8);
+    is_about(own.memory.params, whole.memory.params + 2 * trained);
+    is_about(whole.trained, whole.memory.params / 2);
+}
+
+/* Full training reads the inputs of all matrices again. With adapters on attention alone those of
+ * the MLP, the second norm's result and the gated product, are not kept, nor is that of the head;
+ * what is kept beside is the narrow array between A and B of each. */
+static void inputs_of_frozen_matrices_are_not_kept(void **state) {
+    sm_price_of_plan whole = price_of("data=8"), own = price_of("data=8,lora=16,targets=attention");
+    double kept = 2.0 * T * L;
+    is_about(own.memory.activations,
+             whole.memory.activations - kept * (D + F) - 2.0 * T * D + kept * 4 * RANK);
+}
+
+/* No product makes the gradient of a frozen weight; of the adapters' own there is next to none. */
+static void frozen_weights_spare_a_third_of_the_products(void **state) {
+    sm_price_of_plan whole = price_of("data=8"), own = price_of("data=8,lora=1,targets=qv");
+    double flops = whole.hfu * whole.expected_s, left = own.hfu * own.expected_s;
+    double model_flops = whole.mfu * whole.expected_s, model_left = own.mfu * own.expected_s;
+    assert_true(left > 0.66 * flops && left < 0.72 * flops);
+    assert_true(model_left < left && model_left > 0.95 * left);
+    assert_true(model_left / model_flops > 0.66 && model_left / model_flops < 0.72);
+}
+
+/* Matrices of layers in 4.127 bits, embedding, head and norms in 16; gathered as they are stored.
+ */
+static void a_quantised_base_is_held_and_gathered_narrow(void **state) {
+    double matrices = L * (D * (2.0 * HEADS_WIDTH + 2.0 * KV_WIDTH) + 3.0 * D * F);
+    sm_price_of_plan wide = price_of("fsdp=8,lora=16"),
+                     narrow = price_of("fsdp=8,lora=16,parameters=nf4");
+    double spared = matrices * (2 - 4.127 / 8);
+    is_about(narrow.memory.params, wide.memory.params - spared / 8);
+    is_about(narrow.memory.buffers, wide.memory.buffers - spared / L);
+    assert_true(narrow.breakdown.network_exposed < wide.breakdown.network_exposed);
+    assert_true(narrow.breakdown.memory > wide.breakdown.memory); /* to 16 bits before each use */
+}
+
+static void refuses(const char *text, const char *because) {
+    sm_error err = {0};
+    sm_system system;
+    sm_source on = sm_source_of("--on", "h100-sxm:8"), words = sm_source_of("--plan", text);
+    sm_plan plan;
+    sm_train *train = NULL;
+    sm_price_of_plan price;
+    assert_int_equal(sm_system_parse(&on, NULL, 0, &system, &err), SM_OK);
+    sm_job job = {&model, &system, 8.0 * T, T, 0, -1};
+    assert_int_equal(sm_train_new(&job, &train, &err), SM_OK);
+    assert_int_equal(sm_plan_parse(&words, &plan, &err), SM_OK);
+    assert_int_equal(sm_train_price(train, &plan, &price, &err), SM_BAD_INPUT);
+    if (!strstr(err.sentence, because)) fail_msg("%s", err.sentence);
+    sm_train_free(train);
+}
+
+static void what_cannot_be_trained_is_refused(void **state) {
+    refuses("data=8,parameters=nf4", "lora=16");
+    refuses("data=8,parameters=fp8", "dtype=fp8");
+}
+
+/* Weights kept in fp8 beside their fp32 masters: gathered in half the bytes. */
+static void parameters_in_fp8_are_half(void **state) {
+    double matrices = L * (D * (2.0 * HEADS_WIDTH + 2.0 * KV_WIDTH) + 3.0 * D * F);
+    sm_price_of_plan wide = price_of("fsdp=8,dtype=fp8"),
+                     narrow = price_of("fsdp=8,dtype=fp8,parameters=fp8");
+    is_about(narrow.memory.params, wide.memory.params - matrices / 8);
+    is_about(narrow.memory.optimizer, wide.memory.optimizer);
+    assert_true(narrow.expected_s < wide.expected_s);
+}
+
 /* The search passes what a plan's price passes. */
 static void the_search_knows_what_is_left_of_the_card(void **state) {
     sm_error err = {0};
@@ -249,6 +339,12 @@ int main(void) {
         cmocka_unit_test(what_is_outside_lowers_the_capacity_or_counts),
         cmocka_unit_test(compiled_memory_of_tpus_has_no_allocator),
         cmocka_unit_test(head_and_last_layer_are_whole_at_the_loss),
+        cmocka_unit_test(adapters_alone_have_gradients_and_state),
+        cmocka_unit_test(inputs_of_frozen_matrices_are_not_kept),
+        cmocka_unit_test(frozen_weights_spare_a_third_of_the_products),
+        cmocka_unit_test(a_quantised_base_is_held_and_gathered_narrow),
+        cmocka_unit_test(what_cannot_be_trained_is_refused),
+        cmocka_unit_test(parameters_in_fp8_are_half),
         cmocka_unit_test(the_search_knows_what_is_left_of_the_card),
         cmocka_unit_test(a_plan_fits_what_is_left_of_the_card),
     };

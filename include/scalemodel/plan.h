@@ -60,6 +60,7 @@ enum {
 };
 enum { SM_ATTENTION_FUSED, SM_ATTENTION_UNFUSED };
 enum { SM_LOSS_WHOLE, SM_LOSS_CHUNKED };
+enum { SM_MOST_LORA_RANK = 4096 };
 
 /* ---- keys ---- */
 /* key, name, meaning. Degrees first: their product is the number of chips used. The row of each
@@ -90,6 +91,9 @@ enum { SM_LOSS_WHOLE, SM_LOSS_CHUNKED };
     X(ATTENTION, "attention", "fused (flash) or unfused: scores pass through memory")              \
     X(LOSS, "loss", "logits of a microbatch at once, or of an eighth of its tokens")               \
     X(EMBEDDING, "embedding", "chips of tensor look up their words' rows, or gather the table")    \
+    X(LORA, "lora", "rank of adapters that are trained in place of the weights; 0: none")          \
+    X(TARGETS, "targets", "matrices beside which there are adapters")                              \
+    X(PARAMETERS, "parameters", "what matrices of layers are stored and gathered in")              \
     X(ORDER, "order", "axes from the innermost, joined by .")                                      \
     X(DIMS, "dims", "order in which torus dimensions are filled, joined by .")
 typedef enum sm_plan_key {
@@ -122,6 +126,9 @@ typedef struct sm_plan {
     int attention;                        /* SM_ATTENTION_FUSED or _UNFUSED */
     int loss;                             /* SM_LOSS_WHOLE or _CHUNKED */
     bool table_gathered;                  /* embedding=gathered */
+    int lora;                             /* rank, 0: all weights are trained */
+    sm_lora_targets targets;
+    sm_stored_as parameters;
     uint8_t order[SM_PLAN_DEGREES];       /* keys DATA..PIPELINE, innermost first */
     uint8_t dims[3];                      /* torus dimensions in filling order */
     uint8_t dims_named;                   /* so many of them stand in the plan's text */

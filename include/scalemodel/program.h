@@ -69,6 +69,9 @@ typedef struct sm_tensor {
     double bytes_per_element;
     int producer;      /* forward op that writes it, -1: an input or a weight */
     bool norm;         /* a weight without matmul work (norms, biases) */
+    bool adapter;      /* a weight of an adapter */
+    bool fixed;        /* a weight that is not trained: no gradient reaches it */
+    bool narrow;       /* a weight that is stored as sm_rules.stored says */
     bool tied;         /* a weight of an earlier piece */
     bool kept;         /* a cache or state that this piece itself holds from step to step */
     sm_axes unreduced; /* stored as partial sums over these: added to others, then reduced once */
@@ -137,6 +140,25 @@ typedef struct sm_op {
     int line;         /* of the lines it was made from (architecture.h), the first of it */
 } sm_op;
 
+/* What is trained of a layer's matrices when adapters are (sm_rules.lora). */
+typedef enum sm_lora_targets {
+    SM_LORA_ALL,       /* of attention, MLP and experts; not the router */
+    SM_LORA_ATTENTION, /* those that make queries, keys and values, and the one behind attention */
+    SM_LORA_MLP,       /* of MLP and experts */
+    SM_LORA_QV         /* those that make queries and values (Hu et al., arXiv 2106.09685) */
+} sm_lora_targets;
+/* In what the matrices of layers are stored and gathered. nf4: 4 bits and constants of blocks of 64
+ * that are quantised themselves, 0.127 bits (QLoRA, arXiv 2305.14314, section 3). int8 and nf4 are
+ * unpacked to 16 bits before each product by a kernel of their own; fp8 is multiplied as it is. */
+typedef enum sm_stored_as {
+    SM_STORED_BF16,
+    SM_STORED_FP8,
+    SM_STORED_INT8,
+    SM_STORED_NF4,
+    SM_STORED_AS_COUNT
+} sm_stored_as;
+extern const double sm_stored_as_bytes[SM_STORED_AS_COUNT];
+
 /* How the program is sharded: which dimension each axis takes, beyond what the axis names say. */
 typedef enum sm_context_by { SM_CONTEXT_RING, SM_CONTEXT_GATHER, SM_CONTEXT_HEADS } sm_context_by;
 /* What the tensor chips beyond the KV heads (tensor_q) hold of the cache: a copy each; other
@@ -152,6 +174,10 @@ typedef struct sm_rules {
     bool weights_over_context; /* fsdp shards weights over the chips of a sequence too (as
                                   torchtitan does) */
     bool table_gathered; /* tensor splits the tokens of a look-up, not the table's rows */
+    int lora; /* rank of adapters beside matrices: y = x W + (x A) B, of which A and B alone are
+                 trained (arXiv 2106.09685); 0: the weights themselves are */
+    sm_lora_targets targets;
+    sm_stored_as stored;
     bool unfused; /* attention as separate kernels: probabilities are arrays in memory */
     /* Of the software that executes the program; all false: mixed precision, fused kernels. */
     bool single;      /* every array in single precision, sums of exponentials in double */
@@ -327,9 +353,10 @@ typedef struct sm_weight_class {
     sm_axes stored;  /* shards of the parameter: tensor, expert, fsdp */
     sm_axes partial; /* each microbatch leaves a partial gradient over these, fsdp not included */
     bool expert;
-    bool tied;  /* of an earlier piece: where a chip holds that piece too it is one weight, whose
-                   gradients are added and reduced once */
-    bool fixed; /* no gradient reaches it: it is stored and nothing else */
+    bool tied;   /* of an earlier piece: where a chip holds that piece too it is one weight, whose
+                    gradients are added and reduced once */
+    bool fixed;  /* no gradient reaches it: it is stored, gathered and nothing else */
+    bool narrow; /* stored as sm_rules.stored says, not in 16 bits */
 } sm_weight_class;
 
 typedef struct sm_kept_array {
@@ -338,7 +365,7 @@ typedef struct sm_kept_array {
 } sm_kept_array; /* an array kept for the backward pass */
 enum { SM_MOST_KEPT = 2 * SM_MAX_TENSORS };
 
-enum { SM_MAX_WORK = 192, SM_MAX_COMM = 128, SM_MAX_WEIGHT_CLASSES = 8 };
+enum { SM_MAX_WORK = 256, SM_MAX_COMM = 192, SM_MAX_WEIGHT_CLASSES = 16 };
 /* What a partition holds, in order; it lives in the arena it was made in. */
 typedef struct sm_partition sm_partition;
 /* The program is copied. backward: the whole step of training, which a program of serving does not

@@ -132,6 +132,7 @@ typedef struct sm_price_of_plan {
     int chips;
     int microbatches;
     double sequences_per_replica;  /* rounded up: the fullest replica */
+    double trained;                /* parameters: all, or those of adapters */
     double train_time_s, cost_usd; /* 0 when the job names no tokens / no price */
 } sm_price_of_plan;
 /* SM_OK (fits or not: see fits) or SM_BAD_INPUT with the reason the plan is impossible. Allocates

@@ -125,6 +125,12 @@ const char *sm_plan_refuse(const sm_plan *p, const sm_model *m, char *room, size
         const char *why = refuse_kind(&m->kind[k], p, heads, room, size);
         if (why) return why;
     }
+    bool whole = p->parameters == SM_STORED_BF16 || p->parameters == SM_STORED_FP8;
+    if (!whole && p->lora == 0)
+        REFUSE("weights in %s are not trained, only adapters beside them: lora=16",
+               plan_row_of(SM_PLAN_PARAMETERS)->key.words.word[p->parameters]);
+    if (p->parameters == SM_STORED_FP8 && p->dtype != SM_FP8)
+        REFUSE("parameters=fp8 feed matmuls in fp8: dtype=fp8");
     if (p->expert > 1 && !plan_has_experts(m))
         REFUSE("expert=%d, but this model has no experts", p->expert);
     if (p->pipeline > m->L) REFUSE("pipeline=%d, but the model has %d layers", p->pipeline, m->L);
@@ -168,7 +174,8 @@ sm_rules sm_plan_rules(const sm_plan *plan, const sm_model *model, bool decode, 
         int value = plan_value(plan, row);
         if (row->rule_is_switch) *(bool *)to = value != 0;
         else *(int *)(void *)to = value;
-        *code = *code * (uint32_t)row->key.words.n + (uint32_t)value;
+        int values = row->key.words.n ? row->key.words.n : row->key.highest + 1;
+        *code = *code * (uint32_t)values + (uint32_t)value;
     }
     return rules;
 }

@@ -8,7 +8,8 @@
 _Static_assert(sizeof(sm_context_by) == sizeof(int) && sizeof(sm_recompute) == sizeof(int) &&
                    sizeof(sm_schedule) == sizeof(int) && sizeof(sm_dtype) == sizeof(int) &&
                    sizeof(sm_optimizer) == sizeof(int) && sizeof(sm_cache_by) == sizeof(int) &&
-                   sizeof(sm_regather) == sizeof(int),
+                   sizeof(sm_regather) == sizeof(int) && sizeof(sm_lora_targets) == sizeof(int) &&
+                   sizeof(sm_stored_as) == sizeof(int),
                "the values of a plan are stored through int");
 
 const char *const sm_schedule_names[SM_SCHEDULE_COUNT] = {
@@ -32,6 +33,8 @@ static const char *const contexts[] = {"ring", "gather", "heads"};
 static const char *const offloads[] = {"none", "optimizer", "activations", "both"};
 static const char *const losses[] = {"whole", "chunked"};
 static const char *const tables[] = {"sharded", "gathered"};
+static const char *const targets[] = {"all", "attention", "mlp", "qv"};
+static const char *const stored[SM_STORED_AS_COUNT] = {"bf16", "fp8", "int8", "nf4"};
 static const char *const kernels[] = {"fused", "unfused"};
 /* What a matmul of training can compute in; gradients accumulate in a wide type alone. */
 static const char *const dtypes[] = {"bf16", "fp16", "fp32", "tf32",  "fp64",
@@ -91,6 +94,8 @@ sm_regather sm_plan_least_regather(const sm_plan *p) {
                          (gathers && !host ? SM_KEEPS_ACTIVATIONS : 0));
 }
 
+static int settled_targets(const sm_plan *p, int value) { return p->lora ? value : SM_LORA_ALL; }
+
 static int settled_regather(const sm_plan *p, int value) {
     return value & (int)sm_plan_least_regather(p);
 }
@@ -141,6 +146,10 @@ static const plan_row rows[SM_PLAN_KEY_COUNT] = {
     KEY(EMBEDDING, TRAINING, table_gathered, "gathered: the embedding's tokens, not its vocabulary",
         WORD(tables, 0, 0), .is_switch = true, .matters = DEGREE(TENSOR),
         SWITCHES(TRAINS, table_gathered)),
+    KEY(LORA, TRAINING, lora, "", INTEGER(0, SM_MOST_LORA_RANK, 0), SETS(TRAINS, lora)),
+    KEY(TARGETS, TRAINING, targets, "", WORD(targets, 0, 0), SETS(TRAINS, targets),
+        .settled = settled_targets),
+    KEY(PARAMETERS, TRAINING, parameters, "", WORD(stored, 0, 0), SETS(TRAINS, stored)),
     KEY(ORDER, BOTH, order, "", .key.value = SM_PLAN_VALUE_ORDER, .key.words = WORDS(axes)),
     KEY(DIMS, BOTH, dims, "", .key.value = SM_PLAN_VALUE_DIMS),
 };

@@ -65,6 +65,10 @@ static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int 
     share from = {.number = 0};
     term out = part_stored(j->b, tensor);
     memset(out.at, 0, sizeof out.at);
+    if (j->b->tensor[tensor].fixed) {
+        part_record_weight(j, tensor, 0);
+        return true;
+    }
     if (!part_lower(j, n, in, &out, at, true, &low)) return false;
     for (int i = 0; i < n; i++)
         part_emit(j, op, travels(j, i, &in[i]), &low, SM_PHASE_BACKWARD_WEIGHT);
@@ -109,6 +113,7 @@ static bool backward_einsum(job *j, const sm_op *op, const int *at) {
         return true;
     }
     if (!weight_gradient(j, op, 2, pair, op->in[1], at)) return false;
+    if (j->b->tensor[op->in[1]].fixed) return true;
     if (op->kind == SM_OP_EINSUM) part_einsum_work(j, op, pair, &dw, at, SM_PHASE_BACKWARD_WEIGHT);
     else part_vector_work(j, op, SM_PHASE_BACKWARD_WEIGHT);
     return true;

@@ -187,6 +187,110 @@ static void product(builder *x, const sm_text_line *line) {
     makes(x, op, line->result[0].array);
 }
 
+/* ---- adapters ---- */
+
+/* The dimension between the two matrices of an adapter. */
+static uint8_t rank_dim(builder *x) {
+    sm_program *b = x->b;
+    const int last = b->dims - 1;
+    if (last >= 0 && strcmp(b->dim[last].name, "rank") == 0) return (uint8_t)last;
+    if (b->dims == SM_MAX_DIMENSIONS) {
+        x->status = sm_fail_limit(x->err, "dimensions of a layer", b->dims + 1, SM_MAX_DIMENSIONS);
+        return 0;
+    }
+    b->of_role[SM_DIMENSION_WHOLE] |= 1ull << b->dims;
+    b->dim[b->dims] = (sm_program_dimension){"rank", SM_DIMENSION_WHOLE, b->rules.lora};
+    return (uint8_t)b->dims++;
+}
+
+/* An array of the dimensions among `order` that are in `dims`, and of the rank. */
+static int array_of(builder *x, sm_role role, sm_dimensions dims, const uint8_t *order, int n,
+                    const char *name) {
+    sm_tensor t = {.role = role, .elements = 1, .bytes_per_element = BF16, .producer = -1};
+    for (int i = 0; i < n && t.rank < SM_MAX_RANK - 1; i++)
+        if (dims >> order[i] & 1u) t.dim[t.rank++] = order[i];
+    t.dim[t.rank++] = rank_dim(x);
+    for (int i = 0; i < t.rank; i++) t.elements *= x->b->dim[t.dim[i]].size;
+    return new_tensor(x, &t, name);
+}
+
+static sm_op *linear_op(builder *x, const char *line, const char *suffix, sm_op_kind kind,
+                        sm_function function, int left, int right, int out) {
+    char name[sizeof x->b->op[0].name];
+    const int in[2] = {left, right};
+    snprintf(name, sizeof name, "%.12s%s", line, suffix);
+    sm_op *op = new_op(x, name, kind, function);
+    for (int i = 0; i < 2; i++) {
+        op->in[op->inputs] = in[i];
+        memcpy(op->as[op->inputs++], x->b->tensor[in[i]].dim, sizeof op->as[0]);
+    }
+    op->out = out;
+    x->b->tensor[out].producer = (int)(op - x->b->op);
+    return op;
+}
+
+static bool part_attends(const builder *x, int part) {
+    for (int i = 0; part && i < x->l->lines; i++)
+        if (x->l->line[i].part == part && x->l->line[i].op == SM_OPERATOR_ATTENTION) return true;
+    return false;
+}
+
+static bool is_target(const builder *x, const sm_text_line *line, const sm_tensor *w) {
+    sm_dimensions dims = program_dims(w);
+    bool heads = program_has(x->b, dims, SM_DIMENSION_HEADS) ||
+                 program_has(x->b, dims, SM_DIMENSION_GROUP) || part_attends(x, line->part);
+    bool mlp = !heads && program_has(x->b, dims, SM_DIMENSION_WIDTH);
+    if (program_has(x->b, dims, SM_DIMENSION_VOCABULARY)) return false;
+    switch (x->b->rules.targets) {
+    case SM_LORA_ATTENTION: return heads;
+    case SM_LORA_MLP: return mlp;
+    case SM_LORA_QV: return strcmp(w->name, "wq") == 0 || strcmp(w->name, "wv") == 0;
+    case SM_LORA_ALL: break;
+    }
+    return heads || mlp;
+}
+
+/* y = x W becomes y = x W + (x A) B, as two more products and a sum. */
+static void adapt(builder *x, const sm_text_line *line) {
+    sm_program *b = x->b;
+    if (!b->rules.lora || x->status) return;
+    const sm_op op = b->op[b->ops - 1];
+    if (op.kind != SM_OP_EINSUM || b->tensor[op.in[1]].role != SM_ROLE_WEIGHT) return;
+    const sm_tensor in = b->tensor[op.in[0]], w = b->tensor[op.in[1]], y = b->tensor[op.out];
+    if (!is_target(x, line, &w)) return;
+    sm_dimensions from = 0, into = program_dims(&y);
+    for (int d = 0; d < in.rank; d++) from |= 1ull << op.as[0][d];
+    int down = array_of(x, SM_ROLE_WEIGHT, from, op.as[1], w.rank, "lora_a");
+    int low = array_of(x, SM_ROLE_ACTIVATION, into, op.as[0], in.rank, "low");
+    int up = array_of(x, SM_ROLE_WEIGHT, into, op.as[1], w.rank, "lora_b");
+    int added = new_tensor(x, &y, "added"), sum = new_tensor(x, &y, line->name);
+    if (x->status) return;
+    b->tensor[down].adapter = b->tensor[up].adapter = true;
+    sm_op *first =
+        linear_op(x, line->name, ".a", SM_OP_EINSUM, SM_FUNCTION_NONE, op.in[0], down, low);
+    memcpy(first->as[0], op.as[0], sizeof first->as[0]);
+    first->reads = 3;
+    linear_op(x, line->name, ".b", SM_OP_EINSUM, SM_FUNCTION_NONE, low, up, added)->reads = 3;
+    linear_op(x, line->name, ".sum", SM_OP_VECTOR, SM_FUNCTION_ADD, op.out, added, sum)
+        ->flops_per_element = 1;
+    x->tensor[line->result[0].array] = sum;
+}
+
+/* Of adapters all else is as it was: weights have no gradient, and the inputs of their products are
+ * not read again. */
+static void freeze(sm_program *b) {
+    for (int i = 0; i < b->tensors; i++) {
+        sm_tensor *t = &b->tensor[i];
+        bool words = program_has(b, program_dims(t), SM_DIMENSION_VOCABULARY);
+        if (t->role != SM_ROLE_WEIGHT || t->adapter) continue;
+        t->fixed = b->rules.lora > 0;
+        t->narrow = b->rules.stored != SM_STORED_BF16 && !t->norm && !words;
+        if (t->narrow) t->bytes_per_element = sm_stored_as_bytes[b->rules.stored];
+    }
+    for (int i = 0; i < b->ops; i++)
+        if (b->op[i].kind == SM_OP_EINSUM && b->tensor[b->op[i].in[1]].fixed) b->op[i].reads &= 2;
+}
+
 /* ---- attention ---- */
 
 /* Attention as separate kernels (Megatron before flash attention): the probabilities, their dropout
@@ -412,7 +516,9 @@ static bool is_epilogue(const builder *x, const sm_text_line *line, int *base) {
     if (*base < 0 || x->tensor[*base] < 0) return false;
     int producer = x->b->tensor[x->tensor[*base]].producer;
     sm_op_kind kind = producer < 0 ? SM_OP_VECTOR : x->b->op[producer].kind;
-    return kind == SM_OP_EINSUM || kind == SM_OP_GATHER ||
+    bool adapted = producer >= 0 && x->b->rules.lora && x->b->op[producer].line >= 0 &&
+                   x->l->line[x->b->op[producer].line].op == SM_OPERATOR_PRODUCT;
+    return kind == SM_OP_EINSUM || kind == SM_OP_GATHER || adapted ||
            (producer >= 0 && x->b->op[producer].function == SM_FUNCTION_COMBINE);
 }
 
@@ -468,7 +574,10 @@ static void add_line(builder *x, const sm_text_line *line) {
         return;
     }
     switch (line->op) {
-    case SM_OPERATOR_PRODUCT: product(x, line); break;
+    case SM_OPERATOR_PRODUCT:
+        product(x, line);
+        adapt(x, line);
+        break;
     case SM_OPERATOR_ATTENTION: attention(x, line); break;
     case SM_OPERATOR_CACHE: append(x, line); break;
     case SM_OPERATOR_TOP: choose(x, line); break;
@@ -570,6 +679,7 @@ static sm_status of_lines(const sm_text_lines *lines, sm_program *program, sm_er
         number_arrays(&x);
         add_rides(&x);
         program->fixed = x.fixed;
+        freeze(program);
         program_settle(program);
         program_fit_software(program);
     }

@@ -1,6 +1,8 @@
 /* What the software that executes a program makes of its arrays and its work (sm_rules). */
 #include "program_parts.h"
 
+const double sm_stored_as_bytes[SM_STORED_AS_COUNT] = {2, 1, 1, (4 + 0.127) / 8};
+
 enum { SINGLE_BYTES = 4, DOUBLE_BYTES = 8 };
 
 sm_rules sm_rules_of_runtime(sm_rules rules) {

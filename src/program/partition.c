@@ -124,7 +124,7 @@ static void record(sm_partition *p, const sm_weight_class *c) {
     for (int i = 0; i < p->classes && i < SM_MAX_WEIGHT_CLASSES; i++) {
         sm_weight_class *of = &p->weight[i];
         if (of->stored != c->stored || of->partial != c->partial || of->expert != c->expert ||
-            of->tied != c->tied || of->fixed != c->fixed)
+            of->tied != c->tied || of->fixed != c->fixed || of->narrow != c->narrow)
             continue;
         of->elements += c->elements;
         return;
@@ -139,7 +139,9 @@ void part_record_weight(job *j, int tensor, sm_axes partial) {
                                       .stored = part_stored_mask(j->b, tensor),
                                       .partial = partial,
                                       .expert = part_of_experts(j->b, tensor),
-                                      .tied = t->tied});
+                                      .tied = t->tied,
+                                      .fixed = t->fixed,
+                                      .narrow = t->narrow});
 }
 
 static sm_status finish(const job *j, sm_error *err) {

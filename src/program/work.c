@@ -7,9 +7,13 @@
 #include "partition_parts.h"
 #include "program_parts.h"
 
-_Static_assert(3 * SM_MAX_OPS <= SM_MAX_WORK, "an op works forward and on two gradients at most");
+_Static_assert(4 * SM_MAX_OPS <= SM_MAX_WORK,
+               "an op works forward and on two gradients at most, or forward and on one, with "
+               "weights unpacked for each");
 _Static_assert(SM_MAX_WORK_TERMS >= SM_MAX_INPUTS + 3,
                "inputs, the result, and rows it is made of; or the state, in and out");
+
+static const double UNPACKED_BYTES = 2;
 
 static sm_work *new_work(job *j, const sm_op *op, sm_op_kind kind, sm_phase phase) {
     sm_partition *p = j->out;
@@ -42,8 +46,26 @@ static sm_dimensions add_arrays(job *j, const sm_op *op, const int *at, sm_work 
     return dims;
 }
 
+/* A matrix in 8 or 4 bits becomes one in 16, which the product reads. */
+static bool is_packed(const job *j, const term *t) {
+    bool packed = j->b->rules.stored == SM_STORED_INT8 || j->b->rules.stored == SM_STORED_NF4;
+    return packed && !t->gradient && j->b->tensor[t->tensor].narrow;
+}
+
+static void unpack(job *j, const sm_op *op, const term *t, const int *at, sm_phase phase) {
+    sm_work *w = new_work(j, op, SM_OP_VECTOR, phase);
+    sm_size stored = part_traffic(j->b, t, at);
+    w->flops = stored;
+    w->flops.base = j->b->tensor[t->tensor].elements;
+    add_bytes(w, stored, SM_ROLE_WEIGHT);
+    stored.base = UNPACKED_BYTES * j->b->tensor[t->tensor].elements;
+    add_bytes(w, stored, SM_ROLE_WEIGHT);
+}
+
 void part_einsum_work(job *j, const sm_op *op, const term *in, const term *out, const int *at,
                       sm_phase phase) {
+    for (int i = 0; i < 2; i++)
+        if (is_packed(j, &in[i])) unpack(j, op, &in[i], at, phase);
     sm_work *w = new_work(j, op, SM_OP_EINSUM, phase);
     sm_dimensions a = part_dims(j->b, &in[0]), b = part_dims(j->b, &in[1]);
     sm_dimensions c = part_dims(j->b, out);
@@ -55,8 +77,11 @@ void part_einsum_work(job *j, const sm_op *op, const term *in, const term *out, 
     w->flops.base *= 2;
     w->linear = true;
     const sm_tensor *tensor = j->b->tensor;
-    for (int i = 0; i < 2; i++)
-        add_bytes(w, part_traffic(j->b, &in[i], at), tensor[in[i].tensor].role);
+    for (int i = 0; i < 2; i++) {
+        sm_size read = part_traffic(j->b, &in[i], at);
+        if (is_packed(j, &in[i])) read.base = UNPACKED_BYTES * tensor[in[i].tensor].elements;
+        add_bytes(w, read, tensor[in[i].tensor].role);
+    }
     add_bytes(w, part_traffic(j->b, out, at), tensor[out->tensor].role);
     w->experts = tensor[in[1].tensor].role == SM_ROLE_WEIGHT && part_of_experts(j->b, in[1].tensor);
 }

@@ -153,7 +153,7 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
         if (c->fixed || (tied && c->tied)) continue;
         double held = c->elements * l->p->d.inverse[c->stored];
         const char *what = c->expert ? "experts" : "weights";
-        double gradients = held * gradient_bytes(plan), weights = held * l->t->weight_bytes;
+        double gradients = held * gradient_bytes(plan), weights = held * class_bytes(l->t, plan, c);
         const sm_timed_curve *scatter = l->p->at.slot[slots->reduce_scatter];
         sm_plan_collective row =
             row_of(l, plan->zero ? SM_REDUCE_SCATTER : SM_ALL_REDUCE, what, c->partial,

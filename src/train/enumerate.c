@@ -54,8 +54,9 @@ double least_state(const sm_train *t, const variant *v, const sm_plan *plan) {
         for (int i = 0; i < v->piece[k].part.classes; i++) {
             const sm_weight_class *c = &v->piece[k].part.weight[i];
             double held = c->elements * d.inverse[c->stored] * t->layers[k];
+            bytes += held * fmin(2, class_bytes(t, plan, c));
             if (c->fixed) continue;
-            bytes += held * 2 + (plan->fsdp == 1 ? held * d.inverse[c->partial] : held) * g;
+            bytes += (plan->fsdp == 1 ? held * d.inverse[c->partial] : held) * g;
         }
     return bytes / plan->pipeline;
 }
@@ -100,7 +101,7 @@ double search_floor(const sm_train *t, const sm_plan *plan, int chips) {
         fmax(fmax(c->matmul_efficiency, c->matmul_efficiency_fp8), sm_attention_best_efficiency(c));
     double peak = fmax(sm_chip_peak(&t->system.chip, plan->dtype, NULL),
                        sm_chip_peak(&t->system.chip, SM_BF16, NULL));
-    return t->model_flops_per_step / (chips * peak * best);
+    return model_flops_of(t, plan) * t->sequences * t->seq / (chips * peak * best);
 }
 
 /* ---- enumeration ---- */

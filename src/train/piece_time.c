@@ -143,15 +143,16 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const sm
     }
     /* HBM traffic that no fusion avoids: each weight is read in each direction and its gradient
      * written. */
-    double bytes = 0;
-    for (int i = 0; i < p->part.classes; i++) {
+    double read = 0, written = 0;
+    for (int i = 0; i < p->part.classes && !p->part.ops_gather; i++) {
         const sm_weight_class *c = &p->part.weight[i];
-        if (!c->fixed) bytes += 2 * c->elements * d->inverse[c->stored & ~shards_of(v)];
+        double whole = c->elements * d->inverse[c->stored & ~shards_of(v)];
+        if (c->fixed && !(c->stored & shards_of(v))) continue; /* read by no product */
+        read += whole * (c->narrow ? sm_stored_as_bytes[v->rules.stored] : 2);
+        if (!c->fixed) written += 2 * whole;
     }
-    bool lookup = p->part.ops_gather;
-    double s = lookup ? 0 : bytes / t->system.chip.memory_bytes_per_s.value;
-    out->traffic[0] = s;
-    out->traffic[1] = 2 * s;
+    out->traffic[0] = read / t->system.chip.memory_bytes_per_s.value;
+    out->traffic[1] = (read + written) / t->system.chip.memory_bytes_per_s.value;
 }
 
 double piece_time_total(const sm_train *t, const piece_time *time) {

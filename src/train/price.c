@@ -34,8 +34,8 @@ const char *degrees_refuse(const sm_train *t, const sm_plan *p, char *room, size
                p->seq && p->tensor > 1 ? " x tensor" : "");
     if (chunk_count(p) > most_chunks(t) || chunk_count(p) > MAX_CHUNKS)
         REFUSE("pipeline=%d x virtual=%d makes more chunks than the %d layers with embedding and "
-               "head", p->pipeline,
-               p->virtual_stages, t->model.L);
+               "head",
+               p->pipeline, p->virtual_stages, t->model.L);
     if (replicas > t->sequences)
         REFUSE("data x fsdp x expert = %.0f replicas, but a batch has only %.0f sequences",
                replicas, t->sequences);
@@ -143,11 +143,15 @@ static double fill_lower(const sm_train *t, const sm_plan *plan, pieces *p, stag
     return flops;
 }
 
+double model_flops_of(const sm_train *t, const sm_plan *plan) {
+    return t->model_flops_per_token - (plan->lora ? t->matmul_flops_per_token : 0);
+}
+
 static void fill_rates(const sm_train *t, const sm_plan *plan, double hardware_flops,
                        sm_price_of_plan *price) {
     double tokens = t->sequences * t->seq;
     double peak = sm_chip_peak(&t->system.chip, plan->dtype, NULL);
-    double per_chip = t->model_flops_per_step / price->expected_s / price->chips;
+    double per_chip = model_flops_of(t, plan) * tokens / price->expected_s / price->chips;
     price->model_flops_per_s_per_chip = per_chip;
     price->mfu = per_chip / peak;
     price->hfu = hardware_flops / price->expected_s / price->chips / peak;
@@ -176,6 +180,7 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
     price->sequences_per_replica =
         ceil(t->sequences / ((double)plan->data * plan->fsdp * plan->expert));
     price->chips = sm_plan_chips(plan);
+    price->trained = variant_trained(t, p->v);
     stages_chunks(t, plan, p, EXPECTED, s);
     sm_pipeline_time time = stages_run(plan, s, true);
     stages_chunks(t, plan, p, SERIAL, s);

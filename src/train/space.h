@@ -89,7 +89,8 @@ struct sm_train {
     sm_train_software software;
     double weight_bytes; /* of a weight as it is stored and gathered */
     int kinds;           /* layer kinds in use; piece k is kind k */
-    double model_flops_per_token, model_flops_per_step;
+    double model_flops_per_token;
+    double matmul_flops_per_token;     /* forward, of products with weights */
     double layers[SM_MAX_LAYER_KINDS]; /* of each kind */
     double most_experts;               /* E of the kinds, 0 when dense */
     double largest_top_k;
@@ -207,6 +208,16 @@ int chunk_count(const sm_plan *plan);
 static inline int most_chunks(const sm_train *t) { return t->model.L + 2; }
 int layers_of_chunk(int layers, int chunks, int c);
 void chunk_layout_fill(const sm_train *t, int chunks, chunk_layout *layout);
+
+/* Bytes of a weight of this class, as it is stored and gathered. */
+static inline double class_bytes(const sm_train *t, const sm_plan *plan, const sm_weight_class *c) {
+    return c->narrow ? sm_stored_as_bytes[plan->parameters] : t->weight_bytes;
+}
+/* FLOPs that the model itself needs for a token: three times the forward pass; with adapters the
+ * gradients of weights that stay as they are fall away. */
+double model_flops_of(const sm_train *t, const sm_plan *plan);
+/* Parameters that are trained. */
+double variant_trained(const sm_train *t, const variant *v);
 
 /* ---- a whole plan ---- */
 typedef struct pass {

@@ -68,14 +68,15 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
     double held = c->elements * d->inverse[c->stored];
     double shared = d->inverse[c->partial]; /* of the state, over the replicas of the weight */
     double updated = plan->zero >= 1 ? held * shared : held;
-    add->params += held * t->weight_bytes;
+    double weight_bytes = class_bytes(t, plan, c);
+    add->params += held * weight_bytes;
     if (c->fixed) return;
     add->more += plan->gradient == SM_FP32 ? held * t->software_memory.gradient_bytes
                                            : updated * t->software_memory.shard_bytes;
     add->gradients += (plan->zero >= 2 && plan->fsdp == 1 ? held * shared : held) * gradient;
     add->optimizer += updated * state;
     /* read gradient and state, write state and weight */
-    double traffic = updated * (gradient + 2 * state + t->weight_bytes);
+    double traffic = updated * (gradient + 2 * state + weight_bytes);
     if (t->software.rows) traffic = run_traffic(t, held, updated, gradient, state);
     const sm_calibration *cal = t->calibration;
     add->offload_s += offloaded_s(t, updated, gradient, state);
@@ -88,7 +89,7 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
     }
     if (plan->zero != 2)
         add_reduction(t, p->slot[slots->reduce_scatter], held * gradient, &add->reduce_s, add);
-    add_reduction(t, p->slot[slots->all_gather], held * t->weight_bytes, &add->gather_s, add);
+    add_reduction(t, p->slot[slots->all_gather], held * weight_bytes, &add->gather_s, add);
 }
 
 void piece_load(const sm_train *t, const variant *v, int index, const sm_degrees *d,
@@ -159,15 +160,18 @@ gathered_bytes piece_gathered_bytes(const sm_train *t, const variant *v, int ind
     const sm_partition *part = &v->piece[index].part;
     bool compiled = t->system.chip.fabric == SM_FABRIC_TORUS;
     double gradient = compiled ? t->weight_bytes / 2.0 : gradient_bytes(plan), elements = 0;
-    double again = 0;
+    double again = 0, weights = 0;
     if (plan->fsdp == 1) return (gathered_bytes){0};
-    for (int i = 0; i < part->classes; i++)
-        if (!part->weight[i].fixed)
-            elements +=
-                part->weight[i].elements * d->inverse[part->weight[i].stored & ~shards_of(v)];
+    for (int i = 0; i < part->classes; i++) {
+        const sm_weight_class *c = &part->weight[i];
+        double whole = c->elements * d->inverse[c->stored & ~shards_of(v)];
+        if (c->fixed && !(c->stored & shards_of(v))) continue; /* whole on every chip */
+        weights += whole * class_bytes(t, plan, c);
+        if (!c->fixed) elements += whole;
+    }
     for (int i = 0; i < part->comms; i++) {
         const sm_comm *c = &part->comm[i];
         if (c->repeated && c->role == SM_ROLE_WEIGHT) again += size_at(&c->bytes, d);
     }
-    return (gathered_bytes){elements * (t->weight_bytes + gradient), elements * gradient, again};
+    return (gathered_bytes){weights + elements * gradient, elements * gradient, again};
 }

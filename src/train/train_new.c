@@ -205,6 +205,17 @@ static void mix_piece(variant *v, const piece *p) {
     }
 }
 
+double variant_trained(const sm_train *t, const variant *v) {
+    double all = 0;
+    for (int i = 0; i < v->pieces; i++)
+        for (int c = 0; c < v->piece[i].part.classes; c++) {
+            const sm_weight_class *w = &v->piece[i].part.weight[c];
+            bool copy = w->tied && i == head_piece(t);
+            if (!w->fixed && !copy) all += w->elements * (i < t->kinds ? t->layers[i] : 1);
+        }
+    return all;
+}
+
 variant *built_variant(const sm_train *t, const sm_plan *plan) {
     uint32_t code;
     sm_plan_rules(plan, &t->model, false, &code);
@@ -226,6 +237,10 @@ static variant *build_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
         mix_piece(v, &v->piece[i]);
     }
     assert(at < VARIANTS);
+    if (variant_trained(t, v) <= 0) {
+        sm_fail(err, SM_BAD_INPUT, "no matrix of this model is among the targets of its adapters");
+        return NULL;
+    }
     return t->variant[at] = v;
 }
 
@@ -291,6 +306,10 @@ sm_status sm_train_plan_as_run(sm_plan *plan, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT,
                        "dtype=%s cannot be run: matmuls are of single precision; dtype=fp32 can",
                        sm_dtype_name(plan->dtype));
+    if (plan->lora || plan->parameters != SM_STORED_BF16)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "adapters, and weights in 8 or 4 bits, cannot be run: lora=0 and "
+                       "parameters=bf16 can");
     if (plan->loss != SM_LOSS_WHOLE)
         return sm_fail(err, SM_BAD_INPUT, "loss=chunked cannot be run: logits are made whole");
     if (plan->optimizer > SM_OPTIMIZER_SGD)
@@ -333,7 +352,6 @@ static void set_job(const sm_job *job, sm_train *t) {
     t->tokens = job->tokens;
     t->usd_per_chip_hour = job->usd_per_chip_hour >= 0 ? job->usd_per_chip_hour
                                                        : sm_chip_usd_per_hour(&t->system.chip);
-    t->model_flops_per_step = t->model_flops_per_token * t->sequences * t->seq;
 }
 
 static void set_model(const sm_job *job, sm_train *t) {
@@ -342,6 +360,8 @@ static void set_model(const sm_job *job, sm_train *t) {
     t->kinds = t->model.kinds;
     t->seq = job->seq;
     t->model_flops_per_token = sm_model_train_flops(&t->model, t->seq, t->model.causal);
+    t->matmul_flops_per_token =
+        sm_model_forward_flops(&t->model, t->seq, t->model.causal).matmul;
     for (int l = 0; l < t->model.L; l++) t->layers[t->model.layer[l]]++;
     for (int k = 0; k < t->kinds; k++) {
         t->most_experts = fmax(t->most_experts, t->model.kind[k].E);
@@ -371,7 +391,7 @@ sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err) {
     t->arena = arena;
     set_model(job, t);
     set_job(job, t);
-    if (isnan(t->model_flops_per_step)) { /* counting found no memory */
+    if (isnan(t->model_flops_per_token)) { /* counting found no memory */
         sm_arena_free(arena);
         return sm_fail_memory(err);
     }

@@ -80,6 +80,7 @@ void sm_train_plan_data(sm_report *r, sm_data *object, const sm_train_asked *q,
     put_lower(r, object, q->system, p);
     sm_put_all(r, object, "train_time_s|cost_usd", run ? p->train_time_s : NAN,
                run && q->price_known ? p->cost_usd : NAN);
+    sm_put(r, object, "trained_params", p->trained);
     sm_put(r, object, "heads_times", sm_plan_heads_times(shown->plan, q->in.model));
     sm_put_text(r, object, "advice", shown->detail.advice);
 }

@@ -263,6 +263,21 @@ static void search_page(sm_report *r, const sm_plans_shown *plans) {
         sm_train_search_page(r, &plans->effort, plans->n, sm_train_whose(plans->q));
 }
 
+/* What of the model is trained, where that is not all of it. */
+static void adapters_note(sm_report *r, const sm_train_asked *q, const sm_plan_shown *shown) {
+    const sm_price_of_plan *price = &shown->detail.price;
+    const sm_plan *plan = shown->plan;
+    static const char *const stored[SM_STORED_AS_COUNT] = {"", " in fp8", " in int8", " in nf4"};
+    if (!plan->lora) return;
+    sm_report_text(
+        r,
+        "Adapters of rank %d are trained, %s parameters; the model's %s stay as they "
+        "are%s. MFU counts %s FLOPs on a token: no gradients of what stays.",
+        plan->lora, sm_show_count(r, price->trained),
+        sm_show_count(r, sm_model_params(q->in.model).total), stored[plan->parameters],
+        sm_show_count(r, price->model_flops_per_s_per_chip / price->tokens_per_s_per_chip));
+}
+
 void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
     sm_train_job_page(r, plans->q, plans->sequences);
     if (plans->n == 0) {
@@ -282,6 +297,7 @@ void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
     sm_train_fit_page(r, q, &plans->fit);
     if (price->chips < q->system->chips)
         sm_report_text(r, "It uses %d of the %d chips.", price->chips, q->system->chips);
+    adapters_note(r, q, best);
     sm_copies_note(r, best->plan, q->in.model);
     sm_units_note(r, &q->system->chip, best->plan->dtype);
     mesh_rows(r, &best->detail);
