@@ -131,6 +131,7 @@ static const char *const lines[] = {
     "validate " INPUTS "measured-training.jsonl --explain",
     "calibrate " INPUTS "steps.jsonl --chip h100-sxm -o file",
     "calibrate " INPUTS "measured-gemm.csv --chip h100-sxm --json",
+    "calibrate " INPUTS "traces/kineto-rank1.json.gz --chip h100-sxm",
     "run matmul A[I_X,J]~B[J_X,K]~->~C[I_X,K] --mesh X=2 --dims I=16,J=16,K=16 --all --repeats 1 "
     "--with threads --json",
     "run collective all-reduce 1kB..2kB --mesh X=2 --dtype int --with threads --csv",
@@ -167,6 +168,7 @@ static const char *const lines[] = {
     TRACES "cuda_gpu_trace.csv --partial --explain",
     "profile tests/cli/inputs/traces --json",
     "profile " INPUTS "profile/cut.hlo --on tpu-v5e --partial",
+    "profile " INPUTS "profile/loop.mlir --on tpu-v5e:2x4",
     "reshard bf16[16,4096] --from {devices=[8,1]<=[8]} --to {devices=[1,8]<=[8]} --on h100-sxm "
     "--explain",
     "roofline B[B,D]~W[D,F] --dims B=1..64,D=4096,F=4096 --on tpu-v5e --plot file",

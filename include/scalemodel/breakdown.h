@@ -60,6 +60,7 @@ typedef struct sm_kernel_row {
     double seconds, longest_s;
     double flops, bytes; /* of all calls; NAN: not known */
     sm_dtype dtype;      /* of the FLOPs */
+    double m, n, k;      /* of each call, where it is one product of matrices; else 0 */
 } sm_kernel_row;
 
 /* Collectives of one kind, size and group. Times are of the ranks that are in the trace. */

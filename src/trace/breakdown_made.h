@@ -31,6 +31,7 @@ const sm_trace_event *trace_cause(const sm_trace *t, const sm_trace_event *e, sm
 typedef struct op_work {
     double flops, bytes; /* NAN: not known */
     sm_dtype dtype;
+    double m, n, k; /* of one product of matrices; else 0 */
 } op_work;
 op_work trace_op_work(const char *op, const char *shapes, const char *types);
 /* "[2, 3] x [3, 4]", of JSON's "[[2, 3], [3, 4], []]"; in the arena, NULL when out of memory. */

@@ -85,6 +85,9 @@ static void count_work(kernel_rows *r, sm_kernel_row *row, const sm_trace_event 
     row->flops = added(row->flops, w.flops);
     row->bytes = added(row->bytes, w.bytes);
     if (w.flops > 0) row->dtype = w.dtype;
+    row->m = w.m;
+    row->n = w.n;
+    row->k = w.k;
 }
 
 static bool add_kernel(kernel_rows *r, const sm_trace_event *e) {

@@ -187,7 +187,7 @@ static double bytes_of(const shapes *s, const char *types, double results, doubl
 }
 
 op_work trace_op_work(const char *op, const char *text, const char *types) {
-    op_work w = {NAN, NAN, SM_BF16};
+    op_work w = {NAN, NAN, SM_BF16, 0, 0, 0};
     const known_op *is = known(op);
     if (!is) return w;
     shapes s = read_shapes(text);
@@ -206,6 +206,11 @@ op_work trace_op_work(const char *op, const char *text, const char *types) {
     }
     if (flops <= 0) return w;
     w.flops = flops * is->factor;
+    if (is->formula == PRODUCT && p.batch == 1) {
+        w.m = p.m;
+        w.n = p.n;
+        w.k = p.k;
+    }
     if (element > 0) w.bytes = bytes_of(&s, types, results, element);
     return w;
 }

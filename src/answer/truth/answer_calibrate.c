@@ -1,4 +1,5 @@
 /* answer_calibrate: constants of a chip and a software fitted to measured rows. */
+#include "calibrate_profile.h"
 #include "chip_facts.h"
 #include "question.h"
 #include "scalemodel/io.h"
@@ -69,7 +70,7 @@ static sm_status sm_fitting_rows(sm_fitting *q, sm_error *err) {
     if (!truth) return sm_fail_memory(err);
     q->files = "";
     for (size_t i = 0; i < files && !status; i++) {
-        status = sm_truth_read(q->in.file[i], q->arena, &truth[i], err);
+        status = calibrate_read(q->in.file[i], q->in.chip, q->arena, &truth[i], err);
         if (status) return status;
         rows += truth[i].n;
         q->files = sm_arena_printf(q->arena, "%s%s%s", q->files, i ? ", " : "", q->in.file[i]);
