@@ -186,6 +186,7 @@ static void assert_same_facts(const sm_chip *a, const sm_chip *b) {
     assert_same_fact(a->dcn_latency_s, b->dcn_latency_s);
     assert_same_fact(a->launch_latency_s, b->launch_latency_s);
     assert_same_fact(a->tdp_w, b->tdp_w);
+    assert_same_fact(a->interruptions_per_chip_hour, b->interruptions_per_chip_hour);
 }
 
 static void assert_same_chip(const sm_chip *a, const sm_chip *b) {

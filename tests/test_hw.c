@@ -139,6 +139,7 @@ static void facts_have_sources_and_plausible_units(void **state) {
         lint_fact(c, "dcn_latency_s", c->dcn_latency_s, 1e-6, 1e-3);
         lint_fact(c, "launch_latency_s", c->launch_latency_s, 1e-8, 1e-4);
         lint_fact(c, "tdp_w", c->tdp_w, 50, 3000);
+        lint_fact(c, "interruptions", c->interruptions_per_chip_hour, 1e-7, 1e-3);
     }
 }
 

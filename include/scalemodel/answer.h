@@ -192,6 +192,9 @@ typedef struct sm_profile_question {
 sm_status sm_answer_profile(const sm_profile_question *question, sm_report *report, sm_error *err);
 
 /* ---- train ---- */
+/* MegaScale (arXiv 2402.15627, section 4): finding what failed, and diagnostic tests, take less
+ * than ten minutes on average. */
+#define SM_USUAL_RESTART_S 600.0
 enum { SM_MAX_TRAIN_SIZES = 256, SM_MAX_COMPARED = 16 };
 typedef struct sm_train_question {
     size_t size;
@@ -241,6 +244,16 @@ typedef struct sm_train_question {
     double budget_usd; /* cost: the cheapest), and costs no more (0: any) */
     bool softwares; /* the best plan as each known software would run it; not with n_chips */
     const sm_calibration *const *calibrations; /* of each of systems; NULL: sm_calibration_of */
+    /* How long a run with tokens takes and costs when failures interrupt it (goodput.h); not with
+     * n_chips, n_systems. */
+    bool goodput;
+    const double *failures;     /* per chip and hour; NULL: the chip's, else many are shown */
+    const double *checkpoint_s; /* that one stops the run for; NULL: a chip's state over its link to
+                                   the host */
+    const double *restart_s;    /* NULL: SM_USUAL_RESTART_S */
+    double interval_s;          /* between checkpoints; 0: the best */
+    double stragglers;          /* part by which slow chips lengthen each step */
+    double repair_s;            /* of a host, for which spares are told; 0: not asked */
     const sm_frameworks *frameworks; /* that are known; NULL: those shipped */
     bool any_plan; /* plans that no framework is known to run, too */
 } sm_train_question;

@@ -79,6 +79,7 @@ typedef struct sm_chip {
     sm_fact dcn_latency_s;
     sm_fact launch_latency_s; /* starting a kernel */
     sm_fact tdp_w;
+    sm_fact interruptions_per_chip_hour; /* of a run on many, whatever the cause */
     int prices;
     sm_price price[SM_MAX_PRICES]; /* [0] is the default */
     const char *conflicts;         /* where sources disagree and what was chosen, "" if none */

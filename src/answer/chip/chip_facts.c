@@ -24,6 +24,7 @@ const sm_fact_row sm_fact_rows[] = {
     ROW(host_bytes_per_s, "its bandwidth", "B/s"),
     ROW(launch_latency_s, "kernel launch", "s"),
     ROW(tdp_w, "power", "W"),
+    ROW(interruptions_per_chip_hour, "interruptions per chip-hour", ""),
     {NULL, NULL, NULL, 0},
 };
 

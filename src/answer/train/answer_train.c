@@ -21,6 +21,8 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
     if (!status) status = sm_question_limit("top", in->top, SM_MAX_TOP, err);
     if (!status) status = sm_question_limit("n_systems", in->n_systems, SM_MAX_COMPARED, err);
     if (!status) status = sm_question_limit("n_chips", in->n_chips, SM_MAX_TRAIN_SIZES, err);
+    if (!status && in->goodput && !(in->tokens > 0.0))
+        status = sm_question_needs(false, "the tokens of a run, for its goodput", err);
     if (status) return status;
     assert(in->model && in->system);
     q->own_constants = in->calibration != NULL;
@@ -179,6 +181,7 @@ static sm_status answer(void *context, sm_train *train, const sm_plans_shown *pl
     const sm_plan_shown *best = &plans->plan[0];
     if (q->in.softwares) status = sm_train_softwares(r, q, train, best->plan, err);
     if (!status && q->in.timeline) status = sm_train_tracks(q, train, best->plan, err);
+    if (q->in.goodput) sm_train_goodput(r, q, &best->detail.price);
     if (q->in.explain) r->why = best->detail.why;
     if (!status && q->in.other.text) status = sm_train_against_plan(q, train, best, err);
     if (!status && q->in.what_if.text) status = sm_train_what_if(q, train, best, err);

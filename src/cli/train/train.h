@@ -9,6 +9,7 @@ typedef struct cli_train_values {
     int64_t seq, top, threads;
     double seconds;
     sm_objective objective;
+    double failures, checkpoint, restart, interval, stragglers, repair;
     sm_range chips;
     bool as_run, sensitivity;
     cli_calibration_values constants;

@@ -27,6 +27,20 @@ const cli_option cli_train_options[] = {
      .above = true},
     {"budget", 0, CLI_USD, AT(budget), "USD",
      .help = "with --tokens, the fewest chips whose run costs no more", .above = true},
+    {"failures", 0, CLI_NUMBER, AT(failures), "RATE",
+     .help = "with --tokens, interruptions per chip and hour, 2e-5: days and dollars with them",
+     .highest = 10, .default_says = "the chip's, where a source tells it; else a curve"},
+    {"checkpoint", 0, CLI_TIME, AT(checkpoint), "TIME",
+     .help = "with --tokens, how long a checkpoint stops the run: 30s",
+     .default_says = "a chip's state over its link to the host"},
+    {"interval", 0, CLI_TIME, AT(interval), "TIME", .help = "of work between checkpoints",
+     .default_says = "the best", .above = true},
+    {"restart", 0, CLI_TIME, AT(restart), "TIME", .help = "from an interruption to the next step",
+     .default_says = "10min, as MegaScale's"},
+    {"stragglers", 0, CLI_NUMBER, AT(stragglers), "SHARE",
+     .help = "by which slow chips lengthen each step: 0.02", .highest = 100},
+    {"repair", 0, CLI_TIME, AT(repair), "TIME",
+     .help = "of a host that failed: how many spare hosts the run needs", .above = true},
     {"plan", 0, CLI_TEXT, AT(plan), "PLAN",
      .help = "keys to keep: fsdp=64,tensor=8,recompute=full; a plan that uses every chip and says "
              "its microbatch is only priced"},
@@ -149,7 +163,8 @@ static sm_status check_one_plan(const cli_call *call, const cli_training *t, sm_
                        : t->question.n_systems > 0 ? "--on finds one of each system"
                        : limited                   ? "--within and --budget look at many sizes"
                                                    : NULL;
-    const char *what = o->timeline             ? "--timeline draws"
+    const char *what = t->question.goodput     ? "--failures and --checkpoint are of"
+                       : o->timeline           ? "--timeline draws"
                        : o->against            ? "--against compares"
                        : o->what_if            ? "--what-if changes the machine of"
                        : o->sensitivity        ? "--sensitivity is of"
@@ -161,9 +176,25 @@ static sm_status check_one_plan(const cli_call *call, const cli_training *t, sm_
         return sm_fail(err, SM_USAGE, "--chips compares sizes of one system, and %s",
                        t->question.n_systems > 0 ? "--on names several"
                                                  : "--within and --budget find one");
+    if (o->tokens <= 0.0 && t->question.goodput)
+        return sm_fail(err, SM_USAGE,
+                       "--failures, --checkpoint and what goes with them need --tokens, the length "
+                       "of the run");
     if (o->tokens <= 0.0 && o->budget > 0.0)
         return sm_fail(err, SM_USAGE, "--budget needs --tokens, the length of the run");
     return SM_OK;
+}
+
+static void read_goodput(const cli_call *call, sm_train_question *q) {
+    const cli_train_values *o = call->values;
+    q->failures = cli_given(call, &o->failures) ? &o->failures : NULL;
+    q->checkpoint_s = cli_given(call, &o->checkpoint) ? &o->checkpoint : NULL;
+    q->restart_s = cli_given(call, &o->restart) ? &o->restart : NULL;
+    q->interval_s = o->interval;
+    q->stragglers = o->stragglers;
+    q->repair_s = o->repair;
+    q->goodput = q->failures || q->checkpoint_s || q->restart_s || q->interval_s > 0.0 ||
+                 cli_given(call, &o->stragglers) || q->repair_s > 0.0;
 }
 
 /* A plan has keys with values; a file whose name has them too is reached as ./NAME. */
@@ -196,6 +227,7 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
     q->as_run = o->as_run;
     q->what_if = cli_text(call, &o->what_if);
     q->sensitivity = o->sensitivity;
+    read_goodput(call, q);
     cli_asked_frameworks asked = {.known = NULL};
     sm_status status = o->recipe.from ? read_recipe(call, t, err) : read_job(call, t, err);
     if (!status) status = cli_frameworks(call, &o->recipe, SM_PLAN_TRAINING, &asked, err);

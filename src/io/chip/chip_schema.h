@@ -20,7 +20,8 @@
     X(dcn_bytes_per_s_oneway, "bytes/s to the data-center network per chip, one way", 1, 1e18)     \
     X(dcn_latency_s, "seconds per message between slices or nodes", 1e-12, 3600)                   \
     X(launch_latency_s, "seconds to start a kernel", 1e-12, 3600)                                  \
-    X(tdp_w, "watts", 1e-3, 1e6)
+    X(tdp_w, "watts", 1e-3, 1e6)                                                                   \
+    X(interruptions_per_chip_hour, "unplanned ends of a run, per chip and hour", 1e-12, 10)
 
 /* key = field, greatest value; all are whole numbers from 1 */
 #define SM_CHIP_COUNTS(X)                                                                          \
