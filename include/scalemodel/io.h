@@ -135,7 +135,7 @@ sm_arrivals sm_request_arrivals(sm_request_file *file);
 sm_status sm_request_file_rewind(sm_request_file *file, sm_error *err);
 /* Close the file and free it. NULL is fine. */
 void sm_request_file_close(sm_request_file *file);
-/* ---- safetensors: arrays of single precision by name ---- */
+/* ---- safetensors: arrays by name, written in single precision ---- */
 enum { SM_SAFETENSOR_RANK = 8 };
 typedef struct sm_safetensor {
     const char *name;
@@ -143,7 +143,9 @@ typedef struct sm_safetensor {
     size_t shape[SM_SAFETENSOR_RANK];
     const float *data; /* to be written; NULL in what was read, which lies */
     const char *path;  /* in this file */
-    uint64_t at;       /* from this byte on */
+    uint64_t at;       /* from this byte on, */
+    uint64_t bytes;    /* so many */
+    sm_dtype type;     /* fp32, fp16, bf16, fp8 (e4m3), int8; SM_DTYPE_COUNT: one that is not read */
     bool checked;      /* the file says its checksum: CRC-32 of its bytes */
     uint32_t checksum;
 } sm_safetensor;
@@ -156,15 +158,20 @@ typedef struct sm_safetensors {
 /* What a file, or a checkpoint folder, holds: the headers are read, the data stays where it is.
  * A folder: one with `latest`, which names a folder in it; or with model.safetensors.index.json as
  * Hugging Face has it, and optimizer.safetensors.index.json beside it where there is one; or with
- * model.safetensors. SM_BAD_INPUT says what is cut short, misplaced, missing, of another step, or
- * of another dtype than F32. */
+ * model.safetensors. SM_BAD_INPUT says what is cut short, misplaced, missing, or of another
+ * step. */
 sm_status sm_io_safetensors_read(const char *path, sm_arena *arena, sm_safetensors *out,
                                  sm_error *err);
 /* The tensor of this name, by binary search. NULL if absent. */
 const sm_safetensor *sm_safetensors_find(const sm_safetensors *file, const char *name);
-/* The data of a tensor that was read: as many numbers as its shape says. SM_BAD_INPUT when the file
- * has changed since, or its bytes are not those that were written. Threads may share the tensor. */
+/* The data of a tensor that was read, in single precision: as many numbers as its shape says.
+ * SM_BAD_INPUT when the file has changed since, its bytes are not those that were written, or its
+ * type is none of those above. Threads may share the tensor. */
 sm_status sm_io_safetensor_load(const sm_safetensor *tensor, float *to, sm_error *err);
+/* The same of elements [first, first + numbers): no other part of the file is read, unless it tells
+ * a checksum, which is of all. */
+sm_status sm_io_safetensor_load_part(const sm_safetensor *tensor, size_t first, size_t numbers,
+                                     float *to, sm_error *err);
 /* Read a header alone, of a file with so many bytes of data. SM_BAD_INPUT as
  * sm_io_safetensors_read. */
 sm_status sm_io_safetensors_parse(const sm_source *header, uint64_t data_bytes, sm_arena *arena,

@@ -179,6 +179,12 @@ typedef struct sm_train_array {
     sm_train_part part; /* a weight, or a moment of Adam */
     int rank;
     size_t size[SM_MAX_RANK];
+    /* The weight it is, or is a moment of: where a checkpoint has it (sm_model_weight_place). */
+    const sm_text_lines *lines;
+    int array;
+    /* When loading: the part that this rank holds; cut: data, set by find, is that part alone. */
+    size_t from[SM_MAX_RANK], count[SM_MAX_RANK];
+    bool cut;
     float *data; /* row-major */
     int owner;   /* the rank that gathers it */
 } sm_train_array;

@@ -9,107 +9,83 @@
 #include <string.h>
 #include <sys/stat.h>
 
-enum { CHECKPOINT_NAME_BYTES = 128 };
+enum { CHECKPOINT_NAME_BYTES = 256 };
 
-/* Slices (experts; otherwise one) of rows x columns, each a tensor, transposed or not. */
-typedef struct checkpoint_form {
-    const struct known *k;
-    const sm_train_array *array;
-    const char *last; /* of the name */
-    bool transposed;
-    size_t slices, rows, columns;
-} checkpoint_form;
-
-/* Names and shapes of a checkpoint. Linear layers are stored as [out, in] there, and ours multiply
- * from the left as [in, out]: each is transposed on the way. */
-
-struct known {
-    const char *ours, *theirs;
-    int layer;  /* EMBEDDING, HEAD, else of a layer */
-    int inputs; /* leading dimensions that are summed over: 0, not a linear layer */
-    int rank;   /* of experts 3: the first dimension counts them, each a tensor of its own */
-};
-enum { EMBEDDING = -1, HEAD = 1 };
-
-static const struct known known[] = {
-    {"w", "model.embed_tokens", EMBEDDING, 0, 2},
-    {"w", "lm_head", HEAD, 1, 2},
-    {"n", "model.norm", HEAD, 0, 1},
-    {"n1", "input_layernorm", 0, 0, 1},
-    {"n2", "post_attention_layernorm", 0, 0, 1},
-    {"n3", "pre_feedforward_layernorm", 0, 0, 1},
-    {"n4", "post_feedforward_layernorm", 0, 0, 1},
-    {"wq", "self_attn.q_proj", 0, 1, 4},
-    {"wk", "self_attn.k_proj", 0, 1, 3},
-    {"wv", "self_attn.v_proj", 0, 1, 3},
-    {"wo", "self_attn.o_proj", 0, 3, 4},
-    {"wg", "mlp.gate_proj", 0, 1, 2},
-    {"wu", "mlp.up_proj", 0, 1, 2},
-    {"wd", "mlp.down_proj", 0, 1, 2},
-    {"wr", "block_sparse_moe.gate", 0, 1, 2},
-    {"wg", "w1", 0, 1, 3},
-    {"wu", "w3", 0, 1, 3},
-    {"wd", "w2", 0, 1, 3},
-};
-
-static bool has_experts(const struct known *k) { return k->theirs[0] == 'w'; }
-
-/* ---- one array as the tensors of a file: slices of rows x columns, transposed or not ---- */
+/* ---- one array as tensors of a file: one, or one of each expert ---- */
 
 /* The array must outlive the form. */
-static sm_status checkpoint_form_of(const sm_model *model, const sm_train_array *a,
+typedef struct checkpoint_form {
+    const sm_train_array *array;
+    sm_weight_place place;
+    size_t slices, numbers; /* numbers of a slice, which is all of a tensor or a part of it */
+} checkpoint_form;
+
+static sm_status checkpoint_form_of(const sm_model *model, const sm_train_array *a, int number,
                                     checkpoint_form *f, sm_error *err) {
-    *f = (checkpoint_form){.array = a, .slices = 1, .rows = 1, .columns = 1};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(known[i].ours, a->name) == 0 && known[i].rank == a->rank &&
-            known[i].layer == (a->layer < 0           ? EMBEDDING
-                               : a->layer == model->L ? HEAD
-                                                      : 0))
-            f->k = &known[i];
-    if (!f->k) return sm_fail(err, SM_INTERNAL, "a checkpoint has no name for %s", a->name);
-    f->last = f->k->theirs;
-    f->transposed = f->k->inputs > 0;
-    int d = 0;
-    if (has_experts(f->k)) f->slices = a->size[d++];
-    int inputs = f->k->inputs ? d + f->k->inputs : d + 1;
-    for (; d < a->rank; d++)
-        if (d < inputs) f->rows *= a->size[d];
-        else f->columns *= a->size[d];
-    return SM_OK;
+    *f = (checkpoint_form){.array = a, .slices = 1, .numbers = 1};
+    sm_status status =
+        sm_model_weight_place(model, a->lines, a->array, a->layer, number, &f->place, err);
+    if (!status && f->place.counted >= 0) f->slices = a->size[f->place.counted];
+    for (int d = 0; d < a->rank; d++)
+        if (d != f->place.counted) f->numbers *= a->size[d];
+    return status;
 }
 
 static void checkpoint_name_of(const checkpoint_form *f, size_t slice, char *name) {
     static const char *const parts[] = {"", "optimizer.first.", "optimizer.second."};
-    const char *part = parts[f->array->part];
-    bool outside = strncmp(f->last, "model.", 6) == 0 || strcmp(f->last, "lm_head") == 0;
-    if (outside) snprintf(name, CHECKPOINT_NAME_BYTES, "%s%s.weight", part, f->last);
-    else if (has_experts(f->k))
-        snprintf(name, CHECKPOINT_NAME_BYTES,
-                 "%smodel.layers.%d.block_sparse_moe.experts.%zu.%s.weight", part, f->array->layer,
-                 slice, f->last);
+    const sm_weight_place *p = &f->place;
+    if (p->counted < 0)
+        snprintf(name, CHECKPOINT_NAME_BYTES, "%s%s", parts[f->array->part], p->name);
     else
-        snprintf(name, CHECKPOINT_NAME_BYTES, "%smodel.layers.%d.%s.weight", part, f->array->layer,
-                 f->last);
+        snprintf(name, CHECKPOINT_NAME_BYTES, "%s%s%zu%s", parts[f->array->part], p->name, slice,
+                 p->behind);
 }
 
 static void checkpoint_shape_of(const checkpoint_form *f, sm_safetensor *t) {
-    t->rank = f->array->norm ? 1 : 2;
-    t->shape[0] = f->transposed ? f->columns : f->rows;
-    t->shape[1] = f->transposed ? f->rows : f->columns;
+    t->rank = f->place.rank;
+    memcpy(t->shape, f->place.shape, (size_t)t->rank * sizeof *t->shape);
 }
 
-/* to[c][r] = from[r][c] */
-static void checkpoint_transpose(const float *from, size_t rows, size_t columns, float *to) {
-    for (size_t r = 0; r < rows; r++)
-        for (size_t c = 0; c < columns; c++) to[c * rows + r] = from[r * columns + c];
+/* ---- between the array and its tensors ---- */
+
+/* Some of the elements of a slice: along each dimension of the array so many, from an element on.
+ */
+typedef struct walk {
+    const checkpoint_form *f;
+    size_t from[SM_MAX_RANK], count[SM_MAX_RANK], at[SM_MAX_RANK];
+} walk;
+
+static size_t element_of(const walk *w) {
+    size_t element = w->f->place.offset;
+    for (int d = 0; d < w->f->array->rank; d++)
+        if (d != w->f->place.counted) element += (w->from[d] + w->at[d]) * w->f->place.stride[d];
+    return element;
+}
+
+static bool next(walk *w) {
+    int d = w->f->array->rank - 1;
+    while (d >= 0 && ++w->at[d] == w->count[d]) w->at[d--] = 0;
+    return d >= 0;
+}
+
+static walk walk_of(const checkpoint_form *f, const size_t *from, const size_t *count,
+                    size_t slice) {
+    walk w = {.f = f};
+    for (int d = 0; d < f->array->rank; d++) {
+        bool counted = d == f->place.counted;
+        w.from[d] = counted ? slice : from[d];
+        w.count[d] = counted ? 1 : count[d];
+    }
+    return w;
 }
 
 typedef struct taking {
     const sm_model *model;
     const sm_safetensors *file;
     const char *path;
-    float *room;  /* of the array at hand */
-    float *slice; /* of it, before it is transposed */
+    float *room;  /* of the part of the array at hand */
+    float *slice; /* of the elements of a tensor that it lies among, */
+    size_t first, n;
 } taking;
 
 static void free_room(taking *r) {
@@ -118,9 +94,60 @@ static void free_room(taking *r) {
     r->room = r->slice = NULL;
 }
 
-static sm_status take_slice(const taking *r, const checkpoint_form *f, size_t slice, float *to,
+/* Is it of this shape, but for dimensions of 1? */
+static bool same_shape(const sm_safetensor *a, const sm_safetensor *b) {
+    int i = 0, k = 0;
+    for (;; i++, k++) {
+        while (i < a->rank && a->shape[i] == 1) i++;
+        while (k < b->rank && b->shape[k] == 1) k++;
+        if (i == a->rank || k == b->rank) return i == a->rank && k == b->rank;
+        if (a->shape[i] != b->shape[k]) return false;
+    }
+}
+
+/* Scales of numbers of 8 bits beside their tensor: of blocks of 128 x 128 (DeepSeek-V3, arXiv
+ * 2412.19437, section 3.3), of rows, or of all; bitsandbytes has rows in units of 1/127. */
+static sm_status rescale(taking *r, const sm_safetensor *t, const char *name, sm_error *err) {
+    static const char *const behind[] = {"_scale_inv", "_scale", ".SCB"};
+    char other[CHECKPOINT_NAME_BYTES + 16];
+    const sm_safetensor *s = NULL;
+    if (t->type != SM_FP8 && t->type != SM_INT8) return SM_OK;
+    size_t length = strlen(name), cut = length > 7 ? length - 7 : 0; /* without ".weight" */
+    int form = 0;
+    for (; form < 3 && !s; form++) {
+        snprintf(other, sizeof other, "%.*s%s", (int)(form == 2 ? cut : length), name,
+                 behind[form]);
+        s = sm_safetensors_find(r->file, other);
+    }
+    if (!s) return sm_fail(err, SM_BAD_INPUT, "%.200s holds no scales of %s", r->path, name);
+    size_t columns = t->shape[t->rank - 1], rows = 1, wide = s->rank > 1 ? s->shape[1] : 1;
+    for (int d = 0; d < t->rank - 1; d++) rows *= t->shape[d];
+    size_t high = s->rank ? s->shape[0] : 1, block = 128;
+    bool blocks = wide > 1 || (high > 1 && high != rows);
+    if (s->rank > 2 ||
+        (blocks && (high != (rows + block - 1) / block || wide != (columns + block - 1) / block)) ||
+        (!blocks && high != 1 && high != rows))
+        return sm_fail(err, SM_BAD_INPUT,
+                       "%.200s has scales of %s in another shape than blocks of "
+                       "128 x 128, rows or one",
+                       r->path, name);
+    float *scale = sm_malloc(high * wide * sizeof *scale + 1);
+    if (!scale) return sm_fail_memory(err);
+    sm_status status = sm_io_safetensor_load(s, scale, err);
+    for (size_t i = 0; !status && i < r->n; i++) {
+        size_t row = (r->first + i) / columns, column = (r->first + i) % columns;
+        size_t at = blocks ? row / block * wide + column / block : high > 1 ? row : 0;
+        r->slice[i] *= form == 3 ? scale[at] / 127 : scale[at];
+    }
+    sm_free(scale);
+    return status;
+}
+
+/* The elements that this rank's part lies among, and no others, are read. */
+static sm_status take_slice(taking *r, const checkpoint_form *f, size_t slice, float *to,
                             sm_error *err) {
     char name[CHECKPOINT_NAME_BYTES];
+    const sm_train_array *a = f->array;
     sm_safetensor wanted = {.rank = 0};
     checkpoint_name_of(f, slice, name);
     checkpoint_shape_of(f, &wanted);
@@ -128,31 +155,61 @@ static sm_status take_slice(const taking *r, const checkpoint_form *f, size_t sl
     if (!found)
         return sm_fail(err, SM_BAD_INPUT, "%.200s holds no %s, which %s has", r->path, name,
                        r->model->name);
-    bool same = found->rank == wanted.rank && found->shape[0] == wanted.shape[0] &&
-                (wanted.rank == 1 || found->shape[1] == wanted.shape[1]);
-    if (!same)
+    if (!same_shape(found, &wanted))
         return sm_fail(err, SM_BAD_INPUT, "%s of %.200s has another shape than that of %s", name,
                        r->path, r->model->name);
-    sm_status status = sm_io_safetensor_load(found, f->transposed ? r->slice : to, err);
-    if (!status && f->transposed)
-        checkpoint_transpose(r->slice, wanted.shape[0], wanted.shape[1], to);
-    return status;
+    walk w = walk_of(f, a->from, a->count, slice), last = w;
+    for (int d = 0; d < a->rank; d++) last.at[d] = last.count[d] - 1;
+    r->first = element_of(&w);
+    r->n = element_of(&last) - r->first + 1;
+    sm_free(r->slice);
+    r->slice = sm_malloc(r->n * sizeof *r->slice);
+    if (!r->slice) return sm_fail_memory(err);
+    sm_status status = sm_io_safetensor_load_part(found, r->first, r->n, r->slice, err);
+    if (!status) status = rescale(r, found, name, err);
+    if (status) return status;
+    size_t step[SM_MAX_RANK], stride = 1; /* of the part, to which the slices go */
+    for (int d = a->rank - 1; d >= 0; stride *= a->count[d--]) step[d] = stride;
+    do {
+        size_t at = 0;
+        for (int d = 0; d < a->rank; d++)
+            at += (d == f->place.counted ? slice - a->from[d] : w.at[d]) * step[d];
+        to[at] = r->slice[element_of(&w) - r->first];
+    } while (next(&w));
+    return SM_OK;
+}
+
+/* The place of which the file has the first tensor; of none the first is named. */
+static sm_status form_in_file(const taking *r, const sm_train_array *a, checkpoint_form *f,
+                              sm_error *err) {
+    char name[CHECKPOINT_NAME_BYTES];
+    sm_status status = SM_OK;
+    for (int i = 0; !status; i++) {
+        status = checkpoint_form_of(r->model, a, i, f, i ? NULL : err);
+        if (status) break;
+        checkpoint_name_of(f, 0, name);
+        if (sm_safetensors_find(r->file, name)) return SM_OK;
+    }
+    return checkpoint_form_of(r->model, a, 0, f, err);
 }
 
 static sm_status take_array(sm_train_array *a, void *context, sm_error *err) {
     taking *r = context;
     checkpoint_form f;
-    sm_status status = checkpoint_form_of(r->model, a, &f, err);
+    size_t n = 1;
+    sm_status status = form_in_file(r, a, &f, err);
     if (status) return status;
-    size_t n = f.rows * f.columns;
-    assert(n > 0 && f.slices > 0);
+    for (int d = 0; d < a->rank; d++) n *= a->count[d];
     free_room(r);
-    r->room = sm_malloc(f.slices * n * sizeof *r->room);
-    r->slice = sm_malloc(n * sizeof *r->slice);
-    if (!r->room || !r->slice) return sm_fail_memory(err);
-    for (size_t i = 0; !status && i < f.slices; i++)
-        status = take_slice(r, &f, i, r->room + i * n, err);
+    r->room = sm_malloc(n * sizeof *r->room);
+    if (!r->room) return sm_fail_memory(err);
+    int counted = f.place.counted;
+    size_t first = counted < 0 ? 0 : a->from[counted];
+    size_t slices = counted < 0 ? 1 : a->count[counted];
+    for (size_t i = first; !status && i < first + slices; i++)
+        status = take_slice(r, &f, i, r->room, err);
     a->data = r->room;
+    a->cut = true;
     return status;
 }
 
@@ -161,6 +218,7 @@ static sm_status check_model(const sm_model *m, const sm_safetensors *file, cons
                              sm_error *err) {
     for (size_t i = 0; i < file->n; i++) {
         const char *name = file->tensor[i].name;
+        if (!file->tensor[i].checked) continue; /* other tools keep what we do not run */
         bool more = strncmp(name, "model.layers.", 13) == 0 && strtol(name + 13, NULL, 10) >= m->L;
         bool head = m->tied && strncmp(name, "lm_head.", 8) == 0;
         if (more || head)
@@ -249,7 +307,7 @@ static int kind_of(const writing *w, const sm_train_array *a) {
 
 static sm_status list_slice(writing *w, const checkpoint_form *f, size_t slice, sm_error *err) {
     char name[CHECKPOINT_NAME_BYTES];
-    size_t room = w->room ? 2 * w->room : 256, n = f->rows * f->columns;
+    size_t room = w->room ? 2 * w->room : 256, n = f->numbers;
     listed *more = w->n < w->room ? w->all : sm_arena_array(w->arena, room, sizeof *more);
     if (!more) return sm_fail_memory(err);
     if (more != w->all) {
@@ -274,7 +332,12 @@ static sm_status list_slice(writing *w, const checkpoint_form *f, size_t slice, 
 static sm_status list_array(sm_train_array *a, void *context, sm_error *err) {
     writing *w = context;
     checkpoint_form f;
-    sm_status status = checkpoint_form_of(w->model, a, &f, err);
+    sm_status status = checkpoint_form_of(w->model, a, 0, &f, err);
+    if (!status && !f.place.alone)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "a checkpoint of %s has several weights in one tensor, %s: that is read and "
+                       "not written",
+                       w->model->name, f.place.name);
     for (size_t i = 0; !status && i < f.slices; i++) status = list_slice(w, &f, i, err);
     return status;
 }
@@ -320,13 +383,18 @@ static const char *path_of(const writing *w, const char *name) {
 static sm_status put_array(sm_train_array *a, void *context, sm_error *err) {
     writing *w = context;
     checkpoint_form f;
-    sm_status status = checkpoint_form_of(w->model, a, &f, err);
-    size_t n = status ? 0 : f.rows * f.columns;
+    sm_status status = checkpoint_form_of(w->model, a, 0, &f, err);
+    static const size_t start[SM_MAX_RANK] = {0};
+    size_t step[SM_MAX_RANK], stride = 1;
+    for (int d = a->rank - 1; d >= 0; stride *= a->size[d--]) step[d] = stride;
     for (size_t i = 0; !status && !w->failed && i < f.slices; i++) {
-        const float *data = a->data + i * n;
-        if (f.transposed) checkpoint_transpose(data, f.rows, f.columns, w->slice);
-        w->failed = sm_io_safetensors_put(w->file[kind_of(w, a)], f.transposed ? w->slice : data, n,
-                                          &w->why);
+        walk all = walk_of(&f, start, a->size, i);
+        do {
+            size_t at = 0;
+            for (int d = 0; d < a->rank; d++) at += (all.from[d] + all.at[d]) * step[d];
+            w->slice[element_of(&all)] = a->data[at];
+        } while (next(&all));
+        w->failed = sm_io_safetensors_put(w->file[kind_of(w, a)], w->slice, f.numbers, &w->why);
     }
     return status;
 }

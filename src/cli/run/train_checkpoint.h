@@ -1,5 +1,5 @@
-/* train_checkpoint: a trained model and its optimizer as safetensors, under the names that Llama
- * and Mixtral have at Hugging Face, so that other tools open it; the moments of Adam are called
+/* train_checkpoint: a model and its optimizer as safetensors, under the names that its family has at
+ * Hugging Face, so that other tools open it; the moments of Adam are called
  * optimizer.first.NAME and optimizer.second.NAME. One FILE that the first rank writes, or a FOLDER
  * of versions of which each rank writes its part: weights in files of their own with their index.
  */

@@ -1,6 +1,7 @@
 /* Reading safetensors: the headers at once, the data when it is asked for. */
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -105,21 +106,87 @@ sm_status sm_io_safetensors_read(const char *path, sm_arena *arena, sm_safetenso
 
 /* ---- data ---- */
 
-sm_status sm_io_safetensor_load(const sm_safetensor *t, float *to, sm_error *err) {
+static float of_bits(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* IEEE 754 half. */
+static float of_half(uint16_t h) {
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16, exponent = h >> 10 & 0x1fu, part = h & 0x3ffu;
+    if (exponent == 0) return (sign ? -1.0F : 1.0F) * ldexpf((float)part, -24);
+    return of_bits(sign | (exponent == 0x1f ? 0xffu : exponent + 112) << 23 | part << 13);
+}
+
+/* e4m3fn (Micikevicius et al., arXiv 2209.05433, table 1): no infinities. */
+static float of_e4m3(unsigned char b) {
+    int exponent = b >> 3 & 15, part = b & 7;
+    float x = (b & 0x7f) == 0x7f ? NAN
+              : exponent         ? ldexpf((float)(8 + part), exponent - 10)
+                                 : ldexpf((float)part, -9);
+    return b & 0x80 ? -x : x;
+}
+
+static size_t width_of(sm_dtype type) {
+    return type == SM_DTYPE_COUNT ? 0 : (size_t)sm_dtype_bytes(type);
+}
+
+static void widen(const unsigned char *from, sm_dtype type, size_t n, float *to) {
+    for (size_t i = 0; i < n; i++) {
+        uint16_t half = 0;
+        if (type == SM_FP16 || type == SM_BF16) memcpy(&half, from + 2 * i, sizeof half);
+        switch (type) {
+        case SM_FP16: to[i] = of_half(half); break;
+        case SM_BF16: to[i] = of_bits((uint32_t)half << 16); break;
+        case SM_FP8: to[i] = of_e4m3(from[i]); break;
+        case SM_INT8: to[i] = (float)(signed char)from[i]; break;
+        default: memcpy(&to[i], from + sizeof *to * i, sizeof *to); break;
+        }
+    }
+}
+
+static sm_status read_bytes(const sm_safetensor *t, uint64_t at, size_t bytes, unsigned char *to,
+                            sm_error *err) {
     int file;
     uint64_t size;
-    size_t bytes = tensor_bytes(t);
     sm_status status = open_file(t->path, &file, &size, err);
     if (status) return status;
-    ssize_t n = read_at(file, to, bytes, t->at);
+    ssize_t n = read_at(file, to, bytes, t->at + at);
     if (n < 0) status = sm_fail_system(err, "read", t->path, errno);
     close(file);
     if (!status && (size_t)n < bytes)
         status = sm_fail(err, SM_BAD_INPUT, "%.200s has been cut short while it was read", t->path);
-    if (status || !t->checked) return status;
-    uint32_t sum = (uint32_t)crc32_z(0, (const void *)to, bytes);
-    if (sum == t->checksum) return SM_OK;
+    return status;
+}
+
+static sm_status check_sum(const sm_safetensor *t, const unsigned char *all, sm_error *err) {
+    uint32_t sum = (uint32_t)crc32_z(0, all, (size_t)t->bytes);
+    if (!t->checked || sum == t->checksum) return SM_OK;
     return sm_fail(err, SM_BAD_INPUT,
                    "%.100s in %.200s is damaged: its checksum is %08lx, and %08lx was written",
                    t->name, t->path, (unsigned long)sum, (unsigned long)t->checksum);
+}
+
+sm_status sm_io_safetensor_load_part(const sm_safetensor *t, size_t first, size_t numbers,
+                                     float *to, sm_error *err) {
+    size_t width = width_of(t->type);
+    if (!width)
+        return sm_fail(err, SM_BAD_INPUT, "%.100s in %.200s is of a type that is not read", t->name,
+                       t->path);
+    if (first > t->bytes / width || numbers > t->bytes / width - first)
+        return sm_fail(err, SM_INTERNAL, "%.100s has no such part", t->name);
+    size_t bytes = t->checked ? (size_t)t->bytes : numbers * width;
+    unsigned char *read = sm_malloc(bytes + 1);
+    if (!read) return sm_fail_memory(err);
+    sm_status status = read_bytes(t, t->checked ? 0 : first * width, bytes, read, err);
+    if (!status && t->checked) status = check_sum(t, read, err);
+    if (!status) widen(t->checked ? read + first * width : read, t->type, numbers, to);
+    sm_free(read);
+    return status;
+}
+
+sm_status sm_io_safetensor_load(const sm_safetensor *t, float *to, sm_error *err) {
+    size_t width = width_of(t->type);
+    return sm_io_safetensor_load_part(t, 0, width ? (size_t)t->bytes / width : 0, to, err);
 }

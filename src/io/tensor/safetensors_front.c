@@ -1,6 +1,6 @@
 /* The front of a safetensors file: eight bytes with the length of a JSON header, little-endian; the
  * header, which gives each tensor's dtype, shape and place; then the data
- * (github.com/huggingface/safetensors, "Format"). Single precision alone; the machine is
+ * (github.com/huggingface/safetensors, "Format"). Written in single precision; the machine is
  * little-endian as the file is. Its metadata, which others pass over, also holds the steps made and
  * "crc32": the checksum of each tensor, in order of the data, eight hexadecimal digits each. */
 #include "safetensors_front.h"
@@ -116,19 +116,47 @@ static bool read_shape(const json_value *list, sm_safetensor *t, uint64_t most) 
     return true;
 }
 
+/* Types of other names are carried along, as bytes. */
+static sm_dtype type_of(const char *name, size_t *bytes) {
+    static const struct {
+        const char *name;
+        sm_dtype type;
+        size_t bytes;
+    } types[] = {{"F32", SM_FP32, 4},
+                 {"F16", SM_FP16, 2},
+                 {"BF16", SM_BF16, 2},
+                 {"F8_E4M3", SM_FP8, 1},
+                 {"I8", SM_INT8, 1}};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (strcmp(name, types[i].name) == 0) {
+            *bytes = types[i].bytes;
+            return types[i].type;
+        }
+    *bytes = 0;
+    return SM_DTYPE_COUNT;
+}
+
+static size_t count_of(const sm_safetensor *t) {
+    size_t n = 1;
+    for (int d = 0; d < t->rank; d++) n *= t->shape[d];
+    return n;
+}
+
 static sm_status read_tensor(reading *r, const json_value *value, sm_safetensor *t) {
     const char *dtype = json_text(json_get(value, "dtype"));
-    size_t from, to;
+    size_t from, to, bytes = 0;
     t->name = value->key;
-    if (!dtype || strcmp(dtype, "F32") != 0) return refuse(r, t->name, "is not of dtype F32");
+    if (!dtype) return refuse(r, t->name, "has no dtype");
+    t->type = type_of(dtype, &bytes);
     if (!read_shape(json_get(value, "shape"), t, r->bytes))
         return refuse(r, t->name, "has no shape that fits the file");
     if (!whole_number(json_find(value, "data_offsets[0]"), &from) ||
         !whole_number(json_find(value, "data_offsets[1]"), &to) || from > to || to > r->bytes ||
-        to - from != tensor_bytes(t))
+        (bytes && to - from != bytes * count_of(t)))
         return refuse(r, t->name, "does not lie inside the file");
     t->path = r->path;
     t->at = from;
+    t->bytes = to - from;
     return SM_OK;
 }
 
@@ -144,7 +172,7 @@ static sm_status check_places(const reading *r) {
     for (size_t i = 0; i < r->out->n; i++) {
         const sm_safetensor *t = &r->out->tensor[i];
         if (t->at != end) return refuse(r, t->name, "does not begin where the one before it ends");
-        end = t->at + tensor_bytes(t);
+        end = t->at + t->bytes;
     }
     return end == r->bytes ? SM_OK : refuse(r, "", "bytes follow its last array");
 }

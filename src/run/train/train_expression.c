@@ -247,6 +247,21 @@ static void logistic(const float *x, size_t n, float *s) {
 
 static float softplus(float x) { return x > 20 ? x : log1pf(expf(x)); }
 
+/* Gates with a limit (gpt-oss): min(g, l) sigmoid(slope min(g, l)) (1 + u within l of 0). */
+static bool is_limited(const expression *x, int t) {
+    const sm_term *gate = &x->line->term[x->argument[t][0]];
+    return x->c->t->numbers.gate_limit > 0 && x->line->term[t].op == SM_OPERATOR_MULTIPLY &&
+           gate->kind == SM_TERM_OPERATOR && gate->op == SM_OPERATOR_SILU;
+}
+
+static float within(float u, float limit) { return fminf(fmaxf(u, -limit), limit); }
+
+/* sigmoid(slope a), where a becomes what is left of it under the limit. */
+static float limited(const train_numbers *n, float *a) {
+    *a = fminf(*a, (float)n->gate_limit);
+    return 1 / (1 + expf(-(float)n->gate_slope * *a));
+}
+
 static void pointwise(expression *x, int t, float *y) {
     const sm_term *term = &x->line->term[t];
     const train_numbers *numbers = &x->c->t->numbers;
@@ -261,7 +276,11 @@ static void pointwise(expression *x, int t, float *y) {
         for (size_t i = 0; i < n; i++) y[i] = a[i] - b[i];
         break;
     case SM_OPERATOR_MULTIPLY:
-        for (size_t i = 0; i < n; i++) y[i] = a[i] * b[i];
+        if (is_limited(x, t))
+            for (size_t i = 0; i < n; i++)
+                y[i] = a[i] * (1 + within(b[i], (float)numbers->gate_limit));
+        else
+            for (size_t i = 0; i < n; i++) y[i] = a[i] * b[i];
         break;
     case SM_OPERATOR_DIVIDE:
         for (size_t i = 0; i < n; i++) y[i] = a[i] / b[i];
@@ -270,8 +289,12 @@ static void pointwise(expression *x, int t, float *y) {
         for (size_t i = 0; i < n; i++) y[i] = -a[i];
         break;
     case SM_OPERATOR_SILU:
-        logistic(a, n, y);
-        for (size_t i = 0; i < n; i++) y[i] *= a[i];
+        if (!(numbers->gate_limit > 0)) logistic(a, n, y);
+        for (size_t i = 0; i < n; i++) {
+            float g = a[i];
+            if (numbers->gate_limit > 0) y[i] = limited(numbers, &g);
+            y[i] *= g;
+        }
         break;
     case SM_OPERATOR_SIGMOID: logistic(a, n, y); break;
     case SM_OPERATOR_GELU:
@@ -280,8 +303,8 @@ static void pointwise(expression *x, int t, float *y) {
     case SM_OPERATOR_RELU:
         for (size_t i = 0; i < n; i++) y[i] = a[i] > 0 ? a[i] : 0;
         break;
-    case SM_OPERATOR_SQUARE: /* what configs call relu2, where it is the MLP's own */
-        for (size_t i = 0; i < n; i++) y[i] = a[i] * a[i];
+    case SM_OPERATOR_SQUARE: /* what configs call relu2 */
+        for (size_t i = 0; i < n; i++) y[i] = a[i] > 0 ? a[i] * a[i] : 0;
         break;
     case SM_OPERATOR_TANH:
         for (size_t i = 0; i < n; i++) y[i] = tanhf(a[i]);
@@ -379,8 +402,15 @@ static void slope_at(const expression *x, sm_operator op, const float *a, float 
     const float cap = (float)numbers->logit_cap;
     switch (op) {
     case SM_OPERATOR_SILU:
-        logistic(a, n, f);
-        for (size_t i = 0; i < n; i++) f[i] *= 1 + a[i] * (1 - f[i]);
+        if (!(numbers->gate_limit > 0)) logistic(a, n, f);
+        for (size_t i = 0; i < n; i++) {
+            float g = a[i], slope = 1;
+            if (numbers->gate_limit > 0) {
+                f[i] = limited(numbers, &g);
+                slope = g < a[i] ? 0 : (float)numbers->gate_slope;
+            }
+            f[i] *= slope > 0 ? 1 + slope * g * (1 - f[i]) : 0;
+        }
         break;
     case SM_OPERATOR_SIGMOID:
         logistic(a, n, f);
@@ -394,7 +424,7 @@ static void slope_at(const expression *x, sm_operator op, const float *a, float 
             switch (op) {
             case SM_OPERATOR_GELU: f[i] = gelu_slope(a[i], numbers->gelu_exact); break;
             case SM_OPERATOR_RELU: f[i] = a[i] > 0; break;
-            case SM_OPERATOR_SQUARE: f[i] = 2 * a[i]; break;
+            case SM_OPERATOR_SQUARE: f[i] = a[i] > 0 ? 2 * a[i] : 0; break;
             case SM_OPERATOR_TANH: y = tanhf(a[i]), f[i] = 1 - y * y; break;
             case SM_OPERATOR_CAP: y = tanhf(a[i] / cap), f[i] = 1 - y * y; break;
             case SM_OPERATOR_NEGATE: f[i] = -1; break;
@@ -415,7 +445,10 @@ static void pointwise_back(expression *x, int t) {
         if (term->op == SM_OPERATOR_MULTIPLY || term->op == SM_OPERATOR_DIVIDE) {
             const float *a = value_of(x, x->argument[t][0]), *b = value_of(x, x->argument[t][1]);
             bool times = term->op == SM_OPERATOR_MULTIPLY;
-            for (size_t i = 0; i < n; i++)
+            const float limit = (float)x->c->t->numbers.gate_limit;
+            for (size_t i = 0; is_limited(x, t) && i < n; i++)
+                dx[i] = dy[i] * (k == 0 ? 1 + within(b[i], limit) : fabsf(b[i]) < limit ? a[i] : 0);
+            for (size_t i = 0; !is_limited(x, t) && i < n; i++)
                 dx[i] = dy[i] * (times    ? (k ? a[i] : b[i])
                                  : k == 0 ? 1 / b[i]
                                           : -a[i] / (b[i] * b[i]));

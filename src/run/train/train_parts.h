@@ -56,6 +56,7 @@ typedef struct train_numbers {
     double embedding_scale, residual_scale, logit_scale, logit_cap;
     double score_scale, score_cap; /* of attention; 0: 1 / sqrt of a query, none */
     double rope_score_scale;
+    double gate_limit, gate_slope; /* 0: no limit */
     bool l2_is_mean, gelu_exact;
     /* the shares of experts */
     bool shares_sigmoid, shares_normed, groups_by_two;

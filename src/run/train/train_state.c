@@ -118,15 +118,18 @@ static bool is_kept(const sm_trainer *t, const sm_task_list *p, int number, int 
     return is_weight(p, tensor) && !copy;
 }
 
-static void describe(const sm_task_list *p, int layer, int tensor, sm_train_part part,
-                     sm_train_array *out) {
+static void describe(const sm_trainer *t, const sm_task_list *p, int layer, int tensor,
+                     sm_train_part part, sm_train_array *out) {
     const sm_einsum *einsum;
     const sm_array *array = sm_task_list_array(p, tensor, &einsum);
     *out = (sm_train_array){.layer = layer,
                             .name = p->program->tensor[tensor].name,
                             .norm = p->program->tensor[tensor].norm,
                             .part = part,
-                            .rank = array->rank};
+                            .rank = array->rank,
+                            .lines = t->lines[p - t->list]};
+    while (out->array < out->lines->arrays && p->program->tensor_of[out->array] != tensor)
+        out->array++;
     for (int d = 0; d < array->rank; d++)
         out->size[d] = (size_t)einsum->index[array->dim[d].index].size;
 }
@@ -280,7 +283,7 @@ static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, doubl
         sm_train_array a;
         if (!is_kept(t, p, number, i)) continue;
         sm_layout layout = sm_layout_of(sm_task_list_array(p, i, &einsum));
-        describe(p, number, i, part, &a);
+        describe(t, p, number, i, part, &a);
         a.owner = deal_out(t, &a, load);
         status = save_array(t, &a, &layout, &b.block[i], visit, context, err);
     }
@@ -315,7 +318,7 @@ static sm_status list_layer(const sm_trainer *t, int number, sm_train_part part,
     for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
         if (!is_kept(t, p, number, i)) continue;
-        describe(p, number, i, part, &a);
+        describe(t, p, number, i, part, &a);
         a.owner = deal_out(t, &a, load);
         status = visit(&a, context, err);
     }
@@ -339,12 +342,12 @@ sm_status sm_trainer_list(const sm_trainer *t, bool dealt, sm_train_visit visit,
 static sm_status load_array(sm_trainer *t, sm_train_array *a, const sm_layout *layout,
                             sm_local_block *block, sm_train_visit find, void *context,
                             sm_error *err) {
-    size_t size[SM_MAX_RANK], offset[SM_MAX_RANK];
+    block_at(t, layout, a, t->mesh->at, a->count, a->from);
     sm_status status = find(a, context, err);
     if (status) return status;
-    block_at(t, layout, a, t->mesh->at, size, offset);
-    box_side to = {block->data, size, nowhere}, from = {a->data, a->size, offset};
-    box_copy(&to, &from, a->rank, size, sizeof(float));
+    box_side to = {block->data, a->count, nowhere}, from = {a->data, a->size, a->from};
+    if (a->cut) from = (box_side){a->data, a->count, nowhere};
+    box_copy(&to, &from, a->rank, a->count, sizeof(float));
     return SM_OK;
 }
 
@@ -356,7 +359,7 @@ static sm_status load_copy(sm_trainer *t, sm_train_part part, sm_local_block *co
     sm_train_array a;
     int tensor = sm_task_list_matrix(p);
     sm_layout layout = sm_layout_of(sm_task_list_array(p, tensor, &einsum));
-    describe(p, -1, tensor, part, &a);
+    describe(t, p, -1, tensor, part, &a);
     return load_array(t, &a, &layout, copy, find, context, err);
 }
 
@@ -373,7 +376,7 @@ static sm_status load_layer(sm_trainer *t, sm_step_layer *layer, sm_train_part p
             status = load_copy(t, part, &b.block[i], find, context, err);
         if (status || !is_kept(t, p, layer->number, i)) continue;
         sm_layout layout = sm_layout_of(sm_task_list_array(p, i, &einsum));
-        describe(p, layer->number, i, part, &a);
+        describe(t, p, layer->number, i, part, &a);
         status = load_array(t, &a, &layout, &b.block[i], find, context, err);
     }
     if (!status && part != SM_TRAIN_VALUE)

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+"""Small random models of the reference classes (transformers), and what they answer.
+
+Each model has a few thousand weights that follow from their names alone, so that only the answers
+need to be kept: tests/reference/NAME.json has the config, names and shapes of the checkpoint's
+tensors, tokens, logits of the last position and a greedy text. --folder DIR also writes the
+checkpoints themselves, for `scalemodel run generate DIR/NAME`.
+
+    scripts/reference-answers.py tests/reference [NAME ...] [--folder DIR]
+
+Needs torch, transformers, safetensors and numpy. Versions are noted in the files.
+"""
+import argparse
+import json
+import pathlib
+import tempfile
+import zlib
+
+import numpy
+import torch
+import transformers
+from safetensors import safe_open
+from safetensors.torch import save_file
+from transformers import AutoConfig, AutoModelForCausalLM
+
+TOKENS = 21
+GREEDY = 12
+KEPT = 64  # logits
+SIZES = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
+             intermediate_size=24, vocab_size=256, max_position_embeddings=64,
+             pad_token_id=None, bos_token_id=None, eos_token_id=None)
+HEAD = dict(SIZES, head_dim=8)
+EXPERTS = dict(num_experts_per_tok=2, moe_intermediate_size=8)
+LATENT = dict(HEAD, **EXPERTS, num_key_value_heads=4, q_lora_rank=8, kv_lora_rank=8,
+              qk_nope_head_dim=4, qk_rope_head_dim=4, v_head_dim=6, n_routed_experts=4, n_group=2,
+              topk_group=1, first_k_dense_replace=1, n_shared_experts=1)
+LATENT.pop("head_dim")
+FALCON = {k: v for k, v in SIZES.items() if k not in ("intermediate_size", "num_key_value_heads")}
+SIX = dict(num_hidden_layers=6)
+
+
+def rope(**more):
+    return dict(rope_parameters=dict(rope_theta=10000.0, **more))
+
+
+MODELS = {
+    "llama": ("llama", dict(HEAD, attention_bias=True, mlp_bias=True)),
+    "llama3": ("llama", dict(HEAD, **rope(rope_type="llama3", factor=4.0, low_freq_factor=1.0,
+                                          high_freq_factor=4.0,
+                                          original_max_position_embeddings=16))),
+    "llama-yarn": ("llama", dict(HEAD, **rope(rope_type="yarn", factor=4.0,
+                                              original_max_position_embeddings=16))),
+    "llama-linear": ("llama", dict(HEAD, **rope(rope_type="linear", factor=4.0))),
+    "llama-tied": ("llama", dict(HEAD, tie_word_embeddings=True)),
+    "mistral": ("mistral", dict(HEAD, sliding_window=7)),
+    "mixtral": ("mixtral", dict(SIZES, num_local_experts=4)),
+    "qwen2": ("qwen2", SIZES),
+    "qwen3": ("qwen3", HEAD),
+    "qwen2_moe": ("qwen2_moe", dict(SIZES, **EXPERTS, num_experts=4,
+                                    shared_expert_intermediate_size=12)),
+    "qwen3_moe": ("qwen3_moe", dict(HEAD, **EXPERTS, num_experts=4, norm_topk_prob=True)),
+    "olmoe": ("olmoe", dict(SIZES, num_experts=4, num_experts_per_tok=2)),
+    "gemma": ("gemma", HEAD),
+    "gemma2": ("gemma2", dict(HEAD, sliding_window=7, query_pre_attn_scalar=6)),
+    "gemma3": ("gemma3_text", dict(HEAD, **SIX, sliding_window=7, query_pre_attn_scalar=6)),
+    "gpt_oss": ("gpt_oss", dict(HEAD, num_local_experts=4, num_experts_per_tok=2,
+                                sliding_window=7)),
+    "deepseek_v2": ("deepseek_v2", dict(LATENT, topk_method="group_limited_greedy")),
+    "deepseek_v2-lite": ("deepseek_v2", dict(LATENT, q_lora_rank=None, topk_method="greedy")),
+    "deepseek_v3": ("deepseek_v3", LATENT),
+    "deepseek_v3-yarn": ("deepseek_v3", dict(LATENT, **rope(
+        rope_type="yarn", factor=4.0, mscale=1.0, mscale_all_dim=1.0,
+        original_max_position_embeddings=16))),
+    "glm4_moe": ("glm4_moe", dict(HEAD, **EXPERTS, n_routed_experts=4, n_shared_experts=1,
+                                  first_k_dense_replace=1, n_group=2, topk_group=1,
+                                  use_qk_norm=True)),
+    "glm": ("glm", dict(HEAD)),
+    "glm4": ("glm4", dict(HEAD)),
+    "phi": ("phi", SIZES),
+    "phi3": ("phi3", SIZES),
+    "phi3-longrope": ("phi3", dict(SIZES, original_max_position_embeddings=16, **rope(
+        rope_type="longrope", short_factor=[1.0, 1.25], long_factor=[1.5, 3.0],
+        original_max_position_embeddings=16))),
+    "olmo": ("olmo", SIZES),
+    "olmo2": ("olmo2", SIZES),
+    "olmo3": ("olmo3", dict(SIZES, num_hidden_layers=4, sliding_window=7)),
+    "cohere": ("cohere", dict(SIZES, use_qk_norm=True)),
+    "cohere2": ("cohere2", dict(HEAD, num_hidden_layers=4, sliding_window=7)),
+    "gpt_neox": ("gpt_neox", dict(FALCON, intermediate_size=24, **rope(
+        rope_type="default", partial_rotary_factor=0.5))),
+    "falcon": ("falcon", dict(FALCON, new_decoder_architecture=False)),
+    "falcon-new": ("falcon", dict(FALCON, num_kv_heads=2, new_decoder_architecture=True)),
+    "starcoder2": ("starcoder2", SIZES),
+    "stablelm": ("stablelm", dict(SIZES, use_qkv_bias=True, **rope(
+        rope_type="default", partial_rotary_factor=0.5))),
+    "granite": ("granite", dict(SIZES, embedding_multiplier=3.0, residual_multiplier=0.5,
+                                logits_scaling=4.0, attention_multiplier=0.3)),
+    "granitemoe": ("granitemoe", dict(SIZES, num_local_experts=4, num_experts_per_tok=2)),
+    "ernie4_5": ("ernie4_5", HEAD),
+    "exaone4": ("exaone4", dict(HEAD, num_hidden_layers=4, sliding_window=7)),
+    "smollm3": ("smollm3", dict(SIZES, num_hidden_layers=4)),
+    "seed_oss": ("seed_oss", HEAD),
+    "nemotron": ("nemotron", SIZES),
+    "arcee": ("arcee", SIZES),
+}
+
+
+def numbers(name, shape):
+    """Of element i: a hash of i and the name, in [-0.3, 0.3); one more for scales of norms."""
+    count = int(numpy.prod(shape))
+    x = numpy.arange(count, dtype=numpy.uint64) * 2654435761 + zlib.crc32(name.encode())
+    x &= 0xFFFFFFFF
+    for shift in (16, 15):
+        x ^= x >> shift
+        x = x * 0x45D9F3B & 0xFFFFFFFF
+    x ^= x >> 16
+    value = (x.astype(numpy.float64) / 2**32 - 0.5) * 0.6
+    if len(shape) == 1 and name.endswith("weight"):
+        value += 1
+    return torch.tensor(value.astype(numpy.float32).reshape(shape))
+
+
+def answer(name, folder):
+    kind, sizes = MODELS[name]
+    config = AutoConfig.for_model(kind, **sizes)
+    with tempfile.TemporaryDirectory() as drawn:
+        AutoModelForCausalLM.from_config(config).save_pretrained(drawn)
+        with safe_open(f"{drawn}/model.safetensors", "pt") as file:
+            shapes = {key: list(file.get_slice(key).get_shape()) for key in sorted(file.keys())}
+        weights = {key: numbers(key, shape) for key, shape in shapes.items()}
+        at = pathlib.Path(folder or drawn) / name
+        at.mkdir(parents=True, exist_ok=True)
+        save_file(weights, at / "model.safetensors", metadata={"format": "pt"})
+        config.architectures = [type(AutoModelForCausalLM.from_config(config)).__name__]
+        config.save_pretrained(at)
+        model = AutoModelForCausalLM.from_pretrained(at, dtype=torch.float32,
+                                                     attn_implementation="eager").eval()
+        written = json.loads((at / "config.json").read_text())
+    ids = [(37 * i + 11) % 251 for i in range(TOKENS)]
+    with torch.no_grad():
+        logits = model(torch.tensor([ids])).logits[0].double()
+        text = list(ids)
+        for _ in range(GREEDY):
+            text.append(int(model(torch.tensor([text])).logits[0, -1].argmax()))
+    loss = torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(ids[1:]))
+    for key in ("transformers_version", "dtype"):
+        written.pop(key, None)
+    return dict(name=name, made_by=f"transformers {transformers.__version__}", config=written,
+                tensors=[dict(name=k, shape=s) for k, s in shapes.items()], ids=ids,
+                loss=round(float(loss), 6),
+                logits=[float(f"{x:.6f}") for x in logits[-1, :KEPT].tolist()], greedy=text[TOKENS:])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("to", type=pathlib.Path)
+    parser.add_argument("name", nargs="*")
+    parser.add_argument("--folder")
+    args = parser.parse_args()
+    args.to.mkdir(exist_ok=True)
+    transformers.logging.set_verbosity_error()
+    for name in args.name or MODELS:
+        try:
+            told = answer(name, args.folder)
+        except Exception as why:  # a model that this version cannot make
+            print(f"{name}: {type(why).__name__}: {str(why)[:200]}")
+            continue
+        (args.to / f"{name}.json").write_text(json.dumps(told, separators=(",", ":")) + "\n")
+
+
+if __name__ == "__main__":
+    main()

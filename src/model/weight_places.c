@@ -1,0 +1,204 @@
+/* Where a weight is in a checkpoint. A family says it in the notation of arrays, for each weight
+ * "TENSOR[dimension of the tensor, ...]": a dimension is a product of letters, the last the
+ * fastest, or stands side by side with others, a|b, of which <> marks the weight's own:
+ *   "self_attn.q_b_proj.weight[K (<H>|Y), Q]"     heads of H and Y numbers each; H are the weight's
+ * Names of layers come behind hf.layer, "model.layers.{i}."; {i} is the layer; {E} counts experts
+ * that have a tensor each; places are parted by ';', and those of other letters than the weight's
+ * are passed over. */
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "scalemodel/model.h"
+
+typedef struct placing {
+    const sm_text_lines *l;
+    const sm_text_array *a;
+    const char *at;
+    bool wrong;
+    bool own[SM_TEXT_MOST_RANK]; /* dimensions of the weight that were met */
+    sm_weight_place *out;
+} placing;
+
+enum { MOST_FACTORS = 8, MOST_DEPTH = 4 };
+
+static void skip(placing *p) {
+    while (*p->at == ' ' || *p->at == '\n') p->at++;
+}
+
+static size_t sum_of(placing *p, size_t stride, bool own, int depth);
+
+/* A letter, 1, (a|b) or <a>: its size; own: strides are noted. */
+static size_t factor_of(placing *p, size_t stride, bool own, int depth) {
+    char name[8] = "";
+    size_t n = 0;
+    skip(p);
+    char open = *p->at;
+    if (open == '(' || open == '<') {
+        p->at++;
+        n = sum_of(p, stride, own, depth + 1);
+        skip(p);
+        if (*p->at == (open == '(' ? ')' : '>')) p->at++;
+        else p->wrong = true;
+        return n;
+    }
+    while (n + 1 < sizeof name && isalnum((unsigned char)p->at[n])) {
+        name[n] = p->at[n];
+        n++;
+    }
+    p->at += n;
+    if (strcmp(name, "1") == 0) return 1;
+    for (int d = 0; own && d < p->a->rank; d++)
+        if (strcmp(p->l->dim[p->a->dim[d]].name, name) == 0) {
+            p->own[d] = true;
+            p->out->stride[d] = stride;
+        }
+    for (int d = 0; d < p->l->dims; d++)
+        if (strcmp(p->l->dim[d].name, name) == 0) return (size_t)p->l->dim[d].size;
+    p->wrong = true;
+    return 1;
+}
+
+static bool ends(const placing *p) { return *p->at == 0 || strchr("|),]>", *p->at) != NULL; }
+
+/* Factors side by side; the last is the fastest, so that their sizes come first. */
+static size_t product_of(placing *p, size_t stride, bool own, int depth) {
+    const char *first[MOST_FACTORS];
+    size_t size[MOST_FACTORS], all = 1;
+    int n = 0;
+    for (skip(p); !ends(p) && !p->wrong; skip(p)) {
+        if (n == MOST_FACTORS || depth > MOST_DEPTH) p->wrong = true;
+        if (p->wrong) return 1;
+        first[n] = p->at;
+        size[n] = factor_of(p, 0, false, depth);
+        all *= size[n++];
+    }
+    const char *end = p->at;
+    for (int i = n - 1; own && i >= 0 && !p->wrong; stride *= size[i--]) {
+        p->at = first[i];
+        factor_of(p, stride, true, depth);
+    }
+    p->at = end;
+    if (n == 0) p->wrong = true;
+    return all;
+}
+
+/* Products one behind the other: the one in <>, or the only one, is the weight's. */
+static size_t sum_of(placing *p, size_t stride, bool own, int depth) {
+    size_t before = 0;
+    const char *at = p->at;
+    int parts = 0, inside = 0;
+    for (const char *c = at; *c && inside >= 0; c++) {
+        inside += (*c == '(' || *c == '<') - (*c == ')' || *c == '>');
+        if (inside == 0 && (*c == ',' || *c == ']')) break;
+        parts += inside == 0 && *c == '|';
+    }
+    for (int i = 0; i <= parts && !p->wrong; i++) {
+        skip(p);
+        bool mine = own && (parts == 0 || *p->at == '<');
+        if (mine) p->out->offset += before * stride;
+        before += product_of(p, stride, mine, depth);
+        skip(p);
+        if (i < parts && *p->at++ != '|') p->wrong = true;
+    }
+    return before;
+}
+
+/* The text up to one of these characters, with the layer's number in it; what is behind the number
+ * of an expert apart. */
+static void name_of(placing *p, const char *stop, int layer) {
+    char *to = p->out->name + strlen(p->out->name);
+    const char *end = p->out->name + sizeof p->out->name - 16;
+    for (skip(p); *p->at && !strchr(stop, *p->at); p->at++) {
+        if (strncmp(p->at, "{i}", 3) == 0) {
+            to += snprintf(to, 12, "%d", layer);
+            p->at += 2;
+        } else if (strncmp(p->at, "{E}", 3) == 0) {
+            for (int d = 0; d < p->a->rank; d++)
+                if (p->l->dim[p->a->dim[d]].role == SM_DIMENSION_EXPERTS) p->out->counted = d;
+            *to = 0;
+            to = p->out->behind;
+            end = to + sizeof p->out->behind - 16;
+            p->at += 2;
+        } else *to++ = *p->at;
+        if (to >= end) p->wrong = true;
+        if (p->wrong) return;
+    }
+    *to = 0;
+}
+
+/* Does the place have all dimensions of the weight and no more? Sizes of 1 may be left out. */
+static bool fits(const placing *p) {
+    for (int d = 0; d < p->a->rank; d++)
+        if (!p->own[d] && d != p->out->counted && p->l->dim[p->a->dim[d]].size != 1) return false;
+    return true;
+}
+
+static void shape_of(placing *p) {
+    sm_weight_place *o = p->out;
+    const char *first[SM_WEIGHT_RANK];
+    size_t stride = 1, all = 1, own = 1;
+    if (*p->at++ != '[') p->wrong = true;
+    while (!p->wrong && o->rank < SM_WEIGHT_RANK) {
+        first[o->rank] = p->at;
+        o->shape[o->rank++] = sum_of(p, 0, false, 0);
+        skip(p);
+        if (*p->at == ']') break;
+        if (*p->at++ != ',') p->wrong = true;
+    }
+    const char *end = p->at;
+    for (int d = o->rank - 1; d >= 0 && !p->wrong; all *= o->shape[d], stride *= o->shape[d--]) {
+        p->at = first[d];
+        sum_of(p, stride, true, 0);
+    }
+    p->at = end + (*end == ']');
+    for (int d = 0; d < p->a->rank; d++)
+        if (d != o->counted) own *= (size_t)p->l->dim[p->a->dim[d]].size;
+    o->alone = own == all;
+}
+
+static const char *said_of(const sm_model *m, const char *name, int layer, char *key, size_t room) {
+    const char *where = layer < 0 ? "embedding." : layer == m->L ? "head." : "";
+    snprintf(key, room, "hf.%s%s", where, name);
+    return sm_architecture_word(m->architecture, key);
+}
+
+sm_status sm_model_weight_place(const sm_model *m, const sm_text_lines *lines, int array, int layer,
+                                int number, sm_weight_place *out, sm_error *err) {
+    char key[96];
+    const char *name = lines->array[array].name;
+    const char *said = said_of(m, name, layer, key, sizeof key);
+    bool inside = layer >= 0 && layer < m->L;
+    const char *before = inside ? sm_architecture_word(m->architecture, "hf.layer") : NULL;
+    while (said && *said) {
+        *out = (sm_weight_place){.counted = -1};
+        placing p = {.l = lines, .a = &lines->array[array], .at = before ? before : "", .out = out};
+        name_of(&p, "", layer);
+        p.at = said;
+        name_of(&p, "[;", layer);
+        if (!p.wrong) shape_of(&p);
+        skip(&p);
+        if (p.wrong || (*p.at && *p.at != ';')) {
+            const char *next = strchr(p.at, ';');
+            if (!p.wrong || !next)
+                return sm_fail(
+                    err, SM_BAD_INPUT,
+                    "the family %s says of the weight %s that it is \"%.100s\", which is "
+                    "no place of it",
+                    m->family, name, said);
+            said = next + 1;
+            continue;
+        }
+        said = *p.at ? p.at + 1 : "";
+        if (fits(&p) && number-- == 0) return SM_OK;
+    }
+    return sm_fail(err, SM_BAD_INPUT,
+                   "the family %s does not say which tensor of a checkpoint %s%s is: `fields %s = "
+                   "\"NAME[...]\"` would",
+                   m->family,
+                   layer < 0       ? "the embedding's "
+                   : layer == m->L ? "the head's "
+                                   : "",
+                   name, key);
+}
