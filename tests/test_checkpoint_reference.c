@@ -36,23 +36,22 @@ typedef struct answers {
     const char *name;
     sm_model model;
     size_t n, tensors, logits, texts;
-    unsigned char ids[MOST_IDS];
+    int32_t ids[MOST_IDS];
     double loss, logit[WORDS];
-    unsigned char text[MOST_IDS];
+    int32_t text[MOST_IDS];
     sm_safetensors file;
     /* made by a plan */
     sm_train_setup setup;
     double made_loss, made_logit[WORDS], apart;
-    unsigned char made[MOST_IDS];
+    int32_t made[MOST_IDS];
 } answers;
 
 static char path[64];
 
-static size_t read_list(json_t *list, unsigned char *to) {
+static size_t read_list(json_t *list, int32_t *to) {
     size_t n = json_array_size(list);
     assert_true(n > 0 && n <= MOST_IDS);
-    for (size_t i = 0; i < n; i++)
-        to[i] = (unsigned char)json_integer_value(json_array_get(list, i));
+    for (size_t i = 0; i < n; i++) to[i] = (int32_t)json_integer_value(json_array_get(list, i));
     return n;
 }
 
@@ -111,24 +110,24 @@ static sm_status ask(answers *a, sm_generator *g, sm_error *err) {
     sm_generator_size size = sm_generator_size_of(g);
     sm_generator_part own = sm_generator_own(g);
     size_t count[8], rows = a->n;
-    unsigned char bytes[8 * MOST_IDS];
+    int32_t token[8 * MOST_IDS];
     sm_generator_result r;
     float *scores = sm_malloc(size.sequences * a->n * WORDS * sizeof *scores);
     sm_status status = scores ? SM_OK : sm_fail_memory(err);
     for (size_t at = 0; !status && at <= a->texts; at++, rows = 1) {
         for (size_t s = 0; s < size.sequences; s++) {
             count[s] = rows;
-            memcpy(bytes + s * rows, at ? &a->text[at - 1] : a->ids, rows);
+            memcpy(token + s * rows, at ? &a->text[at - 1] : a->ids, rows * sizeof *token);
         }
-        sm_generator_pass pass = {rows, bytes, count, at == 0};
+        sm_generator_pass pass = {rows, token, count, at == 0};
         status = sm_generator_feed(g, &pass, scores, &r, err);
         for (int k = 0; k < SM_COLLECTIVE_COUNT; k++)
             a->apart += fabs(r.bytes_predicted[k] - r.bytes_counted[k]);
         if (status || own.n == 0 || own.first) continue;
         const float *last = scores + (rows - 1) * WORDS;
-        if (at < a->texts) a->made[at] = (unsigned char)sm_draw_best(last, WORDS);
+        if (at < a->texts) a->made[at] = (int32_t)sm_draw_best(last, WORDS);
         for (size_t i = 0; at == 0 && i + 1 < a->n; i++)
-            a->made_loss += loss_of(scores + i * WORDS, a->ids[i + 1]) / (double)(a->n - 1);
+            a->made_loss += loss_of(scores + i * WORDS, (size_t)a->ids[i + 1]) / (double)(a->n - 1);
         for (int v = 0; at == 0 && v < WORDS; v++) a->made_logit[v] = (double)last[v];
     }
     sm_free(scores);
@@ -153,7 +152,7 @@ static int differ(const answers *a, const char *words) {
     for (size_t i = 0; i < a->logits; i++)
         worst = fmax(worst, fabs(a->made_logit[i] - a->logit[i]));
     bool wrong = worst > 2e-5 || fabs(a->made_loss - a->loss) > 1e-5 || a->apart != 0 ||
-                 memcmp(a->made, a->text, a->texts) != 0;
+                 memcmp(a->made, a->text, a->texts * sizeof *a->made) != 0;
     if (wrong)
         print_message("%s on %s: loss %g for %g, logits apart by %g, bytes by %g\n", a->name, words,
                       a->made_loss, a->loss, worst, a->apart);

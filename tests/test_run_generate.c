@@ -94,7 +94,8 @@ static sm_status score(sm_communicator *world, void *context, sm_error *err) {
     sm_status status = sm_generator_new(world, q->setup, &g, err);
     if (!status) status = sm_generator_load(g, find, (void *)(uintptr_t)q->kept, err);
     for (size_t at = 0; !status && at < TOKENS; at++) {
-        sm_generator_pass pass = {1, short_text + q->first + at, &one, false};
+        const int32_t token = short_text[(size_t)q->first + at];
+        sm_generator_pass pass = {1, &token, &one, false};
         status = sm_generator_feed(g, &pass, q->scores[at], NULL, err);
     }
     sm_generator_free(g);
@@ -142,7 +143,7 @@ typedef struct written {
     int texts, first; /* prompts [first, first + texts) */
     int depth;
     double temperature;
-    unsigned char text[RANKS][TEXTS][ROOM];
+    int32_t text[RANKS][TEXTS][ROOM];
     sm_generate_result result[RANKS];
 } written;
 
@@ -155,12 +156,12 @@ static sm_status new_generator(sm_communicator *world, const kept *k, const sm_t
 static sm_status write_texts(sm_communicator *world, void *context, sm_error *err) {
     written *w = context;
     sm_generator *target = NULL, *draft = NULL;
-    unsigned char *text[TEXTS];
+    int32_t *text[TEXTS];
     size_t bytes[TEXTS];
     for (int i = 0; i < w->texts; i++) {
         text[i] = w->text[world->rank][i];
         bytes[i] = strlen(prompts[w->first + i]);
-        memcpy(text[i], prompts[w->first + i], bytes[i]);
+        for (size_t c = 0; c < bytes[i]; c++) text[i][c] = prompts[w->first + i][c];
     }
     sm_status status = new_generator(world, w->kept, w->setup, &target, err);
     if (!status && w->depth)
@@ -182,9 +183,8 @@ static sm_status run_written(written *w, sm_error *err) {
 static void expect_texts(const written *w, const written *one, const char *plan) {
     for (int r = 0; r < sm_train_setup_ranks(w->setup); r++) {
         for (int i = 0; i < w->texts; i++)
-            if (memcmp(w->text[r][i], one->text[0][w->first + i], ROOM) != 0)
-                fail_msg("%s, rank %d: '%.32s', expected '%.32s'", plan, r,
-                         (const char *)w->text[r][i], (const char *)one->text[0][w->first + i]);
+            if (memcmp(w->text[r][i], one->text[0][w->first + i], sizeof w->text[r][i]) != 0)
+                fail_msg("%s, rank %d: text %d is another than on one rank", plan, r, i);
         if (w->result[r].bytes_apart > 0)
             fail_msg("%s, rank %d: %g bytes apart", plan, r, w->result[r].bytes_apart);
     }
@@ -207,7 +207,7 @@ static void write_alone(written *all, const kept *k, const sm_train_setup *train
     for (int i = 0; i < TEXTS; i++) {
         w = (written){.kept = k, .setup = &s, .texts = 1, .first = i, .temperature = temperature};
         expect_ok(run_written(&w, &err), &err);
-        memcpy(all->text[0][i], w.text[0][0], ROOM);
+        memcpy(all->text[0][i], w.text[0][0], sizeof w.text[0][0]);
         assert_true(w.result[0].decode.passes == NEW - 1 && w.result[0].prefill.passes == 1);
     }
 }
@@ -486,9 +486,11 @@ static void words_follow_their_distribution(void **state) {
 static sm_status rewound(sm_communicator *world, void *context, sm_error *err) {
     asked *q = context;
     sm_generator *g = NULL;
-    static const unsigned char wrong[] = "####";
+    static const int32_t wrong[] = {'#', '#', '#', '#'};
+    int32_t text[TOKENS];
+    for (int i = 0; i < TOKENS; i++) text[i] = short_text[i];
     sm_status status = new_generator(world, q->kept, q->setup, &g, err);
-    sm_generator_pass pass = {6, short_text, (size_t[]){6}, false};
+    sm_generator_pass pass = {6, text, (size_t[]){6}, false};
     if (!status) status = sm_generator_feed(g, &pass, q->scores[0], NULL, err);
     pass = (sm_generator_pass){4, wrong, (size_t[]){4}, true};
     if (!status) status = sm_generator_feed(g, &pass, q->scores[2], NULL, err);
@@ -496,10 +498,10 @@ static sm_status rewound(sm_communicator *world, void *context, sm_error *err) {
     assert_int_equal(sm_generator_cached(g, 0), 6);
     sm_generator_rewind(g, 0, 9); /* nothing lies there to go back to */
     assert_int_equal(sm_generator_cached(g, 0), 6);
-    pass = (sm_generator_pass){3, short_text + 6, (size_t[]){3}, false};
+    pass = (sm_generator_pass){3, text + 6, (size_t[]){3}, false};
     if (!status) status = sm_generator_feed(g, &pass, q->scores[0], NULL, err);
     sm_generator_rewind(g, 0, 0);
-    pass = (sm_generator_pass){9, short_text, (size_t[]){9}, false};
+    pass = (sm_generator_pass){9, text, (size_t[]){9}, false};
     if (!status) status = sm_generator_feed(g, &pass, q->scores[1], NULL, err);
     sm_generator_free(g);
     return status;
@@ -563,7 +565,7 @@ static void fills_no_more_than_the_cache(void **state) {
     sm_train_setup first = train_setup_of(&model), s = room_for(&first, 1);
     sm_communicator *self;
     sm_generator *g;
-    static const unsigned char bytes[ROOM] = "x";
+    static const int32_t bytes[ROOM] = {'x'};
     static float scores[WORDS];
     sm_error err = {.status = SM_OK};
     s.tokens = TOKENS;
@@ -571,19 +573,19 @@ static void fills_no_more_than_the_cache(void **state) {
     assert_int_equal(sm_generator_new(self, &s, &g, &err), SM_OK);
     sm_generator_pass pass = {TOKENS, bytes, (size_t[]){0}, false};
     expect_failed(sm_generator_feed(g, &pass, scores, NULL, &err), &err,
-                  "a pass brings at least one byte");
+                  "a pass brings at least one token");
     pass.count = (size_t[]){TOKENS};
     assert_int_equal(sm_generator_feed(g, &pass, scores, NULL, &err), SM_OK);
     pass = (sm_generator_pass){1, bytes, (size_t[]){1}, false};
     expect_failed(sm_generator_feed(g, &pass, scores, NULL, &err), &err,
-                  "the cache has room for 12 bytes, and 1 come after 12");
+                  "the cache has room for 12 tokens, and 1 come after 12");
     sm_generator_free(g);
     sm_communicator_free(self);
 }
 
 static void expect_no_texts(const sm_generate_job *job, const char *sentence) {
-    static unsigned char room[ROOM];
-    unsigned char *text[] = {room, room};
+    static int32_t room[ROOM];
+    int32_t *text[] = {room, room};
     sm_generate_result result;
     sm_error err = {.status = SM_OK};
     expect_failed(sm_generate(job, text, &result, &err), &err, sentence);
@@ -605,17 +607,17 @@ static void refuses_jobs_that_do_not_fit(void **state) {
     const sm_generate_job fits = {g, NULL, 2, 1, WORDS, (size_t[]){4}, NEW, 0, 1};
     sm_generate_job job = fits;
     job.sequences = 2;
-    expect_no_texts(&job, "2 texts of 9 more bytes are none, or too many");
+    expect_no_texts(&job, "2 texts of 9 more tokens are none, or too many");
     job = fits;
-    job.prompt_bytes = (size_t[]){ROOM};
-    expect_no_texts(&job, "a prompt of 32 bytes and 9 more do not go into a cache of 32");
+    job.prompt = (size_t[]){ROOM};
+    expect_no_texts(&job, "a prompt of 32 tokens and 9 more do not go into a cache of 32");
     job = fits;
     job.draft = draft;
     expect_no_texts(&job, "the draft has a vocabulary of 300 words and the model one of 256");
     job.draft = more;
     expect_no_texts(&job, "the draft holds other sequences than the model");
     job.depth = 0;
-    expect_no_texts(&job, "a draft proposes at least one byte");
+    expect_no_texts(&job, "a draft proposes at least one token");
     sm_generator_free(g);
     sm_generator_free(draft);
     sm_generator_free(more);

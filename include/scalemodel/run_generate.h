@@ -25,10 +25,10 @@ sm_generator_size sm_generator_size_of(const sm_generator *g);
 
 /* One pass through the model. */
 typedef struct sm_generator_pass {
-    size_t queries;             /* rows of each sequence in bytes */
-    const unsigned char *bytes; /* [sequences, queries] */
-    const size_t *count;        /* [sequences]: of the queries so many are meant, the rest pad */
-    bool each;                  /* scores after each query, otherwise after the last one meant */
+    size_t queries;       /* rows of each sequence in tokens */
+    const int32_t *token; /* [sequences, queries]: words of the vocabulary, bytes of a text */
+    const size_t *count;  /* [sequences]: of the queries so many are meant, the rest pad */
+    bool each;            /* scores after each query, otherwise after the last one meant */
 } sm_generator_pass;
 typedef struct sm_generator_result {
     double seconds;
@@ -37,9 +37,9 @@ typedef struct sm_generator_result {
     double bytes_predicted[SM_COLLECTIVE_COUNT], bytes_counted[SM_COLLECTIVE_COUNT];
     double collective_s[SM_COLLECTIVE_COUNT];
 } sm_generator_result;
-/* Bytes are put behind those cached. scores: [sequences, queries (each) or 1, V], of which this
+/* Tokens are put behind those cached. scores: [sequences, queries (each) or 1, V], of which this
  * rank fills its own sequences; each == false and count 0: anything. result may be NULL.
- * SM_BAD_INPUT when a cache is full. */
+ * SM_BAD_INPUT when a cache is full, or a token is none of the vocabulary. */
 sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, float *scores,
                             sm_generator_result *result, sm_error *err);
 /* Positions of a sequence's cache that are filled. */
@@ -76,12 +76,12 @@ size_t sm_draw_speculative(const double *p, const double *q, size_t words, size_
 typedef struct sm_generate_job {
     sm_generator *target;
     sm_generator *draft;        /* NULL: none; of the same vocabulary, sequences and ranks */
-    int depth;                  /* bytes drafted for each pass of the target, >= 1 with a draft */
-    size_t sequences;           /* those of the setup may be more: they pad */
-    size_t words;               /* of the vocabulary, that may be chosen: at most 256 */
-    const size_t *prompt_bytes; /* of each sequence, >= 1 */
-    size_t tokens;              /* to be generated behind each prompt */
-    double temperature;         /* 0: the best word each time */
+    int depth;                /* tokens drafted for each pass of the target, >= 1 with a draft */
+    size_t sequences;         /* those of the setup may be more: they pad */
+    size_t words;             /* of the vocabulary, the first ones, that may be chosen */
+    const size_t *prompt;     /* tokens of each sequence's prompt, >= 1 */
+    size_t tokens;            /* to be generated behind each prompt */
+    double temperature;       /* 0: the best word each time */
     uint64_t seed;
 } sm_generate_job;
 typedef struct sm_generate_phase {
@@ -92,14 +92,14 @@ typedef struct sm_generate_result {
     sm_generate_phase prefill, decode; /* of the target */
     sm_generate_phase draft_prefill, draft;
     double seconds;           /* after the prompts: choosing, drafting and sharing too */
-    double drafted, accepted; /* bytes, over all sequences */
+    double drafted, accepted; /* tokens, over all sequences */
     double bytes_apart;       /* |predicted - counted|, of this rank, over all passes */
 } sm_generate_result;
-/* text[i]: the prompt, with room for prompt_bytes[i] + tokens bytes, filled on every rank. With a
+/* text[i]: the prompt, with room for prompt[i] + tokens of them, filled on every rank. With a
  * draft greedy output is the same, in fewer passes of the target: these score depth + 1 bytes at
  * once, and what the draft had right stays. SM_BAD_INPUT when the job cannot be run, SM_INTERNAL
  * when out of memory, or the status of the backend. */
-sm_status sm_generate(const sm_generate_job *job, unsigned char *const *text,
+sm_status sm_generate(const sm_generate_job *job, int32_t *const *text,
                       sm_generate_result *result, sm_error *err);
 SM_DECLARATIONS_END
 #endif

@@ -11,14 +11,17 @@
 #include "scalemodel/page.h"
 #include "scalemodel/run_generate.h"
 #include "scalemodel/serve.h"
+#include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 enum { GENERATION_MOST_TOKENS = 1 << 20 }; /* of a prompt, and generated */
 
 typedef struct run_generate_values {
     ranks_values ranks;
-    cli_list prompt;
+    cli_list prompt, ids;
     const char *checkpoint, *prompts, *plan, *draft, *draft_checkpoint;
     int64_t tokens, seed, speculate;
     double temperature;
@@ -44,8 +47,9 @@ typedef struct generation {
     bool drafts;
     sm_plan plan;
     size_t prompts;
-    const char **prompt;
-    size_t *prompt_bytes;
+    const int32_t **prompt;
+    size_t *prompt_tokens;
+    bool numbers;           /* prompts are numbers of words, not bytes */
     size_t longest, tokens; /* longest: of the prompts */
     int depth;
     int64_t seed;
@@ -53,14 +57,14 @@ typedef struct generation {
     sm_system system;
     generation_price price;
     /* answers, written by rank 0 */
-    unsigned char **text; /* of each prompt, with what follows */
+    int32_t **text; /* of each prompt, with what follows */
     sm_generate_result result;
     double bytes_apart; /* over all ranks and passes */
 } generation;
 
 /* What `run generate` is asked: prompts, models, and the plan of serving they run under. */
 
-enum { MOST_PROMPTS = 1024, MOST_RANKS = 4096 };
+enum { MOST_PROMPTS = 1024, MOST_RANKS = 4096, BYTES = 256 };
 
 static sm_status read_numbers(generation *g, sm_error *err) {
     const run_generate_values *o = g->call->values;
@@ -78,16 +82,42 @@ static sm_status read_numbers(generation *g, sm_error *err) {
 
 /* ---- prompts ---- */
 
-static sm_status add_prompt(generation *g, const char *text, size_t bytes, sm_error *err) {
-    if (bytes < 1 || bytes > GENERATION_MOST_TOKENS)
-        return sm_fail(err, SM_BAD_INPUT, "a prompt has from 1 to %d bytes",
-                       GENERATION_MOST_TOKENS);
+static sm_status add_prompt(generation *g, const int32_t *token, size_t n, sm_error *err) {
+    if (n < 1 || n > GENERATION_MOST_TOKENS)
+        return sm_fail(err, SM_BAD_INPUT, "a prompt has from 1 to %d %s", GENERATION_MOST_TOKENS,
+                       g->numbers ? "tokens" : "bytes");
     if (g->prompts == MOST_PROMPTS)
         return sm_fail(err, SM_BAD_INPUT, "there are more than %d prompts", MOST_PROMPTS);
-    if (bytes > g->longest) g->longest = bytes;
-    g->prompt[g->prompts] = text;
-    g->prompt_bytes[g->prompts++] = bytes;
+    if (n > g->longest) g->longest = n;
+    g->prompt[g->prompts] = token;
+    g->prompt_tokens[g->prompts++] = n;
     return SM_OK;
+}
+
+static sm_status add_bytes(generation *g, const char *text, size_t bytes, sm_error *err) {
+    int32_t *token = sm_arena_array(g->call->arena, bytes + 1, sizeof *token);
+    if (!token) return sm_fail_memory(err);
+    for (size_t i = 0; i < bytes; i++) token[i] = (unsigned char)text[i];
+    return add_prompt(g, token, bytes, err);
+}
+
+/* "11,48,85": numbers of words, between commas or spaces. */
+static sm_status add_numbers(generation *g, const char *text, sm_error *err) {
+    const sm_source source = sm_source_of("--ids", text);
+    int32_t *token = sm_arena_array(g->call->arena, source.length + 1, sizeof *token);
+    size_t n = 0;
+    if (!token) return sm_fail_memory(err);
+    for (const char *at = text + strspn(text, ", "); *at; at += strspn(at, ", ")) {
+        char *end;
+        long number = strtol(at, &end, 10);
+        bool whole = end > at && (*end == 0 || strchr(", ", *end));
+        if (!whole || *at == '+' || *at == '-' || number > INT32_MAX)
+            return sm_fail_at(err, &source, (sm_span){(size_t)(at - text), strcspn(at, ", ")},
+                              "the numbers of words are whole, with commas between them");
+        token[n++] = (int32_t)number;
+        at = end;
+    }
+    return add_prompt(g, token, n, err);
 }
 
 /* One on each line that is not empty. */
@@ -97,7 +127,7 @@ static sm_status read_lines(generation *g, const char *path, sm_error *err) {
     for (size_t at = 0; !status && at < source.length;) {
         const char *line = source.text + at, *end = memchr(line, '\n', source.length - at);
         size_t bytes = end ? (size_t)(end - line) : source.length - at;
-        if (bytes) status = add_prompt(g, line, bytes, err);
+        if (bytes) status = add_bytes(g, line, bytes, err);
         at += bytes + 1;
     }
     return status;
@@ -106,16 +136,22 @@ static sm_status read_lines(generation *g, const char *path, sm_error *err) {
 static sm_status read_prompts(generation *g, sm_error *err) {
     const run_generate_values *given = g->call->values;
     g->prompt = sm_arena_array(g->call->arena, MOST_PROMPTS, sizeof *g->prompt);
-    g->prompt_bytes = sm_arena_array(g->call->arena, MOST_PROMPTS, sizeof *g->prompt_bytes);
-    if (!g->prompt || !g->prompt_bytes) return sm_fail_memory(err);
+    g->prompt_tokens = sm_arena_array(g->call->arena, MOST_PROMPTS, sizeof *g->prompt_tokens);
+    if (!g->prompt || !g->prompt_tokens) return sm_fail_memory(err);
     sm_status status = SM_OK;
+    g->numbers = given->ids.n > 0;
+    if (g->numbers && (given->prompt.n || given->prompts))
+        return sm_fail(err, SM_USAGE, "prompts are texts or, with --ids, numbers of words");
+    for (int i = 0; !status && i < given->ids.n; i++)
+        status = add_numbers(g, given->ids.text[i], err);
     for (int i = 0; !status && i < given->prompt.n; i++)
-        status = add_prompt(g, given->prompt.text[i], strlen(given->prompt.text[i]), err);
+        status = add_bytes(g, given->prompt.text[i], strlen(given->prompt.text[i]), err);
     if (!status && given->prompts) status = read_lines(g, given->prompts, err);
     if (!status && g->prompts == 0)
         status = given->prompts
                      ? sm_fail(err, SM_BAD_INPUT, "%.200s holds no prompt", given->prompts)
-                     : sm_fail(err, SM_USAGE, "run generate needs --prompt TEXT or --prompts FILE");
+                     : sm_fail(err, SM_USAGE,
+                               "run generate needs --prompt TEXT, --prompts FILE or --ids LIST");
     return status;
 }
 
@@ -176,10 +212,15 @@ static sm_status lay_out(const generation *g, generation_model *m, sm_error *err
 
 static sm_status read_model(const generation *g, const cli_model_values *by, const char *model,
                             const char *checkpoint, generation_model *m, sm_error *err) {
-    m->path = checkpoint;
+    struct stat is;
+    bool folder = !checkpoint && stat(model, &is) == 0 && S_ISDIR(is.st_mode);
+    m->path = folder ? model : checkpoint;
+    if (!m->path)
+        return sm_fail(err, SM_USAGE,
+                       "run generate needs --checkpoint FILE where MODEL is no folder that has it");
     sm_status status = cli_read_model(g->call, by, model, &m->model, err);
     if (!status) status = lay_out(g, m, err);
-    if (!status) status = sm_io_safetensors_read(checkpoint, g->call->arena, &m->file, err);
+    if (!status) status = sm_io_safetensors_read(m->path, g->call->arena, &m->file, err);
     return status;
 }
 
@@ -197,10 +238,16 @@ static sm_status read_question(generation *g, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT,
                        "the draft %s has a vocabulary of %d words and %s one of %d", draft->name,
                        draft->V, target->name, target->V);
+    bool narrow = !g->numbers && target->V < BYTES;
+    if (!status && narrow)
+        status = sm_fail(err, SM_BAD_INPUT,
+                         "a vocabulary of %d words cannot hold the 256 bytes: --ids takes words",
+                         target->V);
     if (status) return status;
     g->text = sm_arena_array(g->call->arena, g->prompts, sizeof *g->text);
     for (size_t i = 0; g->text && i < g->prompts; i++) {
-        g->text[i] = sm_arena_alloc(g->call->arena, g->prompt_bytes[i] + g->tokens + 1);
+        g->text[i] =
+            sm_arena_array(g->call->arena, g->prompt_tokens[i] + g->tokens, sizeof **g->text);
         if (!g->text[i]) return sm_fail_memory(err);
     }
     return g->text ? SM_OK : sm_fail_memory(err);
@@ -228,7 +275,7 @@ static sm_status price_model(const generation *g, const sm_model *model,
                              double *decode_s, sm_error *err) {
     sm_serve *serve = NULL;
     double prompt = 0, tokens = (double)g->tokens;
-    for (size_t i = 0; i < g->prompts; i++) prompt += (double)g->prompt_bytes[i];
+    for (size_t i = 0; i < g->prompts; i++) prompt += (double)g->prompt_tokens[i];
     prompt /= (double)g->prompts;
     const sm_serve_job job = {.model = model,
                               .system = &g->system,
@@ -271,19 +318,30 @@ static sm_status predict(generation *g, sm_error *err) {
 
 /* ---- texts ---- */
 
+/* Bytes as they are, numbers of words with spaces between them. */
+static const char *shown(sm_report *r, const generation *g, const int32_t *token, size_t n) {
+    size_t room = 12 * n + 1, at = 0;
+    char *text = sm_arena_alloc(r->arena, room), *raw = sm_arena_alloc(r->arena, n + 1);
+    if (!text || !raw) r->out_of_memory = true;
+    if (!text || !raw) return NULL;
+    for (size_t i = 0; i < n; i++) raw[i] = (char)token[i];
+    if (!g->numbers) sm_utf8_clean(text, room, raw, n);
+    for (size_t i = 0; g->numbers && i < n; i++)
+        at += (size_t)snprintf(text + at, room - at, "%s%d", i ? " " : "", token[i]);
+    return text;
+}
+
 static void show_texts(sm_report *r, const generation *g) {
     sm_data *list = sm_put_array(r, r->data, "texts");
     for (size_t i = 0; i < g->prompts; i++) {
-        size_t n = g->prompt_bytes[i] + g->tokens, room = 4 * n + 1;
-        char *clean = sm_arena_alloc(r->arena, room);
-        if (!clean) r->out_of_memory = true;
-        if (!clean) return;
-        sm_utf8_clean(clean, room, (const char *)g->text[i], n);
+        size_t n = g->prompt_tokens[i] + g->tokens;
+        const char *text = shown(r, g, g->text[i], n);
+        if (!text) return;
         sm_data *one = sm_put_object(r, list, NULL);
-        sm_put_text(r, one, "text", clean);
-        sm_data *bytes = sm_put_array(r, one, "bytes");
-        for (size_t k = g->prompt_bytes[i]; k < n; k++) sm_put(r, bytes, NULL, g->text[i][k]);
-        sm_report_text(r, "%s", clean);
+        if (!g->numbers) sm_put_text(r, one, "text", text);
+        sm_data *made = sm_put_array(r, one, g->numbers ? "tokens" : "bytes");
+        for (size_t k = g->prompt_tokens[i]; k < n; k++) sm_put(r, made, NULL, g->text[i][k]);
+        sm_report_text(r, "%s", text);
     }
 }
 
@@ -385,9 +443,10 @@ static sm_status show(sm_report *r, const generation *g) {
     sm_put_text(r, r->data, "backend", ranks_backend());
     sm_put(r, r->data, "ranks", ranks);
     show_texts(r, g);
-    sm_report_text(r, "%s on %d rank%s (%s): %zu text%s, %zu bytes each after prompts of up to %d.",
+    sm_report_text(r, "%s on %d rank%s (%s): %zu text%s, %zu %s each after prompts of up to %d.",
                    g->target.model.name, ranks, ranks == 1 ? "" : "s", ranks_backend(), g->prompts,
-                   g->prompts == 1 ? "" : "s", g->tokens, g->target.setup.tokens - (int)g->tokens);
+                   g->prompts == 1 ? "" : "s", g->tokens, g->numbers ? "tokens" : "bytes",
+                   g->target.setup.tokens - (int)g->tokens);
     show_passes(r, g);
     show_speculation(r, g);
     row rows[ROWS];
@@ -407,11 +466,13 @@ static sm_status show(sm_report *r, const generation *g) {
 
 static const cli_option run_generate_table[] = {
     {"checkpoint", 0, CLI_INPUT, AT(checkpoint), "FILE",
-     .help = "the weights, as run train writes them", .required = true},
+     .help = "the weights, a file or a folder of safetensors", .default_says = "the folder MODEL"},
     {"prompt", 0, CLI_LIST, AT(prompt), "TEXT",
      .help = "what to go on from; may be given several times"},
     {"prompts", 0, CLI_INPUT, AT(prompts), "FILE", .help = "a prompt on each line"},
-    {"tokens", 0, CLI_WHOLE, AT(tokens), "N", .help = "bytes to generate behind each", .lowest = 1,
+    {"ids", 0, CLI_LIST, AT(ids), "LIST",
+     .help = "a prompt as numbers of words, 11,48,...: of all the vocabulary; may be repeated"},
+    {"tokens", 0, CLI_WHOLE, AT(tokens), "N", .help = "bytes, or words, to generate behind each", .lowest = 1,
      .highest = GENERATION_MOST_TOKENS, .by_default = "64"},
     {"plan", 0, CLI_TEXT, AT(plan), "PLAN", .help = "data=2,tensor=2,...: a rank for each chip",
      .default_says = "one rank"},
@@ -428,26 +489,24 @@ static const cli_option run_generate_table[] = {
     {.name = NULL},
 };
 
-enum { BYTES = 256 };
-
 /* ---- running ---- */
 
 /* Texts of a rank: rank 0 hands its own on. */
 typedef struct texts {
-    unsigned char *room, **text;
+    int32_t *room, **text;
 } texts;
 
 static sm_status texts_new(const generation *g, texts *t, sm_error *err) {
-    size_t bytes = 0;
-    for (size_t i = 0; i < g->prompts; i++) bytes += g->prompt_bytes[i] + g->tokens;
-    t->room = sm_calloc(bytes, 1);
+    size_t tokens = 0;
+    for (size_t i = 0; i < g->prompts; i++) tokens += g->prompt_tokens[i] + g->tokens;
+    t->room = sm_calloc(tokens, sizeof *t->room);
     t->text = sm_calloc(g->prompts, sizeof *t->text);
     if (!t->room || !t->text) return sm_fail_memory(err);
-    unsigned char *at = t->room;
+    int32_t *at = t->room;
     for (size_t i = 0; i < g->prompts; i++) {
         t->text[i] = at;
-        memcpy(at, g->prompt[i], g->prompt_bytes[i]);
-        at += g->prompt_bytes[i] + g->tokens;
+        memcpy(at, g->prompt[i], g->prompt_tokens[i] * sizeof *at);
+        at += g->prompt_tokens[i] + g->tokens;
     }
     return SM_OK;
 }
@@ -465,8 +524,8 @@ static sm_status write_texts(generation *g, sm_communicator *world, sm_generator
                                  .draft = draft,
                                  .depth = g->depth,
                                  .sequences = g->prompts,
-                                 .words = BYTES,
-                                 .prompt_bytes = g->prompt_bytes,
+                                 .words = g->numbers ? (size_t)g->target.model.V : BYTES,
+                                 .prompt = g->prompt_tokens,
                                  .tokens = g->tokens,
                                  .temperature = g->temperature,
                                  .seed = (uint64_t)g->seed};
@@ -475,7 +534,7 @@ static sm_status write_texts(generation *g, sm_communicator *world, sm_generator
     if (!status) status = sm_run_all_reduce(world, &apart, 1, SM_ELEMENT_F64, err);
     if (status || world->rank) return status;
     for (size_t i = 0; i < g->prompts; i++)
-        memcpy(g->text[i], t->text[i], g->prompt_bytes[i] + g->tokens);
+        memcpy(g->text[i], t->text[i], (g->prompt_tokens[i] + g->tokens) * sizeof **g->text);
     g->result = result;
     g->bytes_apart = apart;
     return SM_OK;

@@ -1,6 +1,6 @@
-/* Texts behind prompts: the prompts in one pass, then byte by byte, or as a draft proposes. Drafts
- * are verified by speculative sampling (Leviathan et al., arXiv 2211.17192, algorithm 1; Chen et
- * al., arXiv 2302.01318): what is written has the distribution of the model alone. */
+/* Texts behind prompts: the prompts in one pass, then token by token, or as a draft proposes.
+ * Drafts are verified by speculative sampling (Leviathan et al., arXiv 2211.17192, algorithm 1;
+ * Chen et al., arXiv 2302.01318): what is written has the distribution of the model alone. */
 #include "scalemodel/run_generate.h"
 #include "scalemodel/run_train.h"
 #include <assert.h>
@@ -60,22 +60,22 @@ size_t sm_draw_speculative(const double *p, const double *q, size_t words, size_
     return *kept ? drafted : draw_rest(p, q, words, u_word);
 }
 
-/* What a pass made of a sequence: drafted bytes that stay, and the byte behind them. */
+/* What a pass made of a sequence: drafted tokens that stay, and the one behind them. */
 typedef struct verdict {
     size_t kept;
-    unsigned char next;
+    int32_t next;
 } verdict;
 
 typedef struct writer {
     const sm_generate_job *job;
-    unsigned char *const *text;
+    int32_t *const *text;
     sm_generate_result *result;
     sm_generator_part own;
     size_t sequences, vocabulary; /* of the generators */
     size_t queries;               /* rooms are made for */
     size_t *length, *end;         /* of each text: now, and when it is whole */
     size_t *count, *drafted;
-    unsigned char *bytes, *byte; /* [sequences, queries], [sequences] */
+    int32_t *fed, *token; /* [sequences, queries], [sequences] */
     verdict *verdict;
     float *scores; /* [sequences, depth + 1, vocabulary] */
     double *p, *q; /* p of a word, and the draft's [sequences, depth, words] */
@@ -93,12 +93,12 @@ static double unit(const writer *w, size_t sequence, size_t place, purpose why) 
 }
 
 /* The best word, or one drawn; p: room for what it is drawn from. */
-static unsigned char choose(const writer *w, size_t sequence, size_t place, purpose why,
-                            const float *scores, double *p) {
+static int32_t choose(const writer *w, size_t sequence, size_t place, purpose why,
+                      const float *scores, double *p) {
     size_t words = w->job->words;
-    if (!(w->job->temperature > 0)) return (unsigned char)sm_draw_best(scores, words);
+    if (!(w->job->temperature > 0)) return (int32_t)sm_draw_best(scores, words);
     sm_draw_distribution(scores, words, w->job->temperature, p);
-    return (unsigned char)sm_draw_word(p, words, unit(w, sequence, place, why));
+    return (int32_t)sm_draw_word(p, words, unit(w, sequence, place, why));
 }
 
 /* ---- passes ---- */
@@ -114,15 +114,16 @@ static void add(sm_generate_phase *phase, const sm_generator_result *r, double *
     }
 }
 
-/* The next count[i] bytes of each text that the generator has not seen. */
+/* The next count[i] tokens of each text that the generator has not seen. */
 static sm_status feed(writer *w, sm_generator *g, size_t queries, bool each,
                       sm_generate_phase *phase, sm_error *err) {
-    sm_generator_pass pass = {queries, w->bytes, w->count, each};
+    sm_generator_pass pass = {queries, w->fed, w->count, each};
     sm_generator_result r;
-    memset(w->bytes, 0, w->sequences * queries);
+    memset(w->fed, 0, w->sequences * queries * sizeof *w->fed);
     for (size_t i = 0; i < w->sequences; i++)
         if (w->count[i])
-            memcpy(w->bytes + i * queries, w->text[i] + sm_generator_cached(g, i), w->count[i]);
+            memcpy(w->fed + i * queries, w->text[i] + sm_generator_cached(g, i),
+                   w->count[i] * sizeof *w->fed);
     sm_status status = sm_generator_feed(g, &pass, w->scores, &r, err);
     if (!status) add(phase, &r, &w->result->bytes_apart);
     return status;
@@ -133,7 +134,7 @@ static bool is_text(const writer *w, size_t sequence) { return sequence < w->job
 static sm_status feed_prompts(writer *w, sm_generator *g, sm_generate_phase *phase, sm_error *err) {
     size_t most = 0;
     for (size_t i = 0; i < w->job->sequences; i++) {
-        w->count[i] = w->job->prompt_bytes[i];
+        w->count[i] = w->job->prompt[i];
         if (w->count[i] > most) most = w->count[i];
     }
     return feed(w, g, most, false, phase, err);
@@ -141,23 +142,23 @@ static sm_status feed_prompts(writer *w, sm_generator *g, sm_generate_phase *pha
 
 static size_t own_end(const writer *w) { return w->own.first + w->own.n; }
 
-/* A byte behind each text, from the scores of its last one. */
-static sm_status append_bytes(writer *w, sm_error *err) {
+/* A token behind each text, from the scores of its last one. */
+static sm_status append_tokens(writer *w, sm_error *err) {
     for (size_t i = w->own.first; i < own_end(w); i++)
         if (is_text(w, i))
-            w->byte[i] = choose(w, i, w->length[i], DRAW, w->scores + i * w->vocabulary, w->p);
-    sm_status status = sm_generator_share(w->job->target, w->byte, 1, err);
+            w->token[i] = choose(w, i, w->length[i], DRAW, w->scores + i * w->vocabulary, w->p);
+    sm_status status = sm_generator_share(w->job->target, w->token, sizeof *w->token, err);
     for (size_t i = 0; !status && i < w->job->sequences; i++)
-        w->text[i][w->length[i]++] = w->byte[i];
+        w->text[i][w->length[i]++] = w->token[i];
     return status;
 }
 
-static sm_status byte_by_byte(writer *w, sm_error *err) {
+static sm_status one_by_one(writer *w, sm_error *err) {
     sm_status status = SM_OK;
     for (size_t n = 1; !status && n < w->job->tokens; n++) {
         for (size_t i = 0; i < w->job->sequences; i++) w->count[i] = 1;
         status = feed(w, w->job->target, 1, false, &w->result->decode, err);
-        if (!status) status = append_bytes(w, err);
+        if (!status) status = append_tokens(w, err);
     }
     return status;
 }
@@ -168,7 +169,7 @@ static double *draft_p(const writer *w, size_t sequence, size_t step) {
     return w->q + (sequence * (size_t)w->job->depth + step) * w->job->words;
 }
 
-/* One byte follows in any case: no more are drafted than leave room for it. */
+/* One token follows in any case: no more are drafted than leave room for it. */
 static sm_status draft(writer *w, sm_error *err) {
     size_t steps = 0;
     sm_status status = SM_OK;
@@ -179,7 +180,7 @@ static sm_status draft(writer *w, sm_error *err) {
         if (w->drafted[i] > steps) steps = w->drafted[i];
     }
     for (size_t k = 0; !status && k < steps; k++) {
-        /* The draft first reads what it has not seen, then its own bytes. */
+        /* The draft first reads what it has not seen, then its own tokens. */
         size_t most = 0;
         for (size_t i = 0; i < w->job->sequences; i++) {
             size_t seen = sm_generator_cached(w->job->draft, i);
@@ -189,11 +190,11 @@ static sm_status draft(writer *w, sm_error *err) {
         status = feed(w, w->job->draft, most, false, &w->result->draft, err);
         for (size_t i = w->own.first; !status && i < own_end(w); i++)
             if (is_text(w, i) && w->count[i])
-                w->byte[i] = choose(w, i, w->length[i] + k, DRAFT, w->scores + i * w->vocabulary,
-                                    draft_p(w, i, k));
-        if (!status) status = sm_generator_share(w->job->draft, w->byte, 1, err);
+                w->token[i] = choose(w, i, w->length[i] + k, DRAFT, w->scores + i * w->vocabulary,
+                                     draft_p(w, i, k));
+        if (!status) status = sm_generator_share(w->job->draft, w->token, sizeof *w->token, err);
         for (size_t i = 0; !status && i < w->job->sequences; i++)
-            if (w->count[i]) w->text[i][w->length[i] + k] = w->byte[i];
+            if (w->count[i]) w->text[i][w->length[i] + k] = w->token[i];
     }
     return status;
 }
@@ -201,18 +202,18 @@ static sm_status draft(writer *w, sm_error *err) {
 /* ---- verifying ---- */
 
 static bool keeps(const writer *w, size_t sequence, size_t step, const float *scores,
-                  unsigned char *next) {
+                  int32_t *next) {
     size_t place = w->length[sequence] + step, words = w->job->words;
-    unsigned char proposed = w->text[sequence][place];
+    int32_t proposed = w->text[sequence][place];
     bool kept;
     if (!(w->job->temperature > 0)) {
-        *next = (unsigned char)sm_draw_best(scores, words);
+        *next = (int32_t)sm_draw_best(scores, words);
         return *next == proposed;
     }
     sm_draw_distribution(scores, words, w->job->temperature, w->p);
-    *next = (unsigned char)sm_draw_speculative(w->p, draft_p(w, sequence, step), words, proposed,
-                                               unit(w, sequence, place, KEEP),
-                                               unit(w, sequence, place, DRAW), &kept);
+    *next = (int32_t)sm_draw_speculative(w->p, draft_p(w, sequence, step), words, (size_t)proposed,
+                                         unit(w, sequence, place, KEEP),
+                                         unit(w, sequence, place, DRAW), &kept);
     return kept;
 }
 
@@ -270,15 +271,15 @@ static sm_status speculate(writer *w, sm_error *err) {
 static sm_status write_texts(writer *w, sm_error *err) {
     const sm_generate_job *job = w->job;
     for (size_t i = 0; i < job->sequences; i++) {
-        w->length[i] = job->prompt_bytes[i];
-        w->end[i] = job->prompt_bytes[i] + job->tokens;
+        w->length[i] = job->prompt[i];
+        w->end[i] = job->prompt[i] + job->tokens;
     }
     sm_status status = SM_OK;
     if (job->draft) status = feed_prompts(w, job->draft, &w->result->draft_prefill, err);
     if (!status) status = feed_prompts(w, job->target, &w->result->prefill, err);
     double begun_s = sm_clock_s();
-    if (!status) status = append_bytes(w, err);
-    if (!status) status = job->draft ? speculate(w, err) : byte_by_byte(w, err);
+    if (!status) status = append_tokens(w, err);
+    if (!status) status = job->draft ? speculate(w, err) : one_by_one(w, err);
     w->result->seconds = sm_clock_s() - begun_s;
     return status;
 }
@@ -286,18 +287,18 @@ static sm_status write_texts(writer *w, sm_error *err) {
 static sm_status check(const sm_generate_job *job, sm_error *err) {
     sm_generator_size target = sm_generator_size_of(job->target);
     if (job->sequences < 1 || job->sequences > target.sequences || job->tokens < 1)
-        return sm_fail(err, SM_BAD_INPUT, "%zu texts of %zu more bytes are none, or too many",
+        return sm_fail(err, SM_BAD_INPUT, "%zu texts of %zu more tokens are none, or too many",
                        job->sequences, job->tokens);
     for (size_t i = 0; i < job->sequences; i++)
-        if (job->prompt_bytes[i] < 1 || job->prompt_bytes[i] + job->tokens > target.room)
+        if (job->prompt[i] < 1 || job->prompt[i] + job->tokens > target.room)
             return sm_fail(err, SM_BAD_INPUT,
-                           "a prompt of %zu bytes and %zu more do not go into "
+                           "a prompt of %zu tokens and %zu more do not go into "
                            "a cache of %zu",
-                           job->prompt_bytes[i], job->tokens, target.room);
+                           job->prompt[i], job->tokens, target.room);
     if (!job->draft) return SM_OK;
     sm_generator_size draft = sm_generator_size_of(job->draft);
     sm_generator_part a = sm_generator_own(job->target), b = sm_generator_own(job->draft);
-    if (job->depth < 1) return sm_fail(err, SM_BAD_INPUT, "a draft proposes at least one byte");
+    if (job->depth < 1) return sm_fail(err, SM_BAD_INPUT, "a draft proposes at least one token");
     if (draft.vocabulary != target.vocabulary)
         return sm_fail(err, SM_BAD_INPUT,
                        "the draft has a vocabulary of %zu words and the model one of %zu",
@@ -308,8 +309,8 @@ static sm_status check(const sm_generate_job *job, sm_error *err) {
     return SM_OK;
 }
 
-sm_status sm_generate(const sm_generate_job *job, unsigned char *const *text,
-                      sm_generate_result *result, sm_error *err) {
+sm_status sm_generate(const sm_generate_job *job, int32_t *const *text, sm_generate_result *result,
+                      sm_error *err) {
     *result = (sm_generate_result){.seconds = 0};
     sm_status status = check(job, err);
     if (status) return status;
@@ -326,13 +327,13 @@ sm_status sm_generate(const sm_generate_job *job, unsigned char *const *text,
     w.end = sm_calloc(n, sizeof *w.end);
     w.count = sm_calloc(n, sizeof *w.count);
     w.drafted = sm_calloc(n, sizeof *w.drafted);
-    w.byte = sm_calloc(n, 1);
+    w.token = sm_calloc(n, sizeof *w.token);
     w.verdict = sm_calloc(n, sizeof *w.verdict);
-    w.bytes = sm_calloc(n, w.queries);
+    w.fed = sm_calloc(n * w.queries, sizeof *w.fed);
     w.scores = sm_calloc(n * (depth + 1) * w.vocabulary, sizeof *w.scores);
     w.p = sm_calloc(w.job->words, sizeof *w.p);
     w.q = sm_calloc(n * depth * w.job->words + 1, sizeof *w.q);
-    bool all = w.length && w.end && w.count && w.drafted && w.byte && w.verdict && w.bytes &&
+    bool all = w.length && w.end && w.count && w.drafted && w.token && w.verdict && w.fed &&
                w.scores && w.p && w.q;
     status = all ? SM_OK : sm_fail_memory(err);
     if (!status) status = write_texts(&w, err);
@@ -340,9 +341,9 @@ sm_status sm_generate(const sm_generate_job *job, unsigned char *const *text,
     sm_free(w.end);
     sm_free(w.count);
     sm_free(w.drafted);
-    sm_free(w.byte);
+    sm_free(w.token);
     sm_free(w.verdict);
-    sm_free(w.bytes);
+    sm_free(w.fed);
     sm_free(w.scores);
     sm_free(w.p);
     sm_free(w.q);

@@ -1,4 +1,4 @@
-/* Generating: bytes through the program of serving, forward, for several sequences at once. */
+/* Generating: tokens through the program of serving, forward, for several sequences at once. */
 #include "attention_heads.h"
 #include "train_parts.h"
 #include <assert.h>
@@ -332,11 +332,18 @@ static sm_status check_pass(const sm_generator *g, const sm_generator_pass *pass
         size_t n = pass->count[i], room = (size_t)g->setup.tokens;
         if (n > pass->queries || g->cached[i] + n > room)
             return sm_fail(err, SM_BAD_INPUT,
-                           "the cache has room for %zu bytes, and %zu come after %zu", room, n,
+                           "the cache has room for %zu tokens, and %zu come after %zu", room, n,
                            g->cached[i]);
+        for (size_t q = 0; q < n; q++) {
+            int32_t token = pass->token[(size_t)i * pass->queries + q];
+            if (token < 0 || token >= g->setup.model->V)
+                return sm_fail(err, SM_BAD_INPUT,
+                               "there is no token %d in a vocabulary of %d words", token,
+                               g->setup.model->V);
+        }
         if (n > most) most = n;
     }
-    return most ? SM_OK : sm_fail(err, SM_BAD_INPUT, "a pass brings at least one byte");
+    return most ? SM_OK : sm_fail(err, SM_BAD_INPUT, "a pass brings at least one token");
 }
 
 sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, float *scores,

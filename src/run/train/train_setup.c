@@ -94,7 +94,7 @@ sm_status train_check_model(const sm_train_setup *s, bool serving, sm_error *err
     if (!status) status = check_lines(s, SM_PIECE_HEAD, 0, serving, arena, err);
     sm_arena_free(arena);
     if (status) return status;
-    if (s->model->V < 256)
+    if (s->model->V < 256 && !serving)
         return sm_fail(err, SM_BAD_INPUT, "a vocabulary of %d words cannot hold the 256 bytes",
                        s->model->V);
     return SM_OK;
