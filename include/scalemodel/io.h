@@ -145,8 +145,8 @@ typedef struct sm_safetensor {
     const char *path;  /* in this file */
     uint64_t at;       /* from this byte on, */
     uint64_t bytes;    /* so many */
-    sm_dtype type;     /* fp32, fp16, bf16, fp8 (e4m3), int8; SM_DTYPE_COUNT: one that is not read */
-    bool checked;      /* the file says its checksum: CRC-32 of its bytes */
+    sm_dtype type; /* fp32, fp16, bf16, fp8 (e4m3), int8; SM_DTYPE_COUNT: one that is not read */
+    bool checked;  /* the file says its checksum: CRC-32 of its bytes */
     uint32_t checksum;
 } sm_safetensor;
 typedef struct sm_safetensors {

@@ -132,9 +132,10 @@ const sm_catalogue_entry *sm_catalogue_at(size_t i);
 const sm_catalogue_entry *sm_catalogue_find(const char *name, size_t length);
 
 /* ---- weights in checkpoints ----
- * Which tensor of a checkpoint holds a weight, and where in it, as the family says (docs/families.md,
- * "Names of weights"). Element (i, j, ...) of the weight is element offset + i stride[0] + j
- * stride[1] + ... of the tensor; experts that have a tensor each are counted by its name. */
+ * Which tensor of a checkpoint holds a weight, and where in it, as the family says
+ * (docs/families.md, "Names of weights"). Element (i, j, ...) of the weight is element offset + i
+ * stride[0] + j stride[1] + ... of the tensor; experts that have a tensor each are counted by its
+ * name. */
 enum { SM_WEIGHT_NAME = 160, SM_WEIGHT_RANK = 8 };
 typedef struct sm_weight_place {
     char name[SM_WEIGHT_NAME]; /* before the number of the expert, */
@@ -145,9 +146,9 @@ typedef struct sm_weight_place {
     size_t offset, stride[SM_WEIGHT_RANK]; /* of each dimension of the weight */
     bool alone;                            /* the weight is all of the tensor */
 } sm_weight_place;
-/* The number-th place that the family knows of weight `array` of the lines of a piece; layer: -1 the
- * embedding, L the head. SM_BAD_INPUT when there is none so far, or what the family says is no place
- * of this weight. */
+/* The number-th place that the family knows of weight `array` of the lines of a piece; layer: -1
+ * the embedding, L the head. SM_BAD_INPUT when there is none so far, or what the family says is no
+ * place of this weight. */
 sm_status sm_model_weight_place(const sm_model *model, const sm_text_lines *lines, int array,
                                 int layer, int number, sm_weight_place *out, sm_error *err);
 

@@ -75,13 +75,13 @@ size_t sm_draw_speculative(const double *p, const double *q, size_t words, size_
 /* ---- texts ---- */
 typedef struct sm_generate_job {
     sm_generator *target;
-    sm_generator *draft;        /* NULL: none; of the same vocabulary, sequences and ranks */
-    int depth;                /* tokens drafted for each pass of the target, >= 1 with a draft */
-    size_t sequences;         /* those of the setup may be more: they pad */
-    size_t words;             /* of the vocabulary, the first ones, that may be chosen */
-    const size_t *prompt;     /* tokens of each sequence's prompt, >= 1 */
-    size_t tokens;            /* to be generated behind each prompt */
-    double temperature;       /* 0: the best word each time */
+    sm_generator *draft;  /* NULL: none; of the same vocabulary, sequences and ranks */
+    int depth;            /* tokens drafted for each pass of the target, >= 1 with a draft */
+    size_t sequences;     /* those of the setup may be more: they pad */
+    size_t words;         /* of the vocabulary, the first ones, that may be chosen */
+    const size_t *prompt; /* tokens of each sequence's prompt, >= 1 */
+    size_t tokens;        /* to be generated behind each prompt */
+    double temperature;   /* 0: the best word each time */
     uint64_t seed;
 } sm_generate_job;
 typedef struct sm_generate_phase {
@@ -99,7 +99,7 @@ typedef struct sm_generate_result {
  * draft greedy output is the same, in fewer passes of the target: these score depth + 1 bytes at
  * once, and what the draft had right stays. SM_BAD_INPUT when the job cannot be run, SM_INTERNAL
  * when out of memory, or the status of the backend. */
-sm_status sm_generate(const sm_generate_job *job, int32_t *const *text,
-                      sm_generate_result *result, sm_error *err);
+sm_status sm_generate(const sm_generate_job *job, int32_t *const *text, sm_generate_result *result,
+                      sm_error *err);
 SM_DECLARATIONS_END
 #endif

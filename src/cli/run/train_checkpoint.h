@@ -1,7 +1,7 @@
-/* train_checkpoint: a model and its optimizer as safetensors, under the names that its family has at
- * Hugging Face, so that other tools open it; the moments of Adam are called
- * optimizer.first.NAME and optimizer.second.NAME. One FILE that the first rank writes, or a FOLDER
- * of versions of which each rank writes its part: weights in files of their own with their index.
+/* train_checkpoint: a model and its optimizer as safetensors, under the names that its family has
+ * at Hugging Face, so that other tools open it; the moments of Adam are called optimizer.first.NAME
+ * and optimizer.second.NAME. One FILE that the first rank writes, or a FOLDER of versions of which
+ * each rank writes its part: weights in files of their own with their index.
  */
 #pragma once
 #include "scalemodel/io.h"

@@ -66,9 +66,9 @@ sm_status train_peer_new(sm_trainer *t, sm_error *err) {
                                 t->stage.number, &t->peer, err);
 }
 
-/* Batches of bytes, or the tokens fed to a generator. Which bytes sequence i of step s holds follows
- * from the seed alone, so that every plan trains on the same text in the same order. The seed is
- * mixed first: 1 and 4 as they are would deal out the same sequences in another order. */
+/* Batches of bytes, or the tokens fed to a generator. Which bytes sequence i of step s holds
+ * follows from the seed alone, so that every plan trains on the same text in the same order. The
+ * seed is mixed first: 1 and 4 as they are would deal out the same sequences in another order. */
 
 int train_byte(const sm_trainer *t, size_t sequence, size_t position) {
     const sm_train_setup *s = t->setup;
