@@ -97,6 +97,15 @@ char *sm_arena_printf(sm_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* As sm_arena_printf, with a va_list. */
 char *sm_arena_vprintf(sm_arena *arena, const char *format, va_list args);
+/* Texts of which each is kept once, in an arena. All zero: none yet. */
+typedef struct sm_texts {
+    const char **text;
+    size_t n, room;
+} sm_texts;
+/* The kept text that equals this one, which is copied where there is none. NULL: out of memory. */
+const char *sm_texts_keep(sm_texts *texts, sm_arena *arena, const char *text);
+/* Let go of the table; the texts stay in their arena. */
+void sm_texts_free(sm_texts *texts);
 
 /* Allocate as malloc does; 0 bytes give a block too. All allocation of the library passes through
  * these four, so that tests can count it and make the n-th one fail. NULL when out of memory, or

@@ -15,39 +15,13 @@ struct sm_truth_cases {
     sm_arena *arena; /* keys and their texts */
     entry *entry;
     size_t n, room;
-    const char **text; /* all that keys hold: equal texts have one address */
-    size_t texts, text_room;
+    sm_texts texts; /* all that keys hold: equal texts have one address */
 };
-
-/* ---- texts ---- */
-
-static bool widen_texts(sm_truth_cases *p) {
-    size_t room = p->text_room ? 2 * p->text_room : 256;
-    const char **wider = sm_calloc(room, sizeof *wider);
-    if (!wider) return false;
-    for (size_t i = 0; i < p->text_room; i++) {
-        if (!p->text[i]) continue;
-        size_t at = sm_hash_bytes(p->text[i], strlen(p->text[i])) & (room - 1);
-        while (wider[at]) at = (at + 1) & (room - 1);
-        wider[at] = p->text[i];
-    }
-    sm_free(p->text);
-    p->text = wider;
-    p->text_room = room;
-    return true;
-}
 
 /* False: out of memory. */
 static bool intern(sm_truth_cases *p, const char **text) {
     if (!*text) return true;
-    if (4 * (p->texts + 1) > 3 * p->text_room && !widen_texts(p)) return false;
-    size_t n = strlen(*text), at = sm_hash_bytes(*text, n) & (p->text_room - 1);
-    while (p->text[at] && strcmp(p->text[at], *text) != 0) at = (at + 1) & (p->text_room - 1);
-    if (!p->text[at]) {
-        p->text[at] = sm_arena_copy(p->arena, *text, n);
-        p->texts += p->text[at] != NULL;
-    }
-    *text = p->text[at];
+    *text = sm_texts_keep(&p->texts, p->arena, *text);
     return *text != NULL;
 }
 
@@ -131,7 +105,7 @@ void sm_truth_cases_free(sm_truth_cases *p) {
     row_models_free(p->models);
     sm_arena_free(p->arena);
     sm_free(p->entry);
-    sm_free(p->text);
+    sm_texts_free(&p->texts);
     sm_free(p);
 }
 

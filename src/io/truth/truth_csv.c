@@ -40,7 +40,7 @@ static sm_status read_cell(const truth_file *f, size_t field, truth_cell *out) {
     if (csv->column[field] < 0) return SM_OK;
     sm_span cell = csv->row.cell[csv->column[field]];
     if (cell.length == 0) return SM_OK;
-    out->text = csv_copy(f->source, cell, f->arena);
+    out->text = csv_copy(f->source, cell, f->row);
     if (!out->text) return sm_fail_memory(f->err);
     if (out->text[0]) out->kind = CELL_RAW;
     return SM_OK;

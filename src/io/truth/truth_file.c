@@ -70,9 +70,12 @@ sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *tru
     bool marked = source->length >= 3 && memcmp(source->text, "\xEF\xBB\xBF", 3) == 0;
     size_t skipped = marked ? 3 : 0; /* a byte order mark */
     sm_source text = {source->name, source->text + skipped, source->length - skipped};
-    truth_file f = {.source = &text, .arena = arena, .err = err};
+    sm_texts texts = {.n = 0};
+    truth_file f = {.source = &text, .arena = arena, .texts = &texts, .err = err};
     sm_status status = read_rows(&f, &rows);
     if (status == SM_OK) status = keep(&f, &rows, truth);
+    sm_free(rows.row);
+    sm_texts_free(&texts);
     if (status == SM_OK) {
         truth_warnings w = {.arena = f.arena};
         for (size_t i = 0; i < truth->n && !w.refused; i++) truth_suspect_row(&w, &truth->row[i]);
@@ -86,13 +89,16 @@ sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *tru
         status = kept ? SM_OK : sm_fail_memory(f.err);
     }
     if (status != SM_OK) memset(truth, 0, sizeof *truth);
-    sm_free(rows.row);
     return status;
 }
 
 sm_status sm_truth_read(const char *path, sm_arena *arena, sm_truth *truth, sm_error *err) {
     sm_source source;
+    sm_arena *whole = sm_arena_new(); /* the rows keep none of it */
     memset(truth, 0, sizeof *truth);
-    sm_status status = sm_io_read_most(path, SM_IO_DATA_BYTES, arena, &source, err);
-    return status == SM_OK ? sm_truth_parse(&source, arena, truth, err) : status;
+    if (!whole) return sm_fail_memory(err);
+    sm_status status = sm_io_read_most(path, SM_IO_DATA_BYTES, whole, &source, err);
+    if (status == SM_OK) status = sm_truth_parse(&source, arena, truth, err);
+    sm_arena_free(whole);
+    return status;
 }

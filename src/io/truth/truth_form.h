@@ -14,7 +14,7 @@ typedef enum truth_cell_kind {
 } truth_cell_kind;
 typedef struct truth_cell {
     truth_cell_kind kind;
-    const char *text; /* in the arena; for errors also of numbers and flags */
+    const char *text; /* for as long as the row is read; for errors also of numbers and flags */
     double number;
     bool yes, list; /* list: of texts, joined in text by one space */
 } truth_cell;
@@ -22,7 +22,8 @@ typedef struct truth_cell {
 /* A file of rows of one form. */
 typedef struct truth_file {
     const sm_source *source;
-    sm_arena *arena;
+    sm_arena *arena, *row; /* of what is kept; of the cells of the row under reading */
+    sm_texts *texts;       /* that rows hold, each once */
     sm_error *err;
     const truth_schema *schema;
     int line;         /* of the row under reading */
@@ -40,7 +41,7 @@ typedef struct truth_rows {
 } truth_rows;
 
 /* Read the row under reading and append it. */
-sm_status truth_row_read(const truth_file *f, truth_rows *rows);
+sm_status truth_row_read(truth_file *f, truth_rows *rows);
 /* The two forms: append every row of the source; *kind from its header or first row. */
 sm_status truth_csv_read(truth_file *f, truth_rows *rows);
 sm_status truth_json_read(truth_file *f, truth_rows *rows);

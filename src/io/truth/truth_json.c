@@ -19,7 +19,7 @@ static sm_status set_list(const truth_file *f, const json_value *list, truth_cel
         if (list->item[i].kind != IS_TEXT) return SM_OK;
         length += list->item[i].n + 1;
     }
-    char *text = sm_arena_alloc(f->arena, length + 1), *at = text;
+    char *text = sm_arena_alloc(f->row, length + 1), *at = text;
     if (!text) return sm_fail_memory(f->err);
     for (uint32_t i = 0; i < list->n; i++) {
         if (i > 0) *at++ = ' ';
@@ -38,12 +38,12 @@ static sm_status read_cell(const truth_file *f, size_t field, truth_cell *out) {
     case IS_NULL: break;
     case IS_TEXT:
         out->kind = CELL_TEXT;
-        out->text = sm_arena_copy(f->arena, v->text, v->n);
+        out->text = sm_arena_copy(f->row, v->text, v->n);
         break;
     case IS_NUMBER:
         out->kind = CELL_NUMBER;
         out->number = v->number;
-        out->text = sm_arena_printf(f->arena, "%.15g", v->number);
+        out->text = sm_arena_printf(f->row, "%.15g", v->number);
         break;
     case IS_BOOL:
         *out =
@@ -89,7 +89,7 @@ static sm_status check_kind(truth_file *f) {
 }
 
 static sm_status read_line(truth_file *f, truth_rows *rows, const sm_source *line) {
-    sm_arena *arena = sm_arena_new(); /* the rows keep copies in f->arena */
+    sm_arena *arena = sm_arena_new(); /* the rows keep copies of their own */
     const json_document document = {.source = line, .arena = arena, .err = f->err, .line = f->line};
     const json_value *object;
     if (!arena) return sm_fail_memory(f->err);

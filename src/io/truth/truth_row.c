@@ -89,8 +89,8 @@ static sm_status set_text(const truth_file *f, size_t field, const truth_cell *c
     if (type == TRUTH_WORDS ? cell->kind != CELL_RAW && !cell->list
                             : cell->kind == CELL_OTHER || cell->list)
         return fail_type(f, field, cell, type == TRUTH_WORDS ? "a list of texts" : "a text");
-    *value = cell->text;
-    return SM_OK;
+    *value = cell->text[0] ? sm_texts_keep(f->texts, f->arena, cell->text) : "";
+    return *value ? SM_OK : sm_fail_memory(f->err);
 }
 
 static sm_status set_field(const truth_file *f, size_t field, truth_draft *draft) {
@@ -172,16 +172,25 @@ static sm_status append(const truth_file *f, truth_rows *rows, const sm_truth_ro
     return SM_OK;
 }
 
-sm_status truth_row_read(const truth_file *f, truth_rows *rows) {
+static sm_status set_fields(const truth_file *f, truth_draft *draft) {
+    for (size_t i = 0; i < f->schema->n; i++) {
+        sm_status status = set_field(f, i, draft);
+        if (status != SM_OK) return status;
+    }
+    return SM_OK;
+}
+
+sm_status truth_row_read(truth_file *f, truth_rows *rows) {
     truth_draft draft;
     memset(&draft, 0, sizeof draft); /* padding too: equal rows are equal bytes */
     draft.row.kind = f->schema->kind;
     draft.row.line = f->line;
     draft.label = "";
-    for (size_t i = 0; i < f->schema->n; i++) {
-        sm_status status = set_field(f, i, &draft);
-        if (status != SM_OK) return status;
-    }
+    f->row = sm_arena_new();
+    sm_status status = f->row ? set_fields(f, &draft) : sm_fail_memory(f->err);
+    sm_arena_free(f->row);
+    f->row = NULL;
+    if (status != SM_OK) return status;
     finish(f, &draft);
     assert(draft.row.id);
     if (!draft.row.id[0]) draft.row.id = sm_arena_printf(f->arena, "%d", f->line);

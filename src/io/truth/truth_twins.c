@@ -94,17 +94,31 @@ static void for_groups(truth_warnings *w, twin *t, size_t n,
     }
 }
 
+/* The key of each row, those of one configuration once. */
+static void find_keys(truth_warnings *w, const sm_truth_row *row, twin *t, size_t n,
+                      sm_texts *texts, sm_arena *kept) {
+    for (size_t i = 0; i < n && !w->refused; i++) {
+        sm_arena *arena = sm_arena_new();
+        const char *key = arena ? key_of(&row[i], arena) : NULL;
+        t[i] = (twin){key ? sm_texts_keep(texts, kept, key) : NULL, &row[i]};
+        w->refused = !t[i].key;
+        sm_arena_free(arena);
+    }
+}
+
 void truth_suspect_twins(truth_warnings *w, const sm_truth_row *row, size_t n) {
     if (n == 0 || w->refused) return;
     twin *t = sm_calloc(n, sizeof *t);
-    w->refused = !t;
-    for (size_t i = 0; i < n && t; i++) t[i] = (twin){row[i].id, &row[i]};
-    if (t) for_groups(w, t, n, suspect_id);
-    bool compared = row[0].kind != SM_TRUTH_INFERENCE;
-    for (size_t i = 0; i < n && compared && !w->refused; i++) {
-        t[i] = (twin){key_of(&row[i], w->arena), &row[i]};
-        w->refused = !t[i].key;
+    sm_arena *kept = sm_arena_new();
+    sm_texts texts = {.n = 0};
+    w->refused = !t || !kept;
+    for (size_t i = 0; i < n && !w->refused; i++) t[i] = (twin){row[i].id, &row[i]};
+    if (!w->refused) for_groups(w, t, n, suspect_id);
+    if (row[0].kind != SM_TRUTH_INFERENCE) {
+        find_keys(w, row, t, w->refused ? 0 : n, &texts, kept);
+        if (!w->refused) for_groups(w, t, n, suspect_group);
     }
-    if (compared && !w->refused) for_groups(w, t, n, suspect_group);
+    sm_texts_free(&texts);
+    sm_arena_free(kept);
     sm_free(t);
 }
