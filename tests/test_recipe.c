@@ -250,6 +250,7 @@ static void a_plan_comes_back_from_its_recipe(void **state) {
         for (int k = 0; k < 2; k++) {
             sm_model m;
             assert_int_equal(sm_io_model_load(names[k], arena, &m, &err), SM_OK);
+            if (sm_framework_is_program(all->of[i])) continue; /* nothing to be read */
             if (all->of[i]->models && !framework_model_theirs(all->of[i], names[k])) continue;
             for (int n = 0; n < 4000 && plans < 60 * (k + 1); n++) {
                 sm_plan plan;
@@ -259,7 +260,7 @@ static void a_plan_comes_back_from_its_recipe(void **state) {
                 plans++;
             }
         }
-        if (plans < 5) fail_msg("%s: only %d plans", all->of[i]->name, plans);
+        if (plans < 5 && !sm_framework_is_program(all->of[i])) fail_msg("%s: only %d plans", all->of[i]->name, plans);
     }
 }
 

@@ -78,6 +78,11 @@ const char *sm_framework_software(const sm_framework *framework);
 
 /* Does it run on such chips at all? */
 bool sm_framework_runs_on(const sm_framework *framework, const sm_system *system);
+/* Is what it emits a program, and no settings? */
+bool sm_framework_is_program(const sm_framework *framework);
+/* What it writes for an op of so many arguments, by its name in texts (docs/frameworks.md); NULL:
+ * it has no translation. */
+const char *sm_framework_op(const sm_framework *framework, const char *op, int arguments);
 
 /* Narrow a space to the plans that a framework can run; it refers to the framework. */
 void sm_framework_space(const sm_framework *framework, sm_plan_space *space);
@@ -124,6 +129,7 @@ typedef struct sm_recipe_job {
     const sm_system *system;
     const sm_plan *plan;      /* whole: every key has its value */
     double batch, seq;        /* sequences of a step; tokens of a sequence */
+    const char *program;      /* the lines between `begin` and `end`, of a program; else NULL */
     const char *predicted;    /* "3.2 s a step": a comment; NULL: none */
     const char *weights, *kv; /* of serving: data types, or NULL */
 } sm_recipe_job;

@@ -51,6 +51,17 @@ bool sm_framework_runs_on(const sm_framework *f, const sm_system *system) {
 }
 const char *sm_framework_software(const sm_framework *f) { return f->software ? f->software : ""; }
 
+bool sm_framework_is_program(const sm_framework *f) { return strcmp(f->form, "program") == 0; }
+
+const char *sm_framework_op(const sm_framework *f, const char *op, int arguments) {
+    for (; f; f = f->like)
+        for (int i = 0; i < f->ops; i++)
+            if (strcmp(f->op[i].op, op) == 0 &&
+                (f->op[i].arguments == 0 || f->op[i].arguments == arguments))
+                return f->op[i].write;
+    return NULL;
+}
+
 /* ---- keys ---- */
 
 /* Are two spellings one key? Leading dashes are nothing, others are underscores. */

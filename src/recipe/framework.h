@@ -48,6 +48,11 @@ typedef struct framework_limit { /* what a framework cannot express, when it is 
     const char *say;
 } framework_limit;
 
+typedef struct framework_op { /* what an op of texts is in a program */
+    const char *op, *write;
+    int64_t arguments; /* 0: any number */
+} framework_op;
+
 struct sm_framework {
     const char *like_name;
     const sm_framework *like; /* whose keys, reads and models come after its own; NULL */
@@ -55,7 +60,7 @@ struct sm_framework {
     sm_plan_use use;
     unsigned networks; /* bit per kind that it runs on: switches, a torus; 0: any */
     const char *form, *software;
-    int keys, reads, lets, ignored, models, rules, limits, begins, ends;
+    int keys, reads, lets, ignored, models, rules, limits, ops, begins, ends;
     framework_key *key;
     framework_read *read;
     framework_read *let; /* quantities for what is written, as reads are for what is read */
@@ -63,6 +68,7 @@ struct sm_framework {
     framework_model *model;
     framework_rule *rule;
     framework_limit *limit;
+    framework_op *op;
     const char **begin, **end; /* lines before and after the settings */
     const char **prefix;       /* words before keys, in nested files */
     int prefixes;

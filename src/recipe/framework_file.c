@@ -232,6 +232,27 @@ static sm_status read_limits(const reader *r, const json_value *v) {
     return status;
 }
 
+static sm_status read_ops(const reader *r, const json_value *v) {
+    static const char *const known[] = {"op", "arguments", "write"};
+    void *list;
+    sm_status status = make(r, v, IS_LIST, sizeof(framework_op), &r->f->ops, &list);
+    r->f->op = list;
+    for (int i = 0; i < r->f->ops && !status; i++) {
+        const json_value *item = &v->item[i], *arguments;
+        framework_op *op = &r->f->op[i];
+        status = json_expect(item, IS_OBJECT, "an op");
+        if (!status) status = json_check_keys(item, known, 3);
+        if (!status && (!json_get(item, "op") || !json_get(item, "write")))
+            status = json_fail(item, "expected \"op\" and \"write\"");
+        if (!status) status = json_read_text(json_get(item, "op"), &op->op);
+        if (!status) status = json_read_text(json_get(item, "write"), &op->write);
+        arguments = status ? NULL : json_get(item, "arguments");
+        if (arguments && !arguments->whole) status = json_fail(arguments, "expected a number");
+        op->arguments = arguments ? arguments->integer : 0;
+    }
+    return status;
+}
+
 /* ---- the whole ---- */
 
 /* Networks between its chips: "switch" of GPUs, "torus" of TPUs. */
@@ -270,7 +291,7 @@ static sm_status read_framework(const reader *r, const json_value *root) {
     static const char *const known[] = {"name",  "title",    "version", "source",   "for",
                                         "form",  "software", "like",    "prefixes", "models",
                                         "keys",  "ignored",  "reads",   "rules",    "cannot",
-                                        "begin", "end",      "lets",    "networks"};
+                                        "begin", "end",      "lets",    "networks", "ops"};
     sm_framework *f = r->f;
     sm_status status = json_expect(root, IS_OBJECT, "a framework");
     if (!status) status = json_check_keys(root, known, sizeof known / sizeof *known);
@@ -283,6 +304,7 @@ static sm_status read_framework(const reader *r, const json_value *root) {
     if (!status) status = read_ignored(r, json_get(root, "ignored"));
     if (!status) status = read_reads(r, json_get(root, "reads"), &f->read, &f->reads);
     if (!status) status = read_reads(r, json_get(root, "lets"), &f->let, &f->lets);
+    if (!status) status = read_ops(r, json_get(root, "ops"));
     if (!status) status = read_rules(r, json_get(root, "rules"));
     return status ? status : read_limits(r, json_get(root, "cannot"));
 }

@@ -9,8 +9,16 @@
 #include "scalemodel/json.h"
 #include "scalemodel/units.h"
 
-typedef enum written_form { AS_ARGUMENTS, AS_WORDS, AS_YAML, AS_TOML, AS_JSON, FORMS } written_form;
-static const char *const forms[FORMS] = {"arguments", "words", "yaml", "toml", "json"};
+typedef enum written_form {
+    AS_ARGUMENTS,
+    AS_WORDS,
+    AS_YAML,
+    AS_TOML,
+    AS_JSON,
+    AS_PROGRAM,
+    FORMS
+} written_form;
+static const char *const forms[FORMS] = {"arguments", "words", "yaml", "toml", "json", "program"};
 
 enum { MOST_LETS = 32 };
 
@@ -394,6 +402,7 @@ static sm_status write_all(writing *w, int *cannot, sm_error *err) {
     if (w->form == AS_JSON) return write_json(w, cannot, err);
     sm_status status = put_lines(w, w->f->begin, w->f->begins, err);
     if (status) return status;
+    if (w->job->program) fputs(w->job->program, w->out);
     put_settings(w);
     status = put_lines(w, w->f->end, w->f->ends, err);
     if (!status) *cannot = put_limits(w);

@@ -92,6 +92,9 @@ sm_status sm_train_beyond(const sm_train_asked *q, sm_train *train, sm_plans_sho
                           sm_error *err);
 /* The best plan of the recipe's framework beside it. */
 sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err);
+/* The best plan as a program, for a framework whose form that is (train_program.c). SM_BAD_INPUT
+ * when it cannot run the plan or has no translation of an op. */
+sm_status sm_train_program(const sm_plans_shown *plans, const char **out, sm_error *err);
 /* The best plan as a recipe of another framework, in place of the page. */
 sm_status sm_train_emit(const sm_plans_shown *plans, sm_error *err);
 /* ---- beside another plan, another machine ---- */

@@ -43,7 +43,8 @@ static void add_framework(sm_plan_space *space, const sm_framework *f, const sm_
 static bool may_run(const sm_train_asked *q, const sm_framework *f) {
     const sm_plan *fixed = &q->search.fixed;
     return sm_framework_use(f) == SM_PLAN_TRAINING && sm_framework_runs_on(f, q->in.system) &&
-           !sm_framework_refuses(f, fixed, fixed->given) && (!q->in.emit || f == q->in.emit);
+           !sm_framework_refuses(f, fixed, fixed->given) &&
+           (q->in.emit ? f == q->in.emit : !sm_framework_is_program(f));
 }
 
 static sm_status keep_to_any(sm_train_asked *q, sm_error *err) {
@@ -162,9 +163,9 @@ static bool runs(const sm_train_asked *q, const sm_framework *f, const sm_plan *
     for (int i = 0; i < UNSEARCHED; i++)
         if (!sm_plan_given(plan, unsearched[i])) keys &= ~(1u << unsearched[i]);
     sm_framework_space(f, &space);
-    return sm_framework_use(f) == SM_PLAN_TRAINING && sm_framework_runs_on(f, q->in.system) &&
-           sm_plan_space_of(&space, plan, &limits) && sm_plan_limits_have(&limits, plan, keys) &&
-           !sm_framework_refuses(f, plan, keys);
+    return sm_framework_use(f) == SM_PLAN_TRAINING && !sm_framework_is_program(f) &&
+           sm_framework_runs_on(f, q->in.system) && sm_plan_space_of(&space, plan, &limits) &&
+           sm_plan_limits_have(&limits, plan, keys) && !sm_framework_refuses(f, plan, keys);
 }
 
 /* What a plan beyond the frameworks must gain to be told. */
@@ -242,7 +243,12 @@ sm_status sm_train_emit(const sm_plans_shown *plans, sm_error *err) {
     sm_report *r = q->report;
     const sm_plan_shown *best = &plans->plan[0];
     const sm_price_of_plan *price = &best->detail.price;
+    const char *program = NULL;
+    sm_status status =
+        sm_framework_is_program(q->in.emit) ? sm_train_program(plans, &program, err) : SM_OK;
+    if (status) return status;
     const sm_recipe_job job = {.model = q->in.model,
+                               .program = program,
                                .system = q->system,
                                .plan = best->plan,
                                .batch = plans->sequences,
