@@ -260,7 +260,8 @@ static void a_plan_comes_back_from_its_recipe(void **state) {
                 plans++;
             }
         }
-        if (plans < 5 && !sm_framework_is_program(all->of[i])) fail_msg("%s: only %d plans", all->of[i]->name, plans);
+        if (plans < 5 && !sm_framework_is_program(all->of[i]))
+            fail_msg("%s: only %d plans", all->of[i]->name, plans);
     }
 }
 

@@ -380,6 +380,8 @@ static sm_status put_rotary(emitting *e) {
     if (!linear && !llama3 && strcmp(type, "default") != 0)
         return refuse(e, sm_textf(e->r, "rotary positions stretched by %s", type));
     const char *base = sm_textf(e->r, "%srope_theta", place);
+    if (number(e, base, number(e, "rope_theta", 0)) == 0)
+        PUT(e, "# The config does not say rope_theta: the usual value.\n");
     PUT(e, "THETA, STRETCH = %.9g, ", number(e, base, number(e, "rope_theta", 10000)));
     if (llama3)
         PUT(e, "(%.9g, %.9g, %.9g, %.9g)  # factor, low, high, length\n",
@@ -396,6 +398,8 @@ static sm_status put_numbers(emitting *e) {
     for (size_t i = 0; i < sizeof plain_numbers / sizeof *plain_numbers; i++)
         if (number(e, plain_numbers[i].name, plain_numbers[i].plain) != plain_numbers[i].plain)
             return refuse(e, sm_textf(e->r, "%s of its config", plain_numbers[i].name));
+    if (number(e, "rms_norm_eps", number(e, "norm_eps", 0)) == 0)
+        PUT(e, "# The config does not say rms_norm_eps: the usual value.\n");
     PUT(e, "EPS = %.9g\n", number(e, "rms_norm_eps", number(e, "norm_eps", 1e-6)));
     return put_rotary(e);
 }
