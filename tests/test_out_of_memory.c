@@ -148,6 +148,7 @@ static const char *const lines[] = {
     "--emit mine -o file",
     "train llama-3.1-8b --on h100-sxm:8 --batch 64seqs --plan fsdp=8,microbatch=1 "
     "--emit megatron-lm",
+    "train llama-3.2-1b --on tpu-v5e:2x2 --batch 16seqs --plan fsdp=4,microbatch=1 --emit jax",
     "serve --from engine.toml --on h100-sxm:2 --emit vllm -o file",
     "train llama-3.2-1b --on h100-sxm:2,a100:2 --batch 64k --plan fsdp=2,microbatch=1 --json",
     "train llama-3.2-1b --on h100-sxm:2 --batch 64k --plan fsdp=2,microbatch=1 --against "
