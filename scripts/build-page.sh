@@ -56,5 +56,6 @@ build_libraries
 "$MAKE" --no-print-directory -s -j2 CC=emcc HOSTCC="${HOSTCC:-gcc}" BUILD="$work" HOST_BUILD="$BUILD" PIC= THREADS= WARN=-Wall \
     CFLAGS="-O2 -fno-math-errno -fno-trapping-math -I$work/sources/zlib-source -I$work/sources/libyaml-source/include -I$work/sources/libzstd-source/lib" PAGE_LIBS="$work/libz.a $work/libyaml.a $work/libzstd.a" "$work/scalemodel.js"
 mkdir -p "$BUILD/page"
+python3 scripts/book-pages.py --learn >"$BUILD/page/learn.js"
 cp web/*.html web/*.css web/*.js "$work/scalemodel.js" "$BUILD/page/"
 echo "page: $BUILD/page/index.html, $(cat "$BUILD"/page/* | wc -c) bytes, $(cat "$BUILD"/page/* | gzip -9 | wc -c) compressed"

@@ -25,7 +25,7 @@ const FACE = {
       dims: "B=4096,D=4096,F=16384"}]]},
   collective: {first: ["on", "mesh", "over", "dims"], examples: [
     ["All-gather over one axis", {"@op": "all-gather", "@array": "bf16[E_Y,F]", on: "tpu-v5e:8x4", mesh: "X=8,Y=4", over: "Y", dims: "E=2048,F=8192"}]]},
-  chip: {first: [], examples: [["TPU v5p", {"@name": "tpu-v5p"}], ["All chips", {}]]},
+  chip: {first: [], examples: [["TPU v5p", {"@chip": "tpu-v5p"}], ["All chips", {}]]},
   plan: {first: [], examples: [["A plan", {"@plan": "fsdp=8,tensor=4,microbatch=2"}]]},
   profile: {first: ["on", "mesh", "top"], examples: []},
 };
@@ -33,7 +33,7 @@ const LAST = ["validate", "calibrate"]; /* need the program's own files of measu
 const BEFORE_ANY = "train";
 
 const $ = (id) => document.getElementById(id);
-let library, verbs, names = {chips: [], models: []}, asked = 0;
+let library, verbs, names = {chips: [], models: []}, asked = 0, stopping = 0;
 
 /* ---- the form ---- */
 
@@ -152,7 +152,57 @@ function askedPicture(verb, words) {
   return box;
 }
 
-function viewsOf(verb, words, answer) {
+/* The layer as a program under the best plan, with shardings and collectives beside each line. */
+function layerOf(fields, data) {
+  return ["model", {"@model": fields["@model"], program: true, on: data.system.name, batch: String(data.batch.tokens),
+    seq: String(data.batch.seq), plan: data.plans[0].plan}];
+}
+
+function askedText([name, fields]) {
+  const verb = verbs.find((one) => one.name === name), box = element("div", {role: "status", text: "Computing …"});
+  library.ask(wordsOf(verb, fields)).then(({answer}) => box.replaceChildren(
+    element("p", {}, element("a", {href: addressOf(verb, fields), text: "Ask this for itself"})),
+    element("pre", {text: answer ? answer.text || answer.error : "Stopped."})));
+  return box;
+}
+
+/* The best plan on another machine while the sliders move; the best plan there once they rest. */
+const RESOURCES = [["link", "Links"], ["hbm", "Memory bandwidth"], ["flops", "FLOP/s"], ["memory", "Memory"]];
+
+function whatIf(verb, fields, data) {
+  const told = element("p", {role: "status"}), best = data.plans[0], inputs = {};
+  let busy = false, next = null;
+  const changes = () => RESOURCES.map(([key]) => [key, 2 ** inputs[key].value]).filter(([, factor]) => factor !== 1)
+    .map(([key, factor]) => `${key}=${+factor.toPrecision(4)}x`).join(",");
+  const show = (result, rested) => {
+    const before = best.step_time_s.expected, step = rested ? result.best_step_time_s : result.same_plan_step_time_s;
+    told.textContent = `${inSeconds(before)} a step becomes ${inSeconds(step)} (${(before / step).toPrecision(3)} times as fast)` +
+      (rested ? ` under the best plan there: ${result.best_plan}` : " under the same plan.");
+  };
+  const ask = async (rested) => {
+    if (busy) { next = {rested}; return; }
+    const what = changes();
+    if (!what) { told.textContent = `${inSeconds(best.step_time_s.expected)} a step, as it is.`; return; }
+    busy = true;
+    const asked = {...fields, on: data.system.name, "what-if": what};
+    if (!rested) asked.plan = best.plan;
+    const {answer} = await library.ask(wordsOf(verb, asked));
+    busy = false;
+    if (answer && answer.json) show(JSON.parse(answer.json).what_if, rested);
+    else told.textContent = answer ? answer.error : "Stopped.";
+    if (next) { const {rested: late} = next; next = null; ask(late); }
+  };
+  const box = element("div", {class: "sliders"}, ...RESOURCES.map(([key, name]) => {
+    const shown = element("output", {text: "1 ×"});
+    inputs[key] = element("input", {type: "range", min: "-2", max: "2", step: "0.25", value: "0", "aria-label": name,
+      oninput: () => { shown.textContent = `${+(2 ** inputs[key].value).toPrecision(3)} ×`; ask(false); }, onchange: () => ask(true)});
+    return element("label", {}, element("span", {text: name}), inputs[key], shown);
+  }), told);
+  ask(false);
+  return box;
+}
+
+function viewsOf(verb, fields, words, answer) {
   const data = JSON.parse(answer.json), views = [];
   const page = element("div", {}, element("pre", {text: answer.text}));
   views.push(["Page", () => page]);
@@ -162,6 +212,11 @@ function viewsOf(verb, words, answer) {
   else if (picture) views.push(["Picture", () => picture]);
   const table = tableOf(data);
   if (table) views.push(["Table", () => element("div", {}, drawTable(table), saveButton("Save CSV", verb.name + ".csv", answer.csv, "text/csv"))]);
+  if (verb.name === "train" && data.plans && data.plans.length) {
+    views.push(["What if", () => whatIf(verb, fields, data)]);
+    views.push(["Layer", () => askedText(layerOf(fields, data))]);
+    if (data.plans[0].mesh) views.push(["Topology", () => drawTopology(data.system, data.plans[0].mesh)]);
+  }
   views.push(["JSON", () => element("div", {}, element("pre", {text: answer.json}), saveButton("Save JSON", verb.name + ".json", answer.json, "application/json"))]);
   return views;
 }
@@ -199,10 +254,14 @@ function drawAnswer(verb, fields, words, {answer, seconds}) {
     if (input) input.closest(".field").classList.add("wrong");
     return;
   }
-  $("status").textContent = `${answer.status ? "The answer is no. " : ""}Answered in ${seconds < 0.1 ? Math.max(1, Math.round(seconds * 1000)) + " ms" : seconds.toFixed(1) + " s"}`;
+  const search = answer.json && stopping === asked ? JSON.parse(answer.json).search : null;
+  if (search && !search.optimal) {
+    const gap = search.gap > 0 ? `: a better plan gains at most ${(100 * search.gap).toPrecision(3)} %` : "";
+    $("status").textContent = `Answered in ${seconds.toFixed(1)} s. Stopped, and this is the best plan so far${gap}.`;
+  } else $("status").textContent = `${answer.status ? "The answer is no. " : ""}Answered in ${seconds < 0.1 ? Math.max(1, Math.round(seconds * 1000)) + " ms" : seconds.toFixed(1) + " s"}`;
   const calls = [["Command", shellOf(words)], ["Python", pythonOf(verb, fields)]];
   $("calls").replaceChildren(...calls.map(([name, text]) => element("div", {}, element("span", {text: name}), element("code", {text, tabindex: "0"}), copyButton(text))));
-  drawTabs(viewsOf(verb, words, answer));
+  drawTabs(viewsOf(verb, fields, words, answer));
 }
 
 async function answerTo(verb, fields) {
@@ -225,18 +284,45 @@ async function answerTo(verb, fields) {
 
 /* ---- addresses ---- */
 
-function drawVerbs(verb) {
+function drawVerbs(current) {
   const order = [...Object.keys(FACE), ...LAST].filter((name) => verbs.some((v) => v.name === name) && !LAST.includes(name));
   $("verbs").replaceChildren(...order.map((name) => element("a", {href: "#" + name, text: name,
-    "aria-current": name === verb.name ? "page" : undefined})));
+    "aria-current": name === current ? "page" : undefined})),
+    element("a", {href: "#learn", text: "learn", "aria-current": current === "learn" ? "page" : undefined}));
+}
+
+/* The book's problems by part, each a link to the question with its numbers as inputs. */
+function drawLearn(at) {
+  const part = LEARN.find((one) => one.name === at) || LEARN[0];
+  asked++;
+  drawVerbs("learn");
+  document.title = `${part.title} · scalemodel`;
+  $("question").replaceChildren(
+    element("p", {class: "about", text: "The problems of How To Scale Your Model, with their numbers as inputs. Choose one, change its numbers, and ask."}),
+    element("ol", {class: "parts"}, ...LEARN.map((one) => element("li", {}, element("a", {href: "#learn?" + one.name, text: one.title,
+      "aria-current": one === part ? "true" : undefined})))));
+  const problem = (one) => {
+    const [name, fields] = problemOf(one, verbs);
+    return element("li", {}, element("a", {href: addressOf(verbs.find((verb) => verb.name === name), fields)}, element("code", {text: one.command})));
+  };
+  $("error").hidden = $("shown").hidden = $("progress").hidden = true;
+  $("status").textContent = "";
+  $("learn").replaceChildren(element("h2", {text: part.title}), element("p", {text: part.about}),
+    ...part.sections.flatMap((section) => [element("h3", {text: section.title}), element("p", {text: section.about}),
+      element("ul", {}, ...section.problems.map(problem))]),
+    ...(part.rows.length ? [element("h3", {text: "Every figure"}), drawTable({name: "figures", rows: part.rows.map(([item, asks, book, here, remark]) =>
+      ({item, "what is asked": asks, "the book": book, "the library": here, remarks: remark}))})] : []));
 }
 
 /* The place that the address names: its form, and its answer where something is asked. */
 function goTo(address) {
+  const learning = /^#learn(?:\?(.*))?$/.exec(address || "");
+  $("learn").replaceChildren();
+  if (learning) { drawLearn(learning[1]); return; }
   const place = fieldsOf(address || "#" + BEFORE_ANY, verbs) || fieldsOf("#" + BEFORE_ANY, verbs);
   const {verb, fields} = place, face = FACE[verb.name];
   const empty = Object.keys(fields).length === 0;
-  drawVerbs(verb);
+  drawVerbs(verb.name);
   document.title = `${verb.name} · scalemodel`;
   const shown = empty && face && face.examples.length ? face.examples[0][1] : fields;
   drawForm(verb, shown);
@@ -257,18 +343,12 @@ function askForm() {
 
 async function begin() {
   library = libraryInThread();
+  for (const [name, text] of Object.entries(LEARN_FILES)) library.keep("/" + name, new TextEncoder().encode(text));
   const described = await library.describe();
   verbs = described.verbs;
   $("version").textContent = `scalemodel ${described.version}.`;
-  const list = async (verb, key) => {
-    const {answer} = await library.ask([verb]);
-    return answer.json ? (JSON.parse(answer.json)[key] || []).map((one) => one.name || one) : [];
-  };
-  names = {chips: await list("chip", "chips"), models: await list("model", "models")};
-  for (const key of ["chips", "models"])
-    document.body.append(element("datalist", {id: "list-" + key}, ...names[key].map((value) => element("option", {value}))));
   $("question").addEventListener("submit", (event) => { event.preventDefault(); askForm(); });
-  $("stop").addEventListener("click", () => library.stop());
+  $("stop").addEventListener("click", () => { stopping = asked; library.stop(); });
   window.addEventListener("popstate", () => goTo(location.hash));
   document.addEventListener("dragover", (event) => event.preventDefault());
   document.addEventListener("drop", (event) => {
@@ -276,6 +356,13 @@ async function begin() {
     takeFiles(event.dataTransfer.files, document.querySelector('[data-name="@model"], [data-name="@file"]'));
   });
   goTo(location.hash);
+  const list = async (verb, key) => {
+    const {answer} = await library.ask([verb]);
+    return answer.json ? (JSON.parse(answer.json)[key] || []).map((one) => one.name || one) : [];
+  };
+  names = {chips: await list("chip", "chips"), models: await list("model", "models")};
+  for (const key of ["chips", "models"])
+    document.body.append(element("datalist", {id: "list-" + key}, ...names[key].map((value) => element("option", {value}))));
 }
 
 begin().catch((why) => { $("status").textContent = "The library could not be started: " + why; });

@@ -82,6 +82,61 @@ function drawTraining(answer) {
       (p) => p.memory_bytes.capacity, inBytes));
 }
 
+/* The system, or a part of it, with the axes of a mesh: of a torus each dimension's links in the colours of the axes
+ * that lie on it; of switches the tree. */
+function drawTopology(system, mesh) {
+  const svg = (name, attributes, ...children) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    made.append(...children);
+    return made;
+  };
+  const colour = (axis) => `var(${COLOURS[mesh.indexOf(axis) % COLOURS.length]})`;
+  const torus = system.levels.every((level) => level === system.levels[0]) && system.levels[0] === "ici";
+  const onto = (d) => mesh.filter((axis) => String(axis.on).split(",").includes(torus ? String(d) : system.levels[d]));
+  const told = (d) => `${torus ? "dimension " + d : system.levels[d]}: ${system.shape[d]} (${onto(d).map((axis) => axis.axis).join(", ") || "no axis"})`;
+  const parts = [], step = [[56, 0], [0, 56], [24, -20]], shown = system.shape.map((n) => Math.min(n, 5));
+  if (torus) {
+    const at = (p) => p.reduce(([x, y], k, d) => [x + k * step[d][0], y + k * step[d][1]], [20, 20 + 20 * (shown[2] || 1)]);
+    const points = shown.reduce((all, n) => all.flatMap((p) => [...Array(n).keys()].map((k) => [...p, k])), [[]]);
+    for (const p of points) for (let d = 0; d < p.length; d++) {
+      if (p[d] + 1 >= shown[d]) continue;
+      const [from, to] = [at(p), at(p.map((k, i) => (i === d ? k + 1 : k)))], axes = onto(d), n = axes.length || 1;
+      for (let i = 0; i < n; i++) {
+        const mix = (t) => from.map((v, j) => v + (to[j] - v) * t), [a, b] = [mix(i / n), mix((i + 1) / n)];
+        parts.push(svg("line", {x1: a[0], y1: a[1], x2: b[0], y2: b[1], "stroke-width": 5,
+          style: `stroke: ${axes.length ? colour(axes[i]) : "var(--line)"}`}));
+      }
+    }
+    for (const p of points) parts.push(svg("circle", {cx: at(p)[0], cy: at(p)[1], r: 7, style: "fill: var(--paper); stroke: var(--ink)"}));
+  } else {
+    /* From the chips up: a switch over its children, each link in the colour of one of the level's axes. */
+    const many = system.shape.map((n, d) => Math.min(n, d === 0 ? 8 : system.shape.length > 2 ? 2 : 4));
+    let row = [...Array(many.reduce((a, b) => a * b, 1)).keys()].map((i) => 20 + i * 20), y = 40 + 70 * many.length;
+    row.forEach((x) => parts.push(svg("circle", {cx: x, cy: y, r: 6, style: "fill: var(--paper); stroke: var(--ink)"})));
+    many.forEach((n, d) => {
+      const axes = onto(d), above = [];
+      for (let i = 0; i < row.length; i += n) {
+        const children = row.slice(i, i + n), x = (children[0] + children[n - 1]) / 2;
+        children.forEach((child, j) => parts.unshift(svg("line", {x1: child, y1: y, x2: x, y2: y - 70, "stroke-width": 4,
+          style: `stroke: ${axes.length ? colour(axes[j % axes.length]) : "var(--line)"}`})));
+        parts.push(svg("rect", {x: x - 16, y: y - 78, width: 32, height: 16, rx: 4, style: "fill: var(--tint); stroke: var(--ink)"}));
+        above.push(x);
+      }
+      row = above;
+      y -= 70;
+    });
+    shown.splice(0, shown.length, ...many);
+  }
+  const across = (d) => (shown[0] - 1) * step[0][d] + ((shown[1] || 1) - 1) * step[1][d] + ((shown[2] || 1) - 1) * Math.abs(step[2][d]) + 40;
+  const [width, height] = torus ? [across(0), across(1) + 20] : [20 + 20 * shown.reduce((a, b) => a * b, 1), 60 + 70 * shown.length];
+  const about = system.shape.map((_, d) => told(d)).join("; ");
+  return element("div", {class: "bars"}, element("h2", {text: `${system.name}${shown.some((n, d) => n < system.shape[d]) ? ", a part of it" : ""}`}),
+    element("div", {class: "legend"}, ...mesh.map((axis) => element("span", {}, element("b", {style: `background: ${colour(axis)}`}), `${axis.axis} ${axis.size}`))),
+    svg("svg", {viewBox: `0 0 ${width} ${height}`, width, height, role: "img", "aria-label": about, style: "max-width: 100%"}, ...parts),
+    element("ul", {}, ...system.shape.map((_, d) => element("li", {text: told(d)}))));
+}
+
 /* A chart of the library, which escapes every text in it. */
 function drawChart(chart) {
   const box = element("div", {class: "picture"});

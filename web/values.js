@@ -68,6 +68,15 @@ function addressOf(verb, fields) {
   return "#" + verb.name + (text ? "?" + text : "");
 }
 
+/* [verb name, fields] of a problem of the book: {verb, places, options}. */
+function problemOf({verb: name, places, options}, verbs) {
+  const fields = {...options};
+  argumentsOf(verbs.find((verb) => verb.name === name)).forEach((place, i) => {
+    if (places[i]) fields["@" + place.name] = place.several ? places.slice(i).join(" ") : places[i];
+  });
+  return [name, fields];
+}
+
 /* {verb name, fields} of what addressOf wrote; flags and unknown names are told apart by the verb. */
 function fieldsOf(address, verbs) {
   const [name, query] = address.replace(/^#/, "").split(/\?(.*)/s);
@@ -82,4 +91,4 @@ function fieldsOf(address, verbs) {
   return {verb, fields};
 }
 
-if (typeof module !== "undefined") module.exports = {argumentsOf, optionsOf, wordsOf, shellOf, pythonOf, addressOf, fieldsOf};
+if (typeof module !== "undefined") module.exports = {argumentsOf, problemOf, optionsOf, wordsOf, shellOf, pythonOf, addressOf, fieldsOf};

@@ -24,9 +24,10 @@ function answeringBy(library) {
     const texts = words.map(given), array = library._malloc(4 * (texts.length + 1));
     texts.forEach((text, i) => library.setValue(array + 4 * i, text, "i32"));
     /* sm_command_watch: size, stop, progress, context, four words of 32 bits. */
-    const listen = library.addFunction((fraction, best) => progress && progress(fraction, best), "vddi");
-    const watch = library._malloc(16);
-    [16, 0, listen, 0].forEach((word, i) => library.setValue(watch + 4 * i, word, "i32"));
+    /* What progress says is true ends the search: the best so far is the answer. */
+    const watch = library._malloc(20), stop = watch + 16;
+    const listen = library.addFunction((fraction, best) => progress && progress(fraction, best) && library.setValue(stop, 1, "i32"), "vddi");
+    [16, stop, listen, 0, 0].forEach((word, i) => library.setValue(watch + 4 * i, word, "i32"));
     const pointer = library._sm_command_ask(texts.length, array, watch);
     const out = pointer ? forms(pointer) : {status: 5, error: "out of memory"};
     library._sm_command_free(pointer);
@@ -43,8 +44,17 @@ function answeringBy(library) {
   return {ask, describe, keep};
 }
 
-/* Runs in the worker. */
+/* Runs in the worker. A thread that computes hears no message: the page takes back an address that it gave with the
+ * question, and the thread looks whether it still stands. */
 function serveQuestions() {
+  const stands = (address) => {
+    try {
+      const request = new XMLHttpRequest();
+      request.open("GET", address, false);
+      request.send();
+      return true;
+    } catch (gone) { return false; }
+  };
   const ready = createScalemodel({print() {}, printErr() {}}).then(answeringBy);
   self.onmessage = async ({data}) => {
     try {
@@ -52,12 +62,14 @@ function serveQuestions() {
       for (const file of data.files || []) library.keep(file.name, file.bytes);
       if (data.describe) return self.postMessage({id: data.id, described: library.describe()});
       let last = 0;
+      const canStop = data.address && stands(data.address);
       const begun = performance.now();
       const answer = library.ask(data.words, (fraction, best) => {
         const now = performance.now();
-        if (now - begun < 300 || now - last < 100) return;
+        if (now - begun < 300 || now - last < 100) return false;
         last = now;
         self.postMessage({id: data.id, fraction, best});
+        return canStop && !stands(data.address);
       });
       self.postMessage({id: data.id, answer, seconds: (performance.now() - begun) / 1000});
     } catch (why) {
@@ -66,7 +78,8 @@ function serveQuestions() {
   };
 }
 
-/* The library for the page: one question at a time; stop() ends the thread and begins another. */
+/* The library for the page: one question at a time. stop() asks for the best so far, and ends a thread that does not
+ * answer in three seconds. */
 function libraryInThread() {
   let worker, count = 0, files = [];
   const waiting = new Map();
@@ -80,13 +93,14 @@ function libraryInThread() {
       if (!one) return;
       if (data.fraction !== undefined) return one.progress && one.progress(data.fraction, data.best);
       waiting.delete(data.id);
+      URL.revokeObjectURL(one.address);
       one.done(data);
     };
   };
   const send = (question, progress) => new Promise((done) => {
-    const id = ++count;
-    waiting.set(id, {done, progress});
-    worker.postMessage({...question, id, files});
+    const id = ++count, address = URL.createObjectURL(new Blob(["asked"]));
+    waiting.set(id, {done, progress, address});
+    worker.postMessage({...question, id, files, address});
   });
   begin();
   return {
@@ -95,10 +109,15 @@ function libraryInThread() {
     /* What a person dropped: the same name is the same file. */
     keep(name, bytes) { files = [...files.filter((f) => f.name !== name), {name, bytes}]; },
     stop() {
-      worker.terminate();
-      for (const one of waiting.values()) one.done({stopped: true});
-      waiting.clear();
-      begin();
+      const stopped = [...waiting];
+      for (const [, one] of stopped) URL.revokeObjectURL(one.address);
+      setTimeout(() => {
+        if (!stopped.some(([id]) => waiting.has(id))) return;
+        worker.terminate();
+        for (const one of waiting.values()) one.done({stopped: true});
+        waiting.clear();
+        begin();
+      }, 3000);
     },
   };
 }

@@ -2,11 +2,17 @@
  * usage: node against_program.js PAGE PROGRAM */
 "use strict";
 const {execFileSync, spawnSync} = require("child_process");
+const fs = require("fs");
 const path = require("path");
+const vm = require("vm");
 const [page, program] = process.argv.slice(2);
 const createScalemodel = require(path.resolve(page, "scalemodel.js"));
-const {wordsOf, addressOf, fieldsOf} = require("../values.js");
+const {problemOf, wordsOf, addressOf, fieldsOf} = require("../values.js");
 const {answeringBy} = require("../worker.js");
+
+/* The book's problems, as the page has them; the files that they name lie where the program runs. */
+const [LEARN, LEARN_FILES] = vm.runInThisContext(fs.readFileSync(path.resolve(page, "learn.js"), "utf8") + "; [LEARN, LEARN_FILES]");
+const cwd = path.resolve(__dirname, "../../docs/book");
 
 /* What a clock gave is not compared. */
 const timeless = (text) => {
@@ -19,7 +25,7 @@ function compare(library, verbs, [name, fields]) {
   const verb = verbs.find((v) => v.name === name), words = wordsOf(verb, fields);
   const back = fieldsOf(addressOf(verb, fields), verbs);
   if (JSON.stringify(Object.entries(back.fields).sort()) !== JSON.stringify(Object.entries(fields).sort())) return "its address reads back otherwise";
-  const here = library.ask(words), there = spawnSync(program, [...words, "--json"], {encoding: "utf8", maxBuffer: 1 << 28});
+  const here = library.ask(words), there = spawnSync(program, [...words, "--json"], {encoding: "utf8", maxBuffer: 1 << 28, cwd});
   if (here.status !== there.status) return `status ${here.status}, the program's ${there.status}: ${here.error}`;
   if (here.status > 1) return here.error.trim() === there.stderr.trim().replace(/^scalemodel: /, "") ? "" : `says ${here.error}`;
   return timeless(here.json) === timeless(there.stdout) ? "" : "other figures";
@@ -29,7 +35,9 @@ createScalemodel({print() {}, printErr() {}}).then((made) => {
   const library = answeringBy(made), described = library.describe();
   const version = execFileSync(program, ["--version"], {encoding: "utf8"}).trim();
   let failed = version === "scalemodel " + described.version ? 0 : 1, n = 0;
-  for (const question of require("./questions.js")) {
+  for (const [name, text] of Object.entries(LEARN_FILES)) library.keep("/" + name, text);
+  const problems = LEARN.flatMap((part) => part.sections.flatMap((section) => section.problems)).map((one) => problemOf(one, described.verbs));
+  for (const question of [...require("./questions.js"), ...problems]) {
     const why = compare(library, described.verbs, question);
     console.log(`${why ? "not ok" : "ok"} ${++n} - ${question[0]} ${JSON.stringify(question[1])}${why ? ": " + why : ""}`);
     failed += why ? 1 : 0;

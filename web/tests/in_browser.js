@@ -4,32 +4,27 @@
 "use strict";
 const assert = require("assert");
 const fs = require("fs");
-const http = require("http");
 const path = require("path");
-const {spawnSync} = require("child_process");
+const {spawn, spawnSync} = require("child_process");
 const {chromium} = require("playwright-core");
 const {wordsOf, addressOf} = require("../values.js");
 const [page, program, executablePath, folder] = process.argv.slice(2);
 
-const TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"};
-const POLICY = "default-src 'none'; script-src 'self' blob: 'wasm-unsafe-eval'; worker-src blob:; style-src 'self' 'unsafe-inline'; img-src 'self' data:";
-
+/* The page as the program serves it, with its policy. */
 function serve() {
-  const server = http.createServer((request, response) => {
-    const name = path.basename(new URL(request.url, "http://x").pathname) || "index.html";
-    const file = path.join(page, name);
-    if (!fs.existsSync(file)) { response.writeHead(404); response.end(); return; }
-    response.writeHead(200, {"Content-Type": TYPES[path.extname(name)], "Content-Security-Policy": POLICY});
-    response.end(fs.readFileSync(file));
+  const server = spawn(program, ["page", "--port", "0"]);
+  process.on("exit", () => server.kill());
+  return new Promise((done, failed) => {
+    server.stdout.once("data", (text) => done([server, String(text).match(/http:\S+/)[0]]));
+    server.stderr.once("data", (text) => failed(new Error(String(text))));
   });
-  return new Promise((done) => server.listen(0, "127.0.0.1", () => done(server)));
 }
 
 const answered = (tab) => tab.waitForFunction(() => /^(The answer is no\. )?Answered|^No answer/.test(document.getElementById("status").textContent), null, {timeout: 120000});
 const pageText = (tab) => tab.locator("#view pre").first().textContent();
 
 async function run() {
-  const server = await serve(), base = `http://127.0.0.1:${server.address().port}/`;
+  const [server, base] = await serve();
   const browser = await chromium.launch({executablePath, args: ["--no-sandbox"]});
   const context = await browser.newContext({viewport: {width: 1280, height: 900}});
   const tab = await context.newPage(), troubles = [];
@@ -110,22 +105,63 @@ async function run() {
     await tab.click("role=tab[name=JSON]");
     assert.match(await tab.locator("#view pre").textContent(), /"params": 95040/);
   });
-  await check("a search can be stopped, and the page goes on", async () => {
-    await tab.goto(base + "#train?_model=deepseek-v3&on=tpu-v5p:16x20x28&batch=16M");
-    await tab.waitForFunction(() => !document.getElementById("progress").hidden || /^Answered/.test(document.getElementById("status").textContent), null, {timeout: 60000});
+  await check("a search that is stopped keeps the best plan so far", async () => {
+    await tab.goto(base + "#train?_model=deepseek-v3&on=h800:2048x8&batch=64M&chips=1024..16384");
+    await tab.waitForFunction(() => document.getElementById("best").textContent || /^Answered/.test(document.getElementById("status").textContent), null, {timeout: 60000});
     if (await tab.locator("#stop").isVisible()) {
       await tab.click("#stop");
-      await tab.waitForFunction(() => /^Stopped/.test(document.getElementById("status").textContent));
+      await tab.waitForFunction(() => /^(Answered|Stopped)/.test(document.getElementById("status").textContent));
+      console.log("# " + await tab.locator("#status").textContent());
+      assert.match(await pageText(tab), /The search was stopped/);
+      assert.match(await pageText(tab), /\n *\d+ +[\d.]+ m?s /);
     }
-    await tab.goto(base + "#chip?_name=tpu-v5p");
+    await tab.goto(base + "#chip?_chip=tpu-v5p");
     await answered(tab);
     assert.match(await pageText(tab), /TPU v5p/);
   });
+  await check("what if, the layer and the topology of a plan", async () => {
+    await tab.goto(base + "#train?_model=llama-3.1-8b&on=tpu-v5p:4x4x4&batch=1M");
+    await answered(tab);
+    await tab.click("role=tab[name='What if']");
+    await tab.focus("input[aria-label='FLOP/s']");
+    for (let i = 0; i < 4; i++) await tab.keyboard.press("ArrowRight");
+    await tab.waitForFunction(() => /under the best plan there/.test(document.querySelector("#view [role=status]").textContent));
+    const told = await tab.locator("#view [role=status]").textContent();
+    const there = JSON.parse(spawnSync(program, ["train", "llama-3.1-8b", "--on=tpu-v5p:4x4x4", "--batch=1M", "--what-if=flops=2x", "--json"], {encoding: "utf8"}).stdout);
+    assert.ok(told.includes(there.what_if.best_plan), told);
+    await picture("what-if");
+    await tab.click("role=tab[name=Layer]");
+    await tab.waitForSelector("#view pre");
+    assert.match(await pageText(tab), /attention/);
+    await picture("layer");
+    await tab.click("role=tab[name=Topology]");
+    await tab.waitForSelector("#view svg circle");
+    await picture("topology");
+    await tab.goto(base + "#train?_model=llama-3.1-70b&on=h100-sxm:4x8&batch=1M");
+    await answered(tab);
+    await tab.click("role=tab[name=Topology]");
+    await tab.waitForSelector("#view svg rect");
+    await picture("switches");
+  });
+  await check("the book's problems are asked by their links", async () => {
+    await tab.goto(base + "#learn?03-sharding");
+    await tab.waitForSelector("#learn table");
+    await picture("learn");
+    const links = await tab.evaluate(() => LEARN.flatMap((part) => part.sections.flatMap((section) => section.problems)).length);
+    assert.ok(links > 80, String(links));
+    await tab.click("#learn a >> nth=0");
+    await answered(tab);
+    assert.match(await pageText(tab), /all-gather of A\[E_Y,F\]/);
+    await tab.goto(base + "#learn?01-rooflines");
+    await tab.click("#learn a >> nth=0");
+    await answered(tab);
+    assert.match(await pageText(tab), /Critical B = 255\.213/);
+  });
   await check("nothing serious for who cannot see the page (axe)", async () => {
-    for (const address of ["#train", "#serve", "#chip", "#train?_model=x&on=h100-sxm:8&batch=1M"]) {
+    for (const address of ["#train", "#serve", "#chip", "#train?_model=x&on=h100-sxm:8&batch=1M", "#learn"]) {
       await tab.goto("about:blank");
       await tab.goto(base + address);
-      await answered(tab);
+      await (address === "#learn" ? tab.waitForSelector("#learn table") : answered(tab));
       await tab.evaluate(fs.readFileSync(require.resolve("axe-core"), "utf8"));
       const found = await tab.evaluate(() => axe.run());
       const serious = found.violations.filter((v) => /serious|critical/.test(v.impact));
@@ -144,7 +180,7 @@ async function run() {
   });
   await check("no error on the console", async () => assert.deepStrictEqual(troubles, []));
   await check("from disk, without a server", async () => {
-    server.close();
+    server.kill();
     await tab.goto("file://" + path.resolve(page, "index.html"));
     await answered(tab);
     assert.match(await pageText(tab), /Best plan/);

@@ -10,8 +10,8 @@ module.exports = [
   ["model", {"@model": "llama-3.1-8b", program: true, phase: "decode"}],
   ["model", {"@model": "llama-3.1-8b", program: true, on: "h100-sxm:8", batch: "256k", plan: "fsdp=4,tensor=2,microbatch=4"}],
   ["model", {}],
-  ...chips.map((name) => ["chip", {"@name": name}]),
-  ["chip", {"@name": "tpu-v5e", calibration: true, explain: true}],
+  ...chips.map((name) => ["chip", {"@chip": name}]),
+  ["chip", {"@chip": "tpu-v5e", calibration: true, explain: true}],
   ["chip", {}],
   ["plan", {"@plan": "fsdp=8,tensor=4,microbatch=2"}],
   ["roofline", {"@einsum": EINSUM, on: "tpu-v5e", dims: "B=1..4096,D=4096,F=4096"}],
@@ -34,7 +34,7 @@ module.exports = [
   /* What cannot be answered: the same sentence. */
   ["train", {"@model": "llama-3.1-8b", on: "h100-sxm:8", batch: "1M", plan: "tensr=8"}],
   ["train", {"@model": "llama-3.1-70b", on: "h100-sxm:1", batch: "64k"}],
-  ["chip", {"@name": "no-such-chip"}],
+  ["chip", {"@chip": "no-such-chip"}],
   ["roofline", {"@einsum": "A[B", on: "tpu-v5e"}],
   ["serve", {"@model": "llama-3.1-8b", on: "h100-sxm:2", tpot: "30"}],
 ];
