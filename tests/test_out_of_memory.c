@@ -112,7 +112,8 @@ static const char *const lines[] = {
     "matmul A[I_X,J]~B[J_X,K_Y]~->~C[I_X,K_Y] --mesh X=4,Y=4 --dims I=4096,J=4096,K=4096 --on "
     "tpu-v5e:4x4 --json",
     "collective all-gather 1MB..16MB --on tpu-v5e:4x4 --json",
-    "train llama-3.1-8b --on h100-sxm:8 --batch 1M --plan fsdp=8,microbatch=1 --explain",
+    "train llama-3.1-8b --on h100-sxm:8 --batch 1M --plan fsdp=8,microbatch=1,lora=16,"
+    "parameters=nf4 --explain --tokens 1T --checkpoint 9s --repair 1d",
     "train llama-3.2-1b --on h100-sxm:2 --batch 64k --top 2 --json --threads 1",
     "train llama-3.2-1b --on h100-sxm:2 --batch 64k --threads 2 --csv -o file",
     "train mixtral-8x7b --on h100-sxm:2x8 --batch 1M --plan expert=8,tensor=2,microbatch=1 "
