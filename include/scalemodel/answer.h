@@ -254,6 +254,7 @@ typedef struct sm_train_question {
     double interval_s;          /* between checkpoints; 0: the best */
     double stragglers;          /* part by which slow chips lengthen each step */
     double repair_s;            /* of a host, for which spares are told; 0: not asked */
+    bool why; /* twice and half of each degree of the best plan, and what speaks against it */
     const sm_frameworks *frameworks; /* that are known; NULL: those shipped */
     bool any_plan; /* plans that no framework is known to run, too */
 } sm_train_question;

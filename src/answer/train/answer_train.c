@@ -181,6 +181,7 @@ static sm_status answer(void *context, sm_train *train, const sm_plans_shown *pl
     const sm_plan_shown *best = &plans->plan[0];
     if (q->in.softwares) status = sm_train_softwares(r, q, train, best->plan, err);
     if (!status && q->in.timeline) status = sm_train_tracks(q, train, best->plan, err);
+    if (!status && q->in.why) status = sm_train_why(q, train, best, err);
     if (q->in.goodput) sm_train_goodput(r, q, &best->detail.price);
     if (q->in.explain) r->why = best->detail.why;
     if (!status && q->in.other.text) status = sm_train_against_plan(q, train, best, err);

@@ -103,6 +103,9 @@ bool sm_train_is_whole(const sm_plan *plan, int chips);
 /* The plan of question.other beside this one (train_against.c). */
 sm_status sm_train_against_plan(const sm_train_asked *q, sm_train *train, const sm_plan_shown *plan,
                                 sm_error *err);
+/* Twice and half of each degree of the best plan (train_why.c). */
+sm_status sm_train_why(const sm_train_asked *q, sm_train *train, const sm_plan_shown *best,
+                       sm_error *err);
 /* The run with failures, checkpoints and restarts (train_goodput.c). */
 void sm_train_goodput(sm_report *r, const sm_train_asked *q, const sm_price_of_plan *price);
 /* The job on the machine of question.what_if; what more of each resource would bring

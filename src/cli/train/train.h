@@ -11,7 +11,7 @@ typedef struct cli_train_values {
     sm_objective objective;
     double failures, checkpoint, restart, interval, stragglers, repair;
     sm_range chips;
-    bool as_run, sensitivity;
+    bool as_run, sensitivity, why;
     cli_calibration_values constants;
     cli_model_values read_by;
     cli_recipe_values recipe;

@@ -78,6 +78,9 @@ const cli_option cli_train_options[] = {
              "or a profile of such a step: what was predicted beside it"},
     {"what-if", 0, CLI_TEXT, AT(what_if), "CHANGES",
      .help = "the job on another machine too: link=2x,hbm=1.5x,domain=72"},
+    {"why", 0, CLI_FLAG, AT(why), NULL,
+     .help =
+         "why the best plan has its degrees: twice and half of each, and what speaks against it"},
     {"sensitivity", 0, CLI_FLAG, AT(sensitivity), NULL,
      .help = "what more of each resource would bring: elasticities, break-even values"},
     CLI_CALIBRATION_OPTIONS(cli_train_values, constants),
@@ -166,6 +169,7 @@ static sm_status check_one_plan(const cli_call *call, const cli_training *t, sm_
     const char *what = t->question.goodput     ? "--failures and --checkpoint are of"
                        : o->timeline           ? "--timeline draws"
                        : o->against            ? "--against compares"
+                       : o->why                ? "--why is of"
                        : o->what_if            ? "--what-if changes the machine of"
                        : o->sensitivity        ? "--sensitivity is of"
                        : t->question.softwares ? "--software all prices"
@@ -227,6 +231,7 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
     q->as_run = o->as_run;
     q->what_if = cli_text(call, &o->what_if);
     q->sensitivity = o->sensitivity;
+    q->why = o->why;
     read_goodput(call, q);
     cli_asked_frameworks asked = {.known = NULL};
     sm_status status = o->recipe.from ? read_recipe(call, t, err) : read_job(call, t, err);

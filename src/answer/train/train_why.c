@@ -1,0 +1,100 @@
+/* train_why: why the best plan has its degrees: twice or half of each, the rest best anew, and what
+ * of the step grows, what bounds it then, or what it does not fit. */
+#include "train_asked.h"
+#include <math.h>
+#include <string.h>
+
+static const char *grown_of(sm_report *r, const sm_breakdown *was, const sm_breakdown *is) {
+    const struct {
+        const char *what;
+        double was, is;
+    } part[] = {{"math", was->math, is->math},
+                {"memory bandwidth", was->memory, is->memory},
+                {"network", was->network_exposed, is->network_exposed},
+                {"the bubble", was->bubble, is->bubble},
+                {"the optimizer", was->optimizer, is->optimizer}};
+    size_t most = 0;
+    for (size_t i = 1; i < sizeof part / sizeof *part; i++)
+        if (part[i].is - part[i].was > part[most].is - part[most].was) most = i;
+    double more = part[most].is - part[most].was;
+    return more > 0.0 ? sm_textf(r, "%s takes %s more", part[most].what, sm_show_seconds(r, more))
+                      : "nothing takes longer";
+}
+
+/* What of its price tells it from the best. */
+static const char *because(const sm_train_asked *q, const sm_price_of_plan *best,
+                           const sm_price_of_plan *price) {
+    sm_report *r = q->report;
+    const char *was = sm_train_bound(r, q->system, best), *is = sm_train_bound(r, q->system, price);
+    const char *grown = grown_of(r, &best->breakdown, &price->breakdown);
+    if (strcmp(was, is) == 0) return grown;
+    return sm_textf(r, "%s; bound by %s, no longer by %s", grown, is, was);
+}
+
+static void row(const sm_train_asked *q, sm_table *table, sm_data *list, const char *instead,
+                const sm_price_of_plan *best, const sm_found *found, const char *why) {
+    sm_report *r = q->report;
+    sm_data *object = sm_put_object(r, list, NULL);
+    double step = found->plan ? found->price->expected_s : NAN;
+    sm_put_text(r, object, "instead", instead);
+    sm_put(r, object, "step_time_s", step);
+    sm_put_text(r, object, "because", why);
+    if (found->plan) sm_put_text(r, object, "plan", sm_train_plan_words(r, q->system, found->plan));
+    sm_page_row(r, table, instead, found->plan ? sm_show_seconds(r, step) : "-",
+                found->plan ? sm_textf(r, "%.1f %%", 100.0 * (step / best->expected_s - 1.0)) : "-",
+                why);
+}
+
+/* The best plan in which one degree is another; without any, why, or NULL: none is possible. */
+static sm_status neighbour(const sm_train_asked *q, sm_train *train, int key, int degree,
+                           sm_found *found, const char **why, sm_error *err) {
+    sm_search_options search = q->search;
+    const sm_search_result *result = NULL;
+    sm_error none = {.status = SM_OK};
+    search.top = 1;
+    search.progress = NULL;
+    search.fixed.given |= 1u << key;
+    *sm_plan_degree(&search.fixed, key) = degree;
+    *found = (sm_found){NULL, NULL};
+    sm_status status = sm_train_search(train, &search, q->report->arena, &result, &none);
+    if (status > SM_BAD_INPUT || status == SM_USAGE) return *err = none, status;
+    if (!status) *found = sm_search_result_at(result, 0);
+    const sm_search_effort *effort = sm_search_result_effort(result);
+    *why = NULL;
+    if (status == SM_NEGATIVE && !isinf(effort->least_memory_bytes))
+        *why = sm_textf(q->report, "does not fit: at least %s of each chip",
+                        sm_show_bytes(q->report, effort->least_memory_bytes));
+    return SM_OK;
+}
+
+sm_status sm_train_why(const sm_train_asked *q, sm_train *train, const sm_plan_shown *best,
+                       sm_error *err) {
+    sm_report *r = q->report;
+    const sm_price_of_plan *price = &best->detail.price;
+    sm_data *list = sm_put_array(r, r->data, "why");
+    sm_table *table = sm_page_table(r, "Why these degrees", "<instead|>step|>slower|<because");
+    uint32_t keys = sm_plan_keys_for(q->in.model) & ~q->search.fixed.given;
+    sm_status status = SM_OK;
+    if (q->priced_only)
+        return sm_fail(err, SM_USAGE,
+                       "--why is of a plan that is searched; --against compares two");
+    for (int key = 0; key < SM_PLAN_DEGREES && !status; key++) {
+        int now = sm_plan_degree_of(best->plan, key);
+        const int other[] = {now * 2, now / 2};
+        for (int i = 0; i < 2 && (keys >> key & 1u) && !status; i++) {
+            const char *why;
+            sm_found found;
+            bool even = i == 0 || now % 2 == 0;
+            if (other[i] < 1 || !even || price->chips % other[i]) continue;
+            status = neighbour(q, train, key, other[i], &found, &why, err);
+            if (status) continue;
+            if (found.plan) why = because(q, price, found.price);
+            if (!why) continue; /* experts that it does not divide */
+            row(q, table, list,
+                sm_textf(r, "%s=%d", sm_plan_key_row_of((sm_plan_key)key)->name, other[i]), price,
+                &found, why);
+        }
+    }
+    if (!status) sm_report_table(r, table);
+    return status;
+}
