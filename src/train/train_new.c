@@ -391,7 +391,7 @@ sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err) {
     t->arena = arena;
     set_model(job, t);
     set_job(job, t);
-    if (isnan(t->model_flops_per_token + t->matmul_flops_per_token)) { /* counting found no memory */
+    if (isnan(t->model_flops_per_token + t->matmul_flops_per_token)) { /* no memory to count */
         sm_arena_free(arena);
         return sm_fail_memory(err);
     }
