@@ -20,7 +20,7 @@ wheel="$(ls "$place"/scalemodel-*.whl)"
 "$place/environment/bin/auditwheel" show "$wheel" | sed -n '/is consistent/,/^$/p;/constrains/p'
 $pip install "$wheel"
 tests="$PWD/python/tests" notebooks="$PWD/docs/notebooks"
-export SCALEMODEL="$(cd "$BUILD" && pwd)/release/scalemodel"
+export SCALEMODEL_BOOK=all SCALEMODEL="$(cd "$BUILD" && pwd)/release/scalemodel"
 cd "$place"
 environment/bin/python -m pytest -q -p no:cacheprovider "$tests"
 environment/bin/python -m mypy --strict "$tests/typed.py"

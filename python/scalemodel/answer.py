@@ -135,6 +135,18 @@ class Answer(Record):
         from ._ask import ask
         return ask([*self.words, "--explain"]).text()
 
+    def jax(self):
+        """Of train: the mesh of the best plan, and the PartitionSpec of every array under it, as
+        scalemodel.jax.shardings gives them (needs jax)."""
+        if self.words[0] != "train" or not self._of.get("plans"):
+            raise TypeError("an answer of train with a plan has a mesh")
+        from ._ask import ask
+        from .jax import Shardings
+        alike = ("--seq", "--families", "--layers", "--as", "--system")
+        kept = [w for w in self.words[1:] if not w.startswith("--") or w.split("=")[0] in alike]
+        return Shardings(ask(["model", *kept, "--program", f"--on={self.system.name}",
+                              f"--batch={self.batch.tokens}", f"--plan={self.plans[0].plan}"]))
+
     def plot(self):
         """A picture of the answer: the command's own SVG where the verb draws one, else a figure of
         matplotlib. In a notebook it is shown."""

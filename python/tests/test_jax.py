@@ -31,6 +31,16 @@ def test_shardings_of_a_plan():
         s.mesh(jax.devices()[:2])
 
 
+def test_the_mesh_of_an_answer():
+    answer = sm.train("llama-3.1-8b", on="h100-sxm:8", batch="256k", plan={"fsdp": 4, "tensor": 2, "microbatch": 4})
+    asked = scalemodel.jax.shardings("llama-3.1-8b", on="h100-sxm:8", batch=answer.batch.tokens, plan=answer.plans[0].plan)
+    given = answer.jax()
+    assert given.axes == {"fsdp": 4, "tensor": 2}
+    assert (given.weights, given.activations) == (asked.weights, asked.activations)
+    with pytest.raises(TypeError):
+        sm.model("llama-3.1-8b").jax()
+
+
 def test_a_compiled_function_has_a_price():
     mesh = jax.make_mesh((8,), ("data",))
     x = jax.ShapeDtypeStruct((1024, 512), "bfloat16", sharding=jax.sharding.NamedSharding(mesh, P("data")))
