@@ -104,7 +104,7 @@ static void exposed(found *f) {
     for (int i = 0; i < f->made->p.collectives; i++) {
         const sm_profile_collective *c = &f->made->collective[i];
         const char *name = sm_collective_name(c->op), *over = over_axes(f, c->axes);
-        if (f->made->p.module->partitioned) {
+        if (f->made->analysis->written) { /* nothing is scheduled yet */
             add(f, c->exposed_s * c->times, "", said(f, "%s%s", name, over),
                 "shard so that it is not needed; what a compiler hides of it beside compute is not "
                 "known yet");

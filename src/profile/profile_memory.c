@@ -9,10 +9,11 @@ typedef struct liveness {
     const sm_module *module;
     const double *inner; /* of each computation: the most that lives inside at once */
     const sm_computation *in;
-    int *last;     /* of each instruction: the last reader */
-    int *owner;    /* of each instruction: whose memory its result is */
-    double *held;  /* of each instruction: bytes that it allocated and nobody took over */
-    double *freed; /* of each position: bytes that end there */
+    const bool *written; /* results of it that are written to memory; NULL: all */
+    int *last;           /* of each instruction: the last reader */
+    int *owner;          /* of each instruction: whose memory its result is */
+    double *held;        /* of each instruction: bytes that it allocated and nobody took over */
+    double *freed;       /* of each position: bytes that end there */
 } liveness;
 
 /* Is the result the same memory as its operands? */
@@ -52,6 +53,10 @@ static int updated_operand(const liveness *l, const sm_instruction *it) {
     return sm_module_bytes(from, 0) == sm_module_bytes(it->shape, 0) ? (int)at->number : -1;
 }
 
+/* Part of the kernel that reads it: it has no memory, and what it reads lives as long as it would.
+ */
+static bool is_fused(const liveness *l, int i) { return l->written && !l->written[i]; }
+
 static void keep(liveness *l, int i, int until) {
     if (l->last[i] < until) l->last[i] = until;
 }
@@ -63,7 +68,8 @@ static void find_last(liveness *l) {
     l->last[c->root] = c->n;
     for (int i = c->n - 1; i >= 0; i--) {
         const sm_instruction *it = &c->instruction[i];
-        int until = is_view(it) ? l->last[i] : i, updated = updated_operand(l, it);
+        int until = is_view(it) || is_fused(l, i) ? l->last[i] : i,
+            updated = updated_operand(l, it);
         const sm_instruction *of = it->operands ? &c->instruction[it->operand[0]] : NULL;
         if (it->opcode == SM_OPCODE_GET_TUPLE_ELEMENT && of && of->opcode == SM_OPCODE_TUPLE &&
             it->number >= 0 && it->number < of->operands) {
@@ -181,7 +187,8 @@ static double most_alive(liveness *l, double *results) {
     memset(l->freed, 0, ((size_t)c->n + 1) * sizeof *l->freed);
     for (int i = 0; i < c->n; i++) {
         const sm_instruction *it = &c->instruction[i];
-        double bytes = it->opcode == SM_OPCODE_PARAMETER ? 0 : allocated(l, it);
+        bool none = it->opcode == SM_OPCODE_PARAMETER || is_fused(l, i);
+        double bytes = none ? 0 : allocated(l, it);
         find_owner(l, i);
         if (l->last[i] >= c->n) {
             *results += bytes;
@@ -235,6 +242,7 @@ sm_status profile_memory(profile_made *made, sm_error *err) {
         double results;
         if (made->analysis->runs[c].times <= 0) continue;
         l.in = &m->computation[c];
+        l.written = made->analysis->written ? made->analysis->written[c] : NULL;
         inner[c] = most_alive(&l, &results);
         if (c != m->entry && !is_body[c]) inner[c] += results;
     }

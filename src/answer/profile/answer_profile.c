@@ -114,8 +114,7 @@ static sm_status read_file(const sm_profile_question *q, const sm_source *source
         status = sm_trace_parse_xplane(source, arena, &trace, err);
     }
     file->trace = trace;
-    if (status || !trace)
-        return status ? status : read_module(source, arena, &file->module, err);
+    if (status || !trace) return status ? status : read_module(source, arena, &file->module, err);
     if (!file->name || own) file->name = trace->file[0].name;
     if (!own) status = read_module(source, arena, &file->module, err);
     if (status) return status;
@@ -202,9 +201,14 @@ static sm_status answer(const asked *a, sm_error *err) {
     status = against(q, &file, top, report, err);
     if (!status) status = others(q, &file, report, err);
     if (!status && p->peak_bytes > p->system->chip.memory_bytes.value) {
-        sm_report_text(report, "It does not fit: %s of %s.", sm_show_bytes(report, p->peak_bytes),
+        sm_report_text(report,
+                       p->module->scheduled
+                           ? "It does not fit: %s of %s."
+                           : "It does not fit in the order of the text: %s of %s. A "
+                             "schedule may need less.",
+                       sm_show_bytes(report, p->peak_bytes),
                        sm_show_bytes(report, p->system->chip.memory_bytes.value));
-        return SM_NEGATIVE;
+        if (p->module->scheduled) return SM_NEGATIVE;
     }
     return status;
 }
