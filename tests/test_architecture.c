@@ -590,6 +590,9 @@ static void errors_have_places_in_the_texts(void **state) {
          "dimension Q has no size in a x model"},
         {"text f(x[B,T,D]) -> x\n  x = gone.w[D] * x\nfamily x\ndims D = 2\nmodel\npiece f\n", 2, 7,
          9, "no piece gone stands before f"},
+        {"text g(x[B,T,D]) -> x\n  x = x * h.w[D]\ntext h(x[B,T,D]) -> x\n  x = x + l.b[D] * w[D]\n"
+         "family x\ndims D = 2\nmodel\nlayers l 1 = g\npiece h\n",
+         4, 11, 6, "l and h read each other"},
         {"text f(x[B,T,D]) -> x\n  x[B,T] = x[B,T,D] w[D]\nfamily x\ndims D = 2\nmodel\npiece f\n",
          2, 3, 6, "a name has one shape"},
         {"text f(x[B,T,D]) -> x\n  x = x + x[B,D,T]\nfamily x\ndims D = 2\nmodel\npiece f\n", 2, 11,

@@ -483,9 +483,17 @@ static void the_text_model_of_a_wrapper_is_read(void **state) {
 
 static void what_is_left_out_is_noted(void **state) {
     (void)state;
+    int layers = read_good(DEEPSEEK("")).L;
+    double apart, model = total(DEEPSEEK(""));
     sm_model m = read_good(DEEPSEEK(", \"num_nextn_predict_layers\": 1"));
-    assert_string_equal(m.note, "multi-token prediction layers are left out");
-    assert_true(sm_model_params(&m).total == total(DEEPSEEK("")));
+    assert_string_equal(m.note, "predicting (75.6k parameters) is counted apart");
+    assert_string_equal(sm_architecture_apart(m.architecture, 0, &apart), "predicting");
+    assert_null(sm_architecture_apart(m.architecture, 1, &apart));
+    assert_true(sm_model_params(&m).total == model && m.L == layers);
+    m = read_good(DEEPSEEK(", \"num_nextn_predict_layers\": 1, \"multi_token_prediction\": true"));
+    assert_null(sm_architecture_apart(m.architecture, 0, &(double){0}));
+    assert_true(sm_model_params(&m).total == model + apart && m.L == layers + 1);
+    assert_true(sm_layer_params(&m, &m.kind[m.layer[layers]], false) == apart);
     m = read_good(DEEPSEEK(", \"quantization_config\": {\"quant_method\": \"fp8\"}"));
     assert_true(m.stored.quantised && m.stored.type == SM_FP8);
     m = read_good(LLAMA(", \"quantization_config\": {\"quant_method\": \"gptq\", \"bits\": 4}"));

@@ -78,7 +78,7 @@ static void apart(sm_report *r, const sm_model *m, sm_table *table, double total
     for (int i = 0; (name = sm_architecture_apart(m->architecture, i, &params)) != NULL; i++) {
         all += params;
         sm_put(r, object, name, params);
-        sm_page_row(r, table, sm_textf(r, "beside it: %s", name), sm_show_exact(r, params),
+        sm_page_row(r, table, sm_textf(r, "beside: %s", name), sm_show_exact(r, params),
                     sm_show_count(r, params), "");
     }
     sm_put(r, r->data, "params_with_apart", all);

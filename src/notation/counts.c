@@ -228,7 +228,11 @@ static sm_status make_all(const sm_architecture *a, sm_text_phase phase, bool ab
     return status;
 }
 
-static struct made_apart *apart_called(sm_architecture *a, const char *name) {
+/* What is apart goes by its stack's name where all of that is, else by its own. */
+static struct made_apart *apart_of(sm_architecture *a, const sm_model_piece *piece) {
+    const char *name = piece->stack[0] ? piece->stack : piece->name;
+    for (int i = 0; i < a->pieces; i++)
+        if (!a->piece[i].apart && strcmp(a->piece[i].stack, piece->stack) == 0) name = piece->name;
     for (int i = 0; i < a->aparts; i++)
         if (strcmp(a->apart[i].name, name) == 0) return &a->apart[i];
     a->apart[a->aparts].name = name;
@@ -243,8 +247,7 @@ static sm_status count_training(sm_architecture *a, sm_arena *arena, sm_error *e
         const sm_model_piece *piece = &a->piece[a->kind[i].first];
         sm_counts apart = {0};
         count_kind(&a->kind[i], train[i], piece->apart ? &apart : &a->counts);
-        if (piece->apart)
-            apart_called(a, piece->stack[0] ? piece->stack : piece->name)->params += apart.total;
+        if (piece->apart) apart_of(a, piece)->params += apart.total;
         a->counts.apart += apart.total;
         status = note_reads(a, train[i], i, err);
     }

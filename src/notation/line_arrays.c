@@ -288,6 +288,17 @@ static sm_status foreign_dims(line_maker *m, const line_call *c, const line_make
     return status;
 }
 
+/* The piece that a name means: the latest before this one, or, for a layer, the first after it that
+ * is none: a head whose unembedding layers read too. */
+static int find_piece(const line_maker *m, const char *name) {
+    const sm_model_piece *piece = m->a->piece;
+    int at = made_find_piece(m->a, name, m->kind->first), pieces = m->a->pieces;
+    if (at >= 0 || piece[m->kind->first].layer < 0) return at;
+    for (at = m->kind->first + 1; at < pieces; at++)
+        if (piece[at].layer < 0 && tree_same_name(piece[at].name, name)) return at;
+    return -1;
+}
+
 static sm_status lines_of_kind(line_maker *m, int kind, line_maker **out) {
     sm_status status = SM_OK;
     if (!m->of_kind[kind]) {
@@ -305,13 +316,16 @@ static sm_status import(line_maker *m, line_call *c, const tree *t, size_t dot, 
     snprintf(prefix, sizeof prefix, "%.*s", (int)dot, t->name);
     const value *bound = line_binding(m, c->label, prefix);
     const char *piece = bound && bound->kind == VALUE_WORD ? bound->word : prefix;
-    int at = made_find_piece(m->a, piece, m->kind->first);
+    int at = find_piece(m, piece);
     if (at < 0)
         return line_wrong(m, c, t->span, "no piece %s stands before %s", piece,
                           m->a->piece[m->kind->first].name);
     line_maker *other;
     sm_status status = lines_of_kind(m, m->a->piece[at].kind, &other);
     if (status) return status;
+    if (!other->whole)
+        return line_wrong(m, c, t->span, "%s and %s read each other", piece,
+                          m->a->piece[m->kind->first].name);
     int there = exported(other, t->name + dot + 1);
     if (there < 0)
         return line_wrong(m, c, t->span, "piece %s makes no %s", piece, t->name + dot + 1);

@@ -309,8 +309,9 @@ sm_status line_make(const sm_architecture *a, const sm_text_lines_of *of, sm_are
     if (status) return status;
     m->T = T.number;
     m->S = S.number;
+    of_kind[of->kind] = m;
     status = make_lines(m);
-    if (!status) of_kind[of->kind] = m;
+    m->whole = !status;
     return status;
 }
 

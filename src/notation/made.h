@@ -108,6 +108,7 @@ typedef struct line_maker {
     sm_text_kernel *kernel;
     int parts, in_kernel, input, output;
     line_name *exported;         /* by name within the piece: "mixer.kc" */
+    bool whole;                  /* all of its lines are made */
     struct line_maker **of_kind; /* lines of other kinds that this one refers to */
 } line_maker;
 

@@ -668,14 +668,16 @@ static bool sizes_of_sorts(writer *w, const sm_model_piece *piece, group *g, con
 static void put_bindings(writer *w, const sm_model_piece *piece, group *g, bool apart) {
     const char *before = ":\n       ";
     size_t begin = w->sink.wanted;
-    bool named = false;
+    bool named = false, some_apart = false;
     for (int s = 0; s < g->sorts; s++) {
         const char *name = piece[g->sort[s]].name;
+        some_apart = some_apart || piece[g->sort[s]].apart;
         g->value[s] = keep(w, sm_arena_printf(w->arena, "\"%s\"", name));
         named = named || strcmp(name, piece[g->from].name) != 0;
     }
     if (named) put_set(w, &begin, &before, "name", by_sort(w, g));
-    if (piece[g->from].apart && !apart) put_set(w, &begin, &before, "apart", "true");
+    for (int s = 0; s < g->sorts; s++) g->value[s] = piece[g->sort[s]].apart ? "true" : "false";
+    if (some_apart && !apart) put_set(w, &begin, &before, "apart", by_sort(w, g));
     for (int s = 0; s < g->sorts; s++) {
         const sm_text_lines *lines = w->lines[piece[g->sort[s]].kind];
         for (int d = 0; d < lines->dims; d++) {
