@@ -684,7 +684,11 @@ static sm_status of_lines(const sm_text_lines *lines, sm_program *program, sm_er
         program_fit_software(program);
     }
     sm_free(x.tensor);
-    return x.status;
+    if (!x.status || !program->rules.lora) return x.status;
+    return sm_fail(err, SM_BAD_INPUT,
+                   "adapters beside so many matrices make a layer of this model too large (at most "
+                   "%d ops, %d arrays); targets=attention, mlp or qv are fewer",
+                   SM_MAX_OPS, SM_MAX_OPS);
 }
 
 static int kind_of(const sm_model *model, sm_piece piece, int kind) {
