@@ -40,7 +40,11 @@ static const char *const scripts[][2] = {
             "    _files\n"
             "  fi\n"
             "}\n"
-            "compdef _scalemodel scalemodel\n"},
+            "if [ \"$funcstack[1]\" = _scalemodel ]; then\n"
+            "  _scalemodel \"$@\"\n"
+            "else\n"
+            "  compdef _scalemodel scalemodel\n"
+            "fi\n"},
     {"fish", "function __scalemodel_complete\n"
              "  set -l words (commandline -opc) (commandline -ct)\n"
              "  scalemodel completion -- $words[2..-1] 2>/dev/null\n"
