@@ -516,6 +516,7 @@ static void wrong_lines_are_told(void **state) {
          1},
         {"y[V,D] = scatter(a[V,D], u[T,D])", "V=64,T=8,D=4",
          "expected what is added to, numbers, and rows: scatter(a[V,D], ids[B], u[B,D])", 1},
+        {"y = B", "", "a line of a chain reads at least one array", 1},
         {"text a(): b[B] = c[B]", "B=64",
          "expected a line of the text, found the reserved word text", 1},
     };

@@ -321,6 +321,8 @@ static sm_status check_letters(const reading *r, const sm_text_line *line) {
 static sm_status take_line(reading *r, const sm_text_line *line) {
     bool fits = true;
     sm_status status = check_letters(r, line);
+    if (!status && line->operands == 0)
+        status = wrong(r, line, "a line of a chain reads at least one array");
     if (!status && line->operands > SM_MAX_OPERANDS)
         status = wrong(r, line, "a line of a chain reads at most 10 arrays");
     if (status) return status;
