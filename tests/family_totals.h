@@ -464,4 +464,14 @@ static const struct family_total {
     {453512, "{\"hidden_size\":128,\"num_hidden_layers\":2,\"num_heads\":2,\"vocab_size\":100,"
              "\"pad_token_id\":0,\"architectures\":[\"xLSTMForCausalLM\"],"
              "\"model_type\":\"xlstm\"}"},
+    {188924, "{\"hidden_size\":64,\"num_hidden_layers\":5,\"num_attention_heads\":4,"
+             "\"num_key_value_heads\":2,\"head_dim\":16,\"vocab_size\":100,"
+             "\"intermediate_size\":96,\"num_experts\":4,\"num_experts_per_tok\":2,"
+             "\"moe_intermediate_size\":24,\"n_group\":1,\"topk_group\":1,\"sliding_window\":8,"
+             "\"pad_token_id\":0,\"architectures\":[\"BeamForCausalLM\"],"
+             "\"model_type\":\"beam\"}"},
+    {72292, "{\"hidden_size\":64,\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+            "\"vocab_size\":100,\"intermediate_size\":96,\"max_position_embeddings\":40,"
+            "\"type_vocab_size\":2,\"pad_token_id\":0,"
+            "\"architectures\":[\"RobertaForCausalLM\"],\"model_type\":\"roberta\"}"},
 };
