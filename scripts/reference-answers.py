@@ -3,7 +3,8 @@
 
 Each model has a few thousand weights that follow from their names alone, so that only the answers
 need to be kept: tests/reference/NAME.json has the config, names and shapes of the checkpoint's
-tensors, tokens, logits of the last position and a greedy text. --folder DIR also writes the
+tensors, tokens, logits of the last position, a greedy text, and the slope of the loss along a
+direction that follows from the names as well. --folder DIR also writes the
 checkpoints themselves, for `scalemodel run generate DIR/NAME`.
 
     scripts/reference-answers.py tests/reference [NAME ...] [--folder DIR]
@@ -26,6 +27,7 @@ from transformers import AutoConfig, AutoModelForCausalLM
 TOKENS = 21
 GREEDY = 12
 KEPT = 64  # logits
+TRAINED = 19  # tokens of the sequence whose loss is differentiated
 SIZES = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
              intermediate_size=24, vocab_size=256, max_position_embeddings=64,
              pad_token_id=None, bos_token_id=None, eos_token_id=None)
@@ -136,6 +138,12 @@ def answer(name, folder):
         model = AutoModelForCausalLM.from_pretrained(at, dtype=torch.float32,
                                                      attn_implementation="eager").eval()
         written = json.loads((at / "config.json").read_text())
+        towards = pathlib.Path(drawn) / "towards"
+        towards.mkdir()
+        save_file({key: numbers("direction." + key, shape) for key, shape in shapes.items()},
+                  towards / "model.safetensors", metadata={"format": "pt"})
+        config.save_pretrained(towards)
+        direction = AutoModelForCausalLM.from_pretrained(towards, dtype=torch.float32)
     ids = [(37 * i + 11) % 251 for i in range(TOKENS)]
     with torch.no_grad():
         logits = model(torch.tensor([ids])).logits[0].double()
@@ -143,11 +151,18 @@ def answer(name, folder):
         for _ in range(GREEDY):
             text.append(int(model(torch.tensor([text])).logits[0, -1].argmax()))
     loss = torch.nn.functional.cross_entropy(logits[:-1], torch.tensor(ids[1:]))
+    part = model(torch.tensor([ids[:TRAINED]])).logits[0]
+    trained = torch.nn.functional.cross_entropy(part, torch.tensor(ids[1:TRAINED + 1]))
+    trained.backward()
+    along = dict(direction.named_parameters())
+    slope = sum((value.grad.double() * along[key].detach().double()).sum().item()
+                for key, value in model.named_parameters() if value.grad is not None)
     for key in ("transformers_version", "dtype"):
         written.pop(key, None)
     return dict(name=name, made_by=f"transformers {transformers.__version__}", config=written,
                 tensors=[dict(name=k, shape=s) for k, s in shapes.items()], ids=ids,
-                loss=round(float(loss), 6),
+                loss=round(float(loss), 6), trained=round(trained.item(), 6),
+                slope=round(slope, 6),
                 logits=[float(f"{x:.6f}") for x in logits[-1, :KEPT].tolist()], greedy=text[TOKENS:])
 
 

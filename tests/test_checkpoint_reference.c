@@ -1,6 +1,7 @@
 /* Models against the reference classes: tests/reference holds what scripts/reference-answers.py had
  * them answer, small models whose weights follow from their names alone. Loss, logits and greedy
- * text are the same on one rank and on several. */
+ * text are the same on one rank and on several, and so is the gradient of a training step: its
+ * slope along a direction. */
 #include <dirent.h>
 #include <math.h>
 #include "unit.h"
@@ -37,7 +38,7 @@ typedef struct answers {
     sm_model model;
     size_t n, tensors, logits, texts;
     int32_t ids[MOST_IDS];
-    double loss, logit[WORDS];
+    double loss, trained, slope, logit[WORDS];
     int32_t text[MOST_IDS];
     sm_safetensors file;
     /* made by a plan */
@@ -88,6 +89,8 @@ static void read_answers(const char *name, answers *a) {
     a->n = read_list(json_object_get(told, "ids"), a->ids);
     a->texts = read_list(json_object_get(told, "greedy"), a->text);
     a->loss = json_number_value(json_object_get(told, "loss"));
+    a->trained = json_number_value(json_object_get(told, "trained"));
+    a->slope = json_number_value(json_object_get(told, "slope"));
     json_t *logits = json_object_get(told, "logits");
     a->logits = json_array_size(logits);
     for (size_t i = 0; i < a->logits; i++)
@@ -177,6 +180,114 @@ static int hold(answers *a, const char *words, int tensor, int others) {
     return differ(&asked, words);
 }
 
+/* ---- the gradient ---- */
+
+enum { TRAINED = 19, MOST_WEIGHT = 1 << 14 };
+
+typedef struct slope {
+    const answers *a;
+    sm_trainer *t;
+    double sum, loss;
+} slope;
+
+/* Of a tensor: the elements that are this array's, or one expert of it. */
+static void add_tensor(slope *s, const sm_train_array *array, const sm_weight_place *p,
+                       size_t slice, const float *gradient) {
+    static float towards[MOST_WEIGHT];
+    char name[320];
+    size_t n = 1, at[SM_MAX_RANK] = {0};
+    for (int d = 0; d < p->rank; d++) n *= p->shape[d];
+    assert_true(n <= MOST_WEIGHT);
+    if (p->counted < 0) snprintf(name, sizeof name, "direction.%s", p->name);
+    else snprintf(name, sizeof name, "direction.%s%zu%s", p->name, slice, p->behind);
+    fill(name, p->shape, p->rank, n, towards);
+    for (int d = 0; d >= 0;) {
+        size_t from = 0, to = p->offset;
+        for (d = 0; d < array->rank; d++) {
+            from = from * array->size[d] + (d == p->counted ? slice : at[d]);
+            if (d != p->counted) to += at[d] * p->stride[d];
+        }
+        s->sum += (double)gradient[from] * (double)towards[to];
+        for (d = array->rank - 1; d >= 0; at[d--] = 0)
+            if (d != p->counted && ++at[d] < array->size[d]) break;
+    }
+}
+
+static sm_status add_array(sm_train_array *array, void *context, sm_error *err) {
+    slope *s = context;
+    sm_weight_place p;
+    sm_train_weight w;
+    if (array->part != SM_TRAIN_VALUE) return SM_OK;
+    char name[320];
+    for (int number = 0;; number++) { /* the one that the checkpoint has */
+        sm_status status = sm_model_weight_place(&s->a->model, array->lines, array->array,
+                                                 array->layer, number, &p, err);
+        if (status) return status;
+        if (p.counted < 0) snprintf(name, sizeof name, "%s", p.name);
+        else snprintf(name, sizeof name, "%s0%s", p.name, p.behind);
+        if (sm_safetensors_find(&s->a->file, name)) break;
+    }
+    /* a tied head has a copy of the embedding, with a gradient of its own */
+    int head = s->a->model.tied && array->layer < 0 ? s->a->model.L : -1;
+    for (int i = 0; head >= 0 && sm_trainer_weight(s->t, head, i, &w); i++)
+        if (w.rank == 2 && w.size[0] == array->size[0] && w.size[1] == array->size[1])
+            add_tensor(s, array, &p, 0, w.gradient);
+    for (int i = 0; sm_trainer_weight(s->t, array->layer, i, &w); i++) {
+        if (strcmp(w.name, array->name) != 0) continue;
+        size_t slices = p.counted < 0 ? 1 : array->size[p.counted];
+        for (size_t k = 0; k < slices; k++) add_tensor(s, array, &p, k, w.gradient);
+        return SM_OK;
+    }
+    return sm_fail(err, SM_INTERNAL, "%s is not there", array->name);
+}
+
+/* Batches begin where the seed says: the first that begins with the first token. */
+static int first_batch(const sm_train_setup *setup) {
+    for (int step = 0; step < 64; step++) {
+        sm_rng rng = {setup->seed};
+        rng.state = sm_rng_next(&rng) ^ ((uint64_t)step << 32);
+        if (sm_rng_below(&rng, setup->data_bytes - (size_t)setup->tokens) == 0) return step;
+    }
+    fail_msg("no batch begins with the first token");
+    return 0;
+}
+
+static sm_status differentiate(sm_communicator *world, void *context, sm_error *err) {
+    slope *s = context;
+    sm_train_result r;
+    sm_status status = sm_trainer_new(world, &s->a->setup, &s->t, err);
+    if (!status) status = train_checkpoint_take(s->t, &s->a->model, &s->a->file, path, err);
+    if (!status) status = sm_trainer_gradients(s->t, first_batch(&s->a->setup), &r, err);
+    if (!status) status = sm_trainer_list(s->t, false, add_array, s, err);
+    s->loss = status ? 0 : r.loss;
+    sm_trainer_free(s->t);
+    return status;
+}
+
+static int hold_slope(answers *a) {
+    sm_error err = {.status = SM_OK};
+    unsigned char text[MOST_IDS];
+    slope s = {.a = a};
+    for (size_t i = 0; i < a->n; i++) text[i] = (unsigned char)a->ids[i];
+    sm_train_setup_defaults(&a->setup);
+    a->setup.model = &a->model;
+    a->setup.tokens = TRAINED;
+    a->setup.sequences = 1;
+    a->setup.optimizer = SM_TRAIN_SGD;
+    a->setup.data = text;
+    a->setup.data_bytes = a->n;
+    if (sm_run_threads(1, differentiate, &s, &err)) {
+        print_message("%s: %s\n", a->name, err.sentence);
+        return 1;
+    }
+    bool wrong =
+        fabs(s.loss - a->trained) > 1e-5 || fabs(s.sum - a->slope) > 2e-4 * fmax(1, fabs(a->slope));
+    if (wrong)
+        print_message("%s: slope %g for %g, loss %g for %g\n", a->name, s.sum, a->slope, s.loss,
+                      a->trained);
+    return wrong;
+}
+
 static void answers_are_those_of_the_reference(void **state) {
     int wrong = 0, models = 0;
     char *name[MOST_MODELS];
@@ -189,6 +300,7 @@ static void answers_are_those_of_the_reference(void **state) {
         static answers a;
         read_answers(name[i], &a);
         wrong += hold(&a, "one rank", 1, 1);
+        wrong += hold_slope(&a);
         if (i % (SANITIZED ? 8 : 2) == 0) wrong += hold(&a, "four ranks", 2, 2);
         else if (!SANITIZED) wrong += hold(&a, "two ranks", 1, 2);
         free(name[i]);
