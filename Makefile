@@ -395,9 +395,9 @@ book-pages: $(BUILD)/book $(BUILD)/scalemodel
 	@UPDATE=1 SCALEMODEL=$(BUILD)/scalemodel sh tests/cli/pages.t docs/book/*.md
 validate: $(BUILD)/scalemodel
 	@SCALEMODEL=$(BUILD)/scalemodel scripts/accuracy.sh
-held-out: $(BUILD)/scalemodel $(BUILD)/fit-steps
-	@SCALEMODEL=$(BUILD)/scalemodel FIT_STEPS=$(BUILD)/fit-steps scripts/held-out.sh
-$(BUILD)/fit-steps: scripts/fit-steps.c $(BUILD)/libscalemodel.a
+held-out: $(BUILD)/scalemodel $(BUILD)/fit-steps $(BUILD)/fit-serving
+	@SCALEMODEL=$(BUILD)/scalemodel FITS=$(BUILD) scripts/held-out.sh
+$(BUILD)/fit-steps $(BUILD)/fit-serving: $(BUILD)/%: scripts/%.c $(BUILD)/libscalemodel.a
 	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
 
 fuzz:

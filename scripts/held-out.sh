@@ -1,7 +1,7 @@
 #!/bin/sh
 # Errors on rows that had no part in the fit: data/calibration/held-out.csv, from `calibrate` alone.
-# usage: scripts/held-out.sh            SCALEMODEL=build/scalemodel FIT_STEPS=build/fit-steps
-#        WRITE=1 scripts/held-out.sh    the constants of training are written anew too
+# usage: scripts/held-out.sh            SCALEMODEL=build/scalemodel FITS=build
+#        WRITE=1 scripts/held-out.sh    the constants of training and serving are written anew too
 #
 # Training steps: one fit of all chips and software, of which each source is left out in turn, then
 # each tenth of the models; held-out-steps.csv has what that gives for the constants of a row's own
@@ -10,7 +10,7 @@
 set -eu
 cd "$(dirname "$0")/.."
 export LC_ALL=C
-program="${SCALEMODEL:-build/scalemodel}" fit_steps="${FIT_STEPS:-build/fit-steps}"
+program="${SCALEMODEL:-build/scalemodel}" fits="${FITS:-build}"
 truth=data/truth
 calibrations=data/calibration
 write="${WRITE:-}"
@@ -33,9 +33,14 @@ fitted() {
 # ---- training steps ----
 # One hierarchical fit of all chips and software (scripts/fit-steps.c); each source left out in turn,
 # and each tenth of the models.
-"$fit_steps" ${write:+-o "$calibrations"} -r "$place/steps" "$truth/training.csv" \
+"$fits/fit-steps" ${write:+-o "$calibrations"} -r "$place/steps" "$truth/training.csv" \
     "$truth/training_small.csv" >"$place/table"
 cp "$place/table" "$calibrations/held-out-steps.csv"
+
+# ---- serving ----
+"$fits/fit-serving" ${write:+-c "$calibrations" -e data/engines} "$truth/inference.csv" \
+    >"$place/serving"
+cp "$place/serving" "$calibrations/held-out-serving.csv"
 
 # ---- operations ----
 chips_of() { # chips with rows of their own in a file
@@ -96,7 +101,7 @@ cp "$place/held-out.csv" "$calibrations/held-out.csv"
 head -n 9 "$calibrations/held-out.csv"
 
 # ---- the lines that make held-out ends with ----
-cat "$place/table"
+cat "$place/table" "$place/serving"
 "$program" validate --json "$truth/training.csv" "$truth/training_oom.csv" |
     awk -f tests/cli/flatten.awk | awk '
     $1 == "verdicts.right" { printf "fits or not, all rows,%.4f\n", $2 }

@@ -211,7 +211,7 @@ static void software_is_what_a_row_states(void **state) {
     assert_string_equal(sm_truth_software(&row), "serving");
     row.software = "trtllm-1";
     assert_string_equal(sm_truth_software(&row), "trtllm-1");
-    assert_true(sm_software_of("trtllm-1")->expert_imbalance == 2);
+    assert_true(sm_software_of("trtllm-1")->expert_imbalance > 1);
     assert_string_equal(sm_software_of("of tomorrow")->name, "serving");
 }
 
@@ -333,7 +333,8 @@ static void survives_absurd_rows(void **state) {
             r.output_len = how == 3 ? sizes[i] : 256;
             sm_prediction p = predict(&r, "h100_sxm");
             for (int k = 0; !p.unknown && k < p.parts; k++)
-                assert_true(p.part[k].expected_s >= p.part[k].lower_s);
+                /* how many run is settled to one in a thousand */
+                assert_true(p.part[k].expected_s >= p.part[k].lower_s * 0.999);
         }
 }
 

@@ -21,7 +21,6 @@ SM_DECLARATIONS_BEGIN
     X(kv_share, 0.9, "of the memory beside the weights, what the cache takes")                     \
     X(admission_s, 0.05, "before its prefill a request is parsed, queued and scheduled")           \
     X(burst, 0.1, "share of the requests that find all others before them")                        \
-    X(burst_in_step, 0, "the same where all requests are of one length; 0: as burst")              \
     X(host_s_per_sequence, 0, "of a step: scheduling, sampling, detokenising")                     \
     X(expert_imbalance, 1,                                                                         \
       "what the matmuls of experts take over dense ones as large: grouped "                        \
@@ -57,8 +56,7 @@ typedef enum sm_load_kind {
 /* Lengths are those of the jobs. */
 typedef struct sm_load {
     sm_load_kind kind;
-    double requests; /* batch, in flight, or a second; over all engines */
-    bool alike;      /* all of one length, so that those that begin together end together */
+    double requests;            /* batch, in flight, or a second; over all engines */
     bool no_prefill, no_decode; /* phases that do not count */
     /* A measured time to first token, 0: none. Of those in flight the ones that wait for it are not
      * in decode, which a bound must not count. */

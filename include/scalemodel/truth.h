@@ -213,6 +213,7 @@ typedef struct sm_prediction {
 
 /* A row made ready: predicting it again under other constants costs microseconds. */
 typedef struct sm_truth_case sm_truth_case;
+struct sm_software; /* load.h */
 /* Make a row ready to be predicted. Never fails on a row: what cannot be predicted says so in its
  * prediction. SM_INTERNAL when out of memory. The row must outlive the case, and so must families,
  * by which its model is read; NULL: the shipped ones are read. */
@@ -234,6 +235,10 @@ void sm_truth_cases_free(sm_truth_cases *cases);
 /* Predict a row, in seconds, with its 80 % interval. calibration NULL: the shipped one of the row's
  * chip and software. What cannot be predicted says why in out->unknown. */
 void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out);
+/* Let a row of inference be served by this engine, which outlives its use, in place of its own,
+ * until another is given: what an engine does with requests is fitted like constants. Others are
+ * left alone. */
+void sm_truth_case_engine(sm_truth_case *c, const struct sm_software *engine);
 /* Let go of what makes a prediction cheap: the last one is kept, and another makes the case ready
  * again. */
 void sm_truth_case_rest(sm_truth_case *c);

@@ -99,18 +99,26 @@ static double mixed_s(load_steps *c, double n, double tokens, double groups) {
 
 /* Prompts come as requests end: prompt x n / output tokens a step on average, of which a step takes
  * no more than its budget and no fewer than one prompt or chunk, on each group of chips that has
- * sequences. A prompt that would take longer beside decoding has steps of its own. */
+ * sequences. A prompt that would take longer beside decoding has steps of its own.
+ *
+ * The groups of a pipeline follow one another: a round of its stages takes as long as the longest
+ * of their steps. With prefill in a share p of the steps it is in one of them in 1 - (1 - p)^stages
+ * of the rounds, and of p x stages steps that have some so many are hidden behind others. */
 double load_added_s(load_steps *c, double n, double decode_s, double yield) {
     const sm_serve *s = c->e->decode;
     double prompt = new_tokens(s), groups = fmax(1, fmin(n, load_groups(s, &c->e->plan)));
     double most = c->software->budget_tokens * groups,
            least = fmin(prompt, c->software->budget_tokens) * groups;
-    double coming = prompt * n * yield / s->job.output;
-    double tokens = fmin(most, fmax(least, coming)), stages = c->e->plan.pipeline;
+    double stages = c->e->plan.pipeline, coming = prompt * n * yield / s->job.output / stages;
+    double tokens = fmin(most, fmax(least, coming)), share = fmin(1, coming / tokens);
+    double shown = c->any || c->lower ? 1 / stages
+                   : share > 0        ? -expm1(stages * log1p(-share)) / (share * stages)
+                                      : 1;
     double own_s = prefill_each_s(c, fmax(groups, c->software->mixed_steps ? 0 : tokens / prompt));
+    own_s *= shown * stages;
     if (!c->software->mixed_steps) return own_s;
     double longer = fmax(0, mixed_s(c, n, tokens, groups) - decode_s),
-           steps = prompt / tokens / stages;
+           steps = prompt / tokens * shown;
     /* Of two least times the difference is no least: as much of it as leaves a sum of both. */
     if (c->any) steps = fmin(steps, s->job.output / (n * yield));
     return fmin(longer * steps, own_s);
@@ -132,10 +140,9 @@ double load_first_s(const load_steps *c, double prefill_s, double service_s, dou
                     double in_flight) {
     double engines = c->e->prefill_n, busy = fmin(0.9, service_s / (request_s * engines));
     double others = fmax(0, in_flight * c->e->n / engines - 1);
-    bool alike = c->load->alike && c->software->burst_in_step > 0;
-    double burst = alike ? c->software->burst_in_step : c->software->burst;
     if (c->lower) return fmax(prefill_s, c->load->waited_s);
     if (!isfinite(busy)) busy = 0;
     double meanwhile = 0.5 * busy / (1 - busy) * service_s;
-    return c->software->admission_s + prefill_s + meanwhile + 0.5 * burst * others * service_s;
+    return c->software->admission_s + prefill_s + meanwhile +
+           0.5 * c->software->burst * others * service_s;
 }

@@ -6,8 +6,10 @@
 
 /* ---- dtypes ---- */
 
-/* Checkpoints in 4 bits keep all but the routed experts in 16 where there are experts (gpt-oss,
- * DeepSeek-R1-FP4); dense ones quantise every matmul. */
+/* Checkpoints in 4 bits keep all but the routed experts in 16 where there are experts (gpt-oss's
+ * mxfp4); those of NVIDIA (nvfp4) quantise shared experts, dense layers and output projections too,
+ * which with the rest in 16 comes to 8 (DeepSeek-R1-0528-FP4-v2: 70 M weights of a layer in 16
+ * bits, 161 M in 4.5). Dense ones quantise every matmul. */
 double weight_scale(const sm_serve *s, int index, bool expert) {
     double bytes = sm_dtype_bytes(s->job.dtypes.weights);
     if (s->job.as_stored && index < s->kinds) {
@@ -15,7 +17,7 @@ double weight_scale(const sm_serve *s, int index, bool expert) {
         return (expert ? k->expert_bytes : k->other_bytes) / 2;
     }
     if (s->job.as_stored) return index == head_piece(s) ? s->model.stored.head / 2 : 1;
-    if (s->experts && !expert && bytes < 1) bytes = 2;
+    if (s->experts && !expert && bytes < 1) bytes = s->job.dtypes.weights == SM_MXFP4 ? 2 : 1;
     return bytes / 2;
 }
 

@@ -92,7 +92,7 @@ static void list_ops(list *l, int index) {
 /* Launched one by one, kernels may wait for the host. */
 static void list_launches(list *l) {
     sm_step_price price;
-    double listed_s = l->x->s->calibration->step_overhead_s;
+    double listed_s = l->x->s->calibration->step_overhead_s + step_host_s(l->x);
     step_price(l->x, &price);
     for (int i = 0; i < l->to->ops; i++) listed_s += l->to->op[i].time_s;
     for (int i = 0; i < l->to->collectives; i++) listed_s += l->to->collective[i].exposed_s;

@@ -112,6 +112,9 @@ static sm_why *tell_step(teller *t, const char *label, const sm_step_price *pric
              "topology and calibration");
     leaf(t, w, "overhead of the engine", x->s->calibration->step_overhead_s, "s",
          x->s->calibration->source);
+    if (step_host_s(x) > 0)
+        leaf(t, w, "sequences on the host", step_host_s(x), "s",
+             "sequences that decode x host_s_per_sequence of the engine");
     tell_lower(t, w, price);
     return w;
 }

@@ -113,14 +113,17 @@ typedef struct step {
     struct placements *any; /* instead of at: each collective where it costs least */
     int groups;
     attend group[SM_MAX_GROUPS];
-    counts tokens;  /* of all groups, as sequences of one query */
-    counts routed;  /* as if every group that shares experts were as full as the fullest */
-    counts sampled; /* as tokens, of those the head sees */
-    counts begun;   /* sequences that begin in this step */
+    counts tokens;   /* of all groups, as sequences of one query */
+    counts routed;   /* as if every group that shares experts were as full as the fullest */
+    counts sampled;  /* as tokens, of those the head sees */
+    counts begun;    /* sequences that begin in this step */
+    double decoding; /* sequences of all chips that decode in it */
 } step;
 sm_status step_prepare(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch, step *out,
                        sm_error *err);
 /* The same step with so many sequences in each of its groups. */
+/* Seconds of a step that the host takes for its sequences. */
+double step_host_s(const step *x);
 void step_resize(step *x, const sm_step_batch *batch);
 
 /* What an op takes on the fullest chip. */

@@ -277,14 +277,6 @@ void step_totals(const step *x, piece_price *total) {
     total_of(x, pieces, true, total);
 }
 
-/* What the software does on the host for each sequence that decodes. */
-static double host_s(const step *x) {
-    double decoding = 0;
-    for (int i = 0; i < x->groups; i++)
-        if (is_decoding(x->group[i].queries, x->group[i].past)) decoding += x->group[i].sequences;
-    return decoding * x->d.replicas * x->s->job.software->host_s_per_sequence;
-}
-
 void step_price_from(const step *x, const piece_price *pieces, bool network, sm_step_price *price) {
     piece_price total;
     memset(price, 0, sizeof *price);
@@ -308,7 +300,7 @@ void step_price_from(const step *x, const piece_price *pieces, bool network, sm_
     double path =
         total.weights + total.kv + total.compute + total.scans + total.other + total.network;
     double host = x->s->job.eager ? total.kernels * c->launch_s : 0;
-    double overhead = c->step_overhead_s + host_s(x);
+    double overhead = c->step_overhead_s + step_host_s(x);
     price->expected_s = larger(path, host) + overhead;
     price->upper_s = larger(total.upper, host) + overhead;
     price->breakdown_s.weights = total.weights;
@@ -351,15 +343,20 @@ static sm_status check_batch(const sm_step_batch *batch, sm_error *err) {
     return SM_OK;
 }
 
+/* What the software does on the host for each sequence that decodes. */
+double step_host_s(const step *x) { return x->decoding * x->s->job.software->host_s_per_sequence; }
+
 void step_resize(step *x, const sm_step_batch *batch) {
     double tokens = 0, routed = 0, begun = 0, groups = expert_groups(&x->d);
     assert(batch->groups > 0 && batch->groups <= SM_MAX_GROUPS);
     x->groups = batch->groups;
+    x->decoding = 0;
     for (int i = 0; i < batch->groups; i++) {
         const sm_attend *g = &batch->group[i];
         x->group[i] = (attend){fullest(x->d.replicas, g->sequences), g->queries, g->past};
         tokens += x->group[i].sequences * g->queries;
         if (!is_decoding(g->queries, g->past)) begun += x->group[i].sequences;
+        else x->decoding += g->sequences;
         routed += fullest(groups, g->sequences) * groups * g->queries;
     }
     double drawn = batch->sampled > 0 ? fullest(x->d.replicas, batch->sampled) : 0;

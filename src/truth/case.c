@@ -159,6 +159,11 @@ void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_pr
     if (out->calibration) out->calibration = calibration; /* equal, but this is the caller's */
 }
 
+void sm_truth_case_engine(sm_truth_case *c, const sm_software *engine) {
+    if (c->serving) truth_serving_engine(c->serving, engine);
+    c->known = false;
+}
+
 sm_status sm_truth_why(sm_truth_case *c, sm_arena *arena, sm_why **why, sm_error *err) {
     *why = NULL;
     return c->training ? truth_training_why(c->training, &c->under, arena, why, err) : SM_OK;

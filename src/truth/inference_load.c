@@ -36,7 +36,6 @@ bool inference_load_of(const sm_inference_row *r, inference_load *out, const cha
     sm_load *load = &out->load;
     load->no_prefill = is_phase(r, "decode");
     load->no_decode = is_phase(r, "prefill");
-    load->alike = !r->len_sampling[0];
     load->waited_s = r->ttft_s > 0 ? r->ttft_s : 0;
     out->prompt = r->input_len * share;
     out->output = load->no_decode ? 1 : r->output_len * share;

@@ -125,6 +125,8 @@ void truth_serving_free(truth_serving *t) {
     sm_free(t);
 }
 
+void truth_serving_engine(truth_serving *t, const sm_software *engine) { t->software = engine; }
+
 /* ---- predicting ---- */
 
 static sm_engines engines_of(const truth_serving *t) {

@@ -57,6 +57,12 @@ static sm_status predict(const sm_validation *v, sm_checked *c, sm_error *err) {
         if (!c->p.unknown || c->p.out_of_memory) status = sm_fail_memory(err);
     }
     sm_truth_case_rest(ready);
+    if (!status && c->p.calibration) { /* so may the constants */
+        sm_calibration *kept = sm_arena_alloc(v->arena, sizeof *kept);
+        if (!kept) return sm_fail_memory(err);
+        *kept = *c->p.calibration;
+        c->p.calibration = kept;
+    }
     return status;
 }
 
