@@ -24,7 +24,7 @@ if [ "${1:-}" = --twice ]; then
 fi
 for package in "$BUILD"/deb/*.deb; do dpkg-deb -x "$package" "$BUILD/deb/installed"; done
 failed=0
-for golden in tests/cli/*.t; do
+for golden in "$BUILD"/deb/source/tests/cli/*.t; do
     name="$(basename "$golden" .t)"
     case "$name" in layers | library | measure | python | readme | run* | checkpoint) continue ;; esac # of a build, or of MPI
     SCALEMODEL="$BUILD/deb/installed/usr/bin/scalemodel" sh "$golden" >"$BUILD/deb/$name.log" 2>&1 ||
