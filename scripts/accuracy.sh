@@ -309,7 +309,7 @@ Where training falls short, and why:
   node or over all ranks, which takes 4.5 s or 7.2 s and is one plan here; vTrain's multi-node rows of tensor degree 2
   take up to 37 % longer than those of 1 and 4 let expect.
 - vTrain: residuals follow the shape of matmuls and the size of all-reduces (tensor 2, 8 MB: -15 % and +14 % at two
-  widths): tiles of kernels and thresholds of protocols that thirteen constants do not hold.
+  widths): tiles of kernels and thresholds of protocols that fourteen constants do not hold.
 END
     printf '\n## Sets\n\n'
     sets
@@ -357,7 +357,7 @@ END
 
 ## What was fitted on what
 
-At most thirteen constants a chip and software generation, each with a meaning; `scalemodel chip NAME --calibration`
+At most fourteen constants a chip and software generation, each with a meaning; `scalemodel chip NAME --calibration`
 prints them.
 
 END

@@ -58,6 +58,7 @@ static const struct parameter {
     [SM_CONSTANT_overlap] = {.3, .97, {.8, .2, .7, .7, .4}},
     [SM_CONSTANT_step_overhead_s] = {1e-4, .5, {1, .2, 1, 1, .5}},
     [SM_CONSTANT_routing_s] = {1e-9, 3e-6, {1.5, .3, .7, 1, .5}},
+    [SM_CONSTANT_elementwise_bytes] = {.7, 8, {.5, .1, .4, .4, .2}},
     [COMPUTE] = {0, 0, {0, .15, .3, .3, .2}},
 };
 
@@ -338,9 +339,10 @@ static int cell_index(fit *f, const sm_chip *chip, const char *software) {
     *c = (cell){.chip = chip, .software = software};
     c->start = start ? *start : *sm_calibration_of(like);
     for (int j = 0; j < SM_CONSTANT_COUNT; j++)
-        c->u[j] =
-            to_line(j, j == SM_CONSTANT_routing_s ? FIRST_ROUTING
-                                                  : sm_calibration_get(&c->start, (sm_constant)j));
+        c->u[j] = to_line(j, j == SM_CONSTANT_routing_s ? FIRST_ROUTING
+                             : j == SM_CONSTANT_elementwise_bytes
+                                 ? 1.0
+                                 : sm_calibration_get(&c->start, (sm_constant)j));
     char both[200];
     snprintf(both, sizeof both, "%s %s", constants_name(chip), software);
     const char *name[LEVELS] = {torus ? "torus" : "switch", constants_name(chip),

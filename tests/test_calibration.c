@@ -77,7 +77,8 @@ static void test_constants_of_steps_are_physical(void **state) {
                   {SM_CONSTANT_collective_s, 1e-6, 2e-4},
                   {SM_CONSTANT_overlap, 0.30, 0.97},
                   {SM_CONSTANT_step_overhead_s, 1e-4, 0.5},
-                  {SM_CONSTANT_routing_s, 0, 3e-6}};
+                  {SM_CONSTANT_routing_s, 0, 3e-6},
+                  {SM_CONSTANT_elementwise_bytes, 0.7, 8}};
     size_t identified = 0;
     for (size_t i = 0; i < sm_calibration_count(); i++) {
         const sm_calibration *c = sm_calibration_at(i);

@@ -387,7 +387,7 @@ typedef struct sm_calibrate_question {
                                     only its rows are fitted to ("mine") */
     const sm_calibration *start; /* and prior; NULL: the shipped one of that software, else the
                                     chip's usual */
-    unsigned constants;          /* bit per constant to fit; 0: all */
+    unsigned constants;          /* a bit each to fit; 0: all, of few steps those of matmuls */
     bool all;                    /* fit to repeated, fine-tuning and doubtful rows too */
     const char *output;          /* the file that the caller writes the text to, for the page */
     bool explain;

@@ -109,7 +109,7 @@ typedef struct sm_collective_cost {
     bool latency_bound;
 } sm_collective_cost;
 
-/* ---- calibration: a dozen physical constants per chip and software generation ----
+/* ---- calibration: fourteen physical constants per chip and software generation ----
  * id, low, high, unit, meaning. Every constant lies in [low, high]. */
 #define SM_CONSTANTS(X)                                                                            \
     X(matmul_efficiency, 0.05, 1.0, "of peak", "large aligned 16-bit matmuls")                     \
@@ -124,7 +124,8 @@ typedef struct sm_collective_cost {
     X(collective_s, 1e-8, 1e-2, "s", "start of a collective, before its hops")                     \
     X(overlap, 0.0, 1.0, "share", "of communication that may hide, what does")                     \
     X(step_overhead_s, 0.0, 100.0, "s", "per step: data, host gaps, logging")                      \
-    X(routing_s, 0.0, 1e-4, "s", "per token and layer of experts: permute, count, pad")
+    X(routing_s, 0.0, 1e-4, "s", "per token and layer of experts: permute, count, pad")            \
+    X(elementwise_bytes, 0.5, 20.0, "of the least", "moved by norms, activations, residuals")
 typedef enum sm_constant {
 #define X(id, low, high, unit, meaning) SM_CONSTANT_##id,
     SM_CONSTANTS(X)

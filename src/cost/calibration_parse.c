@@ -234,7 +234,8 @@ static sm_status end_section(reader *r) {
     if (status) return status;
     for (int i = 0; r->n > 0 && i < SM_CONSTANT_COUNT; i++) {
         if (r->seen >> (WORD_KEYS + i) & 1) continue;
-        if (!r->base && i == SM_CONSTANT_routing_s) continue; /* 0: files of before it */
+        if (!r->base && (i == SM_CONSTANT_routing_s || i == SM_CONSTANT_elementwise_bytes))
+            continue; /* files of before them */
         if (!r->base)
             return sm_fail_at(r->err, r->source, r->heading,
                               "this calibration has no %s; write it, or base = CHIP SOFTWARE to "
@@ -274,6 +275,7 @@ static sm_status read_heading(reader *r, sm_span line) {
     c->chip = sm_arena_copy(r->arena, text + chip.offset, chip.length);
     c->software = sm_arena_copy(r->arena, text + software.offset, software.length);
     c->source = c->range = "";
+    c->elementwise_bytes = 1.0;
     if (!c->chip || !c->software) return sm_fail_memory(r->err);
     r->heading = line;
     r->seen = 0;

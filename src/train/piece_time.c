@@ -78,9 +78,11 @@ static priced price_work(const sm_train *t, const variant *v, const sm_work *w, 
     case SM_OP_KERNEL: return price_kernel(t, w, d);
     default: break;
     }
-    sm_op_cost c =
-        sm_vector_cost(&t->system.chip, &t->kernel, size_at(&w->flops, d), work_bytes(w, d));
-    return (priced){c.expected_s + routing_s(t, w, d), 0, 0, 0, 1, true};
+    double bytes = work_bytes(w, d), routing = routing_s(t, w, d);
+    /* Norms, activations and residuals move what software does not fuse. */
+    if (routing == 0) bytes *= t->kernel.elementwise_bytes;
+    sm_op_cost c = sm_vector_cost(&t->system.chip, &t->kernel, size_at(&w->flops, d), bytes);
+    return (priced){c.expected_s + routing, 0, 0, 0, 1, true};
 }
 
 priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,

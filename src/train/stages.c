@@ -261,12 +261,13 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
 
 /* ---- the end of a step ---- */
 
-/* Of a stream beside `window` seconds of compute that comes in `parts`: the last part is always
- * exposed.
- */
-static double exposed(const sm_train *t, double stream, double window, double parts) {
-    double hidden = window * t->calibration->overlap * (1 - 1 / parts);
-    return larger(stream - hidden, stream / parts);
+/* Of a stream beside `window` seconds of compute, which comes in `parts`: the last part is exposed
+ * always, and of the last of v chunks what its own share of one pass does not hide. */
+static double exposed(const sm_train *t, double stream, double pass_s, double passes, double chunks,
+                      double parts) {
+    double hides = t->calibration->overlap * (1 - 1 / parts);
+    double all = stream - pass_s * passes * hides, last = (stream - pass_s * hides) / chunks;
+    return larger(larger(all, last), stream / parts);
 }
 
 /* Seconds a step keeps each level busy for one piece. Under dualpipe a chunk's microbatches are
@@ -329,12 +330,15 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, st
 
 /* Gradients are reduced beside the last backward pass and weights gathered beside the first forward
  * pass; of a pipeline of m microbatches and p stages each pass of the busiest stage is about one
- * (m+p-1)-th, two thirds of it backward. Taken from the whole, so that a better machine never
- * exposes more. */
+ * (m+p-1)-th, two thirds of it backward. With v interleaved chunks p microbatches go through one
+ * chunk before the next, so that all but the last chunk are ready up to p passes earlier (Narayanan
+ * et al. 2021, section 2.2). Taken from the whole, so that a better machine never exposes more. */
 double step_close(const sm_train *t, const sm_plan *plan, double pipeline_s, step_end *e) {
-    double pass_s = pipeline_s / (microbatches_of(t, plan) + plan->pipeline - 1);
-    e->reduce_s = e->reduce > 0 ? exposed(t, e->reduce, pass_s * 2 / 3, e->parts) : 0;
-    e->gather_s = e->gather > 0 ? exposed(t, e->gather, pass_s / 3, e->parts) : 0;
+    double m = microbatches_of(t, plan), p = plan->pipeline;
+    double v = plan->schedule == SM_SCHEDULE_INTERLEAVED ? plan->virtual_stages : 1;
+    double pass_s = pipeline_s / (m + p - 1), passes = (1 + (v - 1) * smaller(m, p)) / v;
+    e->reduce_s = e->reduce > 0 ? exposed(t, e->reduce, pass_s * 2 / 3, passes, v, e->parts) : 0;
+    e->gather_s = e->gather > 0 ? exposed(t, e->gather, pass_s / 3, passes, v, e->parts) : 0;
     e->total_s = e->reduce_s + e->gather_s + e->update_s + e->tie_s + e->other_s;
     return larger(pipeline_s + e->total_s, e->network_s);
 }

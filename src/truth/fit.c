@@ -88,6 +88,7 @@ static double prior_relative(sm_constant which) {
     case SM_CONSTANT_matmul_efficiency_fp8:
     case SM_CONSTANT_attention_efficiency:
     case SM_CONSTANT_attention_efficiency_backward: return 0.25;
+    case SM_CONSTANT_elementwise_bytes: return 0.25;
     case SM_CONSTANT_network_efficiency_inner: return 0.4;
     case SM_CONSTANT_memory_efficiency: return 0.4;
     case SM_CONSTANT_network_efficiency_outer: return 0.6;
@@ -503,6 +504,8 @@ static const char *measurement_of(sm_constant which) {
             "two training steps that differ only in tensor- or data-parallel degree",
         [SM_CONSTANT_step_overhead_s] =
             "two training steps that differ only in the global batch, one with a single microbatch",
+        [SM_CONSTANT_routing_s] = "a training step of experts, and the same layers dense",
+        [SM_CONSTANT_elementwise_bytes] = "training steps of a narrow and of a wide model",
     };
     return measurements[which];
 }

@@ -430,6 +430,16 @@ static sm_status fit(sm_fitting *q, sm_report *r, sm_error *err) {
     return r->file ? SM_OK : sm_fail_memory(err);
 }
 
+/* All constants; of a few training steps alone only what matmuls reach, since they say little about
+ * the rest, and one factor of one's own is worth as much as all of them. */
+static unsigned usual_constants(const sm_fitting *q) {
+    enum { FEW_STEPS = 20 };
+    bool few = q->n < FEW_STEPS;
+    for (size_t i = 0; few && i < q->n; i++) few = q->ready[i].row->kind == SM_TRUTH_TRAINING;
+    if (!few) return (1u << SM_CONSTANT_COUNT) - 1u;
+    return 1u << SM_CONSTANT_matmul_efficiency | 1u << SM_CONSTANT_matmul_efficiency_fp8;
+}
+
 sm_status sm_answer_calibrate(const sm_calibrate_question *question, sm_report *r, sm_error *err) {
     sm_fitting q = {.arena = r->arena};
     sm_status status = sm_sized_take(&q.in, sizeof q.in, question, err);
@@ -438,8 +448,8 @@ sm_status sm_answer_calibrate(const sm_calibrate_question *question, sm_report *
     if (!q.in.software) q.in.software = "mine";
     if (!q.in.start) q.in.start = sm_calibration_for(q.in.chip, q.in.software);
     if (!q.in.start) q.in.start = sm_calibration_of(q.in.chip);
-    if (!q.in.constants) q.in.constants = (1u << SM_CONSTANT_COUNT) - 1u;
     status = sm_fitting_rows(&q, err);
+    if (!q.in.constants) q.in.constants = usual_constants(&q);
     if (!status) status = fit(&q, r, err);
     if (status <= SM_NEGATIVE) sm_fitting_page(r, &q);
     sm_truth_cases_free(q.cases);
