@@ -39,7 +39,8 @@ static int set_up(void **state) {
                                 .launch_s = 3e-6,
                                 .collective_s = 3e-6,
                                 .overlap = 0.85,
-                                .step_overhead_s = 5e-3};
+                                .step_overhead_s = 5e-3,
+                                .elementwise_bytes = 1};
     s->known = s->start;
     return 0;
 }
