@@ -64,12 +64,6 @@ static priced price_kernel(const sm_train *t, const sm_work *w, const sm_degrees
     return (priced){c.expected_s, c.math_s, flops, 0, 1, c.memory_s > c.math_s};
 }
 
-/* What software adds to dispatch and combine, either way a quarter: maps of tokens to experts,
- * counts, permutations and padding, a time per token that hardly depends on its width. */
-static double routing_s(const sm_train *t, const sm_work *w, const sm_degrees *d) {
-    return 0.25 * t->kernel.routing_s * size_at(&w->routed, d);
-}
-
 static priced price_work(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
                          sm_dtype dtype) {
     switch (w->kind) {
@@ -78,9 +72,12 @@ static priced price_work(const sm_train *t, const variant *v, const sm_work *w, 
     case SM_OP_KERNEL: return price_kernel(t, w, d);
     default: break;
     }
-    double bytes = work_bytes(w, d), routing = routing_s(t, w, d);
-    /* Norms, activations and residuals move what software does not fuse. */
-    if (routing == 0) bytes *= t->kernel.elementwise_bytes;
+    /* What software adds to dispatch and combine, either way a quarter: maps of tokens to experts,
+     * counts, permutations and padding, a time per token that hardly depends on its width. Norms,
+     * activations and residuals move what it does not fuse. */
+    double routed = size_at(&w->routed, d), bytes = work_bytes(w, d);
+    double routing = 0.25 * t->kernel.routing_s * routed;
+    if (routed == 0) bytes *= t->kernel.elementwise_bytes;
     sm_op_cost c = sm_vector_cost(&t->system.chip, &t->kernel, size_at(&w->flops, d), bytes);
     return (priced){c.expected_s + routing, 0, 0, 0, 1, true};
 }

@@ -261,8 +261,8 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
 
 /* ---- the end of a step ---- */
 
-/* Of a stream beside `window` seconds of compute, which comes in `parts`: the last part is exposed
- * always, and of the last of v chunks what its own share of one pass does not hide. */
+/* Of a stream that comes in `parts` beside so many passes of compute: the last part is exposed
+ * always, and of the last chunk what its own share of one pass does not hide. */
 static double exposed(const sm_train *t, double stream, double pass_s, double passes, double chunks,
                       double parts) {
     double hides = t->calibration->overlap * (1 - 1 / parts);
