@@ -14,18 +14,10 @@
  * they end with a 0. Units are SI; the keys of the data carry them. */
 #ifndef SCALEMODEL_ANSWER_H
 #define SCALEMODEL_ANSWER_H
-#include "scalemodel/architecture.h"
-#include "scalemodel/cost.h"
-#include "scalemodel/hw.h"
-#include "scalemodel/model.h"
 #include "scalemodel/page.h"
-#include "scalemodel/plan.h"
 #include "scalemodel/recipe.h"
-#include "scalemodel/serve.h"
-#include "scalemodel/shard.h"
 #include "scalemodel/simulate.h"
 #include "scalemodel/trace.h"
-#include "scalemodel/train.h"
 #include "scalemodel/truth.h"
 
 SM_DECLARATIONS_BEGIN

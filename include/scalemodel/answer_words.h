@@ -2,7 +2,6 @@
  * system, and the steps of a lowering in words. Texts live in the report's arena. */
 #ifndef SCALEMODEL_ANSWER_WORDS_H
 #define SCALEMODEL_ANSWER_WORDS_H
-#include "scalemodel/cost.h"
 #include "scalemodel/lowering.h"
 #include "scalemodel/page.h"
 

@@ -5,7 +5,6 @@
 #ifndef SCALEMODEL_ARCHITECTURE_H
 #define SCALEMODEL_ARCHITECTURE_H
 #include "scalemodel/notation.h"
-#include "scalemodel/units.h"
 
 SM_DECLARATIONS_BEGIN
 

@@ -3,7 +3,6 @@
  * is a chain of one line. */
 #ifndef SCALEMODEL_CHAIN_H
 #define SCALEMODEL_CHAIN_H
-#include "scalemodel/base.h"
 #include "scalemodel/shard.h"
 
 SM_DECLARATIONS_BEGIN

@@ -2,7 +2,6 @@
  * no allocation. */
 #ifndef SCALEMODEL_COST_H
 #define SCALEMODEL_COST_H
-#include "scalemodel/base.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/shard.h"
 

@@ -2,7 +2,6 @@
  * a source. */
 #ifndef SCALEMODEL_HW_H
 #define SCALEMODEL_HW_H
-#include "scalemodel/base.h"
 #include "scalemodel/text.h"
 #include "scalemodel/units.h"
 

@@ -2,13 +2,8 @@
  * rows. */
 #ifndef SCALEMODEL_IO_H
 #define SCALEMODEL_IO_H
-#include "scalemodel/base.h"
-#include "scalemodel/hw.h"
-#include "scalemodel/model.h"
 #include "scalemodel/recipe.h"
-#include "scalemodel/report.h"
 #include "scalemodel/simulate.h"
-#include "scalemodel/text.h"
 #include "scalemodel/trace.h"
 #include "scalemodel/truth.h"
 

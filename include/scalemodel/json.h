@@ -2,7 +2,6 @@
  * of checkpoints. Numbers are written in the shortest form that reads back to the same double. */
 #ifndef SCALEMODEL_JSON_H
 #define SCALEMODEL_JSON_H
-#include <stdio.h>
 #include "scalemodel/report.h"
 
 SM_DECLARATIONS_BEGIN

@@ -5,7 +5,6 @@
 #define SCALEMODEL_LOWERING_H
 #include "scalemodel/chain.h"
 #include "scalemodel/cost.h"
-#include "scalemodel/shard.h"
 
 SM_DECLARATIONS_BEGIN
 

@@ -2,7 +2,6 @@
  * each timed many times, and the lines and constants that such timings are fitted by. */
 #ifndef SCALEMODEL_MEASURE_H
 #define SCALEMODEL_MEASURE_H
-#include "scalemodel/run.h"
 #include "scalemodel/run_train.h"
 
 SM_DECLARATIONS_BEGIN

@@ -3,9 +3,6 @@
 #ifndef SCALEMODEL_MODEL_H
 #define SCALEMODEL_MODEL_H
 #include "scalemodel/architecture.h"
-#include "scalemodel/base.h"
-#include "scalemodel/text.h"
-#include "scalemodel/units.h"
 
 SM_DECLARATIONS_BEGIN
 

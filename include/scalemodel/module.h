@@ -7,7 +7,6 @@
  * (profile.h). Format: XLA's hlo.proto and its text form. */
 #ifndef SCALEMODEL_MODULE_H
 #define SCALEMODEL_MODULE_H
-#include "scalemodel/base.h"
 #include "scalemodel/text.h"
 #include "scalemodel/units.h"
 

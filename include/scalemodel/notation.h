@@ -3,7 +3,6 @@
  * from the fields of a Hugging Face config. */
 #ifndef SCALEMODEL_NOTATION_H
 #define SCALEMODEL_NOTATION_H
-#include "scalemodel/base.h"
 #include "scalemodel/text.h"
 #include "scalemodel/units.h"
 

@@ -5,12 +5,8 @@
  * and whose plans have it; reading, printing, help and documentation all come from that row. */
 #ifndef SCALEMODEL_PLAN_H
 #define SCALEMODEL_PLAN_H
-#include "scalemodel/base.h"
 #include "scalemodel/cost.h"
-#include "scalemodel/hw.h"
-#include "scalemodel/model.h"
 #include "scalemodel/program.h"
-#include "scalemodel/text.h"
 
 SM_DECLARATIONS_BEGIN
 

@@ -3,13 +3,9 @@
  * where its groups lie, both laid over each other as the schedule of the program has them. */
 #ifndef SCALEMODEL_PROFILE_H
 #define SCALEMODEL_PROFILE_H
-#include "scalemodel/base.h"
 #include "scalemodel/breakdown.h"
 #include "scalemodel/cost.h"
-#include "scalemodel/hw.h"
 #include "scalemodel/module.h"
-#include "scalemodel/shard.h"
-#include "scalemodel/trace.h"
 
 SM_DECLARATIONS_BEGIN
 

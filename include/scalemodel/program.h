@@ -4,11 +4,8 @@
  * axes. Every parallelism is nothing but a sharding of this program. */
 #ifndef SCALEMODEL_PROGRAM_H
 #define SCALEMODEL_PROGRAM_H
-#include "scalemodel/base.h"
-#include "scalemodel/architecture.h"
 #include "scalemodel/model.h"
 #include "scalemodel/shard.h"
-#include "scalemodel/units.h"
 
 SM_DECLARATIONS_BEGIN
 

@@ -6,11 +6,7 @@
  *                                 plan --sm_recipe_write--> text */
 #ifndef SCALEMODEL_RECIPE_H
 #define SCALEMODEL_RECIPE_H
-#include "scalemodel/base.h"
-#include "scalemodel/hw.h"
-#include "scalemodel/model.h"
 #include "scalemodel/plan.h"
-#include "scalemodel/text.h"
 
 SM_DECLARATIONS_BEGIN
 

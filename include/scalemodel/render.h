@@ -2,7 +2,6 @@
  * (Chrome trace). */
 #ifndef SCALEMODEL_RENDER_H
 #define SCALEMODEL_RENDER_H
-#include <stdio.h>
 #include "scalemodel/report.h"
 
 SM_DECLARATIONS_BEGIN

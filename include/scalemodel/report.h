@@ -3,7 +3,6 @@
  * (json.h). */
 #ifndef SCALEMODEL_REPORT_H
 #define SCALEMODEL_REPORT_H
-#include "scalemodel/base.h"
 #include "scalemodel/units.h"
 
 SM_DECLARATIONS_BEGIN

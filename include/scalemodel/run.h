@@ -3,9 +3,7 @@
  * price. */
 #ifndef SCALEMODEL_RUN_H
 #define SCALEMODEL_RUN_H
-#include "scalemodel/base.h"
 #include "scalemodel/shard.h"
-#include "scalemodel/units.h"
 
 SM_DECLARATIONS_BEGIN
 

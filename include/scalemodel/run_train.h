@@ -3,7 +3,6 @@
  * precision throughout. Any model whose lines have kernels: see docs/run-train.md. */
 #ifndef SCALEMODEL_RUN_TRAIN_H
 #define SCALEMODEL_RUN_TRAIN_H
-#include "scalemodel/program.h"
 #include "scalemodel/run.h"
 #include "scalemodel/step.h"
 

@@ -3,7 +3,6 @@
  * simulation; closed forms where they equal it. */
 #ifndef SCALEMODEL_SCHEDULE_H
 #define SCALEMODEL_SCHEDULE_H
-#include "scalemodel/base.h"
 #include "scalemodel/plan.h"
 
 SM_DECLARATIONS_BEGIN

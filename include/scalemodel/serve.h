@@ -3,12 +3,7 @@
  * is a sharding of the serving program (program.h) and its price comes from cost.h alone. */
 #ifndef SCALEMODEL_SERVE_H
 #define SCALEMODEL_SERVE_H
-#include "scalemodel/base.h"
-#include "scalemodel/cost.h"
-#include "scalemodel/hw.h"
-#include "scalemodel/model.h"
 #include "scalemodel/plan.h"
-#include "scalemodel/program.h"
 #include "scalemodel/report.h"
 
 SM_DECLARATIONS_BEGIN

@@ -2,7 +2,6 @@
  * communicated. "The book" is "How To Scale Your Model", chapter 3. */
 #ifndef SCALEMODEL_SHARD_H
 #define SCALEMODEL_SHARD_H
-#include "scalemodel/base.h"
 #include "scalemodel/text.h"
 #include "scalemodel/units.h"
 

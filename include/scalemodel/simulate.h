@@ -3,7 +3,6 @@
  * can give one whose queue has a closed form; serve.h gives the real one. */
 #ifndef SCALEMODEL_SIMULATE_H
 #define SCALEMODEL_SIMULATE_H
-#include "scalemodel/base.h"
 #include "scalemodel/serve.h"
 
 SM_DECLARATIONS_BEGIN

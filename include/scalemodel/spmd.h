@@ -5,7 +5,6 @@
  * shardings spread follows Shardy's factors), without its windows and halo exchanges. */
 #ifndef SCALEMODEL_SPMD_H
 #define SCALEMODEL_SPMD_H
-#include "scalemodel/base.h"
 #include "scalemodel/module.h"
 #include "scalemodel/shard.h"
 

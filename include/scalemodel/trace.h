@@ -4,7 +4,6 @@
  * it alone. */
 #ifndef SCALEMODEL_TRACE_H
 #define SCALEMODEL_TRACE_H
-#include "scalemodel/base.h"
 #include "scalemodel/text.h"
 
 SM_DECLARATIONS_BEGIN

@@ -3,12 +3,6 @@
  */
 #ifndef SCALEMODEL_TRAIN_H
 #define SCALEMODEL_TRAIN_H
-#include "scalemodel/base.h"
-#include "scalemodel/cost.h"
-#include "scalemodel/hw.h"
-#include "scalemodel/model.h"
-#include "scalemodel/plan.h"
-#include "scalemodel/program.h"
 #include "scalemodel/report.h"
 #include "scalemodel/schedule.h"
 #include "scalemodel/step.h"

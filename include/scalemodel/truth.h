@@ -2,13 +2,7 @@
  * predicts for each, statistics of the error, and the fit of a calibration to them. */
 #ifndef SCALEMODEL_TRUTH_H
 #define SCALEMODEL_TRUTH_H
-#include "scalemodel/base.h"
-#include "scalemodel/cost.h"
-#include "scalemodel/hw.h"
-#include "scalemodel/model.h"
-#include "scalemodel/program.h"
 #include "scalemodel/search.h"
-#include "scalemodel/text.h"
 #include "scalemodel/train.h"
 
 SM_DECLARATIONS_BEGIN

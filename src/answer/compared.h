@@ -1,7 +1,6 @@
 /* compared: what several systems answer to one question, side by side. */
 #pragma once
 #include "scalemodel/answer.h"
-#include "scalemodel/page.h"
 
 typedef struct sm_compared {
     const char *system;

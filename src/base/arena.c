@@ -1,7 +1,6 @@
 /* An arena: memory handed out in order from growing chunks and freed at once. */
 #include "scalemodel/base.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* A chunk for each allocation lets AddressSanitizer see overruns. */

@@ -1,7 +1,6 @@
 /* Errors without a place. Those that point into a text are in text/source.c. */
 #include "scalemodel/base.h"
 
-#include <stdio.h>
 #include <string.h>
 
 sm_status sm_fail(sm_error *err, sm_status status, const char *format, ...) {

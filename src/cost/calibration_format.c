@@ -1,6 +1,5 @@
 /* A calibration as the text that calibration_parse.c reads back to the same. */
 #include "scalemodel/cost.h"
-#include "scalemodel/units.h"
 #include <string.h>
 
 enum { LINE_BYTES = 98, INDENT = 4 };

@@ -9,7 +9,6 @@
  * Peak memory takes no constants, and is not widened. */
 #include "scalemodel/cost.h"
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,9 +2,7 @@
  * in lines that begin with a blank, comments from "#". docs/calibration-file.md describes it. */
 #include "calibration_line.h"
 #include "calibration_table.h"
-#include "scalemodel/text.h"
 #include <assert.h>
-#include <math.h>
 #include <string.h>
 
 enum { KEY_SOURCE, KEY_RANGE, KEY_BASE, KEY_FITTED, WORD_KEYS };

@@ -3,7 +3,6 @@
 #include "chain_parts.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* With more operands than this only arrays that share an index are multiplied, unless there are

@@ -1,7 +1,6 @@
 /* Which factors of which levels each mesh axis takes. */
 #include "group_links.h"
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

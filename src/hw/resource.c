@@ -1,6 +1,4 @@
 /* resource: a machine with more or less of something: the hardware designer's question. */
-#include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "scalemodel/hw.h"

@@ -2,7 +2,6 @@
 #include "scalemodel/hw.h"
 #include <assert.h>
 #include <limits.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Sizes innermost first: the first n - 1 are taken as they are, the last counts the units that the

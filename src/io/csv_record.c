@@ -2,7 +2,6 @@
 #include "csv_record.h"
 
 #include <assert.h>
-#include <stdio.h>
 
 static bool at_line_end(const sm_source *s, size_t at) {
     return at >= s->length || s->text[at] == '\n' ||

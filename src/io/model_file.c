@@ -1,5 +1,4 @@
 /* sm_io_model_load: a model by its name in the catalogue, or from a file. */
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/stat.h>

@@ -2,7 +2,6 @@
 #include "system_error.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 sm_status sm_fail_system(sm_error *err, const char *verb, const char *path, int reason) {

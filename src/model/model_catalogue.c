@@ -1,6 +1,5 @@
 /* The catalogue of models: found by name or alias, in any case. */
 #include "model_table.h"
-#include "scalemodel/text.h"
 
 size_t sm_catalogue_count(void) { return sm_model_table_count; }
 

@@ -1,10 +1,8 @@
 /* sm_model_parse: a config.json, by its family, to a model: what the rest of the product asks of
  * it, worked out from the lines of its layers. */
-#include "model_facts.h"
 #include "stored.h"
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* What a kind of layer is, from its lines: heads and their sizes from the operands of attention,

@@ -7,7 +7,6 @@
  * are passed over. */
 #include <assert.h>
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "scalemodel/model.h"

@@ -1,5 +1,4 @@
 /* The tables of stack frames: FileNames, FunctionNames, FileLocations, StackFrames. */
-#include <string.h>
 
 #include "hlo_reader.h"
 

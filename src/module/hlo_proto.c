@@ -1,6 +1,5 @@
 /* A module as protobuf: HloModuleProto, or HloProto, which holds one. Field numbers are those of
  * XLA's hlo.proto and xla_data.proto. */
-#include <string.h>
 
 #include "hlo_proto.h"
 

@@ -1,5 +1,4 @@
 /* StableHLO: operations with regions: loops, branches, shard_map. */
-#include <string.h>
 
 #include "mlir_reader.h"
 

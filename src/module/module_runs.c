@@ -1,5 +1,4 @@
 /* Which computations run, and how often: loops, calls, branches. */
-#include <string.h>
 
 #include "module_work.h"
 

@@ -1,7 +1,6 @@
 /* FLOPs and bytes of instructions. The rules are those of XLA's HloCostAnalysis but for loops,
  * which count as often as they run, and padding, which counts. */
 #include <math.h>
-#include <string.h>
 
 #include "module_work.h"
 

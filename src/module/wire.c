@@ -1,6 +1,5 @@
 #include "wire.h"
 
-#include <string.h>
 
 static bool damaged(wire *w) {
     if (!*w->bad) *w->bad = w->at;

@@ -4,8 +4,6 @@
 #include "operators.h"
 
 #include <assert.h>
-#include <stdio.h>
-#include <string.h>
 
 enum {
     MOST_TESTS = 10,      /* whose combinations are tried for one array; with more none are */

@@ -1,8 +1,6 @@
 /* Counts from lines: parameters by component, FLOPs, what is kept between steps. A count is a sum
  * over the lines and arrays of every kind, times how many pieces are of it. */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "made.h"
 

@@ -3,9 +3,7 @@
 #include "evaluate.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 value values_of_number(double number) { return (value){.kind = VALUE_NUMBER, .number = number}; }
 

@@ -2,7 +2,6 @@
 #include "frames.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "operators.h"
 

@@ -1,7 +1,5 @@
 /* Which keys of a config may be passed over: those that the family names, those that are inert, and
  * those that are off. Of the others one that speaks of a size or of work stops the reading. */
-#include <stdio.h>
-#include <string.h>
 
 #include "frames.h"
 

@@ -3,7 +3,6 @@
  * more. */
 #include "lexer.h"
 
-#include <stdio.h>
 #include <string.h>
 
 const char *const lexer_keywords[] = {

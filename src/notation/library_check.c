@@ -4,7 +4,6 @@
 #include "operators.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- sorted words ---- */
 

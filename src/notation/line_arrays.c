@@ -1,8 +1,6 @@
 /* Arrays of lines under way: which one a mention means, and what makes it a weight. */
 #include "line_arrays.h"
 
-#include <stdio.h>
-#include <string.h>
 
 sm_status line_wrong(const line_maker *m, const line_call *c, sm_span span, const char *format,
                      ...) {

@@ -1,6 +1,5 @@
 /* The lines of a kind of layer: its text with the texts that it calls put in their place, every
  * `if` decided, every array with its dimensions. */
-#include <string.h>
 
 #include "line_draft.h"
 

@@ -1,6 +1,5 @@
 /* What a line does: FLOPs of products and of vector operators, and how many keys a query meets. */
 #include <math.h>
-#include <string.h>
 
 #include "made.h"
 

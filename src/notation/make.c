@@ -1,8 +1,6 @@
 /* A model worked out from its plan: how many layers, what each binds, and which are of one kind. */
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "made.h"
 

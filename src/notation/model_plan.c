@@ -1,6 +1,5 @@
 /* The plan of a model: which family reads which config, and its stacks and pieces in order. */
 #include <assert.h>
-#include <string.h>
 
 #include "frames.h"
 

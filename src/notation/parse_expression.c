@@ -3,9 +3,7 @@
 #include "parser.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- nodes with children ---- */
 

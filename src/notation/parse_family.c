@@ -2,7 +2,6 @@
 #include "parser.h"
 
 #include <assert.h>
-#include <string.h>
 
 /* Where the next entry of each list of the family goes. */
 typedef struct family_ends {

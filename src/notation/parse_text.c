@@ -2,7 +2,6 @@
 #include "operators.h"
 #include "parser.h"
 
-#include <string.h>
 
 /* ---- lines ---- */
 

@@ -1,8 +1,6 @@
 /* A file of texts and families: tokens, lists, the statements of the file. */
 #include "parser.h"
 
-#include <stdio.h>
-#include <string.h>
 
 /* ---- tokens ---- */
 

@@ -2,7 +2,6 @@
 #include "family_table.h"
 #include "tree.h"
 
-#include <string.h>
 
 static const char *const functions[] = {
 #define X(id, name, least, most) name,

@@ -1,8 +1,5 @@
 /* Degrees of the axes of a program, and whether they can shard a model. */
 #include <assert.h>
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "plan_row.h"
 

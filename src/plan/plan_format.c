@@ -1,6 +1,5 @@
 /* A plan as the shortest text that says what matters about it and reads back to the same. */
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "plan_row.h"

@@ -1,6 +1,5 @@
 /* The keys of plans: one row each. */
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "plan_row.h"

@@ -1,7 +1,6 @@
 /* A step line by line: what training and serving share of it. */
 #include "scalemodel/plan.h"
 
-#include <stdio.h>
 #include <string.h>
 
 const char *sm_bound_name(sm_bound bound) {

@@ -1,5 +1,4 @@
 /* Where the axes of a plan sit on a system. */
-#include <stdio.h>
 
 #include "scalemodel/plan.h"
 

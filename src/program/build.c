@@ -7,7 +7,6 @@
  * Weights of epilogues ride along: they do no work of their own and count as the first norm's; but
  * what corrects the choice of experts has no gradient (DeepSeek-V3, arXiv 2412.19437, section
  * 2.1.2), and no other weight's storage. */
-#include <stdio.h>
 #include <string.h>
 
 #include "program_parts.h"

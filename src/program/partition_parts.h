@@ -1,7 +1,6 @@
 /* Private to the partition: the job, and what its parts share. */
 #pragma once
 #include "partition.h"
-#include "scalemodel/program.h"
 
 enum { MAX_PARTS = 8 };
 

@@ -1,14 +1,12 @@
 /* Settings as a job and a plan. Each setting binds the key it spells; then the framework's formulas
  * make quantities of the keys, in their order, the first that gives a value winning. */
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
 #include "framework.h"
 #include "scalemodel/json.h"
-#include "scalemodel/units.h"
 
 enum { MOST_QUANTITIES = 96 };
 

@@ -1,13 +1,10 @@
 /* A plan as a framework's recipe: each key that has a formula for writing gets its value, with a
  * comment that says where it comes from; what the framework cannot express is listed. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "framework.h"
-#include "scalemodel/architecture.h"
 #include "scalemodel/json.h"
-#include "scalemodel/units.h"
 
 typedef enum written_form {
     AS_ARGUMENTS,

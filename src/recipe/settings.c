@@ -1,5 +1,4 @@
 /* Lists of settings, and what a recipe is written in. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "settings.h"

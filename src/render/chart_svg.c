@@ -2,13 +2,9 @@
  * diagonal is a square, log-log over the same whole decades on both axes, so that the diagonal is
  * where a prediction equals its measurement. */
 #include "columns.h"
-#include "scalemodel/base.h"
 #include "scalemodel/render.h"
-#include "scalemodel/units.h"
 #include <assert.h>
 #include <math.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <string.h>
 
 extern const char svg_grey[], svg_pale[], svg_ink[];

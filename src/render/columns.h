@@ -1,7 +1,6 @@
 /* Text measured in terminal columns: cut, wrapped, padded. Control characters and malformed UTF-8
  * count and print as one '?'. */
 #pragma once
-#include <stdio.h>
 #include "scalemodel/base.h"
 
 int sm_columns_of(const char *text, size_t length);

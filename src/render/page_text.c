@@ -1,10 +1,8 @@
 /* A report as the page a person reads in a terminal. */
 #include "columns.h"
 #include "scalemodel/render.h"
-#include "scalemodel/report.h"
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define NARROWEST_PAGE 24

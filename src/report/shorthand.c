@@ -2,7 +2,6 @@
 #include "scalemodel/page.h"
 #include <assert.h>
 #include <math.h>
-#include <stdarg.h>
 #include <string.h>
 
 enum { NUMBER_ROOM = 48 };

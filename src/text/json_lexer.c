@@ -2,7 +2,6 @@
 #include "json_lexer.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

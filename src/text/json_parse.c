@@ -1,5 +1,4 @@
 /* JSON text as values with places: one pass over the tokens, by recursive descent. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* Values of JSON: found by path, read as what they should be, named in errors. */
 #include "json_tree.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- finding ---- */

@@ -1,6 +1,5 @@
 /* Errors that point into a text: line, column, and the line itself cut around the span. */
 #include "scalemodel/text.h"
-#include <stdio.h>
 #include <string.h>
 
 #define EXCERPT_COLUMNS 120 /* of the line shown at most */

@@ -1,6 +1,5 @@
 /* Closed sets of words and lists of them: what the grammars of plans are made of. */
 #include <ctype.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "scalemodel/text.h"

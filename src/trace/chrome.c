@@ -1,6 +1,5 @@
 /* Chrome's trace format, as PyTorch's profiler (Kineto) and JAX write it: an object with the list
  * "traceEvents" among others, or that list alone. */
-#include <string.h>
 
 #include "chrome_event.h"
 

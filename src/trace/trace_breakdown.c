@@ -3,7 +3,6 @@
  * launch of its next event tells. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "breakdown_made.h"
 

@@ -1,6 +1,5 @@
 /* Where nothing ran on a device the host computed: an op works while none that it calls does. Those
  * times become events of a device of their own, "CPU". */
-#include <string.h>
 
 #include "trace_build.h"
 

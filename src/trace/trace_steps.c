@@ -1,7 +1,6 @@
 /* Where steps begin and end: as marked, else as the program that ran longest ran, else as kernels
  * repeat. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "breakdown_made.h"
 

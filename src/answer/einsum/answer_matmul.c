@@ -2,8 +2,6 @@
  * price, and the best. */
 #include "answer_chain.h"
 #include "question.h"
-#include "scalemodel/answer_words.h"
-#include "scalemodel/lowering.h"
 #include <math.h>
 #include <string.h>
 

@@ -4,10 +4,8 @@
  */
 #include "question.h"
 #include "scalemodel/answer_words.h"
-#include "scalemodel/lowering.h"
 #include "scalemodel/module.h"
 #include <ctype.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 

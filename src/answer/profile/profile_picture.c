@@ -3,7 +3,6 @@
 #include "profile_asked.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_SLICES = 200000, LANES = 3, WAYS = 3, ROOF = 64, SERIES = PROFILE_KINDS + 2 };
 typedef enum lane { KERNELS, NETWORK, COPIES } lane;

@@ -7,7 +7,6 @@
  * FLOPs of several ops that follow each other is those ops in one (wq, wk and wv). */
 #include "profile_plan.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 enum { MOST_GROUPS = 128, MOST_JOINED = 4, NAMES = 48 };

@@ -1,5 +1,4 @@
 /* serve_choices: the frontier over all combinations of types of weights, cache and compute. */
-#include "scalemodel/search.h"
 #include "serve_asked.h"
 #include <string.h>
 

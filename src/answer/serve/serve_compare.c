@@ -2,7 +2,6 @@
 #include "compared.h"
 #include "scalemodel/load.h"
 #include "serve_asked.h"
-#include <math.h>
 #include <string.h>
 
 typedef struct comparison {

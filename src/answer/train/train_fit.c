@@ -1,8 +1,6 @@
 /* train_fit: what would make a plan fit: the bytes it takes, the fewest chips on which some plan
  * fits, and the one change of the plan that does it. Everything told here was priced. */
 #include "train_asked.h"
-#include <math.h>
-#include <string.h>
 
 enum { MOST_CHIPS = 1 << 16 };
 /* So far below none that every plan of a search fits a chip. */

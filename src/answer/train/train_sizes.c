@@ -1,5 +1,4 @@
 /* train_sizes: the best plan on systems of many sizes, and the sizes that pay off. */
-#include "scalemodel/search.h"
 #include "train_asked.h"
 #include <math.h>
 

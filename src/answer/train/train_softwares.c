@@ -1,6 +1,5 @@
 /* train_softwares: the best plan as every software known on the chip would run it. */
 #include "train_asked.h"
-#include <string.h>
 
 enum { MOST_SOFTWARES = 64 };
 

@@ -2,7 +2,6 @@
 #include "calibrate_profile.h"
 #include "chip_facts.h"
 #include "question.h"
-#include "scalemodel/io.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

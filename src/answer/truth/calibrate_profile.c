@@ -2,7 +2,6 @@
  * Of traces with shapes (PyTorch) by the ops that launched kernels; of XLA's by the instructions of
  * the module that is in the profile. */
 #include "calibrate_profile.h"
-#include "scalemodel/breakdown.h"
 #include "scalemodel/profile.h"
 #include "scalemodel/spmd.h"
 

@@ -1,7 +1,6 @@
 /* validate_rows: every row with its prediction, as JSON and as columns. */
 #include "validated.h"
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 static bool is_training(const sm_checked *c) { return c->row->kind == SM_TRUTH_TRAINING; }

@@ -1,5 +1,4 @@
 /* chip: the options of `chip`. */
-#include "scalemodel/answer.h"
 #include "verbs.h"
 
 typedef struct chip_options {

@@ -4,7 +4,6 @@
 #include "scalemodel/io.h"
 #include "scalemodel/render.h"
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { PAGE_WIDTH = 80 };

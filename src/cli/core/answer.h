@@ -1,7 +1,6 @@
 /* answer: how reports, charts and timelines leave the program. */
 #pragma once
 #include "options.h"
-#include "scalemodel/report.h"
 
 /* What writes an answer, drawn whole before anything of it leaves the program. */
 typedef sm_status cli_writer(const void *context, FILE *out, sm_error *err);

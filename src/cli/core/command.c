@@ -1,8 +1,6 @@
 /* command: a command line answered without a program around it. */
-#include "scalemodel/command.h"
 #include "describe.h"
 #include "scalemodel/json.h"
-#include "scalemodel/page.h"
 #include "scalemodel/render.h"
 #include "verbs.h"
 #include <string.h>

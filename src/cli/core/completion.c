@@ -2,10 +2,6 @@
  * scripts of the shells ask for it anew each time, so that they need not know any option. */
 #include "completion.h"
 #include "answer.h"
-#include "scalemodel/hw.h"
-#include "scalemodel/model.h"
-#include "scalemodel/plan.h"
-#include <stdio.h>
 #include <string.h>
 
 /* clang-format off */

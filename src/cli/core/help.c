@@ -1,7 +1,6 @@
 /* help: the help of a verb, made from its tables: what an option is, its words, bounds and default.
  */
 #include "options.h"
-#include "scalemodel/plan.h"
 #include <math.h>
 #include <string.h>
 

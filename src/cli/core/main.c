@@ -1,5 +1,4 @@
 /* main: the program scalemodel. */
-#include "program.h"
 #include "verbs.h"
 
 int main(int argc, char **argv) { return cli_main(&cli_scalemodel, argc, argv); }

@@ -1,7 +1,6 @@
 /* options: parse a command line against the tables. */
 #include "options.h"
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 

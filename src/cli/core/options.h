@@ -3,14 +3,7 @@
  * valid name all come from the same rows, so they cannot disagree. */
 #pragma once
 #include "scalemodel/answer.h"
-#include "scalemodel/base.h"
 #include "scalemodel/command.h"
-#include "scalemodel/cost.h"
-#include "scalemodel/hw.h"
-#include "scalemodel/recipe.h"
-#include "scalemodel/report.h"
-#include "scalemodel/text.h"
-#include <stdio.h>
 
 enum { CLI_MAX_LIST = 16, CLI_MAX_POSITIONALS = 16, CLI_MAX_OPTIONS = 64 };
 

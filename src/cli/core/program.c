@@ -2,12 +2,8 @@
  * into the exit code. */
 #include "answer.h"
 #include "completion.h"
-#include "scalemodel/base.h"
-#include "scalemodel/page.h"
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>

@@ -3,7 +3,6 @@
 #include "scalemodel/load.h"
 #include "scalemodel/io.h"
 #include <assert.h>
-#include <stdarg.h>
 #include <string.h>
 
 /* 2^53: whole numbers are exact up to here. */

@@ -1,5 +1,4 @@
 /* collective: the options of `collective`. */
-#include "scalemodel/answer.h"
 #include "verbs.h"
 #include <string.h>
 

@@ -1,5 +1,4 @@
 /* matmul: the options of `matmul`. */
-#include "scalemodel/answer.h"
 #include "scalemodel/lowering.h"
 #include "verbs.h"
 

@@ -1,5 +1,4 @@
 /* reshard: the options of `reshard`. */
-#include "scalemodel/answer.h"
 #include "scalemodel/io.h"
 #include "verbs.h"
 #include <string.h>

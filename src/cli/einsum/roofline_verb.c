@@ -1,6 +1,5 @@
 /* roofline: the options of `roofline`. */
 #include "answer.h"
-#include "scalemodel/answer.h"
 #include "verbs.h"
 
 typedef struct roofline_options {

@@ -1,5 +1,4 @@
 /* model: the options of `model`. */
-#include "scalemodel/answer.h"
 #include "scalemodel/io.h"
 #include "verbs.h"
 #include <string.h>

@@ -5,7 +5,6 @@
  * reach it under a name of its own (DNS rebinding). It sends the files of one folder and nothing
  * else; what the page may do stands in its policy: its own scripts, WebAssembly, and a worker. */
 #include "program.h"
-#include "scalemodel/page.h"
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,5 +1,4 @@
 /* plan: the options of `plan`. */
-#include "scalemodel/answer.h"
 #include "verbs.h"
 
 typedef struct plan_options {

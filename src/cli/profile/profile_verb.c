@@ -1,6 +1,5 @@
 /* profile: the options of `profile`. */
 #include "answer.h"
-#include "scalemodel/answer.h"
 #include "scalemodel/io.h"
 #include "verbs.h"
 

@@ -2,7 +2,6 @@
 #pragma once
 #include "options.h"
 #include "scalemodel/run.h"
-#include "scalemodel/text.h"
 
 /* What --dtype says: fp32, fp64 or int. */
 typedef enum element_word { ELEMENT_FP32, ELEMENT_FP64, ELEMENT_INT, ELEMENT_WORDS } element_word;

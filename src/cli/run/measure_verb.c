@@ -1,9 +1,7 @@
 /* measure: the rooflines of this machine, as a chip and constants that every verb reads. */
 #include "measured_training.h"
-#include "measuring.h"
 #include "run_verbs.h"
 #include "scalemodel/io.h"
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

@@ -2,7 +2,6 @@
  * bound lies above a measurement; the constants turn peaks into what is usual, so that expected
  * times are those of the medians. */
 #include "measured_training.h"
-#include "measuring.h"
 
 #include <assert.h>
 #include <math.h>

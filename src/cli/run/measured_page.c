@@ -1,11 +1,8 @@
 /* measured_page: what was measured, its spread, and how well the constants tell it. */
 #include "measured_training.h"
-#include "measuring.h"
 #include "answer.h"
 #include "scalemodel/io.h"
-#include "scalemodel/page.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* The chip for --system, its constants for --calibration, the picture. */

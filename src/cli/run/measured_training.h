@@ -2,7 +2,6 @@
  * them: what ops, attention and steps take in the training runtime. */
 #pragma once
 #include "measuring.h"
-#include "scalemodel/train.h"
 
 /* A training that is measured: a plan of all ranks. */
 typedef struct measured_run {

@@ -1,9 +1,7 @@
 /* measuring: what the parts of the `measure` verb share: the machine, what was timed on it, and the
  * chip and constants made of that. */
 #pragma once
-#include "options.h"
 #include "ranks.h"
-#include "scalemodel/measure.h"
 
 /* What the operating system and the libraries say of themselves; 0 or "" where they do not. */
 typedef struct machine {

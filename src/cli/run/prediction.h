@@ -1,10 +1,8 @@
 /* prediction: what a run is held against: the system it is priced on, and the verdict. */
 #pragma once
 #include "scalemodel/answer_words.h"
-#include "options.h"
 #include "ranks.h"
 #include "record.h"
-#include "scalemodel/page.h"
 
 typedef struct prediction_values {
     const char *on;

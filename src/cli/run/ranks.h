@@ -2,7 +2,6 @@
 #pragma once
 #include "options.h"
 #include "scalemodel/measure.h"
-#include "scalemodel/run.h"
 
 /* What the ranks are; GPUs are measured alone. */
 typedef enum ranks_with {

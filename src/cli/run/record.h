@@ -1,7 +1,6 @@
 /* record: what was run, as rows of a file of measurements that `validate` reads. */
 #pragma once
 #include "options.h"
-#include "scalemodel/truth.h"
 
 #define RECORD_OPTION(values, member)                                                              \
     {                                                                                              \

@@ -3,7 +3,6 @@
 #include "run_chain.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "execution.h"
 

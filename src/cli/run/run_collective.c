@@ -4,9 +4,6 @@
 #include "over_ranks.h"
 #include "prediction.h"
 #include "run_verbs.h"
-#include "scalemodel/measure.h"
-#include "scalemodel/run.h"
-#include "scalemodel/shard.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>

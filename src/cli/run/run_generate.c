@@ -1,18 +1,11 @@
 /* run generate: texts from a checkpoint of run train, on ranks that share sequences, heads,
  * experts, positions and layers as a plan of serving says: the prompts in one pass, then byte by
  * byte, or as a draft model proposes. */
-#include "options.h"
 #include "prediction.h"
-#include "ranks.h"
 #include "run_verbs.h"
 #include "train_checkpoint.h"
 #include "train_setup_of_plan.h"
-#include "scalemodel/io.h"
-#include "scalemodel/page.h"
 #include "scalemodel/run_generate.h"
-#include "scalemodel/serve.h"
-#include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

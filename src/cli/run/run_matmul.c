@@ -6,9 +6,7 @@
 
 #include "element_types.h"
 #include "execution.h"
-#include "scalemodel/answer_words.h"
 #include "run_verbs.h"
-#include "prediction.h"
 #include "run_chain.h"
 
 typedef struct run_matmul_values {

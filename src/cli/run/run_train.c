@@ -2,13 +2,11 @@
 #include "run_train.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "over_ranks.h"
 #include "launch.h"
-#include "scalemodel/page.h"
 #include "prediction.h"
 #include "run_verbs.h"
 #include "train_setup_of_plan.h"

@@ -1,10 +1,8 @@
 /* run_train: a run of training as the files of the verb share it: what was asked, what the planner
  * predicts, what was measured. */
 #pragma once
-#include "options.h"
 #include "ranks.h"
 #include "record.h"
-#include "scalemodel/io.h"
 #include "train_checkpoint.h"
 #include "train_tally.h"
 

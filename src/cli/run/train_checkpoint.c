@@ -1,10 +1,7 @@
 /* Taking a checkpoint: each array is read when it is wanted, and its block cut out of it. */
 #include "train_checkpoint.h"
-#include "scalemodel/io.h"
-#include "scalemodel/run_train.h"
 #include <assert.h>
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>

@@ -2,10 +2,8 @@
 #include "answer.h"
 #include "prediction.h"
 #include "run_train.h"
-#include "scalemodel/page.h"
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

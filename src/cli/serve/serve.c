@@ -1,6 +1,5 @@
 /* serve: the frontier of latency, throughput and cost at which a model can be served, or one point
  * of it. */
-#include "options.h"
 #include "answer.h"
 #include "verbs.h"
 #include "scalemodel/io.h"

@@ -1,5 +1,4 @@
 /* simulate: requests through replicas of a serving engine. */
-#include "options.h"
 #include "answer.h"
 #include "verbs.h"
 #include "scalemodel/load.h"

@@ -1,7 +1,6 @@
 /* train: what the parts of the `train` verb share. */
 #pragma once
 #include "options.h"
-#include "scalemodel/answer.h"
 
 typedef struct cli_train_values {
     const char *on, *batch, *plan, *dtype, *optimizer, *most, *timeline, *against, *what_if;

@@ -1,9 +1,7 @@
 /* train_watch: Ctrl-C stops a search instead of the program, and a line on standard error says how
  * far it is. */
-#include "scalemodel/units.h"
 #include "train.h"
 #include <signal.h>
-#include <stdio.h>
 #include <unistd.h>
 
 /* A signal handler reaches nothing but what is static. */

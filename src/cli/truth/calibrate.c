@@ -1,5 +1,4 @@
 /* calibrate: constants of a chip and a software fitted to measured rows. */
-#include "options.h"
 #include "scalemodel/io.h"
 #include "verbs.h"
 #include <string.h>

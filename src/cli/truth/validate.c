@@ -1,7 +1,5 @@
 /* validate: measured rows against what is predicted for them. */
-#include "options.h"
 #include "answer.h"
-#include "program.h"
 #include "verbs.h"
 #include "scalemodel/io.h"
 #include <dirent.h>

@@ -1,11 +1,9 @@
 /* Reads a system file: chips as JSON, each value checked and blamed at its place in the text. */
 #include "chip_schema.h"
 #include "json_tree.h"
-#include "scalemodel/cost.h"
 #include "scalemodel/io.h"
 #include "scalemodel/json.h"
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 enum { MOST_CHIPS = 256, MOST_NAME = 40, MOST_LEVEL_NAME = 15, MOST_SIZE = 1 << 20 };

@@ -9,7 +9,6 @@
 #include "nsys.h"
 #include "packed_stream.h"
 #include "scalemodel/io.h"
-#include "trace_build.h"
 
 enum { MOST_FILES = 65536, MOST_DEPTH = 8, MOST_PATH = 4096 };
 

@@ -1,7 +1,6 @@
 /* YAML 1.1 as settings, by libyaml's events. A key's path is joined by dots; of a sequence of
  * scalars the value is all of them; what is a command line within a value is read as one. Aliases
  * are not followed. */
-#include <string.h>
 #include <yaml.h>
 
 #include "scalemodel/io.h"

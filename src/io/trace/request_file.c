@@ -1,5 +1,4 @@
 /* Request traces: the form of the file, and rows as requests, checked one by one. */
-#include "csv_record.h"
 #include "json_tree.h"
 #include "request_row.h"
 #include "scalemodel/io.h"

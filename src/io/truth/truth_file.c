@@ -4,7 +4,6 @@
 #include "truth_form.h"
 #include "truth_warnings.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

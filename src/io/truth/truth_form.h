@@ -1,7 +1,6 @@
 /* truth_form: a measured row as it stands in a file, whether a line of CSV or of JSON: its values
  * by the fields of the schema, and its places for errors. Private to src/io. */
 #pragma once
-#include "scalemodel/text.h"
 #include "truth_schema.h"
 
 typedef enum truth_cell_kind {

@@ -2,7 +2,6 @@
 #include "json_tree.h"
 #include "truth_form.h"
 
-#include <stdio.h>
 #include <string.h>
 
 static sm_status fail_field(const truth_file *f, size_t field, const char *sentence) {

@@ -1,7 +1,6 @@
 /* stored: how a checkpoint stores its weights, from the quantization_config of its config.json.
  * Private to src/model. */
 #pragma once
-#include "scalemodel/model.h"
 
 #include "json_tree.h"
 #include "model_facts.h"

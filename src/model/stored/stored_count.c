@@ -1,11 +1,9 @@
 /* The bytes of a checkpoint: each matrix under the name that checkpoints give it, in the format
  * that the quantization_config has for it. Norms, biases, routers and embeddings are never
  * quantised. */
-#include "model_facts.h"
 #include "stored.h"
 #include <ctype.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 /* Names of modules in the lists of quantised checkpoints. The regular expressions are those that
