@@ -16,18 +16,6 @@ static bool braced(hlo_reader *r, sm_module_list *out) {
     return hlo_expect(r, '{', "before numbers") && hlo_numbers(r, ',', '}', out);
 }
 
-static bool read_dimensions(hlo_reader *r, sm_instruction *it) {
-    return braced(r, &it->dimensions);
-}
-static bool read_lhs_batch(hlo_reader *r, sm_instruction *it) { return braced(r, &it->lhs_batch); }
-static bool read_rhs_batch(hlo_reader *r, sm_instruction *it) { return braced(r, &it->rhs_batch); }
-static bool read_lhs_contracting(hlo_reader *r, sm_instruction *it) {
-    return braced(r, &it->lhs_contracting);
-}
-static bool read_rhs_contracting(hlo_reader *r, sm_instruction *it) {
-    return braced(r, &it->rhs_contracting);
-}
-
 /* ---- computations ---- */
 
 /* A computation's number is found when all are read: *place is in the instruction's own list. */
@@ -86,7 +74,7 @@ static bool read_condition(hlo_reader *r, sm_instruction *it) {
 
 /* ---- windows ---- */
 
-static sm_module_convolution *convolution_of(hlo_reader *r, sm_instruction *it) {
+sm_module_convolution *hlo_convolution(hlo_reader *r, sm_instruction *it) {
     if (it->convolution) return (sm_module_convolution *)(uintptr_t)it->convolution;
     sm_module_convolution *c = sm_arena_alloc(r->arena, sizeof *c);
     if (!c) return hlo_no_memory(r), NULL;
@@ -125,7 +113,7 @@ static bool window_part(hlo_reader *r, sm_span key, sm_span value, sm_module_con
 }
 
 static bool read_window(hlo_reader *r, sm_instruction *it) {
-    sm_module_convolution *c = convolution_of(r, it);
+    sm_module_convolution *c = hlo_convolution(r, it);
     if (!c || !hlo_expect(r, '{', "before a window")) return false;
     while (!r->status && !hlo_accept(r, '}')) {
         sm_span key = hlo_name(r);
@@ -140,7 +128,7 @@ static bool read_window(hlo_reader *r, sm_instruction *it) {
 }
 
 static bool read_labels(hlo_reader *r, sm_instruction *it) {
-    sm_module_convolution *c = convolution_of(r, it);
+    sm_module_convolution *c = hlo_convolution(r, it);
     if (!c) return false;
     c->labels = hlo_copy(r, hlo_skip_value(r));
     return !r->status;
@@ -150,11 +138,11 @@ static bool group_count(hlo_reader *r, int64_t *out) {
     return (hlo_number(r, out) && *out >= 1) || fail_here(r, "expected how many groups");
 }
 static bool read_features(hlo_reader *r, sm_instruction *it) {
-    sm_module_convolution *c = convolution_of(r, it);
+    sm_module_convolution *c = hlo_convolution(r, it);
     return c && group_count(r, &c->features);
 }
 static bool read_batches(hlo_reader *r, sm_instruction *it) {
-    sm_module_convolution *c = convolution_of(r, it);
+    sm_module_convolution *c = hlo_convolution(r, it);
     return c && group_count(r, &c->batches);
 }
 
@@ -242,36 +230,38 @@ static bool read_metadata(hlo_reader *r, sm_instruction *it) {
 
 static const struct {
     const char *key;
-    attribute_reader *read;
+    attribute_reader *read; /* NULL: numbers in braces, the list at this place of an instruction */
+    size_t list;
 } attributes[] = {
-    {"metadata", read_metadata},
-    {"dimensions", read_dimensions},
-    {"to_apply", read_calls},
-    {"calls", read_calls},
-    {"lhs_contracting_dims", read_lhs_contracting},
-    {"rhs_contracting_dims", read_rhs_contracting},
-    {"lhs_batch_dims", read_lhs_batch},
-    {"rhs_batch_dims", read_rhs_batch},
-    {"backend_config", read_config},
-    {"index", read_index},
-    {"kind", read_kind},
-    {"direction", read_direction},
-    {"channel_id", read_channel},
-    {"replica_groups", read_groups},
-    {"source_target_pairs", read_pairs},
-    {"window", read_window},
-    {"dim_labels", read_labels},
-    {"feature_group_count", read_features},
-    {"batch_group_count", read_batches},
-    {"custom_call_target", read_target},
-    {"condition", read_condition},
-    {"body", read_body},
-    {"branch_computations", read_calls},
-    {"true_computation", read_calls},
-    {"false_computation", read_calls},
-    {"called_computations", read_calls},
-    {"async_computation", read_calls},
-    {"output_to_operand_aliasing", read_aliases},
+#define LIST(member) NULL, offsetof(sm_instruction, member)
+    {"metadata", read_metadata, 0},
+    {"dimensions", LIST(dimensions)},
+    {"to_apply", read_calls, 0},
+    {"calls", read_calls, 0},
+    {"lhs_contracting_dims", LIST(lhs_contracting)},
+    {"rhs_contracting_dims", LIST(rhs_contracting)},
+    {"lhs_batch_dims", LIST(lhs_batch)},
+    {"rhs_batch_dims", LIST(rhs_batch)},
+    {"backend_config", read_config, 0},
+    {"index", read_index, 0},
+    {"kind", read_kind, 0},
+    {"direction", read_direction, 0},
+    {"channel_id", read_channel, 0},
+    {"replica_groups", read_groups, 0},
+    {"source_target_pairs", read_pairs, 0},
+    {"window", read_window, 0},
+    {"dim_labels", read_labels, 0},
+    {"feature_group_count", read_features, 0},
+    {"batch_group_count", read_batches, 0},
+    {"custom_call_target", read_target, 0},
+    {"condition", read_condition, 0},
+    {"body", read_body, 0},
+    {"branch_computations", read_calls, 0},
+    {"true_computation", read_calls, 0},
+    {"false_computation", read_calls, 0},
+    {"called_computations", read_calls, 0},
+    {"async_computation", read_calls, 0},
+    {"output_to_operand_aliasing", read_aliases, 0},
 };
 
 static bool one_attribute(hlo_reader *r, sm_instruction *it) {
@@ -279,7 +269,9 @@ static bool one_attribute(hlo_reader *r, sm_instruction *it) {
     if (!key.length) return fail_here(r, "expected the key of an attribute");
     if (!hlo_expect(r, '=', "after the key of an attribute")) return false;
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
-        if (hlo_is(r, key, attributes[i].key)) return attributes[i].read(r, it);
+        if (hlo_is(r, key, attributes[i].key))
+            return attributes[i].read ? attributes[i].read(r, it)
+                                      : braced(r, (void *)((char *)it + attributes[i].list));
     hlo_skip_value(r);
     return !r->status;
 }

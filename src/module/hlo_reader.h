@@ -81,6 +81,8 @@ bool hlo_keep_numbers(hlo_reader *r, sm_module_list *out);
 const sm_module_shape *hlo_shape(hlo_reader *r);
 /* What follows the operands: ", key=value ..." */
 bool hlo_attributes(hlo_reader *r, sm_instruction *it);
+/* Its convolution or window, made when first asked for. NULL when out of memory. */
+sm_module_convolution *hlo_convolution(hlo_reader *r, sm_instruction *it);
 bool hlo_aliases(hlo_reader *r, sm_module_list *out);
 /* replica_groups and source_target_pairs, after the '='. */
 bool hlo_groups(hlo_reader *r, sm_module_groups *out);

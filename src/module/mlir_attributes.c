@@ -68,20 +68,11 @@ static bool skip_x(mlir_reader *m) {
 
 /* ---- values of keys ---- */
 
-static bool dimensions(mlir_reader *m, sm_instruction *it) { return numbers(m, &it->dimensions); }
-static bool lhs_batch(mlir_reader *m, sm_instruction *it) { return numbers(m, &it->lhs_batch); }
-static bool rhs_batch(mlir_reader *m, sm_instruction *it) { return numbers(m, &it->rhs_batch); }
-static bool lhs_contracting(mlir_reader *m, sm_instruction *it) {
-    return numbers(m, &it->lhs_contracting);
-}
-static bool rhs_contracting(mlir_reader *m, sm_instruction *it) {
-    return numbers(m, &it->rhs_contracting);
-}
 static bool both_batch(mlir_reader *m, sm_instruction *it) {
-    return lhs_batch(m, it) && skip_x(m) && rhs_batch(m, it);
+    return numbers(m, &it->lhs_batch) && skip_x(m) && numbers(m, &it->rhs_batch);
 }
 static bool both_contracting(mlir_reader *m, sm_instruction *it) {
-    return lhs_contracting(m, it) && skip_x(m) && rhs_contracting(m, it);
+    return numbers(m, &it->lhs_contracting) && skip_x(m) && numbers(m, &it->rhs_contracting);
 }
 static bool channel(mlir_reader *m, sm_instruction *it) { return one_number(m, &it->channel); }
 static bool sharding(mlir_reader *m, sm_instruction *it) {
@@ -113,22 +104,12 @@ static bool groups(mlir_reader *m, sm_instruction *it) {
 
 /* ---- convolutions and windows ---- */
 
-static sm_module_convolution *convolution_of(mlir_reader *m, sm_instruction *it) {
-    if (it->convolution) return (sm_module_convolution *)(uintptr_t)it->convolution;
-    sm_module_convolution *c = sm_arena_alloc(m->r->arena, sizeof *c);
-    if (!c) return hlo_no_memory(m->r), NULL;
-    c->labels = "";
-    c->features = c->batches = 1;
-    it->convolution = c;
-    return c;
-}
-
 /* [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f] as b01f_01io->b01f. */
 static bool labels(mlir_reader *m, sm_instruction *it) {
     hlo_reader *r = m->r;
     char out[3 * HLO_MOST_RANK + 8];
     size_t n = 0;
-    sm_module_convolution *c = convolution_of(m, it);
+    sm_module_convolution *c = hlo_convolution(m->r, it);
     for (int lists = 0; c && lists < 3; r->at++) {
         int next = hlo_next(r);
         if (next < 0 || next == '{')
@@ -141,23 +122,10 @@ static bool labels(mlir_reader *m, sm_instruction *it) {
     return c && c->labels ? true : hlo_no_memory(r);
 }
 
-static bool into_window(mlir_reader *m, sm_instruction *it, size_t place) {
-    sm_module_convolution *c = convolution_of(m, it);
-    return c && numbers(m, (sm_module_list *)(void *)((char *)c + place));
-}
-#define WINDOW_READER(name, member)                                                                \
-    static bool name(mlir_reader *m, sm_instruction *it) {                                         \
-        return into_window(m, it, offsetof(sm_module_convolution, member));                        \
-    }
-WINDOW_READER(window_sizes, window)
-WINDOW_READER(strides, stride)
-WINDOW_READER(lhs_dilate, dilated_base)
-WINDOW_READER(rhs_dilate, dilated_window)
-
 /* [[1, 1], [2, 0]]: before and after each dimension. */
 static bool pads(mlir_reader *m, sm_instruction *it) {
     sm_module_list list;
-    sm_module_convolution *c = convolution_of(m, it);
+    sm_module_convolution *c = hlo_convolution(m->r, it);
     if (!c || !numbers(m, &list)) return false;
     int64_t *low = sm_arena_array(m->r->arena, (size_t)list.n + 1, sizeof *low);
     if (!low) return hlo_no_memory(m->r);
@@ -174,7 +142,7 @@ static bool window(mlir_reader *m, sm_instruction *it) {
     return hlo_expect(m->r, '{', "before a window") && mlir_attributes(m, it, '}');
 }
 static bool group_count(mlir_reader *m, sm_instruction *it, bool of_batch) {
-    sm_module_convolution *c = convolution_of(m, it);
+    sm_module_convolution *c = hlo_convolution(m->r, it);
     int64_t n;
     if (!c || !one_number(m, &n)) return false;
     *(of_batch ? &c->batches : &c->features) = n > 0 ? n : 1;
@@ -189,49 +157,53 @@ static bool features(mlir_reader *m, sm_instruction *it) { return group_count(m,
  * inserted dimensions, of the indices the one that holds an index. */
 static const struct {
     const char *key;
-    value_reader *read;
+    value_reader *read; /* NULL: numbers, the list at this place of an instruction or its window */
+    size_t list;
+    bool in_window;
 } keys[] = {
-    {"dims", dimensions},
-    {"dim", dimensions},
-    {"dimensions", dimensions},
-    {"dimension", dimensions},
-    {"permutation", dimensions},
-    {"broadcast_dimensions", dimensions},
-    {"iota_dimension", dimensions},
-    {"all_gather_dim", dimensions},
-    {"scatter_dimension", dimensions},
-    {"offset_dims", dimensions},
-    {"update_window_dims", dimensions},
-    {"batching_dims", both_batch},
-    {"contracting_dims", both_contracting},
-    {"lhs_batching_dimensions", lhs_batch},
-    {"rhs_batching_dimensions", rhs_batch},
-    {"lhs_contracting_dimensions", lhs_contracting},
-    {"rhs_contracting_dimensions", rhs_contracting},
-    {"collapsed_slice_dims", lhs_contracting},
-    {"inserted_window_dims", lhs_contracting},
-    {"index_vector_dim", rhs_contracting},
-    {"operand_batching_dims", lhs_batch},
-    {"input_batching_dims", lhs_batch},
-    {"start_indices_batching_dims", rhs_batch},
-    {"scatter_indices_batching_dims", rhs_batch},
-    {"handle", channel},
-    {"replica_groups", groups},
-    {"source_target_pairs", groups},
-    {"sdy.sharding", sharding},
-    {"dim_numbers", labels},
-    {"window", window},
-    {"window_dimensions", window_sizes},
-    {"stride", strides},
-    {"window_strides", strides},
-    {"pad", pads},
-    {"padding", pads},
-    {"lhs_dilate", lhs_dilate},
-    {"base_dilations", lhs_dilate},
-    {"rhs_dilate", rhs_dilate},
-    {"window_dilations", rhs_dilate},
-    {"batch_group_count", batches},
-    {"feature_group_count", features},
+#define LIST(member) NULL, offsetof(sm_instruction, member), false
+#define WINDOW(member) NULL, offsetof(sm_module_convolution, member), true
+    {"dims", LIST(dimensions)},
+    {"dim", LIST(dimensions)},
+    {"dimensions", LIST(dimensions)},
+    {"dimension", LIST(dimensions)},
+    {"permutation", LIST(dimensions)},
+    {"broadcast_dimensions", LIST(dimensions)},
+    {"iota_dimension", LIST(dimensions)},
+    {"all_gather_dim", LIST(dimensions)},
+    {"scatter_dimension", LIST(dimensions)},
+    {"offset_dims", LIST(dimensions)},
+    {"update_window_dims", LIST(dimensions)},
+    {"batching_dims", both_batch, 0, false},
+    {"contracting_dims", both_contracting, 0, false},
+    {"lhs_batching_dimensions", LIST(lhs_batch)},
+    {"rhs_batching_dimensions", LIST(rhs_batch)},
+    {"lhs_contracting_dimensions", LIST(lhs_contracting)},
+    {"rhs_contracting_dimensions", LIST(rhs_contracting)},
+    {"collapsed_slice_dims", LIST(lhs_contracting)},
+    {"inserted_window_dims", LIST(lhs_contracting)},
+    {"index_vector_dim", LIST(rhs_contracting)},
+    {"operand_batching_dims", LIST(lhs_batch)},
+    {"input_batching_dims", LIST(lhs_batch)},
+    {"start_indices_batching_dims", LIST(rhs_batch)},
+    {"scatter_indices_batching_dims", LIST(rhs_batch)},
+    {"handle", channel, 0, false},
+    {"replica_groups", groups, 0, false},
+    {"source_target_pairs", groups, 0, false},
+    {"sdy.sharding", sharding, 0, false},
+    {"dim_numbers", labels, 0, false},
+    {"window", window, 0, false},
+    {"window_dimensions", WINDOW(window)},
+    {"stride", WINDOW(stride)},
+    {"window_strides", WINDOW(stride)},
+    {"pad", pads, 0, false},
+    {"padding", pads, 0, false},
+    {"lhs_dilate", WINDOW(dilated_base)},
+    {"base_dilations", WINDOW(dilated_base)},
+    {"rhs_dilate", WINDOW(dilated_window)},
+    {"window_dilations", WINDOW(dilated_window)},
+    {"batch_group_count", batches, 0, false},
+    {"feature_group_count", features, 0, false},
 };
 
 /* Past a value of a key that is not read: up to a comma or bracket, with those of angles. */
@@ -261,16 +233,20 @@ static bool dialect_value(mlir_reader *m, sm_instruction *it) {
     return hlo_accept(r, '<') ? mlir_attributes(m, it, '>') : !r->status;
 }
 
-static bool is_read_from(const hlo_reader *r, sm_span key, size_t i) {
-    return hlo_is(r, key, keys[i].key);
+static bool known_value(mlir_reader *m, sm_instruction *it, size_t key) {
+    if (keys[key].read) return keys[key].read(m, it);
+    char *in = keys[key].in_window ? (char *)hlo_convolution(m->r, it) : (char *)it;
+    return in && numbers(m, (void *)(in + keys[key].list));
 }
 
 bool mlir_attribute(mlir_reader *m, sm_instruction *it, sm_span key, bool inner) {
+    enum { KEYS = sizeof keys / sizeof *keys };
     hlo_reader *r = m->r;
-    value_reader *read = NULL;
-    for (size_t i = 0; i < sizeof keys / sizeof *keys && !read; i++)
-        if (is_read_from(r, key, i)) read = keys[i].read;
-    bool held = read ? read(m, it) : hlo_next(r) == '#' ? dialect_value(m, it) : skip_value(r);
+    size_t i = 0;
+    while (i < KEYS && !hlo_is(r, key, keys[i].key)) i++;
+    bool held = i < KEYS             ? known_value(m, it, i)
+                : hlo_next(r) == '#' ? dialect_value(m, it)
+                                     : skip_value(r);
     if (!held || !inner || hlo_next(r) != ':') return held;
     r->at++;
     return hlo_next(r) == 't' ? mlir_type(m) != NULL : skip_value(r);
@@ -303,7 +279,7 @@ bool mlir_attributes(mlir_reader *m, sm_instruction *it, char end) {
 void mlir_complete(mlir_reader *m, const sm_computation *in, sm_instruction *it) {
     if (it->opcode != SM_OPCODE_CONVOLUTION || it->operands < 2) return;
     const sm_module_shape *kernel = in->instruction[it->operand[1]].shape;
-    sm_module_convolution *c = convolution_of(m, it);
+    sm_module_convolution *c = hlo_convolution(m->r, it);
     const char *at = c ? strchr(c->labels, '_') : NULL;
     int64_t *size = sm_arena_array(m->r->arena, HLO_MOST_RANK, sizeof *size);
     if (!c || !size) {
