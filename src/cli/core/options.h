@@ -149,33 +149,34 @@ typedef struct cli_model_values {
     cli_list families;
     const char *as;
 } cli_model_values;
+/* clang-format off */
 #define CLI_MODEL_OPTIONS(values, member)                                                          \
-    {"families", 0,                                                                                \
-     CLI_LIST,   offsetof(values, member.families),                                                \
-     "FILE",     .help = "texts and families of your own, which win by name (several times)"},     \
-        {"layers", 0, CLI_LIST, offsetof(values, member.families), "FILE", .help = "the same"}, {  \
-        "as", 0, CLI_TEXT, offsetof(values, member.as), "FAMILY",                                  \
-            .help = "read the config as one of this family",                                       \
-            .default_says = "that of its model_type"                                               \
-    }
+    {"families", 0, CLI_LIST, offsetof(values, member.families), "FILE",                           \
+     .help = "texts and families of your own, which win by name (several times)"},                 \
+    {"layers", 0, CLI_LIST, offsetof(values, member.families), "FILE", .help = "the same"},        \
+    {"as", 0, CLI_TEXT, offsetof(values, member.as), "FAMILY",                                     \
+     .help = "read the config as one of this family",                                              \
+     .default_says = "that of its model_type"}
+/* clang-format on */
 /* --from FILE, --framework NAME, --emit NAME and --frameworks FILE (recipe_options.c). */
 typedef struct cli_recipe_values {
     const char *from, *framework, *emit;
     cli_list frameworks;
 } cli_recipe_values;
+/* clang-format off */
 #define CLI_RECIPE_OPTIONS(values, member)                                                         \
-    {"from", 0,                                                                                    \
-     CLI_TEXT, offsetof(values, member.from),                                                      \
-     "FILE", .help = "the recipe in use, of another framework: prices it, and tells what would be "\
-                     "better; - is standard input"},                                               \
-        {"framework", 0, CLI_TEXT, offsetof(values, member.framework), "NAME",                     \
-         .help = "only plans that it can run: megatron-lm, maxtext, torchtitan, vllm, ...; any: "  \
-                 "those that none is known to run, too",                                           \
-         .default_says = "plans that one of them runs; with --from what the recipe is of"},        \
-        {"emit", 0, CLI_TEXT, offsetof(values, member.emit), "NAME",                               \
-         .help = "print the best plan as the flags or files of a framework"},                      \
-        {"frameworks", 0, CLI_LIST, offsetof(values, member.frameworks), "FILE",                   \
-         .help = "frameworks of your own, which win by name (several times)"}
+    {"from", 0, CLI_TEXT, offsetof(values, member.from), "FILE",                                   \
+     .help = "the recipe in use, of another framework: prices it, and tells what would be "        \
+             "better; - is standard input"},                                                       \
+    {"framework", 0, CLI_TEXT, offsetof(values, member.framework), "NAME",                         \
+     .help = "only plans that it can run: megatron-lm, maxtext, torchtitan, vllm, ...; any: "      \
+             "those that none is known to run, too",                                               \
+     .default_says = "plans that one of them runs; with --from what the recipe is of"},            \
+    {"emit", 0, CLI_TEXT, offsetof(values, member.emit), "NAME",                                   \
+     .help = "print the best plan as the flags or files of a framework"},                          \
+    {"frameworks", 0, CLI_LIST, offsetof(values, member.frameworks), "FILE",                       \
+     .help = "frameworks of your own, which win by name (several times)"}
+/* clang-format on */
 /* All that are known, and those that --framework and --emit name; NULL where they do not.
  * SM_BAD_INPUT when there is none of that name and use. */
 typedef struct cli_asked_frameworks {
@@ -207,20 +208,14 @@ sm_status cli_read_model(const cli_call *call, const cli_model_values *given, co
 typedef struct cli_calibration_values {
     const char *calibration, *software;
 } cli_calibration_values;
+/* clang-format off */
 #define CLI_CALIBRATION_OPTIONS(values, member)                                                    \
-    {"calibration",                                                                                \
-     0,                                                                                            \
-     CLI_INPUT,                                                                                    \
-     offsetof(values, member.calibration),                                                         \
-     "FILE",                                                                                       \
+    {"calibration", 0, CLI_INPUT, offsetof(values, member.calibration), "FILE",                    \
      .help = "take the constants of expected times from FILE (docs/calibration-file.md)"},         \
-    {                                                                                              \
-        "software", 0, CLI_TEXT, offsetof(values, member.software), "NAME",                        \
-            .help =                                                                                \
-                "the software generation whose constants apply: 'chip NAME --calibration' lists "  \
-                "them",                                                                            \
-            .default_says = "the chip's usual"                                                     \
-    }
+    {"software", 0, CLI_TEXT, offsetof(values, member.software), "NAME",                           \
+     .help = "the software generation whose constants apply: 'chip NAME --calibration' lists them",\
+     .default_says = "the chip's usual"}
+/* clang-format on */
 sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
                           const cli_calibration_values *given, const sm_calibration **out,
                           sm_error *err);

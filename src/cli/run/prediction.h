@@ -8,15 +8,13 @@ typedef struct prediction_values {
     const char *on;
     cli_calibration_values constants;
 } prediction_values;
+/* clang-format off */
 #define PREDICTION_OPTIONS(values, member)                                                         \
-    {"on",                                                                                         \
-     0,                                                                                            \
-     CLI_TEXT,                                                                                     \
-     offsetof(values, member.on),                                                                  \
-     "SYSTEM",                                                                                     \
+    {"on", 0, CLI_TEXT, offsetof(values, member.on), "SYSTEM",                                     \
      .help = "predict for these chips, one for each rank",                                         \
      .default_says = "cpu-host, or the chip of --system"},                                         \
-        CLI_CALIBRATION_OPTIONS(values, member.constants)
+    CLI_CALIBRATION_OPTIONS(values, member.constants)
+/* clang-format on */
 
 /* What --on names, or else as many chips as there are ranks: of --system FILE, which then holds one
  * kind, or the placeholder: "cpu-host:4". */
@@ -52,33 +50,24 @@ typedef struct timing_values {
     const char *mesh, *record;
     int64_t repeats, warmups;
 } timing_values;
+/* clang-format off */
 #define TIMING_MESH_OPTION(values, member)                                                         \
-    {                                                                                              \
-        "mesh", 0, CLI_TEXT, offsetof(values, member.mesh), "MESH",                                \
-            .help = "named axes, a rank for each place of the mesh: X=2,Y=2", .required = true     \
-    }
+    {"mesh", 0, CLI_TEXT, offsetof(values, member.mesh), "MESH",                                   \
+     .help = "named axes, a rank for each place of the mesh: X=2,Y=2", .required = true}
+/* clang-format on */
 /* The defaults as texts. */
+/* clang-format off */
 #define TIMING_OPTIONS(values, member, default_repeats, default_warmups)                           \
     RANKS_OPTIONS(values, member.ranks, RANKS_CUDA),                                               \
-        PREDICTION_OPTIONS(values, member.prediction),                                             \
-        {"repeats",                                                                                \
-         0,                                                                                        \
-         CLI_WHOLE,                                                                                \
-         offsetof(values, member.repeats),                                                         \
-         "N",                                                                                      \
-         .help = "measure N times and take the median",                                            \
-         .lowest = 1,                                                                              \
-         .highest = 10000,                                                                         \
-         .by_default = default_repeats},                                                           \
-        {"warmups",                                                                                \
-         0,                                                                                        \
-         CLI_WHOLE,                                                                                \
-         offsetof(values, member.warmups),                                                         \
-         "N",                                                                                      \
-         .help = "runs before the first that is measured",                                         \
-         .highest = 10000,                                                                         \
-         .by_default = default_warmups},                                                           \
-        RECORD_OPTION(values, member.record)
+    PREDICTION_OPTIONS(values, member.prediction),                                                 \
+    {"repeats", 0, CLI_WHOLE, offsetof(values, member.repeats), "N",                               \
+     .help = "measure N times and take the median", .lowest = 1, .highest = 10000,                 \
+     .by_default = default_repeats},                                                               \
+    {"warmups", 0, CLI_WHOLE, offsetof(values, member.warmups), "N",                               \
+     .help = "runs before the first that is measured", .highest = 10000,                           \
+     .by_default = default_warmups},                                                               \
+    RECORD_OPTION(values, member.record)
+/* clang-format on */
 
 /* Can what is measured be recorded, where --record is given? kind: of the rows, which are of single
  * precision. */
