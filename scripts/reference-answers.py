@@ -38,6 +38,10 @@ LATENT = dict(HEAD, **EXPERTS, num_key_value_heads=4, q_lora_rank=8, kv_lora_ran
               topk_group=1, first_k_dense_replace=1, n_shared_experts=1)
 LATENT.pop("head_dim")
 FALCON = {k: v for k, v in SIZES.items() if k not in ("intermediate_size", "num_key_value_heads")}
+ENDS = dict(pad_token_id=None, bos_token_id=None, eos_token_id=None)
+GPT = dict(n_embd=16, n_layer=2, n_head=4, n_positions=64, vocab_size=256, **ENDS)
+OPT = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, ffn_dim=24,
+           max_position_embeddings=64, vocab_size=256, **ENDS)
 SIX = dict(num_hidden_layers=6)
 
 
@@ -104,6 +108,18 @@ MODELS = {
     "seed_oss": ("seed_oss", HEAD),
     "nemotron": ("nemotron", SIZES),
     "arcee": ("arcee", SIZES),
+    "gpt2": ("gpt2", GPT),
+    "gpt_bigcode": ("gpt_bigcode", GPT),
+    "gptj": ("gptj", dict(GPT, rotary_dim=2)),
+    "gpt_neo": ("gpt_neo", dict(hidden_size=16, num_layers=2, num_heads=4, vocab_size=256,
+                                max_position_embeddings=64, attention_types=[
+                                    [["global", "local"], 1]], window_size=7)),
+    "openai-gpt": ("openai-gpt", GPT),
+    "opt": ("opt", OPT),
+    "opt-projected": ("opt", dict(OPT, word_embed_proj_dim=8, do_layer_norm_before=False)),
+    "biogpt": ("biogpt", dict(FALCON, intermediate_size=24)),
+    "bloom": ("bloom", dict(hidden_size=24, n_layer=2, n_head=6, vocab_size=256)),
+    "mpt": ("mpt", dict(d_model=24, n_layers=2, n_heads=6, max_seq_len=64, vocab_size=256)),
 }
 
 

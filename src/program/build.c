@@ -427,37 +427,62 @@ static void route(builder *x, const sm_text_line *line) {
 
 /* ---- tables and scores ---- */
 
-/* The ids as the matrix of ones and zeros they stand for. */
-static int one_hot(builder *x, const sm_mention *ids, const sm_mention *table) {
-    const sm_text_array *a = &x->l->array[ids->array];
-    sm_tensor t = {
-        .role = SM_ROLE_IDS, .rank = a->rank + 1, .elements = a->elements, .producer = -1};
-    memcpy(t.dim, ids->dim, sizeof t.dim);
-    t.dim[a->rank] = table->dim[0];
-    if (x->tensor[ids->array] == UNMADE) x->tensor[ids->array] = new_tensor(x, &t, a->name);
-    return x->tensor[ids->array];
+/* The op that looks up rows of a table: ids are the matrix of ones and zeros they stand for. */
+static void gather(builder *x, const sm_text_line *line, int ids) {
+    sm_op *op = new_op(x, line->name, SM_OP_GATHER, SM_FUNCTION_LOOKUP);
+    op->in[0] = ids;
+    memcpy(op->as[0], x->b->tensor[ids].dim, sizeof op->as[0]);
+    op->inputs = 1;
+    reads(x, op, &line->operand[0]);
+    op->reads = 1;
+    makes(x, op, line->result[0].array);
+}
+
+static int one_hot(builder *x, const char *name, const uint8_t *dim, int rank, uint8_t row,
+                   double elements) {
+    sm_tensor t = {.role = SM_ROLE_IDS, .rank = rank + 1, .elements = elements, .producer = -1};
+    memcpy(t.dim, dim, (size_t)rank);
+    t.dim[rank] = row;
+    return new_tensor(x, &t, name);
+}
+
+/* A table with a row for each position: looked up by every sequence, whose positions differ where
+ * they are served. */
+static void look_up_positions(builder *x, const sm_text_line *line) {
+    const sm_mention *table = &line->operand[0], *made = &line->result[0];
+    int sequences = program_first(x->b, ~0ull, SM_DIMENSION_SEQUENCES);
+    uint8_t dim[] = {(uint8_t)sequences, made->dim[0], made->dim[1]};
+    double positions = x->b->dim[made->dim[0]].size;
+    sm_tensor rows = {.role = SM_ROLE_ACTIVATION,
+                      .rank = 3,
+                      .elements = x->l->array[made->array].elements,
+                      .bytes_per_element = BF16,
+                      .producer = -1};
+    memcpy(rows.dim, dim, sizeof dim);
+    x->tensor[made->array] = new_tensor(x, &rows, line->name);
+    gather(x, line, one_hot(x, "places", dim, 2, table->dim[0], positions));
+    x->b->tensor[x->tensor[table->array]].norm = true;
 }
 
 static void look_up(builder *x, const sm_text_line *line) {
-    const sm_mention *table = &line->operand[0];
+    const sm_mention *table = &line->operand[0], *ids = &line->operand[1];
+    if (line->operands == 1 && x->b->rules.each_line) {
+        look_up_positions(x, line);
+        return;
+    }
     if (line->operands == 1) {
         ride(x, table->array);
         x->tensor[line->result[0].array] = RIDES;
         return;
     }
-    bool coded = x->l->array[line->operand[1].array].role == SM_TEXT_IDS;
-    if (!coded || !is_weight(x, table->array)) {
+    const sm_text_array *a = &x->l->array[ids->array];
+    if (a->role != SM_TEXT_IDS || !is_weight(x, table->array)) {
         vector(x, line, SM_FUNCTION_OTHER);
         return;
     }
-    sm_op *op = new_op(x, line->name, SM_OP_GATHER, SM_FUNCTION_LOOKUP);
-    int ids = one_hot(x, &line->operand[1], table);
-    op->in[0] = ids;
-    memcpy(op->as[0], x->b->tensor[ids].dim, sizeof op->as[0]);
-    op->inputs = 1;
-    reads(x, op, table);
-    op->reads = 1;
-    makes(x, op, line->result[0].array);
+    if (x->tensor[ids->array] == UNMADE)
+        x->tensor[ids->array] = one_hot(x, a->name, ids->dim, a->rank, table->dim[0], a->elements);
+    gather(x, line, x->tensor[ids->array]);
 }
 
 static void score(builder *x, const sm_text_line *line) {

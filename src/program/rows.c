@@ -13,6 +13,7 @@
  * stages share the update (Rajbhandari et al., "ZeRO", 2020). */
 #include <assert.h>
 
+#include "program_parts.h"
 #include "step_parts.h"
 
 static sm_axes stored_over(const sm_tensor *w) {
@@ -26,7 +27,9 @@ static sm_axes stored_over(const sm_tensor *w) {
 int sm_task_list_matrix(const sm_task_list *list) {
     const sm_program *b = list->program;
     for (int i = 0; i < b->tensors; i++)
-        if (b->tensor[i].role == SM_ROLE_WEIGHT && !b->tensor[i].norm) return i;
+        if (b->tensor[i].role == SM_ROLE_WEIGHT && !b->tensor[i].norm &&
+            program_has(b, program_dims(&b->tensor[i]), SM_DIMENSION_VOCABULARY))
+            return i;
     return 0;
 }
 

@@ -57,6 +57,7 @@ static void attend(attending *a, const attention_head *h) {
                     i ? 1.0F : 0.0F, a->score, 1);
     }
     if (keys == 0) return;
+    attention_add_slope(h, 0, from, keys, a->score);
     for (size_t s = 0; h->mask.cap > 0 && s < keys; s++)
         a->score[s] = h->mask.cap * tanhf(a->score[s] / h->mask.cap);
     /* Scores to exp(score - most): their largest and their sum. */

@@ -3,7 +3,8 @@
  * scale dS K, dK = scale dS^T Q (Dao et al., FlashAttention, arXiv 2205.14135, appendix B). Scores
  * may be sums of two products (latent attention, DeepSeek-V2, arXiv 2405.04434, eq. 17) and be
  * capped, cap tanh(s / cap) (Gemma 2, arXiv 2408.00118, section 2); a sink is one more logit of a
- * head, of no value (gpt-oss). */
+ * head, of no value (gpt-oss). With ALiBi (Press et al., arXiv 2108.12409, section 3) head h of n
+ * adds -m_h (i - j) to its scores. */
 #include "attention_heads.h"
 
 #include <assert.h>
@@ -46,6 +47,8 @@ attention_blocks attention_blocks_of(const train_call *c) {
         .chunk = (long)op->chunk,
         .first_query = (long)c->in[Q].offset[1]};
     b.mask.scale *= (float)n->rope_score_scale;
+    b.alibi = n->alibi;
+    b.heads = c->in[Q].offset;
     return b;
 }
 
@@ -102,6 +105,28 @@ static attention_rows rows_of(const attention_blocks *b, int array, const sm_loc
     return (attention_rows){first, (int)l.apart};
 }
 
+/* m = 2^(-b h / p) of head h = 1 .. p, the largest power of two <= n; the others have those of odd
+ * h among 2p heads. */
+static float slope_of(const attention_blocks *b, const size_t *at) {
+    const sm_tensor *out = &b->program->tensor[b->op->out];
+    const uint8_t *dim = dims_of(b, Q);
+    double head = 0, heads = 1, power = 1;
+    if (!(b->alibi > 0)) return 0;
+    for (int d = 0; d < out->rank; d++) {
+        if (!has_role(b->program, out->dim[d], SM_DIMENSION_HEADS) &&
+            !has_role(b->program, out->dim[d], SM_DIMENSION_GROUP))
+            continue;
+        double size = b->program->dim[out->dim[d]].size, first = (double)at[d];
+        for (int i = 0; i < b->x[Q]->rank; i++)
+            if (dim[i] == out->dim[d]) first += (double)b->heads[i];
+        head = head * size + first;
+        heads *= size;
+    }
+    while (2 * power <= heads) power *= 2;
+    double steps = head < power ? (head + 1) / power : (2 * (head - power) + 1) / (2 * power);
+    return (float)pow(2, -b->alibi * steps);
+}
+
 static int last_size(const sm_local_block *x) { return x ? (int)x->size[x->rank - 1] : 0; }
 
 static attention_head head_at(const attention_blocks *b, const size_t *at, size_t number) {
@@ -114,6 +139,7 @@ static attention_head head_at(const attention_blocks *b, const size_t *at, size_
                         .mask = b->mask,
                         .row = number * b->x[Q]->size[1],
                         .sequence = at[0]};
+    h.mask.slope = slope_of(b, at);
     for (int i = 0; i < ATTENTION_ARRAYS; i++) {
         h.x[i] = rows_of(b, i, b->x[i], at);
         h.d[i] = rows_of(b, i, b->d[i], at);
@@ -212,6 +238,12 @@ void attention_each_panel(const attention_blocks *b,
 
 /* ---- scores and slopes ---- */
 
+void attention_add_slope(const attention_head *h, int query, size_t from, size_t n, float *score) {
+    const float slope = h->mask.slope;
+    long apart = (long)from - (query + h->ahead);
+    for (size_t s = 0; slope > 0 && s < n; s++) score[s] += slope * (float)(apart + (long)s);
+}
+
 void attention_scores(const attention_head *h) {
     cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, h->queries, h->keys, h->size,
                 h->mask.scale, h->x[Q].first, h->x[Q].apart, h->x[KEYS].first, h->x[KEYS].apart,
@@ -220,7 +252,9 @@ void attention_scores(const attention_head *h) {
         cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasTrans, h->queries, h->keys, h->size2,
                     h->mask.scale, h->x[Q2].first, h->x[Q2].apart, h->x[KEYS2].first,
                     h->x[KEYS2].apart, 1.0F, h->p, h->keys);
-    size_t n = (size_t)h->queries * (size_t)h->keys;
+    size_t keys = (size_t)h->keys, n = (size_t)h->queries * keys;
+    for (int i = 0; i < h->queries; i++)
+        attention_add_slope(h, i, 0, keys, h->p + (size_t)i * keys);
     for (size_t i = 0; h->mask.cap > 0 && i < n; i++) {
         float t = tanhf(h->p[i] / h->mask.cap);
         if (h->capped) h->capped[i] = t;

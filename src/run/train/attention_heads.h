@@ -28,6 +28,7 @@ typedef struct attention_rows {
 /* What is done to scores, and which keys a query may see. */
 typedef struct attention_mask {
     float scale, cap; /* cap 0: none */
+    float slope;      /* of scores over distances, of this head (ALiBi) */
     long window, chunk;
     long first_query; /* its position, where chunks begin at 0 */
 } attention_mask;
@@ -49,6 +50,8 @@ typedef struct attention_blocks {
     const sm_local_block *x[ATTENTION_ARRAYS], *d[ATTENTION_ARRAYS];
     long ahead;
     attention_mask mask;
+    const size_t *heads; /* offsets of the queries */
+    double alibi;
     size_t keys; /* those that are there: a cache has room for more */
     float *room; /* attention_room_count numbers */
 } attention_blocks;
@@ -70,7 +73,9 @@ void attention_each_panel(const attention_blocks *b,
 
 /* Query i of the head may see keys [from, returned). */
 size_t attention_seen(const attention_head *h, int query, size_t *from);
-/* p = scale q k', of both products, capped. */
+/* Adds to the scores of n keys, from key `from` on, the slope of a head times the distance. */
+void attention_add_slope(const attention_head *h, int query, size_t from, size_t n, float *score);
+/* p = scale q k', of both products, sloped and capped. */
 void attention_scores(const attention_head *h);
 /* From the probabilities p, adds to the gradients of q, k, v and sinks. dots: for each query the
  * sum of out x d out, which is that of p x dp over all keys; NULL: all keys are here. */

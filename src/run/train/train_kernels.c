@@ -36,11 +36,15 @@ static sm_status einsum(train_call *c, sm_error *err) {
     return status;
 }
 
-/* ---- embedding: rows of a table [V,D] ---- */
+/* ---- embedding: rows of a table [V,D], or [Np,D] of positions ---- */
+
+static bool of_positions(const train_call *c) { return c->line->operands == 1; }
 
 static const float *row_of(const train_call *c, const float *table, const size_t *size,
                            size_t first_word, size_t sequence, size_t position) {
-    size_t word = (size_t)train_byte(c->t, sequence, position);
+    size_t word = of_positions(c) ? train_position(c->t, sequence) + position +
+                                        (size_t)c->t->numbers.first_position
+                                  : (size_t)train_byte(c->t, sequence, position);
     bool here = word >= first_word && word < first_word + size[0];
     return here ? table + (word - first_word) * size[1] : NULL;
 }
@@ -60,7 +64,7 @@ static void embed(train_call *c) {
                                       c->out_offset[0] + s, c->out_offset[1] + p);
             if (row) memcpy(out + (s * size[1] + p) * size[2], row, size[2] * sizeof *row);
         }
-    scale(c->out, c->t->numbers.embedding_scale);
+    if (!of_positions(c)) scale(c->out, c->t->numbers.embedding_scale);
 }
 
 static void embed_backward(train_call *c) {
@@ -74,7 +78,7 @@ static void embed_backward(train_call *c) {
                                                     dx->offset[0] + s, dx->offset[1] + p);
             if (row) row_add(from + (s * size[1] + p) * size[2], 1, size[2], row);
         }
-    scale(c->out, c->t->numbers.embedding_scale);
+    if (!of_positions(c)) scale(c->out, c->t->numbers.embedding_scale);
 }
 
 /* ---- by operator ---- */
@@ -146,6 +150,13 @@ static const char *odd_expression(const sm_text_lines *l, const sm_text_line *li
     return NULL;
 }
 
+/* A table [Np,D] of rows for the positions [T,D]. */
+static bool positions(const sm_text_lines *l, const sm_text_line *line) {
+    const sm_text_array *made = &l->array[line->result[0].array];
+    return made->rank == 2 && l->array[line->operand[0].array].rank == 2 &&
+           l->dim[made->dim[0]].role == SM_DIMENSION_POSITIONS;
+}
+
 const char *train_line_odd(const sm_text_lines *l, const sm_text_line *line) {
     const sm_text_array *first = line->operands ? &l->array[line->operand[0].array] : NULL;
     if (line->kernel >= 0) return "scans and other kernels";
@@ -156,9 +167,9 @@ const char *train_line_odd(const sm_text_lines *l, const sm_text_line *line) {
         return line->operands > 2 ? "products of three and more arrays" : NULL;
     case SM_OPERATOR_TOP: return train_choice_odd(l, line);
     case SM_OPERATOR_TAKE:
-        return line->operands < 2              ? "learned positions"
-               : first->role != SM_TEXT_WEIGHT ? "rows of activations"
-                                               : NULL;
+        return first->role != SM_TEXT_WEIGHT               ? "rows of activations"
+               : line->operands < 2 && !positions(l, line) ? "a table of other rows than positions"
+                                                           : NULL;
     case SM_OPERATOR_CACHE:
     case SM_OPERATOR_DISPATCH:
     case SM_OPERATOR_COMBINE:

@@ -50,6 +50,8 @@ void train_numbers_read(const sm_model *m, train_numbers *n) {
                          .score_scale = number(a, "score_scale", 0),
                          .score_cap = number(a, "attn_logit_softcapping", 0),
                          .rope_score_scale = 1,
+                         .alibi = number(a, "alibi_bias_max", 0),
+                         .first_position = number(a, "first_position", 0),
                          .gate_limit = number(a, "gate_limit", 0),
                          .gate_slope = number(a, "gate_slope", 1),
                          .l2_is_mean = number(a, "l2_is_mean", 0) != 0,

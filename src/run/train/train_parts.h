@@ -56,6 +56,8 @@ typedef struct train_numbers {
     double embedding_scale, residual_scale, logit_scale, logit_cap;
     double score_scale, score_cap; /* of attention; 0: 1 / sqrt of a query, none */
     double rope_score_scale;
+    double alibi;                  /* of the slopes of scores over distances; 0: none */
+    double first_position;         /* its row in a table of positions */
     double gate_limit, gate_slope; /* 0: no limit */
     bool l2_is_mean, gelu_exact;
     /* the shares of experts */

@@ -65,6 +65,22 @@ static sm_status check_ring(const sm_train_setup *s, const sm_text_lines *l, sm_
     return SM_OK;
 }
 
+/* A table of positions has a row for each. */
+static sm_status check_positions(const sm_train_setup *s, const sm_text_lines *l, sm_error *err) {
+    double first = 0;
+    sm_architecture_number(s->model->architecture, "first_position", &first);
+    for (int i = 0; i < l->lines; i++) {
+        const sm_text_line *line = &l->line[i];
+        if (line->op != SM_OPERATOR_TAKE || line->operands > 1) continue;
+        double rows = l->dim[line->operand[0].dim[0]].size - first;
+        if (rows < s->tokens)
+            return sm_fail(err, SM_BAD_INPUT,
+                           "%s has a table of %.0f positions, and %d are asked for", s->model->name,
+                           rows, s->tokens);
+    }
+    return SM_OK;
+}
+
 static sm_status check_lines(const sm_train_setup *s, sm_piece piece, int kind, bool serving,
                              sm_arena *arena, sm_error *err) {
     const sm_text_lines *l;
@@ -77,6 +93,7 @@ static sm_status check_lines(const sm_train_setup *s, sm_piece piece, int kind, 
             status = sm_fail(err, SM_BAD_INPUT, "%s has %s, in the line %s, which cannot be run",
                              s->model->name, odd, l->line[i].name);
     }
+    if (!status) status = check_positions(s, l, err);
     if (!status && !serving) status = check_ring(s, l, err);
     return status ? status : check_norms(s, l, err);
 }

@@ -111,10 +111,9 @@ static bool is_weight(const sm_task_list *p, int tensor) {
     return p->program->tensor[tensor].role == SM_ROLE_WEIGHT;
 }
 
-/* A tied head has no weight of its own but its norm's: what is kept is the embedding. */
+/* Of a tied head's matrix what is kept is the embedding. */
 static bool is_kept(const sm_trainer *t, const sm_task_list *p, int number, int tensor) {
-    bool copy =
-        t->setup->model->tied && number == t->setup->model->L && !p->program->tensor[tensor].norm;
+    bool copy = number == t->setup->model->L && p->program->tensor[tensor].tied;
     return is_weight(p, tensor) && !copy;
 }
 
