@@ -219,7 +219,7 @@ static sm_status fail_limits(search *h, sm_error *err) {
         sm_plan_format(&p.plan, h->slice[h->quickest.slice].torus_dims, plan, sizeof plan);
         return sm_fail(
             err, SM_NEGATIVE,
-            "no plan decodes in %s a token: the least is %s, %.2g times that (%s on %s at "
+            "no plan decodes in %s a token: the least is %s, %.3g times that (%s on %s at "
             "batch %.0f, bound by %s; its lower bound is %s)",
             limit, best, h->quickest.tpot_s / h->o->tpot_s, plan, h->slice[h->quickest.slice].text,
             h->quickest.batch, sm_serve_bound_name(p.decode.bound), bound);
@@ -229,7 +229,7 @@ static sm_status fail_limits(search *h, sm_error *err) {
     sm_format_seconds(best, sizeof best, h->best_ttft_s);
     if (h->best_ttft_s > h->o->ttft_s)
         return sm_fail(err, SM_NEGATIVE,
-                       "no plan reaches the first token in %s: the least is %s, %.2g times that, "
+                       "no plan reaches the first token in %s: the least is %s, %.3g times that, "
                        "for %.0f tokens of prompt",
                        limit, best, h->best_ttft_s / h->o->ttft_s,
                        h->s->job.prompt - h->s->job.prefix);

@@ -42,6 +42,8 @@ static const cli_option simulate_table[] = {
      .help = "poisson:50/s, gamma:50/s:CV, uniform:50/s; with --trace the times are drawn and the "
              "lengths read",
      .default_says = "replay, with --trace"},
+    {"qps", 0, CLI_NUMBER, AT(draw.rate_per_s), "RATE",
+     .help = "requests a second, as --arrivals poisson:RATE/s", .above = true, .highest = 1e9},
     {"concurrency", 0, CLI_COUNT, SIMULATE(concurrency), "N",
      .help = "a closed loop, in place of --arrivals: so many clients, each with one request in "
              "flight",
@@ -165,13 +167,18 @@ static sm_status read_drawn(const sm_source *source, size_t name, sm_synthetic *
 
 static sm_status read_arrivals(const cli_call *call, simulating *v, sm_error *err) {
     const char *trace = v->question.trace;
-    bool closed = v->simulation.concurrency > 0.0;
-    if (closed && v->arrivals)
-        return sm_fail(err, SM_USAGE,
-                       "--concurrency says when requests come: leave out --arrivals");
+    bool closed = v->simulation.concurrency > 0.0, rate = v->draw.rate_per_s > 0.0;
+    const char *also = v->arrivals ? "--arrivals" : rate ? "--qps" : NULL;
+    if (also && (closed || (rate && v->arrivals)))
+        return sm_fail(err, SM_USAGE, "%s says when requests come: leave out %s",
+                       closed ? "--concurrency" : "--qps", also);
     if (v->simulation.think_s > 0.0 && !closed)
         return sm_fail(err, SM_USAGE, "--think is of the clients of --concurrency");
-    if (!v->arrivals && trace) return SM_OK;
+    if (rate) {
+        v->draw.kind = SM_ARRIVALS_POISSON;
+        v->question.drawn = &v->draw;
+    }
+    if (rate || (!v->arrivals && trace)) return SM_OK;
     if (closed) {
         v->draw.kind = SM_ARRIVALS_UNIFORM;
         v->draw.rate_per_s = 1.0; /* not looked at */
@@ -181,8 +188,7 @@ static sm_status read_arrivals(const cli_call *call, simulating *v, sm_error *er
         return SM_OK;
     }
     if (!v->arrivals)
-        return sm_fail(err, SM_USAGE,
-                       "simulate needs --trace FILE, --arrivals poisson:50/s or --concurrency 64");
+        return sm_fail(err, SM_USAGE, "simulate needs --qps 50, --trace FILE or --concurrency 64");
     sm_source source = cli_source(call, &v->arrivals);
     sm_words words = {arrivals, 4};
     sm_span name = {0, strcspn(v->arrivals, ":")};
