@@ -17,6 +17,7 @@
 #   make held-out   data/calibration/held-out.csv: the same, of constants fitted to other rows
 #   make fuzz       every fuzz target for FUZZ_SECONDS seconds (600)
 #   make test-python  the Python package installed in an environment of its own
+#   make wheels     Python wheels for x86-64 and arm64 with what they need inside, in BUILD/wheels
 #   make page       the page for browsers, in BUILD/page; make test-page: in node and Chromium
 #   make install    into PREFIX (/usr/local), below DESTDIR; libraries into LIBDIR (PREFIX/lib)
 #   make dist       BUILD/scalemodel-VERSION.tar.gz, which builds, tests and installs without git
@@ -326,6 +327,9 @@ page:
 	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/build-page.sh
 test-page: page $(BUILD)/scalemodel
 	@BUILD="$(BUILD)" scripts/test-page.sh
+# Wheels of two machines, the second's asked under qemu-user: needs the network.
+wheels: python-library
+	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/wheels.sh
 # The package as users install it, in an environment of its own: needs the network.
 test-python:
 	@BUILD="$(BUILD)" scripts/test-python.sh
@@ -437,8 +441,9 @@ install: release
 pc = printf '%s\n' 'prefix=$(PREFIX)' 'libdir=$(LIBDIR)' 'Name: $(1)' 'Version: $(VERSION)' 'Description: $(2)' \
     'Requires: $(3)' 'Requires.private: $(4)' 'Libs: -L$${libdir} -l$(1)' 'Libs.private: $(5)' \
     'Cflags: -I$${prefix}/include' > $(DESTDIR)$(LIBDIR)/pkgconfig/$(1).pc
-# What `make page` built, of which a release is a folder.
-PAGE_FILES = $(or $(wildcard $(BUILD)/page/*.*),$(wildcard $(BUILD)/../page/*.*))
+# What `make page` built, of which a release is a folder; or that of another build.
+PAGE ?= $(firstword $(wildcard $(BUILD)/page $(BUILD)/../page))
+PAGE_FILES = $(if $(PAGE),$(wildcard $(PAGE)/*.*))
 COMPLETIONS = bash:bash-completion/completions/scalemodel zsh:zsh/site-functions/_scalemodel \
     fish:fish/vendor_completions.d/scalemodel.fish
 install-here: all
@@ -476,7 +481,7 @@ dist:
 	    --numeric-owner --mode=u+rw,go-w,a+rX --mtime="$(shell sed -n 's/^ -- .*>  //p' debian/changelog)" -T - | \
 	    gzip -9n >$(BUILD)/$(DIST).tar.gz
 	@echo "$(BUILD)/$(DIST).tar.gz"
-deb: dist
+deb: dist page
 	@scripts/setup.sh deb
 	@BUILD="$(BUILD)" scripts/deb.sh --twice
 
@@ -485,5 +490,5 @@ clean:
 
 -include $(shell find $(BUILD)/obj $(HOST_BUILD)/host $(BUILD)/tidy -name '*.d' 2>/dev/null)
 .SECONDARY:
-.PHONY: always all release python-library test-python page test-page test-programs test check arm64 asan clang tsan demo bench bench-run bench-here bench-run-here book book-pages validate held-out fuzz lint lint-layers lint-shape \
+.PHONY: always all release python-library test-python wheels page test-page test-programs test check arm64 asan clang tsan demo bench bench-run bench-here bench-run-here book book-pages validate held-out fuzz lint lint-layers lint-shape \
         lint-format lint-tidy format install install-here uninstall dist deb clean

@@ -1,12 +1,12 @@
 #!/bin/sh
-# The packages for Debian, built from the tarball of `make dist`: lintian finds nothing, the installed copy passes the golden
+# The packages for Debian, built from the tarball of `make dist`, with the page that `make page` left: lintian finds nothing, the installed copy passes the golden
 # tests, and with --twice a second build, in another folder, gives the same bytes. Needs debhelper and lintian.
 # usage: BUILD=build scripts/deb.sh [--twice]      leaves BUILD/deb/*.deb
 set -eu
 cd "$(dirname "$0")/.."
 BUILD="$(mkdir -p "${BUILD:-build}" && cd "${BUILD:-build}" && pwd)"
 tarball="$(ls -t "$BUILD"/scalemodel-*.tar.gz | head -n 1)"
-export LC_ALL=C DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-parallel=2 noautodbgsym}"
+export PAGE="$BUILD/page" LC_ALL=C DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS:-parallel=2 noautodbgsym}"
 
 build_in() { # build_in FOLDER: FOLDER/*.deb
     rm -rf "$1" && mkdir -p "$1/source"
@@ -24,6 +24,15 @@ if [ "${1:-}" = --twice ]; then
 fi
 for package in "$BUILD"/deb/*.deb; do dpkg-deb -x "$package" "$BUILD/deb/installed"; done
 failed=0
+python3 - "$BUILD/deb/installed" "$BUILD/page" <<'END'
+import pathlib, re, subprocess, sys, urllib.request
+server = subprocess.Popen([sys.argv[1] + "/usr/bin/scalemodel", "page", "--port", "0"], stdout=subprocess.PIPE, text=True)
+address = re.search(r"http:\S+", server.stdout.readline())[0]
+for file in pathlib.Path(sys.argv[2]).iterdir():
+    assert urllib.request.urlopen(address + file.name).read() == file.read_bytes(), file.name
+server.terminate()
+print("scalemodel page: the installed copy serves the page")
+END
 for golden in "$BUILD"/deb/source/tests/cli/*.t; do
     name="$(basename "$golden" .t)"
     case "$name" in layers | library | measure | python | readme | run* | checkpoint) continue ;; esac # of a build, or of MPI

@@ -89,13 +89,43 @@ static void stop_at_once(double fraction, double best, void *context) {
 
 static void a_search_is_watched_and_stopped(void **state) {
     watched w = {0};
-    sm_command_watch watch = {sizeof watch, &w.stop, stop_at_once, &w};
+    sm_command_watch watch = {
+        .size = sizeof watch, .stop = &w.stop, .progress = stop_at_once, .context = &w};
     sm_command *c = sm_command_ask(
         WORDS("train", "llama-3.1-8b", "--on=h100-sxm:8x8", "--batch=4M", "--threads=1"), &watch);
     assert_true(w.times >= 1);
     const char *json = sm_command_text(c, SM_FORM_JSON, 0);
     assert_non_null(json);
     assert_true(sm_command_status(c) == SM_NEGATIVE || strstr(json, "\"optimal\": false"));
+    sm_command_free(c);
+}
+
+/* The engine of an answer of simulate, asked for a prefill and a decode step: what it says once it
+ * says again, and an allocation that fails is told or changes nothing. */
+static void steps_of_an_engine(void **state) {
+    sm_command_watch watch = {.size = sizeof watch, .keep_engine = 1};
+    const sm_sequence_step step[] = {{512.0, 0.0}, {1.0, 2000.0}}, none = {0.0, 1.0};
+    double first = 0.0, seconds;
+    const char *const words[] = {"simulate",        "llama-3.2-1b", "--on=h100-sxm:1",
+                                 "--plan=tensor=1", "--requests=1", "--arrivals=uniform:1/s"};
+    sm_command *c = sm_command_ask(6, words, &watch);
+    assert_int_equal(sm_command_step_time(c, step, 2, &first), SM_OK);
+    assert_true(first > 0.0);
+    assert_int_equal(sm_command_step_time(c, &none, 1, &seconds), SM_BAD_INPUT);
+    assert_non_null(strstr(sm_command_text(c, SM_FORM_ERROR, 0), "0 new tokens"));
+    assert_int_equal(sm_command_step_time(c, step, 2, &seconds), SM_OK);
+    assert_null(sm_command_text(c, SM_FORM_ERROR, 0));
+    assert_true(seconds == first);
+    sm_command_free(c);
+    FOR_EACH_FAILING_ALLOCATION(loop) {
+        c = sm_command_ask(6, words, &watch);
+        sm_status status = sm_command_step_time(c, step, 2, &seconds);
+        assert_true(seconds == (status ? 0.0 : first));
+        if (!failing_alloc_refused(&loop)) assert_int_equal(status, SM_OK);
+        sm_command_free(c);
+    }
+    c = sm_command_ask(WORDS("chip", "h100-sxm"), &watch);
+    assert_int_equal(sm_command_step_time(c, step, 2, &first), SM_USAGE);
     sm_command_free(c);
 }
 
@@ -138,6 +168,7 @@ int main(void) {
         cmocka_unit_test(errors),
         cmocka_unit_test(a_negative_answer_is_one),
         cmocka_unit_test(a_search_is_watched_and_stopped),
+        cmocka_unit_test(steps_of_an_engine),
         cmocka_unit_test(all_verbs_are_described),
         cmocka_unit_test(out_of_memory),
     };

@@ -11,6 +11,7 @@
 #ifndef SCALEMODEL_COMMAND_H
 #define SCALEMODEL_COMMAND_H
 #include "scalemodel/base.h"
+#include "scalemodel/serve.h"
 
 SM_DECLARATIONS_BEGIN
 
@@ -24,6 +25,7 @@ typedef struct sm_command_watch {
      * (seconds, USD or bytes; 0: none yet). NULL: nobody listens. */
     void (*progress)(double fraction, double best, void *context);
     void *context;
+    int keep_engine; /* of `simulate`: for sm_command_step_time */
 } sm_command_watch;
 
 /* Answer a command line whose first word is the verb. watch may be NULL. The options --json, --csv
@@ -39,6 +41,13 @@ void sm_command_free(sm_command *command);
 /* SM_OK; SM_NEGATIVE: answered, and the answer is no (does not fit, no plan); else there is an
  * error and no answer. SM_INTERNAL when NULL. */
 sm_status sm_command_status(const sm_command *command);
+
+/* Seconds that the engine of `simulate` takes for one step of n >= 1 sequences: sm_serve_step_time,
+ * for simulators of others. Of an answer whose watch had keep_engine; not for two threads with one
+ * answer at a time. SM_USAGE of another answer; *seconds is 0 where there is an error, which then
+ * is the answer's SM_FORM_ERROR. */
+sm_status sm_command_step_time(sm_command *command, const sm_sequence_step *sequences, size_t n,
+                               double *seconds);
 
 typedef enum sm_form {
     SM_FORM_TEXT,       /* the page */

@@ -190,6 +190,9 @@ typedef struct sm_report {
     const sm_chart *chart;
     const sm_tracks *tracks;
     const char *file;
+    /* What the answer keeps open for later questions, freed with it by `release`; NULL: nothing. */
+    void *kept;
+    void (*release)(void *kept);
     bool out_of_memory; /* some adder failed: the report must not be shown */
 } sm_report;
 /* An empty report with an arena and a data object of its own. NULL when out of memory. */

@@ -12,6 +12,7 @@ from . import _verbs
 from ._ask import ask as _ask
 from ._errors import ScalemodelError
 from .answer import Answer, Record
+from .engine import Engine, step_time
 from .sweep import Sweep, sweep
 
 __version__ = _verbs.described()["version"]
@@ -24,8 +25,16 @@ def command(*words):
 
 _functions = _verbs.functions()
 globals().update(_functions)
-__all__ = ["Answer", "Record", "ScalemodelError", "Sweep", "command", "einsum", "sweep",
-           *_functions]
+__all__ = ["Answer", "Engine", "Record", "ScalemodelError", "Sweep", "command", "einsum",
+           "step_time", "sweep", *_functions]
+
+
+def __getattr__(name):
+    """scalemodel.jax and scalemodel.torch, imported when first used."""
+    if name in ("jax", "torch"):
+        import importlib
+        return importlib.import_module("." + name, __name__)
+    raise AttributeError(f"module 'scalemodel' has no attribute {name!r}")
 
 
 def einsum(text, **options):

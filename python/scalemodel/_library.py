@@ -9,7 +9,8 @@ OK, NEGATIVE, USAGE, BAD_INPUT, IO, INTERNAL = range(6)
 
 class Watch(ctypes.Structure):
     _fields_ = [("size", ctypes.c_size_t), ("stop", ctypes.POINTER(ctypes.c_int)),
-                ("progress", PROGRESS), ("context", ctypes.c_void_p)]
+                ("progress", PROGRESS), ("context", ctypes.c_void_p),
+                ("keep_engine", ctypes.c_int)]
 
 
 def _open():
@@ -27,6 +28,10 @@ def _open():
     library.sm_command_status.restype = ctypes.c_int
     library.sm_command_text.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_int]
     library.sm_command_text.restype = ctypes.c_char_p
+    # With the interpreter held: shorter than letting it go, and one step at a time.
+    library.step_time = ctypes.PyDLL(path).sm_command_step_time
+    library.step_time.argtypes = [ctypes.c_void_p, ctypes.POINTER(ctypes.c_double), ctypes.c_size_t,
+                                  ctypes.POINTER(ctypes.c_double)]
     return library
 
 
@@ -53,8 +58,16 @@ class Command:
         raw = _own.sm_command_text(self._pointer, form, width)
         return None if raw is None else raw.decode("utf-8", "replace")
 
+    def step_time(self, batch):
+        """(status, seconds) of a step of the engine that this answer of simulate keeps."""
+        numbers = [float(number) for new, cached in batch for number in (new, cached)]
+        seconds = ctypes.c_double()
+        status = _own.step_time(self._pointer, (ctypes.c_double * len(numbers))(*numbers),
+                                len(numbers) // 2, seconds)
+        return status, seconds.value
 
-def ask(words, progress=None):
+
+def ask(words, progress=None, keep_engine=False):
     """Answer a command line. progress(fraction, best) is called while a search runs; what it raises
     stops the search with the best so far, and KeyboardInterrupt is kept until the answer is there.
     Returns the Command and the exception, or None. The interpreter is free meanwhile."""
@@ -72,7 +85,7 @@ def ask(words, progress=None):
             raised.append(why)
             stop.value = 1
 
-    watch = Watch(ctypes.sizeof(Watch), ctypes.pointer(stop), PROGRESS(listen), None)
+    watch = Watch(ctypes.sizeof(Watch), ctypes.pointer(stop), PROGRESS(listen), None, keep_engine)
     array = (ctypes.c_char_p * max(len(raw), 1))(*raw)
     command = Command(_own.sm_command_ask(len(raw), array, ctypes.byref(watch)))
     return command, raised[0] if raised else None

@@ -195,6 +195,24 @@ def test_no_leak():
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 4096  # KiB
 
 
+def test_steps_of_an_engine_are_those_of_simulate():
+    asked = {"on": "h100-sxm:1", "plan": {"tensor": 1}, "prompt": 1000, "output": 1}
+    engine = sm.Engine("llama-3.1-8b", **asked)
+    simulated = sm.simulate("llama-3.1-8b", **asked, arrivals="uniform:1/s", requests=1,
+                            timeline=True)
+    steps = [e["dur"] for e in json.loads(simulated.timeline)["traceEvents"] if e["ph"] == "X"]
+    assert 1e6 * engine.step_time([(1000, 0)]) == pytest.approx(steps[0], rel=1e-6)
+    assert sm.step_time(engine, [(1, 500)] * 8) < sm.step_time(engine, [(1, 50000)] * 8)
+    for wrong in ([], [(0, 5)], [(1, -1)], [(float("nan"), 0)]):
+        with pytest.raises(sm.ScalemodelError, match="step"):
+            engine.step_time(wrong)
+    assert engine.step_time([(1, 500)]) > 0.0
+    with pytest.raises(TypeError, match="bach"):
+        sm.Engine("llama-3.1-8b", on="h100-sxm:1", bach=3)
+    with pytest.raises(ValueError, match="fits"):
+        sm.Engine("llama-3.1-70b", on="h100-sxm:1", plan={"tensor": 1})
+
+
 def test_measurements_come_with_the_package():
     assert sm.validate(kind="gemm", by="chip").to_dict()
 
@@ -217,7 +235,7 @@ def test_every_verb_has_its_words():
 
 
 def test_examples_of_the_docstrings():
-    for name in ("scalemodel", "scalemodel.sweep", "scalemodel.answer"):
+    for name in ("scalemodel", "scalemodel.sweep", "scalemodel.answer", "scalemodel.engine"):
         found = doctest.testmod(importlib.import_module(name))
         assert found.failed == 0
 

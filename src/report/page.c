@@ -17,6 +17,7 @@ sm_report *sm_report_new(void) {
 }
 
 void sm_report_free(sm_report *report) {
+    if (report != NULL && report->release != NULL) report->release(report->kept);
     if (report != NULL) sm_arena_free(report->arena);
 }
 

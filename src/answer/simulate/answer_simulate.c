@@ -17,12 +17,13 @@ typedef struct sm_request_source {
 } sm_request_source;
 
 typedef struct sm_simulate_asked {
+    sm_engine engine; /* the first, for report->kept is its address */
     sm_simulate_question in;
     sm_serve_job job;
     sm_plan plan, prefill_plan;
     const char *plan_text, *prefill_plan_text; /* as the library writes them */
     sm_serve *serve;
-    sm_engine engine, prefill_engine;
+    sm_engine prefill_engine;
     sm_simulation options;
     sm_request_source source;
     sm_max_rate *max_rate; /* NULL when not asked for */
@@ -509,6 +510,8 @@ static sm_status answer(sm_simulate_asked *q, sm_report *r, sm_error *err) {
     return found ? SM_OK : SM_NEGATIVE;
 }
 
+static void release(void *kept) { sm_serve_free(((sm_simulate_asked *)kept)->serve); }
+
 sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r, sm_error *err) {
     sm_simulate_asked *q = sm_arena_alloc(r->arena, sizeof *q);
     if (!q) return sm_fail_memory(err);
@@ -532,6 +535,7 @@ sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r,
     if (!status && s->file) s->of_file = sm_request_arrivals(s->file);
     if (!status) status = answer(q, r, err);
     sm_request_file_close(s->file);
-    sm_serve_free(q->serve);
+    if (!status && q->in.keep_engine) r->kept = q, r->release = release;
+    else sm_serve_free(q->serve);
     return status;
 }

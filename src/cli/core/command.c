@@ -9,7 +9,7 @@ struct sm_command {
     sm_arena *arena; /* the words, the call, and the report's facts */
     sm_report *report;
     sm_error err;
-    sm_status status;
+    sm_status status, step;    /* of the answer, of the last step asked of its engine */
     char *text[SM_FORM_COUNT]; /* made when first asked for */
     int width;                 /* of the page among them */
 };
@@ -78,6 +78,20 @@ sm_command *sm_command_describe(void) {
 
 sm_status sm_command_status(const sm_command *c) { return c ? c->status : SM_INTERNAL; }
 
+sm_status sm_command_step_time(sm_command *c, const sm_sequence_step *sequences, size_t n,
+                               double *seconds) {
+    *seconds = 0.0;
+    if (!c) return SM_INTERNAL;
+    for (int form = SM_FORM_ERROR; form <= SM_FORM_ERROR_JSON; form++) {
+        sm_free(c->text[form]);
+        c->text[form] = NULL;
+    }
+    c->step = c->report->kept
+                  ? sm_serve_step_time(c->report->kept, sequences, n, seconds, &c->err)
+                  : sm_fail(&c->err, SM_USAGE, "a step is of an engine that 'simulate' keeps");
+    return c->step;
+}
+
 /* ---- forms ---- */
 
 static sm_status write_error(const sm_error *e, FILE *out, sm_error *err) {
@@ -105,7 +119,8 @@ static sm_status show_error(const sm_error *e, FILE *out) {
 
 static bool has(const sm_command *c, sm_form form) {
     bool error = form == SM_FORM_ERROR || form == SM_FORM_ERROR_JSON;
-    if (error || c->status > SM_NEGATIVE) return error && c->status > SM_NEGATIVE;
+    if (error) return c->status > SM_NEGATIVE || c->step > SM_NEGATIVE;
+    if (c->status > SM_NEGATIVE) return false;
     if (form == SM_FORM_CHART) return c->report->chart != NULL;
     return form != SM_FORM_TIMELINE || c->report->tracks != NULL;
 }

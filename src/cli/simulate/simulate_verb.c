@@ -241,6 +241,7 @@ static sm_status read_question(const cli_call *call, simulating *v, sm_error *er
     q->explain = call->common.explain;
     q->plot = v->plot != NULL;
     q->timeline = v->timeline != NULL;
+    q->keep_engine = call->watch && call->watch->keep_engine;
     follow_software(call, v);
     sm_status status = check_together(call, v, err);
     if (!status) status = read_arrivals(call, v, err);
