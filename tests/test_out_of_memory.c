@@ -68,9 +68,9 @@ static void refuse(long n, bool all) {
 /* ---- the commands ---- */
 
 static const cli_verb *const verbs[] = {
-    &cli_chip,       &cli_model,   &cli_plan,     &cli_roofline, &cli_matmul,
-    &cli_train,      &cli_serve,   &cli_simulate, &cli_validate, &cli_calibrate,
-    &cli_collective, &cli_profile, &cli_reshard};
+    &cli_chip,      &cli_model,      &cli_plan,    &cli_sweep,    &cli_roofline,
+    &cli_matmul,    &cli_train,      &cli_serve,   &cli_simulate, &cli_validate,
+    &cli_calibrate, &cli_collective, &cli_profile, &cli_reshard};
 static const cli_verb *const rank_verbs[] = {&run_matmul_verb, &run_collective_verb, &measure_verb,
                                              &run_train_verb, &run_generate_verb};
 static const cli_program programs[] = {
@@ -106,6 +106,10 @@ static const char *const lines[] = {
     "--seq 384 --json",
     "reshard " INPUTS "spmd.log --on tpu-v5e:2x4 --json",
     "plan fsdp=8,tensor=4,microbatch=2 --json",
+    "sweep --threads 1 --over dims=B=1,D=64,F=64|B=2,D=64,F=64 --over what-if.hbm=1..2 --csv "
+    "roofline B[B,D]~W[D,F] --on tpu-v5e",
+    "sweep --threads 1 --over what-if.hbm=1..2 -o file roofline B[B,D]~W[D,F] --dims B=1,D=8,F=8 "
+    "--on tpu-v5e",
     "roofline B[B,D]~W[D,F] --dims B=1..4096,D=4096,F=4096 --on tpu-v5e --csv",
     "matmul A[I_X,J]~B[J_X,K_Y]~->~C[I_X,K_Y] --mesh X=4,Y=4 --dims I=4096,J=4096,K=4096 --on "
     "tpu-v5e:4x4 --explain",

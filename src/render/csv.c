@@ -19,7 +19,7 @@ static bool is_number(const char *text) {
     return *end == '\0';
 }
 
-static void put_record(const char **cells, size_t n, FILE *out) {
+void sm_render_record(const char *const *cells, size_t n, FILE *out) {
     for (size_t c = 0; c < n; c++) {
         if (c > 0) fputc(',', out);
         bool formula = *cells[c] && strchr("=+-@\t\r", *cells[c]) && !is_number(cells[c]);
@@ -105,11 +105,11 @@ sm_status sm_render_csv(const sm_report *report, FILE *out, sm_error *err) {
         w.failed = !w.path || !w.cell;
         for (const sm_data *r = report->records->first; r && !w.failed; r = r->next)
             put_cells(&w, r, "");
-        if (!w.failed) put_record(w.path, w.n, out);
+        if (!w.failed) sm_render_record(w.path, w.n, out);
         for (const sm_data *r = report->records->first; r && !w.failed; r = r->next) {
             for (size_t i = 0; i < w.n; i++) w.cell[i] = "";
             put_cells(&w, r, "");
-            if (!w.failed) put_record(w.cell, w.n, out);
+            if (!w.failed) sm_render_record(w.cell, w.n, out);
         }
         sm_arena_free(w.arena);
         sm_status status = w.failed ? sm_fail_memory(err) : SM_OK;
@@ -119,8 +119,9 @@ sm_status sm_render_csv(const sm_report *report, FILE *out, sm_error *err) {
         if (block->kind != SM_BLOCK_TABLE) continue;
         const sm_table *table = block->table;
         if (!first) fputs("\r\n", out);
-        put_record(table->heads, table->columns, out);
-        for (size_t r = 0; r < table->rows; r++) put_record(table->cells[r], table->columns, out);
+        sm_render_record(table->heads, table->columns, out);
+        for (size_t r = 0; r < table->rows; r++)
+            sm_render_record(table->cells[r], table->columns, out);
         first = false;
     }
     return sm_finish_stream(out, err);

@@ -125,6 +125,7 @@ static sm_status parse_argument(parser *p, sm_error *err) {
                            argument, strchr(argument, '[') ? " (quote what holds blanks)" : "");
         assert(call->positionals < (int)(sizeof call->positional / sizeof *call->positional));
         call->positional[call->positionals++] = argument;
+        p->positional_only = p->positional_only || p->verb->ends_options;
         return SM_OK;
     }
     if (strcmp(argument, "--") == 0) {

@@ -5,7 +5,7 @@
 #include "scalemodel/answer.h"
 #include "scalemodel/command.h"
 
-enum { CLI_MAX_LIST = 16, CLI_MAX_POSITIONALS = 16, CLI_MAX_OPTIONS = 64 };
+enum { CLI_MAX_LIST = 16, CLI_MAX_POSITIONALS = 64, CLI_MAX_OPTIONS = 64 };
 
 /* What an option's value is, and the C type that its place in the verb's struct has. */
 typedef enum cli_kind {
@@ -78,6 +78,7 @@ typedef struct cli_call {
     sm_arena *arena; /* lives as long as the call */
     /* Who waits for the answer, and may stop it; NULL: a person at a terminal. */
     const sm_command_watch *watch;
+    const char *machine; /* "hbm=1.5x": how the systems of --on are changed; NULL: not */
 } cli_call;
 
 struct cli_verb {
@@ -88,6 +89,7 @@ struct cli_verb {
     size_t values_bytes;       /* size of the struct the offsets point into */
     bool without_system;       /* no chip matters: there is no --system */
     bool tells_progress;       /* by itself */
+    bool ends_options;         /* what follows the first argument is another command line */
     unsigned plans;    /* whose keys --plan takes: a bit per sm_plan_use; help then lists them */
     const char *notes; /* shown below the options in help, NULL if none */
     /* Fill the report. SM_OK and SM_NEGATIVE show it; anything else shows the error. */

@@ -244,7 +244,11 @@ sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm
         if (strcmp(o->name, "on") == 0)
             return sm_fail(err, SM_USAGE, "%s needs --on %s", call->verb->name, o->value);
     sm_source source = sm_source_of("--on", on ? on : "");
-    return sm_system_parse(&source, chips, n, system, err);
+    status = sm_system_parse(&source, chips, n, system, err);
+    if (status || !call->machine) return status;
+    const sm_system as_it_is = *system;
+    source = sm_source_of("what-if", call->machine);
+    return sm_system_what_if(&source, &as_it_is, system, err);
 }
 
 /* "h100-sxm:64x8,tpu-v5p:8x8x8": several are compared. */

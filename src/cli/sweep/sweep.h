@@ -1,0 +1,45 @@
+/* sweep: a question of a verb for every combination of values; what its parts share. */
+#pragma once
+#include "options.h"
+
+enum { SWEEP_MOST_AXES = CLI_MAX_LIST, SWEEP_MOST_COLUMNS = 32, SWEEP_MOST_VALUES = 1000000 };
+
+/* Where a value goes in the command line that asks. */
+typedef enum sweep_place {
+    SWEEP_OPTION,   /* --batch VALUE */
+    SWEEP_FLAG,     /* --eager, or not */
+    SWEEP_ARGUMENT, /* before the words: MODEL */
+    SWEEP_PLAN,     /* a key of --plan */
+    SWEEP_MACHINE   /* a change of the system (sm_system_what_if) */
+} sweep_place;
+typedef struct sweep_axis {
+    const char *key, *name; /* "plan.tensor" and "tensor" */
+    sweep_place place;
+    int n, room;
+    const char **value;
+} sweep_axis;
+typedef struct sweep {
+    const cli_verb *verb;
+    int words;
+    const char **word; /* what the questions have in common, without the verb and its --plan */
+    const char *plan;  /* of --plan among them; NULL: none */
+    const char *system_file;
+    int axes;
+    sweep_axis axis[SWEEP_MOST_AXES]; /* the last varies fastest */
+    int64_t rows;
+    int columns; /* paths into the data of an answer */
+    const char *column[SWEEP_MOST_COLUMNS];
+    sm_command_watch watch; /* of each question */
+} sweep;
+
+/* Cells of a row: the values of its axes, "yes", "no" or "refused", the columns, and why not. */
+int sweep_cells(const sweep *s);
+const char *sweep_head(const sweep *s, int cell);
+/* The question of `words` over the axes of `over`. */
+sm_status sweep_read(sweep *s, const cli_list *over, const char *columns, int words,
+                     const char *const *word, sm_arena *arena, sm_error *err);
+/* Ask one question: the cells of its row, one after the other, each ended by a 0, in a block for
+ * sm_free. A value that the verb refuses is a row; what is wrong with all of them is the error. */
+sm_status sweep_ask(const sweep *s, int64_t row, char **cells, sm_error *err);
+/* "yes", "no" or "refused" of the cells of a row. */
+const char *sweep_verdict(const sweep *s, const char *cells);

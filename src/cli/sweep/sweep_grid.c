@@ -1,0 +1,191 @@
+/* The grid of a sweep: --over KEY=VALUES, a list and ranges. */
+#include "scalemodel/units.h"
+#include "sweep.h"
+#include "verbs.h"
+#include <ctype.h>
+#include <math.h>
+#include <string.h>
+
+/* What is shown of a verb where --columns does not say it. */
+static const char *const usual_columns[][2] = {
+    {"train", "plan,step_time_s.expected,mfu,chips,step_time_s.lower,tokens_per_s_per_chip,"
+              "memory_bytes.total,bound,train_time_s,cost_usd"},
+    {"serve", "plan,tpot_s.expected,tokens_per_s_per_chip,chips,batch,ttft_s.expected,"
+              "usd_per_million_tokens,memory_bytes.total,bound"},
+    {"roofline", "bound,time_s.expected,intensity,flops,bytes,time_s.lower,time_s.upper"},
+    {"matmul", "bound,time_s.expected,time_s.lower,time_s.upper,wire_bytes_per_chip,"
+               "peak_bytes_per_chip"},
+    {"collective", "algorithm,time_s.expected,bytes,members,time_s.lower,time_s.upper,"
+                   "latency_s,bound"},
+};
+
+/* ---- values ---- */
+
+static sm_status add_value(sweep_axis *axis, const char *text, size_t length, sm_arena *arena,
+                           sm_error *err) {
+    axis->value = sm_arena_grow(arena, axis->value, axis->n, &axis->room, sizeof *axis->value);
+    const char *value = sm_arena_copy(arena, text, length);
+    if (!axis->value || !value) return sm_fail_memory(err);
+    axis->value[axis->n++] = value;
+    return SM_OK;
+}
+
+/* "1..64*2": by a factor; "1..2:0.25": by a step, else of 1. */
+static sm_status add_range(sweep_axis *axis, const sm_source *source, sm_span part, sm_arena *arena,
+                           sm_error *err) {
+    const char *text = source->text + part.offset, *end = text + part.length;
+    const char *dots = strstr(text, ".."), *by = dots + 2;
+    double first, last, step = 1.0;
+    while (by < end && *by != '*' && *by != ':') by++;
+    const sm_span low = {part.offset, (size_t)(dots - text)};
+    const sm_span high = {low.offset + low.length + 2, (size_t)(by - dots - 2)};
+    const sm_span each = {high.offset + high.length + 1, (size_t)(end - by) - (by < end)};
+    sm_status status = sm_quantity_parse(source, low, SM_Q_COUNT, &first, err);
+    if (!status) status = sm_quantity_parse(source, high, SM_Q_COUNT, &last, err);
+    if (!status && by < end) status = sm_quantity_parse(source, each, SM_Q_COUNT, &step, err);
+    if (status) return status;
+    const bool times = by < end && *by == '*';
+    if (last < first || !(step > (times ? 1.0 : 0.0)) || (times && first <= 0.0))
+        return sm_fail_at(err, source, part,
+                          "expected a range that rises, as in 1..64*2 or 1..2:0.25");
+    /* half a millionth of a step more, so that rounding does not lose the last value */
+    const double n =
+        1.0 + floor(5e-7 + (times ? log(last / first) / log(step) : (last - first) / step));
+    if (n > SWEEP_MOST_VALUES - axis->n)
+        return sm_fail_at(err, source, part, "a key has at most %d values", SWEEP_MOST_VALUES);
+    for (int i = 0; i < (int)n && !status; i++) {
+        char number[64];
+        sm_format_exact(number, sizeof number, times ? first * pow(step, i) : first + step * i);
+        status = add_value(axis, number, strlen(number), arena, err);
+    }
+    return status;
+}
+
+/* Values with commas in them have bars between them: plan='fsdp=8,tensor=8|fsdp=64'. */
+static sm_status read_values(sweep_axis *axis, const sm_source *source, size_t from,
+                             sm_arena *arena, sm_error *err) {
+    const sm_span all = {from, source->length - from};
+    const char between = strchr(source->text + from, '|') ? '|' : ',';
+    sm_status status = SM_OK;
+    for (size_t at = from; at <= source->length && !status;) {
+        const sm_span part = sm_next_part(source, all, between, &at);
+        const char *text = source->text + part.offset;
+        const char *dots = part.length ? strstr(text, "..") : NULL;
+        if (part.length == 0) return sm_fail_at(err, source, part, "expected a value");
+        bool range = dots && dots < text + part.length && isdigit((unsigned char)*text);
+        status = range ? add_range(axis, source, part, arena, err)
+                       : add_value(axis, text, part.length, arena, err);
+        if (!status && axis->n > SWEEP_MOST_VALUES)
+            status =
+                sm_fail_at(err, source, part, "a key has at most %d values", SWEEP_MOST_VALUES);
+    }
+    return status;
+}
+
+/* ---- keys ---- */
+
+/* "model" of a verb whose arguments begin with "[MODEL]" or "MODEL". */
+static bool is_first_argument(const cli_verb *verb, const char *key) {
+    const char *name = verb->arguments + (verb->arguments[0] == '[');
+    for (; *key && toupper((unsigned char)*key) == *name; key++) name++;
+    return !*key && !isalpha((unsigned char)*name) && name > verb->arguments;
+}
+
+static sm_status find_key(const sweep *s, sweep_axis *axis, const sm_source *source, sm_span span,
+                          sm_error *err) {
+    const char *names[CLI_MAX_OPTIONS];
+    size_t n = 0;
+    const char *dot = strchr(axis->key, '.');
+    axis->name = dot ? dot + 1 : axis->key;
+    axis->place = SWEEP_OPTION;
+    if (strncmp(axis->key, "plan.", 5) == 0) axis->place = SWEEP_PLAN;
+    if (strncmp(axis->key, "what-if.", 8) == 0) axis->place = SWEEP_MACHINE;
+    if (is_first_argument(s->verb, axis->key)) axis->place = SWEEP_ARGUMENT;
+    if (axis->place != SWEEP_OPTION) return SM_OK;
+    for (const cli_option *o = s->verb->options; o->name; o++) {
+        names[n++] = o->name;
+        if (strcmp(o->name, axis->key) != 0) continue;
+        if (o->kind == CLI_FLAG) axis->place = SWEEP_FLAG;
+        return SM_OK;
+    }
+    const char *near = sm_nearest(axis->key, strlen(axis->key), names, n);
+    return sm_fail_at(err, source, span,
+                      "expected an option of %s, plan.KEY or what-if.RESOURCE%s%s%s", s->verb->name,
+                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+}
+
+static sm_status read_axis(sweep *s, const char *text, sm_arena *arena, sm_error *err) {
+    const sm_source source = sm_source_of("--over", text);
+    const size_t length = strcspn(text, "=");
+    sweep_axis *axis = &s->axis[s->axes];
+    if (length == 0 || !text[length])
+        return sm_fail_at(err, &source, (sm_span){0, source.length},
+                          "expected KEY=VALUES, as in batch=1M,2M or plan.tensor=1..8*2");
+    axis->key = sm_arena_copy(arena, text, length);
+    if (!axis->key) return sm_fail_memory(err);
+    for (int i = 0; i < s->axes; i++)
+        if (strcmp(s->axis[i].key, axis->key) == 0)
+            return sm_fail_at(err, &source, (sm_span){0, length}, "%s is swept twice", axis->key);
+    s->axes++;
+    sm_status status = find_key(s, axis, &source, (sm_span){0, length}, err);
+    if (!status) status = read_values(axis, &source, length + 1, arena, err);
+    if (status || s->rows <= INT64_C(1000000000000) / axis->n) {
+        s->rows *= axis->n;
+        return status;
+    }
+    return sm_fail_at(err, &source, (sm_span){0, source.length}, "more than 1e12 questions");
+}
+
+/* ---- columns, words ---- */
+
+static sm_status read_columns(sweep *s, const char *columns, sm_arena *arena, sm_error *err) {
+    const size_t n = sizeof usual_columns / sizeof *usual_columns;
+    for (size_t i = 0; !columns && i < n; i++)
+        if (strcmp(usual_columns[i][0], s->verb->name) == 0) columns = usual_columns[i][1];
+    if (!columns)
+        return sm_fail(err, SM_USAGE, "a sweep of %s needs --columns: keys of its --json",
+                       s->verb->name);
+    const sm_source source = sm_source_of("--columns", columns);
+    for (size_t at = 0; at <= source.length;) {
+        sm_span part = sm_next_part(&source, (sm_span){0, source.length}, ',', &at);
+        if (part.length == 0 || s->columns == SWEEP_MOST_COLUMNS)
+            return sm_fail_at(err, &source, part, "expected 1 to %d columns", SWEEP_MOST_COLUMNS);
+        s->column[s->columns] = sm_arena_copy(arena, source.text + part.offset, part.length);
+        if (!s->column[s->columns++]) return sm_fail_memory(err);
+    }
+    return SM_OK;
+}
+
+/* Keys of a plan are swept beside those that --plan keeps. */
+static void read_words(sweep *s, int words, const char *const *word) {
+    for (int i = 0; i < words; i++) {
+        bool plan = strcmp(word[i], "--plan") == 0 && i + 1 < words;
+        if (plan) s->plan = word[++i];
+        else if (strncmp(word[i], "--plan=", 7) == 0) s->plan = word[i] + 7;
+        else s->word[s->words++] = word[i];
+    }
+}
+
+sm_status sweep_read(sweep *s, const cli_list *over, const char *columns, int words,
+                     const char *const *word, sm_arena *arena, sm_error *err) {
+    s->verb = cli_find_verb(&cli_scalemodel, word[0], err);
+    if (!s->verb) return SM_USAGE;
+    if (!s->verb->run || s->verb == &cli_sweep)
+        return sm_fail(err, SM_USAGE, "%s is no verb that a sweep can ask", s->verb->name);
+    s->word = sm_arena_array(arena, (size_t)words, sizeof *s->word);
+    if (!s->word) return sm_fail_memory(err);
+    read_words(s, words - 1, word + 1);
+    s->rows = 1;
+    sm_status status = read_columns(s, columns, arena, err);
+    for (int i = 0; i < over->n && !status; i++) status = read_axis(s, over->text[i], arena, err);
+    return status;
+}
+
+int sweep_cells(const sweep *s) { return s->axes + s->columns + 2; }
+
+const char *sweep_head(const sweep *s, int cell) {
+    if (cell < s->axes) return s->axis[cell].key;
+    if (cell == s->axes) return "answer";
+    cell -= s->axes + 1;
+    return cell < s->columns ? s->column[cell] : "why";
+}

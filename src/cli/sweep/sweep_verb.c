@@ -1,0 +1,170 @@
+/* sweep: any question of a verb for every combination of values, a row each. */
+#include "scalemodel/page.h"
+#include "scalemodel/search.h"
+#include "sweep_file.h"
+#include "sweep_rows.h"
+#include "verbs.h"
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { MOST_SHOWN = 100000 };
+
+typedef struct sweep_values {
+    cli_list over;
+    const char *columns, *output;
+    int64_t threads;
+} sweep_values;
+
+#define AT(member) offsetof(sweep_values, member)
+
+static const cli_option sweep_table[] = {
+    {"over", 0, CLI_LIST, AT(over), "KEY=VALUES",
+     .help = "values of an option of VERB, of its first argument (model), of a key of its plan "
+             "(plan.tensor) or of its machine (what-if.hbm): 1M,2M or 1..64*2 or 1..2:0.25; bars "
+             "part values with commas (several times: all combinations)"},
+    {"columns", 0, CLI_TEXT, AT(columns), "KEYS",
+     .help = "what of each answer is a column: keys of its --json, of the best plan first",
+     .default_says = "plan, times, memory, money"},
+    {"output", 'o', CLI_OUTPUT, AT(output), "FILE",
+     .help = "write the rows to FILE as CSV while they are found; the same command goes on where "
+             "an interrupted one was"},
+    {"threads", 0, CLI_WHOLE, AT(threads), "N", .help = "that ask; the rows are the same",
+     .lowest = 1, .highest = 1024, .default_says = "all processors"},
+    {.name = NULL},
+};
+
+/* ---- rows ---- */
+
+typedef struct taking {
+    const sweep *s;
+    sweep_file *file;
+    sm_report *r;
+    sm_data *rows;
+    sm_table *table;
+    double yes, no, refused;
+    const char *why; /* of the first that was refused */
+} taking;
+
+/* Is the cell a number as JSON has it? */
+static bool is_number(const char *text) {
+    char *end;
+    strtod(text, &end);
+    return *text && !*end && strspn(text, "0123456789.eE+-") == strlen(text);
+}
+
+/* A number of a column is shortened; a value of a key is shown as it was given. */
+static const char *shown(const taking *t, int cell, const char *text) {
+    if (!*text) return "-";
+    return cell > t->s->axes && is_number(text) ? sm_show_number(t->r, strtod(text, NULL)) : text;
+}
+
+/* The page has as many columns as fit: keys, the few after the first, and last the first, the plan,
+ * or why there is none. */
+enum { FEW = 2 };
+
+static int few(const sweep *s) { return s->columns - 1 < FEW ? s->columns - 1 : FEW; }
+
+static void show_row(taking *t, const char *cells) {
+    const sweep *s = t->s;
+    const char *cell[SWEEP_MOST_AXES + SWEEP_MOST_COLUMNS + 2];
+    const int n = sweep_cells(s), first = s->axes + 1, last = s->axes + few(s);
+    sm_data *row = sm_put_object(t->r, t->rows, NULL);
+    for (int i = 0; i < n; i++, cells += strlen(cells) + 1) {
+        if (is_number(cells)) sm_put(t->r, row, sweep_head(s, i), strtod(cells, NULL));
+        else sm_put_text(t->r, row, sweep_head(s, i), *cells ? cells : NULL);
+        cell[i] = cells;
+    }
+    const char *tail = *cell[n - 1] ? cell[n - 1] : shown(t, first, cell[first]);
+    for (int i = s->axes; i < last; i++) cell[i] = shown(t, i + 2, cell[i + 2]);
+    cell[last] = tail;
+    sm_page_cells(t->r, t->table, cell);
+}
+
+static sm_status take(void *context, const char *cells, sm_error *err) {
+    taking *t = context;
+    const char *verdict = sweep_verdict(t->s, cells);
+    *(verdict[0] == 'y' ? &t->yes : verdict[0] == 'n' ? &t->no : &t->refused) += 1.0;
+    if (verdict[0] == 'r' && !t->why) {
+        const char *last = cells;
+        for (int i = 1; i < sweep_cells(t->s); i++) last += strlen(last) + 1;
+        t->why = sm_textf(t->r, "%s", last);
+    }
+    if (t->file) return sweep_file_put(t->file, cells, err);
+    show_row(t, cells);
+    return t->r->out_of_memory ? sm_fail_memory(err) : SM_OK;
+}
+
+static void begin_table(taking *t) {
+    const sweep *s = t->s;
+    const int last = s->axes + few(s);
+    const char *heads[SWEEP_MOST_AXES + FEW + 1];
+    sm_align aligns[SWEEP_MOST_AXES + FEW + 1] = {SM_LEFT};
+    for (int i = 0; i <= last; i++) {
+        heads[i] = sweep_head(s, i < s->axes ? i : i < last ? i + 2 : s->axes + 1);
+        aligns[i] = i < s->axes || i == last ? SM_LEFT : SM_RIGHT;
+    }
+    t->rows = sm_put_array(t->r, t->r->data, "rows");
+    t->r->records = t->rows;
+    t->table = sm_table_new(t->r->arena, NULL, (size_t)last + 1, heads, aligns);
+    t->r->out_of_memory |= !t->table;
+}
+
+static void end_page(const taking *t, const char *output, int64_t before) {
+    sm_report *r = t->r;
+    sm_report_heading(r, "A sweep of %s: %lld questions", t->s->verb->name, (long long)t->s->rows);
+    if (t->table) sm_report_table(r, t->table);
+    sm_report_text(r, "%s%.0f answered; %.0f whose answer is no; %.0f refused%s%s.",
+                   before ? sm_textf(r, "%lld were there already; ", (long long)before) : "",
+                   t->yes, t->no, t->refused, t->why ? ": " : "", t->why ? t->why : "");
+    if (output) sm_report_text(r, "%s has a row of CSV for each.", output);
+    sm_put_text(r, r->data, "output", output);
+    sm_put_all(r, r->data, "there_before|answered|negative|refused", (double)before, t->yes, t->no,
+               t->refused);
+}
+
+static sm_status run_sweep(const cli_call *call, sm_report *r, sm_error *err) {
+    const sweep_values *o = call->values;
+    sweep *s = sm_arena_alloc(call->arena, sizeof *s);
+    int64_t before = 0;
+    if (!s) return sm_fail_memory(err);
+    s->watch =
+        (sm_command_watch){.size = sizeof s->watch, .stop = call->watch ? call->watch->stop : NULL};
+    s->system_file = call->common.system_file;
+    sm_status status =
+        sweep_read(s, &o->over, o->columns, call->positionals, call->positional, call->arena, err);
+    if (status) return status;
+    if (!o->output && s->rows > MOST_SHOWN)
+        return sm_fail(err, SM_USAGE, "%lld questions: more than %d go to a file, with -o FILE",
+                       (long long)s->rows, MOST_SHOWN);
+    taking t = {.s = s, .r = r};
+    const sweep_taker taker = {take, &t, !call->watch && isatty(STDERR_FILENO) == 1};
+    sm_put_text(r, r->data, "command", "sweep");
+    sm_put_text(r, r->data, "verb", s->verb->name);
+    sm_put(r, r->data, "questions", (double)s->rows);
+    if (o->output) status = sweep_file_open(o->output, s, call->arena, &t.file, &before, err);
+    else begin_table(&t);
+    if (!status && r->out_of_memory) status = sm_fail_memory(err);
+    if (!status) status = sweep_spread(s, before, sm_search_threads((int)o->threads), &taker, err);
+    sm_error none = {.status = SM_OK};
+    sm_status closed = sweep_file_close(t.file, !status, status ? &none : err);
+    if (!status) status = closed;
+    if (!status) end_page(&t, o->output, before);
+    return status ? status : t.yes > 0.0 || before > 0 ? SM_OK : SM_NEGATIVE;
+}
+
+const cli_verb cli_sweep = {
+    .name = "sweep",
+    .summary = "the questions of another verb for every combination of values",
+    .arguments = "VERB...",
+    .least = 1,
+    .most = CLI_MAX_POSITIONALS,
+    .options = sweep_table,
+    .values_bytes = sizeof(sweep_values),
+    .tells_progress = true,
+    .ends_options = true,
+    .notes = "Options of the sweep stand before VERB, those of its questions behind it.\n\n"
+             "example: scalemodel sweep --over on=h100-sxm:8x8,tpu-v5p:4x4x4 \\\n"
+             "           --over batch=1M..4M*2 -o grid.csv train llama-3.1-8b\n",
+    .run = run_sweep,
+};
