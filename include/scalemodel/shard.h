@@ -139,6 +139,8 @@ size_t sm_einsum_format(const sm_einsum *einsum, const sm_mesh *mesh, char *out,
 double sm_cut(double size, double ways);
 /* Is a dimension padded, over these axes and those it has? */
 bool sm_dim_padded(const sm_einsum *einsum, const sm_mesh *mesh, const sm_dim *dim, sm_axes more);
+/* Does an index stand among the array's dimensions? */
+bool sm_array_has(const sm_array *array, int index);
 /* Elements of the whole array: the product of the sizes of its indices. */
 double sm_array_elements(const sm_array *array, const sm_einsum *einsum);
 /* Bytes of the part that one chip holds, padding included: each dimension cut by the axes that

@@ -66,6 +66,8 @@ sm_status sm_integer_parse(const sm_source *source, sm_span span, int64_t lowest
 /* Find the next of words separated by blanks: *word is its start, and *rest moves past it. Returns
  * its length in bytes, 0 at the end. */
 size_t sm_next_word(const char **rest, const char **word);
+/* Of two `const char *` in an array, byte by byte: for qsort and bsearch. */
+int sm_compare_texts(const void *a, const void *b);
 /* Is the word (`length` bytes) the name or one of the aliases, in any case of letters, '_' and ' '
  * as good as '-'? The aliases are separated by blanks; NULL is none. */
 bool sm_is_called(const char *name, const char *aliases, const char *word, size_t length);

@@ -11,21 +11,15 @@ enum { MOST_OUTER = 4 };
 
 /* ---- parts ---- */
 
-static bool has_index(const sm_array *array, int index) {
-    for (int d = 0; d < array->rank; d++)
-        if (array->dim[d].index == index) return true;
-    return false;
-}
-
 static const sm_array *operand_of(const chain_search *s, const sm_chain_line *line, int o) {
     return &s->in->chain->array[line->operand[o]].array;
 }
 
 /* Is the index of a set read by what is outside of it? */
 static bool is_kept(const chain_search *s, const sm_chain_line *line, unsigned set, int index) {
-    if (has_index(&s->in->chain->array[line->result].array, index)) return true;
+    if (sm_array_has(&s->in->chain->array[line->result].array, index)) return true;
     for (int o = 0; o < line->operands; o++)
-        if (!(set >> o & 1) && has_index(operand_of(s, line, o), index)) return true;
+        if (!(set >> o & 1) && sm_array_has(operand_of(s, line, o), index)) return true;
     return false;
 }
 
@@ -56,7 +50,7 @@ static bool make_part(const chain_search *s, const sm_chain_line *line, unsigned
     for (int o = 0; o < line->operands; o++)
         for (int d = 0; (set >> o & 1) && d < operand_of(s, line, o)->rank; d++) {
             int index = operand_of(s, line, o)->dim[d].index;
-            if (has_index(part, index) || !is_kept(s, line, set, index)) continue;
+            if (sm_array_has(part, index) || !is_kept(s, line, set, index)) continue;
             if (part->rank == SM_MAX_RANK) return false;
             part->dim[part->rank++] = (sm_dim){.index = index};
         }
@@ -68,7 +62,7 @@ static bool sums_nothing(const chain_search *s, const sm_chain_line *line) {
     const sm_array *out = &s->in->chain->array[line->result].array;
     for (int o = 0; o < line->operands; o++)
         for (int d = 0; d < operand_of(s, line, o)->rank; d++)
-            if (!has_index(out, operand_of(s, line, o)->dim[d].index)) return false;
+            if (!sm_array_has(out, operand_of(s, line, o)->dim[d].index)) return false;
     return true;
 }
 
@@ -83,7 +77,7 @@ static bool is_connected(const chain_search *s, const sm_chain_line *line, unsig
             for (int p = 0; p < line->operands; p++)
                 for (int d = 0;
                      (reached >> o & 1) && (set >> p & 1) && d < operand_of(s, line, o)->rank; d++)
-                    if (has_index(operand_of(s, line, p), operand_of(s, line, o)->dim[d].index))
+                    if (sm_array_has(operand_of(s, line, p), operand_of(s, line, o)->dim[d].index))
                         reached |= 1u << p;
     }
     return reached == set;

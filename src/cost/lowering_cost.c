@@ -5,12 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-static bool has_index(const sm_array *array, int index) {
-    for (int d = 0; d < array->rank; d++)
-        if (array->dim[d].index == index) return true;
-    return false;
-}
-
 static double local_size(const sm_lowering_input *input, const sm_lowering *lowering, int index) {
     double ways = 1;
     for (int a = 0; a < input->mesh->axes; a++)
@@ -26,9 +20,9 @@ static sm_product_shape shape_of(const sm_lowering_input *input, const sm_loweri
     sm_product_shape shape = {1.0, 1.0, 1.0, 1.0};
     for (int i = 0; i < einsum->indices; i++) {
         double size = local_size(input, lowering, i) / (i == cut ? chunks : 1.0);
-        bool first = has_index(&einsum->in[0], i), later = false;
-        for (int o = 1; o < einsum->operands; o++) later = later || has_index(&einsum->in[o], i);
-        if (!has_index(&einsum->out, i)) shape.k *= size;
+        bool first = sm_array_has(&einsum->in[0], i), later = false;
+        for (int o = 1; o < einsum->operands; o++) later = later || sm_array_has(&einsum->in[o], i);
+        if (!sm_array_has(&einsum->out, i)) shape.k *= size;
         else if (first && later) shape.batch *= size;
         else if (first) shape.m *= size;
         else shape.n *= size;

@@ -27,19 +27,13 @@ static sm_dtype dtype_of(const sm_einsum *einsum, const sm_dtype *compute) {
     return sm_compute_dtype(operands, einsum->operands);
 }
 
-static bool holds(const sm_array *array, int index) {
-    for (int d = 0; d < array->rank; d++)
-        if (array->dim[d].index == index) return true;
-    return false;
-}
-
 /* Elementwise: nothing is contracted and no operand lacks an index of another, so the vector unit
  * does the work. */
 static bool is_elementwise(const sm_einsum *einsum) {
     for (int i = 0; i < einsum->indices; i++) {
         int holders = 0;
-        for (int o = 0; o < einsum->operands; o++) holders += holds(&einsum->in[o], i);
-        bool in_output = einsum->has_output && holds(&einsum->out, i);
+        for (int o = 0; o < einsum->operands; o++) holders += sm_array_has(&einsum->in[o], i);
+        bool in_output = einsum->has_output && sm_array_has(&einsum->out, i);
         if (holders > 0 && (holders < einsum->operands || !in_output)) return false;
     }
     return true;
@@ -50,9 +44,10 @@ static bool is_elementwise(const sm_einsum *einsum) {
 static sm_product_shape shape_of(const sm_einsum *einsum) {
     sm_product_shape s = {1.0, 1.0, 1.0, 1.0};
     for (int i = 0; i < einsum->indices; i++) {
-        bool first = holds(&einsum->in[0], i), others = false;
-        for (int o = 1; o < einsum->operands; o++) others = others || holds(&einsum->in[o], i);
-        bool out = einsum->has_output && holds(&einsum->out, i);
+        bool first = sm_array_has(&einsum->in[0], i), others = false;
+        for (int o = 1; o < einsum->operands; o++)
+            others = others || sm_array_has(&einsum->in[o], i);
+        bool out = einsum->has_output && sm_array_has(&einsum->out, i);
         if (!first && !others) continue;
         *(!out ? &s.k : first && others ? &s.batch : first ? &s.m : &s.n) *= einsum->index[i].size;
     }

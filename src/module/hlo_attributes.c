@@ -8,10 +8,6 @@
 
 typedef bool attribute_reader(hlo_reader *r, sm_instruction *it);
 
-static bool fail_here(hlo_reader *r, const char *sentence) {
-    return hlo_fail(r, (sm_span){r->at, 1}, "%s", sentence);
-}
-
 static bool braced(hlo_reader *r, sm_module_list *out) {
     return hlo_expect(r, '{', "before numbers") && hlo_numbers(r, ',', '}', out);
 }
@@ -24,14 +20,14 @@ static bool mention(hlo_reader *r, int *place) {
     if (!m) return false;
     m->span = hlo_name(r);
     m->place = place;
-    return m->span.length || fail_here(r, "expected the name of a computation");
+    return m->span.length || hlo_fail_here(r, "expected the name of a computation");
 }
 
 enum { MOST_CALLS = 1024 };
 
 static int *one_more_call(hlo_reader *r, const sm_instruction *it) {
     if (it->calls == MOST_CALLS) {
-        fail_here(r, "an instruction calls too many computations");
+        hlo_fail_here(r, "an instruction calls too many computations");
         return NULL;
     }
     int *list = sm_arena_array(r->arena, (size_t)it->calls + 1, sizeof *list);
@@ -94,7 +90,7 @@ static bool by_x(hlo_reader *r, sm_span span, int which, sm_module_list *out) {
         if (!number) break;
         if (!hlo_number(r, &value) ||
             (which >= 0 && (!hlo_accept(r, '_') || !hlo_number(r, &second))))
-            fail_here(r, "expected sizes joined by 'x'");
+            hlo_fail_here(r, "expected sizes joined by 'x'");
         *number = which == 1 ? second : value;
         if (r->at >= span.offset + span.length || !hlo_accept(r, 'x')) break;
     }
@@ -118,7 +114,7 @@ static bool read_window(hlo_reader *r, sm_instruction *it) {
     while (!r->status && !hlo_accept(r, '}')) {
         sm_span key = hlo_name(r);
         if (!key.length || !hlo_expect(r, '=', "in a window"))
-            return fail_here(r, "expected a key");
+            return hlo_fail_here(r, "expected a key");
         sm_span value = {r->at, 0};
         while (r->at < r->source->length && !strchr(" }", r->source->text[r->at])) r->at++;
         value.length = r->at - value.offset;
@@ -135,7 +131,7 @@ static bool read_labels(hlo_reader *r, sm_instruction *it) {
 }
 
 static bool group_count(hlo_reader *r, int64_t *out) {
-    return (hlo_number(r, out) && *out >= 1) || fail_here(r, "expected how many groups");
+    return (hlo_number(r, out) && *out >= 1) || hlo_fail_here(r, "expected how many groups");
 }
 static bool read_features(hlo_reader *r, sm_instruction *it) {
     sm_module_convolution *c = hlo_convolution(r, it);
@@ -149,10 +145,10 @@ static bool read_batches(hlo_reader *r, sm_instruction *it) {
 /* ---- numbers, words, texts ---- */
 
 static bool read_index(hlo_reader *r, sm_instruction *it) {
-    return hlo_number(r, &it->number) || fail_here(r, "expected a number");
+    return hlo_number(r, &it->number) || hlo_fail_here(r, "expected a number");
 }
 static bool read_channel(hlo_reader *r, sm_instruction *it) {
-    return hlo_number(r, &it->channel) || fail_here(r, "expected a number");
+    return hlo_number(r, &it->channel) || hlo_fail_here(r, "expected a number");
 }
 static bool read_groups(hlo_reader *r, sm_instruction *it) { return hlo_groups(r, &it->groups); }
 static bool read_pairs(hlo_reader *r, sm_instruction *it) { return hlo_pairs(r, &it->groups); }
@@ -169,7 +165,7 @@ static bool read_kind(hlo_reader *r, sm_instruction *it) {
 }
 static bool read_target(hlo_reader *r, sm_instruction *it) {
     sm_span span;
-    if (!hlo_quoted(r, &span)) return fail_here(r, "expected the target in quotes");
+    if (!hlo_quoted(r, &span)) return hlo_fail_here(r, "expected the target in quotes");
     it->target = hlo_copy(r, span);
     return !r->status;
 }
@@ -217,7 +213,7 @@ static bool read_metadata(hlo_reader *r, sm_instruction *it) {
         sm_span key = hlo_name(r), text = {0, 0};
         int64_t number = 0;
         if (!key.length || !hlo_expect(r, '=', "in metadata"))
-            return fail_here(r, "expected a key");
+            return hlo_fail_here(r, "expected a key");
         if (!hlo_quoted(r, &text) && !hlo_number(r, &number)) hlo_skip_value(r);
         if (hlo_is(r, key, "op_name")) it->op_name = hlo_unescaped(r, text);
         else if (hlo_is(r, key, "source_file")) it->file = hlo_unescaped(r, text);
@@ -266,7 +262,7 @@ static const struct {
 
 static bool one_attribute(hlo_reader *r, sm_instruction *it) {
     sm_span key = hlo_name(r);
-    if (!key.length) return fail_here(r, "expected the key of an attribute");
+    if (!key.length) return hlo_fail_here(r, "expected the key of an attribute");
     if (!hlo_expect(r, '=', "after the key of an attribute")) return false;
     for (size_t i = 0; i < sizeof attributes / sizeof *attributes; i++)
         if (hlo_is(r, key, attributes[i].key))

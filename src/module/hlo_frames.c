@@ -11,7 +11,7 @@ static bool read_row(hlo_reader *r, module_row *row) {
         sm_span key = hlo_name(r);
         int64_t value;
         if (!key.length || !hlo_expect(r, '=', "in a table") || !hlo_number(r, &value))
-            return hlo_fail(r, (sm_span){r->at, 1}, "expected key=number");
+            return hlo_fail_here(r, "expected key=number");
         if (hlo_is(r, key, "file_name_id") || hlo_is(r, key, "file_location_id")) row->of = value;
         else if (hlo_is(r, key, "line")) row->line = value;
     }
@@ -29,7 +29,7 @@ static void read_rows(hlo_reader *r, hlo_list *table) {
         sm_span quoted;
         if (hlo_quoted(r, &quoted)) row->text = hlo_copy(r, quoted);
         else if (!hlo_expect(r, '{', "in a table") || !read_row(r, row)) return;
-        if (number != (int64_t)table->n) hlo_fail(r, (sm_span){r->at, 1}, "a row is out of order");
+        if (number != (int64_t)table->n) hlo_fail_here(r, "a row is out of order");
     }
 }
 

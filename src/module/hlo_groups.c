@@ -5,10 +5,6 @@
 
 #include "module_groups.h"
 
-static bool fail_here(hlo_reader *r, const char *sentence) {
-    return hlo_fail(r, (sm_span){r->at, 1}, "%s", sentence);
-}
-
 /* What follows "{" of a list of lists, each of `size` numbers; 0: as many as the first has. */
 static bool lists(hlo_reader *r, int size, sm_module_groups *out) {
     hlo_list all = {0};
@@ -81,8 +77,8 @@ static bool mesh_axes(hlo_reader *r, hlo_list *axes) {
             !hlo_expect(r, '=', "after the name of an axis"))
             return false;
         if (!hlo_number(r, &axis->size) || axis->size < 1 || axis->size > HLO_MOST_DEVICES)
-            return fail_here(r, "expected the size of an axis");
-        if (axes->n > HLO_MOST_RANK) return fail_here(r, "too many axes");
+            return hlo_fail_here(r, "expected the size of an axis");
+        if (axes->n > HLO_MOST_RANK) return hlo_fail_here(r, "too many axes");
     }
     return true;
 }
@@ -103,11 +99,11 @@ static bool split_axis(hlo_reader *r, hlo_list *axes, int *at) {
     int64_t before, size;
     if (!hlo_expect(r, '(', "in a part of an axis") || !hlo_number(r, &before) ||
         !hlo_expect(r, ')', "in a part of an axis") || !hlo_number(r, &size))
-        return r->status ? false : fail_here(r, "expected the size of a part");
+        return r->status ? false : hlo_fail_here(r, "expected the size of a part");
     mesh_axis *axis = axes->item;
     int64_t whole = axis[*at].size;
     if (before < 1 || size < 1 || before > whole || size > whole || whole % (before * size))
-        return fail_here(r, "a part that does not divide its axis");
+        return hlo_fail_here(r, "a part that does not divide its axis");
     for (int i = 0; i < 2; i++)
         if (!hlo_push(r, axes, sizeof *axis)) return false;
     axis = axes->item;

@@ -50,6 +50,8 @@ typedef struct hlo_reader {
 /* Remember the first error: at a span, or out of memory. False. */
 bool hlo_fail(hlo_reader *r, sm_span span, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* The same of the byte that is next. */
+bool hlo_fail_here(hlo_reader *r, const char *sentence);
 bool hlo_no_memory(hlo_reader *r);
 /* Past blanks, ends of lines and comments. Returns the byte there, -1 at the end. */
 int hlo_next(hlo_reader *r);

@@ -11,6 +11,10 @@ bool hlo_fail(hlo_reader *r, sm_span span, const char *format, ...) {
     return false;
 }
 
+bool hlo_fail_here(hlo_reader *r, const char *sentence) {
+    return hlo_fail(r, (sm_span){r->at, 1}, "%s", sentence);
+}
+
 bool hlo_no_memory(hlo_reader *r) {
     if (!r->status) r->status = sm_fail_memory(r->err);
     return false;

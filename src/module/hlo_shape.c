@@ -31,7 +31,7 @@ static bool dimensions(hlo_reader *r, sm_module_shape *shape) {
         if (hlo_accept(r, '<') && !hlo_expect(r, '=', "after '<'")) return false;
         int64_t size = 1, *number;
         if (!hlo_accept(r, '?') && (!hlo_number(r, &size) || size < 0))
-            return hlo_fail(r, (sm_span){r->at, 1}, "expected the size of a dimension");
+            return hlo_fail_here(r, "expected the size of a dimension");
         if (r->numbers.n == HLO_MOST_RANK)
             return hlo_fail(r, (sm_span){r->at, 1}, "an array has more than %d dimensions",
                             HLO_MOST_RANK);
@@ -49,7 +49,7 @@ static bool tiles(hlo_reader *r, sm_module_shape *shape) {
             if (r->numbers.n && !hlo_expect(r, ',', "between sizes of a tile")) return false;
             int64_t size = 1, *number;
             if (!hlo_accept(r, '*') && (!hlo_number(r, &size) || size < 1))
-                return hlo_fail(r, (sm_span){r->at, 1}, "expected the size of a tile");
+                return hlo_fail_here(r, "expected the size of a tile");
             if (!(number = hlo_push(r, &r->numbers, sizeof *number))) return false;
             *number = size;
         }
@@ -66,7 +66,7 @@ static bool small_number(hlo_reader *r, int *out) {
     int64_t value;
     if (!hlo_expect(r, '(', "in a layout")) return false;
     if (!hlo_number(r, &value) || value < 0 || value > 1 << 20)
-        return hlo_fail(r, (sm_span){r->at, 1}, "expected a number");
+        return hlo_fail_here(r, "expected a number");
     *out = (int)value;
     return hlo_expect(r, ')', "in a layout");
 }
@@ -100,7 +100,7 @@ static bool layout(hlo_reader *r, sm_module_shape *shape) {
         if (r->numbers.n && !hlo_expect(r, ',', "between dimensions")) return false;
         int64_t value, *number;
         if (!hlo_number(r, &value) || value < 0 || value >= shape->dim.n)
-            return hlo_fail(r, (sm_span){r->at, 1}, "expected a dimension of the array");
+            return hlo_fail_here(r, "expected a dimension of the array");
         if (!(number = hlo_push(r, &r->numbers, sizeof *number))) return false;
         *number = value;
     }

@@ -69,7 +69,7 @@ static bool has_literal(sm_module_opcode opcode) {
 
 static bool read_opcode(hlo_reader *r, sm_instruction *it) {
     sm_span opcode = hlo_name(r);
-    if (!opcode.length) return hlo_fail(r, (sm_span){r->at, 1}, "expected an opcode");
+    if (!opcode.length) return hlo_fail_here(r, "expected an opcode");
     it->opcode = module_opcode_of(r->source->text + opcode.offset, opcode.length);
     it->opcode_name = opcode_name(r, it->opcode, opcode);
     if (!hlo_expect(r, '(', "after an opcode")) return false;
@@ -104,7 +104,7 @@ static bool read_body(hlo_reader *r, sm_computation *c) {
         sm_span name = hlo_name(r);
         bool root = hlo_is(r, name, "ROOT");
         if (root) name = hlo_name(r);
-        if (!name.length) return hlo_fail(r, (sm_span){r->at, 1}, "expected an instruction or '}'");
+        if (!name.length) return hlo_fail_here(r, "expected an instruction or '}'");
         if (!read_instruction(r, name, line)) return false;
         if (root) c->root = (int)r->instructions.n - 1;
     }
@@ -148,11 +148,11 @@ static bool read_computation(hlo_reader *r, sm_span name, bool entry) {
 static bool header_attribute(hlo_reader *r) {
     sm_span key = hlo_name(r);
     if (!key.length || !hlo_expect(r, '=', "after the key of an attribute"))
-        return hlo_fail(r, (sm_span){r->at, 1}, "expected the key of an attribute");
+        return hlo_fail_here(r, "expected the key of an attribute");
     int64_t number = 0;
     if (hlo_is(r, key, "num_partitions") || hlo_is(r, key, "replica_count")) {
         if (!hlo_number(r, &number) || number < 1 || number > HLO_MOST_DEVICES)
-            return hlo_fail(r, (sm_span){r->at, 1}, "expected a number of devices");
+            return hlo_fail_here(r, "expected a number of devices");
         *(hlo_is(r, key, "replica_count") ? &r->module.replicas : &r->module.partitions) =
             (int)number;
         return true;
@@ -170,7 +170,7 @@ static bool read_header(hlo_reader *r) {
         return hlo_fail(r, word.length ? word : (sm_span){0, 1},
                         "no HLO: it begins with \"HloModule NAME\"");
     sm_span name = hlo_name(r);
-    if (!name.length) return hlo_fail(r, (sm_span){r->at, 1}, "expected the name of the module");
+    if (!name.length) return hlo_fail_here(r, "expected the name of the module");
     r->module.name = hlo_copy(r, name);
     while (hlo_accept(r, ','))
         if (!header_attribute(r)) return false;
@@ -185,7 +185,7 @@ static bool read_all(hlo_reader *r) {
         if (hlo_table(r, name)) continue;
         bool entry = hlo_is(r, name, "ENTRY");
         if (entry) name = hlo_name(r);
-        if (!name.length) return hlo_fail(r, (sm_span){r->at, 1}, "expected a computation");
+        if (!name.length) return hlo_fail_here(r, "expected a computation");
         if (!read_computation(r, name, entry)) return false;
         entered = entered || entry;
     }

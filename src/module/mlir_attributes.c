@@ -19,7 +19,7 @@ static bool nested_numbers(hlo_reader *r, sm_module_list *out, int64_t *width) {
     *width = 1;
     do {
         int next = hlo_next(r);
-        if (next < 0) return hlo_fail(r, (sm_span){r->at, 1}, "a list has no end");
+        if (next < 0) return hlo_fail_here(r, "a list has no end");
         if (strchr("[<{(", next)) {
             depth++;
             n = 0;
@@ -38,8 +38,7 @@ static bool nested_numbers(hlo_reader *r, sm_module_list *out, int64_t *width) {
         } else if (!hlo_name(r).length && !r->status) {
             r->at++;
         }
-        if (r->numbers.n > HLO_MOST_DEVICES)
-            return hlo_fail(r, (sm_span){r->at, 1}, "a list has too many numbers");
+        if (r->numbers.n > HLO_MOST_DEVICES) return hlo_fail_here(r, "a list has too many numbers");
     } while (depth > 0 && !r->status);
     return hlo_keep_numbers(r, out);
 }
@@ -63,7 +62,7 @@ static bool one_number(mlir_reader *m, int64_t *out) {
 
 static bool skip_x(mlir_reader *m) {
     return hlo_is(m->r, hlo_name(m->r), "x") ||
-           hlo_fail(m->r, (sm_span){m->r->at, 1}, "expected 'x' between two lists");
+           hlo_fail_here(m->r, "expected 'x' between two lists");
 }
 
 /* ---- values of keys ---- */
@@ -112,8 +111,7 @@ static bool labels(mlir_reader *m, sm_instruction *it) {
     sm_module_convolution *c = hlo_convolution(m->r, it);
     for (int lists = 0; c && lists < 3; r->at++) {
         int next = hlo_next(r);
-        if (next < 0 || next == '{')
-            return hlo_fail(r, (sm_span){r->at, 1}, "expected the labels of three arrays");
+        if (next < 0 || next == '{') return hlo_fail_here(r, "expected the labels of three arrays");
         if (next == ']' && ++lists < 3)
             for (const char *word = lists == 1 ? "_" : "->"; *word; word++) out[n++] = *word;
         else if (strchr("bfio0123456789", next) && n < 3 * HLO_MOST_RANK) out[n++] = (char)next;
@@ -262,7 +260,7 @@ bool mlir_attributes(mlir_reader *m, sm_instruction *it, char end) {
     hlo_reader *r = m->r;
     sm_span quoted;
     while (!r->status && !hlo_accept(r, end)) {
-        if (hlo_next(r) < 0) return hlo_fail(r, (sm_span){r->at, 1}, "attributes have no end");
+        if (hlo_next(r) < 0) return hlo_fail_here(r, "attributes have no end");
         if (hlo_accept(r, ',') || hlo_accept(r, ' ')) continue;
         sm_span key = hlo_quoted(r, &quoted) ? quoted : hlo_name(r);
         if (!key.length) {

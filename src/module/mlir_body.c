@@ -4,10 +4,6 @@
 
 #include "mlir_reader.h"
 
-bool mlir_fail(mlir_reader *m, const char *sentence) {
-    return hlo_fail(m->r, (sm_span){m->r->at, 1}, "%s", sentence);
-}
-
 /* The word that is next, without taking it. */
 bool mlir_next_is(mlir_reader *m, const char *word) {
     hlo_reader *r = m->r;
@@ -84,7 +80,7 @@ static int capture(mlir_reader *m, mlir_body *b, const mlir_body *from, int valu
     for (size_t i = 0; i < b->captured.n; i++)
         if (had[i].outer == outer) return had[i].inner;
     if (b->captured.n == MLIR_MOST_CAPTURED) {
-        mlir_fail(m, "a region reads too many values of those around it");
+        hlo_fail_here(m->r, "a region reads too many values of those around it");
         return 0;
     }
     sm_instruction it = *mlir_at(b->outer, outer);
@@ -104,7 +100,7 @@ bool mlir_read_value(mlir_reader *m, int *out) {
     if (r->at < r->source->length && r->source->text[r->at] == '#') {
         r->at++;
         if (!hlo_number(r, &part) || part < 0 || part > INT32_MAX)
-            return mlir_fail(m, "expected the number of a result");
+            return hlo_fail_here(m->r, "expected the number of a result");
     }
     for (mlir_scope *s = m->scope; s; s = s->outer) {
         int first = module_names_find(&s->names, r->source->text + name.offset, name.length);
@@ -122,7 +118,7 @@ void mlir_enter(mlir_reader *m, mlir_scope *s, mlir_scope *outer, mlir_body *bod
     *s = (mlir_scope){.outer = outer, .body = body};
     m->scope = s;
     if (++m->depth > HLO_MOST_DEPTH)
-        mlir_fail(m, "functions and regions within each other: too many");
+        hlo_fail_here(m->r, "functions and regions within each other: too many");
 }
 
 void mlir_leave(mlir_reader *m, mlir_scope *s, mlir_scope *back) {
@@ -167,7 +163,7 @@ bool mlir_take_elements(mlir_reader *m, int tuple, int n) {
     m->returned.n = 0;
     for (int i = 0; i < n && !m->r->status; i++) {
         const sm_module_shape *shape = mlir_at(b, tuple)->shape;
-        if (i >= shape->parts) return mlir_fail(m, "more results than the operation has");
+        if (i >= shape->parts) return hlo_fail_here(m->r, "more results than the operation has");
         mlir_keep_int(m, &m->returned, mlir_element_of(m, b, tuple, i, &shape->part[i]));
     }
     return !m->r->status;

@@ -51,7 +51,6 @@ typedef struct mlir_reader {
 } mlir_reader;
 
 /* ---- computations as they are made (mlir_body.c) ---- */
-bool mlir_fail(mlir_reader *m, const char *sentence);
 /* The word is next: it is not taken. */
 bool mlir_next_is(mlir_reader *m, const char *word);
 sm_instruction *mlir_at(mlir_body *b, int i);

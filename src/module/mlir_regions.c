@@ -77,13 +77,15 @@ static bool read_loop_regions(mlir_reader *m, loop *l, int calls[2]) {
     begin_body(m, &l->condition, n);
     begin_body(m, &l->body, n);
     if (!hlo_is(m->r, hlo_name(m->r), "cond"))
-        return mlir_fail(m, "expected the condition of a loop");
+        return hlo_fail_here(m->r, "expected the condition of a loop");
     if (!read_region(m, &l->condition, name, init)) return false;
-    if (m->returned.n != 1) return mlir_fail(m, "a condition returns one value");
+    if (m->returned.n != 1) return hlo_fail_here(m->r, "a condition returns one value");
     int root = *(int *)m->returned.item;
-    if (!hlo_is(m->r, hlo_name(m->r), "do")) return mlir_fail(m, "expected the body of a loop");
+    if (!hlo_is(m->r, hlo_name(m->r), "do"))
+        return hlo_fail_here(m->r, "expected the body of a loop");
     if (!read_region(m, &l->body, name, init)) return false;
-    if ((int)m->returned.n != n) return mlir_fail(m, "a loop returns as many values as it carries");
+    if ((int)m->returned.n != n)
+        return hlo_fail_here(m->r, "a loop returns as many values as it carries");
     join_handed(m, l);
     int next = m->r->status ? 0 : mlir_tuple_of(m, &l->body, m->returned.item, m->returned.n);
     if (m->r->status || !keep_handed(m, &l->condition, &l->values) ||
@@ -98,7 +100,6 @@ static bool read_loop_regions(mlir_reader *m, loop *l, int calls[2]) {
     calls[1] = mlir_finish_body(m, &l->body, next, "body");
     return !m->r->status && mlir_keep_int(m, &l->values, tuple);
 }
-
 
 static bool read_loop_head(mlir_reader *m, loop *l) {
     hlo_reader *r = m->r;
@@ -166,7 +167,7 @@ static bool read_branches(mlir_reader *m, hlo_list *operands, sm_instruction *it
     if (!hlo_expect(r, '(', "before branches")) return false;
     for (; !r->status && !hlo_accept(r, ')'); it->calls++) {
         if (it->calls && !hlo_expect(r, ',', "between branches")) return false;
-        if (it->calls == MOST_BRANCHES) return mlir_fail(m, "too many branches");
+        if (it->calls == MOST_BRANCHES) return hlo_fail_here(m->r, "too many branches");
         if (!read_branch(m, operands, &call[it->calls])) return false;
     }
     return !r->status && it->calls > 0 && hlo_expect(r, ':', "before types");
@@ -222,7 +223,8 @@ static bool enter_border(mlir_reader *m, border *b) {
         sm_instruction ignored = {0};
         if (!shape) return false;
         mlir_place(m, &ignored);
-        if (i >= b->in.n || i >= b->values.n) return mlir_fail(m, "more arguments than shardings");
+        if (i >= b->in.n || i >= b->values.n)
+            return hlo_fail_here(m->r, "more arguments than shardings");
         int value =
             mlir_resharded(m, ((int *)b->values.item)[i], "SPMDFullToShardShape", shape, in[i]);
         mlir_bind(m, name, &value, 1);
@@ -235,7 +237,7 @@ static bool leave_border(mlir_reader *m, const border *b) {
     const sm_module_shape *const *type = b->types.item;
     int *value = m->returned.item;
     if (m->returned.n != b->out.n || b->types.n != b->out.n)
-        return mlir_fail(m, "as many results as shardings are expected");
+        return hlo_fail_here(m->r, "as many results as shardings are expected");
     for (size_t i = 0; i < m->returned.n && !m->r->status; i++)
         value[i] = mlir_resharded(m, value[i], "SPMDShardToFullShape", type[i], out[i]);
     return !m->r->status;

@@ -45,7 +45,7 @@ static bool read_arguments(mlir_reader *m, const int *given, int n, hlo_list *in
         if (!it.shape || !argument_attributes(m, &it, in_place)) break;
         mlir_place(m, &it);
         if (n >= 0 && i >= n)
-            return mlir_fail(m, "a call gives fewer values than its function takes");
+            return hlo_fail_here(m->r, "a call gives fewer values than its function takes");
         int value = n >= 0 ? given[i] : mlir_emit(m, m->scope->body, &it);
         mlir_bind(m, name, &value, 1);
     }
@@ -170,7 +170,7 @@ static bool read_word(mlir_reader *m, sm_instruction *it) {
     hlo_reader *r = m->r;
     sm_span word = hlo_name(r);
     if (!word.length) {
-        if (hlo_next(r) < 0) return mlir_fail(m, "an operation has no end");
+        if (hlo_next(r) < 0) return hlo_fail_here(m->r, "an operation has no end");
         r->at++;
         return !r->status;
     }
@@ -231,7 +231,7 @@ static bool emit_operation(mlir_reader *m, sm_instruction *it, const hlo_list *o
     const sm_module_shape *const *type = types->item;
     m->returned.n = 0;
     if (results > 0 && (int)types->n < results)
-        return mlir_fail(m, "fewer types than the operation has results");
+        return hlo_fail_here(m->r, "fewer types than the operation has results");
     if (results == 0 && types->n == 0) return true;
     it->shape = results > 1 ? mlir_tuple_shape(m, type, results) : type[0];
     if (!it->shape || !mlir_with_operands(m, it, operands->item, operands->n)) return false;
@@ -275,9 +275,9 @@ static bool read_names(mlir_reader *m, hlo_list *names, int *results) {
     while (!r->status && hlo_next(r) == '%') {
         result_name *place, one = {hlo_name(r), 1};
         int64_t n = 1;
-        if (!one.name.length) return mlir_fail(m, "expected the name of a result");
+        if (!one.name.length) return hlo_fail_here(m->r, "expected the name of a result");
         if (hlo_accept(r, ':') && (!hlo_number(r, &n) || n < 0 || n > MLIR_MOST_CAPTURED))
-            return mlir_fail(m, "expected how many results");
+            return hlo_fail_here(m->r, "expected how many results");
         one.n = (int)n;
         *results += one.n;
         if (!(place = hlo_push(r, names, sizeof *place))) return false;
@@ -345,7 +345,7 @@ bool mlir_read_block(mlir_reader *m) {
         if (read_names(m, &names, &results)) {
             if (!hlo_quoted(r, &word)) word = hlo_name(r);
             ended = is_return(r, word);
-            if (!word.length) mlir_fail(m, "expected an operation");
+            if (!word.length) hlo_fail_here(m->r, "expected an operation");
             else if (ended) read_return(m);
             else if (read_operation(m, word, results)) bind_results(m, &names);
         }
@@ -365,7 +365,8 @@ static bool note_function(mlir_reader *m) {
     hlo_next(r);
     one.at = r->at;
     one.line = r->line;
-    if (!one.name.length || hlo_next(r) != '(') return mlir_fail(m, "expected a function: @name(");
+    if (!one.name.length || hlo_next(r) != '(')
+        return hlo_fail_here(m->r, "expected a function: @name(");
     if (!(f = hlo_push(r, &m->functions, sizeof *f))) return false;
     *f = one;
     while (!r->status && hlo_next(r) >= 0 && hlo_next(r) != '{') {
@@ -387,14 +388,14 @@ static bool note_mesh(mlir_reader *m) {
     while (hlo_next(r) >= 0 && !hlo_accept(r, '[')) r->at++;
     const char *text = r->source->text + r->at;
     const char *end = memchr(text, ']', r->source->length - r->at);
-    if (!end) return mlir_fail(m, "a mesh has no end");
+    if (!end) return hlo_fail_here(m->r, "a mesh has no end");
     if (!hlo_axes(r, text, end)) return false;
     for (int k = 0; k < 2; k++) {
         const sm_module *of = k ? &had : &r->module;
         for (int i = 0; i < of->axes; i++)
             if (devices[k] <= HLO_MOST_DEVICES) devices[k] *= of->axis[i].size;
     }
-    if (devices[0] > HLO_MOST_DEVICES) return mlir_fail(m, "the mesh has too many devices");
+    if (devices[0] > HLO_MOST_DEVICES) return hlo_fail_here(m->r, "the mesh has too many devices");
     if (had.axes && devices[0] < devices[1]) r->module = had;
     r->at = (size_t)(end - r->source->text);
     while (r->at < r->source->length && r->source->text[r->at] != '\n') r->at++;
@@ -407,7 +408,7 @@ static bool note_location(mlir_reader *m) {
     sm_span word = hlo_name(r);
     mlir_location *place, one;
     int64_t number = 0;
-    if (!hlo_accept(r, '=')) return mlir_fail(m, "expected '=' after an alias");
+    if (!hlo_accept(r, '=')) return hlo_fail_here(m->r, "expected '=' after an alias");
     bool location = word.length >= 3 && !memcmp(r->source->text + word.offset, "loc", 3);
     sm_span next = hlo_name(r);
     if (!location || !hlo_is(r, next, "loc")) {
@@ -441,7 +442,7 @@ static bool module_head(mlir_reader *m) {
         int64_t partitions = module_number_after(text, r->at - from, "num_partitions");
         int64_t replicas = module_number_after(text, r->at - from, "num_replicas");
         if (partitions > HLO_MOST_DEVICES || replicas > HLO_MOST_DEVICES)
-            return mlir_fail(m, "too many devices");
+            return hlo_fail_here(m->r, "too many devices");
         if (partitions > 0) r->module.partitions = (int)partitions;
         if (replicas > 0) r->module.replicas = (int)replicas;
     }
@@ -465,7 +466,7 @@ static bool note_all(mlir_reader *m) {
             return hlo_fail(r, word, "expected a function: func.func public @main(");
         else if (hlo_next(r) >= 0) r->at++;
     }
-    if (!r->status && !m->functions.n) mlir_fail(m, "the module has no function");
+    if (!r->status && !m->functions.n) hlo_fail_here(m->r, "the module has no function");
     if (m->locations.n) qsort(m->locations.item, m->locations.n, sizeof(mlir_location), by_number);
     return !r->status;
 }
@@ -493,7 +494,7 @@ static bool read_entry(mlir_reader *m) {
     if (read_function(m, main, NULL, -1, &in_place, &shardings) && place_results(m, &shardings)) {
         int root = m->returned.n == 1 ? *(int *)m->returned.item
                                       : mlir_tuple_of(m, &body, m->returned.item, m->returned.n);
-        if (!body.instructions.n) mlir_fail(m, "the function has no operation");
+        if (!body.instructions.n) hlo_fail_here(m->r, "the function has no operation");
         if (!r->status) r->module.entry = mlir_finish_body(m, &body, root, "main");
         r->numbers.n = 0;
         for (size_t i = 0; i < in_place.n && !r->status; i++) {

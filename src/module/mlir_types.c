@@ -5,10 +5,6 @@
 
 /* ---- types ---- */
 
-static bool fail_here(mlir_reader *m, const char *sentence) {
-    return hlo_fail(m->r, (sm_span){m->r->at, 1}, "%s", sentence);
-}
-
 static char lower(char c) { return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c; }
 
 /* i32, ui8, bf16, f8E4M3FN; i1 is a predicate. */
@@ -120,9 +116,11 @@ bool mlir_axes(mlir_reader *m, sm_module_list *out) {
     r->numbers.n = 0;
     while (!r->status && !hlo_accept(r, '}')) {
         if (hlo_accept(r, ',') || hlo_accept(r, '?')) continue;
-        if (!hlo_quoted(r, &name)) return fail_here(m, "expected the name of an axis in quotes");
+        if (!hlo_quoted(r, &name))
+            return hlo_fail_here(m->r, "expected the name of an axis in quotes");
         if (hlo_next(r) == ':')
-            return fail_here(m, "a part of an axis shards a dimension, which is not read here");
+            return hlo_fail_here(m->r,
+                                 "a part of an axis shards a dimension, which is not read here");
         int axis = axis_called(r, name);
         if (axis < 0) return hlo_fail(r, name, "the module's mesh has no axis of this name");
         int64_t *number = hlo_push(r, &r->numbers, sizeof *number);
@@ -141,7 +139,7 @@ static bool read_dims(mlir_reader *m, sm_module_sharding *s) {
     if (!hlo_expect(r, '[', "before the axes of each dimension")) return false;
     while (!r->status && !hlo_accept(r, ']')) {
         if (s->dims && !hlo_expect(r, ',', "between dimensions")) break;
-        if (s->dims == HLO_MOST_RANK) return fail_here(m, "too many dimensions");
+        if (s->dims == HLO_MOST_RANK) return hlo_fail_here(m->r, "too many dimensions");
         size_t from = r->at;
         if (!hlo_expect(r, '{', "before the axes of a dimension")) break;
         if (!mlir_axes(m, &dim[s->dims])) break;
@@ -176,7 +174,7 @@ static bool quoted_location(mlir_reader *m, mlir_location *out, int depth);
 
 static bool location(mlir_reader *m, mlir_location *out, int depth) {
     hlo_reader *r = m->r;
-    if (depth > HLO_MOST_DEPTH) return fail_here(m, "locations within locations: too many");
+    if (depth > HLO_MOST_DEPTH) return hlo_fail_here(m->r, "locations within locations: too many");
     if (hlo_next(r) == '"') return quoted_location(m, out, depth);
     if (hlo_accept(r, '#')) {
         sm_span word = hlo_name(r);

@@ -1,6 +1,5 @@
 #include "wire.h"
 
-
 static bool damaged(wire *w) {
     if (!*w->bad) *w->bad = w->at;
     w->at = w->end;
@@ -72,6 +71,12 @@ bool wire_has(wire w, int number, wire *out) {
     while (wire_next(&w, &f))
         if (f.number == number && f.is_bytes) return *out = f.bytes, true;
     return false;
+}
+
+wire wire_message(wire w, int number) {
+    wire found = {w.at, w.at, w.bad};
+    wire_has(w, number, &found);
+    return found;
 }
 
 int64_t wire_value(wire w, int number, int64_t otherwise) {

@@ -24,5 +24,7 @@ bool wire_number(wire_field *field, int64_t *value);
 size_t wire_count(wire w, int number);
 /* The first message, bytes or text of this number. */
 bool wire_has(wire w, int number, wire *out);
+/* The same; an empty one where there is none. */
+wire wire_message(wire w, int number);
 /* The last value of this number. */
 int64_t wire_value(wire w, int number, int64_t otherwise);

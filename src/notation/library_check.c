@@ -7,12 +7,9 @@
 
 /* ---- sorted words ---- */
 
-static int compare(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 bool words_have(const words *list, const char *word) {
-    return list->n > 0 && bsearch(&word, list->word, list->n, sizeof word, compare) != NULL;
+    return list->n > 0 &&
+           bsearch(&word, list->word, list->n, sizeof word, sm_compare_texts) != NULL;
 }
 
 static bool words_add(checker *c, words *list, const char *word) {
@@ -30,7 +27,7 @@ static bool words_add(checker *c, words *list, const char *word) {
 
 static void words_sort(words *list) {
     size_t kept = 0;
-    if (list->n > 0) qsort(list->word, list->n, sizeof *list->word, compare);
+    if (list->n > 0) qsort(list->word, list->n, sizeof *list->word, sm_compare_texts);
     for (size_t i = 0; i < list->n; i++)
         if (kept == 0 || strcmp(list->word[kept - 1], list->word[i]) != 0)
             list->word[kept++] = list->word[i];

@@ -20,6 +20,5 @@ sm_status sm_fail_expected(sm_error *err, const sm_cursor *c, const char *what);
 /* No axis may stand twice in one array. */
 sm_status sm_array_check_axes(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh,
                               const sm_source *source, sm_error *err);
-bool sm_array_has(const sm_array *array, int index);      /* does a dimension carry this index */
 int sm_array_dim_of(const sm_array *array, int index);    /* its dimension, -1 if none */
 int sm_operands_with(const sm_einsum *einsum, int index); /* how many operands carry it */

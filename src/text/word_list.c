@@ -6,6 +6,10 @@
 
 static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
+int sm_compare_texts(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 size_t sm_next_word(const char **rest, const char **word) {
     *word = *rest + strspn(*rest, " ");
     size_t length = strcspn(*word, " ");

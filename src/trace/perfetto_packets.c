@@ -25,12 +25,6 @@ typedef struct perfetto {
     int n, room;
 } perfetto;
 
-static wire message(wire w, int number) {
-    wire found = {w.at, w.at, w.bad};
-    wire_has(w, number, &found);
-    return found;
-}
-
 static int32_t name_of(perfetto *p, wire text) {
     return trace_name(p->b, (const char *)text.at, (size_t)(text.end - text.at));
 }
@@ -59,7 +53,7 @@ static void intern(perfetto *p, sequence *s, wire data) {
     wire_field f;
     while (wire_next(&data, &f)) {
         if (f.number < 1 || f.number > TABLES || !f.is_bytes) continue;
-        int32_t name = name_of(p, message(f.bytes, 2));
+        int32_t name = name_of(p, wire_message(f.bytes, 2));
         int32_t *at =
             trace_table_value(&s->interned[f.number - 1], (uint64_t)wire_value(f.bytes, 1, 0));
         if (at) *at = name;
@@ -87,13 +81,13 @@ static void read_clocks(sequence *s, wire snapshot) {
 
 static void read_defaults(sequence *s, wire defaults) {
     s->clock = wire_value(defaults, 58, s->clock);
-    s->track = wire_value(message(defaults, 11), 11, s->track);
+    s->track = wire_value(wire_message(defaults, 11), 11, s->track);
 }
 
 /* A track is a thread of its own. */
 static void read_track(perfetto *p, wire track) {
     int64_t id = wire_value(track, 1, 0);
-    wire name = message(track, 2), thread = message(message(track, 4), 5);
+    wire name = wire_message(track, 2), thread = wire_message(wire_message(track, 4), 5);
     if (name.at == name.end) name = thread;
     if (name.at < name.end) chrome_name(&p->to, true, id, id, name_of(p, name));
 }
@@ -101,7 +95,7 @@ static void read_track(perfetto *p, wire track) {
 /* ---- events ---- */
 
 static void read_annotation(perfetto *p, sequence *s, wire annotation, chrome_event *e) {
-    wire name = message(annotation, 10), text = message(annotation, 6);
+    wire name = wire_message(annotation, 10), text = wire_message(annotation, 6);
     const char *key = (const char *)name.at;
     size_t length = (size_t)(name.end - name.at);
     int32_t known = interned(s, 2, wire_value(annotation, 1, 0));

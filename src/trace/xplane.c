@@ -51,20 +51,13 @@ static bool begins(sm_source text, const char *word) {
     return text.length >= strlen(word) && !memcmp(text.text, word, strlen(word));
 }
 
-/* The first message of this number; an empty one where there is none. */
-static wire field_of(wire w, int number) {
-    wire found = {w.at, w.at, w.bad};
-    wire_has(w, number, &found);
-    return found;
-}
-
 static int64_t number_of(wire w, int number) { return wire_value(w, number, 0); }
 
 /* ---- the maps of a plane ---- */
 
 static void read_stat_name(xreader *r, wire entry) {
-    wire metadata = field_of(entry, 2);
-    sm_source name = text_of(field_of(metadata, 2));
+    wire metadata = wire_message(entry, 2);
+    sm_source name = text_of(wire_message(metadata, 2));
     int64_t id = number_of(entry, 1);
     r->text[r->texts++] = (xtext){id, name};
     if (is(name, "program_id")) r->names.program_id = id;
@@ -94,7 +87,7 @@ static uint64_t stat_number(wire stat) {
 }
 
 static void read_event_name(xreader *r, wire entry) {
-    wire metadata = field_of(entry, 2);
+    wire metadata = wire_message(entry, 2);
     xevent_name *e = &r->event[r->events++];
     wire_field f;
     *e = (xevent_name){.id = number_of(entry, 1), .name = {"", "", 0}, .display = {"", "", 0}};
@@ -157,7 +150,7 @@ static int32_t named_program(xreader *r, sm_source name) {
 /* The text of a statistic, which may be a reference. */
 static sm_source stat_text(const xreader *r, wire stat) {
     const xtext key = {.id = number_of(stat, 7)};
-    wire own = field_of(stat, 5);
+    wire own = wire_message(stat, 5);
     const xtext *found = NULL;
     if (own.at < own.end) return text_of(own);
     if (r->texts) found = bsearch(&key, r->text, (size_t)r->texts, sizeof key, by_text_id);
@@ -252,7 +245,7 @@ static bool read_event(xreader *r, const xplace *at, wire event) {
 
 static bool read_line(xreader *r, wire line, int device) {
     static const char *const named[] = {"XLA Ops", "Async XLA Ops", "XLA Modules", "Steps"};
-    sm_source name = text_of(field_of(line, 2));
+    sm_source name = text_of(wire_message(line, 2));
     xplace at = {device < 0 ? XLINE_HOST : XLINE_OPS, device, number_of(line, 1),
                  number_of(line, 3)};
     wire_field f;
@@ -270,14 +263,14 @@ static bool read_programs(xreader *r, wire plane) {
     wire_field f, g;
     for (wire w = plane; wire_next(&w, &f);) {
         if (f.number != 4 || !f.is_bytes) continue;
-        wire metadata = field_of(f.bytes, 2);
+        wire metadata = wire_message(f.bytes, 2);
         for (wire m = metadata; wire_next(&m, &g);) {
             if (g.number != 5 || !g.is_bytes || number_of(g.bytes, 1) != r->names.hlo_proto)
                 continue;
-            int32_t i = named_program(r, text_of(field_of(metadata, 2)));
+            int32_t i = named_program(r, text_of(wire_message(metadata, 2)));
             if (i < 0) i = trace_program(r->b, (uint64_t)number_of(f.bytes, 1));
             if (r->b->status) return false;
-            r->b->program[i].module = text_of(field_of(g.bytes, 6));
+            r->b->program[i].module = text_of(wire_message(g.bytes, 6));
             r->b->program[i].module.name = r->source->name;
         }
     }
@@ -300,7 +293,7 @@ static bool read_device_type(xreader *r, wire plane, int device) {
 
 /* "/device:TPU:3" is the device 3. */
 static bool read_plane(xreader *r, wire plane) {
-    sm_source name = text_of(field_of(plane, 2));
+    sm_source name = text_of(wire_message(plane, 2));
     bool is_device = begins(name, "/device:"), host = begins(name, "/host:CPU");
     int device = -1, events = r->b->t.events, before = r->b->t.devices;
     wire_field f;

@@ -89,19 +89,13 @@ static const char *level_title(const asked *q) {
     return "memory";
 }
 
-static bool has_index(const sm_array *array, int index) {
-    for (int d = 0; d < array->rank; d++)
-        if (array->dim[d].index == index) return true;
-    return false;
-}
-
 /* Every index stands in all operands and in the output: the vector unit does the work. */
 static bool on_vector_unit(const asked *q) {
     const sm_einsum *einsum = &q->einsum;
     for (int i = 0; i < einsum->indices; i++) {
-        if (!has_index(&einsum->out, i)) return false;
+        if (!sm_array_has(&einsum->out, i)) return false;
         for (int o = 0; o < einsum->operands; o++)
-            if (!has_index(&einsum->in[o], i)) return false;
+            if (!sm_array_has(&einsum->in[o], i)) return false;
     }
     return q->in.chip->vector_flops_per_s.value > 0.0;
 }

@@ -26,10 +26,6 @@ typedef struct sources {
     const char **name; /* sorted */
 } sources;
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* False: out of memory. */
 static bool find_sources(const sm_validation *v, sources *s) {
     *s = (sources){0, sm_arena_array(v->arena, v->n, sizeof *s->name)};
@@ -38,7 +34,7 @@ static bool find_sources(const sm_validation *v, sources *s) {
         bool out = row->kind == SM_TRUTH_TRAINING && row->of.training.oom;
         if (out) s->name[s->n++] = row->source;
     }
-    if (s->name) qsort(s->name, s->n, sizeof *s->name, by_name);
+    if (s->name) qsort(s->name, s->n, sizeof *s->name, sm_compare_texts);
     return s->name != NULL;
 }
 
@@ -47,8 +43,8 @@ static void count_verdict(const sources *twins, const sm_checked *c, verdicts *v
     if (!c->row->of.training.oom) {
         if (c->p.fits) v->ran_passed++;
         else v->ran_refused++;
-        bool twin = twins->n &&
-                    bsearch(&c->row->source, twins->name, twins->n, sizeof *twins->name, by_name);
+        bool twin = twins->n && bsearch(&c->row->source, twins->name, twins->n, sizeof *twins->name,
+                                        sm_compare_texts);
         if (!twin) return;
         if (c->p.fits) v->twins_passed++;
         else v->twins_refused++;

@@ -43,10 +43,6 @@ static bool ends_in(const char *name, const char *end) {
     return n > m && strcmp(name + n - m, end) == 0;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static sm_status list_folder(DIR *open_folder, const char *folder, sm_arena *arena,
                              const char **files, size_t *n, sm_error *err) {
     for (struct dirent *entry; (entry = readdir(open_folder));) {
@@ -57,7 +53,7 @@ static sm_status list_folder(DIR *open_folder, const char *folder, sm_arena *are
         files[*n] = sm_arena_printf(arena, "%s/%s", folder, entry->d_name);
         if (!files[(*n)++]) return sm_fail_memory(err);
     }
-    qsort(files, *n, sizeof *files, by_name);
+    qsort(files, *n, sizeof *files, sm_compare_texts);
     return *n ? SM_OK : sm_fail(err, SM_IO, "%s holds no *.csv or *.jsonl", folder);
 }
 

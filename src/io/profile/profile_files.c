@@ -143,10 +143,6 @@ static sm_status list_folder(reading *r, const char *folder, const char *suffix,
     return status;
 }
 
-static int by_text(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* JAX writes each run twice: an XPlane says more. */
 static sm_status read_folder(reading *r, const char *folder) {
     static const char *const suffixes[] = {".xplane.pb", ".json", ".sqlite", ".pftrace", ".csv"};
@@ -159,7 +155,7 @@ static sm_status read_folder(reading *r, const char *folder) {
                        "%s holds no trace: no file is called .xplane.pb, .json, .pftrace, .sqlite "
                        "or .csv, plain, .gz or .zst",
                        folder);
-    if (r->paths) qsort(r->path, (size_t)r->paths, sizeof *r->path, by_text);
+    if (r->paths) qsort(r->path, (size_t)r->paths, sizeof *r->path, sm_compare_texts);
     for (int i = 0; !status && i < r->paths; i++) status = read_one(r, r->path[i]);
     return status;
 }
