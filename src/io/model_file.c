@@ -17,9 +17,13 @@ static const char *nearest_model(const char *name) {
 static void suggest_model(const char *path, sm_error *err) {
     const char *slash = strrchr(path, '/');
     const char *near = slash ? nearest_model(slash + 1) : NULL;
+    bool id = slash && strchr(path, '/') == slash && path[0] != '.' && !strstr(slash, ".json");
     size_t n = err ? strlen(err->sentence) : 0;
-    if (!near || !err) return;
-    snprintf(err->sentence + n, sizeof err->sentence - n, "; the catalogue has %s", near);
+    if (err && near)
+        snprintf(err->sentence + n, sizeof err->sentence - n, "; the catalogue has %s", near);
+    else if (err && id)
+        snprintf(err->sentence + n, sizeof err->sentence - n,
+                 "; a hub's id that the catalogue lacks: give the path of its config.json");
 }
 
 static sm_status fail_unknown_name(const char *name, sm_error *err) {
@@ -44,12 +48,15 @@ static const sm_catalogue_entry *find_hub_name(const char *path) {
                                           "-it",       "-pt",   "-v0.1", NULL};
     const char *name = strrchr(path, '/');
     if (!name || strchr(path, '/') != name) return NULL;
+    const sm_catalogue_entry *entry = sm_catalogue_find(path, strlen(path));
     size_t n = strlen(++name);
     if (n > 5 && strncasecmp(name, "meta-", 5) == 0) name += 5, n -= 5;
-    const sm_catalogue_entry *entry = sm_catalogue_find(name, n);
+    if (!entry) entry = sm_catalogue_find(name, n);
     for (int i = 0; !entry && tunings[i]; i++) {
         size_t cut = strlen(tunings[i]);
-        if (n <= cut || strncasecmp(name + n - cut, tunings[i], cut) != 0) continue;
+        bool month = n > 5 && name[n - 5] == '-' && strspn(name + n - 4, "0123456789") == 4;
+        if (month) cut = 5; /* DeepSeek-V3-0324, Qwen3-30B-A3B-Instruct-2507 */
+        else if (n <= cut || strncasecmp(name + n - cut, tunings[i], cut) != 0) continue;
         n -= cut;
         entry = sm_catalogue_find(name, n);
         i = -1;
