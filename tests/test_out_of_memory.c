@@ -106,8 +106,9 @@ static const char *const lines[] = {
     "--seq 384 --json",
     "reshard " INPUTS "spmd.log --on tpu-v5e:2x4 --json",
     "plan fsdp=8,tensor=4,microbatch=2 --json",
-    "sweep --threads 1 --over dims=B=1,D=64,F=64|B=2,D=64,F=64 --over what-if.hbm=1..2 --csv "
-    "roofline B[B,D]~W[D,F] --on tpu-v5e",
+    "sweep --threads 1 --over what-if.hbm=1..2 --csv train llama-3.2-1b --on h100-sxm:2 --batch "
+    "64k "
+    "--plan data=2,microbatch=1",
     "sweep --threads 1 --over what-if.hbm=1..2 -o file roofline B[B,D]~W[D,F] --dims B=1,D=8,F=8 "
     "--on tpu-v5e",
     "roofline B[B,D]~W[D,F] --dims B=1..4096,D=4096,F=4096 --on tpu-v5e --csv",

@@ -4,6 +4,7 @@
 #pragma once
 #include "scalemodel/answer.h"
 #include "scalemodel/command.h"
+#include <pthread.h>
 
 enum { CLI_MAX_LIST = 16, CLI_MAX_POSITIONALS = 64, CLI_MAX_OPTIONS = 64 };
 
@@ -65,6 +66,20 @@ extern const cli_option cli_common_options[];
 
 typedef struct cli_verb cli_verb;
 
+/* What a program that asks many questions keeps from one to the next, for all its threads: models
+ * and the frameworks that are shipped, read once. What it holds is never changed. */
+enum { CLI_MOST_KEPT = 64 };
+typedef struct cli_memo {
+    sm_arena *arena;
+    pthread_mutex_t lock;
+    int models, readings; /* kept; begun */
+    struct {
+        const char *key; /* the name, and what it was read by */
+        sm_model model;
+    } model[CLI_MOST_KEPT];
+    sm_frameworks *frameworks;
+} cli_memo;
+
 /* One parsed command line. */
 typedef struct cli_call {
     const cli_verb *verb;
@@ -79,6 +94,7 @@ typedef struct cli_call {
     /* Who waits for the answer, and may stop it; NULL: a person at a terminal. */
     const sm_command_watch *watch;
     const char *machine; /* "hbm=1.5x": how the systems of --on are changed; NULL: not */
+    cli_memo *memo;      /* NULL: every file is read */
 } cli_call;
 
 struct cli_verb {

@@ -4,9 +4,23 @@
 
 #include <string.h>
 
+/* Those that are shipped, of the memo where there is one. */
+static sm_status shipped(const cli_call *call, sm_frameworks **all, sm_error *err) {
+    cli_memo *memo = call->memo;
+    if (!memo) return sm_frameworks_shipped(call->arena, all, err);
+    pthread_mutex_lock(&memo->lock);
+    sm_status status =
+        memo->frameworks ? SM_OK : sm_frameworks_shipped(memo->arena, &memo->frameworks, err);
+    *all = memo->frameworks;
+    if (status) memo->frameworks = NULL;
+    pthread_mutex_unlock(&memo->lock);
+    return status;
+}
+
 static sm_status known_frameworks(const cli_call *call, const cli_recipe_values *given,
                                   sm_frameworks **all, sm_error *err) {
-    sm_status status = sm_frameworks_shipped(call->arena, all, err);
+    const bool own = given->frameworks.n > 0; /* which are added to those shipped */
+    sm_status status = own ? sm_frameworks_shipped(call->arena, all, err) : shipped(call, all, err);
     for (int i = 0; i < given->frameworks.n && !status; i++) {
         sm_source source;
         status = sm_io_read(given->frameworks.text[i], call->arena, &source, err);

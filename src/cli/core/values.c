@@ -361,11 +361,51 @@ sm_status cli_library(const cli_call *call, const cli_model_values *given, const
     return status ? status : check_family(call, *out, given->as, err);
 }
 
-sm_status cli_read_model(const cli_call *call, const cli_model_values *given, const char *name,
-                         sm_model *model, sm_error *err) {
+static sm_status read_model(const cli_call *call, const cli_model_values *given, const char *name,
+                            sm_model *model, sm_error *err) {
     sm_source config;
     const sm_library *library;
     sm_status status = sm_io_model_source(name, call->arena, &config, err);
     if (!status) status = cli_library(call, given, &library, err);
     return status ? status : sm_model_parse(library, given->as, &config, call->arena, model, err);
+}
+
+static char *key_of(const cli_call *call, const cli_model_values *given, const char *name) {
+    const cli_list *files = &given->families;
+    char *key = sm_arena_printf(call->arena, "%s\n%s", name, given->as ? given->as : "");
+    for (int i = 0; i < files->n && key; i++)
+        key = sm_arena_printf(call->arena, "%s\n%s", key, files->text[i]);
+    return key;
+}
+
+/* With the memo's lock. What cannot be read is not kept, and only so much is tried. */
+static sm_status read_kept(const cli_call *call, const cli_model_values *given, const char *name,
+                           sm_model *model, sm_error *err) {
+    cli_memo *memo = call->memo;
+    const char *key = key_of(call, given, name);
+    if (!key) return sm_fail_memory(err);
+    for (int i = 0; i < memo->models; i++)
+        if (strcmp(memo->model[i].key, key) == 0) {
+            *model = memo->model[i].model;
+            return SM_OK;
+        }
+    if (memo->readings == CLI_MOST_KEPT) return read_model(call, given, name, model, err);
+    memo->readings++;
+    const cli_call lasting = {.verb = call->verb, .arena = memo->arena};
+    sm_status status = read_model(&lasting, given, name, model, err);
+    if (status) return status;
+    key = sm_arena_copy(memo->arena, key, strlen(key));
+    if (!key) return sm_fail_memory(err);
+    memo->model[memo->models].key = key;
+    memo->model[memo->models++].model = *model;
+    return SM_OK;
+}
+
+sm_status cli_read_model(const cli_call *call, const cli_model_values *given, const char *name,
+                         sm_model *model, sm_error *err) {
+    if (!call->memo) return read_model(call, given, name, model, err);
+    pthread_mutex_lock(&call->memo->lock);
+    sm_status status = read_kept(call, given, name, model, err);
+    pthread_mutex_unlock(&call->memo->lock);
+    return status;
 }

@@ -30,6 +30,7 @@ typedef struct sweep {
     int columns; /* paths into the data of an answer */
     const char *column[SWEEP_MOST_COLUMNS];
     sm_command_watch watch; /* of each question */
+    cli_memo *memo;         /* of all */
 } sweep;
 
 /* Cells of a row: the values of its axes, "yes", "no" or "refused", the columns, and why not. */
