@@ -42,6 +42,8 @@ ENDS = dict(pad_token_id=None, bos_token_id=None, eos_token_id=None)
 GPT = dict(n_embd=16, n_layer=2, n_head=4, n_positions=64, vocab_size=256, **ENDS)
 OPT = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, ffn_dim=24,
            max_position_embeddings=64, vocab_size=256, **ENDS)
+LFM = dict(SIZES, conv_L_cache=4, block_multiple_of=8, layer_types=[
+    "conv", "full_attention", "conv"], num_hidden_layers=3, pad_token_id=0)
 SIX = dict(num_hidden_layers=6)
 
 
@@ -118,6 +120,8 @@ MODELS = {
     "opt": ("opt", OPT),
     "opt-projected": ("opt", dict(OPT, word_embed_proj_dim=8, do_layer_norm_before=False)),
     "biogpt": ("biogpt", dict(FALCON, intermediate_size=24)),
+    "lfm2": ("lfm2", dict(LFM, conv_bias=False)),
+    "lfm2-biased": ("lfm2", dict(LFM, conv_bias=True, num_hidden_layers=3)),
     "bloom": ("bloom", dict(hidden_size=24, n_layer=2, n_head=6, vocab_size=256)),
     "mpt": ("mpt", dict(d_model=24, n_layers=2, n_heads=6, max_seq_len=64, vocab_size=256)),
 }

@@ -71,7 +71,8 @@ static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int 
     }
     if (!part_lower(j, n, in, &out, at, true, &low)) return false;
     for (int i = 0; i < n; i++)
-        part_emit(j, op, travels(j, i, &in[i]), &low, SM_PHASE_BACKWARD_WEIGHT);
+        if (in[i].gradient || op->kind != SM_OP_VECTOR) /* else there for its shape */
+            part_emit(j, op, travels(j, i, &in[i]), &low, SM_PHASE_BACKWARD_WEIGHT);
     if (!part_task_gradient(j, op, SM_TASK_WEIGHT_GRADIENT, tensor, 0)) return false;
     lowered_at(&low, from.at);
     from.unreduced = low.out.unreduced;
@@ -164,7 +165,9 @@ static bool backward_inputs(job *j, const sm_op *op, const int *at) {
         term pair[2] = {part_gradient(j->b, op->out), part_operand(j->b, op, i)};
         term out = bare(j->b, op, i);
         bool weight = t->role == SM_ROLE_WEIGHT;
-        if (weight && !weight_gradient(j, op, 1, pair, op->in[i], at)) return false;
+        /* taps of a convolution are no dimension of its result */
+        bool beyond = (program_dims(t) & ~program_dims(&j->b->tensor[op->out])) != 0;
+        if (weight && !weight_gradient(j, op, 1 + beyond, pair, op->in[i], at)) return false;
         if (weight || is_term(j->b, op, i)) continue;
         if (!input_gradient(j, op, 2, pair, 1, &out, at)) return false;
     }

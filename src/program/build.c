@@ -372,6 +372,48 @@ static void append(builder *x, const sm_text_line *line) {
     op->flops_per_element = QUANTISE_FLOPS;
 }
 
+/* ---- convolutions along the sequence ---- */
+
+static int keys_dim(builder *x) {
+    sm_program *b = x->b;
+    int dim = program_first(b, ~0ull, SM_DIMENSION_KEYS);
+    if (dim >= 0) return dim;
+    if (b->dims == SM_MAX_DIMENSIONS) {
+        x->status = sm_fail_limit(x->err, "dimensions of a layer", b->dims + 1, SM_MAX_DIMENSIONS);
+        return 0;
+    }
+    b->of_role[SM_DIMENSION_KEYS] |= 1ull << b->dims;
+    b->dim[b->dims] = (sm_program_dimension){"S", SM_DIMENSION_KEYS, 1};
+    return b->dims++;
+}
+
+/* What the runtime serves of a convolution: its inputs are a cache like keys and values, so that
+ * a sequence can be taken back to any of its positions. */
+static int remember(builder *x, int tensor) {
+    enum { POSITIONS = 1 };
+    sm_tensor past = x->b->tensor[tensor];
+    past.role = SM_ROLE_CACHE;
+    past.kept = true;
+    past.dim[POSITIONS] = (uint8_t)keys_dim(x);
+    int made = new_tensor(x, &past, "past");
+    sm_op *op = new_op(x, "past", SM_OP_VECTOR, SM_FUNCTION_APPEND);
+    op->in[op->inputs] = tensor;
+    memcpy(op->as[op->inputs++], past.dim, sizeof op->as[0]);
+    op->out = made;
+    op->flops_per_element = QUANTISE_FLOPS;
+    x->b->tensor[made].producer = (int)(op - x->b->op);
+    return made;
+}
+
+static void convolve(builder *x, const sm_text_line *line) {
+    bool remembers = x->b->serving && x->b->rules.each_line;
+    int past = remembers ? remember(x, tensor_of(x, line->operand[0].array)) : -1;
+    sm_op *op = vector(x, line, SM_FUNCTION_OTHER);
+    if (!remembers || op->inputs == SM_MAX_INPUTS) return;
+    op->in[op->inputs] = past;
+    memcpy(op->as[op->inputs++], x->b->tensor[past].dim, sizeof op->as[0]);
+}
+
 /* ---- routed experts ---- */
 
 static bool is_choice(const builder *x, int array) {
@@ -604,6 +646,7 @@ static void add_line(builder *x, const sm_text_line *line) {
         break;
     case SM_OPERATOR_ATTENTION: attention(x, line); break;
     case SM_OPERATOR_CACHE: append(x, line); break;
+    case SM_OPERATOR_CONV: convolve(x, line); break;
     case SM_OPERATOR_TOP: choose(x, line); break;
     case SM_OPERATOR_DISPATCH:
     case SM_OPERATOR_COMBINE: route(x, line); break;

@@ -70,8 +70,8 @@ int task_operand_resumes(const sm_task_list *l, const sm_program_task *task, int
 }
 
 bool task_operand_is_shape(const sm_task_list *l, const sm_program_task *task, int operand) {
-    return task->kind == SM_TASK_INPUT_GRADIENT && l->program->op[task->op].kind == SM_OP_VECTOR &&
-           !task->gradient[operand];
+    bool slope = task->kind == SM_TASK_INPUT_GRADIENT || task->kind == SM_TASK_WEIGHT_GRADIENT;
+    return slope && l->program->op[task->op].kind == SM_OP_VECTOR && !task->gradient[operand];
 }
 
 /* ---- the order of a pass ---- */

@@ -81,6 +81,63 @@ static void embed_backward(train_call *c) {
     if (!of_positions(c)) scale(c->out, c->t->numbers.embedding_scale);
 }
 
+/* ---- convolutions: y[t] = sum over l of w[l] x[t + l - (taps - 1)], channel by channel ---- */
+
+typedef enum slid { RESULT, INPUT, TAPS } slid;
+
+/* Of so many channels, the share of tap l in one of the three arrays, from the other two. */
+static void tap(slid what, size_t channels, size_t taps, float *w, float *x, float *y) {
+    for (size_t f = 0; f < channels; f++)
+        if (what == RESULT) y[f] += w[f * taps] * x[f];
+        else if (what == INPUT) x[f] += w[f * taps] * y[f];
+        else w[f * taps] += x[f] * y[f];
+}
+
+/* Rows x and y [B,T,...], w [...,taps]. */
+static void slide(train_call *c, slid what, const sm_local_block *w, const sm_local_block *x,
+                  const sm_local_block *y) {
+    size_t taps = w->size[w->rank - 1], channels = sm_local_block_count(w) / taps;
+    clear(c->out);
+    for (size_t s = 0; s < y->size[0]; s++)
+        for (size_t t = 0; t < y->size[1]; t++)
+            for (size_t l = t + 1 < taps ? taps - 1 - t : 0; l < taps; l++) {
+                size_t row = s * y->size[1] + t;
+                tap(what, channels, taps, (float *)w->data + l,
+                    (float *)x->data + (row + l + 1 - taps) * channels,
+                    (float *)y->data + row * channels);
+            }
+}
+
+/* New positions behind those of the cache; other ranks of a sequence add what theirs give. */
+static void slide_on(train_call *c) {
+    const sm_local_block *w = c->in[1].block, *past = c->in[2].block, *y = c->out;
+    const train_feed *feed = c->t->feed;
+    size_t taps = w->size[w->rank - 1], channels = sm_local_block_count(w) / taps;
+    clear(c->out);
+    for (size_t s = 0; s < y->size[0]; s++) {
+        size_t sequence = c->out_offset[0] + s;
+        for (size_t q = 0; q < feed->pass->count[sequence]; q++)
+            for (size_t l = 0; l < taps; l++) {
+                size_t place = feed->cached[sequence] + q + l + 1;
+                if (place < taps + c->in[2].offset[1]) continue;
+                place -= taps + c->in[2].offset[1];
+                if (place >= past->size[1]) continue;
+                tap(RESULT, channels, taps, (float *)w->data + l,
+                    (float *)past->data + (s * past->size[1] + place) * channels,
+                    (float *)y->data + (s * y->size[1] + q) * channels);
+            }
+    }
+}
+
+static void convolve(train_call *c) {
+    if (c->t->serving) slide_on(c);
+    else slide(c, RESULT, c->in[1].block, c->in[0].block, c->out);
+}
+
+static void convolve_input(train_call *c) { slide(c, INPUT, c->input[1], c->out, c->in[0].block); }
+
+static void convolve_taps(train_call *c) { slide(c, TAPS, c->out, c->input[0], c->in[0].block); }
+
 /* ---- by operator ---- */
 
 typedef void kernel(train_call *c);
@@ -92,6 +149,7 @@ static const kernels table[SM_OPERATOR_COUNT] = {
     [SM_OPERATOR_TOP] = {train_choose, train_choose_back, train_choose_back},
     [SM_OPERATOR_DISPATCH] = {train_dispatch, train_dispatch_backward, NULL},
     [SM_OPERATOR_COMBINE] = {train_combine, train_combine_backward, NULL},
+    [SM_OPERATOR_CONV] = {convolve, convolve_input, convolve_taps},
     [SM_OPERATOR_TAKE] = {embed, NULL, embed_backward},
     [SM_OPERATOR_CROSS_ENTROPY] = {NULL, train_loss_backward, NULL},
 };
@@ -170,6 +228,10 @@ const char *train_line_odd(const sm_text_lines *l, const sm_text_line *line) {
         return first->role != SM_TEXT_WEIGHT               ? "rows of activations"
                : line->operands < 2 && !positions(l, line) ? "a table of other rows than positions"
                                                            : NULL;
+    case SM_OPERATOR_CONV:
+        return line->operands == 2 && l->array[line->operand[1].array].role == SM_TEXT_WEIGHT
+                   ? NULL
+                   : "a convolution whose taps are made";
     case SM_OPERATOR_CACHE:
     case SM_OPERATOR_DISPATCH:
     case SM_OPERATOR_COMBINE:

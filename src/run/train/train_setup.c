@@ -53,15 +53,20 @@ static sm_status check_norms(const sm_train_setup *s, const sm_text_lines *l, sm
     return SM_OK;
 }
 
-static sm_status check_ring(const sm_train_setup *s, const sm_text_lines *l, sm_error *err) {
-    bool ring = s->degree[SM_AXIS_CONTEXT] > 1 && s->rules.context_by == SM_CONTEXT_RING;
-    for (int i = 0; ring && i < l->lines; i++)
-        if (l->line[i].op == SM_OPERATOR_ATTENTION &&
-            (l->line[i].scores > 1 || l->line[i].sinks >= 0))
+static sm_status check_context(const sm_train_setup *s, const sm_text_lines *l, sm_error *err) {
+    bool cut = s->degree[SM_AXIS_CONTEXT] > 1;
+    bool ring = cut && s->rules.context_by == SM_CONTEXT_RING;
+    for (int i = 0; cut && i < l->lines; i++) {
+        const sm_text_line *line = &l->line[i];
+        if (line->op == SM_OPERATOR_CONV)
             return sm_fail(err, SM_BAD_INPUT,
-                           "%s has %s, which do not run in a ring: context_by=gather does",
-                           s->model->name,
-                           l->line[i].sinks >= 0 ? "attention sinks" : "scores of two products");
+                           "%s has a convolution along positions, which context would cut",
+                           s->model->name);
+        if (ring && line->op == SM_OPERATOR_ATTENTION && (line->scores > 1 || line->sinks >= 0))
+            return sm_fail(
+                err, SM_BAD_INPUT, "%s has %s, which do not run in a ring: context_by=gather does",
+                s->model->name, line->sinks >= 0 ? "attention sinks" : "scores of two products");
+    }
     return SM_OK;
 }
 
@@ -94,7 +99,7 @@ static sm_status check_lines(const sm_train_setup *s, sm_piece piece, int kind, 
                              s->model->name, odd, l->line[i].name);
     }
     if (!status) status = check_positions(s, l, err);
-    if (!status && !serving) status = check_ring(s, l, err);
+    if (!status && !serving) status = check_context(s, l, err);
     return status ? status : check_norms(s, l, err);
 }
 
