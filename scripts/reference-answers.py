@@ -122,6 +122,8 @@ MODELS = {
     "biogpt": ("biogpt", dict(FALCON, intermediate_size=24)),
     "lfm2": ("lfm2", dict(LFM, conv_bias=False)),
     "lfm2-biased": ("lfm2", dict(LFM, conv_bias=True, num_hidden_layers=3)),
+    "lfm2_moe": ("lfm2_moe", dict({k: v for k, v in LFM.items() if k != "block_multiple_of"},
+                                  **EXPERTS, num_experts=4, num_dense_layers=1)),
     "bloom": ("bloom", dict(hidden_size=24, n_layer=2, n_head=6, vocab_size=256)),
     "mpt": ("mpt", dict(d_model=24, n_layers=2, n_heads=6, max_seq_len=64, vocab_size=256)),
 }

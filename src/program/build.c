@@ -129,6 +129,11 @@ static int takes(builder *x, sm_op *op, int array, const uint8_t *as) {
     return op->inputs++;
 }
 
+static void takes_tensor(const builder *x, sm_op *op, int tensor) {
+    op->in[op->inputs] = tensor;
+    memcpy(op->as[op->inputs++], x->b->tensor[tensor].dim, sizeof op->as[0]);
+}
+
 static int reads(builder *x, sm_op *op, const sm_mention *m) {
     return takes(x, op, m->array, m->dim);
 }
@@ -188,18 +193,24 @@ static void product(builder *x, const sm_text_line *line) {
 
 /* ---- adapters ---- */
 
-/* The dimension between the two matrices of an adapter. */
-static uint8_t rank_dim(builder *x) {
+/* A dimension that no line has. */
+static uint8_t new_dim(builder *x, const char *name, sm_dimension_role role, double size) {
     sm_program *b = x->b;
-    const int last = b->dims - 1;
-    if (last >= 0 && strcmp(b->dim[last].name, "rank") == 0) return (uint8_t)last;
     if (b->dims == SM_MAX_DIMENSIONS) {
         x->status = sm_fail_limit(x->err, "dimensions of a layer", b->dims + 1, SM_MAX_DIMENSIONS);
         return 0;
     }
-    b->of_role[SM_DIMENSION_WHOLE] |= 1ull << b->dims;
-    b->dim[b->dims] = (sm_program_dimension){"rank", SM_DIMENSION_WHOLE, b->rules.lora};
+    b->of_role[role] |= 1ull << b->dims;
+    b->dim[b->dims] = (sm_program_dimension){.role = role, .size = size};
+    snprintf(b->dim[b->dims].name, sizeof b->dim[0].name, "%s", name);
     return (uint8_t)b->dims++;
+}
+
+/* The dimension between the two matrices of an adapter. */
+static uint8_t rank_dim(builder *x) {
+    const int last = x->b->dims - 1;
+    if (last >= 0 && strcmp(x->b->dim[last].name, "rank") == 0) return (uint8_t)last;
+    return new_dim(x, "rank", SM_DIMENSION_WHOLE, x->b->rules.lora);
 }
 
 /* An array of the dimensions among `order` that are in `dims`, and of the rank. */
@@ -216,13 +227,10 @@ static int array_of(builder *x, sm_role role, sm_dimensions dims, const uint8_t 
 static sm_op *linear_op(builder *x, const char *line, const char *suffix, sm_op_kind kind,
                         sm_function function, int left, int right, int out) {
     char name[sizeof x->b->op[0].name];
-    const int in[2] = {left, right};
     snprintf(name, sizeof name, "%.12s%s", line, suffix);
     sm_op *op = new_op(x, name, kind, function);
-    for (int i = 0; i < 2; i++) {
-        op->in[op->inputs] = in[i];
-        memcpy(op->as[op->inputs++], x->b->tensor[in[i]].dim, sizeof op->as[0]);
-    }
+    takes_tensor(x, op, left);
+    takes_tensor(x, op, right);
     op->out = out;
     x->b->tensor[out].producer = (int)(op - x->b->op);
     return op;
@@ -374,19 +382,6 @@ static void append(builder *x, const sm_text_line *line) {
 
 /* ---- convolutions along the sequence ---- */
 
-static int keys_dim(builder *x) {
-    sm_program *b = x->b;
-    int dim = program_first(b, ~0ull, SM_DIMENSION_KEYS);
-    if (dim >= 0) return dim;
-    if (b->dims == SM_MAX_DIMENSIONS) {
-        x->status = sm_fail_limit(x->err, "dimensions of a layer", b->dims + 1, SM_MAX_DIMENSIONS);
-        return 0;
-    }
-    b->of_role[SM_DIMENSION_KEYS] |= 1ull << b->dims;
-    b->dim[b->dims] = (sm_program_dimension){"S", SM_DIMENSION_KEYS, 1};
-    return b->dims++;
-}
-
 /* What the runtime serves of a convolution: its inputs are a cache like keys and values, so that
  * a sequence can be taken back to any of its positions. */
 static int remember(builder *x, int tensor) {
@@ -394,11 +389,12 @@ static int remember(builder *x, int tensor) {
     sm_tensor past = x->b->tensor[tensor];
     past.role = SM_ROLE_CACHE;
     past.kept = true;
-    past.dim[POSITIONS] = (uint8_t)keys_dim(x);
+    int keys = program_first(x->b, ~0ull, SM_DIMENSION_KEYS);
+    past.dim[POSITIONS] = keys < 0 ? new_dim(x, "S", SM_DIMENSION_KEYS, 1) : (uint8_t)keys;
     int made = new_tensor(x, &past, "past");
     sm_op *op = new_op(x, "past", SM_OP_VECTOR, SM_FUNCTION_APPEND);
-    op->in[op->inputs] = tensor;
-    memcpy(op->as[op->inputs++], past.dim, sizeof op->as[0]);
+    takes_tensor(x, op, tensor);
+    memcpy(op->as[0], past.dim, sizeof op->as[0]); /* positions are written where keys are held */
     op->out = made;
     op->flops_per_element = QUANTISE_FLOPS;
     x->b->tensor[made].producer = (int)(op - x->b->op);
@@ -409,9 +405,7 @@ static void convolve(builder *x, const sm_text_line *line) {
     bool remembers = x->b->serving && x->b->rules.each_line;
     int past = remembers ? remember(x, tensor_of(x, line->operand[0].array)) : -1;
     sm_op *op = vector(x, line, SM_FUNCTION_OTHER);
-    if (!remembers || op->inputs == SM_MAX_INPUTS) return;
-    op->in[op->inputs] = past;
-    memcpy(op->as[op->inputs++], x->b->tensor[past].dim, sizeof op->as[0]);
+    if (remembers && op->inputs < SM_MAX_INPUTS) takes_tensor(x, op, past);
 }
 
 /* ---- routed experts ---- */
@@ -472,9 +466,7 @@ static void route(builder *x, const sm_text_line *line) {
 /* The op that looks up rows of a table: ids are the matrix of ones and zeros they stand for. */
 static void gather(builder *x, const sm_text_line *line, int ids) {
     sm_op *op = new_op(x, line->name, SM_OP_GATHER, SM_FUNCTION_LOOKUP);
-    op->in[0] = ids;
-    memcpy(op->as[0], x->b->tensor[ids].dim, sizeof op->as[0]);
-    op->inputs = 1;
+    takes_tensor(x, op, ids);
     reads(x, op, &line->operand[0]);
     op->reads = 1;
     makes(x, op, line->result[0].array);
