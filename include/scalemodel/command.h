@@ -10,7 +10,6 @@
  * of its own. Files that an option names are read and written. */
 #ifndef SCALEMODEL_COMMAND_H
 #define SCALEMODEL_COMMAND_H
-#include "scalemodel/base.h"
 #include "scalemodel/serve.h"
 
 SM_DECLARATIONS_BEGIN

@@ -1,5 +1,4 @@
 /* One question of a sweep: a command line of its verb, which that verb reads and answers. */
-#include "scalemodel/units.h"
 #include "sweep.h"
 #include <stdlib.h>
 #include <string.h>

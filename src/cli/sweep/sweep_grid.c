@@ -1,5 +1,4 @@
 /* The grid of a sweep: --over KEY=VALUES, a list and ranges. */
-#include "scalemodel/units.h"
 #include "sweep.h"
 #include "verbs.h"
 #include <ctype.h>

@@ -1,6 +1,4 @@
 /* sweep: any question of a verb for every combination of values, a row each. */
-#include "scalemodel/page.h"
-#include "scalemodel/search.h"
 #include "sweep_file.h"
 #include "sweep_rows.h"
 #include "verbs.h"
