@@ -59,7 +59,7 @@ static void a_better_machine_is_never_slower(void **state) {
                                      {"gpt-oss-120b", "h100-sxm:4", "tensor=4"},
                                      {"gemma-2-27b", "tpu-v5p:2x2x1", "tensor=4"}};
     enum { SAMPLES = sizeof samples / sizeof *samples };
-    sm_rng rng = {11};
+    sm_rng rng = {drawn_from(11)};
     for (int i = 0; i < SAMPLES * 10; i++) {
         const sample *s = &samples[i % SAMPLES];
         serve_case c;

@@ -70,7 +70,7 @@ static void no_random_plan_beats_the_frontier(void **state) {
     static const char *const jobs[][2] = {{"llama-3-70b", "tpu-v5e:16x16"},
                                           {"mixtral-8x7b", "tpu-v5e:4x8"},
                                           {"mixtral-8x7b", "h100-sxm:16"}};
-    sm_rng rng = {31};
+    sm_rng rng = {drawn_from(31)};
     int drawn = 0;
     for (int i = 0; i < 3; i++) {
         serve_case c;

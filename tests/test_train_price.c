@@ -33,7 +33,7 @@ typedef void (*visit)(random_job *r, sm_train *train, const sm_plan *plan,
                       const sm_price_of_plan *price);
 
 static int each_plan(uint64_t seed, int jobs, visit look) {
-    sm_rng rng = {seed};
+    sm_rng rng = {drawn_from(seed)};
     static random_job r;
     int priced = 0;
     for (int i = 0; i < jobs; i++) {
@@ -149,7 +149,8 @@ static const char *name_of(int resource, char *out, size_t size) {
 
 static void is_monotone(random_job *r, sm_train *train, const sm_plan *plan,
                         const sm_price_of_plan *first) {
-    static sm_rng rng = {77};
+    static sm_rng rng;
+    if (!rng.state) rng.state = drawn_from(77);
     (void)train, (void)first;
     char name[64];
     sm_error err = {0};

@@ -1,10 +1,6 @@
 /* The exact search against brute force: the same best plans, the same counts on any number of
  * threads, fixed keys honoured, bounds that never exceed what they bound. */
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include <cmocka.h>
+#include "unit.h"
 #include "random_jobs.h"
 #include "sanitized.h"
 #include "../src/train/search_space.h"
@@ -111,7 +107,7 @@ static void adapt(sm_search_options *o, int i) {
 
 static void the_search_equals_brute_force(void **state) {
     (void)state;
-    sm_rng rng = {21};
+    sm_rng rng = {drawn_from(21)};
     double spared = 0, space = 0;
     int found = 0;
     for (int i = 0; i < TIMES(300); i++) {
@@ -151,7 +147,7 @@ static void the_search_is_exact_under_any_constants(void **state) {
     (void)state;
     static const char *const systems[] = {"h800:2x4", "h800:2x8", "h800:4x4", "h100-sxm:4x2",
                                           "b200:2x8", "l4:4x2",   "h800:8x2", "a100-40:4x4"};
-    sm_rng rng = {30};
+    sm_rng rng = {drawn_from(30)};
     int found = 0;
     for (int i = 0; i < TIMES(96); i++) {
         random_job_fill(&r, &rng);
@@ -175,7 +171,7 @@ static void the_search_is_exact_under_any_constants(void **state) {
 /* No random plan, drawn without the search's own enumeration, beats what the search calls best. */
 static void no_random_plan_is_better(void **state) {
     (void)state;
-    sm_rng rng = {22};
+    sm_rng rng = {drawn_from(22)};
     int fitting = 0;
     for (int i = 0; i < TIMES(60); i++) {
         random_job_fill(&r, &rng);
@@ -211,7 +207,7 @@ static void no_random_plan_is_better(void **state) {
  * replica of the rest. */
 static void zero_is_searched_over_tensor_alone(void **state) {
     (void)state;
-    sm_rng rng = {23};
+    sm_rng rng = {drawn_from(23)};
     plan_copy two = {0};
     do random_job_fill(&r, &rng);
     while (r.model.kinds < 1 || r.model.kind[0].N % 2 || r.system.chips % 2);
@@ -237,7 +233,7 @@ static void zero_is_searched_over_tensor_alone(void **state) {
 
 static void threads_change_nothing(void **state) {
     (void)state;
-    sm_rng rng = {23};
+    sm_rng rng = {drawn_from(23)};
     for (int i = 0; i < TIMES(40); i++) {
         random_job_fill(&r, &rng);
         sm_search_options o = options_of(&rng);
@@ -289,7 +285,7 @@ static void a_space_is_searched_exactly(void **state) {
         "schedule=1f1b|interleaved,zero=0|1|3,offload=none,recompute=none",
         "seq=on,offload=none|optimizer,recompute=none,microbatch=1|2,regather=all|weights",
         "context_by=ring|heads,offload=none,recompute=full,virtual=1..2,fsdp=1|2|4"};
-    sm_rng rng = {77};
+    sm_rng rng = {drawn_from(77)};
     int asked = 0, found = 0;
     for (int i = 0; i < TIMES(48); i++) {
         sm_error err = {0};
@@ -320,7 +316,7 @@ static void spaces_are_searched_as_one(void **state) {
                                        "zero=0|1|3,pipeline=1..2,regather=all|weights",
                                        "schedule=gpipe|interleaved,recompute=full|selective",
                                        "offload=none|optimizer,recompute=none|save-matmuls"};
-    sm_rng rng = {91};
+    sm_rng rng = {drawn_from(91)};
     int found = 0, jobs = TIMES(36);
     for (int i = 0; i < jobs; i++) {
         sm_error err = {0};
@@ -367,7 +363,7 @@ static void spaces_are_searched_as_one(void **state) {
 
 static void fixed_keys_are_kept(void **state) {
     (void)state;
-    sm_rng rng = {24};
+    sm_rng rng = {drawn_from(24)};
     int found = 0;
     for (int i = 0; i < TIMES(60); i++) {
         random_job_fill(&r, &rng);
@@ -398,7 +394,7 @@ static void fixed_keys_are_kept(void **state) {
 
 static void degrees_stay_below_their_limits(void **state) {
     (void)state;
-    sm_rng rng = {25};
+    sm_rng rng = {drawn_from(25)};
     for (int i = 0; i < TIMES(40); i++) {
         random_job_fill(&r, &rng);
         sm_search_options o;
@@ -416,7 +412,7 @@ static void degrees_stay_below_their_limits(void **state) {
 
 static void what_is_found_differs_and_is_sorted(void **state) {
     (void)state;
-    sm_rng rng = {26};
+    sm_rng rng = {drawn_from(26)};
     for (int i = 0; i < TIMES(40); i++) {
         random_job_fill(&r, &rng);
         sm_search_options o = options_of(&rng);
@@ -440,7 +436,7 @@ static void what_is_found_differs_and_is_sorted(void **state) {
 static void a_raised_flag_stops_it(void **state) {
     (void)state;
     volatile int stop = 1;
-    sm_rng rng = {28};
+    sm_rng rng = {drawn_from(28)};
     sm_error err = {0};
     random_job_fill(&r, &rng);
     sm_search_options o;
@@ -467,7 +463,7 @@ static void lose_patience(double fraction, double best, void *context) {
 
 static void what_is_left_gains_no_more_than_the_gap(void **state) {
     (void)state;
-    sm_rng rng = {32};
+    sm_rng rng = {drawn_from(32)};
     sm_error err = {0};
     int stopped = 0;
     for (int i = 0; i < TIMES(60); i++) {
@@ -493,7 +489,7 @@ static void what_is_left_gains_no_more_than_the_gap(void **state) {
 
 static void too_many_plans_are_refused(void **state) {
     (void)state;
-    sm_rng rng = {28};
+    sm_rng rng = {drawn_from(28)};
     sm_error err = {0};
     random_job_fill(&r, &rng);
     sm_train *train = train_of(&r.job);
@@ -527,7 +523,7 @@ static double best_of_node(sm_train *train, const sm_search_options *o, const no
 
 static void bounds_are_admissible(void **state) {
     (void)state;
-    sm_rng rng = {29};
+    sm_rng rng = {drawn_from(29)};
     int checked = 0;
     for (int i = 0; i < TIMES(60); i++) {
         random_job_fill(&r, &rng);
@@ -561,7 +557,7 @@ static void options_of_other_versions(void **state) {
         char behind[64];
     } newer;
     sm_error err = {0};
-    sm_rng rng = {5};
+    sm_rng rng = {drawn_from(5)};
     random_job_fill(&r, &rng);
     sm_train *train = train_of(&r.job);
     size_t known = offsetof(sm_search_options, stop);

@@ -1,0 +1,20 @@
+#!/bin/sh
+# Ask the random tests for longer than the suite has: other jobs, machines and plans for each seed,
+# one round after the other, for so many seconds (an hour unless told) or until one fails.
+#   scripts/ask-longer.sh [SECONDS [FIRST SEED]]      BUILD=build
+# test_train_search, test_serve_search: no plan, drawn without the search, beats what it calls best
+# (time, cost, memory), and brute force gives the same. test_train_price, test_serve_sanity: a better
+# machine never makes a plan slower by any of its three times.
+end=$(($(date +%s) + ${1:-3600})) seed=${2:-1} rounds=0
+while [ "$(date +%s)" -lt "$end" ]; do
+    for test in test_train_price test_train_search test_serve_sanity test_serve_search; do
+        if ! SEED=$seed "${BUILD:-build}/tests/$test" >/dev/null 2>"${TMPDIR:-/tmp}/ask-longer.$$"; then
+            echo "SEED=$seed $test:"
+            grep -v '\[' "${TMPDIR:-/tmp}/ask-longer.$$"
+            exit 1
+        fi
+    done
+    rounds=$((rounds + 1)) seed=$((seed + 1))
+done
+rm -f "${TMPDIR:-/tmp}/ask-longer.$$"
+echo "$rounds rounds, to seed $((seed - 1)): nothing found"
