@@ -73,7 +73,8 @@ def learn_of(page):
         out["rows"] += rows
         if not rows:
             prose = re.sub(r"\s\([a-z]+\.[^)]*\)", "", re.sub(r"```.*?```", "", text, flags=re.S))
-            out["sections"].append({"title": title, "about": plain(prose), "problems": list(problems(text))})
+            named = " ".join(re.findall(r"\(([a-z0-9]+\.[^)]*)\)", text)).replace(",", " ").split()
+            out["sections"].append({"title": title, "about": plain(prose), "problems": list(problems(text)), "items": named})
     return out
 
 

@@ -19,10 +19,9 @@ CC=aarch64-linux-gnu-gcc _PYTHON_HOST_PLATFORM=linux-aarch64 SCALEMODEL_BUILD="$
     SCALEMODEL_LIBRARY="$BUILD/release/libscalemodel.so" MPIS='' \
     RELEASE_CFLAGS="-O2 -fno-math-errno -fno-trapping-math -fno-ivopts" $pip wheel --no-deps --no-build-isolation -w "$place/raw" .
 for wheel in "$place"/raw/*.whl; do
-    case "$wheel" in
-    *aarch64*) auditwheel repair --plat manylinux_2_36_aarch64 --ldpaths /usr/lib/aarch64-linux-gnu -w "$place" "$wheel" ;;
-    *) auditwheel repair -w "$place" "$wheel" ;;
-    esac
+    case "$wheel" in *aarch64*) paths="--ldpaths /usr/lib/aarch64-linux-gnu" ;; *) paths="" ;; esac
+    # shellcheck disable=SC2086 # words of an option
+    auditwheel repair $paths -w "$place" "$wheel" 2>&1 | grep 'Fixed-up'
 done
 
 # Debian's Python for arm64, unpacked and not installed.
@@ -41,7 +40,7 @@ asked = [sm.chip("h100-sxm"), sm.model("mixtral-8x7b"), sm.validate(kind="gemm",
 for answer in asked:
     told = answer.to_dict()
     told.get("search", {}).pop("seconds", None)
-    print(json.dumps(told))
+    print(json.dumps(told).replace(sm.__path__[0], ""))
 END
 for machine in x86_64 aarch64; do
     mkdir "$place/$machine"
@@ -50,7 +49,7 @@ done
 cd "$place"
 PYTHONPATH="$place/x86_64" python3 ask.py >x86_64.txt
 qemu-aarch64 -E PYTHONHOME="$cross/root/usr" -E PYTHONPATH="$place/aarch64" \
-    -E LD_LIBRARY_PATH="$cross/root/usr/lib/aarch64-linux-gnu" "$cross/root/usr/bin/python3.11" ask.py >aarch64.txt
+    -E LD_LIBRARY_PATH="$cross/root/lib/aarch64-linux-gnu:$cross/root/usr/lib/aarch64-linux-gnu" "$cross/root/usr/bin/python3.11" ask.py >aarch64.txt
 cmp x86_64.txt aarch64.txt
-echo "wheels: arm64 answers what x86-64 answers, to the byte"
+echo "wheels: arm64 answers what x86-64 answers, to the last digit"
 ls -l "$place"/*.whl

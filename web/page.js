@@ -152,6 +152,25 @@ function askedPicture(verb, words) {
   return box;
 }
 
+/* A picture of ours with a button that saves it, its colours as they are here. */
+function savedPicture(name, picture) {
+  const colours = getComputedStyle(document.documentElement), svg = picture.querySelector("svg").cloneNode(true);
+  svg.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  picture.append(saveButton("Save SVG", name + ".svg", svg.outerHTML.replace(/var\((--\w+)\)/g, (_, v) => colours.getPropertyValue(v).trim()), "image/svg+xml"));
+  return picture;
+}
+
+/* A step of the best plan, stage by stage; the file is for Perfetto. */
+function askedTimeline(verb, fields, data) {
+  const box = element("div", {role: "status", text: "Computing …"}), asked = {...fields, on: data.system.name, plan: data.plans[0].plan};
+  library.ask([...wordsOf(verb, asked), "--timeline=/dev/null"]).then(({answer}) => {
+    if (!answer || !answer.timeline) { box.textContent = answer && answer.error ? answer.error : "There is no timeline."; return; }
+    box.replaceChildren(savedPicture("timeline", drawTimeline(JSON.parse(answer.timeline))),
+      saveButton("Save for Perfetto", "timeline.json", answer.timeline, "application/json"));
+  });
+  return box;
+}
+
 /* The layer as a program under the best plan, with shardings and collectives beside each line. */
 function layerOf(fields, data) {
   return ["model", {"@model": fields["@model"], program: true, on: data.system.name, batch: String(data.batch.tokens),
@@ -215,7 +234,8 @@ function viewsOf(verb, fields, words, answer) {
   if (verb.name === "train" && data.plans && data.plans.length) {
     views.push(["What if", () => whatIf(verb, fields, data)]);
     views.push(["Layer", () => askedText(layerOf(fields, data))]);
-    if (data.plans[0].mesh) views.push(["Topology", () => drawTopology(data.system, data.plans[0].mesh)]);
+    if (data.plans[0].mesh) views.push(["Topology", () => savedPicture("topology", drawTopology(data.system, data.plans[0].mesh))]);
+    views.push(["Timeline", () => askedTimeline(verb, fields, data)]);
   }
   views.push(["JSON", () => element("div", {}, element("pre", {text: answer.json}), saveButton("Save JSON", verb.name + ".json", answer.json, "application/json"))]);
   return views;
@@ -291,7 +311,61 @@ function drawVerbs(current) {
     element("a", {href: "#learn", text: "learn", "aria-current": current === "learn" ? "page" : undefined}));
 }
 
-/* The book's problems by part, each a link to the question with its numbers as inputs. */
+/* What the book draws with a slider or over batches, asked of the library at each place of the slider. */
+const PLOTS = {
+  "01-rooflines": {title: "The roofline of a product, over batches", verb: "roofline", slides: "D and F", from: 7, to: 14,
+    fields: (n) => ({"@einsum": "bf16[B,D] bf16[D,F] -> bf16[B,F]", on: "tpu-v5e", dims: `B=1..8192,D=${n},F=${n}`})},
+  "05-training": {title: "When is FSDP with tensor parallelism bound by compute?", verb: "train", slides: "tokens a batch", from: 17, to: 23,
+    fields: (n) => ({"@model": "llama-3-70b", on: "tpu-v5p:8x8x4", batch: String(n), seq: "4096", plan: "pipeline=1", top: "3"})},
+  "08-applied-inference": {title: "Latency against throughput of LLaMA 3 70B in int8 on a TPU v5e 4x4", verb: "serve", slides: "tokens of a prompt", from: 7, to: 15,
+    fields: (n) => ({"@model": "llama-3-70b", on: "tpu-v5e:4x4", weights: "int8", kv: "int8", plan: "tensor=16", prompt: String(n), output: "256"})},
+};
+
+function drawPlot({title, verb: name, slides, from, to, fields}) {
+  const verb = verbs.find((one) => one.name === name), box = element("div", {role: "status"}), shown = element("output"), link = element("a", {text: "Ask this for itself"});
+  const slider = element("input", {type: "range", min: String(from), max: String(to), value: String(Math.round((from + to) / 2)), "aria-label": slides});
+  let newest = 0;
+  const ask = async () => {
+    const mine = ++newest, asked = fields(2 ** slider.value), drawn = verb.options.some((option) => option.name === "plot");
+    shown.textContent = String(2 ** slider.value);
+    link.href = addressOf(verb, asked);
+    const {answer} = await library.ask([...wordsOf(verb, asked), ...(drawn ? ["--plot=/dev/null"] : [])]);
+    if (mine !== newest) return;
+    const picture = answer && answer.json && (answer.chart ? drawChart(answer.chart) : drawPicture(JSON.parse(answer.json)));
+    box.replaceChildren(picture || element("pre", {text: answer ? answer.error || answer.text : "Stopped."}));
+  };
+  slider.addEventListener("input", ask);
+  ask();
+  return element("div", {class: "sliders wide"}, element("h3", {text: title}), element("label", {}, element("span", {text: slides}), slider, shown), link, box);
+}
+
+/* A problem with its numbers as inputs; its answer comes below it. */
+function drawProblem(one) {
+  const [name, fields] = problemOf(one, verbs), verb = verbs.find((each) => each.name === name), inputs = {};
+  const link = element("a", {href: addressOf(verb, fields)}, element("code", {text: one.command})), told = element("div", {role: "status"});
+  const asked = () => ({...fields, ...Object.fromEntries(Object.entries(inputs).map(([key, input]) => [key, input.value.trim()]))});
+  for (const [key, value] of Object.entries(fields))
+    if (typeof value === "string") inputs[key] = element("input", {type: "text", value, spellcheck: "false", oninput: () => { link.href = addressOf(verb, asked()); }});
+  const answer = async (event) => {
+    event.preventDefault();
+    told.textContent = "Computing …";
+    const {answer: given} = await library.ask(wordsOf(verb, asked()));
+    told.replaceChildren(element("pre", {tabindex: "0", text: given ? given.text || given.error : "Stopped."}));
+  };
+  return element("li", {}, link, element("form", {class: "inputs", onsubmit: answer},
+    ...Object.entries(inputs).map(([key, input]) => element("label", {}, element("span", {text: key.replace("@", "").replace(/-/g, " ")}), input)),
+    element("button", {type: "submit", text: "Answer"})), told);
+}
+
+/* The rows of a part's figures that a section names; all of them without names: "ai.qps.*". */
+function figuresOf(part, items) {
+  const named = (item) => !items || items.some((one) => (one.endsWith("*") ? item.startsWith(one.slice(0, -1)) : item === one));
+  const rows = part.rows.filter(([item]) => named(item)).map(([item, asks, book, here, remark]) =>
+    ({item, "what is asked": asks, "the book": book, "the library": here, remarks: remark}));
+  return rows.length ? [drawTable({name: "figures", rows})] : [];
+}
+
+/* The book's problems by part, each a question with its numbers as inputs, beside the book's figures. */
 function drawLearn(at) {
   const part = LEARN.find((one) => one.name === at) || LEARN[0];
   asked++;
@@ -301,17 +375,13 @@ function drawLearn(at) {
     element("p", {class: "about", text: "The problems of How To Scale Your Model, with their numbers as inputs. Choose one, change its numbers, and ask."}),
     element("ol", {class: "parts"}, ...LEARN.map((one) => element("li", {}, element("a", {href: "#learn?" + one.name, text: one.title,
       "aria-current": one === part ? "true" : undefined})))));
-  const problem = (one) => {
-    const [name, fields] = problemOf(one, verbs);
-    return element("li", {}, element("a", {href: addressOf(verbs.find((verb) => verb.name === name), fields)}, element("code", {text: one.command})));
-  };
   $("error").hidden = $("shown").hidden = $("progress").hidden = true;
   $("status").textContent = "";
   $("learn").replaceChildren(element("h2", {text: part.title}), element("p", {text: part.about}),
+    ...(PLOTS[part.name] ? [drawPlot(PLOTS[part.name])] : []),
     ...part.sections.flatMap((section) => [element("h3", {text: section.title}), element("p", {text: section.about}),
-      element("ul", {}, ...section.problems.map(problem))]),
-    ...(part.rows.length ? [element("h3", {text: "Every figure"}), drawTable({name: "figures", rows: part.rows.map(([item, asks, book, here, remark]) =>
-      ({item, "what is asked": asks, "the book": book, "the library": here, remarks: remark}))})] : []));
+      element("ul", {}, ...section.problems.map(drawProblem)), ...(section.items.length ? figuresOf(part, section.items) : [])]),
+    ...(part.rows.length ? [element("h3", {text: "Every figure"}), ...figuresOf(part)] : []));
 }
 
 /* The place that the address names: its form, and its answer where something is asked. */
@@ -356,6 +426,8 @@ async function begin() {
     takeFiles(event.dataTransfer.files, document.querySelector('[data-name="@model"], [data-name="@file"]'));
   });
   goTo(location.hash);
+  /* From a server, the page opens again without it. */
+  if (location.protocol.startsWith("http") && navigator.serviceWorker) navigator.serviceWorker.register("offline.js").catch(() => {});
   const list = async (verb, key) => {
     const {answer} = await library.ask([verb]);
     return answer.json ? (JSON.parse(answer.json)[key] || []).map((one) => one.name || one) : [];

@@ -137,6 +137,27 @@ function drawTopology(system, mesh) {
     element("ul", {}, ...system.shape.map((_, d) => element("li", {text: told(d)}))));
 }
 
+/* Slices of a trace in Chrome's form: a lane for each thread, at most 32 of them, and the longest slices of a long trace. */
+function drawTimeline(trace) {
+  const svg = (name, attributes, ...children) => {
+    const made = document.createElementNS("http://www.w3.org/2000/svg", name);
+    for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+    made.append(...children);
+    return made;
+  };
+  const slices = trace.traceEvents.filter((e) => e.ph === "X" && e.tid < 32), kinds = [...new Set(slices.map((e) => e.cat))];
+  const last = Math.max(...slices.map((e) => e.ts + e.dur)), lanes = 1 + Math.max(...slices.map((e) => e.tid));
+  const drawn = [...slices].sort((a, b) => b.dur - a.dur).slice(0, 4000), colour = (e) => `var(${COLOURS[kinds.indexOf(e.cat) % COLOURS.length]})`;
+  const width = 900, x = (t) => 60 + (width - 70) * t / last;
+  const boxes = drawn.map((e) => svg("rect", {x: x(e.ts), y: 4 + 24 * e.tid, width: Math.max(0.5, x(e.ts + e.dur) - x(e.ts)), height: 18,
+    style: `fill: ${colour(e)}; stroke: var(--paper); stroke-width: .5`}, svg("title", {}, `${e.name}: ${inSeconds(e.dur / 1e6)}`)));
+  const labels = [...Array(lanes).keys()].map((i) => svg("text", {x: 0, y: 18 + 24 * i, style: "fill: var(--ink); font: 12px sans-serif"}, "stage " + i));
+  return element("div", {class: "bars"}, element("h2", {text: `A step: ${inSeconds(last / 1e6)}`}),
+    element("div", {class: "legend"}, ...kinds.map((kind) => element("span", {}, element("b", {style: `background: ${colour({cat: kind})}`}), kind))),
+    svg("svg", {viewBox: `0 0 ${width} ${8 + 24 * lanes}`, width, role: "img", "aria-label": `Timeline of ${lanes} stages: ${kinds.join(", ")}`,
+      style: "max-width: 100%; height: auto"}, ...labels, ...boxes));
+}
+
 /* A chart of the library, which escapes every text in it. */
 function drawChart(chart) {
   const box = element("div", {class: "picture"});

@@ -15,6 +15,7 @@ _TYPES = {"flag": "bool", "whole": "int | str", "number": "float | str", "bytes"
           "choices": "str | list[str]", "dtypes": "str | list[str]", "range": "int | range | str",
           "input": "str | os.PathLike", "output": "bool | str | os.PathLike",
           "text": "str | dict | list | float"}
+_OTHERWISE = {"sweep"}  # verbs that this package has in a form of its own, whose rows are answers
 _OWN = {"json", "csv", "output", "help"}  # the forms of an answer, which has them all
 
 
@@ -109,13 +110,16 @@ def described():
 
 def functions():
     """Of each verb by its name."""
-    return {verb["name"]: _function(verb) for verb in described()["verbs"]}
+    return {verb["name"]: _function(verb) for verb in described()["verbs"]
+            if verb["name"] not in _OTHERWISE}
 
 
 def stub():
     """The functions as a type checker reads them."""
     lines = []
     for verb in described()["verbs"]:
+        if verb["name"] in _OTHERWISE:
+            continue
         argument, options = parameters(verb)
         several = verb["arguments"].endswith("...]")
         parts = [f"*{name}: str | os.PathLike" if several else

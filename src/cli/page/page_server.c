@@ -18,8 +18,9 @@
 #include <unistd.h>
 
 static const char policy[] =
-    "default-src 'none'; script-src 'self' blob: 'wasm-unsafe-eval'; worker-src blob:; "
-    "connect-src blob:; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri 'none'; "
+    "default-src 'none'; script-src 'self' blob: 'wasm-unsafe-eval'; worker-src 'self' blob:; "
+    "connect-src 'self' blob:; style-src 'self' 'unsafe-inline'; img-src 'self' data:; base-uri "
+    "'none'; "
     "form-action 'none'; frame-ancestors 'none'";
 
 typedef struct page_options {
