@@ -401,8 +401,8 @@ validate: $(BUILD)/scalemodel
 	@SCALEMODEL=$(BUILD)/scalemodel scripts/accuracy.sh
 held-out: $(BUILD)/scalemodel $(BUILD)/fit-steps $(BUILD)/fit-serving
 	@SCALEMODEL=$(BUILD)/scalemodel FITS=$(BUILD) scripts/held-out.sh
-$(BUILD)/fit-steps $(BUILD)/fit-serving: $(BUILD)/%: scripts/%.c $(BUILD)/libscalemodel.a
-	$(CC) $(ALL_CFLAGS) -o $@ $^ $(LIBS)
+$(BUILD)/fit-steps $(BUILD)/fit-serving: $(BUILD)/%: scripts/%.c scripts/hierarchy.c $(BUILD)/libscalemodel.a scripts/hierarchy.h
+	$(CC) $(ALL_CFLAGS) -o $@ $(filter-out %.h,$^) $(LIBS)
 
 fuzz:
 	@scripts/setup.sh fuzz

@@ -3,48 +3,35 @@
  *
  *   fit-steps [-o FOLDER] [-r ROWS] FILE...
  *
- * On the line of docs/calibration-file.md (shares by their logit, all else by the logarithm), the
- * constants of a chip and a software are
- *     u = benchmarks of single operations + fabric + chip + family + software + both,
- * where each term is shared by all rows of its group and drawn to 0 by a prior (SIGMA): what
- * belongs to a chip is learned from every software that ran on it, what belongs to a software from
- * every chip, and a group of few rows stays near those it belongs to. One more parameter of each
- * group, `compute`, moves matmuls and attention together. Groups are fitted in turn by the robust
- * fit of search.h until they settle (backfitting: Buja, Hastie and Tibshirani, Ann. Stat. 17 (1989)
- * 453).
+ * The terms of hierarchy.h: what belongs to a chip is learned from every software that ran on it,
+ * what belongs to a software from every chip, and a group of few rows stays near those it belongs
+ * to. One more parameter of each group, `compute`, moves matmuls and attention together. Groups are
+ * fitted in turn by the robust fit of search.h (backfitting: Buja, Hastie and Tibshirani, Ann.
+ * Stat. 17 (1989) 453), rows weighed anew in each.
  *
  * Without a software of its own, a question gets benchmarks + fabric + chip ("default"). Errors:
  * each source in turn is left out of the fit, then each tenth of the models (widths in a source).
  * Prints the table, and rows for held-out.csv; -o writes the sections as files of data/calibration;
  * -r every row with its errors. */
+#include "hierarchy.h"
 #include "scalemodel/io.h"
 #include "scalemodel/search.h"
-#include "scalemodel/truth.h"
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    LEVELS = 5,
-    COMPUTE = SM_CONSTANT_COUNT, /* the parameter that moves several constants */
-    PARAMETERS,
-    MOST_GROUPS = 300,
+    PARAMETERS = COMPUTE + 1,
     SWEEPS = 3, /* over all groups */
     ROUNDS = 6, /* of the robust fit of one */
     FOLD_SWEEPS = 2,
     MODEL_FOLDS = 10,
     SMALL_EVERY = 6 /* so many rows of small models, one is taken */
 };
-enum { FABRIC, CHIP, FAMILY, SOFTWARE, BOTH };
 _Static_assert((int)PARAMETERS <= (int)SM_MAX_PARAMETERS, "they fit into one robust fit");
 #define SPREAD 0.07 /* of a row: releases of one software alone differ by 4 to 9 % */
 
-/* Physical bounds, and the deviations of the prior of each level on the line; a constant that a
- * level does not move has none there. */
-static const struct parameter {
-    double low, high, sigma[LEVELS];
-} parameters[PARAMETERS] = {
+static const parameter parameters[PARAMETERS] = {
     [SM_CONSTANT_matmul_efficiency] = {.35, .95, {.3, .15, .1, .1, .1}},
     [SM_CONSTANT_matmul_efficiency_fp8] = {.30, .95, {.3, .15, .1, .1, .15}},
     [SM_CONSTANT_matmul_half_k] = {10, 600, {.5, .2, .1, .1, 0}},
@@ -62,15 +49,6 @@ static const struct parameter {
     [COMPUTE] = {0, 0, {0, .15, .3, .3, .2}},
 };
 
-/* A chip and a software, and its group on each level. */
-typedef struct cell {
-    const sm_chip *chip;
-    const char *software;
-    int group[LEVELS];
-    double u[SM_CONSTANT_COUNT]; /* of single operations */
-    sm_calibration start;
-} cell;
-
 typedef enum fold_kind { IN_SAMPLE, SOURCE_OUT, MODEL_OUT, FOLD_KINDS } fold_kind;
 typedef struct step {
     const sm_truth_row *row;
@@ -81,78 +59,25 @@ typedef struct step {
     double own[FOLD_KINDS], usual[FOLD_KINDS]; /* log expected / measured */
 } step;
 
-typedef struct names {
-    const char *name[MOST_GROUPS];
-    int n;
-} names;
-
 typedef struct fit {
+    hierarchy h;
     step *step;
     size_t n;
-    cell cell[MOST_GROUPS];
-    int cells;
-    names group[LEVELS], sources, models;
-    double term[LEVELS][MOST_GROUPS][PARAMETERS];
-    double deviation[LEVELS][MOST_GROUPS][PARAMETERS];
-    sm_arena *arena;
+    names sources, models;
     /* of the group being fitted */
     int level, at, free[PARAMETERS], p;
     size_t *index, m;
     double *weight, *room, *scratch;
 } fit;
 
-static void *array(fit *f, size_t n, size_t size) {
-    void *p = sm_arena_array(f->arena, n ? n : 1, size);
-    if (!p) fprintf(stderr, "fit-steps: out of memory\n"), exit(2);
-    return p;
-}
-
-static int name_index(fit *f, names *list, const char *name) {
-    for (int i = 0; i < list->n; i++)
-        if (strcmp(list->name[i], name) == 0) return i;
-    if (list->n == MOST_GROUPS) fprintf(stderr, "fit-steps: too many groups\n"), exit(2);
-    list->name[list->n] = sm_arena_copy(f->arena, name, strlen(name));
-    return list->n++;
-}
-
-/* ---- constants on the line ---- */
-
-static bool is_share(int constant) {
-    const sm_constant_info *info = sm_constant_of((sm_constant)constant);
-    return info->high <= 1.0 && strcmp(info->unit, "s") != 0;
-}
-
-static double clamp(double x, double low, double high) { return fmin(fmax(x, low), high); }
-
-#define WHOLE 1.0001 /* a share of 1 has a finite logit */
-static double to_line(int constant, double value) {
-    double v = clamp(value, parameters[constant].low, parameters[constant].high);
-    return is_share(constant) ? log(v / (WHOLE - v)) : log(v);
-}
-static double from_line(int constant, double u) {
-    double value = is_share(constant) ? WHOLE / (1.0 + exp(-u)) : exp(u);
-    return clamp(value, parameters[constant].low, parameters[constant].high);
-}
-
-static bool is_compute(int constant) {
-    return constant == SM_CONSTANT_matmul_efficiency ||
-           constant == SM_CONSTANT_matmul_efficiency_fp8 ||
-           constant == SM_CONSTANT_attention_efficiency ||
-           constant == SM_CONSTANT_attention_efficiency_backward;
-}
-
 /* The constants of a cell by its first `levels` terms; `moved` stands for that of f->level. */
 static sm_calibration constants_of(const fit *f, const cell *c, int levels, const double *moved) {
-    sm_calibration out = c->start;
-    double term[PARAMETERS] = {0};
+    double x[PARAMETERS];
+    memcpy(x, c->base, sizeof x);
     for (int l = 0; l < levels; l++)
         for (int j = 0; j < PARAMETERS; j++)
-            term[j] += moved && l == f->level ? moved[j] : f->term[l][c->group[l]][j];
-    for (int j = 0; j < SM_CONSTANT_COUNT; j++) {
-        double u = c->u[j] + term[j] + (is_compute(j) ? term[COMPUTE] : 0.0);
-        sm_calibration_set(&out, (sm_constant)j, from_line(j, u));
-    }
-    return out;
+            x[j] += moved && l == f->level ? moved[j] : f->h.term[l][c->group[l]][j];
+    return constants_at(&f->h, c, x);
 }
 
 static double residual_of(const step *s, const sm_calibration *c) {
@@ -172,25 +97,25 @@ static void residuals(void *context, const double *u, double *out) {
     for (int j = 0; j < f->p; j++) moved[f->free[j]] = u[j];
     for (size_t i = 0; i < f->m; i++) {
         const step *s = &f->step[f->index[i]];
-        if (!known[s->cell]) of[s->cell] = constants_of(f, &f->cell[s->cell], LEVELS, moved);
+        if (!known[s->cell]) of[s->cell] = constants_of(f, &f->h.cell[s->cell], LEVELS, moved);
         known[s->cell] = true;
         out[i] = residual_of(s, &of[s->cell]);
     }
 }
 
-static void spreads(void *context, const double *residual, bool settled, double *spread) {
-    (void)residual, (void)settled;
+static void spreads(void *context, const double *at, bool settled, double *spread) {
+    (void)at, (void)settled;
     for (size_t i = 0; i < ((const fit *)context)->m; i++) spread[i] = SPREAD;
 }
 
 /* n rows of one source in a group count as n^(1/2), so that none outweighs all others, and rows of
  * one model as somewhat less again. */
 static void take_rows(fit *f) {
-    int of_source[MOST_GROUPS] = {0}, of_model[MOST_GROUPS] = {0};
+    int of_source[MOST_NAMES] = {0}, of_model[MOST_NAMES] = {0};
     f->m = 0;
     for (size_t i = 0; i < f->n; i++) {
         const step *s = &f->step[i];
-        if (s->masked || f->cell[s->cell].group[f->level] != f->at) continue;
+        if (s->masked || f->h.cell[s->cell].group[f->level] != f->at) continue;
         f->index[f->m++] = i;
         of_source[s->source]++, of_model[s->model]++;
     }
@@ -201,7 +126,7 @@ static void take_rows(fit *f) {
 }
 
 static void fit_group(fit *f, int level, int at) {
-    double u[SM_MAX_PARAMETERS] = {0}, *term = f->term[level][at];
+    double u[SM_MAX_PARAMETERS] = {0}, *term = f->h.term[level][at];
     f->level = level, f->at = at, f->p = 0;
     take_rows(f);
     sm_robust_fit r = {.context = f,
@@ -226,7 +151,7 @@ static void fit_group(fit *f, int level, int at) {
     if (f->m > 0) sm_robust_deviations(&r, u, deviation, sensitivity);
     for (int j = 0; j < f->p; j++) {
         term[f->free[j]] = u[j];
-        f->deviation[level][at][f->free[j]] = f->m > 0 ? deviation[j] : INFINITY;
+        f->h.deviation[level][at][f->free[j]] = f->m > 0 ? deviation[j] : INFINITY;
     }
 }
 
@@ -234,16 +159,16 @@ static void fit_group(fit *f, int level, int at) {
 static void sweep(fit *f, int times, const bool only[LEVELS][MOST_GROUPS]) {
     for (int t = 0; t < times; t++)
         for (int l = 0; l < LEVELS; l++)
-            for (int g = 0; g < f->group[l].n; g++)
+            for (int g = 0; g < f->h.group[l].n; g++)
                 if (!only || only[l][g]) fit_group(f, l, g);
 }
 
 /* ---- what is left out ---- */
 
 static void predict(fit *f, fold_kind kind, bool masked) {
-    for (int c = 0; c < f->cells; c++) {
-        sm_calibration own = constants_of(f, &f->cell[c], LEVELS, NULL);
-        sm_calibration usual = constants_of(f, &f->cell[c], FAMILY, NULL);
+    for (int c = 0; c < f->h.cells; c++) {
+        sm_calibration own = constants_of(f, &f->h.cell[c], LEVELS, NULL);
+        sm_calibration usual = constants_of(f, &f->h.cell[c], FAMILY, NULL);
         for (size_t i = 0; i < f->n; i++) {
             step *s = &f->step[i];
             if (s->cell != c || s->masked != masked) continue;
@@ -258,16 +183,16 @@ static void predict(fit *f, fold_kind kind, bool masked) {
 static void leave_out(fit *f, fold_kind kind, int fold) {
     static bool touched[LEVELS][MOST_GROUPS];
     memset(touched, 0, sizeof touched);
-    for (int g = 0; g < f->group[FABRIC].n; g++) touched[FABRIC][g] = true;
+    for (int g = 0; g < f->h.group[FABRIC].n; g++) touched[FABRIC][g] = true;
     for (size_t i = 0; i < f->n; i++) {
         step *s = &f->step[i];
         s->masked = kind == SOURCE_OUT ? s->source == fold : s->model % MODEL_FOLDS == fold;
         for (int l = CHIP; s->masked && l < LEVELS; l++)
-            touched[l][f->cell[s->cell].group[l]] = true;
+            touched[l][f->h.cell[s->cell].group[l]] = true;
     }
     for (int l = CHIP; l < LEVELS; l++)
-        for (int g = 0; g < f->group[l].n; g++)
-            if (touched[l][g]) memset(f->term[l][g], 0, sizeof f->term[l][g]);
+        for (int g = 0; g < f->h.group[l].n; g++)
+            if (touched[l][g]) memset(f->h.term[l][g], 0, sizeof f->h.term[l][g]);
     sweep(f, FOLD_SWEEPS, (const bool(*)[MOST_GROUPS])touched);
     predict(f, kind, true);
     for (size_t i = 0; i < f->n; i++) f->step[i].masked = false;
@@ -276,17 +201,17 @@ static void leave_out(fit *f, fold_kind kind, int fold) {
 static void fit_and_leave_out(fit *f) {
     sweep(f, SWEEPS, NULL);
     predict(f, IN_SAMPLE, false);
-    size_t bytes = sizeof f->term;
-    double *kept = array(f, bytes, 1), *deviations = array(f, bytes, 1);
-    memcpy(kept, f->term, bytes);
-    memcpy(deviations, f->deviation, bytes);
+    size_t bytes = sizeof f->h.term;
+    double *kept = fit_array(&f->h, bytes, 1), *deviations = fit_array(&f->h, bytes, 1);
+    memcpy(kept, f->h.term, bytes);
+    memcpy(deviations, f->h.deviation, bytes);
     for (fold_kind kind = SOURCE_OUT; kind < FOLD_KINDS; kind++)
         for (int i = 0; i < (kind == SOURCE_OUT ? f->sources.n : MODEL_FOLDS); i++) {
-            memcpy(f->term, kept, bytes);
+            memcpy(f->h.term, kept, bytes);
             leave_out(f, kind, i);
         }
-    memcpy(f->term, kept, bytes);
-    memcpy(f->deviation, deviations, bytes);
+    memcpy(f->h.term, kept, bytes);
+    memcpy(f->h.deviation, deviations, bytes);
 }
 
 /* ---- rows ---- */
@@ -317,38 +242,15 @@ static const char *family_of(const char *software) {
     return software;
 }
 
-/* Memories and forms of one GPU share their constants: the last of the names that its row gives;
- * generations of TPU are apart. */
-static const char *constants_name(const sm_chip *chip) {
-    const char *last = chip->calibration ? strrchr(chip->calibration, ' ') : NULL;
-    if (chip->fabric == SM_FABRIC_TORUS || !chip->calibration || !chip->calibration[0])
-        return chip->name;
-    return last ? last + 1 : chip->calibration;
-}
-
 #define FIRST_ROUTING 1e-7 /* s: what single operations do not tell */
-static int cell_index(fit *f, const sm_chip *chip, const char *software) {
-    for (int i = 0; i < f->cells; i++)
-        if (f->cell[i].chip == chip && strcmp(f->cell[i].software, software) == 0) return i;
-    if (f->cells == MOST_GROUPS) fprintf(stderr, "fit-steps: too many cells\n"), exit(2);
-    cell *c = &f->cell[f->cells];
-    bool torus = chip->fabric == SM_FABRIC_TORUS;
+static int cell_of(fit *f, const sm_chip *chip, const char *software) {
+    bool torus = chip->fabric == SM_FABRIC_TORUS, is_new;
     /* TPUs: their benchmarks are of slow attention kernels */
     const sm_chip *like = torus ? sm_chip_find("tpu-v2", 6) : chip;
-    const sm_calibration *start = torus ? NULL : sm_calibration_for(chip, "kernels");
-    *c = (cell){.chip = chip, .software = software};
-    c->start = start ? *start : *sm_calibration_of(like);
-    for (int j = 0; j < SM_CONSTANT_COUNT; j++)
-        c->u[j] = to_line(j, j == SM_CONSTANT_routing_s ? FIRST_ROUTING
-                             : j == SM_CONSTANT_elementwise_bytes
-                                 ? 1.0
-                                 : sm_calibration_get(&c->start, (sm_constant)j));
-    char both[200];
-    snprintf(both, sizeof both, "%s %s", constants_name(chip), software);
-    const char *name[LEVELS] = {torus ? "torus" : "switch", constants_name(chip),
-                                family_of(software), software, both};
-    for (int l = 0; l < LEVELS; l++) c->group[l] = name_index(f, &f->group[l], name[l]);
-    return f->cells++;
+    const sm_calibration *kernels = torus ? NULL : sm_calibration_for(chip, "kernels");
+    sm_calibration start = kernels ? *kernels : *sm_calibration_of(like);
+    start.routing_s = FIRST_ROUTING, start.elementwise_bytes = 1.0;
+    return cell_index(&f->h, chip, software, family_of(software), &start, &is_new);
 }
 
 static bool is_apart(const sm_truth_row *row) {
@@ -362,15 +264,14 @@ static void add_row(fit *f, sm_truth_cases *cases, const sm_truth_row *row, bool
     step s = {.row = row, .log_measured = log(row->measured_s), .large = large};
     sm_error err = {0};
     if (is_apart(row)) return;
-    if (sm_truth_cases_get(cases, row, &s.c, &err))
-        fprintf(stderr, "fit-steps: %s\n", err.sentence), exit(2);
-    s.cell = cell_index(f, sm_truth_row_chip(row), sm_truth_software(row));
-    sm_calibration c = f->cell[s.cell].start;
+    if (sm_truth_cases_get(cases, row, &s.c, &err)) fit_stop(&f->h, err.sentence);
+    s.cell = cell_of(f, sm_truth_row_chip(row), sm_truth_software(row));
+    sm_calibration c = f->h.cell[s.cell].start;
     if (!isfinite(residual_of(&s, &c))) return;
     char model[300];
-    s.source = name_index(f, &f->sources, row->source);
+    s.source = name_index(&f->h, &f->sources, row->source);
     snprintf(model, sizeof model, "%d %d", s.source, row->of.training.model.d_model);
-    s.model = name_index(f, &f->models, model);
+    s.model = name_index(&f->h, &f->models, model);
     s.weight = strcmp(row->of.training.quality, "B") == 0 ? 0.5 : 1.0;
     for (int k = 0; k < FOLD_KINDS; k++) s.own[k] = s.usual[k] = NAN;
     f->step[f->n++] = s;
@@ -380,23 +281,23 @@ static void add_row(fit *f, sm_truth_cases *cases, const sm_truth_row *row, bool
 static void read_rows(fit *f, int files, char **file) {
     const sm_library *families = NULL;
     sm_error err = {0};
-    sm_truth *truth = array(f, (size_t)files, sizeof *truth);
+    sm_truth *truth = fit_array(&f->h, (size_t)files, sizeof *truth);
     size_t rows = 0;
-    if (sm_library_shipped(f->arena, &families, &err)) exit(2);
+    if (sm_library_shipped(f->h.arena, &families, &err)) exit(2);
     sm_truth_cases *cases = sm_truth_cases_new(families);
     for (int i = 0; i < files; i++) {
-        if (sm_truth_read(file[i], f->arena, &truth[i], &err))
+        if (sm_truth_read(file[i], f->h.arena, &truth[i], &err))
             fprintf(stderr, "fit-steps: %s: %s\n", file[i], err.sentence), exit(2);
         rows += truth[i].n;
     }
-    f->step = array(f, rows, sizeof *f->step);
+    f->step = fit_array(&f->h, rows, sizeof *f->step);
     for (int i = 0; i < files; i++)
         for (size_t k = 0; k < truth[i].n; k += i == 0 ? 1 : SMALL_EVERY)
             add_row(f, cases, &truth[i].row[k], i == 0);
-    f->index = array(f, f->n, sizeof *f->index);
-    f->weight = array(f, f->n, sizeof *f->weight);
-    f->scratch = array(f, f->n, sizeof *f->scratch);
-    f->room = array(f, sm_robust_room(f->n), sizeof *f->room);
+    f->index = fit_array(&f->h, f->n, sizeof *f->index);
+    f->weight = fit_array(&f->h, f->n, sizeof *f->weight);
+    f->scratch = fit_array(&f->h, f->n, sizeof *f->scratch);
+    f->room = fit_array(&f->h, sm_robust_room(f->n), sizeof *f->room);
 }
 
 /* ---- figures ---- */
@@ -426,14 +327,15 @@ static double quantile_of(fit *f, bool (*is)(const step *), residual_at of, fold
 
 /* The median over cells, each source on each chip once, of the median of their rows. */
 static double cell_median(fit *f, residual_at of, fold_kind kind) {
-    double *median = array(f, (size_t)f->sources.n * (size_t)f->group[CHIP].n, sizeof *median);
+    double *median =
+        fit_array(&f->h, (size_t)f->sources.n * (size_t)f->h.group[CHIP].n, sizeof *median);
     size_t cells = 0;
     for (int s = 0; s < f->sources.n; s++)
-        for (int c = 0; c < f->group[CHIP].n; c++) {
+        for (int c = 0; c < f->h.group[CHIP].n; c++) {
             size_t n = 0;
             for (size_t i = 0; i < f->n; i++) {
                 const step *at = &f->step[i];
-                if (at->source == s && f->cell[at->cell].group[CHIP] == c && is_a(at))
+                if (at->source == s && f->h.cell[at->cell].group[CHIP] == c && is_a(at))
                     f->scratch[n++] = error_of(at, of, kind);
             }
             if (n > 0) median[cells++] = sm_quantile(f->scratch, n, 0.5);
@@ -450,8 +352,8 @@ static int by_value(const void *a, const void *b) {
     return (x->value > y->value) - (x->value < y->value);
 }
 static double balanced_quantile(fit *f, residual_at of, fold_kind kind, int without, double q) {
-    weighed *w = array(f, f->n, sizeof *w);
-    int rows[MOST_GROUPS] = {0};
+    weighed *w = fit_array(&f->h, f->n, sizeof *w);
+    int rows[MOST_NAMES] = {0};
     double total = 0.0, below = 0.0;
     size_t n = 0, i = 0;
     for (size_t k = 0; k < f->n; k++) rows[f->step[k].source] += f->step[k].large;
@@ -473,7 +375,7 @@ static bool is_beyond(const fit *f, const step *s) {
     for (size_t i = 0; i < f->n; i++) {
         const sm_training_row *o = &f->step[i].row->of.training;
         if (f->step[i].source == s->source ||
-            f->cell[f->step[i].cell].group[CHIP] != f->cell[s->cell].group[CHIP])
+            f->h.cell[f->step[i].cell].group[CHIP] != f->h.cell[s->cell].group[CHIP])
             continue;
         low.chips = fmin(low.chips, o->chips), high.chips = fmax(high.chips, o->chips);
         low.sequence = fmin(low.sequence, o->seq_len);
@@ -514,9 +416,10 @@ static double coverage(fit *f, residual_at of, fold_kind kind, bool within, bool
 /* Kendall's tau of each sweep of at least 8 layouts of one model on one machine; their median. */
 static double median_tau(fit *f, residual_at of, fold_kind kind) {
     enum { FEWEST = 8 };
-    double *a = array(f, f->n, sizeof *a), *b = array(f, f->n, sizeof *b), *tau, *room;
-    tau = array(f, f->n, sizeof *tau), room = array(f, 4 * f->n, sizeof *room);
-    bool *done = array(f, f->n, sizeof *done);
+    double *a = fit_array(&f->h, f->n, sizeof *a), *b = fit_array(&f->h, f->n, sizeof *b), *tau,
+           *room;
+    tau = fit_array(&f->h, f->n, sizeof *tau), room = fit_array(&f->h, 4 * f->n, sizeof *room);
+    bool *done = fit_array(&f->h, f->n, sizeof *done);
     size_t sweeps = 0;
     for (size_t i = 0; i < f->n; i++) {
         const sm_training_row *t = &f->step[i].row->of.training;
@@ -574,7 +477,7 @@ static bool write_rows(const fit *f, const char *path) {
                  "default_in_sample\tdefault_source_out\tdefault_model_out\tsource\n");
     for (size_t i = 0; i < f->n; i++) {
         const step *s = &f->step[i];
-        const cell *c = &f->cell[s->cell];
+        const cell *c = &f->h.cell[s->cell];
         fprintf(out, "%s\t%s\t%s\t%s\t%d\t%d", s->row->id, c->chip->name, c->software,
                 s->row->of.training.quality, s->large, s->row->of.training.model.n_experts);
         for (int k = 0; k < FOLD_KINDS; k++) fprintf(out, "\t%.4f", expm1(s->own[k]));
@@ -585,12 +488,6 @@ static bool write_rows(const fit *f, const char *path) {
 }
 
 /* ---- calibration files ---- */
-
-static double rounded(double value) {
-    char text[32];
-    snprintf(text, sizeof text, "%.4g", value);
-    return strtod(text, NULL);
-}
 
 /* Of rows of these groups (-1: any): how many, of which sources, sizes and years. */
 typedef struct extent {
@@ -604,12 +501,12 @@ static const char *const sizes[4] = {"chips", "sequence", "d_model", "layers"};
 
 static extent extent_of(fit *f, int chip, int software, residual_at of) {
     extent e = {.first_year = 9999};
-    bool seen[MOST_GROUPS] = {false};
+    bool seen[MOST_NAMES] = {false};
     for (int j = 0; j < 4; j++) e.low[j] = INFINITY;
     for (size_t i = 0; i < f->n; i++) {
         const step *s = &f->step[i];
         const sm_training_row *t = &s->row->of.training;
-        const cell *c = &f->cell[s->cell];
+        const cell *c = &f->h.cell[s->cell];
         if (c->group[CHIP] != chip || (software >= 0 && c->group[SOFTWARE] != software)) continue;
         const double value[4] = {t->chips, t->seq_len, t->model.d_model, t->model.layers};
         for (int j = 0; j < 4; j++) {
@@ -632,20 +529,9 @@ static extent extent_of(fit *f, int chip, int software, residual_at of) {
 static const char *range_text(fit *f, const extent *e) {
     const char *out = "";
     for (int j = 0; j < 4; j++)
-        out = sm_arena_printf(f->arena, "%s%s%s %.0f to %.0f", out, j ? "; " : "", sizes[j],
+        out = sm_arena_printf(f->h.arena, "%s%s%s %.0f to %.0f", out, j ? "; " : "", sizes[j],
                               e->low[j], e->high[j]);
-    return sm_arena_printf(f->arena, "%s%s", out, e->experts ? "; experts" : "");
-}
-
-/* What the rows say more about than the prior did. */
-static unsigned identified(const fit *f, const cell *c, int from, int to) {
-    unsigned bits = 0;
-    for (int l = from; l <= to; l++)
-        for (int j = 0; j < SM_CONSTANT_COUNT; j++) {
-            double sigma = parameters[j].sigma[l];
-            if (sigma > 0.0 && f->deviation[l][c->group[l]][j] < sqrt(0.5) * sigma) bits |= 1u << j;
-        }
-    return bits;
+    return sm_arena_printf(f->h.arena, "%s%s", out, e->experts ? "; experts" : "");
 }
 
 static int sources_in(const fit *f) { return f->sources.n; }
@@ -655,57 +541,48 @@ static void write_section(fit *f, FILE *out, const cell *c, bool usual) {
     fold_kind kind = usual ? SOURCE_OUT : MODEL_OUT;
     extent e = extent_of(f, c->group[CHIP], usual ? -1 : c->group[SOFTWARE], of);
     sm_calibration k = constants_of(f, c, usual ? FAMILY : LEVELS, NULL);
-    for (int j = 0; j < SM_CONSTANT_COUNT; j++)
-        sm_calibration_set(&k, (sm_constant)j, rounded(sm_calibration_get(&k, (sm_constant)j)));
+    round_constants(&k);
     memset(k.interval, 0, sizeof k.interval);
     k.interval[SM_REGIME_step].lowest = rounded(exp(balanced_quantile(f, of, kind, -1, 0.1)));
     k.interval[SM_REGIME_step].highest = rounded(exp(balanced_quantile(f, of, kind, -1, 0.9)));
     k.interval[SM_REGIME_step].n = sources_in(f);
     k.chip = constants_name(c->chip);
     k.software = usual ? "default" : c->software;
-    k.fitted = usual ? identified(f, c, CHIP, CHIP) : identified(f, c, SOFTWARE, BOTH);
+    k.fitted = usual ? identified(&f->h, c, CHIP, CHIP) : identified(&f->h, c, SOFTWARE, BOTH);
     k.source = sm_arena_printf(
-        f->arena,
+        f->h.arena,
         "%zu measured training steps of %d source%s, %d to %d, in one fit of all chips and "
         "software; with the source left out the median error is %.1f %%",
         e.rows, e.sources, e.sources == 1 ? "" : "s", e.first_year, e.last_year, 100.0 * e.median);
     k.range = range_text(f, &e);
-    char *text = sm_calibration_format(&k, f->arena);
+    char *text = sm_calibration_format(&k, f->h.arena);
     if (!text) exit(2);
     fprintf(out, "\n%s", text);
 }
 
-static FILE *open_file(const char *folder, const char *name, const char *what) {
-    char path[600];
-    snprintf(path, sizeof path, "%s/%s.txt", folder, name);
-    FILE *out = fopen(path, "w");
-    if (!out) fprintf(stderr, "fit-steps: %s cannot be written\n", path), exit(2);
-    fprintf(out, "# %s. See docs/calibration-file.md.\n", what);
-    return out;
-}
-
 /* A file per chip with its usual constants, and one per software with a section for each chip. */
 static void write_calibrations(fit *f, const char *folder) {
-    for (int g = 0; g < f->group[CHIP].n; g++) {
+    for (int g = 0; g < f->h.group[CHIP].n; g++) {
         int c = 0;
-        while (f->cell[c].group[CHIP] != g) c++;
-        const char *name = f->group[CHIP].name[g];
-        FILE *out = open_file(folder, name, sm_arena_printf(f->arena, "%s, training steps", name));
-        write_section(f, out, &f->cell[c], true);
+        while (f->h.cell[c].group[CHIP] != g) c++;
+        const char *name = f->h.group[CHIP].name[g];
+        FILE *out = open_file(&f->h, folder, sm_arena_printf(f->h.arena, "%s.txt", name),
+                              sm_arena_printf(f->h.arena, "%s, training steps", name));
+        write_section(f, out, &f->h.cell[c], true);
         fclose(out);
     }
-    for (int g = 0; g < f->group[SOFTWARE].n; g++) {
+    for (int g = 0; g < f->h.group[SOFTWARE].n; g++) {
         char name[100];
         bool written[MOST_GROUPS] = {false};
-        snprintf(name, sizeof name, "training-%s", f->group[SOFTWARE].name[g]);
+        snprintf(name, sizeof name, "training-%s", f->h.group[SOFTWARE].name[g]);
         FILE *out = open_file(
-            folder, name,
-            sm_arena_printf(f->arena, "Training steps of %s", f->group[SOFTWARE].name[g]));
-        for (int c = 0; c < f->cells; c++) {
-            const int *group = f->cell[c].group;
+            &f->h, folder, sm_arena_printf(f->h.arena, "%s.txt", name),
+            sm_arena_printf(f->h.arena, "Training steps of %s", f->h.group[SOFTWARE].name[g]));
+        for (int c = 0; c < f->h.cells; c++) {
+            const int *group = f->h.cell[c].group;
             if (group[SOFTWARE] != g || written[group[CHIP]]) continue;
             written[group[CHIP]] = true;
-            write_section(f, out, &f->cell[c], false);
+            write_section(f, out, &f->h.cell[c], false);
         }
         fclose(out);
     }
@@ -721,13 +598,16 @@ int main(int n, char **word) {
         first += 2;
     }
     static fit f;
-    f.arena = sm_arena_new();
-    if (!f.arena || first >= n) return 2;
+    f.h = (hierarchy){.program = "fit-steps",
+                      .parameter = parameters,
+                      .parameters = PARAMETERS,
+                      .arena = sm_arena_new()};
+    if (!f.h.arena || first >= n) return 2;
     read_rows(&f, n - first, word + first);
     fit_and_leave_out(&f);
     table(&f);
     if (folder) write_calibrations(&f, folder);
     if (rows && !write_rows(&f, rows)) return 2;
-    sm_arena_free(f.arena);
+    sm_arena_free(f.h.arena);
     return 0;
 }
