@@ -24,7 +24,6 @@ def command(*words):
 
 
 _functions = _verbs.functions()
-_functions.pop("sweep", None)  # here it asks functions; the verb is command("sweep", ...)
 globals().update(_functions)
 __all__ = ["Answer", "Engine", "Record", "ScalemodelError", "Sweep", "command", "einsum",
            "step_time", "sweep", *_functions]
