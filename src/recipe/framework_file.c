@@ -34,7 +34,7 @@ static sm_status formula(const reader *r, const json_value *v, const expression 
 }
 
 static sm_status texts(const reader *r, const json_value *v, const char ***out, int *n) {
-    void *list;
+    void *list = NULL;
     sm_status status = make(r, v, IS_LIST, sizeof **out, n, &list);
     *out = list;
     for (int i = 0; i < *n && !status; i++) status = json_read_text(&v->item[i], &(*out)[i]);
@@ -73,7 +73,7 @@ static sm_status read_key(const reader *r, const json_value *v, framework_key *k
 }
 
 static sm_status read_keys(const reader *r, const json_value *v) {
-    void *list;
+    void *list = NULL;
     sm_status status = make(r, v, IS_LIST, sizeof(framework_key), &r->f->keys, &list);
     r->f->key = list;
     for (int i = 0; i < r->f->keys && !status; i++)
@@ -94,7 +94,7 @@ static sm_status read_read(const reader *r, const json_value *v, framework_read 
 }
 
 static sm_status read_reads(const reader *r, const json_value *v, framework_read **out, int *n) {
-    void *list;
+    void *list = NULL;
     sm_status status = make(r, v, IS_LIST, sizeof(framework_read), n, &list);
     *out = list;
     for (int i = 0; i < *n && !status; i++) status = read_read(r, &v->item[i], &(*out)[i]);
@@ -119,7 +119,7 @@ static sm_status read_ignored(const reader *r, const json_value *v) {
 }
 
 static sm_status read_models(const reader *r, const json_value *v) {
-    void *list;
+    void *list = NULL;
     sm_status status = make(r, v, IS_OBJECT, sizeof(framework_model), &r->f->models, &list);
     r->f->model = list;
     for (int i = 0; i < r->f->models && !status; i++) {
@@ -206,7 +206,7 @@ static sm_status read_rule(const reader *r, const json_value *v, framework_rule 
 }
 
 static sm_status read_rules(const reader *r, const json_value *v) {
-    void *list;
+    void *list = NULL;
     sm_status status = make(r, v, IS_LIST, sizeof(framework_rule), &r->f->rules, &list);
     r->f->rule = list;
     for (int i = 0; i < r->f->rules && !status; i++)
@@ -216,7 +216,7 @@ static sm_status read_rules(const reader *r, const json_value *v) {
 
 static sm_status read_limits(const reader *r, const json_value *v) {
     static const char *const known[] = {"when", "say"};
-    void *list;
+    void *list = NULL;
     sm_status status = make(r, v, IS_LIST, sizeof(framework_limit), &r->f->limits, &list);
     r->f->limit = list;
     for (int i = 0; i < r->f->limits && !status; i++) {
@@ -233,7 +233,7 @@ static sm_status read_limits(const reader *r, const json_value *v) {
 
 static sm_status read_ops(const reader *r, const json_value *v) {
     static const char *const known[] = {"op", "arguments", "write"};
-    void *list;
+    void *list = NULL;
     sm_status status = make(r, v, IS_LIST, sizeof(framework_op), &r->f->ops, &list);
     r->f->op = list;
     for (int i = 0; i < r->f->ops && !status; i++) {

@@ -81,7 +81,7 @@ static bool given(const walk *w, int key) { return w->fixed->given >> key & 1; }
 
 static bool chosen(void *context, sm_plan *plan) {
     const walk *w = context;
-    char why[8];
+    char why[256];
     if (serve_refuse(w->s, plan, why, sizeof why)) return true;
     return w->visit(w->context, plan);
 }
