@@ -10,7 +10,7 @@ while [ "$(date +%s)" -lt "$end" ]; do
     for test in test_train_price test_train_search test_serve_sanity test_serve_search; do
         if ! SEED=$seed "${BUILD:-build}/tests/$test" >/dev/null 2>"${TMPDIR:-/tmp}/ask-longer.$$"; then
             echo "SEED=$seed $test:"
-            grep -v '\[' "${TMPDIR:-/tmp}/ask-longer.$$"
+            grep -E 'ERROR|LINE|FAILED' "${TMPDIR:-/tmp}/ask-longer.$$"
             exit 1
         fi
     done

@@ -436,7 +436,7 @@ static void what_is_found_differs_and_is_sorted(void **state) {
 static void a_raised_flag_stops_it(void **state) {
     (void)state;
     volatile int stop = 1;
-    sm_rng rng = {drawn_from(28)};
+    sm_rng rng = {28};
     sm_error err = {0};
     random_job_fill(&r, &rng);
     sm_search_options o;
@@ -489,7 +489,7 @@ static void what_is_left_gains_no_more_than_the_gap(void **state) {
 
 static void too_many_plans_are_refused(void **state) {
     (void)state;
-    sm_rng rng = {drawn_from(28)};
+    sm_rng rng = {28};
     sm_error err = {0};
     random_job_fill(&r, &rng);
     sm_train *train = train_of(&r.job);
