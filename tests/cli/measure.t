@@ -4,17 +4,6 @@
 . "$(dirname "$0")/runner.sh"
 cd "$place/work" || exit 1
 
-check() { # check NAME COMMAND: the command succeeds
-    tests=$((tests + 1))
-    if eval "$2" >"$place/out" 2>"$place/err" </dev/null; then
-        echo "ok $tests - $1"
-    else
-        failures=$((failures + 1))
-        echo "not ok $tests - $1"
-        sed 's/^/# /' "$place/out" "$place/err"
-    fi
-}
-
 refuses() { # refuses STATUS SENTENCE ARGUMENT...
     wanted="$1" sentence="$2"
     shift 2

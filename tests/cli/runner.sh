@@ -30,6 +30,17 @@ failures=0
 
 scalemodel() { "$program" "$@"; }
 
+check() { # check NAME COMMAND: the command succeeds
+    tests=$((tests + 1))
+    if eval "$2" >"$place/out" 2>"$place/err" </dev/null; then
+        echo "ok $tests - $1"
+    else
+        failures=$((failures + 1))
+        echo "not ok $tests - $1"
+        sed 's/^/# /' "$place/out" "$place/err"
+    fi
+}
+
 # Run $command in the work folder; leave what it gave in $place/actual, in the form of the file.
 run_command() {
     (cd "$place/work" && eval "$command") >"$place/out" 2>"$place/err" </dev/null

@@ -5,17 +5,6 @@
 run_file "$root/tests/cli/sweep.golden"
 cd "$place/work" || exit 1
 
-check() { # check NAME COMMAND: the command succeeds
-    tests=$((tests + 1))
-    if eval "$2" >"$place/out" 2>"$place/err" </dev/null; then
-        echo "ok $tests - $1"
-    else
-        failures=$((failures + 1))
-        echo "not ok $tests - $1"
-        sed 's/^/# /' "$place/out" "$place/err"
-    fi
-}
-
 # asked THREADS FILE [BATCH]: 63 prices of one plan
 asked() {
     scalemodel sweep --threads "$1" --over what-if.hbm=1..2:0.05 --over batch="${3:-64k}..256k*2" -o "$2" \
