@@ -132,7 +132,7 @@ static sm_status offer_value(const asked *a, const cli_verb *verb, const cli_opt
 static void offer_options(const asked *a, const cli_verb *verb) {
     for (const cli_option *o = verb->options; o->name; o++) offer(a, "--", o->name, "", o->help);
     for (const cli_option *o = cli_common_options; o->name; o++)
-        if (cli_is_offered(verb, o, 2) && !cli_has_name(verb, o))
+        if (cli_is_offered(verb, o, 2) && !cli_own_option(verb, o->name))
             offer(a, "--", o->name, "", o->help);
 }
 

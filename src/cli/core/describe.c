@@ -40,7 +40,7 @@ static sm_data *option_data(const cli_option *o, sm_arena *arena) {
 static sm_data *options_data(const cli_option *table, const cli_verb *verb, sm_arena *arena) {
     sm_data *list = sm_data_array(arena);
     for (const cli_option *o = table; o->name; o++)
-        if (!verb || (cli_is_offered(verb, o, 2) && !cli_has_name(verb, o)))
+        if (!verb || (cli_is_offered(verb, o, 2) && !cli_own_option(verb, o->name)))
             if (!sm_data_push(list, option_data(o, arena))) return NULL;
     return list;
 }

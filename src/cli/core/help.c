@@ -158,7 +158,7 @@ void cli_help_verb(const cli_verb *verb, FILE *out) {
     fputs("\noptions:\n", out);
     for (const cli_option *o = verb->options; o->name; o++) print_option(o, true, out);
     for (const cli_option *o = cli_common_options; o->name; o++)
-        if (cli_is_offered(verb, o, 1)) print_option(o, !cli_has_name(verb, o), out);
+        if (cli_is_offered(verb, o, 1)) print_option(o, !cli_own_option(verb, o->name), out);
     if (verb->plans) {
         fputs("\nkeys of a plan ('scalemodel help plan' has more of each):\n", out);
         for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {

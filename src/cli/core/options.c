@@ -40,14 +40,14 @@ static bool is_named(const cli_option *option, const char *name, size_t length) 
     return strlen(option->name) == length && memcmp(option->name, name, length) == 0;
 }
 
-bool cli_has_name(const cli_verb *verb, const cli_option *option) {
+const cli_option *cli_own_option(const cli_verb *verb, const char *name) {
     for (const cli_option *o = verb->options; o->name; o++)
-        if (strcmp(o->name, option->name) == 0) return true;
-    return false;
+        if (strcmp(o->name, name) == 0) return o;
+    return NULL;
 }
 
 bool cli_is_offered(const cli_verb *verb, const cli_option *option, size_t length) {
-    bool named = cli_has_name(verb, option), lettered = false;
+    bool named = cli_own_option(verb, option->name), lettered = false;
     for (const cli_option *o = verb->options; o->name; o++)
         lettered = lettered || o->letter == option->letter;
     if (named && (length > 1 || lettered)) return false;

@@ -106,6 +106,7 @@ struct cli_verb {
     bool without_system;       /* no chip matters: there is no --system */
     bool tells_progress;       /* by itself */
     bool ends_options;         /* what follows the first argument is another command line */
+    const char *columns; /* of its --json, that a sweep shows; NULL: --columns must say */
     unsigned plans;    /* whose keys --plan takes: a bit per sm_plan_use; help then lists them */
     const char *notes; /* shown below the options in help, NULL if none */
     /* Fill the report. SM_OK and SM_NEGATIVE show it; anything else shows the error. */
@@ -117,9 +118,9 @@ struct cli_verb {
 /* Parse what follows the verb, and read every value. SM_USAGE with one sentence when it is not a
  * valid command line; SM_BAD_INPUT, with the value underlined, when a value is none. */
 sm_status cli_parse(const cli_verb *verb, int argc, char **argv, cli_call *call, sm_error *err);
-/* Does the verb have an option of this name itself? It then means what the verb says, while a
- * letter that the verb lacks stays common. */
-bool cli_has_name(const cli_verb *verb, const cli_option *common);
+/* The verb's own option of this name, NULL if it has none. Where a common one is called the same,
+ * it means what the verb says, while a letter that the verb lacks stays common. */
+const cli_option *cli_own_option(const cli_verb *verb, const char *name);
 /* Is a common option offered by the verb, by a name of this many bytes? */
 bool cli_is_offered(const cli_verb *verb, const cli_option *common, size_t length);
 /* Print the help of a verb, made from its tables (help.c). */

@@ -240,9 +240,8 @@ sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm
     sm_status status = cli_system_file(call, &chips, &n, err);
     if (status) return status;
     if (!on && n == 1) on = chips[0].name;
-    for (const cli_option *o = call->verb->options; !on && o->name; o++)
-        if (strcmp(o->name, "on") == 0)
-            return sm_fail(err, SM_USAGE, "%s needs --on %s", call->verb->name, o->value);
+    const cli_option *own = on ? NULL : cli_own_option(call->verb, "on");
+    if (own) return sm_fail(err, SM_USAGE, "%s needs --on %s", call->verb->name, own->value);
     sm_source source = sm_source_of("--on", on ? on : "");
     status = sm_system_parse(&source, chips, n, system, err);
     if (status || !call->machine) return status;

@@ -81,6 +81,8 @@ const cli_verb cli_collective = {
     .least = 2,
     .most = 2,
     .options = collective_table,
+    .columns = "algorithm,time_s.expected,bytes,members,time_s.lower,time_s.upper,"
+               "latency_s,bound",
     .values_bytes = sizeof(collective_options),
     .notes =
         "OP is all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast or reduce.\n"

@@ -46,6 +46,8 @@ const cli_verb cli_matmul = {
     .least = 1,
     .most = 1,
     .options = matmul_table,
+    .columns = "bound,time_s.expected,time_s.lower,time_s.upper,wire_bytes_per_chip,"
+               "peak_bytes_per_chip",
     .values_bytes = sizeof(matmul_options),
     .notes = "example: scalemodel matmul 'A[I_X,J] B[J_X,K_Y] -> C[I_X,K_Y]' --mesh X=4,Y=4 \\\n"
              "           --dims I=8192,J=8192,K=8192 --on tpu-v5e:4x4\n",

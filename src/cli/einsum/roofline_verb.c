@@ -65,6 +65,7 @@ const cli_verb cli_roofline = {
     .least = 1,
     .most = 1,
     .options = roofline_table,
+    .columns = "bound,time_s.expected,intensity,flops,bytes,time_s.lower,time_s.upper",
     .values_bytes = sizeof(roofline_options),
     .notes = "example: scalemodel roofline 'bf16[B,D] int8[D,F] -> bf16[B,F]' --on tpu-v5e \\\n"
              "           --dims D=4096,F=4096 --critical B\n",

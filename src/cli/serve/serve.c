@@ -229,6 +229,8 @@ const cli_verb cli_serve = {
     .least = 0,
     .most = 1,
     .options = serve_table,
+    .columns = "plan,tpot_s.expected,tokens_per_s_per_chip,chips,batch,ttft_s.expected,"
+               "usd_per_million_tokens,memory_bytes.total,bound",
     .values_bytes = sizeof(serving),
     .plans = 1u << SM_PLAN_SERVING,
     .notes =

@@ -2,7 +2,12 @@
 #pragma once
 #include "options.h"
 
-enum { SWEEP_MOST_AXES = CLI_MAX_LIST, SWEEP_MOST_COLUMNS = 32, SWEEP_MOST_VALUES = 1000000 };
+enum {
+    SWEEP_MOST_AXES = CLI_MAX_LIST,
+    SWEEP_MOST_COLUMNS = 32,
+    SWEEP_MOST_CELLS = SWEEP_MOST_AXES + SWEEP_MOST_COLUMNS + 2,
+    SWEEP_MOST_VALUES = 1000000
+};
 
 /* Where a value goes in the command line that asks. */
 typedef enum sweep_place {
@@ -42,5 +47,5 @@ sm_status sweep_read(sweep *s, const cli_list *over, const char *columns, int wo
 /* Ask one question: the cells of its row, one after the other, each ended by a 0, in a block for
  * sm_free. A value that the verb refuses is a row; what is wrong with all of them is the error. */
 sm_status sweep_ask(const sweep *s, int64_t row, char **cells, sm_error *err);
-/* "yes", "no" or "refused" of the cells of a row. */
-const char *sweep_verdict(const sweep *s, const char *cells);
+/* Where each of the cells of a row begins. */
+void sweep_part(const sweep *s, const char *cells, const char **cell);

@@ -72,9 +72,7 @@ static void say_question(asking *a, int64_t row) {
         say(a, s->system_file);
     }
     /* the questions themselves are spread over the threads */
-    const cli_option *o = s->verb->options;
-    while (o->name && strcmp(o->name, "threads") != 0) o++;
-    if (!o->name || threads || says(s, "--threads")) return;
+    if (!cli_own_option(s->verb, "threads") || threads || says(s, "--threads")) return;
     say(a, "--threads");
     say(a, "1");
 }
@@ -182,9 +180,4 @@ sm_status sweep_ask(const sweep *s, int64_t row, char **cells, sm_error *err) {
     sm_report_free(r);
     sm_arena_free(a.arena);
     return status;
-}
-
-const char *sweep_verdict(const sweep *s, const char *cells) {
-    for (int i = 0; i < s->axes; i++) cells += strlen(cells) + 1;
-    return cells;
 }

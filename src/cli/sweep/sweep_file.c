@@ -29,12 +29,10 @@ static char *words_of(const sweep *s, sm_arena *arena) {
         text = sm_arena_printf(arena, "%splan %s\nsystem %s\n", text, s->plan ? s->plan : "",
                                s->system_file ? s->system_file : "");
     for (int i = 0; i < s->axes && text; i++) {
-        uint64_t hash = UINT64_C(14695981039346656037); /* FNV-1a of the values */
+        uint64_t hash = SM_HASH_SEED;
         for (int k = 0; k < s->axis[i].n; k++)
-            for (const char *c = s->axis[i].value[k];; c++) {
-                hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
-                if (!*c) break;
-            }
+            hash = sm_hash_mixed(hash,
+                                 sm_hash_bytes(s->axis[i].value[k], strlen(s->axis[i].value[k])));
         text = sm_arena_printf(arena, "%s%s %d values %016llx\n", text, s->axis[i].key,
                                s->axis[i].n, (unsigned long long)hash);
     }
@@ -44,7 +42,7 @@ static char *words_of(const sweep *s, sm_arena *arena) {
 }
 
 static sm_status put_head(const sweep *s, FILE *out) {
-    const char *head[SWEEP_MOST_AXES + SWEEP_MOST_COLUMNS + 2];
+    const char *head[SWEEP_MOST_CELLS];
     const int n = sweep_cells(s);
     for (int i = 0; i < n; i++) head[i] = sweep_head(s, i);
     sm_render_record(head, (size_t)n, out);
@@ -116,11 +114,8 @@ sm_status sweep_file_open(const char *path, const sweep *s, sm_arena *arena, swe
     return status;
 }
 
-sm_status sweep_file_put(sweep_file *f, const char *cells, sm_error *err) {
-    const char *cell[SWEEP_MOST_AXES + SWEEP_MOST_COLUMNS + 2];
-    const int n = sweep_cells(f->s);
-    for (int i = 0; i < n; i++, cells += strlen(cells) + 1) cell[i] = cells;
-    sm_render_record(cell, (size_t)n, f->out);
+sm_status sweep_file_put(sweep_file *f, const char *const *cell, sm_error *err) {
+    sm_render_record(cell, (size_t)sweep_cells(f->s), f->out);
     return fflush(f->out) == 0 ? SM_OK : fail_file("write", f->path, err);
 }
 

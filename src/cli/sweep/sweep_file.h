@@ -8,6 +8,6 @@ typedef struct sweep_file sweep_file;
  * it is another sweep's, or cannot be written. Its texts live in the arena. */
 sm_status sweep_file_open(const char *path, const sweep *s, sm_arena *arena, sweep_file **out,
                           int64_t *rows, sm_error *err);
-sm_status sweep_file_put(sweep_file *f, const char *cells, sm_error *err);
+sm_status sweep_file_put(sweep_file *f, const char *const *cell, sm_error *err);
 /* all: every row is there. NULL is fine. */
 sm_status sweep_file_close(sweep_file *f, bool all, sm_error *err);

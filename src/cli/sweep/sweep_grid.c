@@ -5,19 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-/* What is shown of a verb where --columns does not say it. */
-static const char *const usual_columns[][2] = {
-    {"train", "plan,step_time_s.expected,mfu,chips,step_time_s.lower,tokens_per_s_per_chip,"
-              "memory_bytes.total,bound,train_time_s,cost_usd"},
-    {"serve", "plan,tpot_s.expected,tokens_per_s_per_chip,chips,batch,ttft_s.expected,"
-              "usd_per_million_tokens,memory_bytes.total,bound"},
-    {"roofline", "bound,time_s.expected,intensity,flops,bytes,time_s.lower,time_s.upper"},
-    {"matmul", "bound,time_s.expected,time_s.lower,time_s.upper,wire_bytes_per_chip,"
-               "peak_bytes_per_chip"},
-    {"collective", "algorithm,time_s.expected,bytes,members,time_s.lower,time_s.upper,"
-                   "latency_s,bound"},
-};
-
 /* ---- values ---- */
 
 static sm_status add_value(sweep_axis *axis, const char *text, size_t length, sm_arena *arena,
@@ -92,8 +79,6 @@ static bool is_first_argument(const cli_verb *verb, const char *key) {
 
 static sm_status find_key(const sweep *s, sweep_axis *axis, const sm_source *source, sm_span span,
                           sm_error *err) {
-    const char *names[CLI_MAX_OPTIONS];
-    size_t n = 0;
     const char *dot = strchr(axis->key, '.');
     axis->name = dot ? dot + 1 : axis->key;
     axis->place = SWEEP_OPTION;
@@ -101,12 +86,12 @@ static sm_status find_key(const sweep *s, sweep_axis *axis, const sm_source *sou
     if (strncmp(axis->key, "what-if.", 8) == 0) axis->place = SWEEP_MACHINE;
     if (is_first_argument(s->verb, axis->key)) axis->place = SWEEP_ARGUMENT;
     if (axis->place != SWEEP_OPTION) return SM_OK;
-    for (const cli_option *o = s->verb->options; o->name; o++) {
-        names[n++] = o->name;
-        if (strcmp(o->name, axis->key) != 0) continue;
-        if (o->kind == CLI_FLAG) axis->place = SWEEP_FLAG;
-        return SM_OK;
-    }
+    const cli_option *own = cli_own_option(s->verb, axis->key);
+    if (own && own->kind == CLI_FLAG) axis->place = SWEEP_FLAG;
+    if (own) return SM_OK;
+    const char *names[CLI_MAX_OPTIONS];
+    size_t n = 0;
+    for (const cli_option *o = s->verb->options; o->name; o++) names[n++] = o->name;
     const char *near = sm_nearest(axis->key, strlen(axis->key), names, n);
     return sm_fail_at(err, source, span,
                       "expected an option of %s, plan.KEY or what-if.RESOURCE%s%s%s", s->verb->name,
@@ -138,9 +123,7 @@ static sm_status read_axis(sweep *s, const char *text, sm_arena *arena, sm_error
 /* ---- columns, words ---- */
 
 static sm_status read_columns(sweep *s, const char *columns, sm_arena *arena, sm_error *err) {
-    const size_t n = sizeof usual_columns / sizeof *usual_columns;
-    for (size_t i = 0; !columns && i < n; i++)
-        if (strcmp(usual_columns[i][0], s->verb->name) == 0) columns = usual_columns[i][1];
+    if (!columns) columns = s->verb->columns;
     if (!columns)
         return sm_fail(err, SM_USAGE, "a sweep of %s needs --columns: keys of its --json",
                        s->verb->name);
@@ -187,4 +170,8 @@ const char *sweep_head(const sweep *s, int cell) {
     if (cell == s->axes) return "answer";
     cell -= s->axes + 1;
     return cell < s->columns ? s->column[cell] : "why";
+}
+
+void sweep_part(const sweep *s, const char *cells, const char **cell) {
+    for (int i = 0; i < sweep_cells(s); i++, cells += strlen(cells) + 1) cell[i] = cells;
 }

@@ -66,16 +66,13 @@ enum { FEW = 2 };
 
 static int few(const sweep *s) { return s->columns - 1 < FEW ? s->columns - 1 : FEW; }
 
-static void show_row(taking *t, const char *cells) {
+static void show_row(taking *t, const char **cell) {
     const sweep *s = t->s;
-    const char *cell[SWEEP_MOST_AXES + SWEEP_MOST_COLUMNS + 2];
     const int n = sweep_cells(s), first = s->axes + 1, last = s->axes + few(s);
     sm_data *row = sm_put_object(t->r, t->rows, NULL);
-    for (int i = 0; i < n; i++, cells += strlen(cells) + 1) {
-        if (is_number(cells)) sm_put(t->r, row, sweep_head(s, i), strtod(cells, NULL));
-        else sm_put_text(t->r, row, sweep_head(s, i), *cells ? cells : NULL);
-        cell[i] = cells;
-    }
+    for (int i = 0; i < n; i++)
+        if (is_number(cell[i])) sm_put(t->r, row, sweep_head(s, i), strtod(cell[i], NULL));
+        else sm_put_text(t->r, row, sweep_head(s, i), *cell[i] ? cell[i] : NULL);
     const char *tail = *cell[n - 1] ? cell[n - 1] : shown(t, first, cell[first]);
     for (int i = s->axes; i < last; i++) cell[i] = shown(t, i + 2, cell[i + 2]);
     cell[last] = tail;
@@ -84,15 +81,13 @@ static void show_row(taking *t, const char *cells) {
 
 static sm_status take(void *context, const char *cells, sm_error *err) {
     taking *t = context;
-    const char *verdict = sweep_verdict(t->s, cells);
-    *(verdict[0] == 'y' ? &t->yes : verdict[0] == 'n' ? &t->no : &t->refused) += 1.0;
-    if (verdict[0] == 'r' && !t->why) {
-        const char *last = cells;
-        for (int i = 1; i < sweep_cells(t->s); i++) last += strlen(last) + 1;
-        t->why = sm_textf(t->r, "%s", last);
-    }
-    if (t->file) return sweep_file_put(t->file, cells, err);
-    show_row(t, cells);
+    const char *cell[SWEEP_MOST_CELLS];
+    sweep_part(t->s, cells, cell);
+    const char verdict = *cell[t->s->axes]; /* of "yes", "no" and "refused" */
+    *(verdict == 'y' ? &t->yes : verdict == 'n' ? &t->no : &t->refused) += 1.0;
+    if (verdict == 'r' && !t->why) t->why = sm_textf(t->r, "%s", cell[sweep_cells(t->s) - 1]);
+    if (t->file) return sweep_file_put(t->file, cell, err);
+    show_row(t, cell);
     return t->r->out_of_memory ? sm_fail_memory(err) : SM_OK;
 }
 

@@ -24,6 +24,8 @@ const cli_verb cli_train = {
     .least = 0,
     .most = 1,
     .options = cli_train_options,
+    .columns = "plan,step_time_s.expected,mfu,chips,step_time_s.lower,"
+               "tokens_per_s_per_chip,memory_bytes.total,bound,train_time_s,cost_usd",
     .values_bytes = sizeof(cli_train_values),
     .plans = 1u << SM_PLAN_TRAINING,
     .notes = "example: scalemodel train llama-3.1-70b --on tpu-v5p:16x20x28 --batch 4M \\\n"
