@@ -56,8 +56,9 @@ static size_t read_list(json_t *list, int32_t *to) {
     return n;
 }
 
-/* The checkpoint as the script wrote it. */
-static void write_tensors(json_t *list) {
+/* The checkpoint as the script wrote it; base: without this prefix of names, as one of the model
+ * below the head has them. */
+static void write_tensors(json_t *list, const char *base) {
     static sm_safetensor tensor[MOST_TENSORS];
     size_t n = json_array_size(list);
     assert_true(n <= MOST_TENSORS);
@@ -72,12 +73,13 @@ static void write_tensors(json_t *list) {
         float *data = sm_malloc(count * sizeof *data);
         fill(tensor[i].name, tensor[i].shape, tensor[i].rank, count, data);
         tensor[i].data = data;
+        if (strncmp(tensor[i].name, base, strlen(base)) == 0) tensor[i].name += strlen(base);
     }
     assert_int_equal(sm_io_safetensors_write(path, n, tensor, 0, NULL), SM_OK);
     for (size_t i = 0; i < n; i++) sm_free((void *)(uintptr_t)tensor[i].data);
 }
 
-static void read_answers(const char *name, answers *a) {
+static void read_answers(const char *name, bool bare, answers *a) {
     char file[256];
     sm_error err = {.status = SM_OK};
     snprintf(file, sizeof file, "tests/reference/%.100s", name);
@@ -95,7 +97,8 @@ static void read_answers(const char *name, answers *a) {
     a->logits = json_array_size(logits);
     for (size_t i = 0; i < a->logits; i++)
         a->logit[i] = json_number_value(json_array_get(logits, i));
-    write_tensors(json_object_get(told, "tensors"));
+    const char *base = bare ? sm_architecture_word(a->model.architecture, "hf.base") : NULL;
+    write_tensors(json_object_get(told, "tensors"), base ? base : "");
     if (sm_io_safetensors_read(path, models_arena(), &a->file, &err)) fail_msg("%s", err.sentence);
     free(config);
     json_decref(told);
@@ -298,7 +301,11 @@ static void answers_are_those_of_the_reference(void **state) {
     closedir(dir);
     for (int i = 0; i < models; i++) {
         static answers a;
-        read_answers(name[i], &a);
+        if (!SANITIZED || i % 8 == 1) {
+            read_answers(name[i], true, &a);
+            wrong += hold(&a, "one rank, without the prefix of names", 1, 1);
+        }
+        read_answers(name[i], false, &a);
         wrong += hold(&a, "one rank", 1, 1);
         wrong += hold_slope(&a);
         if (i % (SANITIZED ? 8 : 2) == 0) wrong += hold(&a, "four ranks", 2, 2);

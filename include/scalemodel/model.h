@@ -143,9 +143,9 @@ typedef struct sm_weight_place {
     size_t offset, stride[SM_WEIGHT_RANK]; /* of each dimension of the weight */
     bool alone;                            /* the weight is all of the tensor */
 } sm_weight_place;
-/* The number-th place that the family knows of weight `array` of the lines of a piece; layer: -1
- * the embedding, L the head. SM_BAD_INPUT when there is none so far, or what the family says is no
- * place of this weight. */
+/* The number-th place that the family knows of weight `array` of the lines of a piece, with the
+ * prefix hf.base and then without; layer: -1 the embedding, L the head. SM_BAD_INPUT when there is
+ * none so far, or what the family says is no place of this weight. */
 sm_status sm_model_weight_place(const sm_model *model, const sm_text_lines *lines, int array,
                                 int layer, int number, sm_weight_place *out, sm_error *err);
 

@@ -4,7 +4,8 @@
  *   "self_attn.q_b_proj.weight[K (<H>|Y), Q]"     heads of H and Y numbers each; H are the weight's
  * Names of layers come behind hf.layer, "model.layers.{i}."; {i} is the layer; {E} counts experts
  * that have a tensor each; places are parted by ';', and those of other letters than the weight's
- * are passed over. */
+ * are passed over. A checkpoint of the model below the head has the same names without the prefix
+ * that hf.base is: each such place comes a second time without it. */
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>
@@ -157,6 +158,15 @@ static void shape_of(placing *p) {
     o->alone = own == all;
 }
 
+/* The name without the prefix of the base model; false: it has none. */
+static bool leave_base(const sm_model *m, sm_weight_place *p) {
+    const char *base = sm_architecture_word(m->architecture, "hf.base");
+    size_t n = base ? strlen(base) : 0;
+    if (n == 0 || strncmp(p->name, base, n) != 0) return false;
+    memmove(p->name, p->name + n, strlen(p->name + n) + 1);
+    return true;
+}
+
 static const char *said_of(const sm_model *m, const char *name, int layer, char *key, size_t room) {
     const char *where = layer < 0 ? "embedding." : layer == m->L ? "head." : "";
     snprintf(key, room, "hf.%s%s", where, name);
@@ -190,7 +200,8 @@ sm_status sm_model_weight_place(const sm_model *m, const sm_text_lines *lines, i
             continue;
         }
         said = *p.at ? p.at + 1 : "";
-        if (fits(&p) && number-- == 0) return SM_OK;
+        if (!fits(&p)) continue;
+        if (number-- == 0 || (leave_base(m, out) && number-- == 0)) return SM_OK;
     }
     return sm_fail(err, SM_BAD_INPUT,
                    "the family %s does not say which tensor of a checkpoint %s%s is: `fields %s = "
