@@ -44,6 +44,13 @@ OPT = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, ffn_dim=2
            max_position_embeddings=64, vocab_size=256, **ENDS)
 LFM = dict(SIZES, conv_L_cache=4, block_multiple_of=8, layer_types=[
     "conv", "full_attention", "conv"], num_hidden_layers=3, pad_token_id=0)
+MAMBA = dict(hidden_size=16, num_hidden_layers=2, vocab_size=256, state_size=4, conv_kernel=4, **ENDS)
+HYBRID = dict(SIZES, mamba_d_state=4, mamba_d_conv=4, mamba_expand=2, mamba_n_heads=4,
+              mamba_d_head=8, mamba_chunk_size=8)
+DELTA = dict(HEAD, **EXPERTS, num_experts=4, layer_types=[
+    "linear_attention", "full_attention"], linear_conv_kernel_dim=4,
+             linear_key_head_dim=4, linear_value_head_dim=6, linear_num_key_heads=2,
+             linear_num_value_heads=4, shared_expert_intermediate_size=12)
 SIX = dict(num_hidden_layers=6)
 
 
@@ -124,6 +131,26 @@ MODELS = {
     "lfm2-biased": ("lfm2", dict(LFM, conv_bias=True, num_hidden_layers=3)),
     "lfm2_moe": ("lfm2_moe", dict({k: v for k, v in LFM.items() if k != "block_multiple_of"},
                                   **EXPERTS, num_experts=4, num_dense_layers=1)),
+    "mamba": ("mamba", dict(MAMBA, time_step_rank=3)),
+    "mamba2": ("mamba2", dict(MAMBA, num_heads=4, head_dim=8, n_groups=2, chunk_size=8)),
+    "jamba": ("jamba", dict(SIZES, num_hidden_layers=4, attn_layer_period=2, attn_layer_offset=1,
+                            expert_layer_period=2, expert_layer_offset=1, num_experts=4,
+                            num_experts_per_tok=2, mamba_d_state=4, mamba_d_conv=4,
+                            mamba_dt_rank=3, use_mamba_kernels=False)),
+    "bamba": ("bamba", dict(HYBRID, num_hidden_layers=3, mamba_n_groups=2,
+                            attn_layer_indices=[1])),
+    "falcon_h1": ("falcon_h1", dict(HYBRID, mamba_d_ssm=32, mamba_n_groups=2)),
+    "granitemoehybrid": ("granitemoehybrid", dict(
+        HYBRID, mamba_n_groups=2, num_local_experts=4, num_experts_per_tok=2,
+        shared_intermediate_size=12, layer_types=["mamba", "attention"])),
+    "nemotron_h": ("nemotron_h", dict(
+        HEAD, **EXPERTS, layers_block_type=["mamba", "moe", "attention", "mlp"],
+        n_routed_experts=4, moe_shared_expert_intermediate_size=12, n_groups=2,
+        ssm_state_size=4, conv_kernel=4, mamba_num_heads=4, mamba_head_dim=8, chunk_size=8,
+        num_hidden_layers=4)),
+    "qwen3_next": ("qwen3_next", DELTA),
+    "qwen3_5": ("qwen3_5_text", DELTA),
+    "qwen3_5_moe": ("qwen3_5_moe_text", DELTA),
     "bloom": ("bloom", dict(hidden_size=24, n_layer=2, n_head=6, vocab_size=256)),
     "mpt": ("mpt", dict(d_model=24, n_layers=2, n_heads=6, max_seq_len=64, vocab_size=256)),
 }

@@ -19,6 +19,7 @@ void sm_generator_free(sm_generator *g);
 
 typedef struct sm_generator_size {
     size_t sequences, room, vocabulary; /* room: positions of a sequence's cache */
+    bool scans; /* it holds states, which are not rewound: nothing can be drafted for it */
 } sm_generator_size;
 /* The sizes that the generator was made for. */
 sm_generator_size sm_generator_size_of(const sm_generator *g);
@@ -44,7 +45,7 @@ sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, floa
                             sm_generator_result *result, sm_error *err);
 /* Positions of a sequence's cache that are filled. */
 size_t sm_generator_cached(const sm_generator *g, size_t sequence);
-/* Forgets what lies behind the first `cached` positions. */
+/* Forgets what lies behind the first `cached` positions; of a model that scans 0 or all of them. */
 void sm_generator_rewind(sm_generator *g, size_t sequence, size_t cached);
 
 /* Sequences [first, first + n) whose scores this rank has: none before the last stage. */

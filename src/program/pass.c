@@ -290,6 +290,11 @@ static sm_status add_share(pass *p, const sm_call *c, sm_local_block *block, sm_
     return add(p, to, block, err);
 }
 
+/* Attention and scans make the gradients of all their inputs at once. */
+static bool makes_all(const sm_op *op) {
+    return op->kind == SM_OP_ATTENTION || op->kind == SM_OP_KERNEL;
+}
+
 /* All gradients of attention are made at once, with the first; the others wait. */
 static sm_status attention(pass *p, sm_call *c, sm_local_block *out, sm_error *err) {
     sm_status status = SM_OK;
@@ -328,7 +333,7 @@ static sm_status input_gradient(pass *p, const sm_program_task *task, sm_error *
     sm_local_block out;
     sm_status status = prepare(p, task, SM_CALL_INPUT_GRADIENT, &c, &out, err);
     if (!status) status = check_inputs(&c, err);
-    if (!status && c.op->kind == SM_OP_ATTENTION) status = attention(p, &c, &out, err);
+    if (!status && makes_all(c.op)) status = attention(p, &c, &out, err);
     else if (!status) status = compute(p, &c, err);
     if (!status) status = add_share(p, &c, &out, err);
     if (status) drop(p, &out);
@@ -340,8 +345,7 @@ static sm_status weight_gradient(pass *p, const sm_program_task *task, sm_error 
     sm_status status = prepare(p, task, SM_CALL_WEIGHT_GRADIENT, &c, &p->weight_share, err);
     p->fell[task->result][0] = c.made;
     if (status) return status;
-    return c.op->kind == SM_OP_ATTENTION ? attention(p, &c, &p->weight_share, err)
-                                         : compute(p, &c, err);
+    return makes_all(c.op) ? attention(p, &c, &p->weight_share, err) : compute(p, &c, err);
 }
 
 /* A whole sum joins a partial one on the first chip of the axes it is whole over. */

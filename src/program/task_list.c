@@ -53,7 +53,9 @@ sm_status sm_task_list_new(const sm_program *program, const sm_mesh *mesh, const
         for (int i = 0; i < n; i++) out->kept |= 1ull << kept[i].tensor;
         if (!b->serving && b->output < 0) out->kept |= 1ull << b->op[b->ops - 1].out;
         for (int i = 0; i < b->tensors; i++)
-            if (b->tensor[i].role == SM_ROLE_CACHE) out->kept |= sm_bit_of(i);
+            if (b->tensor[i].role == SM_ROLE_CACHE ||
+                (b->serving && b->tensor[i].role == SM_ROLE_STATE))
+                out->kept |= sm_bit_of(i);
         out->kept &= ~task_list_arrives(out);
     }
     if (!status) status = task_list_last_uses(out, err);

@@ -1,7 +1,6 @@
 /* The partition told task by task, with real sizes on a real mesh. */
 #include "partition_parts.h"
 
-
 void part_task_arrays(job *j, int n, const term *in, const term *out, const sm_lowering *low) {
     sm_program_task *t = j->task;
     if (!t) return;

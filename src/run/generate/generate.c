@@ -299,6 +299,10 @@ static sm_status check(const sm_generate_job *job, sm_error *err) {
     sm_generator_size draft = sm_generator_size_of(job->draft);
     sm_generator_part a = sm_generator_own(job->target), b = sm_generator_own(job->draft);
     if (job->depth < 1) return sm_fail(err, SM_BAD_INPUT, "a draft proposes at least one token");
+    if (draft.scans || target.scans)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "the state of a scan cannot go back, so that nothing is drafted for a model "
+                       "with one, or by it");
     if (draft.vocabulary != target.vocabulary)
         return sm_fail(err, SM_BAD_INPUT,
                        "the draft has a vocabulary of %zu words and the model one of %zu",

@@ -372,9 +372,15 @@ sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, floa
     return status;
 }
 
+static bool scans(const sm_trainer *t) {
+    for (int i = 0; i < t->lists; i++)
+        if (t->lines[i]->kernels) return true;
+    return false;
+}
+
 sm_generator_size sm_generator_size_of(const sm_generator *g) {
     return (sm_generator_size){(size_t)g->setup.sequences, (size_t)g->setup.tokens,
-                               (size_t)g->setup.model->V};
+                               (size_t)g->setup.model->V, scans(&g->t)};
 }
 
 size_t sm_generator_cached(const sm_generator *g, size_t sequence) { return g->cached[sequence]; }

@@ -63,10 +63,15 @@ static void slope_of_loss(const sm_trainer *t, const sm_call *c) {
 static sm_status compute(void *context, sm_call *c, sm_error *err) {
     sm_trainer *t = context;
     bool attention = c->op && c->op->kind == SM_OP_ATTENTION;
+    bool scan = c->op && c->op->kind == SM_OP_KERNEL;
     switch (c->kind) {
     case SM_CALL_FORWARD: return timed(t, c, train_forward_kernel, err);
     case SM_CALL_INPUT_GRADIENT:
-        return timed(t, c, attention ? train_attention_backward : train_input_kernel, err);
+        return timed(t, c,
+                     attention ? train_attention_backward
+                     : scan    ? train_scan_back
+                               : train_input_kernel,
+                     err);
     case SM_CALL_WEIGHT_GRADIENT: return timed(t, c, train_weight_kernel, err);
     case SM_CALL_APPEND: return train_append(t, c, err);
     case SM_CALL_ADD: {

@@ -6,6 +6,7 @@
  * Hendrycks and Gimpel (arXiv 1606.08415, section 2). */
 #include <assert.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "row_math.h"
@@ -30,6 +31,7 @@ typedef struct expression {
     int terms, argument[MOST_TERMS][MOST_ARGUMENTS];
     bool wanted[MOST_TERMS]; /* the gradient passes here */
     bool known[MOST_TERMS];
+    float offset; /* of the scale of a norm */
     float branch; /* what is added to the stream is multiplied by */
     float *value[MOST_TERMS], *slope[MOST_TERMS], *room;
     const float *seen[MOST_TERMS]; /* value, or where the operand lies */
@@ -70,7 +72,9 @@ static void set_rows(expression *x) {
             const sm_term *scale = &line->term[x->argument[t][k]];
             if (scale->kind != SM_TERM_ARRAY) continue;
             const sm_tensor *w = &x->c->list->program->tensor[x->c->op->in[scale->operand]];
-            if (x->rank - w->rank < rows) rows = x->rank - w->rank;
+            bool each = x->c->t->numbers.norm_by_group && w->rank &&
+                        x->c->list->program->dim[w->dim[0]].role == SM_DIMENSION_HEADS;
+            if (x->rank - w->rank + each < rows) rows = x->rank - w->rank + each;
         }
     }
     x->row_from = rows < 0 ? 0 : rows;
@@ -112,6 +116,18 @@ static bool adds_to_stream(const train_call *c) {
            strncmp(made, stream, n) == 0 && strcspn(made, ".") == n;
 }
 
+/* That of the family, or of this scale alone: norm_offset.mixer.n. */
+static float offset_of(const expression *x) {
+    double offset = x->c->t->numbers.norm_offset;
+    char name[96];
+    for (int i = 1; offset != 0 && x->line->norm && i < x->line->operands; i++) {
+        const sm_text_array *w = &x->c->lines->array[x->line->operand[i].array];
+        snprintf(name, sizeof name, "norm_offset.%s", w->name);
+        if (w->norm) sm_architecture_number(x->c->t->setup->model->architecture, name, &offset);
+    }
+    return (float)offset;
+}
+
 static sm_status begin(expression *x, train_call *c, const train_array *shape, sm_error *err) {
     const sm_tensor *out = &c->list->program->tensor[c->op->out];
     *x = (expression){.c = c, .line = c->line, .rank = shape->block->rank};
@@ -119,6 +135,7 @@ static sm_status begin(expression *x, train_call *c, const train_array *shape, s
     if (!link_terms(x)) return sm_fail(err, SM_INTERNAL, "%s is too long", c->op->name);
     set_rows(x);
     x->branch = adds_to_stream(c) ? (float)c->t->numbers.residual_scale : 1;
+    x->offset = offset_of(x);
     x->places = x->sequences = -1;
     for (int d = 0; d < out->rank; d++) {
         sm_dimension_role role = c->list->program->dim[out->dim[d]].role;
@@ -205,10 +222,9 @@ static void norm(expression *x, int t, float *y) {
     const float *in = value_of(x, x->argument[t][0]);
     const float *w = term->arguments > 1 ? value_of(x, x->argument[t][1]) : NULL;
     const float *shift = term->arguments > 2 ? value_of(x, x->argument[t][2]) : NULL;
-    const float offset = (float)x->c->t->numbers.norm_offset;
     moments m = moments_of(x, term->op, in);
     for (size_t i = 0; i < x->width; i++) y[i] = (in[i] - m.mean) * m.inverse;
-    for (size_t i = 0; w && i < x->width; i++) y[i] *= w[i] + offset;
+    for (size_t i = 0; w && i < x->width; i++) y[i] *= w[i] + x->offset;
     for (size_t i = 0; shift && i < x->width; i++) y[i] += shift[i];
 }
 
@@ -270,6 +286,7 @@ static void pointwise(expression *x, int t, float *y) {
     size_t n = x->width;
     switch (term->op) {
     case SM_OPERATOR_ADD:
+    case SM_OPERATOR_CARRY: /* the state of the next position */
         for (size_t i = 0; i < n; i++) y[i] = a[i] + x->branch * b[i];
         break;
     case SM_OPERATOR_SUBTRACT:
@@ -374,14 +391,13 @@ static void norm_back(expression *x, int t) {
     const int *arg = x->argument[t];
     const float *dy = x->slope[t], *in = value_of(x, arg[0]);
     bool scaled = term->arguments > 1;
-    const float offset = (float)x->c->t->numbers.norm_offset;
     moments m = moments_of(x, term->op, in);
     size_t n = x->width;
     if (x->wanted[arg[0]]) {
         const float *w = scaled ? value_of(x, arg[1]) : NULL;
         float *dx = x->slope[arg[0]], dot = 0, sum = 0;
         for (size_t i = 0; i < n; i++) {
-            float g = w ? dy[i] * (w[i] + offset) : dy[i];
+            float g = w ? dy[i] * (w[i] + x->offset) : dy[i];
             dx[i] = g;
             dot += g * (in[i] - m.mean);
             sum += g;

@@ -162,6 +162,7 @@ static sm_status run(train_call *c, kernel *with, sm_error *err) {
 }
 
 sm_status train_forward_kernel(train_call *c, sm_error *err) {
+    if (c->line->kernel >= 0) return train_scan(c, err);
     switch (c->line->op) {
     case SM_OPERATOR_ATTENTION:
         return c->t->serving ? generate_attention(c, err) : train_attention_forward(c, err);
@@ -217,7 +218,7 @@ static bool positions(const sm_text_lines *l, const sm_text_line *line) {
 
 const char *train_line_odd(const sm_text_lines *l, const sm_text_line *line) {
     const sm_text_array *first = line->operands ? &l->array[line->operand[0].array] : NULL;
-    if (line->kernel >= 0) return "scans and other kernels";
+    if (line->kernel >= 0) return NULL; /* see train_scan_odd */
     switch (line->op) {
     case SM_OPERATOR_EXPRESSION: return odd_expression(l, line);
     case SM_OPERATOR_ATTENTION: return odd_attention(l, line);

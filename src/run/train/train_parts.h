@@ -59,7 +59,9 @@ typedef struct train_numbers {
     double alibi;                  /* of the slopes of scores over distances; 0: none */
     double first_position;         /* its row in a table of positions */
     double gate_limit, gate_slope; /* 0: no limit */
+    double scan_scale;             /* of what a scan gives */
     bool l2_is_mean, gelu_exact;
+    bool norm_by_group; /* a norm with a scale of heads is one of each of them */
     /* the shares of experts */
     bool shares_sigmoid, shares_normed, groups_by_two;
     double shares_scale;
@@ -87,6 +89,7 @@ struct sm_trainer {
     sm_task_list list[SM_MAX_LAYER_KINDS + 2]; /* kinds, then embedding, then head */
     sm_arena *texts;
     const sm_text_lines *lines[SM_MAX_LAYER_KINDS + 2]; /* of the lists */
+    const sm_text_lines *steps[SM_MAX_LAYER_KINDS + 2]; /* the same for a decode step */
     train_turns turns[SM_MAX_LAYER_KINDS + 2];
     train_numbers numbers;
     sm_actions actions;
@@ -162,6 +165,11 @@ sm_status train_attention_backward(train_call *c, sm_error *err);
 bool train_expression_runs(const sm_text_line *line);
 sm_status train_expression(train_call *c, sm_error *err);
 sm_status train_expression_back(train_call *c, sm_error *err);
+/* A kernel of lines that carry states along positions (train_scan.c); its gradients. odd: why the
+ * kernels of lines cannot be run, whose decode step is `steps`. */
+sm_status train_scan(train_call *c, sm_error *err);
+sm_status train_scan_back(train_call *c, sm_error *err);
+const char *train_scan_odd(const sm_text_lines *lines, const sm_text_lines *steps);
 const char *train_choice_odd(const sm_text_lines *lines, const sm_text_line *line);
 void train_choose(train_call *c);
 void train_choose_back(train_call *c);

@@ -12,8 +12,12 @@ static sm_status read_lines(sm_trainer *t, sm_piece piece, int kind, const sm_ru
         train_numbers_read(t->setup->model, &t->numbers);
     }
     if (!t->texts) return sm_fail_memory(err);
-    return sm_program_lines(t->setup->model, piece, kind, t->setup->tokens, rules, t->serving,
-                            t->texts, &t->lines[t->lists], err);
+    sm_status status = sm_program_lines(t->setup->model, piece, kind, t->setup->tokens, rules,
+                                        t->serving, t->texts, &t->lines[t->lists], err);
+    t->steps[t->lists] = t->lines[t->lists];
+    if (status || t->serving || !t->lines[t->lists]->kernels) return status;
+    return sm_program_lines(t->setup->model, piece, kind, t->setup->tokens,
+                            &(sm_rules){.decode = true}, true, t->texts, &t->steps[t->lists], err);
 }
 
 static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err) {

@@ -36,13 +36,18 @@ int sm_train_setup_ranks(const sm_train_setup *s) {
 static sm_status check_norms(const sm_train_setup *s, const sm_text_lines *l, sm_error *err) {
     int tensor =
         s->degree[SM_AXIS_TENSOR] * s->degree[SM_AXIS_TENSOR_Q] * s->degree[SM_AXIS_TENSOR_W];
+    double by_group = 0;
+    sm_architecture_number(s->model->architecture, "norm_by_group", &by_group);
     for (int i = 0; i < l->lines && tensor > 1; i++) {
         const sm_text_line *line = &l->line[i];
         for (int k = 0; line->norm && k < line->operands; k++) {
             const sm_text_array *w = &l->array[line->operand[k].array];
             for (int d = 0; w->norm && d < w->rank; d++) {
                 sm_dimension_role role = l->dim[w->dim[d]].role;
-                if (role != SM_DIMENSION_WHOLE && role != SM_DIMENSION_MODEL)
+                bool each = by_group > 0 &&
+                            (role == SM_DIMENSION_HEADS ||
+                             (role == SM_DIMENSION_GROUP && s->degree[SM_AXIS_TENSOR_Q] == 1));
+                if (!each && role != SM_DIMENSION_WHOLE && role != SM_DIMENSION_MODEL)
                     return sm_fail(err, SM_BAD_INPUT,
                                    "%s has a norm over %s, which tensor would cut: it runs on any "
                                    "other axes",
@@ -58,10 +63,10 @@ static sm_status check_context(const sm_train_setup *s, const sm_text_lines *l, 
     bool ring = cut && s->rules.context_by == SM_CONTEXT_RING;
     for (int i = 0; cut && i < l->lines; i++) {
         const sm_text_line *line = &l->line[i];
-        if (line->op == SM_OPERATOR_CONV)
+        if (line->op == SM_OPERATOR_CONV || line->kernel >= 0)
             return sm_fail(err, SM_BAD_INPUT,
-                           "%s has a convolution along positions, which context would cut",
-                           s->model->name);
+                           "%s has a %s along positions, which context would cut", s->model->name,
+                           line->kernel < 0 ? "convolution" : "scan");
         if (ring && line->op == SM_OPERATOR_ATTENTION && (line->scores > 1 || line->sinks >= 0))
             return sm_fail(
                 err, SM_BAD_INPUT, "%s has %s, which do not run in a ring: context_by=gather does",
@@ -92,6 +97,14 @@ static sm_status check_lines(const sm_train_setup *s, sm_piece piece, int kind, 
     const sm_rules rules = {.decode = serving};
     sm_status status =
         sm_program_lines(s->model, piece, kind, s->tokens, &rules, serving, arena, &l, err);
+    const sm_text_lines *steps = NULL;
+    if (!status && l->kernels)
+        status = sm_program_lines(s->model, piece, kind, s->tokens, &(sm_rules){.decode = true},
+                                  true, arena, &steps, err);
+    const char *scan = !status && steps ? train_scan_odd(l, steps) : NULL;
+    if (scan)
+        status = sm_fail(err, SM_BAD_INPUT, "%s has %s, in the kernel %s, which cannot be run",
+                         s->model->name, scan, l->kernel[0].name);
     for (int i = 0; !status && i < l->lines; i++) {
         const char *odd = train_line_odd(l, &l->line[i]);
         if (odd)
