@@ -100,6 +100,37 @@ static void every_price_is_sound(void **state) {
     assert_true(each_plan(1, 4 * JOBS, is_sound) > 45 * JOBS);
 }
 
+/* Which of a cube's equal dimensions an axis lies on changes no bit of a price. */
+static void equal_dimensions_change_places(void **state) {
+    (void)state;
+    static const uint8_t orders[5][3] = {{0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    static random_job r;
+    sm_rng rng = {drawn_from(47)};
+    int compared = 0;
+    for (int i = 0; i < JOBS / 4; i++) {
+        random_job_fill(&r, &rng);
+        r.system = random_job_system(i % 2 ? "tpu-v5p:4x4x4" : "tpu-v5p:8x8x8");
+        sm_train *train = train_of(&r.job);
+        for (int k = 0; k < PLANS; k++) {
+            sm_plan plan;
+            sm_price_of_plan usual, other;
+            random_plan(&r, &rng, &plan);
+            memcpy(plan.dims, (const uint8_t[3]){0, 1, 2}, 3);
+            if (sm_train_price(train, &plan, &usual, &(sm_error){0}) != SM_OK) continue;
+            for (int n = 0; n < 5; n++, compared++) {
+                memcpy(plan.dims, orders[n], 3);
+                assert_int_equal(sm_train_price(train, &plan, &other, &(sm_error){0}), SM_OK);
+                if (other.expected_s != usual.expected_s ||
+                    other.memory.total != usual.memory.total)
+                    fail_msg("%.17g and %.17g s: %s", usual.expected_s, other.expected_s,
+                             text_of(&r, &plan));
+            }
+        }
+        sm_train_free(train);
+    }
+    assert_true(compared > 200);
+}
+
 static void allocates_nothing(random_job *r, sm_train *train, const sm_plan *plan,
                               const sm_price_of_plan *first) {
     sm_price_of_plan again;
@@ -275,6 +306,7 @@ static void the_state_of_one_chip_is_eighteen_bytes_a_parameter(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_price_is_sound),
+        cmocka_unit_test(equal_dimensions_change_places),
         cmocka_unit_test(the_second_price_allocates_nothing),
         cmocka_unit_test(a_better_machine_is_never_slower),
         cmocka_unit_test(sharding_and_recomputing_save_memory),

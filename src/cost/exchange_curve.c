@@ -101,8 +101,8 @@ void sm_curve_all_to_all(sm_curve *curve, const sm_group_links *links, double ra
     sm_curve_add_book(curve, links, latency, busy);
 }
 
-/* A shift by one: member r sends V to r+1 (the last to the first), parts innermost first. The last
- * of a line goes back the whole way, on links of the other direction. */
+/* A shift by one: member r sends V to r+1 (the last to the first), the quickest part of a torus
+ * innermost. The last of a line goes back the whole way, on links of the other direction. */
 static double permute_latency_s(const sm_group_links *links) {
     double back = 0.0, worst = 0.0;
     for (int i = 0; i < links->torus_parts; i++) {

@@ -28,17 +28,29 @@ void sm_group_normalise(sm_group *group) {
     group->parts = kept;
 }
 
+/* The quickest first, whichever dimension it lies on: equal dimensions can change places and no sum
+ * over the parts differs, not even by rounding. */
+static bool goes_before(const sm_torus_part *a, const sm_torus_part *b) {
+    if (a->rate_bytes_per_s != b->rate_bytes_per_s)
+        return a->rate_bytes_per_s > b->rate_bytes_per_s;
+    if (a->n != b->n) return a->n < b->n;
+    return a->stride < b->stride;
+}
+
 static void add_torus_part(sm_group_links *links, const sm_part *part) {
     const sm_level *level = &links->system->level[part->level];
-    sm_torus_part *t = &links->torus[links->torus_parts++];
-    t->level = part->level;
-    t->n = part->size;
-    t->stride = part->stride;
-    t->ring = level->wrap && part->size * part->stride == level->size;
-    t->link_bytes_per_s = level->bytes_per_s_oneway;
-    t->rate_bytes_per_s = (t->ring ? 2.0 : 1.0) * level->bytes_per_s_oneway / part->stride;
-    t->hop_s = level->hop_latency_s;
-    if (links->torus_parts > 1 && t[-1].level == t->level) links->shared_dimension = true;
+    sm_torus_part t = {.level = part->level,
+                       .n = part->size,
+                       .stride = part->stride,
+                       .ring = level->wrap && part->size * part->stride == level->size,
+                       .link_bytes_per_s = level->bytes_per_s_oneway,
+                       .hop_s = level->hop_latency_s};
+    t.rate_bytes_per_s = (t.ring ? 2.0 : 1.0) * level->bytes_per_s_oneway / part->stride;
+    int at = links->torus_parts++;
+    for (int i = 0; i < at; i++) links->shared_dimension |= links->torus[i].level == t.level;
+    for (; at > 0 && goes_before(&t, &links->torus[at - 1]); at--)
+        links->torus[at] = links->torus[at - 1];
+    links->torus[at] = t;
     links->torus_members *= part->size;
 }
 

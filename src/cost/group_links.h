@@ -32,7 +32,7 @@ typedef struct sm_group_links {
     const sm_system *system;
     double n; /* members */
     int torus_parts;
-    sm_torus_part torus[SM_MAX_PARTS];
+    sm_torus_part torus[SM_MAX_PARTS]; /* the quickest first */
     double torus_members;
     bool shared_dimension; /* two torus parts on one dimension */
     int switch_parts;

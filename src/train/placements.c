@@ -91,6 +91,20 @@ static void permute(listing *x, int at, int n) {
     if (first) first->next = x->l->placements;
 }
 
+/* Dimensions that are alike change places without a difference: those are filled in the order of
+ * their numbers alone. */
+static bool is_mirror(const sm_system *system, const uint8_t *dims) {
+    for (int i = 0; i < system->torus_dims; i++)
+        for (int k = i + 1; k < system->torus_dims; k++) {
+            const sm_level *a = &system->level[dims[i]], *b = &system->level[dims[k]];
+            if (dims[i] > dims[k] && a->size == b->size && a->wrap == b->wrap &&
+                a->bytes_per_s_oneway == b->bytes_per_s_oneway &&
+                a->hop_latency_s == b->hop_latency_s)
+                return true;
+        }
+    return false;
+}
+
 /* Every order in which the torus dimensions can be filled, and in each every order of the axes. */
 static void each_dims(const plan_search *h, listing *x, int axes) {
     static const uint8_t orders[6][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2},
@@ -100,6 +114,7 @@ static void each_dims(const plan_search *h, listing *x, int axes) {
     int n = given || dims < 2 ? 1 : dims == 2 ? 3 : 6;
     for (int i = 0; i < n; i++) {
         if (dims == 2 && i == 1) continue;
+        if (!given && h->options->prune && is_mirror(x->system, orders[i])) continue;
         if (!given) memcpy(x->plan.dims, orders[i], 3);
         permute(x, 0, axes);
     }
