@@ -65,36 +65,63 @@ static void check(const errors *e, const char *what, double mean, double most) {
     fail_msg("%s: mean %.4f, most %.4f", what, e->sum / e->n, e->most);
 }
 
-static void hold_against_steps(served_model *m, double mixed_mean, double mixed_most) {
+/* Steps that decode and prefill: the table's error over steps priced directly, with prompts of one
+ * sequence on cached tokens and with several whole ones. */
+static void hold_mixed(served_model *m, int prompts, double mean, double most) {
+    sm_rng rng = {2};
+    errors mixed = {0, 0, 0};
+    char what[24];
+    for (int i = 0; i < 200; i++) {
+        double n = floor(draw(&rng, 1, 512)), c = floor(draw(&rng, 1, 20000));
+        double P = floor(draw(&rng, 16, 8192.0 / prompts));
+        double past = prompts > 1 ? 0 : floor(draw(&rng, 1, 20000));
+        double group = ceil(n / m->plan.pipeline);
+        note(&mixed, ask(m, n, n * c, P * prompts, past + P / 2),
+             step_of(m, 2, (sm_attend){group, 1, c}, (sm_attend){prompts, P, past},
+                     group + prompts));
+    }
+    snprintf(what, sizeof what, "mixed, %d prompts", prompts);
+    check(&mixed, what, mean, most);
+}
+
+static void hold_against_steps(served_model *m) {
     sm_rng rng = {1};
-    errors decode = {0, 0, 0}, prefill = decode, mixed = decode;
+    errors decode = {0, 0, 0}, prefill = decode;
     for (int i = 0; i < 150; i++) {
         double n = floor(draw(&rng, 1, 512)), c = floor(draw(&rng, 1, 20000));
         double P = floor(draw(&rng, 16, 8192)), past = floor(draw(&rng, 1, 20000));
-        sm_attend decoding = {n, 1, c}, prompt = {1, P, past};
-        note(&decode, ask(m, n, n * c, 0, 0), step_of(m, 1, decoding, decoding, n));
+        sm_attend decoding = {ceil(n / m->plan.pipeline), 1, c}, prompt = {1, P, past};
+        note(&decode, ask(m, n, n * c, 0, 0),
+             step_of(m, 1, decoding, decoding, decoding.sequences));
         note(&prefill, ask(m, 0, 0, P, past + P / 2), step_of(m, 1, prompt, prompt, 1));
-        note(&mixed, ask(m, n, n * c, P, past + P / 2), step_of(m, 2, decoding, prompt, n + 1));
     }
     check(&decode, "decode", 0.008, 0.2);
     check(&prefill, "prefill", 0.015, 0.12);
-    check(&mixed, "mixed", mixed_mean, mixed_most);
 }
 
 static void test_tables_are_the_steps(void **state) {
-    served_model m;
-    set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
-    hold_against_steps(&m, 0.01, 0.1);
-    tear_down(&m);
-    set_up(&m, "llama-2-13b", "tpu-v5e:4x4", "tensor=4,data=4");
-    hold_against_steps(&m, 0.01, 0.25);
-    tear_down(&m);
-    set_up(&m, "mixtral-8x7b", "h100-sxm:1x8", "tensor=8");
-    hold_against_steps(&m, 0.01, 0.1);
-    tear_down(&m);
-    set_up(&m, "deepseek-v3", "h200:2x8", "expert=16");
-    hold_against_steps(&m, 0.02, 0.25);
-    tear_down(&m);
+    static const struct {
+        const char *model, *on, *plan;
+        double mean, most; /* of mixed steps */
+    } engine[] = {
+        {"llama-3.1-70b", "h100-sxm:1x8", "tensor=8", 0.006, 0.06},
+        {"llama-3.1-70b", "h100-sxm:1x8", "tensor=4,pipeline=2", 0.006, 0.1},
+        {"llama-3.1-70b", "h100-sxm:1x8", "tensor=4,data=2", 0.012, 0.12},
+        {"llama-2-13b", "tpu-v5e:4x4", "tensor=4,data=4", 0.015, 0.25},
+        {"mixtral-8x7b", "h100-sxm:1x8", "tensor=8", 0.006, 0.1},
+        {"mixtral-8x7b", "h100-sxm:1x8", "tensor=2,expert=4", 0.01, 0.1},
+        {"deepseek-v3", "h200:2x8", "expert=16", 0.013, 0.2},
+        {"deepseek-v3", "h200:2x8", "tensor=16", 0.003, 0.05},
+        {"deepseek-v3", "h200:4x8", "tensor=8,pipeline=4", 0.017, 0.1},
+    };
+    for (size_t i = 0; i < sizeof engine / sizeof engine[0]; i++) {
+        served_model m;
+        set_up(&m, engine[i].model, engine[i].on, engine[i].plan);
+        hold_against_steps(&m);
+        for (int prompts = 1; prompts <= 16; prompts *= 4)
+            hold_mixed(&m, prompts, engine[i].mean, engine[i].most);
+        tear_down(&m);
+    }
 }
 
 static void test_points_are_exact(void **state) {

@@ -34,6 +34,7 @@ typedef struct engine_table {
     double *beside[ROWS];  /* X, as prefill */
     double together[ROWS]; /* T, by tokens */
     double replicas;       /* groups of chips with sequences of their own */
+    double expert_groups;  /* those of them that share no experts */
     sm_error err;          /* SM_INTERNAL: why the last cell has no price */
 } engine_table;
 
@@ -188,9 +189,10 @@ static double prefill_s(engine_table *t, double tokens, double attended) {
 
 static double mixed_s(engine_table *t, double n, double cached, double prefill, double attended) {
     /* Prompts fewer than the groups of chips leave some idle: the step takes as long as if all of
-     * them had as many tokens as the fullest. */
+     * them had as many tokens as the fullest; of chips that share experts these see the sum. */
     double prompts = 2.0 * attended < prefill ? prefill / fmax(1.0, 2.0 * attended) : 1.0;
-    double tokens = prefill * fmax(1.0, t->replicas / prompts), group = point_group(&t->plan, n);
+    double tokens = prefill * fmax(1.0, t->expert_groups / prompts),
+           group = point_group(&t->plan, n);
     double beside = table_s(t, t->beside, prefill, attended, price_beside);
     double decode = decode_s(t, n, cached), one = decode_s(t, 1.0, 1.0);
     double shared = together_s(t, group + tokens) - together_s(t, 1.0 + tokens) -
@@ -284,6 +286,7 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_toke
     sm_plan_settle(&p, &serve->model);
     sm_degrees_set(&d, &p, &serve->model);
     t->replicas = d.replicas;
+    t->expert_groups = expert_groups(&d);
     int chips = sm_plan_chips(plan);
     *engine = (sm_engine){
         .context = t, .step_s = step_s, .error = &t->err, .tokens_per_step = 1.0, .chips = chips};
