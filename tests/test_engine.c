@@ -70,7 +70,7 @@ static void check(const errors *e, const char *what, double mean, double most) {
 static void hold_mixed(served_model *m, int prompts, double mean, double most) {
     sm_rng rng = {2};
     errors mixed = {0, 0, 0};
-    char what[24];
+    char what[40];
     for (int i = 0; i < 200; i++) {
         double n = floor(draw(&rng, 1, 512)), c = floor(draw(&rng, 1, 20000));
         double P = floor(draw(&rng, 16, 8192.0 / prompts));
