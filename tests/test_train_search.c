@@ -487,6 +487,23 @@ static void what_is_left_gains_no_more_than_the_gap(void **state) {
     assert_true(stopped > TIMES(20));
 }
 
+static void a_chip_without_room_is_told_so(void **state) {
+    (void)state;
+    sm_rng rng = {drawn_from(33)};
+    sm_error err = {0};
+    random_job_fill(&r, &rng);
+    r.system = random_job_system("h100-sxm:1x4");
+    r.system.chip.memory_bytes.value = 1e9;
+    sm_search_options o;
+    sm_search_defaults(&o);
+    sm_train *train = train_of(&r.job);
+    sm_train_set_software_memory(train, sm_software_memory_of("deepspeed"));
+    assert_int_equal(search_copied(train, &o, &exact, &err), SM_NEGATIVE);
+    assert_string_equal(err.sentence,
+                        "no plan fits: of the 1 GB of a chip the software takes all for itself");
+    sm_train_free(train);
+}
+
 static void too_many_plans_are_refused(void **state) {
     (void)state;
     sm_rng rng = {28};
@@ -592,6 +609,7 @@ int main(void) {
         cmocka_unit_test(what_is_found_differs_and_is_sorted),
         cmocka_unit_test(a_raised_flag_stops_it),
         cmocka_unit_test(what_is_left_gains_no_more_than_the_gap),
+        cmocka_unit_test(a_chip_without_room_is_told_so),
         cmocka_unit_test(too_many_plans_are_refused),
         cmocka_unit_test(bounds_are_admissible),
     };

@@ -148,7 +148,16 @@ static sm_status search_chips(plan_search *h, int chips, sm_error *err) {
     sm_branching_result done;
     double floor_s = search_floor(h->train, &o->fixed, chips);
     bool hopeless = o->objective == SM_OBJECTIVE_TIME && floor_s >= search_threshold(h);
-    h->count_only = o->prune && hopeless;
+    bool late = sm_search_stopped(o->stop, h->until_s);
+    h->count_only = (o->prune && hopeless) || late;
+    if (late && !hopeless) { /* no time to bound each node: all of them by their work alone */
+        double floors[] = {[SM_OBJECTIVE_TIME] = floor_s,
+                           [SM_OBJECTIVE_COST] = floor_s * chips,
+                           [SM_OBJECTIVE_MEMORY] = 0};
+        h->unseen = fmin(h->unseen, floors[o->objective]);
+        h->effort.optimal = false;
+    }
+    if (late && h->space > 0) return SM_OK;
     sm_status s = search_enumerate(h, chips, err);
     if (s || h->count_only) return s;
     if (o->prune) search_climb(h);
@@ -189,6 +198,11 @@ static sm_status make_result(const plan_search *h, sm_train *t, sm_arena *arena,
 
 static sm_status nothing_found(const plan_search *h, sm_error *err) {
     char have[32];
+    double memory = h->train->system.chip.memory_bytes.value;
+    if (h->space > 0 && memory_capacity(h->train) <= 0)
+        return sm_fail(err, SM_NEGATIVE,
+                       "no plan fits: of the %s of a chip the software takes all for itself",
+                       sm_format_bytes(have, sizeof have, memory));
     if (h->space > 0)
         return sm_fail(err, SM_NEGATIVE, "no plan fits in the %s that it may take of a chip",
                        sm_format_bytes(have, sizeof have, memory_capacity(h->train)));

@@ -185,6 +185,10 @@ sm_status sm_train_beyond(const sm_train_asked *q, sm_train *train, sm_plans_sho
     search.top = 1;
     search.progress = NULL;
     search.below = best * (1 - WORTH_TELLING);
+    if (search.seconds > 0) { /* those of both searches */
+        search.seconds -= plans->effort.seconds;
+        if (search.seconds <= 0) return SM_OK;
+    }
     sm_status status = sm_train_search(train, &search, q->report->arena, &found, &none);
     if (status > SM_NEGATIVE) *err = none;
     if (status > SM_NEGATIVE) return status;
