@@ -131,7 +131,7 @@ MODELS = {
     "lfm2-biased": ("lfm2", dict(LFM, conv_bias=True, num_hidden_layers=3)),
     "lfm2_moe": ("lfm2_moe", dict({k: v for k, v in LFM.items() if k != "block_multiple_of"},
                                   **EXPERTS, num_experts=4, num_dense_layers=1)),
-    "mamba": ("mamba", dict(MAMBA, time_step_rank=3)),
+    "mamba": ("mamba", dict(MAMBA, time_step_rank=4)),
     "mamba2": ("mamba2", dict(MAMBA, num_heads=4, head_dim=8, n_groups=2, chunk_size=8)),
     "jamba": ("jamba", dict(SIZES, num_hidden_layers=4, attn_layer_period=2, attn_layer_offset=1,
                             expert_layer_period=2, expert_layer_offset=1, num_experts=4,

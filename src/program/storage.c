@@ -112,7 +112,7 @@ static int free_side(const sm_program *b, const sm_tensor *t, sm_dimensions dims
     int longest = program_first(b, dims, SM_DIMENSION_MODEL);
     if (longest >= 0) return longest;
     for (int i = 0; i < t->rank; i++)
-        if (b->dim[t->dim[i]].role == SM_DIMENSION_WHOLE &&
+        if (b->dim[t->dim[i]].role == SM_DIMENSION_WHOLE && b->dim[t->dim[i]].size > 1 &&
             (longest < 0 || b->dim[t->dim[i]].size > b->dim[longest].size))
             longest = t->dim[i];
     return longest;
