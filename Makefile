@@ -389,7 +389,9 @@ $(BUILD)/bench/run/pdgemm-%: bench/run/pdgemm.c $(BUILD)/obj/%/mpi.o $(RUN) $(CO
 bench bench-run:
 	@+$(RELEASE) $@-here
 bench-here: $(BENCHES) bench-run-here
-	@for program in $(BENCHES); do $$program || exit 1; done
+	@for program in $(BENCHES); do figures=$$($$program) || exit 1; echo "$$figures" | awk \
+	    'NR == FNR { if (!/^#/) wanted[$$1] = $$2 " " $$3; next } \
+	    { print $$0 ($$2 in wanted ? ", wanted " wanted[$$2] : "") }' bench/wanted -; done
 bench-run-here: $(RUN_BENCHES)
 	@scripts/bench-ranks.sh $(RUN_BENCHES)
 book: $(BUILD)/book
