@@ -325,7 +325,7 @@ python-library:
 page:
 	@scripts/setup.sh page
 	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/build-page.sh
-test-page: page $(BUILD)/scalemodel
+test-page: page $(BUILD)/scalemodel $(filter %-page,$(RUN_PROGRAMS))
 	@BUILD="$(BUILD)" scripts/test-page.sh
 # Wheels of two machines, the second's asked under qemu-user: needs the network.
 wheels: python-library
