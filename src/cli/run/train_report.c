@@ -131,14 +131,14 @@ static const char *whose(sm_report *r, const train_times *x) {
 }
 
 static const char *kind_name(sm_op_kind kind) {
-    static const char *const names[] = {"matmul", "attention", "vector", "gather"};
+    static const char *const names[] = {"matmul", "attention", "vector", "gather", "kernel"};
     return names[kind];
 }
 
 /* The ops by kind, as rows below theirs. */
 static void show_kinds(sm_report *r, sm_table *table, const train_times *x) {
     sm_data *list = sm_put_array(r, r->data, "op_kinds");
-    for (int kind = SM_OP_EINSUM; kind <= SM_OP_GATHER; kind++) {
+    for (int kind = SM_OP_EINSUM; kind <= SM_OP_KERNEL; kind++) {
         double predicted_s = 0, measured_s = 0;
         for (int i = 0; i < x->ops; i++) {
             if ((int)x->op[i].kind != kind) continue;
