@@ -133,6 +133,8 @@ MODELS = {
                                   **EXPERTS, num_experts=4, num_dense_layers=1)),
     "mamba": ("mamba", dict(MAMBA, time_step_rank=4)),
     "mamba2": ("mamba2", dict(MAMBA, num_heads=4, head_dim=8, n_groups=2, chunk_size=8)),
+    "mamba2_limits": ("mamba2", dict(MAMBA, num_heads=4, head_dim=8, n_groups=2, chunk_size=8,
+                                     time_step_limit=(0.65, 0.72))),
     "jamba": ("jamba", dict(SIZES, num_hidden_layers=4, attn_layer_period=2, attn_layer_offset=1,
                             expert_layer_period=2, expert_layer_offset=1, num_experts=4,
                             num_experts_per_tok=2, mamba_d_state=4, mamba_d_conv=4,

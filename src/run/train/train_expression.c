@@ -263,6 +263,10 @@ static void logistic(const float *x, size_t n, float *s) {
 
 static float softplus(float x) { return x > 20 ? x : log1pf(expf(x)); }
 
+static float limited_step(const train_numbers *n, float x) {
+    return fminf(fmaxf(softplus(x), (float)n->step_least), (float)n->step_most);
+}
+
 /* Gates with a limit (gpt-oss): min(g, l) sigmoid(slope min(g, l)) (1 + u within l of 0). */
 static bool is_limited(const expression *x, int t) {
     const sm_term *gate = &x->line->term[x->argument[t][0]];
@@ -328,7 +332,7 @@ static void pointwise(expression *x, int t, float *y) {
         break;
     case SM_OPERATOR_EXP: row_exponential(a, 0, n, y); break;
     case SM_OPERATOR_SOFTPLUS:
-        for (size_t i = 0; i < n; i++) y[i] = softplus(a[i]);
+        for (size_t i = 0; i < n; i++) y[i] = limited_step(numbers, a[i]);
         break;
     case SM_OPERATOR_CAP:
         for (size_t i = 0; i < n; i++)
@@ -432,7 +436,11 @@ static void slope_at(const expression *x, sm_operator op, const float *a, float 
         logistic(a, n, f);
         for (size_t i = 0; i < n; i++) f[i] *= 1 - f[i];
         break;
-    case SM_OPERATOR_SOFTPLUS: logistic(a, n, f); break;
+    case SM_OPERATOR_SOFTPLUS:
+        logistic(a, n, f);
+        for (size_t i = 0; i < n; i++)
+            if (limited_step(numbers, a[i]) != softplus(a[i])) f[i] = 0;
+        break;
     case SM_OPERATOR_EXP: row_exponential(a, 0, n, f); break;
     default:
         for (size_t i = 0; i < n; i++) {

@@ -54,6 +54,8 @@ void train_numbers_read(const sm_model *m, train_numbers *n) {
                          .first_position = number(a, "first_position", 0),
                          .gate_limit = number(a, "gate_limit", 0),
                          .gate_slope = number(a, "gate_slope", 1),
+                         .step_least = number(a, "step_least", 0),
+                         .step_most = number(a, "step_most", INFINITY),
                          .scan_scale = number(a, "scan_scale", 1),
                          .l2_is_mean = number(a, "l2_is_mean", 0) != 0,
                          .norm_by_group = number(a, "norm_by_group", 0) != 0,

@@ -59,6 +59,7 @@ typedef struct train_numbers {
     double alibi;                  /* of the slopes of scores over distances; 0: none */
     double first_position;         /* its row in a table of positions */
     double gate_limit, gate_slope; /* 0: no limit */
+    double step_least, step_most;  /* limits of a softplus: the steps of state spaces */
     double scan_scale;             /* of what a scan gives */
     bool l2_is_mean, gelu_exact;
     bool norm_by_group; /* a norm with a scale of heads is one of each of them */
