@@ -24,7 +24,7 @@ struct sm_pass {
     sm_local_block share[SM_MAX_TENSORS][MOST_SHARES];
     sm_layout fell[SM_MAX_TENSORS][MOST_SHARES]; /* how a share is laid out */
     sm_local_block weight_share;
-    sm_local_block attention[SM_MAX_INPUTS];
+    sm_local_block together[SM_MAX_INPUTS]; /* gradients made at once */
     int moves, room;
     moved move[];
 };
@@ -295,21 +295,21 @@ static bool makes_all(const sm_op *op) {
     return op->kind == SM_OP_ATTENTION || op->kind == SM_OP_KERNEL;
 }
 
-/* All gradients of attention are made at once, with the first; the others wait. */
-static sm_status attention(pass *p, sm_call *c, sm_local_block *out, sm_error *err) {
+/* They are made with the first; the others wait. */
+static sm_status gradients_at_once(pass *p, sm_call *c, sm_local_block *out, sm_error *err) {
     sm_status status = SM_OK;
     for (int i = 0; !status && c->which == 0 && i < c->op->inputs; i++) {
         assert(c->in[i].block);
-        p->attention[i] = *c->in[i].block;
-        p->attention[i].data = NULL;
-        status = make(p, &p->attention[i], true, err);
+        p->together[i] = *c->in[i].block;
+        p->together[i].data = NULL;
+        status = make(p, &p->together[i], true, err);
     }
-    c->out = p->attention;
+    c->out = p->together;
     if (!status && c->which == 0) status = compute(p, c, err);
     if (status) return status;
-    sm_local_block *ready = &p->attention[c->which];
+    sm_local_block *ready = &p->together[c->which];
     if (sm_local_block_count(ready) != sm_local_block_count(out))
-        return sm_fail(err, SM_INTERNAL, "a gradient of attention lies otherwise than wanted");
+        return sm_fail(err, SM_INTERNAL, "a gradient lies otherwise than wanted");
     drop(p, out);
     *out = *ready;
     ready->data = NULL;
@@ -333,7 +333,7 @@ static sm_status input_gradient(pass *p, const sm_program_task *task, sm_error *
     sm_local_block out;
     sm_status status = prepare(p, task, SM_CALL_INPUT_GRADIENT, &c, &out, err);
     if (!status) status = check_inputs(&c, err);
-    if (!status && makes_all(c.op)) status = attention(p, &c, &out, err);
+    if (!status && makes_all(c.op)) status = gradients_at_once(p, &c, &out, err);
     else if (!status) status = compute(p, &c, err);
     if (!status) status = add_share(p, &c, &out, err);
     if (status) drop(p, &out);
@@ -345,7 +345,7 @@ static sm_status weight_gradient(pass *p, const sm_program_task *task, sm_error 
     sm_status status = prepare(p, task, SM_CALL_WEIGHT_GRADIENT, &c, &p->weight_share, err);
     p->fell[task->result][0] = c.made;
     if (status) return status;
-    return makes_all(c.op) ? attention(p, &c, &p->weight_share, err) : compute(p, &c, err);
+    return makes_all(c.op) ? gradients_at_once(p, &c, &p->weight_share, err) : compute(p, &c, err);
 }
 
 /* A whole sum joins a partial one on the first chip of the axes it is whole over. */
@@ -475,7 +475,7 @@ static void end(pass *p) {
         drop(p, &p->home[i]);
         for (int k = 0; k < MOST_SHARES; k++) drop(p, &p->share[i][k]);
     }
-    for (int i = 0; i < SM_MAX_INPUTS; i++) drop(p, &p->attention[i]);
+    for (int i = 0; i < SM_MAX_INPUTS; i++) drop(p, &p->together[i]);
     drop(p, &p->weight_share);
     sm_free(p);
 }

@@ -4,6 +4,7 @@
  * through time: states are kept at the beginnings of segments of about sqrt(T) positions, and the
  * segment at hand is run again (Chen et al., arXiv 1604.06174; Griewank and Walther, section 12.2).
  */
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -70,12 +71,14 @@ const char *train_scan_odd(const sm_text_lines *l, const sm_text_lines *steps) {
     for (int i = 0; i < steps->kernels; i++) {
         const sm_text_kernel *k = &steps->kernel[i];
         if (k->operands != l->kernel[i].operands || k->results != 1 || k->lines > MOST_LINES)
-            return "a kernel of several results";
+            return "a kernel of several results or very many lines";
         for (int n = 0; n < k->operands; n++)
             if (argument_of(l, &l->kernel[i], n, steps, k) < 0)
                 return "a scan whose step reads other arrays";
+        int states = 0;
         for (int n = k->from; n < k->from + k->lines; n++) {
             const sm_text_line *line = &steps->line[n];
+            states += line->op == SM_OPERATOR_STATE;
             bool runs = line->op == SM_OPERATOR_STATE || line->op == SM_OPERATOR_CARRY ||
                         line->op == SM_OPERATOR_VIEW || line->op == SM_OPERATOR_EXPRESSION ||
                         (line->op == SM_OPERATOR_PRODUCT && line->operands == 2 && !line->causal);
@@ -88,6 +91,7 @@ const char *train_scan_odd(const sm_text_lines *l, const sm_text_lines *steps) {
                 steps->dim[line->along].role != SM_DIMENSION_POSITIONS)
                 return "a scan that has chunks alone";
         }
+        if (states > MOST_STATES) return "a scan of more states than four";
     }
     return NULL;
 }
@@ -121,7 +125,8 @@ static sm_status read_line(scan *x, int n, sm_error *err) {
 static void link_states(scan *x) {
     for (int n = 0; n < x->k->lines; n++) {
         const sm_text_line *line = &x->l->line[x->k->from + n];
-        if (line->op == SM_OPERATOR_STATE && x->states < MOST_STATES) {
+        if (line->op == SM_OPERATOR_STATE) {
+            assert(x->states < MOST_STATES);
             x->next[x->states] = -1;
             x->state[x->states++] = x->program->op[n].out;
         }
@@ -236,18 +241,24 @@ static train_call call_of(scan *x, int n) {
     return c;
 }
 
-static sm_status multiply(scan *x, int n, int left, int right, const uint8_t *out, bool plus,
-                          const sm_local_block *a, const sm_local_block *b, sm_local_block *to,
-                          sm_error *err) {
+/* The product of line n; wanted 0 or 1: the gradient of this operand instead, added to what it has.
+ */
+static sm_status multiply(scan *x, int n, int wanted, sm_error *err) {
     const sm_text_line *line = &x->line[n];
-    const sm_local_block in[2] = {*a, *b};
+    const sm_op *op = &x->program->op[n];
+    bool back = wanted >= 0;
+    int other = back ? 1 - wanted : 1;
+    const sm_local_block in[2] = {back ? x->slope[op->out] : x->value[op->in[0]],
+                                  x->value[op->in[other]]};
+    sm_local_block *to = back ? &x->slope[op->in[wanted]] : &x->value[op->out];
+    const uint8_t *dim[2] = {back ? line->result[0].dim : line->operand[0].dim,
+                             line->operand[other].dim};
+    const uint8_t *out = back ? line->operand[wanted].dim : line->result[0].dim;
     int8_t label[2][SM_MAX_RANK] = {{0}}, made[SM_MAX_RANK] = {0};
-    const uint8_t *dim[2] = {left < 0 ? line->result[0].dim : line->operand[left].dim,
-                             line->operand[right].dim};
     for (int i = 0; i < 2; i++)
         for (int d = 0; d < in[i].rank; d++) label[i][d] = (int8_t)dim[i][d];
     for (int d = 0; d < to->rank; d++) made[d] = (int8_t)out[d];
-    return local_einsum(2, in, (const int8_t(*)[SM_MAX_RANK])label, made, plus, to, err);
+    return local_einsum(2, in, (const int8_t(*)[SM_MAX_RANK])label, made, back, to, err);
 }
 
 static sm_status run_line(scan *x, int n, sm_error *err) {
@@ -259,9 +270,7 @@ static sm_status run_line(scan *x, int n, sm_error *err) {
     case SM_OPERATOR_VIEW:
         memcpy(out->data, x->value[op->in[0]].data, x->count[op->out] * sizeof(float));
         return SM_OK;
-    case SM_OPERATOR_PRODUCT:
-        return multiply(x, n, 0, 1, line->result[0].dim, false, &x->value[op->in[0]],
-                        &x->value[op->in[1]], out, err);
+    case SM_OPERATOR_PRODUCT: return multiply(x, n, -1, err);
     default: break;
     }
     train_call c = call_of(x, n);
@@ -387,13 +396,14 @@ static sm_status line_back(scan *x, int n, float *room, sm_error *err) {
     const sm_text_line *line = &x->line[n];
     const sm_op *op = &x->program->op[n];
     sm_status status = SM_OK;
-    if (line->op == SM_OPERATOR_STATE) return SM_OK;
-    if (line->op == SM_OPERATOR_VIEW) add_slope(x, op->in[0], x->slope[op->out].data);
-    else if (line->op != SM_OPERATOR_PRODUCT) return expression_back(x, n, room, err);
-    for (int i = 0; !status && line->op == SM_OPERATOR_PRODUCT && i < 2; i++)
-        status = multiply(x, n, -1, 1 - i, line->operand[i].dim, true, &x->slope[op->out],
-                          &x->value[op->in[1 - i]], &x->slope[op->in[i]], err);
-    return status;
+    switch (line->op) {
+    case SM_OPERATOR_STATE: return SM_OK;
+    case SM_OPERATOR_VIEW: add_slope(x, op->in[0], x->slope[op->out].data); return SM_OK;
+    case SM_OPERATOR_PRODUCT:
+        for (int i = 0; !status && i < 2; i++) status = multiply(x, n, i, err);
+        return status;
+    default: return expression_back(x, n, room, err);
+    }
 }
 
 /* A position in reverse. later: the slopes of the states after it, then of those before. */
