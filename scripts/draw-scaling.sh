@@ -9,17 +9,24 @@ program="${SCALEMODEL:-build/scalemodel}"
 answer() { # answer NAME OPTION...: lines "NAME chips mfu lower expected upper tensor"
     name="$1"
     shift
-    "$program" train llama-3.1-70b --on tpu-v5p --batch 4M --seq 4096 --chips 64..16384 --json "$@" |
-        awk -v name="$name" '
-        /"pareto": \[/ { points = 1 }
-        !points { next }
-        /"plan":/ {
-            tensor = 1
-            if (match($0, /[",]tensor=[0-9]+/)) tensor = substr($0, RSTART + 8, RLENGTH - 8)
+    "$program" train llama-3.1-70b --on tpu-v5p --batch 4M --seq 4096 --chips 64..16384 --csv "$@" |
+        awk -F, -v name="$name" '
+        {   # commas of a quoted cell part keys of a plan
+            n = split($0, part, "\"")
+            for (i = 2; i <= n; i += 2) gsub(/,/, ";", part[i])
+            line = part[1]
+            for (i = 2; i <= n; i++) line = line part[i]
+            $0 = line
         }
-        /^      "chips":/ { gsub(/[^0-9]/, ""); chips = $0 }
-        /"step_time_s":/ { gsub(/[^-+0-9.eE]+/, " "); gsub(/ [a-zA-Z]+/, ""); split($0, t, " ") }
-        /"mfu":/ { sub(/.*: /, ""); sub(/,/, ""); print name, chips, $0, t[1], t[2], t[3], tensor }'
+        NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+        {
+            tensor = 1
+            if (match($at["plan"], /(^|;)tensor=[0-9]+/))
+                tensor = substr($at["plan"], RSTART, RLENGTH)
+            sub(/.*=/, "", tensor)
+            print name, $at["chips"], $at["mfu"], $at["step_time_s.lower"],
+                $at["step_time_s.expected"], $at["step_time_s.upper"], tensor
+        }'
 }
 
 {
@@ -75,8 +82,8 @@ END {
     for (i = 1; i <= count["best"]; i++)
         text(x_of(chips["best", i]), y_of(mfu["best", i]) - 10, "middle", blue, 11, "t=" tensor["best", i])
     print "<rect x=\"70\" y=\"400\" width=\"14\" height=\"4\" fill=\"" blue "\"/>"
-    text(90, 406, "start", ink, 12, "best plan of the whole space (t: its tensor-parallel degree)")
-    print "<rect x=\"450\" y=\"400\" width=\"14\" height=\"4\" fill=\"" red "\"/>"
-    text(470, 406, "start", ink, 12, "best without tensor or pipeline")
+    text(90, 406, "start", ink, 12, "best plan that a framework runs (t: tensor-parallel degree)")
+    print "<rect x=\"476\" y=\"400\" width=\"14\" height=\"4\" fill=\"" red "\"/>"
+    text(496, 406, "start", ink, 12, "best without tensor or pipeline")
     print "</svg>"
 }'
