@@ -225,6 +225,10 @@ static const reading readings[] = {
     {SM_Q_FLOPS_PER_S, "1.98PFLOPs/s", 1.98e15},
     {SM_Q_FLOPS_PER_S, "394TOP/s", 394e12},
     {SM_Q_FLOPS_PER_S, "1e15", 1e15},
+    {SM_Q_PER_S, "50", 50},
+    {SM_Q_PER_S, "0.5/s", 0.5},
+    {SM_Q_PER_S, "3k/min", 50},
+    {SM_Q_PER_S, "1800/h", 0.5},
     {SM_Q_USD, "4.20", 4.2},
     {SM_Q_USD, "$4.20", 4.2},
     {SM_Q_USD, "1.5M", 1.5e6},
@@ -281,6 +285,7 @@ static const refusal refusals[] = {
     {SM_Q_SECONDS, "3kms", 2, 3, "unknown unit 'kms': expected one of s, ms, us, ns, min, h, d"},
     {SM_Q_BYTES_PER_S, "450GB", 4, 2,
      "unknown unit 'GB': expected one of B/s, GB/s, TB/s, GiB/s, Gbit/s"},
+    {SM_Q_PER_S, "5/d", 2, 2, "unknown unit '/d': expected one of /s, k/s, /min, /h"},
     {SM_Q_USD, "$", 2, 1, "expected an amount in dollars such as 4.20 or 1.5M"},
 };
 

@@ -51,11 +51,12 @@ typedef enum sm_quantity_kind {
     SM_Q_SECONDS,     /* 15ms, 1us, 2s, 1h, 3d */
     SM_Q_BYTES_PER_S, /* 450GB/s, 1.2e12B/s */
     SM_Q_FLOPS_PER_S, /* 989TFLOP/s */
+    SM_Q_PER_S,       /* events: 50/s, 3000/min, 10/h, 50 */
     SM_Q_USD          /* 4.2 */
 } sm_quantity_kind;
 /* Read a quantity that fills the whole span, in the unit of its kind (counts, bytes, seconds,
- * bytes/s, FLOP/s, USD). SM_BAD_INPUT with the place for NaN, infinity, negatives, trailing garbage
- * and overflow. */
+ * bytes/s, FLOP/s, events/s, USD). SM_BAD_INPUT with the place for NaN, infinity, negatives,
+ * trailing garbage and overflow. */
 sm_status sm_quantity_parse(const sm_source *source, sm_span span, sm_quantity_kind kind,
                             double *value, sm_error *err);
 /* Read a whole number from lowest to highest, written as a count ("4096", "4k"). SM_BAD_INPUT as

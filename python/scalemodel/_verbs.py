@@ -11,7 +11,7 @@ from . import _library, _words
 from ._ask import ask
 
 _TYPES = {"flag": "bool", "whole": "int | str", "number": "float | str", "bytes": "float | str",
-          "seconds": "float | str", "usd": "float | str", "list": "str | list[str]",
+          "seconds": "float | str", "usd": "float | str", "rate": "float | str", "list": "str | list[str]",
           "choices": "str | list[str]", "dtypes": "str | list[str]", "range": "int | range | str",
           "input": "str | os.PathLike", "output": "bool | str | os.PathLike",
           "text": "str | dict | list | float"}

@@ -31,6 +31,10 @@ static const unit byte_rates[] = {
 static const unit flop_rates[] = {{"", false, false, 1, 0},       {"FLOP/s", true, false, 1, 0},
                                   {"FLOPs/s", true, false, 1, 0}, {"FLOPS", true, false, 1, 0},
                                   {"OP/s", true, false, 1, 0},    {"OPS", true, false, 1, 0}};
+static const unit rates[] = {{"", true, true, 1, 0},
+                             {"/s", true, true, 1, 0},
+                             {"/min", true, true, 1.0 / 60, 0},
+                             {"/h", true, true, 1.0 / 3600, 0}};
 static const unit dollars[] = {{"", true, false, 1, 0}, {"B", false, false, 1, 9}};
 
 typedef struct grammar {
@@ -50,6 +54,7 @@ static const grammar grammars[] = {
                           LIST(byte_rates)},
     [SM_Q_FLOPS_PER_S] = {"a speed such as 989TFLOP/s", "FLOP/s, GFLOP/s, TFLOP/s, PFLOP/s",
                           LIST(flop_rates)},
+    [SM_Q_PER_S] = {"a rate such as 50/s, 3000/min or 10/h", "/s, k/s, /min, /h", LIST(rates)},
     [SM_Q_USD] = {"an amount in dollars such as 4.20 or 1.5M", "k, M, B, T", LIST(dollars)}};
 
 typedef struct decimal {

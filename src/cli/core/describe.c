@@ -8,7 +8,7 @@ static const char *const kinds[] = {
     [CLI_COUNT] = "whole",     [CLI_NUMBER] = "number", [CLI_SIZE] = "bytes",
     [CLI_TIME] = "seconds",    [CLI_USD] = "usd",       [CLI_CHOICE] = "choice",
     [CLI_CHOICES] = "choices", [CLI_DTYPE] = "dtype",   [CLI_DTYPES] = "dtypes",
-    [CLI_RANGE] = "range",
+    [CLI_RANGE] = "range",     [CLI_RATE] = "rate",
 };
 
 static sm_data *words_of(sm_words words, sm_arena *arena) {

@@ -23,6 +23,7 @@ typedef enum cli_kind {
     CLI_NUMBER,  /* double: 0.8, 4M */
     CLI_SIZE,    /* double: 16GiB */
     CLI_TIME,    /* double: 30ms; never without its unit */
+    CLI_RATE,    /* double, a second: 50/s, 3000/min, 50 */
     CLI_USD,     /* double: 2.50 */
     CLI_CHOICE,  /* an enum: the place of one word among `words` */
     CLI_CHOICES, /* cli_choices: the places of words joined by commas, each once */

@@ -19,6 +19,7 @@ static const struct {
 } numbers[] = {[CLI_NUMBER] = {"a number", SM_Q_COUNT},
                [CLI_SIZE] = {"a size", SM_Q_BYTES},
                [CLI_TIME] = {"a time", SM_Q_SECONDS},
+               [CLI_RATE] = {"a rate", SM_Q_PER_S},
                [CLI_USD] = {"an amount in dollars", SM_Q_USD}};
 
 static sm_status fail_bounds(const cli_option *o, const sm_source *source, sm_error *err) {
@@ -169,6 +170,7 @@ sm_status cli_value_read(const cli_option *o, const char *name, const char *text
     case CLI_NUMBER:
     case CLI_SIZE:
     case CLI_TIME:
+    case CLI_RATE:
     case CLI_USD: return read_number(o, &source, place, err);
     case CLI_CHOICE: return find_word(o, o->words, &source, all, place, err);
     case CLI_CHOICES: return read_choices(o, &source, place, err);

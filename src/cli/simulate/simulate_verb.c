@@ -16,7 +16,7 @@ typedef struct simulating {
     cli_model_values read_by;
 } simulating;
 
-enum { MOST_REPLICAS = 4096, PER_CLIENT = 10 };
+enum { MOST_REPLICAS = 4096, PER_CLIENT = 10, MOST_RATE = 1000000000 };
 
 static const char *const policies[] = {
 #define X(id, name, help) name,
@@ -42,8 +42,9 @@ static const cli_option simulate_table[] = {
      .help = "poisson:50/s, gamma:50/s:CV, uniform:50/s; with --trace the times are drawn and the "
              "lengths read",
      .default_says = "replay, with --trace"},
-    {"qps", 0, CLI_NUMBER, AT(draw.rate_per_s), "RATE",
-     .help = "requests a second, as --arrivals poisson:RATE/s", .above = true, .highest = 1e9},
+    {"qps", 0, CLI_RATE, AT(draw.rate_per_s), "RATE",
+     .help = "requests a second, or 3000/min: as --arrivals poisson:RATE", .above = true,
+     .highest = MOST_RATE},
     {"concurrency", 0, CLI_COUNT, SIMULATE(concurrency), "N",
      .help = "a closed loop, in place of --arrivals: so many clients, each with one request in "
              "flight",
@@ -122,26 +123,6 @@ static const cli_option simulate_table[] = {
 
 /* ---- arrivals ---- */
 
-/* 50/s, 3000/min, 0.5/h, or a bare number a second. */
-static sm_status read_rate(const sm_source *source, sm_span span, double *rate_per_s,
-                           sm_error *err) {
-    const char *text = source->text + span.offset;
-    const char *slash = memchr(text, '/', span.length);
-    size_t number = slash ? (size_t)(slash - text) : span.length;
-    size_t unit = slash ? span.length - number - 1 : 0;
-    double seconds = 1.0;
-    if (slash && unit == 3 && memcmp(slash + 1, "min", 3) == 0) seconds = 60.0;
-    else if (slash && unit == 1 && slash[1] == 'h') seconds = 3600.0;
-    else if (slash && !(unit == 1 && slash[1] == 's'))
-        return sm_fail_at(err, source, span, "expected a rate as in 50/s, 3000/min or 10/h");
-    sm_status status =
-        sm_quantity_parse(source, (sm_span){span.offset, number}, SM_Q_COUNT, rate_per_s, err);
-    if (status) return status;
-    *rate_per_s /= seconds;
-    if (*rate_per_s > 0.0 && *rate_per_s <= 1e9) return SM_OK;
-    return sm_fail_at(err, source, span, "a rate lies above 0 and at most at 1e9/s");
-}
-
 /* poisson:50/s, gamma:50/s:2 */
 static sm_status read_drawn(const sm_source *source, size_t name, sm_synthetic *draw,
                             sm_error *err) {
@@ -153,7 +134,10 @@ static sm_status read_drawn(const sm_source *source, size_t name, sm_synthetic *
     size_t left = source->length - name - 1;
     const char *colon = memchr(rate, ':', left);
     size_t length = colon ? (size_t)(colon - rate) : left;
-    sm_status status = read_rate(source, (sm_span){name + 1, length}, &draw->rate_per_s, err);
+    const sm_span number = {name + 1, length};
+    sm_status status = sm_quantity_parse(source, number, SM_Q_PER_S, &draw->rate_per_s, err);
+    if (!status && !(draw->rate_per_s > 0.0 && draw->rate_per_s <= MOST_RATE))
+        return sm_fail_at(err, source, number, "a rate lies above 0 and at most at 1e9/s");
     if (status || (!colon && draw->kind != SM_ARRIVALS_GAMMA)) return status;
     if (!colon || draw->kind != SM_ARRIVALS_GAMMA)
         return sm_fail_at(err, source, all,

@@ -34,6 +34,7 @@ typedef struct sweep {
     int64_t rows;
     int columns; /* paths into the data of an answer */
     const char *column[SWEEP_MOST_COLUMNS];
+    sm_source asked;        /* the text of --columns; NULL: those of the verb */
     sm_command_watch watch; /* of each question */
     cli_memo *memo;         /* of all */
 } sweep;
@@ -47,5 +48,7 @@ sm_status sweep_read(sweep *s, const cli_list *over, const char *columns, int wo
 /* Ask one question: the cells of its row, one after the other, each ended by a 0, in a block for
  * sm_free. A value that the verb refuses is a row; what is wrong with all of them is the error. */
 sm_status sweep_ask(const sweep *s, int64_t row, char **cells, sm_error *err);
+/* Ask it again: SM_BAD_INPUT when a key of --columns is none of its answer, with the nearest. */
+sm_status sweep_check_columns(const sweep *s, int64_t row, sm_error *err);
 /* Where each of the cells of a row begins. */
 void sweep_part(const sweep *s, const char *cells, const char **cell);

@@ -96,8 +96,14 @@ static sm_status check_question(const cli_call *call, sm_error *err) {
 
 /* ---- cells ---- */
 
+/* How far a path leads into data: where it ends, and what is left of it. */
+typedef struct walk {
+    const sm_data *at; /* NULL: there is no data */
+    const char *left;  /* "": all of it was found */
+} walk;
+
 /* "step_time_s.expected", "plans.0.mfu" */
-static const sm_data *data_at(const sm_data *data, const char *path) {
+static walk walk_to(const sm_data *data, const char *path) {
     while (data && *path) {
         const size_t n = strcspn(path, ".");
         const sm_data *child = NULL;
@@ -108,18 +114,51 @@ static const sm_data *data_at(const sm_data *data, const char *path) {
         else
             while (child && !(strncmp(child->key, path, n) == 0 && !child->key[n]))
                 child = child->next;
+        if (!child) break;
         data = child;
         path += n + (path[n] == '.');
     }
-    return data;
+    return (walk){data, path};
 }
 
 /* Of the best that was found, else of the first record, else of the answer. */
-static const sm_data *column_of(const sm_report *r, const char *path) {
+static walk column_of(const sm_report *r, const char *path) {
     const sm_data *best = sm_data_get(r->data, "best");
     if (!best && r->records) best = r->records->first;
-    const sm_data *found = data_at(best, path);
-    return found ? found : data_at(r->data, path);
+    const walk first = walk_to(best, path), other = walk_to(r->data, path);
+    return first.at && strlen(first.left) <= strlen(other.left) ? first : other;
+}
+
+static sm_status refuse_column(const sweep *s, int column, walk w, const sm_report *r,
+                               sm_arena *arena, sm_error *err) {
+    enum { MOST_KEYS = 128 };
+    const char *names[MOST_KEYS];
+    const bool whole = w.left == s->column[column]; /* then it may be of the answer, too */
+    const sm_data *among[] = {w.at, whole ? r->data : NULL};
+    const size_t length = strcspn(w.left, "."), from = (size_t)(w.left - s->column[column]);
+    size_t n = 0, offset = 0;
+    for (size_t i = 0; i < sizeof among / sizeof *among; i++)
+        for (const sm_data *d = among[i] ? among[i]->first : NULL; d && n < MOST_KEYS; d = d->next)
+            names[n++] = d->key;
+    for (int i = 0; i < column; i++) offset += strlen(s->column[i]) + 1;
+    const char *near = sm_nearest(w.left, length, names, n);
+    const char *all =
+        sm_arena_printf(arena, "%.*s%s", (int)from, s->column[column], near ? near : "");
+    if (!all) return sm_fail_memory(err);
+    return sm_fail_at(err, &s->asked, (sm_span){offset + from, length},
+                      "%s answers with no such key%s%s%s", s->verb->name,
+                      near ? "; did you mean " : "; its --json shows them", near ? all : "",
+                      near ? "?" : "");
+}
+
+/* A key that is no key is a slip; what a list is too short for, or is null, is none. */
+static sm_status check_columns(const sweep *s, const sm_report *r, sm_arena *arena, sm_error *err) {
+    for (int i = 0; i < s->columns; i++) {
+        const walk w = column_of(r, s->column[i]);
+        if (*w.left && w.at && w.at->kind == SM_DATA_OBJECT)
+            return refuse_column(s, i, w, r, arena, err);
+    }
+    return SM_OK;
 }
 
 static void put_data(FILE *out, const sm_data *data) {
@@ -137,7 +176,8 @@ static void put_cells(const asking *a, const sm_report *r, sm_status status, con
     for (int i = 0; i < s->axes; i++) fprintf(out, "%s%c", a->value[i], 0);
     fprintf(out, "%s%c", status == SM_OK ? "yes" : status == SM_NEGATIVE ? "no" : "refused", 0);
     for (int i = 0; i < s->columns; i++) {
-        if (status <= SM_NEGATIVE) put_data(out, column_of(r, s->column[i]));
+        const walk w = column_of(r, s->column[i]);
+        if (status <= SM_NEGATIVE && !*w.left) put_data(out, w.at);
         fputc(0, out);
     }
     const sm_data *reason = sm_data_get(r->data, "reason");
@@ -164,6 +204,7 @@ static sm_status answer(asking *a, int64_t row, sm_report *r, char **cells, sm_e
         *err = refused;
         return status;
     }
+    if (!cells) return status ? SM_OK : check_columns(a->s, r, a->arena, err);
     FILE *out = sm_memory_stream_open(&memory);
     if (!out) return sm_fail_memory(err);
     put_cells(a, r, status, &refused, out);
@@ -172,12 +213,20 @@ static sm_status answer(asking *a, int64_t row, sm_report *r, char **cells, sm_e
     return status;
 }
 
-sm_status sweep_ask(const sweep *s, int64_t row, char **cells, sm_error *err) {
+static sm_status ask(const sweep *s, int64_t row, char **cells, sm_error *err) {
     asking a = {.s = s, .arena = sm_arena_new()};
     sm_report *r = sm_report_new();
-    *cells = NULL;
     sm_status status = a.arena && r ? answer(&a, row, r, cells, err) : sm_fail_memory(err);
     sm_report_free(r);
     sm_arena_free(a.arena);
     return status;
+}
+
+sm_status sweep_ask(const sweep *s, int64_t row, char **cells, sm_error *err) {
+    *cells = NULL;
+    return ask(s, row, cells, err);
+}
+
+sm_status sweep_check_columns(const sweep *s, int64_t row, sm_error *err) {
+    return ask(s, row, NULL, err);
 }

@@ -89,13 +89,21 @@ static sm_status find_key(const sweep *s, sweep_axis *axis, const sm_source *sou
     const cli_option *own = cli_own_option(s->verb, axis->key);
     if (own && own->kind == CLI_FLAG) axis->place = SWEEP_FLAG;
     if (own) return SM_OK;
-    const char *names[CLI_MAX_OPTIONS];
-    size_t n = 0;
+    const char *names[CLI_MAX_OPTIONS + SM_PLAN_KEY_COUNT];
+    size_t n = 0, plan;
     for (const cli_option *o = s->verb->options; o->name; o++) names[n++] = o->name;
+    plan = n; /* from here on keys of its plan */
+    for (int i = 0; i < SM_PLAN_KEY_COUNT; i++) {
+        const sm_plan_key_row *row = sm_plan_key_row_of((sm_plan_key)i);
+        if (row->uses & s->verb->plans) names[n++] = row->name;
+    }
     const char *near = sm_nearest(axis->key, strlen(axis->key), names, n);
+    bool of_plan = false;
+    for (size_t i = plan; i < n; i++) of_plan = of_plan || names[i] == near;
     return sm_fail_at(err, source, span,
-                      "expected an option of %s, plan.KEY or what-if.RESOURCE%s%s%s", s->verb->name,
-                      near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
+                      "expected an option of %s, plan.KEY or what-if.RESOURCE%s%s%s%s",
+                      s->verb->name, near ? "; did you mean " : "", of_plan ? "plan." : "",
+                      near ? near : "", near ? "?" : "");
 }
 
 static sm_status read_axis(sweep *s, const char *text, sm_arena *arena, sm_error *err) {
@@ -128,6 +136,7 @@ static sm_status read_columns(sweep *s, const char *columns, sm_arena *arena, sm
         return sm_fail(err, SM_USAGE, "a sweep of %s needs --columns: keys of its --json",
                        s->verb->name);
     const sm_source source = sm_source_of("--columns", columns);
+    if (columns != s->verb->columns) s->asked = source;
     for (size_t at = 0; at <= source.length;) {
         sm_span part = sm_next_part(&source, (sm_span){0, source.length}, ',', &at);
         if (part.length == 0 || s->columns == SWEEP_MOST_COLUMNS)

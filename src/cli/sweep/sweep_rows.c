@@ -15,6 +15,7 @@ typedef struct spread {
     int64_t first, next, done; /* to begin with; to be asked; to be handed on */
     char *cells[AHEAD];
     sm_status status;
+    bool checked;   /* the columns, by the first row that was answered */
     int64_t failed; /* the row that the error is of */
     sm_error *err;
     double begun_s, shown_s;
@@ -39,11 +40,24 @@ static void fail(spread *p, int64_t row, sm_status status, const sm_error *err) 
     *p->err = *err;
 }
 
+/* A key of --columns that an answer does not have is told by the first of them. */
+static sm_status check(spread *p, const char *cells, sm_error *err) {
+    const char *cell[SWEEP_MOST_CELLS];
+    if (p->checked) return SM_OK;
+    sweep_part(p->s, cells, cell);
+    if (strcmp(cell[p->s->axes], "yes") != 0) return SM_OK;
+    p->checked = true;
+    for (int i = 0; i < p->s->columns; i++)
+        if (!*cell[p->s->axes + 1 + i]) return sweep_check_columns(p->s, p->done, err);
+    return SM_OK;
+}
+
 /* All that is there in order. */
 static void hand_on(spread *p) {
     for (char **cells; *(cells = &p->cells[p->done % AHEAD]); p->done++) {
         sm_error err = {.status = SM_OK};
-        sm_status status = p->taker->take(p->taker->context, *cells, &err);
+        sm_status status = check(p, *cells, &err);
+        if (!status) status = p->taker->take(p->taker->context, *cells, &err);
         sm_free(*cells);
         *cells = NULL;
         if (status) fail(p, p->done, status, &err);
@@ -86,6 +100,7 @@ sm_status sweep_spread(const sweep *s, int64_t first, int threads, const sweep_t
     spread *p = sm_calloc(1, sizeof *p);
     if (!p) return sm_fail_memory(err);
     *p = (spread){.s = s, .taker = taker, .first = first, .next = first, .done = first};
+    p->checked = !s->asked.text;
     p->err = err;
     p->begun_s = sm_clock_s();
     pthread_mutex_init(&p->lock, NULL);
