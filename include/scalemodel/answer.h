@@ -316,7 +316,8 @@ typedef struct sm_simulate_question {
     sm_serve_dtypes dtypes;            /* bf16 */
     bool as_stored;                    /* weights as in sm_serve_job */
     const char *software;              /* as in sm_serve_question */
-    sm_source plan;                    /* how a replica is sharded: "tensor=8" */
+    sm_source plan;                    /* how a replica is sharded: "tensor=8"; without text:
+                                          the best of sm_answer_serve on all chips of system */
     sm_source prefill_plan;            /* of the prefill pool; without text: that of plan */
     const sm_simulation *simulation;   /* policy, replicas, limits; its engines are not looked at.
                                           NULL: as the software has them */

@@ -1,5 +1,5 @@
 /* answer_simulate: requests through replicas of a serving engine. */
-#include "question.h"
+#include "serve_asked.h"
 #include "scalemodel/load.h"
 #include "scalemodel/io.h"
 #include <math.h>
@@ -22,6 +22,7 @@ typedef struct sm_simulate_asked {
     sm_serve_job job;
     sm_plan plan, prefill_plan;
     const char *plan_text, *prefill_plan_text; /* as the library writes them */
+    const char *chosen;                        /* why this plan, where none was given; else NULL */
     sm_serve *serve;
     sm_engine prefill_engine;
     sm_simulation options;
@@ -164,6 +165,7 @@ static void show_answer(sm_report *r, const sm_simulate_asked *q) {
         sm_report_text(r, "requests: %s, prompts of %s and outputs of %s tokens",
                        arrivals_words(r, q), sm_show_exact(r, l->prompt),
                        sm_show_exact(r, l->output));
+    if (q->chosen) sm_report_text(r, "plan: %s; --plan names another", q->chosen);
     sm_report_text(r, "KV cache of a replica: %s tokens of %s",
                    sm_show_count(r, q->engine.kv_tokens),
                    sm_show_bytes(r, q->engine.kv_bytes_per_token));
@@ -195,6 +197,7 @@ static void put_question(sm_report *r, const sm_simulate_asked *q) {
     sm_put_text(r, system, "on", q->in.system->text);
     sm_put(r, system, "chips_per_replica", q->engine.chips);
     sm_put_text(r, r->data, "plan", q->plan_text);
+    sm_put_text(r, r->data, "plan_chosen", q->chosen);
     sm_put_text(r, r->data, "policy", policies[o->policy]);
     sm_put(r, r->data, "replicas", o->replicas);
     if (o->policy == SM_POLICY_DISAGGREGATED) {
@@ -373,6 +376,53 @@ static sm_status read_plan(const sm_simulate_asked *q, const sm_source *source, 
     return SM_OK;
 }
 
+/* The best of what serve found is the plan of a replica. */
+static sm_status take_best(void *context, sm_serve *serve, sm_serving_found *found, sm_error *err) {
+    sm_simulate_asked *q = context;
+    char text[256];
+    (void)serve;
+    if (!found->best)
+        return sm_fail(err, SM_NEGATIVE, "%s", found->reason ? found->reason : "no plan fits");
+    sm_plan_format(&found->best->plan, q->in.system->torus_dims, text, sizeof text);
+    const char *kept = sm_textf(q->report, "%s", text);
+    if (!kept) return sm_fail_memory(err);
+    q->in.plan = sm_source_of("the plan", kept);
+    return SM_OK;
+}
+
+/* No plan was given: that which serve prefers for such requests on all chips of the replica. Where
+ * none meets the SLO the simulation shows by how much the best misses it. */
+static sm_status choose_plan(sm_simulate_asked *q, sm_error *err) {
+    const sm_simulate_question *in = &q->in;
+    const sm_simulation *o = &q->options;
+    const bool limited = o->ttft_s > 0.0 || o->tpot_s > 0.0;
+    sm_serve_question ask = {.size = sizeof ask,
+                             .model = in->model,
+                             .system = in->system,
+                             .calibration = in->calibration,
+                             .prompt = q->job.prompt,
+                             .output = q->job.output,
+                             .kv = {1, {in->dtypes.kv}},
+                             .compute = {1, {in->dtypes.compute}},
+                             .ttft_s = o->ttft_s,
+                             .tpot_s = o->tpot_s,
+                             .chips_least = in->system->chips,
+                             .chips_most = in->system->chips,
+                             .software = in->software};
+    if (!in->as_stored) ask.weights = (sm_dtype_list){1, {in->dtypes.weights}};
+    sm_status status = sm_serve_ask(&ask, q->report, take_best, q, err);
+    const char *of = limited ? "within the SLO by serve" : "by serve";
+    if (status == SM_NEGATIVE && limited) {
+        ask.ttft_s = ask.tpot_s = 0.0;
+        of = "by serve, which finds none within the SLO";
+        status = sm_serve_ask(&ask, q->report, take_best, q, err);
+    }
+    q->chosen =
+        sm_textf(q->report, "most tokens a chip %s, prompts of %s and outputs of %s tokens", of,
+                 sm_show_exact(q->report, q->job.prompt), sm_show_exact(q->report, q->job.output));
+    return status;
+}
+
 static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
     sm_simulate_question *in = &q->in;
     sm_request_source *s = &q->source;
@@ -401,8 +451,10 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
                             .software = sm_software_of(in->software),
                             .reserve = -1.0,
                             .usd_per_chip_hour = -1.0};
+    sm_status status = in->plan.text ? SM_OK : choose_plan(q, err);
+    if (status) return status;
     if (!in->prefill_plan.text) in->prefill_plan = in->plan;
-    sm_status status = read_plan(q, &in->plan, &q->plan, &q->plan_text, err);
+    status = read_plan(q, &in->plan, &q->plan, &q->plan_text, err);
     if (status) return status;
     return read_plan(q, &in->prefill_plan, &q->prefill_plan, &q->prefill_plan_text, err);
 }
@@ -517,13 +569,13 @@ sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r,
     if (!q) return sm_fail_memory(err);
     q->report = r;
     sm_status status = sm_sized_take(&q->in, sizeof q->in, question, err);
-    bool there = q->in.model && q->in.system && q->in.plan.text;
-    if (!status) status = sm_question_needs(there, "model, system and plan", err);
-    if (!status) status = read_question(q, err);
+    bool there = q->in.model && q->in.system;
+    if (!status) status = sm_question_needs(there, "model and system", err);
     if (status) return status;
     sm_put_text(r, r->data, "command", "simulate");
     sm_request_source *s = &q->source;
-    status = make_engines(q, err);
+    status = read_question(q, err);
+    if (!status) status = make_engines(q, err);
     /* Not one sequence fits: an answer. */
     if (status == SM_NEGATIVE) {
         sm_put_bool(r, r->data, "fits", false);

@@ -35,7 +35,7 @@ static const cli_option simulate_table[] = {
     {"on", 0, CLI_TEXT, AT(on), "SYSTEM",
      .help = "the chips of one replica: h100-sxm:1x8, tpu-v5e:4x4, ..."},
     {"plan", 0, CLI_SOURCE, ASK(plan), "PLAN", .help = "how a replica is sharded: tensor=8",
-     .required = true},
+     .default_says = "what serve finds best on all chips of --on"},
     {"trace", 0, CLI_INPUT, ASK(trace), "FILE",
      .help = "requests from a file: CSV or JSON lines, also gzip"},
     {"arrivals", 0, CLI_TEXT, AT(arrivals), "HOW",
