@@ -27,7 +27,7 @@ static void check_lines(const sm_architecture *a, int kind, sm_arena *arena) {
     for (int phase = SM_TEXT_TRAIN; phase <= SM_TEXT_DECODE; phase++) {
         const sm_text_lines *l;
         sm_error err = {0};
-        const sm_text_lines_of of = {kind, (sm_text_phase)phase, false, 5, 7};
+        const sm_text_lines_of of = {kind, (sm_text_phase)phase, false, 5, 7, false};
         if (sm_architecture_lines(a, &of, arena, &l, &err)) {
             check_error(&err);
             continue;

@@ -294,7 +294,7 @@ static void attention_counts_pairs(void **state) {
 
 static const sm_text_lines *lines_of(made *m, int kind, sm_text_phase phase, double T, double S) {
     const sm_text_lines *lines;
-    const sm_text_lines_of wanted = {kind, phase, false, T, S};
+    const sm_text_lines_of wanted = {kind, phase, false, T, S, false};
     if (sm_architecture_lines(m->a, &wanted, m->arena, &lines, &m->err))
         fail_msg("%s:%d:%d: %s", m->err.source, m->err.line, m->err.column, m->err.sentence);
     return lines;
@@ -637,7 +637,7 @@ static sm_status ask_everything(made *m) {
     const sm_text_lines *lines;
     sm_status status = read_config(m, wrapped);
     for (int kind = 0; !status && kind < sm_architecture_kinds(m->a); kind++) {
-        const sm_text_lines_of wanted = {kind, SM_TEXT_PREFILL, false, 7, 9};
+        const sm_text_lines_of wanted = {kind, SM_TEXT_PREFILL, false, 7, 9, false};
         status = sm_architecture_lines(m->a, &wanted, m->arena, &lines, &m->err);
     }
     if (!status) status = sm_architecture_forward(m->a, 10, true, &f, &m->err);

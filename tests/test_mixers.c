@@ -44,7 +44,7 @@ static void totals_are_the_reference_classes(void **state) {
 static const sm_text_lines *lines_of(made *m, int kind, sm_text_phase phase, const char *config) {
     const sm_text_lines *lines;
     const double T = phase == SM_TEXT_DECODE ? 1 : 256;
-    const sm_text_lines_of wanted = {kind, phase, phase == SM_TEXT_DECODE, T, 256};
+    const sm_text_lines_of wanted = {kind, phase, phase == SM_TEXT_DECODE, T, 256, false};
     if (sm_architecture_lines(m->a, &wanted, m->arena, &lines, &m->err)) failed(m, config);
     return lines;
 }

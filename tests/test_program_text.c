@@ -28,7 +28,7 @@ static const sm_architecture *read_back(const char *name, const char *text, sm_a
 
 static const sm_text_lines *lines_of(const sm_architecture *a, int kind,
                                      const sm_program_style *style, sm_arena *arena) {
-    const sm_text_lines_of of = {kind, style->phase, style->absorbed, style->T, style->S};
+    const sm_text_lines_of of = {kind, style->phase, style->absorbed, style->T, style->S, false};
     const sm_text_lines *lines = NULL;
     sm_error err = {0};
     if (sm_architecture_lines(a, &of, arena, &lines, &err)) show(style->name, &err);

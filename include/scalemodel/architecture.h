@@ -126,6 +126,7 @@ typedef struct sm_text_lines_of {
     sm_text_phase phase;
     bool absorbed;
     double T, S; /* positions, and the keys they may attend to */
+    bool each_token; /* T is 1 of a long sequence: of chunks of 256 positions it has 1/256 */
 } sm_text_lines_of;
 
 typedef struct sm_text_dim {

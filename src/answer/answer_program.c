@@ -70,7 +70,7 @@ static sm_status put_kinds(const sm_program_told *told, sm_error *err) {
     sm_data *kinds = sm_put_array(r, r->data, "kinds");
     for (int k = 0; k < sm_architecture_kinds(a); k++) {
         int count;
-        const sm_text_lines_of of = {k, told->phase, told->absorbed, told->T, told->S};
+        const sm_text_lines_of of = {k, told->phase, told->absorbed, told->T, told->S, false};
         const sm_model_piece *piece = sm_architecture_kind(a, k, &count);
         const sm_text_lines *lines;
         sm_status status = sm_architecture_lines(a, &of, r->arena, &lines, err);

@@ -220,7 +220,7 @@ static sm_status make_all(const sm_architecture *a, sm_text_phase phase, bool ab
     *out = sm_arena_array(arena, (size_t)a->kinds + 1, sizeof **out);
     if (!*out) return sm_fail_memory(err);
     for (int i = 0; !status && i < a->kinds; i++) {
-        const sm_text_lines_of of = {i, phase, absorbed, T, S};
+        const sm_text_lines_of of = {i, phase, absorbed, T, S, false};
         if (!(*out)[i]) status = line_make(a, &of, arena, *out, err);
     }
     return status;

@@ -1,7 +1,6 @@
 /* Arrays of lines under way: which one a mention means, and what makes it a weight. */
 #include "line_arrays.h"
 
-
 sm_status line_wrong(const line_maker *m, const line_call *c, sm_span span, const char *format,
                      ...) {
     va_list args;
@@ -54,6 +53,18 @@ static sm_status add_dim(line_maker *m, const line_call *c, const sm_text_dim *d
     return SM_OK;
 }
 
+/* The positions that a token of a long sequence has of a dimension that follows T. */
+static sm_status share_of_token(line_maker *m, const line_call *c, const char *name, sm_span span,
+                                value *size) {
+    enum { LONG = 1 << 20 };
+    const double T = m->sizes.T, alone = size->number;
+    m->sizes.T = LONG * T;
+    sm_status status = line_size(m, c, name, span, size);
+    m->sizes.T = T;
+    if (size->number != alone) size->number /= LONG;
+    return status;
+}
+
 sm_status line_dim(line_maker *m, const line_call *c, const char *name, sm_span span,
                    uint8_t *out) {
     value size;
@@ -75,7 +86,11 @@ sm_status line_dim(line_maker *m, const line_call *c, const char *name, sm_span 
         return line_wrong(m, c, span, "dimension %s has no size in a %s model", name,
                           m->kind->frame->family->name[0]->name);
     }
-    sm_text_dim dim = {.role = tree_role_of(m->a->library, name), .size = size.number};
+    const sm_dimension_role role = tree_role_of(m->a->library, name);
+    if (m->of.each_token && role == SM_DIMENSION_POSITIONS)
+        status = share_of_token(m, c, name, span, &size);
+    if (status) return status;
+    sm_text_dim dim = {.role = role, .size = size.number};
     snprintf(dim.name, sizeof dim.name, "%s", name);
     return add_dim(m, c, &dim, out);
 }

@@ -756,7 +756,8 @@ static void put_all(writer *w, int kinds) {
 }
 
 static sm_status read_kind(writer *w, int kind) {
-    sm_text_lines_of of = {kind, w->style->phase, w->style->absorbed, w->style->T, w->style->S};
+    sm_text_lines_of of = {kind,        w->style->phase, w->style->absorbed,
+                           w->style->T, w->style->S,     false};
     sm_status status = sm_architecture_lines(w->a, &of, w->arena, &w->lines[kind], w->err);
     of.T += LONGER;
     of.S += MORE_KEYS;

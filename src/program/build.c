@@ -750,21 +750,18 @@ static sm_status of_lines(const sm_text_lines *lines, sm_program *program, sm_er
                    SM_MAX_OPS, SM_MAX_OPS);
 }
 
-static int kind_of(const sm_model *model, sm_piece piece, int kind) {
-    int at = piece == SM_PIECE_LAYER ? kind : model->kinds + (piece == SM_PIECE_HEAD);
-    return model->lines_of[at];
-}
-
 sm_status sm_program_lines(const sm_model *model, sm_piece piece, int kind, double T,
                            const sm_rules *rules, bool serving, sm_arena *arena,
                            const sm_text_lines **out, sm_error *err) {
-    const sm_text_lines_of of = {.kind = kind_of(model, piece, kind),
+    const int at = piece == SM_PIECE_LAYER ? kind : model->kinds + (piece == SM_PIECE_HEAD);
+    const sm_text_lines_of of = {.kind = model->lines_of[at],
                                  .phase = !serving        ? SM_TEXT_TRAIN
                                           : rules->decode ? SM_TEXT_DECODE
                                                           : SM_TEXT_PREFILL,
                                  .absorbed = serving && rules->absorbed,
                                  .T = serving ? 1 : T,
-                                 .S = serving ? 1 : T};
+                                 .S = serving ? 1 : T,
+                                 .each_token = serving && !rules->decode};
     return sm_architecture_lines(model->architecture, &of, arena, out, err);
 }
 

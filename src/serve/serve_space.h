@@ -107,7 +107,7 @@ typedef struct step {
     sm_serve *s;
     const sm_plan *plan;
     const variant *v;
-    const variant *prefill; /* of a mixed step: latent attention expands the keys of its prompts */
+    const variant *prefill; /* of a mixed step: its prompts expand latent keys and scan in chunks */
     sm_degrees d;
     sm_placement at;
     struct placements *any; /* instead of at: each collective where it costs least */

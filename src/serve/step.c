@@ -72,14 +72,18 @@ static streams shown_of(const step *x, const piece_price *p, const streams *z) {
     return out;
 }
 
+/* Scans have a state that they carry on. */
+static bool op_scans(const piece *p, const fused *f) {
+    return p->part.program.op[p->part.work[f->first].op].state >= 0;
+}
+
 static void add_work(const step *x, int index, const fused *f, piece_price *to) {
     op_price op = op_price_of(x, index, f);
     double busy = op.expected - op.launch;
     to->other += op.launch;
     to->upper += op.upper;
     to->kernels += op.kernels;
-    const sm_partition *part = &x->v->piece[index].part;
-    bool scans = part->program.op[part->work[f->first].op].state >= 0;
+    bool scans = op_scans(&x->v->piece[index], f);
     if (op.class == OP_VECTOR) *(scans ? &to->scans : &to->other) += busy;
     else if (!op.memory_bound) to->compute += busy;
     else if (op.class == OP_ATTENTION) to->kv += busy;
@@ -118,18 +122,21 @@ static step part_of(const step *x, bool decoding) {
 }
 
 /* Prompts of a mixed step are not attended to on the compressed cache, which takes several times
- * the FLOPs: their keys are expanded as in a prefill, and only sequences that decode absorb. */
-static void mixed_latent(const step *x, int index, piece_price *out) {
+ * the FLOPs: their keys are expanded as in a prefill, and only sequences that decode absorb. Nor
+ * are they scanned position by position, but in chunks. `keyed`: attention is of two forms. */
+static void mixed_forms(const step *x, int index, bool keyed, piece_price *out) {
     step decode = part_of(x, true), prompts = part_of(x, false);
-    const piece *p = &x->v->piece[index], *expanded = &x->prefill->piece[index];
+    const piece *p = &x->v->piece[index], *prefill = &x->prefill->piece[index];
     for (int i = 0; i < p->ops; i++) {
         const sm_work *w = &p->part.work[p->op[i].first];
-        add_work((w->function == SM_FUNCTION_ABSORBED) || op_is_keyed(w) ? &decode : x, index,
-                 &p->op[i], out);
+        bool attends = keyed && (w->function == SM_FUNCTION_ABSORBED || op_is_keyed(w));
+        add_work(attends || op_scans(p, &p->op[i]) ? &decode : x, index, &p->op[i], out);
     }
-    for (int i = 0; i < expanded->ops; i++)
-        if (op_is_keyed(&expanded->part.work[expanded->op[i].first]))
-            add_work(&prompts, index, &expanded->op[i], out);
+    for (int i = 0; i < prefill->ops; i++) {
+        const fused *f = &prefill->op[i];
+        bool attends = keyed && op_is_keyed(&prefill->part.work[f->first]);
+        if (attends || op_scans(prefill, f)) add_work(&prompts, index, f, out);
+    }
 }
 
 void piece_work_of(const step *x, int index, piece_price *out) {
@@ -137,8 +144,10 @@ void piece_work_of(const step *x, int index, piece_price *out) {
     memset(out, 0, sizeof *out);
     out->weight_bytes = weights_read(x, index);
     bool latent = index < x->s->kinds && x->s->model.kind[index].attention == SM_ATTENTION_MLA;
-    if (latent && x->prefill) {
-        mixed_latent(x, index, out);
+    bool scans = false;
+    for (int i = 0; i < p->ops; i++) scans = scans || op_scans(p, &p->op[i]);
+    if ((latent || scans) && x->prefill) {
+        mixed_forms(x, index, latent, out);
         return;
     }
     for (int i = 0; i < p->ops; i++) add_work(x, index, &p->op[i], out);
