@@ -77,33 +77,50 @@ static bool is_first_argument(const cli_verb *verb, const char *key) {
     return !*key && !isalpha((unsigned char)*name) && name > verb->arguments;
 }
 
+/* The keys that plans of the verb have. */
+static size_t plan_keys(const cli_verb *verb, const char **names) {
+    size_t n = 0;
+    for (int i = 0; i < SM_PLAN_KEY_COUNT; i++) {
+        const sm_plan_key_row *row = sm_plan_key_row_of((sm_plan_key)i);
+        if (row->uses & verb->plans) names[n++] = row->name;
+    }
+    return n;
+}
+
+static sm_status refuse_key(const sweep *s, const sweep_axis *axis, const sm_source *source,
+                            sm_span span, sm_error *err) {
+    const char *names[SM_PLAN_KEY_COUNT + CLI_MAX_OPTIONS];
+    const size_t keys = plan_keys(s->verb, names);
+    size_t n = keys, at = 0;
+    if (axis->place == SWEEP_OPTION)
+        for (const cli_option *o = s->verb->options; o->name; o++) names[n++] = o->name;
+    const char *near = sm_nearest(axis->name, strlen(axis->name), names, n);
+    const int other = sm_plan_key_of_nickname(axis->name, strlen(axis->name));
+    if (other >= 0 && s->verb->plans) near = sm_plan_key_row_of((sm_plan_key)other)->name;
+    while (at < n && names[at] != near) at++;
+    return sm_fail_at(err, source, span,
+                      "expected an option of %s, plan.KEY or what-if.RESOURCE%s%s%s%s",
+                      s->verb->name, near ? "; did you mean " : "", at < keys ? "plan." : "",
+                      near ? near : "", near ? "?" : "");
+}
+
 static sm_status find_key(const sweep *s, sweep_axis *axis, const sm_source *source, sm_span span,
                           sm_error *err) {
-    const char *dot = strchr(axis->key, '.');
+    const char *dot = strchr(axis->key, '.'), *names[SM_PLAN_KEY_COUNT];
     axis->name = dot ? dot + 1 : axis->key;
     axis->place = SWEEP_OPTION;
     if (strncmp(axis->key, "plan.", 5) == 0) axis->place = SWEEP_PLAN;
     if (strncmp(axis->key, "what-if.", 8) == 0) axis->place = SWEEP_MACHINE;
     if (is_first_argument(s->verb, axis->key)) axis->place = SWEEP_ARGUMENT;
+    if (axis->place == SWEEP_PLAN) {
+        for (size_t n = plan_keys(s->verb, names); n > 0; n--)
+            if (strcmp(names[n - 1], axis->name) == 0) return SM_OK;
+        return refuse_key(s, axis, source, span, err);
+    }
     if (axis->place != SWEEP_OPTION) return SM_OK;
     const cli_option *own = cli_own_option(s->verb, axis->key);
     if (own && own->kind == CLI_FLAG) axis->place = SWEEP_FLAG;
-    if (own) return SM_OK;
-    const char *names[CLI_MAX_OPTIONS + SM_PLAN_KEY_COUNT];
-    size_t n = 0, plan;
-    for (const cli_option *o = s->verb->options; o->name; o++) names[n++] = o->name;
-    plan = n; /* from here on keys of its plan */
-    for (int i = 0; i < SM_PLAN_KEY_COUNT; i++) {
-        const sm_plan_key_row *row = sm_plan_key_row_of((sm_plan_key)i);
-        if (row->uses & s->verb->plans) names[n++] = row->name;
-    }
-    const char *near = sm_nearest(axis->key, strlen(axis->key), names, n);
-    bool of_plan = false;
-    for (size_t i = plan; i < n; i++) of_plan = of_plan || names[i] == near;
-    return sm_fail_at(err, source, span,
-                      "expected an option of %s, plan.KEY or what-if.RESOURCE%s%s%s%s",
-                      s->verb->name, near ? "; did you mean " : "", of_plan ? "plan." : "",
-                      near ? near : "", near ? "?" : "");
+    return own ? SM_OK : refuse_key(s, axis, source, span, err);
 }
 
 static sm_status read_axis(sweep *s, const char *text, sm_arena *arena, sm_error *err) {
