@@ -153,11 +153,14 @@ static sm_status run(sm_communicator *world, void *context, sm_error *err) {
     return status;
 }
 
+/* Logits are rounded differently by the kernels that BLAS has for each kind of processor: those of
+ * the delta rule, the most sensitive, fall 1.7e-5 to 2.4e-5 from the recorded ones. */
 static int differ(const answers *a, const char *words) {
+    const double most_apart = 4e-5;
     double worst = 0;
     for (size_t i = 0; i < a->logits; i++)
         worst = fmax(worst, fabs(a->made_logit[i] - a->logit[i]) / fmax(1, fabs(a->logit[i])));
-    bool wrong = worst > 2e-5 || fabs(a->made_loss - a->loss) > 1e-5 || a->apart != 0 ||
+    bool wrong = worst > most_apart || fabs(a->made_loss - a->loss) > 1e-5 || a->apart != 0 ||
                  memcmp(a->made, a->text, a->texts * sizeof *a->made) != 0;
     if (wrong)
         print_message("%s on %s: loss %g for %g, logits apart by %g, bytes by %g\n", a->name, words,
