@@ -444,7 +444,7 @@ static sm_status run_half(sm_communicator *world, void *context, sm_error *err) 
     half *h = context;
     sm_trainer *t = NULL;
     sm_status status = sm_trainer_new(world, h->setup, &t, err);
-    if (!status && h->second) status = sm_trainer_load(t, find_array, h->kept, err);
+    if (!status && h->second) status = sm_trainer_load(t, true, find_array, h->kept, err);
     if (!status && h->second) sm_trainer_set_updates(t, h->kept->updates);
     for (int i = 0; !status && i < TRAIN_STEPS / 2; i++) {
         sm_train_result r;

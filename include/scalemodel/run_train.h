@@ -201,8 +201,10 @@ sm_status sm_trainer_save_dealt(sm_trainer *t, sm_train_visit visit, void *conte
 sm_status sm_trainer_list(const sm_trainer *t, bool dealt, sm_train_visit visit, void *context,
                           sm_error *err);
 /* Load every array, on every rank: find fills array->data (array->size says how large) with what it
- * owns; it is only read. The status of find. */
-sm_status sm_trainer_load(sm_trainer *t, sm_train_visit find, void *context, sm_error *err);
+ * owns; it is only read. Without moments a new trainer keeps those of its beginning. The status of
+ * find. */
+sm_status sm_trainer_load(sm_trainer *t, bool moments, sm_train_visit find, void *context,
+                          sm_error *err);
 /* Updates of the optimizer so far, to be kept with the arrays. */
 uint64_t sm_trainer_updates(const sm_trainer *t);
 /* Set the updates of the optimizer so far, after sm_trainer_load. */

@@ -87,7 +87,7 @@ static sm_status read_place(train_run *q, sm_error *err) {
         status = sm_fail(err, SM_USAGE, "--keep needs --checkpoint FOLDER/");
     q->kept = (train_checkpoint_place){.path = given->checkpoint, .keep = (int)given->keep};
     if (status || !given->checkpoint || access(model, F_OK) != 0) return status;
-    status = sm_io_read(model, q->call->arena, &config, err);
+    status = sm_io_model_source(model, q->call->arena, &config, err);
     q->kept.config = status ? NULL : config.text;
     return status;
 }

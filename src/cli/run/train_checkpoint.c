@@ -225,11 +225,19 @@ static sm_status check_model(const sm_model *m, const sm_safetensors *file, cons
     return SM_OK;
 }
 
+/* A training that has made a step has moments; weights of another tool, of no step, begin one. */
+static bool begins_training(const sm_safetensors *file) {
+    bool moments = false;
+    for (size_t i = 0; i < file->n; i++)
+        moments |= strncmp(file->tensor[i].name, "optimizer.", 10) == 0;
+    return file->steps == 0 && !moments;
+}
+
 sm_status train_checkpoint_take(sm_trainer *t, const sm_model *model, const sm_safetensors *file,
                                 const char *path, sm_error *err) {
     taking r = {.model = model, .file = file, .path = path};
     sm_status status = check_model(model, file, path, err);
-    if (!status) status = sm_trainer_load(t, take_array, &r, err);
+    if (!status) status = sm_trainer_load(t, !begins_training(file), take_array, &r, err);
     free_room(&r);
     if (!status) sm_trainer_set_updates(t, file->steps);
     return status;

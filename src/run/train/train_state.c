@@ -393,9 +393,11 @@ sm_status train_load_part(sm_trainer *t, sm_train_part part, sm_train_visit find
     return status;
 }
 
-sm_status sm_trainer_load(sm_trainer *t, sm_train_visit find, void *context, sm_error *err) {
+sm_status sm_trainer_load(sm_trainer *t, bool moments, sm_train_visit find, void *context,
+                          sm_error *err) {
     sm_status status = SM_OK;
-    for (int part = SM_TRAIN_VALUE; !status && part <= last_part(t); part++)
+    int last = moments ? last_part(t) : SM_TRAIN_VALUE;
+    for (int part = SM_TRAIN_VALUE; !status && part <= last; part++)
         status = train_load_part(t, (sm_train_part)part, find, context, err);
     return status;
 }
