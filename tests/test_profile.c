@@ -193,6 +193,23 @@ static void custom_calls_tell_their_work(void **state) {
          "backend_config={\"mask_type\":\"CAUSAL\",\"intermediate_tensor_shape\":{"
          "\"dimensions\":[\"2\",\"8\",\"128\",\"128\"]}}",
          5 * 2.0 * 16 * 128 * 64.5 * 64, 16, 128, 64.5, 64},
+        /* Transformer Engine: 8 heads that share 2 of keys, values of another size */
+        {"bf16[2,128,8,64]", "bf16[2,128,2,64]",
+         "(bf16[2,128,8,32], f32[2,8,128,1]) custom-call(a, b, b), "
+         "custom_call_target=\"te_fused_attn_forward_ffi\", backend_config={attn_heads = 8 : i64, "
+         "input_batch = 2 : i64, kv_max_seqlen = 128 : i64, mask_type = 2 : i64, "
+         "num_gqa_groups = 2 : i64, q_max_seqlen = 128 : i64, qk_head_dim = 64 : i64, "
+         "v_head_dim = 32 : i64, window_size_left = -1 : i64}",
+         2.0 * 16 * 128 * 64.5 * (64 + 32), 16, 128, 64.5, 64},
+        /* and under a window of 31 keys before the query's own, which only queries from the 32nd
+         * on fill: (1 + ... + 31 + 97 * 32) / 128 keys */
+        {"bf16[2,128,8,64]", "bf16[2,128,8,64]",
+         "(bf16[2,128,8,64], f32[2,8,128,1]) custom-call(a, b, b), "
+         "custom_call_target=\"te_fused_attn_backward_ffi\", backend_config={attn_heads = 8 : i64, "
+         "input_batch = 2 : i64, kv_max_seqlen = 128 : i64, mask_type = 3 : i64, "
+         "num_gqa_groups = 8 : i64, q_max_seqlen = 128 : i64, qk_head_dim = 64 : i64, "
+         "v_head_dim = 64 : i64, window_size_left = 31 : i64}",
+         5 * 2.0 * 16 * 64 * (31 * 16 + 97 * 32), 16, 128, (31 * 16 + 97 * 32) / 128.0, 64},
         {"bf16[2,16,16,8]", "bf16[4,3,3,8]",
          "(bf16[2,16,16,4], u8[0]) custom-call(a, b), window={size=3x3 pad=1_1x1_1}, "
          "dim_labels=b01f_o01i->b01f, custom_call_target=\"__cudnn$convForward\"",

@@ -201,15 +201,17 @@ typedef struct sm_instruction {
     sm_module_groups groups; /* n 0: all devices */
     int64_t channel;
     const char *target; /* custom-call: what is called; fusion: its kind; "" */
-    /* What the configuration of a custom call says: the shape of an attention's scores is in
-     * `dimensions`, a product's in the lists above. */
+    /* What the configuration of a custom call says: of an attention the shape of its scores is in
+     * `dimensions` (sequences, heads, queries, keys; and where it says so heads of keys, sizes of a
+     * head of queries and of values), a product's in the lists above. */
     double estimated_flops, estimated_transcendentals;
-    bool causal; /* an attention in which queries do not meet later keys */
+    bool causal;    /* an attention in which queries do not meet later keys */
+    int64_t window; /* of earlier keys that they meet; 0: all */
     sm_module_list
         in_place;  /* results (elements of the tuple; -1: the whole) that lie in operands */
     int64_t trips; /* of a loop, as the compiler knows them; -1: it does not */
     const sm_module_sharding *sharding; /* NULL: not asked for */
-    const char *op_name, *file; /* where the user's program made it; "" */
+    const char *op_name, *file;         /* where the user's program made it; "" */
     int file_line;
     int frame; /* of the module's table of stack frames, 0: none */
     int line;  /* of the text */
@@ -231,10 +233,10 @@ typedef struct sm_module {
     const char *name;
     int computations, entry;
     const sm_computation *computation;
-    bool whole;     /* not partitioned yet: arrays are those of all devices (spmd.h) */
+    bool whole;       /* not partitioned yet: arrays are those of all devices (spmd.h) */
     bool partitioned; /* by sm_module_partition, not by a compiler */
-    bool scheduled; /* instructions are in the order in which they run */
-    int devices;    /* that the program runs on, at least 1 */
+    bool scheduled;   /* instructions are in the order in which they run */
+    int devices;      /* that the program runs on, at least 1 */
     int partitions, replicas;
     sm_module_list in_place; /* results (elements of the tuple) that lie in arguments */
     int axes;
@@ -249,6 +251,14 @@ sm_status sm_module_parse(const sm_source *source, sm_arena *arena, const sm_mod
                           sm_error *err);
 
 /* ---- what it does ---- */
+/* An attention in one kernel. Queries meet `keys` of the `kv_len` keys of their sequence on
+ * average. */
+typedef struct sm_module_attention {
+    double sequences, heads, kv_heads, q_len, keys, kv_len;
+    double head_size, v_head_size; /* of a query and key, of a value */
+    double kv_bytes;               /* of an element of a key */
+    bool backward;
+} sm_module_attention;
 /* FLOPs of the matrix unit (2 for each multiply and add of dot and convolution that is not of
  * padding), of the vector unit (1 for each element of a pointwise result), transcendental functions
  * apart; bytes that cross HBM, as a kernel that keeps nothing between instructions moves them. */
@@ -260,6 +270,7 @@ typedef struct sm_module_work {
     /* The largest of its matrix products, and what it multiplies in. */
     double batch, m, n, k;
     sm_dtype dtype;
+    sm_module_attention attention; /* whose products those are; heads 0: they are of none */
 } sm_module_work;
 
 /* How a computation is reached. */
@@ -293,6 +304,10 @@ int64_t sm_module_trips(const sm_module *module, const sm_computation *in,
  * computations are run themselves. */
 sm_module_work sm_module_work_of(const sm_module_analysis *analysis, const sm_computation *in,
                                  const sm_instruction *instruction);
+/* Is it the custom call by which a program that is not compiled yet asks for an array to be moved
+ * to the host's memory; back to the device's? */
+bool sm_module_moves_to_host(const sm_instruction *instruction);
+bool sm_module_moves_to_device(const sm_instruction *instruction);
 /* Is its work known, rather than that of a custom call that only its target knows? */
 bool sm_module_is_understood(const sm_instruction *instruction);
 /* Bytes of an instruction's result that its readers really read, each as a kernel of its own: less

@@ -5,6 +5,7 @@
  *   cuBLAS     "dot_dimension_numbers": {"lhs_contracting_dimensions": ["1"], ...}
  *   cuDNN      "intermediate_tensor_shape": {"dimensions": ["4", "8", "512", "512"]}, the scores of
  *              an attention; "mask_type": "CAUSAL"
+ *   Transformer Engine   attn_heads = 64 : i64, q_max_seqlen = 8192 : i64, mask_type = 2 : i64
  *   Mosaic     "cost_estimate": {"flops": 123, "transcendentals": 4, "bytes_accessed": 56} */
 #include "module_config.h"
 
@@ -49,9 +50,31 @@ static bool numbers_after(sm_arena *arena, const char *at, const char *end, cons
 static double estimate_of(const char *at, const char *end, const char *key) {
     double value = 0;
     if (!(at = find(at, end, key))) return 0;
-    while (at < end && strchr("\\\": ", *at)) at++;
+    while (at < end && strchr("\\\": =", *at)) at++;
     for (; at < end && *at >= '0' && *at <= '9'; at++) value = 10 * value + (*at - '0');
     return value;
+}
+
+/* The sizes of a fused attention of Transformer Engine (transformer_engine/jax): one key each. */
+static bool attention_after(sm_arena *arena, const char *text, const char *end,
+                            sm_instruction *it) {
+    static const char *const keys[] = {"input_batch",   "attn_heads",     "q_max_seqlen",
+                                       "kv_max_seqlen", "num_gqa_groups", "qk_head_dim",
+                                       "v_head_dim"};
+    enum { KEYS = sizeof keys / sizeof *keys };
+    int64_t *size = sm_arena_array(arena, KEYS, sizeof *size);
+    if (!size) return false;
+    for (int i = 0; i < KEYS; i++) {
+        double value = estimate_of(text, end, keys[i]);
+        if (!(value > 0 && value < INT32_MAX)) return true;
+        size[i] = (int64_t)value;
+    }
+    it->dimensions = (sm_module_list){KEYS, size};
+    double mask = estimate_of(text, end, "mask_type");
+    double window = estimate_of(text, end, "window_size_left"); /* -1 is none, and reads as 0 */
+    it->causal = mask >= 2 && mask <= 5; /* NVTE_Mask_Type: causal, padded, of the last keys */
+    it->window = window < INT32_MAX ? (int64_t)window : 0;
+    return true;
 }
 
 bool module_config(sm_arena *arena, const char *text, size_t length, sm_instruction *it) {
@@ -63,6 +86,7 @@ bool module_config(sm_arena *arena, const char *text, size_t length, sm_instruct
         it->estimated_transcendentals = estimate_of(estimate, end, "transcendentals");
     }
     it->causal = find(text, end, "CAUSAL") != NULL;
+    if (find(text, end, "qk_head_dim") && !attention_after(arena, text, end, it)) return false;
     return (!scores || numbers_after(arena, scores, end, "dimensions", &it->dimensions)) &&
            numbers_after(arena, text, end, "lhs_contracting_dimensions", &it->lhs_contracting) &&
            numbers_after(arena, text, end, "rhs_contracting_dimensions", &it->rhs_contracting) &&

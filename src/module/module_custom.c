@@ -28,16 +28,29 @@ static bool is_convolution(const sm_instruction *it) {
     return begins(it->target, "__cudnn$conv") && it->operands > 1 && it->convolution;
 }
 
-/* Two products forward (QK, PV), five backward (QK again, dV, dP, dQ, dK): Dao 2022, B.4. */
+/* Fused attention of cuDNN, whose configuration has the shape of the scores, and of Transformer
+ * Engine, whose has all sizes. */
+enum { OF_SCORES = 4, OF_ALL = 7 };
 static bool is_attention(const sm_instruction *it) {
-    return begins(it->target, "__cudnn$fmha") && it->operands > 2 && it->dimensions.n == 4;
+    bool cudnn = begins(it->target, "__cudnn$fmha") && it->dimensions.n == OF_SCORES;
+    bool engine = begins(it->target, "te_fused_attn_") && it->dimensions.n == OF_ALL;
+    return it->operands > 2 && (cudnn || engine);
+}
+
+bool sm_module_moves_to_host(const sm_instruction *it) {
+    return it->opcode == SM_OPCODE_CUSTOM_CALL && !strcmp(it->target, "MoveToHost");
+}
+
+bool sm_module_moves_to_device(const sm_instruction *it) {
+    return it->opcode == SM_OPCODE_CUSTOM_CALL && !strcmp(it->target, "MoveToDevice");
 }
 
 bool sm_module_is_understood(const sm_instruction *it) {
     if (sm_module_class_of(it->opcode) != SM_CLASS_CUSTOM) return true;
     return it->opcode == SM_OPCODE_CUSTOM_CALL &&
-           (is_product(it) || is_convolution(it) || is_attention(it) || it->estimated_flops > 0 ||
-            it->estimated_transcendentals > 0);
+           (is_product(it) || is_convolution(it) || is_attention(it) ||
+            sm_module_moves_to_host(it) || sm_module_moves_to_device(it) ||
+            it->estimated_flops > 0 || it->estimated_transcendentals > 0);
 }
 
 /* The size of the kernel's dimension 'o' in the labels "b01f_01io->b01f". */
@@ -63,17 +76,44 @@ static void convolution(const sm_computation *in, const sm_instruction *it, sm_m
                        a, b);
 }
 
+/* Keys that a query meets on average: the last query the last key, and under a window so many
+ * before its own. */
+static double keys_met(double queries, double keys, bool causal, double window) {
+    double first = keys - queries + 1; /* of the first query */
+    if (!causal) return keys;
+    if (first < 1) return (keys + 1) / 2; /* sequences of other lengths: as if they were equal */
+    if (!(window > 0 && window + 1 < keys)) return (first + keys) / 2;
+    double most = window + 1, rising = fmin(fmax(most - first, 0), queries);
+    return ((first + first + rising - 1) / 2 * rising + most * (queries - rising)) / queries;
+}
+
+/* Two products forward (QK, PV), five backward (QK again, dV, dP, dQ, dK): Dao 2022, B.4. */
 static void attention(const sm_computation *in, const sm_instruction *it, sm_module_work *w) {
     const sm_module_shape *q = operand_shape(in, it, 0), *k = operand_shape(in, it, 1);
     const int64_t *of = it->dimensions.at; /* sequences, heads, queries, keys */
-    double batch = (double)of[0] * (double)of[1], queries = (double)of[2], keys = (double)of[3];
-    int products = strstr(it->target, "Backward") ? 5 : 2;
-    if (!(batch * queries * keys > 0)) return;
-    double head = sm_module_elements(q) / (batch * queries);
-    double met = it->causal ? (keys + 1) / 2 : keys;
-    for (int i = 0; i < products; i++)
-        module_add_product(w, (sm_module_product){batch, queries, met, head}, q, k);
-    w->transcendentals += batch * queries * met;
+    bool all = it->dimensions.n == OF_ALL;
+    sm_module_attention a = {.sequences = (double)of[0],
+                             .heads = (double)of[1],
+                             .q_len = (double)of[2],
+                             .kv_len = (double)of[3]};
+    double batch = a.sequences * a.heads;
+    if (!(batch * a.q_len * a.kv_len > 0)) return;
+    a.head_size = all ? (double)of[5] : sm_module_elements(q) / (batch * a.q_len);
+    a.v_head_size = all ? (double)of[6] : a.head_size;
+    if (!(a.head_size > 0)) return;
+    a.kv_heads = all ? (double)of[4]
+                     : fmax(sm_module_elements(k) / (a.sequences * a.kv_len * a.head_size), 1);
+    a.kv_heads = fmin(a.kv_heads, a.heads);
+    a.keys = keys_met(a.q_len, a.kv_len, it->causal, (double)it->window);
+    a.kv_bytes = sm_module_element_bits(k->element) / 8.0;
+    a.backward = strstr(it->target, "ackward") != NULL;
+    int of_keys = a.backward ? 3 : 1, of_values = a.backward ? 2 : 1;
+    for (int i = 0; i < of_keys; i++)
+        module_add_product(w, (sm_module_product){batch, a.q_len, a.keys, a.head_size}, q, k);
+    for (int i = 0; i < of_values; i++)
+        module_add_product(w, (sm_module_product){batch, a.q_len, a.keys, a.v_head_size}, q, k);
+    w->transcendentals += batch * a.q_len * a.keys;
+    w->attention = a;
 }
 
 /* A kernel that says its FLOPs and no shape: as products of so many rows and columns. */

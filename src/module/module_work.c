@@ -454,5 +454,7 @@ sm_module_work sm_module_work_of(const sm_module_analysis *analysis, const sm_co
             fuses ? unfused_bytes(in, instruction,
                                   analysis->written[in - analysis->module->computation], spaces[i])
                   : bytes_of(analysis->module, in, instruction, spaces[i]);
+    if (sm_module_moves_to_host(instruction) || sm_module_moves_to_device(instruction))
+        w.bytes = w.host_bytes = sm_module_data_bytes(instruction->shape);
     return w;
 }

@@ -157,7 +157,7 @@ static void padded_tiles(found *f, const sm_profile_op *op) {
 }
 
 static void moves(found *f, const sm_profile_op *op) {
-    if (op->copies || is_matmul(op) || !op->moves) return;
+    if (op->copies || is_matmul(op) || !op->moves || op->bound == SM_PROFILE_HOST) return;
     add(f, op->expected_s * op->times, "", "kernels that only copy, transpose or convert",
         "keep the array in the layout and type that its reader wants");
 }
@@ -174,6 +174,13 @@ static void memory_bound(found *f, const sm_profile_op *op) {
         add(f, (op->expected_s - op->lower_s) * op->times, "",
             "vector kernels above their memory bound", "fuse them into what reads their results");
     }
+}
+
+static void offloads(found *f, const sm_profile_op *op) {
+    if (op->copies || op->bound != SM_PROFILE_HOST) return;
+    add(f, op->expected_s * op->times, "", "moves to the host's memory and back",
+        "offload less, or have it run beside compute; what a compiler hides of it is not known "
+        "yet");
 }
 
 static void launches(found *f, const sm_profile_op *op) {
@@ -205,7 +212,10 @@ sm_status profile_findings(profile_made *made, sm_error *err) {
     for (int i = 0; i < made->p.ops; i++) {
         wide_products(&f, &made->op[i]);
         padded_tiles(&f, &made->op[i]);
-        if (made->analysis->written) continue; /* the compiler has not chosen kernels yet */
+        if (made->analysis->written) { /* the compiler has not chosen kernels yet */
+            offloads(&f, &made->op[i]);
+            continue;
+        }
         moves(&f, &made->op[i]);
         memory_bound(&f, &made->op[i]);
         launches(&f, &made->op[i]);

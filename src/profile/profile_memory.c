@@ -116,6 +116,7 @@ static double allocated(const liveness *l, const sm_instruction *it) {
     }
     if (class == SM_CLASS_FREE || class == SM_CLASS_DONE || updated_operand(l, it) >= 0) return 0;
     if (it->opcode == SM_OPCODE_CUSTOM_CALL && !strcmp(it->target, "ConcatBitcast")) return 0;
+    if (sm_module_moves_to_host(it)) return 0;
     return fmax(bytes - in_place_bytes(it), 0);
 }
 

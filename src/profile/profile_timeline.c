@@ -186,7 +186,7 @@ static bool add_op(timeline *t, const sm_instruction *it, bool copies) {
     *op = (sm_profile_op){.instruction = it, .computation = t->computation, .times = t->times};
     op->work = sm_module_work_of(m->analysis, t->in, it);
     op->copies = copies;
-    op->moves = only_moves(m, it);
+    op->moves = only_moves(m, it) || sm_module_moves_to_host(it) || sm_module_moves_to_device(it);
     profile_price_op(m, op);
     m->p.ops++;
     return true;
