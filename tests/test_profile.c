@@ -443,7 +443,7 @@ static void compiled_programs_are_what_they_are(void **state) {
         double memory; /* the farthest that the peak lies from XLA's */
         double all_gathers, all_reduces, reduce_scatters;
     } programs[] = {{"cpu8.fsdp", 0.001, 8, 1, 0},       {"cpu8.tp", 0.001, 0, 7, 0},
-                    {"cpu8.fsdp_tp", 0.001, 8, 8, 0},    {"cpu8.scan", 0.17, 16, 5, 0},
+                    {"cpu8.fsdp_tp", 0.001, 8, 8, 0},    {"cpu8.scan", 0.001, 16, 5, 0},
                     {"cpu8.scan_remat", 0.02, 16, 5, 0}, {"v5e-2x4.fsdp", 0.4, 8, 1, 1},
                     {"v5e-2x4.fsdp_tp", 0.4, 8, 9, 1},   {"v5e-2x4.scan", 0.4, 16, 1, 4}};
     sm_system system = system_of("tpu-v5e:2x4");
@@ -532,6 +532,22 @@ static void a_damaged_protobuf_is_refused(void **state) {
         sm_arena_free(own);
     }
     assert_true(refused > 60);
+}
+
+/* What the compiler assigned, and an assignment that stands alone. */
+static void an_assignment_stands_beside_its_module(void **state) {
+    sm_source source, alone = {"a.pb", "\x0a\x02\x10\x08\x1a\x06\x08\x01\x10\x80\x80\x01", 12};
+    const sm_module *m;
+    sm_error err = {0};
+    assert_int_equal(sm_io_read_packed("tests/cli/inputs/profile/cpu.assigned.hlo.pb.gz", 1 << 20,
+                                       arena, &source, NULL),
+                     SM_OK);
+    assert_int_equal(sm_module_parse(&source, arena, &m, NULL), SM_OK);
+    assert_true(m->assigned.known); /* as memory_analysis() told when it was compiled */
+    assert_true(m->assigned.argument_bytes == 2359296 && m->assigned.result_bytes == 2097152 &&
+                m->assigned.temporary_bytes == 7077888);
+    assert_int_equal(sm_module_parse(&alone, arena, &m, &err), SM_BAD_INPUT);
+    assert_non_null(strstr(err.sentence, "a buffer assignment without its module"));
 }
 
 /* ---- what ran ---- */
@@ -756,6 +772,7 @@ int main(void) {
         TEST(compiled_programs_are_what_they_are),
         TEST(a_protobuf_is_the_same_program),
         TEST(a_damaged_protobuf_is_refused),
+        TEST(an_assignment_stands_beside_its_module),
         TEST(what_ran_lies_beside_what_it_should_take),
         TEST(mistakes_are_shown_where_they_are),
         TEST(computations_in_a_circle_are_refused),

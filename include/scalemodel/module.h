@@ -229,6 +229,13 @@ typedef struct sm_module_axis {
     int size;
 } sm_module_axis;
 
+/* Bytes of a device's memory as the compiler assigned them; of what is neither argument nor result
+ * temporaries, of constants none. */
+typedef struct sm_module_assigned {
+    bool known;
+    double argument_bytes, result_bytes, temporary_bytes;
+} sm_module_assigned;
+
 typedef struct sm_module {
     const char *name;
     int computations, entry;
@@ -240,7 +247,8 @@ typedef struct sm_module {
     int partitions, replicas;
     sm_module_list in_place; /* results (elements of the tuple) that lie in arguments */
     int axes;
-    const sm_module_axis *axis; /* devices are its elements, the last axis fastest */
+    const sm_module_axis *axis;  /* devices are its elements, the last axis fastest */
+    sm_module_assigned assigned; /* of a HloProto, which has it beside the module */
 } sm_module;
 
 /* Read a module: its text (HLO, or StableHLO as MLIR), or a protobuf (HloModuleProto, HloProto),

@@ -217,6 +217,32 @@ static bool read_module(proto_reader *r, wire w) {
     return !r->status;
 }
 
+/* BufferAssignmentProto: allocations = 3, each {size = 2, of one thread = 3, argument = 5, result =
+ * 7, memory space = 8, constant = 12}. */
+static void read_assignment(wire w, sm_module_assigned *out) {
+    wire_field f;
+    while (wire_next(&w, &f)) {
+        if (f.number != 3 || !f.is_bytes) continue;
+        double bytes = (double)wire_value(f.bytes, 2, 0);
+        bool elsewhere = wire_value(f.bytes, 3, 0) || wire_value(f.bytes, 8, 0);
+        out->known = true;
+        if (elsewhere || wire_value(f.bytes, 12, 0) || !(bytes > 0)) continue;
+        if (wire_value(f.bytes, 5, 0)) out->argument_bytes += bytes;
+        else if (wire_value(f.bytes, 7, 0)) out->result_bytes += bytes;
+        else out->temporary_bytes += bytes;
+    }
+}
+
+/* Its allocations, field 3, have a size where a computation has an instruction. */
+static bool is_assignment(wire w) {
+    wire first;
+    wire_field f;
+    if (!wire_has(w, 3, &first)) return false;
+    while (wire_next(&first, &f))
+        if (f.number == 2) return !f.is_bytes;
+    return false;
+}
+
 /* HloProto holds the module as its field 1, where the module itself has its name. */
 static bool is_module(wire w) {
     wire inner;
@@ -228,7 +254,15 @@ sm_status hlo_proto_parse(const sm_source *source, sm_arena *arena, sm_module *o
     proto_reader r = {.source = source, .arena = arena, .err = err};
     wire w = {begin, begin + source->length, &bad}, inner;
     r.schedule = (wire){begin, begin, &bad};
-    if (!is_module(w) && wire_has(w, 1, &inner)) w = inner;
+    if (is_assignment(w)) {
+        proto_fail(&r, "a buffer assignment without its module: give the HloProto that XLA dumps "
+                       "(--xla_dump_hlo_as_proto), which has both");
+    } else if (!is_module(w) && wire_has(w, 1, &inner)) {
+        wire assignment;
+        if (wire_has(w, 3, &assignment)) read_assignment(assignment, &r.module.assigned);
+        w = inner;
+    }
+    if (r.status) return r.status;
     if (is_module(w)) read_module(&r, w);
     else proto_fail(&r, "no HLO: neither text that begins with \"HloModule NAME\" nor a protobuf");
     if (!r.status && bad)

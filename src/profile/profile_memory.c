@@ -14,6 +14,8 @@ typedef struct liveness {
     int *owner;          /* of each instruction: whose memory its result is */
     double *held;        /* of each instruction: bytes that it allocated and nobody took over */
     double *freed;       /* of each position: bytes that end there */
+    bool *placed;        /* of each instruction: its result has a place already */
+    bool apart;          /* nothing has the place of the program's results before them */
 } liveness;
 
 /* Is the result the same memory as its operands? */
@@ -61,6 +63,17 @@ static void keep(liveness *l, int i, int until) {
     if (l->last[i] < until) l->last[i] = until;
 }
 
+/* What is an element of a tuple, also after a loop that carries it in place; -1: not known. */
+static int element_of(const sm_computation *c, const sm_instruction *it) {
+    if (it->opcode != SM_OPCODE_GET_TUPLE_ELEMENT || !it->operands) return -1;
+    const sm_instruction *of = &c->instruction[it->operand[0]];
+    while (of->operands == 1 &&
+           (of->opcode == SM_OPCODE_WHILE || of->opcode == SM_OPCODE_OPT_BARRIER))
+        of = &c->instruction[of->operand[0]];
+    bool has = of->opcode == SM_OPCODE_TUPLE && it->number >= 0 && it->number < of->operands;
+    return has ? of->operand[it->number] : -1;
+}
+
 /* Backwards, so that what reads a view is known before what is viewed. */
 static void find_last(liveness *l) {
     const sm_computation *c = l->in;
@@ -70,10 +83,9 @@ static void find_last(liveness *l) {
         const sm_instruction *it = &c->instruction[i];
         int until = is_view(it) || is_fused(l, i) ? l->last[i] : i,
             updated = updated_operand(l, it);
-        const sm_instruction *of = it->operands ? &c->instruction[it->operand[0]] : NULL;
-        if (it->opcode == SM_OPCODE_GET_TUPLE_ELEMENT && of && of->opcode == SM_OPCODE_TUPLE &&
-            it->number >= 0 && it->number < of->operands) {
-            keep(l, of->operand[it->number], until);
+        int element = element_of(c, it);
+        if (element >= 0) {
+            keep(l, element, until);
             continue;
         }
         for (int o = 0; o < it->operands; o++)
@@ -164,7 +176,10 @@ static void find_owner(liveness *l, int i) {
     const sm_instruction *it = &l->in->instruction[i];
     int updated = updated_operand(l, it);
     if (updated < 0 && it->operands == 1 && is_view(it)) updated = 0;
-    l->owner[i] = updated >= 0 ? l->owner[it->operand[updated]] : i;
+    int element = element_of(l->in, it);
+    l->owner[i] = element >= 0   ? l->owner[element]
+                  : updated >= 0 ? l->owner[it->operand[updated]]
+                                 : i;
 }
 
 /* What a loop carries is in place from trip to trip. */
@@ -179,22 +194,45 @@ static bool *find_bodies(const sm_module *m, sm_arena *arena) {
     return is_body;
 }
 
-/* The most that lives at once; what is part of the result counts with `results`. */
-static double most_alive(liveness *l, double *results) {
+/* Compiled for a TPU: layouts have tiles. */
+static bool has_tiles(const sm_module_shape *shape) {
+    bool has = shape->tiles > 0;
+    for (int i = 0; !has && i < shape->parts; i++) has = has_tiles(&shape->part[i]);
+    return has;
+}
+
+/* Results that lie in memory that is there already: all of a loop's body, of the program those
+ * that take the place of an argument; on TPUs all, for which XLA keeps memory from the beginning.
+ * Elsewhere it lets other arrays have the place of a result until that is made. */
+static void find_placed(liveness *l, bool is_body) {
+    const sm_module *m = l->module;
+    const sm_computation *c = l->in;
+    const sm_instruction *root = &c->instruction[c->root];
+    bool is_entry = c == &m->computation[m->entry], all = is_body;
+    for (int i = 0; is_entry && !all && i < c->n; i++) all = has_tiles(c->instruction[i].shape);
+    for (int i = 0; i < c->n; i++) l->placed[i] = all && l->last[i] >= c->n;
+    if (!is_entry) return;
+    l->apart = all;
+    for (int i = 0; i < m->in_place.n; i++) {
+        int64_t at = m->in_place.at[i];
+        if (at < 0) l->placed[l->owner[c->root]] = true;
+        else if (root->opcode == SM_OPCODE_TUPLE && at < root->operands)
+            l->placed[l->owner[root->operand[at]]] = true;
+    }
+}
+
+/* The most that lives at once. Before a result is made, its place is there for others. */
+static double most_alive(liveness *l, bool is_body) {
     const sm_computation *c = l->in;
     double live = 0, most = 0;
-    *results = 0;
     find_last(l);
+    for (int i = 0; i < c->n; i++) find_owner(l, i);
+    find_placed(l, is_body);
     memset(l->freed, 0, ((size_t)c->n + 1) * sizeof *l->freed);
     for (int i = 0; i < c->n; i++) {
         const sm_instruction *it = &c->instruction[i];
-        bool none = it->opcode == SM_OPCODE_PARAMETER || is_fused(l, i);
+        bool none = it->opcode == SM_OPCODE_PARAMETER || is_fused(l, i) || l->placed[i];
         double bytes = none ? 0 : allocated(l, it);
-        find_owner(l, i);
-        if (l->last[i] >= c->n) {
-            *results += bytes;
-            bytes = 0;
-        }
         l->held[i] = bytes;
         live += bytes - taken_over(l, i, bytes);
         l->freed[l->last[i]] += bytes;
@@ -236,19 +274,18 @@ sm_status profile_memory(profile_made *made, sm_error *err) {
     l.freed = sm_arena_array(made->arena, room, sizeof *l.freed);
     l.owner = sm_arena_array(made->arena, room, sizeof *l.owner);
     l.held = sm_arena_array(made->arena, room, sizeof *l.held);
-    if (!inner || !is_body || !l.last || !l.freed || !l.owner || !l.held)
+    l.placed = sm_arena_array(made->arena, room, sizeof *l.placed);
+    if (!inner || !is_body || !l.last || !l.freed || !l.owner || !l.held || !l.placed)
         return sm_fail_memory(err);
     for (int i = 0; i < m->computations; i++) {
         int c = made->analysis->order[i];
-        double results;
         if (made->analysis->runs[c].times <= 0) continue;
         l.in = &m->computation[c];
         l.written = made->analysis->written ? made->analysis->written[c] : NULL;
-        inner[c] = most_alive(&l, &results);
-        if (c != m->entry && !is_body[c]) inner[c] += results;
+        inner[c] = most_alive(&l, is_body[c]);
     }
     add_arguments(made, &m->computation[m->entry]);
-    made->p.temporary_bytes = inner[m->entry];
+    made->p.temporary_bytes = fmax(inner[m->entry] - (l.apart ? 0 : made->p.result_bytes), 0);
     made->p.peak_bytes = made->p.argument_bytes + made->p.result_bytes + made->p.temporary_bytes;
     return SM_OK;
 }

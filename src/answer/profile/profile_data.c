@@ -73,9 +73,14 @@ static void put_mesh(sm_report *r, const sm_profile *p) {
 }
 
 static void put_memory(sm_report *r, const sm_profile *p) {
-    sm_put_all(r, sm_put_object(r, r->data, "memory_bytes"),
-               "peak|arguments|results|temporaries|capacity", p->peak_bytes, p->argument_bytes,
-               p->result_bytes, p->temporary_bytes, p->system->chip.memory_bytes.value);
+    const sm_module_assigned *a = &p->module->assigned;
+    sm_data *memory = sm_put_object(r, r->data, "memory_bytes");
+    sm_put_all(r, memory, "peak|arguments|results|temporaries|capacity", p->peak_bytes,
+               p->argument_bytes, p->result_bytes, p->temporary_bytes,
+               p->system->chip.memory_bytes.value);
+    if (a->known)
+        sm_put_all(r, sm_put_object(r, memory, "assigned"), "arguments|results|temporaries",
+                   a->argument_bytes, a->result_bytes, a->temporary_bytes);
 }
 
 void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, bool trace) {

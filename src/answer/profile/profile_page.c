@@ -135,6 +135,17 @@ static void memory(sm_report *r, const sm_profile *p) {
                                  {"temporaries", p->temporary_bytes}};
     sm_report_bar(r, "HBM of a device at its fullest", "B", p->system->chip.memory_bytes.value, 3,
                   parts);
+    const sm_module_assigned *a = &p->module->assigned;
+    double temporaries = a->temporary_bytes;
+    if (!a->known) return;
+    sm_report_text(r, "The compiler assigned %s: arguments %s, results %s, temporaries %s%s.",
+                   sm_show_bytes(r, a->argument_bytes + a->result_bytes + temporaries),
+                   sm_show_bytes(r, a->argument_bytes), sm_show_bytes(r, a->result_bytes),
+                   sm_show_bytes(r, temporaries),
+                   temporaries > 1.001 * p->temporary_bytes && p->temporary_bytes > 0
+                       ? sm_textf(r, ", %s more than live at once",
+                                  share_of(r, temporaries - p->temporary_bytes, p->temporary_bytes))
+                       : "");
 }
 
 static void findings(sm_report *r, const sm_profile *p) {
