@@ -8,6 +8,9 @@ It writes what scripts/check-families.py compares with, so that families of next
   reference-totals.py --random 20 --out DIR TYPE ...   small random configs of each model_type: DIR/*.json
                                                    and DIR/MANIFEST.csv; --seed N for others;
                                                    --list prints the types that have a causal model
+  reference-totals.py --defaults --out DIR [TYPE ...]   the config that each class of model_type has when nothing
+                                                   is said (all types by default): as the library writes it, and
+                                                   with every key; kind: causal, seq2seq, multimodal, masked, base
 
 A total counts the weights of a checkpoint: parameters (a tied one once), and correction biases of
 routers and scalars of layers, which the library keeps as buffers. Active: of the experts only those that a token takes.
@@ -25,11 +28,19 @@ warnings.filterwarnings("ignore")
 logging.disable(logging.CRITICAL)
 import torch  # noqa: E402
 import transformers  # noqa: E402
-from transformers.models.auto.modeling_auto import (  # noqa: E402
-    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES as CAUSAL,
-)
+from transformers.models.auto import modeling_auto  # noqa: E402
 
-COLUMNS = ["name", "model_type", "exact_total", "exact_active"]
+CAUSAL = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+# The class whose parameters are counted, first map first.
+KINDS = {
+    "causal": CAUSAL,
+    "multimodal": modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+    "seq2seq": modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
+    "speech": modeling_auto.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES,
+    "masked": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+    "base": modeling_auto.MODEL_MAPPING_NAMES,
+}
+COLUMNS = ["name", "model_type", "exact_total", "exact_active", "kind"]
 CHOSEN = ["num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_topk", "moe_k", "top_k_experts"]
 
 
@@ -172,8 +183,37 @@ def write_random(kinds, n, seed, folder):
             # every key, or only those that differ from the defaults of the class
             text = config.to_json_string(use_diff=made % 2 == 0)
             (folder / f"{name}.json").write_text(text)
-            rows.append([name, kind, total, active or ""])
+            rows.append([name, kind, total, active or "", "random"])
         print(f"{kind}: {made} configs{'' if made == n else '; ' + why}", file=sys.stderr)
+    with open(folder / "MANIFEST.csv", "w", newline="") as f:
+        csv.writer(f).writerows([COLUMNS] + rows)
+
+
+def class_of(kind):
+    """The kind of model and the class that stand for a type, in the order of KINDS."""
+    for name, known in KINDS.items():
+        found = known.get(kind)
+        if found:
+            return name, found if isinstance(found, str) else found[0]
+    raise ValueError("no model of this type")
+
+
+def write_defaults(kinds, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for kind in kinds or sorted(transformers.CONFIG_MAPPING.keys()):
+        try:
+            group, name = class_of(kind)
+            config = transformers.AutoConfig.for_model(kind)
+            config.architectures = [name]
+            total, active = count(config)
+        except Exception as error:
+            why = str(error).splitlines()[0][:150] if str(error) else ""
+            print(f"{kind}: {type(error).__name__}: {why}", file=sys.stderr)
+            continue
+        for ending, short in (("", False), ("-short", True)):
+            (folder / f"{kind}{ending}.json").write_text(config.to_json_string(use_diff=short))
+            rows.append([f"{kind}{ending}", kind, total, active or "", group])
     with open(folder / "MANIFEST.csv", "w", newline="") as f:
         csv.writer(f).writerows([COLUMNS] + rows)
 
@@ -181,6 +221,7 @@ def write_random(kinds, n, seed, folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--random", type=int, metavar="N", help="so many random configs of each type")
+    parser.add_argument("--defaults", action="store_true", help="the default config of each type")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--out", type=pathlib.Path, help="the folder for random configs")
     parser.add_argument("--list", action="store_true", help="model types that have a causal model")
@@ -188,6 +229,8 @@ def main():
     args = parser.parse_args()
     if args.list:
         print("\n".join(CAUSAL))
+    elif args.defaults:
+        write_defaults(args.names, args.out or parser.error("--defaults needs --out"))
     elif args.random:
         write_random(args.names, args.random, args.seed, args.out or parser.error("--random needs --out"))
     else:
@@ -197,7 +240,7 @@ def main():
             fields = json.loads(pathlib.Path(name).read_text())
             config = transformers.AutoConfig.for_model(fields.pop("model_type"), **fields)
             total, active = count(config)
-            table.writerow([pathlib.Path(name).stem, config.model_type, total, active or ""])
+            table.writerow([pathlib.Path(name).stem, config.model_type, total, active or "", ""])
 
 
 if __name__ == "__main__":

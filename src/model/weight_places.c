@@ -3,9 +3,10 @@
  * fastest, or stands side by side with others, a|b, of which <> marks the weight's own:
  *   "self_attn.q_b_proj.weight[K (<H>|Y), Q]"     heads of H and Y numbers each; H are the weight's
  * Names of layers come behind hf.layer, "model.layers.{i}."; {i} is the layer; {E} counts experts
- * that have a tensor each; places are parted by ';', and those of other letters than the weight's
- * are passed over. A checkpoint of the model below the head has the same names without the prefix
- * that hf.base is: each such place comes a second time without it. */
+ * that have a tensor each; {scan} is what the family's hf.scan says. Places are parted by ';', and
+ * those of other letters than the weight's are passed over. A checkpoint of the model below the
+ * head has the same names without the prefix that hf.base is: each such place comes a second time
+ * without it. */
 #include <assert.h>
 #include <ctype.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "scalemodel/model.h"
 
 typedef struct placing {
+    const sm_model *m;
     const sm_text_lines *l;
     const sm_text_array *a;
     const char *at;
@@ -105,25 +107,37 @@ static size_t sum_of(placing *p, size_t stride, bool own, int depth) {
     return before;
 }
 
+/* What the family calls a {word} of a name; "": it does not say. */
+static const char *said_word(const placing *p, size_t length) {
+    char key[24];
+    int n = snprintf(key, sizeof key, "hf.%.*s", (int)length, p->at + 1);
+    const char *word = n < (int)sizeof key ? sm_architecture_word(p->m->architecture, key) : NULL;
+    return word ? word : "";
+}
+
 /* The text up to one of these characters, with the layer's number in it; what is behind the number
  * of an expert apart. */
 static void name_of(placing *p, const char *stop, int layer) {
     char *to = p->out->name + strlen(p->out->name);
     const char *end = p->out->name + sizeof p->out->name - 16;
     for (skip(p); *p->at && !strchr(stop, *p->at); p->at++) {
+        size_t word = *p->at == '{' ? strcspn(p->at + 1, "}") : 0;
         if (strncmp(p->at, "{i}", 3) == 0) {
             to += snprintf(to, 12, "%d", layer);
-            p->at += 2;
         } else if (strncmp(p->at, "{E}", 3) == 0) {
             for (int d = 0; d < p->a->rank; d++)
                 if (p->l->dim[p->a->dim[d]].role == SM_DIMENSION_EXPERTS) p->out->counted = d;
             *to = 0;
             to = p->out->behind;
             end = to + sizeof p->out->behind - 16;
-            p->at += 2;
+        } else if (word > 0) {
+            const char *said = said_word(p, word);
+            p->wrong = !*said || !p->at[word + 1] || strlen(said) >= (size_t)(end - to);
+            if (!p->wrong) to += strlen(strcpy(to, said));
         } else *to++ = *p->at;
         if (to >= end) p->wrong = true;
         if (p->wrong) return;
+        if (word > 0) p->at += word + 1;
     }
     *to = 0;
 }
@@ -182,7 +196,8 @@ sm_status sm_model_weight_place(const sm_model *m, const sm_text_lines *lines, i
     const char *before = inside ? sm_architecture_word(m->architecture, "hf.layer") : NULL;
     while (said && *said) {
         *out = (sm_weight_place){.counted = -1};
-        placing p = {.l = lines, .a = &lines->array[array], .at = before ? before : "", .out = out};
+        placing p = {
+            .m = m, .l = lines, .a = &lines->array[array], .at = before ? before : "", .out = out};
         name_of(&p, "", layer);
         p.at = said;
         name_of(&p, "[;", layer);
