@@ -201,7 +201,7 @@ def class_of(kind):
 def write_defaults(kinds, folder):
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
-    for kind in kinds or sorted(transformers.CONFIG_MAPPING.keys()):
+    for kind in kinds or sorted(transformers.CONFIG_MAPPING):
         try:
             group, name = class_of(kind)
             config = transformers.AutoConfig.for_model(kind)

@@ -243,7 +243,7 @@ static void architectures_stand_in_for_types(void **state) {
         "vocab_size" : 100
     }));
     assert_string_equal(m.note, "model_type \"lama-of-mine\" is not known: read as a llama model, "
-                                "which architectures says it is");
+                                "as the rest of the config says");
 }
 
 static void two_spellings_must_agree(void **state) {

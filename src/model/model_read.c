@@ -264,8 +264,8 @@ static const char *note_of(const sm_library *families, const char *family, const
                                sm_format_count(count, sizeof count, params));
     if (!note || family || !type[0] || sm_library_has_family(families, type)) return note;
     return sm_arena_printf(arena,
-                           "%s%smodel_type \"%.60s\" is not known: read as a %s model, which "
-                           "architectures says it is",
+                           "%s%smodel_type \"%.60s\" is not known: read as a %s model, as the rest "
+                           "of the config says",
                            note, note[0] ? "; " : "", type, sm_architecture_family(a));
 }
 

@@ -59,8 +59,19 @@ static bool is_like(const sm_library *library, const tree_family *f, const tree_
     return false;
 }
 
+/* The family of wrappers that keep a model under a key of this name ("text_config"); NULL: none. */
+static const tree_family *wrapper_of(const sm_library *library, const json_value *config) {
+    for (uint32_t i = 0; i < config->n; i++)
+        if (json_text(json_get(&config->item[i], "model_type"))) {
+            const tree_family *f = tree_find_family(library, config->item[i].key);
+            if (f) return f;
+        }
+    return NULL;
+}
+
 /* model_type decides, unless the architecture names a family that is like that one: a draft, a
- * model without a head. The architecture alone is asked where the type is missing or unknown. */
+ * model without a head. The architecture alone is asked where the type is missing or unknown; where
+ * both are, a model that it wraps is. */
 static sm_status family_of(const sm_library *library, const json_value *config,
                            const tree_family **out, sm_error *err) {
     const json_value *at = json_get(config, "model_type");
@@ -70,6 +81,7 @@ static sm_status family_of(const sm_library *library, const json_value *config,
     const tree_family *by_type = type ? tree_find_family(library, type) : NULL;
     const tree_family *special = architecture ? tree_find_family(library, architecture) : NULL;
     *out = special && (!by_type || is_like(library, special, by_type)) ? special : by_type;
+    if (!*out) *out = wrapper_of(library, config);
     if (*out) return SM_OK;
     if (type || architecture)
         return fail_unknown(library, config, type ? type : architecture, type ? at : first, err);
