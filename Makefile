@@ -57,7 +57,7 @@ endif
 OBJCOPY ?= $(call tool_of,objcopy)
 LIBS := -lyaml -lz -lzstd -lsqlite3 -lm -pthread
 
-LIB_DIRS := base text units report search notation hw model module shard spmd program cost trace profile plan recipe train serve truth io answer render
+LIB_DIRS := base text units report search notation hw model shard module spmd program cost trace profile plan recipe train serve truth io answer render
 # A layer is a folder of src; a large one has folders of its own, whose headers see each other.
 sources_of = $(sort $(foreach d,$(1),$(wildcard src/$(d)/*.c src/$(d)/*/*.c)))
 LIB_SRC := $(call sources_of,$(LIB_DIRS))

@@ -246,6 +246,7 @@ typedef struct sm_module {
     int devices;      /* that the program runs on, at least 1 */
     int partitions, replicas;
     sm_module_list in_place; /* results (elements of the tuple) that lie in arguments */
+    bool axes_of_shardings;  /* the module names no axes: they are what its shardings cut */
     int axes;
     const sm_module_axis *axis;  /* devices are its elements, the last axis fastest */
     sm_module_assigned assigned; /* of a HloProto, which has it beside the module */

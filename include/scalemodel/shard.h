@@ -376,6 +376,28 @@ typedef struct sm_tiled_array {
  * not a permutation of the dimensions. */
 sm_status sm_tiled_array_parse(const sm_source *source, sm_tiled_array *array, sm_error *err);
 /* ---- XLA's shardings ---- */
+/* So many devices at such a stride of their numbers, over which a dimension is cut; dim -1: over
+ * which the array is replicated. */
+typedef struct sm_xla_piece {
+    int dim;
+    int64_t size, stride;
+} sm_xla_piece;
+enum { SM_XLA_MOST_PIECES = 64 };
+/* The tiles of an array, of each dimension the major piece first; devices 1: {replicated}. */
+typedef struct sm_xla_tiles {
+    int64_t devices;
+    int pieces;
+    sm_xla_piece piece[SM_XLA_MOST_PIECES];
+} sm_xla_tiles;
+/* Read "{devices=[4,1,2]<=[2,4]T(1,0) last_tile_dim_replicate}", a part of a source, for an array
+ * of `rank` dimensions. SM_BAD_INPUT with the place of what cannot be read, or is no mesh of
+ * devices. */
+sm_status sm_xla_tiles_read(const sm_source *source, sm_span text, int rank, sm_xla_tiles *out,
+                            sm_error *err);
+/* Cut a mesh where the pieces end; and then, once sm_mesh_of_cuts made the mesh, the numbers of the
+ * axes that a piece covers, major first. Returns how many. */
+void sm_xla_cut(sm_mesh_cuts *cuts, const sm_xla_tiles *tiles);
+int sm_xla_axes(const sm_mesh_cuts *cuts, const sm_xla_piece *piece, int axis[SM_MAX_AXES]);
 /* Two shardings of an array of `rank` dimensions, "{devices=[2,1,4]<=[8]}",
  * "{devices=[2,2]0,2,1,3}",
  * "{replicated}", on one mesh with axes X, Y, ...: *einsum is the change in the notation,

@@ -189,6 +189,7 @@ static const struct {
     {"replica_groups", groups, 0, false},
     {"source_target_pairs", groups, 0, false},
     {"sdy.sharding", sharding, 0, false},
+    {"mhlo.sharding", mlir_xla_sharding, 0, false},
     {"dim_numbers", labels, 0, false},
     {"window", window, 0, false},
     {"window_dimensions", WINDOW(window)},

@@ -3,6 +3,7 @@
  * hands what it reads of the ones around it. Private to src/module. */
 #pragma once
 #include "hlo_reader.h"
+#include "scalemodel/shard.h"
 
 enum { MLIR_MOST_INSTRUCTIONS = 1 << 20, MLIR_MOST_CAPTURED = 1 << 12, MLIR_MOST_BYTES = 1 << 28 };
 
@@ -48,6 +49,8 @@ typedef struct mlir_reader {
     int depth;          /* of functions and regions within each other */
     int made;           /* instructions, of all computations */
     size_t bytes;       /* of functions, as often as they are called */
+    sm_mesh_cuts *cuts; /* of the mesh of shardings in XLA's form; NULL: there are none */
+    sm_span asked;      /* the sharding in that form of what is read; length 0: none */
 } mlir_reader;
 
 /* ---- computations as they are made (mlir_body.c) ---- */
@@ -94,6 +97,11 @@ const sm_module_shape *mlir_type(mlir_reader *m);
 const sm_module_shape *mlir_tuple_shape(mlir_reader *m, const sm_module_shape *const *part, int n);
 /* <@mesh, [{"data"}, {?}]>, from the '<' on. NULL after an error. */
 const sm_module_sharding *mlir_sharding(mlir_reader *m);
+/* The mesh on which all shardings in XLA's form lie, as the module's; such a sharding, which is
+ * next; and what it says of the instruction, once its shape is known (mlir_xla.c). */
+bool mlir_xla_mesh(mlir_reader *m);
+bool mlir_xla_sharding(mlir_reader *m, sm_instruction *it);
+bool mlir_xla_asked(mlir_reader *m, sm_instruction *it);
 /* "x", "y" up to '}', which is taken: axes of the module's mesh. */
 bool mlir_axes(mlir_reader *m, sm_module_list *out);
 /* What stands in the parentheses of loc(...), which are taken. */

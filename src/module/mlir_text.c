@@ -22,7 +22,7 @@ static bool argument_attributes(mlir_reader *m, sm_instruction *it, hlo_list *in
     hlo_reader *r = m->r;
     if (!hlo_accept(r, '{')) return !r->status;
     size_t from = r->at;
-    if (!mlir_attributes(m, it, '}')) return false;
+    if (!mlir_attributes(m, it, '}') || !mlir_xla_asked(m, it)) return false;
     int64_t result =
         module_number_after(r->source->text + from, r->at - from, "tf.aliasing_output");
     int64_t *place = result >= 0 && in_place ? hlo_push(r, in_place, sizeof *place) : NULL;
@@ -60,8 +60,8 @@ static bool read_results(mlir_reader *m, hlo_list *shardings) {
     bool list = hlo_accept(r, '(');
     while (!r->status && !(list && hlo_accept(r, ')'))) {
         if (list && hlo_accept(r, ',')) continue;
-        sm_instruction it = {0};
-        if (!mlir_type(m)) break;
+        sm_instruction it = {.shape = mlir_type(m)};
+        if (!it.shape) break;
         if (list && !argument_attributes(m, &it, NULL)) break;
         const sm_module_sharding **place = shardings ? hlo_push(r, shardings, sizeof *place) : NULL;
         if (place) *place = it.sharding;
@@ -235,6 +235,10 @@ static bool emit_operation(mlir_reader *m, sm_instruction *it, const hlo_list *o
     if (results == 0 && types->n == 0) return true;
     it->shape = results > 1 ? mlir_tuple_shape(m, type, results) : type[0];
     if (!it->shape || !mlir_with_operands(m, it, operands->item, operands->n)) return false;
+    if (!mlir_xla_asked(m, it)) return false;
+    /* Into a shard_map: what it divides lies as it does. */
+    if (it->operands == 1 && it->target && !strcmp(it->target, "SPMDFullToShardShape"))
+        it->sharding = mlir_at(b, it->operand[0])->sharding;
     const sm_computation in = {.instruction = b->instructions.item, .n = (int)b->instructions.n};
     mlir_complete(m, &in, it);
     if (it->opcode == SM_OPCODE_CONSTANT && it->shape->dim.n) it->known = false;
@@ -467,6 +471,7 @@ static bool note_all(mlir_reader *m) {
         else if (hlo_next(r) >= 0) r->at++;
     }
     if (!r->status && !m->functions.n) hlo_fail_here(m->r, "the module has no function");
+    if (!r->status && !r->module.axes) mlir_xla_mesh(m);
     if (m->locations.n) qsort(m->locations.item, m->locations.n, sizeof(mlir_location), by_number);
     return !r->status;
 }

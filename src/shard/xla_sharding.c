@@ -10,36 +10,30 @@
 #include <ctype.h>
 #include <string.h>
 
-enum { MOST_DIMS = 16, MOST_PIECES = 64, MOST_DEVICES = 1 << 20 };
+enum { MOST_DIMS = 16, MOST_DEVICES = 1 << 20 };
 
-typedef struct piece { /* a part of a dimension: so many, at such a stride */
-    int dim;
-    int64_t size, stride;
-} piece;
+typedef sm_xla_piece piece;
 typedef struct tiles {
     const sm_source *source;
-    size_t at;
+    size_t at, end;
     int dims, atoms, pieces;
     int64_t dim[MOST_DIMS], devices;
-    piece atom[MOST_DIMS], piece[MOST_PIECES];
+    piece atom[MOST_DIMS], piece[SM_XLA_MOST_PIECES];
 } tiles;
 
 /* ---- reading ---- */
 
 static sm_status refuse(const tiles *t, const char *sentence, sm_error *err) {
-    size_t at = t->at < t->source->length ? t->at : t->source->length;
-    return sm_fail_at(err, t->source, (sm_span){at, at < t->source->length}, "%s", sentence);
+    size_t at = t->at < t->end ? t->at : t->end;
+    return sm_fail_at(err, t->source, (sm_span){at, at < t->end}, "%s", sentence);
 }
 
-static char here(const tiles *t) {
-    return t->at < t->source->length ? t->source->text[t->at] : '\0';
-}
+static char here(const tiles *t) { return t->at < t->end ? t->source->text[t->at] : '\0'; }
 
 static bool accept(tiles *t, const char *word) {
     size_t n = strlen(word);
     while (here(t) == ' ') t->at++;
-    if (t->source->length - t->at < n || memcmp(t->source->text + t->at, word, n) != 0)
-        return false;
+    if (t->end - t->at < n || memcmp(t->source->text + t->at, word, n) != 0) return false;
     t->at += n;
     return true;
 }
@@ -116,7 +110,7 @@ static sm_status deal(tiles *t, int rank, sm_error *err) {
     for (int d = 0; d < t->dims; d++)
         for (int64_t need = t->dim[d]; need > 1;) {
             while (a < t->atoms && t->atom[a].size == 1) a++;
-            if (a == t->atoms || t->pieces == MOST_PIECES)
+            if (a == t->atoms || t->pieces == SM_XLA_MOST_PIECES)
                 return refuse(t, "tiles that are no mesh of devices", err);
             piece *from = &t->atom[a];
             int64_t take = from->size <= need ? from->size : need;
@@ -129,8 +123,10 @@ static sm_status deal(tiles *t, int rank, sm_error *err) {
     return SM_OK;
 }
 
-static sm_status read_tiles(const sm_source *source, int rank, tiles *t, sm_error *err) {
-    *t = (tiles){.source = source, .devices = 1};
+static sm_status read_tiles(const sm_source *source, sm_span text, int rank, tiles *t,
+                            sm_error *err) {
+    *t = (tiles){
+        .source = source, .at = text.offset, .end = text.offset + text.length, .devices = 1};
     if (!accept(t, "{")) return refuse(t, "expected a sharding: {devices=[2,4]<=[8]}", err);
     if (accept(t, "replicated")) return SM_OK;
     if (!accept(t, "devices=[") || !numbers(t, "]", t->dim, &t->dims))
@@ -145,14 +141,38 @@ static sm_status read_tiles(const sm_source *source, int rank, tiles *t, sm_erro
     return status ? status : deal(t, rank, err);
 }
 
+sm_status sm_xla_tiles_read(const sm_source *source, sm_span text, int rank, sm_xla_tiles *out,
+                            sm_error *err) {
+    tiles t;
+    sm_status status = read_tiles(source, text, rank, &t, err);
+    *out = (sm_xla_tiles){.devices = t.devices, .pieces = t.pieces};
+    memcpy(out->piece, t.piece, sizeof out->piece);
+    return status;
+}
+
 /* ---- a mesh for both ---- */
+
+static void cut_by(sm_mesh_cuts *c, const piece *p) {
+    sm_mesh_cut(c, p->stride);
+    sm_mesh_cut(c, p->stride * p->size);
+}
+
+void sm_xla_cut(sm_mesh_cuts *cuts, const sm_xla_tiles *t) {
+    for (int i = 0; i < t->pieces; i++) cut_by(cuts, &t->piece[i]);
+}
+
+int sm_xla_axes(const sm_mesh_cuts *c, const sm_xla_piece *p, int axis[SM_MAX_AXES]) {
+    int n = 0;
+    for (int i = c->n - 1; i > 0; i--)
+        if (c->at[i - 1] >= p->stride && c->at[i] <= p->stride * p->size) axis[n++] = c->n - 1 - i;
+    return n;
+}
 
 /* The letters of the axes between the ends of a piece, major first. */
 static void put_axes(const sm_mesh *mesh, const sm_mesh_cuts *c, const piece *p, char *out) {
+    int axis[SM_MAX_AXES], axes = sm_xla_axes(c, p, axis);
     size_t n = strlen(out);
-    for (int i = c->n - 1; i > 0; i--)
-        if (c->at[i - 1] >= p->stride && c->at[i] <= p->stride * p->size)
-            out[n++] = mesh->axis[c->n - 1 - i].name[0];
+    for (int i = 0; i < axes; i++) out[n++] = mesh->axis[axis[i]].name[0];
     out[n] = 0;
 }
 
@@ -178,18 +198,15 @@ sm_status sm_xla_resharding(const sm_source *from, const sm_source *to, int rank
     if (rank < 1 || rank > SM_MAX_RANK)
         return sm_fail(err, SM_BAD_INPUT, "arrays of 1 to %d dimensions are resharded here",
                        SM_MAX_RANK);
-    sm_status status = read_tiles(from, rank, &t[0], err);
-    if (!status) status = read_tiles(to, rank, &t[1], err);
+    sm_status status = read_tiles(from, (sm_span){0, from->length}, rank, &t[0], err);
+    if (!status) status = read_tiles(to, (sm_span){0, to->length}, rank, &t[1], err);
     if (status) return status;
     if (t[0].devices > 1 && t[1].devices > 1 && t[0].devices != t[1].devices)
         return refuse(&t[1], "the two shardings have different numbers of devices", err);
     int64_t devices = t[0].devices > t[1].devices ? t[0].devices : t[1].devices;
     if (devices == 1) return refuse(&t[1], "both are replicated: nothing moves", err);
     for (int s = 0; s < 2; s++)
-        for (int i = 0; i < t[s].pieces; i++) {
-            sm_mesh_cut(&c, t[s].piece[i].stride);
-            sm_mesh_cut(&c, t[s].piece[i].stride * t[s].piece[i].size);
-        }
+        for (int i = 0; i < t[s].pieces; i++) cut_by(&c, &t[s].piece[i]);
     sm_mesh_of_cuts(&c, devices, mesh);
     if (c.crossed)
         return refuse(&t[1],

@@ -23,9 +23,13 @@ static void summary(sm_report *r, const sm_profile *p) {
     sm_report_text(r, "A device: %s in matrix products (MFU %s), %s through HBM.",
                    sm_textf(r, "%s FLOPs", sm_show_count(r, p->work.matrix_flops)),
                    sm_show_percent(r, profile_mfu(p)), sm_show_bytes(r, p->work.bytes));
-    if (p->module->devices > 1)
+    const sm_module *m = p->module;
+    bool cuts = m->axes_of_shardings && !strcmp(p->mesh.axis[0].name, m->axis[0].name);
+    if (m->devices > 1)
         sm_report_text(r, "Mesh %s, %s.", mesh,
-                       p->mesh_named ? "as named" : "as the groups of its collectives lie");
+                       !p->mesh_named ? "as the groups of its collectives lie"
+                       : cuts         ? "as its shardings lie"
+                                      : "as named");
 }
 
 /* A trace beside the price. */
