@@ -13,7 +13,7 @@ It writes what scripts/check-families.py compares with, so that families of next
                                                    with every key; kind: causal, seq2seq, multimodal, masked, base
 
 A total counts the weights of a checkpoint: parameters (a tied one once), and correction biases of
-routers and scalars of layers, which the library keeps as buffers. Active: of the experts only those that a token takes.
+routers, scalars of layers and tables that name experts, which the library keeps as buffers. Active: of the experts only those that a token takes.
 """
 import argparse
 import csv
@@ -31,12 +31,13 @@ import transformers  # noqa: E402
 from transformers.models.auto import modeling_auto  # noqa: E402
 
 CAUSAL = modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
-# The class whose parameters are counted, first map first.
+# The class whose parameters are counted, first map first: BART has a class that is its decoder alone,
+# too, and BERT one that is causal.
 KINDS = {
-    "causal": CAUSAL,
-    "multimodal": modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
     "seq2seq": modeling_auto.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES,
     "speech": modeling_auto.MODEL_FOR_SPEECH_SEQ_2_SEQ_MAPPING_NAMES,
+    "multimodal": modeling_auto.MODEL_FOR_IMAGE_TEXT_TO_TEXT_MAPPING_NAMES,
+    "causal": CAUSAL,
     "masked": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
     "base": modeling_auto.MODEL_MAPPING_NAMES,
 }
@@ -65,7 +66,7 @@ def weights(model):
     yield from model.named_parameters()
     kept = set(model.state_dict())
     for name, buffer in model.named_buffers():
-        if name in kept and name.endswith(("bias", "scalar")):
+        if name in kept and name.endswith(("bias", "scalar", "tid2eid")):
             yield name, buffer
 
 
