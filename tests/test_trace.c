@@ -156,6 +156,41 @@ static void ops_of_a_host_are_its_work(void **state) {
     assert_true(near(b->row[1].seconds, 40e-6) && b->row[1].calls == 1);
 }
 
+/* An attention of PyTorch counts the keys that its mask lets queries meet: of 6 heads that share 2
+ * of keys, 8 queries and keys of size 16. */
+static void attention_counts_by_its_mask(void **state) {
+    static const struct {
+        const char *op, *dims, *values;
+        double keys, products; /* of a query; of [8, keys] by 16 */
+        bool masked, causal;
+    } cases[] = {
+        {"_flash_attention_forward", "[2,8,6,16],[2,8,2,16],[2,8,2,16]",
+         "\"\",\"\",\"\",\"\",\"\",\"8\",\"8\",\"0.\",\"True\",\"False\"", 4.5, 2, true, true},
+        {"_scaled_dot_product_cudnn_attention", "[2,6,8,16],[2,2,8,16],[2,2,8,16]",
+         "\"\",\"\",\"\",\"\",\"True\",\"0.\",\"False\",\"False\"", 8, 2, true, false},
+        {"_efficient_attention_forward", "[2,8,6,16],[2,8,2,16],[2,8,2,16]",
+         "\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"0.\",\"1\"", 4.5, 2, true, true},
+        {"_flash_attention_backward", "[2,8,6,16],[2,8,6,16],[2,8,2,16],[2,8,2,16]",
+         "\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"\",\"8\",\"8\",\"0.\",\"True\"", 4.5, 5, true, true},
+        {"_scaled_dot_product_flash_attention", "[2,6,8,16],[2,2,8,16],[2,2,8,16]", "", 8, 2, false,
+         false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const sm_trace_breakdown *b = break_down(read_one(written(sm_arena_printf(
+            arena,
+            "[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"aten::%s\",\"pid\":1,\"tid\":1,\"ts\":10,"
+            "\"dur\":50,\"args\":{\"External id\":5,\"Concrete Inputs\":[%s],\"Input Dims\":[%s],"
+            "\"Input type\":[\"half\",\"half\",\"half\"]}}]",
+            cases[i].op, cases[i].values, cases[i].dims))));
+        const sm_trace_attention *a = &b->row[0].attention;
+        assert_true(near(b->row[0].flops, cases[i].products * 2 * 2 * 6 * 8 * cases[i].keys * 16));
+        assert_true(a->batch == 2 && a->heads == 6 && a->kv_heads == 2 && a->q_len == 8);
+        assert_int_equal(a->masked, cases[i].masked);
+        assert_int_equal(a->causal, cases[i].causal);
+        assert_int_equal(a->backward, cases[i].products == 5);
+    }
+}
+
 /* ---- Perfetto and Nsight Systems ---- */
 
 /* The same slices with names inline and absolute times, and interned with a clock that counts. */
@@ -358,23 +393,15 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_arena, free_arena)
     const struct CMUnitTest tests[] = {
-        TEST(kineto_is_broken_down),
-        TEST(times_are_exact_beyond_2_to_53),
-        TEST(names_of_2021_are_read),
-        TEST(hip_is_read),
-        TEST(lines_of_jax_are_told_by_name),
-        TEST(ops_of_a_host_are_its_work),
-        TEST(both_encodings_of_perfetto_are_one),
-        TEST(tables_of_nsight_are_read),
-        TEST(ops_are_joined_to_kernels),
-        TEST(waiting_is_told_from_sending),
-        TEST(a_folder_is_all_its_ranks),
-        TEST(rooflines_and_findings),
-        TEST(steps_repeat_where_nothing_marks_them),
-        TEST(what_is_no_trace_is_refused),
-        TEST(what_is_cut_short_is_read_up_to_there),
-        TEST(tokens_may_lie_across_windows),
-        TEST(every_allocation_may_fail),
+        TEST(kineto_is_broken_down),         TEST(times_are_exact_beyond_2_to_53),
+        TEST(names_of_2021_are_read),        TEST(hip_is_read),
+        TEST(lines_of_jax_are_told_by_name), TEST(ops_of_a_host_are_its_work),
+        TEST(attention_counts_by_its_mask),  TEST(both_encodings_of_perfetto_are_one),
+        TEST(tables_of_nsight_are_read),     TEST(ops_are_joined_to_kernels),
+        TEST(waiting_is_told_from_sending),  TEST(a_folder_is_all_its_ranks),
+        TEST(rooflines_and_findings),        TEST(steps_repeat_where_nothing_marks_them),
+        TEST(what_is_no_trace_is_refused),   TEST(what_is_cut_short_is_read_up_to_there),
+        TEST(tokens_may_lie_across_windows), TEST(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -49,6 +49,14 @@ typedef enum sm_steps_from {
 
 /* Kernels that one op launches with the same shapes, in the same module, over all devices. Times
  * are sums. */
+/* An attention, forward or backward, by the shapes of queries [batch, heads, q_len, head] and keys.
+ */
+typedef struct sm_trace_attention {
+    double batch, heads, kv_heads, q_len, kv_len, head_size, v_head_size;
+    bool causal, masked; /* later keys are not met; whether that is so was recorded */
+    bool backward;
+} sm_trace_attention;
+
 typedef struct sm_kernel_row {
     sm_trace_kind kind; /* COMPUTE or COPY */
     const char *op;     /* "aten::mm"; of kernels that no op launched, the kernel */
@@ -58,9 +66,10 @@ typedef struct sm_kernel_row {
     double count;       /* kernels */
     double calls;       /* of the op */
     double seconds, longest_s;
-    double flops, bytes; /* of all calls; NAN: not known */
-    sm_dtype dtype;      /* of the FLOPs */
-    double m, n, k;      /* of each call, where it is one product of matrices; else 0 */
+    double flops, bytes;          /* of all calls; NAN: not known */
+    sm_dtype dtype;               /* of the FLOPs */
+    double m, n, k;               /* of each call, where it is one product of matrices; else 0 */
+    sm_trace_attention attention; /* of each call, where it is one; batch 0: it is none */
 } sm_kernel_row;
 
 /* Collectives of one kind, size and group. Times are of the ranks that are in the trace. */

@@ -45,6 +45,7 @@ typedef struct sm_trace_detail {
     int32_t group;                    /* its members; 0: not known */
     int32_t op, dtype, group_name;    /* names: "allreduce", "Float", "default_pg" */
     int32_t shapes, types;            /* names: JSON lists, "[[2, 128], [128, 64]]" */
+    int32_t values; /* a name: of an attention the JSON list of what is no array, ["", "True"] */
 } sm_trace_detail;
 
 typedef struct sm_trace_stream {

@@ -32,8 +32,10 @@ typedef struct op_work {
     double flops, bytes; /* NAN: not known */
     sm_dtype dtype;
     double m, n, k; /* of one product of matrices; else 0 */
+    sm_trace_attention attention;
 } op_work;
-op_work trace_op_work(const char *op, const char *shapes, const char *types);
+/* values: what stands for inputs that are no arrays; "": not recorded. */
+op_work trace_op_work(const char *op, const char *shapes, const char *types, const char *values);
 /* "[2, 3] x [3, 4]", of JSON's "[[2, 3], [3, 4], []]"; in the arena, NULL when out of memory. */
 const char *trace_shapes_text(const char *shapes, sm_arena *arena);
 /* Bytes of an element as frameworks call its type; 0: not known. */

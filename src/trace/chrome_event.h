@@ -42,6 +42,7 @@ typedef enum chrome_text {
     CHROME_GROUP_NAME,
     CHROME_SHAPES,
     CHROME_TYPES,
+    CHROME_VALUES, /* of attention alone */
     CHROME_TEXTS
 } chrome_text;
 

@@ -94,6 +94,7 @@ static bool add_detail(chrome_events *c, const chrome_event *in, sm_trace_event 
     d->group_name = in->text[CHROME_GROUP_NAME];
     d->shapes = in->text[CHROME_SHAPES];
     d->types = in->text[CHROME_TYPES];
+    d->values = in->text[CHROME_VALUES];
     return true;
 }
 

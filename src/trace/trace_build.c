@@ -193,7 +193,7 @@ sm_trace_detail *trace_detail(trace_build *b, sm_trace_event *e) {
     if (!list) return NULL;
     b->detail = list;
     e->detail = b->t.details++;
-    list[e->detail] = (sm_trace_detail){NAN, NAN, NAN, NAN, 0, -1, -1, -1, -1, -1};
+    list[e->detail] = (sm_trace_detail){NAN, NAN, NAN, NAN, 0, -1, -1, -1, -1, -1, -1};
     return &list[e->detail];
 }
 

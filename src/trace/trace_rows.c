@@ -80,14 +80,16 @@ static void count_work(kernel_rows *r, sm_kernel_row *row, const sm_trace_event 
     row->calls++;
     d = detail_of(t, op);
     if (!d || d->shapes < 0) return;
-    op_work w = trace_op_work(t->name[op->name], t->name[d->shapes],
-                              d->types >= 0 ? t->name[d->types] : "");
+    op_work w =
+        trace_op_work(t->name[op->name], t->name[d->shapes], d->types >= 0 ? t->name[d->types] : "",
+                      d->values >= 0 ? t->name[d->values] : "");
     row->flops = added(row->flops, w.flops);
     row->bytes = added(row->bytes, w.bytes);
     if (w.flops > 0) row->dtype = w.dtype;
     row->m = w.m;
     row->n = w.n;
     row->k = w.k;
+    row->attention = w.attention;
 }
 
 static bool add_kernel(kernel_rows *r, const sm_trace_event *e) {

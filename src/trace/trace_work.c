@@ -92,12 +92,12 @@ double trace_element_bytes(const char *type, sm_dtype *dtype) {
 }
 
 /* The i-th text of a JSON list. */
-static const char *type_at(const char *types, int i) {
-    for (; types && i >= 0; i--) {
-        types = strchr(types, '"');
-        if (types && i == 0) return types + 1;
-        types = types ? strchr(types + 1, '"') : NULL;
-        types = types ? types + 1 : NULL;
+static const char *text_at(const char *list, int i) {
+    for (; list && i >= 0; i--) {
+        list = strchr(list, '"');
+        if (list && i == 0) return list + 1;
+        list = list ? strchr(list + 1, '"') : NULL;
+        list = list ? list + 1 : NULL;
     }
     return "";
 }
@@ -122,58 +122,94 @@ static product_shape product_of(const shapes *s, int i) {
     return fits ? p : (product_shape){0, 0, 0, 0};
 }
 
-/* Of q [.., s, d], k [.., t, d], v [.., t, e], which stand from the i-th shape on, with heads
- * before the sequence: 2 s t (d + e) a head. */
-static double attention_of(const shapes *s, int i) {
-    if (i + 2 >= s->n || s->dims[i] != 4 || s->dims[i + 1] != 4 || s->dims[i + 2] != 4) return 0;
+/* Of q, k and v, which stand from the i-th shape on: [batch, heads, sequence, head], or heads after
+ * the sequence. Heads may share keys. */
+static sm_trace_attention attention_of(const shapes *s, int i, bool heads_last) {
+    sm_trace_attention a = {.batch = 0};
+    if (i + 2 >= s->n || s->dims[i] != 4 || s->dims[i + 1] != 4 || s->dims[i + 2] != 4) return a;
     const double *q = s->size[i], *k = s->size[i + 1], *v = s->size[i + 2];
-    return 2 * q[0] * q[1] * q[2] * k[2] * (q[3] + v[3]);
+    int heads = heads_last ? 2 : 1, length = heads_last ? 1 : 2;
+    return (sm_trace_attention){.batch = q[0],
+                                .heads = q[heads],
+                                .kv_heads = k[heads],
+                                .q_len = q[length],
+                                .kv_len = k[length],
+                                .head_size = q[3],
+                                .v_head_size = v[3]};
 }
 
-typedef enum formula { PRODUCT, ATTENTION, POINTWISE } formula;
+/* The mean of the keys that a query meets: PyTorch's causal masks let the i-th query meet the first
+ * i keys, FlashAttention's the last query the last key; of one length they are the same. */
+static double keys_of(const sm_trace_attention *a) {
+    return a->causal && a->q_len <= a->kv_len ? a->kv_len - (a->q_len - 1) / 2 : a->kv_len;
+}
+
+/* Two products forward, five backward: 2 s t (d + e) a head, and 2.5 times that. */
+static double attention_flops(const sm_trace_attention *a) {
+    double forward =
+        2 * a->batch * a->heads * a->q_len * keys_of(a) * (a->head_size + a->v_head_size);
+    return a->backward ? 2.5 * forward : forward;
+}
+
+typedef enum formula { PRODUCT, ATTENTION, HEADS_LAST, POINTWISE } formula;
 
 typedef struct known_op {
     const char *name;
     formula formula;
-    int first;     /* shape that the formula begins with */
-    double factor; /* of its FLOPs */
+    int first;  /* shape that the formula begins with */
+    int causal; /* of attention, the input that says whether it is */
 } known_op;
 
 static const known_op *known(const char *op) {
-    /* Ops that work themselves: what calls others (aten::linear) counts with those. */
-    /* A backward pass of attention is five products where the forward one has two. */
+    /* Ops that work themselves: what calls others (aten::linear) counts with those. Inputs of
+     * attention are those of PyTorch's schemas; what begins with the gradient is backward. */
     static const known_op all[] = {
-        {"aten::mm", PRODUCT, 0, 1},
-        {"aten::bmm", PRODUCT, 0, 1},
-        {"aten::addmm", PRODUCT, 1, 1},
-        {"aten::addmm_", PRODUCT, 1, 1},
-        {"aten::_addmm_activation", PRODUCT, 1, 1},
-        {"aten::baddbmm", PRODUCT, 1, 1},
-        {"aten::_scaled_mm", PRODUCT, 0, 1},
-        {"aten::_int_mm", PRODUCT, 0, 1},
-        {"aten::_scaled_dot_product_flash_attention", ATTENTION, 0, 1},
-        {"aten::_scaled_dot_product_efficient_attention", ATTENTION, 0, 1},
-        {"aten::_scaled_dot_product_cudnn_attention", ATTENTION, 0, 1},
-        {"aten::_scaled_dot_product_flash_attention_for_cpu", ATTENTION, 0, 1},
-        {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", ATTENTION, 1, 2.5},
-        {"aten::_scaled_dot_product_flash_attention_backward", ATTENTION, 1, 2.5},
-        {"aten::_scaled_dot_product_efficient_attention_backward", ATTENTION, 1, 2.5},
-        {"aten::_scaled_dot_product_cudnn_attention_backward", ATTENTION, 1, 2.5},
-        {"aten::add", POINTWISE, 0, 1},
-        {"aten::add_", POINTWISE, 0, 1},
-        {"aten::mul", POINTWISE, 0, 1},
-        {"aten::mul_", POINTWISE, 0, 1},
-        {"aten::div", POINTWISE, 0, 1},
-        {"aten::sub", POINTWISE, 0, 1},
-        {"aten::gelu", POINTWISE, 0, 1},
-        {"aten::relu", POINTWISE, 0, 1},
-        {"aten::silu", POINTWISE, 0, 1},
-        {"aten::_softmax", POINTWISE, 0, 1},
-        {"aten::native_layer_norm", POINTWISE, 0, 1},
+        {"aten::mm", PRODUCT, 0, 0},
+        {"aten::bmm", PRODUCT, 0, 0},
+        {"aten::addmm", PRODUCT, 1, 0},
+        {"aten::addmm_", PRODUCT, 1, 0},
+        {"aten::_addmm_activation", PRODUCT, 1, 0},
+        {"aten::baddbmm", PRODUCT, 1, 0},
+        {"aten::_scaled_mm", PRODUCT, 0, 0},
+        {"aten::_int_mm", PRODUCT, 0, 0},
+        {"aten::_scaled_dot_product_flash_attention", ATTENTION, 0, 4},
+        {"aten::_scaled_dot_product_efficient_attention", ATTENTION, 0, 6},
+        {"aten::_scaled_dot_product_cudnn_attention", ATTENTION, 0, 6},
+        {"aten::_scaled_dot_product_flash_attention_for_cpu", ATTENTION, 0, 4},
+        {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", ATTENTION, 1, 7},
+        {"aten::_scaled_dot_product_flash_attention_backward", ATTENTION, 1, 11},
+        {"aten::_scaled_dot_product_efficient_attention_backward", ATTENTION, 1, 11},
+        {"aten::_scaled_dot_product_cudnn_attention_backward", ATTENTION, 1, 14},
+        {"aten::_flash_attention_forward", HEADS_LAST, 0, 8},
+        {"aten::_flash_attention_backward", HEADS_LAST, 1, 11},
+        {"aten::_efficient_attention_forward", HEADS_LAST, 0, 9},
+        {"aten::_efficient_attention_backward", HEADS_LAST, 1, 14},
+        {"aten::_cudnn_attention_forward", ATTENTION, 0, 10},
+        {"aten::_cudnn_attention_backward", ATTENTION, 1, 14},
+        {"flash_attn::_flash_attn_forward", HEADS_LAST, 0, 5},
+        {"flash_attn::_flash_attn_backward", HEADS_LAST, 1, 11},
+        {"aten::add", POINTWISE, 0, 0},
+        {"aten::add_", POINTWISE, 0, 0},
+        {"aten::mul", POINTWISE, 0, 0},
+        {"aten::mul_", POINTWISE, 0, 0},
+        {"aten::div", POINTWISE, 0, 0},
+        {"aten::sub", POINTWISE, 0, 0},
+        {"aten::gelu", POINTWISE, 0, 0},
+        {"aten::relu", POINTWISE, 0, 0},
+        {"aten::silu", POINTWISE, 0, 0},
+        {"aten::_softmax", POINTWISE, 0, 0},
+        {"aten::native_layer_norm", POINTWISE, 0, 0},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (!strcmp(op, all[i].name)) return &all[i];
     return NULL;
+}
+
+/* "True" or a kind of mask that is not 0; stated: it is recorded. */
+static bool is_set(const char *values, int input, bool *stated) {
+    const char *text = text_at(values, input);
+    *stated = begins(text, "true") || begins(text, "false") || (*text >= '0' && *text <= '9');
+    return begins(text, "true") || (*text >= '1' && *text <= '9');
 }
 
 /* Bytes of all inputs; of results as many elements as `results`. */
@@ -181,21 +217,24 @@ static double bytes_of(const shapes *s, const char *types, double results, doubl
     double all = results * element;
     for (int i = 0; i < s->n; i++) {
         sm_dtype ignored;
-        all += product(s, i) * trace_element_bytes(type_at(types, i), &ignored);
+        all += product(s, i) * trace_element_bytes(text_at(types, i), &ignored);
     }
     return all;
 }
 
-op_work trace_op_work(const char *op, const char *text, const char *types) {
-    op_work w = {NAN, NAN, SM_BF16, 0, 0, 0};
+op_work trace_op_work(const char *op, const char *text, const char *types, const char *values) {
+    op_work w = {NAN, NAN, SM_BF16, 0, 0, 0, {.batch = 0}};
     const known_op *is = known(op);
     if (!is) return w;
     shapes s = read_shapes(text);
-    double element = trace_element_bytes(type_at(types, is->first), &w.dtype);
+    double element = trace_element_bytes(text_at(types, is->first), &w.dtype);
     product_shape p = product_of(&s, is->first);
     double flops = 2 * p.batch * p.m * p.n * p.k, results = p.batch * p.m * p.n;
-    if (is->formula == ATTENTION) {
-        flops = attention_of(&s, is->first);
+    if (is->formula == ATTENTION || is->formula == HEADS_LAST) {
+        w.attention = attention_of(&s, is->first, is->formula == HEADS_LAST);
+        w.attention.causal = is_set(values, is->causal, &w.attention.masked);
+        w.attention.backward = is->first == 1;
+        flops = attention_flops(&w.attention);
         results = product(&s, is->first);
     }
     if (is->formula == POINTWISE) {
@@ -205,7 +244,7 @@ op_work trace_op_work(const char *op, const char *text, const char *types) {
         return w;
     }
     if (flops <= 0) return w;
-    w.flops = flops * is->factor;
+    w.flops = flops;
     if (is->formula == PRODUCT && p.batch == 1) {
         w.m = p.m;
         w.n = p.n;

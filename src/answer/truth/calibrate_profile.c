@@ -42,6 +42,25 @@ static void add_product(row_list *l, sm_dtype dtype, double m, double n, double 
     if (row) row->of.gemm = (sm_gemm_row){sm_dtype_name(dtype), m, n, k, SM_UNSTATED};
 }
 
+/* A forward attention whose mask was recorded: rows have no backward one. */
+static void add_attention(row_list *l, const sm_kernel_row *of) {
+    const sm_trace_attention *a = &of->attention;
+    double seconds = of->seconds / of->calls;
+    bool row_has_it = a->masked && !a->backward && a->head_size == a->v_head_size;
+    if (!(a->batch >= 1 && a->q_len >= 1 && a->kv_len >= a->q_len && seconds > 0)) return;
+    if (!row_has_it || a->heads > INT16_MAX || a->head_size > INT16_MAX) return;
+    sm_truth_row *row = add(l, SM_TRUTH_ATTENTION, seconds);
+    if (row)
+        row->of.attention = (sm_attention_row){.phase = a->causal ? "prefill" : "prefill_noncausal",
+                                               .dtype = sm_dtype_name(of->dtype),
+                                               .batch = a->batch,
+                                               .q_len = a->q_len,
+                                               .kv_len = a->kv_len,
+                                               .n_heads = (int)a->heads,
+                                               .n_kv_heads = (int)a->kv_heads,
+                                               .d_head = (int)a->head_size};
+}
+
 /* bytes: as nccl-tests counts them. */
 static void add_collective(row_list *l, const sm_chip *chip, const char *op, int members,
                            double bytes, double seconds) {
@@ -64,10 +83,12 @@ static void add_collective(row_list *l, const sm_chip *chip, const char *op, int
 }
 
 static void add_breakdown(row_list *l, const sm_chip *chip, const sm_trace_breakdown *b) {
-    for (int i = 0; i < b->rows; i++)
-        if (b->row[i].calls > 0)
-            add_product(l, b->row[i].dtype, b->row[i].m, b->row[i].n, b->row[i].k,
-                        b->row[i].seconds / b->row[i].calls);
+    for (int i = 0; i < b->rows; i++) {
+        if (!(b->row[i].calls > 0)) continue;
+        add_product(l, b->row[i].dtype, b->row[i].m, b->row[i].n, b->row[i].k,
+                    b->row[i].seconds / b->row[i].calls);
+        add_attention(l, &b->row[i]);
+    }
     for (int i = 0; i < b->comms; i++)
         add_collective(l, chip, b->comm[i].op, b->comm[i].members, b->comm[i].bytes,
                        b->comm[i].least_s);
