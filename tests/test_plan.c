@@ -82,7 +82,7 @@ static void keys_are_read_and_marked(void **state) {
     uint32_t not_given = 1u << SM_PLAN_ZERO | 1u << SM_PLAN_ATTENTION | 1u << SM_PLAN_ORDER |
                          1u << SM_PLAN_DIMS | 1u << SM_PLAN_WEIGHTS_BY | 1u << SM_PLAN_CACHE_BY |
                          1u << SM_PLAN_LOSS | 1u << SM_PLAN_EMBEDDING | 1u << SM_PLAN_LORA |
-                         1u << SM_PLAN_TARGETS | 1u << SM_PLAN_PARAMETERS;
+                         1u << SM_PLAN_TARGETS | 1u << SM_PLAN_PARAMETERS | 1u << SM_PLAN_LAYOUT;
     assert_int_equal(plan.given | not_given, (1u << SM_PLAN_KEY_COUNT) - 1);
     assert_int_equal(plan.given & not_given, 0);
     assert_int_equal(plan_of("dtype=bfloat16").dtype, SM_BF16);
@@ -98,6 +98,34 @@ static void permutations_are_completed(void **state) {
     assert_true(plan.dims[0] == 2 && plan.dims[1] == 0 && plan.dims[2] == 1);
     plan = plan_of("dims=1");
     assert_true(plan.dims[0] == 1 && plan.dims[1] == 0 && plan.dims[2] == 2);
+}
+
+/* Runs join, whoever wrote them; what they say is what each chunk gets, and else the layers are
+ * even. */
+static void layouts_are_read(void **state) {
+    (void)state;
+    int of[8];
+    sm_plan plan = plan_of("pipeline=4,layout=7.8.8.7");
+    assert_string_equal(plan.layout, "7.8*2.7");
+    assert_int_equal(sm_plan_layout_chunks(&plan), 4);
+    sm_plan_layout_fill(&plan, 30, 4, of);
+    assert_true(of[0] == 7 && of[1] == 8 && of[2] == 8 && of[3] == 7);
+    assert_string_equal(plan_of("pipeline=4,layout=2*2.2*1.0").layout, "2*3.0");
+    plan = plan_of("pipeline=2,layout=0.5*2.0");
+    assert_int_equal(plan.virtual_stages, 2);
+    assert_int_equal(plan.schedule, SM_SCHEDULE_INTERLEAVED);
+    char text[256] = "layout=";
+    for (int i = 0; i < 50; i++) strcat(text, i % 2 ? "1." : "2.");
+    sm_source long_one = sm_source_of("--plan", strcat(text, "3"));
+    sm_error err = {0};
+    assert_int_equal(sm_plan_parse(&long_one, &plan, &err), SM_BAD_INPUT);
+    assert_string_equal(err.sentence, "a layout takes at most 95 letters; 8*14 is 14 times 8");
+    plan = plan_of("pipeline=4,layout=even");
+    assert_true(!plan.layout[0] && plan.given >> SM_PLAN_LAYOUT & 1);
+    sm_plan_layout_fill(&plan, 30, 4, of);
+    assert_true(of[0] == 7 && of[1] == 8 && of[2] == 8 && of[3] == 7);
+    sm_plan_layout_fill(&plan, 6, 8, of);
+    assert_true(of[0] == 0 && of[1] == 1 && of[6] == 1 && of[7] == 0);
 }
 
 static void one_plan_has_one_form(void **state) {
@@ -360,12 +388,13 @@ static void bad_keys_are_named(void **state) {
     is_told("Tensor=4", "--plan:1:1: a plan has no key \"Tensor\"; the nearest is \"tensor\"\n"
                         "  Tensor=4\n"
                         "  ^~~~~~");
-    is_told("qqq=4", "--plan:1:1: a plan has no key \"qqq\"; expected data, fsdp, tensor, context, "
-                     "expert, pipeline, virtual, microbatch, zero, seq, expert_tensor, context_by, "
-                     "recompute, regather, schedule, offload, dtype, optimizer, gradient, "
-                     "attention, loss, embedding, lora, targets, parameters, order or dims\n"
-                     "  qqq=4\n"
-                     "  ^~~");
+    is_told("qqq=4",
+            "--plan:1:1: a plan has no key \"qqq\"; expected data, fsdp, tensor, context, "
+            "expert, pipeline, virtual, microbatch, zero, seq, expert_tensor, context_by, "
+            "recompute, regather, schedule, offload, dtype, optimizer, gradient, "
+            "attention, loss, embedding, lora, targets, parameters, order, dims or layout\n"
+            "  qqq=4\n"
+            "  ^~~");
     is_told("data=2,seq=on,data=4", "--plan:1:15: data is given twice\n"
                                     "  data=2,seq=on,data=4\n"
                                     "                ^~~~");
@@ -412,6 +441,9 @@ static void bad_numbers_are_named(void **state) {
     is_told("virtual=65", "--plan:1:9: expected a whole number from 1 to 64, found 65\n"
                           "  virtual=65\n"
                           "          ^~");
+    is_told("layout=7.8*0", "--plan:1:12: expected a whole number from 1 to 1024, found 0\n"
+                            "  layout=7.8*0\n"
+                            "             ^");
     is_told("data=2.5", "--plan:1:6: expected a whole number from 1 to 1048576, found 2.5\n"
                         "  data=2.5\n"
                         "       ^~~");
@@ -515,6 +547,7 @@ int main(void) {
         cmocka_unit_test(the_empty_plan_is_the_default),
         cmocka_unit_test(keys_are_read_and_marked),
         cmocka_unit_test(permutations_are_completed),
+        cmocka_unit_test(layouts_are_read),
         cmocka_unit_test(one_plan_has_one_form),
         cmocka_unit_test(sets_of_ops_are_read),
         cmocka_unit_test(every_op_can_be_named),

@@ -8,6 +8,7 @@
 #include "expression.h"
 #include "failing_alloc.h"
 #include "framework.h"
+#include "layout_pattern.h"
 #include "scalemodel/io.h"
 #include "settings.h"
 
@@ -161,11 +162,42 @@ static void frameworks_are_sound(void **state) {
     }
 }
 
+/* ---- layouts ---- */
+
+static void layouts_have_megatrons_pattern(void **state) {
+    (void)state;
+    static const char *const both[][2] = {{"2.3*29.2", "Et*2|(t*3|)*29t*2L"}, {"7.8", "Et*7|t*8L"},
+                                          {"0.1*126.0", "E|(t|)*126L"},       {"4*2", "Et*4|t*4L"},
+                                          {"1.2.2*3.1", "Et|t*2|(t*2|)*3tL"}, {"5", "Et*5L"}};
+    for (size_t i = 0; i < sizeof both / sizeof *both; i++)
+        assert_string_equal(pattern_of_layout(both[i][0], arena), both[i][1]);
+    assert_string_equal(layout_of_pattern("Ettt|(tt|)*3,m|L", arena), "3.2.2.2.0.0");
+    assert_string_equal(layout_of_pattern("Et*3|(tt|)*2t|mL", arena), "3.2.2.1.0");
+    assert_string_equal(layout_of_pattern("", arena), "0");
+    assert_null(layout_of_pattern("(((t*9999)*9999)*9999", arena));
+    assert_int_equal(layout_chunks("2.3*29.2"), 31);
+}
+
 /* ---- there and back ---- */
 
 static const int powers[] = {1, 1, 2, 4, 8};
 
 static int some(sm_rng *rng) { return powers[sm_rng_below(rng, 5)]; }
+
+/* Any layers of any chunk. */
+static void random_layout(const sm_model *m, sm_rng *rng, sm_plan *plan) {
+    int chunks = plan->pipeline * plan->virtual_stages, left = m->L;
+    char text[256] = "layout=";
+    for (int c = 0; c < chunks; c++) {
+        int n = c == chunks - 1 ? left : (int)sm_rng_below(rng, (uint64_t)(left / 2) + 1);
+        left -= n;
+        snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d", c ? "." : "", n);
+    }
+    sm_source source = sm_source_of("plan", text);
+    sm_plan with = *plan;
+    if (sm_plan_change(&source, &with, &err) == SM_OK)
+        memcpy(plan->layout, with.layout, sizeof plan->layout);
+}
 
 /* A plan of the framework's space, with whatever its search leaves alone as usual. */
 static bool random_plan(const sm_framework *f, const sm_model *m, sm_rng *rng, sm_plan *plan) {
@@ -176,6 +208,7 @@ static bool random_plan(const sm_framework *f, const sm_model *m, sm_rng *rng, s
     plan->zero = plan->fsdp > 1 ? 3 : (int)sm_rng_below(rng, 3);
     plan->microbatch = some(rng);
     if (plan->pipeline > 1 && sm_rng_below(rng, 2)) plan->virtual_stages = 2;
+    if (plan->pipeline > 1 && sm_rng_below(rng, 3) == 0) random_layout(m, rng, plan);
     plan->schedule =
         plan->virtual_stages > 1 ? SM_SCHEDULE_INTERLEAVED : (sm_schedule)sm_rng_below(rng, 2);
     plan->recompute = (sm_recompute)sm_rng_below(rng, SM_RECOMPUTE_COUNT);
@@ -187,7 +220,7 @@ static bool random_plan(const sm_framework *f, const sm_model *m, sm_rng *rng, s
     plan->gradient = sm_rng_below(rng, 2) ? SM_BF16 : SM_FP32;
     sm_plan_settle(plan, m);
     return !sm_plan_refuse(plan, m, why, sizeof why) &&
-           !sm_framework_refuses(f, plan, sm_plan_keys_for(m));
+           !sm_framework_refuses(f, plan, sm_plan_keys_for(plan, m));
 }
 
 static bool random_engine(const sm_framework *f, const sm_model *m, sm_rng *rng, sm_plan *plan) {
@@ -196,10 +229,10 @@ static bool random_engine(const sm_framework *f, const sm_model *m, sm_rng *rng,
     plan->tensor = some(rng), plan->pipeline = some(rng), plan->data = some(rng);
     plan->expert = m->kind[m->kinds - 1].E ? some(rng) : 1;
     plan->expert_tensor = sm_rng_below(rng, 2);
-    plan->cache_by = plan->tensor > 1 ? SM_CACHE_COPIES : SM_CACHE_BATCH;
+    plan->cache_by = (sm_cache_by)sm_rng_below(rng, 3);
     sm_plan_settle(plan, m);
-    uint32_t keys = sm_plan_keys_for(m);
-    if (plan->tensor == 1) keys &= ~(1u << SM_PLAN_CACHE_BY); /* it means nothing there */
+    uint32_t keys = sm_plan_keys_for(plan, m);
+    if (!(keys >> SM_PLAN_CACHE_BY & 1)) plan->cache_by = SM_CACHE_BATCH; /* it means nothing */
     return !sm_plan_refuse(plan, m, why, sizeof why) && !sm_framework_refuses(f, plan, keys);
 }
 
@@ -339,6 +372,7 @@ int main(void) {
         cmocka_unit_test(what_is_no_recipe_is_refused),
         cmocka_unit_test(formulas),
         cmocka_unit_test(frameworks_are_sound),
+        cmocka_unit_test(layouts_have_megatrons_pattern),
         cmocka_unit_test(a_plan_comes_back_from_its_recipe),
         cmocka_unit_test(any_allocation_may_fail),
     };

@@ -173,7 +173,7 @@ static void no_random_plan_is_better(void **state) {
     (void)state;
     sm_rng rng = {drawn_from(22)};
     int fitting = 0;
-    for (int i = 0; i < TIMES(60); i++) {
+    for (int i = 0; i < TIMES(20); i++) {
         random_job_fill(&r, &rng);
         sm_search_options o;
         sm_search_defaults(&o);
@@ -295,7 +295,8 @@ static void a_space_is_searched_exactly(void **state) {
         sm_search_defaults(&o);
         o.threads = 1, o.space = &space, o.objective = (sm_objective)(i % 3);
         sm_source source = sm_source_of("--plan", sets[i % 4]);
-        assert_int_equal(sm_plan_parse_limits(&source, &o.fixed, &space.limits, &err), SM_OK);
+        assert_int_equal(
+            sm_plan_parse_limits(&source, SM_PLAN_TRAINING, &o.fixed, &space.limits, &err), SM_OK);
         space.limits.usual_order = i % 8 == 5;
         sm_train *train = train_of(&r.job);
         search(train, &o, &exact);
@@ -307,6 +308,39 @@ static void a_space_is_searched_exactly(void **state) {
         sm_train_free(train);
     }
     assert_true(asked > 0 && found > 20);
+}
+
+/* Stages with layers that are given, however uneven, are searched as exactly: of a random pipeline,
+ * chunks each with none or some of the model's layers. */
+static void layouts_are_searched_exactly(void **state) {
+    (void)state;
+    sm_rng rng = {drawn_from(83)};
+    int found = 0;
+    for (int i = 0; i < TIMES(20); i++) {
+        sm_search_options o;
+        char text[128] = "";
+        random_job_fill(&r, &rng);
+        int chunks = 2 << sm_rng_below(&rng, 2), left = r.model.L;
+        for (int c = 0; c < chunks; c++) {
+            int n = c == chunks - 1 ? left : (int)sm_rng_below(&rng, (uint64_t)left + 1);
+            left -= n;
+            snprintf(text + strlen(text), sizeof text - strlen(text), "%s%d",
+                     c ? "." : "layout=", n);
+        }
+        sm_search_defaults(&o);
+        o.threads = 1, o.top = 3, o.objective = (sm_objective)(i % 3);
+        fix(&o, text);
+        sm_train *train = train_of(&r.job);
+        search(train, &o, &exact);
+        o.prune = false;
+        search(train, &o, &brute);
+        same_values(&o, &exact, &brute);
+        for (int k = 0; k < exact.n; k++, found++)
+            assert_int_equal(
+                exact.found[k].plan.pipeline * exact.found[k].plan.virtual_stages % chunks, 0);
+        sm_train_free(train);
+    }
+    assert_true(found > 5);
 }
 
 /* Plans of either of two spaces: the best of both, each counted once. */
@@ -331,7 +365,9 @@ static void spaces_are_searched_as_one(void **state) {
         for (int k = 0; k < 2; k++) {
             sm_plan other;
             sm_source source = sm_source_of("--plan", sets[(i + k * (1 + i / 4 % 3)) % 4]);
-            assert_int_equal(sm_plan_parse_limits(&source, &other, &space[k].limits, &err), SM_OK);
+            assert_int_equal(
+                sm_plan_parse_limits(&source, SM_PLAN_TRAINING, &other, &space[k].limits, &err),
+                SM_OK);
             for (int key = 0; key < SM_PLAN_KEY_COUNT; key++)
                 sm_plan_limit_both(&both.limits.of[key], &space[k].limits.of[key]);
             o.space = &space[k];
@@ -365,7 +401,7 @@ static void fixed_keys_are_kept(void **state) {
     (void)state;
     sm_rng rng = {drawn_from(24)};
     int found = 0;
-    for (int i = 0; i < TIMES(60); i++) {
+    for (int i = 0; i < TIMES(20); i++) {
         random_job_fill(&r, &rng);
         sm_search_options o;
         sm_search_defaults(&o);
@@ -466,7 +502,7 @@ static void what_is_left_gains_no_more_than_the_gap(void **state) {
     sm_rng rng = {drawn_from(32)};
     sm_error err = {0};
     int stopped = 0;
-    for (int i = 0; i < TIMES(60); i++) {
+    for (int i = 0; i < TIMES(20); i++) {
         random_job_fill(&r, &rng);
         sm_search_options o = options_of(&rng);
         patience p = {.stop = i % 6 == 5, .calls = 1 + i % 3};
@@ -542,7 +578,7 @@ static void bounds_are_admissible(void **state) {
     (void)state;
     sm_rng rng = {drawn_from(29)};
     int checked = 0;
-    for (int i = 0; i < TIMES(60); i++) {
+    for (int i = 0; i < TIMES(20); i++) {
         random_job_fill(&r, &rng);
         sm_search_options o = options_of(&rng);
         sm_train *train = train_of(&r.job);
@@ -603,6 +639,7 @@ int main(void) {
         cmocka_unit_test(zero_is_searched_over_tensor_alone),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(a_space_is_searched_exactly),
+        cmocka_unit_test(layouts_are_searched_exactly),
         cmocka_unit_test(spaces_are_searched_as_one),
         cmocka_unit_test(fixed_keys_are_kept),
         cmocka_unit_test(degrees_stay_below_their_limits),

@@ -234,7 +234,7 @@ typedef struct sm_train_question {
     const sm_system *systems; /* system alone */
     double within_s; /* 0, or with tokens: the fewest chips whose run takes no longer (objective */
     double budget_usd; /* cost: the cheapest), and costs no more (0: any) */
-    bool softwares; /* the best plan as each known software would run it; not with n_chips */
+    bool softwares;    /* the best plan as each known software would run it; not with n_chips */
     const sm_calibration *const *calibrations; /* of each of systems; NULL: sm_calibration_of */
     /* How long a run with tokens takes and costs when failures interrupt it (goodput.h); not with
      * n_chips, n_systems. */
@@ -248,7 +248,7 @@ typedef struct sm_train_question {
     double repair_s;            /* of a host, for which spares are told; 0: not asked */
     bool why; /* twice and half of each degree of the best plan, and what speaks against it */
     const sm_frameworks *frameworks; /* that are known; NULL: those shipped */
-    bool any_plan; /* plans that no framework is known to run, too */
+    bool any_plan;                   /* plans that no framework is known to run, too */
 } sm_train_question;
 /* The best plans with times, memory, collectives, bounds and cost; SM_NEGATIVE when none fits. */
 sm_status sm_answer_train(const sm_train_question *question, sm_report *report, sm_error *err);
@@ -301,6 +301,10 @@ typedef struct sm_serve_question {
     int n_systems; /* to compare, system the first: a row for each, at most SM_MAX_COMPARED, with */
     const sm_system *systems; /* constants of `software` where its chip has them; then nothing that
                                  is of one point is asked. 0: system alone */
+    const sm_framework *framework;   /* only plans that it can run; NULL: that one of `frameworks`
+                                        can, where one can run what is given of the plan */
+    const sm_frameworks *frameworks; /* that are known; NULL: those shipped */
+    bool any_plan;                   /* plans that no framework is known to run, too */
 } sm_serve_question;
 /* The frontier of time per token, throughput and cost, its best point in full; or one point; or
  * the best point on each of several systems.

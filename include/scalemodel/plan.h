@@ -91,14 +91,20 @@ enum { SM_MOST_LORA_RANK = 4096 };
     X(TARGETS, "targets", "matrices beside which there are adapters")                              \
     X(PARAMETERS, "parameters", "what matrices of layers are stored and gathered in")              \
     X(ORDER, "order", "axes from the innermost, joined by .")                                      \
-    X(DIMS, "dims", "order in which torus dimensions are filled, joined by .")
+    X(DIMS, "dims", "order in which torus dimensions are filled, joined by .")                     \
+    X(LAYOUT, "layout", "layers of each chunk of the pipeline, joined by .; 8*14: 14 times 8")
 typedef enum sm_plan_key {
 #define X(id, name, meaning) SM_PLAN_##id,
     SM_PLAN_KEYS(X)
 #undef X
         SM_PLAN_KEY_COUNT
 } sm_plan_key;
-enum { SM_PLAN_DEGREES = 6, SM_PLAN_OPS_TEXT = 160, SM_PLAN_MOST_DEGREE = 1 << 20 };
+enum {
+    SM_PLAN_DEGREES = 6,
+    SM_PLAN_OPS_TEXT = 160,
+    SM_PLAN_LAYOUT_TEXT = 96,
+    SM_PLAN_MOST_DEGREE = 1 << 20
+};
 
 /* Whose plan it is: which keys it has, and what a key that is left out means. */
 typedef enum sm_plan_use { SM_PLAN_TRAINING, SM_PLAN_SERVING, SM_PLAN_USES } sm_plan_use;
@@ -119,10 +125,10 @@ typedef struct sm_plan {
     sm_dtype dtype;
     sm_optimizer optimizer;
     sm_dtype gradient;
-    int attention;                        /* SM_ATTENTION_FUSED or _UNFUSED */
-    int loss;                             /* SM_LOSS_WHOLE or _CHUNKED */
-    bool table_gathered;                  /* embedding=gathered */
-    int lora;                             /* rank, 0: all weights are trained */
+    int attention;       /* SM_ATTENTION_FUSED or _UNFUSED */
+    int loss;            /* SM_LOSS_WHOLE or _CHUNKED */
+    bool table_gathered; /* embedding=gathered */
+    int lora;            /* rank, 0: all weights are trained */
     sm_lora_targets targets;
     sm_stored_as parameters;
     uint8_t order[SM_PLAN_DEGREES];       /* keys DATA..PIPELINE, innermost first */
@@ -130,6 +136,7 @@ typedef struct sm_plan {
     uint8_t dims_named;                   /* so many of them stand in the plan's text */
     char recompute_ops[SM_PLAN_OPS_TEXT]; /* a set of ops joined by '+', "" when recompute is a
                                              named policy */
+    char layout[SM_PLAN_LAYOUT_TEXT];     /* "7.8*14.6"; "": as evenly as they divide */
 } sm_plan;
 
 /* How the value of a key is written. */
@@ -139,7 +146,8 @@ typedef enum sm_plan_value {
     SM_PLAN_VALUE_DTYPE,     /* a data type that words names */
     SM_PLAN_VALUE_RECOMPUTE, /* one of words, or ops of the program joined by '+' */
     SM_PLAN_VALUE_ORDER,     /* some of words joined by '.'; the others follow as usual */
-    SM_PLAN_VALUE_DIMS       /* the same of the dimensions of a torus */
+    SM_PLAN_VALUE_DIMS,      /* the same of the dimensions of a torus */
+    SM_PLAN_VALUE_LAYOUT     /* numbers of layers joined by '.', each once or N*TIMES */
 } sm_plan_value;
 
 /* The row of a key, for whoever reads, prints, explains or documents plans. */
@@ -166,6 +174,13 @@ size_t sm_plan_key_print(const sm_plan *plan, sm_plan_key key, int torus_dims, c
 int sm_plan_key_of_nickname(const char *name, size_t length);
 
 /* ---- plans as text ---- */
+/* Chunks of the pipeline that a plan's layout gives; 0: it has none. */
+int sm_plan_layout_chunks(const sm_plan *plan);
+/* The layers of each of so many chunks: as its layout has them, if it is of so many; else equal
+ * shares of `layers`, and what is left over goes to the middle: the first chunk also holds the
+ * embedding, the last one the head (LLaMA-3 405B took one layer off both, arXiv 2407.21783 section
+ * 3.3.2). */
+void sm_plan_layout_fill(const sm_plan *plan, int layers, int chunks, int *of);
 /* The plan in which every key has its usual value. */
 void sm_plan_defaults(sm_plan *plan);
 /* Read a plan of training, "fsdp=2048,tensor=4,seq=on"; keys that are left out have their usual
@@ -206,17 +221,20 @@ enum { SM_MOST_SPACES = 12 };
 bool sm_plan_limit_allows(const sm_plan_limits *limits, sm_plan_key key, int value);
 /* Both: what one limit allows and the other too. */
 void sm_plan_limit_both(sm_plan_limit *limit, const sm_plan_limit *other);
-/* The keys that may mean something for a model: all but those of experts where it has none. */
-uint32_t sm_plan_keys_for(const sm_model *model);
+/* The keys (bit per key) that may mean something for a plan of this model: all but those of experts
+ * where it has none, and of caches where every chip has KV heads of its own. */
+uint32_t sm_plan_keys_for(const sm_plan *plan, const sm_model *model);
 /* Is a plan within limits, in the keys (bit per key) that mean something under its degrees? */
 bool sm_plan_limits_have(const sm_plan_limits *limits, const sm_plan *plan, uint32_t keys);
 /* The limits of the plans of given degrees in one space; NULL: none. False: it has no such plans.
  */
 bool sm_plan_space_of(const sm_plan_space *space, const sm_plan *plan, sm_plan_limits *out);
-/* Read a plan of training with sets of values too, "schedule=1f1b|interleaved,tensor=1..8", whose
- * keys are not given but limited. Errors as sm_plan_parse. */
-sm_status sm_plan_parse_limits(const sm_source *source, sm_plan *plan, sm_plan_limits *limits,
-                               sm_error *err);
+/* Is a plan, in the keys (bit per key), of this space or of one after it? NULL: it is. */
+bool sm_plan_spaces_have(const sm_plan_space *spaces, const sm_plan *plan, uint32_t keys);
+/* Read a plan with sets of values too, "schedule=1f1b|interleaved,tensor=1..8", whose keys are not
+ * given but limited. Errors as sm_plan_parse, sm_serve_plan_parse. */
+sm_status sm_plan_parse_limits(const sm_source *source, sm_plan_use use, sm_plan *plan,
+                               sm_plan_limits *limits, sm_error *err);
 
 /* The shortest text that says what matters about a plan of either kind; it reads back to the same
  * plan. torus_dims: of the system, so many of dims are printed. Returns the length it wants. */

@@ -182,6 +182,7 @@ typedef struct sm_serve_search_options {
     int chips_least, chips_most; /* of a replica; 0: 1, the whole system */
     bool by_lower;               /* rank by the bound of the steps, alone, instead of expected */
     bool brute;                  /* price everything: for tests */
+    const sm_plan_space *space;  /* only plans of it or of those after it; NULL: all */
 } sm_serve_search_options;
 #define sm_serve_search_defaults(options)                                                          \
     sm_serve_search_defaults_sized((options), sizeof *(options))

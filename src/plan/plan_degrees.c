@@ -146,12 +146,14 @@ void plan_settle_values(sm_plan *plan) {
 void sm_plan_settle(sm_plan *plan, const sm_model *model) {
     for (int key = SM_PLAN_DEGREES; key < SM_PLAN_KEY_COUNT; key++) {
         const plan_row *row = plan_row_of((sm_plan_key)key);
-        bool idle = row->matters && !plan_spreads(plan, row->matters);
+        bool idle = (row->matters && !plan_spreads(plan, row->matters)) ||
+                    (row->means && plan->use == SM_PLAN_SERVING && !row->means(plan, model));
         if (row->key.value == SM_PLAN_VALUE_WORD &&
             (idle || (row->experts && !plan_has_experts(model))))
             plan_set_value(plan, row, row->idle);
     }
     plan_settle_values(plan);
+    plan_settle_layout(plan, model->L);
 }
 
 sm_rules sm_plan_rules(const sm_plan *plan, const sm_model *model, bool decode, uint32_t *code) {

@@ -38,6 +38,7 @@ static void put_value(printer *p, const sm_plan *plan, sm_plan_key key, int toru
             put(p, row->key.words.word[plan->order[i] % SM_PLAN_DEGREES]);
         }
         break;
+    case SM_PLAN_VALUE_LAYOUT: put(p, plan->layout[0] ? plan->layout : "even"); break;
     case SM_PLAN_VALUE_DIMS:
         for (int i = 0; i < torus_dims; i++) {
             if (i > 0) put(p, ".");
@@ -54,6 +55,7 @@ static bool differs(const sm_plan *plan, sm_plan_key key, int torus_dims) {
     if (key == SM_PLAN_DIMS) return memcmp(plan->dims, dims, (size_t)torus_dims) != 0;
     if (key == SM_PLAN_ORDER)
         return memcmp(plan->order, plan_usual_order(plan->use), sizeof plan->order) != 0;
+    if (key == SM_PLAN_LAYOUT) return plan->layout[0] != '\0';
     if (key == SM_PLAN_RECOMPUTE && plan->recompute_ops[0]) return true;
     return plan_value(plan, row) != row->key.usual[plan->use];
 }
@@ -113,5 +115,6 @@ char *sm_plan_key_values(sm_plan_key key, char *out, size_t size) {
     }
     if (row->value == SM_PLAN_VALUE_RECOMPUTE) put(&p, "|OP+OP...");
     if (row->value == SM_PLAN_VALUE_DIMS) put(&p, "0.1.2");
+    if (row->value == SM_PLAN_VALUE_LAYOUT) put(&p, "even|N.N*TIMES.N...");
     return out;
 }

@@ -151,6 +151,8 @@ static const plan_row rows[SM_PLAN_KEY_COUNT] = {
     KEY(PARAMETERS, TRAINING, parameters, "", WORD(stored, 0, 0), SETS(TRAINS, stored)),
     KEY(ORDER, BOTH, order, "", .key.value = SM_PLAN_VALUE_ORDER, .key.words = WORDS(axes)),
     KEY(DIMS, BOTH, dims, "", .key.value = SM_PLAN_VALUE_DIMS),
+    KEY(LAYOUT, TRAINING, layout, "", .key.value = SM_PLAN_VALUE_LAYOUT,
+        .matters = DEGREE(PIPELINE)),
 };
 
 const plan_row *plan_row_of(sm_plan_key key) {
@@ -188,7 +190,7 @@ int sm_plan_key_of_nickname(const char *name, size_t length) {
 /* ---- values ---- */
 
 int plan_value(const sm_plan *plan, const plan_row *row) {
-    bool is_list = row->key.value == SM_PLAN_VALUE_ORDER || row->key.value == SM_PLAN_VALUE_DIMS;
+    bool is_list = row->key.value >= SM_PLAN_VALUE_ORDER;
     if (is_list) return 0; /* a list is no one value: it lies in the plan as bytes */
     const char *at = (const char *)plan + row->offset;
     return row->is_switch ? *(const bool *)at : *(const int *)(const void *)at;

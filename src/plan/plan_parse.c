@@ -106,6 +106,7 @@ static sm_status read_value(reader *r, sm_plan_key key, sm_span value) {
     case SM_PLAN_VALUE_ORDER:
         return sm_words_order(row->key.words, r->source, value, "no axis is named",
                               plan_usual_order(r->plan->use), r->plan->order, r->err);
+    case SM_PLAN_VALUE_LAYOUT: return plan_layout_read(r->source, value, r->plan->layout, r->err);
     case SM_PLAN_VALUE_DIMS:
         r->plan->dims_named = 1;
         for (size_t i = 0; i < value.length; i++)
@@ -142,7 +143,7 @@ static sm_status read_several(reader *r, sm_plan_key key, sm_span value) {
     sm_plan_limit *limit = &r->limits->of[key];
     sm_plan one = *r->plan;
     reader inner = {r->source, &one, r->err, NULL};
-    if (row->key.value == SM_PLAN_VALUE_ORDER || row->key.value == SM_PLAN_VALUE_DIMS)
+    if (row->key.value >= SM_PLAN_VALUE_ORDER)
         return sm_fail_at(r->err, r->source, value, "%s has one value, not several", row->key.name);
     for (size_t at = value.offset; at <= value.offset + value.length;) {
         sm_span part = sm_next_part(r->source, value, '|', &at);
@@ -164,6 +165,7 @@ static sm_status read_several(reader *r, sm_plan_key key, sm_span value) {
 static bool is_set(const reader *r, sm_plan_key key, sm_span value, size_t *dots) {
     const char *text = text_of(r, value);
     bool integer = plan_row_of(key)->key.value == SM_PLAN_VALUE_INTEGER;
+    if (plan_row_of(key)->key.value == SM_PLAN_VALUE_LAYOUT) return false;
     for (*dots = 0; integer && *dots + 1 < value.length; ++*dots)
         if (text[*dots] == '.' && text[*dots + 1] == '.') return r->limits != NULL;
     *dots = 0;
@@ -224,8 +226,9 @@ static sm_status read_items(const sm_source *source, sm_plan *plan, sm_plan_limi
     return SM_OK;
 }
 
-/* One plan has one form: zero=3 over `data` is fsdp; fsdp is zero=3; 1f1b with several chunks per
- * stage is interleaved; a schedule of several chunks has two where none is given. */
+/* One plan has one form: a layout says how many chunks a stage has; zero=3 over `data` is fsdp;
+ * fsdp is zero=3; 1f1b with several chunks per stage is interleaved; a schedule of several chunks
+ * has two where none is given. */
 static void settle(sm_plan *plan) {
     if (plan->zero == 3 && plan->fsdp == 1 && plan->data > 1) {
         plan->fsdp = plan->data;
@@ -233,27 +236,26 @@ static void settle(sm_plan *plan) {
         plan->given |= 1u << SM_PLAN_FSDP | 1u << SM_PLAN_DATA;
     }
     if (plan->fsdp > 1) plan->zero = 3;
+    int each = sm_plan_layout_chunks(plan) / plan->pipeline;
+    bool said = sm_plan_given(plan, SM_PLAN_VIRTUAL);
+    if (!said && each >= 1 && each <= sm_plan_key_row_of(SM_PLAN_VIRTUAL)->highest)
+        plan->virtual_stages = each, said = true;
     if (plan->schedule == SM_SCHEDULE_1F1B && plan->virtual_stages > 1)
         plan->schedule = SM_SCHEDULE_INTERLEAVED;
-    if (plan->schedule >= SM_SCHEDULE_INTERLEAVED && plan->schedule != SM_SCHEDULE_ZB_H1 &&
-        !sm_plan_given(plan, SM_PLAN_VIRTUAL))
+    if (plan->schedule >= SM_SCHEDULE_INTERLEAVED && plan->schedule != SM_SCHEDULE_ZB_H1 && !said)
         plan->virtual_stages = 2;
 }
 
-sm_status sm_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err) {
-    sm_plan_defaults(plan);
-    sm_status status = read_items(source, plan, NULL, err);
-    if (status == SM_OK) settle(plan);
-    return status;
-}
-
-sm_status sm_plan_parse_limits(const sm_source *source, sm_plan *plan, sm_plan_limits *limits,
-                               sm_error *err) {
-    *limits = (sm_plan_limits){.usual_order = false};
+static sm_status parse_training(const sm_source *source, sm_plan *plan, sm_plan_limits *limits,
+                                sm_error *err) {
     sm_plan_defaults(plan);
     sm_status status = read_items(source, plan, limits, err);
     if (status == SM_OK) settle(plan);
     return status;
+}
+
+sm_status sm_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err) {
+    return parse_training(source, plan, NULL, err);
 }
 
 sm_status sm_plan_change(const sm_source *source, sm_plan *plan, sm_error *err) {
@@ -265,11 +267,23 @@ sm_status sm_plan_change(const sm_source *source, sm_plan *plan, sm_error *err) 
     return status;
 }
 
-sm_status sm_serve_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err) {
+static sm_status parse_serving(const sm_source *source, sm_plan *plan, sm_plan_limits *limits,
+                               sm_error *err) {
     sm_serve_plan_defaults(plan);
-    sm_status status = read_items(source, plan, NULL, err);
+    sm_status status = read_items(source, plan, limits, err);
     if (status == SM_OK && sm_plan_chips(plan) == INT32_MAX)
         return sm_fail_at(err, source, sm_source_trim(source, 0, source->length),
                           "this plan takes more than %d chips", SM_PLAN_MOST_DEGREE);
     return status;
+}
+
+sm_status sm_serve_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err) {
+    return parse_serving(source, plan, NULL, err);
+}
+
+sm_status sm_plan_parse_limits(const sm_source *source, sm_plan_use use, sm_plan *plan,
+                               sm_plan_limits *limits, sm_error *err) {
+    *limits = (sm_plan_limits){.usual_order = false};
+    return use == SM_PLAN_SERVING ? parse_serving(source, plan, limits, err)
+                                  : parse_training(source, plan, limits, err);
 }

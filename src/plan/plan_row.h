@@ -36,5 +36,9 @@ void plan_settle_values(sm_plan *plan);
 bool plan_spreads(const sm_plan *plan, unsigned degrees);
 bool plan_has_experts(const sm_model *model);
 bool plan_has_spare_chips(const sm_plan *plan, const sm_model *model);
+/* Read a layout, which has at most SM_PLAN_LAYOUT_TEXT - 1 letters as it is kept; "even" is "". */
+sm_status plan_layout_read(const sm_source *source, sm_span value, char *out, sm_error *err);
+/* A layout that is the even one is none. */
+void plan_settle_layout(sm_plan *plan, int layers);
 /* The order of axes that an omitted key means. */
 const uint8_t *plan_usual_order(sm_plan_use use);

@@ -1,5 +1,6 @@
 /* Reading formulas, and working them out. */
 #include "expression.h"
+#include "layout_pattern.h"
 
 #include <math.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 
 #include "scalemodel/units.h"
 
-enum { MOST_DEPTH = 64, MOST_ARGUMENTS = 48, MOST_BYTES = 4000 };
+enum { MOST_DEPTH = 64, MOST_ARGUMENTS = 48, MOST_BYTES = 4000, MOST_TIMES = 64 };
 
 typedef enum operation {
     IS_NUMBER,
@@ -334,6 +335,20 @@ static expression_value common(expression_value a, expression_value b) {
     return value_number(x);
 }
 
+static expression_value made(const working *w, const char *text) {
+    if (!text) *w->out_of_memory = true;
+    return value_text(text);
+}
+
+/* The same text n times, with dots between. */
+static expression_value repeated(const working *w, expression_value a, expression_value b) {
+    const char *all = "";
+    if (a.kind == VALUE_ABSENT || b.kind != VALUE_NUMBER || b.number > MOST_TIMES) return absent;
+    for (int i = 0; i < (int)b.number && all; i++)
+        all = sm_arena_printf(w->arena, "%s%s%s", all, i ? "." : "", as_text(w, a));
+    return made(w, all);
+}
+
 static expression_value called(const working *w, const expression *e) {
     const char *name = e->text;
     if (strcmp(name, "text") == 0) return joined(w, e);
@@ -343,6 +358,7 @@ static expression_value called(const working *w, const expression *e) {
     expression_value b = e->n > 1 ? work(w, e->in[1]) : absent;
     if (strcmp(name, "gcd") == 0) return common(a, b);
     if (strcmp(name, "given") == 0) return value_number(a.kind != VALUE_ABSENT);
+    if (strcmp(name, "repeat") == 0) return repeated(w, a, b);
     if (strcmp(name, "contains") == 0)
         return value_number(a.kind == VALUE_TEXT && b.kind == VALUE_TEXT && holds(a.text, b.text));
     if (strcmp(name, "before") == 0 || strcmp(name, "after") == 0)
@@ -350,6 +366,12 @@ static expression_value called(const working *w, const expression *e) {
     if (strcmp(name, "has") == 0)
         return value_number(a.kind == VALUE_TEXT && b.kind == VALUE_TEXT &&
                             has_word(a.text, b.text));
+    if (a.kind == VALUE_TEXT && strcmp(name, "layout_of") == 0)
+        return made(w, layout_of_pattern(a.text, w->arena));
+    if (a.kind == VALUE_TEXT && strcmp(name, "pattern_of") == 0)
+        return made(w, pattern_of_layout(a.text, w->arena));
+    if (a.kind == VALUE_TEXT && strcmp(name, "chunks_of") == 0)
+        return value_number(layout_chunks(a.text));
     if (a.kind != VALUE_NUMBER) return absent;
     if (strcmp(name, "ceil") == 0) return value_number(ceil(a.number));
     if (strcmp(name, "floor") == 0) return value_number(floor(a.number));

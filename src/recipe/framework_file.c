@@ -144,6 +144,11 @@ static sm_status read_word(const json_value *v, const sm_plan_key_row *row, uint
         *words = 1;
         return SM_OK;
     }
+    if (row->value == SM_PLAN_VALUE_LAYOUT) {
+        if (strcmp(v->text, "even") != 0) return json_fail(v, "a layout can only be \"even\"");
+        *words = 1;
+        return SM_OK;
+    }
     int found = -1;
     sm_status status = json_read_choice(v, row->words.word, (size_t)row->words.n, &found);
     if (!status) *words |= 1ull << found;

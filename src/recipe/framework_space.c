@@ -20,7 +20,8 @@ static bool holds(const framework_rule *rule, const sm_plan *plan) {
 static void narrow(const framework_rule *rule, sm_plan_limits *limits) {
     const sm_plan_limit own = {.words = rule->words, .least = rule->least, .most = rule->most};
     if (rule->key == SM_PLAN_ORDER) limits->usual_order = true;
-    else sm_plan_limit_both(&limits->of[rule->key], &own);
+    else if (rule->key != SM_PLAN_LAYOUT) /* which is given or even: no search chooses it */
+        sm_plan_limit_both(&limits->of[rule->key], &own);
 }
 
 static bool of_degrees(const void *context, const sm_plan *plan, sm_plan_limits *limits) {
@@ -61,6 +62,7 @@ bool framework_breaks(const framework_rule *rule, const sm_plan *plan, uint32_t 
     if (rule->when && !holds(rule, plan)) return false;
     if (rule->key == SM_PLAN_KEY_COUNT) return true;
     if (rule->key == SM_PLAN_ORDER) return keys >> SM_PLAN_ORDER & 1 && !is_usual_order(plan);
+    if (rule->key == SM_PLAN_LAYOUT) return keys >> SM_PLAN_LAYOUT & 1 && plan->layout[0];
     narrow(rule, &limits);
     return !sm_plan_limits_have(&limits, plan, keys & 1u << rule->key);
 }

@@ -113,6 +113,23 @@ static double node_of(const sm_system *s) {
     return switched ? s->level[0].size : s->chips < 4 ? s->chips : 4;
 }
 
+/* The layers of each chunk, given or not: "7.8.8.7". */
+static expression_value chunks_value(const writing *w) {
+    const sm_plan *plan = w->job->plan;
+    bool dual = plan->schedule == SM_SCHEDULE_DUALPIPE;
+    int chunks = plan->pipeline * (dual ? 1 : plan->virtual_stages);
+    int *of = sm_arena_array(w->arena, (size_t)chunks, sizeof *of);
+    char *text = sm_arena_alloc(w->arena, 8 * (size_t)chunks + 8);
+    size_t n = 0;
+    if (!of || !text) return (expression_value){.kind = VALUE_ABSENT};
+    sm_plan_layout_fill(plan, w->job->model->L, chunks, of);
+    for (int c = 0, same; c < chunks; c += same) {
+        for (same = 1; c + same < chunks && of[c + same] == of[c];) same++;
+        n += (size_t)sprintf(text + n, same > 1 ? "%s%d*%d" : "%s%d", c ? "." : "", of[c], same);
+    }
+    return value_text(text);
+}
+
 static expression_value job_value(const writing *w, const char *name) {
     const sm_recipe_job *j = w->job;
     char text[768];
@@ -135,6 +152,7 @@ static expression_value job_value(const writing *w, const char *name) {
     if (strcmp(name, "weights") == 0) return value_text(j->weights);
     if (strcmp(name, "kv") == 0) return value_text(j->kv);
     if (strcmp(name, "predicted") == 0) return value_text(j->predicted);
+    if (strcmp(name, "chunks") == 0) return chunks_value(w);
     if (strcmp(name, "plan") != 0 && strcmp(name, "job") != 0) return model_value(w, name);
     sm_plan_format(j->plan, j->system->torus_dims, text, sizeof text);
     bool whole = name[0] == 'j';
@@ -356,7 +374,8 @@ static int put_limits(writing *w) {
     for (int i = 0; i < w->f->rules; i++) {
         const framework_rule *rule = &w->f->rule[i];
         char value[300] = "", text[256];
-        if (!framework_breaks(rule, w->job->plan, sm_plan_keys_for(w->job->model))) continue;
+        if (!framework_breaks(rule, w->job->plan, sm_plan_keys_for(w->job->plan, w->job->model)))
+            continue;
         if (rule->key < SM_PLAN_KEY_COUNT) {
             sm_plan_key_print(w->job->plan, rule->key, 0, text, sizeof text);
             snprintf(value, sizeof value, "%s=%s", sm_plan_key_row_of(rule->key)->name, text);

@@ -73,6 +73,7 @@ static int slices_of(const sm_system *whole, int least, int most, sm_system *sli
 typedef struct walk {
     const sm_serve *s;
     const sm_plan *fixed;
+    const sm_plan_space *spaces;
     plan_visit visit;
     void *context;
 } walk;
@@ -83,6 +84,8 @@ static bool chosen(void *context, sm_plan *plan) {
     const walk *w = context;
     char why[256];
     if (serve_refuse(w->s, plan, why, sizeof why)) return true;
+    if (w->spaces && !sm_plan_spaces_have(w->spaces, plan, sm_plan_keys_for(plan, &w->s->model)))
+        return true;
     return w->visit(w->context, plan);
 }
 
@@ -110,10 +113,18 @@ static bool each_degree(walk *w, int key, int left, sm_plan *plan) {
     return true;
 }
 
-bool each_sharding(const sm_serve *s, const sm_plan *fixed, int chips, plan_visit visit,
+/* Where all spaces lay axes as usual, so does the search. */
+static bool are_usual(const sm_plan_space *spaces) {
+    for (const sm_plan_space *s = spaces; s; s = s->next)
+        if (!s->limits.usual_order) return false;
+    return spaces != NULL;
+}
+
+bool each_sharding(const sm_serve *s, const sm_serve_search_options *o, int chips, plan_visit visit,
                    void *context) {
-    walk w = {s, fixed, visit, context};
-    sm_plan plan = *fixed;
+    walk w = {s, &o->fixed, o->space, visit, context};
+    sm_plan plan = o->fixed;
+    if (are_usual(o->space)) plan.given |= 1u << SM_PLAN_ORDER;
     return each_degree(&w, 0, chips, &plan);
 }
 
@@ -536,7 +547,7 @@ sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
     sm_status status = search_start(job, calibration, options, arena, h, err);
     for (h->at = 0; status == SM_OK && h->at < h->slices; h->at++) {
         serve_set_system(h->s, &h->slice[h->at]);
-        each_sharding(h->s, &options->fixed, h->slice[h->at].chips, visit, h);
+        each_sharding(h->s, options, h->slice[h->at].chips, visit, h);
         status = h->status;
         if (status != SM_OK && err) *err = h->err;
     }

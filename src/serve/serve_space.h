@@ -226,9 +226,10 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch,
 /* ---- search ---- */
 enum { MAX_SLICES = 96, MAX_ORDERS = 1024, MAX_MASKS = 32 };
 /* Degrees whose product is so many chips, with every choice that matters for them; keys in
- * fixed->given stay. Placement is left as in fixed. Stops when visit says false. */
+ * o->fixed.given stay, and only plans of o->space are visited. Placement is left as in fixed. Stops
+ * when visit says false. */
 typedef bool (*plan_visit)(void *context, const sm_plan *plan);
-bool each_sharding(const sm_serve *s, const sm_plan *fixed, int chips, plan_visit visit,
+bool each_sharding(const sm_serve *s, const sm_serve_search_options *o, int chips, plan_visit visit,
                    void *context);
 /* What a collective takes at least: the lowest of these lines over its bytes. None: nothing. */
 enum { MAX_FLOOR_LINES = 16, MAX_FLOORS = 64 };

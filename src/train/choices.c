@@ -34,6 +34,7 @@ static void add_pipeline(choices *c, sm_schedule s, int v) {
 static void fill_pipeline(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
                           choices *c) {
     static const int virtual_stages[MAX_VIRTUAL] = {2, 3, 4, 5, 6, 8, 10, 16};
+    const int chunks = sm_plan_layout_chunks(&o->fixed);
     c->n_pipeline = 0;
     if (plan->pipeline == 1) {
         add_pipeline(c, SM_SCHEDULE_1F1B, 1);
@@ -50,10 +51,12 @@ static void fill_pipeline(const sm_train *t, const sm_search_options *o, const s
             continue;
         }
         for (int i = 0; i < MAX_VIRTUAL; i++) {
-            int v = fixed(o, SM_PLAN_VIRTUAL) ? o->fixed.virtual_stages : virtual_stages[i];
+            int v = fixed(o, SM_PLAN_VIRTUAL) ? o->fixed.virtual_stages
+                    : chunks                  ? chunks / plan->pipeline
+                                              : virtual_stages[i];
             if (v >= 2 && plan->pipeline * v <= most_chunks(t))
                 add_pipeline(c, SM_SCHEDULE_INTERLEAVED, v);
-            if (fixed(o, SM_PLAN_VIRTUAL)) break;
+            if (fixed(o, SM_PLAN_VIRTUAL) || chunks) break;
         }
     }
 }
@@ -169,7 +172,7 @@ bool choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *
     memset(&c->in, o->space ? 0 : 0xff, sizeof c->in);
     c->spaces = !o->space;
     if (!o->space) return true;
-    const uint32_t keys = sm_plan_keys_for(&t->model),
+    const uint32_t keys = sm_plan_keys_for(plan, &t->model),
                    fixed_ones = 1u << SM_PLAN_DTYPE | 1u << SM_PLAN_OPTIMIZER |
                                 1u << SM_PLAN_GRADIENT | 1u << SM_PLAN_ATTENTION;
     int i = 0;

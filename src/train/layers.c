@@ -1,4 +1,5 @@
 /* Which layers each chunk of the pipeline holds. */
+#include <stdio.h>
 #include <string.h>
 
 #include "space.h"
@@ -8,23 +9,33 @@ int chunk_count(const sm_plan *plan) {
     return plan->pipeline * plan->virtual_stages;
 }
 
-/* Layers of chunk c: equal shares, and what is left over goes to the middle: the first chunk also
- * holds the embedding, the last one the head (LLaMA-3 405B took one layer off both, arXiv
- * 2407.21783 section 3.3.2). */
-int layers_of_chunk(int layers, int chunks, int c) {
-    int base = layers / chunks, extra = layers % chunks;
-    int rank = c == chunks - 1 ? chunks - 1 : c == 0 ? chunks - 2 : c - 1; /* middle, first, last */
-    if (chunks == 1) rank = 0;
-    return base + (rank < extra ? 1 : 0);
+const char *layout_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size) {
+    int of[MAX_CHUNKS], chunks = chunk_count(plan), sum = 0;
+    if (!plan->layout[0]) return NULL;
+    int said = sm_plan_layout_chunks(plan);
+    if (said != chunks)
+        return snprintf(room, size, "layout is of %d chunks, and pipeline=%d x virtual=%d has %d",
+                        said, plan->pipeline, chunks / plan->pipeline, chunks),
+               room;
+    sm_plan_layout_fill(plan, t->model.L, chunks, of);
+    for (int c = 0; c < chunks; c++) sum += of[c];
+    if (sum != t->model.L)
+        return snprintf(room, size, "layout adds up to %d layers, and the model has %d", sum,
+                        t->model.L),
+               room;
+    return NULL;
 }
 
-void chunk_layout_fill(const sm_train *t, int chunks, chunk_layout *layout) {
+void chunk_layout_fill(const sm_train *t, const sm_plan *plan, chunk_layout *layout) {
+    int chunks = chunk_count(plan), of[MAX_CHUNKS];
+    sm_plan_layout_fill(plan, t->model.L, chunks, of);
+    memcpy(layout->given, plan->layout, sizeof layout->given);
     layout->chunks = chunks;
     memset(layout->kind, 0, (size_t)chunks * sizeof *layout->kind);
     uint16_t sum[SM_MAX_LAYER_KINDS] = {0};
     for (int c = 0, at = 0; c < chunks; c++) {
         memcpy(layout->before[c], sum, sizeof sum);
-        for (int n = layers_of_chunk(t->model.L, chunks, c); n > 0; n--, at++) {
+        for (int n = of[c]; n > 0; n--, at++) {
             layout->kind[c][t->model.layer[at]]++;
             sum[t->model.layer[at]]++;
         }

@@ -73,7 +73,7 @@ static bool passes_hopeless(const expansion *x, bool dual) {
         backward = fmin(backward, back);
     }
     if (expansion_hopeless(x, stage / p * m)) return true;
-    if (p == 1) return false;
+    if (p == 1 || x->plan.layout[0]) return false; /* stages may have any number of layers */
     for (int i = 0; i < x->c.n_pipeline; i++) {
         pipeline_choice c = x->c.pipeline[i];
         bool whole = c.schedule <= SM_SCHEDULE_INTERLEAVED;
@@ -167,11 +167,13 @@ static double schedule_floor(expansion *x) {
 static bool try_schedule(expansion *x, bool activations, const int *zero, int n_zero) {
     stages *s = &x->l->s;
     const char *why;
+    char room[128];
     int per_stage = x->plan.virtual_stages;
-    if (x->plan.pipeline > 1 &&
-        (chunk_count(&x->plan) > most_chunks(x->t) ||
-         !sm_schedule_possible(x->plan.schedule, x->plan.pipeline, per_stage,
-                               microbatches_of(x->t, &x->plan), &why)))
+    if (layout_refuse(x->t, &x->plan, room, sizeof room) ||
+        (x->plan.pipeline > 1 &&
+         (chunk_count(&x->plan) > most_chunks(x->t) ||
+          !sm_schedule_possible(x->plan.schedule, x->plan.pipeline, per_stage,
+                                microbatches_of(x->t, &x->plan), &why))))
         return false;
     if (expansion_hopeless(x, schedule_floor(x)) || !any_fits(x, activations, zero, n_zero))
         return false;

@@ -4,11 +4,13 @@
 /* dualpipe: the chunks once more, from the other end of the stages. */
 static sm_status deal_layers(const sm_plan *p, int layers, sm_arena *arena, sm_train_line *out,
                              sm_error *err) {
-    int once = chunk_count(p), first = 0;
+    int once = chunk_count(p), first = 0, *of;
     sm_train_chunk *chunk = sm_arena_array(arena, (size_t)out->chunks, sizeof *chunk);
-    if (!chunk) return sm_fail_memory(err);
+    of = sm_arena_array(arena, (size_t)once, sizeof *of);
+    if (!chunk || !of) return sm_fail_memory(err);
+    sm_plan_layout_fill(p, layers, once, of);
     for (int c = 0; c < once; c++) {
-        int n = layers_of_chunk(layers, once, c);
+        int n = of[c];
         int stage = sm_schedule_stage(p->schedule, p->pipeline, p->virtual_stages, c);
         if (n < 1)
             return sm_fail(err, SM_BAD_INPUT, "%d layers are too few for %d chunks of a pipeline",

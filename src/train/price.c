@@ -47,6 +47,7 @@ const char *degrees_refuse(const sm_train *t, const sm_plan *p, char *room, size
 
 const char *plan_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size) {
     const char *why = degrees_refuse(t, plan, room, size);
+    if (!why) why = layout_refuse(t, plan, room, size);
     if (!why) why = sm_plan_refuse_dims(plan, &t->system, room, size);
     if (why) return why;
     if (plan->offload != SM_OFFLOAD_NONE && t->system.chip.pcie_bytes_per_s_oneway.value <= 0)

@@ -200,14 +200,16 @@ void piece_ideal_compute(const sm_train *t, const variant *v, int index, int set
 /* ---- layers over chunks ---- */
 typedef struct chunk_layout {
     int chunks;
+    char given[SM_PLAN_LAYOUT_TEXT];        /* by the plan */
     uint16_t (*kind)[SM_MAX_LAYER_KINDS];   /* layers of each kind in a chunk */
     uint16_t (*before)[SM_MAX_LAYER_KINDS]; /* and in all chunks before it */
 } chunk_layout;
 int chunk_count(const sm_plan *plan);
 /* The embedding and the head may be chunks of their own, without layers. */
 static inline int most_chunks(const sm_train *t) { return t->model.L + 2; }
-int layers_of_chunk(int layers, int chunks, int c);
-void chunk_layout_fill(const sm_train *t, int chunks, chunk_layout *layout);
+/* Why the layout of a plan is not one of its chunks and of the model's layers; NULL. */
+const char *layout_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size);
+void chunk_layout_fill(const sm_train *t, const sm_plan *plan, chunk_layout *layout);
 
 /* Bytes of a weight of this class, as it is stored and gathered. */
 static inline double class_bytes(const sm_train *t, const sm_plan *plan, const sm_weight_class *c) {
@@ -301,8 +303,8 @@ typedef struct stage_kind {
     bool first, last;
     double held_last, layers[SM_MAX_LAYER_KINDS], held[SM_MAX_LAYER_KINDS];
 } stage_kind;
-typedef struct kinds_at { /* of schedule, stages, chunks of a stage, microbatches */
-    uint32_t key[4];
+typedef struct kinds_at { /* of schedule, stages, chunks of a stage, microbatches, layers */
+    uint32_t key[5];
     stage_kind *kind;
     int n;
 } kinds_at;

@@ -45,7 +45,8 @@ static void add_pass(sm_chunk_time *to, const pass *from, double times) {
 void stages_layout(const sm_train *t, const sm_plan *plan, stages *s) {
     int chunks = chunk_count(plan);
     chunk_layout *layout = &s->layouts[chunks % s->n_layouts];
-    if (layout->chunks != chunks) chunk_layout_fill(t, chunks, layout);
+    if (layout->chunks != chunks || strcmp(layout->given, plan->layout) != 0)
+        chunk_layout_fill(t, plan, layout);
     s->layout = layout;
 }
 
@@ -127,10 +128,12 @@ static bool is_covered(const sm_train *t, const stage_kind *a, const stage_kind 
 /* The stages of the schedule at hand that no stage before them covers: the sums and the most of a
  * stage are found among these. Kept from plan to plan. */
 static void find_kinds(const sm_train *t, const sm_plan *plan, stages *s) {
-    uint32_t key[4] = {(uint32_t)plan->schedule + 1, (uint32_t)plan->pipeline,
-                       (uint32_t)s->pipeline.chunks_per_stage, (uint32_t)s->pipeline.microbatches};
+    uint32_t key[5] = {(uint32_t)plan->schedule + 1, (uint32_t)plan->pipeline,
+                       (uint32_t)s->pipeline.chunks_per_stage, (uint32_t)s->pipeline.microbatches,
+                       plan->layout[0] ? 1 : 0};
     uint64_t h = SM_HASH_SEED;
-    for (int i = 0; i < 4; i++) h = sm_hash_mixed(h, key[i]);
+    for (const char *c = plan->layout; *c; c++) key[4] = key[4] * 31 + (unsigned char)*c;
+    for (int i = 0; i < 5; i++) h = sm_hash_mixed(h, key[i]);
     kinds_at *at = &s->kinds_of[h % KINDS_OF];
     s->kinds = at;
     if (memcmp(at->key, key, sizeof key) == 0) return;

@@ -59,9 +59,8 @@ static void read_dtypes(sm_serve_asked *q) {
 static sm_status read_plan(sm_serve_asked *q, sm_error *err) {
     const sm_source *plan = &q->in.plan;
     const sm_system *system = q->in.system;
-    if (!plan->text) return SM_OK;
-    sm_status status = sm_serve_plan_parse(plan, &q->search.fixed, err);
-    if (status) return status;
+    sm_status status = sm_serve_keep_to(q, err);
+    if (status || !plan->text) return status;
     int chips = sm_plan_chips(&q->search.fixed), most = q->search.chips_most;
     sm_span all = {0, plan->length};
     if (chips > system->chips)
@@ -227,26 +226,6 @@ static sm_status find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm_e
     return status;
 }
 
-/* The best point as a command of an engine. */
-static sm_status emit(const sm_serving_found *a, sm_error *err) {
-    const sm_serve_asked *q = a->q;
-    sm_report *r = q->report;
-    const sm_serve_point *p = a->best;
-    const sm_recipe_job job = {
-        .model = q->in.model,
-        .system = q->in.system,
-        .plan = &p->plan,
-        .batch = p->batch,
-        .seq = q->job.prompt + q->job.output,
-        .weights = sm_dtype_name(q->job.dtypes.weights),
-        .kv = sm_dtype_name(q->job.dtypes.kv),
-        .predicted = sm_textf(r, "%s a token, %s to the first, %.0f tokens/s a chip",
-                              sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, p->ttft_s[1]),
-                              p->tokens_per_s_per_chip)};
-    sm_status status = sm_recipe_emit(r, q->in.emit, &job, err);
-    return status ? status : p->fits ? SM_OK : SM_NEGATIVE;
-}
-
 static sm_status answer(void *context, sm_serve *serve, sm_serving_found *a, sm_error *err) {
     sm_report *r = context;
     const sm_serve_asked *q = a->q;
@@ -254,7 +233,7 @@ static sm_status answer(void *context, sm_serve *serve, sm_serving_found *a, sm_
     if (!status && a->best && (q->one || q->in.plot)) status = sm_serve_batches(serve, a, err);
     if (status) return status;
     sm_serve_data(r, a);
-    if (q->in.emit && a->best) return emit(a, err);
+    if (q->in.emit && a->best) return sm_serve_emit(a, err);
     if (q->in.recipe) sm_recipe_page(r, q->in.recipe);
     sm_serve_page(r, a);
     if (q->in.explain && a->detail) r->why = a->detail->why;

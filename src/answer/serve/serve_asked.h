@@ -13,7 +13,10 @@ typedef struct sm_serve_asked {
     sm_system slice;                        /* of the system: what the point shown runs on */
     const sm_calibration *used;             /* what the point shown was priced with */
     sm_serve_search_options search;
-    bool one; /* plan and batch are given: a single point */
+    sm_plan_space space; /* of the keys that have several values, and of the framework */
+    const sm_frameworks *frameworks;
+    bool in_frameworks; /* the search keeps to what some framework runs */
+    bool one;           /* plan and batch are given: a single point */
     sm_report *report;
     sm_arena *arena; /* the report's */
 } sm_serve_asked;
@@ -37,6 +40,13 @@ typedef sm_status (*sm_serve_use)(void *context, sm_serve *serve, sm_serving_fou
 /* The points that answer a question, handed to `use`. */
 sm_status sm_serve_ask(const sm_serve_question *question, sm_report *r, sm_serve_use use,
                        void *context, sm_error *err);
+
+/* The plans that are searched: those of a framework, of any, or all (serve_recipe.c). */
+sm_status sm_serve_keep_to(sm_serve_asked *q, sm_error *err);
+/* Who can run the best plan. */
+void sm_serve_runners_page(sm_report *r, const sm_serving_found *a);
+/* The best point as a command of an engine. */
+sm_status sm_serve_emit(const sm_serving_found *a, sm_error *err);
 
 /* The frontier over all combinations of types (serve_choices.c). */
 sm_status sm_serve_choices(sm_serve_asked *q, sm_serving_found *a, sm_error *err);

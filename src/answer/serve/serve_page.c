@@ -210,6 +210,7 @@ static void best_page(sm_report *r, const sm_serving_found *a) {
                            {"buffers", a->best->memory.buffers}};
     sm_report_bar(r, "Memory of the fullest chip", "B", a->best->memory.capacity,
                   sizeof parts / sizeof *parts, parts);
+    sm_serve_runners_page(r, a);
     if (a->batch) batches_page(r, a);
     if (!a->detail) return;
     if (a->detail->turn_kv_context > 0)

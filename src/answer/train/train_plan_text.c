@@ -70,7 +70,8 @@ bool sm_train_is_whole(const sm_plan *plan, int chips) {
 sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err) {
     sm_plan *fixed = &q->search.fixed;
     if (!q->in.plan.text) q->in.plan = sm_source_of(q->in.plan.name, "");
-    sm_status status = sm_plan_parse_limits(&q->in.plan, fixed, &q->space.limits, err);
+    sm_status status =
+        sm_plan_parse_limits(&q->in.plan, SM_PLAN_TRAINING, fixed, &q->space.limits, err);
     static const sm_plan_limits none = {.usual_order = false};
     if (memcmp(&q->space.limits, &none, sizeof none) != 0) q->search.space = &q->space;
     if (!status && q->in.framework) status = sm_train_keep_to(q, err);

@@ -479,7 +479,9 @@ sm_status sm_train_program(const sm_plans_shown *plans, const char **out, sm_err
     emitting e = {.q = q, .plan = best->plan, .r = q->report, .err = err, .out = ""};
     *out = NULL;
     const char *why = sm_framework_refuses(q->in.emit, best->plan, best->plan->given);
-    why = why ? why : sm_framework_refuses(q->in.emit, best->plan, sm_plan_keys_for(q->in.model));
+    why = why ? why
+              : sm_framework_refuses(q->in.emit, best->plan,
+                                     sm_plan_keys_for(best->plan, q->in.model));
     if (why)
         return sm_fail(err, SM_BAD_INPUT, "%s cannot be told of this plan: %s",
                        sm_framework_title(q->in.emit), why);

@@ -1,6 +1,7 @@
 /* train_recipe: recipes of other frameworks in the answer about training: what one says, what would
  * be better in its framework, and the best plan as one. */
 #include "recipe_page.h"
+#include "runners.h"
 #include "train_asked.h"
 
 #include <math.h>
@@ -30,42 +31,21 @@ static sm_status keep_key(sm_train_asked *q, sm_plan_key key, sm_error *err) {
     return SM_OK;
 }
 
-/* The plans of a framework, in what is asked for: types and kernels that are not are what it has.
- */
-static void add_framework(sm_plan_space *space, const sm_framework *f, const sm_plan *fixed) {
-    sm_framework_space(f, space);
-    for (int i = 0; i < UNSEARCHED; i++)
-        if (!sm_plan_given(fixed, unsearched[i]))
-            space->limits.of[unsearched[i]] = (sm_plan_limit){.words = 0};
-}
-
-static bool may_run(const sm_train_asked *q, const sm_framework *f) {
-    const sm_plan *fixed = &q->search.fixed;
-    return sm_framework_use(f) == SM_PLAN_TRAINING && sm_framework_runs_on(f, q->in.system) &&
-           !sm_framework_refuses(f, fixed, fixed->given) &&
-           (q->in.emit ? f == q->in.emit : !sm_framework_is_program(f));
+static sm_runners runners_of(const sm_train_asked *q) {
+    return (sm_runners){.all = q->frameworks,
+                        .system = q->in.system,
+                        .use = SM_PLAN_TRAINING,
+                        .emit = q->in.emit,
+                        .unsearched = UNSEARCHED,
+                        .unsearch = unsearched};
 }
 
 static sm_status keep_to_any(sm_train_asked *q, sm_error *err) {
-    const sm_frameworks *all = q->frameworks;
-    sm_plan_space *list = NULL;
-    int n = 0;
+    const sm_plan_space *list;
+    const sm_runners all = runners_of(q);
     if (q->in.any_plan || q->in.as_run) return SM_OK;
-    for (int i = all->n - 1; i >= 0; i--) {
-        bool own = sm_framework_find(all, sm_framework_name(all->of[i]),
-                                     strlen(sm_framework_name(all->of[i]))) == all->of[i];
-        if (!own || !may_run(q, all->of[i])) continue;
-        if (n++ == SM_MOST_SPACES)
-            return sm_fail(err, SM_BAD_INPUT,
-                           "more than %d frameworks train; name one of them, or any",
-                           SM_MOST_SPACES);
-        sm_plan_space *space = sm_arena_alloc(q->report->arena, sizeof *space);
-        if (!space) return sm_fail_memory(err);
-        *space = q->space;
-        add_framework(space, all->of[i], &q->search.fixed);
-        space->next = list;
-        list = space;
-    }
+    sm_status status = sm_runners_spaces(&all, q->report, &q->search.fixed, &q->space, &list, err);
+    if (status) return status;
     q->in_frameworks = list != NULL;
     if (list) q->search.space = list;
     return SM_OK;
@@ -73,20 +53,11 @@ static sm_status keep_to_any(sm_train_asked *q, sm_error *err) {
 
 static sm_status keep_to_one(sm_train_asked *q, sm_error *err) {
     const sm_plan *fixed = &q->search.fixed;
-    const char *why = sm_framework_refuses(q->in.framework, fixed, fixed->given);
-    sm_framework_space(q->in.framework, &q->space);
+    sm_status status = sm_runners_one(q->in.framework, fixed, &q->in.plan, &q->space, err);
     q->search.space = &q->space;
-    sm_status status = SM_OK;
-    for (int i = 0; i < UNSEARCHED && !why && !status; i++)
+    for (int i = 0; i < UNSEARCHED && !status; i++)
         if (!sm_plan_given(fixed, unsearched[i])) status = keep_key(q, unsearched[i], err);
-    if (!why) return status;
-    sm_error odd = {.status = SM_BAD_INPUT};
-    const char *title = sm_framework_title(q->in.framework);
-    bool key = !strchr(why, ' ');
-    sm_fail(&odd, SM_BAD_INPUT, "%s cannot run this plan: %s%s", title,
-            key ? "it has no such value of " : "", why);
-    *err = odd;
-    return sm_question_blame(&q->in.plan, SM_BAD_INPUT, err);
+    return status;
 }
 
 sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err) {
@@ -154,19 +125,6 @@ sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err) {
 
 /* ---- which frameworks run the best plan ---- */
 
-/* What no search chooses and nobody asked for is what the framework has. */
-static bool runs(const sm_train_asked *q, const sm_framework *f, const sm_plan *plan) {
-    sm_plan_space space = {.name = NULL};
-    sm_plan_limits limits;
-    uint32_t keys = sm_plan_keys_for(q->in.model);
-    for (int i = 0; i < UNSEARCHED; i++)
-        if (!sm_plan_given(plan, unsearched[i])) keys &= ~(1u << unsearched[i]);
-    sm_framework_space(f, &space);
-    return sm_framework_use(f) == SM_PLAN_TRAINING && !sm_framework_is_program(f) &&
-           sm_framework_runs_on(f, q->in.system) && sm_plan_space_of(&space, plan, &limits) &&
-           sm_plan_limits_have(&limits, plan, keys) && !sm_framework_refuses(f, plan, keys);
-}
-
 /* What a plan beyond the frameworks must gain to be told. */
 static const double WORTH_TELLING = 0.01;
 
@@ -224,14 +182,8 @@ static void beyond_page(sm_report *r, const sm_plans_shown *plans) {
 void sm_train_runners_page(sm_report *r, const sm_plans_shown *plans) {
     const sm_train_asked *q = plans->q;
     if (plans->n == 0 || q->priced_only || q->in.framework || q->in.as_run) return;
-    sm_data *list = sm_put_array(r, r->data, "runs_in");
-    const char *titles = "";
-    for (int i = 0; i < q->frameworks->n; i++) {
-        const sm_framework *f = q->frameworks->of[i];
-        if (!runs(q, f, plans->plan->plan)) continue;
-        sm_put_text(r, list, NULL, sm_framework_name(f));
-        titles = sm_textf(r, "%s%s%s", titles, titles[0] ? ", " : "", sm_framework_title(f));
-    }
+    const sm_runners all = runners_of(q);
+    const char *titles = sm_runners_of(&all, r, q->in.model, plans->plan->plan);
     if (titles[0]) sm_report_text(r, "Frameworks that can run it: %s.", titles);
     else
         sm_report_text(r, "No framework known here runs this plan; --framework megatron-lm, "

@@ -73,7 +73,7 @@ sm_status sm_train_why(const sm_train_asked *q, sm_train *train, const sm_plan_s
     const sm_price_of_plan *price = &best->detail.price;
     sm_data *list = sm_put_array(r, r->data, "why");
     sm_table *table = sm_page_table(r, "Why these degrees", "<instead|>step|>slower|<because");
-    uint32_t keys = sm_plan_keys_for(q->in.model) & ~q->search.fixed.given;
+    uint32_t keys = sm_plan_keys_for(&q->search.fixed, q->in.model) & ~q->search.fixed.given;
     sm_status status = SM_OK;
     if (q->priced_only)
         return sm_fail(err, SM_USAGE,

@@ -209,12 +209,11 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     q->plot = v->plot != NULL;
     sm_status status = v->recipe_values.from ? read_recipe(call, v, err) : read_job(call, v, err);
     cli_asked_frameworks asked = {.known = NULL};
-    if (!status && (v->recipe_values.framework || v->recipe_values.emit))
-        status = cli_frameworks(call, &v->recipe_values, SM_PLAN_SERVING, &asked, err);
+    if (!status) status = cli_frameworks(call, &v->recipe_values, SM_PLAN_SERVING, &asked, err);
+    q->frameworks = asked.known;
+    q->framework = v->recipe_values.from ? NULL : asked.framework;
     q->emit = asked.emit;
-    if (!status && asked.framework && !v->recipe_values.from)
-        status =
-            sm_fail(err, SM_USAGE, "--framework of serve says what the recipe of --from is of");
+    q->any_plan = cli_any_framework(&v->recipe_values);
     if (!status) status = read_rest(call, v, err);
     if (status) return status;
     sm_status answer = sm_answer_serve(q, r, err);

@@ -1,0 +1,83 @@
+/* runners: the frameworks that can run a plan. */
+#include "runners.h"
+
+#include <string.h>
+
+/* The plans of a framework, in what is asked for. */
+static void add_framework(const sm_runners *of, sm_plan_space *space, const sm_framework *f,
+                          const sm_plan *given) {
+    sm_framework_space(f, space);
+    for (int i = 0; i < of->unsearched; i++)
+        if (!sm_plan_given(given, of->unsearch[i]))
+            space->limits.of[of->unsearch[i]] = (sm_plan_limit){.words = 0};
+}
+
+static bool is_runner(const sm_runners *of, const sm_framework *f) {
+    return sm_framework_use(f) == of->use && sm_framework_runs_on(f, of->system);
+}
+
+static bool may_run(const sm_runners *of, const sm_framework *f, const sm_plan *given) {
+    const char *name = sm_framework_name(f);
+    return sm_framework_find(of->all, name, strlen(name)) == f && is_runner(of, f) &&
+           !sm_framework_refuses(f, given, given->given) &&
+           (of->emit ? f == of->emit : !sm_framework_is_program(f));
+}
+
+sm_status sm_runners_spaces(const sm_runners *of, sm_report *r, const sm_plan *given,
+                            const sm_plan_space *own, const sm_plan_space **list, sm_error *err) {
+    int n = 0;
+    *list = NULL;
+    for (int i = of->all->n - 1; i >= 0; i--) {
+        if (!may_run(of, of->all->of[i], given)) continue;
+        if (n++ == SM_MOST_SPACES)
+            return sm_fail(err, SM_BAD_INPUT,
+                           "more than %d frameworks can run it; name one of them, or any",
+                           SM_MOST_SPACES);
+        sm_plan_space *space = sm_arena_alloc(r->arena, sizeof *space);
+        if (!space) return sm_fail_memory(err);
+        *space = *own;
+        add_framework(of, space, of->all->of[i], given);
+        space->next = *list;
+        *list = space;
+    }
+    return SM_OK;
+}
+
+sm_status sm_runners_one(const sm_framework *f, const sm_plan *given, const sm_source *text,
+                         sm_plan_space *space, sm_error *err) {
+    const char *why = sm_framework_refuses(f, given, given->given);
+    sm_framework_space(f, space);
+    if (!why) return SM_OK;
+    sm_error odd = {.status = SM_BAD_INPUT};
+    bool key = !strchr(why, ' ');
+    sm_fail(&odd, SM_BAD_INPUT, "%s cannot run this plan: %s%s", sm_framework_title(f),
+            key ? "it has no such value of " : "", why);
+    *err = odd;
+    return sm_question_blame(text, SM_BAD_INPUT, err);
+}
+
+/* What no search chooses and nobody asked for is what the framework has. */
+static bool runs(const sm_runners *of, const sm_framework *f, uint32_t keys, const sm_plan *plan) {
+    sm_plan_space space = {.name = NULL};
+    sm_plan_limits limits;
+    sm_framework_space(f, &space);
+    return is_runner(of, f) && !sm_framework_is_program(f) &&
+           sm_plan_space_of(&space, plan, &limits) && sm_plan_limits_have(&limits, plan, keys) &&
+           !sm_framework_refuses(f, plan, keys);
+}
+
+const char *sm_runners_of(const sm_runners *of, sm_report *r, const sm_model *model,
+                          const sm_plan *plan) {
+    uint32_t keys = sm_plan_keys_for(plan, model);
+    for (int i = 0; i < of->unsearched; i++)
+        if (!sm_plan_given(plan, of->unsearch[i])) keys &= ~(1u << of->unsearch[i]);
+    sm_data *list = sm_put_array(r, r->data, "runs_in");
+    const char *titles = "";
+    for (int i = 0; i < of->all->n; i++) {
+        const sm_framework *f = of->all->of[i];
+        if (!runs(of, f, keys, plan)) continue;
+        sm_put_text(r, list, NULL, sm_framework_name(f));
+        titles = sm_textf(r, "%s%s%s", titles, titles[0] ? ", " : "", sm_framework_title(f));
+    }
+    return titles;
+}

@@ -1,0 +1,71 @@
+/* serve_recipe: engines in the answer about serving: the plans that they run, who runs the best
+ * one, and the best point as a command. */
+#include "recipe_page.h"
+#include "runners.h"
+#include "serve_asked.h"
+
+#include <string.h>
+
+static sm_runners runners_of(const sm_serve_asked *q) {
+    return (sm_runners){
+        .all = q->frameworks, .system = q->in.system, .use = SM_PLAN_SERVING, .emit = q->in.emit};
+}
+
+/* A plan given with its batch is only priced, whoever runs it. */
+static sm_status keep_to_any(sm_serve_asked *q, sm_error *err) {
+    const sm_plan_space *list;
+    const sm_runners all = runners_of(q);
+    if (q->in.any_plan || q->in.recipe) return SM_OK;
+    sm_status status = sm_runners_spaces(&all, q->report, &q->search.fixed, &q->space, &list, err);
+    q->in_frameworks = list != NULL;
+    if (list) q->search.space = list;
+    return status;
+}
+
+sm_status sm_serve_keep_to(sm_serve_asked *q, sm_error *err) {
+    static const sm_plan_limits none = {.usual_order = false};
+    sm_frameworks *shipped = NULL;
+    if (!q->in.plan.text) q->in.plan = sm_source_of(q->in.plan.name, "");
+    sm_status status =
+        sm_plan_parse_limits(&q->in.plan, SM_PLAN_SERVING, &q->search.fixed, &q->space.limits, err);
+    if (status) return status;
+    if (memcmp(&q->space.limits, &none, sizeof none) != 0) q->search.space = &q->space;
+    q->frameworks = q->in.frameworks;
+    if (!q->frameworks) status = sm_frameworks_shipped(q->arena, &shipped, err);
+    if (status) return status;
+    if (!q->frameworks) q->frameworks = shipped;
+    if (!q->in.framework) return keep_to_any(q, err);
+    q->search.space = &q->space;
+    return sm_runners_one(q->in.framework, &q->search.fixed, &q->in.plan, &q->space, err);
+}
+
+void sm_serve_runners_page(sm_report *r, const sm_serving_found *a) {
+    const sm_serve_asked *q = a->q;
+    const sm_runners all = runners_of(q);
+    if (!a->best || q->one || q->in.framework) return;
+    const char *titles = sm_runners_of(&all, r, q->in.model, &a->best->plan);
+    if (titles[0]) sm_report_text(r, "Engines that can run it: %s.", titles);
+    else
+        sm_report_text(r, "No engine known here runs this plan; --framework vllm, sglang, ... "
+                          "keeps the search to what one runs.");
+}
+
+/* The best point as a command of an engine. */
+sm_status sm_serve_emit(const sm_serving_found *a, sm_error *err) {
+    const sm_serve_asked *q = a->q;
+    sm_report *r = q->report;
+    const sm_serve_point *p = a->best;
+    const sm_recipe_job job = {
+        .model = q->in.model,
+        .system = q->in.system,
+        .plan = &p->plan,
+        .batch = p->batch,
+        .seq = q->job.prompt + q->job.output,
+        .weights = sm_dtype_name(q->job.dtypes.weights),
+        .kv = sm_dtype_name(q->job.dtypes.kv),
+        .predicted = sm_textf(r, "%s a token, %s to the first, %.0f tokens/s a chip",
+                              sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, p->ttft_s[1]),
+                              p->tokens_per_s_per_chip)};
+    sm_status status = sm_recipe_emit(r, q->in.emit, &job, err);
+    return status ? status : p->fits ? SM_OK : SM_NEGATIVE;
+}
