@@ -48,6 +48,15 @@ CHOSEN = ["num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_topk
 EXPERTS = ["num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"]
 
 
+def class_of(kind):
+    """The kind of model and the class that stand for a type, in the order of KINDS."""
+    for name, known in KINDS.items():
+        found = known.get(kind)
+        if found:
+            return name, found if isinstance(found, str) else found[0]
+    raise ValueError("no model of this type")
+
+
 def model_of(config):
     """The class that the file names, else the causal model of its type, without memory."""
     names = [n for n in config.architectures or [] if hasattr(transformers, n)]
@@ -157,6 +166,7 @@ def random_config(kind, pick):
     if usual.get("pad_token_id"):
         given["pad_token_id"] = 0
     config = transformers.AutoConfig.for_model(kind, **given)
+    config.architectures = [class_of(kind)[1]]
     if config.num_attention_heads % (getattr(config, "num_key_value_heads", None) or 1):
         raise ValueError("key heads must divide heads")
     if first(config, CHOSEN) > (first(config, EXPERTS) or 1 << 20):
@@ -188,15 +198,6 @@ def write_random(kinds, n, seed, folder):
         print(f"{kind}: {made} configs{'' if made == n else '; ' + why}", file=sys.stderr)
     with open(folder / "MANIFEST.csv", "w", newline="") as f:
         csv.writer(f).writerows([COLUMNS] + rows)
-
-
-def class_of(kind):
-    """The kind of model and the class that stand for a type, in the order of KINDS."""
-    for name, known in KINDS.items():
-        found = known.get(kind)
-        if found:
-            return name, found if isinstance(found, str) else found[0]
-    raise ValueError("no model of this type")
 
 
 def write_defaults(kinds, folder):
