@@ -14,6 +14,18 @@ SM_DECLARATIONS_BEGIN
  * call. SM_BAD_INPUT says what cannot be run or does not divide. */
 sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup, sm_generator **out,
                            sm_error *err);
+/* A cache in pages that sequences take one by one, for passes of sm_generator_step alone. */
+typedef struct sm_generator_pages {
+    size_t pages;       /* of each group of ranks (sm_generator_groups) */
+    size_t page_tokens; /* a multiple of context */
+} sm_generator_pages;
+/* The same with such a cache; NULL: as sm_generator_new. setup: sequences are the slots for states
+ * of scans, of all groups; tokens, the most of one sequence. */
+sm_status sm_generator_new_paged(sm_communicator *world, const sm_train_setup *setup,
+                                 const sm_generator_pages *pages, sm_generator **out,
+                                 sm_error *err);
+/* Groups of ranks that hold sequences, pages and slots of their own: data x fsdp x expert. */
+size_t sm_generator_groups(const sm_generator *g);
 /* Free a generator. NULL is fine. */
 void sm_generator_free(sm_generator *g);
 
@@ -43,24 +55,48 @@ typedef struct sm_generator_result {
  * SM_BAD_INPUT when a cache is full, or a token is none of the vocabulary. */
 sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, float *scores,
                             sm_generator_result *result, sm_error *err);
+/* A pass of tokens of any sequences, a row for each; those of one sequence in their order, behind
+ * what it has cached. Row i of group k is row k x rows + i. */
+typedef struct sm_generator_rows {
+    size_t rows, table, scored; /* rows, scored: of each group; table: pages of a row */
+    const int32_t *token;       /* [groups x rows] */
+    const size_t *count;        /* [groups x rows]: 1, or 0 of a row that pads */
+    const size_t *position;     /* [groups x rows]: of the token in its sequence; at 0 a state is
+                                   new */
+    const size_t *slot;         /* [groups x rows]: of the sequence, within its group */
+    const int32_t *page;        /* [groups x rows, table]: of its sequence, within its group; those
+                                   up to its position are read */
+    const size_t *score;        /* [groups x scored]: rows, within their group, whose scores are
+                                   wanted */
+} sm_generator_rows;
+/* Programs for passes of so many rows and scores, before the first of them: those of the last 64
+ * sizes are kept. Made by every rank. */
+sm_status sm_generator_prepare(sm_generator *g, size_t rows, size_t scored, sm_error *err);
+/* The scores of a pass over paged caches: [groups x scored, V], of which this rank fills those of
+ * its group. result may be NULL. SM_BAD_INPUT for what lies in no page, slot or vocabulary. */
+sm_status sm_generator_step(sm_generator *g, const sm_generator_rows *pass, float *scores,
+                            sm_generator_result *result, sm_error *err);
 /* Positions of a sequence's cache that are filled. */
 size_t sm_generator_cached(const sm_generator *g, size_t sequence);
 /* Forgets what lies behind the first `cached` positions; of a model that scans 0 or all of them. */
 void sm_generator_rewind(sm_generator *g, size_t sequence, size_t cached);
 
-/* Sequences [first, first + n) whose scores this rank has: none before the last stage. */
+/* Sequences, or scored rows of all, [first, first + n) whose scores of the last pass this rank has:
+ * none before the last stage. */
 typedef struct sm_generator_part {
     size_t first, n;
 } sm_generator_part;
-/* The sequences whose scores this rank has. */
 sm_generator_part sm_generator_own(const sm_generator *g);
-/* records: [sequences] of `bytes` each, those of its own filled by each rank: afterwards all, on
- * every rank the same. The status of the backend, or SM_INTERNAL when out of memory. */
+/* records: [sequences], or [groups x scored], of `bytes` each, those of its own filled by each
+ * rank: afterwards all, on every rank the same. The status of the backend, or SM_INTERNAL when out
+ * of memory. */
 sm_status sm_generator_share(sm_generator *g, void *records, size_t bytes, sm_error *err);
 
 /* ---- drawing from scores ----
  * Of the first `words` words. Drawing takes numbers that depend on seed, sequence and place alone,
  * so that the text does not depend on the ranks. */
+/* A number in [0, 1) for the word at this place of a sequence. */
+double sm_draw_unit(uint64_t seed, size_t sequence, size_t place);
 /* The first word of the highest score. */
 size_t sm_draw_best(const float *scores, size_t words);
 /* Fill p[0 .. words) with the softmax of scores / temperature; temperature > 0. */

@@ -41,20 +41,25 @@ sm_status sim_pool_take(sim_pool *pool, const sm_request *request, int *slot, sm
     q->block = sm_malloc(bytes);
     if (!q->block) return sm_fail_memory(err);
     memcpy(q->block, request->block, bytes);
-    q->blocks = request->blocks;
+    q->blocks = q->block_room = request->blocks;
     q->block_tokens = (int64_t)request->block_tokens;
     return SM_OK;
 }
 
 void sim_pool_give(sim_pool *pool, int slot) {
     sm_free(pool->slot[slot].block);
+    sm_free(pool->slot[slot].place);
     pool->slot[slot].block = NULL;
+    pool->slot[slot].place = NULL;
     pool->slot[slot].next = pool->free;
     pool->free = slot;
 }
 
 void sim_pool_end(sim_pool *pool) {
-    for (int i = 0; i < pool->n; i++) sm_free(pool->slot[i].block);
+    for (int i = 0; i < pool->n; i++) {
+        sm_free(pool->slot[i].block);
+        sm_free(pool->slot[i].place);
+    }
     sm_free(pool->slot);
 }
 

@@ -135,12 +135,14 @@ int sim_admit(sim_simulation *s, sim_replica *r, int slot) {
     int64_t shared = 0, cold = 0;
     int node = 0;
     if (match(s, r, q, &shared, &cold, &node)) return -1;
-    if (admit_with(s, r, q, shared, cold, node)) return 1;
-    return r->running.n == 0 && shared > 0 && admit_with(s, r, q, 0, 0, 0);
+    bool in = admit_with(s, r, q, shared, cold, node) ||
+              (r->running.n == 0 && shared > 0 && admit_with(s, r, q, 0, 0, 0));
+    return !in ? 0 : sim_places_take(s, r, q) ? -1 : 1;
 }
 
 void sim_release(sim_simulation *s, sim_replica *r, int slot) {
     sim_sequence *q = &s->pool.slot[slot];
+    sim_places_give(r, q);
     sim_radix_unpin(&r->tree, q->pinned);
     r->used -= q->own;
     q->own = q->shared = 0;
@@ -155,6 +157,7 @@ static sm_status keep(sim_simulation *s, sim_replica *r, sim_sequence *q,
     int node = 0;
     sm_status status = sim_radix_insert(&r->tree, runs, &added, &node, s->err);
     if (status || end <= q->shared) return status;
+    sim_places_keep(r, q, node);
     sim_radix_pin(&r->tree, node);
     sim_radix_unpin(&r->tree, q->pinned);
     q->pinned = node;
@@ -177,6 +180,14 @@ sm_status sim_keep_exchange(sim_simulation *s, sim_replica *r, int slot) {
     sim_run_list runs;
     if (!caches(s, r) || q->conversation == 0 || q->blocks > 0) return SM_OK;
     sm_status status = runs_of(s, q, q->length, true, &runs);
+    return status || runs.n == 0 ? status : keep(s, r, q, &runs);
+}
+
+sm_status sim_keep_pages(sim_simulation *s, sim_replica *r, int slot) {
+    sim_sequence *q = &s->pool.slot[slot];
+    sim_run_list runs;
+    if (!caches(s, r) || q->blocks == 0) return SM_OK;
+    sm_status status = runs_of(s, q, q->length, false, &runs);
     return status || runs.n == 0 ? status : keep(s, r, q, &runs);
 }
 
@@ -211,8 +222,7 @@ static bool swap_out(sim_simulation *s, sim_replica *r, sim_sequence *q) {
     return true;
 }
 
-/* Not yet prefilled: out of the ring of those that are due. */
-static void forget_due(sim_replica *r, int slot) {
+void sim_forget_due(sim_replica *r, int slot) {
     int at = 0;
     while (at < r->dues && r->due[(r->due_first + at) % r->due_room] != slot) at++;
     if (at == r->dues) return;
@@ -227,7 +237,7 @@ void sim_preempt_youngest(sim_simulation *s, sim_replica *r) {
     bool swap =
         s->options->preempt == SM_PREEMPT_SWAP && q->decoding && r->engine->host_bytes_per_s > 0.0;
     if (q->decoding) sim_leave(s, r, slot);
-    else forget_due(r, slot);
+    else sim_forget_due(r, slot);
     if (!swap || !swap_out(s, r, q)) q->length = 0;
     sim_release(s, r, slot);
     sim_list_remove(&s->pool, &r->running, slot);

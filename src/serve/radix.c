@@ -107,8 +107,8 @@ static sm_status add_node(sim_radix *t, int parent, uint64_t label, int64_t star
     if (i != NONE) t->free = t->node[i].chain;
     else i = t->nodes++;
     int sibling = t->node[parent].first_child;
-    t->node[i] = (sim_node){label, start, 0,    0,    parent, NONE, sibling,
-                            NONE,  NONE,  NONE, NONE, NONE,   NONE, 0};
+    t->node[i] = (sim_node){label, start, 0,    0,    parent, NONE, sibling, NONE,
+                            NONE,  NONE,  NONE, NONE, NONE,   0,    NONE};
     if (sibling != NONE) t->node[sibling].previous = i;
     t->node[parent].first_child = i;
     link_bucket(t, i);
@@ -188,7 +188,8 @@ sm_status sim_radix_begin(sim_radix *t, int64_t host_pages, sm_error *err) {
     t->bucket = sm_malloc(FIRST_BUCKETS * sizeof *t->bucket);
     if (!t->node || !t->bucket) return sm_fail_memory(err);
     memset(t->bucket, 0xFF, FIRST_BUCKETS * sizeof *t->bucket);
-    t->node[ROOT] = (sim_node){0, 0, 0, 0, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0};
+    t->node[ROOT] =
+        (sim_node){0, 0, 0, 0, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0, NONE};
     t->nodes = 1;
     return SM_OK;
 }
@@ -295,6 +296,11 @@ sm_status sim_radix_insert(sim_radix *t, const sim_run_list *runs, int64_t *adde
 static int64_t evict_from(sim_radix *t, int i, int64_t most) {
     sim_node *n = &t->node[i];
     int64_t pages = n->hot < most ? n->hot : most;
+    if (t->given && n->place != NONE) {
+        assert(n->hot == 1 && pages == 1);
+        t->given(t->context, n->place);
+        n->place = NONE;
+    }
     n->hot -= pages;
     t->hot -= pages;
     assert(n->hot >= 0 && t->hot >= 0 && n->pins == 0);

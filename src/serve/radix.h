@@ -22,6 +22,8 @@ typedef struct sim_node {
     int newer, older;           /* in the list of what may go; -1 */
     int cold_newer, cold_older; /* in the list of host memory */
     int pins;                   /* sequences that use it or what follows it */
+    int32_t place;              /* of its page in memory, where nodes are single pages that have
+                                   one; -1 */
 } sim_node;
 
 typedef struct sim_radix {
@@ -32,6 +34,8 @@ typedef struct sim_radix {
     int oldest, newest, cold_oldest, cold_newest;
     int64_t hot, pinned; /* pages in HBM, and of them those of pinned nodes */
     int64_t cold, cold_most;
+    void (*given)(void *context, int32_t place); /* of a page that is given back; NULL */
+    void *context;
 } sim_radix;
 
 sm_status sim_radix_begin(sim_radix *tree, int64_t host_pages, sm_error *err);

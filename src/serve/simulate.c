@@ -68,6 +68,7 @@ static sm_status queue_at(sim_simulation *s, int replica, int slot) {
     s->pool.slot[slot].replica = replica;
     s->load[replica]++;
     s->totals.waiting += 1.0;
+    if (s->live) return SM_OK;
     if (isinf(r->run.end_s)) return sim_plan(s, r);
     bool first = r->waiting.n == 1 && r->running.n < s->most_batch;
     if (first && s->options->policy != SM_POLICY_STATIC && sim_has_room(s, r, slot))
@@ -159,7 +160,7 @@ static double queued_s(const sim_simulation *s, const sm_request *request, bool 
     return at_s + s->options->admission_s;
 }
 
-static sm_status check_request(const sim_simulation *s, const sm_request *q, sm_error *err) {
+sm_status sim_check_request(const sim_simulation *s, const sm_request *q, sm_error *err) {
     double number = s->totals.requests;
     if (!(q->arrival_s >= -MOST_SECONDS && q->arrival_s <= MOST_SECONDS))
         return sm_fail(err, SM_BAD_INPUT, "request %.0f arrives at %g s, which is no time", number,
@@ -187,12 +188,10 @@ static bool can_never_fit(const sim_simulation *s, const sm_request *q) {
     return sim_pages_of(s, (int64_t)q->prompt) > entry->capacity;
 }
 
-static sm_status arrive(sim_simulation *s, const sm_request *request) {
+sm_status sim_arrive(sim_simulation *s, const sm_request *request, double sent_s, int *slot) {
     sim_totals *t = &s->totals;
     uint64_t number = (uint64_t)t->requests;
-    double sent_s = s->client ? take_client(s) : request->arrival_s;
-    if (t->requests == 0.0) t->now_s = t->first_s = t->sample_at_s = sent_s;
-    sim_advance(t, sent_s + s->options->admission_s);
+    *slot = SIM_NONE;
     t->last_arrival_s = sent_s;
     t->requests += 1.0;
     if (can_never_fit(s, request)) {
@@ -200,14 +199,22 @@ static sm_status arrive(sim_simulation *s, const sm_request *request) {
         sim_client_is_free(s);
         return SM_OK;
     }
-    int slot = SIM_NONE;
-    sm_status status = sim_pool_take(&s->pool, request, &slot, s->err);
+    sm_status status = sim_pool_take(&s->pool, request, slot, s->err);
     if (status) return status;
-    s->pool.slot[slot].number = number;
-    s->pool.slot[slot].arrival_s = sent_s;
-    t->area.in_system += s->options->admission_s;
+    s->pool.slot[*slot].number = number;
+    s->pool.slot[*slot].arrival_s = sent_s;
+    t->area.in_system += t->now_s - sent_s;
     t->in_system += 1.0;
-    return queue_at(s, sim_route(s, request), slot);
+    return queue_at(s, sim_route(s, request), *slot);
+}
+
+static sm_status arrive(sim_simulation *s, const sm_request *request) {
+    sim_totals *t = &s->totals;
+    double sent_s = s->client ? take_client(s) : request->arrival_s;
+    int slot;
+    if (t->requests == 0.0) t->now_s = t->first_s = t->sample_at_s = sent_s;
+    sim_advance(t, sent_s + s->options->admission_s);
+    return sim_arrive(s, request, sent_s, &slot);
 }
 
 static sm_status fetch(sim_simulation *s, sm_request *request, bool *more) {
@@ -216,7 +223,7 @@ static sm_status fetch(sim_simulation *s, sm_request *request, bool *more) {
     *more = got > 0;
     if (got < 0) return s->err && s->err->status ? s->err->status : SM_BAD_INPUT;
     if (got == 0) request->arrival_s = HUGE_VAL;
-    return got > 0 ? check_request(s, request, s->err) : SM_OK;
+    return got > 0 ? sim_check_request(s, request, s->err) : SM_OK;
 }
 
 /* ---- the loop: of events at one time arrivals come first, then transfers ---- */
@@ -303,7 +310,8 @@ static sm_status begin_replica(sim_simulation *s, int i) {
     r->page_steps = (int64_t)fmax(1.0, floor((double)s->page / r->engine->tokens_per_step));
     r->crossing = sm_calloc((size_t)r->page_steps, sizeof *r->crossing);
     if (!r->crossing) return sm_fail_memory(s->err);
-    return sim_radix_begin(&r->tree, r->host, s->err);
+    sm_status status = sim_radix_begin(&r->tree, r->host, s->err);
+    return status || !s->live ? status : sim_places_begin(s, r);
 }
 
 static sm_status begin(sim_simulation *s) {
@@ -331,7 +339,7 @@ static sm_status begin(sim_simulation *s) {
     return status;
 }
 
-static void end(sim_simulation *s) {
+void sim_free(sim_simulation *s) {
     for (int i = 0; s->replica && i < s->replicas; i++) {
         sim_replica *r = &s->replica[i];
         sm_free(r->ending);
@@ -339,6 +347,7 @@ static void end(sim_simulation *s) {
         sm_free(r->part);
         sm_free(r->crossing);
         sim_radix_end(&r->tree);
+        sim_places_end(r);
     }
     sim_pool_end(&s->pool);
     sm_free(s->replica);
@@ -351,23 +360,34 @@ static void end(sim_simulation *s) {
     sm_free(s);
 }
 
-sm_status sm_simulate(const sm_simulation *simulation, const sm_arrivals *arrivals,
-                      const sm_watch *watch, sm_simulated *out, sm_error *err) {
+sm_status sim_new(const sm_simulation *simulation, sm_simulation *own, const sm_watch *watch,
+                  bool live, sim_simulation **out, sm_error *err) {
     static const sm_watch nobody = {NULL, NULL, NULL};
-    memset(out, 0, sizeof *out);
-    sm_simulation own;
-    sm_status status = sm_sized_take(&own, sizeof own, simulation, err);
-    if (!status) status = check_options(&own, err);
+    sm_status status = sm_sized_take(own, sizeof *own, simulation, err);
+    if (!status) status = check_options(own, err);
     if (status) return status;
     sim_simulation *s = sm_calloc(1, sizeof *s);
     if (!s) return sm_fail_memory(err);
-    s->options = &own;
-    s->arrivals = arrivals;
+    s->options = own;
     s->watch = watch ? watch : &nobody;
     s->err = err;
+    s->live = live;
     status = begin(s);
-    if (!status) status = run_all(s);
+    if (status) sim_free(s);
+    else *out = s;
+    return status;
+}
+
+sm_status sm_simulate(const sm_simulation *simulation, const sm_arrivals *arrivals,
+                      const sm_watch *watch, sm_simulated *out, sm_error *err) {
+    sm_simulation own;
+    sim_simulation *s = NULL;
+    memset(out, 0, sizeof *out);
+    sm_status status = sim_new(simulation, &own, watch, false, &s, err);
+    if (status) return status;
+    s->arrivals = arrivals;
+    status = run_all(s);
     if (!status) sim_totals_read(s, out);
-    end(s);
+    sim_free(s);
     return status;
 }

@@ -145,7 +145,7 @@ void sim_shorten(sim_simulation *s, sim_replica *r) {
 /* The ended of a static batch hold their memory until the last ends. */
 static sm_status finish(sim_simulation *s, sim_replica *r, int slot) {
     sim_sequence *q = &s->pool.slot[slot];
-    sm_status status = sim_keep_exchange(s, r, slot);
+    sm_status status = s->live ? sim_keep_pages(s, r, slot) : sim_keep_exchange(s, r, slot);
     if (s->options->policy == SM_POLICY_STATIC) r->used += q->own;
     sim_release(s, r, slot);
     sim_list_remove(&s->pool, &r->running, slot);
@@ -225,5 +225,39 @@ sm_status sim_complete(sim_simulation *s, sim_replica *r) {
     sm_status status = end_decoding(s, r);
     if (!status) status = end_parts(s, r);
     turn_static(s, r);
-    return status ? status : sim_plan(s, r);
+    if (s->live) r->run.end_s = HUGE_VAL;
+    return status || s->live ? status : sim_plan(s, r);
+}
+
+/* ---- ends that nobody foresaw: the client has gone, or a word said stop ---- */
+
+/* It has given nothing yet, so that it does not count among those that finished. */
+static void forget(sim_simulation *s, sim_replica *r, int slot, bool waits) {
+    sim_release(s, r, slot);
+    sim_list_remove(&s->pool, waits ? &r->waiting : &r->running, slot);
+    s->totals.waiting -= waits ? 1.0 : 0.0;
+    s->totals.running -= waits ? 0.0 : 1.0;
+    s->totals.in_system -= 1.0;
+    s->load[s->pool.slot[slot].replica]--;
+    sim_pool_give(&s->pool, slot);
+}
+
+static bool is_waiting(const sim_simulation *s, const sim_replica *r, int slot) {
+    for (int i = r->waiting.first; i != SIM_NONE; i = s->pool.slot[i].next)
+        if (i == slot) return true;
+    return false;
+}
+
+sm_status sim_end_early(sim_simulation *s, int slot) {
+    sim_sequence *q = &s->pool.slot[slot];
+    sim_replica *r = &s->replica[q->replica];
+    bool waits = is_waiting(s, r, slot);
+    if (q->decoding) sim_leave(s, r, slot);
+    else if (!waits) sim_forget_due(r, slot);
+    q->output = q->done;
+    sm_status status = SM_OK;
+    if (q->done == 0 || waits) forget(s, r, slot, waits);
+    else status = finish(s, r, slot);
+    turn_static(s, r);
+    return status;
 }

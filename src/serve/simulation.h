@@ -31,7 +31,10 @@ typedef struct sim_sequence {
     uint64_t prefix, conversation;
     int64_t shared_prefix, block_tokens;
     uint64_t *block; /* a copy */
-    int blocks;
+    int blocks, block_room;
+    int32_t *place; /* of its pages in memory, in order, where they have places */
+    int64_t places;
+    int seat; /* among the running of its replica */
 } sim_sequence;
 
 typedef struct sim_list { /* of slots */
@@ -83,6 +86,10 @@ typedef struct sim_replica {
     sim_run run;
     int event_at; /* in the heap of events */
     int64_t kv_seen;
+    int32_t *spare; /* places of pages, and seats, that nobody has; NULL: pages are only counted */
+    int64_t spares;
+    int *seat;
+    int64_t seats;
 } sim_replica;
 
 typedef struct sim_transfer {
@@ -112,6 +119,7 @@ typedef struct sim_simulation {
     const sm_watch *watch;
     const sm_arrivals *arrivals;
     sm_error *err;
+    bool live; /* time is the caller's (scheduler.c): nothing begins by itself */
     sim_pool pool;
     sim_replica *replica;
     int replicas, entries; /* all; those that take arrivals: the first, or the prefill pool */
@@ -153,7 +161,22 @@ sm_status sim_keep_exchange(sim_simulation *s, sim_replica *r, int slot);
 int64_t sim_cached_pages(sim_simulation *s, sim_replica *r, const sm_request *request);
 void sim_preempt_youngest(sim_simulation *s, sim_replica *r);
 void sim_give_up_cache(sim_replica *r);
+/* Not yet prefilled: out of the ring of those that are due. */
+void sim_forget_due(sim_replica *r, int slot);
+/* A live exchange: all whole pages of its blocks. */
+sm_status sim_keep_pages(sim_simulation *s, sim_replica *r, int slot);
 bool sim_has_room(const sim_simulation *s, const sim_replica *r, int slot);
+
+/* ---- places of pages in memory (kv_places.c); nothing where pages are only counted ---- */
+sm_status sim_places_begin(sim_simulation *s, sim_replica *r);
+void sim_places_end(sim_replica *r);
+/* After admission: those of the cached prefix, and new ones behind it. */
+sm_status sim_places_take(sim_simulation *s, sim_replica *r, sim_sequence *q);
+/* Room for a token at this position. */
+void sim_places_grow(sim_simulation *s, sim_replica *r, sim_sequence *q, int64_t position);
+/* Pages [shared, ...) of q up to node are the prefix cache's. */
+void sim_places_keep(sim_replica *r, sim_sequence *q, int node);
+void sim_places_give(sim_replica *r, sim_sequence *q);
 
 /* ---- runs (simulate_policy.c, simulate_run.c) ---- */
 /* What the replica does next. */
@@ -162,8 +185,17 @@ sm_status sim_plan(sim_simulation *s, sim_replica *r);
 sm_status sim_complete(sim_simulation *s, sim_replica *r);
 sm_status sim_start_run(sim_simulation *s, sim_replica *r, int64_t steps);
 void sim_shorten(sim_simulation *s, sim_replica *r);
+/* A request ends before its output is whole, between two steps. */
+sm_status sim_end_early(sim_simulation *s, int slot);
 
 /* ---- events (simulate.c) ---- */
+/* Options read, replicas made; the end frees all. */
+sm_status sim_new(const sm_simulation *simulation, sm_simulation *own, const sm_watch *watch,
+                  bool live, sim_simulation **out, sm_error *err);
+void sim_free(sim_simulation *s);
+sm_status sim_check_request(const sim_simulation *s, const sm_request *q, sm_error *err);
+/* At the time of now, sent before: *slot is SIM_NONE when it can never fit. */
+sm_status sim_arrive(sim_simulation *s, const sm_request *request, double sent_s, int *slot);
 void sim_client_is_free(sim_simulation *s); /* one whose request has ended */
 void sim_event_changed(sim_simulation *s, const sim_replica *r);
 sm_status sim_send(sim_simulation *s, sim_replica *r, int slot);

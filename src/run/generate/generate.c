@@ -85,11 +85,19 @@ typedef struct writer {
 
 typedef enum purpose { DRAW, DRAFT, KEEP } purpose;
 
-static double unit(const writer *w, size_t sequence, size_t place, purpose why) {
-    sm_rng rng = {w->job->seed};
+static double unit_of(uint64_t seed, size_t sequence, size_t place, purpose why) {
+    sm_rng rng = {seed};
     rng.state = sm_rng_next(&rng) + sequence;
     rng.state = sm_rng_next(&rng) + 3 * place + (size_t)why;
     return sm_rng_unit(&rng);
+}
+
+double sm_draw_unit(uint64_t seed, size_t sequence, size_t place) {
+    return unit_of(seed, sequence, place, DRAW);
+}
+
+static double unit(const writer *w, size_t sequence, size_t place, purpose why) {
+    return unit_of(w->job->seed, sequence, place, why);
 }
 
 /* The best word, or one drawn; p: room for what it is drawn from. */

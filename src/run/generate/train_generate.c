@@ -6,9 +6,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Attention of new queries on a cache: q [B,T,...] on k [B,S,...] and v [B,S,...] of which each
- * sequence has filled a part. One query of one head at a time, so that a query's numbers do not
- * depend on how many come with it. Ranks of context hold other positions each: the sums of their
+/* Attention of new queries on a cache: q [B,T,...] on k and v [pages, places, ...], of which a row
+ * has those of its table. One query of one head at a time, so that a query's numbers do not depend
+ * on how many come with it. Ranks of context hold other places of each page: the sums of their
  * softmaxes are added first (8 bytes for each query and head), then their shares of the result. */
 
 /* exp of more than this leaves double precision's range when summed. */
@@ -18,22 +18,22 @@ typedef struct attending {
     train_call *c;
     attention_blocks at;
     bool joined;
-    size_t first_key; /* of this rank */
-    double *sum;      /* of exp(score) over this rank's keys, then over all; of each row */
-    float *most;      /* the largest score of this rank's keys, which `out` is scaled by */
-    float *score;     /* of one query */
+    size_t first_place, places; /* of a page, on this rank */
+    double *sum;  /* of exp(score) over this rank's keys, then over all; of each row */
+    float *most;  /* the largest score of this rank's keys, which `out` is scaled by */
+    float *score; /* of one query */
 } attending;
 
-/* Keys on this rank that a query may see: the head as one of its queries. */
+/* The head as one of its queries, which sees keys up to its own position. */
 static bool query_of(const attending *a, const attention_head *all, int query,
                      attention_head *one) {
     const train_feed *feed = a->c->t->feed;
-    size_t global = a->c->in[ATTENTION_Q].offset[0] + all->sequence;
-    if ((size_t)query >= feed->pass->count[global]) return false;
+    size_t r = feed->first + all->sequence;
+    if ((size_t)query >= feed->count[r]) return false;
     *one = *all;
     one->queries = 1;
-    one->mask.first_query = (long)feed->cached[global] + query;
-    one->ahead = one->mask.first_query - (long)a->first_key;
+    one->mask.first_query = one->ahead = (long)feed->position[r] + query;
+    one->keys = (int)one->ahead + 1;
     static const int queried[] = {ATTENTION_Q, ATTENTION_Q2, ATTENTION_OUT};
     for (int i = 0; i < 3; i++) {
         attention_rows *x = &one->x[queried[i]];
@@ -43,21 +43,49 @@ static bool query_of(const attending *a, const attention_head *all, int query,
     return true;
 }
 
+/* Keys [at, at + n) of a sequence lie one behind the other from a row of the cache. */
+typedef struct key_run {
+    size_t at, n, row;
+} key_run;
+
+/* The next run of keys on this rank, up to `end`; false: there is none. Neighbouring pages are one.
+ */
+static bool next_run(const attending *a, size_t r, size_t end, key_run *run) {
+    const train_feed *feed = a->c->t->feed;
+    const int32_t *page = feed->page + r * feed->table;
+    size_t at = run->at + run->n;
+    for (; at < end; at = (at / feed->page_tokens + 1) * feed->page_tokens) {
+        size_t i = at / feed->page_tokens, start = i * feed->page_tokens + a->first_place;
+        size_t last = start + a->places;
+        if (at < start) at = start;
+        if (at >= end || at >= last) continue;
+        *run = (key_run){at, 0, (size_t)page[i] * a->places + at - start};
+        for (; a->places == feed->page_tokens && last < end && page[i + 1] == page[i] + 1; i++)
+            last += a->places;
+        run->n = (last < end ? last : end) - at;
+        return true;
+    }
+    return false;
+}
+
 /* out = sum of exp(score - most) v over the keys of this rank. */
 static void attend(attending *a, const attention_head *h) {
     static const int queried[] = {ATTENTION_Q, ATTENTION_Q2};
     static const int keyed[] = {ATTENTION_KEYS, ATTENTION_KEYS2};
     const float *sink = a->joined ? NULL : h->x[ATTENTION_SINKS].first;
-    size_t from, end = attention_seen(h, 0, &from), keys = end - from;
-    for (int i = 0; i < 2 && keys; i++) {
-        const attention_rows *k = &h->x[keyed[i]];
-        if (!k->first) continue;
-        cblas_sgemv(CblasRowMajor, CblasNoTrans, (int)keys, i ? h->size2 : h->size, h->mask.scale,
-                    k->first + (long)from * k->apart, k->apart, h->x[queried[i]].first, 1,
-                    i ? 1.0F : 0.0F, a->score, 1);
+    size_t from, end = attention_seen(h, 0, &from), keys = 0;
+    size_t r = a->c->t->feed->first + h->sequence;
+    for (key_run run = {.at = from}; next_run(a, r, end, &run); keys += run.n) {
+        for (int i = 0; i < 2; i++) {
+            const attention_rows *k = &h->x[keyed[i]];
+            if (!k->first) continue;
+            cblas_sgemv(CblasRowMajor, CblasNoTrans, (int)run.n, i ? h->size2 : h->size,
+                        h->mask.scale, k->first + (long)run.row * k->apart, k->apart,
+                        h->x[queried[i]].first, 1, i ? 1.0F : 0.0F, a->score + keys, 1);
+        }
+        attention_add_slope(h, 0, run.at, run.n, a->score + keys);
     }
     if (keys == 0) return;
-    attention_add_slope(h, 0, from, keys, a->score);
     for (size_t s = 0; h->mask.cap > 0 && s < keys; s++)
         a->score[s] = h->mask.cap * tanhf(a->score[s] / h->mask.cap);
     /* Scores to exp(score - most): their largest and their sum. */
@@ -68,9 +96,11 @@ static void attend(attending *a, const attention_head *h) {
     a->most[h->row] = most;
     a->sum[h->row] = (double)(sink ? sum + expf(*sink - most) : sum);
     const attention_rows *v = &h->x[ATTENTION_VALUES];
-    cblas_sgemv(CblasRowMajor, CblasTrans, (int)keys, h->value_size, 1.0F,
-                v->first + (long)from * v->apart, v->apart, a->score, 1, 0.0F,
-                h->x[ATTENTION_OUT].first, 1);
+    keys = 0;
+    for (key_run run = {.at = from}; next_run(a, r, end, &run); keys += run.n)
+        cblas_sgemv(CblasRowMajor, CblasTrans, (int)run.n, h->value_size, 1.0F,
+                    v->first + (long)run.row * v->apart, v->apart, a->score + keys, 1,
+                    keys ? 1.0F : 0.0F, h->x[ATTENTION_OUT].first, 1);
 }
 
 static void attend_all(const attention_head *h, void *context) {
@@ -111,12 +141,15 @@ sm_status generate_attention(train_call *c, sm_error *err) {
     attending a = {.c = c,
                    .at = attention_blocks_of(c),
                    .joined = train_degree(c->t, SM_BIT(SM_AXIS_CONTEXT)) > 1,
-                   .first_key = c->in[ATTENTION_KEYS].offset[1]};
+                   .first_place = c->in[ATTENTION_KEYS].offset[1],
+                   .places = c->in[ATTENTION_KEYS].block->size[1]};
+    const train_feed *feed = c->t->feed;
+    a.at.paged = true;
     a.at.x[ATTENTION_OUT] = c->out;
     size_t rows = attention_row_count(&a.at);
     a.sum = sm_calloc(rows + 1, sizeof *a.sum);
     a.most = sm_calloc(rows + 1, sizeof *a.most);
-    a.score = sm_calloc(a.at.keys + 1, sizeof *a.score);
+    a.score = sm_calloc(feed->table * feed->page_tokens + 1, sizeof *a.score);
     sm_status status = a.sum && a.most && a.score ? SM_OK : sm_fail_memory(err);
     if (!status) attention_each_head(&a.at, attend_all, &a);
     if (!status && a.joined) status = join_sums(&a, rows, err);
@@ -127,22 +160,33 @@ sm_status generate_attention(train_call *c, sm_error *err) {
     return status;
 }
 
-/* Programs and tasks of passes of one size. */
+/* Programs and tasks of one size: of the layers and the embedding for so many rows of so many
+ * queries, or of the head for so many rows and positions whose scores are wanted. */
 typedef struct piece_set {
-    size_t queries, sampled;
+    size_t rows, queries; /* rows: of a group */
+    uint64_t used;
     int lists;
-    sm_task_list list[SM_MAX_LAYER_KINDS + 2];
+    sm_task_list list[SM_MAX_LAYER_KINDS + 1];
 } piece_set;
 
-enum { SETS = 4 };
+enum { SETS = 64 };
+typedef struct piece_sets { /* those of the passes made lately */
+    piece_set set[SETS];
+    bool head;
+} piece_sets;
 struct sm_generator {
     sm_trainer t; /* of which only the forward half is used */
     sm_train_setup setup;
     train_feed feed;
-    size_t *cached;
-    piece_set *set; /* [SETS]: those of the passes made lately */
-    int next_set;
-    sm_generator_part own, *part; /* part: of every rank */
+    bool paged;
+    size_t groups, group; /* of ranks, with sequences of their own */
+    size_t *cached, *slot;
+    int32_t *page; /* where the cache has a page for each sequence */
+    piece_sets *layers, *heads;
+    uint64_t passes;
+    size_t scored;   /* rows of a group that the last pass has scores of */
+    bool has_scores; /* the last stage */
+    int32_t *part;   /* of every rank: its group, -1 without scores */
 };
 
 /* ---- what can be generated from ---- */
@@ -170,47 +214,79 @@ static sm_status check(const sm_train_setup *s, sm_error *err) {
     return SM_OK;
 }
 
-/* ---- programs ---- */
-
-static void take_set(sm_trainer *t, const piece_set *set) {
-    memcpy(t->list, set->list, sizeof t->list);
-    t->lists = set->lists;
-    t->extent.queries = (double)set->queries;
-    t->sampled = set->sampled;
+/* A page is dealt out over the ranks of context, place by place. */
+static sm_status check_pages(const sm_train_setup *s, const sm_generator_pages *p, sm_error *err) {
+    if (p->pages < 1 || p->page_tokens < 1 || p->pages > INT32_MAX ||
+        p->page_tokens % (size_t)s->degree[SM_AXIS_CONTEXT])
+        return sm_fail(err, SM_BAD_INPUT,
+                       "%zu pages of %zu tokens are none, or do not divide over %d ranks of "
+                       "context",
+                       p->pages, p->page_tokens, s->degree[SM_AXIS_CONTEXT]);
+    return SM_OK;
 }
 
-static void drop_set(sm_trainer *t, piece_set *set) {
-    take_set(t, set);
-    train_programs_free(t);
+/* ---- programs ---- */
+
+static void take_set(sm_generator *g, const piece_sets *of, const piece_set *set) {
+    sm_trainer *t = &g->t;
+    double rows = (double)(set->rows * g->groups);
+    memcpy(t->list + (of->head ? g->setup.model->kinds + 1 : 0), set->list,
+           (size_t)set->lists * sizeof *set->list);
+    if (of->head) {
+        t->scored = rows;
+        t->sampled = set->queries;
+    } else {
+        t->extent.sequences = rows;
+        t->extent.queries = (double)set->queries;
+    }
+}
+
+static void drop_set(piece_set *set) {
+    for (int i = 0; i < set->lists; i++) sm_task_list_free(&set->list[i]);
     *set = (piece_set){.lists = 0};
 }
 
-static sm_status use_set(sm_generator *g, size_t queries, size_t sampled, sm_error *err) {
+static sm_status new_set(sm_generator *g, const piece_sets *of, piece_set *set, sm_error *err) {
+    sm_trainer *t = &g->t;
+    int first = of->head ? g->setup.model->kinds + 1 : 0;
+    take_set(g, of, set); /* its sizes */
+    sm_status status = (of->head ? train_head_program : train_layer_programs)(t, err);
+    set->lists = t->lists - first;
+    memcpy(set->list, t->list + first, (size_t)set->lists * sizeof *set->list);
+    t->lists = g->setup.model->kinds + 2;
+    if (status) drop_set(set);
+    return status;
+}
+
+/* The programs of passes of such a size: those of old, or new ones in place of the longest unused.
+ */
+static sm_status use_set(sm_generator *g, piece_sets *of, size_t rows, size_t queries,
+                         sm_error *err) {
+    piece_set *oldest = &of->set[0];
+    uint64_t now = ++g->passes;
     for (int i = 0; i < SETS; i++) {
-        const piece_set *set = &g->set[i];
-        if (!set->lists || set->queries != queries || set->sampled != sampled) continue;
-        take_set(&g->t, set);
+        piece_set *one = &of->set[i];
+        if (one->used < oldest->used) oldest = one;
+        if (!one->lists || one->rows != rows || one->queries != queries) continue;
+        one->used = now;
+        take_set(g, of, one);
         return SM_OK;
     }
-    sm_trainer *t = &g->t;
-    piece_set *set = &g->set[g->next_set];
-    g->next_set = (g->next_set + 1) % SETS;
-    drop_set(t, set);
-    t->extent.queries = (double)queries;
-    t->sampled = sampled;
-    sm_status status = train_programs_new(t, err);
-    set->queries = queries;
-    set->sampled = sampled;
-    set->lists = t->lists;
-    memcpy(set->list, t->list, sizeof set->list);
-    if (status) drop_set(t, set);
-    return status;
+    drop_set(oldest);
+    *oldest = (piece_set){.rows = rows, .queries = queries, .used = now};
+    return new_set(g, of, oldest, err);
+}
+
+static sm_status use_sets(sm_generator *g, size_t rows, size_t queries, size_t scored,
+                          size_t sampled, sm_error *err) {
+    sm_status status = use_set(g, g->layers, rows, queries, err);
+    return status ? status : use_set(g, g->heads, scored, sampled, err);
 }
 
 /* ---- begin and end ---- */
 
-/* The sequences of this rank, and those of all others. */
-static sm_status deal_sequences(sm_generator *g, sm_error *err) {
+/* The group of this rank, and those of all others. */
+static sm_status deal_groups(sm_generator *g, sm_error *err) {
     sm_trainer *t = &g->t;
     const sm_task_list *head = &t->list[t->setup->model->kinds + 1];
     const sm_einsum *einsum;
@@ -220,35 +296,65 @@ static sm_status deal_sequences(sm_generator *g, sm_error *err) {
     sm_layout layout = sm_layout_of(scores);
     sm_local_block block = {.rank = 1};
     size_t offset[SM_MAX_RANK];
-    block.size[0] = train_local_size(t, t->extent.sequences, &layout, 0);
+    block.size[0] = train_local_size(t, (double)g->groups, &layout, 0);
+    assert(block.size[0] == 1);
     train_offsets(t, &layout, &block, offset);
-    if (t->stage.number == t->setup->stages - 1)
-        g->own = (sm_generator_part){offset[0], block.size[0]};
+    g->group = offset[0];
+    g->has_scores = t->stage.number == t->setup->stages - 1;
     g->part = sm_calloc((size_t)t->world->size, sizeof *g->part);
     if (!g->part) return sm_fail_memory(err);
-    return sm_run_all_gather(t->world, &g->own, sizeof g->own, g->part, err);
+    int32_t own = g->has_scores ? (int32_t)g->group : -1;
+    return sm_run_all_gather(t->world, &own, sizeof own, g->part, err);
+}
+
+/* Caches without a table: a page for each sequence, with room for all of it. */
+static sm_status one_page_each(sm_generator *g, sm_error *err) {
+    size_t n = (size_t)g->setup.sequences, slots = n / g->groups;
+    g->slot = sm_calloc(n, sizeof *g->slot);
+    g->page = sm_calloc(n, sizeof *g->page);
+    g->cached = sm_calloc(n, sizeof *g->cached);
+    if (!g->slot || !g->page || !g->cached) return sm_fail_memory(err);
+    for (size_t i = 0; i < n; i++) g->page[i] = (int32_t)(g->slot[i] = i % slots);
+    g->feed.pages = slots;
+    g->feed.page_tokens = (size_t)g->setup.tokens;
+    return SM_OK;
 }
 
 static sm_status begin(sm_generator *g, sm_error *err) {
     sm_trainer *t = &g->t;
-    g->cached = sm_calloc((size_t)t->setup->sequences, sizeof *g->cached);
-    g->set = sm_calloc(SETS, sizeof *g->set);
-    if (!g->cached || !g->set) return sm_fail_memory(err);
-    sm_status status = train_mesh_new(t, err);
+    const int *degree = g->setup.degree;
+    g->groups = (size_t)(degree[SM_AXIS_DATA] * degree[SM_AXIS_FSDP] * degree[SM_AXIS_EXPERT]);
+    g->layers = sm_calloc(1, sizeof *g->layers);
+    g->heads = sm_calloc(1, sizeof *g->heads);
+    if (!g->layers || !g->heads) return sm_fail_memory(err);
+    g->heads->head = true;
+    sm_status status = g->paged ? SM_OK : one_page_each(g, err);
+    if (!status) status = train_mesh_new(t, err);
     if (status) return status;
+    g->feed.slots = g->scored = (size_t)g->setup.sequences / g->groups;
+    t->extent.keys = (double)g->feed.page_tokens;
     train_actions_new(t);
-    status = use_set(g, 1, 1, err);
+    status = use_sets(g, 1, 1, 1, 1, err);
     if (!status) status = train_layers_new(t, err);
-    return status ? status : deal_sequences(g, err);
+    return status ? status : deal_groups(g, err);
 }
 
 sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup, sm_generator **out,
                            sm_error *err) {
+    return sm_generator_new_paged(world, setup, NULL, out, err);
+}
+
+sm_status sm_generator_new_paged(sm_communicator *world, const sm_train_setup *setup,
+                                 const sm_generator_pages *pages, sm_generator **out,
+                                 sm_error *err) {
     sm_status status = check(setup, err);
+    if (!status && pages) status = check_pages(setup, pages, err);
     if (status) return status;
     sm_generator *g = sm_calloc(1, sizeof *g);
     if (!g) return sm_fail_memory(err);
     g->setup = *setup;
+    g->paged = pages != NULL;
+    if (pages) g->feed = (train_feed){.pages = pages->pages, .page_tokens = pages->page_tokens};
     /* one road for prompts and single bytes: the cache lies over context, queries are on all */
     g->setup.rules = (sm_rules){.expert_tensor = setup->rules.expert_tensor, .decode = true};
     g->t = (sm_trainer){
@@ -257,8 +363,6 @@ sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup, 
         .serving = true,
         .feed = &g->feed,
     };
-    g->t.extent.sequences = setup->sequences;
-    g->t.extent.keys = setup->tokens;
     status = begin(g, err);
     if (status) sm_generator_free(g);
     else *out = g;
@@ -268,12 +372,16 @@ sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup, 
 void sm_generator_free(sm_generator *g) {
     if (!g) return;
     train_layers_free(&g->t);
-    for (int i = 0; g->set && i < SETS; i++) drop_set(&g->t, &g->set[i]);
+    for (int i = 0; g->layers && i < SETS; i++) drop_set(&g->layers->set[i]);
+    for (int i = 0; g->heads && i < SETS; i++) drop_set(&g->heads->set[i]);
     train_turns_free(&g->t);
     sm_arena_free(g->t.texts);
     sm_rank_mesh_free(g->t.mesh);
-    sm_free(g->set);
+    sm_free(g->layers);
+    sm_free(g->heads);
     sm_free(g->cached);
+    sm_free(g->slot);
+    sm_free(g->page);
     sm_free(g->part);
     sm_free(g);
 }
@@ -284,18 +392,19 @@ sm_status sm_generator_load(sm_generator *g, sm_train_visit find, void *context,
 
 /* ---- what a stage asks for about its head ---- */
 
-/* The rows whose scores are wanted: all, or the last one meant of each sequence. */
+/* The rows whose scores are wanted: those named, all, or the last one meant of each sequence. */
 sm_status generate_select(const sm_trainer *t, sm_local_block *stream, sm_error *err) {
     const train_feed *feed = t->feed;
     size_t queries = stream->size[1], width = stream->size[2];
+    size_t n = (size_t)(t->scored / t->extent.sequences * (double)stream->size[0] + 0.5);
     sm_local_block rows;
-    if (t->sampled == queries) return SM_OK;
-    sm_status status =
-        sm_local_block_new(SM_ELEMENT_F32, 3, (size_t[]){stream->size[0], 1, width}, &rows, err);
+    if (!feed->score && t->sampled == queries) return SM_OK;
+    sm_status status = sm_local_block_new(SM_ELEMENT_F32, 3, (size_t[]){n, 1, width}, &rows, err);
     if (status) return status;
-    for (size_t s = 0; s < stream->size[0]; s++) {
-        size_t count = feed->pass->count[feed->first + s], at = count ? count - 1 : 0;
-        memcpy((float *)rows.data + s * width,
+    for (size_t i = 0; i < n; i++) {
+        size_t s = feed->score ? feed->score[feed->first_score + i] : i;
+        size_t count = feed->count[feed->first + s], at = count ? count - 1 : 0;
+        memcpy((float *)rows.data + i * width,
                (const float *)stream->data + (s * queries + at) * width, width * sizeof(float));
     }
     sm_local_block_free(stream);
@@ -314,7 +423,7 @@ sm_status generate_scores(const sm_trainer *t, const sm_call *head, sm_error *er
     size_t offset[SM_MAX_RANK], words = logits->size[2], all = (size_t)t->setup->model->V;
     size_t rows = logits->size[0] * logits->size[1];
     train_offsets(t, &layout, logits, offset);
-    float *to = t->feed->scores + t->feed->first * t->sampled * all;
+    float *to = t->feed->scores + t->feed->first_score * t->sampled * all;
     memset(to, 0, rows * all * sizeof *to);
     for (size_t i = 0; i < rows; i++)
         memcpy(to + i * all + offset[2], (const float *)logits->data + i * words,
@@ -347,18 +456,13 @@ static sm_status check_pass(const sm_generator *g, const sm_generator_pass *pass
     return most ? SM_OK : sm_fail(err, SM_BAD_INPUT, "a pass brings at least one token");
 }
 
-sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, float *scores,
-                            sm_generator_result *result, sm_error *err) {
+/* One pass of what g->feed holds. */
+static sm_status run_pass(sm_generator *g, sm_generator_result *result, sm_error *err) {
     train_traffic before;
     double begun_s = sm_clock_s();
-    sm_status status = check_pass(g, pass, err);
-    if (!status) status = use_set(g, pass->queries, pass->each ? pass->queries : 1, err);
-    if (status) return status;
-    g->feed = (train_feed){pass, g->cached, g->own.first, scores};
     train_traffic_now(&g->t, &before);
-    status =
+    sm_status status =
         train_run_stage(&g->t, &(sm_train_action){SM_TRAIN_FORWARD, g->t.stage.number, 0}, 1, err);
-    for (int i = 0; !status && i < g->setup.sequences; i++) g->cached[i] += pass->count[i];
     if (!status && result) {
         train_traffic now;
         result->seconds = sm_clock_s() - begun_s;
@@ -370,6 +474,87 @@ sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, floa
         }
     }
     return status;
+}
+
+sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, float *scores,
+                            sm_generator_result *result, sm_error *err) {
+    size_t rows = (size_t)g->setup.sequences / g->groups;
+    sm_status status = check_pass(g, pass, err);
+    if (!status)
+        status = use_sets(g, rows, pass->queries, rows, pass->each ? pass->queries : 1, err);
+    if (status) return status;
+    g->scored = rows;
+    g->feed = (train_feed){.queries = pass->queries,
+                           .token = pass->token,
+                           .count = pass->count,
+                           .position = g->cached,
+                           .slot = g->slot,
+                           .page = g->page,
+                           .table = 1,
+                           .page_tokens = g->feed.page_tokens,
+                           .pages = g->feed.pages,
+                           .slots = g->feed.slots,
+                           .first = g->group * rows,
+                           .first_score = g->group * rows,
+                           .scores = scores};
+    status = run_pass(g, result, err);
+    for (int i = 0; !status && i < g->setup.sequences; i++) g->cached[i] += pass->count[i];
+    return status;
+}
+
+/* ---- rows of their own ---- */
+
+sm_status sm_generator_prepare(sm_generator *g, size_t rows, size_t scored, sm_error *err) {
+    return use_sets(g, rows, 1, scored, 1, err);
+}
+
+static sm_status check_row(const sm_generator *g, const sm_generator_rows *p, size_t r,
+                           sm_error *err) {
+    const train_feed *f = &g->feed;
+    if (p->count[r] > 1 || p->token[r] < 0 || p->token[r] >= g->setup.model->V)
+        return sm_fail(err, SM_BAD_INPUT, "there is no token %d in a vocabulary of %d words",
+                       p->token[r], g->setup.model->V);
+    if (p->count[r] == 0) return SM_OK;
+    size_t pages = p->position[r] / f->page_tokens + 1;
+    bool odd =
+        p->position[r] >= (size_t)g->setup.tokens || p->slot[r] >= f->slots || pages > p->table;
+    for (size_t i = 0; !odd && i < pages; i++)
+        odd = p->page[r * p->table + i] < 0 || (size_t)p->page[r * p->table + i] >= f->pages;
+    return odd ? sm_fail(err, SM_BAD_INPUT, "row %zu of a pass lies in no page or slot", r) : SM_OK;
+}
+
+static sm_status check_rows(const sm_generator *g, const sm_generator_rows *p, sm_error *err) {
+    if (!g->paged || p->rows < 1 || p->scored < 1)
+        return sm_fail(err, SM_BAD_INPUT, "a pass without rows, or no paged cache");
+    sm_status status = SM_OK;
+    for (size_t r = 0; !status && r < p->rows * g->groups; r++) status = check_row(g, p, r, err);
+    for (size_t i = 0; !status && i < p->scored * g->groups; i++)
+        if (p->score[i] >= p->rows)
+            status = sm_fail(err, SM_BAD_INPUT, "scores of row %zu of %zu", p->score[i], p->rows);
+    return status;
+}
+
+sm_status sm_generator_step(sm_generator *g, const sm_generator_rows *p, float *scores,
+                            sm_generator_result *result, sm_error *err) {
+    sm_status status = check_rows(g, p, err);
+    if (!status) status = use_sets(g, p->rows, 1, p->scored, 1, err);
+    if (status) return status;
+    g->scored = p->scored;
+    g->feed = (train_feed){.queries = 1,
+                           .token = p->token,
+                           .count = p->count,
+                           .position = p->position,
+                           .slot = p->slot,
+                           .page = p->page,
+                           .table = p->table,
+                           .page_tokens = g->feed.page_tokens,
+                           .pages = g->feed.pages,
+                           .slots = g->feed.slots,
+                           .first = g->group * p->rows,
+                           .score = p->score,
+                           .first_score = g->group * p->scored,
+                           .scores = scores};
+    return run_pass(g, result, err);
 }
 
 static bool scans(const sm_trainer *t) {
@@ -391,23 +576,30 @@ void sm_generator_rewind(sm_generator *g, size_t sequence, size_t cached) {
 
 /* ---- sharing ---- */
 
-sm_generator_part sm_generator_own(const sm_generator *g) { return g->own; }
+static sm_generator_part part_of(const sm_generator *g, int32_t group) {
+    if (group < 0) return (sm_generator_part){0, 0};
+    return (sm_generator_part){(size_t)group * g->scored, g->scored};
+}
+
+sm_generator_part sm_generator_own(const sm_generator *g) {
+    return part_of(g, g->has_scores ? (int32_t)g->group : -1);
+}
+
+size_t sm_generator_groups(const sm_generator *g) { return g->groups; }
 
 sm_status sm_generator_share(sm_generator *g, void *records, size_t bytes, sm_error *err) {
     sm_communicator *world = g->t.world;
-    size_t most = 0, ranks = (size_t)world->size;
+    size_t ranks = (size_t)world->size, block = g->scored * bytes;
     if (ranks == 1) return SM_OK;
-    for (size_t i = 0; i < ranks; i++)
-        if (g->part[i].n > most) most = g->part[i].n;
-    assert(g->own.n <= most);
-    size_t block = most * bytes;
+    sm_generator_part own = sm_generator_own(g);
     char *room = sm_calloc(ranks + 1, block);
     if (!room) return sm_fail_memory(err);
-    memcpy(room, (char *)records + g->own.first * bytes, g->own.n * bytes);
+    memcpy(room, (char *)records + own.first * bytes, own.n * bytes);
     sm_status status = sm_run_all_gather(world, room, block, room + block, err);
-    for (size_t i = ranks; !status && i-- > 0;) /* of ranks with the same sequences the first */
-        memcpy((char *)records + g->part[i].first * bytes, room + (i + 1) * block,
-               g->part[i].n * bytes);
+    for (size_t i = ranks; !status && i-- > 0;) { /* of ranks with the same rows the first */
+        sm_generator_part part = part_of(g, g->part[i]);
+        memcpy((char *)records + part.first * bytes, room + (i + 1) * block, part.n * bytes);
+    }
     sm_free(room);
     return status;
 }

@@ -101,7 +101,8 @@ static attention_rows rows_of(const attention_blocks *b, int array, const sm_loc
     lie l = lie_of(b, array, x);
     float *first = x->data;
     int rank = b->program->tensor[b->op->out].rank;
-    for (int d = 0; d < rank && first; d++) first += at[d] * l.along[d];
+    bool pages = b->paged && (array == KEYS || array == KEYS2 || array == VALUES);
+    for (int d = pages ? 1 : 0; d < rank && first; d++) first += at[d] * l.along[d];
     return (attention_rows){first, (int)l.apart};
 }
 

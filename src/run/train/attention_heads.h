@@ -51,6 +51,7 @@ typedef struct attention_blocks {
     long ahead;
     attention_mask mask;
     const size_t *heads; /* offsets of the queries */
+    bool paged;          /* keys and values are pages, not sequences: heads point to their first */
     double alibi;
     size_t keys; /* those that are there: a cache has room for more */
     float *room; /* attention_room_count numbers */

@@ -10,7 +10,8 @@ enum { SINGLE_BYTES = 4 };
 /* On this rank, of all sequences of a microbatch or a pass. */
 static double size_of(const sm_trainer *t, const sm_program *b, const sm_size *s) {
     double bytes = s->base / train_degree(t, s->mask);
-    if (s->per_sequence) bytes *= t->extent.sequences;
+    const bool scores = b->output < 0 && t->serving;
+    if (s->per_sequence) bytes *= scores ? t->scored : t->extent.sequences;
     if (s->per_query) bytes *= b->output < 0 ? (double)t->sampled : t->extent.queries;
     if (s->per_key) bytes *= t->extent.keys;
     return bytes;

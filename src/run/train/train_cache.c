@@ -1,10 +1,12 @@
-/* The cache of keys and values on a rank: blocks with room for every position, filled in order. */
+/* The cache of keys and values on a rank: pages with room for some positions of a sequence each
+ * (Kwon et al., arXiv 2309.06180), one for all of them where nothing else is said. Ranks of context
+ * hold a part of the places of every page. */
 #include <string.h>
 
 #include "train_parts.h"
 
 typedef struct cache {
-    sm_local_block *block; /* [B,S,...] */
+    sm_local_block *block; /* [pages, places, ...] */
     size_t offset[SM_MAX_RANK];
 } cache;
 
@@ -16,25 +18,32 @@ static sm_status make_room(const sm_trainer *t, const sm_task_list *l, int tenso
     sm_layout layout = sm_layout_of(array);
     sm_local_block like = sm_task_list_block(l, tensor);
     sm_status status = SM_OK;
+    like.size[0] = t->feed->pages;
     if (!c->block->data)
         status = sm_local_block_new(like.element, like.rank, like.size, c->block, err);
     if (!status) train_offsets(t, &layout, c->block, c->offset);
     return status;
 }
 
+size_t train_cache_row(const train_feed *feed, size_t r, size_t position, size_t first_place,
+                       size_t places) {
+    size_t at = position / feed->page_tokens, place = position % feed->page_tokens - first_place;
+    if (at >= feed->table || place >= places) return feed->pages * places;
+    return (size_t)feed->page[r * feed->table + at] * places + place;
+}
+
 /* Rows [B,T,...] behind those cached of each sequence, where this rank has their positions. */
 static void copy_behind(const train_feed *feed, const sm_local_block *from, const cache *c) {
-    size_t queries = from->size[1], positions = c->block->size[1];
+    size_t queries = from->size[1], places = c->block->size[1];
     size_t row = sm_local_block_count(from) / (from->size[0] * queries);
     const float *x = from->data;
     float *y = c->block->data;
     for (size_t s = 0; s < from->size[0]; s++) {
-        size_t sequence = c->offset[0] + s;
-        for (size_t q = 0; q < feed->pass->count[sequence]; q++) {
-            size_t position = feed->cached[sequence] + q;
-            if (position < c->offset[1] || position >= c->offset[1] + positions) continue;
-            memcpy(y + (s * positions + position - c->offset[1]) * row, x + (s * queries + q) * row,
-                   row * sizeof *y);
+        size_t r = feed->first + s;
+        for (size_t q = 0; q < feed->count[r]; q++) {
+            size_t to = train_cache_row(feed, r, feed->position[r] + q, c->offset[1], places);
+            if (to >= feed->pages * places) continue;
+            memcpy(y + to * row, x + (s * queries + q) * row, row * sizeof *y);
         }
     }
 }

@@ -72,13 +72,26 @@ typedef struct train_turns { /* of rotary positions */
     size_t positions, half;
     bool interleaved; /* neighbours turn, not halves */
 } train_turns;
-/* What a pass of a generator brings to its sequences. */
+/* What a pass of a generator brings to its rows, and where their caches lie: position p of a row in
+ * place p % page_tokens of the page of its table at p / page_tokens. */
 typedef struct train_feed {
-    const sm_generator_pass *pass;
-    const size_t *cached; /* positions each sequence has already */
-    size_t first;         /* sequence of this rank */
-    float *scores;        /* of all sequences, for what is sampled */
+    size_t queries;                          /* of each row */
+    const int32_t *token;                    /* [rows, queries] */
+    const size_t *count;                     /* [rows]: of the queries so many are meant */
+    const size_t *position;                  /* [rows]: of the first query */
+    const size_t *slot;                      /* [rows]: of its states, on its rank */
+    const int32_t *page;                     /* [rows, table]: on its rank */
+    size_t table, page_tokens, pages, slots; /* pages, slots: of a rank */
+    size_t first;                            /* row of this rank */
+    const size_t
+        *score; /* rows on their rank whose scores are wanted; NULL: the last meant of all */
+    size_t first_score; /* of this rank */
+    float *scores;      /* of all rows, for what is sampled */
 } train_feed;
+/* The row of a cache [pages, places of a page, ...] on a rank, whose places begin at first_place of
+ * a page, that holds a position of row r of all; pages x places: it is on another rank. */
+size_t train_cache_row(const train_feed *feed, size_t r, size_t position, size_t first_place,
+                       size_t places);
 
 struct sm_trainer {
     const sm_train_setup *setup;
@@ -115,7 +128,8 @@ struct sm_trainer {
     /* generating: the program is that of serving, for what is fed */
     bool serving;
     const train_feed *feed;
-    size_t sampled; /* positions of a sequence whose scores are wanted */
+    size_t sampled; /* positions of a row whose scores are wanted */
+    double scored;  /* rows of a pass that have them */
 };
 
 /* An array as a kernel meets it: this rank's block and where it lies in the whole. */
@@ -214,6 +228,9 @@ sm_status train_load_part(sm_trainer *t, sm_train_part part, sm_train_visit find
 
 /* ---- train_programs.c ---- */
 sm_status train_programs_new(sm_trainer *t, sm_error *err);
+/* Those of the layers and of the embedding, which come before that of the head. */
+sm_status train_layer_programs(sm_trainer *t, sm_error *err);
+sm_status train_head_program(sm_trainer *t, sm_error *err);
 void train_programs_free(sm_trainer *t);
 
 /* ---- train_weights.c ---- */

@@ -33,7 +33,10 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     if (!status) status = train_turns_new(t, t->lists, &b, err);
     if (status) return status;
     sm_program_extent extent = t->extent;
-    if (b.output < 0) extent.queries = (double)t->sampled;
+    if (b.output < 0) {
+        extent.queries = (double)t->sampled;
+        if (t->serving) extent.sequences = t->scored;
+    }
     sm_program_sizes(&b, &extent, size);
     uint64_t again = piece != SM_PIECE_LAYER ? 0
                      : s->recompute_ops      ? sm_recompute_named(&b, s->recompute_ops)
@@ -56,12 +59,22 @@ static sm_status check_names(const sm_trainer *t, sm_error *err) {
 }
 
 sm_status train_programs_new(sm_trainer *t, sm_error *err) {
+    sm_status status = train_layer_programs(t, err);
+    if (!status) status = train_head_program(t, err);
+    return status ? status : check_names(t, err);
+}
+
+sm_status train_layer_programs(sm_trainer *t, sm_error *err) {
     sm_status status = SM_OK;
+    t->lists = 0;
     for (int k = 0; !status && k < t->setup->model->kinds; k++)
         status = new_list(t, SM_PIECE_LAYER, k, err);
-    if (!status) status = new_list(t, SM_PIECE_EMBEDDING, 0, err);
-    if (!status) status = new_list(t, SM_PIECE_HEAD, 0, err);
-    return status ? status : check_names(t, err);
+    return status ? status : new_list(t, SM_PIECE_EMBEDDING, 0, err);
+}
+
+sm_status train_head_program(sm_trainer *t, sm_error *err) {
+    t->lists = t->setup->model->kinds + 1;
+    return new_list(t, SM_PIECE_HEAD, 0, err);
 }
 
 void train_programs_free(sm_trainer *t) {

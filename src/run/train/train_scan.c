@@ -300,7 +300,7 @@ static int result_of(scan *x) { return place_of(x, x->k->result[0]); }
 
 /* ---- forward ---- */
 
-/* Of a sequence that is served the states stay from pass to pass. */
+/* Of a sequence that is served the states stay from pass to pass, in its slot. */
 static sm_status states_kept(scan *x, sm_local_block **kept, sm_error *err) {
     sm_status status = SM_OK;
     for (int s = 0; !status && s < x->states; s++) {
@@ -308,17 +308,17 @@ static sm_status states_kept(scan *x, sm_local_block **kept, sm_error *err) {
         if (tensor < 0) return sm_fail(err, SM_INTERNAL, "a state is no array of its program");
         kept[s] = &x->c->saved->value[tensor];
         sm_local_block like = x->value[x->state[s]];
-        like.size[0] = x->sequences;
+        like.size[0] = x->c->t->feed->slots;
         if (!kept[s]->data)
             status = sm_local_block_new(like.element, like.rank, like.size, kept[s], err);
     }
     return status;
 }
 
-static void exchange(const scan *x, sm_local_block **kept, size_t sequence, float *row, bool in) {
+static void exchange(const scan *x, sm_local_block **kept, size_t slot, float *row, bool in) {
     for (int s = 0; s < x->states; row += x->count[x->state[s++]]) {
         size_t n = x->count[x->state[s]];
-        float *there = (float *)kept[s]->data + sequence * n;
+        float *there = (float *)kept[s]->data + slot * n;
         if (in) memcpy(row, there, n * sizeof *row);
         else memcpy(there, row, n * sizeof *row);
     }
@@ -354,10 +354,12 @@ sm_status train_scan(train_call *c, sm_error *err) {
     for (size_t s = 0; !status && s < x.sequences; s++) {
         size_t sequence = c->out_offset[0] + s, count = x.positions;
         memset(states, 0, x.state_count * sizeof *states);
-        if (serving) count = c->t->feed->pass->count[sequence];
-        if (serving && c->t->feed->cached[sequence]) exchange(&x, kept, s, states, true);
+        const train_feed *feed = c->t->feed;
+        if (serving) count = feed->count[sequence];
+        if (serving && feed->position[sequence])
+            exchange(&x, kept, feed->slot[sequence], states, true);
         status = run_sequence(&x, s, count, states, err);
-        if (!status && serving && count) exchange(&x, kept, s, states, false);
+        if (!status && serving && count) exchange(&x, kept, feed->slot[sequence], states, false);
     }
     sm_free(states);
     end(&x);

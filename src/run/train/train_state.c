@@ -72,7 +72,7 @@ sm_status train_peer_new(sm_trainer *t, sm_error *err) {
 
 int train_byte(const sm_trainer *t, size_t sequence, size_t position) {
     const sm_train_setup *s = t->setup;
-    const sm_generator_pass *fed = t->feed ? t->feed->pass : NULL;
+    const train_feed *fed = t->feed;
     if (fed) return fed->token[sequence * fed->queries + position];
     size_t number = (size_t)t->stage.microbatch * (size_t)t->extent.sequences + sequence;
     sm_rng rng = {s->seed};
@@ -82,7 +82,7 @@ int train_byte(const sm_trainer *t, size_t sequence, size_t position) {
 }
 
 size_t train_position(const sm_trainer *t, size_t sequence) {
-    return t->feed ? t->feed->cached[sequence] : 0;
+    return t->feed ? t->feed->position[sequence] : 0;
 }
 
 static const size_t nowhere[SM_MAX_RANK] = {0};
