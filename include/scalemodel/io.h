@@ -130,6 +130,47 @@ sm_arrivals sm_request_arrivals(sm_request_file *file);
 sm_status sm_request_file_rewind(sm_request_file *file, sm_error *err);
 /* Close the file and free it. NULL is fine. */
 void sm_request_file_close(sm_request_file *file);
+/* Requests of a trace, drawn ones, or those of a trace at drawn times: at most so many. */
+typedef struct sm_request_source sm_request_source;
+/* trace: NULL for drawn ones; drawn: NULL for those of a trace as they came. SM_USAGE without
+ * either; errors as sm_request_file_open. *out is NULL then. */
+sm_status sm_request_source_open(const char *trace, const sm_synthetic *drawn, double most,
+                                 sm_request_source **out, sm_error *err);
+/* From the beginning, at `rate` times their own rate: of sm_rated_arrivals (simulate.h), whose
+ * context is the source. */
+sm_status sm_request_source_begin(void *source, double rate, sm_arrivals *arrivals, sm_error *err);
+/* Close it. NULL is fine. */
+void sm_request_source_close(sm_request_source *source);
+/* ---- requests of OpenAI's completions API ---- */
+enum {
+    SM_COMPLETION_BYTES = 256, /* words that a text is made of: its bytes */
+    SM_COMPLETION_STOPS = 4,
+    SM_COMPLETION_STOP_BYTES = 64,
+    SM_COMPLETION_STOP_WORDS = 64
+};
+typedef struct sm_completion_limits {
+    const char *model;  /* the one that is served */
+    size_t most_tokens; /* of a prompt and its completion, at least 2 */
+    int vocabulary;
+} sm_completion_limits;
+typedef struct sm_completion {
+    bool bytes; /* the prompt was a text, whose bytes are words; else numbers of words */
+    int32_t *prompt;
+    size_t prompt_tokens;
+    size_t most;        /* tokens of the completion; prompt and it are within limits */
+    double temperature; /* 0: the best word each time */
+    uint64_t seed;
+    bool seeded, stream, usage; /* usage: the last part of a stream tells it */
+    int stops;
+    const char *stop[SM_COMPLETION_STOPS]; /* of 1 to SM_COMPLETION_STOP_BYTES bytes */
+    int32_t *stop_word;
+    size_t stop_words;
+} sm_completion;
+/* Read the body of a request, JSON; what it points to lives in the arena. SM_BAD_INPUT with the
+ * place of what is wrong, beyond the limits, or asks for what is not done. */
+sm_status sm_completion_parse(const sm_source *source, const sm_completion_limits *limits,
+                              sm_arena *arena, sm_completion *out, sm_error *err);
+
 /* ---- safetensors: arrays by name, written in single precision ---- */
 enum { SM_SAFETENSOR_RANK = 8 };
 typedef struct sm_safetensor {

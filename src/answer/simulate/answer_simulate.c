@@ -5,17 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-/* Requests of a trace, drawn ones, or those of a trace at drawn times; at `rate` times their own
- * rate. */
-typedef struct sm_request_source {
-    sm_request_file *file; /* NULL: drawn */
-    bool drawn;            /* arrivals are drawn */
-    sm_synthetic draw;
-    sm_arrivals of_file, of_draw;
-    double rate, most; /* most: requests */
-    double given, first_s;
-} sm_request_source;
-
 typedef struct sm_simulate_asked {
     sm_engine engine; /* the first, for report->kept is its address */
     sm_simulate_question in;
@@ -26,7 +15,9 @@ typedef struct sm_simulate_asked {
     sm_serve *serve;
     sm_engine prefill_engine;
     sm_simulation options;
-    sm_request_source source;
+    sm_request_source *source;
+    sm_synthetic draw;     /* its lengths are told, of a trace too */
+    double most;           /* requests */
     sm_max_rate *max_rate; /* NULL when not asked for */
     sm_simulated result;
     sm_report *report;
@@ -47,8 +38,8 @@ static const char *const policies[] = {
 /* "poisson:50/s", "trace.csv, as they came" */
 static const char *arrivals_words(sm_report *r, const sm_simulate_asked *q) {
     static const char *const kinds[] = {"poisson", "gamma", "uniform"};
-    const sm_request_source *s = &q->source;
-    const sm_synthetic *d = &s->draw;
+    const sm_synthetic *d = &q->draw;
+    bool is_drawn = q->in.drawn != NULL;
     const char *drawn = "as they came";
     double clients = q->options.concurrency;
     if (clients > 0.0)
@@ -56,10 +47,10 @@ static const char *arrivals_words(sm_report *r, const sm_simulate_asked *q) {
                     ? sm_textf(r, "%s clients that think %s", sm_show_exact(r, clients),
                                sm_show_seconds(r, q->options.think_s))
                     : sm_textf(r, "%s in flight", sm_show_exact(r, clients));
-    else if (s->drawn && d->kind == SM_ARRIVALS_GAMMA)
+    else if (is_drawn && d->kind == SM_ARRIVALS_GAMMA)
         drawn =
             sm_textf(r, "gamma:%s/s:%s", sm_show_exact(r, d->rate_per_s), sm_show_exact(r, d->cv));
-    else if (s->drawn)
+    else if (is_drawn)
         drawn = sm_textf(r, "%s:%s/s", kinds[d->kind], sm_show_exact(r, d->rate_per_s));
     return q->in.trace ? sm_textf(r, "%.120s, %s", q->in.trace, drawn) : drawn;
 }
@@ -152,7 +143,7 @@ static void tell_series(sm_report *r, const sm_simulated *s) {
 
 static void show_answer(sm_report *r, const sm_simulate_asked *q) {
     const sm_simulation *o = &q->options;
-    const sm_lengths *l = &q->source.draw.lengths;
+    const sm_lengths *l = &q->draw.lengths;
     sm_report_heading(r, "%s on %s", q->in.model->name, q->in.system->text);
     if (o->policy == SM_POLICY_DISAGGREGATED)
         sm_report_text(r, "disaggregated: %d x %s for prefill, %d x %s for decoding",
@@ -425,7 +416,6 @@ static sm_status choose_plan(sm_simulate_asked *q, sm_error *err) {
 
 static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
     sm_simulate_question *in = &q->in;
-    sm_request_source *s = &q->source;
     sm_simulation_defaults(&q->options);
     sm_simulation_follow(&q->options, sm_software_of(in->software));
     if (in->simulation) {
@@ -433,21 +423,19 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
         if (status) return status;
     }
     if (in->within <= 0.0) in->within = 0.99;
-    s->drawn = in->drawn != NULL;
-    if (in->drawn) s->draw = *in->drawn;
+    if (in->drawn) q->draw = *in->drawn;
     if (!in->drawn && !in->trace)
         return sm_fail(err, SM_USAGE, "a simulation needs requests: of a trace, or drawn");
-    if (!(s->draw.lengths.prompt > 0.0)) s->draw.lengths.prompt = USUAL_PROMPT;
-    if (!(s->draw.lengths.output > 0.0)) s->draw.lengths.output = USUAL_OUTPUT;
-    s->most = in->trace ? HUGE_VAL : USUAL_REQUESTS;
-    if (in->requests > 0.0) s->most = in->requests;
-    s->draw.requests = s->most;
+    if (!(q->draw.lengths.prompt > 0.0)) q->draw.lengths.prompt = USUAL_PROMPT;
+    if (!(q->draw.lengths.output > 0.0)) q->draw.lengths.output = USUAL_OUTPUT;
+    q->most = in->trace ? HUGE_VAL : USUAL_REQUESTS;
+    if (in->requests > 0.0) q->most = in->requests;
     q->job = (sm_serve_job){.model = in->model,
                             .system = in->system,
                             .dtypes = in->dtypes,
                             .as_stored = in->as_stored,
-                            .prompt = s->draw.lengths.prompt,
-                            .output = s->draw.lengths.output,
+                            .prompt = q->draw.lengths.prompt,
+                            .output = q->draw.lengths.output,
                             .software = sm_software_of(in->software),
                             .reserve = -1.0,
                             .usd_per_chip_hour = -1.0};
@@ -459,40 +447,11 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
     return read_plan(q, &in->prefill_plan, &q->prefill_plan, &q->prefill_plan_text, err);
 }
 
-/* ---- where requests come from ---- */
-
-static int next_request(void *context, sm_request *request, sm_error *err) {
-    sm_request_source *s = context;
-    if (s->given >= s->most) return 0;
-    sm_request drawn = {.arrival_s = 0.0};
-    int got = s->drawn ? s->of_draw.next(s->of_draw.context, &drawn, err) : 1;
-    if (got == 1 && s->file) got = s->of_file.next(s->of_file.context, request, err);
-    else *request = drawn;
-    if (got != 1) return got;
-    if (s->drawn) request->arrival_s = drawn.arrival_s;
-    /* Gaps shrink as the rate grows; the first request comes when it comes. */
-    if (s->given == 0.0) s->first_s = request->arrival_s;
-    request->arrival_s = s->first_s + (request->arrival_s - s->first_s) / s->rate;
-    s->given += 1.0;
-    return 1;
-}
-
-/* From the beginning. */
-static sm_status begin(void *source, double rate, sm_arrivals *arrivals, sm_error *err) {
-    sm_request_source *s = source;
-    bool again = s->given > 0.0;
-    s->rate = rate;
-    s->given = 0.0;
-    s->of_draw = sm_synthetic_arrivals(&s->draw);
-    *arrivals = (sm_arrivals){s, next_request};
-    return s->file && again ? sm_request_file_rewind(s->file, err) : SM_OK;
-}
-
 /* ---- the engines ---- */
 
 static sm_status make_engine(sm_simulate_asked *q, const sm_plan *plan, const sm_source *text,
                              sm_engine *engine, sm_error *err) {
-    const sm_lengths *l = &q->source.draw.lengths;
+    const sm_lengths *l = &q->draw.lengths;
     double step = fmax(q->options.policy == SM_POLICY_CHUNKED ? q->options.chunk_tokens
                                                               : q->options.prefill_tokens,
                        q->options.most_batch);
@@ -521,7 +480,7 @@ static sm_status make_engines(sm_simulate_asked *q, sm_error *err) {
 /* ---- the simulation ---- */
 
 static sm_status find_rate(sm_simulate_asked *q, double *rate, sm_error *err) {
-    sm_rated_arrivals arrivals = {&q->source, begin};
+    sm_rated_arrivals arrivals = {q->source, sm_request_source_begin};
     q->max_rate = sm_arena_alloc(q->report->arena, sizeof *q->max_rate);
     if (!q->max_rate) return sm_fail_memory(err);
     sm_status status = sm_simulate_max_rate(&q->options, &arrivals, q->in.within, q->max_rate, err);
@@ -532,7 +491,7 @@ static sm_status find_rate(sm_simulate_asked *q, double *rate, sm_error *err) {
 
 static sm_status simulate_at(sm_simulate_asked *q, double rate, sm_error *err) {
     sm_arrivals arrivals;
-    sm_status status = begin(&q->source, rate, &arrivals, err);
+    sm_status status = sm_request_source_begin(q->source, rate, &arrivals, err);
     if (!status) status = begin_tracks(q, err);
     if (!status) status = sm_simulate(&q->options, &arrivals, &q->watch, &q->result, err);
     if (!status) status = end_tracks(q, err);
@@ -573,7 +532,6 @@ sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r,
     if (!status) status = sm_question_needs(there, "model and system", err);
     if (status) return status;
     sm_put_text(r, r->data, "command", "simulate");
-    sm_request_source *s = &q->source;
     status = read_question(q, err);
     if (!status) status = make_engines(q, err);
     /* Not one sequence fits: an answer. */
@@ -583,10 +541,11 @@ sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r,
         sm_report_text(r, "Nothing can be simulated: %s.", err->sentence);
         status = SM_NEGATIVE;
     }
-    if (!status && q->in.trace) status = sm_request_file_open(q->in.trace, &s->file, err);
-    if (!status && s->file) s->of_file = sm_request_arrivals(s->file);
+    if (!status)
+        status = sm_request_source_open(q->in.trace, q->in.drawn ? &q->draw : NULL, q->most,
+                                        &q->source, err);
     if (!status) status = answer(q, r, err);
-    sm_request_file_close(s->file);
+    sm_request_source_close(q->source);
     if (!status && q->in.keep_engine) r->kept = q, r->release = release;
     else sm_serve_free(q->serve);
     return status;

@@ -1,0 +1,61 @@
+/* Where the requests of an engine come from: a trace, drawn ones, or those of a trace at drawn
+ * times. */
+#include "scalemodel/io.h"
+
+struct sm_request_source {
+    sm_request_file *file; /* NULL: drawn */
+    bool drawn;            /* arrivals are drawn */
+    sm_synthetic draw;
+    sm_arrivals of_file, of_draw;
+    double rate, given, first_s, most; /* most: requests */
+};
+
+sm_status sm_request_source_open(const char *trace, const sm_synthetic *drawn, double most,
+                                 sm_request_source **out, sm_error *err) {
+    *out = NULL;
+    if (!drawn && !trace)
+        return sm_fail(err, SM_USAGE, "requests are needed: of a trace, or drawn");
+    sm_request_source *s = sm_calloc(1, sizeof *s);
+    if (!s) return sm_fail_memory(err);
+    s->drawn = drawn != NULL;
+    s->most = most;
+    if (drawn) s->draw = *drawn;
+    s->draw.requests = most;
+    sm_status status = trace ? sm_request_file_open(trace, &s->file, err) : SM_OK;
+    if (s->file) s->of_file = sm_request_arrivals(s->file);
+    if (status) sm_request_source_close(s);
+    else *out = s;
+    return status;
+}
+
+static int next_request(void *context, sm_request *request, sm_error *err) {
+    sm_request_source *s = context;
+    if (s->given >= s->most) return 0;
+    sm_request drawn = {.arrival_s = 0.0};
+    int got = s->drawn ? s->of_draw.next(s->of_draw.context, &drawn, err) : 1;
+    if (got == 1 && s->file) got = s->of_file.next(s->of_file.context, request, err);
+    else *request = drawn;
+    if (got != 1) return got;
+    if (s->drawn) request->arrival_s = drawn.arrival_s;
+    /* Gaps shrink as the rate grows; the first request comes when it comes. */
+    if (s->given == 0.0) s->first_s = request->arrival_s;
+    request->arrival_s = s->first_s + (request->arrival_s - s->first_s) / s->rate;
+    s->given += 1.0;
+    return 1;
+}
+
+sm_status sm_request_source_begin(void *source, double rate, sm_arrivals *arrivals, sm_error *err) {
+    sm_request_source *s = source;
+    bool again = s->given > 0.0;
+    s->rate = rate;
+    s->given = 0.0;
+    s->of_draw = sm_synthetic_arrivals(&s->draw);
+    *arrivals = (sm_arrivals){s, next_request};
+    return s->file && again ? sm_request_file_rewind(s->file, err) : SM_OK;
+}
+
+void sm_request_source_close(sm_request_source *s) {
+    if (!s) return;
+    sm_request_file_close(s->file);
+    sm_free(s);
+}
