@@ -94,14 +94,15 @@ has_header = $(shell printf '\043include <$(1)>\n' | $(CC) $(CUDA_FLAGS) -E -x c
 HAVE_CUDA := $(if $(HAVE_BLAS),$(if $(findstring sanitize,$(CFLAGS)),,$(call has_header,cublas_v2.h)))
 HAVE_NCCL := $(if $(HAVE_CUDA),$(call has_header,nccl.h))
 CUDA_LIBS ?= $(if $(wildcard $(CUDA_HOME)/lib64),-L$(CUDA_HOME)/lib64) -lcublas -lcudart $(if $(HAVE_NCCL),-lnccl)
-# The program that serves the page, where libmicrohttpd is.
+# The program that serves the page, and what serves a model, where libmicrohttpd is.
 HAVE_HTTP := $(call has_header,microhttpd.h)
+HTTP_LIBS := $(if $(HAVE_HTTP),-lmicrohttpd)
 RUN_PROGRAMS := $(if $(HAVE_HTTP),$(BUILD)/scalemodel-page) $(if $(HAVE_BLAS),$(BUILD)/scalemodel-run $(MPIS:%=$(BUILD)/scalemodel-run-%)) \
     $(if $(HAVE_CUDA),$(BUILD)/scalemodel-run-cuda)
 # The verbs that run on ranks are programs of their own.
-RUNCLI_SRC := $(sort $(wildcard src/cli/run/*.c))
+RUNCLI_SRC := $(filter-out %/$(if $(HAVE_HTTP),serve_no_http,serve_http).c,$(sort $(wildcard src/cli/run/*.c)))
 RUNCLI_OBJ := $(filter-out %/start_threads.o %/start_mpi.o %/start_cuda.o,$(RUNCLI_SRC:src/%.c=$(BUILD)/obj/%.o))
-CLI_SRC := $(filter-out $(RUNCLI_SRC) src/cli/page/%,$(call sources_of,cli))
+CLI_SRC := $(filter-out src/cli/run/% src/cli/page/%,$(call sources_of,cli))
 CLI_OBJ := $(CLI_SRC:src/%.c=$(BUILD)/obj/%.o)
 # For the programs and tests of this repository: the core, and what runs on ranks, with all names.
 CORE := $(if $(LTO),$(BUILD)/obj/core.o,$(BUILD)/obj/core.a)
@@ -178,14 +179,14 @@ $(CLI_LIB): $(filter-out %/main.o,$(CLI_OBJ))
 $(BUILD)/scalemodel-page: $(BUILD)/obj/cli/page/page_server.o $(CLI_LIB) $(CORE)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lmicrohttpd $(LIBS)
 $(BUILD)/scalemodel-run: $(BUILD)/obj/cli/run/start_threads.o $(RUN_PARTS)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(HTTP_LIBS) $(LIBS)
 $(BUILD)/scalemodel-run-cuda: $(BUILD)/obj/cli/run/start_cuda.o $(BUILD)/obj/run/measure/measure_cuda.o $(RUN_PARTS)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(BLAS_LIBS) $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(CUDA_LIBS) $(BLAS_LIBS) $(HTTP_LIBS) $(LIBS)
 $(BUILD)/obj/run/measure/measure_cuda.o: ALL_CFLAGS += $(CUDA_FLAGS) $(if $(HAVE_NCCL),-DSCALEMODEL_NCCL)
 # The compilers of MPI are wrappers around ours.
 MPICC = OMPI_CC="$(CC)" MPICH_CC="$(CC)" mpicc.$*
 $(BUILD)/scalemodel-run-%: $(BUILD)/obj/%/start_mpi.o $(BUILD)/obj/%/mpi.o $(RUN_PARTS)
-	$(MPICC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(LIBS)
+	$(MPICC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) $(HTTP_LIBS) $(LIBS)
 $(BUILD)/obj/openmpi/start_mpi.o $(BUILD)/obj/mpich/start_mpi.o: $(BUILD)/obj/%/start_mpi.o: src/cli/run/start_mpi.c
 	@mkdir -p $(@D)
 	$(MPICC) $(ALL_CFLAGS) $(call folders_of,cli) -DSCALEMODEL_MPI='"$*"' -MMD -MP -c -o $@ $<
@@ -259,6 +260,11 @@ $(filter $(BUILD)/tests/test_checkpoint%,$(TESTS)): $(BUILD)/tests/%: $(BUILD)/o
     $(CHECKPOINT_OBJ) $(ORACLE_OBJ) $(RUN) $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson $(BLAS_LIBS) $(LIBS)
+# An engine, without its face towards clients.
+SERVE_OBJ := $(filter %/serve_desk.o %/serve_engine.o %/serve_load.o,$(RUNCLI_OBJ))
+$(BUILD)/tests/test_serve_engine: $(BUILD)/obj/tests/test_serve_engine.o $(SERVE_OBJ) $(ORACLE_OBJ) $(RUN) $(CORE)
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson $(BLAS_LIBS) $(LIBS)
 # Constants from trainings, as the command line makes them.
 MEASURED_OBJ := $(filter %/measured_training.o %/train_setup_of_plan.o,$(RUNCLI_OBJ))
 $(BUILD)/tests/test_measured_training: $(BUILD)/obj/tests/test_measured_training.o \
@@ -273,7 +279,7 @@ $(BUILD)/tests/test_command: $(BUILD)/obj/tests/test_command.o $(CLI_LIB) $(CORE
 $(BUILD)/tests/test_out_of_memory: $(BUILD)/obj/tests/test_out_of_memory.o \
     $(BUILD)/obj/cli/run/start_threads.o $(filter-out %/run_main.o,$(RUNCLI_OBJ)) $(CLI_LIB) $(RUN) $(CORE)
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson $(BLAS_LIBS) $(LIBS)
+	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson $(BLAS_LIBS) $(HTTP_LIBS) $(LIBS)
 # The acceptance set as a test: all of it but its main program.
 $(BUILD)/tests/test_book: $(BUILD)/obj/tests/test_book.o \
     $(filter-out $(BUILD)/obj/tests/book/main.o,$(BOOK_OBJ)) $(BOOK_RUN) $(CORE)

@@ -12,18 +12,34 @@
 
 /* ---- signals: what ends this process ends mpirun, which ends the ranks ---- */
 
-static volatile sig_atomic_t child_pid = 0, ended_by = 0;
+static volatile sig_atomic_t child_pid = 0, ended_by = 0, gentle = 0;
 
+/* mpirun passes SIGUSR1 on to the ranks, and ends them on the others. */
 static void forward(int number) {
-    ended_by = number;
-    if (child_pid > 0) kill((pid_t)child_pid, number);
+    int as = gentle ? SIGUSR1 : number;
+    if (!gentle) ended_by = number;
+    gentle = 0;
+    if (child_pid > 0) kill((pid_t)child_pid, as);
+}
+
+void launch_gently(void) { gentle = 1; }
+
+static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
+enum { ENDINGS = sizeof endings / sizeof *endings };
+
+/* A verb may have blocked them for ranks in this process. */
+static void unblock_signals(void) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (int i = 0; i < ENDINGS; i++) sigaddset(&set, endings[i]);
+    sigaddset(&set, SIGUSR1);
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
 }
 
 static void forward_signals(void) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction action = {.sa_handler = forward, .sa_flags = SA_RESTART};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        sigaction(numbers[i], &action, NULL);
+    for (int i = 0; i < ENDINGS; i++) sigaction(endings[i], &action, NULL);
+    unblock_signals();
 }
 
 /* ---- the child ---- */
@@ -38,6 +54,7 @@ static void become_mpirun(char *const *word, pid_t parent, int out_fd, int err_f
     static const char *const as_root[] = {"OMPI_ALLOW_RUN_AS_ROOT",
                                           "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"};
     launch_end_with(parent, SIGTERM); /* on which it ends the ranks, on other machines too */
+    unblock_signals();
     if (err_fd >= 0 && isatty(STDERR_FILENO)) setenv(LAUNCH_WATCHED, "1", 1);
     int nothing = open("/dev/null", O_RDONLY);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);

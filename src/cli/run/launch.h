@@ -9,6 +9,10 @@
  * says so in one sentence. verbose: everything is passed on as it is. */
 sm_status launch_mpirun(char *const *word, bool verbose, sm_error *err);
 
+/* The first signal that would end this process reaches the ranks as SIGUSR1, on which they end by
+ * themselves: for verbs that do. */
+void launch_gently(void);
+
 /* This process is sent the signal when the one that started it ends, however that ends: no ranks go
  * on for nobody. */
 void launch_end_with(pid_t parent, int number);

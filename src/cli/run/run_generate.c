@@ -3,12 +3,9 @@
  * byte, or as a draft model proposes. */
 #include "prediction.h"
 #include "run_verbs.h"
-#include "train_checkpoint.h"
-#include "train_setup_of_plan.h"
-#include "scalemodel/run_generate.h"
+#include "serving_model.h"
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { GENERATION_MOST_TOKENS = 1 << 20 }; /* of a prompt, and generated */
 
@@ -22,21 +19,13 @@ typedef struct run_generate_values {
     cli_model_values read_by;
 } run_generate_values;
 
-/* A model on the ranks. */
-typedef struct generation_model {
-    sm_model model;
-    sm_train_setup setup;
-    sm_safetensors file;
-    const char *path; /* of the checkpoint */
-} generation_model;
-
 typedef struct generation_price { /* seconds of a pass */
     double prefill_s, decode_s, draft_prefill_s, draft_s;
 } generation_price;
 
 typedef struct generation {
     const cli_call *call;
-    generation_model target, draft;
+    serving_model target, draft;
     bool drafts;
     sm_plan plan;
     size_t prompts;
@@ -57,7 +46,7 @@ typedef struct generation {
 
 /* What `run generate` is asked: prompts, models, and the plan of serving they run under. */
 
-enum { MOST_PROMPTS = 1024, MOST_RANKS = 4096, BYTES = 256 };
+enum { MOST_PROMPTS = 1024, BYTES = 256 };
 
 static sm_status read_numbers(generation *g, sm_error *err) {
     const run_generate_values *o = g->call->values;
@@ -148,73 +137,13 @@ static sm_status read_prompts(generation *g, sm_error *err) {
     return status;
 }
 
-/* ---- the plan ---- */
-
-static sm_status read_plan(generation *g, sm_error *err) {
-    const run_generate_values *o = g->call->values;
-    sm_plan *p = &g->plan;
-    sm_source source = cli_source(g->call, &o->plan);
-    sm_serve_plan_defaults(p);
-    sm_status status = o->plan ? sm_serve_plan_parse(&source, p, err) : SM_OK;
-    if (status) return status;
-    bool cache = sm_plan_given(p, SM_PLAN_CACHE_BY) && p->cache_by != SM_CACHE_COPIES;
-    bool weights = sm_plan_given(p, SM_PLAN_WEIGHTS_BY) && !p->gathered && p->fsdp > 1;
-    const char *odd = p->seq    ? "seq=on"
-                      : cache   ? "a cache by batch or sequence"
-                      : weights ? "weights_by=stationary"
-                                : NULL;
-    if (odd) return sm_fail(err, SM_BAD_INPUT, "%s of the plan cannot be run", odd);
-    if (sm_plan_chips(p) > MOST_RANKS)
-        return sm_fail(err, SM_BAD_INPUT, "%d ranks are asked for, and at most %d can run",
-                       sm_plan_chips(p), MOST_RANKS);
-    p->gathered = p->fsdp > 1;
-    p->cache_by = SM_CACHE_COPIES;
-    p->given |= 1u << SM_PLAN_CACHE_BY | 1u << SM_PLAN_WEIGHTS_BY;
-    return SM_OK;
-}
-
-static int rounded_up(size_t n, int to) {
-    size_t parts = (n + (size_t)to - 1) / (size_t)to;
-    return (int)parts * to;
-}
-
-static sm_status lay_out(const generation *g, generation_model *m, sm_error *err) {
-    const sm_plan *p = &g->plan;
-    const sm_plan like = {.data = p->data,
-                          .fsdp = p->fsdp,
-                          .tensor = p->tensor,
-                          .context = p->context,
-                          .expert = p->expert,
-                          .pipeline = p->pipeline,
-                          .virtual_stages = 1,
-                          .microbatch = 1,
-                          .expert_tensor = p->expert_tensor};
-    char room[256];
-    const char *why = sm_plan_refuse(&like, &m->model, room, sizeof room);
-    if (why) return sm_fail(err, SM_BAD_INPUT, "%s", why);
-    sm_train_setup_defaults(&m->setup);
-    m->setup.model = &m->model;
-    m->setup.tokens = rounded_up(g->longest + g->tokens, p->context);
-    m->setup.sequences = rounded_up(g->prompts, p->data * p->fsdp * p->expert);
-    train_degrees_of_plan(&like, &m->setup);
-    if (p->pipeline < 2) return SM_OK;
-    return train_stages_of_plan(&like, g->call->arena, &m->setup, err);
-}
-
-/* ---- models ---- */
-
-static sm_status read_model(const generation *g, const cli_model_values *by, const char *model,
-                            const char *checkpoint, generation_model *m, sm_error *err) {
-    struct stat is;
-    bool folder = !checkpoint && stat(model, &is) == 0 && S_ISDIR(is.st_mode);
-    m->path = folder ? model : checkpoint;
-    if (!m->path)
-        return sm_fail(err, SM_USAGE,
-                       "run generate needs --checkpoint FILE where MODEL is no folder that has it");
-    sm_status status = cli_read_model(g->call, by, model, &m->model, err);
-    if (!status) status = lay_out(g, m, err);
-    if (!status) status = sm_io_safetensors_read(m->path, g->call->arena, &m->file, err);
-    return status;
+static sm_status read_model(const generation *g, const cli_model_values *by, const char *name,
+                            const char *checkpoint, serving_model *m, sm_error *err) {
+    sm_status status = serving_model_read(g->call, by, name, checkpoint, m, err);
+    if (!status)
+        status =
+            serving_model_lay_out(g->call, &g->plan, g->longest + g->tokens, g->prompts, m, err);
+    return status ? status : serving_model_weights(g->call, m, err);
 }
 
 static sm_status read_question(generation *g, sm_error *err) {
@@ -222,7 +151,7 @@ static sm_status read_question(generation *g, sm_error *err) {
     const sm_model *target = &g->target.model, *draft = &g->draft.model;
     sm_status status = read_numbers(g, err);
     if (!status) status = read_prompts(g, err);
-    if (!status) status = read_plan(g, err);
+    if (!status) status = serving_plan_read(g->call, &o->plan, &g->plan, err);
     const cli_model_values *by = &o->read_by, drafted_by = {.families = by->families};
     if (!status) status = read_model(g, by, g->call->positional[0], o->checkpoint, &g->target, err);
     if (!status && g->drafts)
@@ -270,17 +199,7 @@ static sm_status price_model(const generation *g, const sm_model *model,
     double prompt = 0, tokens = (double)g->tokens;
     for (size_t i = 0; i < g->prompts; i++) prompt += (double)g->prompt_tokens[i];
     prompt /= (double)g->prompts;
-    const sm_serve_job job = {.model = model,
-                              .system = &g->system,
-                              .dtypes = {SM_FP32, SM_FP32, SM_FP32},
-                              .prompt = prompt,
-                              .output = tokens,
-                              .imbalance = 1,
-                              .eager = true,
-                              .reserve = -1,
-                              .usd_per_chip_hour = -1};
-    sm_status status = sm_serve_new(&job, &serve, err);
-    if (!status && constants) sm_serve_set_calibration(serve, constants);
+    sm_status status = serving_price_new(model, &g->system, prompt, tokens, constants, &serve, err);
     if (!status) status = price_pass(g, serve, (double)g->longest, 0, 1, prefill_s, err);
     if (!status)
         status = price_pass(g, serve, queries, prompt + tokens / 2, queries, decode_s, err);
@@ -290,16 +209,11 @@ static sm_status price_model(const generation *g, const sm_model *model,
 
 static sm_status predict(generation *g, sm_error *err) {
     const run_generate_values *o = g->call->values;
-    const cli_calibration_values *named = &o->predicted.constants;
     const sm_calibration *constants = NULL;
-    const char *on;
     generation_price *p = &g->price;
     double queries = g->drafts ? g->depth + 1 : 1;
-    sm_status status = prediction_system_name(g->call, o->predicted.on,
-                                              sm_train_setup_ranks(&g->target.setup), &on, err);
-    if (!status) status = cli_system(g->call, on, &g->system, err);
-    if (!status && (named->calibration || named->software))
-        status = cli_calibration(g->call, &g->system.chip, named, &constants, err);
+    sm_status status =
+        serving_system_read(g->call, &o->predicted, &g->target.setup, &g->system, &constants, err);
     if (!status)
         status =
             price_model(g, &g->target.model, constants, queries, &p->prefill_s, &p->decode_s, err);
@@ -504,12 +418,6 @@ static sm_status texts_new(const generation *g, texts *t, sm_error *err) {
     return SM_OK;
 }
 
-static sm_status open_model(sm_communicator *world, const generation_model *m, sm_generator **out,
-                            sm_error *err) {
-    sm_status status = sm_generator_new(world, &m->setup, out, err);
-    return status ? status : train_checkpoint_take_weights(*out, &m->model, &m->file, m->path, err);
-}
-
 static sm_status write_texts(generation *g, sm_communicator *world, sm_generator *target,
                              sm_generator *draft, const texts *t, sm_error *err) {
     sm_generate_result result;
@@ -538,8 +446,8 @@ static sm_status generate_rank(sm_communicator *world, void *context, sm_error *
     sm_generator *target = NULL, *draft = NULL;
     texts t = {NULL, NULL};
     sm_status status = texts_new(g, &t, err);
-    if (!status) status = open_model(world, &g->target, &target, err);
-    if (!status && g->drafts) status = open_model(world, &g->draft, &draft, err);
+    if (!status) status = serving_model_open(world, &g->target, NULL, &target, err);
+    if (!status && g->drafts) status = serving_model_open(world, &g->draft, NULL, &draft, err);
     if (!status) status = write_texts(g, world, target, draft, &t, err);
     sm_generator_free(draft);
     sm_generator_free(target);

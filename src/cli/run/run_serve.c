@@ -1,0 +1,622 @@
+/* run serve: an engine on ranks, for clients over HTTP or for the requests of a trace, of which
+ * what was measured then stands beside what the simulation says. */
+#include "answer.h"
+#include "arrival_options.h"
+#include "launch.h"
+#include "run_verbs.h"
+#include "serve_engine.h"
+#include "serve_http.h"
+#include "serve_load.h"
+#include "serving_model.h"
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MOST_CACHE_BYTES 1073741824.0 /* of a cache whose size nobody gave */
+
+typedef struct run_serve_values {
+    arrival_values requests;
+    ranks_values ranks;
+    prediction_values predicted;
+    cli_model_values read_by;
+    const char *checkpoint, *plan, *listen, *csv, *plot;
+    sm_policy policy;
+    sm_route route;
+    bool prefix_cache;
+    int port;
+    int64_t queue;
+    double batch, chunk, prefill, page, longest, cache, temperature, ttft_s, tpot_s;
+} run_serve_values;
+
+/* Of one side: what became of each request. */
+typedef struct served_list {
+    sm_request_served *request;
+    size_t n, room;
+} served_list;
+
+typedef struct serve_run {
+    const cli_call *call;
+    serving_model m;
+    sm_plan plan;
+    sm_system system;
+    sm_serve *price;
+    sm_engine priced; /* steps of all groups of ranks */
+    sm_engine engine; /* of one group, whose steps all take together */
+    double groups;
+    sm_simulation options;
+    sm_generator_pages pages;
+    serve_load_list list; /* without requests: clients come over HTTP */
+    serve_desk desk;
+    sigset_t signals;
+    /* while it runs, on the first rank */
+    serve_http *http;
+    serve_load *load;
+    pthread_t watcher;
+    bool watches;
+    /* answers, written by rank 0 */
+    serve_engine_result result;
+    serve_http_counts http_counts;
+    double dropped;
+    sm_simulated simulated;
+    served_list as_measured, as_simulated;
+} serve_run;
+
+static bool is_replay(const serve_run *g) { return g->list.n > 0; }
+
+/* ---- the question ---- */
+
+/* What steps are expected to take: every group has its share of the load, and all step together. */
+static double group_step_s(void *context, double n, double cached, double prefill,
+                           double attended) {
+    const serve_run *g = context;
+    return g->priced.step_s(g->priced.context, n * g->groups, cached * g->groups,
+                            prefill * g->groups, attended);
+}
+
+/* The simulation waits for the time of a step; an engine that runs takes it. */
+static sm_status price(serve_run *g, sm_error *err) {
+    const run_serve_values *o = g->call->values;
+    const sm_calibration *constants = NULL;
+    const sm_lengths *l = &o->requests.draw.lengths;
+    sm_status status =
+        serving_system_read(g->call, &o->predicted, &g->m.setup, &g->system, &constants, err);
+    if (!status)
+        status = serving_price_new(&g->m.model, &g->system, l->prompt, l->output, constants,
+                                   &g->price, err);
+    double step = fmax(fmax(o->chunk, o->prefill), o->batch) * g->groups;
+    if (!status)
+        status = sm_serve_engine(g->price, &g->plan, fmin(o->longest, l->prompt + l->output), step,
+                                 g->call->arena, &g->priced, err);
+    if (status) return status;
+    g->engine = g->priced;
+    g->engine.context = g;
+    g->engine.step_s = group_step_s;
+    g->engine.kv_tokens = (double)(g->pages.pages * g->pages.page_tokens);
+    g->engine.host_kv_tokens = 0;
+    g->options.engine = &g->engine;
+    return SM_OK;
+}
+
+static sm_status size_cache(serve_run *g, sm_error *err) {
+    const run_serve_values *o = g->call->values;
+    double each = fmax(1, sm_model_kv_bytes_per_token(&g->m.model, SM_FP32));
+    double tokens = fmin(o->batch * o->longest, fmax(o->longest, MOST_CACHE_BYTES / each));
+    if (o->cache > 0) tokens = o->cache;
+    g->pages.page_tokens = (size_t)o->page;
+    g->pages.pages = (size_t)(tokens / o->page);
+    if (g->pages.page_tokens % (size_t)g->plan.context)
+        return cli_refuse(g->call, &o->page, err,
+                          "a page of %.0f tokens does not divide over %d ranks of context", o->page,
+                          g->plan.context);
+    if ((double)(g->pages.pages * g->pages.page_tokens) >= o->longest) return SM_OK;
+    return cli_refuse(g->call, &o->cache, err,
+                      "a cache of %.0f tokens has no room for one sequence of %.0f (--longest)",
+                      tokens, o->longest);
+}
+
+static void read_options(serve_run *g) {
+    const run_serve_values *o = g->call->values;
+    sm_simulation *s = &g->options;
+    sm_simulation_defaults(s);
+    s->policy = o->policy;
+    s->route = o->route;
+    s->replicas = (int)g->groups;
+    s->most_batch = o->batch;
+    s->chunk_tokens = o->chunk;
+    s->prefill_tokens = o->prefill;
+    s->page_tokens = o->page;
+    s->prefix_cache = o->prefix_cache;
+    s->concurrency = o->requests.concurrency;
+    s->think_s = o->requests.think_s;
+    s->ttft_s = o->ttft_s;
+    s->tpot_s = o->tpot_s;
+}
+
+/* The requests of a trace or a draw, all of them. */
+static sm_status read_requests(serve_run *g, sm_error *err) {
+    run_serve_values *o = g->call->values;
+    sm_request_source *source;
+    sm_arrivals arrivals;
+    if (!arrivals_asked(&o->requests)) {
+        if (o->requests.requests > 0 || o->csv || o->plot)
+            return sm_fail(err, SM_USAGE,
+                           "--requests, --csv and --plot are of requests that are sent here: "
+                           "--qps 5, --trace FILE or --concurrency 8");
+        return SM_OK;
+    }
+    if (cli_given(g->call, &o->port) || cli_given(g->call, &o->listen))
+        return sm_fail(err, SM_USAGE,
+                       "requests come from clients, of --port, or are sent here, as --trace, --qps "
+                       "or --concurrency say");
+    sm_status status = arrivals_read(g->call, &o->requests, err);
+    if (status) return status;
+    double most = o->requests.requests > 0 ? o->requests.requests
+                  : o->requests.trace      ? HUGE_VAL
+                                           : 100;
+    status = sm_request_source_open(o->requests.trace, o->requests.drawn ? &o->requests.draw : NULL,
+                                    most, &source, err);
+    if (status) return status;
+    status = sm_request_source_begin(source, 1, &arrivals, err);
+    if (!status) status = serve_load_read(&arrivals, o->longest, g->call->arena, &g->list, err);
+    sm_request_source_close(source);
+    return status;
+}
+
+static sm_status read_question(serve_run *g, sm_error *err) {
+    const run_serve_values *o = g->call->values;
+    sm_status status = serving_plan_read(g->call, &o->plan, &g->plan, err);
+    if (!status)
+        status = serving_model_read(g->call, &o->read_by, g->call->positional[0], o->checkpoint,
+                                    &g->m, err);
+    g->groups = g->plan.data * g->plan.fsdp * g->plan.expert;
+    if (!status)
+        status = serving_model_lay_out(g->call, &g->plan, (size_t)o->longest,
+                                       (size_t)(o->batch * g->groups), &g->m, err);
+    if (!status) status = serving_model_weights(g->call, &g->m, err);
+    if (!status) status = size_cache(g, err);
+    if (!status) status = read_requests(g, err);
+    if (status) return status;
+    read_options(g);
+    return price(g, err);
+}
+
+/* ---- running ---- */
+
+static sm_status load_weights(sm_generator *generator, void *context, sm_error *err) {
+    const serve_run *g = context;
+    return train_checkpoint_take_weights(generator, &g->m.model, &g->m.file, g->m.path, err);
+}
+
+/* The first signal: what there is is answered. Another: it ends now. SIGUSR2 ends the watch. */
+static void *watch_signals(void *context) {
+    serve_run *g = context;
+    for (int came = 0, number;;) {
+        sigwait(&g->signals, &number);
+        if (number == SIGUSR2) return NULL;
+        serve_desk_close(&g->desk, came++ > 0);
+    }
+}
+
+static sm_status open_http(serve_run *g, sm_error *err) {
+    const run_serve_values *o = g->call->values;
+    const serve_http_job job = {.address = o->listen,
+                                .port = o->port,
+                                .desk = &g->desk,
+                                .limits = {g->m.model.name, (size_t)o->longest, g->m.model.V},
+                                .words = (size_t)g->m.model.V};
+    int port;
+    sm_status status = serve_http_begin(&job, &g->http, &port, err);
+    if (status) return status;
+    fprintf(stderr, "scalemodel: %s is served at http://%s:%d/v1 (Ctrl-C ends it)\n",
+            g->m.model.name, o->listen, port);
+    return SM_OK;
+}
+
+static sm_status open_up(void *context, sm_error *err) {
+    serve_run *g = context;
+    const run_serve_values *o = g->call->values;
+    g->watches = pthread_create(&g->watcher, NULL, watch_signals, g) == 0;
+    if (!g->watches) return sm_fail_memory(err);
+    if (!is_replay(g)) return open_http(g, err);
+    const serve_load_job job = {.list = &g->list,
+                                .desk = &g->desk,
+                                .concurrency = g->options.concurrency,
+                                .think_s = g->options.think_s,
+                                .words = (size_t)g->m.model.V,
+                                .temperature = o->temperature};
+    return serve_load_begin(&job, &g->load, err);
+}
+
+static void note(served_list *list, const sm_request_served *served) {
+    if (list->n < list->room) list->request[list->n++] = *served;
+}
+
+static void note_measured(void *context, const sm_request_served *served) {
+    note(&((serve_run *)context)->as_measured, served);
+}
+
+static void note_simulated(void *context, const sm_request_served *served) {
+    note(&((serve_run *)context)->as_simulated, served);
+}
+
+static sm_status serve_rank(sm_communicator *world, void *context, sm_error *err) {
+    serve_run *g = context;
+    const sm_watch watch = {g, note_measured, NULL};
+    const serve_engine_job job = {.setup = &g->m.setup,
+                                  .pages = g->pages,
+                                  .options = &g->options,
+                                  .desk = &g->desk,
+                                  .load = load_weights,
+                                  .open = open_up,
+                                  .context = g,
+                                  .watch = is_replay(g) ? &watch : NULL};
+    sm_status status = serve_engine_run(&job, world, &g->result, err);
+    if (world->rank) return status;
+    serve_load_end(g->load, &g->dropped);
+    g->http_counts = serve_http_end(g->http);
+    if (g->watches) {
+        pthread_kill(g->watcher, SIGUSR2);
+        pthread_join(g->watcher, NULL);
+    }
+    return status;
+}
+
+static sm_status run_engine(serve_run *g, sm_error *err) {
+    const run_serve_values *o = g->call->values;
+    static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+    double most = o->batch * g->groups + (double)o->queue;
+    if (is_replay(g) && !cli_given(g->call, &o->queue)) most = (double)g->list.n;
+    sm_status status = serve_desk_begin(&g->desk, (int)most, err);
+    if (status) return status;
+    sigemptyset(&g->signals);
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) sigaddset(&g->signals, ends[i]);
+    /* Before ranks begin as threads, which inherit the mask. */
+    pthread_sigmask(SIG_BLOCK, &g->signals, NULL);
+    launch_gently();
+    status = ranks_run(g->call, &o->ranks, sm_train_setup_ranks(&g->m.setup), serve_rank, g, err);
+    while (sigtimedwait(&g->signals, NULL, &(struct timespec){0, 0}) > 0) continue; /* too late */
+    pthread_sigmask(SIG_UNBLOCK, &g->signals, NULL);
+    serve_desk_finish(&g->desk);
+    return status;
+}
+
+/* ---- the simulation of the same requests ---- */
+
+static sm_status simulate(serve_run *g, sm_error *err) {
+    serve_load_cursor cursor = {&g->list, 0};
+    const sm_arrivals arrivals = serve_load_again(&cursor);
+    const sm_watch watch = {g, note_simulated, NULL};
+    return sm_simulate(&g->options, &arrivals, &watch, &g->simulated, err);
+}
+
+/* ---- the page ---- */
+
+typedef struct compared_row {
+    const char *key, *name;
+    const sm_percentiles *simulated, *measured;
+} compared_row;
+
+static void put_percentiles(sm_report *r, sm_data *object, const sm_percentiles *p) {
+    const double value[] = {p->mean, p->p50, p->p90, p->p99, p->most};
+    static const char *const key[] = {"mean", "p50", "p90", "p99", "max"};
+    for (int i = 0; i < 5; i++) sm_put_timed(r, object, key[i], value[i]);
+}
+
+static void show_latencies(sm_report *r, const serve_run *g) {
+    const sm_simulated *s = &g->simulated, *m = &g->result.counted;
+    const compared_row rows[] = {
+        {"queue_s", "queue", &s->queue_s, &m->queue_s},
+        {"ttft_s", "time to first token", &s->ttft_s, &m->ttft_s},
+        {"tpot_s", "time per output token", &s->tpot_s, &m->tpot_s},
+        {"e2e_s", "end to end", &s->e2e_s, &m->e2e_s},
+    };
+    sm_table *t = sm_page_table(r, is_replay(g) ? "Latency, simulated and measured" : "Latency",
+                                is_replay(g) ? "<|<|>mean|>p50|>p90|>p99|>longest"
+                                             : "<|<|>mean|>p50|>p90|>p99|>longest");
+    sm_data *latency = sm_put_object(r, r->data, "latency");
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const compared_row *c = &rows[i];
+        sm_data *one = sm_put_object(r, latency, c->key);
+        for (int side = is_replay(g) ? 0 : 1; side < 2; side++) {
+            const sm_percentiles *p = side ? c->measured : c->simulated;
+            put_percentiles(r, sm_put_object(r, one, side ? "measured" : "simulated"), p);
+            sm_page_row(r, t, side && is_replay(g) ? "" : c->name, side ? "measured" : "simulated",
+                        sm_show_seconds(r, p->mean), sm_show_seconds(r, p->p50),
+                        sm_show_seconds(r, p->p90), sm_show_seconds(r, p->p99),
+                        sm_show_seconds(r, p->most));
+        }
+    }
+    sm_report_table(r, t);
+}
+
+static void show_ratios(sm_report *r, const serve_run *g) {
+    const sm_simulated *s = &g->simulated, *m = &g->result.counted;
+    sm_data *ratio = sm_put_object(r, r->data, "simulated_over_measured");
+    const double value[] = {s->ttft_s.p50 / m->ttft_s.p50, s->ttft_s.p90 / m->ttft_s.p90,
+                            s->tpot_s.p50 / m->tpot_s.p50, s->tpot_s.p90 / m->tpot_s.p90,
+                            s->requests_per_s / m->requests_per_s};
+    static const char *const key[] = {"ttft_p50", "ttft_p90", "tpot_p50", "tpot_p90",
+                                      "requests_per_s"};
+    for (int i = 0; i < 5; i++) sm_put_timed(r, ratio, key[i], value[i]);
+    sm_report_text(r,
+                   "Simulated over measured: time to first token %s at the median and %s at p90, "
+                   "time per token %s and %s.",
+                   prediction_ratio(r, s->ttft_s.p50, m->ttft_s.p50),
+                   prediction_ratio(r, s->ttft_s.p90, m->ttft_s.p90),
+                   prediction_ratio(r, s->tpot_s.p50, m->tpot_s.p50),
+                   prediction_ratio(r, s->tpot_s.p90, m->tpot_s.p90));
+}
+
+static void show_steps(sm_report *r, const serve_run *g) {
+    static const char *const key[] = {"decode", "prefill", "mixed"};
+    static const char *const name[] = {"decode", "prompts", "both"};
+    sm_table *t = sm_page_table(r, "A step", "<|>steps|>predicted|>measured|>ratio");
+    sm_data *steps = sm_put_object(r, r->data, "steps");
+    double all = 0;
+    for (int i = 0; i < SERVE_STEPS; i++) {
+        const serve_steps *s = &g->result.steps[i];
+        if (!(s->n > 0)) continue;
+        sm_data *one = sm_put_object(r, steps, key[i]);
+        all += s->measured_s;
+        sm_put_timed(r, one, "steps", s->n);
+        sm_put_timed(r, one, "predicted_s", s->expected_s / s->n);
+        sm_put_timed(r, one, "measured_s", s->measured_s / s->n);
+        sm_page_row(r, t, name[i], sm_show_exact(r, s->n), sm_show_seconds(r, s->expected_s / s->n),
+                    sm_show_seconds(r, s->measured_s / s->n),
+                    prediction_ratio(r, s->expected_s, s->measured_s));
+    }
+    if (!(all > 0)) return;
+    sm_report_table(r, t);
+    sm_put_timed(r, r->data, "model_share", g->result.model_s / all);
+    sm_report_text(r,
+                   "%s of the time of steps is in the model, the rest in telling ranks what to "
+                   "do and in drawing words.",
+                   sm_show_percent(r, g->result.model_s / all));
+}
+
+static void show_counts(sm_report *r, const serve_run *g) {
+    const sm_simulated *m = &g->result.counted;
+    sm_put_all(r, r->data, "requests|finished|refused|dropped|stopped|abandoned", m->requests,
+               m->finished, (double)g->list.refused + m->refused + g->http_counts.refused,
+               g->dropped + g->http_counts.full, g->result.stopped, g->result.abandoned);
+    sm_data *tokens = sm_put_object(r, r->data, "tokens");
+    sm_put_all(r, tokens, "prompt|output", m->prompt_tokens, m->output_tokens);
+    const double timed[] = {m->cached_tokens, m->recomputed_tokens, m->preemptions, m->steps};
+    static const char *const key[] = {"cached", "recomputed", "preemptions", "steps"};
+    for (int i = 0; i < 4; i++) sm_put_timed(r, i < 2 ? tokens : r->data, key[i], timed[i]);
+    sm_put_timed(r, r->data, "seconds", m->seconds);
+    sm_put_timed(r, r->data, "requests_per_s", m->requests_per_s);
+    sm_put_timed(r, r->data, "output_tokens_per_s", m->output_tokens_per_s);
+    sm_put_timed(r, r->data, "mean_batch", m->mean_batch);
+    sm_report_text(r,
+                   "%s requests in %s: %s requests/s, %s output tokens/s, %s sequences in a "
+                   "decode step, the engine busy %s of the time.",
+                   sm_show_exact(r, m->finished), sm_show_seconds(r, m->seconds),
+                   sm_show_number(r, m->requests_per_s), sm_show_number(r, m->output_tokens_per_s),
+                   sm_show_number(r, m->mean_batch), sm_show_percent(r, m->utilisation));
+    if (g->options.prefix_cache)
+        sm_report_text(r, "prefix cache: %s of the prompts' tokens found",
+                       sm_show_percent(r, m->prefix_hit_rate));
+    if (m->preemptions > 0)
+        sm_report_text(r, "%s preemptions, %s tokens computed again",
+                       sm_show_exact(r, m->preemptions), sm_show_count(r, m->recomputed_tokens));
+    double long_ones = (double)g->list.refused, full = g->dropped + g->http_counts.full;
+    if (long_ones > 0)
+        sm_report_text(r, "%s requests were left out: they are longer than --longest",
+                       sm_show_exact(r, long_ones));
+    if (full > 0) sm_report_text(r, "%s requests found the queue full", sm_show_exact(r, full));
+}
+
+static const char *const policies[] = {
+#define X(id, name, help) name,
+    SM_POLICIES(X)
+#undef X
+};
+
+/* ---- the picture ---- */
+
+static int by_size(const void *a, const void *b) {
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+/* Shares of the requests that took at most so long: to the first token, or for each after it. */
+static sm_status draw_series(sm_report *r, const served_list *list, bool first, const char *name,
+                             sm_series *out, sm_error *err) {
+    double *x = sm_arena_array(r->arena, list->n + 1, sizeof *x);
+    double *share = sm_arena_array(r->arena, list->n + 1, sizeof *share);
+    size_t n = 0;
+    if (!x || !share) return sm_fail_memory(err);
+    for (size_t i = 0; i < list->n; i++) {
+        const sm_request_served *q = &list->request[i];
+        if (first) x[n++] = q->first_token_s - q->arrival_s;
+        else if (q->output > 1) x[n++] = (q->end_s - q->first_token_s) / (q->output - 1);
+    }
+    qsort(x, n, sizeof *x, by_size);
+    for (size_t i = 0; i < n; i++) share[i] = (double)(i + 1) / (double)n;
+    *out = (sm_series){name, SM_MARK_LINE, n, x, share, NULL};
+    return SM_OK;
+}
+
+static sm_status draw(sm_report *r, const serve_run *g, sm_error *err) {
+    struct picture {
+        sm_chart chart;
+        sm_panel panel[2];
+        sm_series series[4];
+    } *p = sm_arena_alloc(r->arena, sizeof *p);
+    sm_status status = p ? SM_OK : sm_fail_memory(err);
+    for (int i = 0; !status && i < 4; i++)
+        status = draw_series(r, i % 2 ? &g->as_measured : &g->as_simulated, i < 2,
+                             i % 2 ? "measured" : "simulated", &p->series[i], err);
+    if (status) return status;
+    p->panel[0] = (sm_panel){.title = "Time to first token",
+                             .x_label = "at most",
+                             .y_label = "share of requests",
+                             .x_unit = "s",
+                             .y_unit = "",
+                             .n = 2,
+                             .series = p->series};
+    p->panel[1] = p->panel[0];
+    p->panel[1].title = "Time per output token";
+    p->panel[1].series = p->series + 2;
+    p->chart = (sm_chart){sm_textf(r, "%.60s served", g->m.model.name), policies[g->options.policy],
+                          2, p->panel};
+    r->chart = &p->chart;
+    return SM_OK;
+}
+
+/* ---- --csv, as of simulate ---- */
+
+static sm_status write_rows(const void *context, FILE *rows, sm_error *err) {
+    const serve_run *g = context;
+    double from = g->as_measured.n ? g->as_measured.request[0].arrival_s : 0;
+    (void)err;
+    for (size_t i = 0; i < g->as_measured.n; i++)
+        from = fmin(from, g->as_measured.request[i].arrival_s);
+    fputs("request,arrival_s,start_s,first_token_s,end_s,prompt_tokens,output_tokens,"
+          "cached_tokens,replica,preemptions\n",
+          rows);
+    for (size_t i = 0; i < g->as_measured.n; i++) {
+        const sm_request_served *q = &g->as_measured.request[i];
+        fprintf(rows, "%llu,%.9g,%.9g,%.9g,%.9g,%.0f,%.0f,%.0f,%d,%d\n",
+                (unsigned long long)q->number, q->arrival_s - from, q->start_s - from,
+                q->first_token_s - from, q->end_s - from, q->prompt, q->output, q->cached,
+                q->replica, q->preemptions);
+    }
+    return SM_OK;
+}
+
+static sm_status show(sm_report *r, const serve_run *g, sm_error *err) {
+    const run_serve_values *o = g->call->values;
+    char plan[256];
+    int ranks = sm_train_setup_ranks(&g->m.setup);
+    sm_plan_format(&g->plan, 0, plan, sizeof plan);
+    sm_put_text(r, r->data, "command", "run serve");
+    sm_put_text(r, r->data, "model", g->m.model.name);
+    sm_put_text(r, r->data, "plan", plan);
+    sm_put_text(r, r->data, "policy", policies[g->options.policy]);
+    sm_put_text(r, r->data, "backend", ranks_backend());
+    sm_put(r, r->data, "ranks", ranks);
+    sm_put(r, r->data, "kv_tokens", g->engine.kv_tokens * g->groups);
+    sm_report_heading(r, "%s on %d rank%s (%s)", g->m.model.name, ranks, ranks == 1 ? "" : "s",
+                      ranks_backend());
+    sm_report_text(r,
+                   "%s batching, at most %.0f sequences%s, a KV cache of %s tokens in pages of "
+                   "%zu",
+                   policies[g->options.policy], g->options.most_batch,
+                   g->groups > 1 ? " in each group of ranks" : "",
+                   sm_show_count(r, g->engine.kv_tokens * g->groups), g->pages.page_tokens);
+    show_counts(r, g);
+    if (g->result.counted.finished > 0) show_latencies(r, g);
+    if (g->result.counted.finished > 0 && is_replay(g)) show_ratios(r, g);
+    show_steps(r, g);
+    prediction_say_bytes(r, "step", g->result.bytes_apart);
+    prediction_say_placeholder(r, &g->system);
+    sm_status status = o->plot ? draw(r, g, err) : SM_OK;
+    if (!status && r->chart) status = cli_write_chart(r->chart, o->plot, err);
+    if (!status && o->csv) status = cli_write(o->csv, write_rows, g, err);
+    if (status) return status;
+    return g->result.bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
+}
+
+/* ---- all of it ---- */
+
+static sm_status run_and_simulate(serve_run *g, sm_error *err) {
+    sm_status status = run_engine(g, err);
+    if (status || !ranks_speak() || !is_replay(g)) return status;
+    return simulate(g, err);
+}
+
+static sm_status make_room(const serve_run *g, served_list *list, sm_error *err) {
+    list->room = g->list.n;
+    list->request = sm_arena_array(g->call->arena, list->room + 1, sizeof *list->request);
+    return list->request ? SM_OK : sm_fail_memory(err);
+}
+
+static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
+    serve_run *g = sm_arena_alloc(call->arena, sizeof *g);
+    if (!g) return sm_fail_memory(err);
+    g->call = call;
+    sm_status status = read_question(g, err);
+    if (!status) status = make_room(g, &g->as_measured, err);
+    if (!status) status = make_room(g, &g->as_simulated, err);
+    if (!status) status = run_and_simulate(g, err);
+    if (!status && ranks_speak()) status = show(r, g, err);
+    sm_serve_free(g->price);
+    return status;
+}
+
+static const char *const routes[] = {"least-loaded", "round-robin", "affinity"};
+
+#define AT(member) offsetof(run_serve_values, member)
+
+static const cli_option run_serve_table[] = {
+    {"checkpoint", 0, CLI_INPUT, AT(checkpoint), "FILE",
+     .help = "the weights, a file or a folder of safetensors", .default_says = "the folder MODEL"},
+    {"plan", 0, CLI_TEXT, AT(plan), "PLAN", .help = "data=2,tensor=2,...: a rank for each chip",
+     .default_says = "one rank"},
+    {"port", 0, CLI_INT, AT(port), "N", .help = "to listen on; 0 takes a free one", .lowest = 0,
+     .highest = 65535, .by_default = "8080"},
+    {"listen", 0, CLI_TEXT, AT(listen), "ADDRESS",
+     .help = "IPv4 address to listen on; 0.0.0.0 lets other machines in, without any password",
+     .by_default = "127.0.0.1"},
+    {"queue", 0, CLI_WHOLE, AT(queue), "N",
+     .help = "requests that wait, at most; to more the engine says 429", .lowest = 0,
+     .highest = 1000000, .by_default = "256"},
+    {"policy", 0, CLI_CHOICE, AT(policy), "NAME", .help = "how steps are filled",
+     .words = {policies, SM_POLICY_DISAGGREGATED}, .by_default = "chunked"},
+    {"batch", 0, CLI_COUNT, AT(batch), "N",
+     .help = "sequences at once, in each group of ranks that holds sequences", .lowest = 1,
+     .highest = 4096, .by_default = "16"},
+    {"chunk", 0, CLI_COUNT, AT(chunk), "TOKENS",
+     .help = "tokens of a chunked step, decoding ones included", .lowest = 1, .highest = 65536,
+     .by_default = "128"},
+    {"prefill-tokens", 0, CLI_COUNT, AT(prefill), "TOKENS", .help = "most of other prefill steps",
+     .lowest = 1, .highest = 65536, .by_default = "512"},
+    {"page", 0, CLI_COUNT, AT(page), "TOKENS", .help = "of a page of the KV cache", .lowest = 1,
+     .highest = 65536, .by_default = "16"},
+    {"longest", 0, CLI_COUNT, AT(longest), "TOKENS",
+     .help = "of a prompt and what is written behind it", .lowest = 2, .highest = 1 << 20,
+     .by_default = "4096"},
+    {"cache", 0, CLI_COUNT, AT(cache), "TOKENS",
+     .help = "of KV cache, in each group of ranks that holds sequences", .lowest = 1,
+     .highest = 1e9, .default_says = "what --batch sequences of --longest take, in 1 GiB at most"},
+    {"route", 0, CLI_CHOICE, AT(route), "HOW",
+     .help = "which of several groups of ranks takes a request", .words = {routes, 3},
+     .by_default = "least-loaded"},
+    {"prefix-cache", 0, CLI_FLAG, AT(prefix_cache),
+     .help = "keep prompts and answers for later prompts that begin with them"},
+    ARRIVAL_OPTIONS(run_serve_values, requests),
+    {"seed", 0, CLI_WHOLE, AT(requests.draw.seed), "N", .help = "of the requests drawn",
+     .by_default = "1"},
+    {"temperature", 0, CLI_NUMBER, AT(temperature), "X",
+     .help = "of the requests that are sent here; 0 takes the best word", .highest = 100,
+     .by_default = "0"},
+    {"ttft", 0, CLI_TIME, AT(ttft_s), "TIME", .help = "the SLO: time to first token",
+     .above = true},
+    {"tpot", 0, CLI_TIME, AT(tpot_s), "TIME", .help = "the SLO: time per output token",
+     .above = true},
+    {"csv", 0, CLI_OUTPUT, AT(csv), "FILE", .help = "write a row for each request, as measured"},
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE",
+     .help = "draw how latencies are distributed, simulated and measured, as SVG"},
+    RANKS_OPTIONS(run_serve_values, ranks, RANKS_CUDA),
+    PREDICTION_OPTIONS(run_serve_values, predicted),
+    CLI_MODEL_OPTIONS(run_serve_values, read_by),
+    {.name = NULL},
+};
+
+const cli_verb run_serve_verb = {
+    .name = "run serve",
+    .summary = "an engine on ranks, for clients or for a trace, beside its simulation",
+    .arguments = "MODEL",
+    .least = 1,
+    .most = 1,
+    .options = run_serve_table,
+    .values_bytes = sizeof(run_serve_values),
+    .plans = 1u << SM_PLAN_SERVING,
+    .notes = "example: scalemodel run serve tiny.json --checkpoint tiny.safetensors --port 0\n"
+             "         scalemodel run serve tiny.json --checkpoint tiny.safetensors --qps 20\n",
+    .run = run_serve,
+};

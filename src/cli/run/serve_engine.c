@@ -1,0 +1,502 @@
+/* serve_engine: steps of an engine on ranks. What a step takes is broadcast: a row for each token,
+ * the pages of its sequence, and how the words of those that are scored are drawn. */
+#include "serve_engine.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+/* Of a step, from the first rank to all. */
+typedef struct step_size {
+    int64_t rows, scored, table; /* rows, scored: of each group; rows 0: the engine ends */
+} step_size;
+typedef struct step_row {
+    int32_t token, count, position, slot;
+} step_row;
+typedef struct step_draw {
+    double temperature;
+    uint64_t seed, place, words;
+    int64_t row; /* within its group */
+    int64_t who; /* on the first rank: the request, by its place among the running; -1 pads */
+} step_draw;
+
+/* A step in numbers, and as a generator takes it. */
+typedef struct step_room {
+    step_size size;
+    size_t rows, scored, pages, scores; /* room for so many */
+    step_row *row;                      /* [groups x rows] */
+    int32_t *page;                      /* [groups x rows, table] */
+    step_draw *draw;                    /* [groups x scored] */
+    int32_t *token;
+    size_t *count, *position, *slot, *score;
+    float *logit;  /* [groups x scored, V] */
+    int32_t *made; /* [groups x scored] */
+} step_room;
+
+typedef struct serve_engine {
+    const serve_engine_job *job;
+    sm_communicator *world;
+    sm_generator *generator;
+    size_t groups, vocabulary;
+    step_room room;
+    double *p; /* of words */
+    serve_engine_result *result;
+    /* of the first rank */
+    sm_scheduler *scheduler;
+    serve_request **running; /* all that have not ended */
+    size_t n, most;
+    uint64_t secret;         /* ids of pages begin with it */
+    size_t *filled, *wanted; /* [groups]: rows and scores of the step */
+} serve_engine;
+
+/* ---- room ---- */
+
+/* What was there is not kept. */
+static void *wider(void *old, size_t n, size_t bytes) {
+    sm_free(old);
+    return sm_calloc(n + 1, bytes);
+}
+
+/* Room for a step of this size. */
+static sm_status make_room(serve_engine *e, sm_error *err) {
+    step_room *r = &e->room;
+    size_t rows = e->groups * (size_t)r->size.rows, scored = e->groups * (size_t)r->size.scored;
+    size_t pages = rows * (size_t)r->size.table;
+    if (rows > r->rows) {
+        r->rows = rows;
+        r->row = wider(r->row, rows, sizeof *r->row);
+        r->token = wider(r->token, rows, sizeof *r->token);
+        r->count = wider(r->count, rows, sizeof *r->count);
+        r->position = wider(r->position, rows, sizeof *r->position);
+        r->slot = wider(r->slot, rows, sizeof *r->slot);
+    }
+    if (scored > r->scored) {
+        r->scored = scored;
+        r->draw = wider(r->draw, scored, sizeof *r->draw);
+        r->score = wider(r->score, scored, sizeof *r->score);
+        r->made = wider(r->made, scored, sizeof *r->made);
+        r->logit = wider(r->logit, scored * e->vocabulary, sizeof *r->logit);
+    }
+    if (pages > r->pages) {
+        r->pages = pages;
+        r->page = wider(r->page, pages, sizeof *r->page);
+    }
+    bool all = r->row && r->token && r->count && r->position && r->slot && r->draw && r->score &&
+               r->made && r->logit && r->page;
+    return all ? SM_OK : sm_fail_memory(err);
+}
+
+static void free_room(step_room *r) {
+    sm_free(r->row);
+    sm_free(r->token);
+    sm_free(r->count);
+    sm_free(r->position);
+    sm_free(r->slot);
+    sm_free(r->draw);
+    sm_free(r->score);
+    sm_free(r->made);
+    sm_free(r->logit);
+    sm_free(r->page);
+}
+
+/* ---- requests, on the first rank ---- */
+
+/* The id of each page follows from all tokens up to its end, and from a secret of this engine, so
+ * that nobody can make another's. */
+static uint64_t next_page(serve_request *q, size_t page_tokens) {
+    const int32_t *token = q->token + q->pages++ * page_tokens;
+    for (size_t i = 0; i < page_tokens; i++) q->hash = sm_hash_mixed(q->hash, (uint64_t)token[i]);
+    return q->hash;
+}
+
+static void drop(serve_engine *e, size_t at) {
+    memmove(e->running + at, e->running + at + 1, (--e->n - at) * sizeof *e->running);
+}
+
+static sm_status add_request(serve_engine *e, serve_request *q, sm_error *err) {
+    size_t page_tokens = e->job->pages.page_tokens, pages = q->prompt / page_tokens;
+    sm_error why = {.status = SM_OK};
+    uint64_t *block = sm_calloc(pages + 1, sizeof *block);
+    if (!block) return sm_fail_memory(err);
+    q->hash = e->secret;
+    for (size_t i = 0; i < pages; i++) block[i] = next_page(q, page_tokens);
+    const sm_request asked = {.arrival_s = q->arrival_s,
+                              .prompt = (double)q->prompt,
+                              .output = (double)q->most,
+                              .block = block,
+                              .blocks = (int)pages,
+                              .block_tokens = (double)page_tokens};
+    sm_status status = sm_scheduler_add(e->scheduler, &asked, sm_clock_s(), &q->number, &why);
+    sm_free(block);
+    if (status == SM_NEGATIVE) {
+        serve_desk_end(e->job->desk, q, SERVE_ABANDONED, sm_clock_s());
+        return SM_OK;
+    }
+    if (status) {
+        if (err) *err = why;
+        return status;
+    }
+    assert(e->n < e->most);
+    e->running[e->n++] = q;
+    return SM_OK;
+}
+
+static sm_status take_in(serve_engine *e, sm_error *err) {
+    sm_status status = SM_OK;
+    for (serve_request *q = serve_desk_take(e->job->desk), *next; q; q = next) {
+        next = q->next;
+        if (!status) status = add_request(e, q, err);
+        else serve_desk_end(e->job->desk, q, SERVE_ABANDONED, sm_clock_s());
+    }
+    return status;
+}
+
+static sm_status stop(serve_engine *e, size_t at, serve_end end, sm_error *err) {
+    double now_s = sm_clock_s();
+    serve_request *q = e->running[at];
+    sm_status status = sm_scheduler_stop(e->scheduler, q->number, now_s, err);
+    drop(e, at);
+    serve_desk_end(e->job->desk, q, end, now_s);
+    return status;
+}
+
+/* Those whose clients have gone, or all. */
+static sm_status let_go(serve_engine *e, bool all, sm_error *err) {
+    sm_status status = SM_OK;
+    for (size_t i = e->n; !status && i-- > 0;)
+        if (all || serve_desk_is_gone(e->job->desk, e->running[i])) {
+            status = stop(e, i, SERVE_ABANDONED, err);
+            e->result->abandoned++;
+        }
+    return status;
+}
+
+/* Does its output end in a stop? *bytes: of it, which are not shown. */
+static bool has_stopped(const serve_request *q, size_t *bytes) {
+    const int32_t *end = q->token + q->prompt + q->made;
+    *bytes = 1;
+    for (size_t i = 0; i < q->stop_words; i++)
+        if (end[-1] == q->stop_word[i]) return true;
+    for (int i = 0; i < q->stops; i++) {
+        size_t n = q->stop_bytes[i], same = 0;
+        if (n > q->made) continue;
+        while (same < n && (end - n)[same] == (unsigned char)q->stop[i][same]) same++;
+        *bytes = n;
+        if (same == n) return true;
+    }
+    *bytes = 0;
+    return false;
+}
+
+/* ---- a step, on the first rank ---- */
+
+static size_t find(const serve_engine *e, uint64_t number) {
+    size_t i = 0;
+    while (i < e->n && e->running[i]->number != number) i++;
+    assert(i < e->n);
+    return i;
+}
+
+/* Sizes for which there are programs: all up to 16, then eight of an octave. */
+static int64_t rounded(size_t n) {
+    size_t step = 1;
+    while (n > 16 * step) step *= 2;
+    return (int64_t)((n + step - 1) / step * step);
+}
+
+static void measure_step(serve_engine *e, const sm_scheduled_step *s) {
+    size_t rows = 1, scored = 1, table = 1;
+    memset(e->filled, 0, e->groups * sizeof *e->filled);
+    memset(e->wanted, 0, e->groups * sizeof *e->wanted);
+    for (size_t i = 0; i < s->n; i++) {
+        const sm_scheduled *q = &s->sequence[i];
+        size_t *filled = &e->filled[q->replica], *wanted = &e->wanted[q->replica];
+        *filled += q->tokens;
+        *wanted += q->gives;
+        if (*filled > rows) rows = *filled;
+        if (*wanted > scored) scored = *wanted;
+        if (q->pages > table) table = q->pages;
+    }
+    e->room.size = (step_size){rounded(rows), rounded(scored), (int64_t)table};
+}
+
+static void fill_sequence(serve_engine *e, const sm_scheduled *s) {
+    step_room *r = &e->room;
+    size_t rows = (size_t)r->size.rows, scored = (size_t)r->size.scored, who = find(e, s->number);
+    size_t group = (size_t)s->replica, table = (size_t)r->size.table;
+    const serve_request *q = e->running[who];
+    for (size_t i = 0; i < s->tokens; i++) {
+        size_t at = group * rows + e->filled[group]++;
+        r->row[at] = (step_row){q->token[s->first + i], 1, (int32_t)(s->first + i), s->seat};
+        memcpy(r->page + at * table, s->page, s->pages * sizeof *r->page);
+    }
+    if (!s->gives) return;
+    r->draw[group * scored + e->wanted[group]++] = (step_draw){.temperature = q->temperature,
+                                                               .seed = q->seed,
+                                                               .place = s->first + s->tokens,
+                                                               .words = q->words,
+                                                               .row = (int64_t)e->filled[group] - 1,
+                                                               .who = (int64_t)who};
+}
+
+static sm_status fill_step(serve_engine *e, const sm_scheduled_step *s, sm_error *err) {
+    step_room *r = &e->room;
+    measure_step(e, s);
+    sm_status status = make_room(e, err);
+    if (status) return status;
+    size_t rows = e->groups * (size_t)r->size.rows, scored = e->groups * (size_t)r->size.scored;
+    memset(r->row, 0, rows * sizeof *r->row);
+    memset(r->page, 0, rows * (size_t)r->size.table * sizeof *r->page);
+    for (size_t i = 0; i < scored; i++) r->draw[i] = (step_draw){.words = 1, .who = -1};
+    memset(e->filled, 0, e->groups * sizeof *e->filled);
+    memset(e->wanted, 0, e->groups * sizeof *e->wanted);
+    for (size_t i = 0; i < s->n; i++) fill_sequence(e, &s->sequence[i]);
+    return SM_OK;
+}
+
+/* ---- a step, on every rank ---- */
+
+static sm_status share_step(serve_engine *e, sm_error *err) {
+    step_room *r = &e->room;
+    size_t rows = e->groups * (size_t)r->size.rows, scored = e->groups * (size_t)r->size.scored;
+    if (e->world->size == 1) return SM_OK;
+    sm_status status = sm_run_broadcast(e->world, r->row, rows * sizeof *r->row, 0, err);
+    if (!status)
+        status = sm_run_broadcast(e->world, r->page, rows * (size_t)r->size.table * sizeof *r->page,
+                                  0, err);
+    return status ? status : sm_run_broadcast(e->world, r->draw, scored * sizeof *r->draw, 0, err);
+}
+
+static int32_t draw_word(const serve_engine *e, const step_draw *d, const float *scores) {
+    size_t words = (size_t)d->words;
+    if (d->who < 0) return 0;
+    if (!(d->temperature > 0)) return (int32_t)sm_draw_best(scores, words);
+    sm_draw_distribution(scores, words, d->temperature, e->p);
+    return (int32_t)sm_draw_word(e->p, words, sm_draw_unit(d->seed, 0, (size_t)d->place));
+}
+
+static void count_bytes(serve_engine_result *to, const sm_generator_result *r) {
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
+        to->bytes_predicted[i] += r->bytes_predicted[i];
+        to->bytes_counted[i] += r->bytes_counted[i];
+        to->bytes_apart += fabs(r->bytes_predicted[i] - r->bytes_counted[i]);
+    }
+    to->model_s += r->seconds;
+}
+
+static sm_status take_step(serve_engine *e, sm_error *err) {
+    step_room *r = &e->room;
+    size_t rows = e->groups * (size_t)r->size.rows, scored = e->groups * (size_t)r->size.scored;
+    sm_generator_result took;
+    for (size_t i = 0; i < rows; i++) {
+        r->token[i] = r->row[i].token;
+        r->count[i] = (size_t)r->row[i].count;
+        r->position[i] = (size_t)r->row[i].position;
+        r->slot[i] = (size_t)r->row[i].slot;
+    }
+    for (size_t i = 0; i < scored; i++) r->score[i] = (size_t)r->draw[i].row;
+    const sm_generator_rows pass = {.rows = (size_t)r->size.rows,
+                                    .table = (size_t)r->size.table,
+                                    .scored = (size_t)r->size.scored,
+                                    .token = r->token,
+                                    .count = r->count,
+                                    .position = r->position,
+                                    .slot = r->slot,
+                                    .page = r->page,
+                                    .score = r->score};
+    sm_status status = sm_generator_step(e->generator, &pass, r->logit, &took, err);
+    if (status) return status;
+    count_bytes(e->result, &took);
+    sm_generator_part own = sm_generator_own(e->generator);
+    for (size_t i = own.first; i < own.first + own.n; i++)
+        r->made[i] = draw_word(e, &r->draw[i], r->logit + i * e->vocabulary);
+    return sm_generator_share(e->generator, r->made, sizeof *r->made, err);
+}
+
+/* ---- what the step gave, on the first rank ---- */
+
+static void count_step(serve_engine *e, const sm_scheduled_step *s, double seconds) {
+    bool decodes = false, prefills = false;
+    for (size_t i = 0; i < s->n; i++) {
+        bool decode =
+            s->sequence[i].gives && s->sequence[i].tokens == 1 && s->sequence[i].first > 0;
+        decodes = decodes || decode;
+        prefills = prefills || !decode;
+    }
+    serve_steps *to = &e->result->steps[!prefills ? SERVE_STEP_DECODE
+                                        : decodes ? SERVE_STEP_MIXED
+                                                  : SERVE_STEP_PREFILL];
+    to->n++;
+    to->expected_s += s->expected_s;
+    to->measured_s += seconds;
+}
+
+static sm_status tell_pages(serve_engine *e, const sm_scheduled_step *s, sm_error *err) {
+    size_t page_tokens = e->job->pages.page_tokens;
+    sm_status status = SM_OK;
+    for (size_t i = 0; !status && i < s->n; i++) {
+        const sm_scheduled *one = &s->sequence[i];
+        serve_request *q = e->running[find(e, one->number)];
+        while (!status && (q->pages + 1) * page_tokens <= one->first + one->tokens) {
+            uint64_t id = next_page(q, page_tokens);
+            status = sm_scheduler_page_filled(e->scheduler, q->number, id, err);
+        }
+    }
+    return status;
+}
+
+static sm_status give(serve_engine *e, double now_s, sm_error *err) {
+    const step_room *r = &e->room;
+    size_t scored = e->groups * (size_t)r->size.scored;
+    for (size_t i = 0; i < scored; i++)
+        if (r->draw[i].who >= 0)
+            serve_desk_give(e->job->desk, e->running[r->draw[i].who], r->made[i], now_s);
+    sm_status status = sm_scheduler_done(e->scheduler, now_s, err);
+    for (size_t i = e->n; !status && i-- > 0;) {
+        serve_request *q = e->running[i];
+        if (q->made && has_stopped(q, &q->hidden)) {
+            e->result->stopped++;
+            status = stop(e, i, SERVE_STOP, err);
+        } else if (q->made == q->most) {
+            drop(e, i);
+            serve_desk_end(e->job->desk, q, SERVE_LENGTH, now_s);
+        }
+    }
+    return status;
+}
+
+/* ---- the loop ---- */
+
+/* The next step, or the end: size.rows is 0 then. */
+static sm_status plan(serve_engine *e, sm_scheduled_step *s, double *begun_s, sm_error *err) {
+    for (sm_status status = SM_OK;;) {
+        bool aborted;
+        bool closed = serve_desk_is_closed(e->job->desk, &aborted);
+        status = take_in(e, err);
+        if (!status) status = let_go(e, aborted, err);
+        *begun_s = sm_clock_s();
+        if (!status) status = sm_scheduler_next(e->scheduler, *begun_s, s, err);
+        if (status) return status;
+        if (s->n) return fill_step(e, s, err);
+        e->room.size = (step_size){0, 0, 0};
+        if (closed && e->n == 0) return SM_OK;
+        serve_desk_wait(e->job->desk);
+    }
+}
+
+static sm_status first_rank(serve_engine *e, bool *more, sm_error *err) {
+    sm_scheduled_step s = {.n = 0};
+    double begun_s = 0;
+    sm_status status = plan(e, &s, &begun_s, err);
+    if (status) e->room.size.rows = 0;
+    *more = e->room.size.rows > 0;
+    sm_status told = e->world->size == 1
+                         ? SM_OK
+                         : sm_run_broadcast(e->world, &e->room.size, sizeof e->room.size, 0, err);
+    if (status || told || !*more) return status ? status : told;
+    status = share_step(e, err);
+    if (!status) status = take_step(e, err);
+    double now_s = sm_clock_s();
+    if (status) return status;
+    count_step(e, &s, now_s - begun_s);
+    status = tell_pages(e, &s, err);
+    return status ? status : give(e, now_s, err);
+}
+
+static sm_status other_rank(serve_engine *e, bool *more, sm_error *err) {
+    sm_status status = sm_run_broadcast(e->world, &e->room.size, sizeof e->room.size, 0, err);
+    *more = !status && e->room.size.rows > 0;
+    if (status || !*more) return status;
+    status = make_room(e, err);
+    if (!status) status = share_step(e, err);
+    return status ? status : take_step(e, err);
+}
+
+/* ---- begin and end ---- */
+
+static sm_status begin_first(serve_engine *e, sm_error *err) {
+    const serve_engine_job *job = e->job;
+    sm_rng rng = {(uint64_t)(sm_clock_s() * 1e9) ^ (uint64_t)(uintptr_t)e};
+    if (job->options->prefix_cache && sm_generator_size_of(e->generator).scans)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "the state of a scan is of one sequence alone, so that a model with one has "
+                       "no prefix cache");
+    e->secret = sm_rng_next(&rng);
+    e->most = (size_t)job->desk->most_open;
+    e->running = sm_calloc(e->most, sizeof *e->running);
+    e->filled = sm_calloc(e->groups, sizeof *e->filled);
+    e->wanted = sm_calloc(e->groups, sizeof *e->wanted);
+    if (!e->running || !e->filled || !e->wanted) return sm_fail_memory(err);
+    sm_status status = sm_scheduler_new(job->options, job->watch, &e->scheduler, err);
+    e->result->begun_s = sm_clock_s();
+    return status || !job->open ? status : job->open(job->context, err);
+}
+
+/* Programs of the sizes that steps will have, as far as they are known and few. */
+static sm_status prepare(serve_engine *e, sm_error *err) {
+    enum { SIZES = 60 };
+    const sm_simulation *o = e->job->options;
+    double rows = o->policy == SM_POLICY_CHUNKED ? fmax(o->chunk_tokens, o->most_batch)
+                                                 : fmax(o->prefill_tokens, o->most_batch);
+    size_t most = (size_t)rows, scores = (size_t)o->most_batch;
+    sm_status status = SM_OK;
+    int n = 0;
+    for (size_t size = 1; !status && n < SIZES && size <= most; n++) {
+        int64_t scored = rounded(size < scores ? size : scores);
+        status = sm_generator_prepare(e->generator, (size_t)rounded(size), (size_t)scored, err);
+        size = (size_t)rounded(size) + 1;
+    }
+    return status;
+}
+
+static sm_status begin(serve_engine *e, sm_error *err) {
+    const serve_engine_job *job = e->job;
+    sm_status status =
+        sm_generator_new_paged(e->world, job->setup, &job->pages, &e->generator, err);
+    if (status) return status;
+    e->groups = sm_generator_groups(e->generator);
+    e->vocabulary = sm_generator_size_of(e->generator).vocabulary;
+    e->p = sm_calloc(e->vocabulary, sizeof *e->p);
+    if (!e->p) return sm_fail_memory(err);
+    if (job->load) status = job->load(e->generator, job->context, err);
+    if (!status) status = prepare(e, err);
+    if (status || e->world->rank) return status;
+    return begin_first(e, err);
+}
+
+/* Clients do not wait for an engine that has failed. */
+static void end(serve_engine *e) {
+    if (!e->world->rank) {
+        serve_desk_close(e->job->desk, true);
+        while (e->n)
+            serve_desk_end(e->job->desk, e->running[--e->n], SERVE_ABANDONED, sm_clock_s());
+        for (serve_request *q = serve_desk_take(e->job->desk), *next; q; q = next) {
+            next = q->next;
+            serve_desk_end(e->job->desk, q, SERVE_ABANDONED, sm_clock_s());
+        }
+    }
+    sm_scheduler_free(e->scheduler);
+    sm_generator_free(e->generator);
+    free_room(&e->room);
+    sm_free(e->p);
+    sm_free(e->running);
+    sm_free(e->filled);
+    sm_free(e->wanted);
+}
+
+sm_status serve_engine_run(const serve_engine_job *job, sm_communicator *world,
+                           serve_engine_result *result, sm_error *err) {
+    serve_engine_result own = {.model_s = 0};
+    serve_engine e = {.job = job, .world = world, .result = &own};
+    bool more = true;
+    sm_status status = begin(&e, err);
+    while (!status && more)
+        status = world->rank ? other_rank(&e, &more, err) : first_rank(&e, &more, err);
+    if (!status) status = sm_run_all_reduce(world, &own.bytes_apart, 1, SM_ELEMENT_F64, err);
+    if (!status && !world->rank) {
+        sm_scheduler_read(e.scheduler, &own.counted);
+        *result = own;
+    }
+    end(&e);
+    return status;
+}

@@ -1,0 +1,114 @@
+/* serving_model: what run generate and run serve read of a model, a plan and a machine alike. */
+#include "serving_model.h"
+#include "train_setup_of_plan.h"
+#include <sys/stat.h>
+
+enum { MOST_RANKS = 4096 };
+
+/* ---- the plan ---- */
+
+sm_status serving_plan_read(const cli_call *call, const char *const *place, sm_plan *p,
+                            sm_error *err) {
+    sm_source source = cli_source(call, place);
+    sm_serve_plan_defaults(p);
+    sm_status status = *place ? sm_serve_plan_parse(&source, p, err) : SM_OK;
+    if (status) return status;
+    bool cache = sm_plan_given(p, SM_PLAN_CACHE_BY) && p->cache_by != SM_CACHE_COPIES;
+    bool weights = sm_plan_given(p, SM_PLAN_WEIGHTS_BY) && !p->gathered && p->fsdp > 1;
+    const char *odd = p->seq    ? "seq=on"
+                      : cache   ? "a cache by batch or sequence"
+                      : weights ? "weights_by=stationary"
+                                : NULL;
+    if (odd) return sm_fail(err, SM_BAD_INPUT, "%s of the plan cannot be run", odd);
+    if (sm_plan_chips(p) > MOST_RANKS)
+        return sm_fail(err, SM_BAD_INPUT, "%d ranks are asked for, and at most %d can run",
+                       sm_plan_chips(p), MOST_RANKS);
+    p->gathered = p->fsdp > 1;
+    p->cache_by = SM_CACHE_COPIES;
+    p->given |= 1u << SM_PLAN_CACHE_BY | 1u << SM_PLAN_WEIGHTS_BY;
+    return SM_OK;
+}
+
+static int rounded_up(size_t n, int to) {
+    size_t parts = (n + (size_t)to - 1) / (size_t)to;
+    return (int)parts * to;
+}
+
+sm_status serving_model_lay_out(const cli_call *call, const sm_plan *p, size_t tokens,
+                                size_t sequences, serving_model *m, sm_error *err) {
+    const sm_plan like = {.data = p->data,
+                          .fsdp = p->fsdp,
+                          .tensor = p->tensor,
+                          .context = p->context,
+                          .expert = p->expert,
+                          .pipeline = p->pipeline,
+                          .virtual_stages = 1,
+                          .microbatch = 1,
+                          .expert_tensor = p->expert_tensor};
+    char room[256];
+    const char *why = sm_plan_refuse(&like, &m->model, room, sizeof room);
+    if (why) return sm_fail(err, SM_BAD_INPUT, "%s", why);
+    sm_train_setup_defaults(&m->setup);
+    m->setup.model = &m->model;
+    m->setup.tokens = rounded_up(tokens, p->context);
+    m->setup.sequences = rounded_up(sequences, p->data * p->fsdp * p->expert);
+    train_degrees_of_plan(&like, &m->setup);
+    if (p->pipeline < 2) return SM_OK;
+    return train_stages_of_plan(&like, call->arena, &m->setup, err);
+}
+
+/* ---- models ---- */
+
+sm_status serving_model_read(const cli_call *call, const cli_model_values *by, const char *name,
+                             const char *checkpoint, serving_model *m, sm_error *err) {
+    struct stat is;
+    bool folder = !checkpoint && stat(name, &is) == 0 && S_ISDIR(is.st_mode);
+    m->path = folder ? name : checkpoint;
+    if (!m->path)
+        return sm_fail(err, SM_USAGE,
+                       "%s needs --checkpoint FILE where MODEL is no folder that has it",
+                       call->verb->name);
+    return cli_read_model(call, by, name, &m->model, err);
+}
+
+sm_status serving_model_weights(const cli_call *call, serving_model *m, sm_error *err) {
+    return sm_io_safetensors_read(m->path, call->arena, &m->file, err);
+}
+
+sm_status serving_model_open(sm_communicator *world, const serving_model *m,
+                             const sm_generator_pages *pages, sm_generator **out, sm_error *err) {
+    sm_status status = sm_generator_new_paged(world, &m->setup, pages, out, err);
+    return status ? status : train_checkpoint_take_weights(*out, &m->model, &m->file, m->path, err);
+}
+
+/* ---- the price ---- */
+
+sm_status serving_system_read(const cli_call *call, const prediction_values *given,
+                              const sm_train_setup *setup, sm_system *system,
+                              const sm_calibration **constants, sm_error *err) {
+    const cli_calibration_values *named = &given->constants;
+    const char *on;
+    sm_status status =
+        prediction_system_name(call, given->on, sm_train_setup_ranks(setup), &on, err);
+    if (!status) status = cli_system(call, on, system, err);
+    if (!status && (named->calibration || named->software))
+        status = cli_calibration(call, &system->chip, named, constants, err);
+    return status;
+}
+
+sm_status serving_price_new(const sm_model *model, const sm_system *system, double prompt,
+                            double output, const sm_calibration *constants, sm_serve **out,
+                            sm_error *err) {
+    const sm_serve_job job = {.model = model,
+                              .system = system,
+                              .dtypes = {SM_FP32, SM_FP32, SM_FP32},
+                              .prompt = prompt,
+                              .output = output,
+                              .imbalance = 1,
+                              .eager = true,
+                              .reserve = -1,
+                              .usd_per_chip_hour = -1};
+    sm_status status = sm_serve_new(&job, out, err);
+    if (!status && constants) sm_serve_set_calibration(*out, constants);
+    return status;
+}

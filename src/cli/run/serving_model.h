@@ -1,0 +1,38 @@
+/* serving_model: a model on ranks that serve it: its plan, weights, sizes and price, for run
+ * generate and run serve. */
+#pragma once
+#include "prediction.h"
+#include "train_checkpoint.h"
+#include "scalemodel/run_generate.h"
+
+typedef struct serving_model {
+    sm_model model;
+    sm_train_setup setup;
+    sm_safetensors file;
+    const char *path; /* of the checkpoint */
+} serving_model;
+
+/* --plan, at place among the values; NULL there: one rank. SM_BAD_INPUT for what cannot be run. */
+sm_status serving_plan_read(const cli_call *call, const char *const *place, sm_plan *plan,
+                            sm_error *err);
+/* The model of this name, and where its weights are; checkpoint NULL: the folder that the name is.
+ */
+sm_status serving_model_read(const cli_call *call, const cli_model_values *by, const char *name,
+                             const char *checkpoint, serving_model *m, sm_error *err);
+/* Its setup under the plan, for so many sequences of at most so many tokens, both rounded up. */
+sm_status serving_model_lay_out(const cli_call *call, const sm_plan *plan, size_t tokens,
+                                size_t sequences, serving_model *m, sm_error *err);
+/* The headers of its weights. */
+sm_status serving_model_weights(const cli_call *call, serving_model *m, sm_error *err);
+/* A generator with its weights; pages: NULL for caches of a page each. On every rank. */
+sm_status serving_model_open(sm_communicator *world, const serving_model *m,
+                             const sm_generator_pages *pages, sm_generator **out, sm_error *err);
+
+/* What runs are predicted for: --on, --system and --calibration. *constants: NULL for the usual. */
+sm_status serving_system_read(const cli_call *call, const prediction_values *given,
+                              const sm_train_setup *setup, sm_system *system,
+                              const sm_calibration **constants, sm_error *err);
+/* The price of serving in single precision, one kernel after the other, as it is run here. */
+sm_status serving_price_new(const sm_model *model, const sm_system *system, double prompt,
+                            double output, const sm_calibration *constants, sm_serve **out,
+                            sm_error *err);
