@@ -200,7 +200,8 @@ $(foreach d,$(LARGE_LAYERS),$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(call f
 $(BUILD)/obj/train/%.o $(BUILD)/obj/serve/%.o: ALL_CFLAGS += -Isrc/program
 $(BUILD)/obj/trace/%.o: ALL_CFLAGS += -Isrc/module
 $(BUILD)/obj/io/%.o: ALL_CFLAGS += -Isrc/trace
-$(foreach d,notation model shard recipe io trace,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
+$(foreach d,notation model shard recipe io trace cli,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
+$(BUILD)/obj/cli/%.o: ALL_CFLAGS += -Isrc/recipe
 # What is compiled otherwise is compiled again.
 $(BUILD)/obj/flags: always
 	@mkdir -p $(@D)

@@ -52,7 +52,7 @@ BEGIN {
 }
 function lends(to, from,    m, i, list) { # may `to` include the public headers of `from`?
     m = split(headers[from], list, " ")
-    for (i = 1; i <= m; i++) if (!((to, list[i]) in may)) return 0
+    for (i = 1; i <= m; i++) if (!(to in every) && !((to, list[i]) in may)) return 0
     return m > 0
 }
 function is_private(name, layer) { # in the folder of the layer or in one of those within it

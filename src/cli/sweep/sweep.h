@@ -45,6 +45,10 @@ const char *sweep_head(const sweep *s, int cell);
 /* The question of `words` over the axes of `over`. */
 sm_status sweep_read(sweep *s, const cli_list *over, const char *columns, int words,
                      const char *const *word, sm_arena *arena, sm_error *err);
+/* The same for a call, ready to be asked; sweep_end once all is asked. */
+sm_status sweep_new(const cli_call *call, const cli_list *over, const char *columns, int words,
+                    const char *const *word, sweep **out, sm_error *err);
+void sweep_end(sweep *s);
 /* Ask one question: the cells of its row, one after the other, each ended by a 0, in a block for
  * sm_free. A value that the verb refuses is a row; what is wrong with all of them is the error. */
 sm_status sweep_ask(const sweep *s, int64_t row, char **cells, sm_error *err);

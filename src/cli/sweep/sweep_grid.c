@@ -178,7 +178,7 @@ sm_status sweep_read(sweep *s, const cli_list *over, const char *columns, int wo
                      const char *const *word, sm_arena *arena, sm_error *err) {
     s->verb = cli_find_verb(&cli_scalemodel, word[0], err);
     if (!s->verb) return SM_USAGE;
-    if (!s->verb->run || s->verb == &cli_sweep)
+    if (!s->verb->run || s->verb == &cli_sweep || s->verb == &cli_design)
         return sm_fail(err, SM_USAGE, "%s is no verb that a sweep can ask", s->verb->name);
     s->word = sm_arena_array(arena, (size_t)words, sizeof *s->word);
     if (!s->word) return sm_fail_memory(err);

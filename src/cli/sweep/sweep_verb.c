@@ -133,20 +133,31 @@ static void keep_blocks(const cli_call *call) {
 #endif
 }
 
-static sm_status run_sweep(const cli_call *call, sm_report *r, sm_error *err) {
-    const sweep_values *o = call->values;
+sm_status sweep_new(const cli_call *call, const cli_list *over, const char *columns, int words,
+                    const char *const *word, sweep **out, sm_error *err) {
     sweep *s = sm_arena_alloc(call->arena, sizeof *s);
-    int64_t before = 0;
-    if (!s) return sm_fail_memory(err);
+    cli_memo *memo = sm_arena_alloc(call->arena, sizeof *memo);
+    *out = NULL;
+    if (!s || !memo) return sm_fail_memory(err);
     s->watch =
         (sm_command_watch){.size = sizeof s->watch, .stop = call->watch ? call->watch->stop : NULL};
     s->system_file = call->common.system_file;
-    sm_status status =
-        sweep_read(s, &o->over, o->columns, call->positionals, call->positional, call->arena, err);
+    sm_status status = sweep_read(s, over, columns, words, word, call->arena, err);
     if (status) return status;
-    s->memo = sm_arena_alloc(call->arena, sizeof *s->memo);
-    if (!s->memo) return sm_fail_memory(err);
-    *s->memo = (cli_memo){.arena = call->arena};
+    *memo = (cli_memo){.arena = call->arena};
+    s->memo = memo;
+    pthread_mutex_init(&memo->lock, NULL);
+    keep_blocks(call);
+    *out = s;
+    return SM_OK;
+}
+
+void sweep_end(sweep *s) { pthread_mutex_destroy(&s->memo->lock); }
+
+static sm_status ask_all(const cli_call *call, sweep *s, sm_report *r, sm_error *err) {
+    const sweep_values *o = call->values;
+    int64_t before = 0;
+    sm_status status = SM_OK;
     if (!o->output && s->rows > MOST_SHOWN)
         return sm_fail(err, SM_USAGE, "%lld questions: more than %d go to a file, with -o FILE",
                        (long long)s->rows, MOST_SHOWN);
@@ -158,15 +169,23 @@ static sm_status run_sweep(const cli_call *call, sm_report *r, sm_error *err) {
     if (o->output) status = sweep_file_open(o->output, s, call->arena, &t.file, &before, err);
     else begin_table(&t);
     if (!status && r->out_of_memory) status = sm_fail_memory(err);
-    pthread_mutex_init(&s->memo->lock, NULL);
-    keep_blocks(call);
     if (!status) status = sweep_spread(s, before, sm_search_threads((int)o->threads), &taker, err);
-    pthread_mutex_destroy(&s->memo->lock);
     sm_error none = {.status = SM_OK};
     sm_status closed = sweep_file_close(t.file, !status, status ? &none : err);
     if (!status) status = closed;
     if (!status) end_page(&t, o->output, before);
     return status ? status : t.yes > 0.0 || before > 0 ? SM_OK : SM_NEGATIVE;
+}
+
+static sm_status run_sweep(const cli_call *call, sm_report *r, sm_error *err) {
+    const sweep_values *o = call->values;
+    sweep *s;
+    sm_status status =
+        sweep_new(call, &o->over, o->columns, call->positionals, call->positional, &s, err);
+    if (status) return status;
+    status = ask_all(call, s, r, err);
+    sweep_end(s);
+    return status;
 }
 
 const cli_verb cli_sweep = {

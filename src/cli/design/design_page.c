@@ -1,0 +1,314 @@
+/* What a study comes to: the machines that no other beats, what more of each resource brings, what
+ * a system may cost. */
+#include "design.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_SHOWN = 24, MOST_HEADS = CLI_MAX_LIST + 8 };
+
+static const sweep *over(const design *d) { return d->work[0].s; }
+
+static const char *usd_per_million(const design *d, const design_machine *m) {
+    return sm_show_usd(d->r, m->takes[DESIGN_USD] / 3600 / m->tokens_per_s * 1e6);
+}
+
+static const char *change(sm_report *r, double from, double to) {
+    return isfinite(to / from) ? sm_textf(r, "%+.1f %%", 100 * (to / from - 1)) : "-";
+}
+
+/* "tpu-v5p:8x8x8, hbm 1.5x" */
+static const char *name_of(const design *d, int64_t machine) {
+    const char *text = "";
+    for (int i = 0; i < over(d)->axes; i++) {
+        const sweep_axis *a = &over(d)->axis[i];
+        const char *value = design_value(d, machine, i), *between = *text ? ", " : "";
+        text = a->place == SWEEP_MACHINE
+                   ? sm_textf(d->r, "%s%s%s %s", text, between, a->name, value)
+                   : sm_textf(d->r, "%s%s%s", text, between, value);
+    }
+    return text;
+}
+
+/* ---- all of them ---- */
+
+static int by_rate(const void *a, const void *b) {
+    const design_machine *x = *(design_machine *const *)a, *y = *(design_machine *const *)b;
+    if (x->tokens_per_s != y->tokens_per_s) return x->tokens_per_s < y->tokens_per_s ? -1 : 1;
+    return x < y ? -1 : x > y;
+}
+
+/* The machines that no other beats, the least first. */
+static design_machine **best_of(const design *d, size_t *n) {
+    design_machine **all = sm_arena_array(d->r->arena, (size_t)d->machines, sizeof *all);
+    *n = 0;
+    for (int64_t i = 0; all && i < d->machines; i++)
+        if (d->machine[i].best) all[(*n)++] = &d->machine[i];
+    if (all) qsort(all, *n, sizeof(design_machine *), by_rate);
+    return all;
+}
+
+static void show_best(const design *d, design_machine *const *best, size_t n) {
+    sm_report *r = d->r;
+    const sweep *s = over(d);
+    const char *head[MOST_HEADS], *cell[MOST_HEADS];
+    sm_align align[MOST_HEADS];
+    int k = 0;
+    for (int i = 0; i < s->axes; i++) head[k] = s->axis[i].name, align[k++] = SM_LEFT;
+    static const char *const heads[] = {"tokens/s", "$ an hour", "power", "$ a million", "plan"};
+    for (int i = 0; i < 5; i++) head[k] = heads[i], align[k++] = i < 4 ? SM_RIGHT : SM_LEFT;
+    sm_table *table = sm_table_new(r->arena, NULL, (size_t)k, head, align);
+    for (size_t i = 0; i < n && i < MOST_SHOWN; i++) {
+        const design_machine *m = best[i];
+        k = 0;
+        for (; k < s->axes; k++) cell[k] = design_value(d, m - d->machine, k);
+        cell[k++] = sm_show_number(r, m->tokens_per_s);
+        cell[k++] = sm_show_usd(r, m->takes[DESIGN_USD]);
+        cell[k++] = isnan(m->takes[DESIGN_WATTS])
+                        ? "-"
+                        : sm_textf(r, "%s kW", sm_show_number(r, m->takes[DESIGN_WATTS] / 1000));
+        cell[k++] = usd_per_million(d, m);
+        cell[k] = m->plan[0];
+        sm_page_cells(r, table, cell);
+    }
+    sm_report_table(r, table);
+    if (n > MOST_SHOWN) sm_report_text(r, "The first %d of %zu; --json has all.", MOST_SHOWN, n);
+}
+
+static void put_machine(const design *d, int64_t i, sm_data *to) {
+    sm_report *r = d->r;
+    const design_machine *m = &d->machine[i];
+    sm_data *o = sm_put_object(r, to, NULL);
+    for (int k = 0; k < over(d)->axes; k++) {
+        const sweep_axis *a = &over(d)->axis[k];
+        const char *value = design_value(d, i, k);
+        if (a->place == SWEEP_MACHINE) sm_put(r, o, a->name, strtod(value, NULL));
+        else sm_put_text(r, o, a->name, value);
+    }
+    sm_put(r, o, "tokens_per_s", m->tokens_per_s);
+    for (int k = 0; k < DESIGN_MEASURES; k++) sm_put(r, o, design_measure_names[k], m->takes[k]);
+    sm_put(r, o, "usd_per_million_tokens", m->takes[DESIGN_USD] / 3600 / m->tokens_per_s * 1e6);
+    sm_put(r, o, "joules_per_token", m->takes[DESIGN_WATTS] / m->tokens_per_s);
+    sm_put_bool(r, o, "pareto", m->best);
+    sm_put_bool(r, o, "within_bounds", !m->beyond);
+    sm_put_text(r, o, "why", m->why);
+    sm_data *work = sm_put_array(r, o, "work");
+    for (int k = 0; k < d->works; k++) {
+        sm_data *w = sm_put_object(r, work, NULL);
+        sm_put(r, w, "tokens_per_s", m->rate[k]);
+        sm_put_text(r, w, "plan", m->plan[k]);
+    }
+}
+
+/* ---- what more brings ---- */
+
+/* The machine of the cheapest token among those with a value on an axis; of all: axis -1. */
+static int64_t cheapest(const design *d, int axis, int place) {
+    int64_t best = -1;
+    for (int64_t i = 0; i < d->machines; i++) {
+        const design_machine *m = &d->machine[i];
+        if (!design_counts(m) || (axis >= 0 && design_place(d, i, axis) != place)) continue;
+        if (best < 0 || design_per_token(d, m) < design_per_token(d, &d->machine[best])) best = i;
+    }
+    return best;
+}
+
+/* A step pays when it brings more tokens for a dollar than are had without it, and is worth what it
+ * may add to an hour until it does not. */
+static void tell_step(const design *d, int axis, int64_t from, int64_t to, sm_table *table,
+                      sm_data *list) {
+    sm_report *r = d->r;
+    const sweep_axis *a = &over(d)->axis[axis];
+    const design_machine *m = &d->machine[from], *n = &d->machine[to];
+    const int paid = d->compares[DESIGN_USD] ? DESIGN_USD : DESIGN_WATTS;
+    const double more = n->tokens_per_s - m->tokens_per_s, cost = n->takes[paid] - m->takes[paid];
+    const bool pays = design_per_token(d, n) < design_per_token(d, m);
+    const double worth = m->takes[DESIGN_USD] * (n->tokens_per_s / m->tokens_per_s - 1);
+    const bool priced = d->compares[DESIGN_USD] && cost > 0;
+    sm_page_row(r, table, a->name,
+                sm_textf(r, "%s to %s", design_value(d, from, axis), design_value(d, to, axis)),
+                change(r, m->tokens_per_s, n->tokens_per_s),
+                change(r, m->takes[DESIGN_USD], n->takes[DESIGN_USD]), sm_show_usd(r, worth),
+                priced ? sm_show_number(r, more / cost * 3600) : "-", pays ? "yes" : "no");
+    sm_data *o = sm_put_object(r, list, NULL);
+    sm_put_text(r, o, "resource", a->name);
+    sm_put_text(r, o, "from", design_value(d, from, axis));
+    sm_put_text(r, o, "to", design_value(d, to, axis));
+    sm_put_all(r, o, "tokens_per_s|usd_per_hour|watts|worth_usd_per_hour|tokens_per_usd", more,
+               n->takes[DESIGN_USD] - m->takes[DESIGN_USD],
+               n->takes[DESIGN_WATTS] - m->takes[DESIGN_WATTS], worth,
+               priced ? more / cost * 3600 : NAN);
+    sm_put_bool(r, o, "pays", pays);
+}
+
+static void tell_steps(const design *d, int64_t base) {
+    sm_report *r = d->r;
+    sm_table *table = sm_page_table(
+        r, NULL, "<resource|<step|>tokens/s|>$ an hour|>worth|>tokens for a $ more|<pays");
+    sm_data *list = sm_put_array(r, r->data, "steps");
+    int told = 0;
+    for (int axis = 0; axis < over(d)->axes; axis++) {
+        if (over(d)->axis[axis].place != SWEEP_MACHINE) continue;
+        const int64_t first = design_neighbour(d, base, axis, -design_place(d, base, axis));
+        int64_t from = first;
+        for (int64_t to; (to = design_neighbour(d, from, axis, 1)) >= 0; from = to)
+            if (design_counts(&d->machine[from]) && design_counts(&d->machine[to])) {
+                tell_step(d, axis, from, to, table, list);
+                told++;
+            }
+    }
+    if (!told) return;
+    sm_report_heading(r, "What more of a resource brings, all else as on %s", name_of(d, base));
+    sm_report_table(r, table);
+}
+
+/* ---- what a system may cost ---- */
+
+static int axis_of_systems(const design *d) {
+    int axis = 0;
+    while (over(d)->axis[axis].place == SWEEP_MACHINE) axis++;
+    return axis;
+}
+
+/* The price of an hour at which a token costs what it does on the cheapest machine. */
+static void tell_prices(const design *d, int64_t base) {
+    sm_report *r = d->r;
+    const int on = axis_of_systems(d);
+    if (!d->compares[DESIGN_USD] || over(d)->axis[on].n < 2) return;
+    sm_table *table =
+        sm_page_table(r, NULL, "<its best|>tokens/s|>$ a million|>$ an hour|>breaks even at");
+    sm_data *list = sm_put_array(r, r->data, "break_even");
+    const double token = design_per_token(d, &d->machine[base]);
+    sm_report_heading(r, "What each system may cost to be as cheap as %s", name_of(d, base));
+    for (int i = 0; i < over(d)->axis[on].n; i++) {
+        const int64_t at = cheapest(d, on, i);
+        const char *name = over(d)->axis[on].value[i];
+        const design_machine *m = at < 0 ? NULL : &d->machine[at];
+        const double even = m ? token * 3600 * m->tokens_per_s : NAN;
+        sm_data *o = sm_put_object(r, list, NULL);
+        sm_put_text(r, o, "on", name);
+        sm_put_all(r, o, "usd_per_hour|break_even_usd_per_hour", m ? m->takes[DESIGN_USD] : NAN,
+                   even);
+        if (m)
+            sm_page_row(r, table, name_of(d, at), sm_show_number(r, m->tokens_per_s),
+                        usd_per_million(d, m), sm_show_usd(r, m->takes[DESIGN_USD]),
+                        sm_show_usd(r, even));
+        else sm_page_row(r, table, name, "-", "-", "-", "cannot do it");
+    }
+    sm_report_table(r, table);
+}
+
+/* ---- the picture ---- */
+
+static void add_point(sm_series *s, double *x, double *y, double at, double value) {
+    x[s->n] = at;
+    y[s->n++] = value;
+    s->x = x;
+    s->y = y;
+}
+
+/* Throughput against what it takes; tokens for a dollar (or a joule) along each resource, those of
+ * the cheapest machine being 1. */
+static sm_status draw(const design *d, design_machine *const *best, size_t n, int64_t base,
+                      sm_error *err) {
+    struct picture {
+        sm_chart chart;
+        sm_panel panel[2];
+        sm_series front[2], line[CLI_MAX_LIST];
+    } *p = sm_arena_alloc(d->r->arena, sizeof *p);
+    const size_t room = (size_t)d->machines * (CLI_MAX_LIST + 2);
+    double *x = sm_arena_array(d->r->arena, room, sizeof *x);
+    double *y = sm_arena_array(d->r->arena, room, sizeof *y);
+    if (!p || !x || !y) return sm_fail_memory(err);
+    memset(p, 0, sizeof *p);
+    const bool usd = d->compares[DESIGN_USD];
+    const int paid = usd ? DESIGN_USD : DESIGN_WATTS;
+    p->front[0] = (sm_series){.name = "no other beats it", .mark = SM_MARK_LINE_DOTS};
+    p->front[1] = (sm_series){.name = "others", .mark = SM_MARK_DOT};
+    for (size_t i = 0; i < n; i++)
+        add_point(&p->front[0], x, y, best[i]->takes[paid], best[i]->tokens_per_s);
+    x += d->machines, y += d->machines;
+    for (int64_t i = 0; i < d->machines; i++)
+        if (design_counts(&d->machine[i]) && !d->machine[i].best)
+            add_point(&p->front[1], x, y, d->machine[i].takes[paid], d->machine[i].tokens_per_s);
+    p->panel[0] = (sm_panel){.title = "Throughput and what it takes",
+                             .x_label = usd ? "an hour" : "watts",
+                             .y_label = "tokens/s",
+                             .x_unit = usd ? "USD" : "",
+                             .y_unit = "",
+                             .x_scale = SM_SCALE_LOG,
+                             .y_scale = SM_SCALE_LOG,
+                             .n = p->front[1].n ? 2 : 1,
+                             .series = p->front};
+    size_t lines = 0;
+    for (int axis = 0; axis < over(d)->axes; axis++) {
+        const sweep_axis *a = &over(d)->axis[axis];
+        if (a->place != SWEEP_MACHINE || a->n < 2) continue;
+        sm_series *s = &p->line[lines++];
+        *s = (sm_series){.name = a->name, .mark = SM_MARK_LINE_DOTS};
+        x += d->machines, y += d->machines;
+        int64_t at = design_neighbour(d, base, axis, -design_place(d, base, axis));
+        for (; at >= 0; at = design_neighbour(d, at, axis, 1))
+            if (design_counts(&d->machine[at]))
+                add_point(s, x, y, strtod(design_value(d, at, axis), NULL),
+                          design_per_token(d, &d->machine[base]) /
+                              design_per_token(d, &d->machine[at]));
+    }
+    p->panel[1] = (sm_panel){.title = usd ? "Tokens for a dollar" : "Tokens for a joule",
+                             .x_label = "times as much of it",
+                             .y_label = "of the cheapest machine's",
+                             .x_unit = "",
+                             .y_unit = "",
+                             .x_scale = SM_SCALE_LOG,
+                             .y_scale = SM_SCALE_LINEAR,
+                             .n = lines,
+                             .series = p->line};
+    p->chart = (sm_chart){"Which machine for this work", sm_textf(d->r, "%s", name_of(d, base)),
+                          lines ? 2 : 1, p->panel};
+    d->r->chart = &p->chart;
+    return SM_OK;
+}
+
+/* ---- the page ---- */
+
+static void tell_counts(const design *d, size_t best) {
+    int64_t cannot = 0, beyond = 0;
+    const char *why = NULL;
+    for (int64_t i = d->machines; i-- > 0;) {
+        if (d->machine[i].why) cannot++, why = d->machine[i].why;
+        else beyond += d->machine[i].beyond;
+    }
+    sm_report_text(d->r,
+                   "Of %lld machines %zu have no other that does as much for as little; %lld are "
+                   "beyond a bound; %lld cannot do the work%s%s.",
+                   (long long)d->machines, best, (long long)beyond, (long long)cannot,
+                   why ? ": " : "", why ? why : "");
+}
+
+sm_status design_tell(design *d, sm_error *err) {
+    sm_report *r = d->r;
+    size_t n;
+    design_machine **best = best_of(d, &n);
+    const int64_t base = cheapest(d, -1, 0);
+    if (!best) return sm_fail_memory(err);
+    sm_put_text(r, r->data, "command", "design");
+    sm_data *work = sm_put_array(r, r->data, "work"), *machines;
+    sm_report_heading(r, "Machines for %s%s", d->work[0].name,
+                      d->works > 1 ? " and other work" : "");
+    for (int k = 0; k < d->works; k++) {
+        sm_data *o = sm_put_object(r, work, NULL);
+        sm_put_text(r, o, "ask", d->work[k].name);
+        sm_put(r, o, "share", d->work[k].share);
+    }
+    machines = sm_put_array(r, r->data, "machines");
+    for (int64_t i = 0; i < d->machines; i++) put_machine(d, i, machines);
+    r->records = machines;
+    if (n) show_best(d, best, n);
+    tell_counts(d, n);
+    if (base < 0) return r->out_of_memory ? sm_fail_memory(err) : SM_NEGATIVE;
+    sm_put_text(r, r->data, "cheapest", name_of(d, base));
+    tell_steps(d, base);
+    tell_prices(d, base);
+    sm_status s = draw(d, best, n, base, err);
+    return !s && r->out_of_memory ? sm_fail_memory(err) : s;
+}
