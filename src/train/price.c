@@ -173,6 +173,17 @@ static double hardware_flops(const sm_train *t, const sm_plan *plan, const piece
     return flops * chips_per_stage * t->sequences / (replicas * plan->microbatch);
 }
 
+/* What its work leaves of the busiest stage's time. */
+static double sends_s(const stage_sums *x, double microbatches, const sm_pipeline_time *time) {
+    return larger(0, time->busiest_s - microbatches * (x->compute + x->memory + x->exposed));
+}
+
+double price_sends_s(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
+                     const sm_pipeline_time *time) {
+    stage_sums x = sums_of(t, plan, p, s, time->busiest_stage);
+    return plan->pipeline > 1 ? sends_s(&x, microbatches_of(t, plan), time) : 0;
+}
+
 void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
                 sm_price_of_plan *price) {
     memset(price, 0, sizeof *price);
@@ -198,6 +209,7 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
     b->optimizer = end.update_s;
     b->other = end.other_s;
     double busy = b->math + b->memory + m * x.exposed;
+    if (plan->pipeline > 1) busy += sends_s(&x, m, &time);
     b->bubble = larger(0, time.total_s - busy);
     b->network_exposed =
         price->expected_s - b->math - b->memory - b->bubble - b->optimizer - b->other;

@@ -360,6 +360,9 @@ sm_status step_memory(const sm_train *t, const sm_plan *plan, const pieces *p, s
 /* The same in place of the planner's sums, where that is the software. */
 sm_status price_step_memory(const sm_train *t, const sm_plan *plan, const pieces *p,
                             sm_price_of_plan *price, sm_error *err);
+/* Seconds that sends between stages add to the busiest one, whose chunks are filled in. */
+double price_sends_s(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
+                     const sm_pipeline_time *time);
 /* The whole price from filled pieces and stages. */
 void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
                 sm_price_of_plan *price);
