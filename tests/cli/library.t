@@ -45,6 +45,9 @@ check "nothing is exported that no header declares" \
     sh -c "comm -23 '$place/exported' '$place/declared' | tee /dev/stderr | grep -q . && exit 1; exit 0"
 check "all that the headers declare is exported" \
     sh -c "comm -13 '$place/exported' '$place/always' | tee /dev/stderr | grep -q . && exit 1; exit 0"
+if [ -e "$folder/libscalemodel-run.so" ]; then
+    check "nothing that the packages' symbols files have is lost" env BUILD="$folder" "$root/scripts/symbols.sh"
+fi
 
 # A program with functions of its own by each private name of ours.
 nm -g --defined-only "$folder/obj/core.a" | awk 'NF == 3 { print $3 }' | sort -u |
