@@ -21,6 +21,12 @@ sm_status sm_placed_mesh_read(const sm_system *system, const sm_source *mesh, sm
 void sm_placed_mesh_page(sm_report *r, const sm_placed_mesh *m);
 /* Put the same into the report's data: the fields system, mesh and chips_used. */
 void sm_placed_mesh_fields(sm_report *r, const sm_placed_mesh *m);
+/* Put a system into an object as its field "system": name, chip, chips, and the sizes and names of
+ * its levels, innermost first. */
+void sm_system_fields(sm_report *r, sm_data *parent, const sm_system *system);
+/* Put where a group sits into an object as its field "parts": of each the level (its number in the
+ * system), the size, and the stride in places of that level. */
+void sm_group_fields(sm_report *r, sm_data *object, const sm_group *group);
 /* What a collective moves: an array, or bytes; sizes of either may range, and make points. */
 typedef struct sm_collective_sizes {
     sm_source text; /* "bf16 A[E_Y,F]", "64MB", "1kB..1GB" */

@@ -139,6 +139,7 @@ typedef struct sm_plan_axis {
     char name[12];
     int size;
     char on[32];
+    sm_group group; /* the same, with sizes and strides */
 } sm_plan_axis;
 typedef struct sm_plan_detail {
     sm_price_of_plan price;

@@ -42,6 +42,34 @@ def parameters(verb):
     return [name + "_" if name in options else name for name in argument], options
 
 
+def verb_of(name):
+    """The library's description of a verb."""
+    return next(verb for verb in described()["verbs"] if verb["name"] == name)
+
+
+def asked(words):
+    """(arguments, {option as Python names it: text, True of a flag, a list of what is given several
+    times}) of a command line's words."""
+    rows, places, given = parameters(verb_of(words[0]))[1], [], {}
+    rest = iter(words[1:])
+    for word in rest:
+        if word == "--":
+            places += rest
+        elif not word.startswith("--"):
+            places.append(word)
+        else:
+            option, equals, value = word[2:].partition("=")
+            name = python_name(option)
+            if rows[name]["kind"] == "flag":
+                value = True
+            elif not equals:
+                value = next(rest)
+            if rows[name]["kind"] == "list":
+                value = [*given.get(name, []), value]
+            given[name] = value
+    return places, given
+
+
 def _doc(verb, argument, options):
     lines = [verb["summary"][0].upper() + verb["summary"][1:] + ".", ""]
     if argument:

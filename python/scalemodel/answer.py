@@ -115,12 +115,15 @@ class Answer(Record):
         return "scalemodel " + " ".join(shlex.quote(word) for word in self.words)
 
     def rows(self, of=None):
-        """The records of the answer's table, or of another of its lists, flat: a list of dicts."""
+        """The records of the answer's table, or of another of its lists ("plans.0.collectives"),
+        flat: a list of dicts."""
         key = of or next((name for name in _TABLES if isinstance(self._of.get(name), list)), None)
         if key is None:
             return [_flat(self._of)]
-        return [_flat(record) if isinstance(record, dict) else {key: record}
-                for record in self._of[key]]
+        table = self._of
+        for name in key.split("."):
+            table = table[int(name) if isinstance(table, list) else name]
+        return [_flat(record) if isinstance(record, dict) else {key: record} for record in table]
 
     def to_frame(self, of=None):
         """The same as a pandas.DataFrame (needs pandas)."""
@@ -135,23 +138,30 @@ class Answer(Record):
         from ._ask import ask
         return ask([*self.words, "--explain"]).text()
 
+    def step(self):
+        """Of train: the options by which other verbs ask about the step of the best plan, among them
+        model, on, plan and batch."""
+        if self.words[0] != "train" or not self._of.get("plans"):
+            raise TypeError("an answer of train with a plan has a step")
+        from . import _verbs
+        places, given = _verbs.asked(self.words)
+        alike = ("seq", "families", "layers", "as_", "system", "calibration", "software")
+        return {**{name: given[name] for name in alike if name in given}, "model": places[0],
+                "on": self.system.name, "batch": self.batch.tokens, "plan": self.plans[0].plan}
+
     def jax(self):
         """Of train: the mesh of the best plan, and the PartitionSpec of every array under it, as
         scalemodel.jax.shardings gives them (needs jax)."""
-        if self.words[0] != "train" or not self._of.get("plans"):
-            raise TypeError("an answer of train with a plan has a mesh")
-        from ._ask import ask
-        from .jax import Shardings
-        alike = ("--seq", "--families", "--layers", "--as", "--system")
-        kept = [w for w in self.words[1:] if not w.startswith("--") or w.split("=")[0] in alike]
-        return Shardings(ask(["model", *kept, "--program", f"--on={self.system.name}",
-                              f"--batch={self.batch.tokens}", f"--plan={self.plans[0].plan}"]))
+        from .jax import shardings
+        asked = self.step()
+        return shardings(asked.pop("model"), **asked)
 
-    def plot(self):
+    def plot(self, kind=None):
         """A picture of the answer: the command's own SVG where the verb draws one, else a figure of
-        matplotlib. In a notebook it is shown."""
+        matplotlib. In a notebook it is shown. kind: of train "breakdown" or "memory" (both where it
+        is not given) or "timeline"; of simulate "timeline" too."""
         from . import plots
-        return plots.of(self)
+        return plots.of(self, kind)
 
     def __str__(self):
         return self.text()

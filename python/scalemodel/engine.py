@@ -17,8 +17,7 @@ class Engine:
     """
 
     def __init__(self, model: Any, **options: Any) -> None:
-        verb = next(v for v in _verbs.described()["verbs"] if v["name"] == "simulate")
-        rows = _verbs.parameters(verb)[1]
+        rows = _verbs.parameters(_verbs.verb_of("simulate"))[1]
         for name in options:
             if name not in rows:
                 raise TypeError(f"simulate has no option {name!r}")

@@ -67,3 +67,12 @@ def profile(compiled, *, on, **options):
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         return scalemodel.profile(path, on=on, **options)
+
+
+def compare(compiled, answer, **options):
+    """A compiled step of training beside the step that `answer`, of train, predicts of its best plan:
+    time, FLOPs and the collectives array by array. An answer of profile, whose
+    rows("against.parts") have what both do: other_* is predicted, this_* is compiled. The mesh's
+    axes must have the names of plans (data, fsdp, tensor), as those of answer.jax().mesh() have."""
+    asked = answer.step()
+    return profile(compiled, **{**asked, **options})

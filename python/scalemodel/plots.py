@@ -1,5 +1,7 @@
 """Pictures of answers: the library's own where a verb draws one, else matplotlib's."""
 import io
+import json
+import os
 import textwrap
 
 
@@ -29,18 +31,29 @@ class Picture:
             file.write(self.svg)
 
 
-def of(answer):
+def _asked(answer, option):
+    """The same question with an output that was not asked for."""
+    from ._ask import ask
+    return ask([*answer.words, f"--{option}={os.devnull}"])
+
+
+def of(answer, kind=None):
     """See Answer.plot."""
+    verb = answer.words[0]
+    kinds = {"train": {"breakdown": training, "memory": training, "timeline": timeline},
+             "simulate": {"timeline": timeline}}.get(verb, {})
+    if kind is not None:
+        if kind not in kinds:
+            known = " or ".join(map(repr, kinds)) or "one picture"
+            raise ValueError(f"there is no picture {kind!r} of {verb!r}, which has {known}")
+        return Picture(figure=kinds[kind](answer, kind))
     if answer.svg:
         return Picture(answer.svg)
     from . import _verbs
-    from ._ask import ask
-    verb = next(v for v in _verbs.described()["verbs"] if v["name"] == answer.words[0])
-    if any(row["name"] == "plot" for row in verb["options"]):
-        import os
-        return Picture(ask([*answer.words, f"--plot={os.devnull}"]).svg)
-    if answer.words[0] != "train":
-        raise ValueError(f"there is no picture of {answer.words[0]!r}")
+    if any(row["name"] == "plot" for row in _verbs.verb_of(verb)["options"]):
+        return Picture(_asked(answer, "plot").svg)
+    if verb != "train":
+        raise ValueError(f"there is no picture of {verb!r}")
     return Picture(figure=training(answer))
 
 
@@ -49,14 +62,15 @@ def _figure(**options):
     return Figure(layout="constrained", **options)
 
 
-def training(answer):
+def training(answer, kind=None):
     """Where the step of each plan goes, and what lies in the memory of its fullest chip."""
     plans = answer.rows("plans")
-    figure = _figure(figsize=(10, 1.8 + 1.0 * len(plans)))
-    time, memory = figure.subplots(1, 2)
-    for axes, prefix, scale, skip in ((time, "breakdown_s.", 1.0, ()),
-                                      (memory, "memory_bytes.", 1e9,
-                                       ("total", "capacity", "host", "host_capacity"))):
+    figure = _figure(figsize=(5 if kind else 10, 1.8 + 1.0 * len(plans)))
+    pictures = [("breakdown", "breakdown_s.", 1.0, ()),
+                ("memory", "memory_bytes.", 1e9, ("total", "capacity", "host", "host_capacity"))]
+    pictures = [picture for picture in pictures if kind in (None, picture[0])]
+    several = figure.subplots(1, len(pictures), squeeze=False)[0]
+    for axes, (what, prefix, scale, skip) in zip(several, pictures):
         names = [key[len(prefix):] for key in plans[0] if key.startswith(prefix)]
         left = [0.0] * len(plans)
         for name in (n for n in names if n not in skip):
@@ -67,12 +81,35 @@ def training(answer):
         axes.set_yticks([])
         axes.legend(fontsize="x-small", loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=3,
                     columnspacing=1, handlelength=1, frameon=False)
+        if what == "memory":
+            axes.axvline(plans[0]["memory_bytes.capacity"] / 1e9, color="black", linestyle="--")
+        axes.set_xlabel("a step, s" if what == "breakdown" else "memory of a chip, GB (dashed: all)")
     for i, plan in enumerate(plans):
-        words = textwrap.fill(plan["plan"].replace(",", ", "), 95)
-        time.text(0, i - 0.27, words, fontsize="xx-small", va="bottom", in_layout=False)
-    time.set_xlabel("a step, s")
-    memory.axvline(plans[0]["memory_bytes.capacity"] / 1e9, color="black", linestyle="--")
-    memory.set_xlabel("memory of a chip, GB (dashed: all)")
+        words = textwrap.fill(plan["plan"].replace(",", ", "), 48 if kind else 95)
+        several[0].text(0, i - 0.27, words, fontsize="xx-small", va="bottom", in_layout=False)
+    return figure
+
+
+def timeline(answer, _=None):
+    """What `timeline=` writes for Perfetto: a lane for each stage or replica."""
+    if not answer.timeline and answer.words[0] == "train":
+        asked = answer.step()
+        from . import train
+        answer = train(asked.pop("model"), **asked, timeline=True)
+    events = json.loads(answer.timeline or _asked(answer, "timeline").timeline)["traceEvents"]
+    lanes = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
+    slices = [e for e in events if e["ph"] == "X"]
+    figure = _figure(figsize=(10, 1.2 + 0.35 * len(lanes)))
+    axes = figure.subplots()
+    for i, kind in enumerate(dict.fromkeys(e["cat"] for e in slices)):
+        for lane in lanes:
+            spans = [(e["ts"] / 1e6, e["dur"] / 1e6) for e in slices if (e["cat"], e["tid"]) == (kind, lane)]
+            axes.broken_barh(spans, (lane - 0.4, 0.8), facecolor=f"C{i}", edgecolor="white", linewidth=0.3,
+                             label=kind if lane == min(lanes) else None)
+    axes.set_yticks(list(lanes), list(lanes.values()), fontsize="small")
+    axes.set_ylim(max(lanes) + 0.6, min(lanes) - 0.6)
+    axes.set_xlabel("s")
+    axes.legend(fontsize="x-small", loc="upper center", bbox_to_anchor=(0.5, -0.25 - 0.5 / len(lanes)), ncols=4, frameon=False)
     return figure
 
 

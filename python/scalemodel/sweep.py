@@ -7,8 +7,15 @@ from typing import Any, Callable
 from ._errors import ScalemodelError
 from .answer import _flat
 
-# The figures of an answer that a table of many answers shows, by verb: the best of each.
-_BEST = {"train": "plans", "serve": "frontier"}
+
+def _shown(answer: dict[str, Any]) -> dict[str, Any]:
+    """The figures of an answer that a table of many answers shows: its best, where there are several,
+    and the fleet of it that serves a rate."""
+    best = answer.get("best") or next(iter(answer.get("plans") or answer.get("frontier") or ()), None)
+    if answer.get("command") not in ("train", "serve") or best is None:
+        return _flat(answer)
+    fleet = {name: value for name, value in answer.get("fleet", {}).items() if name != "replica"}
+    return _flat({**best, "fleet": fleet})
 
 
 class Sweep:
@@ -32,9 +39,7 @@ class Sweep:
             if isinstance(answer, ScalemodelError):
                 row["error"] = answer.sentence
             else:
-                key = _BEST.get(answer["command"]) if "command" in answer else None
-                best = answer.to_dict().get(key)
-                row.update(_flat(best[0]) if best else _flat(answer.to_dict()))
+                row.update(_shown(answer.to_dict()))
             out.append(row)
         return out
 

@@ -25,6 +25,7 @@ static void add_axis(const sm_train *t, const sm_placement *p, int key, sm_plan_
     sm_plan_axis *a = &out->axis[out->axes++];
     snprintf(a->name, sizeof a->name, "%s", sm_plan_key_row_of((sm_plan_key)key)->name);
     a->size = g.size;
+    a->group = g;
     a->on[0] = 0;
     for (int i = 0; i < g.parts; i++)
         if (g.part[i].size > 1) add_level(a->on, sizeof a->on, t, g.part[i].level);

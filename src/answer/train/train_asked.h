@@ -2,6 +2,7 @@
  * with their details. */
 #pragma once
 #include "question.h"
+#include "scalemodel/answer_words.h"
 
 typedef struct sm_batch {
     double asked_tokens, sequences;
@@ -139,7 +140,6 @@ const char *sm_train_bound(sm_report *r, const sm_system *system, const sm_price
 void sm_train_data(sm_report *r, const sm_plans_shown *plans);
 void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences);
 void sm_train_search_data(sm_report *r, const sm_search_effort *effort);
-void sm_train_system_data(sm_report *r, sm_data *parent, const sm_system *system);
 void sm_train_plan_data(sm_report *r, sm_data *object, const sm_train_asked *q,
                         const sm_plan_shown *shown);
 

@@ -116,7 +116,7 @@ static sm_compared point_row(sm_report *r, const sm_train_asked *q, const sm_tra
 static void put_point(sm_report *r, sm_data *list, const sm_train_asked *q,
                       const sm_train_point *p) {
     sm_data *object = sm_put_object(r, list, NULL);
-    sm_train_system_data(r, object, &p->system);
+    sm_system_fields(r, object, &p->system);
     sm_put_bool(r, object, "found", p->found);
     if (!p->found) sm_put_text(r, object, "reason", p->reason ? p->reason : "");
     if (!p->found) return;

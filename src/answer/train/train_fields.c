@@ -52,6 +52,7 @@ void sm_train_plan_data(sm_report *r, sm_data *object, const sm_train_asked *q,
         sm_put_text(r, axis, "axis", shown->detail.axis[i].name);
         sm_put(r, axis, "size", shown->detail.axis[i].size);
         sm_put_text(r, axis, "on", shown->detail.axis[i].on);
+        sm_group_fields(r, axis, &shown->detail.axis[i].group);
     }
     sm_put(r, object, "chips", p->chips);
     sm_put_bool(r, object, "fits", p->fits);
@@ -85,17 +86,6 @@ void sm_train_plan_data(sm_report *r, sm_data *object, const sm_train_asked *q,
     sm_put_text(r, object, "advice", shown->detail.advice);
 }
 
-void sm_train_system_data(sm_report *r, sm_data *parent, const sm_system *system) {
-    sm_data *object = sm_put_object(r, parent, "system");
-    sm_put_text(r, object, "name", system->text);
-    sm_put_text(r, object, "chip", system->chip.name);
-    sm_put(r, object, "chips", system->chips);
-    sm_data *shape = sm_put_array(r, object, "shape");
-    for (int i = 0; i < system->levels; i++) sm_put(r, shape, NULL, system->level[i].size);
-    sm_data *levels = sm_put_array(r, object, "levels");
-    for (int i = 0; i < system->levels; i++) sm_put_text(r, levels, NULL, system->level[i].name);
-}
-
 void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences) {
     const sm_model *m = q->in.model;
     const sm_calibration *c = q->in.calibration;
@@ -106,7 +96,7 @@ void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences) 
     sm_put_text(r, model, "name", m->name);
     sm_put_all(r, model, "params|active_params|train_flops_per_token", params.total, params.active,
                flops);
-    sm_train_system_data(r, r->data, q->in.system);
+    sm_system_fields(r, r->data, q->in.system);
     sm_put_bool(r, r->data, "as_run", q->in.as_run);
     sm_data *calibration = sm_put_object(r, r->data, "calibration");
     sm_put_text(r, calibration, "chip", c->chip);

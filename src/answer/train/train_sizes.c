@@ -73,7 +73,7 @@ static void put_fields(sm_report *r, const sm_train_sweep *w, const bool *pays) 
             sm_train_asked q = *w->q;
             q.system = &p->system;
             sm_data *object = sm_put_object(r, pareto, NULL);
-            sm_train_system_data(r, object, &p->system);
+            sm_system_fields(r, object, &p->system);
             sm_train_plan_data(r, object, &q, &p->best);
         } else if (p->system.chips) {
             sm_data *object = sm_put_object(r, dropped, NULL);
