@@ -35,6 +35,13 @@ const BEFORE_ANY = "train";
 const $ = (id) => document.getElementById(id);
 let library, verbs, names = {chips: [], models: []}, asked = 0, stopping = 0;
 
+/* What of the page is open beyond its question (the view, what a slider is at): in the address too. */
+let here = "", state = {};
+function keepState(changes) {
+  state = {...state, ...changes};
+  history.replaceState(null, "", withState(here, state));
+}
+
 /* ---- the form ---- */
 
 function field(verb, name, label, help, input) {
@@ -142,31 +149,39 @@ function saveButton(label, name, text, type) {
   }});
 }
 
-/* The library draws a picture when it is asked for one, which may take as long as the answer. */
+/* What of a figure can be taken away: the picture, and the records that it is drawn of. A picture of ours keeps the colours that it
+ * has here. */
+function saveFigure(name, picture, rows, csv = csvOf(rows), json = JSON.stringify(rows, null, 2)) {
+  const colours = getComputedStyle(document.documentElement), made = picture.cloneNode(true);
+  made.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  const text = made.outerHTML.replace(/var\((--\w+)\)/g, (_, v) => colours.getPropertyValue(v).trim());
+  return element("p", {class: "saves"}, saveButton("Save SVG", name + ".svg", text, "image/svg+xml"), saveButton("Save CSV", name + ".csv", csv, "text/csv"),
+    saveButton("Save JSON", name + ".json", json, "application/json"));
+}
+
+/* A picture that the library draws when it is asked for one, which may take as long as the answer. */
+function chartOf(name, answer) {
+  const chart = drawChart(answer.chart);
+  chart.append(saveFigure(name, chart.querySelector("svg"), [], answer.csv, answer.json));
+  return chart;
+}
+
 function askedPicture(verb, words) {
   const box = element("div", {role: "status", text: "Drawing …"});
   library.ask([...words, "--plot=/dev/null"]).then(({answer}) => {
     if (!answer || !answer.chart) { box.textContent = answer && answer.error ? answer.error : "There is nothing to draw."; return; }
-    box.replaceChildren(drawChart(answer.chart), saveButton("Save SVG", verb.name + ".svg", answer.chart, "image/svg+xml"));
+    box.replaceChildren(chartOf(verb.name, answer));
   });
   return box;
 }
 
-/* A picture of ours with a button that saves it, its colours as they are here. */
-function savedPicture(name, picture) {
-  const colours = getComputedStyle(document.documentElement), svg = picture.querySelector("svg").cloneNode(true);
-  svg.setAttribute("xmlns", "http://www.w3.org/2000/svg");
-  picture.append(saveButton("Save SVG", name + ".svg", svg.outerHTML.replace(/var\((--\w+)\)/g, (_, v) => colours.getPropertyValue(v).trim()), "image/svg+xml"));
-  return picture;
-}
-
-/* A step of the best plan, stage by stage; the file is for Perfetto. */
+/* A step of the best plan, stage by stage, or what the engines of a simulation did; the file is for Perfetto. */
 function askedTimeline(verb, fields, data) {
-  const box = element("div", {role: "status", text: "Computing …"}), asked = {...fields, on: data.system.name, plan: data.plans[0].plan};
+  const box = element("div", {role: "status", text: "Computing …"});
+  const asked = data.plans ? {...fields, on: data.system.name, plan: data.plans[0].plan} : fields;
   library.ask([...wordsOf(verb, asked), "--timeline=/dev/null"]).then(({answer}) => {
     if (!answer || !answer.timeline) { box.textContent = answer && answer.error ? answer.error : "There is no timeline."; return; }
-    box.replaceChildren(savedPicture("timeline", drawTimeline(JSON.parse(answer.timeline))),
-      saveButton("Save for Perfetto", "timeline.json", answer.timeline, "application/json"));
+    box.replaceChildren(drawTimeline(JSON.parse(answer.timeline)), saveButton("Save for Perfetto", "timeline.json", answer.timeline, "application/json"));
   });
   return box;
 }
@@ -177,11 +192,34 @@ function layerOf(fields, data) {
     seq: String(data.batch.seq), plan: data.plans[0].plan}];
 }
 
-function askedText([name, fields]) {
-  const verb = verbs.find((one) => one.name === name), box = element("div", {role: "status", text: "Computing …"});
-  library.ask(wordsOf(verb, fields)).then(({answer}) => box.replaceChildren(
-    element("p", {}, element("a", {href: addressOf(verb, fields), text: "Ask this for itself"})),
-    element("pre", {text: answer ? answer.text || answer.error : "Stopped."})));
+/* The program line by line; of the line under the pointer, or that the arrow keys are at, why it takes what it takes: the nodes of
+ * the library's derivation of the step that are of this line. */
+function askedLayer(fields, stepFields) {
+  const model = verbs.find((one) => one.name === "model"), train = verbs.find((one) => one.name === "train");
+  const box = element("div", {role: "status", text: "Computing …"});
+  Promise.all([library.ask(wordsOf(model, fields)), library.ask(wordsOf(train, {...stepFields, explain: true}))]).then(([{answer}, {answer: step}]) => {
+    if (!answer || !answer.json) { box.textContent = answer ? answer.error : "Stopped."; return; }
+    const lines = linesOf(JSON.parse(answer.json), step && step.json ? JSON.parse(step.json).explain : null);
+    const why = element("div", {class: "why", role: "status", text: "Point at a line, or go to it by the arrow keys: here stands why it takes what it takes."});
+    const choices = [];
+    const rows = lines.map(({text, told}) => {
+      if (!told.length) return element("div", {text: text || " "});
+      const show = () => {
+        choices.forEach((one) => { one.tabIndex = one === row ? 0 : -1; });
+        why.replaceChildren(...told.map((sentence) => element("p", {text: sentence})));
+      };
+      const row = element("button", {type: "button", class: "line", text, tabindex: choices.length ? "-1" : "0", onmouseenter: show, onfocus: show,
+        onkeydown: (event) => {
+          const to = choices[choices.indexOf(row) + ({ArrowDown: 1, ArrowUp: -1}[event.key] || 0)];
+          if (to && to !== row) { event.preventDefault(); to.focus(); }
+        }});
+      choices.push(row);
+      return row;
+    });
+    box.removeAttribute("role");
+    box.replaceChildren(element("p", {}, element("a", {href: addressOf(model, fields), text: "Ask this for itself"})),
+      element("div", {class: "program", role: "group", "aria-label": "The program, line by line"}, ...rows), why);
+  });
   return box;
 }
 
@@ -212,12 +250,14 @@ function whatIf(verb, fields, data) {
     if (next) { const {rested: late} = next; next = null; ask(late); }
   };
   const box = element("div", {class: "sliders"}, ...RESOURCES.map(([key, name]) => {
-    const shown = element("output", {text: "1 ×"});
-    inputs[key] = element("input", {type: "range", min: "-2", max: "2", step: "0.25", value: "0", "aria-label": name,
-      oninput: () => { shown.textContent = `${+(2 ** inputs[key].value).toPrecision(3)} ×`; ask(false); }, onchange: () => ask(true)});
+    const shown = element("output");
+    const tell = () => { shown.textContent = `${+(2 ** inputs[key].value).toPrecision(3)} ×`; };
+    inputs[key] = element("input", {type: "range", min: "-2", max: "2", step: "0.25", value: state[key] || "0", "aria-label": name,
+      oninput: () => { tell(); ask(false); }, onchange: () => { keepState({[key]: inputs[key].value === "0" ? "" : inputs[key].value}); ask(true); }});
+    tell();
     return element("label", {}, element("span", {text: name}), inputs[key], shown);
   }), told);
-  ask(false);
+  ask(RESOURCES.some(([key]) => state[key]));
   return box;
 }
 
@@ -232,17 +272,25 @@ function viewsOf(verb, fields, words, answer) {
   const table = tableOf(data);
   if (table) views.push(["Table", () => element("div", {}, drawTable(table), saveButton("Save CSV", verb.name + ".csv", answer.csv, "text/csv"))]);
   if (verb.name === "train" && data.plans && data.plans.length) {
+    const step = {...fields, on: data.system.name, plan: data.plans[0].plan, "what-if": undefined};
     views.push(["What if", () => whatIf(verb, fields, data)]);
-    views.push(["Layer", () => askedText(layerOf(fields, data))]);
-    if (data.plans[0].mesh) views.push(["Topology", () => savedPicture("topology", drawTopology(data.system, data.plans[0].mesh))]);
-    views.push(["Timeline", () => askedTimeline(verb, fields, data)]);
+    views.push(["Layer", () => askedLayer(layerOf(fields, data), step)]);
   }
+  if (verb.name === "model" && data.kinds && data.plan && data.phase === "train")
+    views.push(["Layer", () => askedLayer(fields, {...fields, plan: data.plan, program: undefined})]);
+  const mesh = data.plans && data.plans.length ? data.plans[0].mesh : data.mesh;
+  if (mesh && data.system && data.system.levels)
+    views.push(["Topology", () => drawCollectives(data.system, mesh, collectivesOf(data), state.collective || (data.plans ? "" : "0"),
+      (at) => keepState({collective: at}))]);
+  if (verb.name === "simulate" || (verb.name === "train" && data.plans && data.plans.length)) views.push(["Timeline", () => askedTimeline(verb, fields, data)]);
+  if (verb.name === "serve" && data.best) views.push(["Simulate", () => drawPlot(simulated(fields, data))]);
   views.push(["JSON", () => element("div", {}, element("pre", {text: answer.json}), saveButton("Save JSON", verb.name + ".json", answer.json, "application/json"))]);
   return views;
 }
 
 function drawTabs(views) {
-  const show = (at) => {
+  const show = (at, chosen) => {
+    if (chosen) keepState({view: at ? views[at][0] : ""});
     [...$("tabs").children].forEach((tab, i) => {
       tab.setAttribute("aria-selected", String(i === at));
       tab.tabIndex = i === at ? 0 : -1;
@@ -251,14 +299,14 @@ function drawTabs(views) {
     $("view").setAttribute("aria-labelledby", "tab-" + at);
   };
   $("tabs").replaceChildren(...views.map(([name], i) => element("button", {type: "button", role: "tab", id: "tab-" + i,
-    "aria-controls": "view", text: name, onclick: () => show(i), onkeydown: (event) => {
+    "aria-controls": "view", text: name, onclick: () => show(i, true), onkeydown: (event) => {
       const step = {ArrowRight: 1, ArrowLeft: -1}[event.key];
       if (!step) return;
       const next = (i + step + views.length) % views.length;
-      show(next);
+      show(next, true);
       $("tabs").children[next].focus();
     }})));
-  show(0);
+  show(Math.max(0, views.findIndex(([name]) => name === state.view)));
 }
 
 function drawAnswer(verb, fields, words, {answer, seconds}) {
@@ -321,38 +369,59 @@ const PLOTS = {
     fields: (n) => ({"@model": "llama-3-70b", on: "tpu-v5e:4x4", weights: "int8", kv: "int8", plan: "tensor=16", prompt: String(n), output: "256"})},
 };
 
-function drawPlot({title, verb: name, slides, from, to, fields}) {
+function drawPlot({title, verb: name, slides, from, to, at = Math.round((from + to) / 2), value = (n) => 2 ** n, fields}) {
   const verb = verbs.find((one) => one.name === name), box = element("div", {role: "status"}), shown = element("output"), link = element("a", {text: "Ask this for itself"});
-  const slider = element("input", {type: "range", min: String(from), max: String(to), value: String(Math.round((from + to) / 2)), "aria-label": slides});
+  const slider = element("input", {type: "range", min: String(from), max: String(to), value: state.slide || String(at), "aria-label": slides});
   let newest = 0;
   const ask = async () => {
-    const mine = ++newest, asked = fields(2 ** slider.value), drawn = verb.options.some((option) => option.name === "plot");
-    shown.textContent = String(2 ** slider.value);
+    const mine = ++newest, number = value(+slider.value), asked = fields(number), drawn = verb.options.some((option) => option.name === "plot");
+    shown.textContent = String(number);
     link.href = addressOf(verb, asked);
     const {answer} = await library.ask([...wordsOf(verb, asked), ...(drawn ? ["--plot=/dev/null"] : [])]);
     if (mine !== newest) return;
-    const picture = answer && answer.json && (answer.chart ? drawChart(answer.chart) : drawPicture(JSON.parse(answer.json)));
-    box.replaceChildren(picture || element("pre", {text: answer ? answer.error || answer.text : "Stopped."}));
+    const picture = answer && answer.json && (answer.chart ? chartOf(name, answer) : drawPicture(JSON.parse(answer.json)));
+    box.replaceChildren(picture || element("pre", {text: answer ? answer.text || answer.error : "Stopped."}));
   };
   slider.addEventListener("input", ask);
+  slider.addEventListener("change", () => keepState({slide: slider.value}));
   ask();
   return element("div", {class: "sliders wide"}, element("h3", {text: title}), element("label", {}, element("span", {text: slides}), slider, shown), link, box);
 }
 
+/* The replica that serve found best under requests that arrive: the same limits, at a rate up to half as much again as it can answer. */
+function simulated(fields, data) {
+  const verb = verbs.find((one) => one.name === "simulate"), known = new Set(optionsOf(verb).map((option) => option.name));
+  const kept = Object.fromEntries(Object.entries(fields).filter(([name]) => name.startsWith("@") || known.has(name)));
+  const most = data.best.tokens_per_s_per_chip * data.best.chips / data.request.output;
+  return {title: `${data.best.plan} with requests that arrive at random`, verb: "simulate", slides: "requests a second", from: 1, to: 15, at: 7,
+    value: (n) => +(most * n / 10).toPrecision(3),
+    fields: (rate) => ({...kept, on: `${data.system.chip}:${data.best.chips}`, plan: data.best.plan, batch: undefined, qps: undefined, arrivals: `poisson:${rate}/s`, requests: "400"})};
+}
+
 /* A problem with its numbers as inputs; its answer comes below it. */
-function drawProblem(one) {
+function drawProblem(one, number) {
   const [name, fields] = problemOf(one, verbs), verb = verbs.find((each) => each.name === name), inputs = {};
   const link = element("a", {href: addressOf(verb, fields)}, element("code", {text: one.command})), told = element("div", {role: "status"});
+  const mine = state.problem === String(number);
   const asked = () => ({...fields, ...Object.fromEntries(Object.entries(inputs).map(([key, input]) => [key, input.value.trim()]))});
   for (const [key, value] of Object.entries(fields))
-    if (typeof value === "string") inputs[key] = element("input", {type: "text", value, spellcheck: "false", oninput: () => { link.href = addressOf(verb, asked()); }});
-  const answer = async (event) => {
-    event.preventDefault();
+    if (typeof value === "string") inputs[key] = element("input", {type: "text", value: (mine && state["in." + key]) || value, spellcheck: "false",
+      oninput: () => { link.href = addressOf(verb, asked()); }});
+  const answer = async () => {
     told.textContent = "Computing …";
-    const {answer: given} = await library.ask(wordsOf(verb, asked()));
-    told.replaceChildren(element("pre", {tabindex: "0", text: given ? given.text || given.error : "Stopped."}));
+    const words = wordsOf(verb, asked()), {answer: given} = await library.ask(words);
+    told.replaceChildren(element("pre", {tabindex: "0", text: given ? given.text || given.error : "Stopped."}),
+      ...(given && given.text ? [element("p", {}, element("code", {text: shellOf(words)})), element("p", {}, element("code", {text: pythonOf(verb, asked())}))] : []));
   };
-  return element("li", {}, link, element("form", {class: "inputs", onsubmit: answer},
+  const submitted = (event) => {
+    event.preventDefault();
+    state = {};
+    keepState({problem: String(number), ...Object.fromEntries(Object.entries(inputs).filter(([key, input]) => input.value.trim() !== fields[key])
+      .map(([key, input]) => ["in." + key, input.value.trim()]))});
+    answer();
+  };
+  if (mine) answer();
+  return element("li", {}, link, element("form", {class: "inputs", onsubmit: submitted},
     ...Object.entries(inputs).map(([key, input]) => element("label", {}, element("span", {text: key.replace("@", "").replace(/-/g, " ")}), input)),
     element("button", {type: "submit", text: "Answer"})), told);
 }
@@ -368,7 +437,9 @@ function figuresOf(part, items) {
 /* The book's problems by part, each a question with its numbers as inputs, beside the book's figures. */
 function drawLearn(at) {
   const part = LEARN.find((one) => one.name === at) || LEARN[0];
+  let number = 0;
   asked++;
+  here = "#learn?" + part.name;
   drawVerbs("learn");
   document.title = `${part.title} · scalemodel`;
   $("question").replaceChildren(
@@ -380,13 +451,14 @@ function drawLearn(at) {
   $("learn").replaceChildren(element("h2", {text: part.title}), element("p", {text: part.about}),
     ...(PLOTS[part.name] ? [drawPlot(PLOTS[part.name])] : []),
     ...part.sections.flatMap((section) => [element("h3", {text: section.title}), element("p", {text: section.about}),
-      element("ul", {}, ...section.problems.map(drawProblem)), ...(section.items.length ? figuresOf(part, section.items) : [])]),
+      element("ul", {}, ...section.problems.map((one) => drawProblem(one, number++))), ...(section.items.length ? figuresOf(part, section.items) : [])]),
     ...(part.rows.length ? [element("h3", {text: "Every figure"}), ...figuresOf(part)] : []));
 }
 
 /* The place that the address names: its form, and its answer where something is asked. */
 function goTo(address) {
-  const learning = /^#learn(?:\?(.*))?$/.exec(address || "");
+  const learning = /^#learn(?:\?([^&]*))?/.exec(address || "");
+  state = stateOf(address || "");
   $("learn").replaceChildren();
   if (learning) { drawLearn(learning[1]); return; }
   const place = fieldsOf(address || "#" + BEFORE_ANY, verbs) || fieldsOf("#" + BEFORE_ANY, verbs);
@@ -395,6 +467,7 @@ function goTo(address) {
   drawVerbs(verb.name);
   document.title = `${verb.name} · scalemodel`;
   const shown = empty && face && face.examples.length ? face.examples[0][1] : fields;
+  here = addressOf(verb, shown);
   drawForm(verb, shown);
   if (Object.keys(shown).length || verb.least === 0) answerTo(verb, shown);
   else {
@@ -406,8 +479,10 @@ function goTo(address) {
 
 function askForm() {
   const {verb} = fieldsOf(location.hash || "#" + BEFORE_ANY, verbs) || fieldsOf("#" + BEFORE_ANY, verbs);
-  const fields = formFields(), address = addressOf(verb, fields);
-  if (location.hash !== address) history.pushState(null, "", address);
+  const fields = formFields();
+  here = addressOf(verb, fields);
+  state = {view: state.view};
+  if (location.hash !== withState(here, state)) history.pushState(null, "", withState(here, state));
   answerTo(verb, fields);
 }
 

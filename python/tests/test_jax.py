@@ -1,5 +1,7 @@
 """Meshes, PartitionSpecs and compiled functions of JAX, where JAX is there: eight devices of a CPU."""
 import os
+import subprocess
+import sys
 
 import pytest
 
@@ -47,5 +49,27 @@ def test_a_compiled_function_has_a_price():
     w = jax.ShapeDtypeStruct((512, 2048), "bfloat16", sharding=jax.sharding.NamedSharding(mesh, P()))
     compiled = jax.jit(lambda x, w: x @ w).lower(x, w).compile()
     answer = scalemodel.jax.profile(compiled, on="tpu-v5e:2x4", mesh="data=8")
-    assert answer.ok and sum(row["flops"] for row in answer.rows("ops")) >= 2 * 128 * 512 * 2048
-    assert sm.ScalemodelError
+    assert answer.ok and sum(row["flops"] for row in answer.rows("ops")) == 2 * 128 * 512 * 2048
+    text = scalemodel.jax.profile(compiled.as_text(), on="tpu-v5e:2x4", mesh="data=8")
+    assert text.rows("ops") == answer.rows("ops")
+    with pytest.raises(sm.ScalemodelError, match="module"):
+        scalemodel.jax.profile("no module", on="tpu-v5e:2x4")
+
+
+TOY = {"model_type": "llama", "hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 8,
+       "num_key_value_heads": 4, "vocab_size": 1024, "max_position_embeddings": 1024, "tie_word_embeddings": False}
+
+
+def test_a_compiled_step_beside_its_plan(tmp_path):
+    """The step that train --emit jax writes, compiled for eight devices, sends what the plan says."""
+    answer = sm.train(TOY, on="tpu-v5e:2x4", batch="2048", seq=128, emit="jax",
+                      plan={"data": 8, "zero": 0, "microbatch": 2, "recompute": "none"})
+    (tmp_path / "step.py").write_text(answer.emitted.text)
+    subprocess.run([sys.executable, "step.py", "compiled.txt"], cwd=tmp_path, check=True, capture_output=True, timeout=300)
+    compared = scalemodel.jax.compare((tmp_path / "compiled.txt").read_text(), answer)
+    parts = {row["part"]: row for row in compared.rows("against.parts") if not row["place"]}
+    reduced = parts["all-reduce over data"]
+    assert reduced["other_sent_bytes"] > 1e6
+    assert reduced["this_sent_bytes"] == pytest.approx(reduced["other_sent_bytes"], rel=0.01)
+    with pytest.raises(TypeError, match="train"):
+        scalemodel.jax.compare("", sm.chip("tpu-v5e"))

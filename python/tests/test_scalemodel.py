@@ -5,7 +5,9 @@ import json
 import os
 import pickle
 import resource
+import signal
 import subprocess
+import sys
 import threading
 
 import pytest
@@ -151,6 +153,25 @@ def test_progress_stops_a_search():
         sm.train("llama-3.1-8b", on="h100-sxm:8x8", batch="4M", progress=wrong)
 
 
+def test_ctrl_c_answers_with_the_best_so_far(tmp_path):
+    """A signal, as a terminal sends it, while a long search runs."""
+    (tmp_path / "ask.py").write_text("""
+import scalemodel as sm
+seen = []
+def told(fraction, best):
+    if not seen:
+        print("searching", flush=True)
+    seen.append(fraction)
+answer = sm.train("deepseek-v3", on="h800:2048x8", batch="64M", chips="1024..16384", threads=1, progress=told)
+print(answer.search.optimal, len(answer.plans), flush=True)
+""")
+    child = subprocess.Popen([sys.executable, str(tmp_path / "ask.py")], stdout=subprocess.PIPE, text=True)
+    assert child.stdout.readline() == "searching\n"
+    child.send_signal(signal.SIGINT)
+    optimal, plans = child.stdout.readline().split()
+    assert child.wait() == 0 and optimal == "False" and int(plans) >= 0
+
+
 def test_eight_threads():
     alone = [without_clock(ask().json) for ask in QUESTIONS[:12]]
     wrong = []
@@ -227,6 +248,24 @@ def test_sweep():
     assert "unknown chip" in rows[1]["error"]
 
 
+def test_sweep_has_the_fleet_of_each_rate():
+    swept = sm.sweep(sm.serve, "llama-3.1-8b", on="h100-sxm:8", tpot="30ms", qps=[5, 50])
+    few, many = swept.rows()
+    assert few["fleet.usd_per_hour"] < many["fleet.usd_per_hour"] and few["fleet.replicas"] < many["fleet.replicas"]
+    assert many["plan"] == swept.items[1][1].best.plan
+
+
+def test_rows_of_any_list():
+    answer = sm.train("llama-3.1-8b", on="tpu-v5e:4x4", batch="512k", plan={"fsdp": 16, "microbatch": 1})
+    assert answer.rows("plans.0.collectives")[0]["op"] == answer.plans[0].collectives[0].op
+    assert answer.plans[0].mesh[0].to_dict()["parts"]
+    step = answer.step()
+    again = sm.train(step.pop("model"), **step)
+    assert again.plans[0].step_time_s.expected == answer.plans[0].step_time_s.expected
+    with pytest.raises(TypeError):
+        sm.chip("tpu-v5e").step()
+
+
 def test_every_verb_has_its_words():
     for name in ("chip", "model", "train", "serve", "simulate", "validate", "calibrate", "profile"):
         assert getattr(sm, name).__doc__ and name in sm.__all__
@@ -253,4 +292,14 @@ def test_figures(tmp_path):
         "step_time_s.expected").save(tmp_path / "s.png")
     sm.roofline(EINSUM, on="tpu-v5e", dims=SIZES).plot().save(tmp_path / "r.svg")
     assert "<svg" in (tmp_path / "r.svg").read_text()
+    piped = sm.train("llama-3.2-1b", on="h100-sxm:4", batch="256k", plan={"pipeline": 4})
+    axes = piped.plot("timeline").figure.axes[0]
+    assert [label.get_text() for label in axes.get_yticklabels()] == [f"stage {i}" for i in range(4)]
+    assert axes.get_xlim()[1] >= 0.9 * piped.plans[0].step_time_s.expected
+    for kind in ("breakdown", "memory"):
+        assert len(piped.plot(kind).figure.axes) == 1
+    simulated = sm.simulate("llama-3.1-8b", on="h100-sxm:1", plan={"tensor": 1}, qps=2, requests=20)
+    simulated.plot("timeline").save(tmp_path / "timeline.png")
+    with pytest.raises(ValueError, match="timeline"):
+        piped.plot("nothing")
     assert all((tmp_path / name).stat().st_size > 5000 for name in ("train.png", "s.png"))
