@@ -188,8 +188,7 @@ function askedTimeline(verb, fields, data) {
 
 /* The layer as a program under the best plan, with shardings and collectives beside each line. */
 function layerOf(fields, data) {
-  return ["model", {"@model": fields["@model"], program: true, on: data.system.name, batch: String(data.batch.tokens),
-    seq: String(data.batch.seq), plan: data.plans[0].plan}];
+  return {"@model": fields["@model"], program: true, on: data.system.name, batch: String(data.batch.tokens), seq: String(data.batch.seq), plan: data.plans[0].plan};
 }
 
 /* The program line by line; of the line under the pointer, or that the arrow keys are at, why it takes what it takes: the nodes of
@@ -369,7 +368,7 @@ const PLOTS = {
     fields: (n) => ({"@model": "llama-3-70b", on: "tpu-v5e:4x4", weights: "int8", kv: "int8", plan: "tensor=16", prompt: String(n), output: "256"})},
 };
 
-function drawPlot({title, verb: name, slides, from, to, at = Math.round((from + to) / 2), value = (n) => 2 ** n, fields}) {
+function drawPlot({title, verb: name, slides, from, to, at = Math.round((from + to) / 2), value = (n) => 2 ** n, page, fields}) {
   const verb = verbs.find((one) => one.name === name), box = element("div", {role: "status"}), shown = element("output"), link = element("a", {text: "Ask this for itself"});
   const slider = element("input", {type: "range", min: String(from), max: String(to), value: state.slide || String(at), "aria-label": slides});
   let newest = 0;
@@ -380,7 +379,7 @@ function drawPlot({title, verb: name, slides, from, to, at = Math.round((from + 
     const {answer} = await library.ask([...wordsOf(verb, asked), ...(drawn ? ["--plot=/dev/null"] : [])]);
     if (mine !== newest) return;
     const picture = answer && answer.json && (answer.chart ? chartOf(name, answer) : drawPicture(JSON.parse(answer.json)));
-    box.replaceChildren(picture || element("pre", {text: answer ? answer.text || answer.error : "Stopped."}));
+    box.replaceChildren(...(picture ? [picture] : []), ...(page || !picture ? [element("pre", {text: answer ? answer.text || answer.error : "Stopped."})] : []));
   };
   slider.addEventListener("input", ask);
   slider.addEventListener("change", () => keepState({slide: slider.value}));
@@ -393,7 +392,7 @@ function simulated(fields, data) {
   const verb = verbs.find((one) => one.name === "simulate"), known = new Set(optionsOf(verb).map((option) => option.name));
   const kept = Object.fromEntries(Object.entries(fields).filter(([name]) => name.startsWith("@") || known.has(name)));
   const most = data.best.tokens_per_s_per_chip * data.best.chips / data.request.output;
-  return {title: `${data.best.plan} with requests that arrive at random`, verb: "simulate", slides: "requests a second", from: 1, to: 15, at: 7,
+  return {title: `${data.best.plan} with requests that arrive at random`, verb: "simulate", slides: "requests a second", from: 1, to: 15, at: 7, page: true,
     value: (n) => +(most * n / 10).toPrecision(3),
     fields: (rate) => ({...kept, on: `${data.system.chip}:${data.best.chips}`, plan: data.best.plan, batch: undefined, qps: undefined, arrivals: `poisson:${rate}/s`, requests: "400"})};
 }

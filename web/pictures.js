@@ -68,7 +68,7 @@ function legend(names, width) {
   const parts = [];
   let x = 0, y = 0;
   names.forEach((name, i) => {
-    const size = 22 + 6.6 * name.length;
+    const size = 26 + 7 * name.length;
     if (x && x + size > width) { x = 0; y += 18; }
     parts.push(svg("rect", {x, y: y + 2, width: 10, height: 10, rx: 2, style: `fill: ${colourOf(i)}`}), label(x + 14, y + 11, name));
     x += size;
@@ -161,7 +161,7 @@ function drawTopology(system, mesh, moves) {
     height = top + 32 + (dims > 1 ? (shown[1] - 1) * 56 : 0) + (dims > 2 ? (shown[2] - 1) * 20 : 0);
   } else {
     /* From the chips up: a switch over its children, each link in the colour of one of the level's axes. */
-    let row = chipsOf([...shown].reverse()).map((p, i) => ({x: 20 + i * 20, p: p.reverse()})), y = top + 20 + 70 * shown.length;
+    let row = chipsOf([...shown].reverse()).map((p, i) => ({x: 20 + i * 20, p: p.reverse(), member: inGroup(p)})), y = top + 20 + 70 * shown.length;
     width = 20 + 20 * row.length;
     height = y + 20;
     const chips = row.map(({x, p}) => chip(x, y, 6, p));
@@ -169,8 +169,11 @@ function drawTopology(system, mesh, moves) {
       const axes = onto(d), above = [];
       for (let i = 0; i < row.length; i += n) {
         const children = row.slice(i, i + n), x = (children[0].x + children[n - 1].x) / 2;
-        children.forEach((child, j) => parts.push(svg("line", {x1: child.x, y1: y, x2: x, y2: y - 70, ...stroke(axes.length ? axes[j % axes.length] : null, 4)})));
-        above.push({x, p: children[0].p});
+        children.forEach((child, j) => {
+          const axis = (moves && axes.find(moved)) || axes[j % axes.length] || null;
+          parts.push(svg("line", {x1: child.x, y1: y, x2: x, y2: y - 70, ...stroke(axis, 4), ...(moves && !child.member ? {"stroke-width": 2} : {})}));
+        });
+        above.push({x, member: children.some((child) => child.member)});
       }
       above.forEach(({x}) => parts.push(svg("rect", {x: x - 16, y: y - 78, width: 32, height: 16, rx: 4, style: "fill: var(--tint); stroke: var(--ink)"})));
       row = above;

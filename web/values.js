@@ -92,21 +92,21 @@ function csvOf(rows) {
 /* ---- a program's lines, with why each takes what it takes ---- */
 
 const MOVES = {
-  "all-gather": (array, axis) => `${array} is cut over ${axis}, and what follows needs it whole.`,
-  "reduce-scatter": (array, axis) => `Every chip of ${axis} has a partial sum of ${array}: the sums are added, and each chip keeps its part.`,
-  "all-reduce": (array, axis) => `Every chip of ${axis} has a partial sum of ${array}: the sums are added, and every chip keeps the whole.`,
-  "all-to-all": (array, axis) => `${array} is cut over ${axis} in one dimension before and in another after: every chip sends each other its part.`,
+  "all-gather": (array, axis) => `every chip of ${axis} has a part of ${array}, and what follows needs the whole.`,
+  "reduce-scatter": (array, axis) => `every chip of ${axis} has a partial sum of ${array}; the sums are added, and each chip keeps its part.`,
+  "all-reduce": (array, axis) => `every chip of ${axis} has a partial sum of ${array}; the sums are added, and every chip keeps the whole.`,
+  "all-to-all": (array, axis) => `${array} lies over ${axis} in one dimension before and in another after; every chip sends each other its part.`,
 };
 
-/* A number as the pages have it: 137G. */
-function short(value) {
+/* A number with its unit: 137 GFLOP. */
+function short(value, unit) {
   const [scale, prefix] = [[1e15, "P"], [1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]].find(([size]) => value >= size) || [1, ""];
-  return +(value / scale).toPrecision(4) + prefix;
+  return `${+(value / scale).toPrecision(4)} ${prefix}${unit}`.trim();
 }
 
 /* A node of a derivation in a sentence: "q, forward: 367 us = max(FLOPs / ..., bytes / ...); FLOPs 137G". */
 function whyOf(node, place) {
-  const value = (one) => one.unit === "s" ? `${(1e6 * one.value).toPrecision(4)} us` : (one.value < 1e-3 ? one.value.toExponential(3) : short(one.value)) + (one.unit && " " + one.unit);
+  const value = (one) => one.unit === "s" ? `${(1e6 * one.value).toPrecision(4)} us` : (one.value < 1e-3 ? `${one.value.toExponential(3)} ${one.unit}` : short(one.value, one.unit));
   const inputs = (node.inputs || []).map((one) => `${one.label} ${value(one)}${one.source ? ` [${one.source}]` : ""}`);
   return `${node.label}, ${place}, once: ${value(node)}${node.formula ? " = " + node.formula : ""}${inputs.length ? ": " + inputs.join("; ") : ""}`;
 }
@@ -134,7 +134,7 @@ function linesOf(data, explain) {
       at++;
       moves = [...(next.collectives || [])];
       const own = (node) => node.label === next.line;
-      const work = (next.ops || []).map((op) => `${op.phase}: ${op.count} times in the step, ${+(1e3 * op.time_s).toPrecision(4)} ms in all: ${short(op.flops)} FLOPs, ${short(op.bytes)} bytes`);
+      const work = (next.ops || []).map((op) => `${op.phase}: ${op.count} times in the step, ${+(1e3 * op.time_s).toPrecision(4)} ms in all: ${short(op.flops, "FLOP")}, ${short(op.bytes, "B")}`);
       return {text, told: [next.bound ? `${next.line} is bound by ${next.bound}.` : `${next.line} takes no time of its own.`, ...work, ...nodes(kind.piece, "forward", own), ...nodes(kind.piece, "backward", own)]};
     }
     const row = /^    # (\S+) (?:\d+ )?(\S+) over /.exec(text);
@@ -142,10 +142,10 @@ function linesOf(data, explain) {
     const found = row ? moves.findIndex((one) => one.op === row[1] && named(one) === row[2]) : -1;
     if (found < 0) return {text, told: []};
     const [move] = moves.splice(found, 1);
-    const array = (move.gradient ? "the gradient of " : "") + move.array, axis = axes[move.axis] || move.axis, phase = move.phase.split("-")[0];
+    const array = (move.gradient ? "the gradient of " : "") + (move.array === "weights" ? "the weights" : move.array), axis = axes[move.axis] || move.axis, phase = move.phase.split("-")[0];
     const own = (node) => node.label.startsWith(`${move.op} of ${move.array},`) && (node.inputs || []).some((one) => one.label === "bytes" && one.value === move.bytes_per_chip);
     return {text, told: [`${move.op}: ${(MOVES[move.op] || (() => ""))(array, axis)}`,
-      `${move.phase}: ${move.count} times in the step, ${+(1e3 * move.time_s).toPrecision(4)} ms in all, of which ${+(1e3 * move.exposed_s).toPrecision(4)} ms lie beside no work.`,
+      `${move.phase}: ${move.count} times in the step, ${+(1e3 * move.time_s).toPrecision(4)} ms in all, of which ${+(1e3 * move.exposed_s).toPrecision(4)} ms are exposed.`,
       ...nodes(kind.piece, phase, own).slice(0, 1)]};
   });
 }

@@ -6,7 +6,10 @@ import sys
 import pytest
 
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
-jax = pytest.importorskip("jax")
+if os.environ.get("SCALEMODEL_JAX"):  # where it was installed for these tests, they are not passed over
+    import jax
+else:
+    jax = pytest.importorskip("jax")
 import scalemodel as sm  # noqa: E402
 import scalemodel.jax  # noqa: E402
 
@@ -67,9 +70,9 @@ def test_a_compiled_step_beside_its_plan(tmp_path):
     (tmp_path / "step.py").write_text(answer.emitted.text)
     subprocess.run([sys.executable, "step.py", "compiled.txt"], cwd=tmp_path, check=True, capture_output=True, timeout=300)
     compared = scalemodel.jax.compare((tmp_path / "compiled.txt").read_text(), answer)
-    parts = {row["part"]: row for row in compared.rows("against.parts") if not row["place"]}
-    reduced = parts["all-reduce over data"]
-    assert reduced["other_sent_bytes"] > 1e6
-    assert reduced["this_sent_bytes"] == pytest.approx(reduced["other_sent_bytes"], rel=0.01)
+    moves = [row for row in compared.rows("against.parts") if row["other_sent_bytes"] or row["this_sent_bytes"]]
+    assert {row["part"] for row in moves} == {"all-reduce over data"}
+    predicted, found = (sum(row[key] for row in moves) for key in ("other_sent_bytes", "this_sent_bytes"))
+    assert predicted > 1e6 and found == pytest.approx(predicted, rel=0.01)
     with pytest.raises(TypeError, match="train"):
         scalemodel.jax.compare("", sm.chip("tpu-v5e"))

@@ -131,17 +131,86 @@ async function run() {
     assert.ok(told.includes(there.what_if.best_plan), told);
     await picture("what-if");
     await tab.click("role=tab[name=Layer]");
-    await tab.waitForSelector("#view pre");
-    assert.match(await pageText(tab), /attention/);
+    await tab.waitForSelector("#view .program .line");
+    assert.match(await tab.locator("#view .program").textContent(), /attention/);
+    /* Of every statement and every collective something is told, and it is the derivation that --explain has. */
+    const explained = spawnSync(program, ["train", "llama-3.1-8b", "--on=tpu-v5p:4x4x4", "--batch=1M", "--explain"], {encoding: "utf8", maxBuffer: 1 << 28}).stdout;
+    const lines = tab.locator("#view .program .line");
+    const starts = (await tab.locator("#view .program > *").allTextContents()).filter((text) => /^  [a-z]\w*\[/.test(text) || /^    # \S+ .* over /.test(text)).length;
+    assert.strictEqual(await lines.count(), starts);
+    await lines.filter({hasText: /^  q\[/}).first().hover();
+    assert.match(await tab.locator(".why").innerText(), /q is bound by compute[^]*q, forward, once: [\d.]+ us = max\(FLOPs/);
+    assert.match(explained, /q [\d.]+ us = max\(FLOPs/);
+    await lines.first().focus();
+    await tab.keyboard.press("ArrowDown");
+    assert.match(await tab.locator(".why").innerText(), /(all-gather|reduce-scatter|all-reduce|bound by)/);
     await picture("layer");
     await tab.click("role=tab[name=Topology]");
     await tab.waitForSelector("#view svg circle");
+    await tab.selectOption("#view select", "0");
+    await tab.waitForSelector("#view svg circle.member");
     await picture("topology");
-    await tab.goto(base + "#train?_model=llama-3.1-70b&on=h100-sxm:4x8&batch=1M");
+    await tab.reload();
     await answered(tab);
-    await tab.click("role=tab[name=Topology]");
+    await tab.waitForSelector("#view svg circle.member");
+    await tab.goto(base + "#train?_model=llama-3.1-70b&on=h100-sxm:4x8&batch=1M&.view=Topology");
+    await answered(tab);
     await tab.waitForSelector("#view svg rect");
     await picture("switches");
+  });
+  await check("a collective on a picture of the system, with the chips of a group", async () => {
+    const asked = ["all-gather", "bf16[E_Y,F]", "--on=tpu-v5e:4x4", "--mesh=X=2,Y=8", "--over=Y", "--dims=E=2048,F=8192"];
+    const mesh = JSON.parse(spawnSync(program, ["collective", ...asked, "--json"], {encoding: "utf8"}).stdout).mesh;
+    await tab.goto(base + "#collective?_op=all-gather&_array=bf16%5BE_Y%2CF%5D&on=tpu-v5e:4x4&mesh=X%3D2%2CY%3D8&over=Y&dims=E%3D2048%2CF%3D8192&.view=Topology");
+    await answered(tab);
+    assert.strictEqual(await tab.locator("#view svg circle").count(), 16);
+    assert.strictEqual(await tab.locator("#view svg circle.member").count(), mesh[1].parts.reduce((n, part) => n * part.size, 1));
+    await picture("collective");
+  });
+  await check("every figure is saved as SVG, CSV and JSON", async () => {
+    const read = async (name) => {
+      const [file] = await Promise.all([tab.waitForEvent("download"), tab.locator(`#view button:has-text("Save ${name}")`).first().click()]);
+      return fs.readFileSync(await file.path(), "utf8");
+    };
+    const plan = "&on=h100-sxm:8&batch=1M&plan=fsdp%3D8,microbatch%3D1";
+    for (const address of ["#train?_model=llama-3.1-8b" + plan + "&.view=Picture", "#train?_model=llama-3.1-8b" + plan + "&.view=Topology", "#train?_model=llama-3.1-8b" + plan + "&.view=Timeline",
+      "#serve?_model=llama-3.1-8b&on=h100-sxm:2&.view=Picture", "#roofline?_einsum=A%5BB%2CD%5D+W%5BD%2CF%5D&on=tpu-v5e&dims=B%3D64%2CD%3D4096%2CF%3D4096&.view=Picture"]) {
+      await tab.goto("about:blank");
+      await tab.goto(base + address);
+      await answered(tab);
+      await tab.waitForSelector("#view svg");
+      const drawn = await read("SVG"), csv = await read("CSV"), rows = JSON.parse(await read("JSON"));
+      assert.match(drawn, /^<svg[^]*xmlns="http:\/\/www.w3.org\/2000\/svg"/);
+      assert.ok(!drawn.includes("var(--"), "a colour of the page");
+      assert.ok(csv.trim().split("\n").length >= 2, csv);
+      assert.ok(Array.isArray(rows) ? rows.length : Object.keys(rows).length);
+    }
+  });
+  await check("serve's best replica, simulated at a rate that moves", async () => {
+    await tab.goto(base + "#serve?_model=llama-3.1-8b&on=h100-sxm:2&.view=Simulate");
+    await answered(tab);
+    await tab.waitForSelector("#view pre");
+    await tab.focus("#view input[type=range]");
+    const before = await pageText(tab);
+    for (let i = 0; i < 6; i++) await tab.keyboard.press("ArrowRight");
+    await tab.waitForFunction((was) => document.querySelector("#view pre").textContent !== was && /poisson/.test(document.querySelector("#view pre").textContent), before);
+    await tab.waitForFunction(() => location.hash.includes(".slide=13"));
+    const [there] = (await tab.locator("#view a").getAttribute("href")).match(/arrivals=[^&]*/);
+    await tab.waitForFunction((rate) => document.querySelector("#view pre").textContent.includes(rate), decodeURIComponent(there).slice(9));
+    await picture("simulate");
+  });
+  await check("sliders and problems come back from the address", async () => {
+    await tab.goto("about:blank");
+    await tab.goto(base + "#train?_model=llama-3.1-8b&on=tpu-v5e:4x4&batch=512k&.view=What+if&.hbm=1");
+    await answered(tab);
+    await tab.waitForFunction(() => /under the best plan there/.test(document.querySelector("#view [role=status]").textContent));
+    assert.strictEqual(await tab.locator("input[aria-label='Memory bandwidth']").inputValue(), "1");
+    await tab.goto("about:blank");
+    await tab.goto(base + "#learn?01-rooflines&.problem=0&.in.dims=B%3D64%2CD%3D8192%2CF%3D8192");
+    await tab.waitForSelector("#learn li pre");
+    assert.match(await tab.locator("#learn li pre").first().textContent(), /Critical B/);
+    assert.match(await tab.locator("#learn li code").nth(2).textContent(), /^sm\.roofline\(/);
+    assert.match(await tab.locator("#learn li code").nth(1).textContent(), /B=64,D=8192,F=8192/);
   });
   await check("the book's problems are asked by their links", async () => {
     await tab.goto(base + "#learn?03-sharding");
@@ -177,12 +246,20 @@ async function run() {
     await tab.waitForSelector("#learn .picture svg");
     await picture("learn-frontier");
   });
+  await check("the largest search of the demo: 70B on 8,960 chips", async () => {
+    await tab.goto("about:blank");
+    const asked = Date.now();
+    await tab.goto(base + "#train?_model=llama-3.1-70b&on=tpu-v5p:16x20x28&batch=4M&seq=4096");
+    await answered(tab);
+    console.log(`# ${Date.now() - asked} ms with the start of the page; ${await tab.locator("#status").textContent()}`);
+    assert.match(await pageText(tab), /Best plan/);
+  });
   await check("the timeline of a plan", async () => {
     await tab.goto(base + "#train?_model=llama-3.1-70b&on=h100-sxm:8x8&batch=1M&plan=pipeline%3D8,tensor%3D8");
     await answered(tab);
     await tab.click("role=tab[name=Timeline]");
     await tab.waitForSelector("#view svg rect");
-    assert.ok(await tab.locator("#view svg text").count() === 8);
+    assert.strictEqual(await tab.locator("#view svg text", {hasText: /^stage \d$/}).count(), 8);
     await picture("timeline");
   });
   await check("an answer that comes late is not shown for a newer question", async () => {
@@ -210,11 +287,13 @@ async function run() {
     await tab.emulateMedia({media: "screen"});
   });
   await check("nothing serious for who cannot see the page (axe)", async () => {
-    for (const address of ["#train", "#serve", "#simulate", "#model", "#roofline", "#matmul", "#collective", "#chip", "#plan", "#train?_model=x&on=h100-sxm:8&batch=1M", "#learn"]) {
+    for (const address of ["#train", "#serve", "#simulate", "#model", "#roofline", "#matmul", "#collective", "#chip", "#plan", "#train?.view=Picture", "#train?_model=llama-3.1-8b&on=tpu-v5e:4x4&batch=512k&.view=Layer", "#train?_model=llama-3.1-8b&on=tpu-v5e:4x4&batch=512k&.view=Topology",
+      "#serve?_model=llama-3.1-8b&on=h100-sxm:2&.view=Simulate", "#train?_model=x&on=h100-sxm:8&batch=1M", "#learn"]) {
       await tab.goto("about:blank");
       await tab.goto(base + address);
       await (address === "#learn" ? tab.waitForSelector("#learn table") : answered(tab));
       await tab.evaluate(fs.readFileSync(require.resolve("axe-core"), "utf8"));
+      if (address.includes(".view")) await tab.waitForSelector("#view svg, #view .line, #view pre");
       const found = await tab.evaluate(() => axe.run());
       const serious = found.violations.filter((v) => /serious|critical/.test(v.impact));
       assert.deepStrictEqual(serious.map((v) => `${v.id}: ${v.nodes[0].html}`), []);
@@ -227,6 +306,13 @@ async function run() {
     await answered(tab);
     assert.ok(await tab.evaluate(() => document.documentElement.scrollWidth <= 390));
     await picture("narrow-dark");
+    for (const view of ["Picture", "Layer", "Topology", "Timeline"]) {
+      await tab.goto("about:blank");
+      await tab.goto(base + "#train?_model=llama-3.1-8b&on=tpu-v5e:4x4&batch=512k&.view=" + view);
+      await answered(tab);
+      await tab.waitForSelector("#view svg, #view .line");
+      assert.ok(await tab.evaluate(() => document.documentElement.scrollWidth <= 390), view);
+    }
     await tab.emulateMedia({colorScheme: "light"});
     await tab.setViewportSize({width: 1280, height: 900});
   });
