@@ -188,6 +188,13 @@ sm_status sm_answer_profile(const sm_profile_question *question, sm_report *repo
  * than ten minutes on average. */
 #define SM_USUAL_RESTART_S 600.0
 enum { SM_MAX_TRAIN_SIZES = 256, SM_MAX_COMPARED = 16 };
+/* How a model learns from preferences or rewards. */
+typedef enum sm_preference {
+    SM_PREFER_NONE,
+    SM_PREFER_DPO,
+    SM_PREFER_GRPO,
+    SM_PREFER_PPO
+} sm_preference;
 typedef struct sm_train_question {
     size_t size;
     const sm_model *model;
@@ -249,6 +256,16 @@ typedef struct sm_train_question {
     bool why; /* twice and half of each degree of the best plan, and what speaks against it */
     const sm_frameworks *frameworks; /* that are known; NULL: those shipped */
     bool any_plan;                   /* plans that no framework is known to run, too */
+    /* What comes after pretraining: the time of an iteration over the batch; not with n_chips,
+     * n_systems. Sequences of `seq` tokens are those of DPO's pairs, or rollouts. */
+    sm_preference method;
+    double prompt;            /* tokens of a rollout that are its prompt; 0: a quarter of seq */
+    double samples;           /* rollouts of a prompt; 0: 8 of GRPO, 1 of PPO */
+    double epochs;            /* over each batch; 0: one */
+    bool no_reference;        /* nothing is held against the model as it was */
+    const sm_model *reward;   /* scores rollouts; NULL: a rule does, at no cost */
+    const sm_model *critic;   /* of PPO; NULL: as large as the model */
+    const sm_system *rollout; /* chips of the engines; NULL: those that train */
 } sm_train_question;
 /* The best plans with times, memory, collectives, bounds and cost; SM_NEGATIVE when none fits. */
 sm_status sm_answer_train(const sm_train_question *question, sm_report *report, sm_error *err);

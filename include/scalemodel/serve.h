@@ -207,6 +207,9 @@ sm_status sm_serve_search(const sm_serve_job *job, const sm_calibration *calibra
                           const sm_serve_search_options *options, sm_arena *arena,
                           sm_serve_result *result, sm_error *err);
 
+/* Seconds in which so many bytes go over the outermost network from chips of one group to those of
+ * another: chips of the smaller one send or receive at once. */
+double sm_serve_transfer_s(const sm_system *system, double bytes, int from_chips, int to_chips);
 /* Disaggregated: prefill and decode pools of their own. */
 typedef struct sm_disaggregated {
     sm_serve_point prefill, decode;

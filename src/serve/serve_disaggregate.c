@@ -84,9 +84,8 @@ sm_status sm_serve_fleet(const sm_serve_job *job, const sm_calibration *calibrat
 
 /* ---- the network between the pools ---- */
 
-/* Chips of the smaller replica send or receive at once. */
-static double transfer_s(const sm_system *s, double bytes, int prefill_chips, int decode_chips) {
-    int streams = prefill_chips < decode_chips ? prefill_chips : decode_chips;
+double sm_serve_transfer_s(const sm_system *s, double bytes, int from_chips, int to_chips) {
+    int streams = from_chips < to_chips ? from_chips : to_chips;
     /* Bytes per second of one chip over the outermost level: a torus link, or its share of what all
      * chips below a switch use together. */
     const sm_level *outer = &s->level[s->levels - 1];
@@ -125,7 +124,8 @@ static double price_batch(prefills *p, const sm_plan *plan, double group) {
 static void offer(prefills *p, const sm_plan *plan, double group) {
     const sm_system *slice = &p->h->slice[p->h->at];
     double step_s = price_batch(p, plan, group), limit = p->h->o->ttft_s;
-    double moved_s = transfer_s(p->system, p->kv_bytes, slice->chips, (int)p->decode_chips);
+    double moved_s =
+        sm_serve_transfer_s(p->system, p->kv_bytes, slice->chips, (int)p->decode_chips);
     double rate = group * plan->pipeline / step_s / slice->chips;
     p->quickest_s = smaller(p->quickest_s, step_s + moved_s);
     if (limit > 0 && step_s + moved_s > limit) return;
@@ -263,7 +263,7 @@ sm_status sm_serve_disaggregate(const sm_serve_job *job, const sm_calibration *c
         out->tokens_per_s_per_chip = tokens / (1 + out->prefill_per_decode_chips);
         out->usd_per_million_tokens = usd * (1 + out->prefill_per_decode_chips);
         out->kv_transfer_s =
-            transfer_s(job->system, out->kv_bytes, out->prefill.chips, out->decode.chips);
+            sm_serve_transfer_s(job->system, out->kv_bytes, out->prefill.chips, out->decode.chips);
     }
     sm_arena_free(arena);
     return status;

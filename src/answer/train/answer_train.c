@@ -183,6 +183,7 @@ static sm_status answer(void *context, sm_train *train, const sm_plans_shown *pl
     if (!status && q->in.timeline) status = sm_train_tracks(q, train, best->plan, err);
     if (!status && q->in.why) status = sm_train_why(q, train, best, err);
     if (q->in.goodput) sm_train_goodput(r, q, &best->detail.price);
+    if (!status && q->in.method) status = sm_train_preference(q, plans, err);
     if (q->in.explain) r->why = best->detail.why;
     if (!status && q->in.other.text) status = sm_train_against_plan(q, train, best, err);
     if (!status && q->in.what_if.text) status = sm_train_what_if(q, train, best, err);

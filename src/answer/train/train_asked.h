@@ -107,6 +107,9 @@ sm_status sm_train_against_plan(const sm_train_asked *q, sm_train *train, const 
 /* Twice and half of each degree of the best plan (train_why.c). */
 sm_status sm_train_why(const sm_train_asked *q, sm_train *train, const sm_plan_shown *best,
                        sm_error *err);
+/* An iteration of DPO, GRPO or PPO whose training step is the best plan (train_preference.c);
+ * SM_NEGATIVE when what it takes does not fit. */
+sm_status sm_train_preference(const sm_train_asked *q, const sm_plans_shown *plans, sm_error *err);
 /* The run with failures, checkpoints and restarts (train_goodput.c). */
 void sm_train_goodput(sm_report *r, const sm_train_asked *q, const sm_price_of_plan *price);
 /* The job on the machine of question.what_if; what more of each resource would bring

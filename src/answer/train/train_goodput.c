@@ -200,6 +200,7 @@ void sm_train_goodput(sm_report *r, const sm_train_asked *q, const sm_price_of_p
                        "of a chip over its link to the host; --checkpoint TIME says it.",
                        sm_show_seconds(r, x.job.checkpoint_s));
     if (!q->in.restart_s)
-        sm_report_text(r, "A restart takes 10 min (MegaScale, arXiv 2402.15627, finds and replaces "
-                          "what failed in less); --restart TIME says it.");
+        sm_report_text(r,
+                       "A restart takes 10 min (MegaScale, arXiv 2402.15627, finds and diagnoses "
+                       "what failed in less); --restart TIME says it.");
 }

@@ -11,6 +11,10 @@ typedef struct cli_train_values {
     double failures, checkpoint, restart, interval, stragglers, repair;
     sm_range chips;
     bool as_run, sensitivity, why;
+    sm_preference method;
+    int64_t prompt, samples, epochs;
+    bool no_reference;
+    const char *reward, *critic, *rollout;
     cli_calibration_values constants;
     cli_model_values read_by;
     cli_recipe_values recipe;
@@ -20,7 +24,8 @@ extern const cli_option cli_train_options[];
 /* The question with what it points to (train_input.c). */
 typedef struct cli_training {
     sm_train_question question;
-    sm_model model;
+    sm_model model, reward, critic;
+    sm_system rollout;
     sm_system system, systems[SM_MAX_COMPARED]; /* the first of several; all of them */
     const sm_calibration *calibrations[SM_MAX_COMPARED];
     int chips[SM_MAX_TRAIN_SIZES];

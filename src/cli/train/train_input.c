@@ -6,6 +6,7 @@
 enum { MOST_CHIPS = 1 << 20 };
 
 static const char *const objectives[] = {"time", "cost", "memory"};
+static const char *const methods[] = {"pretrain", "dpo", "grpo", "ppo"};
 
 #define AT(member) offsetof(cli_train_values, member)
 
@@ -83,6 +84,26 @@ const cli_option cli_train_options[] = {
          "why the best plan has its degrees: twice and half of each, and what speaks against it"},
     {"sensitivity", 0, CLI_FLAG, AT(sensitivity), NULL,
      .help = "what more of each resource would bring: elasticities, break-even values"},
+    {"method", 0, CLI_CHOICE, AT(method), "WHAT",
+     .help =
+         "what is learned from; all but the first add an iteration over the batch, phase by phase",
+     .words = {methods, 4}, .by_default = "pretrain"},
+    {"rollout", 0, CLI_TEXT, AT(rollout), "SYSTEM",
+     .help = "with grpo and ppo, chips of the engines that generate",
+     .default_says = "those that train"},
+    {"prompt", 0, CLI_WHOLE, AT(prompt), "TOKENS",
+     .help = "of a rollout, the rest of --seq is generated", .lowest = 1, .highest = 1e9,
+     .default_says = "a quarter of --seq"},
+    {"samples", 0, CLI_WHOLE, AT(samples), "N", .help = "rollouts of a prompt", .lowest = 1,
+     .highest = 1e6, .default_says = "8 of grpo, 1 of ppo"},
+    {"epochs", 0, CLI_WHOLE, AT(epochs), "N", .help = "over each batch of rollouts", .lowest = 1,
+     .highest = 1000, .by_default = "1"},
+    {"reward", 0, CLI_TEXT, AT(reward), "MODEL", .help = "that scores rollouts",
+     .default_says = "a rule does, at no cost"},
+    {"critic", 0, CLI_TEXT, AT(critic), "MODEL", .help = "of ppo",
+     .default_says = "as large as MODEL"},
+    {"no-reference", 0, CLI_FLAG, AT(no_reference), NULL,
+     .help = "with --method, nothing is held against the model as it was"},
     CLI_CALIBRATION_OPTIONS(cli_train_values, constants),
     CLI_MODEL_OPTIONS(cli_train_values, read_by),
     CLI_RECIPE_OPTIONS(cli_train_values, recipe),
@@ -90,6 +111,35 @@ const cli_option cli_train_options[] = {
 };
 
 /* ---- the question ---- */
+
+/* The models and the chips of what comes after pretraining. */
+static sm_status read_method(const cli_call *call, cli_training *t, sm_error *err) {
+    const cli_train_values *o = call->values;
+    sm_train_question *q = &t->question;
+    const cli_model_values read_by = {.families = o->read_by.families};
+    bool asked = cli_given(call, &o->rollout) || cli_given(call, &o->prompt) ||
+                 cli_given(call, &o->samples) || o->reward || o->critic || o->no_reference;
+    if (o->method == SM_PREFER_NONE && asked)
+        return sm_fail(err, SM_USAGE,
+                       "rollouts, rewards and a reference are of --method dpo, grpo or ppo");
+    q->method = o->method;
+    q->prompt = cli_given(call, &o->prompt) ? (double)o->prompt : 0.0;
+    q->samples = cli_given(call, &o->samples) ? (double)o->samples : 0.0;
+    q->epochs = (double)o->epochs;
+    q->no_reference = o->no_reference;
+    sm_status status = SM_OK;
+    if (o->rollout) status = cli_system(call, o->rollout, &t->rollout, err);
+    if (!status && o->reward) status = cli_read_model(call, &read_by, o->reward, &t->reward, err);
+    if (!status && o->critic) status = cli_read_model(call, &read_by, o->critic, &t->critic, err);
+    if (status) return status;
+    q->rollout = o->rollout ? &t->rollout : NULL;
+    q->reward = o->reward ? &t->reward : NULL;
+    q->critic = o->critic ? &t->critic : NULL;
+    double seq = q->seq > 0.0 ? q->seq : sm_train_usual_seq(&t->model);
+    if (q->method == SM_PREFER_NONE || q->prompt < seq) return SM_OK;
+    return cli_refuse(call, &o->prompt, err, "a rollout has %.0f tokens, and one must be generated",
+                      seq);
+}
 
 static sm_status read_chips(const cli_call *call, cli_training *t, sm_error *err) {
     const cli_train_values *o = call->values;
@@ -166,7 +216,8 @@ static sm_status check_one_plan(const cli_call *call, const cli_training *t, sm_
                        : t->question.n_systems > 0 ? "--on finds one of each system"
                        : limited                   ? "--within and --budget look at many sizes"
                                                    : NULL;
-    const char *what = t->question.goodput     ? "--failures and --checkpoint are of"
+    const char *what = t->question.method      ? "--method is of"
+                       : t->question.goodput   ? "--failures and --checkpoint are of"
                        : o->timeline           ? "--timeline draws"
                        : o->against            ? "--against compares"
                        : o->why                ? "--why is of"
@@ -255,6 +306,7 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
     if (!status && o->recipe.from && !constants)
         q->calibration =
             cli_recipe_calibration(&t->recipe, &t->system, sm_calibration_of(&t->system.chip));
+    if (!status) status = read_method(call, t, err);
     if (!status) status = check_one_plan(call, t, err);
     return status ? status : read_chips(call, t, err);
 }
