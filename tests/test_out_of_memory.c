@@ -71,8 +71,9 @@ static const cli_verb *const verbs[] = {
     &cli_chip,      &cli_model,      &cli_plan,    &cli_sweep,    &cli_roofline,
     &cli_matmul,    &cli_train,      &cli_serve,   &cli_simulate, &cli_validate,
     &cli_calibrate, &cli_collective, &cli_profile, &cli_reshard};
-static const cli_verb *const rank_verbs[] = {&run_matmul_verb, &run_collective_verb, &measure_verb,
-                                             &run_train_verb, &run_generate_verb};
+static const cli_verb *const rank_verbs[] = {&run_matmul_verb,   &run_collective_verb,
+                                             &measure_verb,      &run_train_verb,
+                                             &run_generate_verb, &run_serve_verb};
 static const cli_program programs[] = {
     {.name = "scalemodel", .verb = verbs, .verbs = sizeof verbs / sizeof *verbs},
     {.name = "scalemodel run", .verb = rank_verbs, .verbs = sizeof rank_verbs / sizeof *rank_verbs},
@@ -146,6 +147,10 @@ static const char *const lines[] = {
     TINY "threads --plan pipeline=2,microbatch=1 --plot file",
     "run generate " INPUTS "tiny-llama.json --checkpoint model.safetensors --prompt a --tokens 3 "
     "--with threads --plan tensor=2 --json",
+    "run serve " INPUTS
+    "tiny-llama.json --checkpoint model.safetensors --concurrency 2 --requests 3 "
+    "--prompt 9 --output 4 --longest 16 --page 4 --batch 2 --chunk 8 --prefix-cache --with threads "
+    "--plan tensor=2 --csv file --json",
     "train --from recipe.sh --on h100-sxm --max tensor=1,pipeline=1,context=1 --threads 1 --json",
     "train --from recipe.yaml --on tpu-v5e:2x2 --max tensor=1,pipeline=1,context=1 --threads 1 "
     "--framework maxtext --csv",

@@ -310,7 +310,8 @@ typedef struct sm_attention_shape {
     bool persistent;               /* cores take one block after another: less to set up for each */
     bool unfused; /* matmuls that write and read the scores; their softmax is not here */
     double panel; /* not 0: so many queries at a time, each with the keys up to their end,
-                     multiplied by BLAS; q_len: the last queries of the sequence */
+                     multiplied by BLAS; q_len: the last queries of the sequence. 1: each query
+                     of each head reads its keys and values anew, from the chip's own memory */
 } sm_attention_shape;
 /* The one price of attention: forward and backward, fused, unfused and in panels, in training and
  * in serving. FLOPs: 2 x batch x heads x q_len x keys x (head_size + v_head_size); backward 2.5

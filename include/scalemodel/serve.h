@@ -35,6 +35,7 @@ typedef struct sm_serve_job {
     double imbalance;      /* of experts: the fullest chip's tokens over the mean, >= 1; 0: as the
                               software has it */
     bool eager;            /* kernels launched one by one; else as the software does */
+    bool query_by_query;   /* attention takes one query of a head at a time, as src/run does */
     sm_speculation speculation;
     double reserve;           /* fraction of memory left free; < 0: the usual 0.1 on GPUs, 0 else */
     double usd_per_chip_hour; /* < 0: the catalogue's */

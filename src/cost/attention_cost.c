@@ -216,12 +216,17 @@ static void price_unfused(const sm_chip *chip, const sm_calibration *c, const sm
     cost->expected_s = cost->upper_s = backward ? 2.0 * matmuls : matmuls;
 }
 
-/* As BLAS multiplies a panel: the scores contract one head alone, however many keys there are. */
-static void price_panels(const sm_calibration *c, const sm_attention_shape *s, bool backward,
-                         sm_op_cost *cost) {
+/* As BLAS multiplies a panel: the scores contract one head alone, however many keys there are. Of a
+ * single query every number of keys and values is read for one product. */
+static void price_panels(const sm_chip *chip, const sm_calibration *c, const sm_attention_shape *s,
+                         bool backward, sm_op_cost *cost) {
     cost->tile_efficiency = s->head_size / (s->head_size + c->matmul_half_k);
     double math_s = cost->math_s / (efficiency_of(c, backward) * cost->tile_efficiency);
     double memory_s = cost->memory_s / c->memory_efficiency;
+    if (s->panel <= 1.0 && chip->onchip_bytes_per_s.value > 0.0) {
+        double read = flops_of(s, backward) / 2.0 * s->kv_bytes; /* a number for each product */
+        memory_s = larger(memory_s, read / (chip->onchip_bytes_per_s.value * c->memory_efficiency));
+    }
     cost->expected_s = larger(math_s, memory_s) + c->launch_s;
     cost->upper_s = math_s + memory_s + c->launch_s;
 }
@@ -239,7 +244,7 @@ sm_op_cost sm_attention_cost(const sm_chip *chip, const sm_calibration *c,
     cost.memory_s = rate_time(traffic_bytes(shape, backward), chip->memory_bytes_per_s.value);
     cost.lower_s = larger(cost.math_s, cost.memory_s);
     if (shape->unfused) price_unfused(chip, c, shape, backward, &cost);
-    else if (shape->panel > 0.0) price_panels(c, shape, backward, &cost);
+    else if (shape->panel > 0.0) price_panels(chip, c, shape, backward, &cost);
     else price_fused(chip, c, shape, backward, &cost);
     return cost;
 }

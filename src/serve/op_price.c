@@ -154,7 +154,9 @@ static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, c
     const sm_layer_kind *kind = kind_of(x, index);
     double all = g->past + g->queries;
     counts n = {g->sequences * x->d.replicas, 1, 1};
-    sm_attention_shape a = {.dtype = SM_BF16, .kv_bytes = sm_dtype_bytes(x->s->job.dtypes.kv)};
+    sm_attention_shape a = {.dtype = SM_BF16,
+                            .kv_bytes = sm_dtype_bytes(x->s->job.dtypes.kv),
+                            .panel = x->s->job.query_by_query ? 1 : 0};
     double rows = size_at(&w->batch, &x->d, &n), split = x->d.inverse[w->n.mask];
     /* Axes that split the sequences of an attention op: those of the batch and, under
      * cache_by=batch, those that hold no heads of their own. */

@@ -254,7 +254,10 @@ static sm_status serve_rank(sm_communicator *world, void *context, sm_error *err
                                   .watch = is_replay(g) ? &watch : NULL};
     sm_status status = serve_engine_run(&job, world, &g->result, err);
     if (world->rank) return status;
-    serve_load_end(g->load, &g->dropped);
+    sm_error why = {.status = SM_OK};
+    sm_status asked = serve_load_end(g->load, &g->dropped, &why);
+    if (!status && asked && err) *err = why;
+    if (!status) status = asked;
     g->http_counts = serve_http_end(g->http);
     if (g->watches) {
         pthread_kill(g->watcher, SIGUSR2);

@@ -77,6 +77,7 @@ struct serve_load {
     client *client;         /* of each request */
     size_t sent, flying, first_flying;
     double begun_s, dropped;
+    bool failed;    /* out of memory */
     size_t *last;   /* by conversation: the number behind its latest request; 0: none */
     size_t buckets; /* a power of two */
     double *free_s; /* closed loop: when clients may send again */
@@ -150,6 +151,7 @@ static bool send_next(serve_load *l, double at_s) {
     if (token) fill_prompt(l, l->sent, token, n);
     sm_status status = token ? serve_request_new(token, n, most, &q, NULL) : SM_INTERNAL;
     sm_free(token);
+    l->failed = status != SM_OK;
     if (status) return false;
     q->words = l->job.words;
     q->temperature = l->job.temperature;
@@ -297,10 +299,12 @@ sm_status serve_load_begin(const serve_load_job *job, serve_load **out, sm_error
     return SM_OK;
 }
 
-void serve_load_end(serve_load *load, double *dropped) {
-    if (!load) return;
+sm_status serve_load_end(serve_load *load, double *dropped, sm_error *err) {
+    if (!load) return SM_OK;
     pthread_join(load->thread, NULL);
     *dropped = load->dropped;
+    bool failed = load->failed;
     pthread_cond_destroy(&load->stirred);
     free_load(load);
+    return failed ? sm_fail_memory(err) : SM_OK;
 }

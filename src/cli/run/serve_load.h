@@ -28,5 +28,6 @@ typedef struct serve_load_job {
 typedef struct serve_load serve_load;
 /* Begin to ask, on a thread of its own, which closes the desk when all have been answered. */
 sm_status serve_load_begin(const serve_load_job *job, serve_load **out, sm_error *err);
-/* Wait for it, and free it. *dropped: requests that found the queue full. NULL is fine. */
-void serve_load_end(serve_load *load, double *dropped);
+/* Wait for it, and free it. *dropped: requests that found the queue full. SM_INTERNAL when it ran
+ * out of memory and asked no more. NULL is fine. */
+sm_status serve_load_end(serve_load *load, double *dropped, sm_error *err);

@@ -106,6 +106,7 @@ sm_status serving_price_new(const sm_model *model, const sm_system *system, doub
                               .output = output,
                               .imbalance = 1,
                               .eager = true,
+                              .query_by_query = true,
                               .reserve = -1,
                               .usd_per_chip_hour = -1};
     sm_status status = sm_serve_new(&job, out, err);

@@ -1,5 +1,6 @@
 /* Generating: tokens through the program of serving, forward, for several sequences at once. */
 #include "attention_heads.h"
+#include "row_math.h"
 #include "train_parts.h"
 #include <assert.h>
 #include <cblas.h>
@@ -89,10 +90,10 @@ static void attend(attending *a, const attention_head *h) {
     for (size_t s = 0; h->mask.cap > 0 && s < keys; s++)
         a->score[s] = h->mask.cap * tanhf(a->score[s] / h->mask.cap);
     /* Scores to exp(score - most): their largest and their sum. */
-    float most = a->score[0], sum = 0;
-    for (size_t s = 1; s < keys; s++) most = a->score[s] > most ? a->score[s] : most;
+    float most = row_most(a->score, keys);
     if (sink && *sink > most) most = *sink;
-    for (size_t s = 0; s < keys; s++) sum += a->score[s] = expf(a->score[s] - most);
+    row_exponential(a->score, most, keys, a->score);
+    float sum = row_sum(a->score, keys);
     a->most[h->row] = most;
     a->sum[h->row] = (double)(sink ? sum + expf(*sink - most) : sum);
     const attention_rows *v = &h->x[ATTENTION_VALUES];
