@@ -43,7 +43,10 @@ static const cli_option run_train_table[] = {
     {"keep", 0, CLI_WHOLE, AT(keep), "N", .help = "versions that stay in FOLDER/", .lowest = 1,
      .highest = MOST_STEPS, .by_default = "1"},
     {"resume", 0, CLI_INPUT, AT(resume), "PLACE",
-     .help = "go on from a checkpoint, whatever plan it was made under"},
+     .help = "go on from a checkpoint, whatever plan it was made under",
+     .default_says = "the folder MODEL, where it holds weights"},
+    {"fresh", 0, CLI_FLAG, AT(fresh),
+     .help = "begin with drawn weights, though the folder MODEL holds some"},
     {"on", 0, CLI_TEXT, AT(on), "SYSTEM", .help = "predict for these chips",
      .default_says = "cpu-host, or the chip of --system"},
     RECORD_OPTION(run_train_values, record),
@@ -92,14 +95,32 @@ static sm_status read_place(train_run *q, sm_error *err) {
     return status;
 }
 
+static bool holds_weights(const char *folder, sm_arena *arena) {
+    static const char *const names[] = {"model.safetensors", "model.safetensors.index.json",
+                                        "latest"};
+    bool holds = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const char *path = sm_arena_printf(arena, "%s/%s", folder, names[i]);
+        holds = holds || (path && access(path, F_OK) == 0);
+    }
+    return holds;
+}
+
+/* A folder of weights means these, to train as to generate. */
 static sm_status read_checkpoint(train_run *q, sm_error *err) {
     const run_train_values *given = q->call->values;
-    if (!given->resume) return SM_OK;
-    sm_status status = sm_io_safetensors_read(given->resume, q->call->arena, &q->resumed, err);
+    const char *model = q->call->positional[0];
+    if (given->resume && given->fresh)
+        return sm_fail(err, SM_USAGE, "--resume goes on from weights, and --fresh draws new ones");
+    q->from = given->resume                                           ? given->resume
+              : !given->fresh && holds_weights(model, q->call->arena) ? model
+                                                                      : NULL;
+    if (!q->from) return SM_OK;
+    sm_status status = sm_io_safetensors_read(q->from, q->call->arena, &q->resumed, err);
     if (status) return status;
     if (q->resumed.steps >= (uint64_t)q->end)
         return sm_fail(err, SM_BAD_INPUT, "%.200s has made %llu steps, and %d are asked for",
-                       given->resume, (unsigned long long)q->resumed.steps, q->end);
+                       q->from, (unsigned long long)q->resumed.steps, q->end);
     q->first = (int)q->resumed.steps;
     return SM_OK;
 }
@@ -217,7 +238,7 @@ static sm_status check_inputs(const train_run *q, sm_communicator *world, sm_err
         return sm_fail(err, SM_BAD_INPUT, "%.200s changed while the ranks read it", given->data);
     if (!status) status = same_over_ranks(world, from, &same, err);
     if (!status && !same)
-        return sm_fail(err, SM_BAD_INPUT, "%.200s changed while the ranks read it", given->resume);
+        return sm_fail(err, SM_BAD_INPUT, "%.200s changed while the ranks read it", q->from);
     return status;
 }
 
@@ -233,8 +254,7 @@ static sm_status train_rank(sm_communicator *world, void *context, sm_error *err
     if (!status && world->rank == 0 && given->checkpoint)
         status = sm_io_lock(given->checkpoint, false, &lock, err);
     if (!status) status = sm_trainer_new(world, &q->setup, &t, err);
-    if (!status && given->resume)
-        status = train_checkpoint_take(t, &q->model, &q->resumed, given->resume, err);
+    if (!status && q->from) status = train_checkpoint_take(t, &q->model, &q->resumed, q->from, err);
     for (int i = q->first; !status && i < q->end; i++) {
         status = one_step(q, world, t, i, &apart, &tally, err);
         bool due = i + 1 == q->end || (q->every && (i + 1) % q->every == 0);
@@ -279,7 +299,9 @@ const cli_verb run_train_verb = {
     .options = run_train_table,
     .values_bytes = sizeof(run_train_values),
     .plans = 1u << SM_PLAN_TRAINING,
-    .notes = "MODEL is a config.json of a decoder, dense or with experts.\n"
-             "example: scalemodel run train tiny.json --data README.md --plan data=2,tensor=2\n",
+    .notes =
+        "MODEL is a config.json of a decoder, dense or with experts, or a folder with one: where\n"
+        "that holds weights too, the training begins with them.\n"
+        "example: scalemodel run train tiny.json --data README.md --plan data=2,tensor=2\n",
     .run = run_train,
 };

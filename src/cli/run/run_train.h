@@ -10,6 +10,7 @@ typedef struct run_train_values {
     ranks_values ranks;
     const char *plan, *data, *curve, *plot, *on, *checkpoint, *resume, *record;
     int64_t seq, steps, until, seed, every, keep;
+    bool fresh;
     double batch, rate;
     cli_calibration_values constants;
     cli_model_values read_by;
@@ -26,6 +27,7 @@ typedef struct train_run {
     int first;     /* step to begin with: those before are in the checkpoint */
     int end;       /* of the steps, this run takes [first, end) */
     train_checkpoint_place kept;
+    const char *from; /* where the first weights are; NULL: they are drawn */
     sm_safetensors resumed;
     /* answers, written by rank 0 */
     double *number, *loss, *seconds; /* of each step */

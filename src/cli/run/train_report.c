@@ -423,6 +423,10 @@ static void show_head(sm_report *r, const train_run *q) {
     sm_report_text(r, "%s under %s on %d rank%s (%s): batches of %d sequences of %d bytes",
                    q->model.name, plan, ranks, ranks == 1 ? "" : "s", ranks_backend(),
                    q->setup.sequences, q->setup.tokens);
+    sm_put_text(r, r->data, "weights_from", q->from);
+    if (q->from && !((const run_train_values *)q->call->values)->resume)
+        sm_report_text(r, "It begins with the weights that %.120s holds; --fresh draws others.",
+                       q->from);
     sm_data *list = sm_put_array(r, r->data, "losses");
     for (int i = q->first; i <= last; i++) sm_put(r, list, NULL, q->loss[i]);
     sm_report_text(r, "Loss %.4f nats a byte after %d steps, %.4f at step %d.", q->loss[last],
