@@ -120,10 +120,11 @@ static void equal_dimensions_change_places(void **state) {
             for (int n = 0; n < 5; n++, compared++) {
                 memcpy(plan.dims, orders[n], 3);
                 assert_int_equal(sm_train_price(train, &plan, &other, &(sm_error){0}), SM_OK);
-                if (other.expected_s != usual.expected_s ||
-                    other.memory.total != usual.memory.total)
-                    fail_msg("%.17g and %.17g s: %s", usual.expected_s, other.expected_s,
-                             text_of(&r, &plan));
+                if (other.expected_s != usual.expected_s || other.lower_s != usual.lower_s ||
+                    other.upper_s != usual.upper_s || other.memory.total != usual.memory.total)
+                    fail_msg("%.17g to %.17g to %.17g and %.17g to %.17g to %.17g s: %s",
+                             usual.lower_s, usual.expected_s, usual.upper_s, other.lower_s,
+                             other.expected_s, other.upper_s, text_of(&r, &plan));
             }
         }
         sm_train_free(train);

@@ -390,10 +390,8 @@ enum { SM_MAX_TIMED_LINES = SM_MAX_ALGORITHMS * SM_MAX_TIMINGS };
 typedef struct sm_timed_curve {
     uint64_t key; /* of the group it was made for, 0: none */
     int n, serials;
-    double ideal[SM_MAX_LEVELS]; /* seconds each level is busy at datasheet rates, per byte of V,
-                                    whatever the algorithm; of a torus its first dimension alone,
-                                    since others may carry what one does not */
-    double busy[SM_MAX_LEVELS];  /* the same at the rates of the calibration; every dimension */
+    double ideal[SM_MAX_LEVELS]; /* seconds each level is busy at datasheet rates, per byte of V */
+    double busy[SM_MAX_LEVELS];  /* the same at the rates of the calibration */
     sm_timed_line line[SM_MAX_TIMED_LINES];            /* none is never less than another */
     sm_line serial[SM_MAX_ALGORITHMS][SM_MAX_TIMINGS]; /* of algorithms `upper` is taken from */
     uint8_t serial_lines[SM_MAX_ALGORITHMS];

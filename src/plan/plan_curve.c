@@ -38,17 +38,6 @@ static void share_busy(const sm_curve_memo *memo, const sm_algorithm *a, double 
     }
 }
 
-/* No level is busy for longer than the least that the whole takes. */
-static void settle_ideal(const sm_system *system, double least, double *ideal) {
-    int first = 0;
-    while (first < system->torus_dims && ideal[first] <= 0) first++;
-    for (int l = first + 1; l < system->torus_dims; l++) {
-        ideal[first] = fmax(ideal[first], ideal[l]);
-        ideal[l] = 0;
-    }
-    for (int l = 0; l < system->levels; l++) ideal[l] = fmin(ideal[l], least);
-}
-
 void sm_timed_curve_fill(const sm_curve_memo *memo, sm_collective op, const sm_group *group,
                          double ragged, sm_timed_curve *to) {
     sm_timing timing[SM_MAX_TIMINGS];
@@ -71,7 +60,9 @@ void sm_timed_curve_fill(const sm_curve_memo *memo, sm_collective op, const sm_g
         if (n > 0 && !one_order) share_busy(memo, a, excess, shared++ == 0, to);
         if (a->serial) to->serial_lines[to->serials++] = (uint8_t)n;
     }
-    settle_ideal(memo->system, curve.ideal_s_per_byte, to->ideal);
+    /* No level is busy for longer than the least that the whole takes. */
+    for (int l = 0; l < memo->system->levels; l++)
+        to->ideal[l] = fmin(to->ideal[l], curve.ideal_s_per_byte);
 }
 
 double sm_timed_curve_upper_s(const sm_timed_curve *c, double bytes) {
