@@ -322,6 +322,7 @@ typedef struct sm_serve_question {
                                         can, where one can run what is given of the plan */
     const sm_frameworks *frameworks; /* that are known; NULL: those shipped */
     bool any_plan;                   /* plans that no framework is known to run, too */
+    const sm_calibration *const *calibrations; /* of each of systems; NULL: those of `software` */
 } sm_serve_question;
 /* The frontier of time per token, throughput and cost, its best point in full; or one point; or
  * the best point on each of several systems.

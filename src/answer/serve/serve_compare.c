@@ -111,7 +111,8 @@ sm_status sm_serve_compare(const sm_serve_question *question, sm_report *r, sm_e
     for (int i = 0; i < question->n_systems && !status; i++) {
         sm_serve_question one = *question;
         one.system = &question->systems[i];
-        if (!one.calibration && one.software)
+        if (one.calibrations) one.calibration = one.calibrations[i];
+        else if (!one.calibration && one.software)
             one.calibration = sm_software_calibration(&one.system->chip, one.software);
         status = sm_serve_ask(&one, r, take, c, err);
     }

@@ -13,6 +13,7 @@ typedef struct serving {
     const char *on, *speculate, *drafter, *plot;
     sm_range chips;
     cli_calibration_values constants;
+    const sm_calibration *calibrations[SM_MAX_COMPARED];
     cli_model_values read_by;
     cli_recipe_values recipe_values;
     sm_recipe recipe;
@@ -119,13 +120,12 @@ static sm_status read_speculation(const cli_call *call, serving *v, sm_error *er
 /* What is of one system cannot be asked of several. */
 static sm_status check_one_system(const cli_call *call, const serving *v, sm_error *err) {
     const sm_serve_question *q = &v->question;
-    const char *what = v->plot                    ? "--plot draws"
-                       : call->common.explain     ? "--explain derives"
-                       : q->emit                  ? "--emit prints the command of"
-                       : v->constants.calibration ? "--calibration has the constants of"
-                       : q->disaggregated         ? "--disaggregated splits"
-                       : q->requests_per_s > 0.0  ? "--qps sizes a fleet of"
-                                                  : NULL;
+    const char *what = v->plot                   ? "--plot draws"
+                       : call->common.explain    ? "--explain derives"
+                       : q->emit                 ? "--emit prints the command of"
+                       : q->disaggregated        ? "--disaggregated splits"
+                       : q->requests_per_s > 0.0 ? "--qps sizes a fleet of"
+                                                 : NULL;
     if (q->n_systems > 0 && what)
         return sm_fail(err, SM_USAGE, "%s one system, and --on names several", what);
     return SM_OK;
@@ -140,15 +140,15 @@ static sm_status read_rest(const cli_call *call, serving *v, sm_error *err) {
                           "the prompt has only %.0f tokens, and one must be new", q->prompt);
     sm_status status = check_one_system(call, v, err);
     if (!status) status = read_speculation(call, v, err);
-    if (!status && constants)
-        status = cli_calibration(call, &v->system.chip, &v->constants, &q->calibration, err);
-    for (int i = 1; i < q->n_systems && !status; i++) {
-        const sm_system *system = &v->systems[i];
+    for (int i = 0; i < (q->n_systems > 0 ? q->n_systems : 1) && !status; i++) {
+        const sm_system *system = i ? &v->systems[i] : &v->system;
         if (system->chips < least->chips) least = system;
         if (constants)
-            status = cli_calibration(call, &system->chip, &v->constants, &q->calibration, err);
+            status =
+                cli_calibration(call, &system->chip, &v->constants, &v->calibrations[i], err);
     }
-    if (q->n_systems > 0) q->calibration = NULL; /* each has that of the software */
+    if (constants) q->calibration = v->calibrations[0];
+    if (constants && q->n_systems > 0) q->calibrations = v->calibrations;
     if (status) return status;
     if (v->chips.last > least->chips)
         return cli_refuse(call, &v->chips, err, "%s has %d %s", least->text, least->chips,
