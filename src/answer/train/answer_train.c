@@ -210,5 +210,6 @@ sm_status sm_answer_train(const sm_train_question *question, sm_report *r, sm_er
     if (q->in.n_systems > 0 || (limited && !q->batch.most)) return sm_train_compare(q, r, err);
     if (q->batch.most) status = sm_train_batch_most(q, err);
     if (status) return status;
-    return with_plans(q, answer, r, err);
+    status = with_plans(q, answer, r, err);
+    return status == SM_OK && q->batch.missed ? SM_NEGATIVE : status;
 }

@@ -6,7 +6,8 @@
 
 typedef struct sm_batch {
     double asked_tokens, sequences;
-    bool most; /* as many as in.within_s allows */
+    bool most;   /* as many as in.within_s allows */
+    bool missed; /* and not one is: sequences is 1 */
 } sm_batch;
 typedef struct sm_train_asked {
     sm_train_question in;

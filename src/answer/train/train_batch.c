@@ -66,7 +66,7 @@ sm_status sm_train_batch_read(const sm_source *text, sm_span span, double seq, s
 sm_status sm_train_batch_set(sm_train_asked *q, sm_error *err) {
     const sm_source *text = &q->in.batch;
     double tokens = q->in.batch_tokens, seq = q->job.seq;
-    sm_batch batch = {tokens, sm_train_usual_sequences(tokens, seq), false};
+    sm_batch batch = {.asked_tokens = tokens, .sequences = sm_train_usual_sequences(tokens, seq)};
     sm_status status = SM_OK;
     if (text->text)
         status = sm_train_batch_read(text, (sm_span){0, text->length}, seq, &batch, err);
@@ -121,6 +121,7 @@ sm_status sm_train_batch_most(sm_train_asked *q, sm_error *err) {
     sm_train_free(train);
     if (status) return status;
     q->batch.sequences = fmax(most, 1.0);
+    q->batch.missed = most <= 0.0;
     q->batch.asked_tokens = q->job.batch_tokens = q->batch.sequences * q->job.seq;
     return SM_OK;
 }
@@ -132,7 +133,10 @@ void sm_train_batch_page(sm_report *r, const sm_train_asked *q, double sequences
                  sequences == 1.0 ? "" : "s", sm_show_exact(r, seq));
     const char *why = q->in.seq > 0.0 ? "" : " (the length taken when --seq is not given)";
     double nearest = fmax(1.0, round(asked / seq));
-    if (q->batch.most)
+    if (q->batch.missed)
+        sm_report_text(r, "%s%s: not one has a step of %s.", seqs, why,
+                       sm_show_seconds(r, q->in.within_s));
+    else if (q->batch.most)
         sm_report_text(r, "%s%s: the most, to an eighth, whose step takes no longer than %s.", seqs,
                        why, sm_show_seconds(r, q->in.within_s));
     else if (tokens == asked) sm_report_text(r, "%s%s.", seqs, why);

@@ -19,7 +19,7 @@ typedef struct serving {
     sm_recipe recipe;
 } serving;
 
-enum { MOST_DEPTH = 64 };
+enum { MOST_DEPTH = 15 };
 
 #define AT(member) offsetof(serving, member)
 #define ASK(member) AT(question.member)
@@ -144,8 +144,7 @@ static sm_status read_rest(const cli_call *call, serving *v, sm_error *err) {
         const sm_system *system = i ? &v->systems[i] : &v->system;
         if (system->chips < least->chips) least = system;
         if (constants)
-            status =
-                cli_calibration(call, &system->chip, &v->constants, &v->calibrations[i], err);
+            status = cli_calibration(call, &system->chip, &v->constants, &v->calibrations[i], err);
     }
     if (constants) q->calibration = v->calibrations[0];
     if (constants && q->n_systems > 0) q->calibrations = v->calibrations;
