@@ -41,6 +41,9 @@ typedef struct sm_serve_job {
     double usd_per_chip_hour; /* < 0: the catalogue's */
     bool alone; /* prompts are prefilled elsewhere: nothing comes between two tokens */
 } sm_serve_job;
+/* Tokens that a sequence of the job has room for: prompt and output, or the context that decode is
+ * priced at where that is longer. */
+double sm_serve_longest(const sm_serve_job *job);
 typedef struct sm_serve sm_serve; /* a job with its partitioned programs */
 /* Make a job ready to be priced. The model and system are copied. SM_BAD_INPUT with the reason when
  * a number of the job is out of range, SM_INTERNAL when out of memory; *serve is NULL then. */

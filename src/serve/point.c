@@ -20,6 +20,10 @@ double point_step_tokens(const sm_serve *s, const sm_degrees *d, double batch) {
     return larger(prompt * d->replicas, batch);
 }
 
+double sm_serve_longest(const sm_serve_job *job) {
+    return larger(job->prompt + job->output, job->context);
+}
+
 double point_context(const sm_serve *s) {
     return s->job.context > 0 ? s->job.context : s->job.prompt + s->job.output / 2;
 }
@@ -179,7 +183,7 @@ sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
     point->batch = batch;
     if (!(batch >= 1) || !(batch <= 1e9))
         return sm_fail(err, SM_BAD_INPUT, "a batch must have 1 to 1e9 sequences, not %g", batch);
-    sm_status status = holding_of(serve, &point->plan, job->prompt + job->output, &f, err);
+    sm_status status = holding_of(serve, &point->plan, sm_serve_longest(job), &f, err);
     if (status == SM_OK) status = price_point(serve, point, err);
     if (status != SM_OK) return status;
     double tokens = point_step_tokens(serve, &f.d, point->batch);

@@ -431,8 +431,7 @@ static bool visit(void *context, const sm_plan *plan) {
     search *h = context;
     family f = {.plan = plan};
     sm_error err = {0};
-    double length = h->s->job.prompt + h->s->job.output;
-    sm_status status = holding_of(h->s, plan, length, &f.memory, &err);
+    sm_status status = holding_of(h->s, plan, sm_serve_longest(&h->s->job), &f.memory, &err);
     search_note(h, status, &err);
     if (status == SM_OK) {
         note_memory(h, &f);

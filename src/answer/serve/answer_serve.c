@@ -159,7 +159,7 @@ static sm_status find_batch(sm_serve_asked *q, sm_serve *serve, sm_error *err) {
     const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = q->in.concurrency};
     double most = q->job.software->most_running;
     sm_load_times times;
-    sm_status status = sm_serve_most_sequences(serve, plan, q->job.prompt + q->job.output,
+    sm_status status = sm_serve_most_sequences(serve, plan, sm_serve_longest(&q->job),
                                                fmin(q->job.prompt, 8192.0), &one.most_running, err);
     one.most_running = fmin(fmax(one.most_running, 1.0), most);
     if (!status) status = sm_serve_load(&one, &load, false, &times, err);

@@ -281,7 +281,7 @@ static void fleet_page(sm_report *r, const sm_serving_found *a) {
 void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, const char *compute) {
     const sm_serve_job *job = &q->job;
     const sm_model *model = q->in.model;
-    double whole = job->prompt + job->output, longest = job->context > whole ? job->context : whole;
+    double longest = sm_serve_longest(job);
     sm_report_heading(r, "%s on %s", model->name, on);
     sm_report_text(r,
                    "Requests of %s prompt and %s output tokens; weights %s%s, cache %s, computed "

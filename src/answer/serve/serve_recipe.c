@@ -60,7 +60,7 @@ sm_status sm_serve_emit(const sm_serving_found *a, sm_error *err) {
         .system = q->in.system,
         .plan = &p->plan,
         .batch = p->batch,
-        .seq = q->job.prompt + q->job.output,
+        .seq = sm_serve_longest(&q->job),
         .weights = sm_dtype_name(q->job.dtypes.weights),
         .kv = sm_dtype_name(q->job.dtypes.kv),
         .predicted = sm_textf(r, "%s a token, %s to the first, %.0f tokens/s a chip",
