@@ -47,7 +47,7 @@ typedef struct answers {
     int32_t made[MOST_IDS];
 } answers;
 
-static char path[64];
+static char path[64], again[72];
 
 static size_t read_list(json_t *list, int32_t *to) {
     size_t n = json_array_size(list);
@@ -258,11 +258,39 @@ static int first_batch(const sm_train_setup *setup) {
     return 0;
 }
 
+/* What was taken is written as it was: names, shapes, numbers. */
+static sm_status write_again(slope *s, sm_communicator *world, sm_error *err) {
+    const train_checkpoint_place to = {.path = again, .keep = 1};
+    sm_safetensors made;
+    sm_status status = train_checkpoint_write(s->t, world, &s->a->model, &to, err);
+    if (!status) status = sm_io_safetensors_read(again, models_arena(), &made, err);
+    if (status) return status;
+    if (made.n != s->a->file.n)
+        return sm_fail(err, SM_INTERNAL, "%zu tensors are written of %zu", made.n, s->a->file.n);
+    for (size_t i = 0; i < made.n; i++) {
+        static float one[MOST_WEIGHT], other[MOST_WEIGHT];
+        const sm_safetensor *a = &made.tensor[i], *b = sm_safetensors_find(&s->a->file, a->name);
+        size_t n = 1;
+        for (int d = 0; d < a->rank; d++) n *= a->shape[d];
+        assert_true(n <= MOST_WEIGHT);
+        bool same = b && a->rank == b->rank &&
+                    memcmp(a->shape, b->shape, (size_t)a->rank * sizeof *a->shape) == 0;
+        if (same) status = sm_io_safetensor_load(a, one, err);
+        if (same && !status) status = sm_io_safetensor_load(b, other, err);
+        if (status) return status;
+        if (!same || memcmp(one, other, n * sizeof *one) != 0)
+            return sm_fail(err, SM_INTERNAL, "%s is written otherwise than read", a->name);
+    }
+    return SM_OK;
+}
+
 static sm_status differentiate(sm_communicator *world, void *context, sm_error *err) {
     slope *s = context;
     sm_train_result r;
     sm_status status = sm_trainer_new(world, &s->a->setup, &s->t, err);
     if (!status) status = train_checkpoint_take(s->t, &s->a->model, &s->a->file, path, err);
+    if (!status) status = train_checkpoint_check_arrays(s->t, world, &s->a->model, err);
+    if (!status) status = write_again(s, world, err);
     if (!status) status = sm_trainer_gradients(s->t, first_batch(&s->a->setup), &r, err);
     if (!status) status = sm_trainer_list(s->t, false, add_array, s, err);
     s->loss = status ? 0 : r.loss;
@@ -325,7 +353,9 @@ int main(void) {
     snprintf(path, sizeof path, "/tmp/test_reference_XXXXXX");
     int file = mkstemp(path);
     if (file < 0 || close(file) != 0) return 1;
+    snprintf(again, sizeof again, "%s.again", path);
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    unlink(again);
     unlink(path);
     return failed;
 }

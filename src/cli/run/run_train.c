@@ -254,6 +254,8 @@ static sm_status train_rank(sm_communicator *world, void *context, sm_error *err
     if (!status && world->rank == 0 && given->checkpoint)
         status = sm_io_lock(given->checkpoint, false, &lock, err);
     if (!status) status = sm_trainer_new(world, &q->setup, &t, err);
+    if (!status && given->checkpoint)
+        status = train_checkpoint_check_arrays(t, world, &q->model, err);
     if (!status && q->from) status = train_checkpoint_take(t, &q->model, &q->resumed, q->from, err);
     for (int i = q->first; !status && i < q->end; i++) {
         status = one_step(q, world, t, i, &apart, &tally, err);

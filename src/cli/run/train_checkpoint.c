@@ -254,8 +254,9 @@ sm_status train_checkpoint_take_weights(sm_generator *g, const sm_model *model,
 }
 
 /* Writing a checkpoint: every rank lists all arrays alike, so that each knows the header of its own
- * files before any data comes; then array after array is gathered on its rank and written at once.
- * No rank holds more than one array besides its own. */
+ * files before any data comes; then array after array is gathered on its rank and written at once,
+ * or with the last of those that lie in one tensor. No rank holds more than one array besides its
+ * own, and tensors of which some are still to come. */
 
 enum { KINDS = 2 };
 static const char *const kind_names[KINDS] = {"model", "optimizer"};
@@ -264,6 +265,13 @@ typedef struct listed {
     sm_safetensor tensor;
     int owner, kind;
 } listed;
+
+/* A tensor of several arrays, until all have come. */
+typedef struct joined {
+    char name[CHECKPOINT_NAME_BYTES]; /* "": of none */
+    size_t numbers, held;
+    float *value; /* NULL: they are only listed */
+} joined;
 
 typedef struct writing {
     const sm_model *model;
@@ -283,6 +291,8 @@ typedef struct writing {
     uint32_t checksum[KINDS];
     float *slice; /* one tensor, transposed */
     size_t slice_room;
+    joined *join;
+    size_t joins;
     /* A rank that cannot write goes on gathering, so that no other waits for it in vain. */
     sm_status failed;
     sm_error why;
@@ -334,16 +344,45 @@ static sm_status list_slice(writing *w, const checkpoint_form *f, size_t slice, 
     return SM_OK;
 }
 
+/* The tensor of this slice, in which so many numbers more are now; NULL: out of memory. */
+static joined *join_slice(writing *w, const checkpoint_form *f, size_t slice) {
+    char name[CHECKPOINT_NAME_BYTES];
+    joined *j = NULL, *unused = NULL;
+    checkpoint_name_of(f, slice, name);
+    for (size_t i = 0; i < w->joins && !j; i++) {
+        if (strcmp(w->join[i].name, name) == 0) j = &w->join[i];
+        if (!w->join[i].name[0]) unused = &w->join[i];
+    }
+    if (!j && !unused) {
+        size_t room = w->joins ? 2 * w->joins : 8;
+        joined *more = sm_realloc(w->join, room * sizeof *more);
+        if (!more) return NULL;
+        memset(more + w->joins, 0, (room - w->joins) * sizeof *more);
+        unused = more + w->joins;
+        w->join = more;
+        w->joins = room;
+    }
+    if (!j) {
+        j = unused;
+        *j = (joined){.numbers = 1};
+        memcpy(j->name, name, sizeof name);
+        for (int d = 0; d < f->place.rank; d++) j->numbers *= f->place.shape[d];
+    }
+    j->held += f->numbers;
+    return j;
+}
+
 static sm_status list_array(sm_train_array *a, void *context, sm_error *err) {
     writing *w = context;
     checkpoint_form f;
     sm_status status = checkpoint_form_of(w->model, a, 0, &f, err);
-    if (!status && !f.place.alone)
-        return sm_fail(err, SM_BAD_INPUT,
-                       "a checkpoint of %s has several weights in one tensor, %s: that is read and "
-                       "not written",
-                       w->model->name, f.place.name);
-    for (size_t i = 0; !status && i < f.slices; i++) status = list_slice(w, &f, i, err);
+    for (size_t i = 0; !status && i < f.slices; i++) {
+        joined *j = f.place.alone ? NULL : join_slice(w, &f, i);
+        if (!j && !f.place.alone) return sm_fail_memory(err);
+        if (j && j->held < j->numbers) continue;
+        if (j) j->name[0] = 0;
+        status = list_slice(w, &f, i, err);
+    }
     return status;
 }
 
@@ -370,6 +409,11 @@ static sm_status list_all(writing *w, sm_trainer *t, sm_error *err) {
         if (!w->number[k]) return sm_fail_memory(err);
     }
     sm_status status = sm_trainer_list(t, w->folder, list_array, w, err);
+    for (size_t i = 0; !status && i < w->joins; i++)
+        if (w->join[i].name[0])
+            status = sm_fail(err, SM_BAD_INPUT,
+                             "a checkpoint of %s cannot be written: %s holds more than its weights",
+                             w->model->name, w->join[i].name);
     return status ? status : choose_own(w, err);
 }
 
@@ -385,20 +429,42 @@ static const char *path_of(const writing *w, const char *name) {
     return name ? sm_arena_printf(w->arena, "%s/%s.tmp/%s", w->path, w->version, name) : NULL;
 }
 
+static void put_slice(const sm_train_array *a, const checkpoint_form *f, size_t slice, float *to) {
+    static const size_t start[SM_MAX_RANK] = {0};
+    size_t step[SM_MAX_RANK], stride = 1;
+    walk all = walk_of(f, start, a->size, slice);
+    for (int d = a->rank - 1; d >= 0; stride *= a->size[d--]) step[d] = stride;
+    do {
+        size_t at = 0;
+        for (int d = 0; d < a->rank; d++) at += (all.from[d] + all.at[d]) * step[d];
+        to[element_of(&all)] = a->data[at];
+    } while (next(&all));
+}
+
+/* With what came before of a tensor; once it is whole it is written. */
+static sm_status put_joined(writing *w, const sm_train_array *a, const checkpoint_form *f,
+                            size_t slice, sm_error *err) {
+    joined *j = join_slice(w, f, slice);
+    if (j && !j->value) j->value = sm_malloc(j->numbers * sizeof *j->value);
+    if (!j || !j->value) return sm_fail_memory(err);
+    put_slice(a, f, slice, j->value);
+    if (j->held < j->numbers) return SM_OK;
+    sm_status status = sm_io_safetensors_put(w->file[kind_of(w, a)], j->value, j->numbers, err);
+    sm_free(j->value);
+    *j = (joined){.held = 0};
+    return status;
+}
+
 static sm_status put_array(sm_train_array *a, void *context, sm_error *err) {
     writing *w = context;
     checkpoint_form f;
     sm_status status = checkpoint_form_of(w->model, a, 0, &f, err);
-    static const size_t start[SM_MAX_RANK] = {0};
-    size_t step[SM_MAX_RANK], stride = 1;
-    for (int d = a->rank - 1; d >= 0; stride *= a->size[d--]) step[d] = stride;
     for (size_t i = 0; !status && !w->failed && i < f.slices; i++) {
-        walk all = walk_of(&f, start, a->size, i);
-        do {
-            size_t at = 0;
-            for (int d = 0; d < a->rank; d++) at += (all.from[d] + all.at[d]) * step[d];
-            w->slice[element_of(&all)] = a->data[at];
-        } while (next(&all));
+        if (!f.place.alone) {
+            w->failed = put_joined(w, a, &f, i, &w->why);
+            continue;
+        }
+        put_slice(a, &f, i, w->slice);
         w->failed = sm_io_safetensors_put(w->file[kind_of(w, a)], w->slice, f.numbers, &w->why);
     }
     return status;
@@ -509,6 +575,21 @@ static sm_status begin_version(writing *w, sm_error *err) {
     return status;
 }
 
+static void free_writing(writing *w) {
+    for (size_t i = 0; i < w->joins; i++) sm_free(w->join[i].value);
+    sm_free(w->join);
+    sm_free(w->slice);
+    sm_arena_free(w->arena);
+}
+
+sm_status train_checkpoint_check_arrays(sm_trainer *t, sm_communicator *world,
+                                        const sm_model *model, sm_error *err) {
+    writing w = {.model = model, .world = world, .arena = sm_arena_new()};
+    sm_status status = w.arena ? list_all(&w, t, err) : sm_fail_memory(err);
+    free_writing(&w);
+    return status;
+}
+
 sm_status train_checkpoint_write(sm_trainer *t, sm_communicator *world, const sm_model *model,
                                  const train_checkpoint_place *place, sm_error *err) {
     writing w = {.model = model,
@@ -525,7 +606,6 @@ sm_status train_checkpoint_write(sm_trainer *t, sm_communicator *world, const sm
     if (!status) status = list_all(&w, t, err);
     if (!status) status = write_files(&w, t, err);
     if (!status && w.folder) status = complete(&w, err);
-    sm_free(w.slice);
-    sm_arena_free(w.arena);
+    free_writing(&w);
     return status;
 }

@@ -16,8 +16,11 @@ typedef struct train_checkpoint_place {
 /* Before the work: can a checkpoint be written there? */
 sm_status train_checkpoint_check(const train_checkpoint_place *place, sm_arena *arena,
                                  sm_error *err);
-/* Made by every rank of world. Replaces what was there at once, or leaves it as it was: every rank
- * returns the same error. */
+/* The same of the trainer's arrays: SM_BAD_INPUT where the family has no place for one of them. */
+sm_status train_checkpoint_check_arrays(sm_trainer *t, sm_communicator *world,
+                                        const sm_model *model, sm_error *err);
+/* Made by every rank of world, of arrays that were checked. Replaces what was there at once, or
+ * leaves it as it was: every rank returns the same error. */
 sm_status train_checkpoint_write(sm_trainer *t, sm_communicator *world, const sm_model *model,
                                  const train_checkpoint_place *place, sm_error *err);
 /* Into the blocks of this rank, and the number of updates. SM_BAD_INPUT names what is missing, of

@@ -168,10 +168,12 @@ static void put_box(sm_train_array *a, const void *block, const size_t *size,
 
 /* ---- who gathers it ---- */
 
-/* Of the ranks of its stage, the one with the least so far. load: what each rank has been dealt;
- * NULL: the first rank gathers everything. */
-static int deal_out(const sm_trainer *t, const sm_train_array *a, double *load) {
-    int best = -1, stage = stage_of(t, a->layer);
+/* All arrays of a layer go to one rank, for files may have several of them in one tensor: of the
+ * ranks of its stage, to the one with the least so far. load: what each rank has been dealt; NULL:
+ * the first rank gathers everything. */
+static int deal_out(const sm_trainer *t, int layer, double *load) {
+    const sm_task_list *p = piece_of(t, layer);
+    int best = -1, stage = stage_of(t, layer);
     if (!load) return 0;
     for (int rank = 0; rank < t->world->size; rank++) {
         int at[SM_MAX_AXES] = {0};
@@ -179,7 +181,8 @@ static int deal_out(const sm_trainer *t, const sm_train_array *a, double *load) 
         if (at[TRAIN_PIPELINE] == stage && (best < 0 || load[rank] < load[best])) best = rank;
     }
     assert(best >= 0); /* every stage has a rank */
-    load[best] += (double)count_of(a);
+    for (int i = 0; i < p->program->tensors; i++)
+        if (is_kept(t, p, layer, i)) load[best] += p->program->tensor[i].elements;
     return best;
 }
 
@@ -277,13 +280,14 @@ static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, doubl
     const sm_task_list *p = piece_of(t, number);
     const sm_einsum *einsum;
     blocks b;
+    int owner = deal_out(t, number, load);
     sm_status status = fill_blocks(t, sm_stage_layer(&t->stage, number), part, &b, err);
     for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
         if (!is_kept(t, p, number, i)) continue;
         sm_layout layout = sm_layout_of(sm_task_list_array(p, i, &einsum));
         describe(t, p, number, i, part, &a);
-        a.owner = deal_out(t, &a, load);
+        a.owner = owner;
         status = save_array(t, &a, &layout, &b.block[i], visit, context, err);
     }
     free_blocks(&b);
@@ -313,12 +317,13 @@ sm_status sm_trainer_save_dealt(sm_trainer *t, sm_train_visit visit, void *conte
 static sm_status list_layer(const sm_trainer *t, int number, sm_train_part part, double *load,
                             sm_train_visit visit, void *context, sm_error *err) {
     const sm_task_list *p = piece_of(t, number);
+    int owner = deal_out(t, number, load);
     sm_status status = SM_OK;
     for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
         if (!is_kept(t, p, number, i)) continue;
         describe(t, p, number, i, part, &a);
-        a.owner = deal_out(t, &a, load);
+        a.owner = owner;
         status = visit(&a, context, err);
     }
     return status;
