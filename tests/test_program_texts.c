@@ -92,6 +92,26 @@ static void a_scan_is_run_again_backward(void **state) {
     assert_int_equal(scatters, 1); /* of what the mixer gives the residual stream */
 }
 
+/* Partial sums that a sigmoid of the token gates stay partial sums: served, they are added to what
+ * the experts made, and all are reduced at once. */
+static void a_gated_expert_is_reduced_with_the_others(void **state) {
+    (void)state;
+    read("{\"model_type\": \"qwen2_moe\", \"hidden_size\": 64, \"num_hidden_layers\": 2, "
+         "\"num_attention_heads\": 4, \"num_key_value_heads\": 4, \"num_experts\": 4, "
+         "\"moe_intermediate_size\": 16, \"shared_expert_intermediate_size\": 32, "
+         "\"intermediate_size\": 64, \"vocab_size\": 256}");
+    for (int way = 0; way < 4; way++) {
+        int reduced = 0;
+        partition(1, true, (sm_rules){.expert_tensor = way & 1, .decode = way & 2});
+        for (int i = 0; i < part.comms; i++)
+            reduced += part.comm[i].axes & SM_AXES_TENSOR && part.comm[i].op == SM_ALL_REDUCE;
+        assert_int_equal(reduced, 2); /* of attention, of experts */
+        for (int i = 0; i < part.comms; i++)
+            if (part.comm[i].axes & SM_AXES_TENSOR && part.comm[i].op == SM_ALL_REDUCE)
+                assert_true(part.comm[i].bytes.base == 64 * 2);
+    }
+}
+
 /* Every shipped mixer in training, prefill and decode, under rules that shard it otherwise. */
 static void every_phase_is_partitioned(void **state) {
     static const char *const configs[] = {
@@ -125,6 +145,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_scan_keeps_a_state),
         cmocka_unit_test(a_scan_is_run_again_backward),
+        cmocka_unit_test(a_gated_expert_is_reduced_with_the_others),
         cmocka_unit_test(every_phase_is_partitioned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -131,6 +131,8 @@ typedef struct sm_op {
     int values;       /* attention: the input that is V; pairs of inputs, queries and keys,
                          come first. One that is also a key is read once */
     int chosen;       /* attention: the input that says which keys to attend to, -1: none */
+    bool scales;      /* vector ops: the first input times what is made of the others: of partial
+                         sums, those of the product */
     int state;        /* a kernel: tensor it carries from step to step, -1: none */
     uint8_t in_place; /* vector ops: inputs (bit i) that are already where the output wants
                          them: neither read nor written */

@@ -529,42 +529,10 @@ static void score(builder *x, const sm_text_line *line) {
 
 /* ---- expressions ---- */
 
-static bool is_norm(sm_operator op) {
-    return op == SM_OPERATOR_RMSNORM || op == SM_OPERATOR_LAYERNORM || op == SM_OPERATOR_L2NORM;
-}
-
-static bool is_activation(sm_operator op) {
-    return op >= SM_OPERATOR_SILU && op <= SM_OPERATOR_SQUARE;
-}
-
-/* act(g), act(g) * u; norm(x); rotary(x), rotary(norm(x)); x + y. */
-static sm_function function_of(const sm_text_line *line) {
-    int norms = 0, turns = 0, acts = 0, sums = 0, times = 0, others = 0;
-    for (int i = 0; i < line->terms; i++) {
-        if (line->term[i].kind == SM_TERM_NUMBER) others++;
-        if (line->term[i].kind != SM_TERM_OPERATOR) continue;
-        sm_operator op = line->term[i].op;
-        if (is_norm(op)) norms++;
-        else if (op == SM_OPERATOR_ROTARY) turns++;
-        else if (is_activation(op)) acts++;
-        else if (op == SM_OPERATOR_ADD) sums++;
-        else if (op == SM_OPERATOR_MULTIPLY) times++;
-        else others++;
-    }
-    if (others) return SM_FUNCTION_OTHER;
-    if (turns == 1 && !acts && !sums && !times) return SM_FUNCTION_ROTATE;
-    if (norms == 1 && !turns && !acts && !sums && !times) return SM_FUNCTION_NORM;
-    bool first = line->terms > 1 && line->term[1].kind == SM_TERM_OPERATOR;
-    if (acts == 1 && first && times == line->operands - 1 && !norms && !turns && !sums)
-        return SM_FUNCTION_GATE;
-    if (sums == line->operands - 1 && !norms && !turns && !acts && !times) return SM_FUNCTION_ADD;
-    return SM_FUNCTION_OTHER;
-}
-
 /* x + w where w are weights and x was made by a product or looked up: its epilogue. */
 static bool is_epilogue(const builder *x, const sm_text_line *line, int *base) {
     *base = -1;
-    if (function_of(line) != SM_FUNCTION_ADD || x->b->rules.each_line) return false;
+    if (program_function_of(line) != SM_FUNCTION_ADD || x->b->rules.each_line) return false;
     for (int i = 0; i < line->operands; i++) {
         int array = line->operand[i].array;
         if (is_weight(x, array)) continue;
@@ -588,12 +556,12 @@ static void expression(builder *x, const sm_text_line *line) {
         x->tensor[line->result[0].array] = x->tensor[base];
         return;
     }
-    sm_function function = function_of(line);
+    sm_function function = program_function_of(line);
     /* the shift of a norm rides along with its scale */
     bool rides = function == SM_FUNCTION_NORM && !x->b->rules.each_line;
     for (int i = 2; rides && i < line->operands; i++)
         if (is_weight(x, line->operand[i].array)) ride(x, line->operand[i].array);
-    vector(x, line, function);
+    vector(x, line, function)->scales = program_scales_first(line);
 }
 
 /* ---- kernels: one op, whose inner arrays never reach memory ---- */

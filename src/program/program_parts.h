@@ -1,9 +1,15 @@
 /* Private to program: pieces that the builders and the partition share. */
 #pragma once
+#include "scalemodel/architecture.h"
 #include "scalemodel/program.h"
 
 /* ---- execution_rules.c: a program that is built becomes that of its software ---- */
 void program_fit_software(sm_program *b);
+
+/* ---- what the expression of a line computes (line_function.c) ---- */
+sm_function program_function_of(const sm_text_line *line);
+/* Its first operand times what is made of the others. */
+bool program_scales_first(const sm_text_line *line);
 
 /* ---- storage (storage.c) ---- */
 sm_dimensions program_dims(const sm_tensor *t);

@@ -1,5 +1,6 @@
 /* Where arrays are stored: which of their dimensions each axis shards. Activations, weights and the
  * cache of keys and values follow from the roles of dimensions and from the rules alone. */
+#include "partition_parts.h"
 #include "program_parts.h"
 
 #include <assert.h>
@@ -218,9 +219,22 @@ static int readers(const sm_program *b, int tensor) {
     return n;
 }
 
-static void leave_partial(sm_tensor *t, sm_axes axes) {
+/* What scales it leaves what it scales partial too. */
+static void leave_partial(sm_program *b, int tensor, sm_axes axes) {
+    sm_tensor *t = &b->tensor[tensor];
     t->unreduced = axes;
     for (int i = 0; i < t->rank; i++) t->at[i] = (sm_axes)(t->at[i] & ~axes);
+    const sm_op *maker = t->producer >= 0 ? &b->op[t->producer] : NULL;
+    if (maker && maker->scales) leave_partial(b, maker->in[0], axes);
+}
+
+/* Partial sums times a factor that is whole on every chip are partial sums of the product. Served:
+ * a step of training wants the factor's gradient. */
+static sm_axes scaled_partial(const sm_program *b, const sm_op *op, sm_axes first) {
+    if (!b->serving || !op->scales || readers(b, op->in[0]) != 1) return 0;
+    for (int k = 1; k < op->inputs; k++)
+        if (b->tensor[op->in[k]].unreduced || (part_stored_mask(b, op->in[k]) & first)) return 0;
+    return first;
 }
 
 /* Partial sums that are added are added first and reduced once; what experts make is weighted and
@@ -233,10 +247,12 @@ static void leave_sums_partial(sm_program *b) {
         bool adds = op->function == SM_FUNCTION_ADD && first;
         for (int k = 0; k < op->inputs && adds; k++)
             adds = partial[op->in[k]] == first && readers(b, op->in[k]) == 1;
-        partial[op->out] = adds ? first : leaves_partial(b, op, partial);
-        for (int k = 0; k < op->inputs && adds; k++) leave_partial(&b->tensor[op->in[k]], first);
+        partial[op->out] = adds         ? first
+                           : op->scales ? scaled_partial(b, op, first)
+                                        : leaves_partial(b, op, partial);
+        for (int k = 0; k < op->inputs && adds; k++) leave_partial(b, op->in[k], first);
         bool weighs = op->function == SM_FUNCTION_COMBINE && program_tokens_whole(b);
-        if (weighs && first) leave_partial(&b->tensor[op->in[0]], first);
+        if (weighs && first) leave_partial(b, op->in[0], first);
     }
 }
 
