@@ -1,6 +1,9 @@
 """The shared library, through ctypes: words in, an answer out (scalemodel/command.h)."""
+import contextlib
 import ctypes
 import os
+import signal
+import threading
 
 PROGRESS = ctypes.CFUNCTYPE(None, ctypes.c_double, ctypes.c_double, ctypes.c_void_p)
 TEXT, JSON, CSV, CHART, TIMELINE, ERROR, ERROR_JSON = range(7)
@@ -87,8 +90,24 @@ def ask(words, progress=None, keep_engine=False):
 
     watch = Watch(ctypes.sizeof(Watch), ctypes.pointer(stop), PROGRESS(listen), None, keep_engine)
     array = (ctypes.c_char_p * max(len(raw), 1))(*raw)
-    command = Command(_own.sm_command_ask(len(raw), array, ctypes.byref(watch)))
+    with _interrupts(lambda: (raised.append(KeyboardInterrupt()), setattr(stop, "value", 1))):
+        command = Command(_own.sm_command_ask(len(raw), array, ctypes.byref(watch)))
     return command, raised[0] if raised else None
+
+
+@contextlib.contextmanager
+def _interrupts(told):
+    """Ctrl-C calls told() meanwhile. As an exception it would be lost: between two lines of a function
+    that the library calls back there is nobody to catch it."""
+    own = threading.current_thread() is threading.main_thread()
+    if not own or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        yield
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: told())
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def describe():

@@ -66,13 +66,13 @@ TOY = {"model_type": "llama", "hidden_size": 256, "intermediate_size": 512, "num
 def test_a_compiled_step_beside_its_plan(tmp_path):
     """The step that train --emit jax writes, compiled for eight devices, sends what the plan says."""
     answer = sm.train(TOY, on="tpu-v5e:2x4", batch="2048", seq=128, emit="jax",
-                      plan={"data": 8, "zero": 0, "microbatch": 2, "recompute": "none"})
+                      plan={"data": 8, "zero": 0, "microbatch": 2, "recompute": "none", "gradient": "bf16", "optimizer": "sgd"})
     (tmp_path / "step.py").write_text(answer.emitted.text)
     subprocess.run([sys.executable, "step.py", "compiled.txt"], cwd=tmp_path, check=True, capture_output=True, timeout=300)
     compared = scalemodel.jax.compare((tmp_path / "compiled.txt").read_text(), answer)
     moves = [row for row in compared.rows("against.parts") if row["other_sent_bytes"] or row["this_sent_bytes"]]
     assert {row["part"] for row in moves} == {"all-reduce over data"}
     predicted, found = (sum(row[key] for row in moves) for key in ("other_sent_bytes", "this_sent_bytes"))
-    assert predicted > 1e6 and found == pytest.approx(predicted, rel=0.01)
+    assert predicted > 1e6 and predicted <= found <= 1.1 * predicted  # of K and V XLA reduces them in fp32 on a CPU
     with pytest.raises(TypeError, match="train"):
         scalemodel.jax.compare("", sm.chip("tpu-v5e"))
