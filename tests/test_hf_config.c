@@ -246,6 +246,66 @@ static void architectures_stand_in_for_types(void **state) {
                                 "as the rest of the config says");
 }
 
+/* A type that nobody knows around one that is known: that one is read, and it is said. */
+static void a_wrapper_of_any_type_is_read_by_what_it_wraps(void **state) {
+    (void)state;
+    const char *wrapped[] = {JSON({
+                                 "model_type" : "sees_and_hears",
+                                 "architectures" : ["SeesAndHearsForConditionalGeneration"],
+                                 "mystery_layers" : 7,
+                                 "eye_config" : {"model_type" : "an_eye", "num_hidden_layers" : 9},
+                                 "text_config" : {
+                                     "model_type" : "llama",
+                                     "hidden_size" : 64,
+                                     "num_hidden_layers" : 2,
+                                     "num_attention_heads" : 4,
+                                     "intermediate_size" : 96,
+                                     "vocab_size" : 100
+                                 }
+                             }),
+                             JSON({
+                                 "model_type" : "sees_and_hears",
+                                 "llm_config" : {
+                                     "model_type" : "llama",
+                                     "hidden_size" : 64,
+                                     "num_hidden_layers" : 2,
+                                     "num_attention_heads" : 4,
+                                     "intermediate_size" : 96,
+                                     "vocab_size" : 100
+                                 }
+                             })};
+    for (int i = 0; i < 2; i++) {
+        sm_model m = read_good(wrapped[i]);
+        assert_true(sm_model_params(&m).total == total(LLAMA("")));
+        assert_non_null(strstr(m.note, "counts the language model alone"));
+        assert_non_null(strstr(m.note, "\"sees_and_hears\" is not known: read as a llama model"));
+    }
+    /* what is wrapped must be known */
+    refuse("{\"model_type\": \"sees_and_hears\", \"text_config\": {\"model_type\": \"a_tongue\"}}",
+           "\"a_tongue\"",
+           "model_type \"a_tongue\" is not understood; known are those such as \"llama\", "
+           "\"qwen3_moe\" or \"gpt2\"");
+}
+
+/* Heads that do not divide the width, where the reference class rounds down. */
+static void heads_of_a_rounded_width_are_said(void **state) {
+    (void)state;
+    sm_model m = read_good(JSON({
+        "model_type" : "qwen3_moe",
+        "hidden_size" : 64,
+        "num_hidden_layers" : 2,
+        "num_attention_heads" : 6,
+        "num_key_value_heads" : 2,
+        "moe_intermediate_size" : 32,
+        "num_experts" : 4,
+        "num_experts_per_tok" : 2,
+        "intermediate_size" : 96,
+        "vocab_size" : 100
+    }));
+    assert_true(m.kind[0].H == 10);
+    assert_non_null(strstr(m.note, "rounded down"));
+}
+
 static void two_spellings_must_agree(void **state) {
     (void)state;
     assert_true(total(MIXTRAL(", \"num_experts\": 4")) == total(MIXTRAL("")));
@@ -700,6 +760,8 @@ int main(void) {
         cmocka_unit_test(values_are_checked),
         cmocka_unit_test(model_types_are_checked),
         cmocka_unit_test(architectures_stand_in_for_types),
+        cmocka_unit_test(a_wrapper_of_any_type_is_read_by_what_it_wraps),
+        cmocka_unit_test(heads_of_a_rounded_width_are_said),
         cmocka_unit_test(two_spellings_must_agree),
         cmocka_unit_test(windows_follow_the_family),
         cmocka_unit_test(sparse_layers_follow_the_family),
