@@ -203,8 +203,7 @@ static bool list_collectives(const sm_train *t, const sm_plan *plan, const piece
     if (plan->pipeline > 1) {
         double bytes = size_at(&p->v->piece[0].part.boundary, &p->d);
         double times = m * s->pipeline.chunks_per_stage;
-        double exposed =
-            part(price_sends_s(t, plan, p, s, &time), 2 * times * p->send_serial_s);
+        double exposed = part(price_sends_s(t, plan, p, s, &time), 2 * times * p->send_serial_s);
         add(&l, row_of(&l, SM_PERMUTE, "x", 0, "forward", bytes), p->at.send, times, exposed);
         add(&l, row_of(&l, SM_PERMUTE, "dx", 0, "backward", bytes), p->at.send, times, exposed);
     }
