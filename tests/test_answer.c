@@ -295,6 +295,45 @@ static void test_error_names_its_source(void **state) {
     sm_report_free(r);
 }
 
+static double seconds_on(const sm_tracks *t, const char *track, bool passes) {
+    double s = 0;
+    for (size_t i = 0; i < t->slices; i++)
+        if (strcmp(t->track[t->slice[i].track], track) == 0 &&
+            (!passes || strncmp(t->slice[i].category, "end", 3) != 0))
+            s += t->slice[i].seconds;
+    return s;
+}
+
+/* What the streams of the busiest stage show fills its passes. */
+static void test_streams(void **state) {
+    (void)state;
+    static const char *const plans[] = {
+        "tensor=4,pipeline=2,data=2,microbatch=1,recompute=full", "fsdp=8,tensor=2,microbatch=1",
+        "tensor=2,pipeline=4,virtual=2,schedule=interleaved,data=2,microbatch=1",
+        "pipeline=4,schedule=zb-h1,data=4,microbatch=1"};
+    for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
+        sm_train_question q = SM_QUESTION(sm_train_question);
+        sm_report *r = sm_report_new();
+        sm_error err;
+        char stage[32], ops[64], waited[64];
+        q.model = model_named("llama-3.2-1b");
+        q.system = system_named("h100-sxm:2x8");
+        q.batch_tokens = 524288;
+        q.plan = sm_source_of("plan", plans[i]);
+        q.timeline = true;
+        assert_true(sm_answer_train(&q, r, &err) <= SM_NEGATIVE);
+        const char *name = r->tracks->track[r->tracks->n - 3];
+        snprintf(stage, sizeof stage, "%.*s", (int)strcspn(name, ":"), name);
+        snprintf(ops, sizeof ops, "%s: ops", stage);
+        snprintf(waited, sizeof waited, "%s: collectives waited for", stage);
+        double passes = seconds_on(r->tracks, stage, true);
+        double streams = seconds_on(r->tracks, ops, false) + seconds_on(r->tracks, waited, false);
+        if (!(streams <= passes * (1 + 1e-9) && streams > 0.9 * passes))
+            fail_msg("%s: %g s of streams in %g s of passes", plans[i], streams, passes);
+        sm_report_free(r);
+    }
+}
+
 /* A plot and a timeline are parts of the report. */
 static void test_attachments(void **state) {
     sm_train_question q = SM_QUESTION(sm_train_question);
@@ -307,7 +346,7 @@ static void test_attachments(void **state) {
     q.timeline = true;
     assert_true(sm_answer_train(&q, r, &err) <= SM_NEGATIVE);
     assert_non_null(r->tracks);
-    assert_int_equal(r->tracks->n, 4);
+    assert_int_equal(r->tracks->n, 4 + 3); /* stages, and the streams of one */
     assert_true(r->tracks->slices > 4);
     assert_null(r->chart);
     sm_report_free(r);
@@ -325,6 +364,7 @@ static int close_arena(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_streams),
         cmocka_unit_test(test_chip),
         cmocka_unit_test(test_model),
         cmocka_unit_test(test_plan),

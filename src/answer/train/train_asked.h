@@ -186,5 +186,5 @@ sm_status sm_train_softwares(sm_report *r, const sm_train_asked *q, sm_train *tr
 /* The best plan on each of the systems of in.chips chips (train_sizes.c). */
 sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err);
 /* The simulated step of a plan, into the report's tracks (train_tracks.c). */
-sm_status sm_train_tracks(const sm_train_asked *q, sm_train *train, const sm_plan *plan,
+sm_status sm_train_tracks(const sm_train_asked *q, sm_train *train, const sm_plan_shown *best,
                           sm_error *err);
