@@ -385,6 +385,28 @@ static void a_panel_meets_the_keys_up_to_its_end(void **state) {
     expect_near(back.math_s, 2.5 * whole.math_s, 1e-12);
 }
 
+/* One query of a head at a time reads every key and value for one product, from the chip's own
+ * memory: heads and queries share nothing. */
+static void a_query_by_itself_reads_its_keys(void **state) {
+    const sm_chip *chip = chip_of("cpu-host");
+    sm_calibration c = constants();
+    sm_attention_shape s = prefill(4, 1, 64, 1, 64), more;
+    s.panel = 1;
+    s.keys = s.kv_len = 1000;
+    s.kv_bytes = 4;
+    more = s;
+    more.keys = more.kv_len = 3000;
+    double read = 4.0 * 64 * 1000 * (s.head_size + s.v_head_size) * 4;
+    double seconds = read / (chip->onchip_bytes_per_s.value * c.memory_efficiency);
+    assert_true(chip->onchip_bytes_per_s.value > 0);
+    sm_op_cost one = sm_attention_cost(chip, &c, &s, false);
+    expect_near(one.expected_s - c.launch_s, seconds, 1e-9);
+    expect_near(sm_attention_cost(chip, &c, &more, false).expected_s - c.launch_s, 3 * seconds,
+                1e-9);
+    more.kv_heads = 64; /* then the memory that all share is the slower */
+    assert_true(sm_attention_cost(chip, &c, &more, false).expected_s > 4 * seconds);
+}
+
 /* ---- the floor ---- */
 
 static void no_shape_is_quicker_than_its_floor(void **state) {
@@ -547,6 +569,7 @@ int main(void) {
         cmocka_unit_test(unfused_is_its_matmuls),
         cmocka_unit_test(fusing_pays_more_the_longer_the_sequence),
         cmocka_unit_test(a_panel_meets_the_keys_up_to_its_end),
+        cmocka_unit_test(a_query_by_itself_reads_its_keys),
         cmocka_unit_test(no_shape_is_quicker_than_its_floor),
         cmocka_unit_test(measured_kernels_are_met),
         cmocka_unit_test(what_cannot_be_predicted_says_why),

@@ -30,6 +30,7 @@ static const uint8_t *dims_of(const attention_blocks *b, int array) {
     if (array == OUT) return b->program->tensor[b->op->out].dim;
     for (int i = 0; i < b->op->inputs; i++)
         if (attention_array_of(b->program, b->op, i) == array) return b->op->as[i];
+    if (array == KEYS) return b->op->as[b->op->values]; /* latents are keys and values */
     return b->program->tensor[b->op->out].dim;
 }
 
@@ -38,14 +39,19 @@ attention_blocks attention_blocks_of(const train_call *c) {
     const sm_op *op = c->op;
     attention_blocks b = {.program = c->list->program, .op = op};
     for (int i = 0; i < op->inputs; i++) b.x[attention_array_of(b.program, op, i)] = c->in[i].block;
+    double query = op->query_size;
+    if (!b.x[KEYS]) { /* latents: what queries of all heads would be scaled by */
+        b.x[KEYS] = b.x[VALUES];
+        query = c->t->setup->model->kind[c->list - c->t->list].H;
+    }
     b.ahead = (long)c->in[Q].offset[1] - (long)c->in[KEYS].offset[1];
     b.keys = b.x[KEYS]->size[1];
-    b.mask = (attention_mask){
-        .scale = (float)(n->score_scale > 0 ? n->score_scale : 1 / sqrt(op->query_size)),
-        .cap = (float)n->score_cap,
-        .window = (long)op->window,
-        .chunk = (long)op->chunk,
-        .first_query = (long)c->in[Q].offset[1]};
+    b.mask =
+        (attention_mask){.scale = (float)(n->score_scale > 0 ? n->score_scale : 1 / sqrt(query)),
+                         .cap = (float)n->score_cap,
+                         .window = (long)op->window,
+                         .chunk = (long)op->chunk,
+                         .first_query = (long)c->in[Q].offset[1]};
     b.mask.scale *= (float)n->rope_score_scale;
     b.alibi = n->alibi;
     b.heads = c->in[Q].offset;
