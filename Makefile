@@ -295,7 +295,7 @@ $(BUILD)/obj/tests/cuda/measure_cuda.o: src/run/measure/measure_cuda.c
 $(BUILD)/tests/test_measure_cuda: $(FAKE_CUDA) $(RUN) $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka -ljansson -Wl,--as-needed $(BLAS_LIBS) $(LIBS)
-$(BUILD)/replay/%: $(BUILD)/obj/fuzz/%.o $(BUILD)/obj/fuzz/replay.o $(CORE)
+$(BUILD)/replay/%: $(BUILD)/obj/fuzz/%.o $(BUILD)/obj/fuzz/replay.o $(CLI_LIB) $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(LIBS)
 $(BUILD)/bench/%: $(BUILD)/obj/bench/%.o $(CORE)

@@ -79,6 +79,40 @@ static void price_one(void) {
     sm_train_free(train);
 }
 
+/* The plans of one mesh, given to be priced: every schedule, recomputation, ZeRO stage, offload and
+ * microbatch. */
+static void price_given(void) {
+    enum { ROOM = 8192, TIMES = 20 };
+    static sm_plan plans[ROOM];
+    static sm_plan_outcome outcomes[ROOM];
+    sm_error err = {0};
+    size_t n = 0;
+    sm_source source = sm_source_of("--plan", "data=128,tensor=8,pipeline=16");
+    sm_train *train = train_on("llama-3.1-405b", "h100-sxm:2048x8", 16.0 * 1024 * 1024, 8192);
+    sm_plan plan;
+    if (!train || sm_plan_parse(&source, &plan, &err)) return;
+    for (plan.microbatch = 1; plan.microbatch <= 4; plan.microbatch *= 2)
+        for (int r = 0; r < SM_RECOMPUTE_COUNT; r++)
+            for (int s = 0; s < SM_SCHEDULE_COUNT; s++)
+                for (plan.virtual_stages = 1; plan.virtual_stages <= 4; plan.virtual_stages++)
+                    for (plan.offload = 0; plan.offload < SM_OFFLOAD_COUNT; plan.offload++)
+                        for (plan.zero = 0; plan.zero < 3 && n < ROOM; plan.zero++) {
+                            if (plan.virtual_stages > 1 && s != SM_SCHEDULE_INTERLEAVED) continue;
+                            plan.recompute = (sm_recompute)r;
+                            plan.schedule = (sm_schedule)s;
+                            plans[n++] = plan;
+                        }
+    sm_train_price_many(train, plans, n, outcomes, &err);
+    double start = sm_clock_s();
+    for (int i = 0; i < TIMES; i++) sm_train_price_many(train, plans, n, outcomes, &err);
+    line("price_many_per_s", (double)n * TIMES / (sm_clock_s() - start), "1/s");
+    start = sm_clock_s();
+    sm_price_of_plan price;
+    for (size_t i = 0; i < n; i++) sm_train_price(train, &plans[i], &price, NULL);
+    line("price_each_per_s", (double)n / (sm_clock_s() - start), "1/s");
+    sm_train_free(train);
+}
+
 /* Calculon's case (SC 2023): every plan of a space of 3.2 million, priced whole. */
 static void grid(void) {
     static search_copy r;
@@ -114,6 +148,7 @@ int main(void) {
     price_all("plan_evaluations_per_s", "tensor=8,context=1,recompute=none");
     price_all("plan_evaluations_16_stages_per_s", "tensor=8,context=1,pipeline=16");
     price_one();
+    price_given();
     grid();
     search_once("search_405b_s", "llama-3.1-405b", "h100-sxm:2048x8", 16.0 * 1024 * 1024, 8192);
     search_once("search_deepseek_v3_s", "deepseek-v3", "h800:256x8", 15360.0 * 4096, 4096);

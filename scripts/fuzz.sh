@@ -10,10 +10,10 @@ FLAGS="-O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=
 export ASAN_OPTIONS=allocator_may_return_null=1
 unset MAKEFLAGS MFLAGS MAKELEVEL
 ${MAKE:-make} -s --no-print-directory -j2 BUILD="$BUILD" CC=clang CFLAGS="$FLAGS" \
-    "$BUILD/obj/core.a" $(printf "$BUILD/obj/fuzz/%s.o " "$@")
+    "$BUILD/obj/cli.a" "$BUILD/obj/core.a" $(printf "$BUILD/obj/fuzz/%s.o " "$@")
 for target in "$@"; do
     clang $FLAGS -fsanitize=fuzzer,address,undefined -o "$BUILD/$target" \
-        "$BUILD/obj/fuzz/$target.o" "$BUILD/obj/core.a" -lyaml -lz -lzstd -lsqlite3 -lm -pthread
+        "$BUILD/obj/fuzz/$target.o" "$BUILD/obj/cli.a" "$BUILD/obj/core.a" -lyaml -lz -lzstd -lsqlite3 -lm -pthread
 done
 for target in "$@"; do
     mkdir -p "$BUILD/found/$target"

@@ -64,6 +64,64 @@ static int each_plan(uint64_t seed, int jobs, visit look) {
         }                                                                                          \
     } while (0)
 
+/* ---- many at once ---- */
+
+/* Some keys of a plan become those of another: neighbours of all kinds. */
+static void mix_plans(sm_rng *rng, const sm_plan *other, sm_plan *plan) {
+    if (sm_rng_below(rng, 3) == 0) plan->microbatch = other->microbatch;
+    if (sm_rng_below(rng, 3) == 0) plan->zero = other->zero;
+    if (sm_rng_below(rng, 3) == 0) plan->offload = other->offload;
+    if (sm_rng_below(rng, 3) == 0) plan->recompute = other->recompute;
+    if (sm_rng_below(rng, 3) == 0) plan->regather = other->regather;
+    if (sm_rng_below(rng, 4) == 0) memcpy(plan->order, other->order, sizeof plan->order);
+    if (sm_rng_below(rng, 4) == 0) plan->optimizer = other->optimizer;
+    if (sm_rng_below(rng, 4) == 0) plan->dtype = other->dtype;
+    if (sm_rng_below(rng, 4) == 0) plan->seq = other->seq;
+    if (sm_rng_below(rng, 3) == 0)
+        plan->schedule = other->schedule, plan->virtual_stages = other->virtual_stages;
+    if (sm_rng_below(rng, 6) == 0) *plan = *other;
+}
+
+static void many_are_priced_as_one(void **state) {
+    (void)state;
+    static random_job job, *const r = &job;
+    sm_rng rng = {drawn_from(41)};
+    sm_plan plans[PLANS], other;
+    sm_plan_outcome outcome[PLANS];
+    int priced = 0, refused = 0;
+    for (int i = 0; i < JOBS; i++) {
+        random_job_fill(r, &rng);
+        sm_train *train = train_of(&r->job), *again = train_of(&r->job);
+        random_plan(r, &rng, &plans[0]);
+        for (int k = 1; k < PLANS; k++) {
+            plans[k] = plans[k - 1];
+            random_plan(r, &rng, &other);
+            mix_plans(&rng, &other, &plans[k]);
+        }
+        assert_int_equal(sm_train_price_many(train, plans, PLANS, outcome, NULL), SM_OK);
+        for (int k = 0; k < PLANS; k++) {
+            const sm_plan *plan = &plans[k];
+            sm_price_of_plan price;
+            const sm_plan_outcome *o = &outcome[k];
+            const sm_status s = sm_train_price(again, plan, &price, NULL);
+            HOLDS(s == o->status, "plan %d: %d is not %d", k, (int)o->status, (int)s);
+            if (s != SM_OK) {
+                refused++;
+                continue;
+            }
+            priced++;
+            HOLDS(o->expected_s == price.expected_s, "plan %d: %.17g is not %.17g", k,
+                  o->expected_s, price.expected_s);
+            HOLDS(o->memory_bytes == price.memory.total, "plan %d: %.17g is not %.17g", k,
+                  o->memory_bytes, price.memory.total);
+            HOLDS(o->fits == price.fits, "plan %d", k);
+        }
+        sm_train_free(train);
+        sm_train_free(again);
+    }
+    assert_true(priced > JOBS * PLANS / 8 && refused > JOBS);
+}
+
 /* ---- what holds of every price ---- */
 
 static void is_sound(random_job *r, sm_train *train, const sm_plan *plan,
@@ -306,6 +364,7 @@ static void the_state_of_one_chip_is_eighteen_bytes_a_parameter(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(many_are_priced_as_one),
         cmocka_unit_test(every_price_is_sound),
         cmocka_unit_test(equal_dimensions_change_places),
         cmocka_unit_test(the_second_price_allocates_nothing),

@@ -134,6 +134,19 @@ typedef struct sm_price_of_plan {
 sm_status sm_train_price(sm_train *train, const sm_plan *plan, sm_price_of_plan *price,
                          sm_error *err);
 
+/* What a search looks at of a plan: of sm_price_of_plan the time and the bytes, to the last bit. */
+typedef struct sm_plan_outcome {
+    sm_status status; /* SM_BAD_INPUT: the plan is impossible, and all else is 0 */
+    bool fits;
+    double expected_s, memory_bytes;
+} sm_plan_outcome;
+/* Price n plans, for searches of your own. What plans beside each other have in common is worked
+ * out once, so that an order in which neighbours differ in few keys is the quickest: placement
+ * outermost, then microbatch, recompute, schedule, zero, offload. SM_OK when every plan has its
+ * outcome, impossible ones too; SM_INTERNAL when out of memory. Allocates as sm_train_price. */
+sm_status sm_train_price_many(sm_train *train, const sm_plan *plans, size_t n,
+                              sm_plan_outcome *outcomes, sm_error *err);
+
 /* Everything a person may ask of one plan. */
 typedef struct sm_plan_axis {
     char name[12];

@@ -255,7 +255,7 @@ sm_status train_custom_set(sm_train *t, const sm_plan *plan, sm_error *err) {
     return s;
 }
 
-static sm_status need_scratch(sm_train *t, sm_error *err) {
+sm_status price_scratch(sm_train *t, sm_error *err) {
     if (t->one) return SM_OK;
     t->one = sm_arena_alloc(t->arena, sizeof *t->one);
     t->one_stages = sm_arena_alloc(t->arena, sizeof *t->one_stages);
@@ -272,7 +272,7 @@ sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err) {
     plan_canonical(t, plan);
     const char *refused = plan_refuse(t, plan, why, sizeof why);
     if (refused) return sm_fail(err, SM_BAD_INPUT, "%s", refused);
-    sm_status s = need_scratch(t, err);
+    sm_status s = price_scratch(t, err);
     if (s) return s;
     t->one->v = train_variant(t, plan, err);
     if (!t->one->v) return err && err->status ? err->status : SM_INTERNAL;

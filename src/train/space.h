@@ -308,7 +308,15 @@ typedef struct kinds_at { /* of schedule, stages, chunks of a stage, microbatche
     stage_kind *kind;
     int n;
 } kinds_at;
+/* A pipeline that was simulated: of passes, schedule and layout, by 128 bits of hash. */
+enum { SIMULATED = 4096 };
+typedef struct simulated {
+    uint64_t key[2];
+    sm_pipeline_time time;
+} simulated;
 struct stages {
+    simulated *simulated; /* SIMULATED of them; NULL: none is kept */
+    uint64_t key[2];      /* of the chunks at hand */
     const chunk_layout *layout;
     int n_layouts;
     chunk_layout *layouts; /* found by their chunks */
@@ -323,6 +331,8 @@ struct stages {
     size_t scratch_bytes;
 };
 bool stages_init(stages *s, int layouts, sm_arena *arena);
+/* Keep what is simulated, for whoever prices many plans; stages of several layouts do. */
+bool stages_remember(stages *s, sm_arena *arena);
 void stages_layout(const sm_train *t, const sm_plan *plan, stages *s);
 int microbatches_of(const sm_train *t, const sm_plan *plan);
 /* Layout and schedule without times: enough for memory. */
@@ -352,6 +362,8 @@ typedef struct step_end {
 step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s);
 double step_close(const sm_train *t, const sm_plan *plan, double pipeline_s, step_end *end);
 
+/* Room for the pieces and stages of one plan. */
+sm_status price_scratch(sm_train *t, sm_error *err);
 /* Fill t->one for a plan, made canonical; the reason when it is impossible. */
 sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err);
 /* What software that runs tasks one by one (step.h) has in use: the worst stage. */

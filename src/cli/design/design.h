@@ -44,8 +44,8 @@ typedef struct design {
 
 /* Fill in what the file of the call asks for. SM_BAD_INPUT with the place. */
 sm_status design_read(design *d, sm_error *err);
-/* A name that formulas may have, and what it is on a machine. */
-bool design_has_name(const char *name);
+/* The names that formulas may have. */
+const char *const *design_names(size_t *n);
 /* Ask every question, and fill in the machines. */
 sm_status design_ask(design *d, int threads, sm_error *err);
 /* The place of a machine's value on an axis, and the machine `step` values further on; -1: none. */

@@ -62,14 +62,14 @@ static sm_status system_of(const design *d, int64_t machine, sm_system *system, 
     X("tdp_w", s->chip.tdp_w.value)                                                                \
     X("usd_per_chip_hour", sm_chip_usd_per_hour(&s->chip))
 
-bool design_has_name(const char *name) {
-#define X(known, value)                                                                            \
-    if (strcmp(name, known) == 0) return true;
-    FACTS(X)
+const char *const *design_names(size_t *n) {
+#define X(name, value) name,
+#define NAME(id, name, help) name,
+    static const char *const names[] = {"chip", FACTS(X) SM_RESOURCES(NAME)};
+#undef NAME
 #undef X
-    for (int i = 0; i < SM_RESOURCE_COUNT; i++)
-        if (strcmp(name, sm_resource_names[i]) == 0) return true;
-    return strcmp(name, "chip") == 0;
+    *n = sizeof names / sizeof *names;
+    return names;
 }
 
 typedef struct naming {

@@ -53,8 +53,13 @@ typedef struct naming {
 
 static void check_name(void *context, const char *name) {
     naming *n = context;
-    if (!n->status && !design_has_name(name))
-        n->status = json_fail(n->at, "a formula has no name %.40s", name);
+    size_t count, at = 0;
+    const char *const *names = design_names(&count);
+    while (at < count && strcmp(names[at], name) != 0) at++;
+    if (n->status || at < count) return;
+    const char *near = sm_nearest(name, strlen(name), names, count);
+    n->status = json_fail(n->at, "a formula has no name %.40s%s%s%s", name,
+                          near ? "; did you mean " : "", near ? near : "", near ? "?" : "");
 }
 
 static sm_status read_formula(design *d, const json_value *v, design_measure m, sm_error *err) {
