@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""What `train --emit` prints for torchtitan (TOML) and DeepSpeed (JSON), read by the frameworks' own parsers.
+"""What `train --emit` prints for Megatron-LM (arguments), torchtitan (TOML) and DeepSpeed (JSON), read by the frameworks' own parsers.
 
-  VENV/bin/pip install torch 'torchtitan<0.3' tyro deepspeed
-  VENV/bin/python scripts/emitted-parsed.py SCALEMODEL [DRAWS]
+  VENV/bin/pip install torch 'torchtitan<0.3' tyro deepspeed numpy packaging pyyaml einops typing_extensions
+  MEGATRON=CHECKOUT VENV/bin/python scripts/emitted-parsed.py SCALEMODEL [DRAWS]
+
+A framework that is not installed is passed over, and said so. Megatron-LM is read from a checkout, whose argument parser (and that of
+pipeline layouts) needs no torch: where it is not installed, absent_torch stands in.
 
 Random jobs and plans (the best one of those with these degrees); status 1 when a parser refuses one. Not part of the suite;
 docs/frameworks.md has what it found.
@@ -10,13 +13,17 @@ docs/frameworks.md has what it found.
 import json
 import os
 import random
+import shlex
 import subprocess
 import sys
 import tempfile
 
 os.environ.setdefault("DS_ACCELERATOR", "cpu")
 MODELS = ["llama-3.1-8b", "llama-3.1-70b", "qwen3-8b"]
-KEYS = {"torchtitan": {"dtype": ["bf16", "fp8"], "recompute": ["none", "full"], "tensor": [1, 2, 4, 8], "pipeline": [1, 2, 4]},
+MEGATRON_MODELS = MODELS + ["mixtral-8x7b", "deepseek-v3", "qwen3-30b-a3b", "gpt3-175b", "llama-3.1-405b"]
+KEYS = {"megatron-lm": {"dtype": ["bf16", "fp8"], "recompute": ["none", "full", "selective"], "tensor": [1, 2, 4, 8],
+                        "pipeline": [1, 2, 4, 8], "optimizer": ["adam", "adam-bf16"], "gradient": ["fp32", "bf16"]},
+        "torchtitan": {"dtype": ["bf16", "fp8"], "recompute": ["none", "full"], "tensor": [1, 2, 4, 8], "pipeline": [1, 2, 4]},
         "deepspeed": {"dtype": ["bf16", "fp16"], "offload": ["none", "optimizer"], "zero": [0, 1, 2, 3], "tensor": [1, 2]}}
 
 
@@ -36,18 +43,46 @@ def deepspeed(text, chips):
     config.DeepSpeedConfig(json.loads(text))
 
 
+def megatron(text, chips):
+    from megatron.core.transformer.pipeline_parallel_layer_layout import PipelineParallelLayerLayout
+    from megatron.training.arguments import parse_args
+    flags = text.split("ARGS=(")[1].split("\n)")[0]
+    others = next(line for line in text.splitlines() if line.startswith("    --mock-data"))
+    sys.argv = ["pretrain_gpt.py"] + shlex.split(flags, comments=True) + shlex.split(others)
+    read = parse_args()
+    if read.pipeline_model_parallel_layout:
+        PipelineParallelLayerLayout(read.pipeline_model_parallel_layout,
+                                    read.pipeline_model_parallel_size).validate_layer_layout(read.num_layers, None)
+
+
+def judges():
+    """Those that can be imported."""
+    import absent_torch
+    absent_torch.stand_in()
+    if "MEGATRON" in os.environ:
+        sys.path.insert(0, os.environ["MEGATRON"])
+    for name, package, parse in (("megatron-lm", "megatron.training.arguments", megatron), ("torchtitan", "torchtitan.config", torchtitan),
+                                 ("deepspeed", "deepspeed.runtime.config", deepspeed)):
+        try:
+            __import__(package)
+            yield name, parse
+        except ImportError as e:
+            print(f"{name}: not installed ({e})")
+
+
 def main():
     scalemodel, draws = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 40
     rng = random.Random(3)
     refused = 0
-    for name, parse in ("torchtitan", torchtitan), ("deepspeed", deepspeed):
+    for name, parse in judges():
         tried = 0
         for _ in range(draws):
             plan = ",".join(f"{key}={rng.choice(values)}" for key, values in KEYS[name].items())
-            command = [scalemodel, "train", rng.choice(MODELS), "--on", "h100-sxm:8x8", "--batch", "128seqs", "--framework", name,
-                       "--plan", plan, "--emit", name]
+            models, on = (MEGATRON_MODELS, "h100-sxm:16x8") if name == "megatron-lm" else (MODELS, "h100-sxm:8x8")
+            command = [scalemodel, "train", rng.choice(models), "--on", on, "--batch", "128seqs", "--framework", name,
+                       "--plan", plan, "--emit", name, "--seconds", "5"]
             done = subprocess.run(command, capture_output=True, text=True)
-            if done.returncode:
+            if done.returncode > 1 or not done.stdout.startswith(("#", "{")): # 1: it does not fit, and is emitted all the same
                 continue
             tried += 1
             degrees = dict(part.split("=") for part in plan.split(","))
