@@ -79,11 +79,12 @@ static void keys_are_read_and_marked(void **state) {
     assert_int_equal(plan.optimizer, SM_OPTIMIZER_ADAM_8BIT);
     assert_int_equal(plan.offload, SM_OFFLOAD_BOTH);
     assert_int_equal(plan.context_by, SM_CONTEXT_HEADS);
-    uint32_t not_given = 1u << SM_PLAN_ZERO | 1u << SM_PLAN_ATTENTION | 1u << SM_PLAN_ORDER |
-                         1u << SM_PLAN_DIMS | 1u << SM_PLAN_WEIGHTS_BY | 1u << SM_PLAN_CACHE_BY |
-                         1u << SM_PLAN_LOSS | 1u << SM_PLAN_EMBEDDING | 1u << SM_PLAN_LORA |
-                         1u << SM_PLAN_TARGETS | 1u << SM_PLAN_PARAMETERS | 1u << SM_PLAN_LAYOUT;
-    assert_int_equal(plan.given | not_given, (1u << SM_PLAN_KEY_COUNT) - 1);
+    uint32_t not_given = 1u << SM_PLAN_ZERO | 1u << SM_PLAN_STATE_COPIES | 1u << SM_PLAN_NORMS |
+                         1u << SM_PLAN_ATTENTION | 1u << SM_PLAN_ORDER | 1u << SM_PLAN_DIMS |
+                         1u << SM_PLAN_WEIGHTS_BY | 1u << SM_PLAN_CACHE_BY | 1u << SM_PLAN_LOSS |
+                         1u << SM_PLAN_EMBEDDING | 1u << SM_PLAN_LORA | 1u << SM_PLAN_TARGETS |
+                         1u << SM_PLAN_PARAMETERS | 1u << SM_PLAN_LAYOUT;
+    assert_int_equal(plan.given | not_given, (uint32_t)((1ull << SM_PLAN_KEY_COUNT) - 1));
     assert_int_equal(plan.given & not_given, 0);
     assert_int_equal(plan_of("dtype=bfloat16").dtype, SM_BF16);
     assert_int_equal(plan_of("tensor=1048576").tensor, 1 << 20);
@@ -198,6 +199,9 @@ static void plans_print_what_matters(void **state) {
     prints("", "microbatch=1,zero=1,recompute=none");
     prints("fsdp=2048,tensor=4", "fsdp=2048,tensor=4,microbatch=1,zero=3,seq=on,recompute=none");
     prints("data=8,zero=3", "fsdp=8,microbatch=1,zero=3,recompute=none");
+    prints("data=8,fsdp=2,state_copies=8",
+           "data=8,fsdp=2,microbatch=1,zero=3,state_copies=8,recompute=none");
+    prints("data=8,zero=0,state_copies=4", "data=8,microbatch=1,zero=0,recompute=none");
     prints("seq=off,schedule=gpipe,virtual=3,context_by=heads,expert_tensor=on",
            "microbatch=1,zero=1,recompute=none");
     /* what is not gathered is not gathered again, whoever keeps what */
@@ -321,6 +325,7 @@ static sm_plan random_plan(sm_rng *rng) {
     for (size_t i = 0; i < 6; i++) *degrees[i] = degree(rng);
     p.microbatch = degree(rng);
     p.zero = p.fsdp > 1 ? 3 : (int)sm_rng_below(rng, 3);
+    if (p.data > 1 && p.zero > 0 && sm_rng_below(rng, 2)) p.state_copies = p.data;
     if (p.tensor > 1) p.seq = sm_rng_below(rng, 2);
     if (p.tensor > 1) p.expert_tensor = sm_rng_below(rng, 2);
     if (p.context > 1) p.context_by = (sm_context_by)sm_rng_below(rng, 3);
@@ -351,6 +356,7 @@ static void same_plan(const sm_plan *a, const sm_plan *b) {
     assert_int_equal(a->virtual_stages, b->virtual_stages);
     assert_int_equal(a->microbatch, b->microbatch);
     assert_int_equal(a->zero, b->zero);
+    assert_int_equal(a->state_copies, b->state_copies);
     assert_int_equal(a->seq, b->seq);
     assert_int_equal(a->expert_tensor, b->expert_tensor);
     assert_int_equal(a->context_by, b->context_by);
@@ -388,13 +394,13 @@ static void bad_keys_are_named(void **state) {
     is_told("Tensor=4", "--plan:1:1: a plan has no key \"Tensor\"; the nearest is \"tensor\"\n"
                         "  Tensor=4\n"
                         "  ^~~~~~");
-    is_told("qqq=4",
-            "--plan:1:1: a plan has no key \"qqq\"; expected data, fsdp, tensor, context, "
-            "expert, pipeline, virtual, microbatch, zero, seq, expert_tensor, context_by, "
-            "recompute, regather, schedule, offload, dtype, optimizer, gradient, "
-            "attention, loss, embedding, lora, targets, parameters, order, dims or layout\n"
-            "  qqq=4\n"
-            "  ^~~");
+    is_told("qqq=4", "--plan:1:1: a plan has no key \"qqq\"; expected data, fsdp, tensor, context, "
+                     "expert, pipeline, virtual, microbatch, zero, state_copies, seq, "
+                     "expert_tensor, context_by, recompute, regather, schedule, offload, dtype, "
+                     "optimizer, gradient, attention, norms, loss, embedding, lora, targets, "
+                     "parameters, order, dims or layout\n"
+                     "  qqq=4\n"
+                     "  ^~~");
     is_told("data=2,seq=on,data=4", "--plan:1:15: data is given twice\n"
                                     "  data=2,seq=on,data=4\n"
                                     "                ^~~~");

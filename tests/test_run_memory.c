@@ -39,6 +39,7 @@ static sm_plan plan_of(const train_plan *of, sm_train_setup *s) {
     p.recompute = s->recompute;
     p.regather = s->regather;
     p.zero = s->zero, p.microbatch = s->microbatch;
+    p.state_copies = s->state_copies > 1 ? s->state_copies : 1;
     p.dtype = SM_FP32;
     if (s->recompute_ops) snprintf(p.recompute_ops, sizeof p.recompute_ops, "%s", s->recompute_ops);
     if (of->stages) {

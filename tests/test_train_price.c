@@ -339,6 +339,38 @@ static void keeping_what_was_gathered_saves_time_for_memory(void **state) {
     assert_true(each_plan(5, JOBS / 2, keeping_is_ordered) > 4 * JOBS);
 }
 
+/* Copies of the optimizer's state take so many times its memory; where there are as many as there
+ * are replicas nothing is sharded, which is ZeRO 0. */
+static void copies_are_ordered(random_job *r, sm_train *train, const sm_plan *plan,
+                               const sm_price_of_plan *base) {
+    sm_price_of_plan price, whole;
+    sm_error err = {0};
+    sm_plan other = *plan;
+    (void)base;
+    if (plan->data == 1 || plan->fsdp > 1 || plan->pipeline > 1) return; /* of one stage */
+    other.zero = 1, other.offload = SM_OFFLOAD_NONE;
+    if (sm_train_price(train, &other, &price, &err) != SM_OK) fail_msg("%s", err.sentence);
+    double one = price.memory.optimizer;
+    other.state_copies = plan->data;
+    if (sm_train_price(train, &other, &price, &err) != SM_OK) fail_msg("%s", err.sentence);
+    HOLDS(price.memory.optimizer >= one * (1 - 1e-12) &&
+              price.memory.optimizer <= one * plan->data * (1 + 1e-12),
+          "%d copies %g, one %g", plan->data, price.memory.optimizer, one);
+    if (plan->tensor * plan->context * plan->expert > 1) return;
+    other.zero = 0;
+    if (sm_train_price(train, &other, &whole, &err) != SM_OK) fail_msg("%s", err.sentence);
+    HOLDS(fabs(price.expected_s / whole.expected_s - 1) < 1e-9 &&
+              fabs(price.memory.total / whole.memory.total - 1) < 1e-9,
+          "%.12g s, %.12g bytes; zero=0 %.12g s, %.12g bytes", price.expected_s, price.memory.total,
+          whole.expected_s, whole.memory.total);
+    other.zero = 1, other.state_copies = plan->data + 1;
+    HOLDS(sm_train_price(train, &other, &price, &err) != SM_OK, "%d copies", other.state_copies);
+}
+
+static void copies_of_the_state_are_told_apart(void **state) {
+    assert_true(each_plan(6, JOBS, copies_are_ordered) > 10 * JOBS);
+}
+
 /* By hand: a model on one chip holds 2 + 4 + 12 bytes of every parameter; what corrects the choice
  * of experts, one number for each, has no gradient. */
 static void the_state_of_one_chip_is_eighteen_bytes_a_parameter(void **state) {
@@ -371,6 +403,7 @@ int main(void) {
         cmocka_unit_test(a_better_machine_is_never_slower),
         cmocka_unit_test(sharding_and_recomputing_save_memory),
         cmocka_unit_test(keeping_what_was_gathered_saves_time_for_memory),
+        cmocka_unit_test(copies_of_the_state_are_told_apart),
         cmocka_unit_test(the_state_of_one_chip_is_eighteen_bytes_a_parameter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -66,6 +66,10 @@ const train_plan train_plans[] = {
     /* four */
     {.words = "data=4"},
     {.words = "data=4,zero=1"},
+    {.words = "data=4,zero=1,copies=2"},
+    {.words = "data=4,zero=2,copies=2,micro=1"},
+    {.words = "data=2,fsdp=2,zero=3,copies=2"},
+    {.words = "data=2,context=2,zero=1,copies=2"},
     {.words = "data=2,fsdp=2,zero=3"},
     {.words = "data=2,fsdp=2,zero=3,micro=1"},
     {.words = "data=2,tensor=2"},
@@ -218,6 +222,7 @@ void train_words_read(const char *words, sm_train_setup *s) {
     if (word(words, "table", &value)) s->rules.table_gathered = true;
     if (word(words, "over_context", &value)) s->rules.weights_over_context = true;
     if (word(words, "zero", &value)) s->zero = value;
+    if (word(words, "copies", &value)) s->state_copies = value;
     if (word(words, "recompute", &value)) s->recompute = (sm_recompute)value;
     if (word(words, "regather", &value)) s->regather = (sm_regather)value;
     if (word(words, "host", &value)) {

@@ -72,6 +72,7 @@ enum { SM_MOST_LORA_RANK = 4096 };
     X(MICROBATCH, "microbatch", "sequences per replica and microbatch")                            \
     X(ZERO, "zero",                                                                                \
       "ZeRO stage: 0, 1 (optimizer), 2 (+ gradients) or 3 (+ weights, that is fsdp)")              \
+    X(STATE_COPIES, "state_copies", "copies that ZeRO keeps of the optimizer's state, over data")  \
     X(WEIGHTS_BY, "weights_by", "what fsdp does with weights: 2D stationary, or gathered")         \
     X(CACHE_BY, "cache_by", "what chips without KV heads of their own hold of the cache")          \
     X(SEQ, "seq", "residual stream sharded over tensor along the sequence")                        \
@@ -85,6 +86,7 @@ enum { SM_MOST_LORA_RANK = 4096 };
     X(OPTIMIZER, "optimizer", "whose state is kept")                                               \
     X(GRADIENT, "gradient", "gradients as accumulated and reduced")                                \
     X(ATTENTION, "attention", "fused (flash) or unfused: scores pass through memory")              \
+    X(NORMS, "norms", "fused, or one kernel after another over arrays of fp32")                    \
     X(LOSS, "loss", "logits of a microbatch at once, or of an eighth of its tokens")               \
     X(EMBEDDING, "embedding", "chips of tensor look up their words' rows, or gather the table")    \
     X(LORA, "lora", "rank of adapters that are trained in place of the weights; 0: none")          \
@@ -113,7 +115,7 @@ typedef struct sm_plan {
     sm_plan_use use;
     uint32_t given; /* bit per key: fixed by the user; the search chooses the others */
     int data, fsdp, tensor, context, expert, pipeline; /* the degrees, at least 1 each */
-    int virtual_stages, microbatch, zero;
+    int virtual_stages, microbatch, zero, state_copies;
     bool gathered; /* serving: fsdp gathers weights for each layer; else 2D weight-stationary */
     bool seq, expert_tensor;
     sm_cache_by cache_by;
@@ -126,6 +128,7 @@ typedef struct sm_plan {
     sm_optimizer optimizer;
     sm_dtype gradient;
     int attention;       /* SM_ATTENTION_FUSED or _UNFUSED */
+    bool norms_apart;    /* norms=separate */
     int loss;            /* SM_LOSS_WHOLE or _CHUNKED */
     bool table_gathered; /* embedding=gathered */
     int lora;            /* rank, 0: all weights are trained */

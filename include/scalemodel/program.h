@@ -29,8 +29,8 @@ enum { SM_MAX_DIMENSIONS = 64 };
     X(DATA, "data", "a")                                                                           \
     X(FSDP, "fsdp", "f")                                                                           \
     X(EXPERT, "expert", "e")                                                                       \
-    X(CONTEXT, "context", "c") X(TENSOR_W, "tensor_w", "w") X(TENSOR, "tensor", "t")               \
-        X(TENSOR_Q, "tensor_q", "q")
+    X(CONTEXT, "context", "c")                                                                     \
+    X(TENSOR_W, "tensor_w", "w") X(TENSOR, "tensor", "t") X(TENSOR_Q, "tensor_q", "q")
 typedef enum sm_program_axis {
 #define X(id, name, letter) SM_AXIS_##id,
     SM_PROGRAM_AXES(X)
@@ -172,12 +172,13 @@ typedef struct sm_rules {
     bool heads_copied;         /* tensor_w has chips; false: the program does not speak of it */
     bool weights_over_context; /* fsdp shards weights over the chips of a sequence too (as
                                   torchtitan does) */
-    bool table_gathered; /* tensor splits the tokens of a look-up, not the table's rows */
+    bool table_gathered;       /* tensor splits the tokens of a look-up, not the table's rows */
     int lora; /* rank of adapters beside matrices: y = x W + (x A) B, of which A and B alone are
                  trained (arXiv 2106.09685); 0: the weights themselves are */
     sm_lora_targets targets;
     sm_stored_as stored;
-    bool unfused; /* attention as separate kernels: probabilities are arrays in memory */
+    bool unfused;     /* attention as separate kernels: probabilities are arrays in memory */
+    bool norms_apart; /* norms as separate kernels: what lies between them is in memory, in fp32 */
     /* Of the software that executes the program; all false: mixed precision, fused kernels. */
     bool single;      /* every array in single precision, sums of exponentials in double */
     bool all_slots;   /* a slot of every expert for each token of a chip, so that none is dropped:
@@ -303,6 +304,7 @@ typedef struct sm_work {
     sm_function function; /* of the forward op */
     sm_phase phase;
     int op;                 /* forward op it belongs to */
+    bool norm;              /* of a norm with a scale */
     bool linear;            /* multiplies by a weight: may run in a narrower dtype (fp8) */
     sm_size batch, m, n, k; /* einsum: batch x [m,k] x [k,n] */
     sm_size flops;          /* matrix FLOPs (attention, einsum) or vector FLOPs */

@@ -28,6 +28,7 @@ typedef struct sm_train_setup {
     sm_rules rules;
     int zero; /* 0, 1 (optimizer state sharded), 2 (+ gradients); with fsdp of 2 or more what is
                  left over data is sharded as by 1 */
+    int state_copies; /* of what is sharded so, over the data axis; 0 and 1 are one */
     sm_recompute recompute;
     const char *recompute_ops; /* ops of layers joined by '+', in place of the policy; NULL: none */
     sm_regather regather;      /* what the backward pass gathers again */

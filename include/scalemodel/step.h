@@ -146,10 +146,14 @@ typedef struct sm_move_call {
     const sm_einsum *einsum;
     const sm_array *array;
 } sm_move_call;
-/* A collective of rows of gradients or weights. */
+/* A collective of rows of gradients or weights. Where the state of the optimizer is there several
+ * times, ONE_COPY is the chips over these axes that share one of them, ACROSS_COPIES those along
+ * the data axis that hold the same part of each. */
+typedef enum sm_row_over { SM_OVER_AXES, SM_OVER_ONE_COPY, SM_OVER_ACROSS_COPIES } sm_row_over;
 typedef struct sm_row_move {
     sm_collective op;
-    sm_axes axes;              /* 0: the stage that holds the same weights, the peer */
+    sm_axes axes; /* 0: the stage that holds the same weights, the peer */
+    sm_row_over over;
     sm_local_block *from, *to; /* all-reduce: to alone, in place */
 } sm_row_move;
 typedef struct sm_actions {
@@ -236,8 +240,9 @@ typedef struct sm_stage {
     int chunks, copies; /* chunks 0: all on this stage, in one chunk; copies: 1 or 2 */
     const sm_train_chunk *chunk;
     int microbatches;
-    int zero;      /* 0, 1 (optimizer state sharded), 2 (+ gradients, each microbatch) */
-    bool offloads; /* what layers keep for their backward pass */
+    int zero;         /* 0, 1 (optimizer state sharded), 2 (+ gradients, each microbatch) */
+    int state_copies; /* of what ZeRO shards, over the data axis; 0 and 1 are one */
+    bool offloads;    /* what layers keep for their backward pass */
     /* from here on set by sm_stage_new */
     bool tied;             /* the head reads a copy of the embedding */
     int model_layers;      /* L */
@@ -290,6 +295,8 @@ sm_step_layer *sm_stage_layer(const sm_stage *stage, int number);
 size_t sm_group_ways(const sm_stage *stage, const sm_step_layer *layer, int group);
 /* Over how many of two peers, 2 or 1, the update of a group is cut. */
 size_t sm_group_peers(const sm_stage *stage, const sm_gradient_group *group);
+/* Copies of the optimizer's state of a group's weights over the data axis; 1 without ZeRO. */
+size_t sm_group_copies(const sm_stage *stage, const sm_gradient_group *group);
 /* Elements of a group's row, with room for all chips' parts. */
 size_t sm_group_row(const sm_stage *stage, const sm_step_layer *layer, int group);
 SM_DECLARATIONS_END

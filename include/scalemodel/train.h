@@ -33,8 +33,8 @@ double sm_train_sequences(const sm_train *train);
 /* Tokens of a sequence. */
 double sm_train_length(const sm_train *train);
 
-/* What a training software holds in memory beside what the plan says, in bytes:
- * src/train/software_memory.c has each with its source. */
+/* What a training software holds in memory beside what the plan says, in bytes, and how it shares
+ * updated weights out: src/train/software_memory.c has each with its source. */
 typedef struct sm_software_memory {
     const char *software;
     double loss_bytes;     /* per token and word of the vocabulary, at the loss's backward pass */
@@ -51,6 +51,8 @@ typedef struct sm_software_memory {
     double reserved_bytes; /* workspaces and buckets inside the allocator */
     double outside_bytes;  /* context, libraries, communicators: outside the allocator */
     bool outside_counted;  /* the peak is what the card has in use, not what the allocator has */
+    bool broadcasts; /* each chip of ZeRO's shards broadcasts what it updated, one after the other,
+                        before the next step begins, in place of a gather */
 } sm_software_memory;
 /* By the name of a calibration's software; what is not listed is Megatron-Core's. */
 const sm_software_memory *sm_software_memory_of(const char *software);

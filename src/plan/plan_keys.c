@@ -10,6 +10,7 @@ _Static_assert(sizeof(sm_context_by) == sizeof(int) && sizeof(sm_recompute) == s
                    sizeof(sm_regather) == sizeof(int) && sizeof(sm_lora_targets) == sizeof(int) &&
                    sizeof(sm_stored_as) == sizeof(int),
                "the values of a plan are stored through int");
+_Static_assert(SM_PLAN_KEY_COUNT <= 32, "a bit for each in sm_plan.given");
 
 const char *const sm_schedule_names[SM_SCHEDULE_COUNT] = {
 #define X(id, name, help) name,
@@ -35,6 +36,7 @@ static const char *const tables[] = {"sharded", "gathered"};
 static const char *const targets[] = {"all", "attention", "mlp", "qv"};
 static const char *const stored[SM_STORED_AS_COUNT] = {"bf16", "fp8", "int8", "nf4"};
 static const char *const kernels[] = {"fused", "unfused"};
+static const char *const norms[] = {"fused", "separate"};
 /* What a matmul of training can compute in; gradients accumulate in a wide type alone. */
 static const char *const dtypes[] = {"bf16", "fp16", "fp32", "tf32",  "fp64",
                                      "fp8",  "int8", "fp4",  "mxfp4", "nvfp4"};
@@ -99,6 +101,11 @@ static int settled_regather(const sm_plan *p, int value) {
     return value & (int)sm_plan_least_regather(p);
 }
 
+/* Without ZeRO every replica has the state. */
+static int settled_copies(const sm_plan *p, int value) {
+    return p->data > 1 && (p->zero > 0 || p->fsdp > 1) ? value : 1;
+}
+
 static const plan_row rows[SM_PLAN_KEY_COUNT] = {
     KEY(DATA, BOTH, data, "the batch", COUNT),
     KEY(FSDP, BOTH, fsdp, "weights, gradients and optimizer state along D; the batch", COUNT),
@@ -111,6 +118,8 @@ static const plan_row rows[SM_PLAN_KEY_COUNT] = {
     KEY(MICROBATCH, TRAINING, microbatch, "", COUNT, .always = ALWAYS),
     KEY(ZERO, TRAINING, zero, "optimizer state, then gradients, then weights, over the replicas",
         INTEGER(0, 3, 1), .always = ALWAYS),
+    KEY(STATE_COPIES, TRAINING, state_copies, "each over the other replicas alone", COUNT,
+        .settled = settled_copies),
     KEY(WEIGHTS_BY, SERVING, gathered,
         "stationary: the residual stream along D; gathered: the batch", WORD(weights_by, 0, 0),
         .is_switch = true, .matters = DEGREE(FSDP), .searched = SERVING),
@@ -141,6 +150,8 @@ static const plan_row rows[SM_PLAN_KEY_COUNT] = {
     KEY(OPTIMIZER, TRAINING, optimizer, "", WORD(optimizers, 0, 0)),
     KEY(GRADIENT, TRAINING, gradient, "", TYPE(gradients, SM_FP32)),
     KEY(ATTENTION, TRAINING, attention, "", WORD(kernels, 0, 0), SWITCHES(TRAINS, unfused)),
+    KEY(NORMS, TRAINING, norms_apart, "", WORD(norms, 0, 0), .is_switch = true,
+        SWITCHES(TRAINS, norms_apart)),
     KEY(LOSS, TRAINING, loss, "", WORD(losses, 0, 0)),
     KEY(EMBEDDING, TRAINING, table_gathered, "gathered: the embedding's tokens, not its vocabulary",
         WORD(tables, 0, 0), .is_switch = true, .matters = DEGREE(TENSOR),

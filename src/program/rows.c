@@ -5,12 +5,16 @@
  * is the unembedding of another stage. Where ZeRO shards the state of a model that is there twice,
  * each of the two stages updates half of what it would and the halves are gathered.
  *
+ * The state may be there several times over the data axis (MiCS: Zhang et al., arXiv 2205.00119;
+ * hybrid sharding: Zhao et al., arXiv 2304.11277, section 3.2.2): rows are scattered over the chips
+ * of one copy, and at the end of the step summed across the copies.
+ *
  *   chunk = ceil(elements / (ways peers))    what a chip updates
  *   reduced = chunk peers                    what it sums
  *   row = reduced ways                       what is sent, the last part filled up
  *
- * with ways the chips over which the gradient is partial (1 without ZeRO) and peers 2 where two
- * stages share the update (Rajbhandari et al., "ZeRO", 2020). */
+ * with ways the chips of a copy over which the gradient is partial (1 without ZeRO), peers 2 where
+ * two stages share the update (Rajbhandari et al., "ZeRO", 2020). */
 #include <assert.h>
 
 #include "program_parts.h"
@@ -68,8 +72,15 @@ static sm_status join_copy(sm_stage *s, sm_step_layer *head, sm_error *err) {
 
 /* ---- groups ---- */
 
+size_t sm_group_copies(const sm_stage *s, const sm_gradient_group *g) {
+    bool several = s->zero && s->state_copies > 1 && g->partial & SM_BIT(SM_AXIS_DATA);
+    return several ? (size_t)s->state_copies : 1;
+}
+
 size_t sm_group_ways(const sm_stage *s, const sm_step_layer *layer, int group) {
-    return s->zero ? (size_t)sm_mesh_size(&layer->list->mesh, layer->group[group].partial) : 1;
+    const sm_gradient_group *g = &layer->group[group];
+    if (!s->zero) return 1;
+    return (size_t)sm_mesh_size(&layer->list->mesh, g->partial) / sm_group_copies(s, g);
 }
 
 size_t sm_group_peers(const sm_stage *s, const sm_gradient_group *g) {
@@ -143,9 +154,9 @@ static sm_status of_group(const sm_stage *s, sm_call_kind kind, sm_step_layer *l
     return stage_call(s, &call, err);
 }
 
-static sm_status join_rows(const sm_stage *s, sm_collective op, sm_axes axes, sm_local_block *from,
-                           sm_local_block *to, sm_error *err) {
-    sm_row_move move = {.op = op, .axes = axes, .from = from, .to = to};
+static sm_status join_rows(const sm_stage *s, sm_collective op, sm_axes axes, sm_row_over over,
+                           sm_local_block *from, sm_local_block *to, sm_error *err) {
+    sm_row_move move = {.op = op, .axes = axes, .over = over, .from = from, .to = to};
     return s->actions->join_rows(s->actions->context, &move, err);
 }
 
@@ -154,18 +165,20 @@ static sm_status scatter(const sm_stage *s, sm_axes axes, size_t n, sm_local_blo
                          sm_error *err) {
     sm_local_block mine;
     sm_status status = make_row(s, n, false, &mine, err);
-    if (!status) status = join_rows(s, SM_REDUCE_SCATTER, axes, row, &mine, err);
+    if (!status) status = join_rows(s, SM_REDUCE_SCATTER, axes, SM_OVER_ONE_COPY, row, &mine, err);
     stage_drop(s, row);
     *row = mine;
     return status;
 }
 
 /* The row becomes what this chip keeps of it. */
-static sm_status reduce(const sm_stage *s, const sm_step_layer *layer, const sm_gradient_group *g,
+static sm_status reduce(const sm_stage *s, const sm_step_layer *layer, int group,
                         sm_local_block *row, sm_error *err) {
-    if (sm_mesh_size(&layer->list->mesh, g->partial) <= 1) return SM_OK;
-    if (s->zero) return scatter(s, g->partial, g->reduced, row, err);
-    return join_rows(s, SM_ALL_REDUCE, g->partial, NULL, row, err);
+    const sm_gradient_group *g = &layer->group[group];
+    if (s->zero && sm_group_ways(s, layer, group) > 1)
+        return scatter(s, g->partial, g->reduced, row, err);
+    if (s->zero || sm_mesh_size(&layer->list->mesh, g->partial) <= 1) return SM_OK;
+    return join_rows(s, SM_ALL_REDUCE, g->partial, SM_OVER_AXES, NULL, row, err);
 }
 
 static sm_status reduce_group(sm_stage *s, sm_step_layer *layer, int group, sm_error *err) {
@@ -175,7 +188,7 @@ static sm_status reduce_group(sm_stage *s, sm_step_layer *layer, int group, sm_e
     if (!status) status = of_group(s, SM_CALL_PACK_GRADIENTS, layer, group, NULL, &row, err);
     for (int i = 0; i < layer->list->program->tensors; i++)
         if (layer->group_of[i] == group) stage_drop(s, &layer->gradient[i]);
-    if (!status) status = reduce(s, layer, g, &row, err);
+    if (!status) status = reduce(s, layer, group, &row, err);
     if (!status) {
         if (!g->sum.data) {
             g->sum = row;
@@ -209,6 +222,22 @@ sm_status stage_reduce_layer(sm_stage *s, sm_step_layer *layer, sm_error *err) {
     return status;
 }
 
+static sm_status join_copies(sm_stage *s, sm_error *err) {
+    sm_status status = SM_OK;
+    bool any = false;
+    for (int i = 0; !status && i < s->layers; i++)
+        for (int k = 0; !status && k < s->layer[i].groups; k++) {
+            sm_gradient_group *g = &s->layer[i].group[k];
+            if (sm_group_copies(s, g) == 1) continue;
+            if (!any) begin_rows(s);
+            any = true;
+            status =
+                join_rows(s, SM_ALL_REDUCE, g->partial, SM_OVER_ACROSS_COPIES, NULL, &g->sum, err);
+        }
+    if (any) end_rows(s);
+    return status;
+}
+
 static sm_status join_peers(sm_stage *s, sm_error *err) {
     sm_status status = SM_OK;
     bool any = false;
@@ -218,8 +247,9 @@ static sm_status join_peers(sm_stage *s, sm_error *err) {
             if (!g->joined) continue;
             if (!any) begin_rows(s);
             any = true;
-            status = sm_group_peers(s, g) > 1 ? scatter(s, 0, g->chunk, &g->sum, err)
-                                              : join_rows(s, SM_ALL_REDUCE, 0, NULL, &g->sum, err);
+            status = sm_group_peers(s, g) > 1
+                         ? scatter(s, 0, g->chunk, &g->sum, err)
+                         : join_rows(s, SM_ALL_REDUCE, 0, SM_OVER_AXES, NULL, &g->sum, err);
             s->actions->mark(s->actions->context, &g->sum, SM_TRAIN_MEMORY_GRADIENTS);
         }
     if (any) end_rows(s);
@@ -230,6 +260,7 @@ sm_status sm_stage_reduce(sm_stage *s, sm_error *err) {
     sm_status status = SM_OK;
     for (int i = s->layers - 1; !status && s->zero != 2 && i >= 0; i--)
         status = stage_reduce_layer(s, &s->layer[i], err);
+    if (!status) status = join_copies(s, err);
     return status ? status : join_peers(s, err);
 }
 
@@ -242,9 +273,10 @@ sm_status sm_stage_gather(const sm_stage *s, const sm_step_layer *layer, int gro
     sm_local_block both = {.data = NULL}, *first = others ? &both : row;
     sm_status status = SM_OK;
     if (halves && others) status = make_row(s, g->reduced, false, &both, err);
-    if (!status && halves) status = join_rows(s, SM_ALL_GATHER, 0, mine, first, err);
+    if (!status && halves) status = join_rows(s, SM_ALL_GATHER, 0, SM_OVER_AXES, mine, first, err);
     if (!status && others)
-        status = join_rows(s, SM_ALL_GATHER, g->partial, halves ? &both : mine, row, err);
+        status = join_rows(s, SM_ALL_GATHER, g->partial, SM_OVER_ONE_COPY, halves ? &both : mine,
+                           row, err);
     stage_drop(s, &both);
     return status;
 }

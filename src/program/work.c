@@ -164,6 +164,7 @@ void part_vector_work(job *j, const sm_op *op, sm_phase phase) {
     if (op->function == SM_FUNCTION_VIEW) return;
     sm_work *w = new_work(j, op, SM_OP_VECTOR, phase);
     const sm_tensor *out = &j->b->tensor[op->out];
+    w->norm = op->inputs == 2 && j->b->tensor[op->in[1]].norm;
     double passes = phase == SM_PHASE_FORWARD ? 1 : 2, left = out->elements;
     /* the loss is whole on chips that share out its scores */
     w->flops = part_stored_size(j->b, op->function == SM_FUNCTION_LOSS ? op->in[0] : op->out, 1);

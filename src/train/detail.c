@@ -165,6 +165,13 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
         else
             add(l, row, plan->zero ? scatter : l->p->at.slot[slots->all_reduce], times,
                 exposed_reduce);
+        if (plan->zero && plan->state_copies > 1 && c->partial & SM_BIT(SM_AXIS_DATA)) {
+            double part_of = l->p->d.inverse[c->partial] * plan->state_copies;
+            row = row_of(l, SM_ALL_REDUCE, what, SM_BIT(SM_AXIS_DATA), "step end",
+                         gradients * part_of);
+            row.returns = true;
+            add(l, row, l->p->at.slot[slots->across], times, exposed_reduce);
+        }
         if (plan->zero)
             add(l, row_of(l, SM_ALL_GATHER, what, c->partial, "step start", weights),
                 l->p->at.slot[slots->all_gather], times, exposed_gather);
@@ -182,7 +189,7 @@ static bool list_collectives(const sm_train *t, const sm_plan *plan, const piece
                              sm_arena *arena, sm_plan_detail *out) {
     list l = {t, p, out, 2};               /* between stages */
     for (int i = 0; i < p->v->pieces; i++) /* forward and recomputed; of each class of weights */
-        l.room += 2 * (p->v->piece[i].part.comms + p->v->piece[i].part.classes);
+        l.room += 2 * p->v->piece[i].part.comms + 3 * p->v->piece[i].part.classes;
     out->lines.collectives = 0;
     out->lines.collective = sm_arena_array(arena, (size_t)l.room, sizeof *out->lines.collective);
     if (!out->lines.collective) return false;

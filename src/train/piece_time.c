@@ -64,6 +64,12 @@ static priced price_kernel(const sm_train *t, const sm_work *w, const sm_degrees
     return (priced){c.expected_s, c.math_s, flops, 0, 1, c.memory_s > c.math_s};
 }
 
+/* A norm as a framework without a kernel of its own for it runs it (LlamaRMSNorm in PyTorch): to
+ * fp32 (2 bytes read, 4 written an element), squared (4, 4), averaged (4), scaled (4, 4), back to
+ * 16 bits (4, 2) and times its weight (2, 2) are 36 bytes where one kernel moves 4. Backward
+ * likewise: 76 of 8. */
+static const double NORM_APART = 9, NORM_KERNELS[2] = {6, 11};
+
 static priced price_work(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
                          sm_dtype dtype) {
     switch (w->kind) {
@@ -77,9 +83,11 @@ static priced price_work(const sm_train *t, const variant *v, const sm_work *w, 
      * activations and residuals move what it does not fuse. */
     double routed = size_at(&w->routed, d), bytes = work_bytes(w, d);
     double routing = 0.25 * t->kernel.routing_s * routed;
-    if (routed == 0) bytes *= t->kernel.elementwise_bytes;
+    bool apart = w->norm && v->rules.norms_apart;
+    if (routed == 0) bytes *= apart ? NORM_APART : t->kernel.elementwise_bytes;
     sm_op_cost c = sm_vector_cost(&t->system.chip, &t->kernel, size_at(&w->flops, d), bytes);
-    return (priced){c.expected_s + routing, 0, 0, 0, 1, true};
+    double kernels = apart ? NORM_KERNELS[w->phase != SM_PHASE_FORWARD] : 1;
+    return (priced){c.expected_s + routing, 0, 0, 0, kernels, true};
 }
 
 priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,

@@ -28,15 +28,49 @@ static sm_group group_of(const sm_train *t, const sm_placement *placement, sm_ax
     return g;
 }
 
+/* Of an axis the n chips that lie innermost, or those that lie that far apart. */
+static void cut_axis(sm_group *g, int n, bool apart) {
+    g->size = apart ? g->size / n : n;
+    for (int i = 0; i < g->parts; i++) {
+        sm_part *q = &g->part[i];
+        int inner = sm_common_factor(n, q->size);
+        n /= inner;
+        if (apart) q->stride *= inner;
+        q->size = apart ? q->size / inner : inner;
+    }
+    int kept = 0;
+    for (int i = 0; i < g->parts; i++)
+        if (g->part[i].size > 1) g->part[kept++] = g->part[i];
+    g->parts = kept;
+}
+
+/* The group of these axes of a slot, or of a part of it. */
+static sm_group slot_group(const sm_train *t, const placed *p, sm_axes axes, slot_part part) {
+    if (part == ALL_COPIES || !(axes & SM_BIT(SM_AXIS_DATA)))
+        return group_of(t, &p->placement, axes);
+    sm_placement cut = p->placement;
+    sm_group *data = &cut.axis[SM_AXIS_DATA];
+    cut_axis(data, data->size / p->copies, part == ACROSS_COPIES);
+    return group_of(t, &cut, axes);
+}
+
+/* Of weights that software broadcasts; no layer asks for one. */
+static bool is_idle(const sm_train *t, const slot_key *key) {
+    return key->op == SM_BROADCAST && !t->software_memory.broadcasts;
+}
+
 void place_curves(const sm_train *t, const variant *v, placed *p) {
     sm_group joined[SM_AXES_MASKS];
     bool done[SM_AXES_MASKS] = {false};
     sm_curve_memo_reserve(&p->memo, v->slots + 1);
     for (int i = 0; i < v->slots; i++) {
-        sm_axes axes = v->key[i].axes;
-        sm_group *g = &joined[axes];
-        if (!done[axes]) *g = group_of(t, &p->placement, axes);
-        done[axes] = true;
+        const sm_axes axes = v->key[i].axes;
+        if (is_idle(t, &v->key[i])) continue;
+        sm_group cut, *g = &joined[axes];
+        bool whole = v->key[i].part == ALL_COPIES || (v->key[i].part == ONE_COPY && p->copies == 1);
+        if (!whole) *(g = &cut) = slot_group(t, p, axes, v->key[i].part);
+        else if (!done[axes]) *g = group_of(t, &p->placement, axes);
+        done[axes] |= whole;
         p->slot[i] = sm_curve_memo_get(&p->memo, v->key[i].op, g, ragged_of(t, &v->key[i], g));
     }
     sm_group pipe = group_of(t, &p->placement, SM_BIT(SM_PLACED_PIPELINE));
@@ -90,7 +124,8 @@ void place_least(const sm_train *t, const variant *v, bool first, placed *p) {
     place_curves(t, v, p);
     bool all = first || p->memo.used < used; /* or emptied: its places have other curves now */
     for (int i = 0; i < v->slots; i++)
-        if (all || p->slot[i] != last[i]) lower_curve(t, p->slot[i], first, &p->own[i]);
+        if (!is_idle(t, &v->key[i]) && (all || p->slot[i] != last[i]))
+            lower_curve(t, p->slot[i], first, &p->own[i]);
     if (all || p->send != last_send) lower_curve(t, p->send, first, &p->own[v->slots]);
 }
 
@@ -172,20 +207,23 @@ static void room_left(const sm_train *t, const sm_placement *at, sm_axes placed_
 
 void place_hopeful(const sm_train *t, const variant *v, const sm_plan *plan, const sm_degrees *d,
                    sm_axes placed_axes, placed *p) {
-    const slot_key send = {SM_PERMUTE, SM_BIT(SM_PLACED_PIPELINE), false};
+    const slot_key send = {SM_PERMUTE, SM_BIT(SM_PLACED_PIPELINE), false, ALL_COPIES};
     int room[SM_MAX_LEVELS];
     sm_curve_memo_reserve(&p->memo, v->slots + 1);
     room_left(t, &p->placement, placed_axes, room);
     for (int i = 0; i <= v->slots; i++) {
         const slot_key *slot = i < v->slots ? &v->key[i] : &send;
+        if (is_idle(t, slot)) continue;
         sm_group at = {.size = 1};
         double left = 1;
         int spread = 0;
         sm_axes inside = (sm_axes)(slot->axes & placed_axes);
-        if (inside) at = group_of(t, &p->placement, inside);
+        if (inside) at = slot_group(t, p, inside, slot->part);
         for (int a = 0; a < SM_PLACED_AXES; a++) {
             if (!((slot->axes & ~placed_axes) >> a & 1)) continue;
             double size = a < SM_AXIS_COUNT ? d->axis[a] : plan->pipeline;
+            if (a == SM_AXIS_DATA && slot->part == ONE_COPY) size /= p->copies;
+            if (a == SM_AXIS_DATA && slot->part == ACROSS_COPIES) size = p->copies;
             left *= size;
             spread += size > 1;
         }

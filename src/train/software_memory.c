@@ -23,6 +23,9 @@
  * torchtitan: 16-bit logits (2), log-softmax (4) and two fp32 gradients (8); since 2025 the loss is
  * compiled: 16-bit logits and gradient and the compiler's working copy.
  *
+ * internevo (InternLM/InternEvo, HybridZeroOptimizer.broadcast_params): weights go out by one
+ * broadcast from each rank of zero1, and the step waits for them; memory as megatron-core's.
+ *
  * deepspeed: ZeRO-3 with the loss in tiles (Arctic long sequences), so no logits; prefetched
  * weights, reduction buckets and workspaces 3 GB.
  */
@@ -71,6 +74,13 @@ static const sm_software_memory known[] = {
      .outside_bytes = 2e9},
     {.software = "torchtitan", .loss_bytes = 14, .outside_bytes = 2e9},
     {.software = "torchtitan-2025", .loss_bytes = 6, .outside_bytes = 2e9},
+    {.software = "internevo",
+     .loss_bytes = 6,
+     .weighted_early = true,
+     .operands_narrow = true,
+     .reserved_bytes = 1e9,
+     .outside_bytes = 2e9,
+     .broadcasts = true},
     {.software = "deepspeed", .fragmentation = 0.05, .reserved_bytes = 3e9, .outside_bytes = 2e9},
 };
 

@@ -54,13 +54,17 @@ typedef struct piece {
 
 /* Collectives of weights at the end of a step, and of every microbatch under ZeRO-2. */
 typedef struct class_slots {
-    uint8_t reduce_scatter, all_reduce, all_gather;
+    uint8_t reduce_scatter, all_reduce, all_gather, across, broadcast;
 } class_slots;
 
+/* Of a group over data, where the plan keeps copies of the optimizer's state: all of it, the chips
+ * of one copy, or those that have the same part of each. */
+typedef enum slot_part { ALL_COPIES, ONE_COPY, ACROSS_COPIES } slot_part;
 typedef struct slot_key {
     sm_collective op;
     sm_axes axes;
     bool ragged;
+    slot_part part;
 } slot_key;
 
 typedef struct variant {
@@ -147,6 +151,7 @@ sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm
 enum { CURVES = 1024, SEARCH_CURVES = 8192 };
 typedef struct placed { /* a plan's placement with its curves */
     sm_placement placement;
+    int copies; /* of the optimizer's state */
     const sm_timed_curve *slot[MAX_SLOTS];
     const sm_timed_curve *send; /* one stage to the next */
     sm_curve_memo memo;

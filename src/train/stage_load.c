@@ -62,11 +62,24 @@ static double offloaded_s(const sm_train *t, double updated, double gradient, do
     return larger(moved / link, host > 0 ? updating * sm_chip_host_sharers(chip) / host : 0);
 }
 
-static void add_class(const sm_train *t, const class_slots *slots, const sm_weight_class *c,
-                      const sm_degrees *d, const placed *p, const sm_plan *plan, stage_load *add) {
+/* What a chip holds of all weights goes out in as many parts as there are shards, each in a
+ * broadcast of its own: the class's share of that. */
+static double broadcast_s(const sm_train *t, const variant *v, const sm_timed_curve *curve,
+                          double held, double shards, const sm_weight_class *c, const sm_degrees *d,
+                          const sm_plan *plan) {
+    const sm_timed_line *line;
+    double all = variant_trained(t, v) * d->inverse[c->stored] / plan->pipeline;
+    double one = sm_timed_curve_s(curve, all / shards * t->weight_bytes, &line);
+    return shards > 1 ? shards * one * held / all : 0;
+}
+
+static void add_class(const sm_train *t, const variant *v, const class_slots *slots,
+                      const sm_weight_class *c, const sm_degrees *d, const placed *p,
+                      const sm_plan *plan, stage_load *add) {
     double gradient = gradient_bytes(plan), state = state_bytes(t, plan);
     double held = c->elements * d->inverse[c->stored];
-    double shared = d->inverse[c->partial]; /* of the state, over the replicas of the weight */
+    int copies = c->partial & SM_BIT(SM_AXIS_DATA) ? plan->state_copies : 1;
+    double shared = d->inverse[c->partial] * copies; /* of the state, over those replicas */
     double updated = plan->zero >= 1 ? held * shared : held;
     double weight_bytes = class_bytes(t, plan, c);
     add->params += held * weight_bytes;
@@ -89,7 +102,11 @@ static void add_class(const sm_train *t, const class_slots *slots, const sm_weig
     }
     if (plan->zero != 2)
         add_reduction(t, p->slot[slots->reduce_scatter], held * gradient, &add->reduce_s, add);
-    add_reduction(t, p->slot[slots->all_gather], held * weight_bytes, &add->gather_s, add);
+    if (copies > 1)
+        add_reduction(t, p->slot[slots->across], updated * gradient, &add->reduce_s, add);
+    if (t->software_memory.broadcasts)
+        add->update_s += broadcast_s(t, v, p->slot[slots->broadcast], held, 1 / shared, c, d, plan);
+    else add_reduction(t, p->slot[slots->all_gather], held * weight_bytes, &add->gather_s, add);
 }
 
 void piece_load(const sm_train *t, const variant *v, int index, const sm_degrees *d,
@@ -97,7 +114,7 @@ void piece_load(const sm_train *t, const variant *v, int index, const sm_degrees
     const sm_partition *part = &v->piece[index].part;
     for (int i = 0; i < part->classes; i++) {
         bool copy = part->weight[i].tied && index == head_piece(t);
-        add_class(t, &v->weight[index][i], &part->weight[i], d, p, plan,
+        add_class(t, v, &v->weight[index][i], &part->weight[i], d, p, plan,
                   &load[copy ? copy_piece(t) : index]);
     }
 }

@@ -223,6 +223,7 @@ static sm_status one_stage(const step_job *j, int stage, sm_memory *memory, sm_e
                   .chunk = j->line.chunk,
                   .microbatches = microbatches_of(j->t, j->plan),
                   .zero = j->plan->zero,
+                  .state_copies = j->plan->state_copies,
                   .offloads = offload == SM_OFFLOAD_ACTIVATIONS || offload == SM_OFFLOAD_BOTH,
                   .updating = true};
     sm_status status = run_stage(j, &s, &c, err);

@@ -11,12 +11,14 @@ int embedding_piece(const sm_train *t) { return t->kinds; }
 /* ---- rows of a variant ----
  * What passes a limit is counted and not stored; the count is what the error tells. */
 
-static uint8_t slot_for(variant *v, sm_collective op, sm_axes axes, bool ragged) {
+static uint8_t slot_for(variant *v, sm_collective op, sm_axes axes, bool ragged, slot_part part) {
+    if (!(axes & SM_BIT(SM_AXIS_DATA))) part = ALL_COPIES;
     for (int i = 0; i < v->slots && i < MAX_SLOTS; i++)
-        if (v->key[i].op == op && v->key[i].axes == axes && v->key[i].ragged == ragged)
+        if (v->key[i].op == op && v->key[i].axes == axes && v->key[i].ragged == ragged &&
+            v->key[i].part == part)
             return (uint8_t)i;
     if (v->slots++ >= MAX_SLOTS) return 0;
-    v->key[v->slots - 1] = (slot_key){op, axes, ragged};
+    v->key[v->slots - 1] = (slot_key){op, axes, ragged, part};
     return (uint8_t)(v->slots - 1);
 }
 
@@ -57,14 +59,17 @@ sm_status variant_slots(variant *v, int index, sm_error *err) {
     piece *p = &v->piece[index];
     for (int i = 0; i < p->part.comms; i++) {
         const sm_comm *c = &p->part.comm[i];
-        p->slot[i] = slot_for(v, c->op, c->axes, c->ragged);
+        p->slot[i] = slot_for(v, c->op, c->axes, c->ragged, ALL_COPIES);
     }
     for (int i = 0; i < p->part.classes; i++) {
         sm_axes axes = p->part.weight[i].partial;
         if (p->part.weight[i].fixed) continue;
-        v->weight[index][i] = (class_slots){slot_for(v, SM_REDUCE_SCATTER, axes, false),
-                                            slot_for(v, SM_ALL_REDUCE, axes, false),
-                                            slot_for(v, SM_ALL_GATHER, axes, false)};
+        v->weight[index][i] =
+            (class_slots){slot_for(v, SM_REDUCE_SCATTER, axes, false, ONE_COPY),
+                          slot_for(v, SM_ALL_REDUCE, axes, false, ALL_COPIES),
+                          slot_for(v, SM_ALL_GATHER, axes, false, ONE_COPY),
+                          slot_for(v, SM_ALL_REDUCE, SM_BIT(SM_AXIS_DATA), false, ACROSS_COPIES),
+                          slot_for(v, SM_BROADCAST, axes, false, ONE_COPY)};
     }
     if (v->slots <= MAX_SLOTS) return SM_OK;
     return sm_fail_limit(err, "different collectives of a model", v->slots, MAX_SLOTS);
@@ -152,7 +157,8 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
     v->rules.slow_exp = t->software.slow_exp;
     v->rules.each_weight = t->software.each_weight;
     v->rules.each_line = t->software.each_line;
-    if (t->software.panels) v->rules.unfused = false; /* it has no other attention */
+    if (t->software.panels) /* it has no other attention, and no other norms */
+        v->rules.unfused = v->rules.norms_apart = false;
     sm_rules rules = v->rules;
     sm_status s = sm_program_build(&t->model, what, index, t->seq, &rules, &program, err);
     if (s == SM_OK) s = sm_program_partition(&program, &p->part, err);
@@ -360,8 +366,7 @@ static void set_model(const sm_job *job, sm_train *t) {
     t->kinds = t->model.kinds;
     t->seq = job->seq;
     t->model_flops_per_token = sm_model_train_flops(&t->model, t->seq, t->model.causal);
-    t->matmul_flops_per_token =
-        sm_model_forward_flops(&t->model, t->seq, t->model.causal).matmul;
+    t->matmul_flops_per_token = sm_model_forward_flops(&t->model, t->seq, t->model.causal).matmul;
     for (int l = 0; l < t->model.L; l++) t->layers[t->model.layer[l]]++;
     for (int k = 0; k < t->kinds; k++) {
         t->most_experts = fmax(t->most_experts, t->model.kind[k].E);

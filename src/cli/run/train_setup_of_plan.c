@@ -18,10 +18,11 @@ void train_degrees_of_plan(const sm_plan *p, sm_train_setup *s) {
     for (int a = 0; a < SM_AXIS_COUNT; a++) s->degree[a] = (int)(d.axis[a] + 0.5);
     s->microbatch = p->microbatch;
     s->zero = p->fsdp > 1 ? 3 : p->zero;
+    s->state_copies = p->state_copies;
     s->recompute = p->recompute;
     s->regather = p->regather;
     s->rules = sm_plan_rules(p, s->model, false, &code);
-    s->rules.unfused = false; /* the runtime has one attention */
+    s->rules.unfused = s->rules.norms_apart = false; /* the runtime has one kernel of each */
 }
 
 sm_status train_stages_of_plan(const sm_plan *plan, sm_arena *arena, sm_train_setup *s,

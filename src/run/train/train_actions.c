@@ -164,5 +164,6 @@ void train_actions_new(sm_trainer *t) {
                           .chunk = s->chunk,
                           .microbatches = t->serving ? 1 : sm_train_setup_microbatches(s),
                           .zero = s->zero,
+                          .state_copies = s->state_copies,
                           .offloads = s->offload_activations};
 }

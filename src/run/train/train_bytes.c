@@ -32,6 +32,11 @@ static void add_piece(const sm_trainer *t, const sm_task_list *p, double *bytes)
     }
 }
 
+static double state_copies(const sm_trainer *t, sm_axes partial) {
+    bool several = t->setup->zero && t->setup->state_copies > 1;
+    return several && partial & SM_BIT(SM_AXIS_DATA) ? t->setup->state_copies : 1;
+}
+
 static void add_step_end(const sm_trainer *t, const sm_step_layer *layer, double *bytes) {
     const sm_task_list *p = layer->list;
     for (int i = 0; i < sm_partition_weight_classes(p->partition); i++) {
@@ -39,8 +44,10 @@ static void add_step_end(const sm_trainer *t, const sm_step_layer *layer, double
         double held = c->elements / train_degree(t, c->stored) * SINGLE_BYTES;
         bool copy = c->tied && !sm_stage_tie_parted(&t->stage);
         if (copy || c->fixed || train_degree(t, c->partial) <= 1) continue;
+        double copies = state_copies(t, c->partial), ways = train_degree(t, c->partial) / copies;
         if (!t->setup->zero) bytes[SM_ALL_REDUCE] += held;
-        else {
+        else if (copies > 1) bytes[SM_ALL_REDUCE] += held / ways;
+        if (t->setup->zero && ways > 1) {
             bytes[SM_REDUCE_SCATTER] += held * (t->setup->zero == 2 ? passes(t) : 1);
             bytes[SM_ALL_GATHER] += held;
         }
@@ -51,9 +58,11 @@ static void add_step_end(const sm_trainer *t, const sm_step_layer *layer, double
 static void add_filling(const sm_trainer *t, const sm_step_layer *layer, double *bytes) {
     for (int i = 0; t->setup->zero && i < layer->groups; i++) {
         const sm_gradient_group *g = &layer->group[i];
-        double ways = train_degree(t, g->partial);
+        double copies = (double)sm_group_copies(&t->stage, g);
+        double ways = train_degree(t, g->partial) / copies;
         assert((double)g->reduced * ways >= (double)g->elements);
         double filling = ((double)g->reduced * ways - (double)g->elements) * SINGLE_BYTES;
+        if (copies > 1) bytes[SM_ALL_REDUCE] += filling / ways;
         if (ways <= 1) continue;
         bytes[SM_REDUCE_SCATTER] += filling * (t->setup->zero == 2 ? passes(t) : 1);
         bytes[SM_ALL_GATHER] += filling;
@@ -85,16 +94,20 @@ void train_bytes_predicted(const sm_trainer *t, double *bytes) {
     }
 }
 
+static void add_traffic(const sm_communicator *c, train_traffic *out) {
+    for (int i = 0; c && i < SM_COLLECTIVE_COUNT; i++) {
+        out->calls[i] += c->traffic.calls[i];
+        out->bytes[i] += c->traffic.bytes[i];
+        out->seconds[i] += c->traffic.seconds[i];
+    }
+}
+
 /* Hand-overs between stages are not collectives. axes 0 stands for the pair of stages that hold the
  * same weights. */
 void train_traffic_now(const sm_trainer *t, train_traffic *out) {
     *out = (train_traffic){.calls = {0}};
     for (int axes = 0; axes < 1 << SM_AXIS_COUNT; axes++) {
-        const sm_communicator *c = axes ? t->mesh->over[axes] : t->peer;
-        for (int i = 0; c && i < SM_COLLECTIVE_COUNT; i++) {
-            out->calls[i] += c->traffic.calls[i];
-            out->bytes[i] += c->traffic.bytes[i];
-            out->seconds[i] += c->traffic.seconds[i];
-        }
+        add_traffic(axes ? t->mesh->over[axes] : t->peer, out);
+        add_traffic(axes ? t->one_copy[axes] : t->across_copies, out);
     }
 }

@@ -169,16 +169,27 @@ static void unpack(const sm_step_layer *layer, int group, const float *row, sm_l
     }
 }
 
+/* The ranks that a row of gradients or weights moves between. */
+static sm_communicator *row_group(const sm_trainer *t, sm_axes axes, sm_row_over over,
+                                  sm_error *err) {
+    sm_axes real = sm_mesh_real_axes(&t->mesh->mesh, axes);
+    if (!axes) return t->peer;
+    if (over == SM_OVER_ACROSS_COPIES) return t->across_copies;
+    if (over == SM_OVER_ONE_COPY && t->one_copy[real]) return t->one_copy[real];
+    return sm_rank_mesh_over(t->mesh, axes, err);
+}
+
 /* Where this rank's part lies in the row. */
 static size_t place_in_row(const sm_trainer *t, const sm_step_layer *layer, int group) {
     const sm_gradient_group *g = &layer->group[group];
     size_t part = 0, half = sm_group_peers(&t->stage, g) > 1 ? (size_t)t->peer->rank : 0;
-    if (sm_group_ways(&t->stage, layer, group) > 1) part = (size_t)t->mesh->over[g->partial]->rank;
+    if (sm_group_ways(&t->stage, layer, group) > 1)
+        part = (size_t)row_group(t, g->partial, SM_OVER_ONE_COPY, NULL)->rank;
     return part * g->reduced + half * g->chunk;
 }
 
 sm_status train_join_rows(sm_trainer *t, const sm_row_move *m, sm_error *err) {
-    sm_communicator *over = m->axes ? sm_rank_mesh_over(t->mesh, m->axes, err) : t->peer;
+    sm_communicator *over = row_group(t, m->axes, m->over, err);
     if (!over) return err && err->status ? err->status : SM_INTERNAL;
     size_t n = sm_local_block_count(m->op == SM_ALL_GATHER ? m->from : m->to);
     switch (m->op) {

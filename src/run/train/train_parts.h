@@ -98,6 +98,9 @@ struct sm_trainer {
     sm_communicator *world;
     sm_rank_mesh *mesh;
     sm_communicator *peer; /* of two: this stage and the one that holds the same weights, or NULL */
+    /* Where the optimizer's state is there several times: over axes with data the ranks of one
+     * copy, and over data those with the same part of each; NULL where it is not. */
+    sm_communicator *one_copy[1 << SM_AXIS_COUNT], *across_copies;
     sm_program_extent extent; /* of all sequences of a microbatch */
     int lists;
     sm_task_list list[SM_MAX_LAYER_KINDS + 2]; /* kinds, then embedding, then head */
@@ -242,6 +245,8 @@ void train_codes_new(train_codes *codes);
 
 /* ---- train_peers.c ---- */
 int train_copies(const sm_train_setup *s); /* of the model */
+/* The groups that state_copies asks for. Made by every rank at once. */
+sm_status train_state_copies_new(sm_trainer *t, sm_error *err);
 sm_status train_check_copies(const sm_train_setup *s, sm_error *err);
 sm_status train_peer_new(sm_trainer *t, sm_error *err);
 

@@ -169,6 +169,10 @@ static sm_status check_ranks(const sm_train_setup *s, sm_error *err) {
 sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
     sm_status status = check_ranks(s, err);
     if (status) return status;
+    if (s->state_copies < 0 || (s->state_copies > 1 && s->degree[SM_AXIS_DATA] % s->state_copies))
+        return sm_fail(err, SM_BAD_INPUT,
+                       "%d copies of the optimizer's state do not divide data=%d", s->state_copies,
+                       s->degree[SM_AXIS_DATA]);
     if (s->rules.unfused || s->rules.decode || s->rules.stationary)
         return sm_fail(err, SM_BAD_INPUT, "unfused attention and rules of serving cannot be run");
     if ((int)s->optimizer < 0 || s->optimizer >= SM_TRAIN_OPTIMIZER_COUNT)
@@ -204,6 +208,7 @@ static sm_status begin(sm_trainer *t, sm_error *err) {
     if (status) return status;
     train_actions_new(t);
     status = train_peer_new(t, err);
+    if (!status) status = train_state_copies_new(t, err);
     if (status) return status;
     t->extent.sequences = (double)t->setup->microbatch * batch_ways(t->setup);
     status = train_programs_new(t, err);
@@ -234,6 +239,8 @@ void sm_trainer_free(sm_trainer *t) {
     train_turns_free(t);
     sm_arena_free(t->texts);
     sm_communicator_free(t->peer);
+    for (int axes = 0; axes < 1 << SM_AXIS_COUNT; axes++) sm_communicator_free(t->one_copy[axes]);
+    sm_communicator_free(t->across_copies);
     sm_rank_mesh_free(t->mesh);
     sm_free(t);
 }

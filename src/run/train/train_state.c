@@ -56,6 +56,23 @@ sm_status train_check_copies(const sm_train_setup *s, sm_error *err) {
                : SM_OK;
 }
 
+/* Data is the outermost axis of a mesh: the ranks of a copy are neighbours along it. */
+sm_status train_state_copies_new(sm_trainer *t, sm_error *err) {
+    const sm_train_setup *s = t->setup;
+    int data = s->degree[SM_AXIS_DATA], at = t->mesh->at[SM_AXIS_DATA];
+    if (!s->zero || s->state_copies <= 1) return SM_OK;
+    int inner = data / s->state_copies;
+    sm_status status = SM_OK;
+    for (unsigned axes = 1; !status && axes < 1u << SM_AXIS_COUNT; axes++) {
+        sm_communicator *over = t->mesh->over[axes];
+        if (!(axes & SM_BIT(SM_AXIS_DATA)) || !over) continue;
+        status = over->backend->split(over, at / inner, over->rank, &t->one_copy[axes], err);
+    }
+    sm_communicator *along = t->mesh->over[SM_BIT(SM_AXIS_DATA)];
+    return status ? status
+                  : along->backend->split(along, at % inner, along->rank, &t->across_copies, err);
+}
+
 /* Made by every stage, also by those that have none. */
 sm_status train_peer_new(sm_trainer *t, sm_error *err) {
     const sm_train_setup *s = t->setup;
