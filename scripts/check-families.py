@@ -32,19 +32,26 @@ def answer_of(command, path):
     return None, error if done.returncode == 3 else f"exit status {done.returncode}: {error}"
 
 
+def totals(answer):
+    """With each choice of what is counted apart: a class may have towers and no predicting layers."""
+    sums = {answer["params"]}
+    for params in answer["apart"].values():
+        sums |= {s + params for s in sums}
+    return sums
+
+
 def judge(row, answer, error):
     if answer is None:
         return "failed" if error.startswith("exit status") else "refused"
     if not row.get("exact_total"):
         return "no total known"
-    if float(row["exact_total"]) not in (answer["params"], answer["params_with_apart"]):
+    if float(row["exact_total"]) not in totals(answer):
         said = any(words in answer["note"] for words in ("left out", "alone", "which the class has not"))
         return "in part" if said else "wrong total"
     if row.get("exact_active"): # with the embedding, which some publishers leave out, or without
         embedding = answer["components"]["embedding"]
-        beside = answer["params_with_apart"] - answer["params"]
         over = float(row["exact_active"]) - answer["active_params"]
-        if over not in (0, embedding, beside, beside + embedding):
+        if not totals(answer) & {answer["params"] + over, answer["params"] + over - embedding}:
             return "wrong active"
     return "exact"
 
