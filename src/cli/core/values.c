@@ -89,8 +89,13 @@ static sm_status read_dtypes(const cli_option *o, const sm_source *source, sm_dt
         sm_span part = sm_next_part(source, (sm_span){0, source->length}, ',', &at);
         if (list->n == SM_MAX_DTYPES)
             return sm_fail_at(err, source, part, "at most %d types are compared", SM_MAX_DTYPES);
-        sm_status status = read_dtype(o, source, part, &list->type[list->n++], err);
+        sm_dtype *type = &list->type[list->n];
+        sm_status status = read_dtype(o, source, part, type, err);
         if (status) return status;
+        for (int i = 0; i < list->n; i++)
+            if (list->type[i] == *type)
+                return sm_fail_at(err, source, part, "%s is named twice", sm_dtype_name(*type));
+        list->n++;
     }
     return SM_OK;
 }
@@ -262,6 +267,8 @@ sm_status cli_systems(const cli_call *call, const char *const *on, sm_system *sy
     *n = 0;
     for (size_t at = 0; at <= text.length;) {
         sm_span part = sm_next_part(&text, all, ',', &at);
+        if (part.length == 0)
+            return sm_fail_at(err, &text, part, "expected a system before and behind a comma");
         const char *one = sm_arena_copy(call->arena, text.text + part.offset, part.length);
         if (!one) return sm_fail_memory(err);
         if (*n == SM_MAX_COMPARED)

@@ -108,7 +108,8 @@ static void begin_table(taking *t) {
 
 static void end_page(const taking *t, const char *output, int64_t before) {
     sm_report *r = t->r;
-    sm_report_heading(r, "A sweep of %s: %lld questions", t->s->verb->name, (long long)t->s->rows);
+    sm_report_heading(r, "A sweep of %s: %lld question%s", t->s->verb->name, (long long)t->s->rows,
+                      t->s->rows == 1 ? "" : "s");
     if (t->table) sm_report_table(r, t->table);
     sm_report_text(r, "%s%.0f answered; %.0f whose answer is no; %.0f refused%s%s.",
                    before ? sm_textf(r, "%lld were there already; ", (long long)before) : "",
