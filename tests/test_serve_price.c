@@ -262,9 +262,11 @@ static void most_batch_is_the_edge(void **state) {
     }
 }
 
+/* But for first tokens of requests in flight, which are simulated. */
 static void points_allocate_nothing(void **state) {
     serve_case c;
     serve_case_fill(&c, "deepseek-v3", "h800-sxm:32");
+    c.job.alone = true;
     sm_serve *serve = serve_case_new(&c);
     serve_point(serve, "expert=32", 64);
     uint64_t before = sm_allocation_count();

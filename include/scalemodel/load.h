@@ -20,7 +20,7 @@ SM_DECLARATIONS_BEGIN
     X(most_running, 1024, "sequences")                                                             \
     X(kv_share, 0.9, "of the memory beside the weights, what the cache takes")                     \
     X(admission_s, 0.05, "before its prefill a request is parsed, queued and scheduled")           \
-    X(burst, 0.1, "share of the requests that find all others before them")                        \
+    X(burst, 0.1, "share of a benchmark's requests that begin all at once")                        \
     X(host_s_per_sequence, 0, "of a step: scheduling, sampling, detokenising")                     \
     X(expert_imbalance, 1,                                                                         \
       "what the matmuls of experts take over dense ones as large: grouped "                        \
@@ -74,14 +74,18 @@ typedef struct sm_engines {
     double most_possible; /* that memory could hold, for the bound; 0: as most_running */
 } sm_engines;
 
-/* Means. request_s: seconds between two requests that end; running: sequences that decode in each
- * engine. */
+/* Means, but for those named otherwise. request_s: seconds between two requests that end; running:
+ * sequences that decode in each engine. Of the mean of requests in flight the opening burst of a
+ * benchmark has its share (sm_software.burst); half of those after it, and 99 of 100, have their
+ * first token within the other two. */
 typedef struct sm_load_times {
     double ttft_s, tpot_s, latency_s, request_s, running;
+    double ttft_median_s, ttft_p99_s; /* of other loads: as the mean */
 } sm_load_times;
-/* What a load comes to; lower: under the bounds of the steps in place of what is expected. What is
- * known in closed form; sm_simulate takes requests one by one. SM_BAD_INPUT with the reason when a
- * step of the plan is impossible. */
+/* What a load comes to; lower: under the bounds of the steps in place of what is expected. Time per
+ * token and throughput are known in closed form; first tokens of requests in flight are simulated
+ * (sm_simulate), with lengths as benchmark tools draw them, from 0.8 of the longest to all of it.
+ * SM_BAD_INPUT with the reason when a step of the plan is impossible. */
 sm_status sm_serve_load(const sm_engines *engines, const sm_load *load, bool lower,
                         sm_load_times *times, sm_error *err);
 SM_DECLARATIONS_END

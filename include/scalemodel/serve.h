@@ -39,6 +39,8 @@ typedef struct sm_serve_job {
     sm_speculation speculation;
     double reserve;           /* fraction of memory left free; < 0: the usual 0.1 on GPUs, 0 else */
     double usd_per_chip_hour; /* < 0: the catalogue's */
+    double in_flight;         /* requests in a replica, > 0: those beyond a batch wait for room; 0:
+                                 as many as keep it full */
     bool alone; /* prompts are prefilled elsewhere: nothing comes between two tokens */
 } sm_serve_job;
 /* Tokens that a sequence of the job has room for: prompt and output, or the context that decode is
@@ -148,6 +150,7 @@ typedef struct sm_serve_point {
      * steps alone all the same; tpot counts accepted speculation. */
     double ttft_s[3], tpot_s[3];
     double ttft_alone_s[3], tpot_alone_s[3]; /* of a prefill, a decode step with nothing beside */
+    double ttft_median_s, ttft_p99_s; /* expected, in steady state: of half and of 99 in 100 */
     double in_flight; /* requests in the replica: those that decode and those that come to it */
     double tokens_per_s_per_chip, usd_per_million_tokens; /* under the load; 0: no price */
     /* batch / tpot_alone / chips, as the book counts */

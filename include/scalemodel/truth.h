@@ -109,6 +109,7 @@ typedef struct sm_inference_row {
     const char *len_sampling;     /* "uniform[0.8L,L]": lengths are 0.9 of these on average */
     const char *phase;            /* e2e, prefill, decode */
     double ttft_s, tpot_s, latency_s;
+    const char *ttft_is; /* of the requests: mean, median */
     double tokens_per_s, tokens_per_s_per_chip, mfu;
     const char *tokens_counted; /* output, input or total: what tokens_per_s counts */
     double total_tokens_per_s_per_chip, little_ratio, request_rate_per_s;

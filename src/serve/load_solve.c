@@ -57,9 +57,14 @@ static sm_load_times closed(load_steps *c, double in_flight, double most_running
     if (c->lower) return closed_bound(c, fmax(1, fmin(in_flight, most_running)), n);
     t.running = n;
     t.request_s = fmax(t.tpot_s * output / n / engines, least);
-    /* those that wait for room, by Little's law */
-    double waiting = in_flight * engines * t.request_s - t.tpot_s * output;
-    if (in_flight > most_running) t.ttft_s = fmax(t.ttft_s, waiting);
+    load_prompt prompt = {.alone_s = prefill, .added_s = service};
+    double decode = load_decode_s(c, n, &prompt.yield);
+    if (!c->e->apart) prompt.added_s = load_added_s(c, n, decode, prompt.yield);
+    first_token first = {t.ttft_s, t.ttft_s, t.ttft_s};
+    load_closed_first(c, in_flight, most_running, &prompt, &first);
+    t.ttft_s = first.mean_s;
+    t.ttft_median_s = first.median_s;
+    t.ttft_p99_s = first.p99_s;
     t.latency_s = t.ttft_s + t.tpot_s * (output - 1);
     return t;
 }
@@ -114,6 +119,8 @@ sm_status sm_serve_load(const sm_engines *engines, const sm_load *load, bool low
     case SM_LOAD_OPEN: *times = open(&c, most); break;
     case SM_LOAD_QUEUE: *times = queue(&c, most); break;
     }
+    if (load->kind != SM_LOAD_CLOSED || lower)
+        times->ttft_median_s = times->ttft_p99_s = times->ttft_s;
     if (!c.failed) return SM_OK;
     if (err) *err = c.err;
     return c.err.status;

@@ -32,3 +32,13 @@ double load_service_s(load_steps *c);
  * many in flight for each engine that decodes; prefill_s: of one prompt. */
 double load_first_s(const load_steps *c, double prefill_s, double service_s, double request_s,
                     double in_flight);
+
+/* What the prompt of a request takes. */
+typedef struct load_prompt {
+    double alone_s, added_s; /* by itself; beside others, and beside sequences that decode */
+    double yield;            /* tokens that a decode step gives each sequence */
+} load_prompt;
+/* The times to the first token in a closed loop of so many requests for each engine, of which so
+ * many decode at most: simulated. */
+void load_closed_first(load_steps *c, double in_flight, double most_running,
+                       const load_prompt *prompt, first_token *out);

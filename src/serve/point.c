@@ -115,25 +115,31 @@ sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decod
 
 /* ---- the point ---- */
 
-/* In steady state as in load_solve.c, from the sequences that decode to the requests in flight. */
+/* In steady state as in load_solve.c, from the sequences that decode to the requests in flight,
+ * whose first tokens are then simulated. */
 sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch,
-                           const decode_time *decode, double first_s, point_load *out,
-                           sm_error *err) {
+                           const decode_time *decode, double first_s, bool simulated,
+                           point_load *out, sm_error *err) {
     enum { ROUNDS = 4 };
     const sm_load load = {.kind = SM_LOAD_CLOSED};
     const sm_engines one = {
         .decode = s, .prefill = s, .plan = *plan, .prefill_plan = *plan, .n = 1, .prefill_n = 1};
     load_steps c = {.e = &one, .load = &load, .software = s->job.software};
     double output = s->job.output, alone_s = decode->step.expected_s / decode->tokens;
-    *out = (point_load){alone_s, first_s, batch};
+    *out = (point_load){alone_s, {first_s, first_s, first_s}, batch};
     if (s->job.alone) return SM_OK;
     double added = load_added_s(&c, batch, decode->step.expected_s, decode->tokens);
     out->tpot_s = alone_s + added * batch / output;
     double request = out->tpot_s * output / batch, service = load_service_s(&c);
     for (int i = 0; i < ROUNDS; i++) {
-        out->ttft_s = load_first_s(&c, first_s, service, request, out->in_flight);
-        out->in_flight = batch + out->ttft_s / request;
+        out->first.mean_s = load_first_s(&c, first_s, service, request, out->in_flight);
+        out->in_flight = batch + out->first.mean_s / request;
     }
+    bool waits = s->job.in_flight > out->in_flight;
+    if (s->job.in_flight > 0) out->in_flight = s->job.in_flight;
+    const load_prompt prompt = {first_s, added, decode->tokens};
+    if (simulated)
+        load_closed_first(&c, out->in_flight, waits ? batch : out->in_flight, &prompt, &out->first);
     if (c.failed && err) *err = c.err;
     return c.failed ? c.err.status : SM_OK;
 }
@@ -148,9 +154,11 @@ static void fill_times(const sm_step_price *prefill, const decode_time *decode,
         p->ttft_s[i] = p->ttft_alone_s[i] = first[i];
         p->tpot_s[i] = p->tpot_alone_s[i] = each[i] / decode->tokens;
     }
-    p->ttft_s[1] = load->ttft_s;
+    p->ttft_s[1] = load->first.mean_s;
+    p->ttft_median_s = load->first.median_s;
+    p->ttft_p99_s = load->first.p99_s;
     p->tpot_s[1] = load->tpot_s;
-    p->ttft_s[2] += (load->ttft_s - first[1]) * upper;
+    p->ttft_s[2] += (load->first.mean_s - first[1]) * upper;
     p->tpot_s[2] += (load->tpot_s - p->tpot_alone_s[1]) * upper;
     p->in_flight = load->in_flight;
     p->prefill = *prefill;
@@ -167,7 +175,8 @@ static sm_status price_point(sm_serve *s, sm_serve_point *p, sm_error *err) {
     sm_status status = sm_serve_step(s, &p->plan, &prompt, &prefill, err);
     if (!status) status = point_decode(s, &p->plan, point_group(&p->plan, p->batch), &decode, err);
     if (!status)
-        status = point_under_load(s, &p->plan, p->batch, &decode, prefill.expected_s, &load, err);
+        status =
+            point_under_load(s, &p->plan, p->batch, &decode, prefill.expected_s, true, &load, err);
     if (!status) fill_times(&prefill, &decode, &load, p);
     return status;
 }

@@ -241,7 +241,17 @@ static bool ruled_out(search *h, family *f, double batch, double tpot_s) {
     return frontier_beats(&h->front, least_s, most) || misses_limits(h, f, least_s);
 }
 
-/* A candidate by its decode step alone, and then under its load. */
+static bool price_load(search *h, const found *p, const decode_time *decode, double first_s,
+                       bool simulated, point_load *load) {
+    sm_error err = {0};
+    sm_status status =
+        point_under_load(h->s, &p->plan, p->batch, decode, first_s, simulated, load, &err);
+    search_note(h, status, &err);
+    return status == SM_OK;
+}
+
+/* A candidate by its decode step alone, and then under its load; its first token counts where that
+ * has a limit. */
 static void offer(search *h, family *f, int order, double batch, const decode_time *decode) {
     int chips = h->slice[h->at].chips;
     point_load load = {.tpot_s = limit_time(h, &decode->step) / decode->tokens};
@@ -249,19 +259,22 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
     prefill first = prefill_at(h, f, order);
     found p = {placed_as(h, f->plan, order), batch, 0, 0, h->at};
     p.plan.seq = first.seq;
-    load.ttft_s = first.ttft_s;
-    if (!h->o->by_lower) {
-        sm_error err = {0};
-        sm_status status =
-            point_under_load(h->s, &p.plan, batch, decode, first.expected_s, &load, &err);
-        search_note(h, status, &err);
-        if (status != SM_OK) return;
-    }
+    load.first.mean_s = first.ttft_s;
+    if (!h->o->by_lower && !price_load(h, &p, decode, first.expected_s, false, &load)) return;
     p.tpot_s = load.tpot_s;
     p.per_chip = batch / p.tpot_s / chips;
-    h->best_ttft_s = smaller(h->best_ttft_s, load.ttft_s);
+    /* Its first token takes a prefill alone at least. */
+    if (h->o->ttft_s > 0 && !h->o->by_lower) {
+        if (!h->o->brute && frontier_beats(&h->front, p.tpot_s, p.per_chip)) return;
+        bool may = meets(p.tpot_s, h->o->tpot_s) && meets(first.expected_s, h->o->ttft_s);
+        load.first.mean_s = first.expected_s;
+        if ((may || first.expected_s < h->best_ttft_s) &&
+            !price_load(h, &p, decode, first.expected_s, true, &load))
+            return;
+    }
+    h->best_ttft_s = smaller(h->best_ttft_s, load.first.mean_s);
     if (!(h->quickest.batch > 0) || p.tpot_s < h->quickest.tpot_s) h->quickest = p;
-    if (!meets(p.tpot_s, h->o->tpot_s) || !meets(load.ttft_s, h->o->ttft_s)) return;
+    if (!meets(p.tpot_s, h->o->tpot_s) || !meets(load.first.mean_s, h->o->ttft_s)) return;
     frontier_add(&h->front, &p, h->o->brute);
 }
 

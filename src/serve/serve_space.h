@@ -216,12 +216,17 @@ sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decod
                        sm_error *err);
 /* What the prefills of a load make of a point that decodes so many sequences: `first_s` is a
  * prefill of one prompt, `decode` a step, alone. */
+typedef struct first_token {
+    double mean_s, median_s, p99_s;
+} first_token;
 typedef struct point_load {
-    double tpot_s, ttft_s, in_flight;
+    double tpot_s;
+    first_token first; /* the mean alone unless it is simulated */
+    double in_flight;
 } point_load;
 sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch,
-                           const decode_time *decode, double first_s, point_load *out,
-                           sm_error *err);
+                           const decode_time *decode, double first_s, bool simulated,
+                           point_load *out, sm_error *err);
 
 /* ---- search ---- */
 enum { MAX_SLICES = 96, MAX_ORDERS = 1024, MAX_MASKS = 32 };

@@ -149,11 +149,13 @@ static double counted(const truth_serving *t) {
 }
 
 static double seconds_of(const truth_serving *t, const sm_load_times *times, sm_served quantity) {
+    const char *is = t->row->of.inference.ttft_is;
+    double first = is && strcmp(is, "median") == 0 ? times->ttft_median_s : times->ttft_s;
     switch (quantity) {
     case SM_SERVED_TPOT: return times->tpot_s;
     case SM_SERVED_TOKEN: return times->request_s / counted(t);
-    case SM_SERVED_LATENCY: return times->latency_s;
-    default: return times->ttft_s;
+    case SM_SERVED_LATENCY: return times->latency_s + first - times->ttft_s;
+    default: return first;
     }
 }
 

@@ -120,6 +120,7 @@ static sm_status open_slice(sm_serve_asked *q, int chips, sm_serve **serve, sm_e
         q->slice = *whole;
     sm_serve_job job = q->job;
     job.system = &q->slice;
+    job.in_flight = q->in.concurrency;
     sm_status status = sm_serve_new(&job, serve, err);
     if (status) return sm_question_blame(&q->in.plan, status, err);
     if (q->in.calibration) sm_serve_set_calibration(*serve, q->in.calibration);

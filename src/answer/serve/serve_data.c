@@ -31,6 +31,7 @@ void sm_serve_point_data(sm_report *r, sm_data *object, const sm_serve_asked *q,
     put_time(r, object, "ttft_s", p->ttft_s, q, SM_REGIME_prefill);
     put_time(r, object, "tpot_s", p->tpot_s, q, SM_REGIME_decode);
     put_time(r, object, "ttft_alone_s", p->ttft_alone_s, q, SM_REGIME_prefill);
+    sm_put_all(r, object, "ttft_median_s|ttft_p99_s", p->ttft_median_s, p->ttft_p99_s);
     put_time(r, object, "tpot_alone_s", p->tpot_alone_s, q, SM_REGIME_decode);
     sm_put_all(r, object,
                "in_flight|tokens_per_s_per_chip|tokens_per_s_per_chip_alone|"

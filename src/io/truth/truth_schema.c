@@ -119,6 +119,7 @@ static const truth_field inference[] = {
     {"len_sampling", TRUTH_TEXT, INFERENCE(len_sampling)},
     {"phase", TRUTH_TEXT, INFERENCE(phase)},
     {"measured.ttft_ms", TRUTH_TIME, AT(ttft_ms)},
+    {"measured.ttft_is", TRUTH_TEXT, INFERENCE(ttft_is)},
     {"measured.tpot_ms", TRUTH_TIME, AT(tpot_ms)},
     {"measured.latency_ms", TRUTH_TIME, AT(latency_ms)},
     {"measured.tokens_per_s", TRUTH_TIME, INFERENCE(tokens_per_s)},
