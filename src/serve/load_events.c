@@ -22,7 +22,8 @@ typedef struct events {
     double tokens;  /* of a prompt that are new */
     double each;    /* requests that a client stands for */
     double clients; /* of all engines */
-    double most;    /* sequences of an engine in decode at once */
+    double most;    /* sequences that an engine may decode at once, or as many as there are */
+    double room;    /* those that it has room for, in clients */
     double decode_s[PARTS + 1];
     double *first_s; /* by request */
 } events;
@@ -84,7 +85,7 @@ static void set_policy(const events *e, const sm_engine *engine, sm_simulation *
     o->engine = o->prefill_engine = engine;
     o->replicas = engines->apart ? (int)engines->n : 1;
     o->prefill_replicas = (int)engines->prefill_n;
-    o->most_batch = larger(1, floor(e->most / e->each));
+    o->most_batch = e->room;
     double budget = software->budget_tokens * load_groups(engines->prefill, &engines->prefill_plan);
     o->chunk_tokens = o->prefill_tokens = larger(o->most_batch + 1, floor(budget / e->each));
     o->concurrency = e->clients;
@@ -123,9 +124,10 @@ void load_closed_first(load_steps *c, double in_flight, double most_running,
     events e = {.c = c,
                 .prompt = prompt,
                 .tokens = job->prompt - job->prefix,
-                .each = larger(1, all / MOST_CLIENTS),
-                .most = larger(1, smaller(in_flight, most_running))};
+                .each = larger(1, all / MOST_CLIENTS)};
     e.clients = larger(1, floor(all / e.each + 0.5));
+    e.room = larger(1, smaller(e.clients, floor(most_running / e.each)));
+    e.most = larger(1, smaller(larger(in_flight, e.room * e.each), most_running));
     if (c->failed) return;
     e.first_s = sm_malloc((size_t)e.clients * ROUNDS * sizeof *e.first_s);
     sm_status status = e.first_s ? run(&e, &c->err) : sm_fail_memory(&c->err);

@@ -139,7 +139,7 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch,
     if (s->job.in_flight > 0) out->in_flight = s->job.in_flight;
     const load_prompt prompt = {first_s, added, decode->tokens};
     if (simulated)
-        load_closed_first(&c, out->in_flight, waits ? batch : out->in_flight, &prompt, &out->first);
+        load_closed_first(&c, out->in_flight, waits ? batch : INFINITY, &prompt, &out->first);
     if (c.failed && err) *err = c.err;
     return c.failed ? c.err.status : SM_OK;
 }

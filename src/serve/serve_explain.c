@@ -137,7 +137,8 @@ static sm_why *tell_first(teller *t, const sm_serve_point *p) {
     double admission = job->alone ? 0 : job->software->admission_s;
     leaf(t, w, "admission", admission, "s", job->software->title);
     leaf(t, w, "prefills of requests before it", p->ttft_s[1] - p->ttft_alone_s[1] - admission, "s",
-         "those that came meanwhile (M/D/1), and of the opening burst");
+         "simulated: prompts that come together share steps; of the opening burst the "
+         "software's share");
     sm_why_add(w, tell_step(t, "prefill of one prompt", &p->prefill));
     return w;
 }
