@@ -193,7 +193,7 @@ enum { SERVED = 2, PAGE = 4, AT_ONCE = 3 };
 /* Two sequences of the same words, a few at a time and side by side, in pages out of order: what
  * windows, chunks and slopes see goes across them. */
 static sm_status serve_words(answers *a, sm_generator *g, sm_error *err) {
-    static float scores[SERVED * WORDS];
+    float scores[SERVED * WORDS];
     int32_t page[SERVED * AT_ONCE][MOST_IDS / PAGE], token[SERVED * AT_ONCE], text[MOST_IDS];
     size_t count[SERVED * AT_ONCE], position[SERVED * AT_ONCE], slot[SERVED * AT_ONCE];
     size_t score[SERVED], length = a->n, cached = 0;
@@ -233,25 +233,30 @@ static sm_status serve_words(answers *a, sm_generator *g, sm_error *err) {
 }
 
 static sm_status serve(sm_communicator *world, void *context, sm_error *err) {
-    answers *a = context;
+    answers *a = context, own = *a;
     const sm_generator_pages pages = {SERVED * MOST_IDS / PAGE, PAGE};
     sm_generator *g = NULL;
     sm_status status = sm_generator_new_paged(world, &a->setup, &pages, &g, err);
     if (!status) status = train_checkpoint_take_weights(g, &a->model, &a->file, path, err);
-    if (!status) status = serve_words(a, g, err);
+    if (!status) status = serve_words(&own, g, err);
+    if (!status && world->rank == 0) memcpy(a->made, own.made, sizeof a->made);
     sm_generator_free(g);
     return status;
 }
 
-static int hold_served(answers *a) {
+static int hold_served(answers *a, int context, int tensor) {
     sm_error err = {.status = SM_OK};
     sm_train_setup_defaults(&a->setup);
     a->setup.model = &a->model;
     a->setup.tokens = MOST_ROOM;
     a->setup.sequences = SERVED;
-    sm_status status = sm_run_threads(1, serve, a, &err);
+    a->setup.degree[SM_AXIS_CONTEXT] = context;
+    a->setup.degree[SM_AXIS_TENSOR] = tensor;
+    sm_status status = sm_run_threads(context * tensor, serve, a, &err);
     if (!status && memcmp(a->made, a->text, a->texts * sizeof *a->made) == 0) return 0;
-    print_message("%s served in pages: %s\n", a->name, status ? err.sentence : "other words");
+    if (status && strstr(err.sentence, "tensor would cut")) return 0;
+    print_message("%s served in pages on %d ranks: %s\n", a->name, context * tensor,
+                  status ? err.sentence : "other words");
     return 1;
 }
 
@@ -407,7 +412,10 @@ static void answers_are_those_of_the_reference(void **state) {
         }
         read_answers(name[i], false, &a);
         wrong += hold(&a, "one rank", 1, 1);
-        if (!SANITIZED || i % 4 == 0) wrong += hold_served(&a);
+        if (!SANITIZED || i % 4 == 0) wrong += hold_served(&a, 1, 1);
+        if (!SANITIZED && i % 2) wrong += hold_served(&a, 2, 1);
+        if (!SANITIZED && i % 4 == 0 && a.model.kind[0].heads % 2 == 0)
+            wrong += hold_served(&a, 1, 2);
         wrong += hold_slope(&a);
         if (i % (SANITIZED ? 8 : 2) == 0) wrong += hold(&a, "four ranks", 2, 2);
         else if (!SANITIZED) wrong += hold(&a, "two ranks", 1, 2);
