@@ -174,7 +174,8 @@ static void layouts_have_megatrons_pattern(void **state) {
     assert_string_equal(layout_of_pattern("Ettt|(tt|)*3,m|L", arena), "3.2.2.2.0.0");
     assert_string_equal(layout_of_pattern("Et*3|(tt|)*2t|mL", arena), "3.2.2.1.0");
     assert_string_equal(layout_of_pattern("", arena), "0");
-    assert_null(layout_of_pattern("(((t*9999)*9999)*9999", arena));
+    assert_string_equal(layout_of_pattern("Et()*999999999|t*x", arena), "1.0");
+    assert_string_equal(layout_of_pattern("(t*9999)*9999", arena), "0");
     assert_int_equal(layout_chunks("2.3*29.2"), 31);
 }
 

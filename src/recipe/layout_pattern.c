@@ -8,8 +8,8 @@
 
 enum { MOST_LETTERS = 1 << 14 };
 
-/* What stands n times: a group first, then, in what that gave, a letter. NULL: out of memory, or
- * more letters than layers there can be. */
+/* What stands n times: a group first, then, in what that gave, a letter. Nothing is left of more
+ * letters than layers there can be. NULL: out of memory. */
 static char *unrolled(const char *text, bool groups, sm_arena *arena) {
     char *out = sm_arena_alloc(arena, MOST_LETTERS);
     size_t n = 0;
@@ -25,9 +25,9 @@ static char *unrolled(const char *text, bool groups, sm_arena *arena) {
             times = strtol(end + 1, &after, 10);
             end = after;
         }
-        for (; times > 0; times--) {
-            size_t length = (size_t)(inner - from);
-            if (n + length + 1 > MOST_LETTERS) return NULL;
+        size_t length = (size_t)(inner - from);
+        for (; times > 0 && length > 0; times--) {
+            if (n + length + 1 > MOST_LETTERS) return out[0] = '\0', out;
             memcpy(out + n, from, length);
             n += length;
         }
