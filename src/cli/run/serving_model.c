@@ -36,16 +36,12 @@ static int rounded_up(size_t n, int to) {
 
 sm_status serving_model_lay_out(const cli_call *call, const sm_plan *p, size_t tokens,
                                 size_t sequences, serving_model *m, sm_error *err) {
-    const sm_plan like = {.data = p->data,
-                          .fsdp = p->fsdp,
-                          .tensor = p->tensor,
-                          .context = p->context,
-                          .expert = p->expert,
-                          .pipeline = p->pipeline,
-                          .virtual_stages = 1,
-                          .microbatch = 1,
-                          .expert_tensor = p->expert_tensor};
+    sm_plan like; /* of training, as the runtime takes plans */
     char room[256];
+    sm_plan_defaults(&like);
+    for (int key = 0; key < SM_PLAN_DEGREES; key++)
+        *sm_plan_degree(&like, key) = sm_plan_degree_of(p, key);
+    like.expert_tensor = p->expert_tensor;
     const char *why = sm_plan_refuse(&like, &m->model, room, sizeof room);
     if (why) return sm_fail(err, SM_BAD_INPUT, "%s", why);
     sm_train_setup_defaults(&m->setup);
