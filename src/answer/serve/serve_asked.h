@@ -32,7 +32,19 @@ typedef struct sm_serving_found {
     const char *reason;            /* why there is no point, or why it will not do */
     int batches;                   /* points of the best plan at other batches */
     sm_serve_point *batch;         /* NULL: not looked at */
+    double longest;                /* tokens of each request of that batch that fit; 0: none */
 } sm_serving_found;
+
+/* Tokens of cache that the best plan has room for at the lengths asked for, and the share of a
+ * chip's memory that its batch takes: what engines call KV cache size and memory fraction. */
+static inline double sm_serve_room(const sm_serving_found *a) {
+    return a->best->most_batch * sm_serve_longest(&a->q->job);
+}
+static inline double sm_serve_share(const sm_serving_found *a) {
+    return a->best->memory.total / a->q->in.system->chip.memory_bytes.value;
+}
+/* The longest request of which the best plan holds a batch. */
+sm_status sm_serve_find_room(sm_serve *serve, sm_serving_found *found, sm_error *err);
 
 /* What is done with what was found, while what priced it lives. */
 typedef sm_status (*sm_serve_use)(void *context, sm_serve *serve, sm_serving_found *found,

@@ -1,5 +1,6 @@
 /* serve_batches: the best plan at other batches: where decode turns from weights to cache to
  * compute. */
+#include "scalemodel/simulate.h"
 #include "serve_asked.h"
 #include <assert.h>
 #include <math.h>
@@ -43,5 +44,20 @@ sm_status sm_serve_batches(sm_serve *serve, sm_serving_found *a, sm_error *err) 
             return status;
         }
     }
+    return SM_OK;
+}
+
+sm_status sm_serve_find_room(sm_serve *serve, sm_serving_found *a, sm_error *err) {
+    const sm_serve_point *p = a->best;
+    double low = 0.0, high = SM_MAX_TOKENS, most = 0.0;
+    double step = fmax(p->batch, fmin(a->q->job.prompt, 8192.0));
+    while (high - low >= 1.0) {
+        double middle = ceil(0.5 * (low + high));
+        sm_status status = sm_serve_most_sequences(serve, &p->plan, middle, step, &most, err);
+        if (status) return status;
+        if (most >= p->batch) low = middle;
+        else high = middle - 1.0;
+    }
+    a->longest = low;
     return SM_OK;
 }

@@ -123,6 +123,10 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
         sm_put_timed(r, search, "seconds", s->seconds);
         sm_put(r, search, "least_chips", positive(s->least_chips));
     }
+    if (a->longest >= 1.0)
+        sm_put_all(r, sm_put_object(r, r->data, "room"),
+                   "kv_tokens|requests|longest_request|memory_fraction", sm_serve_room(a),
+                   floor(a->best->most_batch), a->longest, sm_serve_share(a));
     sm_data *list = sm_put_array(r, r->data, "frontier");
     r->records = list;
     for (size_t i = 0; s && i < s->n; i++) {

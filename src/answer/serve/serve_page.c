@@ -1,5 +1,7 @@
 /* serve_page: the answer about serving as a page. */
+#include "scalemodel/simulate.h"
 #include "serve_asked.h"
+#include <math.h>
 #include <ctype.h>
 #include <string.h>
 
@@ -192,6 +194,20 @@ const char *sm_serve_reason(sm_report *r, const sm_serving_found *a) {
     return sm_textf(r, "%c%s.", first, a->reason + 1);
 }
 
+/* Memory in the words of engines. */
+static void room_line(sm_report *r, const sm_serving_found *a) {
+    const sm_serve_point *p = a->best;
+    const char *each = a->longest < SM_MAX_TOKENS
+                           ? sm_textf(r, "up to %s tokens each", sm_show_exact(r, a->longest))
+                           : "requests of any length";
+    sm_report_text(r,
+                   "Room for %s tokens of KV cache: %s requests of %s at once. A batch of %s may "
+                   "hold %s; it takes %s of a chip's memory.",
+                   sm_show_number(r, sm_serve_room(a)), sm_show_exact(r, floor(p->most_batch)),
+                   sm_show_exact(r, sm_serve_longest(&a->q->job)), sm_show_exact(r, p->batch), each,
+                   sm_show_percent(r, sm_serve_share(a)));
+}
+
 static void best_page(sm_report *r, const sm_serving_found *a) {
     if (!a->q->one) sm_report_heading(r, "Most tokens per chip");
     plan_line(r, a);
@@ -220,6 +236,7 @@ static void best_page(sm_report *r, const sm_serving_found *a) {
                            {"buffers", a->best->memory.buffers}};
     sm_report_bar(r, "Memory of the fullest chip", "B", a->best->memory.capacity,
                   sizeof parts / sizeof *parts, parts);
+    if (a->longest >= 1.0) room_line(r, a);
     sm_serve_runners_page(r, a);
     if (a->batch) batches_page(r, a);
     if (!a->detail) return;
