@@ -22,7 +22,7 @@ static void become(const char *program) {
     dup2(nowhere, 2);
     execl(program, program, "train", "llama-3.1-405b", "--on", "h100-sxm:2048x8", "--batch", "16M",
           "--seq", "8192", "--plan",
-          "data=128,tensor=8,pipeline=16,schedule=interleaved,virtual=4,microbatch=1",
+          "fsdp=128,tensor=8,pipeline=16,schedule=interleaved,virtual=4,microbatch=1",
           (char *)NULL);
     _exit(127);
 }

@@ -292,7 +292,7 @@ static const timed *timed_of(expansion *x) {
     const int parts[] = {x->plan.tensor, x->plan.context, x->plan.expert, x->plan.microbatch};
     uint64_t key = p->v->work;
     for (int i = 0; i < 4; i++) key = sm_hash_mixed(key, (uint32_t)parts[i]);
-    timed *at = &x->l->memo[key % TIMED];
+    timed *at = &x->l->memo[key % x->l->n_timed];
     if (at->key == key) return at;
     pieces_time(x->t, &x->plan, p);
     memcpy(at->time, p->time, (size_t)p->v->pieces * sizeof *at->time);

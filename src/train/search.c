@@ -114,29 +114,40 @@ static sm_status build_variants(sm_train *t, const sm_search_options *o, sm_erro
     return b.status;
 }
 
-static bool make_memo(const plan_search *h, lane_scratch *l, sm_arena *arena) {
+static bool make_memo(const plan_search *h, lane_scratch *l) {
     size_t n = (size_t)h->train->kinds + 2;
-    piece_time *time = sm_arena_array(arena, TIMED * n, sizeof *time);
-    kept_bytes *kept = sm_arena_array(arena, TIMED * n, sizeof *kept);
-    l->memo = sm_arena_array(arena, TIMED, sizeof *l->memo);
-    l->placement = sm_arena_array(arena, MAX_PLACEMENTS, sizeof *l->placement);
-    l->least_memory = HUGE_VAL;
+    l->n_timed = h->roomy ? TIMED : FEW_TIMED;
+    piece_time *time = sm_arena_array(h->scratch, l->n_timed * n, sizeof *time);
+    kept_bytes *kept = sm_arena_array(h->scratch, l->n_timed * n, sizeof *kept);
+    l->memo = sm_arena_array(h->scratch, l->n_timed, sizeof *l->memo);
+    l->placement = sm_arena_array(h->scratch, MAX_PLACEMENTS, sizeof *l->placement);
+    l->least_memory = h->effort.least_memory_bytes;
     if (!time || !kept || !l->memo || !l->placement) return false;
-    for (size_t i = 0; i < TIMED; i++) {
+    for (size_t i = 0; i < l->n_timed; i++) {
         l->memo[i].time = time + i * n;
         l->memo[i].kept = kept + i * n;
     }
     return true;
 }
 
-static sm_status make_lanes(plan_search *h, sm_arena *arena, sm_error *err) {
+static void gather_least_memory(plan_search *h) {
+    for (int i = 0; h->lane && i < h->lanes; i++)
+        h->effort.least_memory_bytes = fmin(h->effort.least_memory_bytes, h->lane[i].least_memory);
+}
+
+/* Lanes with room enough for the nodes at hand. */
+static sm_status make_lanes(plan_search *h, sm_error *err) {
+    const bool many = h->nodes > FEW_NODES;
+    if (h->lane && (h->roomy || !many)) return SM_OK;
+    gather_least_memory(h);
+    h->roomy = many;
     h->lanes = sm_search_threads(h->options->threads);
-    h->lane = sm_arena_array(arena, (size_t)h->lanes, sizeof *h->lane);
+    h->lane = sm_arena_array(h->scratch, (size_t)h->lanes, sizeof *h->lane);
     if (!h->lane) return sm_fail_memory(err);
     for (int i = 0; i < h->lanes; i++)
-        if (!stages_init(&h->lane[i].s, LAYOUTS, arena) || !make_memo(h, &h->lane[i], arena) ||
+        if (!stages_init(&h->lane[i].s, LAYOUTS, h->scratch) || !make_memo(h, &h->lane[i]) ||
             !sm_curve_memo_init(&h->lane[i].p.at.memo, &h->train->system, h->train->calibration,
-                                SEARCH_CURVES, arena))
+                                many ? SEARCH_CURVES : CURVES, h->scratch))
             return sm_fail_memory(err);
     return SM_OK;
 }
@@ -159,7 +170,9 @@ static sm_status search_chips(plan_search *h, int chips, sm_error *err) {
     }
     if (late && h->space > 0) return SM_OK;
     sm_status s = search_enumerate(h, chips, err);
-    if (s || h->count_only) return s;
+    if (s || h->count_only || h->nodes == 0) return s;
+    s = make_lanes(h, err);
+    if (s) return s;
     if (o->prune) search_climb(h);
     sm_branching b = {.context = h,
                       .nodes = h->nodes,
@@ -232,19 +245,17 @@ sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_
     plan_search h = {.options = &own, .train = train, .effort.optimal = true};
     h.effort.least_memory_bytes = h.unseen = HUGE_VAL;
     if (own.seconds > 0) h.until_s = start + own.seconds;
-    sm_arena *scratch = sm_arena_new();
-    s = scratch ? build_variants(train, &own, err) : sm_fail_memory(err);
-    if (!s) s = make_lanes(&h, scratch, err);
+    h.scratch = sm_arena_new();
+    s = h.scratch ? build_variants(train, &own, err) : sm_fail_memory(err);
     /* All the chips first, then every smaller number that divides them: more chips never make the
      * best plan slower. */
     int chips = train->system.chips;
     for (int idle = 1; !s && idle <= chips; idle++)
         if (chips % idle == 0) s = search_chips(&h, chips / idle, err);
-    for (int i = 0; h.lane && i < h.lanes; i++)
-        h.effort.least_memory_bytes = fmin(h.effort.least_memory_bytes, h.lane[i].least_memory);
+    gather_least_memory(&h);
     sm_free(h.node);
     sm_free(h.bound);
-    sm_arena_free(scratch);
+    sm_arena_free(h.scratch);
     sm_search_effort *e = &h.effort;
     e->space = h.space;
     e->pruned = fmax(h.space - e->evaluated, 0);

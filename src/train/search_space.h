@@ -65,7 +65,8 @@ typedef struct timed {
     piece_time *time;
     kept_bytes *kept;
 } timed;
-enum { TIMED = 8192 };
+/* What a lane keeps, where the nodes are many; where they are few it is not worth its clearing. */
+enum { TIMED = 8192, FEW_NODES = 256, FEW_TIMED = 512 };
 
 typedef struct memory_memo {
     uint32_t stamp;
@@ -88,7 +89,8 @@ typedef struct lane_scratch {
     pieces p;
     stages s;
     stage_load load[4][MAX_LOADS]; /* of each ZeRO stage */
-    timed *memo;                   /* TIMED of them */
+    timed *memo;                   /* n_timed of them */
+    size_t n_timed;
     /* Memory does not depend on the placement: kept for all placements of a node (those of an older
      * stamp are void). */
     uint32_t stamp;
@@ -117,6 +119,8 @@ typedef struct plan_search {
     double space;
     lane_scratch *lane;
     int lanes;
+    bool roomy;        /* the lanes are made for many nodes */
+    sm_arena *scratch; /* of the lanes */
     outcome place[SM_BATCH];
     int found;
     sm_plan best[SM_MAX_TOP];
