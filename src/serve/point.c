@@ -167,7 +167,7 @@ static void fill_times(const sm_step_price *prefill, const decode_time *decode,
     p->depth = decode->depth;
 }
 
-static sm_status price_point(sm_serve *s, sm_serve_point *p, sm_error *err) {
+static sm_status price_point(sm_serve *s, sm_serve_point *p, bool simulated, sm_error *err) {
     decode_time decode;
     sm_step_price prefill;
     point_load load;
@@ -175,14 +175,14 @@ static sm_status price_point(sm_serve *s, sm_serve_point *p, sm_error *err) {
     sm_status status = sm_serve_step(s, &p->plan, &prompt, &prefill, err);
     if (!status) status = point_decode(s, &p->plan, point_group(&p->plan, p->batch), &decode, err);
     if (!status)
-        status =
-            point_under_load(s, &p->plan, p->batch, &decode, prefill.expected_s, true, &load, err);
+        status = point_under_load(s, &p->plan, p->batch, &decode, prefill.expected_s, simulated,
+                                  &load, err);
     if (!status) fill_times(&prefill, &decode, &load, p);
     return status;
 }
 
-sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
-                            sm_serve_point *point, sm_error *err) {
+sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, bool simulated,
+                   sm_serve_point *point, sm_error *err) {
     holding f;
     const sm_serve_job *job = &serve->job;
     memset(point, 0, sizeof *point);
@@ -193,7 +193,7 @@ sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
     if (!(batch >= 1) || !(batch <= 1e9))
         return sm_fail(err, SM_BAD_INPUT, "a batch must have 1 to 1e9 sequences, not %g", batch);
     sm_status status = holding_of(serve, &point->plan, sm_serve_longest(job), &f, err);
-    if (status == SM_OK) status = price_point(serve, point, err);
+    if (status == SM_OK) status = price_point(serve, point, simulated, err);
     if (status != SM_OK) return status;
     double tokens = point_step_tokens(serve, &f.d, point->batch);
     holding_memory(serve, &f, point->batch, tokens, &point->memory);
@@ -205,4 +205,9 @@ sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
     point->usd_per_million_tokens = 1e6 * usd_per_s / point->tokens_per_s_per_chip;
     point->usd_per_million_tokens_alone = 1e6 * usd_per_s / point->tokens_per_s_per_chip_alone;
     return SM_OK;
+}
+
+sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
+                            sm_serve_point *point, sm_error *err) {
+    return point_of(serve, plan, batch, true, point, err);
 }

@@ -504,7 +504,8 @@ static bool offer_batch(search *h, const found *from, double batch) {
     sm_error err = {0};
     found f = *from;
     f.batch = batch;
-    sm_status status = search_point(h, &f, &p, &err);
+    serve_set_system(h->s, &h->slice[f.slice]);
+    sm_status status = point_of(h->s, &f.plan, batch, h->o->ttft_s > 0, &p, &err);
     search_note(h, status, &err);
     int which = h->o->by_lower ? 0 : 1;
     if (status != SM_OK || !p.fits || !meets(p.tpot_s[which], h->o->tpot_s) ||

@@ -228,6 +228,10 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch,
                            const decode_time *decode, double first_s, bool simulated,
                            point_load *out, sm_error *err);
 
+/* sm_serve_point_of; with first tokens in closed form unless they are simulated. */
+sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, bool simulated,
+                   sm_serve_point *point, sm_error *err);
+
 /* ---- search ---- */
 enum { MAX_SLICES = 96, MAX_ORDERS = 1024, MAX_MASKS = 32 };
 /* Degrees whose product is so many chips, with every choice that matters for them; keys in
