@@ -7,7 +7,9 @@
  * what belongs to a software from every chip, and a group of few rows stays near those it belongs
  * to. One more parameter of each group, `compute`, moves matmuls and attention together. Groups are
  * fitted in turn by the robust fit of search.h (backfitting: Buja, Hastie and Tibshirani, Ann.
- * Stat. 17 (1989) 453), rows weighed anew in each.
+ * Stat. 17 (1989) 453), rows weighed anew in each, on derivatives of each row by the constants of
+ * its cell, which are worked out anew for each level of the fit, and for each sweep of one that
+ * leaves rows out (Gauss and Newton's method, within LONGEST of where they are of).
  *
  * Without a software of its own, a question gets benchmarks + fabric + chip ("default"). Errors:
  * each source in turn is left out of the fit, then each tenth of the models (widths in a source).
@@ -29,6 +31,8 @@ enum {
     SMALL_EVERY = 6 /* so many rows of small models, one is taken */
 };
 _Static_assert((int)PARAMETERS <= (int)SM_MAX_PARAMETERS, "they fit into one robust fit");
+#define STEP 0.08   /* of a derivative */
+#define LONGEST 0.7 /* on the line, of one fit of a group */
 #define SPREAD 0.07 /* of a row: releases of one software alone differ by 4 to 9 % */
 
 static const parameter parameters[PARAMETERS] = {
@@ -56,6 +60,7 @@ typedef struct step {
     int cell, source, model;
     double weight, log_measured;
     bool large, masked;
+    double at, slope[PARAMETERS]; /* residual, and its derivatives by what its cell has */
     double own[FOLD_KINDS], usual[FOLD_KINDS]; /* log expected / measured */
 } step;
 
@@ -70,13 +75,10 @@ typedef struct fit {
     double *weight, *room, *scratch;
 } fit;
 
-/* The constants of a cell by its first `levels` terms; `moved` stands for that of f->level. */
-static sm_calibration constants_of(const fit *f, const cell *c, int levels, const double *moved) {
-    double x[PARAMETERS];
-    memcpy(x, c->base, sizeof x);
-    for (int l = 0; l < levels; l++)
-        for (int j = 0; j < PARAMETERS; j++)
-            x[j] += moved && l == f->level ? moved[j] : f->h.term[l][c->group[l]][j];
+/* The constants of a cell by its first `levels` terms. */
+static sm_calibration constants_of(const fit *f, const cell *c, int levels) {
+    double x[MOST_PARAMETERS];
+    place(&f->h, c, levels, x);
     return constants_at(&f->h, c, x);
 }
 
@@ -87,19 +89,63 @@ static double residual_of(const step *s, const sm_calibration *c) {
     return !p.unknown && p.expected_s > 0.0 ? log(p.expected_s) - s->log_measured : NAN;
 }
 
+/* ---- derivatives ---- */
+
+static bool is_fitted(int j) {
+    for (int l = 0; l < LEVELS; l++)
+        if (parameters[j].sigma[l] > 0.0) return true;
+    return false;
+}
+
+/* Of the rows of a cell, where its terms are now. */
+static void linearise_cell(fit *f, int c) {
+    cell *at = &f->h.cell[c];
+    place(&f->h, at, LEVELS, at->x);
+    for (int j = -1; j < PARAMETERS; j++) {
+        double x[PARAMETERS];
+        if (j >= 0 && !is_fitted(j)) continue;
+        memcpy(x, at->x, sizeof x);
+        if (j >= 0) x[j] += STEP;
+        sm_calibration k = constants_at(&f->h, at, x);
+        for (size_t i = 0; i < f->n; i++) {
+            step *s = &f->step[i];
+            if (s->cell != c || s->masked) continue;
+            double r = residual_of(s, &k);
+            if (j < 0) s->at = r;
+            else s->slope[j] = isfinite(r) ? (r - s->at) / STEP : 0.0;
+        }
+    }
+}
+
+/* only: cells with a group that is fitted above the fabric; NULL: all. */
+static void linearise(fit *f, const bool only[LEVELS][MOST_GROUPS]) {
+    for (int c = 0; c < f->h.cells; c++) {
+        bool touched = !only;
+        for (int l = CHIP; l < LEVELS && !touched; l++) touched = only[l][f->h.cell[c].group[l]];
+        if (touched) linearise_cell(f, c);
+    }
+}
+
 /* ---- the fit of one group ---- */
 
 static void residuals(void *context, const double *u, double *out) {
     const fit *f = context;
-    static sm_calibration of[MOST_GROUPS];
+    static double moved[MOST_GROUPS][PARAMETERS];
     bool known[MOST_GROUPS] = {false};
-    double moved[PARAMETERS] = {0};
-    for (int j = 0; j < f->p; j++) moved[f->free[j]] = u[j];
     for (size_t i = 0; i < f->m; i++) {
         const step *s = &f->step[f->index[i]];
-        if (!known[s->cell]) of[s->cell] = constants_of(f, &f->h.cell[s->cell], LEVELS, moved);
+        const cell *c = &f->h.cell[s->cell];
+        double *by = moved[s->cell];
+        if (!known[s->cell]) {
+            double x[MOST_PARAMETERS];
+            place(&f->h, c, LEVELS, x);
+            for (int j = 0; j < PARAMETERS; j++) by[j] = x[j] - c->x[j];
+            for (int j = 0; j < f->p; j++)
+                by[f->free[j]] += u[j] - f->h.term[f->level][f->at][f->free[j]];
+        }
         known[s->cell] = true;
-        out[i] = residual_of(s, &of[s->cell]);
+        out[i] = s->at;
+        for (int j = 0; j < PARAMETERS; j++) out[i] += s->slope[j] * by[j];
     }
 }
 
@@ -141,7 +187,7 @@ static void fit_group(fit *f, int level, int at) {
         if (!(sigma > 0.0)) continue;
         u[f->p] = term[j];
         r.precision[f->p] = 1.0 / (sigma * sigma);
-        r.low[f->p] = -4.0, r.high[f->p] = 4.0;
+        r.low[f->p] = term[j] - LONGEST, r.high[f->p] = term[j] + LONGEST;
         f->free[f->p++] = j;
     }
     r.parameters = f->p;
@@ -158,17 +204,19 @@ static void fit_group(fit *f, int level, int at) {
 /* only: a mark for each group that is fitted; NULL: all. */
 static void sweep(fit *f, int times, const bool only[LEVELS][MOST_GROUPS]) {
     for (int t = 0; t < times; t++)
-        for (int l = 0; l < LEVELS; l++)
+        for (int l = 0; l < LEVELS; l++) {
+            if (!only || l == 0) linearise(f, only);
             for (int g = 0; g < f->h.group[l].n; g++)
                 if (!only || only[l][g]) fit_group(f, l, g);
+        }
 }
 
 /* ---- what is left out ---- */
 
 static void predict(fit *f, fold_kind kind, bool masked) {
     for (int c = 0; c < f->h.cells; c++) {
-        sm_calibration own = constants_of(f, &f->h.cell[c], LEVELS, NULL);
-        sm_calibration usual = constants_of(f, &f->h.cell[c], FAMILY, NULL);
+        sm_calibration own = constants_of(f, &f->h.cell[c], LEVELS);
+        sm_calibration usual = constants_of(f, &f->h.cell[c], FAMILY);
         for (size_t i = 0; i < f->n; i++) {
             step *s = &f->step[i];
             if (s->cell != c || s->masked != masked) continue;
@@ -198,16 +246,38 @@ static void leave_out(fit *f, fold_kind kind, int fold) {
     for (size_t i = 0; i < f->n; i++) f->step[i].masked = false;
 }
 
+/* Where kernels outlast their launches no step feels these: they begin where small models do. */
+#define FIRST_LAUNCH 3e-5 /* s */
+static void start_launches(fit *f) {
+    for (int c = 0; c < f->h.cells; c++) {
+        const cell *at = &f->h.cell[c];
+        int j = SM_CONSTANT_launch_s;
+        if (at->chip->fabric != SM_FABRIC_TORUS)
+            f->h.term[FABRIC][at->group[FABRIC]][j] = to_line(&f->h, j, FIRST_LAUNCH) - at->base[j];
+    }
+}
+
 static void fit_and_leave_out(fit *f) {
+    start_launches(f);
     sweep(f, SWEEPS, NULL);
     predict(f, IN_SAMPLE, false);
+    linearise(f, NULL);
     size_t bytes = sizeof f->h.term;
+    step *steps = fit_array(&f->h, f->n, sizeof *steps);
+    cell *cells = fit_array(&f->h, (size_t)f->h.cells, sizeof *cells);
+    memcpy(steps, f->step, f->n * sizeof *steps);
+    memcpy(cells, f->h.cell, (size_t)f->h.cells * sizeof *cells);
     double *kept = fit_array(&f->h, bytes, 1), *deviations = fit_array(&f->h, bytes, 1);
     memcpy(kept, f->h.term, bytes);
     memcpy(deviations, f->h.deviation, bytes);
     for (fold_kind kind = SOURCE_OUT; kind < FOLD_KINDS; kind++)
         for (int i = 0; i < (kind == SOURCE_OUT ? f->sources.n : MODEL_FOLDS); i++) {
             memcpy(f->h.term, kept, bytes);
+            memcpy(f->h.cell, cells, (size_t)f->h.cells * sizeof *cells);
+            for (size_t k = 0; k < f->n; k++) {
+                f->step[k].at = steps[k].at;
+                memcpy(f->step[k].slope, steps[k].slope, sizeof steps[k].slope);
+            }
             leave_out(f, kind, i);
         }
     memcpy(f->h.term, kept, bytes);
@@ -235,7 +305,6 @@ static const char *family_of(const char *software) {
         {"internevo", "pytorch"},
         {"aleph-alpha", "pytorch"},
         {"llm-foundry", "pytorch"},
-        {"deepspeed", "pytorch"},
     };
     for (size_t i = 0; i < sizeof families / sizeof families[0]; i++)
         if (strncmp(software, families[i][0], strlen(families[i][0])) == 0) return families[i][1];
@@ -395,6 +464,8 @@ static bool is_beyond(const fit *f, const step *s) {
 /* The share of rows of quality A, of those within or beyond the range of other sources, inside the
  * interval that the other sources teach, which is BEYOND as wide for the latter. */
 #define BEYOND 1.56
+/* Two releases of one software differ by so much on one configuration, in the median. */
+#define NOISE 1.037
 static double coverage(fit *f, residual_at of, fold_kind kind, bool within, bool beyond) {
     size_t inside = 0, n = 0;
     for (int s = 0; s < f->sources.n; s++) {
@@ -413,14 +484,40 @@ static double coverage(fit *f, residual_at of, fold_kind kind, bool within, bool
     return n ? (double)inside / (double)n : NAN;
 }
 
-/* Kendall's tau of each sweep of at least 8 layouts of one model on one machine; their median. */
-static double median_tau(fit *f, residual_at of, fold_kind kind) {
+static bool is_twin(const step *a, const step *b) {
+    const sm_training_row *s = &a->row->of.training, *t = &b->row->of.training;
+    return s->plan && t->plan && strcmp(s->plan, t->plan) == 0 &&
+           !(fabs(s->global_batch_sequences - t->global_batch_sequences) > 0.5);
+}
+
+/* One layout measured several times counts once, at the geometric mean: log_measured of the first
+ * becomes that of all, less `sequences`; the number of layouts. */
+static size_t join_twins(const fit *f, const size_t *at, size_t n, residual_at of, fold_kind kind,
+                         double *measured, double *expected) {
+    size_t layouts = 0;
+    for (size_t i = 0; i < n; i++) {
+        const step *s = &f->step[at[i]];
+        double sum = 0.0, times = 0.0, sequences = log(s->row->of.training.global_batch_sequences);
+        size_t first = 0;
+        while (!is_twin(s, &f->step[at[first]])) first++;
+        for (size_t k = i; first == i && k < n; k++)
+            if (is_twin(s, &f->step[at[k]])) sum += f->step[at[k]].log_measured, times += 1.0;
+        if (first < i) continue;
+        measured[layouts] = exp(sum / times - sequences);
+        expected[layouts++] = exp(s->log_measured + of(s, kind) - sequences);
+    }
+    return layouts;
+}
+
+/* Kendall's tau of each sweep of at least 8 layouts of one model on one machine; their median.
+ * apart: pairs measured no further from each other have no order. */
+static double median_tau(fit *f, residual_at of, fold_kind kind, double apart) {
     enum { FEWEST = 8 };
     double *a = fit_array(&f->h, f->n, sizeof *a), *b = fit_array(&f->h, f->n, sizeof *b), *tau,
            *room;
     tau = fit_array(&f->h, f->n, sizeof *tau), room = fit_array(&f->h, 4 * f->n, sizeof *room);
     bool *done = fit_array(&f->h, f->n, sizeof *done);
-    size_t sweeps = 0;
+    size_t sweeps = 0, *at = fit_array(&f->h, f->n, sizeof *at);
     for (size_t i = 0; i < f->n; i++) {
         const sm_training_row *t = &f->step[i].row->of.training;
         size_t n = 0;
@@ -433,11 +530,13 @@ static double median_tau(fit *f, residual_at of, fold_kind kind) {
                 strcmp(o->precision_class, t->precision_class) != 0)
                 continue;
             done[k] = true;
-            a[n] = f->step[k].log_measured - log(o->global_batch_sequences);
-            b[n] = a[n] + of(&f->step[k], kind);
-            n++;
+            at[n++] = k;
         }
-        if (n >= FEWEST) tau[sweeps++] = sm_kendall_tau(a, b, n, room);
+        n = join_twins(f, at, n, of, kind, a, b);
+        if (n < FEWEST) continue;
+        double found =
+            apart > 1.0 ? sm_kendall_tau_apart(b, a, n, apart) : sm_kendall_tau(a, b, n, room);
+        if (isfinite(found)) tau[sweeps++] = found;
     }
     return sm_quantile(tau, sweeps, 0.5);
 }
@@ -453,18 +552,18 @@ static void table(fit *f) {
                    {"own software, model left out", own_of, MODEL_OUT},
                    {"own software, in sample", own_of, IN_SAMPLE}};
     printf("constants,rows,median,cell median,p90,coverage,within range,beyond,experts "
-           "median,experts p90,tau\n");
+           "median,experts p90,tau,tau apart\n");
     size_t rows = 0;
     for (size_t i = 0; i < f->n; i++) rows += is_a(&f->step[i]);
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
         residual_at of = columns[i].of;
         fold_kind kind = columns[i].kind;
-        printf("\"%s\",%zu,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.3f\n", columns[i].name, rows,
-               quantile_of(f, is_a, of, kind, 0.5), cell_median(f, of, kind),
+        printf("\"%s\",%zu,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.3f,%.3f\n", columns[i].name,
+               rows, quantile_of(f, is_a, of, kind, 0.5), cell_median(f, of, kind),
                quantile_of(f, is_a, of, kind, 0.9), coverage(f, of, kind, true, true),
                coverage(f, of, kind, true, false), coverage(f, of, kind, false, true),
                quantile_of(f, is_sparse, of, kind, 0.5), quantile_of(f, is_sparse, of, kind, 0.9),
-               median_tau(f, of, kind));
+               median_tau(f, of, kind, 1.0), median_tau(f, of, kind, NOISE));
     }
     printf("all large rows,%.4f,%.4f\n", quantile_of(f, is_large, usual_of, SOURCE_OUT, 0.5),
            quantile_of(f, is_large, own_of, SOURCE_OUT, 0.5));
@@ -540,7 +639,7 @@ static void write_section(fit *f, FILE *out, const cell *c, bool usual) {
     residual_at of = usual ? usual_of : own_of;
     fold_kind kind = usual ? SOURCE_OUT : MODEL_OUT;
     extent e = extent_of(f, c->group[CHIP], usual ? -1 : c->group[SOFTWARE], of);
-    sm_calibration k = constants_of(f, c, usual ? FAMILY : LEVELS, NULL);
+    sm_calibration k = constants_of(f, c, usual ? FAMILY : LEVELS);
     round_constants(&k);
     memset(k.interval, 0, sizeof k.interval);
     k.interval[SM_REGIME_step].lowest = rounded(exp(balanced_quantile(f, of, kind, -1, 0.1)));

@@ -53,6 +53,7 @@ TRAINING = [
 VARIANTS = [
     ("aleph-alpha", "RMS kernel", "aleph-alpha-rms"),
     ("aleph-alpha", "flash_attentionv1", "aleph-alpha-flash1"),
+    ("megatron-lm-v2", "DeepSpeed ZeRO-3", "deepspeed"),
     ("dgx-cloud", "XLA", "dgx-cloud-xla"), ("dgx-cloud", "maxtext", "dgx-cloud-xla"),
     ("megatron-bridge", "release 25", "megatron-bridge-25"),
     ("megatron-bridge", "release 26.06", "megatron-bridge-26.06"),
@@ -325,6 +326,19 @@ def yes(row, key):
     return row.get(key, "").lower() in ("true", "yes", "1")
 
 
+def narrow_gradients(row):
+    """Whether gradients are kept and reduced in 16 bits. So does Aleph Alpha's code base, whose larger
+    layouts would not fit otherwise; InternEvo's HybridZeroOptimizer; FSDP under PURE; Megatron in fp16,
+    which accumulates in fp32 only where it is asked to (arguments.py); and NVIDIA's performance recipes
+    (grad_sync_dtype of NeMo, grad_reduce_in_fp32=False of Megatron-Bridge's scripts/performance)."""
+    title, software, precision = title_of(row), row.get("software", ""), row.get("precision", "")
+    megatron = software.startswith(("megatron-lm", "vtrain", "deepspeed")) and precision == "FP16 (mixed)"
+    nvidia = (software in ("dgx-cloud", "nemo-2024") or "Megatron-Bridge performance summary" in title
+              or "NeMo performance summary" in title)
+    return ("Hagemann" in title or "InternEvo" in title or "fp16 grads" in precision or megatron
+            or nvidia or "mixed-precision mode PURE" in row.get("notes", ""))
+
+
 def degrees(row, plan):
     """tensor, context, pipeline, microbatch; returns the replicas, or 0 where they do not divide."""
     chips, devices = number(row, "hardware.chips"), number(row, "hardware.devices")
@@ -374,6 +388,10 @@ def plan_of(row):
         groups = [number_after(notes, w) for w in ("FSDP group ", "FSDP spans ", "; FSDP ")]
         fsdp = next((n for n in groups if n > 1 and rest % n == 0), rest)
         zero = 1 if fsdp == 1 else zero
+    # the optimizer's state lies over FSDP's shards, or over a group that the row names
+    group = next((n for n in (number_after(notes, w) for w in ("sharding group of ", "zero1 group "))
+                  if n > 0 and (rest // fsdp) % n == 0), 0)
+    copies = rest // fsdp if fsdp > 1 else rest // group if group else 1
     virtual = chunks(row, m.layers)
     schedule = "interleaved" if virtual > 1 and plan["pipeline"] > 1 else "1f1b"
     virtual = virtual if schedule == "interleaved" else 1
@@ -388,15 +406,17 @@ def plan_of(row):
             ("context", plan["context"], 1), ("expert", expert, 1),
             ("pipeline", plan["pipeline"], 1), ("virtual", virtual, 1),
             ("microbatch", plan["microbatch"], 1), ("zero", zero, None),
+            ("state_copies", copies, 1),
             ("seq", "on" if tensor > 1 and seq else "off", None),
             ("expert_tensor", "on" if split else "off", "off"),
             ("recompute", recompute(row, m), "none"), ("schedule", schedule, "1f1b"),
             ("offload", "optimizer" if "CPU AdamW offload" in notes else "none", "none"),
             ("dtype", dtype, "bf16"),
-            # this code base keeps its gradients in 16 bits: its larger layouts would not fit with 32
-            ("gradient", "bf16" if "Hagemann" in title or "fp16 grads" in row.get("precision", "")
-             else "fp32", "fp32"),
-            ("attention", "unfused" if unfused(row, m) else "fused", "fused")]
+            ("gradient", "bf16" if narrow_gradients(row) else "fp32", "fp32"),
+            ("attention", "unfused" if unfused(row, m) else "fused", "fused"),
+            # Aleph Alpha's code base has a kernel for norms where the row says so
+            ("norms", "separate" if row.get("software", "") in ("aleph-alpha", "aleph-alpha-flash1")
+             else "fused", "fused")]
     return ",".join(f"{k}={v}" for k, v, usual in keys if v != usual)
 
 
@@ -410,7 +430,8 @@ SERVING_COLUMNS = ["software", "model.chunk", "model.global_every", "parallel.at
 
 
 def training_columns(row):
-    out = {"software": training_software(row), "plan": plan_of(row)}
+    software = training_software(row)
+    out = {"software": software, "plan": plan_of({**row, "software": software})}
     set_training_model(row, out)
     set_training_system(row, out)
     return out

@@ -141,6 +141,18 @@ static void kendall_counts_ties(void **state) {
     }
 }
 
+/* Of six pairs two are within 5 %, one of them out of order; of the four others one is. */
+static void near_pairs_have_no_order(void **state) {
+    double a[] = {2, 1, 4, 3.9}, b[] = {100, 104, 200, 207};
+    near(sm_kendall_tau_apart(a, b, 4, 1.0), 2.0 / 6.0);
+    near(sm_kendall_tau_apart(a, b, 4, 1.05), 1.0);
+    double c[] = {2, 1, 1.5, 3};
+    near(sm_kendall_tau_apart(c, b, 4, 1.05), 2.0 / 4.0);
+    double same[] = {1, 1, 1, 1};
+    near(sm_kendall_tau_apart(same, b, 4, 1.05), 0.0);
+    assert_true(isnan(sm_kendall_tau_apart(a, b, 4, 10.0)));
+}
+
 static void test_tau_by_hand(void **state) {
     double a[] = {1, 2, 3, 4}, same[] = {10, 20, 30, 40}, back[] = {4, 3, 2, 1};
     double swapped[] = {2, 1, 3, 4}; /* one of six pairs discordant */
@@ -202,6 +214,7 @@ int main(void) {
         cmocka_unit_test(test_stats_of_none),
         cmocka_unit_test(test_stats_do_not_depend_on_unit_or_order),
         cmocka_unit_test(test_tau_by_hand),
+        cmocka_unit_test(near_pairs_have_no_order),
         cmocka_unit_test(test_tau_properties),
         cmocka_unit_test(kendall_counts_ties),
         cmocka_unit_test(test_time_lost),

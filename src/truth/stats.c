@@ -89,6 +89,17 @@ double sm_kendall_tau(const double *a, const double *b, size_t n, double *room) 
     return (untied_a - tied_b + tied_both - 2.0 * discordant) / sqrt(untied_a * untied_b);
 }
 
+double sm_kendall_tau_apart(const double *a, const double *b, size_t n, double apart) {
+    double in_order = 0.0, pairs = 0.0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < n; k++) {
+            if (!(b[i] > b[k] * apart)) continue;
+            pairs += 1.0;
+            in_order += a[i] > a[k] ? 1.0 : a[i] < a[k] ? -1.0 : 0.0;
+        }
+    return pairs > 0.0 ? in_order / pairs : NAN;
+}
+
 double sm_time_lost(const double *expected, const double *measured, size_t n) {
     if (n == 0) return NAN;
     size_t chosen = 0, best = 0;
