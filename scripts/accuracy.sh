@@ -77,6 +77,10 @@ serving_goal() { # serving_goal WHAT QUANTITY HELD-OUT-SET LIMIT
         "$(value inference "summary.by_quantity.$2.median")" "$(held_out "$3" median)" below "$4"
 }
 
+# Of a layout's own software with the source left out; the name has a comma of its own.
+held_tau() { # held_tau COLUMN
+    awk -F, -v column="$1" '/^"own software, source/ { print $column }' data/calibration/held-out-steps.csv
+}
 goals() {
     echo '| data | measure | goal | in sample | held out | reached |'
     echo '|---|---|---|---:|---:|---|'
@@ -85,7 +89,9 @@ goals() {
     error_goal 'pretraining rows of quality A' quality-a median 0.06
     error_goal 'pretraining rows of quality A' quality-a p90 0.18
     goal_row 'sweeps of 8 and more layouts' 'median Kendall tau' '≥ 0.85' plain \
-        "$(value training ranking.median_kendall_tau)" null above 0.85
+        "$(value training ranking.median_kendall_tau)" "$(held_tau 12)" above 0.85
+    goal_row 'the same, pairs measured more than 3.7 % apart' 'median Kendall tau' '≥ 0.85' plain \
+        "$(value training ranking.median_kendall_tau_apart)" "$(held_tau 13)" above 0.85
     goal_row 'sweeps of 8 and more layouts' 'mean time lost by our best' '≤ 3 %' percent \
         "$(value training ranking.mean_time_lost)" null below 0.03
     goal_row 'fits or not' 'right verdicts, sources that report both' '≥ 95 %' percent \
@@ -303,11 +309,13 @@ END
 Where training falls short, and why:
 
 - The tail of quality A is mixtures of experts in fp8 on H100 and B300 (casts of what experts read are not priced apart),
-  MaxText's on TPU v6e and v7, Aleph Alpha's runs without fused norms (26 % slower than any other code base of their chip), Megatron-Bridge on H100 and B300, where one configuration
+  MaxText's on TPU v6e and v7, Aleph Alpha's runs with the first flash attention, DeepSpeed's ZeRO-3 of 2021, Megatron-Bridge on H100 and B300, where one configuration
   became up to twice as quick from one release to the next, and code bases with fewer than ten rows on a chip.
-- Layouts: of BLOOM's sweep, one configuration took 107 s and 147 s in two runs; InternEvo shards the optimizer over a
-  node or over all ranks, which takes 4.5 s or 7.2 s and is one plan here; vTrain's multi-node rows of tensor degree 2
-  take up to 37 % longer than those of 1 and 4 let expect.
+- Layouts: a layout measured several times counts once, at the geometric mean. A quarter of the pairs that are ordered wrongly lie within
+  5 % of each other; of those measured more than 3.7 % apart (what two releases of one software differ by) `validate` gives the figure too.
+  InternEvo's groups of the optimizer are a plan key (`state_copies`); its broadcasts from 1024 ranks take three times what is priced. Of
+  BLOOM's sweep, one configuration took 107 s and 147 s in two runs; vTrain's multi-node rows of tensor degree 2 take up to 37 % longer
+  than those of 1 and 4 let expect.
 - vTrain: residuals follow the shape of matmuls and the size of all-reduces (tensor 2, 8 MB: -15 % and +14 % at two
   widths): tiles of kernels and thresholds of protocols that fourteen constants do not hold.
 END

@@ -122,7 +122,7 @@ const char *sm_plan_refuse(const sm_plan *p, const sm_model *m, char *room, size
         const char *why = refuse_kind(&m->kind[k], p, heads, room, size);
         if (why) return why;
     }
-    if (p->use == SM_PLAN_TRAINING && p->data % p->state_copies)
+    if (p->use == SM_PLAN_TRAINING && p->state_copies > 1 && p->data % p->state_copies)
         REFUSE("state_copies=%d does not divide data=%d", p->state_copies, p->data);
     bool whole = p->parameters == SM_STORED_BF16 || p->parameters == SM_STORED_FP8;
     if (!whole && p->lora == 0)

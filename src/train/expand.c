@@ -75,7 +75,7 @@ static expansion node_of(plan_search *h, int lane, size_t number, double thresho
     for (int k = 0; k < SM_PLAN_DEGREES; k++)
         *sm_plan_degree(&x.plan, k) = h->node[number].degree[k];
     choices_fill(x.t, h->options, &x.plan, &x.c);
-    x.l->p.at.copies = x.plan.state_copies;
+    x.l->p.at.copies = x.plan.state_copies > 1 ? x.plan.state_copies : 1;
     sm_degrees_set(&x.l->p.d, &x.plan, &x.t->model);
     return x;
 }

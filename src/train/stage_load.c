@@ -78,7 +78,8 @@ static void add_class(const sm_train *t, const variant *v, const class_slots *sl
                       const sm_plan *plan, stage_load *add) {
     double gradient = gradient_bytes(plan), state = state_bytes(t, plan);
     double held = c->elements * d->inverse[c->stored];
-    int copies = c->partial & SM_BIT(SM_AXIS_DATA) ? plan->state_copies : 1;
+    bool several = plan->state_copies > 1 && c->partial & SM_BIT(SM_AXIS_DATA);
+    int copies = several ? plan->state_copies : 1;
     double shared = d->inverse[c->partial] * copies; /* of the state, over those replicas */
     double updated = plan->zero >= 1 ? held * shared : held;
     double weight_bytes = class_bytes(t, plan, c);
