@@ -54,7 +54,7 @@ static void ask_plan(const sm_frameworks *all, const sm_framework *framework, co
         if (sm_system_parse(&on, NULL, 0, &system, &err)) abort();
         if ((trains ? sm_plan_parse : sm_serve_plan_parse)(&given, &plan, &err)) abort();
         sm_plan_settle(&plan, model);
-        ask_space(framework, &plan, sm_plan_keys_for(model));
+        ask_space(framework, &plan, sm_plan_keys_for(&plan, model));
         const sm_recipe_job job = {.model = model,
                                    .system = &system,
                                    .plan = &plan,

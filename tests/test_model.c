@@ -60,7 +60,7 @@ static void catalogue_names_are_unique_and_found(void **state) {
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         const sm_catalogue_entry *e = sm_catalogue_at(i);
         assert_ptr_equal(sm_catalogue_find(e->name, strlen(e->name)), e);
-        char aliases[128];
+        char aliases[1024];
         snprintf(aliases, sizeof aliases, "%s", e->aliases);
         for (char *a = strtok(aliases, " "); a; a = strtok(NULL, " "))
             assert_ptr_equal(sm_catalogue_find(a, strlen(a)), e);
