@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-
 static const char prefix[] = "line.";
 enum { PREFIX = sizeof prefix - 1, MOST_LINES = 128, MOST_RANKS = 1000000 };
 

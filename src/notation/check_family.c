@@ -2,7 +2,6 @@
 #include "library_check.h"
 #include "operators.h"
 
-
 static sm_status unknown_family(checker *c, const sm_source *source, sm_span span,
                                 const char *name) {
     const char *const *names;

@@ -3,7 +3,6 @@
 #include "sink.h"
 #include "tree.h"
 
-
 enum { MOST_COLUMNS = 100, WIDEST_TARGET = 20, INDENT = 7 };
 
 typedef struct printer {

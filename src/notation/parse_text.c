@@ -2,7 +2,6 @@
 #include "operators.h"
 #include "parser.h"
 
-
 /* ---- lines ---- */
 
 enum { NOTHING, DIM, MAYBE, ARRAY };

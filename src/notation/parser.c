@@ -1,7 +1,6 @@
 /* A file of texts and families: tokens, lists, the statements of the file. */
 #include "parser.h"
 
-
 /* ---- tokens ---- */
 
 static void stop(parser *p, sm_status status) {

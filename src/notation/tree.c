@@ -2,7 +2,6 @@
 #include "family_table.h"
 #include "tree.h"
 
-
 static const char *const functions[] = {
 #define X(id, name, least, most) name,
     TREE_FUNCTIONS(X)

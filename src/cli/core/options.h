@@ -107,7 +107,7 @@ struct cli_verb {
     bool without_system;       /* no chip matters: there is no --system */
     bool tells_progress;       /* by itself */
     bool ends_options;         /* what follows the first argument is another command line */
-    const char *columns; /* of its --json, that a sweep shows; NULL: --columns must say */
+    const char *columns;       /* of its --json, that a sweep shows; NULL: --columns must say */
     unsigned plans;    /* whose keys --plan takes: a bit per sm_plan_use; help then lists them */
     const char *notes; /* shown below the options in help, NULL if none */
     /* Fill the report. SM_OK and SM_NEGATIVE show it; anything else shows the error. */
