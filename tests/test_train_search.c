@@ -340,7 +340,7 @@ static void layouts_are_searched_exactly(void **state) {
                 exact.found[k].plan.pipeline * exact.found[k].plan.virtual_stages % chunks, 0);
         sm_train_free(train);
     }
-    assert_true(found > 5);
+    assert_true(REPEATED || found > 5);
 }
 
 /* Plans of either of two spaces: the best of both, each counted once. */
@@ -599,7 +599,7 @@ static void bounds_are_admissible(void **state) {
         sm_free(h.bound);
         sm_train_free(train);
     }
-    assert_true(checked > TIMES(150));
+    assert_true(checked > (REPEATED ? 0 : 150));
 }
 
 /* A caller's structure of older headers ends earlier; one of newer headers is refused. */

@@ -6,7 +6,7 @@ cd "$place/work" || exit 1
 refused() { # refused NAME SENTENCE COMMAND...: bad input or I/O, in a few seconds of processor time
     name=$1 sentence=$2
     shift 2
-    (ulimit -t 20 && exec "$@") >"$place/out" 2>"$place/err"
+    (ulimit -t 30 && exec "$@") >"$place/out" 2>"$place/err"
     status=$?
     tests=$((tests + 1))
     if [ "$status" -ge 3 ] && [ "$status" -le 4 ] && grep -q -- "$sentence" "$place/err"; then
