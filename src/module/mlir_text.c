@@ -252,6 +252,7 @@ static bool read_generic(mlir_reader *m, sm_span name, int results) {
     hlo_reader *r = m->r;
     hlo_list operands = {0}, types = {0};
     sm_instruction it = mlir_blank(opcode_of(r, name), NULL);
+    m->asked.length = 0;
     if (it.opcode == SM_OPCODE_OTHER) it.opcode_name = hlo_copy(r, name);
     if (hlo_is(r, name, "sdy.sharding_constraint")) it.target = "Sharding";
     bool read = (it.opcode != SM_OPCODE_CONSTANT || read_constant(m, &it)) &&

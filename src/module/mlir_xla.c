@@ -4,24 +4,21 @@
 #include <string.h>
 
 #include "mlir_reader.h"
-#include "scalemodel/shard.h"
+#include "module_config.h"
 
-static const char key[] = "mhlo.sharding = \"{devices=";
-
-/* From the brace to the quote that ends it. */
-static sm_span text_at(const sm_source *source, size_t brace) {
-    const char *end = memchr(source->text + brace, '"', source->length - brace);
-    return (sm_span){brace, end ? (size_t)(end - source->text) - brace : 0};
-}
-
-static const char *next_key(const sm_source *source, size_t from) {
-    const char *at = source->text + from, *end = source->text + source->length;
-    for (; (size_t)(end - at) >= sizeof key; at++) {
-        at = memchr(at, key[0], (size_t)(end - at));
-        if (!at || (size_t)(end - at) < sizeof key) return NULL;
-        if (!memcmp(at, key, sizeof key - 1)) return at;
+/* The next mhlo.sharding that cuts an array, from its brace to the quote that ends it; length 0:
+ * there is none. */
+static sm_span next_sharding(const sm_source *source, size_t from) {
+    const char *at = source->text + from, *end = source->text + source->length, *quote;
+    while ((at = module_word_after(at, end, "mhlo.sharding"))) {
+        while (at < end && strchr("= ", *at)) at++;
+        if (end - at < 2 || memcmp(at, "\"{", 2) != 0) continue;
+        at++;
+        quote = memchr(at, '"', (size_t)(end - at));
+        if (quote && module_word_after(at, quote, "devices="))
+            return (sm_span){(size_t)(at - source->text), (size_t)(quote - at)};
     }
-    return NULL;
+    return (sm_span){0, 0};
 }
 
 /* The cuts of all shardings of the text. */
@@ -29,9 +26,8 @@ static bool find_cuts(mlir_reader *m, sm_mesh_cuts *cuts, int64_t *devices) {
     hlo_reader *r = m->r;
     *cuts = (sm_mesh_cuts){.n = 0};
     *devices = 1;
-    for (const char *at = next_key(r->source, 0); at;) {
-        size_t brace = (size_t)(at - r->source->text) + sizeof "mhlo.sharding = \"" - 1;
-        sm_span text = text_at(r->source, brace);
+    sm_span text = next_sharding(r->source, 0);
+    for (; text.length; text = next_sharding(r->source, text.offset + text.length)) {
         sm_xla_tiles tiles;
         r->status = sm_xla_tiles_read(r->source, text, 0, &tiles, r->err);
         if (r->status) return false;
@@ -39,7 +35,6 @@ static bool find_cuts(mlir_reader *m, sm_mesh_cuts *cuts, int64_t *devices) {
             return hlo_fail(r, text, "shardings over different numbers of devices");
         *devices = tiles.devices;
         sm_xla_cut(cuts, &tiles);
-        at = next_key(r->source, text.offset + text.length);
     }
     return true;
 }
@@ -88,10 +83,8 @@ bool mlir_xla_sharding(mlir_reader *m, sm_instruction *it) {
 }
 
 static bool says(const hlo_reader *r, sm_span text, const char *word) {
-    size_t n = strlen(word);
-    for (size_t i = 0; i + n <= text.length; i++)
-        if (!memcmp(r->source->text + text.offset + i, word, n)) return true;
-    return false;
+    const char *at = r->source->text + text.offset;
+    return module_word_after(at, at + text.length, word) != NULL;
 }
 
 bool mlir_xla_asked(mlir_reader *m, sm_instruction *it) {
@@ -108,6 +101,8 @@ bool mlir_xla_asked(mlir_reader *m, sm_instruction *it) {
     int rank = it->shape->dim.n;
     r->status = sm_xla_tiles_read(r->source, text, rank, &tiles, r->err);
     if (r->status) return false;
+    if (tiles.devices > 1 && !m->cuts)
+        return hlo_fail(r, text, "a sharding in XLA's form in a module with a mesh of Shardy's");
     sm_module_sharding *s = sm_arena_alloc(r->arena, sizeof *s);
     sm_module_list *list = sm_arena_array(r->arena, (size_t)rank + 1, sizeof *list);
     if (!s || !list) return hlo_no_memory(r);

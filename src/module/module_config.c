@@ -11,7 +11,7 @@
 
 #include <string.h>
 
-static const char *find(const char *at, const char *end, const char *word) {
+const char *module_word_after(const char *at, const char *end, const char *word) {
     size_t n = strlen(word);
     for (; (size_t)(end - at) >= n; at++) {
         at = memchr(at, *word, (size_t)(end - at) - n + 1);
@@ -28,7 +28,7 @@ static bool numbers_after(sm_arena *arena, const char *at, const char *end, cons
                           sm_module_list *out) {
     int64_t number[MOST_DIMENSIONS];
     int n = 0;
-    if (out->n || !(at = find(at, end, key))) return true;
+    if (out->n || !(at = module_word_after(at, end, key))) return true;
     while (at < end && *at != '[' && strchr("\\\": ", *at)) at++;
     if (at == end || *at != '[') return true;
     for (at++; at < end && *at != ']' && n < MOST_DIMENSIONS; at++) {
@@ -49,7 +49,7 @@ static bool numbers_after(sm_arena *arena, const char *at, const char *end, cons
 
 static double estimate_of(const char *at, const char *end, const char *key) {
     double value = 0;
-    if (!(at = find(at, end, key))) return 0;
+    if (!(at = module_word_after(at, end, key))) return 0;
     while (at < end && strchr("\\\": =", *at)) at++;
     for (; at < end && *at >= '0' && *at <= '9'; at++) value = 10 * value + (*at - '0');
     return value;
@@ -79,14 +79,15 @@ static bool attention_after(sm_arena *arena, const char *text, const char *end,
 
 bool module_config(sm_arena *arena, const char *text, size_t length, sm_instruction *it) {
     const char *end = text + length;
-    const char *estimate = find(text, end, "cost_estimate");
-    const char *scores = find(text, end, "intermediate_tensor_shape");
+    const char *estimate = module_word_after(text, end, "cost_estimate");
+    const char *scores = module_word_after(text, end, "intermediate_tensor_shape");
     if (estimate) {
         it->estimated_flops = estimate_of(estimate, end, "flops");
         it->estimated_transcendentals = estimate_of(estimate, end, "transcendentals");
     }
-    it->causal = find(text, end, "CAUSAL") != NULL;
-    if (find(text, end, "qk_head_dim") && !attention_after(arena, text, end, it)) return false;
+    it->causal = module_word_after(text, end, "CAUSAL") != NULL;
+    if (module_word_after(text, end, "qk_head_dim") && !attention_after(arena, text, end, it))
+        return false;
     return (!scores || numbers_after(arena, scores, end, "dimensions", &it->dimensions)) &&
            numbers_after(arena, text, end, "lhs_contracting_dimensions", &it->lhs_contracting) &&
            numbers_after(arena, text, end, "rhs_contracting_dimensions", &it->rhs_contracting) &&
