@@ -6,66 +6,10 @@
 
 #include "../src/cli/run/serve_engine.h"
 #include "../src/cli/run/serve_load.h"
+#include "kept_weights.h"
 #include "model_of.h"
-#include "train_plans.h"
 
-enum { WORDS = 256, MOST_KEPT = 600, NAME = 20, TEXTS = 12, ROOM = 64, PAGE = 4 };
-
-/* ---- trained weights ---- */
-
-typedef struct kept {
-    const sm_train_setup *setup;
-    int steps, n;
-    sm_train_array array[MOST_KEPT];
-    char name[MOST_KEPT][NAME];
-} kept;
-
-static sm_status keep(sm_train_array *a, void *context, sm_error *err) {
-    kept *k = context;
-    if (a->part != SM_TRAIN_VALUE) return SM_OK;
-    assert_true(k->n < MOST_KEPT);
-    snprintf(k->name[k->n], NAME, "%s", a->name);
-    k->array[k->n++] = *a;
-    a->data = NULL;
-    return SM_OK;
-}
-
-static sm_status find(sm_train_array *a, void *context, sm_error *err) {
-    const kept *k = context;
-    for (int i = 0; i < k->n; i++)
-        if (k->array[i].layer == a->layer && strcmp(k->name[i], a->name) == 0) {
-            a->data = k->array[i].data;
-            return SM_OK;
-        }
-    return sm_fail(err, SM_INTERNAL, "%s of layer %d was not kept", a->name, a->layer);
-}
-
-static sm_status train(sm_communicator *world, void *context, sm_error *err) {
-    kept *k = context;
-    sm_trainer *t = NULL;
-    sm_train_result r;
-    sm_status status = sm_trainer_new(world, k->setup, &t, err);
-    for (int i = 0; !status && i < k->steps; i++) status = sm_trainer_step(t, i, &r, err);
-    if (!status) status = sm_trainer_save(t, keep, k, err);
-    sm_trainer_free(t);
-    return status;
-}
-
-static void expect_ok(sm_status status, const sm_error *err) {
-    if (status) fail_msg("%s", err->sentence);
-}
-
-static void train_on_one(kept *k, const sm_train_setup *s) {
-    sm_error err = {.status = SM_OK};
-    k->setup = s;
-    k->steps = 25;
-    k->n = 0;
-    expect_ok(sm_run_threads(1, train, k, &err), &err);
-}
-
-static void drop(kept *k) {
-    for (int i = 0; i < k->n; i++) sm_free(k->array[i].data);
-}
+enum { WORDS = 256, TEXTS = 12, ROOM = 64, PAGE = 4 };
 
 /* ---- texts one by one ---- */
 
@@ -278,7 +222,7 @@ static void texts_are_those_of_each_alone(void **state) {
         sm_model model = train_model((train_kind)kind, 2);
         sm_train_setup trained = train_setup_of(&model);
         trained.rate = 2e-2;
-        train_on_one(&k, &trained);
+        train_on_one(&k, &trained, 25);
         a = (alone){.kept = &k, .setup = trained};
         a.setup.tokens = ROOM;
         a.setup.sequences = 1;
@@ -311,7 +255,7 @@ static void scans_keep_their_states_apart(void **state) {
         sm_io_read("tests/cli/inputs/tiny-qwen3-next.json", models_arena(), &source, &err), SM_OK);
     sm_model model = model_of("tiny-qwen3-next", source.text);
     sm_train_setup trained = train_setup_of(&model);
-    train_on_one(&k, &trained);
+    train_on_one(&k, &trained, 25);
     a = (alone){.kept = &k, .setup = trained};
     a.setup.tokens = ROOM;
     a.setup.sequences = 1;
@@ -336,7 +280,7 @@ static void who_leaves_disturbs_nobody(void **state) {
     sm_error err = {.status = SM_OK};
     sm_model model = train_model(TRAIN_DENSE, 2);
     sm_train_setup trained = train_setup_of(&model);
-    train_on_one(&k, &trained);
+    train_on_one(&k, &trained, 25);
     a = (alone){.kept = &k, .setup = trained};
     a.setup.tokens = ROOM;
     a.setup.sequences = 1;
