@@ -447,12 +447,12 @@ static void csv_has_records(void **state) {
     sm_data *list = sm_put_array(r, r->data, "plans");
     for (int i = 0; i < 2; i++) {
         sm_data *record = sm_put_object(r, list, NULL);
-        sm_put_text(r, record, "plan", i ? "data=2,tensor=4" : "data=8");
+        sm_put(r, record, "plan", i ? "data=2,tensor=4" : "data=8");
         sm_data *step = sm_put_object(r, record, "step_s");
-        sm_put_all(r, step, "lower|upper", 1e-7 + i, NAN);
-        sm_put_all(r, sm_put_array(r, step, "interval"), NULL, 0.125, 1e12);
+        sm_put(r, step, "lower|upper", 1e-7 + i, NAN);
+        sm_put(r, sm_put_array(r, step, "interval"), NULL, 0.125, 1e12);
         sm_put(r, sm_put_object(r, sm_put_array(r, record, "collectives"), NULL), "bytes", 1.0);
-        if (i) sm_put_bool(r, record, "fits", true);
+        if (i) sm_put(r, record, "fits", (bool)true);
     }
     r->records = list;
     sm_report_text(r, "not in it");
@@ -478,7 +478,7 @@ static void clocks_move_no_lines(void **state) {
     for (int i = 0; i < 2; i++) {
         sm_report *r = sm_report_new();
         sm_data *o = sm_put_object(r, r->data, "search");
-        sm_put_text(r, o, "why", "sixty columns are taken by this text, as near as makes no odds");
+        sm_put(r, o, "why", "sixty columns are taken by this text, as near as makes no odds");
         sm_put_timed(r, o, "seconds", seconds[i]);
         char *text = rendered(r, JSON, 0);
         for (const char *at = text; *at; at++) lines[i] += *at == '\n';

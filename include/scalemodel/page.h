@@ -45,22 +45,59 @@ sm_data *sm_put_object(sm_report *r, sm_data *parent, const char *key);
 /* Put an empty array, as sm_put_object puts an object. Returns it, to be filled; NULL when out of
  * memory. */
 sm_data *sm_put_array(sm_report *r, sm_data *parent, const char *key);
-/* Put a number. NaN and infinity become null. */
-void sm_put(sm_report *r, sm_data *object, const char *key, double value);
-/* The same of what a clock gave: sm_data_timed. */
+/* What a field is given: a number, a text or a truth, as its C type tells. */
+typedef struct sm_field {
+    sm_data_kind kind; /* SM_DATA_NUMBER, SM_DATA_STRING or SM_DATA_BOOL */
+    double number;     /* of a truth 0 or 1 */
+    const char *text;
+} sm_field;
+/* A number as a field. */
+sm_field sm_field_number(double value);
+/* A text as a field; it is not copied. */
+sm_field sm_field_text(const char *text);
+/* True or false as a field. */
+sm_field sm_field_truth(bool truth);
+/* Put n fields under the n keys that '|' separates, or append them to an array (keys NULL). What
+ * sm_put calls, for languages without _Generic. */
+void sm_put_fields(sm_report *r, sm_data *object, const char *keys, size_t n, const sm_field *field);
+/* Put what is given under the keys that '|' separates: sm_put(r, o, "mean|fits|plan", s->mean,
+ * s->fits, text). As many values as keys, at most 16; keys NULL: all are appended to an array.
+ * Texts are copied; NULL, NaN and infinity become null. A comparison is an int in C, hence a
+ * number, where it is not cast: (bool)(a < b). */
+#define sm_put(r, object, keys, ...)                                                               \
+    sm_put_fields((r), (object), (keys),                                                           \
+                  sizeof((const sm_field[]){SM_FIELDS(__VA_ARGS__)}) / sizeof(sm_field),           \
+                  (const sm_field[]){SM_FIELDS(__VA_ARGS__)})
+#define SM_FIELD(x)                                                                                \
+    _Generic((x),                                                                                  \
+        bool: sm_field_truth,                                                                      \
+        char *: sm_field_text,                                                                     \
+        const char *: sm_field_text,                                                               \
+        default: sm_field_number)(x)
+/* SM_FIELD of each of up to 16 values. */
+#define SM_FIELDS(...)                                                                             \
+    SM_FIELDS_N(__VA_ARGS__, SM_F16, SM_F15, SM_F14, SM_F13, SM_F12, SM_F11, SM_F10, SM_F9, SM_F8, \
+                SM_F7, SM_F6, SM_F5, SM_F4, SM_F3, SM_F2, SM_F1, 0)                                \
+    (__VA_ARGS__)
+#define SM_FIELDS_N(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, each, ...) each
+#define SM_F1(x) SM_FIELD(x)
+#define SM_F2(x, ...) SM_FIELD(x), SM_F1(__VA_ARGS__)
+#define SM_F3(x, ...) SM_FIELD(x), SM_F2(__VA_ARGS__)
+#define SM_F4(x, ...) SM_FIELD(x), SM_F3(__VA_ARGS__)
+#define SM_F5(x, ...) SM_FIELD(x), SM_F4(__VA_ARGS__)
+#define SM_F6(x, ...) SM_FIELD(x), SM_F5(__VA_ARGS__)
+#define SM_F7(x, ...) SM_FIELD(x), SM_F6(__VA_ARGS__)
+#define SM_F8(x, ...) SM_FIELD(x), SM_F7(__VA_ARGS__)
+#define SM_F9(x, ...) SM_FIELD(x), SM_F8(__VA_ARGS__)
+#define SM_F10(x, ...) SM_FIELD(x), SM_F9(__VA_ARGS__)
+#define SM_F11(x, ...) SM_FIELD(x), SM_F10(__VA_ARGS__)
+#define SM_F12(x, ...) SM_FIELD(x), SM_F11(__VA_ARGS__)
+#define SM_F13(x, ...) SM_FIELD(x), SM_F12(__VA_ARGS__)
+#define SM_F14(x, ...) SM_FIELD(x), SM_F13(__VA_ARGS__)
+#define SM_F15(x, ...) SM_FIELD(x), SM_F14(__VA_ARGS__)
+#define SM_F16(x, ...) SM_FIELD(x), SM_F15(__VA_ARGS__)
+/* The same of a number that a clock gave: sm_data_timed. */
 void sm_put_timed(sm_report *r, sm_data *object, const char *key, double value);
-/* Put a copy of a text. NULL becomes null. */
-void sm_put_text(sm_report *r, sm_data *object, const char *key, const char *text);
-/* Put true or false. */
-void sm_put_bool(sm_report *r, sm_data *object, const char *key, bool truth);
-/* Numbers under the keys that '|' separates: sm_put_all(r, o, "mean|p50", s->mean, s->p50). As many
- * numbers as keys; keys NULL: all are appended to an array. */
-#define sm_put_all(r, object, keys, ...)                                                           \
-    sm_put_numbers((r), (object), (keys), sizeof((const double[]){__VA_ARGS__}) / sizeof(double),  \
-                   (const double[]){__VA_ARGS__})
-/* Put n numbers under the n keys that '|' separates, or append them to an array (keys NULL). What
- * sm_put_all calls. */
-void sm_put_numbers(sm_report *r, sm_data *object, const char *keys, size_t n, const double *value);
 /* A derivation as the field "explain" of the report: label, formula, value, unit, source, inputs.
  */
 void sm_put_why(sm_report *r, const sm_why *why);

@@ -32,12 +32,11 @@ static sm_status catalogue(sm_report *r, sm_error *err) {
                     sm_show_count(r, params.active), sm_textf(r, "%d", model.L),
                     sm_textf(r, "%d", model.D));
         sm_data *object = sm_put_object(r, models, NULL);
-        sm_put_text(r, object, "name", entry->name);
-        sm_put_text(r, object, "family", model.family);
-        sm_put_all(r, object, "params|active_params", params.total, params.active);
+        sm_put(r, object, "name|family|params|active_params", entry->name, model.family,
+               params.total, params.active);
         if (entry->published_params > 0.0)
             sm_put(r, object, "published_params", entry->published_params);
-        if (entry->source) sm_put_text(r, object, "source", entry->source);
+        if (entry->source) sm_put(r, object, "source", entry->source);
     }
     sm_report_table(r, table);
     return SM_OK;
@@ -140,13 +139,13 @@ static void kinds(sm_report *r, const sm_model *model) {
         int count = layers_of_kind(model, k);
         double params = sm_layer_params(model, kind, false);
         sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "kind", kind->name);
-        sm_put_all(r, object,
-                   "count|params|active_params|query_heads|kv_heads|head_size|mlp_width|experts|"
-                   "experts_per_token|expert_width|window",
-                   count, params, sm_layer_params(model, kind, true), kind->N, kind->K, kind->H,
-                   kind->F, kind->E, kind->k_top, kind->F_expert,
-                   kind->window > 0 ? kind->window : kind->chunk);
+        sm_put(r, object, "kind", kind->name);
+        sm_put(r, object,
+               "count|params|active_params|query_heads|kv_heads|head_size|mlp_width|experts|"
+               "experts_per_token|expert_width|window",
+               count, params, sm_layer_params(model, kind, true), kind->N, kind->K, kind->H,
+               kind->F, kind->E, kind->k_top, kind->F_expert,
+               kind->window > 0 ? kind->window : kind->chunk);
         const char *reach = kind->N == 0       ? "-"
                             : kind->window > 0 ? sm_textf(r, "%d", kind->window)
                             : kind->chunk > 0  ? sm_textf(r, "chunks of %d", kind->chunk)
@@ -172,12 +171,12 @@ static void work(sm_report *r, const counted *q) {
                 sm_show_count(r, train_flops(full)), sm_show_percent(r, share(full)),
                 "all pairs, as the book counts");
     sm_report_table(r, table);
-    sm_put_all(r, r->data,
-               "seq|forward_flops_per_token|train_flops_per_token|forward_flops_per_token_full|"
-               "train_flops_per_token_full|matmul_flops_per_token|attention_flops_per_token|"
-               "attention_share|attention_share_full|attention_equals_matmul_seq",
-               q->T, causal->total, train_flops(causal), full->total, train_flops(full),
-               causal->matmul, causal->attention, share(causal), share(full), meeting_length(q));
+    sm_put(r, r->data,
+           "seq|forward_flops_per_token|train_flops_per_token|forward_flops_per_token_full|"
+           "train_flops_per_token_full|matmul_flops_per_token|attention_flops_per_token|"
+           "attention_share|attention_share_full|attention_equals_matmul_seq",
+           q->T, causal->total, train_flops(causal), full->total, train_flops(full), causal->matmul,
+           causal->attention, share(causal), share(full), meeting_length(q));
 }
 
 /* ---- the checkpoint ---- */
@@ -194,9 +193,7 @@ static void stored(sm_report *r, const sm_model *m) {
         sm_report_text(r, "Checkpoint: quantised by %s, which is not understood; %s in %s.", method,
                        sm_show_bytes(r, s->bytes), type);
     else sm_report_text(r, "Checkpoint: %s in %s.", sm_show_bytes(r, s->bytes), type);
-    sm_put(r, r->data, "checkpoint_bytes", s->bytes);
-    sm_put_text(r, r->data, "checkpoint_dtype", type);
-    sm_put_text(r, r->data, "quantization", method);
+    sm_put(r, r->data, "checkpoint_bytes|checkpoint_dtype|quantization", s->bytes, type, method);
 }
 
 /* Counted and stored: the same, or by how much they differ. */
@@ -210,10 +207,8 @@ static const char *held_against(sm_report *r, double held, double expected) {
 static void beside(sm_report *r, const sm_model *m, const sm_checkpoint_size *held) {
     double params = sm_model_params(m).total;
     if (!held) return;
-    sm_data *data = sm_put_object(r, r->data, "checkpoint_beside");
-    sm_put_text(r, data, "file", held->name);
-    sm_put(r, data, "bytes", held->bytes);
-    sm_put(r, data, "elements", held->elements > 0.0 ? held->elements : NAN);
+    sm_put(r, sm_put_object(r, r->data, "checkpoint_beside"), "file|bytes|elements", held->name,
+           held->bytes, held->elements > 0.0 ? held->elements : NAN);
     sm_report_text(r, "Beside it %s holds %s bytes, %s.", held->name, sm_show_exact(r, held->bytes),
                    held_against(r, held->bytes, m->stored.bytes));
     if (held->elements > 0.0)
@@ -248,7 +243,7 @@ sm_status sm_answer_model(const sm_model_question *question, sm_report *r, sm_er
     sm_model_question asked;
     sm_status status = sm_sized_take(&asked, sizeof asked, question, err);
     if (status) return status;
-    sm_put_text(r, r->data, "command", "model");
+    sm_put(r, r->data, "command", "model");
     if (!asked.model) return catalogue(r, err);
     const sm_model *m = asked.model;
     counted q = {.model = m, .T = asked.seq > 0.0 ? asked.seq : USUAL_SEQ, .kv = asked.kv};
@@ -258,12 +253,10 @@ sm_status sm_answer_model(const sm_model_question *question, sm_report *r, sm_er
     if (isnan(q.causal.total) || isnan(q.full.total)) return sm_fail_memory(err);
     sm_report_heading(r, "%s: %s parameters, %s active", m->name, sm_show_count(r, q.params.total),
                       sm_show_count(r, q.params.active));
-    sm_put_text(r, r->data, "name", m->name);
-    sm_put_text(r, r->data, "family", m->family);
-    sm_put_all(r, r->data, "params|active_params|matmul_params_active", q.params.total,
-               q.params.active, q.params.matmul_active);
+    sm_put(r, r->data, "name|family|params|active_params|matmul_params_active", m->name, m->family,
+           q.params.total, q.params.active, q.params.matmul_active);
     components(r, m, &q.params);
-    sm_put_all(r, r->data, "layer_count|width|vocabulary", m->L, m->D, m->V);
+    sm_put(r, r->data, "layer_count|width|vocabulary", m->L, m->D, m->V);
     kinds(r, m);
     work(r, &q);
     double meeting = meeting_length(&q), token = sm_model_kv_bytes_per_token(q.model, q.kv);
@@ -279,9 +272,8 @@ sm_status sm_answer_model(const sm_model_question *question, sm_report *r, sm_er
     stored(r, m);
     beside(r, m, asked.checkpoint);
     if (note[0]) sm_report_text(r, "Note: %s", note);
-    sm_put_text(r, r->data, "kv_dtype", sm_dtype_name(q.kv));
-    sm_put_all(r, r->data, "kv_bytes_per_token|kv_bytes_per_sequence", token, sequence);
-    sm_put_text(r, r->data, "note", note);
+    sm_put(r, r->data, "kv_dtype|kv_bytes_per_token|kv_bytes_per_sequence|note",
+           sm_dtype_name(q.kv), token, sequence, note);
     if (asked.explain) explain(r, &q);
     return SM_OK;
 }

@@ -17,14 +17,10 @@ static const char *put_key(sm_report *r, const asked_plan *q, sm_plan_key key, s
     const sm_system *system = q->in.system;
     char value[VALUE_ROOM], values[VALUE_ROOM];
     sm_plan_key_print(&q->plan, key, system ? system->torus_dims : 3, value, sizeof value);
-    sm_data *object = sm_put_object(r, list, NULL);
-    sm_put_text(r, object, "key", row->name);
-    sm_put_bool(r, object, "given", sm_plan_given(&q->plan, key));
-    sm_put_text(r, object, "value", sm_textf(r, "%s", value));
-    sm_put_text(r, object, "values",
-                sm_textf(r, "%s", sm_plan_key_values(key, values, sizeof values)));
-    sm_put_text(r, object, "meaning", row->meaning);
-    sm_put_text(r, object, "shards", row->shards);
+    sm_put(r, sm_put_object(r, list, NULL), "key|given|value|values|meaning|shards", row->name,
+           sm_plan_given(&q->plan, key), sm_textf(r, "%s", value),
+           sm_textf(r, "%s", sm_plan_key_values(key, values, sizeof values)), row->meaning,
+           row->shards);
     return sm_textf(r, "%s", value);
 }
 
@@ -71,8 +67,7 @@ static void chips(sm_report *r, asked_plan *q) {
     const sm_system *system = q->in.system;
     bool open = (q->plan.given & ALL_DEGREES) != ALL_DEGREES;
     if (!system) return;
-    sm_put_text(r, r->data, "system", system->text);
-    sm_put(r, r->data, "system_chips", system->chips);
+    sm_put(r, r->data, "system|system_chips", system->text, system->chips);
     double left = system->chips - q->chips;
     if (left < 0.0)
         q->reason = sm_textf(r, "the degrees take %.0f chips, and %s has %d", q->chips,
@@ -106,20 +101,17 @@ sm_status sm_answer_plan(const sm_plan_question *question, sm_report *r, sm_erro
     const char *use = serving ? "serving" : "training";
     sm_report_heading(r, "A plan of %s: %s chip%s", use, sm_show_exact(r, q.chips),
                       q.chips == 1.0 ? "" : "s");
-    sm_put_text(r, r->data, "command", "plan");
-    sm_put_text(r, r->data, "use", use);
-    sm_put(r, r->data, "chips", q.chips);
+    sm_put(r, r->data, "command|use|chips", "plan", use, q.chips);
     keys(r, &q);
     chips(r, &q);
-    if (q.in.model) sm_put_text(r, r->data, "model", q.in.model->name);
+    if (q.in.model) sm_put(r, r->data, "model", q.in.model->name);
     if (q.in.model && !q.reason) q.reason = model_reason(r, &q);
     if (q.reason) sm_report_text(r, "Not possible: %s.", q.reason);
     else if (q.in.model && sm_plan_heads_times(&q.plan, q.in.model) > 1)
         sm_copies_note(r, &q.plan, q.in.model);
     else if (q.in.model)
         sm_report_text(r, "Heads, widths, experts and layers of %s divide.", q.in.model->name);
-    sm_put_bool(r, r->data, "possible", !q.reason);
-    sm_put_text(r, r->data, "reason", q.reason ? q.reason : "");
+    sm_put(r, r->data, "possible|reason", (bool)(!q.reason), q.reason ? q.reason : "");
     if (q.in.explain) explain(r, &q);
     return q.reason ? SM_NEGATIVE : SM_OK;
 }

@@ -53,14 +53,12 @@ static void put_line(const sm_program_told *told, sm_data *list, int kind,
     const sm_text_line *line = &lines->line[number];
     line_sizes sizes = sizes_of(lines, line, told->phase != SM_TEXT_TRAIN);
     sm_data *object = sm_put_object(r, list, NULL);
-    sm_put_text(r, object, "line", line->name);
-    sm_put_text(r, object, "op",
-                line->op == SM_OPERATOR_PRODUCT      ? "product"
-                : line->op == SM_OPERATOR_EXPRESSION ? "expression"
-                                                     : sm_operator_at(line->op)->name);
-    sm_put_all(r, object, "params|kept_elements|matrix_flops|vector_flops", sizes.params,
-               sizes.kept, line->matrix_flops,
-               line->results ? line->flops * lines->array[line->result[0].array].elements : 0);
+    sm_put(r, object, "line|op|params|kept_elements|matrix_flops|vector_flops", line->name,
+           line->op == SM_OPERATOR_PRODUCT      ? "product"
+           : line->op == SM_OPERATOR_EXPRESSION ? "expression"
+                                                : sm_operator_at(line->op)->name,
+           sizes.params, sizes.kept, line->matrix_flops,
+           line->results ? line->flops * lines->array[line->result[0].array].elements : 0);
     if (told->lines) sm_program_put_line(told, object, kind, lines, number);
 }
 
@@ -76,9 +74,8 @@ static sm_status put_kinds(const sm_program_told *told, sm_error *err) {
         sm_status status = sm_architecture_lines(a, &of, r->arena, &lines, err);
         if (status) return status;
         sm_data *object = sm_put_object(r, kinds, NULL);
-        sm_put_text(r, object, "piece", piece->name);
-        sm_put_text(r, object, "text", piece->text);
-        sm_put_all(r, object, "count|params", count, sm_architecture_kind_params(a, k, false));
+        sm_put(r, object, "piece|text|count|params", piece->name, piece->text, count,
+               sm_architecture_kind_params(a, k, false));
         sm_data *dims = sm_put_object(r, object, "dims");
         for (int d = 0; d < lines->dims; d++)
             sm_put(r, dims, lines->dim[d].name, lines->dim[d].size);
@@ -173,12 +170,10 @@ sm_status sm_program_tell(sm_program_told *told, const char *const *heads, int n
     sm_status status = sm_architecture_format(told->architecture, &style, r->arena, &text, err);
     if (status) return status;
     put_page(told, heads, n, text);
-    sm_put_text(r, r->data, "name", told->name);
-    sm_put_text(r, r->data, "family", sm_architecture_family(told->architecture));
-    sm_put_text(r, r->data, "phase", phases[told->phase]);
-    sm_put_all(r, r->data, "seq|params", told->phase == SM_TEXT_DECODE ? told->S : told->T,
-               sm_architecture_counts(told->architecture)->total);
-    sm_put_text(r, r->data, "program", text);
+    sm_put(r, r->data, "name|family|phase|seq|params|program", told->name,
+           sm_architecture_family(told->architecture), phases[told->phase],
+           told->phase == SM_TEXT_DECODE ? told->S : told->T,
+           sm_architecture_counts(told->architecture)->total, text);
     if (planned) sm_program_put_mesh(told);
     if (planned) sm_program_put_rest(told);
     return put_kinds(told, err);
@@ -198,7 +193,7 @@ sm_status sm_answer_program(const sm_program_question *question, sm_report *r, s
                             .T = q.phase == SM_TEXT_DECODE ? 1 : seq,
                             .S = seq,
                             .report = r};
-    sm_put_text(r, r->data, "command", "model");
+    sm_put(r, r->data, "command", "model");
     if (q.train && q.phase == SM_TEXT_TRAIN) return sm_program_with_train(&told, q.train, err);
     if (q.serve && q.phase != SM_TEXT_TRAIN) return sm_program_with_serve(&told, q.serve, err);
     return sm_program_tell(&told, NULL, 0, err);

@@ -235,9 +235,8 @@ void sm_program_put_mesh(const sm_program_told *told) {
         const char letter[] = {told->subscript[a], 0};
         if (!letter[0]) continue;
         sm_data *axis = sm_put_object(told->report, mesh, NULL);
-        sm_put_text(told->report, axis, "subscript", letter);
-        sm_put_text(told->report, axis, "axis", axis_name(a));
-        sm_put(told->report, axis, "size", told->lines->degrees.axis[a]);
+        sm_put(told->report, axis, "subscript|axis|size", letter, axis_name(a),
+               told->lines->degrees.axis[a]);
     }
 }
 
@@ -257,20 +256,16 @@ static const char *sharded_words(const sm_program_told *told, int kind, const sm
 
 static void put_move(sm_report *r, sm_data *list, const sm_plan_collective *c) {
     sm_data *item = sm_put_object(r, list, NULL);
-    sm_put_text(r, item, "op", sm_collective_name(c->op));
-    sm_put_text(r, item, "array", c->array);
-    sm_put_bool(r, item, "gradient", c->returns);
-    sm_put_text(r, item, "axis", c->axis);
-    sm_put_text(r, item, "phase", c->phase);
-    sm_put_all(r, item, "count|bytes_per_chip|time_s|exposed_s", c->count, c->bytes, c->time_s,
-               c->exposed_s);
+    sm_put(r, item, "op|array|gradient|axis|phase", sm_collective_name(c->op), c->array, c->returns,
+           c->axis, c->phase);
+    sm_put(r, item, "count|bytes_per_chip|time_s|exposed_s", c->count, c->bytes, c->time_s,
+           c->exposed_s);
 }
 
 static void put_op(sm_report *r, sm_data *list, const sm_plan_op *op) {
-    sm_data *item = sm_put_object(r, list, NULL);
-    sm_put_text(r, item, "phase", op->again ? "recompute" : sm_phase_name(op->phase));
-    sm_put_all(r, item, "count|time_s|memory_s|flops|bytes", op->count, op->time_s, op->memory_s,
-               op->flops, op->bytes);
+    sm_put(r, sm_put_object(r, list, NULL), "phase|count|time_s|memory_s|flops|bytes",
+           op->again ? "recompute" : sm_phase_name(op->phase), op->count, op->time_s, op->memory_s,
+           op->flops, op->bytes);
 }
 
 void sm_program_put_line(const sm_program_told *told, sm_data *object, int kind,
@@ -280,18 +275,18 @@ void sm_program_put_line(const sm_program_told *told, sm_data *object, int kind,
     const sm_text_line *l = &lines->line[line];
     sm_data *list = sm_put_array(r, object, "results");
     for (int i = 0; i < l->results; i++)
-        sm_put_text(r, list, NULL, sharded_words(told, kind, lines, &l->result[i]));
+        sm_put(r, list, NULL, sharded_words(told, kind, lines, &l->result[i]));
     list = sm_put_array(r, object, "operands");
     for (int i = 0; i < l->operands; i++)
-        sm_put_text(r, list, NULL, sharded_words(told, kind, lines, &l->operand[i]));
+        sm_put(r, list, NULL, sharded_words(told, kind, lines, &l->operand[i]));
     list = sm_put_array(r, object, "weights"); /* those of the operands */
     for (int i = 0; i < l->operands; i++)
         if (lines->array[l->operand[i].array].role == SM_TEXT_WEIGHT)
-            sm_put_text(r, list, NULL, sharded_words(told, kind, lines, &l->operand[i]));
+            sm_put(r, list, NULL, sharded_words(told, kind, lines, &l->operand[i]));
     line_cost c = cost_of(all, kind, line);
-    sm_put_all(r, object, "time_s|memory_s", c.time_s, c.memory_s);
-    sm_put_text(r, object, "bound", c.time_s > 0 ? bound_of(told, &c) : NULL);
-    if (c.with) sm_put_text(r, object, "with", c.with);
+    sm_put(r, object, "time_s|memory_s|bound", c.time_s, c.memory_s,
+           c.time_s > 0 ? bound_of(told, &c) : NULL);
+    if (c.with) sm_put(r, object, "with", c.with);
     list = sm_put_array(r, object, "ops");
     for (int i = 0; i < all->ops; i++)
         if (is_of(all, all->op[i].piece, all->op[i].line, kind, line)) put_op(r, list, &all->op[i]);

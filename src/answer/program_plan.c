@@ -26,19 +26,20 @@ static const char *put_parts(sm_report *r, double whole_s, const char *keys, int
     const char *words = "";
     sm_data *step = sm_put_object(r, r->data, "step");
     sm_put(r, step, "expected_s", whole_s);
-    sm_put_numbers(r, step, keys, (size_t)n, part_s);
     for (int i = 0; i < n; i++, keys += strcspn(keys, "|") + 1) {
+        const char *part = sm_textf(r, "%.*s", (int)strcspn(keys, "|"), keys);
+        sm_put(r, step, part, part_s[i]);
         /* the rest of a difference of sums is nothing */
         if (part_s[i] < 1e-9 * whole_s) continue;
-        words = sm_textf(r, "%s%s%.*s %s", words, words[0] ? ", " : "", (int)strcspn(keys, "|"),
-                         keys, sm_show_seconds(r, part_s[i]));
+        words = sm_textf(r, "%s%s%s %s", words, words[0] ? ", " : "", part,
+                         sm_show_seconds(r, part_s[i]));
     }
     return words;
 }
 
 static sm_status tell_nothing(sm_report *r, const char *reason) {
     sm_report_text(r, "%c%s.", toupper((unsigned char)reason[0]), reason + 1);
-    sm_put_text(r, r->data, "reason", reason);
+    sm_put(r, r->data, "reason", reason);
     return SM_NEGATIVE;
 }
 
@@ -51,7 +52,7 @@ static void add_plan(const sm_program_told *told, heads *to, const char *system,
     add_head(to, sm_textf(told->report, "on %s: %s%s", system, plan,
                           fits ? "" : "; does not fit in memory"));
     add_mesh(told, to);
-    sm_put_text(told->report, told->report->data, "plan", plan);
+    sm_put(told->report, told->report->data, "plan", plan);
 }
 
 static void add_step(sm_report *r, heads *to, const char *what, double expected_s,

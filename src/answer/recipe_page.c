@@ -12,19 +12,16 @@ static void told_data(sm_report *r, sm_data *object, const sm_recipe *recipe, sm
         if (note->told != told) continue;
         sm_data *item = sm_put_object(r, list, NULL);
         if (note->line) sm_put(r, item, "line", note->line);
-        if (note->what[0]) sm_put_text(r, item, "setting", note->what);
-        sm_put_text(r, item, "says", note->why);
+        if (note->what[0]) sm_put(r, item, "setting", note->what);
+        sm_put(r, item, "says", note->why);
     }
 }
 
 static void recipe_data(sm_report *r, const sm_recipe *recipe) {
     sm_data *object = sm_put_object(r, r->data, "recipe");
-    sm_put_text(r, object, "framework", sm_framework_name(recipe->framework));
-    sm_put_text(r, object, "version", sm_framework_version(recipe->framework));
-    sm_put_text(r, object, "model", recipe->model ? recipe->model : recipe->named);
-    sm_put(r, object, "batch_sequences", recipe->batch);
-    sm_put(r, object, "seq", recipe->seq);
-    sm_put_text(r, object, "plan", recipe->plan);
+    sm_put(r, object, "framework|version|model|batch_sequences|seq|plan",
+           sm_framework_name(recipe->framework), sm_framework_version(recipe->framework),
+           recipe->model ? recipe->model : recipe->named, recipe->batch, recipe->seq, recipe->plan);
     told_data(r, object, recipe, SM_TOLD_UNDERSTOOD, "understood");
     told_data(r, object, recipe, SM_TOLD_ASSUMED, "assumed");
     told_data(r, object, recipe, SM_TOLD_IGNORED, "passed_over");
@@ -78,10 +75,8 @@ sm_status sm_recipe_emit(sm_report *r, const sm_framework *framework, const sm_r
     int cannot = 0;
     sm_status status = sm_recipe_write(framework, job, r->arena, &text, &cannot, err);
     if (status) return status;
-    sm_data *object = sm_put_object(r, r->data, "emitted");
-    sm_put_text(r, object, "framework", sm_framework_name(framework));
-    sm_put_text(r, object, "text", text);
-    sm_put(r, object, "cannot_be_told", cannot);
+    sm_put(r, sm_put_object(r, r->data, "emitted"), "framework|text|cannot_be_told",
+           sm_framework_name(framework), text, cannot);
     r->file = text;
     sm_report_lines(r, text);
     return SM_OK;

@@ -76,7 +76,7 @@ const char *sm_runners_of(const sm_runners *of, sm_report *r, const sm_model *mo
     for (int i = 0; i < of->all->n; i++) {
         const sm_framework *f = of->all->of[i];
         if (!runs(of, f, keys, plan)) continue;
-        sm_put_text(r, list, NULL, sm_framework_name(f));
+        sm_put(r, list, NULL, sm_framework_name(f));
         titles = sm_textf(r, "%s%s%s", titles, titles[0] ? ", " : "", sm_framework_title(f));
     }
     return titles;

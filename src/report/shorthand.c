@@ -113,38 +113,38 @@ sm_data *sm_put_array(sm_report *r, sm_data *parent, const char *key) {
     return attach(r, parent, key, sm_data_array(r->arena));
 }
 
-void sm_put(sm_report *r, sm_data *object, const char *key, double value) {
-    attach(r, object, key, sm_data_number(r->arena, value));
-}
-
 void sm_put_timed(sm_report *r, sm_data *object, const char *key, double value) {
     attach(r, object, key, sm_data_timed(r->arena, value));
 }
 
-void sm_put_text(sm_report *r, sm_data *object, const char *key, const char *text) {
-    attach(r, object, key, sm_data_string(r->arena, text));
+sm_field sm_field_number(double value) { return (sm_field){SM_DATA_NUMBER, value, NULL}; }
+
+sm_field sm_field_text(const char *text) { return (sm_field){SM_DATA_STRING, 0, text}; }
+
+sm_field sm_field_truth(bool truth) { return (sm_field){SM_DATA_BOOL, truth, NULL}; }
+
+static sm_data *data_of(sm_report *r, const sm_field *f) {
+    if (f->kind == SM_DATA_STRING) return sm_data_string(r->arena, f->text);
+    if (f->kind == SM_DATA_BOOL) return sm_data_bool(r->arena, f->number != 0);
+    return sm_data_number(r->arena, f->number);
 }
 
-void sm_put_bool(sm_report *r, sm_data *object, const char *key, bool truth) {
-    attach(r, object, key, sm_data_bool(r->arena, truth));
-}
-
-void sm_put_numbers(sm_report *r, sm_data *object, const char *keys, size_t n,
-                    const double *value) {
+void sm_put_fields(sm_report *r, sm_data *object, const char *keys, size_t n,
+                   const sm_field *field) {
     for (size_t i = 0; i < n; i++) {
         size_t length = keys ? strcspn(keys, "|") : 0;
         assert(!keys || (length > 0 && (keys[length] == '|') == (i + 1 < n)));
-        sm_put(r, object, keys ? sm_textf(r, "%.*s", (int)length, keys) : NULL, value[i]);
+        attach(r, object, keys ? sm_textf(r, "%.*s", (int)length, keys) : NULL,
+               data_of(r, &field[i]));
         if (keys) keys += length + 1;
     }
 }
 
 static void fill_why(sm_report *r, sm_data *object, const sm_why *why) {
-    sm_put_text(r, object, "label", why->label);
-    if (why->formula) sm_put_text(r, object, "formula", why->formula);
-    sm_put(r, object, "value", why->value);
-    sm_put_text(r, object, "unit", why->unit);
-    if (why->source) sm_put_text(r, object, "source", why->source);
+    sm_put(r, object, "label", why->label);
+    if (why->formula) sm_put(r, object, "formula", why->formula);
+    sm_put(r, object, "value|unit", why->value, why->unit);
+    if (why->source) sm_put(r, object, "source", why->source);
     if (!why->first) return;
     sm_data *inputs = sm_put_array(r, object, "inputs");
     for (const sm_why *child = why->first; child; child = child->next)

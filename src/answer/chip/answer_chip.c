@@ -32,13 +32,9 @@ static void constants(sm_report *r, sm_data *object, const sm_calibration *c) {
     sm_data *list = sm_put_array(r, object, "constants");
     for (int i = 0; i < SM_CONSTANT_COUNT; i++) {
         const sm_constant_info *info = sm_constant_of((sm_constant)i);
-        sm_data *entry = sm_put_object(r, list, NULL);
-        sm_put_text(r, entry, "name", info->name);
-        sm_put(r, entry, "value", sm_calibration_get(c, (sm_constant)i));
-        sm_put_text(r, entry, "unit", info->unit);
-        sm_put_bool(r, entry, "fitted", c->fitted >> i & 1);
-        sm_put_all(r, entry, "lowest|highest", info->low, info->high);
-        sm_put_text(r, entry, "meaning", info->meaning);
+        sm_put(r, sm_put_object(r, list, NULL), "name|value|unit|fitted|lowest|highest|meaning",
+               info->name, sm_calibration_get(c, (sm_constant)i), info->unit,
+               (bool)(c->fitted >> i & 1), info->low, info->high, info->meaning);
     }
 }
 
@@ -54,9 +50,7 @@ static void intervals(sm_report *r, sm_data *object, const sm_chip *chip, const 
         sm_calibration_interval(c, chip, (sm_regime)i, 1.0, &low, &high);
         sm_page_row(r, table, name, sm_textf(r, "%.2f", low), sm_textf(r, "%.2f", high),
                     n ? sm_textf(r, "%d rows", n) : "nothing: the usual");
-        sm_data *entry = sm_put_object(r, list, NULL);
-        sm_put_text(r, entry, "of", name);
-        sm_put_all(r, entry, "lowest|highest|rows", low, high, n);
+        sm_put(r, sm_put_object(r, list, NULL), "of|lowest|highest|rows", name, low, high, n);
     }
     sm_report_table(r, table);
 }
@@ -69,13 +63,11 @@ static void softwares(sm_report *r, sm_data *object, const sm_chip *chip) {
         words = sm_textf(r, "%s%s%s", words, i ? ", " : "", names[i]);
         sm_data *entry = sm_put_object(r, list, NULL);
         const sm_calibration *c = sm_calibration_for(chip, names[i]);
-        sm_put_text(r, entry, "software", names[i]);
-        sm_put_text(r, entry, "chip", c ? c->chip : "");
+        sm_put(r, entry, "software|chip", names[i], c ? c->chip : "");
     }
     const sm_calibration *operations = sm_calibration_of_operations(chip);
-    sm_data *taken = sm_put_object(r, object, "operations");
-    sm_put_text(r, taken, "software", operations->software);
-    sm_put_text(r, taken, "chip", operations->chip);
+    sm_put(r, sm_put_object(r, object, "operations"), "software|chip", operations->software,
+           operations->chip);
     sm_report_text(r, "Software generations known (--software): %s.", words);
     sm_report_text(r, "Without --software, roofline, matmul and collective take %s %s.",
                    operations->chip, operations->software);
@@ -94,12 +86,8 @@ static void show_calibration(sm_report *r, const sm_chip *chip, const sm_calibra
     sm_report_text(r, "Calibration '%s', software '%s', %s.", c->chip, c->software,
                    origins[origin]);
     sm_data *object = sm_put_object(r, r->data, "calibration");
-    sm_put_text(r, object, "name", c->chip);
-    sm_put_text(r, object, "software", c->software);
-    sm_put_text(r, object, "source", source);
-    sm_put_text(r, object, "range", range);
-    sm_put_bool(r, object, "own", origin == SM_CONSTANTS_OWN);
-    sm_put_text(r, object, "origin", words[origin]);
+    sm_put(r, object, "name|software|source|range|own|origin", c->chip, c->software, source, range,
+           (bool)(origin == SM_CONSTANTS_OWN), words[origin]);
     constants(r, object, c);
     intervals(r, object, chip, c);
     if (*source) sm_report_text(r, "Source: %s", source);
@@ -277,7 +265,7 @@ sm_status sm_answer_chip(const sm_chip_question *question, sm_report *r, sm_erro
     sm_chip_question q;
     sm_status status = sm_sized_take(&q, sizeof q, question, err);
     if (status) return status;
-    sm_put_text(r, r->data, "command", "chip");
+    sm_put(r, r->data, "command", "chip");
     const sm_chip *chip = q.chip;
     if (q.n_compared > 0) return sm_chip_compare(&q, r, err);
     if (!chip) {

@@ -22,8 +22,7 @@ static void fact_row(const side_by_side *s, const char *label, const char *unit,
     for (int i = 0; i < s->n; i++) any = any || value[i] > 0.0;
     if (!any) return;
     sm_data *row = sm_put_object(r, s->rows, NULL);
-    sm_put_text(r, row, "fact", label);
-    sm_put_text(r, row, "unit", unit);
+    sm_put(r, row, "fact|unit", label, unit);
     sm_data *values = sm_put_object(r, row, "values");
     sm_data *ratios = sm_put_object(r, row, "ratios");
     for (int i = 0; i < s->n; i++) {

@@ -80,11 +80,9 @@ static void put_per_dtype(sm_report *r, sm_data *object, const char *key, const 
 static void put_link(sm_report *r, sm_data *links, const sm_chip *chip, const sm_feed *feed) {
     sm_data *link = sm_put_object(r, links, NULL);
     bool torus = chip->fabric == SM_FABRIC_TORUS && strcmp(feed->name, "ici") == 0;
-    sm_put_text(r, link, "name", feed->name);
-    sm_put_text(r, link, "kind", torus ? "torus" : "switch");
-    sm_put_all(r, link, "chips_per_child|bytes_per_s_oneway|latency_s", feed->chips,
-               feed->rate->value, feed->latency_s);
-    sm_put_bool(r, link, "in_network_reduction", feed->in_network_reduction);
+    sm_put(r, link, "name|kind|chips_per_child|bytes_per_s_oneway|latency_s|in_network_reduction",
+           feed->name, torus ? "torus" : "switch", feed->chips, feed->rate->value, feed->latency_s,
+           feed->in_network_reduction);
     put_per_dtype(r, link, "ridge_flops_per_byte", chip, feed->rate->value);
     if (!torus) return;
     sm_put(r, link, "links_per_chip", chip->links_per_chip);

@@ -51,24 +51,23 @@ static bool has_orders(const chain_asked *q) {
 
 static void put_plan(sm_report *r, sm_data *object, const chain_asked *q,
                      const sm_chain_plan *plan) {
-    sm_put_text(r, object, "output", outputs_of(r, q, plan));
-    if (has_orders(q)) sm_put_text(r, object, "order", plan->order);
+    sm_put(r, object, "output", outputs_of(r, q, plan));
+    if (has_orders(q)) sm_put(r, object, "order", plan->order);
     sm_data *products = sm_put_array(r, object, "products");
     for (int i = 0; i < plan->steps; i++) {
         const sm_chain_step *step = &plan->step[i];
         const lowering_shown shown = {&step->einsum, &q->m->mesh, &step->way, ""};
         sm_data *product = sm_put_object(r, products, NULL);
-        sm_put_text(r, product, "product", step_text(r, q, step));
+        sm_put(r, product, "product", step_text(r, q, step));
         sm_data *steps = sm_put_array(r, product, "steps");
         for (int s = 0; s < step->way.lowering.steps; s++) lowering_put_step(r, steps, &shown, s);
         sm_put(r, product, "time_s", step->way.cost.expected_s);
     }
-    sm_put_all(r, object, "flops_per_chip|peak_bytes_per_chip", plan->flops_per_chip,
-               plan->peak_bytes);
-    sm_put_all(r, sm_put_object(r, object, "time_s"), "math|memory|network|lower|expected|upper",
-               plan->math_s, plan->memory_s, plan->network_s, plan->lower_s, plan->expected_s,
-               plan->upper_s);
-    sm_put_text(r, object, "bound", lowering_bound(plan->math_s, plan->memory_s, plan->network_s));
+    sm_put(r, object, "flops_per_chip|peak_bytes_per_chip", plan->flops_per_chip, plan->peak_bytes);
+    sm_put(r, sm_put_object(r, object, "time_s"), "math|memory|network|lower|expected|upper",
+           plan->math_s, plan->memory_s, plan->network_s, plan->lower_s, plan->expected_s,
+           plan->upper_s);
+    sm_put(r, object, "bound", lowering_bound(plan->math_s, plan->memory_s, plan->network_s));
 }
 
 static void put_list(sm_report *r, sm_data *list, const chain_asked *q, const listed *l) {
@@ -77,12 +76,11 @@ static void put_list(sm_report *r, sm_data *list, const chain_asked *q, const li
         sm_data *object = sm_put_object(r, list, NULL);
         const sm_chain_plan *plan = &l->plan[i];
         if (l->shape)
-            sm_put_text(r, object, "array",
-                        array_text(r, &l->shape[i], &q->chain->names, &q->m->mesh));
-        else sm_put_text(r, object, "order", plan->order);
-        sm_put_all(r, object, "flops_per_chip|peak_bytes_per_chip|lower_s|expected_s|upper_s",
-                   plan->flops_per_chip, plan->peak_bytes, plan->lower_s, plan->expected_s,
-                   plan->upper_s);
+            sm_put(r, object, "array", array_text(r, &l->shape[i], &q->chain->names, &q->m->mesh));
+        else sm_put(r, object, "order", plan->order);
+        sm_put(r, object, "flops_per_chip|peak_bytes_per_chip|lower_s|expected_s|upper_s",
+               plan->flops_per_chip, plan->peak_bytes, plan->lower_s, plan->expected_s,
+               plan->upper_s);
     }
 }
 
@@ -219,11 +217,10 @@ sm_status chain_answer(const chain_asked *q, sm_report *r, sm_error *err) {
         *err = none;
         return status;
     }
-    sm_put_text(r, r->data, "einsum", q->text);
+    sm_put(r, r->data, "einsum", q->text);
     sm_placed_mesh_fields(r, q->m);
     if (status == SM_NEGATIVE) {
-        sm_put(r, r->data, "best", NAN);
-        sm_put_text(r, r->data, "reason", none.sentence);
+        sm_put(r, r->data, "best|reason", NAN, none.sentence);
         sm_report_text(r, "There is no way: %s.", none.sentence);
         return SM_NEGATIVE;
     }

@@ -155,14 +155,13 @@ static void put_point(sm_report *r, sm_data *object, const asked *q, double byte
     for (int i = q->curve.n - 1; i >= 0; i--)
         if (q->curve.algorithm[i].book) book = &q->curve.algorithm[i];
     sm_put(r, object, "bytes", bytes);
-    sm_put_all(r, sm_put_object(r, object, "time_s"), "lower|expected|upper", cost.lower_s,
-               cost.expected_s, cost.upper_s);
+    sm_put(r, sm_put_object(r, object, "time_s"), "lower|expected|upper", cost.lower_s,
+           cost.expected_s, cost.upper_s);
     sm_put(r, object, "latency_s", cost.latency_s);
     if (book)
         sm_put(r, object, "book_s", fmax(book->line.s_per_byte * bytes, book->line.latency_s));
-    sm_put_text(r, object, "bound", bound_of(&cost));
-    sm_put(r, object, "bytes_busiest_link", cost.bytes_busiest_link);
-    sm_put_text(r, object, "algorithm", cost.algorithm ? cost.algorithm : "none");
+    sm_put(r, object, "bound|bytes_busiest_link|algorithm", bound_of(&cost),
+           cost.bytes_busiest_link, cost.algorithm ? cost.algorithm : "none");
 }
 
 static const char *level_name(sm_report *r, const sm_system *system, int level) {
@@ -179,12 +178,10 @@ static sm_table *put_algorithms(sm_report *r, const asked *q, double bytes) {
     for (int i = 0; i < q->curve.n; i++) {
         const sm_algorithm *line = &q->curve.algorithm[i];
         double transfer = line->line.s_per_byte * bytes, link = line->link_bytes_per_byte * bytes;
-        sm_data *entry = sm_put_object(r, algorithms, NULL);
-        sm_put_text(r, entry, "name", line->name);
-        sm_put_all(r, entry, "lower_s|datasheet_s|latency_s|bytes_busiest_link", transfer,
-                   sm_line_at(line->line, bytes), line->line.latency_s, link);
-        sm_put_text(r, entry, "level", q->m.system.level[line->level].name);
-        sm_put_bool(r, entry, "book", line->book);
+        sm_put(r, sm_put_object(r, algorithms, NULL),
+               "name|lower_s|datasheet_s|latency_s|bytes_busiest_link|level|book", line->name,
+               transfer, sm_line_at(line->line, bytes), line->line.latency_s, link,
+               q->m.system.level[line->level].name, line->book);
         sm_page_row(r, table, line->name, sm_show_seconds(r, line->line.latency_s),
                     sm_show_seconds(r, transfer), sm_show_seconds(r, sm_line_at(line->line, bytes)),
                     sm_show_bytes(r, link), level_name(r, &q->m.system, line->level),
@@ -327,10 +324,7 @@ sm_status sm_answer_collective(const sm_collective_question *question, sm_report
     if (!status) status = read_question(&q, r->arena, err);
     if (status) return status;
     const char *over = sm_axes_words(r, &q.m.mesh, q.over), *op = sm_collective_name(q.in.op);
-    sm_put_text(r, r->data, "command", "collective");
-    sm_put_text(r, r->data, "op", op);
-    sm_put_text(r, r->data, "over", over);
-    sm_put(r, r->data, "members", q.group.size);
+    sm_put(r, r->data, "command|op|over|members", "collective", op, over, q.group.size);
     sm_placed_mesh_fields(r, &q.m);
     sm_report_heading(r, "%s of %s over %s on %s", op, q.in.array.text, over, q.m.system.text);
     if (q.s.points > 1 && q.in.explain)

@@ -44,18 +44,18 @@ static lowering_shown shown_of(const asked *q, const sm_alternative *a) {
 static void put_alternative(sm_report *r, sm_data *object, const asked *q,
                             const sm_alternative *a) {
     const sm_lowering_cost *cost = &a->cost;
-    sm_put_text(r, object, "output", output_of(r, q, &a->lowering));
+    sm_put(r, object, "output", output_of(r, q, &a->lowering));
     sm_data *steps = sm_put_array(r, object, "steps");
     const lowering_shown shown = shown_of(q, a);
     for (int s = 0; s < a->lowering.steps; s++) lowering_put_step(r, steps, &shown, s);
-    sm_put_bool(r, object, "overlapped", cost->overlapped >= 0);
-    sm_put_all(r, object, "flops_per_chip|padding|wire_bytes_per_chip|peak_bytes_per_chip",
-               a->lowering.flops_per_chip, sm_padding_of(&q->einsum, &q->m.mesh, &a->lowering),
-               a->lowering.wire_bytes, a->lowering.peak_bytes);
-    sm_put_all(r, sm_put_object(r, object, "time_s"), "math|memory|network|lower|expected|upper",
-               cost->math_s, cost->memory_s, cost->network_s, cost->lower_s, cost->expected_s,
-               cost->upper_s);
-    sm_put_text(r, object, "bound", lowering_bound(cost->math_s, cost->memory_s, cost->network_s));
+    sm_put(r, object, "overlapped|flops_per_chip|padding|wire_bytes_per_chip|peak_bytes_per_chip",
+           (bool)(cost->overlapped >= 0), a->lowering.flops_per_chip,
+           sm_padding_of(&q->einsum, &q->m.mesh, &a->lowering), a->lowering.wire_bytes,
+           a->lowering.peak_bytes);
+    sm_put(r, sm_put_object(r, object, "time_s"), "math|memory|network|lower|expected|upper",
+           cost->math_s, cost->memory_s, cost->network_s, cost->lower_s, cost->expected_s,
+           cost->upper_s);
+    sm_put(r, object, "bound", lowering_bound(cost->math_s, cost->memory_s, cost->network_s));
 }
 
 /* ---- the page ---- */
@@ -168,7 +168,7 @@ static void show(sm_report *r, const asked *q, const sm_ranking *found) {
     int most = q->in.top > 0 ? q->in.top : SM_MOST_ALTERNATIVES;
     char text[512];
     sm_einsum_format(&q->einsum, &q->m.mesh, text, sizeof text);
-    sm_put_text(r, r->data, "einsum", text);
+    sm_put(r, r->data, "einsum", text);
     sm_placed_mesh_fields(r, &q->m);
     put_alternative(r, sm_put_object(r, r->data, "best"), q, best);
     sm_data *alternatives = sm_put_array(r, r->data, "alternatives");
@@ -230,7 +230,7 @@ static sm_status answer_lines(const sm_matmul_question *in, sm_report *r, sm_err
                                .text = sm_textf(r, "%.*s", (int)in->einsum.length, in->einsum.text),
                                .top = in->top,
                                .explain = in->explain};
-    sm_put_text(r, r->data, "command", "matmul");
+    sm_put(r, r->data, "command", "matmul");
     return chain_answer(&lines, r, err);
 }
 
@@ -243,7 +243,7 @@ sm_status sm_answer_matmul(const sm_matmul_question *question, sm_report *r, sm_
         return answer_lines(&q.in, r, err);
     if (!status) status = read_question(&q, err);
     if (status) return status;
-    sm_put_text(r, r->data, "command", "matmul");
+    sm_put(r, r->data, "command", "matmul");
     if (q.einsum.operands > 2) return answer_of_many(&q, r, err);
     sm_lowering_input input = {&q.m.system,
                                &q.m.mesh,
@@ -268,7 +268,7 @@ sm_status sm_answer_matmul(const sm_matmul_question *question, sm_report *r, sm_
         sm_placed_mesh_fields(r, &q.m);
         sm_put(r, r->data, "best", NAN);
         sm_put_array(r, r->data, "alternatives");
-        sm_put_text(r, r->data, "reason", sentence);
+        sm_put(r, r->data, "reason", sentence);
         sm_report_text(r, "There is no way: %s.", sentence);
         return SM_NEGATIVE;
     }

@@ -286,17 +286,16 @@ static void put_one(sm_report *r, sm_data *list, const resharding *c) {
     const sm_lowering *way = &c->best.lowering;
     sm_data *object = sm_put_object(r, list, NULL);
     const char *body = strchr(c->text, ' ') + 1;
-    sm_put_text(r, object, "shape", sm_textf(r, "%.*s", (int)c->shape.length, c->shape.text));
-    sm_put_text(r, object, "from", spec_of(r, body));
-    sm_put_text(r, object, "to", spec_of(r, after_arrow(body)));
-    sm_put_text(r, object, "where", c->place);
-    sm_put_all(r, object, "count|bytes|replicated_s|time_s|wire_bytes_per_chip|peak_bytes_per_chip",
-               c->count, c->bytes, c->full_s, c->best.cost.expected_s, way->wire_bytes,
-               way->peak_bytes);
+    sm_put(r, object, "shape|from|to|where",
+           sm_textf(r, "%.*s", (int)c->shape.length, c->shape.text), spec_of(r, body),
+           spec_of(r, after_arrow(body)), c->place);
+    sm_put(r, object, "count|bytes|replicated_s|time_s|wire_bytes_per_chip|peak_bytes_per_chip",
+           c->count, c->bytes, c->full_s, c->best.cost.expected_s, way->wire_bytes,
+           way->peak_bytes);
     sm_data *steps = sm_put_array(r, object, "steps");
     for (int s = 0; s < way->steps; s++)
         if (is_move(c, s))
-            sm_put_text(r, steps, NULL, sm_step_notation(r, &c->einsum, &c->m.mesh, way, s));
+            sm_put(r, steps, NULL, sm_step_notation(r, &c->einsum, &c->m.mesh, way, s));
 }
 
 static int by_saving(const void *a, const void *b) {
@@ -334,7 +333,7 @@ sm_status sm_answer_reshard(const sm_reshard_question *question, sm_report *r, s
     }
     if (status) return status;
     qsort(list, (size_t)n, sizeof *list, by_saving);
-    sm_put_text(r, r->data, "command", "reshard");
+    sm_put(r, r->data, "command", "reshard");
     sm_data *records = sm_put_array(r, r->data, "reshardings");
     for (int i = 0; i < n; i++) {
         put_one(r, records, &list[i]);

@@ -112,10 +112,10 @@ static const char *bound_of(const sm_roofline *point) {
 /* ---- one point ---- */
 
 static void put_point(sm_report *r, sm_data *object, const sm_roofline *p) {
-    sm_put_all(r, object, "flops|bytes|intensity", p->flops, p->bytes, p->intensity);
-    sm_put_all(r, sm_put_object(r, object, "time_s"), "math|memory|lower|expected|upper", p->math_s,
-               p->memory_s, p->lower_s, p->expected_s, p->upper_s);
-    sm_put_text(r, object, "bound", bound_of(p));
+    sm_put(r, object, "flops|bytes|intensity", p->flops, p->bytes, p->intensity);
+    sm_put(r, sm_put_object(r, object, "time_s"), "math|memory|lower|expected|upper", p->math_s,
+           p->memory_s, p->lower_s, p->expected_s, p->upper_s);
+    sm_put(r, object, "bound", bound_of(p));
 }
 
 /* ---- the derivation ---- */
@@ -334,9 +334,7 @@ sm_status sm_answer_roofline(const sm_roofline_question *question, sm_report *r,
     if (answer > SM_NEGATIVE) return answer;
     char text[512];
     sm_einsum_format(&q.einsum, NULL, text, sizeof text);
-    sm_put_text(r, r->data, "command", "roofline");
-    sm_put_text(r, r->data, "einsum", text);
-    sm_put_text(r, r->data, "chip", q.in.chip->name);
+    sm_put(r, r->data, "command|einsum|chip", "roofline", text, q.in.chip->name);
     sm_report_heading(r, "%s on %s", text, q.in.chip->name);
     if (q.sweep.ranges && q.in.explain)
         return sm_fail(err, SM_USAGE, "--explain derives one answer: give sizes without ranges");

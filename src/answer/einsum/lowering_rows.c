@@ -42,25 +42,21 @@ void lowering_put_step(sm_report *r, sm_data *steps, const lowering_shown *l, in
     const char *op = step->kind == SM_STEP_EINSUM  ? "einsum"
                      : step->kind == SM_STEP_SLICE ? "slice"
                                                    : sm_collective_name(step->op);
-    sm_put_text(r, object, "op", op);
+    sm_put(r, object, "op", op);
     if (step->kind == SM_STEP_EINSUM) {
-        sm_put_all(r, object, "flops|bytes", step->flops, step->local_bytes);
+        sm_put(r, object, "flops|bytes", step->flops, step->local_bytes);
     } else {
-        sm_put_text(r, object, "array", sm_array_words(r, l->einsum, step->array));
-        sm_put_text(r, object, "axes", sm_axes_words(r, &mesh, step->axes));
-        sm_put(r, object, "bytes", step->bytes);
-        sm_put(r, object, "wire_bytes", sm_step_wire_bytes(&mesh, step));
-        if (step->to >= 0) sm_put_text(r, object, "onto", l->einsum->index[step->to].name);
+        sm_put(r, object, "array|axes|bytes|wire_bytes", sm_array_words(r, l->einsum, step->array),
+               sm_axes_words(r, &mesh, step->axes), step->bytes, sm_step_wire_bytes(&mesh, step));
+        if (step->to >= 0) sm_put(r, object, "onto", l->einsum->index[step->to].name);
     }
-    sm_put_text(r, object, "notation",
-                sm_step_notation(r, l->einsum, l->mesh, &l->way->lowering, s));
+    sm_put(r, object, "notation", sm_step_notation(r, l->einsum, l->mesh, &l->way->lowering, s));
     if (cost->algorithm) {
-        sm_put_text(r, object, "algorithm", cost->algorithm);
-        sm_put(r, object, "bytes_busiest_link", cost->bytes_busiest_link);
-        sm_put_text(r, object, "bound", cost->latency_bound ? "latency" : "bandwidth");
+        sm_put(r, object, "algorithm|bytes_busiest_link|bound", cost->algorithm,
+               cost->bytes_busiest_link, cost->latency_bound ? "latency" : "bandwidth");
     }
-    sm_put_all(r, object, "lower_s|time_s", cost->lower_s, cost->expected_s);
-    if (s == l->way->cost.overlapped) sm_put_bool(r, object, "overlapped", true);
+    sm_put(r, object, "lower_s|time_s", cost->lower_s, cost->expected_s);
+    if (s == l->way->cost.overlapped) sm_put(r, object, "overlapped", (bool)true);
 }
 
 void lowering_step_row(sm_report *r, sm_table *table, const lowering_shown *l, int s) {

@@ -99,20 +99,18 @@ void sm_placed_mesh_page(sm_report *r, const sm_placed_mesh *m) {
 
 void sm_system_fields(sm_report *r, sm_data *parent, const sm_system *system) {
     sm_data *object = sm_put_object(r, parent, "system");
-    sm_put_text(r, object, "name", system->text);
-    sm_put_text(r, object, "chip", system->chip.name);
-    sm_put(r, object, "chips", system->chips);
+    sm_put(r, object, "name|chip|chips", system->text, system->chip.name, system->chips);
     sm_data *shape = sm_put_array(r, object, "shape");
     for (int i = 0; i < system->levels; i++) sm_put(r, shape, NULL, system->level[i].size);
     sm_data *levels = sm_put_array(r, object, "levels");
-    for (int i = 0; i < system->levels; i++) sm_put_text(r, levels, NULL, system->level[i].name);
+    for (int i = 0; i < system->levels; i++) sm_put(r, levels, NULL, system->level[i].name);
 }
 
 void sm_group_fields(sm_report *r, sm_data *object, const sm_group *group) {
     sm_data *parts = sm_put_array(r, object, "parts");
     for (int i = 0; i < group->parts; i++)
-        sm_put_all(r, sm_put_object(r, parts, NULL), "level|size|stride", group->part[i].level,
-                   group->part[i].size, group->part[i].stride);
+        sm_put(r, sm_put_object(r, parts, NULL), "level|size|stride", group->part[i].level,
+               group->part[i].size, group->part[i].stride);
 }
 
 void sm_placed_mesh_fields(sm_report *r, const sm_placed_mesh *m) {
@@ -120,9 +118,8 @@ void sm_placed_mesh_fields(sm_report *r, const sm_placed_mesh *m) {
     sm_data *mesh = sm_put_array(r, r->data, "mesh");
     for (int i = 0; i < m->mesh.axes; i++) {
         sm_data *axis = sm_put_object(r, mesh, NULL);
-        sm_put_text(r, axis, "axis", m->mesh.axis[i].name);
-        sm_put(r, axis, "size", m->mesh.axis[i].size);
-        sm_put_text(r, axis, "on", sm_group_words(r, &m->system, &m->placement.axis[i]));
+        sm_put(r, axis, "axis|size|on", m->mesh.axis[i].name, m->mesh.axis[i].size,
+               sm_group_words(r, &m->system, &m->placement.axis[i]));
         sm_group_fields(r, axis, &m->placement.axis[i]);
     }
     sm_put(r, r->data, "chips_used", m->placement.used);

@@ -58,10 +58,9 @@ static sm_status others(const sm_profile_question *q, const profile_file *what, 
         sm_page_row(r, table, p->system->text, sm_show_seconds(r, p->time.expected_s),
                     sm_show_seconds(r, p->time.lower_s), sm_show_percent(r, profile_mfu(p)),
                     sm_show_seconds(r, p->time.exposed_s), sm_show_bytes(r, p->peak_bytes));
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "system", p->system->text);
-        sm_put_all(r, object, "lower_s|expected_s|upper_s|mfu|exposed_s", p->time.lower_s,
-                   p->time.expected_s, p->time.upper_s, profile_mfu(p), p->time.exposed_s);
+        sm_put(r, sm_put_object(r, list, NULL), "system|lower_s|expected_s|upper_s|mfu|exposed_s",
+               p->system->text, p->time.lower_s, p->time.expected_s, p->time.upper_s,
+               profile_mfu(p), p->time.exposed_s);
     }
     if (q->systems > 1) sm_report_table(r, table);
     return SM_OK;

@@ -219,23 +219,18 @@ static void put_data(sm_report *r, const profile_side *side[2]) {
     int n;
     const change *list = changes_of(r, side, true, &n);
     sm_data *object = sm_put_object(r, r->data, "against");
-    sm_put_text(r, object, "other", side[0]->name);
-    sm_put_text(r, object, "this", side[1]->name);
-    sm_put_all(r, object, "other_s|this_s|difference_s", side[0]->total_s, side[1]->total_s,
-               side[1]->total_s - side[0]->total_s);
+    sm_put(r, object, "other|this|other_s|this_s|difference_s", side[0]->name, side[1]->name,
+           side[0]->total_s, side[1]->total_s, side[1]->total_s - side[0]->total_s);
     sm_data *parts = sm_put_array(r, object, "parts");
     for (int i = 0; list && i < n; i++) {
         sm_data *part = sm_put_object(r, parts, NULL);
-        sm_put_text(r, part, "part", list[i].kind);
-        sm_put_text(r, part, "place", list[i].place);
+        sm_put(r, part, "part|place", list[i].kind, list[i].place);
         for (int s = 0; s < 2; s++)
-            if (list[i].about[s])
-                sm_put_text(r, part, s ? "this_is" : "other_is", list[i].about[s]);
-        sm_put_all(r, part, "other_s|this_s|difference_s|other_count|this_count",
-                   list[i].seconds[0], list[i].seconds[1], difference(&list[i]), list[i].count[0],
-                   list[i].count[1]);
-        sm_put_all(r, part, "other_flops|this_flops|other_sent_bytes|this_sent_bytes",
-                   list[i].flops[0], list[i].flops[1], list[i].sent[0], list[i].sent[1]);
+            if (list[i].about[s]) sm_put(r, part, s ? "this_is" : "other_is", list[i].about[s]);
+        sm_put(r, part, "other_s|this_s|difference_s|other_count|this_count", list[i].seconds[0],
+               list[i].seconds[1], difference(&list[i]), list[i].count[0], list[i].count[1]);
+        sm_put(r, part, "other_flops|this_flops|other_sent_bytes|this_sent_bytes", list[i].flops[0],
+               list[i].flops[1], list[i].sent[0], list[i].sent[1]);
     }
 }
 

@@ -2,16 +2,16 @@
 #include <math.h>
 
 static void put_times(sm_report *r, sm_data *object, const profile_row *row) {
-    sm_put_all(r, sm_put_object(r, object, "time_s"), "measured|lower|expected", row->measured_s,
-               row->lower_s, row->expected_s);
+    sm_put(r, sm_put_object(r, object, "time_s"), "measured|lower|expected", row->measured_s,
+           row->lower_s, row->expected_s);
 }
 
 static void put_measured(sm_report *r, const sm_profile *p) {
     const sm_profile_measured *m = &p->measured;
     if (m->runs > 0)
-        sm_put_all(r, sm_put_object(r, r->data, "measured_s"),
-                   "runs|step|kernels|collectives|copies|idle", m->runs, m->step_s, m->kernels_s,
-                   m->collectives_s, m->copies_s, m->idle_s);
+        sm_put(r, sm_put_object(r, r->data, "measured_s"),
+               "runs|step|kernels|collectives|copies|idle", m->runs, m->step_s, m->kernels_s,
+               m->collectives_s, m->copies_s, m->idle_s);
 }
 
 static void put_ops(sm_report *r, const profile_rows *rows) {
@@ -19,12 +19,10 @@ static void put_ops(sm_report *r, const profile_rows *rows) {
     for (int i = 0; i < rows->n; i++) {
         const profile_row *row = &rows->row[i];
         sm_data *op = sm_put_object(r, ops, NULL);
-        sm_put_text(r, op, "name", row->name);
-        sm_put_text(r, op, "kind", profile_kind_names[row->kind]);
-        sm_put_all(r, op, "count|flops|bytes", row->count, row->flops, row->bytes);
+        sm_put(r, op, "name|kind|count|flops|bytes", row->name, profile_kind_names[row->kind],
+               row->count, row->flops, row->bytes);
         put_times(r, op, row);
-        sm_put_text(r, op, "bound", sm_profile_bound_name(row->bound));
-        sm_put_text(r, op, "source", row->source);
+        sm_put(r, op, "bound|source", sm_profile_bound_name(row->bound), row->source);
     }
     r->records = ops;
 }
@@ -37,16 +35,12 @@ static void put_collectives(sm_report *r, const sm_profile *p, const profile_row
         char axes[64];
         sm_axes_format(&p->mesh, c->axes, axes, sizeof axes);
         sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "op", sm_collective_name(c->op));
-        sm_put_text(r, object, "name", row->name);
-        sm_put_text(r, object, "axes", c->axes ? axes : NULL);
-        sm_put_all(r, object, "group|count|bytes|bytes_per_chip", c->members, row->count,
-                   c->bytes * row->count, row->bytes_per_chip);
-        sm_put_all(r, object, "lower_s|time_s|exposed_s|measured_s", row->lower_s, row->expected_s,
-                   row->exposed_s, row->measured_s);
-        sm_put_text(r, object, "algorithm", c->algorithm);
-        sm_put_text(r, object, "bound", c->latency_bound ? "latency" : "bandwidth");
-        sm_put_text(r, object, "source", row->source);
+        sm_put(r, object, "op|name|axes|group|count|bytes|bytes_per_chip",
+               sm_collective_name(c->op), row->name, c->axes ? axes : NULL, c->members, row->count,
+               c->bytes * row->count, row->bytes_per_chip);
+        sm_put(r, object, "lower_s|time_s|exposed_s|measured_s|algorithm|bound|source",
+               row->lower_s, row->expected_s, row->exposed_s, row->measured_s, c->algorithm,
+               c->latency_bound ? "latency" : "bandwidth", row->source);
     }
 }
 
@@ -54,12 +48,8 @@ static void put_findings(sm_report *r, const sm_profile *p) {
     sm_data *list = sm_put_array(r, r->data, "findings");
     for (int i = 0; i < p->findings; i++) {
         const sm_profile_finding *f = &p->finding[i];
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put(r, object, "seconds", f->seconds);
-        sm_put_text(r, object, "what", f->what);
-        sm_put_text(r, object, "where", f->about);
-        sm_put_text(r, object, "change", f->change);
-        sm_put(r, object, "count", f->count);
+        sm_put(r, sm_put_object(r, list, NULL), "seconds|what|where|change|count", f->seconds,
+               f->what, f->about, f->change, f->count);
     }
 }
 
@@ -67,45 +57,40 @@ static void put_mesh(sm_report *r, const sm_profile *p) {
     sm_data *mesh = sm_put_array(r, r->data, "mesh");
     for (int i = 0; i < p->mesh.axes; i++) {
         sm_data *axis = sm_put_object(r, mesh, NULL);
-        sm_put_text(r, axis, "axis", p->mesh.axis[i].name);
-        sm_put(r, axis, "size", p->mesh.axis[i].size);
+        sm_put(r, axis, "axis|size", p->mesh.axis[i].name, p->mesh.axis[i].size);
     }
 }
 
 static void put_memory(sm_report *r, const sm_profile *p) {
     const sm_module_assigned *a = &p->module->assigned;
     sm_data *memory = sm_put_object(r, r->data, "memory_bytes");
-    sm_put_all(r, memory, "peak|arguments|results|temporaries|capacity", p->peak_bytes,
-               p->argument_bytes, p->result_bytes, p->temporary_bytes,
-               p->system->chip.memory_bytes.value);
+    sm_put(r, memory, "peak|arguments|results|temporaries|capacity", p->peak_bytes,
+           p->argument_bytes, p->result_bytes, p->temporary_bytes,
+           p->system->chip.memory_bytes.value);
     if (a->known)
-        sm_put_all(r, sm_put_object(r, memory, "assigned"), "arguments|results|temporaries",
-                   a->argument_bytes, a->result_bytes, a->temporary_bytes);
+        sm_put(r, sm_put_object(r, memory, "assigned"), "arguments|results|temporaries",
+               a->argument_bytes, a->result_bytes, a->temporary_bytes);
 }
 
 void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, bool trace) {
     const sm_profile_time *t = &p->time;
     double compute = fmax(t->compute_s, 1e-300);
-    sm_put_text(r, r->data, "command", "profile");
-    sm_put_text(r, r->data, "kind", trace ? "xplane" : "hlo");
-    sm_put_text(r, r->data, "module", p->module->name);
-    sm_put_text(r, r->data, "device", p->system->chip.name);
-    sm_put_text(r, r->data, "system", p->system->text);
-    sm_put_all(r, r->data, "devices|steps", p->module->devices, 1);
+    sm_put(r, r->data, "command|kind|module|device|system|devices|steps", "profile",
+           trace ? "xplane" : "hlo", p->module->name, p->system->chip.name, p->system->text,
+           p->module->devices, 1);
     put_mesh(r, p);
-    sm_put_all(r, sm_put_object(r, r->data, "step_time_s"), "measured|lower|expected|upper",
-               p->measured.step_s, t->lower_s, t->expected_s, t->upper_s);
+    sm_put(r, sm_put_object(r, r->data, "step_time_s"), "measured|lower|expected|upper",
+           p->measured.step_s, t->lower_s, t->expected_s, t->upper_s);
     put_measured(r, p);
-    sm_put_all(r, r->data, "flops|vector_flops|transcendentals|bytes|mfu", p->work.matrix_flops,
-               p->work.vector_flops, p->work.transcendentals, p->work.bytes, profile_mfu(p));
-    sm_put_all(r, sm_put_object(r, r->data, "padding"), "flops|bytes", p->tile_flops,
-               p->tile_bytes);
+    sm_put(r, r->data, "flops|vector_flops|transcendentals|bytes|mfu", p->work.matrix_flops,
+           p->work.vector_flops, p->work.transcendentals, p->work.bytes, profile_mfu(p));
+    sm_put(r, sm_put_object(r, r->data, "padding"), "flops|bytes", p->tile_flops, p->tile_bytes);
     put_memory(r, p);
-    sm_put_all(r, sm_put_object(r, r->data, "understood"), "time",
-               1 - rows->of_kind[PROFILE_CUSTOM] / compute);
-    sm_put_bool(r, r->data, "guessed", p->guessed);
-    sm_put_all(r, sm_put_object(r, r->data, "time_s"), "compute|exposed|overlapped|copies|idle",
-               t->compute_s, t->exposed_s, t->overlapped_s, t->copies_s, 0.0);
+    sm_put(r, sm_put_object(r, r->data, "understood"), "time",
+           1 - rows->of_kind[PROFILE_CUSTOM] / compute);
+    sm_put(r, r->data, "guessed", p->guessed);
+    sm_put(r, sm_put_object(r, r->data, "time_s"), "compute|exposed|overlapped|copies|idle",
+           t->compute_s, t->exposed_s, t->overlapped_s, t->copies_s, 0.0);
     put_ops(r, rows);
     put_collectives(r, p, rows);
     put_findings(r, p);

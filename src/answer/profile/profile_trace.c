@@ -208,10 +208,10 @@ static void collectives(sm_report *r, const sm_profile_ran *p, int top) {
 /* ---- data ---- */
 
 static void put_step(sm_report *r, sm_data *object, const sm_trace_step *s) {
-    sm_put_all(r, object, "compute_s|exposed_s|copies_s|host_s|gaps_s|idle_s|overlapped_s",
-               s->part_s[SM_PART_COMPUTE], s->part_s[SM_PART_EXPOSED], s->part_s[SM_PART_COPIES],
-               s->part_s[SM_PART_HOST], s->part_s[SM_PART_GAP], s->part_s[SM_PART_IDLE],
-               s->overlapped_s);
+    sm_put(r, object, "compute_s|exposed_s|copies_s|host_s|gaps_s|idle_s|overlapped_s",
+           s->part_s[SM_PART_COMPUTE], s->part_s[SM_PART_EXPOSED], s->part_s[SM_PART_COPIES],
+           s->part_s[SM_PART_HOST], s->part_s[SM_PART_GAP], s->part_s[SM_PART_IDLE],
+           s->overlapped_s);
 }
 
 static void put_devices(sm_report *r, const sm_trace_breakdown *b) {
@@ -220,11 +220,10 @@ static void put_devices(sm_report *r, const sm_trace_breakdown *b) {
         const sm_device_time *d = &b->device[i];
         const sm_trace_device *on = &b->trace->on[d->device];
         sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "name", on->name);
-        sm_put_text(r, object, "file", b->trace->file[on->file].name);
-        sm_put_all(r, object, "ordinal|rank|steps|step_s|median_s|least_s|most_s|wait_s",
-                   on->ordinal, on->rank < 0 ? NAN : (double)on->rank, d->steps,
-                   seconds_of(&d->mean), d->median_s, d->least_s, d->most_s, d->wait_s);
+        sm_put(r, object, "name|file", on->name, b->trace->file[on->file].name);
+        sm_put(r, object, "ordinal|rank|steps|step_s|median_s|least_s|most_s|wait_s", on->ordinal,
+               on->rank < 0 ? NAN : (double)on->rank, d->steps, seconds_of(&d->mean), d->median_s,
+               d->least_s, d->most_s, d->wait_s);
         put_step(r, object, &d->mean);
         sm_data *whole = sm_put_object(r, object, "whole_trace");
         sm_put(r, whole, "seconds", (double)(d->whole.end_ps - d->whole.start_ps) * 1e-12);
@@ -237,12 +236,10 @@ static void put_kernels(sm_report *r, const sm_profile_ran *p) {
     for (int i = 0; i < p->time->rows; i++) {
         const sm_kernel_row *row = &p->time->row[i];
         sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "name", row->op);
-        sm_put_text(r, object, "kernel", row->kernel);
-        sm_put_text(r, object, "module", row->module);
-        sm_put_text(r, object, "shapes", row->shapes);
-        sm_put_all(r, object, "count|calls|seconds|flops|bytes|lower_s", row->count, row->calls,
-                   row->seconds, row->flops, row->bytes, p->lower_s[i]);
+        sm_put(r, object, "name|kernel|module|shapes", row->op, row->kernel, row->module,
+               row->shapes);
+        sm_put(r, object, "count|calls|seconds|flops|bytes|lower_s", row->count, row->calls,
+               row->seconds, row->flops, row->bytes, p->lower_s[i]);
     }
     r->records = list;
 }
@@ -252,23 +249,18 @@ static void put_comms(sm_report *r, const sm_trace_breakdown *b) {
     for (int i = 0; i < b->comms; i++) {
         const sm_comm_row *row = &b->comm[i];
         sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "op", row->op);
-        sm_put_text(r, object, "dtype", row->dtype);
-        sm_put_text(r, object, "group", row->group_name);
-        sm_put_all(r, object, "members|bytes|count|seconds|least_s|exposed_s|bus_bytes_per_s",
-                   row->members ? (double)row->members : NAN, row->bytes, row->count, row->seconds,
-                   row->least_s, row->exposed_s, row->bytes * row->bus_factor / row->least_s);
+        sm_put(r, object, "op|dtype|group", row->op, row->dtype, row->group_name);
+        sm_put(r, object, "members|bytes|count|seconds|least_s|exposed_s|bus_bytes_per_s",
+               row->members ? (double)row->members : NAN, row->bytes, row->count, row->seconds,
+               row->least_s, row->exposed_s, row->bytes * row->bus_factor / row->least_s);
     }
 }
 
 static void put_findings(sm_report *r, const sm_profile_ran *p) {
     sm_data *list = sm_put_array(r, r->data, "findings");
     for (int i = 0; i < p->findings; i++) {
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put(r, object, "seconds", p->finding[i].seconds);
-        sm_put_text(r, object, "what", p->finding[i].what);
-        sm_put_text(r, object, "where", p->finding[i].about);
-        sm_put_text(r, object, "change", p->finding[i].change);
+        sm_put(r, sm_put_object(r, list, NULL), "seconds|what|where|change", p->finding[i].seconds,
+               p->finding[i].what, p->finding[i].about, p->finding[i].change);
     }
 }
 
@@ -278,17 +270,13 @@ static void put_data(sm_report *r, const sm_profile_ran *p) {
     const sm_trace *t = b->trace;
     sm_data *files = sm_put_array(r, r->data, "files");
     for (int i = 0; i < t->files; i++) {
-        sm_data *object = sm_put_object(r, files, NULL);
-        sm_put_text(r, object, "name", t->file[i].name);
-        sm_put_text(r, object, "format", t->file[i].format);
-        sm_put_bool(r, object, "partial", t->file[i].partial);
-        sm_put(r, object, "bytes", (double)t->file[i].end);
+        sm_put(r, sm_put_object(r, files, NULL), "name|format|partial|bytes", t->file[i].name,
+               t->file[i].format, t->file[i].partial, (double)t->file[i].end);
     }
-    sm_put_text(r, r->data, "system", p->system ? p->system->text : NULL);
-    sm_put_text(r, r->data, "steps_from", from[b->steps_from]);
-    sm_put(r, r->data, "step_s", seconds_of(&b->mean));
+    sm_put(r, r->data, "system|steps_from|step_s", p->system ? p->system->text : NULL,
+           from[b->steps_from], seconds_of(&b->mean));
     put_step(r, r->data, &b->mean);
-    sm_put_all(r, r->data, "flops|not_understood_s", p->flops, b->other_s);
+    sm_put(r, r->data, "flops|not_understood_s", p->flops, b->other_s);
     put_devices(r, b);
     put_kernels(r, p);
     put_comms(r, b);

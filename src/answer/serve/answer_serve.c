@@ -270,7 +270,7 @@ sm_status sm_answer_serve(const sm_serve_question *question, sm_report *r, sm_er
     sm_serve_question q;
     sm_status status = sm_sized_take(&q, sizeof q, question, err);
     if (status) return status;
-    sm_put_text(r, r->data, "command", "serve");
+    sm_put(r, r->data, "command", "serve");
     if (q.n_systems > 0) return sm_serve_compare(&q, r, err);
     return sm_serve_ask(question, r, answer, r, err);
 }

@@ -38,11 +38,10 @@ static void put_system(comparison *c, const sm_serving_found *a, bool found) {
     sm_report *r = c->report;
     const sm_serve_asked *q = a->q;
     sm_data *object = sm_put_object(r, c->list, NULL), *system = sm_put_object(r, object, "system");
-    sm_put_text(r, system, "name", q->in.system->text);
-    sm_put_text(r, system, "chip", q->in.system->chip.name);
-    sm_put(r, system, "chips", q->in.system->chips);
-    sm_put_bool(r, object, "found", found);
-    if (!found) sm_put_text(r, object, "reason", a->reason);
+    sm_put(r, system, "name|chip|chips", q->in.system->text, q->in.system->chip.name,
+           q->in.system->chips);
+    sm_put(r, object, "found", found);
+    if (!found) sm_put(r, object, "reason", a->reason);
     if (!found) return;
     sm_serve_point_data(r, object, q, a->best);
     sm_serve_dtypes_data(r, object, &q->job.dtypes);

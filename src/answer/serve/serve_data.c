@@ -6,15 +6,15 @@ static void put_time(sm_report *r, sm_data *object, const char *key, const doubl
                      const sm_serve_asked *q, sm_regime regime) {
     sm_data *time = sm_put_object(r, object, key);
     double low = NAN, high = NAN;
-    sm_put_all(r, time, "lower|expected|upper", s[0], s[1], s[2]);
+    sm_put(r, time, "lower|expected|upper", s[0], s[1], s[2]);
     sm_calibration_interval(q->used, &q->in.system->chip, regime, s[1], &low, &high);
-    sm_put_all(r, sm_put_array(r, time, "interval"), NULL, low, high);
+    sm_put(r, sm_put_array(r, time, "interval"), NULL, low, high);
 }
 
 static void put_step(sm_report *r, sm_data *object, const char *key, const sm_step_price *p) {
-    sm_put_all(r, sm_put_object(r, object, key), "weights|kv|compute|scans|network|other",
-               p->breakdown_s.weights, p->breakdown_s.kv, p->breakdown_s.compute,
-               p->breakdown_s.scans, p->breakdown_s.network, p->breakdown_s.other);
+    sm_put(r, sm_put_object(r, object, key), "weights|kv|compute|scans|network|other",
+           p->breakdown_s.weights, p->breakdown_s.kv, p->breakdown_s.compute, p->breakdown_s.scans,
+           p->breakdown_s.network, p->breakdown_s.other);
 }
 
 static double positive(double value) { return value > 0.0 ? value : NAN; }
@@ -23,37 +23,33 @@ void sm_serve_point_data(sm_report *r, sm_data *object, const sm_serve_asked *q,
                          const sm_serve_point *p) {
     const sm_serve_memory *m = &p->memory;
     const sm_step_price *d = &p->decode;
-    sm_put(r, object, "chips", p->chips);
-    sm_put_text(r, object, "plan", sm_serve_plan_words(r, q->in.system, &p->plan));
-    sm_put(r, object, "batch", p->batch);
-    sm_put_bool(r, object, "fits", p->fits);
-    sm_put(r, object, "most_batch", p->most_batch);
+    sm_put(r, object, "chips|plan|batch|fits|most_batch", p->chips,
+           sm_serve_plan_words(r, q->in.system, &p->plan), p->batch, p->fits, p->most_batch);
     put_time(r, object, "ttft_s", p->ttft_s, q, SM_REGIME_prefill);
     put_time(r, object, "tpot_s", p->tpot_s, q, SM_REGIME_decode);
     put_time(r, object, "ttft_alone_s", p->ttft_alone_s, q, SM_REGIME_prefill);
-    sm_put_all(r, object, "ttft_median_s|ttft_p99_s", p->ttft_median_s, p->ttft_p99_s);
+    sm_put(r, object, "ttft_median_s|ttft_p99_s", p->ttft_median_s, p->ttft_p99_s);
     put_time(r, object, "tpot_alone_s", p->tpot_alone_s, q, SM_REGIME_decode);
-    sm_put_all(r, object,
-               "in_flight|tokens_per_s_per_chip|tokens_per_s_per_chip_alone|"
-               "usd_per_million_tokens|usd_per_million_tokens_alone",
-               p->in_flight, p->tokens_per_s_per_chip, p->tokens_per_s_per_chip_alone,
-               positive(p->usd_per_million_tokens), positive(p->usd_per_million_tokens_alone));
-    sm_put_all(r, sm_put_object(r, object, "memory_bytes"),
-               "params|kv|activations|buffers|total|capacity|free", m->params, m->kv,
-               m->activations, m->buffers, m->total, m->capacity, m->capacity - m->total);
-    sm_put_text(r, object, "bound", sm_serve_bound_words(r, q->in.system, d));
+    sm_put(r, object,
+           "in_flight|tokens_per_s_per_chip|tokens_per_s_per_chip_alone|"
+           "usd_per_million_tokens|usd_per_million_tokens_alone",
+           p->in_flight, p->tokens_per_s_per_chip, p->tokens_per_s_per_chip_alone,
+           positive(p->usd_per_million_tokens), positive(p->usd_per_million_tokens_alone));
+    sm_put(r, sm_put_object(r, object, "memory_bytes"),
+           "params|kv|activations|buffers|total|capacity|free", m->params, m->kv, m->activations,
+           m->buffers, m->total, m->capacity, m->capacity - m->total);
+    sm_put(r, object, "bound", sm_serve_bound_words(r, q->in.system, d));
     put_step(r, object, "breakdown_s", d);
     put_step(r, object, "prefill_breakdown_s", &p->prefill);
-    sm_put_all(r, sm_put_object(r, object, "lower_s"), "weights|kv|compute|network",
-               d->bound_weights_s, d->bound_kv_s, d->bound_compute_s, d->bound_network_s);
+    sm_put(r, sm_put_object(r, object, "lower_s"), "weights|kv|compute|network", d->bound_weights_s,
+           d->bound_kv_s, d->bound_compute_s, d->bound_network_s);
     if (p->depth > 0)
-        sm_put_all(r, object, "speculation_depth|tokens_per_step", p->depth, p->tokens_per_step);
+        sm_put(r, object, "speculation_depth|tokens_per_step", p->depth, p->tokens_per_step);
 }
 
 void sm_serve_dtypes_data(sm_report *r, sm_data *object, const sm_serve_dtypes *d) {
-    sm_put_text(r, object, "weights", sm_dtype_name(d->weights));
-    sm_put_text(r, object, "kv", sm_dtype_name(d->kv));
-    sm_put_text(r, object, "compute", sm_dtype_name(d->compute));
+    sm_put(r, object, "weights|kv|compute", sm_dtype_name(d->weights), sm_dtype_name(d->kv),
+           sm_dtype_name(d->compute));
 }
 
 static void put_batches(sm_report *r, sm_data *object, const sm_serving_found *a) {
@@ -61,12 +57,10 @@ static void put_batches(sm_report *r, sm_data *object, const sm_serving_found *a
     for (int i = 0; i < a->batches; i++) {
         const sm_serve_point *p = &a->batch[i];
         sm_data *item = sm_put_object(r, list, NULL);
-        sm_put(r, item, "batch", p->batch);
-        sm_put_bool(r, item, "fits", p->fits);
-        sm_put_all(r, sm_put_object(r, item, "tpot_s"), "lower|expected", p->tpot_s[0],
-                   p->tpot_s[1]);
-        sm_put(r, item, "tokens_per_s_per_chip", p->tokens_per_s_per_chip);
-        sm_put_text(r, item, "bound", sm_serve_bound_name(p->decode.bound));
+        sm_put(r, item, "batch|fits", p->batch, p->fits);
+        sm_put(r, sm_put_object(r, item, "tpot_s"), "lower|expected", p->tpot_s[0], p->tpot_s[1]);
+        sm_put(r, item, "tokens_per_s_per_chip|bound", p->tokens_per_s_per_chip,
+               sm_serve_bound_name(p->decode.bound));
     }
 }
 
@@ -78,18 +72,15 @@ static void put_detail(sm_report *r, const sm_serving_found *a) {
     sm_data *list = sm_put_array(r, object, "collectives");
     for (int i = 0; i < d->decode.collectives; i++) {
         const sm_plan_collective *c = &d->decode.collective[i];
-        sm_data *item = sm_put_object(r, list, NULL);
-        sm_put_text(r, item, "op", sm_collective_name(c->op));
-        sm_put_text(r, item, "array", c->array);
-        sm_put_text(r, item, "axis", c->axis);
-        sm_put_all(r, item, "count|bytes_per_chip|time_s", c->count, c->bytes, c->time_s);
-        sm_put_text(r, item, "algorithm", c->algorithm ? c->algorithm : "");
+        sm_put(r, sm_put_object(r, list, NULL),
+               "op|array|axis|count|bytes_per_chip|time_s|algorithm", sm_collective_name(c->op),
+               c->array, c->axis, c->count, c->bytes, c->time_s, c->algorithm ? c->algorithm : "");
     }
-    sm_put_all(r, sm_put_object(r, object, "turning_points"),
-               "kv_over_weights_context|kv_over_weights_batch|compute_over_weights_batch",
-               positive(d->turn_kv_context), positive(d->turn_kv_batch),
-               positive(d->turn_compute_batch));
-    sm_put_text(r, object, "advice", d->advice);
+    sm_put(r, sm_put_object(r, object, "turning_points"),
+           "kv_over_weights_context|kv_over_weights_batch|compute_over_weights_batch",
+           positive(d->turn_kv_context), positive(d->turn_kv_batch),
+           positive(d->turn_compute_batch));
+    sm_put(r, object, "advice", d->advice);
     if (a->batch) put_batches(r, object, a);
 }
 
@@ -97,21 +88,15 @@ void sm_serve_job_data(sm_report *r, const sm_serve_asked *q) {
     const sm_serve_job *job = &q->job;
     const sm_model *m = q->in.model;
     sm_params params = sm_model_params(m);
-    sm_data *model = sm_put_object(r, r->data, "model");
-    sm_put_text(r, model, "name", m->name);
-    sm_put_all(r, model, "params|active_params|kv_bytes_per_token", params.total, params.active,
-               sm_model_kv_bytes_per_token(m, job->dtypes.kv));
+    sm_put(r, sm_put_object(r, r->data, "model"), "name|params|active_params|kv_bytes_per_token",
+           m->name, params.total, params.active, sm_model_kv_bytes_per_token(m, job->dtypes.kv));
     sm_data *system = sm_put_object(r, r->data, "system");
-    sm_put_text(r, system, "name", q->in.system->text);
-    sm_put_text(r, system, "chip", q->in.system->chip.name);
-    sm_put(r, system, "chips", q->in.system->chips);
-    sm_data *asked = sm_put_object(r, r->data, "request");
-    sm_put_all(r, asked, "prompt|output|context", job->prompt, job->output,
-               job->context > 0 ? job->context : job->prompt + job->output / 2);
-    sm_put_text(r, asked, "weights", q->dtype_words[0]);
-    sm_put_bool(r, asked, "weights_as_stored", q->job.as_stored);
-    sm_put_text(r, asked, "kv", q->dtype_words[1]);
-    sm_put_text(r, asked, "compute", q->dtype_words[2]);
+    sm_put(r, system, "name|chip|chips", q->in.system->text, q->in.system->chip.name,
+           q->in.system->chips);
+    sm_put(r, sm_put_object(r, r->data, "request"),
+           "prompt|output|context|weights|weights_as_stored|kv|compute", job->prompt, job->output,
+           job->context > 0 ? job->context : job->prompt + job->output / 2, q->dtype_words[0],
+           q->job.as_stored, q->dtype_words[1], q->dtype_words[2]);
 }
 
 void sm_serve_data(sm_report *r, const sm_serving_found *a) {
@@ -119,14 +104,14 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
     sm_serve_job_data(r, a->q);
     sm_data *search = s ? sm_put_object(r, r->data, "search") : NULL;
     if (s) {
-        sm_put_all(r, search, "space|evaluated|pruned", s->space, s->evaluated, s->pruned);
+        sm_put(r, search, "space|evaluated|pruned", s->space, s->evaluated, s->pruned);
         sm_put_timed(r, search, "seconds", s->seconds);
         sm_put(r, search, "least_chips", positive(s->least_chips));
     }
     if (a->longest >= 1.0)
-        sm_put_all(r, sm_put_object(r, r->data, "room"),
-                   "kv_tokens|requests|longest_request|memory_fraction", sm_serve_room(a),
-                   floor(a->best->most_batch), a->longest, sm_serve_share(a));
+        sm_put(r, sm_put_object(r, r->data, "room"),
+               "kv_tokens|requests|longest_request|memory_fraction", sm_serve_room(a),
+               floor(a->best->most_batch), a->longest, sm_serve_share(a));
     sm_data *list = sm_put_array(r, r->data, "frontier");
     r->records = list;
     for (size_t i = 0; s && i < s->n; i++) {
@@ -140,22 +125,21 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
         sm_data *object = sm_put_object(r, r->data, "disaggregated");
         sm_serve_point_data(r, sm_put_object(r, object, "prefill"), a->q, &p->prefill);
         sm_serve_point_data(r, sm_put_object(r, object, "decode"), a->q, &p->decode);
-        sm_put_all(r, object,
-                   "prefill_batch|prefill_chips_per_decode_chip|kv_bytes|kv_transfer_s|"
-                   "tokens_per_s_per_chip|usd_per_million_tokens",
-                   p->prefill_batch, p->prefill_per_decode_chips, p->kv_bytes, p->kv_transfer_s,
-                   p->tokens_per_s_per_chip, positive(p->usd_per_million_tokens));
+        sm_put(r, object,
+               "prefill_batch|prefill_chips_per_decode_chip|kv_bytes|kv_transfer_s|"
+               "tokens_per_s_per_chip|usd_per_million_tokens",
+               p->prefill_batch, p->prefill_per_decode_chips, p->kv_bytes, p->kv_transfer_s,
+               p->tokens_per_s_per_chip, positive(p->usd_per_million_tokens));
     }
     if (a->fleet) {
         const sm_fleet *f = a->fleet;
         sm_data *object = sm_put_object(r, r->data, "fleet");
         sm_serve_point_data(r, sm_put_object(r, object, "replica"), a->q, &f->point);
-        sm_put_all(
-            r, object,
-            "requests_per_s|replicas|chips|usd_per_hour|utilisation|requests_per_s_per_replica|"
-            "ttft_s|tpot_s|running",
-            a->q->in.requests_per_s, f->replicas, f->chips, positive(f->usd_per_hour),
-            f->utilisation, f->requests_per_s_per_replica, f->ttft_s, f->tpot_s, f->running);
+        sm_put(r, object,
+               "requests_per_s|replicas|chips|usd_per_hour|utilisation|requests_per_s_per_replica|"
+               "ttft_s|tpot_s|running",
+               a->q->in.requests_per_s, f->replicas, f->chips, positive(f->usd_per_hour),
+               f->utilisation, f->requests_per_s_per_replica, f->ttft_s, f->tpot_s, f->running);
     }
-    if (a->reason) sm_put_text(r, r->data, "reason", a->reason);
+    if (a->reason) sm_put(r, r->data, "reason", a->reason);
 }

@@ -176,62 +176,55 @@ enum { USUAL_PROMPT = 2048, USUAL_OUTPUT = 512, USUAL_REQUESTS = 10000 };
 /* ---- data ---- */
 
 static void put_percentiles(sm_report *r, const char *key, const sm_percentiles *p) {
-    sm_put_all(r, sm_put_object(r, r->data, key), "mean|p50|p90|p99|max", p->mean, p->p50, p->p90,
-               p->p99, p->most);
+    sm_put(r, sm_put_object(r, r->data, key), "mean|p50|p90|p99|max", p->mean, p->p50, p->p90,
+           p->p99, p->most);
 }
 
 static void put_question(sm_report *r, const sm_simulate_asked *q) {
     const sm_simulation *o = &q->options;
     sm_data *model = sm_put_object(r, r->data, "model");
     sm_data *system = sm_put_object(r, r->data, "system");
-    sm_put_text(r, model, "name", q->in.model->name);
-    sm_put_text(r, system, "on", q->in.system->text);
-    sm_put(r, system, "chips_per_replica", q->engine.chips);
-    sm_put_text(r, r->data, "plan", q->plan_text);
-    sm_put_text(r, r->data, "plan_chosen", q->chosen);
-    sm_put_text(r, r->data, "policy", policies[o->policy]);
-    sm_put(r, r->data, "replicas", o->replicas);
+    sm_put(r, model, "name", q->in.model->name);
+    sm_put(r, system, "on|chips_per_replica", q->in.system->text, q->engine.chips);
+    sm_put(r, r->data, "plan|plan_chosen|policy|replicas", q->plan_text, q->chosen,
+           policies[o->policy], o->replicas);
     if (o->policy == SM_POLICY_DISAGGREGATED) {
-        sm_put_text(r, r->data, "prefill_plan", q->prefill_plan_text);
-        sm_put(r, r->data, "prefill_replicas", o->prefill_replicas);
+        sm_put(r, r->data, "prefill_plan|prefill_replicas", q->prefill_plan_text,
+               o->prefill_replicas);
     }
-    sm_put_text(r, r->data, "arrivals", arrivals_words(r, q));
-    sm_put(r, r->data, "kv_tokens", q->engine.kv_tokens);
+    sm_put(r, r->data, "arrivals|kv_tokens", arrivals_words(r, q), q->engine.kv_tokens);
 }
 
 static void put_answer(sm_report *r, const sm_simulate_asked *q) {
     const sm_simulated *s = &q->result;
     put_question(r, q);
-    sm_put_bool(r, r->data, "fits", true);
+    sm_put(r, r->data, "fits", (bool)true);
     if (q->max_rate) {
         bool found = q->max_rate->rate > 0.0;
-        sm_put_all(r, r->data, "max_qps|max_rate", found ? s->requests / s->arriving_s : 0.0,
-                   q->max_rate->rate);
-        sm_put_bool(r, r->data, "unbounded", q->max_rate->unbounded);
+        sm_put(r, r->data, "max_qps|max_rate|unbounded", found ? s->requests / s->arriving_s : 0.0,
+               q->max_rate->rate, q->max_rate->unbounded);
     }
-    sm_put_bool(r, r->data, "overloaded", s->overloaded);
-    sm_put(r, r->data, "waiting_at_last", s->waiting_at_last);
-    sm_put_all(r, r->data,
-               "requests|finished|refused|seconds|requests_per_s|output_tokens_per_s|"
-               "output_tokens_per_s_per_chip|goodput_per_s|within_slo|utilisation|mean_batch|"
-               "mean_in_system|preemptions|steps|prefix_hit_rate",
-               s->requests, s->finished, s->refused, s->seconds, s->requests_per_s,
-               s->output_tokens_per_s, s->output_tokens_per_s_per_chip, s->goodput_per_s,
-               s->within_slo, s->utilisation, s->mean_batch, s->mean_in_system, s->preemptions,
-               s->steps, s->prefix_hit_rate);
+    sm_put(r, r->data, "overloaded|waiting_at_last", s->overloaded, s->waiting_at_last);
+    sm_put(r, r->data,
+           "requests|finished|refused|seconds|requests_per_s|output_tokens_per_s|"
+           "output_tokens_per_s_per_chip|goodput_per_s|within_slo|utilisation|mean_batch|"
+           "mean_in_system|preemptions|steps|prefix_hit_rate",
+           s->requests, s->finished, s->refused, s->seconds, s->requests_per_s,
+           s->output_tokens_per_s, s->output_tokens_per_s_per_chip, s->goodput_per_s, s->within_slo,
+           s->utilisation, s->mean_batch, s->mean_in_system, s->preemptions, s->steps,
+           s->prefix_hit_rate);
     put_percentiles(r, "ttft_s", &s->ttft_s);
     put_percentiles(r, "tpot_s", &s->tpot_s);
     put_percentiles(r, "e2e_s", &s->e2e_s);
     put_percentiles(r, "queue_s", &s->queue_s);
-    sm_put_all(r, sm_put_object(r, r->data, "tokens"),
-               "prompt|cached|recomputed|prefilled|output|decoded", s->prompt_tokens,
-               s->cached_tokens, s->recomputed_tokens, s->prefilled_tokens, s->output_tokens,
-               s->decoded_tokens);
+    sm_put(r, sm_put_object(r, r->data, "tokens"),
+           "prompt|cached|recomputed|prefilled|output|decoded", s->prompt_tokens, s->cached_tokens,
+           s->recomputed_tokens, s->prefilled_tokens, s->output_tokens, s->decoded_tokens);
     sm_data *list = sm_put_array(r, r->data, "series");
     for (int i = 0; i < s->samples; i++)
-        sm_put_all(r, sm_put_object(r, list, NULL), "at_s|waiting|running|kv_occupancy|utilisation",
-                   s->sample[i].at_s, s->sample[i].waiting, s->sample[i].running,
-                   s->sample[i].kv_occupancy, s->sample[i].utilisation);
+        sm_put(r, sm_put_object(r, list, NULL), "at_s|waiting|running|kv_occupancy|utilisation",
+               s->sample[i].at_s, s->sample[i].waiting, s->sample[i].running,
+               s->sample[i].kv_occupancy, s->sample[i].utilisation);
 }
 
 /* A simulation over time: the steps of its replicas as a timeline, its queue,
@@ -531,13 +524,12 @@ sm_status sm_answer_simulate(const sm_simulate_question *question, sm_report *r,
     bool there = q->in.model && q->in.system;
     if (!status) status = sm_question_needs(there, "model and system", err);
     if (status) return status;
-    sm_put_text(r, r->data, "command", "simulate");
+    sm_put(r, r->data, "command", "simulate");
     status = read_question(q, err);
     if (!status) status = make_engines(q, err);
     /* Not one sequence fits: an answer. */
     if (status == SM_NEGATIVE) {
-        sm_put_bool(r, r->data, "fits", false);
-        sm_put_text(r, r->data, "reason", err->sentence);
+        sm_put(r, r->data, "fits|reason", (bool)false, err->sentence);
         sm_report_text(r, "Nothing can be simulated: %s.", err->sentence);
         status = SM_NEGATIVE;
     }

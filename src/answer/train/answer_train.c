@@ -204,7 +204,7 @@ sm_status sm_answer_train(const sm_train_question *question, sm_report *r, sm_er
     sm_train_asked *q;
     sm_status status = ask(question, r, &q, err);
     if (status) return status;
-    sm_put_text(r, r->data, "command", "train");
+    sm_put(r, r->data, "command", "train");
     if (q->in.n_chips > 0) return sm_train_sizes(q, r, err);
     bool limited = q->job.tokens > 0.0 && (q->in.within_s > 0.0 || q->in.budget_usd > 0.0);
     if (q->in.n_systems > 0 || (limited && !q->batch.most)) return sm_train_compare(q, r, err);

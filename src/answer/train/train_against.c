@@ -76,14 +76,12 @@ static void show(sm_report *r, const sm_plan_shown *plan, const char *other,
     qsort(l->line, (size_t)l->n, sizeof *l->line, by_gap);
     sm_table *table = sm_page_table(r, NULL, "<where they differ|>this|>the other|>difference");
     sm_data *object = sm_put_object(r, r->data, "against");
-    sm_put_text(r, object, "plan", other);
-    sm_put_all(r, object, "step_time_s|difference_s", step[1], step[1] - step[0]);
+    sm_put(r, object, "plan|step_time_s|difference_s", other, step[1], step[1] - step[0]);
     sm_data *list = sm_put_array(r, object, "lines");
     cost_line rest = {.what = "all other lines"};
     for (int i = 0; i < l->n; i++) {
-        sm_data *item = sm_put_object(r, list, NULL);
-        sm_put_text(r, item, "what", l->line[i].what);
-        sm_put_all(r, item, "this_s|other_s", l->line[i].seconds[0], l->line[i].seconds[1]);
+        sm_put(r, sm_put_object(r, list, NULL), "what|this_s|other_s", l->line[i].what,
+               l->line[i].seconds[0], l->line[i].seconds[1]);
         if (i < SHOWN_LINES) line_row(r, table, &l->line[i]);
         else
             for (int s = 0; s < 2; s++) rest.seconds[s] += l->line[i].seconds[s];

@@ -117,8 +117,8 @@ static void put_point(sm_report *r, sm_data *list, const sm_train_asked *q,
                       const sm_train_point *p) {
     sm_data *object = sm_put_object(r, list, NULL);
     sm_system_fields(r, object, &p->system);
-    sm_put_bool(r, object, "found", p->found);
-    if (!p->found) sm_put_text(r, object, "reason", p->reason ? p->reason : "");
+    sm_put(r, object, "found", p->found);
+    if (!p->found) sm_put(r, object, "reason", p->reason ? p->reason : "");
     if (!p->found) return;
     const sm_price_of_plan *price = &p->best.detail.price;
     sm_put(r, object, "energy_j", q->job.tokens > 0.0 ? energy_j(p, price->train_time_s) : NAN);

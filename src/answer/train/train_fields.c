@@ -3,10 +3,10 @@
 #include <math.h>
 
 static void put_memory(sm_report *r, sm_data *object, const sm_memory *m) {
-    sm_put_all(r, sm_put_object(r, object, "memory_bytes"),
-               "params|gradients|optimizer|activations|buffers|total|capacity|host|host_capacity",
-               m->params, m->gradients, m->optimizer, m->activations, m->buffers, m->total,
-               m->capacity, m->host, m->host_capacity > 0.0 ? m->host_capacity : NAN);
+    sm_put(r, sm_put_object(r, object, "memory_bytes"),
+           "params|gradients|optimizer|activations|buffers|total|capacity|host|host_capacity",
+           m->params, m->gradients, m->optimizer, m->activations, m->buffers, m->total, m->capacity,
+           m->host, m->host_capacity > 0.0 ? m->host_capacity : NAN);
     sm_put(r, object, "memory_stage", m->stage);
 }
 
@@ -16,14 +16,11 @@ static void put_collectives(sm_report *r, sm_data *object, const sm_system *syst
     for (int i = 0; i < detail->lines.collectives; i++) {
         const sm_plan_collective *c = &detail->lines.collective[i];
         sm_data *item = sm_put_object(r, list, NULL);
-        sm_put_text(r, item, "op", sm_collective_name(c->op));
-        sm_put_text(r, item, "array", c->array);
-        sm_put_text(r, item, "axis", c->axis);
-        sm_put_text(r, item, "phase", c->phase);
-        sm_put_all(r, item, "count|bytes_per_chip|bytes_busiest_link|time_s|exposed_s", c->count,
-                   c->bytes, c->wire_bytes, c->time_s, c->exposed_s);
-        sm_put_text(r, item, "algorithm", c->algorithm ? c->algorithm : "");
-        sm_put_text(r, item, "level", system->level[c->level].name);
+        sm_put(r, item, "op|array|axis|phase", sm_collective_name(c->op), c->array, c->axis,
+               c->phase);
+        sm_put(r, item, "count|bytes_per_chip|bytes_busiest_link|time_s|exposed_s|algorithm|level",
+               c->count, c->bytes, c->wire_bytes, c->time_s, c->exposed_s,
+               c->algorithm ? c->algorithm : "", system->level[c->level].name);
     }
 }
 
@@ -31,12 +28,11 @@ static void put_collectives(sm_report *r, sm_data *object, const sm_system *syst
 static void put_lower(sm_report *r, sm_data *object, const sm_system *system,
                       const sm_price_of_plan *price) {
     sm_data *lower = sm_put_object(r, object, "lower_s");
-    sm_put_all(r, lower, "math|memory", price->bound_math_s, price->bound_memory_s);
+    sm_put(r, lower, "math|memory", price->bound_math_s, price->bound_memory_s);
     sm_data *levels = sm_put_array(r, lower, "network");
     for (int l = 0; l < system->levels; l++) {
         sm_data *level = sm_put_object(r, levels, NULL);
-        sm_put_text(r, level, "level", system->level[l].name);
-        sm_put(r, level, "time_s", price->bound_network_s[l]);
+        sm_put(r, level, "level|time_s", system->level[l].name, price->bound_network_s[l]);
     }
 }
 
@@ -45,45 +41,40 @@ void sm_train_plan_data(sm_report *r, sm_data *object, const sm_train_asked *q,
     const sm_price_of_plan *p = &shown->detail.price;
     const sm_breakdown *b = &p->breakdown;
     bool run = q->job.tokens > 0.0;
-    sm_put_text(r, object, "plan", shown->text);
+    sm_put(r, object, "plan", shown->text);
     sm_data *mesh = sm_put_array(r, object, "mesh");
     for (int i = 0; i < shown->detail.axes; i++) {
         sm_data *axis = sm_put_object(r, mesh, NULL);
-        sm_put_text(r, axis, "axis", shown->detail.axis[i].name);
-        sm_put(r, axis, "size", shown->detail.axis[i].size);
-        sm_put_text(r, axis, "on", shown->detail.axis[i].on);
+        sm_put(r, axis, "axis|size|on", shown->detail.axis[i].name, shown->detail.axis[i].size,
+               shown->detail.axis[i].on);
         sm_group_fields(r, axis, &shown->detail.axis[i].group);
     }
-    sm_put(r, object, "chips", p->chips);
-    sm_put_bool(r, object, "fits", p->fits);
+    sm_put(r, object, "chips|fits", p->chips, p->fits);
     sm_ends ends = sm_step_interval(q, p);
     sm_data *step = sm_put_object(r, object, "step_time_s");
-    sm_put_all(r, step, "lower|expected|upper", p->lower_s, p->expected_s, p->upper_s);
-    sm_put_all(r, sm_put_array(r, step, "interval"), NULL, ends.low, ends.high);
+    sm_put(r, step, "lower|expected|upper", p->lower_s, p->expected_s, p->upper_s);
+    sm_put(r, sm_put_array(r, step, "interval"), NULL, ends.low, ends.high);
     const sm_step_sizes sizes = sm_sizes_of_step(q, p);
     char beyond[80];
     sm_calibration_outside(q->in.calibration, &sizes, beyond, sizeof beyond);
-    sm_put_text(r, step, "beyond_constants", beyond);
+    sm_put(r, step, "beyond_constants", beyond);
     /* Levels of a torus are told apart on the page by their number; the contract names them alone.
      */
-    sm_put_text(r, object, "bound",
-                p->bound == SM_BOUND_NETWORK
-                    ? sm_textf(r, "network:%s", q->system->level[p->bound_level].name)
-                    : sm_train_bound(r, q->system, p));
-    sm_put_all(r, object, "mfu|hfu|tokens_per_s_per_chip|model_flops_per_s_per_chip|microbatches",
-               p->mfu, p->hfu, p->tokens_per_s_per_chip, p->model_flops_per_s_per_chip,
-               p->microbatches);
+    sm_put(r, object, "bound|mfu|hfu|tokens_per_s_per_chip|model_flops_per_s_per_chip|microbatches",
+           p->bound == SM_BOUND_NETWORK
+               ? sm_textf(r, "network:%s", q->system->level[p->bound_level].name)
+               : sm_train_bound(r, q->system, p),
+           p->mfu, p->hfu, p->tokens_per_s_per_chip, p->model_flops_per_s_per_chip,
+           p->microbatches);
     put_memory(r, object, &p->memory);
     put_collectives(r, object, q->system, &shown->detail);
-    sm_put_all(r, sm_put_object(r, object, "breakdown_s"),
-               "math|memory|network_exposed|bubble|optimizer|other", b->math, b->memory,
-               b->network_exposed, b->bubble, b->optimizer, b->other);
+    sm_put(r, sm_put_object(r, object, "breakdown_s"),
+           "math|memory|network_exposed|bubble|optimizer|other", b->math, b->memory,
+           b->network_exposed, b->bubble, b->optimizer, b->other);
     put_lower(r, object, q->system, p);
-    sm_put_all(r, object, "train_time_s|cost_usd", run ? p->train_time_s : NAN,
-               run && q->price_known ? p->cost_usd : NAN);
-    sm_put(r, object, "trained_params", p->trained);
-    sm_put(r, object, "heads_times", sm_plan_heads_times(shown->plan, q->in.model));
-    sm_put_text(r, object, "advice", shown->detail.advice);
+    sm_put(r, object, "train_time_s|cost_usd|trained_params|heads_times|advice",
+           run ? p->train_time_s : NAN, run && q->price_known ? p->cost_usd : NAN, p->trained,
+           sm_plan_heads_times(shown->plan, q->in.model), shown->detail.advice);
 }
 
 void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences) {
@@ -92,27 +83,21 @@ void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences) 
     sm_params params = sm_model_params(m);
     double flops = sm_model_train_flops(m, q->job.seq, m->causal);
     r->out_of_memory |= isnan(flops);
-    sm_data *model = sm_put_object(r, r->data, "model");
-    sm_put_text(r, model, "name", m->name);
-    sm_put_all(r, model, "params|active_params|train_flops_per_token", params.total, params.active,
-               flops);
+    sm_put(r, sm_put_object(r, r->data, "model"), "name|params|active_params|train_flops_per_token",
+           m->name, params.total, params.active, flops);
     sm_system_fields(r, r->data, q->in.system);
-    sm_put_bool(r, r->data, "as_run", q->in.as_run);
-    sm_data *calibration = sm_put_object(r, r->data, "calibration");
-    sm_put_text(r, calibration, "chip", c->chip);
-    sm_put_text(r, calibration, "software", c->software);
-    sm_put_bool(r, calibration, "borrowed", !sm_calibration_is_own(c, &q->in.system->chip));
-    sm_put_all(r, sm_put_object(r, r->data, "batch"), "tokens_asked|tokens|sequences|seq",
-               q->batch.asked_tokens, sequences * q->job.seq, sequences, q->job.seq);
+    sm_put(r, r->data, "as_run", q->in.as_run);
+    sm_put(r, sm_put_object(r, r->data, "calibration"), "chip|software|borrowed", c->chip,
+           c->software, (bool)(!sm_calibration_is_own(c, &q->in.system->chip)));
+    sm_put(r, sm_put_object(r, r->data, "batch"), "tokens_asked|tokens|sequences|seq",
+           q->batch.asked_tokens, sequences * q->job.seq, sequences, q->job.seq);
 }
 
 void sm_train_search_data(sm_report *r, const sm_search_effort *effort) {
     sm_data *fields = sm_put_object(r, r->data, "search");
-    sm_put_all(r, fields, "space|evaluated|pruned", effort->space, effort->evaluated,
-               effort->pruned);
+    sm_put(r, fields, "space|evaluated|pruned", effort->space, effort->evaluated, effort->pruned);
     sm_put_timed(r, fields, "seconds", effort->seconds);
-    sm_put_bool(r, fields, "optimal", effort->optimal);
-    sm_put(r, fields, "gap", effort->gap);
+    sm_put(r, fields, "optimal|gap", effort->optimal, effort->gap);
 }
 
 void sm_train_data(sm_report *r, const sm_plans_shown *plans) {
@@ -123,10 +108,10 @@ void sm_train_data(sm_report *r, const sm_plans_shown *plans) {
     for (int i = 0; i < plans->n; i++) {
         sm_data *object = sm_put_object(r, list, NULL);
         sm_train_plan_data(r, object, plans->q, &plans->plan[i]);
-        sm_put_bool(r, object, "indistinguishable_from_best", sm_is_indistinguishable(plans, i));
+        sm_put(r, object, "indistinguishable_from_best", sm_is_indistinguishable(plans, i));
     }
     sm_train_fit_data(r, &plans->fit);
     if (plans->n > 0) return;
-    sm_put_text(r, r->data, "reason", plans->reason);
-    sm_put(r, r->data, "least_memory_bytes", plans->effort.least_memory_bytes);
+    sm_put(r, r->data, "reason|least_memory_bytes", plans->reason,
+           plans->effort.least_memory_bytes);
 }

@@ -217,15 +217,13 @@ void sm_train_fit_page(sm_report *r, const sm_train_asked *q, const sm_fit_advic
 void sm_train_fit_data(sm_report *r, const sm_fit_advice *fit) {
     if (!fit->asked || fit->least.total <= 0.0) return;
     sm_data *object = sm_put_object(r, r->data, "to_fit");
-    sm_put_all(r, object, "memory_bytes|memory_capacity_bytes|host_bytes", fit->least.total,
-               fit->least.capacity, fit->least.host);
-    if (fit->least_plan) sm_put_text(r, object, "plan", fit->least_plan);
+    sm_put(r, object, "memory_bytes|memory_capacity_bytes|host_bytes", fit->least.total,
+           fit->least.capacity, fit->least.host);
+    if (fit->least_plan) sm_put(r, object, "plan", fit->least_plan);
     if (fit->change) {
-        sm_put_text(r, object, "change", fit->change);
-        sm_put_all(r, object, "change_memory_bytes|change_step_time_s", fit->change_bytes,
-                   fit->change_s);
+        sm_put(r, object, "change|change_memory_bytes|change_step_time_s", fit->change,
+               fit->change_bytes, fit->change_s);
     }
     if (!fit->chips) return;
-    sm_put(r, object, "chips", fit->chips);
-    sm_put_text(r, object, "system", fit->system);
+    sm_put(r, object, "chips|system", fit->chips, fit->system);
 }

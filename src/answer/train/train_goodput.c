@@ -80,13 +80,13 @@ static const char *chip_mtbf(sm_report *r, double per_chip_hour) {
 
 static void put_goodput(const run *x, sm_data *object, double rate, const sm_goodput *g) {
     bool ends = !isinf(g->total_s);
-    sm_put_all(x->r, object,
-               "interruptions_per_chip_hour|interval_s|total_s|goodput|checkpoint_s|restart_s|"
-               "lost_s|stragglers_s|interruptions|cost_usd",
-               rate, g->interval_s, ends ? g->total_s : NAN, goodput(x, g), g->checkpoint_s,
-               ends ? g->restart_s : NAN, ends ? g->lost_s : NAN, x->stragglers_s,
-               ends ? g->interruptions : NAN,
-               ends && x->q->price_known ? g->total_s * x->usd_per_s : NAN);
+    sm_put(x->r, object,
+           "interruptions_per_chip_hour|interval_s|total_s|goodput|checkpoint_s|restart_s|"
+           "lost_s|stragglers_s|interruptions|cost_usd",
+           rate, g->interval_s, ends ? g->total_s : NAN, goodput(x, g), g->checkpoint_s,
+           ends ? g->restart_s : NAN, ends ? g->lost_s : NAN, x->stragglers_s,
+           ends ? g->interruptions : NAN,
+           ends && x->q->price_known ? g->total_s * x->usd_per_s : NAN);
 }
 
 static void part(const run *x, sm_table *table, const char *name, double seconds, double total,
@@ -126,7 +126,7 @@ static void known_rate(const run *x, double rate, const char *source) {
                        sm_show_count(r, steps), steps > 1.0 ? "s" : "",
                        sm_show_seconds(r, sqrt(2.0 * x->job.checkpoint_s * mtbf)));
     sm_data *object = sm_put_object(r, r->data, "goodput");
-    sm_put_text(r, object, "source", source);
+    sm_put(r, object, "source", source);
     put_goodput(x, object, rate, &g);
 }
 

@@ -243,9 +243,7 @@ static void row(iteration *x, sm_table *t, sm_data *list, const char *phase, dou
     sm_report *r = x->r;
     if (!(s > 0)) return;
     sm_page_row(r, t, phase, sm_show_seconds(r, s), sm_show_percent(r, s / x->total_s), by);
-    sm_data *object = sm_put_object(r, list, NULL);
-    sm_put_text(r, object, "phase", phase);
-    sm_put(r, object, "time_s", s);
+    sm_put(r, sm_put_object(r, list, NULL), "phase|time_s", phase, s);
 }
 
 static void phases_page(iteration *x, sm_data *object) {
@@ -271,8 +269,7 @@ static void phases_page(iteration *x, sm_data *object) {
 static void memory_lines(iteration *x, sm_data *object) {
     sm_report *r = x->r;
     double others = x->state - x->policy.state, capacity = x->q->system->chip.memory_bytes.value;
-    sm_put(r, object, "state_bytes", x->state);
-    sm_put_bool(r, object, "rests_in_host", x->rests);
+    sm_put(r, object, "state_bytes|rests_in_host", x->state, x->rests);
     if (x->rests)
         sm_report_text(r,
                        "Models take turns on the chips: %s of each chip's share lies in its host's "
@@ -283,8 +280,7 @@ static void memory_lines(iteration *x, sm_data *object) {
                        sm_show_bytes(r, others),
                        x->q->in.method == SM_PREFER_PPO ? " and of the critic" : "");
     if (x->out.seconds <= 0) return;
-    sm_put(r, object, "engine_weights_bytes", x->out.weights);
-    sm_put(r, object, "engine_kv_bytes", x->out.kv);
+    sm_put(r, object, "engine_weights_bytes|engine_kv_bytes", x->out.weights, x->out.kv);
     sm_report_text(r, "Engines take %s of weights and %s of cache on a chip of %s%s.",
                    sm_show_bytes(r, x->out.weights), sm_show_bytes(r, x->out.kv),
                    sm_show_bytes(r, capacity),
@@ -299,12 +295,11 @@ static void page(iteration *x) {
     const sm_train_question *in = &x->q->in;
     sm_data *object = sm_put_object(r, r->data, "iteration");
     sm_report_heading(r, "%s: %s an iteration", names[in->method], sm_show_seconds(r, x->total_s));
-    sm_put_text(r, object, "method", names[in->method]);
+    sm_put(r, object, "method", names[in->method]);
     phases_page(x, object);
     double chips = x->q->system->chips + (x->apart ? x->engines->chips : 0);
     double tokens = x->sequences * x->q->job.seq;
-    sm_put(r, object, "time_s", x->total_s);
-    sm_put(r, object, "tokens_per_s_per_chip", tokens / x->total_s / chips);
+    sm_put(r, object, "time_s|tokens_per_s_per_chip", x->total_s, tokens / x->total_s / chips);
     sm_report_text(r, "%s sequences of %s tokens: %s tokens/s, %s of each of %s chips.",
                    sm_show_exact(r, x->sequences), sm_show_exact(r, x->q->job.seq),
                    sm_show_number(r, tokens / x->total_s),

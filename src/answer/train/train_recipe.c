@@ -86,9 +86,7 @@ static sm_status beside(void *context, sm_train *train, const sm_plans_shown *be
     double theirs = mine->n ? mine->plan[0].detail.price.expected_s : HUGE_VAL;
     double ours = plan->detail.price.expected_s;
     bool fits = mine->n && mine->plan[0].detail.price.fits;
-    sm_data *object = sm_put_object(r, r->data, "best_in_framework");
-    sm_put_text(r, object, "plan", plan->text);
-    sm_put(r, object, "expected_s", ours);
+    sm_put(r, sm_put_object(r, r->data, "best_in_framework"), "plan|expected_s", plan->text, ours);
     if (fits && ours >= 0.995 * theirs) {
         sm_report_text(r, "No plan that %s can run in this precision is quicker.", title);
         return SM_OK;
@@ -171,9 +169,8 @@ static void beyond_page(sm_report *r, const sm_plans_shown *plans) {
                        100 * plans->beyond_gain);
         return;
     }
-    sm_put_text(r, object, "best_plan", plans->beyond);
-    sm_put(r, object, "expected_s", plans->beyond_s);
-    sm_put(r, object, "gains", plans->beyond_gain);
+    sm_put(r, object, "best_plan|expected_s|gains", plans->beyond, plans->beyond_s,
+           plans->beyond_gain);
     sm_report_text(r,
                    "A plan that none of them runs gains %.1f %% (--framework any), %s a step: %s",
                    100 * plans->beyond_gain, sm_show_seconds(r, plans->beyond_s), plans->beyond);

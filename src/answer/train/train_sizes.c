@@ -76,9 +76,8 @@ static void put_fields(sm_report *r, const sm_train_sweep *w, const bool *pays) 
             sm_system_fields(r, object, &p->system);
             sm_train_plan_data(r, object, &q, &p->best);
         } else if (p->system.chips) {
-            sm_data *object = sm_put_object(r, dropped, NULL);
-            sm_put(r, object, "chips", p->system.chips);
-            sm_put_text(r, object, "reason", why_dropped(p));
+            sm_put(r, sm_put_object(r, dropped, NULL), "chips|reason", p->system.chips,
+                   why_dropped(p));
         }
     }
 }

@@ -14,12 +14,9 @@ static void software_row(sm_report *r, sm_table *table, sm_data *list, const sm_
                 sm_show_seconds(r, ends.low), sm_show_seconds(r, ends.high),
                 sm_show_percent(r, price->mfu), beyond);
     sm_data *object = sm_put_object(r, list, NULL);
-    sm_put_text(r, object, "chip", c->chip);
-    sm_put_text(r, object, "software", c->software);
-    sm_put(r, object, "expected_s", price->expected_s);
-    sm_put_all(r, sm_put_array(r, object, "interval"), NULL, ends.low, ends.high);
-    sm_put(r, object, "mfu", price->mfu);
-    sm_put_text(r, object, "beyond_constants", beyond);
+    sm_put(r, object, "chip|software|expected_s", c->chip, c->software, price->expected_s);
+    sm_put(r, sm_put_array(r, object, "interval"), NULL, ends.low, ends.high);
+    sm_put(r, object, "mfu|beyond_constants", price->mfu, beyond);
 }
 
 sm_status sm_train_softwares(sm_report *r, const sm_train_asked *q, sm_train *train,

@@ -81,9 +81,8 @@ sm_status sm_train_what_if(const sm_train_asked *q, sm_train *train, const sm_pl
     if (!status) status = best_here(&m, best->plan, &price, &anew, err);
     if (status) return status;
     sm_data *object = sm_put_object(r, r->data, "what_if");
-    sm_put_text(r, object, "machine", q->in.what_if.text);
-    sm_put(r, object, "same_plan_step_time_s", kept.fits ? kept.expected_s : NAN);
-    sm_put(r, object, "best_step_time_s", anew.plan ? anew.price->expected_s : NAN);
+    sm_put(r, object, "machine|same_plan_step_time_s|best_step_time_s", q->in.what_if.text,
+           kept.fits ? kept.expected_s : NAN, anew.plan ? anew.price->expected_s : NAN);
     sm_table *table =
         sm_page_table(r, sm_textf(r, "With %s", q->in.what_if.text), "<|>step|>saved|>MFU|<plan");
     sm_page_row(r, table, "as it is", sm_show_seconds(r, now), "",
@@ -94,7 +93,7 @@ sm_status sm_train_what_if(const sm_train_asked *q, sm_train *train, const sm_pl
                 kept.fits ? "" : "impossible, or does not fit");
     if (anew.plan && !q->priced_only) {
         const char *words = sm_train_plan_words(r, &other, anew.plan);
-        sm_put_text(r, object, "best_plan", words);
+        sm_put(r, object, "best_plan", words);
         sm_page_row(r, table, "best plan", sm_show_seconds(r, anew.price->expected_s),
                     sm_textf(r, "%.1f %%", 100.0 * (1.0 - anew.price->expected_s / now)),
                     sm_show_percent(r, anew.price->mfu), words);
@@ -164,10 +163,9 @@ sm_status sm_train_sensitivity(const sm_train_asked *q, sm_train *train, const s
         sm_status status = measure(&m, best, (sm_resource)i, &s, err);
         if (status) return status;
         bool half = i == SM_RESOURCE_LATENCY;
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "resource", sm_resource_names[i]);
-        sm_put_all(r, object, "elasticity|break_even_factor|factor|step_time_s", s.elasticity,
-                   s.break_even, half ? 0.5 : 2.0, s.twice_s);
+        sm_put(r, sm_put_object(r, list, NULL),
+               "resource|elasticity|break_even_factor|factor|step_time_s", sm_resource_names[i],
+               s.elasticity, s.break_even, half ? 0.5 : 2.0, s.twice_s);
         sm_page_row(r, table, sm_resource_names[i], sm_textf(r, "%.3f", s.elasticity),
                     isnan(s.break_even) ? "-" : sm_textf(r, "%.3gx", s.break_even),
                     sm_textf(r, "%s%s", sm_show_seconds(r, s.twice_s), half ? " at half" : ""),

@@ -36,10 +36,8 @@ static void row(const sm_train_asked *q, sm_table *table, sm_data *list, const c
     sm_report *r = q->report;
     sm_data *object = sm_put_object(r, list, NULL);
     double step = found->plan ? found->price->expected_s : NAN;
-    sm_put_text(r, object, "instead", instead);
-    sm_put(r, object, "step_time_s", step);
-    sm_put_text(r, object, "because", why);
-    if (found->plan) sm_put_text(r, object, "plan", sm_train_plan_words(r, q->system, found->plan));
+    sm_put(r, object, "instead|step_time_s|because", instead, step, why);
+    if (found->plan) sm_put(r, object, "plan", sm_train_plan_words(r, q->system, found->plan));
     sm_page_row(r, table, instead, found->plan ? sm_show_seconds(r, step) : "-",
                 found->plan ? sm_textf(r, "%.1f %%", 100.0 * (step / best->expected_s - 1.0)) : "-",
                 why);

@@ -252,8 +252,8 @@ static void error_rows(sm_report *r, const sm_fitting *q, const char *what, bool
         double median = sm_quantile(list[g].error, list[g].n, 0.5);
         double p90 = sm_quantile(list[g].error, list[g].n, 0.9);
         sm_data *object = sm_put_object(r, array, NULL);
-        sm_put_text(r, object, what, list[g].name);
-        sm_put_all(r, object, "rows|median|p90", (double)list[g].n, median, p90);
+        sm_put(r, object, what, list[g].name);
+        sm_put(r, object, "rows|median|p90", (double)list[g].n, median, p90);
         if (g < MOST_GROUPS)
             sm_page_row(r, table, sm_textf(r, "%.60s", list[g].name),
                         sm_show_exact(r, (double)list[g].n), sm_show_percent(r, median),
@@ -276,11 +276,11 @@ static void error_lines(sm_report *r, const sm_fitting *q) {
                        ? sm_textf(r, "; with the source held out %s",
                                   sm_show_percent(r, f->held_out_by_source_median))
                        : "");
-    sm_put_all(r, sm_put_object(r, r->data, "error"),
-               "before_median|in_sample_median|held_out_median|held_out_p90|"
-               "held_out_by_source_median",
-               f->before_median, f->in_sample_median, f->held_out_median, f->held_out_p90,
-               f->held_out_by_source_median);
+    sm_put(r, sm_put_object(r, r->data, "error"),
+           "before_median|in_sample_median|held_out_median|held_out_p90|"
+           "held_out_by_source_median",
+           f->before_median, f->in_sample_median, f->held_out_median, f->held_out_p90,
+           f->held_out_by_source_median);
     if (unseen && f->held_out_median > f->before_median)
         sm_report_text(r, "On what was held out the start errs less: keep it until there are more "
                           "rows, of more models.");
@@ -293,10 +293,9 @@ static void put_rows(sm_report *r, const sm_fitting *q) {
     for (size_t i = 0; i < q->fit.rows; i++) {
         const sm_fit_row *f = &q->fit.row[i];
         sm_data *object = sm_put_object(r, array, NULL);
-        sm_put_text(r, object, "id", f->row->id);
-        sm_put_all(r, object, "in_sample|held_out|held_out_by_source", f->in_sample, f->held_out,
-                   f->held_out_by_source);
-        if (isfinite(f->held_out)) sm_put_bool(r, object, "covered", f->covered);
+        sm_put(r, object, "id|in_sample|held_out|held_out_by_source", f->row->id, f->in_sample,
+               f->held_out, f->held_out_by_source);
+        if (isfinite(f->held_out)) sm_put(r, object, "covered", f->covered);
     }
 }
 
@@ -311,10 +310,8 @@ static void outlier_rows(sm_report *r, const sm_fitting *q) {
     for (size_t i = 0; i < q->fit.rows; i++) {
         const sm_fit_row *f = &q->fit.row[i];
         if (!f->outlier) continue;
-        sm_data *object = sm_put_object(r, array, NULL);
-        sm_put_text(r, object, "id", f->row->id);
-        sm_put_all(r, object, "line|measured_s|error", f->row->line, f->row->measured_s,
-                   f->in_sample);
+        sm_put(r, sm_put_object(r, array, NULL), "id|line|measured_s|error", f->row->id,
+               f->row->line, f->row->measured_s, f->in_sample);
         if (shown++ < MOST_OUTLIERS)
             sm_page_row(r, table, sm_textf(r, "%.70s", f->row->id), sm_show_exact(r, f->row->line),
                         sm_show_seconds(r, f->row->measured_s),
@@ -336,10 +333,8 @@ static void interval_rows(sm_report *r, const sm_fitting *q) {
         sm_report_text(r,
                        "80 %% of what was held out (%s) took %.3g to %.3g times what is expected.",
                        name, c->interval[i].lowest, c->interval[i].highest);
-        sm_data *entry = sm_put_object(r, array, NULL);
-        sm_put_text(r, entry, "regime", name);
-        sm_put_all(r, entry, "lowest|highest|rows", c->interval[i].lowest, c->interval[i].highest,
-                   c->interval[i].n);
+        sm_put(r, sm_put_object(r, array, NULL), "regime|lowest|highest|rows", name,
+               c->interval[i].lowest, c->interval[i].highest, c->interval[i].n);
     }
 }
 
@@ -367,15 +362,12 @@ static void explain(sm_report *r, const sm_fitting *q) {
 /* ---- the whole ---- */
 
 static void head_fields(sm_report *r, const sm_fitting *q) {
-    sm_put_text(r, r->data, "command", "calibrate");
-    sm_put_text(r, r->data, "chip", q->in.chip->name);
-    sm_put_text(r, r->data, "software", q->in.software);
+    sm_put(r, r->data, "command|chip|software", "calibrate", q->in.chip->name, q->in.software);
     sm_data *start = sm_put_object(r, r->data, "start");
-    sm_put_text(r, start, "chip", q->in.start->chip);
-    sm_put_text(r, start, "software", q->in.start->software);
-    sm_put_all(r, sm_put_object(r, r->data, "rows"), "read|of_chip|kept_apart|fitted_to|outliers",
-               (double)q->read, (double)q->of_chip, (double)q->apart, (double)q->fit.rows,
-               (double)q->fit.outliers);
+    sm_put(r, start, "chip|software", q->in.start->chip, q->in.start->software);
+    sm_put(r, sm_put_object(r, r->data, "rows"), "read|of_chip|kept_apart|fitted_to|outliers",
+           (double)q->read, (double)q->of_chip, (double)q->apart, (double)q->fit.rows,
+           (double)q->fit.outliers);
 }
 
 static void sm_fitting_page(sm_report *r, const sm_fitting *q) {
@@ -383,7 +375,7 @@ static void sm_fitting_page(sm_report *r, const sm_fitting *q) {
     head_fields(r, q);
     if (q->reason) {
         sm_report_text(r, "No calibration: %s.", q->reason);
-        sm_put_text(r, r->data, "reason", q->reason);
+        sm_put(r, r->data, "reason", q->reason);
         return;
     }
     sm_report_text(r,
@@ -400,10 +392,8 @@ static void sm_fitting_page(sm_report *r, const sm_fitting *q) {
         sm_page_row(r, table, name, sm_constant_text(r, sm_constant_of(c->which), c->before),
                     sm_constant_text(r, sm_constant_of(c->which), c->after),
                     sm_show_percent(r, c->deviation), from);
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "name", name);
-        sm_put_all(r, object, "before|after|relative_deviation", c->before, c->after, c->deviation);
-        sm_put_bool(r, object, "identified", c->identified);
+        sm_put(r, sm_put_object(r, list, NULL), "name|before|after|relative_deviation|identified",
+               name, c->before, c->after, c->deviation, c->identified);
     }
     sm_report_table(r, table);
     error_lines(r, q);
@@ -413,7 +403,7 @@ static void sm_fitting_page(sm_report *r, const sm_fitting *q) {
     put_rows(r, q);
     outlier_rows(r, q);
     if (q->fit.measure_next[0]) sm_report_text(r, "Measure next: %s.", q->fit.measure_next);
-    sm_put_text(r, r->data, "measure_next", q->fit.measure_next);
+    sm_put(r, r->data, "measure_next", q->fit.measure_next);
     if (q->in.output) sm_report_text(r, "Written to %s.", q->in.output);
     if (q->in.explain) explain(r, q);
 }

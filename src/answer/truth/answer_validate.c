@@ -14,7 +14,7 @@ sm_status sm_answer_validate(const sm_validate_question *question, sm_report *r,
     if (v.n == 0)
         return sm_fail(err, SM_USAGE, "no row of %s is of that chip, source, kind and quality",
                        v.title);
-    sm_put_text(r, r->data, "command", "validate");
+    sm_put(r, r->data, "command", "validate");
     if (v.in.plot) status = sm_validate_picture(r, &v, err);
     if (v.in.table) sm_validate_table(r, &v);
     if (status || v.in.table) return status;

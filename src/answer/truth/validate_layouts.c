@@ -43,13 +43,10 @@ static void add_sweep(sm_report *r, sm_table *table, sm_data *list, const sm_che
                 isfinite(tau) ? sm_textf(r, "%.2f", tau) : "-",
                 isfinite(apart) ? sm_textf(r, "%.2f", apart) : "-", sm_show_percent(r, lost));
     sm_data *object = sm_put_object(r, list, NULL);
-    sm_put_text(r, object, "source", c->row->source);
-    sm_put_text(r, object, "model", t->model.name);
-    sm_put_text(r, object, "chip", c->chip);
-    sm_put_all(r, object, "chips|seq", t->chips, t->seq_len);
-    sm_put_text(r, object, "precision", t->precision_class);
-    sm_put_all(r, object, "layouts|kendall_tau|kendall_tau_apart|time_lost", (double)layouts, tau,
-               apart, lost);
+    sm_put(r, object, "source|model|chip|chips|seq|precision", c->row->source, t->model.name,
+           c->chip, t->chips, t->seq_len, t->precision_class);
+    sm_put(r, object, "layouts|kendall_tau|kendall_tau_apart|time_lost", (double)layouts, tau,
+           apart, lost);
 }
 
 static bool is_twin(const sm_checked *a, const sm_checked *b) {
@@ -105,10 +102,10 @@ static void add_sweeps(sm_report *r, const sm_validation *v, const sm_member *m,
     double tau = sm_quantile(k->tau, k->sweeps, 0.5), worst = sm_quantile(k->tau, k->sweeps, 0.0);
     double lost = sm_quantile(k->lost, k->sweeps, 0.5), most = sm_quantile(k->lost, k->sweeps, 1.0);
     double apart = sm_quantile(k->apart, k->sweeps, 0.5);
-    sm_put_all(r, object,
-               "sweeps|median_kendall_tau|median_kendall_tau_apart|least_kendall_tau|"
-               "median_time_lost|mean_time_lost|most_time_lost",
-               (double)k->sweeps, tau, apart, worst, lost, mean, most);
+    sm_put(r, object,
+           "sweeps|median_kendall_tau|median_kendall_tau_apart|least_kendall_tau|"
+           "median_time_lost|mean_time_lost|most_time_lost",
+           (double)k->sweeps, tau, apart, worst, lost, mean, most);
     if (k->sweeps > 1)
         sm_report_text(
             r,

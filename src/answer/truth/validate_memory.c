@@ -73,13 +73,12 @@ static void add_verdicts(sm_report *r, const sm_validation *v) {
     size_t all = n.oom_refused + n.oom_passed + n.ran_passed + n.ran_refused;
     if (all == 0) return;
     double right = (double)(n.oom_refused + n.ran_passed) / (double)all;
-    sm_put_all(r, sm_put_object(r, r->data, "verdicts"),
-               "out_of_memory_refused|out_of_memory_passed|ran_passed|ran_refused|"
-               "right|twins_passed|twins_refused|twins_right|"
-               "least_predicted_share_passed",
-               (double)n.oom_refused, (double)n.oom_passed, (double)n.ran_passed,
-               (double)n.ran_refused, right, (double)n.twins_passed, (double)n.twins_refused,
-               twins_right(&n), n.least_room);
+    sm_put(r, sm_put_object(r, r->data, "verdicts"),
+           "out_of_memory_refused|out_of_memory_passed|ran_passed|ran_refused|"
+           "right|twins_passed|twins_refused|twins_right|"
+           "least_predicted_share_passed",
+           (double)n.oom_refused, (double)n.oom_passed, (double)n.ran_passed, (double)n.ran_refused,
+           right, (double)n.twins_passed, (double)n.twins_refused, twins_right(&n), n.least_room);
     sm_table *table = sm_page_table(r, "Fits or not", "<reported|>does not fit|>fits");
     sm_page_row(r, table, "ran out of memory", sm_show_exact(r, (double)n.oom_refused),
                 sm_show_exact(r, (double)n.oom_passed));
@@ -132,9 +131,9 @@ static void peak_row(sm_report *r, sm_table *table, const char *name, const peak
 }
 
 static void put_peak(sm_report *r, sm_data *object, const peak_stats *p) {
-    sm_put_all(r, object, "n|median|mean|p90|bias|coverage|worst_under", (double)p->stats.n,
-               p->stats.median, p->stats.mean, p->stats.p90, p->stats.bias, p->stats.coverage,
-               p->worst_under);
+    sm_put(r, object, "n|median|mean|p90|bias|coverage|worst_under", (double)p->stats.n,
+           p->stats.median, p->stats.mean, p->stats.p90, p->stats.bias, p->stats.coverage,
+           p->worst_under);
 }
 
 static void add_peaks(sm_report *r, const sm_validation *v, const sm_member *m, size_t n) {
@@ -150,7 +149,7 @@ static void add_peaks(sm_report *r, const sm_validation *v, const sm_member *m, 
         peak_stats some = stats_of(v, &m[i], j - i);
         peak_row(r, table, m[i].key, &some);
         sm_data *entry = sm_put_object(r, list, NULL);
-        sm_put_text(r, entry, "source", m[i].key);
+        sm_put(r, entry, "source", m[i].key);
         put_peak(r, entry, &some);
     }
     if (table) sm_report_table(r, table);

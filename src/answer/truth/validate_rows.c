@@ -45,8 +45,8 @@ const char *sm_row_name(sm_report *r, const sm_validation *v, const sm_checked *
 
 void sm_put_row_id(sm_report *r, sm_data *object, const sm_validation *v, const sm_checked *c) {
     if (is_line_number(c->row)) sm_put(r, object, "id", c->row->line);
-    else sm_put_text(r, object, "id", c->row->id);
-    if (v->in.files > 1) sm_put_text(r, object, "file", c->truth->file);
+    else sm_put(r, object, "id", c->row->id);
+    if (v->in.files > 1) sm_put(r, object, "file", c->truth->file);
 }
 
 void sm_validate_rows(sm_report *r, const sm_validation *v) {
@@ -55,30 +55,29 @@ void sm_validate_rows(sm_report *r, const sm_validation *v) {
         const sm_checked *c = &v->row[i];
         sm_data *object = sm_put_object(r, rows, NULL);
         sm_put_row_id(r, object, v, c);
-        sm_put_text(r, object, "kind", sm_truth_kind_name(c->row->kind));
-        sm_put_text(r, object, "chip", c->chip);
-        sm_put_all(r, object, "measured|lower|expected|upper", measured_of(c),
-                   known(c, c->p.lower_s), known(c, c->p.expected_s), known(c, c->p.upper_s));
+        sm_put(r, object, "kind|chip|measured|lower|expected|upper",
+               sm_truth_kind_name(c->row->kind), c->chip, measured_of(c), known(c, c->p.lower_s),
+               known(c, c->p.expected_s), known(c, c->p.upper_s));
         sm_data *interval = sm_put_array(r, object, "interval");
         sm_put(r, interval, NULL, known(c, c->p.low_s));
         sm_put(r, interval, NULL, known(c, c->p.high_s));
         sm_put(r, object, "error", error_of(c));
         if (is_training(c)) {
-            if (!c->p.unknown) sm_put_bool(r, object, "fits", c->p.fits);
+            if (!c->p.unknown) sm_put(r, object, "fits", c->p.fits);
             if (isfinite(memory_of(c))) {
                 const sm_memory *m = &c->p.memory;
-                sm_put_all(r, sm_put_object(r, object, "memory_bytes"),
-                           "params|gradients|optimizer|activations|buffers|total|capacity",
-                           m->params, m->gradients, m->optimizer, m->activations, m->buffers,
-                           m->total, m->capacity);
+                sm_put(r, sm_put_object(r, object, "memory_bytes"),
+                       "params|gradients|optimizer|activations|buffers|total|capacity", m->params,
+                       m->gradients, m->optimizer, m->activations, m->buffers, m->total,
+                       m->capacity);
             }
             sm_put(r, object, "measured_memory_bytes", measured_bytes(c));
         }
         sm_put_parts(r, object, c);
         const char *calibration = calibration_of(r, c);
-        if (calibration) sm_put_text(r, object, "calibration", calibration);
-        if (c->p.unknown) sm_put_text(r, object, "unknown", c->p.unknown);
-        else if (c->apart) sm_put_text(r, object, "apart", c->apart);
+        if (calibration) sm_put(r, object, "calibration", calibration);
+        if (c->p.unknown) sm_put(r, object, "unknown", c->p.unknown);
+        else if (c->apart) sm_put(r, object, "apart", c->apart);
     }
 }
 

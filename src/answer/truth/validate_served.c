@@ -7,9 +7,8 @@ void sm_put_parts(sm_report *r, sm_data *object, const sm_checked *c) {
     sm_data *parts = sm_put_array(r, object, "parts");
     for (int i = 0; i < c->p.parts; i++) {
         sm_data *part = sm_put_object(r, parts, NULL);
-        sm_put_text(r, part, "quantity", sm_served_name(c->p.part[i].quantity));
-        sm_put_all(r, part, "measured|lower|expected", c->p.part[i].measured_s,
-                   c->p.part[i].lower_s, c->p.part[i].expected_s);
+        sm_put(r, part, "quantity|measured|lower|expected", sm_served_name(c->p.part[i].quantity),
+               c->p.part[i].measured_s, c->p.part[i].lower_s, c->p.part[i].expected_s);
         sm_data *interval = sm_put_array(r, part, "interval");
         sm_put(r, interval, NULL, c->p.part[i].low_s);
         sm_put(r, interval, NULL, c->p.part[i].high_s);

@@ -128,8 +128,8 @@ static bool group_by(const sm_validation *v, int d, grouping *out) {
 /* ---- showing ---- */
 
 void sm_put_error_stats(sm_report *r, sm_data *object, const sm_error_stats *s) {
-    sm_put_all(r, object, "n|median|mean|p90|bias|coverage|below_lower", (double)s->n, s->median,
-               s->mean, s->p90, s->bias, s->coverage, (double)s->below_lower);
+    sm_put(r, object, "n|median|mean|p90|bias|coverage|below_lower", (double)s->n, s->median,
+           s->mean, s->p90, s->bias, s->coverage, (double)s->below_lower);
 }
 
 const char *sm_signed_percent(sm_report *r, double fraction) {
@@ -164,7 +164,7 @@ static void add_groups(sm_report *r, const sm_validation *v, sm_data *by, int d,
     sm_data *list = sm_put_array(r, by, sm_validate_groups[d]);
     for (size_t i = 0; i < g.n; i++) {
         sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "name", g.group[i].key);
+        sm_put(r, object, "name", g.group[i].key);
         sm_put_error_stats(r, object, &g.group[i].stats);
     }
 }
@@ -184,9 +184,7 @@ static void add_apart(sm_report *r, const sm_validation *v) {
     for (size_t i = 0, j; i < n; i = j) {
         j = sm_members_run(m, n, i);
         sm_page_row(r, table, sm_show_exact(r, (double)(j - i)), m[i].key);
-        sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "because", m[i].key);
-        sm_put(r, object, "n", (double)(j - i));
+        sm_put(r, sm_put_object(r, list, NULL), "because|n", m[i].key, (double)(j - i));
     }
     if (table) sm_report_table(r, table);
 }
@@ -199,8 +197,8 @@ void sm_validate_stats(sm_report *r, const sm_validation *v) {
     sm_error_stats s = sm_stats_of(v, v->index, v->compared);
     sm_data *summary = sm_put_object(r, r->data, "summary");
     sm_put_error_stats(r, summary, &s);
-    sm_put_all(r, summary, "rows|predicted|kept_apart", (double)v->n, (double)predicted,
-               (double)(v->n - v->compared));
+    sm_put(r, summary, "rows|predicted|kept_apart", (double)v->n, (double)predicted,
+           (double)(v->n - v->compared));
     sm_table *table = sm_page_table(r, NULL, "<error|>value|<");
     sm_page_row(r, table, "rows", sm_show_exact(r, (double)v->n),
                 sm_textf(r, "%zu predicted, %zu compared, %zu kept apart", predicted, v->compared,

@@ -44,8 +44,8 @@ static void show_row(sm_report *r, sm_table *table, const sm_validation *v, cons
 static void put_row(sm_report *r, sm_data *list, const sm_validation *v, const sm_checked *c) {
     sm_data *object = sm_put_object(r, list, NULL);
     sm_put_row_id(r, object, v, c);
-    sm_put_all(r, object, "measured|lower|expected|error", c->row->measured_s, c->p.lower_s,
-               c->p.expected_s, error_of(c));
+    sm_put(r, object, "measured|lower|expected|error", c->row->measured_s, c->p.lower_s,
+           c->p.expected_s, error_of(c));
 }
 
 static void add_below(sm_report *r, const sm_validation *v) {

@@ -83,20 +83,16 @@ static void put_machine(const design *d, int64_t i, sm_data *to) {
         const sweep_axis *a = &over(d)->axis[k];
         const char *value = design_value(d, i, k);
         if (a->place == SWEEP_MACHINE) sm_put(r, o, a->name, strtod(value, NULL));
-        else sm_put_text(r, o, a->name, value);
+        else sm_put(r, o, a->name, value);
     }
     sm_put(r, o, "tokens_per_s", m->tokens_per_s);
     for (int k = 0; k < DESIGN_MEASURES; k++) sm_put(r, o, design_measure_names[k], m->takes[k]);
-    sm_put(r, o, "usd_per_million_tokens", m->takes[DESIGN_USD] / 3600 / m->tokens_per_s * 1e6);
-    sm_put(r, o, "joules_per_token", m->takes[DESIGN_WATTS] / m->tokens_per_s);
-    sm_put_bool(r, o, "pareto", m->best);
-    sm_put_bool(r, o, "within_bounds", !m->beyond);
-    sm_put_text(r, o, "why", m->why);
+    sm_put(r, o, "usd_per_million_tokens|joules_per_token|pareto|within_bounds|why",
+           m->takes[DESIGN_USD] / 3600 / m->tokens_per_s * 1e6,
+           m->takes[DESIGN_WATTS] / m->tokens_per_s, m->best, (bool)(!m->beyond), m->why);
     sm_data *work = sm_put_array(r, o, "work");
     for (int k = 0; k < d->works; k++) {
-        sm_data *w = sm_put_object(r, work, NULL);
-        sm_put(r, w, "tokens_per_s", m->rate[k]);
-        sm_put_text(r, w, "plan", m->plan[k]);
+        sm_put(r, sm_put_object(r, work, NULL), "tokens_per_s|plan", m->rate[k], m->plan[k]);
     }
 }
 
@@ -131,14 +127,12 @@ static void tell_step(const design *d, int axis, int64_t from, int64_t to, sm_ta
                 change(r, m->takes[DESIGN_USD], n->takes[DESIGN_USD]), sm_show_usd(r, worth),
                 priced ? sm_show_number(r, more / cost * 3600) : "-", pays ? "yes" : "no");
     sm_data *o = sm_put_object(r, list, NULL);
-    sm_put_text(r, o, "resource", a->name);
-    sm_put_text(r, o, "from", design_value(d, from, axis));
-    sm_put_text(r, o, "to", design_value(d, to, axis));
-    sm_put_all(r, o, "tokens_per_s|usd_per_hour|watts|worth_usd_per_hour|tokens_per_usd", more,
-               n->takes[DESIGN_USD] - m->takes[DESIGN_USD],
-               n->takes[DESIGN_WATTS] - m->takes[DESIGN_WATTS], worth,
-               priced ? more / cost * 3600 : NAN);
-    sm_put_bool(r, o, "pays", pays);
+    sm_put(
+        r, o, "resource|from|to|tokens_per_s|usd_per_hour|watts|worth_usd_per_hour|tokens_per_usd",
+        a->name, design_value(d, from, axis), design_value(d, to, axis), more,
+        n->takes[DESIGN_USD] - m->takes[DESIGN_USD],
+        n->takes[DESIGN_WATTS] - m->takes[DESIGN_WATTS], worth, priced ? more / cost * 3600 : NAN);
+    sm_put(r, o, "pays", pays);
 }
 
 static void tell_steps(const design *d, int64_t base) {
@@ -185,10 +179,8 @@ static void tell_prices(const design *d, int64_t base) {
         const char *name = over(d)->axis[on].value[i];
         const design_machine *m = at < 0 ? NULL : &d->machine[at];
         const double even = m ? token * 3600 * m->tokens_per_s : NAN;
-        sm_data *o = sm_put_object(r, list, NULL);
-        sm_put_text(r, o, "on", name);
-        sm_put_all(r, o, "usd_per_hour|break_even_usd_per_hour", m ? m->takes[DESIGN_USD] : NAN,
-                   even);
+        sm_put(r, sm_put_object(r, list, NULL), "on|usd_per_hour|break_even_usd_per_hour", name,
+               m ? m->takes[DESIGN_USD] : NAN, even);
         if (m)
             sm_page_row(r, table, name_of(d, at), sm_show_number(r, m->tokens_per_s),
                         usd_per_million(d, m), sm_show_usd(r, m->takes[DESIGN_USD]),
@@ -291,14 +283,12 @@ sm_status design_tell(design *d, sm_error *err) {
     design_machine **best = best_of(d, &n);
     const int64_t base = cheapest(d, -1, 0);
     if (!best) return sm_fail_memory(err);
-    sm_put_text(r, r->data, "command", "design");
+    sm_put(r, r->data, "command", "design");
     sm_data *work = sm_put_array(r, r->data, "work"), *machines;
     sm_report_heading(r, "Machines for %s%s", d->work[0].name,
                       d->works > 1 ? " and other work" : "");
     for (int k = 0; k < d->works; k++) {
-        sm_data *o = sm_put_object(r, work, NULL);
-        sm_put_text(r, o, "ask", d->work[k].name);
-        sm_put(r, o, "share", d->work[k].share);
+        sm_put(r, sm_put_object(r, work, NULL), "ask|share", d->work[k].name, d->work[k].share);
     }
     machines = sm_put_array(r, r->data, "machines");
     for (int64_t i = 0; i < d->machines; i++) put_machine(d, i, machines);
@@ -306,7 +296,7 @@ sm_status design_tell(design *d, sm_error *err) {
     if (n) show_best(d, best, n);
     tell_counts(d, n);
     if (base < 0) return r->out_of_memory ? sm_fail_memory(err) : SM_NEGATIVE;
-    sm_put_text(r, r->data, "cheapest", name_of(d, base));
+    sm_put(r, r->data, "cheapest", name_of(d, base));
     tell_steps(d, base);
     tell_prices(d, base);
     sm_status s = draw(d, best, n, base, err);

@@ -112,15 +112,13 @@ sm_status measured_files(const measuring *q, sm_error *err) {
 /* ---- JSON ---- */
 
 static void put_spread(sm_report *r, sm_data *parent, const sm_spread *s) {
-    sm_data *object = sm_put_object(r, parent, "time_s");
-    sm_put_all(r, object, "least|low|median|high|repeats|disturbed", s->least, s->low, s->median,
-               s->high, s->n, s->disturbed);
+    sm_put(r, sm_put_object(r, parent, "time_s"), "least|low|median|high|repeats|disturbed",
+           s->least, s->low, s->median, s->high, s->n, s->disturbed);
 }
 
 static void put_line(sm_report *r, sm_data *object, const sm_measured_line *line) {
-    sm_put_all(r, object, "latency_s|bytes_per_s|crossover_bytes|median_error",
-               line->line.latency_s, 1.0 / line->line.s_per_byte, line->crossover_bytes,
-               line->error);
+    sm_put(r, object, "latency_s|bytes_per_s|crossover_bytes|median_error", line->line.latency_s,
+           1.0 / line->line.s_per_byte, line->crossover_bytes, line->error);
 }
 
 /* ---- products, streams, messages and collectives: each in the data and on the page ---- */
@@ -141,10 +139,10 @@ static void show_matmuls(sm_report *r, const measuring *q) {
         const sm_measured_matmul *m = &q->found->matmul[i];
         double flops = measured_flops(m);
         sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "dtype", sm_dtype_name(m->dtype));
-        sm_put_all(r, object, "m|n|k", (double)m->m, (double)m->n, (double)m->k);
+        sm_put(r, object, "dtype|m|n|k", sm_dtype_name(m->dtype), (double)m->m, (double)m->n,
+               (double)m->k);
         put_spread(r, object, &m->seconds);
-        sm_put_all(r, object, "flops_per_s|expected_s", flops / m->seconds.median, q->matmul_s[i]);
+        sm_put(r, object, "flops_per_s|expected_s", flops / m->seconds.median, q->matmul_s[i]);
         if (measured_is_start(m)) continue;
         sm_page_row(r, table, sm_dtype_name(m->dtype), sm_show_exact(r, (double)m->m),
                     sm_show_exact(r, (double)m->n), sm_show_exact(r, (double)m->k),
@@ -166,8 +164,7 @@ static void show_memory(sm_report *r, const measuring *q) {
         bool moves = i != SM_SWEEP_VECTOR;
         double amount = moves ? s->bytes : s->flops;
         sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "stream", sm_sweep_name((sm_sweep)i));
-        sm_put_all(r, object, "bytes|flops", s->bytes, s->flops);
+        sm_put(r, object, "stream|bytes|flops", sm_sweep_name((sm_sweep)i), s->bytes, s->flops);
         put_spread(r, object, &s->seconds);
         if (s->seconds.n == 0) continue;
         sm_page_row(r, table, sm_sweep_name((sm_sweep)i), sm_show_exact(r, s->seconds.n),
@@ -225,8 +222,7 @@ static void show_collectives(sm_report *r, const measuring *q) {
     for (int i = 0; i < q->lines; i++) {
         const collective_line *line = &q->line[i];
         sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "op", sm_collective_name(line->op));
-        sm_put(r, object, "ranks", line->ranks);
+        sm_put(r, object, "op|ranks", sm_collective_name(line->op), line->ranks);
         put_line(r, object, &line->line);
         double off = put_sizes(r, object, q, line);
         line_row(r, table, sm_collective_name(line->op), line->ranks, &line->line,
@@ -251,7 +247,7 @@ static void show_trainings(sm_report *r, const measuring *q) {
                      run->model.kind[0].E > 0 ? " of experts" : "", run->setup.tokens,
                      tensor ? "tensor" : "data", tensor ? run->plan.tensor : run->plan.data);
         sm_data *object = sm_put_object(r, list, NULL);
-        sm_put_text(r, object, "what", what);
+        sm_put(r, object, "what", what);
         put_spread(r, object, s);
         sm_put(r, object, "expected_s", run->predicted_s);
         sm_page_row(r, table, what, sm_show_exact(r, s->n), sm_show_seconds(r, s->median),
@@ -315,21 +311,15 @@ static void say_disturbed(sm_report *r, const sm_measurements *m) {
 void measured_page(sm_report *r, const measuring *q) {
     /* Who measured, on what and with which command line. */
     const machine *m = &q->machine;
-    sm_put_text(r, r->data, "command", "measure");
-    sm_put_text(r, r->data, "name", q->name);
-    sm_put_text(r, r->data, "backend", q->backend);
-    sm_put(r, r->data, "ranks", q->found->ranks);
+    sm_put(r, r->data, "command|name|backend|ranks", "measure", q->name, q->backend,
+           q->found->ranks);
     sm_data *object = sm_put_object(r, r->data, "provenance");
-    sm_put_text(r, object, "date", m->date);
-    sm_put_text(r, object, "cpu", m->cpu);
-    sm_put(r, object, "cpus", m->cpus);
-    sm_put_text(r, object, "blas", m->blas);
-    sm_put_text(r, object, "mpi", m->mpi);
-    if (q->gpu.gpus) sm_put_text(r, object, "gpu", q->gpu.name);
-    if (q->gpu.gpus) sm_put_text(r, object, "cuda", q->gpu.software);
+    sm_put(r, object, "date|cpu|cpus|blas|mpi", m->date, m->cpu, m->cpus, m->blas, m->mpi);
+    if (q->gpu.gpus) sm_put(r, object, "gpu", q->gpu.name);
+    if (q->gpu.gpus) sm_put(r, object, "cuda", q->gpu.software);
     const char *line = "measure";
     for (char **a = q->call->argv; *a; a++) line = sm_textf(r, "%s %s", line, *a);
-    sm_put_text(r, object, "command", line);
+    sm_put(r, object, "command", line);
 
     sm_report_heading(r, "%s", q->chip.title);
     sm_report_text(r, "Measured %s with %s%s%s.", q->machine.date,

@@ -45,16 +45,14 @@ void prediction_say_placeholder(sm_report *r, const sm_system *system) {
 
 void prediction_say_bytes(sm_report *r, const char *each, double apart) {
     bool equal = !(apart > 0);
-    sm_put_bool(r, r->data, "bytes_equal", equal);
+    sm_put(r, r->data, "bytes_equal", equal);
     if (equal)
         sm_report_text(r, "On every rank and in every %s the bytes were those predicted.", each);
     else sm_report_text(r, "A collective moved OTHER bytes than predicted.");
 }
 
 void prediction_put_times(sm_report *r, sm_data *object, double predicted_s, double measured_s) {
-    sm_data *time = sm_put_object(r, object, "time_s");
-    sm_put(r, time, "predicted", predicted_s);
-    sm_put(r, time, "measured", measured_s);
+    sm_put(r, sm_put_object(r, object, "time_s"), "predicted|measured", predicted_s, measured_s);
 }
 
 const char *prediction_ratio(sm_report *r, double predicted, double measured) {
@@ -79,8 +77,7 @@ sm_status machine_memory_holds(sm_report *r, const char *what, double bytes_of_r
     double pages = (double)sysconf(_SC_PHYS_PAGES), page_bytes = (double)sysconf(_SC_PAGESIZE);
     double here = ranks_are_here() ? ranks : 1, bytes = here * bytes_of_rank;
     if (pages <= 0 || page_bytes <= 0 || bytes <= pages * page_bytes) return SM_OK;
-    sm_put(r, r->data, "needed_bytes", bytes);
-    sm_put(r, r->data, "memory_bytes", pages * page_bytes);
+    sm_put(r, r->data, "needed_bytes|memory_bytes", bytes, pages * page_bytes);
     sm_report_text(r, "Not started: %s needs %s of memory on this machine, which has %s. %s", what,
                    sm_show_bytes(r, bytes), sm_show_bytes(r, pages * page_bytes), advice);
     return SM_NEGATIVE;

@@ -69,9 +69,8 @@ static void show_step(sm_report *r, sm_table *table, sm_data *steps, const runni
                             ? product_words(r, x, i)
                             : sm_step_words(r, &of->einsum, &x->q->m->mesh, &of->way.lowering, s);
     sm_data *object = sm_put_object(r, steps, NULL);
-    sm_put_text(r, object, "step", words);
-    sm_put(r, object, "bytes_predicted", moves ? step->bytes : 0.0);
-    sm_put(r, object, "bytes_counted", moves ? done->bytes[s] : 0.0);
+    sm_put(r, object, "step|bytes_predicted|bytes_counted", words, moves ? step->bytes : 0.0,
+           moves ? done->bytes[s] : 0.0);
     prediction_put_times(r, object, predicted_s, done->seconds[s]);
     sm_page_row(r, table, words, moves ? sm_show_exact(r, step->bytes) : "-",
                 moves ? sm_show_exact(r, done->bytes[s]) : "-", sm_show_seconds(r, predicted_s),
@@ -98,10 +97,7 @@ static sm_status show(sm_report *r, const running *x) {
                 sm_show_seconds(r, measured_s), prediction_ratio(r, x->plan.expected_s, measured_s),
                 "");
     sm_report_table(r, table);
-    sm_put_bool(r, r->data, "equal", equal);
-    sm_put(r, r->data, "max_error", error);
-    sm_put(r, r->data, "error_bound", bound);
-    sm_put_bool(r, r->data, "bytes_equal", same_bytes);
+    sm_put(r, r->data, "equal|max_error|error_bound|bytes_equal", equal, error, bound, same_bytes);
     prediction_put_times(r, r->data, x->plan.expected_s, measured_s);
     sm_report_text(r, "%s",
                    !equal        ? "A product DIFFERS from that of the whole arrays."
@@ -162,12 +158,10 @@ sm_status run_chain(const cli_call *call, sm_report *r, const run_chain_question
         status =
             ranks_run(call, &q->timing->ranks, q->m->placement.used, execution_chain_body, &c, err);
     if (status || !ranks_speak()) return status;
-    sm_put_text(r, r->data, "command", "run matmul");
-    sm_put_text(r, r->data, "einsum", q->text.text);
-    if (x.chain->lines == 1) sm_put_text(r, r->data, "order", x.plan.order);
-    sm_put_text(r, r->data, "backend", ranks_backend());
-    sm_put(r, r->data, "ranks", q->m->placement.used);
-    sm_put_text(r, r->data, "dtype", sm_dtype_name(q->dtype));
+    sm_put(r, r->data, "command|einsum", "run matmul", q->text.text);
+    if (x.chain->lines == 1) sm_put(r, r->data, "order", x.plan.order);
+    sm_put(r, r->data, "backend|ranks|dtype", ranks_backend(), q->m->placement.used,
+           sm_dtype_name(q->dtype));
     sm_placed_mesh_fields(r, q->m);
     sm_report_text(r, "%s in %s on %d ranks (%s), predicted for %s", q->text.text,
                    sm_dtype_name(q->dtype), q->m->placement.used, ranks_backend(),

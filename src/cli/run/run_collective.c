@@ -397,11 +397,10 @@ static bool show_point(sm_report *r, sm_table *table, sm_data *object, const poi
     const exchange_job *job = &p->job;
     bool equal = job->max_error <= 0.0;
     double bytes = job->step.bytes, seconds = job->seconds;
-    sm_put_bool(r, object, "equal", equal);
-    sm_put(r, object, "max_error", job->max_error);
+    sm_put(r, object, "equal|max_error", equal, job->max_error);
     sm_data *step = sm_put_object(r, sm_put_array(r, object, "steps"), NULL);
-    sm_put_text(r, step, "op", sm_collective_name(job->step.op));
-    sm_put_all(r, step, "bytes_predicted|bytes_counted", bytes, job->bytes);
+    sm_put(r, step, "op|bytes_predicted|bytes_counted", sm_collective_name(job->step.op), bytes,
+           job->bytes);
     prediction_put_times(r, step, p->predicted_s, seconds);
     prediction_put_times(r, object, p->predicted_s, seconds);
     sm_page_row(r, table, sm_show_exact(r, bytes), sm_show_exact(r, job->bytes),
@@ -415,12 +414,8 @@ static bool show_point(sm_report *r, sm_table *table, sm_data *object, const poi
 static sm_status show(sm_report *r, const cli_call *call, const question *q, const point *points) {
     bool good = true;
     const char *over = sm_axes_words(r, &q->m.mesh, q->over), *op = sm_collective_name(q->op);
-    sm_put_text(r, r->data, "command", "run collective");
-    sm_put_text(r, r->data, "op", op);
-    sm_put_text(r, r->data, "over", over);
-    sm_put(r, r->data, "members", q->group.size);
-    sm_put_text(r, r->data, "backend", ranks_backend());
-    sm_put_text(r, r->data, "dtype", sm_dtype_name(q->dtype));
+    sm_put(r, r->data, "command|op|over|members|backend|dtype", "run collective", op, over,
+           q->group.size, ranks_backend(), sm_dtype_name(q->dtype));
     sm_placed_mesh_fields(r, &q->m);
     sm_report_heading(r, "%s of %s %s over %s on %d ranks (%s), predicted for %s", op,
                       sm_dtype_name(q->dtype), call->positional[1], over, q->m.placement.used,

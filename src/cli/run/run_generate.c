@@ -245,7 +245,7 @@ static void show_texts(sm_report *r, const generation *g) {
         const char *text = shown(r, g, g->text[i], n);
         if (!text) return;
         sm_data *one = sm_put_object(r, list, NULL);
-        if (!g->numbers) sm_put_text(r, one, "text", text);
+        if (!g->numbers) sm_put(r, one, "text", text);
         sm_data *made = sm_put_array(r, one, g->numbers ? "tokens" : "bytes");
         for (size_t k = g->prompt_tokens[i]; k < n; k++) sm_put(r, made, NULL, g->text[i][k]);
         sm_report_text(r, "%s", text);
@@ -283,8 +283,8 @@ static void show_passes(sm_report *r, const generation *g) {
     for (int i = 0; i < n; i++) {
         sm_data *one = sm_put_object(r, r->data, rows[i].key);
         double measured_s = rows[i].phase->seconds / rows[i].phase->passes;
-        sm_put_all(r, one, "passes|predicted_s|measured_s", rows[i].phase->passes,
-                   rows[i].predicted_s, measured_s);
+        sm_put(r, one, "passes|predicted_s|measured_s", rows[i].phase->passes, rows[i].predicted_s,
+               measured_s);
         sm_page_row(r, table, rows[i].name, sm_show_exact(r, rows[i].phase->passes),
                     sm_show_seconds(r, rows[i].predicted_s), sm_show_seconds(r, measured_s),
                     prediction_ratio(r, rows[i].predicted_s, measured_s));
@@ -298,8 +298,8 @@ static void show_rate(sm_report *r, const generation *g) {
     double predicted_s =
         g->price.decode_s * g->result.decode.passes + g->price.draft_s * g->result.draft.passes;
     if (g->tokens < 2) return;
-    sm_data *pair = sm_put_object(r, r->data, "tokens_per_s");
-    sm_put_all(r, pair, "predicted|measured", bytes / predicted_s, bytes / seconds);
+    sm_put(r, sm_put_object(r, r->data, "tokens_per_s"), "predicted|measured", bytes / predicted_s,
+           bytes / seconds);
     sm_report_text(r, "%s after the prompts; predicted for %s: %s.",
                    sm_show_rate(r, bytes / seconds, "tokens/s"), g->system.text,
                    sm_show_rate(r, bytes / predicted_s, "tokens/s"));
@@ -310,10 +310,9 @@ static void show_speculation(sm_report *r, const generation *g) {
     if (!g->drafts || !(s->decode.passes > 0)) return;
     double rate = s->drafted > 0 ? s->accepted / s->drafted : 0;
     double each = (double)g->prompts * (double)(g->tokens - 1) / s->decode.passes;
-    sm_data *one = sm_put_object(r, r->data, "speculation");
-    sm_put_text(r, one, "draft", g->draft.model.name);
-    sm_put_all(r, one, "depth|drafted|accepted|acceptance|tokens_per_pass", g->depth, s->drafted,
-               s->accepted, rate, each);
+    sm_put(r, sm_put_object(r, r->data, "speculation"),
+           "draft|depth|drafted|accepted|acceptance|tokens_per_pass", g->draft.model.name, g->depth,
+           s->drafted, s->accepted, rate, each);
     sm_report_text(r,
                    "%s proposed %s bytes, of which %s stayed (%s): %s bytes for each pass of %s.",
                    g->draft.model.name, sm_show_exact(r, s->drafted), sm_show_exact(r, s->accepted),
@@ -328,11 +327,8 @@ static void show_row(sm_report *r, const row *w, sm_data *list, sm_table *table)
         double predicted = s->bytes_predicted[k], counted = s->bytes_counted[k];
         if (!(predicted > 0 || counted > 0)) continue;
         const char *name = sm_collective_name((sm_collective)k);
-        sm_data *one = sm_put_object(r, list, NULL);
-        sm_put_text(r, one, "phase", w->key);
-        sm_put_text(r, one, "op", name);
-        sm_put_all(r, one, "bytes_predicted|bytes_counted|measured_s", predicted, counted,
-                   s->collective_s[k]);
+        sm_put(r, sm_put_object(r, list, NULL), "phase|op|bytes_predicted|bytes_counted|measured_s",
+               w->key, name, predicted, counted, s->collective_s[k]);
         sm_page_row(r, table, w->name, name, sm_show_exact(r, predicted), sm_show_exact(r, counted),
                     sm_show_seconds(r, s->collective_s[k]));
     }
@@ -344,11 +340,8 @@ static sm_status show(sm_report *r, const generation *g) {
     char plan[256];
     int ranks = sm_train_setup_ranks(&g->target.setup);
     sm_plan_format(&g->plan, 0, plan, sizeof plan);
-    sm_put_text(r, r->data, "command", "run generate");
-    sm_put_text(r, r->data, "model", g->target.model.name);
-    sm_put_text(r, r->data, "plan", plan);
-    sm_put_text(r, r->data, "backend", ranks_backend());
-    sm_put(r, r->data, "ranks", ranks);
+    sm_put(r, r->data, "command|model|plan|backend|ranks", "run generate", g->target.model.name,
+           plan, ranks_backend(), ranks);
     show_texts(r, g);
     sm_report_text(r, "%s on %d rank%s (%s): %zu text%s, %zu %s each after prompts of up to %d.",
                    g->target.model.name, ranks, ranks == 1 ? "" : "s", ranks_backend(), g->prompts,

@@ -123,31 +123,29 @@ static void put_step(sm_report *r, sm_data *steps, const question *q, const sm_a
     const char *op = step->kind == SM_STEP_EINSUM  ? "einsum"
                      : step->kind == SM_STEP_SLICE ? "slice"
                                                    : sm_collective_name(step->op);
-    sm_put_text(r, object, "op", op);
+    sm_put(r, object, "op", op);
     if (step->kind != SM_STEP_EINSUM) {
-        sm_put_text(r, object, "array", sm_array_words(r, &q->einsum, step->array));
-        sm_put_text(r, object, "axes", sm_axes_words(r, &mesh, step->axes));
+        sm_put(r, object, "array|axes", sm_array_words(r, &q->einsum, step->array),
+               sm_axes_words(r, &mesh, step->axes));
     }
-    sm_put_all(r, object, "bytes_predicted|bytes_counted", moves ? step->bytes : 0.0,
-               moves ? x->bytes[s] : 0.0);
+    sm_put(r, object, "bytes_predicted|bytes_counted", moves ? step->bytes : 0.0,
+           moves ? x->bytes[s] : 0.0);
     prediction_put_times(r, object, a->cost.step[s].expected_s, x->seconds[s]);
-    if (s == a->cost.overlapped) sm_put_bool(r, object, "overlapped", true);
+    if (s == a->cost.overlapped) sm_put(r, object, "overlapped", (bool)true);
 }
 
 static void put_alternative(sm_report *r, sm_data *object, const question *q,
                             const execution_job *job, int i) {
     const sm_alternative *a = job->alternative[i];
     const execution *x = &job->result[i];
-    sm_put_bool(r, object, "equal", is_equal(q, x));
-    sm_put_all(r, object, "max_error|error_bound", x->max_error, q->bound);
-    sm_put_bool(r, object, "bytes_equal", bytes_agree(a, x));
+    sm_put(r, object, "equal|max_error|error_bound|bytes_equal", is_equal(q, x), x->max_error,
+           q->bound, bytes_agree(a, x));
     sm_data *steps = sm_put_array(r, object, "steps");
     for (int s = 0; s < a->lowering.steps; s++) put_step(r, steps, q, a, x, s);
     prediction_put_times(r, object, a->cost.expected_s, x->total_s);
     if (a->cost.overlapped < 0) return;
-    sm_data *overlap = sm_put_object(r, object, "overlap");
-    sm_put_all(r, overlap, "chunks|directions|apart_s|hidden", a->cost.chunks, job->directions,
-               x->apart_total_s, hidden_share(a, x));
+    sm_put(r, sm_put_object(r, object, "overlap"), "chunks|directions|apart_s|hidden",
+           a->cost.chunks, job->directions, x->apart_total_s, hidden_share(a, x));
 }
 
 /* ---- the page ---- */
@@ -233,8 +231,7 @@ static void show_order(sm_report *r, const execution_job *job) {
             right += (a < b && pa < pb) || (a > b && pa > pb);
         }
     }
-    sm_data *object = sm_put_object(r, r->data, "order");
-    sm_put_all(r, object, "fastest|pairs|right", fastest + 1, pairs, right);
+    sm_put(r, sm_put_object(r, r->data, "order"), "fastest|pairs|right", fastest + 1, pairs, right);
     sm_report_heading(r, "All alternatives");
     sm_report_text(r,
                    "Alternative %d was the fastest. Of %d pairs that differ by more than 20 %%, "
@@ -278,11 +275,8 @@ static sm_status show(sm_report *r, const question *q, const execution_job *job)
     bool good = true;
     char text[512];
     sm_einsum_format(&q->einsum, &q->m.mesh, text, sizeof text);
-    sm_put_text(r, r->data, "command", "run matmul");
-    sm_put_text(r, r->data, "einsum", text);
-    sm_put_text(r, r->data, "backend", ranks_backend());
-    sm_put(r, r->data, "ranks", q->m.placement.used);
-    sm_put_text(r, r->data, "dtype", sm_dtype_name(q->dtype));
+    sm_put(r, r->data, "command|einsum|backend|ranks|dtype", "run matmul", text, ranks_backend(),
+           q->m.placement.used, sm_dtype_name(q->dtype));
     sm_placed_mesh_fields(r, &q->m);
     sm_report_text(r, "%s in %s on %d ranks (%s), predicted for %s", text, sm_dtype_name(q->dtype),
                    q->m.placement.used, ranks_backend(), q->m.system.text);

@@ -381,11 +381,11 @@ static void show_steps(sm_report *r, const serve_run *g) {
 
 static void show_counts(sm_report *r, const serve_run *g) {
     const sm_simulated *m = &g->result.counted;
-    sm_put_all(r, r->data, "requests|finished|refused|dropped|stopped|abandoned", m->requests,
-               m->finished, (double)g->list.refused + m->refused + g->http_counts.refused,
-               g->dropped + g->http_counts.full, g->result.stopped, g->result.abandoned);
+    sm_put(r, r->data, "requests|finished|refused|dropped|stopped|abandoned", m->requests,
+           m->finished, (double)g->list.refused + m->refused + g->http_counts.refused,
+           g->dropped + g->http_counts.full, g->result.stopped, g->result.abandoned);
     sm_data *tokens = sm_put_object(r, r->data, "tokens");
-    sm_put_all(r, tokens, "prompt|output", m->prompt_tokens, m->output_tokens);
+    sm_put(r, tokens, "prompt|output", m->prompt_tokens, m->output_tokens);
     const double timed[] = {m->cached_tokens, m->recomputed_tokens, m->preemptions, m->steps};
     static const char *const key[] = {"cached", "recomputed", "preemptions", "steps"};
     for (int i = 0; i < 4; i++) sm_put_timed(r, i < 2 ? tokens : r->data, key[i], timed[i]);
@@ -496,13 +496,9 @@ static sm_status show(sm_report *r, const serve_run *g, sm_error *err) {
     char plan[256];
     int ranks = sm_train_setup_ranks(&g->m.setup);
     sm_plan_format(&g->plan, 0, plan, sizeof plan);
-    sm_put_text(r, r->data, "command", "run serve");
-    sm_put_text(r, r->data, "model", g->m.model.name);
-    sm_put_text(r, r->data, "plan", plan);
-    sm_put_text(r, r->data, "policy", policies[g->options.policy]);
-    sm_put_text(r, r->data, "backend", ranks_backend());
-    sm_put(r, r->data, "ranks", ranks);
-    sm_put(r, r->data, "kv_tokens", g->engine.kv_tokens * g->groups);
+    sm_put(r, r->data, "command|model|plan|policy|backend|ranks|kv_tokens", "run serve",
+           g->m.model.name, plan, policies[g->options.policy], ranks_backend(), ranks,
+           g->engine.kv_tokens * g->groups);
     sm_report_heading(r, "%s on %d rank%s (%s)", g->m.model.name, ranks, ranks == 1 ? "" : "s",
                       ranks_backend());
     sm_report_text(r,

@@ -84,13 +84,11 @@ static enum MHD_Result refuse(struct MHD_Connection *connection, unsigned status
                               const char *sentence) {
     sm_report *r = sm_report_new();
     if (!r) return MHD_NO;
-    sm_data *error = sm_put_object(r, r->data, "error");
-    sm_put_text(r, error, "message", sentence);
-    sm_put_text(r, error, "type",
-                status == MHD_HTTP_TOO_MANY_REQUESTS       ? "rate_limit_error"
-                : status >= MHD_HTTP_INTERNAL_SERVER_ERROR ? "server_error"
-                                                           : "invalid_request_error");
-    sm_put_all(r, error, "param|code", NAN, NAN);
+    sm_put(r, sm_put_object(r, r->data, "error"), "message|type|param|code", sentence,
+           status == MHD_HTTP_TOO_MANY_REQUESTS       ? "rate_limit_error"
+           : status >= MHD_HTTP_INTERNAL_SERVER_ERROR ? "server_error"
+                                                      : "invalid_request_error",
+           NAN, NAN);
     return send_json(connection, status, r);
 }
 
@@ -111,29 +109,27 @@ static void put_choice(sm_report *r, sm_data *list, const asked *a, size_t from,
     for (size_t i = from; text && a->wants.bytes && i < to; i++)
         if (token[i]) text[n++] = (char)token[i];
         else n += (size_t)snprintf(text + n, 4, "\xEF\xBF\xBD"); /* what no text here holds */
-    sm_put(r, choice, "index", 0);
-    sm_put_text(r, choice, "text", text);
+    sm_put(r, choice, "index|text", 0, text);
     sm_data *numbers = sm_put_array(r, choice, "token_ids");
     for (size_t i = from; i < to; i++) sm_put(r, numbers, NULL, token[i]);
     sm_put(r, choice, "logprobs", NAN);
     if (end == SERVE_LENGTH || end == SERVE_STOP)
-        sm_put_text(r, choice, "finish_reason", end == SERVE_STOP ? "stop" : "length");
+        sm_put(r, choice, "finish_reason", end == SERVE_STOP ? "stop" : "length");
     else sm_put(r, choice, "finish_reason", NAN);
 }
 
 /* Returns the list of its choices. */
 static sm_data *put_head(sm_report *r, const asked *a) {
-    sm_put_text(r, r->data, "id", sm_textf(r, "cmpl-%llu", (unsigned long long)a->number));
-    sm_put_text(r, r->data, "object", "text_completion");
-    sm_put(r, r->data, "created", (double)a->created);
-    sm_put_text(r, r->data, "model", a->http->job.limits.model);
+    sm_put(r, r->data, "id|object|created|model",
+           sm_textf(r, "cmpl-%llu", (unsigned long long)a->number), "text_completion",
+           (double)a->created, a->http->job.limits.model);
     return sm_put_array(r, r->data, "choices");
 }
 
 static void put_usage(sm_report *r, const asked *a) {
     double prompt = (double)a->q->prompt, made = (double)a->q->made;
-    sm_put_all(r, sm_put_object(r, r->data, "usage"),
-               "prompt_tokens|completion_tokens|total_tokens", prompt, made, prompt + made);
+    sm_put(r, sm_put_object(r, r->data, "usage"), "prompt_tokens|completion_tokens|total_tokens",
+           prompt, made, prompt + made);
 }
 
 static enum MHD_Result answer_whole(asked *a) {
@@ -337,19 +333,17 @@ static bool is_our_name(const serve_http *http, struct MHD_Connection *connectio
 static enum MHD_Result tell_models(serve_http *http, struct MHD_Connection *connection) {
     sm_report *r = sm_report_new();
     if (!r) return MHD_NO;
-    sm_put_text(r, r->data, "object", "list");
+    sm_put(r, r->data, "object", "list");
     sm_data *model = sm_put_object(r, sm_put_array(r, r->data, "data"), NULL);
-    sm_put_text(r, model, "id", http->job.limits.model);
-    sm_put_text(r, model, "object", "model");
-    sm_put_text(r, model, "owned_by", "scalemodel");
-    sm_put(r, model, "max_model_len", (double)http->job.limits.most_tokens);
+    sm_put(r, model, "id|object|owned_by|max_model_len", http->job.limits.model, "model",
+           "scalemodel", (double)http->job.limits.most_tokens);
     return send_json(connection, MHD_HTTP_OK, r);
 }
 
 static enum MHD_Result tell_health(struct MHD_Connection *connection) {
     sm_report *r = sm_report_new();
     if (!r) return MHD_NO;
-    sm_put_text(r, r->data, "status", "ok");
+    sm_put(r, r->data, "status", "ok");
     return send_json(connection, MHD_HTTP_OK, r);
 }
 

@@ -93,7 +93,7 @@ static const char *ratio(sm_report *r, double predicted_s, double measured_s) {
 static void time_row(sm_report *r, sm_table *table, sm_data *list, const char *key,
                      const char *name, double predicted_s, double measured_s) {
     sm_data *one = sm_put_object(r, list, NULL);
-    sm_put_text(r, one, key, name + strspn(name, " "));
+    sm_put(r, one, key, name + strspn(name, " "));
     prediction_put_times(r, one, predicted_s, measured_s);
     sm_page_row(r, table, name, seconds_or_none(r, predicted_s), seconds_or_none(r, measured_s),
                 ratio(r, predicted_s, measured_s));
@@ -205,14 +205,11 @@ static void show_ops(sm_report *r, train_run *q) {
         const train_op_row *o = &x->op[i];
         const char *bound = o->predicted_s > 0 ? sm_bound_name(o->bound) : "-";
         sm_data *one = sm_put_object(r, list, NULL);
-        sm_put_text(r, one, "op", o->op);
-        sm_put_text(r, one, "kind", kind_name(o->kind));
-        sm_put_text(r, one, "pass", train_way_name(o->way));
-        sm_put_text(r, one, "bound", bound);
-        sm_put_all(r, one, "calls|calls_predicted|flops|bytes", o->calls, o->predicted_calls,
-                   o->flops, o->bytes);
+        sm_put(r, one, "op|kind|pass|bound|calls|calls_predicted|flops|bytes", o->op,
+               kind_name(o->kind), train_way_name(o->way), bound, o->calls, o->predicted_calls,
+               o->flops, o->bytes);
         prediction_put_times(r, one, o->predicted_s, o->measured_s);
-        sm_put_all(r, one, "slowest_rank_s|blocks_s", o->most_s, o->around_s);
+        sm_put(r, one, "slowest_rank_s|blocks_s", o->most_s, o->around_s);
         if (i < SHOWN) op_row(r, table, o, o->op, bound);
         if (i < SHOWN) continue;
         others.predicted_s += o->predicted_s;
@@ -239,8 +236,7 @@ static void show_collectives(sm_report *r, const train_run *q) {
         if (!(predicted > 0 || counted > 0 || measured_s > 0)) continue;
         const char *name = sm_collective_name((sm_collective)k);
         sm_data *one = sm_put_object(r, list, NULL);
-        sm_put_text(r, one, "op", name);
-        sm_put_all(r, one, "bytes_predicted|bytes_counted", predicted, counted);
+        sm_put(r, one, "op|bytes_predicted|bytes_counted", name, predicted, counted);
         prediction_put_times(r, one, predicted_s, measured_s);
         sm_page_row(r, table, name, sm_show_exact(r, predicted), sm_show_exact(r, counted),
                     seconds_or_none(r, predicted_s), seconds_or_none(r, measured_s),
@@ -267,11 +263,9 @@ static void show_arrays(sm_report *r, train_run *q) {
     for (int i = 0; i < x->moves; i++) {
         const train_move_row *m = &x->move[i];
         sm_data *one = sm_put_object(r, list, NULL);
-        sm_put_text(r, one, "collective", sm_collective_name(m->op));
-        sm_put_text(r, one, "array", m->array);
-        sm_put_text(r, one, "pass", train_way_name(m->way));
-        sm_put_all(r, one, "calls|calls_predicted|bytes|exposed_s", m->calls, m->predicted_calls,
-                   m->bytes, m->exposed_s);
+        sm_put(r, one, "collective|array|pass|calls|calls_predicted|bytes|exposed_s",
+               sm_collective_name(m->op), m->array, train_way_name(m->way), m->calls,
+               m->predicted_calls, m->bytes, m->exposed_s);
         prediction_put_times(r, one, m->predicted_s, m->measured_s);
         if (i < SHOWN)
             sm_page_row(r, table, sm_collective_name(m->op), m->array, train_way_name(m->way),
@@ -334,7 +328,7 @@ static void show_gap(sm_report *r, const train_run *q) {
     sm_data *list = sm_put_array(r, object, "rows");
     for (int i = 0; i < n; i++) {
         sm_data *one = sm_put_object(r, list, NULL);
-        sm_put_text(r, one, "row", gap[i].name);
+        sm_put(r, one, "row", gap[i].name);
         prediction_put_times(r, one, gap[i].predicted_s, gap[i].measured_s);
         sm_put(r, one, "share", (gap[i].measured_s - gap[i].predicted_s) / gap_s);
     }
@@ -376,8 +370,7 @@ static sm_status draw_curve(const train_run *q, const char *path, sm_error *err)
 
 static void memory_row(sm_report *r, sm_table *table, sm_data *object, const char *name,
                        double predicted, double measured) {
-    sm_data *both = sm_put_object(r, object, name);
-    sm_put_all(r, both, "predicted|measured", predicted, measured);
+    sm_put(r, sm_put_object(r, object, name), "predicted|measured", predicted, measured);
     sm_page_row(r, table, name, sm_show_bytes(r, predicted), sm_show_bytes(r, measured),
                 prediction_ratio(r, predicted, measured));
 }
@@ -415,15 +408,12 @@ static void show_head(sm_report *r, const train_run *q) {
     char plan[256];
     int ranks = sm_train_setup_ranks(&q->setup), last = q->end - 1;
     sm_plan_format(&q->plan, 0, plan, sizeof plan);
-    sm_put_text(r, r->data, "command", "run train");
-    sm_put_text(r, r->data, "model", q->model.name);
-    sm_put_text(r, r->data, "plan", plan);
-    sm_put_text(r, r->data, "backend", ranks_backend());
-    sm_put_all(r, r->data, "ranks|steps", ranks, q->setup.steps);
+    sm_put(r, r->data, "command|model|plan|backend|ranks|steps", "run train", q->model.name, plan,
+           ranks_backend(), ranks, q->setup.steps);
     sm_report_text(r, "%s under %s on %d rank%s (%s): batches of %d sequences of %d bytes",
                    q->model.name, plan, ranks, ranks == 1 ? "" : "s", ranks_backend(),
                    q->setup.sequences, q->setup.tokens);
-    sm_put_text(r, r->data, "weights_from", q->from);
+    sm_put(r, r->data, "weights_from", q->from);
     if (q->from && !((const run_train_values *)q->call->values)->resume)
         sm_report_text(r, "It begins with the weights that %.120s holds; --fresh draws others.",
                        q->from);
@@ -444,9 +434,9 @@ sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
     double step_s = sm_spread_of(q->seconds + from, q->end - from).median;
     double predicted_s = q->detail.price.expected_s, tokens = train_run_tokens(q);
     sm_data *step = sm_put_object(r, r->data, "step_s");
-    sm_put_all(r, step, "predicted|measured", predicted_s, step_s);
-    sm_data *rate = sm_put_object(r, r->data, "tokens_per_s");
-    sm_put_all(r, rate, "predicted|measured", tokens / predicted_s, tokens / step_s);
+    sm_put(r, step, "predicted|measured", predicted_s, step_s);
+    sm_put(r, sm_put_object(r, r->data, "tokens_per_s"), "predicted|measured", tokens / predicted_s,
+           tokens / step_s);
     sm_report_text(r, "A step took %s (median), %s; predicted for %s: %s.",
                    sm_show_seconds(r, step_s), sm_show_rate(r, tokens / step_s, "tokens/s"),
                    q->system.text, sm_show_seconds(r, predicted_s));

@@ -72,7 +72,7 @@ static void show_row(taking *t, const char **cell) {
     sm_data *row = sm_put_object(t->r, t->rows, NULL);
     for (int i = 0; i < n; i++)
         if (is_number(cell[i])) sm_put(t->r, row, sweep_head(s, i), strtod(cell[i], NULL));
-        else sm_put_text(t->r, row, sweep_head(s, i), *cell[i] ? cell[i] : NULL);
+        else sm_put(t->r, row, sweep_head(s, i), *cell[i] ? cell[i] : NULL);
     const char *tail = *cell[n - 1] ? cell[n - 1] : shown(t, first, cell[first]);
     for (int i = s->axes; i < last; i++) cell[i] = shown(t, i + 2, cell[i + 2]);
     cell[last] = tail;
@@ -115,9 +115,8 @@ static void end_page(const taking *t, const char *output, int64_t before) {
                    before ? sm_textf(r, "%lld were there already; ", (long long)before) : "",
                    t->yes, t->no, t->refused, t->why ? ": " : "", t->why ? t->why : "");
     if (output) sm_report_text(r, "%s has a row of CSV for each.", output);
-    sm_put_text(r, r->data, "output", output);
-    sm_put_all(r, r->data, "there_before|answered|negative|refused", (double)before, t->yes, t->no,
-               t->refused);
+    sm_put(r, r->data, "output|there_before|answered|negative|refused", output, (double)before,
+           t->yes, t->no, t->refused);
 }
 
 /* Each question takes and frees a few large blocks. glibc would hand them back to the system and
@@ -164,9 +163,7 @@ static sm_status ask_all(const cli_call *call, sweep *s, sm_report *r, sm_error 
                        (long long)s->rows, MOST_SHOWN);
     taking t = {.s = s, .r = r};
     const sweep_taker taker = {take, &t, !call->watch && isatty(STDERR_FILENO) == 1};
-    sm_put_text(r, r->data, "command", "sweep");
-    sm_put_text(r, r->data, "verb", s->verb->name);
-    sm_put(r, r->data, "questions", (double)s->rows);
+    sm_put(r, r->data, "command|verb|questions", "sweep", s->verb->name, (double)s->rows);
     if (o->output) status = sweep_file_open(o->output, s, call->arena, &t.file, &before, err);
     else begin_table(&t);
     if (!status && r->out_of_memory) status = sm_fail_memory(err);
