@@ -248,7 +248,7 @@ $(BUILD)/obj/tests/%.o: tests/%.c $(BUILD)/obj/flags
 	$(CC) $(ALL_CFLAGS) $(if $(findstring /test_,$<),$(TEST_CFLAGS)) -Itests $(TEST_FOLDERS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/fuzz/%.o: fuzz/%.c $(BUILD)/obj/flags
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(TEST_CFLAGS) -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) $(TEST_CFLAGS) -Itests -Isrc/notation -Isrc/text -MMD -MP -c -o $@ $<
 $(BUILD)/obj/bench/%.o: bench/%.c $(BUILD)/obj/flags
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<

@@ -1,6 +1,6 @@
 /* Texts and families from any bytes: what is accepted prints and reads back to the same text; what
  * is refused, by the reader or by the check, has a place and words. */
-#include "scalemodel/notation.h"
+#include "library_format.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@ static void check_error(const sm_error *err) {
 }
 
 static const char *format(const sm_library *library, sm_arena *arena) {
-    const char *text = sm_library_format(library, arena);
+    const char *text = library_format(library, arena);
     must(text != NULL);
     return text;
 }

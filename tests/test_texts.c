@@ -2,8 +2,7 @@
  * and that no text, however broken, does more than that. */
 #include "unit.h"
 #include "failing_alloc.h"
-#include "lexer.h"
-#include "tree.h"
+#include "library_format.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -153,11 +152,11 @@ static size_t same_letters(const char *a, const char *b) {
 }
 
 static void assert_reads_back(sm_arena *arena, const sm_library *library) {
-    const char *once = sm_library_format(library, arena);
+    const char *once = library_format(library, arena);
     assert_non_null(once);
     const sm_library *again = library_of(arena, once);
     if (!same_library(library, again)) fail_msg("reads back as something else:\n%s", once);
-    const char *twice = sm_library_format(again, arena);
+    const char *twice = library_format(again, arena);
     size_t n = same_letters(once, twice);
     if (once[n] || twice[n])
         fail_msg("prints otherwise from here: %.200s\nand %.200s", once + n, twice + n);
@@ -355,7 +354,7 @@ static const char *dim(writer *w) {
     return one_of(w, dims, 6);
 }
 
-static void put_array(writer *w, const char *array) {
+static void write_array(writer *w, const char *array) {
     static const char *const dims[] = {"B", "T_X", "K_{a,b}", "Hd_t/2"};
     int from = pick(w, 4), to = from + 1 + pick(w, 4 - from);
     put(w, "%s[", array);
@@ -371,7 +370,7 @@ static void put_expression(writer *w, int depth) {
     case 2: put(w, "%s", dim(w)); break;
     case 3:
         for (int i = pick(w, 3); i >= 0; i--) {
-            put_array(w, name(w));
+            write_array(w, name(w));
             put(w, " ");
         }
         break;
@@ -398,7 +397,7 @@ static void put_expression(writer *w, int depth) {
     }
 }
 
-static void put_value(writer *w, int depth) {
+static void write_value(writer *w, int depth) {
     static const char *const between[] = {" or ", " and ", " + ", " - ", " * ", " / ", " % "};
     static const char *const tests[] = {" == ", " != ", " < ", " > ", " <= ", " >= ", " in "};
     switch (depth > 0 ? pick(w, 10) : pick(w, 4)) {
@@ -408,71 +407,71 @@ static void put_value(writer *w, int depth) {
     case 3: put(w, "%s", dim(w)); break;
     case 4:
         put(w, "%s", pick(w, 2) ? "(-(" : "(not (");
-        put_value(w, depth - 1);
+        write_value(w, depth - 1);
         put(w, "))");
         break;
     case 5:
         put(w, "%s[", name(w));
-        put_value(w, depth - 1);
+        write_value(w, depth - 1);
         put(w, "]%s", pick(w, 2) ? "" : ".part");
         break;
     case 6:
         put(w, "max(");
-        put_value(w, depth - 1);
+        write_value(w, depth - 1);
         put(w, ", ");
-        put_value(w, depth - 1);
+        write_value(w, depth - 1);
         put(w, ")");
         break;
     case 7:
     case 8:
         put(w, "(");
-        put_value(w, depth - 1);
+        write_value(w, depth - 1);
         put(w, "%s", pick(w, 2) ? one_of(w, between, 7) : one_of(w, tests, 7));
-        put_value(w, depth - 1);
+        write_value(w, depth - 1);
         put(w, ")");
         break;
     default:
         put(w, "(");
-        put_value(w, depth - 1);
+        write_value(w, depth - 1);
         put(w, " if ");
-        put_value(w, depth - 1);
+        write_value(w, depth - 1);
         put(w, " else ");
-        put_value(w, depth - 1);
+        write_value(w, depth - 1);
         put(w, ")");
     }
 }
 
-static void put_text(writer *w, int number) {
+static void write_text(writer *w, int number) {
     static const char *const attributes[] = {" causal",      " window 7", " along T",
                                              " over i[B,T]", " shared",   " shared Hd"};
     put(w, "%s t%d(x%s", pick(w, 4) ? "text" : "kernel", number, pick(w, 2) ? ", h[B,T]" : "");
     if (pick(w, 2)) {
         put(w, "; opt = ");
-        put_value(w, 2);
+        write_value(w, 2);
     }
     put(w, ")%s%s", pick(w, 2) ? " -> x, y" : "", pick(w, 2) ? "\n" : ": ");
     for (int i = 1 + pick(w, 4); i > 0; i--) {
-        if (pick(w, 2)) put_array(w, "y");
+        if (pick(w, 2)) write_array(w, "y");
         else put(w, "y, z");
         put(w, " = ");
         put_expression(w, 3);
         if (pick(w, 2)) put(w, "%s", one_of(w, attributes, 6));
         if (pick(w, 3) == 0) {
             put(w, " if ");
-            put_value(w, 3);
+            write_value(w, 3);
         }
         put(w, pick(w, 2) ? "\n" : " ;");
     }
     put(w, "\n");
 }
 
-static void put_family(writer *w, int number) {
+static void write_family(writer *w, int number) {
     put(w, "family f%d \"f-%d\" ", number, number);
     if (pick(w, 2)) put(w, "like f0 ");
     put(w, "fields a%s = ", pick(w, 2) ? "[i]" : "");
-    put_value(w, 3);
+    write_value(w, 3);
     put(w, pick(w, 2) ? "\ndims D = " : " dims D = ");
-    put_value(w, 3);
+    write_value(w, 3);
     if (pick(w, 2)) put(w, "\nmodel");
     for (int i = pick(w, 4); i > 0; i--) {
         static const char *const begins[] = {" piece p", " layers l 3", " layers l", " stack s",
@@ -482,7 +481,7 @@ static void put_family(writer *w, int number) {
         if (kind < 3 && pick(w, 2)) put(w, " = t0");
         if (kind < 3) put(w, ": a.b = ");
         if (kind == 3) put(w, " dims T = ");
-        if (kind <= 3) put_value(w, 2);
+        if (kind <= 3) write_value(w, 2);
         put(w, pick(w, 2) ? "\n" : "");
     }
     put(w, "\ninert a b%s\n", pick(w, 2) ? " \"c d\" stored fp8 w" : "");
@@ -495,10 +494,10 @@ static void random_files_read_back(void **state) {
         w.rng.state = seed;
         w.n = 0;
         put(&w, "roles heads K; model D\nsizes Er = ");
-        put_value(&w, 4);
+        write_value(&w, 4);
         put(&w, "\n");
-        for (int i = 0; i < 3; i++) put_text(&w, i);
-        for (int i = 0; i < 2; i++) put_family(&w, i);
+        for (int i = 0; i < 3; i++) write_text(&w, i);
+        for (int i = 0; i < 2; i++) write_family(&w, i);
         assert_reads_back(arena, library_of(arena, w.text));
         assert_holds(w.text);
         if (seed % 100 == 99) {
@@ -538,7 +537,7 @@ static void memory_may_fail(void **state) {
         const char *const *names;
         size_t n;
         if (!status) status = sm_library_families(library, arena, &names, &n, &err);
-        bool done = !status && sm_library_format(library, arena);
+        bool done = !status && library_format(library, arena);
         if (status) assert_string_equal(err.sentence, "out of memory");
         if (!failing_alloc_refused(&loop)) assert_true(done);
         sm_arena_free(arena);

@@ -61,9 +61,6 @@ int sm_library_dims(const sm_library *library, const char *text, sm_text_mention
  * unknown text, op or family, of an option that no line reads, of an array that is used where no
  * line has made it, of a result that no line makes. */
 sm_status sm_library_check(const sm_library *library, sm_error *err);
-/* The library itself, without what is below it, in one form, in the order of reading: reading that
- * gives the same library. 0-terminated, in the arena; NULL when out of memory. */
-char *sm_library_format(const sm_library *library, sm_arena *arena);
 /* What is shipped, the files of data/families: read into the arena and checked. */
 sm_status sm_library_shipped(sm_arena *arena, const sm_library **out, sm_error *err);
 /* Names of the families, aliases too, of the library and below it, in the order of reading, each

@@ -1,4 +1,6 @@
-/* What was read back to text, in one form, such that reading it gives the same. */
+/* library_format: texts and families back to text, in one form and in the order of reading, such
+ * that reading it gives the same: what the reader is held against. */
+#pragma once
 #include "lexer.h"
 #include "sink.h"
 #include "tree.h"
@@ -298,7 +300,9 @@ static void put_library(printer *p, const sm_library *library) {
     }
 }
 
-char *sm_library_format(const sm_library *library, sm_arena *arena) {
+/* The library itself, without what is below it; 0-terminated, in the arena. NULL when out of
+ * memory. */
+static inline char *library_format(const sm_library *library, sm_arena *arena) {
     printer counting = {.sink = sm_sink_into(NULL, 0)};
     put_library(&counting, library);
     char *out = sm_arena_alloc(arena, counting.sink.wanted + 1);
