@@ -39,13 +39,9 @@ class BuildWithLibrary(build_py):
     @staticmethod
     def write_stub(package):
         """The types of the verbs, which the library describes itself."""
-        program = ("import sys; sys.path.insert(0, sys.argv[1])\n"
-                   "from scalemodel import _verbs\n"
-                   "sys.stdout.write(_verbs.stub())\n")
-        made = subprocess.run([sys.executable, "-c", program, str(package.parent)], check=True,
-                              stdout=subprocess.PIPE, text=True, cwd=package.parent).stdout
-        head = (ROOT / "python/scalemodel/stub_head.txt").read_text()
-        (package / "__init__.pyi").write_text(head + "\n" + made)
+        made = subprocess.run([sys.executable, str(ROOT / "python/stub.py"), str(package.parent)], check=True,
+                              stdout=subprocess.PIPE, text=True).stdout
+        (package / "__init__.pyi").write_text(made)
         for cache in package.rglob("__pycache__"):
             shutil.rmtree(cache)
 

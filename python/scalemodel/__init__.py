@@ -11,7 +11,7 @@ answers have the keys of --json as attributes. Numbers are SI: seconds, bytes, F
 from . import _verbs
 from ._ask import ask as _ask
 from ._errors import ScalemodelError
-from .answer import Answer, Record
+from .answer import Answer, Record, class_of
 from .engine import Engine, step_time
 from .sweep import Sweep, sweep
 
@@ -24,9 +24,10 @@ def command(*words):
 
 
 _functions = _verbs.functions()
-globals().update(_functions)
+_classes = {kind.__name__: kind for kind in map(class_of, _functions)}  # TrainAnswer and the others
+globals().update({**_functions, **_classes})
 __all__ = ["Answer", "Engine", "Record", "ScalemodelError", "Sweep", "command", "einsum",
-           "step_time", "sweep", *_functions]
+           "step_time", "sweep", *_functions, *_classes]
 
 
 def __getattr__(name):

@@ -3,37 +3,34 @@ import sys
 
 from . import _library
 from ._errors import ScalemodelError
-from .answer import Answer
+from .answer import Answer, class_of
 
 
-def _bar():
-    """A progress bar of tqdm on a terminal or in a notebook, where tqdm is there."""
+def bar(total, layout="{l_bar}{bar}| {elapsed}"):
+    """A progress bar of tqdm on a terminal or in a notebook, where tqdm is there; else None."""
     try:
         from tqdm.auto import tqdm
     except ImportError:
         return None
     if not (sys.stderr.isatty() or "ipykernel" in sys.modules):
         return None
-    bar = tqdm(total=1.0, leave=False, delay=0.5, bar_format="{l_bar}{bar}| {elapsed}")
-
-    def show(fraction, _):
-        bar.update(max(fraction - bar.n, 0.0))
-
-    show.close = bar.close
-    return show
+    return tqdm(total=total, leave=False, delay=0.5, bar_format=layout)
 
 
 def ask(words, progress=None):
     """The answer of a command line. Raises ScalemodelError. Ctrl-C during a search: the best so far
-    is the answer."""
-    own = None
-    if progress is None and words and words[0] == "train":
-        own = progress = _bar()
+    is the answer, and says that it was interrupted; where there is no search to stop, KeyboardInterrupt."""
+    own = bar(1.0) if progress is None and words and words[0] == "train" else None
+    if own is not None:
+        progress = lambda fraction, _: own.update(max(fraction - own.n, 0.0))  # noqa: E731
     command, raised = _library.ask([*words, "--json"], progress)
-    if own:
+    if own is not None:
         own.close()
     if raised and not isinstance(raised, KeyboardInterrupt):
         raise raised
     if command.status > _library.NEGATIVE:
         raise ScalemodelError.of(command, _library)
-    return Answer(command, words)
+    answer: Answer = class_of(words[0] if words else "")(command, words, interrupted=bool(raised))
+    if raised and answer.to_dict().get("search", {}).get("optimal", True):
+        raise raised
+    return answer

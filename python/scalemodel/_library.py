@@ -70,6 +70,18 @@ class Command:
         return status, seconds.value
 
 
+class Texts:
+    """What an answered command said, without the library's answer: for another process. The page is
+    as wide as the usual one."""
+
+    def __init__(self, command):
+        self.status = command.status
+        self._texts = {form: command.text(form, 80 if form == TEXT else 0) for form in range(ERROR_JSON + 1)}
+
+    def text(self, form, _=0):
+        return self._texts[form]
+
+
 def ask(words, progress=None, keep_engine=False):
     """Answer a command line. progress(fraction, best) is called while a search runs; what it raises
     stops the search with the best so far, and KeyboardInterrupt is kept until the answer is there.

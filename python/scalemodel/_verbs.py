@@ -10,11 +10,6 @@ import textwrap
 from . import _library, _words
 from ._ask import ask
 
-_TYPES = {"flag": "bool", "whole": "int | str", "number": "float | str", "bytes": "float | str",
-          "seconds": "float | str", "usd": "float | str", "rate": "float | str", "list": "str | list[str]",
-          "choices": "str | list[str]", "dtypes": "str | list[str]", "range": "int | range | str",
-          "input": "str | os.PathLike", "output": "bool | str | os.PathLike",
-          "text": "str | dict | list | float"}
 _OTHERWISE = {"sweep"}  # verbs that this package has in a form of its own, whose rows are answers
 _OWN = {"json", "csv", "output", "help"}  # the forms of an answer, which has them all
 
@@ -140,24 +135,3 @@ def functions():
     """Of each verb by its name."""
     return {verb["name"]: _function(verb) for verb in described()["verbs"]
             if verb["name"] not in _OTHERWISE}
-
-
-def stub():
-    """The functions as a type checker reads them."""
-    lines = []
-    for verb in described()["verbs"]:
-        if verb["name"] in _OTHERWISE:
-            continue
-        argument, options = parameters(verb)
-        several = verb["arguments"].endswith("...]")
-        parts = [f"*{name}: str | os.PathLike" if several else
-                 f"{name}: Any" + ("" if i < verb["least"] else " | None = ...")
-                 for i, name in enumerate(argument)]
-        if not several:
-            parts.append("*")
-        for name, row in options.items():
-            kind = _TYPES.get(row["kind"], "str")
-            parts.append(f"{name}: {kind}" + ("" if row["kind"] == "flag" else " | None") + " = ...")
-        parts.append("progress: Callable[[float, float], object] | None = ...")
-        lines.append(f"def {verb['name']}(\n    " + ",\n    ".join(parts) + ",\n) -> Answer: ...")
-    return "\n".join(lines) + "\n"

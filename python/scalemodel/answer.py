@@ -73,14 +73,20 @@ class Answer(Record):
 
     ok: False where the answer is no: it does not fit, there is no plan.
     words: the command line that asks the same.
+    interrupted: True of a search that Ctrl-C ended: the best so far.
     """
-    __slots__ = ("_command", "ok", "words", "_csv")
+    __slots__ = ("_command", "ok", "words", "interrupted")
 
-    def __init__(self, command, words):
+    def __init__(self, command, words, interrupted=False):
         object.__setattr__(self, "_command", command)
         object.__setattr__(self, "ok", command.status == _library.OK)
         object.__setattr__(self, "words", tuple(words))
+        object.__setattr__(self, "interrupted", interrupted)
         super().__init__(json.loads(self.json))
+
+    def __reduce__(self):
+        """To other processes and files: the texts of the answer."""
+        return _again, (self.words, self.interrupted, _library.Texts(self._command))
 
     def __bool__(self):
         return self.ok
@@ -172,3 +178,19 @@ class Answer(Record):
     def _repr_html_(self):
         page = f"<pre>{html.escape(self.text())}</pre>"
         return page + (self.svg or "")
+
+
+def class_of(verb):
+    """TrainAnswer of train: the verb's own class of answers, whose types the package's stub tells."""
+    name = verb.title().replace("-", "") + "Answer"
+    if name not in _CLASSES:
+        _CLASSES[name] = type(name, (Answer,), {"__slots__": (), "__module__": "scalemodel",
+                                                "__doc__": f"What {verb!r} answers. " + Answer.__doc__})
+    return _CLASSES[name]
+
+
+_CLASSES = {}
+
+
+def _again(words, interrupted, texts):
+    return class_of(words[0])(texts, words, interrupted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 import itertools
 from typing import Any, Callable
 
+from ._ask import bar
 from ._errors import ScalemodelError
 from .answer import _flat
 
@@ -67,9 +68,11 @@ def sweep(verb: Callable[..., Any], *args: Any, **kwargs: Any) -> Sweep:
     values = {f"arg{i}" if i else "model": value for i, value in enumerate(args)}
     values.update(kwargs)
     names = [name for name, value in values.items() if isinstance(value, list)]
-    items = []
+    items: list[tuple[dict[str, Any], Any]] = []
+    combinations = list(itertools.product(*(values[name] for name in names)))
+    shown = bar(len(combinations), "{l_bar}{bar}| {n_fmt} of {total_fmt}, {elapsed}")
     try:
-        for chosen in itertools.product(*(values[name] for name in names)):
+        for chosen in combinations:
             one = {**values, **dict(zip(names, chosen))}
             positional = [one.pop(name) for name in list(values)[:len(args)]]
             try:
@@ -77,6 +80,12 @@ def sweep(verb: Callable[..., Any], *args: Any, **kwargs: Any) -> Sweep:
             except ScalemodelError as error:
                 answer = error
             items.append((dict(zip(names, chosen)), answer))
+            if shown is not None:
+                shown.update()
+            if getattr(answer, "interrupted", False):
+                break
     except KeyboardInterrupt:
         pass
+    if shown is not None:
+        shown.close()
     return Sweep(names, items)

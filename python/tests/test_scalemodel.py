@@ -172,6 +172,26 @@ print(answer.search.optimal, answer.ok, len(answer.pareto), flush=True)
     assert child.wait() == 0 and (optimal, ok) == ("False", "True") and int(plans) > 0
 
 
+def test_ctrl_c_ends_what_has_no_best_so_far():
+    """A sweep has what it has; a simulation has no half answer."""
+    def stop(fraction, best):
+        raise KeyboardInterrupt
+
+    swept = sm.sweep(sm.train, "llama-3.1-8b", on=["h100-sxm:8x8", "h200:8x8"], batch="4M", progress=stop, threads=1)
+    assert len(swept) == 1 and swept.items[0][1].interrupted
+    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    with pytest.raises(KeyboardInterrupt):
+        sm.simulate("llama-3.1-8b", on="h100-sxm", plan="tensor=1", qps=2, requests=500000)
+
+
+def test_answers_go_to_other_processes():
+    answer = sm.train("llama-3.2-1b", on="h100-sxm:2", batch="64k", plan="fsdp=2", timeline=True)
+    again = pickle.loads(pickle.dumps(answer))
+    assert type(again) is type(answer) is sm.TrainAnswer and not answer.interrupted
+    assert (again.json, again.csv, again.text(), again.timeline) == (answer.json, answer.csv, answer.text(), answer.timeline)
+    assert again.rows() == answer.rows() and "fsdp" in again.explain()
+
+
 def test_eight_threads():
     alone = [without_clock(ask().json) for ask in QUESTIONS[:12]]
     wrong = []
