@@ -1,6 +1,7 @@
 /* SI quantities as short text: three significant digits, no trailing zeros, one prefix. */
 #include "scalemodel/units.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -136,7 +137,8 @@ char *sm_format_exact(char *out, size_t size, double value) {
         snprintf(out, size, "%.0f", value + 0.0);
         return out;
     }
-    for (int digits = 1; digits <= 17; digits++) {
+    /* What has a form of up to 15 digits has it as %.15g; a subnormal number has less precision. */
+    for (int digits = fabs(value) < DBL_MIN ? 1 : 15; digits <= 17; digits++) {
         snprintf(text, sizeof text, "%.*g", digits, value);
         if (strtod(text, NULL) == value) break;
     }
