@@ -70,14 +70,15 @@ HOST_CFLAGS ?= -O1
 HOST_BUILD ?= $(BUILD)
 EMBED := $(HOST_BUILD)/host/embed
 EMBED_OBJ := $(patsubst src/%.c,$(HOST_BUILD)/host/%.o,$(call sources_of,base text units report notation hw shard) \
-    $(wildcard src/cost/calibration*.c src/io/*.c src/io/chip/*.c))
+    $(wildcard src/cost/calibration*.c src/io/*.c src/io/chip/*.c src/train/codebase_file.c))
 CHIPS := $(patsubst %,data/chips/%.json,$(sort $(patsubst data/chips/%.json,%,$(wildcard data/chips/*.json))))
+CODEBASES := $(sort $(wildcard data/codebases/*.json))
 ENGINES := $(sort $(wildcard data/engines/*.json))
 FAMILIES := $(sort $(wildcard data/families/*.family))
 FRAMEWORKS := $(sort $(wildcard data/frameworks/*.json))
 MODELS := data/models/catalogue.json $(sort $(wildcard data/models/*/config.json))
 LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) \
-    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table family_table framework_table model_table software_table)
+    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table codebase_table family_table framework_table model_table software_table)
 # What runs a plan on real processes stays apart from the core: it alone knows BLAS and MPI.
 RUN_SRC := $(filter-out %/mpi.c %/measure_cuda.c,$(call sources_of,run))
 RUN_OBJ := $(RUN_SRC:src/%.c=$(BUILD)/obj/%.o)
@@ -200,7 +201,7 @@ $(foreach d,$(LARGE_LAYERS),$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(call f
 $(BUILD)/obj/train/%.o $(BUILD)/obj/serve/%.o: ALL_CFLAGS += -Isrc/program
 $(BUILD)/obj/trace/%.o: ALL_CFLAGS += -Isrc/module
 $(BUILD)/obj/io/%.o: ALL_CFLAGS += -Isrc/trace
-$(foreach d,notation model shard recipe io trace cli,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
+$(foreach d,notation model shard recipe train io trace cli,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
 $(BUILD)/obj/cli/%.o: ALL_CFLAGS += -Isrc/recipe
 # What is compiled otherwise is compiled again.
 $(BUILD)/obj/flags: always
@@ -211,11 +212,11 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/obj/flags
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/made/%.o: $(HOST_BUILD)/made/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -Isrc/model -Isrc/notation -Isrc/recipe -Isrc/serve -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -Isrc/model -Isrc/notation -Isrc/recipe -Isrc/serve -Isrc/train -MMD -MP -c -o $@ $<
 $(HOST_BUILD)/host/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<
-HOST_ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -pthread -Iinclude -Isrc/serve -Isrc/text -Isrc/trace $(call folders_of,io) $(HOST_CFLAGS)
+HOST_ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -pthread -Iinclude -Isrc/serve -Isrc/text -Isrc/trace -Isrc/train $(call folders_of,io) $(HOST_CFLAGS)
 $(HOST_BUILD)/host/readers.a: $(EMBED_OBJ) Makefile
 	rm -f $@ && ar rcs $@ $(EMBED_OBJ)
 # Reads the files of data/ with the library's own readers; what they need is linked from the archive.
@@ -228,6 +229,8 @@ $(HOST_BUILD)/made/calibration_table.stamp: $(EMBED) data/calibration $(CALIBRAT
 	$(call embed,calibrations $(CALIBRATIONS))
 $(HOST_BUILD)/made/chip_table.stamp: $(EMBED) data/chips $(CHIPS)
 	$(call embed,chips $(CHIPS))
+$(HOST_BUILD)/made/codebase_table.stamp: $(EMBED) data/codebases $(CODEBASES)
+	$(call embed,codebases $(CODEBASES))
 $(HOST_BUILD)/made/software_table.stamp: $(EMBED) data/engines $(ENGINES)
 	$(call embed,engines $(ENGINES))
 $(HOST_BUILD)/made/family_table.stamp: $(EMBED) data/families $(FAMILIES)

@@ -2,11 +2,13 @@
  * parses nothing. It is built for the machine that builds, of the library's own readers.
  * usage: embed calibrations data/calibration/NAME.txt... >calibration_table.c
  *        embed chips data/chips/NAME.json... >chip_table.c
+ *        embed codebases data/codebases/NAME.json... >codebase_table.c
  *        embed engines data/engines/NAME.json... >software_table.c
  *        embed families data/families/NAME.family... >family_table.c
  *        embed frameworks data/frameworks/NAME.json... >framework_table.c
  *        embed models data/models/catalogue.json data/models/NAME/config.json... >model_table.c */
 #include "chip_schema.h"
+#include "codebase_table.h"
 #include "software_table.h"
 #include "json_tree.h"
 #include "scalemodel/cost.h"
@@ -357,6 +359,86 @@ static sm_status embed_engines(char *const *path, int paths, sm_arena *arena, sm
     return SM_OK;
 }
 
+/* ---- code bases of training ---- */
+
+static void put_memory(const sm_software_memory *m) {
+    const char *indent = "     ";
+    fputs("    {\n", stdout);
+    put_text_field(indent, "software", m->software);
+    put_text_field(indent, "source", m->source);
+    put_count(indent, "from", m->from);
+#define X(key, what)                                                                               \
+    printf("%s.%s = ", indent, #key);                                                              \
+    put_number(m->key);                                                                            \
+    puts(",");
+    SM_SOFTWARE_MEMORY_NUMBERS(X)
+#undef X
+#define X(key, what) printf("%s.%s = %s,\n", indent, #key, m->key ? "true" : "false");
+    SM_SOFTWARE_MEMORY_FLAGS(X)
+#undef X
+    fputs("    },\n", stdout);
+}
+
+static void put_flops_count(const sm_flops_count *c) {
+    const char *indent = "     ";
+    fputs("    {\n", stdout);
+    put_text_field(indent, "figure", c->figure);
+    put_text_field(indent, "source", c->source);
+    put_count(indent, "from", c->from);
+#define X(key) put_count(indent, #key, (int)c->key);
+    X(parameters)
+    X(attention)
+    X(again)
+    X(peak)
+    X(all_windows)
+#undef X
+    printf("%s.peak_flops_per_s = ", indent);
+    put_number(c->peak_flops_per_s);
+    puts("},");
+}
+
+/* Its lists stand before the table, which points into them. */
+static void put_lists(int number, const sm_codebase *c) {
+    if (c->memories) printf("static const sm_software_memory memory_%d[] = {\n", number);
+    for (int i = 0; i < c->memories; i++) put_memory(&c->memory[i]);
+    if (c->memories) puts("};");
+    if (c->counts) printf("static const sm_flops_count count_%d[] = {\n", number);
+    for (int i = 0; i < c->counts; i++) put_flops_count(&c->count[i]);
+    if (c->counts) puts("};");
+}
+
+static void put_codebase(int number, const sm_codebase *c) {
+    const char *indent = "     ";
+    fputs("    {\n", stdout);
+    put_text_field(indent, "name", c->name);
+    put_text_field(indent, "title", c->title);
+    put_text_field(indent, "software", c->software);
+    put_count(indent, "memories", c->memories);
+    put_count(indent, "counts", c->counts);
+    if (c->memories) printf("%s.memory = memory_%d,\n", indent, number);
+    if (c->counts) printf("%s.count = count_%d,\n", indent, number);
+    puts("    },");
+}
+
+static sm_status embed_codebases(char *const *path, int paths, sm_arena *arena, sm_error *err) {
+    sm_codebase *all = sm_arena_array(arena, (size_t)paths, sizeof *all);
+    if (!all) return sm_fail_memory(err);
+    puts("#include \"codebase_table.h\"\n");
+    for (int i = 0; i < paths; i++) {
+        sm_source source;
+        sm_status status = sm_io_read(path[i], arena, &source, err);
+        if (!status) status = sm_codebase_parse(&source, arena, &all[i], err);
+        if (!status && !is_named_after(path[i], all[i].name))
+            status = sm_fail(err, SM_BAD_INPUT, "%s: expected the name of the file", path[i]);
+        if (status) return status;
+        put_lists(i, &all[i]);
+    }
+    puts("const sm_codebase sm_codebase_table[] = {");
+    for (int i = 0; i < paths; i++) put_codebase(i, &all[i]);
+    printf("};\nconst size_t sm_codebase_table_count = %d;\n", paths);
+    return SM_OK;
+}
+
 /* ---- texts and families: as text, which the reader takes as it stands ---- */
 
 static sm_status embed_families(char *const *path, int paths, sm_arena *arena, sm_error *err) {
@@ -406,13 +488,16 @@ int main(int arguments, char **argument) {
         sm_status (*embed)(char *const *path, int paths, sm_arena *arena, sm_error *err);
     } kinds[] = {{"calibrations", embed_calibrations},
                  {"chips", embed_chips},
+                 {"codebases", embed_codebases},
                  {"engines", embed_engines},
                  {"families", embed_families},
                  {"frameworks", embed_frameworks},
                  {"models", embed_models}};
     sm_arena *arena = sm_arena_new();
-    sm_error err = {.status = SM_USAGE,
-                    .sentence = "usage: embed calibrations|chips|engines|families|frameworks|models FILE..."};
+    sm_error err = {
+        .status = SM_USAGE,
+        .sentence =
+            "usage: embed calibrations|chips|codebases|engines|families|frameworks|models FILE..."};
     sm_status status = SM_USAGE;
     puts("/* Made from data/ by scripts/embed.c. */");
     for (size_t i = 0; arena && arguments > 2 && i < sizeof kinds / sizeof kinds[0]; i++)

@@ -46,13 +46,13 @@ static void is_about(double got, double want) {
 /* ---- the table ---- */
 
 static void unknown_software_holds_what_megatron_does(void **state) {
-    assert_string_equal(sm_software_memory_of("no such thing")->software, "megatron-core");
-    assert_string_equal(sm_software_memory_of("nanotron")->software, "nanotron");
+    assert_string_equal(sm_software_memory_of("no such thing", 0)->software, "megatron-core");
+    assert_string_equal(sm_software_memory_of("nanotron", 0)->software, "nanotron");
 }
 
 static void a_new_job_has_them_too(void **state) {
     sm_memory of_default = memory_of("data=8", 8, NULL);
-    sm_memory of_megatron = memory_of("data=8", 8, sm_software_memory_of("megatron-core"));
+    sm_memory of_megatron = memory_of("data=8", 8, sm_software_memory_of("megatron-core", 0));
     is_about(of_default.total, of_megatron.total);
     is_about(of_default.capacity, of_megatron.capacity);
 }

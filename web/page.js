@@ -26,6 +26,9 @@ const FACE = {
   collective: {first: ["on", "mesh", "over", "dims"], examples: [
     ["All-gather over one axis", {"@op": "all-gather", "@array": "bf16[E_Y,F]", on: "tpu-v5e:8x4", mesh: "X=8,Y=4", over: "Y", dims: "E=2048,F=8192"}]]},
   chip: {first: [], examples: [["TPU v5p", {"@chip": "tpu-v5p"}], ["All chips", {}]]},
+  mfu: {first: ["from", "seq", "batch", "dtype"], examples: [
+    ["What MaxText called 46 %", {"@model": "llama-3.1-70b", "@system": "tpu-v5p:8x8x8", from: "maxtext@2025-06 46 %", batch: "4M"}],
+    ["What each counts", {"@model": "llama-3.1-8b", "@system": "h100-sxm:8"}]]},
   plan: {first: [], examples: [["A plan", {"@plan": "fsdp=8,tensor=4,microbatch=2"}]]},
   profile: {first: ["on", "mesh", "top"], examples: []},
 };

@@ -87,6 +87,25 @@ typedef struct sm_plan_question {
  * few, or the model does not divide. */
 sm_status sm_answer_plan(const sm_plan_question *question, sm_report *report, sm_error *err);
 
+/* ---- mfu ---- */
+typedef struct sm_mfu_question {
+    size_t size;
+    const sm_model *model;
+    const sm_system *system;
+    double seq;          /* tokens of a sequence; 0: sm_train_usual_seq */
+    double batch_tokens; /* of a step of all chips; 0: a sequence on each */
+    sm_dtype dtype;      /* what matmuls compute in (bf16): whose peak it is */
+    sm_source from;      /* whose count and the figure, "maxtext@2025-06 46 %"; "3.2 s" and
+                            "3.2k tokens/s" (of a chip) need none. Without text: counts alone */
+    size_t n_codebases;  /* of the caller's, which win by name and are listed first */
+    const sm_codebase *codebases;
+    bool explain; /* the derivation of the time of a step */
+} sm_mfu_question;
+/* The seconds of a step that a told figure means, and the figure in the count of every code base,
+ * with its source. SM_NEGATIVE when no chip of this kind is that quick. SM_BAD_INPUT with the place
+ * of what cannot be read in `from`. */
+sm_status sm_answer_mfu(const sm_mfu_question *question, sm_report *report, sm_error *err);
+
 /* ---- roofline ---- */
 enum { SM_MAX_CRITICAL = 16 };
 typedef struct sm_roofline_question {
@@ -266,6 +285,9 @@ typedef struct sm_train_question {
     const sm_model *reward;   /* scores rollouts; NULL: a rule does, at no cost */
     const sm_model *critic;   /* of PPO; NULL: as large as the model */
     const sm_system *rollout; /* chips of the engines; NULL: those that train */
+    /* What the software holds in memory beside the plan (codebase.h); NULL: what is known of that
+     * of the constants. */
+    const sm_software_memory *held;
 } sm_train_question;
 /* The best plans with times, memory, collectives, bounds and cost; SM_NEGATIVE when none fits. */
 sm_status sm_answer_train(const sm_train_question *question, sm_report *report, sm_error *err);

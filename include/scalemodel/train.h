@@ -3,6 +3,7 @@
  */
 #ifndef SCALEMODEL_TRAIN_H
 #define SCALEMODEL_TRAIN_H
+#include "scalemodel/codebase.h"
 #include "scalemodel/report.h"
 #include "scalemodel/schedule.h"
 #include "scalemodel/step.h"
@@ -33,29 +34,6 @@ double sm_train_sequences(const sm_train *train);
 /* Tokens of a sequence. */
 double sm_train_length(const sm_train *train);
 
-/* What a training software holds in memory beside what the plan says, in bytes, and how it shares
- * updated weights out: src/train/software_memory.c has each with its source. */
-typedef struct sm_software_memory {
-    const char *software;
-    double loss_bytes;     /* per token and word of the vocabulary, at the loss's backward pass */
-    bool loss_whole;       /* logits are gathered over the tensor axis first */
-    double norm_bytes;     /* kept more per element of a norm that runs as several kernels */
-    bool gathered_kept;    /* norms' results are kept whole where tensor shards the sequence */
-    bool gate_apart;       /* act(gate) is kept beside its product with up */
-    double heads_bytes;    /* kept more per element of attention's result: copies in its layout */
-    bool weighted_early;   /* experts' products are weighted before their down projection */
-    bool operands_narrow;  /* 8-bit matmuls keep their inputs in 8 bits */
-    double gradient_bytes; /* per weight held: 16-bit gradients beside their fp32 sums */
-    double shard_bytes;    /* per weight of the optimizer's shard: fp32 of a 16-bit gradient */
-    double fragmentation;  /* of the activations: reserved by the allocator, not in use */
-    double reserved_bytes; /* workspaces and buckets inside the allocator */
-    double outside_bytes;  /* context, libraries, communicators: outside the allocator */
-    bool outside_counted;  /* the peak is what the card has in use, not what the allocator has */
-    bool broadcasts; /* each chip of ZeRO's shards broadcasts what it updated, one after the other,
-                        before the next step begins, in place of a gather */
-} sm_software_memory;
-/* By the name of a calibration's software; what is not listed is Megatron-Core's. */
-const sm_software_memory *sm_software_memory_of(const char *software);
 /* Price with what another software holds from now on. Copied. */
 void sm_train_set_software_memory(sm_train *train, const sm_software_memory *held);
 /* A plan that takes more than 1 - margin of a chip's memory does not fit, from now on. 0 as made.

@@ -72,7 +72,8 @@ typedef struct sm_training_row { /* keys as in the truth files, flattened */
     const char *recompute, *recompute_detail, *attention_kernel, *optimizer, *schedule,
         *schedule_detail, *notes;
     sm_stated flash_attention;
-    const char *plan; /* in the words of --plan: takes the place of what the degrees say */
+    const char *plan;          /* in the words of --plan: takes the place of what the degrees say */
+    const char *flops_counted; /* whose FLOPs its figures are, as sm_flops_count_parse has it */
     double tokens_per_s_per_chip, model_tflops_per_chip, hw_tflops_per_chip, mfu, hfu;
     double step_time_s, peak_memory_bytes; /* printed GiB or GB in bytes; NAN: not printed */
     double derived_step_time_s; /* any derived.step_time_s_*: arithmetic on printed figures */
@@ -240,6 +241,10 @@ void sm_truth_case_rest(sm_truth_case *c);
 /* The derivation of a training row's expected time, as `train --explain` shows it; *why is NULL
  * else. SM_INTERNAL when out of memory. */
 sm_status sm_truth_why(sm_truth_case *c, sm_arena *arena, sm_why **why, sm_error *err);
+
+/* The seconds of training rows that print FLOP/s or a share of the peak, and no time, by what
+ * flops_counted says; others stay as they are. SM_INTERNAL when out of memory. */
+sm_status sm_truth_counted_times(sm_truth_row *row, size_t n, sm_error *err);
 
 /* A matrix product: sm_matmul_cost of the row's shape, and the host's time where the host starts
  * each kernel. This and the next three are private to the layer: src/truth/predict_KIND.c. Sets

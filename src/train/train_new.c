@@ -352,7 +352,7 @@ static void set_job(const sm_job *job, sm_train *t) {
     t->system = *job->system;
     sm_train_set_software(t, &(sm_train_software){.single = false});
     sm_train_set_calibration(t, NULL);
-    sm_train_set_software_memory(t, sm_software_memory_of(""));
+    sm_train_set_software_memory(t, sm_software_memory_of("", 0));
     sm_train_set_memory_margin(t, 0);
     t->sequences = fmax(1, round(job->batch_tokens / job->seq));
     t->tokens = job->tokens;

@@ -84,6 +84,7 @@ static bool key_of(sm_truth_cases *p, const sm_truth_row *row, sm_truth_row *key
     t->tokens_per_s_per_chip = t->model_tflops_per_chip = t->hw_tflops_per_chip = 0.0;
     t->mfu = t->hfu = t->step_time_s = t->peak_memory_bytes = t->derived_step_time_s = 0.0;
     t->oom = false;
+    t->flops_counted = NULL;
     return INTERN(p, key, of_training);
 }
 

@@ -13,15 +13,6 @@ struct truth_training {
     char why[160];
 };
 
-/* torchtitan compiles its loss since 2025: logits and their gradient stay in 16 bits. The flash
- * attention of Aleph Alpha's runs makes no difference to what they hold. */
-static const sm_software_memory *software_memory_of(const sm_truth_row *row) {
-    const char *software = sm_truth_software(row);
-    bool fused = strcmp(software, "torchtitan") == 0 && row->of.training.year >= 2025;
-    if (strcmp(software, "aleph-alpha-flash1") == 0) software = "aleph-alpha";
-    return sm_software_memory_of(fused ? "torchtitan-2025" : software);
-}
-
 static bool is_of_runtime(const truth_training *t) {
     return strcmp(sm_truth_software(t->row), SM_TRUTH_RUN_SOFTWARE) == 0;
 }
@@ -36,7 +27,8 @@ static sm_status borrow(const truth_training *t, sm_train **out, sm_error *err) 
                         .usd_per_chip_hour = 0};
     sm_status s = row_train_borrow(&job, out, err);
     if (s) return s;
-    sm_train_set_software_memory(*out, software_memory_of(t->row));
+    sm_train_set_software_memory(
+        *out, sm_software_memory_of(sm_truth_software(t->row), 12 * r->year + 12));
     if (is_of_runtime(t)) sm_train_set_software(*out, &sm_train_runtime);
     return SM_OK;
 }

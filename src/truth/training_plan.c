@@ -57,7 +57,7 @@ static int attention_of(const sm_training_row *r, const sm_model *model) {
     return unfused ? SM_ATTENTION_UNFUSED : SM_ATTENTION_FUSED;
 }
 
-static sm_dtype dtype_of(const sm_training_row *r) {
+sm_dtype truth_dtype(const sm_training_row *r) {
     static const struct {
         const char *printed;
         sm_dtype dtype;
@@ -113,7 +113,7 @@ bool truth_plan(const sm_training_row *r, const sm_model *model, int chips, sm_p
     replicas_of(r, model, replicas, plan);
     schedule_of(r, model, plan);
     plan->recompute = recompute_of(r);
-    plan->dtype = dtype_of(r);
+    plan->dtype = truth_dtype(r);
     plan->attention = attention_of(r, model);
     if (strcmp(r->task, "lora") == 0) {
         plan->lora = USUAL_RANK;

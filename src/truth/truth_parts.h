@@ -10,6 +10,8 @@ bool truth_model(const sm_training_row *row, row_models *models, const sm_model 
 /* The machine it ran on: chip, number of chips, chips per node, what joins the nodes. */
 bool truth_system(const sm_truth_row *row, const sm_chip *chip, sm_system *system,
                   const char **why);
+/* What its matmuls compute in. */
+sm_dtype truth_dtype(const sm_training_row *row);
 /* The plan it ran. */
 bool truth_plan(const sm_training_row *row, const sm_model *model, int chips, sm_plan *plan,
                 const char **why);

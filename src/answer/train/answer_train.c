@@ -58,7 +58,8 @@ void sm_train_with_software(const sm_train_asked *q, sm_train *train) {
         sm_train_set_software(train, &sm_train_runtime);
         return;
     }
-    sm_train_set_software_memory(train, sm_software_memory_of(q->in.calibration->software));
+    sm_train_set_software_memory(
+        train, q->in.held ? q->in.held : sm_software_memory_of(q->in.calibration->software, 0));
 }
 
 /* ---- finding plans ---- */

@@ -178,6 +178,14 @@ typedef struct cli_model_values {
      .help = "read the config as one of this family",                                              \
      .default_says = "that of its model_type"}
 /* clang-format on */
+/* clang-format off */
+#define CLI_CODEBASE_OPTION(values, member)                                                        \
+    {"codebases", 0, CLI_LIST, offsetof(values, member), "FILE",                                   \
+     .help = "code bases of your own: how they count FLOPs, what they hold (several times)"}
+/* clang-format on */
+/* Those of --codebases FILE, as an array in the call's arena; none when it is not given. */
+sm_status cli_codebases(const cli_call *call, const cli_list *files, const sm_codebase **out,
+                        size_t *n, sm_error *err);
 /* --from FILE, --framework NAME, --emit NAME and --frameworks FILE (recipe_options.c). */
 typedef struct cli_recipe_values {
     const char *from, *framework, *emit;

@@ -346,6 +346,22 @@ sm_status cli_operation_calibration(const cli_call *call, const sm_chip *chip,
     return SM_OK;
 }
 
+/* --codebases FILE. */
+
+sm_status cli_codebases(const cli_call *call, const cli_list *files, const sm_codebase **out,
+                        size_t *n, sm_error *err) {
+    sm_codebase *list = sm_arena_array(call->arena, (size_t)files->n + 1, sizeof *list);
+    sm_status status = list ? SM_OK : sm_fail_memory(err);
+    for (int i = 0; i < files->n && !status; i++) {
+        sm_source source;
+        status = sm_io_read(files->text[i], call->arena, &source, err);
+        if (!status) status = sm_codebase_parse(&source, call->arena, &list[i], err);
+    }
+    *out = list;
+    *n = (size_t)files->n;
+    return status;
+}
+
 /* --families FILE, --layers FILE and --as FAMILY: what a MODEL is read by. */
 
 static sm_status check_family(const cli_call *call, const sm_library *library, const char *name,

@@ -3,9 +3,10 @@
 
 /* One row per verb, in the order help shows them. */
 static const cli_verb *const verbs[] = {
-    &cli_chip,    &cli_model, &cli_plan,     &cli_roofline, &cli_matmul,    &cli_collective,
-    &cli_train,   &cli_serve, &cli_simulate, &cli_validate, &cli_calibrate, &cli_profile,
-    &cli_reshard, &cli_sweep, &cli_design,   &cli_run,      &cli_measure,   &cli_page,
+    &cli_chip,     &cli_model,      &cli_plan,    &cli_mfu,     &cli_roofline,
+    &cli_matmul,   &cli_collective, &cli_train,   &cli_serve,   &cli_simulate,
+    &cli_validate, &cli_calibrate,  &cli_profile, &cli_reshard, &cli_sweep,
+    &cli_design,   &cli_run,        &cli_measure, &cli_page,
 };
 
 const cli_program cli_scalemodel = {

@@ -3,6 +3,7 @@
 #include "options.h"
 
 typedef struct cli_train_values {
+    cli_list codebases;
     const char *on, *batch, *plan, *dtype, *optimizer, *most, *timeline, *against, *what_if;
     double tokens, price, margin, within, budget;
     int64_t seq, top, threads;

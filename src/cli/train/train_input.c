@@ -104,6 +104,7 @@ const cli_option cli_train_options[] = {
      .default_says = "as large as MODEL"},
     {"no-reference", 0, CLI_FLAG, AT(no_reference), NULL,
      .help = "with --method, nothing is held against the model as it was"},
+    CLI_CODEBASE_OPTION(cli_train_values, codebases),
     CLI_CALIBRATION_OPTIONS(cli_train_values, constants),
     CLI_MODEL_OPTIONS(cli_train_values, read_by),
     CLI_RECIPE_OPTIONS(cli_train_values, recipe),
@@ -252,6 +253,17 @@ static void read_goodput(const cli_call *call, sm_train_question *q) {
                  cli_given(call, &o->stragglers) || q->repair_s > 0.0;
 }
 
+/* Of code bases of the caller's the first that says what it holds. */
+static sm_status read_held(const cli_call *call, sm_train_question *q, sm_error *err) {
+    const cli_train_values *o = call->values;
+    const sm_codebase *list;
+    size_t n;
+    sm_status status = cli_codebases(call, &o->codebases, &list, &n, err);
+    for (size_t i = 0; i < n && !status && !q->held; i++)
+        if (list[i].memories > 0) q->held = &list[i].memory[list[i].memories - 1];
+    return status;
+}
+
 /* A plan has keys with values; a file whose name has them too is reached as ./NAME. */
 static bool is_plan(const char *text) { return strchr(text, '=') && !strchr(text, '/'); }
 
@@ -307,6 +319,7 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
         q->calibration =
             cli_recipe_calibration(&t->recipe, &t->system, sm_calibration_of(&t->system.chip));
     if (!status) status = read_method(call, t, err);
+    if (!status) status = read_held(call, q, err);
     if (!status) status = check_one_plan(call, t, err);
     return status ? status : read_chips(call, t, err);
 }

@@ -72,6 +72,7 @@ sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *tru
     sm_texts texts = {.n = 0};
     truth_file f = {.source = &text, .arena = arena, .texts = &texts, .err = err};
     sm_status status = read_rows(&f, &rows);
+    if (status == SM_OK) status = sm_truth_counted_times(rows.row, rows.n, err);
     if (status == SM_OK) status = keep(&f, &rows, truth);
     sm_free(rows.row);
     sm_texts_free(&texts);

@@ -120,8 +120,9 @@ static bool has_word(const char *words, const char *word) {
     return false;
 }
 
-/* Seconds of a step: as printed, else by the printed tokens/s, else by arithmetic on printed
- * FLOP/s that the file itself carries. MFU is never used: sources count its FLOPs differently. */
+/* Seconds of a step: as printed, else by the printed tokens/s, else by arithmetic that the file
+ * itself carries. FLOP/s and MFU are turned into seconds by what their source counts, once all rows
+ * are read (sm_truth_counted_times). */
 static double step_seconds(const sm_training_row *t) {
     double tokens = t->global_batch_sequences * t->seq_len;
     if (!isnan(t->step_time_s)) return t->step_time_s;
@@ -171,12 +172,26 @@ static sm_status append(const truth_file *f, truth_rows *rows, const sm_truth_ro
     return SM_OK;
 }
 
+/* A count that nobody knows is told of here, where its place is known. */
+static sm_status check_count(const truth_file *f, const truth_draft *draft) {
+    sm_source text = sm_source_of("", draft->row.of.training.flops_counted);
+    const sm_codebase *of;
+    sm_flops_count count;
+    sm_error err;
+    size_t field = 0;
+    if (f->schema->kind != SM_TRUTH_TRAINING || !text.length) return SM_OK;
+    if (!sm_flops_count_parse(&text, (sm_span){0, text.length}, NULL, 0, &count, &of, &err))
+        return SM_OK;
+    while (strcmp(f->schema->field[field].key, "flops_counted") != 0) field++;
+    return f->fail(f, field, err.sentence);
+}
+
 static sm_status set_fields(const truth_file *f, truth_draft *draft) {
     for (size_t i = 0; i < f->schema->n; i++) {
         sm_status status = set_field(f, i, draft);
         if (status != SM_OK) return status;
     }
-    return SM_OK;
+    return check_count(f, draft);
 }
 
 sm_status truth_row_read(truth_file *f, truth_rows *rows) {

@@ -231,6 +231,7 @@ static const truth_field training[] = {
     {"measured.step_time_s", TRUTH_TIME, TRAINING(step_time_s)},
     {"measured.peak_memory_gib", TRUTH_NUMBER, AT(peak_gib)},
     {"measured.peak_memory_gb_as_printed", TRUTH_NUMBER, AT(peak_gb)},
+    {"flops_counted", TRUTH_TEXT, TRAINING(flops_counted)},
     {"derived.step_time_s_from_tokens", TRUTH_TIME, AT(time_from_tokens_s)},
     {"derived.step_time_s_from_tflops", TRUTH_TIME, AT(time_from_flops_s)},
 };

@@ -1,0 +1,279 @@
+/* answer_mfu: a told MFU, FLOP/s, tokens/s or time of a step as seconds, and in the count of every
+ * code base (codebase.h). */
+#include "question.h"
+#include <math.h>
+#include <string.h>
+
+enum { WORDS_ROOM = 160 };
+
+typedef struct asked_mfu {
+    sm_mfu_question in;
+    double batch; /* tokens of a step */
+    sm_flops_count count;
+    const sm_codebase *of; /* whose count the figure is; NULL: told without one */
+    const char *figure;    /* as told */
+    double tokens_per_s;   /* of a chip */
+} asked_mfu;
+
+static const char *month(sm_report *r, int from) {
+    return sm_textf(r, "%d-%02d", (from - 1) / 12, (from - 1) % 12 + 1);
+}
+
+/* ---- the figure ---- */
+
+typedef enum figure_kind { SHARE, FLOPS_PER_S, TOKENS_PER_S, STEP } figure_kind;
+
+static bool ends_with(const sm_source *s, sm_span *span, const char *tail) {
+    size_t n = strlen(tail);
+    if (span->length < n || memcmp(s->text + span->offset + span->length - n, tail, n) != 0)
+        return false;
+    *span = sm_source_trim(s, span->offset, span->offset + span->length - n);
+    return true;
+}
+
+/* "46 %", "0.46", "420 TFLOP/s", "3.2k tokens/s", "3.2 s". */
+static sm_status read_number(const sm_source *s, sm_span span, figure_kind *kind, double *value,
+                             sm_error *err) {
+    sm_span number = span;
+    *kind = SHARE;
+    if (ends_with(s, &number, "%")) {
+        sm_status status = sm_quantity_parse(s, number, SM_Q_COUNT, value, err);
+        *value /= 100;
+        return status;
+    }
+    if (ends_with(s, &number, "tokens/s")) {
+        *kind = TOKENS_PER_S;
+        return sm_quantity_parse(s, number, SM_Q_COUNT, value, err);
+    }
+    if (ends_with(s, &number, "/s") || ends_with(s, &number, "FLOPS")) {
+        *kind = FLOPS_PER_S;
+        return sm_quantity_parse(s, span, SM_Q_FLOPS_PER_S, value, err);
+    }
+    if (ends_with(s, &number, "s") || ends_with(s, &number, "min")) {
+        *kind = STEP;
+        return sm_quantity_parse(s, span, SM_Q_SECONDS, value, err);
+    }
+    return sm_quantity_parse(s, span, SM_Q_COUNT, value, err);
+}
+
+static sm_status read_figure(const sm_source *s, sm_span span, figure_kind *kind, double *value,
+                             sm_error *err) {
+    if (read_number(s, span, kind, value, NULL) == SM_OK) return SM_OK;
+    return sm_fail_at(
+        err, s, span,
+        "expected a figure: 46 %%, 420 TFLOP/s or 3.2k tokens/s of a chip, 3.2 s a step");
+}
+
+static sm_status no_count(const sm_source *s, sm_span span, sm_error *err) {
+    return sm_fail_at(err, s, span,
+                      "expected whose count it is and the figure: 'maxtext@2025-06 46 %%', "
+                      "'causal 420 TFLOP/s', '3.2k tokens/s' of a chip or '3.2 s'");
+}
+
+/* Tokens/s of a chip, from the figure. */
+static sm_status take_figure(asked_mfu *q, sm_span figure, sm_error *err) {
+    const sm_source *s = &q->in.from;
+    const sm_chip *chip = &q->in.system->chip;
+    figure_kind kind;
+    double value, flops = sm_flops_counted(&q->count, q->in.model, q->in.seq);
+    double peak = sm_flops_peak(&q->count, chip, q->in.dtype);
+    sm_status status = read_figure(s, figure, &kind, &value, err);
+    if (status) return status;
+    if (isnan(flops)) return sm_fail_memory(err);
+    if (!(value > 0)) return sm_fail_at(err, s, figure, "expected a figure above 0");
+    if (kind == SHARE && !(peak > 0))
+        return sm_fail_at(err, s, figure, "%s has no peak with sparsity", chip->name);
+    q->tokens_per_s = kind == SHARE         ? value * peak / flops
+                      : kind == FLOPS_PER_S ? value / flops
+                      : kind == STEP        ? q->batch / value / q->in.system->chips
+                                            : value;
+    return SM_OK;
+}
+
+/* "COUNT FIGURE", or a figure that nobody counts. */
+static sm_status read_from(asked_mfu *q, sm_report *r, sm_error *err) {
+    const sm_source *s = &q->in.from;
+    sm_span all = sm_source_trim(s, 0, s->length);
+    const char *text = s->text + all.offset;
+    size_t word = 0;
+    while (word < all.length && text[word] != ' ' && text[word] != '\t') word++;
+    bool counted = all.length > 0 && !(text[0] >= '0' && text[0] <= '9') && text[0] != '.';
+    sm_span name = {all.offset, word};
+    sm_span figure = counted ? sm_source_trim(s, all.offset + word, all.offset + all.length) : all;
+    figure_kind kind = SHARE;
+    double value;
+    if (figure.length == 0) return no_count(s, all, err);
+    if (counted) {
+        sm_status status = sm_flops_count_parse(s, name, q->in.codebases, q->in.n_codebases,
+                                                &q->count, &q->of, err);
+        if (status) return status;
+    } else {
+        sm_status status = read_figure(s, figure, &kind, &value, err);
+        if (status) return status;
+        if (kind == SHARE || kind == FLOPS_PER_S) return no_count(s, all, err);
+    }
+    q->figure = sm_textf(r, "%.*s", (int)figure.length, s->text + figure.offset);
+    return take_figure(q, figure, err);
+}
+
+/* ---- the table ---- */
+
+typedef struct told {
+    double flops, peak, flops_per_s;
+} told;
+
+static told tell(const asked_mfu *q, const sm_flops_count *c) {
+    double flops = sm_flops_counted(c, q->in.model, q->in.seq);
+    return (told){flops, sm_flops_peak(c, &q->in.system->chip, q->in.dtype),
+                  flops * q->tokens_per_s};
+}
+
+static void put_count(sm_report *r, sm_data *object, const asked_mfu *q, const sm_flops_count *c,
+                      const told *t) {
+#define X(id, word, what) word,
+    static const char *const of[] = {SM_COUNTED_PARAMETERS(X)};
+    static const char *const pairs[] = {SM_COUNTED_ATTENTION(X)};
+    static const char *const again[] = {SM_COUNTED_AGAIN(X)};
+    static const char *const peaks[] = {SM_COUNTED_PEAK(X)};
+#undef X
+    sm_put_text(r, object, "figure", c->figure);
+    sm_put_text(r, object, "parameters", of[c->parameters]);
+    sm_put_text(r, object, "attention", pairs[c->attention]);
+    sm_put_bool(r, object, "all_windows", c->all_windows);
+    sm_put_text(r, object, "again", again[c->again]);
+    sm_put_text(r, object, "peak", c->peak_flops_per_s > 0 ? "fixed" : peaks[c->peak]);
+    sm_put_all(r, object, "peak_flops_per_s|flops_per_token", t->peak, t->flops);
+    if (q->figure) {
+        sm_put(r, object, "flops_per_s_per_chip", t->flops_per_s);
+        sm_put(r, object, "utilisation", t->peak > 0 ? t->flops_per_s / t->peak : NAN);
+    }
+    sm_put_text(r, object, "source", c->source);
+}
+
+static void count_row(sm_report *r, const asked_mfu *q, const sm_codebase *base, int i,
+                      sm_table *table, sm_table *sources, sm_data *list) {
+    const sm_flops_count *c = &base->count[i];
+    char words[WORDS_ROOM];
+    told t = tell(q, c);
+    const char *name = base->name, *since = month(r, c->from);
+    if (base->counts > 1) name = sm_textf(r, "%s@%s", base->name, since);
+    sm_data *object = sm_put_object(r, list, NULL);
+    sm_put_text(r, object, "codebase", base->name);
+    sm_put_text(r, object, "title", base->title);
+    sm_put_text(r, object, "since", since);
+    put_count(r, object, q, c, &t);
+    const char *share = t.peak > 0 ? sm_show_percent(r, t.flops_per_s / t.peak) : "-";
+    if (q->figure)
+        sm_page_row(r, table, name, share, sm_show_rate(r, t.flops_per_s, ""),
+                    sm_show_count(r, t.flops), c->figure,
+                    sm_textf(r, "%s", sm_flops_count_words(c, words, sizeof words)));
+    else
+        sm_page_row(r, table, name, sm_show_count(r, t.flops),
+                    t.peak > 0 ? sm_show_rate(r, t.peak, "FLOP/s") : "-", c->figure,
+                    sm_textf(r, "%s", sm_flops_count_words(c, words, sizeof words)));
+    sm_page_row(r, sources, name, c->source);
+}
+
+static void every_count(sm_report *r, const asked_mfu *q) {
+    sm_table *table = q->figure ? sm_page_table(r, "The same speed in every count",
+                                                "<count|>share|>FLOP/s|>FLOPs/token|<as|<counts")
+                                : sm_page_table(r, "FLOPs of training on a token, in every count",
+                                                "<count|>FLOPs/token|>peak|<as|<counts");
+    sm_table *sources = sm_page_table(r, "Where each says so", "<count|<source");
+    sm_data *list = sm_put_array(r, r->data, "counts");
+    for (size_t i = 0; i < q->in.n_codebases + sm_codebase_count(); i++) {
+        const sm_codebase *base =
+            i < q->in.n_codebases ? &q->in.codebases[i] : sm_codebase_at(i - q->in.n_codebases);
+        for (int k = 0; k < base->counts; k++) count_row(r, q, base, k, table, sources, list);
+    }
+    sm_report_table(r, table);
+    sm_report_text(r, "A month says since when; %s.",
+                   "'NAME@2025-06' is how it counted then, without a month how it counts today");
+    sm_report_table(r, sources);
+}
+
+/* ---- the page ---- */
+
+static const char *whose(sm_report *r, const asked_mfu *q) {
+    char words[WORDS_ROOM];
+    if (!q->of && !q->count.source) return "";
+    sm_flops_count_words(&q->count, words, sizeof words);
+    if (!q->of) return sm_textf(r, " (%s)", words);
+    return sm_textf(r, " as %s counts since %s (%s)", q->of->title, month(r, q->count.from), words);
+}
+
+/* The count that no step can beat: what must be multiplied, over the dense peak. */
+static double least_share(const asked_mfu *q) {
+    sm_flops_count own = {.attention = SM_COUNTED_CAUSAL};
+    told t = tell(q, &own);
+    return t.flops_per_s / t.peak;
+}
+
+static void speed(sm_report *r, const asked_mfu *q) {
+    const sm_system *system = q->in.system;
+    double sequences = q->batch / q->in.seq, all = q->tokens_per_s * system->chips;
+    sm_table *table = sm_page_table(r, NULL, "<in seconds|>|<");
+    sm_page_row(r, table, "step", sm_show_seconds(r, q->batch / all),
+                sm_textf(r, "of %s sequences of %s tokens on %s chip%s",
+                         sm_show_number(r, sequences), sm_show_exact(r, q->in.seq),
+                         sm_show_exact(r, system->chips), system->chips == 1 ? "" : "s"));
+    sm_page_row(r, table, "tokens/s", sm_show_count(r, all),
+                sm_textf(r, "%s of a chip", sm_show_count(r, q->tokens_per_s)));
+    sm_report_table(r, table);
+    sm_put_all(r, r->data, "step_time_s|tokens_per_s|tokens_per_s_per_chip", q->batch / all, all,
+               q->tokens_per_s);
+}
+
+static void explain(sm_report *r, const asked_mfu *q) {
+    told t = tell(q, &q->count);
+    double all = q->tokens_per_s * q->in.system->chips;
+    r->why = sm_page_why(r, "step", "tokens / (tokens/s of a chip x chips)", q->batch / all, "s");
+    sm_page_given(r, r->why, "tokens of a step", q->batch, "tokens");
+    sm_page_given(r, r->why, "chips", q->in.system->chips, "");
+    sm_page_leaf(r, r->why, "tokens/s of a chip", q->tokens_per_s, "tokens/s",
+                 q->count.source ? "FLOP/s of a chip / FLOPs a token" : "given");
+    if (!q->count.source) return;
+    sm_page_leaf(r, r->why, "FLOPs a token", t.flops, "FLOP", q->count.source);
+    sm_page_leaf(r, r->why, "peak", t.peak, "FLOP/s", "of the chip, as this count takes it");
+}
+
+static sm_status defaults(asked_mfu *q, sm_error *err) {
+    sm_status status = sm_question_needs(q->in.model && q->in.system, "a model and a system", err);
+    if (!status) status = sm_question_limit("seq", q->in.seq, 1e9, err);
+    if (!status) status = sm_question_limit("batch", q->in.batch_tokens, 1e15, err);
+    if (status) return status;
+    if (!(q->in.seq > 0)) q->in.seq = sm_train_usual_seq(q->in.model);
+    q->batch = q->in.batch_tokens > 0 ? q->in.batch_tokens : q->in.seq * q->in.system->chips;
+    return SM_OK;
+}
+
+sm_status sm_answer_mfu(const sm_mfu_question *question, sm_report *r, sm_error *err) {
+    asked_mfu q = {.tokens_per_s = NAN};
+    sm_status status = sm_sized_take(&q.in, sizeof q.in, question, err);
+    if (!status) status = defaults(&q, err);
+    if (!status && q.in.from.text) status = read_from(&q, r, err);
+    if (status) return status;
+    const sm_chip *chip = &q.in.system->chip;
+    if (q.figure)
+        sm_report_heading(r, "%s on %s: %s%s", q.in.model->name, q.in.system->text, q.figure,
+                          whose(r, &q));
+    else sm_report_heading(r, "%s on %s: what counts as FLOPs", q.in.model->name, chip->name);
+    sm_put_text(r, r->data, "command", "mfu");
+    sm_put_text(r, r->data, "model", q.in.model->name);
+    sm_put_text(r, r->data, "system", q.in.system->text);
+    sm_put_text(r, r->data, "dtype", sm_dtype_name(q.in.dtype));
+    sm_put_all(r, r->data, "seq|batch_tokens|chips", q.in.seq, q.batch, q.in.system->chips);
+    sm_units_note(r, chip, q.in.dtype);
+    if (q.figure) speed(r, &q);
+    bool possible = !q.figure || least_share(&q) <= 1;
+    if (!possible)
+        sm_report_text(
+            r,
+            "No chip of this kind is that quick: it would be %s of the dense peak in %s, "
+            "by the products alone that every step has.",
+            sm_show_percent(r, least_share(&q)), sm_dtype_name(q.in.dtype));
+    every_count(r, &q);
+    if (q.figure) sm_put_bool(r, r->data, "possible", possible);
+    if (q.in.explain && q.figure) explain(r, &q);
+    return possible ? SM_OK : SM_NEGATIVE;
+}

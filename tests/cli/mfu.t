@@ -1,0 +1,4 @@
+#!/bin/sh
+. "$(dirname "$0")/runner.sh"
+run_file "$root/tests/cli/mfu.golden"
+finish_tests
