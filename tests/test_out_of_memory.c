@@ -100,7 +100,8 @@ static const char *const lines[] = {
     "model " INPUTS "beside/config.json --json",
     "model " INPUTS "beside/index/config.json --json",
     "model " INPUTS "beside/other/config.json",
-    "mfu llama-3.1-8b h100-sxm:8 --from ours@2024~40~% --explain --codebases " INPUTS "codebase.json",
+    "mfu llama-3.1-8b h100-sxm:8 --from ours@2024~40~% --explain --codebases " INPUTS
+    "codebase.json",
     "profile tests/cli/inputs/profile/cpu8.scan.hlo.pb.gz --on tpu-v5e:2x4 --html file --json "
     "--against tests/cli/inputs/profile/cpu8.tp.hlo.txt.gz",
     "profile tests/cli/inputs/profile/cpu8.llama_tp.hlo.txt.gz --on tpu-v5e:2x4 --model "

@@ -136,18 +136,18 @@ static void put_count(sm_report *r, sm_data *object, const asked_mfu *q, const s
     static const char *const again[] = {SM_COUNTED_AGAIN(X)};
     static const char *const peaks[] = {SM_COUNTED_PEAK(X)};
 #undef X
-    sm_put_text(r, object, "figure", c->figure);
-    sm_put_text(r, object, "parameters", of[c->parameters]);
-    sm_put_text(r, object, "attention", pairs[c->attention]);
-    sm_put_bool(r, object, "all_windows", c->all_windows);
-    sm_put_text(r, object, "again", again[c->again]);
-    sm_put_text(r, object, "peak", c->peak_flops_per_s > 0 ? "fixed" : peaks[c->peak]);
-    sm_put_all(r, object, "peak_flops_per_s|flops_per_token", t->peak, t->flops);
+    sm_put(r, object, "figure", c->figure);
+    sm_put(r, object, "parameters", of[c->parameters]);
+    sm_put(r, object, "attention", pairs[c->attention]);
+    sm_put(r, object, "all_windows", c->all_windows);
+    sm_put(r, object, "again", again[c->again]);
+    sm_put(r, object, "peak", c->peak_flops_per_s > 0 ? "fixed" : peaks[c->peak]);
+    sm_put(r, object, "peak_flops_per_s|flops_per_token", t->peak, t->flops);
     if (q->figure) {
         sm_put(r, object, "flops_per_s_per_chip", t->flops_per_s);
         sm_put(r, object, "utilisation", t->peak > 0 ? t->flops_per_s / t->peak : NAN);
     }
-    sm_put_text(r, object, "source", c->source);
+    sm_put(r, object, "source", c->source);
 }
 
 static void count_row(sm_report *r, const asked_mfu *q, const sm_codebase *base, int i,
@@ -158,9 +158,9 @@ static void count_row(sm_report *r, const asked_mfu *q, const sm_codebase *base,
     const char *name = base->name, *since = month(r, c->from);
     if (base->counts > 1) name = sm_textf(r, "%s@%s", base->name, since);
     sm_data *object = sm_put_object(r, list, NULL);
-    sm_put_text(r, object, "codebase", base->name);
-    sm_put_text(r, object, "title", base->title);
-    sm_put_text(r, object, "since", since);
+    sm_put(r, object, "codebase", base->name);
+    sm_put(r, object, "title", base->title);
+    sm_put(r, object, "since", since);
     put_count(r, object, q, c, &t);
     const char *share = t.peak > 0 ? sm_show_percent(r, t.flops_per_s / t.peak) : "-";
     if (q->figure)
@@ -220,8 +220,8 @@ static void speed(sm_report *r, const asked_mfu *q) {
     sm_page_row(r, table, "tokens/s", sm_show_count(r, all),
                 sm_textf(r, "%s of a chip", sm_show_count(r, q->tokens_per_s)));
     sm_report_table(r, table);
-    sm_put_all(r, r->data, "step_time_s|tokens_per_s|tokens_per_s_per_chip", q->batch / all, all,
-               q->tokens_per_s);
+    sm_put(r, r->data, "step_time_s|tokens_per_s|tokens_per_s_per_chip", q->batch / all, all,
+           q->tokens_per_s);
 }
 
 static void explain(sm_report *r, const asked_mfu *q) {
@@ -258,11 +258,11 @@ sm_status sm_answer_mfu(const sm_mfu_question *question, sm_report *r, sm_error 
         sm_report_heading(r, "%s on %s: %s%s", q.in.model->name, q.in.system->text, q.figure,
                           whose(r, &q));
     else sm_report_heading(r, "%s on %s: what counts as FLOPs", q.in.model->name, chip->name);
-    sm_put_text(r, r->data, "command", "mfu");
-    sm_put_text(r, r->data, "model", q.in.model->name);
-    sm_put_text(r, r->data, "system", q.in.system->text);
-    sm_put_text(r, r->data, "dtype", sm_dtype_name(q.in.dtype));
-    sm_put_all(r, r->data, "seq|batch_tokens|chips", q.in.seq, q.batch, q.in.system->chips);
+    sm_put(r, r->data, "command", "mfu");
+    sm_put(r, r->data, "model", q.in.model->name);
+    sm_put(r, r->data, "system", q.in.system->text);
+    sm_put(r, r->data, "dtype", sm_dtype_name(q.in.dtype));
+    sm_put(r, r->data, "seq|batch_tokens|chips", q.in.seq, q.batch, q.in.system->chips);
     sm_units_note(r, chip, q.in.dtype);
     if (q.figure) speed(r, &q);
     bool possible = !q.figure || least_share(&q) <= 1;
@@ -273,7 +273,7 @@ sm_status sm_answer_mfu(const sm_mfu_question *question, sm_report *r, sm_error 
             "by the products alone that every step has.",
             sm_show_percent(r, least_share(&q)), sm_dtype_name(q.in.dtype));
     every_count(r, &q);
-    if (q.figure) sm_put_bool(r, r->data, "possible", possible);
+    if (q.figure) sm_put(r, r->data, "possible", possible);
     if (q.in.explain && q.figure) explain(r, &q);
     return possible ? SM_OK : SM_NEGATIVE;
 }
