@@ -74,11 +74,12 @@ EMBED_OBJ := $(patsubst src/%.c,$(HOST_BUILD)/host/%.o,$(call sources_of,base te
 CHIPS := $(patsubst %,data/chips/%.json,$(sort $(patsubst data/chips/%.json,%,$(wildcard data/chips/*.json))))
 CODEBASES := $(sort $(wildcard data/codebases/*.json))
 ENGINES := $(sort $(wildcard data/engines/*.json))
+EVIDENCE := data/evidence/serving.tsv data/evidence/training.tsv
 FAMILIES := $(sort $(wildcard data/families/*.family))
 FRAMEWORKS := $(sort $(wildcard data/frameworks/*.json))
 MODELS := data/models/catalogue.json $(sort $(wildcard data/models/*/config.json))
 LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) \
-    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table codebase_table family_table framework_table model_table software_table)
+    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table codebase_table evidence_table family_table framework_table model_table software_table)
 # What runs a plan on real processes stays apart from the core: it alone knows BLAS and MPI.
 RUN_SRC := $(filter-out %/mpi.c %/measure_cuda.c,$(call sources_of,run))
 RUN_OBJ := $(RUN_SRC:src/%.c=$(BUILD)/obj/%.o)
@@ -212,7 +213,7 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/obj/flags
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/made/%.o: $(HOST_BUILD)/made/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -Isrc/model -Isrc/notation -Isrc/recipe -Isrc/serve -Isrc/train -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -Isrc/model -Isrc/notation -Isrc/recipe -Isrc/serve -Isrc/train -Isrc/truth -MMD -MP -c -o $@ $<
 $(HOST_BUILD)/host/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<
@@ -233,6 +234,8 @@ $(HOST_BUILD)/made/codebase_table.stamp: $(EMBED) data/codebases $(CODEBASES)
 	$(call embed,codebases $(CODEBASES))
 $(HOST_BUILD)/made/software_table.stamp: $(EMBED) data/engines $(ENGINES)
 	$(call embed,engines $(ENGINES))
+$(HOST_BUILD)/made/evidence_table.stamp: $(EMBED) data/evidence $(EVIDENCE)
+	$(call embed,evidence $(EVIDENCE))
 $(HOST_BUILD)/made/family_table.stamp: $(EMBED) data/families $(FAMILIES)
 	$(call embed,families $(FAMILIES))
 $(HOST_BUILD)/made/framework_table.stamp: $(EMBED) data/frameworks $(FRAMEWORKS)
@@ -413,7 +416,7 @@ validate: $(BUILD)/scalemodel
 	@SCALEMODEL=$(BUILD)/scalemodel scripts/accuracy.sh
 held-out: $(BUILD)/scalemodel $(BUILD)/fit-steps $(BUILD)/fit-serving
 	@SCALEMODEL=$(BUILD)/scalemodel FITS=$(BUILD) scripts/held-out.sh
-$(BUILD)/fit-steps $(BUILD)/fit-serving: $(BUILD)/%: scripts/%.c scripts/hierarchy.c $(BUILD)/libscalemodel.a scripts/hierarchy.h
+$(BUILD)/fit-steps $(BUILD)/fit-serving: $(BUILD)/%: scripts/%.c scripts/hierarchy.c scripts/evidence.c $(BUILD)/libscalemodel.a scripts/hierarchy.h scripts/evidence.h
 	$(CC) $(ALL_CFLAGS) -o $@ $(filter-out %.h,$^) $(LIBS)
 
 fuzz:

@@ -4,6 +4,7 @@
  *        embed chips data/chips/NAME.json... >chip_table.c
  *        embed codebases data/codebases/NAME.json... >codebase_table.c
  *        embed engines data/engines/NAME.json... >software_table.c
+ *        embed evidence data/evidence/NAME.tsv... >evidence_table.c
  *        embed families data/families/NAME.family... >family_table.c
  *        embed frameworks data/frameworks/NAME.json... >framework_table.c
  *        embed models data/models/catalogue.json data/models/NAME/config.json... >model_table.c */
@@ -12,9 +13,11 @@
 #include "software_table.h"
 #include "json_tree.h"
 #include "scalemodel/cost.h"
+#include "scalemodel/evidence.h"
 #include "scalemodel/io.h"
 #include "scalemodel/notation.h"
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The library looks chips, calibrations and families up in its tables; this program makes them and
@@ -439,6 +442,75 @@ static sm_status embed_codebases(char *const *path, int paths, sm_arena *arena, 
     return SM_OK;
 }
 
+/* ---- what was measured: lines of fields between tabs, under a line of their names ---- */
+
+enum { EVIDENCE_FIELDS = 12 };
+static bool read_count(const char *text, double *value) {
+    char *end;
+    *value = strtod(text, &end);
+    return end > text && !*end && *value >= 0.0;
+}
+
+static sm_status put_evidence(char *line, bool training, const sm_source *source, int at,
+                              sm_error *err) {
+    char *field[EVIDENCE_FIELDS];
+    int n = 0;
+    for (char *next = line; next && n < EVIDENCE_FIELDS; n++) {
+        field[n] = next;
+        next = strchr(next, '\t');
+        if (next) *next++ = 0;
+        else if (n + 1 < EVIDENCE_FIELDS) break;
+    }
+    static const struct {
+        int field;
+        const char *name;
+    } counts[] = {{1, "layers"}, {2, "d_model"}, {3, "experts"},     {4, "params"},
+                  {7, "rows"},   {10, "error"},  {11, "first_error"}};
+    if (n != EVIDENCE_FIELDS)
+        return sm_fail(err, SM_BAD_INPUT, "%s:%d: expected %d fields", source->name, at,
+                       EVIDENCE_FIELDS);
+    printf("    {.use = SM_EVIDENCE_%s,\n", training ? "TRAINING" : "SERVING");
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        const char *text = field[counts[i].field];
+        double value;
+        bool known = strcmp(text, "-") != 0;
+        if (known && !read_count(text, &value))
+            return sm_fail(err, SM_BAD_INPUT, "%s:%d: %s: expected a number", source->name, at,
+                           counts[i].name);
+        printf("     .%s = %s,\n", counts[i].name, known ? text : "NAN");
+    }
+    put_text_field("     ", "model", field[0]);
+    put_text_field("     ", "chip", field[5]);
+    put_text_field("     ", "software", strcmp(field[6], "-") == 0 ? "" : field[6]);
+    put_text_field("     ", "range", field[8]);
+    put_text_field("     ", "types", field[9]);
+    puts("    },");
+    return SM_OK;
+}
+
+static sm_status embed_evidence(char *const *path, int paths, sm_arena *arena, sm_error *err) {
+    puts("#include \"evidence_table.h\"\n#include <math.h>\n\n"
+         "const sm_evidence sm_evidence_table[] = {");
+    size_t count = 0;
+    for (int i = 0; i < paths; i++) {
+        sm_source source;
+        sm_status status = sm_io_read(path[i], arena, &source, err);
+        char *text = status ? NULL : sm_arena_copy(arena, source.text, source.length);
+        if (!text) return status ? status : sm_fail_memory(err);
+        int at = 0;
+        for (char *line = text, *next; line && *line && !status; line = next) {
+            next = strchr(line, '\n');
+            if (next) *next++ = 0;
+            if (++at == 1) continue;
+            count++;
+            status = put_evidence(line, strstr(path[i], "training") != NULL, &source, at, err);
+        }
+        if (status) return status;
+    }
+    printf("};\nconst size_t sm_evidence_table_count = %zu;\n", count);
+    return SM_OK;
+}
+
 /* ---- texts and families: as text, which the reader takes as it stands ---- */
 
 static sm_status embed_families(char *const *path, int paths, sm_arena *arena, sm_error *err) {
@@ -486,18 +558,16 @@ int main(int arguments, char **argument) {
     static const struct {
         const char *what;
         sm_status (*embed)(char *const *path, int paths, sm_arena *arena, sm_error *err);
-    } kinds[] = {{"calibrations", embed_calibrations},
-                 {"chips", embed_chips},
-                 {"codebases", embed_codebases},
-                 {"engines", embed_engines},
-                 {"families", embed_families},
-                 {"frameworks", embed_frameworks},
-                 {"models", embed_models}};
+    } kinds[] = {{"calibrations", embed_calibrations}, {"chips", embed_chips},
+                 {"codebases", embed_codebases},       {"engines", embed_engines},
+                 {"evidence", embed_evidence},         {"families", embed_families},
+                 {"frameworks", embed_frameworks},     {"models", embed_models}};
     sm_arena *arena = sm_arena_new();
     sm_error err = {
         .status = SM_USAGE,
         .sentence =
-            "usage: embed calibrations|chips|codebases|engines|families|frameworks|models FILE..."};
+            "usage: embed calibrations|chips|codebases|engines|evidence|families|frameworks|models "
+            "FILE..."};
     sm_status status = SM_USAGE;
     puts("/* Made from data/ by scripts/embed.c. */");
     for (size_t i = 0; arena && arguments > 2 && i < sizeof kinds / sizeof kinds[0]; i++)

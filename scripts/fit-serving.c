@@ -1,15 +1,15 @@
 /* The constants of serving: one hierarchical fit of all measured rows of inference, and its errors
  * on rows that had no part in it.
  *
- *   fit-serving [-c CALIBRATIONS] [-e ENGINES] [-r ROWS] FILE
+ *   fit-serving [-c CALIBRATIONS] [-e ENGINES] [-m MEASURED] [-r ROWS] FILE
  *
  * The hierarchical fit of hierarchy.h of the constants of a chip and a software, and of four
  * numbers of an engine (sm_software) likewise, without terms of chips. What is left out is left out
  * of the last of its linear problems, and predicted in full by the terms that this gives.
  *
- * Prints the table of held-out-serving.csv; -c and -e write calibrations and engines, -r every
- * figure with its errors. */
-#include "hierarchy.h"
+ * Prints the table of held-out-serving.csv; -c and -e write calibrations and engines, -m what was
+ * measured of each model (data/evidence), -r every figure with its errors. */
+#include "evidence.h"
 #include "scalemodel/io.h"
 #include "scalemodel/load.h"
 #include "scalemodel/search.h"
@@ -455,6 +455,36 @@ static void dump(const char *path) {
     }
     fclose(out);
 }
+/* Of a token: per token where that is told, else of the row's first figure. */
+static void take_errors(const bench *b, fold_kind kind, bool usual, double *out) {
+    out[0] = out[1] = NAN;
+    for (int i = 0; i < b->parts; i++) {
+        const part *p = &f.part[b->first + i];
+        double e = residual_at(p, kind, usual);
+        if (p->quantity == SM_SERVED_TTFT) out[1] = e;
+        else if (isnan(out[0]) || p->quantity == SM_SERVED_TPOT) out[0] = e;
+    }
+}
+static void write_measured(const char *path) {
+    static const char *const sizes[MEASURED_SIZES] = {"chips", "concurrency", "prompt", "output"};
+    measured_row *list = fit_array(&f.h, (size_t)f.rows, sizeof *list);
+    size_t n = 0;
+    for (int i = 0; i < f.rows; i++) {
+        const bench *b = &f.row[i];
+        const sm_inference_row *r = &b->row->of.inference;
+        double in_flight = r->batch > 0 ? r->batch : r->concurrency > 0 ? r->concurrency : NAN;
+        measured_row m = {.name = r->model.name,
+                          .model = sm_truth_case_model(b->c),
+                          .chip = f.h.cell[b->cell].chip,
+                          .software = b->row->software,
+                          .type = r->weight_dtype,
+                          .size = {r->chips, in_flight, r->input_len, r->output_len}};
+        take_errors(b, CONFIG_OUT, false, m.own);
+        take_errors(b, CONFIG_OUT, true, m.usual);
+        if (m.model) list[n++] = m;
+    }
+    evidence_write(&f.h, path, sizes, list, n);
+}
 /* ---- what is left out ---- */
 
 static void leave_out(fold_kind kind, int fold) {
@@ -481,10 +511,11 @@ static void leave_out_all(void) {
 }
 
 int main(int n, char **word) {
-    const char *rows = NULL, *calibrations = NULL, *engines = NULL;
+    const char *rows = NULL, *calibrations = NULL, *engines = NULL, *measurements = NULL;
     int first = 1;
     while (first + 1 < n && word[first][0] == '-') {
         if (strcmp(word[first], "-r") == 0) rows = word[first + 1];
+        if (strcmp(word[first], "-m") == 0) measurements = word[first + 1];
         if (strcmp(word[first], "-c") == 0) calibrations = word[first + 1];
         if (strcmp(word[first], "-e") == 0) engines = word[first + 1];
         first += 2;
@@ -517,6 +548,7 @@ int main(int n, char **word) {
         for (fold_kind k = IN_SAMPLE; k < FOLD_KINDS; k++)
             for (sm_served q = 0; q < SM_SERVED_COUNT; q++) line(k, usual, q);
     if (calibrations && engines) write_files(calibrations, engines);
+    if (measurements) write_measured(measurements);
     if (rows) dump(rows);
     return 0;
 }

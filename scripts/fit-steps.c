@@ -1,7 +1,7 @@
 /* The constants of training steps: one hierarchical fit of all measured rows, and its errors on
  * rows that had no part in it.
  *
- *   fit-steps [-o FOLDER] [-r ROWS] FILE...
+ *   fit-steps [-o FOLDER] [-m MEASURED] [-r ROWS] FILE...
  *
  * The terms of hierarchy.h: what belongs to a chip is learned from every software that ran on it,
  * what belongs to a software from every chip, and a group of few rows stays near those it belongs
@@ -14,8 +14,8 @@
  * Without a software of its own, a question gets benchmarks + fabric + chip ("default"). Errors:
  * each source in turn is left out of the fit, then each tenth of the models (widths in a source).
  * Prints the table, and rows for held-out.csv; -o writes the sections as files of data/calibration;
- * -r every row with its errors. */
-#include "hierarchy.h"
+ * -m what was measured of each model (data/evidence), -r every row with its errors. */
+#include "evidence.h"
 #include "scalemodel/io.h"
 #include "scalemodel/search.h"
 #include <math.h>
@@ -586,6 +586,27 @@ static bool write_rows(const fit *f, const char *path) {
     return fclose(out) == 0;
 }
 
+static void write_measured(fit *f, const char *path) {
+    static const char *const sizes[MEASURED_SIZES] = {"chips", "sequence", "batch"};
+    measured_row *list = fit_array(&f->h, f->n, sizeof *list);
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        const step *s = &f->step[i];
+        const sm_training_row *t = &s->row->of.training;
+        list[n] = (measured_row){
+            .name = t->model.name,
+            .model = sm_truth_case_model(s->c),
+            .chip = f->h.cell[s->cell].chip,
+            .software = f->h.cell[s->cell].software,
+            .type = t->precision_class,
+            .size = {t->chips, t->seq_len, t->global_batch_sequences * t->seq_len, NAN},
+            .own = {s->own[SOURCE_OUT], NAN},
+            .usual = {s->usual[SOURCE_OUT], NAN}};
+        if (list[n].model) n++;
+    }
+    evidence_write(&f->h, path, sizes, list, n);
+}
+
 /* ---- calibration files ---- */
 
 /* Of rows of these groups (-1: any): how many, of which sources, sizes and years. */
@@ -688,12 +709,16 @@ static void write_calibrations(fit *f, const char *folder) {
 }
 
 int main(int n, char **word) {
-    const char *folder = NULL, *rows = NULL;
+    const char *folder = NULL, *rows = NULL, *measurements = NULL;
     int first = 1;
     while (first + 1 < n && word[first][0] == '-') {
         if (strcmp(word[first], "-o") == 0) folder = word[first + 1];
+        else if (strcmp(word[first], "-m") == 0) measurements = word[first + 1];
         else if (strcmp(word[first], "-r") == 0) rows = word[first + 1];
-        else return fprintf(stderr, "usage: fit-steps [-o FOLDER] [-r ROWS] FILE...\n"), 2;
+        else
+            return fprintf(stderr,
+                           "usage: fit-steps [-o FOLDER] [-m MEASURED] [-r ROWS] FILE...\n"),
+                   2;
         first += 2;
     }
     static fit f;
@@ -706,6 +731,7 @@ int main(int n, char **word) {
     fit_and_leave_out(&f);
     table(&f);
     if (folder) write_calibrations(&f, folder);
+    if (measurements) write_measured(&f, measurements);
     if (rows && !write_rows(&f, rows)) return 2;
     sm_arena_free(f.h.arena);
     return 0;

@@ -33,13 +33,13 @@ fitted() {
 # ---- training steps ----
 # One hierarchical fit of all chips and software (scripts/fit-steps.c); each source left out in turn,
 # and each tenth of the models.
-"$fits/fit-steps" ${write:+-o "$calibrations"} -r "$place/steps" "$truth/training.csv" \
+"$fits/fit-steps" ${write:+-o "$calibrations"} -m data/evidence/training.tsv -r "$place/steps" "$truth/training.csv" \
     "$truth/training_small.csv" >"$place/table"
 cp "$place/table" "$calibrations/held-out-steps.csv"
 
 # ---- serving ----
-"$fits/fit-serving" ${write:+-c "$calibrations" -e data/engines} "$truth/inference.csv" \
-    >"$place/serving"
+"$fits/fit-serving" ${write:+-c "$calibrations" -e data/engines} -m data/evidence/serving.tsv \
+    "$truth/inference.csv" >"$place/serving"
 cp "$place/serving" "$calibrations/held-out-serving.csv"
 
 # ---- operations ----

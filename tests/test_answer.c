@@ -229,6 +229,16 @@ static void test_calibrate(void **state) {
     SAME(calibrate, &q, "calibrate data/truth/attention.csv --chip h100-sxm");
 }
 
+static void test_support(void **state) {
+    sm_support_question q = SM_QUESTION(sm_support_question);
+    q.model = model_named("llama-3.1-70b");
+    q.system = system_named("h100-sxm:1x8");
+    q.software = "vllm-2025";
+    q.any_type = true;
+    q.prompt = 2048;
+    SAME(support, &q, "support llama-3.1-70b h100-sxm:1x8 --software vllm-2025 --prompt 2048");
+}
+
 /* ---- what a question may be ---- */
 
 static void test_size(void **state) {
@@ -376,6 +386,7 @@ int main(void) {
         cmocka_unit_test(test_simulate),
         cmocka_unit_test(test_validate),
         cmocka_unit_test(test_calibrate),
+        cmocka_unit_test(test_support),
         cmocka_unit_test(test_size),
         cmocka_unit_test(test_error_names_its_source),
         cmocka_unit_test(test_what_is_missing),

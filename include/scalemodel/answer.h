@@ -435,6 +435,23 @@ typedef struct sm_calibrate_question {
 sm_status sm_answer_calibrate(const sm_calibrate_question *question, sm_report *report,
                               sm_error *err);
 
+/* ---- support ---- */
+typedef struct sm_support_question {
+    size_t size;
+    const sm_model *model;
+    const sm_system *system;
+    const char *software;             /* an engine or a code base; NULL: not known */
+    sm_dtype type;                    /* of weights, or of training; looked at */
+    bool any_type;                    /* unless this is set */
+    double in_flight, prompt, output; /* of serving; 0: any */
+    double batch_tokens, seq;         /* of training; 0: any */
+    int top;                          /* how many of the nearest rows to tell (5); at most 50 */
+} sm_support_question;
+/* The measured rows nearest to a model on a system, for serving and for training: how far off their
+ * predictions are, in what the question lies beyond them, and what to expect of it. SM_NEGATIVE
+ * when none is near enough to say. */
+sm_status sm_answer_support(const sm_support_question *question, sm_report *report, sm_error *err);
+
 /* A fact of a chip with its source, as a child of a derivation. */
 void sm_page_fact(sm_report *r, sm_why *parent, const char *label, const sm_fact *fact,
                   const char *unit);

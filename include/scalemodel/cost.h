@@ -226,6 +226,16 @@ bool sm_calibration_is_own(const sm_calibration *c, const sm_chip *chip);
  * docs/calibration-file.md. */
 void sm_calibration_interval(const sm_calibration *c, const sm_chip *chip, sm_regime regime,
                              double expected, double *low, double *high);
+/* A size of a question under the name that ranges tell it by; 0: a kind of thing, which a range
+ * names or does not. */
+typedef struct sm_asked_size {
+    const char *name;
+    double value;
+} sm_asked_size;
+/* Which of n sizes lie beyond a range, "chips 8 to 256; sequence 4096; experts": their names,
+ * written to out as "chips, experts"; "" where none does. A size that the range does not tell of
+ * lies within it. */
+void sm_range_outside(const char *range, const sm_asked_size *size, int n, char *out, size_t room);
 /* A training step by the sizes that ranges are told in. */
 #define SM_STEP_SIZES(X)                                                                           \
     X(chips, "chips") X(sequence, "sequence") X(d_model, "d_model") X(layers, "layers")

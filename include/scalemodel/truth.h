@@ -228,6 +228,9 @@ sm_status sm_truth_cases_get(sm_truth_cases *cases, const sm_truth_row *row, sm_
                              sm_error *err);
 /* Free all of them. NULL is fine. */
 void sm_truth_cases_free(sm_truth_cases *cases);
+/* The model of a row of training or inference, as long as the case; NULL: it has none that can be
+ * told, or rests. */
+const sm_model *sm_truth_case_model(const sm_truth_case *c);
 /* Predict a row, in seconds, with its 80 % interval. calibration NULL: the shipped one of the row's
  * chip and software. What cannot be predicted says why in out->unknown. */
 void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out);

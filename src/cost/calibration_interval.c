@@ -82,28 +82,29 @@ static bool is_beyond(const char *range, const char *name, double value) {
     return low > 0.0 && (value < low || value > high);
 }
 
+void sm_range_outside(const char *range, const sm_asked_size *size, int n, char *out, size_t room) {
+    size_t used = 0;
+    if (room > 0) out[0] = 0;
+    for (int i = 0; i < n; i++) {
+        bool is_kind = size[i].value == 0.0; /* the range has it or has it not */
+        bool beyond = is_kind ? !part_of_range(range, size[i].name)
+                              : is_beyond(range, size[i].name, size[i].value);
+        if (!beyond || used >= room) continue;
+        used += (size_t)snprintf(out + used, room - used, "%s%s", used ? ", " : "", size[i].name);
+    }
+}
+
 void sm_calibration_outside(const sm_calibration *c, const sm_step_sizes *step, char *out,
                             size_t size) {
-    const struct {
-        const char *name;
-        double value;
-    } sizes[] = {
+    const sm_asked_size sizes[] = {
 #define X(id, name) {name, step->id},
         SM_STEP_SIZES(X)
 #undef X
-    };
+            {"experts", 0.0}};
     const char *range = c->range ? c->range : "";
     bool told = part_of_range(range, sizes[0].name) != NULL;
-    size_t used = 0;
-    if (size > 0) out[0] = 0;
-    for (size_t i = 0; i <= sizeof sizes / sizeof sizes[0]; i++) {
-        bool last = i == sizeof sizes / sizeof sizes[0];
-        const char *name = last ? "experts" : sizes[i].name;
-        bool beyond = last ? told && step->experts && !part_of_range(range, name)
-                           : is_beyond(range, name, sizes[i].value);
-        if (!beyond || used >= size) continue;
-        used += (size_t)snprintf(out + used, size - used, "%s%s", used ? ", " : "", name);
-    }
+    int n = sizeof sizes / sizeof *sizes;
+    sm_range_outside(range, sizes, told && step->experts ? n : n - 1, out, size);
 }
 
 void sm_calibration_step_interval(const sm_calibration *c, const sm_chip *chip,

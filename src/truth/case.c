@@ -70,6 +70,13 @@ sm_status truth_case_new(const sm_truth_row *row, const sm_library *families, ro
     return s;
 }
 
+const sm_model *sm_truth_case_model(const sm_truth_case *c) {
+    if (c->unknown) return NULL;
+    return c->training  ? truth_training_model(c->training)
+           : c->serving ? truth_serving_model(c->serving)
+                        : NULL;
+}
+
 void sm_truth_case_free(sm_truth_case *c) {
     if (!c) return;
     truth_training_free(c->training);

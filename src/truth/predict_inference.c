@@ -119,6 +119,8 @@ sm_status truth_serving_new(const sm_truth_row *row, row_models *models, const s
     return SM_OK;
 }
 
+const sm_model *truth_serving_model(const truth_serving *t) { return t->model; }
+
 void truth_serving_free(truth_serving *t) {
     if (!t) return;
     row_models_drop(t->models, t->model);

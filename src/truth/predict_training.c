@@ -60,6 +60,8 @@ sm_status truth_training_new(const sm_truth_row *row, row_models *models, const 
     return SM_OK;
 }
 
+const sm_model *truth_training_model(const truth_training *t) { return t->model; }
+
 void truth_training_free(truth_training *t) {
     if (!t) return;
     row_models_drop(t->models, t->model);

@@ -28,6 +28,7 @@ typedef struct truth_training truth_training;
 sm_status truth_training_new(const sm_truth_row *row, row_models *models, const sm_chip *chip,
                              truth_training **out, const char **why, sm_error *err);
 void truth_training_free(truth_training *t);
+const sm_model *truth_training_model(const truth_training *t);
 void truth_training_predict(truth_training *t, const sm_calibration *c, sm_prediction *out);
 /* Under the constants of the last prediction; *why is NULL where there is none. */
 sm_status truth_training_why(truth_training *t, const sm_calibration *c, sm_arena *arena,
@@ -37,6 +38,7 @@ typedef struct truth_serving truth_serving;
 sm_status truth_serving_new(const sm_truth_row *row, row_models *models, const sm_chip *chip,
                             truth_serving **out, const char **why, sm_error *err);
 void truth_serving_free(truth_serving *t);
+const sm_model *truth_serving_model(const truth_serving *t);
 void truth_serving_engine(truth_serving *t, const struct sm_software *engine);
 void truth_serving_predict(truth_serving *t, const sm_chip *chip, const sm_calibration *c,
                            sm_prediction *out);

@@ -1,7 +1,7 @@
 /* serve_asked: what the parts of the answer about serving share: the question as read, and what was
  * found. */
 #pragma once
-#include "question.h"
+#include "evidence_beside.h"
 
 enum { SM_MAX_CHOICES = SM_MAX_DTYPES * SM_MAX_DTYPES * SM_MAX_DTYPES, SM_MAX_BATCHES = 32 };
 typedef struct sm_serve_asked {
@@ -45,6 +45,16 @@ static inline double sm_serve_share(const sm_serving_found *a) {
 }
 /* The longest request of which the best plan holds a batch. */
 sm_status sm_serve_find_room(sm_serve *serve, sm_serving_found *found, sm_error *err);
+
+/* The evidence nearest to a point. */
+sm_evidence_near sm_serve_evidence(const sm_serve_asked *q, const sm_serve_point *p,
+                                   sm_evidence_asked *asked);
+/* Where 80 % of measurements of an expected time are expected. */
+typedef struct sm_serve_ends {
+    double low, high;
+} sm_serve_ends;
+sm_serve_ends sm_serve_interval(const sm_serve_asked *q, const sm_evidence_near *near,
+                                sm_regime regime, double expected_s);
 
 /* What is done with what was found, while what priced it lives. */
 typedef sm_status (*sm_serve_use)(void *context, sm_serve *serve, sm_serving_found *found,

@@ -2,13 +2,31 @@
 #include "serve_asked.h"
 #include <math.h>
 
+sm_evidence_near sm_serve_evidence(const sm_serve_asked *q, const sm_serve_point *p,
+                                   sm_evidence_asked *asked) {
+    const sm_serve_job *job = &q->job;
+    sm_dtype weights = job->as_stored ? q->in.model->stored.type : job->dtypes.weights;
+    sm_evidence_of_serving(asked, q->in.model, &q->in.system->chip, q->in.software, weights,
+                           p->chips, job->alone ? p->batch : p->in_flight, job->prompt,
+                           job->output);
+    return sm_evidence_nearest(asked, q->in.calibration);
+}
+
+sm_serve_ends sm_serve_interval(const sm_serve_asked *q, const sm_evidence_near *near,
+                                sm_regime regime, double expected_s) {
+    sm_serve_ends ends = {NAN, NAN};
+    sm_calibration_interval(q->used, &q->in.system->chip, regime, expected_s, &ends.low,
+                            &ends.high);
+    sm_evidence_widen(near, expected_s, &ends.low, &ends.high);
+    return ends;
+}
+
 static void put_time(sm_report *r, sm_data *object, const char *key, const double s[3],
-                     const sm_serve_asked *q, sm_regime regime) {
+                     const sm_serve_asked *q, const sm_evidence_near *near, sm_regime regime) {
     sm_data *time = sm_put_object(r, object, key);
-    double low = NAN, high = NAN;
     sm_put(r, time, "lower|expected|upper", s[0], s[1], s[2]);
-    sm_calibration_interval(q->used, &q->in.system->chip, regime, s[1], &low, &high);
-    sm_put(r, sm_put_array(r, time, "interval"), NULL, low, high);
+    sm_serve_ends ends = sm_serve_interval(q, near, regime, s[1]);
+    sm_put(r, sm_put_array(r, time, "interval"), NULL, ends.low, ends.high);
 }
 
 static void put_step(sm_report *r, sm_data *object, const char *key, const sm_step_price *p) {
@@ -23,13 +41,15 @@ void sm_serve_point_data(sm_report *r, sm_data *object, const sm_serve_asked *q,
                          const sm_serve_point *p) {
     const sm_serve_memory *m = &p->memory;
     const sm_step_price *d = &p->decode;
+    sm_evidence_asked asked;
+    const sm_evidence_near near = sm_serve_evidence(q, p, &asked);
     sm_put(r, object, "chips|plan|batch|fits|most_batch", p->chips,
            sm_serve_plan_words(r, q->in.system, &p->plan), p->batch, p->fits, p->most_batch);
-    put_time(r, object, "ttft_s", p->ttft_s, q, SM_REGIME_prefill);
-    put_time(r, object, "tpot_s", p->tpot_s, q, SM_REGIME_decode);
-    put_time(r, object, "ttft_alone_s", p->ttft_alone_s, q, SM_REGIME_prefill);
+    put_time(r, object, "ttft_s", p->ttft_s, q, &near, SM_REGIME_prefill);
+    put_time(r, object, "tpot_s", p->tpot_s, q, &near, SM_REGIME_decode);
+    put_time(r, object, "ttft_alone_s", p->ttft_alone_s, q, &near, SM_REGIME_prefill);
     sm_put(r, object, "ttft_median_s|ttft_p99_s", p->ttft_median_s, p->ttft_p99_s);
-    put_time(r, object, "tpot_alone_s", p->tpot_alone_s, q, SM_REGIME_decode);
+    put_time(r, object, "tpot_alone_s", p->tpot_alone_s, q, &near, SM_REGIME_decode);
     sm_put(r, object,
            "in_flight|tokens_per_s_per_chip|tokens_per_s_per_chip_alone|"
            "usd_per_million_tokens|usd_per_million_tokens_alone",
@@ -120,6 +140,11 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
         sm_serve_dtypes_data(r, point, sm_serve_dtypes_of(a, i));
     }
     if (a->detail) put_detail(r, a);
+    if (a->best) {
+        sm_evidence_asked asked;
+        const sm_evidence_near near = sm_serve_evidence(a->q, a->best, &asked);
+        sm_evidence_data(r, r->data, &near);
+    }
     if (a->pools) {
         const sm_disaggregated *p = a->pools;
         sm_data *object = sm_put_object(r, r->data, "disaggregated");

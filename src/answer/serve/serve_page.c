@@ -116,12 +116,12 @@ static const char *first_words(sm_report *r, const sm_serving_found *a) {
 
 static void speed_lines(sm_report *r, const sm_serving_found *a) {
     const sm_serve_point *p = a->best;
-    double low, high;
-    sm_calibration_interval(a->q->used, &a->q->in.system->chip, SM_REGIME_decode, p->tpot_s[1],
-                            &low, &high);
+    sm_evidence_asked asked;
+    const sm_evidence_near near = sm_serve_evidence(a->q, p, &asked);
+    sm_serve_ends ends = sm_serve_interval(a->q, &near, SM_REGIME_decode, p->tpot_s[1]);
     sm_report_text(r, "Time per token %s (80 %%: %s to %s, constants of %s %s), bound %s by %s.",
-                   sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, low),
-                   sm_show_seconds(r, high), a->q->used->chip, a->q->used->software,
+                   sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, ends.low),
+                   sm_show_seconds(r, ends.high), a->q->used->chip, a->q->used->software,
                    sm_show_seconds(r, p->tpot_s[0]),
                    sm_serve_bound_words(r, a->q->in.system, &p->decode));
     sm_bound_note(r, a->q->used, "a token", p->tpot_s[0], p->tpot_s[1]);
@@ -143,6 +143,7 @@ static void speed_lines(sm_report *r, const sm_serving_found *a) {
     if (p->depth > 0)
         sm_report_text(r, "Speculation: %d drafted tokens give %s tokens a step.", p->depth,
                        sm_show_number(r, p->tokens_per_step));
+    sm_evidence_page(r, &asked, &near);
 }
 
 /* A table of steps: what the caller has before, the parts of the step, what it has after. Scans

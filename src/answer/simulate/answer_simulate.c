@@ -141,7 +141,20 @@ static void tell_series(sm_report *r, const sm_simulated *s) {
     sm_report_table(r, t);
 }
 
+/* Of one replica: requests in it on average. */
+static sm_evidence_near evidence_of(const sm_simulate_asked *q, sm_evidence_asked *asked) {
+    const sm_lengths *l = &q->draw.lengths;
+    sm_dtype weights = q->job.as_stored ? q->in.model->stored.type : q->job.dtypes.weights;
+    double in_flight =
+        q->options.concurrency > 0.0 ? q->options.concurrency : q->result.mean_in_system;
+    sm_evidence_of_serving(asked, q->in.model, &q->in.system->chip, q->in.software, weights,
+                           q->engine.chips, in_flight / q->options.replicas, l->prompt, l->output);
+    return sm_evidence_nearest(asked, q->in.calibration);
+}
+
 static void show_answer(sm_report *r, const sm_simulate_asked *q) {
+    sm_evidence_asked asked;
+    const sm_evidence_near near = evidence_of(q, &asked);
     const sm_simulation *o = &q->options;
     const sm_lengths *l = &q->draw.lengths;
     sm_report_heading(r, "%s on %s", q->in.model->name, q->in.system->text);
@@ -168,6 +181,7 @@ static void show_answer(sm_report *r, const sm_simulate_asked *q) {
     put_row(r, t, "time per output token", &q->result.tpot_s);
     put_row(r, t, "end to end", &q->result.e2e_s);
     sm_report_table(r, t);
+    sm_evidence_page(r, &asked, &near);
     tell_series(r, &q->result);
 }
 
@@ -197,7 +211,10 @@ static void put_question(sm_report *r, const sm_simulate_asked *q) {
 
 static void put_answer(sm_report *r, const sm_simulate_asked *q) {
     const sm_simulated *s = &q->result;
+    sm_evidence_asked asked;
+    const sm_evidence_near near = evidence_of(q, &asked);
     put_question(r, q);
+    sm_evidence_data(r, r->data, &near);
     sm_put(r, r->data, "fits", (bool)true);
     if (q->max_rate) {
         bool found = q->max_rate->rate > 0.0;

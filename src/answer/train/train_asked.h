@@ -1,7 +1,7 @@
 /* train_asked: what the parts of the answer about training share: the question as read, and plans
  * with their details. */
 #pragma once
-#include "question.h"
+#include "evidence_beside.h"
 #include "scalemodel/answer_words.h"
 
 typedef struct sm_batch {
@@ -126,6 +126,9 @@ typedef struct sm_ends {
 } sm_ends;
 /* The sizes of a step, to hold against the range of the constants. */
 sm_step_sizes sm_sizes_of_step(const sm_train_asked *q, const sm_price_of_plan *price);
+/* The evidence nearest to the step of a plan. */
+sm_evidence_near sm_train_evidence(const sm_train_asked *q, const sm_plan_shown *shown,
+                                   double sequences, sm_evidence_asked *asked);
 /* 80 % of measured steps lie in it; never below the lower bound. */
 sm_ends sm_step_interval(const sm_train_asked *q, const sm_price_of_plan *price);
 /* Does the interval of what plans are ranked by overlap that of the best plan? */

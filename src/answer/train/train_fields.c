@@ -103,6 +103,12 @@ void sm_train_search_data(sm_report *r, const sm_search_effort *effort) {
 void sm_train_data(sm_report *r, const sm_plans_shown *plans) {
     sm_train_job_data(r, plans->q, plans->sequences);
     sm_train_search_data(r, &plans->effort);
+    if (plans->n > 0) {
+        sm_evidence_asked asked;
+        const sm_evidence_near near =
+            sm_train_evidence(plans->q, &plans->plan[0], plans->sequences, &asked);
+        sm_evidence_data(r, r->data, &near);
+    }
     sm_data *list = sm_put_array(r, r->data, "plans");
     r->records = list;
     for (int i = 0; i < plans->n; i++) {

@@ -2,6 +2,7 @@
  * cannot tell from the best one. */
 #include "train_asked.h"
 #include <math.h>
+#include <string.h>
 
 sm_step_sizes sm_sizes_of_step(const sm_train_asked *q, const sm_price_of_plan *price) {
     const sm_model *m = q->in.model;
@@ -10,6 +11,22 @@ sm_step_sizes sm_sizes_of_step(const sm_train_asked *q, const sm_price_of_plan *
                            .d_model = m->D,
                            .layers = m->L,
                            .experts = m->kind[m->layer[m->L - 1]].E > 0};
+}
+
+sm_evidence_near sm_train_evidence(const sm_train_asked *q, const sm_plan_shown *shown,
+                                   double sequences, sm_evidence_asked *asked) {
+    const sm_calibration *c = q->in.calibration;
+    *asked = (sm_evidence_asked){
+        .q = {.use = SM_EVIDENCE_TRAINING,
+              .model = q->in.model,
+              .chip = &q->system->chip,
+              .software = strcmp(c->software, "default") == 0 ? NULL : c->software,
+              .type = shown->plan->dtype,
+              .sizes = 3},
+        .size = {{"chips", shown->detail.price.chips},
+                 {"sequence", q->job.seq},
+                 {"batch", sequences * q->job.seq}}};
+    return sm_evidence_nearest(asked, c);
 }
 
 /* No step is faster than its lower bound, whatever the constants are wrong by. An expectation below

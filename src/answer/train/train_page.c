@@ -109,6 +109,8 @@ static void constants_line(sm_report *r, const sm_train_asked *q, const sm_price
 
 static void time_rows(sm_report *r, const sm_plans_shown *plans, const sm_price_of_plan *price) {
     const sm_train_asked *q = plans->q;
+    sm_evidence_asked asked;
+    const sm_evidence_near near = sm_train_evidence(q, &plans->plan[0], plans->sequences, &asked);
     sm_table *table = sm_page_table(r, NULL, "<step|>|<");
     sm_page_row(r, table, "lower bound", sm_show_seconds(r, price->lower_s),
                 "datasheet rates, all that can overlap overlaps");
@@ -132,6 +134,7 @@ static void time_rows(sm_report *r, const sm_plans_shown *plans, const sm_price_
     sm_report_table(r, table);
     sm_bound_note(r, q->in.calibration, "the step", price->lower_s, price->expected_s);
     constants_line(r, q, price);
+    sm_evidence_page(r, &asked, &near);
 }
 
 static void part_row(sm_report *r, sm_table *table, const char *name, double seconds, double whole,

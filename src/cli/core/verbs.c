@@ -5,8 +5,8 @@
 static const cli_verb *const verbs[] = {
     &cli_chip,     &cli_model,      &cli_plan,    &cli_mfu,     &cli_roofline,
     &cli_matmul,   &cli_collective, &cli_train,   &cli_serve,   &cli_simulate,
-    &cli_validate, &cli_calibrate,  &cli_profile, &cli_reshard, &cli_sweep,
-    &cli_design,   &cli_run,        &cli_measure, &cli_page,
+    &cli_validate, &cli_calibrate,  &cli_support, &cli_profile, &cli_reshard,
+    &cli_sweep,    &cli_design,     &cli_run,     &cli_measure, &cli_page,
 };
 
 const cli_program cli_scalemodel = {

@@ -1,0 +1,78 @@
+/* support: the options of `support`. */
+#include "verbs.h"
+#include "scalemodel/evidence.h"
+#include <string.h>
+
+typedef struct support {
+    sm_support_question question;
+    sm_model model;
+    sm_system system;
+    cli_model_values read_by;
+} support;
+
+enum { MOST_NAMES = 128 };
+
+#define ASK(member) offsetof(support, question.member)
+static const cli_option support_table[] = {
+    {"software", 0, CLI_TEXT, ASK(software), "NAME",
+     .help = "an engine or a code base: vllm-2025, megatron-bridge", .default_says = "not known"},
+    {"weights", 0, CLI_DTYPE, ASK(type), "DTYPE",
+     .help = "number format of weights, or of training", .default_says = "any"},
+    {"concurrency", 0, CLI_NUMBER, ASK(in_flight), "N", .help = "serving: requests in flight",
+     .above = true, .highest = 1e9, .default_says = "any"},
+    {"prompt", 0, CLI_COUNT, ASK(prompt), "TOKENS", .help = "serving: of a request", .lowest = 1,
+     .highest = 1e9, .default_says = "any"},
+    {"output", 0, CLI_COUNT, ASK(output), "TOKENS", .help = "serving: of a request", .lowest = 1,
+     .highest = 1e9, .default_says = "any"},
+    {"batch", 'b', CLI_COUNT, ASK(batch_tokens), "TOKENS", .help = "training: of a step",
+     .lowest = 1, .highest = 1e15, .default_says = "any"},
+    {"seq", 0, CLI_COUNT, ASK(seq), "TOKENS", .help = "training: of a sequence", .lowest = 1,
+     .highest = 1e9, .default_says = "any"},
+    {"top", 0, CLI_INT, ASK(top), "K", .help = "how many of the nearest to show", .lowest = 1,
+     .highest = 50, .by_default = "5"},
+    CLI_MODEL_OPTIONS(support, read_by),
+    {.name = NULL},
+};
+
+/* A name that no measured row has is a slip of the pen. */
+static sm_status check_software(const cli_call *call, const support *s, sm_error *err) {
+    const char *names[MOST_NAMES];
+    const sm_evidence *e;
+    int n = 0;
+    if (!s->question.software) return SM_OK;
+    for (size_t i = 0; (e = sm_evidence_at(i)) != NULL; i++) {
+        int at = 0;
+        while (at < n && strcmp(names[at], e->software) != 0) at++;
+        if (e->software[0] && at == n && n < MOST_NAMES) names[n++] = e->software;
+    }
+    const sm_source source = cli_source(call, &s->question.software);
+    const sm_span all = {0, source.length};
+    const sm_words words = {names, n};
+    if (sm_words_find(words, &source, all) >= 0) return SM_OK;
+    return sm_words_fail(words, &source, all, "nothing was measured under", err);
+}
+
+static sm_status run_support(const cli_call *call, sm_report *r, sm_error *err) {
+    support *s = call->values;
+    sm_support_question *q = &s->question;
+    q->size = sizeof *q;
+    q->model = &s->model;
+    q->system = &s->system;
+    q->any_type = !cli_given(call, &q->type);
+    sm_status status = cli_read_model(call, &s->read_by, call->positional[0], &s->model, err);
+    if (!status) status = cli_system(call, call->positional[1], &s->system, err);
+    if (!status) status = check_software(call, s, err);
+    return status ? status : sm_answer_support(q, r, err);
+}
+
+const cli_verb cli_support = {
+    .name = "support",
+    .summary = "how near what was measured comes to a model on a system",
+    .arguments = "MODEL SYSTEM",
+    .least = 2,
+    .most = 2,
+    .options = support_table,
+    .values_bytes = sizeof(support),
+    .notes = "example: scalemodel support qwen3-32b h200:8 --software vllm-2025\n",
+    .run = run_support,
+};

@@ -1,0 +1,178 @@
+/* Evidence: data/evidence against the rows it is of, what sets a question apart against the
+ * held-out table, and what is nearest. */
+#include "scalemodel/evidence.h"
+#include "scalemodel/io.h"
+#include "scalemodel/truth.h"
+#include "unit.h"
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static sm_model model_of(const char *name, sm_arena *arena) {
+    const sm_catalogue_entry *entry = sm_catalogue_find(name, strlen(name));
+    sm_model model;
+    sm_error err = {0};
+    assert_non_null(entry);
+    sm_source source = sm_source_of(name, entry->config_json);
+    assert_int_equal(sm_model_parse(NULL, NULL, &source, arena, &model, &err), SM_OK);
+    return model;
+}
+
+static sm_evidence_question ask(sm_evidence_use use, const sm_model *model, const char *chip,
+                                const char *software) {
+    return (sm_evidence_question){.use = use,
+                                  .model = model,
+                                  .chip = sm_chip_find(chip, strlen(chip)),
+                                  .software = software,
+                                  .type = SM_DTYPE_COUNT};
+}
+
+/* Lines of one software on one chip hold no more rows than the file has of it; all lines together
+ * all but the few that cannot be predicted, and those that a fit leaves out. */
+static int rows_in(const sm_truth *truth, const sm_evidence *e) {
+    int n = 0;
+    for (size_t i = 0; i < truth->n; i++) {
+        const sm_chip *chip = sm_truth_row_chip(&truth->row[i]);
+        n += chip && strcmp(chip->name, e->chip) == 0 &&
+             (!e->software[0] || strcmp(sm_truth_software(&truth->row[i]), e->software) == 0);
+    }
+    return n;
+}
+static void expect_rows(const char *file, sm_evidence_use use, double share) {
+    sm_arena *arena = sm_arena_new();
+    sm_truth truth;
+    sm_error err = {0};
+    int known = 0, pooled = 0;
+    assert_int_equal(sm_truth_read(file, arena, &truth, &err), SM_OK);
+    for (size_t i = 0; i < sm_evidence_count(); i++) {
+        const sm_evidence *e = sm_evidence_at(i), *other;
+        int same = 0;
+        if (e->use != use) continue;
+        for (size_t k = 0; (other = sm_evidence_at(k)) != NULL; k++)
+            if (other->use == use && strcmp(other->chip, e->chip) == 0 &&
+                strcmp(other->software, e->software) == 0)
+                same += other->rows;
+        if (use == SM_EVIDENCE_SERVING) assert_true(same <= rows_in(&truth, e));
+        *(e->software[0] ? &known : &pooled) += e->rows;
+    }
+    assert_int_equal(known, pooled);
+    assert_true(known >= share * (double)truth.n);
+    sm_arena_free(arena);
+}
+static void test_rows(void **state) {
+    (void)state;
+    expect_rows("data/truth/inference.csv", SM_EVIDENCE_SERVING, 0.97);
+    expect_rows("data/truth/training.csv", SM_EVIDENCE_TRAINING, 0.9);
+    assert_null(sm_evidence_at(sm_evidence_count()));
+}
+
+/* The column after the count of a line of the held-out table: the median. */
+static double median_of(const char *text, const char *set) {
+    const char *line = strstr(text, set);
+    assert_non_null(line);
+    return strtod(strchr(line + strlen(set) + 1, ',') + 1, NULL);
+}
+static double apart(const char *text, const char *left_out, const char *hidden) {
+    char set[80];
+    snprintf(set, sizeof set, "inference-%sconfiguration-tpot", hidden);
+    double base = median_of(text, set);
+    snprintf(set, sizeof set, "inference-%s%s-tpot", hidden, left_out);
+    double more = median_of(text, set);
+    return sqrt(fmax(0, more * more - base * base));
+}
+/* hypot(error, whole) of a question that is apart in one thing alone, against the table. */
+static void test_apart(void **state) {
+    (void)state;
+    sm_arena *arena = sm_arena_new();
+    sm_source table;
+    sm_error err = {0};
+    sm_evidence_near near[60];
+    assert_int_equal(sm_io_read("data/calibration/held-out-serving.csv", arena, &table, &err),
+                     SM_OK);
+    sm_model model = model_of("qwen3-32b", arena);
+    for (int hidden = 0; hidden < 2; hidden++) {
+        const char *software = hidden ? NULL : "vllm-2024";
+        double whole = median_of(table.text, hidden ? "inference-hidden-configuration-tpot"
+                                                    : "inference-configuration-tpot");
+        double model_apart = apart(table.text, "model", hidden ? "hidden-" : "");
+        sm_evidence_question q = ask(SM_EVIDENCE_SERVING, &model, "h100-sxm", software);
+        size_t n = sm_evidence_find(&q, near, 60), seen = 0;
+        for (size_t i = 0; i < n; i++) {
+            if (near[i].same_model || !near[i].same_constants || !near[i].same_software) continue;
+            assert_true(fabs(near[i].wider - hypot(whole, model_apart) / whole) < 0.08);
+            seen++;
+        }
+        assert_true(seen > 0);
+    }
+    sm_arena_free(arena);
+}
+
+/* The same model on the same chip under the same software comes first; DeepSeek-R1's rows are
+ * DeepSeek-V3's, with the layer that predicts tokens or without. */
+static void test_nearest(void **state) {
+    (void)state;
+    sm_arena *arena = sm_arena_new();
+    sm_evidence_near near[8];
+    sm_model qwen = model_of("qwen3-32b", arena), deepseek = model_of("deepseek-v3", arena);
+    sm_evidence_question q = ask(SM_EVIDENCE_SERVING, &qwen, "h100-sxm", "vllm-0.12");
+    assert_int_equal(sm_evidence_find(&q, near, 8), 8);
+    assert_true(near[0].same_model && near[0].same_chip && near[0].same_software);
+    assert_string_equal(near[0].beyond, "");
+    assert_true(near[0].wider <= 1.0);
+    q = ask(SM_EVIDENCE_SERVING, &deepseek, "h200", "sglang-2026");
+    assert_int_equal(sm_evidence_find(&q, near, 1), 1);
+    assert_true(near[0].same_model && strstr(near[0].of->model, "DeepSeek"));
+    q = ask(SM_EVIDENCE_TRAINING, &deepseek, "gb300-nvl72", NULL);
+    assert_int_equal(sm_evidence_find(&q, near, 1), 1);
+    assert_true(near[0].same_model && near[0].same_chip);
+    sm_arena_free(arena);
+}
+
+/* What lies beyond rows is named, makes the interval wider and the error no smaller. */
+static void test_beyond(void **state) {
+    (void)state;
+    sm_arena *arena = sm_arena_new();
+    sm_evidence_near within, beyond;
+    sm_model qwen = model_of("qwen3-32b", arena);
+    sm_asked_size size[] = {{"chips", 8}, {"prompt", 4096}};
+    sm_evidence_question q = ask(SM_EVIDENCE_SERVING, &qwen, "h100-sxm", "vllm-0.12");
+    q.size = size, q.sizes = 2, q.type = SM_BF16;
+    assert_int_equal(sm_evidence_find(&q, &within, 1), 1);
+    size[1].value = 1e6;
+    assert_int_equal(sm_evidence_find(&q, &beyond, 1), 1);
+    assert_string_equal(within.beyond, "");
+    assert_string_equal(beyond.beyond, "prompt");
+    assert_true(beyond.wider > within.wider && beyond.error > within.error);
+    q.type = SM_INT4;
+    assert_int_equal(sm_evidence_find(&q, &beyond, 1), 1);
+    assert_non_null(strstr(beyond.beyond, "int4"));
+    assert_int_equal(sm_evidence_find(&q, &beyond, 0), 0);
+    q.software = "no such thing";
+    assert_int_equal(sm_evidence_find(&q, &beyond, 1), 1);
+    assert_false(beyond.same_software);
+    sm_arena_free(arena);
+}
+
+/* Of chips joined otherwise no error can be told. */
+static void test_far(void **state) {
+    (void)state;
+    sm_arena *arena = sm_arena_new();
+    sm_evidence_near near;
+    sm_model qwen = model_of("qwen3-32b", arena);
+    sm_chip alone = *sm_chip_find("h100-sxm", 8);
+    alone.name = "mine";
+    alone.fabric = SM_FABRIC_NONE;
+    sm_evidence_question q = ask(SM_EVIDENCE_SERVING, &qwen, "h100-sxm", NULL);
+    q.chip = &alone;
+    assert_int_equal(sm_evidence_find(&q, &near, 1), 1);
+    assert_true(isnan(near.error));
+    assert_false(near.same_chip);
+    sm_arena_free(arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows), cmocka_unit_test(test_apart),
+                                       cmocka_unit_test(test_nearest),
+                                       cmocka_unit_test(test_beyond), cmocka_unit_test(test_far)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
