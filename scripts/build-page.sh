@@ -54,7 +54,7 @@ build_libraries() {
 command -v emcc >/dev/null || { echo "build-page: emcc is not there: apt-get install emscripten" >&2 && exit 1; }
 build_libraries
 "$MAKE" --no-print-directory -s -j2 CC=emcc HOSTCC="${HOSTCC:-gcc}" BUILD="$work" HOST_BUILD="$BUILD" PIC= THREADS= WARN=-Wall \
-    CFLAGS="-O2 -fno-math-errno -fno-trapping-math -I$work/sources/zlib-source -I$work/sources/libyaml-source/include -I$work/sources/libzstd-source/lib" PAGE_LIBS="$work/libz.a $work/libyaml.a $work/libzstd.a" "$work/scalemodel.js"
+    CFLAGS="-O3 -mbulk-memory -mnontrapping-fptoint -msign-ext -fno-math-errno -fno-trapping-math -I$work/sources/zlib-source -I$work/sources/libyaml-source/include -I$work/sources/libzstd-source/lib" PAGE_LIBS="$work/libz.a $work/libyaml.a $work/libzstd.a" "$work/scalemodel.js"
 mkdir -p "$BUILD/page"
 python3 scripts/book-pages.py --learn >"$BUILD/page/learn.js"
 cp web/*.html web/*.css web/*.js "$work/scalemodel.js" "$BUILD/page/"
