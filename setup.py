@@ -41,6 +41,7 @@ class BuildWithLibrary(build_py):
         """The types of the verbs, which the library describes itself."""
         made = subprocess.run([sys.executable, str(ROOT / "python/stub.py"), str(package.parent)], check=True,
                               stdout=subprocess.PIPE, text=True).stdout
+        compile(made, "__init__.pyi", "exec")  # what no checker could read would be found by users
         (package / "__init__.pyi").write_text(made)
         for cache in package.rglob("__pycache__"):
             shutil.rmtree(cache)

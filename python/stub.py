@@ -1,6 +1,7 @@
 """The types of the package, as a type checker and an editor read them (__init__.pyi): the verbs' options out of the library's own
 tables, and the keys of each verb's answer as it answers the questions below. Run when a wheel is built.
 usage: python stub.py FOLDER      FOLDER: where the package lies, with its library"""
+import keyword
 import pathlib
 import sys
 
@@ -127,7 +128,7 @@ def counted(key):
 def class_of(path, shape, classes, base="Record"):
     lines = []
     for key, item in shape.keys.items():
-        if key.isidentifier() and key not in METHODS:
+        if key.isidentifier() and not keyword.iskeyword(key) and key not in METHODS:
             lines.append(f"    {key}: {item.name(f'{path}_{key}', key, classes)}")
     classes.append(f"class {path}({base}):\n" + ("\n".join(lines) or "    ..."))
     return path

@@ -43,7 +43,7 @@ function drawTable(table) {
 }
 
 /* ---- pictures, as SVG ---- */
-const COLOURS = ["--a", "--b", "--c", "--d", "--e", "--f"];
+const COLOURS = ["--a", "--b", "--c", "--d", "--e", "--f", "--g", "--h"];
 const colourOf = (i) => `var(${COLOURS[i % COLOURS.length]})`;
 
 function inSeconds(value) {
@@ -68,7 +68,7 @@ function legend(names, width) {
   const parts = [];
   let x = 0, y = 0;
   names.forEach((name, i) => {
-    const size = 26 + 7 * name.length;
+    const size = 32 + 7 * name.length;
     if (x && x + size > width) { x = 0; y += 18; }
     parts.push(svg("rect", {x, y: y + 2, width: 10, height: 10, rx: 2, style: `fill: ${colourOf(i)}`}), label(x + 14, y + 11, name));
     x += size;
@@ -214,18 +214,31 @@ function collectivesOf(data) {
     `${inSeconds(one.time_s)} (${inSeconds(one.exposed_s)} of it shown), ${inBytes(one.bytes_per_chip)} each`}));
 }
 
-/* Slices of a trace in Chrome's form: a lane for each thread, at most 32 of them, and the longest slices of a long trace. */
+/* Of the slices of a lane those that can be seen at a width: where several lie in one pixel, the longest of them. */
+function visible(slices, pixel) {
+  const seen = new Map(), wide = [];
+  for (const e of slices) {
+    const at = Math.floor(e.ts / pixel), other = seen.get(at);
+    if (e.dur >= pixel) wide.push(e);
+    else if (!other || other.dur < e.dur) seen.set(at, e);
+  }
+  return [...wide, ...seen.values()];
+}
+
+/* Slices of a trace in Chrome's form: a lane for each thread, at most 32 of them. */
 function drawTimeline(trace) {
   const names = new Map(trace.traceEvents.filter((e) => e.name === "thread_name").map((e) => [e.tid, e.args.name]));
   const slices = trace.traceEvents.filter((e) => e.ph === "X" && e.tid < 32), kinds = [...new Set(slices.map((e) => e.cat))];
-  const last = Math.max(...slices.map((e) => e.ts + e.dur)), lanes = 1 + Math.max(...slices.map((e) => e.tid));
-  const drawn = [...slices].sort((a, b) => b.dur - a.dur).slice(0, 4000), width = widthHere(), x = (t) => 66 + (width - 70) * t / last;
-  const [parts, top] = legend(kinds, width);
-  for (const e of drawn) parts.push(svg("rect", {x: x(e.ts), y: top + 4 + 24 * e.tid, width: Math.max(0.5, x(e.ts + e.dur) - x(e.ts)), height: 18,
-    style: `fill: ${colourOf(kinds.indexOf(e.cat))}; stroke: var(--paper); stroke-width: .5`}, svg("title", {}, `${e.name}: ${inSeconds(e.dur / 1e6)}`)));
-  for (let i = 0; i < lanes; i++) parts.push(label(0, top + 18 + 24 * i, names.get(i) || String(i)));
-  return figureOf("timeline", `Timeline: ${inSeconds(last / 1e6)}`, `Timeline of ${lanes} lanes: ${kinds.join(", ")}`, width, top + 8 + 24 * lanes, parts,
-    slices.map((e) => ({lane: names.get(e.tid) || e.tid, name: e.name, kind: e.cat, start_s: e.ts / 1e6, time_s: e.dur / 1e6})));
+  const last = Math.max(...slices.map((e) => e.ts + e.dur)), lanes = [...new Set(slices.map((e) => e.tid))].sort((a, b) => a - b);
+  const nameOf = (tid) => names.get(tid) || String(tid), left = 10 + 6.4 * Math.max(...lanes.map((tid) => nameOf(tid).length)), width = widthHere();
+  const pixel = last / (width - left - 4), [parts, top] = legend(kinds, width);
+  lanes.forEach((tid, i) => {
+    for (const e of visible(slices.filter((one) => one.tid === tid), pixel)) parts.push(svg("rect", {x: left + e.ts / pixel, y: top + 4 + 24 * i, width: Math.max(0.7, e.dur / pixel), height: 18,
+      style: `fill: ${colourOf(kinds.indexOf(e.cat))}` + (e.dur > 3 * pixel ? "; stroke: var(--paper); stroke-width: .5" : "")}, svg("title", {}, `${e.name}: ${inSeconds(e.dur / 1e6)}`)));
+    parts.push(label(0, top + 18 + 24 * i, nameOf(tid)));
+  });
+  return figureOf("timeline", `Timeline: ${inSeconds(last / 1e6)}`, `Timeline of ${lanes.length} lanes: ${kinds.join(", ")}`, width, top + 8 + 24 * lanes.length, parts,
+    slices.map((e) => ({lane: nameOf(e.tid), name: e.name, kind: e.cat, start_s: e.ts / 1e6, time_s: e.dur / 1e6})));
 }
 
 /* A chart of the library, which escapes every text in it. */

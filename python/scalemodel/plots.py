@@ -97,14 +97,15 @@ def timeline(answer, _=None):
         from . import train
         answer = train(asked.pop("model"), **asked, timeline=True)
     events = json.loads(answer.timeline or _asked(answer, "timeline").timeline)["traceEvents"]
-    lanes = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name"}
     slices = [e for e in events if e["ph"] == "X"]
+    busy = {e["tid"] for e in slices}
+    lanes = {e["tid"]: e["args"]["name"] for e in events if e["name"] == "thread_name" and e["tid"] in busy}
     figure = _figure(figsize=(10, 1.2 + 0.35 * len(lanes)))
     axes = figure.subplots()
     for i, kind in enumerate(dict.fromkeys(e["cat"] for e in slices)):
         for lane in lanes:
             spans = [(e["ts"] / 1e6, e["dur"] / 1e6) for e in slices if (e["cat"], e["tid"]) == (kind, lane)]
-            axes.broken_barh(spans, (lane - 0.4, 0.8), facecolor=f"C{i}", edgecolor="white", linewidth=0.3,
+            axes.broken_barh(spans, (lane - 0.4, 0.8), facecolor=f"C{i}", edgecolor="white", linewidth=0.3 if len(spans) < 300 else 0,
                              label=kind if lane == min(lanes) else None)
     axes.set_yticks(list(lanes), list(lanes.values()), fontsize="small")
     axes.set_ylim(max(lanes) + 0.6, min(lanes) - 0.6)

@@ -35,7 +35,14 @@ async function run() {
     await body();
     console.log(`ok ${++n} - ${name}`);
   };
-  const picture = async (name) => folder && tab.screenshot({path: path.join(folder, name + ".png"), fullPage: true});
+  /* In a window as high as the page, where nothing sticks to its edge. */
+  const picture = async (name) => {
+    if (!folder) return;
+    const size = tab.viewportSize();
+    await tab.setViewportSize({width: size.width, height: Math.max(size.height, await tab.evaluate(() => document.documentElement.scrollHeight))});
+    await tab.screenshot({path: path.join(folder, name + ".png"), fullPage: true});
+    await tab.setViewportSize(size);
+  };
 
   const begun = Date.now();
   await tab.goto(base);
@@ -260,6 +267,16 @@ async function run() {
     await tab.click("role=tab[name=Timeline]");
     await tab.waitForSelector("#view svg rect");
     assert.strictEqual(await tab.locator("#view svg text", {hasText: /^stage \d$/}).count(), 8);
+    /* A lane that is named has slices, and they begin after its name. */
+    const lanes = await tab.evaluate(() => {
+      const rects = [...document.querySelectorAll("#view svg rect")].map((rect) => rect.getBBox());
+      return [...document.querySelectorAll("#view svg text")].filter((text) => /^stage/.test(text.textContent)).map((text) => {
+        const own = text.getBBox(), row = rects.filter((rect) => rect.height === 18 && Math.abs(rect.y + 9 - own.y - own.height / 2) < 8);
+        return [text.textContent, row.length > 0 && row.every((rect) => rect.x >= own.x + own.width)];
+      });
+    });
+    assert.ok(lanes.length > 8);
+    assert.deepStrictEqual(lanes.filter(([, good]) => !good), []);
     await picture("timeline");
   });
   await check("an answer that comes late is not shown for a newer question", async () => {
