@@ -184,7 +184,8 @@ static void attention_counts_by_its_mask(void **state) {
             cases[i].op, cases[i].values, cases[i].dims))));
         const sm_trace_attention *a = &b->row[0].attention;
         assert_true(near(b->row[0].flops, cases[i].products * 2 * 2 * 6 * 8 * cases[i].keys * 16));
-        assert_true(a->batch == 2 && a->heads == 6 && a->kv_heads == 2 && a->q_len == 8);
+        assert_true(a->shape.batch == 2 && a->shape.heads == 6 && a->shape.kv_heads == 2 &&
+                    a->shape.q_len == 8);
         assert_int_equal(a->masked, cases[i].masked);
         assert_int_equal(a->causal, cases[i].causal);
         assert_int_equal(a->backward, cases[i].products == 5);

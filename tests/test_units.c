@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scalemodel/units.h"
+#include "scalemodel/attention.h"
 
 static void dtypes_round_trip(void **state) {
     for (int i = 0; i < SM_DTYPE_COUNT; i++) {
@@ -175,6 +175,24 @@ static void locale_changes_nothing(void **state) {
     assert_string_equal(out, "2.5");
 }
 
+/* Pair by pair: T queries, the last of S positions, or with more queries than positions the first
+ * before all of them. */
+static void keys_met_are_the_pairs_of_the_mask(void **state) {
+    for (int T = 1; T <= 9; T++)
+        for (int S = 1; S <= 9; S++)
+            for (int window = 0; window <= 4; window++)
+                for (int chunk = 0; chunk <= 4; chunk += 2) {
+                    double pairs = 0;
+                    for (int q = S - T + 1; q <= S; q++) /* positions of queries */
+                        for (int k = 1; k <= q; k++)
+                            pairs += chunk    ? (k - 1) / chunk == (q - 1) / chunk
+                                     : window ? q - k < window
+                                              : 1;
+                    assert_true(fabs(sm_keys_met(T, S, true, window, chunk) - pairs / T) < 1e-12);
+                }
+    assert_true(sm_keys_met(5, 3, false, 0, 0) == 3 && sm_keys_met(5, 3, false, 2, 0) == 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dtypes_round_trip),
@@ -187,6 +205,7 @@ int main(void) {
         cmocka_unit_test(small_buffers_are_respected),
         cmocka_unit_test(non_finite_values_do_not_break),
         cmocka_unit_test(locale_changes_nothing),
+        cmocka_unit_test(keys_met_are_the_pairs_of_the_mask),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

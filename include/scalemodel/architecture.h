@@ -245,10 +245,6 @@ double sm_architecture_kind_params(const sm_architecture *a, int kind, bool acti
 /* The i-th group that is counted apart, by the name of its stack or piece; NULL beyond the last. */
 const char *sm_architecture_apart(const sm_architecture *a, int i, double *params);
 
-/* Keys that a query meets on average: T queries, the last of S positions. window, chunk: how far it
- * looks back, or the length of the chunks it stays in; 0: to the start. */
-double sm_keys_met(double T, double S, bool causal, double window, double chunk);
-
 /* FLOPs of a forward pass per token in a sequence of T, pieces that are not apart. causal: only
  * pairs that masks and windows keep, else whole squares (T x window). matmul: products with
  * weights; attention: the others. */

@@ -4,8 +4,8 @@
  * them, and collectives by what they send. */
 #ifndef SCALEMODEL_BREAKDOWN_H
 #define SCALEMODEL_BREAKDOWN_H
+#include "scalemodel/attention.h"
 #include "scalemodel/trace.h"
-#include "scalemodel/units.h"
 
 SM_DECLARATIONS_BEGIN
 
@@ -49,11 +49,10 @@ typedef enum sm_steps_from {
 
 /* Kernels that one op launches with the same shapes, in the same module, over all devices. Times
  * are sums. */
-/* An attention, forward or backward, by the shapes of queries [batch, heads, q_len, head] and keys.
- */
+/* An attention, forward or backward, by the shapes of its queries and keys. */
 typedef struct sm_trace_attention {
-    double batch, heads, kv_heads, q_len, kv_len, head_size, v_head_size;
-    bool causal, masked; /* later keys are not met; whether that is so was recorded */
+    sm_attention_shape shape; /* batch 0: it is none */
+    bool causal, masked;      /* later keys are not met; whether that is so was recorded */
     bool backward;
 } sm_trace_attention;
 
@@ -69,7 +68,7 @@ typedef struct sm_kernel_row {
     double flops, bytes;          /* of all calls; NAN: not known */
     sm_dtype dtype;               /* of the FLOPs */
     double m, n, k;               /* of each call, where it is one product of matrices; else 0 */
-    sm_trace_attention attention; /* of each call, where it is one; batch 0: it is none */
+    sm_trace_attention attention; /* of each call */
 } sm_kernel_row;
 
 /* Collectives of one kind, size and group. Times are of the ranks that are in the trace. */

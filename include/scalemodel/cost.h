@@ -2,6 +2,7 @@
  * no allocation. */
 #ifndef SCALEMODEL_COST_H
 #define SCALEMODEL_COST_H
+#include "scalemodel/attention.h"
 #include "scalemodel/hw.h"
 #include "scalemodel/shard.h"
 
@@ -304,25 +305,6 @@ typedef struct sm_product_shape {
  * nearest wider one it has. */
 sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,
                           sm_product_shape shape, double bytes);
-/* Attention on one chip: queries, keys and values in, the weighted values out. */
-typedef struct sm_attention_shape {
-    double batch;           /* sequences; it may count heads too (then heads and kv_heads are 1) */
-    double q_len;           /* queries per sequence; 1: decode */
-    double keys;            /* mean keys a query sees under the mask: (kv + 1)/2 if causal */
-    double kv_len;          /* keys held per sequence */
-    double heads, kv_heads; /* of queries, of keys */
-    double head_size, v_head_size; /* of a query and key, of a value */
-    sm_dtype dtype;                /* multiplied in; queries and output have at least 16 bits */
-    double kv_bytes;               /* per element of a key or value */
-    bool shared_kv;                /* the value is part of the key (absorbed MLA): read once */
-    bool one_kernel;               /* no second kernel that plans the work or joins its parts */
-    bool head_blocks;              /* a block per query head, even for one query: prefill kernels */
-    bool persistent;               /* cores take one block after another: less to set up for each */
-    bool unfused; /* matmuls that write and read the scores; their softmax is not here */
-    double panel; /* not 0: so many queries at a time, each with the keys up to their end,
-                     multiplied by BLAS; q_len: the last queries of the sequence. 1: each query
-                     of each head reads its keys and values anew, from the chip's own memory */
-} sm_attention_shape;
 /* The one price of attention: forward and backward, fused, unfused and in panels, in training and
  * in serving. FLOPs: 2 x batch x heads x q_len x keys x (head_size + v_head_size); backward 2.5
  * times that (five matmuls for two, scores computed again; unfused kept them: four). lower: FLOPs

@@ -7,8 +7,8 @@
  * (profile.h). Format: XLA's hlo.proto and its text form. */
 #ifndef SCALEMODEL_MODULE_H
 #define SCALEMODEL_MODULE_H
+#include "scalemodel/attention.h"
 #include "scalemodel/text.h"
-#include "scalemodel/units.h"
 
 SM_DECLARATIONS_BEGIN
 
@@ -260,14 +260,6 @@ sm_status sm_module_parse(const sm_source *source, sm_arena *arena, const sm_mod
                           sm_error *err);
 
 /* ---- what it does ---- */
-/* An attention in one kernel. Queries meet `keys` of the `kv_len` keys of their sequence on
- * average. */
-typedef struct sm_module_attention {
-    double sequences, heads, kv_heads, q_len, keys, kv_len;
-    double head_size, v_head_size; /* of a query and key, of a value */
-    double kv_bytes;               /* of an element of a key */
-    bool backward;
-} sm_module_attention;
 /* FLOPs of the matrix unit (2 for each multiply and add of dot and convolution that is not of
  * padding), of the vector unit (1 for each element of a pointwise result), transcendental functions
  * apart; bytes that cross HBM, as a kernel that keeps nothing between instructions moves them. */
@@ -279,7 +271,8 @@ typedef struct sm_module_work {
     /* The largest of its matrix products, and what it multiplies in. */
     double batch, m, n, k;
     sm_dtype dtype;
-    sm_module_attention attention; /* whose products those are; heads 0: they are of none */
+    sm_attention_shape attention; /* whose products those are; heads 0: they are of none */
+    bool backward;                /* that attention */
 } sm_module_work;
 
 /* How a computation is reached. */

@@ -59,7 +59,8 @@ sm_field sm_field_text(const char *text);
 sm_field sm_field_truth(bool truth);
 /* Put n fields under the n keys that '|' separates, or append them to an array (keys NULL). What
  * sm_put calls, for languages without _Generic. */
-void sm_put_fields(sm_report *r, sm_data *object, const char *keys, size_t n, const sm_field *field);
+void sm_put_fields(sm_report *r, sm_data *object, const char *keys, size_t n,
+                   const sm_field *field);
 /* Put what is given under the keys that '|' separates: sm_put(r, o, "mean|fits|plan", s->mean,
  * s->fits, text). As many values as keys, at most 16; keys NULL: all are appended to an array.
  * Texts are copied; NULL, NaN and infinity become null. A comparison is an int in C, hence a

@@ -1,6 +1,7 @@
 /* Parameters, FLOPs and caches of a model, from the counts of its lines. */
 #include <math.h>
 
+#include "scalemodel/attention.h"
 #include "scalemodel/model.h"
 
 sm_params sm_model_params(const sm_model *m) {

@@ -76,44 +76,36 @@ static void convolution(const sm_computation *in, const sm_instruction *it, sm_m
                        a, b);
 }
 
-/* Keys that a query meets on average: the last query the last key, and under a window so many
- * before its own. */
-static double keys_met(double queries, double keys, bool causal, double window) {
-    double first = keys - queries + 1; /* of the first query */
-    if (!causal) return keys;
-    if (first < 1) return (keys + 1) / 2; /* sequences of other lengths: as if they were equal */
-    if (!(window > 0 && window + 1 < keys)) return (first + keys) / 2;
-    double most = window + 1, rising = fmin(fmax(most - first, 0), queries);
-    return ((first + first + rising - 1) / 2 * rising + most * (queries - rising)) / queries;
-}
-
 /* Two products forward (QK, PV), five backward (QK again, dV, dP, dQ, dK): Dao 2022, B.4. */
 static void attention(const sm_computation *in, const sm_instruction *it, sm_module_work *w) {
     const sm_module_shape *q = operand_shape(in, it, 0), *k = operand_shape(in, it, 1);
     const int64_t *of = it->dimensions.at; /* sequences, heads, queries, keys */
     bool all = it->dimensions.n == OF_ALL;
-    sm_module_attention a = {.sequences = (double)of[0],
-                             .heads = (double)of[1],
-                             .q_len = (double)of[2],
-                             .kv_len = (double)of[3]};
-    double batch = a.sequences * a.heads;
+    sm_attention_shape a = {.batch = (double)of[0],
+                            .heads = (double)of[1],
+                            .q_len = (double)of[2],
+                            .kv_len = (double)of[3]};
+    double batch = a.batch * a.heads;
+    bool backward = strstr(it->target, "ackward") != NULL;
     if (!(batch * a.q_len * a.kv_len > 0)) return;
     a.head_size = all ? (double)of[5] : sm_module_elements(q) / (batch * a.q_len);
     a.v_head_size = all ? (double)of[6] : a.head_size;
     if (!(a.head_size > 0)) return;
-    a.kv_heads = all ? (double)of[4]
-                     : fmax(sm_module_elements(k) / (a.sequences * a.kv_len * a.head_size), 1);
+    a.kv_heads =
+        all ? (double)of[4] : fmax(sm_module_elements(k) / (a.batch * a.kv_len * a.head_size), 1);
     a.kv_heads = fmin(a.kv_heads, a.heads);
-    a.keys = keys_met(a.q_len, a.kv_len, it->causal, (double)it->window);
+    /* Their windows count the keys before a query's own; one without a mask has none. */
+    bool windowed = it->causal && it->window > 0;
+    a.keys = sm_keys_met(a.q_len, a.kv_len, it->causal, windowed ? (double)it->window + 1 : 0, 0);
     a.kv_bytes = sm_module_element_bits(k->element) / 8.0;
-    a.backward = strstr(it->target, "ackward") != NULL;
-    int of_keys = a.backward ? 3 : 1, of_values = a.backward ? 2 : 1;
+    int of_keys = backward ? 3 : 1, of_values = backward ? 2 : 1;
     for (int i = 0; i < of_keys; i++)
         module_add_product(w, (sm_module_product){batch, a.q_len, a.keys, a.head_size}, q, k);
     for (int i = 0; i < of_values; i++)
         module_add_product(w, (sm_module_product){batch, a.q_len, a.keys, a.v_head_size}, q, k);
     w->transcendentals += batch * a.q_len * a.keys;
     w->attention = a;
+    w->backward = backward;
 }
 
 /* A kernel that says its FLOPs and no shape: as products of so many rows and columns. */

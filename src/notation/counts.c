@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "made.h"
+#include "scalemodel/attention.h"
 
 enum { MOST_PARTS = 64 };
 

@@ -1,27 +1,10 @@
-/* What a line does: FLOPs of products and of vector operators, and how many keys a query meets. */
+/* What a line does: FLOPs of products and of vector operators. */
 #include <math.h>
 
 #include "made.h"
+#include "scalemodel/attention.h"
 
 enum { FLOPS_OF_A_SCORE = 5 }; /* scale, subtract the maximum, exponential, sum, divide */
-
-/* Sum over positions 1..n of the keys that each may attend to. */
-static double keys_until(double n, double window, double chunk) {
-    if (n <= 0) return 0;
-    if (chunk > 0) { /* its own chunk only; the last may be shorter */
-        double whole = floor(n / chunk), rest = n - whole * chunk;
-        return whole * chunk * (chunk + 1) / 2 + rest * (rest + 1) / 2;
-    }
-    double full = window > 0 ? fmin(n, window) : n;
-    return full * (full + 1) / 2 + (n - full) * full;
-}
-
-double sm_keys_met(double T, double S, bool causal, double window, double chunk) {
-    double reach = chunk > 0 ? chunk : window > 0 ? window : S;
-    if (!(T > 0)) return 0;
-    if (!causal || T > S) return fmin(reach, S);
-    return (keys_until(S, window, chunk) - keys_until(S - T, window, chunk)) / T;
-}
 
 static uint64_t dims_of(const line_maker *m, const sm_mention *mention) {
     uint64_t dims = 0;

@@ -31,25 +31,13 @@ static resource_times times_of(const sm_chip *chip, const sm_calibration *c,
     return t;
 }
 
-static sm_op_cost attention_of(const sm_chip *chip, const sm_calibration *c,
-                               const sm_module_work *w) {
-    const sm_module_attention *a = &w->attention;
-    sm_attention_shape shape = {.batch = a->sequences,
-                                .q_len = a->q_len,
-                                .keys = a->keys,
-                                .kv_len = a->kv_len,
-                                .heads = a->heads,
-                                .kv_heads = a->kv_heads,
-                                .head_size = a->head_size,
-                                .v_head_size = a->v_head_size,
-                                .dtype = w->dtype,
-                                .kv_bytes = a->kv_bytes};
-    return sm_attention_cost(chip, c, &shape, a->backward);
-}
-
 /* A kernel of several products costs as its largest one, in proportion. */
 static sm_op_cost cost_of(const sm_chip *chip, const sm_calibration *c, const sm_module_work *w) {
-    if (w->attention.heads > 0) return attention_of(chip, c, w);
+    if (w->attention.heads > 0) {
+        sm_attention_shape attention = w->attention;
+        attention.dtype = w->dtype;
+        return sm_attention_cost(chip, c, &attention, w->backward);
+    }
     double vector_flops = w->vector_flops + w->transcendentals;
     sm_op_cost vector = sm_vector_cost(chip, c, vector_flops, w->bytes);
     double largest = 2 * w->batch * w->m * w->n * w->k;

@@ -124,12 +124,12 @@ static product_shape product_of(const shapes *s, int i) {
 
 /* Of q, k and v, which stand from the i-th shape on: [batch, heads, sequence, head], or heads after
  * the sequence. Heads may share keys. */
-static sm_trace_attention attention_of(const shapes *s, int i, bool heads_last) {
-    sm_trace_attention a = {.batch = 0};
-    if (i + 2 >= s->n || s->dims[i] != 4 || s->dims[i + 1] != 4 || s->dims[i + 2] != 4) return a;
+static sm_attention_shape attention_of(const shapes *s, int i, bool heads_last) {
+    if (i + 2 >= s->n || s->dims[i] != 4 || s->dims[i + 1] != 4 || s->dims[i + 2] != 4)
+        return (sm_attention_shape){.batch = 0};
     const double *q = s->size[i], *k = s->size[i + 1], *v = s->size[i + 2];
     int heads = heads_last ? 2 : 1, length = heads_last ? 1 : 2;
-    return (sm_trace_attention){.batch = q[0],
+    return (sm_attention_shape){.batch = q[0],
                                 .heads = q[heads],
                                 .kv_heads = k[heads],
                                 .q_len = q[length],
@@ -138,17 +138,13 @@ static sm_trace_attention attention_of(const shapes *s, int i, bool heads_last) 
                                 .v_head_size = v[3]};
 }
 
-/* The mean of the keys that a query meets: PyTorch's causal masks let the i-th query meet the first
- * i keys, FlashAttention's the last query the last key; of one length they are the same. */
-static double keys_of(const sm_trace_attention *a) {
-    return a->causal && a->q_len <= a->kv_len ? a->kv_len - (a->q_len - 1) / 2 : a->kv_len;
-}
-
-/* Two products forward, five backward: 2 s t (d + e) a head, and 2.5 times that. */
+/* Two products forward, five backward: 2 s t (d + e) a head, and 2.5 times that. A causal mask lets
+ * the last query meet the last key, as FlashAttention's does; PyTorch's lets the i-th meet the
+ * first i, and it asks that kernel for masks of one length alone, where they are the same. */
 static double attention_flops(const sm_trace_attention *a) {
-    double forward =
-        2 * a->batch * a->heads * a->q_len * keys_of(a) * (a->head_size + a->v_head_size);
-    return a->backward ? 2.5 * forward : forward;
+    const sm_attention_shape *s = &a->shape;
+    return 2 * s->batch * s->heads * s->q_len * s->keys * (s->head_size + s->v_head_size) *
+           (a->backward ? 2.5 : 1);
 }
 
 typedef enum formula { PRODUCT, ATTENTION, HEADS_LAST, POINTWISE } formula;
@@ -223,7 +219,7 @@ static double bytes_of(const shapes *s, const char *types, double results, doubl
 }
 
 op_work trace_op_work(const char *op, const char *text, const char *types, const char *values) {
-    op_work w = {NAN, NAN, SM_BF16, 0, 0, 0, {.batch = 0}};
+    op_work w = {NAN, NAN, SM_BF16, 0, 0, 0, {.causal = false}};
     const known_op *is = known(op);
     if (!is) return w;
     shapes s = read_shapes(text);
@@ -231,9 +227,11 @@ op_work trace_op_work(const char *op, const char *text, const char *types, const
     product_shape p = product_of(&s, is->first);
     double flops = 2 * p.batch * p.m * p.n * p.k, results = p.batch * p.m * p.n;
     if (is->formula == ATTENTION || is->formula == HEADS_LAST) {
-        w.attention = attention_of(&s, is->first, is->formula == HEADS_LAST);
+        sm_attention_shape *a = &w.attention.shape;
+        *a = attention_of(&s, is->first, is->formula == HEADS_LAST);
         w.attention.causal = is_set(values, is->causal, &w.attention.masked);
         w.attention.backward = is->first == 1;
+        a->keys = sm_keys_met(a->q_len, a->kv_len, w.attention.causal, 0, 0);
         flops = attention_flops(&w.attention);
         results = product(&s, is->first);
     }

@@ -56,17 +56,12 @@ static const char *missing(const sm_attention_row *a) {
     return NULL;
 }
 
-/* A causal query sees the past and itself: on average kv - (q - 1)/2 keys. */
-static double mean_keys(const sm_attention_row *a, bool causal) {
-    return causal ? a->kv_len - (a->q_len - 1.0) / 2.0 : a->kv_len;
-}
-
 static sm_attention_shape shape_of(const sm_attention_row *a) {
     const phase *p = phase_of(a->phase);
     const number_format *format = format_of(a->dtype);
     sm_attention_shape s = {.batch = a->batch,
                             .q_len = a->q_len,
-                            .keys = mean_keys(a, p->causal),
+                            .keys = sm_keys_met(a->q_len, a->kv_len, p->causal, 0, 0),
                             .kv_len = a->kv_len,
                             .heads = a->n_heads,
                             .kv_heads = a->n_kv_heads,

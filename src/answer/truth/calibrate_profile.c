@@ -44,21 +44,23 @@ static void add_product(row_list *l, sm_dtype dtype, double m, double n, double 
 
 /* A forward attention whose mask was recorded: rows have no backward one. */
 static void add_attention(row_list *l, const sm_kernel_row *of) {
-    const sm_trace_attention *a = &of->attention;
+    const sm_attention_shape *a = &of->attention.shape;
     double seconds = of->seconds / of->calls;
-    bool row_has_it = a->masked && !a->backward && a->head_size == a->v_head_size;
+    bool row_has_it =
+        of->attention.masked && !of->attention.backward && a->head_size == a->v_head_size;
     if (!(a->batch >= 1 && a->q_len >= 1 && a->kv_len >= a->q_len && seconds > 0)) return;
     if (!row_has_it || a->heads > INT16_MAX || a->head_size > INT16_MAX) return;
     sm_truth_row *row = add(l, SM_TRUTH_ATTENTION, seconds);
     if (row)
-        row->of.attention = (sm_attention_row){.phase = a->causal ? "prefill" : "prefill_noncausal",
-                                               .dtype = sm_dtype_name(of->dtype),
-                                               .batch = a->batch,
-                                               .q_len = a->q_len,
-                                               .kv_len = a->kv_len,
-                                               .n_heads = (int)a->heads,
-                                               .n_kv_heads = (int)a->kv_heads,
-                                               .d_head = (int)a->head_size};
+        row->of.attention =
+            (sm_attention_row){.phase = of->attention.causal ? "prefill" : "prefill_noncausal",
+                               .dtype = sm_dtype_name(of->dtype),
+                               .batch = a->batch,
+                               .q_len = a->q_len,
+                               .kv_len = a->kv_len,
+                               .n_heads = (int)a->heads,
+                               .n_kv_heads = (int)a->kv_heads,
+                               .d_head = (int)a->head_size};
 }
 
 /* bytes: as nccl-tests counts them. */
