@@ -222,6 +222,8 @@ typedef struct sm_plan_space {
 enum { SM_MOST_SPACES = 12 };
 /* May the key have this value (a number; of words its place among them, of data types the type)? */
 bool sm_plan_limit_allows(const sm_plan_limits *limits, sm_plan_key key, int value);
+/* Do the limits leave any plan out? */
+bool sm_plan_limits_some(const sm_plan_limits *limits);
 /* Both: what one limit allows and the other too. */
 void sm_plan_limit_both(sm_plan_limit *limit, const sm_plan_limit *other);
 /* The keys (bit per key) that may mean something for a plan of this model: all but those of experts

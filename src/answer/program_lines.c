@@ -5,13 +5,11 @@
 
 /* ---- axes ---- */
 
-static bool splits(const sm_plan_lines *lines, int axis) { return lines->degrees.axis[axis] > 1; }
-
 void sm_program_name_axes(sm_program_told *told) {
     static const char letters[SM_AXIS_COUNT] = {'X', 'Y', 'Z', 'W', 'U', 'R', 'V'};
     int n = 0;
     for (int a = 0; a < SM_AXIS_COUNT; a++)
-        told->subscript[a] = splits(told->lines, a) ? letters[n++] : 0;
+        told->subscript[a] = told->lines->degrees.axis[a] > 1 ? letters[n++] : 0;
 }
 
 static const char *axis_name(int axis) {

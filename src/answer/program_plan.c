@@ -15,11 +15,6 @@ typedef struct heads {
 
 static void add_head(heads *to, const char *line) { to->line[to->n++] = line; }
 
-static void add_mesh(const sm_program_told *told, heads *to) {
-    const char *mesh = sm_program_mesh_words(told);
-    if (mesh[0]) add_head(to, sm_textf(told->report, "mesh: %s", mesh));
-}
-
 /* "math 1.33 s, network 157 ms, ...": what a step is made of, on the page and as data. */
 static const char *put_parts(sm_report *r, double whole_s, const char *keys, int n,
                              const double *part_s) {
@@ -51,7 +46,8 @@ static void add_plan(const sm_program_told *told, heads *to, const char *system,
                      bool fits) {
     add_head(to, sm_textf(told->report, "on %s: %s%s", system, plan,
                           fits ? "" : "; does not fit in memory"));
-    add_mesh(told, to);
+    const char *mesh = sm_program_mesh_words(told);
+    if (mesh[0]) add_head(to, sm_textf(told->report, "mesh: %s", mesh));
     sm_put(told->report, told->report->data, "plan", plan);
 }
 

@@ -17,26 +17,6 @@ static void told_data(sm_report *r, sm_data *object, const sm_recipe *recipe, sm
     }
 }
 
-static void recipe_data(sm_report *r, const sm_recipe *recipe) {
-    sm_data *object = sm_put_object(r, r->data, "recipe");
-    sm_put(r, object, "framework|version|model|batch_sequences|seq|plan",
-           sm_framework_name(recipe->framework), sm_framework_version(recipe->framework),
-           recipe->model ? recipe->model : recipe->named, recipe->batch, recipe->seq, recipe->plan);
-    told_data(r, object, recipe, SM_TOLD_UNDERSTOOD, "understood");
-    told_data(r, object, recipe, SM_TOLD_ASSUMED, "assumed");
-    told_data(r, object, recipe, SM_TOLD_IGNORED, "passed_over");
-}
-
-static void understood_rows(sm_report *r, const sm_recipe *recipe) {
-    sm_table *table = sm_page_table(r, NULL, ">line|<understood|<as");
-    for (int i = 0; i < recipe->notes; i++) {
-        const sm_recipe_note *note = &recipe->note[i];
-        if (note->told == SM_TOLD_UNDERSTOOD)
-            sm_page_row(r, table, sm_textf(r, "%d", note->line), note->what, note->why);
-    }
-    sm_report_table(r, table);
-}
-
 /* What is passed over for one reason stands together. */
 static void passed_over(sm_report *r, const sm_recipe *recipe) {
     enum { MOST_LETTERS = 2000 };
@@ -58,11 +38,23 @@ static void passed_over(sm_report *r, const sm_recipe *recipe) {
 }
 
 void sm_recipe_page(sm_report *r, const sm_recipe *recipe) {
-    recipe_data(r, recipe);
+    sm_data *object = sm_put_object(r, r->data, "recipe");
+    sm_put(r, object, "framework|version|model|batch_sequences|seq|plan",
+           sm_framework_name(recipe->framework), sm_framework_version(recipe->framework),
+           recipe->model ? recipe->model : recipe->named, recipe->batch, recipe->seq, recipe->plan);
+    told_data(r, object, recipe, SM_TOLD_UNDERSTOOD, "understood");
+    told_data(r, object, recipe, SM_TOLD_ASSUMED, "assumed");
+    told_data(r, object, recipe, SM_TOLD_IGNORED, "passed_over");
     sm_report_heading(r, "A recipe of %s, read as of version %s",
                       sm_framework_title(recipe->framework),
                       sm_framework_version(recipe->framework));
-    understood_rows(r, recipe);
+    sm_table *table = sm_page_table(r, NULL, ">line|<understood|<as");
+    for (int i = 0; i < recipe->notes; i++) {
+        const sm_recipe_note *note = &recipe->note[i];
+        if (note->told == SM_TOLD_UNDERSTOOD)
+            sm_page_row(r, table, sm_textf(r, "%d", note->line), note->what, note->why);
+    }
+    sm_report_table(r, table);
     for (int i = 0; i < recipe->notes; i++)
         if (recipe->note[i].told == SM_TOLD_ASSUMED)
             sm_report_text(r, "Assumed: %s.", recipe->note[i].why);

@@ -146,13 +146,6 @@ static double dealt(double all, double longest) {
     return more * (1.0 + 0.26 * share * share * share);
 }
 
-static double math_time(const sm_chip *chip, const sm_attention_shape *s, const blocks *b,
-                        double one_score_s) {
-    double all = b->rows * b->keys * one_score_s;
-    double longest = b->block_rows * b->longest_keys / b->parts * one_score_s * cores_of(chip);
-    return is_decode(s) ? larger(all, longest) : dealt(all, longest_weight * longest);
-}
-
 /* Few blocks do not draw the whole bandwidth; an 8-bit cache under 16-bit matmuls is converted (a
  * TPU's vector unit takes thousands a cycle, so that it is exposed on cores of GPUs alone). */
 static double memory_time(const sm_chip *chip, const sm_attention_shape *s, const blocks *b,
@@ -190,7 +183,9 @@ static void price_fused(const sm_chip *chip, const sm_calibration *c, const sm_a
     if (is_decode(s) && !is_systolic(chip))
         one_score_s *= 1.0 / (s->shared_kv ? decode_rate_shared : decode_rate);
     blocks b = blocks_of(chip, s);
-    double math_s = math_time(chip, s, &b, one_score_s);
+    double all = b.rows * b.keys * one_score_s;
+    double longest = b.block_rows * b.longest_keys / b.parts * one_score_s * cores_of(chip);
+    double math_s = is_decode(s) ? larger(all, longest) : dealt(all, longest_weight * longest);
     double memory_s = memory_time(chip, s, &b, cost->memory_s / c->memory_efficiency);
     double fixed_s = c->launch_s + overhead_s(chip, s, &b);
     cost->expected_s = larger(math_s, memory_s) + fixed_s;

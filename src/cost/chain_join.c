@@ -46,17 +46,6 @@ typedef struct local {
     double flops, s;
 } local;
 
-static local local_of(const join *j) {
-    local c = {.flops = sm_einsum_flops(&j->einsum)};
-    memcpy(c.lowering.at, j->at, sizeof j->at);
-    for (int a = 0; a < j->s->in->mesh->axes; a++)
-        if (j->at[a] >= 0) c.flops /= j->s->in->mesh->axis[a].size;
-    double bytes = lowering_chunk_bytes(&j->input, &c.lowering, -1, 1.0);
-    c.s = lowering_local_cost(&j->input, &c.lowering, c.flops, bytes, -1, 1.0).expected_s +
-          lowering_edges_s(&j->input, &c.lowering);
-    return c;
-}
-
 /* What is saved when the step at the edge of a move runs inside the product; 0: nothing. */
 static double saved_inside(const join *j, const local *c, const chain_move *m) {
     if (m->edge_index < 0 || j->input.work != SM_LOCAL_PRODUCT || c->flops <= 0) return 0;
@@ -158,7 +147,13 @@ static double worst_made(const join *j) {
 }
 
 static void one_assignment(const join *j) {
-    const local c = local_of(j);
+    local c = {.flops = sm_einsum_flops(&j->einsum)};
+    memcpy(c.lowering.at, j->at, sizeof j->at);
+    for (int a = 0; a < j->s->in->mesh->axes; a++)
+        if (j->at[a] >= 0) c.flops /= j->s->in->mesh->axis[a].size;
+    double bytes = lowering_chunk_bytes(&j->input, &c.lowering, -1, 1.0);
+    c.s = lowering_local_cost(&j->input, &c.lowering, c.flops, bytes, -1, 1.0).expected_s +
+          lowering_edges_s(&j->input, &c.lowering);
     double worst = worst_made(j), inside = INFINITY;
     double before = c.s; /* all that comes before the output moves; inside: a gather is hidden */
     chain_made how = {.left = j->left}, ringed;

@@ -117,18 +117,14 @@ typedef struct listing {
     int n;
 } listing;
 
-static void list_orders(listing *l, chain_code digits) {
-    for (int o = 0; o < l->s->orders; o++) {
-        chain_code code = chain_code_in(l->s, digits, o);
-        if (order_of(code) != o) continue;
-        if (l->code) l->code[l->n] = code;
-        l->n++;
-    }
-}
-
 static void list_from(listing *l, int i, chain_code digits) {
     if (i == l->s->axes) {
-        list_orders(l, digits);
+        for (int o = 0; o < l->s->orders; o++) {
+            chain_code code = chain_code_in(l->s, digits, o);
+            if (order_of(code) != o) continue;
+            if (l->code) l->code[l->n] = code;
+            l->n++;
+        }
         return;
     }
     int axis = l->s->order[0][i], size = l->s->in->mesh->axis[axis].size;

@@ -342,20 +342,6 @@ static sm_status write_tree(ordering *o, const tree *t, sm_chain_plan *to) {
     return write_plan(&o->g, &x, to);
 }
 
-static sm_status write_trees(ordering *o, sm_chain_plan **plan, int *n) {
-    const trees *all = &o->of[o->line.all];
-    sm_chain_plan *list = sm_arena_array(o->g.s.arena, (size_t)all->n + 1, sizeof *list);
-    if (!list) return sm_fail_memory(o->g.err);
-    for (int i = 0; i < all->n; i++) {
-        sm_status status = write_tree(o, &all->list[i], &list[*n]);
-        if (status > SM_NEGATIVE) return status;
-        *n += status == SM_OK;
-    }
-    if (*n > 0) qsort(list, (size_t)*n, sizeof *list, cheaper);
-    *plan = list;
-    return SM_OK;
-}
-
 sm_status sm_chain_orders(const sm_chain_input *input, sm_arena *arena, sm_chain_plan **plan,
                           int *n, sm_error *err) {
     const sm_chain_line *line = &input->chain->line[0];
@@ -372,5 +358,15 @@ sm_status sm_chain_orders(const sm_chain_input *input, sm_arena *arena, sm_chain
     for (unsigned set = 3; set < o->line.all; set++)
         if (count(set) > 1 && !make_trees(o, set)) return sm_fail_memory(err);
     if (!make_trees(o, o->line.whole)) return sm_fail_memory(err);
-    return write_trees(o, plan, n);
+    const trees *all = &o->of[o->line.all];
+    sm_chain_plan *list = sm_arena_array(o->g.s.arena, (size_t)all->n + 1, sizeof *list);
+    if (!list) return sm_fail_memory(o->g.err);
+    for (int i = 0; i < all->n; i++) {
+        sm_status status = write_tree(o, &all->list[i], &list[*n]);
+        if (status > SM_NEGATIVE) return status;
+        *n += status == SM_OK;
+    }
+    if (*n > 0) qsort(list, (size_t)*n, sizeof *list, cheaper);
+    *plan = list;
+    return SM_OK;
 }

@@ -40,14 +40,6 @@ static double farthest_s(const sm_torus_part *t) {
     return (t->ring ? t->n / 2 : t->n - 1) * t->stride * t->hop_s;
 }
 
-static double all_to_all_latency_s(const sm_group_links *links) {
-    double torus = 0.0, switched = 0.0;
-    for (int i = 0; i < links->torus_parts; i++) torus += farthest_s(&links->torus[i]);
-    for (int i = 0; i < links->switch_parts; i++)
-        if (links->sw[i].n > 1) switched = fmax(switched, links->sw[i].hop_s);
-    return fmax(torus, switched);
-}
-
 /* One part after the other: along the torus parts within a slice, then for each switch level the
  * messages that turn round there, over the busiest of the links they pass. */
 static double all_to_all_serial(const sm_group_links *links, double *latency_s) {
@@ -88,7 +80,11 @@ void sm_curve_all_to_all(sm_curve *curve, const sm_group_links *links, double ra
     all_to_all_busy(links, busy);
     for (int l = 0; l < SM_MAX_LEVELS; l++) busy[l] *= ragged;
     assert(ragged > 0.0);
-    double latency = all_to_all_latency_s(links);
+    double torus = 0.0, switched = 0.0;
+    for (int i = 0; i < links->torus_parts; i++) torus += farthest_s(&links->torus[i]);
+    for (int i = 0; i < links->switch_parts; i++)
+        if (links->sw[i].n > 1) switched = fmax(switched, links->sw[i].hop_s);
+    double latency = fmax(torus, switched);
     sm_algorithm *a = sm_curve_add(curve, links, "direct", latency, busy, 0.0);
     by_messages(a, links);
     curve->ideal_s_per_byte = a->line.s_per_byte;

@@ -3,7 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
-static void sort_parts(sm_group *group) {
+void sm_group_normalise(sm_group *group) {
+    assert(group->parts <= SM_MAX_PARTS);
     for (int i = 1; i < group->parts; i++)
         for (int j = i; j > 0; j--) {
             const sm_part a = group->part[j], b = group->part[j - 1];
@@ -11,11 +12,6 @@ static void sort_parts(sm_group *group) {
             group->part[j] = b;
             group->part[j - 1] = a;
         }
-}
-
-void sm_group_normalise(sm_group *group) {
-    assert(group->parts <= SM_MAX_PARTS);
-    sort_parts(group);
     int kept = 0;
     for (int i = 0; i < group->parts; i++) {
         sm_part part = group->part[i];

@@ -124,16 +124,6 @@ static void read_widths(const sm_text_lines *l, sm_layer_kind *k) {
     k->F_shared = shared <= 0 ? 0 : whole(shared / k->E_shared);
 }
 
-static void read_lines(const sm_text_lines *l, sm_layer_kind *k) {
-    for (int i = 0; i < l->lines; i++) {
-        const sm_text_line *line = &l->line[i];
-        const sm_mention *chosen = line->operands > 1 ? &line->operand[1] : NULL;
-        if (line->op == SM_OPERATOR_ATTENTION && k->N == 0) read_attention(l, line, k);
-        if (line->op == SM_OPERATOR_DISPATCH && chosen)
-            k->k_top = whole(l->dim[chosen->dim[l->array[chosen->array].rank - 1]].size);
-    }
-}
-
 /* ---- kinds ---- */
 
 /* Do tokens meet otherwise than by attention? */
@@ -178,14 +168,6 @@ static int common_size(const sm_text_lines *l, sm_dimension_role role) {
     return common;
 }
 
-static void read_heads(const sm_text_lines *l, sm_layer_kind *k) {
-    bool scans = false;
-    k->heads = common_size(l, SM_DIMENSION_HEADS);
-    k->groups = common_size(l, SM_DIMENSION_GROUP);
-    for (int i = 0; i < l->lines; i++) scans = scans || l->line[i].op == SM_OPERATOR_STATE;
-    if (scans) k->scanned = k->heads > 0 ? k->heads : common_size(l, SM_DIMENSION_WIDTH);
-}
-
 /* Fill in the kinds and sizes. */
 static void facts_of_model(sm_model *m, const model_lines *lines) {
     const sm_text_lines *embedding = lines->of[m->kinds], *head = lines->of[m->kinds + 1];
@@ -194,8 +176,19 @@ static void facts_of_model(sm_model *m, const model_lines *lines) {
         const sm_text_lines *l = lines->of[k];
         sm_layer_kind *kind = &m->kind[k];
         *kind = (sm_layer_kind){.attention = SM_ATTENTION_GQA};
-        read_lines(l, kind);
-        read_heads(l, kind);
+        for (int i = 0; i < l->lines; i++) {
+            const sm_text_line *line = &l->line[i];
+            const sm_mention *chosen = line->operands > 1 ? &line->operand[1] : NULL;
+            if (line->op == SM_OPERATOR_ATTENTION && kind->N == 0) read_attention(l, line, kind);
+            if (line->op == SM_OPERATOR_DISPATCH && chosen)
+                kind->k_top = whole(l->dim[chosen->dim[l->array[chosen->array].rank - 1]].size);
+        }
+        bool scans = false;
+        kind->heads = common_size(l, SM_DIMENSION_HEADS);
+        kind->groups = common_size(l, SM_DIMENSION_GROUP);
+        for (int i = 0; i < l->lines; i++) scans = scans || l->line[i].op == SM_OPERATOR_STATE;
+        if (scans)
+            kind->scanned = kind->heads > 0 ? kind->heads : common_size(l, SM_DIMENSION_WIDTH);
         read_kept(l, kind);
         read_widths(l, kind);
         for (int i = 0; i < l->arrays; i++)
@@ -274,15 +267,6 @@ static double number(const sm_architecture *a, const char *name, double otherwis
     return sm_architecture_number(a, name, &value) ? value : otherwise;
 }
 
-static void read_facts(sm_model *m) {
-    const sm_architecture *a = m->architecture;
-    double longest = number(a, "max_position_embeddings", 0);
-    snprintf(m->family, sizeof m->family, "%s", sm_architecture_family(a));
-    m->max_seq = longest >= 1 && longest <= 1 << 30 ? (int)longest : 0;
-    m->causal = number(a, "causal", 1) != 0;
-    m->active_omits_embedding = number(a, "active_omits_embedding", 0) != 0;
-}
-
 /* What no dimension says by itself. */
 static sm_status check(const sm_source *source, const sm_model *m, sm_error *err) {
     for (int k = 0; k < m->kinds; k++)
@@ -304,7 +288,12 @@ sm_status sm_model_parse(const sm_library *families, const char *family, const s
     size_t length;
     const char *name = sm_model_name(source->name ? source->name : "", &length);
     snprintf(m->name, sizeof m->name, "%.*s", length > 90 ? 90 : (int)length, name);
-    read_facts(m);
+    const sm_architecture *a = m->architecture;
+    double longest = number(a, "max_position_embeddings", 0);
+    snprintf(m->family, sizeof m->family, "%s", sm_architecture_family(a));
+    m->max_seq = longest >= 1 && longest <= 1 << 30 ? (int)longest : 0;
+    m->causal = number(a, "causal", 1) != 0;
+    m->active_omits_embedding = number(a, "active_omits_embedding", 0) != 0;
     const char *note = note_of(families, family, m->architecture, arena);
     if (!note) return sm_fail_memory(err);
     m->note = note;

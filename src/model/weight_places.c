@@ -62,14 +62,12 @@ static size_t factor_of(placing *p, size_t stride, bool own, int depth) {
     return 1;
 }
 
-static bool ends(const placing *p) { return *p->at == 0 || strchr("|),]>", *p->at) != NULL; }
-
 /* Factors side by side; the last is the fastest, so that their sizes come first. */
 static size_t product_of(placing *p, size_t stride, bool own, int depth) {
     const char *first[MOST_FACTORS];
     size_t size[MOST_FACTORS], all = 1;
     int n = 0;
-    for (skip(p); !ends(p) && !p->wrong; skip(p)) {
+    for (skip(p); !(*p->at == 0 || strchr("|),]>", *p->at) != NULL) && !p->wrong; skip(p)) {
         if (n == MOST_FACTORS || depth > MOST_DEPTH) p->wrong = true;
         if (p->wrong) return 1;
         first[n] = p->at;

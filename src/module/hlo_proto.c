@@ -96,16 +96,6 @@ static bool number_instructions(proto_reader *r, wire w, sm_computation *c,
     return true;
 }
 
-static bool check_order(proto_reader *r, const sm_computation *c) {
-    for (int i = 0; i < c->n; i++) {
-        if (!c->instruction[i].shape) return proto_fail(r, "an instruction stands twice");
-        for (int o = 0; o < c->instruction[i].operands; o++)
-            if (c->instruction[i].operand[o] >= i)
-                return proto_fail(r, "an instruction stands before its operands");
-    }
-    return true;
-}
-
 static bool read_computation(proto_reader *r, wire w, sm_computation *c) {
     sm_module_list schedule;
     size_t n = wire_count(w, 2);
@@ -128,7 +118,13 @@ static bool read_computation(proto_reader *r, wire w, sm_computation *c) {
     }
     c->root = proto_find(&r->instructions, wire_value(all, 6, 0));
     if (c->root < 0) c->root = c->n - 1;
-    return check_order(r, c);
+    for (int i = 0; i < c->n; i++) {
+        if (!c->instruction[i].shape) return proto_fail(r, "an instruction stands twice");
+        for (int o = 0; o < c->instruction[i].operands; o++)
+            if (c->instruction[i].operand[o] >= i)
+                return proto_fail(r, "an instruction stands before its operands");
+    }
+    return true;
 }
 
 static bool read_computations(proto_reader *r, wire w) {

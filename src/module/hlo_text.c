@@ -240,17 +240,6 @@ static bool finish(hlo_reader *r) {
     return true;
 }
 
-static void free_lists(hlo_reader *r) {
-    sm_free(r->computations.item);
-    sm_free(r->instructions.item);
-    sm_free(r->numbers.item);
-    sm_free(r->operands.item);
-    sm_free(r->mentions.item);
-    for (int i = 0; i < MODULE_TABLES; i++) sm_free(r->table[i].item);
-    module_names_free(&r->computation_names);
-    module_names_free(&r->names);
-}
-
 /* HLO begins with "HloModule"; StableHLO with a module, a function, or what is named for them. */
 static bool is_mlir(hlo_reader *r) {
     if (hlo_next(r) == '#') return true;
@@ -267,7 +256,14 @@ static sm_status parse_text(const sm_source *source, sm_arena *arena, sm_module 
     if (is_mlir(&r)) mlir_parse(&r);
     else read_all(&r);
     if (!r.status) finish(&r);
-    free_lists(&r);
+    sm_free(r.computations.item);
+    sm_free(r.instructions.item);
+    sm_free(r.numbers.item);
+    sm_free(r.operands.item);
+    sm_free(r.mentions.item);
+    for (int i = 0; i < MODULE_TABLES; i++) sm_free(r.table[i].item);
+    module_names_free(&r.computation_names);
+    module_names_free(&r.names);
     *out = r.module;
     return r.status;
 }

@@ -78,8 +78,6 @@ static bool is_pointwise(int op) {
 
 /* ---- expressions ---- */
 
-static bool is_one(const line_maker *m, uint8_t dim) { return m->dim[dim].size == 1; }
-
 static void add_dims(shape *to, const shape *more) {
     for (int i = 0; i < more->rank; i++) {
         bool there = false;
@@ -483,7 +481,7 @@ static sm_status make_expression(line_maker *m, draft *d, const tree *t, const c
     int kept = 0;
     bool written = d->targets > 0 && d->target[0]->kind == TREE_ARRAY;
     for (int i = 0; i < s.rank; i++)
-        if (!written || !is_one(m, s.dim[i])) s.dim[kept++] = s.dim[i];
+        if (!written || !(m->dim[s.dim[i]].size == 1)) s.dim[kept++] = s.dim[i];
     s.rank = kept;
     status = emit(m, d, base, &s, array);
     if (status || !written) return status;

@@ -47,10 +47,6 @@ void parse_words(parser *p, const tree_word ***end, int *n, sm_dtype type, const
     }
 }
 
-static void parse_bindings(parser *p, tree_sets *list) {
-    parse_sets(p, list, SET_NAMES | SET_DIMS, "an option or a dimension");
-}
-
 static bool at_count(const parser *p) {
     return p->now.kind != TOKEN_OF('=') && p->now.kind != TOKEN_OF(':') &&
            p->now.kind != TOKEN_BREAK && !parser_at_section(p);
@@ -76,7 +72,8 @@ static void parse_piece(parser *p, family_ends *ends, tree_piece_kind kind) {
     *ends->piece = entry;
     ends->piece = &entry->next;
     tree_sets list = {.end = &entry->set};
-    if (parser_accept(p, TOKEN_OF(':'))) parse_bindings(p, &list);
+    if (parser_accept(p, TOKEN_OF(':')))
+        parse_sets(p, &list, SET_NAMES | SET_DIMS, "an option or a dimension");
     else if (p->now.kind != TOKEN_BREAK && !parser_at_section(p))
         parser_expected(p,
                         made ? "'=', ':' or the end of the piece" : "':' or the end of the line");

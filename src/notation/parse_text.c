@@ -124,15 +124,6 @@ static void parse_results(parser *p, tree_text *text) {
     text->result = parser_list(p, result, text->results);
 }
 
-static void parse_head(parser *p, tree_text *text) {
-    if (p->now.kind == TOKEN_NAME || p->now.kind == TOKEN_ARRAY)
-        text->parameter = parse_items(p, &text->parameters);
-    check_plain(p, text->parameter, text->parameters);
-    if (parser_accept(p, TOKEN_BREAK)) parse_options(p, text);
-    parser_expect(p, TOKEN_OF(')'), text->option ? "',' or ')'" : "',', ';' or ')'");
-    if (parser_accept(p, TOKEN_ARROW)) parse_results(p, text);
-}
-
 static void add_text(parser *p, const tree_text *text) {
     tree_text *entry = parser_alloc(p, sizeof *entry);
     if (!entry) return;
@@ -155,7 +146,12 @@ void parse_text(parser *p, bool kernel) {
     if (other)
         parser_fail(p, text.span, "text %s stands in %s already", text.name, other->source->name);
     parser_advance(p);
-    parse_head(p, &text);
+    if (p->now.kind == TOKEN_NAME || p->now.kind == TOKEN_ARRAY)
+        text.parameter = parse_items(p, &text.parameters);
+    check_plain(p, text.parameter, text.parameters);
+    if (parser_accept(p, TOKEN_BREAK)) parse_options(p, &text);
+    parser_expect(p, TOKEN_OF(')'), text.option ? "',' or ')'" : "',', ';' or ')'");
+    if (parser_accept(p, TOKEN_ARROW)) parse_results(p, &text);
     if (!parser_accept(p, TOKEN_OF(':')) && p->now.kind != TOKEN_BREAK)
         parser_expected(p, text.results > 0 ? "',', ':' or the end of the line"
                                             : "'->', ':' or the end of the line");

@@ -691,18 +691,6 @@ static void put_bindings(writer *w, const sm_model_piece *piece, group *g, bool 
     }
 }
 
-static void put_group(writer *w, const sm_model_piece *piece, group *g, bool apart) {
-    for (int s = 0; s < g->sorts; s++) g->value[s] = w->text_name[piece[g->sort[s]].kind];
-    const sm_model_piece *first = &piece[g->from];
-    const char *text = by_sort(w, g);
-    if (first->layer == 0)
-        sm_sink_put(&w->sink, "layers %s %d = %s", first->name, g->to - g->from, text);
-    else sm_sink_put(&w->sink, "piece  %s", first->name);
-    if (first->layer != 0 && strcmp(first->name, text) != 0) sm_sink_put(&w->sink, " = %s", text);
-    put_bindings(w, piece, g, apart);
-    sm_sink_put(&w->sink, "\n");
-}
-
 static void put_pieces(writer *w, const sm_model_piece *piece, int n) {
     const char *stack = "";
     bool apart = false; /* the whole stack */
@@ -716,7 +704,16 @@ static void put_pieces(writer *w, const sm_model_piece *piece, int n) {
             sm_sink_put(&w->sink, "stack  %s%s\n", its, apart ? ": apart = true" : "");
         }
         stack = its;
-        put_group(w, piece, &g, apart);
+        for (int s = 0; s < g.sorts; s++) g.value[s] = w->text_name[piece[g.sort[s]].kind];
+        const sm_model_piece *first = &piece[g.from];
+        const char *text = by_sort(w, &g);
+        if (first->layer == 0)
+            sm_sink_put(&w->sink, "layers %s %d = %s", first->name, g.to - g.from, text);
+        else sm_sink_put(&w->sink, "piece  %s", first->name);
+        if (first->layer != 0 && strcmp(first->name, text) != 0)
+            sm_sink_put(&w->sink, " = %s", text);
+        put_bindings(w, piece, &g, apart);
+        sm_sink_put(&w->sink, "\n");
     }
 }
 

@@ -8,13 +8,11 @@ static const char *const functions[] = {
 #undef X
 };
 
-static int find_word(const char *const *words, int n, const char *name) {
-    for (int i = 0; i < n; i++)
-        if (strcmp(words[i], name) == 0) return i;
+int tree_find_function(const char *name) {
+    for (int i = 0; i < TREE_FUNCTION_COUNT; i++)
+        if (strcmp(functions[i], name) == 0) return i;
     return -1;
 }
-
-int tree_find_function(const char *name) { return find_word(functions, TREE_FUNCTION_COUNT, name); }
 
 sm_status sm_library_new(sm_arena *arena, const sm_library *under, sm_library **out,
                          sm_error *err) {

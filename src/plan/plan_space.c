@@ -14,6 +14,14 @@ bool sm_plan_limit_allows(const sm_plan_limits *limits, sm_plan_key key, int val
            is_listed(l, value);
 }
 
+bool sm_plan_limits_some(const sm_plan_limits *limits) {
+    for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
+        const sm_plan_limit *l = &limits->of[key];
+        if (l->words || l->least || l->most || l->n) return true;
+    }
+    return limits->usual_order;
+}
+
 /* What neither allows stays a value that none has. */
 void sm_plan_limit_both(sm_plan_limit *limit, const sm_plan_limit *other) {
     bool disjoint = limit->words && other->words && !(limit->words & other->words);

@@ -58,16 +58,6 @@ static double seconds_as(const found *f, const sm_profile_collective *c, sm_coll
     return sm_curve_expected_s(&curve, f->made->p.system, f->made->p.calibration, c->bytes);
 }
 
-static void sliced_reductions(found *f) {
-    for (int i = 0; i < f->made->p.collectives; i++) {
-        const sm_profile_collective *c = &f->made->collective[i];
-        if (c->op != SM_ALL_REDUCE || !c->sliced) continue;
-        add(f, (c->expected_s - seconds_as(f, c, SM_REDUCE_SCATTER)) * c->times, "",
-            said(f, "all-reduce%s of which each device keeps a slice", over_axes(f, c->axes)),
-            "shard its result as its readers are: a reduce-scatter moves half");
-    }
-}
-
 /* Gathered twice from one array, one after the other. */
 static bool is_repeated(const found *f, const sm_profile_collective *a,
                         const sm_profile_collective *b) {
@@ -189,11 +179,6 @@ static void launches(found *f, const sm_profile_op *op) {
         "fuse them, or run more work at once");
 }
 
-static void transfers(found *f) {
-    const sm_profile_time *t = &f->made->p.time;
-    add(f, t->copies_s, "", "copies that are waited for", "start them earlier, or keep the array");
-}
-
 /* ---- all ---- */
 
 static int by_seconds(const void *a, const void *b) {
@@ -205,10 +190,17 @@ static int by_seconds(const void *a, const void *b) {
 
 sm_status profile_findings(profile_made *made, sm_error *err) {
     found f = {.made = made, .arena = made->arena};
-    sliced_reductions(&f);
+    for (int i = 0; i < f.made->p.collectives; i++) {
+        const sm_profile_collective *c = &f.made->collective[i];
+        if (c->op != SM_ALL_REDUCE || !c->sliced) continue;
+        add(&f, (c->expected_s - seconds_as(&f, c, SM_REDUCE_SCATTER)) * c->times, "",
+            said(&f, "all-reduce%s of which each device keeps a slice", over_axes(&f, c->axes)),
+            "shard its result as its readers are: a reduce-scatter moves half");
+    }
     repeated_gathers(&f);
     exposed(&f);
-    transfers(&f);
+    const sm_profile_time *t = &f.made->p.time;
+    add(&f, t->copies_s, "", "copies that are waited for", "start them earlier, or keep the array");
     for (int i = 0; i < made->p.ops; i++) {
         wide_products(&f, &made->op[i]);
         padded_tiles(&f, &made->op[i]);

@@ -33,12 +33,6 @@ static double seconds_of(const sm_trace_program *ran, double runs, const sm_inst
     return op && times > 0 ? op->seconds / runs / times : NAN;
 }
 
-static void nothing_measured(profile_made *made) {
-    for (int i = 0; i < made->p.ops; i++) made->op[i].measured_s = NAN;
-    for (int i = 0; i < made->p.collectives; i++) made->collective[i].measured_s = NAN;
-    made->p.measured.step_s = made->p.measured.idle_s = NAN;
-}
-
 /* A start and what awaits it count together. */
 static double with_wait(const sm_trace_program *ran, double runs, const sm_instruction *by,
                         const sm_instruction *done, double times) {
@@ -48,7 +42,9 @@ static double with_wait(const sm_trace_program *ran, double runs, const sm_instr
 
 void profile_measure(profile_made *made, const sm_trace_program *ran) {
     sm_profile_measured *m = &made->p.measured;
-    nothing_measured(made);
+    for (int i = 0; i < made->p.ops; i++) made->op[i].measured_s = NAN;
+    for (int i = 0; i < made->p.collectives; i++) made->collective[i].measured_s = NAN;
+    made->p.measured.step_s = made->p.measured.idle_s = NAN;
     if (!ran) return;
     double runs = runs_of(made, ran);
     if (runs <= 0) return;

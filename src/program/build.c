@@ -621,15 +621,6 @@ static void add_line(builder *x, const sm_text_line *line) {
     }
 }
 
-static void add_lines(builder *x) {
-    for (int i = 0; !x->status && i < x->l->lines; i++) {
-        const sm_text_line *line = &x->l->line[i];
-        x->line = i;
-        if (line->kernel < 0) add_line(x, line);
-        else if (x->l->kernel[line->kernel].from == i) kernel(x, &x->l->kernel[line->kernel]);
-    }
-}
-
 /* ---- the whole ---- */
 
 static void add_dimensions(builder *x) {
@@ -679,16 +670,6 @@ static void number_arrays(builder *x) {
     if (ends && last->out == b->output) b->output = -1;
 }
 
-static void add_rides(const builder *x) {
-    int first = -1;
-    for (int i = 0; i < x->b->tensors; i++) {
-        const sm_tensor *t = &x->b->tensor[i];
-        if (t->role != SM_ROLE_WEIGHT) continue;
-        if (first < 0 || (t->norm && !x->b->tensor[first].norm)) first = i;
-    }
-    if (first >= 0) x->b->tensor[first].elements += x->rides;
-}
-
 static sm_status of_lines(const sm_text_lines *lines, sm_program *program, sm_error *err) {
     builder x = {.l = lines,
                  .b = program,
@@ -701,10 +682,21 @@ static sm_status of_lines(const sm_text_lines *lines, sm_program *program, sm_er
     add_dimensions(&x);
     if (lines->input >= 0 && lines->array[lines->input].role != SM_TEXT_IDS)
         tensor_of(&x, lines->input);
-    add_lines(&x);
+    for (int i = 0; !x.status && i < x.l->lines; i++) {
+        const sm_text_line *line = &x.l->line[i];
+        x.line = i;
+        if (line->kernel < 0) add_line(&x, line);
+        else if (x.l->kernel[line->kernel].from == i) kernel(&x, &x.l->kernel[line->kernel]);
+    }
     if (!x.status) {
         number_arrays(&x);
-        add_rides(&x);
+        int first = -1;
+        for (int i = 0; i < x.b->tensors; i++) {
+            const sm_tensor *t = &x.b->tensor[i];
+            if (t->role != SM_ROLE_WEIGHT) continue;
+            if (first < 0 || (t->norm && !x.b->tensor[first].norm)) first = i;
+        }
+        if (first >= 0) x.b->tensor[first].elements += x.rides;
         program->fixed = x.fixed;
         freeze(program);
         program_settle(program);

@@ -349,17 +349,6 @@ static sm_status take_line(reading *r, const sm_text_line *line) {
     return fits ? SM_OK : too_long(r);
 }
 
-static void count_uses(sm_chain *chain) {
-    for (int l = 0; l < chain->lines; l++) {
-        const sm_chain_line *line = &chain->line[l];
-        for (int o = 0; o < line->operands; o++) {
-            bool again = false;
-            for (int k = 0; k < o; k++) again = again || line->operand[k] == line->operand[o];
-            chain->array[line->operand[o]].uses += !again;
-        }
-    }
-}
-
 /* Each array as the one operand of an einsum: its sizes divide, its axes stand once. */
 static sm_status check_arrays(const reading *r) {
     sm_status status = SM_OK;
@@ -381,6 +370,13 @@ sm_status sm_chain_read(const sm_source *text, const sm_source *dims, const sm_m
     for (int i = 0; !status && i < r.lines->lines; i++) status = take_line(&r, &r.lines->line[i]);
     if (!status) status = check_arrays(&r);
     if (status) return status;
-    count_uses(chain);
+    for (int l = 0; l < chain->lines; l++) {
+        const sm_chain_line *line = &chain->line[l];
+        for (int o = 0; o < line->operands; o++) {
+            bool again = false;
+            for (int k = 0; k < o; k++) again = again || line->operand[k] == line->operand[o];
+            chain->array[line->operand[o]].uses += !again;
+        }
+    }
     return sm_chain_share_moves(chain, err);
 }

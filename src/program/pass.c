@@ -409,7 +409,9 @@ static sm_status run_task(pass *p, const sm_program_task *task, sm_error *err) {
 
 /* ---- what nothing reads any more ---- */
 
-static void release_moved(pass *p, const sm_last_use *last) {
+static void release(pass *p, const sm_last_use *last) {
+    const sm_program *b = p->list->program;
+    uint64_t stay = p->backward ? 0 : p->list->kept | (b->output >= 0 ? 1ull << b->output : 0);
     for (int i = 0; i < SM_MAX_OPERANDS; i++)
         for (int k = 0; last->moved[i] >> k; k++) {
             if (!(last->moved[i] >> k & 1)) continue;
@@ -419,12 +421,6 @@ static void release_moved(pass *p, const sm_last_use *last) {
             if (!m->borrowed) drop(p, &m->block);
             *m = p->move[--p->moves];
         }
-}
-
-static void release(pass *p, const sm_last_use *last) {
-    const sm_program *b = p->list->program;
-    uint64_t stay = p->backward ? 0 : p->list->kept | (b->output >= 0 ? 1ull << b->output : 0);
-    release_moved(p, last);
     for (int i = 0; i < b->tensors; i++) {
         if (last->values & ~stay & sm_bit_of(i)) drop(p, &p->saved->value[i]);
         if (p->backward && !b->tensor[i].norm && (last->values & sm_bit_of(i)))

@@ -38,16 +38,12 @@ typedef struct reading {
 
 /* ---- which framework ---- */
 
-static bool is_own(const sm_framework *f, const framework_key *key) {
-    return key >= f->key && key < f->key + f->keys;
-}
-
 /* A key of its own counts most: those that are like another know that one's keys too. */
 static int knows(const sm_framework *f, const sm_settings *s) {
     int score = 0;
     for (int i = 0; i < s->n; i++) {
         const framework_key *key = framework_key_of(f, s->list[i].key);
-        if (key) score += (is_own(f, key) ? 3 : 2) * (key->name ? 2 : 1);
+        if (key) score += (key >= f->key && key < f->key + f->keys ? 3 : 2) * (key->name ? 2 : 1);
     }
     return score;
 }
@@ -167,18 +163,6 @@ static sm_status bind_setting(reading *r, const sm_setting *s) {
     return SM_OK;
 }
 
-static void tell_bound(reading *r) {
-    for (int i = 0; i < r->bounds; i++) {
-        const bound *b = &r->bound[i];
-        bool known = b->key->name && b->value.kind != VALUE_ABSENT;
-        tell_setting(r, known ? SM_TOLD_UNDERSTOOD : SM_TOLD_IGNORED, b->setting,
-                     known ? b->key->about
-                     : b->key->name
-                         ? "says nothing"
-                         : sm_arena_printf(r->arena, "no part of the price: %s", b->key->about));
-    }
-}
-
 /* ---- names in formulas ---- */
 
 static const quantity *quantity_of(const reading *r, const char *name) {
@@ -187,7 +171,13 @@ static const quantity *quantity_of(const reading *r, const char *name) {
     return NULL;
 }
 
-static expression_value key_value(const reading *r, const char *name) {
+static expression_value lookup(const void *context, const char *name) {
+    const reading *r = context;
+    const quantity *q = quantity_of(r, name);
+    if (q) return q->value;
+    if (strcmp(name, "node") == 0 && r->chips.node > 0) return value_number(r->chips.node);
+    if (strcmp(name, "chip") == 0 && r->chips.chip) return value_text(r->chips.chip);
+    if (strcmp(name, "slices") == 0 && r->chips.slices > 0) return value_number(r->chips.slices);
     expression_value usual = {.kind = VALUE_ABSENT};
     for (const sm_framework *f = r->f; f; f = f->like)
         for (int i = 0; i < f->keys; i++) {
@@ -199,16 +189,6 @@ static expression_value key_value(const reading *r, const char *name) {
             if (usual.kind == VALUE_ABSENT) usual = key->by_default;
         }
     return usual;
-}
-
-static expression_value lookup(const void *context, const char *name) {
-    const reading *r = context;
-    const quantity *q = quantity_of(r, name);
-    if (q) return q->value;
-    if (strcmp(name, "node") == 0 && r->chips.node > 0) return value_number(r->chips.node);
-    if (strcmp(name, "chip") == 0 && r->chips.chip) return value_text(r->chips.chip);
-    if (strcmp(name, "slices") == 0 && r->chips.slices > 0) return value_number(r->chips.slices);
-    return key_value(r, name);
 }
 
 /* ---- quantities ---- */
@@ -356,7 +336,15 @@ static sm_status read_all(reading *r) {
     sm_status status = SM_OK;
     for (int i = 0; i < s->n && !status; i++) status = bind_setting(r, &s->list[i]);
     if (status) return status;
-    tell_bound(r);
+    for (int i = 0; i < r->bounds; i++) {
+        const bound *b = &r->bound[i];
+        bool known = b->key->name && b->value.kind != VALUE_ABSENT;
+        tell_setting(r, known ? SM_TOLD_UNDERSTOOD : SM_TOLD_IGNORED, b->setting,
+                     known ? b->key->about
+                     : b->key->name
+                         ? "says nothing"
+                         : sm_arena_printf(r->arena, "no part of the price: %s", b->key->about));
+    }
     status = work_reads(r);
     if (!status) status = read_model(r);
     if (!status) status = write_plan(r);

@@ -177,13 +177,6 @@ static expression_value work(writing *w, const expression *e) {
     return expression_work(e, lookup, w, w->arena, &w->out_of_memory);
 }
 
-static void work_lets(writing *w) {
-    for (int i = 0; i < w->f->lets && i < MOST_LETS; i++) {
-        w->let[i] = work(w, w->f->let[i].from);
-        w->lets = i + 1;
-    }
-}
-
 /* ---- lines with {formulas} ---- */
 
 static void put_value(writing *w, expression_value v) {
@@ -387,7 +380,14 @@ static int put_limits(writing *w) {
     return said;
 }
 
-static void put_json_comments(writing *w) {
+/* ---- the whole ---- */
+
+/* JSON has no comments: they are an array of their own, which its readers pass over. */
+static sm_status write_json(writing *w, int *cannot, sm_error *err) {
+    w->root = sm_data_object(w->arena);
+    w->comments = sm_data_array(w->arena);
+    if (!w->root || !w->comments) return sm_fail_memory(err);
+    put_settings(w);
     const sm_recipe_job *j = w->job;
     put_comment(w, sm_arena_printf(w->arena, "%s %s", w->f->title, w->f->version));
     put_comment(w, sm_arena_printf(w->arena, "%s on %s", j->model->name, j->system->text));
@@ -397,24 +397,16 @@ static void put_json_comments(writing *w) {
         if (!k->write || work(w, k->write).kind == VALUE_ABSENT) continue;
         put_comment(w, sm_arena_printf(w->arena, "%s: %s", k->key, k->about));
     }
-}
-
-/* ---- the whole ---- */
-
-/* JSON has no comments: they are an array of their own, which its readers pass over. */
-static sm_status write_json(writing *w, int *cannot, sm_error *err) {
-    w->root = sm_data_object(w->arena);
-    w->comments = sm_data_array(w->arena);
-    if (!w->root || !w->comments) return sm_fail_memory(err);
-    put_settings(w);
-    put_json_comments(w);
     *cannot = put_limits(w);
     if (!sm_data_put(w->root, w->arena, "_scalemodel", w->comments)) w->out_of_memory = true;
     return w->out_of_memory ? SM_OK : sm_json_write(w->out, w->root, SM_JSON_PAGE, err);
 }
 
 static sm_status write_all(writing *w, int *cannot, sm_error *err) {
-    work_lets(w);
+    for (int i = 0; i < w->f->lets && i < MOST_LETS; i++) {
+        w->let[i] = work(w, w->f->let[i].from);
+        w->lets = i + 1;
+    }
     if (w->form == AS_JSON) return write_json(w, cannot, err);
     sm_status status = put_lines(w, w->f->begin, w->f->begins, err);
     if (status) return status;

@@ -4,17 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static void put_unreduced(sm_sink *sink, const sm_array *array, const sm_mesh *mesh) {
-    uint8_t axis[SM_MAX_AXES] = {0};
-    int n = 0;
-    for (int a = 0; a < SM_MAX_AXES; a++)
-        if (array->unreduced >> a & 1) axis[n++] = (uint8_t)a;
-    if (n == 0 || mesh == NULL) return;
-    sm_sink_put(sink, " {U_");
-    sm_axes_put(sink, mesh, n, axis);
-    sm_sink_put(sink, "}");
-}
-
 static void put_array(sm_sink *sink, const sm_array *array, const sm_einsum *einsum,
                       const sm_mesh *mesh) {
     if (array->dtype_given)
@@ -29,7 +18,14 @@ static void put_array(sm_sink *sink, const sm_array *array, const sm_einsum *ein
         }
     }
     sm_sink_put(sink, "]");
-    put_unreduced(sink, array, mesh);
+    uint8_t axis[SM_MAX_AXES] = {0};
+    int n = 0;
+    for (int a = 0; a < SM_MAX_AXES; a++)
+        if (array->unreduced >> a & 1) axis[n++] = (uint8_t)a;
+    if (n == 0 || mesh == NULL) return;
+    sm_sink_put(sink, " {U_");
+    sm_axes_put(sink, mesh, n, axis);
+    sm_sink_put(sink, "}");
 }
 
 size_t sm_array_format(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh,

@@ -215,13 +215,6 @@ static double bound(const sm_journey *j, double finest, const sm_layout *a, cons
     return last - overlap(j, a, b);
 }
 
-static sm_axes idle_axes(const sm_journey *j) {
-    unsigned idle = 0;
-    for (int a = 0; a < j->axes; a++)
-        if (j->from.dim[a] == SM_REPLICATED && j->to.dim[a] == SM_REPLICATED) idle |= 1u << a;
-    return (sm_axes)idle;
-}
-
 /* Do axes of different sizes move? */
 static bool sizes_differ(const sm_journey *j, sm_axes idle) {
     int common = 0;
@@ -311,12 +304,6 @@ static unsigned hash(const sm_layout *l) {
     return (unsigned)(h >> 40) % BUCKETS;
 }
 
-static int find(const front *f, const sm_layout *l) {
-    int i = f->bucket[hash(l)];
-    while (i != NONE && !same(&f->node[i].at, l)) i = f->node[i].next;
-    return i;
-}
-
 /* Does the node end a route with one of the other side? */
 static void meet(search *s, int side, int at) {
     const front *other = &s->side[!side];
@@ -363,7 +350,8 @@ static void reach(search *s, int side, int parent, sm_move move, const sm_layout
         f->backward ? bound(s->j, s->finest, &s->j->from, l) : bound(s->j, s->finest, l, &s->j->to);
     double total = cost + ahead + (ahead > 0 ? toll(s, SM_MOVE_ALL_GATHER) : 0);
     if (total >= s->best) return;
-    int at = find(f, l);
+    int at = f->bucket[hash(l)];
+    while (at != NONE && !same(&f->node[at].at, l)) at = f->node[at].next;
     if (at != NONE && f->node[at].cost <= cost) return;
     if (at == NONE) at = new_node(s, f, l);
     if (at == NONE) return;
@@ -570,7 +558,10 @@ static bool search_route(const sm_journey *j, double finest, double below, sm_ro
                          bool *least) {
     search s; /* large, and filled only as far as it is used */
     s.j = j;
-    s.idle = idle_axes(j);
+    unsigned idle = 0;
+    for (int a = 0; a < j->axes; a++)
+        if (j->from.dim[a] == SM_REPLICATED && j->to.dim[a] == SM_REPLICATED) idle |= 1u << a;
+    s.idle = (sm_axes)idle;
     s.finest = finest;
     s.best = below;
     s.dropped = false;

@@ -5,10 +5,6 @@
 
 /* ---- values ---- */
 
-static bool is_array(const sm_module_shape *shape) {
-    return shape->parts == 0 && shape->element != SM_HLO_TUPLE;
-}
-
 static int new_value(spmd *s, const sm_module_shape *shape) {
     spmd_value *v = &s->value[s->values];
     *v = (spmd_value){.shape = shape};
@@ -120,7 +116,7 @@ static bool find_of_computation(spmd *s, int c) {
         for (int o = 0; o < it->operands; o++)
             if (s->value_of[c][it->operand[o]] >= 0)
                 s->value[s->value_of[c][it->operand[o]]].uses++;
-        if (s->value_of[c][i] < 0 && is_array(it->shape)) {
+        if (s->value_of[c][i] < 0 && it->shape->parts == 0 && it->shape->element != SM_HLO_TUPLE) {
             bool element = from && s->elements[c] && it->number < from->shape->parts;
             int value = element ? s->elements[c][it->number] : new_value(s, it->shape);
             s->value_of[c][i] = value;

@@ -226,23 +226,19 @@ static void tell_kind(chrome_events *c, sm_trace_event *e) {
     if (e->kind == SM_TRACE_RUN) e->program = program_named(c, e->name);
 }
 
-static void name_devices(chrome_events *c) {
-    for (int i = 0; i < c->b->t.devices; i++) {
-        sm_trace_device *d = &c->b->device[i];
-        if (d->file != c->file) continue;
-        d->rank = c->b->file[c->file].rank;
-        for (int k = 0; k < c->devices; k++)
-            if (c->device[k].id == d->ordinal && c->device[k].name >= 0)
-                d->name = c->b->name[c->device[k].name];
-    }
-}
-
 void chrome_end(chrome_events *c) {
     if (!c->b->status && name_streams(c)) {
         if (c->kineto && !strcmp(c->b->file[c->file].format, "Chrome JSON"))
             c->b->file[c->file].format = "Kineto";
         for (int i = c->first_event; i < c->b->t.events; i++) tell_kind(c, &c->b->event[i]);
-        name_devices(c);
+        for (int i = 0; i < c->b->t.devices; i++) {
+            sm_trace_device *d = &c->b->device[i];
+            if (d->file != c->file) continue;
+            d->rank = c->b->file[c->file].rank;
+            for (int k = 0; k < c->devices; k++)
+                if (c->device[k].id == d->ordinal && c->device[k].name >= 0)
+                    d->name = c->b->name[c->device[k].name];
+        }
     }
     trace_table_drop(&c->names);
 }

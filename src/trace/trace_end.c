@@ -168,11 +168,6 @@ static bool order_programs(trace_build *b) {
 
 /* ---- all ---- */
 
-static void name_device(trace_build *b) {
-    for (int i = b->t.devices - 1; i >= 0; i--)
-        if (b->device[i].name[0]) b->t.device = b->device[i].name;
-}
-
 sm_status trace_end(trace_build *b, const sm_trace **out) {
     if (b->status) return b->status;
     size_t n = (size_t)b->t.events;
@@ -187,7 +182,8 @@ sm_status trace_end(trace_build *b, const sm_trace **out) {
     sm_trace_event *kept = sm_arena_array(b->arena, n + 1, sizeof *kept);
     if (!t || !kept) return no_memory(b);
     if (n) memcpy(kept, b->event, n * sizeof *kept);
-    name_device(b);
+    for (int i = b->t.devices - 1; i >= 0; i--)
+        if (b->device[i].name[0]) b->t.device = b->device[i].name;
     *t = b->t;
     t->on = b->device;
     t->stream = b->stream;

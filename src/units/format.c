@@ -12,14 +12,6 @@ static void force_point(char *text) {
         if (strchr("0123456789+-eE.infa", *c) == NULL) *c = '.';
 }
 
-static void drop_trailing_zeros(char *text) {
-    char *point = strchr(text, '.');
-    if (point == NULL || strpbrk(text, "eE") != NULL) return;
-    char *end = text + strlen(text);
-    while (end[-1] == '0') *--end = '\0';
-    if (end[-1] == '.') end[-1] = '\0';
-}
-
 /* The power of ten of the leading digit after rounding to three significant digits. */
 static int leading_power(double value) {
     char text[40];
@@ -36,7 +28,11 @@ static void short_number(char text[NUMBER_SIZE], double value) {
     else if (value != 0 && (power < -6 || power > 6)) snprintf(text, NUMBER_SIZE, "%.2e", value);
     else snprintf(text, NUMBER_SIZE, "%.*f", power < 2 ? 2 - power : 0, value + 0.0);
     force_point(text);
-    drop_trailing_zeros(text);
+    char *point = strchr(text, '.');
+    if (point == NULL || strpbrk(text, "eE") != NULL) return;
+    char *end = text + strlen(text);
+    while (end[-1] == '0') *--end = '\0';
+    if (end[-1] == '.') end[-1] = '\0';
 }
 
 typedef struct prefix {

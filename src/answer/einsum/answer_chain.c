@@ -99,12 +99,6 @@ static void step_rows(sm_report *r, const chain_asked *q, const sm_chain_plan *p
     sm_report_table(r, table);
 }
 
-static void tell_padding(sm_report *r, const chain_asked *q, const sm_chain_plan *plan) {
-    sm_padding_told told = {.n = 0};
-    for (int i = 0; i < plan->steps; i++)
-        sm_padding_page(r, &plan->step[i].einsum, &q->m->mesh, &plan->step[i].way.lowering, &told);
-}
-
 static void total_rows(sm_report *r, const sm_chain_plan *plan) {
     const lowering_totals totals = {plan->flops_per_chip,
                                     NAN,
@@ -172,7 +166,9 @@ static void show(sm_report *r, const chain_asked *q, const sm_chain_plan *best) 
                           expected);
     else sm_report_heading(r, "Best: %s, %s expected", output, expected);
     step_rows(r, q, best);
-    tell_padding(r, q, best);
+    sm_padding_told told = {.n = 0};
+    for (int i = 0; i < best->steps; i++)
+        sm_padding_page(r, &best->step[i].einsum, &q->m->mesh, &best->step[i].way.lowering, &told);
     total_rows(r, best);
     if (q->explain) explain(r, q, best);
 }

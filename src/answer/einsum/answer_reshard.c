@@ -5,6 +5,7 @@
 #include "question.h"
 #include "scalemodel/answer_words.h"
 #include "scalemodel/module.h"
+#include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -105,6 +106,7 @@ static int read_log(sm_report *r, const sm_source *log, resharding *list) {
 
 static sm_status read_shape(resharding *c, double *bits, sm_error *err) {
     const sm_source *s = &c->shape;
+    assert(s->text);
     const char *bracket = memchr(s->text, '[', s->length), *end = s->text + s->length;
     size_t letters = bracket ? (size_t)(bracket - s->text) : 0;
     int element = 0;
@@ -113,7 +115,7 @@ static sm_status read_shape(resharding *c, double *bits, sm_error *err) {
             memcmp(sm_module_element_name((sm_module_element)element), s->text, letters) != 0))
         element++;
     *bits = element < SM_HLO_ELEMENT_COUNT ? sm_module_element_bits((sm_module_element)element) : 0;
-    if (!(*bits > 0))
+    if (!bracket || !(*bits > 0))
         return sm_fail_at(err, s, (sm_span){0, letters ? letters : 1},
                           "expected the shape of an array: bf16[16,4096]");
     c->bytes = *bits / 8;
@@ -144,6 +146,7 @@ static sm_status read_einsum(resharding *c, const sm_reshard_question *q, sm_are
     char mesh_text[128];
     const char *body, *dims = "";
     sm_mesh mesh;
+    assert(q->system);
     sm_system system = *q->system;
     sm_status status = read_shape(c, &bits, err);
     if (!status) status = sm_xla_resharding(&c->from, &c->to, c->rank, arena, &mesh, &body, err);

@@ -3,6 +3,7 @@
 #include "profile_plan.h"
 #include "scalemodel/spmd.h"
 #include "train_asked.h"
+#include <assert.h>
 #include <string.h>
 
 enum { USUAL_TOP = 12 };
@@ -25,6 +26,7 @@ static sm_status read_mesh(const sm_profile_question *q, sm_mesh *mesh, const sm
 /* A chip alone stands for as many as the module runs on. */
 static sm_status system_of(const sm_profile_question *q, const sm_module *module, int i,
                            sm_system *system, sm_error *err) {
+    assert(module);
     *system = q->system[i];
     return system->chips == 1 && module->devices > 1
                ? sm_system_resize(&q->system[i], module->devices, system, err)

@@ -1,19 +1,6 @@
 #include "profile_asked.h"
 #include <math.h>
 
-static void put_times(sm_report *r, sm_data *object, const profile_row *row) {
-    sm_put(r, sm_put_object(r, object, "time_s"), "measured|lower|expected", row->measured_s,
-           row->lower_s, row->expected_s);
-}
-
-static void put_measured(sm_report *r, const sm_profile *p) {
-    const sm_profile_measured *m = &p->measured;
-    if (m->runs > 0)
-        sm_put(r, sm_put_object(r, r->data, "measured_s"),
-               "runs|step|kernels|collectives|copies|idle", m->runs, m->step_s, m->kernels_s,
-               m->collectives_s, m->copies_s, m->idle_s);
-}
-
 static void put_ops(sm_report *r, const profile_rows *rows) {
     sm_data *ops = sm_put_array(r, r->data, "ops");
     for (int i = 0; i < rows->n; i++) {
@@ -21,7 +8,8 @@ static void put_ops(sm_report *r, const profile_rows *rows) {
         sm_data *op = sm_put_object(r, ops, NULL);
         sm_put(r, op, "name|kind|count|flops|bytes", row->name, profile_kind_names[row->kind],
                row->count, row->flops, row->bytes);
-        put_times(r, op, row);
+        sm_put(r, sm_put_object(r, op, "time_s"), "measured|lower|expected", row->measured_s,
+               row->lower_s, row->expected_s);
         sm_put(r, op, "bound|source", sm_profile_bound_name(row->bound), row->source);
     }
     r->records = ops;
@@ -44,23 +32,6 @@ static void put_collectives(sm_report *r, const sm_profile *p, const profile_row
     }
 }
 
-static void put_findings(sm_report *r, const sm_profile *p) {
-    sm_data *list = sm_put_array(r, r->data, "findings");
-    for (int i = 0; i < p->findings; i++) {
-        const sm_profile_finding *f = &p->finding[i];
-        sm_put(r, sm_put_object(r, list, NULL), "seconds|what|where|change|count", f->seconds,
-               f->what, f->about, f->change, f->count);
-    }
-}
-
-static void put_mesh(sm_report *r, const sm_profile *p) {
-    sm_data *mesh = sm_put_array(r, r->data, "mesh");
-    for (int i = 0; i < p->mesh.axes; i++) {
-        sm_data *axis = sm_put_object(r, mesh, NULL);
-        sm_put(r, axis, "axis|size", p->mesh.axis[i].name, p->mesh.axis[i].size);
-    }
-}
-
 static void put_memory(sm_report *r, const sm_profile *p) {
     const sm_module_assigned *a = &p->module->assigned;
     sm_data *memory = sm_put_object(r, r->data, "memory_bytes");
@@ -78,10 +49,18 @@ void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, b
     sm_put(r, r->data, "command|kind|module|device|system|devices|steps", "profile",
            trace ? "xplane" : "hlo", p->module->name, p->system->chip.name, p->system->text,
            p->module->devices, 1);
-    put_mesh(r, p);
+    sm_data *mesh = sm_put_array(r, r->data, "mesh");
+    for (int i = 0; i < p->mesh.axes; i++) {
+        sm_data *axis = sm_put_object(r, mesh, NULL);
+        sm_put(r, axis, "axis|size", p->mesh.axis[i].name, p->mesh.axis[i].size);
+    }
     sm_put(r, sm_put_object(r, r->data, "step_time_s"), "measured|lower|expected|upper",
            p->measured.step_s, t->lower_s, t->expected_s, t->upper_s);
-    put_measured(r, p);
+    const sm_profile_measured *m = &p->measured;
+    if (m->runs > 0)
+        sm_put(r, sm_put_object(r, r->data, "measured_s"),
+               "runs|step|kernels|collectives|copies|idle", m->runs, m->step_s, m->kernels_s,
+               m->collectives_s, m->copies_s, m->idle_s);
     sm_put(r, r->data, "flops|vector_flops|transcendentals|bytes|mfu", p->work.matrix_flops,
            p->work.vector_flops, p->work.transcendentals, p->work.bytes, profile_mfu(p));
     sm_put(r, sm_put_object(r, r->data, "padding"), "flops|bytes", p->tile_flops, p->tile_bytes);
@@ -93,5 +72,10 @@ void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, b
            t->compute_s, t->exposed_s, t->overlapped_s, t->copies_s, 0.0);
     put_ops(r, rows);
     put_collectives(r, p, rows);
-    put_findings(r, p);
+    sm_data *list = sm_put_array(r, r->data, "findings");
+    for (int i = 0; i < p->findings; i++) {
+        const sm_profile_finding *f = &p->finding[i];
+        sm_put(r, sm_put_object(r, list, NULL), "seconds|what|where|change|count", f->seconds,
+               f->what, f->about, f->change, f->count);
+    }
 }

@@ -13,18 +13,6 @@ typedef struct piece { /* of an op_name: between two '/' that are in no parenthe
     int length;
 } piece;
 
-static piece next_piece(const char **at) {
-    piece p = {*at, 0};
-    int depth = 0;
-    for (; **at && (depth > 0 || **at != '/'); ++*at) {
-        depth += **at == '(';
-        depth -= **at == ')';
-        p.length++;
-    }
-    *at += **at == '/';
-    return p;
-}
-
 static bool begins(piece p, const char *word) {
     return (size_t)p.length >= strlen(word) && !strncmp(p.text, word, strlen(word));
 }
@@ -83,7 +71,14 @@ static const char *place_of(const sm_profile *p, sm_arena *arena, const sm_instr
     const char *op_name = told_by(p, it)->op_name;
     if (!op_name[0]) return it->opcode == SM_OPCODE_CUSTOM_CALL ? it->target : it->opcode_name;
     for (const char *at = op_name; *at;) {
-        piece word = next_piece(&at);
+        piece word = {at, 0};
+        int depth = 0;
+        for (; *at && (depth > 0 || *at != '/'); ++at) {
+            depth += *at == '(';
+            depth -= *at == ')';
+            word.length++;
+        }
+        at += *at == '/';
         bool last = !*at;
         if (begins(word, "transpose(")) {
             backward = true;

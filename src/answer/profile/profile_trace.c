@@ -256,14 +256,6 @@ static void put_comms(sm_report *r, const sm_trace_breakdown *b) {
     }
 }
 
-static void put_findings(sm_report *r, const sm_profile_ran *p) {
-    sm_data *list = sm_put_array(r, r->data, "findings");
-    for (int i = 0; i < p->findings; i++) {
-        sm_put(r, sm_put_object(r, list, NULL), "seconds|what|where|change", p->finding[i].seconds,
-               p->finding[i].what, p->finding[i].about, p->finding[i].change);
-    }
-}
-
 static void put_data(sm_report *r, const sm_profile_ran *p) {
     static const char *const from[] = {"marked", "program", "repeated", "none"};
     const sm_trace_breakdown *b = p->time;
@@ -280,7 +272,11 @@ static void put_data(sm_report *r, const sm_profile_ran *p) {
     put_devices(r, b);
     put_kernels(r, p);
     put_comms(r, b);
-    put_findings(r, p);
+    sm_data *list = sm_put_array(r, r->data, "findings");
+    for (int i = 0; i < p->findings; i++) {
+        sm_put(r, sm_put_object(r, list, NULL), "seconds|what|where|change", p->finding[i].seconds,
+               p->finding[i].what, p->finding[i].about, p->finding[i].change);
+    }
 }
 
 /* ---- against another ---- */

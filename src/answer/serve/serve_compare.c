@@ -2,6 +2,7 @@
 #include "compared.h"
 #include "scalemodel/load.h"
 #include "serve_asked.h"
+#include <assert.h>
 #include <string.h>
 
 typedef struct comparison {
@@ -86,6 +87,7 @@ static const char *compute_words(const comparison *c) {
 
 static void show(const comparison *c) {
     sm_report *r = c->report;
+    assert(c->n > 0);
     const sm_serve_asked *q = c->asked[0];
     sm_serve_job_page(r, q,
                       c->n > 1 ? sm_textf(r, "%s and %d more", q->in.system->text, c->n - 1)

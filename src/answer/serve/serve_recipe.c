@@ -4,8 +4,6 @@
 #include "runners.h"
 #include "serve_asked.h"
 
-#include <string.h>
-
 static sm_runners runners_of(const sm_serve_asked *q) {
     return (sm_runners){
         .all = q->frameworks, .system = q->in.system, .use = SM_PLAN_SERVING, .emit = q->in.emit};
@@ -23,13 +21,12 @@ static sm_status keep_to_any(sm_serve_asked *q, sm_error *err) {
 }
 
 sm_status sm_serve_keep_to(sm_serve_asked *q, sm_error *err) {
-    static const sm_plan_limits none = {.usual_order = false};
     sm_frameworks *shipped = NULL;
     if (!q->in.plan.text) q->in.plan = sm_source_of(q->in.plan.name, "");
     sm_status status =
         sm_plan_parse_limits(&q->in.plan, SM_PLAN_SERVING, &q->search.fixed, &q->space.limits, err);
     if (status) return status;
-    if (memcmp(&q->space.limits, &none, sizeof none) != 0) q->search.space = &q->space;
+    if (sm_plan_limits_some(&q->space.limits)) q->search.space = &q->space;
     q->frameworks = q->in.frameworks;
     if (!q->frameworks) status = sm_frameworks_shipped(q->arena, &shipped, err);
     if (status) return status;

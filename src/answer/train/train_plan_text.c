@@ -72,8 +72,7 @@ sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err) {
     if (!q->in.plan.text) q->in.plan = sm_source_of(q->in.plan.name, "");
     sm_status status =
         sm_plan_parse_limits(&q->in.plan, SM_PLAN_TRAINING, fixed, &q->space.limits, err);
-    static const sm_plan_limits none = {.usual_order = false};
-    if (memcmp(&q->space.limits, &none, sizeof none) != 0) q->search.space = &q->space;
+    if (sm_plan_limits_some(&q->space.limits)) q->search.space = &q->space;
     if (!status && q->in.framework) status = sm_train_keep_to(q, err);
     if (!status) status = read_key(q, &q->in.dtype, SM_PLAN_DTYPE, fixed, err);
     if (!status) status = read_key(q, &q->in.optimizer, SM_PLAN_OPTIMIZER, fixed, err);

@@ -90,7 +90,7 @@ static sm_status try_engines(const sm_train_asked *q, const sm_serve_job *job,
                              const sm_serve_search_options *options, double sequences,
                              double samples, rollout *best, sm_error *err) {
     sm_serve_search_options o = *options;
-    double replicas = floor(job->system->chips / o.chips_least);
+    double replicas = floor((double)job->system->chips / o.chips_least);
     double n = ceil(sequences / replicas), prompts = ceil(n / samples);
     sm_serve_result found = {.n = 0};
     sm_error none = {.status = SM_OK};

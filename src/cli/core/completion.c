@@ -99,11 +99,6 @@ static void offer_chips(const asked *a) {
     for (size_t i = 0; i < sm_chip_count(); i++) offer(a, before, sm_chip_at(i)->name, "", NULL);
 }
 
-static void offer_models(const asked *a) {
-    for (size_t i = 0; i < sm_catalogue_count(); i++)
-        offer(a, "", sm_catalogue_at(i)->name, "", NULL);
-}
-
 static sm_status offer_frameworks(const asked *a, sm_error *err) {
     sm_arena *arena = sm_arena_new();
     sm_frameworks *all;
@@ -170,8 +165,10 @@ static sm_status offer_at(const cli_program *p, const asked *a, int words, char 
     const cli_option *o = wants_value(verb, words > 2 ? word[words - 2] : "");
     if (o) return offer_value(a, verb, o, err);
     if (a->word[0] == '-') offer_options(a, verb);
-    else if (strstr(verb->arguments, "MODEL")) offer_models(a);
-    else if (strstr(verb->arguments, "CHIP")) offer_chips(a);
+    else if (strstr(verb->arguments, "MODEL")) {
+        for (size_t i = 0; i < sm_catalogue_count(); i++)
+            offer(a, "", sm_catalogue_at(i)->name, "", NULL);
+    } else if (strstr(verb->arguments, "CHIP")) offer_chips(a);
     return SM_OK;
 }
 

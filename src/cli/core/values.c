@@ -394,19 +394,14 @@ static sm_status read_model(const cli_call *call, const cli_model_values *given,
     return status ? status : sm_model_parse(library, given->as, &config, call->arena, model, err);
 }
 
-static char *key_of(const cli_call *call, const cli_model_values *given, const char *name) {
-    const cli_list *files = &given->families;
-    char *key = sm_arena_printf(call->arena, "%s\n%s", name, given->as ? given->as : "");
-    for (int i = 0; i < files->n && key; i++)
-        key = sm_arena_printf(call->arena, "%s\n%s", key, files->text[i]);
-    return key;
-}
-
 /* With the memo's lock. What cannot be read is not kept, and only so much is tried. */
 static sm_status read_kept(const cli_call *call, const cli_model_values *given, const char *name,
                            sm_model *model, sm_error *err) {
     cli_memo *memo = call->memo;
-    const char *key = key_of(call, given, name);
+    const cli_list *files = &given->families;
+    char *key = sm_arena_printf(call->arena, "%s\n%s", name, given->as ? given->as : "");
+    for (int i = 0; i < files->n && key; i++)
+        key = sm_arena_printf(call->arena, "%s\n%s", key, files->text[i]);
     if (!key) return sm_fail_memory(err);
     for (int i = 0; i < memo->models; i++)
         if (strcmp(memo->model[i].key, key) == 0) {

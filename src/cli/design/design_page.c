@@ -158,16 +158,11 @@ static void tell_steps(const design *d, int64_t base) {
 
 /* ---- what a system may cost ---- */
 
-static int axis_of_systems(const design *d) {
-    int axis = 0;
-    while (over(d)->axis[axis].place == SWEEP_MACHINE) axis++;
-    return axis;
-}
-
 /* The price of an hour at which a token costs what it does on the cheapest machine. */
 static void tell_prices(const design *d, int64_t base) {
     sm_report *r = d->r;
-    const int on = axis_of_systems(d);
+    int on = 0;
+    while (over(d)->axis[on].place == SWEEP_MACHINE) on++;
     if (!d->compares[DESIGN_USD] || over(d)->axis[on].n < 2) return;
     sm_table *table =
         sm_page_table(r, NULL, "<its best|>tokens/s|>$ a million|>$ an hour|>breaks even at");

@@ -103,23 +103,17 @@ static sm_status read_profiled(const cli_call *call, const char *const *path, in
     return status;
 }
 
-static sm_status read_files(const cli_call *call, const profile_options *o, sm_profile_question *q,
-                            sm_error *err) {
-    bool other = o->partial;
-    q->cut = o->partial;
-    sm_status status = read_profiled(call, call->positional, call->positionals, &q->cut, &q->module,
-                                     &q->trace, err);
-    if (!status && o->against)
-        status = read_profiled(call, &o->against, 1, &other, &q->against, &q->against_trace, err);
-    return status;
-}
-
 static sm_status run_profile(const cli_call *call, sm_report *r, sm_error *err) {
     const profile_options *o = call->values;
     sm_profile_question q = SM_QUESTION(sm_profile_question);
     sm_system *system = sm_arena_array(call->arena, CLI_MAX_LIST, sizeof *system);
     if (!system) return sm_fail_memory(err);
-    sm_status status = read_files(call, o, &q, err);
+    bool other = o->partial;
+    q.cut = o->partial;
+    sm_status status =
+        read_profiled(call, call->positional, call->positionals, &q.cut, &q.module, &q.trace, err);
+    if (!status && o->against)
+        status = read_profiled(call, &o->against, 1, &other, &q.against, &q.against_trace, err);
     bool on = o->on.n > 0 || !q.trace || o->model;
     if (!status && on) status = read_systems(call, o, system, &q.systems, err);
     if (!status && on && (o->constants.software || o->constants.calibration))

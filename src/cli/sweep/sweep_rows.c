@@ -21,18 +21,6 @@ typedef struct spread {
     double begun_s, shown_s;
 } spread;
 
-static void show_progress(spread *p) {
-    const double now = sm_clock_s(), took = now - p->begun_s;
-    char left[48];
-    if (!p->taker->terminal || took < 0.3 || now - p->shown_s < 0.1) return;
-    p->shown_s = now;
-    const double each = took / (double)(p->done - p->first + 1);
-    fprintf(stderr, "\r%lld of %lld questions, about %s left\033[K", (long long)p->done,
-            (long long)p->s->rows,
-            sm_format_seconds(left, sizeof left, each * (double)(p->s->rows - p->done)));
-    fflush(stderr);
-}
-
 static void fail(spread *p, int64_t row, sm_status status, const sm_error *err) {
     if (p->status && p->failed <= row) return;
     p->status = status;
@@ -62,7 +50,15 @@ static void hand_on(spread *p) {
         *cells = NULL;
         if (status) fail(p, p->done, status, &err);
     }
-    show_progress(p);
+    const double now = sm_clock_s(), took = now - p->begun_s;
+    char left[48];
+    if (!p->taker->terminal || took < 0.3 || now - p->shown_s < 0.1) return;
+    p->shown_s = now;
+    const double each = took / (double)(p->done - p->first + 1);
+    fprintf(stderr, "\r%lld of %lld questions, about %s left\033[K", (long long)p->done,
+            (long long)p->s->rows,
+            sm_format_seconds(left, sizeof left, each * (double)(p->s->rows - p->done)));
+    fflush(stderr);
 }
 
 static bool stopped(const spread *p) {

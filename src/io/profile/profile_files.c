@@ -28,12 +28,6 @@ static bool begins(const sm_source *s, const char *word) {
     return s->length >= n && memcmp(s->text, word, n) == 0;
 }
 
-static char first_mark(const sm_source *s) {
-    size_t i = 0;
-    while (i < s->length && strchr(" \t\r\n", s->text[i])) i++;
-    return i < s->length ? s->text[i] : '\0';
-}
-
 /* A text that does not end with a computation: its whole lines, and an end to the last one. */
 static sm_status mend(reading *r, sm_source *text) {
     size_t end = text->length;
@@ -75,7 +69,9 @@ static sm_status read_whole(reading *r, packed_stream *s) {
 static sm_status read_stream(reading *r, packed_stream *s) {
     sm_source first = packed_first(s);
     sm_bytes bytes = packed_bytes(s);
-    char mark = first_mark(&first);
+    size_t i = 0;
+    while (i < first.length && strchr(" \t\r\n", first.text[i])) i++;
+    char mark = i < first.length ? first.text[i] : '\0';
     sm_status status = SM_OK;
     bytes.name = sm_arena_copy(r->arena, bytes.name, strlen(bytes.name));
     if (!bytes.name) status = sm_fail_memory(r->err);

@@ -159,23 +159,19 @@ static sm_status read_all(reader *r, yaml_parser_t *parser) {
     return status;
 }
 
-static sm_status read_yaml(sm_settings *settings, sm_error *err) {
-    yaml_parser_t parser;
-    reader *r = sm_arena_alloc(settings->arena, sizeof *r);
-    if (!r || !yaml_parser_initialize(&parser)) return sm_fail_memory(err);
-    *r = (reader){.out = settings, .err = err};
-    yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&parser, (const unsigned char *)settings->source.text,
-                                 settings->source.length);
-    sm_status status = read_all(r, &parser);
-    yaml_parser_delete(&parser);
-    return status;
-}
-
 sm_status sm_io_settings(const sm_source *source, sm_arena *arena, sm_settings *out,
                          sm_error *err) {
     if (sm_recipe_form_of(source) != SM_RECIPE_YAML || source->length > SM_RECIPE_BYTES)
         return sm_settings_read(source, arena, out, err);
     *out = (sm_settings){.source = *source, .arena = arena};
-    return read_yaml(out, err);
+    yaml_parser_t parser;
+    reader *r = sm_arena_alloc(out->arena, sizeof *r);
+    if (!r || !yaml_parser_initialize(&parser)) return sm_fail_memory(err);
+    *r = (reader){.out = out, .err = err};
+    yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)out->source.text,
+                                 out->source.length);
+    sm_status status = read_all(r, &parser);
+    yaml_parser_delete(&parser);
+    return status;
 }

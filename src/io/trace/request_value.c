@@ -63,18 +63,6 @@ static int64_t days_of(int64_t year, int64_t month, int64_t day) {
     return 365 * y + y / 4 - y / 100 + y / 400 + of_year - 719468;
 }
 
-static bool take_zone(reader *r, int64_t *seconds) {
-    int64_t hours = 0, minutes = 0;
-    if (r->at == r->length || take_byte(r, "Z")) return r->at == r->length;
-    bool west = r->text[r->at] == '-';
-    if (!take_byte(r, "+-") || !take_digits(r, 2, 0, 23, &hours)) return false;
-    take_byte(r, ":");
-    if (r->at < r->length && !take_digits(r, 2, 0, 59, &minutes)) return false;
-    int64_t ahead = 3600 * hours + 60 * minutes;
-    *seconds -= west ? -ahead : ahead;
-    return r->at == r->length;
-}
-
 bool request_date(const char *text, size_t length, int64_t *seconds, double *rest) {
     reader r = {text, length, 0};
     int64_t year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0;
@@ -92,5 +80,13 @@ bool request_date(const char *text, size_t length, int64_t *seconds, double *res
             *rest += unit * (text[r.at] - '0');
     }
     *seconds = 86400 * days_of(year, month, day) + 3600 * hour + 60 * minute + second;
-    return take_zone(&r, seconds);
+    int64_t hours = 0, minutes = 0;
+    if (r.at == r.length || take_byte(&r, "Z")) return r.at == r.length;
+    bool west = r.text[r.at] == '-';
+    if (!take_byte(&r, "+-") || !take_digits(&r, 2, 0, 23, &hours)) return false;
+    take_byte(&r, ":");
+    if (r.at < r.length && !take_digits(&r, 2, 0, 59, &minutes)) return false;
+    int64_t ahead = 3600 * hours + 60 * minutes;
+    *seconds -= west ? -ahead : ahead;
+    return r.at == r.length;
 }

@@ -72,7 +72,6 @@ static sm_status read_bits(reader *r, const json_value *object, const char *key,
         status = json_fail(json_get(object, key), "%s must be a whole number from 1 to 16", key);
     f->bits = bits;
     f->type = bits <= 4 ? SM_INT4 : SM_INT8;
-    (void)r;
     return status;
 }
 
@@ -311,7 +310,7 @@ static sm_status modelopt(reader *r) {
 
 /* ---- Quark ---- */
 
-static sm_status quark_scheme(reader *r, const json_value *weight, stored_format *f) {
+static sm_status quark_scheme(const json_value *weight, stored_format *f) {
     const char *type = json_text(json_get(weight, "dtype"));
     const char *scheme = json_text(json_get(weight, "qscheme"));
     *f = (stored_format){.bits = 16};
@@ -342,12 +341,11 @@ static sm_status quark(reader *r) {
     for (uint32_t i = 0; !status && i < n; i++) {
         name[i] = special->item[i].key;
         group[i] = (stored_group){.target = &name[i], .targets = 1};
-        status = quark_scheme(r, json_get(&special->item[i], "weight"), &group[i].format);
+        status = quark_scheme(json_get(&special->item[i], "weight"), &group[i].format);
     }
     group[n] = (stored_group){.target = linear, .targets = 1};
     if (!status)
-        status =
-            quark_scheme(r, json_find(r->json, "global_quant_config.weight"), &group[n].format);
+        status = quark_scheme(json_find(r->json, "global_quant_config.weight"), &group[n].format);
     r->out->group = group;
     r->out->groups = (int)n + 1;
     return status;
