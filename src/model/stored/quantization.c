@@ -64,8 +64,7 @@ static sm_status read_list(const json_value *list, sm_arena *arena, const char *
     return SM_OK;
 }
 
-static sm_status read_bits(reader *r, const json_value *object, const char *key, int usual,
-                           stored_format *f) {
+static sm_status read_bits(const json_value *object, const char *key, int usual, stored_format *f) {
     int bits = usual;
     sm_status status = read_size(object, key, 1, 16, &bits);
     if (!status && bits == 0)
@@ -111,8 +110,8 @@ static sm_status mxfp4(reader *r, stored_format *f) {
 /* Groups of inputs with a scale of 16 bits and a packed zero point. */
 static sm_status grouped(reader *r, stored_format *f) {
     *f = (stored_format){.block_rows = 1, .block_columns = 128, .scale_bytes = 2};
-    sm_status status = read_bits(r, r->json, "bits", 4, f);
-    if (!status) status = read_bits(r, r->json, "w_bit", (int)f->bits, f);
+    sm_status status = read_bits(r->json, "bits", 4, f);
+    if (!status) status = read_bits(r->json, "w_bit", (int)f->bits, f);
     if (!status) status = read_size(r->json, "group_size", 1, MOST_GROUP, &f->block_columns);
     if (!status) status = read_size(r->json, "q_group_size", 1, MOST_GROUP, &f->block_columns);
     f->zero_bits = f->bits;
@@ -224,7 +223,7 @@ static sm_status read_scheme(reader *r, const json_value *group, stored_format *
     bool modelopt = strcmp(r->method->name, "modelopt") == 0;
     *f = (stored_format){.bits = 16};
     if (!is_there(weights)) return SM_OK; /* activations alone */
-    sm_status status = read_bits(r, weights, "num_bits", 8, f);
+    sm_status status = read_bits(weights, "num_bits", 8, f);
     if (!status) {
         const json_value *structure = json_get(weights, "block_structure");
         int block[2] = {0, 0}, n = 0;
@@ -326,7 +325,6 @@ static sm_status quark_scheme(const json_value *weight, stored_format *f) {
         status = read_size(weight, "group_size", 1, MOST_GROUP, &f->block_columns);
     const char *scale = json_text(json_get(weight, "scale_format"));
     if (scale && strcmp(scale, "e8m0") == 0) f->scale_bytes = 1;
-    (void)r;
     return status;
 }
 
