@@ -317,7 +317,8 @@ static void refuses_bad_csv(void **state) {
 static void refuses_bad_headers(void **state) {
     refuses("", "rows:1:1: there are no measured rows: expected CSV with a header, or one JSON "
                 "object a line");
-    refuses("[{}]", "rows:1:1: expected one JSON object {...} a line, not a list\n  [{}]\n  ^");
+    refuses("[]", "rows:1:1: there are no measured rows: an empty list\n  []\n  ^~");
+    refuses("[3]", "rows:1:2: expected an object {...}: one row a line\n  [3]\n   ^");
     refuses("m,n,k,time\n", "rows:1:7: gemm rows need the column \"time_us\"; the nearest here is "
                             "\"time\"\n  m,n,k,time\n        ^~~~");
     refuses("q_len,kv_len\n", "rows:1:1: attention rows need the column \"time_us\"\n"

@@ -401,12 +401,14 @@ typedef struct sm_validate_question {
     size_t n_constants;
     int n_by; /* what to group by, as numbers in sm_validate_groups; 0: the first five, shortened */
     const int *by;
-    int worst;    /* how many of the worst rows to list; 0: 10, below 0: none */
-    bool all;     /* repeated and fine-tuning rows count in the statistics too */
-    bool rows;    /* the data has every row */
-    bool table;   /* in place of the page and the statistics, every row in columns */
-    bool explain; /* the derivation of the worst rows */
-    bool plot;    /* predicted against measured, into report->chart */
+    int worst;      /* how many of the worst rows to list; 0: 10, below 0: none */
+    bool all;       /* repeated and fine-tuning rows count in the statistics too */
+    bool rows;      /* the data has every row */
+    bool table;     /* in place of the page and the statistics, every row in columns */
+    bool explain;   /* the derivation of the worst rows */
+    bool plot;      /* predicted against measured, into report->chart */
+    size_t n_given; /* what rows do not state: "chip=h100-sxm", "parallel.tp=8" */
+    const sm_source *given;
 } sm_validate_question;
 /* Errors of the predictions (expected / measured - 1) and what they come to by group; ranking of
  * layouts; verdicts on memory; rows below the bound, rows that look wrong. SM_BAD_INPUT with line
@@ -429,6 +431,8 @@ typedef struct sm_calibrate_question {
     bool all;                    /* fit to repeated, fine-tuning and doubtful rows too */
     const char *output;          /* the file that the caller writes the text to, for the page */
     bool explain;
+    size_t n_given; /* as in sm_validate_question */
+    const sm_source *given;
 } sm_calibrate_question;
 /* The constants before and after, errors in sample and held out, outliers, what to measure next;
  * the text of the calibration file in report->file. SM_NEGATIVE when nothing could be fitted. */

@@ -88,17 +88,27 @@ bool sm_io_chip_put(const sm_chip *chip, sm_data *object, sm_arena *arena);
 char *sm_io_chip_format(const sm_chip *chip, sm_arena *arena);
 
 /* ---- measured rows: docs/truth-data.md ---- */
-/* A file of measured rows: CSV with a header (columns in any order, others passed over) or one JSON
- * object a line. The kind is told by the header or by the keys of the first row. Texts and rows
- * live in the arena. What a row does not state is NAN, 0, SM_UNSTATED or "" (truth.h); a row
- * without a time has measured_s NAN. A value of the wrong type, a row with too few or too many
- * cells, or a file of no known kind is SM_BAD_INPUT with line, column and what was expected. At
- * most 1,000,000 rows. What reads well and looks wrong is a warning of *truth: times or memory off
- * by a unit, degrees that do not make up the devices, printed figures that contradict each other,
- * rows of one configuration more than a factor of two apart, one id twice. */
+/* A file of measured rows: CSV with a header (columns in any order, others passed over), one JSON
+ * object a line, a list of them, or the result of a benchmark tool as it wrote it. The kind is told
+ * by the header or by the keys of the first row. Texts and rows live in the arena. What a row does
+ * not state is NAN, 0, SM_UNSTATED or "" (truth.h); a row without a time has measured_s NAN. A
+ * value of the wrong type, a row with too few or too many cells, or a file of no known kind is
+ * SM_BAD_INPUT with line, column and what was expected. At most 1,000,000 rows. What reads well and
+ * looks wrong is a warning of *truth: times or memory off by a unit, degrees that do not make up
+ * the devices, printed figures that contradict each other, rows of one configuration more than a
+ * factor of two apart, one id twice. */
 sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *truth, sm_error *err);
 /* Read the file at path as sm_truth_parse does. SM_IO when it cannot be read. */
 sm_status sm_truth_read(const char *path, sm_arena *arena, sm_truth *truth, sm_error *err);
+/* What rows that are silent about it state: each "COLUMN=VALUE", "parallel.tp=8". */
+typedef struct sm_truth_given {
+    size_t n;
+    const sm_source *pair;
+} sm_truth_given;
+/* The same of rows that need not state all: what results of benchmark tools (AIPerf, vllm bench
+ * serve, InferenceX) do not say. SM_BAD_INPUT at a pair that names no column of such rows. */
+sm_status sm_truth_read_given(const char *path, const sm_truth_given *given, sm_arena *arena,
+                              sm_truth *truth, sm_error *err);
 /* Fill a row of a kind that states nothing yet: NAN, 0, SM_UNSTATED and "". */
 void sm_truth_row_blank(sm_truth_kind kind, sm_truth_row *row);
 /* Add a row to a file of JSON lines, which is made where there is none; it reads back as it was,

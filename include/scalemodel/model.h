@@ -128,6 +128,10 @@ const sm_catalogue_entry *sm_catalogue_at(size_t i);
 /* The model of this name or alias (`length` bytes), in any case of letters. NULL if absent. */
 const sm_catalogue_entry *sm_catalogue_find(const char *name, size_t length);
 
+/* The model whose architecture a hub's id names, tuned or not: "meta-llama/Llama-3.1-8B-Instruct",
+ * without the organisation too; stored: quantised or not, "Qwen3-30B-A3B-FP8". NULL if absent. */
+const sm_catalogue_entry *sm_catalogue_of_id(const char *id, bool stored);
+
 /* ---- weights in checkpoints ----
  * Which tensor of a checkpoint holds a weight, and where in it, as the family says
  * (docs/families.md, "Names of weights"). Element (i, j, ...) of the weight is element offset + i

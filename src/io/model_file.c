@@ -41,27 +41,10 @@ static sm_status fail_unknown_name(const char *name, sm_error *err) {
 
 enum { MOST_CONFIG_BYTES = 64 << 20 };
 
-/* "meta-llama/Llama-3.1-8B-Instruct": the id of a model on a hub, tuned or not, of which the
- * catalogue has the architecture. NULL when it has not. */
+/* "meta-llama/Llama-3.1-8B-Instruct": an id and no path. */
 static const sm_catalogue_entry *find_hub_name(const char *path) {
-    static const char *const tunings[] = {"-instruct", "-base", "-chat", "-hf",
-                                          "-it",       "-pt",   "-v0.1", NULL};
-    const char *name = strrchr(path, '/');
-    if (!name || strchr(path, '/') != name) return NULL;
-    const sm_catalogue_entry *entry = sm_catalogue_find(path, strlen(path));
-    size_t n = strlen(++name);
-    if (n > 5 && strncasecmp(name, "meta-", 5) == 0) name += 5, n -= 5;
-    if (!entry) entry = sm_catalogue_find(name, n);
-    for (int i = 0; !entry && tunings[i]; i++) {
-        size_t cut = strlen(tunings[i]);
-        bool month = n > 5 && name[n - 5] == '-' && strspn(name + n - 4, "0123456789") == 4;
-        if (month) cut = 5; /* DeepSeek-V3-0324, Qwen3-30B-A3B-Instruct-2507 */
-        else if (n <= cut || strncasecmp(name + n - cut, tunings[i], cut) != 0) continue;
-        n -= cut;
-        entry = sm_catalogue_find(name, n);
-        i = -1;
-    }
-    return entry;
+    const char *slash = strrchr(path, '/');
+    return slash && strchr(path, '/') == slash ? sm_catalogue_of_id(path, false) : NULL;
 }
 
 sm_status sm_io_model_source(const char *name_or_path, sm_arena *arena, sm_source *source,

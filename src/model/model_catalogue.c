@@ -1,6 +1,9 @@
 /* The catalogue of models: found by name or alias, in any case. */
 #include "model_table.h"
 
+#include <string.h>
+#include <strings.h>
+
 size_t sm_catalogue_count(void) { return sm_model_table_count; }
 
 const sm_catalogue_entry *sm_catalogue_at(size_t i) {
@@ -12,4 +15,37 @@ const sm_catalogue_entry *sm_catalogue_find(const char *name, size_t length) {
         if (sm_is_called(sm_model_table[i].name, sm_model_table[i].aliases, name, length))
             return &sm_model_table[i];
     return NULL;
+}
+
+/* How many letters at the end of a name say how it was tuned, or stored; 0: none do. */
+static size_t said_at_end(const char *name, size_t n, bool stored) {
+    static const char *const tunings[] = {"-instruct", "-base", "-chat", "-hf",
+                                          "-it",       "-pt",   "-v0.1"};
+    static const char *const formats[] = {"-fp8", "-bf16", "-fp4", "-nvfp4", "-awq", "-fp4-v2"};
+    bool month = n > 5 && name[n - 5] == '-';
+    for (size_t i = 1; month && i < 5; i++) month = name[n - i] >= '0' && name[n - i] <= '9';
+    if (month) return 5; /* DeepSeek-V3-0324, Qwen3-30B-A3B-Instruct-2507 */
+    size_t most = sizeof tunings / sizeof *tunings,
+           more = stored ? sizeof formats / sizeof *formats : 0;
+    for (size_t i = 0; i < most + more; i++) {
+        const char *end = i < most ? tunings[i] : formats[i - most];
+        size_t m = strlen(end);
+        if (n > m && strncasecmp(name + n - m, end, m) == 0) return m;
+    }
+    return 0;
+}
+
+const sm_catalogue_entry *sm_catalogue_of_id(const char *id, bool stored) {
+    char name[96];
+    const char *slash = strrchr(id, '/');
+    const sm_catalogue_entry *entry = sm_catalogue_find(id, strlen(id));
+    if (entry) return entry;
+    if (slash) id = slash + 1;
+    if (strncasecmp(id, "meta-", 5) == 0) id += 5;
+    size_t n = strlen(id), cut;
+    if (n >= sizeof name) return NULL;
+    for (size_t i = 0; i <= n; i++) name[i] = id[i] == '_' ? '-' : id[i];
+    while (!(entry = sm_catalogue_find(name, n)) && (cut = said_at_end(name, n, stored)) > 0)
+        n -= cut;
+    return entry;
 }

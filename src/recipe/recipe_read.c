@@ -272,29 +272,6 @@ static sm_status write_plan(reading *r) {
 
 /* ---- the model ---- */
 
-/* A name without the organisation before it and without what is said of its training after it. */
-static const char *catalogued(const char *named, sm_arena *arena) {
-    static const char *const ends[] = {"-instruct", "-it",  "-hf",  "-base",
-                                       "-chat",     "-fp8", "-bf16"};
-    const char *slash = strrchr(named, '/');
-    char *name = sm_arena_printf(arena, "%s", slash ? slash + 1 : named);
-    if (!name) return NULL;
-    for (char *c = name; *c; c++)
-        if (*c == '_') *c = '-';
-    for (bool cut = true; cut;) {
-        size_t n = strlen(name);
-        const sm_catalogue_entry *entry = sm_catalogue_find(name, n);
-        if (entry) return entry->name;
-        cut = false;
-        for (size_t i = 0; i < sizeof ends / sizeof *ends && !cut; i++) {
-            size_t m = strlen(ends[i]);
-            cut = n > m && strcasecmp(name + n - m, ends[i]) == 0;
-            if (cut) name[n - m] = '\0';
-        }
-    }
-    return NULL;
-}
-
 static bool add_field(reading *r, sm_data *config, const quantity *q) {
     const char *key = q->name + strlen("config.");
     if (q->value.kind == VALUE_NUMBER)
@@ -325,7 +302,10 @@ static sm_status read_model(reading *r) {
     sm_recipe *out = r->out;
     out->named = text_of(r, "model");
     if (out->named) out->model = framework_model_ours(r->f, out->named);
-    if (out->named && !out->model) out->model = catalogued(out->named, r->arena);
+    if (out->named && !out->model) {
+        const sm_catalogue_entry *entry = sm_catalogue_of_id(out->named, true);
+        if (entry) out->model = entry->name;
+    }
     return out->model ? SM_OK : write_config(r);
 }
 

@@ -141,15 +141,23 @@ static void model_name(const sm_truth_row *row, char *out) {
         snprintf(out, NAME_BYTES, "collective %.60s %d", row->of.collective.op,
                  row->of.collective.ranks);
         return;
+    case SM_TRUTH_INFERENCE:
+        snprintf(out, NAME_BYTES, "serving %.120s", row->of.inference.model.name);
+        return;
     default:
         snprintf(out, NAME_BYTES, "memop %.60s %d", row->of.memop.op, octave(row->of.memop.bytes));
     }
 }
 
-/* Of a single model, what is held out together: its steps of one layout and sequence length. */
+/* Of a single model, what is held out together: its steps of one layout and sequence length, its
+ * requests of one length in one layout. */
 static void layout_name(const sm_truth_row *row, char *out) {
     const sm_training_row *t = &row->of.training;
-    if (row->kind != SM_TRUTH_TRAINING) model_name(row, out);
+    const sm_inference_row *r = &row->of.inference;
+    if (row->kind == SM_TRUTH_INFERENCE)
+        snprintf(out, NAME_BYTES, "layout %d %d %d %.0f %.0f", r->tp, r->ep, r->chips, r->input_len,
+                 r->output_len);
+    else if (row->kind != SM_TRUTH_TRAINING) model_name(row, out);
     else snprintf(out, NAME_BYTES, "layout %d %d %d %.0f", t->tp, t->pp, t->chips, t->seq_len);
 }
 

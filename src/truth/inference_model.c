@@ -96,6 +96,13 @@ static void pad(row_shape *s, const sm_plan *plan) {
 
 bool inference_model(const sm_inference_row *r, const inference_layout *layout, row_models *models,
                      const sm_model **model, const char **why) {
+    const sm_catalogue_entry *known =
+        r->model.layers > 0 ? NULL : sm_catalogue_of_id(r->model.name, true);
+    *why = NULL;
+    if (known) {
+        row_shape named = {.name = known->name, .config = known->config_json};
+        return row_models_take(models, &named, model, why);
+    }
     *why = missing(r);
     if (*why) return false;
     row_shape s = shape_of(r);

@@ -73,10 +73,11 @@ static bool read_model(const row_shape *s, const sm_library *families, sm_arena 
     size_t length;
     *why = NULL;
     sm_data *config = sm_data_object(arena);
-    if (!put_all(config, arena, s) ||
-        sm_json_format(config, SM_JSON_LINE, arena, &text, &length, &err))
+    if (!s->config && (!put_all(config, arena, s) ||
+                       sm_json_format(config, SM_JSON_LINE, arena, &text, &length, &err)))
         return false;
-    sm_source source = {s->name, text, length};
+    sm_source source =
+        s->config ? sm_source_of(s->name, s->config) : (sm_source){s->name, text, length};
     sm_status status = sm_model_parse(families, NULL, &source, arena, model, &err);
     if (status == SM_BAD_INPUT) *why = "the architecture as stated is not consistent";
     return status == SM_OK;

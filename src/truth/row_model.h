@@ -7,6 +7,7 @@
  * beside a plain one. */
 typedef struct row_shape {
     const char *name;
+    const char *config; /* of the catalogue, in place of all else; NULL: none */
     int D, L, V, max_seq;
     int N, K, H, F;
     int E, k_top, F_expert, E_shared, F_shared;

@@ -2,6 +2,7 @@
 #include "calibrate_profile.h"
 #include "chip_facts.h"
 #include "question.h"
+#include "scalemodel/load.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,8 @@ typedef struct sm_fitting {
     sm_ready_row *ready; /* those to fit to */
     sm_truth_cases *cases;
     const char *files; /* their names, joined */
+    bool serving;      /* all rows are of serving, whose constants are apart from others */
+    sm_calibration usual;
     sm_fit fit;
     const char *reason; /* why nothing could be fitted, or NULL */
 } sm_fitting;
@@ -21,10 +24,10 @@ typedef struct sm_fitting {
 /* The measured rows that constants are fitted to. */
 
 /* As `validate` keeps them out of its statistics. */
-static bool is_apart(const sm_truth_row *row, bool all) {
+static bool is_apart(const sm_truth_row *row, bool all, bool serving) {
     const sm_training_row *t = &row->of.training;
     if (!(row->measured_s > 0.0)) return true;
-    if (row->kind != SM_TRUTH_TRAINING) return row->kind == SM_TRUTH_INFERENCE;
+    if (row->kind != SM_TRUTH_TRAINING) return row->kind == SM_TRUTH_INFERENCE && !serving;
     if (t->oom) return true;
     if (all) return false;
     return t->duplicate_of[0] || strcmp(t->quality, "C") == 0 ||
@@ -49,7 +52,7 @@ static sm_status take_rows(sm_fitting *q, const sm_truth *truth, bool only_softw
         if (sm_truth_chip(row->chip) != q->in.chip) continue;
         q->of_chip++;
         bool other = only_software && strcmp(sm_truth_software(row), q->in.software) != 0;
-        if (other || is_apart(row, q->in.all)) {
+        if (other || is_apart(row, q->in.all, q->serving)) {
             q->apart++;
             continue;
         }
@@ -61,6 +64,23 @@ static sm_status take_rows(sm_fitting *q, const sm_truth *truth, bool only_softw
     return SM_OK;
 }
 
+/* Constants of serving begin as those of the engine that the rows name, else of the usual one. */
+static void choose_start(sm_fitting *q, const sm_truth *truth, size_t files) {
+    const sm_chip *chip = q->in.chip;
+    q->serving = true;
+    for (size_t f = 0; f < files; f++)
+        q->serving = q->serving && truth[f].n > 0 && truth[f].kind == SM_TRUTH_INFERENCE;
+    const char *engine = q->serving ? sm_truth_software(&truth[0].row[0]) : NULL;
+    if (!q->in.start && q->serving) q->in.start = sm_software_calibration(chip, q->in.software);
+    if (!q->in.start && q->serving) q->in.start = sm_software_calibration(chip, engine);
+    if (!q->in.start && q->serving) {
+        q->usual = sm_serve_usual_calibration(chip);
+        q->in.start = &q->usual;
+    }
+    if (!q->in.start) q->in.start = sm_calibration_for(chip, q->in.software);
+    if (!q->in.start) q->in.start = sm_calibration_of(chip);
+}
+
 /* The rows to fit to. The cases are freed by the caller, also after an error. */
 static sm_status sm_fitting_rows(sm_fitting *q, sm_error *err) {
     size_t files = q->in.files, rows = 0;
@@ -69,7 +89,9 @@ static sm_status sm_fitting_rows(sm_fitting *q, sm_error *err) {
     if (!truth) return sm_fail_memory(err);
     q->files = "";
     for (size_t i = 0; i < files && !status; i++) {
-        status = calibrate_read(q->in.file[i], q->in.chip, q->arena, &truth[i], err);
+        const sm_truth_given given = {q->in.n_given, q->in.given};
+        status = calibrate_read(q->in.file[i], q->in.chip, q->in.n_given ? &given : NULL, q->arena,
+                                &truth[i], err);
         if (status) return status;
         rows += truth[i].n;
         q->files = sm_arena_printf(q->arena, "%s%s%s", q->files, i ? ", " : "", q->in.file[i]);
@@ -82,6 +104,7 @@ static sm_status sm_fitting_rows(sm_fitting *q, sm_error *err) {
     q->cases = sm_truth_cases_new(families);
     if (!q->ready || !q->cases) return sm_fail_memory(err);
     bool only = is_named_software(q, truth, files);
+    choose_start(q, truth, files);
     for (size_t f = 0; f < files && !status; f++) status = take_rows(q, &truth[f], only, err);
     return status;
 }
@@ -127,6 +150,10 @@ static const extent extents[] = {
     EXTENT("sequence", SM_TRUTH_TRAINING, training.seq_len),
     EXTENT("d_model", SM_TRUTH_TRAINING, training.model.d_model),
     EXTENT("layers", SM_TRUTH_TRAINING, training.model.layers),
+    EXTENT("served on chips", SM_TRUTH_INFERENCE, inference.chips),
+    EXTENT("concurrency", SM_TRUTH_INFERENCE, inference.concurrency),
+    EXTENT("prompt", SM_TRUTH_INFERENCE, inference.input_len),
+    EXTENT("output", SM_TRUTH_INFERENCE, inference.output_len),
     EXTENT("matmul M", SM_TRUTH_GEMM, gemm.m),
     EXTENT("matmul N", SM_TRUTH_GEMM, gemm.n),
     EXTENT("matmul K", SM_TRUTH_GEMM, gemm.k),
@@ -415,6 +442,7 @@ static sm_status fit(sm_fitting *q, sm_report *r, sm_error *err) {
     if (status > SM_NEGATIVE) *err = none;
     if (status == SM_NEGATIVE) q->reason = sm_textf(r, "%s", none.sentence);
     if (status) return status;
+    if (q->serving) q->fit.measure_next[0] = 0; /* it knows measurements of training alone */
     r->file = sm_fitting_text(q);
     return r->file ? SM_OK : sm_fail_memory(err);
 }
@@ -435,8 +463,6 @@ sm_status sm_answer_calibrate(const sm_calibrate_question *question, sm_report *
     if (!status) status = sm_question_needs(q.in.files > 0 && q.in.chip, "file and chip", err);
     if (status) return status;
     if (!q.in.software) q.in.software = "mine";
-    if (!q.in.start) q.in.start = sm_calibration_for(q.in.chip, q.in.software);
-    if (!q.in.start) q.in.start = sm_calibration_of(q.in.chip);
     status = sm_fitting_rows(&q, err);
     if (!q.in.constants) q.in.constants = usual_constants(&q);
     if (!status) status = fit(&q, r, err);

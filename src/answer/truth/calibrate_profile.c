@@ -165,11 +165,11 @@ static sm_status rows_of(const sm_profiled *profiled, const char *path, const sm
     return status ? status : l.failed ? sm_fail_memory(err) : SM_OK;
 }
 
-sm_status calibrate_read(const char *path, const sm_chip *chip, sm_arena *arena, sm_truth *out,
-                         sm_error *err) {
+sm_status calibrate_read(const char *path, const sm_chip *chip, const sm_truth_given *given,
+                         sm_arena *arena, sm_truth *out, sm_error *err) {
     sm_error as_rows, as_profile;
     sm_profiled profiled;
-    sm_status status = sm_truth_read(path, arena, out, &as_rows);
+    sm_status status = sm_truth_read_given(path, given, arena, out, &as_rows);
     if (status == SM_BAD_INPUT || status == SM_IO) {
         sm_status other = sm_io_read_profiled(&path, 1, false, arena, &profiled, &as_profile);
         if (other == SM_OK && profiled.trace)

@@ -7,5 +7,5 @@
  * time of a product's calls, the shortest run of a collective, which has no waiting in it. The rows
  * are of mixed kinds. Chip: whose they are where the profile names none of the catalogue's. Errors
  * as sm_truth_read. */
-sm_status calibrate_read(const char *path, const sm_chip *chip, sm_arena *arena, sm_truth *out,
-                         sm_error *err);
+sm_status calibrate_read(const char *path, const sm_chip *chip, const sm_truth_given *given,
+                         sm_arena *arena, sm_truth *out, sm_error *err);

@@ -94,7 +94,9 @@ sm_status sm_validation_read(sm_validation *v, sm_error *err) {
     sm_status status = sm_override_check(v, err);
     if (!status) status = sm_library_shipped(v->arena, &v->families, err);
     for (size_t i = 0; i < q->files && !status; i++) {
-        status = sm_truth_read(q->file[i], v->arena, &v->truth[i], err);
+        const sm_truth_given given = {q->n_given, q->given};
+        status = sm_truth_read_given(q->file[i], q->n_given ? &given : NULL, v->arena, &v->truth[i],
+                                     err);
         if (status) return status;
         for (size_t k = 0; k < v->truth[i].n; k++) {
             sm_truth_row *row = &v->truth[i].row[k];

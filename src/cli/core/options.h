@@ -183,6 +183,13 @@ typedef struct cli_model_values {
     {"codebases", 0, CLI_LIST, offsetof(values, member), "FILE",                                   \
      .help = "code bases of your own: how they count FLOPs, what they hold (several times)"}
 /* clang-format on */
+/* --set COLUMN=VALUE, several times: what measured rows do not state. NULL when out of memory. */
+const sm_source *cli_columns(const cli_call *call, const cli_list *given);
+/* clang-format off */
+#define CLI_SET_OPTION(offset)                                                                     \
+    {"set", 0, CLI_LIST, offset, "COLUMN=VALUE",                                                   \
+     .help = "what rows do not state: chip=h100-sxm, parallel.tp=8 (several times)"}
+/* clang-format on */
 /* Those of --codebases FILE, as an array in the call's arena; none when it is not given. */
 sm_status cli_codebases(const cli_call *call, const cli_list *files, const sm_codebase **out,
                         size_t *n, sm_error *err);

@@ -378,6 +378,12 @@ static sm_status check_family(const cli_call *call, const sm_library *library, c
     return sm_words_fail(words, &source, all, "no family is called", err);
 }
 
+const sm_source *cli_columns(const cli_call *call, const cli_list *given) {
+    sm_source *list = sm_arena_array(call->arena, (size_t)given->n + 1, sizeof *list);
+    for (int i = 0; list && i < given->n; i++) list[i] = sm_source_of("--set", given->text[i]);
+    return list;
+}
+
 sm_status cli_library(const cli_call *call, const cli_model_values *given, const sm_library **out,
                       sm_error *err) {
     const cli_list *files = &given->families;

@@ -7,6 +7,7 @@ typedef struct cli_calibrate_values {
     sm_calibrate_question question;
     const char *chip, *start;
     cli_choices fit; /* constants */
+    cli_list columns;
 } cli_calibrate_values;
 
 #define AT(member) offsetof(cli_calibrate_values, member)
@@ -31,6 +32,7 @@ static const cli_option calibrate_table[] = {
      .help = "constants to fit, joined by commas; the others are kept",
      .words = {constants, SM_CONSTANT_COUNT},
      .default_says = "all; of fewer than 20 training steps alone, those of matmuls"},
+    CLI_SET_OPTION(AT(columns)),
     {"all", 0, CLI_FLAG, AT(question.all),
      .help = "fit to repeated, fine-tuning and doubtful rows too"},
     {"output", 'o', CLI_OUTPUT, AT(question.output), "FILE",
@@ -78,6 +80,9 @@ static sm_status run_calibrate(const cli_call *call, sm_report *r, sm_error *err
     q->file = call->positional;
     for (int i = 0; i < o->fit.n; i++) q->constants |= 1u << o->fit.word[i];
     q->explain = call->common.explain;
+    q->n_given = (size_t)o->columns.n;
+    q->given = cli_columns(call, &o->columns);
+    if (!q->given) return sm_fail_memory(err);
     sm_status status = read_chip(o->chip, q, err);
     if (!status) status = read_start(o->start, q, err);
     if (!status) status = sm_answer_calibrate(q, r, err);

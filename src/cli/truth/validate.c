@@ -14,6 +14,7 @@ typedef struct validate_values {
     unsigned quality;
     cli_calibration_values constants;
     cli_choices by; /* of sm_validate_groups */
+    cli_list columns;
     bool summary;
 } validate_values;
 
@@ -86,6 +87,7 @@ static const char *const qualities[3] = {"A", "B", "C"};
 static const cli_option validate_table[] = {
     {"data", 0, CLI_INPUT, AT(data), "DIR", .help = "folder of *.csv and *.jsonl to validate",
      .default_says = "the project's own"},
+    CLI_SET_OPTION(AT(columns)),
     {"chip", 0, CLI_TEXT, AT(question.chip), "CHIP", .help = "only rows of this chip"},
     {"source", 0, CLI_TEXT, AT(question.source), "TEXT",
      .help = "only rows whose source has this in its name"},
@@ -144,6 +146,9 @@ static sm_status run_validate(const cli_call *call, sm_report *r, sm_error *err)
     q->table = call->common.csv;
     q->explain = call->common.explain;
     q->plot = o->plot != NULL;
+    q->n_given = (size_t)o->columns.n;
+    q->given = cli_columns(call, &o->columns);
+    if (!q->given) return sm_fail_memory(err);
     sm_status status = read_constants(call, q, err);
     if (!status) status = cli_system_file(call, &own, &q->n_own, err);
     q->own = own;
@@ -161,7 +166,9 @@ const cli_verb cli_validate = {
     .options = validate_table,
     .values_bytes = sizeof(validate_values),
     .notes = "DATA is CSV with a header or JSON lines: matmuls, attention, collectives,\n"
-             "memory-bound operations, training steps. Without it, the rows that come with the\n"
+             "memory-bound operations, training steps, serving; or a result of AIPerf,\n"
+             "vllm bench serve or InferenceX as it stands, beside --set. Without it, the rows that "
+             "come with the\n"
              "program. An error is expected / measured - 1. Rows of chips that the file of\n"
              "--system describes are predicted for those: so are the rows that --record of\n"
              "run train, run matmul and run collective writes of the machine at hand.\n\n"

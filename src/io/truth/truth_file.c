@@ -17,6 +17,12 @@ const truth_schema *truth_recognise(bool (*has)(const void *where, const char *k
     return NULL;
 }
 
+const truth_schema *truth_schema_of(sm_truth_kind kind) {
+    size_t i = 0;
+    while (truth_schemas[i].kind != kind) i++;
+    return &truth_schemas[i];
+}
+
 const char *truth_known_kinds(char *out, size_t size) {
     size_t at = 0;
     out[0] = 0;
@@ -41,10 +47,7 @@ static sm_status read_rows(truth_file *f, truth_rows *rows) {
         return sm_fail_at(f->err, s, (sm_span){0, 0},
                           "there are no measured rows: expected CSV with a header, or one JSON "
                           "object a line");
-    if (s->text[at] == '[')
-        return sm_fail_at(f->err, s, (sm_span){at, 1},
-                          "expected one JSON object {...} a line, not a list");
-    return s->text[at] == '{' ? truth_json_read(f, rows) : truth_csv_read(f, rows);
+    return strchr("{[", s->text[at]) ? truth_json_read(f, rows) : truth_csv_read(f, rows);
 }
 
 static sm_status keep(const truth_file *f, const truth_rows *rows, sm_truth *truth) {
@@ -63,14 +66,15 @@ static int by_line(const void *a, const void *b) {
     return order ? order : strcmp(x->text, y->text);
 }
 
-sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *truth, sm_error *err) {
+static sm_status parse(const sm_source *source, const sm_truth_given *given, sm_arena *arena,
+                       sm_truth *truth, sm_error *err) {
     memset(truth, 0, sizeof *truth);
     truth_rows rows = {NULL, 0, 0};
     bool marked = source->length >= 3 && memcmp(source->text, "\xEF\xBB\xBF", 3) == 0;
     size_t skipped = marked ? 3 : 0; /* a byte order mark */
     sm_source text = {source->name, source->text + skipped, source->length - skipped};
     sm_texts texts = {.n = 0};
-    truth_file f = {.source = &text, .arena = arena, .texts = &texts, .err = err};
+    truth_file f = {.source = &text, .given = given, .arena = arena, .texts = &texts, .err = err};
     sm_status status = read_rows(&f, &rows);
     if (status == SM_OK) status = sm_truth_counted_times(rows.row, rows.n, err);
     if (status == SM_OK) status = keep(&f, &rows, truth);
@@ -92,13 +96,22 @@ sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *tru
     return status;
 }
 
+sm_status sm_truth_parse(const sm_source *source, sm_arena *arena, sm_truth *truth, sm_error *err) {
+    return parse(source, NULL, arena, truth, err);
+}
+
 sm_status sm_truth_read(const char *path, sm_arena *arena, sm_truth *truth, sm_error *err) {
+    return sm_truth_read_given(path, NULL, arena, truth, err);
+}
+
+sm_status sm_truth_read_given(const char *path, const sm_truth_given *given, sm_arena *arena,
+                              sm_truth *truth, sm_error *err) {
     sm_source source;
     sm_arena *whole = sm_arena_new(); /* the rows keep none of it */
     memset(truth, 0, sizeof *truth);
     if (!whole) return sm_fail_memory(err);
     sm_status status = sm_io_read_most(path, SM_IO_DATA_BYTES, whole, &source, err);
-    if (status == SM_OK) status = sm_truth_parse(&source, arena, truth, err);
+    if (status == SM_OK) status = parse(&source, given, arena, truth, err);
     sm_arena_free(whole);
     return status;
 }

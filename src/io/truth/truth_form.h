@@ -1,6 +1,7 @@
 /* truth_form: a measured row as it stands in a file, whether a line of CSV or of JSON: its values
  * by the fields of the schema, and its places for errors. Private to src/io. */
 #pragma once
+#include "scalemodel/io.h"
 #include "truth_schema.h"
 
 typedef enum truth_cell_kind {
@@ -25,8 +26,10 @@ typedef struct truth_file {
     sm_texts *texts;       /* that rows hold, each once */
     sm_error *err;
     const truth_schema *schema;
-    int line;         /* of the row under reading */
-    const void *form; /* private to the form */
+    const sm_truth_given *given;   /* what rows do not state; NULL: nothing */
+    const struct truth_tool *tool; /* whose result the row under reading is; NULL: a row */
+    int line;                      /* of the row under reading */
+    const void *form;              /* private to the form */
     /* The value of a field in this row; fails only for lack of memory. */
     sm_status (*cell)(const struct truth_file *f, size_t field, truth_cell *out);
     /* An error at the value of a field, or at the row when it has none. */
@@ -47,5 +50,6 @@ sm_status truth_json_read(truth_file *f, truth_rows *rows);
 /* The schema whose signs are all present, or NULL. */
 const truth_schema *truth_recognise(bool (*has)(const void *where, const char *key),
                                     const void *where);
+const truth_schema *truth_schema_of(sm_truth_kind kind);
 /* What a header or a row must name, for errors: "m, n, k (gemm); q_len, kv_len (attention); ..." */
 const char *truth_known_kinds(char *out, size_t size);

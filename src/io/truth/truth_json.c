@@ -1,6 +1,5 @@
 /* Measured rows as JSON, one object a line. */
-#include "json_tree.h"
-#include "truth_form.h"
+#include "truth_tools.h"
 
 #include <string.h>
 
@@ -30,7 +29,9 @@ static sm_status set_list(const truth_file *f, const json_value *list, truth_cel
 }
 
 static sm_status read_cell(const truth_file *f, size_t field, truth_cell *out) {
-    const json_value *v = json_find(f->form, f->schema->field[field].key);
+    const char *key = f->schema->field[field].key;
+    const json_value *v = json_find(f->form, key);
+    if (f->tool) return truth_tool_cell(f->tool, f->form, key, f->row, f->err, out);
     *out = (truth_cell){.kind = CELL_NONE, .text = ""};
     if (!v) return SM_OK;
     switch (v->kind) {
@@ -67,9 +68,12 @@ static sm_status check_section(const truth_file *f, const char *key, size_t leng
 
 /* The first row tells the kind; the others must be of it. */
 static sm_status check_kind(truth_file *f) {
-    const truth_schema *schema = truth_recognise(has_key, f->form);
+    f->tool = truth_tool_of(f->form);
+    const truth_schema *schema =
+        f->tool ? truth_schema_of(SM_TRUTH_INFERENCE) : truth_recognise(has_key, f->form);
     char kinds[400];
     if (!f->schema) f->schema = schema;
+    if (f->tool && schema == f->schema) return SM_OK;
     if (schema && schema == f->schema) {
         for (size_t i = 0; i < f->schema->n; i++) {
             const char *key = f->schema->field[i].key;
@@ -87,20 +91,44 @@ static sm_status check_kind(truth_file *f) {
                      truth_known_kinds(kinds, sizeof kinds));
 }
 
-static sm_status read_line(truth_file *f, truth_rows *rows, const sm_source *line) {
-    sm_arena *arena = sm_arena_new(); /* the rows keep copies of their own */
-    const json_document document = {.source = line, .arena = arena, .err = f->err, .line = f->line};
-    const json_value *object;
-    if (!arena) return sm_fail_memory(f->err);
-    sm_status status = json_parse(&document, &object);
+static sm_status read_object(truth_file *f, truth_rows *rows, const json_value *object) {
     f->form = object;
-    if (!status && object->kind != IS_OBJECT)
-        status = json_fail(object, "expected an object {...}: one row a line");
-    if (!status) status = check_kind(f);
+    sm_status status = object->kind == IS_OBJECT
+                           ? check_kind(f)
+                           : json_fail(object, "expected an object {...}: one row a line");
     if (!status) status = truth_row_read(f, rows);
     f->form = NULL;
+    return status;
+}
+
+/* A line, or a whole file: an object, or of a file a list of them. */
+static sm_status read_text(truth_file *f, truth_rows *rows, const sm_source *text, bool whole) {
+    sm_arena *arena = sm_arena_new(); /* the rows keep copies of their own */
+    const json_document document = {
+        .source = text, .arena = arena, .err = f->err, .line = f->line, .python = whole};
+    const json_value *root;
+    if (!arena) return sm_fail_memory(f->err);
+    sm_status status = json_parse(&document, &root);
+    bool list = !status && whole && root->kind == IS_LIST;
+    uint32_t at = 0;
+    for (uint32_t i = 0; list && i < root->n && !status; i++) {
+        for (; at < root->item[i].at; at++) f->line += text->text[at] == '\n';
+        status = read_object(f, rows, &root->item[i]);
+    }
+    if (list && !status && root->n == 0)
+        status = json_fail(root, "there are no measured rows: an empty list");
+    if (!list && !status) status = read_object(f, rows, root);
     sm_arena_free(arena);
     return status;
+}
+
+/* One row a line ends its first line with its brace; what tools write goes on. */
+static bool is_whole(const sm_source *s) {
+    sm_span all = sm_source_trim(s, 0, s->length);
+    const char *end = memchr(s->text + all.offset, '\n', all.length);
+    sm_span first =
+        sm_source_trim(s, all.offset, end ? (size_t)(end - s->text) : all.offset + all.length);
+    return s->text[all.offset] == '[' || s->text[first.offset + first.length - 1] != '}';
 }
 
 sm_status truth_json_read(truth_file *f, truth_rows *rows) {
@@ -108,12 +136,13 @@ sm_status truth_json_read(truth_file *f, truth_rows *rows) {
     f->cell = read_cell;
     f->fail = fail_field;
     f->line = 1;
+    if (is_whole(s)) return read_text(f, rows, s, true);
     for (size_t at = 0; at < s->length; f->line++) {
         const char *end = memchr(s->text + at, '\n', s->length - at);
         size_t length = end ? (size_t)(end - s->text) - at : s->length - at;
         const sm_source line = {s->name, s->text + at, length};
         bool blank = sm_source_trim(&line, 0, length).length == 0;
-        sm_status status = blank ? SM_OK : read_line(f, rows, &line);
+        sm_status status = blank ? SM_OK : read_text(f, rows, &line, false);
         if (status != SM_OK) return status;
         at += length + 1;
     }

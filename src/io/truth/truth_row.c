@@ -92,10 +92,43 @@ static sm_status set_text(const truth_file *f, size_t field, const truth_cell *c
     return *value ? SM_OK : sm_fail_memory(f->err);
 }
 
+/* ---- what rows do not state ---- */
+
+static size_t key_length(const sm_source *pair) { return strcspn(pair->text, "="); }
+
+static sm_status fill_in(const truth_file *f, const char *key, truth_cell *cell) {
+    for (size_t i = 0; i < f->given->n; i++) {
+        const sm_source *pair = &f->given->pair[i];
+        size_t n = key_length(pair);
+        if (strncmp(pair->text, key, n) != 0 || key[n]) continue;
+        const char *value = pair->text + n + 1;
+        *cell = (truth_cell){.kind = CELL_RAW, .text = sm_arena_copy(f->row, value, strlen(value))};
+    }
+    return cell->text ? SM_OK : sm_fail_memory(f->err);
+}
+
+/* Each pair names a column of these rows. */
+static sm_status check_given(const truth_file *f) {
+    const char *names[TRUTH_MAX_FIELDS];
+    for (size_t i = 0; i < f->schema->n; i++) names[i] = f->schema->field[i].key;
+    const sm_words words = {names, (int)f->schema->n};
+    for (size_t i = 0; i < f->given->n; i++) {
+        const sm_source *pair = &f->given->pair[i];
+        const sm_span key = {0, key_length(pair)};
+        if (key.length == pair->length)
+            return sm_fail_at(f->err, pair, key, "expected COLUMN=VALUE, as in chip=h100-sxm");
+        if (sm_words_find(words, pair, key) < 0)
+            return sm_words_fail(words, pair, key, "such rows have no column", f->err);
+    }
+    return SM_OK;
+}
+
 static sm_status set_field(const truth_file *f, size_t field, truth_draft *draft) {
     truth_cell cell = {CELL_NONE, "", 0, false, false};
     char *at = (char *)draft + f->schema->field[field].offset;
     sm_status status = f->cell(f, field, &cell);
+    if (status == SM_OK && f->given && cell.kind == CELL_NONE)
+        status = fill_in(f, f->schema->field[field].key, &cell);
     if (status != SM_OK) return status;
     switch (f->schema->field[field].type) {
     case TRUTH_TEXT:
@@ -200,6 +233,10 @@ sm_status truth_row_read(truth_file *f, truth_rows *rows) {
     draft.row.kind = f->schema->kind;
     draft.row.line = f->line;
     draft.label = "";
+    if (f->given && rows->n == 0) {
+        sm_status known = check_given(f);
+        if (known != SM_OK) return known;
+    }
     f->row = sm_arena_new();
     sm_status status = f->row ? set_fields(f, &draft) : sm_fail_memory(f->err);
     sm_arena_free(f->row);
