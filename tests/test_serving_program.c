@@ -615,7 +615,8 @@ static void every_rule_partitions_every_model(void **state) {
     (void)state;
     FOR_CATALOGUE(i) {
         load(sm_catalogue_at(i)->name);
-        /* Of the 288 sets of rules each model takes some, coprime to every factor: together, all. */
+        /* Of the 288 sets of rules each model takes some, coprime to every factor: together, all.
+         */
         for (int r = (int)i % STRIDE; r < 288; r += STRIDE) {
             sm_rules rules = {.decode = r & 1,
                               .stationary = r >> 1 & 1,

@@ -98,8 +98,8 @@ static void same_values(const sm_search_options *o, const search_copy *a, const 
 
 static search_copy exact, brute;
 
-/* The search just done into exact, with status s, once more without bounds. False, and nothing done, where
- * the plans are many: a tenth of the jobs have two thirds of them. */
+/* The search just done into exact, with status s, once more without bounds. False, and nothing
+ * done, where the plans are many: a tenth of the jobs have two thirds of them. */
 static bool equals_brute_force(sm_train *train, const sm_search_options *o, sm_status s) {
     sm_search_options all = *o;
     if (exact.space > 5e4) return false;
@@ -137,7 +137,7 @@ static void the_search_equals_brute_force(void **state) {
         sm_train_free(train);
     }
     assert_true(found > TIMES(40) && found < TIMES(120)); /* both answers occur */
-    assert_true(spared > 0.5 * space);                     /* and bounds spare work */
+    assert_true(spared > 0.5 * space);                    /* and bounds spare work */
 }
 
 /* The bounds hold whatever the constants are: outer networks that beat the inner one, collectives
