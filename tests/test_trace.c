@@ -96,6 +96,25 @@ static void kineto_is_broken_down(void **state) {
     assert_true(near(kind_s(t, SM_TRACE_SYNC), 900e-6));
 }
 
+/* MTIA's own names: what waits for an event is no work, a request of its DMA moves bytes. Judged by
+ * scripts/traces-against-hta.py on a public trace. */
+static void mtia_waits_copies_and_computes(void **state) {
+    const sm_trace *t = read_one(
+        written("[{\"ph\":\"X\",\"cat\":\"mtia_ccp_events\",\"name\":\"event_wait\",\"pid\":1,"
+                "\"tid\":1,\"ts\":0,\"dur\":70},\n"
+                "{\"ph\":\"X\",\"cat\":\"mtia_ccp_events\",\"name\":\"event_record\",\"pid\":1,"
+                "\"tid\":1,\"ts\":80,\"dur\":3},\n"
+                "{\"ph\":\"X\",\"cat\":\"mtia_ccp_events\",\"name\":\"dma_request\",\"pid\":1,"
+                "\"tid\":2,\"ts\":20,\"dur\":5},\n"
+                "{\"ph\":\"X\",\"cat\":\"mtia_ccp_events\",\"name\":\"pe_exe\",\"pid\":1,"
+                "\"tid\":3,\"ts\":22,\"dur\":28}]"));
+    const sm_device_time *d = &break_down(t)->device[0];
+    assert_true(near(kind_s(t, SM_TRACE_SYNC), 73e-6));
+    assert_true(near(d->whole.part_s[SM_PART_COMPUTE], 28e-6));
+    assert_true(near(d->whole.part_s[SM_PART_COPIES], 2e-6));
+    assert_true(near((double)(d->whole.end_ps - d->whole.start_ps) * 1e-12, 30e-6));
+}
+
 /* 9007199254740993 ns and the like: doubles would be 1 ns off. */
 static void times_are_exact_beyond_2_to_53(void **state) {
     const sm_trace *t = read_one(INPUTS "kineto-rank0.json");
@@ -394,15 +413,25 @@ static void every_allocation_may_fail(void **state) {
 int main(void) {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_arena, free_arena)
     const struct CMUnitTest tests[] = {
-        TEST(kineto_is_broken_down),         TEST(times_are_exact_beyond_2_to_53),
-        TEST(names_of_2021_are_read),        TEST(hip_is_read),
-        TEST(lines_of_jax_are_told_by_name), TEST(ops_of_a_host_are_its_work),
-        TEST(attention_counts_by_its_mask),  TEST(both_encodings_of_perfetto_are_one),
-        TEST(tables_of_nsight_are_read),     TEST(ops_are_joined_to_kernels),
-        TEST(waiting_is_told_from_sending),  TEST(a_folder_is_all_its_ranks),
-        TEST(rooflines_and_findings),        TEST(steps_repeat_where_nothing_marks_them),
-        TEST(what_is_no_trace_is_refused),   TEST(what_is_cut_short_is_read_up_to_there),
-        TEST(tokens_may_lie_across_windows), TEST(every_allocation_may_fail),
+        TEST(kineto_is_broken_down),
+        TEST(times_are_exact_beyond_2_to_53),
+        TEST(mtia_waits_copies_and_computes),
+        TEST(names_of_2021_are_read),
+        TEST(hip_is_read),
+        TEST(lines_of_jax_are_told_by_name),
+        TEST(ops_of_a_host_are_its_work),
+        TEST(attention_counts_by_its_mask),
+        TEST(both_encodings_of_perfetto_are_one),
+        TEST(tables_of_nsight_are_read),
+        TEST(ops_are_joined_to_kernels),
+        TEST(waiting_is_told_from_sending),
+        TEST(a_folder_is_all_its_ranks),
+        TEST(rooflines_and_findings),
+        TEST(steps_repeat_where_nothing_marks_them),
+        TEST(what_is_no_trace_is_refused),
+        TEST(what_is_cut_short_is_read_up_to_there),
+        TEST(tokens_may_lie_across_windows),
+        TEST(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -58,7 +58,8 @@ static sm_trace_kind device_kind(const chrome_events *c, const chrome_event *in)
     case CHROME_COPY: return SM_TRACE_COPY;
     case CHROME_SYNC: return SM_TRACE_SYNC;
     case CHROME_DEVICE_MARK: return SM_TRACE_MARK;
-    default: return begins(name, "event_wait") ? SM_TRACE_SYNC : trace_kernel_kind(name);
+    default: /* event_wait, event_record: of MTIA */
+        return begins(name, "event_") ? SM_TRACE_SYNC : trace_kernel_kind(name);
     }
 }
 

@@ -46,11 +46,12 @@ sm_trace_kind trace_kernel_kind(const char *name) {
                                         "allreduce", "all_reduce",    "all_gather",
                                         "allgather", "reducescatter", "reduce_scatter",
                                         "alltoall",  "all_to_all"};
-    static const named copies[] = {{"memcpy", SM_TRACE_COPY}, {"memset", SM_TRACE_COPY}};
+    static const named copies[] = {
+        {"memcpy", SM_TRACE_COPY}, {"memset", SM_TRACE_COPY}, {"dma_request", SM_TRACE_COPY}};
     size_t length = strlen(name);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (holds(name, length, words[i])) return SM_TRACE_COLLECTIVE;
-    return kind_of(copies, 2, name, length);
+    return kind_of(copies, sizeof copies / sizeof *copies, name, length);
 }
 
 sm_trace_kind trace_instruction_kind(const char *name, size_t length) {
