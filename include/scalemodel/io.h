@@ -109,6 +109,11 @@ typedef struct sm_truth_given {
  * serve, InferenceX) do not say. SM_BAD_INPUT at a pair that names no column of such rows. */
 sm_status sm_truth_read_given(const char *path, const sm_truth_given *given, sm_arena *arena,
                               sm_truth *truth, sm_error *err);
+/* The benchmark tools whose results are read: the name of the i-th, from 0; NULL beyond the end. */
+const char *sm_truth_tool_name(size_t i);
+/* What a tool calls a column of rows of inference, "median_ttft_ms" for "measured.ttft_ms", and how
+ * many of the column's unit its own is; NULL: it does not tell it. */
+const char *sm_truth_tool_key(size_t i, const char *column, double *times);
 /* Fill a row of a kind that states nothing yet: NAN, 0, SM_UNSTATED and "". */
 void sm_truth_row_blank(sm_truth_kind kind, sm_truth_row *row);
 /* Add a row to a file of JSON lines, which is made where there is none; it reads back as it was,

@@ -152,6 +152,71 @@ static sm_evidence_near evidence_of(const sm_simulate_asked *q, sm_evidence_aske
     return sm_evidence_nearest(asked, q->in.calibration);
 }
 
+/* ---- as benchmark tools tell it ---- */
+
+/* A column of measured rows (docs/truth-data.md), in its unit. */
+typedef struct told {
+    const char *what, *column, *other; /* other: where a tool has that one instead */
+    double mean, median, of_other;
+} told;
+enum { TOLD = 4 };
+static void told_of(const sm_simulated *s, told out[TOLD]) {
+    out[0] = (told){"first token",        "measured.ttft_ms",  NULL,
+                    1e3 * s->ttft_s.mean, 1e3 * s->ttft_s.p50, NAN};
+    out[1] = (told){"per token",          "measured.tpot_ms",  NULL,
+                    1e3 * s->tpot_s.mean, 1e3 * s->tpot_s.p50, NAN};
+    out[2] = (told){"request",           "measured.latency_ms", NULL,
+                    1e3 * s->e2e_s.mean, 1e3 * s->e2e_s.p50,    NAN};
+    out[3] = (told){"tokens/s",
+                    "measured.tokens_per_s",
+                    "measured.tokens_per_s_per_chip",
+                    s->output_tokens_per_s,
+                    s->output_tokens_per_s,
+                    s->output_tokens_per_s_per_chip};
+}
+/* What a tool calls it, and its value in the tool's unit; NULL: it does not tell it. */
+static const char *told_by(const told *t, size_t tool, double *value) {
+    double times;
+    const char *key = sm_truth_tool_key(tool, t->column, &times);
+    *value = t->mean;
+    if (key && (strstr(key, "median") || strstr(key, "p50"))) *value = t->median;
+    if (!key && t->other) key = sm_truth_tool_key(tool, t->other, &times), *value = t->of_other;
+    if (key) *value /= times;
+    return key;
+}
+
+static void put_told(sm_report *r, const sm_simulated *s) {
+    told all[TOLD];
+    const char *name, *key;
+    double value;
+    told_of(s, all);
+    sm_data *list = sm_put_array(r, r->data, "as_told_by");
+    for (size_t tool = 0; (name = sm_truth_tool_name(tool)) != NULL; tool++) {
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put(r, object, "tool", name);
+        for (int i = 0; i < TOLD; i++)
+            if ((key = told_by(&all[i], tool, &value)) != NULL) sm_put(r, object, key, value);
+    }
+}
+
+/* The clients of a closed loop are what such tools are. */
+static void show_told(sm_report *r, const sm_simulated *s) {
+    told all[TOLD];
+    const char *name;
+    double value;
+    told_of(s, all);
+    sm_table *t = sm_page_table(r, "What benchmark tools call it", "<tool|<of|<is|>here");
+    for (size_t tool = 0; (name = sm_truth_tool_name(tool)) != NULL; tool++)
+        for (int i = 0; i < TOLD; i++) {
+            const char *key = told_by(&all[i], tool, &value);
+            if (key) sm_page_row(r, t, i ? "" : name, all[i].what, key, sm_show_number(r, value));
+        }
+    sm_report_table(r, t);
+    sm_report_text(r, "All of them count from when a client sends a request: a wait for a free "
+                      "client is in none. The time per token is (request - first token) / (tokens "
+                      "- 1): without the first.");
+}
+
 static void show_answer(sm_report *r, const sm_simulate_asked *q) {
     sm_evidence_asked asked;
     const sm_evidence_near near = evidence_of(q, &asked);
@@ -182,6 +247,7 @@ static void show_answer(sm_report *r, const sm_simulate_asked *q) {
     put_row(r, t, "end to end", &q->result.e2e_s);
     sm_report_table(r, t);
     sm_evidence_page(r, &asked, &near);
+    if (o->concurrency > 0.0) show_told(r, &q->result);
     tell_series(r, &q->result);
 }
 
@@ -234,6 +300,7 @@ static void put_answer(sm_report *r, const sm_simulate_asked *q) {
     put_percentiles(r, "tpot_s", &s->tpot_s);
     put_percentiles(r, "e2e_s", &s->e2e_s);
     put_percentiles(r, "queue_s", &s->queue_s);
+    put_told(r, s);
     sm_put(r, sm_put_object(r, r->data, "tokens"),
            "prompt|cached|recomputed|prefilled|output|decoded", s->prompt_tokens, s->cached_tokens,
            s->recomputed_tokens, s->prefilled_tokens, s->output_tokens, s->decoded_tokens);

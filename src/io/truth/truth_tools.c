@@ -196,3 +196,16 @@ sm_status truth_tool_cell(const truth_tool *tool, const json_value *object, cons
     }
     return out->text ? SM_OK : sm_fail_memory(err);
 }
+
+enum { TOOLS = sizeof tools / sizeof *tools };
+const char *sm_truth_tool_name(size_t i) { return i < TOOLS ? tools[i].title : NULL; }
+
+const char *sm_truth_tool_key(size_t i, const char *column, double *times) {
+    for (size_t k = 0; i < TOOLS && k < tools[i].n; k++) {
+        const tool_field *f = &tools[i].field[k];
+        if (strcmp(f->key, column) != 0 || f->says) continue;
+        *times = f->times > 0 ? f->times : 1.0;
+        return f->at;
+    }
+    return NULL;
+}
