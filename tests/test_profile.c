@@ -679,6 +679,48 @@ static void what_ran_lies_beside_what_it_should_take(void **state) {
     }
 }
 
+/* An event with times of both clocks, in picoseconds; device's below 0: it has none. */
+static void put_timed(bytes *line, uint64_t name, const int64_t host[2], const int64_t device[2]) {
+    bytes *event = message();
+    put_number(event, 1, name);
+    for (int i = 0; i < 2; i++) put_number(event, 2 + i, (uint64_t)host[i]);
+    for (int i = 0; i < 2 && device[0] >= 0; i++) {
+        bytes *stat = message();
+        put_number(stat, 1, (uint64_t)(2 + i));
+        put_number(stat, 3, (uint64_t)device[i]);
+        put_message(event, 4, stat);
+    }
+    put_message(line, 4, event);
+}
+
+/* The host's clock is set right by 105 us while the second copy waits: xprof tells the device's
+ * time, which says nothing of it. */
+static void ops_take_what_the_devices_clock_says(void **state) {
+    static const int64_t host[][2] = {
+        {5000, 189000}, {194000, 299000}, {493000, 8000}, {501000, 7}};
+    static const int64_t device[][2] = {{4000, 189000}, {193000, 194000}, {387000, 8000}, {-1, -1}};
+    bytes *space = message(), *plane = message(), *ops = message();
+    put_text(plane, 2, "/device:TPU:0");
+    put_text(ops, 2, "XLA Ops");
+    put_row(plane, 5, 1, "program_id", NULL);
+    put_row(plane, 5, 2, "device_offset_ps", NULL);
+    put_row(plane, 5, 3, "device_duration_ps", NULL);
+    put_row(plane, 4, 10, "copy-done", stat_of(1, 5, "77", 2));
+    for (int i = 0; i < 4; i++) put_timed(ops, 10, host[i], device[i]);
+    put_message(plane, 3, ops);
+    put_message(space, 1, plane);
+    sm_source source = {"t.xplane.pb", space->at, space->n};
+    const sm_trace *t;
+    assert_int_equal(sm_trace_parse_xplane(&source, arena, &t, NULL), SM_OK);
+    assert_int_equal(t->events, 4);
+    for (int i = 0; i < 3; i++) {
+        assert_true(t->event[i].duration_ps == device[i][1]);
+        assert_true(t->event[i].start_ps - t->event[0].start_ps == device[i][0] - device[0][0]);
+    }
+    assert_true(t->event[0].start_ps == host[0][0]);
+    assert_true(t->event[3].start_ps == host[3][0] && t->event[3].duration_ps == 7);
+}
+
 /* ---- what goes wrong ---- */
 
 static void mistakes_are_shown_where_they_are(void **state) {
@@ -774,6 +816,7 @@ int main(void) {
         TEST(a_damaged_protobuf_is_refused),
         TEST(an_assignment_stands_beside_its_module),
         TEST(what_ran_lies_beside_what_it_should_take),
+        TEST(ops_take_what_the_devices_clock_says),
         TEST(mistakes_are_shown_where_they_are),
         TEST(computations_in_a_circle_are_refused),
         TEST(too_few_chips_are_refused),

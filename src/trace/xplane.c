@@ -8,7 +8,7 @@
 #include "wire.h"
 
 typedef struct xstat_names { /* numbers of the statistics that matter; -1: the plane has none */
-    int64_t program_id, hlo_op, hlo_proto, device_type, ordinal, step;
+    int64_t program_id, hlo_op, hlo_proto, device_type, ordinal, step, starts, lasts;
 } xstat_names;
 
 typedef struct xevent_name { /* a row of event_metadata */
@@ -32,6 +32,8 @@ typedef struct xreader {
     int events;
     xtext *text;
     int texts;
+    bool aligned;  /* something of the plane has times of the device's own clock */
+    int64_t ahead; /* and the first of it begins so many picoseconds later by the host's */
 } xreader;
 
 static bool out_of_memory(xreader *r) {
@@ -66,6 +68,8 @@ static void read_stat_name(xreader *r, wire entry) {
     if (is(name, "device_type_string")) r->names.device_type = id;
     if (is(name, "device_ordinal")) r->names.ordinal = id;
     if (is(name, "step_num")) r->names.step = id;
+    if (is(name, "device_offset_ps")) r->names.starts = id;
+    if (is(name, "device_duration_ps")) r->names.lasts = id;
 }
 
 static uint64_t digits(sm_source text) {
@@ -112,7 +116,8 @@ static int by_text_id(const void *a, const void *b) {
 
 static bool read_maps(xreader *r, wire plane) {
     wire_field f;
-    r->names = (xstat_names){-1, -1, -1, -1, -1, -1};
+    r->names = (xstat_names){-1, -1, -1, -1, -1, -1, -1, -1};
+    r->aligned = false;
     r->event = sm_arena_array(r->b->arena, wire_count(plane, 4) + 1, sizeof *r->event);
     r->text = sm_arena_array(r->b->arena, wire_count(plane, 5) + 1, sizeof *r->text);
     r->events = r->texts = 0;
@@ -175,13 +180,33 @@ typedef struct xplace { /* where events lie */
     int64_t begin_ns;
 } xplace;
 
+/* When an event begins and how long it lasts, in picoseconds: by the host's clock, which sets
+ * itself right between events and within them, or where it is told by the device's own, as xprof
+ * has it. */
+static void read_times(xreader *r, const xplace *at, wire event, sm_trace_event *e) {
+    uint64_t lasts = (uint64_t)number_of(event, 3), starts = 0;
+    int told = 0;
+    wire_field f;
+    e->start_ps = trace_time(r->b, at->begin_ns, number_of(event, 2));
+    for (wire w = event; r->names.starts >= 0 && r->names.lasts >= 0 && wire_next(&w, &f);) {
+        if (f.number != 4 || !f.is_bytes) continue;
+        int64_t stat = number_of(f.bytes, 1);
+        if (stat == r->names.starts) starts = stat_number(f.bytes), told |= 1;
+        if (stat == r->names.lasts) lasts = stat_number(f.bytes), told |= 2;
+    }
+    e->duration_ps = lasts < INT64_MAX / 4 ? (int64_t)lasts : INT64_MAX / 4;
+    if (told != 3 || starts > INT64_MAX / 4) return;
+    int64_t start = trace_time(r->b, at->begin_ns, (int64_t)starts);
+    if (!r->aligned) r->ahead = e->start_ps - start;
+    r->aligned = true;
+    start += r->ahead;
+    if (start > -INT64_MAX / 4 && start < INT64_MAX / 4) e->start_ps = start;
+}
+
 static sm_trace_event *add(xreader *r, const xplace *at, wire event, int device, sm_source name) {
     sm_trace_event *e = trace_event(r->b);
     if (!e) return NULL;
-    int64_t start = trace_time(r->b, at->begin_ns, number_of(event, 2));
-    uint64_t lasts = (uint64_t)number_of(event, 3);
-    e->start_ps = start;
-    e->duration_ps = lasts < INT64_MAX / 4 ? (int64_t)lasts : INT64_MAX / 4;
+    read_times(r, at, event, e);
     e->stream = trace_stream(r->b, device, (int64_t)at->kind, at->thread);
     e->name = trace_name(r->b, name.text, name.length);
     return r->b->status ? NULL : e;
