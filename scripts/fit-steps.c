@@ -62,6 +62,10 @@ typedef struct step {
     bool large, masked;
     double at, slope[PARAMETERS]; /* residual, and its derivatives by what its cell has */
     double own[FOLD_KINDS], usual[FOLD_KINDS]; /* log expected / measured */
+    double log_work;                           /* FLOPs of a chip, causal attention */
+    double one_rate;                 /* as alone, by one FLOP/s of a chip: see one_rates */
+    double alone, any_three;         /* with the source left out: see three_rows */
+    double alone_other, other_three; /* the three of other models */
 } step;
 
 typedef struct fit {
@@ -329,8 +333,10 @@ static bool is_apart(const sm_truth_row *row) {
            !sm_truth_row_chip(row) || strcmp(sm_truth_software(row), "default") == 0;
 }
 
-static void add_row(fit *f, sm_truth_cases *cases, const sm_truth_row *row, bool large) {
-    step s = {.row = row, .log_measured = log(row->measured_s), .large = large};
+static void add_row(fit *f, sm_truth_cases *cases, const sm_truth_row *row, double work,
+                    bool large) {
+    step s = {
+        .row = row, .log_measured = log(row->measured_s), .log_work = log(work), .large = large};
     sm_error err = {0};
     if (is_apart(row)) return;
     if (sm_truth_cases_get(cases, row, &s.c, &err)) fit_stop(&f->h, err.sentence);
@@ -344,6 +350,22 @@ static void add_row(fit *f, sm_truth_cases *cases, const sm_truth_row *row, bool
     s.weight = strcmp(row->of.training.quality, "B") == 0 ? 0.5 : 1.0;
     for (int k = 0; k < FOLD_KINDS; k++) s.own[k] = s.usual[k] = NAN;
     f->step[f->n++] = s;
+}
+
+/* FLOPs of a chip in each row's step: the seconds it would take at 1 FLOP/s by its count. */
+static double *work_of(fit *f, const sm_truth *truth) {
+    sm_error err = {0};
+    sm_truth_row *row = fit_array(&f->h, truth->n, sizeof *row);
+    double *work = fit_array(&f->h, truth->n, sizeof *work);
+    for (size_t i = 0; i < truth->n; i++) {
+        row[i] = truth->row[i];
+        row[i].measured_s = NAN;
+        row[i].of.training.flops_counted = "causal";
+        row[i].of.training.model_tflops_per_chip = 1e-12;
+    }
+    if (sm_truth_counted_times(row, truth->n, &err)) fit_stop(&f->h, err.sentence);
+    for (size_t i = 0; i < truth->n; i++) work[i] = row[i].measured_s;
+    return work;
 }
 
 /* The second file and those after it hold small models, of which a part is enough. */
@@ -360,9 +382,11 @@ static void read_rows(fit *f, int files, char **file) {
         rows += truth[i].n;
     }
     f->step = fit_array(&f->h, rows, sizeof *f->step);
-    for (int i = 0; i < files; i++)
+    for (int i = 0; i < files; i++) {
+        const double *work = work_of(f, &truth[i]);
         for (size_t k = 0; k < truth[i].n; k += i == 0 ? 1 : SMALL_EVERY)
-            add_row(f, cases, &truth[i].row[k], i == 0);
+            add_row(f, cases, &truth[i].row[k], work[k], i == 0);
+    }
     f->index = fit_array(&f->h, f->n, sizeof *f->index);
     f->weight = fit_array(&f->h, f->n, sizeof *f->weight);
     f->scratch = fit_array(&f->h, f->n, sizeof *f->scratch);
@@ -374,6 +398,12 @@ static void read_rows(fit *f, int files, char **file) {
 typedef double (*residual_at)(const step *, fold_kind);
 static double own_of(const step *s, fold_kind kind) { return s->own[kind]; }
 static double usual_of(const step *s, fold_kind kind) { return s->usual[kind]; }
+
+static double one_rate_of(const step *s, fold_kind kind) { return (void)kind, s->one_rate; }
+static double alone_of(const step *s, fold_kind kind) { return (void)kind, s->alone; }
+static double any_three_of(const step *s, fold_kind kind) { return (void)kind, s->any_three; }
+static double alone_other_of(const step *s, fold_kind kind) { return (void)kind, s->alone_other; }
+static double other_three_of(const step *s, fold_kind kind) { return (void)kind, s->other_three; }
 
 static bool is_a(const step *s) {
     return s->large && strcmp(s->row->of.training.quality, "A") == 0;
@@ -404,7 +434,8 @@ static double cell_median(fit *f, residual_at of, fold_kind kind) {
             size_t n = 0;
             for (size_t i = 0; i < f->n; i++) {
                 const step *at = &f->step[i];
-                if (at->source == s && f->h.cell[at->cell].group[CHIP] == c && is_a(at))
+                if (at->source == s && f->h.cell[at->cell].group[CHIP] == c && is_a(at) &&
+                    isfinite(of(at, kind)))
                     f->scratch[n++] = error_of(at, of, kind);
             }
             if (n > 0) median[cells++] = sm_quantile(f->scratch, n, 0.5);
@@ -541,29 +572,133 @@ static double median_tau(fit *f, residual_at of, fold_kind kind, double apart) {
     return sm_quantile(tau, sweeps, 0.5);
 }
 
+/* ---- three rows of one's own ---- */
+
+enum { FEWEST_OWN = 6 };
+
+static bool is_same_run(const step *a, const step *b) {
+    return a->source == b->source && a->cell == b->cell && is_a(a) && is_a(b);
+}
+
+/* How much of a factor that three rows show a user may believe: the variance between code bases on
+ * a chip, over that of what three of their rows say of it. Of the sources other than this. */
+static double believed(const fit *f, int without) {
+    double within = 0, between = 0, freedom = 0, cells = 0, noise = 0;
+    for (size_t i = 0; i < f->n; i++) {
+        const step *s = &f->step[i];
+        double n = 0, mean = 0, square = 0;
+        bool first = is_a(s) && s->source != without;
+        for (size_t k = 0; k < f->n && first; k++) {
+            double off = f->step[k].usual[SOURCE_OUT];
+            if (!is_same_run(s, &f->step[k])) continue;
+            first = k >= i;
+            n++, mean += off, square += off * off;
+        }
+        if (!first || n < FEWEST_OWN) continue;
+        mean /= n;
+        within += square - n * mean * mean;
+        freedom += n - 1;
+        between += mean * mean; /* about none: the usual constants aim at the middle */
+        noise += 1 / n;
+        cells++;
+    }
+    within /= freedom;
+    between = fmax(0, between / cells - within * noise / cells);
+    return 3 * between / (3 * between + within);
+}
+
+/* Each row of a code base on a chip that has at least FEWEST_OWN of them, by the usual constants
+ * that know nothing of its source (alone), and by these and one factor: the median of what three
+ * others are off by, drawn once, as far as it is believed. others: of other models. */
+static double with_three(fit *f, size_t i, double belief, bool others, sm_rng *rng, size_t *of) {
+    const step *s = &f->step[i];
+    size_t same = 0, n = 0;
+    double off[3];
+    for (size_t k = 0; k < f->n; k++) {
+        if (!is_same_run(s, &f->step[k])) continue;
+        same++;
+        if (k != i && (!others || f->step[k].model != s->model)) of[n++] = k;
+    }
+    if (same < FEWEST_OWN || n < 3) return NAN;
+    for (int k = 0; k < 3; k++) {
+        size_t at = sm_rng_below(rng, n);
+        off[k] = f->step[of[at]].usual[SOURCE_OUT];
+        of[at] = of[--n];
+    }
+    return s->usual[SOURCE_OUT] - belief * sm_quantile(off, 3, 0.5);
+}
+
+static void three_rows(fit *f) {
+    sm_rng rng = {.state = 17};
+    size_t *room = fit_array(&f->h, f->n, sizeof *room);
+    double belief[MOST_NAMES];
+    for (int s = 0; s < f->sources.n; s++) belief[s] = believed(f, s);
+    for (size_t i = 0; i < f->n; i++) {
+        step *s = &f->step[i];
+        s->any_three = with_three(f, i, belief[s->source], false, &rng, room);
+        s->other_three = with_three(f, i, belief[s->source], true, &rng, room);
+        s->alone = isfinite(s->any_three) ? s->usual[SOURCE_OUT] : NAN;
+        s->alone_other = isfinite(s->other_three) ? s->usual[SOURCE_OUT] : NAN;
+    }
+}
+
+static bool is_narrow(const step *s) {
+    const char *is = s->row->of.training.precision_class;
+    return strstr(is, "fp8") || strstr(is, "fp4");
+}
+
+/* The simplest peer: one FLOP/s for a chip in 16 bits and one in fewer, the median of what the
+ * other sources reached on it; NAN where there are none. */
+static void one_rates(fit *f) {
+    double *rate = fit_array(&f->h, f->n, sizeof *rate);
+    for (size_t i = 0; i < f->n; i++) {
+        step *s = &f->step[i];
+        size_t n = 0;
+        for (size_t k = 0; k < f->n; k++) {
+            const step *o = &f->step[k];
+            if (is_a(o) && o->source != s->source && is_narrow(o) == is_narrow(s) &&
+                f->h.cell[o->cell].group[CHIP] == f->h.cell[s->cell].group[CHIP])
+                rate[n++] = o->log_work - o->log_measured;
+        }
+        s->one_rate = n ? s->log_work - sm_quantile(rate, n, 0.5) - s->log_measured : NAN;
+    }
+}
+
 static void table(fit *f) {
     static const struct column {
         const char *name;
         residual_at of;
         fold_kind kind;
-    } columns[] = {{"default, source left out", usual_of, SOURCE_OUT},
-                   {"own software, source left out", own_of, SOURCE_OUT},
-                   {"default, model left out", usual_of, MODEL_OUT},
-                   {"own software, model left out", own_of, MODEL_OUT},
-                   {"own software, in sample", own_of, IN_SAMPLE}};
+    } columns[] = {
+        {"default, source left out", usual_of, SOURCE_OUT},
+        {"own software, source left out", own_of, SOURCE_OUT},
+        {"default, model left out", usual_of, MODEL_OUT},
+        {"own software, model left out", own_of, MODEL_OUT},
+        {"own software, in sample", own_of, IN_SAMPLE},
+        {"default with the source left out, code bases of 6 rows on a chip", alone_of, SOURCE_OUT},
+        {"the same, one factor from 3 other rows", any_three_of, SOURCE_OUT},
+        {"default with the source left out, those of them with 3 rows of other models",
+         alone_other_of, SOURCE_OUT},
+        {"the same, one factor from 3 rows of other models", other_three_of, SOURCE_OUT},
+        {"a peer: one FLOP/s a chip, source left out", one_rate_of, SOURCE_OUT}};
     printf("constants,rows,median,cell median,p90,coverage,within range,beyond,experts "
            "median,experts p90,tau,tau apart\n");
-    size_t rows = 0;
-    for (size_t i = 0; i < f->n; i++) rows += is_a(&f->step[i]);
+    three_rows(f);
+    one_rates(f);
     for (size_t i = 0; i < sizeof columns / sizeof columns[0]; i++) {
         residual_at of = columns[i].of;
         fold_kind kind = columns[i].kind;
+        bool all = of == usual_of || of == own_of; /* of sweeps whole */
+        size_t rows = 0;
+        for (size_t k = 0; k < f->n; k++)
+            rows += is_a(&f->step[k]) && isfinite(of(&f->step[k], kind));
         printf("\"%s\",%zu,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.4f,%.3f,%.3f\n", columns[i].name,
                rows, quantile_of(f, is_a, of, kind, 0.5), cell_median(f, of, kind),
                quantile_of(f, is_a, of, kind, 0.9), coverage(f, of, kind, true, true),
                coverage(f, of, kind, true, false), coverage(f, of, kind, false, true),
                quantile_of(f, is_sparse, of, kind, 0.5), quantile_of(f, is_sparse, of, kind, 0.9),
-               median_tau(f, of, kind, 1.0), median_tau(f, of, kind, NOISE));
+               all ? median_tau(f, of, kind, 1.0) : NAN,
+               all ? median_tau(f, of, kind, NOISE) : NAN);
     }
     printf("all large rows,%.4f,%.4f\n", quantile_of(f, is_large, usual_of, SOURCE_OUT, 0.5),
            quantile_of(f, is_large, own_of, SOURCE_OUT, 0.5));

@@ -37,6 +37,9 @@ fitted() {
     "$truth/training_small.csv" >"$place/table"
 cp "$place/table" "$calibrations/held-out-steps.csv"
 
+# ---- memory of training ----
+python3 scripts/held-out-memory.py "$program" >/dev/null
+
 # ---- serving ----
 "$fits/fit-serving" ${write:+-c "$calibrations" -e data/engines} -m data/evidence/serving.tsv \
     "$truth/inference.csv" >"$place/serving"

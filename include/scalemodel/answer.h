@@ -409,6 +409,8 @@ typedef struct sm_validate_question {
     bool plot;      /* predicted against measured, into report->chart */
     size_t n_given; /* what rows do not state: "chip=h100-sxm", "parallel.tp=8" */
     const sm_source *given;
+    size_t n_codebases; /* what software of these names holds, in place of what is known of it */
+    const sm_codebase *codebases;
 } sm_validate_question;
 /* Errors of the predictions (expected / measured - 1) and what they come to by group; ranking of
  * layouts; verdicts on memory; rows below the bound, rows that look wrong. SM_BAD_INPUT with line

@@ -100,6 +100,9 @@ const sm_codebase *sm_codebase_at(size_t i);
 /* The code base of this name, or that of the software of this name (`length` bytes); NULL if none.
  */
 const sm_codebase *sm_codebase_of(const char *name, size_t length);
+/* The same among n of the caller's. */
+const sm_codebase *sm_codebase_among(const sm_codebase *list, size_t n, const char *name,
+                                     size_t length);
 /* Read a file {"name": .., "title": .., "memory": [..], "counts": [..]} into the arena.
  * SM_BAD_INPUT with the place. */
 sm_status sm_codebase_parse(const sm_source *source, sm_arena *arena, sm_codebase *out,
@@ -111,6 +114,8 @@ int sm_month_of(const char *text, size_t length);
 /* By the name of a calibration's software, as it was in that month (0: today). What is not listed
  * is Megatron-Core's. */
 const sm_software_memory *sm_software_memory_of(const char *software, int month);
+/* What it held in that month, or in its first; it holds something. */
+const sm_software_memory *sm_codebase_memory_in(const sm_codebase *codebase, int month);
 /* How it counted in that month (0: today); NULL when it did not yet. */
 const sm_flops_count *sm_codebase_count_in(const sm_codebase *codebase, int month);
 /* Read the name of a count: of a code base of `own` (n of them) or of those shipped, "maxtext" or

@@ -89,6 +89,10 @@ typedef struct sm_memory {
     double params, gradients, optimizer, activations, buffers, total, capacity;
     double host, host_capacity; /* of the host's memory, and a chip's share of it (0: not known) */
     int stage;
+    /* What buffers are: weights gathered and gradients in flight, the buffers of communication; the
+     * gradient of the logits; copies of gradients; what the allocator keeps for itself. */
+    double gathered, logits, copies, reserved;
+    double outside; /* of the chip's memory and not in total: context, libraries, communicators */
 } sm_memory;
 typedef struct sm_breakdown {
     double math, memory, network_exposed, bubble, optimizer, other;
@@ -140,7 +144,9 @@ typedef struct sm_plan_detail {
     sm_plan_axis axis[SM_PLAN_DEGREES];
     sm_plan_lines lines; /* of a step */
     int stage;           /* the busiest, of which they tell */
-    sm_why *why;         /* derivation of expected_s and memory */
+    int stages;          /* of the pipeline, each with its memory; 0: as run, the fullest alone */
+    const sm_memory *stage_memory;
+    sm_why *why;      /* derivation of expected_s and memory */
     char advice[256]; /* the one change that would help most, with its computed effect; "" when none
                        */
 } sm_plan_detail;

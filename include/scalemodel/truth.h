@@ -238,6 +238,9 @@ void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_pr
  * until another is given: what an engine does with requests is fitted like constants. Others are
  * left alone. */
 void sm_truth_case_engine(sm_truth_case *c, const struct sm_software *engine);
+/* Let a training row be priced with what the first of these that is its software's holds, which
+ * outlive its use, in place of what is known of it. Others are left alone. */
+void sm_truth_case_codebases(sm_truth_case *c, const sm_codebase *list, size_t n);
 /* Let go of what makes a prediction cheap: the last one is kept, and another makes the case ready
  * again. */
 void sm_truth_case_rest(sm_truth_case *c);

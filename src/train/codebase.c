@@ -14,25 +14,31 @@ const sm_codebase *sm_codebase_at(size_t i) {
     return &sm_codebase_table[i];
 }
 
-static const sm_codebase *find(const sm_codebase *list, size_t n, const char *name, size_t length) {
+const sm_codebase *sm_codebase_among(const sm_codebase *list, size_t n, const char *name,
+                                     size_t length) {
     for (size_t i = 0; i < n; i++)
         if (sm_is_called(list[i].name, list[i].software, name, length)) return &list[i];
     return NULL;
 }
 
 const sm_codebase *sm_codebase_of(const char *name, size_t length) {
-    return find(sm_codebase_table, sm_codebase_table_count, name, length);
+    return sm_codebase_among(sm_codebase_table, sm_codebase_table_count, name, length);
 }
 
 /* ---- by month ---- */
 
+const sm_software_memory *sm_codebase_memory_in(const sm_codebase *of, int month) {
+    int at = of->memories - 1;
+    assert(at >= 0);
+    while (at > 0 && month > 0 && of->memory[at].from > month) at--;
+    return &of->memory[at];
+}
+
 const sm_software_memory *sm_software_memory_of(const char *software, int month) {
     const sm_codebase *of = sm_codebase_of(software, strlen(software));
     if (!of || of->memories == 0) of = sm_codebase_of("megatron-core", strlen("megatron-core"));
-    assert(of && of->memories > 0);
-    int at = of->memories - 1;
-    while (at > 0 && month > 0 && of->memory[at].from > month) at--;
-    return &of->memory[at];
+    assert(of);
+    return sm_codebase_memory_in(of, month);
 }
 
 const sm_flops_count *sm_codebase_count_in(const sm_codebase *of, int month) {
@@ -109,7 +115,7 @@ sm_status sm_flops_count_parse(const sm_source *source, sm_span span, const sm_c
         return read_terms(source, (sm_span){span.offset + length, span.length - length}, out, err);
     }
     sm_span name = {span.offset, at ? (size_t)(at - text) : span.length};
-    const sm_codebase *base = find(own, n, text, name.length);
+    const sm_codebase *base = sm_codebase_among(own, n, text, name.length);
     if (!base) base = sm_codebase_of(text, name.length);
     if (!base || base->counts == 0) return nobody(source, name, own, n, err);
     sm_span date = {span.offset + name.length + 1, at ? span.length - name.length - 1 : 0};

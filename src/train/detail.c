@@ -242,6 +242,11 @@ sm_status sm_train_detail(sm_train *train, const sm_plan *plan, sm_arena *arena,
     if (s) return s;
     s = price_step_memory(train, &p, train->one, &detail->price, err);
     if (s) return s;
+    detail->stages = train->software.one_by_one ? 0 : p.pipeline;
+    sm_memory *each = sm_arena_array(arena, (size_t)p.pipeline, sizeof *each);
+    if (!each) return sm_fail_memory(err);
+    if (detail->stages) stages_each_memory(train, &p, train->one, train->one_stages, each);
+    detail->stage_memory = each;
     detail->axes = 0;
     for (int i = SM_PLAN_DEGREES - 1; i >= 0; i--) /* outermost first */
         add_axis(train, &train->one->at.placement, p.order[i], detail);

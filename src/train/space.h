@@ -354,6 +354,9 @@ static inline bool host_fits(const sm_memory *m) {
 }
 void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                    sm_memory *memory);
+/* Of each stage of the pipeline. */
+void stages_each_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
+                        sm_memory *memory);
 
 /* What follows the pipeline: gradient reduction, update, gathering of weights. step_end_of sums
  * them over the stages, step_close says how much of them is exposed after a pipeline of so many

@@ -199,15 +199,16 @@ static void add_state(const sm_plan *plan, sm_memory *m, const stage_load *load,
     m->params += load->params * times;
     m->gradients += load->gradients * times;
     m->optimizer += load->optimizer * times * (shared ? 0.5 : 1);
-    m->buffers += load->more * times;
+    m->copies += load->more * times;
 }
 
 /* What the allocator cannot give to arrays. XLA plans the memory of a torus's chips ahead: none. */
 static void add_reserved(const sm_train *t, sm_memory *m) {
     const sm_software_memory *h = &t->software_memory;
     if (t->system.chip.fabric == SM_FABRIC_TORUS) return;
-    m->buffers += h->fragmentation * m->activations + h->reserved_bytes;
-    if (h->outside_counted) m->buffers += h->outside_bytes;
+    m->reserved = h->fragmentation * m->activations + h->reserved_bytes;
+    if (h->outside_counted) m->reserved += h->outside_bytes;
+    else m->outside = h->outside_bytes;
 }
 
 /* Bytes that arrays can have, or, where the software reports all in use, that there are. */
@@ -246,7 +247,7 @@ static void stage_buffers(const sm_train *t, const sm_plan *plan, const pieces *
         kept += h->held_last * head->again;
     }
     double both = most.both + other.both, all = kept + most.gradient + other.gradient;
-    m->buffers += (plan->regather & SM_KEEPS_WEIGHTS) ? larger(both, all) : both;
+    m->gathered = (plan->regather & SM_KEEPS_WEIGHTS) ? larger(both, all) : both;
     m->activations += working; /* what recomputation brings back for one layer */
 }
 
@@ -275,13 +276,14 @@ static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p
         double logits = kept_of(&p->kept[head_piece(t)], SM_RECOMPUTE_NONE, plan);
         bool whole = plan->loss == SM_LOSS_WHOLE;
         m->activations += whole ? logits * h->held_last : 0;
-        m->buffers += whole ? logits : 2 * logits / LOSS_CHUNKS; /* their gradient */
+        m->logits = whole ? logits : 2 * logits / LOSS_CHUNKS; /* their gradient */
     }
     if (plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH) {
         m->host += m->optimizer;
         m->optimizer = 0;
     }
     add_reserved(t, m);
+    m->buffers = m->gathered + m->logits + m->copies + m->reserved;
     m->total = m->params + m->gradients + m->optimizer + m->activations + m->buffers;
 }
 
@@ -300,6 +302,17 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
     memory->host = host;
     memory->capacity = whole_memory(t);
     memory->host_capacity = sm_chip_host_bytes(&t->system.chip);
+}
+
+void stages_each_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
+                        sm_memory *memory) {
+    stages_layout(t, plan, s);
+    for (int stage = 0; stage < plan->pipeline; stage++) {
+        stage_kind one = kind_of(t, plan, s, stage);
+        stage_memory(t, plan, p, &one, &memory[stage]);
+        memory[stage].capacity = whole_memory(t);
+        memory[stage].host_capacity = sm_chip_host_bytes(&t->system.chip);
+    }
 }
 
 /* ---- the end of a step ---- */

@@ -15,6 +15,7 @@ struct sm_truth_case {
     const char *unknown;
     truth_training *training;
     truth_serving *serving;
+    const sm_software_memory *held; /* of a code base of the caller's; NULL: its software's */
     bool resting;
     char why[160]; /* of a resting case, whose parts are gone */
     bool known;    /* `last` is under the constants `under`: rows that share a case ask again */
@@ -29,11 +30,13 @@ const char *sm_truth_kind_name(sm_truth_kind kind) {
 }
 
 static sm_status make_ready(sm_truth_case *c, sm_error *err) {
+    sm_status status = SM_OK;
     if (c->row->kind == SM_TRUTH_TRAINING)
-        return truth_training_new(c->row, c->models, c->chip, &c->training, &c->unknown, err);
+        status = truth_training_new(c->row, c->models, c->chip, &c->training, &c->unknown, err);
+    if (!status && c->training && c->held) truth_training_held(c->training, c->held);
     if (c->row->kind == SM_TRUTH_INFERENCE)
         return truth_serving_new(c->row, c->models, c->chip, &c->serving, &c->unknown, err);
-    return SM_OK;
+    return status;
 }
 
 sm_status sm_truth_case_new(const sm_truth_row *row, const sm_library *families,
@@ -168,6 +171,15 @@ void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_pr
 
 void sm_truth_case_engine(sm_truth_case *c, const sm_software *engine) {
     if (c->serving) truth_serving_engine(c->serving, engine);
+    c->known = false;
+}
+
+void sm_truth_case_codebases(sm_truth_case *c, const sm_codebase *list, size_t n) {
+    const char *software = sm_truth_software(c->row);
+    const sm_codebase *of = sm_codebase_among(list, n, software, strlen(software));
+    if (!of || of->memories == 0) return;
+    c->held = sm_codebase_memory_in(of, 12 * c->row->of.training.year + 12);
+    if (c->training) truth_training_held(c->training, c->held);
     c->known = false;
 }
 

@@ -10,6 +10,7 @@ struct truth_training {
     const sm_model *model;
     sm_system system;
     sm_plan plan;
+    const sm_software_memory *held; /* by its software */
     char why[160];
 };
 
@@ -27,8 +28,7 @@ static sm_status borrow(const truth_training *t, sm_train **out, sm_error *err) 
                         .usd_per_chip_hour = 0};
     sm_status s = row_train_borrow(&job, out, err);
     if (s) return s;
-    sm_train_set_software_memory(
-        *out, sm_software_memory_of(sm_truth_software(t->row), 12 * r->year + 12));
+    sm_train_set_software_memory(*out, t->held);
     if (is_of_runtime(t)) sm_train_set_software(*out, &sm_train_runtime);
     return SM_OK;
 }
@@ -48,6 +48,7 @@ sm_status truth_training_new(const sm_truth_row *row, row_models *models, const 
     memset(t, 0, sizeof *t);
     t->row = row;
     t->models = models;
+    t->held = sm_software_memory_of(sm_truth_software(row), 12 * r->year + 12);
     if (!truth_model(r, models, &t->model, why) || !truth_system(row, chip, &t->system, why) ||
         !truth_plan(r, t->model, t->system.chips, &t->plan, why))
         return *why ? SM_OK : sm_fail_memory(err);
@@ -67,6 +68,8 @@ void truth_training_free(truth_training *t) {
     row_models_drop(t->models, t->model);
     sm_free(t);
 }
+
+void truth_training_held(truth_training *t, const sm_software_memory *held) { t->held = held; }
 
 void truth_training_predict(truth_training *t, const sm_calibration *c, sm_prediction *out) {
     sm_price_of_plan price;

@@ -29,6 +29,8 @@ sm_status truth_training_new(const sm_truth_row *row, row_models *models, const 
                              truth_training **out, const char **why, sm_error *err);
 void truth_training_free(truth_training *t);
 const sm_model *truth_training_model(const truth_training *t);
+/* Priced with what this software holds from now on. */
+void truth_training_held(truth_training *t, const sm_software_memory *held);
 void truth_training_predict(truth_training *t, const sm_calibration *c, sm_prediction *out);
 /* Under the constants of the last prediction; *why is NULL where there is none. */
 sm_status truth_training_why(truth_training *t, const sm_calibration *c, sm_arena *arena,

@@ -2,12 +2,32 @@
 #include "train_asked.h"
 #include <math.h>
 
-static void put_memory(sm_report *r, sm_data *object, const sm_memory *m) {
-    sm_put(r, sm_put_object(r, object, "memory_bytes"),
+static void put_parts(sm_report *r, sm_data *object, const sm_memory *m) {
+    sm_put(r, object,
            "params|gradients|optimizer|activations|buffers|total|capacity|host|host_capacity",
            m->params, m->gradients, m->optimizer, m->activations, m->buffers, m->total, m->capacity,
            m->host, m->host_capacity > 0.0 ? m->host_capacity : NAN);
+}
+
+static void put_buffers(sm_report *r, sm_data *object, const sm_memory *m) {
+    sm_put(r, sm_put_object(r, object, "buffers_bytes"), "gathered|logits|copies|allocator",
+           m->gathered, m->logits, m->copies, m->reserved);
+    sm_put(r, object, "outside_bytes", m->outside);
+}
+
+static void put_memory(sm_report *r, sm_data *object, const sm_plan_detail *detail) {
+    const sm_memory *m = &detail->price.memory;
+    put_parts(r, sm_put_object(r, object, "memory_bytes"), m);
     sm_put(r, object, "memory_stage", m->stage);
+    if (!detail->stages) return;
+    put_buffers(r, object, m);
+    sm_data *list = sm_put_array(r, object, "memory_stages");
+    for (int i = 0; i < detail->stages; i++) {
+        sm_data *stage = sm_put_object(r, list, NULL);
+        sm_put(r, stage, "stage", i);
+        put_parts(r, stage, &detail->stage_memory[i]);
+        put_buffers(r, stage, &detail->stage_memory[i]);
+    }
 }
 
 static void put_collectives(sm_report *r, sm_data *object, const sm_system *system,
@@ -66,7 +86,7 @@ void sm_train_plan_data(sm_report *r, sm_data *object, const sm_train_asked *q,
                : sm_train_bound(r, q->system, p),
            p->mfu, p->hfu, p->tokens_per_s_per_chip, p->model_flops_per_s_per_chip,
            p->microbatches);
-    put_memory(r, object, &p->memory);
+    put_memory(r, object, &shown->detail);
     put_collectives(r, object, q->system, &shown->detail);
     sm_put(r, sm_put_object(r, object, "breakdown_s"),
            "math|memory|network_exposed|bubble|optimizer|other", b->math, b->memory,

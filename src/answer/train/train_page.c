@@ -144,6 +144,49 @@ static void part_row(sm_report *r, sm_table *table, const char *name, double sec
                 sm_textf(r, "%.1f %%", whole > 0.0 ? 100.0 * seconds / whole : 0.0), what);
 }
 
+/* What buffers are, and what of the chip is not the plan's. */
+static void buffers(sm_report *r, const sm_memory *m) {
+    const struct {
+        double bytes;
+        const char *what;
+    } parts[] = {{m->gathered, "of weights gathered and gradients in flight"},
+                 {m->logits, "of the logits' gradient"},
+                 {m->copies, "of copies of gradients"},
+                 {m->reserved, "that the allocator keeps (workspaces, buckets, fragments)"}};
+    const char *text = "";
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i].bytes > 0.0)
+            text = sm_textf(r, "%s%s%s %s", text, text[0] ? ", " : "",
+                            sm_show_bytes(r, parts[i].bytes), parts[i].what);
+    if (text[0]) sm_report_text(r, "Buffers: %s.", text);
+    if (m->outside > 0.0)
+        sm_report_text(r, "Beside these %s hold context, libraries and communicators.",
+                       sm_show_bytes(r, m->outside));
+}
+
+static bool is_as_full(const sm_memory *a, const sm_memory *b) {
+    return fabs(a->total - b->total) < 1e-6 * b->total &&
+           fabs(a->activations - b->activations) < 1e-6 * b->total;
+}
+
+/* Ranks of the pipeline, those in a row that hold the same in one line. */
+static void memory_of_stages(sm_report *r, const sm_plan_detail *detail) {
+    if (detail->stages < 2) return;
+    sm_table *table = sm_page_table(
+        r, NULL, "<stage|>weights|>gradients|>optimizer|>activations|>buffers|>in all");
+    for (int i = 0, next; i < detail->stages; i = next) {
+        const sm_memory *m = &detail->stage_memory[i];
+        for (next = i + 1; next < detail->stages && is_as_full(&detail->stage_memory[next], m);)
+            next++;
+        sm_page_row(r, table,
+                    next > i + 1 ? sm_textf(r, "%d to %d", i, next - 1) : sm_textf(r, "%d", i),
+                    sm_show_bytes(r, m->params), sm_show_bytes(r, m->gradients),
+                    sm_show_bytes(r, m->optimizer), sm_show_bytes(r, m->activations),
+                    sm_show_bytes(r, m->buffers), sm_show_bytes(r, m->total));
+    }
+    sm_report_table(r, table);
+}
+
 static void memory_bar(sm_report *r, const sm_plan *plan, const sm_memory *m) {
     const sm_bar_part parts[] = {{"weights", m->params},
                                  {"gradients", m->gradients},
@@ -316,6 +359,8 @@ void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
     part_row(r, table, "other", b->other, whole, "data loading and host gaps");
     sm_report_table(r, table);
     memory_bar(r, best->plan, &price->memory);
+    buffers(r, &price->memory);
+    memory_of_stages(r, &best->detail);
     collective_rows(r, &best->detail);
     if (best->detail.advice[0])
         sm_report_text(r, "The change that would help most: %s.", best->detail.advice);

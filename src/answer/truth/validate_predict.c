@@ -51,6 +51,7 @@ static sm_status predict(const sm_validation *v, sm_checked *c, sm_error *err) {
     sm_truth_case *ready;
     sm_status status = sm_truth_cases_get(v->cases, c->row, &ready, err);
     if (status) return status;
+    sm_truth_case_codebases(ready, v->in.codebases, v->in.n_codebases);
     sm_truth_predict(ready, sm_override_for(v, c->row), &c->p);
     if (c->p.unknown) { /* the reason may live in the case, which goes first */
         c->p.unknown = sm_arena_copy(v->arena, c->p.unknown, strlen(c->p.unknown));

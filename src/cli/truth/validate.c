@@ -13,6 +13,7 @@ typedef struct validate_values {
     const char *data, *plot;
     unsigned quality;
     cli_calibration_values constants;
+    cli_list codebases;
     cli_choices by; /* of sm_validate_groups */
     cli_list columns;
     bool summary;
@@ -104,6 +105,7 @@ static const cli_option validate_table[] = {
      .highest = 1000, .by_default = "10"},
     {"summary", 0, CLI_FLAG, AT(summary), .help = "with --json: the statistics without the rows"},
     {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .help = "draw predicted against measured as SVG"},
+    CLI_CODEBASE_OPTION(validate_values, codebases),
     CLI_CALIBRATION_OPTIONS(validate_values, constants),
     {.name = NULL},
 };
@@ -152,6 +154,7 @@ static sm_status run_validate(const cli_call *call, sm_report *r, sm_error *err)
     sm_status status = read_constants(call, q, err);
     if (!status) status = cli_system_file(call, &own, &q->n_own, err);
     q->own = own;
+    if (!status) status = cli_codebases(call, &o->codebases, &q->codebases, &q->n_codebases, err);
     if (!status) status = find_files(call, q, err);
     if (!status) status = sm_answer_validate(q, r, err);
     return !status && r->chart ? cli_write_chart(r->chart, o->plot, err) : status;
