@@ -55,7 +55,7 @@ ifeq ($(origin AR),default)
 AR := $(call tool_of,ar)
 endif
 OBJCOPY ?= $(call tool_of,objcopy)
-LIBS := -lyaml -lz -lzstd -lsqlite3 -lm -pthread
+LIBS := -lyaml -lz -lzstd -llzma -lsqlite3 -lm -pthread
 
 LIB_DIRS := base text units report search notation hw model shard module spmd program cost trace profile plan recipe train serve truth io answer render
 # A layer is a folder of src; a large one has folders of its own, whose headers see each other.
@@ -470,7 +470,7 @@ install-here: all
 	for library in $(LIBRARIES:%=lib%.so); do \
 	    install -m 755 $(BUILD)/$$library $(DESTDIR)$(LIBDIR)/$$library.$(SONAME_VERSION) && \
 	    ln -sf $$library.$(SONAME_VERSION) $(DESTDIR)$(LIBDIR)/$$library || exit 1; done
-	$(call pc,scalemodel,How to scale a Transformer: rooflines; sharding; training plans,,zlib yaml-0.1 libzstd sqlite3,-lm -pthread)
+	$(call pc,scalemodel,How to scale a Transformer: rooflines; sharding; training plans,,zlib yaml-0.1 libzstd liblzma sqlite3,-lm -pthread)
 ifneq ($(filter scalemodel-run,$(LIBRARIES)),)
 	$(call pc,scalemodel-run,Plans of scalemodel on real processes: ranks as threads,scalemodel,,$(BLAS_LIBS) -lm -pthread)
 endif

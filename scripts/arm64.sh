@@ -10,7 +10,7 @@ BUILD="${BUILD:-build}/arm64"
 JOBS="${JOBS:-2}"
 export CMOCKA_MESSAGE_OUTPUT=TAP OPENBLAS_NUM_THREADS=1
 
-packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libjansson-dev:arm64 zlib1g-dev:arm64 libyaml-dev:arm64 libzstd-dev:arm64 libsqlite3-dev:arm64
+packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libjansson-dev:arm64 zlib1g-dev:arm64 libyaml-dev:arm64 libzstd-dev:arm64 liblzma-dev:arm64 libsqlite3-dev:arm64
     libcmocka-dev:arm64 libopenblas-dev:arm64"
 missing=""
 for package in $packages; do

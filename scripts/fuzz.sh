@@ -13,7 +13,7 @@ ${MAKE:-make} -s --no-print-directory -j2 BUILD="$BUILD" CC=clang CFLAGS="$FLAGS
     "$BUILD/obj/cli.a" "$BUILD/obj/core.a" $(printf "$BUILD/obj/fuzz/%s.o " "$@")
 for target in "$@"; do
     clang $FLAGS -fsanitize=fuzzer,address,undefined -o "$BUILD/$target" \
-        "$BUILD/obj/fuzz/$target.o" "$BUILD/obj/cli.a" "$BUILD/obj/core.a" -lyaml -lz -lzstd -lsqlite3 -lm -pthread
+        "$BUILD/obj/fuzz/$target.o" "$BUILD/obj/cli.a" "$BUILD/obj/core.a" -lyaml -lz -lzstd -llzma -lsqlite3 -lm -pthread
 done
 for target in "$@"; do
     mkdir -p "$BUILD/found/$target"

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Install what is missing, and only that, on a Debian machine.
 # usage: scripts/setup.sh build|test|page|lint|deb
-#   build: a C compiler, make, zlib, zstd, sqlite3, libyaml      test: also cmocka, jansson, BLAS, both MPIs, clang (a second compiler), g++ and pytest
+#   build: a C compiler, make, zlib, zstd, xz, sqlite3, libyaml      test: also cmocka, jansson, BLAS, both MPIs, clang (a second compiler), g++ and pytest
 #   lint: also clang-format and clang-tidy
 set -eu
 purpose="${1:-build}"
@@ -25,6 +25,7 @@ want_command make make
 printf '#include <stdio.h>\n' | gcc -E -x c - >/dev/null 2>&1 || missing="$missing libc6-dev"
 want_header zlib.h zlib1g-dev
 want_header zstd.h libzstd-dev
+want_header lzma.h liblzma-dev
 want_header sqlite3.h libsqlite3-dev
 want_header yaml.h libyaml-dev
 case "$purpose" in

@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-static sm_arena *arena;
+#include "wire_written.h"
 
 static const sm_module *module_of(const char *text) {
     const sm_module *m = NULL;
@@ -551,44 +550,6 @@ static void an_assignment_stands_beside_its_module(void **state) {
 }
 
 /* ---- what ran ---- */
-
-/* A message as it grows. */
-typedef struct bytes {
-    size_t n;
-    char at[1 << 19];
-} bytes;
-
-static bytes *message(void) {
-    bytes *b = sm_arena_alloc(arena, sizeof *b);
-    assert_non_null(b);
-    return b;
-}
-
-static void put_varint(bytes *b, uint64_t value) {
-    for (; value >= 128; value >>= 7) b->at[b->n++] = (char)(value | 128);
-    b->at[b->n++] = (char)value;
-}
-
-static void put_number(bytes *b, int field, uint64_t value) {
-    put_varint(b, (uint64_t)field << 3);
-    put_varint(b, value);
-}
-
-static void put_bytes(bytes *b, int field, const char *at, size_t n) {
-    put_varint(b, (uint64_t)field << 3 | 2);
-    put_varint(b, n);
-    assert_true(b->n + n < sizeof b->at);
-    memcpy(b->at + b->n, at, n);
-    b->n += n;
-}
-
-static void put_text(bytes *b, int field, const char *text) {
-    put_bytes(b, field, text, strlen(text));
-}
-
-static void put_message(bytes *b, int field, const bytes *inner) {
-    put_bytes(b, field, inner->at, inner->n);
-}
 
 /* A row of a map: of names of statistics (5), or of events (4) with one statistic, of bytes (6) or
  * text (5). */

@@ -285,6 +285,36 @@ static void a_folder_is_all_its_ranks(void **state) {
     assert_int_equal(read_one(folder)->files, 2);
 }
 
+/* The same as one file, packed by xz; where it is cut or changed, that is told. */
+static void an_archive_is_all_its_ranks(void **state) {
+    sm_source tar;
+    sm_profiled out;
+    sm_error err;
+    assert_int_equal(sm_io_read_packed(INPUTS "ranks.tar.xz", 1 << 24, arena, &tar, NULL), SM_OK);
+    const sm_trace *t = read_one(INPUTS "ranks.tar.xz"),
+                   *alone = read_one(INPUTS "kineto-rank0.json");
+    assert_int_equal(t->files, 2);
+    assert_string_equal(t->file[0].name, "ranks/rank0.json");
+    assert_int_equal(t->file[0].world, 2);
+    assert_true(near(break_down(t)->device[0].whole.part_s[SM_PART_COMPUTE],
+                     break_down(alone)->device[0].whole.part_s[SM_PART_COMPUTE]));
+    for (size_t n = 512; n < tar.length; n += 397) {
+        sm_source part = {"ranks.tar", tar.text, n};
+        sm_status status = sm_io_profiled_of(&part, false, arena, &out, &err);
+        assert_true(status == SM_OK || (status == SM_BAD_INPUT && err.sentence[0]));
+    }
+    sm_source packed;
+    assert_int_equal(sm_io_read(INPUTS "ranks.tar.xz", arena, &packed, NULL), SM_OK);
+    packed.length -= 40;
+    assert_int_equal(sm_io_profiled_of(&packed, false, arena, &out, &err), SM_BAD_INPUT);
+    assert_non_null(strstr(err.sentence, "the xz data is damaged or cut short"));
+    char *changed = sm_arena_copy(arena, tar.text, tar.length);
+    changed[3]++; /* of a name: its sum is another */
+    sm_source wrong = {"ranks.tar", changed, tar.length};
+    assert_int_equal(sm_io_profiled_of(&wrong, false, arena, &out, &err), SM_BAD_INPUT);
+    assert_non_null(strstr(err.sentence, "damaged or cut short at byte 0"));
+}
+
 static void rooflines_and_findings(void **state) {
     sm_source on = sm_source_of("--on", "h100-sxm");
     sm_system system;
@@ -426,6 +456,7 @@ int main(void) {
         TEST(ops_are_joined_to_kernels),
         TEST(waiting_is_told_from_sending),
         TEST(a_folder_is_all_its_ranks),
+        TEST(an_archive_is_all_its_ranks),
         TEST(rooflines_and_findings),
         TEST(steps_repeat_where_nothing_marks_them),
         TEST(what_is_no_trace_is_refused),

@@ -18,8 +18,8 @@ sm_status sm_io_read(const char *path, sm_arena *arena, sm_source *source, sm_er
 /* The same of at most so many bytes. */
 sm_status sm_io_read_most(const char *path, size_t most, sm_arena *arena, sm_source *source,
                           sm_error *err);
-/* The same of a file that gzip or zstd may have packed, or of standard input ("-"): `most` bounds
- * the bytes unpacked. SM_BAD_INPUT when they are damaged, become too many, or were packed
+/* The same of a file that gzip, zstd or xz may have packed, or of standard input ("-"): `most`
+ * bounds the bytes unpacked. SM_BAD_INPUT when they are damaged, become too many, or were packed
  * otherwise. */
 sm_status sm_io_read_packed(const char *path, size_t most, sm_arena *arena, sm_source *source,
                             sm_error *err);

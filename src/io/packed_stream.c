@@ -7,13 +7,19 @@
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
+#if __has_include(<lzma.h>)
+#include <lzma.h>
+#define HAS_XZ 1
+#else /* in a browser */
+#define HAS_XZ 0
+#endif
 
 #include "line_reader.h"
 #include "system_error.h"
 
-enum { PACKED_BUFFER = 1 << 17 };
+enum { PACKED_BUFFER = 1 << 17, XZ_MOST_MEMORY = 1 << 28 };
 
-typedef enum packing { PLAIN, GZIP, ZSTD } packing;
+typedef enum packing { PLAIN, GZIP, ZSTD, XZ } packing;
 
 struct packed_stream {
     const char *path;
@@ -28,11 +34,15 @@ struct packed_stream {
     uint64_t read, unpacked, size; /* of a regular file; 0: not known */
     z_stream z;
     ZSTD_DStream *zstd;
+#if HAS_XZ
+    lzma_stream xz;
+#endif
 };
 
 static sm_status damaged(const packed_stream *s, sm_error *err) {
+    static const char *const names[] = {[GZIP] = "gzip", [ZSTD] = "zstd", [XZ] = "xz"};
     return sm_fail(err, SM_BAD_INPUT, "%s: the %s data is damaged or cut short", s->path,
-                   s->packing == GZIP ? "gzip" : "zstd");
+                   names[s->packing]);
 }
 
 static ssize_t read_packed(packed_stream *s) {
@@ -85,6 +95,38 @@ static sm_status unzstd_some(packed_stream *s, char *to, size_t most, size_t *go
     return SM_OK;
 }
 
+#if HAS_XZ
+static sm_status begin_xz(packed_stream *s, sm_error *err) {
+    s->xz = (lzma_stream)LZMA_STREAM_INIT;
+    return lzma_stream_decoder(&s->xz, XZ_MOST_MEMORY, LZMA_CONCATENATED) == LZMA_OK
+               ? SM_OK
+               : sm_fail_memory(err);
+}
+
+static sm_status unxz_some(packed_stream *s, char *to, size_t most, size_t *got, sm_error *err) {
+    s->xz.next_in = s->in + s->at;
+    s->xz.avail_in = s->end - s->at;
+    s->xz.next_out = (unsigned char *)to;
+    s->xz.avail_out = most;
+    lzma_ret code = lzma_code(&s->xz, s->ended ? LZMA_FINISH : LZMA_RUN);
+    s->at = s->end - s->xz.avail_in;
+    *got = most - s->xz.avail_out;
+    s->mid = code != LZMA_STREAM_END;
+    if (code == LZMA_MEM_ERROR) return sm_fail_memory(err);
+    return code == LZMA_OK || code == LZMA_STREAM_END || code == LZMA_BUF_ERROR ? SM_OK
+                                                                                : damaged(s, err);
+}
+#else
+static sm_status begin_xz(packed_stream *s, sm_error *err) {
+    return sm_fail(err, SM_BAD_INPUT, "%s is packed by xz: unpack it first (xz -d)", s->path);
+}
+
+static sm_status unxz_some(packed_stream *s, char *to, size_t most, size_t *got, sm_error *err) {
+    (void)to, (void)most, *got = 0;
+    return damaged(s, err);
+}
+#endif
+
 static sm_status copy_some(packed_stream *s, char *to, size_t most, size_t *got) {
     size_t left = s->end - s->at;
     *got = left < most ? left : most;
@@ -98,10 +140,14 @@ static sm_status unpack(packed_stream *s, char *to, size_t most, size_t *got, sm
     sm_status status = SM_OK;
     for (*got = 0; !status && *got == 0;) {
         status = fill(s, err);
-        if (status || s->ended) break;
+        if (status || (s->ended && (s->packing != XZ || !s->mid))) break;
+        bool ended =
+            s->ended; /* of xz the end is asked for, where a frame that follows may begin */
         status = s->packing == GZIP   ? inflate_some(s, to, most, got, err)
                  : s->packing == ZSTD ? unzstd_some(s, to, most, got, err)
+                 : s->packing == XZ   ? unxz_some(s, to, most, got, err)
                                       : copy_some(s, to, most, got);
+        if (ended && *got == 0) break;
     }
     s->unpacked += *got;
     return !status && *got == 0 && s->mid ? damaged(s, err) : status;
@@ -126,12 +172,14 @@ static bool begins(const packed_stream *s, const char *magic, size_t n) {
 static sm_status begin(packed_stream *s, sm_error *err) {
     sm_status status = fill(s, err);
     if (status) return status;
-    if (begins(s, "\xfd\x37zXZ", 5))
-        return sm_fail(err, SM_BAD_INPUT, "%s is packed by xz: unpack it first (xz -d)", s->path);
-    s->packing = begins(s, "\x1f\x8b", 2) ? GZIP : begins(s, "\x28\xb5\x2f\xfd", 4) ? ZSTD : PLAIN;
+    s->packing = begins(s, "\x1f\x8b", 2)           ? GZIP
+                 : begins(s, "\x28\xb5\x2f\xfd", 4) ? ZSTD
+                 : begins(s, "\xfd\x37zXZ\x00", 6)  ? XZ
+                                                    : PLAIN;
     s->mid = s->packing != PLAIN;
     if (s->packing == GZIP && inflateInit2(&s->z, 15 + 16) != Z_OK) return sm_fail_memory(err);
     if (s->packing == ZSTD && !(s->zstd = ZSTD_createDStream())) return sm_fail_memory(err);
+    if (s->packing == XZ) status = begin_xz(s, err);
     for (size_t got = 1; !status && got && s->peeked < PACKED_PEEK; s->peeked += got)
         status = unpack(s, s->first + s->peeked, PACKED_PEEK - s->peeked, &got, err);
     return status;
@@ -179,6 +227,9 @@ void packed_close(packed_stream *s) {
     if (!s) return;
     if (s->packing == GZIP) inflateEnd(&s->z);
     ZSTD_freeDStream(s->zstd);
+#if HAS_XZ
+    if (s->packing == XZ) lzma_end(&s->xz);
+#endif
     if (s->file >= 0) close(s->file);
     sm_free(s->in);
     sm_free(s);

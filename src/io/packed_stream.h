@@ -1,5 +1,5 @@
-/* packed_stream: the bytes of a file or of standard input ("-"), unpacked on the way where gzip or
- * zstd packed them, through buffers that do not grow. Private to src/io. */
+/* packed_stream: the bytes of a file or of standard input ("-"), unpacked on the way where gzip,
+ * zstd or xz packed them, through buffers that do not grow. Private to src/io. */
 #pragma once
 #include "scalemodel/text.h"
 

@@ -17,7 +17,7 @@ sanitize=
 if nm "$library" 2>/dev/null | grep -q __asan_init; then sanitize=-fsanitize=address,undefined; fi
 tests=$((tests + 1))
 if gcc -std=c11 -Wall -Wextra -Werror $sanitize -I"$root/include" -o "$place/example" \
-    "$place/example.c" "$library" -lyaml -lz -lzstd -lsqlite3 -lm -pthread 2>"$place/err" &&
+    "$place/example.c" "$library" -lyaml -lz -lzstd -llzma -lsqlite3 -lm -pthread 2>"$place/err" &&
     "$place/example" 2>&1 | tee "$place/out" | grep -q '^[0-9.]* s: [a-z]*=[0-9]'; then
     echo "ok $tests - the C program"
 else

@@ -143,7 +143,7 @@ const cli_verb cli_profile = {
              "lowered.compile().as_text()); StableHLO with its shardings, before it is compiled\n"
              "(lowered.as_text()); or a trace of what ran: of torch.profiler (JSON),\n"
              "jax.profiler (.xplane.pb, .trace.json), Perfetto, Nsight Systems (.sqlite); or a\n"
-             "folder of those of all ranks; plain, .gz, .zst, or - for standard input.\n"
+             "folder or tar of all ranks; plain, .gz, .zst, .xz, or - for standard input.\n"
              "A trace alone needs no --on.\n\n"
              "example: scalemodel profile step.hlo.txt --on tpu-v5e:2x4 --mesh data=8\n",
     .run = run_profile,

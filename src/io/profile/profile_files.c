@@ -1,5 +1,5 @@
-/* What `profile` is given: a compiled module, and traces of what ran: files, or folders of those
- * of ranks and hosts. What a file is, its first bytes say. */
+/* What `profile` is given: a compiled module, and traces of what ran: files, or folders or archives
+ * of those of ranks and hosts. What a file is, its first bytes say. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 #include "nsys.h"
 #include "packed_stream.h"
 #include "scalemodel/io.h"
+#include "tar.h"
 
 enum { MOST_FILES = 65536, MOST_DEPTH = 8, MOST_PATH = 4096 };
 
@@ -17,8 +18,9 @@ typedef struct reading {
     sm_arena *arena;
     sm_error *err;
     sm_profiled *out;
-    const char **path; /* of a folder */
-    int paths, room;
+    sm_source *found; /* of a folder: paths; of an archive: with their bytes */
+    int n, room;
+    bool in_archive;
 } reading;
 
 /* ---- one file ---- */
@@ -65,6 +67,8 @@ static sm_status read_whole(reading *r, packed_stream *s) {
     return sm_trace_is_xplane(&whole) ? trace_read_xplane(&r->b, &whole) : read_module(r, &whole);
 }
 
+static sm_status read_archive(reading *r, packed_stream *s);
+
 /* The stream is closed. */
 static sm_status read_stream(reading *r, packed_stream *s) {
     sm_source first = packed_first(s);
@@ -75,10 +79,7 @@ static sm_status read_stream(reading *r, packed_stream *s) {
     sm_status status = SM_OK;
     bytes.name = sm_arena_copy(r->arena, bytes.name, strlen(bytes.name));
     if (!bytes.name) status = sm_fail_memory(r->err);
-    else if (first.length > 262 && memcmp(first.text + 257, "ustar", 5) == 0)
-        status =
-            sm_fail(r->err, SM_BAD_INPUT,
-                    "%s is an archive of tar: unpack it and give the folder (tar xf)", bytes.name);
+    else if (tar_is(&first)) status = read_archive(r, s);
     else if (first.length &&
              (unsigned char)first.text[0] < 8) /* no text; protobuf has no field 0 */
         status = sm_fail(r->err, SM_BAD_INPUT, "%s begins as no trace or module does", bytes.name);
@@ -107,17 +108,17 @@ static bool is_named(const char *name, const char *suffix) {
     snprintf(plain, sizeof plain, "%s", name);
     if (ends(plain, ".gz")) plain[strlen(plain) - 3] = 0;
     if (ends(plain, ".zst")) plain[strlen(plain) - 4] = 0;
+    if (ends(plain, ".xz")) plain[strlen(plain) - 3] = 0;
     return ends(plain, suffix);
 }
 
-static sm_status keep(reading *r, const char *path) {
-    if (r->paths == MOST_FILES)
-        return sm_fail_limit(r->err, "files of a folder", r->paths + 1, MOST_FILES);
-    const char **list = sm_arena_grow(r->arena, r->path, r->paths, &r->room, sizeof *list);
-    const char *copy = sm_arena_copy(r->arena, path, strlen(path));
-    if (!list || !copy) return sm_fail_memory(r->err);
-    r->path = list;
-    list[r->paths++] = copy;
+static sm_status keep(reading *r, sm_source one) {
+    if (r->n == MOST_FILES) return sm_fail_limit(r->err, "files of a folder", r->n + 1, MOST_FILES);
+    sm_source *list = sm_arena_grow(r->arena, r->found, r->n, &r->room, sizeof *list);
+    const char *name = sm_arena_copy(r->arena, one.name, strlen(one.name));
+    if (!list || !name) return sm_fail_memory(r->err);
+    r->found = list;
+    list[r->n++] = (sm_source){name, one.text, one.length};
     return SM_OK;
 }
 
@@ -133,26 +134,64 @@ static sm_status list_folder(reading *r, const char *folder, const char *suffix,
         if (entry->d_name[0] == '.' || n >= MOST_PATH || stat(path, &is)) continue;
         if (S_ISDIR(is.st_mode) && depth < MOST_DEPTH)
             status = list_folder(r, path, suffix, depth + 1);
-        else if (S_ISREG(is.st_mode) && is_named(path, suffix)) status = keep(r, path);
+        else if (S_ISREG(is.st_mode) && is_named(path, suffix))
+            status = keep(r, (sm_source){path, NULL, 0});
     }
     closedir(d);
     return status;
 }
 
-/* JAX writes each run twice: an XPlane says more. */
-static sm_status read_folder(reading *r, const char *folder) {
+static sm_status list_archive(reading *r, const sm_source *archive, const char *suffix) {
+    size_t at = 0;
+    sm_source file;
+    bool more = true;
+    sm_status status = SM_OK;
+    while (!status && more) {
+        status = tar_next(archive, &at, r->arena, &file, &more, r->err);
+        if (!status && more && is_named(file.name, suffix)) status = keep(r, file);
+    }
+    return status;
+}
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(((const sm_source *)a)->name, ((const sm_source *)b)->name);
+}
+
+static sm_status read_found(reading *r, const sm_source *one) {
+    packed_stream *s;
+    if (!one->text) return read_one(r, one->name);
+    sm_status status = packed_of(one, &s, r->err);
+    return status ? status : read_stream(r, s);
+}
+
+/* All that a folder, or an archive in memory, holds of the first kind that it has. JAX writes each
+ * run twice: an XPlane says more. */
+static sm_status read_all(reading *r, const char *folder, const sm_source *archive) {
     static const char *const suffixes[] = {".xplane.pb", ".json", ".sqlite", ".pftrace", ".csv"};
     sm_status status = SM_OK;
-    r->paths = 0;
-    for (size_t i = 0; !status && r->paths == 0 && i < sizeof suffixes / sizeof *suffixes; i++)
-        status = list_folder(r, folder, suffixes[i], 0);
-    if (!status && r->paths == 0)
+    r->n = 0;
+    for (size_t i = 0; !status && r->n == 0 && i < sizeof suffixes / sizeof *suffixes; i++)
+        status = archive ? list_archive(r, archive, suffixes[i])
+                         : list_folder(r, folder, suffixes[i], 0);
+    if (!status && r->n == 0)
         return sm_fail(r->err, SM_BAD_INPUT,
                        "%s holds no trace: no file is called .xplane.pb, .json, .pftrace, .sqlite "
-                       "or .csv, plain, .gz or .zst",
+                       "or .csv, plain, .gz, .zst or .xz",
                        folder);
-    if (r->paths) qsort(r->path, (size_t)r->paths, sizeof *r->path, sm_compare_texts);
-    for (int i = 0; !status && i < r->paths; i++) status = read_one(r, r->path[i]);
+    if (r->n) qsort(r->found, (size_t)r->n, sizeof *r->found, by_name);
+    for (int i = 0; !status && i < r->n; i++) status = read_found(r, &r->found[i]);
+    return status;
+}
+
+static sm_status read_archive(reading *r, packed_stream *s) {
+    sm_source whole;
+    const char *name = packed_first(s).name;
+    if (r->in_archive)
+        return sm_fail(r->err, SM_BAD_INPUT, "%s is an archive inside one: unpack it first", name);
+    sm_status status = packed_rest(s, SM_IO_DATA_BYTES, r->arena, &whole, r->err);
+    r->in_archive = true;
+    if (!status) status = read_all(r, whole.name, &whole);
+    r->in_archive = false;
     return status;
 }
 
@@ -179,7 +218,7 @@ sm_status sm_io_read_profiled(const char *const *path, int n, bool partial, sm_a
     sm_status status = SM_OK;
     begin_reading(&r, partial, arena, out, err);
     for (int i = 0; !status && i < n; i++)
-        status = stat(path[i], &is) == 0 && S_ISDIR(is.st_mode) ? read_folder(&r, path[i])
+        status = stat(path[i], &is) == 0 && S_ISDIR(is.st_mode) ? read_all(&r, path[i], NULL)
                                                                 : read_one(&r, path[i]);
     return finish(&r, status, &out->trace);
 }
