@@ -30,7 +30,7 @@ import sys
 
 # Words of a title, and the generation they mean; the first that matches.
 TRAINING = [
-    ("scalemodel run", "scalemodel-run"), ("vTrain", "vtrain-megatron"), ("Hagemann", "aleph-alpha"),
+    ("scalemodel run", "scalemodel-run"), ("Megatron-LM functional tests", "megatron-lm-ci"), ("vTrain", "vtrain-megatron"), ("Hagemann", "aleph-alpha"),
     ("BLOOM", "megatron-deepspeed"), ("Megatron-Turing", "megatron-lm-v2"),
     ("Narayanan", "megatron-lm-v2"), ("Korthikanti", "megatron-lm-v2"),
     ("Megatron-LM README", "megatron-lm-v2"), ("NeMo-Megatron launcher", "megatron-lm-v2"),
