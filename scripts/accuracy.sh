@@ -29,6 +29,8 @@ answer vtrain-single --source vTrain "$truth/training_small.csv"
 answer vtrain-multi --source vTrain "$truth/training.csv"
 answer quality-a --quality A "$truth/training.csv"
 answer training "$truth/training.csv"
+answer new "$truth/training_new.csv"
+answer new-default --software default "$truth/training_new.csv"
 answer verdicts "$truth/training.csv" "$truth/training_oom.csv"
 answer gemm "$truth/gemm.csv"
 answer attention "$truth/attention.csv"
@@ -198,6 +200,18 @@ memory() {
     }' "$place/training"
 }
 
+new_rows() { # of training_new.csv, which no fit has seen
+    printf '\nRows that came after the fit (`training_new.csv`: torchtitan'"'"'s Llama 3.1 70B and 405B on 256 and 512 H100, Automodel'"'"'s mixtures of\n'
+    printf 'experts on 8 to 1024), with the constants as they ship:\n\n'
+    echo '| constants | rows | median | 90th percentile | bias | in the interval | peaks: rows | median | bias |'
+    echo '|---|---:|---:|---:|---:|---:|---:|---:|---:|'
+    echo "| own software | $(value new summary.n) | $(percent "$(value new summary.median)") | $(percent "$(value new summary.p90)") |" \
+        "$(percent "$(value new summary.bias)") | $(percent "$(value new summary.coverage)") | $(value new memory.n) |" \
+        "$(percent "$(value new memory.median)") | $(percent "$(value new memory.bias)") |"
+    echo "| default | $(value new-default summary.n) | $(percent "$(value new-default summary.median)") | $(percent "$(value new-default summary.p90)") |" \
+        "$(percent "$(value new-default summary.bias)") | $(percent "$(value new-default summary.coverage)") | – | – | – |"
+}
+
 held_memory_table() {
     echo '| left out | peaks | median | p90 | worst under-prediction | fits or not: rows | right |'
     echo '|---|---:|---:|---:|---:|---:|---:|'
@@ -323,12 +337,12 @@ END
   rows of one do (three quarters). Rows of the same models help: `scalemodel calibrate rows.csv --chip CHIP --software mine`.
   Rows of other models alone do not: what a code base is off by changes from model to model as much as from one code base to another, so
   measure the model that is asked about.
+- Rows that came after the fit and that nothing was fitted to: the last lines of this section.
 - The peer: one FLOP/s for a chip in 16 bits and one in fewer, the median of what all other sources reach on it: what a rule such as "40 %
   MFU" is worth on these rows.
-
-## Goals
-
 END
+    new_rows
+    printf '\n## Goals\n\n'
     goals
     cat <<'END'
 

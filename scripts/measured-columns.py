@@ -387,6 +387,7 @@ def plan_of(row):
     if (yes(row, "fsdp") or zero == 3) and zero != 2:
         groups = [number_after(notes, w) for w in ("FSDP group ", "FSDP spans ", "; FSDP ")]
         fsdp = next((n for n in groups if n > 1 and rest % n == 0), rest)
+        fsdp = 1 if keeps_gathered(row) else fsdp
         zero = 1 if fsdp == 1 else zero
     # the optimizer's state lies over FSDP's shards, or over a group that the row names
     group = next((n for n in (number_after(notes, w) for w in ("sharding group of ", "zero1 group "))
@@ -418,6 +419,14 @@ def plan_of(row):
             ("norms", "separate" if row.get("software", "") in ("aleph-alpha", "aleph-alpha-flash1")
              else "fused", "fused")]
     return ",".join(f"{k}={v}" for k, v, usual in keys if v != usual)
+
+
+def keeps_gathered(row):
+    """Whether FSDP2 under PyTorch's pipelines has weights gathered once a step and gradients reduced at its
+    end, which is ZeRO-1: reshard_after_forward off (torchtitan's parallelize_llama.py with a pipeline, yaml
+    files of Automodel), and until the last microbatch no resharding, no reduction (pipelining/stage.py)."""
+    says = "torchtitan" in title_of(row) or "reshard_after_forward: false" in row.get("notes", "")
+    return says and number(row, "pp") > 1
 
 
 # ---- files ----
