@@ -691,6 +691,7 @@ static void mistakes_are_shown_where_they_are(void **state) {
     } cases[] = {
         {"", "no HLO: it begins with \"HloModule NAME\"", 1, 1},
         {"{\"a\": 1}", "no HLO", 1, 1},
+        {"# Copyright\nentries {}\n", "no HLO", 1, 1},
         {"HloModule m\nENTRY e {\n  a = f33[2] parameter(0)\n}\n", "did you mean f32[..]?", 3, 7},
         {"HloModule m\nENTRY e {\n  a = f32[2] negate(b)\n}\n", "no instruction of this name", 3,
          21},

@@ -242,7 +242,8 @@ static bool finish(hlo_reader *r) {
 
 /* HLO begins with "HloModule"; StableHLO with a module, a function, or what is named for them. */
 static bool is_mlir(hlo_reader *r) {
-    if (hlo_next(r) == '#') return true;
+    if (hlo_next(r) == '#') /* an alias; with a blank, a comment of something else */
+        return r->at + 1 < r->source->length && !strchr(" #\t\r\n", r->source->text[r->at + 1]);
     sm_span word = hlo_name(r);
     r->at = word.offset;
     return hlo_is(r, word, "module") || hlo_is(r, word, "builtin.module") ||
