@@ -365,7 +365,7 @@ static void pools_match_their_rates(void **state) {
     c.job.usd_per_chip_hour = 2;
     o.ttft_s = 1;
     o.tpot_s = 0.05;
-    assert_int_equal(sm_serve_disaggregate(&c.job, NULL, &o, &d, &err), SM_OK);
+    assert_int_equal(sm_serve_disaggregate(&c.job, NULL, &o, NULL, &d, &err), SM_OK);
     assert_true(d.prefill.ttft_s[1] + d.kv_transfer_s <= 1 && d.decode.tpot_s[1] <= 0.05);
     close_to(d.kv_bytes, 4096 * 327680.0, 1e-12);
     double prompts = d.prefill_batch / d.prefill.ttft_s[1] / d.prefill.chips;
@@ -375,6 +375,33 @@ static void pools_match_their_rates(void **state) {
              d.decode.tokens_per_s_per_chip / (1 + d.prefill_per_decode_chips), 1e-12);
     close_to(d.usd_per_million_tokens, 1e6 * 2 / 3600 / d.tokens_per_s_per_chip, 1e-9);
     assert_true(d.kv_transfer_s > d.kv_bytes / 8 / 450e9);
+    /* Whole workers within the chips, neither pool busier than four fifths; no other number of them
+     * serves more. */
+    double x = d.prefill_workers, y = d.decode_workers, prompts_x = prompts * d.prefill.chips,
+           requests_y = requests * d.decode.chips;
+    close_to(d.chips, x * d.prefill.chips + y * d.decode.chips, 0);
+    assert_true(x >= 1 && y >= 1 && d.chips <= 16 && d.ttft_s <= 1 && d.tpot_s <= 0.05);
+    close_to(d.prefill_busy, d.requests_per_s / (x * prompts_x), 1e-9);
+    close_to(d.decode_busy, d.requests_per_s / (y * requests_y), 1e-9);
+    assert_true(d.prefill_busy <= 0.8 + 1e-9 && d.decode_busy <= 0.8 + 1e-9);
+    o.ttft_s = 0; /* then the queue sets no limit */
+    assert_int_equal(sm_serve_disaggregate(&c.job, NULL, &o, NULL, &d, &err), SM_OK);
+    prompts_x = 0.8 * d.prefill_batch / d.prefill.ttft_s[1];
+    requests_y = 0.8 * d.decode.tokens_per_s_per_chip * d.decode.chips / c.job.output;
+    double most = 0;
+    for (int p = 1; p * d.prefill.chips < 16; p++)
+        for (int q = 1; p * d.prefill.chips + q * d.decode.chips <= 16; q++)
+            most = fmax(most, fmin(p * prompts_x, q * requests_y));
+    close_to(d.requests_per_s, most, 1e-9);
+    /* On chips of their own, and for a rate. */
+    serve_case other;
+    serve_case_fill(&other, "llama-3-70b", "h200:8");
+    const sm_pools_asked apart = {
+        .prefill_system = &other.system, .prefill_compute = SM_BF16, .requests_per_s = 7};
+    assert_int_equal(sm_serve_disaggregate(&c.job, NULL, &o, &apart, &d, &err), SM_OK);
+    close_to(d.requests_per_s, 7, 0);
+    assert_true(d.prefill.chips <= 8 && d.prefill_busy <= 0.8 + 1e-9);
+    assert_true(d.prefill_busy * d.prefill_workers > 0.8 * (d.prefill_workers - 1) - 1e-9);
 }
 
 static void fleets_carry_the_traffic(void **state) {

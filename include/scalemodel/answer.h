@@ -345,6 +345,8 @@ typedef struct sm_serve_question {
     const sm_frameworks *frameworks; /* that are known; NULL: those shipped */
     bool any_plan;                   /* plans that no framework is known to run, too */
     const sm_calibration *const *calibrations; /* of each of systems; NULL: those of `software` */
+    const sm_system *prefill_system; /* of the pool that prefills; NULL: that of decoding, system */
+    const sm_calibration *prefill_calibration; /* of its chips; NULL: those of `software` */
 } sm_serve_question;
 /* The frontier of time per token, throughput and cost, its best point in full; or one point; or
  * the best point on each of several systems.

@@ -224,14 +224,28 @@ typedef struct sm_disaggregated {
     double prefill_per_decode_chips; /* chips of prefill for each chip of decode */
     double kv_bytes, kv_transfer_s;  /* of one request, over the system's outermost network */
     double tokens_per_s_per_chip, usd_per_million_tokens; /* both pools counted */
+    /* Whole workers, each one replica; 0: the chips are too few for one of each. At that rate: busy
+     * shares of the pools, means of requests that come as a Poisson process. ttft_s holds the wait
+     * for a worker, its prefill and the cache's transfer; running: sequences in a decode worker. */
+    double prefill_workers, decode_workers, chips, requests_per_s, usd_per_hour;
+    double prefill_busy, decode_busy, ttft_s, tpot_s, running;
 } sm_disaggregated;
+/* What pools are asked for beside a job, whose system is that of decoding. */
+typedef struct sm_pools_asked {
+    const sm_system *prefill_system;           /* NULL: the chips of the job's are shared */
+    const sm_calibration *prefill_calibration; /* of its chips; NULL: the usual ones */
+    sm_dtype prefill_compute;                  /* what its matmuls compute in */
+    double requests_per_s; /* the fewest workers for so many; 0: the most that the chips serve */
+} sm_pools_asked;
 /* The best pools for the job: the decode plan with the most throughput per chip within tpot_s, the
  * prefill plan within ttft_s, and the chips of one for each of the other that make their rates
- * equal. SM_NEGATIVE when nothing fits or meets the limits, SM_USAGE for options without their
- * size, SM_INTERNAL when out of memory. */
+ * equal; and how many whole workers of each, of which neither pool is busy for more than four
+ * fifths of the time and first tokens keep to ttft_s with their wait. asked NULL: all default.
+ * SM_NEGATIVE when nothing fits or meets the limits, SM_USAGE for options without their size,
+ * SM_INTERNAL when out of memory. */
 sm_status sm_serve_disaggregate(const sm_serve_job *job, const sm_calibration *calibration,
-                                const sm_serve_search_options *options, sm_disaggregated *out,
-                                sm_error *err);
+                                const sm_serve_search_options *options, const sm_pools_asked *asked,
+                                sm_disaggregated *out, sm_error *err);
 /* Replicas for so many requests a second within the limits of options. */
 typedef struct sm_fleet {
     sm_serve_point point;

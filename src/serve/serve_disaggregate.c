@@ -245,26 +245,188 @@ static sm_status find_decode(const sm_serve_job *job, const sm_calibration *cali
     return status;
 }
 
+/* ---- whole workers ---- */
+
+/* Both pools as the load model has them: an engine of each. */
+typedef struct pools {
+    const sm_serve_job *decode, *prefill;
+    const sm_disaggregated *of;
+    sm_serve *prefills, *decodes;
+    double limit_s;                   /* to the first token, 0: none */
+    double prefill_each, decode_each; /* requests a second of one worker that it may take */
+} pools;
+
+static sm_status open_worker(const sm_serve_job *job, const sm_calibration *calibration, int chips,
+                             sm_serve **out, sm_error *err) {
+    sm_system slice;
+    sm_serve_job own = *job;
+    if (sm_system_resize(job->system, chips, &slice, NULL) != SM_OK) slice = *job->system;
+    own.system = &slice;
+    sm_status status = sm_serve_new(&own, out, err);
+    if (!status && calibration) sm_serve_set_calibration(*out, calibration);
+    return status;
+}
+
+static sm_status load_pools(const pools *p, double prefill_workers, double decode_workers,
+                            double requests_per_s, sm_load_times *times, sm_error *err) {
+    const sm_engines engines = {.decode = p->decodes,
+                                .prefill = p->prefills,
+                                .plan = p->of->decode.plan,
+                                .prefill_plan = p->of->prefill.plan,
+                                .n = decode_workers,
+                                .prefill_n = prefill_workers,
+                                .apart = true,
+                                .most_running = p->of->decode.batch};
+    const sm_load load = {.kind = SM_LOAD_OPEN, .requests = requests_per_s};
+    sm_status status = sm_serve_load(&engines, &load, false, times, err);
+    times->ttft_s += p->of->kv_transfer_s;
+    return status;
+}
+
+/* The rate of one prefill worker at which first tokens keep to the limit, their wait included. */
+static sm_status limit_prefill(pools *p, sm_error *err) {
+    enum { HALVINGS = 30 };
+    double low = 0, high = p->prefill_each;
+    sm_load_times times;
+    if (p->limit_s <= 0) return SM_OK;
+    for (int i = 0; i <= HALVINGS; i++) {
+        double rate = i ? 0.5 * (low + high) : high;
+        sm_status status = load_pools(p, 1, rate / p->decode_each, rate, &times, err);
+        if (status) return status;
+        bool keeps = times.ttft_s <= p->limit_s;
+        if (keeps && i == 0) return SM_OK;
+        *(keeps ? &low : &high) = rate;
+    }
+    p->prefill_each = low;
+    return SM_OK;
+}
+
+static sm_status fail_queue(const pools *p, sm_error *err) {
+    char limit[32], least[32];
+    sm_format_seconds(limit, sizeof limit, p->limit_s);
+    sm_format_seconds(least, sizeof least, p->of->prefill.ttft_s[1] + p->of->kv_transfer_s);
+    return sm_fail(err, SM_NEGATIVE,
+                   "no prefill pool reaches the first token in %s: prefill and transfer take %s, "
+                   "and a request is admitted before",
+                   limit, least);
+}
+
+/* The most requests a second of workers on so many chips of each system; shared: of one. */
+static void fill_chips(const pools *p, int prefill_chips, int decode_chips, bool shared,
+                       sm_disaggregated *out) {
+    int each_x = out->prefill.chips, each_y = out->decode.chips;
+    for (int y = 1; y * each_y <= decode_chips; y++) {
+        int room = (shared ? decode_chips - y * each_y : prefill_chips) / each_x;
+        double x = smaller(room, ceil(y * p->decode_each / p->prefill_each));
+        double rate = smaller(x * p->prefill_each, y * p->decode_each);
+        if (x < 1 || rate <= out->requests_per_s * (1 + 1e-9)) continue;
+        out->prefill_workers = x;
+        out->decode_workers = ceil(rate / p->decode_each - 1e-9);
+        out->requests_per_s = rate;
+    }
+}
+
+static sm_status size_pools(pools *p, const sm_pools_asked *asked, double prefill_rate,
+                            sm_disaggregated *out, sm_error *err) {
+    const sm_system *from = p->prefill->system, *to = p->decode->system;
+    double usd[2] = {p->prefill->usd_per_chip_hour, p->decode->usd_per_chip_hour};
+    if (usd[0] < 0) usd[0] = sm_chip_usd_per_hour(&from->chip);
+    if (usd[1] < 0) usd[1] = sm_chip_usd_per_hour(&to->chip);
+    double decode = out->decode.tokens_per_s_per_chip * out->decode.chips / p->decode->output;
+    double prompts = prefill_rate * out->prefill.chips;
+    p->prefill_each = MOST_UTILISATION * prompts;
+    p->decode_each = MOST_UTILISATION * decode;
+    sm_status status = limit_prefill(p, err);
+    if (status) return status;
+    if (!(p->prefill_each > 0)) return fail_queue(p, err);
+    if (asked->requests_per_s > 0) {
+        out->requests_per_s = asked->requests_per_s;
+        out->prefill_workers = ceil(out->requests_per_s / p->prefill_each);
+        out->decode_workers = ceil(out->requests_per_s / p->decode_each);
+    } else {
+        fill_chips(p, from->chips, to->chips, !asked->prefill_system, out);
+    }
+    double chips[2] = {out->prefill_workers * out->prefill.chips,
+                       out->decode_workers * out->decode.chips};
+    out->chips = chips[0] + chips[1];
+    out->usd_per_hour = chips[0] * usd[0] + chips[1] * usd[1];
+    /* what the ratio of both comes to, by the chips' own prices */
+    if (asked->prefill_system && usd[1] > 0)
+        out->usd_per_million_tokens = out->decode.usd_per_million_tokens *
+                                      (1 + out->prefill_per_decode_chips * usd[0] / usd[1]);
+    if (out->chips <= 0) return SM_OK;
+    sm_load_times times;
+    status =
+        load_pools(p, out->prefill_workers, out->decode_workers, out->requests_per_s, &times, err);
+    out->prefill_busy = out->requests_per_s / (out->prefill_workers * prompts);
+    out->decode_busy = out->requests_per_s / (out->decode_workers * decode);
+    out->ttft_s = times.ttft_s;
+    out->tpot_s = times.tpot_s;
+    out->running = times.running;
+    return status;
+}
+
+/* The plan of each pool, and the ratio of their chips. */
+static sm_status find_pools(const sm_serve_job *decode, const sm_serve_job *first,
+                            const sm_calibration *const calibration[2],
+                            const sm_serve_search_options *own, sm_arena *arena, double *rate,
+                            sm_disaggregated *out, sm_error *err) {
+    memset(out, 0, sizeof *out);
+    out->kv_bytes = sm_model_kv_bytes(decode->model, decode->prompt, decode->dtypes.kv);
+    sm_status status = find_decode(decode, calibration[1], own, arena, &out->decode, err);
+    if (!status) status = find_prefill(first, calibration[0], own, arena, rate, out, err);
+    if (status) return status;
+    double tokens = out->decode.tokens_per_s_per_chip, usd = out->decode.usd_per_million_tokens;
+    int from = out->prefill.chips, to = out->decode.chips;
+    out->prefill_per_decode_chips = tokens / decode->output / *rate;
+    out->tokens_per_s_per_chip = tokens / (1 + out->prefill_per_decode_chips);
+    out->usd_per_million_tokens = usd * (1 + out->prefill_per_decode_chips);
+    out->kv_transfer_s = larger(sm_serve_transfer_s(decode->system, out->kv_bytes, from, to),
+                                sm_serve_transfer_s(first->system, out->kv_bytes, from, to));
+    return SM_OK;
+}
+
 sm_status sm_serve_disaggregate(const sm_serve_job *job, const sm_calibration *calibration,
-                                const sm_serve_search_options *options, sm_disaggregated *out,
-                                sm_error *err) {
+                                const sm_serve_search_options *options, const sm_pools_asked *asked,
+                                sm_disaggregated *out, sm_error *err) {
+    static const sm_pools_asked nothing = {.requests_per_s = 0};
     double rate = 0;
     sm_arena *arena = sm_arena_new();
     memset(out, 0, sizeof *out);
     if (!arena) return sm_fail_memory(err);
+    if (!asked) asked = &nothing;
     sm_serve_search_options own;
-    sm_status status = sm_sized_take(&own, sizeof own, options, err);
-    if (status == SM_OK) status = find_decode(job, calibration, &own, arena, &out->decode, err);
-    out->kv_bytes = sm_model_kv_bytes(job->model, job->prompt, job->dtypes.kv);
-    if (status == SM_OK) status = find_prefill(job, calibration, &own, arena, &rate, out, err);
-    if (status == SM_OK) {
-        double tokens = out->decode.tokens_per_s_per_chip, usd = out->decode.usd_per_million_tokens;
-        out->prefill_per_decode_chips = tokens / job->output / rate;
-        out->tokens_per_s_per_chip = tokens / (1 + out->prefill_per_decode_chips);
-        out->usd_per_million_tokens = usd * (1 + out->prefill_per_decode_chips);
-        out->kv_transfer_s =
-            sm_serve_transfer_s(job->system, out->kv_bytes, out->prefill.chips, out->decode.chips);
+    sm_serve_job first = *job;
+    const sm_calibration *constants[2] = {calibration, calibration};
+    if (asked->prefill_system) {
+        first.system = asked->prefill_system;
+        first.dtypes.compute = asked->prefill_compute;
+        constants[0] = asked->prefill_calibration;
     }
+    pools p = {.decode = job, .prefill = &first, .of = out};
+    sm_status status = sm_sized_take(&own, sizeof own, options, err);
+    int chips = job->system->chips;
+    if (!status) status = find_pools(job, &first, constants, &own, arena, &rate, out, err);
+    /* One worker of each must fit: of chips that both share each may have half. */
+    if (!status && !asked->prefill_system && asked->requests_per_s <= 0 && chips > 1 &&
+        out->prefill.chips + out->decode.chips > chips) {
+        sm_disaggregated half;
+        double half_rate;
+        own.chips_most = chips / 2;
+        sm_status fits =
+            own.chips_least > own.chips_most
+                ? SM_NEGATIVE
+                : find_pools(job, &first, constants, &own, arena, &half_rate, &half, NULL);
+        if (fits == SM_OK) *out = half, rate = half_rate;
+        else if (fits != SM_NEGATIVE) status = fits;
+        if (status) sm_fail_memory(err);
+    }
+    p.limit_s = own.ttft_s;
+    if (!status) status = open_worker(&first, constants[0], out->prefill.chips, &p.prefills, err);
+    if (!status) status = open_worker(job, calibration, out->decode.chips, &p.decodes, err);
+    if (!status) status = size_pools(&p, asked, rate, out, err);
+    sm_serve_free(p.prefills);
+    sm_serve_free(p.decodes);
     sm_arena_free(arena);
     return status;
 }

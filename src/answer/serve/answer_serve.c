@@ -210,6 +210,22 @@ static sm_status search(sm_serve_asked *q, sm_serve **serve, sm_serving_found *a
 
 /* ---- beyond one replica ---- */
 
+/* Prefill and decode apart, on one system or on two. */
+static sm_status find_pools(const sm_serve_asked *q, sm_disaggregated *pools, sm_error *err) {
+    const sm_serve_dtypes *d = &q->job.dtypes;
+    const sm_chip *chip = &q->in.system->chip;
+    const sm_system *from = q->in.prefill_system;
+    sm_pools_asked asked = {.prefill_system = from,
+                            .prefill_calibration = q->in.prefill_calibration,
+                            .prefill_compute = d->compute,
+                            .requests_per_s = q->in.requests_per_s};
+    if (from && d->compute == sm_serve_usual_compute(chip, d->weights))
+        asked.prefill_compute = sm_serve_usual_compute(&from->chip, d->weights);
+    if (from && !asked.prefill_calibration && q->in.software)
+        asked.prefill_calibration = sm_software_calibration(&from->chip, q->in.software);
+    return sm_serve_disaggregate(&q->job, q->in.calibration, &q->search, &asked, pools, err);
+}
+
 static sm_status find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
     sm_disaggregated *pools = sm_arena_alloc(q->arena, sizeof *pools);
     sm_fleet *fleet = sm_arena_alloc(q->arena, sizeof *fleet);
@@ -217,9 +233,9 @@ static sm_status find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm_e
     if (!pools || !fleet) return sm_fail_memory(err);
     if (q->in.disaggregated && !a->reason) {
         a->pools = pools;
-        status = sm_serve_disaggregate(&q->job, q->in.calibration, &q->search, pools, err);
+        status = find_pools(q, pools, err);
     }
-    if (!status && q->in.requests_per_s > 0.0 && !a->reason) {
+    if (!status && q->in.requests_per_s > 0.0 && !q->in.prefill_system && !a->reason) {
         a->fleet = fleet;
         status = sm_serve_fleet(&q->job, q->in.calibration, &q->search, q->in.requests_per_s, fleet,
                                 err);

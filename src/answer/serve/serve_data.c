@@ -148,13 +148,23 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
     if (a->pools) {
         const sm_disaggregated *p = a->pools;
         sm_data *object = sm_put_object(r, r->data, "disaggregated");
-        sm_serve_point_data(r, sm_put_object(r, object, "prefill"), a->q, &p->prefill);
+        sm_serve_asked from = *a->q; /* of the chips that prefill */
+        if (from.in.prefill_system) from.in.system = from.in.prefill_system;
+        if (from.in.prefill_calibration) from.used = from.in.prefill_calibration;
+        sm_serve_point_data(r, sm_put_object(r, object, "prefill"), &from, &p->prefill);
+        sm_put(r, object, "prefill_on|decode_on", from.in.system->text, a->q->in.system->text);
         sm_serve_point_data(r, sm_put_object(r, object, "decode"), a->q, &p->decode);
         sm_put(r, object,
                "prefill_batch|prefill_chips_per_decode_chip|kv_bytes|kv_transfer_s|"
                "tokens_per_s_per_chip|usd_per_million_tokens",
                p->prefill_batch, p->prefill_per_decode_chips, p->kv_bytes, p->kv_transfer_s,
                p->tokens_per_s_per_chip, positive(p->usd_per_million_tokens));
+        sm_put(r, object,
+               "prefill_workers|decode_workers|chips|requests_per_s|usd_per_hour|prefill_busy|"
+               "decode_busy|ttft_s|tpot_s|running",
+               p->prefill_workers, p->decode_workers, p->chips, p->requests_per_s,
+               positive(p->usd_per_hour), p->prefill_busy, p->decode_busy, p->ttft_s, p->tpot_s,
+               p->running);
     }
     if (a->fleet) {
         const sm_fleet *f = a->fleet;

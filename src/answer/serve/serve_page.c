@@ -260,15 +260,40 @@ static void best_page(sm_report *r, const sm_serving_found *a) {
 
 /* ---- beyond one replica ---- */
 
+/* Whole workers of each pool: so many that prefill, so many that decode. */
+static void workers_lines(sm_report *r, const sm_serving_found *a) {
+    const sm_disaggregated *p = a->pools;
+    if (!(p->chips > 0)) {
+        sm_report_text(r, "%s has too few chips for a worker of each pool: %d and %d.",
+                       a->q->in.system->text, p->prefill.chips, p->decode.chips);
+        return;
+    }
+    const char *usd =
+        p->usd_per_hour > 0 ? sm_textf(r, ", %s an hour", sm_show_usd(r, p->usd_per_hour)) : "";
+    sm_report_text(
+        r,
+        "In whole workers %sP%sD: %s that prefill and %s that decode on %s chips%s serve %s "
+        "requests a second. The pools are busy %s and %s of the time; first token after %s, the "
+        "wait for a worker and the transfer in it, %s per token, %s sequences in a decode step.",
+        sm_show_exact(r, p->prefill_workers), sm_show_exact(r, p->decode_workers),
+        sm_show_exact(r, p->prefill_workers), sm_show_exact(r, p->decode_workers),
+        sm_show_exact(r, p->chips), usd, sm_show_number(r, p->requests_per_s),
+        sm_show_percent(r, p->prefill_busy), sm_show_percent(r, p->decode_busy),
+        sm_show_seconds(r, p->ttft_s), sm_show_seconds(r, p->tpot_s),
+        sm_show_number(r, p->running));
+}
+
 static void pools_page(sm_report *r, const sm_serving_found *a) {
     const sm_disaggregated *p = a->pools;
     const sm_system *s = a->q->in.system;
-    sm_report_heading(r, "Disaggregated");
+    const sm_system *from = a->q->in.prefill_system ? a->q->in.prefill_system : s;
+    if (from == s) sm_report_heading(r, "Disaggregated");
+    else sm_report_heading(r, "Prefill on %s, decode on %s", from->text, s->text);
     sm_table *t = sm_page_table(r, NULL, "<pool|>chips|>batch|>step|<plan");
     sm_page_row(r, t, "prefill", sm_show_exact(r, p->prefill.chips),
                 sm_show_exact(r, p->prefill_batch),
                 sm_show_seconds(r, p->prefill.prefill.expected_s),
-                sm_serve_plan_words(r, s, &p->prefill.plan));
+                sm_serve_plan_words(r, from, &p->prefill.plan));
     sm_page_row(r, t, "decode", sm_show_exact(r, p->decode.chips),
                 sm_show_exact(r, p->decode.batch), sm_show_seconds(r, p->decode.decode.expected_s),
                 sm_serve_plan_words(r, s, &p->decode.plan));
@@ -284,6 +309,7 @@ static void pools_page(sm_report *r, const sm_serving_found *a) {
             : "");
     if (a->q->search.ttft_s <= 0.0)
         sm_report_text(r, "Without --ttft the prefill batch is that of most prompts per chip.");
+    workers_lines(r, a);
 }
 
 static void fleet_page(sm_report *r, const sm_serving_found *a) {

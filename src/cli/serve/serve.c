@@ -10,7 +10,9 @@ typedef struct serving {
     sm_serve_question question;
     sm_model model, draft;
     sm_system system, systems[SM_MAX_COMPARED]; /* the first of several; all of them */
-    const char *on, *speculate, *drafter, *plot;
+    const char *on, *speculate, *drafter, *plot, *prefill_on, *decode_on;
+    sm_system prefill_system;
+    const sm_calibration *prefill_calibration;
     sm_range chips;
     cli_calibration_values constants;
     const sm_calibration *calibrations[SM_MAX_COMPARED];
@@ -83,6 +85,10 @@ static const cli_option serve_table[] = {
      .help = "prompts are prefilled elsewhere: times and throughput of decoding alone"},
     {"disaggregated", 0, CLI_FLAG, ASK(disaggregated),
      .help = "prefill and decode in pools of their own"},
+    {"prefill-on", 0, CLI_TEXT, AT(prefill_on), "SYSTEM",
+     .help = "the chips that prefill in a pool of their own; --on, or --decode-on, has the others"},
+    {"decode-on", 0, CLI_TEXT, AT(decode_on), "SYSTEM",
+     .help = "the same as --on beside --prefill-on"},
     CLI_CALIBRATION_OPTIONS(serving, constants),
     CLI_MODEL_OPTIONS(serving, read_by),
     CLI_RECIPE_OPTIONS(serving, recipe_values),
@@ -157,7 +163,28 @@ static sm_status read_rest(const cli_call *call, serving *v, sm_error *err) {
     return SM_OK;
 }
 
+/* Prefill and decode on chips of two kinds. */
+static sm_status read_pools(const cli_call *call, serving *v, sm_error *err) {
+    sm_serve_question *q = &v->question;
+    if (!v->prefill_on) return SM_OK;
+    if (q->n_systems > 0)
+        return sm_fail(err, SM_USAGE,
+                       "--prefill-on has one system to decode on, and --on names "
+                       "several");
+    q->disaggregated = true;
+    q->prefill_system = &v->prefill_system;
+    sm_status status = cli_system(call, v->prefill_on, &v->prefill_system, err);
+    if (status || (!v->constants.calibration && !v->constants.software)) return status;
+    status =
+        cli_calibration(call, &v->prefill_system.chip, &v->constants, &v->prefill_calibration, err);
+    q->prefill_calibration = v->prefill_calibration;
+    return status;
+}
+
 static sm_status read_job(const cli_call *call, serving *v, sm_error *err) {
+    if (v->decode_on && (v->on || !v->prefill_on))
+        return sm_fail(err, SM_USAGE, "--decode-on stands beside --prefill-on, in place of --on");
+    if (v->decode_on) v->on = v->decode_on;
     if (!call->positionals)
         return sm_fail(err, SM_USAGE, "serve needs MODEL, or --from with the command in use");
     sm_status status = cli_read_model(call, &v->read_by, call->positional[0], &v->model, err);
@@ -213,6 +240,7 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     q->framework = v->recipe_values.from ? NULL : asked.framework;
     q->emit = asked.emit;
     q->any_plan = cli_any_framework(&v->recipe_values);
+    if (!status) status = read_pools(call, v, err);
     if (!status) status = read_rest(call, v, err);
     if (status) return status;
     sm_status answer = sm_answer_serve(q, r, err);
