@@ -365,6 +365,7 @@ static void pools_match_their_rates(void **state) {
     c.job.usd_per_chip_hour = 2;
     o.ttft_s = 1;
     o.tpot_s = 0.05;
+    o.chips_most = 8;
     assert_int_equal(sm_serve_disaggregate(&c.job, NULL, &o, NULL, &d, &err), SM_OK);
     assert_true(d.prefill.ttft_s[1] + d.kv_transfer_s <= 1 && d.decode.tpot_s[1] <= 0.05);
     close_to(d.kv_bytes, 4096 * 327680.0, 1e-12);

@@ -405,22 +405,7 @@ sm_status sm_serve_disaggregate(const sm_serve_job *job, const sm_calibration *c
     }
     pools p = {.decode = job, .prefill = &first, .of = out};
     sm_status status = sm_sized_take(&own, sizeof own, options, err);
-    int chips = job->system->chips;
     if (!status) status = find_pools(job, &first, constants, &own, arena, &rate, out, err);
-    /* One worker of each must fit: of chips that both share each may have half. */
-    if (!status && !asked->prefill_system && asked->requests_per_s <= 0 && chips > 1 &&
-        out->prefill.chips + out->decode.chips > chips) {
-        sm_disaggregated half;
-        double half_rate;
-        own.chips_most = chips / 2;
-        sm_status fits =
-            own.chips_least > own.chips_most
-                ? SM_NEGATIVE
-                : find_pools(job, &first, constants, &own, arena, &half_rate, &half, NULL);
-        if (fits == SM_OK) *out = half, rate = half_rate;
-        else if (fits != SM_NEGATIVE) status = fits;
-        if (status) sm_fail_memory(err);
-    }
     p.limit_s = own.ttft_s;
     if (!status) status = open_worker(&first, constants[0], out->prefill.chips, &p.prefills, err);
     if (!status) status = open_worker(job, calibration, out->decode.chips, &p.decodes, err);

@@ -264,8 +264,11 @@ static void best_page(sm_report *r, const sm_serving_found *a) {
 static void workers_lines(sm_report *r, const sm_serving_found *a) {
     const sm_disaggregated *p = a->pools;
     if (!(p->chips > 0)) {
-        sm_report_text(r, "%s has too few chips for a worker of each pool: %d and %d.",
-                       a->q->in.system->text, p->prefill.chips, p->decode.chips);
+        sm_report_text(r, "%s has too few chips for a worker of each pool, of %d and of %d%s.",
+                       a->q->in.system->text, p->prefill.chips, p->decode.chips,
+                       p->decode.chips > 1
+                           ? sm_textf(r, "; --chips 1..%d keeps them smaller", p->decode.chips / 2)
+                           : "");
         return;
     }
     const char *usd =
