@@ -97,12 +97,28 @@ char *sm_arena_printf(sm_arena *arena, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* As sm_arena_printf, with a va_list. */
 char *sm_arena_vprintf(sm_arena *arena, const char *format, va_list args);
+/* Numbers by keys of 64 bits. All zero: none yet. */
+typedef struct sm_numbers {
+    uint64_t *key;
+    int32_t *value;
+    size_t n, room;
+} sm_numbers;
+/* The number of a key, -1 where it is new, to be set; it moves with the next new key. NULL when out
+ * of memory. */
+int32_t *sm_numbers_at(sm_numbers *numbers, uint64_t key);
+/* Let go of them: none again. */
+void sm_numbers_free(sm_numbers *numbers);
+
 /* Texts of which each is kept once, in an arena. All zero: none yet. */
 typedef struct sm_texts {
-    const char **text;
-    size_t n, room;
+    const char **text; /* in the order in which they came */
+    int n, room;
+    sm_numbers places; /* of a text by its hash */
 } sm_texts;
-/* The kept text that equals this one, which is copied where there is none. NULL: out of memory. */
+/* The place of the kept text that equals these bytes, which are copied where there is none. -1: out
+ * of memory. */
+int32_t sm_texts_place(sm_texts *texts, sm_arena *arena, const char *text, size_t length);
+/* The text itself. NULL: out of memory. */
 const char *sm_texts_keep(sm_texts *texts, sm_arena *arena, const char *text);
 /* Let go of the table; the texts stay in their arena. */
 void sm_texts_free(sm_texts *texts);

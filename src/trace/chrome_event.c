@@ -178,7 +178,7 @@ static bool read_args(json_lexer *l, trace_build *b, chrome_event *e) {
         int is = chrome_arg_of(raw.text, raw.length);
         /* Values of other ops are many, and nothing here reads them. */
         if (is == CHROME_NUMBERS + CHROME_VALUES && e->name >= 0 &&
-            !strstr(b->name[e->name], "attention"))
+            !strstr(b->names.text[e->name], "attention"))
             is = -1;
         if (is < 0) {
             if (!json_stream_skip(l)) return false;

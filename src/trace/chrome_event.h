@@ -74,7 +74,7 @@ typedef struct chrome_device {
 typedef struct chrome_events {
     trace_build *b;
     int file, first_event, first_stream;
-    trace_table names; /* of processes and threads */
+    sm_numbers names; /* of processes and threads */
     chrome_device *device;
     int devices, device_room;
     bool kineto;   /* categories of Kineto were seen */

@@ -12,7 +12,7 @@ static void no_memory(chrome_events *c) {
 /* ---- events ---- */
 
 static bool is_named(const chrome_events *c, int32_t name, const char *word) {
-    return name >= 0 && strcmp(c->b->name[name], word) == 0;
+    return name >= 0 && strcmp(c->b->names.text[name], word) == 0;
 }
 
 static bool begins(const char *text, const char *word) {
@@ -27,7 +27,7 @@ static uint64_t key_of(bool is_thread, int64_t process, int64_t thread) {
 void chrome_name(chrome_events *c, bool is_thread, int64_t process, int64_t thread, int32_t name) {
     int32_t *at = c->b->status || name < 0
                       ? NULL
-                      : trace_table_value(&c->names, key_of(is_thread, process, thread));
+                      : sm_numbers_at(&c->names, key_of(is_thread, process, thread));
     if (at) *at = name;
     else if (name >= 0) no_memory(c);
 }
@@ -41,19 +41,19 @@ static void add_name(chrome_events *c, const chrome_event *in) {
 /* "" where it has none. */
 static const char *name_of(chrome_events *c, bool is_thread, const sm_trace_stream *s) {
     int32_t *at =
-        c->names.n ? trace_table_value(&c->names, key_of(is_thread, s->process, s->thread)) : NULL;
-    return at && *at >= 0 ? c->b->name[*at] : "";
+        c->names.n ? sm_numbers_at(&c->names, key_of(is_thread, s->process, s->thread)) : NULL;
+    return at && *at >= 0 ? c->b->names.text[*at] : "";
 }
 
 static int32_t program_named(chrome_events *c, int32_t name) {
-    const char *text = c->b->name[name];
+    const char *text = c->b->names.text[name];
     int32_t i = trace_program(c->b, sm_hash_bytes(text, strlen(text)));
     if (i >= 0 && !c->b->program[i].name[0]) c->b->program[i].name = text;
     return i;
 }
 
 static sm_trace_kind device_kind(const chrome_events *c, const chrome_event *in) {
-    const char *name = in->name >= 0 ? c->b->name[in->name] : "";
+    const char *name = in->name >= 0 ? c->b->names.text[in->name] : "";
     switch (in->category) {
     case CHROME_COPY: return SM_TRACE_COPY;
     case CHROME_SYNC: return SM_TRACE_SYNC;
@@ -64,7 +64,7 @@ static sm_trace_kind device_kind(const chrome_events *c, const chrome_event *in)
 }
 
 static sm_trace_kind host_kind(const chrome_events *c, const chrome_event *in) {
-    const char *name = in->name >= 0 ? c->b->name[in->name] : "";
+    const char *name = in->name >= 0 ? c->b->names.text[in->name] : "";
     switch (in->category) {
     case CHROME_LAUNCH: return SM_TRACE_LAUNCH;
     case CHROME_OP: return trace_is_step(name) ? SM_TRACE_STEP : SM_TRACE_OP; /* 2021 */
@@ -123,7 +123,7 @@ static int stream_of(chrome_events *c, const chrome_event *in) {
 /* Only modules are kept of Python's functions, and only what has a time of the rest. */
 static bool is_kept(const chrome_events *c, const chrome_event *in) {
     if (!in->timed || in->name < 0 || in->category == CHROME_PASSED) return false;
-    return in->category != CHROME_PYTHON || begins(c->b->name[in->name], "nn.Module: ");
+    return in->category != CHROME_PYTHON || begins(c->b->names.text[in->name], "nn.Module: ");
 }
 
 static sm_trace_event *add_event(chrome_events *c, const chrome_event *in) {
@@ -139,7 +139,7 @@ static sm_trace_event *add_event(chrome_events *c, const chrome_event *in) {
     e->kind = (uint8_t)(on_device(in) ? device_kind(c, in) : host_kind(c, in));
     if (in->text[CHROME_HLO_OP] >= 0) {
         e->name = in->text[CHROME_HLO_OP];
-        const char *name = c->b->name[e->name];
+        const char *name = c->b->names.text[e->name];
         e->kind = (uint8_t)trace_instruction_kind(name, strlen(name));
     }
     if (in->text[CHROME_HLO_MODULE] >= 0)
@@ -213,7 +213,7 @@ static void tell_kind(chrome_events *c, sm_trace_event *e) {
         sm_trace_kind kind;
     } lines[] = {{"XLA Modules", SM_TRACE_RUN}, {"Steps", SM_TRACE_STEP}};
     const sm_trace_stream *s = &c->b->stream[e->stream];
-    const char *name = c->b->name[e->name];
+    const char *name = c->b->names.text[e->name];
     if (e->kind != SM_TRACE_OTHER) return;
     e->kind = s->device < 0 && !c->kineto ? SM_TRACE_MARK : SM_TRACE_OTHER;
     if (s->device < 0) return;
@@ -238,8 +238,8 @@ void chrome_end(chrome_events *c) {
             d->rank = c->b->file[c->file].rank;
             for (int k = 0; k < c->devices; k++)
                 if (c->device[k].id == d->ordinal && c->device[k].name >= 0)
-                    d->name = c->b->name[c->device[k].name];
+                    d->name = c->b->names.text[c->device[k].name];
         }
     }
-    trace_table_drop(&c->names);
+    sm_numbers_free(&c->names);
 }

@@ -11,10 +11,10 @@ enum { TABLES = 3, MOST_SEQUENCES = 4096 };
 
 typedef struct sequence { /* of packets: trusted_packet_sequence_id */
     int64_t id;
-    trace_table interned[TABLES]; /* categories, event names, names of annotations */
-    int64_t clock, track;         /* defaults; 0: none */
-    int64_t now_ns;               /* of the clock that counts from event to event */
-    int64_t counts;               /* which clock that is; 0: none */
+    sm_numbers interned[TABLES]; /* categories, event names, names of annotations */
+    int64_t clock, track;        /* defaults; 0: none */
+    int64_t now_ns;              /* of the clock that counts from event to event */
+    int64_t counts;              /* which clock that is; 0: none */
     int64_t unit_ns;
 } sequence;
 
@@ -55,7 +55,7 @@ static void intern(perfetto *p, sequence *s, wire data) {
         if (f.number < 1 || f.number > TABLES || !f.is_bytes) continue;
         int32_t name = name_of(p, wire_message(f.bytes, 2));
         int32_t *at =
-            trace_table_value(&s->interned[f.number - 1], (uint64_t)wire_value(f.bytes, 1, 0));
+            sm_numbers_at(&s->interned[f.number - 1], (uint64_t)wire_value(f.bytes, 1, 0));
         if (at) *at = name;
         else if (!p->b->status) p->b->status = sm_fail_memory(p->b->err);
     }
@@ -63,7 +63,7 @@ static void intern(perfetto *p, sequence *s, wire data) {
 
 static int32_t interned(sequence *s, int table, int64_t id) {
     int32_t *at =
-        s->interned[table].n && id ? trace_table_value(&s->interned[table], (uint64_t)id) : NULL;
+        s->interned[table].n && id ? sm_numbers_at(&s->interned[table], (uint64_t)id) : NULL;
     return at ? *at : -1;
 }
 
@@ -100,7 +100,7 @@ static void read_annotation(perfetto *p, sequence *s, wire annotation, chrome_ev
     size_t length = (size_t)(name.end - name.at);
     int32_t known = interned(s, 2, wire_value(annotation, 1, 0));
     if (known >= 0) {
-        key = p->b->name[known];
+        key = p->b->names.text[known];
         length = strlen(key);
     }
     int is = chrome_arg_of(key, length);
@@ -123,7 +123,7 @@ static void read_names(perfetto *p, sequence *s, wire event, chrome_event *e) {
         int64_t id;
         if (f.number == 3 && wire_number(&f, &id)) {
             int32_t category = interned(s, 0, id);
-            const char *text = category >= 0 ? p->b->name[category] : "";
+            const char *text = category >= 0 ? p->b->names.text[category] : "";
             e->category = chrome_category_of(text, strlen(text));
         }
         if (f.number == 4 && f.is_bytes) read_annotation(p, s, f.bytes, e);
@@ -155,7 +155,7 @@ static void read_packet(perfetto *p, wire packet) {
     sequence *s = sequence_of(p, wire_value(packet, 10, 0));
     if (!s) return;
     if (wire_value(packet, 13, 0) & 1)
-        for (int i = 0; i < TABLES; i++) trace_table_drop(&s->interned[i]);
+        for (int i = 0; i < TABLES; i++) sm_numbers_free(&s->interned[i]);
     if (wire_has(packet, 6, &found)) read_clocks(s, found);
     if (wire_has(packet, 59, &found)) read_defaults(s, found);
     if (wire_has(packet, 12, &found)) intern(p, s, found);
@@ -187,7 +187,7 @@ sm_status trace_read_perfetto(trace_build *b, const sm_source *source) {
     while (!b->status && wire_next(&w, &f))
         if (f.number == 1 && f.is_bytes) read_packet(&p, f.bytes);
     for (int i = 0; i < p.n; i++)
-        for (int k = 0; k < TABLES; k++) trace_table_drop(&p.list[i].interned[k]);
+        for (int k = 0; k < TABLES; k++) sm_numbers_free(&p.list[i].interned[k]);
     if (!b->status && bad && !b->partial)
         b->status =
             sm_fail(b->err, SM_BAD_INPUT, "%s: the trace is damaged or cut short at byte %zu",

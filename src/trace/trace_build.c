@@ -24,56 +24,8 @@ void trace_begin(trace_build *b, sm_arena *arena, sm_error *err) {
 void trace_drop(trace_build *b) {
     sm_free(b->event);
     b->event = NULL;
-    trace_table_drop(&b->names);
-    trace_table_drop(&b->streams);
-}
-
-/* ---- numbers by key ---- */
-
-void trace_table_drop(trace_table *t) {
-    sm_free(t->key);
-    sm_free(t->value);
-    *t = (trace_table){0};
-}
-
-static size_t place_of(const trace_table *t, uint64_t key) {
-    size_t at = (size_t)(key ^ key >> 32) & (t->room - 1);
-    while (t->key[at] && t->key[at] != key) at = (at + 1) & (t->room - 1);
-    return at;
-}
-
-static bool widen(trace_table *t) {
-    trace_table wide = {.room = t->room ? 2 * t->room : FIRST_ROOM};
-    wide.key = sm_calloc(wide.room, sizeof *wide.key);
-    wide.value = sm_calloc(wide.room, sizeof *wide.value);
-    if (!wide.key || !wide.value) {
-        sm_free(wide.key);
-        sm_free(wide.value);
-        return false;
-    }
-    for (size_t i = 0; i < t->room; i++) {
-        if (!t->key[i]) continue;
-        size_t at = place_of(&wide, t->key[i]);
-        wide.key[at] = t->key[i];
-        wide.value[at] = t->value[i];
-    }
-    wide.n = t->n;
-    sm_free(t->key);
-    sm_free(t->value);
-    *t = wide;
-    return true;
-}
-
-int32_t *trace_table_value(trace_table *t, uint64_t key) {
-    key = key ? key : 1;
-    if (2 * t->n >= t->room && !widen(t)) return NULL;
-    size_t at = place_of(t, key);
-    if (!t->key[at]) {
-        t->key[at] = key;
-        t->value[at] = -1;
-        t->n++;
-    }
-    return &t->value[at];
+    sm_texts_free(&b->names);
+    sm_numbers_free(&b->streams);
 }
 
 /* ---- lists ---- */
@@ -84,25 +36,11 @@ static void *grown(trace_build *b, void *list, int n, int *room, size_t bytes) {
     return longer;
 }
 
-static int32_t new_name(trace_build *b, const char *text, size_t length) {
-    const char **list = grown(b, b->name, b->t.names, &b->name_room, sizeof *list);
-    char *copy = list ? sm_arena_copy(b->arena, text, length) : NULL;
-    if (!copy) return failed(b), -1;
-    if (b->t.names == MOST_NAMES) return too_many(b, "names", MOST_NAMES), -1;
-    b->name = list;
-    list[b->t.names] = copy;
-    return b->t.names++;
-}
-
-/* Two names of one hash of 64 bits are looked for under the next ones. */
 static int32_t plain_name(trace_build *b, const char *text, size_t length) {
-    for (uint64_t key = sm_hash_bytes(text, length);; key++) {
-        int32_t *at = b->status ? NULL : trace_table_value(&b->names, key);
-        if (!at) return failed(b), -1;
-        if (*at < 0) return *at = new_name(b, text, length);
-        const char *known = b->name[*at];
-        if (strlen(known) == length && !memcmp(known, text, length)) return *at;
-    }
+    if (b->names.n == MOST_NAMES) too_many(b, "names", MOST_NAMES);
+    int32_t at = b->status ? -1 : sm_texts_place(&b->names, b->arena, text, length);
+    if (at < 0) failed(b);
+    return at;
 }
 
 /* What a terminal must not see becomes '?'. */
@@ -142,7 +80,7 @@ int trace_stream(trace_build *b, int device, int64_t process, int64_t thread) {
     uint64_t key = sm_hash_mixed(SM_HASH_SEED, (uint64_t)file << 32 ^ (uint32_t)device);
     key = sm_hash_mixed(sm_hash_mixed(key, (uint64_t)process), (uint64_t)thread);
     for (;; key++) {
-        int32_t *at = b->status ? NULL : trace_table_value(&b->streams, key);
+        int32_t *at = b->status ? NULL : sm_numbers_at(&b->streams, key);
         if (!at) return failed(b), -1;
         if (*at >= 0) {
             const sm_trace_stream *s = &b->stream[*at];

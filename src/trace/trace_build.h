@@ -3,15 +3,6 @@
 #pragma once
 #include "scalemodel/trace.h"
 
-typedef struct trace_table { /* of numbers by 64-bit keys: open addressing */
-    uint64_t *key;
-    int32_t *value;
-    size_t n, room;
-} trace_table;
-/* The value of a key, to be set where it is -1: new; NULL when out of memory. */
-int32_t *trace_table_value(trace_table *t, uint64_t key);
-void trace_table_drop(trace_table *t);
-
 typedef struct trace_build {
     sm_arena *arena;
     sm_error *err;
@@ -22,13 +13,13 @@ typedef struct trace_build {
     sm_trace t;
     sm_trace_device *device;
     sm_trace_stream *stream;
-    const char **name;
     sm_trace_detail *detail;
     sm_trace_file *file;
     sm_trace_program *program;
     sm_trace_event *event; /* of sm_realloc */
-    int device_room, stream_room, name_room, detail_room, file_room, program_room, event_room;
-    trace_table names, streams;
+    int device_room, stream_room, detail_room, file_room, program_room, event_room;
+    sm_texts names;
+    sm_numbers streams;
 } trace_build;
 
 /* Begin a trace whose lists live in the arena. */

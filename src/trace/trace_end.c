@@ -20,7 +20,7 @@ static int by_place(const void *a, const void *b) {
 /* ---- causes ---- */
 
 typedef struct joins {
-    trace_table launches, ops; /* events by file and number */
+    sm_numbers launches, ops; /* events by file and number */
 } joins;
 
 static uint64_t key_of(const trace_build *b, const sm_trace_event *e, int64_t number) {
@@ -34,8 +34,7 @@ static bool index_events(trace_build *b, joins *j) {
         const sm_trace_event *e = &b->event[i];
         bool launch = e->kind == SM_TRACE_LAUNCH;
         if ((!launch && e->kind != SM_TRACE_OP) || e->correlation == 0) continue;
-        int32_t *at =
-            trace_table_value(launch ? &j->launches : &j->ops, key_of(b, e, e->correlation));
+        int32_t *at = sm_numbers_at(launch ? &j->launches : &j->ops, key_of(b, e, e->correlation));
         if (!at) return false;
         if (*at < 0) *at = i;
     }
@@ -43,10 +42,9 @@ static bool index_events(trace_build *b, joins *j) {
 }
 
 /* -1: nothing has this number. */
-static int32_t found(const trace_build *b, trace_table *t, const sm_trace_event *e,
-                     int64_t number) {
+static int32_t found(const trace_build *b, sm_numbers *t, const sm_trace_event *e, int64_t number) {
     if (number <= 0 || t->n == 0) return -1;
-    int32_t *at = trace_table_value(t, key_of(b, e, number));
+    int32_t *at = sm_numbers_at(t, key_of(b, e, number));
     return at ? *at : -1;
 }
 
@@ -76,8 +74,8 @@ static bool join(trace_build *b) {
             if (e->cause < 0) e->cause = found(b, &j.ops, e, number);
         }
     }
-    trace_table_drop(&j.launches);
-    trace_table_drop(&j.ops);
+    sm_numbers_free(&j.launches);
+    sm_numbers_free(&j.ops);
     return done;
 }
 
@@ -101,7 +99,7 @@ static int by_name(const void *a, const void *b) {
 
 /* Events of one instruction are one op. */
 static bool add_up(trace_build *b, ran *list, int *n) {
-    trace_table ops = {0};
+    sm_numbers ops = {0};
     bool done = true;
     for (int i = 0; done && i < b->t.events; i++) {
         const sm_trace_event *e = &b->event[i];
@@ -112,15 +110,15 @@ static bool add_up(trace_build *b, ran *list, int *n) {
         }
         if (!is_op(e)) continue;
         uint64_t key = (uint64_t)(e->program + 1) << 32 | (uint32_t)e->name;
-        int32_t *at = trace_table_value(&ops, key);
+        int32_t *at = sm_numbers_at(&ops, key);
         done = at != NULL;
-        if (done && *at < 0) list[ *at = (*n)++] = (ran){e->program, b->name[e->name], 0, 0};
+        if (done && *at < 0) list[ *at = (*n)++] = (ran){e->program, b->names.text[e->name], 0, 0};
         if (!done) break;
         list[*at].count++;
         list[*at].seconds += seconds;
         b->program[e->program].busy_s += seconds;
     }
-    trace_table_drop(&ops);
+    sm_numbers_free(&ops);
     return done;
 }
 
@@ -187,7 +185,8 @@ sm_status trace_end(trace_build *b, const sm_trace **out) {
     *t = b->t;
     t->on = b->device;
     t->stream = b->stream;
-    t->name = b->name;
+    t->name = b->names.text;
+    t->names = b->names.n;
     t->detail = b->detail;
     t->file = b->file;
     t->program = b->program;

@@ -10,7 +10,7 @@
 
 typedef struct kernel_rows {
     breakdown_made *made;
-    trace_table at;
+    sm_numbers at;
     sm_kernel_row *row;
     int n, room;
     uint8_t *seen; /* a bit of each event: its work is counted */
@@ -42,7 +42,7 @@ static row_key key_of(const sm_trace *t, const sm_trace_event *e) {
 static sm_kernel_row *row_of(kernel_rows *r, const sm_trace_event *e, const row_key *k) {
     const sm_trace *t = r->made->trace;
     uint64_t key = mixed(mixed(mixed(SM_HASH_SEED, k->name), k->shapes), e->kind);
-    int32_t *at = trace_table_value(&r->at, mixed(key, k->module ? k->module->name : -1));
+    int32_t *at = sm_numbers_at(&r->at, mixed(key, k->module ? k->module->name : -1));
     if (!at) return NULL;
     if (*at >= 0) return &r->row[*at];
     sm_kernel_row *list = sm_arena_grow(r->made->arena, r->row, r->n, &r->room, sizeof *list);
@@ -126,7 +126,7 @@ bool breakdown_rows(breakdown_made *made) {
     if (done && r.n) qsort(r.row, (size_t)r.n, sizeof *r.row, by_seconds);
     made->b.row = r.row;
     made->b.rows = r.n;
-    trace_table_drop(&r.at);
+    sm_numbers_free(&r.at);
     sm_free(r.seen);
     return done;
 }
@@ -141,7 +141,7 @@ typedef struct one_comm {  /* a collective that ran */
 
 typedef struct comm_rows {
     breakdown_made *made;
-    trace_table at, turns;
+    sm_numbers at, turns;
     sm_comm_row *row;
     one_comm *ran;
     int n, room, all;
@@ -242,7 +242,7 @@ static bool add_comm(comm_rows *c, const sm_trace_event *e, int device) {
     sm_comm_row row = comm_of(c->made->trace, e);
     uint64_t key = text_key(text_key(text_key(SM_HASH_SEED, row.op), row.dtype), row.group_name);
     key = mixed(mixed(key, row.members), bits_of(row.bytes));
-    int32_t *at = trace_table_value(&c->at, key);
+    int32_t *at = sm_numbers_at(&c->at, key);
     if (!at) return false;
     if (*at < 0) {
         sm_comm_row *list = sm_arena_grow(c->made->arena, c->row, c->n, &c->room, sizeof *list);
@@ -254,8 +254,7 @@ static bool add_comm(comm_rows *c, const sm_trace_event *e, int device) {
     c->row[i].exposed_s += (double)c->made->exposed_ps[e - c->made->trace->event] * 1e-12;
     if (c->async && !e->async && is_part(c->made->trace->name[e->name])) return true;
     int32_t name = e->program >= 0 ? e->name : -1;
-    int32_t *turn =
-        trace_table_value(&c->turns, mixed(mixed(mixed(SM_HASH_SEED, i), device), name));
+    int32_t *turn = sm_numbers_at(&c->turns, mixed(mixed(mixed(SM_HASH_SEED, i), device), name));
     if (!turn) return false;
     c->ran[c->all++] = (one_comm){i, device, ++*turn, name, e};
     c->row[i].count++;
@@ -324,8 +323,8 @@ bool breakdown_comms(breakdown_made *made) {
     if (done && c.n) qsort(c.row, (size_t)c.n, sizeof *c.row, by_exposed);
     made->b.comm = c.row;
     made->b.comms = c.n;
-    trace_table_drop(&c.at);
-    trace_table_drop(&c.turns);
+    sm_numbers_free(&c.at);
+    sm_numbers_free(&c.turns);
     sm_free(c.ran);
     return done;
 }

@@ -5,17 +5,17 @@
 #include "truth_parts.h"
 
 typedef struct entry {
-    uint64_t hash;
     sm_truth_row *key; /* the case's own row, and what it is found by */
-    sm_truth_case *c;  /* NULL: an empty place */
+    sm_truth_case *c;
 } entry;
 
 struct sm_truth_cases {
     row_models *models;
     sm_arena *arena; /* keys and their texts */
     entry *entry;
-    size_t n, room;
-    sm_texts texts; /* all that keys hold: equal texts have one address */
+    int n, room;
+    sm_numbers places; /* of entries by the hash of their keys */
+    sm_texts texts;    /* all that keys hold: equal texts have one address */
 };
 
 /* False: out of memory. */
@@ -102,28 +102,12 @@ sm_truth_cases *sm_truth_cases_new(const sm_library *families) {
 
 void sm_truth_cases_free(sm_truth_cases *p) {
     if (!p) return;
-    for (size_t i = 0; i < p->room; i++) sm_truth_case_free(p->entry[i].c);
+    for (int i = 0; i < p->n; i++) sm_truth_case_free(p->entry[i].c);
     row_models_free(p->models);
     sm_arena_free(p->arena);
-    sm_free(p->entry);
+    sm_numbers_free(&p->places);
     sm_texts_free(&p->texts);
     sm_free(p);
-}
-
-static bool widen(sm_truth_cases *p) {
-    size_t room = p->room ? 2 * p->room : 64;
-    entry *wider = sm_calloc(room, sizeof *wider);
-    if (!wider) return false;
-    for (size_t i = 0; i < p->room; i++) {
-        if (!p->entry[i].c) continue;
-        size_t at = p->entry[i].hash & (room - 1);
-        while (wider[at].c) at = (at + 1) & (room - 1);
-        wider[at] = p->entry[i];
-    }
-    sm_free(p->entry);
-    p->entry = wider;
-    p->room = room;
-    return true;
 }
 
 /* What a row of inference states is part of its prediction: it shares with none. */
@@ -144,22 +128,21 @@ sm_status sm_truth_cases_get(sm_truth_cases *p, const sm_truth_row *row, sm_trut
     *out = NULL;
     if (alone) key = *row;
     else if (!key_of(p, row, &key)) return sm_fail_memory(err);
-    if (4 * (p->n + 1) > 3 * p->room && !widen(p)) return sm_fail_memory(err);
-    uint64_t hash = hash_row(p, &key);
-    size_t at = hash & (p->room - 1);
-    for (; p->entry[at].c; at = (at + 1) & (p->room - 1))
-        if (!alone && p->entry[at].hash == hash && is_same(p->entry[at].key, &key)) {
-            *out = p->entry[at].c;
-            return SM_OK;
-        }
+    int32_t *at;
+    for (uint64_t hash = hash_row(p, &key); (at = sm_numbers_at(&p->places, hash)); hash++) {
+        if (*at < 0) break;
+        if (alone || !is_same(p->entry[*at].key, &key)) continue;
+        *out = p->entry[*at].c;
+        return SM_OK;
+    }
+    entry *list = sm_arena_grow(p->arena, p->entry, p->n, &p->room, sizeof *list);
     sm_truth_row *kept = sm_arena_alloc(p->arena, sizeof *kept);
-    if (!kept) return sm_fail_memory(err);
+    if (!at || !list || !kept) return sm_fail_memory(err);
+    p->entry = list;
     memcpy(kept, &key, sizeof *kept);
-    entry e = {.hash = hash, .key = kept};
-    sm_status status = truth_case_new(kept, NULL, p->models, &e.c, err);
+    sm_status status = truth_case_new(kept, NULL, p->models, out, err);
     if (status) return status;
-    p->entry[at] = e;
-    p->n++;
-    *out = e.c;
+    list[p->n] = (entry){kept, *out};
+    *at = p->n++;
     return SM_OK;
 }

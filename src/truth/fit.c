@@ -116,9 +116,7 @@ enum { MOST_GROUPS = 12, NAME_BYTES = 160 };
 /* ---- groups ---- */
 
 typedef struct names {
-    const char **name;
-    size_t *rows, n;
-    size_t *place, room; /* of a name by its hash: its index and 1; room is a power of two */
+    size_t *rows, n; /* of each name */
 } names;
 
 static int octave(double size) { return size > 1.0 ? (int)floor(log2(size)) : 0; }
@@ -167,31 +165,6 @@ static void source_name(const sm_truth_row *row, char *out) {
     snprintf(out, NAME_BYTES, "%.*s", length < 150 ? length : 150, row->source);
 }
 
-/* -1: out of memory. */
-static int name_index(names *list, const char *name, sm_arena *arena) {
-    size_t hash = 5381; /* Bernstein's */
-    for (const char *c = name; *c; c++) hash = 33 * hash + (unsigned char)*c;
-    size_t at = hash & (list->room - 1);
-    while (list->place[at] && strcmp(list->name[list->place[at] - 1], name) != 0)
-        at = (at + 1) & (list->room - 1);
-    if (!list->place[at]) {
-        list->name[list->n] = sm_arena_copy(arena, name, strlen(name));
-        if (!list->name[list->n]) return -1;
-        list->place[at] = ++list->n;
-    }
-    list->rows[list->place[at] - 1]++;
-    return (int)list->place[at] - 1;
-}
-
-static bool names_new(names *list, size_t rows, sm_arena *arena) {
-    *list = (names){.room = 1};
-    while (list->room < 2 * rows) list->room *= 2;
-    list->name = sm_arena_array(arena, rows, sizeof *list->name);
-    list->rows = sm_arena_array(arena, rows, sizeof *list->rows);
-    list->place = sm_arena_array(arena, list->room, sizeof *list->place);
-    return list->name && list->rows && list->place;
-}
-
 /* ---- weights ---- */
 
 /* Of a step of quality B or C, something that the time depends on is not stated. */
@@ -233,14 +206,19 @@ static void deal(fit_problem *f, const names *models, const names *sources) {
 /* Each row's index among the distinct names that name_of gives; NULL: out of memory. */
 static int *index_rows(const fit_problem *f, void (*name_of)(const sm_truth_row *, char *),
                        names *list, sm_arena *arena) {
+    sm_texts distinct = {.n = 0};
     int *index = sm_arena_array(arena, f->n, sizeof *index);
-    if (!index || !names_new(list, f->n, arena)) return NULL;
-    for (size_t i = 0; i < f->n; i++) {
+    list->rows = sm_arena_array(arena, f->n, sizeof *list->rows);
+    if (!index || !list->rows) return NULL;
+    for (size_t i = 0; i < f->n && index; i++) {
         char name[NAME_BYTES] = {0};
         name_of(f->row[i].row, name);
-        index[i] = name_index(list, name, arena);
-        if (index[i] < 0) return NULL;
+        index[i] = sm_texts_place(&distinct, arena, name, strlen(name));
+        if (index[i] < 0) index = NULL;
+        else list->rows[index[i]]++;
     }
+    list->n = (size_t)distinct.n;
+    sm_texts_free(&distinct);
     return index;
 }
 

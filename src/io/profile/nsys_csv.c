@@ -94,7 +94,7 @@ static int device_of(nsys_table *t, const csv_record *row) {
     int device = trace_device(t->b, t->file, ordinal);
     size_t name = open > 1 ? open - 2 : s.length;
     int32_t at = device >= 0 && !t->b->device[device].name[0] ? trace_name(t->b, text, name) : -1;
-    if (at >= 0) t->b->device[device].name = t->b->name[at];
+    if (at >= 0) t->b->device[device].name = t->b->names.text[at];
     return device;
 }
 

@@ -142,7 +142,7 @@ static void read_devices(nsys *n) {
             sm_trace_device *d = &n->b->device[i];
             if (d->file != n->file || d->ordinal != sqlite3_column_int(s, 0)) continue;
             int32_t at = trace_name(n->b, name, strlen(name));
-            if (at >= 0) d->name = n->b->name[at];
+            if (at >= 0) d->name = n->b->names.text[at];
         }
     }
     sqlite3_finalize(s);
