@@ -44,6 +44,13 @@ profile_kind profile_kind_of(const sm_profile_op *op);
 /* Model FLOPs utilisation: matrix FLOPs over the peak of bf16 in the expected time. */
 double profile_mfu(const sm_profile *p);
 
+/* A part of a whole in per cent; "-" where there is no whole. */
+const char *profile_share(sm_report *r, double part, double whole);
+/* What would save time, as page and data. of: what the times are of, "the step"; before: between
+ * what is the matter and where, ", in ". */
+void profile_tell_findings(sm_report *r, const sm_profile_finding *finding, int n, const char *of,
+                           const char *before, double whole_s);
+
 /* a + b, of which each may be missing (NAN). */
 double profile_sum(double a, double b);
 

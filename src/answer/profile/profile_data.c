@@ -1,6 +1,28 @@
 #include "profile_asked.h"
 #include <math.h>
 
+const char *profile_share(sm_report *r, double part, double whole) {
+    return whole > 0 ? sm_show_percent(r, part / whole) : "-";
+}
+
+void profile_tell_findings(sm_report *r, const sm_profile_finding *finding, int n, const char *of,
+                           const char *before, double whole_s) {
+    sm_data *list = sm_put_array(r, r->data, "findings");
+    sm_report_heading(r, "What would save time");
+    if (n == 0) sm_report_text(r, "Nothing that would save more than 3 %% of %s.", of);
+    for (int i = 0; i < n; i++) {
+        const sm_profile_finding *f = &finding[i];
+        sm_data *object = sm_put_object(r, list, NULL);
+        sm_put(r, object, "seconds|what|where|change", f->seconds, f->what, f->about, f->change);
+        if (f->count > 0) sm_put(r, object, "count", f->count);
+        sm_report_text(
+            r, "%d. Up to %s (%s): %s%s%s%s. %c%s.", i + 1, sm_show_seconds(r, f->seconds),
+            profile_share(r, f->seconds, whole_s), f->what, f->about[0] ? before : "", f->about,
+            f->count > 1 ? sm_textf(r, " (%d of them)", f->count) : "",
+            f->change[0] >= 'a' ? f->change[0] - 'a' + 'A' : f->change[0], f->change + 1);
+    }
+}
+
 static void put_ops(sm_report *r, const profile_rows *rows) {
     sm_data *ops = sm_put_array(r, r->data, "ops");
     for (int i = 0; i < rows->n; i++) {
@@ -72,10 +94,4 @@ void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, b
            t->compute_s, t->exposed_s, t->overlapped_s, t->copies_s, 0.0);
     put_ops(r, rows);
     put_collectives(r, p, rows);
-    sm_data *list = sm_put_array(r, r->data, "findings");
-    for (int i = 0; i < p->findings; i++) {
-        const sm_profile_finding *f = &p->finding[i];
-        sm_put(r, sm_put_object(r, list, NULL), "seconds|what|where|change|count", f->seconds,
-               f->what, f->about, f->change, f->count);
-    }
 }

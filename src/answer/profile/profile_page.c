@@ -2,10 +2,6 @@
 #include <math.h>
 #include <string.h>
 
-static const char *share_of(sm_report *r, double part, double whole) {
-    return whole > 0 ? sm_show_percent(r, part / whole) : "-";
-}
-
 /* The end of a long name says more than its start. */
 static const char *tail(sm_report *r, const char *text, size_t width) {
     size_t length = strlen(text);
@@ -40,7 +36,7 @@ static void measured(sm_report *r, const sm_profile *p) {
     if (!isnan(m->step_s))
         sm_report_text(r, "Measured: %s, the mean of %s runs of a device; expected is %s of it.",
                        sm_show_seconds(r, m->step_s), sm_show_number(r, m->runs),
-                       share_of(r, p->time.expected_s, m->step_s));
+                       profile_share(r, p->time.expected_s, m->step_s));
     sm_table *table = sm_page_table(r, "Where the measured time went", "<part|>time|>share");
     const struct {
         const char *name;
@@ -52,7 +48,7 @@ static void measured(sm_report *r, const sm_profile *p) {
     for (int i = 0; i < 4; i++)
         if (part[i].seconds > 0)
             sm_page_row(r, table, part[i].name, sm_show_seconds(r, part[i].seconds),
-                        share_of(r, part[i].seconds, isnan(m->step_s) ? parts : m->step_s));
+                        profile_share(r, part[i].seconds, isnan(m->step_s) ? parts : m->step_s));
     sm_report_table(r, table);
 }
 
@@ -62,15 +58,15 @@ static void where(sm_report *r, const sm_profile *p, const profile_rows *rows) {
     for (int k = 0; k < PROFILE_KINDS; k++)
         if (rows->of_kind[k] > 0)
             sm_page_row(r, table, profile_kind_names[k], sm_show_seconds(r, rows->of_kind[k]),
-                        share_of(r, rows->of_kind[k], t->expected_s),
+                        profile_share(r, rows->of_kind[k], t->expected_s),
                         rows->flops_of_kind[k] > 0 ? sm_show_count(r, rows->flops_of_kind[k]) : "",
                         sm_show_bytes(r, rows->bytes_of_kind[k]));
     if (p->collectives)
         sm_page_row(r, table, "exposed communication", sm_show_seconds(r, t->exposed_s),
-                    share_of(r, t->exposed_s, t->expected_s), "", "");
+                    profile_share(r, t->exposed_s, t->expected_s), "", "");
     if (t->copies_s > 0)
         sm_page_row(r, table, "copies waited for", sm_show_seconds(r, t->copies_s),
-                    share_of(r, t->copies_s, t->expected_s), "", "");
+                    profile_share(r, t->copies_s, t->expected_s), "", "");
     sm_report_table(r, table);
     if (p->collectives)
         sm_report_text(r, "Communication hidden behind compute: %s.",
@@ -93,8 +89,8 @@ static void kernels(sm_report *r, const sm_profile *p, const profile_rows *rows,
         const char *place = tail(r, row->name, ran ? 30 : 34);
         const char *runs = sm_show_number(r, row->count);
         const char *expected = sm_show_seconds(r, row->expected_s);
-        const char *share = share_of(r, seconds_of(row), step);
-        const char *roofline = share_of(r, row->lower_s, seconds_of(row));
+        const char *share = profile_share(r, seconds_of(row), step);
+        const char *roofline = profile_share(r, row->lower_s, seconds_of(row));
         const char *bound = sm_profile_bound_name(row->bound);
         if (ran)
             sm_page_row(r, table, place, runs, sm_show_seconds(r, row->measured_s), expected, share,
@@ -142,27 +138,15 @@ static void memory(sm_report *r, const sm_profile *p) {
     const sm_module_assigned *a = &p->module->assigned;
     double temporaries = a->temporary_bytes;
     if (!a->known) return;
-    sm_report_text(r, "The compiler assigned %s: arguments %s, results %s, temporaries %s%s.",
-                   sm_show_bytes(r, a->argument_bytes + a->result_bytes + temporaries),
-                   sm_show_bytes(r, a->argument_bytes), sm_show_bytes(r, a->result_bytes),
-                   sm_show_bytes(r, temporaries),
-                   temporaries > 1.001 * p->temporary_bytes && p->temporary_bytes > 0
-                       ? sm_textf(r, ", %s more than live at once",
-                                  share_of(r, temporaries - p->temporary_bytes, p->temporary_bytes))
-                       : "");
-}
-
-static void findings(sm_report *r, const sm_profile *p) {
-    sm_report_heading(r, "What would save time");
-    if (p->findings == 0) sm_report_text(r, "Nothing that would save more than 3 %% of the step.");
-    for (int i = 0; i < p->findings; i++) {
-        const sm_profile_finding *f = &p->finding[i];
-        sm_report_text(
-            r, "%d. Up to %s (%s): %s%s%s%s. %c%s.", i + 1, sm_show_seconds(r, f->seconds),
-            share_of(r, f->seconds, p->time.expected_s), f->what, f->about[0] ? ", in " : "",
-            f->about, f->count > 1 ? sm_textf(r, " (%d of them)", f->count) : "",
-            f->change[0] >= 'a' ? f->change[0] - 'a' + 'A' : f->change[0], f->change + 1);
-    }
+    sm_report_text(
+        r, "The compiler assigned %s: arguments %s, results %s, temporaries %s%s.",
+        sm_show_bytes(r, a->argument_bytes + a->result_bytes + temporaries),
+        sm_show_bytes(r, a->argument_bytes), sm_show_bytes(r, a->result_bytes),
+        sm_show_bytes(r, temporaries),
+        temporaries > 1.001 * p->temporary_bytes && p->temporary_bytes > 0
+            ? sm_textf(r, ", %s more than live at once",
+                       profile_share(r, temporaries - p->temporary_bytes, p->temporary_bytes))
+            : "");
 }
 
 /* The targets of custom calls and the opcodes that are not known, each once, at most four. */
@@ -191,7 +175,7 @@ static void notes(sm_report *r, const sm_profile *p, const profile_rows *rows) {
                        "Not understood: %s runs of %s, %s of the time. They are priced by their "
                        "bytes, without FLOPs.",
                        sm_show_number(r, p->custom), not_understood(r, p),
-                       share_of(r, rows->of_kind[PROFILE_CUSTOM], p->time.expected_s));
+                       profile_share(r, rows->of_kind[PROFILE_CUSTOM], p->time.expected_s));
     if (p->tile_flops > 0.005 * p->work.matrix_flops || p->tile_bytes > 0.005 * p->work.bytes)
         sm_report_text(r,
                        "Padding of tiles: %s FLOPs more than the %s of the products, %s of the "
@@ -212,7 +196,7 @@ void profile_page(sm_report *r, const sm_profile *p, const profile_rows *rows, i
     summary(r, p);
     measured(r, p);
     where(r, p, rows);
-    findings(r, p);
+    profile_tell_findings(r, p->finding, p->findings, "the step", ", in ", p->time.expected_s);
     kernels(r, p, rows, top);
     collectives(r, p, rows, top);
     memory(r, p);

@@ -4,10 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-static const char *share_of(sm_report *r, double part, double whole) {
-    return whole > 0 ? sm_show_percent(r, part / whole) : "-";
-}
-
 static double seconds_of(const sm_trace_step *step) { return (double)step->end_ps * 1e-12; }
 
 /* "void cutlass::Kernel<...>(...)" is cutlass::Kernel, "aten::mm" mm. */
@@ -80,12 +76,12 @@ static void where(sm_report *r, const sm_trace_breakdown *b) {
         if (b->mean.part_s[i] > 0)
             sm_page_row(r, table, sm_time_part_name((sm_time_part)i),
                         sm_show_seconds(r, b->mean.part_s[i]),
-                        share_of(r, b->mean.part_s[i], step));
+                        profile_share(r, b->mean.part_s[i], step));
     sm_report_table(r, table);
     if (comm > 0)
         sm_report_text(r, "Communication: %s, of which %s hide behind compute (%s).",
                        sm_show_seconds(r, comm), sm_show_seconds(r, b->mean.overlapped_s),
-                       share_of(r, b->mean.overlapped_s, comm));
+                       profile_share(r, b->mean.overlapped_s, comm));
     if (b->other_s > 0)
         sm_report_text(r, "Events that are not understood took %s; they count as nothing.",
                        sm_show_seconds(r, b->other_s));
@@ -96,7 +92,7 @@ static void tell_slow(sm_report *r, const sm_trace_breakdown *b) {
     if (seconds_of(&slow->mean) > 1.03 * seconds_of(&middle->mean))
         sm_report_text(r, "A step of %s takes %s of the median one.",
                        device_text(r, b->trace, slow->device),
-                       share_of(r, seconds_of(&slow->mean), seconds_of(&middle->mean)));
+                       profile_share(r, seconds_of(&slow->mean), seconds_of(&middle->mean)));
 }
 
 /* Ranks end a collective together: the one that waits least began it last. */
@@ -139,19 +135,6 @@ static void devices(sm_report *r, const sm_trace_breakdown *b, int top) {
     else tell_slow(r, b);
 }
 
-static void findings(sm_report *r, const sm_profile_ran *p) {
-    sm_report_heading(r, "What would save time");
-    if (p->findings == 0) sm_report_text(r, "Nothing that would save more than 3 %% of a step.");
-    for (int i = 0; i < p->findings; i++) {
-        const sm_profile_finding *f = &p->finding[i];
-        sm_report_text(
-            r, "%d. Up to %s (%s): %s%s%s%s. %c%s.", i + 1, sm_show_seconds(r, f->seconds),
-            share_of(r, f->seconds, seconds_of(&p->time->mean)), f->what, f->about[0] ? ", " : "",
-            f->about, f->count > 1 ? sm_textf(r, " (%d of them)", f->count) : "",
-            f->change[0] >= 'a' ? f->change[0] - 'a' + 'A' : f->change[0], f->change + 1);
-    }
-}
-
 static void kernels(sm_report *r, const sm_profile_ran *p, int top) {
     const sm_trace_breakdown *b = p->time;
     double steps = 0;
@@ -162,14 +145,14 @@ static void kernels(sm_report *r, const sm_profile_ran *p, int top) {
     for (int i = 0; i < b->rows && i < top; i++) {
         const sm_kernel_row *row = &b->row[i];
         double time = row->seconds / steps;
-        const char *cells[] = {short_name(r, row->op, 22),
-                               cut(r, row->shapes, 18),
-                               sm_show_number(r, row->count / steps),
-                               sm_show_seconds(r, time),
-                               share_of(r, time, seconds_of(&b->mean)),
-                               row->flops > 0 ? sm_show_count(r, row->flops / row->seconds) : "",
-                               isnan(p->lower_s[i]) ? ""
-                                                    : share_of(r, p->lower_s[i], row->seconds)};
+        const char *cells[] = {
+            short_name(r, row->op, 22),
+            cut(r, row->shapes, 18),
+            sm_show_number(r, row->count / steps),
+            sm_show_seconds(r, time),
+            profile_share(r, time, seconds_of(&b->mean)),
+            row->flops > 0 ? sm_show_count(r, row->flops / row->seconds) : "",
+            isnan(p->lower_s[i]) ? "" : profile_share(r, p->lower_s[i], row->seconds)};
         sm_page_cells(r, table, cells);
     }
     sm_report_table(r, table);
@@ -195,7 +178,7 @@ static void collectives(sm_report *r, const sm_profile_ran *p, int top) {
                                 sm_show_seconds(r, row->seconds / steps),
                                 sm_show_seconds(r, row->least_s),
                                 sm_show_bytes(r, bus),
-                                share_of(r, bus, p->link_bytes_per_s),
+                                profile_share(r, bus, p->link_bytes_per_s),
                                 sm_show_seconds(r, row->exposed_s / steps)};
         if (!link) cells[7] = cells[8];
         if (isnan(bus)) cells[6] = cells[7 - !link] = "-";
@@ -272,11 +255,6 @@ static void put_data(sm_report *r, const sm_profile_ran *p) {
     put_devices(r, b);
     put_kernels(r, p);
     put_comms(r, b);
-    sm_data *list = sm_put_array(r, r->data, "findings");
-    for (int i = 0; i < p->findings; i++) {
-        sm_put(r, sm_put_object(r, list, NULL), "seconds|what|where|change", p->finding[i].seconds,
-               p->finding[i].what, p->finding[i].about, p->finding[i].change);
-    }
 }
 
 /* ---- against another ---- */
@@ -350,7 +328,7 @@ sm_status profile_trace_answer(const sm_profile_question *q, int top, sm_report 
     put_data(r, p);
     summary(r, p);
     where(r, b);
-    findings(r, p);
+    profile_tell_findings(r, p->finding, p->findings, "a step", ", ", seconds_of(&b->mean));
     kernels(r, p, top);
     collectives(r, p, top);
     devices(r, b, top);
