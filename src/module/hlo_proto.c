@@ -164,20 +164,6 @@ static bool read_aliases(proto_reader *r, wire w) {
     return true;
 }
 
-static void count_devices(proto_reader *r, wire w) {
-    wire assignment;
-    sm_module *m = &r->module;
-    m->replicas = m->partitions = 1;
-    if (wire_has(w, 15, &assignment)) {
-        int64_t replicas = wire_value(assignment, 1, 1), partitions = wire_value(assignment, 2, 1);
-        if (replicas > 0 && replicas < PROTO_MOST_NUMBERS) m->replicas = (int)replicas;
-        if (partitions > 0 && partitions < PROTO_MOST_NUMBERS / m->replicas)
-            m->partitions = (int)partitions;
-    }
-    m->devices = m->replicas * m->partitions;
-    if (r->largest_device >= m->devices) m->devices = r->largest_device + 1;
-}
-
 /* Rows of one table, each {file or location = 1, line = 3}, or the name of a file itself. */
 static bool read_table(proto_reader *r, wire index, int number, module_table table) {
     size_t n = wire_count(index, number), i = 0;
@@ -209,7 +195,17 @@ static bool read_module(proto_reader *r, wire w) {
     r->module.name = wire_has(w, 1, &name) ? proto_text(r, name) : "module";
     if (wire_has(w, 8, &aliases) && !read_aliases(r, aliases)) return false;
     if (!read_computations(r, w)) return false;
-    count_devices(r, w);
+    wire assignment;
+    sm_module *m = &r->module;
+    m->replicas = m->partitions = 1;
+    if (wire_has(w, 15, &assignment)) {
+        int64_t replicas = wire_value(assignment, 1, 1), partitions = wire_value(assignment, 2, 1);
+        if (replicas > 0 && replicas < PROTO_MOST_NUMBERS) m->replicas = (int)replicas;
+        if (partitions > 0 && partitions < PROTO_MOST_NUMBERS / m->replicas)
+            m->partitions = (int)partitions;
+    }
+    m->devices = m->replicas * m->partitions;
+    if (r->largest_device >= m->devices) m->devices = r->largest_device + 1;
     return !r->status;
 }
 

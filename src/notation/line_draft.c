@@ -78,19 +78,16 @@ static bool is_pointwise(int op) {
 
 /* ---- expressions ---- */
 
-static void add_dims(shape *to, const shape *more) {
-    for (int i = 0; i < more->rank; i++) {
-        bool there = false;
-        for (int j = 0; j < to->rank; j++) there = there || to->dim[j] == more->dim[i];
-        if (!there && to->rank < SM_TEXT_MOST_RANK) to->dim[to->rank++] = more->dim[i];
-    }
-    to->leaves |= more->leaves;
-}
-
 /* What the longest has, then what the others add. */
 static shape join(const shape *a, const shape *b) {
     shape all = a->rank >= b->rank ? *a : *b;
-    add_dims(&all, a->rank >= b->rank ? b : a);
+    const shape *more = a->rank >= b->rank ? b : a;
+    for (int i = 0; i < more->rank; i++) {
+        bool there = false;
+        for (int j = 0; j < all.rank; j++) there = there || all.dim[j] == more->dim[i];
+        if (!there && all.rank < SM_TEXT_MOST_RANK) all.dim[all.rank++] = more->dim[i];
+    }
+    all.leaves |= more->leaves;
     return all;
 }
 

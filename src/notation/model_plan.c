@@ -166,15 +166,11 @@ static sm_status plan_stack(model_plan *p, const frame *f, const tree_piece *pie
     return SM_OK;
 }
 
-static piece_plan *piece_called(const model_plan *p, const char *name) {
-    piece_plan *found = NULL;
-    for (piece_plan *at = p->piece; at; at = at->next)
-        if (strcmp(at->name, name) == 0) found = at;
-    return found;
-}
-
 static sm_status plan_piece(model_plan *p, const frame *f, const tree_piece *piece) {
-    piece_plan *to = piece_called(p, piece->name);
+    const char *name = piece->name;
+    piece_plan *to = NULL;
+    for (piece_plan *at = p->piece; at; at = at->next)
+        if (strcmp(at->name, name) == 0) to = at;
     if (!to) {
         if (piece->kind == TREE_LAYERS && !piece->count)
             return sm_fail_at(p->err, piece->source, piece->span,

@@ -568,20 +568,6 @@ static const char *size_words(writer *w, int kind, int d) {
     return keep(w, sm_arena_printf(w->arena, "%s", sm_format_exact(number, sizeof number, size)));
 }
 
-static void put_sizes(writer *w, int kinds) {
-    size_t begin = w->sink.wanted;
-    const char *before = "dims   ";
-    for (int k = 0; k < kinds; k++)
-        for (int d = 0; d < w->lines[k]->dims; d++) {
-            const sm_text_dim *dim = &w->lines[k]->dim[d];
-            if (strcmp(dim->name, "S") == 0 && is_first(w, k, d) && keys_are_positions(w, k))
-                put_set(w, &begin, &before, "S", "T");
-            if (!is_given(dim->name) && is_first(w, k, d))
-                put_set(w, &begin, &before, dim->name, size_words(w, k, d));
-        }
-    if (begin < w->sink.wanted) sm_sink_put(&w->sink, "\n");
-}
-
 /* The size of a dimension in a kind where that is not what dims, or the job, says; NULL where
  * nothing need be said. */
 static const char *own_size(writer *w, int kind, const char *dim) {
@@ -727,7 +713,17 @@ static void put_family(writer *w, int kinds) {
         if (!w->sorts && g.sorts > 1) put_letters(w, piece, &g);
     }
     if (w->sorts) return;
-    put_sizes(w, kinds);
+    size_t begin = w->sink.wanted;
+    const char *before = "dims   ";
+    for (int k = 0; k < kinds; k++)
+        for (int d = 0; d < w->lines[k]->dims; d++) {
+            const sm_text_dim *dim = &w->lines[k]->dim[d];
+            if (strcmp(dim->name, "S") == 0 && is_first(w, k, d) && keys_are_positions(w, k))
+                put_set(w, &begin, &before, "S", "T");
+            if (!is_given(dim->name) && is_first(w, k, d))
+                put_set(w, &begin, &before, dim->name, size_words(w, k, d));
+        }
+    if (begin < w->sink.wanted) sm_sink_put(&w->sink, "\n");
     sm_sink_put(&w->sink, "model\n");
     put_pieces(w, piece, n);
 }

@@ -18,19 +18,6 @@ typedef struct resource_times { /* at datasheet rates, each resource alone */
     double of[SM_PROFILE_LAUNCH];
 } resource_times;
 
-static resource_times times_of(const sm_chip *chip, const sm_calibration *c,
-                               const sm_module_work *w) {
-    resource_times t;
-    sm_op_cost vector = sm_vector_cost(chip, c, w->vector_flops + w->transcendentals, 0);
-    t.of[SM_PROFILE_MATRIX] = at_rate(
-        w->matrix_flops, sm_chip_peak(chip, w->matrix_flops > 0 ? w->dtype : SM_BF16, NULL));
-    t.of[SM_PROFILE_VECTOR] = vector.math_s;
-    t.of[SM_PROFILE_HBM] = at_rate(w->bytes, chip->memory_bytes_per_s.value);
-    t.of[SM_PROFILE_ONCHIP] = at_rate(w->onchip_bytes, chip->onchip_bytes_per_s.value);
-    t.of[SM_PROFILE_HOST] = at_rate(w->host_bytes, chip->pcie_bytes_per_s_oneway.value);
-    return t;
-}
-
 /* A kernel of several products costs as its largest one, in proportion. */
 static sm_op_cost cost_of(const sm_chip *chip, const sm_calibration *c, const sm_module_work *w) {
     if (w->attention.heads > 0) {
@@ -54,7 +41,15 @@ static sm_op_cost cost_of(const sm_chip *chip, const sm_calibration *c, const sm
 void profile_price_op(const profile_made *made, sm_profile_op *op) {
     const sm_chip *chip = &made->p.system->chip;
     const sm_calibration *c = made->p.calibration;
-    resource_times t = times_of(chip, c, &op->work);
+    const sm_module_work *w = &op->work;
+    resource_times t;
+    sm_op_cost vector = sm_vector_cost(chip, c, w->vector_flops + w->transcendentals, 0);
+    t.of[SM_PROFILE_MATRIX] = at_rate(
+        w->matrix_flops, sm_chip_peak(chip, w->matrix_flops > 0 ? w->dtype : SM_BF16, NULL));
+    t.of[SM_PROFILE_VECTOR] = vector.math_s;
+    t.of[SM_PROFILE_HBM] = at_rate(w->bytes, chip->memory_bytes_per_s.value);
+    t.of[SM_PROFILE_ONCHIP] = at_rate(w->onchip_bytes, chip->onchip_bytes_per_s.value);
+    t.of[SM_PROFILE_HOST] = at_rate(w->host_bytes, chip->pcie_bytes_per_s_oneway.value);
     sm_op_cost cost = cost_of(chip, c, &op->work);
     int longest = 0;
     for (int i = 1; i < SM_PROFILE_LAUNCH; i++)

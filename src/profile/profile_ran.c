@@ -91,20 +91,6 @@ static const char *bytes_text(sm_arena *arena, double bytes) {
     return isnan(bytes) ? "" : sm_arena_printf(arena, " of %.3g %s", bytes, units[i]);
 }
 
-static void propose_comms(candidates *c) {
-    const sm_trace_breakdown *b = c->made->r.time;
-    for (int i = 0; i < b->comms && i < CANDIDATES; i++) {
-        const sm_comm_row *row = &b->comm[i];
-        const char *bytes = bytes_text(c->made->arena, row->bytes);
-        if (!bytes) c->failed = true;
-        propose(
-            c, row->exposed_s / c->made->steps, row->count, row->group_name,
-            "start it earlier (prefetch, buckets of another size), send less, or shard so that "
-            "it is not needed",
-            sm_arena_printf(c->made->arena, "%s%s beside no compute", row->op, bytes ? bytes : ""));
-    }
-}
-
 /* Of ranks: who waits in collectives waits for the slowest. */
 static void propose_ranks(candidates *c) {
     const sm_trace_breakdown *b = c->made->r.time;
@@ -151,7 +137,17 @@ static int by_seconds(const void *a, const void *b) {
 static bool find(ran_made *m) {
     candidates c = {.made = m};
     propose_idle(&c);
-    propose_comms(&c);
+    const sm_trace_breakdown *b = c.made->r.time;
+    for (int i = 0; i < b->comms && i < CANDIDATES; i++) {
+        const sm_comm_row *row = &b->comm[i];
+        const char *bytes = bytes_text(c.made->arena, row->bytes);
+        if (!bytes) c.failed = true;
+        propose(
+            &c, row->exposed_s / c.made->steps, row->count, row->group_name,
+            "start it earlier (prefetch, buckets of another size), send less, or shard so that "
+            "it is not needed",
+            sm_arena_printf(c.made->arena, "%s%s beside no compute", row->op, bytes ? bytes : ""));
+    }
     propose_ranks(&c);
     propose_kernels(&c);
     qsort(c.list, (size_t)c.n, sizeof *c.list, by_seconds);

@@ -422,11 +422,6 @@ static bool is_choice(const builder *x, int array) {
     return any;
 }
 
-static void fix(builder *x, int array) {
-    if (x->tensor[array] == UNMADE) x->fixed += x->l->array[array].elements;
-    x->tensor[array] = RIDES;
-}
-
 /* The share of each expert in the shape of their scores: what the runtime makes of a choice. */
 static void share_out(builder *x, const sm_text_line *line) {
     const sm_text_array *made = &x->l->array[line->result[0].array];
@@ -444,7 +439,11 @@ static void choose(builder *x, const sm_text_line *line) {
         return;
     }
     for (int i = 1; i < line->operands; i++)
-        if (is_weight(x, line->operand[i].array)) fix(x, line->operand[i].array);
+        if (is_weight(x, line->operand[i].array)) {
+            int array = line->operand[i].array;
+            if (x->tensor[array] == UNMADE) x->fixed += x->l->array[array].elements;
+            x->tensor[array] = RIDES;
+        }
     if (choice) {
         x->tensor[made] = tensor_of(x, line->operand[0].array);
         return;

@@ -22,11 +22,6 @@ void sm_chain_of_einsum(const sm_einsum *einsum, sm_chain *chain) {
         (sm_chain_array){.array = einsum->out, .given = einsum->out_sharding_given};
 }
 
-static void lay_open(sm_array *array) {
-    array->unreduced = 0;
-    for (int d = 0; d < array->rank; d++) array->dim[d].n_axes = 0;
-}
-
 /* Every line that reads the array reads the copy. */
 static void read_copy(sm_chain *chain, int array, int copy) {
     for (int l = 0; l < chain->lines; l++)
@@ -56,7 +51,9 @@ sm_status sm_chain_share_moves(sm_chain *chain, sm_error *err) {
         chain->array[copy] = chain->array[a];
         chain->array[copy].given = chain->array[copy].named = false;
         chain->array[copy].line = at;
-        lay_open(&chain->array[copy].array);
+        sm_array *array = &chain->array[copy].array;
+        array->unreduced = 0;
+        for (int d = 0; d < array->rank; d++) array->dim[d].n_axes = 0;
         chain->array[a].uses = 1;
     }
     return SM_OK;

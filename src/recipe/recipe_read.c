@@ -132,10 +132,6 @@ static bound *bound_of(reading *r, const framework_key *key) {
     return NULL;
 }
 
-static const char *replaced(reading *r, const sm_setting *by) {
-    return sm_arena_printf(r->arena, "line %d says it again", line_of(r, by));
-}
-
 static sm_status bind_setting(reading *r, const sm_setting *s) {
     const framework_key *key = framework_key_of(r->f, s->key);
     const char *why = key ? NULL : framework_ignores(r->f, s->key);
@@ -158,7 +154,8 @@ static sm_status bind_setting(reading *r, const sm_setting *s) {
     if (status) return s->loose ? SM_OK : status;
     if (!old) old = &r->bound[r->bounds++];
     else if (strcmp(old->setting->value, s->value) != 0)
-        tell_setting(r, SM_TOLD_IGNORED, old->setting, replaced(r, s));
+        tell_setting(r, SM_TOLD_IGNORED, old->setting,
+                     sm_arena_printf(r->arena, "line %d says it again", line_of(r, s)));
     *old = (bound){key, s, value};
     return SM_OK;
 }

@@ -273,11 +273,6 @@ static void enter_mappings(writing *w, const char *key, size_t under) {
     enter_table(w, key);
 }
 
-static void put_aligned(writing *w, const char *setting, const char *about) {
-    if (about[0]) fprintf(w->out, "%-52s  # %s\n", setting, about);
-    else fprintf(w->out, "%s\n", setting);
-}
-
 static void put_setting(writing *w, const framework_key *k, expression_value v) {
     char value[512], setting[700];
     size_t under;
@@ -301,7 +296,9 @@ static void put_setting(writing *w, const framework_key *k, expression_value v) 
         break;
     default: return;
     }
-    put_aligned(w, setting, k->about);
+    const char *about = k->about;
+    if (about[0]) fprintf(w->out, "%-52s  # %s\n", setting, about);
+    else fprintf(w->out, "%s\n", setting);
 }
 
 static sm_data *member(const writing *w, sm_data *object, const char *name) {

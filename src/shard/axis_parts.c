@@ -27,17 +27,14 @@ static void append_parts(const sm_lowering *l, int axis, sm_dim *dim) {
         if (l->part[p].axis == axis) sm_dim_append(dim, p);
 }
 
-static sm_axes parts_of(const sm_lowering *l, sm_axes axes) {
-    unsigned set = 0;
-    for (int p = 0; p < l->parts; p++)
-        if (axes >> l->part[p].axis & 1) set |= 1u << p;
-    return (sm_axes)set;
-}
-
 sm_array sm_lowering_array(const sm_lowering *l, const sm_array *array) {
     sm_array split = *array;
     if (l->parts == 0) return split;
-    split.unreduced = parts_of(l, array->unreduced);
+    sm_axes axes = array->unreduced;
+    unsigned set = 0;
+    for (int p = 0; p < l->parts; p++)
+        if (axes >> l->part[p].axis & 1) set |= 1u << p;
+    split.unreduced = (sm_axes)set;
     for (int d = 0; d < array->rank; d++) {
         split.dim[d].n_axes = 0;
         for (int i = 0; i < array->dim[d].n_axes; i++)

@@ -148,7 +148,7 @@ static sm_layout real_layout(const sm_mesh *mesh, const sm_array *array) {
     return sm_layout_of(&real);
 }
 
-static sm_journey journey_of(const sm_reshard *r, const sm_array *from, const sm_array *to) {
+bool sm_reshard_run(sm_reshard *r, const sm_array *from, const sm_array *to) {
     sm_journey j = {.axes = r->mesh->axes,
                     .rank = from->rank,
                     .element_bytes = sm_dtype_bytes(from->dtype),
@@ -158,11 +158,6 @@ static sm_journey journey_of(const sm_reshard *r, const sm_array *from, const sm
     for (int a = 0; a < j.axes; a++) j.chips[a] = r->mesh->axis[a].size;
     for (int d = 0; d < j.rank; d++) j.size[d] = r->einsum->index[from->dim[d].index].size;
     j.uneven = sm_journey_uneven(&j);
-    return j;
-}
-
-bool sm_reshard_run(sm_reshard *r, const sm_array *from, const sm_array *to) {
-    const sm_journey j = journey_of(r, from, to);
     leg l = {r, &j, from, j.from};
     sm_route route;
     if (!sm_route_find(&j, &route)) return false;

@@ -57,15 +57,6 @@ int sm_words_find(sm_words words, const sm_source *source, sm_span span) {
     return -1;
 }
 
-static void list_words(sm_words words, char *out, size_t size) {
-    size_t at = 0;
-    for (int i = 0; i < words.n && at < size; i++) {
-        int n = snprintf(out + at, size - at, "%s%s",
-                         i == 0 ? "" : (i + 1 == words.n ? " or " : ", "), words.word[i]);
-        at += n > 0 ? (size_t)n : 0;
-    }
-}
-
 sm_status sm_words_fail(sm_words words, const sm_source *source, sm_span span, const char *what,
                         sm_error *err) {
     char all[560];
@@ -75,7 +66,13 @@ sm_status sm_words_fail(sm_words words, const sm_source *source, sm_span span, c
     if (near != NULL)
         return sm_fail_at(err, source, span, "%s \"%.*s\"; the nearest is \"%s\"", what, shown,
                           text, near);
-    list_words(words, all, sizeof all);
+    size_t size = sizeof all;
+    size_t at = 0;
+    for (int i = 0; i < words.n && at < size; i++) {
+        int n = snprintf(all + at, size - at, "%s%s",
+                         i == 0 ? "" : (i + 1 == words.n ? " or " : ", "), words.word[i]);
+        at += n > 0 ? (size_t)n : 0;
+    }
     return sm_fail_at(err, source, span, "%s \"%.*s\"; expected %s", what, shown, text, all);
 }
 

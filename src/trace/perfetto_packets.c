@@ -79,11 +79,6 @@ static void read_clocks(sequence *s, wire snapshot) {
     }
 }
 
-static void read_defaults(sequence *s, wire defaults) {
-    s->clock = wire_value(defaults, 58, s->clock);
-    s->track = wire_value(wire_message(defaults, 11), 11, s->track);
-}
-
 /* A track is a thread of its own. */
 static void read_track(perfetto *p, wire track) {
     int64_t id = wire_value(track, 1, 0);
@@ -157,7 +152,11 @@ static void read_packet(perfetto *p, wire packet) {
     if (wire_value(packet, 13, 0) & 1)
         for (int i = 0; i < TABLES; i++) sm_numbers_free(&s->interned[i]);
     if (wire_has(packet, 6, &found)) read_clocks(s, found);
-    if (wire_has(packet, 59, &found)) read_defaults(s, found);
+    if (wire_has(packet, 59, &found)) {
+        wire defaults = found;
+        s->clock = wire_value(defaults, 58, s->clock);
+        s->track = wire_value(wire_message(defaults, 11), 11, s->track);
+    }
     if (wire_has(packet, 12, &found)) intern(p, s, found);
     if (wire_has(packet, 60, &found)) read_track(p, found);
     if (wire_has(packet, 11, &found)) read_event(p, s, packet, found);

@@ -86,34 +86,6 @@ static void put_list(sm_report *r, sm_data *list, const chain_asked *q, const li
 
 /* ---- the page ---- */
 
-static void step_rows(sm_report *r, const chain_asked *q, const sm_chain_plan *plan) {
-    sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>lower|>expected|<");
-    for (int i = 0; i < plan->steps; i++) {
-        const sm_chain_step *step = &plan->step[i];
-        const lowering_shown shown = {&step->einsum, &q->m->mesh, &step->way,
-                                      step_text(r, q, step)};
-        for (int s = 0; s < step->way.lowering.steps; s++)
-            if (step->work != SM_LOCAL_NOTHING || step->way.lowering.step[s].kind != SM_STEP_EINSUM)
-                lowering_step_row(r, table, &shown, s);
-    }
-    sm_report_table(r, table);
-}
-
-static void total_rows(sm_report *r, const sm_chain_plan *plan) {
-    const lowering_totals totals = {plan->flops_per_chip,
-                                    NAN,
-                                    plan->peak_bytes,
-                                    plan->math_s,
-                                    plan->memory_s,
-                                    plan->network_s,
-                                    plan->lower_s,
-                                    plan->expected_s,
-                                    plan->upper_s,
-                                    "of products",
-                                    "one product after the other"};
-    lowering_total_rows(r, &totals);
-}
-
 static void list_rows(sm_report *r, const chain_asked *q, const listed *l) {
     const char *title = "Orders, cheapest first";
     if (l->shape)
@@ -165,11 +137,31 @@ static void show(sm_report *r, const chain_asked *q, const sm_chain_plan *best) 
         sm_report_heading(r, "Best: %s in the order %s, %s expected", output, best->order,
                           expected);
     else sm_report_heading(r, "Best: %s, %s expected", output, expected);
-    step_rows(r, q, best);
+    sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>lower|>expected|<");
+    for (int i = 0; i < best->steps; i++) {
+        const sm_chain_step *step = &best->step[i];
+        const lowering_shown shown = {&step->einsum, &q->m->mesh, &step->way,
+                                      step_text(r, q, step)};
+        for (int s = 0; s < step->way.lowering.steps; s++)
+            if (step->work != SM_LOCAL_NOTHING || step->way.lowering.step[s].kind != SM_STEP_EINSUM)
+                lowering_step_row(r, table, &shown, s);
+    }
+    sm_report_table(r, table);
     sm_padding_told told = {.n = 0};
     for (int i = 0; i < best->steps; i++)
         sm_padding_page(r, &best->step[i].einsum, &q->m->mesh, &best->step[i].way.lowering, &told);
-    total_rows(r, best);
+    const lowering_totals totals = {best->flops_per_chip,
+                                    NAN,
+                                    best->peak_bytes,
+                                    best->math_s,
+                                    best->memory_s,
+                                    best->network_s,
+                                    best->lower_s,
+                                    best->expected_s,
+                                    best->upper_s,
+                                    "of products",
+                                    "one product after the other"};
+    lowering_total_rows(r, &totals);
     if (q->explain) explain(r, q, best);
 }
 

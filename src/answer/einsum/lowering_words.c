@@ -97,21 +97,6 @@ typedef struct meeting {
     bool partial_sums; /* some operand comes unreduced over the axis */
 } meeting;
 
-static meeting meeting_of(const sm_einsum *einsum, int axis) {
-    meeting m = {.operands = 0};
-    for (int o = 0; o < einsum->operands; o++) {
-        const sm_array *array = &einsum->in[o];
-        m.partial_sums = m.partial_sums || (array->unreduced >> axis & 1);
-        for (int d = 0; d < array->rank; d++)
-            for (int i = 0; i < array->dim[d].n_axes; i++)
-                if (array->dim[d].axis[i] == axis) {
-                    m.operand[m.operands] = o;
-                    m.index[m.operands++] = array->dim[d].index;
-                }
-    }
-    return m;
-}
-
 static bool is_contracted(const sm_einsum *einsum, int index) {
     for (int d = 0; d < einsum->out.rank; d++)
         if (einsum->out.dim[d].index == index) return false;
@@ -172,7 +157,17 @@ static const char *step_action(sm_report *r, const sm_einsum *einsum, const sm_s
 
 const char *sm_axis_words(sm_report *r, const sm_einsum *einsum, const sm_mesh *mesh,
                           const sm_lowering *lowering, int axis) {
-    meeting m = meeting_of(einsum, axis);
+    meeting m = {.operands = 0};
+    for (int o = 0; o < einsum->operands; o++) {
+        const sm_array *array = &einsum->in[o];
+        m.partial_sums = m.partial_sums || (array->unreduced >> axis & 1);
+        for (int d = 0; d < array->rank; d++)
+            for (int i = 0; i < array->dim[d].n_axes; i++)
+                if (array->dim[d].axis[i] == axis) {
+                    m.operand[m.operands] = o;
+                    m.index[m.operands++] = array->dim[d].index;
+                }
+    }
     const char *text = sm_textf(r, "%s: %s", mesh->axis[axis].name, meeting_words(r, einsum, &m));
     bool talks = false;
     for (int s = 0; s < lowering->steps; s++) {

@@ -174,20 +174,6 @@ static double sent_of(sm_collective op, double bytes, double n) {
     }
 }
 
-static void predict_ops(planned *p) {
-    const sm_plan_lines *lines = &p->detail->lines;
-    for (int i = 0; i < lines->ops; i++) {
-        const sm_plan_op *op = &lines->op[i];
-        profile_part part = {.kind = rest_kind, .place = "", .seconds = op->time_s};
-        int at = is_product(op) ? group_of_op(p, op) : -1;
-        if (at >= 0) part.kind = p->group[named(p, at)].name;
-        else if (op->kind == SM_OP_ATTENTION) part.kind = "attention";
-        part.count = op->flops > 0 ? op->count : 0;
-        part.flops = op->flops;
-        profile_add_part(p->r, &p->predicted, part);
-    }
-}
-
 /* "dx backward", "gradients of weights". */
 static const char *array_of(planned *p, const sm_plan_collective *c) {
     return sm_textf(p->r, "%s%s, %s", c->returns ? "d" : "", c->array, c->phase);
@@ -213,7 +199,17 @@ static void predict_collectives(planned *p) {
 static void predict(planned *p) {
     const sm_price_of_plan *price = &p->detail->price;
     double sum = 0;
-    predict_ops(p);
+    const sm_plan_lines *lines = &p->detail->lines;
+    for (int i = 0; i < lines->ops; i++) {
+        const sm_plan_op *op = &lines->op[i];
+        profile_part part = {.kind = rest_kind, .place = "", .seconds = op->time_s};
+        int at = is_product(op) ? group_of_op(p, op) : -1;
+        if (at >= 0) part.kind = p->group[named(p, at)].name;
+        else if (op->kind == SM_OP_ATTENTION) part.kind = "attention";
+        part.count = op->flops > 0 ? op->count : 0;
+        part.flops = op->flops;
+        profile_add_part(p->r, &p->predicted, part);
+    }
     predict_collectives(p);
     if (price->breakdown.bubble > 1e-9 * price->expected_s)
         profile_add_part(p->r, &p->predicted,

@@ -299,20 +299,6 @@ static void shrink(emitting *e) {
     }
 }
 
-static void put_mesh(emitting *e) {
-    for (int small = 0; small < 2; small++) {
-        PUT(e, small ? " else {" : "MESH = {");
-        const char *comma = "";
-        for (int a = 0; a < SM_AXIS_COUNT; a++) {
-            if (!e->told.subscript[a]) continue;
-            PUT(e, "%s\"%s\": %d", comma, sm_program_mesh()->axis[a].name,
-                small ? e->small[a] : (int)e->told.lines->degrees.axis[a]);
-            comma = ", ";
-        }
-        PUT(e, small ? "}\n" : "} if WHOLE");
-    }
-}
-
 /* Sequences of a microbatch on all chips that cut the batch. */
 static double sequences(const emitting *e, bool small) {
     static const int batch[] = {SM_AXIS_DATA, SM_AXIS_FSDP, SM_AXIS_EXPERT};
@@ -437,7 +423,17 @@ static sm_status put_head(emitting *e) {
     }
     if (status) return status;
     PUT(e, "WHOLE = False  # True: the sizes of the model and the mesh of the plan\n");
-    put_mesh(e);
+    for (int small = 0; small < 2; small++) {
+        PUT(e, small ? " else {" : "MESH = {");
+        const char *comma = "";
+        for (int a = 0; a < SM_AXIS_COUNT; a++) {
+            if (!e->told.subscript[a]) continue;
+            PUT(e, "%s\"%s\": %d", comma, sm_program_mesh()->axis[a].name,
+                small ? e->small[a] : (int)e->told.lines->degrees.axis[a]);
+            comma = ", ";
+        }
+        PUT(e, small ? "}\n" : "} if WHOLE");
+    }
     PUT(e, "LAYERS = %d if WHOLE else %d\n", layers, layers < SMALL_LAYERS ? layers : SMALL_LAYERS);
     status = put_numbers(e);
     PUT(e, "# Sizes of the model and the plan, and small ones.\nSIZE = {\n%s}\n", seen);

@@ -66,7 +66,14 @@ enum { FEW = 2 };
 
 static int few(const sweep *s) { return s->columns - 1 < FEW ? s->columns - 1 : FEW; }
 
-static void show_row(taking *t, const char **cell) {
+static sm_status take(void *context, const char *cells, sm_error *err) {
+    taking *t = context;
+    const char *cell[SWEEP_MOST_CELLS];
+    sweep_part(t->s, cells, cell);
+    const char verdict = *cell[t->s->axes]; /* of "yes", "no" and "refused" */
+    *(verdict == 'y' ? &t->yes : verdict == 'n' ? &t->no : &t->refused) += 1.0;
+    if (verdict == 'r' && !t->why) t->why = sm_textf(t->r, "%s", cell[sweep_cells(t->s) - 1]);
+    if (t->file) return sweep_file_put(t->file, cell, err);
     const sweep *s = t->s;
     const int n = sweep_cells(s), first = s->axes + 1, last = s->axes + few(s);
     sm_data *row = sm_put_object(t->r, t->rows, NULL);
@@ -77,17 +84,6 @@ static void show_row(taking *t, const char **cell) {
     for (int i = s->axes; i < last; i++) cell[i] = shown(t, i + 2, cell[i + 2]);
     cell[last] = tail;
     sm_page_cells(t->r, t->table, cell);
-}
-
-static sm_status take(void *context, const char *cells, sm_error *err) {
-    taking *t = context;
-    const char *cell[SWEEP_MOST_CELLS];
-    sweep_part(t->s, cells, cell);
-    const char verdict = *cell[t->s->axes]; /* of "yes", "no" and "refused" */
-    *(verdict == 'y' ? &t->yes : verdict == 'n' ? &t->no : &t->refused) += 1.0;
-    if (verdict == 'r' && !t->why) t->why = sm_textf(t->r, "%s", cell[sweep_cells(t->s) - 1]);
-    if (t->file) return sweep_file_put(t->file, cell, err);
-    show_row(t, cell);
     return t->r->out_of_memory ? sm_fail_memory(err) : SM_OK;
 }
 
