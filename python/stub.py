@@ -78,6 +78,8 @@ QUESTIONS = {
     "calibrate": ["{root}/tests/cli/inputs/steps.jsonl --chip h100-sxm"],
     "reshard": ["{root}/tests/cli/inputs/spmd.log --on tpu-v5e:4x4"],
     "profile": ["{root}/tests/cli/inputs/profile/cpu8.fsdp.hlo.txt.gz --on tpu-v5e:2x4"],
+    "mfu": ["llama-3.1-70b tpu-v5p:8x8x8", "llama-3.1-70b tpu-v5p:8x8x8 --from 3.2s --batch 4M"],
+    "support": ["qwen3-32b h100-sxm:8 --top 3"],
     "design": ["{root}/tests/cli/inputs/design/chip.json"],
 }
 

@@ -31,8 +31,15 @@ const FACE = {
     ["What each counts", {"@model": "llama-3.1-8b", "@system": "h100-sxm:8"}]]},
   plan: {first: [], examples: [["A plan", {"@plan": "fsdp=8,tensor=4,microbatch=2"}]]},
   profile: {first: ["on", "mesh", "top"], examples: []},
+  reshard: {first: ["on", "from", "to"], examples: [
+    ["From rows to columns", {"@log": "bf16[16,4096]", from: "{devices=[8,1]<=[8]}", to: "{devices=[1,8]<=[8]}", on: "h100-sxm"}]]},
+  mfu: {first: ["from", "seq", "batch"], examples: [
+    ["Whose 46 %?", {"@model": "llama-3.1-70b", "@system": "tpu-v5p:8x8x8", from: "maxtext@2025-06 46 %"}]]},
+  support: {first: ["software", "concurrency", "prompt", "batch"], examples: [
+    ["What was measured near it", {"@model": "qwen3-32b", "@system": "h100-sxm:8", software: "vllm-0.12"}]]},
 };
-const LAST = ["validate", "calibrate"]; /* need the program's own files of measurements */
+/* Verbs that need the program's own files of measurements, or many questions at once; others come after those with a face. */
+const NOT_HERE = new Set(["validate", "calibrate", "sweep"]);
 const BEFORE_ANY = "train";
 
 const $ = (id) => document.getElementById(id);
@@ -355,7 +362,7 @@ async function answerTo(verb, fields) {
 /* ---- addresses ---- */
 
 function drawVerbs(current) {
-  const order = [...Object.keys(FACE), ...LAST].filter((name) => verbs.some((v) => v.name === name) && !LAST.includes(name));
+  const order = [...new Set([...Object.keys(FACE), ...verbs.map((v) => v.name)])].filter((name) => verbs.some((v) => v.name === name) && !NOT_HERE.has(name));
   $("verbs").replaceChildren(...order.map((name) => element("a", {href: "#" + name, text: name,
     "aria-current": name === current ? "page" : undefined})),
     element("a", {href: "#learn", text: "learn", "aria-current": current === "learn" ? "page" : undefined}));

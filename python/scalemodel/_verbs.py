@@ -1,4 +1,5 @@
 """A function for each verb, made of the tables that the library reads command lines by."""
+import difflib
 import functools
 import inspect
 import json
@@ -94,11 +95,20 @@ def _signature(verb, argument, options):
     return inspect.Signature(out)
 
 
+def _known(verb, signature, given):
+    """TypeError of a keyword that the verb has not, with the nearest."""
+    for name in given:
+        if name not in signature.parameters:
+            near = difflib.get_close_matches(name, signature.parameters, 1)
+            raise TypeError(f"{verb}() has no argument {name!r}" + (f"; the nearest is {near[0]!r}" if near else ""))
+
+
 def _function(verb):
     argument, options = parameters(verb)
     signature = _signature(verb, argument, options)
 
     def function(*args, **kwargs):
+        _known(verb["name"], signature, kwargs)
         given = signature.bind(*args, **kwargs).arguments
         words = [verb["name"]]
         if verb["name"] == "validate" and not given.get("data") and not given.get("data_"):

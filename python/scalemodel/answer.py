@@ -7,7 +7,7 @@ from . import _library
 
 # What of an answer is its table, the first that it has.
 _TABLES = ("plans", "frontier", "sizes", "points", "alternatives", "ops", "rows", "chips", "models",
-           "fleet", "statistics", "groups", "collectives")
+           "fleet", "statistics", "groups", "collectives", "series", "algorithms", "counts", "serving", "layers")
 
 
 class Record(collections.abc.Mapping):

@@ -92,7 +92,7 @@ def test_error_has_its_place():
 
 
 def test_arguments_that_python_refuses():
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"train\(\) has no argument 'bach'; the nearest is 'batch'"):
         sm.train("llama-3.1-8b", on="h100-sxm:8", bach="1M")
     with pytest.raises(TypeError):
         sm.serve("llama-3.1-8b", on="h100-sxm:2", eager="yes")

@@ -31,6 +31,9 @@ module.exports = [
   ["serve", {"@model": "llama-3.1-8b", on: "tpu-v5e:2x4", weights: "int8,bf16", top: "3"}],
   ["simulate", {"@model": "llama-3.1-8b", on: "h100-sxm:1", plan: "tensor=1", arrivals: "poisson:4/s", requests: "100", ttft: "1s"}],
   ["simulate", {"@model": "llama-3.1-8b", on: "h100-sxm:2", plan: "tensor=2", arrivals: "uniform:2/s", requests: "100", policy: "chunked"}],
+  ["reshard", {"@log": "bf16[16,4096]", on: "h100-sxm", from: "{devices=[8,1]<=[8]}", to: "{devices=[1,8]<=[8]}"}],
+  ["mfu", {"@model": "llama-3.1-70b", "@system": "tpu-v5p:8x8x8", from: "maxtext@2025-06 46 %"}],
+  ["support", {"@model": "qwen3-32b", "@system": "h100-sxm:8", software: "vllm-0.12", top: "3"}],
   /* What cannot be answered: the same sentence. */
   ["train", {"@model": "llama-3.1-8b", on: "h100-sxm:8", batch: "1M", plan: "tensr=8"}],
   ["train", {"@model": "llama-3.1-70b", on: "h100-sxm:1", batch: "64k"}],
