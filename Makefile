@@ -50,7 +50,7 @@ RELEASE_LTO = $(shell echo 'int sm_x;' | $(CC) -x c -flto=auto -r -nostdlib -fli
     -o /dev/null - 2>/dev/null && echo -flto=auto)
 LTO ?=
 # The binutils of the compiler, which may be one for another machine.
-tool_of = $(shell $(CC) -print-prog-name=$(1))
+tool_of = $(shell $(CC) -print-prog-name=$(1) 2>/dev/null)
 ifeq ($(origin AR),default)
 AR := $(call tool_of,ar)
 endif
