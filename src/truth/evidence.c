@@ -141,15 +141,16 @@ static double look(const sm_evidence_question *q, double params, const machine *
     double model = n->same_model ? 0.0 : a->model, sizes = n->beyond[0] ? a->sizes : 0.0;
     double chips = n->same_constants ? 0.0 : a->chip;
     double software = n->same_software ? 0.0 : a->software;
-    double more = hypot(hypot(model, sizes), hypot(chips, software));
+    double more = sqrt(model * model + sizes * sizes + chips * chips + software * software);
     /* Of few rows the median says little: they count beside as many that say what is usual. */
     enum { USUAL_ROWS = 5 };
     double error = isfinite(e->error)
                        ? (e->rows * e->error + USUAL_ROWS * a->whole) / (e->rows + USUAL_ROWS)
                        : a->whole;
-    n->error = on->same || on->near ? hypot(error, more) : NAN;
+    n->error = on->same || on->near ? sqrt(error * error + more * more) : NAN;
     /* What constants of another chip cost, the interval holds already. */
-    n->wider = hypot(a->whole, hypot(hypot(model, sizes), software)) / a->whole;
+    n->wider =
+        sqrt(a->whole * a->whole + model * model + sizes * sizes + software * software) / a->whole;
     return more + rank_of(q, n, params, on->far);
 }
 
