@@ -356,6 +356,8 @@ Where training falls short, and why:
   InternEvo's groups of the optimizer are a plan key (`state_copies`); its broadcasts from 1024 ranks take three times what is priced. Of
   BLOOM's sweep, one configuration took 107 s and 147 s in two runs; vTrain's multi-node rows of tensor degree 2 take up to 37 % longer
   than those of 1 and 4 let expect.
+- ZeRO-3 of 2021 (Narayanan et al., table 2) is +3 % at 640 GPUs, -24 % at 1,120 and -59 % at 2,240, in sample: NCCL's gathers were then rings over
+  all ranks, whose latency grows with them (2,239 steps of some 12 us for each weight would be what is missing); gathers are priced as hierarchical.
 - Small models that the host cannot feed: Megatron-LM's functional tests (`training_ci.csv`, 205 rows, fitted to by nothing and in the set of all rows
   alone) take 3.3 times as long as predicted in the median.
 - vTrain: residuals follow the shape of matmuls and the size of all-reduces (tensor 2, 8 MB: -15 % and +14 % at two
