@@ -43,7 +43,7 @@ const sm_software *sm_software_of(const char *name);
 size_t sm_software_count(void);
 const sm_software *sm_software_at(size_t at);
 /* The constants of this chip under this software, else under the version that it is like, and so
- * on; NULL: there are none. */
+ * on; else in the same order those of the chip's relatives. NULL: there are none. */
 const sm_calibration *sm_software_calibration(const sm_chip *chip, const char *name);
 
 /* ---- a load ---- */

@@ -23,12 +23,19 @@ const sm_software *sm_software_at(size_t at) {
     return &sm_software_table[at];
 }
 
-const sm_calibration *sm_software_calibration(const sm_chip *chip, const char *name) {
-    const sm_calibration *own = NULL;
-    for (size_t i = 0; i <= sm_software_table_count && name && !own; i++) {
+/* Of the chip itself, or with relatives: another version on this chip is nearer than this version
+ * on another (held-out-serving.csv: 16.4 % with the software left out, 17.4 % with the chip). */
+static const sm_calibration *along(const sm_chip *chip, const char *name, bool relatives) {
+    for (size_t i = 0; i <= sm_software_table_count && name; i++) {
         const sm_software *software = find(name);
-        own = sm_calibration_for(chip, name);
+        const sm_calibration *c = sm_calibration_for(chip, name);
+        if (c && (relatives || sm_calibration_is_own(c, chip))) return c;
         name = software ? software->like : NULL;
     }
-    return own;
+    return NULL;
+}
+
+const sm_calibration *sm_software_calibration(const sm_chip *chip, const char *name) {
+    const sm_calibration *own = along(chip, name, false);
+    return own ? own : along(chip, name, true);
 }
