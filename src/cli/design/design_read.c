@@ -3,6 +3,7 @@
 #include "json_tree.h"
 #include "scalemodel/io.h"
 #include "verbs.h"
+#include <assert.h>
 #include <string.h>
 
 const char *const design_measure_names[DESIGN_MEASURES] = {"usd_per_hour", "watts"};
@@ -29,6 +30,7 @@ static sm_status check_axis(const json_value *v) {
 static sm_status read_over(design *d, const json_value *over) {
     bool on = false;
     sm_status s = json_expect(over, IS_OBJECT, "the machines, {\"on\": \"h100-sxm:8x8\"}");
+    assert(over);
     if (!s && over->n > CLI_MAX_LIST)
         return json_fail(over, "at most %d keys are swept", CLI_MAX_LIST);
     for (uint32_t i = 0; i < over->n && !s; i++) {
@@ -100,6 +102,7 @@ static sm_status read_work(design *d, const json_value *v, sm_error *err) {
     const json_value *ask = json_get(v, "ask");
     if (!s && !ask) s = json_fail(v, "no \"ask\": what is asked of each machine?");
     if (!s) s = json_expect(ask, IS_LIST, "a command in words, [\"train\", \"llama-3.1-70b\"]");
+    assert(s || ask);
     if (!s && (ask->n == 0 || ask->n > CLI_MAX_POSITIONALS))
         s = json_fail(ask, "expected 1 to %d words", CLI_MAX_POSITIONALS);
     for (uint32_t i = 0; !s && i < ask->n; i++) {
@@ -129,6 +132,7 @@ static sm_status read_all(design *d, const json_value *root, sm_error *err) {
         s = read_formula(d, json_get(root, design_measure_names[m]), (design_measure)m, err);
     if (!s) s = read_most(d, json_get(root, "most"));
     if (!s) s = json_expect(work, IS_LIST, "a list of work");
+    assert(s || work);
     if (!s && (work->n == 0 || work->n > DESIGN_MOST_WORK))
         s = json_fail(work, "expected 1 to %d kinds of work", DESIGN_MOST_WORK);
     for (uint32_t i = 0; !s && i < work->n; i++) s = read_work(d, &work->item[i], err);

@@ -316,8 +316,7 @@ static void show_latencies(sm_report *r, const serve_run *g) {
         {"e2e_s", "end to end", &s->e2e_s, &m->e2e_s},
     };
     sm_table *t = sm_page_table(r, is_replay(g) ? "Latency, simulated and measured" : "Latency",
-                                is_replay(g) ? "<|<|>mean|>p50|>p90|>p99|>longest"
-                                             : "<|<|>mean|>p50|>p90|>p99|>longest");
+                                "<|<|>mean|>p50|>p90|>p99|>longest");
     sm_data *latency = sm_put_object(r, r->data, "latency");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const compared_row *c = &rows[i];

@@ -98,9 +98,7 @@ static sm_status read_key(reader *r, const yaml_event_t *e, const char *key) {
     r->at = span_of(r, e);
     if (l->path + n + 2 > MOST_PATH)
         return sm_fail_at(r->err, &r->out->source, r->at, "this key has a path that is too long");
-    r->path[l->path] = '\0';
-    if (l->path) strcat(r->path, ".");
-    strcat(r->path, key);
+    snprintf(r->path + l->path, sizeof r->path - l->path, "%s%s", l->path ? "." : "", key);
     l->waits = false;
     return SM_OK;
 }
