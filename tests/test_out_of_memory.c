@@ -70,7 +70,7 @@ static void refuse(long n, bool all) {
 static const cli_verb *const verbs[] = {
     &cli_chip,      &cli_model,      &cli_plan,    &cli_sweep,    &cli_roofline,
     &cli_matmul,    &cli_train,      &cli_serve,   &cli_simulate, &cli_validate,
-    &cli_calibrate, &cli_collective, &cli_profile, &cli_reshard};
+    &cli_calibrate, &cli_collective, &cli_profile, &cli_reshard,  &cli_support};
 static const cli_verb *const rank_verbs[] = {&run_matmul_verb,   &run_collective_verb,
                                              &measure_verb,      &run_train_verb,
                                              &run_generate_verb, &run_serve_verb};
@@ -137,6 +137,8 @@ static const char *const lines[] = {
     "simulate llama-3.1-8b --on h100-sxm:1 --plan tensor=1 --arrivals poisson:4/s --requests 60 "
     "--ttft 1s --tpot 50ms --find-max-qps --plot file",
     "validate " INPUTS "measured-gemm.csv --plot file --json",
+    "validate " INPUTS "benchmarks/inferencex.json --set chips=8 --chip absent",
+    "support llama-3.1-8b h100-sxm:2 --top 2 --json",
     "validate " INPUTS "measured-training.jsonl --explain",
     "calibrate " INPUTS "steps.jsonl --chip h100-sxm -o file",
     "calibrate " INPUTS "measured-gemm.csv --chip h100-sxm --json",
