@@ -21,7 +21,9 @@ def version():
 def library(folder):
     """The library as released, built below `folder`."""
     jobs = f"-j{os.cpu_count() or 1}"
-    subprocess.run(["make", "-s", jobs, f"BUILD={folder}", "python-library"], cwd=ROOT, check=True)
+    # As make itself names it: what an object depends on is kept under the object's name.
+    build = os.path.relpath(folder, ROOT) if ROOT in folder.resolve().parents else folder
+    subprocess.run(["make", "-s", jobs, f"BUILD={build}", "python-library"], cwd=ROOT, check=True)
     return folder / "release/libscalemodel.so"
 
 
