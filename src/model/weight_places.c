@@ -130,8 +130,11 @@ static void name_of(placing *p, const char *stop, int layer) {
             end = to + sizeof p->out->behind - 16;
         } else if (word > 0) {
             const char *said = said_word(p, word);
-            p->wrong = !*said || !p->at[word + 1] || strlen(said) >= (size_t)(end - to);
-            if (!p->wrong) to += strlen(strcpy(to, said));
+            size_t n = strlen(said);
+            p->wrong = n == 0 || !p->at[word + 1] || n >= (size_t)(end - to);
+            if (p->wrong) return;
+            memcpy(to, said, n + 1);
+            to += n;
         } else *to++ = *p->at;
         if (to >= end) p->wrong = true;
         if (p->wrong) return;

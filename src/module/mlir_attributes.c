@@ -54,7 +54,7 @@ static bool numbers(mlir_reader *m, sm_module_list *out) {
 }
 
 static bool one_number(mlir_reader *m, int64_t *out) {
-    sm_module_list list;
+    sm_module_list list = {.n = 0};
     if (!numbers(m, &list)) return false;
     *out = list.n ? list.at[0] : 0;
     return true;

@@ -202,7 +202,7 @@ bool mlir_result_types(mlir_reader *m, hlo_list *types, int results) {
 
 bool mlir_read_operand_list(mlir_reader *m, hlo_list *out) {
     if (!hlo_expect(m->r, '(', "before values")) return false;
-    for (int value; !m->r->status && !hlo_accept(m->r, ')');) {
+    for (int value = -1; !m->r->status && !hlo_accept(m->r, ')');) {
         if (out->n && !hlo_expect(m->r, ',', "between values")) return false;
         if (!mlir_read_value(m, &value) || !mlir_keep_int(m, out, value)) return false;
     }

@@ -1,5 +1,7 @@
 /* StableHLO: operations with regions: loops, branches, shard_map. */
 
+#include <assert.h>
+
 #include "mlir_reader.h"
 
 /* ---- loops and branches ---- */
@@ -15,6 +17,7 @@ static void begin_body(mlir_reader *m, mlir_body *b, int arguments) {
 
 /* Its arguments are elements of the tuple, under the names of these spans. */
 static bool bind_arguments(mlir_reader *m, mlir_body *b, const sm_span *name, const int *init) {
+    assert(init || b->arguments == 0);
     for (int i = 0; i < b->arguments && !m->r->status; i++) {
         int e = mlir_element_of(m, b, b->parameter, i, mlir_at(b->outer, init[i])->shape);
         mlir_bind(m, name[i], &e, 1);

@@ -1,4 +1,5 @@
 /* StableHLO: the text of a module, its functions and operations. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,6 +78,7 @@ static bool read_results(mlir_reader *m, hlo_list *shardings) {
 /* A function's statements, where the reader stands before its arguments. */
 static bool read_function(mlir_reader *m, const mlir_function *f, const int *given, int n,
                           hlo_list *in_place, hlo_list *shardings) {
+    assert(f);
     hlo_reader *r = m->r;
     mlir_scope s, *back = m->scope;
     size_t then = r->at;

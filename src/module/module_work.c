@@ -1,5 +1,6 @@
 /* FLOPs and bytes of instructions. The rules are those of XLA's HloCostAnalysis but for loops,
  * which count as often as they run, and padding, which counts. */
+#include <assert.h>
 #include <math.h>
 
 #include "module_work.h"
@@ -75,6 +76,7 @@ static int64_t inverse_of(int64_t a, int64_t m) {
  * o stride + from = dilation i with 0 <= i < inputs. */
 static double meetings(int64_t outputs, int64_t inputs, int64_t stride, int64_t dilation,
                        int64_t from) {
+    assert(stride > 0 && dilation > 0);
     int64_t common = gcd(stride, dilation), period = dilation / common;
     if (from % common) return 0;
     int64_t wanted = (-from / common % period + period) % period;

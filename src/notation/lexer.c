@@ -99,8 +99,8 @@ static token_kind word_kind(const lexer *l, sm_span span) {
         LEXER_KEYWORDS(X)
 #undef X
         ;
-    if (!is_small(word[1]) || word[0] == '_' || word[1] == '_' || !(first >> (word[0] - 'a') & 1) ||
-        !(second >> (word[1] - 'a') & 1))
+    if (!is_small(word[0]) || !is_small(word[1]) || word[0] == '_' || word[1] == '_' ||
+        !(first >> (word[0] - 'a') & 1) || !(second >> (word[1] - 'a') & 1))
         return TOKEN_NAME;
     for (int i = 0; i < LEXER_KEYWORD_COUNT; i++)
         if (lexer_keywords[i][0] == word[0] && lexer_keywords[i][1] == word[1] &&

@@ -117,7 +117,7 @@ static sm_status read_stops(const json_value *root, const sm_completion_limits *
                             sm_arena *arena, sm_completion *out, sm_error *err) {
     const json_value *v = present(root, "stop"), *words = present(root, "stop_token_ids");
     sm_status status = SM_OK;
-    bool list = json_is(v, IS_LIST);
+    bool list = v && json_is(v, IS_LIST);
     if (v && !out->bytes)
         return json_fail(v, "what words spell is not known here: stop_token_ids ends them");
     if (list && v->n > SM_COMPLETION_STOPS)
