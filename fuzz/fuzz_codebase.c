@@ -1,6 +1,6 @@
 /* Code bases from any bytes (docs/codebases.md), and the same bytes as the name of a count. What is
  * read counts FLOPs, and is found by its name. */
-#include "scalemodel/io.h"
+#include "kept_model.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -31,13 +31,8 @@ static void ask(const sm_codebase *c, const sm_model *model) {
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static sm_arena *kept;
-    static sm_model model;
+    const sm_model *model = kept_model();
     sm_error err;
-    if (!kept) {
-        kept = sm_arena_new();
-        if (!kept || sm_io_model_load("llama-3.1-8b", kept, &model, &err)) abort();
-    }
     sm_arena *arena = sm_arena_new();
     char *text = arena ? sm_arena_copy(arena, (const char *)data, size) : NULL;
     sm_source source = {"codebase", text, size};
@@ -45,9 +40,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     const sm_codebase *of;
     sm_flops_count count;
     if (!text) abort();
-    if (sm_codebase_parse(&source, arena, &base, &err) == SM_OK) ask(&base, &model);
+    if (sm_codebase_parse(&source, arena, &base, &err) == SM_OK) ask(&base, model);
     if (sm_flops_count_parse(&source, (sm_span){0, size}, NULL, 0, &count, &of, &err) == SM_OK)
-        ask_count(&count, &model);
+        ask_count(&count, model);
     sm_arena_free(arena);
     return 0;
 }

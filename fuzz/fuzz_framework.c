@@ -1,6 +1,6 @@
 /* Frameworks from any bytes (docs/frameworks.md). What is read can be asked everything: which plans
  * it runs, what a recipe says by its table, and what it makes of a plan. */
-#include "scalemodel/io.h"
+#include "kept_model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -68,13 +68,8 @@ static void ask_plan(const sm_frameworks *all, const sm_framework *framework, co
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
-    static sm_arena *kept;
-    static sm_model model;
+    const sm_model *model = kept_model();
     sm_error err;
-    if (!kept) {
-        kept = sm_arena_new();
-        if (!kept || sm_io_model_load("llama-3.1-8b", kept, &model, &err)) abort();
-    }
     sm_arena *arena = sm_arena_new();
     sm_frameworks *all;
     if (!arena || sm_frameworks_shipped(arena, &all, &err) != SM_OK) abort();
@@ -88,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
             abort();
         sm_framework_find(all, name, strlen(name));
         ask_recipe(all, framework, script, arena);
-        ask_plan(all, framework, &model, arena);
+        ask_plan(all, framework, model, arena);
     }
     sm_arena_free(arena);
     return 0;
