@@ -60,7 +60,7 @@ static bool visit_some(const sm_lowering *lowering, void *left) {
 static void lower(sm_einsum *einsum, const sm_mesh *mesh, const sm_source *source) {
     int left = 20;
     for (int i = 0; i < einsum->indices; i++)
-        if (einsum->index[i].size == 0) einsum->index[i].size = 16;
+        if (einsum->index[i].size == 0) sm_index_set_size(einsum, i, 16);
     if (sm_einsum_infer_output(einsum, source, NULL) == SM_OK &&
         sm_einsum_check(einsum, mesh, source, NULL) == SM_OK)
         sm_einsum_alternatives(einsum, mesh, visit_some, &left, NULL);

@@ -128,6 +128,11 @@ static void sum_products(const sm_einsum *e, const int64_t *lo, const int64_t *l
             at[i] = lo[i] + rest % len[i];
             rest /= len[i];
         }
+        bool on_diagonal = true;
+        for (int i = 0; i < e->indices; i++)
+            on_diagonal =
+                on_diagonal && (e->index[i].repeats == 0 || at[i] == at[e->index[i].repeats - 1]);
+        if (!on_diagonal) continue;
         for (int o = 0; o < e->operands; o++) {
             for (int d = 0; d < e->in[o].rank; d++) where[d] = at[e->in[o].dim[d].index];
             product *= block[o]->data[place_of(in[o], block[o], where)];
@@ -355,7 +360,7 @@ static bool run_einsum(oracle_run *run, int number, const sm_step *step) {
             block[o] = &run->in[o].chip[c];
         }
         if (!local_ranges(run, number, c, lo, len)) return false;
-        for (int i = 0; i < e->indices; i++) flops *= (double)len[i];
+        for (int i = 0; i < e->indices; i++) flops *= e->index[i].repeats == 0 ? (double)len[i] : 1;
         most = flops > most ? flops : most;
         if (flops > step->flops) return wrong(run, number, "local FLOPs", step->flops, flops);
         sum_products(e, lo, len, in, block, &run->out, &run->out.chip[c]);

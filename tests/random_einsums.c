@@ -16,10 +16,10 @@ static const char *const meshes[] = {"X=1", "X=2",         "X=4",    "X=2,Y=2",
                                      "X=8", "X=2,Y=2,Z=2", "X=4,Y=2"};
 enum { MESHES = sizeof meshes / sizeof *meshes };
 /* without shardings */
-static const char *const forms[] = {"IJ,JK>IK",    "IJ,JK>KI",   "BIJ,BJK>BIK", "BIJ,JK>BIK",
-                                    "IJ,KJ>IK",    "JI,JK>IK",   "BIJ,KBJ>IBK", "IJ,IJ>I",
-                                    "IJK,KJ>IJ",   "IJ,JKL>IKL", "IJ,JI>IJ",    "IJ>J",
-                                    "IJ,JK,KL>IL", "IJ>IJ",      "IJK>IJK",     "IJK>KIJ"};
+static const char *const forms[] = {
+    "IJ,JK>IK", "IJ,JK>KI",  "BIJ,BJK>BIK", "BIJ,JK>BIK", "IJ,KJ>IK", "JI,JK>IK",    "BIJ,KBJ>IBK",
+    "IJ,IJ>I",  "IJK,KJ>IJ", "IJ,JKL>IKL",  "IJ,JI>IJ",   "IJ>J",     "IJ,JK,KL>IL", "IJ>IJ",
+    "IJK>IJK",  "IJK>KIJ",   "II>I",        "IJI>JI",     "IIJ>J"};
 
 typedef struct text {
     char of[MOST_TEXT];
@@ -103,8 +103,9 @@ static sm_status whole_product(const job *j, sm_local_block *out, sm_error *err)
     for (int i = 0; !status && i < e->operands; i++) {
         sm_array bare = e->in[i];
         for (int d = 0; d < bare.rank; d++) {
+            int index = bare.dim[d].index, first = sm_index_repeats(e, index);
             bare.dim[d].n_axes = 0;
-            label[i][d] = (int8_t)bare.dim[d].index;
+            label[i][d] = (int8_t)(first >= 0 ? first : index);
         }
         status = sm_local_block_of(m, e, &bare, j->element,
                                    &(sm_filling){small_number, (void *)(uintptr_t)i}, &in[i], err);
@@ -203,9 +204,10 @@ static sm_status prepare(job *j, const char *words, sm_rng *rng, sm_error *err) 
     if (status) return status;
     bool padded = sm_rng_below(rng, 2);
     for (int i = 0; i < j->einsum.indices; i++)
-        j->einsum.index[i].size = padded && sm_rng_below(rng, 3)
-                                      ? (double)(1 + sm_rng_below(rng, ODD))
-                                      : SIZE * (1 + i % LENGTHS);
+        if (j->einsum.index[i].repeats == 0)
+            sm_index_set_size(&j->einsum, i,
+                              padded && sm_rng_below(rng, 3) ? (double)(1 + sm_rng_below(rng, ODD))
+                                                             : SIZE * (1 + i % LENGTHS));
     j->text = words;
     j->ways.n = 0;
     status = sm_einsum_alternatives(&j->einsum, &j->mesh, keep, &j->ways, err);

@@ -316,6 +316,17 @@ static void random_dims(sm_rng *rng, sm_array *array, unsigned from) {
     }
 }
 
+/* An index of the operand stands in it once more: the einsum reads the diagonal. */
+static void repeat_one(sm_rng *rng, problem *p, sm_array *array) {
+    sm_einsum *e = &p->einsum;
+    if (array->rank == 0 || array->rank == SM_MAX_RANK || below(rng, 3) != 0) return;
+    int first = array->dim[below(rng, array->rank)].index;
+    if (e->index[first].repeats > 0 || e->index[first].size > 24) return;
+    e->index[e->indices] = e->index[first];
+    e->index[e->indices].repeats = first + 1;
+    array->dim[array->rank++] = (sm_dim){.index = e->indices++};
+}
+
 /* Every index must stand in some operand: the indices are those that do. */
 static void random_problem(sm_rng *rng, problem *p) {
     unsigned known = 0;
@@ -328,8 +339,9 @@ static void random_problem(sm_rng *rng, problem *p) {
         sm_array *array = &p->einsum.in[o];
         random_dims(rng, array, (1u << indices) - 1);
         snprintf(array->name, sizeof array->name, "%c", 'A' + o);
-        random_sharding(rng, p, array, below(rng, 3) == 0 ? 7 : 0);
         for (int d = 0; d < array->rank; d++) known |= 1u << array->dim[d].index;
+        repeat_one(rng, p, array);
+        random_sharding(rng, p, array, below(rng, 3) == 0 ? 7 : 0);
     }
     for (int i = 0; i < indices; i++)
         if (!(known >> i & 1)) { /* give the index to the last operand */
@@ -464,6 +476,22 @@ static void the_books_choices_are_all_there(void **state) {
     has(&g, "slice A Z to I; einsum 128; all-gather C XZ 64 from I; C[I,K]");
 }
 
+/* A chip has the part of the diagonal that its block holds; the rest adds up to it. */
+static void a_diagonal_moves_as_one_dimension(void **state) {
+    static gathered g;
+    problem p = problem_of("A[I_X,I_Y] -> C[I_X]", "X=4,Y=2", "I=16");
+    alternatives(&p, NULL, &g);
+    has(&g, "einsum 0; all-reduce C Y 8; C[I_X]");
+    p = problem_of("A[I_X,I_Y] -> C[I_Y]", "X=4,Y=2", "I=16");
+    alternatives(&p, NULL, &g);
+    has(&g, "einsum 0; all-reduce C X 16; C[I_Y]");
+    p = problem_of("A[I_X,I]", "X=4", "I=16"); /* a trace, as numpy.einsum("ii") */
+    alternatives(&p, NULL, &g);
+    has(&g, "einsum 8; all-reduce  X 2; []");
+    p = problem_of("A[I,J,I] B[I,J] -> C[J]", "X=1", "I=16,J=2");
+    assert_true(sm_einsum_flops(&p.einsum) == 2 * 16 * 2);
+}
+
 static void no_way_is_a_negative_answer(void **state) {
     static gathered g;
     sm_error err = {0};
@@ -522,6 +550,7 @@ int main(void) {
         cmocka_unit_test(the_books_choices_are_all_there),
         cmocka_unit_test(no_way_is_a_negative_answer),
         cmocka_unit_test(random_alternatives_equal_the_whole_einsum),
+        cmocka_unit_test(a_diagonal_moves_as_one_dimension),
         cmocka_unit_test(alternatives_are_quick_and_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

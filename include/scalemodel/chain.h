@@ -54,7 +54,11 @@ typedef struct sm_chain {
  * place. */
 sm_status sm_chain_read(const sm_source *text, const sm_source *dims, const sm_mesh *mesh,
                         sm_arena *arena, sm_chain *chain, sm_error *err);
-/* A chain of one line: the product of all operands. The output is open unless it was written. */
+/* Is an einsum better made in several steps: a product of more than two operands, or of a diagonal?
+ */
+bool sm_einsum_is_chain(const sm_einsum *einsum);
+/* A chain of one line, the product of all operands; before it stand lines that take the diagonals
+ * of operands such as A[I,I]. The output is open unless it was written. */
 void sm_chain_of_einsum(const sm_einsum *einsum, sm_chain *chain);
 /* An input, or an array of a given sharding, that several lines read is first brought where they
  * want it, once: a line of SM_LOCAL_NOTHING makes a copy of open sharding, which they read.

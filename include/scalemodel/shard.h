@@ -87,6 +87,8 @@ typedef struct sm_index {
     char name[16];
     double size; /* 0 = not known yet */
     bool literal;
+    int repeats; /* 1 + the index that stands again, "A[I,I]": its second place in the operand has
+                    an index of its own, of the same name and size; 0: none */
 } sm_index;
 typedef struct sm_einsum {
     int operands;
@@ -107,7 +109,8 @@ typedef struct sm_einsum {
  * is a data type when it names one. Names tie dimensions together. Literal sizes are tied thus:
  * the first dimension of an operand is the last of the operand before it when both are literal and
  * equal; a literal of the output is the next one of that size that stands in one operand only;
- * operands that share no dimension but hold equal literals are an error that asks for names.
+ * operands that share no dimension but hold equal literals are an error that asks for names. A name
+ * that stands twice in one operand reads its diagonal, A[I,I]; in the output it is an error.
  * mesh may be NULL (then an axis is an error that says there is no mesh). SM_BAD_INPUT with the
  * place names the unknown axis, the axis or index used twice, what was expected. */
 sm_status sm_einsum_parse(const sm_source *source, const sm_mesh *mesh, sm_einsum *einsum,
@@ -118,9 +121,9 @@ sm_status sm_array_parse(const sm_source *source, const sm_mesh *mesh, sm_einsum
 /* Set the sizes of named indices from "I=1024,J=4k", whole numbers from 1 to 1e18; "" sets none.
  * SM_BAD_INPUT with the place of an unknown index or of what is no size. */
 sm_status sm_dims_parse(const sm_source *source, sm_einsum *einsum, sm_error *err);
-/* Without "->": indices that stand in one operand are kept, in order of appearance; shared ones are
- * contracted. Sets has_output (the dtype of the first operand, no sharding). SM_BAD_INPUT when it
- * would have more than SM_MAX_RANK dimensions. */
+/* Without "->": indices that stand once are kept, in order of appearance; shared ones, and those
+ * that stand twice in one operand, are contracted. Sets has_output (the dtype of the first operand,
+ * no sharding). SM_BAD_INPUT when it would have more than SM_MAX_RANK dimensions. */
 sm_status sm_einsum_infer_output(sm_einsum *einsum, const sm_source *source, sm_error *err);
 /* Check an einsum: sizes known, their product at most 1e18, each axis once per array; SM_BAD_INPUT
  * with the place when not. An axis in two operands is fine (the book's case 4): lowering gathers
@@ -141,13 +144,23 @@ double sm_cut(double size, double ways);
 bool sm_dim_padded(const sm_einsum *einsum, const sm_mesh *mesh, const sm_dim *dim, sm_axes more);
 /* Does an index stand among the array's dimensions? */
 bool sm_array_has(const sm_array *array, int index);
+/* The index that this one repeats in an operand of which the einsum reads the diagonal; -1 of all
+ * others, also where the output keeps both, as that of a resharding does. */
+int sm_index_repeats(const sm_einsum *einsum, int index);
+/* Does the einsum read no more than the diagonal of an array? */
+bool sm_array_is_diagonal(const sm_array *array, const sm_einsum *einsum);
+/* Give an index its size, and those that repeat it. */
+void sm_index_set_size(sm_einsum *einsum, int index, double size);
 /* Elements of the whole array: the product of the sizes of its indices. */
 double sm_array_elements(const sm_array *array, const sm_einsum *einsum);
 /* Bytes of the part that one chip holds, padding included: each dimension cut by the axes that
  * shard it. Unreduced axes do not divide. */
 double sm_array_local_bytes(const sm_array *array, const sm_einsum *einsum, const sm_mesh *mesh);
-/* 2 x product of all indices (batch and contracting ones once), as XLA counts a dot; 0 for a lone
- * operand without contraction. */
+/* What the einsum reads of an array of these sizes, in elements: all, or the diagonal of the
+ * dimensions that repeat an index, as long as the shortest of them. */
+double sm_array_elements_read(const sm_array *array, const sm_einsum *einsum, const double *size);
+/* 2 x product of all indices (batch, contracting and repeated ones once), as XLA counts a dot; 0
+ * for a lone operand without contraction. */
 double sm_einsum_flops(const sm_einsum *einsum);
 
 /* ---- the algebra ----
@@ -160,7 +173,8 @@ double sm_einsum_flops(const sm_einsum *einsum);
  *   to the other); not sharded, but it has the assigned index: local slice, free;
  *   an unreduced operand: reduce-scatter onto the assigned dimension, or all-reduce;
  *   assigned to a contracted index: the product is a partial sum, {U_axis}; to an output index: the
- *   output is sharded there;
+ *   output is sharded there; assigned to the second place of an index, A[I_X,I_Y] -> C[I]: a chip
+ *   has the part of the diagonal that its block holds, zeros else, a partial sum too: C[I_X] {U_Y};
  *   the output then moves to the wanted sharding: reduce-scatter, all-reduce, all-to-all,
  *   all-gather or local slice. */
 #define SM_COLLECTIVES(X)                                                                          \
@@ -216,7 +230,8 @@ typedef struct sm_step {
     double bytes;
     double flops;       /* of the local einsum */
     double local_bytes; /* bytes an einsum reads and writes on a chip */
-    bool padded;     /* a dimension that loses or gains the axes is longer in blocks than whole */
+    bool in_one;     /* it cannot run in chunks inside the einsum: a dimension that loses or gains
+                        the axes is longer in blocks than whole, or a diagonal is read */
     sm_layout after; /* of the array (the output for an einsum) when the step is done */
 } sm_step;
 

@@ -150,7 +150,8 @@ static void one_assignment(const join *j) {
     local c = {.flops = sm_einsum_flops(&j->einsum)};
     memcpy(c.lowering.at, j->at, sizeof j->at);
     for (int a = 0; a < j->s->in->mesh->axes; a++)
-        if (j->at[a] >= 0) c.flops /= j->s->in->mesh->axis[a].size;
+        if (j->at[a] >= 0 && sm_index_repeats(&j->einsum, j->at[a]) < 0)
+            c.flops /= j->s->in->mesh->axis[a].size;
     double bytes = lowering_chunk_bytes(&j->input, &c.lowering, -1, 1.0);
     c.s = lowering_local_cost(&j->input, &c.lowering, c.flops, bytes, -1, 1.0).expected_s +
           lowering_edges_s(&j->input, &c.lowering);
@@ -201,6 +202,16 @@ static void order_axes(join *j) {
     j->order = 0;
 }
 
+/* Is the operand sharded so as it is stored? */
+static bool is_there(const join *j, int axis, int index) {
+    for (int o = 0; o < j->einsum.operands; o++)
+        for (int d = 0; d < j->einsum.in[o].rank; d++)
+            for (int k = 0; k < j->einsum.in[o].dim[d].n_axes; k++)
+                if (j->einsum.in[o].dim[d].index == index && j->einsum.in[o].dim[d].axis[k] == axis)
+                    return true;
+    return false;
+}
+
 static void assign_from(join *j, int i) {
     if (i == j->s->axes) {
         order_axes(j);
@@ -209,6 +220,7 @@ static void assign_from(join *j, int i) {
     int axis = j->s->order[0][i], size = j->s->in->mesh->axis[axis].size;
     for (int k = 0; k < j->einsum.indices; k++) {
         double ways = size;
+        if (sm_index_repeats(&j->einsum, k) >= 0 && !is_there(j, axis, k)) continue;
         for (int before = 0; before < i; before++)
             if (j->at[j->s->order[0][before]] == k)
                 ways *= j->s->in->mesh->axis[j->s->order[0][before]].size;

@@ -20,6 +20,7 @@ static sm_product_shape shape_of(const sm_lowering_input *input, const sm_loweri
     sm_product_shape shape = {1.0, 1.0, 1.0, 1.0};
     for (int i = 0; i < einsum->indices; i++) {
         double size = local_size(input, lowering, i) / (i == cut ? chunks : 1.0);
+        if (sm_index_repeats(einsum, i) >= 0) continue;
         bool first = sm_array_has(&einsum->in[0], i), later = false;
         for (int o = 1; o < einsum->operands; o++) later = later || sm_array_has(&einsum->in[o], i);
         if (!sm_array_has(&einsum->out, i)) shape.k *= size;
@@ -36,12 +37,12 @@ sm_product_shape sm_lowering_product(const sm_lowering_input *input, const sm_lo
 
 static double array_bytes(const sm_lowering_input *input, const sm_lowering *lowering,
                           const sm_array *array, int cut, double chunks) {
-    double bytes = sm_dtype_bytes(array->dtype);
+    double size[SM_MAX_RANK];
     for (int d = 0; d < array->rank; d++) {
         int index = array->dim[d].index;
-        bytes *= local_size(input, lowering, index) / (index == cut ? chunks : 1.0);
+        size[d] = local_size(input, lowering, index) / (index == cut ? chunks : 1.0);
     }
-    return bytes;
+    return sm_array_elements_read(array, input->einsum, size) * sm_dtype_bytes(array->dtype);
 }
 
 double lowering_chunk_bytes(const sm_lowering_input *input, const sm_lowering *lowering, int cut,
@@ -101,10 +102,10 @@ static bool is_collective(const sm_step *step, sm_collective op) {
     return step->kind == SM_STEP_COLLECTIVE && step->op == op;
 }
 
-/* The index that a collective matmul is cut along; -1 when the step is none, moves several, or pads
- * the chunks. */
+/* The index that a collective matmul is cut along; -1 when the step is none, moves several, or
+ * cannot run in chunks. */
 static int cut_index(const sm_step *step) {
-    if (step->padded) return -1;
+    if (step->in_one) return -1;
     if (is_collective(step, SM_ALL_GATHER) && step->array >= 0) return step->from;
     if (is_collective(step, SM_REDUCE_SCATTER) && step->array < 0) return step->to;
     return -1;

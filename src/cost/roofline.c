@@ -1,7 +1,8 @@
 /* The roofline of an einsum on one chip, and the size of an index at which its bound turns.
  *
- * Bytes follow the fusion assumption: each operand is read once and the result written once, each
- * in its own dtype, whatever dtype the chip computes in. T = max(FLOPs/peak, bytes/bandwidth). */
+ * Bytes follow the fusion assumption: each operand (of A[I,I] the diagonal) is read once and the
+ * result written once, each in its own dtype, whatever dtype the chip computes in. T =
+ * max(FLOPs/peak, bytes/bandwidth). */
 #include "scalemodel/cost.h"
 #include <math.h>
 
@@ -12,9 +13,12 @@ static double bandwidth_of(const sm_chip *chip, sm_memory_level level) {
 }
 
 static double einsum_bytes(const sm_einsum *einsum) {
-    double bytes = 0.0;
-    for (int i = 0; i < einsum->operands; i++)
-        bytes += sm_array_elements(&einsum->in[i], einsum) * sm_dtype_bytes(einsum->in[i].dtype);
+    double bytes = 0.0, size[SM_MAX_RANK];
+    for (int i = 0; i < einsum->operands; i++) {
+        const sm_array *in = &einsum->in[i];
+        for (int d = 0; d < in->rank; d++) size[d] = einsum->index[in->dim[d].index].size;
+        bytes += sm_array_elements_read(in, einsum, size) * sm_dtype_bytes(in->dtype);
+    }
     if (einsum->has_output)
         bytes += sm_array_elements(&einsum->out, einsum) * sm_dtype_bytes(einsum->out.dtype);
     return bytes;
@@ -32,6 +36,7 @@ static sm_dtype dtype_of(const sm_einsum *einsum, const sm_dtype *compute) {
 static bool is_elementwise(const sm_einsum *einsum) {
     for (int i = 0; i < einsum->indices; i++) {
         int holders = 0;
+        if (sm_index_repeats(einsum, i) >= 0) continue;
         for (int o = 0; o < einsum->operands; o++) holders += sm_array_has(&einsum->in[o], i);
         bool in_output = einsum->has_output && sm_array_has(&einsum->out, i);
         if (holders > 0 && (holders < einsum->operands || !in_output)) return false;
@@ -48,7 +53,7 @@ static sm_product_shape shape_of(const sm_einsum *einsum) {
         for (int o = 1; o < einsum->operands; o++)
             others = others || sm_array_has(&einsum->in[o], i);
         bool out = einsum->has_output && sm_array_has(&einsum->out, i);
-        if (!first && !others) continue;
+        if ((!first && !others) || sm_index_repeats(einsum, i) >= 0) continue;
         *(!out ? &s.k : first && others ? &s.batch : first ? &s.m : &s.n) *= einsum->index[i].size;
     }
     return s;
@@ -104,10 +109,10 @@ sm_status sm_roofline_critical(const sm_chip *chip, const sm_einsum *einsum, sm_
         return sm_fail(err, SM_BAD_INPUT, "the einsum has no index number %d", index);
     sm_einsum at = *einsum;
     sm_roofline one = {0}, two = {0};
-    at.index[index].size = 1.0;
+    sm_index_set_size(&at, index, 1.0);
     sm_status status = sm_roofline_einsum(chip, &at, level, compute, &one, err);
     if (status != SM_OK) return status;
-    at.index[index].size = 2.0;
+    sm_index_set_size(&at, index, 2.0);
     status = sm_roofline_einsum(chip, &at, level, compute, &two, err);
     if (status != SM_OK) return status;
     double flops = two.flops - one.flops, per_size = two.bytes - one.bytes;

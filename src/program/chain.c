@@ -1,9 +1,50 @@
 /* Chains from einsums, and einsums from the lines of chains. */
 #include "scalemodel/chain.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- building ---- */
+
+/* Every line that reads the array reads the copy. */
+static void read_copy(sm_chain *chain, int array, int copy) {
+    for (int l = 0; l < chain->lines; l++)
+        for (int o = 0; o < chain->line[l].operands; o++)
+            if (chain->line[l].operand[o] == array) chain->line[l].operand[o] = copy;
+}
+
+static void insert_line(sm_chain *chain, int at, const sm_chain_line *line) {
+    for (int a = 0; a < chain->arrays; a++) chain->array[a].line += chain->array[a].line >= at;
+    memmove(&chain->line[at + 1], &chain->line[at], (size_t)(chain->lines - at) * sizeof *line);
+    chain->line[at] = *line;
+    chain->lines++;
+}
+
+bool sm_einsum_is_chain(const sm_einsum *einsum) {
+    bool diagonal = false;
+    for (int o = 0; o < einsum->operands; o++)
+        diagonal = diagonal || sm_array_is_diagonal(&einsum->in[o], einsum);
+    return einsum->operands > 2 || (einsum->operands == 2 && diagonal);
+}
+
+/* The operand's diagonal, by a line of its own, in its place: as long as one dimension, it is moved
+ * for next to nothing. */
+static void take_diagonal(sm_chain *chain, int operand) {
+    int made = chain->arrays++, at = chain->lines - 1;
+    const sm_array *array = &chain->array[operand].array;
+    sm_chain_array *out = &chain->array[made];
+    *out = (sm_chain_array){.line = at, .uses = 1, .array.dtype = array->dtype};
+    if (array->name[0])
+        snprintf(out->array.name, sizeof out->array.name, "diag%.*s",
+                 (int)sizeof out->array.name - 5, array->name);
+    for (int d = 0; d < array->rank; d++)
+        if (sm_index_repeats(&chain->names, array->dim[d].index) < 0)
+            out->array.dim[out->array.rank++] = (sm_dim){.index = array->dim[d].index};
+    const sm_chain_line line = {.operands = 1, .operand = {operand}, .result = made};
+    read_copy(chain, operand, made);
+    insert_line(chain, at, &line);
+    out->line = at;
+}
 
 void sm_chain_of_einsum(const sm_einsum *einsum, sm_chain *chain) {
     memset(chain, 0, sizeof *chain);
@@ -20,20 +61,8 @@ void sm_chain_of_einsum(const sm_einsum *einsum, sm_chain *chain) {
     }
     chain->array[line->result] =
         (sm_chain_array){.array = einsum->out, .given = einsum->out_sharding_given};
-}
-
-/* Every line that reads the array reads the copy. */
-static void read_copy(sm_chain *chain, int array, int copy) {
-    for (int l = 0; l < chain->lines; l++)
-        for (int o = 0; o < chain->line[l].operands; o++)
-            if (chain->line[l].operand[o] == array) chain->line[l].operand[o] = copy;
-}
-
-static void insert_line(sm_chain *chain, int at, const sm_chain_line *line) {
-    for (int a = 0; a < chain->arrays; a++) chain->array[a].line += chain->array[a].line >= at;
-    memmove(&chain->line[at + 1], &chain->line[at], (size_t)(chain->lines - at) * sizeof *line);
-    chain->line[at] = *line;
-    chain->lines++;
+    for (int o = 0; einsum->operands > 1 && o < einsum->operands; o++)
+        if (sm_array_is_diagonal(&einsum->in[o], einsum)) take_diagonal(chain, o);
 }
 
 sm_status sm_chain_share_moves(sm_chain *chain, sm_error *err) {
@@ -89,5 +118,9 @@ void sm_chain_einsum(const sm_chain *chain, int operands, const sm_array *const 
     einsum->has_output = einsum->out_sharding_given = true;
     for (int o = 0; o < operands; o++) take_array(&r, operand[o], &einsum->in[o]);
     take_array(&r, out, &einsum->out);
+    for (int i = 0; i < einsum->indices; i++) {
+        int first = einsum->index[i].repeats - 1;
+        einsum->index[i].repeats = first >= 0 ? r.local[first] + 1 : 0;
+    }
     if (index) memcpy(index, r.index, sizeof r.index);
 }

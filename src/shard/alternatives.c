@@ -59,7 +59,9 @@ static void axis_choices(enumeration *e, int axis) {
     }
     for (int rank = 3; rank > 0; rank--) {
         for (int i = 0; i < e->einsum->indices && size > 1; i++)
-            if (likelihood(e, axis, i) == rank && (rank > 1 || e->einsum->index[i].size > 1))
+            if (likelihood(e, axis, i) == rank &&
+                (rank == 3 || sm_index_repeats(e->einsum, i) < 0) &&
+                (rank > 1 || e->einsum->index[i].size > 1))
                 c->index[c->n++] = (int8_t)i;
         if (rank == 2) c->index[c->n++] = SM_REPLICATED;
         if (rank == 2 && size > 1 && idle(e, axis)) c->index[c->n++] = SM_ASSISTING;

@@ -70,7 +70,7 @@ static sm_status one_size(sm_cursor *c, sm_einsum *einsum, uint32_t *seen, sm_er
     if (status == SM_OK && !(size >= 1 && size <= LARGEST_PRODUCT && floor(size) == size))
         status = sm_fail_at(err, c->source, span, "the size of %s is a whole number from 1 to 1e18",
                             einsum->index[index].name);
-    if (status == SM_OK) einsum->index[index].size = size;
+    if (status == SM_OK) sm_index_set_size(einsum, index, size);
     return status;
 }
 
@@ -87,11 +87,18 @@ sm_status sm_dims_parse(const sm_source *source, sm_einsum *einsum, sm_error *er
 
 /* ---- the output of "A[I,J] B[J,K]" ---- */
 
+static bool stands_twice(const sm_einsum *einsum, int index) {
+    bool again = einsum->index[index].repeats > 0;
+    for (int i = 0; i < einsum->indices; i++)
+        again = again || einsum->index[i].repeats == index + 1;
+    return again;
+}
+
 sm_status sm_einsum_infer_output(sm_einsum *einsum, const sm_source *source, sm_error *err) {
     if (einsum->has_output) return SM_OK;
     sm_array out = {.dtype = einsum->in[0].dtype};
     for (int i = 0; i < einsum->indices; i++) {
-        if (sm_operands_with(einsum, i) != 1) continue;
+        if (sm_operands_with(einsum, i) != 1 || stands_twice(einsum, i)) continue;
         if (out.rank == SM_MAX_RANK)
             return sm_fail_at(err, source, einsum->in[0].span,
                               "the product has more than %d dimensions", SM_MAX_RANK);
@@ -166,7 +173,8 @@ sm_status sm_einsum_check(const sm_einsum *einsum, const sm_mesh *mesh, const sm
         status = check_array(&einsum->out, einsum, mesh, source, err);
     /* A product of more is made in pairs, so that no loop runs over all indices. */
     double product = 1;
-    for (int i = 0; i < einsum->indices; i++) product *= einsum->index[i].size;
+    for (int i = 0; i < einsum->indices; i++)
+        product *= sm_index_repeats(einsum, i) < 0 ? einsum->index[i].size : 1;
     if (status == SM_OK && product > LARGEST_PRODUCT && einsum->operands <= 2)
         status =
             sm_fail_at(err, source, einsum->in[0].span,

@@ -136,6 +136,18 @@ static sm_axes assisting(const job *j) {
     return (sm_axes)set;
 }
 
+/* Of the fullest chip, in the local einsum. */
+static double bytes_read(const job *j, const sm_array *operand) {
+    double size[SM_MAX_RANK];
+    for (int d = 0; d < operand->rank; d++) {
+        unsigned axes = 0;
+        for (int k = 0; k < operand->dim[d].n_axes; k++) axes |= 1u << operand->dim[d].axis[k];
+        size[d] = sm_cut(j->einsum->index[operand->dim[d].index].size,
+                         sm_mesh_size(j->mesh, (sm_axes)axes));
+    }
+    return sm_array_elements_read(operand, j->einsum, size) * sm_dtype_bytes(operand->dtype);
+}
+
 /* The steps on every operand. *live: the bytes then held on a chip; *read: those the einsum reads.
  */
 static bool lower_operands(job *j, sm_lowering *l, double *live, double *read) {
@@ -155,7 +167,7 @@ static bool lower_operands(job *j, sm_lowering *l, double *live, double *read) {
         sm_array target = split_operand(j, &e->in[o]);
         if (!sm_reshard_run(&r, &e->in[o], &target) || r.full) return false;
         *live += r.version_bytes;
-        *read += sm_array_local_bytes(&target, e, j->mesh);
+        *read += bytes_read(j, &target);
         j->bounded = r.bounded;
     }
     return true;

@@ -78,6 +78,19 @@ static sm_status named_index(parse *p, sm_span span, int *index) {
     return p->output ? unknown_output_index(p, span) : new_index(p, span, 0, false, index);
 }
 
+/* A[I,I]: the second I is an index of its own, which says what it repeats. */
+static sm_status repeated_index(parse *p, sm_span span, int *index) {
+    int first = *index;
+    if (p->output)
+        return sm_fail_at(p->err, p->at.source, span,
+                          "index %s stands twice in the output: what is not on the diagonal is not "
+                          "said",
+                          p->einsum->index[first].name);
+    sm_status status = new_index(p, span, 0, false, index);
+    if (status == SM_OK) p->einsum->index[*index].repeats = first + 1;
+    return status;
+}
+
 static sm_status literal_of_output(parse *p, sm_span span, double size, int *index) {
     const sm_einsum *e = p->einsum;
     for (int i = 0; i < e->indices; i++)
@@ -124,8 +137,7 @@ static sm_status one_dim(parse *p, sm_array *array) {
     sm_status status = name.length > 0 ? named_index(p, name, &dim.index)
                                        : literal_index(p, array, digits, &dim.index);
     if (status == SM_OK && sm_array_has(array, dim.index))
-        status = sm_fail_at(p->err, p->at.source, name.length > 0 ? name : digits,
-                            "index %s stands twice in one array", p->einsum->index[dim.index].name);
+        status = repeated_index(p, name, &dim.index);
     if (status == SM_OK && sm_cursor_accept(&p->at, '_'))
         status = sm_axes_parse(&p->at, p->mesh, &dim.n_axes, dim.axis, p->err);
     dim.span.length = p->at.at - dim.span.offset;
@@ -258,12 +270,46 @@ static sm_status output(parse *p) {
                                  : sm_fail_expected(p->err, &p->at, "the end of the einsum");
 }
 
+/* Of the places where an index stands in an operand the others follow one; over the axes of the
+ * rest the diagonal is a partial sum. That one is best sharded as other arrays have the index, else
+ * most finely. */
+static double fitness(const sm_einsum *e, const sm_mesh *mesh, int operand, const sm_dim *dim,
+                      int index) {
+    double shared = 0, ways = 1;
+    for (int i = 0; i < dim->n_axes; i++) {
+        ways *= mesh->axis[dim->axis[i]].size;
+        for (int o = 0; o <= e->operands; o++) {
+            const sm_array *other = o < e->operands ? &e->in[o] : &e->out;
+            int d = o != operand ? sm_array_dim_of(other, index) : -1;
+            for (int k = 0; d >= 0 && k < other->dim[d].n_axes; k++)
+                shared += other->dim[d].axis[k] == dim->axis[i];
+        }
+    }
+    return shared * 0x1p32 + ways;
+}
+
+static void settle_repeated(sm_einsum *e, const sm_mesh *mesh, int operand) {
+    sm_array *array = &e->in[operand];
+    for (int d = 0; d < array->rank; d++) {
+        int index = array->dim[d].index, best = d;
+        for (int k = d + 1; k < array->rank; k++)
+            if (e->index[array->dim[k].index].repeats == index + 1 &&
+                fitness(e, mesh, operand, &array->dim[k], index) >
+                    fitness(e, mesh, operand, &array->dim[best], index))
+                best = k;
+        array->dim[d].index = array->dim[best].index;
+        array->dim[best].index = index;
+    }
+}
+
 sm_status sm_einsum_parse(const sm_source *source, const sm_mesh *mesh, sm_einsum *einsum,
                           sm_error *err) {
     memset(einsum, 0, sizeof *einsum);
     parse p = {.at = {source, 0}, .mesh = mesh, .einsum = einsum, .err = err};
     sm_status status = operands(&p);
-    return status == SM_OK ? output(&p) : status;
+    if (status == SM_OK) status = output(&p);
+    for (int o = 0; status == SM_OK && o < einsum->operands; o++) settle_repeated(einsum, mesh, o);
+    return status;
 }
 
 sm_status sm_array_parse(const sm_source *source, const sm_mesh *mesh, sm_einsum *holder,

@@ -91,7 +91,8 @@ static void emit(leg *l, sm_move move, const sm_layout *after) {
                                    : move == SM_MOVE_PERMUTE    ? held
                                    : move == SM_MOVE_ALL_TO_ALL ? box * chips * chips
                                                                 : box * chips,
-                          .padded = sm_journey_padded(l->j, &l->before, after),
+                          .in_one = sm_journey_padded(l->j, &l->before, after) ||
+                                    sm_array_is_diagonal(l->array, r->einsum),
                           .after = *after};
     sm_lowering_append(r->lowering, &step,
                        r->other_bytes + r->stored_bytes + r->version_bytes + fresh, &r->full);

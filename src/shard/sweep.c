@@ -142,7 +142,7 @@ void sm_size_sweep_point(const sm_size_sweep *sweep, int point, sm_einsum *einsu
     for (int i = sweep->ranges - 1; i >= 0; i--) {
         const sm_size_range *range = &sweep->range[i];
         int n = sm_range_points(&range->values);
-        einsum->index[range->index].size = (double)sm_range_value(&range->values, point % n);
+        sm_index_set_size(einsum, range->index, (double)sm_range_value(&range->values, point % n));
         point /= n;
     }
 }

@@ -244,7 +244,7 @@ sm_status sm_answer_matmul(const sm_matmul_question *question, sm_report *r, sm_
     if (!status) status = read_question(&q, err);
     if (status) return status;
     sm_put(r, r->data, "command", "matmul");
-    if (q.einsum.operands > 2) return answer_of_many(&q, r, err);
+    if (sm_einsum_is_chain(&q.einsum)) return answer_of_many(&q, r, err);
     sm_lowering_input input = {&q.m.system,
                                &q.m.mesh,
                                &q.m.placement,

@@ -38,7 +38,7 @@ static sm_status find_critical(asked *q, int which, sm_error *err) {
         q->critical[which] = i;
         if (q->einsum.index[i].size <= 0.0 && q->open < 0) {
             q->open = i;
-            q->einsum.index[i].size = 1.0;
+            sm_index_set_size(&q->einsum, i, 1.0);
         }
         return SM_OK;
     }
@@ -69,7 +69,7 @@ static sm_status solve(asked *q, sm_report *r, sm_error *err) {
     }
     for (int i = 0; i < q->in.n_critical; i++)
         if (q->critical[i] == q->open && !isnan(q->solved[i]))
-            q->einsum.index[q->open].size = ceil(q->solved[i]);
+            sm_index_set_size(&q->einsum, q->open, ceil(q->solved[i]));
     return answer;
 }
 

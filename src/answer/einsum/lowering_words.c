@@ -112,6 +112,9 @@ static bool all_on_one_index(const meeting *m) {
 static const char *single_words(sm_report *r, const sm_einsum *einsum, const meeting *m) {
     const char *name = sm_array_words(r, einsum, m->operand[0]),
                *index = einsum->index[m->index[0]].name;
+    if (sm_index_repeats(einsum, m->index[0]) >= 0)
+        return sm_textf(r, "only %s is sharded, along %s, of which it has another dimension", name,
+                        index);
     if (is_contracted(einsum, m->index[0]))
         return sm_textf(r, "only %s is sharded along the contracted %s (case 2)", name, index);
     return sm_textf(r, "only %s is sharded, along %s which is kept (case 1)", name, index);
@@ -143,6 +146,8 @@ static const char *einsum_action(sm_report *r, const sm_einsum *einsum, const sm
     if (at == SM_ASSISTING) return "its links help the all-gathers";
     if (at < 0) return "every chip along it multiplies the same";
     const char *index = einsum->index[at].name;
+    if (sm_index_repeats(einsum, at) >= 0)
+        return sm_textf(r, "each chip has what its block holds of the diagonal: partial sums");
     if (is_contracted(einsum, at))
         return sm_textf(r, "each chip sums its part of %s: partial sums", index);
     return sm_textf(r, "each chip does its part of %s", index);

@@ -24,19 +24,58 @@ typedef struct worker {
     double *times; /* repeats x TIMES */
 } worker;
 
-static sm_status fill(const worker *w, const sm_array *array, int operand, sm_element element,
-                      sm_local_block *out, sm_error *err) {
-    return sm_local_block_of(
-        w->m, w->job->einsum, array, element,
-        &(sm_filling){element_is_whole(element) ? element_whole_number : element_fraction,
-                      (void *)(uintptr_t)operand},
-        out, err);
+static sm_filling filling_of(int operand, sm_element element) {
+    return (sm_filling){element_is_whole(element) ? element_whole_number : element_fraction,
+                        (void *)(uintptr_t)operand};
 }
 
 /* ---- the product of the whole arrays, where this rank holds the output ---- */
 
-static void labels_of(const sm_array *array, int8_t *label) {
-    for (int d = 0; d < array->rank; d++) label[d] = (int8_t)array->dim[d].index;
+/* The label of an index that repeats another is that one's: the local einsum then reads the
+ * diagonal. */
+static void labels_of(const sm_einsum *e, const sm_array *array, int8_t *label) {
+    for (int d = 0; d < array->rank; d++) {
+        int index = array->dim[d].index, first = sm_index_repeats(e, index);
+        label[d] = (int8_t)(first >= 0 ? first : index);
+    }
+}
+
+/* An operand by the indices that it reads: A[I,I] by I alone. */
+typedef struct operand_read {
+    const worker *w;
+    int operand, rank;
+    int along[SM_MAX_RANK]; /* of each dimension, that of the elements read */
+    sm_filling fill;
+} operand_read;
+
+static double filled_at(const size_t *position, int rank, void *context) {
+    const operand_read *read = context;
+    size_t whole[SM_MAX_RANK];
+    for (int d = 0; d < read->rank; d++) whole[d] = position[read->along[d]];
+    return read->fill.fill(whole, read->rank == 0 ? rank : read->rank, read->fill.context);
+}
+
+/* The part of an operand that makes the output's part: sharded as the output is, and whole along
+ * what is contracted. */
+static sm_status fill_part(const worker *w, int operand, const sm_array *out, sm_element element,
+                           int8_t *label, sm_local_block *in, sm_error *err) {
+    const sm_einsum *e = w->job->einsum;
+    const sm_array *whole = &e->in[operand];
+    int8_t all[SM_MAX_RANK] = {0};
+    operand_read read = {.rank = whole->rank, .fill = filling_of(operand, element)};
+    sm_array part = {.dtype = whole->dtype};
+    labels_of(e, whole, all);
+    for (int d = 0; d < whole->rank; d++) {
+        int k = 0;
+        while (k < part.rank && part.dim[k].index != all[d]) k++;
+        read.along[d] = k;
+        if (k < part.rank) continue;
+        part.dim[part.rank] = (sm_dim){.index = all[d]};
+        for (int o = 0; o < out->rank; o++)
+            if (out->dim[o].index == all[d]) part.dim[part.rank] = out->dim[o];
+        label[part.rank++] = all[d];
+    }
+    return sm_local_block_of(w->m, e, &part, element, &(sm_filling){filled_at, &read}, in, err);
 }
 
 static sm_status whole_product(const worker *w, const sm_array *out, sm_element element,
@@ -51,19 +90,10 @@ static sm_status whole_product(const worker *w, const sm_array *out, sm_element 
             local = sm_cut(local, w->m->mesh.axis[out->dim[d].axis[i]].size);
         size[d] = (size_t)local;
     }
-    labels_of(out, to);
+    labels_of(e, out, to);
     sm_status status = sm_local_block_new(element, out->rank, size, wanted, err);
-    for (int i = 0; !status && i < e->operands; i++) {
-        sm_array part = e->in[i]; /* as the output is sharded, whole along what is contracted */
-        part.unreduced = 0;
-        for (int d = 0; d < part.rank; d++) {
-            part.dim[d].n_axes = 0;
-            for (int o = 0; o < out->rank; o++)
-                if (out->dim[o].index == part.dim[d].index) part.dim[d] = out->dim[o];
-        }
-        labels_of(&part, label[i]);
-        status = fill(w, &part, i, element, &in[i], err);
-    }
+    for (int i = 0; !status && i < e->operands; i++)
+        status = fill_part(w, i, out, element, label[i], &in[i], err);
     if (!status)
         status =
             sm_local_einsum(e->operands, in, (const int8_t(*)[SM_MAX_RANK])label, to, wanted, err);
@@ -93,7 +123,7 @@ double execution_error_bound(const sm_einsum *einsum, sm_element element) {
     for (int i = 0; i < einsum->indices; i++) {
         bool kept = false;
         for (int d = 0; d < einsum->out.rank; d++) kept = kept || einsum->out.dim[d].index == i;
-        if (!kept) n *= einsum->index[i].size;
+        if (!kept && sm_index_repeats(einsum, i) < 0) n *= einsum->index[i].size;
     }
     /* the exact product in doubles, and its comparison, round too */
     return 8.0 * sqrt(n) * (u + DBL_EPSILON) * n / 4.0 + u;
@@ -181,8 +211,11 @@ sm_status execution_body(sm_communicator *world, void *context, sm_error *err) {
     w.times = sm_calloc((size_t)job->repeats * (TIMES + 1), sizeof *w.times);
     sm_status status =
         w.times ? sm_rank_mesh_new(world, job->mesh, &w.m, err) : sm_fail_memory(err);
-    for (int i = 0; !status && i < job->einsum->operands; i++)
-        status = fill(&w, &job->einsum->in[i], i, job->element, &w.in[i], err);
+    for (int i = 0; !status && i < job->einsum->operands; i++) {
+        const sm_filling fill = filling_of(i, job->element);
+        status = sm_local_block_of(w.m, job->einsum, &job->einsum->in[i], job->element, &fill,
+                                   &w.in[i], err);
+    }
     for (int i = 0; !status && i < job->n; i++) {
         status = run_alternative(&w, job->alternative[i], &x, err);
         if (!status && world->rank == 0) job->result[i] = x;
@@ -204,10 +237,10 @@ static sm_status whole_step(const sm_chain_step *step, const sm_local_block *val
     size_t size[SM_MAX_RANK] = {0};
     for (int o = 0; o < e->operands; o++) {
         in[o] = value[step->operand[o]];
-        labels_of(&e->in[o], label[o]);
+        labels_of(e, &e->in[o], label[o]);
     }
     for (int d = 0; d < e->out.rank; d++) size[d] = (size_t)e->index[e->out.dim[d].index].size;
-    labels_of(&e->out, to);
+    labels_of(e, &e->out, to);
     sm_status status = sm_local_block_new(element, e->out.rank, size, out, err);
     if (status) return status;
     return sm_local_einsum(e->operands, in, (const int8_t(*)[SM_MAX_RANK])label, to, out, err);
@@ -225,14 +258,11 @@ static sm_status fill_inputs(const worker *w, const execution_chain *c, bool who
                              sm_element element, sm_local_block *value, sm_error *err) {
     sm_status status = SM_OK;
     for (int a = 0; !status && a < c->chain->arrays; a++) {
+        const sm_filling fill = filling_of(a, element);
         if (c->chain->array[a].line >= 0) continue;
         sm_array array = c->chain->array[a].array;
         for (int d = 0; whole && d < array.rank; d++) array.dim[d].n_axes = 0;
-        status = sm_local_block_of(
-            w->m, &c->chain->names, &array, element,
-            &(sm_filling){element_is_whole(element) ? element_whole_number : element_fraction,
-                          (void *)(uintptr_t)a},
-            &value[a], err);
+        status = sm_local_block_of(w->m, &c->chain->names, &array, element, &fill, &value[a], err);
     }
     return status;
 }
@@ -252,9 +282,9 @@ static sm_status compare_at_once(const execution_chain *c, const sm_local_block 
     if (c->chain->lines > 1 || points > MOST_POINTS) return SM_OK;
     for (int o = 0; o < line->operands; o++) {
         in[o] = whole[line->operand[o]];
-        labels_of(&c->chain->array[line->operand[o]].array, label[o]);
+        labels_of(&c->chain->names, &c->chain->array[line->operand[o]].array, label[o]);
     }
-    labels_of(&c->chain->array[line->result].array, to);
+    labels_of(&c->chain->names, &c->chain->array[line->result].array, to);
     const sm_local_block *pairs = &whole[line->result];
     sm_status status = sm_local_block_new(pairs->element, pairs->rank, pairs->size, &out, err);
     if (!status)
@@ -337,7 +367,7 @@ double execution_chain_bound(const sm_chain_plan *plan, sm_element element, doub
             bool kept = false;
             for (int d = 0; d < step->einsum.out.rank; d++)
                 kept = kept || step->einsum.out.dim[d].index == k;
-            if (!kept) n *= step->einsum.index[k].size;
+            if (!kept && sm_index_repeats(&step->einsum, k) < 0) n *= step->einsum.index[k].size;
         }
         for (int o = 0; o < step->einsum.operands; o++) {
             int v = step->operand[o];

@@ -348,7 +348,7 @@ static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
     sm_ranking found;
     sm_status status = read_question(call, &q, err);
     if (status) return status;
-    if (q.lines || q.einsum.operands > 2) return run_many(call, r, &q, err);
+    if (q.lines || sm_einsum_is_chain(&q.einsum)) return run_many(call, r, &q, err);
     status = sm_rank_lowerings(&q.input, call->arena, &found, err);
     if (status == SM_NEGATIVE)
         return sm_fail(err, SM_BAD_INPUT, "no assignment of the mesh axes gives this output");

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "local_block.h"
+#include "local_diagonal.h"
 #include "rank_mesh.h"
 #include "ring.h"
 
@@ -36,13 +37,13 @@ static sm_status move(running *r, const sm_step *step, sm_error *err) {
 }
 
 /* The size of each dimension of the local product: that of an operand with the same index. */
-static bool out_size(const running *r, size_t *size) {
+static bool out_size(const running *r, const int8_t (*label)[SM_MAX_RANK], size_t *size) {
     const sm_array *out = &r->einsum->out;
     for (int d = 0; d < out->rank; d++) {
         bool found = false;
         for (int i = 0; i < r->einsum->operands; i++)
-            for (int k = 0; k < r->einsum->in[i].rank; k++) {
-                if (r->einsum->in[i].dim[k].index != out->dim[d].index) continue;
+            for (int k = 0; k < r->array[i].rank; k++) {
+                if (label[i][k] != out->dim[d].index) continue;
                 size[d] = r->array[i].size[k];
                 found = true;
             }
@@ -51,8 +52,16 @@ static bool out_size(const running *r, size_t *size) {
     return true;
 }
 
-static void labels_of(const sm_array *array, int8_t *label) {
+/* The indices of an operand's dimensions; one of which the diagonal is read is replaced by that. */
+static sm_status read_operand(running *r, int i, int8_t *label, sm_error *err) {
+    const sm_array *array = &r->einsum->in[i];
+    const diagonal_of of = {r->m, r->einsum, array, &r->layout[i]};
+    sm_local_block diagonal;
     for (int d = 0; d < array->rank; d++) label[d] = (int8_t)array->dim[d].index;
+    if (!sm_array_is_diagonal(array, r->einsum)) return SM_OK;
+    sm_status status = local_diagonal(&of, &r->array[i], &diagonal, label, err);
+    if (!status) renew(r, i, &diagonal);
+    return status;
 }
 
 /* A group that cannot be made ends the run: others would wait for it. */
@@ -104,15 +113,19 @@ static sm_status multiply(running *r, const sm_step *step, sm_error *err) {
     ring_job job = {.m = r->m, .einsum = r->einsum, .directions = r->directions, .array = r->array};
     size_t size[SM_MAX_RANK];
     sm_local_block out;
-    for (int i = 0; i < r->einsum->operands; i++) labels_of(&r->einsum->in[i], job.label[i]);
-    labels_of(&r->einsum->out, job.out_label);
-    if (!out_size(r, size))
+    const int8_t(*label)[SM_MAX_RANK] = (const int8_t(*)[SM_MAX_RANK])job.label;
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < r->einsum->operands; i++)
+        status = read_operand(r, i, job.label[i], err);
+    if (status) return status;
+    for (int d = 0; d < r->einsum->out.rank; d++)
+        job.out_label[d] = (int8_t)r->einsum->out.dim[d].index;
+    if (!out_size(r, label, size))
         return sm_fail(err, SM_BAD_INPUT, "an index of the output is in no operand");
     if (r->overlapped >= 0) sizes_in_ring(r, &job, size);
     sm_element element = r->array[0].element;
-    sm_status status = local_block_raw(element, r->einsum->out.rank, size, &out, err);
+    status = local_block_raw(element, r->einsum->out.rank, size, &out, err);
     if (status) return status;
-    const int8_t(*label)[SM_MAX_RANK] = (const int8_t(*)[SM_MAX_RANK])job.label;
     status = r->overlapped < 0
                  ? sm_local_einsum(r->einsum->operands, r->array, label, job.out_label, &out, err)
                  : multiply_in_ring(r, &job, &out, err);
@@ -150,7 +163,7 @@ static bool can_overlap(const sm_lowering *lowering, int s) {
     const sm_step *step = &lowering->step[s];
     bool gathers = step->op == SM_ALL_GATHER && step->array >= 0 && step->from >= 0;
     bool scatters = step->op == SM_REDUCE_SCATTER && step->array < 0 && step->to >= 0;
-    return step->kind == SM_STEP_COLLECTIVE && !step->padded && (gathers || scatters);
+    return step->kind == SM_STEP_COLLECTIVE && !step->in_one && (gathers || scatters);
 }
 
 sm_status sm_run_lowering(sm_rank_mesh *m, const sm_einsum *einsum, const sm_lowering *lowering,
