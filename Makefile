@@ -164,7 +164,7 @@ $(MPIS:%=$(BUILD)/libscalemodel-run-%.so): $(BUILD)/libscalemodel-run-%.so: $(BU
     $(BUILD)/libscalemodel.so
 	$(MPICC) $(shared)
 # The library for a browser (scripts/build-page.sh sets CC to emcc, and PAGE_LIBS).
-PAGE_FLAGS := -sMODULARIZE=1 -sEXPORT_NAME=createScalemodel -sSINGLE_FILE=1 -sENVIRONMENT=worker,node -sALLOW_MEMORY_GROWTH=1 \
+PAGE_FLAGS := -sMODULARIZE=1 -sEXPORT_NAME=createScalemodel -sENVIRONMENT=worker,node -sALLOW_MEMORY_GROWTH=1 \
     -sTOTAL_STACK=8MB -sMAXIMUM_MEMORY=2GB -sFORCE_FILESYSTEM=1 -sALLOW_TABLE_GROWTH=1 -sINVOKE_RUN=0 -sNODEJS_CATCH_EXIT=0 \
     -sEXPORTED_FUNCTIONS=_sm_command_ask,_sm_command_describe,_sm_command_free,_sm_command_status,_sm_command_text,_malloc,_free \
     -sEXPORTED_RUNTIME_METHODS=FS,UTF8ToString,stringToUTF8,lengthBytesUTF8,addFunction,removeFunction,setValue,getValue

@@ -53,9 +53,13 @@ build_libraries() {
 
 command -v emcc >/dev/null || { echo "build-page: emcc is not there: apt-get install emscripten" >&2 && exit 1; }
 build_libraries
+[ -f "$work/scalemodel.wasm" ] || rm -f "$work/scalemodel.js"
 "$MAKE" --no-print-directory -s -j2 CC=emcc HOSTCC="${HOSTCC:-gcc}" BUILD="$work" HOST_BUILD="$BUILD" PIC= THREADS= WARN=-Wall \
     CFLAGS="-O3 -mbulk-memory -mnontrapping-fptoint -msign-ext -fno-math-errno -fno-trapping-math -I$work/sources/zlib-source -I$work/sources/libyaml-source/include -I$work/sources/libzstd-source/lib" PAGE_LIBS="$work/libz.a $work/libyaml.a $work/libzstd.a" "$work/scalemodel.js"
 mkdir -p "$BUILD/page"
 python3 scripts/book-pages.py --learn >"$BUILD/page/learn.js"
+printf '"use strict"; const WASM = "%s";\n' "$(gzip -9 -n <"$work/scalemodel.wasm" | base64 -w 0)" >"$BUILD/page/wasm.js"
 cp web/*.html web/*.css web/*.js "$work/scalemodel.js" "$BUILD/page/"
+# The verbs and their options, so that the forms stand before the library is there.
+node scripts/page-library.js "$BUILD/page" >"$BUILD/page/verbs.js"
 echo "page: $BUILD/page/index.html, $(cat "$BUILD"/page/* | wc -c) bytes, $(cat "$BUILD"/page/* | gzip -9 | wc -c) compressed"

@@ -1,6 +1,6 @@
 /* offline: the page's own files are kept, so that it opens again without its server: the server's where it answers, else those. */
 "use strict";
-const FILES = ["./", "style.css", "scalemodel.js", "values.js", "worker.js", "pictures.js", "learn.js", "page.js"];
+const FILES = ["./", "style.css", "scalemodel.js", "wasm.js", "verbs.js", "values.js", "worker.js", "pictures.js", "learn.js", "page.js"];
 const kept = () => caches.open("scalemodel");
 
 self.addEventListener("install", (event) => event.waitUntil(kept().then((files) => files.addAll(FILES)).then(() => self.skipWaiting())));

@@ -496,11 +496,12 @@ function askForm() {
 }
 
 async function begin() {
+  if (location.protocol === "file:") await Promise.all(["scalemodel.js", "wasm.js"].map((src) => new Promise((done, failed) =>
+    document.head.append(element("script", {src, onload: done, onerror: () => failed(src + " is not beside it")})))));
   library = libraryInThread();
   for (const [name, text] of Object.entries(LEARN_FILES)) library.keep("/" + name, new TextEncoder().encode(text));
-  const described = await library.describe();
-  verbs = described.verbs;
-  $("version").textContent = `scalemodel ${described.version}.`;
+  verbs = DESCRIBED.verbs;
+  $("version").textContent = `scalemodel ${DESCRIBED.version}.`;
   $("question").addEventListener("submit", (event) => { event.preventDefault(); askForm(); });
   $("stop").addEventListener("click", () => { stopping = asked; library.stop(); });
   window.addEventListener("popstate", () => goTo(location.hash));

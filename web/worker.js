@@ -1,5 +1,5 @@
-/* worker: the library in a thread of its own, so that the page stays alive. The thread is made of the text of these
- * functions, for a page that is opened from disk may not load a worker from a file. */
+/* worker: the library in a thread of its own, so that the page stays alive. From a server the thread is this file, which
+ * loads the library itself; a page that is opened from disk may load no thread from a file, and makes it of their text. */
 "use strict";
 
 /* Runs in the worker, or in node: a library that answers {words, files} with {status, forms}. */
@@ -44,6 +44,14 @@ function answeringBy(library) {
   return {ask, describe, keep};
 }
 
+/* Runs in the worker, or in node: the library, whose WebAssembly is the text of wasm.js, gzip in base64. */
+async function libraryOf(createScalemodel, packed) {
+  const decoded = () => Uint8Array.from(atob(packed), (one) => one.charCodeAt(0)); /* ten times as long */
+  const bytes = Uint8Array.fromBase64 ? Uint8Array.fromBase64(packed) : decoded();
+  const unpacked = new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip")));
+  return answeringBy(await createScalemodel({print() {}, printErr() {}, wasmBinary: await unpacked.arrayBuffer()}));
+}
+
 /* Runs in the worker. A thread that computes hears no message: the page takes back an address that it gave with the
  * question, and the thread looks whether it still stands. */
 function serveQuestions() {
@@ -55,12 +63,11 @@ function serveQuestions() {
       return true;
     } catch (gone) { return false; }
   };
-  const ready = createScalemodel({print() {}, printErr() {}}).then(answeringBy);
+  const ready = libraryOf(createScalemodel, WASM);
   self.onmessage = async ({data}) => {
     try {
       const library = await ready;
       for (const file of data.files || []) library.keep(file.name, file.bytes);
-      if (data.describe) return self.postMessage({id: data.id, described: library.describe()});
       let last = 0;
       const canStop = data.address && stands(data.address);
       const begun = performance.now();
@@ -83,11 +90,17 @@ function serveQuestions() {
 function libraryInThread() {
   let worker, count = 0, files = [];
   const waiting = new Map();
+  const fromText = () => {
+    const program = `"use strict"; var _scriptDir = ""; const createScalemodel = (${createScalemodel}), WASM = "${WASM}";
+      ${answeringBy}\n${libraryOf}\n(${serveQuestions})();`;
+    return new Worker(URL.createObjectURL(new Blob([program], {type: "text/javascript"})));
+  };
   const begin = () => {
-    const program = `"use strict"; var _scriptDir = ""; const createScalemodel = (${createScalemodel.source || createScalemodel});
-      ${answeringBy}\n(${serveQuestions})();`;
-    const address = URL.createObjectURL(new Blob([program], {type: "text/javascript"}));
-    worker = new Worker(address);
+    worker = location.protocol === "file:" ? fromText() : new Worker("worker.js");
+    worker.onerror = ({message}) => {
+      for (const one of waiting.values()) one.done({answer: {status: 5, error: "the library failed: " + message}});
+      waiting.clear();
+    };
     worker.onmessage = ({data}) => {
       const one = waiting.get(data.id);
       if (!one) return;
@@ -104,7 +117,6 @@ function libraryInThread() {
   });
   begin();
   return {
-    describe: () => send({describe: true}).then((d) => d.described),
     ask: (words, progress) => send({words}, progress),
     /* What a person dropped: the same name is the same file. */
     keep(name, bytes) { files = [...files.filter((f) => f.name !== name), {name, bytes}]; },
@@ -122,4 +134,8 @@ function libraryInThread() {
   };
 }
 
-if (typeof module !== "undefined") module.exports = {answeringBy};
+if (typeof importScripts !== "undefined") {
+  importScripts("scalemodel.js", "wasm.js");
+  serveQuestions();
+}
+if (typeof module !== "undefined") module.exports = {libraryOf};

@@ -72,7 +72,7 @@ typedef struct variant {
     uint64_t work, matmuls; /* equal for equal local work; equal matrix work and weights */
     sm_rules rules;
     int pieces;
-    piece piece[MAX_PIECES];
+    piece *piece;
     int slots;
     slot_key key[MAX_SLOTS];
     class_slots weight[MAX_PIECES][SM_MAX_WEIGHT_CLASSES];

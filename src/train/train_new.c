@@ -237,6 +237,8 @@ static variant *build_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
     if (!v) return sm_fail_memory(err), NULL;
     v->rules = sm_plan_rules(plan, &t->model, false, &v->code);
     v->pieces = t->kinds + 2;
+    v->piece = sm_arena_array(t->arena, (size_t)v->pieces, sizeof *v->piece);
+    if (!v->piece) return sm_fail_memory(err), NULL;
     v->work = v->matmuls = 1;
     for (int i = 0; i < v->pieces; i++) {
         if (build_piece(t, v, i, err)) return NULL;

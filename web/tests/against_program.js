@@ -2,16 +2,13 @@
  * usage: node against_program.js PAGE PROGRAM */
 "use strict";
 const {execFileSync, spawnSync} = require("child_process");
-const fs = require("fs");
 const path = require("path");
-const vm = require("vm");
 const [page, program] = process.argv.slice(2);
-const createScalemodel = require(path.resolve(page, "scalemodel.js"));
 const {problemOf, wordsOf, addressOf, fieldsOf} = require("../values.js");
-const {answeringBy} = require("../worker.js");
+const {libraryIn, scriptOf} = require("../../scripts/page-library.js");
 
 /* The book's problems, as the page has them; the files that they name lie where the program runs. */
-const [LEARN, LEARN_FILES] = vm.runInThisContext(fs.readFileSync(path.resolve(page, "learn.js"), "utf8") + "; [LEARN, LEARN_FILES]");
+const [LEARN, LEARN_FILES] = scriptOf(page, "learn.js", "[LEARN, LEARN_FILES]");
 const cwd = path.resolve(__dirname, "../../docs/book");
 
 /* What a clock gave is not compared. */
@@ -31,8 +28,8 @@ function compare(library, verbs, [name, fields]) {
   return timeless(here.json) === timeless(there.stdout) ? "" : "other figures";
 }
 
-createScalemodel({print() {}, printErr() {}}).then((made) => {
-  const library = answeringBy(made), described = library.describe();
+libraryIn(page).then((library) => {
+  const described = library.describe();
   const version = execFileSync(program, ["--version"], {encoding: "utf8"}).trim();
   let failed = version === "scalemodel " + described.version ? 0 : 1, n = 0;
   for (const [name, text] of Object.entries(LEARN_FILES)) library.keep("/" + name, text);
