@@ -223,7 +223,7 @@ static int *index_rows(const fit_problem *f, void (*name_of)(const sm_truth_row 
 }
 
 static bool group_rows(fit_problem *f, sm_arena *arena) {
-    names models, sources, layouts;
+    names models = {0}, sources = {0}, layouts = {0};
     const int *model = index_rows(f, model_name, &models, arena);
     const int *source = index_rows(f, source_name, &sources, arena);
     const int *layout = index_rows(f, layout_name, &layouts, arena);
