@@ -393,7 +393,7 @@ static void one_random_lowering(sm_rng *rng, int *permutes, int *exchanges) {
 }
 
 static void random_lowerings_equal_the_whole_einsum(void **state) {
-    sm_rng rng = {42};
+    sm_rng rng = {drawn_from(42)};
     int permutes = 0, exchanges = 0;
     for (int i = 0; i < 3000; i++) one_random_lowering(&rng, &permutes, &exchanges);
     assert_true(permutes > 100 && exchanges > 100); /* the hard moves were met */
@@ -507,7 +507,7 @@ static void no_way_is_a_negative_answer(void **state) {
 
 static void random_alternatives_equal_the_whole_einsum(void **state) {
     static gathered g;
-    sm_rng rng = {7};
+    sm_rng rng = {drawn_from(7)};
     int visited = 0;
     for (int i = 0; i < 60; i++) {
         problem p;

@@ -214,7 +214,7 @@ static void random_products_of_three(void **state) {
     static const char *const systems[][3] = {{"tpu-v5e:4", "X=4", "X"},
                                              {"tpu-v5p:2x2", "X=2,Y=2", "XY"},
                                              {"h100-sxm:8", "X=2,Y=4", "XY"}};
-    sm_rng rng = {20261123};
+    sm_rng rng = {drawn_from(20261123)};
     for (int i = 0; i < (REPEATED ? 12 : 60); i++) {
         problem p = {.arena = sm_arena_new()};
         random_case c = {.axes = systems[i % 3][2]};
@@ -428,7 +428,7 @@ static void random_chains_against_statements(void **state) {
         {"BD", "DF", "FD", "BD"}, {"BD", "DF", "FE", "BE"}, {"ABD", "DF", "FD", "ABD"}};
     static const char *const sizes[] = {"A=8,B=512,D=2048,F=8192,E=512",
                                         "A=16,B=4096,D=1024,F=1024,E=4096"};
-    sm_rng rng = {7};
+    sm_rng rng = {drawn_from(7)};
     (void)state;
     for (int i = 0; i < 30; i++) {
         problem p = {.arena = sm_arena_new()};

@@ -14,7 +14,7 @@ enum { PART = 1, DRAW = 0 };
 #endif
 
 static int run_on(int ranks, int cases) {
-    random_einsums all = {.cases = cases, .seed = 20261121 + DRAW + (uint64_t)ranks};
+    random_einsums all = {.cases = cases, .seed = drawn_from(20261121 + DRAW + (uint64_t)ranks)};
     sm_error err = {.status = SM_OK};
     if (sm_run_threads(ranks, random_einsums_run, &all, &err)) fail_msg("%s", err.sentence);
     return all.ways;
