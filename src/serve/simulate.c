@@ -60,6 +60,9 @@ void sim_event_changed(sim_simulation *s, const sim_replica *r) {
 
 /* ---- into a replica ---- */
 
+/* More that wait at a replica are packed. */
+enum { MOST_WAITING = 512 };
+
 /* A sequence that waits at a replica: an idle one begins, a running one may let it in after the
  * step of now, unless others wait before it. */
 static sm_status queue_at(sim_simulation *s, int replica, int slot) {
@@ -199,13 +202,32 @@ sm_status sim_arrive(sim_simulation *s, const sm_request *request, double sent_s
         sim_client_is_free(s);
         return SM_OK;
     }
-    sm_status status = sim_pool_take(&s->pool, request, slot, s->err);
-    if (status) return status;
-    s->pool.slot[*slot].number = number;
-    s->pool.slot[*slot].arrival_s = sent_s;
     t->area.in_system += t->now_s - sent_s;
     t->in_system += 1.0;
-    return queue_at(s, sim_route(s, request), *slot);
+    int replica = sim_route(s, request);
+    sim_replica *r = &s->replica[replica];
+    sm_request sent = *request;
+    sent.arrival_s = sent_s;
+    if (!s->live && (r->backlog.n > 0 || r->waiting.n >= MOST_WAITING)) {
+        s->load[replica]++;
+        t->waiting += 1.0;
+        return sim_backlog_put(&r->backlog, number, &sent, s->err);
+    }
+    sm_status status = sim_pool_take(&s->pool, &sent, number, slot, s->err);
+    return status ? status : queue_at(s, replica, *slot);
+}
+
+sm_status sim_refill(sim_simulation *s, sim_replica *r) {
+    sm_request request;
+    uint64_t number;
+    int slot;
+    if (r->backlog.n == 0) return SM_OK;
+    sim_backlog_take(&r->backlog, &number, &request);
+    sm_status status = sim_pool_take(&s->pool, &request, number, &slot, s->err);
+    if (status) return status;
+    s->pool.slot[slot].replica = (int)(r - s->replica);
+    sim_list_append(&s->pool, &r->waiting, slot);
+    return SM_OK;
 }
 
 static sm_status arrive(sim_simulation *s, const sm_request *request) {
@@ -347,6 +369,7 @@ void sim_free(sim_simulation *s) {
         sm_free(r->part);
         sm_free(r->crossing);
         sim_radix_end(&r->tree);
+        sim_backlog_end_all(&r->backlog);
         sim_places_end(r);
     }
     sim_pool_end(&s->pool);

@@ -74,7 +74,8 @@ static sm_status let_all_in(sim_simulation *s, sim_replica *r) {
         if (admitted < 0) return SM_INTERNAL;
         if (admitted == 0) break;
         let_in(s, r, slot);
-        sm_status status = place(s, r, slot);
+        sm_status status = sim_refill(s, r);
+        if (!status) status = place(s, r, slot);
         if (status) return status;
         taken += s->pool.slot[slot].target - s->pool.slot[slot].length;
     }

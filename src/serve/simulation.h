@@ -1,6 +1,7 @@
 /* simulation: the state of a simulated fleet. Sequences live in slots that are used again, so that
  * memory follows what is in the system and not the length of the trace. Private to src/serve. */
 #pragma once
+#include "backlog.h"
 #include "percentiles.h"
 #include "radix.h"
 #include "scalemodel/simulate.h"
@@ -44,7 +45,8 @@ typedef struct sim_pool {
     sim_sequence *slot;
     int n, room, free;
 } sim_pool;
-sm_status sim_pool_take(sim_pool *pool, const sm_request *request, int *slot, sm_error *err);
+sm_status sim_pool_take(sim_pool *pool, const sm_request *request, uint64_t number, int *slot,
+                        sm_error *err);
 void sim_pool_give(sim_pool *pool, int slot);
 void sim_pool_end(sim_pool *pool);
 void sim_list_append(sim_pool *pool, sim_list *list, int slot);
@@ -70,7 +72,8 @@ typedef struct sim_replica {
     int64_t host, swapped;  /* pages of host memory, and those that swapped sequences hold */
     sim_radix tree;
     sim_list waiting, running;
-    int *ending; /* heap of the decoding by (finish, number) */
+    sim_backlog backlog; /* they wait behind `waiting`, which then is not short */
+    int *ending;         /* heap of the decoding by (finish, number) */
     int decoding, ending_room;
     int *due; /* ring of those whose prefill is not done: chunked */
     int due_first, dues, due_room;
@@ -194,12 +197,15 @@ sm_status sim_new(const sm_simulation *simulation, sm_simulation *own, const sm_
                   bool live, sim_simulation **out, sm_error *err);
 void sim_free(sim_simulation *s);
 sm_status sim_check_request(const sim_simulation *s, const sm_request *q, sm_error *err);
-/* At the time of now, sent before: *slot is SIM_NONE when it can never fit. */
+/* At the time of now, sent before: *slot is SIM_NONE when it can never fit, or waits behind many.
+ */
 sm_status sim_arrive(sim_simulation *s, const sm_request *request, double sent_s, int *slot);
 void sim_client_is_free(sim_simulation *s); /* one whose request has ended */
 void sim_event_changed(sim_simulation *s, const sim_replica *r);
 sm_status sim_send(sim_simulation *s, sim_replica *r, int slot);
 /* ---- routing (simulate_run.c) ---- */
+/* One of the backlog comes after those that wait, if there is any. */
+sm_status sim_refill(sim_simulation *s, sim_replica *r);
 int sim_route(sim_simulation *s, const sm_request *request);
 int sim_route_decode(const sim_simulation *s);
 
