@@ -82,10 +82,16 @@ static int longest(const int *left, int axes) {
     return best;
 }
 
-bool sm_lowering_split(sm_lowering *l, const sm_mesh *mesh) {
+bool sm_axis_parts_fit(double length, int chips) {
+    for (int major = chips; major > 1; major /= least_prime(major))
+        if (sm_cut(length, major) != sm_cut(length, chips) * chips / major) return false;
+    return true;
+}
+
+bool sm_lowering_split(sm_lowering *l, const sm_mesh *mesh, sm_axes axes) {
     int left[SM_MAX_AXES], minor_parts[SM_MAX_AXES] = {0}, parts = mesh->axes;
     l->parts = 0;
-    for (int a = 0; a < mesh->axes; a++) left[a] = mesh->axis[a].size;
+    for (int a = 0; a < mesh->axes; a++) left[a] = axes >> a & 1 ? mesh->axis[a].size : 1;
     for (int a; parts < SM_MAX_AXES && (a = longest(left, mesh->axes)) >= 0; parts++) {
         left[a] /= least_prime(left[a]);
         minor_parts[a]++;

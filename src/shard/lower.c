@@ -332,23 +332,22 @@ static void try_way(const job *j, sm_lowering *way, int *n) {
         ++*n;
 }
 
-/* Parts of an axis cut a padded dimension elsewhere than the axis does: such arrays stay on whole
- * axes. */
-static bool is_padded(const job *j) {
+/* The axes whose parts cut what they shard where the axis does: all but some that pad. */
+static sm_axes in_parts(const job *j) {
     const sm_einsum *e = j->einsum;
-    bool padded = false;
-    for (int i = 0; i < e->indices; i++) {
-        unsigned axes = 0;
-        for (int a = 0; a < j->mesh->axes; a++)
-            if (j->at[a] == i) axes |= 1u << a;
-        padded = padded || sm_dim_padded(e, j->mesh, &(sm_dim){.index = i}, (sm_axes)axes);
-    }
+    unsigned set = (1u << j->mesh->axes) - 1;
     for (int o = 0; o <= e->operands; o++) {
         const sm_array *array = o < e->operands ? &e->in[o] : j->want;
-        for (int d = 0; d < array->rank; d++)
-            padded = padded || sm_dim_padded(e, j->mesh, &array->dim[d], 0);
+        for (int d = 0; d < array->rank; d++) {
+            double length = e->index[array->dim[d].index].size;
+            for (int i = 0; i < array->dim[d].n_axes; i++) {
+                int axis = array->dim[d].axis[i], chips = j->mesh->axis[axis].size;
+                if (!sm_axis_parts_fit(length, chips)) set &= ~(1u << axis);
+                length = sm_cut(length, chips);
+            }
+        }
     }
-    return padded;
+    return (sm_axes)set;
 }
 
 int sm_einsum_lower_ways(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at,
@@ -367,6 +366,6 @@ int sm_einsum_lower_ways(const sm_einsum *einsum, const sm_mesh *mesh, const int
     way[n].parts = 0;
     try_way(&j, way, &n);
     j.mesh = mesh;
-    if (!is_padded(&j) && sm_lowering_split(&way[n], mesh)) try_way(&j, way, &n);
+    if (sm_lowering_split(&way[n], mesh, in_parts(&j))) try_way(&j, way, &n);
     return n;
 }

@@ -137,18 +137,32 @@ static bool append(const sm_journey *j, sm_layout *l, int axis, int dim) {
            (shorter || j->from.dim[axis] == dim || j->to.dim[axis] == dim);
 }
 
+/* Does a dimension fall into equal blocks one behind the other, the last of them padded? So it does
+ * where each axis after the first divides what those before it left. */
+static bool is_regular(const sm_journey *j, const lists *list, int dim) {
+    double length = j->size[dim], cut;
+    for (int i = 0; i < list->n[dim]; i++, length = cut) {
+        double chips = j->chips[list->axis[dim][i]];
+        cut = sm_cut(length, chips);
+        if (i > 0 && cut * chips != length) return false;
+    }
+    return true;
+}
+
 /* Are blocks the same blocks, on other chips? Padded ones are where their dimension is cut into as
- * many parts, axis by axis. */
+ * many parts, axis by axis, or both ways regularly. */
 static bool same_blocks(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
     lists first, second;
     if (!j->uneven) return true;
     list_axes(j, a, &first);
     list_axes(j, b, &second);
-    for (int d = 0; d < j->rank; d++)
-        for (int i = 0; (j->uneven >> d & 1u) && i < first.n[d]; i++)
-            if (second.n[d] != first.n[d] ||
-                j->chips[first.axis[d][i]] != j->chips[second.axis[d][i]])
-                return false;
+    for (int d = 0; d < j->rank; d++) {
+        bool alike = first.n[d] == second.n[d];
+        if (!(j->uneven >> d & 1u)) continue;
+        for (int i = 0; alike && i < first.n[d]; i++)
+            alike = j->chips[first.axis[d][i]] == j->chips[second.axis[d][i]];
+        if (!alike && (!is_regular(j, &first, d) || !is_regular(j, &second, d))) return false;
+    }
     return true;
 }
 
