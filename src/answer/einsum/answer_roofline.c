@@ -93,6 +93,7 @@ static const char *level_title(const asked *q) {
 static bool on_vector_unit(const asked *q) {
     const sm_einsum *einsum = &q->einsum;
     for (int i = 0; i < einsum->indices; i++) {
+        if (sm_index_repeats(einsum, i) >= 0) continue;
         if (!sm_array_has(&einsum->out, i)) return false;
         for (int o = 0; o < einsum->operands; o++)
             if (!sm_array_has(&einsum->in[o], i)) return false;
@@ -122,10 +123,14 @@ static void put_point(sm_report *r, sm_data *object, const sm_roofline *p) {
 
 static sm_why *why_array(sm_report *r, const sm_einsum *einsum, const sm_array *array) {
     char text[256];
+    double size[SM_MAX_RANK];
     sm_array_format(array, einsum, NULL, text, sizeof text);
-    double elements = sm_array_elements(array, einsum), each = sm_dtype_bytes(array->dtype);
+    for (int d = 0; d < array->rank; d++) size[d] = einsum->index[array->dim[d].index].size;
+    double elements = sm_array_elements_read(array, einsum, size),
+           each = sm_dtype_bytes(array->dtype);
     sm_why *node = sm_page_why(r, text, "elements x bytes of one", elements * each, "B");
-    sm_page_leaf(r, node, "elements", elements, "", "sizes given");
+    sm_page_leaf(r, node, "elements", elements, "",
+                 sm_array_is_diagonal(array, einsum) ? "of the diagonal" : "sizes given");
     sm_page_leaf(r, node, sm_dtype_name(array->dtype), each, "B", "data type");
     return node;
 }
@@ -146,7 +151,7 @@ static sm_why *why_lower(sm_report *r, const asked *q, const sm_roofline *point)
     sm_why *flops =
         sm_page_why(r, "FLOPs", "2 x product of all indices, each once", point->flops, "FLOP");
     for (int i = 0; i < einsum->indices; i++)
-        if (!einsum->index[i].literal)
+        if (!einsum->index[i].literal && sm_index_repeats(einsum, i) < 0)
             sm_page_given(r, flops, einsum->index[i].name, einsum->index[i].size, "");
     sm_why_add(math, flops);
     sm_page_fact(r, math, sm_textf(r, "peak %s", unit_words(r, q, point)), peak, "FLOP/s");
