@@ -31,7 +31,8 @@ static bool keeps_limits(const sm_train_asked *q, const sm_train_point *p) {
 
 typedef struct fewest {
     sm_train_sweep *w;
-    sm_train_point *best; /* found is false: none so far */
+    sm_train_point *best;      /* found is false: none so far */
+    sm_price_of_plan *nearest; /* the quickest that does not keep them; no chips: none */
 } fewest;
 
 /* Far over the budget already: more chips cost no less. */
@@ -50,6 +51,10 @@ static sm_status try_chips(const fewest *f, int chips, bool *keeps, bool *hopele
     if (*keeps && !(cost && p.best.detail.price.cost_usd >= f->best->best.detail.price.cost_usd))
         *f->best = p;
     else if (!f->best->found) f->best->reason = p.reason ? p.reason : "";
+    const sm_price_of_plan *price = &p.best.detail.price;
+    if (p.found && !*keeps &&
+        (f->nearest->chips == 0 || price->train_time_s < f->nearest->train_time_s))
+        *f->nearest = *price;
     return status;
 }
 
@@ -77,15 +82,34 @@ static sm_status find_fewest(const fewest *f, sm_error *err) {
     return status;
 }
 
+/* What comes nearest to limits that no number of chips keeps. */
+static const char *missed_by(const sm_train_asked *q, const sm_price_of_plan *nearest) {
+    sm_report *r = q->report;
+    const sm_system *system = q->in.system;
+    const char *cost = sm_show_usd(r, nearest->cost_usd);
+    const char *time = sm_show_seconds(r, nearest->train_time_s);
+    bool more = system->chips > 1 && nearest->chips == system->chips;
+    if (q->in.budget_usd > 0.0 && nearest->cost_usd > q->in.budget_usd)
+        return sm_textf(r, "%d chips cost %s and take %s, and more of them cost no less",
+                        nearest->chips, cost, time);
+    return sm_textf(r, "%d chips take %s at best%s%s", nearest->chips, time,
+                    q->price_known ? sm_textf(r, ", for %s", cost) : "",
+                    more ? sm_textf(r, "; --on %s looks at any number of them", system->chip.name)
+                         : "");
+}
+
 static sm_status find_point(sm_train_sweep *w, sm_train_point *p, bool limited, sm_error *err) {
     if (!limited) return sm_train_point_find(w, w->q->in.system->chips, p, err);
-    const fewest f = {w, p};
+    sm_price_of_plan nearest = {.chips = 0};
+    const fewest f = {w, p, &nearest};
     p->system = *w->q->in.system;
     if (w->q->in.budget_usd > 0.0 && !w->q->price_known) {
         p->reason = "the catalogue has no price of it; --price USD names one";
         return SM_OK;
     }
-    return find_fewest(&f, err);
+    sm_status status = find_fewest(&f, err);
+    if (!status && !p->found && nearest.chips > 0) p->reason = missed_by(w->q, &nearest);
+    return status;
 }
 
 /* ---- showing ---- */
