@@ -148,7 +148,8 @@ typedef struct sm_collective_question {
     const sm_calibration *calibration; /* NULL: sm_calibration_of_operations */
     sm_collective op;
     sm_source array;      /* "bf16 A[E_Y,F]", or bytes: "64MB", "1kB..1GB" */
-    sm_source mesh, over; /* "X=8,Y=4" and "Y"; without a mesh one axis covers the system */
+    sm_source mesh, over; /* "X=8,Y=4" and "Y"; without a mesh one axis covers the system; without
+                           * axes to go over those of the array, or all */
     sm_source dims;       /* of the array's indices; ranges sweep */
     double ragged;        /* all-to-all: the part of the bytes that moves (1) */
     double top_k;         /* or: of tokens routed to so many experts each */

@@ -72,19 +72,34 @@ typedef struct asked {
 
 /* ---- reading ---- */
 
+static sm_axes sharded_of(const sm_array *array) {
+    sm_axes sharded = 0;
+    for (int d = 0; d < array->rank; d++)
+        for (int i = 0; i < array->dim[d].n_axes; i++)
+            sharded = (sm_axes)(sharded | (1u << array->dim[d].axis[i]));
+    return sharded;
+}
+
+static bool wants_shards(sm_collective op) { return op == SM_ALL_GATHER || op == SM_ALL_TO_ALL; }
+
+/* What is meant where no axes are named: those that the array says, or else all of the mesh. */
+static sm_axes axes_meant(const asked *q) {
+    const sm_array *array = &q->s.holder.in[0];
+    sm_axes says = 0;
+    if (q->s.has_array && wants_shards(q->in.op)) says = sharded_of(array);
+    if (q->s.has_array && sm_collective_reduces(q->in.op)) says = array->unreduced;
+    return says ? says : (sm_axes)((1u << q->m.mesh.axes) - 1);
+}
+
 /* Gathering and exchanging need an array that is sharded over the axes; reducing one that is not.
  */
 static sm_status check_sharding(const asked *q, sm_error *err) {
     const sm_array *array = &q->s.holder.in[0];
     const char *op = sm_collective_name(q->in.op);
-    sm_axes sharded = 0;
-    for (int d = 0; d < array->rank; d++)
-        for (int i = 0; i < array->dim[d].n_axes; i++)
-            sharded = (sm_axes)(sharded | (1u << array->dim[d].axis[i]));
+    const sm_axes sharded = sharded_of(array);
     char over[128];
     sm_axes_format(&q->m.mesh, q->over, over, sizeof over);
-    bool wants_sharded = q->in.op == SM_ALL_GATHER || q->in.op == SM_ALL_TO_ALL;
-    bool reduces = sm_collective_reduces(q->in.op);
+    bool wants_sharded = wants_shards(q->in.op), reduces = sm_collective_reduces(q->in.op);
     if (wants_sharded && (q->over & ~sharded))
         return sm_fail_at(err, &q->in.array, array->span,
                           "%s over %s needs an array sharded over it, as in A[I_%s,J]", op, over,
@@ -102,16 +117,16 @@ static sm_status check_sharding(const asked *q, sm_error *err) {
 
 /* Without a mesh one axis, by the name that `over` asks for, covers the system. */
 static sm_status read_mesh(asked *q, sm_arena *arena, sm_error *err) {
-    sm_source whole = {q->in.over.name, "X", 1}, *mesh = &q->in.mesh, *over = &q->in.over;
+    sm_source *mesh = &q->in.mesh, *over = &q->in.over;
     assert(q->in.system);
-    if (over->text && !strchr(over->text, ',')) whole = *over;
     if (!mesh->text) {
-        const char *text = sm_arena_printf(arena, "%s=%d", whole.text, q->in.system->chips);
+        const char *name = over->text && !strchr(over->text, ',') ? over->text : "X";
+        const char *text = sm_arena_printf(arena, "%s=%d", name, q->in.system->chips);
         if (!text) return sm_fail_memory(err);
         *mesh = sm_source_of(mesh->name, text);
     }
     sm_status status = sm_placed_mesh_read(q->in.system, mesh, &q->m, err);
-    if (!status) status = sm_over_parse(&q->m.mesh, over->text ? over : &whole, &q->over, err);
+    if (!status && over->text) status = sm_over_parse(&q->m.mesh, over, &q->over, err);
     return status;
 }
 
@@ -119,6 +134,7 @@ static sm_status read_question(asked *q, sm_arena *arena, sm_error *err) {
     sm_status status = read_mesh(q, arena, err);
     if (!status)
         status = sm_collective_sizes_read(&q->in.array, &q->in.dims, &q->m.mesh, arena, &q->s, err);
+    if (!status && !q->in.over.text) q->over = axes_meant(q);
     if (!status && q->s.has_array) status = check_sharding(q, err);
     if (status) return status;
     q->group = sm_group_join(&q->m.placement, q->over);

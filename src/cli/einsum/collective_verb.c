@@ -14,7 +14,7 @@ static const cli_option collective_table[] = {
     {"mesh", 0, CLI_SOURCE, AT(question.mesh), "MESH",
      .help = "named axes: X=8,Y=4; without it one axis covers the system"},
     {"over", 0, CLI_SOURCE, AT(question.over), "AXES",
-     .help = "the axes to communicate over: Y, XY"},
+     .help = "the axes to communicate over: Y, XY (default: those of the array, or all)"},
     {"dims", 0, CLI_SOURCE, AT(question.dims), "SIZES",
      .help = "sizes of the indices: E=2048,F=8k; ranges sweep"},
     {"ragged", 0, CLI_TEXT, AT(ragged), "FRACTION",
@@ -67,7 +67,6 @@ static sm_status run_collective(const cli_call *call, sm_report *r, sm_error *er
     q->explain = call->common.explain;
     sm_status status = cli_collective_read(call->positional[0], &q->op, err);
     if (!status) status = cli_system(call, o->on, &system, err);
-    if (!status && q->mesh.text) status = cli_need(call, &q->over, err);
     if (!status)
         status = cli_operation_calibration(call, &system.chip, &o->constants, &q->calibration, err);
     if (!status) status = read_ragged(o, err);
