@@ -217,7 +217,7 @@ $(BUILD)/obj/made/%.o: $(HOST_BUILD)/made/%.c
 $(HOST_BUILD)/host/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<
-HOST_ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -pthread -Iinclude -Isrc/serve -Isrc/text -Isrc/trace -Isrc/train $(call folders_of,io) $(HOST_CFLAGS)
+HOST_ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -pthread -Iinclude -Isrc/notation -Isrc/serve -Isrc/text -Isrc/trace -Isrc/train $(call folders_of,io) $(HOST_CFLAGS)
 $(HOST_BUILD)/host/readers.a: $(EMBED_OBJ) Makefile
 	rm -f $@ && ar rcs $@ $(EMBED_OBJ)
 # Reads the files of data/ with the library's own readers; what they need is linked from the archive.

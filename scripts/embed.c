@@ -10,8 +10,10 @@
  *        embed models data/models/catalogue.json data/models/NAME/config.json... >model_table.c */
 #include "chip_schema.h"
 #include "codebase_table.h"
+#include "family_table.h"
 #include "software_table.h"
 #include "json_tree.h"
+#include "tree.h"
 #include "scalemodel/cost.h"
 #include "scalemodel/evidence.h"
 #include "scalemodel/io.h"
@@ -24,10 +26,11 @@
  * has none. */
 extern const sm_chip sm_chip_table[];
 extern const size_t sm_chip_table_count;
-extern const sm_source sm_family_table[];
-extern const size_t sm_family_table_count;
 const sm_source sm_family_table[1] = {{.name = ""}};
-const size_t sm_family_table_count = 0;
+const size_t sm_family_table_count = 0, sm_family_statement_count = 0, sm_family_text_count = 0,
+             sm_family_name_count = 0;
+const family_statement sm_family_statement[1] = {{.keyword = 0}};
+const family_name sm_family_name[1] = {{.at = 0}};
 const sm_chip sm_chip_table[1] = {{.name = ""}};
 const size_t sm_chip_table_count = 0;
 extern const sm_calibration sm_shipped_calibrations[];
@@ -511,7 +514,56 @@ static sm_status embed_evidence(char *const *path, int paths, sm_arena *arena, s
     return SM_OK;
 }
 
-/* ---- texts and families: as text, which the reader takes as it stands ---- */
+/* ---- texts and families: as text, which the reader takes as it stands, and where in it each of
+ * them is ---- */
+
+typedef struct named_place {
+    const char *name;
+    size_t at;
+    int statement;
+} named_place;
+
+static int by_letters(const void *one, const void *other) {
+    return strcmp(((const named_place *)one)->name, ((const named_place *)other)->name);
+}
+
+/* The names of texts, or of families, by their letters. Returns how many. */
+static size_t put_names(const sm_library *library, bool families, sm_arena *arena) {
+    size_t n = 0, most = 0;
+    for (const tree_statement *s = library->statement; s; s = s->next)
+        most += s->family ? (size_t)s->family->names : 1;
+    named_place *place = sm_arena_array(arena, most, sizeof *place);
+    int i = 0;
+    for (const tree_statement *s = library->statement; s && place; s = s->next, i++) {
+        if (s->text && !families)
+            place[n++] = (named_place){s->text->name, s->text->span.offset, i};
+        for (int k = 0; s->family && families && k < s->family->names; k++) {
+            const tree *name = s->family->name[k];
+            place[n++] =
+                (named_place){name->name, name->span.offset + (name->kind == TREE_WORD), i};
+        }
+    }
+    if (n > 0) qsort(place, n, sizeof *place, by_letters);
+    for (size_t k = 0; k < n; k++)
+        printf("    {%zu, %zu, %d},\n", place[k].at, strlen(place[k].name), place[k].statement);
+    return n;
+}
+
+static void put_statements(const sm_library *library, sm_arena *arena) {
+    const sm_source *file = NULL;
+    int count = 0, files = -1;
+    puts("};\nconst family_statement sm_family_statement[] = {");
+    for (const tree_statement *s = library->statement; s; s = s->next, count++) {
+        files += s->source != file;
+        file = s->source;
+        printf("    {%d, %d, %zu},\n", s->keyword, files, s->at);
+    }
+    printf("};\nconst size_t sm_family_statement_count = %d;\n", count);
+    puts("const family_name sm_family_name[] = {");
+    size_t texts = put_names(library, false, arena), families = put_names(library, true, arena);
+    printf("};\nconst size_t sm_family_text_count = %zu, sm_family_name_count = %zu;\n", texts,
+           texts + families);
+}
 
 static sm_status embed_families(char *const *path, int paths, sm_arena *arena, sm_error *err) {
     sm_library *library;
@@ -528,7 +580,8 @@ static sm_status embed_families(char *const *path, int paths, sm_arena *arena, s
         put_text(sm_arena_copy(arena, source.text, source.length));
         printf(", %zu},\n", source.length);
     }
-    printf("};\nconst size_t sm_family_table_count = %d;\n", paths);
+    put_statements(library, arena);
+    printf("const size_t sm_family_table_count = %d;\n", paths);
     return status ? status : sm_library_check(library, err);
 }
 

@@ -370,12 +370,10 @@ static double *work_of(fit *f, const sm_truth *truth) {
 
 /* The second file and those after it hold small models, of which a part is enough. */
 static void read_rows(fit *f, int files, char **file) {
-    const sm_library *families = NULL;
     sm_error err = {0};
     sm_truth *truth = fit_array(&f->h, (size_t)files, sizeof *truth);
     size_t rows = 0;
-    if (sm_library_shipped(f->h.arena, &families, &err)) exit(2);
-    sm_truth_cases *cases = sm_truth_cases_new(families);
+    sm_truth_cases *cases = sm_truth_cases_new();
     for (int i = 0; i < files; i++) {
         if (sm_truth_read(file[i], f->h.arena, &truth[i], &err))
             fprintf(stderr, "fit-steps: %s: %s\n", file[i], err.sentence), exit(2);

@@ -38,6 +38,6 @@ static inline void catalogue_load(const char *name, sm_arena *arena, sm_model *m
     const sm_catalogue_entry *entry = sm_catalogue_find(name, strlen(name));
     if (!entry) fail_msg("no model %s", name);
     sm_source source = sm_source_of(entry->name, entry->config_json);
-    if (sm_model_parse(models_families(), NULL, &source, arena, model, &err) != SM_OK)
+    if (sm_model_parse(NULL, NULL, &source, arena, model, &err) != SM_OK)
         fail_msg("%s: %s", name, err.sentence);
 }

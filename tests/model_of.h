@@ -13,23 +13,11 @@ static inline sm_arena *models_arena(void) {
     return arena;
 }
 
-/* The shipped families, read once. */
-static inline const sm_library *models_families(void) {
-    static const sm_library *families;
-    sm_error err = {0};
-    if (!families && sm_library_shipped(models_arena(), &families, &err)) {
-        fprintf(stderr, "%s\n", err.sentence);
-        abort();
-    }
-    return families;
-}
-
 static inline sm_model model_of(const char *name, const char *config) {
     sm_model model;
     sm_error err = {0};
     sm_source source = sm_source_of(name, config);
-    if (sm_model_parse(models_families(), NULL, &source, models_arena(), &model, &err) == SM_OK)
-        return model;
+    if (sm_model_parse(NULL, NULL, &source, models_arena(), &model, &err) == SM_OK) return model;
     fprintf(stderr, "%s\nin %s\n", err.sentence, config);
     abort();
 }

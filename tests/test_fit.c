@@ -68,8 +68,7 @@ static void add(set *s, sm_truth_row row, double noise) {
     s->row[s->n].chip = "h100_sxm";
     s->row[s->n].measured_s = 1.0;
     s->ready[s->n].row = &s->row[s->n];
-    assert_int_equal(
-        sm_truth_case_new(&s->row[s->n], models_families(), &s->ready[s->n].c, &s->err), SM_OK);
+    assert_int_equal(sm_truth_case_new(&s->row[s->n], &s->ready[s->n].c, &s->err), SM_OK);
     sm_prediction p;
     sm_truth_predict(s->ready[s->n].c, &s->known, &p);
     assert_null(p.unknown);

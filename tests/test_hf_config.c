@@ -25,7 +25,7 @@ static sm_status parse_source(sm_source source, sm_model *m, sm_error *err) {
     arena = sm_arena_new();
     memset(err, 0, sizeof *err);
     if (!arena) return sm_fail_memory(err);
-    return sm_model_parse(models_families(), NULL, &source, arena, m, err);
+    return sm_model_parse(NULL, NULL, &source, arena, m, err);
 }
 
 static sm_status parse_text(const char *text, sm_model *m, sm_error *err) {

@@ -22,10 +22,8 @@ static void failed(const made *m, const char *config) {
 
 static made of(const char *config) {
     made m = {.arena = sm_arena_new()};
-    const sm_library *library;
     sm_source source = sm_source_of("config", config);
-    if (sm_library_shipped(m.arena, &library, &m.err) ||
-        sm_architecture_new(library, &source, NULL, m.arena, &m.a, &m.err))
+    if (sm_architecture_new(sm_library_shipped(), &source, NULL, m.arena, &m.a, &m.err))
         failed(&m, config);
     return m;
 }

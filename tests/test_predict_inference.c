@@ -76,7 +76,7 @@ static sm_prediction predict(const sm_inference_row *r, const char *chip) {
     sm_truth_case *c = NULL;
     sm_prediction p;
     sm_error err = {0};
-    assert_int_equal(sm_truth_case_new(&row, models_families(), &c, &err), SM_OK);
+    assert_int_equal(sm_truth_case_new(&row, &c, &err), SM_OK);
     sm_truth_predict(c, NULL, &p);
     sm_truth_case_free(c);
     return p;
@@ -92,7 +92,7 @@ static double part(const sm_prediction *p, sm_served quantity) {
 
 static void models_of_rows(void **state) {
     sm_inference_row r = deepseek();
-    row_models *models = row_models_new(models_families());
+    row_models *models = row_models_new();
     const sm_model *m;
     const char *why;
     assert_true(inference_model(&r, NULL, models, &m, &why));
@@ -120,7 +120,7 @@ static void models_of_rows(void **state) {
 static void rows_share_models(void **state) {
     (void)state;
     sm_inference_row r = deepseek(), other = llama_70b();
-    row_models *models = row_models_new(models_families());
+    row_models *models = row_models_new();
     const sm_model *m[4];
     const char *why;
     assert_true(inference_model(&r, NULL, models, &m[0], &why));
@@ -167,7 +167,7 @@ static bool layout(const sm_inference_row *r, const char *chip, inference_layout
                    const char **why) {
     sm_truth_row row = row_of(r, chip);
     const sm_serve_dtypes d = {SM_BF16, SM_BF16, SM_BF16};
-    row_models *models = row_models_new(models_families());
+    row_models *models = row_models_new();
     const sm_model *m;
     bool ok = inference_model(r, NULL, models, &m, why) &&
               inference_layout_of(&row, sm_truth_chip(chip), m, &d, l, why);
@@ -345,7 +345,7 @@ static void rows_that_share_are_predicted_alike(void **state) {
     (void)state;
     static const char *const files[] = {"data/truth/inference.csv", "data/truth/training.csv"};
     sm_arena *arena = sm_arena_new();
-    sm_truth_cases *cases = sm_truth_cases_new(models_families());
+    sm_truth_cases *cases = sm_truth_cases_new();
     size_t compared = 0;
     for (int f = 0; f < 2; f++) {
         sm_truth truth;
@@ -358,8 +358,7 @@ static void rows_that_share_are_predicted_alike(void **state) {
             sm_truth_predict(c[0], NULL, &p[0]);
             sm_truth_case_rest(c[0]);
             if (i % 15) continue;
-            assert_int_equal(sm_truth_case_new(&truth.row[i], models_families(), &c[1], &err),
-                             SM_OK);
+            assert_int_equal(sm_truth_case_new(&truth.row[i], &c[1], &err), SM_OK);
             sm_truth_predict(c[1], NULL, &p[1]);
             assert_int_equal(p[0].unknown == NULL, p[1].unknown == NULL);
             if (!p[0].unknown) {
@@ -384,7 +383,7 @@ static void measured_rows_are_met(void **state) {
     static double errors[4000];
     size_t n = 0, below = 0, unknown = 0;
     assert_int_equal(sm_truth_read("data/truth/inference.csv", arena, &truth, &err), SM_OK);
-    sm_truth_cases *cases = sm_truth_cases_new(models_families());
+    sm_truth_cases *cases = sm_truth_cases_new();
     for (size_t i = 0; i < truth.n; i += 3) {
         sm_truth_case *c = NULL;
         sm_prediction p;

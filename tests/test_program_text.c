@@ -67,16 +67,14 @@ static void assert_reads_back(const char *name, const sm_architecture *a,
 }
 
 static void the_catalogue_reads_back(void **state) {
-    sm_arena *shipped = sm_arena_new();
-    const sm_library *library;
     sm_error err = {0};
-    assert_int_equal(sm_library_shipped(shipped, &library, &err), SM_OK);
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         const sm_catalogue_entry *entry = sm_catalogue_at(i);
         const sm_source config = sm_source_of(entry->name, entry->config_json);
         sm_arena *arena = sm_arena_new();
         const sm_architecture *a;
-        if (sm_architecture_new(library, &config, NULL, arena, &a, &err)) show(entry->name, &err);
+        if (sm_architecture_new(sm_library_shipped(), &config, NULL, arena, &a, &err))
+            show(entry->name, &err);
         const sm_program_style train = {.name = "odd name", .T = 4096, .S = 4096};
         const sm_program_style decode = {
             .name = "it", .phase = SM_TEXT_DECODE, .absorbed = true, .T = 1, .S = 10000};
@@ -84,7 +82,31 @@ static void the_catalogue_reads_back(void **state) {
         assert_reads_back(entry->name, a, &decode, arena);
         sm_arena_free(arena);
     }
-    sm_arena_free(shipped);
+}
+
+/* A model reads of what is shipped what it needs; the same comes of all of it. */
+static void parts_are_as_the_whole(void **state) {
+    sm_arena *all = sm_arena_new();
+    sm_library *own;
+    sm_error err = {0};
+    const sm_program_style style = {.name = "it", .T = 4096, .S = 4096};
+    assert_int_equal(sm_library_new(all, sm_library_shipped(), &own, &err), SM_OK);
+    for (size_t i = 0; i < sm_catalogue_count(); i++) {
+        const sm_catalogue_entry *entry = sm_catalogue_at(i);
+        const sm_source config = sm_source_of(entry->name, entry->config_json);
+        const sm_library *const by[] = {own, sm_library_shipped()};
+        sm_arena *arena = sm_arena_new();
+        const char *text[2];
+        for (int k = 0; k < 2; k++) {
+            const sm_architecture *a;
+            sm_status status = sm_architecture_new(by[k], &config, NULL, arena, &a, &err);
+            if (!status) status = sm_architecture_format(a, &style, arena, &text[k], &err);
+            if (status) show(entry->name, &err);
+        }
+        assert_string_equal(text[0], text[1]);
+        sm_arena_free(arena);
+    }
+    sm_arena_free(all);
 }
 
 /* ---- what is printed ---- */
@@ -191,6 +213,7 @@ static void a_toy_is_printed(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_catalogue_reads_back),
+        cmocka_unit_test(parts_are_as_the_whole),
         cmocka_unit_test(a_toy_is_printed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

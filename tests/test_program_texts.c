@@ -11,14 +11,12 @@ static sm_partition part;
 
 static void read(const char *config) {
     sm_error err = {0};
-    const sm_library *library;
     const sm_source source = sm_source_of("config.json", config);
     sm_arena_free(arena);
     arena = sm_arena_new();
     memset(&model, 0, sizeof model);
     model.kinds = 1;
-    if (sm_library_shipped(arena, &library, &err) ||
-        sm_architecture_new(library, &source, NULL, arena, &model.architecture, &err))
+    if (sm_architecture_new(sm_library_shipped(), &source, NULL, arena, &model.architecture, &err))
         fail_msg("%s", err.sentence);
 }
 

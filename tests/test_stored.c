@@ -223,8 +223,7 @@ static void refuse(const char *config, const char *sentence) {
     char *text = sm_arena_printf(models_arena(), "%.*s, \"quantization_config\": %s}",
                                  (int)strlen(SMALL) - 1, SMALL, config);
     sm_source source = sm_source_of("config.json", text);
-    assert_int_equal(sm_model_parse(models_families(), NULL, &source, models_arena(), &m, &err),
-                     SM_BAD_INPUT);
+    assert_int_equal(sm_model_parse(NULL, NULL, &source, models_arena(), &m, &err), SM_BAD_INPUT);
     assert_string_equal(err.sentence, sentence);
     assert_true(err.line == 1 && err.column > (int)strlen(SMALL) && err.span >= 1);
 }

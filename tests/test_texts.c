@@ -514,7 +514,7 @@ static void what_is_shipped_reads_back(void **state) {
     sm_arena *arena = sm_arena_new();
     sm_error err = {0};
     const sm_library *shipped;
-    assert_int_equal(sm_library_shipped(arena, &shipped, &err), SM_OK);
+    assert_int_equal(library_whole(arena, &shipped, &err), SM_OK);
     assert_int_equal(sm_library_check(shipped, &err), SM_OK);
     assert_non_null(tree_find_family(shipped, "llama"));
     assert_reads_back(arena, shipped);

@@ -57,7 +57,7 @@ static sm_plan plan_of(const sm_truth_row *row) {
     sm_truth_case *ready = NULL;
     sm_error err;
     sm_prediction p;
-    assert_int_equal(sm_truth_case_new(row, models_families(), &ready, &err), SM_OK);
+    assert_int_equal(sm_truth_case_new(row, &ready, &err), SM_OK);
     sm_truth_predict(ready, NULL, &p);
     if (p.unknown) fail_msg("%s", p.unknown);
     sm_plan plan = p.plan;
@@ -82,7 +82,7 @@ static void test_experts_are_split_where_they_are_few(void **state) {
 static void test_local_layers_and_experts_as_stated(void **state) {
     sm_truth_row row = experts_row("a", "");
     sm_training_row *t = &row.of.training;
-    row_models *models = row_models_new(models_families());
+    row_models *models = row_models_new();
     const sm_model *m;
     const char *why;
     t->model.window = 1024;

@@ -40,7 +40,7 @@ static sm_prediction predicted(const sm_truth_row *row) {
     sm_truth_case *c;
     static char why[200];
     sm_prediction p;
-    assert_int_equal(sm_truth_case_new(row, models_families(), &c, &err), SM_OK);
+    assert_int_equal(sm_truth_case_new(row, &c, &err), SM_OK);
     sm_truth_predict(c, NULL, &p);
     if (p.unknown) {
         why[0] = 0;

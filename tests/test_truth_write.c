@@ -36,7 +36,7 @@ static double predicted(const sm_truth_row *row, bool *known) {
     sm_truth_case *c;
     sm_prediction p;
     sm_error err = {.status = SM_OK};
-    assert_int_equal(sm_truth_case_new(row, models_families(), &c, &err), SM_OK);
+    assert_int_equal(sm_truth_case_new(row, &c, &err), SM_OK);
     sm_truth_predict(c, NULL, &p);
     *known = p.unknown == NULL;
     sm_truth_case_free(c);
@@ -187,7 +187,7 @@ static const char *reason(const sm_truth_row *row) {
     sm_truth_case *c;
     sm_prediction p;
     sm_error err = {.status = SM_OK};
-    assert_int_equal(sm_truth_case_new(row, models_families(), &c, &err), SM_OK);
+    assert_int_equal(sm_truth_case_new(row, &c, &err), SM_OK);
     sm_truth_predict(c, NULL, &p);
     snprintf(kept, sizeof kept, "%s", p.unknown ? p.unknown : "");
     sm_truth_case_free(c);

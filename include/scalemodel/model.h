@@ -69,7 +69,7 @@ const char *sm_model_name(const char *path, size_t *length);
 /* Read the text of a Hugging Face config.json into an architecture. SM_BAD_INPUT with file, line
  * and column of the offending value or key. A field that changes the size or the work and is not
  * understood is an error naming it; irrelevant ones are ignored. families: what it is read by,
- * which must outlive the model; NULL: those that are shipped, read into the arena. family: one of
+ * which must outlive the model; NULL: those that are shipped. family: one of
  * them, NULL: that of its model_type. What the model refers to lives in the arena, which copies of
  * the model share. */
 sm_status sm_model_parse(const sm_library *families, const char *family, const sm_source *source,

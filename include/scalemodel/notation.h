@@ -61,8 +61,9 @@ int sm_library_dims(const sm_library *library, const char *text, sm_text_mention
  * unknown text, op or family, of an option that no line reads, of an array that is used where no
  * line has made it, of a result that no line makes. */
 sm_status sm_library_check(const sm_library *library, sm_error *err);
-/* What is shipped, the files of data/families: read into the arena and checked. */
-sm_status sm_library_shipped(sm_arena *arena, const sm_library **out, sm_error *err);
+/* What is shipped, the files of data/families, which were checked when the library was built: of
+ * them a model reads what it needs. Static. */
+const sm_library *sm_library_shipped(void);
 /* Names of the families, aliases too, of the library and below it, in the order of reading, each
  * once. SM_INTERNAL when out of memory. */
 sm_status sm_library_families(const sm_library *library, sm_arena *arena, const char *const **name,

@@ -211,17 +211,15 @@ typedef struct sm_prediction {
 typedef struct sm_truth_case sm_truth_case;
 struct sm_software; /* load.h */
 /* Make a row ready to be predicted. Never fails on a row: what cannot be predicted says so in its
- * prediction. SM_INTERNAL when out of memory. The row must outlive the case, and so must families,
- * by which its model is read; NULL: the shipped ones are read. */
-sm_status sm_truth_case_new(const sm_truth_row *row, const sm_library *families,
-                            sm_truth_case **out, sm_error *err);
+ * prediction. SM_INTERNAL when out of memory. The row must outlive the case. */
+sm_status sm_truth_case_new(const sm_truth_row *row, sm_truth_case **out, sm_error *err);
 /* Free a case. NULL is fine. */
 void sm_truth_case_free(sm_truth_case *c);
 /* Cases of many rows, of which those share one that differ only in what they are called and in what
  * was measured (rows of inference do not: what one states says what is predicted). */
 typedef struct sm_truth_cases sm_truth_cases;
-/* None yet; families as in sm_truth_case_new. NULL when out of memory. */
-sm_truth_cases *sm_truth_cases_new(const sm_library *families);
+/* None yet. NULL when out of memory. */
+sm_truth_cases *sm_truth_cases_new(void);
 /* The case of a row, made where there is none like it. Errors as sm_truth_case_new; the row need
  * not outlive it, but the texts of a row of inference and the chip it is on must. */
 sm_status sm_truth_cases_get(sm_truth_cases *cases, const sm_truth_row *row, sm_truth_case **out,

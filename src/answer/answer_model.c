@@ -18,14 +18,11 @@ typedef struct counted {
 static sm_status catalogue(sm_report *r, sm_error *err) {
     sm_table *table = sm_page_table(r, "Models", "<model|<family|>params|>active|>layers|>width");
     sm_data *models = sm_put_array(r, r->data, "models");
-    const sm_library *families;
-    sm_status status = sm_library_shipped(r->arena, &families, err);
-    if (status) return status;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         const sm_catalogue_entry *entry = sm_catalogue_at(i);
         sm_model model;
         sm_source config = sm_source_of(entry->name, entry->config_json);
-        status = sm_model_parse(families, NULL, &config, r->arena, &model, err);
+        sm_status status = sm_model_parse(NULL, NULL, &config, r->arena, &model, err);
         if (status) return status;
         sm_params params = sm_model_params(&model);
         sm_page_row(r, table, entry->name, model.family, sm_show_count(r, params.total),

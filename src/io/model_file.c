@@ -89,9 +89,9 @@ sm_status sm_io_model_load(const char *name_or_path, sm_arena *arena, sm_model *
 sm_status sm_io_library(const char *const *path, size_t n, sm_arena *arena, const sm_library **out,
                         sm_error *err) {
     sm_library *own;
-    sm_status status = sm_library_shipped(arena, out, err);
-    if (status || n == 0) return status;
-    status = sm_library_new(arena, *out, &own, err);
+    *out = sm_library_shipped();
+    if (n == 0) return SM_OK;
+    sm_status status = sm_library_new(arena, *out, &own, err);
     for (size_t i = 0; i < n && !status; i++) {
         sm_source source;
         status = sm_io_read(path[i], arena, &source, err);

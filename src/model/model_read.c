@@ -281,9 +281,8 @@ sm_status sm_model_parse(const sm_library *families, const char *family, const s
                          sm_arena *arena, sm_model *m, sm_error *err) {
     memset(m, 0, sizeof *m);
     m->note = m->stored.method = "";
-    sm_status status = families ? SM_OK : sm_library_shipped(arena, &families, err);
-    if (!status)
-        status = sm_architecture_new(families, source, family, arena, &m->architecture, err);
+    if (!families) families = sm_library_shipped();
+    sm_status status = sm_architecture_new(families, source, family, arena, &m->architecture, err);
     if (status) return status;
     size_t length;
     const char *name = sm_model_name(source->name ? source->name : "", &length);

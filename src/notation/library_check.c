@@ -90,8 +90,11 @@ static bool gather(checker *c) {
 }
 
 sm_status sm_library_check(const sm_library *library, sm_error *err) {
-    checker c = {.library = library, .arena = sm_arena_new(), .err = err};
-    sm_status status = c.arena && gather(&c) ? SM_OK : sm_fail_memory(err);
+    checker c = {.arena = sm_arena_new(), .err = err};
+    sm_status status = c.arena ? SM_OK : sm_fail_memory(err);
+    if (!status && library->shipped) status = library_whole(c.arena, &library, err);
+    c.library = library;
+    if (!status && !gather(&c)) status = sm_fail_memory(err);
     for (const tree_text *text = library->text; text && !status; text = text->next)
         status = check_text(&c, text);
     for (const tree_family *family = library->family; family && !status; family = family->next)

@@ -364,6 +364,7 @@ static sm_status make(maker *k, const sm_source *config, const char *family) {
     a->document =
         (json_document){.source = &a->source, .arena = k->arena, .err = k->err, .python = true};
     sm_status status = json_parse(&a->document, &a->root);
+    if (!status) status = library_for(a->library, a->root, family, k->arena, &a->library, k->err);
     if (!status) status = frames_plan(a->library, &a->source, a->root, family, k->plan);
     if (!status) a->main = k->plan->main;
     if (!status) status = frames_check_keys(k->plan);

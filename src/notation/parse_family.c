@@ -120,9 +120,9 @@ static void parse_section(parser *p, tree_family *family, family_ends *ends) {
     }
 }
 
-void parse_family(parser *p) {
+const tree_family *parse_family(parser *p) {
     tree_family *family = parser_alloc(p, sizeof *family);
-    if (!family) return;
+    if (!family) return NULL;
     family_ends ends = {.field.end = &family->field,
                         .dim.end = &family->dim,
                         .piece = &family->piece,
@@ -137,4 +137,5 @@ void parse_family(parser *p) {
     p->library->family_end = &family->next;
     for (int i = 0; i < family->names && !p->status; i++)
         parser_name_it(p, &p->library->family_named, family->name[i]->name, family);
+    return family;
 }

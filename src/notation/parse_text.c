@@ -124,16 +124,17 @@ static void parse_results(parser *p, tree_text *text) {
     text->result = parser_list(p, result, text->results);
 }
 
-static void add_text(parser *p, const tree_text *text) {
+static const tree_text *add_text(parser *p, const tree_text *text) {
     tree_text *entry = parser_alloc(p, sizeof *entry);
-    if (!entry) return;
+    if (!entry) return NULL;
     *entry = *text;
     *p->library->text_end = entry;
     p->library->text_end = &entry->next;
     parser_name_it(p, &p->library->text_named, entry->name, entry);
+    return entry;
 }
 
-void parse_text(parser *p, bool kernel) {
+const tree_text *parse_text(parser *p, bool kernel) {
     tree_text text = {.kernel = kernel, .source = p->source, .span = p->now.span};
     if (p->now.kind != TOKEN_CALL) parser_expected(p, "the name of the text and '('");
     text.span.length--;
@@ -156,7 +157,7 @@ void parse_text(parser *p, bool kernel) {
         parser_expected(p, text.results > 0 ? "',', ':' or the end of the line"
                                             : "'->', ':' or the end of the line");
     parse_lines(p, &text);
-    add_text(p, &text);
+    return add_text(p, &text);
 }
 
 void parse_bare_lines(parser *p, const char *name) {

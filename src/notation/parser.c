@@ -213,6 +213,29 @@ static void parse_roles(parser *p) {
 
 /* ---- the file ---- */
 
+/* What stands after the keyword of a statement, which the library keeps. */
+static void parse_rest(parser *p, tree_statement statement) {
+    sm_library *library = p->library;
+    switch ((token_kind)statement.keyword) {
+    case TOKEN_ROLES: parse_roles(p); break;
+    case TOKEN_SIZES: parse_sets(p, &library->size, SET_DIMS, "a dimension and its size"); break;
+    case TOKEN_INERT:
+        parse_words(p, &library->inert_end, &library->words, SM_BF16, "a field");
+        break;
+    case TOKEN_MATTERS:
+        parse_words(p, &library->matters_end, &library->words, SM_BF16, "a part of a field");
+        break;
+    case TOKEN_FAMILY: statement.family = parse_family(p); break;
+    default: statement.text = parse_text(p, statement.keyword == TOKEN_KERNEL); break;
+    }
+    tree_statement *entry = parser_alloc(p, sizeof *entry);
+    if (!entry) return;
+    *entry = statement;
+    *library->statement_end = entry;
+    library->statement_end = &entry->next;
+    library->last = entry;
+}
+
 static void parse_statement(parser *p) {
     static const char *const words[] = {"roles", "sizes",  "inert", "matters",
                                         "text",  "kernel", "family"};
@@ -222,17 +245,10 @@ static void parse_statement(parser *p) {
                        sizeof words / sizeof words[0]);
     if (!parser_at_statement(p) && kind != TOKEN_INERT)
         parser_expected(p, "roles, sizes, inert, matters, text, kernel or family");
+    const tree_statement statement = {.keyword = (int)kind, .at = p->lexer.at, .source = p->source};
     parser_advance(p);
     if (p->status) return;
-    if (kind == TOKEN_ROLES) parse_roles(p);
-    else if (kind == TOKEN_SIZES)
-        parse_sets(p, &p->library->size, SET_DIMS, "a dimension and its size");
-    else if (kind == TOKEN_INERT)
-        parse_words(p, &p->library->inert_end, &p->library->words, SM_BF16, "a field");
-    else if (kind == TOKEN_MATTERS)
-        parse_words(p, &p->library->matters_end, &p->library->words, SM_BF16, "a part of a field");
-    else if (kind == TOKEN_FAMILY) parse_family(p);
-    else parse_text(p, kind == TOKEN_KERNEL);
+    parse_rest(p, statement);
 }
 
 static sm_source *copy_source(sm_arena *arena, const sm_source *source) {
@@ -245,6 +261,18 @@ static sm_source *copy_source(sm_arena *arena, const sm_source *source) {
     return copy->name && copy->text ? copy : NULL;
 }
 
+/* At the first token from this byte on. */
+static void begin_at(parser *p, sm_library *library, const sm_source *source, size_t at,
+                     sm_error *err) {
+    *p = (parser){.lexer = {.source = source, .at = at},
+                  .source = source,
+                  .library = library,
+                  .arena = library->arena,
+                  .err = err,
+                  .spare = {.kind = TREE_NAME, .name = "", .height = 1}};
+    parser_advance(p);
+}
+
 /* A copy of the source at its first token. */
 static sm_status begin(parser *p, sm_library *library, const sm_source *source, sm_error *err) {
     if (source->length > TREE_MOST_BYTES)
@@ -252,13 +280,7 @@ static sm_status begin(parser *p, sm_library *library, const sm_source *source, 
                           source->length, TREE_MOST_BYTES);
     sm_source *copy = copy_source(library->arena, source);
     if (!copy) return sm_fail_memory(err);
-    *p = (parser){.lexer.source = copy,
-                  .source = copy,
-                  .library = library,
-                  .arena = library->arena,
-                  .err = err,
-                  .spare = {.kind = TREE_NAME, .name = "", .height = 1}};
-    parser_advance(p);
+    begin_at(p, library, copy, 0, err);
     parser_skip_breaks(p);
     return SM_OK;
 }
@@ -271,6 +293,14 @@ sm_status sm_library_read(sm_library *library, const sm_source *source, sm_error
         parse_statement(&p);
         parser_skip_breaks(&p);
     }
+    return p.status;
+}
+
+sm_status parser_read_statement(sm_library *library, const sm_source *source, size_t at,
+                                token_kind keyword, sm_error *err) {
+    parser p;
+    begin_at(&p, library, source, at, err);
+    parse_rest(&p, (tree_statement){.keyword = (int)keyword, .at = at, .source = source});
     return p.status;
 }
 

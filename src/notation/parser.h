@@ -73,7 +73,12 @@ void parse_sets(parser *p, tree_sets *list, int kinds, const char *what);
 /* Names and words in quotes up to a keyword, onto a list of at most so many; they may go on in the
  * next line. */
 void parse_words(parser *p, const tree_word ***end, int *n, sm_dtype type, const char *what);
-void parse_text(parser *p, bool kernel);
+const tree_text *parse_text(parser *p, bool kernel);
 /* Lines without a head, up to the end, as the text of this name. */
 void parse_bare_lines(parser *p, const char *name);
-void parse_family(parser *p);
+const tree_family *parse_family(parser *p);
+
+/* The statement of this keyword whose rest stands at this byte of the source, which outlives the
+ * library: its last statement then. */
+sm_status parser_read_statement(sm_library *library, const sm_source *source, size_t at,
+                                token_kind keyword, sm_error *err);

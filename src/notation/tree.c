@@ -1,5 +1,4 @@
 /* A library, and finding things in what was read: by name, in it and in those below it. */
-#include "family_table.h"
 #include "tree.h"
 
 static const char *const functions[] = {
@@ -19,6 +18,9 @@ sm_status sm_library_new(sm_arena *arena, const sm_library *under, sm_library **
     sm_library *library = sm_arena_alloc(arena, sizeof *library);
     *out = library;
     if (!library) return sm_fail_memory(err);
+    sm_status status = SM_OK;
+    if (under && under->shipped) status = library_whole(arena, &under, err);
+    if (status) return status;
     *library = (sm_library){.arena = arena, .under = under};
     library->role_end = &library->role;
     library->size.end = &library->size.first;
@@ -26,6 +28,7 @@ sm_status sm_library_new(sm_arena *arena, const sm_library *under, sm_library **
     library->matters_end = &library->matters;
     library->text_end = &library->text;
     library->family_end = &library->family;
+    library->statement_end = &library->statement;
     return SM_OK;
 }
 
@@ -68,7 +71,8 @@ const tree_family *tree_find_family(const sm_library *library, const char *name)
 }
 
 bool sm_library_has_family(const sm_library *library, const char *name) {
-    return tree_find_family(library, name) != NULL;
+    return library->shipped ? library_shipped_family(name)
+                            : tree_find_family(library, name) != NULL;
 }
 
 bool tree_walk(const tree *t, tree_visit visit, void *to) {
@@ -150,18 +154,10 @@ bool sm_dimension_role_counts_tokens(sm_dimension_role role) {
            role == SM_DIMENSION_KEYS || role == SM_DIMENSION_SLOTS;
 }
 
-sm_status sm_library_shipped(sm_arena *arena, const sm_library **out, sm_error *err) {
-    sm_library *library;
-    sm_status status = sm_library_new(arena, NULL, &library, err);
-    for (size_t i = 0; !status && i < sm_family_table_count; i++)
-        status = sm_library_read(library, &sm_family_table[i], err);
-    *out = library;
-    return status;
-}
-
 sm_status sm_library_families(const sm_library *library, sm_arena *arena, const char *const **name,
                               size_t *n, sm_error *err) {
     size_t most = 0;
+    if (library->shipped) return library_shipped_families(arena, name, n, err);
     *n = 0;
     for (const sm_library *l = library; l; l = l->under)
         for (const tree_family *family = l->family; family; family = family->next)

@@ -169,6 +169,16 @@ typedef struct tree_family {
     const struct tree_family *next;
 } tree_family;
 
+/* A statement of a file: its keyword, and where it goes on after it. */
+typedef struct tree_statement {
+    int keyword; /* a token_kind */
+    size_t at;
+    const sm_source *source;
+    const tree_text *text; /* of text and kernel */
+    const tree_family *family;
+    const struct tree_statement *next;
+} tree_statement;
+
 typedef struct tree_role {
     const char *dim;
     sm_dimension_role role;
@@ -200,15 +210,25 @@ void tree_add_name(tree_names *names, tree_entry *entry, const char *name, const
 struct sm_library {
     sm_arena *arena;
     const sm_library *under;
+    bool shipped; /* a part of what is shipped, none at first: the index knows the names */
     const tree_role *role, **role_end;
     tree_sets size;
     const tree_word *inert, **inert_end;     /* fields without effect in any family */
     const tree_word *matters, **matters_end; /* parts of fields that speak of sizes or work */
     const tree_text *text, **text_end;
     const tree_family *family, **family_end;
+    const tree_statement *statement, **statement_end, *last;
     int roles, texts, families, words;
     tree_names role_named, text_named, family_named;
 };
+
+/* ---- what is shipped: shipped.c ---- */
+/* The shipped files, all of them, read into the arena. */
+sm_status library_whole(sm_arena *arena, const sm_library **out, sm_error *err);
+/* Names of the shipped families, in the order of reading, copied into the arena. */
+sm_status library_shipped_families(sm_arena *arena, const char *const **name, size_t *n,
+                                   sm_error *err);
+bool library_shipped_family(const char *name);
 
 /* ---- by name, here or below; NULL when there is none ---- */
 const tree_text *tree_find_text(const sm_library *library, const char *name);

@@ -39,19 +39,18 @@ static sm_status make_ready(sm_truth_case *c, sm_error *err) {
     return status;
 }
 
-sm_status sm_truth_case_new(const sm_truth_row *row, const sm_library *families,
-                            sm_truth_case **out, sm_error *err) {
-    return truth_case_new(row, families, NULL, out, err);
+sm_status sm_truth_case_new(const sm_truth_row *row, sm_truth_case **out, sm_error *err) {
+    return truth_case_new(row, NULL, out, err);
 }
 
-sm_status truth_case_new(const sm_truth_row *row, const sm_library *families, row_models *models,
-                         sm_truth_case **out, sm_error *err) {
+sm_status truth_case_new(const sm_truth_row *row, row_models *models, sm_truth_case **out,
+                         sm_error *err) {
     sm_truth_case *c = sm_malloc(sizeof *c);
     *out = c;
     if (!c) return sm_fail_memory(err);
     memset(c, 0, sizeof *c);
     c->row = row;
-    c->own = models ? NULL : row_models_new(families);
+    c->own = models ? NULL : row_models_new();
     c->models = models ? models : c->own;
     c->chip = sm_truth_row_chip(row);
     if (!c->chip) c->unknown = "the chip is not in the catalogue";

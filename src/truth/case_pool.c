@@ -90,10 +90,10 @@ static bool key_of(sm_truth_cases *p, const sm_truth_row *row, sm_truth_row *key
 
 /* ---- the cases ---- */
 
-sm_truth_cases *sm_truth_cases_new(const sm_library *families) {
+sm_truth_cases *sm_truth_cases_new(void) {
     sm_truth_cases *p = sm_calloc(1, sizeof *p);
     if (!p) return NULL;
-    p->models = row_models_new(families);
+    p->models = row_models_new();
     p->arena = sm_arena_new();
     if (p->models && p->arena) return p;
     sm_truth_cases_free(p);
@@ -140,7 +140,7 @@ sm_status sm_truth_cases_get(sm_truth_cases *p, const sm_truth_row *row, sm_trut
     if (!at || !list || !kept) return sm_fail_memory(err);
     p->entry = list;
     memcpy(kept, &key, sizeof *kept);
-    sm_status status = truth_case_new(kept, NULL, p->models, out, err);
+    sm_status status = truth_case_new(kept, p->models, out, err);
     if (status) return status;
     list[p->n] = (entry){kept, *out};
     *at = p->n++;

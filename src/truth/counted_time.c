@@ -39,7 +39,7 @@ sm_status sm_truth_counted_times(sm_truth_row *row, size_t n, sm_error *err) {
         const sm_model *model;
         const char *why;
         if (row[i].kind != SM_TRUTH_TRAINING || !may_be_counted(&row[i])) continue;
-        if (!models && !(models = row_models_new(NULL))) status = sm_fail_memory(err);
+        if (!models && !(models = row_models_new())) status = sm_fail_memory(err);
         else if (truth_model(&row[i].of.training, models, &model, &why)) {
             double seconds = counted_s(&row[i], model);
             if (seconds > 0 && isfinite(seconds)) row[i].measured_s = seconds;

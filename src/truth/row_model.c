@@ -66,8 +66,7 @@ static bool put_all(sm_data *config, sm_arena *arena, const row_shape *s) {
 }
 
 /* false as row_models_take. */
-static bool read_model(const row_shape *s, const sm_library *families, sm_arena *arena,
-                       sm_model *model, const char **why) {
+static bool read_model(const row_shape *s, sm_arena *arena, sm_model *model, const char **why) {
     sm_error err = {0};
     char *text = NULL;
     size_t length;
@@ -78,7 +77,7 @@ static bool read_model(const row_shape *s, const sm_library *families, sm_arena 
         return false;
     sm_source source =
         s->config ? sm_source_of(s->name, s->config) : (sm_source){s->name, text, length};
-    sm_status status = sm_model_parse(families, NULL, &source, arena, model, &err);
+    sm_status status = sm_model_parse(NULL, NULL, &source, arena, model, &err);
     if (status == SM_BAD_INPUT) *why = "the architecture as stated is not consistent";
     return status == SM_OK;
 }
@@ -99,15 +98,10 @@ typedef struct entry {
 } entry;
 
 struct row_models {
-    const sm_library *families;
     entry *first; /* the last taken */
 };
 
-row_models *row_models_new(const sm_library *families) {
-    row_models *m = sm_calloc(1, sizeof *m);
-    if (m) m->families = families;
-    return m;
-}
+row_models *row_models_new(void) { return sm_calloc(1, sizeof(row_models)); }
 
 static void free_entry(entry *e) {
     for (int i = 0; i < MOST_WAITING; i++) {
@@ -146,12 +140,12 @@ static void let_go(row_models *m) {
     }
 }
 
-static entry *new_entry(row_models *m, const row_shape *shape, const char **why) {
+static entry *new_entry(const row_shape *shape, const char **why) {
     sm_arena *arena = sm_arena_new();
     entry *e = arena ? sm_arena_alloc(arena, sizeof *e) : NULL;
     char *name = e ? sm_arena_copy(arena, shape->name, strlen(shape->name)) : NULL;
     *why = NULL;
-    if (!name || !read_model(shape, m->families, arena, &e->model, why)) {
+    if (!name || !read_model(shape, arena, &e->model, why)) {
         sm_arena_free(arena);
         return NULL;
     }
@@ -167,7 +161,7 @@ bool row_models_take(row_models *m, const row_shape *shape, const sm_model **out
     *why = NULL;
     while ((e = *at) != NULL && !is_of(e, shape)) at = &e->next;
     if (e) *at = e->next;
-    else if ((e = new_entry(m, shape, why)) == NULL) return false;
+    else if ((e = new_entry(shape, why)) == NULL) return false;
     e->next = m->first;
     m->first = e;
     e->users++;

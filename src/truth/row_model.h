@@ -19,8 +19,8 @@ typedef struct row_shape {
 
 /* Models by their shape: rows of one architecture share one. Not for several threads at once. */
 typedef struct row_models row_models;
-/* None yet; families as in sm_truth_case_new. NULL when out of memory. */
-row_models *row_models_new(const sm_library *families);
+/* None yet. NULL when out of memory. */
+row_models *row_models_new(void);
 void row_models_free(row_models *models);
 /* The model of that shape, read where there is none like it. false: `why` says what is wrong, or is
  * NULL when out of memory. Until row_models_drop it stays where it is. */

@@ -21,8 +21,8 @@ bool truth_in(const sm_truth_row *row, const char *software);
 bool truth_by(const sm_truth_row *row, const char *kernel);
 
 /* A row's case whose model is one of these; NULL: it has models of its own. */
-sm_status truth_case_new(const sm_truth_row *row, const sm_library *families, row_models *models,
-                         sm_truth_case **out, sm_error *err);
+sm_status truth_case_new(const sm_truth_row *row, row_models *models, sm_truth_case **out,
+                         sm_error *err);
 
 typedef struct truth_training truth_training;
 sm_status truth_training_new(const sm_truth_row *row, row_models *models, const sm_chip *chip,

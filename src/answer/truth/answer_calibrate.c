@@ -98,10 +98,7 @@ static sm_status sm_fitting_rows(sm_fitting *q, sm_error *err) {
         if (!q->files) return sm_fail_memory(err);
     }
     q->ready = sm_arena_array(q->arena, rows ? rows : 1, sizeof *q->ready);
-    const sm_library *families = NULL;
-    status = sm_library_shipped(q->arena, &families, err);
-    if (status) return status;
-    q->cases = sm_truth_cases_new(families);
+    q->cases = sm_truth_cases_new();
     if (!q->ready || !q->cases) return sm_fail_memory(err);
     bool only = is_named_software(q, truth, files);
     choose_start(q, truth, files);

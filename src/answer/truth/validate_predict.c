@@ -93,7 +93,6 @@ sm_status sm_validation_read(sm_validation *v, sm_error *err) {
                              : sm_arena_printf(v->arena, "%zu files of measurements", q->files);
     if (!v->truth || !v->title) return sm_fail_memory(err);
     sm_status status = sm_override_check(v, err);
-    if (!status) status = sm_library_shipped(v->arena, &v->families, err);
     for (size_t i = 0; i < q->files && !status; i++) {
         const sm_truth_given given = {q->n_given, q->given};
         status = sm_truth_read_given(q->file[i], q->n_given ? &given : NULL, v->arena, &v->truth[i],
@@ -117,7 +116,7 @@ sm_status sm_validation_read(sm_validation *v, sm_error *err) {
         v->scratch = sm_arena_array(v->arena, room, sizeof *v->scratch);
         status = v->row && v->index && v->pairs && v->scratch ? SM_OK : sm_fail_memory(err);
     }
-    v->cases = status ? NULL : sm_truth_cases_new(v->families);
+    v->cases = status ? NULL : sm_truth_cases_new();
     if (!status && !v->cases) status = sm_fail_memory(err);
     for (size_t i = 0; i < q->files && !status; i++) status = check_file(&v->truth[i], v, err);
     sm_truth_cases_free(v->cases);

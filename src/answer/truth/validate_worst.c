@@ -69,7 +69,7 @@ static sm_status explain_row(sm_report *r, const sm_validation *v, const sm_chec
                              sm_error *err) {
     sm_truth_case *ready;
     sm_prediction p;
-    sm_status status = sm_truth_case_new(c->row, v->families, &ready, err);
+    sm_status status = sm_truth_case_new(c->row, &ready, err);
     if (status) return status;
     sm_truth_predict(ready, sm_override_for(v, c->row), &p);
     sm_why *node = sm_page_why(r, sm_textf(r, "error of row %s", sm_row_name(r, v, c)),

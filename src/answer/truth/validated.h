@@ -15,9 +15,8 @@ typedef struct sm_validation {
     sm_validate_question in;
     sm_arena *arena; /* the report's */
     sm_truth *truth;
-    const sm_library *families; /* by which models of rows are read */
-    sm_truth_cases *cases;      /* while rows are predicted */
-    const char *title;          /* the one file, or how many */
+    sm_truth_cases *cases; /* while rows are predicted */
+    const char *title;     /* the one file, or how many */
     size_t n;
     sm_checked *row; /* as asked for, in the order of the files */
     size_t compared;
