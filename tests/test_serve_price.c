@@ -627,8 +627,9 @@ static void impossible_plans_are_refused(void **state) {
     refuses("llama-3-8b", "h100-sxm:4", "expert=2", "expert=2, but this model has no experts");
     refuses("llama-3-8b", "h100-sxm:64", "pipeline=33", "pipeline=33, but the model has 32 layers");
     refuses("llama-3-8b", "h100-sxm:8", "fsdp=3",
-            "tensor x fsdp = 3 does not divide the MLP width F=14336 of a dense layer");
-    refuses("mixtral-8x7b", "h100-sxm:16", "expert=16", "8 experts do not divide by expert=16 x 1");
+            "tensor x fsdp = 3 does not divide the MLP width F=14336 of a dense layer; 2 and 4 do");
+    refuses("mixtral-8x7b", "h100-sxm:16", "expert=16",
+            "8 experts do not divide by expert=16 x 1; expert=8 does");
 }
 
 static void degrees_below_one_are_refused(void **state) {

@@ -75,6 +75,21 @@ void sm_degrees_microbatch(sm_degrees *d, int microbatch) {
 
 #define REFUSE(...) return snprintf(room, size, __VA_ARGS__), room
 
+/* "; 2 and 4 do": the nearest degrees that divide a size which other degrees cut `times` already.
+ * None far above is looked for. */
+static const char *others_do(const char *key, int size, int degree, int times, char room[64]) {
+    int whole = size % times ? 0 : size / times, below = degree - 1, above = degree + 1;
+    int most = whole / 4 < degree ? whole : 4 * degree;
+    if (below > whole) below = whole;
+    while (below > 1 && whole % below) below--;
+    while (above <= most && whole % above) above++;
+    bool lower = below > 1, higher = above <= most;
+    if (lower && higher) snprintf(room, 64, "; %s%d and %s%d do", key, below, key, above);
+    else if (lower || higher) snprintf(room, 64, "; %s%d does", key, lower ? below : above);
+    else room[0] = 0;
+    return room;
+}
+
 /* A chip has what it attends to or scans of every position, of a part of the heads. */
 static const char *refuse_heads(const sm_layer_kind *k, const sm_plan *p, int heads, char *room,
                                 size_t size) {
@@ -92,19 +107,24 @@ static const char *refuse_kind(const sm_layer_kind *k, const sm_plan *p, int hea
                                size_t size) {
     bool stationary = p->use == SM_PLAN_SERVING && !p->gathered;
     int width = p->tensor * (stationary ? p->fsdp : 1);
+    char others[64];
     if (width > 0 && k->F % width)
-        REFUSE("%s%d does not divide the MLP width F=%d of a %s layer",
-               width > p->tensor ? "tensor x fsdp = " : "tensor=", width, k->F, k->name);
+        REFUSE("%s%d does not divide the MLP width F=%d of a %s layer%s",
+               width > p->tensor ? "tensor x fsdp = " : "tensor=", width, k->F, k->name,
+               others_do("", k->F, width, 1, others));
     if (k->E) {
         int spread = p->expert_tensor ? 1 : p->tensor;
         if ((k->E_shared * k->F_shared) % p->tensor)
-            REFUSE("tensor=%d does not divide the shared experts' width %d", p->tensor,
-                   k->E_shared * k->F_shared);
+            REFUSE("tensor=%d does not divide the shared experts' width %d%s", p->tensor,
+                   k->E_shared * k->F_shared,
+                   others_do("", k->E_shared * k->F_shared, p->tensor, 1, others));
         if (p->expert_tensor && k->F_expert % p->tensor)
-            REFUSE("tensor=%d does not divide the experts' width %d", p->tensor, k->F_expert);
+            REFUSE("tensor=%d does not divide the experts' width %d%s", p->tensor, k->F_expert,
+                   others_do("", k->F_expert, p->tensor, 1, others));
         if ((int64_t)k->E % ((int64_t)p->expert * spread))
-            REFUSE("%d experts do not divide by expert=%d%s%d", k->E, p->expert,
-                   spread > 1 ? " x tensor=" : " x ", spread);
+            REFUSE("%d experts do not divide by expert=%d%s%d%s", k->E, p->expert,
+                   spread > 1 ? " x tensor=" : " x ", spread,
+                   others_do("expert=", k->E, p->expert, spread, others));
     }
     if (p->context > 1 && p->context_by == SM_CONTEXT_HEADS)
         return refuse_heads(k, p, heads, room, size);
