@@ -68,6 +68,47 @@ static size_t collect_names(const cli_option *table, const char **names, size_t 
     return n;
 }
 
+/* What other programs call an option, and the options of ours that may be meant. */
+static const char *const other_names[][4] = {{"dtype", "weights", "compute"},
+                                             {"precision", "dtype", "weights", "compute"},
+                                             {"quantization", "weights"},
+                                             {"kv-cache-dtype", "kv"},
+                                             {"isl", "prompt"},
+                                             {"input-len", "prompt"},
+                                             {"osl", "output"},
+                                             {"output-len", "output"},
+                                             {"max-tokens", "output"},
+                                             {"request-rate", "qps"},
+                                             {"rate", "qps"},
+                                             {"itl", "tpot"},
+                                             {"batch-size", "batch"},
+                                             {"global-batch-size", "batch"},
+                                             {"max-num-seqs", "batch"},
+                                             {"seq-length", "seq"},
+                                             {"max-model-len", "context", "seq"},
+                                             {"hardware", "on"},
+                                             {"gpus", "on"},
+                                             {"tp", "plan"},
+                                             {"pp", "plan"},
+                                             {"dp", "plan"},
+                                             {"ep", "plan"},
+                                             {"tensor-parallel-size", "plan"}};
+
+/* The option of this verb that a name of other programs means, or one that looks alike. */
+static const char *option_meant(const parser *p, const char *name, size_t length) {
+    const char *names[2 * CLI_MAX_OPTIONS];
+    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++) {
+        if (strlen(other_names[i][0]) != length || strncmp(other_names[i][0], name, length) != 0)
+            continue;
+        for (int k = 1; k < 4 && other_names[i][k]; k++)
+            if (find_option(p, other_names[i][k], strlen(other_names[i][k])).option)
+                return other_names[i][k];
+    }
+    size_t n = collect_names(cli_common_options, names, 0);
+    n = collect_names(p->verb->options, names, n);
+    return sm_nearest(name, length, names, n);
+}
+
 /* The argument after an option that wants a value; another option in its place means that the value
  * was forgotten. */
 static const char *next_value(parser *p) {
@@ -85,10 +126,7 @@ static sm_status parse_option(parser *p, const char *argument, sm_error *err) {
     bool is_long = argument[1] == '-';
     slot found = is_long == (length == 1) ? (slot){.index = 0} : find_option(p, name, length);
     if (!found.option) {
-        const char *names[2 * CLI_MAX_OPTIONS];
-        size_t n = collect_names(cli_common_options, names, 0);
-        n = collect_names(p->verb->options, names, n);
-        const char *near = sm_nearest(name, length, names, n);
+        const char *near = option_meant(p, name, length);
         int shown = (int)(name - argument) + (int)length;
         if (near)
             return sm_fail(err, SM_USAGE, "%s has no option %.*s; did you mean --%s?",
