@@ -6,11 +6,18 @@
 
 static bool fixed(const sm_search_options *o, sm_plan_key key) { return o->fixed.given >> key & 1; }
 
+/* fsdp is ZeRO-3: where the stage alone is given, it says whether replicas may be of that kind. */
+static bool other_zero(const sm_search_options *o, const sm_plan *plan) {
+    if (!fixed(o, SM_PLAN_ZERO) || fixed(o, SM_PLAN_FSDP)) return false;
+    return o->fixed.zero == 3 ? plan->data > 1 : plan->fsdp > 1;
+}
+
 static void fill_memory(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
                         choices *c) {
     c->n_zero = c->n_recompute = c->n_offload = 0;
     /* tensor too: what seq=on leaves whole over its chips, their norms, is partial over them */
     bool replicas = (double)plan->data * plan->expert * plan->context * plan->tensor > 1;
+    if (other_zero(o, plan)) return;
     if (plan->fsdp > 1) c->zero[c->n_zero++] = 3;
     else if (fixed(o, SM_PLAN_ZERO)) c->zero[c->n_zero++] = o->fixed.zero == 3 ? 2 : o->fixed.zero;
     else if (!replicas) c->zero[c->n_zero++] = 1;
@@ -171,7 +178,7 @@ bool choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *
     fill_microbatch(t, o, plan, c);
     memset(&c->in, o->space ? 0 : 0xff, sizeof c->in);
     c->spaces = !o->space;
-    if (!o->space) return true;
+    if (!o->space) return c->n_zero > 0;
     const uint32_t keys = sm_plan_keys_for(plan, &t->model),
                    fixed_ones = 1u << SM_PLAN_DTYPE | 1u << SM_PLAN_OPTIMIZER |
                                 1u << SM_PLAN_GRADIENT | 1u << SM_PLAN_ATTENTION;
