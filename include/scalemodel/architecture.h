@@ -90,6 +90,15 @@ typedef struct sm_architecture sm_architecture;
 sm_status sm_architecture_new(const sm_library *library, const sm_source *config,
                               const char *family, sm_arena *arena, const sm_architecture **out,
                               sm_error *err);
+/* Sizes rounded up to multiples, by the role of the dimension; 0 and 1 leave them as they are. */
+typedef struct sm_padding {
+    int multiple[SM_DIMENSION_ROLE_COUNT];
+} sm_padding;
+/* The same model with its sizes padded: what chips hold of it, and work on, when a role is dealt
+ * out over as many of them as its multiple. The first must outlive it. SM_BAD_INPUT where a text
+ * ties such a size to another, so that it cannot be padded; SM_INTERNAL when out of memory. */
+sm_status sm_architecture_pad(const sm_architecture *a, const sm_padding *padding, sm_arena *arena,
+                              const sm_architecture **out, sm_error *err);
 /* The model_type as the config spells it ("" when it has none), and the first name of the family
  * that it is read by. */
 const char *sm_architecture_type(const sm_architecture *a);
@@ -125,7 +134,7 @@ typedef struct sm_text_lines_of {
     int kind;
     sm_text_phase phase;
     bool absorbed;
-    double T, S; /* positions, and the keys they may attend to */
+    double T, S;     /* positions, and the keys they may attend to */
     bool each_token; /* T is 1 of a long sequence: of chunks of 256 positions it has 1/256 */
 } sm_text_lines_of;
 

@@ -75,6 +75,11 @@ const char *sm_model_name(const char *path, size_t *length);
 sm_status sm_model_parse(const sm_library *families, const char *family, const sm_source *source,
                          sm_arena *arena, sm_model *model, sm_error *err);
 
+/* The same model with its sizes padded (sm_architecture_pad, whose errors it has); what it refers
+ * to besides the first one lives in the arena. */
+sm_status sm_model_pad(const sm_model *model, const sm_padding *padding, sm_arena *arena,
+                       sm_model *padded, sm_error *err);
+
 /* Exact counts, to the parameter: embeddings, biases and norms in. double is exact below 2^53. */
 typedef struct sm_params {
     double total;

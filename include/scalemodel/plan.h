@@ -282,6 +282,11 @@ static inline double sm_size_share(const sm_size *size, const sm_degrees *degree
 /* How many chips of a tensor group do the same work of attention and of states, because the heads
  * do not divide further: 1 where they do. */
 int sm_plan_heads_times(const sm_plan *plan, const sm_model *model);
+/* What sizes of the model must be multiples of for the tensor degree of a plan to divide widths
+ * that it does not: widths, the vocabulary, and then heads and their queries too, which are copied
+ * elsewhere. False where it divides all widths, or experts stand in the way, which are not padded.
+ */
+bool sm_plan_padding(const sm_plan *plan, const sm_model *model, sm_padding *padding);
 /* Why a plan cannot shard this model (widths, experts, layers do not divide); NULL when it
  * can. The sentence is in room. */
 const char *sm_plan_refuse(const sm_plan *plan, const sm_model *model, char *room, size_t size);

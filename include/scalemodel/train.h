@@ -18,6 +18,9 @@ typedef struct sm_job {
     double seq;          /* tokens of a sequence */
     double tokens;       /* of the whole run, 0 when not asked */
     double usd_per_chip_hour; /* < 0: the catalogue's */
+    /* Degrees that plans of the job have: where they do not divide widths the model is padded for
+     * them (sm_plan_padding). NULL: it never is. */
+    const sm_plan *padded_for;
 } sm_job;
 typedef struct sm_train sm_train; /* a job with its partitioned programs */
 /* Make a job ready to be priced. SM_BAD_INPUT with the reason when a number of the job is out of
@@ -29,6 +32,9 @@ sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err);
 sm_status sm_train_change(sm_train *train, const sm_job *job, sm_error *err);
 /* Free the job and its programs. NULL is fine. */
 void sm_train_free(sm_train *train);
+/* The model as chips hold it and work on it: that of the job, or padded; in the latter case
+ * *padding is the share of a forward pass that is padding, else 0. Lives as long as train. */
+const sm_model *sm_train_padded(const sm_train *train, double *padding);
 /* Sequences of a global batch: batch_tokens / seq, rounded, at least one. */
 double sm_train_sequences(const sm_train *train);
 /* Tokens of a sequence. */
@@ -144,6 +150,7 @@ typedef struct sm_plan_detail {
     sm_plan_axis axis[SM_PLAN_DEGREES];
     sm_plan_lines lines; /* of a step */
     int stage;           /* the busiest, of which they tell */
+    int heads_times;     /* sm_plan_heads_times of the model as chips hold it */
     int stages;          /* of the pipeline, each with its memory; 0: as run, the fullest alone */
     const sm_memory *stage_memory;
     sm_why *why;      /* derivation of expected_s and memory */

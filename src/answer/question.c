@@ -21,6 +21,66 @@ void sm_copies_note(sm_report *r, const sm_plan *plan, const sm_model *model) {
                        times);
 }
 
+/* ---- padded models ---- */
+
+typedef struct padded_size {
+    const char *name;
+    int from, to;
+} padded_size;
+enum { MOST_PADDED = 16 };
+
+static int add_size(padded_size *list, int n, padded_size size) {
+    if (size.from == size.to || n == MOST_PADDED) return n;
+    for (int i = 0; i < n; i++)
+        if (strcmp(list[i].name, size.name) == 0 && list[i].from == size.from) return n;
+    list[n] = size;
+    return n + 1;
+}
+
+static int padded_sizes(const sm_model *m, const sm_model *padded, padded_size *list) {
+    int n = 0;
+    for (int l = 0; l < m->L; l++) {
+        const sm_layer_kind *a = &m->kind[m->layer[l]], *b = &padded->kind[padded->layer[l]];
+        n = add_size(list, n, (padded_size){"query heads", a->N, b->N});
+        n = add_size(list, n, (padded_size){"KV heads", a->K, b->K});
+        n = add_size(list, n, (padded_size){"MLP width", a->F, b->F});
+        n = add_size(list, n, (padded_size){"experts' width", a->F_expert, b->F_expert});
+        n = add_size(list, n,
+                     (padded_size){"shared experts' width", a->E_shared * a->F_shared,
+                                   b->E_shared * b->F_shared});
+    }
+    return add_size(list, n, (padded_size){"vocabulary", m->V, padded->V});
+}
+
+void sm_padding_note(sm_report *r, const sm_plan *plan, const sm_model *model,
+                     const sm_model *padded, double share) {
+    padded_size size[MOST_PADDED];
+    int n = padded_sizes(model, padded, size);
+    const char *list = "";
+    for (int i = 0; i < n; i++)
+        list = sm_textf(r, "%s%s%s %d to %d", list, i ? ", " : "", size[i].name, size[i].from,
+                        size[i].to);
+    if (n > 0)
+        sm_report_text(r,
+                       "Padded, since tensor=%d does not divide widths: %s. %s of the work is "
+                       "padding, which MFU does not count. XLA pads so; the other "
+                       "frameworks refuse such a plan.",
+                       plan->tensor, list, sm_show_percent(r, share));
+}
+
+void sm_padding_data(sm_report *r, sm_data *object, const sm_model *model, const sm_model *padded,
+                     double share) {
+    padded_size size[MOST_PADDED];
+    int n = padded_sizes(model, padded, size);
+    if (n == 0) return;
+    sm_data *padding = sm_put_object(r, object, "padding");
+    sm_put(r, padding, "share", share);
+    sm_data *sizes = sm_put_array(r, padding, "sizes");
+    for (int i = 0; i < n; i++)
+        sm_put(r, sm_put_object(r, sizes, NULL), "name|from|to", size[i].name, size[i].from,
+               size[i].to);
+}
+
 sm_status sm_question_needs(bool there, const char *what, sm_error *err) {
     return there ? SM_OK : sm_fail(err, SM_USAGE, "the question names no %s", what);
 }

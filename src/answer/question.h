@@ -7,6 +7,12 @@ void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, doub
                    double expected_s);
 /* Which work a plan has chips do more than once: a sentence, or none. */
 void sm_copies_note(sm_report *r, const sm_plan *plan, const sm_model *model);
+/* The sizes of a model that were padded for a plan, and which share of the work padding is: a
+ * sentence; as data, the key `padding` of the object. */
+void sm_padding_note(sm_report *r, const sm_plan *plan, const sm_model *model,
+                     const sm_model *padded, double share);
+void sm_padding_data(sm_report *r, sm_data *object, const sm_model *model, const sm_model *padded,
+                     double share);
 /* In which type a chip without units for this one multiplies: a sentence, or none. */
 void sm_units_note(sm_report *r, const sm_chip *chip, sm_dtype dtype);
 /* How a system of several slices came to be: a sentence, or none. */

@@ -305,3 +305,19 @@ sm_status sm_model_parse(const sm_library *families, const char *family, const s
     if (status) return status;
     return stored_read(source, &lines, arena, m, err);
 }
+
+sm_status sm_model_pad(const sm_model *model, const sm_padding *padding, sm_arena *arena,
+                       sm_model *padded, sm_error *err) {
+    model_lines lines;
+    *padded = *model;
+    sm_status status =
+        sm_architecture_pad(model->architecture, padding, arena, &padded->architecture, err);
+    if (!status) status = facts_lines(padded, arena, &lines, err);
+    if (status) return status;
+    facts_of_model(padded, &lines);
+    for (int k = 0; k < model->kinds; k++) {
+        padded->kind[k].expert_bytes = model->kind[k].expert_bytes;
+        padded->kind[k].other_bytes = model->kind[k].other_bytes;
+    }
+    return SM_OK;
+}

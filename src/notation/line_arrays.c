@@ -1,6 +1,8 @@
 /* Arrays of lines under way: which one a mention means, and what makes it a weight. */
 #include "line_arrays.h"
 
+#include <math.h>
+
 sm_status line_wrong(const line_maker *m, const line_call *c, sm_span span, const char *format,
                      ...) {
     va_list args;
@@ -90,6 +92,8 @@ sm_status line_dim(line_maker *m, const line_call *c, const char *name, sm_span 
     if (m->of.each_token && role == SM_DIMENSION_POSITIONS)
         status = share_of_token(m, c, name, span, &size);
     if (status) return status;
+    int multiple = m->a->padding.multiple[role];
+    if (multiple > 1) size.number = ceil(size.number / multiple) * multiple;
     sm_text_dim dim = {.role = role, .size = size.number};
     snprintf(dim.name, sizeof dim.name, "%s", name);
     return add_dim(m, c, &dim, out);

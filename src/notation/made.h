@@ -46,6 +46,7 @@ struct sm_architecture {
     made_kind *kind;
     made_reach *reach;
     sm_counts counts;
+    sm_padding padding;
     int aparts;
     struct made_apart {
         const char *name;

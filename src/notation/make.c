@@ -388,6 +388,26 @@ sm_status sm_architecture_new(const sm_library *library, const sm_source *config
     return status;
 }
 
+sm_status sm_architecture_pad(const sm_architecture *a, const sm_padding *padding, sm_arena *arena,
+                              const sm_architecture **out, sm_error *err) {
+    sm_architecture *padded = sm_arena_alloc(arena, sizeof *padded);
+    made_kind *kind = sm_arena_array(arena, (size_t)a->kinds + 1, sizeof *kind);
+    *out = padded;
+    if (!padded || !kind) return sm_fail_memory(err);
+    *padded = *a;
+    padded->arena = arena;
+    padded->padding = *padding;
+    padded->counts = (sm_counts){.total = 0};
+    padded->reach = NULL;
+    padded->aparts = 0;
+    padded->kind = kind;
+    for (int i = 0; i < a->kinds; i++) {
+        kind[i] = a->kind[i];
+        kind[i].total = kind[i].active = kind[i].matmul = 0;
+    }
+    return made_count(padded, err);
+}
+
 /* ---- what was made ---- */
 
 const char *sm_architecture_type(const sm_architecture *a) {

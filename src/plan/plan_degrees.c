@@ -103,10 +103,15 @@ static const char *refuse_heads(const sm_layer_kind *k, const sm_plan *p, int he
     return NULL;
 }
 
+/* Chips that a width beside which no experts stand is dealt out over. */
+static int ways_of_width(const sm_plan *p) {
+    bool stationary = p->use == SM_PLAN_SERVING && !p->gathered;
+    return p->tensor * (stationary ? p->fsdp : 1);
+}
+
 static const char *refuse_kind(const sm_layer_kind *k, const sm_plan *p, int heads, char *room,
                                size_t size) {
-    bool stationary = p->use == SM_PLAN_SERVING && !p->gathered;
-    int width = p->tensor * (stationary ? p->fsdp : 1);
+    int width = ways_of_width(p);
     char others[64];
     if (width > 0 && k->F % width)
         REFUSE("%s%d does not divide the MLP width F=%d of a %s layer%s",
@@ -154,6 +159,40 @@ const char *sm_plan_refuse(const sm_plan *p, const sm_model *m, char *room, size
         REFUSE("expert=%d, but this model has no experts", p->expert);
     if (p->pipeline > m->L) REFUSE("pipeline=%d, but the model has %d layers", p->pipeline, m->L);
     return NULL;
+}
+
+/* ---- padding ---- */
+
+static bool width_divides(const sm_layer_kind *k, const sm_plan *p) {
+    bool dense = k->F % ways_of_width(p) == 0, experts = k->E > 0;
+    bool shared = !experts || (k->E_shared * k->F_shared) % p->tensor == 0;
+    return dense && shared && (!experts || !p->expert_tensor || k->F_expert % p->tensor == 0);
+}
+
+static bool experts_divide(const sm_layer_kind *k, const sm_plan *p) {
+    int64_t ways = (int64_t)p->expert * (p->expert_tensor ? 1 : p->tensor);
+    return k->E == 0 || (k->E % ways == 0 && (p->expert_tensor || k->F_expert % p->tensor == 0));
+}
+
+bool sm_plan_padding(const sm_plan *p, const sm_model *m, sm_padding *padding) {
+    bool divides = true, apart = true;
+    int heads = p->tensor; /* that all kinds of layers have a multiple of */
+    *padding = (sm_padding){{0}};
+    for (int k = 0; k < m->kinds; k++) {
+        const sm_layer_kind *kind = &m->kind[k];
+        if (!experts_divide(kind, p) || kind->scanned > 0) return false;
+        divides = divides && width_divides(kind, p);
+        if (kind->heads == 0) continue;
+        apart = apart && p->tensor % kind->heads != 0;
+        heads = sm_common_factor(heads, kind->heads);
+    }
+    if (divides) return false;
+    /* Heads that the degree is a multiple of are each on several chips, which share its queries. */
+    padding->multiple[SM_DIMENSION_WIDTH] = ways_of_width(p);
+    padding->multiple[SM_DIMENSION_VOCABULARY] = p->tensor;
+    padding->multiple[SM_DIMENSION_HEADS] = apart ? p->tensor : 1;
+    padding->multiple[SM_DIMENSION_GROUP] = apart ? 1 : p->tensor / heads;
+    return true;
 }
 
 /* ---- one form ---- */

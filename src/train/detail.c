@@ -247,6 +247,7 @@ sm_status sm_train_detail(sm_train *train, const sm_plan *plan, sm_arena *arena,
     if (!each) return sm_fail_memory(err);
     if (detail->stages) stages_each_memory(train, &p, train->one, train->one_stages, each);
     detail->stage_memory = each;
+    detail->heads_times = sm_plan_heads_times(&p, &train->model);
     detail->axes = 0;
     for (int i = SM_PLAN_DEGREES - 1; i >= 0; i--) /* outermost first */
         add_axis(train, &train->one->at.placement, p.order[i], detail);

@@ -91,10 +91,11 @@ struct sm_train {
     double seq, sequences, tokens, usd_per_chip_hour;
     double memory_margin; /* part of the memory that stays free */
     sm_train_software software;
-    double weight_bytes; /* of a weight as it is stored and gathered */
-    int kinds;           /* layer kinds in use; piece k is kind k */
-    double model_flops_per_token;
-    double matmul_flops_per_token;     /* forward, of products with weights */
+    double weight_bytes;           /* of a weight as it is stored and gathered */
+    int kinds;                     /* layer kinds in use; piece k is kind k */
+    double model_flops_per_token;  /* without padding */
+    double padding;                /* share of a forward pass; 0: the model is as it was given */
+    double matmul_flops_per_token; /* forward, of products with weights */
     double layers[SM_MAX_LAYER_KINDS]; /* of each kind */
     double most_experts;               /* E of the kinds, 0 when dense */
     double largest_top_k;

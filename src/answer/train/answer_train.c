@@ -43,7 +43,8 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
     q->search.progress = in->progress;
     q->search.context = in->context;
     status = sm_train_batch_set(q, err);
-    return status ? status : sm_train_plan_read(q, err);
+    if (!status) status = sm_train_plan_read(q, err);
+    return status;
 }
 
 double sm_train_margin(const sm_train_asked *q) {
@@ -117,6 +118,7 @@ static sm_status find_plans(sm_train_asked *q, sm_train *train, sm_plans_shown *
                             sm_error *err) {
     sm_arena *arena = q->report->arena;
     plans->sequences = sm_train_sequences(train);
+    plans->model = sm_train_padded(train, &plans->padding);
     plans->plan = sm_arena_array(arena, SM_MAX_TOP, sizeof *plans->plan);
     if (!plans->plan) return sm_fail_memory(err);
     sm_status status =

@@ -43,7 +43,9 @@ typedef struct sm_fit_advice {
 typedef struct sm_plans_shown {
     const sm_train_asked *q;
     sm_fit_advice fit;
-    double sequences; /* of a batch */
+    double sequences;      /* of a batch */
+    const sm_model *model; /* as chips hold it: q->in.model, or padded */
+    double padding;        /* share of the work */
     int n;
     sm_plan_shown *plan; /* best first */
     sm_search_effort effort;

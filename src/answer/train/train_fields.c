@@ -94,7 +94,7 @@ void sm_train_plan_data(sm_report *r, sm_data *object, const sm_train_asked *q,
     put_lower(r, object, q->system, p);
     sm_put(r, object, "train_time_s|cost_usd|trained_params|heads_times|advice",
            run ? p->train_time_s : NAN, run && q->price_known ? p->cost_usd : NAN, p->trained,
-           sm_plan_heads_times(shown->plan, q->in.model), shown->detail.advice);
+           shown->detail.heads_times, shown->detail.advice);
 }
 
 void sm_train_job_data(sm_report *r, const sm_train_asked *q, double sequences) {
@@ -136,6 +136,8 @@ void sm_train_data(sm_report *r, const sm_plans_shown *plans) {
         sm_train_plan_data(r, object, plans->q, &plans->plan[i]);
         sm_put(r, object, "indistinguishable_from_best", sm_is_indistinguishable(plans, i));
     }
+    if (plans->padding > 0)
+        sm_padding_data(r, r->data, plans->q->in.model, plans->model, plans->padding);
     sm_train_fit_data(r, &plans->fit);
     if (plans->n > 0) return;
     sm_put(r, r->data, "reason|least_memory_bytes", plans->reason,

@@ -344,7 +344,9 @@ void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
     if (price->chips < q->system->chips)
         sm_report_text(r, "It uses %d of the %d chips.", price->chips, q->system->chips);
     adapters_note(r, q, best);
-    sm_copies_note(r, best->plan, q->in.model);
+    if (plans->padding > 0)
+        sm_padding_note(r, best->plan, q->in.model, plans->model, plans->padding);
+    sm_copies_note(r, best->plan, plans->model);
     sm_units_note(r, &q->system->chip, best->plan->dtype);
     mesh_rows(r, &best->detail);
     time_rows(r, plans, price);

@@ -68,7 +68,10 @@ sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err) {
     if (q->in.framework) return keep_to_one(q, err);
     if (!q->frameworks) status = sm_frameworks_shipped(q->report->arena, &shipped, err);
     if (!status && !q->frameworks) q->frameworks = shipped;
-    return status ? status : keep_to_any(q, err);
+    sm_padding padding;
+    bool pads = !q->in.as_run && sm_plan_padding(&q->search.fixed, q->in.model, &padding);
+    if (pads) q->job.padded_for = &q->search.fixed; /* which no framework does */
+    return status || pads ? status : keep_to_any(q, err);
 }
 
 /* ---- what would be better ---- */
@@ -179,6 +182,7 @@ static void beyond_page(sm_report *r, const sm_plans_shown *plans) {
 void sm_train_runners_page(sm_report *r, const sm_plans_shown *plans) {
     const sm_train_asked *q = plans->q;
     if (plans->n == 0 || q->priced_only || q->in.framework || q->in.as_run) return;
+    if (plans->padding > 0) return;
     const sm_runners all = runners_of(q);
     const char *titles = sm_runners_of(&all, r, q->in.model, plans->plan->plan);
     if (titles[0]) sm_report_text(r, "Frameworks that can run it: %s.", titles);
@@ -196,6 +200,9 @@ sm_status sm_train_emit(const sm_plans_shown *plans, sm_error *err) {
     const sm_plan_shown *best = &plans->plan[0];
     const sm_price_of_plan *price = &best->detail.price;
     const char *program = NULL;
+    char why[256];
+    if (sm_plan_refuse(best->plan, q->in.model, why, sizeof why))
+        return sm_fail(err, SM_BAD_INPUT, "recipes are not written of padded models: %s", why);
     sm_status status =
         sm_framework_is_program(q->in.emit) ? sm_train_program(plans, &program, err) : SM_OK;
     if (status) return status;

@@ -1,0 +1,144 @@
+/* A model padded for a tensor degree that does not divide its widths is priced as the model whose
+ * config has the larger sizes; its padding is no work of the model's own. */
+#include "unit.h"
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "model_of.h"
+#include "scalemodel/train.h"
+
+typedef struct padded_case {
+    const char *model, *larger; /* members of its config as they are padded */
+    int tensor;
+} padded_case;
+
+static const padded_case cases[] = {
+    {"llama-3.1-8b",
+     "\"head_dim\": 128, \"num_attention_heads\": 36, \"num_key_value_heads\": 9, "
+     "\"intermediate_size\": 14337",
+     3},
+    {"llama-3.1-8b",
+     "\"head_dim\": 128, \"num_attention_heads\": 40, \"num_key_value_heads\": 10, "
+     "\"intermediate_size\": 14340, \"vocab_size\": 128260",
+     5},
+    /* each KV head on three chips, which share six queries */
+    {"llama-3.1-8b", "\"head_dim\": 128, \"num_attention_heads\": 48, \"intermediate_size\": 14352",
+     24},
+    {"gemma-2-9b",
+     "\"num_attention_heads\": 20, \"num_key_value_heads\": 10, \"intermediate_size\": 14340", 5},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static sm_system system_of(int chips) {
+    sm_system system;
+    sm_error err = {0};
+    char text[32];
+    snprintf(text, sizeof text, "h100-sxm:%d", chips);
+    sm_source source = sm_source_of("", text);
+    if (sm_system_parse(&source, NULL, 0, &system, &err)) fail_msg("%s", err.sentence);
+    return system;
+}
+
+static sm_train *train_of(const sm_model *model, const sm_system *system, const sm_plan *plan) {
+    const sm_job job = {.model = model,
+                        .system = system,
+                        .batch_tokens = 16 * 1920,
+                        .seq = 1920,
+                        .usd_per_chip_hour = -1,
+                        .padded_for = plan};
+    sm_train *train;
+    sm_error err = {0};
+    if (sm_train_new(&job, &train, &err)) fail_msg("%s", err.sentence);
+    return train;
+}
+
+static sm_plan plan_of(const sm_model *model, const char *text) {
+    sm_plan plan;
+    sm_error err = {0};
+    sm_source source = sm_source_of("plan", text);
+    if (sm_plan_parse(&source, &plan, &err)) fail_msg("%s", err.sentence);
+    (void)model;
+    return plan;
+}
+
+static void compare(const padded_case *c, const sm_model *model, const sm_model *larger,
+                    const char *keys) {
+    char text[128];
+    snprintf(text, sizeof text, "tensor=%d,microbatch=2,%s", c->tensor, keys);
+    sm_plan plan = plan_of(model, text);
+    sm_system system = system_of(c->tensor == 24 ? 24 : c->tensor);
+    sm_train *padded = train_of(model, &system, &plan), *made = train_of(larger, &system, NULL),
+             *plain = train_of(model, &system, NULL);
+    sm_price_of_plan a, b, refused;
+    double share, none;
+    sm_error err = {0};
+    if (sm_train_price(padded, &plan, &a, &err)) fail_msg("%s: %s", text, err.sentence);
+    if (sm_train_price(made, &plan, &b, &err)) fail_msg("%s: %s", text, err.sentence);
+    assert_int_equal(sm_train_price(plain, &plan, &refused, &err), SM_BAD_INPUT);
+    assert_true(a.lower_s == b.lower_s && a.expected_s == b.expected_s && a.upper_s == b.upper_s);
+    assert_true(a.memory.total == b.memory.total);
+    double own = sm_model_train_flops(model, 1920, true),
+           all = sm_model_train_flops(larger, 1920, true);
+    sm_train_padded(padded, &share);
+    sm_train_padded(made, &none);
+    assert_true(fabs(share - (1 - own / all)) < 1e-12 && none == 0);
+    assert_true(fabs(a.mfu / b.mfu - own / all) < 1e-9 && fabs(a.hfu / b.hfu - 1) < 1e-9);
+    sm_train_free(padded);
+    sm_train_free(made);
+    sm_train_free(plain);
+}
+
+static void a_padded_model_is_the_larger_one(void **state) {
+    for (int i = 0; i < CASES; i++) {
+        sm_model model = catalogue_with(cases[i].model, ""),
+                 larger = catalogue_with(cases[i].model, cases[i].larger);
+        compare(&cases[i], &model, &larger, "seq=off");
+        compare(&cases[i], &model, &larger, "seq=on,recompute=full,zero=1");
+    }
+}
+
+static bool pads(const char *name, const char *text) {
+    sm_model model = catalogue_with(name, "");
+    sm_plan plan = plan_of(&model, text);
+    sm_padding padding;
+    return sm_plan_padding(&plan, &model, &padding);
+}
+
+/* Heads alone are copied; experts are dealt out whole; states go from token to token. */
+static void padding_is_for_widths(void **state) {
+    assert_true(pads("llama-3.1-8b", "tensor=3"));
+    assert_false(pads("llama-3.1-8b", "tensor=7"));
+    assert_false(pads("llama-3.1-8b", "data=3"));
+    assert_false(pads("mixtral-8x7b", "tensor=3"));
+    assert_false(pads("mixtral-8x7b", "expert=3"));
+}
+
+static void memory_may_run_out(void **state) {
+    sm_model model = catalogue_with("llama-3.1-8b", "");
+    sm_plan plan = plan_of(&model, "tensor=3");
+    sm_padding padding;
+    assert_true(sm_plan_padding(&plan, &model, &padding));
+    for (uint64_t n = 1, failed = 1; failed; n++) {
+        sm_arena *arena = sm_arena_new();
+        sm_model padded;
+        sm_error err = {0};
+        sm_allocation_fail_at(n);
+        uint64_t before = sm_allocation_count();
+        sm_status status = sm_model_pad(&model, &padding, arena, &padded, &err);
+        failed = sm_allocation_count() - before >= n;
+        sm_allocation_fail_at(0);
+        assert_int_equal(status, failed ? SM_INTERNAL : SM_OK);
+        if (!failed) assert_int_equal(padded.kind[0].F, 14337);
+        sm_arena_free(arena);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_padded_model_is_the_larger_one),
+        cmocka_unit_test(padding_is_for_widths),
+        cmocka_unit_test(memory_may_run_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
