@@ -69,11 +69,12 @@ const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_erro
     sm_rules rules = sm_plan_rules(plan, &s->model, decode, &code);
     for (; at < VARIANTS && s->variant[at]; at++)
         if (s->variant[at]->code == code) return s->variant[at];
-    variant *v = sm_arena_alloc(s->arena, sizeof *v);
+    const int pieces = s->kinds + 2;
+    variant *v = sm_arena_alloc(s->arena, sizeof *v + (size_t)pieces * sizeof v->piece[0]);
     if (!v) return sm_fail_memory(err), NULL;
     v->code = code;
     v->rules = rules;
-    v->pieces = s->kinds + 2;
+    v->pieces = pieces;
     for (int i = 0; i < v->pieces; i++)
         if (build_piece(s, v, i, err) != SM_OK) return NULL;
     assert(at < VARIANTS);

@@ -33,7 +33,7 @@ typedef struct variant {
     uint32_t code; /* of the rules */
     sm_rules rules;
     int pieces;
-    piece piece[MAX_PIECES];
+    piece piece[];
 } variant;
 
 typedef struct work_memo work_memo;

@@ -1,6 +1,7 @@
 # JSON on standard input as lines "path value": plans.0.step_time_s.expected 12.6
 # Strings keep their quotes. Enough for what this program writes; not a checker of JSON.
-{ text = text $0 "\n" }
+BEGIN { RS = "\001" } # all of it is one record
+{ text = $0 }
 function skip() { while (substr(text, at, 1) ~ /[ \n,:]/) at++ }
 function string(    from) {
     from = at++
@@ -26,7 +27,7 @@ function value(path,    n, key, c, sub_path) {
         return
     }
     if (c == "\"") { print path, string(); return }
-    match(substr(text, at), /^[-+.0-9a-zA-Z]+/)
+    match(substr(text, at, 64), /^[-+.0-9a-zA-Z]+/) # of the whole rest each time is quadratic
     print path, substr(text, at, RLENGTH)
     at += RLENGTH
 }
