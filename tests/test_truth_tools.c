@@ -56,7 +56,7 @@ static void test_alike(void **state) {
         assert_string_equal(r->ttft_is, "median");
         assert_true(fabs(r->ttft_s - 0.092) < 1e-12 && fabs(r->tpot_s - 0.0175) < 1e-12);
         assert_true(fabs(r->input_len - 1024) < 1e-9 && fabs(r->concurrency - 64) < 1e-9);
-        assert_int_equal(sm_truth_case_new(&truth.row[0], NULL, &c, &err), SM_OK);
+        assert_int_equal(sm_truth_case_new(&truth.row[0], &c, &err), SM_OK);
         sm_truth_predict(c, NULL, &p);
         assert_null(p.unknown);
         assert_int_equal(p.parts, 4);
