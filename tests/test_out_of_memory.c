@@ -6,7 +6,7 @@
  * takes the place of the library's, and so what streams, jansson and zlib ask for is refused too;
  * under a sanitizer, which has a malloc of its own, what passes through sm_malloc is.
  *
- * The suite looks at some 24 of each command's allocations, under a sanitizer at 8, the first
+ * The suite looks at some 24 of each command's allocations, under a sanitizer at 5, the first
  * among them. OUT_OF_MEMORY=all looks at all, and at `measure`; OUT_OF_MEMORY=VERB:N runs one, in
  * this process, for a debugger.
  */
@@ -197,7 +197,7 @@ static const char *const lines[] = {
 enum {
     LINES = sizeof lines / sizeof *lines,
     MOST_WORDS = 64,
-    SAMPLES = SANITIZED ? 8 : 24,
+    SAMPLES = SANITIZED ? 5 : 24,
     LIMIT_S = 120
 };
 
