@@ -187,9 +187,10 @@ static void every_count(sm_report *r, const asked_mfu *q) {
         for (int k = 0; k < base->counts; k++) count_row(r, q, base, k, table, sources, list);
     }
     sm_report_table(r, table);
-    sm_report_text(r, "A month says since when; %s.",
-                   "'NAME@2025-06' is how it counted then, without a month how it counts today");
-    sm_report_table(r, sources);
+    sm_report_text(r, "A month says since when; %s.%s",
+                   "'NAME@2025-06' is how it counted then, without a month how it counts today",
+                   q->in.explain ? "" : " --explain names the source of each.");
+    if (q->in.explain) sm_report_table(r, sources);
 }
 
 /* ---- the page ---- */
