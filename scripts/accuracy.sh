@@ -250,6 +250,8 @@ model the model, on every chip
 chip the chip
 software the software
 source the source
+experts the chip's models with experts, or without
+size the chip's models within a factor of 8 of its size
 END
     done
 }

@@ -491,27 +491,55 @@ static sm_status put_evidence(char *line, bool training, const sm_source *source
     return SM_OK;
 }
 
-static sm_status embed_evidence(char *const *path, int paths, sm_arena *arena, sm_error *err) {
-    puts("#include \"evidence_table.h\"\n#include <math.h>\n\n"
-         "const sm_evidence sm_evidence_table[] = {");
-    size_t count = 0;
-    for (int i = 0; i < paths; i++) {
-        sm_source source;
-        sm_status status = sm_io_read(path[i], arena, &source, err);
-        char *text = status ? NULL : sm_arena_copy(arena, source.text, source.length);
-        if (!text) return status ? status : sm_fail_memory(err);
-        int at = 0;
-        for (char *line = text, *next; line && *line && !status; line = next) {
-            next = strchr(line, '\n');
-            if (next) *next++ = 0;
-            if (++at == 1) continue;
-            count++;
-            status = put_evidence(line, strstr(path[i], "training") != NULL, &source, at, err);
-        }
-        if (status) return status;
+/* "software known\t0.1\t.." */
+static sm_status put_apart(const char *line, const sm_source *source, int at, sm_error *err) {
+    printf("%s{", at == 2 ? "     {" : "      ");
+#define X(key, what)                                                                               \
+    line = line ? strchr(line, '\t') : NULL;                                                       \
+    if (line) printf("." #key " = %.*s, ", (int)strcspn(line + 1, "\t"), line + 1), line++;
+    SM_EVIDENCE_APART(X)
+#undef X
+    puts(at == 2 ? "}," : "}},");
+    if (line) return SM_OK;
+    return sm_fail(err, SM_BAD_INPUT, "%s:%d: expected what sets questions apart", source->name,
+                   at);
+}
+
+/* Lines 1 to 3 are what sets questions apart, line 4 has the names of fields; which: those or the
+ * others. */
+static sm_status put_evidence_file(const char *path, bool apart, size_t *count, sm_arena *arena,
+                                   sm_error *err) {
+    sm_source source;
+    int at = 0;
+    sm_status status = sm_io_read(path, arena, &source, err);
+    char *text = status ? NULL : sm_arena_copy(arena, source.text, source.length);
+    if (!text) return status ? status : sm_fail_memory(err);
+    for (char *line = text, *next; line && *line && !status; line = next) {
+        next = strchr(line, '\n');
+        if (next) *next++ = 0;
+        at++;
+        if (apart && (at == 2 || at == 3)) status = put_apart(line, &source, at, err);
+        if (apart || at <= 4) continue;
+        ++*count;
+        status = put_evidence(line, strstr(path, "training") != NULL, &source, at, err);
     }
+    return status;
+}
+
+static sm_status embed_evidence(char *const *path, int paths, sm_arena *arena, sm_error *err) {
+    size_t count = 0;
+    sm_status status = SM_OK;
+    puts("#include \"evidence_table.h\"\n#include <math.h>\n\n"
+         "const sm_evidence_apart sm_evidence_apart_table[2][2] = {");
+    for (int i = 0; i < paths && !status; i++) {
+        printf("    [SM_EVIDENCE_%s] =\n", strstr(path[i], "training") ? "TRAINING" : "SERVING");
+        status = put_evidence_file(path[i], true, &count, arena, err);
+    }
+    puts("};\nconst sm_evidence sm_evidence_table[] = {");
+    for (int i = 0; i < paths && !status; i++)
+        status = put_evidence_file(path[i], false, &count, arena, err);
     printf("};\nconst size_t sm_evidence_table_count = %zu;\n", count);
-    return SM_OK;
+    return status;
 }
 
 /* ---- texts and families: as text, which the reader takes as it stands, and where in it each of

@@ -87,11 +87,32 @@ static void print_groups_of(hierarchy *h, FILE *out, const measured_row *row, si
     }
 }
 
+double evidence_excess(double *m, double *c, size_t n) {
+    if (n == 0) return 0.0;
+    double with = sm_quantile(m, n, 0.5), without = sm_quantile(c, n, 0.5);
+    return sqrt(fmax(0.0, with * with - without * without));
+}
+
+static void print_apart(FILE *out, const sm_evidence_apart apart[2]) {
+    fprintf(out, "apart");
+#define X(key, what) fprintf(out, "\t" #key);
+    SM_EVIDENCE_APART(X)
+#undef X
+    for (int i = 0; i < 2; i++) {
+        fprintf(out, "\nsoftware %s", i ? "hidden" : "known");
+#define X(key, what) fprintf(out, "\t%.4f", apart[i].key);
+        SM_EVIDENCE_APART(X)
+#undef X
+    }
+    fprintf(out, "\n");
+}
+
 /* Chip by chip, as sm_evidence_find looks them up. */
-void evidence_write(hierarchy *h, const char *path, const char *const sizes[MEASURED_SIZES],
-                    const measured_row *row, size_t n) {
+void evidence_write(hierarchy *h, const char *path, const sm_evidence_apart apart[2],
+                    const char *const sizes[MEASURED_SIZES], const measured_row *row, size_t n) {
     FILE *out = fopen(path, "w");
     if (!out) fit_stop(h, sm_arena_printf(h->arena, "%s cannot be written", path));
+    print_apart(out, apart);
     fprintf(out, "model\tlayers\td_model\texperts\tparams\tchip\tsoftware\trows\trange\ttypes\t"
                  "error\tfirst_token\n");
     for (size_t c = 0; c < n; c++) {

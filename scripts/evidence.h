@@ -3,6 +3,7 @@
  * where they were left out of it. */
 #pragma once
 #include "hierarchy.h"
+#include "scalemodel/evidence.h"
 
 enum { MEASURED_SIZES = 4 };
 typedef struct measured_row {
@@ -17,6 +18,11 @@ typedef struct measured_row {
     double own[2], usual[2];
 } measured_row;
 
-/* Write the n rows; sizes: what their sizes are called. */
-void evidence_write(hierarchy *h, const char *path, const char *const sizes[MEASURED_SIZES],
-                    const measured_row *row, size_t n);
+/* What rows are off by more where something was left out of the fit besides: of their medians m,
+ * and c without, sqrt(m^2 - c^2); 0 where they are no worse. Both have n of |expected / measured -
+ * 1|, in any order, which they lose. */
+double evidence_excess(double *m, double *c, size_t n);
+/* Write the n rows, under what sets questions apart from them: [0] with their software known, [1]
+ * as if it were not; sizes: what their sizes are called. */
+void evidence_write(hierarchy *h, const char *path, const sm_evidence_apart apart[2],
+                    const char *const sizes[MEASURED_SIZES], const measured_row *row, size_t n);

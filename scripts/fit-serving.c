@@ -49,10 +49,12 @@ typedef enum fold_kind {
     CHIP_OUT,
     SOFTWARE_OUT,
     SOURCE_OUT,
+    EXPERTS_OUT, /* of a chip, all models with experts, or all without */
+    SIZE_OUT,    /* of a chip, all models near to the size of the row's */
     FOLD_KINDS
 } fold_kind;
-static const char *const fold_names[] = {"in_sample", "configuration", "layout", "model",
-                                         "chip",      "software",      "source"};
+static const char *const fold_names[] = {"in_sample", "configuration", "layout",  "model", "chip",
+                                         "software",  "source",        "experts", "size"};
 typedef struct part { /* one measured quantity */
     int row;
     sm_served quantity;
@@ -65,6 +67,7 @@ typedef struct bench {
     sm_truth_case *c, *hidden;
     int cell, fold[FOLD_KINDS], source;
     int first, parts;
+    double log_params, far; /* of the model; from the nearest that its chip has in SIZE_OUT */
 } bench;
 static struct fit {
     hierarchy h;
@@ -112,7 +115,8 @@ static void predict_cell(int of, const double *x, double *at) {
         if (f.row[i].cell == of) predict_row(&f.row[i], f.row[i].c, &k, &e, at + f.row[i].first);
 }
 
-static void predict(fold_kind kind, bool masked) {
+/* fold: its rows; -1: all. */
+static void predict(fold_kind kind, int fold) {
     for (int ci = 0; ci < f.h.cells; ci++) {
         const cell *c = &f.h.cell[ci];
         double x[PARAMETERS], y[PARAMETERS], r[SM_SERVED_COUNT];
@@ -122,13 +126,22 @@ static void predict(fold_kind kind, bool masked) {
         sm_software e = engine_at(c->software, x), any = engine_at("serving", y);
         for (int i = 0; i < f.rows; i++) {
             const bench *b = &f.row[i];
-            if (b->cell != ci || f.h.residual[b->first].masked != masked) continue;
+            if (b->cell != ci || (fold >= 0 && b->fold[kind] != fold)) continue;
             predict_row(b, b->c, &k, &e, r);
             for (int q = 0; q < b->parts; q++) f.part[b->first + q].own[kind] = r[q];
             predict_row(b, b->hidden, &usual, &any, r);
             for (int q = 0; q < b->parts; q++) f.part[b->first + q].usual[kind] = r[q];
         }
     }
+}
+
+/* Models of a fold are within a factor of two of one another, those that stay without beyond FAR of
+ * its first. */
+#define FAR 8.0
+static int size_of(const bench *b) { return (int)floor(b->log_params / log(2)); }
+static bool has_experts(const bench *b) { return b->row->of.inference.model.experts > 0; }
+static bool same_chip(const bench *a, const bench *b) {
+    return f.h.cell[a->cell].group[CHIP] == f.h.cell[b->cell].group[CHIP];
 }
 
 /* ---- rows ---- */
@@ -212,6 +225,13 @@ static void add_row(const sm_truth_row *row) {
     b->fold[CHIP_OUT] = f.h.cell[b->cell].group[CHIP];
     b->fold[SOFTWARE_OUT] = f.h.cell[b->cell].group[SOFTWARE];
     b->fold[SOURCE_OUT] = b->source;
+    const sm_model *m = sm_truth_case_model(b->c);
+    b->log_params = m ? log(sm_model_params(m).total) : 0;
+    int on = f.h.cell[b->cell].group[CHIP];
+    snprintf(text, sizeof text, "%d %d", on, has_experts(b));
+    b->fold[EXPERTS_OUT] = name_index(&f.h, &f.fold[EXPERTS_OUT], text);
+    snprintf(text, sizeof text, "%d %d", on, size_of(b));
+    b->fold[SIZE_OUT] = name_index(&f.h, &f.fold[SIZE_OUT], text);
     f.rows++;
 }
 /* n rows of a source, chip and software count as n^(1 - CROWDED). */
@@ -438,7 +458,7 @@ static void dump(const char *path) {
     fprintf(out, "id\tchip\tsoftware\tquantity\tmeasured\tload");
     for (int k = 0; k < FOLD_KINDS; k++)
         fprintf(out, "\town_%s\tusual_%s", fold_names[k], fold_names[k]);
-    fprintf(out, "\n");
+    fprintf(out, "\tfar\n");
     for (int i = 0; i < f.parts; i++) {
         const part *p = &f.part[i];
         const sm_truth_row *row = f.row[p->row].row;
@@ -451,7 +471,7 @@ static void dump(const char *path) {
                 : r->request_rate_per_s > 0 ? "rate"
                                             : "queue");
         for (int k = 0; k < FOLD_KINDS; k++) fprintf(out, "\t%.4f\t%.4f", p->own[k], p->usual[k]);
-        fprintf(out, "\n");
+        fprintf(out, "\t%.3f\n", f.row[p->row].far);
     }
     fclose(out);
 }
@@ -465,6 +485,40 @@ static void take_errors(const bench *b, fold_kind kind, bool usual, double *out)
         else if (isnan(out[0]) || p->quantity == SM_SERVED_TPOT) out[0] = e;
     }
 }
+/* By times per token that both have; of sizes on each unit of how far. */
+static double excess(fold_kind with, fold_kind without, bool usual) {
+    size_t n = 0;
+    double *m = fit_array(&f.h, (size_t)f.parts, sizeof *m), *c, *far;
+    c = fit_array(&f.h, (size_t)f.parts, sizeof *c);
+    far = fit_array(&f.h, (size_t)f.parts, sizeof *far);
+    for (int i = 0; i < f.parts; i++) {
+        const part *p = &f.part[i];
+        double x = residual_at(p, with, usual), y = residual_at(p, without, usual);
+        if (p->quantity != SM_SERVED_TPOT || !isfinite(x) || !isfinite(y)) continue;
+        m[n] = fabs(expm1(x)), c[n] = fabs(expm1(y)), far[n++] = f.row[p->row].far;
+    }
+    double more = evidence_excess(m, c, n);
+    return with == SIZE_OUT && n > 0 ? more / sm_quantile(far, n, 0.5) : more;
+}
+static double median_error(bool usual) {
+    size_t n = 0;
+    for (int i = 0; i < f.parts; i++) {
+        double x = residual_at(&f.part[i], CONFIG_OUT, usual);
+        if (f.part[i].quantity == SM_SERVED_TPOT && isfinite(x)) f.scratch[n++] = fabs(expm1(x));
+    }
+    return sm_quantile(f.scratch, n, 0.5);
+}
+/* Software that is not known is never another. */
+static sm_evidence_apart apart_of(bool usual) {
+    return (sm_evidence_apart){.whole = median_error(usual),
+                               .model = excess(MODEL_OUT, CONFIG_OUT, usual),
+                               .experts = excess(EXPERTS_OUT, MODEL_OUT, usual),
+                               .size = excess(SIZE_OUT, MODEL_OUT, usual),
+                               .chip = excess(CHIP_OUT, CONFIG_OUT, usual),
+                               .software = usual ? 0 : excess(SOFTWARE_OUT, CONFIG_OUT, usual),
+                               .sizes = excess(LAYOUT_OUT, CONFIG_OUT, false)};
+}
+
 static void write_measured(const char *path) {
     static const char *const sizes[MEASURED_SIZES] = {"chips", "concurrency", "prompt", "output"};
     measured_row *list = fit_array(&f.h, (size_t)f.rows, sizeof *list);
@@ -483,15 +537,41 @@ static void write_measured(const char *path) {
         take_errors(b, CONFIG_OUT, true, m.usual);
         if (m.model) list[n++] = m;
     }
-    evidence_write(&f.h, path, sizes, list, n);
+    const sm_evidence_apart apart[2] = {apart_of(false), apart_of(true)};
+    evidence_write(&f.h, path, apart, sizes, list, n);
 }
 /* ---- what is left out ---- */
 
+/* Whether a row has no part in what predicts those of a fold, which are like the first of them. */
+static bool is_left_out(fold_kind kind, const bench *first, const bench *b) {
+    if (kind != SIZE_OUT) return b->fold[kind] == first->fold[kind];
+    return same_chip(b, first) && fabs(b->log_params - first->log_params) < log(FAR);
+}
+
+/* How far each row of a fold is from the sizes that its chip has left; where it has none, the row
+ * is of a chip that nobody has. */
+static void measure_far(fold_kind kind, int fold) {
+    for (int i = 0; i < f.rows; i++) {
+        bench *b = &f.row[i];
+        if (b->fold[kind] != fold) continue;
+        double far = INFINITY;
+        for (int k = 0; k < f.rows; k++)
+            if (!f.h.residual[f.row[k].first].masked && same_chip(b, &f.row[k]))
+                far = fmin(far, fabs(f.row[k].log_params - b->log_params));
+        if (kind == SIZE_OUT) b->far = far;
+        for (int q = 0; q < b->parts && isinf(far); q++)
+            f.part[b->first + q].own[kind] = f.part[b->first + q].usual[kind] = NAN;
+    }
+}
+
 static void leave_out(fold_kind kind, int fold) {
+    const bench *first = f.row;
+    while (first->fold[kind] != fold) first++;
     for (int i = 0; i < f.parts; i++)
-        f.h.residual[i].masked = f.row[f.part[i].row].fold[kind] == fold;
+        f.h.residual[i].masked = is_left_out(kind, first, &f.row[f.part[i].row]);
     fit_without(&f.h, 12);
-    predict(kind, true);
+    predict(kind, fold);
+    if (kind >= EXPERTS_OUT) measure_far(kind, fold);
     for (int i = 0; i < f.parts; i++) f.h.residual[i].masked = false;
 }
 
@@ -503,8 +583,10 @@ static void leave_out_all(void) {
         for (int i = 0; i < f.rows; i++)
             if (f.row[i].fold[kind] >= folds) folds = f.row[i].fold[kind] + 1;
         for (int fold = 0; fold < folds; fold++) {
+            bool any = false;
+            for (int i = 0; i < f.rows; i++) any = any || f.row[i].fold[kind] == fold;
             memcpy(f.h.term, kept->term, sizeof f.h.term);
-            leave_out(kind, fold);
+            if (any) leave_out(kind, fold);
         }
     }
     f.h = *kept;
@@ -539,7 +621,7 @@ int main(int n, char **word) {
     weigh();
     fprintf(stderr, "%d rows, %d parts, %d cells\n", f.rows, f.parts, f.h.cells);
     fit_terms(&f.h, 14, 25);
-    predict(IN_SAMPLE, false);
+    predict(IN_SAMPLE, -1);
     leave_out_all();
     printf("set,n,median,p90,mean,coverage,how\n");
     for (int usual = 0; usual < 2; usual++)

@@ -53,12 +53,22 @@ static const parameter parameters[PARAMETERS] = {
     [COMPUTE] = {0, 0, {0, .15, .3, .3, .2}},
 };
 
-typedef enum fold_kind { IN_SAMPLE, SOURCE_OUT, MODEL_OUT, FOLD_KINDS } fold_kind;
+/* What is left out. EXPERTS_OUT and SIZE_OUT: the source, and the other models of the chip that
+ * have experts, or have none, as the row's has; or that are near to its size. */
+typedef enum fold_kind {
+    IN_SAMPLE,
+    SOURCE_OUT,
+    MODEL_OUT,
+    EXPERTS_OUT,
+    SIZE_OUT,
+    FOLD_KINDS
+} fold_kind;
 typedef struct step {
     const sm_truth_row *row;
     sm_truth_case *c;
-    int cell, source, model;
+    int cell, source, model, fold[FOLD_KINDS];
     double weight, log_measured;
+    double log_params, far; /* of the model; how far from the nearest of its chip in SIZE_OUT */
     bool large, masked;
     double at, slope[PARAMETERS]; /* residual, and its derivatives by what its cell has */
     double own[FOLD_KINDS], usual[FOLD_KINDS]; /* log expected / measured */
@@ -72,7 +82,7 @@ typedef struct fit {
     hierarchy h;
     step *step;
     size_t n;
-    names sources, models;
+    names sources, models, fold[FOLD_KINDS];
     /* of the group being fitted */
     int level, at, free[PARAMETERS], p;
     size_t *index, m;
@@ -217,16 +227,55 @@ static void sweep(fit *f, int times, const bool only[LEVELS][MOST_GROUPS]) {
 
 /* ---- what is left out ---- */
 
-static void predict(fit *f, fold_kind kind, bool masked) {
+/* fold: its rows; -1: all. */
+static void predict(fit *f, fold_kind kind, int fold) {
     for (int c = 0; c < f->h.cells; c++) {
         sm_calibration own = constants_of(f, &f->h.cell[c], LEVELS);
         sm_calibration usual = constants_of(f, &f->h.cell[c], FAMILY);
         for (size_t i = 0; i < f->n; i++) {
             step *s = &f->step[i];
-            if (s->cell != c || s->masked != masked) continue;
+            if (s->cell != c || (fold >= 0 && s->fold[kind] != fold)) continue;
             s->own[kind] = residual_of(s, &own);
             s->usual[kind] = residual_of(s, &usual);
         }
+    }
+}
+
+static bool same_chip(const fit *f, const step *a, const step *b) {
+    return f->h.cell[a->cell].group[CHIP] == f->h.cell[b->cell].group[CHIP];
+}
+static bool has_experts(const step *s) { return s->row->of.training.model.n_experts > 0; }
+/* Models of a fold are within a factor of two of one another, those that stay without beyond FAR of
+ * its first. */
+#define FAR 8.0
+static int size_of(const step *s) { return (int)floor(s->log_params / log(2)); }
+
+/* Whether a row has no part in what predicts those of a fold, which are like the first of them. */
+static bool is_left_out(const fit *f, fold_kind kind, const step *first, const step *s) {
+    switch (kind) {
+    case EXPERTS_OUT:
+        return s->source == first->source ||
+               (same_chip(f, s, first) && has_experts(s) == has_experts(first));
+    case SIZE_OUT:
+        return s->source == first->source ||
+               (same_chip(f, s, first) && fabs(s->log_params - first->log_params) < log(FAR));
+    default: return s->fold[kind] == first->fold[kind];
+    }
+}
+
+/* How far each row of a fold is from the sizes that its chip has left: INFINITY, from all. */
+static void measure_far(fit *f, fold_kind kind, int fold) {
+    for (size_t i = 0; i < f->n; i++) {
+        step *s = &f->step[i];
+        if (s->fold[kind] != fold) continue;
+        double far = INFINITY;
+        for (size_t k = 0; k < f->n; k++) {
+            const step *o = &f->step[k];
+            if (!o->masked && same_chip(f, o, s))
+                far = fmin(far, fabs(o->log_params - s->log_params));
+        }
+        if (kind == SIZE_OUT) s->far = far;
+        if (isinf(far)) s->own[kind] = s->usual[kind] = NAN; /* of a chip that nobody has */
     }
 }
 
@@ -234,11 +283,13 @@ static void predict(fit *f, fold_kind kind, bool masked) {
  * hundreds of rows share. */
 static void leave_out(fit *f, fold_kind kind, int fold) {
     static bool touched[LEVELS][MOST_GROUPS];
+    const step *first = f->step;
     memset(touched, 0, sizeof touched);
+    while (first->fold[kind] != fold) first++;
     for (int g = 0; g < f->h.group[FABRIC].n; g++) touched[FABRIC][g] = true;
     for (size_t i = 0; i < f->n; i++) {
         step *s = &f->step[i];
-        s->masked = kind == SOURCE_OUT ? s->source == fold : s->model % MODEL_FOLDS == fold;
+        s->masked = is_left_out(f, kind, first, s);
         for (int l = CHIP; s->masked && l < LEVELS; l++)
             touched[l][f->h.cell[s->cell].group[l]] = true;
     }
@@ -246,7 +297,8 @@ static void leave_out(fit *f, fold_kind kind, int fold) {
         for (int g = 0; g < f->h.group[l].n; g++)
             if (touched[l][g]) memset(f->h.term[l][g], 0, sizeof f->h.term[l][g]);
     sweep(f, FOLD_SWEEPS, (const bool(*)[MOST_GROUPS])touched);
-    predict(f, kind, true);
+    predict(f, kind, fold);
+    if (kind >= EXPERTS_OUT) measure_far(f, kind, fold);
     for (size_t i = 0; i < f->n; i++) f->step[i].masked = false;
 }
 
@@ -264,7 +316,7 @@ static void start_launches(fit *f) {
 static void fit_and_leave_out(fit *f) {
     start_launches(f);
     sweep(f, SWEEPS, NULL);
-    predict(f, IN_SAMPLE, false);
+    predict(f, IN_SAMPLE, -1);
     linearise(f, NULL);
     size_t bytes = sizeof f->h.term;
     step *steps = fit_array(&f->h, f->n, sizeof *steps);
@@ -275,14 +327,16 @@ static void fit_and_leave_out(fit *f) {
     memcpy(kept, f->h.term, bytes);
     memcpy(deviations, f->h.deviation, bytes);
     for (fold_kind kind = SOURCE_OUT; kind < FOLD_KINDS; kind++)
-        for (int i = 0; i < (kind == SOURCE_OUT ? f->sources.n : MODEL_FOLDS); i++) {
+        for (int i = 0; i < (kind == MODEL_OUT ? MODEL_FOLDS : f->fold[kind].n); i++) {
             memcpy(f->h.term, kept, bytes);
             memcpy(f->h.cell, cells, (size_t)f->h.cells * sizeof *cells);
+            bool any = false;
             for (size_t k = 0; k < f->n; k++) {
                 f->step[k].at = steps[k].at;
                 memcpy(f->step[k].slope, steps[k].slope, sizeof steps[k].slope);
+                any = any || f->step[k].fold[kind] == i;
             }
-            leave_out(f, kind, i);
+            if (any) leave_out(f, kind, i);
         }
     memcpy(f->h.term, kept, bytes);
     memcpy(f->h.deviation, deviations, bytes);
@@ -333,6 +387,18 @@ static bool is_apart(const sm_truth_row *row) {
            !sm_truth_row_chip(row) || strcmp(sm_truth_software(row), "default") == 0;
 }
 
+static void fold_of(fit *f, step *s) {
+    char key[80];
+    int chip = f->h.cell[s->cell].group[CHIP];
+    snprintf(key, sizeof key, "%d", s->source);
+    s->fold[SOURCE_OUT] = name_index(&f->h, &f->fold[SOURCE_OUT], key);
+    s->fold[MODEL_OUT] = s->model % MODEL_FOLDS;
+    snprintf(key, sizeof key, "%d %d %d", s->source, chip, has_experts(s));
+    s->fold[EXPERTS_OUT] = name_index(&f->h, &f->fold[EXPERTS_OUT], key);
+    snprintf(key, sizeof key, "%d %d %d", s->source, chip, size_of(s));
+    s->fold[SIZE_OUT] = name_index(&f->h, &f->fold[SIZE_OUT], key);
+}
+
 static void add_row(fit *f, sm_truth_cases *cases, const sm_truth_row *row, double work,
                     bool large) {
     step s = {
@@ -348,6 +414,9 @@ static void add_row(fit *f, sm_truth_cases *cases, const sm_truth_row *row, doub
     snprintf(model, sizeof model, "%d %d", s.source, row->of.training.model.d_model);
     s.model = name_index(&f->h, &f->models, model);
     s.weight = strcmp(row->of.training.quality, "B") == 0 ? 0.5 : 1.0;
+    const sm_model *m = sm_truth_case_model(s.c);
+    s.log_params = m ? log(sm_model_params(m).total) : NAN;
+    fold_of(f, &s);
     for (int k = 0; k < FOLD_KINDS; k++) s.own[k] = s.usual[k] = NAN;
     f->step[f->n++] = s;
 }
@@ -706,7 +775,8 @@ static bool write_rows(const fit *f, const char *path) {
     FILE *out = fopen(path, "w");
     if (!out) return false;
     fprintf(out, "id\tchip\tsoftware\tquality\tlarge\texperts\tin_sample\tsource_out\tmodel_out\t"
-                 "default_in_sample\tdefault_source_out\tdefault_model_out\tsource\n");
+                 "experts_out\tsize_out\tdefault_in_sample\tdefault_source_out\tdefault_model_out\t"
+                 "default_experts_out\tdefault_size_out\tfar\tsource\n");
     for (size_t i = 0; i < f->n; i++) {
         const step *s = &f->step[i];
         const cell *c = &f->h.cell[s->cell];
@@ -714,9 +784,42 @@ static bool write_rows(const fit *f, const char *path) {
                 s->row->of.training.quality, s->large, s->row->of.training.model.n_experts);
         for (int k = 0; k < FOLD_KINDS; k++) fprintf(out, "\t%.4f", expm1(s->own[k]));
         for (int k = 0; k < FOLD_KINDS; k++) fprintf(out, "\t%.4f", expm1(s->usual[k]));
-        fprintf(out, "\t%s\n", s->row->source);
+        fprintf(out, "\t%.3f\t%s\n", s->far, s->row->source);
     }
     return fclose(out) == 0;
+}
+
+/* Of large rows of quality A that both folds have; of sizes on each unit of how far. */
+static double excess(fit *f, residual_at of, fold_kind with, fold_kind without) {
+    size_t n = 0;
+    double *m = fit_array(&f->h, f->n, sizeof *m), *c = fit_array(&f->h, f->n, sizeof *c),
+           *far = fit_array(&f->h, f->n, sizeof *far);
+    for (size_t i = 0; i < f->n; i++) {
+        const step *s = &f->step[i];
+        if (!is_a(s) || !isfinite(of(s, with)) || !isfinite(of(s, without))) continue;
+        m[n] = error_of(s, of, with), c[n] = error_of(s, of, without), far[n++] = s->far;
+    }
+    double more = evidence_excess(m, c, n);
+    return with == SIZE_OUT && n > 0 ? more / sm_quantile(far, n, 0.5) : more;
+}
+
+/* With a source its models are left out too, but for those that others have; constants of another
+ * chip, and what lies beyond the sizes of other sources, miss by the factors of
+ * calibration_interval.c. */
+#define BORROWED 1.2
+static void find_apart(fit *f, sm_evidence_apart apart[2]) {
+    const residual_at of[2] = {own_of, usual_of};
+    double known = quantile_of(f, is_a, own_of, SOURCE_OUT, 0.5);
+    double hidden = quantile_of(f, is_a, usual_of, SOURCE_OUT, 0.5);
+    for (int i = 0; i < 2; i++) {
+        double whole = i ? hidden : known;
+        apart[i] = (sm_evidence_apart){.whole = whole,
+                                       .experts = excess(f, of[i], EXPERTS_OUT, SOURCE_OUT),
+                                       .size = excess(f, of[i], SIZE_OUT, SOURCE_OUT),
+                                       .chip = log(BORROWED),
+                                       .sizes = whole * sqrt(BEYOND * BEYOND - 1)};
+    }
+    apart[0].software = sqrt(fmax(0, hidden * hidden - known * known));
 }
 
 static void write_measured(fit *f, const char *path) {
@@ -737,7 +840,9 @@ static void write_measured(fit *f, const char *path) {
             .usual = {s->usual[SOURCE_OUT], NAN}};
         if (list[n].model) n++;
     }
-    evidence_write(&f->h, path, sizes, list, n);
+    sm_evidence_apart apart[2];
+    find_apart(f, apart);
+    evidence_write(&f->h, path, apart, sizes, list, n);
 }
 
 /* ---- calibration files ---- */

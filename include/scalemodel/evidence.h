@@ -21,6 +21,24 @@ typedef struct sm_evidence {
     const char *types;         /* of weights, or of training: "bf16 fp8" */
     double error, first_error; /* medians, relative: of a step or a token; of a first token. NAN */
 } sm_evidence;
+/* What sets a question apart from rows adds to their error as a variance of its own: so much rows
+ * were off by more in the median when the fit that predicts them had none such (relative). */
+#define SM_EVIDENCE_APART(X)                                                                       \
+    X(whole, "rows that are left out, with nothing else apart")                                    \
+    X(model, "their model was")                                                                    \
+    X(experts, "all models of the chip with experts were, or all without, as theirs has")          \
+    X(size, "all models near to theirs in size, on each unit of log(parameters / of the nearest)") \
+    X(chip, "their chip was")                                                                      \
+    X(software, "their software was")                                                              \
+    X(sizes, "they lie beyond the sizes of others")
+typedef struct sm_evidence_apart {
+#define X(key, what) double key;
+    SM_EVIDENCE_APART(X)
+#undef X
+} sm_evidence_apart;
+/* As data/evidence has it. */
+const sm_evidence_apart *sm_evidence_apart_of(sm_evidence_use use, bool software_known);
+
 /* How many lines there are, and the i-th of them, from 0; NULL beyond the end. */
 size_t sm_evidence_count(void);
 const sm_evidence *sm_evidence_at(size_t i);
@@ -38,7 +56,7 @@ typedef struct sm_evidence_question {
 typedef struct sm_evidence_near {
     const sm_evidence *of;
     bool same_model, same_chip, same_constants, same_software;
-    char beyond[96]; /* what of the question lies beyond its rows: "chips, prompt"; or "" */
+    char beyond[96]; /* what of the question lies beyond its rows: "chips, experts"; or "" */
     /* Of the question: the error of the rows, and what rows left out of the fits were off by more
      * for the like of what sets the question apart from them. NAN: of chips that are joined
      * otherwise or are of another strength altogether, which say nothing. */

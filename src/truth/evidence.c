@@ -2,32 +2,17 @@
  *
  * What sets them apart adds to the error as a variance of its own:
  *     error^2 = (error of the rows)^2 + sum of apart^2,
- * where apart is what left-out rows were off by more: of serving,
- * data/calibration/held-out-serving.csv has the median m of rows whose model (chip, software,
- * layout) was left out of the fit on top of their configuration, c alone: apart = sqrt(m^2 - c^2).
- * Of training the errors are of sources left out, whose models others have; software hidden is 9.3
- * % for 8.7 (held-out-steps.csv); constants of another chip are borrowed, and sizes beyond their
- * range widen, by the factors of calibration_interval.c: log 1.2, and sqrt(1.56^2 - 1) of the
- * whole. */
+ * where apart is what left-out rows were off by more (sm_evidence_apart, of the fits:
+ * scripts/fit-serving.c, scripts/fit-steps.c). That rows without experts are predicted better than
+ * is usual says nothing of a model with experts, nor the other way round. */
 #include "evidence_table.h"
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct apart {
-    double whole; /* with nothing apart */
-    double model, chip, software, sizes;
-} apart;
-static const apart training = {.whole = 0.09, .chip = 0.182, .software = 0.033, .sizes = 0.108};
-static const apart software_known = {
-    .whole = 0.114, .model = 0.119, .chip = 0.131, .software = 0.118, .sizes = 0.062};
-static const apart software_hidden = {
-    .whole = 0.185, .model = 0.091, .chip = 0.081, .software = 0, .sizes = 0.062};
-
-static const apart *apart_of(const sm_evidence_question *q) {
-    if (q->use == SM_EVIDENCE_TRAINING) return &training;
-    return q->software ? &software_known : &software_hidden;
+const sm_evidence_apart *sm_evidence_apart_of(sm_evidence_use use, bool software_known) {
+    return &sm_evidence_apart_table[use][software_known ? 0 : 1];
 }
 
 size_t sm_evidence_count(void) { return sm_evidence_table_count; }
@@ -60,12 +45,16 @@ static const char *type_words(sm_dtype type) {
     }
 }
 
+static void add_beyond(sm_evidence_near *n, const char *what) {
+    size_t used = strlen(n->beyond);
+    snprintf(n->beyond + used, sizeof n->beyond - used, "%s%s", used ? ", " : "", what);
+}
+
+/* Sizes of the job, and its type. */
 static void note_beyond(const sm_evidence_question *q, sm_evidence_near *n) {
     const char *type = type_words(q->type);
     sm_range_outside(n->of->range, q->size, q->sizes, n->beyond, sizeof n->beyond);
-    if (strstr(n->of->types, type)) return;
-    size_t used = strlen(n->beyond);
-    snprintf(n->beyond + used, sizeof n->beyond - used, "%s%s", used ? ", " : "", type);
+    if (!strstr(n->of->types, type)) add_beyond(n, type);
 }
 
 /* Letters that both names begin with, of any case. */
@@ -108,6 +97,7 @@ static double rank_of(const sm_evidence_question *q, const sm_evidence_near *n, 
 /* The chip of evidence, beside that of the question: chips that are joined otherwise, or are ten
  * times as strong, say nothing of it. */
 #define NEAR 2.3
+#define SAYS_NOTHING 10.0 /* further than all that does */
 typedef struct machine {
     const char *name;
     bool same, same_constants, near;
@@ -129,16 +119,31 @@ static machine machine_of(const char *name, const sm_chip *asked) {
     return m;
 }
 
+/* Of another model: whether it has experts where this one has none, or the other way round, and how
+ * much larger or smaller it is. */
+#define OTHER_SIZE 1.1 /* three times as large: what is told */
+static double model_apart(const sm_evidence_question *q, double params, const sm_evidence_apart *a,
+                          sm_evidence_near *n, bool *other_kind) {
+    bool experts = experts_of(q->model) > 0;
+    double size = ratio(n->of->params, params);
+    *other_kind = experts != (n->of->experts > 0);
+    if (*other_kind) add_beyond(n, experts ? "experts" : "no experts");
+    if (size > OTHER_SIZE) add_beyond(n, "model size");
+    return hypot(hypot(a->model, *other_kind ? a->experts : 0.0), a->size * size);
+}
+
 static double look(const sm_evidence_question *q, double params, const machine *on,
                    sm_evidence_near *n) {
     const sm_evidence *e = n->of;
-    const apart *a = apart_of(q);
+    const sm_evidence_apart *a = sm_evidence_apart_of(q->use, q->software != NULL);
+    bool other_kind = false;
     n->same_model = is_model(e, q, params);
     n->same_chip = on->same;
     n->same_constants = on->same_constants;
     n->same_software = !q->software || strcmp(e->software, q->software) == 0;
     note_beyond(q, n);
-    double model = n->same_model ? 0.0 : a->model, sizes = n->beyond[0] ? a->sizes : 0.0;
+    double sizes = n->beyond[0] ? a->sizes : 0.0;
+    double model = n->same_model ? 0.0 : model_apart(q, params, a, n, &other_kind);
     double chips = n->same_constants ? 0.0 : a->chip;
     double software = n->same_software ? 0.0 : a->software;
     double more = sqrt(model * model + sizes * sizes + chips * chips + software * software);
@@ -147,11 +152,12 @@ static double look(const sm_evidence_question *q, double params, const machine *
     double error = isfinite(e->error)
                        ? (e->rows * e->error + USUAL_ROWS * a->whole) / (e->rows + USUAL_ROWS)
                        : a->whole;
+    if (other_kind) error = fmax(error, a->whole);
     n->error = on->same || on->near ? sqrt(error * error + more * more) : NAN;
     /* What constants of another chip cost, the interval holds already. */
     n->wider =
         sqrt(a->whole * a->whole + model * model + sizes * sizes + software * software) / a->whole;
-    return more + rank_of(q, n, params, on->far);
+    return more + rank_of(q, n, params, on->far) + (isnan(n->error) ? SAYS_NOTHING : 0.0);
 }
 
 size_t sm_evidence_find(const sm_evidence_question *q, sm_evidence_near *near, size_t room) {
