@@ -12,77 +12,165 @@ static void close_to(double value, double expected, double part) {
         fail_msg("%.6g where %.6g was expected", value, expected);
 }
 
-typedef struct firsts {
-    double *s;
+/* Requests as they ended. */
+typedef struct ended {
+    sm_request_served *r;
     size_t n;
-} firsts;
-static void keep_first(void *context, const sm_request_served *r) {
-    firsts *f = context;
-    f->s[f->n++] = r->first_token_s - r->arrival_s;
+} ended;
+static void keep(void *context, const sm_request_served *r) {
+    ended *e = context;
+    e->r[e->n++] = *r;
 }
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
+static double first_of(const sm_request_served *r) { return r->first_token_s - r->arrival_s; }
+static int by_number(const void *a, const void *b) {
+    const sm_request_served *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+static int by_first(const void *a, const void *b) {
+    double x = first_of(a), y = first_of(b);
     return (x > y) - (x < y);
+}
+/* Tokens a second of those that end after the first `edge` and before the last. */
+static double tokens_per_s(const ended *e, size_t edge) {
+    double tokens = 0, from_s = e->r[edge - 1].end_s, to_s = e->r[e->n - edge - 1].end_s;
+    for (size_t i = edge; i < e->n - edge; i++) tokens += e->r[i].output;
+    return tokens / (to_s - from_s);
+}
+
+typedef struct loaded {
+    const char *model, *on, *plan, *software;
+    double requests, prompt, output; /* in flight, or a second */
+    double within;                   /* of the first token's median */
+} loaded;
+
+typedef struct engine_case {
+    serve_case c;
+    sm_serve *serve;
+    sm_engines one;
+    sm_arena *arena;
+    sm_engine engine;
+    sm_simulation o;
+} engine_case;
+static void open_engine(engine_case *e, const loaded *l) {
+    serve_case_fill(&e->c, l->model, l->on);
+    e->c.job.software = sm_software_of(l->software);
+    e->c.job.prompt = l->prompt;
+    e->c.job.output = l->output;
+    e->serve = serve_case_new(&e->c);
+    e->arena = sm_arena_new();
+    const sm_plan plan = serve_plan(l->plan);
+    e->one = (sm_engines){.decode = e->serve,
+                          .prefill = e->serve,
+                          .plan = plan,
+                          .prefill_plan = plan,
+                          .n = 1,
+                          .prefill_n = 1,
+                          .most_running = 1024};
+    assert_int_equal(
+        sm_serve_engine(e->serve, &plan, l->prompt + l->output, 8192, e->arena, &e->engine, NULL),
+        SM_OK);
+    sm_simulation_defaults(&e->o);
+    sm_simulation_follow(&e->o, e->c.job.software);
+    e->o.engine = &e->engine;
+}
+static void close_engine(engine_case *e) {
+    sm_arena_free(e->arena);
+    sm_serve_free(e->serve);
+}
+static sm_simulated *simulate(engine_case *e, sm_synthetic draw, ended *out) {
+    sm_arrivals arrivals = sm_synthetic_arrivals(&draw);
+    out->r = sm_arena_array(e->arena, (size_t)draw.requests, sizeof *out->r);
+    out->n = 0;
+    const sm_watch watch = {.context = out, .served = keep};
+    sm_simulated *s = sm_arena_alloc(e->arena, sizeof *s);
+    assert_int_equal(sm_simulate(&e->o, &arrivals, &watch, s, NULL), SM_OK);
+    return s;
 }
 
 /* A closed loop as sm_serve_load has it, and as the simulator takes it on steps priced one by one,
  * the first requests of all clients left out. */
 static void loads_are_those_of_the_simulator(void **state) {
-    static const struct {
-        const char *model, *on, *plan, *software;
-        double in_flight, prompt, output;
-    } loads[] = {{"qwen3-32b", "h100-sxm:8", "tensor=8", "vllm-0.12", 64, 4096, 1024},
-                 {"llama-3.1-8b", "h100-sxm:1", "tensor=1", "vllm-2025", 64, 1024, 256},
-                 {"llama-3.1-8b", "h200:1", "tensor=1", "sglang-2025", 32, 2048, 512}};
-    enum { ROUNDS = 12 };
+    static const loaded loads[] = {
+        {"qwen3-32b", "h100-sxm:8", "tensor=8", "vllm-0.12", 64, 4096, 1024, .15},
+        {"llama-3.1-8b", "h100-sxm:1", "tensor=1", "vllm-2025", 64, 1024, 256, .15},
+        {"llama-3.1-70b", "h200:4", "tensor=4", "sglang-2025", 64, 4096, 512, .3},
+        {"llama-3.1-8b", "h200:1", "tensor=1", "sglang-2025", 32, 2048, 512, .15}};
+    enum { ROUNDS = 40, EDGE = 8, COUNTED = 6 };
     for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
-        serve_case c;
-        serve_case_fill(&c, loads[i].model, loads[i].on);
-        c.job.software = sm_software_of(loads[i].software);
-        c.job.prompt = loads[i].prompt;
-        c.job.output = loads[i].output;
-        sm_serve *serve = serve_case_new(&c);
-        const sm_plan plan = serve_plan(loads[i].plan);
-        const sm_engines one = {.decode = serve,
-                                .prefill = serve,
-                                .plan = plan,
-                                .prefill_plan = plan,
-                                .n = 1,
-                                .prefill_n = 1,
-                                .most_running = 1024};
-        const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = loads[i].in_flight};
+        engine_case e;
+        open_engine(&e, &loads[i]);
+        const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = loads[i].requests};
         sm_load_times times;
-        assert_int_equal(sm_serve_load(&one, &load, false, &times, NULL), SM_OK);
-
-        sm_arena *arena = sm_arena_new();
-        sm_engine engine;
-        double length = c.job.prompt + c.job.output, all = loads[i].in_flight * ROUNDS;
-        assert_int_equal(sm_serve_engine(serve, &plan, length, 8192, arena, &engine, NULL), SM_OK);
-        sm_simulation o;
-        sm_simulation_defaults(&o);
-        sm_simulation_follow(&o, c.job.software);
-        o.engine = &engine;
-        o.concurrency = loads[i].in_flight;
-        sm_synthetic draw = {
-            .kind = SM_ARRIVALS_UNIFORM,
-            .rate_per_s = 1,
-            .requests = all,
-            .lengths = {.prompt = c.job.prompt / 0.9, .output = c.job.output / 0.9},
-            .least_share = 0.8,
-            .seed = 7};
-        sm_arrivals arrivals = sm_synthetic_arrivals(&draw);
-        firsts f = {sm_arena_array(arena, (size_t)all, sizeof *f.s), 0};
-        const sm_watch watch = {.context = &f, .served = keep_first};
-        sm_simulated *out = sm_arena_alloc(arena, sizeof *out);
-        assert_int_equal(sm_simulate(&o, &arrivals, &watch, out, NULL), SM_OK);
-        close_to(times.tpot_s, out->tpot_s.mean, 0.03);
-        size_t burst = (size_t)loads[i].in_flight;
-        qsort(f.s + burst, f.n - burst, sizeof *f.s, by_size);
-        close_to(times.ttft_median_s, f.s[burst + (f.n - burst) / 2], 0.15);
+        assert_int_equal(sm_serve_load(&e.one, &load, false, &times, NULL), SM_OK);
+        e.o.concurrency = loads[i].requests;
+        ended done;
+        const sm_simulated *out =
+            simulate(&e,
+                     (sm_synthetic){.kind = SM_ARRIVALS_UNIFORM,
+                                    .rate_per_s = 1,
+                                    .requests = loads[i].requests * ROUNDS,
+                                    .lengths = {.prompt = loads[i].prompt / 0.9,
+                                                .output = loads[i].output / 0.9},
+                                    .least_share = 0.8,
+                                    .seed = 7},
+                     &done);
+        close_to(times.tpot_s, out->tpot_s.mean, 0.04);
+        size_t burst = (size_t)loads[i].requests;
+        close_to(times.running / times.tpot_s, tokens_per_s(&done, EDGE * burst), 0.01);
+        qsort(done.r, done.n, sizeof *done.r, by_number);
+        size_t counted = (COUNTED - 1) * burst;
+        qsort(done.r + burst, counted, sizeof *done.r, by_first);
+        close_to(times.ttft_median_s, first_of(&done.r[burst + counted / 2]), loads[i].within);
         assert_true(times.ttft_p99_s > times.ttft_median_s && times.ttft_s > times.ttft_median_s);
-        sm_arena_free(arena);
-        sm_serve_free(serve);
+        close_engine(&e);
     }
+}
+
+/* The same of requests that come at a rate, of another seed: at a third of what it can take and
+ * near to all of it. */
+static void rates_are_those_of_the_simulator(void **state) {
+    static const loaded loads[] = {
+        {"qwen3-32b", "h100-sxm:8", "tensor=8", "vllm-0.12", 3, 2048, 512, .05},
+        {"qwen3-32b", "h100-sxm:8", "tensor=8", "vllm-0.12", 7, 2048, 512, .05},
+        {"llama-3.1-8b", "h100-sxm:1", "tensor=1", "vllm-2025", 8, 1024, 256, .05},
+        {"llama-3.1-70b", "h200:4", "tensor=4", "sglang-2025", 1, 4096, 512, .05}};
+    for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
+        engine_case e;
+        open_engine(&e, &loads[i]);
+        const sm_load load = {.kind = SM_LOAD_OPEN, .requests = loads[i].requests};
+        sm_load_times times;
+        assert_int_equal(sm_serve_load(&e.one, &load, false, &times, NULL), SM_OK);
+        ended done;
+        const sm_simulated *out = simulate(
+            &e,
+            (sm_synthetic){.kind = SM_ARRIVALS_POISSON,
+                           .rate_per_s = loads[i].requests,
+                           .requests = 8000,
+                           .lengths = {.prompt = loads[i].prompt, .output = loads[i].output},
+                           .seed = 7},
+            &done);
+        close_to(times.ttft_s, out->ttft_s.mean, loads[i].within);
+        close_to(times.ttft_median_s, out->ttft_s.p50, loads[i].within);
+        close_to(times.tpot_s, out->tpot_s.mean, 0.04);
+        close_to(times.running, loads[i].requests * out->tpot_s.mean * loads[i].output, 0.04);
+        close_engine(&e);
+    }
+}
+
+/* More than an engine can take: times stay finite, and as many end as it can take. */
+static void what_comes_too_fast_is_taken_as_it_can(void **state) {
+    engine_case e;
+    open_engine(
+        &e, &(loaded){"llama-3.1-8b", "h100-sxm:1", "tensor=1", "vllm-2025", 1e4, 1024, 256, 0});
+    e.one.most_running = 128;
+    sm_load_times all, times;
+    const sm_load load = {.kind = SM_LOAD_OPEN, .requests = 1e4}, there = {.kind = SM_LOAD_QUEUE};
+    assert_int_equal(sm_serve_load(&e.one, &there, false, &all, NULL), SM_OK);
+    assert_int_equal(sm_serve_load(&e.one, &load, false, &times, NULL), SM_OK);
+    close_to(times.request_s, all.request_s, 1e-3);
+    close_to(times.running, 128, 1e-3);
+    assert_true(isfinite(times.ttft_s) && times.ttft_s > all.ttft_s);
+    close_engine(&e);
 }
 
 /* Twice as many in flight as there is room for: Little's law, and half of them wait. */
@@ -110,6 +198,8 @@ static void who_finds_no_room_waits(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loads_are_those_of_the_simulator),
+        cmocka_unit_test(rates_are_those_of_the_simulator),
+        cmocka_unit_test(what_comes_too_fast_is_taken_as_it_can),
         cmocka_unit_test(who_finds_no_room_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -117,6 +117,35 @@ static void copies_inside_an_engine_are_searched(void **state) {
     sm_arena_free(arena);
 }
 
+/* Two plans of which no batch that is a power of two is there, and one whose batch at the limit is
+ * the best: whatever batch is asked for alone gives no more within the limit. */
+static void the_batch_of_the_limit_is_there(void **state) {
+    static const struct {
+        const char *model, *on;
+        double tpot_s, from, to, step;
+    } jobs[] = {{"llama-3.1-70b", "h100-sxm:2x8", 0.040, 48, 128, 3},
+                {"qwen3-32b", "h100-sxm:3x8", 0.020, 40, 100, 7}};
+    for (size_t i = 0; i < sizeof jobs / sizeof jobs[0]; i++) {
+        serve_case c;
+        serve_case_fill(&c, jobs[i].model, jobs[i].on);
+        sm_arena *arena = sm_arena_new();
+        sm_serve_search_options o = options();
+        o.tpot_s = jobs[i].tpot_s;
+        sm_serve_result r = searched(&c, &o, arena), one;
+        const sm_serve_point *best = &r.point[r.n - 1];
+        assert_true(best->tpot_s[1] <= o.tpot_s && best->tpot_s[1] > 0.97 * o.tpot_s);
+        assert_true(fmod(log2(best->batch), 1) > 0);
+        for (o.batch = jobs[i].from; o.batch <= jobs[i].to; o.batch += jobs[i].step) {
+            sm_status status = sm_serve_search(&c.job, NULL, &o, arena, &one, NULL);
+            if (status == SM_NEGATIVE) continue;
+            assert_int_equal(status, SM_OK);
+            assert_true(one.point[one.n - 1].tokens_per_s_per_chip <=
+                        best->tokens_per_s_per_chip * (1 + 1e-9));
+        }
+        sm_arena_free(arena);
+    }
+}
+
 static void frontiers_equal_brute_force(void **state) {
     sm_serve_search_options o = options();
     same_frontier("llama-3-8b", "tpu-v5e:2x4", o);
@@ -431,6 +460,7 @@ static void fleets_carry_the_traffic(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frontiers_equal_brute_force),
+        cmocka_unit_test(the_batch_of_the_limit_is_there),
         cmocka_unit_test(no_random_plan_beats_the_frontier),
         cmocka_unit_test(copies_inside_an_engine_are_searched),
         cmocka_unit_test(frontiers_of_experts_equal_brute_force),

@@ -75,17 +75,19 @@ typedef struct sm_engines {
 } sm_engines;
 
 /* Means, but for those named otherwise. request_s: seconds between two requests that end; running:
- * sequences that decode in each engine. Of the mean of requests in flight the opening burst of a
- * benchmark has its share (sm_software.burst); half of those after it, and 99 of 100, have their
- * first token within the other two. */
+ * sequences that decode in each engine, in steady state. Of the mean of requests in flight the
+ * opening burst of a benchmark has its share (sm_software.burst); half of those after it, and 99 of
+ * 100, have their first token within the other two. */
 typedef struct sm_load_times {
     double ttft_s, tpot_s, latency_s, request_s, running;
-    double ttft_median_s, ttft_p99_s; /* of other loads: as the mean */
+    double ttft_median_s, ttft_p99_s; /* of a batch or a queue: as the mean */
 } sm_load_times;
 /* What a load comes to; lower: under the bounds of the steps in place of what is expected. Time per
- * token and throughput are known in closed form; first tokens of requests in flight are simulated
- * (sm_simulate), with lengths as benchmark tools draw them, from 0.8 of the longest to all of it.
- * SM_BAD_INPUT with the reason when a step of the plan is impossible. */
+ * token and throughput of requests in flight are known in closed form; their first tokens are
+ * simulated (sm_simulate), with lengths as benchmark tools draw them, from 0.8 of the longest to
+ * all of it. Requests that come at a rate are simulated: Poisson arrivals, lengths all alike; of
+ * more than the engines can take, first tokens are those of nine tenths of that. SM_BAD_INPUT with
+ * the reason when a step of the plan is impossible. */
 sm_status sm_serve_load(const sm_engines *engines, const sm_load *load, bool lower,
                         sm_load_times *times, sm_error *err);
 SM_DECLARATIONS_END

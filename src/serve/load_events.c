@@ -1,7 +1,8 @@
-/* The first token of a closed loop, by events: what a request waits for it is no sum of means, as
- * prompts come in bunches and share their steps. The engine's own simulation (simulate.h) takes a
- * few requests of each client, in steps that the closed form has priced: D(n) between a few n, and
- * what a prompt takes beside others. Lengths are drawn as benchmark tools draw them. */
+/* First tokens by events: what a request waits for its own is no sum of means, as prompts come in
+ * bunches and share their steps. The engine's own simulation (simulate.h) takes a few requests of
+ * each client of a closed loop, or some thousand that come at a rate, in steps that the closed form
+ * has priced: D(n) between a few n, and what a prompt takes beside others. In a closed loop lengths
+ * are drawn as benchmark tools draw them; at a rate, as `simulate` has them, all are alike. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,7 +12,11 @@
 enum {
     PARTS = 8,          /* of the sequences that decode at most, where D is priced */
     MOST_CLIENTS = 128, /* beyond that each stands for several equal ones */
-    ROUNDS = 6          /* requests of each; the first are the burst, those that follow alike */
+    ROUNDS = 6,         /* requests of each; the first are the burst, those that follow alike */
+    COUNTED = 4000,     /* at a rate */
+    MOST_FIRST = 8000,  /* until empty engines are as full as they get: those do not count */
+    MOST_ENGINES = 64,  /* at a rate: of more these have their share of it */
+    PLENTY_RUN = 1 << 20
 };
 static const double SHORTEST = 0.8;   /* share of the longest prompt and output */
 static const double PLENTY_KV = 1e12; /* tokens: who runs at once is known already */
@@ -21,11 +26,15 @@ typedef struct events {
     const load_prompt *prompt;
     double tokens;  /* of a prompt that are new */
     double each;    /* requests that a client stands for */
-    double clients; /* of all engines */
-    double most;    /* sequences that an engine may decode at once, or as many as there are */
-    double room;    /* those that it has room for, in clients */
+    double clients; /* of all engines; 0: they come at a rate */
+    double rate;    /* a second, over so many engines */
+    double engines, prefill_engines;
+    double first, counted; /* requests: those that do not count, or are the burst, and the others */
+    double most; /* sequences that an engine may decode at once, or as many as there are */
+    double room; /* those that it has room for, in clients */
     double decode_s[PARTS + 1];
     double *first_s; /* by request */
+    double token_s;  /* of those that count: a sum */
 } events;
 
 /* Of so many sequences, on the line between two that are priced. */
@@ -51,6 +60,8 @@ static double step_s(void *context, double n, double cached, double prefill, dou
 static void served(void *context, const sm_request_served *r) {
     events *e = context;
     e->first_s[r->number] = r->first_token_s - r->arrival_s;
+    if ((double)r->number >= e->first && r->output > 1)
+        e->token_s += (r->end_s - r->first_token_s) / (r->output - 1);
 }
 
 static int by_size(const void *a, const void *b) {
@@ -64,15 +75,17 @@ static double mean_of(const double *x, size_t n) {
     return sum / (double)n;
 }
 
-/* Of the burst as large a share as the software's benchmarks have of it. */
+/* Of the burst as large a share as the software's benchmarks have of it; at a rate there is none.
+ */
 static void read_first(events *e, first_token *out) {
-    size_t burst = (size_t)e->clients, n = burst * (ROUNDS - 1);
-    double *later = e->first_s + burst, later_s = mean_of(later, n);
-    double share = e->c->software->burst;
-    out->mean_s = later_s + share * (mean_of(e->first_s, burst) - later_s);
-    qsort(later, n, sizeof *later, by_size);
-    out->median_s = later[n / 2];
-    out->p99_s = later[(size_t)(0.99 * (double)n)];
+    size_t n = (size_t)e->counted, first = (size_t)e->first;
+    double *counted = e->first_s + first;
+    out->mean_s = out->steady_s = mean_of(counted, n);
+    if (e->clients > 0)
+        out->mean_s += e->c->software->burst * (mean_of(e->first_s, first) - out->mean_s);
+    qsort(counted, n, sizeof *counted, by_size);
+    out->median_s = counted[n / 2];
+    out->p99_s = counted[(size_t)(0.99 * (double)n)];
 }
 
 /* Budgets and batches are of the requests that a client stands for. */
@@ -83,28 +96,30 @@ static void set_policy(const events *e, const sm_engine *engine, sm_simulation *
     sm_simulation_follow(o, software);
     if (engines->apart) o->policy = SM_POLICY_DISAGGREGATED;
     o->engine = o->prefill_engine = engine;
-    o->replicas = engines->apart ? (int)engines->n : 1;
-    o->prefill_replicas = (int)engines->prefill_n;
+    o->replicas = (int)e->engines;
+    o->prefill_replicas = (int)e->prefill_engines;
     o->most_batch = e->room;
     double budget = software->budget_tokens * load_groups(engines->prefill, &engines->prefill_plan);
-    o->chunk_tokens = o->prefill_tokens = larger(o->most_batch + 1, floor(budget / e->each));
+    double least = e->clients > 0 ? o->most_batch + 1 : 1;
+    o->prefill_tokens = larger(least, floor(budget / e->each));
+    o->chunk_tokens = larger(o->most_batch + 1, o->prefill_tokens);
     o->concurrency = e->clients;
 }
 
 static sm_status run(events *e, sm_error *err) {
-    double longest = 2 / (1 + SHORTEST), requests = e->clients * ROUNDS;
+    double output = e->c->e->decode->job.output, longest = e->clients > 0 ? 2 / (1 + SHORTEST) : 1;
     const sm_engine engine = {.context = e,
                               .step_s = step_s,
                               .kv_tokens = PLENTY_KV,
                               .kv_bytes_per_token = 1,
                               .tokens_per_step = e->prompt->yield,
                               .chips = 1};
-    sm_synthetic draw = {.kind = SM_ARRIVALS_UNIFORM,
-                         .rate_per_s = 1,
-                         .requests = requests,
+    sm_synthetic draw = {.kind = SM_ARRIVALS_POISSON,
+                         .rate_per_s = e->rate,
+                         .requests = e->first + e->counted,
                          .lengths = {.prompt = larger(1, e->tokens * longest),
-                                     .output = larger(1, e->c->e->decode->job.output * longest)},
-                         .least_share = SHORTEST,
+                                     .output = larger(1, output * longest)},
+                         .least_share = e->clients > 0 ? SHORTEST : 0,
                          .seed = 1};
     sm_arrivals arrivals = sm_synthetic_arrivals(&draw);
     const sm_watch watch = {.context = e, .served = served};
@@ -117,6 +132,25 @@ static sm_status run(events *e, sm_error *err) {
     return status;
 }
 
+/* A prompt keeps one of the stages of a prefill worker busy at a time: the next comes as soon, and
+ * its first token after all of them. */
+static void simulate(events *e, first_token *out) {
+    load_steps *c = e->c;
+    double stages = c->e->apart ? c->e->prefill_plan.pipeline : 1;
+    load_prompt prompt = *e->prompt;
+    double later_s = prompt.alone_s * (1 - 1 / stages);
+    if (c->failed) return;
+    prompt.alone_s /= stages;
+    e->prompt = &prompt;
+    e->first_s = sm_malloc((size_t)(e->first + e->counted) * sizeof *e->first_s);
+    sm_status status = e->first_s ? run(e, &c->err) : sm_fail_memory(&c->err);
+    if (!c->failed) c->failed = status != SM_OK;
+    for (size_t i = 0; !c->failed && i < (size_t)(e->first + e->counted); i++)
+        e->first_s[i] += later_s;
+    if (!c->failed) read_first(e, out);
+    sm_free(e->first_s);
+}
+
 void load_closed_first(load_steps *c, double in_flight, double most_running,
                        const load_prompt *prompt, first_token *out) {
     const sm_serve_job *job = &c->e->decode->job;
@@ -124,14 +158,39 @@ void load_closed_first(load_steps *c, double in_flight, double most_running,
     events e = {.c = c,
                 .prompt = prompt,
                 .tokens = job->prompt - job->prefix,
-                .each = larger(1, all / MOST_CLIENTS)};
+                .each = larger(1, all / MOST_CLIENTS),
+                .rate = 1, /* not looked at */
+                .engines = c->e->apart ? c->e->n : 1,
+                .prefill_engines = c->e->prefill_n};
     e.clients = larger(1, floor(all / e.each + 0.5));
+    e.first = e.clients;
+    e.counted = e.clients * (ROUNDS - 1);
     e.room = larger(1, smaller(e.clients, floor(most_running / e.each)));
     e.most = larger(1, smaller(larger(in_flight, e.room * e.each), most_running));
-    if (c->failed) return;
-    e.first_s = sm_malloc((size_t)e.clients * ROUNDS * sizeof *e.first_s);
-    sm_status status = e.first_s ? run(&e, &c->err) : sm_fail_memory(&c->err);
-    if (!c->failed) c->failed = status != SM_OK;
-    if (!c->failed) read_first(&e, out);
-    sm_free(e.first_s);
+    simulate(&e, out);
+}
+
+void load_open_first(load_steps *c, double rate, double running, double most_running,
+                     const load_prompt *prompt, first_token *out, double *token_s) {
+    enum { FULLER = 4, ROOM = 16 }; /* than on average */
+    const sm_serve_job *job = &c->e->decode->job;
+    events e = {.c = c,
+                .prompt = prompt,
+                .tokens = job->prompt - job->prefix,
+                .each = 1,
+                .engines = 1,
+                .prefill_engines = 1,
+                .counted = COUNTED,
+                .room = larger(1, floor(smaller(most_running, FULLER * running + ROOM)))};
+    /* Of a pool that prefills each worker has its share; those that decode let nobody wait. */
+    double n = c->e->apart ? ceil(c->e->prefill_n) : c->e->n;
+    double most = c->e->apart ? MOST_ENGINES : larger(1, floor(MOST_FIRST / (2 * running + 1)));
+    double engines = smaller(n, smaller(most, MOST_ENGINES));
+    *(c->e->apart ? &e.prefill_engines : &e.engines) = engines;
+    e.rate = rate * engines / (c->e->apart ? c->e->prefill_n : c->e->n);
+    e.first = c->e->apart ? MOST_FIRST / 4 : smaller(MOST_FIRST, floor(2 * running * engines) + 1);
+    if (c->e->apart) e.room = PLENTY_RUN;
+    e.most = smaller(e.room, FULLER * running + ROOM);
+    simulate(&e, out);
+    *token_s = e.token_s / e.counted;
 }

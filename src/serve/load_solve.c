@@ -36,44 +36,62 @@ static sm_load_times closed_bound(load_steps *c, double most, double n) {
     return t;
 }
 
-/* So many requests of one engine in flight. */
-static sm_load_times closed(load_steps *c, double in_flight, double most_running) {
-    double output = output_of(c), n = fmax(1, fmin(in_flight, most_running));
-    double engines = c->e->n, prefill = load_prefill_s(c, 1);
-    double service = load_service_s(c), least = c->e->apart ? service / c->e->prefill_n : 0;
-    sm_load_times t = {.ttft_s = prefill};
+/* Sequences that decode and the time per token, of requests that wait `first` for their first token
+ * (apart, and longer where prefill is the bottleneck). */
+static void settle(load_steps *c, double in_flight, double most_running, double first,
+                   sm_load_times *t) {
+    double output = output_of(c), engines = c->e->n;
+    double least = c->e->apart ? load_service_s(c) / c->e->prefill_n : 0;
     for (int i = 0; i < ROUNDS; i++) {
-        t.tpot_s = load_token_s(c, n);
-        double request = fmax(t.tpot_s * output / n / engines, least);
-        t.ttft_s = load_first_s(c, prefill, service, request, in_flight);
-        if (c->e->apart && request <= least) /* prefill is the bottleneck: they wait for it */
-            t.ttft_s = fmax(t.ttft_s, in_flight * engines * least - t.tpot_s * output);
-        double share = t.tpot_s * output / (t.ttft_s + t.tpot_s * output);
+        t->tpot_s = load_token_s(c, t->running);
+        t->request_s = fmax(t->tpot_s * output / t->running / engines, least);
+        t->ttft_s = first;
+        if (c->e->apart && t->request_s <= least) /* they wait for prefill */
+            t->ttft_s = fmax(first, in_flight * engines * least - t->tpot_s * output);
+        double share = t->tpot_s * output / (t->ttft_s + t->tpot_s * output);
         double next = fmax(1, fmin(in_flight * share, most_running));
-        bool settled = fabs(next - n) <= SETTLED * n;
-        n = i < 2 ? next : 0.5 * (n + next);
+        bool settled = fabs(next - t->running) <= SETTLED * t->running;
+        t->running = i < 2 ? next : 0.5 * (t->running + next);
         if (settled) break;
     }
-    if (c->lower) return closed_bound(c, fmax(1, fmin(in_flight, most_running)), n);
-    t.running = n;
-    t.request_s = fmax(t.tpot_s * output / n / engines, least);
-    load_prompt prompt = {.alone_s = prefill, .added_s = service};
-    double decode = load_decode_s(c, n, &prompt.yield);
-    if (!c->e->apart) prompt.added_s = load_added_s(c, n, decode, prompt.yield);
-    first_token first = {t.ttft_s, t.ttft_s, t.ttft_s};
+}
+
+static load_prompt prompt_of(load_steps *c, double running) {
+    load_prompt prompt = {.alone_s = load_prefill_s(c, 1)};
+    double decode = load_decode_s(c, running, &prompt.yield);
+    prompt.added_s =
+        c->e->apart ? load_service_s(c) : load_added_s(c, running, decode, prompt.yield);
+    return prompt;
+}
+
+/* So many requests of one engine in flight: as many decode as first tokens leave, which are
+ * simulated as if none waited, and then of those that the simulation leaves. */
+static sm_load_times closed(load_steps *c, double in_flight, double most_running) {
+    sm_load_times t = {.running = fmax(1, fmin(in_flight, most_running))};
+    double alone = load_prefill_s(c, 1);
+    if (c->lower) {
+        settle(c, in_flight, most_running, fmax(alone, c->load->waited_s), &t);
+        return closed_bound(c, fmax(1, fmin(in_flight, most_running)), t.running);
+    }
+    settle(c, in_flight, most_running, c->software->admission_s + alone, &t);
+    const load_prompt prompt = prompt_of(c, t.running);
+    first_token first = {t.ttft_s, t.ttft_s, t.ttft_s, t.ttft_s};
     load_closed_first(c, in_flight, most_running, &prompt, &first);
+    bool full = t.running >= most_running; /* who waits, waits for room */
+    if (!full) settle(c, in_flight, most_running, first.steady_s, &t);
     t.ttft_s = first.mean_s;
     t.ttft_median_s = first.median_s;
     t.ttft_p99_s = first.p99_s;
-    t.latency_s = t.ttft_s + t.tpot_s * (output - 1);
+    t.latency_s = t.ttft_s + t.tpot_s * (output_of(c) - 1);
     return t;
 }
 
-/* n = rate x t output, as long as an engine keeps up. */
+/* n = rate x t output, as long as an engine keeps up; of more than it can take first tokens are
+ * those of nine tenths of that. */
 static sm_load_times open(load_steps *c, double most_running) {
+    static const double KEEPS_UP = 0.9;
     double rate = c->load->requests / c->e->n, output = output_of(c);
-    double prefill = load_prefill_s(c, 1);
-    sm_load_times t = {.running = 1};
+    sm_load_times t = {.ttft_s = load_prefill_s(c, 1), .running = 1};
     for (int i = 0; i < 2 * ROUNDS; i++) {
         t.tpot_s = load_token_s(c, t.running);
         double next = fmax(1, fmin(most_running, rate * t.tpot_s * output));
@@ -83,8 +101,24 @@ static sm_load_times open(load_steps *c, double most_running) {
     }
     double busy = t.tpot_s * output / t.running;
     t.request_s = fmax(1 / rate, busy) / c->e->n;
-    t.ttft_s = load_first_s(c, prefill, load_service_s(c), t.request_s, 1);
-    if (c->lower) t.tpot_s = load_alone_s(c, t.running);
+    if (c->lower) {
+        t.tpot_s = load_alone_s(c, t.running);
+        t.ttft_s = fmax(t.ttft_s, c->load->waited_s);
+    } else {
+        double most = c->e->apart ? c->e->prefill_n / load_service_s(c) : INFINITY;
+        if (t.running >= most_running) most = fmin(most, 1 / t.request_s);
+        const load_prompt prompt = prompt_of(c, t.running);
+        first_token first = {t.ttft_s, t.ttft_s, t.ttft_s, t.ttft_s};
+        double taken = fmin(c->load->requests, KEEPS_UP * most), token_s = 0;
+        load_open_first(c, taken, t.running, most_running, &prompt, &first, &token_s);
+        if (!c->e->apart && taken >= c->load->requests && token_s > 0) {
+            t.tpot_s = token_s;
+            t.running = fmax(1, fmin(most_running, rate * token_s * output));
+        }
+        t.ttft_s = first.mean_s;
+        t.ttft_median_s = first.median_s;
+        t.ttft_p99_s = first.p99_s;
+    }
     t.latency_s = t.ttft_s + t.tpot_s * (output - 1);
     return t;
 }
@@ -119,8 +153,8 @@ sm_status sm_serve_load(const sm_engines *engines, const sm_load *load, bool low
     case SM_LOAD_OPEN: *times = open(&c, most); break;
     case SM_LOAD_QUEUE: *times = queue(&c, most); break;
     }
-    if (load->kind != SM_LOAD_CLOSED || lower)
-        times->ttft_median_s = times->ttft_p99_s = times->ttft_s;
+    bool simulated = load->kind == SM_LOAD_CLOSED || load->kind == SM_LOAD_OPEN;
+    if (!simulated || lower) times->ttft_median_s = times->ttft_p99_s = times->ttft_s;
     if (!c.failed) return SM_OK;
     if (err) *err = c.err;
     return c.err.status;

@@ -133,28 +133,3 @@ double load_token_s(load_steps *c, double n) {
 double load_service_s(load_steps *c) {
     return prefill_each_s(c, load_groups(c->e->prefill, &c->e->prefill_plan));
 }
-
-/* The share of requests that find all engines busy, each so much of the time: Erlang's C. */
-static double all_busy(double engines, double busy) {
-    enum { MOST = 10000 }; /* of more nobody waits as long as four fifths are busy */
-    engines = fmin(engines, MOST);
-    double blocked = 1, offered = engines * busy;
-    for (double k = 1; k <= engines; k++) blocked = offered * blocked / (k + offered * blocked);
-    return blocked / (1 - busy * (1 - blocked));
-}
-
-/* Until it is admitted, for those that came meanwhile (M/D/1; of engines behind one queue M/D/c by
- * half of the wait of M/M/c, which of one engine is the same) and, where a measurement begins with
- * all requests at once, for half of them: of ten rounds one in ten finds them there. */
-double load_first_s(const load_steps *c, double prefill_s, double service_s, double request_s,
-                    double in_flight) {
-    double engines = c->e->prefill_n, busy = fmin(0.9, service_s / (request_s * engines));
-    double others = fmax(0, in_flight * c->e->n / engines - 1);
-    if (c->lower) return fmax(prefill_s, c->load->waited_s);
-    if (!isfinite(busy)) busy = 0;
-    bool routed = c->load->kind == SM_LOAD_OPEN && engines >= 2;
-    double found = routed ? all_busy(floor(engines), busy) / floor(engines) : busy;
-    double meanwhile = 0.5 * found / (1 - busy) * service_s;
-    return c->software->admission_s + prefill_s + meanwhile +
-           0.5 * c->software->burst * others * service_s;
-}

@@ -28,11 +28,6 @@ double load_alone_s(load_steps *c, double n);
 /* What the prefill of one prompt takes of an engine all of whose groups of chips and stages have
  * prompts. */
 double load_service_s(load_steps *c);
-/* From a request to its first token, in a system that takes one every request_s seconds and has so
- * many in flight for each engine that decodes; prefill_s: of one prompt. */
-double load_first_s(const load_steps *c, double prefill_s, double service_s, double request_s,
-                    double in_flight);
-
 /* What the prompt of a request takes. */
 typedef struct load_prompt {
     double alone_s, added_s; /* by itself; beside others, and beside sequences that decode */
@@ -42,3 +37,8 @@ typedef struct load_prompt {
  * many decode at most: simulated. */
 void load_closed_first(load_steps *c, double in_flight, double most_running,
                        const load_prompt *prompt, first_token *out);
+/* The same of requests that come at a rate, so many a second over all engines, each of which
+ * decodes so many at once on average and at most; and the mean time of their other tokens, 0 where
+ * they have none. */
+void load_open_first(load_steps *c, double rate, double running, double most_running,
+                     const load_prompt *prompt, first_token *out, double *token_s);

@@ -117,29 +117,26 @@ sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decod
 
 /* In steady state as in load_solve.c, from the sequences that decode to the requests in flight,
  * whose first tokens are then simulated. */
-sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch,
+sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, double most_batch,
                            const decode_time *decode, double first_s, bool simulated,
                            point_load *out, sm_error *err) {
-    enum { ROUNDS = 4 };
     const sm_load load = {.kind = SM_LOAD_CLOSED};
     const sm_engines one = {
         .decode = s, .prefill = s, .plan = *plan, .prefill_plan = *plan, .n = 1, .prefill_n = 1};
     load_steps c = {.e = &one, .load = &load, .software = s->job.software};
     double output = s->job.output, alone_s = decode->step.expected_s / decode->tokens;
-    *out = (point_load){alone_s, {first_s, first_s, first_s}, batch};
+    *out = (point_load){alone_s, {first_s, first_s, first_s, first_s}, batch};
     if (s->job.alone) return SM_OK;
     double added = load_added_s(&c, batch, decode->step.expected_s, decode->tokens);
     out->tpot_s = alone_s + added * batch / output;
-    double request = out->tpot_s * output / batch, service = load_service_s(&c);
-    for (int i = 0; i < ROUNDS; i++) {
-        out->first.mean_s = load_first_s(&c, first_s, service, request, out->in_flight);
-        out->in_flight = batch + out->first.mean_s / request;
-    }
-    bool waits = s->job.in_flight > out->in_flight;
-    if (s->job.in_flight > 0) out->in_flight = s->job.in_flight;
+    double request = out->tpot_s * output / batch, given = s->job.in_flight;
+    bool waits = given > 0 && batch >= most_batch;
+    out->first.mean_s = c.software->admission_s + first_s;
+    out->in_flight = given > 0 ? given : batch + out->first.mean_s / request;
     const load_prompt prompt = {first_s, added, decode->tokens};
     if (simulated)
         load_closed_first(&c, out->in_flight, waits ? batch : INFINITY, &prompt, &out->first);
+    if (simulated && !(given > 0)) out->in_flight = batch + out->first.steady_s / request;
     if (c.failed && err) *err = c.err;
     return c.failed ? c.err.status : SM_OK;
 }
@@ -167,7 +164,9 @@ static void fill_times(const sm_step_price *prefill, const decode_time *decode,
     p->depth = decode->depth;
 }
 
+/* Where requests wait for room, as many run as the memory and the software let. */
 static sm_status price_point(sm_serve *s, sm_serve_point *p, bool simulated, sm_error *err) {
+    double most = smaller(larger(1, p->most_batch), s->job.software->most_running);
     decode_time decode;
     sm_step_price prefill;
     point_load load;
@@ -175,8 +174,8 @@ static sm_status price_point(sm_serve *s, sm_serve_point *p, bool simulated, sm_
     sm_status status = sm_serve_step(s, &p->plan, &prompt, &prefill, err);
     if (!status) status = point_decode(s, &p->plan, point_group(&p->plan, p->batch), &decode, err);
     if (!status)
-        status = point_under_load(s, &p->plan, p->batch, &decode, prefill.expected_s, simulated,
-                                  &load, err);
+        status = point_under_load(s, &p->plan, p->batch, most, &decode, prefill.expected_s,
+                                  simulated, &load, err);
     if (!status) fill_times(&prefill, &decode, &load, p);
     return status;
 }
@@ -193,11 +192,12 @@ sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, bool simu
     if (!(batch >= 1) || !(batch <= 1e9))
         return sm_fail(err, SM_BAD_INPUT, "a batch must have 1 to 1e9 sequences, not %g", batch);
     sm_status status = holding_of(serve, &point->plan, sm_serve_longest(job), &f, err);
-    if (status == SM_OK) status = price_point(serve, point, simulated, err);
     if (status != SM_OK) return status;
     double tokens = point_step_tokens(serve, &f.d, point->batch);
     holding_memory(serve, &f, point->batch, tokens, &point->memory);
     point->most_batch = holding_most(serve, &f, tokens);
+    status = price_point(serve, point, simulated, err);
+    if (status != SM_OK) return status;
     point->fits = point->memory.total <= point->memory.capacity;
     double usd_per_s = serve->usd_per_chip_hour / 3600;
     point->tokens_per_s_per_chip = point->batch / point->tpot_s[1] / point->chips;

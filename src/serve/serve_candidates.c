@@ -8,6 +8,7 @@
 #include <assert.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Whether the degrees of a plan can serve a model on a system. */
@@ -244,8 +245,8 @@ static bool ruled_out(search *h, family *f, double batch, double tpot_s) {
 static bool price_load(search *h, const found *p, const decode_time *decode, double first_s,
                        bool simulated, point_load *load) {
     sm_error err = {0};
-    sm_status status =
-        point_under_load(h->s, &p->plan, p->batch, decode, first_s, simulated, load, &err);
+    sm_status status = point_under_load(h->s, &p->plan, p->batch, p->batch, decode, first_s,
+                                        simulated, load, &err);
     search_note(h, status, &err);
     return status == SM_OK;
 }
@@ -326,19 +327,22 @@ static bool work_ruled_out(search *h, family *f, double batch, piece_price *work
     return ruled_out(h, f, batch, least_s) || load_ruled_out(h, f, batch, least_s);
 }
 
-/* Whatever the depth, and if drafting took no time. */
-static bool drafts_ruled_out(search *h, family *f, double batch) {
+/* Of a token whatever the depth of drafts, if drafting took no time. */
+static double floor_tpot(search *h, family *f, double batch) {
     int depth = h->s->job.speculation.depth, from = depth < 0 ? 0 : depth;
     int to = depth < 0 ? DEEPEST_DRAFT : depth;
     double least_s = INFINITY;
-    for (int k = from; k <= to && !h->o->brute; k++) {
+    for (int k = from; k <= to; k++) {
         piece_price least[MAX_PIECES];
         sm_step_batch b = point_drafted(h->s, point_group(f->plan, batch), k);
         step_resize(&f->x, &b);
         step_floor(&f->x, least);
         least_s = smaller(least_s, least_tpot(h, &f->x, least, true) / point_tokens(h->s, k));
     }
-    return !h->o->brute && ruled_out(h, f, batch, least_s);
+    return least_s;
+}
+static bool drafts_ruled_out(search *h, family *f, double batch) {
+    return !h->o->brute && ruled_out(h, f, batch, floor_tpot(h, f, batch));
 }
 
 /* Of placements that the collectives of decoding and of both prefills see alike the first stands
@@ -360,8 +364,26 @@ static void compare_places(search *h, family *f) {
     f->compared = true;
 }
 
+/* A step of the family, resized to the batch, on one placement; `work` is that of its ops. With
+ * drafts it is more than one step: priced whole. */
+static bool time_step(search *h, family *f, int order, double batch, const piece_price *work,
+                      decode_time *t) {
+    sm_error err = {0};
+    *t = (decode_time){.tokens = 1};
+    if (h->s->job.speculation.depth == 0) {
+        f->x.at = h->places->at[order];
+        step_price_from(&f->x, work, true, &t->step);
+        return true;
+    }
+    sm_plan plan = placed_as(h, f->plan, order);
+    sm_status status = point_decode(h->s, &plan, point_group(&plan, batch), t, &err);
+    search_note(h, status, &err);
+    return status == SM_OK;
+}
+
 static void price_batch(search *h, family *f, double batch) {
     piece_price work[MAX_PIECES];
+    decode_time t;
     bool drafts = h->s->job.speculation.depth != 0;
     h->space += h->places->n;
     if (drafts ? drafts_ruled_out(h, f, batch) : work_ruled_out(h, f, batch, work)) {
@@ -375,20 +397,7 @@ static void price_batch(search *h, family *f, double batch) {
             continue;
         }
         h->evaluated++;
-        if (drafts) {
-            /* With drafts a point is more than one step: priced whole. */
-            sm_error err = {0};
-            decode_time t;
-            sm_plan plan = placed_as(h, f->plan, i);
-            sm_status status = point_decode(h->s, &plan, point_group(&plan, batch), &t, &err);
-            search_note(h, status, &err);
-            if (status == SM_OK) offer(h, f, i, batch, &t);
-        } else {
-            decode_time t = {.tokens = 1};
-            f->x.at = h->places->at[i];
-            step_price_from(&f->x, work, true, &t.step);
-            offer(h, f, i, batch, &t);
-        }
+        if (time_step(h, f, i, batch, work, &t)) offer(h, f, i, batch, &t);
     }
 }
 
@@ -410,6 +419,21 @@ static void note_memory(search *h, const family *f) {
     h->least_chips = h->slice[h->at].chips;
 }
 
+/* The limit's own batch of a plan lies between two powers of two. By what its steps take at least
+ * no batch gives more tokens than the largest that keeps to the limit. */
+static void note_late(search *h, family *f) {
+    double limit = h->o->tpot_s, low = 1, high = f->most;
+    if (!(limit > 0) || !(high > 1) || floor_tpot(h, f, 1) > limit) return;
+    if (floor_tpot(h, f, high) <= limit) low = high;
+    while (high - low > 1) {
+        double middle = floor(0.5 * (low + high));
+        *(floor_tpot(h, f, middle) <= limit ? &low : &high) = middle;
+    }
+    double most = low / limit / h->slice[h->at].chips * (1 + ROUNDING);
+    const found late = {*f->plan, exp2(floor(log2(low))), limit, most, h->at};
+    if (h->o->brute || !frontier_beats(&h->front, limit, most)) frontier_add(&h->late, &late, true);
+}
+
 static void each_batch(search *h, family *f) {
     enum { MOST_DOUBLINGS = 20 };
     if (h->o->batch > 0) {
@@ -427,6 +451,7 @@ static void each_batch(search *h, family *f) {
     bool power = f->most >= 1 && exp2(floor(log2(f->most))) >= f->most;
     if (f->most >= 1 && f->most < 1 << MOST_DOUBLINGS && !power && fits(h, f, f->most))
         price_batch(h, f, f->most);
+    note_late(h, f);
 }
 
 /* Choices come one after the other for the same degrees, which alone decide how a plan lies. */
@@ -440,27 +465,30 @@ static sm_status place(search *h, const sm_plan *plan, sm_error *err) {
     return placements_of(h->s, plan, h->places, err);
 }
 
+/* The family of a plan; false: it cannot be placed, or does not fit. */
+static bool open_family(search *h, family *f) {
+    sm_error err = {0};
+    sm_status status = holding_of(h->s, f->plan, sm_serve_longest(&h->s->job), &f->memory, &err);
+    search_note(h, status, &err);
+    if (status != SM_OK) return false;
+    note_memory(h, f);
+    if (!fits(h, f, larger(1, h->o->batch))) return false;
+    status = place(h, f->plan, &err);
+    memset(h->known, 0, (size_t)h->places->n * sizeof *h->known);
+    if (status == SM_OK && h->places->n > 0) {
+        sm_step_batch one = point_batch(1, 1, point_context(h->s));
+        f->placed = placed_as(h, f->plan, 0);
+        status = step_prepare(h->s, &f->placed, &one, &f->x, &err);
+    }
+    search_note(h, status, &err);
+    return h->places->n > 0 && status == SM_OK;
+}
+
 static bool visit(void *context, const sm_plan *plan) {
     search *h = context;
     family f = {.plan = plan};
-    sm_error err = {0};
-    sm_status status = holding_of(h->s, plan, sm_serve_longest(&h->s->job), &f.memory, &err);
-    search_note(h, status, &err);
-    if (status == SM_OK) {
-        note_memory(h, &f);
-        if (fits(h, &f, larger(1, h->o->batch))) {
-            status = place(h, plan, &err);
-            memset(h->known, 0, (size_t)h->places->n * sizeof *h->known);
-            if (status == SM_OK && h->places->n > 0) {
-                sm_step_batch one = point_batch(1, 1, point_context(h->s));
-                f.placed = placed_as(h, f.plan, 0);
-                status = step_prepare(h->s, &f.placed, &one, &f.x, &err);
-            }
-            search_note(h, status, &err);
-            if (h->places->n > 0 && status == SM_OK) each_batch(h, &f);
-        }
-    }
-    if (h->front.failed) h->status = sm_fail_memory(&h->err);
+    if (open_family(h, &f)) each_batch(h, &f);
+    if (h->front.failed || h->late.failed) h->status = sm_fail_memory(&h->err);
     return h->status == SM_OK;
 }
 
@@ -540,6 +568,55 @@ static void refine(search *h, const found *point, size_t n) {
     }
 }
 
+/* The placement of a plan that is quickest under its load with so many; false: none can be priced.
+ */
+static bool quickest_place(search *h, family *f, double batch, found *out) {
+    piece_price work[MAX_PIECES];
+    decode_time t;
+    sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
+    out->batch = 0;
+    step_resize(&f->x, &b);
+    if (h->s->job.speculation.depth == 0) work_of(h->s->memo, &f->x, work);
+    compare_places(h, f);
+    for (int i = 0; i < h->places->n; i++) {
+        if (!h->keep[i] || !time_step(h, f, i, batch, work, &t)) continue;
+        prefill first = prefill_at(h, f, i);
+        found p = {placed_as(h, f->plan, i), batch, 0, 0, h->at};
+        point_load load = {.tpot_s = limit_time(h, &t.step) / t.tokens};
+        p.plan.seq = first.seq;
+        if (!h->o->by_lower && !price_load(h, &p, &t, first.expected_s, false, &load)) continue;
+        p.tpot_s = load.tpot_s;
+        if (!(out->batch > 0) || p.tpot_s < out->tpot_s) *out = p;
+    }
+    return out->batch > 0;
+}
+
+static int by_tokens(const void *a, const void *b) {
+    double x = ((const found *)a)->per_chip, y = ((const found *)b)->per_chip;
+    return (x < y) - (x > y);
+}
+
+/* Plans that are not there, or not at their best, and may have a batch below the limit that gives
+ * more than what is there. */
+static void refine_late(search *h) {
+    if (h->late.n > 0) qsort(h->late.point, h->late.n, sizeof *h->late.point, by_tokens);
+    for (size_t i = 0; i < h->late.n && h->status == SM_OK; i++) {
+        const found *late = &h->late.point[i];
+        family f = {.plan = &late->plan};
+        found from;
+        if (frontier_beats(&h->front, late->tpot_s, late->per_chip)) continue;
+        h->at = late->slice;
+        serve_set_system(h->s, &h->slice[h->at]);
+        if (!open_family(h, &f)) continue;
+        for (double batch = late->batch; batch >= 1; batch = floor(0.5 * batch)) {
+            if (!quickest_place(h, &f, batch, &from)) break;
+            if (from.tpot_s > h->o->tpot_s && batch > 1) continue;
+            refine(h, &from, 1);
+            break;
+        }
+    }
+}
+
 static sm_status refine_frontier(search *h, sm_error *err) {
     sm_arena *arena = sm_arena_new();
     found *point = arena ? sm_arena_array(arena, h->front.n + 1, sizeof *point) : NULL;
@@ -549,6 +626,7 @@ static sm_status refine_frontier(search *h, sm_error *err) {
     }
     if (h->front.n > 0) memcpy(point, h->front.point, h->front.n * sizeof *point);
     refine(h, point, h->front.n);
+    refine_late(h);
     sm_arena_free(arena);
     if (h->status != SM_OK && err) *err = h->err;
     return h->status != SM_OK ? h->status : frontier_reduce(&h->front, err);
@@ -577,4 +655,5 @@ sm_status search_point(search *h, const found *f, sm_serve_point *point, sm_erro
 void search_free(search *h) {
     sm_serve_free(h->s);
     sm_free(h->front.point);
+    sm_free(h->late.point);
 }

@@ -27,7 +27,7 @@ static sm_fleet fleet_of(const sm_serve_job *job, const sm_serve_point *p, doubl
     return f;
 }
 
-/* A replica under its share of the requests, as they come. */
+/* The replicas under the requests as they come. */
 static sm_status load_fleet(const sm_serve_job *job, const sm_calibration *calibration,
                             double requests_per_s, sm_fleet *f, sm_error *err) {
     sm_system slice = *job->system;
@@ -45,10 +45,10 @@ static sm_status load_fleet(const sm_serve_job *job, const sm_calibration *calib
                             .prefill = s,
                             .plan = f->point.plan,
                             .prefill_plan = f->point.plan,
-                            .n = 1,
-                            .prefill_n = 1,
+                            .n = f->replicas,
+                            .prefill_n = f->replicas,
                             .most_running = f->point.batch};
-    const sm_load load = {.kind = SM_LOAD_OPEN, .requests = requests_per_s / f->replicas};
+    const sm_load load = {.kind = SM_LOAD_OPEN, .requests = requests_per_s};
     status = sm_serve_load(&one, &load, false, &times, err);
     sm_serve_free(s);
     if (status) return status;
@@ -285,7 +285,7 @@ static sm_status load_pools(const pools *p, double prefill_workers, double decod
 
 /* The rate of one prefill worker at which first tokens keep to the limit, their wait included. */
 static sm_status limit_prefill(pools *p, sm_error *err) {
-    enum { HALVINGS = 30 };
+    enum { HALVINGS = 8 };
     double low = 0, high = p->prefill_each;
     sm_load_times times;
     if (p->limit_s <= 0) return SM_OK;

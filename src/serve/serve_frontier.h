@@ -40,6 +40,9 @@ typedef struct search {
     sm_plan placed;
     int placed_at;
     frontier front;
+    frontier
+        late; /* plans whose batches of powers of two stop short of the limit per token: the last
+                 of these, and the tokens per second and chip that they have at most below it */
     double space, evaluated, pruned;
     bool any_fits;
     int least_chips;

@@ -214,17 +214,19 @@ typedef struct decode_time {
 } decode_time;
 sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decode_time *out,
                        sm_error *err);
-/* What the prefills of a load make of a point that decodes so many sequences: `first_s` is a
- * prefill of one prompt, `decode` a step, alone. */
+/* Of requests under a load. The mean has the opening burst of a benchmark in it; without it, and
+ * likewise half of them and 99 of 100: steady_s, median_s, p99_s. */
 typedef struct first_token {
-    double mean_s, median_s, p99_s;
+    double mean_s, steady_s, median_s, p99_s;
 } first_token;
 typedef struct point_load {
     double tpot_s;
     first_token first; /* the mean alone unless it is simulated */
     double in_flight;
 } point_load;
-sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch,
+/* What the prefills of a load make of a point that decodes so many sequences, of at most so many:
+ * `first_s` is a prefill of one prompt, `decode` a step, alone. */
+sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, double most_batch,
                            const decode_time *decode, double first_s, bool simulated,
                            point_load *out, sm_error *err);
 
