@@ -271,8 +271,8 @@ static void concurrency_trades_latency_for_throughput(void **state) {
     }
 }
 
-/* In flight = throughput x time in the system, after the opening burst, which a benchmark's mean has
- * a share of. */
+/* In flight = throughput x time in the system, after the opening burst, which a benchmark's mean
+ * has a share of. */
 static void littles_law_holds(void **state) {
     sm_inference_row r = llama_70b();
     r.concurrency = 32;
