@@ -55,7 +55,8 @@ static double run_cell(const char *name, int at, bool print) {
     sm_search_defaults(&options);
     options.threads = 1;
     double start = processor_s();
-    sm_job job = {&model, &system, systems[at].mega_tokens * 1048576, 4096, 0, -1, NULL};
+    sm_job job = {sizeof(sm_job), &model, &system, systems[at].mega_tokens * 1048576,
+                  4096,           0,      -1,      NULL};
     sm_status status = sm_io_model_load(name, arena, &model, &err);
     if (!status) status = sm_system_parse(&source, NULL, 0, &system, &err);
     if (!status) status = sm_train_new(&job, &train, &err);

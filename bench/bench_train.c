@@ -27,7 +27,7 @@ static sm_train *train_on(const char *name, const char *text, double batch, doub
     sm_error err = {0};
     sm_source source = sm_source_of("system", text);
     sm_train *train = NULL;
-    sm_job job = {&model, &cluster, batch, seq, 15e12, -1, NULL};
+    sm_job job = {sizeof(sm_job), &model, &cluster, batch, seq, 15e12, -1, NULL};
     sm_arena_free(arena);
     arena = sm_arena_new();
     if (sm_io_model_load(name, arena, &model, &err) || /* or the first that fails */

@@ -121,7 +121,7 @@ void random_job_fill(random_job *r, sm_rng *rng) {
     double sequences = PICK(rng, 1, 2, 4, 6, 8, 16, 32);
     if (sm_rng_below(rng, 3) == 0) /* a small memory makes fitting a question */
         r->system.chip.memory_bytes.value = PICK(rng, 1, 2, 4) * 5e8;
-    r->job = (sm_job){&r->model, &r->system, seq * sequences, seq, 1e9, 2, NULL};
+    r->job = (sm_job){sizeof(sm_job), &r->model, &r->system, seq * sequences, seq, 1e9, 2, NULL};
 }
 
 /* A divisor of left. */

@@ -99,7 +99,8 @@ static void pretend(bench *b, int run, const sm_calibration *truth) {
     sm_error err = {0};
     sm_plan_detail d;
     sm_train *train;
-    sm_job job = {.model = &r->model,
+    sm_job job = {.size = sizeof(sm_job),
+                  .model = &r->model,
                   .system = &b->system,
                   .batch_tokens = (double)r->setup.sequences * r->setup.tokens,
                   .seq = r->setup.tokens,

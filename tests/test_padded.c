@@ -41,7 +41,8 @@ static sm_system system_of(int chips) {
 }
 
 static sm_train *train_of(const sm_model *model, const sm_system *system, const sm_plan *plan) {
-    const sm_job job = {.model = model,
+    const sm_job job = {.size = sizeof(sm_job),
+                        .model = model,
                         .system = system,
                         .batch_tokens = 16 * 1920,
                         .seq = 1920,

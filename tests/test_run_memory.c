@@ -63,7 +63,8 @@ static sm_memory predicted(const sm_model *model, const sm_plan *plan) {
     sm_source name = sm_source_of("--on", "cpu-host:8");
     assert_int_equal(sm_system_parse(&name, NULL, 0, &system, &err), SM_OK);
     system.chip.pcie_bytes_per_s_oneway.value = 1e10; /* or nothing may be offloaded */
-    sm_job job = {.model = model,
+    sm_job job = {.size = sizeof(sm_job),
+                  .model = model,
                   .system = &system,
                   .batch_tokens = TRAIN_SEQUENCES * TOKENS,
                   .seq = TOKENS,

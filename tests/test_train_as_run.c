@@ -18,7 +18,8 @@ static void open_job(priced_job *j, const char *model, const char *system) {
     assert_int_equal(sm_system_parse(&source, NULL, 0, &j->system, &err), SM_OK);
     j->arena = sm_arena_new();
     assert_int_equal(sm_io_model_load(model, j->arena, &j->model, &err), SM_OK);
-    sm_job job = {.model = &j->model,
+    sm_job job = {.size = sizeof(sm_job),
+                  .model = &j->model,
                   .system = &j->system,
                   .batch_tokens = 65536,
                   .seq = 2048,

@@ -16,7 +16,8 @@ static sm_train *train_of(sm_arena *arena, const char *name, const char *on, dou
     sm_source text = sm_source_of("--on", on);
     catalogue_load(name, arena, &model);
     assert_int_equal(sm_system_parse(&text, NULL, 0, &system, &err), SM_OK);
-    sm_job job = {.model = &model,
+    sm_job job = {.size = sizeof(sm_job),
+                  .model = &model,
                   .system = &system,
                   .batch_tokens = sequences * 4096,
                   .seq = 4096,

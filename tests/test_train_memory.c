@@ -25,7 +25,7 @@ static sm_price_of_plan price_on(const char *chips, const char *text, double seq
     sm_train *train = NULL;
     sm_price_of_plan price = {0};
     if (sm_system_parse(&on, NULL, 0, &system, &err)) fail_msg("%s", err.sentence);
-    sm_job job = {&model, &system, sequences * T, T, 0, -1, NULL};
+    sm_job job = {sizeof(sm_job), &model, &system, sequences * T, T, 0, -1, NULL};
     if (sm_train_new(&job, &train, &err)) fail_msg("%s", err.sentence);
     if (software) sm_train_set_software_memory(train, software);
     if (sm_plan_parse(&words, &plan, &err) || sm_train_price(train, &plan, &price, &err))
@@ -277,7 +277,7 @@ static void refuses(const char *text, const char *because) {
     sm_train *train = NULL;
     sm_price_of_plan price;
     assert_int_equal(sm_system_parse(&on, NULL, 0, &system, &err), SM_OK);
-    sm_job job = {&model, &system, 8.0 * T, T, 0, -1, NULL};
+    sm_job job = {sizeof(sm_job), &model, &system, 8.0 * T, T, 0, -1, NULL};
     assert_int_equal(sm_train_new(&job, &train, &err), SM_OK);
     assert_int_equal(sm_plan_parse(&words, &plan, &err), SM_OK);
     assert_int_equal(sm_train_price(train, &plan, &price, &err), SM_BAD_INPUT);
@@ -310,7 +310,7 @@ static void the_search_knows_what_is_left_of_the_card(void **state) {
     sm_search_options o;
     sm_software_memory most = plain;
     assert_int_equal(sm_system_parse(&on, NULL, 0, &system, &err), SM_OK);
-    sm_job job = {&model, &system, 64.0 * T, T, 0, -1, NULL};
+    sm_job job = {sizeof(sm_job), &model, &system, 64.0 * T, T, 0, -1, NULL};
     assert_int_equal(sm_train_new(&job, &train, &err), SM_OK);
     most.outside_bytes = 76e9; /* leaves 10 GB */
     sm_train_set_software_memory(train, &most);

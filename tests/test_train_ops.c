@@ -16,7 +16,8 @@ static void tell(const char *model_name, const char *system, const char *words) 
     sm_plan plan;
     sm_train *train = NULL;
     sm_system on = random_job_system(system);
-    sm_job job = {.model = &model,
+    sm_job job = {.size = sizeof(sm_job),
+                  .model = &model,
                   .system = &on,
                   .batch_tokens = 32 * 4096,
                   .seq = 4096,
@@ -100,8 +101,12 @@ static void waiting_for_the_host_is_a_row(void **state) {
     sm_system on = random_job_system("h100-sxm:1");
     arena = sm_arena_new();
     assert_int_equal(sm_io_model_load("llama-3.2-1b", arena, &model, &err), SM_OK);
-    sm_job job = {
-        .model = &model, .system = &on, .batch_tokens = 16, .seq = 16, .usd_per_chip_hour = -1};
+    sm_job job = {.size = sizeof(sm_job),
+                  .model = &model,
+                  .system = &on,
+                  .batch_tokens = 16,
+                  .seq = 16,
+                  .usd_per_chip_hour = -1};
     sm_plan_defaults(&plan);
     assert_int_equal(sm_train_new(&job, &train, &err), SM_OK);
     assert_int_equal(sm_train_detail(train, &plan, arena, &detail, &err), SM_OK);

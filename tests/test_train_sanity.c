@@ -31,7 +31,7 @@ static void load(const char *name) {
 static sm_train *train_on(const sm_system *system, double batch, double seq) {
     sm_error err = {0};
     sm_train *train = NULL;
-    sm_job job = {&model, system, batch, seq, 0, -1, NULL};
+    sm_job job = {sizeof(sm_job), &model, system, batch, seq, 0, -1, NULL};
     if (sm_train_new(&job, &train, &err) != SM_OK) fail_msg("%s", err.sentence);
     return train;
 }

@@ -624,6 +624,10 @@ static void options_of_other_versions(void **state) {
     assert_int_equal(sm_search_result_count(NULL), 0);
     assert_null(sm_search_result_at(NULL, 0).plan);
     sm_train_free(train);
+    r.job.size = offsetof(sm_job, padded_for);
+    sm_train_free(train_of(&r.job));
+    r.job.size = 0;
+    assert_int_equal(sm_train_new(&r.job, &train, &err), SM_USAGE);
 }
 
 int main(void) {

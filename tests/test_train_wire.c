@@ -16,7 +16,7 @@ static sm_arena *told_of(const char *name, double tokens, double seq, const char
     sm_arena *arena = sm_arena_new();
     sm_source source = sm_source_of("--plan", words);
     node = random_job_system("h100-sxm:1x8");
-    sm_job job = {&model, &node, tokens, seq, 0, -1, NULL};
+    sm_job job = {sizeof(sm_job), &model, &node, tokens, seq, 0, -1, NULL};
     if (sm_io_model_load(name, arena, &model, &err) || sm_train_new(&job, &train, &err) ||
         sm_plan_parse(&source, &plan, &err) || sm_train_detail(train, &plan, arena, &detail, &err))
         fail_msg("%s: %s", words, err.sentence);

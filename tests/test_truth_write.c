@@ -227,7 +227,8 @@ static void own_steps_are_priced_as_run(void **state) {
     sm_source chips = sm_source_of("chips", "h100-sxm:4"), words = sm_source_of("plan", t->plan);
     assert_int_equal(sm_system_parse(&chips, NULL, 0, &system, &err), SM_OK);
     assert_int_equal(sm_plan_parse(&words, &plan, &err), SM_OK);
-    sm_job job = {.model = &model,
+    sm_job job = {.size = sizeof(sm_job),
+                  .model = &model,
                   .system = &system,
                   .batch_tokens = 256,
                   .seq = 32,

@@ -12,6 +12,7 @@ SM_DECLARATIONS_BEGIN
 
 /* ---- the job ---- */
 typedef struct sm_job {
+    size_t size; /* sizeof(sm_job) in the caller's header */
     const sm_model *model;
     const sm_system *system;
     double batch_tokens; /* tokens of a global batch: rounded to whole sequences, at least one */
@@ -24,7 +25,7 @@ typedef struct sm_job {
 } sm_job;
 typedef struct sm_train sm_train; /* a job with its partitioned programs */
 /* Make a job ready to be priced. SM_BAD_INPUT with the reason when a number of the job is out of
- * range, SM_INTERNAL when out of memory; *train is NULL then. */
+ * range, SM_USAGE when its size is none, SM_INTERNAL when out of memory; *train is NULL then. */
 sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err);
 /* Make it ready for another job of the same model and length of sequences instead, with the usual
  * software and constants: its programs stay. Errors as sm_train_new; SM_INTERNAL too where the

@@ -281,6 +281,12 @@ static sm_status check_job(const sm_job *job, sm_error *err) {
     return SM_OK;
 }
 
+/* A caller's job, whose header may be older than ours. */
+static sm_status take_job(const sm_job *given, sm_job *job, sm_error *err) {
+    sm_status status = sm_sized_take(job, sizeof *job, given, err);
+    return status ? status : check_job(job, err);
+}
+
 /* Between two kernels of a queue that is never empty: a grid drains and the next one fills. */
 static const double KERNEL_GAP_S = 2e-6;
 
@@ -402,18 +408,20 @@ const sm_model *sm_train_padded(const sm_train *t, double *padding) {
     return &t->model;
 }
 
-sm_status sm_train_change(sm_train *t, const sm_job *job, sm_error *err) {
-    sm_status s = check_job(job, err);
+sm_status sm_train_change(sm_train *t, const sm_job *given, sm_error *err) {
+    sm_job job;
+    sm_status s = take_job(given, &job, err);
     if (s) return s;
-    if (job->seq < t->seq || job->seq > t->seq)
+    if (job.seq < t->seq || job.seq > t->seq)
         return sm_fail(err, SM_INTERNAL, "a job of other sequences has other programs");
-    set_job(job, t);
+    set_job(&job, t);
     return SM_OK;
 }
 
-sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err) {
+sm_status sm_train_new(const sm_job *given, sm_train **train, sm_error *err) {
+    sm_job job;
     *train = NULL;
-    sm_status s = check_job(job, err);
+    sm_status s = take_job(given, &job, err);
     if (s) return s;
     sm_arena *arena = sm_arena_new();
     sm_train *t = arena ? sm_arena_alloc(arena, sizeof *t) : NULL;
@@ -422,12 +430,12 @@ sm_status sm_train_new(const sm_job *job, sm_train **train, sm_error *err) {
         return sm_fail_memory(err);
     }
     t->arena = arena;
-    s = set_model(job, t, err);
+    s = set_model(&job, t, err);
     if (s) {
         sm_arena_free(arena);
         return s;
     }
-    set_job(job, t);
+    set_job(&job, t);
     if (isnan(t->model_flops_per_token + t->matmul_flops_per_token)) { /* no memory to count */
         sm_arena_free(arena);
         return sm_fail_memory(err);

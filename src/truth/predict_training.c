@@ -21,7 +21,8 @@ static bool is_of_runtime(const truth_training *t) {
 /* The job as the row states it, priced as its software runs it. */
 static sm_status borrow(const truth_training *t, sm_train **out, sm_error *err) {
     const sm_training_row *r = &t->row->of.training;
-    const sm_job job = {.model = t->model,
+    const sm_job job = {.size = sizeof(sm_job),
+                        .model = t->model,
                         .system = &t->system,
                         .batch_tokens = r->global_batch_sequences * r->seq_len,
                         .seq = r->seq_len,

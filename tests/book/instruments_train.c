@@ -126,7 +126,8 @@ bool book_price(const sm_model *model, const sm_system *system, double batch_tok
                 const char *plan_text, sm_price_of_plan *price) {
     sm_plan plan;
     sm_train *train = NULL;
-    sm_job job = {.model = model,
+    sm_job job = {.size = sizeof(sm_job),
+                  .model = model,
                   .system = system,
                   .batch_tokens = batch_tokens,
                   .seq = seq,
@@ -155,7 +156,8 @@ double book_run_s(const sm_model *model, const sm_chip *chip, double chips, doub
 double book_sequences(const sm_model *model, double batch_tokens, double seq) {
     sm_train *train = NULL;
     sm_system one = book_system("tpu-v5p:1");
-    sm_job job = {.model = model,
+    sm_job job = {.size = sizeof(sm_job),
+                  .model = model,
                   .system = &one,
                   .batch_tokens = batch_tokens,
                   .seq = seq,

@@ -33,6 +33,7 @@ static sm_status train(const sm_model *model, const sm_system *system, sm_error 
     sm_plan plan;
     sm_price_of_plan price;
     memset(&job, 0, sizeof job);
+    job.size = sizeof job;
     job.model = model;
     job.system = system;
     job.batch_tokens = 1e6;

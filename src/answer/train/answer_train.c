@@ -29,7 +29,8 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
     if (!in->calibration) in->calibration = sm_calibration_of(&in->system->chip);
     q->system = in->system;
     q->price_known = in->usd_per_chip_hour || sm_chip_usd_per_hour(&in->system->chip) > 0.0;
-    q->job = (sm_job){.model = in->model,
+    q->job = (sm_job){.size = sizeof(sm_job),
+                      .model = in->model,
                       .system = in->system,
                       .seq = in->seq > 0.0 ? in->seq : sm_train_usual_seq(in->model),
                       .tokens = in->tokens,

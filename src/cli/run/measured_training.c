@@ -285,7 +285,8 @@ sm_status measured_training_fit(measuring *q, const sm_system *system, sm_error 
     for (int i = 0; !status && i < q->runs; i++) {
         measured_run *run = &q->run[i];
         const sm_train_setup *s = &run->setup;
-        sm_job job = {.model = &run->model,
+        sm_job job = {.size = sizeof(sm_job),
+                      .model = &run->model,
                       .system = system,
                       .batch_tokens = (double)s->sequences * s->tokens,
                       .seq = s->tokens,

@@ -161,7 +161,8 @@ static sm_status predict(train_run *q, sm_error *err) {
     sm_status status =
         prediction_system_name(q->call, given->on, sm_train_setup_ranks(&q->setup), &on, err);
     if (!status) status = cli_system(q->call, on, &q->system, err);
-    sm_job job = {.model = &q->model,
+    sm_job job = {.size = sizeof(sm_job),
+                  .model = &q->model,
                   .system = &q->system,
                   .batch_tokens = (double)q->setup.sequences * q->setup.tokens,
                   .seq = q->setup.tokens,
