@@ -681,7 +681,7 @@ static void leave(first_route *f, sm_axes set, sm_layout *l) {
         if (!are_minor(list.axis[d], list.n[d], set)) leave_in_order(f, &list, d, set, &ordered);
     if (!same(&ordered, &f->at)) go(f, SM_MOVE_PERMUTE, &ordered);
     *l = f->at;
-    for (int a = 0; a < f->j->axes; a++)
+    for (int a = 0; a < f->j->axes && a < SM_MAX_AXES; a++)
         if ((set >> a & 1) && l->dim[a] >= 0) put(l, a, SM_REPLICATED, 0);
 }
 
