@@ -48,7 +48,10 @@ static void classes_of_weights(void **state) {
 
 /* Two pieces of so many different collectives together. */
 static sm_status has_collectives(int n, sm_error *err) {
+    static piece two[2];
     memset(&v, 0, sizeof v);
+    memset(two, 0, sizeof two);
+    v.piece = two;
     for (int i = 0; i < n; i++) {
         sm_partition *p = &v.piece[i & 1].part;
         p->comm[p->comms++] = (sm_comm){.op = (sm_collective)(i & 1), .axes = (sm_axes)(i / 2)};
