@@ -10,23 +10,7 @@ BUILD="${BUILD:-build}/arm64"
 JOBS="${JOBS:-2}"
 export CMOCKA_MESSAGE_OUTPUT=TAP OPENBLAS_NUM_THREADS=1
 
-packages="gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libjansson-dev:arm64 zlib1g-dev:arm64 libyaml-dev:arm64 libzstd-dev:arm64 liblzma-dev:arm64 libsqlite3-dev:arm64
-    libcmocka-dev:arm64 libopenblas-dev:arm64"
-missing=""
-for package in $packages; do
-    dpkg-query -W -f '${Status}\n' "$package" 2>/dev/null | grep -q '^install ok installed' ||
-        missing="$missing $package"
-done
-if [ -n "$missing" ]; then
-    as_root=""
-    [ "$(id -u)" -eq 0 ] || as_root=sudo
-    echo "arm64: installing$missing" >&2
-    export DEBIAN_FRONTEND=noninteractive
-    $as_root dpkg --add-architecture arm64
-    $as_root apt-get update -q >&2
-    # shellcheck disable=SC2086 # a list of words
-    $as_root apt-get install -y -q --no-install-recommends $missing >&2
-fi
+scripts/setup.sh arm64
 
 # -fno-ivopts: qemu 7.2 goes wrong where a loop adds half an address to half an address (one of ten
 # lines, correct as assembly, gives 0 there at -O1 and -O2, and the right result without).

@@ -1,8 +1,8 @@
 #!/bin/sh
 # Install what is missing, and only that, on a Debian machine.
-# usage: scripts/setup.sh build|test|page|lint|deb
+# usage: scripts/setup.sh build|test|page|fuzz|lint|deb|arm64
 #   build: a C compiler, make, zlib, zstd, xz, sqlite3, libyaml      test: also cmocka, jansson, BLAS, both MPIs, clang (a second compiler), g++ and pytest
-#   lint: also clang-format and clang-tidy
+#   lint: also clang-format and clang-tidy      arm64: also the cross compiler, its libraries and qemu
 set -eu
 purpose="${1:-build}"
 missing=""
@@ -12,6 +12,10 @@ want_header() {
     # Without a compiler the header cannot be looked up: ask for the package, apt keeps what is there.
     printf '#include <stdarg.h>\n#include <stddef.h>\n#include <setjmp.h>\n#include <stdint.h>\n#include <%s>\n' "$1" |
         ${CC:-cc} -E -x c - >/dev/null 2>&1 || missing="$missing $2"
+}
+
+want_package() {
+    dpkg-query -W -f '${Status}\n' "$1" 2>/dev/null | grep -q '^install ok installed' || missing="$missing $1"
 }
 
 want_sanitizers() {
@@ -60,13 +64,19 @@ deb)
     want_command lintian lintian
     want_header cblas.h libopenblas-dev
     ;;
+arm64)
+    for package in gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user; do want_package "$package"; done
+    for package in libjansson-dev zlib1g-dev libyaml-dev libzstd-dev liblzma-dev libsqlite3-dev libcmocka-dev libopenblas-dev; do
+        want_package "$package:arm64"
+    done
+    ;;
 lint)
     want_command clang clang
     want_command clang-format clang-format
     want_command clang-tidy clang-tidy
     ;;
 *)
-    echo "usage: scripts/setup.sh build|test|page|fuzz|lint|deb" >&2
+    echo "usage: scripts/setup.sh build|test|page|fuzz|lint|deb|arm64" >&2
     exit 2
     ;;
 esac
@@ -86,6 +96,7 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 echo "setup: installing$missing" >&2
 export DEBIAN_FRONTEND=noninteractive
+case "$missing" in *:arm64*) $as_root dpkg --add-architecture arm64 ;; esac
 $as_root apt-get update -q >&2 || echo "setup: apt-get update failed, trying with the old lists" >&2
 # shellcheck disable=SC2086 # a list of words
 $as_root apt-get install -y -q --no-install-recommends $missing >&2

@@ -1,9 +1,10 @@
 #!/bin/sh
 # Wheels with all they need inside (auditwheel), for x86-64 and arm64: the second by Debian's cross compiler, and asked under
-# qemu-user, by Debian's Python for arm64, what the first answers. Needs the packages of scripts/arm64.sh, and the network.
+# qemu-user, by Debian's Python for arm64, what the first answers. Installs Debian's packages that are missing; needs the network.
 # usage: BUILD=build scripts/wheels.sh      leaves BUILD/wheels/*.whl
 set -eu
 cd "$(dirname "$0")/.."
+scripts/setup.sh arm64
 BUILD="$(cd "${BUILD:-build}" && pwd)"
 place="$BUILD/wheels" cross="$BUILD/arm64-wheel"
 rm -rf "$place" && mkdir -p "$place/raw" "$cross"
