@@ -65,6 +65,11 @@ sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err) {
     sm_frameworks *shipped;
     q->frameworks = q->in.frameworks;
     q->all = q->search.space;
+    /* what is written should be what its framework runs, where it runs the keys given */
+    const sm_plan *fixed = &q->search.fixed;
+    bool writes = q->in.emit && !q->in.any_plan && !q->in.as_run;
+    if (!q->in.framework && writes && !sm_framework_refuses(q->in.emit, fixed, fixed->given))
+        q->in.framework = q->in.emit;
     if (q->in.framework) return keep_to_one(q, err);
     if (!q->frameworks) status = sm_frameworks_shipped(q->report->arena, &shipped, err);
     if (!status && !q->frameworks) q->frameworks = shipped;
