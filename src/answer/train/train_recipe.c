@@ -65,9 +65,10 @@ sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err) {
     sm_frameworks *shipped;
     q->frameworks = q->in.frameworks;
     q->all = q->search.space;
-    /* what is written should be what its framework runs, where it runs the keys given */
+    /* of a plan that a program cannot have, nothing is written */
     const sm_plan *fixed = &q->search.fixed;
-    bool writes = q->in.emit && !q->in.any_plan && !q->in.as_run;
+    bool writes =
+        q->in.emit && sm_framework_is_program(q->in.emit) && !q->in.any_plan && !q->in.as_run;
     if (!q->in.framework && writes && !sm_framework_refuses(q->in.emit, fixed, fixed->given))
         q->in.framework = q->in.emit;
     if (q->in.framework) return keep_to_one(q, err);
