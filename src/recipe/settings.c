@@ -40,13 +40,32 @@ static bool is_word(char c) {
            c == '-' || c == '.' || c == '"';
 }
 
+static bool is_capital(char c) { return c >= 'A' && c <= 'Z'; }
+
+/* Where JSON begins, behind lines NAME=value; NULL: what is there is no JSON. */
+static const char *json_body(const sm_source *source) {
+    const char *at = source->text, *end = at + source->length;
+    for (const char *stop; at < end; at = stop + 1) {
+        stop = memchr(at, '\n', (size_t)(end - at));
+        stop = stop ? stop : end;
+        size_t blank = 0, n = 0;
+        while (at + blank < stop && strchr(" \t\r", at[blank])) blank++;
+        if (at + blank < stop && at[blank] == '{') return at;
+        while (at + n < stop && is_word(at[n])) n++;
+        bool sets = is_capital(*at) && at + n < stop && at[n] == '=';
+        if (at + blank < stop && !sets) return NULL;
+        if (stop == end) break;
+    }
+    return NULL;
+}
+
 /* "key: value", "key:", "- item" are YAML; "[section]" and "key = value" with a blank before its
  * sign TOML, which the shell would take for a command. */
 sm_recipe_form sm_recipe_form_of(const sm_source *source) {
     size_t n, at = 0;
     const char *line = first_line(source, &n);
     if (n == 0) return SM_RECIPE_SHELL;
-    if (line[0] == '{') return SM_RECIPE_JSON;
+    if (json_body(source)) return SM_RECIPE_JSON;
     if (line[0] == '[' && n > 1 && (is_word(line[1]) || line[1] == '[')) return SM_RECIPE_TOML;
     if (line[0] == '-' && n > 1 && line[1] == ' ') return SM_RECIPE_YAML;
     while (at < n && is_word(line[at])) at++;
@@ -78,7 +97,9 @@ static sm_status add_scalar(sm_settings *s, const json_value *v, const char *pat
     if (!value) return sm_fail_memory(d->err);
     if (v->kind == IS_TEXT && settings_are_words(value))
         return sm_settings_add_words(s, value, at, d->err);
-    sm_setting setting = {.key = path, .value = value, .at = at, .nothing = v->kind == IS_NULL};
+    const char *unknown = v->kind == IS_TEXT && value[0] == '$' ? value + 1 : NULL;
+    sm_setting setting = {
+        .key = path, .value = value, .at = at, .unknown = unknown, .nothing = v->kind == IS_NULL};
     return sm_settings_add(s, &setting, d->err);
 }
 
@@ -120,8 +141,55 @@ static sm_status add_json(sm_settings *s, const json_value *v, const char *path)
     return SM_OK;
 }
 
-static sm_status read_json(const sm_source *source, sm_settings *s, sm_error *err) {
-    json_document document = {.source = source, .arena = s->arena, .err = err};
+/* The value that a line NAME=value before `body` gives a name; NULL: none does. */
+static const char *value_before(const sm_source *source, const char *body, const char *name,
+                                size_t n, size_t *length) {
+    for (const char *at = source->text; at < body; at = memchr(at, '\n', (size_t)(body - at)) + 1) {
+        const char *stop = memchr(at, '\n', (size_t)(body - at));
+        if ((size_t)(stop - at) <= n || memcmp(at, name, n) != 0 || at[n] != '=') continue;
+        *length = (size_t)(stop - at) - n - 1;
+        return at + n + 1;
+    }
+    return NULL;
+}
+
+static size_t put(char *out, size_t at, const char *from, size_t n) {
+    if (out) memcpy(out + at, from, n);
+    return at + n;
+}
+
+/* A template for sed has names where numbers will stand, `"train_batch_size": GBSIZE`: they become
+ * what a line before it says, or else the texts "$GBSIZE", which are unknown. Returns the length.
+ */
+static size_t fill_names(const sm_source *source, const char *body, char *out) {
+    const char *end = source->text + source->length, *value;
+    size_t at = 0, n, length;
+    bool inside = false;
+    for (const char *i = source->text; i < body; i++)
+        if (*i == '\n') at = put(out, at, i, 1);
+    for (const char *i = body; i < end; i += n) {
+        bool named = !inside && is_capital(*i) && (i == body || !is_word(i[-1]));
+        n = inside && *i == '\\' && i + 1 < end ? 2 : 1;
+        inside ^= *i == '"';
+        while (named && i + n < end && is_word(i[n]) && i[n] != '"') n++;
+        value = named ? value_before(source, body, i, n, &length) : NULL;
+        if (named && !value) at = put(out, at, "\"$", 2);
+        at = value ? put(out, at, value, length) : put(out, at, i, n);
+        if (named && !value) at = put(out, at, "\"", 1);
+    }
+    return at;
+}
+
+static sm_status read_json(sm_settings *s, sm_error *err) {
+    const sm_source given = s->source;
+    const char *body = json_body(&given);
+    size_t n = fill_names(&given, body, NULL);
+    char *filled = sm_arena_alloc(s->arena, n + 1);
+    if (!filled) return sm_fail_memory(err);
+    filled[fill_names(&given, body, filled)] = '\0';
+    s->source.text = filled;
+    s->source.length = n;
+    json_document document = {.source = &s->source, .arena = s->arena, .err = err};
     const json_value *root;
     sm_status status = json_parse(&document, &root);
     return status ? status : add_json(s, root, "");
@@ -136,7 +204,7 @@ sm_status sm_settings_read(const sm_source *source, sm_arena *arena, sm_settings
         return sm_fail_at(err, source, (sm_span){0, 1}, "a recipe has at most %d bytes",
                           SM_RECIPE_BYTES);
     switch (sm_recipe_form_of(source)) {
-    case SM_RECIPE_JSON: return read_json(source, out, err);
+    case SM_RECIPE_JSON: return read_json(out, err);
     case SM_RECIPE_TOML: return settings_read_toml(out, err);
     default: return settings_read_shell(out, err);
     }
