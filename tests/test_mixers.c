@@ -4,6 +4,7 @@
 #include "unit.h"
 #include "scalemodel/architecture.h"
 
+#include "encoder_totals.h"
 #include "family_totals.h"
 
 #include <stdio.h>
@@ -28,13 +29,23 @@ static made of(const char *config) {
     return m;
 }
 
+enum {
+    FAMILY_TOTALS = sizeof family_totals / sizeof *family_totals,
+    TOTALS = FAMILY_TOTALS + sizeof encoder_totals / sizeof *encoder_totals
+};
+
+static const struct family_total *total_at(size_t i) {
+    return i < FAMILY_TOTALS ? &family_totals[i] : &encoder_totals[i - FAMILY_TOTALS];
+}
+
 static void totals_are_the_reference_classes(void **state) {
-    for (size_t i = 0; i < sizeof family_totals / sizeof *family_totals; i++) {
-        made m = of(family_totals[i].config);
+    for (size_t i = 0; i < TOTALS; i++) {
+        const struct family_total *wanted = total_at(i);
+        made m = of(wanted->config);
         const sm_counts *counts = sm_architecture_counts(m.a);
-        if (counts->total + counts->apart != family_totals[i].total)
+        if (counts->total + counts->apart != wanted->total)
             fail_msg("%.0f, and %.0f apart, where the class has %.0f: %s", counts->total,
-                     counts->apart, family_totals[i].total, family_totals[i].config);
+                     counts->apart, wanted->total, wanted->config);
         sm_arena_free(m.arena);
     }
 }
@@ -49,8 +60,8 @@ static const sm_text_lines *lines_of(made *m, int kind, sm_text_phase phase, con
 
 /* One text holds a layer's forms: each phase finds its lines, and the same weights. */
 static void every_phase_finds_its_lines(void **state) {
-    for (size_t i = 0; i < sizeof family_totals / sizeof *family_totals; i++) {
-        const char *config = family_totals[i].config;
+    for (size_t i = 0; i < TOTALS; i++) {
+        const char *config = total_at(i)->config;
         made m = of(config);
         for (int kind = 0; kind < sm_architecture_kinds(m.a); kind++)
             for (int phase = SM_TEXT_TRAIN; phase <= SM_TEXT_DECODE; phase++) {
