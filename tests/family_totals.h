@@ -1,6 +1,6 @@
 /* Small configs of families whose layers are not plain attention, and what the reference library's
  * classes have with them: every parameter, tied ones once, and the correction biases and tables of
- * routers that checkpoints hold. Made with transformers 5.23 and 5.24; GLA and RWKV-6 and 7 with
+ * routers that checkpoints hold. Made with transformers 5.23; GLA and RWKV-6 and 7 with
  * flash-linear-attention 0.6. */
 #pragma once
 
