@@ -15,15 +15,19 @@
 
 static const double MOST_UTILISATION = 0.8;
 
+static void set_replicas(sm_fleet *f, double replicas, double usd_per_hour, double requests_per_s) {
+    f->replicas = replicas;
+    f->chips = f->replicas * f->point.chips;
+    f->usd_per_hour = f->chips * usd_per_hour;
+    f->utilisation = requests_per_s / (f->replicas * f->requests_per_s_per_replica);
+}
+
 static sm_fleet fleet_of(const sm_serve_job *job, const sm_serve_point *p, double usd_per_hour,
                          double requests_per_s) {
     sm_fleet f = {.point = *p};
     f.requests_per_s_per_replica = p->tokens_per_s_per_chip * p->chips / job->output;
-    f.replicas =
-        larger(1, ceil(requests_per_s / (f.requests_per_s_per_replica * MOST_UTILISATION)));
-    f.chips = f.replicas * p->chips;
-    f.usd_per_hour = f.chips * usd_per_hour;
-    f.utilisation = requests_per_s / (f.replicas * f.requests_per_s_per_replica);
+    double replicas = ceil(requests_per_s / (f.requests_per_s_per_replica * MOST_UTILISATION));
+    set_replicas(&f, larger(1, replicas), usd_per_hour, requests_per_s);
     return f;
 }
 
@@ -58,6 +62,70 @@ static sm_status load_fleet(const sm_serve_job *job, const sm_calibration *calib
     return SM_OK;
 }
 
+/* Plans with all the sequences that each may decode at once, which takes no longer where few come:
+ * those of the fewest chips, fewest first. */
+enum { FLEETS = 6 };
+typedef struct fleets {
+    sm_fleet fleet[FLEETS];
+    int n;
+} fleets;
+
+static bool is_same_kind(const sm_fleet *a, const sm_fleet *b) {
+    char one[512], other[512];
+    sm_plan_format(&a->point.plan, 3, one, sizeof one);
+    sm_plan_format(&b->point.plan, 3, other, sizeof other);
+    return a->point.chips == b->point.chips && strcmp(one, other) == 0;
+}
+
+static bool is_before(const sm_fleet *a, const sm_fleet *b) {
+    return a->chips < b->chips || (a->chips <= b->chips && a->utilisation < b->utilisation);
+}
+
+static void offer_fleet(fleets *to, sm_fleet f) {
+    int at = 0;
+    while (at < to->n && !is_same_kind(&to->fleet[at], &f)) at++;
+    if (at == to->n && to->n < FLEETS) to->n++;
+    else if (at == to->n) at--;
+    else if (!is_before(&f, &to->fleet[at])) return;
+    for (; at > 0 && is_before(&f, &to->fleet[at - 1]); at--) to->fleet[at] = to->fleet[at - 1];
+    to->fleet[at] = f;
+}
+
+/* Requests that come at random take a plan longer than those of a closed loop, who come in turn:
+ * a prompt on one group of a replica's chips holds up the others. */
+static bool holds(const sm_fleet *f, const sm_serve_search_options *o) {
+    const double full = 0.95;
+    return f->running < full * f->point.batch && (o->tpot_s <= 0 || f->tpot_s <= o->tpot_s) &&
+           (o->ttft_s <= 0 || f->ttft_s <= o->ttft_s);
+}
+
+/* Of a request from its arrival on. */
+static double whole_s(const sm_serve_job *job, const sm_fleet *f) {
+    return f->ttft_s + f->tpot_s * job->output;
+}
+
+/* What holds the limits before what does not, then the fewest chips, then the quickest. */
+static bool is_better_fleet(const sm_serve_job *job, const sm_serve_search_options *o,
+                            const sm_fleet *a, const sm_fleet *b) {
+    if (holds(a, o) != holds(b, o)) return holds(a, o);
+    if (a->chips < b->chips || a->chips > b->chips) return a->chips < b->chips;
+    return whole_s(job, a) < whole_s(job, b);
+}
+
+/* As many replicas as hold the limits under the requests. */
+static sm_status settle_fleet(const sm_serve_job *job, const sm_calibration *calibration,
+                              const sm_serve_search_options *o, double usd, double requests_per_s,
+                              sm_fleet *f, sm_error *err) {
+    enum { MOST_ENLARGED = 8 };
+    const double larger_by = 1.25;
+    sm_status status = load_fleet(job, calibration, requests_per_s, f, err);
+    for (int k = 0; status == SM_OK && k < MOST_ENLARGED && !holds(f, o); k++) {
+        set_replicas(f, ceil(f->replicas * larger_by), usd, requests_per_s);
+        status = load_fleet(job, calibration, requests_per_s, f, err);
+    }
+    return status;
+}
+
 sm_status sm_serve_fleet(const sm_serve_job *job, const sm_calibration *calibration,
                          const sm_serve_search_options *options, double requests_per_s,
                          sm_fleet *fleet, sm_error *err) {
@@ -73,12 +141,16 @@ sm_status sm_serve_fleet(const sm_serve_job *job, const sm_calibration *calibrat
     if (!arena) return sm_fail_memory(err);
     if (usd < 0) usd = sm_chip_usd_per_hour(&job->system->chip);
     status = sm_serve_search(job, calibration, &o, arena, &r, err);
-    for (size_t i = 0; status == SM_OK && i < r.n; i++) {
-        sm_fleet f = fleet_of(job, &r.point[i], usd, requests_per_s);
-        if (fleet->chips <= 0 || f.chips < fleet->chips) *fleet = f;
-    }
+    fleets tried = {.n = 0};
+    for (size_t i = 0; status == SM_OK && i < r.n; i++)
+        offer_fleet(&tried, fleet_of(job, &r.point[i], usd, requests_per_s));
     sm_arena_free(arena);
-    if (status == SM_OK) status = load_fleet(job, calibration, requests_per_s, fleet, err);
+    for (int i = 0; status == SM_OK && i < tried.n; i++) {
+        sm_fleet *f = &tried.fleet[i];
+        if (i > 0 && holds(fleet, &o) && f->chips > fleet->chips) break;
+        status = settle_fleet(job, calibration, &o, usd, requests_per_s, f, err);
+        if (i == 0 || is_better_fleet(job, &o, f, fleet)) *fleet = *f;
+    }
     return status;
 }
 
