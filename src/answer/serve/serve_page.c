@@ -328,7 +328,7 @@ static void fleet_page(sm_report *r, const sm_serving_found *a) {
         f->usd_per_hour > 0 ? sm_textf(r, ", %s an hour", sm_show_usd(r, f->usd_per_hour)) : "");
     if (s->chips > 1 && f->chips > s->chips)
         sm_report_text(r, "That is %s times %s.", sm_show_number(r, f->chips / s->chips), s->text);
-    sm_report_text(r, "Each takes %s requests a second and is busy %s of the time.",
+    sm_report_text(r, "Each takes at most %s requests a second, of which %s come.",
                    sm_show_number(r, f->requests_per_s_per_replica),
                    sm_show_percent(r, f->utilisation));
     sm_report_text(
@@ -338,6 +338,10 @@ static void fleet_page(sm_report *r, const sm_serving_found *a) {
         sm_show_number(r, f->running), sm_show_exact(r, f->point.batch),
         sm_show_seconds(r, f->tpot_s), sm_show_seconds(r, f->ttft_s),
         sm_serve_plan_words(r, s, &f->point.plan));
+    const sm_serve_search_options *o = &a->q->search;
+    if ((o->tpot_s > 0.0 && f->tpot_s > o->tpot_s) || (o->ttft_s > 0.0 && f->ttft_s > o->ttft_s))
+        sm_report_text(r, "Requests that come at random keep it from the limits, with more "
+                          "replicas too.");
 }
 
 void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, const char *compute) {
