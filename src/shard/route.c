@@ -33,7 +33,7 @@ typedef struct lists {
 
 typedef struct node {
     sm_layout at;
-    double cost, total; /* so far; with the bound of what is left */
+    double cost, ahead, total; /* so far; the bound of what is left; both */
     int16_t parent, next;
     uint8_t move; /* from the parent to here; backward: from here to the parent */
     bool closed;
@@ -360,15 +360,17 @@ static void reach(search *s, int side, int parent, sm_move move, const sm_layout
                                  : move_bytes(s->j, move, &p->at, l);
     bool joins = p && p->parent != NONE && p->move == move && move != SM_MOVE_ALL_TO_ALL;
     double cost = p ? p->cost + bytes + (joins ? 0 : toll(s, move)) : 0;
-    double ahead =
-        f->backward ? bound(s->j, s->finest, &s->j->from, l) : bound(s->j, s->finest, l, &s->j->to);
-    double total = cost + ahead + (ahead > 0 ? toll(s, SM_MOVE_ALL_GATHER) : 0);
-    if (total >= s->best) return;
     int at = f->bucket[hash(l)];
     while (at != NONE && !same(&f->node[at].at, l)) at = f->node[at].next;
     if (at != NONE && f->node[at].cost <= cost) return;
+    double ahead = at != NONE    ? f->node[at].ahead
+                   : f->backward ? bound(s->j, s->finest, &s->j->from, l)
+                                 : bound(s->j, s->finest, l, &s->j->to);
+    double total = cost + ahead + (ahead > 0 ? toll(s, SM_MOVE_ALL_GATHER) : 0);
+    if (total >= s->best) return;
     if (at == NONE) at = new_node(s, f, l);
     if (at == NONE) return;
+    f->node[at].ahead = ahead;
     node *n = &f->node[at];
     n->cost = cost;
     n->total = total;
