@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What `train --emit` prints for Megatron-LM (arguments), torchtitan (TOML) and DeepSpeed (JSON), read by the frameworks' own parsers.
+"""What `--emit` prints for Megatron-LM (arguments), torchtitan (TOML), DeepSpeed (JSON), SGLang and vLLM (arguments), read by their own parsers.
 
   VENV/bin/pip install torch 'torchtitan<0.3' tyro deepspeed numpy packaging pyyaml einops typing_extensions
+  VENV/bin/pip install --no-deps sglang vllm          # and what importing their parsers then asks for, no GPU
   MEGATRON=CHECKOUT VENV/bin/python scripts/emitted-parsed.py SCALEMODEL [DRAWS]
 
 A framework that is not installed is passed over, and said so. Megatron-LM is read from a checkout, whose argument parser (and that of
@@ -55,18 +56,47 @@ def megatron(text, chips):
                                     read.pipeline_model_parallel_size).validate_layer_layout(read.num_layers, None)
 
 
+SERVED = ["llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "qwen3-30b-a3b", "mixtral-8x7b", "deepseek-v3", "gpt-oss-120b"]
+SERVING = {"tensor": [1, 2, 4, 8], "pipeline": [1, 1, 2], "data": [1, 1, 2]}
+TYPES = [[], [], ["--weights", "fp8"], ["--kv", "fp8"]]
+
+
+def flags_of(text):
+    """The words of each list of arguments."""
+    for part in text.split("ARGS=(")[1:]:
+        yield shlex.split(part.split("\n)")[0], comments=True)
+
+
+def sglang(text, chips):
+    import argparse
+    from sglang.srt.server_args import ServerArgs
+    parser = argparse.ArgumentParser()
+    ServerArgs.add_cli_args(parser)
+    for flags in flags_of(text):
+        parser.parse_args(flags)
+
+
+def vllm(text, chips):
+    from vllm.entrypoints.common.cli_args import make_arg_parser
+    from vllm.utils.argparse_utils import FlexibleArgumentParser
+    parser = make_arg_parser(FlexibleArgumentParser())
+    for flags in flags_of(text):
+        parser.parse_args(flags)
+
+
 def judges():
     """Those that can be imported."""
-    import absent_torch
-    absent_torch.stand_in()
     if "MEGATRON" in os.environ:
+        import absent_torch
+        absent_torch.stand_in()
         sys.path.insert(0, os.environ["MEGATRON"])
     for name, package, parse in (("megatron-lm", "megatron.training.arguments", megatron), ("torchtitan", "torchtitan.config", torchtitan),
-                                 ("deepspeed", "deepspeed.runtime.config", deepspeed)):
+                                 ("deepspeed", "deepspeed.runtime.config", deepspeed),
+                                 ("sglang", "sglang.srt.server_args", sglang), ("vllm", "vllm.entrypoints.common.cli_args", vllm)):
         try:
             __import__(package)
             yield name, parse
-        except ImportError as e:
+        except (ImportError, AttributeError, RuntimeError) as e:
             print(f"{name}: not installed ({e})")
 
 
@@ -77,10 +107,14 @@ def main():
     for name, parse in judges():
         tried = 0
         for _ in range(draws):
-            plan = ",".join(f"{key}={rng.choice(values)}" for key, values in KEYS[name].items())
+            keys = KEYS.get(name, SERVING)
+            plan = ",".join(f"{key}={rng.choice(values)}" for key, values in keys.items())
             models, on = (MEGATRON_MODELS, "h100-sxm:16x8") if name == "megatron-lm" else (MODELS, "h100-sxm:8x8")
             command = [scalemodel, "train", rng.choice(models), "--on", on, "--batch", "128seqs", "--framework", name,
                        "--plan", plan, "--emit", name, "--seconds", "5"]
+            if keys is SERVING:
+                command = [scalemodel, "serve", rng.choice(SERVED), "--on", "h100-sxm:2x8", "--framework", name, "--plan", plan, "--emit", name,
+                           *rng.choice(TYPES)]
             done = subprocess.run(command, capture_output=True, text=True)
             if done.returncode > 1 or not done.stdout.startswith(("#", "{")): # 1: it does not fit, and is emitted all the same
                 continue
