@@ -10,6 +10,7 @@
 #include <string.h>
 
 typedef struct job {
+    sm_routes *routes;
     const sm_einsum *einsum;
     const sm_mesh *mesh;
     const int8_t *at;
@@ -156,7 +157,8 @@ static bool lower_operands(job *j, sm_lowering *l, double *live, double *read) {
     for (int o = 0; o < e->operands; o++) *live += sm_array_local_bytes(&e->in[o], e, j->mesh);
     for (int o = 0; o < e->operands; o++) {
         double stored = sm_array_local_bytes(&e->in[o], e, j->mesh);
-        sm_reshard r = {.einsum = e,
+        sm_reshard r = {.routes = j->routes,
+                        .einsum = e,
                         .mesh = j->mesh,
                         .lowering = l,
                         .assisting = assisting(j),
@@ -177,7 +179,8 @@ static bool lower_output(job *j, sm_lowering *l, const sm_array *partial, double
     sm_array target = *partial;
     if (j->want != NULL) target = *j->want;
     else target.unreduced &= j->partial;
-    sm_reshard r = {.einsum = j->einsum,
+    sm_reshard r = {.routes = j->routes,
+                    .einsum = j->einsum,
                     .mesh = j->mesh,
                     .lowering = l,
                     .assisting = assisting(j),
@@ -295,9 +298,15 @@ static sm_status lower_job(job *j, sm_lowering *lowering, sm_error *err) {
 sm_status sm_einsum_lower(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at,
                           const sm_array *want, bool keep_unreduced, sm_lowering *lowering,
                           sm_error *err) {
+    return sm_einsum_lower_by(NULL, einsum, mesh, at, want, keep_unreduced, lowering, err);
+}
+
+sm_status sm_einsum_lower_by(sm_routes *routes, const sm_einsum *einsum, const sm_mesh *mesh,
+                             const int8_t *at, const sm_array *want, bool keep_unreduced,
+                             sm_lowering *lowering, sm_error *err) {
     sm_einsum whole = *einsum;
     sm_status status = sm_einsum_infer_output(&whole, NULL, err);
-    job j = {.einsum = &whole, .mesh = mesh, .at = at, .want = want};
+    job j = {.routes = routes, .einsum = &whole, .mesh = mesh, .at = at, .want = want};
     j.partial = keep_unreduced ? (sm_axes)~0u : 0;
     return status == SM_OK ? lower_job(&j, lowering, err) : status;
 }
@@ -313,7 +322,8 @@ static sm_status lower_on_parts(const job *whole, sm_lowering *lowering, bool *b
     for (int o = 0; o < split.operands; o++) split.in[o] = sm_lowering_array(&as, &split.in[o]);
     for (int p = 0; p < parts.axes; p++) part_at[p] = whole->at[as.parts ? as.part[p].axis : p];
     const sm_array wanted = sm_lowering_array(&as, whole->want);
-    job j = {.einsum = &split, .mesh = &parts, .at = part_at, .want = &wanted};
+    job j = {
+        .routes = whole->routes, .einsum = &split, .mesh = &parts, .at = part_at, .want = &wanted};
     sm_status status = lower_job(&j, lowering, err);
     memset(lowering->at, SM_REPLICATED, sizeof lowering->at);
     memcpy(lowering->at, whole->at, (size_t)whole->mesh->axes);
@@ -352,11 +362,17 @@ static sm_axes in_parts(const job *j) {
 
 int sm_einsum_lower_ways(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at,
                          const sm_array *want, sm_lowering *way, sm_error *err) {
+    return sm_einsum_lower_ways_by(NULL, einsum, mesh, at, want, way, err);
+}
+
+int sm_einsum_lower_ways_by(sm_routes *routes, const sm_einsum *einsum, const sm_mesh *mesh,
+                            const int8_t *at, const sm_array *want, sm_lowering *way,
+                            sm_error *err) {
     sm_einsum whole = *einsum;
     sm_mesh straight = *mesh;
     bool bounded;
     int n = 1;
-    job j = {.einsum = &whole, .mesh = mesh, .at = at, .want = want};
+    job j = {.routes = routes, .einsum = &whole, .mesh = mesh, .at = at, .want = want};
     if (sm_einsum_infer_output(&whole, NULL, err) != SM_OK) return 0;
     way[0].parts = 0;
     if (lower_on_parts(&j, &way[0], &bounded, err) != SM_OK) return 0;

@@ -150,18 +150,20 @@ static sm_layout real_layout(const sm_mesh *mesh, const sm_array *array) {
 }
 
 bool sm_reshard_run(sm_reshard *r, const sm_array *from, const sm_array *to) {
-    sm_journey j = {.axes = r->mesh->axes,
-                    .rank = from->rank,
-                    .element_bytes = sm_dtype_bytes(from->dtype),
-                    .from = real_layout(r->mesh, from),
-                    .to = real_layout(r->mesh, to),
-                    .any_order = r->mesh->any_order};
+    sm_journey j;
+    memset(&j, 0, sizeof j);
+    j.axes = r->mesh->axes;
+    j.rank = from->rank;
+    j.element_bytes = sm_dtype_bytes(from->dtype);
+    j.from = real_layout(r->mesh, from);
+    j.to = real_layout(r->mesh, to);
+    j.any_order = r->mesh->any_order;
     for (int a = 0; a < j.axes; a++) j.chips[a] = r->mesh->axis[a].size;
     for (int d = 0; d < j.rank; d++) j.size[d] = r->einsum->index[from->dim[d].index].size;
     j.uneven = sm_journey_uneven(&j);
     leg l = {r, &j, from, j.from};
     sm_route route;
-    if (!sm_route_find(&j, &route)) return false;
+    if (!sm_routes_find(r->routes, &j, &route)) return false;
     for (int i = 0; i < route.moves; i++) {
         if (route.move[i] == SM_MOVE_ALL_GATHER) slice_to_assist(&l, &route.after[i]);
         emit(&l, route.move[i], &route.after[i]);
