@@ -35,10 +35,11 @@ PLANS = {"dp": ("llama", "data=8,zero=0", 1), "zero1": ("llama", "data=8,zero=1"
          "pipeline": ("llama", "pipeline=2,data=2,tensor=2,seq=on,zero=0,regather=weights", 4),
          "expert_pipeline": ("mixtral", "pipeline=2,expert=4,zero=0", 4),
          "stretched": ("stretched", "fsdp=4,data=2,zero=3,regather=none", 1),
-         "qwen2": ("qwen2", "data=8,zero=0", 1),
+         "qwen2": ("qwen2", "data=2,tensor=4,seq=off,zero=0", 1),
          "qwen3": ("qwen3", "data=2,fsdp=2,tensor=2,seq=off,zero=3,regather=none", 1)}
 PIPELINE = "stages step together, and each has embedding and head"
-DIFFERS = {"fsdp": "XLA gathers the weights of the head once for both passes", "pipeline": PIPELINE, "expert_pipeline": PIPELINE,
+ONCE = "XLA gathers the weights of the head once for both passes"
+DIFFERS = {"fsdp": ONCE, "qwen3": ONCE, "pipeline": PIPELINE, "expert_pipeline": PIPELINE,
            "stretched": "the table that embedding and head share is gathered once", "experts_whole": "gradients of choices"}
 
 REFERENCE = r"""

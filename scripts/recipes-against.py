@@ -56,7 +56,7 @@ def launch(row, args):
 def titan(row, args):
     """The tables of torchtitan's benchmarks say degrees in words."""
     cell = " ".join([args["caption"]] + args["row"])
-    degree = lambda name: next(iter(re.findall(rf"{name} (\d+)", cell)), "1")
+    degree = lambda name: next(iter(re.findall(rf"{name} ?(\d+)", cell)), "1")
     length = next(iter(re.findall(r"\b(\d{5,6})\b", " ".join(args["row"]))), "8192")
     schedule = "Interleaved1F1B" if "nterleaved" in " ".join(args["row"]) else "1F1B"
     lines = ["[model]", 'name = "llama3"', f'flavor = "{args["model"]}"', "[training]", f'local_batch_size = {args["local_batch"]}',

@@ -14,9 +14,6 @@ static sm_status put_weights(sm_told *e) {
     for (int i = 0; i < e->lines->arrays; i++) {
         const sm_text_array *a = &e->lines->array[i];
         if (a->role != SM_TEXT_WEIGHT || a->piece >= 0) continue;
-        if (e->program->tensor_of[i] < 0 && e->degree[SM_AXIS_TENSOR] > 1)
-            return sm_told_refuse(
-                e, sm_textf(e->r, "its weight %s, a part of a product, under tensor", a->name));
         if (a->shared > 0)
             return sm_told_refuse(
                 e, sm_textf(e->r, "its weight %s is that of several layers", a->name));

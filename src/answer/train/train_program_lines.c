@@ -76,9 +76,28 @@ static const sm_tensor *tensor_of(const sm_told *e, int array) {
     return at < 0 ? NULL : &e->program->tensor[at];
 }
 
+/* Of a weight that the program has no array of, as it is part of a product (a bias): the sum that
+ * it is in, which is cut as it is, and where dimension *i stands there. NULL: none. */
+static const sm_tensor *sum_with(const sm_told *e, int array, int *i) {
+    for (int k = 0; k < e->lines->lines; k++) {
+        const sm_text_line *l = &e->lines->line[k];
+        const sm_mention *to = &l->result[0];
+        for (int o = 0; o < l->operands; o++) {
+            if (l->operand[o].array != array || !tensor_of(e, to->array)) continue;
+            for (int d = 0; d < e->lines->array[to->array].rank; d++)
+                if (to->dim[d] == l->operand[o].dim[*i]) {
+                    *i = d;
+                    return tensor_of(e, to->array);
+                }
+        }
+    }
+    return NULL;
+}
+
 /* The axes that cut a dimension of an array as it is stored, the major one first. */
 static int stored_axes(const sm_told *e, int array, int i, int *axis) {
     const sm_tensor *t = tensor_of(e, array);
+    if (!t && e->lines->array[array].role == SM_TEXT_WEIGHT) t = sum_with(e, array, &i);
     if (!t || i >= t->rank) return 0;
     const uint8_t *order = sm_program_axis_order(e->program, t->dim[i]);
     int n = 0;
