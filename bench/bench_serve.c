@@ -53,7 +53,8 @@ int main(void) {
     static sm_system system;
     sm_arena *arena = sm_arena_new();
     sm_error err = {0};
-    sm_serve_job job = {.model = &model,
+    sm_serve_job job = {.size = sizeof(sm_serve_job),
+                        .model = &model,
                         .system = &system,
                         .dtypes = {SM_BF16, SM_BF16, SM_BF16},
                         .prompt = 1024,

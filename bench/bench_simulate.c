@@ -67,7 +67,8 @@ int main(void) {
     sm_source on = sm_source_of("on", "h100-sxm:1x8");
     sm_serve *serve = NULL;
     sm_engine engine;
-    sm_serve_job job = {.model = &model, .system = &system, .imbalance = 1};
+    sm_serve_job job = {
+        .size = sizeof(sm_serve_job), .model = &model, .system = &system, .imbalance = 1};
     job.dtypes = (sm_serve_dtypes){SM_BF16, SM_BF16, SM_BF16};
     job.prompt = job.output = 512;
     job.reserve = job.usd_per_chip_hour = -1;

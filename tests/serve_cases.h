@@ -27,7 +27,8 @@ static inline void serve_case_fill(serve_case *c, const char *model, const char 
     memset(c, 0, sizeof *c);
     serve_case_model(&c->model, model);
     serve_case_system(c, system);
-    c->job = (sm_serve_job){.model = &c->model,
+    c->job = (sm_serve_job){.size = sizeof(sm_serve_job),
+                            .model = &c->model,
                             .system = &c->system,
                             .dtypes = {SM_BF16, SM_BF16, SM_BF16},
                             .prompt = 1024,

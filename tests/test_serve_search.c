@@ -455,6 +455,13 @@ static void fleets_carry_the_traffic(void **state) {
     assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NAN, &f, &err), SM_BAD_INPUT);
     o.tpot_s = 1e-4;
     assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, 1, &f, &err), SM_NEGATIVE);
+    sm_serve *serve;
+    c.job.size = offsetof(sm_serve_job, alone); /* of a header that has not the last member yet */
+    assert_int_equal(sm_serve_new(&c.job, &serve, &err), SM_OK);
+    sm_serve_free(serve);
+    c.job.size = 0;
+    assert_int_equal(sm_serve_new(&c.job, &serve, &err), SM_USAGE);
+    assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, 1, &f, &err), SM_USAGE);
 }
 
 int main(void) {

@@ -22,6 +22,7 @@ typedef struct sm_speculation {
 } sm_speculation;
 typedef struct sm_software sm_software; /* load.h */
 typedef struct sm_serve_job {
+    size_t size; /* sizeof(sm_serve_job) in the caller's header */
     const sm_model *model;
     const sm_system *system;
     const sm_software *software; /* that serves; NULL: "serving", any */
@@ -254,7 +255,7 @@ typedef struct sm_fleet {
 } sm_fleet;
 /* The fewest chips that serve so many requests a second, 0 < requests_per_s <= 1e9, prefill and
  * decode on the same chips. SM_BAD_INPUT when the traffic is out of range, SM_NEGATIVE when no plan
- * fits or meets the limits, SM_USAGE for options without their size. */
+ * fits or meets the limits, SM_USAGE for options or a job without their size. */
 sm_status sm_serve_fleet(const sm_serve_job *job, const sm_calibration *calibration,
                          const sm_serve_search_options *options, double requests_per_s,
                          sm_fleet *fleet, sm_error *err);

@@ -126,15 +126,17 @@ static sm_status settle_fleet(const sm_serve_job *job, const sm_calibration *cal
     return status;
 }
 
-sm_status sm_serve_fleet(const sm_serve_job *job, const sm_calibration *calibration,
+sm_status sm_serve_fleet(const sm_serve_job *given, const sm_calibration *calibration,
                          const sm_serve_search_options *options, double requests_per_s,
                          sm_fleet *fleet, sm_error *err) {
     sm_serve_result r;
     sm_serve_search_options o;
-    double usd = job->usd_per_chip_hour;
+    sm_serve_job own, *job = &own;
     memset(fleet, 0, sizeof *fleet);
     sm_status status = sm_sized_take(&o, sizeof o, options, err);
+    if (!status) status = sm_sized_take(job, sizeof *job, given, err);
     if (status) return status;
+    double usd = job->usd_per_chip_hour;
     if (!(requests_per_s > 0 && requests_per_s <= 1e9))
         return sm_fail(err, SM_BAD_INPUT, "a traffic of %g requests a second", requests_per_s);
     sm_arena *arena = sm_arena_new();
@@ -458,16 +460,20 @@ static sm_status find_pools(const sm_serve_job *decode, const sm_serve_job *firs
     return SM_OK;
 }
 
-sm_status sm_serve_disaggregate(const sm_serve_job *job, const sm_calibration *calibration,
+sm_status sm_serve_disaggregate(const sm_serve_job *given, const sm_calibration *calibration,
                                 const sm_serve_search_options *options, const sm_pools_asked *asked,
                                 sm_disaggregated *out, sm_error *err) {
     static const sm_pools_asked nothing = {.requests_per_s = 0};
     double rate = 0;
-    sm_arena *arena = sm_arena_new();
+    sm_serve_search_options own;
+    sm_serve_job own_job, *job = &own_job;
     memset(out, 0, sizeof *out);
+    sm_status status = sm_sized_take(&own, sizeof own, options, err);
+    if (!status) status = sm_sized_take(job, sizeof *job, given, err);
+    if (status) return status;
+    sm_arena *arena = sm_arena_new();
     if (!arena) return sm_fail_memory(err);
     if (!asked) asked = &nothing;
-    sm_serve_search_options own;
     sm_serve_job first = *job;
     const sm_calibration *constants[2] = {calibration, calibration};
     if (asked->prefill_system) {
@@ -475,10 +481,8 @@ sm_status sm_serve_disaggregate(const sm_serve_job *job, const sm_calibration *c
         first.dtypes.compute = asked->prefill_compute;
         constants[0] = asked->prefill_calibration;
     }
-    pools p = {.decode = job, .prefill = &first, .of = out};
-    sm_status status = sm_sized_take(&own, sizeof own, options, err);
-    if (!status) status = find_pools(job, &first, constants, &own, arena, &rate, out, err);
-    p.limit_s = own.ttft_s;
+    pools p = {.decode = job, .prefill = &first, .of = out, .limit_s = own.ttft_s};
+    status = find_pools(job, &first, constants, &own, arena, &rate, out, err);
     if (!status) status = open_worker(&first, constants[0], out->prefill.chips, &p.prefills, err);
     if (!status) status = open_worker(job, calibration, out->decode.chips, &p.decodes, err);
     if (!status) status = size_pools(&p, asked, rate, out, err);

@@ -202,8 +202,10 @@ static sm_serve *allocate(int layers) {
     return NULL;
 }
 
-sm_status sm_serve_change(sm_serve *s, const sm_serve_job *job, sm_error *err) {
-    sm_status status = check_job(job, err);
+sm_status sm_serve_change(sm_serve *s, const sm_serve_job *given, sm_error *err) {
+    sm_serve_job own, *job = &own;
+    sm_status status = sm_sized_take(job, sizeof *job, given, err);
+    if (status == SM_OK) status = check_job(job, err);
     if (status != SM_OK) return status;
     s->job = *job;
     s->job.model = &s->model;
@@ -219,8 +221,11 @@ sm_status sm_serve_change(sm_serve *s, const sm_serve_job *job, sm_error *err) {
     return status;
 }
 
-sm_status sm_serve_new(const sm_serve_job *job, sm_serve **serve, sm_error *err) {
+sm_status sm_serve_new(const sm_serve_job *given, sm_serve **serve, sm_error *err) {
+    sm_serve_job own, *job = &own;
     *serve = NULL;
+    sm_status status = sm_sized_take(job, sizeof *job, given, err);
+    if (status != SM_OK) return status;
     sm_serve *s = allocate(job->model->L);
     if (!s) return sm_fail_memory(err);
     s->model = *job->model;
@@ -238,7 +243,7 @@ sm_status sm_serve_new(const sm_serve_job *job, sm_serve **serve, sm_error *err)
         s->before[l + 1][k]++;
         if (m->kind[k].cached > 0) s->cached[l + 1][k]++;
     }
-    sm_status status = sm_serve_change(s, job, err);
+    status = sm_serve_change(s, job, err);
     if (status == SM_OK) *serve = s;
     else sm_serve_free(s);
     return status;

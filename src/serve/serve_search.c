@@ -251,15 +251,17 @@ static sm_status fill_points(search *h, sm_arena *arena, sm_serve_result *r, sm_
     return status;
 }
 
-sm_status sm_serve_search(const sm_serve_job *job, const sm_calibration *calibration,
+sm_status sm_serve_search(const sm_serve_job *given, const sm_calibration *calibration,
                           const sm_serve_search_options *options, sm_arena *arena,
                           sm_serve_result *result, sm_error *err) {
     search h;
+    sm_serve_job own_job, *job = &own_job;
     double start_s = sm_clock_s();
     sm_serve_search_options own;
     memset(result, 0, sizeof *result);
     memset(&h, 0, sizeof h);
     sm_status status = sm_sized_take(&own, sizeof own, options, err);
+    if (!status) status = sm_sized_take(job, sizeof *job, given, err);
     if (status == SM_OK) status = check_options(&own, err);
     if (status != SM_OK) return status;
     status = search_run(job, calibration, &own, arena, &h, err);

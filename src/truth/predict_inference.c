@@ -55,6 +55,7 @@ static sm_status start(const truth_serving *t, const sm_system *system, sm_serve
                        sm_error *err) {
     bool drafts = strstr(t->row->of.inference.spec_decode, "mtp") != NULL;
     const sm_serve_job job = {
+        .size = sizeof(sm_serve_job),
         .model = t->model,
         .system = system,
         .software = t->software,

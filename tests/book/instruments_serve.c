@@ -7,7 +7,8 @@
 sm_error *book_error(void);
 
 static sm_serve_job job_of(const book_serving *q) {
-    return (sm_serve_job){.model = &q->model,
+    return (sm_serve_job){.size = sizeof(sm_serve_job),
+                          .model = &q->model,
                           .system = &q->system,
                           .dtypes = {q->weights, q->kv, SM_BF16},
                           .prompt = q->cached - 1,

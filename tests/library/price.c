@@ -11,6 +11,7 @@ static sm_status serve(const sm_model *model, const sm_system *system, sm_error 
     sm_plan plan;
     sm_serve_point point;
     memset(&job, 0, sizeof job);
+    job.size = sizeof job;
     job.model = model;
     job.system = system;
     job.dtypes.weights = job.dtypes.kv = job.dtypes.compute = SM_BF16;

@@ -73,7 +73,8 @@ static sm_status read_plan(sm_serve_asked *q, sm_error *err) {
 static sm_status read_question(sm_serve_asked *q, sm_error *err) {
     const sm_serve_question *in = &q->in;
     q->job =
-        (sm_serve_job){.model = in->model,
+        (sm_serve_job){.size = sizeof(sm_serve_job),
+                       .model = in->model,
                        .system = in->system,
                        .software = sm_software_of(in->software),
                        .alone = in->alone,

@@ -507,7 +507,8 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
     if (!(q->draw.lengths.output > 0.0)) q->draw.lengths.output = USUAL_OUTPUT;
     q->most = in->trace ? HUGE_VAL : USUAL_REQUESTS;
     if (in->requests > 0.0) q->most = in->requests;
-    q->job = (sm_serve_job){.model = in->model,
+    q->job = (sm_serve_job){.size = sizeof(sm_serve_job),
+                            .model = in->model,
                             .system = in->system,
                             .dtypes = in->dtypes,
                             .as_stored = in->as_stored,

@@ -126,7 +126,8 @@ static sm_status find_rollout(const sm_train_asked *q, const sm_system *system, 
     double usual = system->chip.fabric == SM_FABRIC_SWITCH ? 0.1 : 0;
     double share = held / system->chip.memory_bytes.value + usual;
     const double prompt = fmax(1, floor(q->in.prompt > 0 ? q->in.prompt : q->job.seq / 4));
-    sm_serve_job job = {.model = q->in.model,
+    sm_serve_job job = {.size = sizeof(sm_serve_job),
+                        .model = q->in.model,
                         .system = system,
                         .software = sm_software_of(NULL),
                         .alone = true,
