@@ -248,6 +248,7 @@ static void large_searches_are_quick(void **state) {
 
 /* Experts on hundreds of chips: what is not worth pricing is told in microseconds. */
 static void large_searches_of_experts_are_quick(void **state) {
+    if (SANITIZED) skip(); /* 20 s there, and of the code of the searches above */
     serve_case c;
     sm_serve_search_options o = options();
     sm_arena *arena = sm_arena_new();
