@@ -367,7 +367,8 @@ typedef struct sm_simulate_question {
                                           the best of sm_answer_serve on all chips of system */
     sm_source prefill_plan;            /* of the prefill pool; without text: that of plan */
     const sm_simulation *simulation;   /* policy, replicas, limits; its engines are not looked at.
-                                          NULL: as the software has them */
+                                          NULL: as the software has them, as are budgets of 0
+                                          tokens, for each group of chips with sequences */
     const char *trace;                 /* file of requests, or NULL */
     const sm_synthetic *drawn;         /* arrivals drawn so, and without a trace the lengths; NULL:
                                           as they come in the trace */

@@ -495,6 +495,7 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
     sm_simulate_question *in = &q->in;
     sm_simulation_defaults(&q->options);
     sm_simulation_follow(&q->options, sm_software_of(in->software));
+    q->options.chunk_tokens = q->options.prefill_tokens = 0.0; /* see software_budget */
     if (in->simulation) {
         sm_status status = sm_sized_take(&q->options, sizeof q->options, in->simulation, err);
         if (status) return status;
@@ -543,9 +544,21 @@ static sm_status make_engine(sm_simulate_asked *q, const sm_plan *plan, const sm
     return sm_question_blame(text, status, err);
 }
 
+/* Each group of chips with sequences of its own has a step's budget, as in serve. */
+static double software_budget(const sm_simulate_asked *q, const sm_plan *plan) {
+    sm_plan settled = *plan;
+    sm_degrees d;
+    sm_plan_settle(&settled, q->in.model);
+    sm_degrees_set(&d, &settled, q->in.model);
+    return fmin(SM_MAX_TOKENS, sm_software_of(q->in.software)->budget_tokens * d.replicas);
+}
+
 static sm_status make_engines(sm_simulate_asked *q, sm_error *err) {
     sm_status status = sm_serve_new(&q->job, &q->serve, err);
     if (status) return status;
+    if (q->options.chunk_tokens <= 0.0) q->options.chunk_tokens = software_budget(q, &q->plan);
+    if (q->options.prefill_tokens <= 0.0)
+        q->options.prefill_tokens = software_budget(q, &q->prefill_plan);
     sm_serve_set_calibration(q->serve, q->in.calibration);
     status = make_engine(q, &q->plan, &q->in.plan, &q->engine, err);
     if (!status && q->options.policy == SM_POLICY_DISAGGREGATED)

@@ -51,10 +51,11 @@ static const cli_option simulate_table[] = {
      .lowest = 1, .highest = 1 << 20, .default_says = "that of the software, usually 1024"},
     {"chunk", 0, CLI_COUNT, SIMULATE(chunk_tokens), "TOKENS",
      .help = "tokens of a chunked step, decoding ones included", .lowest = 1,
-     .highest = SM_MAX_TOKENS, .default_says = "that of the software, usually 8192"},
+     .highest = SM_MAX_TOKENS,
+     .default_says = "that of the software, usually 8192, for each group of chips with sequences"},
     {"prefill-tokens", 0, CLI_COUNT, SIMULATE(prefill_tokens), "TOKENS",
      .help = "most of other prefill steps", .lowest = 1, .highest = SM_MAX_TOKENS,
-     .default_says = "that of the software, usually 8192"},
+     .default_says = "the same"},
     {"page", 0, CLI_COUNT, SIMULATE(page_tokens), "TOKENS", .help = "of a page of the KV cache",
      .lowest = 1, .highest = 65536, .by_default = "16"},
     {"preempt", 0, CLI_CHOICE, SIMULATE(preempt), "HOW", .help = "when pages run out",
@@ -99,8 +100,8 @@ static void follow_software(const cli_call *call, simulating *v) {
     sm_simulation_follow(&usual, sm_software_of(v->constants.software));
     if (!cli_given(call, &s->policy)) s->policy = usual.policy;
     if (!cli_given(call, &s->most_batch)) s->most_batch = usual.most_batch;
-    if (!cli_given(call, &s->chunk_tokens)) s->chunk_tokens = usual.chunk_tokens;
-    if (!cli_given(call, &s->prefill_tokens)) s->prefill_tokens = usual.prefill_tokens;
+    if (!cli_given(call, &s->chunk_tokens)) s->chunk_tokens = 0.0; /* the plan's groups count */
+    if (!cli_given(call, &s->prefill_tokens)) s->prefill_tokens = 0.0;
     s->admission_s = usual.admission_s;
 }
 
