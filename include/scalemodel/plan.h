@@ -273,6 +273,8 @@ typedef struct sm_degrees {
 } sm_degrees;
 /* Fill degrees from a plan on a model, which must divide (sm_plan_refuse). */
 void sm_degrees_set(sm_degrees *degrees, const sm_plan *plan, const sm_model *model);
+/* Groups of chips with sequences of their own, of a plan of serving as it settles on the model. */
+double sm_plan_groups(const sm_plan *plan, const sm_model *model);
 /* Set `sequences` alone: microbatch x data x fsdp x expert. */
 void sm_degrees_microbatch(sm_degrees *degrees, int microbatch);
 /* A size on one chip but for the sequences, queries and keys that it grows with. */

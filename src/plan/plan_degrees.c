@@ -66,6 +66,14 @@ void sm_degrees_set(sm_degrees *d, const sm_plan *plan, const sm_model *model) {
     sm_degrees_microbatch(d, plan->microbatch);
 }
 
+double sm_plan_groups(const sm_plan *plan, const sm_model *model) {
+    sm_degrees d;
+    sm_plan settled = *plan;
+    sm_plan_settle(&settled, model);
+    sm_degrees_set(&d, &settled, model);
+    return d.replicas;
+}
+
 void sm_degrees_microbatch(sm_degrees *d, int microbatch) {
     d->sequences =
         microbatch * d->axis[SM_AXIS_DATA] * d->axis[SM_AXIS_FSDP] * d->axis[SM_AXIS_EXPERT];

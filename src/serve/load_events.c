@@ -99,7 +99,8 @@ static void set_policy(const events *e, const sm_engine *engine, sm_simulation *
     o->replicas = (int)e->engines;
     o->prefill_replicas = (int)e->prefill_engines;
     o->most_batch = e->room;
-    double budget = software->budget_tokens * load_groups(engines->prefill, &engines->prefill_plan);
+    double budget =
+        software->budget_tokens * sm_plan_groups(&engines->prefill_plan, &engines->prefill->model);
     double least = e->clients > 0 ? o->most_batch + 1 : 1;
     o->prefill_tokens = larger(least, floor(budget / e->each));
     o->chunk_tokens = larger(o->most_batch + 1, o->prefill_tokens);

@@ -129,7 +129,7 @@ static sm_load_times queue(load_steps *c, double most_running) {
     if (c->load->no_decode) {
         const sm_serve *s = c->e->prefill;
         double each = fmax(1, c->software->budget_tokens / s->job.prompt);
-        double prompts = each * load_groups(s, &c->e->prefill_plan);
+        double prompts = each * sm_plan_groups(&c->e->prefill_plan, &s->model);
         t.request_s = load_prefill_s(c, prompts) / prompts / c->e->prefill_n;
         t.latency_s = t.ttft_s;
         return t;

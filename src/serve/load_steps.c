@@ -36,14 +36,6 @@ static double price(load_steps *c, sm_serve *serve, const sm_plan *plan,
 /* New tokens of a prompt, beside those that are cached already. */
 static double new_tokens(const sm_serve *s) { return s->job.prompt - s->job.prefix; }
 
-double load_groups(const sm_serve *s, const sm_plan *plan) {
-    sm_degrees d;
-    sm_plan p = *plan;
-    sm_plan_settle(&p, &s->model);
-    sm_degrees_set(&d, &p, &s->model);
-    return d.replicas;
-}
-
 /* Stages of a pipeline take one group of the sequences each: as many groups as stages are on their
  * way, and each passes all stages. Prompts that come at once fill and drain it. */
 double load_prefill_s(load_steps *c, double n) {
@@ -106,7 +98,8 @@ static double mixed_s(load_steps *c, double n, double tokens, double groups) {
  * of the rounds, and of p x stages steps that have some so many are hidden behind others. */
 double load_added_s(load_steps *c, double n, double decode_s, double yield) {
     const sm_serve *s = c->e->decode;
-    double prompt = new_tokens(s), groups = fmax(1, fmin(n, load_groups(s, &c->e->plan)));
+    double prompt = new_tokens(s),
+           groups = fmax(1, fmin(n, sm_plan_groups(&c->e->plan, &s->model)));
     double most = c->software->budget_tokens * groups,
            least = fmin(prompt, c->software->budget_tokens) * groups;
     double stages = c->e->plan.pipeline, coming = prompt * n * yield / s->job.output / stages;
@@ -131,5 +124,5 @@ double load_token_s(load_steps *c, double n) {
 }
 
 double load_service_s(load_steps *c) {
-    return prefill_each_s(c, load_groups(c->e->prefill, &c->e->prefill_plan));
+    return prefill_each_s(c, sm_plan_groups(&c->e->prefill_plan, &c->e->prefill->model));
 }

@@ -14,8 +14,6 @@ typedef struct load_steps {
     bool failed;
     sm_error err; /* why, where it failed: from then on all times are NaN */
 } load_steps;
-/* Groups of chips with sequences of their own. */
-double load_groups(const sm_serve *s, const sm_plan *plan);
 /* n prompts at once, in an engine that prefills. */
 double load_prefill_s(load_steps *c, double n);
 /* A step of n sequences in decode, and the tokens that it gives each of them. */

@@ -31,20 +31,21 @@ static sm_fleet fleet_of(const sm_serve_job *job, const sm_serve_point *p, doubl
     return f;
 }
 
-/* The replicas under the requests as they come. */
-static sm_status load_fleet(const sm_serve_job *job, const sm_calibration *calibration,
-                            double requests_per_s, sm_fleet *f, sm_error *err) {
-    sm_system slice = *job->system;
+/* A replica of so many of the job's chips. */
+static sm_status open_worker(const sm_serve_job *job, const sm_calibration *calibration, int chips,
+                             sm_serve **out, sm_error *err) {
+    sm_system slice;
     sm_serve_job own = *job;
-    sm_load_times times;
-    sm_serve *s = NULL;
-    if (f->point.chips != slice.chips &&
-        sm_system_resize(job->system, f->point.chips, &slice, NULL) != SM_OK)
-        slice = *job->system;
+    if (sm_system_resize(job->system, chips, &slice, NULL) != SM_OK) slice = *job->system;
     own.system = &slice;
-    sm_status status = sm_serve_new(&own, &s, err);
-    if (status) return status;
-    if (calibration) sm_serve_set_calibration(s, calibration);
+    sm_status status = sm_serve_new(&own, out, err);
+    if (!status && calibration) sm_serve_set_calibration(*out, calibration);
+    return status;
+}
+
+/* The replicas, of which s is one, under the requests as they come. */
+static sm_status load_fleet(sm_serve *s, double requests_per_s, sm_fleet *f, sm_error *err) {
+    sm_load_times times;
     const sm_engines one = {.decode = s,
                             .prefill = s,
                             .plan = f->point.plan,
@@ -53,8 +54,7 @@ static sm_status load_fleet(const sm_serve_job *job, const sm_calibration *calib
                             .prefill_n = f->replicas,
                             .most_running = f->point.batch};
     const sm_load load = {.kind = SM_LOAD_OPEN, .requests = requests_per_s};
-    status = sm_serve_load(&one, &load, false, &times, err);
-    sm_serve_free(s);
+    sm_status status = sm_serve_load(&one, &load, false, &times, err);
     if (status) return status;
     f->ttft_s = times.ttft_s;
     f->tpot_s = times.tpot_s;
@@ -85,8 +85,10 @@ static void offer_fleet(fleets *to, sm_fleet f) {
     int at = 0;
     while (at < to->n && !is_same_kind(&to->fleet[at], &f)) at++;
     if (at == to->n && to->n < FLEETS) to->n++;
-    else if (at == to->n) at--;
-    else if (!is_before(&f, &to->fleet[at])) return;
+    else {
+        at = at < to->n ? at : at - 1;
+        if (!is_before(&f, &to->fleet[at])) return;
+    }
     for (; at > 0 && is_before(&f, &to->fleet[at - 1]); at--) to->fleet[at] = to->fleet[at - 1];
     to->fleet[at] = f;
 }
@@ -118,11 +120,14 @@ static sm_status settle_fleet(const sm_serve_job *job, const sm_calibration *cal
                               sm_fleet *f, sm_error *err) {
     enum { MOST_ENLARGED = 8 };
     const double larger_by = 1.25;
-    sm_status status = load_fleet(job, calibration, requests_per_s, f, err);
+    sm_serve *s = NULL;
+    sm_status status = open_worker(job, calibration, f->point.chips, &s, err);
+    if (!status) status = load_fleet(s, requests_per_s, f, err);
     for (int k = 0; status == SM_OK && k < MOST_ENLARGED && !holds(f, o); k++) {
         set_replicas(f, ceil(f->replicas * larger_by), usd, requests_per_s);
-        status = load_fleet(job, calibration, requests_per_s, f, err);
+        status = load_fleet(s, requests_per_s, f, err);
     }
+    sm_serve_free(s);
     return status;
 }
 
@@ -329,17 +334,6 @@ typedef struct pools {
     double limit_s;                   /* to the first token, 0: none */
     double prefill_each, decode_each; /* requests a second of one worker that it may take */
 } pools;
-
-static sm_status open_worker(const sm_serve_job *job, const sm_calibration *calibration, int chips,
-                             sm_serve **out, sm_error *err) {
-    sm_system slice;
-    sm_serve_job own = *job;
-    if (sm_system_resize(job->system, chips, &slice, NULL) != SM_OK) slice = *job->system;
-    own.system = &slice;
-    sm_status status = sm_serve_new(&own, out, err);
-    if (!status && calibration) sm_serve_set_calibration(*out, calibration);
-    return status;
-}
 
 static sm_status load_pools(const pools *p, double prefill_workers, double decode_workers,
                             double requests_per_s, sm_load_times *times, sm_error *err) {

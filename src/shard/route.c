@@ -370,9 +370,9 @@ static void reach(search *s, int side, int parent, sm_move move, const sm_layout
     if (total >= s->best) return;
     if (at == NONE) at = new_node(s, f, l);
     if (at == NONE) return;
-    f->node[at].ahead = ahead;
     node *n = &f->node[at];
     n->cost = cost;
+    n->ahead = ahead;
     n->total = total;
     n->parent = (int16_t)parent;
     n->move = (uint8_t)move;

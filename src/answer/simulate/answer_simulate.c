@@ -546,11 +546,8 @@ static sm_status make_engine(sm_simulate_asked *q, const sm_plan *plan, const sm
 
 /* Each group of chips with sequences of its own has a step's budget, as in serve. */
 static double software_budget(const sm_simulate_asked *q, const sm_plan *plan) {
-    sm_plan settled = *plan;
-    sm_degrees d;
-    sm_plan_settle(&settled, q->in.model);
-    sm_degrees_set(&d, &settled, q->in.model);
-    return fmin(SM_MAX_TOKENS, sm_software_of(q->in.software)->budget_tokens * d.replicas);
+    double groups = sm_plan_groups(plan, q->in.model);
+    return fmin(SM_MAX_TOKENS, sm_software_of(q->in.software)->budget_tokens * groups);
 }
 
 static sm_status make_engines(sm_simulate_asked *q, sm_error *err) {
