@@ -52,7 +52,7 @@ def judge(row, answer, error):
         embedding = answer["components"]["embedding"]
         over = float(row["exact_active"]) - answer["active_params"]
         if not totals(answer) & {answer["params"] + over, answer["params"] + over - embedding}:
-            return "wrong active"
+            return "in part" if "active" in answer["note"] else "wrong active"
     return "exact"
 
 

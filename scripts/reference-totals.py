@@ -45,6 +45,7 @@ COLUMNS = ["name", "model_type", "exact_total", "exact_active", "kind"]
 CHOSEN = ["num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_topk", "moe_k", "top_k_experts"]
 
 
+PARALLEL = ("input_linear.weight", "output_linear.weight")  # GraniteMoE's and JetMoE's names of experts
 EXPERTS = ["num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts"]
 
 
@@ -94,10 +95,10 @@ def count(config):
     total, idle, chosen = 0, 0, first(config.get_text_config(), CHOSEN)
     for name, weight in weights(model_of(config)):
         total += weight.numel()
-        if ".experts." in name and chosen and weight.dim() > 1:
-            stacked = not any(part.isdigit() for part in name.split(".experts.")[1].split("."))
-            if stacked:
-                idle += weight.numel() // weight.shape[0] * (weight.shape[0] - chosen)
+        inside = name.split(".experts.")[1].split(".") if ".experts." in name else ["0"]
+        stacked = not any(part.isdigit() for part in inside) and "router" not in inside and weight.dim() > 1
+        if chosen and (stacked or name.endswith(PARALLEL) and weight.dim() == 3):
+            idle += weight.numel() // weight.shape[0] * (weight.shape[0] - chosen)
     return total, total - idle if idle else None
 
 
