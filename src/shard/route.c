@@ -33,16 +33,17 @@ typedef struct lists {
 
 typedef struct node {
     sm_layout at;
-    double cost, ahead, total; /* so far; the bound of what is left; both */
+    double cost, ahead; /* so far; the bound of what is left */
+    double local;       /* bytes on a chip */
     int16_t parent, next;
     uint8_t move; /* from the parent to here; backward: from here to the parent */
-    bool closed;
 } node;
 
 typedef struct front {
     bool backward;
     int n;
     int16_t bucket[BUCKETS];
+    double open[MOST_NODES]; /* cost and what is ahead; infinite once a node is expanded */
     node node[MOST_NODES];
 } front;
 
@@ -54,6 +55,9 @@ typedef struct search {
     int met[2];    /* its nodes where both sides meet; NONE: there is none */
     bool dropped;  /* there was no room for a node */
     bool both;     /* search from the end too */
+    /* Of each set of axes: its chips, and of each dimension the length of the blocks that it cuts.
+     */
+    double chips[1 << SM_MAX_AXES], cut[SM_MAX_RANK][1 << SM_MAX_AXES];
     front side[2]; /* forward, backward */
 } search;
 
@@ -88,19 +92,23 @@ unsigned sm_journey_uneven(const sm_journey *j) {
     return set;
 }
 
-double sm_journey_box_bytes(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
+/* Without padding: of sizes that do not divide, parts of elements. */
+static double even_box_bytes(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
     double bytes = j->element_bytes, n = 1;
-    if (j->uneven) {
-        for (int d = 0; d < j->rank; d++)
-            bytes *= sm_cut(j->size[d], fmax(ways(j, a, d), ways(j, b, d)));
-        return bytes;
-    }
     for (int d = 0; d < j->rank; d++) bytes *= j->size[d];
     for (int i = 0; i < j->axes; i++) {
         if (a->dim[i] >= 0) n *= j->chips[i];
         if (b->dim[i] >= 0 && b->dim[i] != a->dim[i]) n *= j->chips[i];
     }
     return bytes / n;
+}
+
+double sm_journey_box_bytes(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
+    double bytes = j->element_bytes;
+    if (!j->uneven) return even_box_bytes(j, a, b);
+    for (int d = 0; d < j->rank; d++)
+        bytes *= sm_cut(j->size[d], fmax(ways(j, a, d), ways(j, b, d)));
+    return bytes;
 }
 
 double sm_journey_local_bytes(const sm_journey *j, const sm_layout *l) {
@@ -120,21 +128,32 @@ static void put(sm_layout *l, int axis, int dim, int place) {
     l->place[axis] = (int8_t)(dim >= 0 ? place : -1);
 }
 
-/* Make an axis the minor one of a dimension; false where the size does not divide, unless either
- * end pads the dimension and its blocks become shorter. */
-static bool append(const sm_journey *j, sm_layout *l, int axis, int dim) {
+/* Make an axis the minor one of a dimension; the set of axes that it then has. */
+static unsigned put_last(const sm_journey *j, sm_layout *l, int axis, int dim) {
+    unsigned set = 1u << axis;
     int place = 0;
-    double n = j->chips[axis];
     for (int a = 0; a < j->axes; a++)
         if (l->dim[a] == dim) {
             place++;
-            n *= j->chips[a];
+            set |= 1u << a;
         }
     put(l, axis, dim, place);
-    if (fmod(j->size[dim], n) == 0) return true;
-    bool shorter = sm_cut(j->size[dim], n) < sm_cut(j->size[dim], n / j->chips[axis]);
+    return set;
+}
+
+/* May an axis cut a dimension of so many elements, from blocks so long to shorter ones? It may
+ * where they divide, or where either end pads the dimension and its blocks become shorter. */
+static bool may_cut(const sm_journey *j, int axis, int dim, double chips, double from, double to) {
+    if (to * chips == j->size[dim]) return true;
     return (j->uneven >> dim & 1u) &&
-           (shorter || j->from.dim[axis] == dim || j->to.dim[axis] == dim);
+           (to < from || j->from.dim[axis] == dim || j->to.dim[axis] == dim);
+}
+
+/* Make an axis the minor one of a dimension; false where it may not cut it. */
+static bool append(const sm_journey *j, sm_layout *l, int axis, int dim) {
+    put_last(j, l, axis, dim);
+    double n = ways(j, l, dim), length = j->size[dim];
+    return may_cut(j, axis, dim, n, sm_cut(length, n / j->chips[axis]), sm_cut(length, n));
 }
 
 /* Does a dimension fall into equal blocks one behind the other, the last of them padded? So it does
@@ -166,26 +185,6 @@ static bool same_blocks(const sm_journey *j, const sm_layout *a, const sm_layout
     return true;
 }
 
-/* A layout that cuts every dimension as `like` does and becomes *l when axes are gathered: then it
- * takes the place of *l. */
-static bool refine(const sm_journey *j, sm_axes idle, sm_layout *l, const sm_layout *like) {
-    sm_layout fine = *l;
-    for (int a = 0; a < j->axes; a++)
-        if ((l->dim[a] == SM_UNREDUCED) != (like->dim[a] == SM_UNREDUCED)) return false;
-    for (int d = 0; d < j->rank; d++) {
-        double more = ways(j, like, d) / ways(j, l, d);
-        for (int a = 0; a < j->axes && more > 1; a++)
-            if (fine.dim[a] == SM_REPLICATED && !(idle >> a & 1) && fmod(more, j->chips[a]) == 0) {
-                append(j, &fine, a, d);
-                more /= j->chips[a];
-            }
-        if (more != 1) return false;
-    }
-    if (!same_blocks(j, like, &fine)) return false;
-    *l = fine;
-    return true;
-}
-
 /* The product of the chips of the axes that come after an axis in its dimension. */
 static double weight(const sm_journey *j, const sm_layout *l, int axis) {
     double n = 1;
@@ -214,15 +213,15 @@ static double overlap(const sm_journey *j, const sm_layout *a, const sm_layout *
         while (i < from.n[d] && i < to.n[d] && from.axis[d][i] == to.axis[d][i]) i++;
         if (i < from.n[d] && i < to.n[d]) return 0;
     }
-    return sm_journey_box_bytes(j, a, b);
+    return even_box_bytes(j, a, b);
 }
 
-/* Bytes that a chip must receive between two layouts; none are promised of padded blocks, of which
- * some chip may need nothing. Sums of u parts: each reduce-scatter leaves u-fold less, of `finest`
- * in the end and so of (u-1) times that at least; the rest is gathered. */
+/* Bytes that a chip must receive between two layouts. Sums of u parts: each reduce-scatter leaves
+ * u-fold less, of `finest` in the end and so of (u-1) times that at least; the rest is gathered.
+ * Padded moves have every block rounded up, so that they take no less than these of parts of
+ * elements. */
 static double bound(const sm_journey *j, double finest, const sm_layout *a, const sm_layout *b) {
-    double u = 1, last = sm_journey_local_bytes(j, b);
-    if (j->uneven) return 0;
+    double u = 1, last = even_box_bytes(j, b, b);
     for (int i = 0; i < j->axes; i++)
         if (a->dim[i] == SM_UNREDUCED && b->dim[i] != SM_UNREDUCED) u *= j->chips[i];
     if (u > 1) return finest * (u - 1) + fmax(0, last - finest);
@@ -283,27 +282,94 @@ static bool add_move(const sm_journey *j, sm_route *r, sm_move move, const sm_la
     return true;
 }
 
+/* local: bytes on a chip before; box: what one sends another. */
 static double move_bytes(const sm_journey *j, sm_move move, const sm_layout *before,
-                         const sm_layout *after) {
-    double local = sm_journey_local_bytes(j, before), chips = 1;
+                         const sm_layout *after, double local, double box) {
+    double chips = 1;
     for (int a = 0; a < j->axes; a++)
         if (before->dim[a] != after->dim[a]) chips *= j->chips[a];
     switch (move) {
     case SM_MOVE_SLICE: return 0;
     case SM_MOVE_ALL_REDUCE: return 2 * local * (1 - 1 / chips);
     case SM_MOVE_PERMUTE: return local;
-    default: return sm_journey_box_bytes(j, before, after) * (chips - 1);
+    default: return box * (chips - 1);
     }
 }
 
 static double route_bytes(const sm_journey *j, const sm_route *r) {
     double bytes = 0;
-    for (int i = 0; i < r->moves; i++)
-        bytes += move_bytes(j, r->move[i], i > 0 ? &r->after[i - 1] : &j->from, &r->after[i]);
+    for (int i = 0; i < r->moves; i++) {
+        const sm_layout *before = i > 0 ? &r->after[i - 1] : &j->from, *after = &r->after[i];
+        bytes += move_bytes(j, r->move[i], before, after, sm_journey_local_bytes(j, before),
+                            sm_journey_box_bytes(j, before, after));
+    }
     return bytes;
 }
 
 /* ---- nodes ---- */
+
+static void cut_dimensions(search *s) {
+    const sm_journey *j = s->j;
+    for (unsigned set = 0; set < 1u << j->axes; set++) {
+        s->chips[set] = 1;
+        for (int a = 0; a < j->axes; a++) s->chips[set] *= set >> a & 1 ? j->chips[a] : 1;
+        for (int d = 0; d < j->rank; d++) s->cut[d][set] = sm_cut(j->size[d], s->chips[set]);
+    }
+}
+
+/* The axes of each dimension. */
+static void axes_of(const search *s, const sm_layout *l, unsigned *set) {
+    memset(set, 0, SM_MAX_RANK * sizeof *set);
+    for (int a = 0; a < s->j->axes; a++)
+        if (l->dim[a] >= 0) set[l->dim[a]] |= 1u << a;
+}
+
+/* As append. */
+static bool attach(const search *s, sm_layout *l, int axis, int dim) {
+    unsigned set = put_last(s->j, l, axis, dim);
+    return may_cut(s->j, axis, dim, s->chips[set], s->cut[dim][set & ~(1u << axis)],
+                   s->cut[dim][set]);
+}
+
+/* A layout that cuts every dimension as `like` does and becomes *l when axes are gathered: then it
+ * takes the place of *l. */
+static bool refine(const search *s, sm_layout *l, const sm_layout *like) {
+    const sm_journey *j = s->j;
+    unsigned here[SM_MAX_RANK], there[SM_MAX_RANK];
+    for (int a = 0; a < j->axes; a++)
+        if ((l->dim[a] == SM_UNREDUCED) != (like->dim[a] == SM_UNREDUCED)) return false;
+    axes_of(s, l, here);
+    axes_of(s, like, there);
+    for (int d = 0; d < j->rank; d++)
+        if (s->chips[there[d]] < s->chips[here[d]]) return false;
+    sm_layout fine = *l;
+    for (int d = 0; d < j->rank; d++) {
+        double more = s->chips[there[d]] / s->chips[here[d]];
+        for (int a = 0; a < j->axes && more > 1; a++)
+            if (fine.dim[a] == SM_REPLICATED && !(s->idle >> a & 1) &&
+                fmod(more, j->chips[a]) == 0) {
+                put_last(j, &fine, a, d);
+                more /= j->chips[a];
+            }
+        if (more != 1) return false;
+    }
+    if (!same_blocks(j, like, &fine)) return false;
+    *l = fine;
+    return true;
+}
+
+/* As sm_journey_box_bytes. */
+static double box_bytes(const search *s, const sm_layout *a, const sm_layout *b) {
+    unsigned before[SM_MAX_RANK], after[SM_MAX_RANK];
+    double bytes = s->j->element_bytes;
+    axes_of(s, a, before);
+    axes_of(s, b, after);
+    for (int d = 0; d < s->j->rank; d++) {
+        double x = s->cut[d][before[d]], y = s->cut[d][after[d]];
+        bytes *= x < y ? x : y;
+    }
+    return bytes;
+}
 
 /* Steps break ties: a collective costs as much as a millionth of the smallest block. */
 static double toll(const search *s, sm_move move) {
@@ -329,8 +395,8 @@ static void meet(search *s, int side, int at) {
         if (!same(&mine->at, &n->at)) {
             const sm_layout *from = side == 0 ? &mine->at : &n->at;
             sm_layout to = side == 0 ? n->at : mine->at;
-            total += sm_journey_local_bytes(s->j, &to) + toll(s, SM_MOVE_PERMUTE);
-            if (total >= s->best || !refine(s->j, s->idle, &to, from)) continue;
+            total += (side == 0 ? n : mine)->local + toll(s, SM_MOVE_PERMUTE);
+            if (total >= s->best || !refine(s, &to, from)) continue;
             if (!same(&to, side == 0 ? &n->at : &mine->at)) total += toll(s, SM_MOVE_ALL_GATHER);
             if (total >= s->best) continue;
         }
@@ -346,7 +412,7 @@ static int new_node(search *s, front *f, const sm_layout *l) {
         return NONE;
     }
     int16_t *bucket = &f->bucket[hash(l)];
-    f->node[f->n] = (node){.at = *l, .next = *bucket};
+    f->node[f->n] = (node){.at = *l, .next = *bucket, .local = box_bytes(s, l, l)};
     *bucket = (int16_t)f->n;
     return f->n++;
 }
@@ -355,13 +421,17 @@ static int new_node(search *s, front *f, const sm_layout *l) {
 static void reach(search *s, int side, int parent, sm_move move, const sm_layout *l) {
     front *f = &s->side[side];
     const node *p = parent != NONE ? &f->node[parent] : NULL;
-    double bytes = !p            ? 0
-                   : f->backward ? move_bytes(s->j, move, l, &p->at)
-                                 : move_bytes(s->j, move, &p->at, l);
-    bool joins = p && p->parent != NONE && p->move == move && move != SM_MOVE_ALL_TO_ALL;
-    double cost = p ? p->cost + bytes + (joins ? 0 : toll(s, move)) : 0;
     int at = f->bucket[hash(l)];
+    double cost = 0;
     while (at != NONE && !same(&f->node[at].at, l)) at = f->node[at].next;
+    if (p) {
+        const sm_layout *before = f->backward ? l : &p->at, *after = f->backward ? &p->at : l;
+        bool joins = p->parent != NONE && p->move == move && move != SM_MOVE_ALL_TO_ALL;
+        cost = p->cost + (joins ? 0 : toll(s, move));
+        if (at != NONE && f->node[at].cost <= cost) return;
+        double local = f->backward ? box_bytes(s, l, l) : p->local;
+        cost += move_bytes(s->j, move, before, after, local, box_bytes(s, before, after));
+    }
     if (at != NONE && f->node[at].cost <= cost) return;
     double ahead = at != NONE    ? f->node[at].ahead
                    : f->backward ? bound(s->j, s->finest, &s->j->from, l)
@@ -373,10 +443,9 @@ static void reach(search *s, int side, int parent, sm_move move, const sm_layout
     node *n = &f->node[at];
     n->cost = cost;
     n->ahead = ahead;
-    n->total = total;
     n->parent = (int16_t)parent;
     n->move = (uint8_t)move;
-    n->closed = false;
+    f->open[at] = total;
     meet(s, side, at);
 }
 
@@ -396,7 +465,7 @@ static void slice_or_ungather(const leaving *l, int axis) {
     bool backward = l->s->side[l->side].backward;
     for (int d = 0; d < l->s->j->rank; d++) {
         sm_layout next = l->layout;
-        if (append(l->s->j, &next, axis, d))
+        if (attach(l->s, &next, axis, d))
             reach(l->s, l->side, l->at, backward ? SM_MOVE_ALL_GATHER : SM_MOVE_SLICE, &next);
     }
 }
@@ -419,7 +488,8 @@ static void reduce(const leaving *l) {
         if (l->layout.dim[a] != SM_UNREDUCED || j->to.dim[a] == SM_UNREDUCED) continue;
         for (int d = 0; d < j->rank; d++) {
             sm_layout next = l->layout;
-            if (append(j, &next, a, d)) reach(l->s, l->side, l->at, SM_MOVE_REDUCE_SCATTER, &next);
+            if (attach(l->s, &next, a, d))
+                reach(l->s, l->side, l->at, SM_MOVE_REDUCE_SCATTER, &next);
         }
         put(&whole, a, SM_REPLICATED, 0);
         added = true;
@@ -460,7 +530,7 @@ static void arrive(const exchange *e, sm_axes set, unsigned losing, int dim, dou
         if (losing >> dim & 1u) continue;
         for (int a = 0; a < j->axes; a++) {
             sm_layout next = *layout;
-            if (!(set >> a & 1) || !append(j, &next, a, dim)) continue;
+            if (!(set >> a & 1) || !attach(l->s, &next, a, dim)) continue;
             int place = next.place[a];
             bool stray = place < e->goal.n[dim] && e->goal.axis[dim][place] != a;
             if (!too_far(e, chips, stray))
@@ -497,8 +567,8 @@ static void exchange_axes(const leaving *l) {
     const sm_layout *goal = s->side[l->side].backward ? &s->j->from : &s->j->to;
     exchange e = {.l = l};
     list_axes(s->j, goal, &e.goal);
-    e.rest = s->side[l->side].backward ? l->local : sm_journey_local_bytes(s->j, goal);
-    if (s->j->uneven) e.rest = 0;
+    const sm_layout *last = s->side[l->side].backward ? &l->layout : goal;
+    e.rest = even_box_bytes(s->j, last, last);
     for (int a = 0; a < s->j->axes; a++) /* partial sums have another bound */
         if (s->j->from.dim[a] == SM_UNREDUCED && s->j->to.dim[a] != SM_UNREDUCED) e.rest = 0;
     depart(&e, 0, 0, 0, 1, &l->layout);
@@ -507,9 +577,9 @@ static void exchange_axes(const leaving *l) {
 /* Moves that increase what chips hold come last, so that equal routes keep arrays small. */
 static void expand(search *s, int side, int at) {
     leaving l = {.s = s, .side = side, .at = at, .layout = s->side[side].node[at].at};
-    s->side[side].node[at].closed = true;
+    s->side[side].open[at] = INFINITY;
     list_axes(s->j, &l.layout, &l.list);
-    l.local = sm_journey_local_bytes(s->j, &l.layout);
+    l.local = s->side[side].node[at].local;
     for (int a = 0; a < s->j->axes; a++)
         if (l.layout.dim[a] == SM_REPLICATED && !(s->idle >> a & 1)) slice_or_ungather(&l, a);
     if (!s->side[side].backward) reduce(&l);
@@ -522,11 +592,10 @@ static void expand(search *s, int side, int at) {
 
 static int nearest(const search *s, int side) {
     const front *f = &s->side[side];
+    double least = s->best;
     int best = NONE;
     for (int i = 0; i < f->n; i++)
-        if (!f->node[i].closed && f->node[i].total < s->best &&
-            (best == NONE || f->node[i].total < f->node[best].total))
-            best = i;
+        if (f->open[i] < least) least = f->open[best = i];
     return best;
 }
 
@@ -542,7 +611,7 @@ static bool read_route(const search *s, sm_route *route) {
         fits &= add_move(s->j, route, (sm_move)forward[path[n]].move, &forward[path[n]].at);
     sm_layout last = backward[s->met[1]].at;
     if (!same(&forward[s->met[0]].at, &last)) {
-        refine(s->j, s->idle, &last, &forward[s->met[0]].at);
+        refine(s, &last, &forward[s->met[0]].at);
         fits &= add_move(s->j, route, SM_MOVE_PERMUTE, &last);
         if (!same(&last, &backward[s->met[1]].at))
             fits &= add_move(s->j, route, SM_MOVE_ALL_GATHER, &backward[s->met[1]].at);
@@ -563,8 +632,7 @@ static void search_from_both_ends(search *s) {
     for (;;) {
         int f = nearest(s, 0), b = s->both ? nearest(s, 1) : NONE;
         if (f == NONE && b == NONE) return;
-        bool forward =
-            b == NONE || (f != NONE && s->side[0].node[f].total <= s->side[1].node[b].total);
+        bool forward = b == NONE || (f != NONE && s->side[0].open[f] <= s->side[1].open[b]);
         expand(s, forward ? 0 : 1, forward ? f : b);
     }
 }
@@ -583,6 +651,7 @@ static bool search_route(const sm_journey *j, double finest, double below, sm_ro
     s.dropped = false;
     s.both = sizes_differ(j, s.idle);
     s.met[0] = s.met[1] = NONE;
+    cut_dimensions(&s);
     search_from_both_ends(&s);
     *least = !s.dropped;
     route->moves = 0;
