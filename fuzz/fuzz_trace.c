@@ -13,7 +13,9 @@ static void require(bool holds) {
 }
 
 static void check_request(const sm_request *q, double last_s) {
-    require(isfinite(q->arrival_s) && q->arrival_s >= last_s);
+    if (q->follows) require(q->think_s >= 0 && isfinite(q->think_s) && q->conversation != 0);
+    else require(isfinite(q->arrival_s) && q->arrival_s >= last_s);
+    require(!q->kind || (q->kind[0] && strlen(q->kind) < 64));
     require(q->prompt >= 1 && q->prompt <= SM_MAX_TOKENS && q->prompt == floor(q->prompt));
     require(q->output >= 1 && q->output <= SM_MAX_TOKENS && q->output == floor(q->output));
     require(q->shared_prefix >= 0 && q->shared_prefix <= q->prompt);
@@ -29,7 +31,7 @@ static double read_all(sm_request_file *file, double *requests) {
     *requests = 0;
     while ((got = arrivals.next(arrivals.context, &request, &err)) == 1) {
         check_request(&request, last_s);
-        last_s = request.arrival_s;
+        if (!request.follows) last_s = request.arrival_s;
         sum += request.prompt + request.output;
         ++*requests;
     }

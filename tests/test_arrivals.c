@@ -43,8 +43,12 @@ static void draw(sm_synthetic d) {
 static void test_moments(void **state) {
     const double cvs[] = {0.5, 1, 3};
     for (int i = 0; i < 3; i++) {
-        draw((sm_synthetic){
-            SM_ARRIVALS_GAMMA, 20, cvs[i], DRAWN, {500, cvs[i], 90, 0}, 3, {0}, 0, 0, 0});
+        draw((sm_synthetic){.kind = SM_ARRIVALS_GAMMA,
+                            .rate_per_s = 20,
+                            .cv = cvs[i],
+                            .requests = DRAWN,
+                            .lengths = {500, cvs[i], 90, 0},
+                            .seed = 3});
         moments gaps = moments_of(gap, DRAWN), prompts = moments_of(prompt, DRAWN);
         assert_near(gaps.mean * 20, 1, 0.02 * cvs[i]);
         assert_near(gaps.cv, cvs[i], 0.03 * cvs[i]);
@@ -53,18 +57,30 @@ static void test_moments(void **state) {
         moments outputs = moments_of(output, DRAWN);
         assert_true(outputs.mean == 90 && outputs.cv == 0);
     }
-    draw((sm_synthetic){SM_ARRIVALS_POISSON, 20, 0, DRAWN, {1, 0, 1, 0}, 3, {0}, 0, 0, 0});
+    draw((sm_synthetic){.kind = SM_ARRIVALS_POISSON,
+                        .rate_per_s = 20,
+                        .requests = DRAWN,
+                        .lengths = {1, 0, 1, 0},
+                        .seed = 3});
     moments gaps = moments_of(gap, DRAWN);
     assert_near(gaps.mean * 20, 1, 0.01);
     assert_near(gaps.cv, 1, 0.02);
-    draw((sm_synthetic){SM_ARRIVALS_UNIFORM, 20, 0, DRAWN, {1, 0, 1, 0}, 3, {0}, 0, 0, 0});
+    draw((sm_synthetic){.kind = SM_ARRIVALS_UNIFORM,
+                        .rate_per_s = 20,
+                        .requests = DRAWN,
+                        .lengths = {1, 0, 1, 0},
+                        .seed = 3});
     gaps = moments_of(gap, DRAWN);
     assert_near(gaps.mean * 20, 1, 1e-9);
     assert_near(gaps.cv, 0, 1e-6);
 }
 
 static void test_seed_decides(void **state) {
-    sm_synthetic d = {SM_ARRIVALS_POISSON, 20, 0, DRAWN, {50, 1, 50, 1}, 9, {0}, 0, 0, 0};
+    sm_synthetic d = {.kind = SM_ARRIVALS_POISSON,
+                      .rate_per_s = 20,
+                      .requests = DRAWN,
+                      .lengths = {50, 1, 50, 1},
+                      .seed = 9};
     draw(d);
     double first = gap[100], prompts = prompt[DRAWN - 1];
     draw(d);
@@ -83,7 +99,11 @@ static void expect(sm_synthetic d, const char *sentence) {
 }
 
 static void test_refusals(void **state) {
-    sm_synthetic d = {SM_ARRIVALS_POISSON, 20, 0, 5, {50, 1, 50, 1}, 9, {0}, 0, 0, 0};
+    sm_synthetic d = {.kind = SM_ARRIVALS_POISSON,
+                      .rate_per_s = 20,
+                      .requests = 5,
+                      .lengths = {50, 1, 50, 1},
+                      .seed = 9};
     sm_synthetic bad = d;
     bad.rate_per_s = NAN;
     expect(bad, "arrivals need a rate above 0");

@@ -35,19 +35,26 @@ static void assert_same(const sm_request *a, const sm_request *b) {
     if (a->blocks > 0) assert_memory_equal(a->block, b->block, (size_t)a->blocks * sizeof *block);
 }
 
+/* One in three has a class or a turn that follows it. */
+static sim_packed packed_of(uint64_t i) {
+    return (sim_packed){10 * i, request_of(i, false), i % 3 == 1 ? (int)(i % 8) : 0,
+                        i % 3 == 2 ? (int)(i * 7919 % 1000000) : -1};
+}
+
 static void what_went_in_comes_out(void **state) {
     sm_rng rng = {drawn_from(9)};
     sim_backlog b = {.n = 0};
-    uint64_t in = 0, out = 0, number;
+    uint64_t in = 0, out = 0;
     for (int i = 0; i < MOST_BLOCKS; i++) block[i] = sm_rng_next(&rng);
     for (int turn = 0; turn < 3000; turn++) {
         bool puts = sm_rng_below(&rng, 100) < (turn % 600 < 300 ? 70u : 20u);
-        sm_request q = request_of(puts ? in : out, false), got;
-        if (puts) assert_int_equal(sim_backlog_put(&b, 10 * in++, &q, NULL), SM_OK);
+        sim_packed q = packed_of(puts ? in : out), got;
+        if (puts) assert_int_equal(sim_backlog_put(&b, &q, NULL), SM_OK);
+        if (puts) in++;
         if (puts || b.n == 0) continue;
-        sim_backlog_take(&b, &number, &got);
-        assert_true(number == 10 * out++);
-        assert_same(&q, &got);
+        sim_backlog_take(&b, &got);
+        assert_true(got.number == 10 * out++ && got.kind == q.kind && got.turn == q.turn);
+        assert_same(&q.request, &got.request);
         assert_true((uint64_t)b.n == in - out);
     }
     sim_backlog_end_all(&b);
@@ -58,8 +65,9 @@ static void a_burst_takes_little(void **state) {
     sim_backlog b = {.n = 0};
     uint64_t before = sm_allocation_count();
     for (uint64_t i = 0; i < 100000; i++) {
-        const sm_request q = {.prompt = (double)(i * 7919 % 5000 + 1), .output = (double)(i % 500)};
-        assert_int_equal(sim_backlog_put(&b, i, &q, NULL), SM_OK);
+        const sim_packed q = {
+            i, {.prompt = (double)(i * 7919 % 5000 + 1), .output = (double)(i % 500)}, 0, -1};
+        assert_int_equal(sim_backlog_put(&b, &q, NULL), SM_OK);
     }
     assert_in_range(sm_allocation_count() - before, 1, 100000 * 6 / 65536 + 2);
     sim_backlog_end_all(&b);
@@ -70,8 +78,8 @@ static void lack_of_memory_is_told(void **state) {
         sim_backlog b = {.n = 0};
         sm_status status = SM_OK;
         for (uint64_t i = 0; i < 2000 && !status; i++) {
-            const sm_request q = request_of(i, false);
-            status = sim_backlog_put(&b, i, &q, NULL);
+            const sim_packed q = packed_of(i);
+            status = sim_backlog_put(&b, &q, NULL);
         }
         if (!failing_alloc_refused(&loop)) assert_int_equal(status, SM_OK);
         else assert_int_equal(status, SM_INTERNAL);

@@ -16,14 +16,20 @@ typedef struct served_model {
 } served_model;
 
 /* *m must stay where it is: the job points into it. */
-static void set_up(served_model *m, const char *model, const char *on, const char *plan) {
+static void set_up_drafting(served_model *m, const char *model, const char *on, const char *plan,
+                            sm_speculation speculation) {
     sm_error err = {.status = SM_OK};
     serve_case_fill(&m->job, model, on);
+    m->job.job.speculation = speculation;
     m->arena = sm_arena_new();
     m->serve = serve_case_new(&m->job);
     m->plan = serve_plan(plan);
     if (sm_serve_engine(m->serve, &m->plan, 768, 8192, m->arena, &m->engine, &err) != SM_OK)
         fail_msg("%s", err.sentence);
+}
+
+static void set_up(served_model *m, const char *model, const char *on, const char *plan) {
+    set_up_drafting(m, model, on, plan, (sm_speculation){.depth = 0});
 }
 
 static void tear_down(served_model *m) {
@@ -70,6 +76,7 @@ static void check(const errors *e, const char *what, double mean, double most) {
 static void hold_mixed(served_model *m, int prompts, double mean, double most) {
     sm_rng rng = {2};
     errors mixed = {0, 0, 0};
+    const double each = 1 + m->engine.drafted;
     char what[40];
     for (int i = 0; i < 200; i++) {
         double n = floor(draw(&rng, 1, 512)), c = floor(draw(&rng, 1, 20000));
@@ -77,8 +84,8 @@ static void hold_mixed(served_model *m, int prompts, double mean, double most) {
         double past = prompts > 1 ? 0 : floor(draw(&rng, 1, 20000));
         double group = ceil(n / m->plan.pipeline);
         note(&mixed, ask(m, n, n * c, P * prompts, past + P / 2),
-             step_of(m, 2, (sm_attend){group, 1, c}, (sm_attend){prompts, P, past},
-                     group + prompts));
+             step_of(m, 2, (sm_attend){group, each, c}, (sm_attend){prompts, P, past},
+                     group * each + prompts));
     }
     snprintf(what, sizeof what, "mixed, %d prompts", prompts);
     check(&mixed, what, mean, most);
@@ -138,6 +145,33 @@ static void test_points_are_exact(void **state) {
     tear_down(&m);
 }
 
+/* A step verifies what is drafted: five tokens of each sequence, of which it keeps 3.36 on average;
+ * the best depth is that of serve. */
+static void test_drafts(void **state) {
+    served_model m;
+    set_up_drafting(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8",
+                    (sm_speculation){.depth = 4, .acceptance = 0.8});
+    sm_attend group = {7, 5, 1024};
+    assert_true(ask(&m, 7, 7 * 1024, 0, 0) == step_of(&m, 1, group, group, 35));
+    assert_true(m.engine.drafted == 4 &&
+                fabs(m.engine.tokens_per_step - (1 - pow(0.8, 5)) / 0.2) < 1e-12);
+    hold_mixed(&m, 1, 0.008, 0.08);
+    double drafted = ask(&m, 7, 7 * 1024, 0, 0);
+    tear_down(&m);
+    sm_model draft;
+    serve_case_model(&draft, "llama-3.2-1b");
+    set_up_drafting(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8",
+                    (sm_speculation){.depth = 4, .acceptance = 0.8, .draft = &draft});
+    double extra = ask(&m, 7, 7 * 1024, 0, 0) - drafted;
+    assert_true(extra > 4 * 2.4e9 / (8 * 3.35e12) &&
+                extra < 4 * 0.005); /* four times its weights */
+    tear_down(&m);
+    set_up_drafting(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8",
+                    (sm_speculation){.depth = -1, .acceptance = 0.8});
+    assert_true(m.engine.drafted > 4);
+    tear_down(&m);
+}
+
 /* Two stages work on half the batch each. */
 static void test_pipeline(void **state) {
     served_model m;
@@ -171,7 +205,11 @@ static void test_memory_and_links(void **state) {
 static void test_one_request_alone(void **state) {
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
-    sm_synthetic one = {SM_ARRIVALS_UNIFORM, 1, 0, 1, {512, 0, 256, 0}, 1, {0}, 0, 0, 0};
+    sm_synthetic one = {.kind = SM_ARRIVALS_UNIFORM,
+                        .rate_per_s = 1,
+                        .requests = 1,
+                        .lengths = {512, 0, 256, 0},
+                        .seed = 1};
     sm_arrivals arrivals = sm_synthetic_arrivals(&one);
     sm_simulation o;
     sm_simulated out;
@@ -277,7 +315,11 @@ static void test_steps_refused(void **state) {
 static void test_speed(void **state) {
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
-    sm_synthetic drawn = {SM_ARRIVALS_POISSON, 6, 0, 20000, {512, 1, 256, 1}, 1, {0}, 0, 0, 0};
+    sm_synthetic drawn = {.kind = SM_ARRIVALS_POISSON,
+                          .rate_per_s = 6,
+                          .requests = 20000,
+                          .lengths = {512, 1, 256, 1},
+                          .seed = 1};
     sm_arrivals arrivals = sm_synthetic_arrivals(&drawn);
     sm_simulation o;
     sm_simulated out;
@@ -297,6 +339,7 @@ int main(void) {
         cmocka_unit_test(test_tables_are_the_steps),
         cmocka_unit_test(test_points_are_exact),
         cmocka_unit_test(test_pipeline),
+        cmocka_unit_test(test_drafts),
         cmocka_unit_test(test_memory_and_links),
         cmocka_unit_test(test_one_request_alone),
         cmocka_unit_test(test_steps_asked_for),

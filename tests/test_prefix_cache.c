@@ -1,9 +1,10 @@
 /* The prefix cache: what is found after what, what goes first, where it goes, and that its books
  * balance under random use. */
 #include "unit.h"
+#include <math.h>
 #include <string.h>
 
-#include "../src/serve/radix.h"
+#include "../src/serve/prefix_curve.h"
 #include "scalemodel/simulate.h"
 
 /* ---- the tree ---- */
@@ -315,6 +316,61 @@ static void test_host_tier(void **state) {
     assert_true(loaded > 0 && loaded <= 624 * 1e5 / 1e10 + 1e-12);
 }
 
+/* ---- what a cache of any size would find ---- */
+
+/* Pages by latest use, the newest first: how many lie before a page is what a cache needs. */
+typedef struct stack {
+    uint64_t page[40000];
+    size_t n;
+} stack;
+
+static size_t use_page(stack *s, uint64_t page) {
+    size_t at = 0;
+    while (at < s->n && s->page[at] != page) at++;
+    size_t needed = at < s->n ? at + 1 : 0;
+    if (at == s->n) s->n++;
+    memmove(s->page + 1, s->page, at * sizeof *s->page);
+    s->page[0] = page;
+    return needed;
+}
+
+static void test_curve_is_that_of_a_stack(void **state) {
+    enum { PROMPTS = 900, PIECE = 8 };
+    static stack s;
+    static double needs[40000]; /* pages that a cache of so many finds first */
+    sim_curve c = {.uses = 0};
+    sm_rng rng = {drawn_from(4)};
+    double asked = 0;
+    s.n = 0;
+    memset(needs, 0, sizeof needs);
+    for (int i = 0; i < PROMPTS; i++) {
+        uint64_t label[4], id[4];
+        int64_t end[4], at = 0;
+        sim_run_list runs = {1 + (int)sm_rng_below(&rng, 4), label, end};
+        bool counts = sm_rng_below(&rng, 4) > 0;
+        for (int k = 0; k < runs.n; k++) {
+            label[k] = sm_rng_below(&rng, k == 0 ? 6 : 3);
+            /* the same beginnings have the same lengths, the last one of any */
+            at += PIECE * (int64_t)(1 + (k + 1 < runs.n ? label[k] : sm_rng_below(&rng, 9)));
+            end[k] = at;
+            id[k] = (k > 0 ? 10 * id[k - 1] : 1) + label[k];
+        }
+        for (int k = runs.n; k-- > 0;)
+            for (int64_t page = end[k]; page-- > (k > 0 ? end[k - 1] : 0);) {
+                size_t needed = use_page(&s, id[k] << 32 | (uint64_t)page);
+                if (counts) asked++, needs[needed]++;
+            }
+        assert_int_equal(sim_curve_use(&c, &runs, counts, NULL), SM_OK);
+    }
+    assert_true(c.asked == asked && c.uses > 0 && s.n < 40000);
+    for (int bin = 0; bin < 8 * 15; bin++) {
+        double pages = exp2(bin / 8.0), found = 0;
+        for (size_t i = 1; i < 40000 && (double)i <= pages * (1 + 1e-9); i++) found += needs[i];
+        assert_true(sim_curve_found(&c, pages) == found);
+    }
+    sim_curve_end(&c);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tree_finds_the_longest_beginning),
@@ -326,6 +382,7 @@ int main(void) {
         cmocka_unit_test(test_blocks),
         cmocka_unit_test(test_affinity),
         cmocka_unit_test(test_host_tier),
+        cmocka_unit_test(test_curve_is_that_of_a_stack),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

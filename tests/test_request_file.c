@@ -128,6 +128,34 @@ static void reads_json_either_way(void **state) {
     assert_true(s.request[0].conversation != s.request[2].conversation);
 }
 
+/* Turns: of ours the whole prompt is told, of AIPerf's what each adds. */
+static void reads_turns(void **state) {
+    seen s = read_good("arrival_s,prompt_tokens,output_tokens,conversation_id,think_s,class\n"
+                       "1,100,10,a,,chat\n"
+                       ",150,20,a,2.5,chat\n"
+                       "2,7,7,b,,\n"
+                       "3,180,5,a,4,batch\n", /* of a, but not right behind it */
+                       4);
+    assert_request(&s.request[0], 1, 100, 10);
+    assert_true(!s.request[0].follows && s.request[1].follows && s.request[1].think_s == 2.5);
+    assert_true(s.request[1].prompt == 150 && s.request[0].conversation != 0 &&
+                s.request[1].conversation == s.request[0].conversation);
+    assert_true(s.request[0].kind && s.request[1].kind && !s.request[2].kind && s.request[3].kind);
+    assert_request(&s.request[3], 3, 180, 5);
+    assert_true(!s.request[3].follows);
+    s = read_good(
+        "{\"session_id\": \"x\", \"timestamp\": 500, \"input_length\": 100, \"output_length\": 9}\n"
+        "{\"session_id\": \"x\", \"delay\": 1500, \"input_length\": 30, \"output_length\": 8}\n"
+        "{\"session_id\": \"x\", \"delay\": 0, \"input_length\": 20, \"output_length\": 7}\n"
+        "{\"session_id\": \"y\", \"timestamp\": 600, \"delay\": 0, \"input_length\": 3, "
+        "\"output_length\": 1}\n",
+        4);
+    assert_request(&s.request[0], 0.5, 100, 9);
+    assert_true(s.request[1].follows && s.request[1].think_s == 1.5 && s.request[1].prompt == 139);
+    assert_true(s.request[2].follows && s.request[2].prompt == 139 + 8 + 20);
+    assert_true(!s.request[3].follows && s.request[3].prompt == 3);
+}
+
 /* ---- what is refused ---- */
 
 typedef struct refused {
@@ -136,6 +164,7 @@ typedef struct refused {
     const char *sentence;
 } refused;
 
+#define HEAD3 "arrival_s,prompt_tokens,output_tokens,conversation_id,think_s,class\n"
 #define HEAD "arrival_s,prompt_tokens,output_tokens\n"
 
 static const refused refusals[] = {
@@ -166,6 +195,17 @@ static const refused refusals[] = {
      "this request arrives 1.5 s before the one above it: sort the trace by arrival"},
     {HEAD "1,2\n", 2, 1, 3, "this row has 2 cells, but the header names 3 columns"},
     {HEAD "1,2,3,4\n", 2, 1, 7, "this row has 4 cells, but the header names 3 columns"},
+    {HEAD3 "1,2,3,a,,\n,4,3,b,2,\n", 3, 8, 1,
+     "this turn follows none: the row above is not of its conversation, and no time says when it "
+     "comes"},
+    {HEAD3 "1,2,3,a,,\n,4,3,a,soon,\n", 3, 8, 4,
+     "a time between two turns is a number of seconds, 0 or more"},
+    {HEAD3 "1,2,3,a,,\n,4,3,a,-1,\n", 3, 8, 2,
+     "a time between two turns is a number of seconds, 0 or more"},
+    {HEAD3 "1,2,3,a,,\n,4,3,a,,\n", 3, 1, 8,
+     "this request does not say arrival_s (seconds), TIMESTAMP (a date) or timestamp (ms)"},
+    {HEAD3 "1,2,3,a,,0123456789012345678901234567890123456789012345678901234567890123\n", 2, 10, 64,
+     "the name of a class has at most 63 bytes"},
     {HEAD "1,,3\n", 2, 1, 4,
      "this request does not say prompt_tokens, ContextTokens or input_length"},
     {HEAD "1,\"2,3\n", 2, 3, 1, "this quote is never closed"},
@@ -319,6 +359,7 @@ int main(void) {
         cmocka_unit_test(reads_zones),
         cmocka_unit_test(reads_own_columns),
         cmocka_unit_test(reads_mooncake),
+        cmocka_unit_test(reads_turns),
         cmocka_unit_test(reads_json_either_way),
         cmocka_unit_test(refuses_with_a_place),
         cmocka_unit_test(refuses_endless_lines),

@@ -118,7 +118,11 @@ static void test_one_client(void **state) {
     o.concurrency = 1;
     o.think_s = 2.0;
     o.admission_s = 0.25;
-    sm_synthetic drawn = {SM_ARRIVALS_UNIFORM, 1e-3, 0, 50, {700, 0, 300, 0}, 3, {0}, 0, 0, 0};
+    sm_synthetic drawn = {.kind = SM_ARRIVALS_UNIFORM,
+                          .rate_per_s = 1e-3,
+                          .requests = 50,
+                          .lengths = {700, 0, 300, 0},
+                          .seed = 3};
     sm_simulated out = simulate_drawn(&o, drawn);
     double each = 0.25 + alone_s(&usual_formula, 700, 300);
     assert_close(out.e2e_s.mean, each, 1e-9);
@@ -136,7 +140,12 @@ static void test_clients(void **state) {
         o.think_s = 3.0;
         o.admission_s = 0.05;
         o.most_batch = 16;
-        sm_synthetic drawn = {SM_ARRIVALS_UNIFORM, 1, 0, 6000, {300, 0, 60, 0}, 5, {0}, 0, 0, 0.5};
+        sm_synthetic drawn = {.kind = SM_ARRIVALS_UNIFORM,
+                              .rate_per_s = 1,
+                              .requests = 6000,
+                              .lengths = {300, 0, 60, 0},
+                              .seed = 5,
+                              .least_share = 0.5};
         sm_simulated out = simulate_drawn(&o, drawn);
         assert_true(out.finished == 6000);
         assert_close(out.mean_in_system, out.requests_per_s * out.e2e_s.mean, 1e-9);
@@ -209,8 +218,11 @@ static void test_queue_of_constant_service(void **state) {
         double load = loads[i / 2], service = 0.05;
         sm_simulation o = options_of(&engine, policies[i % 2]);
         o.most_batch = 1;
-        sm_synthetic drawn = {
-            SM_ARRIVALS_POISSON, load / service, 0, 400000, {10, 0, 1, 0}, 7, {0}, 0, 0, 0};
+        sm_synthetic drawn = {.kind = SM_ARRIVALS_POISSON,
+                              .rate_per_s = load / service,
+                              .requests = 400000,
+                              .lengths = {10, 0, 1, 0},
+                              .seed = 7};
         sm_simulated out = simulate_drawn(&o, drawn);
         assert_close(out.queue_s.mean, load * service / (2 * (1 - load)), 0.03);
         assert_close(out.utilisation, load, 0.01);
@@ -225,8 +237,11 @@ static void test_queue_of_varied_service(void **state) {
     sm_engine engine = engine_of(&f, 1e9);
     const sm_policy policies[] = {SM_POLICY_STATIC, SM_POLICY_CONTINUOUS, SM_POLICY_CHUNKED};
     for (int i = 0; i < 3; i++) {
-        sm_synthetic drawn = {
-            SM_ARRIVALS_POISSON, 6.0, 0, 300000, {10, 0, 100, 1.0}, 11, {0}, 0, 0, 0};
+        sm_synthetic drawn = {.kind = SM_ARRIVALS_POISSON,
+                              .rate_per_s = 6.0,
+                              .requests = 300000,
+                              .lengths = {10, 0, 100, 1.0},
+                              .seed = 11};
         sm_synthetic again = drawn;
         sm_arrivals lengths = sm_synthetic_arrivals(&again);
         sm_request request;
@@ -246,13 +261,100 @@ static void test_queue_of_varied_service(void **state) {
     }
 }
 
+/* Who is ahead of whom in a queue of constant service, nobody interrupted: with the residual work
+ * R = rho S / 2 the first wait R / (1 - rho_1), the others R / ((1 - rho_1) (1 - rho)) (Cobham,
+ * "Priority assignment in waiting line problems", 1954). */
+static void test_queue_of_two_priorities(void **state) {
+    formula f = {0.05, 0, 0, 0, 0};
+    sm_engine engine = engine_of(&f, 1e6);
+    const sm_request_class classes[] = {{"later", 0.75, 5, 0, 0}, {"first", 0.25, 2, 0.1, 0}};
+    const double load = 0.8, service = 0.05, ahead = 0.25 * load, rest = load * service / 2;
+    sm_simulation o = options_of(&engine, SM_POLICY_CONTINUOUS);
+    o.most_batch = 1;
+    o.classes = classes;
+    o.n_classes = 2;
+    sm_synthetic drawn = {.kind = SM_ARRIVALS_POISSON,
+                          .rate_per_s = load / service,
+                          .requests = 400000,
+                          .lengths = {10, 0, 1, 0},
+                          .classes = classes,
+                          .n_classes = 2,
+                          .seed = 7};
+    sm_simulated out = simulate_drawn(&o, drawn);
+    const sm_class_served *first = &out.of_class[1], *later = &out.of_class[0];
+    assert_close(first->ttft_s.mean - service, rest / (1 - ahead), 0.03);
+    assert_close(later->ttft_s.mean - service, rest / ((1 - ahead) * (1 - load)), 0.03);
+    assert_close(first->finished, 0.25 * out.finished, 0.01);
+    assert_true(later->within_slo == 1 && first->within_slo > 0.8 && first->within_slo < 1);
+    assert_close(out.within_slo, 0.75 + 0.25 * first->within_slo, 0.01);
+}
+
+/* One conversation: each turn is thought of when the one before it has ended. */
+static void test_turns_wait_for_each_other(void **state) {
+    sm_engine engine = engine_of(&usual_formula, 1e6);
+    for (int cached = 0; cached < 2; cached++) {
+        sm_simulation o = options_of(&engine, SM_POLICY_CONTINUOUS);
+        o.prefix_cache = cached;
+        o.page_tokens = 1;
+        o.concurrency = cached; /* one client, or one that comes at a rate: the same */
+        o.think_s = 3;
+        sm_synthetic drawn = {.kind = SM_ARRIVALS_UNIFORM,
+                              .rate_per_s = 1e-3,
+                              .requests = 5,
+                              .lengths = {700, 0, 300, 0},
+                              .turns = 5,
+                              .think_s = 3,
+                              .shared_prefix = 100};
+        sm_simulated out = simulate_drawn(&o, drawn);
+        double now_s = book.served[0].arrival_s;
+        if (cached) assert_close(out.cache[SM_CACHE_HBM].found, out.prefix_hit_rate, 1e-12);
+        assert_true(book.n == 5 && out.prompt_tokens == 5 * 100 + 5 * 700 + 10 * 1000);
+        for (int k = 0; k < 5; k++) {
+            const sm_request_served *q = &book.served[k];
+            double prompt = 100 + 700 + 1000.0 * k;
+            double known = cached && k > 0 ? prompt - 700 - 1 : 0; /* the last token has no cache */
+            assert_true(q->prompt == prompt && q->cached == known);
+            assert_close(q->arrival_s, now_s, 1e-12);
+            now_s = q->end_s + 3;
+        }
+    }
+}
+
+/* The rate of each span, over and over, of all kinds of arrivals. */
+static void test_rates_that_change(void **state) {
+    for (int kind = 0; kind < 3; kind++) {
+        sm_synthetic s = {.kind = (sm_arrival_kind)kind,
+                          .cv = 2,
+                          .requests = 200000,
+                          .lengths = {10, 0, 1, 0},
+                          .span = {{20, 50}, {0, 30}, {2, 100}},
+                          .spans = 3};
+        sm_arrivals arrivals = sm_synthetic_arrivals(&s);
+        double begin[] = {0, 50, 80, 180}, come[3] = {0};
+        sm_request q;
+        while (arrivals.next(arrivals.context, &q, NULL) == 1) {
+            double at = fmod(q.arrival_s, 180);
+            for (int i = 0; i < 3; i++) come[i] += at >= begin[i] && at < begin[i + 1];
+        }
+        double cycles = q.arrival_s / 180;
+        assert_close(sm_synthetic_rate(&s), 1200.0 / 180, 1e-12);
+        assert_close(come[0] / cycles, 1000, 0.03);
+        assert_close(come[2] / cycles, 200, 0.05);
+        assert_true(come[1] <= cycles); /* uniform: one falls on the seam */
+    }
+}
+
 /* Everything at once: a full batch of B all the time. With outputs of n tokens and prompts of p, B
  * requests cost B prefills of (start + token p) and n - 1 steps of (start + sequence B). */
 static void test_saturation(void **state) {
     formula f = {0.012, 2e-5, 0, 1e-4, 0};
     sm_engine engine = engine_of(&f, 1e9);
     double B = 64, p = 200, n = 150;
-    sm_synthetic drawn = {SM_ARRIVALS_UNIFORM, 1e6, 0, 20000, {p, 0, n, 0}, 3, {0}, 0, 0, 0};
+    sm_synthetic drawn = {.kind = SM_ARRIVALS_UNIFORM,
+                          .rate_per_s = 1e6,
+                          .requests = 20000,
+                          .lengths = {p, 0, n, 0},
+                          .seed = 3};
     sm_simulation o = options_of(&engine, SM_POLICY_CONTINUOUS);
     o.most_batch = B;
     o.prefill_tokens = p * B;
@@ -270,13 +372,26 @@ static void test_saturation(void **state) {
 
 /* ---- laws ---- */
 
+static const sm_request_class two_classes[] = {{"chat", 0.3, 0, 0.2, 0}, {"batch", 0.7, 1, 0, 0}};
+
 static sm_synthetic mixed(double rate, double requests, uint64_t seed) {
-    return (sm_synthetic){
-        SM_ARRIVALS_GAMMA, rate, 2.0, requests, {300, 1.2, 120, 0.8}, seed, {0}, 0, 0, 0};
+    return (sm_synthetic){.kind = SM_ARRIVALS_GAMMA,
+                          .rate_per_s = rate,
+                          .cv = 2.0,
+                          .requests = requests,
+                          .lengths = {300, 1.2, 120, 0.8},
+                          .turns = seed % 3 == 1 ? 3 : 0,
+                          .turns_cv = 0.5,
+                          .think_s = 0.4,
+                          .classes = two_classes,
+                          .n_classes = 2,
+                          .seed = seed};
 }
 
 static void check_laws(const sm_simulated *out) {
     assert_true(out->finished + out->refused == out->requests);
+    assert_true(out->of_class[0].finished + out->of_class[1].finished ==
+                (out->of_class[0].finished > 0 ? out->finished : 0));
     double rate = out->finished / out->seconds;
     assert_close(out->mean_in_system, rate * out->e2e_s.mean, 1e-9); /* Little */
     assert_true(book.n == (size_t)out->finished && book.overlaps == 0);
@@ -333,6 +448,8 @@ static void test_laws(void **state) {
         o.most_batch = i % 7 == 0 ? 8 : 256;
         o.page_tokens = i % 4 == 1 ? 1 : 16;
         o.prefix_cache = i % 8 > 4;
+        o.classes = two_classes;
+        o.n_classes = i % 5 > 2 ? 2 : 0;
         sm_simulated out = simulate_related(&o, mixed(20.0 * (1 + i % 5), 600, (uint64_t)i));
         check_laws(&out);
         assert_true(o.prefix_cache ? out.cached_tokens > 0 : out.cached_tokens == 0);
@@ -362,11 +479,14 @@ static void test_jumps_equal_single_steps(void **state) {
         engine.host_kv_tokens = 20000;
         engine.host_bytes_per_s = 50e9;
         engine.transfer_bytes_per_s = 50e9;
+        engine.tokens_per_step = i % 7 == 3 ? 2.6 : 1;
         sm_simulation o = options_of(&engine, (sm_policy)(i % 4));
         o.replicas = 1 + i % 2;
         o.preempt = i % 3 ? SM_PREEMPT_SWAP : SM_PREEMPT_RECOMPUTE;
         o.most_batch = 32;
         o.chunk_tokens = i % 8 == 2 ? 48 : 256;
+        o.classes = two_classes;
+        o.n_classes = i % 5 > 2 ? 2 : 0;
         sm_simulated fast = simulate_drawn(&o, mixed(10.0 + i, 150, (uint64_t)i));
         o.stepwise = true;
         sm_simulated slow = simulate_drawn(&o, mixed(10.0 + i, 150, (uint64_t)i));
@@ -383,6 +503,9 @@ int main(void) {
         cmocka_unit_test(test_alone_in_chunks),
         cmocka_unit_test(test_queue_of_constant_service),
         cmocka_unit_test(test_queue_of_varied_service),
+        cmocka_unit_test(test_queue_of_two_priorities),
+        cmocka_unit_test(test_turns_wait_for_each_other),
+        cmocka_unit_test(test_rates_that_change),
         cmocka_unit_test(test_saturation),
         cmocka_unit_test(test_one_client),
         cmocka_unit_test(test_clients),

@@ -28,13 +28,17 @@ static sm_engine engine_of(double kv_tokens) {
 /* ---- the slow simulator ---- */
 
 typedef struct slow_request {
-    double arrival_s, first_s, end_s;
+    double asked_s, arrival_s, first_s, end_s;
     int prompt, output, done, length, target;
+    int kind;       /* its class, which here is its rank too */
+    bool follows;   /* the request before it, so long after its end */
+    double think_s; /* arrival_s is HUGE_VAL until then */
+    bool arrived;
 } slow_request;
 typedef struct slow {
     const sm_simulation *o;
     slow_request request[MOST];
-    int n, arrived;
+    int n, arrived, number[MOST]; /* number: the requests in the order in which they arrived */
     int waiting[MOST], waits, running[MOST], runs; /* running: in the order they were let in */
     double now_s;
     int preemptions;
@@ -69,20 +73,32 @@ static void put_first(int *list, int *n, int value) {
     ++*n;
 }
 
+/* Of n in a list, the first or the last of those of the least or the highest rank. */
+static int pick(const slow *s, const int *list, int n, bool last) {
+    int best = last ? n - 1 : 0;
+    for (int j = 1; j < n; j++) {
+        int i = last ? n - 1 - j : j;
+        int rank = s->request[list[i]].kind, so_far = s->request[list[best]].kind;
+        if (last ? rank > so_far : rank < so_far) best = i;
+    }
+    return best;
+}
+
 /* Let in what fits; returns how many tokens their prompts have. */
 static int let_in(slow *s) {
     bool chunked = s->o->policy == SM_POLICY_CHUNKED;
     int taken = 0, before = s->runs;
     while (s->waits > 0 && s->runs < (int)s->o->most_batch) {
-        slow_request *q = &s->request[s->waiting[0]];
+        int at = pick(s, s->waiting, s->waits, false);
+        slow_request *q = &s->request[s->waiting[at]];
         int tokens = q->prompt + q->done;
         if (!chunked && s->runs > before && taken + tokens > (int)s->o->prefill_tokens) break;
         int reserve = s->runs > 0 ? (capacity(s) + 99) / 100 : 0;
         if (used(s) + pages(s, tokens) + reserve > capacity(s)) break;
         q->target = tokens;
         q->length = 0;
-        s->running[s->runs++] = s->waiting[0];
-        take_out(s->waiting, &s->waits, 0);
+        s->running[s->runs++] = s->waiting[at];
+        take_out(s->waiting, &s->waits, at);
         taken += tokens;
     }
     return taken;
@@ -96,7 +112,11 @@ static void make_room(slow *s) {
             if (!is_due(q)) need += pages(s, q->length + 1) - pages(s, q->length);
         }
         if (s->runs <= 1 || need == 0 || used(s) + need <= capacity(s)) return;
-        put_first(s->waiting, &s->waits, s->running[--s->runs]);
+        int at = pick(s, s->running, s->runs, true);
+        slow_request *q = &s->request[s->running[at]];
+        q->length = q->target = 0;
+        put_first(s->waiting, &s->waits, s->running[at]);
+        take_out(s->running, &s->runs, at);
         s->preemptions++;
     }
 }
@@ -130,6 +150,8 @@ static void do_step(slow *s, bool decodes, int room) {
         slow_request *q = &s->request[s->running[i]];
         if (q->done < q->output) continue;
         q->end_s = s->now_s;
+        slow_request *next = q + 1;
+        if (next < s->request + s->n && next->follows) next->arrival_s = q->end_s + next->think_s;
         take_out(s->running, &s->runs, i);
     }
 }
@@ -140,11 +162,24 @@ static int decoding(const slow *s) {
     return n;
 }
 
+/* The next to arrive. */
+static int soonest(const slow *s) {
+    int best = -1;
+    for (int i = 0; i < s->n; i++) {
+        const slow_request *q = &s->request[i];
+        if (!q->arrived && (best < 0 || q->arrival_s < s->request[best].arrival_s)) best = i;
+    }
+    return best;
+}
+
 static void simulate_slowly(slow *s) {
     while (s->arrived < s->n || s->waits + s->runs > 0) {
-        if (s->waits + s->runs == 0) s->now_s = fmax(s->now_s, s->request[s->arrived].arrival_s);
-        while (s->arrived < s->n && s->request[s->arrived].arrival_s <= s->now_s)
-            s->waiting[s->waits++] = s->arrived++;
+        if (s->waits + s->runs == 0) s->now_s = fmax(s->now_s, s->request[soonest(s)].arrival_s);
+        for (int i; (i = soonest(s)) >= 0 && s->request[i].arrival_s <= s->now_s;) {
+            s->request[i].arrived = true;
+            s->number[s->arrived++] = i;
+            s->waiting[s->waits++] = i;
+        }
         int taken = let_in(s);
         if (s->o->policy == SM_POLICY_CHUNKED) {
             make_room(s);
@@ -172,25 +207,42 @@ static int next_of_slow(void *context, sm_request *request, sm_error *err) {
     (void)err;
     if (p->given == p->slow->n) return 0;
     const slow_request *q = &p->slow->request[p->given++];
-    *request = (sm_request){.arrival_s = q->arrival_s, .prompt = q->prompt, .output = q->output};
+    static const char *const names[] = {"first", "second", "third"};
+    *request = (sm_request){.arrival_s = q->asked_s,
+                            .prompt = q->prompt,
+                            .output = q->output,
+                            .follows = q->follows,
+                            .think_s = q->think_s,
+                            .kind = names[q->kind]};
     return 1;
 }
 
 static void compare_served(void *context, const sm_request_served *served) {
     pair *p = context;
-    const slow_request *q = &p->slow->request[served->number];
+    const slow_request *q = &p->slow->request[p->slow->number[served->number]];
     p->worst = fmax(p->worst, fabs(served->first_token_s - q->first_s));
     p->worst = fmax(p->worst, fabs(served->end_s - q->end_s));
     p->ended++;
 }
 
 static void draw_requests(slow *s, uint64_t seed, double rate) {
-    sm_synthetic d = {SM_ARRIVALS_GAMMA, rate, 1.5, s->n, {120, 1, 80, 1}, seed, {0}, 0, 0, 0};
+    sm_synthetic d = {.kind = SM_ARRIVALS_GAMMA,
+                      .rate_per_s = rate,
+                      .cv = 1.5,
+                      .requests = s->n,
+                      .lengths = {120, 1, 80, 1},
+                      .seed = seed};
+    if (seed % 3 == 2) d.turns = 4, d.turns_cv = 1, d.think_s = 0.7, d.think_cv = 1;
     sm_arrivals drawn = sm_synthetic_arrivals(&d);
     for (int i = 0; i < s->n; i++) {
         sm_request q;
         assert_int_equal(drawn.next(drawn.context, &q, NULL), 1);
-        s->request[i] = (slow_request){.arrival_s = q.arrival_s};
+        bool follows = q.conversation > 0 && q.follows;
+        s->request[i] = (slow_request){.asked_s = q.arrival_s,
+                                       .arrival_s = follows ? HUGE_VAL : q.arrival_s,
+                                       .follows = follows,
+                                       .think_s = q.think_s,
+                                       .kind = (int)(seed % 4 == 1 ? sm_rng_below(&d.rng, 3) : 0)};
         s->request[i].prompt = (int)fmin(q.prompt, 900);
         s->request[i].output = (int)fmin(q.output, 600);
     }
@@ -202,9 +254,13 @@ static void test_equals_the_slow_one(void **state) {
     for (int i = 0; i < 62; i++) {
         bool burst = i >= 60; /* more than wait whole: the others are packed (backlog.c) */
         sm_engine engine = engine_of(i % 3 == 0 ? 1600 : i % 3 == 1 ? 4000 : 1e6);
+        const sm_request_class classes[] = {
+            {"first", 1, 0, 0, 0}, {"second", 1, 3, 0, 0}, {"third", 1, 7, 0, 0}};
         sm_simulation o;
         sm_simulation_defaults(&o);
         o.engine = &engine;
+        o.classes = classes;
+        o.n_classes = 3;
         o.policy = i % 2 ? SM_POLICY_CHUNKED : SM_POLICY_CONTINUOUS;
         o.most_batch = i % 5 == 0 ? 8 : 40;
         o.chunk_tokens = i % 7 == 1 ? 64 : 200;
@@ -236,7 +292,11 @@ static void test_swaps(void **state) {
     sm_simulation o;
     sm_simulation_defaults(&o);
     o.engine = &engine;
-    sm_synthetic d = {SM_ARRIVALS_POISSON, 50, 0, 200, {100, 0, 200, 0}, 1, {0}, 0, 0, 0};
+    sm_synthetic d = {.kind = SM_ARRIVALS_POISSON,
+                      .rate_per_s = 50,
+                      .requests = 200,
+                      .lengths = {100, 0, 200, 0},
+                      .seed = 1};
     sm_arrivals drawn = sm_synthetic_arrivals(&d);
     sm_simulated again, swapped, slowly;
     assert_int_equal(sm_simulate(&o, &drawn, NULL, &again, NULL), SM_OK);
@@ -283,7 +343,11 @@ static void test_highest_rate(void **state) {
     o.engine = &engine;
     o.most_batch = 1;
     o.ttft_s = 0.25;
-    sm_synthetic d = {SM_ARRIVALS_POISSON, 3, 0, 60000, {10, 0, 1, 0}, 5, {0}, 0, 0, 0};
+    sm_synthetic d = {.kind = SM_ARRIVALS_POISSON,
+                      .rate_per_s = 3,
+                      .requests = 60000,
+                      .lengths = {10, 0, 1, 0},
+                      .seed = 5};
     sm_rated_arrivals rated = {&d, begin_drawn};
     sm_max_rate found;
     assert_int_equal(sm_simulate_max_rate(&o, &rated, 0.9, &found, NULL), SM_OK);
@@ -409,10 +473,20 @@ static void test_lack_of_memory(void **state) {
     sm_simulation_defaults(&o);
     o.engine = o.prefill_engine = &engine;
     o.prefix_cache = true;
+    const sm_request_class classes[] = {{"a", 1, 1, 0, 0}, {"b", 2, 0, 0, 0}};
+    o.classes = classes;
+    o.n_classes = 2;
     for (int policy = 0; policy < SM_POLICY_COUNT; policy++) {
         o.policy = (sm_policy)policy;
         FOR_EACH_FAILING_ALLOCATION(loop) {
-            sm_synthetic d = {SM_ARRIVALS_POISSON, 50, 0, 60, {100, 0, 20, 0}, 1, {0}, 0, 0, 0};
+            sm_synthetic d = {.kind = SM_ARRIVALS_POISSON,
+                              .rate_per_s = 50,
+                              .requests = 60,
+                              .lengths = {100, 0, 20, 0},
+                              .turns = policy % 2 ? 3 : 0,
+                              .classes = classes,
+                              .n_classes = 2,
+                              .seed = 1};
             sm_arrivals drawn = sm_synthetic_arrivals(&d);
             sm_error err = {.status = SM_OK};
             sm_simulated out;

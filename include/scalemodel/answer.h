@@ -381,6 +381,7 @@ typedef struct sm_simulate_question {
     bool explain;                      /* what the goodput is made of */
     bool plot, timeline;               /* into report->chart and report->tracks */
     bool keep_engine;                  /* for sm_serve_step_time: report->kept is its sm_engine */
+    sm_speculation speculation; /* depth 0: none; -1: the best of one sequence */
 } sm_simulate_question;
 /* Latencies, rates, goodput, use of engines and memory; SM_NEGATIVE when not one sequence fits, or
  * no rate meets the SLO. */

@@ -21,6 +21,12 @@ typedef struct sm_request {
     const uint64_t *block;
     int blocks;
     double block_tokens;
+    /* A further turn of the conversation of the request right before it: sent so long after that
+     * one has ended; arrival_s is not looked at. */
+    bool follows;
+    double think_s;
+    const char *kind; /* name of its class (sm_request_class), valid until the next request is asked
+                         for; NULL: the first */
 } sm_request;
 /* next: 1 a request, 0 the end, -1 an error (err is filled). Arrivals do not decrease. */
 typedef struct sm_arrivals {
@@ -37,6 +43,18 @@ typedef enum sm_arrival_kind {
     SM_ARRIVALS_GAMMA,
     SM_ARRIVALS_UNIFORM /* evenly spaced */
 } sm_arrival_kind;
+/* Requests come at this rate for so long. */
+typedef struct sm_rate_span {
+    double rate_per_s, seconds;
+} sm_rate_span;
+/* A kind of requests: what share of the drawn are of it, who goes first, and its own SLO. */
+typedef struct sm_request_class {
+    const char *name;
+    double share;          /* of the drawn; all are taken by their sum */
+    int priority;          /* lower goes first, as in vLLM, and gives its memory back last */
+    double ttft_s, tpot_s; /* 0: that of the simulation */
+} sm_request_class;
+enum { SM_MOST_SPANS = 48, SM_MOST_CLASSES = 8, SM_MOST_TURNS = 1000000 };
 typedef struct sm_synthetic {
     sm_arrival_kind kind;
     double rate_per_s, cv; /* of gamma gaps */
@@ -47,10 +65,26 @@ typedef struct sm_synthetic {
     double now_s, made;
     double least_share; /* > 0: lengths are drawn evenly from this share of prompt and output to all
                            of it, as benchmark tools do, in place of the variation */
+    /* > 0 spans: the rate changes, over and over again, in place of rate_per_s */
+    sm_rate_span span[SM_MOST_SPANS];
+    int spans;
+    /* Above 1 turn on average: what comes is a conversation. Each turn has all that went before in
+     * its prompt, and lengths.prompt more; the times between them are drawn as lengths are. */
+    double turns, turns_cv, think_s, think_cv;
+    double shared_prefix; /* tokens at the beginning of every prompt, beyond lengths.prompt */
+    const sm_request_class *classes;
+    int n_classes;
+    double left, history; /* of the conversation that is drawn: turns, tokens */
+    uint64_t conversation;
+    const char *kind_of; /* its class */
 } sm_synthetic;
-/* Begin to draw synthetic arrivals. The state is filled, but for rng, now_s and made; it must
- * outlive what is returned. The same seed gives the same requests. */
+/* Begin to draw synthetic arrivals. The state is filled, but for rng, now_s, made and what is of
+ * one conversation; it must outlive what is returned. The same seed gives the same requests. */
 sm_arrivals sm_synthetic_arrivals(sm_synthetic *state);
+/* Requests, or first turns, that come in a second on average. */
+double sm_synthetic_rate(const sm_synthetic *state);
+/* The mean prompt of all that are drawn, tokens: with what went before of conversations. */
+double sm_synthetic_prompt(const sm_synthetic *state);
 
 /* ---- the engine ---- */
 typedef struct sm_engine {
@@ -61,13 +95,14 @@ typedef struct sm_engine {
     double (*step_s)(void *context, double n, double cached, double prefill, double attended);
     /* NULL, or what a step failed of that could be priced had there been memory */
     const sm_error *error;
-    double kv_tokens;      /* that fit in memory */
-    double host_kv_tokens; /* in host memory, for swaps and the prefix cache; 0: none */
-    double kv_bytes_per_token;
+    double kv_tokens;            /* that fit in memory */
+    double host_kv_tokens;       /* in host memory, for swaps and the prefix cache; 0: none */
+    double kv_bytes_per_token;   /* of a sequence of mean length: windows keep less of a long one */
     double host_bytes_per_s;     /* swap */
     double transfer_bytes_per_s; /* from a prefill pool to a decode pool */
     double transfer_latency_s;
     double tokens_per_step; /* of speculation: a decoding sequence gains so many; 1 */
+    int drafted;            /* tokens that a step verifies beside; 0 */
     int chips;
 } sm_engine;
 /* The engine of a plan, for steps of at most step_tokens tokens; memory is what is left beside the
@@ -118,6 +153,8 @@ typedef struct sm_simulation {
     double sample_s;       /* of the series at first; doubled whenever SM_MAX_SAMPLES are reached.
                               0: 1 ms */
     bool stepwise;         /* one step at a time, for tests: the same answer, slowly */
+    const sm_request_class *classes; /* at most SM_MOST_CLASSES; none: all requests are alike */
+    int n_classes;
 } sm_simulation;
 #define sm_simulation_defaults(simulation)                                                         \
     sm_simulation_defaults_sized((simulation), sizeof *(simulation))
@@ -134,6 +171,7 @@ typedef struct sm_request_served {
     double arrival_s, start_s, first_token_s, end_s;
     double prompt, output, cached; /* tokens; cached: of the prompt found in the prefix cache */
     int replica, preemptions;      /* replica: where it ended */
+    int kind;                      /* its class, from 0 */
 } sm_request_served;
 typedef struct sm_watch { /* may be all NULL */
     void *context;
@@ -151,6 +189,24 @@ typedef struct sm_sample {
     double waiting, running, kv_occupancy, utilisation;
 } sm_sample;
 enum { SM_MAX_SAMPLES = 512 };
+typedef struct sm_class_served {
+    double finished, within_slo; /* within: the share of its requests, the refused included */
+    sm_percentiles ttft_s, tpot_s, e2e_s;
+} sm_class_served;
+/* One cache, which all replicas share, of so many tokens and what it would find of the prompts: a
+ * share of their tokens. It gives up what was used longest ago. */
+typedef struct sm_cache_point {
+    double tokens, found;
+} sm_cache_point;
+/* As large as the HBM of all replicas, with their host memory, and the smallest that find this
+ * share of what an endless one does. */
+#define SM_CACHE_POINTS(X) X(HBM, 0) X(HOST, 0) X(HALF, 0.5) X(MOST, 0.8) X(NINE, 0.9) X(ALL, 1)
+enum {
+#define X(id, share) SM_CACHE_##id,
+    SM_CACHE_POINTS(X)
+#undef X
+        SM_CACHE_COUNT
+};
 typedef struct sm_simulated {
     double requests, finished, refused; /* refused: can never fit in memory */
     /* Of the finished. Every token is accounted for: prefilled = prompt - cached + recomputed; each
@@ -172,6 +228,8 @@ typedef struct sm_simulated {
     double waiting_at_last; /* requests that wait when the last one comes */
     int samples;
     sm_sample sample[SM_MAX_SAMPLES];
+    sm_class_served of_class[SM_MOST_CLASSES]; /* as many as the simulation has */
+    sm_cache_point cache[SM_CACHE_COUNT];      /* all 0 without a prefix cache */
 } sm_simulated;
 /* Simulate all arrivals until the last request ends. watch may be NULL. SM_BAD_INPUT when an option
  * is out of range, SM_USAGE for options without their size, SM_INTERNAL when out of memory; an

@@ -33,13 +33,49 @@ static double draw_gamma(sm_rng *rng, double shape) {
     return power * draw_gamma_above_one(rng, shape + 1.0);
 }
 
-/* Gamma gaps of mean 1 and a coefficient of variation cv have shape 1 / cv^2. */
+/* Of mean 1. Gamma gaps of a coefficient of variation cv have shape 1 / cv^2. */
 static double draw_gap(sm_synthetic *s) {
-    double mean = 1.0 / s->rate_per_s;
-    if (s->kind == SM_ARRIVALS_POISSON) return -mean * log(draw(&s->rng));
-    if (s->kind == SM_ARRIVALS_UNIFORM || s->cv <= 0.0) return mean;
+    if (s->kind == SM_ARRIVALS_POISSON) return -log(draw(&s->rng));
+    if (s->kind == SM_ARRIVALS_UNIFORM || s->cv <= 0.0) return 1.0;
     double shape = 1.0 / (s->cv * s->cv);
-    return mean * draw_gamma(&s->rng, shape) / shape;
+    return draw_gamma(&s->rng, shape) / shape;
+}
+
+/* ---- rates that change: time runs as fast as the rate is high (a time change) ---- */
+
+/* What comes in one turn of all spans, and how long that takes. */
+static double cycle_of(const sm_synthetic *s, double *seconds) {
+    double come = 0.0;
+    *seconds = 0.0;
+    for (int i = 0; i < s->spans; i++) {
+        come += s->span[i].rate_per_s * s->span[i].seconds;
+        *seconds += s->span[i].seconds;
+    }
+    return come;
+}
+
+double sm_synthetic_rate(const sm_synthetic *s) {
+    double seconds, come = cycle_of(s, &seconds);
+    return s->spans > 0 ? come / seconds : s->rate_per_s;
+}
+
+/* When so many more requests have come, at the rates from now on. */
+static double time_after(const sm_synthetic *s, double gap) {
+    double seconds, come = cycle_of(s, &seconds);
+    if (s->spans == 0) return s->now_s + gap / s->rate_per_s;
+    double cycle = floor(s->now_s / seconds), at = s->now_s - cycle * seconds;
+    double begin = 0.0, turns = floor(gap / come);
+    cycle += turns;
+    gap -= turns * come;
+    for (int i = 0;; begin += s->span[i].seconds, i++) {
+        if (i == s->spans) i = 0, begin = at = 0.0, cycle += 1.0;
+        double left = begin + s->span[i].seconds - at, here = left * s->span[i].rate_per_s;
+        if (left <= 0.0) continue;
+        if (gap <= here && here > 0.0)
+            return fmax(cycle * seconds + at + gap / s->span[i].rate_per_s, s->now_s);
+        gap -= here;
+        at += left;
+    }
 }
 
 /* Evenly from a share of it, or lognormal of that mean and coefficient of variation, as whole
@@ -54,10 +90,26 @@ static double draw_length(sm_rng *rng, double mean, double cv, double least_shar
     return fmin(fmax(1.0, floor(length + 0.5)), SM_MAX_TOKENS);
 }
 
+static bool is_share_of(double cv) { return cv >= 0.0 && cv <= SM_MAX_CV; }
+
 static sm_status check(const sm_synthetic *s, sm_error *err) {
     const sm_lengths *l = &s->lengths;
-    if (!(s->rate_per_s > 0.0) || !isfinite(s->rate_per_s))
+    double rate = sm_synthetic_rate(s), share = 0.0;
+    if (!(rate > 0.0) || !isfinite(rate))
         return sm_fail(err, SM_BAD_INPUT, "arrivals need a rate above 0");
+    if (s->spans > SM_MOST_SPANS || s->n_classes > SM_MOST_CLASSES)
+        return sm_fail(err, SM_BAD_INPUT, "a rate has at most %d spans, requests %d classes",
+                       SM_MOST_SPANS, SM_MOST_CLASSES);
+    for (int i = 0; i < s->spans; i++)
+        if (!(s->span[i].rate_per_s >= 0.0 && s->span[i].seconds > 0.0))
+            return sm_fail(err, SM_BAD_INPUT, "a span has a rate of 0 or more and a time above 0");
+    for (int i = 0; i < s->n_classes; i++) share += s->classes[i].share;
+    if (s->n_classes > 0 && !(share > 0.0))
+        return sm_fail(err, SM_BAD_INPUT, "classes need a share above 0");
+    if (!(s->turns >= 0.0 && s->turns <= SM_MOST_TURNS) || !is_share_of(s->turns_cv) ||
+        !(s->think_s >= 0.0) || !is_share_of(s->think_cv) ||
+        !(s->shared_prefix >= 0.0 && s->shared_prefix <= SM_MAX_TOKENS))
+        return sm_fail(err, SM_BAD_INPUT, "a conversation has 1 to %d turns", SM_MOST_TURNS);
     if (!(l->prompt >= 1.0 && l->prompt <= SM_MAX_TOKENS) ||
         !(l->output >= 1.0 && l->output <= SM_MAX_TOKENS))
         return sm_fail(err, SM_BAD_INPUT, "prompts and outputs have 1 to %.0f tokens",
@@ -65,28 +117,69 @@ static sm_status check(const sm_synthetic *s, sm_error *err) {
     if (!(s->least_share >= 0.0 && s->least_share <= 1.0))
         return sm_fail(err, SM_BAD_INPUT, "the least length is a share of the most, 0 to 1");
     double cv = s->kind == SM_ARRIVALS_GAMMA ? s->cv : 0.0;
-    if (!(l->prompt_cv >= 0.0 && l->prompt_cv <= SM_MAX_CV) ||
-        !(l->output_cv >= 0.0 && l->output_cv <= SM_MAX_CV) || !(cv >= 0.0 && cv <= SM_MAX_CV))
+    if (!is_share_of(l->prompt_cv) || !is_share_of(l->output_cv) || !is_share_of(cv))
         return sm_fail(err, SM_BAD_INPUT, "a coefficient of variation lies between 0 and %.0f",
                        SM_MAX_CV);
     return SM_OK;
+}
+
+double sm_synthetic_prompt(const sm_synthetic *s) {
+    double turns = fmax(1.0, s->turns), each = s->lengths.prompt + s->lengths.output;
+    /* Turn k of n has k - 1 exchanges before it: (n - 1) / 2 on average, where all are as long. */
+    return s->shared_prefix + s->lengths.prompt + 0.5 * (turns - 1.0) * each;
+}
+
+static const char *draw_class(sm_synthetic *s) {
+    double all = 0.0;
+    for (int i = 0; i < s->n_classes; i++) all += s->classes[i].share;
+    if (s->n_classes == 0) return NULL;
+    double left = all * sm_rng_unit(&s->rng);
+    int i = 0;
+    while (i + 1 < s->n_classes && left >= s->classes[i].share) left -= s->classes[i++].share;
+    return s->classes[i].name;
+}
+
+/* Lognormal, like lengths, but no whole number. */
+static double draw_think(sm_synthetic *s) {
+    if (s->think_cv <= 0.0 || s->think_s <= 0.0) return s->think_s;
+    double variance = log1p(s->think_cv * s->think_cv);
+    return exp(log(s->think_s) - 0.5 * variance + sqrt(variance) * draw_normal(&s->rng));
+}
+
+/* A request alone, or the first turn of a conversation. */
+static void begin_one(sm_synthetic *s, sm_request *request) {
+    s->now_s = time_after(s, draw_gap(s));
+    s->kind_of = draw_class(s);
+    s->history = s->shared_prefix;
+    s->left = s->turns > 0.0 ? draw_length(&s->rng, s->turns, s->turns_cv, 0.0) : 1.0;
+    if (s->turns > 0.0) s->conversation++;
+    request->arrival_s = s->now_s;
 }
 
 static int next(void *context, sm_request *request, sm_error *err) {
     sm_synthetic *s = context;
     if (s->made >= s->requests) return 0;
     if (s->made == 0.0 && check(s, err)) return -1;
-    s->made += 1.0;
-    s->now_s += draw_gap(s);
     const sm_lengths *l = &s->lengths;
-    *request = (sm_request){.arrival_s = s->now_s};
-    request->prompt = draw_length(&s->rng, l->prompt, l->prompt_cv, s->least_share);
+    *request = (sm_request){.follows = s->left > 0.0};
+    if (request->follows) request->think_s = draw_think(s);
+    else begin_one(s, request);
+    s->made += 1.0;
+    s->left -= 1.0;
+    double more = draw_length(&s->rng, l->prompt, l->prompt_cv, s->least_share);
+    request->prompt = fmin(s->history + more, SM_MAX_TOKENS);
     request->output = draw_length(&s->rng, l->output, l->output_cv, s->least_share);
+    request->conversation = s->turns > 0.0 ? s->conversation : 0;
+    request->prefix = s->shared_prefix > 0.0 ? 1 : 0;
+    request->shared_prefix = s->shared_prefix;
+    request->kind = s->kind_of;
+    s->history = request->prompt + request->output;
     return 1;
 }
 
 sm_arrivals sm_synthetic_arrivals(sm_synthetic *state) {
     state->rng.state = state->seed;
-    state->now_s = state->made = 0.0;
+    state->now_s = state->made = state->left = state->history = 0.0;
+    state->conversation = 0;
     return (sm_arrivals){state, next};
 }

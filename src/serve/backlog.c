@@ -1,6 +1,7 @@
 /* A record is the number, as what it is above the one before; the arrival, as the bits that differ
  * from the one before, so that in a burst it takes a byte; the tokens of prompt and output, and, as
- * the lowest bit of these says, prefixes and blocks. Numbers take seven bits a byte (LEB128). */
+ * the lowest bit of these says, prefixes and blocks, the class and the next turn. Numbers take
+ * seven bits a byte (LEB128). */
 #include "backlog.h"
 
 #include <assert.h>
@@ -62,12 +63,15 @@ static sm_status reserve_blocks(sim_backlog *b, int blocks, sm_error *err) {
     return SM_OK;
 }
 
-sm_status sim_backlog_put(sim_backlog *b, uint64_t number, const sm_request *q, sm_error *err) {
+sm_status sim_backlog_put(sim_backlog *b, const sim_packed *packed, sm_error *err) {
+    const sm_request *q = &packed->request;
+    uint64_t number = packed->number;
     int blocks = q->block && q->block_tokens >= 1.0 && q->blocks > 0 ? q->blocks : 0;
-    bool shared = q->prefix || q->conversation || q->shared_prefix > 0.0 || blocks > 0;
+    bool shared = q->prefix || q->conversation || q->shared_prefix > 0.0 || blocks > 0 ||
+                  packed->kind > 0 || packed->turn >= 0;
     uint64_t arrival = bits_of(q->arrival_s);
     assert(number >= b->written.number);
-    sm_status status = reserve(b, (size_t)(10 * NUMBER_BYTES + 8 * blocks), err);
+    sm_status status = reserve(b, (size_t)(12 * NUMBER_BYTES + 8 * blocks), err);
     if (!status) status = reserve_blocks(b, blocks, err);
     if (status) return status;
     sim_backlog_part *p = b->last;
@@ -81,6 +85,8 @@ sm_status sim_backlog_put(sim_backlog *b, uint64_t number, const sm_request *q, 
     put_number(p, q->prefix);
     put_number(p, q->conversation);
     put_number(p, (uint64_t)q->shared_prefix);
+    put_number(p, (uint64_t)packed->kind);
+    put_number(p, (uint64_t)(packed->turn + 1));
     put_number(p, (uint64_t)blocks);
     if (blocks == 0) return SM_OK;
     put_number(p, (uint64_t)q->block_tokens);
@@ -100,21 +106,24 @@ static sim_backlog_part *part_to_read(sim_backlog *b) {
     return b->first;
 }
 
-void sim_backlog_take(sim_backlog *b, uint64_t *number, sm_request *q) {
+void sim_backlog_take(sim_backlog *b, sim_packed *packed) {
     assert(b->n > 0 && b->first);
     sim_backlog_part *p = part_to_read(b);
-    *number = b->read.number + take_number(p);
+    sm_request *q = &packed->request;
+    uint64_t number = b->read.number + take_number(p);
     uint64_t arrival = take_number(p) ^ b->read.arrival;
-    *q = (sm_request){.arrival_s = double_of(arrival)};
+    *packed = (sim_packed){number, {.arrival_s = double_of(arrival)}, 0, -1};
     q->prompt = (double)take_number(p);
     uint64_t output = take_number(p);
     q->output = (double)(output >> 1);
-    b->read = (sim_backlog_end){*number, arrival};
+    b->read = (sim_backlog_end){number, arrival};
     b->n--;
     if (!(output & 1)) return;
     q->prefix = take_number(p);
     q->conversation = take_number(p);
     q->shared_prefix = (double)take_number(p);
+    packed->kind = (int)take_number(p);
+    packed->turn = (int)take_number(p) - 1;
     q->blocks = (int)take_number(p);
     if (q->blocks == 0) return;
     q->block_tokens = (double)take_number(p);

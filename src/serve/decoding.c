@@ -18,8 +18,7 @@ sm_status sim_reserve(void **array, int n, int *room, size_t bytes, sm_error *er
     return SM_OK;
 }
 
-sm_status sim_pool_take(sim_pool *pool, const sm_request *request, uint64_t number, int *slot,
-                        sm_error *err) {
+sm_status sim_pool_take(sim_pool *pool, const sm_request *request, int *slot, sm_error *err) {
     int i = pool->free;
     if (i != SIM_NONE) pool->free = pool->slot[i].next;
     else {
@@ -31,7 +30,8 @@ sm_status sim_pool_take(sim_pool *pool, const sm_request *request, uint64_t numb
     }
     sim_sequence *q = &pool->slot[i];
     *q = (sim_sequence){.arrival_s = request->arrival_s, .next = SIM_NONE, .previous = SIM_NONE};
-    q->number = number;
+    q->turn = SIM_NONE;
+    q->think_s = request->think_s;
     q->prompt = (int64_t)request->prompt;
     q->output = (int64_t)request->output;
     q->prefix = request->prefix;

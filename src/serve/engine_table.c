@@ -5,6 +5,8 @@
  *   prefill       F(P, a)   P new tokens that attend to a tokens each
  *   both at once  X(P, a) + D(n, c) - D(1, 1) + T(n + P) - T(1 + P) - T(n) + T(1)
  *
+ * (n and 1 times the tokens that a step verifies, where some are drafted)
+ *
  * where X(P, a) is the prefill beside one decoding sequence, T(t) a step of t tokens, of one
  * decoding sequence and short prompts: matmuls see all tokens of a step together, attention sees
  * each group by itself, so that only the matmuls of n and P tokens are not those of each alone. */
@@ -33,6 +35,7 @@ typedef struct engine_table {
     double *prefill[ROWS]; /* by new tokens, then what each attends to */
     double *beside[ROWS];  /* X, as prefill */
     double together[ROWS]; /* T, by tokens */
+    int depth;             /* of drafts, which a decode step verifies; 0: none */
     double replicas;       /* groups of chips with sequences of their own */
     double expert_groups;  /* those of them that share no experts */
     sm_error err;          /* SM_INTERNAL: why the last cell has no price */
@@ -97,8 +100,14 @@ static double price_of(engine_table *t, sm_attend group, double sampled) {
 /* Stages of a pipeline decode groups of the batch at the same time: a step of all lasts as long as
  * one group passes through. */
 static double price_decode(engine_table *t, double n, double cached) {
-    double group = point_group(&t->plan, n);
-    return price_of(t, (sm_attend){group, 1.0, cached}, group);
+    double group = point_group(&t->plan, n), each = t->depth + 1.0;
+    double verify = price_of(t, (sm_attend){group, each, cached}, group * each);
+    if (t->depth == 0 || !t->serve->draft || isnan(verify)) return verify;
+    sm_step_price draft;
+    sm_error err = {.status = SM_OK};
+    sm_status status = point_draft(t->serve, &t->plan, group, &draft, &err);
+    if (status == SM_INTERNAL) t->err = err;
+    return status == SM_OK ? verify + t->depth * draft.expected_s : NAN;
 }
 
 /* New tokens that attend to more than half of them are one prompt with a cached beginning; to
@@ -115,9 +124,9 @@ static double price_prefill(engine_table *t, double tokens, double attended) {
 }
 
 static double price_beside(engine_table *t, double tokens, double attended) {
-    sm_step_batch batch = {.groups = 2, .group = {{1, 1, 1}}};
+    sm_step_batch batch = {.groups = 2, .group = {{1, t->depth + 1.0, 1}}};
     batch.group[1] = prompts_of(tokens, attended);
-    batch.sampled = 1.0 + batch.group[1].sequences;
+    batch.sampled = t->depth + 1.0 + batch.group[1].sequences;
     return price_batch(t, &batch);
 }
 
@@ -160,7 +169,8 @@ static sm_attend short_prompts(const engine_table *t, double tokens) {
 static double price_together(engine_table *t, double tokens) {
     sm_step_batch batch = {.groups = 2, .group = {{1, 1, 1}}, .sampled = 1.0};
     if (tokens < 2.0) /* and the start of a second attention, which all of them have */
-        return price_decode(t, 1.0, 1.0) + price_together(t, 2.0) - price_decode(t, 2.0, 1.0);
+        return price_of(t, (sm_attend){1, 1, 1}, 1) + price_together(t, 2.0) -
+               price_of(t, (sm_attend){2, 1, 1}, 2);
     batch.group[1] = short_prompts(t, tokens - 1.0);
     return price_batch(t, &batch);
 }
@@ -195,8 +205,9 @@ static double mixed_s(engine_table *t, double n, double cached, double prefill, 
            group = point_group(&t->plan, n);
     double beside = table_s(t, t->beside, prefill, attended, price_beside);
     double decode = decode_s(t, n, cached), one = decode_s(t, 1.0, 1.0);
-    double shared = together_s(t, group + tokens) - together_s(t, 1.0 + tokens) -
-                    together_s(t, group) + together_s(t, 1.0);
+    double each = t->depth + 1.0;
+    double shared = together_s(t, group * each + tokens) - together_s(t, each + tokens) -
+                    together_s(t, group * each) + together_s(t, each);
     double sum = beside + fmax(decode - one + shared, 0.0);
     return isnan(shared) || isnan(decode - one) ? NAN
            : sum > decode                       ? sum
@@ -288,14 +299,26 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_toke
     t->replicas = d.replicas;
     t->expert_groups = expert_groups(&d);
     int chips = sm_plan_chips(plan);
-    *engine = (sm_engine){
-        .context = t, .step_s = step_s, .error = &t->err, .tokens_per_step = 1.0, .chips = chips};
+    t->depth = serve->job.speculation.depth;
+    if (t->depth < 0) {
+        decode_time best;
+        status = point_decode(serve, plan, 1.0, &best, err);
+        if (status) return status;
+        t->depth = best.depth;
+    }
+    *engine = (sm_engine){.context = t,
+                          .step_s = step_s,
+                          .error = &t->err,
+                          .tokens_per_step = t->depth > 0 ? point_tokens(serve, t->depth) : 1.0,
+                          .drafted = t->depth,
+                          .chips = chips};
     double sequences = 0.0;
     status = sm_serve_most_sequences(serve, plan, mean_tokens, step_tokens, &sequences, err);
     if (status) return status;
     engine->kv_tokens = sequences >= 1.0 ? sequences * mean_tokens : 0.0;
-    engine->kv_bytes_per_token =
-        fmax(1.0, sm_model_kv_bytes_per_token(&serve->model, serve->job.dtypes.kv));
+    /* Layers with windows keep less of a long sequence: the mean of one of that length. */
+    double bytes = sm_model_kv_bytes(&serve->model, mean_tokens, serve->job.dtypes.kv);
+    engine->kv_bytes_per_token = fmax(1.0, bytes / mean_tokens);
     if (sequences < 1.0)
         return sm_fail(err, SM_NEGATIVE, "not one sequence of %.0f tokens fits beside the weights",
                        mean_tokens);

@@ -175,11 +175,18 @@ sm_status sim_keep_prompt(sim_simulation *s, sim_replica *r, int slot) {
     return status || runs.n == 0 ? status : keep(s, r, q, &runs);
 }
 
+sm_status sim_note_prompt(sim_simulation *s, const sim_sequence *q) {
+    sim_run_list runs;
+    sm_status status = s->curve ? runs_of(s, q, q->prompt - 1, true, &runs) : SM_OK;
+    return status || !s->curve ? status : sim_curve_use(s->curve, &runs, true, s->err);
+}
+
 sm_status sim_keep_exchange(sim_simulation *s, sim_replica *r, int slot) {
     sim_sequence *q = &s->pool.slot[slot];
     sim_run_list runs;
     if (!caches(s, r) || q->conversation == 0 || q->blocks > 0) return SM_OK;
     sm_status status = runs_of(s, q, q->length, true, &runs);
+    if (!status && s->curve) status = sim_curve_use(s->curve, &runs, false, s->err);
     return status || runs.n == 0 ? status : keep(s, r, q, &runs);
 }
 
@@ -191,21 +198,10 @@ sm_status sim_keep_pages(sim_simulation *s, sim_replica *r, int slot) {
     return status || runs.n == 0 ? status : keep(s, r, q, &runs);
 }
 
-int64_t sim_cached_pages(sim_simulation *s, sim_replica *r, const sm_request *request) {
-    sim_sequence q = {.prompt = (int64_t)request->prompt};
-    q.prefix = request->prefix;
-    q.conversation = request->conversation;
-    q.shared_prefix = (int64_t)request->shared_prefix;
-    union {
-        const uint64_t *given;
-        uint64_t *kept;
-    } block = {request->block}; /* only read */
-    q.block = block.kept;
-    q.blocks = request->block ? request->blocks : 0;
-    q.block_tokens = (int64_t)request->block_tokens;
+int64_t sim_cached_pages(sim_simulation *s, sim_replica *r, const sim_sequence *q) {
     int64_t pages = 0, cold = 0;
     int node = 0;
-    return match(s, r, &q, &pages, &cold, &node) ? 0 : pages;
+    return match(s, r, q, &pages, &cold, &node) ? 0 : pages;
 }
 
 /* ---- preemption ---- */
@@ -233,6 +229,8 @@ void sim_forget_due(sim_replica *r, int slot) {
 
 void sim_preempt_youngest(sim_simulation *s, sim_replica *r) {
     int slot = r->running.last;
+    for (int i = slot; s->ranks > 1 && i != SIM_NONE; i = s->pool.slot[i].previous)
+        if (s->rank[s->pool.slot[i].kind] > s->rank[s->pool.slot[slot].kind]) slot = i;
     sim_sequence *q = &s->pool.slot[slot];
     bool swap =
         s->options->preempt == SM_PREEMPT_SWAP && q->decoding && r->engine->host_bytes_per_s > 0.0;
@@ -241,7 +239,7 @@ void sim_preempt_youngest(sim_simulation *s, sim_replica *r) {
     if (!swap || !swap_out(s, r, q)) q->length = 0;
     sim_release(s, r, slot);
     sim_list_remove(&s->pool, &r->running, slot);
-    sim_list_prepend(&s->pool, &r->waiting, slot);
+    sim_list_prepend(&s->pool, sim_waiting(s, r, q), slot);
     q->preemptions++;
     s->totals.preemptions += 1.0;
     s->totals.running -= 1.0;

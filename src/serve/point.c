@@ -58,8 +58,8 @@ sm_step_batch point_drafted(const sm_serve *s, double sequences, int depth) {
 }
 
 /* The draft model under the nearest plan that can shard it. */
-static sm_status draft_step(sm_serve *s, const sm_plan *plan, double sequences,
-                            sm_step_price *price, sm_error *err) {
+sm_status point_draft(sm_serve *s, const sm_plan *plan, double sequences, sm_step_price *price,
+                      sm_error *err) {
     sm_plan p = *plan;
     sm_status status = SM_BAD_INPUT;
     sm_step_batch b = point_batch(sequences, 1, point_context(s));
@@ -93,7 +93,7 @@ static sm_status decode_at(sm_serve *s, const sm_plan *plan, double sequences, i
     out->tokens = point_tokens(s, depth);
     sm_status status = sm_serve_step(s, plan, &b, &out->step, err);
     if (status != SM_OK || depth == 0 || !s->draft) return status;
-    status = draft_step(s, plan, sequences, &draft, err);
+    status = point_draft(s, plan, sequences, &draft, err);
     if (status == SM_OK) add_draft(&draft, depth, &out->step);
     return status;
 }

@@ -52,15 +52,18 @@ sm_status sm_scheduler_add(sm_scheduler *s, const sm_request *request, double no
                            uint64_t *number, sm_error *err) {
     sim_simulation *sim = s->sim;
     sim_totals *t = &sim->totals;
-    int slot;
+    int slot = SIM_NONE;
+    bool fits = true;
     sim->err = err;
     *number = (uint64_t)t->requests;
-    sm_status status = sim_check_request(sim, request, err);
+    if (request->follows)
+        return sm_fail(err, SM_BAD_INPUT, "turns that wait for the one before are the caller's");
+    sm_status status = sim_take(sim, request, &slot);
     if (status) return status;
     if (t->requests == 0.0) t->now_s = t->first_s = t->sample_at_s = request->arrival_s;
     sim_advance(t, now_s);
-    status = sim_arrive(sim, request, request->arrival_s, &slot);
-    if (status || slot != SIM_NONE) return status;
+    status = sim_arrive(sim, slot, request->arrival_s, &fits);
+    if (status || fits) return status;
     return sm_fail(err, SM_NEGATIVE,
                    "a prompt of %.0f tokens and %.0f more never fit in a cache of %.0f",
                    request->prompt, request->output, s->options.engine->kv_tokens);
@@ -79,7 +82,8 @@ sm_status sm_scheduler_stop(sm_scheduler *s, uint64_t number, double now_s, sm_e
     for (int i = 0; i < sim->replicas; i++) {
         sim_replica *r = &sim->replica[i];
         int slot = find_in(sim, &r->running, number);
-        if (slot == SIM_NONE) slot = find_in(sim, &r->waiting, number);
+        for (int rank = 0; slot == SIM_NONE && rank < sim->ranks; rank++)
+            slot = find_in(sim, &r->waiting[rank], number);
         if (slot != SIM_NONE) return sim_end_early(sim, slot);
     }
     return SM_OK;
@@ -185,7 +189,7 @@ sm_scheduler_load sm_scheduler_load_of(const sm_scheduler *s) {
     sm_scheduler_load load = {0, 0, 0.0, 0.0};
     for (int i = 0; i < s->sim->replicas; i++) {
         const sim_replica *r = &s->sim->replica[i];
-        load.waiting += r->waiting.n;
+        for (int rank = 0; rank < s->sim->ranks; rank++) load.waiting += r->waiting[rank].n;
         load.running += r->running.n;
         load.kv_tokens += (double)(r->capacity * s->sim->page);
         load.kv_used += (double)((r->used + r->tree.pinned) * s->sim->page);

@@ -206,6 +206,9 @@ double point_step_tokens(const sm_serve *s, const sm_degrees *d, double batch);
 enum { DEEPEST_DRAFT = 10 };
 sm_step_batch point_drafted(const sm_serve *s, double sequences, int depth);
 double point_tokens(const sm_serve *s, int depth);
+/* One step of the draft model. */
+sm_status point_draft(sm_serve *s, const sm_plan *plan, double sequences, sm_step_price *price,
+                      sm_error *err);
 /* A decode step with what it gains; depth -1 finds the best. */
 typedef struct decode_time {
     sm_step_price step; /* drafting included */

@@ -63,52 +63,62 @@ void sim_event_changed(sim_simulation *s, const sim_replica *r) {
 /* More that wait at a replica are packed. */
 enum { MOST_WAITING = 512 };
 
+sim_list *sim_waiting(const sim_simulation *s, sim_replica *r, const sim_sequence *q) {
+    return &r->waiting[s->rank[q->kind]];
+}
+
+int sim_first_waiting(const sim_simulation *s, const sim_replica *r) {
+    for (int rank = 0; rank < s->ranks; rank++)
+        if (r->waiting[rank].first != SIM_NONE) return r->waiting[rank].first;
+    return SIM_NONE;
+}
+
 /* A sequence that waits at a replica: an idle one begins, a running one may let it in after the
  * step of now, unless others wait before it. */
 static sm_status queue_at(sim_simulation *s, int replica, int slot) {
     sim_replica *r = &s->replica[replica];
-    sim_list_append(&s->pool, &r->waiting, slot);
+    sim_list_append(&s->pool, sim_waiting(s, r, &s->pool.slot[slot]), slot);
     s->pool.slot[slot].replica = replica;
     s->load[replica]++;
     s->totals.waiting += 1.0;
     if (s->live) return SM_OK;
     if (isinf(r->run.end_s)) return sim_plan(s, r);
-    bool first = r->waiting.n == 1 && r->running.n < s->most_batch;
+    bool first = sim_first_waiting(s, r) == slot && r->running.n < s->most_batch;
     if (first && s->options->policy != SM_POLICY_STATIC && sim_has_room(s, r, slot))
         sim_shorten(s, r);
     return SM_OK;
 }
 
-/* ---- transfers from the prefill to the decode pool: a heap by time and slot ---- */
+/* ---- what comes later: caches on their way to the decode pool, turns that are thought of: a heap
+ * by time and slot ---- */
 
-static bool lands_before(const sim_transfer *a, const sim_transfer *b) {
+static bool comes_before(const sim_later *a, const sim_later *b) {
     return a->at_s != b->at_s ? a->at_s < b->at_s : a->slot < b->slot;
 }
 
-static sm_status add_transfer(sim_simulation *s, sim_transfer one) {
-    void *heap = s->transfer;
-    sm_status status =
-        sim_reserve(&heap, s->transfers, &s->transfer_room, sizeof *s->transfer, s->err);
-    s->transfer = heap;
+static sm_status add_later(sim_simulation *s, sim_later one) {
+    void *heap = s->later;
+    sm_status status = sim_reserve(&heap, s->laters, &s->later_room, sizeof *s->later, s->err);
+    s->later = heap;
     if (status) return status;
-    int at = s->transfers++;
-    for (; at > 0 && lands_before(&one, &s->transfer[(at - 1) / 2]); at = (at - 1) / 2)
-        s->transfer[at] = s->transfer[(at - 1) / 2];
-    s->transfer[at] = one;
+    int at = s->laters++;
+    for (; at > 0 && comes_before(&one, &s->later[(at - 1) / 2]); at = (at - 1) / 2)
+        s->later[at] = s->later[(at - 1) / 2];
+    s->later[at] = one;
     return SM_OK;
 }
 
-static int take_transfer(sim_simulation *s) {
-    assert(s->transfers > 0);
-    int slot = s->transfer[0].slot, at = 0, n = --s->transfers;
-    sim_transfer last = s->transfer[n];
+static int take_later(sim_simulation *s) {
+    assert(s->laters > 0);
+    int slot = s->later[0].slot, at = 0, n = --s->laters;
+    sim_later last = s->later[n];
     for (int child = 1; child < n; child = 2 * at + 1) {
-        if (child + 1 < n && lands_before(&s->transfer[child + 1], &s->transfer[child])) child++;
-        if (!lands_before(&s->transfer[child], &last)) break;
-        s->transfer[at] = s->transfer[child];
+        if (child + 1 < n && comes_before(&s->later[child + 1], &s->later[child])) child++;
+        if (!comes_before(&s->later[child], &last)) break;
+        s->later[at] = s->later[child];
         at = child;
     }
-    if (n > 0) s->transfer[at] = last;
+    if (n > 0) s->later[at] = last;
     return slot;
 }
 
@@ -121,11 +131,10 @@ sm_status sim_send(sim_simulation *s, sim_replica *r, int slot) {
     double seconds = e->transfer_bytes_per_s > 0.0 ? bytes / e->transfer_bytes_per_s : 0.0;
     r->link_free_s = fmax(r->link_free_s, s->totals.now_s) + seconds;
     sim_list_remove(&s->pool, &r->running, slot);
-    return add_transfer(s, (sim_transfer){r->link_free_s + e->transfer_latency_s, slot});
+    return add_later(s, (sim_later){r->link_free_s + e->transfer_latency_s, slot});
 }
 
-static sm_status land(sim_simulation *s) {
-    int slot = take_transfer(s);
+static sm_status land(sim_simulation *s, int slot) {
     sim_sequence *q = &s->pool.slot[slot];
     int sender = q->replica;
     sim_replica *r = &s->replica[sender];
@@ -140,11 +149,21 @@ static sm_status land(sim_simulation *s) {
 /* ---- arrivals ---- */
 
 /* Clients think equally long: who ends first sends first. */
-void sim_client_is_free(sim_simulation *s) {
+static void free_client(sim_simulation *s) {
     int64_t all = (int64_t)s->options->concurrency;
     if (!s->client) return;
     assert(s->clients < all);
     s->client[(s->first_client + s->clients++) % all] = s->totals.now_s + s->options->think_s;
+}
+
+sm_status sim_client_goes_on(sim_simulation *s, const sim_sequence *q) {
+    if (q->turn == SIM_NONE) {
+        free_client(s);
+        return SM_OK;
+    }
+    sim_sequence *next = &s->pool.slot[q->turn];
+    next->arrival_s = s->totals.now_s + next->think_s;
+    return add_later(s, (sim_later){next->arrival_s + s->options->admission_s, q->turn});
 }
 
 static double take_client(sim_simulation *s) {
@@ -155,20 +174,26 @@ static double take_client(sim_simulation *s) {
 }
 
 /* When the next request is in the queue. */
-static double queued_s(const sim_simulation *s, const sm_request *request, bool more) {
-    double at_s = !more            ? HUGE_VAL
-                  : !s->client     ? request->arrival_s
+static double queued_s(const sim_simulation *s, int slot) {
+    double at_s = slot == SIM_NONE ? HUGE_VAL
+                  : !s->client     ? s->pool.slot[slot].arrival_s
                   : s->clients > 0 ? s->client[s->first_client]
                                    : HUGE_VAL;
     return at_s + s->options->admission_s;
 }
 
-sm_status sim_check_request(const sim_simulation *s, const sm_request *q, sm_error *err) {
-    double number = s->totals.requests;
-    if (!(q->arrival_s >= -MOST_SECONDS && q->arrival_s <= MOST_SECONDS))
+static sm_status check_request(const sim_simulation *s, const sm_request *q, sm_error *err) {
+    double number = s->read;
+    bool timed = !q->follows;
+    if (!timed && number == 0.0)
+        return sm_fail(err, SM_BAD_INPUT, "the first request follows no other");
+    if (!timed && !(q->think_s >= 0.0 && q->think_s <= MOST_SECONDS))
+        return sm_fail(err, SM_BAD_INPUT, "request %.0f is sent %g s after the turn before it",
+                       number, q->think_s);
+    if (timed && !(q->arrival_s >= -MOST_SECONDS && q->arrival_s <= MOST_SECONDS))
         return sm_fail(err, SM_BAD_INPUT, "request %.0f arrives at %g s, which is no time", number,
                        q->arrival_s);
-    if (!s->client && number > 0.0 && q->arrival_s < s->totals.last_arrival_s)
+    if (timed && !s->client && number > 0.0 && q->arrival_s < s->read_s)
         return sm_fail(err, SM_BAD_INPUT, "request %.0f arrives before the one ahead of it",
                        number);
     if (!(q->prompt >= 1.0 && q->prompt <= SM_MAX_TOKENS))
@@ -183,88 +208,175 @@ sm_status sim_check_request(const sim_simulation *s, const sm_request *q, sm_err
     return SM_OK;
 }
 
-/* Too long for the memory of a replica even when alone. */
-static bool can_never_fit(const sim_simulation *s, const sm_request *q) {
-    int64_t pages = sim_pages_of(s, (int64_t)q->prompt + (int64_t)q->output - 1);
-    if (pages > s->replica[0].capacity) return true;
-    const sim_replica *entry = &s->replica[s->first_entry];
-    return sim_pages_of(s, (int64_t)q->prompt) > entry->capacity;
+/* The class of this name. */
+static sm_status find_class(const sim_simulation *s, const char *name, int *kind) {
+    const sm_simulation *o = s->options;
+    const char *known[SM_MOST_CLASSES];
+    *kind = 0;
+    if (!name || o->n_classes == 0) return SM_OK;
+    for (; *kind < o->n_classes; ++*kind)
+        if (strcmp(o->classes[*kind].name, name) == 0) return SM_OK;
+    for (int i = 0; i < o->n_classes; i++) known[i] = o->classes[i].name;
+    const char *near = sm_nearest(name, strlen(name), known, (size_t)o->n_classes);
+    return sm_fail(s->err, SM_BAD_INPUT, "request %.0f is of class '%.60s', which is not given%s%s",
+                   s->read, name, near ? "; the nearest is " : "", near ? near : "");
 }
 
-sm_status sim_arrive(sim_simulation *s, const sm_request *request, double sent_s, int *slot) {
-    sim_totals *t = &s->totals;
-    uint64_t number = (uint64_t)t->requests;
-    *slot = SIM_NONE;
-    t->last_arrival_s = sent_s;
-    t->requests += 1.0;
-    if (can_never_fit(s, request)) {
-        t->refused += 1.0;
-        sim_client_is_free(s);
-        return SM_OK;
-    }
-    t->area.in_system += t->now_s - sent_s;
-    t->in_system += 1.0;
-    int replica = sim_route(s, request);
-    sim_replica *r = &s->replica[replica];
-    sm_request sent = *request;
-    sent.arrival_s = sent_s;
-    if (!s->live && (r->backlog.n > 0 || r->waiting.n >= MOST_WAITING)) {
-        s->load[replica]++;
-        t->waiting += 1.0;
-        return sim_backlog_put(&r->backlog, number, &sent, s->err);
-    }
-    sm_status status = sim_pool_take(&s->pool, &sent, number, slot, s->err);
-    return status ? status : queue_at(s, replica, *slot);
-}
-
-sm_status sim_refill(sim_simulation *s, sim_replica *r) {
-    sm_request request;
-    uint64_t number;
-    int slot;
-    if (r->backlog.n == 0) return SM_OK;
-    sim_backlog_take(&r->backlog, &number, &request);
-    sm_status status = sim_pool_take(&s->pool, &request, number, &slot, s->err);
+sm_status sim_take(sim_simulation *s, const sm_request *request, int *slot) {
+    int kind;
+    sm_status status = check_request(s, request, s->err);
+    if (!status) status = find_class(s, request->kind, &kind);
+    if (!status) status = sim_pool_take(&s->pool, request, slot, s->err);
     if (status) return status;
-    s->pool.slot[slot].replica = (int)(r - s->replica);
-    sim_list_append(&s->pool, &r->waiting, slot);
+    s->pool.slot[*slot].kind = kind;
+    s->read += 1.0;
+    if (!request->follows) s->read_s = request->arrival_s;
     return SM_OK;
 }
 
-static sm_status arrive(sim_simulation *s, const sm_request *request) {
+/* Too long for the memory of a replica even when alone. */
+static bool can_never_fit(const sim_simulation *s, const sim_sequence *q) {
+    int64_t pages = sim_pages_of(s, q->prompt + q->output - 1);
+    if (pages > s->replica[0].capacity) return true;
+    return sim_pages_of(s, q->prompt) > s->replica[s->first_entry].capacity;
+}
+
+static void count_request(sim_totals *t, const sim_sequence *q) {
+    t->requests += 1.0;
+    if (t->of_class) t->of_class[q->kind].requests += 1.0;
+}
+
+/* With it go the turns that would have followed. */
+static void refuse(sim_simulation *s, int slot) {
+    while (slot != SIM_NONE) {
+        const sim_sequence *q = &s->pool.slot[slot];
+        int next = q->turn;
+        count_request(&s->totals, q);
+        s->totals.refused += 1.0;
+        sim_pool_give(&s->pool, slot);
+        slot = next;
+    }
+    free_client(s);
+}
+
+/* Into the backlog of its rank. */
+static sm_status pack(sim_simulation *s, sim_replica *r, int slot) {
+    const sim_sequence *q = &s->pool.slot[slot];
+    const sim_packed packed = {q->number,
+                               {.arrival_s = q->arrival_s,
+                                .prompt = (double)q->prompt,
+                                .output = (double)q->output,
+                                .conversation = q->conversation,
+                                .shared_prefix = (double)q->shared_prefix,
+                                .prefix = q->prefix,
+                                .block = q->block,
+                                .blocks = q->blocks,
+                                .block_tokens = (double)q->block_tokens},
+                               q->kind,
+                               q->turn};
+    s->load[r - s->replica]++;
+    s->totals.waiting += 1.0;
+    sm_status status = sim_backlog_put(&r->backlog[s->rank[q->kind]], &packed, s->err);
+    sim_pool_give(&s->pool, slot);
+    return status;
+}
+
+sm_status sim_arrive(sim_simulation *s, int slot, double sent_s, bool *fits) {
     sim_totals *t = &s->totals;
-    double sent_s = s->client ? take_client(s) : request->arrival_s;
+    sim_sequence *q = &s->pool.slot[slot];
+    q->number = (uint64_t)t->requests;
+    q->arrival_s = sent_s;
+    q->sent = true;
+    t->last_arrival_s = sent_s;
+    *fits = !can_never_fit(s, q);
+    if (!*fits) {
+        refuse(s, slot);
+        return SM_OK;
+    }
+    count_request(t, q);
+    t->area.in_system += t->now_s - sent_s;
+    t->in_system += 1.0;
+    int replica = sim_route(s, q), rank = s->rank[q->kind];
+    sim_replica *r = &s->replica[replica];
+    if (!s->live && (r->backlog[rank].n > 0 || r->waiting[rank].n >= MOST_WAITING))
+        return pack(s, r, slot);
+    return queue_at(s, replica, slot);
+}
+
+sm_status sim_refill(sim_simulation *s, sim_replica *r, int rank) {
+    sim_packed packed;
     int slot;
+    if (r->backlog[rank].n == 0) return SM_OK;
+    sim_backlog_take(&r->backlog[rank], &packed);
+    sm_status status = sim_pool_take(&s->pool, &packed.request, &slot, s->err);
+    if (status) return status;
+    sim_sequence *q = &s->pool.slot[slot];
+    q->number = packed.number;
+    q->kind = packed.kind;
+    q->turn = packed.turn;
+    q->sent = true;
+    q->replica = (int)(r - s->replica);
+    sim_list_append(&s->pool, &r->waiting[rank], slot);
+    return SM_OK;
+}
+
+static sm_status arrive(sim_simulation *s, int slot) {
+    sim_totals *t = &s->totals;
+    double sent_s = s->client ? take_client(s) : s->pool.slot[slot].arrival_s;
+    bool fits;
     if (t->requests == 0.0) t->now_s = t->first_s = t->sample_at_s = sent_s;
     sim_advance(t, sent_s + s->options->admission_s);
-    return sim_arrive(s, request, sent_s, &slot);
+    return sim_arrive(s, slot, sent_s, &fits);
 }
 
-static sm_status fetch(sim_simulation *s, sm_request *request, bool *more) {
-    *request = (sm_request){.arrival_s = HUGE_VAL};
-    int got = *more ? s->arrivals->next(s->arrivals->context, request, s->err) : 0;
-    *more = got > 0;
+static sm_status read_one(sim_simulation *s, int *slot, bool *follows) {
+    sm_request request = {.arrival_s = HUGE_VAL};
+    *slot = SIM_NONE;
+    int got = s->all_read ? 0 : s->arrivals->next(s->arrivals->context, &request, s->err);
     if (got < 0) return s->err && s->err->status ? s->err->status : SM_BAD_INPUT;
-    if (got == 0) request->arrival_s = HUGE_VAL;
-    return got > 0 ? sim_check_request(s, request, s->err) : SM_OK;
+    s->all_read = got == 0;
+    *follows = request.follows;
+    return got > 0 ? sim_take(s, &request, slot) : SM_OK;
 }
 
-/* ---- the loop: of events at one time arrivals come first, then transfers ---- */
+/* The next request with the turns that follow it; one more is read, to know where they end. */
+static sm_status fetch(sim_simulation *s, int *slot) {
+    bool follows = false;
+    sm_status status = SM_OK;
+    if (s->read == 0.0) status = read_one(s, &s->ahead, &follows);
+    *slot = s->ahead;
+    for (int last = *slot; !status && last != SIM_NONE;) {
+        status = read_one(s, &s->ahead, &follows);
+        if (status || s->ahead == SIM_NONE || !follows) break;
+        s->pool.slot[last].turn = s->ahead;
+        last = s->ahead;
+    }
+    return status;
+}
+
+/* ---- the loop: of events at one time arrivals come first, then transfers and turns ---- */
+
+static sm_status come(sim_simulation *s) {
+    int slot = take_later(s);
+    const sim_sequence *q = &s->pool.slot[slot];
+    bool fits;
+    return q->sent ? land(s, slot) : sim_arrive(s, slot, q->arrival_s, &fits);
+}
 
 static sm_status run_all(sim_simulation *s) {
-    sm_request request;
-    bool more = true;
-    sm_status status = fetch(s, &request, &more);
+    int slot;
+    sm_status status = fetch(s, &slot);
     while (status == SM_OK) {
-        double transfer_s = s->transfers > 0 ? s->transfer[0].at_s : HUGE_VAL;
+        double later_s = s->laters > 0 ? s->later[0].at_s : HUGE_VAL;
         double run_s = s->replica[s->event[0]].run.end_s;
-        double other_s = fmin(transfer_s, run_s), queue_s = queued_s(s, &request, more);
+        double other_s = fmin(later_s, run_s), queue_s = queued_s(s, slot);
         if (isinf(queue_s) && isinf(other_s)) break;
         if (queue_s > other_s) {
-            sim_advance(&s->totals, fmin(transfer_s, run_s));
-            status = transfer_s <= run_s ? land(s) : sim_complete(s, &s->replica[s->event[0]]);
+            sim_advance(&s->totals, other_s);
+            status = later_s <= run_s ? come(s) : sim_complete(s, &s->replica[s->event[0]]);
         } else {
-            status = arrive(s, &request);
-            if (!status) status = fetch(s, &request, &more);
+            status = arrive(s, slot);
+            if (!status) status = fetch(s, &slot);
         }
     }
     if (status == SM_OK && s->totals.in_system > 0.0)
@@ -285,6 +397,17 @@ static sm_status check_engine(const sm_engine *e, const char *name, sm_error *er
         return sm_fail(err, SM_BAD_INPUT, "the %s engine has no memory for a single token", name);
     if (!is_within(e->tokens_per_step, 1.0, 1000.0))
         return sm_fail(err, SM_BAD_INPUT, "a step gives a sequence 1 to 1000 tokens");
+    return SM_OK;
+}
+
+static sm_status check_classes(const sm_simulation *o, sm_error *err) {
+    if (o->n_classes < 0 || o->n_classes > SM_MOST_CLASSES)
+        return sm_fail(err, SM_BAD_INPUT, "requests are of at most %d classes", SM_MOST_CLASSES);
+    for (int i = 0; i < o->n_classes; i++)
+        for (int j = 0; j < i; j++)
+            if (strcmp(o->classes[i].name, o->classes[j].name) == 0)
+                return sm_fail(err, SM_BAD_INPUT, "two classes are called '%.60s'",
+                               o->classes[i].name);
     return SM_OK;
 }
 
@@ -310,7 +433,7 @@ static sm_status check_options(const sm_simulation *o, sm_error *err) {
     if (!is_within(o->chunk_tokens, 1.0, SM_MAX_TOKENS) ||
         !is_within(o->prefill_tokens, 1.0, SM_MAX_TOKENS))
         return sm_fail(err, SM_BAD_INPUT, "a step takes 1 to %.0f tokens", SM_MAX_TOKENS);
-    return SM_OK;
+    return check_classes(o, err);
 }
 
 static int64_t whole_pages(double tokens, int64_t page) {
@@ -326,7 +449,8 @@ static sm_status begin_replica(sim_simulation *s, int i) {
     r->engine = r->role == SIM_PREFILL_POOL ? o->prefill_engine : o->engine;
     r->capacity = whole_pages(r->engine->kv_tokens, s->page);
     r->host = whole_pages(r->engine->host_kv_tokens, s->page);
-    r->waiting = r->running = (sim_list){SIM_NONE, SIM_NONE, 0};
+    r->running = (sim_list){SIM_NONE, SIM_NONE, 0};
+    for (int rank = 0; rank < s->ranks; rank++) r->waiting[rank] = r->running;
     r->run.end_s = HUGE_VAL;
     r->event_at = s->event[i] = i;
     r->page_steps = (int64_t)fmax(1.0, floor((double)s->page / r->engine->tokens_per_step));
@@ -336,8 +460,26 @@ static sm_status begin_replica(sim_simulation *s, int i) {
     return status || !s->live ? status : sim_places_begin(s, r);
 }
 
+/* A class has as many ranks before it as there are smaller priorities. */
+static void rank_classes(sim_simulation *s) {
+    const sm_simulation *o = s->options;
+    s->ranks = 1;
+    for (int i = 0; i < o->n_classes; i++) {
+        int smaller[SM_MOST_CLASSES], n = 0;
+        for (int j = 0; j < o->n_classes; j++) {
+            bool seen = o->classes[j].priority >= o->classes[i].priority;
+            for (int k = 0; k < n && !seen; k++) seen = smaller[k] == o->classes[j].priority;
+            if (!seen) smaller[n++] = o->classes[j].priority;
+        }
+        s->rank[i] = n;
+        if (n + 1 > s->ranks) s->ranks = n + 1;
+    }
+}
+
 static sm_status begin(sim_simulation *s) {
     const sm_simulation *o = s->options;
+    s->ahead = SIM_NONE;
+    rank_classes(s);
     bool split = o->policy == SM_POLICY_DISAGGREGATED;
     s->replicas = o->replicas + (split ? o->prefill_replicas : 0);
     s->first_entry = split ? o->replicas : 0;
@@ -348,6 +490,10 @@ static sm_status begin(sim_simulation *s) {
     if (o->policy == SM_POLICY_CHUNKED && s->most_batch >= chunk)
         s->most_batch = chunk > 1 ? chunk - 1 : 1; /* a chunk has room for prefill */
     s->pool.free = SIM_NONE;
+    if (o->prefix_cache && !s->live) {
+        s->curve = sm_calloc(1, sizeof *s->curve);
+        if (!s->curve) return sm_fail_memory(s->err);
+    }
     s->replica = sm_calloc((size_t)s->replicas, sizeof *s->replica);
     s->load = sm_calloc((size_t)s->replicas, sizeof *s->load);
     s->event = sm_calloc((size_t)s->replicas, sizeof *s->event);
@@ -357,8 +503,7 @@ static sm_status begin(sim_simulation *s) {
     if (s->clients > 0 && !s->client) return sm_fail_memory(s->err);
     sm_status status = SM_OK;
     for (int i = 0; i < s->replicas && !status; i++) status = begin_replica(s, i);
-    if (!status) sim_totals_begin(s);
-    return status;
+    return status ? status : sim_totals_begin(s);
 }
 
 void sim_free(sim_simulation *s) {
@@ -369,15 +514,18 @@ void sim_free(sim_simulation *s) {
         sm_free(r->part);
         sm_free(r->crossing);
         sim_radix_end(&r->tree);
-        sim_backlog_end_all(&r->backlog);
+        for (int rank = 0; rank < s->ranks; rank++) sim_backlog_end_all(&r->backlog[rank]);
         sim_places_end(r);
     }
     sim_pool_end(&s->pool);
     sm_free(s->replica);
     sm_free(s->load);
     sm_free(s->event);
-    sm_free(s->transfer);
+    sm_free(s->later);
     sm_free(s->client);
+    if (s->curve) sim_curve_end(s->curve);
+    sm_free(s->curve);
+    sm_free(s->totals.of_class);
     sm_free(s->label);
     sm_free(s->end);
     sm_free(s);

@@ -18,17 +18,18 @@ static sm_status add_part(sim_simulation *s, sim_replica *r, int slot, int64_t t
 /* ---- letting in ---- */
 
 /* From waiting to running. */
-static void let_in(sim_simulation *s, sim_replica *r, int slot) {
+static sm_status let_in(sim_simulation *s, sim_replica *r, int slot) {
     sim_sequence *q = &s->pool.slot[slot];
-    sim_list_remove(&s->pool, &r->waiting, slot);
+    sim_list_remove(&s->pool, sim_waiting(s, r, q), slot);
     sim_list_append(&s->pool, &r->running, slot);
     s->totals.waiting -= 1.0;
     s->totals.running += 1.0;
-    if (q->started) return;
+    if (q->started) return SM_OK;
     q->started = true;
     q->start_s = s->totals.now_s;
     s->totals.cached += (double)q->cached;
     s->totals.hit_prompts += (double)q->prompt;
+    return sim_note_prompt(s, q);
 }
 
 /* One that was let in decodes at once, or goes through prefill. */
@@ -66,15 +67,14 @@ static bool fits_step(const sim_simulation *s, const sim_replica *r, const sim_s
 
 static sm_status let_all_in(sim_simulation *s, sim_replica *r) {
     int64_t taken = 0;
-    while (r->waiting.first != SIM_NONE && r->running.n < s->most_batch) {
-        int slot = r->waiting.first;
+    for (int slot; r->running.n < s->most_batch && (slot = sim_first_waiting(s, r)) != SIM_NONE;) {
         const sim_sequence *q = &s->pool.slot[slot];
         if (!fits_step(s, r, q, taken)) break;
         int admitted = sim_admit(s, r, slot);
         if (admitted < 0) return SM_INTERNAL;
         if (admitted == 0) break;
-        let_in(s, r, slot);
-        sm_status status = sim_refill(s, r);
+        sm_status status = let_in(s, r, slot);
+        if (!status) status = sim_refill(s, r, s->rank[q->kind]);
         if (!status) status = place(s, r, slot);
         if (status) return status;
         taken += s->pool.slot[slot].target - s->pool.slot[slot].length;
@@ -103,13 +103,17 @@ static void set_path(sim_simulation *s, sim_replica *r, bool decodes) {
 
 /* Steps until the first sequence ends or pages run out; the youngest go until one step is possible.
  */
-static int64_t decode_steps(sim_simulation *s, sim_replica *r, int64_t most) {
-    bool is_static = s->options->policy == SM_POLICY_STATIC;
-    while (!is_static && r->running.n > 1 && r->decoding > 0 && sim_growth(r, 1) > sim_available(r))
+static int64_t decode_steps(sim_simulation *s, sim_replica *r) {
+    bool is_static = s->options->policy == SM_POLICY_STATIC, preempts = false;
+    while (!is_static && r->running.n > 1 && r->decoding > 0 &&
+           sim_growth(r, 1) > sim_available(r)) {
         sim_preempt_youngest(s, r);
-    if (r->decoding == 0) return most;
+        preempts = true;
+    }
+    if (r->decoding == 0) return INT64_MAX;
+    /* What the last of a low rank gave back may do for one of a higher rank after this step. */
+    if (preempts && s->ranks > 1 && sim_has_room(s, r, sim_first_waiting(s, r))) return 1;
     int64_t steps = s->pool.slot[r->ending[0]].finish - r->counter;
-    if (most < steps) steps = most;
     if (is_static || r->running.n == 1) return steps;
     int64_t within = sim_steps_within(r, sim_available(r), steps);
     return within < steps ? within : steps;
@@ -121,7 +125,7 @@ static sm_status run_prefill(sim_simulation *s, sim_replica *r) {
 }
 
 static sm_status run_decode(sim_simulation *s, sim_replica *r) {
-    int64_t steps = decode_steps(s, r, INT64_MAX);
+    int64_t steps = decode_steps(s, r);
     if (r->decoding == 0) return SM_OK;
     set_path(s, r, true);
     return sim_start_run(s, r, steps);
@@ -166,11 +170,12 @@ static sm_status plan_chunked(sim_simulation *s, sim_replica *r) {
     sm_status status = let_all_in(s, r);
     if (status) return status;
     if (r->dues == 0) return r->decoding > 0 ? run_decode(s, r) : SM_OK;
-    decode_steps(s, r, 1);
+    int64_t steps = decode_steps(s, r);
     int64_t room = (int64_t)s->options->chunk_tokens - r->decoding;
     status = fill_chunk(s, r, room > 1 ? room : 1);
     if (status) return status;
-    int64_t steps = decode_steps(s, r, equal_chunks(s, r));
+    int64_t equal = equal_chunks(s, r);
+    if (equal < steps) steps = equal;
     if (r->decoding == 0 && r->parts == 0) return SM_OK;
     set_path(s, r, r->decoding > 0);
     if (r->parts == 1) r->run.path.attended_growth = (double)r->part[0].tokens;

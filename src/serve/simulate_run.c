@@ -80,16 +80,15 @@ static int least_loaded(const sim_simulation *s, int first, int n) {
     return best;
 }
 
-int sim_route(sim_simulation *s, const sm_request *request) {
+int sim_route(sim_simulation *s, const sim_sequence *q) {
     if (s->entries == 1) return s->first_entry;
     if (s->options->route == SM_ROUTE_AFFINITY) {
         int least = least_loaded(s, s->first_entry, s->entries), best = least;
         int64_t longest = 0;
         double most = (double)s->load[least] + 1.0 + (double)s->most_batch / AFFINITY_SLACK;
-        if (request->prefix == 0 && request->conversation == 0 && request->blocks == 0)
-            return least;
+        if (q->prefix == 0 && q->conversation == 0 && q->blocks == 0) return least;
         for (int i = s->first_entry; i < s->first_entry + s->entries; i++) {
-            int64_t pages = sim_cached_pages(s, &s->replica[i], request);
+            int64_t pages = sim_cached_pages(s, &s->replica[i], q);
             bool better = pages > longest || (pages == longest && s->load[i] < s->load[best]);
             if (better && (double)s->load[i] <= most) best = i, longest = pages;
         }
@@ -151,7 +150,7 @@ static sm_status finish(sim_simulation *s, sim_replica *r, int slot) {
     sim_list_remove(&s->pool, &r->running, slot);
     s->totals.running -= 1.0;
     s->load[q->replica]--;
-    sim_count_served(s, q);
+    if (!status) status = sim_count_served(s, q);
     sim_pool_give(&s->pool, slot);
     return status;
 }
@@ -233,17 +232,19 @@ sm_status sim_complete(sim_simulation *s, sim_replica *r) {
 
 /* It has given nothing yet, so that it does not count among those that finished. */
 static void forget(sim_simulation *s, sim_replica *r, int slot, bool waits) {
+    const sim_sequence *q = &s->pool.slot[slot];
     sim_release(s, r, slot);
-    sim_list_remove(&s->pool, waits ? &r->waiting : &r->running, slot);
+    sim_list_remove(&s->pool, waits ? sim_waiting(s, r, q) : &r->running, slot);
     s->totals.waiting -= waits ? 1.0 : 0.0;
     s->totals.running -= waits ? 0.0 : 1.0;
     s->totals.in_system -= 1.0;
-    s->load[s->pool.slot[slot].replica]--;
+    s->load[q->replica]--;
     sim_pool_give(&s->pool, slot);
 }
 
-static bool is_waiting(const sim_simulation *s, const sim_replica *r, int slot) {
-    for (int i = r->waiting.first; i != SIM_NONE; i = s->pool.slot[i].next)
+static bool is_waiting(const sim_simulation *s, sim_replica *r, int slot) {
+    for (int i = sim_waiting(s, r, &s->pool.slot[slot])->first; i != SIM_NONE;
+         i = s->pool.slot[i].next)
         if (i == slot) return true;
     return false;
 }

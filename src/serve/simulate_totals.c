@@ -54,12 +54,16 @@ sm_percentiles sim_histogram_read(const sim_histogram *h) {
 
 #define FIRST_SAMPLE_S 1e-3
 
-void sim_totals_begin(sim_simulation *s) {
+sm_status sim_totals_begin(sim_simulation *s) {
     sim_totals *t = &s->totals;
+    size_t classes = (size_t)s->options->n_classes;
+    if (classes > 0 && !(t->of_class = sm_calloc(classes, sizeof *t->of_class)))
+        return sm_fail_memory(s->err);
     t->sample_s = s->options->sample_s > 0.0 ? s->options->sample_s : FIRST_SAMPLE_S;
     for (int i = 0; i < s->replicas; i++)
         if (s->replica[i].role != SIM_PREFILL_POOL || s->first_entry == 0)
             t->kv_capacity += (double)s->replica[i].capacity;
+    return SM_OK;
 }
 
 /* ---- the series: averages over intervals that double when there are too many ---- */
@@ -116,7 +120,22 @@ void sim_count_kv(sim_simulation *s, sim_replica *r) {
 
 /* ---- requests ---- */
 
-void sim_count_served(sim_simulation *s, const sim_sequence *q) {
+static bool is_late(double value, double own, double most) {
+    if (own > 0.0) most = own;
+    return most > 0.0 && value > most;
+}
+
+static void count_class(sim_totals *t, const sim_sequence *q, double ttft, double tpot, bool late) {
+    struct sim_of_class *c = &t->of_class[q->kind];
+    c->finished += 1.0;
+    c->within += late ? 0.0 : 1.0;
+    sim_histogram_add(&c->ttft, ttft);
+    sim_histogram_add(&c->e2e, t->now_s - q->arrival_s);
+    if (q->output > 1) sim_histogram_add(&c->tpot, tpot);
+}
+
+sm_status sim_count_served(sim_simulation *s, const sim_sequence *q) {
+    static const sm_request_class usual = {.name = ""};
     sim_totals *t = &s->totals;
     assert(q->arrival_s <= q->start_s && q->first_token_s <= t->now_s);
     double ttft = q->first_token_s - q->arrival_s, decoded = (double)q->output - 1.0;
@@ -124,7 +143,6 @@ void sim_count_served(sim_simulation *s, const sim_sequence *q) {
     const sm_simulation *o = s->options;
     t->finished += 1.0;
     t->in_system -= 1.0;
-    sim_client_is_free(s);
     t->prompt += (double)q->prompt;
     t->output += (double)q->output;
     t->recomputed += (double)(q->prefilled - (q->prompt - q->cached));
@@ -133,8 +151,10 @@ void sim_count_served(sim_simulation *s, const sim_sequence *q) {
     sim_histogram_add(&t->e2e, t->now_s - q->arrival_s);
     sim_histogram_add(&t->queue, q->start_s - q->arrival_s);
     if (decoded > 0.0) sim_histogram_add(&t->tpot, tpot);
-    bool late = (o->ttft_s > 0.0 && ttft > o->ttft_s) || (o->tpot_s > 0.0 && tpot > o->tpot_s);
+    const sm_request_class *c = o->n_classes > 0 ? &o->classes[q->kind] : &usual;
+    bool late = is_late(ttft, c->ttft_s, o->ttft_s) || is_late(tpot, c->tpot_s, o->tpot_s);
     t->within += late ? 0.0 : 1.0;
+    if (t->of_class) count_class(t, q, ttft, tpot, late);
     if (s->watch->served) {
         sm_request_served served = {.number = q->number,
                                     .arrival_s = q->arrival_s,
@@ -145,9 +165,11 @@ void sim_count_served(sim_simulation *s, const sim_sequence *q) {
                                     .output = (double)q->output,
                                     .cached = (double)q->cached,
                                     .replica = q->replica,
-                                    .preemptions = q->preemptions};
+                                    .preemptions = q->preemptions,
+                                    .kind = q->kind};
         s->watch->served(s->watch->context, &served);
     }
+    return sim_client_goes_on(s, q);
 }
 
 /* ---- the answer ---- */
@@ -193,6 +215,31 @@ static void read_overload(const sim_simulation *s, sm_simulated *out) {
     out->overloaded = !s->client && grows && out->waiting_at_last > share * t->requests;
 }
 
+static void read_cache(const sim_simulation *s, sm_simulated *out) {
+    static const double shares[] = {
+#define X(id, share) share,
+        SM_CACHE_POINTS(X)
+#undef X
+    };
+    const double all = s->curve ? sim_curve_found(s->curve, HUGE_VAL) : 0.0;
+    const double page = (double)s->page, prompts = s->totals.hit_prompts;
+    double hbm = 0.0, host = 0.0;
+    if (!(all > 0.0 && prompts > 0.0)) return;
+    for (int i = s->first_entry; i < s->first_entry + s->entries; i++) {
+        hbm += (double)s->replica[i].capacity;
+        host += (double)s->replica[i].host;
+    }
+    for (int k = 0; k < SM_CACHE_COUNT; k++) {
+        double pages = k == SM_CACHE_HBM ? hbm : hbm + host;
+        for (int bin = 0; k > SM_CACHE_HOST && bin < SIM_CURVE_BINS; bin++) {
+            pages = exp2(bin / 8.0);
+            if (sim_curve_found(s->curve, pages) >= shares[k] * all) break;
+        }
+        out->cache[k] =
+            (sm_cache_point){pages * page, sim_curve_found(s->curve, pages) * page / prompts};
+    }
+}
+
 void sim_totals_read(sim_simulation *s, sm_simulated *out) {
     const sim_totals *t = &s->totals;
     *out = (sm_simulated){.requests = t->requests, .finished = t->finished, .refused = t->refused};
@@ -213,6 +260,14 @@ void sim_totals_read(sim_simulation *s, sm_simulated *out) {
     out->preemptions = t->preemptions;
     out->steps = t->steps;
     read_rates(s, out);
+    read_cache(s, out);
+    for (int i = 0; i < s->options->n_classes; i++) {
+        const struct sim_of_class *c = &t->of_class[i];
+        out->of_class[i] =
+            (sm_class_served){c->finished, c->requests > 0.0 ? c->within / c->requests : 0.0,
+                              sim_histogram_read(&c->ttft), sim_histogram_read(&c->tpot),
+                              sim_histogram_read(&c->e2e)};
+    }
     read_samples(s, out);
     read_overload(s, out);
 }

@@ -3,6 +3,7 @@
 #pragma once
 #include "backlog.h"
 #include "percentiles.h"
+#include "prefix_curve.h"
 #include "radix.h"
 #include "scalemodel/simulate.h"
 #include "step_run.h"
@@ -35,7 +36,11 @@ typedef struct sim_sequence {
     int blocks, block_room;
     int32_t *place; /* of its pages in memory, in order, where they have places */
     int64_t places;
-    int seat; /* among the running of its replica */
+    int seat;       /* among the running of its replica */
+    bool sent;      /* by its client */
+    int kind;       /* its class */
+    int turn;       /* of its conversation: that which follows it, SIM_NONE: none */
+    double think_s; /* of a turn that follows: from the end of the one before to this */
 } sim_sequence;
 
 typedef struct sim_list { /* of slots */
@@ -45,8 +50,8 @@ typedef struct sim_pool {
     sim_sequence *slot;
     int n, room, free;
 } sim_pool;
-sm_status sim_pool_take(sim_pool *pool, const sm_request *request, uint64_t number, int *slot,
-                        sm_error *err);
+/* A slot for a request. Its number, class and next turn are the caller's to fill. */
+sm_status sim_pool_take(sim_pool *pool, const sm_request *request, int *slot, sm_error *err);
 void sim_pool_give(sim_pool *pool, int slot);
 void sim_pool_end(sim_pool *pool);
 void sim_list_append(sim_pool *pool, sim_list *list, int slot);
@@ -71,9 +76,11 @@ typedef struct sim_replica {
     int64_t capacity, used; /* pages; used: the sequences' own */
     int64_t host, swapped;  /* pages of host memory, and those that swapped sequences hold */
     sim_radix tree;
-    sim_list waiting, running;
-    sim_backlog backlog; /* they wait behind `waiting`, which then is not short */
-    int *ending;         /* heap of the decoding by (finish, number) */
+    sim_list waiting[SM_MOST_CLASSES]; /* by rank: who is first of the first that is not empty goes
+                                          in next */
+    sim_list running;
+    sim_backlog backlog[SM_MOST_CLASSES]; /* they wait behind `waiting`, which then is not short */
+    int *ending;                          /* heap of the decoding by (finish, number) */
     int decoding, ending_room;
     int *due; /* ring of those whose prefill is not done: chunked */
     int due_first, dues, due_room;
@@ -95,10 +102,10 @@ typedef struct sim_replica {
     int64_t seats;
 } sim_replica;
 
-typedef struct sim_transfer {
+typedef struct sim_later { /* a cache arrives, or a turn is sent */
     double at_s;
     int slot;
-} sim_transfer;
+} sim_later;
 
 /* ---- what is counted (simulate_totals.c) ---- */
 typedef struct sim_areas { /* integrals over time */
@@ -115,6 +122,10 @@ typedef struct sim_totals {
     int samples;
     sm_sample sample[SM_MAX_SAMPLES];
     sim_histogram ttft, tpot, e2e, queue;
+    struct sim_of_class {
+        double requests, finished, within;
+        sim_histogram ttft, tpot, e2e;
+    } * of_class; /* NULL: all are alike */
 } sim_totals;
 
 typedef struct sim_simulation {
@@ -127,17 +138,22 @@ typedef struct sim_simulation {
     sim_replica *replica;
     int replicas, entries; /* all; those that take arrivals: the first, or the prefill pool */
     int first_entry;
-    int *load;              /* requests in each replica */
-    int *event;             /* heap of replicas by the end of their run */
-    sim_transfer *transfer; /* heap by time */
-    int transfers, transfer_room;
-    int next_entry; /* round robin */
+    int *load;        /* requests in each replica */
+    int *event;       /* heap of replicas by the end of their run */
+    sim_later *later; /* heap by time */
+    int laters, later_room;
+    int next_entry;                   /* round robin */
+    int ranks, rank[SM_MOST_CLASSES]; /* of classes: equal where their priorities are */
+    double read, read_s;              /* requests that were, and when the last of them comes */
+    bool all_read;
+    int ahead; /* the first request that was read and not yet taken, SIM_NONE: none, or the end */
     double *client; /* closed loop: a ring of when clients that wait may send; NULL: open */
     int64_t first_client, clients;
     int64_t page, most_batch;
     uint64_t *label; /* scratch for the runs of one prompt */
     int64_t *end;
     int label_room;
+    sim_curve *curve; /* NULL: prompts are not cached, or pages have places */
     sim_totals totals;
 } sim_simulation;
 
@@ -161,11 +177,14 @@ void sim_release(sim_simulation *s, sim_replica *r, int slot);
 /* What a prefill, an ended exchange leave in the prefix cache. */
 sm_status sim_keep_prompt(sim_simulation *s, sim_replica *r, int slot);
 sm_status sim_keep_exchange(sim_simulation *s, sim_replica *r, int slot);
-int64_t sim_cached_pages(sim_simulation *s, sim_replica *r, const sm_request *request);
+int64_t sim_cached_pages(sim_simulation *s, sim_replica *r, const sim_sequence *q);
+/* The youngest of those that are of the least priority. */
 void sim_preempt_youngest(sim_simulation *s, sim_replica *r);
 void sim_give_up_cache(sim_replica *r);
 /* Not yet prefilled: out of the ring of those that are due. */
 void sim_forget_due(sim_replica *r, int slot);
+/* What a cache of any size would find of a prompt that begins. */
+sm_status sim_note_prompt(sim_simulation *s, const sim_sequence *q);
 /* A live exchange: all whole pages of its blocks. */
 sm_status sim_keep_pages(sim_simulation *s, sim_replica *r, int slot);
 bool sim_has_room(const sim_simulation *s, const sim_replica *r, int slot);
@@ -196,21 +215,25 @@ sm_status sim_end_early(sim_simulation *s, int slot);
 sm_status sim_new(const sm_simulation *simulation, sm_simulation *own, const sm_watch *watch,
                   bool live, sim_simulation **out, sm_error *err);
 void sim_free(sim_simulation *s);
-sm_status sim_check_request(const sim_simulation *s, const sm_request *q, sm_error *err);
-/* At the time of now, sent before: *slot is SIM_NONE when it can never fit, or waits behind many.
- */
-sm_status sim_arrive(sim_simulation *s, const sm_request *request, double sent_s, int *slot);
-void sim_client_is_free(sim_simulation *s); /* one whose request has ended */
+/* A request into a slot, looked through first. */
+sm_status sim_take(sim_simulation *s, const sm_request *request, int *slot);
+/* The request of a slot goes to a replica, at the time of now, sent before. The slot is given back
+ * when it can never fit, and where it waits behind many. */
+sm_status sim_arrive(sim_simulation *s, int slot, double sent_s, bool *fits);
+/* The request of a client has ended: its next turn is thought of, or the client is free. */
+sm_status sim_client_goes_on(sim_simulation *s, const sim_sequence *q);
+sim_list *sim_waiting(const sim_simulation *s, sim_replica *r, const sim_sequence *q);
+int sim_first_waiting(const sim_simulation *s, const sim_replica *r); /* SIM_NONE: nobody */
 void sim_event_changed(sim_simulation *s, const sim_replica *r);
 sm_status sim_send(sim_simulation *s, sim_replica *r, int slot);
 /* ---- routing (simulate_run.c) ---- */
-/* One of the backlog comes after those that wait, if there is any. */
-sm_status sim_refill(sim_simulation *s, sim_replica *r);
-int sim_route(sim_simulation *s, const sm_request *request);
+/* One of a rank's backlog comes after those of it that wait, if there is any. */
+sm_status sim_refill(sim_simulation *s, sim_replica *r, int rank);
+int sim_route(sim_simulation *s, const sim_sequence *q);
 int sim_route_decode(const sim_simulation *s);
 
-void sim_totals_begin(sim_simulation *s);
+sm_status sim_totals_begin(sim_simulation *s);
 void sim_advance(sim_totals *t, double now_s);
 void sim_count_kv(sim_simulation *s, sim_replica *r);
-void sim_count_served(sim_simulation *s, const sim_sequence *q);
+sm_status sim_count_served(sim_simulation *s, const sim_sequence *q);
 void sim_totals_read(sim_simulation *s, sm_simulated *out);

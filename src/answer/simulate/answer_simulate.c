@@ -35,6 +35,17 @@ static const char *const policies[] = {
 #undef X
 };
 
+/* "50/s", "20/s@8 h,2/s@16 h" */
+static const char *rate_words(sm_report *r, const sm_synthetic *d) {
+    if (d->spans == 0) return sm_textf(r, "%s/s", sm_show_exact(r, d->rate_per_s));
+    const char *all = "";
+    for (int i = 0; i < d->spans; i++)
+        all = sm_textf(r, "%s%s%s/s@%s", all, i > 0 ? "," : "",
+                       sm_show_exact(r, d->span[i].rate_per_s),
+                       sm_show_seconds(r, d->span[i].seconds));
+    return all;
+}
+
 /* "poisson:50/s", "trace.csv, as they came" */
 static const char *arrivals_words(sm_report *r, const sm_simulate_asked *q) {
     static const char *const kinds[] = {"poisson", "gamma", "uniform"};
@@ -42,16 +53,17 @@ static const char *arrivals_words(sm_report *r, const sm_simulate_asked *q) {
     bool is_drawn = q->in.drawn != NULL;
     const char *drawn = "as they came";
     double clients = q->options.concurrency;
+    bool turns = d->turns > 0.0, thinks = q->options.think_s > 0.0;
     if (clients > 0.0)
-        drawn = q->options.think_s > 0.0
-                    ? sm_textf(r, "%s clients that think %s", sm_show_exact(r, clients),
-                               sm_show_seconds(r, q->options.think_s))
-                    : sm_textf(r, "%s in flight", sm_show_exact(r, clients));
-    else if (is_drawn && d->kind == SM_ARRIVALS_GAMMA)
-        drawn =
-            sm_textf(r, "gamma:%s/s:%s", sm_show_exact(r, d->rate_per_s), sm_show_exact(r, d->cv));
+        drawn = sm_textf(r, "%s %s", sm_show_exact(r, clients),
+                         turns || thinks ? "clients" : "in flight");
     else if (is_drawn)
-        drawn = sm_textf(r, "%s:%s/s", kinds[d->kind], sm_show_exact(r, d->rate_per_s));
+        drawn = sm_textf(r, "%s:%s%s", kinds[d->kind], rate_words(r, d),
+                         d->kind == SM_ARRIVALS_GAMMA ? sm_textf(r, ":%s", sm_show_exact(r, d->cv))
+                                                      : "");
+    if (turns)
+        drawn = sm_textf(r, "%s, conversations of %s turns", drawn, sm_show_exact(r, d->turns));
+    if (thinks) drawn = sm_textf(r, "%s that think %s", drawn, sm_show_seconds(r, d->think_s));
     return q->in.trace ? sm_textf(r, "%.120s, %s", q->in.trace, drawn) : drawn;
 }
 
@@ -80,13 +92,25 @@ static void put_row(sm_report *r, sm_table *t, const char *name, const sm_percen
                 sm_show_seconds(r, p->most));
 }
 
+static bool has_slo(const sm_simulation *o, bool *of_classes) {
+    *of_classes = false;
+    for (int i = 0; i < o->n_classes; i++)
+        *of_classes |= o->classes[i].ttft_s > 0.0 || o->classes[i].tpot_s > 0.0;
+    return *of_classes || o->ttft_s > 0.0 || o->tpot_s > 0.0;
+}
+
 static void tell_slo(sm_report *r, const sm_simulation *o, const sm_simulated *s) {
-    if (o->ttft_s <= 0.0 && o->tpot_s <= 0.0) return;
+    bool of_classes;
+    if (!has_slo(o, &of_classes)) return;
     const char *ttft = o->ttft_s > 0.0 ? sm_textf(r, "TTFT %s", sm_show_seconds(r, o->ttft_s)) : "";
     const char *tpot = o->tpot_s > 0.0 ? sm_textf(r, "TPOT %s", sm_show_seconds(r, o->tpot_s)) : "";
-    sm_report_text(r, "SLO %s%s%s: %s of requests within it, goodput %s requests/s", ttft,
-                   ttft[0] && tpot[0] ? ", " : "", tpot, sm_show_percent(r, s->within_slo),
-                   sm_show_number(r, s->goodput_per_s));
+    bool both = ttft[0] && tpot[0], any = ttft[0] || tpot[0];
+    sm_report_text(r, "SLO %s%s%s%s: %s of requests within it, goodput %s requests/s", ttft,
+                   both ? ", " : "", tpot,
+                   !of_classes ? ""
+                   : any       ? ", or that of the class"
+                               : "of the class",
+                   sm_show_percent(r, s->within_slo), sm_show_number(r, s->goodput_per_s));
 }
 
 static void tell_rates(sm_report *r, const sm_simulate_asked *q) {
@@ -113,9 +137,32 @@ static void tell_rates(sm_report *r, const sm_simulate_asked *q) {
     if (s->preemptions > 0.0)
         sm_report_text(r, "%s preemptions, %s tokens computed again",
                        sm_show_exact(r, s->preemptions), sm_show_count(r, s->recomputed_tokens));
+    bool again = q->draw.turns > 0.0 || q->draw.shared_prefix > 0.0;
+    if (again && !q->options.prefix_cache)
+        sm_report_text(r,
+                       "no prefix cache: each prompt is computed whole; --prefix-cache keeps what "
+                       "was computed before");
     if (q->options.prefix_cache)
         sm_report_text(r, "prefix cache: %s of the prompts' tokens found",
                        sm_show_percent(r, s->prefix_hit_rate));
+}
+
+/* What a cache of another size would find: how much memory is worth having, and where. */
+static void show_cache(sm_report *r, const sm_simulate_asked *q) {
+    static const char *const names[] = {"HBM of all replicas", "HBM and host memory",
+                                        "half of all found",   "80 % of all found",
+                                        "90 % of all found",   "all that can be found"};
+    const sm_cache_point *all = q->result.cache;
+    if (!(all[SM_CACHE_ALL].found > 0.0)) return;
+    sm_table *t = sm_page_table(r, "One prefix cache for all replicas, by its size",
+                                "<as large as|>tokens|>bytes|>finds, of the prompts");
+    for (int k = 0; k < SM_CACHE_COUNT; k++) {
+        if (k == SM_CACHE_HOST && all[k].tokens <= all[SM_CACHE_HBM].tokens) continue;
+        sm_page_row(r, t, names[k], sm_show_count(r, all[k].tokens),
+                    sm_show_bytes(r, all[k].tokens * q->engine.kv_bytes_per_token),
+                    sm_show_percent(r, all[k].found));
+    }
+    sm_report_table(r, t);
 }
 
 /* The series in at most eight rows, each an average. */
@@ -148,7 +195,8 @@ static sm_evidence_near evidence_of(const sm_simulate_asked *q, sm_evidence_aske
     double in_flight =
         q->options.concurrency > 0.0 ? q->options.concurrency : q->result.mean_in_system;
     sm_evidence_of_serving(asked, q->in.model, &q->in.system->chip, q->in.software, weights,
-                           q->engine.chips, in_flight / q->options.replicas, l->prompt, l->output);
+                           q->engine.chips, in_flight / q->options.replicas, q->job.prompt,
+                           l->output);
     return sm_evidence_nearest(asked, q->in.calibration);
 }
 
@@ -217,6 +265,27 @@ static void show_told(sm_report *r, const sm_simulated *s) {
                       "- 1): without the first.");
 }
 
+/* Each class of requests by itself; the SLO is its own where it has one. */
+static void show_classes(sm_report *r, const sm_simulate_asked *q) {
+    const sm_simulation *o = &q->options;
+    if (o->n_classes == 0) return;
+    bool all = o->ttft_s > 0.0 || o->tpot_s > 0.0;
+    sm_table *t = sm_page_table(r, "By class",
+                                "<class|>priority|>requests|>TTFT p50|>TTFT p99|>TPOT p50|>TPOT "
+                                "p99|>within SLO");
+    for (int i = 0; i < o->n_classes; i++) {
+        const sm_class_served *c = &q->result.of_class[i];
+        sm_page_row(r, t, o->classes[i].name, sm_textf(r, "%d", o->classes[i].priority),
+                    sm_show_exact(r, c->finished), sm_show_seconds(r, c->ttft_s.p50),
+                    sm_show_seconds(r, c->ttft_s.p99), sm_show_seconds(r, c->tpot_s.p50),
+                    sm_show_seconds(r, c->tpot_s.p99),
+                    all || o->classes[i].ttft_s > 0.0 || o->classes[i].tpot_s > 0.0
+                        ? sm_show_percent(r, c->within_slo)
+                        : "-");
+    }
+    sm_report_table(r, t);
+}
+
 static void show_answer(sm_report *r, const sm_simulate_asked *q) {
     sm_evidence_asked asked;
     const sm_evidence_near near = evidence_of(q, &asked);
@@ -231,13 +300,21 @@ static void show_answer(sm_report *r, const sm_simulate_asked *q) {
                        o->replicas, q->plan_text, o->most_batch);
     if (q->in.trace) sm_report_text(r, "requests: %s", arrivals_words(r, q));
     else
-        sm_report_text(r, "requests: %s, prompts of %s and outputs of %s tokens",
-                       arrivals_words(r, q), sm_show_exact(r, l->prompt),
-                       sm_show_exact(r, l->output));
+        sm_report_text(
+            r, "requests: %s, prompts of %s%s and outputs of %s tokens%s", arrivals_words(r, q),
+            q->draw.turns > 0.0 ? "what went before and " : "", sm_show_exact(r, l->prompt),
+            sm_show_exact(r, l->output),
+            q->draw.shared_prefix > 0.0
+                ? sm_textf(r, ", all behind the same %s", sm_show_exact(r, q->draw.shared_prefix))
+                : "");
     if (q->chosen) sm_report_text(r, "plan: %s; --plan names another", q->chosen);
     sm_report_text(r, "KV cache of a replica: %s tokens of %s",
                    sm_show_count(r, q->engine.kv_tokens),
                    sm_show_bytes(r, q->engine.kv_bytes_per_token));
+    if (q->engine.tokens_per_step > 1.0)
+        sm_report_text(r,
+                       "speculation: a step gives a sequence %s tokens of its %d drafted and one",
+                       sm_show_number(r, q->engine.tokens_per_step), q->engine.drafted);
     tell_rate(r, q);
     tell_rates(r, q);
     sm_table *t = sm_page_table(r, "Latency", "<|>mean|>p50|>p90|>p99|>longest");
@@ -246,6 +323,8 @@ static void show_answer(sm_report *r, const sm_simulate_asked *q) {
     put_row(r, t, "time per output token", &q->result.tpot_s);
     put_row(r, t, "end to end", &q->result.e2e_s);
     sm_report_table(r, t);
+    show_classes(r, q);
+    show_cache(r, q);
     sm_evidence_page(r, &asked, &near);
     if (o->concurrency > 0.0) show_told(r, &q->result);
     tell_series(r, &q->result);
@@ -255,9 +334,9 @@ enum { USUAL_PROMPT = 2048, USUAL_OUTPUT = 512, USUAL_REQUESTS = 10000 };
 
 /* ---- data ---- */
 
-static void put_percentiles(sm_report *r, const char *key, const sm_percentiles *p) {
-    sm_put(r, sm_put_object(r, r->data, key), "mean|p50|p90|p99|max", p->mean, p->p50, p->p90,
-           p->p99, p->most);
+static void put_percentiles(sm_report *r, sm_data *in, const char *key, const sm_percentiles *p) {
+    sm_put(r, sm_put_object(r, in, key), "mean|p50|p90|p99|max", p->mean, p->p50, p->p90, p->p99,
+           p->most);
 }
 
 static void put_question(sm_report *r, const sm_simulate_asked *q) {
@@ -272,7 +351,8 @@ static void put_question(sm_report *r, const sm_simulate_asked *q) {
         sm_put(r, r->data, "prefill_plan|prefill_replicas", q->prefill_plan_text,
                o->prefill_replicas);
     }
-    sm_put(r, r->data, "arrivals|kv_tokens", arrivals_words(r, q), q->engine.kv_tokens);
+    sm_put(r, r->data, "arrivals|kv_tokens|speculation_depth|tokens_per_step", arrivals_words(r, q),
+           q->engine.kv_tokens, q->engine.drafted, q->engine.tokens_per_step);
 }
 
 static void put_answer(sm_report *r, const sm_simulate_asked *q) {
@@ -296,11 +376,26 @@ static void put_answer(sm_report *r, const sm_simulate_asked *q) {
            s->output_tokens_per_s, s->output_tokens_per_s_per_chip, s->goodput_per_s, s->within_slo,
            s->utilisation, s->mean_batch, s->mean_in_system, s->preemptions, s->steps,
            s->prefix_hit_rate);
-    put_percentiles(r, "ttft_s", &s->ttft_s);
-    put_percentiles(r, "tpot_s", &s->tpot_s);
-    put_percentiles(r, "e2e_s", &s->e2e_s);
-    put_percentiles(r, "queue_s", &s->queue_s);
+    put_percentiles(r, r->data, "ttft_s", &s->ttft_s);
+    put_percentiles(r, r->data, "tpot_s", &s->tpot_s);
+    put_percentiles(r, r->data, "e2e_s", &s->e2e_s);
+    put_percentiles(r, r->data, "queue_s", &s->queue_s);
+    sm_data *classes = q->options.n_classes > 0 ? sm_put_array(r, r->data, "classes") : NULL;
+    for (int i = 0; i < q->options.n_classes; i++) {
+        const sm_class_served *c = &s->of_class[i];
+        sm_data *object = sm_put_object(r, classes, NULL);
+        sm_put(r, object, "class|priority|finished|within_slo", q->options.classes[i].name,
+               q->options.classes[i].priority, c->finished, c->within_slo);
+        put_percentiles(r, object, "ttft_s", &c->ttft_s);
+        put_percentiles(r, object, "tpot_s", &c->tpot_s);
+        put_percentiles(r, object, "e2e_s", &c->e2e_s);
+    }
     put_told(r, s);
+    sm_data *caches =
+        s->cache[SM_CACHE_ALL].found > 0.0 ? sm_put_array(r, r->data, "caches") : NULL;
+    for (int k = 0; caches && k < SM_CACHE_COUNT; k++)
+        sm_put(r, sm_put_object(r, caches, NULL), "tokens|bytes|found", s->cache[k].tokens,
+               s->cache[k].tokens * q->engine.kv_bytes_per_token, s->cache[k].found);
     sm_put(r, sm_put_object(r, r->data, "tokens"),
            "prompt|cached|recomputed|prefilled|output|decoded", s->prompt_tokens, s->cached_tokens,
            s->recomputed_tokens, s->prefilled_tokens, s->output_tokens, s->decoded_tokens);
@@ -472,6 +567,7 @@ static sm_status choose_plan(sm_simulate_asked *q, sm_error *err) {
                              .output = q->job.output,
                              .kv = {1, {in->dtypes.kv}},
                              .compute = {1, {in->dtypes.compute}},
+                             .speculation = in->speculation,
                              .ttft_s = o->ttft_s,
                              .tpot_s = o->tpot_s,
                              .chips_least = in->system->chips,
@@ -513,8 +609,9 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
                             .system = in->system,
                             .dtypes = in->dtypes,
                             .as_stored = in->as_stored,
-                            .prompt = q->draw.lengths.prompt,
+                            .prompt = sm_synthetic_prompt(&q->draw),
                             .output = q->draw.lengths.output,
+                            .speculation = in->speculation,
                             .software = sm_software_of(in->software),
                             .reserve = -1.0,
                             .usd_per_chip_hour = -1.0};
@@ -535,7 +632,7 @@ static sm_status make_engine(sm_simulate_asked *q, const sm_plan *plan, const sm
                                                               : q->options.prefill_tokens,
                        q->options.most_batch);
     sm_error inner = {.status = SM_OK};
-    sm_status status = sm_serve_engine(q->serve, plan, l->prompt + l->output, step,
+    sm_status status = sm_serve_engine(q->serve, plan, q->job.prompt + l->output, step,
                                        q->report->arena, engine, &inner);
     /* Host memory is for those who ask for it: swaps, or a size. */
     if (q->in.host_bytes) engine->host_kv_tokens = *q->in.host_bytes / engine->kv_bytes_per_token;

@@ -136,6 +136,10 @@ void cli_help_plan(FILE *out);
  */
 sm_status cli_value_read(const cli_option *option, const char *name, const char *text, void *place,
                          sm_error *err);
+/* Is a part of a text a name to give? */
+sm_status cli_name_check(const sm_source *source, sm_span span, sm_error *err);
+/* A part of a text as a time, which needs its unit. */
+sm_status cli_time_read(const sm_source *source, sm_span span, double *seconds, sm_error *err);
 /* Was the option given, rather than left to its default? */
 bool cli_given(const cli_call *call, const void *value);
 /* The text given, or that of the default, under the name of the option: what errors underline. */
@@ -238,6 +242,21 @@ sm_status cli_library(const cli_call *call, const cli_model_values *given, const
 sm_status cli_read_model(const cli_call *call, const cli_model_values *given, const char *name,
                          sm_model *model, sm_error *err);
 
+/* --speculate K:A and --draft MODEL of a verb: read with the families of read_by. */
+typedef struct cli_speculation_values {
+    const char *speculate, *drafter;
+    sm_model draft;
+} cli_speculation_values;
+/* clang-format off */
+#define CLI_SPECULATION_OPTIONS(values, member)                                                    \
+    {"speculate", 0, CLI_TEXT, offsetof(values, member.speculate), "K:A",                          \
+     .help =                                                                                       \
+         "K tokens are drafted and each accepted with probability A: 4:0.8; best:0.8 finds the K"},\
+    {"draft", 0, CLI_TEXT, offsetof(values, member.drafter), "MODEL", .help = "that drafts them",  \
+     .default_says = "n-grams or heads, at no cost"}
+/* clang-format on */
+sm_status cli_speculation(const cli_call *call, cli_speculation_values *given,
+                          const cli_model_values *read_by, sm_speculation *out, sm_error *err);
 /* --calibration FILE and --software NAME of a verb: which constants turn bounds into expected
  * times (values.c). */
 typedef struct cli_calibration_values {

@@ -36,17 +36,25 @@ static sm_status fail_bounds(const cli_option *o, const sm_source *source, sm_er
                       source->text);
 }
 
+/* A number alone may be meant in seconds as well as in milliseconds. */
+sm_status cli_time_read(const sm_source *source, sm_span span, double *seconds, sm_error *err) {
+    sm_status status = sm_quantity_parse(source, span, SM_Q_SECONDS, seconds, err);
+    const char *text = source->text + span.offset;
+    char last = span.length ? text[span.length - 1] : 's';
+    if (status || *seconds <= 0.0 || !((last >= '0' && last <= '9') || last == '.')) return status;
+    int shown = span.length < 40 ? (int)span.length : 40;
+    return sm_fail_at(err, source, span, "a time needs its unit, as in %.*sms or %.*ss", shown,
+                      text, shown, text);
+}
+
 static sm_status read_number(const cli_option *o, const sm_source *source, double *value,
                              sm_error *err) {
     assert(o->kind < sizeof numbers / sizeof *numbers && numbers[o->kind].noun);
     sm_span all = {0, source->length};
-    sm_status status = sm_quantity_parse(source, all, numbers[o->kind].quantity, value, err);
+    sm_status status = o->kind == CLI_TIME
+                           ? cli_time_read(source, all, value, err)
+                           : sm_quantity_parse(source, all, numbers[o->kind].quantity, value, err);
     if (status) return status;
-    /* A number alone may be meant in seconds as well as in milliseconds. */
-    char last = source->length ? source->text[source->length - 1] : 's';
-    if (o->kind == CLI_TIME && *value > 0.0 && ((last >= '0' && last <= '9') || last == '.'))
-        return sm_fail_at(err, source, all, "a time needs its unit, as in %.40sms or %.40ss",
-                          source->text, source->text);
     bool low = *value < o->lowest || (o->above && *value <= o->lowest);
     if (low || (o->highest > 0.0 && *value > o->highest)) return fail_bounds(o, source, err);
     return SM_OK;
@@ -119,16 +127,16 @@ static sm_status read_choices(const cli_option *o, const sm_source *source, cli_
 
 /* ---- names to give ---- */
 
-static sm_status read_name(const sm_source *source, const char **value, sm_error *err) {
+sm_status cli_name_check(const sm_source *source, sm_span span, sm_error *err) {
     enum { MOST_NAME = 40 };
     static const char letters[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-    size_t good = strspn(source->text, letters);
-    sm_span odd = {good, good < source->length};
-    bool begins = source->length > 0 && !strchr("._-", source->text[0]);
-    *value = source->text;
-    if (begins && good == source->length && good <= MOST_NAME) return SM_OK;
-    if (!begins || good > MOST_NAME) odd = (sm_span){0, source->length};
+    const char *text = source->text + span.offset;
+    size_t good = strspn(text, letters);
+    sm_span odd = {span.offset + good, good < span.length};
+    bool begins = span.length > 0 && !strchr("._-", text[0]);
+    if (begins && good >= span.length && span.length <= MOST_NAME) return SM_OK;
+    if (!begins || good > MOST_NAME) odd = span;
     return sm_fail_at(err, source, odd,
                       "a name has 1 to %d letters, digits, '.', '_' and '-', and begins with a "
                       "letter or digit",
@@ -151,7 +159,9 @@ sm_status cli_value_read(const cli_option *o, const char *name, const char *text
         return SM_OK;
     case CLI_TEXT: *(const char **)place = text; return SM_OK;
     case CLI_SOURCE: *(sm_source *)place = source; return SM_OK;
-    case CLI_NAME: return read_name(&source, place, err);
+    case CLI_NAME:
+        *(const char **)place = source.text;
+        return cli_name_check(&source, (sm_span){0, source.length}, err);
     case CLI_LIST: {
         cli_list *list = place;
         if (list->n == CLI_MAX_LIST)
@@ -433,4 +443,31 @@ sm_status cli_read_model(const cli_call *call, const cli_model_values *given, co
     sm_status status = read_kept(call, given, name, model, err);
     pthread_mutex_unlock(&call->memo->lock);
     return status;
+}
+
+/* "4:0.8", "best:0.8" */
+sm_status cli_speculation(const cli_call *call, cli_speculation_values *given,
+                          const cli_model_values *read_by, sm_speculation *out, sm_error *err) {
+    enum { MOST_DEPTH = 15 };
+    if (!given->speculate && given->drafter)
+        return sm_fail(err, SM_USAGE, "--draft needs --speculate, as in --speculate 4:0.8");
+    if (!given->speculate) return SM_OK;
+    sm_source source = cli_source(call, &given->speculate);
+    const char *colon = strchr(given->speculate, ':');
+    if (!colon)
+        return cli_refuse(call, &given->speculate, err,
+                          "expected a depth and an acceptance, as in 4:0.8 or best:0.8");
+    sm_span depth = {0, (size_t)(colon - given->speculate)};
+    sm_span share = {depth.length + 1, source.length - depth.length - 1};
+    bool best = depth.length == 4 && memcmp(given->speculate, "best", 4) == 0;
+    int64_t k = -1;
+    sm_status status = best ? SM_OK : sm_integer_parse(&source, depth, 1, MOST_DEPTH, &k, err);
+    out->depth = (int)k;
+    if (!status) status = sm_quantity_parse(&source, share, SM_Q_COUNT, &out->acceptance, err);
+    if (!status && out->acceptance > 1.0)
+        return sm_fail_at(err, &source, share, "expected a number from 0 to 1");
+    if (status || !given->drafter) return status;
+    out->draft = &given->draft;
+    const cli_model_values families = {.families = read_by->families};
+    return cli_read_model(call, &families, given->drafter, &given->draft, err);
 }

@@ -129,7 +129,7 @@ static void read_options(serve_run *g) {
     s->page_tokens = o->page;
     s->prefix_cache = o->prefix_cache;
     s->concurrency = o->requests.concurrency;
-    s->think_s = o->requests.think_s;
+    s->think_s = o->requests.draw.think_s;
     s->ttft_s = o->ttft_s;
     s->tpot_s = o->tpot_s;
 }
@@ -151,6 +151,8 @@ static sm_status read_requests(serve_run *g, sm_error *err) {
                        "requests come from clients, of --port, or are sent here, as --trace, --qps "
                        "or --concurrency say");
     sm_status status = arrivals_read(g->call, &o->requests, err);
+    if (!status && o->requests.kinds > 0)
+        return sm_fail(err, SM_USAGE, "--class is simulated, not run");
     if (status) return status;
     double most = o->requests.requests > 0 ? o->requests.requests
                   : o->requests.trace      ? HUGE_VAL

@@ -41,6 +41,12 @@ sm_status serve_load_read(const sm_arrivals *arrivals, double most_tokens, sm_ar
         if (list->n == SERVE_LOAD_MOST)
             return sm_fail(err, SM_BAD_INPUT, "more than %d requests are not sent in one run",
                            SERVE_LOAD_MOST);
+        if (q.follows)
+            return sm_fail(err, SM_BAD_INPUT,
+                           "request %zu is sent after the turn before it: such conversations are "
+                           "simulated, not run",
+                           list->n + 1);
+        q.kind = NULL;
         if (q.prompt + q.output > most_tokens) list->refused++;
         else status = add(list, &room, &q, arena, err);
     }

@@ -8,9 +8,10 @@
 /* The question, what it points to, and what else is asked. */
 typedef struct serving {
     sm_serve_question question;
-    sm_model model, draft;
+    sm_model model;
     sm_system system, systems[SM_MAX_COMPARED]; /* the first of several; all of them */
-    const char *on, *speculate, *drafter, *plot, *prefill_on, *decode_on;
+    cli_speculation_values speculate;
+    const char *on, *plot, *prefill_on, *decode_on;
     sm_system prefill_system;
     const sm_calibration *prefill_calibration;
     sm_range chips;
@@ -20,8 +21,6 @@ typedef struct serving {
     cli_recipe_values recipe_values;
     sm_recipe recipe;
 } serving;
-
-enum { MOST_DEPTH = 15 };
 
 #define AT(member) offsetof(serving, member)
 #define ASK(member) AT(question.member)
@@ -62,11 +61,7 @@ static const cli_option serve_table[] = {
      .help = "requests a second, or 3000/min: the fleet for them", .above = true, .highest = 1e9},
     {"chips", 0, CLI_RANGE, AT(chips), "RANGE", .help = "of a replica: 8 or 4..64",
      .default_says = "1 to all"},
-    {"speculate", 0, CLI_TEXT, AT(speculate), "K:A",
-     .help =
-         "K tokens are drafted and each accepted with probability A: 4:0.8; best:0.8 finds the K"},
-    {"draft", 0, CLI_TEXT, AT(drafter), "MODEL", .help = "that drafts them",
-     .default_says = "n-grams or heads, at no cost"},
+    CLI_SPECULATION_OPTIONS(serving, speculate),
     {"imbalance", 0, CLI_NUMBER, ASK(imbalance), "X",
      .help = "tokens of the fullest expert chip over the mean", .lowest = 1, .highest = 1e6,
      .default_says = "that of the software, usually 1"},
@@ -97,32 +92,6 @@ static const cli_option serve_table[] = {
 
 /* ---- the question ---- */
 
-/* "4:0.8", "best:0.8" */
-static sm_status read_speculation(const cli_call *call, serving *v, sm_error *err) {
-    sm_speculation *s = &v->question.speculation;
-    if (!v->speculate && v->drafter)
-        return sm_fail(err, SM_USAGE, "--draft needs --speculate, as in --speculate 4:0.8");
-    if (!v->speculate) return SM_OK;
-    sm_source source = cli_source(call, &v->speculate);
-    const char *colon = strchr(v->speculate, ':');
-    if (!colon)
-        return cli_refuse(call, &v->speculate, err,
-                          "expected a depth and an acceptance, as in 4:0.8 or best:0.8");
-    sm_span depth = {0, (size_t)(colon - v->speculate)};
-    sm_span share = {depth.length + 1, source.length - depth.length - 1};
-    bool best = depth.length == 4 && memcmp(v->speculate, "best", 4) == 0;
-    int64_t k = -1;
-    sm_status status = best ? SM_OK : sm_integer_parse(&source, depth, 1, MOST_DEPTH, &k, err);
-    s->depth = (int)k;
-    if (!status) status = sm_quantity_parse(&source, share, SM_Q_COUNT, &s->acceptance, err);
-    if (!status && s->acceptance > 1.0)
-        return sm_fail_at(err, &source, share, "expected a number from 0 to 1");
-    if (status || !v->drafter) return status;
-    s->draft = &v->draft;
-    const cli_model_values read_by = {.families = v->read_by.families};
-    return cli_read_model(call, &read_by, v->drafter, &v->draft, err);
-}
-
 /* What is of one system cannot be asked of several. */
 static sm_status check_one_system(const cli_call *call, const serving *v, sm_error *err) {
     const sm_serve_question *q = &v->question;
@@ -145,7 +114,7 @@ static sm_status read_rest(const cli_call *call, serving *v, sm_error *err) {
         return cli_refuse(call, &q->prefix, err,
                           "the prompt has only %.0f tokens, and one must be new", q->prompt);
     sm_status status = check_one_system(call, v, err);
-    if (!status) status = read_speculation(call, v, err);
+    if (!status) status = cli_speculation(call, &v->speculate, &v->read_by, &q->speculation, err);
     for (int i = 0; i < (q->n_systems > 0 ? q->n_systems : 1) && !status; i++) {
         const sm_system *system = i ? &v->systems[i] : &v->system;
         if (system->chips < least->chips) least = system;

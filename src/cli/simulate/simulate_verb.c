@@ -12,6 +12,7 @@ typedef struct simulating {
     sm_system system;
     sm_simulation simulation;
     arrival_values requests;
+    cli_speculation_values speculate;
     const char *on, *csv, *plot, *timeline;
     cli_calibration_values constants;
     cli_model_values read_by;
@@ -76,6 +77,7 @@ static const cli_option simulate_table[] = {
     {"kv", 0, CLI_DTYPE, ASK(dtypes.kv), "DTYPE", .help = "of the KV cache", .by_default = "bf16"},
     {"compute", 0, CLI_DTYPE, ASK(dtypes.compute), "DTYPE", .help = "what matmuls compute in",
      .default_says = "fp8 and fp4 weights in their own type where the chip can, others in bf16"},
+    CLI_SPECULATION_OPTIONS(simulating, speculate),
     {"seed", 0, CLI_WHOLE, AT(requests.draw.seed), "N", .help = "of what is drawn",
      .by_default = "1"},
     {"find-max-qps", 0, CLI_FLAG, ASK(find_max_rate),
@@ -113,7 +115,10 @@ static sm_status check_together(const cli_call *call, const simulating *v, sm_er
         return sm_fail(err, SM_USAGE,
                        "--prefill-plan and --prefill-replicas are of --policy "
                        "disaggregated");
-    if (q->find_max_rate && !(s->ttft_s > 0.0) && !(s->tpot_s > 0.0))
+    bool limited = s->ttft_s > 0.0 || s->tpot_s > 0.0;
+    for (int i = 0; i < v->requests.kinds; i++)
+        limited |= v->requests.kind[i].ttft_s > 0.0 || v->requests.kind[i].tpot_s > 0.0;
+    if (q->find_max_rate && !limited)
         return sm_fail(err, SM_USAGE, "--find-max-qps needs an SLO: --ttft, --tpot or both");
     if (cli_given(call, &q->within) && !q->find_max_rate)
         return sm_fail(err, SM_USAGE, "--within is of --find-max-qps");
@@ -133,16 +138,19 @@ static sm_status read_question(const cli_call *call, simulating *v, sm_error *er
     q->timeline = v->timeline != NULL;
     q->keep_engine = call->watch && call->watch->keep_engine;
     follow_software(call, v);
-    sm_status status = check_together(call, v, err);
-    if (!status) status = arrivals_read(call, &v->requests, err);
+    sm_status status = arrivals_read(call, &v->requests, err);
+    if (!status) status = check_together(call, v, err);
     q->trace = a->trace;
     q->requests = a->requests;
     q->drawn = a->drawn ? &a->draw : NULL;
     v->simulation.concurrency = a->concurrency;
-    v->simulation.think_s = a->think_s;
+    v->simulation.think_s = a->draw.think_s;
+    v->simulation.classes = a->kind;
+    v->simulation.n_classes = a->kinds;
     if (!status) status = cli_read_model(call, &v->read_by, call->positional[0], &v->model, err);
     q->as_stored = !cli_given(call, &q->dtypes.weights) && v->model.stored.quantised;
     if (q->as_stored) q->dtypes.weights = v->model.stored.type;
+    if (!status) status = cli_speculation(call, &v->speculate, &v->read_by, &q->speculation, err);
     if (!status) status = cli_system(call, v->on, &v->system, err);
     if (!status && !cli_given(call, &q->dtypes.compute))
         q->dtypes.compute = sm_serve_usual_compute(&v->system.chip, q->dtypes.weights);
@@ -152,33 +160,38 @@ static sm_status read_question(const cli_call *call, simulating *v, sm_error *er
     return status;
 }
 
-/* --csv: a row for each request, as it ends. */
-static void put_served(void *context, const sm_request_served *s) {
-    fprintf(context, "%llu,%.9g,%.9g,%.9g,%.9g,%.0f,%.0f,%.0f,%d,%d\n",
-            (unsigned long long)s->number, s->arrival_s, s->start_s, s->first_token_s, s->end_s,
-            s->prompt, s->output, s->cached, s->replica, s->preemptions);
-}
-
 /* An answer with the rows of its requests. */
 typedef struct answering {
     sm_simulate_question *question;
     sm_report *report;
+    FILE *rows;
 } answering;
 
-static sm_status write_rows(const void *context, FILE *rows, sm_error *err) {
+/* --csv: a row for each request, as it ends. */
+static void put_served(void *context, const sm_request_served *s) {
     const answering *a = context;
+    const sm_simulation *o = a->question->simulation;
+    fprintf(a->rows, "%llu,%.9g,%.9g,%.9g,%.9g,%.0f,%.0f,%.0f,%d,%d,%s\n",
+            (unsigned long long)s->number, s->arrival_s, s->start_s, s->first_token_s, s->end_s,
+            s->prompt, s->output, s->cached, s->replica, s->preemptions,
+            o->n_classes > 0 ? o->classes[s->kind].name : "");
+}
+
+static sm_status write_rows(const void *context, FILE *rows, sm_error *err) {
+    answering a = *(const answering *)context;
+    a.rows = rows;
     fputs("request,arrival_s,start_s,first_token_s,end_s,prompt_tokens,output_tokens,"
-          "cached_tokens,replica,preemptions\n",
+          "cached_tokens,replica,preemptions,class\n",
           rows);
-    a->question->watch = &(sm_watch){rows, put_served, NULL};
-    return sm_answer_simulate(a->question, a->report, err);
+    a.question->watch = &(sm_watch){&a, put_served, NULL};
+    return sm_answer_simulate(a.question, a.report, err);
 }
 
 static sm_status run_simulate(const cli_call *call, sm_report *r, sm_error *err) {
     simulating *v = call->values;
     sm_status status = read_question(call, v, err);
     if (status) return status;
-    status = v->csv ? cli_write(v->csv, write_rows, &(answering){&v->question, r}, err)
+    status = v->csv ? cli_write(v->csv, write_rows, &(answering){&v->question, r, NULL}, err)
                     : sm_answer_simulate(&v->question, r, err);
     if (!status && r->tracks) status = cli_write_tracks(r->tracks, v->timeline, err);
     if (!status && r->chart) status = cli_write_chart(r->chart, v->plot, err);

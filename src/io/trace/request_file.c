@@ -7,9 +7,9 @@
 
 /* What the columns and keys of request traces are called. */
 
-/* arrival_s .. conversation_id are our own; then the public traces: Azure LLM inference (2023,
- * 2024), Mooncake (2024; timestamps in ms, a hash for each block of 512 tokens), BurstGPT (2024).
- */
+/* arrival_s .. class are our own; then the public traces: Azure LLM inference (2023, 2024),
+ * Mooncake (2024; timestamps in ms, a hash for each block of 512 tokens) with the sessions that
+ * AIPerf reads in it (a delay in ms before each further turn), BurstGPT (2024). */
 static const request_name request_names[REQUEST_NAMES] = {
     {"arrival_s", REQUEST_ARRIVAL, 1.0},
     {"prompt_tokens", REQUEST_PROMPT, 0},
@@ -17,6 +17,8 @@ static const request_name request_names[REQUEST_NAMES] = {
     {"prefix_id", REQUEST_PREFIX, 0},
     {"prefix_tokens", REQUEST_PREFIX_TOKENS, 0},
     {"conversation_id", REQUEST_CONVERSATION, 0},
+    {"think_s", REQUEST_THINK, 1.0},
+    {"class", REQUEST_CLASS, 0},
     {"TIMESTAMP", REQUEST_ARRIVAL, 1.0},
     {"ContextTokens", REQUEST_PROMPT, 0},
     {"GeneratedTokens", REQUEST_OUTPUT, 0},
@@ -28,6 +30,7 @@ static const request_name request_names[REQUEST_NAMES] = {
     {"Request tokens", REQUEST_PROMPT, 0},
     {"Response tokens", REQUEST_OUTPUT, 0},
     {"session_id", REQUEST_CONVERSATION, 0},
+    {"delay", REQUEST_DELAY, 1e-3},
 };
 
 const request_name *request_name_of(const char *text, size_t length) {
@@ -189,6 +192,9 @@ struct sm_request_file {
     int64_t first_second;
     double first_rest, last_s;
     double requests;
+    uint64_t conversation; /* of the row above, and the tokens that it ended with */
+    double history;
+    char kind[64]; /* the class of the row */
 };
 
 /* ---- opening ---- */
@@ -239,6 +245,7 @@ sm_status sm_request_file_of(const sm_source *source, sm_request_file **file, sm
 sm_status sm_request_file_rewind(sm_request_file *f, sm_error *err) {
     f->requests = 0.0;
     f->last_s = 0.0;
+    f->conversation = 0;
     sm_status status = line_reader_rewind(&f->reader, err);
     return status ? status : begin(f, err);
 }
@@ -342,7 +349,7 @@ static uint64_t read_id(const sm_request_file *f, const sm_source *line, request
 static sm_status read_prefix(const sm_request_file *f, const sm_source *line, sm_request *request,
                              sm_error *err) {
     request->prefix = read_id(f, line, REQUEST_PREFIX);
-    request->conversation = read_id(f, line, REQUEST_CONVERSATION);
+    request->conversation = f->conversation;
     if (request->prefix == 0) return SM_OK;
     sm_status status =
         read_tokens(f, line, REQUEST_PREFIX_TOKENS, "a prefix", 0.0, &request->shared_prefix, err);
@@ -351,10 +358,51 @@ static sm_status read_prefix(const sm_request_file *f, const sm_source *line, sm
                      "a prefix cannot be longer than its prompt of %.0f tokens", request->prompt);
 }
 
+/* A further turn of the conversation in the row above, or a request at a time of its own. */
+static sm_status read_turn(sm_request_file *f, const sm_source *line, sm_request *request,
+                           sm_error *err) {
+    const request_field which =
+        f->row.cell[REQUEST_DELAY].kind == CELL_ABSENT ? REQUEST_THINK : REQUEST_DELAY;
+    const request_cell *cell = &f->row.cell[which];
+    uint64_t conversation = read_id(f, line, REQUEST_CONVERSATION);
+    bool same = conversation != 0 && conversation == f->conversation && f->requests > 0.0;
+    request->follows = same && cell->kind != CELL_ABSENT;
+    f->conversation = conversation;
+    if (cell->kind != CELL_ABSENT && !same && f->row.cell[REQUEST_ARRIVAL].kind == CELL_ABSENT)
+        return line_fail(&f->reader, line, place_of(f, line, which), err,
+                         "this turn follows none: the row above is not of its conversation, and no "
+                         "time says when it comes");
+    if (cell->kind != CELL_ABSENT &&
+        (cell->kind != CELL_IS_NUMBER || !(cell->number >= 0.0 && cell->number <= MOST_SECONDS)))
+        return line_fail(&f->reader, line, place_of(f, line, which), err,
+                         "a time between two turns is a number of %s, 0 or more",
+                         which == REQUEST_DELAY ? "milliseconds" : "seconds");
+    if (which == REQUEST_DELAY && f->row.blocks > 0)
+        return line_fail(&f->reader, line, place_of(f, line, REQUEST_BLOCKS), err,
+                         "hash_ids of a turn that a delay comes before are not read");
+    if (!request->follows) return read_arrival(f, line, &request->arrival_s, err);
+    request->think_s = cell->number * cell->unit_s;
+    return SM_OK;
+}
+
+static sm_status read_class(sm_request_file *f, const sm_source *line, sm_request *request,
+                            sm_error *err) {
+    const request_cell *cell = &f->row.cell[REQUEST_CLASS];
+    if (cell->kind == CELL_ABSENT || cell->text.length == 0) return SM_OK;
+    if (cell->text.length >= sizeof f->kind)
+        return line_fail(&f->reader, line, place_of(f, line, REQUEST_CLASS), err,
+                         "the name of a class has at most %zu bytes", sizeof f->kind - 1);
+    memcpy(f->kind, line->text + cell->text.offset, cell->text.length);
+    f->kind[cell->text.length] = 0;
+    request->kind = f->kind;
+    return SM_OK;
+}
+
 static sm_status read_request(sm_request_file *f, const sm_source *line, sm_request *request,
                               sm_error *err) {
     *request = (sm_request){.arrival_s = 0.0};
-    sm_status status = read_arrival(f, line, &request->arrival_s, err);
+    sm_status status = read_turn(f, line, request, err);
+    if (!status) status = read_class(f, line, request, err);
     if (!status)
         status = read_tokens(f, line, REQUEST_PROMPT, "a prompt", 1.0, &request->prompt, err);
     if (!status)
@@ -367,7 +415,14 @@ static sm_status read_request(sm_request_file *f, const sm_source *line, sm_requ
         request->blocks = f->row.blocks;
         request->block_tokens = BLOCK_TOKENS;
     }
-    f->last_s = request->arrival_s;
+    if (request->follows && f->row.cell[REQUEST_DELAY].kind != CELL_ABSENT)
+        request->prompt += f->history;
+    f->history = request->prompt + request->output;
+    if (request->prompt > SM_MAX_TOKENS)
+        return line_fail(&f->reader, line, place_of(f, line, REQUEST_PROMPT), err,
+                         "with what went before the prompt has %.0f tokens: at most 1e9 are",
+                         request->prompt);
+    if (!request->follows) f->last_s = request->arrival_s;
     f->requests += 1.0;
     return SM_OK;
 }

@@ -12,17 +12,20 @@ typedef enum request_field {
     REQUEST_PREFIX_TOKENS,
     REQUEST_CONVERSATION,
     REQUEST_BLOCKS,
+    REQUEST_THINK, /* of the client, between the turn above and this one */
+    REQUEST_DELAY, /* the same, where a prompt is only what the turn adds */
+    REQUEST_CLASS,
     REQUEST_FIELDS
 } request_field;
 enum { REQUEST_NEEDED = REQUEST_PREFIX };
 
-/* What a column or key may be called, by whom, and the seconds of one unit of an arrival. */
+/* What a column or key may be called, by whom, and the seconds of one unit of a time. */
 typedef struct request_name {
     const char *name;
     request_field field;
     double unit_s;
 } request_name;
-enum { REQUEST_NAMES = 17 };
+enum { REQUEST_NAMES = 20 };
 /* The row of the table for a name, NULL when it means nothing here. */
 const request_name *request_name_of(const char *text, size_t length);
 

@@ -32,15 +32,17 @@ static int next_request(void *context, sm_request *request, sm_error *err) {
     sm_request_source *s = context;
     if (s->given >= s->most) return 0;
     sm_request drawn = {.arrival_s = 0.0};
-    int got = s->drawn ? s->of_draw.next(s->of_draw.context, &drawn, err) : 1;
-    if (got == 1 && s->file) got = s->of_file.next(s->of_file.context, request, err);
-    else *request = drawn;
+    int got = s->file ? s->of_file.next(s->of_file.context, request, err) : 1;
+    bool draws = s->drawn && !(s->file && request->follows);
+    if (got == 1 && draws) got = s->of_draw.next(s->of_draw.context, &drawn, err);
     if (got != 1) return got;
-    if (s->drawn) request->arrival_s = drawn.arrival_s;
-    /* Gaps shrink as the rate grows; the first request comes when it comes. */
-    if (s->given == 0.0) s->first_s = request->arrival_s;
-    request->arrival_s = s->first_s + (request->arrival_s - s->first_s) / s->rate;
+    if (!s->file) *request = drawn;
+    else if (draws) request->arrival_s = drawn.arrival_s;
     s->given += 1.0;
+    if (request->follows) return 1; /* when those before it have ended */
+    /* Gaps shrink as the rate grows; the first request comes when it comes. */
+    if (s->given == 1.0) s->first_s = request->arrival_s;
+    request->arrival_s = s->first_s + (request->arrival_s - s->first_s) / s->rate;
     return 1;
 }
 
