@@ -203,7 +203,7 @@ $(BUILD)/obj/train/%.o $(BUILD)/obj/serve/%.o: ALL_CFLAGS += -Isrc/program
 $(BUILD)/obj/trace/%.o: ALL_CFLAGS += -Isrc/module
 $(BUILD)/obj/io/%.o: ALL_CFLAGS += -Isrc/trace
 $(foreach d,notation model shard recipe train io trace cli,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
-$(BUILD)/obj/cli/%.o: ALL_CFLAGS += -Isrc/recipe
+$(BUILD)/obj/cli/%.o: ALL_CFLAGS += -Isrc/recipe -Isrc/io
 # What is compiled otherwise is compiled again.
 $(BUILD)/obj/flags: always
 	@mkdir -p $(@D)

@@ -77,6 +77,9 @@ def sglang(text, chips):
 
 
 def vllm(text, chips):
+    from vllm import platforms
+    from vllm.platforms.cpu import CpuPlatform
+    platforms._current_platform = CpuPlatform()  # defaults of a device that is there
     from vllm.entrypoints.common.cli_args import make_arg_parser
     from vllm.utils.argparse_utils import FlexibleArgumentParser
     parser = make_arg_parser(FlexibleArgumentParser())
@@ -92,7 +95,7 @@ def judges():
         sys.path.insert(0, os.environ["MEGATRON"])
     for name, package, parse in (("megatron-lm", "megatron.training.arguments", megatron), ("torchtitan", "torchtitan.config", torchtitan),
                                  ("deepspeed", "deepspeed.runtime.config", deepspeed),
-                                 ("sglang", "sglang.srt.server_args", sglang), ("vllm", "vllm.entrypoints.common.cli_args", vllm)):
+                                 ("sglang", "sglang.srt.server_args", sglang), ("vllm", "vllm.platforms.cpu", vllm)):
         try:
             __import__(package)
             yield name, parse

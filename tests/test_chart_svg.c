@@ -113,9 +113,45 @@ static void dots_and_tracks(void **state) {
     free(text);
 }
 
+/* A heat map: a rectangle a cell, its name in it where there is room, grey without a value, names
+ * of columns below; bars go both ways from where they begin. */
+static void heat_maps_and_bars(void **state) {
+    static const char *const rows[] = {"tensor 1", "tensor 2"}, *const columns[] = {"8k", "64k"};
+    static const sm_slice cells[] = {{0, "1 s", NULL, 0, 1},
+                                     {0, "2 s", NULL, 1, 1},
+                                     {1, "3 s", NULL, 0, 1},
+                                     {1, "-", NULL, 1, 1}};
+    static const double shade[] = {0, 0.5, 1, NAN};
+    static const sm_slice bars[] = {
+        {0, "a", "more", 10, -5}, {0, "a", "less", 10, 10}, {1, "b", NULL, 10, NAN}};
+    const sm_tracks heat = {.n = 2,
+                            .track = rows,
+                            .slices = 4,
+                            .slice = cells,
+                            .columns = 2,
+                            .column = columns,
+                            .shade = shade};
+    const sm_tracks tornado = {.n = 2, .track = rows, .slices = 3, .slice = bars};
+    const sm_panel panels[] = {{.title = "heat", .x_unit = "", .y_unit = "", .tracks = &heat},
+                               {.title = "bars", .x_unit = "s", .y_unit = "", .tracks = &tornado}};
+    const sm_chart chart = {"t", NULL, 2, panels};
+    char *text = drawn(&chart);
+    assert_int_equal(count(text, "<rect"), 1 + 4 + 2 + 2); /* the ground, cells, bars, kinds */
+    assert_int_equal(count(text, "fill=\"#dddddd\" fill-opacity=\"1.00\""), 1);
+    assert_int_equal(count(text, "fill-opacity=\"0.92\""), 1);
+    assert_int_equal(count(text, ">3 s<"), 1);
+    assert_int_equal(count(text, ">64k<"), 1);
+    assert_int_equal(count(text, "x=\"84.0\" y=\"225.0\" width=\"180.00\""),
+                     1); /* 5 s to 10 s of 15 */
+    assert_int_equal(count(text, "x=\"264.0\" y=\"225.0\" width=\"360.00\""), 1);
+    assert_int_equal(count(text, "nan"), 0);
+    free(text);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(dots_and_tracks),
+        cmocka_unit_test(heat_maps_and_bars),
         cmocka_unit_test(lines_have_dots_and_escaped_names),
         cmocka_unit_test(a_point_without_a_place_breaks_the_line),
         cmocka_unit_test(stacked_series_are_added),

@@ -256,7 +256,7 @@ typedef struct sm_train_question {
     const sm_framework *emit; /* the page is the recipe that runs the best plan there */
     sm_source other;   /* another plan, or keys of one: where its step differs; not with n_chips */
     sm_source what_if; /* the best plan on another machine, "link=2x,hbm=1.5x" (hw.h) */
-    bool sensitivity;  /* what more of each resource would bring */
+    bool sensitivity;  /* what more of each resource would bring; drawn into report->chart */
     int n_systems; /* to compare, system the first: a row for each, at most SM_MAX_COMPARED; 0: */
     const sm_system *systems; /* system alone */
     double within_s; /* 0, or with tokens: the fewest chips whose run takes no longer (objective */

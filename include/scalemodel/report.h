@@ -134,8 +134,9 @@ typedef struct sm_panel {
     size_t n;
     const sm_series *series;
     bool diagonal;
-    double band;                    /* of the diagonal; 0: none */
-    const struct sm_tracks *tracks; /* instead of series: a timeline, a row a track */
+    double band; /* of the diagonal; 0: none */
+    const struct sm_tracks
+        *tracks; /* instead of series: a timeline, bars, a heat map: a row a track */
 } sm_panel;
 typedef struct sm_chart {
     const char *title, *subtitle;
@@ -143,7 +144,9 @@ typedef struct sm_chart {
     const sm_panel *panel;
 } sm_chart;
 
-/* A timeline: slices on tracks, and values over time, for viewers such as Perfetto. */
+/* A timeline: slices on tracks, and values over time, for viewers such as Perfetto. In a panel also
+ * bars (slices from what they are measured from), and a heat map: the slice of column i spans i to
+ * i + 1. */
 typedef struct sm_slice {
     int track;
     const char *name, *category;
@@ -160,6 +163,9 @@ typedef struct sm_tracks {
     size_t slices, counters;
     const sm_slice *slice;
     const sm_counter *counter;
+    int columns; /* of a heat map; 0: it is none */
+    const char *const *column;
+    const double *shade; /* of each slice, 0 to 1, NAN grey; its name stands in it */
 } sm_tracks;
 
 typedef enum sm_block_kind {

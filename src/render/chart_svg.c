@@ -1,6 +1,6 @@
-/* Panels of lines, marks, stacked areas and timelines as SVG, one above the other. A panel with a
- * diagonal is a square, log-log over the same whole decades on both axes, so that the diagonal is
- * where a prediction equals its measurement. */
+/* Panels of lines, marks, stacked areas, timelines, bars and heat maps as SVG, one above the other.
+ * A panel with a diagonal is a square, log-log over the same whole decades on both axes, so that
+ * the diagonal is where a prediction equals its measurement. */
 #include "columns.h"
 #include "scalemodel/render.h"
 #include <assert.h>
@@ -148,6 +148,10 @@ static frame frame_of(const sm_panel *p, double top, uint8_t *seen) {
     for (size_t i = 0; p->tracks && i < p->tracks->slices; i++) {
         widen(&f.x, p->tracks->slice[i].start_s);
         widen(&f.x, p->tracks->slice[i].start_s + p->tracks->slice[i].seconds);
+    }
+    if (p->tracks && p->tracks->columns) {
+        f.x = (axis){SM_SCALE_LINEAR, 0.0, p->tracks->columns, p->x_unit};
+        return f;
     }
     if (p->diagonal) {
         /* Of the dots: dashes that lie outside are left out. Beyond these decades there are no
@@ -372,6 +376,35 @@ static const char *colour_of_kind(const char **kinds, int *n, const char *kind) 
     return colours[i % COLOURS];
 }
 
+/* From white to blue; grey without a value. */
+static void put_shades(const frame *f, FILE *out) {
+    const sm_tracks *t = f->panel->tracks;
+    const double wide = f->width / t->columns;
+    for (size_t i = 0; i < t->slices; i++) {
+        const sm_slice *s = &t->slice[i];
+        if (s->track < 0 || s->track >= tracks_of(f->panel)) continue;
+        const bool known = isfinite(t->shade[i]);
+        const double x = x_of(f, s->start_s), y = f->top + TRACK * s->track;
+        const double dark = known ? fmin(fmax(t->shade[i], 0.0), 1.0) : 0.0;
+        fprintf(out,
+                "<rect x=\"%.1f\" y=\"%.0f\" width=\"%.1f\" height=\"%d\" fill=\"%s\" "
+                "fill-opacity=\"%.2f\"/>\n",
+                x, y, wide, TRACK, known ? "#1a5fb4" : svg_pale, known ? 0.08 + 0.84 * dark : 1.0);
+        if (wide >= 6.0 * (double)strlen(s->name))
+            svg_text((svg_anchored){x + wide / 2, y + TRACK / 2 + 4, "middle",
+                                    dark > 0.6 ? "#ffffff" : svg_ink, 11},
+                     s->name, out);
+    }
+    double after = 0.0;
+    for (int i = 0; i < t->columns; i++) {
+        const double x = x_of(f, i + 0.5), half = 3.0 * (double)strlen(t->column[i]);
+        if (x - half < after) continue;
+        after = x + half + 6.0;
+        svg_text((svg_anchored){x, f->top + f->height + 17, "middle", svg_grey, 11}, t->column[i],
+                 out);
+    }
+}
+
 /* A row a track. Slices narrower than a third of a pixel are drawn where none was before. */
 static void put_tracks(const frame *f, FILE *out) {
     const sm_tracks *t = f->panel->tracks;
@@ -384,10 +417,15 @@ static void put_tracks(const frame *f, FILE *out) {
         svg_text((svg_anchored){LEFT + f->width + 8, y + 4, "start", svg_ink, 11}, t->track[i],
                  out);
     }
+    if (t->columns) {
+        put_shades(f, out);
+        return;
+    }
     for (size_t i = 0; i < t->slices; i++) {
         const sm_slice *s = &t->slice[i];
         if (s->track < 0 || s->track >= tracks_of(f->panel)) continue;
-        double x = x_of(f, s->start_s), wide = x_of(f, s->start_s + s->seconds) - x;
+        double x = x_of(f, fmin(s->start_s, s->start_s + s->seconds));
+        double wide = fabs(x_of(f, s->start_s + s->seconds) - x_of(f, s->start_s));
         if (!isfinite(x) || !isfinite(wide)) continue;
         if (wide < 0.35 && x < drawn[s->track] + 0.35) continue;
         drawn[s->track] = x;
@@ -397,7 +435,9 @@ static void put_tracks(const frame *f, FILE *out) {
                 colour_of_kind(kinds, &n, kind));
     }
     for (int i = 0; i < n; i++) {
-        double x = LEFT + 80 + 96.0 * i, y = f->top - 8;
+        if (!kinds[i][0]) continue;
+        double title = f->panel->title ? 7.0 * (double)strlen(f->panel->title) + 16.0 : 0.0;
+        double x = LEFT + fmax(title, 80.0) + 96.0 * i, y = f->top - 8;
         fprintf(out, "<rect x=\"%.0f\" y=\"%.0f\" width=\"9\" height=\"9\" fill=\"%s\"/>\n", x,
                 y - 8, colour_of_kind(kinds, &n, kinds[i]));
         svg_text((svg_anchored){x + 13, y, "start", svg_ink, 11}, kinds[i], out);
@@ -424,7 +464,8 @@ static void put_panel(const frame *f, FILE *out) {
     double ticks[MOST_TICKS];
     const axis *const axes[] = {&f->x, &f->y};
     for (int a = 0; a < 2; a++) {
-        int n = a == 1 && f->panel->tracks ? 0 : ticks_of(f, axes[a], ticks);
+        const sm_tracks *tracks = f->panel->tracks;
+        int n = tracks && (a == 1 || tracks->columns) ? 0 : ticks_of(f, axes[a], ticks);
         for (int i = 0; i < n; i++) {
             char label[48];
             double below = f->top + f->height, x = x_of(f, ticks[i]), y = y_of(f, ticks[i]);

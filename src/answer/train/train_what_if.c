@@ -105,7 +105,7 @@ sm_status sm_train_what_if(const sm_train_asked *q, sm_train *train, const sm_pl
 /* ---- every resource ---- */
 
 typedef struct sensitivity {
-    double elasticity, twice_s, break_even;
+    double elasticity, twice_s, break_even, more_s, less_s;
 } sensitivity;
 
 /* The least factor that takes the plan to `goal` seconds; NAN where none up to 64 does. */
@@ -128,21 +128,60 @@ static sm_status break_even(const machine *m, const sm_plan *plan, sm_resource r
 
 static sm_status measure(const machine *m, const sm_plan_shown *best, sm_resource resource,
                          sensitivity *out, sm_error *err) {
-    double more = NAN, less = NAN, now = best->detail.price.expected_s;
+    double now = best->detail.price.expected_s;
     sm_found anew = {NULL, NULL};
     sm_price_of_plan price;
     sm_system system = *m->q->in.system;
-    sm_status status = seconds_with(m, best->plan, resource, NUDGE, &more, err);
-    if (!status) status = seconds_with(m, best->plan, resource, 1.0 / NUDGE, &less, err);
+    sm_status status = seconds_with(m, best->plan, resource, NUDGE, &out->more_s, err);
+    if (!status) status = seconds_with(m, best->plan, resource, 1.0 / NUDGE, &out->less_s, err);
     if (!status) status = break_even(m, best->plan, resource, GAIN * now, &out->break_even, err);
     sm_system_scale(&system, resource, resource == SM_RESOURCE_LATENCY ? 0.5 : 2.0);
     if (!status) status = move_to(m, &system, err);
     if (!status) status = best_here(m, best->plan, &price, &anew, err);
-    out->elasticity = log(more / less) / (2.0 * log(NUDGE));
-    if (isnan(less)) out->elasticity = log(more / now) / log(NUDGE);
+    out->elasticity = log(out->more_s / out->less_s) / (2.0 * log(NUDGE));
+    if (isnan(out->less_s)) out->elasticity = log(out->more_s / now) / log(NUDGE);
     if (fabs(out->elasticity) < 5e-4) out->elasticity = 0.0;
     out->twice_s = anew.plan ? anew.price->expected_s : NAN;
     return status;
+}
+
+/* Bars from the step's time now, of the resource that moves it most first. */
+static sm_status draw(const machine *m, const sensitivity *all, double now, sm_error *err) {
+    struct picture {
+        sm_chart chart;
+        sm_panel panel;
+        sm_tracks tracks;
+        sm_slice slice[2 * SM_RESOURCE_COUNT];
+        const char *name[SM_RESOURCE_COUNT];
+    } *p = sm_arena_alloc(m->q->report->arena, sizeof *p);
+    int order[SM_RESOURCE_COUNT];
+    if (!p) return sm_fail_memory(err);
+    *p = (struct picture){.tracks.n = SM_RESOURCE_COUNT};
+    for (int i = 0; i < SM_RESOURCE_COUNT; i++) {
+        int at = i;
+        for (; at > 0 && fabs(all[order[at - 1]].elasticity) < fabs(all[i].elasticity); at--)
+            order[at] = order[at - 1];
+        order[at] = i;
+    }
+    for (int i = 0; i < SM_RESOURCE_COUNT; i++) {
+        const sensitivity *s = &all[order[i]];
+        p->name[i] = sm_resource_names[order[i]];
+        p->slice[2 * i] = (sm_slice){i, p->name[i], "10 % more", now, s->more_s - now};
+        p->slice[2 * i + 1] = (sm_slice){i, p->name[i], "10 % less", now, s->less_s - now};
+    }
+    p->tracks.track = p->name;
+    p->tracks.slice = p->slice;
+    p->tracks.slices = 2 * SM_RESOURCE_COUNT;
+    p->panel = (sm_panel){.title = "With more and less of each resource, same plan",
+                          .x_label = "time of a step",
+                          .x_unit = "s",
+                          .y_unit = "",
+                          .tracks = &p->tracks};
+    p->chart = (sm_chart){
+        sm_textf(m->q->report, "%.60s on %.60s", m->q->in.model->name, m->q->in.system->text),
+        "What the time of a step depends on", 1, &p->panel};
+    m->q->report->chart = &p->chart;
+    return SM_OK;
 }
 
 sm_status sm_train_sensitivity(const sm_train_asked *q, sm_train *train, const sm_plan_shown *best,
@@ -158,10 +197,11 @@ sm_status sm_train_sensitivity(const sm_train_asked *q, sm_train *train, const s
     sm_data *list = sm_put_array(r, r->data, "sensitivity");
     sm_table *table = sm_page_table(r, "What more of each would bring",
                                     "<resource|>elasticity|>-10 %|>twice|>saves|<");
+    sensitivity all[SM_RESOURCE_COUNT];
     for (int i = 0; i < SM_RESOURCE_COUNT; i++) {
-        sensitivity s;
-        sm_status status = measure(&m, best, (sm_resource)i, &s, err);
+        sm_status status = measure(&m, best, (sm_resource)i, &all[i], err);
         if (status) return status;
+        const sensitivity s = all[i];
         bool half = i == SM_RESOURCE_LATENCY;
         sm_put(r, sm_put_object(r, list, NULL),
                "resource|elasticity|break_even_factor|factor|step_time_s", sm_resource_names[i],
@@ -177,5 +217,6 @@ sm_status sm_train_sensitivity(const sm_train_asked *q, sm_train *train, const s
                    "plan; tokens/s change by as much the other way. -10 %%: at so much of it the "
                    "same plan takes a tenth less. Twice: %s.",
                    q->priced_only ? "the plan given" : "the best plan anew");
-    return move_to(&m, q->in.system, err);
+    sm_status status = draw(&m, all, now, err);
+    return status ? status : move_to(&m, q->in.system, err);
 }

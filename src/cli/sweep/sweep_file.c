@@ -1,6 +1,7 @@
 /* The rows of a sweep as a file. What an interrupted sweep leaves is its first rows, of which the
  * last may be cut, and FILE.sweep with the words of its questions. */
 #include "sweep_file.h"
+#include "csv_record.h"
 #include "scalemodel/io.h"
 #include "scalemodel/render.h"
 #include <errno.h>
@@ -51,22 +52,28 @@ static sm_status put_head(const sweep *s, FILE *out) {
 
 /* ---- going on ---- */
 
-/* Records that are whole; *end: the bytes they take. */
-static int64_t count_records(const sm_source *text, size_t *end) {
-    int64_t n = 0;
-    bool quoted = false;
+/* Records that are whole, the head among them; *end: the bytes they take. */
+static int64_t read_records(const sweep *s, const sm_source *text, sweep_plot *plot,
+                            sm_arena *arena, size_t *end) {
+    const char *cell[SWEEP_MOST_CELLS];
+    const int n = sweep_cells(s);
+    csv_record record;
+    int64_t records = 0;
+    size_t at = 0;
     *end = 0;
-    for (size_t i = 0; i < text->length; i++) {
-        if (text->text[i] == '"') quoted = !quoted;
-        if (quoted || text->text[i] != '\n') continue;
-        n++;
-        *end = i + 1;
+    while (at < text->length && csv_read(text, &at, n, &record) && text->text[at - 1] == '\n') {
+        *end = at;
+        bool all = plot && records > 0;
+        for (int i = 0; i < n && all; i++)
+            all = (cell[i] = csv_copy(text, record.cell[i], arena)) != NULL;
+        if (all) sweep_plot_put(plot, records - 1, cell);
+        records++;
     }
-    return n;
+    return records;
 }
 
-static sm_status go_on(sweep_file *f, const char *words, sm_arena *arena, int64_t *rows,
-                       sm_error *err) {
+static sm_status go_on(sweep_file *f, const char *words, sweep_plot *plot, sm_arena *arena,
+                       int64_t *rows, sm_error *err) {
     sm_source mark, text;
     size_t end;
     sm_status status = sm_io_read(f->mark, arena, &mark, err);
@@ -78,7 +85,7 @@ static sm_status go_on(sweep_file *f, const char *words, sm_arena *arena, int64_
                        f->path, f->mark);
     status = sm_io_read_most(f->path, SM_IO_DATA_BYTES, arena, &text, err);
     if (status) return status;
-    *rows = count_records(&text, &end) - 1;
+    *rows = read_records(f->s, &text, plot, arena, &end) - 1;
     if (*rows < 0) return SM_OK;
     if (truncate(f->path, (off_t)end) != 0) return fail_file("cut", f->path, err);
     f->out = fopen(f->path, "ab");
@@ -94,8 +101,8 @@ static sm_status begin_anew(sweep_file *f, const char *words, sm_error *err) {
     return sm_io_write(f->mark, words, strlen(words), err);
 }
 
-sm_status sweep_file_open(const char *path, const sweep *s, sm_arena *arena, sweep_file **out,
-                          int64_t *rows, sm_error *err) {
+sm_status sweep_file_open(const char *path, const sweep *s, sweep_plot *plot, sm_arena *arena,
+                          sweep_file **out, int64_t *rows, sm_error *err) {
     sweep_file *f = sm_arena_alloc(arena, sizeof *f);
     const char *words = words_of(s, arena);
     *out = NULL;
@@ -105,7 +112,7 @@ sm_status sweep_file_open(const char *path, const sweep *s, sm_arena *arena, swe
     if (!f->mark) return sm_fail_memory(err);
     sm_status status = sm_io_lock(path, false, &f->lock, err);
     if (!status && access(f->mark, F_OK) == 0 && access(path, F_OK) == 0)
-        status = go_on(f, words, arena, rows, err);
+        status = go_on(f, words, plot, arena, rows, err);
     if (!status && *rows < 0) {
         *rows = 0;
         status = begin_anew(f, words, err);

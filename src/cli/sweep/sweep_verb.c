@@ -1,4 +1,5 @@
 /* sweep: any question of a verb for every combination of values, a row each. */
+#include "answer.h"
 #include "sweep_file.h"
 #include "sweep_rows.h"
 #include "verbs.h"
@@ -13,7 +14,7 @@ enum { MOST_SHOWN = 100000 };
 
 typedef struct sweep_values {
     cli_list over;
-    const char *columns, *output;
+    const char *columns, *output, *plot;
     int64_t threads;
 } sweep_values;
 
@@ -30,6 +31,9 @@ static const cli_option sweep_table[] = {
     {"output", 'o', CLI_OUTPUT, AT(output), "FILE",
      .help = "write the rows to FILE as CSV while they are found; the same command goes on where "
              "an interrupted one was"},
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE",
+     .help = "draw the columns of numbers as SVG (the first two, or of --columns the first four): "
+             "lines, bars or a heat map"},
     {"threads", 0, CLI_WHOLE, AT(threads), "N", .help = "that ask; the rows are the same",
      .lowest = 1, .highest = 1024, .default_says = "all processors"},
     {.name = NULL},
@@ -40,6 +44,8 @@ static const cli_option sweep_table[] = {
 typedef struct taking {
     const sweep *s;
     sweep_file *file;
+    sweep_plot *plot; /* NULL: none */
+    int64_t row;      /* the next */
     sm_report *r;
     sm_data *rows;
     sm_table *table;
@@ -73,6 +79,7 @@ static sm_status take(void *context, const char *cells, sm_error *err) {
     const char verdict = *cell[t->s->axes]; /* of "yes", "no" and "refused" */
     *(verdict == 'y' ? &t->yes : verdict == 'n' ? &t->no : &t->refused) += 1.0;
     if (verdict == 'r' && !t->why) t->why = sm_textf(t->r, "%s", cell[sweep_cells(t->s) - 1]);
+    sweep_plot_put(t->plot, t->row++, cell);
     if (t->file) return sweep_file_put(t->file, cell, err);
     const sweep *s = t->s;
     const int n = sweep_cells(s), first = s->axes + 1, last = s->axes + few(s);
@@ -160,14 +167,19 @@ static sm_status ask_all(const cli_call *call, sweep *s, sm_report *r, sm_error 
     taking t = {.s = s, .r = r};
     const sweep_taker taker = {take, &t, !call->watch && isatty(STDERR_FILENO) == 1};
     sm_put(r, r->data, "command|verb|questions", "sweep", s->verb->name, (double)s->rows);
-    if (o->output) status = sweep_file_open(o->output, s, call->arena, &t.file, &before, err);
-    else begin_table(&t);
+    if (o->plot) status = sweep_plot_new(s, r->arena, &t.plot, err);
+    if (!status && o->output)
+        status = sweep_file_open(o->output, s, t.plot, call->arena, &t.file, &before, err);
+    else if (!status) begin_table(&t);
+    t.row = before;
     if (!status && r->out_of_memory) status = sm_fail_memory(err);
     if (!status) status = sweep_spread(s, before, sm_search_threads((int)o->threads), &taker, err);
     sm_error none = {.status = SM_OK};
     sm_status closed = sweep_file_close(t.file, !status, status ? &none : err);
     if (!status) status = closed;
     if (!status) end_page(&t, o->output, before);
+    if (!status && t.plot) status = sweep_plot_draw(t.plot, r, err);
+    if (!status && t.plot) status = cli_write_chart(r->chart, o->plot, err);
     return status ? status : t.yes > 0.0 || before > 0 ? SM_OK : SM_NEGATIVE;
 }
 
@@ -194,6 +206,6 @@ const cli_verb cli_sweep = {
     .ends_options = true,
     .notes = "Options of the sweep stand before VERB, those of its questions behind it.\n\n"
              "example: scalemodel sweep --over on=h100-sxm:8x8,tpu-v5p:4x4x4 \\\n"
-             "           --over batch=1M..4M*2 -o grid.csv train llama-3.1-8b\n",
+             "           --over batch=1M..4M*2 --plot grid.svg train llama-3.1-8b\n",
     .run = run_sweep,
 };

@@ -14,6 +14,8 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
     sm_status answer = sm_answer_train(&t->question, r, err);
     cli_watch_end(&watch);
     if (answer <= SM_NEGATIVE && r->tracks) status = cli_write_tracks(r->tracks, o->timeline, err);
+    if (answer <= SM_NEGATIVE && !status && r->chart && o->plot)
+        status = cli_write_chart(r->chart, o->plot, err);
     return status ? status : answer;
 }
 

@@ -4,7 +4,7 @@
 
 typedef struct cli_train_values {
     cli_list codebases;
-    const char *on, *batch, *plan, *dtype, *optimizer, *most, *timeline, *against, *what_if;
+    const char *on, *batch, *plan, *dtype, *optimizer, *most, *timeline, *plot, *against, *what_if;
     double tokens, price, margin, within, budget;
     int64_t seq, top, threads;
     double seconds;

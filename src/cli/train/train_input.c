@@ -84,6 +84,8 @@ const cli_option cli_train_options[] = {
          "why the best plan has its degrees: twice and half of each, and what speaks against it"},
     {"sensitivity", 0, CLI_FLAG, AT(sensitivity), NULL,
      .help = "what more of each resource would bring: elasticities, break-even values"},
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE",
+     .help = "draw the step's time with 10 % more and less of each resource as SVG"},
     {"method", 0, CLI_CHOICE, AT(method), "WHAT",
      .help =
          "what is learned from; all but the first add an iteration over the batch, phase by phase",
@@ -224,6 +226,7 @@ static sm_status check_one_plan(const cli_call *call, const cli_training *t, sm_
                        : o->why                ? "--why is of"
                        : o->what_if            ? "--what-if changes the machine of"
                        : o->sensitivity        ? "--sensitivity is of"
+                       : o->plot               ? "--plot draws"
                        : t->question.softwares ? "--software all prices"
                        : call->common.explain  ? "--explain derives"
                                                : NULL;
@@ -293,7 +296,7 @@ sm_status cli_training_read(const cli_call *call, cli_training *t, sm_error *err
     q->timeline = o->timeline != NULL;
     q->as_run = o->as_run;
     q->what_if = cli_text(call, &o->what_if);
-    q->sensitivity = o->sensitivity;
+    q->sensitivity = o->sensitivity || o->plot;
     q->why = o->why;
     read_goodput(call, q);
     cli_asked_frameworks asked = {.known = NULL};
