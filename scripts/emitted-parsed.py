@@ -4,6 +4,7 @@
   VENV/bin/pip install torch 'torchtitan<0.3' tyro deepspeed numpy packaging pyyaml einops typing_extensions
   VENV/bin/pip install --no-deps sglang vllm          # and what importing their parsers then asks for, no GPU
   MEGATRON=CHECKOUT VENV/bin/python scripts/emitted-parsed.py SCALEMODEL [DRAWS]
+  VENV/bin/python scripts/emitted-parsed.py --record vllm|sglang      # the options of tests/engine_flags.txt
 
 A framework that is not installed is passed over, and said so. Megatron-LM is read from a checkout, whose argument parser (and that of
 pipeline layouts) needs no torch: where it is not installed, absent_torch stands in.
@@ -57,8 +58,8 @@ def megatron(text, chips):
 
 
 SERVED = ["llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "qwen3-30b-a3b", "mixtral-8x7b", "deepseek-v3", "gpt-oss-120b"]
-SERVING = {"tensor": [1, 2, 4, 8], "pipeline": [1, 1, 2], "data": [1, 1, 2]}
-TYPES = [[], [], ["--weights", "fp8"], ["--kv", "fp8"]]
+SERVING = {"tensor": [1, 2, 4, 8], "pipeline": [1, 1, 2], "data": [1, 1, 2], "expert": [1, 1, 4]}
+TYPES = [[], [], ["--weights", "fp8"], ["--kv", "fp8"], ["--kv", "int8"], ["--kv", "int4"], ["--weights", "nvfp4", "--kv", "nvfp4"]]
 
 
 def flags_of(text):
@@ -67,24 +68,46 @@ def flags_of(text):
         yield shlex.split(part.split("\n)")[0], comments=True)
 
 
-def sglang(text, chips):
+def sglang_parser():
     import argparse
     from sglang.srt.server_args import ServerArgs
     parser = argparse.ArgumentParser()
     ServerArgs.add_cli_args(parser)
-    for flags in flags_of(text):
-        parser.parse_args(flags)
+    return parser
 
 
-def vllm(text, chips):
+def vllm_parser():
     from vllm import platforms
     from vllm.platforms.cpu import CpuPlatform
     platforms._current_platform = CpuPlatform()  # defaults of a device that is there
     from vllm.entrypoints.common.cli_args import make_arg_parser
     from vllm.utils.argparse_utils import FlexibleArgumentParser
-    parser = make_arg_parser(FlexibleArgumentParser())
+    return make_arg_parser(FlexibleArgumentParser())
+
+
+def sglang(text, chips):
     for flags in flags_of(text):
-        parser.parse_args(flags)
+        sglang_parser().parse_args(flags)
+
+
+def vllm(text, chips):
+    for flags in flags_of(text):
+        read = vllm_parser().parse_args(flags)
+        from vllm.config import ParallelConfig # which checks degrees against one another
+        ParallelConfig(**{key: getattr(read, key) for key in (
+            "tensor_parallel_size", "pipeline_parallel_size", "data_parallel_size", "enable_expert_parallel",
+            "decode_context_parallel_size", "prefill_context_parallel_size")})
+
+
+def record(name, parser):
+    """The options that data/frameworks/NAME.json writes, as the parser has them: lines of tests/engine_flags.txt."""
+    with open(f"data/frameworks/{name}.json") as f:
+        keys = [key["key"] for key in json.load(f)["keys"] if "write" in key]
+    for action in parser._actions:
+        for key in set(keys) & set(action.option_strings):
+            words = action.choices or (action.metavar if isinstance(action.metavar, list) else None)
+            kind = "|".join(map(str, words)) if words else "flag" if action.nargs == 0 else getattr(action.type, "__name__", "text")
+            print(name, key, {"int": "int", "human_readable_int": "int", "human_readable_int_or_auto": "int", "float": "float"}.get(kind, kind if "|" in kind or kind == "flag" else "text"))
 
 
 def judges():
@@ -104,6 +127,8 @@ def judges():
 
 
 def main():
+    if sys.argv[1] == "--record":
+        return record(sys.argv[2], {"vllm": vllm_parser, "sglang": sglang_parser}[sys.argv[2]]())
     scalemodel, draws = sys.argv[1], int(sys.argv[2]) if len(sys.argv) > 2 else 40
     rng = random.Random(3)
     refused = 0

@@ -58,6 +58,26 @@ static void words_of_scripts(void **state) {
     assert_string_equal(setting(&s, "--n")->unknown, "`nproc`");
 }
 
+/* A file of YAML that a script writes is settings; another script within it is read as it stands.
+ */
+static void here_documents(void **state) {
+    static const char *const script =
+        "cat >o.yaml <<-'EOF'\nkv_cache_config:\n  dtype: \"fp8\" # small\n  deep:\n    er: 1\n"
+        "after: $B\n- item: 2\n\tEOF\nrun --tp 8 <<<word --pp 2\ncat <<END | sh\nrun --dp 4\nEND\n"
+        "run --ep 2 <<NEVER\nrun --cp 3\n";
+    (void)state;
+    says(script, "kv_cache_config.dtype", "fp8");
+    says(script, "kv_cache_config.deep.er", "1");
+    sm_settings s = settings_of(script);
+    assert_string_equal(setting(&s, "after")->unknown, "$B");
+    says(script, "--tp", "8");
+    says(script, "--pp", "2");
+    says(script, "--dp", "4");
+    says(script, "--ep", "2");
+    says(script, "--cp", "3");
+    for (int i = 0; i < s.n; i++) assert_null(strstr(s.list[i].key, "EOF"));
+}
+
 static void files_of_settings(void **state) {
     (void)state;
     says("[training]\nseq_len = 8_192 # long\n[a.b]\nc = [1,\n 2]\n", "training.seq_len", "8192");
@@ -237,8 +257,40 @@ static bool random_engine(const sm_framework *f, const sm_model *m, sm_rng *rng,
     return !sm_plan_refuse(plan, m, why, sizeof why) && !sm_framework_refuses(f, plan, keys);
 }
 
-static void comes_back(const sm_frameworks *all, const sm_framework *f, const sm_model *m,
-                       const sm_plan *plan) {
+/* ---- what the engines' own parsers take ---- */
+
+/* The kind of an option as tests/engine_flags.txt records it: "int", "float", "flag", "text" or
+ * words with bars between them. NULL: the parser has no such option. */
+static const char *recorded_kind(const sm_source *flags, const char *engine, const char *option) {
+    const char *line = sm_arena_printf(arena, "\n%s %s ", engine, option);
+    const char *found = strstr(flags->text, line), *kind = found ? found + strlen(line) : NULL;
+    return kind ? sm_arena_copy(arena, kind, strcspn(kind, "\n")) : NULL;
+}
+
+static bool is_of_kind(const char *kind, const char *value, size_t n) {
+    const char *text = sm_arena_copy(arena, value, n);
+    if (strcmp(kind, "flag") == 0) return n == 0;
+    if (strcmp(kind, "int") == 0) return n > 0 && strspn(text, "0123456789") == n;
+    if (strcmp(kind, "float") == 0) return n > 0 && strspn(text, "0123456789.") == n;
+    if (strcmp(kind, "text") == 0) return n > 0;
+    const char *bars = sm_arena_printf(arena, "|%s|", kind);
+    return n > 0 && strstr(bars, sm_arena_printf(arena, "|%s|", text));
+}
+
+/* Each option that is emitted is one that the engine has, with a value that it takes. */
+static void is_parsed(const sm_source *flags, const char *engine, const char *text) {
+    for (const char *at = text; (at = strstr(at, " --")); at++) {
+        const size_t n = strcspn(at + 1, " \n"), value = strspn(at + 1 + n, " ");
+        const char *option = sm_arena_copy(arena, at + 1, n), *from = at + 1 + n + value;
+        const char *kind = recorded_kind(flags, engine, option);
+        const size_t length = *from == '#' ? 0 : strcspn(from, " \n");
+        if (!kind || !is_of_kind(kind, from, length))
+            fail_msg("%s does not take %s %.*s\n%s", engine, option, (int)length, from, text);
+    }
+}
+
+static void comes_back(const sm_frameworks *all, const sm_source *flags, const sm_framework *f,
+                       const sm_model *m, const sm_plan *plan) {
     sm_system system;
     char *text, want[768], got[768], *name;
     int cannot = 0;
@@ -253,8 +305,12 @@ static void comes_back(const sm_frameworks *all, const sm_framework *f, const sm
                          .plan = plan,
                          .batch = replicas * (serves ? 16 : plan->microbatch) * plan->pipeline,
                          .seq = 8192};
+    static const char *const types[] = {"bf16", "fp8", "int8", "int4", "nvfp4"};
+    static int drawn;
+    if (serves) job.weights = types[drawn % 5], job.kv = types[drawn++ / 5 % 5];
     if (sm_recipe_write(f, &job, arena, &text, &cannot, &err)) fail_msg("%s", err.sentence);
     if (cannot && !serves) return;
+    if (serves && strcmp(f->name, "jetstream") != 0) is_parsed(flags, f->name, text);
     sm_settings s = settings_of(text);
     sm_recipe recipe;
     sm_recipe_chips there = {system.chip.name, chips, system.level[0].size, system.slices};
@@ -269,6 +325,8 @@ static void comes_back(const sm_frameworks *all, const sm_framework *f, const sm
     sm_plan_format(plan, 0, want, sizeof want);
     sm_plan_format(&back, 0, got, sizeof got);
     if (strcmp(want, got) != 0) fail_msg("was %s\nis  %s\n%s", want, got, text);
+    if (serves && !cannot && recipe.kv && strcmp(recipe.kv, job.kv) != 0)
+        fail_msg("a cache of %s, not %s\n%s", recipe.kv, job.kv, text);
     if (recipe.batch != job.batch || (recipe.seq > 0 && recipe.seq != job.seq))
         fail_msg("%s\nbatch %g, not %g; length %g", text, recipe.batch, job.batch, recipe.seq);
 }
@@ -278,6 +336,8 @@ static void a_plan_comes_back_from_its_recipe(void **state) {
     static const char *const names[] = {"llama-3.1-70b", "mixtral-8x7b"};
     sm_frameworks *all;
     sm_rng rng = {5};
+    sm_source flags;
+    assert_int_equal(sm_io_read("tests/engine_flags.txt", arena, &flags, &err), SM_OK);
     assert_int_equal(sm_frameworks_shipped(arena, &all, &err), SM_OK);
     for (int i = 0; i < all->n; i++) {
         int plans = 0;
@@ -290,7 +350,7 @@ static void a_plan_comes_back_from_its_recipe(void **state) {
                 sm_plan plan;
                 bool trains = all->of[i]->use == SM_PLAN_TRAINING;
                 if (!(trains ? random_plan : random_engine)(all->of[i], &m, &rng, &plan)) continue;
-                comes_back(all, all->of[i], &m, &plan);
+                comes_back(all, &flags, all->of[i], &m, &plan);
                 plans++;
             }
         }
@@ -369,6 +429,7 @@ static int end(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_of_scripts),
+        cmocka_unit_test(here_documents),
         cmocka_unit_test(files_of_settings),
         cmocka_unit_test(what_is_no_recipe_is_refused),
         cmocka_unit_test(formulas),

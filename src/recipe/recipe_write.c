@@ -204,8 +204,11 @@ static sm_status put_line(writing *w, const char *line, sm_error *err) {
         const expression *e;
         sm_status status = expression_parse(&source, (sm_span){at + 1, inner}, w->arena, &e, err);
         if (status) return status;
-        put_value(w, work(w, e));
+        expression_value value = work(w, e);
         at += inner + 2;
+        /* all of a line that is not to be written */
+        if (inner + 2 == source.length && value.kind == VALUE_ABSENT) return SM_OK;
+        put_value(w, value);
     }
     fputc('\n', w->out);
     return SM_OK;

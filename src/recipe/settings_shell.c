@@ -35,6 +35,8 @@ typedef struct shell {
     size_t at;
     sm_span stands; /* where settings of an inner text stand; length 0: where they are */
     int nesting, parens;
+    sm_span
+        here; /* the word that ends the here-document of the next line; length 0: there is none */
     bool broken; /* out of memory */
 } shell;
 
@@ -223,10 +225,108 @@ static void read_double(shell *s, word *w, growing *g) {
     s->at++;
 }
 
-/* Blanks, comments and continued lines. True at the end of a command. */
+/* ---- here-documents ---- */
+
+static sm_status add(shell *s, sm_setting setting) {
+    if (s->stands.length) setting.at = s->stands;
+    return sm_settings_add(s->out, &setting, s->err);
+}
+
+static const char *part(shell *s, const char *from, size_t length) {
+    const char *copy = sm_arena_copy(s->out->arena, from, length);
+    if (!copy) s->broken = true;
+    return copy ? copy : "";
+}
+
+/* "<<EOF", "<<-'EOF'": what ends the document; a "<<<" begins a word. */
+static void begin_here(shell *s) {
+    size_t left, n = 2;
+    const char *text = rest(s, &left);
+    if (left > 2 && text[2] == '<') return;
+    n += n < left && text[n] == '-';
+    while (n < left && is_among(text[n], " \t'\"\\")) n++;
+    s->here = (sm_span){s->at + n, name_length(text + n, left - n)};
+    for (n += s->here.length; n < left && is_among(text[n], "'\"");) n++;
+    s->at += n - 1;
+}
+
+/* A line of YAML below the keys it stands in: `path` with the columns where they begin. */
+typedef struct nest {
+    int n;
+    size_t column[MOST_NESTING];
+    const char *path[MOST_NESTING];
+} nest;
+
+static sm_status add_yaml_line(shell *s, nest *in, size_t offset, size_t n) {
+    const char *line = s->source.text + offset;
+    size_t column = 0;
+    while (column < n && line[column] == ' ') column++;
+    const char *key = line + column;
+    const size_t name = strcspn(key, ": \t\r\n#'\"[{");
+    if (name == 0 || column + name >= n || key[name] != ':' || key[0] == '-') return SM_OK;
+    while (in->n > 0 && in->column[in->n - 1] >= column) in->n--;
+    const char *above = in->n ? in->path[in->n - 1] : "";
+    const char *path =
+        sm_arena_printf(s->out->arena, "%s%s%.*s", above, *above ? "." : "", (int)name, key);
+    if (!path) return sm_fail_memory(s->err);
+    const char *value = key + name + 1, *end = line + n;
+    while (value < end && is_among(*value, " \t'\"")) value++;
+    for (const char *c = value; c + 1 < end; c++)
+        if (c[0] == ' ' && c[1] == '#') end = c;
+    while (end > value && is_among(end[-1], " \t\r'\"")) end--;
+    if (end == value) {
+        if (in->n == MOST_NESTING) return SM_OK;
+        in->column[in->n] = column;
+        in->path[in->n++] = path;
+        return SM_OK;
+    }
+    const char *text = part(s, value, (size_t)(end - value));
+    return add(s, (sm_setting){.key = path,
+                               .value = text,
+                               .unknown = strchr(text, '$') ? text : NULL,
+                               .at = {offset + column, name}});
+}
+
+static bool at_here(const shell *s) {
+    return s->here.length && s->at < s->source.length && s->source.text[s->at] == '\n';
+}
+
+/* From the line after that of "<<EOF" to EOF: a file of YAML is settings; what else it may be is
+ * read as commands are. */
+static sm_status read_here(shell *s) {
+    const sm_span here = s->here;
+    s->at++;
+    const char *text = s->source.text, *all = text + s->source.length, *end = text + s->at, *stop;
+    s->here.length = 0;
+    for (;; end = stop + 1) {
+        const char *first = end;
+        while (first < all && *first == '\t') first++;
+        stop = end < all ? memchr(end, '\n', (size_t)(all - end)) : NULL;
+        stop = stop ? stop : all;
+        if ((size_t)(stop - first) == here.length &&
+            memcmp(first, text + here.offset, here.length) == 0)
+            break;
+        if (stop == all) return SM_OK; /* it is never closed */
+    }
+    const sm_source body = {s->source.name, text + s->at, (size_t)(end - text) - s->at};
+    if (sm_recipe_form_of(&body) != SM_RECIPE_YAML) return SM_OK;
+    nest in = {.n = 0};
+    sm_status status = SM_OK;
+    while (s->at < (size_t)(end - text) && !status) {
+        const char *line = text + s->at, *next = memchr(line, '\n', (size_t)(end - line));
+        const size_t n = (size_t)((next ? next : end) - line);
+        status = add_yaml_line(s, &in, s->at, n);
+        s->at += n + 1;
+    }
+    s->at = (size_t)(stop - text);
+    return status;
+}
+
+/* Blanks, comments and continued lines. True at the end of a command; at the end of a line, too,
+ * where a here-document begins. */
 static bool skip(shell *s) {
     bool ended = false;
-    while (s->at < s->source.length) {
+    while (s->at < s->source.length && !at_here(s)) {
         size_t left;
         const char *text = rest(s, &left);
         bool continued = text[0] == '\\' && left > 1 && (text[1] == '\n' || text[1] == '\r');
@@ -237,6 +337,8 @@ static bool skip(shell *s) {
             const char *end = memchr(text, '\n', left);
             s->at = end ? (size_t)(end - s->source.text) : s->source.length;
         } else if (is_among(text[0], "\n;|&<>()")) {
+            if (text[0] == '<' && left > 1 && text[1] == '<' && (s->at == 0 || text[-1] != '<'))
+                begin_here(s);
             if (text[0] == '(') s->parens++;
             if (text[0] == ')' && s->parens > 0) s->parens--;
             ended |= text[0] != '\n' || s->parens == 0;
@@ -281,11 +383,6 @@ typedef struct command {
     bool begun;         /* a word that is no assignment has come */
 } command;
 
-static sm_status add(shell *s, sm_setting setting) {
-    if (s->stands.length) setting.at = s->stands;
-    return sm_settings_add(s->out, &setting, s->err);
-}
-
 static sm_status finish(shell *s, command *c) {
     sm_setting setting = c->waiting;
     c->waiting.key = NULL;
@@ -293,12 +390,6 @@ static sm_status finish(shell *s, command *c) {
 }
 
 static sm_status read_text(shell *outer, const char *text, sm_span at);
-
-static const char *part(shell *s, const char *from, size_t length) {
-    const char *copy = sm_arena_copy(s->out->arena, from, length);
-    if (!copy) s->broken = true;
-    return copy ? copy : "";
-}
 
 static sm_status add_flag(shell *s, command *c, const word *w) {
     const char *sign = strchr(w->text, '=');
@@ -392,6 +483,10 @@ static sm_status read_commands(shell *s) {
         if (skip(s) || first) {
             status = finish(s, &c);
             c = (command){{0}, NULL, false};
+        }
+        if (!status && at_here(s)) {
+            status = read_here(s);
+            continue;
         }
         if (status || !next_word(s, &w)) break;
         status = add_word(s, &c, &w);
