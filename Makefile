@@ -42,7 +42,7 @@ THREADS ?= -pthread
 ALL_CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) $(PIC) -fvisibility=hidden $(THREADS) -Iinclude $(CFLAGS)
 # Tests run once, and what compiling them takes counts as much; their oracles are what takes long.
 TEST_CFLAGS ?= $(if $(filter -O2 -O3,$(CFLAGS)),-O1)
-FLAGS := $(CC) $(ALL_CFLAGS) $(TEST_CFLAGS)
+FLAGS := $(CC) $(ALL_CFLAGS) $(TEST_CFLAGS) $(COLD_CFLAGS)
 # Pricing is a tight loop over many small files: `make release` optimises the core as one where the
 # compiler can, and leaves out what debuggers need. LTO: what `make release` adds for that.
 RELEASE_CFLAGS ?= -O3 -fno-math-errno -fno-trapping-math
@@ -204,6 +204,9 @@ $(BUILD)/obj/trace/%.o: ALL_CFLAGS += -Isrc/module
 $(BUILD)/obj/io/%.o: ALL_CFLAGS += -Isrc/trace
 $(foreach d,notation model shard recipe train io trace cli,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
 $(BUILD)/obj/cli/%.o: ALL_CFLAGS += -Isrc/recipe -Isrc/io
+# What reads a question and words an answer: nothing of it takes long, and a variant may spare the compiler.
+COLD := answer cli module recipe render report profile spmd
+$(foreach d,$(COLD),$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(COLD_CFLAGS)))
 # What is compiled otherwise is compiled again.
 $(BUILD)/obj/flags: always
 	@mkdir -p $(@D)

@@ -190,7 +190,7 @@ static const char *const lines[] = {
     "roofline B[B,D]~W[D,F] --dims B=1..64,D=4096,F=4096 --on tpu-v5e --plot file",
     "matmul A[I_X,J]~B[J,K]~->~C[I_X,K] --mesh X=4 --dims I=4095,J=4096,K=33 --on tpu-v5e:4x1",
     "matmul A[I_X,I]~B[I,K] --mesh X=4 --dims I=4095,K=33 --on tpu-v5e:4x1",
-    "simulate llama-3.1-8b --on h100-sxm:1 --plan tensor=1 --concurrency 4 --think 1s "
+    "simulate llama-3.1-8b --on h100-sxm:1 --plan tensor=1 --concurrency 4 --think 1s --turns 2 "
     "--range-ratio 0.8 --requests 20 --json",
     "run measure --quick --with self -o file",
 };
