@@ -284,10 +284,10 @@ sm_status sm_einsum_lower(const sm_einsum *einsum, const sm_mesh *mesh, const in
 
 /* Told of one lowering; false stops. */
 typedef bool (*sm_lowering_visit)(const sm_lowering *lowering, void *context);
-/* Every useful lowering of one assignment to the output as wanted: the axes of an index in the order
- * of each array that has it, and each array by each of its ways: that of least bytes; where it takes
- * a detour, the straight one, for least bytes need not be least time; where steps on parts of axes
- * move less, that. Returns how many, 0 with the error of sm_einsum_lower. */
+/* Every useful lowering of one assignment to the output as wanted: the axes of an index in the
+ * order of each array that has it, and each array by each of its ways: that of least bytes; where
+ * it takes a detour, the straight one, for least bytes need not be least time; where steps on parts
+ * of axes move less, that. Returns how many, 0 with the error of sm_einsum_lower. */
 int sm_einsum_lower_ways(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at,
                          const sm_array *want, sm_lowering_visit each, void *context,
                          sm_error *err);

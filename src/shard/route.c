@@ -19,17 +19,11 @@
  * ends meet, either in a layout or, for the price of a permute, in two that cut the array alike.
  * Both are guided by a bound that holds for any way to move blocks: the chip that holds least of
  * what it must have in the end receives the rest. */
-#include "route.h"
+#include "route_parts.h"
 #include <math.h>
 #include <string.h>
 
 enum { MOST_NODES = 1536, BUCKETS = 1024, NONE = -1 };
-
-/* The axes of each dimension, major first. */
-typedef struct lists {
-    int n[SM_MAX_RANK];
-    uint8_t axis[SM_MAX_RANK][SM_MAX_AXES];
-} lists;
 
 typedef struct node {
     sm_layout at;
@@ -63,9 +57,9 @@ typedef struct search {
 
 /* ---- layouts ---- */
 
-static bool same(const sm_layout *a, const sm_layout *b) { return memcmp(a, b, sizeof *a) == 0; }
+bool route_same(const sm_layout *a, const sm_layout *b) { return memcmp(a, b, sizeof *a) == 0; }
 
-static void list_axes(const sm_journey *j, const sm_layout *l, lists *out) {
+void route_list_axes(const sm_journey *j, const sm_layout *l, lists *out) {
     memset(out->n, 0, sizeof out->n);
     for (int a = 0; a < j->axes; a++)
         if (l->dim[a] >= 0) {
@@ -74,7 +68,7 @@ static void list_axes(const sm_journey *j, const sm_layout *l, lists *out) {
         }
 }
 
-static double ways(const sm_journey *j, const sm_layout *l, int dim) {
+double route_ways(const sm_journey *j, const sm_layout *l, int dim) {
     double n = 1;
     for (int a = 0; a < j->axes; a++)
         if (l->dim[a] == dim) n *= j->chips[a];
@@ -82,7 +76,7 @@ static double ways(const sm_journey *j, const sm_layout *l, int dim) {
 }
 
 static bool divides(const sm_journey *j, const sm_layout *l, int dim) {
-    return fmod(j->size[dim], ways(j, l, dim)) == 0;
+    return fmod(j->size[dim], route_ways(j, l, dim)) == 0;
 }
 
 unsigned sm_journey_uneven(const sm_journey *j) {
@@ -107,7 +101,7 @@ double sm_journey_box_bytes(const sm_journey *j, const sm_layout *a, const sm_la
     double bytes = j->element_bytes;
     if (!j->uneven) return even_box_bytes(j, a, b);
     for (int d = 0; d < j->rank; d++)
-        bytes *= sm_cut(j->size[d], fmax(ways(j, a, d), ways(j, b, d)));
+        bytes *= sm_cut(j->size[d], fmax(route_ways(j, a, d), route_ways(j, b, d)));
     return bytes;
 }
 
@@ -117,19 +111,19 @@ double sm_journey_local_bytes(const sm_journey *j, const sm_layout *l) {
 
 bool sm_journey_padded(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
     for (int d = 0; d < j->rank; d++) {
-        bool moved = ways(j, a, d) != ways(j, b, d);
+        bool moved = route_ways(j, a, d) != route_ways(j, b, d);
         if (moved && (!divides(j, a, d) || !divides(j, b, d))) return true;
     }
     return false;
 }
 
-static void put(sm_layout *l, int axis, int dim, int place) {
+void route_put(sm_layout *l, int axis, int dim, int place) {
     l->dim[axis] = (int8_t)dim;
     l->place[axis] = (int8_t)(dim >= 0 ? place : -1);
 }
 
 /* Make an axis the minor one of a dimension; the set of axes that it then has. */
-static unsigned put_last(const sm_journey *j, sm_layout *l, int axis, int dim) {
+unsigned route_put_last(const sm_journey *j, sm_layout *l, int axis, int dim) {
     unsigned set = 1u << axis;
     int place = 0;
     for (int a = 0; a < j->axes; a++)
@@ -137,23 +131,16 @@ static unsigned put_last(const sm_journey *j, sm_layout *l, int axis, int dim) {
             place++;
             set |= 1u << a;
         }
-    put(l, axis, dim, place);
+    route_put(l, axis, dim, place);
     return set;
 }
 
 /* May an axis cut a dimension of so many elements, from blocks so long to shorter ones? It may
  * where they divide, or where either end pads the dimension and its blocks become shorter. */
-static bool may_cut(const sm_journey *j, int axis, int dim, double chips, double from, double to) {
+bool route_may_cut(const sm_journey *j, int axis, int dim, double chips, double from, double to) {
     if (to * chips == j->size[dim]) return true;
     return (j->uneven >> dim & 1u) &&
            (to < from || j->from.dim[axis] == dim || j->to.dim[axis] == dim);
-}
-
-/* Make an axis the minor one of a dimension; false where it may not cut it. */
-static bool append(const sm_journey *j, sm_layout *l, int axis, int dim) {
-    put_last(j, l, axis, dim);
-    double n = ways(j, l, dim), length = j->size[dim];
-    return may_cut(j, axis, dim, n, sm_cut(length, n / j->chips[axis]), sm_cut(length, n));
 }
 
 /* Does a dimension fall into equal blocks one behind the other, the last of them padded? So it does
@@ -170,11 +157,11 @@ static bool is_regular(const sm_journey *j, const lists *list, int dim) {
 
 /* Are blocks the same blocks, on other chips? Padded ones are where their dimension is cut into as
  * many parts, axis by axis, or both ways regularly. */
-static bool same_blocks(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
+bool route_same_blocks(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
     lists first, second;
     if (!j->uneven) return true;
-    list_axes(j, a, &first);
-    list_axes(j, b, &second);
+    route_list_axes(j, a, &first);
+    route_list_axes(j, b, &second);
     for (int d = 0; d < j->rank; d++) {
         bool alike = first.n[d] == second.n[d];
         if (!(j->uneven >> d & 1u)) continue;
@@ -206,8 +193,8 @@ sm_axes sm_layout_displaced(const sm_journey *j, const sm_layout *a, const sm_la
 /* What a chip holds of its last block, at worst: nothing where other axes cut a dimension first. */
 static double overlap(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
     lists from, to;
-    list_axes(j, a, &from);
-    list_axes(j, b, &to);
+    route_list_axes(j, a, &from);
+    route_list_axes(j, b, &to);
     for (int d = 0; d < j->rank; d++) {
         int i = 0;
         while (i < from.n[d] && i < to.n[d] && from.axis[d][i] == to.axis[d][i]) i++;
@@ -273,7 +260,7 @@ static bool continues(const sm_journey *j, const sm_route *r, sm_move move,
 }
 
 /* False when the route is longer than any has to be. */
-static bool add_move(const sm_journey *j, sm_route *r, sm_move move, const sm_layout *after) {
+bool route_add_move(const sm_journey *j, sm_route *r, sm_move move, const sm_layout *after) {
     bool joins = continues(j, r, move, after);
     if (!joins && r->moves == SM_MOST_MOVES) return false;
     if (!joins) r->moves++;
@@ -326,9 +313,9 @@ static void axes_of(const search *s, const sm_layout *l, unsigned *set) {
 
 /* As append. */
 static bool attach(const search *s, sm_layout *l, int axis, int dim) {
-    unsigned set = put_last(s->j, l, axis, dim);
-    return may_cut(s->j, axis, dim, s->chips[set], s->cut[dim][set & ~(1u << axis)],
-                   s->cut[dim][set]);
+    unsigned set = route_put_last(s->j, l, axis, dim);
+    return route_may_cut(s->j, axis, dim, s->chips[set], s->cut[dim][set & ~(1u << axis)],
+                         s->cut[dim][set]);
 }
 
 /* A layout that cuts every dimension as `like` does and becomes *l when axes are gathered: then it
@@ -348,12 +335,12 @@ static bool refine(const search *s, sm_layout *l, const sm_layout *like) {
         for (int a = 0; a < j->axes && more > 1; a++)
             if (fine.dim[a] == SM_REPLICATED && !(s->idle >> a & 1) &&
                 fmod(more, j->chips[a]) == 0) {
-                put_last(j, &fine, a, d);
+                route_put_last(j, &fine, a, d);
                 more /= j->chips[a];
             }
         if (more != 1) return false;
     }
-    if (!same_blocks(j, like, &fine)) return false;
+    if (!route_same_blocks(j, like, &fine)) return false;
     *l = fine;
     return true;
 }
@@ -392,12 +379,13 @@ static void meet(search *s, int side, int at) {
         const node *n = &other->node[i];
         double total = mine->cost + n->cost;
         if (total >= s->best) continue;
-        if (!same(&mine->at, &n->at)) {
+        if (!route_same(&mine->at, &n->at)) {
             const sm_layout *from = side == 0 ? &mine->at : &n->at;
             sm_layout to = side == 0 ? n->at : mine->at;
             total += (side == 0 ? n : mine)->local + toll(s, SM_MOVE_PERMUTE);
             if (total >= s->best || !refine(s, &to, from)) continue;
-            if (!same(&to, side == 0 ? &n->at : &mine->at)) total += toll(s, SM_MOVE_ALL_GATHER);
+            if (!route_same(&to, side == 0 ? &n->at : &mine->at))
+                total += toll(s, SM_MOVE_ALL_GATHER);
             if (total >= s->best) continue;
         }
         s->best = total;
@@ -423,7 +411,7 @@ static void reach(search *s, int side, int parent, sm_move move, const sm_layout
     const node *p = parent != NONE ? &f->node[parent] : NULL;
     int at = f->bucket[hash(l)];
     double cost = 0;
-    while (at != NONE && !same(&f->node[at].at, l)) at = f->node[at].next;
+    while (at != NONE && !route_same(&f->node[at].at, l)) at = f->node[at].next;
     if (p) {
         const sm_layout *before = f->backward ? l : &p->at, *after = f->backward ? &p->at : l;
         bool joins = p->parent != NONE && p->move == move && move != SM_MOVE_ALL_TO_ALL;
@@ -475,7 +463,7 @@ static void gather_or_unslice(const leaving *l, int dim) {
     bool backward = l->s->side[l->side].backward;
     int axis = l->list.axis[dim][l->list.n[dim] - 1];
     sm_layout next = l->layout;
-    put(&next, axis, SM_REPLICATED, 0);
+    route_put(&next, axis, SM_REPLICATED, 0);
     reach(l->s, l->side, l->at, backward ? SM_MOVE_SLICE : SM_MOVE_ALL_GATHER, &next);
 }
 
@@ -491,7 +479,7 @@ static void reduce(const leaving *l) {
             if (attach(l->s, &next, a, d))
                 reach(l->s, l->side, l->at, SM_MOVE_REDUCE_SCATTER, &next);
         }
-        put(&whole, a, SM_REPLICATED, 0);
+        route_put(&whole, a, SM_REPLICATED, 0);
         added = true;
     }
     if (added) reach(l->s, l->side, l->at, SM_MOVE_ALL_REDUCE, &whole);
@@ -554,7 +542,7 @@ static void depart(const exchange *e, sm_axes set, unsigned losing, int dim, dou
         depart(e, set, losing, dim + 1, chips, layout);
     while (n-- > 0) {
         int axis = l->list.axis[dim][n];
-        put(&next, axis, SM_REPLICATED, 0);
+        route_put(&next, axis, SM_REPLICATED, 0);
         set = (sm_axes)(set | 1u << axis);
         chips *= j->chips[axis];
         if (!too_far(e, chips, strays(e, dim, n, l->list.axis[dim])))
@@ -566,7 +554,7 @@ static void exchange_axes(const leaving *l) {
     const search *s = l->s;
     const sm_layout *goal = s->side[l->side].backward ? &s->j->from : &s->j->to;
     exchange e = {.l = l};
-    list_axes(s->j, goal, &e.goal);
+    route_list_axes(s->j, goal, &e.goal);
     const sm_layout *last = s->side[l->side].backward ? &l->layout : goal;
     e.rest = even_box_bytes(s->j, last, last);
     for (int a = 0; a < s->j->axes; a++) /* partial sums have another bound */
@@ -578,7 +566,7 @@ static void exchange_axes(const leaving *l) {
 static void expand(search *s, int side, int at) {
     leaving l = {.s = s, .side = side, .at = at, .layout = s->side[side].node[at].at};
     s->side[side].open[at] = INFINITY;
-    list_axes(s->j, &l.layout, &l.list);
+    route_list_axes(s->j, &l.layout, &l.list);
     l.local = s->side[side].node[at].local;
     for (int a = 0; a < s->j->axes; a++)
         if (l.layout.dim[a] == SM_REPLICATED && !(s->idle >> a & 1)) slice_or_ungather(&l, a);
@@ -608,16 +596,17 @@ static bool read_route(const search *s, sm_route *route) {
         path[n++] = i;
     }
     while (n-- > 0)
-        fits &= add_move(s->j, route, (sm_move)forward[path[n]].move, &forward[path[n]].at);
+        fits &= route_add_move(s->j, route, (sm_move)forward[path[n]].move, &forward[path[n]].at);
     sm_layout last = backward[s->met[1]].at;
-    if (!same(&forward[s->met[0]].at, &last)) {
+    if (!route_same(&forward[s->met[0]].at, &last)) {
         refine(s, &last, &forward[s->met[0]].at);
-        fits &= add_move(s->j, route, SM_MOVE_PERMUTE, &last);
-        if (!same(&last, &backward[s->met[1]].at))
-            fits &= add_move(s->j, route, SM_MOVE_ALL_GATHER, &backward[s->met[1]].at);
+        fits &= route_add_move(s->j, route, SM_MOVE_PERMUTE, &last);
+        if (!route_same(&last, &backward[s->met[1]].at))
+            fits &= route_add_move(s->j, route, SM_MOVE_ALL_GATHER, &backward[s->met[1]].at);
     }
     for (int i = s->met[1]; backward[i].parent != NONE; i = backward[i].parent)
-        fits &= add_move(s->j, route, (sm_move)backward[i].move, &backward[backward[i].parent].at);
+        fits &= route_add_move(s->j, route, (sm_move)backward[i].move,
+                               &backward[backward[i].parent].at);
     return fits;
 }
 
@@ -660,198 +649,10 @@ static bool search_route(const sm_journey *j, double finest, double below, sm_ro
     return true;
 }
 
-/* ---- a first route: each axis goes where it belongs, the moves in the order that keeps blocks
- * small; where the axes that leave are not the minor ones, a permute comes first ---- */
-
-typedef struct first_route {
-    const sm_journey *j;
-    sm_layout at;
-    lists goal;
-    sm_route *route;
-    bool fits;
-} first_route;
-
-static void go(first_route *f, sm_move move, const sm_layout *to) {
-    if (move == SM_MOVE_PERMUTE && !same_blocks(f->j, &f->at, to)) f->fits = false;
-    f->at = *to;
-    f->fits = add_move(f->j, f->route, move, to) && f->fits;
-}
-
-/* The axes at one place now that belong to another. */
-static sm_axes moving(const first_route *f, int from, int to) {
-    unsigned set = 0;
-    for (int a = 0; a < f->j->axes; a++)
-        if (f->at.dim[a] == from && f->j->to.dim[a] == to) set |= 1u << a;
-    return (sm_axes)set;
-}
-
-/* The axes of a set become the minor ones of a dimension, as they are ordered at the goal. */
-static bool join(const first_route *f, sm_layout *l, sm_axes set, int dim) {
-    bool divides = true;
-    for (int i = 0; i < f->goal.n[dim]; i++)
-        if (set >> f->goal.axis[dim][i] & 1)
-            divides = append(f->j, l, f->goal.axis[dim][i], dim) && divides;
-    return divides;
-}
-
-static bool enter(first_route *f, int from, sm_move move) {
-    for (int d = 0; d < f->j->rank; d++) {
-        sm_layout next = f->at;
-        sm_axes set = moving(f, from, d);
-        if (set == 0 || !join(f, &next, set, d)) continue;
-        go(f, move, &next);
-        return true;
-    }
-    return false;
-}
-
-static bool add_up(first_route *f) {
-    sm_layout next = f->at;
-    sm_axes set = moving(f, SM_UNREDUCED, SM_REPLICATED);
-    if (set == 0) return false;
-    for (int a = 0; a < f->j->axes; a++)
-        if (set >> a & 1) put(&next, a, SM_REPLICATED, 0);
-    go(f, SM_MOVE_ALL_REDUCE, &next);
-    return true;
-}
-
-static bool are_minor(const uint8_t *axis, int n, sm_axes set) {
-    while (n > 0 && (set >> axis[n - 1] & 1)) n--;
-    while (n > 0 && !(set >> axis[n - 1] & 1)) n--;
-    return n == 0;
-}
-
-/* Axes of a dimension in the order: those that stay, as at the goal; those to be gathered; those to
- * leave for other dimensions; and last, minor, those that leave now. */
-static void leave_in_order(const first_route *f, const lists *list, int dim, sm_axes now,
-                           sm_layout *l) {
-    unsigned stay = 0, gathered = 0, later = 0;
-    int place = 0;
-    for (int i = 0; i < list->n[dim]; i++) {
-        unsigned axis = 1u << list->axis[dim][i];
-        int to = f->j->to.dim[list->axis[dim][i]];
-        if (axis & now) continue;
-        if (to == dim) stay |= axis;
-        else if (to == SM_REPLICATED) gathered |= axis;
-        else later |= axis;
-    }
-    for (int i = 0; i < f->goal.n[dim]; i++)
-        if (stay >> f->goal.axis[dim][i] & 1) put(l, f->goal.axis[dim][i], dim, place++);
-    const unsigned groups[] = {gathered, later, now};
-    for (int g = 0; g < 3; g++)
-        for (int i = 0; i < list->n[dim]; i++)
-            if (groups[g] >> list->axis[dim][i] & 1) put(l, list->axis[dim][i], dim, place++);
-}
-
-/* Takes a set of axes out of *l, which is where the route is; a permute first makes them minor. */
-static void leave(first_route *f, sm_axes set, sm_layout *l) {
-    lists list;
-    sm_layout ordered = f->at;
-    list_axes(f->j, &f->at, &list);
-    for (int d = 0; d < f->j->rank; d++)
-        if (!are_minor(list.axis[d], list.n[d], set)) leave_in_order(f, &list, d, set, &ordered);
-    if (!same(&ordered, &f->at)) go(f, SM_MOVE_PERMUTE, &ordered);
-    *l = f->at;
-    for (int a = 0; a < f->j->axes && a < SM_MAX_AXES; a++)
-        if ((set >> a & 1) && l->dim[a] >= 0) put(l, a, SM_REPLICATED, 0);
-}
-
-/* Axes that change dimensions: all at once, where no dimension both loses and gains some. */
-static bool exchange_all(first_route *f) {
-    unsigned set = 0, losing = 0, gaining_dims = 0;
-    for (int a = 0; a < f->j->axes; a++)
-        if (f->at.dim[a] >= 0 && f->j->to.dim[a] >= 0 && f->at.dim[a] != f->j->to.dim[a]) {
-            set |= 1u << a;
-            losing |= 1u << f->at.dim[a];
-            gaining_dims |= 1u << f->j->to.dim[a];
-        }
-    sm_layout room = f->at, next;
-    bool divides = true;
-    for (int d = 0; d < f->j->rank; d++) divides = join(f, &room, (sm_axes)set, d) && divides;
-    if (set == 0 || (losing & gaining_dims) || !divides) return false;
-    leave(f, (sm_axes)set, &next);
-    for (int d = 0; d < f->j->rank; d++) join(f, &next, (sm_axes)set, d);
-    go(f, SM_MOVE_ALL_TO_ALL, &next);
-    return true;
-}
-
-static bool exchange_pair(first_route *f) {
-    for (int from = 0; from < f->j->rank; from++)
-        for (int to = 0; to < f->j->rank; to++) {
-            sm_axes set = moving(f, from, to);
-            sm_layout room = f->at, next;
-            if (from == to || set == 0 || !join(f, &room, set, to)) continue;
-            leave(f, set, &next);
-            join(f, &next, set, to);
-            go(f, SM_MOVE_ALL_TO_ALL, &next);
-            return true;
-        }
-    return false;
-}
-
-static bool gather_set(first_route *f, sm_axes set) {
-    sm_layout next;
-    if (set == 0) return false;
-    leave(f, set, &next);
-    go(f, SM_MOVE_ALL_GATHER, &next);
-    return true;
-}
-
-/* What is not wanted; or, where two dimensions would exchange axes and neither divides by its own
- * and the newcomers, one of them, to be sliced later. */
-static bool gather_some(first_route *f) {
-    unsigned set = 0;
-    for (int d = 0; d < f->j->rank; d++) set |= moving(f, d, SM_REPLICATED);
-    if (gather_set(f, (sm_axes)set)) return true;
-    for (int from = 0; from < f->j->rank; from++)
-        for (int to = 0; to < f->j->rank; to++)
-            if (from != to && gather_set(f, moving(f, from, to))) return true;
-    return false;
-}
-
-/* Ends: each move brings an axis nearer to its place, and a gathered axis is never gathered again.
- */
-static bool find_first_route(const sm_journey *j, sm_route *route) {
-    first_route f = {.j = j, .at = j->from, .route = route, .fits = true};
-    list_axes(j, &j->to, &f.goal);
-    route->moves = 0;
-    while (f.fits && (enter(&f, SM_REPLICATED, SM_MOVE_SLICE) ||
-                      enter(&f, SM_UNREDUCED, SM_MOVE_REDUCE_SCATTER) || add_up(&f) ||
-                      exchange_all(&f) || exchange_pair(&f) || gather_some(&f)))
-        continue;
-    bool arrived = true;
-    for (int a = 0; a < j->axes; a++) arrived = arrived && f.at.dim[a] == j->to.dim[a];
-    if (arrived && !same(&f.at, &j->to)) go(&f, SM_MOVE_PERMUTE, &j->to);
-    return arrived && f.fits;
-}
-
-/* Where no blocks are the same ones the array can always be made whole. */
-static bool find_route_through_whole(const sm_journey *j, sm_route *route) {
-    first_route f = {.j = j, .at = j->from, .route = route, .fits = true};
-    sm_layout next = j->from;
-    bool sums = false, gathers = false;
-    list_axes(j, &j->to, &f.goal);
-    route->moves = 0;
-    for (int a = 0; a < j->axes; a++)
-        if (next.dim[a] == SM_UNREDUCED && j->to.dim[a] != SM_UNREDUCED) {
-            put(&next, a, SM_REPLICATED, 0);
-            sums = true;
-        }
-    if (sums) go(&f, SM_MOVE_ALL_REDUCE, &next);
-    for (int a = 0; a < j->axes; a++)
-        if (next.dim[a] >= 0) {
-            put(&next, a, SM_REPLICATED, 0);
-            gathers = true;
-        }
-    if (gathers) go(&f, SM_MOVE_ALL_GATHER, &next);
-    while (enter(&f, SM_REPLICATED, SM_MOVE_SLICE)) continue;
-    return f.fits && same(&f.at, &j->to);
-}
-
 bool sm_route_find(const sm_journey *j, sm_route *route) {
     double finest = finest_bytes(j), bytes = bound(j, finest, &j->from, &j->to);
     double slack = finest * 1e-4;
-    bool found = find_first_route(j, route) || find_route_through_whole(j, route);
+    bool found = route_find_first(j, route) || route_find_through_whole(j, route);
     route->bytes = found ? route_bytes(j, route) : INFINITY;
     route->least = true;
     if (route->bytes > bytes + slack && !(found && j->any_order)) {
