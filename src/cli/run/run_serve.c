@@ -132,6 +132,8 @@ static void read_options(serve_run *g) {
     s->think_s = o->requests.draw.think_s;
     s->ttft_s = o->ttft_s;
     s->tpot_s = o->tpot_s;
+    s->classes = o->requests.kind;
+    s->n_classes = o->requests.kinds;
 }
 
 /* The requests of a trace or a draw, all of them. */
@@ -151,8 +153,6 @@ static sm_status read_requests(serve_run *g, sm_error *err) {
                        "requests come from clients, of --port, or are sent here, as --trace, --qps "
                        "or --concurrency say");
     sm_status status = arrivals_read(g->call, &o->requests, err);
-    if (!status && o->requests.kinds > 0)
-        return sm_fail(err, SM_USAGE, "--class is simulated, not run");
     if (status) return status;
     double most = o->requests.requests > 0 ? o->requests.requests
                   : o->requests.trace      ? HUGE_VAL
@@ -309,18 +309,10 @@ static void put_percentiles(sm_report *r, sm_data *object, const sm_percentiles 
     for (int i = 0; i < 5; i++) sm_put_timed(r, object, key[i], value[i]);
 }
 
-static void show_latencies(sm_report *r, const serve_run *g) {
-    const sm_simulated *s = &g->simulated, *m = &g->result.counted;
-    const compared_row rows[] = {
-        {"queue_s", "queue", &s->queue_s, &m->queue_s},
-        {"ttft_s", "time to first token", &s->ttft_s, &m->ttft_s},
-        {"tpot_s", "time per output token", &s->tpot_s, &m->tpot_s},
-        {"e2e_s", "end to end", &s->e2e_s, &m->e2e_s},
-    };
-    sm_table *t = sm_page_table(r, is_replay(g) ? "Latency, simulated and measured" : "Latency",
-                                "<|<|>mean|>p50|>p90|>p99|>longest");
-    sm_data *latency = sm_put_object(r, r->data, "latency");
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+static void show_rows(sm_report *r, const serve_run *g, sm_data *latency, const char *title,
+                      const compared_row *rows, size_t n) {
+    sm_table *t = sm_page_table(r, title, "<|<|>mean|>p50|>p90|>p99|>longest");
+    for (size_t i = 0; i < n; i++) {
         const compared_row *c = &rows[i];
         sm_data *one = sm_put_object(r, latency, c->key);
         for (int side = is_replay(g) ? 0 : 1; side < 2; side++) {
@@ -333,6 +325,33 @@ static void show_latencies(sm_report *r, const serve_run *g) {
         }
     }
     sm_report_table(r, t);
+}
+
+static void show_latencies(sm_report *r, const serve_run *g) {
+    const sm_simulated *s = &g->simulated, *m = &g->result.counted;
+    const char *of = is_replay(g) ? ", simulated and measured" : "";
+    const compared_row rows[] = {
+        {"queue_s", "queue", &s->queue_s, &m->queue_s},
+        {"ttft_s", "time to first token", &s->ttft_s, &m->ttft_s},
+        {"tpot_s", "time per output token", &s->tpot_s, &m->tpot_s},
+        {"e2e_s", "end to end", &s->e2e_s, &m->e2e_s},
+    };
+    show_rows(r, g, sm_put_object(r, r->data, "latency"), sm_textf(r, "Latency%s", of), rows, 4);
+    int classes = g->options.n_classes;
+    sm_data *list = classes > 0 ? sm_put_array(r, r->data, "classes") : NULL;
+    for (int i = 0; i < classes; i++) {
+        const char *name = g->options.classes[i].name;
+        const sm_class_served *a = &s->of_class[i], *b = &m->of_class[i];
+        const compared_row of_class[] = {
+            {"ttft_s", "time to first token", &a->ttft_s, &b->ttft_s},
+            {"tpot_s", "time per output token", &a->tpot_s, &b->tpot_s},
+        };
+        sm_data *one = sm_put_object(r, list, NULL);
+        sm_put(r, one, "class|finished", name, b->finished);
+        show_rows(r, g, one,
+                  sm_textf(r, "Class %s, %s requests%s", name, sm_show_exact(r, b->finished), of),
+                  of_class, 2);
+    }
 }
 
 static void show_ratios(sm_report *r, const serve_run *g) {

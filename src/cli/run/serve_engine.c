@@ -125,7 +125,8 @@ static sm_status add_request(serve_engine *e, serve_request *q, sm_error *err) {
                               .output = (double)q->most,
                               .block = block,
                               .blocks = (int)pages,
-                              .block_tokens = (double)page_tokens};
+                              .block_tokens = (double)page_tokens,
+                              .kind = q->kind};
     sm_status status = sm_scheduler_add(e->scheduler, &asked, sm_clock_s(), &q->number, &why);
     sm_free(block);
     if (status == SM_NEGATIVE) {

@@ -19,6 +19,8 @@ static sm_status add(serve_load_list *list, size_t *room, const sm_request *q, s
     }
     sm_request *to = &list->request[list->n++];
     *to = *q;
+    to->kind = q->kind ? sm_arena_copy(arena, q->kind, strlen(q->kind)) : NULL;
+    if (q->kind && !to->kind) return sm_fail_memory(err);
     if (q->blocks <= 0) return SM_OK;
     uint64_t *block = sm_arena_array(arena, (size_t)q->blocks, sizeof *block);
     if (!block) return sm_fail_memory(err);
@@ -32,6 +34,7 @@ sm_status serve_load_read(const sm_arrivals *arrivals, double most_tokens, sm_ar
     size_t room = 0;
     sm_status status = SM_OK;
     sm_request q;
+    bool left_out = false; /* and with it the turns that follow */
     *list = (serve_load_list){.n = 0};
     while (!status) {
         q = (sm_request){.arrival_s = 0.0};
@@ -41,13 +44,8 @@ sm_status serve_load_read(const sm_arrivals *arrivals, double most_tokens, sm_ar
         if (list->n == SERVE_LOAD_MOST)
             return sm_fail(err, SM_BAD_INPUT, "more than %d requests are not sent in one run",
                            SERVE_LOAD_MOST);
-        if (q.follows)
-            return sm_fail(err, SM_BAD_INPUT,
-                           "request %zu is sent after the turn before it: such conversations are "
-                           "simulated, not run",
-                           list->n + 1);
-        q.kind = NULL;
-        if (q.prompt + q.output > most_tokens) list->refused++;
+        left_out = (left_out && q.follows) || q.prompt + q.output > most_tokens;
+        if (left_out) list->refused++;
         else status = add(list, &room, &q, arena, err);
     }
     if (!status && !list->n)
@@ -76,12 +74,21 @@ typedef struct client {
     bool ended;       /* under the desk's lock */
 } client;
 
+typedef struct load_turn {
+    double at_s;
+    size_t number;
+} load_turn;
+
 struct serve_load {
     serve_load_job job;
     pthread_t thread;
     pthread_cond_t stirred; /* with the desk's lock */
     client *client;         /* of each request */
+    size_t *order;          /* the requests in the order in which they were sent */
     size_t sent, flying, first_flying;
+    size_t next;     /* the first request that no other comes before and that is not sent */
+    load_turn *turn; /* those that are thought of */
+    size_t turns, given_up;
     double begun_s, dropped;
     bool failed;    /* out of memory */
     size_t *last;   /* by conversation: the number behind its latest request; 0: none */
@@ -147,24 +154,43 @@ static bool is_last(serve_load *l, size_t number) {
     return conversation && *last_of(l, conversation) == number + 1;
 }
 
+static bool has_turn(const serve_load *l, size_t number) {
+    return number + 1 < l->job.list->n && l->job.list->request[number + 1].follows;
+}
+
+/* A request has ended, or was not taken: its next turn is thought of, or there will be none. */
+static void go_on(serve_load *l, size_t number, double end_s, bool taken) {
+    if (taken && has_turn(l, number)) {
+        double at_s = end_s + l->job.list->request[number + 1].think_s;
+        l->turn[l->turns++] = (load_turn){at_s, number + 1};
+        return;
+    }
+    for (; has_turn(l, number); number++) {
+        l->given_up++;
+        l->dropped++;
+    }
+    if (l->job.concurrency > 0) l->free_s[l->frees++] = end_s + l->job.think_s;
+}
+
 /* false: nothing more can be sent. */
-static bool send_next(serve_load *l, double at_s) {
-    const sm_request *r = &l->job.list->request[l->sent];
+static bool send_one(serve_load *l, size_t number, double at_s) {
+    const sm_request *r = &l->job.list->request[number];
     size_t n = (size_t)r->prompt, most = (size_t)r->output;
     serve_request *q = NULL;
     int32_t *token = sm_calloc(n, sizeof *token);
-    client *c = &l->client[l->sent];
-    if (token) fill_prompt(l, l->sent, token, n);
+    client *c = &l->client[number];
+    if (token) fill_prompt(l, number, token, n);
     sm_status status = token ? serve_request_new(token, n, most, &q, NULL) : SM_INTERNAL;
     sm_free(token);
     l->failed = status != SM_OK;
     if (status) return false;
     q->words = l->job.words;
+    q->kind = r->kind;
     q->temperature = l->job.temperature;
-    q->seed = l->sent;
+    q->seed = number;
     q->tell = tell;
     q->context = c;
-    *c = (client){.load = l, .q = q, .number = l->sent};
+    *c = (client){.load = l, .q = q, .number = number};
     serve_put put = serve_desk_put(l->job.desk, q, at_s);
     if (put != SERVE_TAKEN) {
         c->q = NULL;
@@ -173,47 +199,63 @@ static bool send_next(serve_load *l, double at_s) {
     if (put == SERVE_CLOSED) return false;
     if (put == SERVE_TAKEN) {
         l->flying++;
-        remember(l, l->sent);
+        remember(l, number);
     } else {
         l->dropped++;
-        if (l->job.concurrency > 0) l->free_s[l->frees++] = at_s + l->job.think_s;
+        go_on(l, number, at_s, false);
     }
-    l->sent++;
+    l->order[l->sent++] = number;
     return true;
 }
 
 /* Those that have ended; of a conversation the latest stays, since the next begins with it. */
 static void let_go(serve_load *l) {
     for (size_t i = l->first_flying; i < l->sent; i++) {
-        client *c = &l->client[i];
+        size_t number = l->order[i];
+        client *c = &l->client[number];
         pthread_mutex_lock(&l->job.desk->lock);
         bool ended = c->q && c->ended && c->number != SIZE_MAX;
         double end_s = ended ? c->q->end_s : 0;
         pthread_mutex_unlock(&l->job.desk->lock);
         if (!ended) continue;
         l->flying--;
-        if (l->job.concurrency > 0) l->free_s[l->frees++] = end_s + l->job.think_s;
-        bool stays = is_last(l, i);
+        go_on(l, number, end_s, true);
+        bool stays = is_last(l, number);
         c->number = SIZE_MAX; /* counted */
         if (stays) continue;
         serve_desk_leave(l->job.desk, c->q);
         c->q = NULL;
     }
-    while (l->first_flying < l->sent &&
-           (!l->client[l->first_flying].q || l->client[l->first_flying].number == SIZE_MAX))
-        l->first_flying++;
+    for (; l->first_flying < l->sent; l->first_flying++) {
+        const client *c = &l->client[l->order[l->first_flying]];
+        if (c->q && c->number != SIZE_MAX) return;
+    }
 }
 
-/* When the next is due; 0: when another has ended. */
-static double due_s(const serve_load *l) {
+/* When the next that follows none is due; 0: when another has ended. */
+static double first_due_s(serve_load *l) {
     const serve_load_list *list = l->job.list;
+    while (l->next < list->n && list->request[l->next].follows) l->next++;
+    if (l->next == list->n) return 0;
     if (l->job.concurrency > 0) {
         double soonest = 0;
         for (size_t i = 0; i < l->frees; i++)
             if (i == 0 || l->free_s[i] < soonest) soonest = l->free_s[i];
         return soonest;
     }
-    return l->begun_s + list->request[l->sent].arrival_s - list->request[0].arrival_s;
+    return l->begun_s + list->request[l->next].arrival_s - list->request[0].arrival_s;
+}
+
+/* The same of all; *turn: which of the turns it is, SIZE_MAX: none. */
+static double due_s(serve_load *l, size_t *turn) {
+    double soonest = first_due_s(l);
+    *turn = SIZE_MAX;
+    for (size_t i = 0; i < l->turns; i++)
+        if (soonest <= 0 || l->turn[i].at_s < soonest) {
+            soonest = l->turn[i].at_s;
+            *turn = i;
+        }
+    return soonest;
 }
 
 static void take_free(serve_load *l, double at_s) {
@@ -222,6 +264,17 @@ static void take_free(serve_load *l, double at_s) {
             l->free_s[i] = l->free_s[--l->frees];
             return;
         }
+}
+
+/* The request that is due. */
+static size_t take(serve_load *l, double at_s, size_t turn) {
+    if (turn == SIZE_MAX) {
+        take_free(l, at_s);
+        return l->next++;
+    }
+    size_t number = l->turn[turn].number;
+    l->turn[turn] = l->turn[--l->turns];
+    return number;
 }
 
 /* Until then, or until a request has ended. */
@@ -236,8 +289,10 @@ static void wait_until(serve_load *l, double at_s) {
     then.tv_nsec = (long)(nanoseconds >= 1e9 ? nanoseconds - 1e9 : nanoseconds);
     pthread_mutex_lock(&desk->lock);
     bool ended = false;
-    for (size_t i = l->first_flying; i < l->sent; i++)
-        ended = ended || (l->client[i].q && l->client[i].ended && l->client[i].number != SIZE_MAX);
+    for (size_t i = l->first_flying; i < l->sent; i++) {
+        const client *c = &l->client[l->order[i]];
+        ended = ended || (c->q && c->ended && c->number != SIZE_MAX);
+    }
     if (!ended && !(desk->aborted && !l->flying))
         pthread_cond_timedwait(&l->stirred, &desk->lock, &then);
     pthread_mutex_unlock(&desk->lock);
@@ -249,13 +304,13 @@ static void *ask_all(void *context) {
     bool goes_on = true;
     l->begun_s = sm_clock_s();
     while (l->frees < (size_t)l->job.concurrency) l->free_s[l->frees++] = l->begun_s;
-    while ((goes_on && l->sent < n) || l->flying) {
+    while ((goes_on && l->sent + l->given_up < n) || l->flying) {
         let_go(l);
-        bool more = goes_on && l->sent < n;
-        double at_s = more ? due_s(l) : 0;
+        size_t turn;
+        bool more = goes_on && l->sent + l->given_up < n;
+        double at_s = more ? due_s(l, &turn) : 0;
         if (more && at_s > 0 && at_s <= sm_clock_s()) {
-            take_free(l, at_s);
-            goes_on = send_next(l, at_s);
+            goes_on = send_one(l, take(l, at_s, turn), at_s);
         } else if (more || l->flying) {
             wait_until(l, at_s);
         }
@@ -267,9 +322,11 @@ static void *ask_all(void *context) {
 /* ---- begin and end ---- */
 
 static void free_load(serve_load *l) {
-    for (size_t i = 0; l->client && i < l->sent; i++)
-        if (l->client[i].q) serve_desk_leave(l->job.desk, l->client[i].q);
+    for (size_t i = 0; l->client && l->order && i < l->sent; i++)
+        if (l->client[l->order[i]].q) serve_desk_leave(l->job.desk, l->client[l->order[i]].q);
     sm_free(l->client);
+    sm_free(l->order);
+    sm_free(l->turn);
     sm_free(l->last);
     sm_free(l->free_s);
     sm_free(l);
@@ -285,9 +342,12 @@ sm_status serve_load_begin(const serve_load_job *job, serve_load **out, sm_error
     l->buckets = 2;
     while (l->buckets < 2 * n) l->buckets *= 2;
     l->client = sm_calloc(n, sizeof *l->client);
+    l->order = sm_calloc(n, sizeof *l->order);
+    l->turn = sm_calloc(n, sizeof *l->turn);
     l->last = sm_calloc(l->buckets, sizeof *l->last);
     l->free_s = sm_calloc((size_t)job->concurrency + 1, sizeof *l->free_s);
-    bool ready = l->client && l->last && l->free_s && pthread_condattr_init(&attributes) == 0;
+    bool ready = l->client && l->order && l->turn && l->last && l->free_s &&
+                 pthread_condattr_init(&attributes) == 0;
     if (ready) {
         pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
         ready = pthread_cond_init(&l->stirred, &attributes) == 0;
