@@ -68,8 +68,8 @@ typedef struct sm_synthetic {
     /* > 0 spans: the rate changes, over and over again, in place of rate_per_s */
     sm_rate_span span[SM_MOST_SPANS];
     int spans;
-    /* Above 1 turn on average: what comes is a conversation. Each turn has all that went before in
-     * its prompt, and lengths.prompt more; the times between them are drawn as lengths are. */
+    /* > 0: what comes are conversations of so many turns on average. Each turn has all that went
+     * before in its prompt, and lengths.prompt more; the times between them vary as lengths do. */
     double turns, turns_cv, think_s, think_cv;
     double shared_prefix; /* tokens at the beginning of every prompt, beyond lengths.prompt */
     const sm_request_class *classes;

@@ -90,7 +90,7 @@ static double draw_length(sm_rng *rng, double mean, double cv, double least_shar
     return fmin(fmax(1.0, floor(length + 0.5)), SM_MAX_TOKENS);
 }
 
-static bool is_share_of(double cv) { return cv >= 0.0 && cv <= SM_MAX_CV; }
+static bool is_variation(double cv) { return cv >= 0.0 && cv <= SM_MAX_CV; }
 
 static sm_status check(const sm_synthetic *s, sm_error *err) {
     const sm_lengths *l = &s->lengths;
@@ -106,8 +106,8 @@ static sm_status check(const sm_synthetic *s, sm_error *err) {
     for (int i = 0; i < s->n_classes; i++) share += s->classes[i].share;
     if (s->n_classes > 0 && !(share > 0.0))
         return sm_fail(err, SM_BAD_INPUT, "classes need a share above 0");
-    if (!(s->turns >= 0.0 && s->turns <= SM_MOST_TURNS) || !is_share_of(s->turns_cv) ||
-        !(s->think_s >= 0.0) || !is_share_of(s->think_cv) ||
+    if (!(s->turns >= 0.0 && s->turns <= SM_MOST_TURNS) || !is_variation(s->turns_cv) ||
+        !(s->think_s >= 0.0) || !is_variation(s->think_cv) ||
         !(s->shared_prefix >= 0.0 && s->shared_prefix <= SM_MAX_TOKENS))
         return sm_fail(err, SM_BAD_INPUT, "a conversation has 1 to %d turns", SM_MOST_TURNS);
     if (!(l->prompt >= 1.0 && l->prompt <= SM_MAX_TOKENS) ||
@@ -117,7 +117,7 @@ static sm_status check(const sm_synthetic *s, sm_error *err) {
     if (!(s->least_share >= 0.0 && s->least_share <= 1.0))
         return sm_fail(err, SM_BAD_INPUT, "the least length is a share of the most, 0 to 1");
     double cv = s->kind == SM_ARRIVALS_GAMMA ? s->cv : 0.0;
-    if (!is_share_of(l->prompt_cv) || !is_share_of(l->output_cv) || !is_share_of(cv))
+    if (!is_variation(l->prompt_cv) || !is_variation(l->output_cv) || !is_variation(cv))
         return sm_fail(err, SM_BAD_INPUT, "a coefficient of variation lies between 0 and %.0f",
                        SM_MAX_CV);
     return SM_OK;

@@ -30,7 +30,7 @@ typedef struct arrival_values {
      .help = "a closed loop, in place of --arrivals: so many clients, each with one request in "   \
              "flight",                                                                             \
      .lowest = 1, .highest = 1 << 20},                                                             \
-    {"turns", 0, CLI_NUMBER, offsetof(values, member.draw.turns), "N",                             \
+    {"turns", 0, CLI_COUNT, offsetof(values, member.draw.turns), "N",                             \
      .help = "what comes are conversations of so many turns on average; each has all before it "   \
              "in its prompt, and --prompt more",                                                   \
      .lowest = 1, .highest = SM_MOST_TURNS, .default_says = "requests by themselves"},             \
