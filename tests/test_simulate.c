@@ -292,8 +292,11 @@ static void test_queue_of_two_priorities(void **state) {
 /* One conversation: each turn is thought of when the one before it has ended. */
 static void test_turns_wait_for_each_other(void **state) {
     sm_engine engine = engine_of(&usual_formula, 1e6);
-    for (int cached = 0; cached < 2; cached++) {
-        sm_simulation o = options_of(&engine, SM_POLICY_CONTINUOUS);
+    engine.transfer_bytes_per_s = 1e11;
+    for (int i = 0; i < 3; i++) {
+        bool cached = i > 0, apart = i == 2;
+        sm_simulation o =
+            options_of(&engine, apart ? SM_POLICY_DISAGGREGATED : SM_POLICY_CONTINUOUS);
         o.prefix_cache = cached;
         o.page_tokens = 1;
         o.concurrency = cached; /* one client, or one that comes at a rate: the same */
@@ -312,7 +315,8 @@ static void test_turns_wait_for_each_other(void **state) {
         for (int k = 0; k < 5; k++) {
             const sm_request_served *q = &book.served[k];
             double prompt = 100 + 700 + 1000.0 * k;
-            double known = cached && k > 0 ? prompt - 700 - 1 : 0; /* the last token has no cache */
+            /* the last token has no cache; the pool of prompts has no answers */
+            double known = !cached || k == 0 ? 0 : prompt - 700 - (apart ? 300 : 1);
             assert_true(q->prompt == prompt && q->cached == known);
             assert_close(q->arrival_s, now_s, 1e-12);
             now_s = q->end_s + 3;

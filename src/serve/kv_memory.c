@@ -171,7 +171,10 @@ sm_status sim_keep_prompt(sim_simulation *s, sim_replica *r, int slot) {
     sim_sequence *q = &s->pool.slot[slot];
     sim_run_list runs;
     if (!caches(s, r)) return SM_OK;
-    sm_status status = runs_of(s, q, q->prompt, false, &runs);
+    /* What goes on elsewhere leaves its prompt here: the answer is computed with the next one. */
+    bool leaves = r->role == SIM_PREFILL_POOL;
+    sm_status status = runs_of(s, q, q->prompt, leaves, &runs);
+    if (!status && s->curve && leaves) status = sim_curve_use(s->curve, &runs, false, s->err);
     return status || runs.n == 0 ? status : keep(s, r, q, &runs);
 }
 
