@@ -59,15 +59,9 @@ def class_of(kind):
 
 
 def model_of(config):
-    """The class that the file names, else the causal model of its type, without memory."""
+    """The class that the file names, else that of its type, without memory."""
     names = [n for n in config.architectures or [] if hasattr(transformers, n)]
-    name = names[0] if names else CAUSAL.get(config.model_type)
-    if name is None and config.get_text_config() is not config:
-        text = config.get_text_config()
-        text.tie_word_embeddings = config.tie_word_embeddings
-        return model_of(text)
-    if name is None:
-        raise ValueError(f"no causal model of type {config.model_type}")
+    name = names[0] if names else class_of(config.model_type)[1]
     with torch.device("meta"):
         return getattr(transformers, name)._from_config(config)
 

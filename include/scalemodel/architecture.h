@@ -166,6 +166,7 @@ typedef struct sm_text_array {
     int piece;     /* piece.name: the piece whose array this is, -1: of this one. A weight of
                       another piece is tied; a cache is read, not kept */
     double shared; /* copies of this weight in the whole model (`shared M`); 0: one a layer */
+    double share;  /* copies for each layer that uses it, at most 1 */
     bool norm;     /* a weight that a norm reads */
     double keeps;  /* CACHE: positions kept, the widest reach of its readers; 0: all of S */
     bool once;     /* CACHE: made when a sequence starts, of the keys of another stack */

@@ -6,7 +6,7 @@
 
 SM_DECLARATIONS_BEGIN
 
-enum { SM_MAX_LAYER_KINDS = 16, SM_MAX_LAYERS = 1024 };
+enum { SM_MAX_LAYER_KINDS = 16, SM_MAX_LAYERS = 1024, SM_MAX_OUTSIDE = 6 };
 
 /* MHA and MQA are GQA with K = N and K = 1. */
 typedef enum sm_attention { SM_ATTENTION_GQA, SM_ATTENTION_MLA } sm_attention;
@@ -56,10 +56,11 @@ typedef struct sm_model {
     sm_layer_kind kind[SM_MAX_LAYER_KINDS];
     uint8_t layer[SM_MAX_LAYERS]; /* kind of each of the L layers */
     sm_stored stored;             /* how the checkpoint stores the weights */
-    /* What its programs are made from: the kind of lines of each kind of layer, then of the
-     * embedding and of the head. */
+    /* What its programs are made from: the kind of lines of each kind of layer, then of the pieces
+     * outside of layers, in their order: the embedding, what stands between stacks, the head. */
     const sm_architecture *architecture;
-    int lines_of[SM_MAX_LAYER_KINDS + 2];
+    int outside; /* at least 1 */
+    int lines_of[SM_MAX_LAYER_KINDS + SM_MAX_OUTSIDE];
 } sm_model;
 
 /* What a config of this path is called: "llama-3.1-8b" for "models/llama-3.1-8b/config.json",

@@ -70,6 +70,7 @@ typedef struct sm_tensor {
     bool fixed;        /* a weight that is not trained: no gradient reaches it */
     bool narrow;       /* a weight that is stored as sm_rules.stored says */
     bool tied;         /* a weight of an earlier piece */
+    double share;      /* of a weight: see sm_weight_class */
     bool kept;         /* a cache or state that this piece itself holds from step to step */
     sm_axes unreduced; /* stored as partial sums over these: added to others, then reduced once */
 } sm_tensor;
@@ -196,7 +197,9 @@ typedef struct sm_rules {
     sm_cache_by cache_by;
 } sm_rules;
 
-/* One piece of the model: a layer of one kind, or the embedding, or the head with its loss. */
+/* One piece of the model: a layer of one kind, or a piece outside of layers: the first is the
+ * embedding (kind 0), those between stacks follow (kind 1, ...), the last is the head with its
+ * loss. */
 typedef enum sm_piece { SM_PIECE_LAYER, SM_PIECE_EMBEDDING, SM_PIECE_HEAD } sm_piece;
 typedef struct sm_program {
     char name[24];
@@ -354,10 +357,11 @@ typedef struct sm_weight_class {
     sm_axes stored;  /* shards of the parameter: tensor, expert, fsdp */
     sm_axes partial; /* each microbatch leaves a partial gradient over these, fsdp not included */
     bool expert;
-    bool tied;   /* of an earlier piece: where a chip holds that piece too it is one weight, whose
-                    gradients are added and reduced once */
-    bool fixed;  /* no gradient reaches it: it is stored, gathered and nothing else */
-    bool narrow; /* stored as sm_rules.stored says, not in 16 bits */
+    double share; /* below 1 where layers share copies: that many of them for each layer */
+    bool tied;    /* of an earlier piece: where a chip holds that piece too it is one weight, whose
+                     gradients are added and reduced once */
+    bool fixed;   /* no gradient reaches it: it is stored, gathered and nothing else */
+    bool narrow;  /* stored as sm_rules.stored says, not in 16 bits */
 } sm_weight_class;
 
 typedef struct sm_kept_array {
@@ -365,6 +369,13 @@ typedef struct sm_kept_array {
     sm_size bytes;
 } sm_kept_array; /* an array kept for the backward pass */
 enum { SM_MOST_KEPT = 2 * SM_MAX_TENSORS };
+
+/* Of a class that layers share, what each of them keeps where the layers are cut into stages: a
+ * stage has all that its layers use. 1 otherwise. */
+static inline double sm_weight_share(const sm_weight_class *c, int stages) {
+    double share = c->share * stages;
+    return share < 1 ? share : 1;
+}
 
 enum { SM_MAX_WORK = 256, SM_MAX_COMM = 192, SM_MAX_WEIGHT_CLASSES = 16 };
 /* What a partition holds, in order; it lives in the arena it was made in. */

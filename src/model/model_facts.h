@@ -5,7 +5,8 @@
 
 /* Of one token: a prefill of T = 1 and S = 1. */
 typedef struct model_lines {
-    const sm_text_lines *of[SM_MAX_LAYER_KINDS + 2]; /* kinds of layers, embedding, head */
+    const sm_text_lines
+        *of[SM_MAX_LAYER_KINDS + SM_MAX_OUTSIDE]; /* kinds of layers, what is outside */
 } model_lines;
 
 /* The product of the sizes of an array's dimensions that have this role; 0: none has. */

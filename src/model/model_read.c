@@ -12,7 +12,7 @@ static sm_status facts_lines(const sm_model *m, sm_arena *arena, model_lines *li
                              sm_error *err) {
     assert(m->kinds > 0 && m->kinds <= SM_MAX_LAYER_KINDS);
     sm_status status = SM_OK;
-    for (int k = 0; !status && k < m->kinds + 2; k++) {
+    for (int k = 0; !status && k < m->kinds + m->outside; k++) {
         const sm_text_lines_of of = {
             .kind = m->lines_of[k], .phase = SM_TEXT_PREFILL, .T = 1, .S = 1};
         status = sm_architecture_lines(m->architecture, &of, arena, &lines->of[k], err);
@@ -170,7 +170,7 @@ static int common_size(const sm_text_lines *l, sm_dimension_role role) {
 
 /* Fill in the kinds and sizes. */
 static void facts_of_model(sm_model *m, const model_lines *lines) {
-    const sm_text_lines *embedding = lines->of[m->kinds], *head = lines->of[m->kinds + 1];
+    const sm_text_lines *const *outside = &lines->of[m->kinds], *head = outside[m->outside - 1];
     m->D = whole(model_width(lines->of[0]));
     for (int k = 0; k < m->kinds; k++) {
         const sm_text_lines *l = lines->of[k];
@@ -196,10 +196,11 @@ static void facts_of_model(sm_model *m, const model_lines *lines) {
                            facts_size(l, i, SM_DIMENSION_MODEL) > 0;
     }
     for (int k = 0; k < m->kinds; k++) name_kind(m, lines->of[k], &m->kind[k]);
-    for (int i = 0; i < embedding->arrays; i++) {
-        double words = facts_size(embedding, i, SM_DIMENSION_VOCABULARY);
-        if (embedding->array[i].role == SM_TEXT_WEIGHT && words > 0) m->V = whole(words);
-    }
+    for (int k = m->outside - 1; k >= 0; k--)
+        for (int i = 0; i < outside[k]->arrays; i++) {
+            double words = facts_size(outside[k], i, SM_DIMENSION_VOCABULARY);
+            if (outside[k]->array[i].role == SM_TEXT_WEIGHT && words > 0) m->V = whole(words);
+        }
     for (int i = 0; i < head->arrays; i++)
         m->tied = m->tied || (head->array[i].role == SM_TEXT_WEIGHT && head->array[i].piece >= 0);
 }
@@ -218,16 +219,17 @@ static sm_status fail(const sm_source *source, sm_error *err, const char *what, 
     return sm_fail_at(err, source, (sm_span){0, 1}, "the model has more than %d %s", most, what);
 }
 
-/* Layers in order, their kinds as they are met; the first other piece is the embedding, the last
- * one the head. */
+/* Layers in order, their kinds as they are met; of the other pieces the first is the embedding, the
+ * last one the head. */
 static sm_status find_pieces(const sm_source *source, sm_model *m, sm_error *err) {
     const sm_model_piece *piece;
-    int n = sm_architecture_pieces(m->architecture, &piece), outside[2] = {-1, -1};
+    int n = sm_architecture_pieces(m->architecture, &piece), outside[SM_MAX_OUTSIDE];
     for (int i = 0; i < n; i++) {
         if (piece[i].apart) continue;
         if (piece[i].layer < 0) {
-            if (outside[0] < 0) outside[0] = piece[i].kind;
-            outside[1] = piece[i].kind;
+            if (m->outside == SM_MAX_OUTSIDE)
+                return fail(source, err, "pieces outside of layers", SM_MAX_OUTSIDE);
+            outside[m->outside++] = piece[i].kind;
             continue;
         }
         int k = 0;
@@ -238,8 +240,10 @@ static sm_status find_pieces(const sm_source *source, sm_model *m, sm_error *err
         if (k == m->kinds) m->lines_of[m->kinds++] = piece[i].kind;
         m->layer[m->L++] = (uint8_t)k;
     }
-    memcpy(&m->lines_of[m->kinds], outside, sizeof outside);
-    if (m->L > 0 && outside[0] >= 0) return SM_OK;
+    if (m->L > 0 && m->outside > 0) {
+        memcpy(&m->lines_of[m->kinds], outside, (size_t)m->outside * sizeof *outside);
+        return SM_OK;
+    }
     return sm_fail_at(err, source, (sm_span){0, 1}, "the model has no layers");
 }
 

@@ -98,12 +98,12 @@ static double tokens_of(const line_maker *m, const sm_text_line *line) {
 }
 
 /* FLOPs for a token: of products with weights, and of the other products. causal: see
- * sm_architecture_forward. */
-static sm_forward flops_of(const line_maker *m, bool causal) {
+ * sm_architecture_forward. tokens: of a sequence; 0: those that a line works on. */
+static sm_forward flops_of(const line_maker *m, bool causal, double tokens) {
     sm_forward f = {0};
     for (int i = 0; i < m->lines; i++) {
         const sm_text_line *line = &m->line[i];
-        double flops = line->matrix_flops / tokens_of(m, line);
+        double flops = line->matrix_flops / (tokens > 0 ? tokens : tokens_of(m, line));
         bool square = !causal && line->causal && line->keys > 0;
         if (line->op == SM_OPERATOR_PRODUCT && reads_weight(m, line)) f.matmul += flops;
         else if (!square) f.attention += flops;
@@ -125,16 +125,21 @@ static bool also_in(const line_maker *m, const made_kind *kind, const char *weig
 }
 
 /* Weights of `shared M` stand M times in the whole model, however many layers use them. */
-static double copies(const line_maker *m, const sm_text_array *array) {
-    const sm_architecture *a = m->a;
-    double users = 0;
-    if (array->shared == 0) return m->kind->count;
-    for (const made_kind *k = a->kind; k < a->kind + a->kinds; k++) {
+static double users(const line_maker *m, const sm_text_array *array, bool *counted) {
+    double n = 0;
+    for (const made_kind *k = m->a->kind; k < m->a->kind + m->a->kinds; k++) {
         if (!also_in(m, k, array->name)) continue;
-        if (k < m->kind) return 0; /* counted with that one */
-        users += k->count;
+        *counted |= k < m->kind; /* with that one */
+        n += k->count;
     }
-    return fmin(array->shared, users);
+    return n;
+}
+
+static double copies(const line_maker *m, const sm_text_array *array) {
+    bool counted = false;
+    if (array->shared == 0) return m->kind->count;
+    double n = users(m, array, &counted);
+    return counted ? 0 : fmin(array->shared, n);
 }
 
 static void add_up(sm_counts *to, const sm_counts *more, double n) {
@@ -165,27 +170,37 @@ static void count_kind(made_kind *kind, const line_maker *m, sm_counts *to) {
         kind->active += one.active;
         add_up(to, &one, copies(m, array));
     }
-    kind->matmul = flops_of(m, true).matmul / 2;
+    kind->matmul = flops_of(m, true, 0).matmul / 2;
     to->matmul_active += kind->count * kind->matmul;
 }
 
-/* ---- how far back caches are read ---- */
+/* ---- how far back caches are read, how many layers share a weight ---- */
 
 static double widest(double a, double b) { return a == 0 || b == 0 ? 0 : fmax(a, b); }
 
-static sm_status note_reach(sm_architecture *a, int kind, const char *cache, double keeps,
-                            sm_error *err) {
-    for (made_reach *r = a->reach; r; r = r->next)
-        if (r->kind == kind && strcmp(r->cache, cache) == 0) {
-            r->keeps = widest(r->keeps, keeps);
+static sm_status note(sm_architecture *a, int kind, const char *array, double said, sm_error *err) {
+    for (made_note *n = a->note; n; n = n->next)
+        if (n->kind == kind && strcmp(n->array, array) == 0) {
+            n->value = widest(n->value, said);
             return SM_OK;
         }
-    made_reach *r = sm_arena_alloc(a->arena, sizeof *r);
-    char *name = sm_arena_printf(a->arena, "%s", cache);
-    if (!r || !name) return sm_fail_memory(err);
-    *r = (made_reach){kind, name, keeps, a->reach};
-    a->reach = r;
+    made_note *n = sm_arena_alloc(a->arena, sizeof *n);
+    char *name = sm_arena_printf(a->arena, "%s", array);
+    if (!n || !name) return sm_fail_memory(err);
+    *n = (made_note){kind, name, said, a->note};
+    a->note = n;
     return SM_OK;
+}
+
+static sm_status note_shares(sm_architecture *a, const line_maker *m, int kind, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < m->arrays; i++) {
+        bool counted = false;
+        if (m->array[i].shared > 0)
+            status = note(a, kind, m->array[i].name,
+                          fmin(1, m->array[i].shared / users(m, &m->array[i], &counted)), err);
+    }
+    return status;
 }
 
 /* Attention looks back as far as its window; whatever else reads a cache, to the start. */
@@ -204,8 +219,8 @@ static sm_status note_reads(sm_architecture *a, const line_maker *m, int kind, s
             char name[256];
             snprintf(name, sizeof name, "%s%s", dot ? "" : m->array_origin[at].path,
                      dot ? dot + 1 : m->array_origin[at].base);
-            status = note_reach(a, array->piece >= 0 ? a->piece[array->piece].kind : kind, name,
-                                keeps, err);
+            status =
+                note(a, array->piece >= 0 ? a->piece[array->piece].kind : kind, name, keeps, err);
         }
     }
     return status;
@@ -249,6 +264,7 @@ static sm_status count_training(sm_architecture *a, sm_arena *arena, sm_error *e
         if (piece->apart) apart_of(a, piece)->params += apart.total;
         a->counts.apart += apart.total;
         status = note_reads(a, train[i], i, err);
+        if (!status) status = note_shares(a, train[i], i, err);
     }
     return status;
 }
@@ -289,10 +305,13 @@ sm_status sm_architecture_forward(const sm_architecture *a, double T, bool causa
     *out = (sm_forward){0};
     if (!arena) return sm_fail_memory(err);
     sm_status status = make_all(a, SM_TEXT_TRAIN, false, T, T, arena, &of_kind, err);
+    double tokens = T; /* of the last stack: what it reads of others is work of its own sequence */
+    for (int i = 0; !status && i < a->pieces; i++)
+        if (!a->piece[i].apart) tokens = of_kind[a->piece[i].kind]->T;
     for (int i = 0; !status && i < a->kinds; i++) {
         const made_kind *kind = &a->kind[i];
         if (a->piece[kind->first].apart) continue;
-        sm_forward one = flops_of(of_kind[i], causal);
+        sm_forward one = flops_of(of_kind[i], causal, tokens);
         out->matmul += kind->count * one.matmul;
         out->attention += kind->count * one.attention;
     }

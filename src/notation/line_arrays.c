@@ -261,6 +261,7 @@ static sm_status weight(line_maker *m, line_call *c, const tree *t, bool own, sm
     if (out->array < 0) return sm_fail_memory(m->err);
     sm_text_array *array = &m->array[out->array];
     array->shared = own ? 0 : c->shared;
+    array->share = array->shared > 0 ? line_noted(m, array->name) : 1;
     array->typed = t->typed;
     array->type = t->type;
     if (!t->typed) store(m->kind->frame, t->name, array);

@@ -337,9 +337,9 @@ static sm_status add_result(line_maker *m, draft *d, const tree *t, const char *
     return line_bind(m, d->call, t->name, at, s->dim) ? SM_OK : sm_fail_memory(m->err);
 }
 
-static double reach_of(const line_maker *m, const char *cache) {
-    for (const made_reach *r = m->a->reach; r; r = r->next)
-        if (r->kind == m->of.kind && strcmp(r->cache, cache) == 0) return r->keeps;
+double line_noted(const line_maker *m, const char *array) {
+    for (const made_note *n = m->a->note; n; n = n->next)
+        if (n->kind == m->of.kind && strcmp(n->array, array) == 0) return n->value;
     return 0;
 }
 
@@ -366,7 +366,7 @@ static sm_status bound_caches(line_maker *m, const draft *d, const sm_mention *r
         const char *base = m->array_origin[result[i].array].base;
         const char *name = sm_arena_printf(m->arena, "%s%s", d->call->path, base);
         if (!name) return sm_fail_memory(m->err);
-        m->array[result[i].array].keeps = reach_of(m, name);
+        m->array[result[i].array].keeps = line_noted(m, name);
     }
     return SM_OK;
 }

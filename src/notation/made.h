@@ -26,13 +26,14 @@ typedef struct made_kind {
     double matmul;        /* parameters that do 2 FLOPs for a token */
 } made_kind;
 
-/* How far back the readers of a cache look; 0: to the start. */
-typedef struct made_reach {
+/* What all kinds together say of an array of one: how far back the readers of a cache look (0: to
+ * the start), how many copies of a shared weight there are for each layer that uses it. */
+typedef struct made_note {
     int kind;
-    const char *cache;
-    double keeps;
-    struct made_reach *next;
-} made_reach;
+    const char *array;
+    double value;
+    struct made_note *next;
+} made_note;
 
 struct sm_architecture {
     const sm_library *library;
@@ -44,7 +45,7 @@ struct sm_architecture {
     int pieces, kinds;
     sm_model_piece *piece;
     made_kind *kind;
-    made_reach *reach;
+    made_note *note;
     sm_counts counts;
     sm_padding padding;
     int aparts;
@@ -119,6 +120,8 @@ sm_status line_make(const sm_architecture *a, const sm_text_lines_of *of, sm_are
                     line_maker **of_kind, sm_error *err);
 /* The matrix FLOPs, vector FLOPs and mean keys of a line. */
 void line_work(const line_maker *m, sm_text_line *line);
+/* What is noted of an array of this kind, 0: nothing. */
+double line_noted(const line_maker *m, const char *array);
 double line_elements(const line_maker *m, int rank, const uint8_t *dim);
 /* Counts of all kinds, from their lines. */
 sm_status made_count(sm_architecture *a, sm_error *err);

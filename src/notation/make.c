@@ -398,7 +398,7 @@ sm_status sm_architecture_pad(const sm_architecture *a, const sm_padding *paddin
     padded->arena = arena;
     padded->padding = *padding;
     padded->counts = (sm_counts){.total = 0};
-    padded->reach = NULL;
+    padded->note = NULL;
     padded->aparts = 0;
     padded->kind = kind;
     for (int i = 0; i < a->kinds; i++) {

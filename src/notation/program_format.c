@@ -154,11 +154,14 @@ static void put_dims(writer *w, int array, const uint8_t *dim) {
     if (of->rank > 0) sm_sink_put(&w->sink, "]");
 }
 
-/* An array as it stands in a line: weights always with their dimensions. */
+/* An array as it stands in a line: weights, and what is said in other letters than its own, always
+ * with their dimensions. */
 static void put_mention(writer *w, const sm_mention *m, bool dims) {
     const sm_text_array *array = &w->of->array[m->array];
     sm_sink_put(&w->sink, "%s", w->name[m->array].shown);
-    if (dims || array->role == SM_TEXT_WEIGHT || array->piece >= 0) put_dims(w, m->array, m->dim);
+    bool other = memcmp(m->dim, array->dim, (size_t)array->rank) != 0;
+    if (dims || other || array->role == SM_TEXT_WEIGHT || array->piece >= 0)
+        put_dims(w, m->array, m->dim);
 }
 
 static void put_number(writer *w, double value) {

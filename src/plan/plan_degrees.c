@@ -14,7 +14,7 @@ void sm_plan_keep_used_kinds(sm_model *m) {
         m->kind[to[k]] = m->kind[k];
         m->lines_of[to[k]] = m->lines_of[k];
     }
-    for (int i = 0; i < 2; i++) m->lines_of[used + i] = m->lines_of[m->kinds + i];
+    for (int i = 0; i < m->outside; i++) m->lines_of[used + i] = m->lines_of[m->kinds + i];
     for (int l = 0; l < m->L; l++) m->layer[l] = (uint8_t)to[m->layer[l]];
     m->kinds = used;
 }

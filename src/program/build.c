@@ -54,6 +54,7 @@ static int new_tensor(builder *x, const sm_tensor *t, const char *name) {
     }
     sm_tensor *to = &b->tensor[b->tensors];
     *to = *t;
+    if (to->share == 0) to->share = 1;
     name_tensor(x, name, to->name, sizeof to->name);
     sm_dimensions dims = program_dims(to);
     to->per_sequence =
@@ -73,6 +74,7 @@ static int tensor_of(builder *x, int array) {
                                                                : BF16,
                    .producer = -1,
                    .norm = a->norm,
+                   .share = a->share,
                    .tied = a->role == SM_TEXT_WEIGHT && a->piece >= 0,
                    .kept = lasts && a->piece < 0};
     memcpy(t.dim, a->dim, sizeof t.dim);
@@ -84,7 +86,8 @@ static bool is_weight(const builder *x, int array) {
 }
 
 static void ride(builder *x, int array) {
-    if (x->tensor[array] == UNMADE) x->rides += x->l->array[array].elements;
+    const sm_text_array *a = &x->l->array[array];
+    if (x->tensor[array] == UNMADE && a->piece < 0) x->rides += a->elements * a->share;
     x->tensor[array] = RIDES;
 }
 
@@ -693,9 +696,12 @@ static sm_status of_lines(const sm_text_lines *lines, sm_program *program, sm_er
         for (int i = 0; i < x.b->tensors; i++) {
             const sm_tensor *t = &x.b->tensor[i];
             if (t->role != SM_ROLE_WEIGHT) continue;
-            if (first < 0 || (t->norm && !x.b->tensor[first].norm)) first = i;
+            const sm_tensor *best = first < 0 ? NULL : &x.b->tensor[first];
+            bool better =
+                best && (t->share != best->share ? t->share > best->share : t->norm && !best->norm);
+            if (!best || better) first = i;
         }
-        if (first >= 0) x.b->tensor[first].elements += x.rides;
+        if (first >= 0) x.b->tensor[first].elements += x.rides / x.b->tensor[first].share;
         program->fixed = x.fixed;
         freeze(program);
         program_settle(program);
@@ -712,7 +718,9 @@ static sm_status of_lines(const sm_text_lines *lines, sm_program *program, sm_er
 sm_status sm_program_lines(const sm_model *model, sm_piece piece, int kind, double T,
                            const sm_rules *rules, bool serving, sm_arena *arena,
                            const sm_text_lines **out, sm_error *err) {
-    const int at = piece == SM_PIECE_LAYER ? kind : model->kinds + (piece == SM_PIECE_HEAD);
+    const int at = piece == SM_PIECE_LAYER       ? kind
+                   : piece == SM_PIECE_EMBEDDING ? model->kinds + kind
+                                                 : model->kinds + model->outside - 1;
     const sm_text_lines_of of = {.kind = model->lines_of[at],
                                  .phase = !serving        ? SM_TEXT_TRAIN
                                           : rules->decode ? SM_TEXT_DECODE

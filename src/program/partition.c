@@ -124,7 +124,8 @@ static void record(sm_partition *p, const sm_weight_class *c) {
     for (int i = 0; i < p->classes && i < SM_MAX_WEIGHT_CLASSES; i++) {
         sm_weight_class *of = &p->weight[i];
         if (of->stored != c->stored || of->partial != c->partial || of->expert != c->expert ||
-            of->tied != c->tied || of->fixed != c->fixed || of->narrow != c->narrow)
+            of->tied != c->tied || of->fixed != c->fixed || of->narrow != c->narrow ||
+            of->share != c->share)
             continue;
         of->elements += c->elements;
         return;
@@ -140,6 +141,7 @@ void part_record_weight(job *j, int tensor, sm_axes partial) {
                                       .partial = partial,
                                       .expert = part_of_experts(j->b, tensor),
                                       .tied = t->tied,
+                                      .share = t->share,
                                       .fixed = t->fixed,
                                       .narrow = t->narrow});
 }
@@ -148,7 +150,7 @@ static sm_status finish(const job *j, sm_error *err) {
     sm_partition *out = j->out;
     const sm_program *program = j->b;
     if (program->fixed > 0)
-        record(out, &(sm_weight_class){.elements = program->fixed, .fixed = true});
+        record(out, &(sm_weight_class){.elements = program->fixed, .share = 1, .fixed = true});
     if (out->comms > SM_MAX_COMM)
         return sm_fail_limit(err, "collectives of a layer", out->comms, SM_MAX_COMM);
     if (j->moves > SM_MAX_COMM)

@@ -19,14 +19,15 @@ static sm_axes stored(const sm_program *p, const sm_tensor *t, bool sequences) {
 
 /* ---- weights ---- */
 
-static double piece_params(const sm_serve *s, const variant *v, int index, const sm_degrees *d,
+static double piece_params(const sm_serve *s, const variant *v, int index, const holding *h,
                            sm_axes gathered) {
     const sm_partition *p = &v->piece[index].part;
     double bytes = 0;
     for (int i = 0; i < p->classes; i++) {
         const sm_weight_class *c = &p->weight[i];
-        bytes +=
-            c->elements * d->inverse[c->stored & ~gathered] * 2 * weight_scale(s, index, c->expert);
+        if (c->tied && index != head_piece(s)) continue; /* its own piece has it */
+        double held = c->elements * sm_weight_share(c, h->stages);
+        bytes += held * h->d.inverse[c->stored & ~gathered] * 2 * weight_scale(s, index, c->expert);
     }
     return bytes;
 }
@@ -78,10 +79,9 @@ sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holdi
     if (!prefill) return err ? (*err = own, own.status) : own.status;
     sm_degrees_set(&out->d, plan, &s->model);
     out->stages = plan->pipeline;
-    for (int i = 0; i < decode->pieces; i++)
-        out->params[i] = piece_params(s, decode, i, &out->d, 0);
+    for (int i = 0; i < decode->pieces; i++) out->params[i] = piece_params(s, decode, i, out, 0);
     for (int k = 0; plan->gathered && k < s->kinds; k++) {
-        double whole = piece_params(s, decode, k, &out->d, SM_BIT(SM_AXIS_FSDP));
+        double whole = piece_params(s, decode, k, out, SM_BIT(SM_AXIS_FSDP));
         out->gathered = larger(out->gathered, 2 * whole);
     }
     out->shards = out->d.replicas;
@@ -118,7 +118,7 @@ static stage_bytes stage_of(const sm_serve *s, const holding *f, int stage) {
         b.params += (s->before[to][k] - s->before[from][k]) * f->params[k];
         b.kv += (s->cached[to][k] - s->cached[from][k]) * f->kv[k];
     }
-    if (first) b.params += f->params[embedding_piece(s)];
+    for (int i = embedding_piece(s); first && i < head_piece(s); i++) b.params += f->params[i];
     if (last && !(first && s->model.tied)) b.params += f->params[head_piece(s)];
     return b;
 }

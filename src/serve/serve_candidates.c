@@ -519,7 +519,7 @@ sm_status search_start(const sm_serve_job *job, const sm_calibration *calibratio
     sm_status status = sm_serve_new(job, &h->s, err);
     if (status != SM_OK) return status;
     if (calibration) sm_serve_set_calibration(h->s, calibration);
-    h->s->memo = work_memo_new(arena, h->s->kinds + 2, job->system->chips);
+    h->s->memo = work_memo_new(arena, head_piece(h->s) + 1, job->system->chips);
     return h->s->memo ? SM_OK : sm_fail_memory(err);
 }
 

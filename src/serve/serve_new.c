@@ -46,10 +46,10 @@ static fused fused_of(const sm_partition *part, int work) {
 static sm_status build_piece(const sm_serve *s, variant *v, int index, sm_error *err) {
     sm_program program;
     piece *p = &v->piece[index];
-    sm_piece what = index == head_piece(s)        ? SM_PIECE_HEAD
-                    : index == embedding_piece(s) ? SM_PIECE_EMBEDDING
-                                                  : SM_PIECE_LAYER;
-    int kind = what == SM_PIECE_LAYER ? index : 0;
+    sm_piece what = index == head_piece(s) ? SM_PIECE_HEAD
+                    : index >= s->kinds    ? SM_PIECE_EMBEDDING
+                                           : SM_PIECE_LAYER;
+    int kind = index < s->kinds ? index : index - s->kinds;
     sm_status status = sm_program_build_serving(&s->model, what, kind, &v->rules, &program, err);
     if (status == SM_OK) status = sm_program_partition_forward(&program, &p->part, err);
     assert(status != SM_OK || p->part.works <= SM_MAX_WORK);
@@ -69,7 +69,7 @@ const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_erro
     sm_rules rules = sm_plan_rules(plan, &s->model, decode, &code);
     for (; at < VARIANTS && s->variant[at]; at++)
         if (s->variant[at]->code == code) return s->variant[at];
-    const int pieces = s->kinds + 2;
+    const int pieces = head_piece(s) + 1;
     variant *v = sm_arena_alloc(s->arena, sizeof *v + (size_t)pieces * sizeof v->piece[0]);
     if (!v) return sm_fail_memory(err), NULL;
     v->code = code;
@@ -108,6 +108,11 @@ static sm_status check_job(const sm_serve_job *job, sm_error *err) {
     const sm_speculation *x = &job->speculation;
     sm_status status = check_lengths(job, err);
     if (status != SM_OK) return status;
+    if (!job->model->causal)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "%s reads a sequence in both directions at once and writes no tokens one by "
+                       "one, which is what serving prices; `model` and `train` know it",
+                       job->model->name);
     if (job->imbalance != 0 && !within(job->imbalance, 1, 1e6))
         return sm_fail(err, SM_BAD_INPUT,
                        "the imbalance of experts must be at least 1 (the fullest chip's tokens "

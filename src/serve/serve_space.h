@@ -9,7 +9,7 @@
 #include "scalemodel/serve.h"
 
 enum {
-    MAX_PIECES = SM_MAX_LAYER_KINDS + 2, /* layer kinds, then embedding, then head */
+    MAX_PIECES = SM_MAX_LAYER_KINDS + SM_MAX_OUTSIDE, /* kinds, embedding and others, head */
     VARIANTS = 256,
     CURVES = 256,
     MOST_VERIFIED = 16 /* queries of a sequence up to which a step is priced as decoding */
@@ -59,7 +59,10 @@ struct sm_serve {
     sm_serve *draft;      /* the draft model on the same system, NULL without */
 };
 static inline int embedding_piece(const sm_serve *s) { return s->kinds; }
-static inline int head_piece(const sm_serve *s) { return s->kinds + 1; }
+static inline int head_piece(const sm_serve *s) { return s->kinds + s->model.outside - 1; }
+static inline bool is_before_head(const sm_serve *s, int index) {
+    return index >= s->kinds && index < head_piece(s);
+}
 static inline double larger(double a, double b) { return a > b ? a : b; }
 static inline double smaller(double a, double b) { return a < b ? a : b; }
 

@@ -23,7 +23,7 @@ static double weights_read(const step *x, int index) {
     unsigned shards = x->plan->gathered ? SM_BIT(SM_AXIS_FSDP) : 0u;
     double bytes = 0;
     if (part->ops_gather && s->experts) return 0;
-    if (index == embedding_piece(s) && s->model.tied) return 0;
+    if (is_before_head(s, index) && s->model.tied) return 0;
     if (x->v->piece[index].encodes && !(x->begun.sequences > 0)) return 0;
     for (int i = 0; i < part->classes; i++) {
         const sm_weight_class *c = &part->weight[i];
@@ -160,7 +160,7 @@ static void piece_floor_of(const step *x, int index, piece_price *out) {
     const sm_chip *chip = &x->s->system.chip;
     memset(out, 0, sizeof *out);
     out->weight_bytes = weights_read(x, index);
-    if (index != embedding_piece(x->s))
+    if (!is_before_head(x->s, index))
         out->weights = out->weight_bytes / chip->memory_bytes_per_s.value;
     for (int i = 0; i < p->ops; i++) {
         if (p->part.work[p->op[i].first].kind == SM_OP_ATTENTION) {

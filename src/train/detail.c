@@ -152,7 +152,7 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
         const sm_weight_class *c = &one->part.weight[i];
         const class_slots *slots = &l->p->v->weight[index][i];
         if (c->fixed || (tied && c->tied)) continue;
-        double held = c->elements * l->p->d.inverse[c->stored];
+        double held = c->elements * sm_weight_share(c, plan->pipeline) * l->p->d.inverse[c->stored];
         const char *what = c->expert ? "experts" : "weights";
         double gradients = held * gradient_bytes(plan), weights = held * class_bytes(l->t, plan, c);
         const sm_timed_curve *scatter = l->p->at.slot[slots->reduce_scatter];
@@ -204,7 +204,7 @@ static bool list_collectives(const sm_train *t, const sm_plan *plan, const piece
         if (n <= 0) continue;
         int set = i < t->kinds ? set_of(plan) : SM_RECOMPUTE_NONE;
         add_piece(&l, plan, i, set, n * m);
-        bool beside = i == head_piece(t) && stage_holds(t, plan, s, stage, embedding_piece(t)) > 0;
+        bool beside = i != head_piece(t) || stage_holds(t, plan, s, stage, embedding_piece(t)) > 0;
         add_step_end(&l, plan, &end, i, n, m, beside);
     }
     if (plan->pipeline > 1) {

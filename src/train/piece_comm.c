@@ -35,11 +35,12 @@ static void add_comm(const sm_train *t, const sm_comm *c, const sm_timed_curve *
 /* ZeRO-2 reduces the gradients of every microbatch at once; that of a tied embedding with its
  * copy's. */
 static bool reduces(const sm_train *t, const sm_weight_class *c, int index, const sm_plan *plan) {
-    return !c->fixed && !(c->tied && index == head_piece(t) && plan->pipeline == 1);
+    return !c->fixed && !(c->tied && (index != head_piece(t) || plan->pipeline == 1));
 }
 
 static double zero2_bytes(const sm_weight_class *c, const sm_degrees *d, const sm_plan *plan) {
-    return c->elements * d->inverse[c->stored] * gradient_bytes(plan);
+    return c->elements * sm_weight_share(c, plan->pipeline) * d->inverse[c->stored] *
+           gradient_bytes(plan);
 }
 
 static void add_zero2(const sm_train *t, const variant *v, int index, const sm_degrees *d,

@@ -164,7 +164,7 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const sm
 
 double piece_time_total(const sm_train *t, const piece_time *time) {
     double total = 0;
-    for (int i = 0; i < t->kinds + 2; i++) {
+    for (int i = 0; i <= head_piece(t); i++) {
         double n = i < t->kinds ? t->layers[i] : 1;
         total += n * (time[i].forward + time[i].backward_input + time[i].backward_weight);
     }

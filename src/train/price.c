@@ -74,8 +74,7 @@ double stage_share(const sm_plan *plan, int stage, int chunk) {
 
 double stage_pieces(const sm_train *t, const stages *s, int chunk, int index) {
     if (index < t->kinds) return s->layout->kind[chunk][index];
-    if (index == embedding_piece(t)) return chunk == 0;
-    return chunk == s->layout->chunks - 1;
+    return chunk == (index == head_piece(t) ? s->layout->chunks - 1 : 0);
 }
 
 static void add_piece(const sm_train *t, const pieces *p, int set, int index, double n,

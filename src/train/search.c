@@ -115,7 +115,7 @@ static sm_status build_variants(sm_train *t, const sm_search_options *o, sm_erro
 }
 
 static bool make_memo(const plan_search *h, lane_scratch *l) {
-    size_t n = (size_t)h->train->kinds + 2;
+    size_t n = (size_t)head_piece(h->train) + 1;
     l->n_timed = h->roomy ? TIMED : FEW_TIMED;
     piece_time *time = sm_arena_array(h->scratch, l->n_timed * n, sizeof *time);
     kept_bytes *kept = sm_arena_array(h->scratch, l->n_timed * n, sizeof *kept);

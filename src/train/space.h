@@ -11,9 +11,9 @@
 #include "scalemodel/train.h"
 
 enum {
-    MAX_PIECES = SM_MAX_LAYER_KINDS + 2, /* layer kinds, then embedding, then head */
-    MAX_LOADS = MAX_PIECES + 1,          /* then the head's copy of a tied embedding */
-    MAX_SETS = SM_RECOMPUTE_COUNT + 1,   /* named recomputation policies, then the plan's own set */
+    MAX_PIECES = SM_MAX_LAYER_KINDS + SM_MAX_OUTSIDE, /* kinds, embedding and others, head */
+    MAX_LOADS = MAX_PIECES + 1,                       /* then the head's copy of a tied embedding */
+    MAX_SETS = SM_RECOMPUTE_COUNT + 1, /* named recomputation policies, then the plan's own set */
     CUSTOM_SET = SM_RECOMPUTE_COUNT,
     MAX_SLOTS = 64, /* distinct (collective, axes) of a variant */
     MAX_KEPT = 12,
@@ -406,7 +406,7 @@ const variant *train_variant(sm_train *t, const sm_plan *plan, sm_error *err);
 variant *built_variant(const sm_train *t, const sm_plan *plan);
 sm_status train_custom_set(sm_train *t, const sm_plan *plan,
                            sm_error *err); /* of the plan's variant, which must exist */
-int head_piece(const sm_train *t);
+static inline int head_piece(const sm_train *t) { return t->kinds + t->model.outside - 1; }
 /* The load of a head's tied weights: none where a stage holds the embedding too. */
 static inline int copy_piece(const sm_train *t) { return head_piece(t) + 1; }
-int embedding_piece(const sm_train *t);
+static inline int embedding_piece(const sm_train *t) { return t->kinds; }

@@ -77,7 +77,7 @@ static void add_class(const sm_train *t, const variant *v, const class_slots *sl
                       const sm_weight_class *c, const sm_degrees *d, const placed *p,
                       const sm_plan *plan, stage_load *add) {
     double gradient = gradient_bytes(plan), state = state_bytes(t, plan);
-    double held = c->elements * d->inverse[c->stored];
+    double held = c->elements * sm_weight_share(c, plan->pipeline) * d->inverse[c->stored];
     bool several = plan->state_copies > 1 && c->partial & SM_BIT(SM_AXIS_DATA);
     int copies = several ? plan->state_copies : 1;
     double shared = d->inverse[c->partial] * copies; /* of the state, over those replicas */
@@ -114,9 +114,10 @@ void piece_load(const sm_train *t, const variant *v, int index, const sm_degrees
                 const placed *p, const sm_plan *plan, stage_load *load) {
     const sm_partition *part = &v->piece[index].part;
     for (int i = 0; i < part->classes; i++) {
-        bool copy = part->weight[i].tied && index == head_piece(t);
+        bool tied = part->weight[i].tied;
+        if (tied && index != head_piece(t)) continue; /* its own piece has it */
         add_class(t, v, &v->weight[index][i], &part->weight[i], d, p, plan,
-                  &load[copy ? copy_piece(t) : index]);
+                  &load[tied ? copy_piece(t) : index]);
     }
 }
 

@@ -105,7 +105,8 @@ void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timi
         for (int k = 0; k < t->kinds; k++)
             if (s->layout->kind[c][k]) add_pass(to, pass_of(p, k, which), s->layout->kind[c][k]);
     }
-    add_pass(&s->chunk[0], pass_of(p, embedding_piece(t), which), 1);
+    for (int i = embedding_piece(t); i < head_piece(t); i++)
+        add_pass(&s->chunk[0], pass_of(p, i, which), 1);
     add_pass(&s->chunk[chunks - 1], pass_of(p, head_piece(t), which), 1);
     if (s->simulated) fill_key(p, which, s);
 }
@@ -269,7 +270,8 @@ static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p
         m->activations += kept;
     }
     stage_buffers(t, plan, p, h, m);
-    if (h->first) add_state(plan, m, &p->load[embedding_piece(t)], 1);
+    for (int i = embedding_piece(t); h->first && i < head_piece(t); i++)
+        add_state(plan, m, &p->load[i], 1);
     if (h->last) {
         add_state(plan, m, &p->load[head_piece(t)], 1);
         if (!h->first) add_state(plan, m, &p->load[copy_piece(t)], 1);
@@ -360,7 +362,7 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, st
         const stage_kind *h = &s->kinds->kind[k];
         stage_end x = {0};
         for (int i = 0; i < p->v->pieces; i++) {
-            double n = i < t->kinds ? h->layers[i] : i == embedding_piece(t) ? h->first : h->last;
+            double n = i < t->kinds ? h->layers[i] : i < head_piece(t) ? h->first : h->last;
             if (n > 0) add_piece_end(t, p, i, n, offload, busy[i], &x);
         }
         int copy = copy_piece(t); /* beside the embedding its gradient joins that one's */

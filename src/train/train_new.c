@@ -5,9 +5,6 @@
 
 #include "space.h"
 
-int head_piece(const sm_train *t) { return t->kinds + 1; }
-int embedding_piece(const sm_train *t) { return t->kinds; }
-
 /* ---- rows of a variant ----
  * What passes a limit is counted and not stored; the count is what the error tells. */
 
@@ -148,9 +145,10 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
     static const uint64_t nothing = 0;
     sm_program program;
     piece *p = &v->piece[index];
-    sm_piece what = index == head_piece(t)        ? SM_PIECE_HEAD
-                    : index == embedding_piece(t) ? SM_PIECE_EMBEDDING
-                                                  : SM_PIECE_LAYER;
+    sm_piece what = index == head_piece(t) ? SM_PIECE_HEAD
+                    : index >= t->kinds    ? SM_PIECE_EMBEDDING
+                                           : SM_PIECE_LAYER;
+    int kind = index < t->kinds ? index : index - t->kinds;
     v->rules.single = t->software.single;
     v->rules.all_slots = t->software.all_slots;
     v->rules.all_keys = t->software.all_keys;
@@ -160,7 +158,7 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
     if (t->software.panels) /* it has no other attention, and no other norms */
         v->rules.unfused = v->rules.norms_apart = false;
     sm_rules rules = v->rules;
-    sm_status s = sm_program_build(&t->model, what, index, t->seq, &rules, &program, err);
+    sm_status s = sm_program_build(&t->model, what, kind, t->seq, &rules, &program, err);
     if (s == SM_OK) s = sm_program_partition(&program, &p->part, err);
     if (s != SM_OK) return s;
     if (t->software.one_by_one) all_block(&p->part);
@@ -216,8 +214,8 @@ double variant_trained(const sm_train *t, const variant *v) {
     for (int i = 0; i < v->pieces; i++)
         for (int c = 0; c < v->piece[i].part.classes; c++) {
             const sm_weight_class *w = &v->piece[i].part.weight[c];
-            bool copy = w->tied && i == head_piece(t);
-            if (!w->fixed && !copy) all += w->elements * (i < t->kinds ? t->layers[i] : 1);
+            double n = i < t->kinds ? t->layers[i] * w->share : 1;
+            if (!w->fixed && !w->tied) all += w->elements * n;
         }
     return all;
 }
@@ -236,7 +234,7 @@ static variant *build_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
     variant *v = sm_arena_alloc(t->arena, sizeof *v);
     if (!v) return sm_fail_memory(err), NULL;
     v->rules = sm_plan_rules(plan, &t->model, false, &v->code);
-    v->pieces = t->kinds + 2;
+    v->pieces = head_piece(t) + 1;
     v->piece = sm_arena_array(t->arena, (size_t)v->pieces, sizeof *v->piece);
     if (!v->piece) return sm_fail_memory(err), NULL;
     v->work = v->matmuls = 1;

@@ -379,7 +379,7 @@ static void stored_count(sm_model *m, const model_lines *lines, const quantizati
         out->bytes += experts[k].bytes + other[k].bytes;
         counted += experts[k].params + other[k].params;
     }
-    sum head = count_head(&c, lines->of[m->kinds + 1]);
+    sum head = count_head(&c, lines->of[m->kinds + m->outside - 1]);
     out->head = mean(head, float_bytes);
     out->bytes += head.bytes + (sm_model_params(m).total - counted - head.params) * float_bytes;
     for (int t = 0; t < SM_DTYPE_COUNT; t++)

@@ -123,6 +123,12 @@ sm_status train_check_model(const sm_train_setup *s, bool serving, sm_error *err
     if (!status && unrun)
         status =
             sm_fail(err, SM_BAD_INPUT, "%s has %s, which cannot be run", s->model->name, unrun);
+    if (!status && s->model->outside != 2)
+        status =
+            sm_fail(err, SM_BAD_INPUT,
+                    "%s has %d pieces outside of its layers, which cannot be run: a model that "
+                    "can has an embedding and a head",
+                    s->model->name, s->model->outside);
     for (int k = 0; !status && k < s->model->kinds; k++)
         status = check_lines(s, SM_PIECE_LAYER, k, serving, arena, err);
     if (!status) status = check_lines(s, SM_PIECE_EMBEDDING, 0, serving, arena, err);
