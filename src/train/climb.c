@@ -2,13 +2,14 @@
  * they hold is the threshold that spares most of the others.
  *
  * From a sample of the nodes on, the neighbours of the best are looked at, those that have one
- * prime factor moved from one degree to another, until the best have no better neighbours. */
+ * prime factor moved from one degree to another, until the best have no better neighbours; then
+ * those of the plans found, whose prices tell more than bounds. */
 #include <math.h>
 #include <string.h>
 
 #include "search_space.h"
 
-enum { SAMPLE = 48, LARGEST_FACTOR = 7 };
+enum { SAMPLE = 48, SEEN = 64, LARGEST_FACTOR = 7 };
 
 typedef struct peak {
     size_t node;
@@ -32,7 +33,7 @@ static bool stopped(const climb *c) {
 }
 
 static void look_at(climb *c, size_t number) {
-    if (stopped(c)) return;
+    if (stopped(c) || c->h->bound[number] >= threshold_of(c)) return; /* or done */
     for (int i = 0; i < c->n; i++)
         if (c->best[i].node == number) return;
     double bound = search_refine(c->h, 0, number, threshold_of(c));
@@ -71,6 +72,39 @@ static void look_around(climb *c, const node *from) {
             }
 }
 
+/* What a node has joins the best plans. */
+static void look_into(climb *c, const peak *at) {
+    plan_search *h = c->h;
+    if (stopped(c) || at->bound >= search_threshold(h)) return;
+    search_expand(h, 0, 0, at->node, search_threshold(h));
+    search_merge(h, 0, at->node);
+    h->bound[at->node] = HUGE_VAL; /* done */
+}
+
+static node node_of_plan(const sm_plan *plan) {
+    node n;
+    for (int k = 0; k < SM_PLAN_DEGREES; k++) n.degree[k] = sm_plan_degree_of(plan, k);
+    return n;
+}
+
+/* From the plans found on, until none has a better neighbour. */
+static void climb_plans(climb *c) {
+    plan_search *h = c->h;
+    node seen[SEEN];
+    int n = 0;
+    for (int i = 0; i < h->found && n < SEEN; i++) {
+        node from = node_of_plan(&h->best[i]);
+        bool known = false;
+        for (int k = 0; k < n && !known; k++) known = search_order(&seen[k], &from) == 0;
+        if (known) continue;
+        seen[n++] = from;
+        c->n = 0;
+        look_around(c, &from);
+        for (int k = 0; k < c->n; k++) look_into(c, &c->best[k]);
+        i = -1;
+    }
+}
+
 void search_climb(plan_search *h) {
     climb c = {.h = h, .room = h->options->top};
     size_t step = h->nodes / SAMPLE + 1;
@@ -82,9 +116,6 @@ void search_climb(plan_search *h) {
         look_around(&c, &from);
         i = -1;
     }
-    for (int i = 0; i < c.n && !stopped(&c); i++) {
-        search_expand(h, 0, 0, c.best[i].node, search_threshold(h));
-        search_merge(h, 0, c.best[i].node);
-        h->bound[c.best[i].node] = HUGE_VAL; /* done */
-    }
+    for (int i = 0; i < c.n; i++) look_into(&c, &c.best[i]);
+    climb_plans(&c);
 }

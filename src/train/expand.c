@@ -5,9 +5,6 @@
 
 #include "search_space.h"
 
-/* A bound is a sum of other terms than the price it bounds: so much of it may be rounding. */
-#define ROUNDING 1e-12
-
 /* What cannot fit on an average stage, with one microbatch in flight, is no choice. */
 static void drop_large(expansion *x) {
     const variant *v = x->l->p.v;
@@ -25,8 +22,23 @@ static void drop_large(expansion *x) {
     }
 }
 
-/* Make the choices of the plan at hand ready to be priced; false where they are none. */
-static bool take_variant(expansion *x) {
+/* Which recomputations compute no more again than each. */
+static void nest(expansion *x) {
+    memset(x->within, 0, sizeof x->within);
+    for (int r = 0; r < SM_RECOMPUTE_COUNT; r++)
+        for (int less = 0; less < SM_RECOMPUTE_COUNT; less++) {
+            bool within = true;
+            for (int k = 0; k < x->t->kinds; k++) {
+                const piece_set *set = x->l->p.v->piece[k].set;
+                within = within && !(set[less].again & ~set[r].again);
+            }
+            x->within[r] |= (unsigned)within << less;
+        }
+}
+
+/* Make the choices of the plan at hand ready to be priced, with the microbatches whose work leaves
+ * them a chance, and with curves that no placement beats; false where they are none. */
+static bool take_variant(expansion *x, bool *alive) {
     char why[256];
     pieces *p = &x->l->p;
     x->in = choices_allow(&x->c, &x->plan);
@@ -36,7 +48,7 @@ static bool take_variant(expansion *x) {
     x->plan.schedule = SM_SCHEDULE_1F1B;
     if (degrees_refuse(x->t, &x->plan, why, sizeof why)) return false;
     p->v = built_variant(x->t, &x->plan);
-    if (!p->v) return false;
+    if (!p->v || !leaves_work(x, alive)) return false;
     for (int host = 0; host < 2; host++)
         x->n_regather[host] =
             choices_regather(x->h->options, &x->c, &x->plan, host, x->regather[host]);
@@ -44,28 +56,20 @@ static bool take_variant(expansion *x) {
     for (int i = 0; i < p->v->pieces; i++)
         p->gathered[i] = piece_gathered_bytes(x->t, p->v, i, &p->d, &x->plan);
     drop_large(x);
-    return true;
-}
-
-/* The ends of a step with the curves at hand. */
-static void load_stages(expansion *x) {
-    pieces *p = &x->l->p;
-    for (int z = 0; z < x->c.n_zero; z++) {
-        x->plan.zero = x->c.zero[z];
-        pieces_load(x->t, &x->plan, p);
-        memcpy(x->l->load[x->plan.zero], p->load, sizeof p->load);
-    }
+    nest(x);
+    return leaves_hopeful(x, alive);
 }
 
 /* ---- the bound ---- */
 
 static bool bound_variant(void *context, sm_plan *plan) {
     expansion *x = context;
+    bool alive[MAX_MICROBATCH];
     assert(plan == &x->plan);
-    if (!take_variant(x)) return true;
-    place_hopeful(x->t, x->l->p.v, &x->plan, &x->l->p.d, 0, &x->l->p.at);
-    load_stages(x);
-    for (int i = 0; i < x->c.n_microbatch; i++) leaves_try(x, i);
+    if (!take_variant(x, alive)) return true;
+    x->loaded = false;
+    for (int i = 0; i < x->c.n_microbatch; i++)
+        if (alive[i]) leaves_try(x, i);
     return true;
 }
 
@@ -77,6 +81,7 @@ static expansion node_of(plan_search *h, int lane, size_t number, double thresho
     choices_fill(x.t, h->options, &x.plan, &x.c);
     x.l->p.at.copies = x.plan.state_copies > 1 ? x.plan.state_copies : 1;
     sm_degrees_set(&x.l->p.d, &x.plan, &x.t->model);
+    leaves_shape(&x);
     return x;
 }
 
@@ -94,15 +99,15 @@ double search_refine(void *context, int lane, size_t number, double threshold) {
 static bool any_alive(expansion *x, const bool *from, bool *alive) {
     double threshold = x->threshold;
     bool found = x->found, any = false;
-    load_stages(x);
-    x->bounding = true;
+    x->loaded = false;
+    x->bounding = x->one = true;
     for (int i = 0; i < x->c.n_microbatch; i++) {
         x->found = false;
         x->threshold = threshold * (1 + ROUNDING);
         if (from[i]) leaves_try(x, i);
         any |= alive[i] = x->found;
     }
-    x->bounding = false;
+    x->bounding = x->one = false;
     x->found = found;
     x->threshold = threshold;
     return any;
@@ -116,11 +121,10 @@ static const listed *place_at(expansion *x, int number) {
     return at;
 }
 
-/* Bounds first: with collectives that no placement beats, then, where no placement of some axes
+/* Bounds first: with the collectives at hand, which no placement beats, then, where no placement of some axes
  * will narrow them, with the least that each costs on any placement of this node. */
 static bool variant_alive(expansion *x, bool *alive) {
     lane_scratch *l = x->l;
-    place_hopeful(x->t, l->p.v, &x->plan, &l->p.d, 0, &l->p.at);
     if (!any_alive(x, alive, alive)) return false;
     if (l->placements < 0) placements_list(x->h, &x->plan, l);
     if (x->t->system.torus_dims == 0) return true;
@@ -137,8 +141,7 @@ static bool expand_variant(void *context, sm_plan *plan) {
     lane_scratch *l = x->l;
     bool alive[SM_PLAN_DEGREES][MAX_MICROBATCH]; /* by the depth of a placement */
     assert(plan == &x->plan);
-    if (!take_variant(x)) return true;
-    for (int i = 0; i < MAX_MICROBATCH; i++) alive[0][i] = true;
+    if (!take_variant(x, alive[0])) return true;
     if (x->h->options->prune && !variant_alive(x, alive[0])) return true;
     if (l->placements < 0) placements_list(x->h, &x->plan, l);
     for (int n = 0; n < l->placements;) {
@@ -151,7 +154,7 @@ static bool expand_variant(void *context, sm_plan *plan) {
             continue;
         }
         place_curves(x->t, l->p.v, &l->p.at);
-        load_stages(x);
+        x->loaded = false;
         for (int i = 0; i < x->c.n_microbatch; i++)
             if (alive[at->parent][i]) leaves_try(x, i);
     }

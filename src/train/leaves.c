@@ -55,35 +55,116 @@ bool expansion_hopeless(const expansion *x, double seconds) {
            objective_of(o, &x->plan, seconds, 0) >= x->threshold;
 }
 
-/* No schedule of this kind of pass does better than the average stage at work, or its quickest fill
- * and its last stage. The innermost stage of a schedule waits for the first microbatch to come
- * through the chunks before it (and, where weight gradients are not put off, for the last gradient
- * to go back through them), and works on all microbatches. Whole layers of the kind that takes
- * least are counted. */
-static bool passes_hopeless(const expansion *x, bool dual) {
-    int p = x->plan.pipeline, layers = x->t->model.L / p;
-    double stage = 0, forward = HUGE_VAL, backward = HUGE_VAL, fill = HUGE_VAL;
-    const int half = p / 2;
-    double m = microbatches_of(x->t, &x->plan);
+/* One plan that can win is all that is asked for, and there is one. */
+static bool is_enough(const expansion *x) { return x->one && x->found; }
+
+/* ---- schedules ----
+ * The innermost stage of a schedule waits for the first microbatch to come through the chunks before
+ * it (and, where weight gradients are not put off, for the last gradient to go back through them),
+ * and works on all microbatches. */
+
+static bool splits(sm_schedule s) { return s >= SM_SCHEDULE_ZB_H1; }
+
+/* Schedules whose passes are the same: dualpipe hides all-to-alls, and others put weight gradients
+ * off. */
+static schedule_set alike(const choices *c, int kind) {
+    schedule_set set = 0;
+    for (int n = 0; n < c->n_pipeline; n++) {
+        sm_schedule s = c->pipeline[n].schedule;
+        if ((s == SM_SCHEDULE_DUALPIPE ? 2 : splits(s) ? 0 : 1) == kind) set |= 1u << n;
+    }
+    return set;
+}
+
+static void take_schedule(expansion *x, int n) {
+    x->pipeline = n;
+    x->plan.schedule = x->c.pipeline[n].schedule;
+    x->plan.virtual_stages = x->c.pipeline[n].virtual_stages;
+}
+
+static void fill_shape(expansion *x, schedule_shape *to) {
+    const sm_plan *plan = &x->plan;
+    const bool dual = plan->schedule == SM_SCHEDULE_DUALPIPE;
+    int p = plan->pipeline, last = dual ? p / 2 - 1 : p - 1;
+    stages_layout(x->t, plan, &x->l->s);
+    const chunk_layout *layout = x->l->s.layout;
+    to->whole = !splits(plan->schedule);
+    to->has_head = last + (plan->virtual_stages - 1) * p == layout->chunks - 1 && !dual;
+    if (plan->schedule == SM_SCHEDULE_ZB_V) to->has_head = p == 1;
+    for (int k = 0; k < x->t->kinds; k++) {
+        double own = 0;
+        if (dual) /* half of the microbatches come from each end */
+            own = 0.5 * (layout->kind[last][k] + layout->kind[p / 2][k]);
+        else if (plan->schedule == SM_SCHEDULE_ZB_V)
+            own = layout->kind[last][k] + layout->kind[p][k];
+        else
+            for (int i = 0; i < plan->virtual_stages; i++) own += layout->kind[i * p + last][k];
+        to->own[k] = own;
+        to->before[k] = layout->before[last][k];
+    }
+}
+
+void leaves_shape(expansion *x) {
+    char room[128];
+    schedule_set laid = 0;
+    const int p = x->plan.pipeline;
+    for (int n = 0; n < x->c.n_pipeline; n++) {
+        take_schedule(x, n);
+        if (layout_refuse(x->t, &x->plan, room, sizeof room) ||
+            (p > 1 && chunk_count(&x->plan) > most_chunks(x->t)))
+            continue;
+        if (p > 1 && x->plan.schedule == SM_SCHEDULE_DUALPIPE && p % 2) continue;
+        fill_shape(x, &x->l->shape[n]);
+        laid |= 1u << n;
+    }
+    for (int kind = 0; kind < PASS_KINDS; kind++) x->passes[kind] = laid & alike(&x->c, kind);
+    for (int i = 0; i < x->c.n_microbatch; i++) {
+        x->l->possible[i] = p > 1 ? 0 : laid;
+        x->plan.microbatch = x->c.microbatch[i];
+        int m = microbatches_of(x->t, &x->plan);
+        for (int n = 0; n < x->c.n_pipeline && p > 1; n++) {
+            pipeline_choice c = x->c.pipeline[n];
+            if (laid >> n & 1 && sm_schedule_possible(c.schedule, p, c.virtual_stages, m, NULL))
+                x->l->possible[i] |= 1u << n;
+        }
+    }
+}
+
+static pass sum_of(const expansion *x, const double *layers) {
+    pass sum = {0, 0, 0};
     for (int k = 0; k < x->t->kinds; k++) {
         const pass *q = &x->l->p.pass[k].expected;
-        double back = q->backward_input + q->backward_weight;
-        stage += x->t->layers[k] * (q->forward + back);
-        forward = fmin(forward, q->forward);
-        backward = fmin(backward, back);
+        sum.forward += layers[k] * q->forward;
+        sum.backward_input += layers[k] * (q->backward_input + q->backward_weight);
     }
-    if (expansion_hopeless(x, stage / p * m)) return true;
-    if (p == 1 || x->plan.layout[0]) return false; /* stages may have any number of layers */
-    for (int i = 0; i < x->c.n_pipeline; i++) {
-        pipeline_choice c = x->c.pipeline[i];
-        bool whole = c.schedule <= SM_SCHEDULE_INTERLEAVED;
-        int chunk = x->t->model.L / (p * c.virtual_stages);
-        if ((c.schedule == SM_SCHEDULE_DUALPIPE) != dual) continue;
-        fill = fmin(fill, dual ? (half - 1) * layers * forward
-                               : (p - 1) * chunk * (forward + (whole ? backward : 0)));
-    }
-    return expansion_hopeless(x, fill + layers * (forward + backward) * m);
+    return sum;
 }
+
+/* Those of some schedules of the same passes that can win: the average stage at work and the
+ * innermost one take no longer than what is known. ends: with the embedding and the head. */
+static schedule_set hopeful(const expansion *x, schedule_set of, bool ends) {
+    const double m = x->microbatches;
+    const pass none = {0, 0, 0};
+    const pass first = ends ? x->l->p.pass[embedding_piece(x->t)].expected : none,
+               last = ends ? x->l->p.pass[head_piece(x->t)].expected : none;
+    const double back = first.backward_input + first.backward_weight,
+                 head = last.forward + last.backward_input + last.backward_weight;
+    if (!x->h->options->prune) return of;
+    pass all = sum_of(x, x->t->layers);
+    double busy = all.forward + all.backward_input + first.forward + back + head;
+    if (expansion_hopeless(x, busy / x->plan.pipeline * m)) return 0;
+    for (int n = 0; n < x->c.n_pipeline && x->plan.pipeline > 1; n++) {
+        if (!(of >> n & 1)) continue;
+        const schedule_shape *s = &x->l->shape[n];
+        pass own = sum_of(x, s->own), before = sum_of(x, s->before);
+        double fill = before.forward + first.forward + (s->whole ? before.backward_input + back : 0);
+        double work = own.forward + own.backward_input + (s->has_head ? head : 0);
+        if (expansion_hopeless(x, fill + work * m)) of &= ~(1u << n);
+    }
+    return of;
+}
+
+/* ---- plans ---- */
 
 /* Of the spaces that have what is chosen above, the ZeRO stage and the offload are left. */
 static bool is_in_space(const expansion *x) {
@@ -131,52 +212,11 @@ static bool any_fits(expansion *x, bool activations, const int *zero, int n_zero
     return false;
 }
 
-static double passes_of(const expansion *x, const uint16_t *layers, bool backward) {
-    double total = 0;
-    for (int k = 0; k < x->t->kinds; k++) {
-        const pass *q = &x->l->p.pass[k].expected;
-        total += layers[k] * (q->forward + (backward ? q->backward_input + q->backward_weight : 0));
-    }
-    return total;
-}
-
-/* The bound of passes_hopeless with the chunks this schedule really has. */
-static double schedule_floor(expansion *x) {
-    const sm_plan *plan = &x->plan;
-    int p = plan->pipeline, v = plan->virtual_stages, last = p - 1, mirror = p - 1;
-    bool whole = plan->schedule <= SM_SCHEDULE_INTERLEAVED;
-    if (p == 1) return 0;
-    stages_layout(x->t, plan, &x->l->s);
-    const chunk_layout *layout = x->l->s.layout;
-    double fill, work = 0, m = microbatches_of(x->t, plan);
-    if (plan->schedule == SM_SCHEDULE_DUALPIPE) last = p / 2 - 1, mirror = p / 2;
-    if (plan->schedule == SM_SCHEDULE_ZB_V) mirror = p;
-    fill = passes_of(x, layout->before[last], whole);
-    if (plan->schedule == SM_SCHEDULE_DUALPIPE) /* half of the microbatches come from each end */
-        work = 0.5 *
-               (passes_of(x, layout->kind[last], true) + passes_of(x, layout->kind[mirror], true));
-    else if (plan->schedule == SM_SCHEDULE_ZB_V)
-        work = passes_of(x, layout->kind[last], true) + passes_of(x, layout->kind[mirror], true);
-    else
-        for (int i = 0; i < v; i++) work += passes_of(x, layout->kind[i * p + last], true);
-    return fill + work * m;
-}
-
 /* One schedule: the pipeline's time serves every ZeRO stage (they share the passes) and optimizer
- * offload. */
+ * offload. Returns whether it is known exactly. */
 static bool try_schedule(expansion *x, bool activations, const int *zero, int n_zero) {
     stages *s = &x->l->s;
-    const char *why;
-    char room[128];
-    int per_stage = x->plan.virtual_stages;
-    if (layout_refuse(x->t, &x->plan, room, sizeof room) ||
-        (x->plan.pipeline > 1 &&
-         (chunk_count(&x->plan) > most_chunks(x->t) ||
-          !sm_schedule_possible(x->plan.schedule, x->plan.pipeline, per_stage,
-                                microbatches_of(x->t, &x->plan), &why))))
-        return false;
-    if (expansion_hopeless(x, schedule_floor(x)) || !any_fits(x, activations, zero, n_zero))
-        return false;
+    if (!any_fits(x, activations, zero, n_zero)) return false;
     stages_chunks(x->t, &x->plan, &x->l->p, EXPECTED, s);
     x->simulated_s = -1;
     bool exact = false;
@@ -184,7 +224,7 @@ static bool try_schedule(expansion *x, bool activations, const int *zero, int n_
     if (expansion_hopeless(x, time.total_s)) return exact;
     for (int z = 0; z < n_zero; z++) {
         x->plan.zero = zero[z];
-        for (int f = 0; f < x->c.n_offload; f++) {
+        for (int f = 0; f < x->c.n_offload && !is_enough(x); f++) {
             if (offloads_activations(x->c.offload[f]) != activations) continue;
             x->plan.offload = x->c.offload[f];
             price_leaf(x, time.total_s, exact);
@@ -193,71 +233,104 @@ static bool try_schedule(expansion *x, bool activations, const int *zero, int n_
     return exact;
 }
 
-/* All schedules whose passes are the same: dualpipe hides all-to-alls, so its passes differ from
- * the others'. GPipe comes last and only where 1F1B is not exact: its flow lines take sum f + (m-1)
- * max f + sum b + (m-1) max b, never less than 1F1B's longest chain, and it holds more. */
-static void try_schedules(expansion *x, bool dual, bool activations, const int *zero, int n_zero) {
-    int filled = -1;
+/* These schedules, of which some plan was too large in those that are returned. GPipe comes last and
+ * only where 1F1B is not exact: its flow lines take sum f + (m-1) max f + sum b + (m-1) max b, never
+ * less than 1F1B's longest chain, and it holds more. */
+static schedule_set try_schedules(expansion *x, bool activations, const int *zero, int n_zero,
+                                  schedule_set of) {
     const space_set above = x->in;
     space_set exact = 0; /* 1F1B, in these */
-    bool hopeful = false;
-    for (int n = x->c.n_pipeline - 1; n >= 0; n--) {
-        sm_schedule schedule = x->c.pipeline[n].schedule;
-        int split = schedule >= SM_SCHEDULE_ZB_H1; /* weight gradients apart: other passes */
-        if ((schedule == SM_SCHEDULE_DUALPIPE) != dual) continue;
-        x->in = above & x->c.in.pipeline[n];
-        if (!x->in) continue;
-        if (schedule == SM_SCHEDULE_GPIPE && !(x->in & ~exact) && x->h->options->prune) continue;
-        x->pipeline = n;
-        x->plan.schedule = schedule;
-        x->plan.virtual_stages = x->c.pipeline[n].virtual_stages;
+    schedule_set large = 0;
+    pieces *p = &x->l->p;
+    for (int kind = 0; kind < PASS_KINDS; kind++) {
+        schedule_set at = of & x->passes[kind];
+        int n = x->c.n_pipeline - 1;
+        while (n >= 0 && !(at >> n & 1)) n--;
+        if (n < 0) continue;
+        take_schedule(x, n);
         x->plan.offload = activations ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
-        if (filled != split) {
-            pieces *p = &x->l->p;
-            pieces_pass(x->t, &x->plan, 0, x->t->kinds, p);
-            hopeful = !x->h->options->prune || !passes_hopeless(x, dual);
-            if (hopeful) pieces_pass(x->t, &x->plan, x->t->kinds, p->v->pieces, p);
-            filled = split;
+        pieces_pass(x->t, &x->plan, 0, x->t->kinds, p);
+        at = hopeful(x, at, false);
+        if (at) pieces_pass(x->t, &x->plan, x->t->kinds, p->v->pieces, p);
+        if (at) at = hopeful(x, at, true);
+        for (; n >= 0 && !is_enough(x); n--) {
+            x->in = above & x->c.in.pipeline[n];
+            if (!(at >> n & 1) || !x->in) continue;
+            take_schedule(x, n);
+            x->squeezed = x->plan.schedule == SM_SCHEDULE_GPIPE && !(x->in & ~exact) &&
+                          x->h->options->prune; /* none of it was looked at */
+            bool known = !x->squeezed && try_schedule(x, activations, zero, n_zero);
+            if (x->plan.schedule == SM_SCHEDULE_1F1B && known) exact = x->in;
+            if (x->squeezed) large |= 1u << n;
         }
-        if (!hopeful) continue;
-        bool known = try_schedule(x, activations, zero, n_zero);
-        if (schedule == SM_SCHEDULE_1F1B && known) exact = x->in;
+    }
+    x->in = above;
+    return large;
+}
+
+/* ---- what is kept ---- */
+
+/* Schedules of which no plan was too large that keeps more and is no slower: what keeps less cannot
+ * win there. More is kept where less is gathered again, or, with nothing in host memory, where
+ * less is computed again; what goes to host memory takes no less than what stays. */
+static schedule_set settled(const expansion *x, bool activations) {
+    schedule_set set = 0;
+    const int mine = (int)x->plan.regather, recompute = (int)x->plan.recompute;
+    for (int host = x->host_beside ? 0 : activations; host <= activations; host++)
+        for (int r = 0; r < SM_RECOMPUTE_COUNT; r++) {
+            if (host ? r != recompute : !(x->within[recompute] >> r & 1)) continue;
+            for (int g = 0; g < SM_REGATHER_COUNT; g++) {
+                const settled_set *done = &x->done[host][r][g];
+                if ((g & mine) == mine && !(x->in & ~done->in)) set |= done->schedules;
+            }
+        }
+    return set;
+}
+
+/* From what keeps most on. For memory alone what keeps least is looked at. */
+static void try_regather(expansion *x, bool activations, const int *zero, int n_zero) {
+    const bool prune = x->h->options->prune;
+    const bool memory = x->h->options->objective == SM_OBJECTIVE_MEMORY;
+    int n = x->n_regather[activations];
+    const regather_choice *regather = x->regather[activations];
+    const space_set above = x->in;
+    for (int i = prune && memory ? n - 1 : 0; i < n && !is_enough(x); i++) {
+        x->in = above & regather[i].in;
+        x->plan.regather = regather[i].regather;
+        if (!x->in) continue;
+        schedule_set of = x->open;
+        if (prune && !memory) of &= ~settled(x, activations);
+        if (!of) continue;
+        schedule_set large = try_schedules(x, activations, zero, n_zero, of);
+        x->done[activations][x->plan.recompute][x->plan.regather] =
+            (settled_set){x->in, of & ~large};
     }
     x->in = above;
 }
 
-/* From what keeps most on: what keeps less has a chance where all that keep more, in its spaces,
- * were too large somewhere. For memory alone what keeps least is looked at. */
-static void try_regather(expansion *x, bool activations, const int *zero, int n_zero) {
-    bool prune = x->h->options->prune;
-    bool memory = x->h->options->objective == SM_OBJECTIVE_MEMORY;
-    int n = x->n_regather[activations], first = prune && memory ? n - 1 : 0;
-    const regather_choice *regather = x->regather[activations];
-    const space_set above = x->in;
-    unsigned tight = 0; /* bit per value: some plan of it did not fit */
-    for (int i = first; i < n; i++) {
-        x->in = above & regather[i].in;
-        bool hopeful = x->in != 0;
-        for (int k = first; k < i; k++)
-            if ((regather[k].regather & regather[i].regather) == regather[i].regather &&
-                !(x->in & ~regather[k].in) && !(tight >> regather[k].regather & 1) && prune)
-                hopeful = false;
-        if (!hopeful) continue;
-        x->squeezed = false;
-        x->plan.regather = regather[i].regather;
-        for (int dual = 0; dual < 2; dual++) try_schedules(x, dual, activations, zero, n_zero);
-        if (x->squeezed) tight |= 1u << regather[i].regather;
-    }
-    x->in = above;
+static bool is_offered(const expansion *x, int offload) {
+    for (int f = 0; f < x->c.n_offload; f++)
+        if (x->c.offload[f] == offload) return true;
+    return false;
+}
+
+/* Whatever has activations in host memory there is without them there, too. */
+static bool is_beside(const expansion *x, int with, int without) {
+    return !is_offered(x, with) ||
+           (is_offered(x, without) &&
+            !(x->in & x->c.in.offload[with] & ~x->c.in.offload[without]));
 }
 
 static void try_zero(expansion *x, const int *zero, int n_zero) {
     const space_set above = x->in;
+    memset(x->done, 0, sizeof x->done);
+    x->host_beside = is_beside(x, SM_OFFLOAD_ACTIVATIONS, SM_OFFLOAD_NONE) &&
+                     is_beside(x, SM_OFFLOAD_BOTH, SM_OFFLOAD_OPTIMIZER);
     for (int activations = 0; activations < 2; activations++) {
         bool offered = false;
         for (int f = 0; f < x->c.n_offload; f++)
             offered |= offloads_activations(x->c.offload[f]) == activations;
-        for (int r = 0; offered && r < x->c.n_recompute; r++) {
+        for (int r = 0; offered && r < x->c.n_recompute && !is_enough(x); r++) {
             x->recompute = r;
             x->plan.recompute = x->c.recompute[r];
             x->in = above & x->c.in.recompute[x->plan.recompute];
@@ -267,62 +340,155 @@ static void try_zero(expansion *x, const int *zero, int n_zero) {
     x->in = above;
 }
 
-/* Could any plan of this microbatch win, given its collectives as priced in p->comm? */
-static bool comm_hopeless(expansion *x) {
-    bool any = false;
-    x->plan.recompute = SM_RECOMPUTE_NONE;
-    x->plan.offload = SM_OFFLOAD_NONE;
-    x->plan.regather = x->regather[0][0].regather;
-    for (int dual = 0; dual < 2; dual++) {
-        bool offered = false;
-        for (int i = 0; i < x->c.n_pipeline; i++)
-            offered |= (x->c.pipeline[i].schedule == SM_SCHEDULE_DUALPIPE) == dual;
-        if (!offered) continue;
-        x->plan.schedule = dual ? SM_SCHEDULE_DUALPIPE : SM_SCHEDULE_1F1B;
-        pieces_pass(x->t, &x->plan, 0, x->t->kinds, &x->l->p);
-        any |= !passes_hopeless(x, dual);
-    }
-    return !any;
-}
-
 /* ---- a microbatch ---- */
 
-static const timed *timed_of(expansion *x) {
-    pieces *p = &x->l->p;
+static uint64_t timed_key(const expansion *x) {
     const int parts[] = {x->plan.tensor, x->plan.context, x->plan.expert, x->plan.microbatch};
-    uint64_t key = p->v->work;
+    uint64_t key = x->l->p.v->work;
     for (int i = 0; i < 4; i++) key = sm_hash_mixed(key, (uint32_t)parts[i]);
+    return key;
+}
+
+static const timed *timed_of(expansion *x, uint64_t key) {
+    pieces *p = &x->l->p;
     timed *at = &x->l->memo[key % x->l->n_timed];
     if (at->key == key) return at;
+    sm_degrees_microbatch(&p->d, x->plan.microbatch);
     pieces_time(x->t, &x->plan, p);
     memcpy(at->time, p->time, (size_t)p->v->pieces * sizeof *at->time);
     memcpy(at->kept, p->kept, (size_t)p->v->pieces * sizeof *at->kept);
-    at->total_s = piece_time_total(x->t, at->time);
     at->key = key;
     return at;
 }
 
-static bool load_microbatch(expansion *x, int i) {
-    pieces *p = &x->l->p;
+static void take_microbatch(expansion *x, int i) {
     x->microbatch = i;
     x->plan.microbatch = x->c.microbatch[i];
+    x->microbatches = microbatches_of(x->t, &x->plan);
+}
+
+static void load_microbatch(expansion *x, uint64_t key) {
+    pieces *p = &x->l->p;
+    const timed *at = timed_of(x, key);
     sm_degrees_microbatch(&p->d, x->plan.microbatch);
-    const timed *at = timed_of(x);
-    double least = at->total_s / x->plan.pipeline * microbatches_of(x->t, &x->plan);
-    if (expansion_hopeless(x, least)) return false;
     memcpy(p->time, at->time, (size_t)p->v->pieces * sizeof p->time[0]);
     memcpy(p->kept, at->kept, (size_t)p->v->pieces * sizeof p->kept[0]);
-    return true;
+}
+
+static timed_total *total_at(const lane_scratch *l, timed_total *of, uint64_t key) {
+    return &of[key % (l->n_timed * TOTALS)];
+}
+
+/* The average stage works for no longer than what is known. */
+static bool average_hopeful(const expansion *x, double total_s) {
+    return !expansion_hopeless(x, total_s * (1 - ROUNDING) / x->plan.pipeline * x->microbatches);
+}
+
+bool leaves_work(expansion *x, bool *alive) {
+    bool any = false;
+    for (int i = 0; i < x->c.n_microbatch; i++) {
+        alive[i] = x->l->possible[i] != 0;
+        if (!alive[i]) continue;
+        take_microbatch(x, i);
+        uint64_t key = timed_key(x);
+        timed_total *at = total_at(x->l, x->l->work, key);
+        if (at->key != key)
+            *at = (timed_total){key, {piece_time_total(x->t, timed_of(x, key)->time)}};
+        any |= alive[i] = average_hopeful(x, at->seconds[0]);
+    }
+    return any;
+}
+
+/* With nothing computed again and the least gathered again. */
+static void take_least(expansion *x, bool dual) {
+    x->plan.recompute = SM_RECOMPUTE_NONE;
+    x->plan.offload = SM_OFFLOAD_NONE;
+    x->plan.regather = x->regather[0][0].regather;
+    x->plan.schedule = dual ? SM_SCHEDULE_DUALPIPE : SM_SCHEDULE_1F1B;
+    pieces_pass(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
+}
+
+/* All layers, the embedding and the head, with the passes at hand. */
+static double all_passes(const expansion *x) {
+    const pieces *p = &x->l->p;
+    double total = 0;
+    for (int i = 0; i < p->v->pieces; i++) {
+        const pass *q = &p->pass[i].expected;
+        total += (i < x->t->kinds ? x->t->layers[i] : 1) *
+                 (q->forward + q->backward_input + q->backward_weight);
+    }
+    return total;
+}
+
+bool leaves_hopeful(expansion *x, bool *alive) {
+    pieces *p = &x->l->p;
+    bool any = false, laid = false;
+    uint64_t rules = sm_hash_mixed(p->v->code, (uint32_t)x->regather[0][0].regather);
+    rules = sm_hash_mixed(rules, (uint32_t)x->plan.fsdp);
+    if (p->v->over & SM_BIT(SM_AXIS_DATA)) rules = sm_hash_mixed(rules, (uint32_t)x->plan.data);
+    for (int i = 0; i < x->c.n_microbatch; i++) {
+        if (!alive[i]) continue;
+        take_microbatch(x, i);
+        uint64_t work = timed_key(x), key = sm_hash_mixed(rules, work);
+        timed_total *at = total_at(x->l, x->l->hopeful, key);
+        if (at->key != key) {
+            if (!laid) place_hopeful(x->t, p->v, &x->plan, &p->d, 0, &p->at);
+            laid = true;
+            load_microbatch(x, work);
+            x->plan.zero = 0;
+            pieces_comm(x->t, &x->plan, p);
+            *at = (timed_total){.key = key};
+            for (int dual = 0; dual < 2; dual++) {
+                take_least(x, dual);
+                at->seconds[dual] = all_passes(x);
+            }
+        }
+        bool dual = average_hopeful(x, at->seconds[1]) && x->l->possible[i] & x->passes[2];
+        bool others = average_hopeful(x, at->seconds[0]) && x->l->possible[i] & ~x->passes[2];
+        any |= alive[i] = dual || others;
+    }
+    if (any && !laid) place_hopeful(x->t, p->v, &x->plan, &p->d, 0, &p->at);
+    return any;
+}
+
+/* The ends of a step with the curves at hand. */
+static void load_stages(expansion *x) {
+    pieces *p = &x->l->p;
+    for (int z = 0; z < x->c.n_zero; z++) {
+        x->plan.zero = x->c.zero[z];
+        pieces_load(x->t, &x->plan, p);
+        memcpy(x->l->load[x->plan.zero], p->load, sizeof p->load);
+    }
+    x->loaded = true;
+}
+
+/* Schedules by which a plan of this microbatch could win, given its collectives as priced in
+ * p->comm. */
+static schedule_set comm_hopeful(expansion *x, schedule_set of) {
+    schedule_set set = 0;
+    for (int dual = 0; dual < 2; dual++) {
+        schedule_set at = of & (dual ? x->passes[2] : x->passes[0] | x->passes[1]);
+        if (!at) continue;
+        take_least(x, dual);
+        set |= hopeful(x, at, true);
+    }
+    return set;
 }
 
 void leaves_try(expansion *x, int i) {
     int shared[4], n = 0;
     bool two = false;
     const space_set above = x->in;
-    if (!(above & x->c.in.microbatch[i]) || !load_microbatch(x, i)) return;
+    if (!(above & x->c.in.microbatch[i])) return;
+    take_microbatch(x, i);
+    load_microbatch(x, timed_key(x));
     x->plan.zero = x->c.zero[0];
     pieces_comm(x->t, &x->plan, &x->l->p);
-    if (x->h->options->prune && comm_hopeless(x)) return;
+    x->open = x->l->possible[i];
+    if (x->h->options->prune) x->open = comm_hopeful(x, x->open);
+    if (!x->open) return;
+    pieces_comm_again(x->t, &x->plan, &x->l->p);
+    if (!x->loaded) load_stages(x);
     x->in &= x->c.in.microbatch[i];
     for (int z = 0; z < x->c.n_zero; z++) {
         if (x->c.zero[z] == 2) two = true;
@@ -330,7 +496,7 @@ void leaves_try(expansion *x, int i) {
     }
     if (n) try_zero(x, shared, n);
     x->plan.zero = 2; /* reduces every microbatch: other collectives */
-    if (n && two) pieces_comm(x->t, &x->plan, &x->l->p);
-    if (two) try_zero(x, &(const int){2}, 1);
+    if (n && two && !is_enough(x)) pieces_comm(x->t, &x->plan, &x->l->p);
+    if (two && !is_enough(x)) try_zero(x, &(const int){2}, 1);
     x->in = above;
 }

@@ -1,4 +1,5 @@
 /* The collectives of a piece, priced on the placement of the plan. */
+#include <stddef.h>
 #include <string.h>
 
 #include "space.h"
@@ -64,15 +65,16 @@ static void add_zero2(const sm_train *t, const variant *v, int index, const sm_d
 }
 
 double comm_bytes(const sm_comm *c, const sm_degrees *d, const sm_plan *plan) {
-    double bytes = size_at(&c->bytes, d), element = sm_dtype_bytes(plan->dtype);
+    double bytes = size_at(&c->bytes, d);
     if (c->gradient) return bytes * gradient_bytes(plan);
-    return c->narrow && element < 2 ? bytes * (element / 2) : bytes;
+    double element = c->narrow ? sm_dtype_bytes(plan->dtype) : 2;
+    return element < 2 ? bytes * (element / 2) : bytes;
 }
 
 void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                         const placed *at, const sm_plan *plan, piece_comm *out) {
     const piece *p = &v->piece[index];
-    memset(out, 0, sizeof *out);
+    memset(out, 0, offsetof(piece_comm, again));
     for (int i = 0; i < p->part.comms; i++) {
         const sm_comm *c = &p->part.comm[i];
         const sm_timed_curve *curve = at->slot[p->slot[i]];
@@ -81,11 +83,26 @@ void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm
         double bytes = comm_bytes(c, d, plan), s = sm_timed_curve_s(curve, bytes, &line);
         if (!line) continue;
         add_comm(t, c, curve, bytes, line, s, sums_of(out, c));
-        for (int set = 1; set < MAX_SETS; set++) /* set 0 recomputes nothing */
-            if (sm_comm_runs_again(c, p->set[set].again))
-                add_comm(t, c, curve, bytes, line, s, &out->again[set]);
     }
     if (plan->zero == 2) add_zero2(t, v, index, d, at, plan, out);
+}
+
+void piece_comm_again(const sm_train *t, const variant *v, int index, const sm_degrees *d,
+                      const placed *at, const sm_plan *plan, piece_comm *out) {
+    const piece *p = &v->piece[index];
+    memset(out->again, 0, sizeof out->again);
+    for (int i = 0; i < p->part.comms; i++) {
+        const sm_comm *c = &p->part.comm[i];
+        const sm_timed_curve *curve = at->slot[p->slot[i]];
+        const sm_timed_line *line = NULL;
+        double bytes = 0, s = 0;
+        for (int set = 1; set < MAX_SETS && curve->n > 0; set++) { /* set 0 recomputes nothing */
+            if (!sm_comm_runs_again(c, p->set[set].again)) continue;
+            if (!line) bytes = comm_bytes(c, d, plan), s = sm_timed_curve_s(curve, bytes, &line);
+            if (!line) break;
+            add_comm(t, c, curve, bytes, line, s, &out->again[set]);
+        }
+    }
 }
 
 /* What a direction adds up, at most four. Returns how many. */

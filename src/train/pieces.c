@@ -29,6 +29,11 @@ void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p) {
     p->send_s = p->send_serial_s * (1 - t->calibration->overlap);
 }
 
+void pieces_comm_again(const sm_train *t, const sm_plan *plan, pieces *p) {
+    for (int i = 0; i < p->v->pieces; i++)
+        piece_comm_again(t, p->v, i, &p->d, &p->at, plan, &p->comm[i]);
+}
+
 void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p) {
     memset(p->load, 0, sizeof p->load);
     for (int i = 0; i < p->v->pieces; i++) piece_load(t, p->v, i, &p->d, &p->at, plan, p->load);

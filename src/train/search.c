@@ -122,7 +122,9 @@ static bool make_memo(const plan_search *h, lane_scratch *l) {
     l->memo = sm_arena_array(h->scratch, l->n_timed, sizeof *l->memo);
     l->placement = sm_arena_array(h->scratch, MAX_PLACEMENTS, sizeof *l->placement);
     l->least_memory = h->effort.least_memory_bytes;
-    if (!time || !kept || !l->memo || !l->placement) return false;
+    l->work = sm_arena_array(h->scratch, l->n_timed * TOTALS, sizeof *l->work);
+    l->hopeful = sm_arena_array(h->scratch, l->n_timed * TOTALS, sizeof *l->hopeful);
+    if (!time || !kept || !l->memo || !l->work || !l->hopeful || !l->placement) return false;
     for (size_t i = 0; i < l->n_timed; i++) {
         l->memo[i].time = time + i * n;
         l->memo[i].kept = kept + i * n;
@@ -173,7 +175,7 @@ static sm_status search_chips(plan_search *h, int chips, sm_error *err) {
     if (s || h->count_only || h->nodes == 0) return s;
     s = make_lanes(h, err);
     if (s) return s;
-    if (o->prune) search_climb(h);
+    if (o->prune && h->found < o->top) search_climb(h);
     sm_branching b = {.context = h,
                       .nodes = h->nodes,
                       .bound = h->bound,

@@ -3,6 +3,9 @@
 #include "scalemodel/search.h"
 #include "space.h"
 
+/* A bound is a sum of other terms than the price it bounds: so much of it may be rounding. */
+#define ROUNDING 1e-12
+
 enum { MAX_MICROBATCH = 32, MAX_PLACEMENTS = 6 * 720, MAX_VIRTUAL = 8 }; /* dims x orders */
 
 typedef struct node {
@@ -16,6 +19,10 @@ typedef struct pipeline_choice {
 
 /* Spaces of the search's list, a bit each; a search of all plans has one, which has every value. */
 typedef uint32_t space_set;
+
+/* Of choices.pipeline, a bit each. */
+typedef uint32_t schedule_set;
+enum { PASS_KINDS = 3 }; /* schedules of one kind have the same passes */
 
 /* What a leaf may choose, after the fixed keys. */
 typedef struct choices {
@@ -61,12 +68,18 @@ double choices_leaves(const sm_train *t, const sm_search_options *o, const sm_pl
  * so nodes share it. */
 typedef struct timed {
     uint64_t key;
-    double total_s;
     piece_time *time;
     kept_bytes *kept;
 } timed;
+/* Seconds of all layers, the embedding and the head, which most are ruled out by: of local work; and
+ * with the collectives of no placement, which depend on fsdp and the rules beside. Under dualpipe
+ * and under other schedules. */
+typedef struct timed_total {
+    uint64_t key;
+    double seconds[2];
+} timed_total;
 /* What a lane keeps, where the nodes are many; where they are few it is not worth its clearing. */
-enum { TIMED = 8192, FEW_NODES = 256, FEW_TIMED = 512 };
+enum { TIMED = 8192, FEW_NODES = 256, FEW_TIMED = 512, TOTALS = 8 };
 
 typedef struct memory_memo {
     uint32_t stamp;
@@ -85,18 +98,28 @@ typedef struct listed {
     int next;          /* in the list, that begins otherwise */
 } listed;
 
+/* The innermost stage of a schedule: the layers before it, its own of every microbatch; whether
+ * gradients come back through those before it meanwhile, and whether it has the head. */
+typedef struct schedule_shape {
+    double before[SM_MAX_LAYER_KINDS], own[SM_MAX_LAYER_KINDS];
+    bool whole, has_head;
+} schedule_shape;
+
 typedef struct lane_scratch {
     pieces p;
     stages s;
     stage_load load[4][MAX_LOADS]; /* of each ZeRO stage */
     timed *memo;                   /* n_timed of them */
     size_t n_timed;
+    timed_total *work, *hopeful; /* TOTALS times as many */
     /* Memory does not depend on the placement: kept for all placements of a node (those of an older
      * stamp are void). */
     uint32_t stamp;
     memory_memo memory[MAX_MICROBATCH][SM_RECOMPUTE_COUNT][SM_SCHEDULE_COUNT + MAX_VIRTUAL][4]
                       [SM_OFFLOAD_COUNT][SM_REGATHER_COUNT];
     double least_memory; /* of all that were looked at */
+    schedule_shape shape[SM_SCHEDULE_COUNT + MAX_VIRTUAL]; /* of the node at hand */
+    schedule_set possible[MAX_MICROBATCH];                 /* with so many microbatches */
     int placements;      /* of the node at hand, once any are needed */
     listed *placement;   /* MAX_PLACEMENTS */
     uint64_t seen[MAX_PLACEMENTS * 2];
@@ -157,6 +180,11 @@ double objective_of(const sm_search_options *o, const sm_plan *plan, double expe
                     double memory);
 
 /* ---- one node ---- */
+/* Schedules of plans that were looked at in some spaces, of which none was too large. */
+typedef struct settled_set {
+    space_set in;
+    schedule_set schedules;
+} settled_set;
 typedef struct expansion {
     const plan_search *h;
     const sm_train *t;
@@ -166,6 +194,7 @@ typedef struct expansion {
     /* Collectives are those of no placement, but cost no more than those of any: what is found is
      * no plan but a bound. */
     bool bounding;
+    bool one;         /* such a bound is enough, and need not be the least */
     double threshold; /* only better plans matter */
     bool found;       /* one, which is `best` and made the threshold */
     sm_plan best;
@@ -173,11 +202,23 @@ typedef struct expansion {
     int n_regather[2]; /* activations on the chip; in host memory */
     regather_choice regather[2][SM_REGATHER_COUNT];
     space_set in;       /* the spaces that have what is chosen of the plan at hand */
-    bool squeezed;      /* some plan did not fit */
+    bool squeezed;      /* some plan of the schedule at hand did not fit */
+    schedule_set passes[PASS_KINDS], open; /* of a kind; that may win with the microbatch at hand */
+    double microbatches;                   /* of it */
+    unsigned within[SM_RECOMPUTE_COUNT];   /* what computes no more again, a bit each */
+    bool loaded;        /* the ends of a step with the curves at hand */
+    bool host_beside; /* plans with activations in host memory have one each without */
+    settled_set done[2][SM_RECOMPUTE_COUNT][SM_REGATHER_COUNT]; /* on the chip; in host memory */
     double simulated_s; /* of the schedule at hand, < 0 before it is needed */
     int microbatch, recompute, pipeline; /* indices in choices, for what is kept of a node */
 } expansion;
 /* A plan whose time, or a lower bound of it, is known not to be better. */
 bool expansion_hopeless(const expansion *x, double seconds);
+/* The schedules of a node. */
+void leaves_shape(expansion *x);
+/* The microbatches whose local work leaves a chance; of those, with the collectives of no placement,
+ * which become the curves at hand. False: none. */
+bool leaves_work(expansion *x, bool *alive);
+bool leaves_hopeful(expansion *x, bool *alive);
 /* Every plan of microbatch c.microbatch[i] with the curves at hand. */
 void leaves_try(expansion *x, int i);

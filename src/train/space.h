@@ -75,6 +75,7 @@ typedef struct variant {
     piece *piece;
     int slots;
     slot_key key[MAX_SLOTS];
+    sm_axes over; /* of the collectives of a microbatch */
     class_slots weight[MAX_PIECES][SM_MAX_WEIGHT_CLASSES];
 } variant;
 
@@ -182,8 +183,8 @@ typedef struct comm_sums {
 } comm_sums;
 typedef struct piece_comm {
     comm_sums way[2];               /* forward; backward, but for what the forward pass made too */
-    comm_sums again[MAX_SETS];      /* what recomputation asks for */
     comm_sums weights, activations; /* of the backward pass, where regather does not keep them */
+    comm_sums again[MAX_SETS];      /* what recomputation asks for */
 } piece_comm;
 /* What a plan makes of them in one direction: seconds, and how long the busiest level is busy. */
 typedef struct comm_way {
@@ -196,8 +197,11 @@ comm_way piece_comm_way(const sm_train *t, const piece_comm *comm, int way, int 
 double piece_comm_busy(const piece_comm *comm, int level, int set, const sm_plan *plan);
 /* Bytes of one collective under a plan: in the dtype its gradients or 8-bit operands travel in. */
 double comm_bytes(const sm_comm *c, const sm_degrees *d, const sm_plan *plan);
+/* All but what recomputation asks for; and that. */
 void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                         const placed *p, const sm_plan *plan, piece_comm *out);
+void piece_comm_again(const sm_train *t, const variant *v, int index, const sm_degrees *d,
+                      const placed *p, const sm_plan *plan, piece_comm *out);
 
 /* Seconds each level is busy with the collectives of a microbatch at datasheet rates. */
 void piece_ideal_compute(const sm_train *t, const variant *v, int index, int set,
@@ -291,6 +295,7 @@ struct pieces {
 bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p);
+void pieces_comm_again(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p);
 /* Expected passes of the pieces first .. end - 1; layer kinds come first. */
 void pieces_pass(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p);

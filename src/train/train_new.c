@@ -57,6 +57,7 @@ sm_status variant_slots(variant *v, int index, sm_error *err) {
     for (int i = 0; i < p->part.comms; i++) {
         const sm_comm *c = &p->part.comm[i];
         p->slot[i] = slot_for(v, c->op, c->axes, c->ragged, ALL_COPIES);
+        v->over = (sm_axes)(v->over | c->axes);
     }
     for (int i = 0; i < p->part.classes; i++) {
         sm_axes axes = p->part.weight[i].partial;
