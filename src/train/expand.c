@@ -67,7 +67,6 @@ static bool bound_variant(void *context, sm_plan *plan) {
     bool alive[MAX_MICROBATCH];
     assert(plan == &x->plan);
     if (!take_variant(x, alive)) return true;
-    x->loaded = false;
     for (int i = 0; i < x->c.n_microbatch; i++)
         if (alive[i]) leaves_try(x, i);
     return true;
@@ -99,7 +98,6 @@ double search_refine(void *context, int lane, size_t number, double threshold) {
 static bool any_alive(expansion *x, const bool *from, bool *alive) {
     double threshold = x->threshold;
     bool found = x->found, any = false;
-    x->loaded = false;
     x->bounding = x->one = true;
     for (int i = 0; i < x->c.n_microbatch; i++) {
         x->found = false;
@@ -113,58 +111,66 @@ static bool any_alive(expansion *x, const bool *from, bool *alive) {
     return any;
 }
 
-static const listed *place_at(expansion *x, int number) {
-    const listed *at = &x->l->placement[number];
+static listed *place_at(expansion *x, int number) {
+    listed *at = &x->l->placement[number];
     memcpy(x->plan.order, at->order, sizeof at->order);
     memcpy(x->plan.dims, at->dims, sizeof at->dims);
     x->l->p.at.placement = at->placement;
     return at;
 }
 
-/* Bounds first: with the collectives at hand, which no placement beats, then, where no placement of some axes
- * will narrow them, with the least that each costs on any placement of this node. */
-static bool variant_alive(expansion *x, bool *alive) {
+/* On a torus, where no placement of some axes will narrow them: which microbatches could win with
+ * the least that each collective costs on any placement of this node. */
+static bool least_alive(expansion *x, bool *alive) {
     lane_scratch *l = x->l;
-    if (!any_alive(x, alive, alive)) return false;
-    if (l->placements < 0) placements_list(x->h, &x->plan, l);
-    if (x->t->system.torus_dims == 0) return true;
     for (int i = 0; i < l->placements; i++) {
         place_at(x, i);
         place_least(x->t, l->p.v, i == 0, &l->p.at);
     }
     place_as_least(l->p.v, &l->p.at);
+    x->loaded = false;
     return l->placements > 0 && any_alive(x, alive, alive);
 }
 
+static void expand_placement(expansion *x, listed *of, const bool *from) {
+    const variant *v = x->l->p.v;
+    placements_list(x->h, &x->plan, x->l, of);
+    for (int n = of->first; n < of->first + of->count; n++) {
+        listed *at = place_at(x, n);
+        bool alive[MAX_MICROBATCH];
+        x->in = choices_allow(&x->c, &x->plan) & (at->usual || !at->whole ? ~0u : x->c.in.unusual);
+        if (!x->in) continue;
+        x->loaded = false;
+        if (!at->whole) {
+            place_hopeful(x->t, v, &x->plan, &x->l->p.d, at->axes, &x->l->p.at);
+            if (any_alive(x, from, alive)) expand_placement(x, at, alive);
+            continue;
+        }
+        place_curves(x->t, v, &x->l->p.at);
+        for (int i = 0; i < x->c.n_microbatch; i++)
+            if (from[i]) leaves_try(x, i);
+    }
+}
+
+/* Bounds first: with the collectives at hand, which no placement beats. */
 static bool expand_variant(void *context, sm_plan *plan) {
     expansion *x = context;
     lane_scratch *l = x->l;
-    bool alive[SM_PLAN_DEGREES][MAX_MICROBATCH]; /* by the depth of a placement */
+    const bool prune = x->h->options->prune, torus = x->t->system.torus_dims > 0;
+    bool alive[MAX_MICROBATCH];
     assert(plan == &x->plan);
-    if (!take_variant(x, alive[0])) return true;
-    if (x->h->options->prune && !variant_alive(x, alive[0])) return true;
-    if (l->placements < 0) placements_list(x->h, &x->plan, l);
-    for (int n = 0; n < l->placements;) {
-        const listed *at = place_at(x, n++);
-        x->in = choices_allow(&x->c, &x->plan) & (at->usual || !at->whole ? ~0u : x->c.in.unusual);
-        if (!x->in) continue;
-        if (!at->whole) {
-            place_hopeful(x->t, l->p.v, &x->plan, &l->p.d, at->axes, &l->p.at);
-            if (!any_alive(x, alive[at->parent], alive[at->depth])) n = at->next;
-            continue;
-        }
-        place_curves(x->t, l->p.v, &l->p.at);
-        x->loaded = false;
-        for (int i = 0; i < x->c.n_microbatch; i++)
-            if (alive[at->parent][i]) leaves_try(x, i);
-    }
+    if (!take_variant(x, alive)) return true;
+    if (prune && !any_alive(x, alive, alive)) return true;
+    if (torus) placements_list(x->h, &x->plan, l, &l->none);
+    if (prune && torus && !least_alive(x, alive)) return true;
+    expand_placement(x, &l->none, alive);
     return true;
 }
 
 void search_expand(void *context, int lane, int place, size_t number, double threshold) {
     plan_search *h = context;
     expansion x = node_of(h, lane, number, threshold);
-    x.l->placements = -1;
+    x.l->none = (listed){.first = -1};
     sm_plan_each_choice(&x.plan, &h->options->fixed, &x.t->model, expand_variant, &x);
     h->place[place] = (outcome){x.found, x.threshold, x.best, x.evaluated};
 }

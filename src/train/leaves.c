@@ -29,7 +29,7 @@ static double memory_of(expansion *x) {
                                   [x->plan.offload][x->plan.regather];
     if (memo->stamp == l->stamp) return memo->bytes;
     sm_pipeline timed_pipeline = l->s.pipeline;
-    memcpy(l->p.load, l->load[x->plan.zero], sizeof l->p.load);
+    l->p.load = l->load[x->plan.zero];
     stages_shape(x->t, &x->plan, &l->s);
     stages_memory(x->t, &x->plan, &l->p, &l->s, &memory);
     l->s.pipeline = timed_pipeline;
@@ -59,9 +59,9 @@ bool expansion_hopeless(const expansion *x, double seconds) {
 static bool is_enough(const expansion *x) { return x->one && x->found; }
 
 /* ---- schedules ----
- * The innermost stage of a schedule waits for the first microbatch to come through the chunks before
- * it (and, where weight gradients are not put off, for the last gradient to go back through them),
- * and works on all microbatches. */
+ * The innermost stage of a schedule waits for the first microbatch to come through the chunks
+ * before it (and, where weight gradients are not put off, for the last gradient to go back through
+ * them), and works on all microbatches. */
 
 static bool splits(sm_schedule s) { return s >= SM_SCHEDULE_ZB_H1; }
 
@@ -141,7 +141,8 @@ static pass sum_of(const expansion *x, const double *layers) {
 }
 
 /* Those of some schedules of the same passes that can win: the average stage at work and the
- * innermost one take no longer than what is known. ends: with the embedding and the head. */
+ * innermost one, and what follows, take no longer than what is known. ends: with the embedding and
+ * the head. */
 static schedule_set hopeful(const expansion *x, schedule_set of, bool ends) {
     const double m = x->microbatches;
     const pass none = {0, 0, 0};
@@ -152,14 +153,16 @@ static schedule_set hopeful(const expansion *x, schedule_set of, bool ends) {
     if (!x->h->options->prune) return of;
     pass all = sum_of(x, x->t->layers);
     double busy = all.forward + all.backward_input + first.forward + back + head;
-    if (expansion_hopeless(x, busy / x->plan.pipeline * m)) return 0;
+    const double end_s = x->end_s[x->plan.schedule == SM_SCHEDULE_DUALPIPE];
+    if (expansion_hopeless(x, busy / x->plan.pipeline * m * (1 - ROUNDING) + end_s)) return 0;
     for (int n = 0; n < x->c.n_pipeline && x->plan.pipeline > 1; n++) {
         if (!(of >> n & 1)) continue;
         const schedule_shape *s = &x->l->shape[n];
         pass own = sum_of(x, s->own), before = sum_of(x, s->before);
-        double fill = before.forward + first.forward + (s->whole ? before.backward_input + back : 0);
+        double fill =
+            before.forward + first.forward + (s->whole ? before.backward_input + back : 0);
         double work = own.forward + own.backward_input + (s->has_head ? head : 0);
-        if (expansion_hopeless(x, fill + work * m)) of &= ~(1u << n);
+        if (expansion_hopeless(x, (fill + work * m) * (1 - ROUNDING) + end_s)) of &= ~(1u << n);
     }
     return of;
 }
@@ -176,7 +179,7 @@ static bool is_in_space(const expansion *x) {
 static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     stages *s = &x->l->s;
     if (!is_in_space(x) || too_large(x)) return;
-    memcpy(x->l->p.load, x->l->load[x->plan.zero], sizeof x->l->p.load);
+    x->l->p.load = x->l->load[x->plan.zero];
     step_end end = step_end_of(x->t, &x->plan, &x->l->p, s);
     double expected_s = step_close(x->t, &x->plan, pipeline_s, &end);
     if (expansion_hopeless(x, expected_s)) return;
@@ -221,7 +224,8 @@ static bool try_schedule(expansion *x, bool activations, const int *zero, int n_
     x->simulated_s = -1;
     bool exact = false;
     sm_pipeline_time time = sm_pipeline_closed(&s->pipeline, &exact);
-    if (expansion_hopeless(x, time.total_s)) return exact;
+    const double end_s = x->end_s[x->plan.schedule == SM_SCHEDULE_DUALPIPE];
+    if (expansion_hopeless(x, time.total_s + end_s)) return exact;
     for (int z = 0; z < n_zero; z++) {
         x->plan.zero = zero[z];
         for (int f = 0; f < x->c.n_offload && !is_enough(x); f++) {
@@ -233,9 +237,9 @@ static bool try_schedule(expansion *x, bool activations, const int *zero, int n_
     return exact;
 }
 
-/* These schedules, of which some plan was too large in those that are returned. GPipe comes last and
- * only where 1F1B is not exact: its flow lines take sum f + (m-1) max f + sum b + (m-1) max b, never
- * less than 1F1B's longest chain, and it holds more. */
+/* These schedules, of which some plan was too large in those that are returned. GPipe comes last
+ * and only where 1F1B is not exact: its flow lines take sum f + (m-1) max f + sum b + (m-1) max b,
+ * never less than 1F1B's longest chain, and it holds more. */
 static schedule_set try_schedules(expansion *x, bool activations, const int *zero, int n_zero,
                                   schedule_set of) {
     const space_set above = x->in;
@@ -317,8 +321,7 @@ static bool is_offered(const expansion *x, int offload) {
 /* Whatever has activations in host memory there is without them there, too. */
 static bool is_beside(const expansion *x, int with, int without) {
     return !is_offered(x, with) ||
-           (is_offered(x, without) &&
-            !(x->in & x->c.in.offload[with] & ~x->c.in.offload[without]));
+           (is_offered(x, without) && !(x->in & x->c.in.offload[with] & ~x->c.in.offload[without]));
 }
 
 static void try_zero(expansion *x, const int *zero, int n_zero) {
@@ -338,6 +341,44 @@ static void try_zero(expansion *x, const int *zero, int n_zero) {
         }
     }
     x->in = above;
+}
+
+/* ---- the end of a step ---- */
+
+/* With the loads at hand no step ends in less, whichever optimizer offload: a stage has no less
+ * than the average one, and of a stream the last part is exposed. */
+static double least_end(const expansion *x, bool dual) {
+    const stage_load *load = x->l->p.load;
+    double reduce = 0, gather = 0, update = 0, offload = 0, least = HUGE_VAL;
+    for (int i = 0; i < x->l->p.v->pieces; i++) {
+        double n = i < x->t->kinds ? x->t->layers[i] : 1;
+        reduce += n * load[i].reduce_s;
+        gather += n * load[i].gather_s;
+        update += n * load[i].update_s;
+        offload += n * load[i].offload_s;
+    }
+    for (int f = 0; f < x->c.n_offload; f++) {
+        bool off = x->c.offload[f] == SM_OFFLOAD_OPTIMIZER || x->c.offload[f] == SM_OFFLOAD_BOTH;
+        least = fmin(least, off ? offload : update);
+    }
+    double parts = 1 + (dual ? 2.0 : 1.0) * x->t->model.L / x->plan.pipeline;
+    return ((reduce + gather) / parts + least) / x->plan.pipeline;
+}
+
+/* The ends of a step with the curves at hand, of every ZeRO stage. */
+static void load_stages(expansion *x) {
+    pieces *p = &x->l->p;
+    for (int dual = 0; dual < 2; dual++) x->end_s[dual] = HUGE_VAL;
+    for (int z = 0; z < x->c.n_zero; z++) {
+        x->plan.zero = x->c.zero[z];
+        p->load = x->l->load[x->plan.zero];
+        pieces_load(x->t, &x->plan, p);
+        for (int dual = 0; dual < 2; dual++)
+            x->end_s[dual] = fmin(x->end_s[dual], least_end(x, dual));
+    }
+    for (int dual = 0; dual < 2; dual++)
+        x->end_s[dual] = (x->end_s[dual] + x->t->calibration->step_overhead_s) * (1 - ROUNDING);
+    x->loaded = true;
 }
 
 /* ---- a microbatch ---- */
@@ -375,13 +416,10 @@ static void load_microbatch(expansion *x, uint64_t key) {
     memcpy(p->kept, at->kept, (size_t)p->v->pieces * sizeof p->kept[0]);
 }
 
-static timed_total *total_at(const lane_scratch *l, timed_total *of, uint64_t key) {
-    return &of[key % (l->n_timed * TOTALS)];
-}
-
-/* The average stage works for no longer than what is known. */
-static bool average_hopeful(const expansion *x, double total_s) {
-    return !expansion_hopeless(x, total_s * (1 - ROUNDING) / x->plan.pipeline * x->microbatches);
+/* The average stage's work, and what follows it, takes no longer than what is known. */
+static bool average_hopeful(const expansion *x, double total_s, double end_s) {
+    double stage_s = total_s / x->plan.pipeline * x->microbatches;
+    return !expansion_hopeless(x, stage_s * (1 - ROUNDING) + end_s);
 }
 
 bool leaves_work(expansion *x, bool *alive) {
@@ -391,10 +429,10 @@ bool leaves_work(expansion *x, bool *alive) {
         if (!alive[i]) continue;
         take_microbatch(x, i);
         uint64_t key = timed_key(x);
-        timed_total *at = total_at(x->l, x->l->work, key);
+        timed_total *at = &x->l->work[key % (x->l->n_timed * TOTALS)];
         if (at->key != key)
             *at = (timed_total){key, {piece_time_total(x->t, timed_of(x, key)->time)}};
-        any |= alive[i] = average_hopeful(x, at->seconds[0]);
+        any |= alive[i] = average_hopeful(x, at->seconds[0], x->t->calibration->step_overhead_s);
     }
     return any;
 }
@@ -420,46 +458,52 @@ static double all_passes(const expansion *x) {
     return total;
 }
 
+/* What is kept of the microbatch at hand with the collectives of no placement, which become the
+ * curves at hand where they are needed first. */
+static const timed_total *hopeful_total(expansion *x, uint64_t rules, bool *laid) {
+    pieces *p = &x->l->p;
+    uint64_t work = timed_key(x), key = sm_hash_mixed(rules, work);
+    timed_total *at = &x->l->hopeful[key % (x->l->n_timed * TOTALS)];
+    if (at->key == key) return at;
+    if (!*laid) place_hopeful(x->t, p->v, &x->plan, &p->d, 0, &p->at);
+    *laid = true;
+    load_microbatch(x, work);
+    x->plan.zero = 0;
+    pieces_comm(x->t, &x->plan, p);
+    *at = (timed_total){.key = key};
+    for (int dual = 0; dual < 2; dual++) {
+        take_least(x, dual);
+        at->seconds[dual] = all_passes(x);
+    }
+    return at;
+}
+
 bool leaves_hopeful(expansion *x, bool *alive) {
     pieces *p = &x->l->p;
+    const schedule_set duals = x->passes[2];
+    const timed_total *at[MAX_MICROBATCH];
     bool any = false, laid = false;
     uint64_t rules = sm_hash_mixed(p->v->code, (uint32_t)x->regather[0][0].regather);
     rules = sm_hash_mixed(rules, (uint32_t)x->plan.fsdp);
     if (p->v->over & SM_BIT(SM_AXIS_DATA)) rules = sm_hash_mixed(rules, (uint32_t)x->plan.data);
-    for (int i = 0; i < x->c.n_microbatch; i++) {
-        if (!alive[i]) continue;
-        take_microbatch(x, i);
-        uint64_t work = timed_key(x), key = sm_hash_mixed(rules, work);
-        timed_total *at = total_at(x->l, x->l->hopeful, key);
-        if (at->key != key) {
-            if (!laid) place_hopeful(x->t, p->v, &x->plan, &p->d, 0, &p->at);
-            laid = true;
-            load_microbatch(x, work);
-            x->plan.zero = 0;
-            pieces_comm(x->t, &x->plan, p);
-            *at = (timed_total){.key = key};
-            for (int dual = 0; dual < 2; dual++) {
-                take_least(x, dual);
-                at->seconds[dual] = all_passes(x);
-            }
+    for (int dual = 0; dual < 2; dual++) x->end_s[dual] = x->t->calibration->step_overhead_s;
+    for (int ends = 0; ends < 2; ends++) { /* where work leaves one a chance: those of the step */
+        any = false;
+        for (int i = 0; i < x->c.n_microbatch; i++) {
+            if (!alive[i]) continue;
+            take_microbatch(x, i);
+            if (!ends) at[i] = hopeful_total(x, rules, &laid);
+            schedule_set of = x->l->possible[i];
+            any |= alive[i] =
+                ((of & ~duals) && average_hopeful(x, at[i]->seconds[0], x->end_s[0])) ||
+                ((of & duals) && average_hopeful(x, at[i]->seconds[1], x->end_s[1]));
         }
-        bool dual = average_hopeful(x, at->seconds[1]) && x->l->possible[i] & x->passes[2];
-        bool others = average_hopeful(x, at->seconds[0]) && x->l->possible[i] & ~x->passes[2];
-        any |= alive[i] = dual || others;
+        if (!any) return false;
+        if (!laid) place_hopeful(x->t, p->v, &x->plan, &p->d, 0, &p->at);
+        laid = true;
+        if (!ends) load_stages(x);
     }
-    if (any && !laid) place_hopeful(x->t, p->v, &x->plan, &p->d, 0, &p->at);
     return any;
-}
-
-/* The ends of a step with the curves at hand. */
-static void load_stages(expansion *x) {
-    pieces *p = &x->l->p;
-    for (int z = 0; z < x->c.n_zero; z++) {
-        x->plan.zero = x->c.zero[z];
-        pieces_load(x->t, &x->plan, p);
-        memcpy(x->l->load[x->plan.zero], p->load, sizeof p->load);
-    }
-    x->loaded = true;
 }
 
 /* Schedules by which a plan of this microbatch could win, given its collectives as priced in
@@ -482,13 +526,13 @@ void leaves_try(expansion *x, int i) {
     if (!(above & x->c.in.microbatch[i])) return;
     take_microbatch(x, i);
     load_microbatch(x, timed_key(x));
+    if (!x->loaded) load_stages(x);
     x->plan.zero = x->c.zero[0];
     pieces_comm(x->t, &x->plan, &x->l->p);
     x->open = x->l->possible[i];
     if (x->h->options->prune) x->open = comm_hopeful(x, x->open);
     if (!x->open) return;
     pieces_comm_again(x->t, &x->plan, &x->l->p);
-    if (!x->loaded) load_stages(x);
     x->in &= x->c.in.microbatch[i];
     for (int z = 0; z < x->c.n_zero; z++) {
         if (x->c.zero[z] == 2) two = true;

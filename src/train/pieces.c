@@ -35,7 +35,7 @@ void pieces_comm_again(const sm_train *t, const sm_plan *plan, pieces *p) {
 }
 
 void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p) {
-    memset(p->load, 0, sizeof p->load);
+    memset(p->load, 0, sizeof p->own_load);
     for (int i = 0; i < p->v->pieces; i++) piece_load(t, p->v, i, &p->d, &p->at, plan, p->load);
 }
 

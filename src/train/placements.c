@@ -37,9 +37,6 @@ typedef struct listing {
     const sm_degrees *degrees;
     lane_scratch *l;
     sm_plan plan;
-    uint8_t usual[SM_PLAN_DEGREES]; /* the order that spaces of the usual order alone have */
-    bool
-        parts; /* placements of some axes too: what follows on a torus may still find better ones */
 } listing;
 
 /* The first `depth` axes of the plan's order alone. */
@@ -54,41 +51,39 @@ static bool place_first(const listing *x, int depth, listed *to) {
     return sm_plan_place(&plan, &d, x->system, &to->placement);
 }
 
-/* The next of the list, NULL where it is none or there already. */
-static listed *add(listing *x, int depth, int parent) {
-    listed *to = &x->l->placement[x->l->placements];
-    if (x->l->placements == MAX_PLACEMENTS || !place_first(x, depth, to)) return NULL;
-    if (!first_seen(x->l, placement_key(x->system, to))) return NULL;
+/* The next of the list, where there is one and it is not there already. */
+static void add(listing *x, int depth) {
+    lane_scratch *l = x->l;
+    listed *to = &l->placement[l->placements];
+    if (l->placements == MAX_PLACEMENTS || !place_first(x, depth, to)) return;
+    if (!first_seen(l, placement_key(x->system, to))) return;
     memcpy(to->order, x->plan.order, sizeof to->order);
     memcpy(to->dims, x->plan.dims, sizeof to->dims);
     to->whole = depth == SM_PLAN_DEGREES;
-    to->usual = memcmp(x->plan.order, x->usual, sizeof x->usual) == 0;
+    to->usual = memcmp(x->plan.order, l->usual, sizeof l->usual) == 0;
     to->depth = depth;
-    to->parent = x->parts && parent > 0 ? parent : 0;
-    x->l->placements++;
-    return to;
+    to->first = -1;
+    l->placements++;
+}
+
+static void move(uint8_t *order, int from, int to) {
+    uint8_t chosen = order[from];
+    if (from > to) memmove(&order[to + 1], &order[to], (size_t)(from - to));
+    else memmove(&order[from], &order[from + 1], (size_t)(to - from));
+    order[to] = chosen;
 }
 
 /* Permute the axes that shard anything; the others follow in their usual order. */
 static void permute(listing *x, int at, int n) {
-    listed *first = NULL;
-    if (at == n) {
-        add(x, SM_PLAN_DEGREES, n - 2); /* what is placed but for one is placed */
+    if (at >= n - 1) {
+        add(x, SM_PLAN_DEGREES); /* what is placed but for one is placed */
         return;
     }
-    if (x->parts && at > 0 && at < n - 1) {
-        first = add(x, at, at - 1);
-        if (!first) return;
-    }
     for (int i = at; i < n; i++) {
-        uint8_t chosen = x->plan.order[i];
-        memmove(&x->plan.order[at + 1], &x->plan.order[at], (size_t)(i - at));
-        x->plan.order[at] = chosen;
+        move(x->plan.order, i, at);
         permute(x, at + 1, n);
-        memmove(&x->plan.order[at], &x->plan.order[at + 1], (size_t)(i - at));
-        x->plan.order[i] = chosen;
+        move(x->plan.order, at, i);
     }
-    if (first) first->next = x->l->placements;
 }
 
 /* Dimensions that are alike change places without a difference: those are filled in the order of
@@ -120,24 +115,34 @@ static void each_dims(const plan_search *h, listing *x, int axes) {
     }
 }
 
-void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l) {
-    bool parts = h->options->prune && h->train->system.torus_dims == 0;
-    listing x = {
-        .system = &h->train->system, .degrees = &l->p.d, .l = l, .plan = *plan, .parts = parts};
+static void start(const plan_search *h, const sm_plan *plan, lane_scratch *l) {
     sm_plan usual;
     int n = 0, rest = SM_PLAN_DEGREES;
-    l->placements = 0;
+    l->placements = l->axes = 0;
     memset(l->seen, 0, sizeof l->seen);
-    if (h->options->fixed.given >> SM_PLAN_ORDER & 1) {
-        memcpy(x.usual, x.plan.order, sizeof x.usual);
-        each_dims(h, &x, 0);
-        return;
-    }
+    memcpy(l->usual, plan->order, sizeof l->usual);
+    if (h->options->fixed.given >> SM_PLAN_ORDER & 1) return;
     sm_plan_defaults(&usual);
     for (int i = 0; i < SM_PLAN_DEGREES; i++)
-        if (sm_plan_degree_of(plan, usual.order[i]) > 1) x.plan.order[n++] = usual.order[i];
+        if (sm_plan_degree_of(plan, usual.order[i]) > 1) l->usual[n++] = usual.order[i];
     for (int i = SM_PLAN_DEGREES - 1; i >= 0; i--)
-        if (sm_plan_degree_of(plan, usual.order[i]) == 1) x.plan.order[--rest] = usual.order[i];
-    memcpy(x.usual, x.plan.order, sizeof x.usual);
-    each_dims(h, &x, n);
+        if (sm_plan_degree_of(plan, usual.order[i]) == 1) l->usual[--rest] = usual.order[i];
+    l->axes = n;
+}
+
+void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l, listed *of) {
+    const sm_system *system = &h->train->system;
+    if (of->first >= 0) return;
+    if (of->depth == 0) start(h, plan, l);
+    listing x = {.system = system, .degrees = &l->p.d, .l = l, .plan = *plan};
+    memcpy(x.plan.order, of->depth ? of->order : l->usual, sizeof x.plan.order);
+    of->first = l->placements;
+    if (!h->options->prune || system->torus_dims > 0) each_dims(h, &x, l->axes);
+    else
+        for (int i = of->depth; i < l->axes || i == of->depth; i++) {
+            if (i < l->axes) move(x.plan.order, i, of->depth);
+            add(&x, of->depth >= l->axes - 2 ? SM_PLAN_DEGREES : of->depth + 1);
+            if (i < l->axes) move(x.plan.order, of->depth, i);
+        }
+    of->count = l->placements - of->first;
 }

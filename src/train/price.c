@@ -258,6 +258,7 @@ sm_status price_scratch(sm_train *t, sm_error *err) {
     if (t->one) return SM_OK;
     t->one = sm_arena_alloc(t->arena, sizeof *t->one);
     t->one_stages = sm_arena_alloc(t->arena, sizeof *t->one_stages);
+    if (t->one) t->one->load = t->one->own_load;
     if (!t->one || !t->one_stages || !stages_init(t->one_stages, 1, t->arena) ||
         !sm_curve_memo_init(&t->one->at.memo, &t->system, t->calibration, CURVES, t->arena)) {
         t->one = NULL;

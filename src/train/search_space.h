@@ -71,9 +71,9 @@ typedef struct timed {
     piece_time *time;
     kept_bytes *kept;
 } timed;
-/* Seconds of all layers, the embedding and the head, which most are ruled out by: of local work; and
- * with the collectives of no placement, which depend on fsdp and the rules beside. Under dualpipe
- * and under other schedules. */
+/* Seconds of all layers, the embedding and the head, which most are ruled out by: of local work;
+ * and with the collectives of no placement, which depend on fsdp and the rules beside. Under
+ * dualpipe and under other schedules. */
 typedef struct timed_total {
     uint64_t key;
     double seconds[2];
@@ -87,15 +87,15 @@ typedef struct memory_memo {
 } memory_memo;
 
 /* A placement of the axes of a node, or of those that come first in the order and leave the rest to
- * what follows: the list is a tree, each placement of some axes before those that begin so. */
+ * what follows: a tree, of which the placements that begin so are listed once they are needed. */
 typedef struct listed {
     sm_placement placement;
     uint8_t order[SM_PLAN_DEGREES], dims[3];
-    sm_axes axes;      /* that are placed */
-    bool whole;        /* all are */
-    bool usual;        /* their order is */
-    int depth, parent; /* how many are; the depth of the placement it begins with, 0: none */
-    int next;          /* in the list, that begins otherwise */
+    sm_axes axes;     /* that are placed */
+    bool whole;       /* all are */
+    bool usual;       /* their order is */
+    int depth;        /* how many are */
+    int first, count; /* in the list, those that begin so; -1: not listed */
 } listed;
 
 /* The innermost stage of a schedule: the layers before it, its own of every microbatch; whether
@@ -117,11 +117,12 @@ typedef struct lane_scratch {
     uint32_t stamp;
     memory_memo memory[MAX_MICROBATCH][SM_RECOMPUTE_COUNT][SM_SCHEDULE_COUNT + MAX_VIRTUAL][4]
                       [SM_OFFLOAD_COUNT][SM_REGATHER_COUNT];
-    double least_memory; /* of all that were looked at */
+    double least_memory;                                   /* of all that were looked at */
     schedule_shape shape[SM_SCHEDULE_COUNT + MAX_VIRTUAL]; /* of the node at hand */
     schedule_set possible[MAX_MICROBATCH];                 /* with so many microbatches */
-    int placements;      /* of the node at hand, once any are needed */
-    listed *placement;   /* MAX_PLACEMENTS */
+    int placements, axes;           /* of the node at hand: in the list; that shard anything */
+    uint8_t usual[SM_PLAN_DEGREES]; /* the order that spaces of the usual order alone have */
+    listed none, *placement;        /* with no axis placed; the list, MAX_PLACEMENTS */
     uint64_t seen[MAX_PLACEMENTS * 2];
 } lane_scratch;
 
@@ -173,8 +174,9 @@ double search_threshold(const plan_search *h);
 double search_merge(void *context, int place, size_t number);
 /* Look into a few nodes that promise most; their bounds become infinite. */
 void search_climb(plan_search *h);
-/* Fill l->placement with every placement of the plan's degrees, each once. */
-void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l);
+/* List those that begin with a placement of the plan's degrees: on switches with one axis more,
+ * else, or without bounds, whole. Each stands once in l->placement. */
+void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l, listed *of);
 /* What the search makes least: seconds, chip-seconds or bytes. */
 double objective_of(const sm_search_options *o, const sm_plan *plan, double expected_s,
                     double memory);
@@ -201,23 +203,24 @@ typedef struct expansion {
     double evaluated;
     int n_regather[2]; /* activations on the chip; in host memory */
     regather_choice regather[2][SM_REGATHER_COUNT];
-    space_set in;       /* the spaces that have what is chosen of the plan at hand */
-    bool squeezed;      /* some plan of the schedule at hand did not fit */
+    space_set in;  /* the spaces that have what is chosen of the plan at hand */
+    bool squeezed; /* some plan of the schedule at hand did not fit */
     schedule_set passes[PASS_KINDS], open; /* of a kind; that may win with the microbatch at hand */
     double microbatches;                   /* of it */
+    double end_s[2];                       /* no step ends in less; under dualpipe */
     unsigned within[SM_RECOMPUTE_COUNT];   /* what computes no more again, a bit each */
-    bool loaded;        /* the ends of a step with the curves at hand */
+    bool loaded;                           /* the ends of a step with the curves at hand */
     bool host_beside; /* plans with activations in host memory have one each without */
     settled_set done[2][SM_RECOMPUTE_COUNT][SM_REGATHER_COUNT]; /* on the chip; in host memory */
-    double simulated_s; /* of the schedule at hand, < 0 before it is needed */
+    double simulated_s;                  /* of the schedule at hand, < 0 before it is needed */
     int microbatch, recompute, pipeline; /* indices in choices, for what is kept of a node */
 } expansion;
 /* A plan whose time, or a lower bound of it, is known not to be better. */
 bool expansion_hopeless(const expansion *x, double seconds);
 /* The schedules of a node. */
 void leaves_shape(expansion *x);
-/* The microbatches whose local work leaves a chance; of those, with the collectives of no placement,
- * which become the curves at hand. False: none. */
+/* The microbatches whose local work leaves a chance; of those, with the collectives of no
+ * placement, which become the curves at hand. False: none. */
 bool leaves_work(expansion *x, bool *alive);
 bool leaves_hopeful(expansion *x, bool *alive);
 /* Every plan of microbatch c.microbatch[i] with the curves at hand. */

@@ -283,7 +283,7 @@ struct pieces {
     placed at;
     piece_time time[MAX_PIECES];
     piece_comm comm[MAX_PIECES];
-    stage_load load[MAX_LOADS];
+    stage_load *load, own_load[MAX_LOADS]; /* those at hand */
     kept_bytes kept[MAX_PIECES];
     gathered_bytes gathered[MAX_PIECES];
     piece_pass pass[MAX_PIECES];
