@@ -89,8 +89,7 @@ static void fill_shape(expansion *x, schedule_shape *to) {
     stages_layout(x->t, plan, &x->l->s);
     const chunk_layout *layout = x->l->s.layout;
     to->whole = !splits(plan->schedule);
-    to->has_head = last + (plan->virtual_stages - 1) * p == layout->chunks - 1 && !dual;
-    if (plan->schedule == SM_SCHEDULE_ZB_V) to->has_head = p == 1;
+    to->has_head = !dual && plan->schedule != SM_SCHEDULE_ZB_V;
     for (int k = 0; k < x->t->kinds; k++) {
         double own = 0;
         if (dual) /* half of the microbatches come from each end */
@@ -113,7 +112,6 @@ void leaves_shape(expansion *x) {
         if (layout_refuse(x->t, &x->plan, room, sizeof room) ||
             (p > 1 && chunk_count(&x->plan) > most_chunks(x->t)))
             continue;
-        if (p > 1 && x->plan.schedule == SM_SCHEDULE_DUALPIPE && p % 2) continue;
         fill_shape(x, &x->l->shape[n]);
         laid |= 1u << n;
     }

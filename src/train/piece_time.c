@@ -17,14 +17,36 @@ static double adding_s(const sm_train *t, const sm_work *w, const sm_degrees *d)
     return bytes / (t->system.chip.memory_bytes_per_s.value * t->kernel.memory_efficiency);
 }
 
-static priced price_einsum(const sm_train *t, const sm_work *w, const sm_degrees *d,
-                           sm_dtype dtype) {
-    sm_op_cost c = sm_matmul_cost(&t->system.chip, &t->kernel, w->linear ? dtype : SM_BF16,
-                                  (sm_product_shape){size_at(&w->batch, d), size_at(&w->m, d),
-                                                     size_at(&w->n, d), size_at(&w->k, d)},
-                                  work_bytes(w, d));
-    double expected_s = c.expected_s + adding_s(t, w, d);
-    return (priced){expected_s, c.math_s, size_at(&w->flops, d), 0, 1, c.memory_s > c.math_s};
+static size_t matmul_place(const matmul_shape *shape) {
+    static const uint64_t odd[5] = {0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb,
+                                    0xd6e8feb86659fd93, 0xa0761d6478bd642f};
+    uint64_t word[5], sum = (uint64_t)shape->dtype;
+    memcpy(word, shape->size, sizeof word);
+    for (int i = 0; i < 5; i++) sum = (sum ^ word[i] ^ word[i] >> 32) * odd[i];
+    return (size_t)(sum >> 40) % MATMULS;
+}
+
+/* The plans of a search have many products of few shapes: of as many tokens each, however they are
+ * split over sequences. */
+static priced price_einsum(const sm_train *t, const sm_work *w, const sm_degrees *d, sm_dtype dtype,
+                           priced_matmul *memo) {
+    const matmul_shape shape = {{size_at(&w->batch, d), size_at(&w->m, d), size_at(&w->n, d),
+                                 size_at(&w->k, d), work_bytes(w, d)},
+                                w->linear ? dtype : SM_BF16};
+    priced_matmul one = {.shape.dtype = SM_DTYPE_COUNT},
+                  *at = memo ? &memo[matmul_place(&shape)] : &one;
+    const double *s = shape.size;
+    if (at->shape.dtype != shape.dtype || memcmp(at->shape.size, s, sizeof shape.size) != 0) {
+        sm_op_cost c = sm_matmul_cost(&t->system.chip, &t->kernel, shape.dtype,
+                                      (sm_product_shape){s[0], s[1], s[2], s[3]}, s[4]);
+        *at = (priced_matmul){shape, c.expected_s, c.math_s, c.memory_s > c.math_s};
+    }
+    return (priced){at->expected_s + adding_s(t, w, d),
+                    at->math_s,
+                    size_at(&w->flops, d),
+                    0,
+                    1,
+                    at->memory_bound};
 }
 
 sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm_work *w,
@@ -71,9 +93,9 @@ static priced price_kernel(const sm_train *t, const sm_work *w, const sm_degrees
 static const double NORM_APART = 9, NORM_KERNELS[2] = {6, 11};
 
 static priced price_work(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
-                         sm_dtype dtype) {
+                         sm_dtype dtype, priced_matmul *memo) {
     switch (w->kind) {
-    case SM_OP_EINSUM: return price_einsum(t, w, d, dtype);
+    case SM_OP_EINSUM: return price_einsum(t, w, d, dtype, memo);
     case SM_OP_ATTENTION: return price_attention(t, v, w, d);
     case SM_OP_KERNEL: return price_kernel(t, w, d);
     default: break;
@@ -92,7 +114,7 @@ static priced price_work(const sm_train *t, const variant *v, const sm_work *w, 
 
 priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
                         sm_dtype dtype) {
-    priced p = price_work(t, v, w, d, dtype);
+    priced p = price_work(t, v, w, d, dtype, NULL);
     p.bytes = work_bytes(w, d);
     return p;
 }
@@ -125,12 +147,12 @@ static void add_backward(const sm_work *w, const priced *c, piece_time *out) {
 }
 
 void piece_time_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                        sm_dtype dtype, piece_time *out) {
+                        sm_dtype dtype, priced_matmul *memo, piece_time *out) {
     const piece *p = &v->piece[index];
     memset(out, 0, sizeof *out);
     for (int i = 0; i < p->part.works; i++) {
         const sm_work *w = &p->part.work[i];
-        priced c = price_work(t, v, w, d, dtype);
+        priced c = price_work(t, v, w, d, dtype, memo);
         if (w->phase == SM_PHASE_FORWARD) add_forward(p, w, &c, out);
         else add_backward(w, &c, out);
     }

@@ -121,10 +121,13 @@ static bool make_memo(const plan_search *h, lane_scratch *l) {
     kept_bytes *kept = sm_arena_array(h->scratch, l->n_timed * n, sizeof *kept);
     l->memo = sm_arena_array(h->scratch, l->n_timed, sizeof *l->memo);
     l->placement = sm_arena_array(h->scratch, MAX_PLACEMENTS, sizeof *l->placement);
+    l->p.matmuls = h->roomy ? sm_arena_array(h->scratch, MATMULS, sizeof *l->p.matmuls) : NULL;
     l->least_memory = h->effort.least_memory_bytes;
     l->work = sm_arena_array(h->scratch, l->n_timed * TOTALS, sizeof *l->work);
     l->hopeful = sm_arena_array(h->scratch, l->n_timed * TOTALS, sizeof *l->hopeful);
-    if (!time || !kept || !l->memo || !l->work || !l->hopeful || !l->placement) return false;
+    if ((h->roomy && !l->p.matmuls) || !time || !kept || !l->memo || !l->work || !l->hopeful ||
+        !l->placement)
+        return false;
     for (size_t i = 0; i < l->n_timed; i++) {
         l->memo[i].time = time + i * n;
         l->memo[i].kept = kept + i * n;

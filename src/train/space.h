@@ -134,8 +134,20 @@ typedef struct piece_time {
 /* Seconds of a whole sequence batch share on the average stage: all layers and the head, no
  * bubbles. */
 double piece_time_total(const sm_train *t, const piece_time *time);
+/* Products of a search: batch, m, n, k and bytes, and what they take. Zeroed, it has none. */
+enum { MATMULS = 8192 };
+typedef struct matmul_shape {
+    double size[5];
+    sm_dtype dtype;
+} matmul_shape;
+typedef struct priced_matmul {
+    matmul_shape shape;
+    double expected_s, math_s;
+    bool memory_bound;
+} priced_matmul;
+/* memo: MATMULS of them, or NULL. */
 void piece_time_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                        sm_dtype dtype, piece_time *out);
+                        sm_dtype dtype, priced_matmul *memo, piece_time *out);
 
 /* One op of a piece: what it takes and why. */
 typedef struct priced {
@@ -281,6 +293,7 @@ struct pieces {
     const variant *v;
     sm_degrees d;
     placed at;
+    priced_matmul *matmuls; /* a memo of a search, or NULL */
     piece_time time[MAX_PIECES];
     piece_comm comm[MAX_PIECES];
     stage_load *load, own_load[MAX_LOADS]; /* those at hand */
