@@ -154,6 +154,10 @@ static void expand_arithmetic(shell *s, word *w, growing *g, const char *text, s
 static void expand_braces(shell *s, word *w, growing *g, const char *text, size_t n) {
     size_t name = name_length(text + 2, n - 2), after = 2 + name;
     const variable *v = find(s, text + 2, name);
+    if (text[n - 1] != '}') { /* it is never closed */
+        mark_unknown(s, w, text, n);
+        return;
+    }
     if (after < n && text[after] == '[') return;
     if (v && v->value && name) {
         put(s, g, v->value, settings_are_words(v->value) ? 0 : strlen(v->value));
