@@ -587,6 +587,10 @@ static void errors_say_what_and_where(void **state) {
         const char *sentence;
     } rows[] = {
         {"h100-smx", 1, 8, "unknown chip \"h100-smx\"; the nearest is \"h100-sxm\""},
+        {"h100x8", 1, 6, "unknown chip \"h100x8\"; did you mean h100-sxm:8?"},
+        {"8x h100", 1, 7, "unknown chip \"8x h100\"; did you mean h100-sxm:8?"},
+        {"a100-16", 1, 7, "unknown chip \"a100-16\"; did you mean a100-80:16?"},
+        {"8x", 1, 2, "unknown chip \"8x\"; the catalogue has tpu-v5p, h100-sxm and others"},
         {"tpu-v5q:4x4", 1, 7, "unknown chip \"tpu-v5q\"; the nearest is \"tpu-v5e\""},
         {"", 1, 1, "expected a system such as tpu-v5p:16x20x28 or h100-sxm:128x8"},
         {"h100:", 6, 1, "expected a number: a shape is written as in 16x20x28, 128x8 or 8960"},

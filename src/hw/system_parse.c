@@ -275,6 +275,26 @@ static const sm_chip *find_name(const char *word, size_t length, const sm_chip *
     return sm_chip_find(word, length);
 }
 
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* The chip of "h100x8", "h100-8", "8xh100", "8 h100", and where its number stands; NULL: it is none
+ * such. */
+static const sm_chip *find_counted(const written *w, const sm_chip *chips, size_t n,
+                                   sm_span *number) {
+    const char *word = w->source->text + w->name.offset;
+    size_t first = 0, last = w->name.length;
+    while (first < last && is_digit(word[first])) first++;
+    if (first > 0) {
+        *number = (sm_span){w->name.offset, first};
+        while (first < last && strchr("xX* ", word[first])) first++;
+    } else {
+        while (last > 0 && is_digit(word[last - 1])) last--;
+        *number = (sm_span){w->name.offset + last, w->name.length - last};
+        while (last > 0 && strchr("xX*- ", word[last - 1])) last--;
+    }
+    return number->length && last > first ? find_name(word + first, last - first, chips, n) : NULL;
+}
+
 static sm_status fail_unknown(const written *w, const sm_chip *chips, size_t n, sm_error *err) {
     enum { MOST = 512 };
     const char *names[MOST];
@@ -289,6 +309,12 @@ static sm_status fail_unknown(const written *w, const sm_chip *chips, size_t n, 
         sm_cursor c = {w->source, w->name.offset + (size_t)(blank - word) + 1};
         return fail_here(&c, err, "\":\" and a shape, or the end");
     }
+    sm_span number;
+    chip = find_counted(w, chips, n, &number);
+    if (chip)
+        return sm_fail_at(err, w->source, w->name, "unknown chip \"%.*s\"; did you mean %s:%.*s?",
+                          (int)w->name.length, word, chip->name, (int)number.length,
+                          w->source->text + number.offset);
     const char *nearest = sm_nearest(word, w->name.length, names, count);
     int shown = w->name.length > 40 ? 40 : (int)w->name.length;
     if (nearest)

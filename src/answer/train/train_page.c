@@ -324,6 +324,20 @@ static void adapters_note(sm_report *r, const sm_train_asked *q, const sm_plan_s
         sm_show_count(r, price->model_flops_per_s_per_chip / price->tokens_per_s_per_chip));
 }
 
+/* "zero=1" beside fsdp, which shards the weights as well. */
+static void stage_note(sm_report *r, const sm_train_asked *q, const sm_plan *plan) {
+    const sm_source *text = &q->in.plan;
+    for (size_t at = 0; plan->fsdp > 1 && at < text->length;) {
+        const sm_span all = {0, text->length}, item = sm_next_part(text, all, ',', &at);
+        const char *word = text->text + item.offset;
+        if (item.length != 6 || memcmp(word, "zero=", 5) != 0 || word[5] >= '3') continue;
+        sm_report_text(r,
+                       "%.6s keeps the weights whole, and fsdp=%d shards them: the plan is zero=3. "
+                       "data=%d,%.6s keeps them.",
+                       word, plan->fsdp, plan->fsdp * plan->data, word);
+    }
+}
+
 void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
     sm_train_job_page(r, plans->q, plans->sequences);
     if (plans->n == 0) {
@@ -343,6 +357,7 @@ void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
     sm_train_fit_page(r, q, &plans->fit);
     if (price->chips < q->system->chips)
         sm_report_text(r, "It uses %d of the %d chips.", price->chips, q->system->chips);
+    stage_note(r, q, best->plan);
     adapters_note(r, q, best);
     if (plans->padding > 0)
         sm_padding_note(r, best->plan, q->in.model, plans->model, plans->padding);
