@@ -76,6 +76,7 @@ static void here_documents(void **state) {
     says(script, "--ep", "2");
     says(script, "--cp", "3");
     for (int i = 0; i < s.n; i++) assert_null(strstr(s.list[i].key, "EOF"));
+    settings_of("run --a ${B:-"); /* never closed */
 }
 
 static void files_of_settings(void **state) {
