@@ -77,6 +77,14 @@ static void here_documents(void **state) {
     says(script, "--cp", "3");
     for (int i = 0; i < s.n; i++) assert_null(strstr(s.list[i].key, "EOF"));
     settings_of("run --a ${B:-"); /* never closed */
+    /* arguments of a container, one of them JSON; of a variable of a compose file; JSON that has
+     * flags */
+    static const char *const arguments =
+        "args:\n- --model=a/b\n- \"--limit={\\\"image\\\": 0}\"\n- --tp=2\n";
+    says(arguments, "--model", "a/b");
+    says(arguments, "--tp", "2");
+    says("environment:\n- T=${T:-x}\n- A= >\n    --model a\n    --tp 8\n", "--tp", "8");
+    says("extra: '{\"args\": \"--tp 8\"}'\n", "extra", "{\"args\": \"--tp 8\"}");
 }
 
 static void files_of_settings(void **state) {

@@ -47,6 +47,8 @@ sm_status sm_settings_add(sm_settings *settings, const sm_setting *setting, sm_e
  * settings all stand at `at`. */
 sm_status sm_settings_add_words(sm_settings *settings, const char *words, sm_span at,
                                 sm_error *err);
+/* Is a text a command line: has it a word that begins with "--", with no JSON before it? */
+bool sm_settings_are_words(const char *text);
 
 /* ---- frameworks ---- */
 typedef struct sm_framework sm_framework;

@@ -77,11 +77,12 @@ sm_recipe_form sm_recipe_form_of(const sm_source *source) {
     return at > 0 && sign > at && sign < n && line[sign] == '=' ? SM_RECIPE_TOML : SM_RECIPE_SHELL;
 }
 
-bool settings_are_words(const char *text) {
+bool sm_settings_are_words(const char *text) {
     const char *dash = strstr(text, "--");
-    if (strchr(text, '{')) return false; /* JSON within a value stays one */
-    return dash && dash[2] >= 'a' && dash[2] <= 'z' &&
-           (dash == text || strchr(" \t\n", dash[-1])) &&
+    if (!dash) return false;
+    for (const char *c = text; c < dash; c++) /* JSON within a value stays one */
+        if (*c == '{' && (c == text || c[-1] != '$')) return false;
+    return dash[2] >= 'a' && dash[2] <= 'z' && (dash == text || strchr(" \t\n", dash[-1])) &&
            (dash != text || strpbrk(text, " \t\n=") != NULL);
 }
 
@@ -95,7 +96,7 @@ static sm_status add_scalar(sm_settings *s, const json_value *v, const char *pat
         v->kind == IS_TEXT ? v->text : sm_arena_copy(s->arena, d->source->text + v->at, v->length);
     sm_span at = {v->key ? v->key_at : v->at, v->key ? v->key_length : v->length};
     if (!value) return sm_fail_memory(d->err);
-    if (v->kind == IS_TEXT && settings_are_words(value))
+    if (v->kind == IS_TEXT && sm_settings_are_words(value))
         return sm_settings_add_words(s, value, at, d->err);
     const char *unknown = v->kind == IS_TEXT && value[0] == '$' ? value + 1 : NULL;
     sm_setting setting = {
@@ -122,7 +123,7 @@ static sm_status add_list(sm_settings *s, const json_value *v, const char *path)
     }
     if (!all) return sm_fail_memory(v->in->err);
     sm_span at = {v->key ? v->key_at : v->at, v->key ? v->key_length : 1};
-    if (settings_are_words(all)) return sm_settings_add_words(s, all, at, v->in->err);
+    if (sm_settings_are_words(all)) return sm_settings_add_words(s, all, at, v->in->err);
     return sm_settings_add(s, &(sm_setting){.key = path, .value = all, .at = at}, v->in->err);
 }
 

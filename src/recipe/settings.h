@@ -6,5 +6,3 @@
 /* Append the settings of settings->source. SM_BAD_INPUT with the place of what cannot be read. */
 sm_status settings_read_shell(sm_settings *settings, sm_error *err);
 sm_status settings_read_toml(sm_settings *settings, sm_error *err);
-/* Is a text a command line: has it a word that begins with "--"? */
-bool settings_are_words(const char *text);

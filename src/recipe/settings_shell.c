@@ -160,7 +160,7 @@ static void expand_braces(shell *s, word *w, growing *g, const char *text, size_
     }
     if (after < n && text[after] == '[') return;
     if (v && v->value && name) {
-        put(s, g, v->value, settings_are_words(v->value) ? 0 : strlen(v->value));
+        put(s, g, v->value, sm_settings_are_words(v->value) ? 0 : strlen(v->value));
         return;
     }
     if (after < n && text[after] == ':') after++;
@@ -189,7 +189,7 @@ static void expand(shell *s, word *w, growing *g) {
     } else if (left > 1 && (n = 1 + name_length(text + 1, left - 1)) > 1) {
         const variable *v = find(s, text + 1, n - 1);
         if (!v || !v->value) mark_unknown(s, w, text, n);
-        else if (!settings_are_words(v->value)) put(s, g, v->value, strlen(v->value));
+        else if (!sm_settings_are_words(v->value)) put(s, g, v->value, strlen(v->value));
     } else if (left > 1 && is_among(text[1], "@*#?!0123456789")) n = 2;
     s->at += n;
 }
@@ -421,7 +421,7 @@ static sm_status add_assignment(shell *s, command *c, const word *w, const char 
     bool loose = !c->begun;
     if (loose) assign(s, name, n, w->unknown && !sign[1] ? NULL : sign + 1);
     if (status) return status;
-    if (settings_are_words(sign + 1)) return read_text(s, sign + 1, w->at);
+    if (sm_settings_are_words(sign + 1)) return read_text(s, sign + 1, w->at);
     return add(s, (sm_setting){.key = part(s, name, n),
                                .value = sign + 1,
                                .unknown = w->unknown,
@@ -472,7 +472,7 @@ static sm_status add_word(shell *s, command *c, const word *w) {
     if (w->text[0] == '\0' && w->unknown && !c->waiting.key) return SM_OK;
     if (is_flag(w->text) && !(w->quoted && strpbrk(w->text, " \n"))) return add_flag(s, c, w);
     if (sign) return add_assignment(s, c, w, sign);
-    if (w->quoted && settings_are_words(w->text)) {
+    if (w->quoted && sm_settings_are_words(w->text)) {
         sm_status status = finish(s, c);
         return status ? status : read_text(s, w->text, w->at);
     }

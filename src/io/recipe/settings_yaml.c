@@ -46,16 +46,10 @@ static sm_span span_of(reader *r, const yaml_event_t *e) {
     return (sm_span){from, to > from ? to - from : 1};
 }
 
-static bool is_command(const char *text) {
-    const char *flag = strstr(text, "--");
-    bool begins = flag && (flag == text || strchr(" \t\n", flag[-1]));
-    return begins && strpbrk(text, " \n=") && !strchr(text, '{');
-}
-
 static sm_status add(reader *r, const char *value, sm_span at, bool nothing) {
     const char *key = sm_arena_copy(r->out->arena, r->path, strlen(r->path));
     if (!value) return sm_fail_memory(r->err);
-    if (is_command(value)) return sm_settings_add_words(r->out, value, at, r->err);
+    if (sm_settings_are_words(value)) return sm_settings_add_words(r->out, value, at, r->err);
     const sm_setting setting = {.key = key,
                                 .value = value,
                                 .unknown = strstr(value, "${") ? value : NULL, /* OmegaConf's */
