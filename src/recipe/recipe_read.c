@@ -283,13 +283,13 @@ static sm_status write_config(reading *r) {
     sm_data *config = sm_data_object(r->arena);
     char *text;
     size_t length;
-    int fields = 0;
+    bool typed = false;
     for (int i = 0; i < r->quantities; i++) {
         if (strncmp(r->quantity[i].name, "config.", strlen("config.")) != 0) continue;
         if (!add_field(r, config, &r->quantity[i])) return sm_fail_memory(r->err);
-        fields++;
+        typed |= strcmp(r->quantity[i].name, "config.model_type") == 0;
     }
-    if (fields < 4) return SM_OK; /* no model is so small */
+    if (!typed) return SM_OK; /* not enough to say which model it is */
     sm_status status = sm_json_format(config, SM_JSON_PAGE, r->arena, &text, &length, r->err);
     r->out->config = status ? NULL : text;
     return status;
