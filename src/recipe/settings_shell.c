@@ -164,7 +164,7 @@ static void expand_braces(shell *s, word *w, growing *g, const char *text, size_
         return;
     }
     if (after < n && text[after] == ':') after++;
-    bool usual = name && after + 1 < n && (text[after] == '-' || text[after] == '=');
+    bool usual = name && after < n && (text[after] == '-' || text[after] == '=');
     const char *value = text + after + 1;
     size_t length = usual ? n - after - 2 : 0;
     if (usual && length >= 2 && value[0] == '"') value++, length -= 2;
