@@ -20,12 +20,13 @@ import pathlib
 import subprocess
 import sys
 
-OUTCOMES = ["exact", "in part", "wrong total", "wrong active", "refused", "no total known", "failed"]
+OUTCOMES = ["exact", "in part", "wrong total", "wrong active", "wrong FLOPs", "refused", "no total known", "failed"]
 
 
-def answer_of(command, path):
+def answer_of(command, path, tokens):
     """The command's answer to one config, or its error."""
-    done = subprocess.run([command, "model", str(path), "--json"], capture_output=True, text=True)
+    length = ["--seq", tokens] if tokens else []
+    done = subprocess.run([command, "model", str(path), "--json"] + length, capture_output=True, text=True)
     if done.returncode == 0:
         return json.loads(done.stdout), None
     error = done.stderr.strip().split("\n")[0]
@@ -53,6 +54,10 @@ def judge(row, answer, error):
         over = float(row["exact_active"]) - answer["active_params"]
         if not totals(answer) & {answer["params"] + over, answer["params"] + over - embedding}:
             return "in part" if "active" in answer["note"] else "wrong active"
+    if row.get("exact_flops"):
+        counted = answer["forward_flops_per_token_full"] * float(row["tokens"])
+        if abs(counted / float(row["exact_flops"]) - 1) > 1e-9:
+            return "wrong FLOPs"
     return "exact"
 
 
@@ -68,6 +73,8 @@ def show(row, outcome, answer, error):
         said = f"{answer['params']:.0f}{''.join(with_apart)} of {row.get('exact_total') or '?'}"
         if outcome == "wrong active":
             said += f", active {answer['active_params']:.0f} of {row['exact_active']}"
+        if outcome == "wrong FLOPs":
+            said += f", {answer['forward_flops_per_token_full'] * float(row['tokens']):.0f} FLOPs of {row['exact_flops']}"
     print(f"{outcome:12} {row.get('model_type', ''):20} {row['name']}: {said}")
 
 
@@ -89,7 +96,7 @@ def main():
     with open(given.manifest or given.dir / "MANIFEST.csv", newline="") as file:
         rows = [r for r in csv.DictReader(file) if given.kind in (None, r.get("kind"))]
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        answers = list(pool.map(lambda r: answer_of(command, find(given.dir, r["name"])), rows))
+        answers = list(pool.map(lambda r: answer_of(command, find(given.dir, r["name"]), r.get("tokens")), rows))
     counts = collections.defaultdict(collections.Counter)
     for row, (answer, error) in zip(rows, answers):
         outcome = judge(row, answer, error)

@@ -7,7 +7,9 @@ It writes what scripts/check-families.py compares with, so that families of next
   reference-totals.py CONFIG.json ...              name, model_type, total and active of real configs
   reference-totals.py --random 20 --out DIR TYPE ...   small random configs of each model_type: DIR/*.json
                                                    and DIR/MANIFEST.csv; --seed N for others;
-                                                   --list prints the types that have a causal model
+                                                   --list prints the types that have a causal model;
+                                                   --flops T: also the FLOPs of a forward pass of T tokens
+                                                   (of either side) that torch's counter counts, on the CPU
   reference-totals.py --defaults --out DIR [TYPE ...]   the config that each class of model_type has when nothing
                                                    is said (all types by default): as the library writes it, and
                                                    with every key; kind: causal, seq2seq, multimodal, masked, base
@@ -27,6 +29,7 @@ import warnings
 warnings.filterwarnings("ignore")
 logging.disable(logging.CRITICAL)
 import torch  # noqa: E402
+from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
 import transformers  # noqa: E402
 from transformers.models.auto import modeling_auto  # noqa: E402
 
@@ -41,7 +44,7 @@ KINDS = {
     "masked": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
     "base": modeling_auto.MODEL_MAPPING_NAMES,
 }
-COLUMNS = ["name", "model_type", "exact_total", "exact_active", "kind"]
+COLUMNS = ["name", "model_type", "exact_total", "exact_active", "kind", "tokens", "exact_flops"]
 CHOSEN = ["num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_topk", "moe_k", "top_k_experts"]
 
 
@@ -94,6 +97,17 @@ def count(config):
         if chosen and (stacked or name.endswith(PARALLEL) and weight.dim() == 3):
             idle += weight.numel() // weight.shape[0] * (weight.shape[0] - chosen)
     return total, total - idle if idle else None
+
+
+def flops(config, tokens):
+    """Of a forward pass, every pair of an attention taken, convolutions left out, as `full` has them."""
+    config._attn_implementation = config._experts_implementation = "eager"
+    model = getattr(transformers, config.architectures[0])(config).float().eval()
+    ids = torch.randint(3, min(60, config.get_text_config().vocab_size - 1), (1, tokens))
+    given = {"decoder_input_ids": ids} if config.is_encoder_decoder else {}
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        model(input_ids=ids, **given)
+    return sum(n for op, n in counter.get_flop_counts()["Global"].items() if "conv" not in str(op))
 
 
 # What a small random config takes, key by key, where its class has the key.
@@ -169,7 +183,7 @@ def random_config(kind, pick):
     return config
 
 
-def write_random(kinds, n, seed, folder):
+def write_random(kinds, n, seed, folder, tokens):
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
     for kind in kinds:
@@ -181,6 +195,7 @@ def write_random(kinds, n, seed, folder):
             try:
                 config = random_config(kind, lambda *all: pick.choice(all))
                 total, active = count(config)
+                work = flops(config, tokens) if tokens else None
             except Exception as error:  # the class refuses some combinations
                 why = f"{type(error).__name__}: {str(error).splitlines()[0][:150] if str(error) else ''}"
                 continue
@@ -188,8 +203,10 @@ def write_random(kinds, n, seed, folder):
             name = f"{kind}-{made:02d}"
             # every key, or only those that differ from the defaults of the class
             text = config.to_json_string(use_diff=made % 2 == 0)
+            if tokens and config.is_encoder_decoder:  # the encoder reads as many as the decoder writes
+                text = text.replace("{", f'{{\n  "source": {tokens},', 1)
             (folder / f"{name}.json").write_text(text)
-            rows.append([name, kind, total, active or "", "random"])
+            rows.append([name, kind, total, active or "", "random", tokens or "", work or ""])
         print(f"{kind}: {made} configs{'' if made == n else '; ' + why}", file=sys.stderr)
     with open(folder / "MANIFEST.csv", "w", newline="") as f:
         csv.writer(f).writerows([COLUMNS] + rows)
@@ -219,6 +236,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--random", type=int, metavar="N", help="so many random configs of each type")
     parser.add_argument("--defaults", action="store_true", help="the default config of each type")
+    parser.add_argument("--flops", type=int, metavar="T", help="with --random: FLOPs of so many tokens")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--out", type=pathlib.Path, help="the folder for random configs")
     parser.add_argument("--list", action="store_true", help="model types that have a causal model")
@@ -229,7 +247,7 @@ def main():
     elif args.defaults:
         write_defaults(args.names, args.out or parser.error("--defaults needs --out"))
     elif args.random:
-        write_random(args.names, args.random, args.seed, args.out or parser.error("--random needs --out"))
+        write_random(args.names, args.random, args.seed, args.out or parser.error("--random needs --out"), args.flops)
     else:
         table = csv.writer(sys.stdout)
         table.writerow(COLUMNS)
