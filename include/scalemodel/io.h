@@ -104,7 +104,10 @@ sm_status sm_truth_read(const char *path, sm_arena *arena, sm_truth *truth, sm_e
 typedef struct sm_truth_given {
     size_t n;
     const sm_source *pair;
+    bool fold; /* of a configuration measured often keep at most SM_TRUTH_MOST_ALIKE rows: of
+                  neighbours in time one, of their geometric mean, stands for both */
 } sm_truth_given;
+enum { SM_TRUTH_MOST_ALIKE = 32 };
 /* The same of rows that need not state all: what results of benchmark tools (AIPerf, vllm bench
  * serve, InferenceX) do not say. SM_BAD_INPUT at a pair that names no column of such rows. */
 sm_status sm_truth_read_given(const char *path, const sm_truth_given *given, sm_arena *arena,

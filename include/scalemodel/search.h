@@ -54,6 +54,11 @@ void sm_pareto(size_t n, const double *x, const double *y, size_t *order, bool *
 /* The q-quantile, 0 <= q <= 1, by linear interpolation between order statistics (type 7 of Hyndman
  * and Fan, The American Statistician 50 (1996) 361); NAN of none. Sorts the values in place. */
 double sm_quantile(double *values, size_t n, double q);
+/* The same of values that each stand for so many; the list is put in their order. */
+typedef struct sm_counted {
+    double value, count;
+} sm_counted;
+double sm_quantile_counted(sm_counted *list, size_t n, double q);
 
 /* ---- robust fits ----
  * Parameters u on the whole line that minimise, for residuals r of rows,

@@ -151,6 +151,7 @@ typedef struct sm_truth_row {
     const char *kernel; /* of an operation: the library of its kernel, if not the software's */
     const sm_chip *on; /* the chip itself, where it is none of the catalogue's; NULL: by its name */
     double measured_s; /* what is compared: seconds of the operation, of a training step */
+    int alike;         /* folded rows that it stands for beside itself (sm_truth_given) */
     union {
         sm_gemm_row gemm;
         sm_attention_row attention;
@@ -179,6 +180,9 @@ typedef struct sm_truth {
 /* The catalogue chip for the name a truth file prints ("a100_sxm_80gb", "TPU v5p",
  * "mi300x|mi325x", "GB200"); the system column of collectives too. NULL when unknown. */
 const sm_chip *sm_truth_chip(const char *printed);
+/* Clear what of a row is not its configuration: id, line, and all that was measured. Rows of one
+ * configuration are then equal byte for byte, where equal texts have one address. */
+void sm_truth_row_unmeasure(sm_truth_row *row);
 /* The chip of a row: row->on, or the catalogue's by its name. NULL when unknown. */
 const sm_chip *sm_truth_row_chip(const sm_truth_row *row);
 /* Source and software of the rows that `run` records of itself. */
@@ -292,7 +296,8 @@ typedef struct sm_fit {
     sm_calibration calibration; /* the start with what was fitted and the intervals learned */
     int constants;
     sm_fit_constant constant[SM_CONSTANT_COUNT];
-    size_t rows, outliers;
+    size_t rows, outliers; /* those that were folded count each */
+    size_t n;
     sm_fit_row *row;  /* those fitted to, in the order given */
     unsigned learned; /* bit per regime: its interval is of these rows */
     double in_sample_median, held_out_median, held_out_p90; /* |error| */

@@ -19,3 +19,26 @@ double sm_quantile(double *values, size_t n, double q) {
     if (below + 1 >= n) return values[n - 1];
     return values[below] + (at - (double)below) * (values[below + 1] - values[below]);
 }
+
+static int by_counted(const void *a, const void *b) {
+    const sm_counted *x = a, *y = b;
+    return (x->value > y->value) - (x->value < y->value);
+}
+
+/* The value at a place, from 0. */
+static double value_at(const sm_counted *list, size_t n, double place) {
+    size_t i = 0;
+    for (double before = list[0].count; i + 1 < n && before <= place;) before += list[++i].count;
+    return list[i].value;
+}
+
+double sm_quantile_counted(sm_counted *list, size_t n, double q) {
+    double rows = 0.0;
+    assert(q >= 0.0 && q <= 1.0);
+    if (n == 0) return NAN;
+    qsort(list, n, sizeof *list, by_counted);
+    for (size_t i = 0; i < n; i++) rows += list[i].count;
+    double at = q * (rows - 1.0), below = floor(at), low = value_at(list, n, below);
+    if (below + 1.0 >= rows) return list[n - 1].value;
+    return low + (at - below) * (value_at(list, n, below + 1.0) - low);
+}

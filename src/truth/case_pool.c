@@ -64,28 +64,31 @@ static bool intern_at(sm_truth_cases *p, sm_truth_row *key, const size_t *at, si
 }
 #define INTERN(p, key, list) intern_at(p, key, list, sizeof(list) / sizeof *(list))
 
-/* Without what does not bear on the prediction. */
-static bool key_of(sm_truth_cases *p, const sm_truth_row *row, sm_truth_row *key) {
-    memcpy(key, row, sizeof *key);
-    key->id = NULL;
-    key->line = 0;
-    key->measured_s = 0.0;
-    if (!INTERN(p, key, of_all)) return false;
-    switch (row->kind) {
-    case SM_TRUTH_GEMM: return INTERN(p, key, of_gemm);
-    case SM_TRUTH_ATTENTION: return INTERN(p, key, of_attention);
-    case SM_TRUTH_COLLECTIVE:
-        key->of.collective.busbw_GBps = 0.0;
-        return INTERN(p, key, of_collective);
-    case SM_TRUTH_MEMOP: return INTERN(p, key, of_memop);
-    default: break;
-    }
-    sm_training_row *t = &key->of.training;
+void sm_truth_row_unmeasure(sm_truth_row *row) {
+    row->id = NULL;
+    row->line = row->alike = 0;
+    row->measured_s = 0.0;
+    if (row->kind == SM_TRUTH_COLLECTIVE) row->of.collective.busbw_GBps = 0.0;
+    if (row->kind != SM_TRUTH_TRAINING) return;
+    sm_training_row *t = &row->of.training;
     t->tokens_per_s_per_chip = t->model_tflops_per_chip = t->hw_tflops_per_chip = 0.0;
     t->mfu = t->hfu = t->step_time_s = t->peak_memory_bytes = t->derived_step_time_s = 0.0;
     t->oom = false;
     t->flops_counted = NULL;
-    return INTERN(p, key, of_training);
+}
+
+/* Without what does not bear on the prediction. */
+static bool key_of(sm_truth_cases *p, const sm_truth_row *row, sm_truth_row *key) {
+    memcpy(key, row, sizeof *key);
+    sm_truth_row_unmeasure(key);
+    if (!INTERN(p, key, of_all)) return false;
+    switch (row->kind) {
+    case SM_TRUTH_GEMM: return INTERN(p, key, of_gemm);
+    case SM_TRUTH_ATTENTION: return INTERN(p, key, of_attention);
+    case SM_TRUTH_COLLECTIVE: return INTERN(p, key, of_collective);
+    case SM_TRUTH_MEMOP: return INTERN(p, key, of_memop);
+    default: return INTERN(p, key, of_training);
+    }
 }
 
 /* ---- the cases ---- */

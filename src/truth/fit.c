@@ -13,10 +13,6 @@ typedef struct fit_row {
     int model, source; /* group of the cross-validation */
 } fit_row;
 
-typedef struct fit_weighed {
-    double size, weight;
-} fit_weighed;
-
 typedef struct fit_problem {
     size_t n;
     fit_row *row;
@@ -27,8 +23,8 @@ typedef struct fit_problem {
     double u0[SM_MAX_PARAMETERS], precision[SM_CONSTANT_COUNT]; /* 1 / sigma^2, 0: no prior */
     bool unfelt[SM_CONSTANT_COUNT]; /* no row depends on it: its derivatives are known to be 0 */
     double *weight;                 /* how many independent rows each row counts as */
-    double *room, *scratch;         /* of the robust fit; n */
-    fit_weighed *weighed;           /* n */
+    double *room;                   /* of the robust fit */
+    sm_counted *counted;            /* n */
     bool mixed;                     /* steps beside operations */
     bool *out_of_memory;            /* a row could not be predicted for want of it */
 } fit_problem;
@@ -173,11 +169,15 @@ static double trust_of(const sm_truth_row *row) {
     return strcmp(quality, "B") == 0 || strcmp(quality, "C") == 0 ? 0.5 : 1.0;
 }
 
+/* Those that were folded count each. */
+static double rows_of(const fit_row *row) { return 1.0 + row->row->alike; }
+
 static void weigh(fit_problem *f, const names *models, const int *model) {
     double total[SM_TRUTH_KIND_COUNT] = {0};
     for (size_t i = 0; i < f->n; i++) {
         const fit_row *row = &f->row[i];
-        f->weight[i] = pow((double)models->rows[model[i]], -0.25) * trust_of(row->row);
+        f->weight[i] =
+            pow((double)models->rows[model[i]], -0.25) * trust_of(row->row) * rows_of(row);
         total[row->row->kind] += f->weight[i];
     }
     for (size_t i = 0; i < f->n; i++) {
@@ -215,7 +215,7 @@ static int *index_rows(const fit_problem *f, void (*name_of)(const sm_truth_row 
         name_of(f->row[i].row, name);
         index[i] = sm_texts_place(&distinct, arena, name, strlen(name));
         if (index[i] < 0) index = NULL;
-        else list->rows[index[i]]++;
+        else list->rows[index[i]] += (size_t)f->row[i].row->alike + 1;
     }
     list->n = (size_t)distinct.n;
     sm_texts_free(&distinct);
@@ -257,11 +257,10 @@ static sm_status fit_rows_of(const sm_ready_row *rows, size_t n, const sm_calibr
     size_t room = n ? n : 1;
     f->row = sm_arena_array(arena, room, sizeof *f->row);
     f->weight = sm_arena_array(arena, room, sizeof *f->weight);
-    f->scratch = sm_arena_array(arena, room, sizeof *f->scratch);
-    f->weighed = sm_arena_array(arena, room, sizeof *f->weighed);
+    f->counted = sm_arena_array(arena, room, sizeof *f->counted);
     f->room = sm_arena_array(arena, sm_robust_room(room), sizeof *f->room);
     f->out_of_memory = sm_arena_alloc(arena, sizeof *f->out_of_memory);
-    if (!f->row || !f->weight || !f->scratch || !f->weighed || !f->room || !f->out_of_memory)
+    if (!f->row || !f->weight || !f->counted || !f->room || !f->out_of_memory)
         return sm_fail_memory(err);
     for (size_t i = 0; i < n; i++) {
         const sm_truth_row *row = rows[i].row;
@@ -315,18 +314,21 @@ static double fit_residual(const fit_problem *f, size_t i, const sm_calibration 
  * beyond what measurements differ by. */
 static double spread_of(const fit_problem *f, const double *residual, sm_truth_kind kind) {
     size_t n = 0;
-    for (size_t i = 0; i < f->n; i++)
-        if (f->row[i].row->kind == kind && isfinite(residual[i]))
-            f->scratch[n++] = fabs(residual[i]);
+    double rows = 0.0;
+    for (size_t i = 0; i < f->n; i++) {
+        if (f->row[i].row->kind != kind || !isfinite(residual[i])) continue;
+        f->counted[n++] = (sm_counted){fabs(residual[i]), rows_of(&f->row[i])};
+        rows += rows_of(&f->row[i]);
+    }
     if (n == 0) return FLOOR;
-    double median = 1.4826 * sm_quantile(f->scratch, n, 0.5), rows = (double)n;
+    double median = 1.4826 * sm_quantile_counted(f->counted, n, 0.5);
     double square = (rows * median * median + FLOOR_ROWS * FLOOR * FLOOR) / (rows + FLOOR_ROWS);
     return fmin(fmax(sqrt(square), FLOOR), kind == SM_TRUTH_TRAINING ? CEILING : OF_KERNELS);
 }
 
-static int by_size(const void *a, const void *b) {
-    const fit_weighed *x = a, *y = b;
-    return (x->size > y->size) - (x->size < y->size);
+static int by_value(const void *a, const void *b) {
+    const sm_counted *x = a, *y = b;
+    return (x->value > y->value) - (x->value < y->value);
 }
 
 /* The same of all kinds together: the weighted median. */
@@ -335,13 +337,13 @@ static double common_spread(const fit_problem *f, const double *residual) {
     double total = 0.0, below = 0.0;
     for (size_t k = 0; k < f->n; k++) {
         if (!isfinite(residual[k])) continue;
-        f->weighed[n++] = (fit_weighed){fabs(residual[k]), f->weight[k]};
+        f->counted[n++] = (sm_counted){fabs(residual[k]), f->weight[k]};
         total += f->weight[k];
     }
     if (n == 0) return FLOOR;
-    qsort(f->weighed, n, sizeof *f->weighed, by_size);
-    while (i + 1 < n && below + f->weighed[i].weight < 0.5 * total) below += f->weighed[i++].weight;
-    return fmax(1.4826 * f->weighed[i].size, FLOOR);
+    qsort(f->counted, n, sizeof *f->counted, by_value);
+    while (i + 1 < n && below + f->counted[i].count < 0.5 * total) below += f->counted[i++].count;
+    return fmax(1.4826 * f->counted[i].value, FLOOR);
 }
 
 /* ---- the robust fit of these rows ---- */
@@ -465,7 +467,8 @@ static void fit_solve(const fit_problem *f, fit_group by, int group, fit_solutio
     s->outliers = 0;
     for (size_t i = 0; i < f->n; i++) {
         s->spread[f->row[i].row->kind] = spread[i];
-        s->outliers += isfinite(residual[i]) && fabs(residual[i] / spread[i]) > FIT_OUTLIER;
+        if (isfinite(residual[i]) && fabs(residual[i] / spread[i]) > FIT_OUTLIER)
+            s->outliers += (size_t)f->row[i].row->alike + 1;
     }
     if (by == FIT_NO_GROUP) sm_robust_deviations(&r, s->u, s->deviation, s->sensitivity);
 }
@@ -531,8 +534,9 @@ static double relative(double residual) { return fabs(expm1(residual)); }
 static double error_quantile(fit_problem *f, const double *residual, double q) {
     size_t n = 0;
     for (size_t i = 0; i < f->n; i++)
-        if (isfinite(residual[i])) f->scratch[n++] = relative(residual[i]);
-    return sm_quantile(f->scratch, n, q);
+        if (isfinite(residual[i]))
+            f->counted[n++] = (sm_counted){relative(residual[i]), rows_of(&f->row[i])};
+    return sm_quantile_counted(f->counted, n, q);
 }
 
 static void residuals_under(fit_problem *f, const sm_calibration *c, double *out) {
@@ -571,9 +575,9 @@ static double rounded(double value) {
 
 /* The q-quantile of a sample too small for its extremes: the value that a share q of the rows to
  * come lies below (of n rows, the i-th is the i / (n + 1) quantile). */
-static double foreseen(double *values, size_t n, double q) {
-    double at = (q * ((double)n + 1.0) - 1.0) / ((double)n - 1.0);
-    return sm_quantile(values, n, fmin(fmax(at, 0.0), 1.0));
+static double foreseen(sm_counted *values, size_t n, double rows, double q) {
+    double at = (q * (rows + 1.0) - 1.0) / (rows - 1.0);
+    return sm_quantile_counted(values, n, fmin(fmax(at, 0.0), 1.0));
 }
 
 enum { FEWEST = 5 }; /* rows that an interval is learned from */
@@ -583,16 +587,19 @@ enum { FEWEST = 5 }; /* rows that an interval is learned from */
 static bool learn_interval(fit_problem *f, const double *residual, sm_truth_kind kind, int group,
                            sm_calibration *c) {
     size_t n = 0, of_kind = 0;
+    double rows = 0.0;
     for (size_t i = 0; i < f->n; i++) {
         if (f->row[i].row->kind != kind || !isfinite(residual[i])) continue;
         of_kind++;
-        if (f->row[i].model != group) f->scratch[n++] = -residual[i];
+        if (f->row[i].model == group) continue;
+        f->counted[n++] = (sm_counted){-residual[i], rows_of(&f->row[i])};
+        rows += rows_of(&f->row[i]);
     }
     if (of_kind > 0) c->interval[regime_of(kind)].n = 0; /* what was learned with other constants */
-    if (n < FEWEST) return false;
-    c->interval[regime_of(kind)].lowest = rounded(exp(foreseen(f->scratch, n, 0.1)));
-    c->interval[regime_of(kind)].highest = rounded(exp(foreseen(f->scratch, n, 0.9)));
-    c->interval[regime_of(kind)].n = (int)n;
+    if (rows < FEWEST) return false;
+    c->interval[regime_of(kind)].lowest = rounded(exp(foreseen(f->counted, n, rows, 0.1)));
+    c->interval[regime_of(kind)].highest = rounded(exp(foreseen(f->counted, n, rows, 0.9)));
+    c->interval[regime_of(kind)].n = (int)rows;
     return true;
 }
 
@@ -707,14 +714,15 @@ sm_status sm_calibrate(const sm_ready_row *rows, size_t n, const sm_calibration 
                                fmin(fmax(value, info->low), info->high));
     }
     if (*f.out_of_memory) return sm_fail_memory(err);
-    fit->rows = f.n;
+    fit->n = f.n;
+    for (size_t i = 0; i < f.n; i++) fit->rows += (size_t)f.row[i].row->alike + 1;
     fit->outliers = s.outliers;
     describe_constants(&f, &s, fit);
     fit_advise(&f, &s, fit->measure_next, sizeof fit->measure_next);
     if (!any_identified(fit))
         return sm_fail(err, SM_NEGATIVE,
-                       "%zu row%s say%s no more about any constant than was known before%s%s", f.n,
-                       f.n == 1 ? "" : "s", f.n == 1 ? "s" : "",
+                       "%zu row%s say%s no more about any constant than was known before%s%s",
+                       fit->rows, fit->rows == 1 ? "" : "s", fit->rows == 1 ? "s" : "",
                        fit->measure_next[0] ? "; measure " : "", fit->measure_next);
     status = describe_rows(&f, &s, options, fit, err);
     return !status && *f.out_of_memory ? sm_fail_memory(err) : status;

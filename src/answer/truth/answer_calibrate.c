@@ -10,7 +10,8 @@
 typedef struct sm_fitting {
     sm_calibrate_question in;
     sm_arena *arena;             /* the report's */
-    size_t read, of_chip, apart; /* rows of the files; of the chip; of those left out */
+    size_t read, of_chip, apart; /* rows of the files; of the chip; of those left out; folded ones
+                                    count each */
     size_t n;
     sm_ready_row *ready; /* those to fit to */
     sm_truth_cases *cases;
@@ -46,14 +47,15 @@ static bool is_named_software(const sm_fitting *q, const sm_truth *truth, size_t
 
 static sm_status take_rows(sm_fitting *q, const sm_truth *truth, bool only_software,
                            sm_error *err) {
-    q->read += truth->n;
     for (size_t i = 0; i < truth->n; i++) {
         const sm_truth_row *row = &truth->row[i];
+        size_t rows = (size_t)row->alike + 1;
+        q->read += rows;
         if (sm_truth_chip(row->chip) != q->in.chip) continue;
-        q->of_chip++;
+        q->of_chip += rows;
         bool other = only_software && strcmp(sm_truth_software(row), q->in.software) != 0;
         if (other || is_apart(row, q->in.all, q->serving)) {
-            q->apart++;
+            q->apart += rows;
             continue;
         }
         sm_status status = sm_truth_cases_get(q->cases, row, &q->ready[q->n].c, err);
@@ -89,9 +91,8 @@ static sm_status sm_fitting_rows(sm_fitting *q, sm_error *err) {
     if (!truth) return sm_fail_memory(err);
     q->files = "";
     for (size_t i = 0; i < files && !status; i++) {
-        const sm_truth_given given = {q->in.n_given, q->in.given};
-        status = calibrate_read(q->in.file[i], q->in.chip, q->in.n_given ? &given : NULL, q->arena,
-                                &truth[i], err);
+        const sm_truth_given given = {q->in.n_given, q->in.given, .fold = true};
+        status = calibrate_read(q->in.file[i], q->in.chip, &given, q->arena, &truth[i], err);
         if (status) return status;
         rows += truth[i].n;
         q->files = sm_arena_printf(q->arena, "%s%s%s", q->files, i ? ", " : "", q->in.file[i]);
@@ -115,12 +116,12 @@ static char *source_list(const sm_fitting *q) {
     const char *source[MOST_SOURCES];
     size_t rows[MOST_SOURCES] = {0};
     int n = 0;
-    for (size_t i = 0; i < q->fit.rows; i++) {
+    for (size_t i = 0; i < q->fit.n; i++) {
         int at = 0;
         while (at < n && strcmp(source[at], q->fit.row[i].row->source) != 0) at++;
         if (at == MOST_SOURCES) continue;
         if (at == n) source[n++] = q->fit.row[i].row->source;
-        rows[at]++;
+        rows[at] += (size_t)q->fit.row[i].row->alike + 1;
     }
     char *out = sm_arena_printf(q->arena, "%s", "");
     for (int i = 0; i < n && out; i++)
@@ -162,7 +163,7 @@ static char *range_text(const sm_fitting *q) {
     char *out = sm_arena_printf(q->arena, "%s", "");
     for (size_t k = 0; out && k < sizeof extents / sizeof *extents; k++) {
         double least = INFINITY, most = 0.0;
-        for (size_t i = 0; i < q->fit.rows; i++) {
+        for (size_t i = 0; i < q->fit.n; i++) {
             const sm_truth_row *row = q->fit.row[i].row;
             const void *place = (const char *)row + extents[k].offset;
             if (row->kind != extents[k].kind) continue;
@@ -221,8 +222,8 @@ enum { MOST_OUTLIERS = 10, MOST_GROUPS = 12 };
 typedef struct group {
     const char *name; /* 0-terminated; only `length` of it counts */
     size_t length;
-    double *error; /* |error| of its rows */
-    size_t n;
+    sm_counted *error; /* |error| of its rows */
+    size_t n, rows;    /* rows: with those that were folded */
 } group;
 
 static const char *model_of(const sm_truth_row *row) {
@@ -233,7 +234,7 @@ static const char *source_of(const sm_truth_row *row) { return row->source; }
 
 static int by_size(const void *a, const void *b) {
     const group *x = a, *y = b;
-    if (x->n != y->n) return x->n < y->n ? 1 : -1;
+    if (x->rows != y->rows) return x->rows < y->rows ? 1 : -1;
     return strcmp(x->name, y->name);
 }
 
@@ -241,9 +242,9 @@ static int by_size(const void *a, const void *b) {
 static group *group_rows(const sm_fitting *q, const char *(*name_of)(const sm_truth_row *),
                          bool by_source, size_t *n) {
     sm_arena *arena = q->arena;
-    group *list = sm_arena_array(arena, q->fit.rows + 1, sizeof *list);
+    group *list = sm_arena_array(arena, q->fit.n + 1, sizeof *list);
     *n = 0;
-    for (size_t i = 0; list && i < q->fit.rows; i++) {
+    for (size_t i = 0; list && i < q->fit.n; i++) {
         const sm_fit_row *row = &q->fit.row[i];
         double error = by_source ? row->held_out_by_source : row->held_out;
         const char *name = name_of(row->row);
@@ -252,12 +253,13 @@ static group *group_rows(const sm_fitting *q, const char *(*name_of)(const sm_tr
         if (!isfinite(error)) continue;
         while (g < *n && (list[g].length != length || memcmp(list[g].name, name, length) != 0)) g++;
         if (g == *n) {
-            double *room = sm_arena_array(arena, q->fit.rows, sizeof *room);
+            sm_counted *room = sm_arena_array(arena, q->fit.n, sizeof *room);
             const char *copy = sm_arena_copy(arena, name, length);
             if (!room || !copy) return NULL;
-            list[(*n)++] = (group){copy, length, room, 0};
+            list[(*n)++] = (group){copy, length, room, 0, 0};
         }
-        list[g].error[list[g].n++] = fabs(error);
+        list[g].error[list[g].n++] = (sm_counted){fabs(error), 1.0 + row->row->alike};
+        list[g].rows += (size_t)row->row->alike + 1;
     }
     if (list) qsort(list, *n, sizeof *list, by_size);
     return list;
@@ -273,14 +275,14 @@ static void error_rows(sm_report *r, const sm_fitting *q, const char *what, bool
     sm_table *table = sm_page_table(r, sm_textf(r, "Error when the %s is held out", what),
                                     sm_textf(r, "<%s|>rows|>median|>90 %%", what));
     for (size_t g = 0; g < n; g++) {
-        double median = sm_quantile(list[g].error, list[g].n, 0.5);
-        double p90 = sm_quantile(list[g].error, list[g].n, 0.9);
+        double median = sm_quantile_counted(list[g].error, list[g].n, 0.5);
+        double p90 = sm_quantile_counted(list[g].error, list[g].n, 0.9);
         sm_data *object = sm_put_object(r, array, NULL);
         sm_put(r, object, what, list[g].name);
-        sm_put(r, object, "rows|median|p90", (double)list[g].n, median, p90);
+        sm_put(r, object, "rows|median|p90", (double)list[g].rows, median, p90);
         if (g < MOST_GROUPS)
             sm_page_row(r, table, sm_textf(r, "%.60s", list[g].name),
-                        sm_show_exact(r, (double)list[g].n), sm_show_percent(r, median),
+                        sm_show_exact(r, (double)list[g].rows), sm_show_percent(r, median),
                         sm_show_percent(r, p90));
     }
     sm_report_table(r, table);
@@ -314,11 +316,12 @@ static void error_lines(sm_report *r, const sm_fitting *q) {
 
 static void put_rows(sm_report *r, const sm_fitting *q) {
     sm_data *array = sm_put_array(r, r->data, "fitted");
-    for (size_t i = 0; i < q->fit.rows; i++) {
+    for (size_t i = 0; i < q->fit.n; i++) {
         const sm_fit_row *f = &q->fit.row[i];
         sm_data *object = sm_put_object(r, array, NULL);
         sm_put(r, object, "id|in_sample|held_out|held_out_by_source", f->row->id, f->in_sample,
                f->held_out, f->held_out_by_source);
+        if (f->row->alike) sm_put(r, object, "rows", 1.0 + f->row->alike);
         if (isfinite(f->held_out)) sm_put(r, object, "covered", f->covered);
     }
 }
@@ -331,7 +334,7 @@ static void outlier_rows(sm_report *r, const sm_fitting *q) {
     sm_table *table = sm_page_table(r, "Rows that do not fit: they count for little",
                                     "<row|>line|>measured|>expected|>error");
     int shown = 0;
-    for (size_t i = 0; i < q->fit.rows; i++) {
+    for (size_t i = 0; i < q->fit.n; i++) {
         const sm_fit_row *f = &q->fit.row[i];
         if (!f->outlier) continue;
         sm_put(r, sm_put_object(r, array, NULL), "id|line|measured_s|error", f->row->id,
@@ -405,7 +408,7 @@ static void sm_fitting_page(sm_report *r, const sm_fitting *q) {
     sm_report_text(r,
                    "%zu of %zu rows are of this chip; %zu of them are kept apart, %zu cannot be "
                    "predicted, %zu are fitted to. Start and prior: %s %s.",
-                   q->of_chip, q->read, q->apart, q->n - q->fit.rows, q->fit.rows,
+                   q->of_chip, q->read, q->apart, q->of_chip - q->apart - q->fit.rows, q->fit.rows,
                    q->in.start->chip, q->in.start->software);
     sm_table *table = sm_page_table(r, NULL, "<constant|>before|>after|>deviation|<from");
     sm_data *list = sm_put_array(r, r->data, "constants");

@@ -94,7 +94,7 @@ sm_status sm_validation_read(sm_validation *v, sm_error *err) {
     if (!v->truth || !v->title) return sm_fail_memory(err);
     sm_status status = sm_override_check(v, err);
     for (size_t i = 0; i < q->files && !status; i++) {
-        const sm_truth_given given = {q->n_given, q->given};
+        const sm_truth_given given = {.n = q->n_given, .pair = q->given};
         status = sm_truth_read_given(q->file[i], q->n_given ? &given : NULL, v->arena, &v->truth[i],
                                      err);
         if (status) return status;

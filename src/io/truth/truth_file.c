@@ -54,9 +54,9 @@ static sm_status keep(const truth_file *f, const truth_rows *rows, sm_truth *tru
     truth->file = sm_arena_copy(f->arena, f->source->name, strlen(f->source->name));
     truth->row = sm_arena_array(f->arena, rows->n ? rows->n : 1, sizeof *truth->row);
     if (!truth->file || !truth->row) return sm_fail_memory(f->err);
-    if (rows->n) memcpy(truth->row, rows->row, rows->n * sizeof *rows->row);
     truth->kind = f->schema->kind;
-    truth->n = rows->n;
+    for (size_t i = 0; i < rows->n; i++)
+        if (rows->row[i].alike != FOLDED) truth->row[truth->n++] = rows->row[i];
     return SM_OK;
 }
 
@@ -69,7 +69,7 @@ static int by_line(const void *a, const void *b) {
 static sm_status parse(const sm_source *source, const sm_truth_given *given, sm_arena *arena,
                        sm_truth *truth, sm_error *err) {
     memset(truth, 0, sizeof *truth);
-    truth_rows rows = {NULL, 0, 0};
+    truth_rows rows = {.row = NULL};
     bool marked = source->length >= 3 && memcmp(source->text, "\xEF\xBB\xBF", 3) == 0;
     size_t skipped = marked ? 3 : 0; /* a byte order mark */
     sm_source text = {source->name, source->text + skipped, source->length - skipped};
@@ -79,6 +79,7 @@ static sm_status parse(const sm_source *source, const sm_truth_given *given, sm_
     if (status == SM_OK) status = sm_truth_counted_times(rows.row, rows.n, err);
     if (status == SM_OK) status = keep(&f, &rows, truth);
     sm_free(rows.row);
+    sm_numbers_free(&rows.places);
     sm_texts_free(&texts);
     if (status == SM_OK) {
         truth_warnings w = {.arena = f.arena};

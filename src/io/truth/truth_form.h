@@ -36,11 +36,23 @@ typedef struct truth_file {
     sm_status (*fail)(const struct truth_file *f, size_t field, const char *sentence);
 } truth_file;
 
-/* Rows as they come, growing. */
+/* Rows as they come, growing; where they are folded, by their configurations. */
+typedef struct truth_group {
+    int n;
+    uint32_t first, *place; /* of its rows; NULL: there is the first alone */
+} truth_group;
 typedef struct truth_rows {
     sm_truth_row *row;
-    size_t n, room;
+    size_t n, room, read; /* read: with those that were folded */
+    sm_numbers places;    /* of groups by the hash of their configuration */
+    truth_group *group;
+    int groups, group_room;
 } truth_rows;
+
+enum { FOLDED = -1 }; /* sm_truth_row.alike of a row whose place is free */
+/* Fold a row into those of its configuration: *at is its place among the rows, or rows->n where it
+ * needs a new one. SM_INTERNAL when out of memory. */
+sm_status truth_fold(const truth_file *f, truth_rows *rows, const sm_truth_row *row, size_t *at);
 
 /* Read the row under reading and append it. */
 sm_status truth_row_read(truth_file *f, truth_rows *rows);

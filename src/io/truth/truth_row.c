@@ -190,10 +190,23 @@ static void finish(const truth_file *f, truth_draft *draft) {
     }
 }
 
+/* What one row of inference states says what is predicted: these are not folded. */
+static bool is_folded(const truth_file *f, const sm_truth_row *row) {
+    return f->given && f->given->fold && row->kind != SM_TRUTH_INFERENCE && row->measured_s > 0.0 &&
+           isfinite(row->measured_s) && !(row->kind == SM_TRUTH_TRAINING && row->of.training.oom);
+}
+
 static sm_status append(const truth_file *f, truth_rows *rows, const sm_truth_row *row) {
-    if (rows->n == MOST_ROWS)
+    size_t at = rows->n;
+    if (rows->read++ == MOST_ROWS)
         return sm_fail(f->err, SM_BAD_INPUT, "%s has more than %d rows", f->source->name,
                        MOST_ROWS);
+    sm_status status = is_folded(f, row) ? truth_fold(f, rows, row, &at) : SM_OK;
+    if (status) return status;
+    if (at < rows->n) {
+        rows->row[at] = *row;
+        return SM_OK;
+    }
     if (rows->n == rows->room) {
         size_t room = rows->room ? 2 * rows->room : FIRST_ROWS;
         sm_truth_row *grown = sm_realloc(rows->row, room * sizeof *grown);

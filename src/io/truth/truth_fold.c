@@ -1,0 +1,71 @@
+/* Rows of one configuration that was measured again and again: at most SM_TRUTH_MOST_ALIKE are
+ * kept. When there are as many they are put in the order of their times, and of two neighbours one
+ * stands for both: what is kept are quantiles of what was measured. */
+#include "truth_form.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_time(const void *a, const void *b) {
+    const sm_truth_row *x = a, *y = b;
+    int order = (x->measured_s > y->measured_s) - (x->measured_s < y->measured_s);
+    return order ? order : (x->line > y->line) - (x->line < y->line);
+}
+
+static void merge(sm_truth_row *into, const sm_truth_row *other) {
+    double a = 1.0 + into->alike, b = 1.0 + other->alike;
+    into->measured_s = exp((a * log(into->measured_s) + b * log(other->measured_s)) / (a + b));
+    into->alike += 1 + other->alike;
+}
+
+/* Half of the rows stand for all of them. */
+static void halve(truth_rows *rows, truth_group *g) {
+    sm_truth_row sorted[SM_TRUTH_MOST_ALIKE];
+    for (int i = 0; i < g->n; i++) sorted[i] = rows->row[g->place[i]];
+    qsort(sorted, (size_t)g->n, sizeof *sorted, by_time);
+    g->n /= 2;
+    for (int i = 0; i < g->n; i++) {
+        merge(&sorted[2 * i], &sorted[2 * i + 1]);
+        rows->row[g->place[i]] = sorted[2 * i];
+        rows->row[g->place[g->n + i]].alike = FOLDED;
+    }
+}
+
+/* The group of a row's configuration, of no rows where it is new. NULL: out of memory. */
+static truth_group *group_of(const truth_file *f, truth_rows *rows, const sm_truth_row *row) {
+    sm_truth_row key, other;
+    int32_t *at;
+    memcpy(&key, row, sizeof key);
+    sm_truth_row_unmeasure(&key);
+    for (uint64_t hash = sm_hash_bytes(&key, sizeof key);
+         (at = sm_numbers_at(&rows->places, hash)) && *at >= 0; hash++) {
+        memcpy(&other, &rows->row[rows->group[*at].first], sizeof other);
+        sm_truth_row_unmeasure(&other);
+        if (memcmp(&key, &other, sizeof key) == 0) return &rows->group[*at];
+    }
+    truth_group *list =
+        sm_arena_grow(f->arena, rows->group, rows->groups, &rows->group_room, sizeof *list);
+    if (!at || !list) return NULL;
+    rows->group = list;
+    *at = rows->groups++;
+    list[*at] = (truth_group){.first = (uint32_t)rows->n};
+    return &list[*at];
+}
+
+sm_status truth_fold(const truth_file *f, truth_rows *rows, const sm_truth_row *row, size_t *at) {
+    truth_group *g = group_of(f, rows, row);
+    *at = rows->n;
+    if (!g) return sm_fail_memory(f->err);
+    if (g->n == 1 && !g->place) {
+        g->place = sm_arena_array(f->arena, SM_TRUTH_MOST_ALIKE, sizeof *g->place);
+        if (!g->place) return sm_fail_memory(f->err);
+        g->place[0] = g->first;
+        for (int i = 1; i < SM_TRUTH_MOST_ALIKE; i++) g->place[i] = UINT32_MAX;
+    }
+    if (g->n == SM_TRUTH_MOST_ALIKE) halve(rows, g);
+    if (g->place && g->place[g->n] != UINT32_MAX) *at = g->place[g->n];
+    else if (g->place) g->place[g->n] = (uint32_t)rows->n;
+    g->n++;
+    return SM_OK;
+}
