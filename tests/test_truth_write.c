@@ -248,10 +248,54 @@ static void own_steps_are_priced_as_run(void **state) {
     sm_arena_free(arena);
 }
 
+/* Of 999 rows of one configuration, 5 of another and 1 without a time: all are counted, few are
+ * kept, and what was measured keeps its mean and its middle; a configuration of few keeps every
+ * row. */
+static void alike_rows_are_folded(void **state) {
+    enum { MANY = 999 };
+    char *text = malloc(MANY * 64), *at = text;
+    const sm_truth_given given = {.fold = true};
+    double rows = 0, logs = 0, least = INFINITY, most = 0;
+    sm_arena *arena = sm_arena_new();
+    sm_truth truth;
+    sm_error err = {.status = SM_OK};
+    assert_non_null(text);
+    at += sprintf(at, "id,chip,dtype,m,n,k,time_us\n");
+    for (int i = 0; i < MANY; i++) {
+        if (i % 200 == 0) at += sprintf(at, "few%d,h100,bf16,16,8,8,%d\n", i, i + 1);
+        at += sprintf(at, "r%d,h100,bf16,8,8,8,%.6f\n", i, exp(i * 7919 % MANY / 1000.0));
+    }
+    sprintf(at, "none,h100,bf16,8,8,8,\n");
+    write_text(text);
+    free(text);
+    if (sm_truth_read_given(path, &given, arena, &truth, &err)) fail_msg("%s", err.sentence);
+    assert_in_range(truth.n, 6 + SM_TRUTH_MOST_ALIKE / 2, 6 + SM_TRUTH_MOST_ALIKE);
+    for (size_t i = 0; i < truth.n; i++) {
+        const sm_truth_row *row = &truth.row[i];
+        double count = 1.0 + row->alike, s = row->measured_s * 1e6;
+        assert_true(row->alike >= 0 && row->id[0] && row->line >= 2);
+        if (row->of.gemm.m > 8 || isnan(row->measured_s)) {
+            assert_int_equal(row->alike, 0);
+            continue;
+        }
+        rows += count;
+        logs += count * log(s);
+        least = fmin(least, s);
+        most = fmax(most, s);
+    }
+    assert_true(rows == MANY);
+    assert_true(fabs(logs / MANY - (MANY - 1) / 2000.0) < 1e-6); /* six digits are written */
+    assert_true(least < exp(0.15) && most > exp(0.85));
+    truth = read_rows(path, arena);
+    assert_int_equal(truth.n, MANY + 6);
+    sm_arena_free(arena);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(published_rows_come_back),
                                        cmocka_unit_test(own_rows_come_back),
                                        cmocka_unit_test(other_files_are_left_alone),
+                                       cmocka_unit_test(alike_rows_are_folded),
                                        cmocka_unit_test(rows_of_own_chips_are_predicted),
                                        cmocka_unit_test(own_steps_are_priced_as_run)};
     return cmocka_run_group_tests_name("truth_write", tests, begin, end);

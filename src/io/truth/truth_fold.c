@@ -53,7 +53,8 @@ static truth_group *group_of(const truth_file *f, truth_rows *rows, const sm_tru
     return &list[*at];
 }
 
-sm_status truth_fold(const truth_file *f, truth_rows *rows, const sm_truth_row *row, size_t *at) {
+sm_status truth_fold(const truth_file *f, truth_rows *rows, const sm_truth_row *row, size_t *at,
+                     const char **id) {
     truth_group *g = group_of(f, rows, row);
     *at = rows->n;
     if (!g) return sm_fail_memory(f->err);
@@ -64,8 +65,10 @@ sm_status truth_fold(const truth_file *f, truth_rows *rows, const sm_truth_row *
         for (int i = 1; i < SM_TRUTH_MOST_ALIKE; i++) g->place[i] = UINT32_MAX;
     }
     if (g->n == SM_TRUTH_MOST_ALIKE) halve(rows, g);
-    if (g->place && g->place[g->n] != UINT32_MAX) *at = g->place[g->n];
-    else if (g->place) g->place[g->n] = (uint32_t)rows->n;
+    if (g->place && g->place[g->n] != UINT32_MAX) {
+        *at = g->place[g->n];
+        *id = rows->row[g->first].id;
+    } else if (g->place) g->place[g->n] = (uint32_t)rows->n;
     g->n++;
     return SM_OK;
 }

@@ -51,8 +51,10 @@ typedef struct truth_rows {
 
 enum { FOLDED = -1 }; /* sm_truth_row.alike of a row whose place is free */
 /* Fold a row into those of its configuration: *at is its place among the rows, or rows->n where it
- * needs a new one. SM_INTERNAL when out of memory. */
-sm_status truth_fold(const truth_file *f, truth_rows *rows, const sm_truth_row *row, size_t *at);
+ * needs a new one; *id is set where so many are there that it goes by the name of the first.
+ * SM_INTERNAL when out of memory. */
+sm_status truth_fold(const truth_file *f, truth_rows *rows, const sm_truth_row *row, size_t *at,
+                     const char **id);
 
 /* Read the row under reading and append it. */
 sm_status truth_row_read(truth_file *f, truth_rows *rows);

@@ -88,7 +88,8 @@ static sm_status set_text(const truth_file *f, size_t field, const truth_cell *c
     if (type == TRUTH_WORDS ? cell->kind != CELL_RAW && !cell->list
                             : cell->kind == CELL_OTHER || cell->list)
         return fail_type(f, field, cell, type == TRUTH_WORDS ? "a list of texts" : "a text");
-    *value = cell->text[0] ? sm_texts_keep(f->texts, f->arena, cell->text) : "";
+    bool id = f->schema->field[field].offset == offsetof(truth_draft, row.id); /* not yet kept */
+    *value = id || !cell->text[0] ? cell->text : sm_texts_keep(f->texts, f->arena, cell->text);
     return *value ? SM_OK : sm_fail_memory(f->err);
 }
 
@@ -196,13 +197,18 @@ static bool is_folded(const truth_file *f, const sm_truth_row *row) {
            isfinite(row->measured_s) && !(row->kind == SM_TRUTH_TRAINING && row->of.training.oom);
 }
 
-static sm_status append(const truth_file *f, truth_rows *rows, const sm_truth_row *row) {
+static sm_status append(const truth_file *f, truth_rows *rows, sm_truth_row *row) {
     size_t at = rows->n;
+    const char *id = NULL;
     if (rows->read++ == MOST_ROWS)
         return sm_fail(f->err, SM_BAD_INPUT, "%s has more than %d rows", f->source->name,
                        MOST_ROWS);
-    sm_status status = is_folded(f, row) ? truth_fold(f, rows, row, &at) : SM_OK;
+    sm_status status = is_folded(f, row) ? truth_fold(f, rows, row, &at, &id) : SM_OK;
     if (status) return status;
+    if (!id && row->id[0]) id = sm_texts_keep(f->texts, f->arena, row->id);
+    else if (!id) id = sm_arena_printf(f->arena, "%d", f->line);
+    if (!id) return sm_fail_memory(f->err);
+    row->id = id;
     if (at < rows->n) {
         rows->row[at] = *row;
         return SM_OK;
@@ -252,11 +258,12 @@ sm_status truth_row_read(truth_file *f, truth_rows *rows) {
     }
     f->row = sm_arena_new();
     sm_status status = f->row ? set_fields(f, &draft) : sm_fail_memory(f->err);
+    if (status == SM_OK) {
+        finish(f, &draft);
+        assert(draft.row.id);
+        status = append(f, rows, &draft.row);
+    }
     sm_arena_free(f->row);
     f->row = NULL;
-    if (status != SM_OK) return status;
-    finish(f, &draft);
-    assert(draft.row.id);
-    if (!draft.row.id[0]) draft.row.id = sm_arena_printf(f->arena, "%d", f->line);
-    return draft.row.id ? append(f, rows, &draft.row) : sm_fail_memory(f->err);
+    return status;
 }
