@@ -282,16 +282,15 @@ sm_status sm_einsum_lower(const sm_einsum *einsum, const sm_mesh *mesh, const in
                           const sm_array *want, bool keep_unreduced, sm_lowering *lowering,
                           sm_error *err);
 
+/* Every useful lowering of one assignment to the output as wanted: that of least bytes; where it
+ * takes a detour, the straight one, for least bytes need not be least time; where steps on parts of
+ * axes move less, that. Returns how many, 0 with the error of sm_einsum_lower. */
+enum { SM_MOST_WAYS = 3 };
+int sm_einsum_lower_ways(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at,
+                         const sm_array *want, sm_lowering *way, sm_error *err);
+
 /* Told of one lowering; false stops. */
 typedef bool (*sm_lowering_visit)(const sm_lowering *lowering, void *context);
-/* Every useful lowering of one assignment to the output as wanted: the axes of an index in the
- * order of each array that has it, and each array by each of its ways: that of least bytes; where
- * it takes a detour, the straight one, for least bytes need not be least time; where steps on parts
- * of axes move less, that. Returns how many, 0 with the error of sm_einsum_lower. */
-int sm_einsum_lower_ways(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at,
-                         const sm_array *want, sm_lowering_visit each, void *context,
-                         sm_error *err);
-
 /* Enumerate every useful lowering without duplicates, calling `each`: every axis assigned to every
  * index or none, axes that no array mentions also SM_ASSISTING; to the output as written
  * (out_sharding_given), else to any output, with partial sums all-reduced or scattered onto each

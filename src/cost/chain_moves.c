@@ -172,28 +172,12 @@ static void find_edge(const chain_search *s, const int *index_of, const sm_lower
     m->edge_chunks = sm_mesh_size(&mesh, step->axes);
 }
 
-typedef struct priced_move {
-    const chain_search *s;
-    const sm_lowering_input *input;
-    const int *index_of;
-    chain_move *m;
-} priced_move;
-
-static bool price_way(const sm_lowering *way, void *context) {
-    const priced_move *p = context;
-    sm_lowering_cost cost = sm_lowering_price(p->input, way, -1);
-    if (cost.expected_s >= p->m->s) return true; /* of the collectives: nothing is computed */
-    p->m->s = cost.expected_s;
-    p->m->edge_index = -1;
-    find_edge(p->s, p->index_of, way, &cost, p->m);
-    return true;
-}
-
 static void price_move(const chain_search *s, chain_move *m) {
     const sm_chain_input *in = s->in;
     sm_array from = chain_array_of(s, m->array, m->from), to = chain_array_of(s, m->array, m->to);
     sm_axes stays = from.unreduced & to.unreduced; /* partial sums that nobody adds here */
     sm_einsum e;
+    sm_lowering way[SM_MOST_WAYS];
     int8_t at[SM_MAX_AXES];
     int index_of[SM_MAX_INDICES];
     from.unreduced &= (sm_axes)~stays;
@@ -206,11 +190,17 @@ static void price_move(const chain_search *s, chain_move *m) {
     for (int d = 0; d < e.out.rank; d++)
         for (int k = 0; k < e.out.dim[d].n_axes; k++)
             at[e.out.dim[d].axis[k]] = (int8_t)e.out.dim[d].index;
-    const sm_lowering_input input = {
+    int n = sm_einsum_lower_ways(&e, in->mesh, at, &e.out, way, NULL);
+    const sm_lowering_input priced = {
         in->system, in->mesh, in->placement, &e, in->calibration, in->compute, SM_LOCAL_NOTHING, 0,
         0,          0};
-    priced_move priced = {s, &input, index_of, m};
-    sm_einsum_lower_ways(&e, in->mesh, at, &e.out, price_way, &priced, NULL);
+    for (int w = 0; w < n; w++) {
+        sm_lowering_cost cost = sm_lowering_price(&priced, &way[w], -1);
+        if (cost.expected_s >= m->s) continue; /* of the collectives: nothing is computed */
+        m->s = cost.expected_s;
+        m->edge_index = -1;
+        find_edge(s, index_of, &way[w], &cost, m);
+    }
 }
 
 /* ---- prices that are known ---- */

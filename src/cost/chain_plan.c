@@ -26,31 +26,22 @@ static sm_lowering_cost price_lowering(const sm_chain_input *in, const sm_chain_
     return best;
 }
 
-typedef struct cheapest {
-    const sm_chain_input *in;
-    const sm_chain_step *step;
-    sm_alternative *way;
-    bool found;
-} cheapest;
-
-static bool price_way(const sm_lowering *lowering, void *context) {
-    cheapest *c = context;
-    const sm_lowering_input input = input_of(c->in, c->step);
-    sm_alternative way = {.lowering = *lowering};
-    if (!lowering_add_edges(&input, &way.lowering)) return true;
-    way.cost = price_lowering(c->in, c->step, &way.lowering);
-    if (!c->found || way.cost.expected_s < c->way->cost.expected_s) *c->way = way;
-    c->found = true;
-    return true;
-}
-
-static sm_status price_ways(const sm_chain_input *in, const int8_t *at, const sm_chain_step *step,
-                            sm_alternative *way, sm_error *err) {
-    cheapest c = {in, step, way, false};
-    int n =
-        sm_einsum_lower_ways(&step->einsum, in->mesh, at, &step->einsum.out, price_way, &c, err);
+static sm_status price_way(const sm_chain_input *in, const int8_t *at, const sm_chain_step *step,
+                           sm_alternative *way, sm_error *err) {
+    sm_lowering ways[SM_MOST_WAYS];
+    const sm_lowering_input input = input_of(in, step);
+    int n = sm_einsum_lower_ways(&step->einsum, in->mesh, at, &step->einsum.out, ways, err), k = 0;
     if (n == 0) return err ? err->status : SM_BAD_INPUT;
-    return c.found ? SM_OK : sm_fail(err, SM_INTERNAL, "a window has no room for its step");
+    for (int i = 0; i < n; i++)
+        if (lowering_add_edges(&input, &ways[i])) ways[k++] = ways[i];
+    if (k == 0) return sm_fail(err, SM_INTERNAL, "a window has no room for its step");
+    for (int i = 0; i < k; i++) {
+        sm_lowering_cost cost = price_lowering(in, step, &ways[i]);
+        if (i > 0 && cost.expected_s >= way->cost.expected_s) continue;
+        way->lowering = ways[i];
+        way->cost = cost;
+    }
+    return SM_OK;
 }
 
 /* What is no product says what it does itself: FLOPs of the vector unit, or rows that are read. */
@@ -76,8 +67,8 @@ static sm_status choose_way(const sm_chain_input *in, const int8_t *at, sm_chain
         helped[a] = at[a] == SM_REPLICATED && !one ? SM_ASSISTING : at[a];
         idle = idle || helped[a] != at[a];
     }
-    sm_status status = price_ways(in, at, step, &step->way, err);
-    if (!status && idle && !price_ways(in, helped, step, &other, NULL) &&
+    sm_status status = price_way(in, at, step, &step->way, err);
+    if (!status && idle && !price_way(in, helped, step, &other, NULL) &&
         other.cost.expected_s < step->way.cost.expected_s)
         step->way = other;
     if (!status) say_local_work(in, step);

@@ -122,16 +122,16 @@ static bool assists(const enumeration *e) {
     return true;
 }
 
-static bool visit(const sm_lowering *lowering, void *context) {
-    enumeration *e = context;
+static void visit(enumeration *e, const sm_lowering *lowering) {
+    if (e->stopped) return;
     e->visits++;
     e->stopped = !e->each(lowering, e->context) || e->visits == MAX_VISITS;
-    return !e->stopped;
 }
 
 static void report(enumeration *e, const sm_array *want) {
-    if (!e->stopped)
-        sm_einsum_lower_ways_by(e->routes, e->einsum, e->mesh, e->at, want, visit, e, NULL);
+    sm_lowering way[SM_MOST_WAYS];
+    int n = sm_einsum_lower_ways_by(e->routes, e->einsum, e->mesh, e->at, want, way, NULL);
+    for (int i = 0; i < n; i++) visit(e, &way[i]);
 }
 
 /* Leaves the lowering of the assignment in e->lowering. It may have none: {U} of the wanted output

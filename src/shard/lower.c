@@ -17,7 +17,6 @@ typedef struct job {
     const sm_array *want;         /* NULL: as it falls */
     sm_axes partial;              /* axes that may stay unreduced when want == NULL */
     bool bounded;                 /* no array moves more than it must */
-    const sm_route *const *route; /* of each operand and the output; NULL: the least is found */
     sm_dim split[SM_MAX_INDICES]; /* of each index: the axes that split it in the local einsum,
                                      major first */
 } job;
@@ -159,7 +158,6 @@ static bool lower_operands(job *j, sm_lowering *l, double *live, double *read) {
     for (int o = 0; o < e->operands; o++) {
         double stored = sm_array_local_bytes(&e->in[o], e, j->mesh);
         sm_reshard r = {.routes = j->routes,
-                        .route = j->route ? j->route[o] : NULL,
                         .einsum = e,
                         .mesh = j->mesh,
                         .lowering = l,
@@ -177,38 +175,22 @@ static bool lower_operands(job *j, sm_lowering *l, double *live, double *read) {
     return true;
 }
 
-/* The sharding of the product of the local einsums: a split contracted index leaves partial sums.
- */
-static sm_array product_of(const job *j) {
-    sm_array out = split_operand(j, &j->einsum->out);
-    for (int i = 0; i < j->einsum->indices; i++)
-        for (int k = 0; is_contracted(j->einsum, i) && k < j->split[i].n_axes; k++)
-            out.unreduced |= (sm_axes)(1u << j->split[i].axis[k]);
-    out.unreduced |= passing(j);
-    return out;
-}
-
-static sm_array output_of(const job *j, const sm_array *product) {
-    sm_array out = *product;
-    if (j->want != NULL) return *j->want;
-    out.unreduced &= j->partial;
-    return out;
-}
-
-static bool lower_output(job *j, sm_lowering *l, const sm_array *product, double stored) {
-    l->out = output_of(j, product);
+static bool lower_output(job *j, sm_lowering *l, const sm_array *partial, double stored) {
+    sm_array target = *partial;
+    if (j->want != NULL) target = *j->want;
+    else target.unreduced &= j->partial;
     sm_reshard r = {.routes = j->routes,
-                    .route = j->route ? j->route[j->einsum->operands] : NULL,
                     .einsum = j->einsum,
                     .mesh = j->mesh,
                     .lowering = l,
                     .assisting = assisting(j),
                     .array = -1,
                     .other_bytes = stored,
-                    .version_bytes = sm_array_local_bytes(product, j->einsum, j->mesh),
+                    .version_bytes = sm_array_local_bytes(partial, j->einsum, j->mesh),
                     .bounded = j->bounded};
-    bool fits = sm_reshard_run(&r, product, &l->out) && !r.full;
+    bool fits = sm_reshard_run(&r, partial, &target) && !r.full;
     j->bounded = r.bounded;
+    l->out = target;
     return fits;
 }
 
@@ -238,9 +220,17 @@ static bool lower(job *j, sm_lowering *l) {
     bool full = false;
     j->bounded = true;
     if (!lower_operands(j, l, &live, &read)) return false;
-    const sm_array product = product_of(j);
+    /* The sharding of the product of the local einsums: a split contracted index leaves partial
+     * sums.
+     */
+    sm_array out = split_operand(j, &j->einsum->out);
+    for (int i = 0; i < j->einsum->indices; i++)
+        for (int k = 0; is_contracted(j->einsum, i) && k < j->split[i].n_axes; k++)
+            out.unreduced |= (sm_axes)(1u << j->split[i].axis[k]);
+    out.unreduced |= passing(j);
+    sm_array partial = out;
     bool stays = keeps_its_order(j->einsum); /* what was moved is the output, and nothing is read */
-    double written = stays ? 0 : sm_array_local_bytes(&product, j->einsum, j->mesh);
+    double written = stays ? 0 : sm_array_local_bytes(&partial, j->einsum, j->mesh);
     l->moves_only = stays;
     l->flops_per_chip = local_flops(j);
     const sm_step einsum = {.kind = SM_STEP_EINSUM,
@@ -250,10 +240,10 @@ static bool lower(job *j, sm_lowering *l) {
                             .to = -1,
                             .flops = l->flops_per_chip,
                             .local_bytes =
-                                read + sm_array_local_bytes(&product, j->einsum, j->mesh),
-                            .after = sm_layout_of(&product)};
+                                read + sm_array_local_bytes(&partial, j->einsum, j->mesh),
+                            .after = sm_layout_of(&partial)};
     sm_lowering_append(l, &einsum, live + written, &full);
-    if (full || !lower_output(j, l, &product, stored_bytes(j))) return false;
+    if (full || !lower_output(j, l, &partial, stored_bytes(j))) return false;
     for (int i = 0; i < l->steps; i++) l->wire_bytes += sm_step_wire_bytes(j->mesh, &l->step[i]);
     return true;
 }
@@ -296,15 +286,13 @@ static bool choose_orders(job *j, sm_lowering *l) {
     return fits;
 }
 
-static sm_status fail_steps(sm_error *err) {
-    return sm_fail(err, SM_BAD_INPUT, "the einsum needs more than %d steps", SM_MAX_STEPS);
-}
-
 static sm_status lower_job(job *j, sm_lowering *lowering, sm_error *err) {
     sm_status status = check_assignment(j, err);
     if (status == SM_OK) status = check_want(j, err);
     if (status != SM_OK) return status;
-    return choose_orders(j, lowering) ? SM_OK : fail_steps(err);
+    if (!choose_orders(j, lowering))
+        return sm_fail(err, SM_BAD_INPUT, "the einsum needs more than %d steps", SM_MAX_STEPS);
+    return SM_OK;
 }
 
 sm_status sm_einsum_lower(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at,
@@ -323,32 +311,36 @@ sm_status sm_einsum_lower_by(sm_routes *routes, const sm_einsum *einsum, const s
     return status == SM_OK ? lower_job(&j, lowering, err) : status;
 }
 
-/* ---- every way ----
- *
- * Arrays move each by itself, so that every array takes each of its useful routes beside each of
- * the others': the one of least bytes; where that takes a detour, the straight one; where parts of
- * axes move less, that. */
-
-enum { MOST_ROUTES = 3, MOST_ARRAYS = SM_MAX_OPERANDS + 1, MOST_CHOSEN = 81, MOST_ORDERS = 16 };
-
-typedef struct routes_of {
-    int n, chosen;
-    sm_route route[MOST_ROUTES];
-    bool in_parts[MOST_ROUTES]; /* the route is on parts of axes */
-} routes_of;
-
-typedef struct ways {
-    job j;          /* on whole axes */
-    sm_lowering as; /* whose parts are those of the axes; none: they stay whole */
+/* On the parts of axes that *lowering has. *bounded: no steps on other parts move less. */
+static sm_status lower_on_parts(const job *whole, sm_lowering *lowering, bool *bounded,
+                                sm_error *err) {
+    const sm_lowering as = *lowering;
+    sm_einsum split = *whole->einsum;
     sm_mesh parts;
-    routes_of array[MOST_ARRAYS];
-    int orders; /* that were lowered, with the bytes that each array moves at least */
-    double moved[MOST_ORDERS][MOST_ARRAYS];
-    int found;
-    bool stopped;
-    sm_lowering_visit each;
-    void *context;
-} ways;
+    int8_t part_at[SM_MAX_AXES];
+    sm_lowering_mesh(&as, whole->mesh, &parts);
+    for (int o = 0; o < split.operands; o++) split.in[o] = sm_lowering_array(&as, &split.in[o]);
+    for (int p = 0; p < parts.axes; p++) part_at[p] = whole->at[as.parts ? as.part[p].axis : p];
+    const sm_array wanted = sm_lowering_array(&as, whole->want);
+    job j = {
+        .routes = whole->routes, .einsum = &split, .mesh = &parts, .at = part_at, .want = &wanted};
+    sm_status status = lower_job(&j, lowering, err);
+    memset(lowering->at, SM_REPLICATED, sizeof lowering->at);
+    memcpy(lowering->at, whole->at, (size_t)whole->mesh->axes);
+    memcpy(lowering->part, as.part, sizeof as.part);
+    lowering->parts = as.parts;
+    lowering->out = *whole->want;
+    *bounded = j.bounded;
+    return status;
+}
+
+/* Keeps the next lowering when it moves other bytes than the first. */
+static void try_way(const job *j, sm_lowering *way, int *n) {
+    bool bounded;
+    if (lower_on_parts(j, &way[*n], &bounded, NULL) == SM_OK &&
+        fabs(way[*n].wire_bytes - way[0].wire_bytes) > 1e-9 * way[0].wire_bytes)
+        ++*n;
+}
 
 /* The axes whose parts cut what they shard where the axis does: all but some that pad. */
 static sm_axes in_parts(const job *j) {
@@ -368,168 +360,28 @@ static sm_axes in_parts(const job *j) {
     return (sm_axes)set;
 }
 
-/* Where an array comes from and goes to; number operands: the output. */
-static void ends_of(const job *j, int array, sm_array *from, sm_array *to) {
-    bool output = array == j->einsum->operands;
-    *from = output ? product_of(j) : j->einsum->in[array];
-    *to = output ? output_of(j, from) : split_operand(j, from);
-}
-
-static void add_route(routes_of *r, const sm_route *route, bool in_parts) {
-    r->route[r->n] = *route;
-    r->in_parts[r->n++] = in_parts;
-}
-
-static bool find_routes(ways *w, int array) {
-    routes_of *r = &w->array[array];
-    const sm_einsum *e = w->j.einsum;
-    sm_array from, to;
-    sm_journey journey;
-    sm_route least, other;
-    r->n = r->chosen = 0;
-    ends_of(&w->j, array, &from, &to);
-    sm_journey_between(w->j.mesh, e, &from, &to, &journey);
-    if (!sm_routes_find(w->j.routes, &journey, &least)) return false;
-    add_route(r, &least, false);
-    if (least.bounded) return true;
-    double slack = 1e-9 * least.bytes;
-    journey.any_order = true;
-    if (sm_routes_find(w->j.routes, &journey, &other) && fabs(other.bytes - least.bytes) > slack)
-        add_route(r, &other, false);
-    if (w->as.parts == 0) return true;
-    from = sm_lowering_array(&w->as, &from);
-    to = sm_lowering_array(&w->as, &to);
-    sm_journey_between(&w->parts, e, &from, &to, &journey);
-    if (sm_routes_find(w->j.routes, &journey, &other) && other.bytes < least.bytes - slack)
-        add_route(r, &other, true);
-    return true;
-}
-
-/* The same job on the parts of axes. */
-static void split_job(const ways *w, sm_einsum *einsum, sm_array *want, int8_t *at, job *split) {
-    const job *j = &w->j;
-    *einsum = *j->einsum;
-    for (int o = 0; o < einsum->operands; o++)
-        einsum->in[o] = sm_lowering_array(&w->as, &einsum->in[o]);
-    *want = sm_lowering_array(&w->as, j->want);
-    for (int p = 0; p < w->parts.axes; p++) at[p] = j->at[w->as.part[p].axis];
-    *split = *j;
-    split->einsum = einsum;
-    split->mesh = &w->parts;
-    split->want = want;
-    split->at = at;
-    for (int i = 0; i < einsum->indices; i++) {
-        const sm_array alone = {.rank = 1, .dim = {j->split[i]}};
-        split->split[i] = sm_lowering_array(&w->as, &alone).dim[0];
-    }
-}
-
-static void lower_chosen(ways *w) {
-    const sm_route *chosen[MOST_ARRAYS];
-    sm_route moved[MOST_ARRAYS];
-    sm_einsum einsum;
-    sm_array want;
-    int8_t at[SM_MAX_AXES];
-    sm_lowering lowering;
-    job j = w->j;
-    bool in_parts = false;
-    for (int a = 0; a <= j.einsum->operands; a++) {
-        const routes_of *r = &w->array[a];
-        in_parts = in_parts || r->in_parts[r->chosen];
-        chosen[a] = &r->route[r->chosen];
-    }
-    if (in_parts) split_job(w, &einsum, &want, at, &j);
-    for (int a = 0; in_parts && a <= einsum.operands; a++) {
-        moved[a] = *chosen[a];
-        for (int m = 0; !w->array[a].in_parts[w->array[a].chosen] && m < moved[a].moves; m++)
-            moved[a].after[m] = sm_lowering_layout(&w->as, &moved[a].after[m]);
-        chosen[a] = &moved[a];
-    }
-    j.route = chosen;
-    if (!lower(&j, &lowering)) return;
-    memset(lowering.at, SM_REPLICATED, sizeof lowering.at);
-    memcpy(lowering.at, w->j.at, (size_t)w->j.mesh->axes);
-    lowering.out = *w->j.want;
-    lowering.parts = in_parts ? w->as.parts : 0;
-    if (in_parts) memcpy(lowering.part, w->as.part, sizeof lowering.part);
-    w->found++;
-    w->stopped = !w->each(&lowering, w->context);
-}
-
-/* Does no array move less than in another order of axes? */
-static bool is_dominated(ways *w, int arrays) {
-    double *moved = w->moved[w->orders];
-    for (int a = 0; a < arrays; a++) moved[a] = w->array[a].route[0].bytes * (1 - 1e-9);
-    for (int o = 0; o < w->orders; o++) {
-        int a = 0;
-        while (a < arrays && w->moved[o][a] <= w->array[a].route[0].bytes) a++;
-        if (a == arrays) return true;
-    }
-    w->orders += w->orders < MOST_ORDERS - 1;
-    return false;
-}
-
-/* Every array by each of its routes, the least first; beyond MOST_CHOSEN of them all by the first,
- * all by the second. */
-static void lower_each(ways *w) {
-    int arrays = w->j.einsum->operands + 1, choices = 1, most = 1;
-    for (int a = 0; a < arrays; a++) {
-        if (!find_routes(w, a)) return;
-        if (choices <= MOST_CHOSEN) choices *= w->array[a].n;
-        if (w->array[a].n > most) most = w->array[a].n;
-    }
-    if (is_dominated(w, arrays)) return;
-    bool together = choices > MOST_CHOSEN;
-    for (int c = 0; c < (together ? most : choices) && !w->stopped; c++) {
-        for (int a = 0, rest = c; a < arrays; a++) {
-            routes_of *r = &w->array[a];
-            r->chosen = together ? (c < r->n ? c : r->n - 1) : rest % r->n;
-            rest /= r->n;
-        }
-        lower_chosen(w);
-    }
-}
-
-/* The axes that split an index take the order of each array that has it; one array that moves as a
- * whole goes straight to the order that is wanted. */
-static void order_from(ways *w, int index) {
-    const sm_einsum *e = w->j.einsum;
-    sm_dim seen[MOST_ARRAYS];
-    int n = 0;
-    if (index == e->indices) lower_each(w);
-    for (int o = sm_einsum_is_resharding(e) ? 1 : 0; index < e->indices && o <= e->operands; o++) {
-        const sm_dim *like = dim_of_index(o < e->operands ? &e->in[o] : w->j.want, index);
-        const sm_dim order = split_like(&w->j, index, like);
-        int known = 0;
-        while (known < n && memcmp(seen[known].axis, order.axis, sizeof order.axis) != 0) known++;
-        if (w->stopped || known < n || (!like && o < e->operands)) continue;
-        w->j.split[index] = seen[n++] = order;
-        order_from(w, index + 1);
-    }
-}
-
 int sm_einsum_lower_ways(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at,
-                         const sm_array *want, sm_lowering_visit each, void *context,
-                         sm_error *err) {
-    return sm_einsum_lower_ways_by(NULL, einsum, mesh, at, want, each, context, err);
+                         const sm_array *want, sm_lowering *way, sm_error *err) {
+    return sm_einsum_lower_ways_by(NULL, einsum, mesh, at, want, way, err);
 }
 
 int sm_einsum_lower_ways_by(sm_routes *routes, const sm_einsum *einsum, const sm_mesh *mesh,
-                            const int8_t *at, const sm_array *want, sm_lowering_visit each,
-                            void *context, sm_error *err) {
+                            const int8_t *at, const sm_array *want, sm_lowering *way,
+                            sm_error *err) {
     sm_einsum whole = *einsum;
-    ways w; /* large, and filled only as far as it is used */
-    w.j = (job){.routes = routes, .einsum = &whole, .mesh = mesh, .at = at, .want = want};
-    w.found = w.orders = 0;
-    w.stopped = false;
-    w.each = each;
-    w.context = context;
-    if (sm_einsum_infer_output(&whole, NULL, err) || check_assignment(&w.j, err) ||
-        check_want(&w.j, err))
-        return 0;
-    sm_lowering_split(&w.as, mesh, in_parts(&w.j));
-    sm_lowering_mesh(&w.as, mesh, &w.parts);
-    order_from(&w, 0);
-    if (w.found == 0) fail_steps(err);
-    return w.found;
+    sm_mesh straight = *mesh;
+    bool bounded;
+    int n = 1;
+    job j = {.routes = routes, .einsum = &whole, .mesh = mesh, .at = at, .want = want};
+    if (sm_einsum_infer_output(&whole, NULL, err) != SM_OK) return 0;
+    way[0].parts = 0;
+    if (lower_on_parts(&j, &way[0], &bounded, err) != SM_OK) return 0;
+    if (bounded) return n;
+    straight.any_order = true;
+    j.mesh = &straight;
+    way[n].parts = 0;
+    try_way(&j, way, &n);
+    j.mesh = mesh;
+    if (sm_lowering_split(&way[n], mesh, in_parts(&j))) try_way(&j, way, &n);
+    return n;
 }

@@ -149,31 +149,25 @@ static sm_layout real_layout(const sm_mesh *mesh, const sm_array *array) {
     return sm_layout_of(&real);
 }
 
-void sm_journey_between(const sm_mesh *mesh, const sm_einsum *einsum, const sm_array *from,
-                        const sm_array *to, sm_journey *j) {
-    memset(j, 0, sizeof *j);
-    j->axes = mesh->axes;
-    j->rank = from->rank;
-    j->element_bytes = sm_dtype_bytes(from->dtype);
-    j->from = real_layout(mesh, from);
-    j->to = real_layout(mesh, to);
-    j->any_order = mesh->any_order;
-    for (int a = 0; a < j->axes; a++) j->chips[a] = mesh->axis[a].size;
-    for (int d = 0; d < j->rank; d++) j->size[d] = einsum->index[from->dim[d].index].size;
-    j->uneven = sm_journey_uneven(j);
-}
-
 bool sm_reshard_run(sm_reshard *r, const sm_array *from, const sm_array *to) {
     sm_journey j;
-    sm_route found;
-    const sm_route *route = r->route ? r->route : &found;
-    sm_journey_between(r->mesh, r->einsum, from, to, &j);
+    memset(&j, 0, sizeof j);
+    j.axes = r->mesh->axes;
+    j.rank = from->rank;
+    j.element_bytes = sm_dtype_bytes(from->dtype);
+    j.from = real_layout(r->mesh, from);
+    j.to = real_layout(r->mesh, to);
+    j.any_order = r->mesh->any_order;
+    for (int a = 0; a < j.axes; a++) j.chips[a] = r->mesh->axis[a].size;
+    for (int d = 0; d < j.rank; d++) j.size[d] = r->einsum->index[from->dim[d].index].size;
+    j.uneven = sm_journey_uneven(&j);
     leg l = {r, &j, from, j.from};
-    if (!r->route && !sm_routes_find(r->routes, &j, &found)) return false;
-    for (int i = 0; i < route->moves; i++) {
-        if (route->move[i] == SM_MOVE_ALL_GATHER) slice_to_assist(&l, &route->after[i]);
-        emit(&l, route->move[i], &route->after[i]);
+    sm_route route;
+    if (!sm_routes_find(r->routes, &j, &route)) return false;
+    for (int i = 0; i < route.moves; i++) {
+        if (route.move[i] == SM_MOVE_ALL_GATHER) slice_to_assist(&l, &route.after[i]);
+        emit(&l, route.move[i], &route.after[i]);
     }
-    r->bounded = r->bounded && route->bounded;
+    r->bounded = r->bounded && route.bounded;
     return true;
 }

@@ -6,7 +6,6 @@ typedef struct sm_reshard {
     const sm_einsum *einsum;
     const sm_mesh *mesh;
     sm_routes *routes;     /* NULL: each is looked for */
-    const sm_route *route; /* the one to take; NULL: that of least bytes */
     sm_lowering *lowering; /* steps are appended here */
     sm_axes assisting;     /* axes that help to gather where they are idle */
     int array;             /* operand number, or -1 for the output */
@@ -22,19 +21,14 @@ sm_status sm_einsum_lower_by(sm_routes *routes, const sm_einsum *einsum, const s
                              const int8_t *at, const sm_array *want, bool keep_unreduced,
                              sm_lowering *lowering, sm_error *err);
 int sm_einsum_lower_ways_by(sm_routes *routes, const sm_einsum *einsum, const sm_mesh *mesh,
-                            const int8_t *at, const sm_array *want, sm_lowering_visit each,
-                            void *context, sm_error *err);
-/* From the sharding of one array to that of another; both have the same indices in the same order.
- */
-void sm_journey_between(const sm_mesh *mesh, const sm_einsum *einsum, const sm_array *from,
-                        const sm_array *to, sm_journey *journey);
-/* Appends the steps that bring an array to the sharding of another. False when there is no way. */
+                            const int8_t *at, const sm_array *want, sm_lowering *way,
+                            sm_error *err);
+/* Appends the steps of least bytes that bring an array to the sharding of another. Both have the
+ * same indices in the same order. False when there is no way. */
 bool sm_reshard_run(sm_reshard *r, const sm_array *from, const sm_array *to);
 /* Splits some axes of a mesh into primes, as far as SM_MAX_AXES parts go. False, with no parts,
  * when every axis stays whole. */
 bool sm_lowering_split(sm_lowering *lowering, const sm_mesh *mesh, sm_axes axes);
-/* A layout on whole axes as it is on their parts. */
-sm_layout sm_lowering_layout(const sm_lowering *lowering, const sm_layout *layout);
 /* Do the parts of an axis cut a dimension of this length where the axis does, padded or not? */
 bool sm_axis_parts_fit(double length, int chips);
 /* Appends one step and keeps the peak of live bytes. */
