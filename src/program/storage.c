@@ -156,7 +156,7 @@ static void store_activation(const sm_program *b, sm_tensor *t, sm_dimensions di
     int tokens = program_tokens(b, dims), sequences = program_sequences(b, dims);
     bool own = program_experts_own(b, dims);
     shard_dim(t, sequences, batch_axes(b));
-    if (!decodes(b) || (b->of_role[SM_DIMENSION_KEYS] >> tokens & 1u))
+    if (tokens >= 0 && (!decodes(b) || (b->of_role[SM_DIMENSION_KEYS] >> tokens & 1u)))
         shard_dim(t, tokens, SM_BIT(SM_AXIS_CONTEXT));
     shard_dim(t, own ? program_first(b, dims, SM_DIMENSION_EXPERTS) : sequences,
               SM_BIT(SM_AXIS_EXPERT));

@@ -108,7 +108,8 @@ static sm_status check_job(const sm_serve_job *job, sm_error *err) {
     const sm_speculation *x = &job->speculation;
     sm_status status = check_lengths(job, err);
     if (status != SM_OK) return status;
-    if (!job->model->causal)
+    /* What keeps a cache writes, even where its attention is counted over all keys. */
+    if (!job->model->causal && !(sm_model_kv_bytes_per_token(job->model, SM_BF16) > 0.0))
         return sm_fail(err, SM_BAD_INPUT,
                        "%s reads a sequence in both directions at once and writes no tokens one by "
                        "one, which is what serving prices; `model` and `train` know it",
