@@ -17,7 +17,7 @@ struct serve_request {
     /* asked: constant once it is on the desk */
     int32_t *token;             /* the prompt, then room for `most` tokens */
     size_t prompt, most, words; /* words: the first so many may be chosen */
-    const char *kind; /* its class (sm_request_class), NULL: the first */
+    const char *kind;           /* its class (sm_request_class), NULL: the first */
     double temperature;
     uint64_t seed;
     int stops;

@@ -89,7 +89,7 @@ static sm_status set_text(const truth_file *f, size_t field, const truth_cell *c
                             : cell->kind == CELL_OTHER || cell->list)
         return fail_type(f, field, cell, type == TRUTH_WORDS ? "a list of texts" : "a text");
     bool id = f->schema->field[field].offset == offsetof(truth_draft, row.id); /* not yet kept */
-    *value = id || !cell->text[0] ? cell->text : sm_texts_keep(f->texts, f->arena, cell->text);
+    *value = id ? cell->text : !cell->text[0] ? "" : sm_texts_keep(f->texts, f->arena, cell->text);
     return *value ? SM_OK : sm_fail_memory(f->err);
 }
 
