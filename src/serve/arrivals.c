@@ -78,16 +78,19 @@ static double time_after(const sm_synthetic *s, double gap) {
     }
 }
 
-/* Evenly from a share of it, or lognormal of that mean and coefficient of variation, as whole
- * tokens, at least 1:
- * sigma^2 = log(1 + cv^2), mu = log(mean) - sigma^2 / 2. */
+/* Lognormal of that mean and coefficient of variation: sigma^2 = log(1 + cv^2),
+ * mu = log(mean) - sigma^2 / 2. */
+static double draw_lognormal(sm_rng *rng, double mean, double cv) {
+    double variance = log1p(cv * cv);
+    return exp(log(mean) - 0.5 * variance + sqrt(variance) * draw_normal(rng));
+}
+
+/* Evenly from a share of it, or lognormal, as whole tokens, at least 1. */
 static double draw_length(sm_rng *rng, double mean, double cv, double least_share) {
     if (least_share > 0.0)
         return fmax(1.0, floor(mean * (1.0 - (1.0 - least_share) * sm_rng_unit(rng)) + 0.5));
     if (cv <= 0.0) return fmax(1.0, floor(mean + 0.5));
-    double variance = log1p(cv * cv);
-    double length = exp(log(mean) - 0.5 * variance + sqrt(variance) * draw_normal(rng));
-    return fmin(fmax(1.0, floor(length + 0.5)), SM_MAX_TOKENS);
+    return fmin(fmax(1.0, floor(draw_lognormal(rng, mean, cv) + 0.5)), SM_MAX_TOKENS);
 }
 
 static bool is_variation(double cv) { return cv >= 0.0 && cv <= SM_MAX_CV; }
@@ -139,11 +142,9 @@ static const char *draw_class(sm_synthetic *s) {
     return s->classes[i].name;
 }
 
-/* Lognormal, like lengths, but no whole number. */
 static double draw_think(sm_synthetic *s) {
     if (s->think_cv <= 0.0 || s->think_s <= 0.0) return s->think_s;
-    double variance = log1p(s->think_cv * s->think_cv);
-    return exp(log(s->think_s) - 0.5 * variance + sqrt(variance) * draw_normal(&s->rng));
+    return draw_lognormal(&s->rng, s->think_s, s->think_cv);
 }
 
 /* A request alone, or the first turn of a conversation. */

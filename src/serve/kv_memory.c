@@ -180,8 +180,9 @@ sm_status sim_keep_prompt(sim_simulation *s, sim_replica *r, int slot) {
 
 sm_status sim_note_prompt(sim_simulation *s, const sim_sequence *q) {
     sim_run_list runs;
-    sm_status status = s->curve ? runs_of(s, q, q->prompt - 1, true, &runs) : SM_OK;
-    return status || !s->curve ? status : sim_curve_use(s->curve, &runs, true, s->err);
+    if (!s->curve) return SM_OK;
+    sm_status status = runs_of(s, q, q->prompt - 1, true, &runs);
+    return status ? status : sim_curve_use(s->curve, &runs, true, s->err);
 }
 
 sm_status sim_keep_exchange(sim_simulation *s, sim_replica *r, int slot) {

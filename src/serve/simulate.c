@@ -460,19 +460,15 @@ static sm_status begin_replica(sim_simulation *s, int i) {
     return status || !s->live ? status : sim_places_begin(s, r);
 }
 
-/* A class has as many ranks before it as there are smaller priorities. */
+/* A class has as many ranks before it as classes of smaller priorities: ranks of no class stay
+ * empty. */
 static void rank_classes(sim_simulation *s) {
     const sm_simulation *o = s->options;
     s->ranks = 1;
     for (int i = 0; i < o->n_classes; i++) {
-        int smaller[SM_MOST_CLASSES], n = 0;
-        for (int j = 0; j < o->n_classes; j++) {
-            bool seen = o->classes[j].priority >= o->classes[i].priority;
-            for (int k = 0; k < n && !seen; k++) seen = smaller[k] == o->classes[j].priority;
-            if (!seen) smaller[n++] = o->classes[j].priority;
-        }
-        s->rank[i] = n;
-        if (n + 1 > s->ranks) s->ranks = n + 1;
+        for (int j = 0; j < o->n_classes; j++)
+            s->rank[i] += o->classes[j].priority < o->classes[i].priority;
+        if (s->rank[i] + 1 > s->ranks) s->ranks = s->rank[i] + 1;
     }
 }
 

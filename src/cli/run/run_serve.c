@@ -498,16 +498,9 @@ static sm_status write_rows(const void *context, FILE *rows, sm_error *err) {
     (void)err;
     for (size_t i = 0; i < g->as_measured.n; i++)
         from = fmin(from, g->as_measured.request[i].arrival_s);
-    fputs("request,arrival_s,start_s,first_token_s,end_s,prompt_tokens,output_tokens,"
-          "cached_tokens,replica,preemptions\n",
-          rows);
-    for (size_t i = 0; i < g->as_measured.n; i++) {
-        const sm_request_served *q = &g->as_measured.request[i];
-        fprintf(rows, "%llu,%.9g,%.9g,%.9g,%.9g,%.0f,%.0f,%.0f,%d,%d\n",
-                (unsigned long long)q->number, q->arrival_s - from, q->start_s - from,
-                q->first_token_s - from, q->end_s - from, q->prompt, q->output, q->cached,
-                q->replica, q->preemptions);
-    }
+    requests_header(rows);
+    for (size_t i = 0; i < g->as_measured.n; i++)
+        requests_row(rows, &g->as_measured.request[i], &g->options, from);
     return SM_OK;
 }
 

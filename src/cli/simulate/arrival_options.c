@@ -159,6 +159,19 @@ static sm_status read_kind(const cli_call *call, arrival_values *v, sm_error *er
     return read_drawn(&source, name.length, &v->draw, err);
 }
 
+void requests_header(FILE *rows) {
+    fputs("request,arrival_s,start_s,first_token_s,end_s,prompt_tokens,output_tokens,"
+          "cached_tokens,replica,preemptions,class\n",
+          rows);
+}
+
+void requests_row(FILE *rows, const sm_request_served *s, const sm_simulation *o, double from_s) {
+    fprintf(rows, "%llu,%.9g,%.9g,%.9g,%.9g,%.0f,%.0f,%.0f,%d,%d,%s\n",
+            (unsigned long long)s->number, s->arrival_s - from_s, s->start_s - from_s,
+            s->first_token_s - from_s, s->end_s - from_s, s->prompt, s->output, s->cached,
+            s->replica, s->preemptions, o->n_classes > 0 ? o->classes[s->kind].name : "");
+}
+
 bool arrivals_asked(const arrival_values *v) {
     return v->trace || v->arrivals || v->draw.rate_per_s > 0.0 || v->concurrency > 0.0;
 }

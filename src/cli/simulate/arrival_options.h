@@ -70,6 +70,10 @@ typedef struct arrival_values {
      .above = true, .highest = 1, .default_says = "all alike"}
 /* clang-format on */
 
+/* --csv: the header and the row of a request; its times count from from_s. */
+void requests_header(FILE *rows);
+void requests_row(FILE *rows, const sm_request_served *served, const sm_simulation *options,
+                  double from_s);
 /* Were any requests asked for? */
 bool arrivals_asked(const arrival_values *v);
 /* Read them into draw, drawn and requests. SM_USAGE for what does not go together, SM_BAD_INPUT

@@ -170,19 +170,13 @@ typedef struct answering {
 /* --csv: a row for each request, as it ends. */
 static void put_served(void *context, const sm_request_served *s) {
     const answering *a = context;
-    const sm_simulation *o = a->question->simulation;
-    fprintf(a->rows, "%llu,%.9g,%.9g,%.9g,%.9g,%.0f,%.0f,%.0f,%d,%d,%s\n",
-            (unsigned long long)s->number, s->arrival_s, s->start_s, s->first_token_s, s->end_s,
-            s->prompt, s->output, s->cached, s->replica, s->preemptions,
-            o->n_classes > 0 ? o->classes[s->kind].name : "");
+    requests_row(a->rows, s, a->question->simulation, 0.0);
 }
 
 static sm_status write_rows(const void *context, FILE *rows, sm_error *err) {
     answering a = *(const answering *)context;
     a.rows = rows;
-    fputs("request,arrival_s,start_s,first_token_s,end_s,prompt_tokens,output_tokens,"
-          "cached_tokens,replica,preemptions,class\n",
-          rows);
+    requests_header(rows);
     a.question->watch = &(sm_watch){&a, put_served, NULL};
     return sm_answer_simulate(a.question, a.report, err);
 }
