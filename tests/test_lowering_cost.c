@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "oracle_collectives.h"
 #include "scalemodel/lowering.h"
 
 enum { MOST_FOUND = 512 };
@@ -274,6 +275,127 @@ static void pricing_allocates_nothing(void **state) {
     assert_true(sm_allocation_count() == before);
 }
 
+/* ---- permutes ---- */
+
+/* Block (x, y) of a transposition over an n x n torus goes from row x to row y: of the n^2/4 blocks
+ * that pass the middle of a line each way one in n takes each of its links; a ring has two middles
+ * and passes n/8. Of eight chips in each of eight nodes seven send out, of the ports of eight. */
+static void transpositions_pass_the_middle(void **state) {
+    problem *p = *state;
+    static const struct {
+        const char *on, *mesh;
+        double times, bytes_per_s;
+    } cases[] = {{"tpu-v5e:8x8", "X=8,Y=8", 2, 45e9},
+                 {"tpu-v5e:16x16", "X=16,Y=16", 2, 45e9},
+                 {"tpu-v5e:4x4", "X=4,Y=4", 1, 45e9},
+                 {"h100-sxm:8x8", "X=8,Y=8", 7.0 / 8, 50e9}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        pose(p, cases[i].on, cases[i].mesh, "A[I_X,J_Y] -> C[I_Y,J_X]", "I=8192,J=8192");
+        sm_lowering_cost cost = sm_lowering_price(&p->input, find(p, "pE"), -1);
+        double bytes = p->found[0].step[0].bytes;
+        if (!near(cost.network_s, cases[i].times * bytes / cases[i].bytes_per_s))
+            fail_msg("%s: %g", cases[i].on, cost.network_s * cases[i].bytes_per_s / bytes);
+        assert_true(cost.upper_s >= cost.expected_s && cost.expected_s > cost.network_s);
+    }
+}
+
+/* The number of a chip in its group, as the oracle counts: the innermost part fastest. */
+static int rank_of(const sm_placement *placement, const sm_group *group, sm_axes axes,
+                   const int *at) {
+    int position[SM_MAX_LEVELS] = {0}, rank = 0, step = 1;
+    for (int a = 0; a < placement->axes; a++)
+        for (int k = 0, rest = at[a]; (axes >> a & 1) && k < placement->axis[a].parts; k++) {
+            const sm_part *part = &placement->axis[a].part[k];
+            position[part->level] += rest % part->size * part->stride;
+            rest /= part->size;
+        }
+    for (int k = 0; k < group->parts; k++) {
+        rank += position[group->part[k].level] / group->part[k].stride % group->part[k].size * step;
+        step *= group->part[k].size;
+    }
+    return rank;
+}
+
+static void member(const sm_mesh *mesh, sm_axes axes, int number, int *at) {
+    for (int a = 0; a < mesh->axes; a++) {
+        at[a] = axes >> a & 1 ? number % mesh->axis[a].size : 0;
+        if (axes >> a & 1) number /= mesh->axis[a].size;
+    }
+}
+
+/* The blocks of a permute as messages, each sent to a chip that has not got one yet and has that
+ * block afterwards. */
+static oracle_schedule messages_of(const problem *p, const sm_placement *placement,
+                                   const sm_mesh *mesh, const sm_step *step,
+                                   const sm_group *group) {
+    oracle_schedule s = {0};
+    bool taken[256] = {false};
+    int n = (int)sm_mesh_size(mesh, step->axes), from[SM_MAX_AXES], to[SM_MAX_AXES];
+    const sm_array *array = step->array < 0 ? &p->einsum.out : &p->einsum.in[step->array];
+    assert_true(n <= 256);
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < n; k++) {
+            bool same = !taken[k];
+            member(mesh, step->axes, i, from);
+            member(mesh, step->axes, k, to);
+            for (int d = 0; d < array->rank; d++)
+                same = same && sm_layout_part(mesh, &step->before, d, step->axes, from) ==
+                                   sm_layout_part(mesh, &step->after, d, step->axes, to);
+            if (!same) continue;
+            taken[k] = true;
+            oracle_send(&s, (oracle_message){rank_of(placement, group, step->axes, from),
+                                             rank_of(placement, group, step->axes, to), 0, 1.0, 0});
+            break;
+        }
+    assert_int_equal(s.messages, n);
+    oracle_round(&s, true);
+    return s;
+}
+
+/* Over switches a permute takes what its messages take; over tori no more, for these go in the
+ * order of the dimensions, and no less than a tenth. */
+static void permutes_are_their_messages(void **state) {
+    problem *p = *state;
+    static const char *const cases[][4] = {
+        {"tpu-v5e:4x8", "X=4,Y=8", "A[I_X,J_Y] -> C[I_Y,J_X]", "I=512,J=512"},
+        {"tpu-v5p:4x4x4", "X=4,Y=4,Z=4", "A[I_X,J_Y,K_Z] -> C[I_Y,J_Z,K_X]", "I=64,J=64,K=64"},
+        {"tpu-v5p:4x4x4", "X=8,Y=8", "A[I_XY,J] -> C[I_YX,J]", "I=512,J=512"},
+        {"tpu-v5e:16", "X=2,Y=8", "A[I_XY,J] -> C[I_YX,J]", "I=512,J=512"},
+        {"h100-sxm:4x8", "X=4,Y=8", "A[I_XY,J] -> C[I_YX,J]", "I=512,J=512"},
+        {"h100-sxm:4x8", "X=8,Y=4", "A[I_X,J_Y] -> C[I_Y,J_X]", "I=512,J=512"},
+        {"h100-sxm:16", "X=4,Y=4", "A[I_X,J_Y] -> C[I_Y,J_X]", "I=512,J=512"},
+        {"h100-sxm:8", "X=2,Y=4", "A[I_XY,J] -> C[I_YX,J]", "I=512,J=512"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int permutes = 0;
+        pose(p, cases[i][0], cases[i][1], cases[i][2], cases[i][3]);
+        for (int f = 0; f < p->n; f++)
+            for (int s = 0; s < p->found[f].steps; s++) {
+                const sm_step *step = &p->found[f].step[s];
+                sm_placement placement;
+                sm_mesh mesh;
+                sm_placement_split(&p->placement, &p->found[f], &placement);
+                sm_lowering_mesh(&p->found[f], &p->mesh, &mesh);
+                if (step->kind != SM_STEP_COLLECTIVE || step->op != SM_PERMUTE) continue;
+                sm_group group = sm_group_join(&placement, step->axes);
+                sm_curve curve = sm_step_curve(&p->system, &placement, &mesh, step);
+                oracle_network *net = oracle_network_new(&p->system, &group);
+                oracle_schedule sent = messages_of(p, &placement, &mesh, step, &group);
+                oracle_time time = oracle_deliver(net, &sent);
+                double s_per_byte = curve.algorithm[0].line.s_per_byte;
+                bool torus = p->system.level[0].kind == SM_LEVEL_TORUS;
+                if (s_per_byte > time.transfer_s * (1 + 1e-9) ||
+                    s_per_byte < time.transfer_s * (torus ? 0.1 : 1 - 1e-9))
+                    fail_msg("%s on %s: %g, messages %g", cases[i][2], cases[i][0], s_per_byte,
+                             time.transfer_s);
+                permutes++;
+                oracle_schedule_free(&sent);
+                oracle_network_free(net);
+            }
+        assert_true(permutes > 0);
+    }
+}
+
 int main(void) {
     static problem shared;
     const struct CMUnitTest tests[] = {
@@ -286,6 +408,8 @@ int main(void) {
         cmocka_unit_test_prestate(overlapping_what_is_long_hides_the_short, &shared),
         cmocka_unit_test_prestate(others_cannot_overlap, &shared),
         cmocka_unit_test_prestate(bounds_hold_for_random_products, &shared),
+        cmocka_unit_test_prestate(transpositions_pass_the_middle, &shared),
+        cmocka_unit_test_prestate(permutes_are_their_messages, &shared),
         cmocka_unit_test_prestate(pricing_allocates_nothing, &shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,6 +94,10 @@ typedef struct sm_curve {
 /* ragged: fraction of an all-to-all's bytes that really move (top-k routing), 1 for dense. */
 sm_curve sm_collective_curve(const sm_system *system, sm_collective op, const sm_group *group,
                              double ragged);
+/* Of a step of a lowering on this mesh, whose axes are placed so: a permute by the links that its
+ * blocks pass (of sm_collective_curve it is a shift by one), the others as above. */
+sm_curve sm_step_curve(const sm_system *system, const sm_placement *placement, const sm_mesh *mesh,
+                       const sm_step *step);
 /* Expected fraction of a top-k routed all-to-all over Z groups of experts: tokens are sent once per
  * group that hosts any of their k experts: (1-((Z-1)/Z)^k) (of Z equal parts). */
 double sm_ragged_fraction(double experts_groups, double k);

@@ -232,7 +232,8 @@ typedef struct sm_step {
     double local_bytes; /* bytes an einsum reads and writes on a chip */
     bool in_one;     /* it cannot run in chunks inside the einsum: a dimension that loses or gains
                         the axes is longer in blocks than whole, or a diagonal is read */
-    sm_layout after; /* of the array (the output for an einsum) when the step is done */
+    sm_layout before, after; /* of the array: as it is moved, and when the step is done (of the
+                                output for an einsum, which has none before) */
 } sm_step;
 
 /* Bytes that each chip receives over the network in a step on a group of n chips: bytes (n-1)/n of
@@ -373,6 +374,20 @@ sm_part_range sm_layout_range(const sm_mesh *mesh, const sm_layout *layout, int 
 sm_local_block sm_local_block_shape(const sm_mesh *mesh, const sm_einsum *einsum,
                                     const sm_array *array, const sm_layout *layout,
                                     sm_element element);
+/* A permute along some axes: which chip gets whose block. */
+typedef struct sm_permutation {
+    int axes;
+    int8_t axis[SM_MAX_AXES], class_after[SM_MAX_AXES]; /* as the layout after has them */
+    int size[SM_MAX_AXES];
+    int8_t class_of[SM_MAX_AXES]; /* before, by axis */
+    int weight[SM_MAX_AXES];
+} sm_permutation;
+/* Both layouts cut each dimension into as many parts by these axes. */
+void sm_permutation_of(const sm_mesh *mesh, sm_axes axes, const sm_layout *before,
+                       const sm_layout *after, sm_permutation *p);
+/* to: the chip whose block afterwards is that of `at` before; of several that hold the same block
+ * the one with the same number among them. Coordinates along other axes are not touched. */
+void sm_permutation_apply(const sm_permutation *p, const int *at, int *to);
 /* Are two layouts the same on every axis of more than one chip? */
 bool sm_layout_same(const sm_mesh *mesh, const sm_layout *a, const sm_layout *b);
 

@@ -2,14 +2,14 @@
 #include "group_links.h"
 #include <math.h>
 
-static void add_lines(sm_curve *curve, const sm_group_links *links, sm_collective op,
-                      double ragged) {
-    switch (op) { /* no default: the compiler tells of a collective without a price */
+static void add_lines(sm_curve *curve, const sm_group_links *links, double ragged,
+                      const sm_permute_load *load) {
+    switch (curve->op) { /* no default: the compiler tells of a collective without a price */
     case SM_ALL_GATHER:
     case SM_REDUCE_SCATTER: sm_curve_gather(curve, links); break;
     case SM_ALL_REDUCE: sm_curve_all_reduce(curve, links); break;
     case SM_ALL_TO_ALL: sm_curve_all_to_all(curve, links, ragged); break;
-    case SM_PERMUTE: sm_curve_permute(curve, links); break;
+    case SM_PERMUTE: sm_curve_permute(curve, links, load); break;
     case SM_BROADCAST: sm_curve_broadcast(curve, links, "in-network multicast"); break;
     case SM_REDUCE: sm_curve_broadcast(curve, links, "in-network reduction"); break;
     case SM_COLLECTIVE_COUNT: break;
@@ -22,22 +22,38 @@ static void add_no_link(sm_curve *curve) {
         .name = "no link", .line = {INFINITY, 0.0}, .hops_s = INFINITY, .excess = 1.0};
 }
 
-sm_curve sm_collective_curve(const sm_system *system, sm_collective op, const sm_group *group,
-                             double ragged) {
+static sm_curve curve_over(const sm_group_links *links, int size, sm_collective op, double ragged,
+                           const sm_permute_load *load) {
     sm_curve curve;
-    sm_group_links links;
-    sm_group_links_of(system, group, &links);
     curve.op = op;
     curve.n = 0;
-    curve.group = (int)links.n;
+    curve.group = (int)links->n;
     curve.ideal_s_per_byte = 0.0;
-    if (links.torus_parts + links.switch_parts > 0) add_lines(&curve, &links, op, ragged);
-    else if (group->size > 1) add_no_link(&curve);
+    if (links->torus_parts + links->switch_parts > 0) add_lines(&curve, links, ragged, load);
+    else if (size > 1) add_no_link(&curve);
     for (int i = 0; i < curve.n; i++) {
         curve.algorithm[i].op = op;
         curve.algorithm[i].members = curve.group;
     }
     return curve;
+}
+
+sm_curve sm_collective_curve(const sm_system *system, sm_collective op, const sm_group *group,
+                             double ragged) {
+    sm_group_links links;
+    sm_group_links_of(system, group, &links);
+    return curve_over(&links, group->size, op, ragged, NULL);
+}
+
+sm_curve sm_step_curve(const sm_system *system, const sm_placement *placement, const sm_mesh *mesh,
+                       const sm_step *step) {
+    sm_group_links links;
+    sm_permute_load load;
+    sm_group group = sm_group_join(placement, step->axes);
+    sm_group_links_of(system, &group, &links);
+    bool blocks = step->op == SM_PERMUTE && !sm_layout_same(mesh, &step->before, &step->after);
+    if (blocks) sm_permute_load_of(placement, mesh, step, &links, &load);
+    return curve_over(&links, group.size, step->op, 1.0, blocks ? &load : NULL);
 }
 
 double sm_ragged_fraction(double experts_groups, double k) {

@@ -99,7 +99,7 @@ void sm_curve_all_to_all(sm_curve *curve, const sm_group_links *links, double ra
 
 /* A shift by one: member r sends V to r+1 (the last to the first), the quickest part of a torus
  * innermost. The last of a line goes back the whole way, on links of the other direction. */
-static double permute_latency_s(const sm_group_links *links) {
+static double shift_latency_s(const sm_group_links *links) {
     double back = 0.0, worst = 0.0;
     for (int i = 0; i < links->torus_parts; i++) {
         const sm_torus_part *t = &links->torus[i];
@@ -107,26 +107,40 @@ static double permute_latency_s(const sm_group_links *links) {
         worst = fmax(worst, back + step);
         back += t->ring ? step : (t->n - 1) * step;
     }
-    if (!links->switch_parts) return fmax(worst, back);
-    for (int i = 0; i < links->switch_parts; i++)
-        if (links->sw[i].n > 1) worst = fmax(worst, links->sw[i].hop_s);
-    return worst;
+    return links->switch_parts > 0 ? worst : fmax(worst, back);
 }
 
-void sm_curve_permute(sm_curve *curve, const sm_group_links *links) {
-    double busy[SM_MAX_LEVELS] = {0};
+static double permute_latency_s(const sm_group_links *links, const sm_permute_load *load) {
+    double s = load ? 0.0 : shift_latency_s(links);
+    for (int i = 0; i < links->torus_parts && load; i++)
+        s += load->hops[i] * links->torus[i].stride * links->torus[i].hop_s;
+    for (int i = 0; i < links->switch_parts; i++)
+        if (links->sw[i].n > 1) s = fmax(s, links->sw[i].hop_s);
+    return s;
+}
+
+void sm_curve_permute(sm_curve *curve, const sm_group_links *links, const sm_permute_load *load) {
+    double busy[SM_MAX_LEVELS] = {0}, latency = permute_latency_s(links, load), serial = 0.0;
     for (int i = 0; i < links->torus_parts; i++) {
         const sm_torus_part *t = &links->torus[i];
-        busy[t->level] += t->stride / t->link_bytes_per_s;
+        double s = (load ? load->torus[i] : 1.0) * t->stride / t->link_bytes_per_s;
+        busy[t->level] += s;
+        serial += s;
     }
-    for (int i = 0; i < links->switch_parts; i++)
-        busy[links->sw[i].level] = links->sw[i].groups / links->sw[i].link_bytes_per_s;
+    for (int i = 0; i < links->switch_parts; i++) {
+        const sm_switch_part *w = &links->sw[i];
+        busy[w->level] = (load ? load->sw[i] : 1.0) * w->groups / w->link_bytes_per_s;
+        serial += busy[w->level];
+    }
     sm_algorithm *a =
-        sm_curve_add(curve, links, "shift by one", permute_latency_s(links), busy, 0.0);
+        sm_curve_add(curve, links, load ? "direct" : "shift by one", latency, busy, 0.0);
     /* a lone sender and its receiver agree once and then stream (vidur, A100 and H100 nodes) */
     if (links->torus_parts == 0) a->start = 0.4;
     curve->ideal_s_per_byte = a->line.s_per_byte;
-    sm_curve_add_book(curve, links, permute_latency_s(links), busy);
+    if (load && links->torus_parts + links->switch_parts > 1)
+        sm_curve_add(curve, links, "one level after the other", latency, busy, serial)->start =
+            a->start;
+    sm_curve_add_book(curve, links, latency, busy);
 }
 
 static double torus_walk_s(const sm_group_links *links) {

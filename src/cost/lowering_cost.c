@@ -81,7 +81,7 @@ sm_op_cost lowering_local_cost(const sm_lowering_input *input, const sm_lowering
                                double flops, double bytes, int cut, double chunks) {
     const sm_chip *chip = &input->system->chip;
     sm_product_shape s = shape_of(input, lowering, cut, chunks);
-    bool elementwise = s.m * s.n * s.k <= 1.0; /* the vector unit does it */
+    bool elementwise = s.k <= 1.0; /* nothing is summed: the vector unit does it */
     bool moved = lowering->moves_only && input->work == SM_LOCAL_PRODUCT;
     flops = lowering_local_work(input, lowering, flops, &bytes, cut, chunks);
     if (moved || input->work == SM_LOCAL_NOTHING) return (sm_op_cost){.lower_s = 0.0};
@@ -154,6 +154,7 @@ bool lowering_add_edges(const sm_lowering_input *input, sm_lowering *lowering) {
     step.after = sm_layout_of(&input->einsum->in[0]);
     for (int s = 0; s < at; s++)
         if (lowering->step[s].array == 0) step.after = lowering->step[s].after;
+    step.before = step.after; /* a shift, and every block stays */
     memmove(&lowering->step[at + 1], &lowering->step[at],
             (size_t)(lowering->steps++ - at) * sizeof step);
     lowering->step[at] = step;
@@ -189,9 +190,9 @@ void sm_placement_split(const sm_placement *placement, const sm_lowering *loweri
 }
 
 static sm_lowering_step_cost collective_cost(const sm_lowering_input *input,
-                                             const sm_placement *placement, const sm_step *step) {
-    sm_group group = sm_group_join(placement, step->axes);
-    sm_curve curve = sm_collective_curve(input->system, step->op, &group, 1.0);
+                                             const sm_placement *placement, const sm_mesh *mesh,
+                                             const sm_step *step) {
+    sm_curve curve = sm_step_curve(input->system, placement, mesh, step);
     sm_collective_cost cost = sm_curve_cost(&curve, input->system, input->calibration, step->bytes);
     return (sm_lowering_step_cost){cost.lower_s,   cost.expected_s,
                                    cost.upper_s,   cost.bytes_busiest_link,
@@ -201,7 +202,7 @@ static sm_lowering_step_cost collective_cost(const sm_lowering_input *input,
 double lowering_edges_s(const sm_lowering_input *input, const sm_lowering *lowering) {
     sm_step step;
     if (!find_edges(input, lowering, &step)) return 0.0;
-    return collective_cost(input, input->placement, &step).expected_s;
+    return collective_cost(input, input->placement, input->mesh, &step).expected_s;
 }
 
 double lowering_overlapped_s(const sm_lowering_input *input, const sm_lowering *lowering,
@@ -222,10 +223,11 @@ static double overlapped_s(const sm_lowering_input *input, const sm_lowering *lo
 }
 
 static void price_step(const sm_lowering_input *input, const sm_lowering *lowering,
-                       const sm_placement *placement, int s, sm_lowering_cost *cost) {
+                       const sm_placement *placement, const sm_mesh *mesh, int s,
+                       sm_lowering_cost *cost) {
     const sm_step *step = &lowering->step[s];
     if (step->kind == SM_STEP_COLLECTIVE) {
-        cost->step[s] = collective_cost(input, placement, step);
+        cost->step[s] = collective_cost(input, placement, mesh, step);
         cost->network_s += cost->step[s].lower_s;
     } else if (step->kind == SM_STEP_EINSUM) {
         sm_op_cost op =
@@ -245,7 +247,8 @@ sm_lowering_cost sm_lowering_price(const sm_lowering_input *input, const sm_lowe
     sm_mesh mesh;
     sm_placement_split(input->placement, lowering, &placement);
     sm_lowering_mesh(lowering, input->mesh, &mesh);
-    for (int s = 0; s < lowering->steps; s++) price_step(input, lowering, &placement, s, &cost);
+    for (int s = 0; s < lowering->steps; s++)
+        price_step(input, lowering, &placement, &mesh, s, &cost);
     for (int s = 0; s < lowering->steps; s++) cost.upper_s += cost.step[s].upper_s;
     int middle = einsum_step(lowering);
     assert(overlapped < lowering->steps && lowering->steps <= SM_MAX_STEPS);

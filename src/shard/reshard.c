@@ -93,6 +93,7 @@ static void emit(leg *l, sm_move move, const sm_layout *after) {
                                                                 : box * chips,
                           .in_one = sm_journey_padded(l->j, &l->before, after) ||
                                     sm_array_is_diagonal(l->array, r->einsum),
+                          .before = l->before,
                           .after = *after};
     sm_lowering_append(r->lowering, &step,
                        r->other_bytes + r->stored_bytes + r->version_bytes + fresh, &r->full);

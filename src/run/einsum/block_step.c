@@ -192,33 +192,17 @@ static sm_status all_to_all(stepping *s, sm_error *err) {
     return status;
 }
 
-/* Which of the chips that hold the same block: the number along the replicated axes of the step. */
-static int copy_of(const stepping *s, const sm_layout *layout, const int *at) {
-    sm_axes replicated = 0;
-    for (int a = 0; a < s->m->mesh.axes; a++)
-        if ((s->step->axes >> a & 1u) && layout->dim[a] == SM_REPLICATED)
-            replicated = (sm_axes)(replicated | 1u << a);
-    return number_of(&s->m->mesh, replicated, at);
-}
-
-/* The member whose block after the step is where that of `at` was before it, or the other way; of
- * several that hold the same block the one with the same number among them. */
-static int holder(const stepping *s, const sm_layout *mine, const sm_layout *theirs) {
-    int at[SM_MAX_AXES], copy = copy_of(s, mine, s->m->at);
-    for (int i = 0; i < s->group->size; i++) {
-        bool same = true;
-        member_of(s->m, s->step->axes, i, at);
-        for (int d = 0; same && d < s->block->rank; d++)
-            same = sm_layout_part(&s->m->mesh, theirs, d, s->step->axes, at) ==
-                   sm_layout_part(&s->m->mesh, mine, d, s->step->axes, s->m->at);
-        if (same && copy_of(s, theirs, at) == copy) return i;
-    }
-    return -1;
+/* The member that has this rank's block when the axes go from one layout to the other. */
+static int holder(const stepping *s, const sm_layout *from, const sm_layout *to) {
+    sm_permutation p;
+    int at[SM_MAX_AXES] = {0};
+    sm_permutation_of(&s->m->mesh, s->step->axes, from, to, &p);
+    sm_permutation_apply(&p, s->m->at, at);
+    return number_of(&s->m->mesh, s->step->axes, at);
 }
 
 static sm_status permute(stepping *s, sm_error *err) {
     int to = holder(s, s->before, s->after), from = holder(s, s->after, s->before);
-    if (to < 0 || from < 0) return sm_fail(err, SM_INTERNAL, "a permutation leads nowhere");
     sm_status status =
         local_block_raw(s->block->element, s->block->rank, s->block->size, s->result, err);
     if (status) return status;
