@@ -4,8 +4,7 @@
 #include "unit.h"
 #include "scalemodel/architecture.h"
 
-#include "encoder_totals.h"
-#include "family_totals.h"
+#include "small_models.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,15 +26,6 @@ static made of(const char *config) {
     if (sm_architecture_new(sm_library_shipped(), &source, NULL, m.arena, &m.a, &m.err))
         failed(&m, config);
     return m;
-}
-
-enum {
-    FAMILY_TOTALS = sizeof family_totals / sizeof *family_totals,
-    TOTALS = FAMILY_TOTALS + sizeof encoder_totals / sizeof *encoder_totals
-};
-
-static const struct family_total *total_at(size_t i) {
-    return i < FAMILY_TOTALS ? &family_totals[i] : &encoder_totals[i - FAMILY_TOTALS];
 }
 
 static void totals_are_the_reference_classes(void **state) {

@@ -197,6 +197,13 @@ typedef struct sm_rules {
     sm_cache_by cache_by;
 } sm_rules;
 
+/* The axes that shard weights beside those of tensor and experts: what they shard is gathered where
+ * it is used, and its gradients are reduced over them in every microbatch. */
+static inline sm_axes sm_weight_shards(const sm_rules *rules) {
+    return (sm_axes)(SM_BIT(SM_AXIS_FSDP) |
+                     (rules->weights_over_context ? SM_BIT(SM_AXIS_CONTEXT) : 0));
+}
+
 /* One piece of the model: a layer of one kind, or a piece outside of layers: the first is the
  * embedding (kind 0), those between stacks follow (kind 1, ...), the last is the head with its
  * loss. */
@@ -216,6 +223,7 @@ typedef struct sm_program {
     sm_op op[SM_MAX_OPS];
     int input, output; /* the residual stream in and out; -1 if none */
     double fixed;      /* elements of weights that no gradient reaches, whole on every chip */
+    double rides;      /* of weights that only epilogues read, where no other weight has them */
     /* The tensor that each array of the lines is; -1: of none (inside a kernel, in an epilogue). */
     int16_t tensor_of[SM_MAX_LINE_ARRAYS];
 } sm_program;

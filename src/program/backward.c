@@ -52,11 +52,6 @@ static traveller travels(const job *j, int operand, const term *t) {
                        part_mask(t->at, j->b->tensor[t->tensor].rank)};
 }
 
-static sm_axes weight_shards(const sm_program *b) {
-    return (sm_axes)(SM_BIT(SM_AXIS_FSDP) |
-                     (b->rules.weights_over_context ? SM_BIT(SM_AXIS_CONTEXT) : 0));
-}
-
 /* The gradient of a weight: fsdp, and an axis whose shards were gathered, reduce every microbatch
  * onto the shards; what else is partial waits for the step's end. */
 static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int tensor,
@@ -65,10 +60,7 @@ static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int 
     share from = {.number = 0};
     term out = part_stored(j->b, tensor);
     memset(out.at, 0, sizeof out.at);
-    if (j->b->tensor[tensor].fixed) {
-        part_record_weight(j, tensor, 0);
-        return true;
-    }
+    if (j->b->tensor[tensor].fixed) return true;
     if (!part_lower(j, n, in, &out, at, true, &low)) return false;
     for (int i = 0; i < n; i++)
         if (in[i].gradient || op->kind != SM_OP_VECTOR) /* else there for its shape */
@@ -76,8 +68,8 @@ static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int 
     if (!part_task_gradient(j, op, SM_TASK_WEIGHT_GRADIENT, tensor, 0)) return false;
     lowered_at(&low, from.at);
     from.unreduced = low.out.unreduced;
-    unsigned waits = ~(unsigned)(weight_shards(j->b) | part_stored_mask(j->b, tensor));
-    part_record_weight(j, tensor, (sm_axes)(from.unreduced & waits));
+    unsigned waits = ~(unsigned)(sm_weight_shards(&j->b->rules) | part_stored_mask(j->b, tensor));
+    j->partial[tensor] = (sm_axes)(j->partial[tensor] | (from.unreduced & waits));
     return move_home(j, op, tensor, &from, (sm_axes)waits, SM_PHASE_BACKWARD_WEIGHT);
 }
 
@@ -99,25 +91,24 @@ static term bare(const sm_program *b, const sm_op *op, int i) {
     return t;
 }
 
-static bool backward_einsum(job *j, const sm_op *op, const int *at) {
-    term dc = part_gradient(j->b, op->out), x = part_operand(j->b, op, 0);
-    term w = part_operand(j->b, op, 1);
-    if (j->b->tensor[op->in[0]].role == SM_ROLE_ACTIVATION) {
-        term pair[2] = {dc, w}, dx = bare(j->b, op, 0);
-        if (!input_gradient(j, op, 2, pair, 2, &dx, at)) return false;
-        part_einsum_work(j, op, pair, &dx, at, SM_PHASE_BACKWARD_INPUT);
-    }
-    term pair[2] = {x, dc}, dw = bare(j->b, op, 1);
-    if (j->b->tensor[op->in[1]].role == SM_ROLE_ACTIVATION) {
-        if (!input_gradient(j, op, 2, pair, 2, &dw, at)) return false;
-        part_einsum_work(j, op, pair, &dw, at, SM_PHASE_BACKWARD_INPUT);
-        return true;
-    }
-    if (!weight_gradient(j, op, 2, pair, op->in[1], at)) return false;
-    if (j->b->tensor[op->in[1]].fixed) return true;
-    if (op->kind == SM_OP_EINSUM) part_einsum_work(j, op, pair, &dw, at, SM_PHASE_BACKWARD_WEIGHT);
-    else part_vector_work(j, op, SM_PHASE_BACKWARD_WEIGHT);
+static bool backward_operand(job *j, const sm_op *op, int i, const term *pair, const int *at) {
+    const sm_tensor *t = &j->b->tensor[op->in[i]];
+    term d = bare(j->b, op, i);
+    sm_phase phase = t->role == SM_ROLE_WEIGHT ? SM_PHASE_BACKWARD_WEIGHT : SM_PHASE_BACKWARD_INPUT;
+    if (t->role == SM_ROLE_IDS) return true;
+    if (t->role == SM_ROLE_WEIGHT ? !weight_gradient(j, op, 2, pair, op->in[i], at)
+                                  : !input_gradient(j, op, 2, pair, 2, &d, at))
+        return false;
+    if (t->fixed) return true;
+    if (op->kind == SM_OP_EINSUM) part_einsum_work(j, op, pair, &d, at, phase);
+    else part_vector_work(j, op, phase);
     return true;
+}
+
+static bool backward_einsum(job *j, const sm_op *op, const int *at) {
+    term dc = part_gradient(j->b, op->out);
+    term left[2] = {dc, part_operand(j->b, op, 1)}, right[2] = {part_operand(j->b, op, 0), dc};
+    return backward_operand(j, op, 0, left, at) && backward_operand(j, op, 1, right, at);
 }
 
 /* Attention and kernels: everything they read serves the gradient of each input. */

@@ -664,12 +664,28 @@ static void number_arrays(builder *x) {
     }
     for (int i = 0; i < SM_MAX_LINE_ARRAYS; i++)
         b->tensor_of[i] = (int16_t)(i < x->l->arrays && x->tensor[i] >= 0 ? to[x->tensor[i]] : -1);
-    b->input = x->l->input < 0 ? -1 : to[x->tensor[x->l->input]];
-    b->output = x->l->output < 0 ? -1 : to[x->tensor[x->l->output]];
+    b->input = x->l->input < 0 ? -1 : b->tensor_of[x->l->input];
+    b->output = x->l->output < 0 ? -1 : b->tensor_of[x->l->output];
     if (b->input >= 0 && b->tensor[b->input].role == SM_ROLE_IDS) b->input = -1;
-    const sm_op *last = &b->op[b->ops - 1];
-    bool ends = last->function == SM_FUNCTION_LOSS || last->function == SM_FUNCTION_SAMPLE;
+    const sm_op *last = b->ops ? &b->op[b->ops - 1] : NULL;
+    bool ends =
+        last && (last->function == SM_FUNCTION_LOSS || last->function == SM_FUNCTION_SAMPLE);
     if (ends && last->out == b->output) b->output = -1;
+}
+
+/* With the weight that layers share least, of those a norm's; a piece without any has a class of
+ * them alone (finish of partition.c). */
+static void place_rides(const builder *x) {
+    sm_tensor *host = NULL;
+    for (int i = 0; i < x->b->tensors; i++) {
+        sm_tensor *t = &x->b->tensor[i];
+        if (t->role != SM_ROLE_WEIGHT || t->tied) continue;
+        bool better =
+            host && (t->share != host->share ? t->share > host->share : t->norm && !host->norm);
+        if (!host || better) host = t;
+    }
+    if (host) host->elements += x->rides / host->share;
+    else x->b->rides = x->rides;
 }
 
 static sm_status of_lines(const sm_text_lines *lines, sm_program *program, sm_error *err) {
@@ -692,16 +708,7 @@ static sm_status of_lines(const sm_text_lines *lines, sm_program *program, sm_er
     }
     if (!x.status) {
         number_arrays(&x);
-        int first = -1;
-        for (int i = 0; i < x.b->tensors; i++) {
-            const sm_tensor *t = &x.b->tensor[i];
-            if (t->role != SM_ROLE_WEIGHT) continue;
-            const sm_tensor *best = first < 0 ? NULL : &x.b->tensor[first];
-            bool better =
-                best && (t->share != best->share ? t->share > best->share : t->norm && !best->norm);
-            if (!best || better) first = i;
-        }
-        if (first >= 0) x.b->tensor[first].elements += x.rides / x.b->tensor[first].share;
+        place_rides(&x);
         program->fixed = x.fixed;
         freeze(program);
         program_settle(program);

@@ -134,21 +134,34 @@ static void record(sm_partition *p, const sm_weight_class *c) {
     p->classes++; /* finish tells when that is too many */
 }
 
-void part_record_weight(job *j, int tensor, sm_axes partial) {
-    const sm_tensor *t = &j->b->tensor[tensor];
-    record(j->out, &(sm_weight_class){.elements = t->elements,
-                                      .stored = part_stored_mask(j->b, tensor),
-                                      .partial = partial,
-                                      .expert = part_of_experts(j->b, tensor),
-                                      .tied = t->tied,
-                                      .share = t->share,
-                                      .fixed = t->fixed,
-                                      .narrow = t->narrow});
+/* A weight that several ops read is one; where their gradients are partial over other axes they are
+ * added as partial sums. */
+static void record_weights(const job *j) {
+    for (int i = j->b->tensors - 1; i >= 0; i--) {
+        const sm_tensor *t = &j->b->tensor[i];
+        if (t->role != SM_ROLE_WEIGHT) continue;
+        record(j->out, &(sm_weight_class){.elements = t->elements,
+                                          .stored = part_stored_mask(j->b, i),
+                                          .partial = j->partial[i],
+                                          .expert = part_of_experts(j->b, i),
+                                          .tied = t->tied,
+                                          .share = t->share,
+                                          .fixed = t->fixed,
+                                          .narrow = t->narrow});
+    }
 }
 
-static sm_status finish(const job *j, sm_error *err) {
+static sm_status finish(const job *j, bool backward, sm_error *err) {
     sm_partition *out = j->out;
     const sm_program *program = j->b;
+    const unsigned tokens = SM_BIT(SM_AXIS_DATA) | SM_BIT(SM_AXIS_EXPERT) | SM_BIT(SM_AXIS_CONTEXT);
+    record_weights(j);
+    if (program->rides > 0)
+        record(out, &(sm_weight_class){
+                        .elements = program->rides,
+                        .share = 1,
+                        .partial =
+                            backward ? (sm_axes)(tokens & ~sm_weight_shards(&program->rules)) : 0});
     if (program->fixed > 0)
         record(out, &(sm_weight_class){.elements = program->fixed, .share = 1, .fixed = true});
     if (out->comms > SM_MAX_COMM)
@@ -158,9 +171,10 @@ static sm_status finish(const job *j, sm_error *err) {
     if (out->classes > SM_MAX_WEIGHT_CLASSES)
         return sm_fail_limit(err, "ways in which the weights of a layer are sharded", out->classes,
                              SM_MAX_WEIGHT_CLASSES);
-    out->ops_gather = program->op[0].kind == SM_OP_GATHER;
+    out->ops_gather = program->ops > 0 && program->op[0].kind == SM_OP_GATHER;
     int edge = program->output >= 0 ? program->output : program->input;
-    out->boundary = part_stored_size(program, edge, program->tensor[edge].bytes_per_element);
+    if (edge >= 0)
+        out->boundary = part_stored_size(program, edge, program->tensor[edge].bytes_per_element);
     return SM_OK;
 }
 
@@ -193,7 +207,7 @@ sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_
         return sm_fail(err, SM_INTERNAL, "a program of serving has no backward pass");
     if (!part_forward(&j) || !part_backward_ops(&j)) return failed(err);
     out->needed = part_tensors_read(j.b, out);
-    return finish(&j, err);
+    return finish(&j, true, err);
 }
 
 sm_status sm_program_partition_forward(const sm_program *program, sm_partition *out,
@@ -202,12 +216,11 @@ sm_status sm_program_partition_forward(const sm_program *program, sm_partition *
     if (!part_forward(&j)) return failed(err);
     for (int i = 0; i < program->tensors; i++) {
         const sm_tensor *t = &program->tensor[i];
-        if (t->role == SM_ROLE_WEIGHT) part_record_weight(&j, i, 0);
         if (!t->kept) continue;
         sm_size *to = t->role == SM_ROLE_CACHE ? &out->cache : &out->state;
         double held = to->base;
         *to = part_stored_size(j.b, i, t->bytes_per_element);
         to->base += held;
     }
-    return finish(&j, err);
+    return finish(&j, false, err);
 }

@@ -29,6 +29,7 @@ typedef struct job {
     const sm_program *b;
     sm_error *err;
     shares gradient[SM_MAX_TENSORS];
+    sm_axes partial[SM_MAX_TENSORS]; /* of weights: what their gradients wait for, partial sums */
     sm_axes left; /* the gradient of the op at hand is still a partial sum over these */
     int moves;
     moved done[SM_MAX_COMM]; /* gathers already made in a phase are shared */
@@ -116,7 +117,6 @@ bool part_task_join(job *j, const sm_op *op, int tensor, const share *from, cons
 /* Forward ops in order, backward ops in reverse. */
 bool part_forward(job *j);
 bool part_backward_ops(job *j);
-void part_record_weight(job *j, int tensor, sm_axes partial);
 
 /* ---- backward.c ---- */
 bool part_backward(job *j, const sm_op *op);

@@ -187,7 +187,7 @@ double stage_holds(const sm_train *t, const sm_plan *plan, const stages *s, int 
 
 static bool list_collectives(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                              sm_arena *arena, sm_plan_detail *out) {
-    list l = {t, p, out, 2};               /* between stages */
+    list l = {t, p, out, 3};               /* between stages */
     for (int i = 0; i < p->v->pieces; i++) /* forward and recomputed; of each class of weights */
         l.room += 2 * p->v->piece[i].part.comms + 3 * p->v->piece[i].part.classes;
     out->lines.collectives = 0;
@@ -213,6 +213,10 @@ static bool list_collectives(const sm_train *t, const sm_plan *plan, const piece
         double exposed = part(price_sends_s(t, plan, p, s, &time), 2 * times * p->send_serial_s);
         add(&l, row_of(&l, SM_PERMUTE, "x", 0, "forward", bytes), p->at.send, times, exposed);
         add(&l, row_of(&l, SM_PERMUTE, "dx", 0, "backward", bytes), p->at.send, times, exposed);
+        sm_plan_collective row =
+            row_of(&l, SM_PERMUTE, "shared weights", 0, "step end", end.share_bytes);
+        row.weight = row.returns = true;
+        add(&l, row, p->at.send, end.share_sends, 1);
     }
     return true;
 }

@@ -127,7 +127,11 @@ static sm_why *tell_step(teller *x, const sm_price_of_plan *price) {
          "streams beside the last backward pass");
     leaf(x, w, "weight gathering shown", e.gather_s, "s", "streams beside the first forward pass");
     leaf(x, w, "optimizer update", e.update_s, "s", "bytes of state / memory bandwidth");
-    if (e.tie_s > 0) leaf(x, w, "tied embedding, first and last stage", e.tie_s, "s", "topology");
+    if (e.tie_s > 0)
+        leaf(x, w,
+             e.share_sends > 0 ? "weights that stages share"
+                               : "tied embedding, first and last stage",
+             e.tie_s, "s", "topology");
     leaf(x, w, "step overhead", e.other_s, "s", x->t->calibration->source);
     return w;
 }

@@ -110,11 +110,6 @@ static inline double larger(double a, double b) { return a > b ? a : b; }
 static inline double smaller(double a, double b) { return a < b ? a : b; }
 
 /* ---- sizes ---- */
-/* Axes over which fsdp shards the weights of a variant. */
-static inline sm_axes shards_of(const variant *v) {
-    return (sm_axes)(SM_BIT(SM_AXIS_FSDP) |
-                     (v->rules.weights_over_context ? SM_BIT(SM_AXIS_CONTEXT) : 0));
-}
 static inline double size_at(const sm_size *s, const sm_degrees *d) {
     return sm_size_share(s, d) * (s->per_sequence ? d->sequences : 1.0);
 }
@@ -265,6 +260,8 @@ typedef struct stage_load {
     double reduce_s, gather_s; /* gradient reduction and weight gathering at the end of a step */
     double reduce_ideal[SM_MAX_LEVELS], busy[SM_MAX_LEVELS];
     double update_s, offload_s;
+    double shared, stages; /* gradients of weights that layers of several stages share, in bytes; of
+                              how many stages, at most */
 } stage_load;
 int set_of(const sm_plan *plan);
 double gradient_bytes(const sm_plan *plan);
@@ -384,6 +381,7 @@ typedef struct step_end {
     double reduce, gather, parts; /* streams of the stage with most; how many layers bring them */
     double reduce_s, gather_s;    /* their exposed parts */
     double update_s, tie_s, other_s, total_s, serial_s;
+    double share_sends, share_bytes; /* between stages that share weights; of one */
     double network_s; /* the busiest level of any stage over the whole step: no step takes less */
 } step_end;
 step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s);

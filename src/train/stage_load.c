@@ -1,6 +1,7 @@
 /* What a piece adds to its stage: weights, gradients, optimizer state, and the collectives that end
  * a step. */
 #include <assert.h>
+#include <math.h>
 
 #include "space.h"
 
@@ -89,6 +90,10 @@ static void add_class(const sm_train *t, const variant *v, const class_slots *sl
                                            : updated * t->software_memory.shard_bytes;
     add->gradients += (plan->zero >= 2 && plan->fsdp == 1 ? held * shared : held) * gradient;
     add->optimizer += updated * state;
+    if (c->share < 1 && plan->pipeline > 1) {
+        add->shared += held * gradient;
+        add->stages = larger(add->stages, ceil(smaller(plan->pipeline, 1 / c->share)));
+    }
     /* read gradient and state, write state and weight */
     double traffic = updated * (gradient + 2 * state + weight_bytes);
     if (t->software.rows) traffic = run_traffic(t, held, updated, gradient, state);
@@ -183,8 +188,9 @@ gathered_bytes piece_gathered_bytes(const sm_train *t, const variant *v, int ind
     if (plan->fsdp == 1) return (gathered_bytes){0};
     for (int i = 0; i < part->classes; i++) {
         const sm_weight_class *c = &part->weight[i];
-        double whole = c->elements * d->inverse[c->stored & ~shards_of(v)];
-        if (c->fixed && !(c->stored & shards_of(v))) continue; /* whole on every chip */
+        double whole = c->elements * d->inverse[c->stored & ~sm_weight_shards(&v->rules)];
+        if (c->fixed && !(c->stored & sm_weight_shards(&v->rules)))
+            continue; /* whole on every chip */
         weights += whole * class_bytes(t, plan, c);
         if (!c->fixed) elements += whole;
     }

@@ -339,7 +339,7 @@ static void piece_busy(const sm_train *t, const sm_plan *plan, const pieces *p, 
 }
 
 typedef struct stage_end {
-    double reduce, gather, update, busy[SM_MAX_LEVELS];
+    double reduce, gather, update, shared, busy[SM_MAX_LEVELS];
 } stage_end;
 
 static void add_piece_end(const sm_train *t, const pieces *p, int index, double n, bool offload,
@@ -348,7 +348,20 @@ static void add_piece_end(const sm_train *t, const pieces *p, int index, double 
     to->reduce += n * load->reduce_s;
     to->gather += n * load->gather_s;
     to->update += n * (offload ? load->offload_s : load->update_s);
+    to->shared += n * load->shared;
     for (int l = 0; l < t->system.levels; l++) to->busy[l] += n * busy[l];
+}
+
+/* What layers of r stages share has r gradients, which a ring adds up: 2 (r - 1) sends of one r-th.
+ */
+static void add_shares(const pieces *p, double bytes, step_end *e) {
+    const sm_timed_line *line;
+    double r = 0;
+    for (int i = 0; i < p->v->pieces; i++) r = larger(r, p->load[i].stages);
+    if (r <= 1) return;
+    e->share_sends = 2 * (r - 1);
+    e->share_bytes = bytes / r;
+    e->tie_s += e->share_sends * sm_timed_curve_s(p->at.send, e->share_bytes, &line);
 }
 
 step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s) {
@@ -356,6 +369,7 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, st
     double busy[MAX_PIECES][SM_MAX_LEVELS];
     bool offload = plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH;
     bool parted = t->model.tied;
+    double shared = 0;
     for (int i = 0; i < p->v->pieces; i++) piece_busy(t, plan, p, i, busy[i]);
     find_kinds(t, plan, s);
     for (int k = 0; k < s->kinds->n; k++) {
@@ -371,6 +385,7 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, st
         e.reduce = larger(e.reduce, x.reduce);
         e.gather = larger(e.gather, x.gather);
         e.update_s = larger(e.update_s, x.update);
+        shared = larger(shared, x.shared);
         for (int l = 0; l < t->system.levels; l++) e.network_s = larger(e.network_s, x.busy[l]);
     }
     if (parted) {
@@ -378,6 +393,7 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, st
         double bytes = p->load[embedding_piece(t)].gradients;
         e.tie_s = sm_timed_curve_s(p->at.send, bytes, &line) * 2;
     }
+    add_shares(p, shared, &e);
     /* of a stage on average: of the stage with most it would change with the links' rates */
     int copies = plan->schedule == SM_SCHEDULE_DUALPIPE ? 2 : 1;
     e.parts = 1 + (double)copies * t->model.L / plan->pipeline;

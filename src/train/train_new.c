@@ -204,7 +204,8 @@ static void mix_piece(variant *v, const piece *p) {
     for (int i = 0; i < p->part.classes; i++) {
         const sm_weight_class *c = &p->part.weight[i];
         const sm_size stored = {.base = c->elements, .mask = c->stored};
-        const sm_size whole = {.base = c->elements, .mask = (sm_axes)(c->stored & ~shards_of(v))};
+        const sm_size whole = {.base = c->elements,
+                               .mask = (sm_axes)(c->stored & ~sm_weight_shards(&v->rules))};
         v->matmuls = sm_hash_mixed(mixed_size(v->matmuls, &stored), c->partial);
         v->work = mixed_size(v->work, &whole);
     }
