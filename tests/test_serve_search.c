@@ -444,7 +444,7 @@ static void fleets_carry_the_traffic(void **state) {
     double chips = 0;
     for (double rate = 1; rate <= 4096; rate *= 4) {
         sm_fleet f;
-        assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, rate, &f, &err), SM_OK);
+        assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, rate, &f, &err), SM_OK);
         assert_true(f.utilisation <= 0.8 + 1e-12 && f.utilisation > 0);
         close_to(f.utilisation * f.replicas * f.requests_per_s_per_replica, rate, 1e-9);
         close_to(f.usd_per_hour, 3 * f.chips, 1e-12);
@@ -453,16 +453,16 @@ static void fleets_carry_the_traffic(void **state) {
         chips = f.chips;
     }
     sm_fleet f;
-    assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NAN, &f, &err), SM_BAD_INPUT);
+    assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, NAN, &f, &err), SM_BAD_INPUT);
     o.tpot_s = 1e-4;
-    assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, 1, &f, &err), SM_NEGATIVE);
+    assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, 1, &f, &err), SM_NEGATIVE);
     sm_serve *serve;
     c.job.size = offsetof(sm_serve_job, alone); /* of a header that has not the last member yet */
     assert_int_equal(sm_serve_new(&c.job, &serve, &err), SM_OK);
     sm_serve_free(serve);
     c.job.size = 0;
     assert_int_equal(sm_serve_new(&c.job, &serve, &err), SM_USAGE);
-    assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, 1, &f, &err), SM_USAGE);
+    assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, 1, &f, &err), SM_USAGE);
 }
 
 int main(void) {

@@ -254,10 +254,11 @@ typedef struct sm_fleet {
     double ttft_s, tpot_s, running; /* at that rate: means; sequences that decode in a replica */
 } sm_fleet;
 /* The fewest chips that serve so many requests a second, 0 < requests_per_s <= 1e9, prefill and
- * decode on the same chips. SM_BAD_INPUT when the traffic is out of range, SM_NEGATIVE when no plan
- * fits or meets the limits, SM_USAGE for options or a job without their size. */
+ * decode on the same chips. answer: what sm_serve_search answered to the same job and options,
+ * NULL: it is asked. SM_BAD_INPUT when the traffic is out of range, SM_NEGATIVE when no plan fits
+ * or meets the limits, SM_USAGE for options or a job without their size. */
 sm_status sm_serve_fleet(const sm_serve_job *job, const sm_calibration *calibration,
-                         const sm_serve_search_options *options, double requests_per_s,
-                         sm_fleet *fleet, sm_error *err);
+                         const sm_serve_search_options *options, const sm_serve_result *answer,
+                         double requests_per_s, sm_fleet *fleet, sm_error *err);
 SM_DECLARATIONS_END
 #endif

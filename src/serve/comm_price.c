@@ -9,10 +9,9 @@ static double narrowed(const step *x, const sm_comm *c) {
     return c->narrow && element < 2 ? element / 2 : 1;
 }
 
-static double bytes_of(const step *x, int index, const sm_comm *c, const counts *n) {
+double bytes_sent(const step *x, int index, const sm_comm *c, double bytes) {
     double most = c->ragged ? x->s->job.imbalance : 1;
-    return size_at(&c->bytes, &x->d, n) * role_scale(x->s, index, c->role, false) * narrowed(x, c) *
-           most;
+    return bytes * role_scale(x->s, index, c->role, false) * narrowed(x, c) * most;
 }
 
 /* The curve of a collective over these axes. */
@@ -34,7 +33,7 @@ static void add_bytes(const step *x, sm_collective op, sm_axes axes, bool ragged
     if (curve && curve->n == 0) return;
     p->bytes += bytes;
     if (!curve) {
-        p->expected += placements_least_s(x->s, x->any, op, axes, ragged, bytes);
+        p->expected += floor_s(placements_floor(x->any, op, axes, ragged), bytes);
         return;
     }
     double expected_s = sm_timed_curve_s(curve, bytes, &line);
@@ -53,14 +52,14 @@ comm_price comm_price_of(const step *x, int index, const sm_comm *c) {
     if (encodes && !(x->begun.sequences > 0)) return p;
     if (!c->bytes.per_key || encodes) {
         const counts *n = encodes ? &x->begun : index == head_piece(s) ? &x->sampled : &x->tokens;
-        double even = bytes_of(x, index, c, n);
+        double even = bytes_sent(x, index, c, size_at(&c->bytes, &x->d, n));
         double bytes = c->ragged ? even * s->job.imbalance : even;
         add_bytes(x, c->op, c->axes, c->ragged, bytes, even, &p);
         return p;
     }
     for (int g = 0; g < x->groups; g++) {
         counts n = group_counts(x, index < s->kinds ? &s->model.kind[index] : NULL, &x->group[g]);
-        double bytes = bytes_of(x, index, c, &n);
+        double bytes = bytes_sent(x, index, c, size_at(&c->bytes, &x->d, &n));
         add_bytes(x, c->op, c->axes, c->ragged, bytes, bytes, &p);
     }
     return p;

@@ -12,11 +12,11 @@ static sm_status price_anywhere(load_steps *c, sm_serve *s, const sm_plan *plan,
     piece_price work[MAX_PIECES];
     step x;
     sm_plan_settle(&p, &s->model);
-    sm_status status = step_prepare(s, &p, batch, &x, &c->err);
+    sm_status status = step_unplaced(s, &p, batch, &x, &c->err);
     if (status) return status;
     work_of(s->memo, &x, work);
     x.any = c->any;
-    step_price_from(&x, work, true, out);
+    step_price_from(&x, work, out);
     return SM_OK;
 }
 

@@ -42,26 +42,34 @@ static const sm_tensor *cache_of(const sm_program *p) {
 
 /* ---- the arrays of a step ---- */
 
-static double token_bytes(const sm_program *p, int tensor, const sm_degrees *d) {
-    const sm_tensor *t = &p->tensor[tensor];
-    double own = 1;
-    if (t->role != SM_ROLE_ACTIVATION) return 0;
-    for (int i = 0; i < t->rank; i++) {
-        sm_dimension_role role = p->dim[t->dim[i]].role;
-        if (role == SM_DIMENSION_POSITIONS || role == SM_DIMENSION_KEYS)
-            own *= p->dim[t->dim[i]].size;
+void find_tokens(piece *of) {
+    const sm_program *p = &of->part.program;
+    for (int k = 0; k < p->tensors; k++) {
+        const sm_tensor *t = &p->tensor[k];
+        double own = 1;
+        for (int i = 0; i < t->rank; i++) {
+            sm_dimension_role role = p->dim[t->dim[i]].role;
+            if (role == SM_DIMENSION_POSITIONS || role == SM_DIMENSION_KEYS)
+                own *= p->dim[t->dim[i]].size;
+        }
+        bool lives = t->role == SM_ROLE_ACTIVATION;
+        of->token[k].bytes = lives ? t->elements / own * t->bytes_per_element : 0;
+        of->token[k].axes = stored(p, t, false) | stored(p, t, true);
     }
-    return t->elements / own * t->bytes_per_element *
-           d->inverse[(stored(p, t, false) | stored(p, t, true)) & ~d->sequence_axes];
+}
+
+static double token_bytes(const piece *p, int tensor, const sm_degrees *d) {
+    return p->token[tensor].bytes * d->inverse[p->token[tensor].axes & ~d->sequence_axes];
 }
 
 /* The residual stream, and what one op reads and writes; of an encoder's positions one. */
-static double peak_token(const sm_program *p, const sm_degrees *d) {
+static double peak_token(const piece *of, const sm_degrees *d) {
+    const sm_program *p = &of->part.program;
     double most = 0;
     for (int i = 0; i < p->ops; i++) {
-        double live = p->input >= 0 ? token_bytes(p, p->input, d) : 0;
-        live += token_bytes(p, p->op[i].out, d);
-        for (int k = 0; k < p->op[i].inputs; k++) live += token_bytes(p, p->op[i].in[k], d);
+        double live = p->input >= 0 ? token_bytes(of, p->input, d) : 0;
+        live += token_bytes(of, p->op[i].out, d);
+        for (int k = 0; k < p->op[i].inputs; k++) live += token_bytes(of, p->op[i].in[k], d);
         most = larger(most, live);
     }
     return most;
@@ -94,12 +102,12 @@ sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holdi
                      out->d.inverse[stored(program, cache, false)];
         out->shards = 1 / out->d.inverse[stored(program, cache, true)];
     }
-    const sm_program *head = &prefill->piece[head_piece(s)].part.program;
+    const piece *head = &prefill->piece[head_piece(s)];
     for (int k = 0; k < s->kinds; k++)
-        out->token = larger(out->token, peak_token(&prefill->piece[k].part.program, &out->d));
-    for (int i = 0; i < head->ops; i++)
-        if (head->op[i].function == SM_FUNCTION_SAMPLE)
-            out->logits = token_bytes(head, head->op[i].in[0], &out->d);
+        out->token = larger(out->token, peak_token(&prefill->piece[k], &out->d));
+    for (int i = 0; i < head->part.program.ops; i++)
+        if (head->part.program.op[i].function == SM_FUNCTION_SAMPLE)
+            out->logits = token_bytes(head, head->part.program.op[i].in[0], &out->d);
     return SM_OK;
 }
 

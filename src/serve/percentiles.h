@@ -12,6 +12,7 @@ enum {
 typedef struct sim_histogram {
     double n, sum, least, most;
     uint64_t nothing; /* values of 0 */
+    int span;         /* bins from the first that has any */
     uint64_t bin[SIM_BINS];
 } sim_histogram;
 void sim_histogram_add(sim_histogram *h, double value); /* value >= 0 */

@@ -118,7 +118,7 @@ sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decod
 /* In steady state as in load_solve.c, from the sequences that decode to the requests in flight,
  * whose first tokens are then simulated. */
 sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, double most_batch,
-                           const decode_time *decode, double first_s, bool simulated,
+                           const decode_time *decode, double first_s, double simulated_s,
                            point_load *out, sm_error *err) {
     const sm_load load = {.kind = SM_LOAD_CLOSED};
     const sm_engines one = {
@@ -134,6 +134,7 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, doubl
     out->first.mean_s = c.software->admission_s + first_s;
     out->in_flight = given > 0 ? given : batch + out->first.mean_s / request;
     const load_prompt prompt = {first_s, added, decode->tokens};
+    bool simulated = out->tpot_s <= simulated_s;
     if (simulated)
         load_closed_first(&c, out->in_flight, waits ? batch : INFINITY, &prompt, &out->first);
     if (simulated && !(given > 0)) out->in_flight = batch + out->first.steady_s / request;
@@ -165,7 +166,7 @@ static void fill_times(const sm_step_price *prefill, const decode_time *decode,
 }
 
 /* Where requests wait for room, as many run as the memory and the software let. */
-static sm_status price_point(sm_serve *s, sm_serve_point *p, bool simulated, sm_error *err) {
+static sm_status price_point(sm_serve *s, sm_serve_point *p, double simulated_s, sm_error *err) {
     double most = smaller(larger(1, p->most_batch), s->job.software->most_running);
     decode_time decode;
     sm_step_price prefill;
@@ -175,12 +176,12 @@ static sm_status price_point(sm_serve *s, sm_serve_point *p, bool simulated, sm_
     if (!status) status = point_decode(s, &p->plan, point_group(&p->plan, p->batch), &decode, err);
     if (!status)
         status = point_under_load(s, &p->plan, p->batch, most, &decode, prefill.expected_s,
-                                  simulated, &load, err);
+                                  simulated_s, &load, err);
     if (!status) fill_times(&prefill, &decode, &load, p);
     return status;
 }
 
-sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, bool simulated,
+sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double simulated_s,
                    sm_serve_point *point, sm_error *err) {
     holding f;
     const sm_serve_job *job = &serve->job;
@@ -196,7 +197,7 @@ sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, bool simu
     double tokens = point_step_tokens(serve, &f.d, point->batch);
     holding_memory(serve, &f, point->batch, tokens, &point->memory);
     point->most_batch = holding_most(serve, &f, tokens);
-    status = price_point(serve, point, simulated, err);
+    status = price_point(serve, point, simulated_s, err);
     if (status != SM_OK) return status;
     point->fits = point->memory.total <= point->memory.capacity;
     double usd_per_s = serve->usd_per_chip_hour / 3600;
@@ -209,5 +210,5 @@ sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, bool simu
 
 sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
                             sm_serve_point *point, sm_error *err) {
-    return point_of(serve, plan, batch, true, point, err);
+    return point_of(serve, plan, batch, INFINITY, point, err);
 }

@@ -15,7 +15,7 @@
 
 double fullest(double groups, double sequences) {
     double each = sequences / groups;
-    if (fmod(sequences, 1) == 0) each = ceil(each);
+    if (floor(sequences) >= sequences) each = ceil(each);
     return each > 1 ? each : 1;
 }
 
@@ -141,16 +141,9 @@ typedef struct family {
     bool compared;                   /* the placements, so that h->keep is known */
     double prompts[2], prefill_s[2]; /* by seq: the prefill last priced for a load, with
                                         each collective where it costs least; none: 0 */
-    step x;                          /* of decoding */
-    sm_plan placed;
+    step x;                          /* of decoding, and the least that it takes */
+    step_least least;
 } family;
-
-static sm_plan placed_as(const search *h, const sm_plan *plan, int order) {
-    sm_plan p = *plan;
-    memcpy(p.order, h->places->plan[order].order, sizeof p.order);
-    memcpy(p.dims, h->places->plan[order].dims, sizeof p.dims);
-    return p;
-}
 
 void search_note(search *h, sm_status status, const sm_error *err) {
     if (status != SM_INTERNAL || h->status != SM_OK) return;
@@ -179,7 +172,7 @@ static bool seq_counts(const search *h, const sm_plan *plan, bool seq) {
 
 static prefill prefill_at(search *h, family *f, int order) {
     prefill one, best = {.ttft_s = INFINITY};
-    sm_plan plan = placed_as(h, f->plan, order);
+    sm_plan plan = placed_as(h->places, f->plan, order);
     if (h->known[order]) return h->first[order];
     for (int seq = 0; seq < 2; seq++) {
         if (!seq_counts(h, f->plan, seq)) continue;
@@ -198,17 +191,17 @@ static double least_prefill(search *h, sm_plan plan) {
     piece_price work[MAX_PIECES];
     sm_step_batch b = point_batch(1, h->s->job.prompt - h->s->job.prefix, h->s->job.prefix);
     sm_plan_settle(&plan, &h->s->model);
-    sm_status status = step_prepare(h->s, &plan, &b, &x, &err);
+    sm_status status = step_unplaced(h->s, &plan, &b, &x, &err);
     search_note(h, status, &err);
     if (status != SM_OK) return INFINITY;
     work_of(h->s->memo, &x, work);
     x.any = h->places;
-    step_price_from(&x, work, true, &price);
+    step_price_from(&x, work, &price);
     return limit_time(h, &price) * (1 - ROUNDING);
 }
 
 static double least_ttft(search *h, family *f) {
-    sm_plan plan = f->placed;
+    sm_plan plan = *f->plan;
     if (f->least_ttft_s > 0) return f->least_ttft_s;
     f->least_ttft_s = INFINITY;
     for (int seq = 0; seq < 2; seq++) {
@@ -243,10 +236,10 @@ static bool ruled_out(search *h, family *f, double batch, double tpot_s) {
 }
 
 static bool price_load(search *h, const found *p, const decode_time *decode, double first_s,
-                       bool simulated, point_load *load) {
+                       double simulated_s, point_load *load) {
     sm_error err = {0};
     sm_status status = point_under_load(h->s, &p->plan, p->batch, p->batch, decode, first_s,
-                                        simulated, load, &err);
+                                        simulated_s, load, &err);
     search_note(h, status, &err);
     return status == SM_OK;
 }
@@ -258,10 +251,10 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
     point_load load = {.tpot_s = limit_time(h, &decode->step) / decode->tokens};
     if (!h->o->brute && ruled_out(h, f, batch, load.tpot_s)) return;
     prefill first = prefill_at(h, f, order);
-    found p = {placed_as(h, f->plan, order), batch, 0, 0, h->at};
+    found p = {placed_as(h->places, f->plan, order), batch, 0, 0, h->at};
     p.plan.seq = first.seq;
     load.first.mean_s = first.ttft_s;
-    if (!h->o->by_lower && !price_load(h, &p, decode, first.expected_s, false, &load)) return;
+    if (!h->o->by_lower && !price_load(h, &p, decode, first.expected_s, 0, &load)) return;
     p.tpot_s = load.tpot_s;
     p.per_chip = batch / p.tpot_s / chips;
     /* Its first token takes a prefill alone at least. */
@@ -270,7 +263,7 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
         bool may = meets(p.tpot_s, h->o->tpot_s) && meets(first.expected_s, h->o->ttft_s);
         load.first.mean_s = first.expected_s;
         if ((may || first.expected_s < h->best_ttft_s) &&
-            !price_load(h, &p, decode, first.expected_s, true, &load))
+            !price_load(h, &p, decode, first.expected_s, INFINITY, &load))
             return;
     }
     h->best_ttft_s = smaller(h->best_ttft_s, load.first.mean_s);
@@ -279,11 +272,11 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
     frontier_add(&h->front, &p, h->o->brute);
 }
 
-/* With each collective where it costs least; network false: without any. */
-static double least_tpot(search *h, step *x, const piece_price *work, bool network) {
+/* With each collective where it costs least. */
+static double least_tpot(search *h, step *x, const piece_price *work) {
     sm_step_price price;
     x->any = h->places;
-    step_price_from(x, work, network, &price);
+    step_price_from(x, work, &price);
     x->any = NULL;
     return limit_time(h, &price);
 }
@@ -296,7 +289,7 @@ static bool load_ruled_out(search *h, family *f, double batch, double alone_s) {
     if (h->o->by_lower || h->s->job.alone) return false;
     for (int seq = 0; out && seq < 2; seq++) {
         if (!seq_counts(h, f->plan, seq)) continue;
-        sm_engines one = {.decode = h->s, .prefill = h->s, .plan = f->placed, .n = 1};
+        sm_engines one = {.decode = h->s, .prefill = h->s, .plan = *f->plan, .n = 1};
         one.plan.seq = seq;
         one.prefill_plan = one.plan;
         load_steps c = {.e = &one, .load = &load, .software = h->s->job.software, .any = h->places};
@@ -315,15 +308,11 @@ static bool load_ruled_out(search *h, family *f, double batch, double alone_s) {
 static bool work_ruled_out(search *h, family *f, double batch, piece_price *work) {
     sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
     step_resize(&f->x, &b);
-    if (!h->o->brute) {
-        step_floor(&f->x, work);
-        if (ruled_out(h, f, batch, least_tpot(h, &f->x, work, false)) ||
-            ruled_out(h, f, batch, least_tpot(h, &f->x, work, true)))
-            return true;
-    }
+    if (!h->o->brute && ruled_out(h, f, batch, step_least_s(&f->least, &f->x, h->o->by_lower)))
+        return true;
     work_of(h->s->memo, &f->x, work);
     if (h->o->brute) return false;
-    double least_s = least_tpot(h, &f->x, work, true);
+    double least_s = least_tpot(h, &f->x, work);
     return ruled_out(h, f, batch, least_s) || load_ruled_out(h, f, batch, least_s);
 }
 
@@ -333,11 +322,10 @@ static double floor_tpot(search *h, family *f, double batch) {
     int to = depth < 0 ? DEEPEST_DRAFT : depth;
     double least_s = INFINITY;
     for (int k = from; k <= to; k++) {
-        piece_price least[MAX_PIECES];
         sm_step_batch b = point_drafted(h->s, point_group(f->plan, batch), k);
         step_resize(&f->x, &b);
-        step_floor(&f->x, least);
-        least_s = smaller(least_s, least_tpot(h, &f->x, least, true) / point_tokens(h->s, k));
+        double step_s = step_least_s(&f->least, &f->x, h->o->by_lower) * (1 - ROUNDING);
+        least_s = smaller(least_s, step_s / point_tokens(h->s, k));
     }
     return least_s;
 }
@@ -352,6 +340,8 @@ static void compare_places(search *h, family *f) {
     const variant *variants[3];
     int n = 0;
     if (f->compared) return;
+    search_note(h, placements_fill(h->places, &err), &err);
+    memset(h->known, 0, (size_t)h->places->n * sizeof *h->known);
     for (int i = 0; i < 3; i++) {
         sm_plan p = *f->plan;
         p.seq = i == 2 && p.tensor > 1;
@@ -372,10 +362,10 @@ static bool time_step(search *h, family *f, int order, double batch, const piece
     *t = (decode_time){.tokens = 1};
     if (h->s->job.speculation.depth == 0) {
         f->x.at = h->places->at[order];
-        step_price_from(&f->x, work, true, &t->step);
+        step_price_from(&f->x, work, &t->step);
         return true;
     }
-    sm_plan plan = placed_as(h, f->plan, order);
+    sm_plan plan = placed_as(h->places, f->plan, order);
     sm_status status = point_decode(h->s, &plan, point_group(&plan, batch), t, &err);
     search_note(h, status, &err);
     return status == SM_OK;
@@ -454,41 +444,28 @@ static void each_batch(search *h, family *f) {
     note_late(h, f);
 }
 
-/* Choices come one after the other for the same degrees, which alone decide how a plan lies. */
-static sm_status place(search *h, const sm_plan *plan, sm_error *err) {
-    bool same = h->places->n > 0 && h->placed_at == h->at;
-    for (int key = 0; key < SM_PLAN_DEGREES; key++)
-        same = same && sm_plan_degree_of(plan, key) == sm_plan_degree_of(&h->placed, key);
-    if (same) return SM_OK;
-    h->placed = *plan;
-    h->placed_at = h->at;
-    return placements_of(h->s, plan, h->places, err);
-}
-
 /* The family of a plan; false: it cannot be placed, or does not fit. */
 static bool open_family(search *h, family *f) {
     sm_error err = {0};
+    sm_step_batch one = point_batch(1, 1, point_context(h->s));
     sm_status status = holding_of(h->s, f->plan, sm_serve_longest(&h->s->job), &f->memory, &err);
     search_note(h, status, &err);
     if (status != SM_OK) return false;
     note_memory(h, f);
     if (!fits(h, f, larger(1, h->o->batch))) return false;
-    status = place(h, f->plan, &err);
-    memset(h->known, 0, (size_t)h->places->n * sizeof *h->known);
-    if (status == SM_OK && h->places->n > 0) {
-        sm_step_batch one = point_batch(1, 1, point_context(h->s));
-        f->placed = placed_as(h, f->plan, 0);
-        status = step_prepare(h->s, &f->placed, &one, &f->x, &err);
-    }
+    status = placements_of(h->s, f->plan, h->at, h->places, &err);
+    if (status == SM_OK) status = step_unplaced(h->s, f->plan, &one, &f->x, &err);
     search_note(h, status, &err);
-    return h->places->n > 0 && status == SM_OK;
+    if (status != SM_OK || h->places->n == 0) return false;
+    step_least_of(&f->x, h->places, &f->least);
+    return true;
 }
 
 static bool visit(void *context, const sm_plan *plan) {
     search *h = context;
     family f = {.plan = plan};
     if (open_family(h, &f)) each_batch(h, &f);
-    if (h->front.failed || h->late.failed) h->status = sm_fail_memory(&h->err);
+    if (h->front.failed || h->late.failed || h->places->failed) h->status = sm_fail_memory(&h->err);
     return h->status == SM_OK;
 }
 
@@ -508,6 +485,7 @@ sm_status search_start(const sm_serve_job *job, const sm_calibration *calibratio
     h->known = sm_arena_array(arena, MAX_ORDERS, sizeof *h->known);
     h->keep = sm_arena_array(arena, MAX_ORDERS, sizeof *h->keep);
     if (!slices || !h->places || !h->first || !h->known || !h->keep) return sm_fail_memory(err);
+    h->places->arena = arena;
     h->slice = slices;
     h->slices = slices_of(job->system, least, most, slices);
     char why[256];
@@ -533,7 +511,8 @@ static bool offer_batch(search *h, const found *from, double batch) {
     found f = *from;
     f.batch = batch;
     serve_set_system(h->s, &h->slice[f.slice]);
-    sm_status status = point_of(h->s, &f.plan, batch, h->o->ttft_s > 0, &p, &err);
+    double late_s = h->o->tpot_s > 0 ? h->o->tpot_s : INFINITY;
+    sm_status status = point_of(h->s, &f.plan, batch, h->o->ttft_s > 0 ? late_s : 0, &p, &err);
     search_note(h, status, &err);
     int which = h->o->by_lower ? 0 : 1;
     if (status != SM_OK || !p.fits || !meets(p.tpot_s[which], h->o->tpot_s) ||
@@ -581,10 +560,10 @@ static bool quickest_place(search *h, family *f, double batch, found *out) {
     for (int i = 0; i < h->places->n; i++) {
         if (!h->keep[i] || !time_step(h, f, i, batch, work, &t)) continue;
         prefill first = prefill_at(h, f, i);
-        found p = {placed_as(h, f->plan, i), batch, 0, 0, h->at};
+        found p = {placed_as(h->places, f->plan, i), batch, 0, 0, h->at};
         point_load load = {.tpot_s = limit_time(h, &t.step) / t.tokens};
         p.plan.seq = first.seq;
-        if (!h->o->by_lower && !price_load(h, &p, &t, first.expected_s, false, &load)) continue;
+        if (!h->o->by_lower && !price_load(h, &p, &t, first.expected_s, 0, &load)) continue;
         p.tpot_s = load.tpot_s;
         if (!(out->batch > 0) || p.tpot_s < out->tpot_s) *out = p;
     }
@@ -611,7 +590,7 @@ static void refine_late(search *h) {
         for (double batch = late->batch; batch >= 1; batch = floor(0.5 * batch)) {
             if (!quickest_place(h, &f, batch, &from)) break;
             if (from.tpot_s > h->o->tpot_s && batch > 1) continue;
-            refine(h, &from, 1);
+            if (offer_batch(h, &from, batch)) refine(h, &from, 1);
             break;
         }
     }
@@ -656,4 +635,5 @@ void search_free(search *h) {
     sm_serve_free(h->s);
     sm_free(h->front.point);
     sm_free(h->late.point);
+    if (h->places) sm_texts_free(&h->places->texts);
 }

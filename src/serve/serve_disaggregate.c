@@ -132,8 +132,8 @@ static sm_status settle_fleet(const sm_serve_job *job, const sm_calibration *cal
 }
 
 sm_status sm_serve_fleet(const sm_serve_job *given, const sm_calibration *calibration,
-                         const sm_serve_search_options *options, double requests_per_s,
-                         sm_fleet *fleet, sm_error *err) {
+                         const sm_serve_search_options *options, const sm_serve_result *answer,
+                         double requests_per_s, sm_fleet *fleet, sm_error *err) {
     sm_serve_result r;
     sm_serve_search_options o;
     sm_serve_job own, *job = &own;
@@ -147,7 +147,8 @@ sm_status sm_serve_fleet(const sm_serve_job *given, const sm_calibration *calibr
     sm_arena *arena = sm_arena_new();
     if (!arena) return sm_fail_memory(err);
     if (usd < 0) usd = sm_chip_usd_per_hour(&job->system->chip);
-    status = sm_serve_search(job, calibration, &o, arena, &r, err);
+    if (answer) r = *answer;
+    else status = sm_serve_search(job, calibration, &o, arena, &r, err);
     fleets tried = {.n = 0};
     for (size_t i = 0; status == SM_OK && i < r.n; i++)
         offer_fleet(&tried, fleet_of(job, &r.point[i], usd, requests_per_s));
@@ -213,8 +214,7 @@ static void offer(prefills *p, const sm_plan *plan, double group) {
     p->best_s = step_s;
 }
 
-static void each_seq(prefills *p, const sm_plan *placed, double group) {
-    sm_plan plan = *placed;
+static void each_seq(prefills *p, sm_plan plan, double group) {
     bool given = plan.given >> SM_PLAN_SEQ & 1;
     for (int seq = 0; seq < 2; seq++) {
         if (given ? seq != (int)p->h->o->fixed.seq : seq && plan.tensor == 1) continue;
@@ -236,14 +236,15 @@ static bool visit(void *context, const sm_plan *plan) {
     sm_status status = holding_of(h->s, plan, prompt, &f, &err);
     search_note(h, status, &err);
     if (status != SM_OK) return h->status == SM_OK;
-    status = placements_of(h->s, plan, h->places, &err);
+    status = placements_of(h->s, plan, h->at, h->places, &err);
+    if (!status) status = placements_fill(h->places, &err);
     search_note(h, status, &err);
     if (status != SM_OK) return false;
     for (double each = 1; each == 1 || each * prompt <= MOST_TOKENS; each *= 2) {
         double group = each * f.d.replicas;
         holding_memory(h->s, &f, group * plan->pipeline, point_step_tokens(h->s, &f.d, 1), &m);
         if (m.total > m.capacity) break;
-        for (int i = 0; i < h->places->n; i++) each_seq(p, &h->places->plan[i], group);
+        for (int i = 0; i < h->places->n; i++) each_seq(p, placed_as(h->places, plan, i), group);
     }
     return h->status == SM_OK;
 }

@@ -37,8 +37,6 @@ typedef struct search {
     placements *places; /* of the degrees under way */
     prefill *first;     /* on each of them, where known; keep: none before it costs the same */
     bool *known, *keep;
-    sm_plan placed;
-    int placed_at;
     frontier front;
     frontier
         late; /* plans whose batches of powers of two stop short of the limit per token: the last

@@ -60,6 +60,7 @@ static sm_status build_piece(const sm_serve *s, variant *v, int index, sm_error 
     }
     p->encodes = p->ops > 0;
     for (int i = 0; i < p->ops; i++) p->encodes &= is_encoding(&p->op[i]);
+    if (status == SM_OK) find_tokens(p);
     return status;
 }
 

@@ -1,5 +1,6 @@
 /* The ways to lay out a plan: orders of axes and dimensions that differ, those of them that cost
  * the same, and what a collective costs at least on any of them. */
+#include <stdio.h>
 #include <string.h>
 
 #include "serve_space.h"
@@ -32,61 +33,126 @@ static bool same_group(const sm_group *x, const sm_group *y) {
     return true;
 }
 
+static uint64_t hash_of(const sm_placement *p) {
+    uint64_t hash = SM_HASH_SEED;
+    for (int i = 0; i < p->axes; i++)
+        for (int k = 0; k < p->axis[i].parts; k++) {
+            const sm_part *part = &p->axis[i].part[k];
+            hash = sm_hash_mixed(hash, (uint64_t)i << 56 ^ (uint64_t)part->level << 48 ^
+                                           (uint64_t)part->size << 24 ^ (uint64_t)part->stride);
+        }
+    return hash;
+}
+
 static bool same_place(const sm_placement *a, const sm_placement *b) {
     for (int i = 0; i < a->axes; i++)
         if (!same_group(&a->axis[i], &b->axis[i])) return false;
     return true;
 }
 
-static void add_placement(const sm_serve *s, const sm_degrees *d, const sm_plan *plan,
-                          placements *out) {
+static void add_placement(const sm_plan *plan, placements *out) {
     sm_placement at;
-    if (!sm_plan_place(plan, d, &s->system, &at)) return;
+    if (!sm_plan_place(plan, &out->d, &out->s->system, &at)) return;
+    uint64_t hash = hash_of(&at);
     for (int i = 0; i < out->n && i < MAX_ORDERS; i++)
-        if (same_place(&out->at[i], &at)) return;
-    if (out->n++ >= MAX_ORDERS) return; /* placements_of tells */
+        if (out->hash[i] == hash && same_place(&out->at[i], &at)) return;
+    if (out->n++ >= MAX_ORDERS) return; /* placements_fill tells */
+    out->hash[out->n - 1] = hash;
     out->at[out->n - 1] = at;
     out->plan[out->n - 1] = *plan;
 }
 
 /* Every order of the dimensions of a torus. */
-static void each_dims(const sm_serve *s, const sm_degrees *d, sm_plan *plan, placements *out) {
-    int n = s->system.torus_dims < 3 ? s->system.torus_dims : 3;
+static void each_dims(sm_plan *plan, placements *out) {
+    int n = out->s->system.torus_dims < 3 ? out->s->system.torus_dims : 3;
     uint8_t dims[3] = {0, 1, 2};
     if (plan->given >> SM_PLAN_DIMS & 1 || n < 2) {
-        add_placement(s, d, plan, out);
+        add_placement(plan, out);
         return;
     }
     do {
         memcpy(plan->dims, dims, sizeof dims);
-        add_placement(s, d, plan, out);
+        add_placement(plan, out);
     } while (next_permutation(dims, n));
 }
 
 /* Axes of one member stay where they are; the others change places. */
-sm_status placements_of(const sm_serve *s, const sm_plan *plan, placements *out, sm_error *err) {
-    sm_degrees d;
-    sm_plan p = *plan;
+sm_status placements_fill(placements *out, sm_error *err) {
+    sm_plan p = out->of;
     uint8_t place[SM_PLAN_DEGREES], axis[SM_PLAN_DEGREES], order[SM_PLAN_DEGREES];
     int n = 0;
-    out->n = out->floors = 0;
-    sm_degrees_set(&d, plan, &s->model);
+    if (out->listed) return SM_OK;
+    out->n = 0;
     for (int i = 0; i < SM_PLAN_DEGREES; i++) {
-        if (sm_plan_degree_of(plan, plan->order[i]) == 1) continue;
-        axis[n] = plan->order[i];
+        if (sm_plan_degree_of(&p, p.order[i]) == 1) continue;
+        axis[n] = p.order[i];
         order[n] = (uint8_t)n;
         place[n++] = (uint8_t)i;
     }
-    bool fixed = plan->given >> SM_PLAN_ORDER & 1;
+    bool fixed = p.given >> SM_PLAN_ORDER & 1;
     do {
         for (int i = 0; i < n; i++) p.order[place[i]] = axis[order[i]];
-        each_dims(s, &d, &p, out);
+        each_dims(&p, out);
     } while (!fixed && n > 1 && next_permutation(order, n));
-    if (out->n <= MAX_ORDERS) return SM_OK;
+    out->listed = out->n <= MAX_ORDERS;
+    if (out->listed) return SM_OK;
     int ways = out->n;
     out->n = 0;
     return sm_fail_limit(err, "ways in which a plan lies on the system (order= and dims= fix one)",
                          ways, MAX_ORDERS);
+}
+
+/* The slice, and the sizes of its axes by position; the parts of one degree stay together. */
+static void write_layout(placements *p, char *text, size_t size) {
+    int order[SM_PLACED_AXES], used = snprintf(text, size, "%d", p->slice), last = -1;
+    unsigned bit = 1;
+    sm_plan_placed_axes(&p->of, order);
+    for (int i = 0; i < SM_PLACED_AXES; i++) {
+        int a = order[i], members = a == SM_PLACED_PIPELINE ? p->of.pipeline : (int)p->d.axis[a];
+        bool part = a == SM_AXIS_TENSOR_Q || a == SM_AXIS_TENSOR_W;
+        p->position[a] = 0;
+        if (members == 1) continue;
+        bool joined = part && (last == SM_AXIS_TENSOR || last == SM_AXIS_TENSOR_Q);
+        used += snprintf(text + used, size - (size_t)used, "%c%d", joined ? '+' : ',', members);
+        p->position[a] = (sm_axes)bit;
+        bit <<= 1;
+        last = a;
+    }
+}
+
+/* Choices come one after the other for the same degrees, which alone decide how a plan lies. */
+sm_status placements_of(sm_serve *s, const sm_plan *plan, int slice, placements *p, sm_error *err) {
+    char text[128];
+    bool same = p->layout && p->slice == slice;
+    for (int key = 0; key < SM_PLAN_DEGREES; key++)
+        same = same && sm_plan_degree_of(plan, key) == sm_plan_degree_of(&p->of, key);
+    if (same) return SM_OK;
+    p->s = s;
+    p->of = *plan;
+    p->slice = slice;
+    p->layout = NULL;
+    p->listed = false;
+    sm_degrees_set(&p->d, plan, &s->model);
+    write_layout(p, text, sizeof text);
+    int32_t at = sm_texts_place(&p->texts, p->arena, text, strlen(text));
+    layout *known = at < 0 ? NULL : sm_arena_grow(p->arena, p->known, at, &p->room, sizeof *known);
+    if (!known) return sm_fail_memory(err);
+    p->known = known;
+    if (known[at].n == 0) {
+        sm_status status = placements_fill(p, err);
+        if (status) return status;
+        known[at].n = p->n;
+    }
+    p->layout = &known[at];
+    p->n = p->layout->n;
+    return SM_OK;
+}
+
+sm_plan placed_as(const placements *p, const sm_plan *plan, int way) {
+    sm_plan placed = *plan;
+    memcpy(placed.order, p->plan[way].order, sizeof placed.order);
+    memcpy(placed.dims, p->plan[way].dims, sizeof placed.dims);
+    return placed;
 }
 
 /* ---- that cost the same ---- */
@@ -147,38 +213,43 @@ static void add_line(comm_floor *f, sm_line line) {
     f->n += at + 1 - kept;
 }
 
-static const comm_floor *floor_of(sm_serve *s, placements *p, sm_collective op, sm_axes axes,
-                                  bool ragged) {
-    for (int i = 0; i < p->floors; i++) {
-        const comm_floor *f = &p->floor[i];
-        if (f->op == op && f->axes == axes && f->ragged == ragged) return f;
-    }
-    if (p->floors == MAX_FLOORS) p->floors = 0;
-    comm_floor *f = &p->floor[p->floors++];
-    *f = (comm_floor){.op = op, .axes = axes, .ragged = ragged};
+/* Of the distinct groups that any placement makes of these axes. */
+static void fill_floor(placements *p, sm_axes axes, comm_floor *f) {
     sm_group seen[MAX_ORDERS];
     int n = 0;
     for (int i = 0; i < p->n; i++) {
         int k = 0;
-        seen[n] = sm_group_join(&p->at[i], f->axes);
+        seen[n] = sm_group_join(&p->at[i], axes);
         while (!same_group(&seen[k], &seen[n])) k++;
         if (k < n) continue;
         n++;
         if (seen[n - 1].size <= 1) continue;
-        const sm_timed_curve *curve = curve_of(s, &p->at[i], f->op, f->axes, f->ragged);
+        const sm_timed_curve *curve = curve_of(p->s, &p->at[i], f->op, axes, f->ragged);
         for (int l = 0; l < curve->n; l++) add_line(f, curve->line[l].line);
         if (curve->n == 0) add_line(f, (sm_line){0, 0}); /* counts for nothing */
     }
-    return f;
 }
 
-double placements_least_s(sm_serve *s, placements *p, sm_collective op, sm_axes axes, bool ragged,
-                          double bytes) {
-    const comm_floor *f = floor_of(s, p, op, axes, ragged);
-    double least = 0;
-    for (int i = 0; i < f->n; i++) {
-        double seconds = sm_line_at(f->line[i], bytes);
-        if (i == 0 || seconds < least) least = seconds;
+const comm_floor *placements_floor(placements *p, sm_collective op, sm_axes axes, bool ragged) {
+    static const comm_floor nothing = {.n = 0};
+    layout *of = p->layout;
+    unsigned at = 0;
+    for (int a = 0; a < SM_PLACED_AXES; a++)
+        if (axes >> a & 1) at |= p->position[a];
+    for (int i = 0; i < of->floors; i++) {
+        const comm_floor *f = of->floor[i];
+        if (f->op == op && f->axes == at && f->ragged == ragged) return f;
     }
-    return least;
+    sm_error err;
+    comm_floor **floor =
+        sm_arena_grow(p->arena, of->floor, of->floors, &of->room, sizeof(comm_floor *));
+    if (floor) of->floor = floor;
+    comm_floor *f = floor ? sm_arena_alloc(p->arena, sizeof *f) : NULL;
+    if (!f || placements_fill(p, &err)) {
+        p->failed = true;
+        return &nothing;
+    }
+    *f = (comm_floor){.op = op, .axes = (sm_axes)at, .ragged = ragged};
+    fill_floor(p, axes, f);
+    return of->floor[of->floors++] = f;
 }

@@ -28,6 +28,10 @@ typedef struct piece {
     int ops;
     bool encodes; /* all of them do */
     fused op[SM_MAX_WORK];
+    struct {
+        double bytes; /* of one token of an activation, of what else 0 */
+        sm_axes axes; /* that shard it */
+    } token[SM_MAX_TENSORS];
 } piece;
 typedef struct variant {
     uint32_t code; /* of the rules */
@@ -124,9 +128,12 @@ typedef struct step {
 } step;
 sm_status step_prepare(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch, step *out,
                        sm_error *err);
-/* The same step with so many sequences in each of its groups. */
+/* Of a plan that is known to shard the model, and that is not placed: `at` stays as it was. */
+sm_status step_unplaced(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch, step *out,
+                        sm_error *err);
 /* Seconds of a step that the host takes for its sequences. */
 double step_host_s(const step *x);
+/* The same step with so many sequences in each of its groups. */
 void step_resize(step *x, const sm_step_batch *batch);
 
 /* What an op takes on the fullest chip. */
@@ -162,6 +169,8 @@ typedef struct comm_price {
 } comm_price;
 comm_price comm_price_of(const step *x, int index, const sm_comm *c);
 comm_price send_price(const step *x); /* of the residual stream to the next stage */
+/* Bytes that travel of so many of the program: by the dtype, and what a ragged one has more. */
+double bytes_sent(const step *x, int index, const sm_comm *c, double bytes);
 
 /* Of one pass through one piece: parts of expected, and of the bound. */
 typedef struct piece_price {
@@ -185,16 +194,18 @@ double piece_passes(const step *x, int index, bool fullest_stage);
 /* All passes together: parts of expected as if every stage were the fullest, of the bound exact. */
 void step_totals(const step *x, piece_price *total);
 void step_price(const step *x, sm_step_price *price);
-/* The same in two: the ops of all pieces, then the whole with collectives. network false: without
- * them, what no placement goes below. */
+/* The same in two: the ops of all pieces, then the whole with collectives. */
 void step_work(const step *x, piece_price *pieces);
+void step_price_from(const step *x, const piece_price *pieces, sm_step_price *price);
 /* The same from a small memo, whose entries replace each other: ops are of the degrees of a plan
  * but neither of its placement nor of its pipeline, in which the steps of a search differ most. */
 work_memo *work_memo_new(sm_arena *arena, int pieces, int chips);
 void work_of(work_memo *memo, const step *x, piece_price *pieces);
-/* Quicker, and in its place for a decode step: what the ops take at least. */
-void step_floor(const step *x, piece_price *pieces);
-void step_price_from(const step *x, const piece_price *pieces, bool network, sm_step_price *price);
+/* Weights of a class that a chip reads, were all of its experts reached; and the share of the
+ * experts of a piece that some token reaches. */
+double class_read(const step *x, const sm_weight_class *c);
+double experts_share(const step *x, int index);
+bool reads_weights(const step *x, int index); /* its own: embeddings may lie in the head */
 
 /* ---- points ---- */
 /* Cached tokens decoding is priced at; sequences of one pass of a pipeline; a step of one group
@@ -231,13 +242,14 @@ typedef struct point_load {
     double in_flight;
 } point_load;
 /* What the prefills of a load make of a point that decodes so many sequences, of at most so many:
- * `first_s` is a prefill of one prompt, `decode` a step, alone. */
+ * `first_s` is a prefill of one prompt, `decode` a step, alone. First tokens are simulated where a
+ * token takes no longer than `simulated_s`. */
 sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, double most_batch,
-                           const decode_time *decode, double first_s, bool simulated,
+                           const decode_time *decode, double first_s, double simulated_s,
                            point_load *out, sm_error *err);
 
 /* sm_serve_point_of; with first tokens in closed form unless they are simulated. */
-sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, bool simulated,
+sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double simulated_s,
                    sm_serve_point *point, sm_error *err);
 
 /* ---- search ---- */
@@ -249,27 +261,78 @@ typedef bool (*plan_visit)(void *context, const sm_plan *plan);
 bool each_sharding(const sm_serve *s, const sm_serve_search_options *o, int chips, plan_visit visit,
                    void *context);
 /* What a collective takes at least: the lowest of these lines over its bytes. None: nothing. */
-enum { MAX_FLOOR_LINES = 16, MAX_FLOORS = 64 };
+enum { MAX_FLOOR_LINES = 16 };
 typedef struct comm_floor {
     sm_collective op;
-    sm_axes axes;
+    sm_axes axes; /* by their positions */
     bool ragged;
     int n;
     sm_line line[MAX_FLOOR_LINES];
 } comm_floor;
-/* The orders of axes and dimensions under which a plan lies differently. */
+/* Plans whose axes of more than one member have the same sizes in the same order lie alike,
+ * whatever those axes are called: in how many ways, and the collectives met so far. */
+typedef struct layout {
+    int n, floors, room;
+    comm_floor **floor;
+} layout;
+/* The orders of axes and dimensions under which a plan lies differently: n of them, which are
+ * listed when they are needed. */
 typedef struct placements {
-    int n, floors;
+    sm_serve *s;
+    sm_plan of;
+    int slice; /* under s */
+    sm_degrees d;
+    sm_axes position[SM_PLACED_AXES]; /* a bit for each axis of more than one member */
+    layout *layout;
+    bool listed, failed; /* failed: out of memory */
+    int n;
     sm_plan plan[MAX_ORDERS];
     sm_placement at[MAX_ORDERS];
-    comm_floor floor[MAX_FLOORS]; /* of collectives met so far, whichever placement they are on */
+    uint64_t hash[MAX_ORDERS]; /* of `at` */
+    sm_arena *arena;           /* of all layouts so far */
+    sm_texts texts;
+    layout *known;
+    int room;
 } placements;
-/* Seconds of so many bytes on the placement where they take least. */
-double placements_least_s(sm_serve *s, placements *p, sm_collective op, sm_axes axes, bool ragged,
-                          double bytes);
-sm_status placements_of(const sm_serve *s, const sm_plan *plan, placements *out, sm_error *err);
+sm_status placements_of(sm_serve *s, const sm_plan *plan, int slice, placements *out,
+                        sm_error *err);
+sm_status placements_fill(placements *p, sm_error *err);
+/* A plan of these degrees, whatever its choices, laid out in that way. */
+sm_plan placed_as(const placements *p, const sm_plan *plan, int way);
+/* Of a collective on the placement where it costs least; it stays where it is. */
+const comm_floor *placements_floor(placements *p, sm_collective op, sm_axes axes, bool ragged);
+static inline double floor_s(const comm_floor *f, double bytes) {
+    double least = f->n > 0 ? sm_line_at(f->line[0], bytes) : 0;
+    for (int i = 1; i < f->n; i++) least = smaller(least, sm_line_at(f->line[i], bytes));
+    return least;
+}
 /* keep[i]: no placement before i has the same groups in every collective of these variants. */
 void placements_differ(const placements *p, const variant *const *variants, int n, bool *keep);
+
+/* What a decode step takes at least, whatever the placement, as a function of its sequences: made
+ * once for all batches of a sharding. Attention takes what it takes, other ops are launched,
+ * weights are read at the datasheet's rate, each collective lies where it costs least, and all that
+ * may hide does. Terms for which there is no room are left out. */
+enum { MAX_LEAST = 128 };
+typedef struct step_least {
+    double fixed_s, kernels, weight_bytes; /* whatever the batch */
+    double expert_bytes[MAX_PIECES];       /* were all of them reached */
+    int attends, comms;
+    struct least_attend {
+        int index;
+        const fused *op;
+        double times, exact; /* passes of all pieces that attend alike: of the fullest stage, all */
+    } attend[MAX_LEAST];
+    struct least_comm {
+        int index; /* of the pipeline: that of the first piece, `of` NULL */
+        const sm_comm *of;
+        const comm_floor *floor;
+        double scale, times; /* of its bytes; of its seconds: passes, and the share that shows */
+    } comm[MAX_LEAST];
+} step_least;
+void step_least_of(const step *x, placements *any, step_least *out);
+/* Of the step, resized: what is expected of it; lower: its bound. */
+double step_least_s(const step_least *f, const step *x, bool lower);
 
 /* ---- detail ---- */
 /* The step of a point that decodes, or that prefills one prompt. */
@@ -295,6 +358,7 @@ typedef struct holding {
     double logits;                 /* of one sequence */
     double gathered;               /* weights of the layer at work and of the next */
 } holding;
+void find_tokens(piece *piece); /* of its program */
 sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holding *out,
                      sm_error *err);
 void holding_memory(const sm_serve *s, const holding *f, double sequences, double step_tokens,

@@ -28,14 +28,19 @@ void sim_histogram_add(sim_histogram *h, double value) {
     h->n += 1.0;
     h->sum += value;
     if (value > h->most) h->most = value;
-    if (value > 0.0) h->bin[bin_of(value)]++;
-    else h->nothing++;
+    if (!(value > 0.0)) {
+        h->nothing++;
+        return;
+    }
+    int bin = bin_of(value);
+    h->bin[bin]++;
+    if (SIM_BINS - bin > h->span) h->span = SIM_BINS - bin;
 }
 
 double sim_histogram_quantile(const sim_histogram *h, double q) {
     double rank = ceil(q * h->n), seen = (double)h->nothing;
     if (h->n <= 0.0 || seen >= rank) return 0.0;
-    for (int i = 0; i < SIM_BINS; i++) {
+    for (int i = SIM_BINS - h->span; i < SIM_BINS; i++) {
         seen += (double)h->bin[i];
         if (seen >= rank) return fmax(h->least, fmin(middle_of(i), h->most));
     }

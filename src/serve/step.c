@@ -16,25 +16,33 @@
 
 /* ---- the bound of a piece ---- */
 
+double class_read(const step *x, const sm_weight_class *c) {
+    unsigned shards = x->plan->gathered ? SM_BIT(SM_AXIS_FSDP) : 0u;
+    return c->elements * x->d.inverse[c->stored & ~shards];
+}
+
+double experts_share(const step *x, int index) {
+    const sm_layer_kind *k = &x->s->model.kind[index];
+    double tokens = x->routed.sequences / expert_groups(&x->d);
+    if (!x->v->rules.decode) tokens /= x->d.axis[SM_AXIS_CONTEXT];
+    return experts_reached(k->E, k->k_top, tokens) / k->E;
+}
+
+bool reads_weights(const step *x, int index) {
+    const piece *p = &x->v->piece[index];
+    if (p->part.ops_gather && x->s->experts) return false;
+    if (is_before_head(x->s, index) && x->s->model.tied) return false;
+    return !p->encodes || x->begun.sequences > 0;
+}
+
 /* Weights a chip reads: gathered ones whole, of routed experts those that some token reaches. */
 static double weights_read(const step *x, int index) {
-    const sm_serve *s = x->s;
     const sm_partition *part = &x->v->piece[index].part;
-    unsigned shards = x->plan->gathered ? SM_BIT(SM_AXIS_FSDP) : 0u;
     double bytes = 0;
-    if (part->ops_gather && s->experts) return 0;
-    if (is_before_head(s, index) && s->model.tied) return 0;
-    if (x->v->piece[index].encodes && !(x->begun.sequences > 0)) return 0;
-    for (int i = 0; i < part->classes; i++) {
+    for (int i = 0; reads_weights(x, index) && i < part->classes; i++) {
         const sm_weight_class *c = &part->weight[i];
-        double read = c->elements * x->d.inverse[c->stored & ~shards];
-        if (c->expert) {
-            const sm_layer_kind *k = &s->model.kind[index];
-            double tokens = x->routed.sequences / expert_groups(&x->d);
-            if (!x->v->rules.decode) tokens /= x->d.axis[SM_AXIS_CONTEXT];
-            read *= experts_reached(k->E, k->k_top, tokens) / k->E;
-        }
-        bytes += read * 2 * weight_scale(s, index, c->expert);
+        double read = class_read(x, c) * (c->expert ? experts_share(x, index) : 1);
+        bytes += read * 2 * weight_scale(x->s, index, c->expert);
     }
     return bytes;
 }
@@ -153,27 +161,6 @@ void piece_work_of(const step *x, int index, piece_price *out) {
     for (int i = 0; i < p->ops; i++) add_work(x, index, &p->op[i], out);
 }
 
-/* Attention as it is; of the rest the launches, and the reading of weights at the datasheet's rate
- * (of an embedding only rows are). All collectives that may hide do. */
-static void piece_floor_of(const step *x, int index, piece_price *out) {
-    const piece *p = &x->v->piece[index];
-    const sm_chip *chip = &x->s->system.chip;
-    memset(out, 0, sizeof *out);
-    out->weight_bytes = weights_read(x, index);
-    if (!is_before_head(x->s, index))
-        out->weights = out->weight_bytes / chip->memory_bytes_per_s.value;
-    for (int i = 0; i < p->ops; i++) {
-        if (p->part.work[p->op[i].first].kind == SM_OP_ATTENTION) {
-            add_work(x, index, &p->op[i], out);
-            continue;
-        }
-        if (is_encoding(&p->op[i]) && !(x->begun.sequences > 0)) continue;
-        out->other += x->s->kernel.launch_s;
-        out->kernels++;
-    }
-    out->matmul_s = out->attention_s = INFINITY;
-}
-
 static streams streams_of(const step *x, int index, piece_price *out) {
     const piece *p = &x->v->piece[index];
     streams z = {0};
@@ -254,42 +241,34 @@ void step_work(const step *x, piece_price *pieces) {
         if (step_has(x, i)) piece_work_of(x, i, &pieces[i]);
 }
 
-void step_floor(const step *x, piece_price *pieces) {
-    for (int i = 0; i < x->v->pieces; i++)
-        if (step_has(x, i)) piece_floor_of(x, i, &pieces[i]);
-}
-
-/* network: the collectives of this placement; without, what no placement goes below. */
-static void total_of(const step *x, const piece_price *pieces, bool network, piece_price *total) {
+static void total_of(const step *x, const piece_price *pieces, piece_price *total) {
     memset(total, 0, sizeof *total);
     for (int i = 0; i < x->v->pieces; i++) {
         if (!step_has(x, i)) continue;
         piece_price one = pieces[i];
-        if (network) piece_comm_of(x, i, &one);
+        piece_comm_of(x, i, &one);
         add_piece(&one, piece_passes(x, i, true), piece_passes(x, i, false), total);
     }
-    if (network) {
-        double n = x->plan->pipeline - 1;
-        if (n > 0) {
-            comm_price c = send_price(x);
-            total->network += n * c.expected;
-            total->upper += n * c.upper;
-            for (int l = 0; l < SM_MAX_LEVELS; l++) total->ideal[l] += n * c.ideal[l];
-            total->kernels += n;
-        }
+    double n = x->plan->pipeline - 1;
+    if (n > 0) {
+        comm_price c = send_price(x);
+        total->network += n * c.expected;
+        total->upper += n * c.upper;
+        for (int l = 0; l < SM_MAX_LEVELS; l++) total->ideal[l] += n * c.ideal[l];
+        total->kernels += n;
     }
 }
 
 void step_totals(const step *x, piece_price *total) {
     piece_price pieces[MAX_PIECES];
     step_work(x, pieces);
-    total_of(x, pieces, true, total);
+    total_of(x, pieces, total);
 }
 
-void step_price_from(const step *x, const piece_price *pieces, bool network, sm_step_price *price) {
+void step_price_from(const step *x, const piece_price *pieces, sm_step_price *price) {
     piece_price total;
     memset(price, 0, sizeof *price);
-    total_of(x, pieces, network, &total);
+    total_of(x, pieces, &total);
     const sm_serve *s = x->s;
     double W = s->system.chip.memory_bytes_per_s.value;
     double C = sm_chip_peak(&s->system.chip, s->job.dtypes.compute, NULL);
@@ -326,7 +305,7 @@ void step_price_from(const step *x, const piece_price *pieces, bool network, sm_
 void step_price(const step *x, sm_step_price *price) {
     piece_price pieces[MAX_PIECES];
     work_of(x->s->memo, x, pieces);
-    step_price_from(x, pieces, true, price);
+    step_price_from(x, pieces, price);
 }
 
 /* ---- preparation ---- */
@@ -375,27 +354,18 @@ void step_resize(step *x, const sm_step_batch *batch) {
     x->sampled = (counts){drawn * x->d.replicas, 1, 1};
 }
 
-sm_status step_prepare(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch, step *out,
-                       sm_error *err) {
-    char why[256];
-    sm_status status = check_batch(batch, err);
-    if (status != SM_OK) return status;
-    const char *refused = serve_refuse(s, plan, why, sizeof why);
-    if (refused) return sm_fail(err, SM_BAD_INPUT, "%s", refused);
-    out->s = s;
-    out->plan = plan;
-    out->any = NULL;
-    sm_degrees_set(&out->d, plan, &s->model);
-    if (!sm_plan_place(plan, &out->d, &s->system, &out->at))
-        return sm_fail(err, SM_BAD_INPUT,
-                       "the plan takes %d chips, which do not lay out on the %d of %s",
-                       sm_plan_chips(plan), s->system.chips, s->system.text);
+/* A step in which any sequence decodes is laid out for decoding. */
+sm_status step_unplaced(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch, step *out,
+                        sm_error *err) {
     sm_error own = {0};
-    /* A step in which any sequence decodes is laid out for decoding. */
     int decoding = 0;
     for (int i = 0; i < batch->groups; i++)
         decoding += is_decoding(batch->group[i].queries, batch->group[i].past);
     bool mixed = decoding > 0 && decoding < batch->groups;
+    out->s = s;
+    out->plan = plan;
+    out->any = NULL;
+    sm_degrees_set(&out->d, plan, &s->model);
     out->v = variant_of(s, plan, decoding > 0, &own);
     out->prefill = out->v && mixed ? variant_of(s, plan, false, &own) : NULL;
     if (!out->v || (mixed && !out->prefill)) {
@@ -404,6 +374,21 @@ sm_status step_prepare(sm_serve *s, const sm_plan *plan, const sm_step_batch *ba
     }
     step_resize(out, batch);
     return SM_OK;
+}
+
+sm_status step_prepare(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch, step *out,
+                       sm_error *err) {
+    char why[256];
+    sm_status status = check_batch(batch, err);
+    if (status != SM_OK) return status;
+    const char *refused = serve_refuse(s, plan, why, sizeof why);
+    if (refused) return sm_fail(err, SM_BAD_INPUT, "%s", refused);
+    status = step_unplaced(s, plan, batch, out, err);
+    if (status == SM_OK && !sm_plan_place(plan, &out->d, &s->system, &out->at))
+        return sm_fail(err, SM_BAD_INPUT,
+                       "the plan takes %d chips, which do not lay out on the %d of %s",
+                       sm_plan_chips(plan), s->system.chips, s->system.text);
+    return status;
 }
 
 sm_status sm_serve_step(sm_serve *serve, const sm_plan *plan, const sm_step_batch *batch,

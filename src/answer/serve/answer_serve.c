@@ -198,6 +198,7 @@ static sm_status search(sm_serve_asked *q, sm_serve **serve, sm_serving_found *a
         if (now <= most) continue;
         most = now;
         a->best = &a->result->point[i];
+        a->of_best = &a->of_choice[a->choice[i]];
         q->job.dtypes = *sm_serve_dtypes_of(a, i);
     }
     if (!a->best) return SM_OK;
@@ -238,8 +239,8 @@ static sm_status find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm_e
     }
     if (!status && q->in.requests_per_s > 0.0 && !q->in.prefill_system && !a->reason) {
         a->fleet = fleet;
-        status = sm_serve_fleet(&q->job, q->in.calibration, &q->search, q->in.requests_per_s, fleet,
-                                err);
+        status = sm_serve_fleet(&q->job, q->in.calibration, &q->search, a->of_best,
+                                q->in.requests_per_s, fleet, err);
     }
     return status;
 }

@@ -23,16 +23,18 @@ typedef struct sm_serve_asked {
 
 typedef struct sm_serving_found {
     const sm_serve_asked *q;
-    const sm_serve_result *result; /* the frontier; of one point too */
-    const int *choice;             /* of types, of each of its points; NULL: the job's */
-    const sm_serve_detail *detail; /* of the point a reader is told about; NULL: none */
-    const sm_serve_point *best;    /* that point: the cheapest within the limits */
-    const sm_disaggregated *pools; /* NULL when not asked */
-    const sm_fleet *fleet;         /* NULL when not asked */
-    const char *reason;            /* why there is no point, or why it will not do */
-    int batches;                   /* points of the best plan at other batches */
-    sm_serve_point *batch;         /* NULL: not looked at */
-    double longest;                /* tokens of each request of that batch that fit; 0: none */
+    const sm_serve_result *result;  /* the frontier; of one point too */
+    const int *choice;              /* of types, of each of its points; NULL: the job's */
+    sm_serve_result *of_choice;     /* what each of them has; NULL: nothing was searched */
+    const sm_serve_detail *detail;  /* of the point a reader is told about; NULL: none */
+    const sm_serve_point *best;     /* that point: the cheapest within the limits */
+    const sm_serve_result *of_best; /* what its types have; NULL: as above */
+    const sm_disaggregated *pools;  /* NULL when not asked */
+    const sm_fleet *fleet;          /* NULL when not asked */
+    const char *reason;             /* why there is no point, or why it will not do */
+    int batches;                    /* points of the best plan at other batches */
+    sm_serve_point *batch;          /* NULL: not looked at */
+    double longest;                 /* tokens of each request of that batch that fit; 0: none */
 } sm_serving_found;
 
 /* Tokens of cache that the best plan has room for at the lengths asked for, and the share of a

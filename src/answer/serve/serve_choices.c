@@ -28,11 +28,10 @@ static bool make_room(gathered *g, size_t more, sm_arena *arena) {
 static sm_status search_choice(sm_serve_asked *q, int choice, gathered *g, sm_serving_found *a,
                                sm_serve_result *total, sm_error *err) {
     sm_arena *arena = q->arena;
-    sm_serve_result found;
+    sm_serve_result *found = &a->of_choice[choice];
     sm_error none = {.status = SM_OK};
     q->job.dtypes = q->choice[choice];
-    sm_status status =
-        sm_serve_search(&q->job, q->in.calibration, &q->search, arena, &found, &none);
+    sm_status status = sm_serve_search(&q->job, q->in.calibration, &q->search, arena, found, &none);
     if (status == SM_NEGATIVE) {
         a->reason = sm_arena_printf(arena, "%s", none.sentence);
         if (!a->reason) return sm_fail_memory(err);
@@ -40,17 +39,17 @@ static sm_status search_choice(sm_serve_asked *q, int choice, gathered *g, sm_se
         *err = none;
         return sm_question_blame(&q->in.plan, status, err);
     }
-    total->space += found.space;
-    total->evaluated += found.evaluated;
-    total->pruned += found.pruned;
-    total->seconds += found.seconds;
-    if (found.least_chips > 0 &&
-        (total->least_chips == 0 || found.least_chips < total->least_chips))
-        total->least_chips = found.least_chips;
-    if (!make_room(g, found.n, arena)) return sm_fail_memory(err);
-    for (size_t i = 0; i < found.n; i++) {
+    total->space += found->space;
+    total->evaluated += found->evaluated;
+    total->pruned += found->pruned;
+    total->seconds += found->seconds;
+    if (found->least_chips > 0 &&
+        (total->least_chips == 0 || found->least_chips < total->least_chips))
+        total->least_chips = found->least_chips;
+    if (!make_room(g, found->n, arena)) return sm_fail_memory(err);
+    for (size_t i = 0; i < found->n; i++) {
         g->choice[g->n] = choice;
-        g->point[g->n++] = found.point[i];
+        g->point[g->n++] = found->point[i];
     }
     return SM_OK;
 }
@@ -92,7 +91,8 @@ static sm_status keep_best(const sm_serve_asked *q, gathered *g, sm_serving_foun
 sm_status sm_serve_choices(sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
     gathered g = {0};
     sm_serve_result *total = sm_arena_alloc(q->arena, sizeof *total);
-    if (!total) return sm_fail_memory(err);
+    a->of_choice = sm_arena_array(q->arena, (size_t)q->choices, sizeof *a->of_choice);
+    if (!total || !a->of_choice) return sm_fail_memory(err);
     *total = (sm_serve_result){.n = 0};
     a->result = total;
     sm_status status = SM_OK;
