@@ -1,40 +1,18 @@
 /* The derivation of a point: the functions that priced it, with their inputs and sources. */
-#include <stdio.h>
-
 #include "scalemodel/load.h"
+#include "scalemodel/page.h"
 #include "serve_space.h"
 
 typedef struct teller {
     const step *x;
-    sm_arena *arena;
-    bool failed;
+    sm_report r; /* of which the arena alone is used, and whether memory ran out */
 } teller;
-
-static sm_why *node(teller *t, const char *label, const char *formula, double value,
-                    const char *unit) {
-    sm_why *w = sm_why_node(t->arena, label, formula, value, unit);
-    if (!w) t->failed = true;
-    return w;
-}
-
-static void leaf(teller *t, sm_why *to, const char *label, double value, const char *unit,
-                 const char *source) {
-    sm_why *w = sm_why_leaf(t->arena, label, value, unit, source);
-    if (!w) t->failed = true;
-    sm_why_add(to, w);
-}
-
-static const char *text(teller *t, const char *format, const char *a, const char *b) {
-    const char *s = sm_arena_printf(t->arena, format, a, b);
-    if (!s) t->failed = true;
-    return s ? s : "";
-}
 
 /* ---- ops and collectives of a piece ---- */
 
 static const char *op_label(teller *t, const sm_work *w, int n) {
     const char *label = w->name;
-    for (int i = 1; i < n; i++) label = text(t, "%s + %s", label, w[i].name);
+    for (int i = 1; i < n; i++) label = sm_textf(&t->r, "%s + %s", label, w[i].name);
     return label;
 }
 
@@ -45,36 +23,35 @@ static void tell_op(teller *t, sm_why *to, int index, const fused *f) {
         [OP_VECTOR] = "max(vector FLOPs / vector peak, bytes / (HBM x efficiency)) + start"};
     op_price p = op_price_of(t->x, index, f);
     const sm_work *w = &t->x->v->piece[index].part.work[f->first];
-    sm_why *op = node(t, op_label(t, w, f->n), formulas[p.class], p.expected, "s");
-    if (p.flops > 0) leaf(t, op, "FLOPs", p.flops, "FLOP", "the partitioned program");
-    leaf(t, op, p.class == OP_ATTENTION ? "cache read" : "bytes through HBM", p.bytes, "B",
-         "the partitioned program");
+    sm_why *op = sm_page_why(&t->r, op_label(t, w, f->n), formulas[p.class], p.expected, "s");
+    if (p.flops > 0) sm_page_leaf(&t->r, op, "FLOPs", p.flops, "FLOP", "the partitioned program");
+    sm_page_leaf(&t->r, op, p.class == OP_ATTENTION ? "cache read" : "bytes through HBM", p.bytes,
+                 "B", "the partitioned program");
     sm_why_add(to, op);
 }
 
 static void tell_comm(teller *t, sm_why *to, int index, const sm_comm *c) {
     comm_price p = comm_price_of(t->x, index, c);
     if (p.expected <= 0) return;
-    const char *label = text(t, "%s of %s", sm_collective_name(c->op), c->array);
-    sm_why *w = node(t, label, "latency + bytes x seconds per byte", p.expected, "s");
-    leaf(t, w, "bytes", p.bytes, "B", "the partitioned program");
-    leaf(t, w,
-         text(t, "at datasheet bandwidth, %s on %s", p.algorithm ? p.algorithm : "",
-              t->x->s->system.level[p.level].name),
-         p.ideal[p.level], "s", "topology");
+    const char *label = sm_textf(&t->r, "%s of %s", sm_collective_name(c->op), c->array);
+    sm_why *w = sm_page_why(&t->r, label, "latency + bytes x seconds per byte", p.expected, "s");
+    sm_page_leaf(&t->r, w, "bytes", p.bytes, "B", "the partitioned program");
+    sm_page_leaf(&t->r, w,
+                 sm_textf(&t->r, "at datasheet bandwidth, %s on %s", p.algorithm ? p.algorithm : "",
+                          t->x->s->system.level[p.level].name),
+                 p.ideal[p.level], "s", "topology");
     sm_why_add(to, w);
 }
 
 static void tell_piece(teller *t, sm_why *to, int index) {
     const piece *p = &t->x->v->piece[index];
     piece_price price;
-    char passes[64];
     piece_price_of(t->x, index, &price);
     double one =
         price.weights + price.kv + price.compute + price.scans + price.other + price.network;
     double n = piece_passes(t->x, index, true);
-    snprintf(passes, sizeof passes, "%.6g x (ops + what shows of its collectives)", n);
-    sm_why *w = node(t, p->part.program.name, text(t, "%s%s", passes, ""), n * one, "s");
+    const char *passes = sm_textf(&t->r, "%.6g x (ops + what shows of its collectives)", n);
+    sm_why *w = sm_page_why(&t->r, p->part.program.name, passes, n * one, "s");
     for (int i = 0; i < p->ops; i++) tell_op(t, w, index, &p->op[i]);
     for (int i = 0; i < p->part.comms; i++) tell_comm(t, w, index, &p->part.comm[i]);
     sm_why_add(to, w);
@@ -86,16 +63,19 @@ static void tell_lower(teller *t, sm_why *to, const sm_step_price *p) {
     const sm_chip *chip = &t->x->s->system.chip;
     sm_dtype used;
     double peak = sm_chip_peak(chip, t->x->s->job.dtypes.compute, &used);
-    sm_why *w = node(t, "lower bound",
-                     "max(cache + max(weights, matmul FLOPs), network), at datasheet rates",
-                     p->lower_s, "s");
-    leaf(t, w, "reading the weights", p->bound_weights_s, "s", "bytes of a chip / HBM bandwidth");
-    leaf(t, w, "reading the cache", p->bound_kv_s, "s", "bytes of a chip / HBM bandwidth");
-    leaf(t, w, "FLOPs", p->bound_compute_s, "s", "FLOPs of a chip / peak");
-    leaf(t, w, "network", p->bound_network_s, "s", "bytes of the busiest level / its bandwidth");
-    leaf(t, w, "HBM bandwidth", chip->memory_bytes_per_s.value, "B/s",
-         chip->memory_bytes_per_s.source);
-    leaf(t, w, "peak", peak, "FLOP/s", chip->flops_per_s[used].source);
+    sm_why *w = sm_page_why(&t->r, "lower bound",
+                            "max(cache + max(weights, matmul FLOPs), network), at datasheet rates",
+                            p->lower_s, "s");
+    sm_page_leaf(&t->r, w, "reading the weights", p->bound_weights_s, "s",
+                 "bytes of a chip / HBM bandwidth");
+    sm_page_leaf(&t->r, w, "reading the cache", p->bound_kv_s, "s",
+                 "bytes of a chip / HBM bandwidth");
+    sm_page_leaf(&t->r, w, "FLOPs", p->bound_compute_s, "s", "FLOPs of a chip / peak");
+    sm_page_leaf(&t->r, w, "network", p->bound_network_s, "s",
+                 "bytes of the busiest level / its bandwidth");
+    sm_page_leaf(&t->r, w, "HBM bandwidth", chip->memory_bytes_per_s.value, "B/s",
+                 chip->memory_bytes_per_s.source);
+    sm_page_leaf(&t->r, w, "peak", peak, "FLOP/s", chip->flops_per_s[used].source);
     sm_why_add(to, w);
 }
 
@@ -103,42 +83,47 @@ static sm_why *tell_step(teller *t, const char *label, const sm_step_price *pric
     const step *x = t->x;
     sm_step_price own;
     step_price(x, &own);
-    sm_why *w = node(t, label, "pieces + sends between stages + overhead of the engine",
-                     own.expected_s, "s");
+    sm_why *w = sm_page_why(&t->r, label, "pieces + sends between stages + overhead of the engine",
+                            own.expected_s, "s");
     for (int i = 0; i < x->v->pieces; i++)
         if (i != head_piece(x->s) || x->sampled.sequences > 0) tell_piece(t, w, i);
     if (x->plan->pipeline > 1)
-        leaf(t, w, "sends between stages", (x->plan->pipeline - 1) * send_price(x).expected, "s",
-             "topology and calibration");
-    leaf(t, w, "overhead of the engine", x->s->calibration->step_overhead_s, "s",
-         x->s->calibration->source);
+        sm_page_leaf(&t->r, w, "sends between stages",
+                     (x->plan->pipeline - 1) * send_price(x).expected, "s",
+                     "topology and calibration");
+    sm_page_leaf(&t->r, w, "overhead of the engine", x->s->calibration->step_overhead_s, "s",
+                 x->s->calibration->source);
     if (step_host_s(x) > 0)
-        leaf(t, w, "sequences on the host", step_host_s(x), "s",
-             "sequences that decode x host_s_per_sequence of the engine");
+        sm_page_leaf(&t->r, w, "sequences on the host", step_host_s(x), "s",
+                     "sequences that decode x host_s_per_sequence of the engine");
     tell_lower(t, w, price);
     return w;
 }
 
 static sm_why *tell_memory(teller *t, const sm_serve_memory *m) {
-    sm_why *w = node(t, "memory of the fullest chip", "params + cache + activations + buffers",
-                     m->total, "B");
-    leaf(t, w, "params", m->params, "B", "weights in their dtype over the axes that shard them");
-    leaf(t, w, "cache", m->kv, "B", "sequences at full length, windows bounded");
-    leaf(t, w, "activations", m->activations, "B", "the largest op of a step, and logits");
-    leaf(t, w, "buffers", m->buffers, "B", "gathered weights");
-    leaf(t, w, "capacity", m->capacity, "B", t->x->s->system.chip.memory_bytes.source);
+    sm_why *w = sm_page_why(&t->r, "memory of the fullest chip",
+                            "params + cache + activations + buffers", m->total, "B");
+    sm_page_leaf(&t->r, w, "params", m->params, "B",
+                 "weights in their dtype over the axes that shard them");
+    sm_page_leaf(&t->r, w, "cache", m->kv, "B", "sequences at full length, windows bounded");
+    sm_page_leaf(&t->r, w, "activations", m->activations, "B",
+                 "the largest op of a step, and logits");
+    sm_page_leaf(&t->r, w, "buffers", m->buffers, "B", "gathered weights");
+    sm_page_leaf(&t->r, w, "capacity", m->capacity, "B", t->x->s->system.chip.memory_bytes.source);
     return w;
 }
 
 static sm_why *tell_first(teller *t, const sm_serve_point *p) {
     const sm_serve_job *job = &t->x->s->job;
-    sm_why *w = node(t, "time to first token",
-                     "admission + requests before + prefill of one prompt", p->ttft_s[1], "s");
+    sm_why *w =
+        sm_page_why(&t->r, "time to first token",
+                    "admission + requests before + prefill of one prompt", p->ttft_s[1], "s");
     double admission = job->alone ? 0 : job->software->admission_s;
-    leaf(t, w, "admission", admission, "s", job->software->title);
-    leaf(t, w, "prefills of requests before it", p->ttft_s[1] - p->ttft_alone_s[1] - admission, "s",
-         "simulated: prompts that come together share steps; of the opening burst the "
-         "software's share");
+    sm_page_leaf(&t->r, w, "admission", admission, "s", job->software->title);
+    sm_page_leaf(&t->r, w, "prefills of requests before it",
+                 p->ttft_s[1] - p->ttft_alone_s[1] - admission, "s",
+                 "simulated: prompts that come together share steps; of the opening burst the "
+                 "software's share");
     sm_why_add(w, tell_step(t, "prefill of one prompt", &p->prefill));
     return w;
 }
@@ -154,22 +139,22 @@ sm_status point_step(sm_serve *s, const sm_serve_point *p, bool decode, step *x,
 
 sm_why *explain_point(sm_serve *s, const sm_serve_point *p, sm_arena *arena, sm_error *err) {
     step x;
-    teller t = {&x, arena, false};
+    teller t = {&x, {.arena = arena}};
     if (point_step(s, p, true, &x, err)) return NULL;
     bool drafts = p->depth > 0;
-    sm_why *root =
-        node(&t, "time per token",
-             drafts ? "step / tokens of a step + prefills between" : "step + prefills between",
-             p->tpot_s[1], "s");
+    sm_why *root = sm_page_why(&t.r, "time per token",
+                               drafts ? "step / tokens of a step + prefills between"
+                                      : "step + prefills between",
+                               p->tpot_s[1], "s");
     sm_why_add(root, tell_step(&t, drafts ? "step that verifies" : "decode step", &p->decode));
     if (drafts)
-        leaf(&t, root, "tokens of a step", p->tokens_per_step, "",
-             "(1 - a^(k+1)) / (1 - a), Leviathan et al. 2023");
+        sm_page_leaf(&t.r, root, "tokens of a step", p->tokens_per_step, "",
+                     "(1 - a^(k+1)) / (1 - a), Leviathan et al. 2023");
     if (!s->job.alone)
-        leaf(&t, root, "prefills between two tokens", p->tpot_s[1] - p->tpot_alone_s[1], "s",
-             "what the prefill of a request adds to the steps x sequences / output");
+        sm_page_leaf(&t.r, root, "prefills between two tokens", p->tpot_s[1] - p->tpot_alone_s[1],
+                     "s", "what the prefill of a request adds to the steps x sequences / output");
     sm_why_add(root, tell_memory(&t, &p->memory));
     if (point_step(s, p, false, &x, err)) return NULL;
     sm_why_add(root, tell_first(&t, p));
-    return t.failed ? NULL : root;
+    return t.r.out_of_memory ? NULL : root;
 }
