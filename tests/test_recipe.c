@@ -76,6 +76,12 @@ static void here_documents(void **state) {
     says(script, "--ep", "2");
     says(script, "--cp", "3");
     for (int i = 0; i < s.n; i++) assert_null(strstr(s.list[i].key, "EOF"));
+    static const char *const lists = "cat >o.yaml <<EOF\na: [x, y]\nb:\n  - 1\n  - 2\nEOF\n";
+    says(lists, "a", "x y");
+    says(lists, "b", "1 2");
+    s = settings_of(lists);
+    assert_int_equal(s.list[0].at.offset, 18);
+    assert_int_equal(s.list[0].at.length, 1);
     settings_of("run --a ${B:-"); /* never closed */
     /* arguments of a container, one of them JSON; of a variable of a compose file; JSON that has
      * flags */

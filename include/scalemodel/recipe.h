@@ -20,19 +20,25 @@ typedef struct sm_setting {
     bool nothing;        /* null: as if it were not there */
 } sm_setting;
 enum { SM_MOST_SETTINGS = 5000, SM_RECIPE_BYTES = 1 << 20 };
+struct sm_settings;
+/* Append what a text of YAML sets, which begins at byte `at` of the source of the settings.
+ * stands: where all of it stands, if it has a length. */
+typedef sm_status sm_yaml_reader(struct sm_settings *settings, const sm_source *text, size_t at,
+                                 sm_span stands, sm_error *err);
 typedef struct sm_settings {
     sm_source source;
     sm_arena *arena;
+    sm_yaml_reader *yaml;
     int n, room;
     sm_setting *list;
 } sm_settings;
 
-/* Shell scripts and argument lists (words with their variables), TOML and JSON; which of them is
- * told by how the text begins. Settings live in the arena, as long as the source. SM_BAD_INPUT with
- * the place of what is no such text, or past SM_MOST_SETTINGS or SM_RECIPE_BYTES. YAML is read by
- * sm_io_settings (io.h). */
-sm_status sm_settings_read(const sm_source *source, sm_arena *arena, sm_settings *out,
-                           sm_error *err);
+/* Shell scripts and argument lists (words with their variables), TOML, JSON and YAML; which of them
+ * is told by how the text begins. YAML, of files that scripts write too, is read by `yaml`:
+ * sm_io_settings (io.h) has one. Settings live in the arena, as long as the source. SM_BAD_INPUT
+ * with the place of what is no such text, or past SM_MOST_SETTINGS or SM_RECIPE_BYTES. */
+sm_status sm_settings_read(const sm_source *source, sm_yaml_reader *yaml, sm_arena *arena,
+                           sm_settings *out, sm_error *err);
 /* What a recipe is written in, by its first lines. */
 typedef enum sm_recipe_form {
     SM_RECIPE_SHELL,

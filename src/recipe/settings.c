@@ -198,15 +198,16 @@ static sm_status read_json(sm_settings *s, sm_error *err) {
 
 /* ---- all of them ---- */
 
-sm_status sm_settings_read(const sm_source *source, sm_arena *arena, sm_settings *out,
-                           sm_error *err) {
-    *out = (sm_settings){.source = *source, .arena = arena};
+sm_status sm_settings_read(const sm_source *source, sm_yaml_reader *yaml, sm_arena *arena,
+                           sm_settings *out, sm_error *err) {
+    *out = (sm_settings){.source = *source, .arena = arena, .yaml = yaml};
     if (source->length > SM_RECIPE_BYTES)
         return sm_fail_at(err, source, (sm_span){0, 1}, "a recipe has at most %d bytes",
                           SM_RECIPE_BYTES);
     switch (sm_recipe_form_of(source)) {
     case SM_RECIPE_JSON: return read_json(out, err);
     case SM_RECIPE_TOML: return settings_read_toml(out, err);
+    case SM_RECIPE_YAML: return yaml(out, &out->source, 0, (sm_span){0, 0}, err);
     default: return settings_read_shell(out, err);
     }
 }

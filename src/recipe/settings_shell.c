@@ -254,43 +254,6 @@ static void begin_here(shell *s) {
     s->at += n - 1;
 }
 
-/* A line of YAML below the keys it stands in: `path` with the columns where they begin. */
-typedef struct nest {
-    int n;
-    size_t column[MOST_NESTING];
-    const char *path[MOST_NESTING];
-} nest;
-
-static sm_status add_yaml_line(shell *s, nest *in, size_t offset, size_t n) {
-    const char *line = s->source.text + offset;
-    size_t column = 0;
-    while (column < n && line[column] == ' ') column++;
-    const char *key = line + column;
-    const size_t name = strcspn(key, ": \t\r\n#'\"[{");
-    if (name == 0 || column + name >= n || key[name] != ':' || key[0] == '-') return SM_OK;
-    while (in->n > 0 && in->column[in->n - 1] >= column) in->n--;
-    const char *above = in->n ? in->path[in->n - 1] : "";
-    const char *path =
-        sm_arena_printf(s->out->arena, "%s%s%.*s", above, *above ? "." : "", (int)name, key);
-    if (!path) return sm_fail_memory(s->err);
-    const char *value = key + name + 1, *end = line + n;
-    while (value < end && is_among(*value, " \t'\"")) value++;
-    for (const char *c = value; c + 1 < end; c++)
-        if (c[0] == ' ' && c[1] == '#') end = c;
-    while (end > value && is_among(end[-1], " \t\r'\"")) end--;
-    if (end == value) {
-        if (in->n == MOST_NESTING) return SM_OK;
-        in->column[in->n] = column;
-        in->path[in->n++] = path;
-        return SM_OK;
-    }
-    const char *text = part(s, value, (size_t)(end - value));
-    return add(s, (sm_setting){.key = path,
-                               .value = text,
-                               .unknown = strchr(text, '$') ? text : NULL,
-                               .at = {offset + column, name}});
-}
-
 static bool at_here(const shell *s) {
     return s->here.length && s->at < s->source.length && s->source.text[s->at] == '\n';
 }
@@ -314,16 +277,10 @@ static sm_status read_here(shell *s) {
     }
     const sm_source body = {s->source.name, text + s->at, (size_t)(end - text) - s->at};
     if (sm_recipe_form_of(&body) != SM_RECIPE_YAML) return SM_OK;
-    nest in = {.n = 0};
-    sm_status status = SM_OK;
-    while (s->at < (size_t)(end - text) && !status) {
-        const char *line = text + s->at, *next = memchr(line, '\n', (size_t)(end - line));
-        const size_t n = (size_t)((next ? next : end) - line);
-        status = add_yaml_line(s, &in, s->at, n);
-        s->at += n + 1;
-    }
+    sm_status status = s->out->yaml(s->out, &body, s->at, s->stands, s->err);
     s->at = (size_t)(stop - text);
-    return status;
+    /* What the shell has to fill in need be no YAML yet. */
+    return status == SM_BAD_INPUT && s->out->n < SM_MOST_SETTINGS ? SM_OK : status;
 }
 
 /* Blanks, comments and continued lines. True at the end of a command; at the end of a line, too,
@@ -456,18 +413,14 @@ static bool is_flag(const char *text) {
     return text[0] == '-' && is_name(name[0], true);
 }
 
-/* The '=' of key=value, whose key is made of names and dots; NULL when it is no such word. */
-static const char *assigns(const char *text) {
-    const char *at = text + strspn(text, "+");
+static sm_status add_word(shell *s, command *c, const word *w) {
+    /* The '=' of key=value, whose key is made of names and dots; NULL when it is no such word. */
+    const char *at = w->text + strspn(w->text, "+");
     const char *from = at;
     while (is_name(*at, at == from) || (at > from && (*at == '.' || *at == '-' || *at == '/')))
         at++;
     if (at > from && *at == '+') at++;
-    return at > from && *at == '=' ? at : NULL;
-}
-
-static sm_status add_word(shell *s, command *c, const word *w) {
-    const char *sign = assigns(w->text);
+    const char *sign = at > from && *at == '=' ? at : NULL;
     if (s->broken) return sm_fail_memory(s->err);
     if (w->text[0] == '\0' && w->unknown && !c->waiting.key) return SM_OK;
     if (is_flag(w->text) && !(w->quoted && strpbrk(w->text, " \n"))) return add_flag(s, c, w);

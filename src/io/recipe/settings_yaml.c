@@ -19,16 +19,20 @@ typedef struct level {
 typedef struct reader {
     sm_settings *out;
     sm_error *err;
+    const sm_source *text; /* at byte `begins` of the recipe; stands: where all of it stands */
+    size_t begins;
+    sm_span stands;
     int depth;
     level level[MOST_DEPTH];
     char path[MOST_PATH];
     sm_span at;           /* of the last key */
+    const char *sign;     /* of a variable: "${", OmegaConf's, or that of the shell around it */
     size_t line, line_at; /* a line met before, and the byte it begins at */
 } reader;
 
 /* Marks count lines and characters; sources bytes. */
 static size_t offset_of(reader *r, yaml_mark_t mark) {
-    const sm_source *s = &r->out->source;
+    const sm_source *s = r->text;
     if (mark.line < r->line) r->line = r->line_at = 0;
     size_t at = r->line_at;
     for (; r->line < mark.line && at < s->length; at++) r->line += s->text[at] == '\n';
@@ -43,7 +47,7 @@ static size_t offset_of(reader *r, yaml_mark_t mark) {
 
 static sm_span span_of(reader *r, const yaml_event_t *e) {
     size_t from = offset_of(r, e->start_mark), to = offset_of(r, e->end_mark);
-    return (sm_span){from, to > from ? to - from : 1};
+    return r->stands.length ? r->stands : (sm_span){r->begins + from, to > from ? to - from : 1};
 }
 
 static sm_status add(reader *r, const char *value, sm_span at, bool nothing) {
@@ -52,7 +56,7 @@ static sm_status add(reader *r, const char *value, sm_span at, bool nothing) {
     if (sm_settings_are_words(value)) return sm_settings_add_words(r->out, value, at, r->err);
     const sm_setting setting = {.key = key,
                                 .value = value,
-                                .unknown = strstr(value, "${") ? value : NULL, /* OmegaConf's */
+                                .unknown = strstr(value, r->sign) ? value : NULL,
                                 .at = at,
                                 .nothing = nothing};
     return sm_settings_add(r->out, &setting, r->err);
@@ -134,8 +138,8 @@ static sm_status fail_parser(reader *r, const yaml_parser_t *parser) {
     if (parser->error == YAML_MEMORY_ERROR) return sm_fail_memory(r->err);
     yaml_mark_t mark = parser->problem_mark;
     size_t at = offset_of(r, mark);
-    if (at >= r->out->source.length && at > 0) at = r->out->source.length - 1;
-    return sm_fail_at(r->err, &r->out->source, (sm_span){at, 1}, "this is no YAML: %s",
+    if (at >= r->text->length && at > 0) at = r->text->length - 1;
+    return sm_fail_at(r->err, &r->out->source, (sm_span){r->begins + at, 1}, "this is no YAML: %s",
                       parser->problem ? parser->problem : "it cannot be read");
 }
 
@@ -151,19 +155,21 @@ static sm_status read_all(reader *r, yaml_parser_t *parser) {
     return status;
 }
 
-sm_status sm_io_settings(const sm_source *source, sm_arena *arena, sm_settings *out,
-                         sm_error *err) {
-    if (sm_recipe_form_of(source) != SM_RECIPE_YAML || source->length > SM_RECIPE_BYTES)
-        return sm_settings_read(source, arena, out, err);
-    *out = (sm_settings){.source = *source, .arena = arena};
+static sm_status read_yaml(sm_settings *out, const sm_source *text, size_t at, sm_span stands,
+                           sm_error *err) {
     yaml_parser_t parser;
     reader *r = sm_arena_alloc(out->arena, sizeof *r);
     if (!r || !yaml_parser_initialize(&parser)) return sm_fail_memory(err);
-    *r = (reader){.out = out, .err = err};
+    *r = (reader){.out = out, .err = err, .text = text, .begins = at, .stands = stands};
+    r->sign = text == &out->source ? "${" : "$";
     yaml_parser_set_encoding(&parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&parser, (const unsigned char *)out->source.text,
-                                 out->source.length);
+    yaml_parser_set_input_string(&parser, (const unsigned char *)text->text, text->length);
     sm_status status = read_all(r, &parser);
     yaml_parser_delete(&parser);
     return status;
+}
+
+sm_status sm_io_settings(const sm_source *source, sm_arena *arena, sm_settings *out,
+                         sm_error *err) {
+    return sm_settings_read(source, read_yaml, arena, out, err);
 }
