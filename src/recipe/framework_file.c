@@ -13,16 +13,6 @@ typedef struct reader {
 
 /* ---- lists ---- */
 
-/* Room for as many as a list or an object has. */
-static sm_status make(const reader *r, const json_value *v, json_kind kind, size_t bytes, int *n,
-                      void **out) {
-    sm_status status = v ? json_expect(v, kind, "a list") : SM_OK;
-    if (status) return status;
-    *n = v ? (int)v->n : 0;
-    *out = sm_arena_array(r->arena, (size_t)*n + 1, bytes);
-    return *out ? SM_OK : sm_fail_memory(r->err);
-}
-
 /* The formula that a text holds; an absent value has none. */
 static sm_status formula(const reader *r, const json_value *v, const expression **out) {
     *out = NULL;
@@ -33,12 +23,29 @@ static sm_status formula(const reader *r, const json_value *v, const expression 
                             r->err);
 }
 
-static sm_status texts(const reader *r, const json_value *v, const char ***out, int *n) {
-    void *list = NULL;
-    sm_status status = make(r, v, IS_LIST, sizeof **out, n, &list);
-    *out = list;
-    for (int i = 0; i < *n && !status; i++) status = json_read_text(&v->item[i], &(*out)[i]);
+/* Read each value of a list, or of an object, into an element of its own; *out points to the first.
+ */
+typedef sm_status read_element(const reader *r, const json_value *v, void *out);
+static sm_status read_each(const reader *r, const json_value *v, json_kind kind, size_t bytes,
+                           read_element *each, int *n, void *out) {
+    char *list = NULL;
+    sm_status status = v ? json_expect(v, kind, "a list") : SM_OK;
+    if (status) return status;
+    *n = v ? (int)v->n : 0;
+    list = sm_arena_array(r->arena, (size_t)*n + 1, bytes);
+    if (!list) return sm_fail_memory(r->err);
+    memcpy(out, &list, sizeof list);
+    for (int i = 0; i < *n && !status; i++) status = each(r, &v->item[i], list + (size_t)i * bytes);
     return status;
+}
+
+static sm_status read_text(const reader *r, const json_value *v, void *out) {
+    (void)r;
+    return json_read_text(v, (const char **)out);
+}
+
+static sm_status texts(const reader *r, const json_value *v, const char ***out, int *n) {
+    return read_each(r, v, IS_LIST, sizeof **out, read_text, n, out);
 }
 
 /* ---- parts ---- */
@@ -55,7 +62,8 @@ static sm_status read_default(const json_value *v, expression_value *out) {
     return SM_OK;
 }
 
-static sm_status read_key(const reader *r, const json_value *v, framework_key *k) {
+static sm_status read_key(const reader *r, const json_value *v, void *out) {
+    framework_key *k = out;
     static const char *const known[] = {"key", "also", "name", "type", "default", "write", "about"};
     int type = TYPE_NUMBER;
     *k = (framework_key){.also = "", .about = ""};
@@ -72,16 +80,8 @@ static sm_status read_key(const reader *r, const json_value *v, framework_key *k
     return status ? status : formula(r, json_get(v, "write"), &k->write);
 }
 
-static sm_status read_keys(const reader *r, const json_value *v) {
-    void *list = NULL;
-    sm_status status = make(r, v, IS_LIST, sizeof(framework_key), &r->f->keys, &list);
-    r->f->key = list;
-    for (int i = 0; i < r->f->keys && !status; i++)
-        status = read_key(r, &v->item[i], &r->f->key[i]);
-    return status;
-}
-
-static sm_status read_read(const reader *r, const json_value *v, framework_read *read) {
+static sm_status read_read(const reader *r, const json_value *v, void *out) {
+    framework_read *read = out;
     static const char *const known[] = {"set", "from", "when", "assumed"};
     sm_status status = json_expect(v, IS_OBJECT, "what a recipe sets");
     if (!status) status = json_check_keys(v, known, 4);
@@ -91,14 +91,6 @@ static sm_status read_read(const reader *r, const json_value *v, framework_read 
     if (!status) status = json_read_text(json_get(v, "assumed"), &read->assumed);
     if (!status) status = formula(r, json_get(v, "from"), &read->from);
     return status ? status : formula(r, json_get(v, "when"), &read->when);
-}
-
-static sm_status read_reads(const reader *r, const json_value *v, framework_read **out, int *n) {
-    void *list = NULL;
-    sm_status status = make(r, v, IS_LIST, sizeof(framework_read), n, &list);
-    *out = list;
-    for (int i = 0; i < *n && !status; i++) status = read_read(r, &v->item[i], &(*out)[i]);
-    return status;
 }
 
 /* {"why": ["--lr*", ...]} */
@@ -118,15 +110,11 @@ static sm_status read_ignored(const reader *r, const json_value *v) {
     return status;
 }
 
-static sm_status read_models(const reader *r, const json_value *v) {
-    void *list = NULL;
-    sm_status status = make(r, v, IS_OBJECT, sizeof(framework_model), &r->f->models, &list);
-    r->f->model = list;
-    for (int i = 0; i < r->f->models && !status; i++) {
-        r->f->model[i].theirs = v->item[i].key;
-        status = json_read_text(&v->item[i], &r->f->model[i].ours);
-    }
-    return status;
+/* "theirs": "ours" */
+static sm_status read_model(const reader *r, const json_value *v, void *out) {
+    framework_model *model = out;
+    model->theirs = v->key;
+    return read_text(r, v, &model->ours);
 }
 
 /* ---- which plans it runs ---- */
@@ -190,7 +178,8 @@ static sm_status read_values(const json_value *v, framework_rule *rule) {
     return status;
 }
 
-static sm_status read_rule(const reader *r, const json_value *v, framework_rule *rule) {
+static sm_status read_rule(const reader *r, const json_value *v, void *out) {
+    framework_rule *rule = out;
     static const char *const known[] = {"key", "values", "when", "never", "because"};
     const char *names[SM_PLAN_KEY_COUNT];
     int key = SM_PLAN_KEY_COUNT;
@@ -210,50 +199,30 @@ static sm_status read_rule(const reader *r, const json_value *v, framework_rule 
     return read_values(json_get(v, "values"), rule);
 }
 
-static sm_status read_rules(const reader *r, const json_value *v) {
-    void *list = NULL;
-    sm_status status = make(r, v, IS_LIST, sizeof(framework_rule), &r->f->rules, &list);
-    r->f->rule = list;
-    for (int i = 0; i < r->f->rules && !status; i++)
-        status = read_rule(r, &v->item[i], &r->f->rule[i]);
-    return status;
-}
-
-static sm_status read_limits(const reader *r, const json_value *v) {
+static sm_status read_limit(const reader *r, const json_value *v, void *out) {
     static const char *const known[] = {"when", "say"};
-    void *list = NULL;
-    sm_status status = make(r, v, IS_LIST, sizeof(framework_limit), &r->f->limits, &list);
-    r->f->limit = list;
-    for (int i = 0; i < r->f->limits && !status; i++) {
-        const json_value *item = &v->item[i];
-        status = json_expect(item, IS_OBJECT, "a limit");
-        if (!status) status = json_check_keys(item, known, 2);
-        if (!status && (!json_get(item, "when") || !json_get(item, "say")))
-            status = json_fail(item, "expected \"when\" and \"say\"");
-        if (!status) status = formula(r, json_get(item, "when"), &r->f->limit[i].when);
-        if (!status) status = json_read_text(json_get(item, "say"), &r->f->limit[i].say);
-    }
-    return status;
+    framework_limit *limit = out;
+    sm_status status = json_expect(v, IS_OBJECT, "a limit");
+    if (!status) status = json_check_keys(v, known, 2);
+    if (!status && (!json_get(v, "when") || !json_get(v, "say")))
+        status = json_fail(v, "expected \"when\" and \"say\"");
+    if (!status) status = formula(r, json_get(v, "when"), &limit->when);
+    return status ? status : json_read_text(json_get(v, "say"), &limit->say);
 }
 
-static sm_status read_ops(const reader *r, const json_value *v) {
+static sm_status read_op(const reader *r, const json_value *v, void *out) {
     static const char *const known[] = {"op", "arguments", "write"};
-    void *list = NULL;
-    sm_status status = make(r, v, IS_LIST, sizeof(framework_op), &r->f->ops, &list);
-    r->f->op = list;
-    for (int i = 0; i < r->f->ops && !status; i++) {
-        const json_value *item = &v->item[i], *arguments;
-        framework_op *op = &r->f->op[i];
-        status = json_expect(item, IS_OBJECT, "an op");
-        if (!status) status = json_check_keys(item, known, 3);
-        if (!status && (!json_get(item, "op") || !json_get(item, "write")))
-            status = json_fail(item, "expected \"op\" and \"write\"");
-        if (!status) status = json_read_text(json_get(item, "op"), &op->op);
-        if (!status) status = json_read_text(json_get(item, "write"), &op->write);
-        arguments = status ? NULL : json_get(item, "arguments");
-        if (arguments && !arguments->whole) status = json_fail(arguments, "expected a number");
-        op->arguments = arguments ? arguments->integer : 0;
-    }
+    (void)r;
+    framework_op *op = out;
+    sm_status status = json_expect(v, IS_OBJECT, "an op");
+    if (!status) status = json_check_keys(v, known, 3);
+    if (!status && (!json_get(v, "op") || !json_get(v, "write")))
+        status = json_fail(v, "expected \"op\" and \"write\"");
+    if (!status) status = json_read_text(json_get(v, "op"), &op->op);
+    if (!status) status = json_read_text(json_get(v, "write"), &op->write);
+    const json_value *arguments = status ? NULL : json_get(v, "arguments");
+    if (arguments && !arguments->whole) status = json_fail(arguments, "expected a number");
+    op->arguments = arguments ? arguments->integer : 0;
     return status;
 }
 
@@ -303,14 +272,20 @@ static sm_status read_framework(const reader *r, const json_value *root) {
     if (!status) status = texts(r, json_get(root, "prefixes"), &f->prefix, &f->prefixes);
     if (!status) status = texts(r, json_get(root, "begin"), &f->begin, &f->begins);
     if (!status) status = texts(r, json_get(root, "end"), &f->end, &f->ends);
-    if (!status) status = read_models(r, json_get(root, "models"));
-    if (!status) status = read_keys(r, json_get(root, "keys"));
+#define EACH(key, kind, member, number, each)                                                      \
+    if (!status)                                                                                   \
+        status = read_each(r, json_get(root, key), kind, sizeof *f->member, each, &f->number,      \
+                           &f->member);
+    EACH("models", IS_OBJECT, model, models, read_model)
+    EACH("keys", IS_LIST, key, keys, read_key)
     if (!status) status = read_ignored(r, json_get(root, "ignored"));
-    if (!status) status = read_reads(r, json_get(root, "reads"), &f->read, &f->reads);
-    if (!status) status = read_reads(r, json_get(root, "lets"), &f->let, &f->lets);
-    if (!status) status = read_ops(r, json_get(root, "ops"));
-    if (!status) status = read_rules(r, json_get(root, "rules"));
-    return status ? status : read_limits(r, json_get(root, "cannot"));
+    EACH("reads", IS_LIST, read, reads, read_read)
+    EACH("lets", IS_LIST, let, lets, read_read)
+    EACH("ops", IS_LIST, op, ops, read_op)
+    EACH("rules", IS_LIST, rule, rules, read_rule)
+    EACH("cannot", IS_LIST, limit, limits, read_limit)
+#undef EACH
+    return status;
 }
 
 sm_status framework_read_file(sm_frameworks *all, const sm_source *source, sm_error *err) {

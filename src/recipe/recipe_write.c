@@ -227,16 +227,6 @@ static bool is_plain(const char *text) {
                                    "_./,:=+-@") == strlen(text);
 }
 
-/* A value as the form writes it, into text. */
-static void value_text_of(const writing *w, const framework_key *k, expression_value v, char *text,
-                          size_t size) {
-    bool shell = w->form == AS_ARGUMENTS || w->form == AS_WORDS;
-    if (k->type == TYPE_SWITCH) snprintf(text, size, "%s", value_holds(v) ? "true" : "false");
-    else if (v.kind == VALUE_NUMBER) sm_format_exact(text, size, v.number);
-    else if (!shell) snprintf(text, size, "\"%s\"", v.text);
-    else snprintf(text, size, is_plain(v.text) ? "%s" : "'%s'", v.text);
-}
-
 /* The last component of a dotted key; *length: of what it stands under. */
 static const char *leaf_of(const char *key, size_t *length) {
     const char *dot = strrchr(key, '.');
@@ -280,7 +270,13 @@ static void put_setting(writing *w, const framework_key *k, expression_value v) 
     char value[512], setting[700];
     size_t under;
     const char *leaf = leaf_of(k->key, &under);
-    value_text_of(w, k, v, value, sizeof value);
+    /* The value as the form writes it. */
+    bool shell = w->form == AS_ARGUMENTS || w->form == AS_WORDS;
+    if (k->type == TYPE_SWITCH)
+        snprintf(value, sizeof value, "%s", value_holds(v) ? "true" : "false");
+    else if (v.kind == VALUE_NUMBER) sm_format_exact(value, sizeof value, v.number);
+    else if (!shell) snprintf(value, sizeof value, "\"%s\"", v.text);
+    else snprintf(value, sizeof value, is_plain(v.text) ? "%s" : "'%s'", v.text);
     switch (w->form) {
     case AS_ARGUMENTS:
         if (k->type == TYPE_SWITCH && !value_holds(v)) return;
