@@ -194,18 +194,6 @@ static void add_in_network(sm_curve *curve, const sm_group_links *links, const c
     sm_curve_add(curve, links, name, latency, busy, 0.0);
 }
 
-/* Every member must receive V: at the sum of its rates on a torus, over its child's link at each
- * switch level. */
-static double broadcast_ideal(const sm_group_links *links) {
-    double rate = 0.0, least = 0.0;
-    for (int i = 0; i < links->torus_parts; i++) rate += links->torus[i].rate_bytes_per_s;
-    if (rate > 0.0) least = 1.0 / rate;
-    for (int i = 0; i < links->switch_parts; i++)
-        if (links->sw[i].n > 1)
-            least = fmax(least, links->sw[i].groups / links->sw[i].link_bytes_per_s);
-    return least;
-}
-
 /* Pipelined broadcast. Torus: along one dimension after the other, half of V each way round a ring.
  * Switches: a chain through all children in order, so that each link carries V once in and once out
  * per group. */
@@ -215,7 +203,15 @@ void sm_curve_broadcast(sm_curve *curve, const sm_group_links *links, const char
         busy[links->torus[i].level] += 1.0 / links->torus[i].rate_bytes_per_s;
     for (int i = 0; i < links->switch_parts; i++)
         busy[links->sw[i].level] = links->sw[i].groups / links->sw[i].link_bytes_per_s;
-    curve->ideal_s_per_byte = broadcast_ideal(links);
+    /* Every member must receive V: at the sum of its rates on a torus, over its child's link at
+     * each switch level. */
+    double rate = 0.0, least = 0.0;
+    for (int i = 0; i < links->torus_parts; i++) rate += links->torus[i].rate_bytes_per_s;
+    if (rate > 0.0) least = 1.0 / rate;
+    for (int i = 0; i < links->switch_parts; i++)
+        if (links->sw[i].n > 1)
+            least = fmax(least, links->sw[i].groups / links->sw[i].link_bytes_per_s);
+    curve->ideal_s_per_byte = least;
     sm_algorithm *chain =
         sm_curve_add(curve, links, "pipelined chain", chain_latency_s(links), busy, 0.0);
     sm_algorithm_by_library(chain, links, sm_library_steps(links->n), chain_latency_s(links), 1.0);

@@ -272,21 +272,17 @@ static void add_in_network(sm_curve *curve, const sm_group_links *links) {
     a->excess = (1.0 + 1.0 / links->n) / 0.8;
 }
 
-/* For small arrays: gather everybody's V and add up locally; half the steps for n/2 times the
- * bytes. */
-static void add_gather_and_add(sm_curve *curve, const sm_group_links *links) {
+void sm_curve_all_reduce(sm_curve *curve, const sm_group_links *links) {
+    curve->ideal_s_per_byte = gather_ideal(links, true);
+    add_best(curve, links, 2.0);
+    add_in_network(curve, links);
+    /* For small arrays: gather everybody's V and add up locally; half the steps for n/2 times the
+     * bytes. */
     double busy[SM_MAX_LEVELS] = {0};
     gather_busy(links, links->n, busy);
     double latency = torus_latency_s(links) + switch_latency_s(links);
     sm_algorithm *a = sm_curve_add(curve, links, "gather and add", latency, busy, 0.0);
     if (links->torus_parts == 0) by_peer_kernel(a, links, 1.0);
-}
-
-void sm_curve_all_reduce(sm_curve *curve, const sm_group_links *links) {
-    curve->ideal_s_per_byte = gather_ideal(links, true);
-    add_best(curve, links, 2.0);
-    add_in_network(curve, links);
-    add_gather_and_add(curve, links);
     add_serial(curve, links, 2.0);
     add_book(curve, links, 2.0);
 }

@@ -71,16 +71,6 @@ static void add_switch_part(sm_group_links *links, int index, int members, doubl
     s->hop_s = level->hop_latency_s;
 }
 
-/* Levels above the last member carry nothing; an unused scale-up level carries nothing either. */
-static void drop_idle_switches(sm_group_links *links) {
-    while (links->switch_parts > 0 && links->sw[links->switch_parts - 1].n == 1)
-        links->switch_parts--;
-    if (links->switch_parts > 0 && links->sw[0].scale_up && links->sw[0].n == 1) {
-        links->switch_parts--;
-        for (int i = 0; i < links->switch_parts; i++) links->sw[i] = links->sw[i + 1];
-    }
-}
-
 int sm_first_passed(const sm_group_links *links, int stage) {
     return stage > 0 && links->sw[0].scale_up ? 1 : 0;
 }
@@ -107,7 +97,14 @@ void sm_group_links_of(const sm_system *system, const sm_group *group, sm_group_
     }
     assert(p == sorted.parts); /* every part lies on a level of the system */
     links->n = members_below;
-    drop_idle_switches(links);
+    /* Levels above the last member carry nothing; an unused scale-up level carries nothing either.
+     */
+    while (links->switch_parts > 0 && links->sw[links->switch_parts - 1].n == 1)
+        links->switch_parts--;
+    if (links->switch_parts > 0 && links->sw[0].scale_up && links->sw[0].n == 1) {
+        links->switch_parts--;
+        for (int i = 0; i < links->switch_parts; i++) links->sw[i] = links->sw[i + 1];
+    }
 }
 
 sm_algorithm *sm_curve_add(sm_curve *curve, const sm_group_links *links, const char *name,

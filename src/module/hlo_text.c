@@ -7,10 +7,6 @@
 
 /* ---- one instruction ---- */
 
-static const char *opcode_name(hlo_reader *r, sm_module_opcode opcode, sm_span span) {
-    return opcode == SM_OPCODE_OTHER ? hlo_copy(r, span) : sm_module_opcode_name(opcode);
-}
-
 /* What stands in parentheses after constant and parameter, and is no operand. */
 static bool read_literal(hlo_reader *r, sm_instruction *it) {
     size_t from = r->at;
@@ -71,7 +67,8 @@ static bool read_opcode(hlo_reader *r, sm_instruction *it) {
     sm_span opcode = hlo_name(r);
     if (!opcode.length) return hlo_fail_here(r, "expected an opcode");
     it->opcode = module_opcode_of(r->source->text + opcode.offset, opcode.length);
-    it->opcode_name = opcode_name(r, it->opcode, opcode);
+    it->opcode_name =
+        it->opcode == SM_OPCODE_OTHER ? hlo_copy(r, opcode) : sm_module_opcode_name(it->opcode);
     if (!hlo_expect(r, '(', "after an opcode")) return false;
     return has_literal(it->opcode) ? read_literal(r, it) : read_operands(r, it);
 }

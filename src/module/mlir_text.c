@@ -307,13 +307,6 @@ static bool bind_results(mlir_reader *m, const hlo_list *names) {
     return true;
 }
 
-/* Whether the word ends a block: values to return, then '}'. */
-static bool is_return(const hlo_reader *r, sm_span word) {
-    return hlo_is(r, word, "return") || hlo_is(r, word, "func.return") ||
-           hlo_is(r, word, "stablehlo.return") || hlo_is(r, word, "sdy.return") ||
-           hlo_is(r, word, "mhlo.return");
-}
-
 static bool read_return(mlir_reader *m) {
     hlo_reader *r = m->r;
     sm_instruction ignored = {0};
@@ -351,7 +344,10 @@ bool mlir_read_block(mlir_reader *m) {
         }
         if (read_names(m, &names, &results)) {
             if (!hlo_quoted(r, &word)) word = hlo_name(r);
-            ended = is_return(r, word);
+            /* Whether the word ends a block: values to return, then '}'. */
+            ended = hlo_is(r, word, "return") || hlo_is(r, word, "func.return") ||
+                    hlo_is(r, word, "stablehlo.return") || hlo_is(r, word, "sdy.return") ||
+                    hlo_is(r, word, "mhlo.return");
             if (!word.length) hlo_fail_here(m->r, "expected an operation");
             else if (ended) read_return(m);
             else if (read_operation(m, word, results)) bind_results(m, &names);

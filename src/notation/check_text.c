@@ -386,15 +386,6 @@ static sm_status check_results(reading *r) {
     return status;
 }
 
-static sm_status check_options(reading *r) {
-    int i = 0;
-    for (const tree_set *option = r->text->option; option; option = option->next, i++)
-        if (!r->used[i])
-            return sm_fail_at(r->c->err, r->text->source, option->span,
-                              "no line of the text reads the option %s", option->name);
-    return SM_OK;
-}
-
 sm_status check_text(checker *c, const tree_text *text) {
     reading *r = sm_arena_alloc(c->arena, sizeof *r);
     if (!r) return sm_fail_memory(c->err);
@@ -406,5 +397,11 @@ sm_status check_text(checker *c, const tree_text *text) {
     for (const tree_line *line = text->line; line && !status; line = line->next)
         status = check_line(r, line);
     if (!status) status = check_results(r);
-    return status ? status : check_options(r);
+    if (status) return status;
+    int i = 0;
+    for (const tree_set *option = r->text->option; option; option = option->next, i++)
+        if (!r->used[i])
+            return sm_fail_at(r->c->err, r->text->source, option->span,
+                              "no line of the text reads the option %s", option->name);
+    return SM_OK;
 }

@@ -64,15 +64,11 @@ static size_t axes_end(const lexer *l, size_t at) {
     return byte_at(l, end) == '/' ? digits_end(l, end + 1) : end;
 }
 
-/* Does a line go on after the end of this one? */
-static bool goes_on(const lexer *l) {
-    return l->brackets > 0 || l->last == TOKEN_OF(':') || l->last == TOKEN_OF(',');
-}
-
 /* Past blanks, comments and those ends of lines that end nothing. */
 static void skip_blanks(lexer *l) {
     const char *text = l->source->text, *end = text + l->source->length, *at = text + l->at;
-    bool on = goes_on(l);
+    /* Does a line go on after the end of this one? */
+    bool on = l->brackets > 0 || l->last == TOKEN_OF(':') || l->last == TOKEN_OF(',');
     for (; at < end; at++) {
         if (*at == ' ') continue;
         if (*at == '#') {

@@ -274,12 +274,6 @@ static sm_status take_attributes(line_maker *m, draft *d) {
 
 /* ---- results ---- */
 
-static sm_text_role role_of(sm_operator op) {
-    return op == SM_OPERATOR_CACHE   ? SM_TEXT_CACHE
-           : op == SM_OPERATOR_STATE ? SM_TEXT_STATE
-                                     : SM_TEXT_ACTIVATION;
-}
-
 static sm_status fail_shape(line_maker *m, const draft *d, const tree *t, const uint8_t *dim,
                             const line_name *before) {
     char room[120], other[120];
@@ -317,7 +311,9 @@ sm_status line_target_shape(line_maker *m, draft *d, const tree *t, const shape 
 
 static sm_status add_result(line_maker *m, draft *d, const tree *t, const char *base,
                             const shape *s, sm_mention *out) {
-    sm_text_role role = role_of(d->line.op);
+    sm_text_role role = d->line.op == SM_OPERATOR_CACHE   ? SM_TEXT_CACHE
+                        : d->line.op == SM_OPERATOR_STATE ? SM_TEXT_STATE
+                                                          : SM_TEXT_ACTIVATION;
     const line_name *before = t ? line_find_name(d->call, t->name) : NULL;
     int at = line_new_array(m, d->call, base, role, s->rank, s->dim);
     if (at < 0) return sm_fail_memory(m->err);

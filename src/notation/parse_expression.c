@@ -294,11 +294,6 @@ static const tree *product(parser *p) {
     return n == 1 ? factor[0] : parent(p, TREE_PRODUCT, from, factor, n);
 }
 
-static const tree *item(parser *p) {
-    return p->now.kind == TOKEN_ARRAY ? parse_array(p)
-                                      : parser_name_leaf(p, false, "the name of an array");
-}
-
 const tree *const *parse_items(parser *p, int *n) {
     const tree *list[TREE_MOST_ARGUMENTS];
     *n = 0;
@@ -306,7 +301,9 @@ const tree *const *parse_items(parser *p, int *n) {
         if (*n == TREE_MOST_ARGUMENTS)
             parser_fail(p, p->now.span, "more arrays than %d, the most", TREE_MOST_ARGUMENTS);
         if (p->status) break;
-        list[(*n)++] = item(p);
+        list[(*n)++] = p->now.kind == TOKEN_ARRAY
+                           ? parse_array(p)
+                           : parser_name_leaf(p, false, "the name of an array");
     } while (parser_accept(p, TOKEN_OF(',')));
     return parser_list(p, list, *n);
 }

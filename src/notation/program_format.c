@@ -733,17 +733,6 @@ static void put_family(writer *w, int kinds) {
 
 /* ---- the model ---- */
 
-/* Of several kinds whose pieces have one name: layer, layer_2. */
-static void name_texts(writer *w, int kinds) {
-    for (int k = 0; k < kinds; k++) {
-        const char *name = sm_architecture_kind(w->a, k, NULL)->name;
-        int same = 1;
-        for (int j = 0; j < k; j++)
-            same += strcmp(sm_architecture_kind(w->a, j, NULL)->name, name) == 0;
-        w->text_name[k] = same > 1 ? keep(w, sm_arena_printf(w->arena, "%s_%d", name, same)) : name;
-    }
-}
-
 static void put_all(writer *w, int kinds) {
     w->kernels = 0;
     put_roles(w, kinds);
@@ -781,7 +770,14 @@ sm_status sm_architecture_format(const sm_architecture *a, const sm_program_styl
         if (status) return status;
     }
     for (int k = 0; k < kinds; k++) name_foreign(&w, k);
-    name_texts(&w, kinds);
+    /* Of several kinds whose pieces have one name: layer, layer_2. */
+    for (int k = 0; k < kinds; k++) {
+        const char *name = sm_architecture_kind(w.a, k, NULL)->name;
+        int same = 1;
+        for (int j = 0; j < k; j++)
+            same += strcmp(sm_architecture_kind(w.a, j, NULL)->name, name) == 0;
+        w.text_name[k] = same > 1 ? keep(&w, sm_arena_printf(w.arena, "%s_%d", name, same)) : name;
+    }
     w.sink = sm_sink_into(NULL, 0);
     put_all(&w, kinds);
     size_t room = w.sink.wanted + 1;

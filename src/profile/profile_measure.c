@@ -15,17 +15,6 @@ static const sm_trace_op *op_of(const sm_trace_program *ran, const sm_instructio
     return ran->ops ? bsearch(&key, ran->op, (size_t)ran->ops, sizeof key, by_name) : NULL;
 }
 
-/* Runs of the module over all devices: as the trace has them, else as often as the instruction ran
- * that ran most often for how often it runs in one. */
-static double runs_of(const profile_made *made, const sm_trace_program *ran) {
-    double runs = ran->runs;
-    for (int i = 0; i < made->p.ops && ran->runs <= 0; i++) {
-        const sm_trace_op *op = op_of(ran, made->op[i].instruction);
-        if (op && made->op[i].times > 0) runs = fmax(runs, op->count / made->op[i].times);
-    }
-    return runs;
-}
-
 /* Seconds of one run of an instruction that runs `times` times in a run of the module. */
 static double seconds_of(const sm_trace_program *ran, double runs, const sm_instruction *it,
                          double times) {
@@ -46,7 +35,13 @@ void profile_measure(profile_made *made, const sm_trace_program *ran) {
     for (int i = 0; i < made->p.collectives; i++) made->collective[i].measured_s = NAN;
     made->p.measured.step_s = made->p.measured.idle_s = NAN;
     if (!ran) return;
-    double runs = runs_of(made, ran);
+    /* Runs of the module over all devices: as the trace has them, else as often as the instruction
+     * ran that ran most often for how often it runs in one. */
+    double runs = ran->runs;
+    for (int i = 0; i < made->p.ops && ran->runs <= 0; i++) {
+        const sm_trace_op *op = op_of(ran, made->op[i].instruction);
+        if (op && made->op[i].times > 0) runs = fmax(runs, op->count / made->op[i].times);
+    }
     if (runs <= 0) return;
     m->runs = runs;
     for (int i = 0; i < made->p.ops; i++) {

@@ -182,18 +182,6 @@ static void find_owner(liveness *l, int i) {
                                  : i;
 }
 
-/* What a loop carries is in place from trip to trip. */
-static bool *find_bodies(const sm_module *m, sm_arena *arena) {
-    bool *is_body = sm_arena_array(arena, (size_t)m->computations, sizeof *is_body);
-    for (int c = 0; is_body && c < m->computations; c++)
-        for (int i = 0; i < m->computation[c].n; i++) {
-            const sm_instruction *it = &m->computation[c].instruction[i];
-            for (int k = 0; it->opcode == SM_OPCODE_WHILE && k < it->calls; k++)
-                is_body[it->call[k]] = true;
-        }
-    return is_body;
-}
-
 /* Compiled for a TPU: layouts have tiles. */
 static bool has_tiles(const sm_module_shape *shape) {
     bool has = shape->tiles > 0;
@@ -268,7 +256,14 @@ sm_status profile_memory(profile_made *made, sm_error *err) {
     const sm_module *m = made->p.module;
     size_t room = (size_t)largest(m) + 1;
     double *inner = sm_arena_array(made->arena, (size_t)m->computations, sizeof *inner);
-    const bool *is_body = find_bodies(m, made->arena);
+    /* What a loop carries is in place from trip to trip. */
+    bool *is_body = sm_arena_array(made->arena, (size_t)m->computations, sizeof *is_body);
+    for (int c = 0; is_body && c < m->computations; c++)
+        for (int i = 0; i < m->computation[c].n; i++) {
+            const sm_instruction *it = &m->computation[c].instruction[i];
+            for (int k = 0; it->opcode == SM_OPCODE_WHILE && k < it->calls; k++)
+                is_body[it->call[k]] = true;
+        }
     liveness l = {.module = m, .inner = inner};
     l.last = sm_arena_array(made->arena, room, sizeof *l.last);
     l.freed = sm_arena_array(made->arena, room, sizeof *l.freed);

@@ -339,15 +339,6 @@ static bool run_computation(timeline *t, int computation) {
 
 /* ---- the whole ---- */
 
-static void add_work(sm_module_work *to, const sm_module_work *w, double times) {
-    to->matrix_flops += w->matrix_flops * times;
-    to->vector_flops += w->vector_flops * times;
-    to->transcendentals += w->transcendentals * times;
-    to->bytes += w->bytes * times;
-    to->onchip_bytes += w->onchip_bytes * times;
-    to->host_bytes += w->host_bytes * times;
-}
-
 static double data_in_hbm(const sm_module_shape *shape) {
     double bytes = 0;
     for (int i = 0; i < shape->parts; i++) bytes += data_in_hbm(&shape->part[i]);
@@ -383,7 +374,12 @@ static void add_up(profile_made *m) {
     sm_profile_time *time = &m->p.time;
     for (int i = 0; i < m->p.ops; i++) {
         const sm_profile_op *op = &m->op[i];
-        add_work(&m->p.work, &op->work, op->times);
+        m->p.work.matrix_flops += op->work.matrix_flops * op->times;
+        m->p.work.vector_flops += op->work.vector_flops * op->times;
+        m->p.work.transcendentals += op->work.transcendentals * op->times;
+        m->p.work.bytes += op->work.bytes * op->times;
+        m->p.work.onchip_bytes += op->work.onchip_bytes * op->times;
+        m->p.work.host_bytes += op->work.host_bytes * op->times;
         m->p.tile_bytes += padding_of(m, op) * op->times;
         if (op->instruction->estimated_flops <= 0)
             m->p.tile_flops += tile_flops_of(&m->p.system->chip, &op->work) * op->times;

@@ -41,15 +41,6 @@ static sm_status index_of_name(sm_cursor *c, const sm_einsum *einsum, sm_span na
                       near != NULL ? ", nearest is " : "", near != NULL ? near : "");
 }
 
-/* Everything up to the next comma, blanks at both ends left out. */
-static sm_span value_span(sm_cursor *c) {
-    sm_cursor_blanks(c);
-    sm_span span = {c->at, 0};
-    for (int byte; (byte = sm_cursor_peek(c)) >= 0 && byte != ','; c->at++)
-        if (byte > ' ') span.length = c->at + 1 - span.offset;
-    return span;
-}
-
 static sm_status one_size(sm_cursor *c, sm_einsum *einsum, uint32_t *seen, sm_error *err) {
     sm_cursor_blanks(c);
     sm_span name = sm_cursor_name(c);
@@ -63,7 +54,11 @@ static sm_status one_size(sm_cursor *c, sm_einsum *einsum, uint32_t *seen, sm_er
                           einsum->index[index].name);
     *seen |= 1u << index;
     if (!sm_cursor_accept(c, '=')) return sm_fail_expected(err, c, "'=' and the size of the index");
-    sm_span span = value_span(c);
+    /* Everything up to the next comma, blanks at both ends left out. */
+    sm_cursor_blanks(c);
+    sm_span span = {c->at, 0};
+    for (int byte; (byte = sm_cursor_peek(c)) >= 0 && byte != ','; c->at++)
+        if (byte > ' ') span.length = c->at + 1 - span.offset;
     double size = 0;
     if (span.length == 0) return sm_fail_expected(err, c, "the size of the index");
     status = sm_quantity_parse(c->source, span, SM_Q_COUNT, &size, err);

@@ -60,13 +60,6 @@ static spmd_axes agreed(const spmd *s, const spmd_rule *r, spmd_axes (*list)[SPM
     return best;
 }
 
-/* Cut dimension d of a value over one more axis. */
-static void cut(spmd_value *v, int d, int axis) {
-    sm_dim *dim = &v->at.dim[d];
-    dim->axis[dim->n_axes++] = (uint8_t)axis;
-    v->used = (sm_axes)(v->used | 1u << axis);
-}
-
 static double ways(const spmd *s, const spmd_axes *l) {
     double n = 1;
     for (int i = 0; i < l->n; i++) n *= axis_size(s, l->axis[i]);
@@ -91,7 +84,10 @@ static bool extend(spmd *s, const spmd_rule *r, const spmd_tensor *t, int d, int
         int axis = want->axis[i];
         if (v->used >> axis & 1) break;
         if (fmod(r->size[f], ways(s, &now) * axis_size(s, axis)) != 0) break;
-        cut(v, d, axis);
+        /* Cut dimension d of a value over one more axis. */
+        sm_dim *dim = &v->at.dim[d];
+        dim->axis[dim->n_axes++] = (uint8_t)axis;
+        v->used = (sm_axes)(v->used | 1u << axis);
         now.axis[now.n++] = (uint8_t)axis;
         changed = true;
     }

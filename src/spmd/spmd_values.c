@@ -316,17 +316,6 @@ static void reduced(const spmd *s, spmd_rule *r, const sm_instruction *it) {
     }
 }
 
-/* Indices: their dimensions but the one that holds an index are those of the batch, in order. */
-static void put_indices(spmd_tensor *indices, int holder, const spmd_tensor *batch,
-                        sm_module_list window) {
-    int to = 0;
-    for (int d = 0; d < batch->rank; d++) {
-        if (contains(window, d)) continue;
-        to += to == holder;
-        put(indices, to++, factor_at(batch, d));
-    }
-}
-
 /* Slices of an array (gather), or onto one (scatter): the dimensions that a slice has whole pass.
  */
 static void sliced(const spmd *s, spmd_rule *r, const sm_instruction *it, spmd_tensor *whole,
@@ -344,7 +333,14 @@ static void sliced(const spmd *s, spmd_rule *r, const sm_instruction *it, spmd_t
     }
     /* Rows are found by number: a device that has some of them adds nothing for the others. */
     own_factors(s, r, whole, it->lhs_batch.n > 0 || it->lhs_contracting.n != 1);
-    put_indices(indices, holder, slices, it->dimensions);
+    /* Indices: their dimensions but the one that holds an index are those of the batch, in order.
+     */
+    int to = 0;
+    for (int d = 0; d < slices->rank; d++) {
+        if (contains(it->dimensions, d)) continue;
+        to += to == holder;
+        put(indices, to++, factor_at(slices, d));
+    }
     own_factors(s, r, indices, true);
 }
 

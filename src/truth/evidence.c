@@ -24,11 +24,6 @@ const sm_evidence *sm_evidence_at(size_t i) {
 
 /* Sources leave sizes open, and count the layer that predicts tokens or do not. */
 #define ALIKE 0.03
-static bool is_model(const sm_evidence *e, const sm_evidence_question *q, double params) {
-    return abs(e->layers - q->model->L) <= 1 && e->d_model == q->model->D &&
-           fabs(log(e->params / params)) < ALIKE;
-}
-
 static bool shares_constants(const sm_chip *a, const sm_chip *b) {
     const sm_calibration *own = sm_calibration_of(a);
     return own == sm_calibration_of(b) && sm_calibration_is_own(own, a) &&
@@ -48,13 +43,6 @@ static const char *type_words(sm_dtype type) {
 static void add_beyond(sm_evidence_near *n, const char *what) {
     size_t used = strlen(n->beyond);
     snprintf(n->beyond + used, sizeof n->beyond - used, "%s%s", used ? ", " : "", what);
-}
-
-/* Sizes of the job, and its type. */
-static void note_beyond(const sm_evidence_question *q, sm_evidence_near *n) {
-    const char *type = type_words(q->type);
-    sm_range_outside(n->of->range, q->size, q->sizes, n->beyond, sizeof n->beyond);
-    if (!strstr(n->of->types, type)) add_beyond(n, type);
 }
 
 /* Letters that both names begin with, of any case. */
@@ -137,11 +125,15 @@ static double look(const sm_evidence_question *q, double params, const machine *
     const sm_evidence *e = n->of;
     const sm_evidence_apart *a = sm_evidence_apart_of(q->use, q->software != NULL);
     bool other_kind = false;
-    n->same_model = is_model(e, q, params);
+    n->same_model = abs(e->layers - q->model->L) <= 1 && e->d_model == q->model->D &&
+                    fabs(log(e->params / params)) < ALIKE;
     n->same_chip = on->same;
     n->same_constants = on->same_constants;
     n->same_software = !q->software || strcmp(e->software, q->software) == 0;
-    note_beyond(q, n);
+    /* Sizes of the job, and its type. */
+    const char *type = type_words(q->type);
+    sm_range_outside(n->of->range, q->size, q->sizes, n->beyond, sizeof n->beyond);
+    if (!strstr(n->of->types, type)) add_beyond(n, type);
     double sizes = n->beyond[0] ? a->sizes : 0.0;
     double model = n->same_model ? 0.0 : model_apart(q, params, a, n, &other_kind);
     double chips = n->same_constants ? 0.0 : a->chip;

@@ -415,24 +415,20 @@ static int index_of(const fit_problem *f, sm_constant which) {
     return -1;
 }
 
-/* In order of merit, the worst of KEPT + 1 falls out. */
-static void insert(candidate *list, int *n, const candidate *c) {
-    int at = *n;
-    while (at > 0 && list[at - 1].merit > c->merit) {
-        list[at] = list[at - 1];
-        at--;
-    }
-    list[at] = *c;
-    if (*n < KEPT) ++*n;
-}
-
 /* Every combination of the sides that are free to move, one side a call. */
 static void try_sides(const fit_problem *f, const sm_robust_fit *r, int side,
                       const fit_solution *from, candidate *list, int *n) {
     if (side == SIDES) {
         candidate c = {0.0, *from};
         c.merit = sm_robust_merit(r, FLOOR, from->u);
-        insert(list, n, &c);
+        /* In order of merit, the worst of KEPT + 1 falls out. */
+        int at = *n;
+        while (at > 0 && list[at - 1].merit > c.merit) {
+            list[at] = list[at - 1];
+            at--;
+        }
+        list[at] = c;
+        if (*n < KEPT) ++*n;
         return;
     }
     const struct side *which = &sides[side];

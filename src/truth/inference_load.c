@@ -4,11 +4,6 @@
 
 #include "inference_parts.h"
 
-/* "uniform[0.8L,L]" */
-static double mean_share(const sm_inference_row *r) {
-    return strncmp(r->len_sampling, "uniform[0.8L", 12) == 0 ? 0.9 : 1.0;
-}
-
 static bool is_phase(const sm_inference_row *r, const char *phase) {
     return strcmp(r->phase, phase) == 0;
 }
@@ -32,7 +27,8 @@ static void arrivals_of(const sm_inference_row *r, sm_load *load) {
 }
 
 bool inference_load_of(const sm_inference_row *r, inference_load *out, const char **why) {
-    double share = mean_share(r);
+    /* "uniform[0.8L,L]" */
+    double share = strncmp(r->len_sampling, "uniform[0.8L", 12) == 0 ? 0.9 : 1.0;
     sm_load *load = &out->load;
     load->no_prefill = is_phase(r, "decode");
     load->no_decode = is_phase(r, "prefill");

@@ -95,12 +95,6 @@ static bool by_trtllm(const sm_truth_row *row) {
     return truth_in(row, "trtllm") || truth_by(row, "trtllm");
 }
 
-/* TensorRT-LLM's own kernels, also where SGLang and vLLM call them, multiply 8-bit caches in 8 bits
- * in every prefill, and in a decode on chips that have 4-bit matmuls (Blackwell). */
-static bool multiplies8(const sm_truth_row *row, const sm_chip *chip, const phase *p) {
-    return by_trtllm(row) && (!p->decode || chip->flops_per_s[SM_FP4].value > 0.0);
-}
-
 static timing timing_of(const sm_truth_row *row, const sm_chip *chip) {
     const phase *p = phase_of(row->of.attention.phase);
     bool narrow = format_of(row->of.attention.dtype)->kv_bytes < 2.0;
@@ -108,7 +102,9 @@ static timing timing_of(const sm_truth_row *row, const sm_chip *chip) {
     bool vllm = vllm14 || truth_in(row, "vllm");
     bool fp8 = chip->flops_per_s[SM_FP8].value > 0.0;
     timing t = {.slower = sglang && p->latent && !p->decode ? 3.25 : 1.0};
-    bool own = multiplies8(row, chip, p);
+    /* TensorRT-LLM's own kernels, also where SGLang and vLLM call them, multiply 8-bit caches in 8
+     * bits in every prefill, and in a decode on chips that have 4-bit matmuls (Blackwell). */
+    bool own = by_trtllm(row) && (!p->decode || chip->flops_per_s[SM_FP4].value > 0.0);
     t.prepares = truth_in(row, "trtllm") && !p->decode;
     t.keeps_q = p->latent && !narrow;
     t.quantises = narrow && fp8 && ((sglang && (p->decode || own)) || (vllm && !p->decode));
@@ -133,12 +129,6 @@ static double before_s(const timing *t, const sm_chip *chip, const sm_calibratio
     return seconds;
 }
 
-/* Benchmarks repeat one call: what fits a cache may still be there. */
-static double bound(const sm_op_cost *cost, const sm_chip *chip) {
-    double cached_s = chip->onchip_bytes.value / chip->memory_bytes_per_s.value;
-    return fmax(cost->math_s, cost->memory_s - cached_s);
-}
-
 void sm_predict_attention(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
                           sm_prediction *out) {
     *out = (sm_prediction){.regime = SM_REGIME_attention, .calibration = c};
@@ -158,7 +148,9 @@ void sm_predict_attention(const sm_truth_row *row, const sm_chip *chip, const sm
     kernel.attention_efficiency /= t.slower;
     sm_op_cost cost = sm_attention_cost(chip, &kernel, &shape, false);
     double before = before_s(&t, chip, c, &shape);
-    out->lower_s = bound(&cost, chip);
+    /* Benchmarks repeat one call: what fits a cache may still be there. */
+    double cached_s = chip->onchip_bytes.value / chip->memory_bytes_per_s.value;
+    out->lower_s = fmax(cost.math_s, cost.memory_s - cached_s);
     out->expected_s = cost.expected_s + before;
     out->upper_s = cost.upper_s + before;
 }

@@ -106,16 +106,6 @@ static double quantisation_s(const quantiser *q, const sm_gemm_row *g, const num
            bytes / (chip->memory_bytes_per_s.value * c->memory_efficiency);
 }
 
-/* AITER's int8 kernels need one start less than TensorRT-LLM's. */
-static double before_of(const sm_truth_row *row, const number_format *format, const sm_chip *chip,
-                        const sm_calibration *c) {
-    double starts = format->starts;
-    if (format->compute == SM_INT8 && truth_in(row, "aiter")) starts -= 1.0;
-    const quantiser *q = quantiser_of(row, chip);
-    double seconds = q ? quantisation_s(q, &row->of.gemm, format, chip, c) : 0.0;
-    return seconds + starts * start_s(chip, c);
-}
-
 static double bytes_of(const sm_gemm_row *g, const number_format *format) {
     return g->m * g->k * format->a_bytes + g->k * g->n * format->b_bytes +
            g->m * g->n * format->c_bytes;
@@ -146,7 +136,12 @@ void sm_predict_gemm(const sm_truth_row *row, const sm_chip *chip, const sm_cali
     double host_s = host_starts(row) ? 30e-6 : 0.0, bytes = bytes_of(g, format);
     sm_op_cost cost = sm_matmul_cost(chip, &own, format->compute,
                                      (sm_product_shape){1.0, g->m, g->n, g->k}, bytes);
-    double before_s = before_of(row, format, chip, &own);
+    /* AITER's int8 kernels need one start less than TensorRT-LLM's. */
+    double starts = format->starts;
+    if (format->compute == SM_INT8 && truth_in(row, "aiter")) starts -= 1.0;
+    const quantiser *q = quantiser_of(row, chip);
+    double seconds = q ? quantisation_s(q, &row->of.gemm, format, chip, &own) : 0.0;
+    double before_s = seconds + starts * start_s(chip, &own);
     if (lays_out(row, chip)) before_s += cost.memory_s / own.memory_efficiency;
     out->lower_s = cost.lower_s;
     out->expected_s = fmax(host_s, cost.expected_s + before_s);

@@ -165,11 +165,6 @@ static const char *signed_seconds(sm_report *r, double seconds) {
                     sm_show_seconds(r, fabs(seconds)));
 }
 
-/* Of the difference of the steps: parts of opposite sign have shares beyond it. */
-static const char *share(sm_report *r, double part, double whole) {
-    return whole != 0 ? sm_show_percent(r, part / whole) : "-";
-}
-
 static void put_row(sm_report *r, sm_table *table, bool places, const change *c, double whole) {
     const char *cells[SM_PAGE_COLUMNS];
     int n = 0;
@@ -182,15 +177,10 @@ static void put_row(sm_report *r, sm_table *table, bool places, const change *c,
         cells[n++] =
             c->count[s] > 0 || c->seconds[s] != 0 ? sm_show_seconds(r, c->seconds[s]) : "-";
     cells[n++] = signed_seconds(r, difference(c));
-    cells[n++] = share(r, difference(c), whole);
+    /* Of the difference of the steps: parts of opposite sign have shares beyond it. */
+    double part = difference(c);
+    cells[n++] = whole != 0 ? sm_show_percent(r, part / whole) : "-";
     sm_page_cells(r, table, cells);
-}
-
-/* The rows beyond the first ones, as one. */
-static change rest_of(sm_report *r, const change *list, int from, int n) {
-    change rest = {.kind = sm_textf(r, "%d others", n - from), .place = ""};
-    for (int i = from; i < n; i++) add(&rest, &list[i]);
-    return rest;
 }
 
 static void page_table(sm_report *r, const char *title, const profile_side *side[2], bool places,
@@ -208,7 +198,9 @@ static void page_table(sm_report *r, const char *title, const profile_side *side
     if (!list) return;
     for (int i = 0; i < n && i < top; i++) put_row(r, table, places, &list[i], difference(&total));
     if (n > top) {
-        change rest = rest_of(r, list, top, n);
+        /* The rows beyond the first ones, as one. */
+        change rest = {.kind = sm_textf(r, "%d others", n - top), .place = ""};
+        for (int i = top; i < n; i++) add(&rest, &list[i]);
         put_row(r, table, places, &rest, difference(&total));
     }
     put_row(r, table, places, &total, difference(&total));

@@ -54,17 +54,6 @@ static void put_collectives(sm_report *r, const sm_profile *p, const profile_row
     }
 }
 
-static void put_memory(sm_report *r, const sm_profile *p) {
-    const sm_module_assigned *a = &p->module->assigned;
-    sm_data *memory = sm_put_object(r, r->data, "memory_bytes");
-    sm_put(r, memory, "peak|arguments|results|temporaries|capacity", p->peak_bytes,
-           p->argument_bytes, p->result_bytes, p->temporary_bytes,
-           p->system->chip.memory_bytes.value);
-    if (a->known)
-        sm_put(r, sm_put_object(r, memory, "assigned"), "arguments|results|temporaries",
-               a->argument_bytes, a->result_bytes, a->temporary_bytes);
-}
-
 void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, bool trace) {
     const sm_profile_time *t = &p->time;
     double compute = fmax(t->compute_s, 1e-300);
@@ -86,7 +75,14 @@ void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, b
     sm_put(r, r->data, "flops|vector_flops|transcendentals|bytes|mfu", p->work.matrix_flops,
            p->work.vector_flops, p->work.transcendentals, p->work.bytes, profile_mfu(p));
     sm_put(r, sm_put_object(r, r->data, "padding"), "flops|bytes", p->tile_flops, p->tile_bytes);
-    put_memory(r, p);
+    const sm_module_assigned *a = &p->module->assigned;
+    sm_data *memory = sm_put_object(r, r->data, "memory_bytes");
+    sm_put(r, memory, "peak|arguments|results|temporaries|capacity", p->peak_bytes,
+           p->argument_bytes, p->result_bytes, p->temporary_bytes,
+           p->system->chip.memory_bytes.value);
+    if (a->known)
+        sm_put(r, sm_put_object(r, memory, "assigned"), "arguments|results|temporaries",
+               a->argument_bytes, a->result_bytes, a->temporary_bytes);
     sm_put(r, sm_put_object(r, r->data, "understood"), "time",
            1 - rows->of_kind[PROFILE_CUSTOM] / compute);
     sm_put(r, r->data, "guessed", p->guessed);

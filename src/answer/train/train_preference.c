@@ -79,13 +79,6 @@ typedef struct rollout {
     const char *plan;
 } rollout;
 
-/* An engine has n sequences, of which `batch` decode at once; their prompts come first, each
- * prefilled once for all samples of it. */
-static double rollout_s(const sm_serve_point *p, double n, double prompts, double output) {
-    double waves = fmax(n / p->batch, 1);
-    return prompts * p->prefill.expected_s + waves * output * p->tpot_alone_s[1];
-}
-
 static sm_status try_engines(const sm_train_asked *q, const sm_serve_job *job,
                              const sm_serve_search_options *options, double sequences,
                              double samples, rollout *best, sm_error *err) {
@@ -105,7 +98,10 @@ static sm_status try_engines(const sm_train_asked *q, const sm_serve_job *job,
     if (status) *err = none;
     for (size_t i = 0; i < found.n && !status; i++) {
         const sm_serve_point *p = &found.point[i];
-        double s = rollout_s(p, n, prompts, job->output);
+        /* An engine has n sequences, of which `batch` decode at once; their prompts come first,
+         * each prefilled once for all samples of it. */
+        double waves = fmax(n / p->batch, 1);
+        double s = prompts * p->prefill.expected_s + waves * job->output * p->tpot_alone_s[1];
         if (p->batch > n || (best->seconds > 0 && s >= best->seconds)) continue;
         *best = (rollout){s,
                           replicas,

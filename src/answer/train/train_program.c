@@ -272,16 +272,6 @@ static void put_parts(sm_told *e) {
     put_pieces(e, at, false);
 }
 
-static sm_status put_all(sm_told *e) {
-    sm_status status = put_head(e);
-    if (!status) status = each_kind(e, put_weights);
-    if (!status) PUT(e, "}\n");
-    if (!status) status = each_kind(e, put_streams);
-    if (!status) status = each_kind(e, sm_told_function);
-    if (!status) put_parts(e);
-    return status;
-}
-
 sm_status sm_train_program(const sm_plans_shown *plans, const char **out, sm_error *err) {
     const sm_train_asked *q = plans->q;
     const sm_plan_shown *best = &plans->plan[0];
@@ -306,7 +296,12 @@ sm_status sm_train_program(const sm_plans_shown *plans, const char **out, sm_err
                                .S = q->job.seq};
     shrink(&e);
     for (int a = 0; a < SM_AXIS_COUNT; a++) e.mesh.axis[a].size = e.degree[a];
-    sm_status status = put_all(&e);
+    sm_status status = put_head(&e);
+    if (!status) status = each_kind(&e, put_weights);
+    if (!status) PUT(&e, "}\n");
+    if (!status) status = each_kind(&e, put_streams);
+    if (!status) status = each_kind(&e, sm_told_function);
+    if (!status) put_parts(&e);
     sm_task_list_free(&e.tasks);
     if (!status) *out = e.out;
     return status;

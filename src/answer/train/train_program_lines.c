@@ -240,16 +240,6 @@ static sm_status put_moved(sm_told *e, sm_told_move m, const char *value) {
     return SM_OK;
 }
 
-/* The forward task of the op that a line is of; NULL: of none. */
-static const sm_program_task *task_of(const sm_told *e, int line) {
-    const sm_program_task *task = NULL;
-    for (int i = 0; i < e->tasks.forwards; i++) {
-        int at = e->program->op[e->tasks.task[i].op].line;
-        if (at <= line && (!task || at >= e->program->op[task->op].line)) task = &e->tasks.task[i];
-    }
-    return task;
-}
-
 /* Operands are brought where the line wants them; what is kept of them from the forward pass has
  * a name for jax.checkpoint. */
 static sm_status put_operands(sm_told *e, const sm_text_line *l) {
@@ -491,7 +481,13 @@ static sm_axes all_reduced(const sm_program_task *task) {
 static sm_status put_line(sm_told *e, int line) {
     const sm_text_line *l = &e->lines->line[line];
     const char *value = "", *names = "";
-    e->task = task_of(e, line);
+    /* The forward task of the op that a line is of; NULL: of none. */
+    const sm_program_task *task = NULL;
+    for (int i = 0; i < e->tasks.forwards; i++) {
+        int at = e->program->op[e->tasks.task[i].op].line;
+        if (at <= line && (!task || at >= e->program->op[task->op].line)) task = &e->tasks.task[i];
+    }
+    e->task = task;
     sm_status status = put_operands(e, l);
     if (!status) status = line_value(e, l, &value);
     const sm_text_array *first = &e->lines->array[l->result[0].array];

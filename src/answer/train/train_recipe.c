@@ -169,7 +169,16 @@ sm_status sm_train_beyond(const sm_train_asked *q, sm_train *train, sm_plans_sho
     return SM_OK;
 }
 
-static void beyond_page(sm_report *r, const sm_plans_shown *plans) {
+void sm_train_runners_page(sm_report *r, const sm_plans_shown *plans) {
+    const sm_train_asked *q = plans->q;
+    if (plans->n == 0 || q->priced_only || q->in.framework || q->in.as_run) return;
+    if (plans->padding > 0) return;
+    const sm_runners all = runners_of(q);
+    const char *titles = sm_runners_of(&all, r, q->in.model, plans->plan->plan);
+    if (titles[0]) sm_report_text(r, "Frameworks that can run it: %s.", titles);
+    else
+        sm_report_text(r, "No framework known here runs this plan; --framework megatron-lm, "
+                          "maxtext, ... keeps the search to what one runs.");
     if (!plans->beyond && !plans->beyond_known) return;
     sm_data *object = sm_put_object(r, r->data, "beyond_frameworks");
     if (!plans->beyond) {
@@ -183,19 +192,6 @@ static void beyond_page(sm_report *r, const sm_plans_shown *plans) {
     sm_report_text(r,
                    "A plan that none of them runs gains %.1f %% (--framework any), %s a step: %s",
                    100 * plans->beyond_gain, sm_show_seconds(r, plans->beyond_s), plans->beyond);
-}
-
-void sm_train_runners_page(sm_report *r, const sm_plans_shown *plans) {
-    const sm_train_asked *q = plans->q;
-    if (plans->n == 0 || q->priced_only || q->in.framework || q->in.as_run) return;
-    if (plans->padding > 0) return;
-    const sm_runners all = runners_of(q);
-    const char *titles = sm_runners_of(&all, r, q->in.model, plans->plan->plan);
-    if (titles[0]) sm_report_text(r, "Frameworks that can run it: %s.", titles);
-    else
-        sm_report_text(r, "No framework known here runs this plan; --framework megatron-lm, "
-                          "maxtext, ... keeps the search to what one runs.");
-    beyond_page(r, plans);
 }
 
 /* ---- the best plan as a recipe ---- */

@@ -26,12 +26,6 @@ typedef struct streams {
 
 enum { LAYERS, EMBEDDING, HEAD };
 
-static int part_of(const streams *x, int piece) {
-    return piece == x->lines->pieces - 2   ? EMBEDDING
-           : piece == x->lines->pieces - 1 ? HEAD
-                                           : LAYERS;
-}
-
 static bool has_part(const streams *x, const sm_slot *slot, int part) {
     return part == LAYERS || (part == EMBEDDING ? slot->chunk == 0 : slot->chunk == x->last_chunk);
 }
@@ -63,7 +57,9 @@ static void put(streams *x, int stream, const char *name, const char *category, 
 
 /* What one pass has of a row: its share of the step's time. */
 static double share(const streams *x, const sm_slot *slot, int piece, double seconds) {
-    int part = part_of(x, piece);
+    int part = piece == x->lines->pieces - 2   ? EMBEDDING
+               : piece == x->lines->pieces - 1 ? HEAD
+                                               : LAYERS;
     if (!has_part(x, slot, part) || !(x->slots[slot->kind][part] > 0)) return 0;
     return seconds / x->slots[slot->kind][part];
 }

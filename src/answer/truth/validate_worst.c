@@ -17,16 +17,6 @@ static int worst_first(const void *a, const void *b) {
     return (x->at > y->at) - (x->at < y->at);
 }
 
-static ranked *rank(const sm_validation *v) {
-    ranked *list = sm_arena_array(v->arena, v->compared + 1, sizeof *list);
-    for (size_t i = 0; list && i < v->compared; i++) {
-        const sm_checked *c = &v->row[v->index[i]];
-        list[i] = (ranked){fabs(log(c->p.expected_s / c->row->measured_s)), v->index[i]};
-    }
-    if (list) qsort(list, v->compared, sizeof *list, worst_first);
-    return list;
-}
-
 static double error_of(const sm_checked *c) { return c->p.expected_s / c->row->measured_s - 1.0; }
 
 /* ---- listing ---- */
@@ -97,7 +87,12 @@ static sm_status explain(sm_report *r, const sm_validation *v, const ranked *lis
 }
 
 sm_status sm_validate_worst(sm_report *r, const sm_validation *v, size_t most, sm_error *err) {
-    ranked *list = rank(v);
+    ranked *list = sm_arena_array(v->arena, v->compared + 1, sizeof *list);
+    for (size_t i = 0; list && i < v->compared; i++) {
+        const sm_checked *c = &v->row[v->index[i]];
+        list[i] = (ranked){fabs(log(c->p.expected_s / c->row->measured_s)), v->index[i]};
+    }
+    if (list) qsort(list, v->compared, sizeof *list, worst_first);
     if (!list) return sm_fail_memory(err);
     size_t n = v->compared < most ? v->compared : most;
     add_below(r, v);

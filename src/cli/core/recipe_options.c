@@ -17,18 +17,6 @@ static sm_status shipped(const cli_call *call, sm_frameworks **all, sm_error *er
     return status;
 }
 
-static sm_status known_frameworks(const cli_call *call, const cli_recipe_values *given,
-                                  sm_frameworks **all, sm_error *err) {
-    const bool own = given->frameworks.n > 0; /* which are added to those shipped */
-    sm_status status = own ? sm_frameworks_shipped(call->arena, all, err) : shipped(call, all, err);
-    for (int i = 0; i < given->frameworks.n && !status; i++) {
-        sm_source source;
-        status = sm_io_read(given->frameworks.text[i], call->arena, &source, err);
-        if (!status) status = sm_frameworks_read(*all, &source, err);
-    }
-    return status;
-}
-
 static sm_status find(const sm_frameworks *all, const char *option, const char *name,
                       sm_plan_use use, const sm_framework **out, sm_error *err) {
     const char *names[SM_MOST_FRAMEWORKS];
@@ -54,7 +42,14 @@ sm_status cli_frameworks(const cli_call *call, const cli_recipe_values *given, s
                          cli_asked_frameworks *out, sm_error *err) {
     const char *name = cli_any_framework(given) ? NULL : given->framework;
     *out = (cli_asked_frameworks){.known = NULL};
-    sm_status status = known_frameworks(call, given, &out->known, err);
+    const bool own = given->frameworks.n > 0; /* which are added to those shipped */
+    sm_status status = own ? sm_frameworks_shipped(call->arena, &out->known, err)
+                           : shipped(call, &out->known, err);
+    for (int i = 0; i < given->frameworks.n && !status; i++) {
+        sm_source source;
+        status = sm_io_read(given->frameworks.text[i], call->arena, &source, err);
+        if (!status) status = sm_frameworks_read(out->known, &source, err);
+    }
     if (!status) status = find(out->known, "--framework", name, use, &out->framework, err);
     return status ? status : find(out->known, "--emit", given->emit, use, &out->emit, err);
 }

@@ -374,20 +374,6 @@ sm_status cli_codebases(const cli_call *call, const cli_list *files, const sm_co
 
 /* --families FILE, --layers FILE and --as FAMILY: what a MODEL is read by. */
 
-static sm_status check_family(const cli_call *call, const sm_library *library, const char *name,
-                              sm_error *err) {
-    const char *const *names;
-    size_t n;
-    if (!name) return SM_OK;
-    const sm_source source = sm_source_of("--as", name);
-    const sm_span all = {0, source.length};
-    sm_status status = sm_library_families(library, call->arena, &names, &n, err);
-    if (status) return status;
-    const sm_words words = {names, (int)n};
-    if (sm_words_find(words, &source, all) >= 0) return SM_OK;
-    return sm_words_fail(words, &source, all, "no family is called", err);
-}
-
 const sm_source *cli_columns(const cli_call *call, const cli_list *given) {
     sm_source *list = sm_arena_array(call->arena, (size_t)given->n + 1, sizeof *list);
     for (int i = 0; list && i < given->n; i++) list[i] = sm_source_of("--set", given->text[i]);
@@ -398,7 +384,16 @@ sm_status cli_library(const cli_call *call, const cli_model_values *given, const
                       sm_error *err) {
     const cli_list *files = &given->families;
     sm_status status = sm_io_library(files->text, (size_t)files->n, call->arena, out, err);
-    return status ? status : check_family(call, *out, given->as, err);
+    if (status || !given->as) return status;
+    const char *const *names;
+    size_t n;
+    const sm_source source = sm_source_of("--as", given->as);
+    const sm_span all = {0, source.length};
+    status = sm_library_families(*out, call->arena, &names, &n, err);
+    if (status) return status;
+    const sm_words words = {names, (int)n};
+    if (sm_words_find(words, &source, all) >= 0) return SM_OK;
+    return sm_words_fail(words, &source, all, "no family is called", err);
 }
 
 static sm_status read_model(const cli_call *call, const cli_model_values *given, const char *name,

@@ -38,16 +38,6 @@ static int by_rate(const void *a, const void *b) {
     return x < y ? -1 : x > y;
 }
 
-/* The machines that no other beats, the least first. */
-static design_machine **best_of(const design *d, size_t *n) {
-    design_machine **all = sm_arena_array(d->r->arena, (size_t)d->machines, sizeof *all);
-    *n = 0;
-    for (int64_t i = 0; all && i < d->machines; i++)
-        if (d->machine[i].best) all[(*n)++] = &d->machine[i];
-    if (all) qsort(all, *n, sizeof(design_machine *), by_rate);
-    return all;
-}
-
 static void show_best(const design *d, design_machine *const *best, size_t n) {
     sm_report *r = d->r;
     const sweep *s = over(d);
@@ -274,8 +264,12 @@ static void tell_counts(const design *d, size_t best) {
 
 sm_status design_tell(design *d, sm_error *err) {
     sm_report *r = d->r;
-    size_t n;
-    design_machine **best = best_of(d, &n);
+    size_t n = 0;
+    /* The machines that no other beats, the least first. */
+    design_machine **best = sm_arena_array(d->r->arena, (size_t)d->machines, sizeof *best);
+    for (int64_t i = 0; best && i < d->machines; i++)
+        if (d->machine[i].best) best[n++] = &d->machine[i];
+    if (best) qsort(best, n, sizeof *best, by_rate);
     const int64_t base = cheapest(d, -1, 0);
     if (!best) return sm_fail_memory(err);
     sm_put(r, r->data, "command", "design");

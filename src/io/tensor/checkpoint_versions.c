@@ -187,17 +187,6 @@ static sm_status list_versions(const char *folder, const char *latest, version *
     return status;
 }
 
-static sm_status remove_old(const char *folder, const char *latest, int keep, sm_error *err) {
-    version *list = NULL;
-    size_t n = 0;
-    sm_status status = list_versions(folder, latest, &list, &n, err);
-    if (!status && n) qsort(list, n, sizeof *list, by_age);
-    for (size_t i = (size_t)keep; !status && i < n; i++)
-        status = retire_version(folder, list[i].name, err);
-    sm_free(list);
-    return status;
-}
-
 static sm_status publish(const char *folder, const char *name, sm_error *err) {
     path_text from, to, latest;
     char line[SM_CHECKPOINT_NAME + 1];
@@ -215,7 +204,15 @@ static sm_status publish(const char *folder, const char *name, sm_error *err) {
 
 sm_status sm_io_checkpoint_end(const char *folder, const char *name, int keep, sm_error *err) {
     sm_status status = publish(folder, name, err);
-    return status ? status : remove_old(folder, name, keep, err);
+    if (status) return status;
+    version *list = NULL;
+    size_t n = 0;
+    status = list_versions(folder, name, &list, &n, err);
+    if (!status && n) qsort(list, n, sizeof *list, by_age);
+    for (size_t i = (size_t)keep; !status && i < n; i++)
+        status = retire_version(folder, list[i].name, err);
+    sm_free(list);
+    return status;
 }
 
 void sm_io_checkpoint_abandon(const char *folder, const char *name) {

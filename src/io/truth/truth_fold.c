@@ -13,12 +13,6 @@ static int by_time(const void *a, const void *b) {
     return order ? order : (x->line > y->line) - (x->line < y->line);
 }
 
-static void merge(sm_truth_row *into, const sm_truth_row *other) {
-    double a = 1.0 + into->alike, b = 1.0 + other->alike;
-    into->measured_s = exp((a * log(into->measured_s) + b * log(other->measured_s)) / (a + b));
-    into->alike += 1 + other->alike;
-}
-
 /* Half of the rows stand for all of them. */
 static void halve(truth_rows *rows, truth_group *g) {
     sm_truth_row sorted[SM_TRUTH_MOST_ALIKE];
@@ -26,7 +20,11 @@ static void halve(truth_rows *rows, truth_group *g) {
     qsort(sorted, (size_t)g->n, sizeof *sorted, by_time);
     g->n /= 2;
     for (int i = 0; i < g->n; i++) {
-        merge(&sorted[2 * i], &sorted[2 * i + 1]);
+        sm_truth_row *into = &sorted[2 * i];
+        const sm_truth_row *other = &sorted[2 * i + 1];
+        double a = 1.0 + into->alike, b = 1.0 + other->alike;
+        into->measured_s = exp((a * log(into->measured_s) + b * log(other->measured_s)) / (a + b));
+        into->alike += 1 + other->alike;
         rows->row[g->place[i]] = sorted[2 * i];
         rows->row[g->place[g->n + i]].alike = FOLDED;
     }

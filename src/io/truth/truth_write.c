@@ -148,27 +148,23 @@ static sm_data *object_of(sm_arena *arena, const sm_truth_row *row) {
 
 /* ---- appending ---- */
 
-/* All rows of a file are of one kind, and of one form. */
-static sm_status check_file(const char *path, sm_truth_kind kind, const sm_source *so_far,
-                            sm_arena *arena, sm_error *err) {
+static sm_status read_so_far(const char *path, sm_truth_kind kind, sm_arena *arena,
+                             sm_source *so_far, sm_error *err) {
+    *so_far = (sm_source){.text = "", .length = 0};
+    if (access(path, F_OK) != 0) return SM_OK;
+    sm_status status = sm_io_read_most(path, SM_IO_DATA_BYTES, arena, so_far, err);
+    if (status) return status;
+    /* All rows of a file are of one kind, and of one form. */
     sm_truth truth;
     sm_span all = sm_source_trim(so_far, 0, so_far->length);
     if (all.length == 0) return SM_OK;
     if (so_far->text[all.offset] != '{')
         return sm_fail(err, SM_BAD_INPUT, "%s holds no JSON lines: rows are added to those alone",
                        path);
-    sm_status status = sm_truth_read(path, arena, &truth, err);
+    status = sm_truth_read(path, arena, &truth, err);
     if (status || truth.kind == kind) return status;
     return sm_fail(err, SM_BAD_INPUT, "%s holds rows of %s, and this one is of %s", path,
                    sm_truth_kind_name(truth.kind), sm_truth_kind_name(kind));
-}
-
-static sm_status read_so_far(const char *path, sm_truth_kind kind, sm_arena *arena,
-                             sm_source *so_far, sm_error *err) {
-    *so_far = (sm_source){.text = "", .length = 0};
-    if (access(path, F_OK) != 0) return SM_OK;
-    sm_status status = sm_io_read_most(path, SM_IO_DATA_BYTES, arena, so_far, err);
-    return status ? status : check_file(path, kind, so_far, arena, err);
 }
 
 sm_status sm_truth_append_check(const char *path, sm_truth_kind kind, sm_error *err) {

@@ -247,18 +247,6 @@ static void drop_set(piece_set *set) {
     *set = (piece_set){.lists = 0};
 }
 
-static sm_status new_set(sm_generator *g, const piece_sets *of, piece_set *set, sm_error *err) {
-    sm_trainer *t = &g->t;
-    int first = of->head ? g->setup.model->kinds + 1 : 0;
-    take_set(g, of, set); /* its sizes */
-    sm_status status = (of->head ? train_head_program : train_layer_programs)(t, err);
-    set->lists = t->lists - first;
-    memcpy(set->list, t->list + first, (size_t)set->lists * sizeof *set->list);
-    t->lists = g->setup.model->kinds + 2;
-    if (status) drop_set(set);
-    return status;
-}
-
 /* The programs of passes of such a size: those of old, or new ones in place of the longest unused.
  */
 static sm_status use_set(sm_generator *g, piece_sets *of, size_t rows, size_t queries,
@@ -275,7 +263,15 @@ static sm_status use_set(sm_generator *g, piece_sets *of, size_t rows, size_t qu
     }
     drop_set(oldest);
     *oldest = (piece_set){.rows = rows, .queries = queries, .used = now};
-    return new_set(g, of, oldest, err);
+    sm_trainer *t = &g->t;
+    int first = of->head ? g->setup.model->kinds + 1 : 0;
+    take_set(g, of, oldest); /* its sizes */
+    sm_status status = (of->head ? train_head_program : train_layer_programs)(t, err);
+    oldest->lists = t->lists - first;
+    memcpy(oldest->list, t->list + first, (size_t)oldest->lists * sizeof *oldest->list);
+    t->lists = g->setup.model->kinds + 2;
+    if (status) drop_set(oldest);
+    return status;
 }
 
 static sm_status use_sets(sm_generator *g, size_t rows, size_t queries, size_t scored,

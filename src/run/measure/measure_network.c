@@ -110,18 +110,6 @@ static void drop_result(void *state) {
     sm_local_block_free(&s->out);
 }
 
-/* A matrix of about `bytes` whose sides the group divides, V as the product counts it. */
-static double choose_sizes(const collecting *s, size_t bytes, size_t *size) {
-    size_t n = (size_t)s->group->size;
-    size_t side = (size_t)sqrt((double)bytes / sizeof(float));
-    size_t rows = (side + n - 1) / n * n, columns = rows;
-    bool in_part = layouts[s->step.op].before == 0 && s->step.op != SM_PERMUTE;
-    assert(rows % n == 0 && rows >= n);
-    size[0] = in_part ? rows / n : rows;
-    size[1] = columns;
-    return (double)(rows * columns * sizeof(float));
-}
-
 static sm_status measure_collective(sm_communicator *world, const sm_measure_job *job,
                                     collecting *s, sm_collective op, size_t bytes, sm_error *err) {
     bool direct = op == SM_PERMUTE || op == SM_BROADCAST || op == SM_REDUCE;
@@ -132,7 +120,15 @@ static sm_status measure_collective(sm_communicator *world, const sm_measure_job
     s->step.after = s->before;
     s->before.dim[GROUP] = layouts[op].before;
     s->step.after.dim[GROUP] = layouts[op].after;
-    double whole = choose_sizes(s, bytes, size);
+    /* A matrix of about `bytes` whose sides the group divides, V as the product counts it. */
+    size_t n = (size_t)s->group->size;
+    size_t side = (size_t)sqrt((double)bytes / sizeof(float));
+    size_t rows = (side + n - 1) / n * n, columns = rows;
+    bool in_part = layouts[s->step.op].before == 0 && s->step.op != SM_PERMUTE;
+    assert(rows % n == 0 && rows >= n);
+    size[0] = in_part ? rows / n : rows;
+    size[1] = columns;
+    double whole = (double)(rows * columns * sizeof(float));
     sm_measured_collective found = {op, s->group->size, whole, {.n = 0}};
     timed_call timed = {direct ? collect_directly : collect, drop_result, s, 1.0, true};
     sm_status status = sm_local_block_new(SM_ELEMENT_F32, 2, size, &s->in, err);

@@ -22,14 +22,10 @@ typedef struct choosing {
     float sum; /* of the chosen scores */
 } choosing;
 
-static const char *check(const sm_text_lines *l, const sm_text_line *line) {
+const char *train_choice_odd(const sm_text_lines *l, const sm_text_line *line) {
     const sm_text_array *p = &l->array[line->operand[0].array];
     if (l->dim[p->dim[p->rank - 1]].size > MOST_EXPERTS) return "more than 1024 experts";
     return NULL;
-}
-
-const char *train_choice_odd(const sm_text_lines *l, const sm_text_line *line) {
-    return check(l, line);
 }
 
 static choosing choosing_of(const train_call *c, size_t experts, const float *correction) {

@@ -116,18 +116,6 @@ static bool adds_to_stream(const train_call *c) {
            strncmp(made, stream, n) == 0 && strcspn(made, ".") == n;
 }
 
-/* That of the family, or of this scale alone: norm_offset.mixer.n. */
-static float offset_of(const expression *x) {
-    double offset = x->c->t->numbers.norm_offset;
-    char name[96];
-    for (int i = 1; offset != 0 && x->line->norm && i < x->line->operands; i++) {
-        const sm_text_array *w = &x->c->lines->array[x->line->operand[i].array];
-        snprintf(name, sizeof name, "norm_offset.%s", w->name);
-        if (w->norm) sm_architecture_number(x->c->t->setup->model->architecture, name, &offset);
-    }
-    return (float)offset;
-}
-
 static sm_status begin(expression *x, train_call *c, const train_array *shape, sm_error *err) {
     const sm_tensor *out = &c->list->program->tensor[c->op->out];
     *x = (expression){.c = c, .line = c->line, .rank = shape->block->rank};
@@ -135,7 +123,15 @@ static sm_status begin(expression *x, train_call *c, const train_array *shape, s
     if (!link_terms(x)) return sm_fail(err, SM_INTERNAL, "%s is too long", c->op->name);
     set_rows(x);
     x->branch = adds_to_stream(c) ? (float)c->t->numbers.residual_scale : 1;
-    x->offset = offset_of(x);
+    /* That of the family, or of this scale alone: norm_offset.mixer.n. */
+    double offset = x->c->t->numbers.norm_offset;
+    char name[96];
+    for (int i = 1; offset != 0 && x->line->norm && i < x->line->operands; i++) {
+        const sm_text_array *w = &x->c->lines->array[x->line->operand[i].array];
+        snprintf(name, sizeof name, "norm_offset.%s", w->name);
+        if (w->norm) sm_architecture_number(x->c->t->setup->model->architecture, name, &offset);
+    }
+    x->offset = (float)offset;
     x->places = x->sequences = -1;
     for (int d = 0; d < out->rank; d++) {
         sm_dimension_role role = c->list->program->dim[out->dim[d]].role;
@@ -500,21 +496,17 @@ static void pass_down(expression *x, int t) {
     else pointwise_back(x, t);
 }
 
-static void want(expression *x, int tensor) {
-    for (int t = 0; t < x->terms; t++) {
-        const sm_term *term = &x->line->term[t];
-        x->wanted[t] = term->kind == SM_TERM_ARRAY && x->c->op->in[term->operand] == tensor;
-        for (int k = 0; term->kind == SM_TERM_OPERATOR && k < term->arguments; k++)
-            x->wanted[t] |= x->wanted[x->argument[t][k]];
-    }
-}
-
 /* The gradient of one input, an activation or a weight: in[0] is that of the result. */
 sm_status train_expression_back(train_call *c, sm_error *err) {
     expression x;
     sm_status status = begin(&x, c, &c->in[0], err);
     if (status) return status;
-    want(&x, c->task->result);
+    for (int t = 0; t < x.terms; t++) {
+        const sm_term *term = &x.line->term[t];
+        x.wanted[t] = term->kind == SM_TERM_ARRAY && x.c->op->in[term->operand] == c->task->result;
+        for (int k = 0; term->kind == SM_TERM_OPERATOR && k < term->arguments; k++)
+            x.wanted[t] |= x.wanted[x.argument[t][k]];
+    }
     for (int i = 0; i < c->op->inputs; i++) {
         bool wanted = c->op->in[i] == c->task->result, read = c->op->reads >> i & 1u;
         const sm_local_block *b = wanted ? c->out : c->input[i];

@@ -46,8 +46,11 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
                             err);
 }
 
-/* Every op to run again is one of some layer. */
-static sm_status check_names(const sm_trainer *t, sm_error *err) {
+sm_status train_programs_new(sm_trainer *t, sm_error *err) {
+    sm_status status = train_layer_programs(t, err);
+    if (!status) status = train_head_program(t, err);
+    if (status) return status;
+    /* Every op to run again is one of some layer. */
     const sm_program *program[SM_MAX_LAYER_KINDS];
     size_t n;
     int kinds = t->setup->model->kinds;
@@ -56,12 +59,6 @@ static sm_status check_names(const sm_trainer *t, sm_error *err) {
     const char *odd = sm_recompute_unknown(program, kinds, t->setup->recompute_ops, &n);
     if (!odd) return SM_OK;
     return sm_fail(err, SM_BAD_INPUT, "recompute names \"%.*s\", which no layer has", (int)n, odd);
-}
-
-sm_status train_programs_new(sm_trainer *t, sm_error *err) {
-    sm_status status = train_layer_programs(t, err);
-    if (!status) status = train_head_program(t, err);
-    return status ? status : check_names(t, err);
 }
 
 sm_status train_layer_programs(sm_trainer *t, sm_error *err) {
