@@ -128,7 +128,7 @@ sm_status sm_truth_append_check(const char *path, sm_truth_kind kind, sm_error *
 
 /* ---- traces of requests: docs/simulate.md ---- */
 /* CSV with a header (columns in any order, others passed over) or one JSON object a line, plain or
- * gzip. Columns or keys arrival_s, prompt_tokens, output_tokens, and where known prefix_id with
+ * packed. Columns or keys arrival_s, prompt_tokens, output_tokens, and where known prefix_id with
  * prefix_tokens, conversation_id; or those of the public traces: TIMESTAMP, ContextTokens,
  * GeneratedTokens (Azure), timestamp in ms, input_length, output_length, hash_ids (Mooncake). Dates
  * count from the first request. Read as a stream: memory does not grow with the file. What is wrong

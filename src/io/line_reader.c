@@ -1,93 +1,40 @@
 #include "line_reader.h"
-#include "system_error.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <zlib.h>
 
 enum { FIRST_ROOM = 1 << 16 };
 
-static sm_status begin(line_reader *r, sm_error *err) {
+static sm_status begin(line_reader *r, sm_status status, sm_error *err) {
+    if (status) return status;
     r->buffer = sm_malloc(FIRST_ROOM);
     r->room = FIRST_ROOM;
     return r->buffer ? SM_OK : sm_fail_memory(err);
 }
 
 sm_status line_reader_open(line_reader *r, const char *path, sm_error *err) {
-    struct stat is;
     *r = (line_reader){.name = path};
-    int file = open(path, O_RDONLY | O_CLOEXEC);
-    if (file < 0) return sm_fail_system(err, "open", path, errno);
-    bool folder = fstat(file, &is) == 0 && S_ISDIR(is.st_mode);
-    if (folder) errno = EISDIR;
-    r->file = folder ? NULL : gzdopen(file, "rb");
-    if (!r->file) {
-        sm_status status = sm_fail_system(err, "read", path, errno ? errno : ENOMEM);
-        close(file);
-        return status;
-    }
-    gzbuffer(r->file, FIRST_ROOM);
-    return begin(r, err);
+    return begin(r, packed_open(path, &r->file, err), err);
 }
 
 sm_status line_reader_of(line_reader *r, const sm_source *source, sm_error *err) {
-    *r = (line_reader){.name = source->name, .memory = source->text};
-    r->memory_length = source->length;
-    return begin(r, err);
+    *r = (line_reader){.name = source->name};
+    return begin(r, packed_of(source, &r->file, err), err);
 }
 
 void line_reader_close(line_reader *r) {
-    if (r->file) gzclose_r(r->file);
+    packed_close(r->file);
     sm_free(r->buffer);
     *r = (line_reader){.file = NULL};
 }
 
 sm_status line_reader_rewind(line_reader *r, sm_error *err) {
-    if (r->file && gzrewind(r->file) != 0)
-        return sm_fail(err, SM_IO, "cannot read %s a second time", r->name);
-    r->memory_at = r->begin = r->end = 0;
-    r->unpacked = 0;
+    r->begin = r->end = 0;
     r->at_end = false;
     r->line = 0;
-    return SM_OK;
+    return packed_rewind(r->file, err);
 }
 
 /* ---- bytes ---- */
-
-static sm_status fail_read(const line_reader *r, sm_error *err) {
-    int code = Z_OK;
-    gzerror(r->file, &code);
-    if (code == Z_ERRNO) return sm_fail_system(err, "read", r->name, errno);
-    if (code == Z_MEM_ERROR) return sm_fail_memory(err);
-    return sm_fail(err, SM_BAD_INPUT, "%s: the gzip data is damaged or cut short after line %d",
-                   r->name, r->line);
-}
-
-static sm_status read_bytes(line_reader *r, char *to, size_t most, size_t *got, sm_error *err) {
-    if (r->file) {
-        int n = gzread(r->file, to, (unsigned)most);
-        int code = Z_OK;
-        *got = n > 0 ? (size_t)n : 0;
-        if (n == 0) gzerror(r->file, &code); /* a stream cut short ends without a word */
-        if (n < 0 || code == Z_BUF_ERROR) return fail_read(r, err);
-        r->unpacked += *got;
-        bool bomb = r->unpacked > LINE_FREE_BYTES && !gzdirect(r->file) &&
-                    r->unpacked > LINE_MOST_RATIO * (uint64_t)gzoffset(r->file);
-        if (!bomb) return SM_OK;
-        return sm_fail(err, SM_BAD_INPUT,
-                       "%s: its gzip data becomes more than %d times as large after line %d: a "
-                       "file that is meant so is read once it is unpacked",
-                       r->name, LINE_MOST_RATIO, r->line);
-    }
-    size_t left = r->memory_length - r->memory_at;
-    *got = left < most ? left : most;
-    if (*got) memcpy(to, r->memory + r->memory_at, *got);
-    r->memory_at += *got;
-    return SM_OK;
-}
 
 /* More bytes behind those that wait: they move to the front, and a line longer than the buffer
  * widens it. */
@@ -108,7 +55,13 @@ static sm_status fill(line_reader *r, sm_error *err) {
         r->room *= 2;
     }
     size_t got = 0;
-    sm_status status = read_bytes(r, r->buffer + r->end, r->room - r->end, &got, err);
+    const sm_bytes bytes = packed_bytes(r->file);
+    sm_status status = bytes.read(bytes.context, r->buffer + r->end, r->room - r->end, &got, err);
+    if (!status && packed_swells(r->file))
+        status = sm_fail(err, SM_BAD_INPUT,
+                         "%s: what is packed becomes more than %d times as large after line %d: a "
+                         "file that is meant so is read once it is unpacked",
+                         r->name, PACKED_MOST_RATIO, r->line);
     r->end += got;
     r->at_end = got == 0;
     return status;

@@ -1,23 +1,14 @@
-/* line_reader: the lines of a file, plain or gzip, or of a text in memory, one after the other
+/* line_reader: the lines of a file, packed or not, or of a text in memory, one after the other
  * through a buffer that does not grow with the file. Private to src/io. */
 #pragma once
-#include "scalemodel/text.h"
+#include "packed_stream.h"
 
-/* Of one line; of blank lines and comments one after the other; of gzip: what its bytes may become,
- * each and, before that is looked at, all together. */
-enum {
-    LINE_MOST_BYTES = 4 << 20,
-    LINE_MOST_BLANK = 16 << 20,
-    LINE_MOST_RATIO = 250,
-    LINE_FREE_BYTES = 64 << 20
-};
+/* Of one line; of blank lines and comments one after the other. */
+enum { LINE_MOST_BYTES = 4 << 20, LINE_MOST_BLANK = 16 << 20 };
 
 typedef struct line_reader {
     const char *name;
-    void *file;         /* of zlib; NULL: memory */
-    const char *memory; /* of a text in memory */
-    size_t memory_length, memory_at;
-    uint64_t unpacked; /* bytes read of the file so far */
+    packed_stream *file;
     char *buffer;
     size_t room, begin, end; /* of the buffer: bytes not yet given */
     bool at_end;

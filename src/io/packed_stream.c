@@ -14,7 +14,6 @@
 #define HAS_XZ 0
 #endif
 
-#include "line_reader.h"
 #include "system_error.h"
 
 enum { PACKED_BUFFER = 1 << 17, XZ_MOST_MEMORY = 1 << 28 };
@@ -23,8 +22,10 @@ typedef enum packing { PLAIN, GZIP, ZSTD, XZ } packing;
 
 struct packed_stream {
     const char *path;
-    int file;         /* -1: memory */
-    sm_source memory; /* what is left of it */
+    int file; /* -1: memory */
+    sm_source memory;
+    size_t taken; /* of it */
+    bool plain;   /* not to be unpacked */
     packing packing;
     bool ended, mid;             /* of the file; within a packed frame */
     unsigned char *in;           /* of PACKED_BUFFER bytes as they are in the file */
@@ -47,10 +48,9 @@ static sm_status damaged(const packed_stream *s, sm_error *err) {
 
 static ssize_t read_packed(packed_stream *s) {
     if (s->file >= 0) return read(s->file, s->in, PACKED_BUFFER);
-    size_t n = s->memory.length < PACKED_BUFFER ? s->memory.length : PACKED_BUFFER;
-    if (n) memcpy(s->in, s->memory.text, n);
-    s->memory.text += n;
-    s->memory.length -= n;
+    size_t left = s->memory.length - s->taken, n = left < PACKED_BUFFER ? left : PACKED_BUFFER;
+    if (n) memcpy(s->in, s->memory.text + s->taken, n);
+    s->taken += n;
     return (ssize_t)n;
 }
 
@@ -172,7 +172,8 @@ static bool begins(const packed_stream *s, const char *magic, size_t n) {
 static sm_status begin(packed_stream *s, sm_error *err) {
     sm_status status = fill(s, err);
     if (status) return status;
-    s->packing = begins(s, "\x1f\x8b", 2)           ? GZIP
+    s->packing = s->plain                           ? PLAIN
+                 : begins(s, "\x1f\x8b", 2)         ? GZIP
                  : begins(s, "\x28\xb5\x2f\xfd", 4) ? ZSTD
                  : begins(s, "\xfd\x37zXZ\x00", 6)  ? XZ
                                                     : PLAIN;
@@ -186,8 +187,8 @@ static sm_status begin(packed_stream *s, sm_error *err) {
 }
 
 /* The file is closed with the stream, and where there is none. */
-static sm_status begin_stream(const char *path, int file, sm_source memory, packed_stream **out,
-                              sm_error *err) {
+static sm_status begin_stream(const char *path, int file, bool plain, sm_source memory,
+                              packed_stream **out, sm_error *err) {
     struct stat is;
     packed_stream *s = sm_calloc(1, sizeof *s);
     unsigned char *in = s ? sm_malloc(PACKED_BUFFER) : NULL;
@@ -199,6 +200,7 @@ static sm_status begin_stream(const char *path, int file, sm_source memory, pack
     s->path = path;
     s->file = file;
     s->memory = memory;
+    s->plain = plain;
     s->in = in;
     if (file >= 0 && fstat(file, &is) == 0 && S_ISREG(is.st_mode)) s->size = (uint64_t)is.st_size;
     sm_status status = begin(s, err);
@@ -207,8 +209,8 @@ static sm_status begin_stream(const char *path, int file, sm_source memory, pack
     return status;
 }
 
-sm_status packed_open(const char *path, packed_stream **out, sm_error *err) {
-    bool input = strcmp(path, "-") == 0;
+static sm_status open_stream(const char *path, bool plain, packed_stream **out, sm_error *err) {
+    bool input = !plain && strcmp(path, "-") == 0;
     struct stat is;
     int file = input ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
     if (file < 0) return sm_fail_system(err, "open", path, errno);
@@ -216,20 +218,46 @@ sm_status packed_open(const char *path, packed_stream **out, sm_error *err) {
         close(file);
         return sm_fail_system(err, "read", path, EISDIR);
     }
-    return begin_stream(input ? "standard input" : path, file, (sm_source){path, "", 0}, out, err);
+    return begin_stream(input ? "standard input" : path, file, plain, (sm_source){path, "", 0}, out,
+                        err);
+}
+
+sm_status packed_open(const char *path, packed_stream **out, sm_error *err) {
+    return open_stream(path, false, out, err);
+}
+
+sm_status packed_open_plain(const char *path, packed_stream **out, sm_error *err) {
+    return open_stream(path, true, out, err);
 }
 
 sm_status packed_of(const sm_source *bytes, packed_stream **out, sm_error *err) {
-    return begin_stream(bytes->name, -1, *bytes, out, err);
+    return begin_stream(bytes->name, -1, false, *bytes, out, err);
 }
 
-void packed_close(packed_stream *s) {
-    if (!s) return;
+static void end_unpacking(packed_stream *s) {
     if (s->packing == GZIP) inflateEnd(&s->z);
     ZSTD_freeDStream(s->zstd);
 #if HAS_XZ
     if (s->packing == XZ) lzma_end(&s->xz);
 #endif
+    s->z = (z_stream){0};
+    s->zstd = NULL;
+    s->packing = PLAIN;
+}
+
+sm_status packed_rewind(packed_stream *s, sm_error *err) {
+    if (s->file >= 0 && lseek(s->file, 0, SEEK_SET) < 0)
+        return sm_fail(err, SM_IO, "cannot read %s a second time", s->path);
+    end_unpacking(s);
+    s->ended = false;
+    s->at = s->end = s->taken = s->peeked = s->given = 0;
+    s->read = s->unpacked = 0;
+    return begin(s, err);
+}
+
+void packed_close(packed_stream *s) {
+    if (!s) return;
+    end_unpacking(s);
     if (s->file >= 0) close(s->file);
     sm_free(s->in);
     sm_free(s);
@@ -241,16 +269,19 @@ sm_bytes packed_bytes(packed_stream *s) { return (sm_bytes){s->path, s, read_som
 
 /* ---- whole ---- */
 
+bool packed_swells(const packed_stream *s) {
+    return s->packing != PLAIN && s->unpacked > PACKED_FREE_BYTES &&
+           s->unpacked / PACKED_MOST_RATIO > s->read;
+}
+
 static sm_status too_large(const packed_stream *s, size_t most, sm_error *err) {
-    return sm_fail(err, SM_BAD_INPUT, "%s: it holds more than %zu bytes", s->path, most);
+    return sm_fail(err, SM_IO, "cannot read %s: it is larger than %zu MiB", s->path, most >> 20);
 }
 
 /* At least one byte beyond `most`, by which what is larger tells itself. */
 static sm_status more_room(const packed_stream *s, char **bytes, size_t length, size_t *room,
                            size_t most, sm_error *err) {
-    bool bomb =
-        s->packing != PLAIN && length > LINE_FREE_BYTES && length / LINE_MOST_RATIO > s->read;
-    if (length > most || bomb) return too_large(s, most, err);
+    if (length > most || packed_swells(s)) return too_large(s, most, err);
     size_t wide = *room ? 2 * *room : PACKED_BUFFER;
     if (*room == 0 && s->packing == PLAIN && s->size > wide) wide = (size_t)s->size + 1;
     if (wide > most) wide = most + 1;
