@@ -18,7 +18,7 @@ typedef struct arrival_values {
 /* clang-format off */
 #define ARRIVAL_OPTIONS(values, member)                                                            \
     {"trace", 0, CLI_INPUT, offsetof(values, member.trace), "FILE",                                \
-     .help = "requests from a file: CSV or JSON lines, also gzip"},                                \
+     .help = "requests from a file: CSV or JSON lines, also packed"},                              \
     {"arrivals", 0, CLI_TEXT, offsetof(values, member.arrivals), "HOW",                            \
      .help = "poisson:50/s, gamma:50/s:CV, uniform:50/s, and rates that change, over and over: "   \
              "poisson:20/s@8h,2/s@16h; with --trace the times are drawn and the lengths read",     \
