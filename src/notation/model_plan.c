@@ -215,20 +215,23 @@ static sm_status overlay(model_plan *p, const frame *outer, const tree_piece *pi
     return status;
 }
 
-/* `all FAMILY`, `all FAMILY in OBJECT`, `all in OBJECT`. */
+/* `all FAMILY`, `all FAMILY in OBJECT`, `all in OBJECT`: a key, or a field whose default is one. */
 static sm_status plan_all(model_plan *p, const frame *f, const lineage *own,
                           const tree_piece *piece) {
-    const json_value *object = piece->text ? json_find(f->config, piece->text->name) : NULL;
+    family_scope s = frames_scope(f, p->err, &p->steps);
+    value v = {.kind = VALUE_NONE};
+    s.scope.source = piece->source;
+    sm_status status = piece->text ? values_of(&s.scope, piece->text, &v) : SM_OK;
+    const json_value *object = v.kind == VALUE_OBJECT && v.json->n > 0 ? v.json : NULL;
     const tree_family *family = piece->name ? tree_find_family(f->library, piece->name) : NULL;
     lineage line = {0};
-    sm_status status = SM_OK;
+    if (status) return status;
     if (f->depth == FRAMES_MOST_DEPTH)
         return sm_fail_at(p->err, piece->source, piece->span,
                           "families take pieces of each other more than %d deep",
                           FRAMES_MOST_DEPTH);
     if (piece->name && !family)
         return sm_fail_at(p->err, piece->source, piece->span, "there is no family %s", piece->name);
-    if (object && (!json_is(object, IS_OBJECT) || object->n == 0)) object = NULL;
     assert(piece->name || piece->text);
     if (!piece->name && !object)
         return sm_fail_at(p->err, f->source, (sm_span){f->config->at, 1},

@@ -444,7 +444,8 @@ static void choose(builder *x, const sm_text_line *line) {
     for (int i = 1; i < line->operands; i++)
         if (is_weight(x, line->operand[i].array)) {
             int array = line->operand[i].array;
-            if (x->tensor[array] == UNMADE) x->fixed += x->l->array[array].elements;
+            const sm_text_array *a = &x->l->array[array];
+            if (x->tensor[array] == UNMADE) x->fixed += a->elements * a->share;
             x->tensor[array] = RIDES;
         }
     if (choice) {
