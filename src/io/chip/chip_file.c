@@ -418,9 +418,11 @@ static void put_count(writer *w, sm_data *object, const char *key, int count) {
 /* The number under its key; its source under `parent` and key ("tree[0]." and "hop_latency_s"). */
 static void put_fact(writer *w, sm_data *object, const char *parent, const char *key,
                      sm_fact fact) {
+    char place[80];
     if (fact.value <= 0) return;
     sm_put(&w->r, object, key, fact.value);
-    put_text(w, w->sources, sm_textf(&w->r, "%s%s", parent, key), fact.source);
+    snprintf(place, sizeof place, "%s%s", parent, key);
+    put_text(w, w->sources, place, fact.source);
 }
 
 static void put_sizes(writer *w, sm_data *object, const char *key, const int *size, int n) {
