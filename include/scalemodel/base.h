@@ -132,12 +132,12 @@ void *sm_malloc(size_t bytes);
 void *sm_calloc(size_t count, size_t bytes);
 /* Resize a block to `bytes` bytes. NULL as for sm_malloc; the old block stays then. */
 void *sm_realloc(void *block, size_t bytes);
+/* As sm_arena_grow of a list in a block of sm_malloc, or NULL; new elements hold anything. */
+void *sm_grow(void *list, size_t n, size_t *room, size_t bytes);
 /* Free a block of sm_malloc, sm_calloc or sm_realloc. NULL is fine. */
 void sm_free(void *block);
 /* How many allocations were asked for so far, in the whole process. Atomic. */
 uint64_t sm_allocation_count(void);
-/* How many of them were refused so far, by the system or by what follows. Atomic. */
-uint64_t sm_allocation_refusals(void);
 /* Make the n-th allocation from now fail, in the whole process; 0 switches this off. For tests. */
 void sm_allocation_fail_at(uint64_t n);
 

@@ -82,7 +82,8 @@ typedef struct sm_table {
     size_t columns;
     const char **heads;
     sm_align *aligns;
-    size_t rows, room;
+    size_t rows;
+    int room;
     const char ***cells; /* cells[row][column], never NULL */
 } sm_table;
 /* A table without rows. heads and aligns have one entry a column; aligns NULL: all left; title may

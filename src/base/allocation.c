@@ -9,7 +9,6 @@
 
 static atomic_uint_fast64_t made;       /* allocations asked for so far */
 static atomic_uint_fast64_t refused_at; /* the number of the one to refuse; 0 for none */
-static atomic_uint_fast64_t refusals;   /* so far */
 
 uint64_t sm_allocation_count(void) { return atomic_load(&made); }
 
@@ -23,25 +22,24 @@ static bool admitted(size_t bytes) {
            bytes <= LARGEST_BLOCK;
 }
 
-static void *counted(void *block) {
-    if (!block) atomic_fetch_add_explicit(&refusals, 1, memory_order_relaxed);
-    return block;
-}
-
-uint64_t sm_allocation_refusals(void) { return atomic_load(&refusals); }
-
-void *sm_malloc(size_t bytes) {
-    return counted(admitted(bytes) ? malloc(bytes > 0 ? bytes : 1) : NULL);
-}
+void *sm_malloc(size_t bytes) { return admitted(bytes) ? malloc(bytes > 0 ? bytes : 1) : NULL; }
 
 void *sm_calloc(size_t count, size_t bytes) {
     bool overflow = bytes != 0 && count > LARGEST_BLOCK / bytes;
-    if (!admitted(overflow ? SIZE_MAX : count * bytes)) return counted(NULL);
-    return counted(count * bytes > 0 ? calloc(count, bytes) : calloc(1, 1));
+    if (!admitted(overflow ? SIZE_MAX : count * bytes)) return NULL;
+    return count * bytes > 0 ? calloc(count, bytes) : calloc(1, 1);
 }
 
 void *sm_realloc(void *block, size_t bytes) {
-    return counted(admitted(bytes) ? realloc(block, bytes > 0 ? bytes : 1) : NULL);
+    return admitted(bytes) ? realloc(block, bytes > 0 ? bytes : 1) : NULL;
+}
+
+void *sm_grow(void *list, size_t n, size_t *room, size_t bytes) {
+    if (n < *room) return list;
+    size_t more = *room ? 2 * *room : 64;
+    void *longer = more > SIZE_MAX / bytes ? NULL : sm_realloc(list, more * bytes);
+    if (longer) *room = more;
+    return longer;
 }
 
 void sm_free(void *block) { free(block); }

@@ -79,13 +79,10 @@ static sm_status choose_way(const sm_chain_input *in, const int8_t *at, sm_chain
 
 static sm_chain_step *room_for(chain_writer *w) {
     sm_chain_plan *plan = w->plan;
-    if (plan->steps < w->room) return &plan->step[plan->steps++];
-    int room = w->room > 0 ? 2 * w->room : 8;
-    sm_chain_step *more = sm_arena_array(w->s->arena, (size_t)room, sizeof *more);
+    sm_chain_step *more =
+        sm_arena_grow(w->s->arena, plan->step, plan->steps, &w->room, sizeof *more);
     if (!more) return NULL;
-    if (plan->steps > 0) memcpy(more, plan->step, (size_t)plan->steps * sizeof *more);
     plan->step = more;
-    w->room = room;
     return &plan->step[plan->steps++];
 }
 

@@ -155,18 +155,13 @@ void hlo_skip_brackets(hlo_reader *r) {
 }
 
 void *hlo_push(hlo_reader *r, hlo_list *list, size_t bytes) {
-    if (list->n == list->room) {
-        size_t room = list->room ? 2 * list->room : 16;
-        void *larger = sm_realloc(list->item, room * bytes);
-        if (!larger) {
-            hlo_no_memory(r);
-            return NULL;
-        }
-        list->item = larger;
-        list->room = room;
+    void *larger = sm_grow(list->item, list->n, &list->room, bytes);
+    if (!larger) {
+        hlo_no_memory(r);
+        return NULL;
     }
-    void *item = (char *)list->item + list->n++ * bytes;
-    return memset(item, 0, bytes);
+    list->item = larger;
+    return memset((char *)larger + list->n++ * bytes, 0, bytes);
 }
 
 bool hlo_keep_numbers(hlo_reader *r, sm_module_list *out) {

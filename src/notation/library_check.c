@@ -13,15 +13,11 @@ bool words_have(const words *list, const char *word) {
 }
 
 static bool words_add(checker *c, words *list, const char *word) {
-    if (list->n == list->room) {
-        size_t room = list->room ? 2 * list->room : 64;
-        const char **grown = sm_arena_array(c->arena, room, sizeof *grown);
-        if (!grown) return false;
-        if (list->n) memcpy(grown, list->word, list->n * sizeof *grown);
-        list->word = grown;
-        list->room = room;
-    }
-    list->word[list->n++] = word;
+    const char **grown =
+        sm_arena_grow(c->arena, list->word, (int)list->n, &list->room, sizeof *grown);
+    if (!grown) return false;
+    list->word = grown;
+    grown[list->n++] = word;
     return word != NULL;
 }
 

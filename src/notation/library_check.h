@@ -5,7 +5,8 @@
 /* Words in the order of strcmp, each once after words_sort. */
 typedef struct words {
     const char **word;
-    size_t n, room;
+    size_t n;
+    int room;
 } words;
 
 typedef struct checker {

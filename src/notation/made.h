@@ -105,7 +105,7 @@ typedef struct line_maker {
     bool foreign[SM_TEXT_MOST_DIMS]; /* of another piece, where the letter has another size */
     int dims, arrays, lines, kernels, room_arrays, room_lines, room_kernels;
     sm_text_array *array;
-    line_origin *array_origin, *line_origin;
+    line_origin *array_origin;
     sm_text_line *line;
     sm_text_kernel *kernel;
     int parts, in_kernel, input, output;

@@ -32,11 +32,9 @@ sm_status sm_library_new(sm_arena *arena, const sm_library *under, sm_library **
     return SM_OK;
 }
 
-/* FNV-1a. */
-static unsigned bucket_of(const char *name) {
-    uint32_t hash = 2166136261u;
-    for (; *name; name++) hash = (hash ^ (unsigned char)*name) * 16777619u;
-    return (hash ^ hash >> 16) % TREE_BUCKETS;
+static size_t bucket_of(const char *name) {
+    uint64_t hash = sm_hash_bytes(name, strlen(name));
+    return (size_t)(hash ^ hash >> 32) % TREE_BUCKETS;
 }
 
 const void *tree_named(const tree_names *names, const char *name) {

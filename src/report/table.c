@@ -30,21 +30,14 @@ sm_table *sm_table_new(sm_arena *arena, const char *title, size_t columns, const
     return table;
 }
 
-static bool make_room(sm_table *table, sm_arena *arena) {
-    if (table->rows < table->room) return true;
-    size_t room = table->room > 0 ? 2 * table->room : 8;
-    const char ***cells = sm_arena_array(arena, room, sizeof *cells);
-    if (cells == NULL) return false;
-    if (table->rows > 0) memcpy(cells, table->cells, table->rows * sizeof *cells);
-    table->cells = cells;
-    table->room = room;
-    return true;
-}
-
 bool sm_table_row(sm_table *table, sm_arena *arena, const char *const *cells) {
-    if (table == NULL || cells == NULL || !make_room(table, arena)) return false;
-    const char **row = copy_texts(arena, cells, table->columns);
-    if (row == NULL) return false;
-    table->cells[table->rows++] = row;
+    if (table == NULL || cells == NULL) return false;
+    const char ***all =
+        sm_arena_grow(arena, table->cells, (int)table->rows, &table->room, sizeof *all);
+    if (all == NULL) return false;
+    table->cells = all;
+    all[table->rows] = copy_texts(arena, cells, table->columns);
+    if (all[table->rows] == NULL) return false;
+    table->rows++;
     return true;
 }

@@ -50,13 +50,9 @@ static bool check_keys(parser *p, const json_value *item, size_t n) {
 }
 
 static bool wait(parser *p, const json_value *v) {
-    if (p->n == p->room) {
-        size_t room = p->room ? 2 * p->room : 64;
-        json_value *more = sm_realloc(p->waiting, room * sizeof *more);
-        if (!more) return json_lexer_fail_memory(&p->l);
-        p->waiting = more;
-        p->room = room;
-    }
+    json_value *more = sm_grow(p->waiting, p->n, &p->room, sizeof *more);
+    if (!more) return json_lexer_fail_memory(&p->l);
+    p->waiting = more;
     p->waiting[p->n++] = *v;
     return true;
 }

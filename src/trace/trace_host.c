@@ -11,7 +11,8 @@ typedef struct open_op {
 typedef struct host_work {
     trace_build *b;
     open_op *open;
-    int n, room, device;
+    int n, device;
+    size_t room;
 } host_work;
 
 static bool emit(host_work *h, const open_op *op, int64_t to) {
@@ -44,13 +45,9 @@ static bool open_one(host_work *h, int32_t i) {
     int64_t start = e->start_ps, end = start + e->duration_ps;
     if (e->correlation <= 0 || e->correlation > INT32_MAX) e->correlation = INT32_MAX - i;
     if (h->n && !emit(h, &h->open[h->n - 1], start)) return false;
-    if (h->n == h->room) {
-        int room = h->room ? 2 * h->room : 64;
-        open_op *list = sm_realloc(h->open, (size_t)room * sizeof *list);
-        if (!list) return false;
-        h->open = list;
-        h->room = room;
-    }
+    open_op *list = sm_grow(h->open, (size_t)h->n, &h->room, sizeof *list);
+    if (!list) return false;
+    h->open = list;
     h->open[h->n++] = (open_op){i, end, start};
     return true;
 }

@@ -11,7 +11,6 @@ enum { SM_STAGES_MAX = 1024 };
 typedef uint16_t sm_op_code;
 #define SM_OP(kind, local) ((sm_op_code)((unsigned)(local) << 2 | (unsigned)(kind)))
 #define SM_OP_KIND(code) ((sm_slot_kind)((code)&3u))
-#define SM_OP_LOCAL(code) ((int)((code) >> 2))
 
 /* Where ops go: into code[] (room for 3 x lanes x microbatches of a lane), or, with code NULL,
  * into the count of activations held on two lanes and its first peak. */

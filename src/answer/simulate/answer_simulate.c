@@ -23,7 +23,7 @@ typedef struct sm_simulate_asked {
     sm_report *report;
     sm_tracks *tracks; /* NULL: no timeline */
     sm_slice *slice;
-    size_t room; /* of slices */
+    int room; /* of slices */
     sm_watch watch;
 } sm_simulate_asked;
 
@@ -418,27 +418,18 @@ static void note_served(void *context, const sm_request_served *served) {
     if (theirs && theirs->served) theirs->served(theirs->context, served);
 }
 
-static bool make_room(sm_simulate_asked *q) {
-    size_t n = q->tracks->slices, room = q->room ? 2 * q->room : 1024;
-    if (n < q->room) return true;
-    sm_slice *slice = sm_arena_array(q->report->arena, room, sizeof *slice);
-    if (!slice) {
-        q->report->out_of_memory = true;
-        return false;
-    }
-    if (n > 0) memcpy(slice, q->slice, n * sizeof *slice);
-    q->tracks->slice = q->slice = slice;
-    q->room = room;
-    return true;
-}
-
 static void note_step(void *context, int replica, double start_s, double seconds, double steps,
                       double decoding, double prefill) {
     sm_simulate_asked *q = context;
     const sm_watch *theirs = q->in.watch;
     if (theirs && theirs->step)
         theirs->step(theirs->context, replica, start_s, seconds, steps, decoding, prefill);
-    if (!q->tracks || q->tracks->slices >= MOST_SLICES || !make_room(q)) return;
+    if (!q->tracks || q->tracks->slices >= MOST_SLICES) return;
+    sm_slice *more =
+        sm_arena_grow(q->report->arena, q->slice, (int)q->tracks->slices, &q->room, sizeof *more);
+    q->report->out_of_memory |= !more;
+    if (!more) return;
+    q->tracks->slice = q->slice = more;
     const char *kind = decoding > 0.0 ? prefill > 0.0 ? "mixed" : "decode" : "prefill", *name;
     if (prefill > 0.0 && decoding > 0.0)
         name = sm_textf(q->report, "decode %.0f, prefill %.0f", decoding, prefill);
@@ -596,6 +587,9 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
         sm_status status = sm_sized_take(&q->options, sizeof q->options, in->simulation, err);
         if (status) return status;
     }
+    bool of_classes;
+    if (in->find_max_rate && !has_slo(&q->options, &of_classes))
+        return sm_fail(err, SM_USAGE, "--find-max-qps needs an SLO: --ttft, --tpot or both");
     if (in->within <= 0.0) in->within = 0.99;
     if (in->drawn) q->draw = *in->drawn;
     if (!in->drawn && !in->trace)

@@ -7,16 +7,11 @@
 
 /* ---- lists of requests ---- */
 
-static sm_status add(serve_load_list *list, size_t *room, const sm_request *q, sm_arena *arena,
+static sm_status add(serve_load_list *list, int *room, const sm_request *q, sm_arena *arena,
                      sm_error *err) {
-    if (list->n == *room) {
-        size_t wider = *room ? 2 * *room : 1024;
-        sm_request *all = sm_arena_array(arena, wider, sizeof *all);
-        if (!all) return sm_fail_memory(err);
-        if (list->n) memcpy(all, list->request, list->n * sizeof *all);
-        list->request = all;
-        *room = wider;
-    }
+    sm_request *all = sm_arena_grow(arena, list->request, (int)list->n, room, sizeof *all);
+    if (!all) return sm_fail_memory(err);
+    list->request = all;
     sm_request *to = &list->request[list->n++];
     *to = *q;
     to->kind = q->kind ? sm_arena_copy(arena, q->kind, strlen(q->kind)) : NULL;
@@ -31,7 +26,7 @@ static sm_status add(serve_load_list *list, size_t *room, const sm_request *q, s
 
 sm_status serve_load_read(const sm_arrivals *arrivals, double most_tokens, sm_arena *arena,
                           serve_load_list *list, sm_error *err) {
-    size_t room = 0;
+    int room = 0;
     sm_status status = SM_OK;
     sm_request q;
     bool left_out = false; /* and with it the turns that follow */

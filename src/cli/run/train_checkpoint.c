@@ -282,7 +282,8 @@ typedef struct writing {
     sm_arena *arena;
     bool folder;
     char version[SM_CHECKPOINT_NAME];
-    size_t n, room;
+    size_t n;
+    int room;
     listed *all;
     int *number[KINDS], shards[KINDS]; /* of the file of each rank, from 1; 0: it has none */
     size_t own[KINDS];
@@ -322,14 +323,10 @@ static int kind_of(const writing *w, const sm_train_array *a) {
 
 static sm_status list_slice(writing *w, const checkpoint_form *f, size_t slice, sm_error *err) {
     char name[CHECKPOINT_NAME_BYTES];
-    size_t room = w->room ? 2 * w->room : 256, n = f->numbers;
-    listed *more = w->n < w->room ? w->all : sm_arena_array(w->arena, room, sizeof *more);
+    size_t n = f->numbers;
+    listed *more = sm_arena_grow(w->arena, w->all, (int)w->n, &w->room, sizeof *more);
     if (!more) return sm_fail_memory(err);
-    if (more != w->all) {
-        if (w->n) memcpy(more, w->all, w->n * sizeof *more);
-        w->all = more;
-        w->room = room;
-    }
+    w->all = more;
     listed *l = &w->all[w->n++];
     *l = (listed){.owner = f->array->owner, .kind = kind_of(w, f->array)};
     checkpoint_name_of(f, slice, name);

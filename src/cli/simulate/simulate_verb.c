@@ -115,11 +115,6 @@ static sm_status check_together(const cli_call *call, const simulating *v, sm_er
         return sm_fail(err, SM_USAGE,
                        "--prefill-plan and --prefill-replicas are of --policy "
                        "disaggregated");
-    bool limited = s->ttft_s > 0.0 || s->tpot_s > 0.0;
-    for (int i = 0; i < v->requests.kinds; i++)
-        limited |= v->requests.kind[i].ttft_s > 0.0 || v->requests.kind[i].tpot_s > 0.0;
-    if (q->find_max_rate && !limited)
-        return sm_fail(err, SM_USAGE, "--find-max-qps needs an SLO: --ttft, --tpot or both");
     if (cli_given(call, &q->within) && !q->find_max_rate)
         return sm_fail(err, SM_USAGE, "--within is of --find-max-qps");
     return SM_OK;

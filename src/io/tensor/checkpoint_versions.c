@@ -175,11 +175,9 @@ static sm_status list_versions(const char *folder, const char *latest, version *
     DIR *dir = opendir(folder);
     if (!dir) return sm_fail_system(err, "open", folder, errno);
     for (struct dirent *e = readdir(dir); !status && e; e = readdir(dir)) {
-        if (*n == room) {
-            version *more = sm_realloc(*list, (room = 2 * room + 16) * sizeof *more);
-            if (more) *list = more;
-            else status = sm_fail_memory(err);
-        }
+        version *more = sm_grow(*list, *n, &room, sizeof *more);
+        if (more) *list = more;
+        else status = sm_fail_memory(err);
         if (!status && read_version(e->d_name, latest, &(*list)[*n]) && is_whole(folder, e->d_name))
             ++*n;
     }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ROWS = 1000000, FIRST_ROWS = 64 };
+enum { MOST_ROWS = 1000000 };
 
 static sm_status fail_type(const truth_file *f, size_t field, const truth_cell *cell,
                            const char *expected) {
@@ -213,14 +213,10 @@ static sm_status append(const truth_file *f, truth_rows *rows, sm_truth_row *row
         rows->row[at] = *row;
         return SM_OK;
     }
-    if (rows->n == rows->room) {
-        size_t room = rows->room ? 2 * rows->room : FIRST_ROWS;
-        sm_truth_row *grown = sm_realloc(rows->row, room * sizeof *grown);
-        if (!grown) return sm_fail_memory(f->err);
-        rows->row = grown;
-        rows->room = room;
-    }
-    rows->row[rows->n++] = *row;
+    sm_truth_row *grown = sm_grow(rows->row, rows->n, &rows->room, sizeof *grown);
+    if (!grown) return sm_fail_memory(f->err);
+    rows->row = grown;
+    grown[rows->n++] = *row;
     return SM_OK;
 }
 

@@ -155,14 +155,11 @@ void truth_warn(truth_warnings *w, const sm_truth_row *row, const char *format, 
     va_start(args, format);
     const char *text = sm_arena_vprintf(w->arena, format, args);
     va_end(args);
-    if (text && w->n == w->room) {
-        size_t room = w->room ? 2 * w->room : 16;
-        sm_truth_warning *grown = sm_realloc(w->warning, room * sizeof *grown);
-        if (!grown) text = NULL;
-        else w->warning = grown, w->room = room;
-    }
-    if (text) w->warning[w->n++] = (sm_truth_warning){row->line, row->id, text};
-    else w->refused = true;
+    sm_truth_warning *grown = text ? sm_grow(w->warning, w->n, &w->room, sizeof *grown) : NULL;
+    w->refused |= !grown;
+    if (!grown) return;
+    w->warning = grown;
+    grown[w->n++] = (sm_truth_warning){row->line, row->id, text};
 }
 
 /* ---- against the datasheet ---- */
