@@ -399,6 +399,98 @@ static void random_lowerings_equal_the_whole_einsum(void **state) {
     assert_true(permutes > 100 && exchanges > 100); /* the hard moves were met */
 }
 
+/* ---- compositions: every array by a way of its own ---- */
+
+/* The axes of the assignment on the dimensions of an array, those of one index in a given order. */
+static sm_array split_as(const problem *p, const int8_t *at, const int *order,
+                         const sm_array *array, bool product) {
+    sm_array split = *array;
+    split.unreduced = 0;
+    for (int d = 0; d < split.rank; d++) split.dim[d].n_axes = 0;
+    for (int k = 0; k < p->mesh.axes; k++) {
+        bool kept = at[order[k]] < 0;
+        for (int d = 0; d < split.rank; d++)
+            if (split.dim[d].index == at[order[k]]) {
+                split.dim[d].axis[split.dim[d].n_axes++] = (uint8_t)order[k];
+                kept = true;
+            }
+        if (product && !kept) split.unreduced |= (sm_axes)(1u << order[k]);
+    }
+    return split;
+}
+
+/* One of the ways of a lone array, with axes that help or without. False: on parts that no other
+ * array may be on. */
+static bool lone_way(sm_rng *rng, const problem *p, const sm_array *from, const sm_array *to,
+                     const sm_lowering *parts, sm_lowering *taken) {
+    sm_einsum lone = p->einsum;
+    sm_lowering way[SM_MOST_WAYS];
+    sm_error err = {0};
+    int8_t at[SM_MAX_AXES];
+    sm_axes stays = from->unreduced & to->unreduced;
+    lone.operands = 1;
+    lone.in[0] = *from;
+    lone.out = *to;
+    lone.in[0].unreduced &= (sm_axes)~stays;
+    lone.out.unreduced &= (sm_axes)~stays;
+    bool helped = below(rng, 2) == 0;
+    for (int a = 0; a < p->mesh.axes; a++)
+        at[a] = helped && !(stays >> a & 1) ? SM_ASSISTING : SM_REPLICATED;
+    for (int d = 0; d < to->rank; d++)
+        for (int k = 0; k < to->dim[d].n_axes; k++)
+            at[to->dim[d].axis[k]] = (int8_t)to->dim[d].index;
+    int n = sm_einsum_lower_ways(&lone, &p->mesh, at, &lone.out, way, &err);
+    if (n == 0) fail_msg("%s", err.sentence);
+    *taken = way[below(rng, n)];
+    bool same = taken->parts == 0 || taken->parts == parts->parts;
+    for (int k = 0; k < taken->parts && same; k++)
+        same = taken->part[k].axis == parts->part[k].axis &&
+               taken->part[k].size == parts->part[k].size;
+    return same;
+}
+
+static bool one_composition(sm_rng *rng, int *in_parts) {
+    problem p;
+    int8_t at[SM_MAX_AXES];
+    int order[SM_MAX_AXES];
+    sm_lowering move[SM_MAX_OPERANDS + 1], l, parts = {.parts = 0};
+    sm_error err = {0};
+    random_problem(rng, &p);
+    sm_axes partial = random_assignment(rng, &p, at);
+    random_sharding(rng, &p, &p.einsum.out, partial);
+    for (int a = 0; a < p.mesh.axes; a++) {
+        int other = below(rng, a + 1);
+        order[a] = order[other];
+        order[other] = a;
+        if (at[a] == SM_ASSISTING) at[a] = SM_REPLICATED;
+    }
+    int n = p.einsum.operands;
+    sm_composition c = {.einsum = &p.einsum, .mesh = &p.mesh, .at = at};
+    for (int o = 0; o <= n; o++)
+        c.split[o] = split_as(&p, at, order, o < n ? &p.einsum.in[o] : &p.einsum.out, o == n);
+    sm_composition_parts(&c, &parts);
+    for (int o = 0; o <= n; o++) {
+        c.move[o] = &move[o];
+        if (!lone_way(rng, &p, o < n ? &p.einsum.in[o] : &c.split[n],
+                      o < n ? &c.split[o] : &p.einsum.out, &parts, &move[o]))
+            return false;
+    }
+    if (sm_einsum_compose(&c, &l, &err) != SM_OK) fail_msg("%s", err.sentence);
+    execute(&p, &l, rng);
+    double bytes = 0;
+    for (int o = 0; o <= n; o++) bytes += move[o].wire_bytes;
+    assert_true(fabs(l.wire_bytes - bytes) <= 1e-9 * bytes);
+    for (int o = 0; o < n; o++) *in_parts += l.parts > 0 && move[o].parts == 0 && move[o].steps > 1;
+    return true;
+}
+
+static void compositions_equal_the_whole_einsum(void **state) {
+    sm_rng rng = {drawn_from(43)};
+    int composed = 0, in_parts = 0;
+    for (int i = 0; i < 800; i++) composed += one_composition(&rng, &in_parts);
+    assert_true(composed > 400 && in_parts > 0); /* some on whole axes beside some on parts */
+}
+
 /* ---- alternatives ---- */
 
 typedef struct gathered {
@@ -547,6 +639,7 @@ int main(void) {
         cmocka_unit_test(the_peak_counts_live_arrays),
         cmocka_unit_test(impossible_lowerings_are_explained),
         cmocka_unit_test(random_lowerings_equal_the_whole_einsum),
+        cmocka_unit_test(compositions_equal_the_whole_einsum),
         cmocka_unit_test(the_books_choices_are_all_there),
         cmocka_unit_test(no_way_is_a_negative_answer),
         cmocka_unit_test(random_alternatives_equal_the_whole_einsum),

@@ -270,6 +270,8 @@ typedef struct sm_lowering {
 void sm_lowering_mesh(const sm_lowering *lowering, const sm_mesh *mesh, sm_mesh *split);
 /* An array of the mesh as it is, on the mesh that the steps are on. */
 sm_array sm_lowering_array(const sm_lowering *lowering, const sm_array *array);
+/* A layout of the mesh as it is, on the mesh that the steps are on. */
+sm_layout sm_lowering_layout(const sm_lowering *lowering, const sm_layout *layout);
 /* The axes of the mesh as it is that a step's axes are, or are parts of. */
 sm_axes sm_lowering_axes(const sm_lowering *lowering, sm_axes axes);
 /* Is it one array that keeps its indices? Then there is nothing to compute, only to move. */
@@ -300,6 +302,25 @@ typedef bool (*sm_lowering_visit)(const sm_lowering *lowering, void *context);
  * the output wants sliced. SM_NEGATIVE when there is none. */
 sm_status sm_einsum_alternatives(const sm_einsum *einsum, const sm_mesh *mesh,
                                  sm_lowering_visit each, void *context, sm_error *err);
+
+/* A lowering put together of the ways that its arrays take, each by itself. */
+typedef struct sm_composition {
+    const sm_einsum *einsum; /* operands as they are stored, the output as it is wanted */
+    const sm_mesh *mesh;
+    const int8_t *at; /* the assignment */
+    /* Each operand in the local einsum, then the product, its partial sums included. */
+    sm_array split[SM_MAX_OPERANDS + 1];
+    /* Lowerings of lone arrays (sm_einsum_lower_ways) from there and to there: of an operand from
+     * how it is stored, of the product to the output. On whole axes, or on the parts that
+     * sm_composition_parts gives. */
+    const sm_lowering *move[SM_MAX_OPERANDS + 1];
+} sm_composition;
+/* Split every axis into parts, but those whose parts would cut some array of the einsum elsewhere.
+ * False, with no parts, when all axes stay whole. move is not read. */
+bool sm_composition_parts(const sm_composition *c, sm_lowering *lowering);
+/* SM_BAD_INPUT when more than SM_MAX_STEPS steps are needed, SM_INTERNAL when a move does not lead
+ * where it should. */
+sm_status sm_einsum_compose(const sm_composition *c, sm_lowering *lowering, sm_error *err);
 
 /* ---- sizes that run over ranges: "B=1..4096" doubles, "B=64..4096:64" steps by 64 ---- */
 enum { SM_MAX_RANGES = 4, SM_MAX_POINTS = 4096 };

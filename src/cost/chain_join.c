@@ -21,24 +21,23 @@ typedef struct join {
     int index[SM_MAX_INDICES]; /* of the chain */
     sm_lowering_input input;
     bool many;
-    int8_t at[SM_MAX_AXES];
-    int order; /* of the axes that split one index */
+    chain_made how; /* the assignment at hand */
 } join;
 
 /* ---- one assignment ---- */
 
-/* Where the axes are on an array when the local product is made. */
-static chain_code code_in(const join *j, const sm_array *array, bool output) {
+chain_code chain_code_local(const chain_search *s, const chain_made *made, const int *index,
+                            const sm_array *array, bool output) {
     chain_code code = 0;
-    for (int i = 0; i < j->s->axes; i++) {
-        int axis = j->s->order[0][i], digit = NOWHERE;
-        if (j->at[axis] < 0) continue;
+    for (int i = 0; i < s->axes; i++) {
+        int axis = s->order[0][i], digit = NOWHERE;
+        if (made->at[axis] < 0) continue;
         for (int d = 0; d < array->rank; d++)
-            if (array->dim[d].index == j->index[j->at[axis]]) digit = DIMENSION + d;
+            if (array->dim[d].index == index[made->at[axis]]) digit = DIMENSION + d;
         if (output && digit == NOWHERE) digit = PARTIAL;
         code += chain_digit_at(axis, digit);
     }
-    return chain_code_in(j->s, code, j->order);
+    return chain_code_in(s, code, made->order);
 }
 
 typedef struct local {
@@ -47,13 +46,13 @@ typedef struct local {
 } local;
 
 /* What is saved when the step at the edge of a move runs inside the product; 0: nothing. */
-static double saved_inside(const join *j, const local *c, const chain_move *m) {
-    if (m->edge_index < 0 || j->input.work != SM_LOCAL_PRODUCT || c->flops <= 0) return 0;
-    lowering_ring ring = {-1, m->edge_chunks, m->edge_s};
+static double saved_inside(const join *j, const local *c, const chain_edge *edge) {
+    if (j->input.work != SM_LOCAL_PRODUCT || c->flops <= 0) return 0;
+    lowering_ring ring = {-1, edge->chunks, edge->s};
     for (int i = 0; i < j->einsum.indices; i++)
-        if (j->index[i] == m->edge_index) ring.cut = i;
+        if (j->index[i] == edge->index) ring.cut = i;
     double inside = lowering_overlapped_s(&j->input, &c->lowering, c->flops, &ring);
-    return fmax(0, c->s + m->edge_s - inside);
+    return fmax(0, c->s + edge->s - inside);
 }
 
 /* ---- what comes in ---- */
@@ -63,9 +62,9 @@ static double saved_inside(const join *j, const local *c, const chain_move *m) {
 typedef struct candidate {
     double s, at_best_s; /* at best the whole gather is hidden */
     chain_code from;
-    chain_move move;
+    chain_edge edge;
 } candidate;
-enum { MOST_CANDIDATES = 8 };
+enum { MOST_CANDIDATES = 12 };
 struct chain_arrival {
     const sm_array *array; /* NULL: a free place */
     chain_code to;
@@ -91,19 +90,21 @@ static void find_arrival(const join *j, unsigned part, struct chain_arrival *a) 
     for (int i = 0; i < table->n; i++) {
         if (!(table->made[i].s < INFINITY)) continue;
         chain_move m = chain_move_price(j->s, a->array, table->code[i], a->to, false);
-        const candidate c = {table->made[i].s + m.s, table->made[i].s + m.s - m.edge_s,
-                             table->code[i], m};
-        if (c.s < a->s) {
-            a->s = c.s;
-            a->from = c.from;
+        if (table->made[i].s + m.s < a->s) {
+            a->s = table->made[i].s + m.s;
+            a->from = table->code[i];
         }
-        if (m.edge_index >= 0 && c.s < INFINITY) add_candidate(a, &c);
+        for (int e = 0; e < m.edges; e++) {
+            double s = table->made[i].s + m.edge[e].move_s;
+            const candidate c = {s, s - m.edge[e].s, table->code[i], m.edge[e]};
+            add_candidate(a, &c);
+        }
     }
 }
 
 static const struct chain_arrival *arrival_of(const join *j, unsigned part) {
     const sm_array *array = chain_part(j->s, j->l, part);
-    chain_code to = code_in(j, array, false);
+    chain_code to = chain_code_local(j->s, &j->how, j->index, array, false);
     size_t at = (to * 2654435761u >> 12 ^ part) % ARRIVALS;
     struct chain_arrival *a = &j->s->arrival[at];
     for (int tries = 1; a->array && (a->array != array || a->to != to); tries++) {
@@ -122,7 +123,7 @@ static double inside_of(const join *j, const local *c, const struct chain_arriva
                         chain_code *from) {
     double best = INFINITY;
     for (int i = 0; i < a->n && a->inside[i].at_best_s < fmin(best, a->s); i++) {
-        double s = a->inside[i].s - saved_inside(j, c, &a->inside[i].move);
+        double s = a->inside[i].s - saved_inside(j, c, &a->inside[i].edge);
         if (!(s < best)) continue;
         best = s;
         *from = a->inside[i].from;
@@ -148,18 +149,17 @@ static double worst_made(const join *j) {
 
 static void one_assignment(const join *j) {
     local c = {.flops = sm_einsum_flops(&j->einsum)};
-    memcpy(c.lowering.at, j->at, sizeof j->at);
+    const int8_t *at = j->how.at;
+    memcpy(c.lowering.at, at, sizeof j->how.at);
     for (int a = 0; a < j->s->in->mesh->axes; a++)
-        if (j->at[a] >= 0 && sm_index_repeats(&j->einsum, j->at[a]) < 0)
+        if (at[a] >= 0 && sm_index_repeats(&j->einsum, at[a]) < 0)
             c.flops /= j->s->in->mesh->axis[a].size;
     double bytes = lowering_chunk_bytes(&j->input, &c.lowering, -1, 1.0);
     c.s = lowering_local_cost(&j->input, &c.lowering, c.flops, bytes, -1, 1.0).expected_s +
           lowering_edges_s(&j->input, &c.lowering);
     double worst = worst_made(j), inside = INFINITY;
     double before = c.s; /* all that comes before the output moves; inside: a gather is hidden */
-    chain_made how = {.left = j->left}, ringed;
-    memcpy(how.at, j->at, sizeof how.at);
-    ringed = how;
+    chain_made how = j->how, ringed = how;
     for (int p = 0; p < j->parts && before - c.s < worst; p++) {
         const struct chain_arrival *a = arrival_of(j, j->part[p]);
         chain_code from = 0;
@@ -171,12 +171,14 @@ static void one_assignment(const join *j) {
         before += a->s;
     }
     if (!(before < INFINITY) || before - c.s >= worst) return;
-    chain_code fallen = code_in(j, j->out, true);
+    chain_code fallen = chain_code_local(j->s, &how, j->index, j->out, true);
     for (int i = 0; i < j->made->n; i++) {
         if (fmin(before - c.s, inside) >= j->made->made[i].s) continue;
         chain_move m = chain_move_price(j->s, j->out, fallen, j->made->code[i], true);
         if (!(m.s < INFINITY)) continue;
-        offer(j, i, before + m.s - saved_inside(j, &c, &m), &how);
+        offer(j, i, before + m.s, &how);
+        for (int e = 0; e < m.edges; e++)
+            offer(j, i, before + m.edge[e].move_s - saved_inside(j, &c, &m.edge[e]), &how);
         offer(j, i, inside + m.s, &ringed);
     }
 }
@@ -187,19 +189,19 @@ static void one_assignment(const join *j) {
 static void order_axes(join *j) {
     chain_code split = 0;
     for (int i = 0; i < j->s->axes; i++) {
-        int axis = j->s->order[0][i], index = (int)j->at[axis];
+        int axis = j->s->order[0][i], index = (int)j->how.at[axis];
         int shared = NOWHERE; /* the first axis of the same index stands for it */
         for (int k = 0; k < j->s->axes && index >= 0; k++)
-            if (j->at[j->s->order[0][k]] == index) {
+            if (j->how.at[j->s->order[0][k]] == index) {
                 shared = DIMENSION + k;
                 break;
             }
         split += chain_digit_at(axis, shared);
     }
-    for (j->order = 0; j->order < j->s->orders; j->order++)
-        if (chain_code_in(j->s, split, j->order) == split + chain_order_at(j->order))
-            one_assignment(j);
-    j->order = 0;
+    for (int order = 0; order < j->s->orders; order++) {
+        j->how.order = order;
+        if (chain_code_in(j->s, split, order) == split + chain_order_at(order)) one_assignment(j);
+    }
 }
 
 /* Is the operand sharded so as it is stored? */
@@ -222,15 +224,15 @@ static void assign_from(join *j, int i) {
         double ways = size;
         if (sm_index_repeats(&j->einsum, k) >= 0 && !is_there(j, axis, k)) continue;
         for (int before = 0; before < i; before++)
-            if (j->at[j->s->order[0][before]] == k)
+            if (j->how.at[j->s->order[0][before]] == k)
                 ways *= j->s->in->mesh->axis[j->s->order[0][before]].size;
         if (!chain_may_split(j->s, j->many, axis, j->index[k]) ||
             !(sm_cut(j->einsum.index[k].size, ways) < sm_cut(j->einsum.index[k].size, ways / size)))
             continue;
-        j->at[axis] = (int8_t)k;
+        j->how.at[axis] = (int8_t)k;
         assign_from(j, i + 1);
     }
-    j->at[axis] = SM_REPLICATED;
+    j->how.at[axis] = SM_REPLICATED;
     assign_from(j, i + 1);
 }
 
@@ -247,7 +249,8 @@ void chain_join(chain_search *s, chain_line *l, unsigned set, unsigned left) {
                                   l->line->work,   l->line->flops,
                                   l->line->edges,  chain_along(l->line, &j.einsum, j.index)};
     j.many = pow(j.einsum.indices + 1, s->axes) > MOST_ASSIGNMENTS;
-    memset(j.at, SM_REPLICATED, sizeof j.at);
+    j.how = open;
+    memset(j.how.at, SM_REPLICATED, sizeof j.how.at);
     if (!s->arrival) s->arrival = sm_arena_array(s->arena, ARRIVALS, sizeof *s->arrival);
     s->out_of_memory = s->out_of_memory || !s->arrival;
     if (s->out_of_memory) return;

@@ -116,6 +116,13 @@ int chain_parts_of(const chain_line *l, unsigned set, unsigned left, unsigned *p
     return n;
 }
 
+chain_code chain_comes_from(const chain_line *l, const unsigned *part, int p,
+                            const chain_made *made) {
+    for (int o = 0; o < l->line->operands; o++)
+        if (part[p] == 1u << o) return l->operand[o];
+    return p < 2 ? made->from[p] : 0;
+}
+
 void chain_line_einsum(const chain_search *s, const chain_line *l, unsigned set,
                        const chain_made *made, chain_code code, sm_einsum *einsum, int *index) {
     unsigned part[SM_MAX_OPERANDS];
@@ -123,10 +130,7 @@ void chain_line_einsum(const chain_search *s, const chain_line *l, unsigned set,
     const sm_array *list[SM_MAX_OPERANDS];
     int n = chain_parts_of(l, set, made->left, part);
     for (int p = 0; p < n; p++) {
-        chain_code from = p < 2 ? made->from[p] : 0;
-        for (int o = 0; o < l->line->operands; o++)
-            if (part[p] == 1u << o) from = l->operand[o];
-        array[p] = chain_array_of(s, chain_part(s, l, part[p]), from);
+        array[p] = chain_array_of(s, chain_part(s, l, part[p]), chain_comes_from(l, part, p, made));
         list[p] = &array[p];
     }
     sm_chain_einsum(s->in->chain, n, list, &out, einsum, index);

@@ -156,50 +156,85 @@ bool chain_codes_of(chain_search *s, const sm_array *array, chain_code **code, i
 /* ---- the price of a move ---- */
 
 /* The collective that may run inside an einsum: the first of an output, the last of an operand. */
-static void find_edge(const chain_search *s, const int *index_of, const sm_lowering *l,
-                      const sm_lowering_cost *cost, chain_move *m) {
+static chain_edge edge_of(const chain_search *s, const int *index_of, const sm_lowering *l,
+                          const sm_lowering_cost *cost, bool output) {
+    chain_edge edge = {.move_s = cost->expected_s, .index = -1};
     int last = 0;
     while (last < l->steps && l->step[last].kind != SM_STEP_EINSUM) last++;
-    int at = m->output ? 0 : last - 1;
-    if (at < 0 || at >= last || l->step[at].kind != SM_STEP_COLLECTIVE) return;
+    int at = output ? 0 : last - 1;
+    if (at < 0 || at >= last || l->step[at].kind != SM_STEP_COLLECTIVE) return edge;
     const sm_step *step = &l->step[at];
-    int index = m->output ? step->to : step->from;
-    if (step->op != (m->output ? SM_REDUCE_SCATTER : SM_ALL_GATHER) || index < 0) return;
-    m->edge_index = index_of[index];
-    m->edge_s = cost->step[at].expected_s;
+    int index = output ? step->to : step->from;
+    if (step->op != (output ? SM_REDUCE_SCATTER : SM_ALL_GATHER) || index < 0 || step->in_one)
+        return edge;
     sm_mesh mesh;
     sm_lowering_mesh(l, s->in->mesh, &mesh);
-    m->edge_chunks = sm_mesh_size(&mesh, step->axes);
+    edge.index = index_of[index];
+    edge.s = cost->step[at].expected_s;
+    edge.chunks = sm_mesh_size(&mesh, step->axes);
+    return edge;
 }
 
-static void price_move(const chain_search *s, chain_move *m) {
+static bool is_on(const sm_array *array, int axis) {
+    bool on = array->unreduced >> axis & 1;
+    for (int d = 0; d < array->rank; d++)
+        for (int k = 0; k < array->dim[d].n_axes; k++) on = on || array->dim[d].axis[k] == axis;
+    return on;
+}
+
+/* The same with axes that are nowhere, where something is gathered. */
+static int helped_ways(const chain_search *s, const sm_einsum *e, const int8_t *at, sm_axes stays,
+                       chain_ways *ways) {
+    const sm_mesh *mesh = s->in->mesh;
+    int8_t helped[SM_MAX_AXES];
+    bool gathers = false, idle = false;
+    for (int i = 0; ways->n > 0 && i < ways->way[0].steps; i++)
+        gathers = gathers || ways->way[0].step[i].op == SM_ALL_GATHER;
+    memcpy(helped, at, sizeof helped);
+    for (int a = 0; a < mesh->axes; a++) {
+        if (mesh->axis[a].size < 2 || at[a] >= 0 || stays >> a & 1) continue;
+        helped[a] = SM_ASSISTING;
+        idle = idle || !is_on(&e->in[0], a);
+    }
+    if (!gathers || !idle) return 0;
+    return sm_einsum_lower_ways(e, mesh, helped, &e->out, ways->way + ways->n, NULL);
+}
+
+void chain_move_ways(const chain_search *s, const sm_array *array, chain_code from_code,
+                     chain_code to_code, bool output, chain_ways *ways) {
     const sm_chain_input *in = s->in;
-    sm_array from = chain_array_of(s, m->array, m->from), to = chain_array_of(s, m->array, m->to);
+    sm_array from = chain_array_of(s, array, from_code), to = chain_array_of(s, array, to_code);
     sm_axes stays = from.unreduced & to.unreduced; /* partial sums that nobody adds here */
     sm_einsum e;
-    sm_lowering way[SM_MOST_WAYS];
     int8_t at[SM_MAX_AXES];
     int index_of[SM_MAX_INDICES];
     from.unreduced &= (sm_axes)~stays;
     to.unreduced &= (sm_axes)~stays;
-    m->s = INFINITY;
-    m->edge_index = -1;
+    ways->n = 0;
     if (to.unreduced) return;
     sm_chain_einsum(in->chain, 1, (const sm_array *[]){&from}, &to, &e, index_of);
     memset(at, SM_REPLICATED, sizeof at);
     for (int d = 0; d < e.out.rank; d++)
         for (int k = 0; k < e.out.dim[d].n_axes; k++)
             at[e.out.dim[d].axis[k]] = (int8_t)e.out.dim[d].index;
-    int n = sm_einsum_lower_ways(&e, in->mesh, at, &e.out, way, NULL);
+    ways->n = sm_einsum_lower_ways(&e, in->mesh, at, &e.out, ways->way, NULL);
+    ways->n += helped_ways(s, &e, at, stays, ways);
     const sm_lowering_input priced = {
         in->system, in->mesh, in->placement, &e, in->calibration, in->compute, SM_LOCAL_NOTHING, 0,
         0,          0};
-    for (int w = 0; w < n; w++) {
-        sm_lowering_cost cost = sm_lowering_price(&priced, &way[w], -1);
-        if (cost.expected_s >= m->s) continue; /* of the collectives: nothing is computed */
-        m->s = cost.expected_s;
-        m->edge_index = -1;
-        find_edge(s, index_of, &way[w], &cost, m);
+    for (int w = 0; w < ways->n; w++) {
+        sm_lowering_cost cost = sm_lowering_price(&priced, &ways->way[w], -1);
+        ways->edge[w] = edge_of(s, index_of, &ways->way[w], &cost, output);
+    }
+}
+
+static void price_move(const chain_search *s, chain_move *m) {
+    chain_ways ways;
+    chain_move_ways(s, m->array, m->from, m->to, m->output, &ways);
+    m->s = INFINITY;
+    for (int w = 0; w < ways.n; w++) {
+        m->s = fmin(m->s, ways.edge[w].move_s);
+        if (ways.edge[w].index >= 0) m->edge[m->edges++] = ways.edge[w];
     }
 }
 
@@ -237,8 +272,7 @@ static bool make_room(chain_search *s) {
 
 chain_move chain_move_price(chain_search *s, const sm_array *array, chain_code from, chain_code to,
                             bool output) {
-    chain_move wanted = {
-        .array = array, .from = from, .to = to, .output = output, .edge_index = -1};
+    chain_move wanted = {.array = array, .from = from, .to = to, .output = output};
     if (from == to) return wanted;
     if (!make_room(s)) {
         s->out_of_memory = true;

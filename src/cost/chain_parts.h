@@ -10,15 +10,29 @@ typedef uint32_t chain_code;
 #define AS_GIVEN UINT32_MAX
 enum { NOWHERE, PARTIAL, DIMENSION };
 
-/* What it takes to move an array, and the step at its end that can run inside an einsum: the last
- * gather of an operand, the first scatter of an output. */
+/* The step at the end of a move that can run inside an einsum: the last gather of an operand, the
+ * first scatter of an output. */
+typedef struct chain_edge {
+    double move_s, s, chunks; /* of the whole move; of the step */
+    int index;                /* of the chain; -1: no such step */
+} chain_edge;
+/* The ways of an array from one sharding to another. Axes that it has at neither end may help to
+ * gather it. */
+enum { MOST_MOVE_WAYS = 2 * SM_MOST_WAYS };
+typedef struct chain_ways {
+    int n;
+    sm_lowering way[MOST_MOVE_WAYS];
+    chain_edge edge[MOST_MOVE_WAYS];
+} chain_ways;
+
+/* What it takes at least to move an array, and with a step inside an einsum. */
 typedef struct chain_move {
     const sm_array *array;
     chain_code from, to;
     bool output;
     double s; /* infinite: it cannot be */
-    double edge_s, edge_chunks;
-    int edge_index; /* of the chain; -1: no such step */
+    int edges;
+    chain_edge edge[MOST_MOVE_WAYS];
 } chain_move;
 
 enum { MOST_ORDERED_AXES = 3, MOST_ORDERS = 6 }; /* more axes keep one order */
@@ -49,6 +63,9 @@ sm_array chain_array_of(const chain_search *s, const sm_array *array, chain_code
 /* The price of a move; infinite too when out of memory. Arrays are told apart by their address. */
 chain_move chain_move_price(chain_search *s, const sm_array *array, chain_code from, chain_code to,
                             bool output);
+/* None where it cannot be. */
+void chain_move_ways(const chain_search *s, const sm_array *array, chain_code from, chain_code to,
+                     bool output, chain_ways *ways);
 /* May the axis stand on the index of the chain? Where there would be too many ways, only where some
  * array given has it. */
 bool chain_may_split(const chain_search *s, bool many, int axis, int index);
@@ -60,6 +77,7 @@ typedef struct chain_made {
     unsigned left;      /* the operands of the first part; 0: of all at once */
     chain_code from[2]; /* of the two parts */
     int8_t at[SM_MAX_AXES];
+    int order; /* of the axes that split one index */
 } chain_made;
 typedef struct chain_table {
     int n;
@@ -84,6 +102,12 @@ const sm_array *chain_part(const chain_search *s, const chain_line *l, unsigned 
 /* The sets that are multiplied to make a set whose first part is `left` (0: of all at once), at
  * most SM_MAX_OPERANDS; returns how many. */
 int chain_parts_of(const chain_line *l, unsigned set, unsigned left, unsigned *part);
+/* The sharding that a part of it comes from. */
+chain_code chain_comes_from(const chain_line *l, const unsigned *part, int p,
+                            const chain_made *made);
+/* Where the axes are on an array when the local product is made; index: as of sm_chain_einsum. */
+chain_code chain_code_local(const chain_search *s, const chain_made *made, const int *index,
+                            const sm_array *array, bool output);
 /* That product, each part in the sharding that it comes from. index: as of sm_chain_einsum. */
 void chain_line_einsum(const chain_search *s, const chain_line *l, unsigned set,
                        const chain_made *made, chain_code code, sm_einsum *einsum, int *index);

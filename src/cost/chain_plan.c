@@ -26,24 +26,6 @@ static sm_lowering_cost price_lowering(const sm_chain_input *in, const sm_chain_
     return best;
 }
 
-static sm_status price_way(const sm_chain_input *in, const int8_t *at, const sm_chain_step *step,
-                           sm_alternative *way, sm_error *err) {
-    sm_lowering ways[SM_MOST_WAYS];
-    const sm_lowering_input input = input_of(in, step);
-    int n = sm_einsum_lower_ways(&step->einsum, in->mesh, at, &step->einsum.out, ways, err), k = 0;
-    if (n == 0) return err ? err->status : SM_BAD_INPUT;
-    for (int i = 0; i < n; i++)
-        if (lowering_add_edges(&input, &ways[i])) ways[k++] = ways[i];
-    if (k == 0) return sm_fail(err, SM_INTERNAL, "a window has no room for its step");
-    for (int i = 0; i < k; i++) {
-        sm_lowering_cost cost = price_lowering(in, step, &ways[i]);
-        if (i > 0 && cost.expected_s >= way->cost.expected_s) continue;
-        way->lowering = ways[i];
-        way->cost = cost;
-    }
-    return SM_OK;
-}
-
 /* What is no product says what it does itself: FLOPs of the vector unit, or rows that are read. */
 static void say_local_work(const sm_chain_input *in, sm_chain_step *step) {
     const sm_lowering_input input = input_of(in, step);
@@ -56,21 +38,89 @@ static void say_local_work(const sm_chain_input *in, sm_chain_step *step) {
     if (step->work != SM_LOCAL_PRODUCT) step->way.lowering.flops_per_chip = 0;
 }
 
-/* Axes that have nothing to do may help to gather. */
-static sm_status choose_way(const sm_chain_input *in, const int8_t *at, sm_chain_step *step,
-                            sm_error *err) {
-    int8_t helped[SM_MAX_AXES];
-    sm_alternative other;
-    bool idle = false;
-    for (int a = 0; a < SM_MAX_AXES; a++) {
-        bool one = a >= in->mesh->axes || in->mesh->axis[a].size < 2;
-        helped[a] = at[a] == SM_REPLICATED && !one ? SM_ASSISTING : at[a];
-        idle = idle || helped[a] != at[a];
+/* Where the arrays of a step are in the local einsum, and the ways there, the product's last. */
+typedef struct arrays {
+    int n;
+    sm_composition c;
+    sm_lowering parts; /* those that a way may be on */
+    chain_ways ways[SM_MAX_OPERANDS + 1];
+    int way[SM_MAX_OPERANDS + 1]; /* that is taken */
+} arrays;
+
+static void find_arrays(const chain_writer *w, const chain_line *l, unsigned set,
+                        const chain_made *made, chain_code code, const int *index, arrays *a) {
+    unsigned part[SM_MAX_OPERANDS];
+    sm_array split[SM_MAX_OPERANDS + 1];
+    const sm_array *list[SM_MAX_OPERANDS];
+    sm_einsum local;
+    a->n = chain_parts_of(l, set, made->left, part);
+    for (int p = 0; p <= a->n; p++) {
+        bool out = p == a->n;
+        const sm_array *array = chain_part(w->s, l, out ? set : part[p]);
+        chain_code there = chain_code_local(w->s, made, index, array, out);
+        split[p] = chain_array_of(w->s, array, there);
+        if (!out) list[p] = &split[p];
+        if (out) chain_move_ways(w->s, array, there, code, true, &a->ways[p]);
+        else
+            chain_move_ways(w->s, array, chain_comes_from(l, part, p, made), there, false,
+                            &a->ways[p]);
     }
-    sm_status status = price_way(in, at, step, &step->way, err);
-    if (!status && idle && !price_way(in, helped, step, &other, NULL) &&
-        other.cost.expected_s < step->way.cost.expected_s)
-        step->way = other;
+    sm_chain_einsum(w->s->in->chain, a->n, list, &split[a->n], &local, NULL);
+    for (int p = 0; p <= a->n; p++) a->c.split[p] = p < a->n ? local.in[p] : local.out;
+}
+
+static bool may_take(const arrays *a, const sm_lowering *way) {
+    bool same = way->parts == 0 || way->parts == a->parts.parts;
+    for (int p = 0; same && p < way->parts; p++)
+        same = way->part[p].axis == a->parts.part[p].axis &&
+               way->part[p].size == a->parts.part[p].size;
+    return same;
+}
+
+/* Put together, with one collective inside the product where that helps. */
+static sm_status try_ways(const sm_chain_input *in, sm_chain_step *step, arrays *a, sm_error *err) {
+    const sm_lowering_input input = input_of(in, step);
+    sm_alternative way;
+    for (int p = 0; p <= a->n; p++) a->c.move[p] = &a->ways[p].way[a->way[p]];
+    sm_status status = sm_einsum_compose(&a->c, &way.lowering, err);
+    if (status) return status;
+    if (!lowering_add_edges(&input, &way.lowering))
+        return sm_fail(err, SM_INTERNAL, "a window has no room for its step");
+    way.cost = price_lowering(in, step, &way.lowering);
+    if (step->way.lowering.steps == 0 || way.cost.expected_s < step->way.cost.expected_s)
+        step->way = way;
+    return SM_OK;
+}
+
+/* As the search priced it: each array goes by itself, as quickly as it can, but for one that may
+ * go so that its last step is hidden. */
+static sm_status choose_way(const chain_writer *w, const int8_t *at, sm_chain_step *step,
+                            arrays *a) {
+    const sm_chain_input *in = w->s->in;
+    a->c.einsum = &step->einsum;
+    a->c.mesh = in->mesh;
+    a->c.at = at;
+    a->parts.parts = 0;
+    if (step->edges <= 0) sm_composition_parts(&a->c, &a->parts);
+    for (int p = 0; p <= a->n; p++) {
+        a->way[p] = -1;
+        for (int i = 0; i < a->ways[p].n; i++)
+            if (may_take(a, &a->ways[p].way[i]) &&
+                (a->way[p] < 0 || a->ways[p].edge[i].move_s < a->ways[p].edge[a->way[p]].move_s))
+                a->way[p] = i;
+        if (a->way[p] < 0) return sm_fail(w->err, SM_INTERNAL, "an array of a chain has no way");
+    }
+    sm_status status = try_ways(in, step, a, w->err);
+    for (int p = 0; p <= a->n && !status; p++) {
+        int quickest = a->way[p];
+        for (int i = 0; i < a->ways[p].n; i++) {
+            if (i == quickest || a->ways[p].edge[i].index < 0 || !may_take(a, &a->ways[p].way[i]))
+                continue;
+            a->way[p] = i;
+            try_ways(in, step, a, NULL); /* of more steps than there may be: not taken */
+        }
+        a->way[p] = quickest;
+    }
     if (!status) say_local_work(in, step);
     return status;
 }
@@ -136,7 +186,13 @@ const char *chain_write(chain_writer *w, const chain_line *l, unsigned set, chai
     chain_line_einsum(w->s, l, set, made, code, &step->einsum, index);
     step->edges = l->line->edges;
     step->along = chain_along(l->line, &step->einsum, index);
-    w->status = choose_way(w->s->in, made->at, step, w->err);
+    arrays *a = sm_arena_alloc(w->s->arena, sizeof *a);
+    if (!a) {
+        w->status = sm_fail_memory(w->err);
+        return "";
+    }
+    find_arrays(w, l, set, made, code, index, a);
+    w->status = choose_way(w, made->at, step, a);
     return text;
 }
 

@@ -43,6 +43,23 @@ sm_array sm_lowering_array(const sm_lowering *l, const sm_array *array) {
     return split;
 }
 
+sm_layout sm_lowering_layout(const sm_lowering *l, const sm_layout *layout) {
+    sm_layout split;
+    if (l->parts == 0) return *layout;
+    memset(&split, SM_REPLICATED, sizeof split);
+    for (int p = 0; p < l->parts; p++) {
+        int axis = l->part[p].axis, place = 0;
+        split.dim[p] = layout->dim[axis];
+        for (int q = 0; q < l->parts; q++) {
+            int other = l->part[q].axis;
+            bool major = other == axis ? q < p : layout->place[other] < layout->place[axis];
+            place += layout->dim[other] == layout->dim[axis] && major;
+        }
+        if (split.dim[p] >= 0) split.place[p] = (int8_t)place;
+    }
+    return split;
+}
+
 sm_axes sm_lowering_axes(const sm_lowering *l, sm_axes axes) {
     if (l->parts == 0) return axes;
     unsigned set = 0;

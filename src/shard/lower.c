@@ -14,9 +14,11 @@ typedef struct job {
     const sm_einsum *einsum;
     const sm_mesh *mesh;
     const int8_t *at;
-    const sm_array *want;         /* NULL: as it falls */
-    sm_axes partial;              /* axes that may stay unreduced when want == NULL */
-    bool bounded;                 /* no array moves more than it must */
+    const sm_array *want;     /* NULL: as it falls */
+    sm_axes partial;          /* axes that may stay unreduced when want == NULL */
+    bool bounded;             /* no array moves more than it must */
+    const sm_array *composed; /* of a composition: its `split`; NULL: found here */
+    const sm_lowering *const *move, *as;
     sm_dim split[SM_MAX_INDICES]; /* of each index: the axes that split it in the local einsum,
                                      major first */
 } job;
@@ -165,8 +167,10 @@ static bool lower_operands(job *j, sm_lowering *l, double *live, double *read) {
                         .array = o,
                         .other_bytes = *live - stored,
                         .stored_bytes = stored,
+                        .move = j->move ? j->move[o] : NULL,
+                        .as = j->as,
                         .bounded = j->bounded};
-        sm_array target = split_operand(j, &e->in[o]);
+        sm_array target = j->composed ? j->composed[o] : split_operand(j, &e->in[o]);
         if (!sm_reshard_run(&r, &e->in[o], &target) || r.full) return false;
         *live += r.version_bytes;
         *read += bytes_read(j, &target);
@@ -187,6 +191,8 @@ static bool lower_output(job *j, sm_lowering *l, const sm_array *partial, double
                     .array = -1,
                     .other_bytes = stored,
                     .version_bytes = sm_array_local_bytes(partial, j->einsum, j->mesh),
+                    .move = j->move ? j->move[j->einsum->operands] : NULL,
+                    .as = j->as,
                     .bounded = j->bounded};
     bool fits = sm_reshard_run(&r, partial, &target) && !r.full;
     j->bounded = r.bounded;
@@ -212,6 +218,18 @@ static double stored_bytes(const job *j) {
     return bytes;
 }
 
+/* The sharding of the product of the local einsums: a split contracted index leaves partial sums.
+ */
+static sm_array product_of(const job *j) {
+    if (j->composed) return j->composed[j->einsum->operands];
+    sm_array out = split_operand(j, &j->einsum->out);
+    for (int i = 0; i < j->einsum->indices; i++)
+        for (int k = 0; is_contracted(j->einsum, i) && k < j->split[i].n_axes; k++)
+            out.unreduced |= (sm_axes)(1u << j->split[i].axis[k]);
+    out.unreduced |= passing(j);
+    return out;
+}
+
 static bool lower(job *j, sm_lowering *l) {
     memset(l, 0, sizeof *l);
     memset(l->at, SM_REPLICATED, sizeof l->at);
@@ -220,15 +238,7 @@ static bool lower(job *j, sm_lowering *l) {
     bool full = false;
     j->bounded = true;
     if (!lower_operands(j, l, &live, &read)) return false;
-    /* The sharding of the product of the local einsums: a split contracted index leaves partial
-     * sums.
-     */
-    sm_array out = split_operand(j, &j->einsum->out);
-    for (int i = 0; i < j->einsum->indices; i++)
-        for (int k = 0; is_contracted(j->einsum, i) && k < j->split[i].n_axes; k++)
-            out.unreduced |= (sm_axes)(1u << j->split[i].axis[k]);
-    out.unreduced |= passing(j);
-    sm_array partial = out;
+    const sm_array partial = product_of(j);
     bool stays = keeps_its_order(j->einsum); /* what was moved is the output, and nothing is read */
     double written = stays ? 0 : sm_array_local_bytes(&partial, j->einsum, j->mesh);
     l->moves_only = stays;
@@ -290,7 +300,7 @@ static sm_status lower_job(job *j, sm_lowering *lowering, sm_error *err) {
     sm_status status = check_assignment(j, err);
     if (status == SM_OK) status = check_want(j, err);
     if (status != SM_OK) return status;
-    if (!choose_orders(j, lowering))
+    if (!(j->composed ? lower(j, lowering) : choose_orders(j, lowering)))
         return sm_fail(err, SM_BAD_INPUT, "the einsum needs more than %d steps", SM_MAX_STEPS);
     return SM_OK;
 }
@@ -322,8 +332,17 @@ static sm_status lower_on_parts(const job *whole, sm_lowering *lowering, bool *b
     for (int o = 0; o < split.operands; o++) split.in[o] = sm_lowering_array(&as, &split.in[o]);
     for (int p = 0; p < parts.axes; p++) part_at[p] = whole->at[as.parts ? as.part[p].axis : p];
     const sm_array wanted = sm_lowering_array(&as, whole->want);
-    job j = {
-        .routes = whole->routes, .einsum = &split, .mesh = &parts, .at = part_at, .want = &wanted};
+    sm_array composed[SM_MAX_OPERANDS + 1];
+    for (int o = 0; whole->composed && o <= split.operands; o++)
+        composed[o] = sm_lowering_array(&as, &whole->composed[o]);
+    job j = {.routes = whole->routes,
+             .einsum = &split,
+             .mesh = &parts,
+             .at = part_at,
+             .want = &wanted,
+             .composed = whole->composed ? composed : NULL,
+             .move = whole->move,
+             .as = &as};
     sm_status status = lower_job(&j, lowering, err);
     memset(lowering->at, SM_REPLICATED, sizeof lowering->at);
     memcpy(lowering->at, whole->at, (size_t)whole->mesh->axes);
@@ -342,22 +361,24 @@ static void try_way(const job *j, sm_lowering *way, int *n) {
         ++*n;
 }
 
-/* The axes whose parts cut what they shard where the axis does: all but some that pad. */
-static sm_axes in_parts(const job *j) {
-    const sm_einsum *e = j->einsum;
-    unsigned set = (1u << j->mesh->axes) - 1;
-    for (int o = 0; o <= e->operands; o++) {
-        const sm_array *array = o < e->operands ? &e->in[o] : j->want;
-        for (int d = 0; d < array->rank; d++) {
-            double length = e->index[array->dim[d].index].size;
-            for (int i = 0; i < array->dim[d].n_axes; i++) {
-                int axis = array->dim[d].axis[i], chips = j->mesh->axis[axis].size;
-                if (!sm_axis_parts_fit(length, chips)) set &= ~(1u << axis);
-                length = sm_cut(length, chips);
-            }
+static void leave_whole(const sm_einsum *e, const sm_mesh *mesh, const sm_array *array,
+                        unsigned *set) {
+    for (int d = 0; d < array->rank; d++) {
+        double length = e->index[array->dim[d].index].size;
+        for (int i = 0; i < array->dim[d].n_axes; i++) {
+            int axis = array->dim[d].axis[i], chips = mesh->axis[axis].size;
+            if (!sm_axis_parts_fit(length, chips)) *set &= ~(1u << axis);
+            length = sm_cut(length, chips);
         }
     }
-    return (sm_axes)set;
+}
+
+/* The axes whose parts cut what they shard where the axis does: all but some that pad. */
+static unsigned in_parts(const sm_einsum *e, const sm_mesh *mesh, const sm_array *want) {
+    unsigned set = (1u << mesh->axes) - 1;
+    for (int o = 0; o < e->operands; o++) leave_whole(e, mesh, &e->in[o], &set);
+    leave_whole(e, mesh, want, &set);
+    return set;
 }
 
 int sm_einsum_lower_ways(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at,
@@ -382,6 +403,32 @@ int sm_einsum_lower_ways_by(sm_routes *routes, const sm_einsum *einsum, const sm
     way[n].parts = 0;
     try_way(&j, way, &n);
     j.mesh = mesh;
-    if (sm_lowering_split(&way[n], mesh, in_parts(&j))) try_way(&j, way, &n);
+    if (sm_lowering_split(&way[n], mesh, (sm_axes)in_parts(&whole, mesh, want)))
+        try_way(&j, way, &n);
     return n;
+}
+
+/* ---- compositions ---- */
+
+bool sm_composition_parts(const sm_composition *c, sm_lowering *lowering) {
+    unsigned set = in_parts(c->einsum, c->mesh, &c->einsum->out);
+    for (int o = 0; o <= c->einsum->operands; o++)
+        leave_whole(c->einsum, c->mesh, &c->split[o], &set);
+    return sm_lowering_split(lowering, c->mesh, (sm_axes)set);
+}
+
+sm_status sm_einsum_compose(const sm_composition *c, sm_lowering *lowering, sm_error *err) {
+    const job j = {.einsum = c->einsum,
+                   .mesh = c->mesh,
+                   .at = c->at,
+                   .want = &c->einsum->out,
+                   .composed = c->split,
+                   .move = c->move};
+    bool bounded;
+    lowering->parts = 0;
+    for (int o = 0; o <= c->einsum->operands && lowering->parts == 0; o++) {
+        memcpy(lowering->part, c->move[o]->part, sizeof lowering->part);
+        lowering->parts = c->move[o]->parts;
+    }
+    return lower_on_parts(&j, lowering, &bounded, err);
 }

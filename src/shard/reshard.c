@@ -150,6 +150,31 @@ static sm_layout real_layout(const sm_mesh *mesh, const sm_array *array) {
     return sm_layout_of(&real);
 }
 
+static sm_move move_of(const sm_step *step) {
+    if (step->kind == SM_STEP_SLICE) return SM_MOVE_SLICE;
+    switch (step->op) {
+    case SM_REDUCE_SCATTER: return SM_MOVE_REDUCE_SCATTER;
+    case SM_ALL_REDUCE: return SM_MOVE_ALL_REDUCE;
+    case SM_ALL_TO_ALL: return SM_MOVE_ALL_TO_ALL;
+    case SM_PERMUTE: return SM_MOVE_PERMUTE;
+    default: return SM_MOVE_ALL_GATHER;
+    }
+}
+
+/* Sums that nobody adds on the way are not in the layouts of the move. */
+static bool follow(leg *l, const sm_lowering *move) {
+    for (int s = 0; s < move->steps; s++) {
+        const sm_step *step = &move->step[s];
+        sm_layout after =
+            move->parts > 0 ? step->after : sm_lowering_layout(l->r->as, &step->after);
+        for (int a = 0; a < l->j->axes; a++)
+            if (l->j->from.dim[a] == SM_UNREDUCED && l->j->to.dim[a] == SM_UNREDUCED)
+                after.dim[a] = SM_UNREDUCED;
+        if (step->kind != SM_STEP_EINSUM) emit(l, move_of(step), &after);
+    }
+    return sm_layout_same(l->r->mesh, &l->before, &l->j->to);
+}
+
 bool sm_reshard_run(sm_reshard *r, const sm_array *from, const sm_array *to) {
     sm_journey j;
     memset(&j, 0, sizeof j);
@@ -164,6 +189,7 @@ bool sm_reshard_run(sm_reshard *r, const sm_array *from, const sm_array *to) {
     j.uneven = sm_journey_uneven(&j);
     leg l = {r, &j, from, j.from};
     sm_route route;
+    if (r->move) return follow(&l, r->move);
     if (!sm_routes_find(r->routes, &j, &route)) return false;
     for (int i = 0; i < route.moves; i++) {
         if (route.move[i] == SM_MOVE_ALL_GATHER) slice_to_assist(&l, &route.after[i]);

@@ -5,15 +5,17 @@
 typedef struct sm_reshard {
     const sm_einsum *einsum;
     const sm_mesh *mesh;
-    sm_routes *routes;     /* NULL: each is looked for */
-    sm_lowering *lowering; /* steps are appended here */
-    sm_axes assisting;     /* axes that help to gather where they are idle */
-    int array;             /* operand number, or -1 for the output */
-    double other_bytes;    /* live on a chip beside this array and its versions */
-    double stored_bytes;   /* of the array as stored; it stays live; 0 for the output */
-    double version_bytes;  /* of the newest version when it is not the stored one, else 0 */
-    bool full;             /* a step was dropped: there are more than SM_MAX_STEPS */
-    bool bounded;          /* set before; stays when no way with parts of axes could do with less */
+    sm_routes *routes;       /* NULL: each is looked for */
+    sm_lowering *lowering;   /* steps are appended here */
+    sm_axes assisting;       /* axes that help to gather where they are idle */
+    int array;               /* operand number, or -1 for the output */
+    double other_bytes;      /* live on a chip beside this array and its versions */
+    double stored_bytes;     /* of the array as stored; it stays live; 0 for the output */
+    double version_bytes;    /* of the newest version when it is not the stored one, else 0 */
+    const sm_lowering *move; /* the way to take, or NULL: that of least bytes */
+    const sm_lowering *as;   /* whose parts the axes of the mesh are, where move is on whole axes */
+    bool full;               /* a step was dropped: there are more than SM_MAX_STEPS */
+    bool bounded; /* set before; stays when no way with parts of axes could do with less */
 } sm_reshard;
 
 /* As sm_einsum_lower and sm_einsum_lower_ways, with the routes that are known (or NULL). */
