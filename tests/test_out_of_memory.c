@@ -28,7 +28,6 @@
 #include "run_verbs.h"
 #include "sanitized.h"
 #include "scalemodel/base.h"
-#include "verbs.h"
 
 #if !SANITIZED && defined(__GLIBC__)
 #define OWN_MALLOC 1

@@ -8,9 +8,7 @@
 #include "expression.h"
 #include "failing_alloc.h"
 #include "framework.h"
-#include "layout_pattern.h"
 #include "scalemodel/io.h"
-#include "settings.h"
 
 static sm_arena *arena;
 static sm_error err;

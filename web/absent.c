@@ -1,6 +1,6 @@
 /* absent: what a page in a browser cannot do: start other programs, and read SQLite. */
 #include "nsys.h"
-#include "verbs.h"
+#include "program.h"
 
 sm_status nsys_read_sqlite(trace_build *b, const sm_source *whole) {
     return b->status = sm_fail(b->err, SM_BAD_INPUT,

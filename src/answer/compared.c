@@ -1,5 +1,5 @@
 /* compared: what several systems answer to one question, side by side. */
-#include "compared.h"
+#include "question.h"
 #include <math.h>
 
 double sm_rated_energy_j(const sm_chip *chip, double chip_seconds) {

@@ -1,5 +1,6 @@
 /* question: what all answers begin with. */
 #pragma once
+#include "scalemodel/evidence.h"
 #include "scalemodel/answer.h"
 
 /* Where `what` is expected below its lower bound the constants are at fault: a sentence says so. */
@@ -28,3 +29,42 @@ sm_span sm_question_blamed(const sm_source *plan, const char *sentence);
 /* An error that has no place yet, about a plan read from this text: shown under the key it speaks
  * of, else under the whole. */
 sm_status sm_question_blame(const sm_source *plan, sm_status status, sm_error *err);
+
+/* ---- what several systems answer to one question, side by side ---- */
+typedef struct sm_compared {
+    const char *system;
+    const char *plan;                   /* the best one; NULL: there is none */
+    const char *reason;                 /* then why, a sentence */
+    const char *cells[SM_PAGE_COLUMNS]; /* of its row, the system the first */
+} sm_compared;
+/* A row for each system that has a plan, under heads of sm_page_table; their plans; why the others
+ * have none. */
+void sm_compared_page(sm_report *r, const char *heads, const sm_compared *of, int n);
+/* Joules of so many chip-seconds at the rated power; NAN where it is not known. */
+double sm_rated_energy_j(const sm_chip *chip, double chip_seconds);
+/* "3.86 MWh"; "-" of NAN. */
+const char *sm_show_energy(sm_report *r, double joules);
+
+/* ---- the nearest measured rows beside an answer ---- */
+enum { SM_ASKED_SIZES = 4 };
+/* What an answer is of, in the sizes that evidence is told by. */
+typedef struct sm_evidence_asked {
+    sm_evidence_question q;
+    sm_asked_size size[SM_ASKED_SIZES];
+} sm_evidence_asked;
+/* Of an engine's software (NULL: not known), requests in flight in one replica. */
+void sm_evidence_of_serving(sm_evidence_asked *out, const sm_model *model, const sm_chip *chip,
+                            const char *software, sm_dtype weights, double chips, double in_flight,
+                            double prompt, double output);
+/* The nearest, where the constants (NULL: the usual ones) are shipped: of others nothing is known,
+ * and of is NULL. */
+sm_evidence_near sm_evidence_nearest(const sm_evidence_asked *asked,
+                                     const sm_calibration *constants);
+/* An interval around an expected value, wider as the evidence is farther. */
+void sm_evidence_widen(const sm_evidence_near *near, double expected, double *low, double *high);
+/* As a sentence, and as data "evidence" of an object; neither where there is none. */
+void sm_evidence_page(sm_report *r, const sm_evidence_asked *asked, const sm_evidence_near *near);
+void sm_evidence_data(sm_report *r, sm_data *object, const sm_evidence_near *near);
+/* "this model", "Qwen3-32B (32.8B)"; its fields alone. */
+const char *sm_evidence_model(sm_report *r, const sm_evidence_near *near);
+void sm_evidence_fields(sm_report *r, sm_data *object, const sm_evidence_near *near);

@@ -1,6 +1,6 @@
 /* recipe_page: a recipe of another framework in an answer: what it says, line by line; what is
  * emitted. */
-#include "recipe_page.h"
+#include "runners.h"
 
 #include <string.h>
 

@@ -1,7 +1,6 @@
 /* runners: the frameworks that can run a plan, of training and of serving alike: the space of a
  * search, and who runs what it found. */
 #pragma once
-#include "scalemodel/report.h"
 #include "question.h"
 
 typedef struct sm_runners {
@@ -24,3 +23,10 @@ sm_status sm_runners_one(const sm_framework *f, const sm_plan *given, const sm_s
 /* Who runs a plan of this model: the data "runs_in", and their titles, "vLLM, SGLang". */
 const char *sm_runners_of(const sm_runners *of, sm_report *r, const sm_model *model,
                           const sm_plan *plan);
+
+/* ---- recipes of other frameworks in answers about training and serving ---- */
+/* What a recipe says: understood, assumed, passed over; as page and as data. */
+void sm_recipe_page(sm_report *r, const sm_recipe *recipe);
+/* The recipe of a plan, in place of the page. Errors as sm_recipe_write. */
+sm_status sm_recipe_emit(sm_report *r, const sm_framework *framework, const sm_recipe_job *job,
+                         sm_error *err);

@@ -10,9 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "replacement.h"
+#include "file_parts.h"
 #include "scalemodel/io.h"
-#include "system_error.h"
 
 struct sm_file_lock {
     int file;

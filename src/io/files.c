@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "packed_stream.h"
-#include "replacement.h"
-#include "system_error.h"
+#include "file_parts.h"
 
 /* ---- read ---- */
 

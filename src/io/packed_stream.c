@@ -14,7 +14,7 @@
 #define HAS_XZ 0
 #endif
 
-#include "system_error.h"
+#include "file_parts.h"
 
 enum { PACKED_BUFFER = 1 << 17, XZ_MOST_MEMORY = 1 << 28 };
 

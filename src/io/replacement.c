@@ -1,6 +1,6 @@
 /* Files that are replaced at once. */
 #define _GNU_SOURCE /* O_TMPFILE */
-#include "replacement.h"
+#include "file_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +9,6 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include "system_error.h"
 
 enum { TRIES = 100 };
 

@@ -1,5 +1,5 @@
 /* What the operating system refused, as one sentence. */
-#include "system_error.h"
+#include "file_parts.h"
 
 #include <errno.h>
 #include <string.h>

@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "hlo_reader.h"
-#include "module_config.h"
-#include "module_opcodes.h"
 
 typedef bool attribute_reader(hlo_reader *r, sm_instruction *it);
 

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "module_groups.h"
-
 /* What follows "{" of a list of lists, each of `size` numbers; 0: as many as the first has. */
 static bool lists(hlo_reader *r, int size, sm_module_groups *out) {
     hlo_list all = {0};

@@ -1,8 +1,6 @@
 /* hlo_proto: a module as protobuf while it is read. Private to src/module. */
 #pragma once
-#include "module_frames.h"
-#include "module_names.h"
-#include "scalemodel/module.h"
+#include "module_parts.h"
 #include "wire.h"
 
 enum { PROTO_MOST_NUMBERS = 1 << 24 };

@@ -2,9 +2,6 @@
 #include <string.h>
 
 #include "hlo_proto.h"
-#include "module_config.h"
-#include "module_groups.h"
-#include "module_opcodes.h"
 
 /* ---- shapes ---- */
 

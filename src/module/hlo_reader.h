@@ -1,10 +1,8 @@
 /* hlo_reader: the text of a module as it is read. Errors stick: after the first one every reader
  * returns at once, so that a caller checks where it matters. Private to src/module. */
 #pragma once
-#include "scalemodel/module.h"
 
-#include "module_frames.h"
-#include "module_names.h"
+#include "module_parts.h"
 
 /* Limits; what passes one is an error that names it. */
 enum {

@@ -3,7 +3,6 @@
 
 #include "hlo_proto.h"
 #include "mlir_reader.h"
-#include "module_opcodes.h"
 
 /* ---- one instruction ---- */
 

@@ -3,8 +3,6 @@
 #include <string.h>
 
 #include "mlir_reader.h"
-#include "module_groups.h"
-#include "module_opcodes.h"
 
 typedef bool value_reader(mlir_reader *m, sm_instruction *it);
 

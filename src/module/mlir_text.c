@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "mlir_reader.h"
-#include "module_opcodes.h"
 
 /* ---- functions ---- */
 

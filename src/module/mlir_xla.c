@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "mlir_reader.h"
-#include "module_config.h"
 
 /* The next mhlo.sharding that cuts an array, from its brace to the quote that ends it; length 0:
  * there is none. */

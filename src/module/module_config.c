@@ -7,7 +7,7 @@
  *              an attention; "mask_type": "CAUSAL"
  *   Transformer Engine   attn_heads = 64 : i64, q_max_seqlen = 8192 : i64, mask_type = 2 : i64
  *   Mosaic     "cost_estimate": {"flops": 123, "transcendentals": 4, "bytes_accessed": 56} */
-#include "module_config.h"
+#include "module_parts.h"
 
 #include <string.h>
 

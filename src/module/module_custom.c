@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "module_work.h"
+#include "module_parts.h"
 
 static bool begins(const char *text, const char *word) {
     return !strncmp(text, word, strlen(word));

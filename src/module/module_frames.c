@@ -1,4 +1,4 @@
-#include "module_frames.h"
+#include "module_parts.h"
 
 static const module_row *row_of(const module_frames *frames, module_table table, int64_t number) {
     return number >= 1 && (uint64_t)number <= frames->n[table] ? &frames->row[table][number - 1]

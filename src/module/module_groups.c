@@ -1,4 +1,4 @@
-#include "module_groups.h"
+#include "module_parts.h"
 
 enum { MOST = 1 << 20, RANK = 96 };
 

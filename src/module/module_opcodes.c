@@ -1,4 +1,4 @@
-#include "module_opcodes.h"
+#include "module_parts.h"
 
 #include <string.h>
 

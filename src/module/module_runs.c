@@ -1,6 +1,6 @@
 /* Which computations run, and how often: loops, calls, branches. */
 
-#include "module_work.h"
+#include "module_parts.h"
 
 /* ---- trips of a loop ---- */
 

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <math.h>
 
-#include "module_work.h"
+#include "module_parts.h"
 
 enum { HBM = 0, ON_CHIP = 1, HOST = 5 };
 

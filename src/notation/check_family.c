@@ -1,6 +1,5 @@
 /* A family: are the families and texts it names there, and does a text know what it binds? */
 #include "library_check.h"
-#include "operators.h"
 
 static sm_status unknown_family(checker *c, const sm_source *source, sm_span span,
                                 const char *name) {

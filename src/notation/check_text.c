@@ -1,7 +1,6 @@
 /* A text: is every name known, every option read, every array made before it is read? The last
  * under all combinations of what its lines ask for under `if`. */
 #include "library_check.h"
-#include "operators.h"
 
 #include <assert.h>
 

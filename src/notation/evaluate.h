@@ -1,7 +1,6 @@
 /* evaluate: what an expression of a family or a test of a line comes to. Where names are looked up
  * is the caller's. Private to src/notation. */
 #pragma once
-#include "scalemodel/architecture.h"
 
 #include "json_tree.h"
 #include "tree.h"

@@ -3,8 +3,6 @@
 
 #include <math.h>
 
-#include "operators.h"
-
 enum { LARGEST_SIZE = 1 << 30 };
 
 /* ---- dimensions ---- */

@@ -1,7 +1,6 @@
 /* Does everything that a library names exist? Texts call texts, and families bind what texts leave
  * open, in any order of files: so this comes after the last one. */
 #include "library_check.h"
-#include "operators.h"
 
 #include <stdlib.h>
 

@@ -1,8 +1,6 @@
 /* One line at a time: its operands, the shape of its result, what it does. */
 #include "line_draft.h"
 
-#include "operators.h"
-
 const value *line_option_of(const line_call *c, const char *name) {
     for (const line_option *o = c->options; o; o = o->next)
         if (strcmp(o->name, name) == 0) return &o->value;

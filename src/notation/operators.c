@@ -1,7 +1,5 @@
 /* The table of operators, and the words that configs use for activations. */
-#include "operators.h"
-
-#include <string.h>
+#include "tree.h"
 
 const sm_operator_row *sm_operator_at(sm_operator op) {
     static const sm_operator_row rows[] = {

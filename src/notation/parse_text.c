@@ -1,5 +1,4 @@
 /* A text: what it takes, its options, what it makes, its lines. */
-#include "operators.h"
 #include "parser.h"
 
 /* ---- lines ---- */

@@ -2,9 +2,8 @@
  * the library that read it and is immutable. Lists are in the order of reading. Private to
  * src/notation. */
 #pragma once
+#include "scalemodel/architecture.h"
 #include <string.h>
-
-#include "scalemodel/notation.h"
 
 /* Limits; what passes one is an error that names it. */
 enum {
@@ -277,3 +276,9 @@ int tree_find_function(const char *name);
 static inline bool tree_same_name(const char *a, const char *b) {
     return a == b || (a[0] == b[0] && strcmp(a, b) == 0);
 }
+
+/* ---- finding rows of the table ---- */
+/* The operator that texts call by this name, -1: none. */
+int operator_find(const char *name);
+/* The activation that configs call by this word, -1: none. */
+int operator_find_activation(const char *word);

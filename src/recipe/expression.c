@@ -1,6 +1,5 @@
 /* Reading formulas, and working them out. */
 #include "expression.h"
-#include "layout_pattern.h"
 
 #include <math.h>
 #include <string.h>

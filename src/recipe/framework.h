@@ -86,3 +86,8 @@ const char *framework_ignores(const sm_framework *f, const char *spelling);
 /* Its name for a model of the catalogue, and the catalogue's for one of its own; NULL. */
 const char *framework_model_theirs(const sm_framework *f, const char *ours);
 const char *framework_model_ours(const sm_framework *f, const char *theirs);
+
+/* ---- readers of what recipes are written in ---- */
+/* Append the settings of settings->source. SM_BAD_INPUT with the place of what cannot be read. */
+sm_status settings_read_shell(sm_settings *settings, sm_error *err);
+sm_status settings_read_toml(sm_settings *settings, sm_error *err);

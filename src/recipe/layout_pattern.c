@@ -1,7 +1,7 @@
 /* Layers of the chunks of a pipeline as Megatron writes them, "Ett|(ttt|)*29ttL": a letter for each
  * layer (E embedding, t layer, m multi-token prediction, L loss), '|' between chunks, (...)*n and
  * x*n for what is repeated, commas for nothing; and as plans do, "2.3*29.2". */
-#include "layout_pattern.h"
+#include "expression.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Lists of settings, and what a recipe is written in. */
 #include <string.h>
 
-#include "settings.h"
+#include "framework.h"
 
 enum { MOST_LIST = 1000, MOST_KEY = 512 };
 

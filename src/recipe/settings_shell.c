@@ -4,8 +4,7 @@
  * command's output, a variable nobody sets) is kept as unknown. */
 #include <string.h>
 
-#include "expression.h"
-#include "settings.h"
+#include "framework.h"
 
 enum {
     MOST_VARIABLES = 2000,

@@ -2,7 +2,7 @@
  * booleans, arrays over several lines, inline tables. Dates and numbers stay texts. */
 #include <string.h>
 
-#include "settings.h"
+#include "framework.h"
 
 enum { MOST_NESTING = 32, MOST_KEY = 512, MOST_LIST = 1000 };
 

@@ -10,7 +10,6 @@
  * equal literals untied in operands that share nothing, the meaning is open and names are asked
  * for. */
 #include "notation.h"
-#include <stdio.h>
 #include <string.h>
 
 static const int64_t LARGEST_SIZE = 1000000000000000000; /* 1e18 */

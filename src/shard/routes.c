@@ -1,6 +1,5 @@
 /* Routes by their journeys, the latest in each place. */
 #include "route.h"
-#include "scalemodel/base.h"
 #include <string.h>
 
 enum { PLACES = 1024 };

@@ -1,6 +1,6 @@
 /* answer_profile: a compiled program on a machine: its time, where it goes, what would save some.
  */
-#include "profile_plan.h"
+#include "profile_asked.h"
 #include "scalemodel/spmd.h"
 #include "train_asked.h"
 #include <assert.h>

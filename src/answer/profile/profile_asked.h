@@ -105,3 +105,12 @@ void profile_data(sm_report *r, const sm_profile *p, const profile_rows *rows, b
 void profile_steps(sm_report *r, const sm_trace_breakdown *b, int top);
 /* The whole answer to a trace without a module. */
 sm_status profile_trace_answer(const sm_profile_question *q, int top, sm_report *r, sm_error *err);
+
+/* ---- a step as planned beside the one that was compiled or measured ---- */
+/* Predicted beside found, as page and data. plan: its words. */
+void profile_beside_plan(sm_report *r, const profile_file *file, const char *plan,
+                         const sm_plan_detail *detail, int top);
+/* Read and price the module or profile of a question and lay it beside a plan: what `train
+ * --against` shows. Errors as sm_answer_profile. */
+sm_status profile_against_plan(sm_report *r, const sm_profile_question *q, const char *plan,
+                               const sm_plan_detail *detail, sm_error *err);

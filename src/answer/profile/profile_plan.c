@@ -5,7 +5,7 @@
  * product of [T,D] by [D,F] and both of its backward ones have the same, whatever the compiler
  * calls them. Batched products that no weight accounts for are attention. A product that has the
  * FLOPs of several ops that follow each other is those ops in one (wq, wk and wv). */
-#include "profile_plan.h"
+#include "profile_asked.h"
 #include <math.h>
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "scalemodel/load.h"
-#include "recipe_page.h"
+#include "runners.h"
 #include "serve_asked.h"
 
 enum { USUAL_PROMPT = 2048, USUAL_OUTPUT = 512, USUAL_TOP = 12 };

@@ -1,7 +1,7 @@
 /* serve_asked: what the parts of the answer about serving share: the question as read, and what was
  * found. */
 #pragma once
-#include "evidence_beside.h"
+#include "question.h"
 
 enum { SM_MAX_CHOICES = SM_MAX_DTYPES * SM_MAX_DTYPES * SM_MAX_DTYPES, SM_MAX_BATCHES = 32 };
 typedef struct sm_serve_asked {

@@ -1,6 +1,6 @@
 /* answer_train: the best plans to train a model on a system, or the price of one plan. */
-#include "profile_plan.h"
-#include "recipe_page.h"
+#include "profile_asked.h"
+#include "runners.h"
 #include "train_asked.h"
 #include <assert.h>
 

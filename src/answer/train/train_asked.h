@@ -1,7 +1,7 @@
 /* train_asked: what the parts of the answer about training share: the question as read, and plans
  * with their details. */
 #pragma once
-#include "evidence_beside.h"
+#include "question.h"
 #include "scalemodel/answer_words.h"
 
 typedef struct sm_batch {

@@ -1,6 +1,5 @@
 /* train_compare: the same job on several systems, the best plan of each side by side; under limits
  * to the run's time and cost, the fewest chips of each kind that keep them. */
-#include "compared.h"
 #include "train_asked.h"
 #include <math.h>
 

@@ -1,6 +1,5 @@
 /* train_recipe: recipes of other frameworks in the answer about training: what one says, what would
  * be better in its framework, and the best plan as one. */
-#include "recipe_page.h"
 #include "runners.h"
 #include "train_asked.h"
 

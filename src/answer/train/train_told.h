@@ -2,7 +2,6 @@
  */
 #pragma once
 #include "program_told.h"
-#include "scalemodel/step.h"
 #include "train_asked.h"
 
 enum { PIPELINE = SM_AXIS_COUNT, AXES };

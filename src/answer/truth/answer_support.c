@@ -1,5 +1,5 @@
 /* answer_support: how near what was measured comes to a model on a system. */
-#include "evidence_beside.h"
+#include "question.h"
 #include "scalemodel/load.h"
 #include <math.h>
 #include <string.h>

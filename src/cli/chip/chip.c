@@ -1,5 +1,5 @@
 /* chip: the options of `chip`. */
-#include "verbs.h"
+#include "program.h"
 
 typedef struct chip_options {
     bool calibration;

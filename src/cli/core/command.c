@@ -1,8 +1,7 @@
 /* command: a command line answered without a program around it. */
-#include "describe.h"
+#include "program.h"
 #include "scalemodel/json.h"
 #include "scalemodel/render.h"
-#include "verbs.h"
 #include <string.h>
 
 struct sm_command {

@@ -1,5 +1,5 @@
 /* describe: what a program understands, from the tables that it reads by. */
-#include "describe.h"
+#include "program.h"
 
 static const char *const kinds[] = {
     [CLI_FLAG] = "flag",       [CLI_TEXT] = "text",     [CLI_SOURCE] = "text",

@@ -1,4 +1,4 @@
 /* main: the program scalemodel. */
-#include "verbs.h"
+#include "program.h"
 
 int main(int argc, char **argv) { return cli_main(&cli_scalemodel, argc, argv); }

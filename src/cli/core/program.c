@@ -1,8 +1,7 @@
 /* program: choose the verb, let it fill a report, show the report or the error, and turn the status
  * into the exit code. */
 #include "answer.h"
-#include "completion.h"
-#include <pthread.h>
+#include "program.h"
 #include <signal.h>
 #include <string.h>
 #include <time.h>

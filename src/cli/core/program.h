@@ -23,3 +23,21 @@ bool cli_beside(const char *name, char path[CLI_PATH_ROOM]);
 
 /* Returns the exit status. */
 int cli_main(const cli_program *program, int argc, char **argv);
+
+/* ---- of a command line, for shells ---- */
+/* `completion SHELL` prints the script of a shell, which calls `completion -- WORD...`: what the
+ * last of these words of a command line may become, one a line, with a tab and its meaning.
+ * SM_USAGE when no such shell is known. */
+sm_status cli_completion(const cli_program *program, int words, char **word, sm_error *err);
+
+/* ---- the verbs and their options as data ---- */
+/* version; verbs: name, summary, arguments, least, most, options; common: the options of every
+ * verb. An option has name, kind, help, and where they hold value, least, most, above, required,
+ * words, default. SM_INTERNAL when out of memory. */
+sm_status cli_describe(const cli_program *program, sm_report *report, sm_error *err);
+
+/* ---- one per subcommand, each in the file of its name; and all of them ---- */
+extern const cli_verb cli_chip, cli_model, cli_plan, cli_mfu, cli_roofline, cli_matmul,
+    cli_collective, cli_train, cli_serve, cli_simulate, cli_validate, cli_calibrate, cli_profile,
+    cli_reshard, cli_sweep, cli_design, cli_support, cli_run, cli_measure, cli_page;
+extern const cli_program cli_scalemodel;

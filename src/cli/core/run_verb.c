@@ -1,7 +1,7 @@
 /* run, measure, page: BLAS, MPI and the server of the page stay out of this program. The verb hands
  * its command line to scalemodel-run or scalemodel-page, which lie beside it where the libraries
  * were there to build them with. */
-#include "verbs.h"
+#include "program.h"
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
 /* verbs: those of scalemodel. */
-#include "verbs.h"
+#include "program.h"
 
 /* One row per verb, in the order help shows them. */
 static const cli_verb *const verbs[] = {

@@ -1,7 +1,7 @@
 /* design: which machine to build or to buy for given work; what its parts share. */
 #pragma once
 #include "expression.h"
-#include "sweep_rows.h"
+#include "sweep.h"
 
 enum { DESIGN_MOST_WORK = 8, DESIGN_MOST_MACHINES = 100000 };
 

@@ -2,7 +2,7 @@
 #include "design.h"
 #include "json_tree.h"
 #include "scalemodel/io.h"
-#include "verbs.h"
+#include "program.h"
 #include <assert.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* collective: the options of `collective`. */
-#include "verbs.h"
+#include "program.h"
 #include <string.h>
 
 typedef struct collective_options {

@@ -1,6 +1,6 @@
 /* matmul: the options of `matmul`. */
 #include "scalemodel/lowering.h"
-#include "verbs.h"
+#include "program.h"
 
 typedef struct matmul_options {
     sm_matmul_question question;

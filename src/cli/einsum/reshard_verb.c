@@ -1,6 +1,6 @@
 /* reshard: the options of `reshard`. */
 #include "scalemodel/io.h"
-#include "verbs.h"
+#include "program.h"
 #include <string.h>
 
 typedef struct reshard_options {

@@ -1,6 +1,6 @@
 /* roofline: the options of `roofline`. */
 #include "answer.h"
-#include "verbs.h"
+#include "program.h"
 
 typedef struct roofline_options {
     sm_roofline_question question;

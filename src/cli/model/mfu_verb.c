@@ -1,5 +1,5 @@
 /* mfu_verb: the options of `mfu`. */
-#include "verbs.h"
+#include "program.h"
 
 typedef struct mfu_options {
     sm_source from;

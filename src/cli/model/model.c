@@ -1,6 +1,6 @@
 /* model: the options of `model`. */
 #include "scalemodel/io.h"
-#include "verbs.h"
+#include "program.h"
 #include <string.h>
 
 typedef struct model_options {

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <microhttpd.h>
 #include <netinet/in.h>
-#include <pthread.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/socket.h>

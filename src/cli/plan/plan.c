@@ -1,5 +1,5 @@
 /* plan: the options of `plan`. */
-#include "verbs.h"
+#include "program.h"
 
 typedef struct plan_options {
     sm_plan_use use;

@@ -1,7 +1,7 @@
 /* profile: the options of `profile`. */
 #include "answer.h"
 #include "scalemodel/io.h"
-#include "verbs.h"
+#include "program.h"
 
 typedef struct profile_options {
     cli_list on;

@@ -1,7 +1,7 @@
 /* simulate: requests through replicas of a serving engine. */
 #include "answer.h"
 #include "arrival_options.h"
-#include "verbs.h"
+#include "program.h"
 #include "scalemodel/load.h"
 #include <string.h>
 

@@ -56,3 +56,37 @@ sm_status sweep_ask(const sweep *s, int64_t row, char **cells, sm_error *err);
 sm_status sweep_check_columns(const sweep *s, int64_t row, sm_error *err);
 /* Where each of the cells of a row begins. */
 void sweep_part(const sweep *s, const char *cells, const char **cell);
+
+/* ---- the rows of a sweep, asked by threads and taken in order ---- */
+typedef struct sweep_taker {
+    /* The cells of the next row, by one thread at a time. */
+    sm_status (*take)(void *context, const char *cells, sm_error *err);
+    void *context;
+    bool terminal; /* tell how far it is on standard error */
+} sweep_taker;
+/* Ask the questions from row `first` on. */
+sm_status sweep_spread(const sweep *s, int64_t first, int threads, const sweep_taker *taker,
+                       sm_error *err);
+
+/* ---- the rows of a sweep as a picture ---- */
+typedef struct sweep_plot sweep_plot;
+/* SM_USAGE when a picture cannot hold so many rows. All of it lives in the arena. */
+sm_status sweep_plot_new(const sweep *s, sm_arena *arena, sweep_plot **out, sm_error *err);
+/* The cells of a row; NULL is fine. */
+void sweep_plot_put(sweep_plot *plot, int64_t row, const char *const *cell);
+/* Draw it into r->chart: a panel a column of numbers, the first two, or of --columns the first
+ * four. Lines over the longest axis of numbers, one for each combination of the others; bars, or a
+ * heat map, where there is none or there would be too many lines. */
+sm_status sweep_plot_draw(const sweep_plot *plot, sm_report *r, sm_error *err);
+
+/* ---- the rows of a sweep as a file of CSV that survives whoever writes it ---- */
+typedef struct sweep_file sweep_file;
+/* Begin the file, or go on with what an interrupted sweep of the same questions has left there;
+ * *rows: that it holds, which go to the plot, NULL or not. FILE.sweep says which questions they are
+ * until all are answered. SM_IO when it is another sweep's, or cannot be written. Its texts live in
+ * the arena. */
+sm_status sweep_file_open(const char *path, const sweep *s, sweep_plot *plot, sm_arena *arena,
+                          sweep_file **out, int64_t *rows, sm_error *err);
+sm_status sweep_file_put(sweep_file *f, const char *const *cell, sm_error *err);
+/* all: every row is there. NULL is fine. */
+sm_status sweep_file_close(sweep_file *f, bool all, sm_error *err);

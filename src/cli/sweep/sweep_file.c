@@ -1,6 +1,6 @@
 /* The rows of a sweep as a file. What an interrupted sweep leaves is its first rows, of which the
  * last may be cut, and FILE.sweep with the words of its questions. */
-#include "sweep_file.h"
+#include "sweep.h"
 #include "csv_record.h"
 #include "scalemodel/io.h"
 #include "scalemodel/render.h"

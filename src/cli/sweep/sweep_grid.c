@@ -1,6 +1,6 @@
 /* The grid of a sweep: --over KEY=VALUES, a list and ranges. */
 #include "sweep.h"
-#include "verbs.h"
+#include "program.h"
 #include <ctype.h>
 #include <math.h>
 #include <string.h>

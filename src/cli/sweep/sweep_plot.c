@@ -1,5 +1,5 @@
 /* The rows of a sweep as a picture: lines, bars or a heat map of what of the answers is numbers. */
-#include "sweep_plot.h"
+#include "sweep.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* sweep: any question of a verb for every combination of values, a row each. */
 #include "answer.h"
-#include "sweep_file.h"
-#include "sweep_rows.h"
-#include "verbs.h"
+#include "sweep.h"
+#include "program.h"
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif

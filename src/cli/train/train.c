@@ -1,7 +1,7 @@
 /* train: the best plans to train a model on a system, or the price of one plan. */
 #include "train.h"
 #include "answer.h"
-#include "verbs.h"
+#include "program.h"
 
 static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
     const cli_train_values *o = call->values;

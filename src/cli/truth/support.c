@@ -1,5 +1,5 @@
 /* support: the options of `support`. */
-#include "verbs.h"
+#include "program.h"
 #include "scalemodel/evidence.h"
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* validate: measured rows against what is predicted for them. */
 #include "answer.h"
-#include "verbs.h"
+#include "program.h"
 #include "scalemodel/io.h"
 #include <dirent.h>
 #include <errno.h>

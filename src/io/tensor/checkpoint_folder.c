@@ -1,6 +1,5 @@
 /* Reading a checkpoint folder: its latest version, the indexes of that, the files they name; all of
  * them must belong together. */
-#include "checkpoint_folder.h"
 
 #include <errno.h>
 #include <string.h>

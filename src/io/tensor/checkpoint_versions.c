@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint_folder.h"
-#include "system_error.h"
+#include "safetensors_front.h"
+#include "file_parts.h"
 
 #define UNFINISHED ".tmp"
 typedef char path_text[PATH_MAX];

@@ -7,10 +7,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "checkpoint_folder.h"
 #include "json_tree.h"
 #include "safetensors_front.h"
-#include "system_error.h"
+#include "file_parts.h"
 
 /* Bytes of a file from a place on; fewer where it ends. -1 with errno. */
 static ssize_t read_at(int file, void *to, size_t bytes, uint64_t at) {

@@ -3,9 +3,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "replacement.h"
+#include "file_parts.h"
 #include "safetensors_front.h"
-#include "system_error.h"
 
 struct sm_safetensors_writer {
     replacement *file;

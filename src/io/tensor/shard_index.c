@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "checkpoint_folder.h"
+#include "safetensors_front.h"
 #include "json_tree.h"
 #include "scalemodel/json.h"
 

@@ -1,8 +1,6 @@
 /* Files of measured rows: which form, which kind, all rows of it. */
-#include "scalemodel/io.h"
 
 #include "truth_form.h"
-#include "truth_warnings.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,7 @@
 /* truth_form: a measured row as it stands in a file, whether a line of CSV or of JSON: its values
  * by the fields of the schema, and its places for errors. Private to src/io. */
 #pragma once
+#include "json_tree.h"
 #include "scalemodel/io.h"
 #include "truth_schema.h"
 
@@ -67,3 +68,35 @@ const truth_schema *truth_recognise(bool (*has)(const void *where, const char *k
 const truth_schema *truth_schema_of(sm_truth_kind kind);
 /* What a header or a row must name, for errors: "m, n, k (gemm); q_len, kv_len (attention); ..." */
 const char *truth_known_kinds(char *out, size_t size);
+
+/* ---- result files of AIPerf, `vllm bench serve` and InferenceX as rows of inference.
+ * ---- */
+typedef struct truth_tool truth_tool;
+/* The tool whose result this is; NULL: none that is known. */
+const truth_tool *truth_tool_of(const json_value *object);
+/* A column of the row that it comes to. A key of a column that stands in the file itself, as
+ * `--metadata chips=8` writes it, is taken where the tool says nothing. SM_INTERNAL when out of
+ * memory. */
+sm_status truth_tool_cell(const truth_tool *tool, const json_value *object, const char *key,
+                          sm_arena *arena, sm_error *err, truth_cell *out);
+
+/* ---- what is read without error and yet looks wrong ---- */
+typedef struct truth_warnings {
+    sm_arena *arena;
+    sm_truth_warning *warning; /* grows; to be freed with sm_free */
+    size_t n, room;
+    bool refused; /* out of memory: whatever was noted since is lost */
+} truth_warnings;
+
+void truth_warn(truth_warnings *w, const sm_truth_row *row, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* One row against the chip's datasheet and against itself. */
+void truth_suspect_row(truth_warnings *w, const sm_truth_row *row);
+/* Rows against each other: the same id, the same configuration with times far apart. */
+void truth_suspect_twins(truth_warnings *w, const sm_truth_row *row, size_t n);
+
+/* Work that no kernel of the row's kind can do without, on one chip. */
+typedef struct truth_work {
+    double flops, bytes;             /* of matrix units; of device memory or of links */
+    double flops_per_s, bytes_per_s; /* the most that the chip has; 0: unknown */
+} truth_work;

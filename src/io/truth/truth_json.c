@@ -1,5 +1,5 @@
 /* Measured rows as JSON, one object a line. */
-#include "truth_tools.h"
+#include "truth_form.h"
 
 #include <string.h>
 

@@ -5,7 +5,6 @@
  * clients, whose share hangs on how long the benchmark ran. All of these tools count from when the
  * client sends a request, and leave the first token out of the time per token. None says which
  * chips and which plan served: --set does (truth_given). */
-#include "truth_tools.h"
 #include "truth_form.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
 /* Rows that speak of one configuration: equal in all that is stated but the measurement. Sorted by
  * a text of those facts they lie side by side. */
-#include "truth_warnings.h"
+#include "truth_form.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,6 @@
 #include <limits.h>
 #include <mpi.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>

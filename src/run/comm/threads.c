@@ -4,8 +4,6 @@
 #include <assert.h>
 #include <pthread.h>
 #include <sched.h>
-#include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "memory_account.h"

@@ -2,7 +2,6 @@
  * Drafts are verified by speculative sampling (Leviathan et al., arXiv 2211.17192, algorithm 1;
  * Chen et al., arXiv 2302.01318): what is written has the distribution of the model alone. */
 #include "scalemodel/run_generate.h"
-#include "scalemodel/run_train.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>

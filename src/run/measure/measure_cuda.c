@@ -5,7 +5,6 @@
  * only where the device waits for it. */
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include <cublas_v2.h>

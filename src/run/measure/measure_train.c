@@ -4,7 +4,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 
 enum { WARM_UP = 3, LEAST_STEPS = 9, MOST_STEPS = 101 };
 

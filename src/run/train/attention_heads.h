@@ -3,8 +3,6 @@
  * from the dimensions the op gives them: q [B,T,K,G,H] with k [B,S,K,H] and v [B,S,K,J], or the two
  * products of latent attention, q [B,T,K,H] with k [B,S,K,H] and q2 [B,T,K,Y] with k2 [B,S,Y]. */
 #pragma once
-#include "scalemodel/program.h"
-#include "scalemodel/run.h"
 
 #include "train_parts.h"
 

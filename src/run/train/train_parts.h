@@ -1,8 +1,6 @@
 /* train_parts: what the files of the training runtime share. */
 #pragma once
 #include "scalemodel/run_generate.h"
-#include "scalemodel/run_train.h"
-#include "scalemodel/step.h"
 
 #include "memory_account.h"
 

@@ -19,7 +19,6 @@
 #include "ring_transfer.h"
 #include "row_math.h"
 #include "sums.h"
-#include "train_parts.h"
 
 enum { Q = ATTENTION_Q, KEYS = ATTENTION_KEYS, VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT };
 enum { PAIR = 2, FIRST_TAG = 21 }; /* keys and values */

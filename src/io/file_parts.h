@@ -1,5 +1,6 @@
-/* replacement: a file written under a temporary name beside its place, which takes the place at
- * once when all of it is on the disk. Private to src/io. */
+/* file_parts: how files are written, and what is said where the system refuses. A file written
+ * under a temporary name beside its place, which takes the place at once when all of it is on the
+ * disk. Private to src/io. */
 #pragma once
 #include "scalemodel/base.h"
 
@@ -14,3 +15,7 @@ void replacement_abandon(replacement *r); /* leaves what was there; frees r; NUL
 
 /* Every byte, however the system cuts it up: 0 or errno. */
 int write_bytes(int file, const void *bytes, size_t length);
+
+/* ---- what the operating system refused, as one sentence ---- */
+/* "cannot VERB PATH: reason"; reason: an errno. SM_IO. */
+sm_status sm_fail_system(sm_error *err, const char *verb, const char *path, int reason);
