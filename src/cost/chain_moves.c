@@ -162,6 +162,7 @@ static chain_edge edge_of(const chain_search *s, const int *index_of, const sm_l
     int last = 0;
     while (last < l->steps && l->step[last].kind != SM_STEP_EINSUM) last++;
     int at = output ? 0 : last - 1;
+    if (!output && last + 1 < l->steps) return edge; /* it is sliced after the gather */
     if (at < 0 || at >= last || l->step[at].kind != SM_STEP_COLLECTIVE) return edge;
     const sm_step *step = &l->step[at];
     int index = output ? step->to : step->from;
@@ -200,6 +201,55 @@ static int helped_ways(const chain_search *s, const sm_einsum *e, const int8_t *
     return sm_einsum_lower_ways(e, mesh, helped, &e->out, ways->way + ways->n, NULL);
 }
 
+/* On the axes that both arrays have first on a dimension. */
+static sm_array common_of(const sm_array *from, const sm_array *to) {
+    sm_array common = *from;
+    for (int d = 0; d < from->rank; d++) {
+        sm_dim *dim = &common.dim[d];
+        dim->n_axes = 0;
+        while (dim->n_axes < from->dim[d].n_axes && dim->n_axes < to->dim[d].n_axes &&
+               from->dim[d].axis[dim->n_axes] == to->dim[d].axis[dim->n_axes])
+            dim->n_axes++;
+    }
+    return common;
+}
+
+static void axes_of(const sm_array *array, int8_t *at) {
+    memset(at, SM_REPLICATED, SM_MAX_AXES);
+    for (int d = 0; d < array->rank; d++)
+        for (int k = 0; k < array->dim[d].n_axes; k++)
+            at[array->dim[d].axis[k]] = (int8_t)array->dim[d].index;
+}
+
+/* Gathered as far as both ends have it alike, by axes that help or without, then sliced. */
+static void gathered_ways(const chain_search *s, const sm_einsum *e, chain_ways *ways) {
+    const sm_mesh *mesh = s->in->mesh;
+    bool turns = false;
+    for (int i = 0; ways->n > 0 && i < ways->way[0].steps; i++)
+        turns = turns || ways->way[0].step[i].op == SM_PERMUTE ||
+                ways->way[0].step[i].op == SM_ALL_TO_ALL;
+    if (!turns || e->in[0].unreduced) return;
+    sm_einsum first = *e, last = *e;
+    sm_lowering slices;
+    int8_t at[SM_MAX_AXES], to[SM_MAX_AXES];
+    chain_ways gathers;
+    first.out = last.in[0] = common_of(&e->in[0], &e->out);
+    axes_of(&first.out, at);
+    axes_of(&e->out, to);
+    gathers.n = sm_einsum_lower_ways(&first, mesh, at, &first.out, gathers.way, NULL);
+    int helped = gathers.n;
+    if (gathers.n > 0) gathers.n += helped_ways(s, &first, at, 0, &gathers);
+    if (sm_einsum_lower(&last, mesh, to, &last.out, false, &slices, NULL)) return;
+    for (int w = 0; w < gathers.n; w += w < helped ? helped : gathers.n) {
+        sm_composition c = {.einsum = e,
+                            .mesh = mesh,
+                            .at = at,
+                            .split = {first.out, first.out},
+                            .move = {&gathers.way[w], &slices}};
+        if (!sm_einsum_compose(&c, &ways->way[ways->n], NULL)) ways->n++;
+    }
+}
+
 void chain_move_ways(const chain_search *s, const sm_array *array, chain_code from_code,
                      chain_code to_code, bool output, chain_ways *ways) {
     const sm_chain_input *in = s->in;
@@ -213,12 +263,10 @@ void chain_move_ways(const chain_search *s, const sm_array *array, chain_code fr
     ways->n = 0;
     if (to.unreduced) return;
     sm_chain_einsum(in->chain, 1, (const sm_array *[]){&from}, &to, &e, index_of);
-    memset(at, SM_REPLICATED, sizeof at);
-    for (int d = 0; d < e.out.rank; d++)
-        for (int k = 0; k < e.out.dim[d].n_axes; k++)
-            at[e.out.dim[d].axis[k]] = (int8_t)e.out.dim[d].index;
+    axes_of(&e.out, at);
     ways->n = sm_einsum_lower_ways(&e, in->mesh, at, &e.out, ways->way, NULL);
     ways->n += helped_ways(s, &e, at, stays, ways);
+    gathered_ways(s, &e, ways);
     const sm_lowering_input priced = {
         in->system, in->mesh, in->placement, &e, in->calibration, in->compute, SM_LOCAL_NOTHING, 0,
         0,          0};

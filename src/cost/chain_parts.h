@@ -17,8 +17,8 @@ typedef struct chain_edge {
     int index;                /* of the chain; -1: no such step */
 } chain_edge;
 /* The ways of an array from one sharding to another. Axes that it has at neither end may help to
- * gather it. */
-enum { MOST_MOVE_WAYS = 2 * SM_MOST_WAYS };
+ * gather it; and it may be gathered to be sliced, which is quicker than a permute at times. */
+enum { MOST_MOVE_WAYS = 2 * SM_MOST_WAYS + 2 };
 typedef struct chain_ways {
     int n;
     sm_lowering way[MOST_MOVE_WAYS];

@@ -143,11 +143,13 @@ static double way_between(searching *g, const state *from, const state *to, int 
     return s;
 }
 
-enum { MOST_RIVALS = 16 };
+enum { MOST_RIVALS = 16, MANY_STATES = 64 };
 
-/* Drop states that are no better than to get there from a cheaper one. */
+/* Of many, drop those that are no better than to get there from a cheaper one. (From there a gather
+ * may yet be hidden in a product, which is lost: so of few none is dropped.) */
 static void drop_states(searching *g, int line) {
     int n = 0;
+    if (g->now.n <= MANY_STATES) return;
     for (int i = 0; i < g->now.n && n < MOST_STATES; i++) {
         const state *x = &g->now.list[i];
         bool dropped = false;
