@@ -360,6 +360,9 @@ static void kv_of_a_token(void **state) {
     assert_true(kv_per_token("llama-3.1-70b", SM_INT8) == 2.0 * 80 * 8 * 128);
     assert_true(kv_per_token("llama-2-13b", SM_BF16) == 819200); /* the book, chapter 7 */
     assert_true(kv_per_token("deepseek-v3", SM_BF16) == 61.0 * (512 + 64) * 2);
+    /* the indexer's keys are in fp8, whatever the cache is in (arXiv 2512.02556) */
+    assert_true(kv_per_token("deepseek-v3.2", SM_BF16) == 61.0 * ((512 + 64) * 2 + 128));
+    assert_true(kv_per_token("deepseek-v3.2", SM_INT8) == 61.0 * (512 + 64 + 128));
     assert_true(kv_per_token("falcon-7b", SM_BF16) == 32.0 * 2 * 64 * 2);
     assert_true(kv_per_token("mimo-v2-flash", SM_INT8) == 39.0 * 8 * 320 + 9.0 * 4 * 320);
 }

@@ -257,9 +257,9 @@ const char *sm_architecture_apart(const sm_architecture *a, int i, double *param
 
 /* FLOPs of a forward pass per token in a sequence of T, pieces that are not apart. causal: only
  * pairs that masks and windows keep, else whole squares (T x window). matmul: products with
- * weights; attention: the others. */
+ * weights; attention: the others. tokens: of the sequence, T unless the model has its own. */
 typedef struct sm_forward {
-    double matmul, attention;
+    double matmul, attention, tokens;
 } sm_forward;
 sm_status sm_architecture_forward(const sm_architecture *a, double T, bool causal, sm_forward *out,
                                   sm_error *err);

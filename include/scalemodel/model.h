@@ -23,6 +23,7 @@ typedef struct sm_layer_kind {
     int kv_rank, rope_H;    /* of a latent cache: its compressed part, its rotary part */
     double cached, reach;   /* elements that a token leaves in caches of the layer's own; so many
                                tokens of it are kept, 0: all */
+    double cached_typed;    /* bytes in those of a type of their own (an indexer's fp8 keys) */
     double state;           /* bytes of states that do not grow with the sequence */
     int F;                  /* width of the MLP beside which no experts stand; 0: none */
     int E, k_top, F_expert; /* experts, those a token takes, their width; 0: none */
@@ -102,6 +103,7 @@ double sm_layer_params(const sm_model *model, const sm_layer_kind *kind, bool ac
  * window in a local layer). */
 typedef struct sm_flops {
     double matmul, attention, total;
+    double tokens; /* of the sequence: T, or the model's own (patches of a picture, frames) */
 } sm_flops;
 /* FLOPs of a forward pass per token, in a sequence of T tokens: 2 x matmul_active, plus in each
  * layer 2 N (H_qk + H_v) for each of the keys that sm_layer_keys counts. NaN when out of memory. */
@@ -112,6 +114,8 @@ double sm_model_train_flops(const sm_model *model, double T, bool causal);
 /* Average number of keys a query attends to in a layer, sequence length T. */
 double sm_layer_keys(const sm_layer_kind *kind, double T, bool causal);
 
+/* Bytes that a token leaves in the caches of a layer. */
+double sm_layer_cache_bytes(const sm_layer_kind *kind, sm_dtype kv);
 /* KV bytes one token adds over all layers (windowed layers too: it is inside their window). */
 double sm_model_kv_bytes_per_token(const sm_model *model, sm_dtype kv);
 /* Bytes of the KV cache of a sequence of T tokens over all layers: windows and chunks bound what a

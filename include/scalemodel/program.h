@@ -71,6 +71,7 @@ typedef struct sm_tensor {
     bool narrow;       /* a weight that is stored as sm_rules.stored says */
     bool tied;         /* a weight of an earlier piece */
     double share;      /* of a weight: see sm_weight_class */
+    bool typed;        /* a cache in a type of its own, whatever that of the others */
     bool kept;         /* a cache or state that this piece itself holds from step to step */
     sm_axes unreduced; /* stored as partial sums over these: added to others, then reduced once */
 } sm_tensor;
@@ -271,7 +272,8 @@ sm_rules sm_rules_of_runtime(sm_rules rules);
  * sampled.
  *
  * Sizes are of two-byte weights, cache and activations: scale bytes by role (sm_work.role,
- * sm_comm.role) to the dtypes of the job. Logits, router and statistics are 4 bytes.
+ * sm_comm.role) to the dtypes of the job. Logits, router and statistics are 4 bytes. A cache in a
+ * type of its own has the role of a state there: its bytes are those.
  *
  * Keys: per_key is set on the cache, on what is expanded from it, and on the FLOPs of attention.
  * FLOPs take the keys a query meets on average (sm_layer_keys of the mask), bytes the distinct keys

@@ -247,6 +247,7 @@ sm_status sm_answer_model(const sm_model_question *question, sm_report *r, sm_er
     q.params = sm_model_params(m);
     q.causal = sm_model_forward_flops(m, q.T, true);
     q.full = sm_model_forward_flops(m, q.T, false);
+    q.T = q.causal.tokens;
     if (isnan(q.causal.total) || isnan(q.full.total)) return sm_fail_memory(err);
     sm_report_heading(r, "%s: %s parameters, %s active", m->name, sm_show_count(r, q.params.total),
                       sm_show_count(r, q.params.active));
@@ -264,8 +265,10 @@ sm_status sm_answer_model(const sm_model_question *question, sm_report *r, sm_er
                        "Attention does as many FLOPs as the matmuls at T = %s (full), %s (causal).",
                        sm_show_number(r, meeting),
                        sm_show_number(r, meeting * q.full.attention / q.causal.attention));
-    sm_report_text(r, "KV cache in %s: %s per token, %s for a sequence of %s.", sm_dtype_name(q.kv),
-                   sm_show_bytes(r, token), sm_show_bytes(r, sequence), sm_show_exact(r, q.T));
+    if (m->causal || sequence > 0.0)
+        sm_report_text(r, "KV cache in %s: %s per token, %s for a sequence of %s.",
+                       sm_dtype_name(q.kv), sm_show_bytes(r, token), sm_show_bytes(r, sequence),
+                       sm_show_exact(r, q.T));
     stored(r, m);
     beside(r, m, asked.checkpoint);
     if (note[0]) sm_report_text(r, "Note: %s", note);

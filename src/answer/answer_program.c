@@ -136,8 +136,12 @@ static const char *phase_words(const sm_program_told *told) {
     const char *what = told->phase == SM_TEXT_TRAIN     ? "training, T"
                        : told->phase == SM_TEXT_PREFILL ? "prefill, T"
                                                         : "decoding, S";
-    return sm_textf(r, "%s = %s", what,
-                    sm_show_exact(r, told->phase == SM_TEXT_DECODE ? told->S : told->T));
+    sm_forward f; /* a picture has positions of its own */
+    double length = told->phase == SM_TEXT_DECODE ? told->S : told->T;
+    if (told->phase != SM_TEXT_DECODE &&
+        sm_architecture_forward(told->architecture, length, true, &f, NULL) == SM_OK)
+        length = f.tokens;
+    return sm_textf(r, "%s = %s", what, sm_show_exact(r, length));
 }
 
 static void put_page(const sm_program_told *told, const char *const *heads, int n,

@@ -30,21 +30,25 @@ double sm_layer_keys(const sm_layer_kind *kind, double T, bool causal) {
 sm_flops sm_model_forward_flops(const sm_model *m, double T, bool causal) {
     sm_forward f;
     if (sm_architecture_forward(m->architecture, T, causal, &f, NULL))
-        return (sm_flops){NAN, NAN, NAN};
-    return (sm_flops){f.matmul, f.attention, f.matmul + f.attention};
+        return (sm_flops){NAN, NAN, NAN, T};
+    return (sm_flops){f.matmul, f.attention, f.matmul + f.attention, f.tokens};
 }
 
 double sm_model_train_flops(const sm_model *m, double T, bool causal) {
     return 3 * sm_model_forward_flops(m, T, causal).total;
 }
 
+double sm_layer_cache_bytes(const sm_layer_kind *kind, sm_dtype kv) {
+    return kind->cached * sm_dtype_bytes(kv) + kind->cached_typed;
+}
+
 double sm_model_kv_bytes(const sm_model *m, double T, sm_dtype kv) {
-    double values = 0;
+    double bytes = 0;
     for (int i = 0; i < m->L; i++) {
         const sm_layer_kind *k = &m->kind[m->layer[i]];
-        values += k->cached * (k->reach > 0 ? fmin(k->reach, T) : T);
+        bytes += sm_layer_cache_bytes(k, kv) * (k->reach > 0 ? fmin(k->reach, T) : T);
     }
-    return values * sm_dtype_bytes(kv);
+    return bytes;
 }
 
 double sm_model_kv_bytes_per_token(const sm_model *m, sm_dtype kv) {

@@ -91,7 +91,8 @@ static void read_kept(const sm_text_lines *l, sm_layer_kind *k) {
         all = all || a->keeps <= 0;
         widest = fmax(widest, a->keeps);
         if (first <= 0) first = a->elements;
-        k->cached += a->elements;
+        if (a->typed) k->cached_typed += a->elements * sm_dtype_bytes(a->type);
+        else k->cached += a->elements;
     }
     k->reach = all ? 0 : widest;
     if (k->cached <= 0 || heads || k->N == 0) return;

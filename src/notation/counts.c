@@ -305,13 +305,13 @@ sm_status sm_architecture_forward(const sm_architecture *a, double T, bool causa
     *out = (sm_forward){0};
     if (!arena) return sm_fail_memory(err);
     sm_status status = make_all(a, SM_TEXT_TRAIN, false, T, T, arena, &of_kind, err);
-    double tokens = T; /* of the last stack: what it reads of others is work of its own sequence */
+    out->tokens = T; /* of the last stack: what it reads of others is work of its own sequence */
     for (int i = 0; !status && i < a->pieces; i++)
-        if (!a->piece[i].apart) tokens = of_kind[a->piece[i].kind]->T;
+        if (!a->piece[i].apart) out->tokens = of_kind[a->piece[i].kind]->T;
     for (int i = 0; !status && i < a->kinds; i++) {
         const made_kind *kind = &a->kind[i];
         if (a->piece[kind->first].apart) continue;
-        sm_forward one = flops_of(of_kind[i], causal, tokens);
+        sm_forward one = flops_of(of_kind[i], causal, out->tokens);
         out->matmul += kind->count * one.matmul;
         out->attention += kind->count * one.attention;
     }

@@ -253,7 +253,7 @@ static void emit(job *j, const sm_op *op, const traveller *what, const sm_step *
                  .forward_ops = 1ull << (op - j->b->op),
                  .repeated = repeated,
                  .arrays = 1,
-                 .role = (uint8_t)t->role};
+                 .role = (uint8_t)part_role(t)};
     c.bytes = part_size(j->b, tensor, (sm_axes)(before & ~step->axes),
                         weight_gradient ? 1 : t->bytes_per_element);
     c.bytes.base += joined_bytes(j, op, tensor, step);

@@ -79,6 +79,9 @@ sm_axes part_sums_over(const sm_program *b, int tensor);
  * partial sums is the gradient of the sum it is added to. */
 term part_gradient(const sm_program *b, int tensor);
 
+/* What its bytes scale with. */
+static inline sm_role part_role(const sm_tensor *t) { return t->typed ? SM_ROLE_STATE : t->role; }
+
 /* ---- work.c ---- */
 void part_einsum_work(job *j, const sm_op *op, const term *in, const term *out, const int *at,
                       sm_phase phase);

@@ -40,7 +40,7 @@ static sm_dimensions add_arrays(job *j, const sm_op *op, const int *at, sm_work 
         term t = part_operand(j->b, op, i);
         sm_size bytes = part_traffic(j->b, &t, at);
         if (w->phase != SM_PHASE_FORWARD) bytes.base *= 2; /* the array and its gradient */
-        add_bytes(w, bytes, j->b->tensor[t.tensor].role);
+        add_bytes(w, bytes, part_role(&j->b->tensor[t.tensor]));
         dims |= part_dims(j->b, &t);
     }
     return dims;
@@ -80,9 +80,9 @@ void part_einsum_work(job *j, const sm_op *op, const term *in, const term *out, 
     for (int i = 0; i < 2; i++) {
         sm_size read = part_traffic(j->b, &in[i], at);
         if (is_packed(j, &in[i])) read.base = UNPACKED_BYTES * tensor[in[i].tensor].elements;
-        add_bytes(w, read, tensor[in[i].tensor].role);
+        add_bytes(w, read, part_role(&tensor[in[i].tensor]));
     }
-    add_bytes(w, part_traffic(j->b, out, at), tensor[out->tensor].role);
+    add_bytes(w, part_traffic(j->b, out, at), part_role(&tensor[out->tensor]));
     w->experts = tensor[in[1].tensor].role == SM_ROLE_WEIGHT && part_of_experts(j->b, in[1].tensor);
 }
 
@@ -140,7 +140,7 @@ static void vector_reads(job *j, const sm_op *op, sm_work *w, double *left) {
             continue;
         }
         double reads = 1 + passes * (op->reads >> i & 1);
-        add_bytes(w, part_stored_size(j->b, op->in[i], t->bytes_per_element * reads), t->role);
+        add_bytes(w, part_stored_size(j->b, op->in[i], t->bytes_per_element * reads), part_role(t));
     }
 }
 
@@ -173,7 +173,7 @@ void part_vector_work(job *j, const sm_op *op, sm_phase phase) {
     vector_reads(j, op, w, &left);
     double over = op->passes[phase != SM_PHASE_FORWARD];
     if (over <= 0) over = left / out->elements;
-    add_bytes(w, part_stored_size(j->b, op->out, out->bytes_per_element * over), out->role);
+    add_bytes(w, part_stored_size(j->b, op->out, out->bytes_per_element * over), part_role(out));
     if (op->kind == SM_OP_GATHER) /* rows read and written */
         add_bytes(w, part_stored_size(j->b, op->out, out->bytes_per_element), SM_ROLE_WEIGHT);
 }
@@ -190,7 +190,7 @@ void part_append_work(job *j, const sm_op *op, const int *at) {
         s.base *= j->b->tensor[op->in[i]].bytes_per_element;
         add_bytes(w, s, SM_ROLE_ACTIVATION);
         s.base *= out->bytes_per_element / j->b->tensor[op->in[i]].bytes_per_element;
-        add_bytes(w, s, SM_ROLE_CACHE);
+        add_bytes(w, s, part_role(out));
         double flops = w->flops.base + s.base / out->bytes_per_element * op->flops_per_element;
         w->flops = s;
         w->flops.base = flops;

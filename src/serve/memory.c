@@ -97,8 +97,9 @@ sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holdi
         const sm_program *program = &decode->piece[k].part.program;
         const sm_tensor *cache = cache_of(program);
         if (!cache) continue;
-        double values = s->model.kind[k].cached * keys_held(&s->model.kind[k], tokens_each, 1);
-        out->kv[k] = values * sm_dtype_bytes(s->job.dtypes.kv) *
+        const sm_layer_kind *kind = &s->model.kind[k];
+        out->kv[k] = sm_layer_cache_bytes(kind, s->job.dtypes.kv) *
+                     keys_held(kind, tokens_each, 1) *
                      out->d.inverse[stored(program, cache, false)];
         out->shards = 1 / out->d.inverse[stored(program, cache, true)];
     }
