@@ -296,11 +296,18 @@ static sm_status embed_models(char *const *path, int paths, sm_arena *arena, sm_
 static sm_status read_engine(const json_value *v, sm_software *out) {
     static const char *const keys[] = {"name", "title", "like",
 #define X(key, usual, what) #key,
-                                       SM_SOFTWARE_FLAGS(X) SM_SOFTWARE_NUMBERS(X)
+                                       SM_SOFTWARE_FLAGS(X)
+#undef X
+#define X(key, usual, least, most, what) #key,
+                                           SM_SOFTWARE_NUMBERS(X)
 #undef X
     };
-#define X(key, usual, what) .key = usual,
-    *out = (sm_software){SM_SOFTWARE_FLAGS(X) SM_SOFTWARE_NUMBERS(X).name = NULL};
+    *out = (sm_software){.name = NULL};
+#define X(key, usual, what) out->key = usual;
+    SM_SOFTWARE_FLAGS(X)
+#undef X
+#define X(key, usual, least, most, what) out->key = usual;
+    SM_SOFTWARE_NUMBERS(X)
 #undef X
     sm_status status = json_expect(v, IS_OBJECT, "an engine {...}");
     if (!status) status = json_check_keys(v, keys, sizeof keys / sizeof keys[0]);
@@ -311,8 +318,8 @@ static sm_status read_engine(const json_value *v, sm_software *out) {
     if (!status) status = json_read_bool(json_get(v, #key), &out->key);
     SM_SOFTWARE_FLAGS(X)
 #undef X
-#define X(key, usual, what)                                                                        \
-    if (!status) status = json_read_number(json_get(v, #key), 1e-9, 1e9, &out->key);
+#define X(key, usual, least, most, what)                                                           \
+    if (!status) status = json_read_number(json_get(v, #key), least, most, &out->key);
     SM_SOFTWARE_NUMBERS(X)
 #undef X
     if (!status && (!out->name || !out->title))
@@ -328,7 +335,7 @@ static void put_engine(const sm_software *e) {
 #define X(key, usual, what) printf("     .%s = %s,\n", #key, e->key ? "true" : "false");
     SM_SOFTWARE_FLAGS(X)
 #undef X
-#define X(key, usual, what)                                                                        \
+#define X(key, usual, least, most, what)                                                           \
     printf("     .%s = ", #key);                                                                   \
     put_number(e->key);                                                                            \
     puts(",");

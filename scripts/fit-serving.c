@@ -3,7 +3,7 @@
  *
  *   fit-serving [-c CALIBRATIONS] [-e ENGINES] [-m MEASURED] [-r ROWS] FILE
  *
- * The hierarchical fit of hierarchy.h of the constants of a chip and a software, and of four
+ * The hierarchical fit of hierarchy.h of the constants of a chip and a software, and of five
  * numbers of an engine (sm_software) likewise, without terms of chips. What is left out is left out
  * of the last of its linear problems, and predicted in full by the terms that this gives.
  *
@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOST = COMPUTE + 1, EXPERTS, ADMISSION, BURST, PARAMETERS, FOLDS = 12 };
+enum { HOST = COMPUTE + 1, EXPERTS, ADMISSION, HANDOVER, BURST, PARAMETERS, FOLDS = 12 };
 _Static_assert((int)PARAMETERS <= (int)MOST_PARAMETERS, "they fit");
 
 static const parameter parameters[PARAMETERS] = {
@@ -38,6 +38,7 @@ static const parameter parameters[PARAMETERS] = {
     [HOST] = {1e-7, 1e-3, {1, 0, 1.4, 1.4, 0}},
     [EXPERTS] = {.1, 2.1, {0.4, 0, 0.4, 0.4, 0}},
     [ADMISSION] = {1e-3, 1, {1, 0, 1, 1.4, 0}},
+    [HANDOVER] = {1e-3, 3, {1, 0, 1, 1.4, 0}},
     [BURST] = {1e-3, 1, {1, 0, 1, 1.4, 0}},
 };
 
@@ -85,6 +86,7 @@ static sm_software engine_at(const char *software, const double *x) {
     e.host_s_per_sequence = from_line(&f.h, HOST, x[HOST]);
     e.expert_imbalance = EVEN + from_line(&f.h, EXPERTS, x[EXPERTS]);
     e.admission_s = from_line(&f.h, ADMISSION, x[ADMISSION]);
+    e.handover_s = from_line(&f.h, HANDOVER, x[HANDOVER]);
     e.burst = from_line(&f.h, BURST, x[BURST]);
     return e;
 }
@@ -176,6 +178,7 @@ static int cell_of(const sm_chip *chip, const char *software) {
     base[HOST] = to_line(&f.h, HOST, 1e-5);
     base[EXPERTS] = to_line(&f.h, EXPERTS, 1.15 - EVEN);
     base[ADMISSION] = to_line(&f.h, ADMISSION, .05);
+    base[HANDOVER] = to_line(&f.h, HANDOVER, .05);
     base[BURST] = to_line(&f.h, BURST, .1);
     return at;
 }
@@ -393,7 +396,7 @@ static void write_section(FILE *out, const cell *c, int software) {
     if (!text) exit(2);
     fprintf(out, "\n%s", text);
 }
-/* What an engine's file has beside what it is silent about; its four numbers are of the fit. */
+/* What an engine's file has beside what it is silent about; its five numbers are of the fit. */
 static void write_engine(const char *folder, const sm_software *e) {
     FILE *out = open_file(&f.h, folder, sm_arena_printf(f.h.arena, "%s.json", e->name), NULL);
     fprintf(out, "{\n  \"name\": \"%s\",\n  \"title\": \"%s\"", e->name, e->title);
@@ -402,7 +405,7 @@ static void write_engine(const char *folder, const sm_software *e) {
     if (e->key != (usual)) fprintf(out, ",\n  \"" #key "\": %s", e->key ? "true" : "false");
     SM_SOFTWARE_FLAGS(X)
 #undef X
-#define X(key, usual, what)                                                                        \
+#define X(key, usual, least, most, what)                                                           \
     if (e->key < (usual) || e->key > (usual)) fprintf(out, ",\n  \"" #key "\": %g", e->key);
     SM_SOFTWARE_NUMBERS(X)
 #undef X
@@ -414,6 +417,7 @@ static sm_software rounded_engine(const char *name, const double *x) {
     e.host_s_per_sequence = strtod(sm_arena_printf(f.h.arena, "%.2g", e.host_s_per_sequence), NULL);
     e.expert_imbalance = strtod(sm_arena_printf(f.h.arena, "%.3g", e.expert_imbalance), NULL);
     e.admission_s = strtod(sm_arena_printf(f.h.arena, "%.2g", e.admission_s), NULL);
+    e.handover_s = strtod(sm_arena_printf(f.h.arena, "%.2g", e.handover_s), NULL);
     e.burst = strtod(sm_arena_printf(f.h.arena, "%.2g", e.burst), NULL);
     return e;
 }

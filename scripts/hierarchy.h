@@ -14,7 +14,7 @@
 enum {
     LEVELS = 5,
     COMPUTE = SM_CONSTANT_COUNT, /* the parameter that moves several constants */
-    MOST_PARAMETERS = SM_CONSTANT_COUNT + 5,
+    MOST_PARAMETERS = SM_CONSTANT_COUNT + 6,
     MOST_GROUPS = 400,
     MOST_NAMES = 4000
 };

@@ -41,10 +41,12 @@ typedef struct loaded {
     const char *model, *on, *plan, *software;
     double requests, prompt, output; /* in flight, or a second */
     double within;                   /* of the first token's median */
+    const char *differs;             /* of the software, or NULL */
 } loaded;
 
 typedef struct engine_case {
     serve_case c;
+    sm_software software;
     sm_serve *serve;
     sm_engines one;
     sm_arena *arena;
@@ -53,7 +55,10 @@ typedef struct engine_case {
 } engine_case;
 static void open_engine(engine_case *e, const loaded *l) {
     serve_case_fill(&e->c, l->model, l->on);
-    e->c.job.software = sm_software_of(l->software);
+    e->software = *sm_software_of(l->software);
+    const sm_source differs = sm_source_of("engine", l->differs ? l->differs : "");
+    if (l->differs) assert_int_equal(sm_software_set(&e->software, &differs, NULL), SM_OK);
+    e->c.job.software = &e->software;
     e->c.job.prompt = l->prompt;
     e->c.job.output = l->output;
     e->serve = serve_case_new(&e->c);
@@ -91,10 +96,12 @@ static sm_simulated *simulate(engine_case *e, sm_synthetic draw, ended *out) {
  * the first requests of all clients left out. */
 static void loads_are_those_of_the_simulator(void **state) {
     static const loaded loads[] = {
-        {"qwen3-32b", "h100-sxm:8", "tensor=8", "vllm-0.12", 64, 4096, 1024, .15},
-        {"llama-3.1-8b", "h100-sxm:1", "tensor=1", "vllm-2025", 64, 1024, 256, .15},
-        {"llama-3.1-70b", "h200:4", "tensor=4", "sglang-2025", 64, 4096, 512, .3},
-        {"llama-3.1-8b", "h200:1", "tensor=1", "sglang-2025", 32, 2048, 512, .15}};
+        {"qwen3-32b", "h100-sxm:8", "tensor=8", "vllm-0.12", 64, 4096, 1024, .15, NULL},
+        {"llama-3.1-8b", "h100-sxm:1", "tensor=1", "vllm-2025", 64, 1024, 256, .15, NULL},
+        {"llama-3.1-70b", "h200:4", "tensor=4", "sglang-2025", 64, 4096, 512, .3, NULL},
+        {"llama-3.1-8b", "h200:1", "tensor=1", "sglang-2025", 32, 2048, 512, .15, NULL},
+        {"llama-3.1-70b", "h200:4", "tensor=4", "sglang-2025", 16, 1024, 1024, .15,
+         "look_steps=30"}};
     enum { ROUNDS = 40, EDGE = 8, COUNTED = 6 };
     for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
         engine_case e;
@@ -130,10 +137,10 @@ static void loads_are_those_of_the_simulator(void **state) {
  * near to all of it. */
 static void rates_are_those_of_the_simulator(void **state) {
     static const loaded loads[] = {
-        {"qwen3-32b", "h100-sxm:8", "tensor=8", "vllm-0.12", 3, 2048, 512, .05},
-        {"qwen3-32b", "h100-sxm:8", "tensor=8", "vllm-0.12", 7, 2048, 512, .05},
-        {"llama-3.1-8b", "h100-sxm:1", "tensor=1", "vllm-2025", 8, 1024, 256, .05},
-        {"llama-3.1-70b", "h200:4", "tensor=4", "sglang-2025", 1, 4096, 512, .05}};
+        {"qwen3-32b", "h100-sxm:8", "tensor=8", "vllm-0.12", 3, 2048, 512, .05, NULL},
+        {"qwen3-32b", "h100-sxm:8", "tensor=8", "vllm-0.12", 7, 2048, 512, .05, NULL},
+        {"llama-3.1-8b", "h100-sxm:1", "tensor=1", "vllm-2025", 8, 1024, 256, .05, NULL},
+        {"llama-3.1-70b", "h200:4", "tensor=4", "sglang-2025", 1, 4096, 512, .05, NULL}};
     for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
         engine_case e;
         open_engine(&e, &loads[i]);
@@ -160,8 +167,8 @@ static void rates_are_those_of_the_simulator(void **state) {
 /* More than an engine can take: times stay finite, and as many end as it can take. */
 static void what_comes_too_fast_is_taken_as_it_can(void **state) {
     engine_case e;
-    open_engine(
-        &e, &(loaded){"llama-3.1-8b", "h100-sxm:1", "tensor=1", "vllm-2025", 1e4, 1024, 256, 0});
+    open_engine(&e, &(loaded){"llama-3.1-8b", "h100-sxm:1", "tensor=1", "vllm-2025", 1e4, 1024, 256,
+                              0, NULL});
     e.one.most_running = 128;
     sm_load_times all, times;
     const sm_load load = {.kind = SM_LOAD_OPEN, .requests = 1e4}, there = {.kind = SM_LOAD_QUEUE};
@@ -195,12 +202,45 @@ static void who_finds_no_room_waits(void **state) {
     sm_serve_free(serve);
 }
 
+/* ---- what differs of a software ---- */
+
+static void settings_read_back(void **state) {
+    const sm_software *sglang = sm_software_of("sglang-2026");
+    sm_software own = *sglang, again = *sglang;
+    const sm_source text = sm_source_of("engine", "mixed_steps=on,look_steps=30,most_running=4096");
+    char differs[256];
+    assert_int_equal(sm_software_set(&own, &text, NULL), SM_OK);
+    assert_true(own.mixed_steps && own.look_steps == 30 && own.most_running == 4096);
+    sm_software_differs(&own, differs, sizeof differs);
+    assert_string_equal(differs, "mixed_steps=on,most_running=4096,look_steps=30");
+    const sm_source back = sm_source_of("engine", differs);
+    assert_int_equal(sm_software_set(&again, &back, NULL), SM_OK);
+    assert_memory_equal(&own, &again, sizeof own);
+    sm_software_differs(sglang, differs, sizeof differs);
+    assert_string_equal(differs, "");
+}
+
+static void settings_are_checked(void **state) {
+    static const char *const wrong[] = {
+        "",           "look_step=3", "look_steps",       "look_steps=0", "mixed_steps=yes",
+        "kv_share=2", "burst=0.1,",  "most_running=many"};
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        sm_software own = *sm_software_of("sglang-2026");
+        const sm_source text = sm_source_of("engine", wrong[i]);
+        sm_error err;
+        assert_int_equal(sm_software_set(&own, &text, &err), SM_BAD_INPUT);
+        assert_true(err.sentence[0] != '\0');
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loads_are_those_of_the_simulator),
         cmocka_unit_test(rates_are_those_of_the_simulator),
         cmocka_unit_test(what_comes_too_fast_is_taken_as_it_can),
         cmocka_unit_test(who_finds_no_room_waits),
+        cmocka_unit_test(settings_read_back),
+        cmocka_unit_test(settings_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

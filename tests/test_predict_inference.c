@@ -169,8 +169,9 @@ static bool layout(const sm_inference_row *r, const char *chip, inference_layout
     const sm_serve_dtypes d = {SM_BF16, SM_BF16, SM_BF16};
     row_models *models = row_models_new();
     const sm_model *m;
-    bool ok = inference_model(r, NULL, models, &m, why) &&
-              inference_layout_of(&row, sm_truth_chip(chip), m, &d, l, why);
+    bool ok =
+        inference_model(r, NULL, models, &m, why) &&
+        inference_layout_of(&row, sm_truth_chip(chip), sm_software_of("vllm-2025"), m, &d, l, why);
     row_models_free(models);
     return ok;
 }
@@ -305,7 +306,7 @@ static void speculation_shortens_tokens(void **state) {
     double alone = part(&(sm_prediction[]){predict(&r, "h200_sxm")}[0], SM_SERVED_TPOT);
     r.spec_decode = "mtp";
     double drafted = part(&(sm_prediction[]){predict(&r, "h200_sxm")}[0], SM_SERVED_TPOT);
-    assert_true(drafted < 0.7 * alone);
+    assert_true(drafted < 0.75 * alone);
 }
 
 static void says_what_is_missing(void **state) {

@@ -46,8 +46,8 @@ static void every_key_is_read(void **state) {
 static void plans_print_shortest(void **state) {
     prints("", "tensor=1");
     prints("tensor=8", "tensor=8");
-    prints("data=1,tensor=8,cache_by=batch,seq=off", "tensor=8");
-    prints("tensor=8,data=2,cache_by=copies", "data=2,tensor=8,cache_by=copies");
+    prints("data=1,tensor=8,cache_by=copies,seq=off", "tensor=8");
+    prints("tensor=8,data=2,cache_by=batch", "data=2,tensor=8,cache_by=batch");
     prints("fsdp=4,weights_by=gathered", "fsdp=4,weights_by=gathered");
     prints("fsdp=4,weights_by=stationary", "fsdp=4");
     prints("tensor=4,order=data", "tensor=4,order=data.tensor.context.fsdp.expert.pipeline");
@@ -120,11 +120,11 @@ static void noise_is_answered(void **state) {
 }
 
 static void short_buffers_are_terminated(void **state) {
-    sm_plan p = parsed("data=2,tensor=8,cache_by=copies");
+    sm_plan p = parsed("data=2,tensor=8,cache_by=batch");
     for (size_t size = 1; size < 40; size++) {
         char out[40];
         memset(out, 'x', sizeof out);
-        assert_int_equal(sm_plan_format(&p, 2, out, size), 31);
+        assert_int_equal(sm_plan_format(&p, 2, out, size), 30);
         assert_true(strlen(out) < size);
     }
 }

@@ -155,6 +155,61 @@ static void test_clients(void **state) {
     }
 }
 
+/* ---- looks and gathering ---- */
+
+enum { LONG = 60000, SHORT = 400 };
+static formula flat = {0.01, 0, 0, 0, 0};
+
+/* A long answer, and now and then a request of one token beside it, whose wait is what is asked. */
+static void wait_beside(const sm_simulation *o, int at_once, double *least, double *mean,
+                        double *most) {
+    static sm_request request[SHORT + 1];
+    request[0] = (sm_request){.prompt = 10, .output = LONG};
+    for (int i = 0; i < SHORT; i++)
+        request[i + 1] = (sm_request){
+            .arrival_s = 1 + i / at_once * 1.23457 * at_once, .prompt = 10, .output = 1};
+    simulate_list(o, request, SHORT + 1);
+    *least = HUGE_VAL, *mean = *most = 0;
+    for (size_t i = 0; i < book.n; i++) {
+        const sm_request_served *s = &book.served[i];
+        double waited = (s->start_s - s->arrival_s) / flat.start;
+        if (s->number == 0) continue;
+        *least = fmin(*least, waited), *most = fmax(*most, waited), *mean += waited / SHORT;
+    }
+}
+
+/* A request waits for any number of steps up to the look: half of them on average. */
+static void test_looks(void **state) {
+    sm_engine engine = engine_of(&flat, 1e6);
+    for (int policy = SM_POLICY_CONTINUOUS; policy <= SM_POLICY_CHUNKED; policy++) {
+        sm_simulation o = options_of(&engine, (sm_policy)policy);
+        double least, mean, most;
+        wait_beside(&o, 1, &least, &mean, &most);
+        assert_true(least >= 0 && most <= 1);
+        o.look_steps = 30;
+        wait_beside(&o, 1, &least, &mean, &most);
+        assert_true(least >= 0 && most <= 30);
+        assert_close(mean, 15, 0.05);
+    }
+}
+
+/* One that comes alone waits out the steps, the last of so many that come at once does not. */
+static void test_gathers(void **state) {
+    sm_engine engine = engine_of(&flat, 1e6);
+    for (int policy = SM_POLICY_CONTINUOUS; policy <= SM_POLICY_CHUNKED; policy++) {
+        sm_simulation o = options_of(&engine, (sm_policy)policy);
+        double least, mean, most;
+        o.gather_steps = 40;
+        o.gather = 4;
+        wait_beside(&o, 1, &least, &mean, &most);
+        assert_true(least >= 40 - 1e-6 && most <= 41);
+        wait_beside(&o, 4, &least, &mean, &most);
+        assert_true(least >= 0 && most <= 1 + 1e-6);
+    }
+    assert_close(sm_simulation_gather(1), 1, 1e-12);
+    assert_close(sm_simulation_gather(4), 4 * (1 + 1 / 2.0 + 1 / 3.0 + 1 / 4.0), 1e-12);
+}
+
 /* ---- one request alone ---- */
 
 /* The prefill gives the first token; each of the others takes one step with one more cached. */
@@ -452,6 +507,9 @@ static void test_laws(void **state) {
         o.most_batch = i % 7 == 0 ? 8 : 256;
         o.page_tokens = i % 4 == 1 ? 1 : 16;
         o.prefix_cache = i % 8 > 4;
+        o.look_steps = i % 6 == 1 ? 7 : 0;
+        o.gather_steps = i % 6 > 3 ? 9 : 0;
+        o.gather = 4;
         o.classes = two_classes;
         o.n_classes = i % 5 > 2 ? 2 : 0;
         sm_simulated out = simulate_related(&o, mixed(20.0 * (1 + i % 5), 600, (uint64_t)i));
@@ -489,6 +547,9 @@ static void test_jumps_equal_single_steps(void **state) {
         o.preempt = i % 3 ? SM_PREEMPT_SWAP : SM_PREEMPT_RECOMPUTE;
         o.most_batch = 32;
         o.chunk_tokens = i % 8 == 2 ? 48 : 256;
+        o.look_steps = i % 6 == 1 ? 7 : 0;
+        o.gather_steps = i % 6 > 3 ? 9 : 0;
+        o.gather = 4;
         o.classes = two_classes;
         o.n_classes = i % 5 > 2 ? 2 : 0;
         sm_simulated fast = simulate_drawn(&o, mixed(10.0 + i, 150, (uint64_t)i));
@@ -513,6 +574,8 @@ int main(void) {
         cmocka_unit_test(test_saturation),
         cmocka_unit_test(test_one_client),
         cmocka_unit_test(test_clients),
+        cmocka_unit_test(test_looks),
+        cmocka_unit_test(test_gathers),
         cmocka_unit_test(test_laws),
         cmocka_unit_test(test_jumps_equal_single_steps),
     };

@@ -348,6 +348,7 @@ typedef struct sm_serve_question {
     const sm_calibration *const *calibrations; /* of each of systems; NULL: those of `software` */
     const sm_system *prefill_system; /* of the pool that prefills; NULL: that of decoding, system */
     const sm_calibration *prefill_calibration; /* of its chips; NULL: those of `software` */
+    const struct sm_software *engine;          /* in place of `software`, or NULL */
 } sm_serve_question;
 /* The frontier of time per token, throughput and cost, its best point in full; or one point; or
  * the best point on each of several systems.
@@ -381,7 +382,8 @@ typedef struct sm_simulate_question {
     bool explain;                      /* what the goodput is made of */
     bool plot, timeline;               /* into report->chart and report->tracks */
     bool keep_engine;                  /* for sm_serve_step_time: report->kept is its sm_engine */
-    sm_speculation speculation; /* depth 0: none; -1: the best of one sequence */
+    sm_speculation speculation;        /* depth 0: none; -1: the best of one sequence */
+    const struct sm_software *engine;  /* as in sm_serve_question */
 } sm_simulate_question;
 /* Latencies, rates, goodput, use of engines and memory; SM_NEGATIVE when not one sequence fits, or
  * no rate meets the SLO. */

@@ -14,31 +14,41 @@ SM_DECLARATIONS_BEGIN
     X(mixed_steps, true, "prefill and decode share a step")                                        \
     X(eager_launches, false, "kernels are launched one by one")                                    \
     X(reserves_whole_requests, false, "a request is admitted when its full length fits")           \
-    X(kv_in_8_bits, false, "weights in 8 bits and below come with a cache in 8 bits")
+    X(kv_in_8_bits, false, "weights in 8 bits and below come with a cache in 8 bits")              \
+    X(cache_by_batch, false, "chips beyond the KV heads hold other sequences, not copies")
+/* key, value where it is silent, least and most, what */
 #define SM_SOFTWARE_NUMBERS(X)                                                                     \
-    X(budget_tokens, 8192, "of prefill in a step")                                                 \
-    X(most_running, 1024, "sequences")                                                             \
-    X(kv_share, 0.9, "of the memory beside the weights, what the cache takes")                     \
-    X(admission_s, 0.05, "before its prefill a request is parsed, queued and scheduled")           \
-    X(burst, 0.1, "share of a benchmark's requests that begin all at once")                        \
-    X(host_s_per_sequence, 0, "of a step: scheduling, sampling, detokenising")                     \
-    X(expert_imbalance, 1,                                                                         \
+    X(budget_tokens, 8192, 1, 1e9, "of prefill in a step")                                         \
+    X(most_running, 1024, 1, 1e6, "sequences")                                                     \
+    X(kv_share, 0.9, 0.01, 1, "of the memory beside the weights, what the cache takes")            \
+    X(admission_s, 0.05, 0, 3600, "before its prefill a request is parsed, queued and scheduled")  \
+    X(handover_s, 0.05, 0, 3600, "beside it where prefill is apart: router and way to decode")     \
+    X(look_steps, 1, 1, 1e6, "of decoding between two looks for new requests")                     \
+    X(gather_steps, 0, 0, 1e6, "at most that prompts wait until every group of chips has one")     \
+    X(burst, 0.1, 0, 1, "share of a benchmark's requests that begin all at once")                  \
+    X(host_s_per_sequence, 0, 0, 1, "of a step: scheduling, sampling, detokenising")               \
+    X(expert_imbalance, 1, 0.01, 100,                                                              \
       "what the matmuls of experts take over dense ones as large: grouped "                        \
       "kernels, padding, the fullest chip")                                                        \
-    X(drafted_tokens, 3, "of a step of multi-token prediction")                                    \
-    X(accepted, 0.68, "probability of each drafted token")
+    X(drafted_tokens, 3, 1, 64, "of a step of multi-token prediction")                             \
+    X(accepted, 0.68, 0, 1, "probability of each drafted token")
 struct sm_software {
     const char *name, *title;
     const char *like; /* the version whose constants stand in where it has none; NULL: none */
 #define X(key, usual, what) bool key;
     SM_SOFTWARE_FLAGS(X)
 #undef X
-#define X(key, usual, what) double key;
+#define X(key, usual, least, most, what) double key;
     SM_SOFTWARE_NUMBERS(X)
 #undef X
 };
 /* The software of this name; "serving", which has the usual values, for NULL and any other. */
 const sm_software *sm_software_of(const char *name);
+/* What differs of a software: look_steps=30,most_running=128, the keys of data/engines, flags on or
+ * off. SM_BAD_INPUT with the place of what is none of them. */
+sm_status sm_software_set(sm_software *software, const sm_source *source, sm_error *err);
+/* That text again: in what it differs from the software of its name; empty: in nothing. */
+void sm_software_differs(const sm_software *software, char *out, size_t size);
 /* All of them, by name; at is below the count. */
 size_t sm_software_count(void);
 const sm_software *sm_software_at(size_t at);

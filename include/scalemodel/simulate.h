@@ -155,6 +155,9 @@ typedef struct sm_simulation {
     bool stepwise;         /* one step at a time, for tests: the same answer, slowly */
     const sm_request_class *classes; /* at most SM_MOST_CLASSES; none: all requests are alike */
     int n_classes;
+    /* Of a replica that decodes: between looks for new requests; and the most that a prompt waits
+     * until `gather` of them wait. 0: they are taken after every step. Not of pools. */
+    double look_steps, gather_steps, gather;
 } sm_simulation;
 #define sm_simulation_defaults(simulation)                                                         \
     sm_simulation_defaults_sized((simulation), sizeof *(simulation))
@@ -162,8 +165,11 @@ typedef struct sm_simulation {
  * 256 sequences, pages of 16 tokens. The engine is left NULL. What sm_simulation_defaults calls. */
 void sm_simulation_defaults_sized(sm_simulation *simulation, size_t size);
 
-/* Policy, sequences and tokens of a step, and admission, as this software has them (load.h). */
+/* Policy, sequences and tokens of a step, admission, and the steps between looks and those that
+ * prompts are gathered for, as this software has them (load.h). */
 void sm_simulation_follow(sm_simulation *simulation, const sm_software *software);
+/* Requests until each of so many groups of chips has one, where they come to them at random. */
+double sm_simulation_gather(double groups);
 
 /* What became of one request, when it ends. */
 typedef struct sm_request_served {

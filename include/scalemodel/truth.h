@@ -117,6 +117,7 @@ typedef struct sm_inference_row {
     sm_stated disagg;
     sm_inference_pool prefill, decode; /* of disaggregated rows */
     const char *framework, *spec_decode, *scenario, *reliability, *date, *notes;
+    const char *engine; /* what differs of its software (sm_software_set); may be empty */
 } sm_inference_row;
 
 /* What a row of inference states and what is compared, in seconds. The first that is stated, in
@@ -236,9 +237,9 @@ const sm_model *sm_truth_case_model(const sm_truth_case *c);
 /* Predict a row, in seconds, with its 80 % interval. calibration NULL: the shipped one of the row's
  * chip and software. What cannot be predicted says why in out->unknown. */
 void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out);
-/* Let a row of inference be served by this engine, which outlives its use, in place of its own,
- * until another is given: what an engine does with requests is fitted like constants. Others are
- * left alone. */
+/* Let a row of inference be served by this engine, but for what the row states of its own, until
+ * another is given: what an engine does with requests is fitted like constants. Others are left
+ * alone. */
 void sm_truth_case_engine(sm_truth_case *c, const struct sm_software *engine);
 /* Let a training row be priced with what the first of these that is its software's holds, which
  * outlive its use, in place of what is known of it. Others are left alone. */

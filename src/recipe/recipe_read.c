@@ -332,6 +332,7 @@ static sm_status read_all(reading *r) {
     r->out->seq = number_of(r, "length");
     r->out->weights = text_of(r, "weights");
     r->out->kv = text_of(r, "kv");
+    r->out->engine = text_of(r, "engine");
     return status;
 }
 

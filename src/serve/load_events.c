@@ -104,6 +104,9 @@ static void set_policy(const events *e, const sm_engine *engine, sm_simulation *
     double least = e->clients > 0 ? o->most_batch + 1 : 1;
     o->prefill_tokens = larger(least, floor(budget / e->each));
     o->chunk_tokens = larger(o->most_batch + 1, o->prefill_tokens);
+    if (engines->apart) o->admission_s += software->handover_s;
+    double groups = sm_plan_groups(&engines->plan, &engines->decode->model);
+    o->gather = larger(1, sm_simulation_gather(groups) / e->each);
     o->concurrency = e->clients;
 }
 

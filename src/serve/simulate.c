@@ -29,6 +29,14 @@ void sm_simulation_follow(sm_simulation *simulation, const sm_software *software
     simulation->most_batch = software->most_running;
     simulation->chunk_tokens = simulation->prefill_tokens = software->budget_tokens;
     simulation->admission_s = software->admission_s;
+    simulation->look_steps = software->look_steps;
+    simulation->gather_steps = software->gather_steps;
+}
+
+double sm_simulation_gather(double groups) {
+    double requests = 1.0;
+    for (double with = 1.0; with < groups; with += 1.0) requests += groups / (groups - with);
+    return requests;
 }
 
 /* ---- the heap of replicas by the end of their run ---- */
@@ -83,8 +91,9 @@ static sm_status queue_at(sim_simulation *s, int replica, int slot) {
     s->totals.waiting += 1.0;
     if (s->live) return SM_OK;
     if (isinf(r->run.end_s)) return sim_plan(s, r);
-    bool first = sim_first_waiting(s, r) == slot && r->running.n < s->most_batch;
-    if (first && s->options->policy != SM_POLICY_STATIC && sim_has_room(s, r, slot))
+    bool first = sim_first_waiting(s, r) == slot || sim_gathers(s, r) == 0;
+    if (first && r->running.n < s->most_batch && s->options->policy != SM_POLICY_STATIC &&
+        sim_has_room(s, r, slot))
         sim_shorten(s, r);
     return SM_OK;
 }
@@ -428,6 +437,9 @@ static sm_status check_options(const sm_simulation *o, sm_error *err) {
     if (!is_within(o->think_s, 0.0, MOST_SECONDS) || !is_within(o->admission_s, 0.0, MOST_SECONDS))
         return sm_fail(err, SM_BAD_INPUT, "a time of %g s to think and %g s to be admitted",
                        o->think_s, o->admission_s);
+    if (!is_within(o->look_steps, 0.0, MOST_BATCH) ||
+        !is_within(o->gather_steps, 0.0, MOST_BATCH) || !is_within(o->gather, 0.0, MOST_BATCH))
+        return sm_fail(err, SM_BAD_INPUT, "requests wait for 0 to %d steps or others", MOST_BATCH);
     if (!is_within(o->page_tokens, 1.0, MOST_PAGE))
         return sm_fail(err, SM_BAD_INPUT, "a page has 1 to %d tokens", MOST_PAGE);
     if (!is_within(o->chunk_tokens, 1.0, SM_MAX_TOKENS) ||
@@ -449,6 +461,7 @@ static sm_status begin_replica(sim_simulation *s, int i) {
     r->engine = r->role == SIM_PREFILL_POOL ? o->prefill_engine : o->engine;
     r->capacity = whole_pages(r->engine->kv_tokens, s->page);
     r->host = whole_pages(r->engine->host_kv_tokens, s->page);
+    r->gathering = SIM_NONE;
     r->running = (sim_list){SIM_NONE, SIM_NONE, 0};
     for (int rank = 0; rank < s->ranks; rank++) r->waiting[rank] = r->running;
     r->run.end_s = HUGE_VAL;

@@ -65,11 +65,50 @@ static bool fits_step(const sim_simulation *s, const sim_replica *r, const sim_s
     return (double)(taken + q->prompt + q->done) <= s->options->prefill_tokens;
 }
 
+/* Between two looks who comes is not known. Steps until the next. */
+static int64_t unseen_steps(sim_simulation *s, sim_replica *r, const sim_sequence *q) {
+    int64_t every = (int64_t)s->options->look_steps;
+    if (every <= 1 || q->arrival_s + s->options->admission_s <= r->looked_s) return 0;
+    return every - (r->counter - r->looked) % every;
+}
+
+static void look(sim_simulation *s, sim_replica *r) {
+    int64_t every = (int64_t)s->options->look_steps;
+    bool idle = r->decoding == 0 || r->role != SIM_WHOLE;
+    if (!idle && every > 1 && (r->counter - r->looked) % every > 0) return;
+    r->looked = r->counter;
+    r->looked_s = s->totals.now_s;
+}
+
+/* Prompts that have room wait for others, so that no group of chips computes while the rest waits.
+ * How many are missing; SIM_NONE: nobody is waited for. */
+int sim_gathers(const sim_simulation *s, const sim_replica *r) {
+    if (s->options->gather_steps < 1.0 || r->role != SIM_WHOLE) return SIM_NONE;
+    int waiting = s->load[r - s->replica] - r->running.n, most = (int)s->options->gather;
+    return waiting < most ? most - waiting : 0;
+}
+
+/* Steps until those that wait go in without them. */
+static int64_t gathered_steps(sim_simulation *s, sim_replica *r) {
+    int64_t most = (int64_t)s->options->gather_steps;
+    int first = sim_first_waiting(s, r);
+    bool waits = sim_gathers(s, r) > 0 && first != SIM_NONE && r->decoding > 0 &&
+                 r->running.n < s->most_batch && sim_has_room(s, r, first);
+    if (waits && r->gathering == SIM_NONE) r->gathering = r->counter;
+    int64_t left = waits ? r->gathering + most - r->counter : 0;
+    if (left <= 0) r->gathering = SIM_NONE;
+    return left > 0 ? left : 0;
+}
+
 static sm_status let_all_in(sim_simulation *s, sim_replica *r) {
     int64_t taken = 0;
+    look(s, r);
+    r->held = gathered_steps(s, r);
+    if (r->held > 0) return SM_OK;
     for (int slot; r->running.n < s->most_batch && (slot = sim_first_waiting(s, r)) != SIM_NONE;) {
         const sim_sequence *q = &s->pool.slot[slot];
-        if (!fits_step(s, r, q, taken)) break;
+        r->held = unseen_steps(s, r, q);
+        if (r->held > 0 || !fits_step(s, r, q, taken)) break;
         int admitted = sim_admit(s, r, slot);
         if (admitted < 0) return SM_INTERNAL;
         if (admitted == 0) break;
@@ -114,7 +153,9 @@ static int64_t decode_steps(sim_simulation *s, sim_replica *r) {
     /* What the last of a low rank gave back may do for one of a higher rank after this step. */
     if (preempts && s->ranks > 1 && sim_has_room(s, r, sim_first_waiting(s, r))) return 1;
     int64_t steps = s->pool.slot[r->ending[0]].finish - r->counter;
-    if (is_static || r->running.n == 1) return steps;
+    if (is_static) return steps;
+    if (r->held > 0 && r->held < steps) steps = r->held;
+    if (r->running.n == 1) return steps;
     int64_t within = sim_steps_within(r, sim_available(r), steps);
     return within < steps ? within : steps;
 }

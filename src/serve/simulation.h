@@ -87,6 +87,10 @@ typedef struct sim_replica {
     sim_part *part;
     int parts, part_room;
     int64_t counter;   /* decode steps so far */
+    int64_t looked;    /* of these, when new requests were last looked for, */
+    double looked_s;   /* and that moment: later ones are not known */
+    int64_t gathering; /* of these, when the prompt came that others are waited for; SIM_NONE */
+    int64_t held;      /* decode steps until those that wait are looked at again; 0: who has room */
     double cached;     /* tokens of the decoding */
     int64_t *crossing; /* decoding sequences that need a page at step i modulo page_steps */
     int64_t page_steps;
@@ -206,6 +210,7 @@ sm_status sim_plan(sim_simulation *s, sim_replica *r);
 /* A run has ended: tokens out, sequences end. */
 sm_status sim_complete(sim_simulation *s, sim_replica *r);
 sm_status sim_start_run(sim_simulation *s, sim_replica *r, int64_t steps);
+int sim_gathers(const sim_simulation *s, const sim_replica *r);
 void sim_shorten(sim_simulation *s, sim_replica *r);
 /* A request ends before its output is whole, between two steps. */
 sm_status sim_end_early(sim_simulation *s, int slot);

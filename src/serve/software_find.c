@@ -2,6 +2,7 @@
 #include "software_table.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <string.h>
 
 static const sm_software *find(const char *name) {
@@ -10,10 +11,84 @@ static const sm_software *find(const char *name) {
     return NULL;
 }
 
+static const char *const keys[] = {
+#define X(key, usual, what) #key,
+    SM_SOFTWARE_FLAGS(X)
+#undef X
+#define X(key, usual, least, most, what) #key,
+        SM_SOFTWARE_NUMBERS(X)
+#undef X
+};
+
+static sm_status set_number(double *number, double least, double most, const sm_source *source,
+                            sm_span value, sm_error *err) {
+    sm_status status = sm_quantity_parse(source, value, SM_Q_COUNT, number, err);
+    if (status || (*number >= least && *number <= most)) return status;
+    return sm_fail_at(err, source, value, "expected %g to %g", least, most);
+}
+
+/* The key of that place in `keys`. */
+static sm_status set_key(sm_software *software, int which, const sm_source *source, sm_span value,
+                         sm_error *err) {
+    static const char *const switches[] = {"off", "on"};
+    const sm_words words = {switches, 2};
+    int at = 0, on = 0;
+#define X(key, usual, what)                                                                        \
+    if (which == at++) {                                                                           \
+        on = sm_words_find(words, source, value);                                                  \
+        software->key = on > 0;                                                                    \
+    }
+    SM_SOFTWARE_FLAGS(X)
+#undef X
+    if (on < 0) return sm_words_fail(words, source, value, "a flag is not", err);
+#define X(key, usual, least, most, what)                                                           \
+    if (which == at++) return set_number(&software->key, least, most, source, value, err);
+    SM_SOFTWARE_NUMBERS(X)
+#undef X
+    return SM_OK;
+}
+
+sm_status sm_software_set(sm_software *software, const sm_source *source, sm_error *err) {
+    const sm_words words = {keys, sizeof keys / sizeof keys[0]};
+    const sm_span all = {0, source->length};
+    sm_status status = SM_OK;
+    for (size_t next = 0; !status && next <= source->length;) {
+        const sm_span part = sm_next_part(source, all, ',', &next);
+        size_t at = part.offset, end = part.offset + part.length;
+        sm_span key = sm_next_part(source, part, '=', &at);
+        int which = sm_words_find(words, source, key);
+        if (which < 0) return sm_words_fail(words, source, key, "an engine has no key", err);
+        if (at > end)
+            return sm_fail_at(err, source, part, "expected a value, as in %s", "look_steps=30");
+        status = set_key(software, which, source, (sm_span){at, end - at}, err);
+    }
+    return status;
+}
+
 const sm_software *sm_software_of(const char *name) {
     const sm_software *own = name ? find(name) : NULL, *any = own ? own : find("serving");
     assert(any);
     return any;
+}
+
+static void put_key(char *out, size_t size, const char *key, const char *value) {
+    size_t at = strlen(out);
+    snprintf(out + at, size - at, "%s%s=%s", at > 0 ? "," : "", key, value);
+}
+
+void sm_software_differs(const sm_software *software, char *out, size_t size) {
+    const sm_software *named = sm_software_of(software->name);
+    char number[32];
+    out[0] = '\0';
+#define X(key, usual, what)                                                                        \
+    if (software->key != named->key) put_key(out, size, #key, software->key ? "on" : "off");
+    SM_SOFTWARE_FLAGS(X)
+#undef X
+#define X(key, usual, least, most, what)                                                           \
+    snprintf(number, sizeof number, "%.10g", software->key);                                       \
+    if (software->key < named->key || software->key > named->key) put_key(out, size, #key, number);
+    SM_SOFTWARE_NUMBERS(X)
+#undef X
 }
 
 size_t sm_software_count(void) { return sm_software_table_count; }

@@ -169,7 +169,8 @@ void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_pr
 }
 
 void sm_truth_case_engine(sm_truth_case *c, const sm_software *engine) {
-    if (c->serving) truth_serving_engine(c->serving, engine);
+    sm_error err; /* the row's text was read before */
+    if (c->serving) (void)truth_serving_engine(c->serving, engine, &err);
     c->known = false;
 }
 

@@ -98,8 +98,9 @@ static void two_dimensional(const sm_inference_row *r, inference_pool *pool) {
     pool->chips = r->chips;
 }
 
-bool inference_layout_of(const sm_truth_row *row, const sm_chip *chip, const sm_model *m,
-                         const sm_serve_dtypes *d, inference_layout *layout, const char **why) {
+bool inference_layout_of(const sm_truth_row *row, const sm_chip *chip, const sm_software *software,
+                         const sm_model *m, const sm_serve_dtypes *d, inference_layout *layout,
+                         const char **why) {
     const sm_inference_row *r = &row->of.inference;
     memset(layout, 0, sizeof *layout);
     *why = "chips not stated";
@@ -113,6 +114,7 @@ bool inference_layout_of(const sm_truth_row *row, const sm_chip *chip, const sm_
     *why = "cores do not fold into chips";
     if (!fold(&s, devices_per_chip(row->chip))) return false;
     layout->decode = engine_of(&s, m);
+    if (software->cache_by_batch) layout->decode.plan.cache_by = SM_CACHE_BATCH;
     two_dimensional(r, &layout->decode);
     *why = "the degrees are beyond the chips";
     layout->decode.engines = r->chips / layout->decode.chips;

@@ -19,8 +19,9 @@ typedef struct inference_layout {
     inference_pool prefill, decode;
     bool apart;
 } inference_layout;
-bool inference_layout_of(const sm_truth_row *row, const sm_chip *chip, const sm_model *model,
-                         const sm_serve_dtypes *dtypes, inference_layout *layout, const char **why);
+bool inference_layout_of(const sm_truth_row *row, const sm_chip *chip, const sm_software *software,
+                         const sm_model *model, const sm_serve_dtypes *dtypes,
+                         inference_layout *layout, const char **why);
 
 /* The architecture, as engines of this layout fill it up, to be dropped; as stated where layout is
  * NULL. false: `why` names the missing fact, NULL when out of memory. */

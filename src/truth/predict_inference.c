@@ -14,6 +14,7 @@ struct truth_serving {
     inference_layout layout;
     inference_load load;
     const sm_software *software;
+    sm_software set;            /* it, where the row differs */
     sm_serve *prefill, *decode; /* while borrowed; one and the same unless the pools are apart */
     double most_running, most_possible; /* as the engine schedules; as the memory holds */
     char why[160];
@@ -35,11 +36,16 @@ static bool system_of(const sm_chip *chip, int chips, sm_system *system) {
 static bool read_facts(truth_serving *t, const sm_chip *chip, const char **why) {
     const sm_inference_row *r = &t->row->of.inference;
     const sm_model *stated;
-    t->software = sm_software_of(sm_truth_software(t->row));
+    sm_error err = {0};
+    if (truth_serving_engine(t, sm_software_of(sm_truth_software(t->row)), &err)) {
+        snprintf(t->why, sizeof t->why, "engine: %.140s", err.sentence);
+        *why = t->why;
+        return false;
+    }
     if (!inference_load_of(r, &t->load, why) || !inference_model(r, NULL, t->models, &stated, why))
         return false;
     bool ok = inference_dtypes(r, chip, t->software, &t->dtypes, why) &&
-              inference_layout_of(t->row, chip, stated, &t->dtypes, &t->layout, why) &&
+              inference_layout_of(t->row, chip, t->software, stated, &t->dtypes, &t->layout, why) &&
               inference_model(r, &t->layout, t->models, &t->model, why);
     row_models_drop(t->models, stated);
     if (!ok) return false;
@@ -128,7 +134,15 @@ void truth_serving_free(truth_serving *t) {
     sm_free(t);
 }
 
-void truth_serving_engine(truth_serving *t, const sm_software *engine) { t->software = engine; }
+/* Of software that is not known nothing that differs is known. */
+sm_status truth_serving_engine(truth_serving *t, const sm_software *engine, sm_error *err) {
+    const char *differs = t->row->of.inference.engine;
+    const sm_source source = sm_source_of("engine", differs ? differs : "");
+    t->set = *engine;
+    t->software = &t->set;
+    if (source.length == 0 || strcmp(engine->name, "serving") == 0) return SM_OK;
+    return sm_software_set(&t->set, &source, err);
+}
 
 /* ---- predicting ---- */
 

@@ -76,7 +76,7 @@ static sm_status read_question(sm_serve_asked *q, sm_error *err) {
         (sm_serve_job){.size = sizeof(sm_serve_job),
                        .model = in->model,
                        .system = in->system,
-                       .software = sm_software_of(in->software),
+                       .software = in->engine ? in->engine : sm_software_of(in->software),
                        .alone = in->alone,
                        .prompt = in->prompt > 0.0 ? in->prompt : USUAL_PROMPT,
                        .output = in->output > 0.0 ? in->output : USUAL_OUTPUT,

@@ -87,6 +87,8 @@ sm_status sm_serve_compare(const sm_serve_question *question, sm_report *r, sm_e
 
 /* ---- the parts of the answer: as the page, and as data ---- */
 /* What is served, and how: on so, computed in these types. */
+/* In what the engine differs from its software. */
+void sm_engine_page(sm_report *r, const sm_software *engine);
 void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, const char *compute);
 void sm_serve_search_page(sm_report *r, const sm_serve_result *s);
 /* Why there is no point, or why it will not do, as a sentence. */

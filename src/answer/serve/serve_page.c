@@ -1,4 +1,5 @@
 /* serve_page: the answer about serving as a page. */
+#include "scalemodel/load.h"
 #include "scalemodel/simulate.h"
 #include "serve_asked.h"
 #include <math.h>
@@ -344,6 +345,15 @@ static void fleet_page(sm_report *r, const sm_serving_found *a) {
                           "replicas too.");
 }
 
+void sm_engine_page(sm_report *r, const sm_software *engine) {
+    char differs[512];
+    sm_software_differs(engine, differs, sizeof differs);
+    if (!differs[0]) return;
+    bool any = strcmp(engine->name, "serving") == 0;
+    sm_report_text(r, "The engine has %s; all else is %s%s.", differs, any ? "usual" : "as in ",
+                   any ? "" : engine->name);
+}
+
 void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, const char *compute) {
     const sm_serve_job *job = &q->job;
     const sm_model *model = q->in.model;
@@ -355,6 +365,7 @@ void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, co
                    sm_show_exact(r, job->prompt), sm_show_exact(r, job->output), q->dtype_words[0],
                    job->as_stored ? " as the checkpoint stores them" : "", q->dtype_words[1],
                    compute);
+    sm_engine_page(r, job->software);
     if (model->max_seq > 0 && longest > (double)model->max_seq)
         sm_report_text(r, "%s was made for sequences of %s tokens; these have %s.", model->name,
                        sm_show_exact(r, (double)model->max_seq), sm_show_exact(r, longest));

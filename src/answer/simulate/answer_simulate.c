@@ -298,6 +298,7 @@ static void show_answer(sm_report *r, const sm_simulate_asked *q) {
     else
         sm_report_text(r, "%s batching, %d x %s, at most %.0f sequences each", policies[o->policy],
                        o->replicas, q->plan_text, o->most_batch);
+    sm_engine_page(r, q->in.engine);
     if (q->in.trace) sm_report_text(r, "requests: %s", arrivals_words(r, q));
     else
         sm_report_text(
@@ -563,7 +564,8 @@ static sm_status choose_plan(sm_simulate_asked *q, sm_error *err) {
                              .tpot_s = o->tpot_s,
                              .chips_least = in->system->chips,
                              .chips_most = in->system->chips,
-                             .software = in->software};
+                             .software = in->software,
+                             .engine = in->engine};
     if (!in->as_stored) ask.weights = (sm_dtype_list){1, {in->dtypes.weights}};
     sm_status status = sm_serve_ask(&ask, q->report, take_best, q, err);
     const char *of = limited ? "within the SLO by serve" : "by serve";
@@ -581,7 +583,8 @@ static sm_status choose_plan(sm_simulate_asked *q, sm_error *err) {
 static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
     sm_simulate_question *in = &q->in;
     sm_simulation_defaults(&q->options);
-    sm_simulation_follow(&q->options, sm_software_of(in->software));
+    if (!in->engine) in->engine = sm_software_of(in->software);
+    sm_simulation_follow(&q->options, in->engine);
     q->options.chunk_tokens = q->options.prefill_tokens = 0.0; /* see software_budget */
     if (in->simulation) {
         sm_status status = sm_sized_take(&q->options, sizeof q->options, in->simulation, err);
@@ -606,7 +609,7 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
                             .prompt = sm_synthetic_prompt(&q->draw),
                             .output = q->draw.lengths.output,
                             .speculation = in->speculation,
-                            .software = sm_software_of(in->software),
+                            .software = in->engine,
                             .reserve = -1.0,
                             .usd_per_chip_hour = -1.0};
     sm_status status = in->plan.text ? SM_OK : choose_plan(q, err);
@@ -638,7 +641,7 @@ static sm_status make_engine(sm_simulate_asked *q, const sm_plan *plan, const sm
 /* Each group of chips with sequences of its own has a step's budget, as in serve. */
 static double software_budget(const sm_simulate_asked *q, const sm_plan *plan) {
     double groups = sm_plan_groups(plan, q->in.model);
-    return fmin(SM_MAX_TOKENS, sm_software_of(q->in.software)->budget_tokens * groups);
+    return fmin(SM_MAX_TOKENS, q->in.engine->budget_tokens * groups);
 }
 
 static sm_status make_engines(sm_simulate_asked *q, sm_error *err) {
@@ -647,6 +650,7 @@ static sm_status make_engines(sm_simulate_asked *q, sm_error *err) {
     if (q->options.chunk_tokens <= 0.0) q->options.chunk_tokens = software_budget(q, &q->plan);
     if (q->options.prefill_tokens <= 0.0)
         q->options.prefill_tokens = software_budget(q, &q->prefill_plan);
+    q->options.gather = sm_simulation_gather(sm_plan_groups(&q->plan, q->in.model));
     sm_serve_set_calibration(q->serve, q->in.calibration);
     status = make_engine(q, &q->plan, &q->in.plan, &q->engine, err);
     if (!status && q->options.policy == SM_POLICY_DISAGGREGATED)

@@ -4,6 +4,7 @@
 #pragma once
 #include "scalemodel/answer.h"
 #include "scalemodel/command.h"
+#include "scalemodel/load.h"
 #include <pthread.h>
 
 enum { CLI_MAX_LIST = 16, CLI_MAX_POSITIONALS = 64, CLI_MAX_OPTIONS = 64 };
@@ -257,6 +258,20 @@ typedef struct cli_speculation_values {
 /* clang-format on */
 sm_status cli_speculation(const cli_call *call, cli_speculation_values *given,
                           const cli_model_values *read_by, sm_speculation *out, sm_error *err);
+/* --engine of a verb, or of a recipe: what differs of the software that serves. Fills `own` and
+ * points *out at it; left alone where nothing does. */
+typedef struct cli_engine_values {
+    const char *differs, *recipe;
+    sm_software own;
+} cli_engine_values;
+/* clang-format off */
+#define CLI_ENGINE_OPTIONS(values, member)                                                         \
+    {"engine", 0, CLI_TEXT, offsetof(values, member.differs), "SETTINGS",                          \
+     .help = "what differs of the software: look_steps=30,most_running=128 (docs/serving.md)",     \
+     .default_says = "as data/engines has it"}
+/* clang-format on */
+sm_status cli_engine(const cli_call *call, cli_engine_values *given, const char *software,
+                     const sm_software **out, sm_error *err);
 /* --calibration FILE and --software NAME of a verb: which constants turn bounds into expected
  * times (values.c). */
 typedef struct cli_calibration_values {

@@ -441,6 +441,16 @@ sm_status cli_read_model(const cli_call *call, const cli_model_values *given, co
 }
 
 /* "4:0.8", "best:0.8" */
+sm_status cli_engine(const cli_call *call, cli_engine_values *given, const char *software,
+                     const sm_software **out, sm_error *err) {
+    if (!given->differs && !given->recipe) return SM_OK;
+    const sm_source source = given->differs ? cli_source(call, &given->differs)
+                                            : sm_source_of("the recipe's engine", given->recipe);
+    given->own = *sm_software_of(software);
+    *out = &given->own;
+    return sm_software_set(&given->own, &source, err);
+}
+
 sm_status cli_speculation(const cli_call *call, cli_speculation_values *given,
                           const cli_model_values *read_by, sm_speculation *out, sm_error *err) {
     enum { MOST_DEPTH = 15 };

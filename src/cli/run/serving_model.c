@@ -13,7 +13,7 @@ sm_status serving_plan_read(const cli_call *call, const char *const *place, sm_p
     sm_serve_plan_defaults(p);
     sm_status status = *place ? sm_serve_plan_parse(&source, p, err) : SM_OK;
     if (status) return status;
-    bool cache = sm_plan_given(p, SM_PLAN_CACHE_BY) && p->cache_by != SM_CACHE_COPIES;
+    bool cache = p->cache_by != SM_CACHE_COPIES;
     bool weights = sm_plan_given(p, SM_PLAN_WEIGHTS_BY) && !p->gathered && p->fsdp > 1;
     const char *odd = p->seq    ? "seq=on"
                       : cache   ? "a cache by batch or sequence"
@@ -24,7 +24,6 @@ sm_status serving_plan_read(const cli_call *call, const char *const *place, sm_p
         return sm_fail(err, SM_BAD_INPUT, "%d ranks are asked for, and at most %d can run",
                        sm_plan_chips(p), MOST_RANKS);
     p->gathered = p->fsdp > 1;
-    p->cache_by = SM_CACHE_COPIES;
     p->given |= 1u << SM_PLAN_CACHE_BY | 1u << SM_PLAN_WEIGHTS_BY;
     return SM_OK;
 }

@@ -11,6 +11,7 @@ typedef struct serving {
     sm_model model;
     sm_system system, systems[SM_MAX_COMPARED]; /* the first of several; all of them */
     cli_speculation_values speculate;
+    cli_engine_values engine;
     const char *on, *plot, *prefill_on, *decode_on;
     sm_system prefill_system;
     const sm_calibration *prefill_calibration;
@@ -84,6 +85,7 @@ static const cli_option serve_table[] = {
      .help = "the chips that prefill in a pool of their own; --on, or --decode-on, has the others"},
     {"decode-on", 0, CLI_TEXT, AT(decode_on), "SYSTEM",
      .help = "the same as --on beside --prefill-on"},
+    CLI_ENGINE_OPTIONS(serving, engine),
     CLI_CALIBRATION_OPTIONS(serving, constants),
     CLI_MODEL_OPTIONS(serving, read_by),
     CLI_RECIPE_OPTIONS(serving, recipe_values),
@@ -115,6 +117,7 @@ static sm_status read_rest(const cli_call *call, serving *v, sm_error *err) {
                           "the prompt has only %.0f tokens, and one must be new", q->prompt);
     sm_status status = check_one_system(call, v, err);
     if (!status) status = cli_speculation(call, &v->speculate, &v->read_by, &q->speculation, err);
+    if (!status) status = cli_engine(call, &v->engine, q->software, &q->engine, err);
     for (int i = 0; i < (q->n_systems > 0 ? q->n_systems : 1) && !status; i++) {
         const sm_system *system = i ? &v->systems[i] : &v->system;
         if (system->chips < least->chips) least = system;
@@ -186,6 +189,7 @@ static sm_status read_recipe(const cli_call *call, serving *v, sm_error *err) {
         q->calibration = own;
         if (own) q->software = own->software;
     }
+    v->engine.recipe = v->recipe.engine;
     if (!cli_given(call, &q->weights)) take_dtype(v->recipe.weights, &q->weights);
     if (!cli_given(call, &q->kv)) take_dtype(v->recipe.kv, &q->kv);
     if (!cli_given(call, &q->batch) && q->concurrency <= 0 && v->recipe.batch > 0)

@@ -13,6 +13,7 @@ typedef struct simulating {
     sm_simulation simulation;
     arrival_values requests;
     cli_speculation_values speculate;
+    cli_engine_values engine;
     const char *on, *csv, *plot, *timeline;
     cli_calibration_values constants;
     cli_model_values read_by;
@@ -89,6 +90,7 @@ static const cli_option simulate_table[] = {
      .help = "write the queue, the batch and the memory over time as SVG"},
     {"timeline", 0, CLI_OUTPUT, AT(timeline), "FILE",
      .help = "write the steps of the replicas for Perfetto"},
+    CLI_ENGINE_OPTIONS(simulating, engine),
     CLI_CALIBRATION_OPTIONS(simulating, constants),
     CLI_MODEL_OPTIONS(simulating, read_by),
     {.name = NULL},
@@ -97,14 +99,21 @@ static const cli_option simulate_table[] = {
 /* ---- the question ---- */
 
 /* Steps as the software fills them, where nothing else is said. */
-static void follow_software(const cli_call *call, simulating *v) {
+static sm_status follow_software(const cli_call *call, simulating *v, sm_error *err) {
+    const sm_software *software = sm_software_of(v->constants.software);
     sm_simulation *s = &v->simulation, usual = *s;
-    sm_simulation_follow(&usual, sm_software_of(v->constants.software));
+    sm_status status = cli_engine(call, &v->engine, software->name, &software, err);
+    v->question.engine = software;
+    sm_simulation_follow(&usual, software);
     if (!cli_given(call, &s->policy)) s->policy = usual.policy;
     if (!cli_given(call, &s->most_batch)) s->most_batch = usual.most_batch;
     if (!cli_given(call, &s->chunk_tokens)) s->chunk_tokens = 0.0; /* the plan's groups count */
     if (!cli_given(call, &s->prefill_tokens)) s->prefill_tokens = 0.0;
+    s->look_steps = usual.look_steps;
+    s->gather_steps = usual.gather_steps;
     s->admission_s = usual.admission_s;
+    if (s->policy == SM_POLICY_DISAGGREGATED) s->admission_s += software->handover_s;
+    return status;
 }
 
 static sm_status check_together(const cli_call *call, const simulating *v, sm_error *err) {
@@ -132,8 +141,8 @@ static sm_status read_question(const cli_call *call, simulating *v, sm_error *er
     q->plot = v->plot != NULL;
     q->timeline = v->timeline != NULL;
     q->keep_engine = call->watch && call->watch->keep_engine;
-    follow_software(call, v);
-    sm_status status = arrivals_read(call, &v->requests, err);
+    sm_status status = follow_software(call, v, err);
+    if (!status) status = arrivals_read(call, &v->requests, err);
     if (!status) status = check_together(call, v, err);
     q->trace = a->trace;
     q->requests = a->requests;

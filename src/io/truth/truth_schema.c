@@ -146,6 +146,7 @@ static const truth_field inference[] = {
     {"disagg_layout.decode.batch", TRUTH_NUMBER, INFERENCE(decode.batch)},
     {"framework", TRUTH_TEXT, INFERENCE(framework)},
     {"spec_decode", TRUTH_TEXT, INFERENCE(spec_decode)},
+    {"engine", TRUTH_TEXT, INFERENCE(engine)},
     {"scenario", TRUTH_TEXT, INFERENCE(scenario)},
     {"reliability", TRUTH_TEXT, INFERENCE(reliability)},
     {"date", TRUTH_TEXT, INFERENCE(date)},
