@@ -573,8 +573,8 @@ static double best_of_node(sm_train *train, const sm_search_options *o, const no
 static void bounds_are_admissible(void **state) {
     (void)state;
     sm_rng rng = {drawn_from(29)};
-    int checked = 0;
-    for (int i = 0; i < TIMES(20); i++) {
+    int checked = 0, wanted = REPEATED ? 1 : 151; /* nodes that fit, which few of some seeds do */
+    for (int i = 0; i < TIMES(20) || checked < wanted; i++) {
         random_job_fill(&r, &rng);
         sm_search_options o = options_of(&rng);
         sm_train *train = train_of(&r.job);
@@ -595,7 +595,6 @@ static void bounds_are_admissible(void **state) {
         sm_free(h.bound);
         sm_train_free(train);
     }
-    assert_true(checked > (REPEATED ? 0 : 150));
 }
 
 /* A caller's structure of older headers ends earlier; one of newer headers is refused. */
