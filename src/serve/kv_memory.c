@@ -10,7 +10,7 @@ int64_t sim_pages_of(const sim_simulation *s, int64_t tokens) {
 int64_t sim_available(const sim_replica *r) { return r->capacity - r->used - r->tree.pinned; }
 
 /* Cached prefixes make way for what the sequences hold. */
-void sim_give_up_cache(sim_replica *r) {
+static void sim_give_up_cache(sim_replica *r) {
     int64_t over = r->used + r->tree.hot - r->capacity;
     if (over > 0) sim_radix_evict(&r->tree, over);
 }

@@ -6,25 +6,11 @@
 
 #include "load_steps.h"
 
-static sm_status price_anywhere(load_steps *c, sm_serve *s, const sm_plan *plan,
-                                const sm_step_batch *batch, sm_step_price *out) {
-    sm_plan p = *plan;
-    piece_price work[MAX_PIECES];
-    step x;
-    sm_plan_settle(&p, &s->model);
-    sm_status status = step_unplaced(s, &p, batch, &x, &c->err);
-    if (status) return status;
-    work_of(s->memo, &x, work);
-    x.any = c->any;
-    step_price_from(&x, work, out);
-    return SM_OK;
-}
-
 static double price(load_steps *c, sm_serve *serve, const sm_plan *plan,
                     const sm_step_batch *batch) {
     sm_step_price p;
     if (c->failed) return NAN;
-    sm_status status = c->any ? price_anywhere(c, serve, plan, batch, &p)
+    sm_status status = c->any ? step_anywhere(serve, plan, batch, c->any, &p, &c->err)
                               : sm_serve_step(serve, plan, batch, &p, &c->err);
     if (status) {
         c->failed = true;

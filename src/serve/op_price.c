@@ -137,7 +137,8 @@ static op_price matmul(const step *x, int index, const fused *f) {
 
 /* ---- attention ---- */
 
-double keys_seen(const sm_serve *s, const sm_layer_kind *kind, const attend *g) {
+/* Keys that a query sees on average. */
+static double keys_seen(const sm_serve *s, const sm_layer_kind *kind, const attend *g) {
     double keys =
         sm_keys_met(g->queries, g->past + g->queries, s->model.causal, kind->window, kind->chunk);
     return s->model.causal ? larger(1, keys) : keys;
@@ -189,7 +190,8 @@ static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, c
     return a;
 }
 
-op_price attention_price_of(const step *x, int index, const fused *f, const attend *g) {
+/* Attention of one group alone. */
+static op_price attention_price_of(const step *x, int index, const fused *f, const attend *g) {
     const sm_serve *s = x->s;
     const sm_work *w = &x->v->piece[index].part.work[f->first];
     sm_attention_shape a = shape_of(x, index, w, g, f->keys);

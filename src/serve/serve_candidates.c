@@ -155,60 +155,38 @@ static double limit_time(const search *h, const sm_step_price *p) {
     return h->o->by_lower ? p->lower_s : p->expected_s;
 }
 
-static bool price_prefill(search *h, const sm_plan *plan, prefill *out) {
-    sm_error err = {0};
-    sm_step_price price;
-    sm_step_batch b = point_batch(1, h->s->job.prompt - h->s->job.prefix, h->s->job.prefix);
-    sm_status status = sm_serve_step(h->s, plan, &b, &price, &err);
-    search_note(h, status, &err);
-    if (status == SM_OK) *out = (prefill){limit_time(h, &price), price.expected_s, plan->seq};
-    return status == SM_OK;
-}
-
 static bool seq_counts(const search *h, const sm_plan *plan, bool seq) {
     if (plan->given >> SM_PLAN_SEQ & 1) return seq == h->o->fixed.seq;
     return !seq || plan->tensor > 1;
 }
 
-static prefill prefill_at(search *h, family *f, int order) {
-    prefill one, best = {.ttft_s = INFINITY};
-    sm_plan plan = placed_as(h->places, f->plan, order);
-    if (h->known[order]) return h->first[order];
+/* any: with each collective where it costs least, else as the plan lies. */
+static prefill quickest_prefill(search *h, sm_plan plan, placements *any) {
+    prefill best = {.ttft_s = INFINITY};
+    sm_step_batch b = point_batch(1, h->s->job.prompt - h->s->job.prefix, h->s->job.prefix);
     for (int seq = 0; seq < 2; seq++) {
-        if (!seq_counts(h, f->plan, seq)) continue;
+        sm_error err = {0};
+        sm_step_price price;
+        if (!seq_counts(h, &plan, seq)) continue;
         plan.seq = seq;
-        if (price_prefill(h, &plan, &one) && one.ttft_s < best.ttft_s) best = one;
+        sm_status status = any ? step_anywhere(h->s, &plan, &b, any, &price, &err)
+                               : sm_serve_step(h->s, &plan, &b, &price, &err);
+        search_note(h, status, &err);
+        if (status == SM_OK && limit_time(h, &price) < best.ttft_s)
+            best = (prefill){limit_time(h, &price), price.expected_s, seq};
     }
-    h->known[order] = true;
-    return h->first[order] = best;
+    return best;
 }
 
-/* With each collective where it costs least. */
-static double least_prefill(search *h, sm_plan plan) {
-    step x;
-    sm_error err = {0};
-    sm_step_price price;
-    piece_price work[MAX_PIECES];
-    sm_step_batch b = point_batch(1, h->s->job.prompt - h->s->job.prefix, h->s->job.prefix);
-    sm_plan_settle(&plan, &h->s->model);
-    sm_status status = step_unplaced(h->s, &plan, &b, &x, &err);
-    search_note(h, status, &err);
-    if (status != SM_OK) return INFINITY;
-    work_of(h->s->memo, &x, work);
-    x.any = h->places;
-    step_price_from(&x, work, &price);
-    return limit_time(h, &price) * (1 - ROUNDING);
+static prefill prefill_at(search *h, family *f, int order) {
+    if (h->known[order]) return h->first[order];
+    h->known[order] = true;
+    return h->first[order] = quickest_prefill(h, placed_as(h->places, f->plan, order), NULL);
 }
 
 static double least_ttft(search *h, family *f) {
-    sm_plan plan = *f->plan;
-    if (f->least_ttft_s > 0) return f->least_ttft_s;
-    f->least_ttft_s = INFINITY;
-    for (int seq = 0; seq < 2; seq++) {
-        if (!seq_counts(h, f->plan, seq)) continue;
-        plan.seq = seq;
-        f->least_ttft_s = smaller(f->least_ttft_s, least_prefill(h, plan));
-    }
+    if (!(f->least_ttft_s > 0))
+        f->least_ttft_s = quickest_prefill(h, *f->plan, h->places).ttft_s * (1 - ROUNDING);
     return f->least_ttft_s;
 }
 

@@ -185,8 +185,8 @@ static sm_status find_turn(sm_serve *s, const sm_plan *plan, turn which, double 
     return status;
 }
 
-sm_status detail_turns(sm_serve *s, const sm_plan *plan, double batch, sm_serve_detail *d,
-                       sm_error *err) {
+static sm_status detail_turns(sm_serve *s, const sm_plan *plan, double batch, sm_serve_detail *d,
+                              sm_error *err) {
     sm_status status = find_turn(s, plan, TURN_CONTEXT, batch, &d->turn_kv_context, err);
     if (status == SM_OK) status = find_turn(s, plan, TURN_KV, batch, &d->turn_kv_batch, err);
     if (status == SM_OK)

@@ -108,23 +108,14 @@ static work_key key_of(const step *x) {
     return key;
 }
 
-static size_t place_of(const work_memo *memo, const work_key *key) {
-    uint64_t word[sizeof *key / sizeof(uint64_t)], h = 0;
-    memcpy(word, key, sizeof word);
-    for (size_t i = 0; i < sizeof word / sizeof *word; i++) {
-        h = (h ^ word[i]) * UINT64_C(0x9e3779b97f4a7c15);
-        h ^= h >> 32;
-    }
-    return (size_t)h & (memo->entries - 1);
-}
-
 void work_of(work_memo *memo, const step *x, piece_price *pieces) {
     if (!memo) {
         step_work(x, pieces);
         return;
     }
     work_key key = key_of(x);
-    size_t at = place_of(memo, &key), bytes = (size_t)memo->pieces * sizeof *pieces;
+    size_t at = (size_t)sm_hash_bytes(&key, sizeof key) & (memo->entries - 1),
+           bytes = (size_t)memo->pieces * sizeof *pieces;
     piece_price *kept = &memo->price[at * (size_t)memo->pieces];
     if (memcmp(&memo->key[at], &key, sizeof key) != 0) {
         memo->key[at] = key;

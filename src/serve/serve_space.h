@@ -149,14 +149,11 @@ typedef struct op_price {
 } op_price;
 op_price op_price_of(const step *x, int index, const fused *f);
 bool op_is_keyed(const sm_work *w); /* some size of it grows with the keys */
-/* Attention of one group alone. */
-op_price attention_price_of(const step *x, int index, const fused *f, const attend *g);
 /* The whole mesh's sequences, queries and held keys of a group in a layer of this kind (NULL:
  * none).
  */
 counts group_counts(const step *x, const sm_layer_kind *kind, const attend *g);
-/* Keys a query sees on average, and keys that are held for it, in a layer of this kind. */
-double keys_seen(const sm_serve *s, const sm_layer_kind *kind, const attend *g);
+/* Keys that are held for a query in a layer of this kind. */
 double keys_held(const sm_layer_kind *kind, double tokens, double queries);
 /* Expected experts of E that n tokens of k choices each reach. */
 double experts_reached(double E, double k, double tokens);
@@ -181,9 +178,6 @@ typedef struct piece_price {
     double flops;                 /* of all chips */
     double matmul_s, attention_s; /* under which collectives may hide */
 } piece_price;
-/* The ops of a piece, which no placement changes; and then its collectives. */
-void piece_work_of(const step *x, int index, piece_price *out);
-void piece_comm_of(const step *x, int index, piece_price *out);
 void piece_price_of(const step *x, int index, piece_price *out);
 /* Of each stream of a piece, by sm_stream, the part that is not hidden by work. */
 void piece_shows(const step *x, int index, double *share);
@@ -309,6 +303,9 @@ static inline double floor_s(const comm_floor *f, double bytes) {
 /* keep[i]: no placement before i has the same groups in every collective of these variants. */
 void placements_differ(const placements *p, const variant *const *variants, int n, bool *keep);
 
+/* A step of a plan that is known to shard the model, each collective where it costs least. */
+sm_status step_anywhere(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
+                        placements *any, sm_step_price *price, sm_error *err);
 /* What a decode step takes at least, whatever the placement, as a function of its sequences: made
  * once for all batches of a sharding. Attention takes what it takes, other ops are launched,
  * weights are read at the datasheet's rate, each collective lies where it costs least, and all that
@@ -340,8 +337,6 @@ sm_status point_step(sm_serve *s, const sm_serve_point *point, bool decode, step
                      sm_error *err);
 /* The derivation of a point; NULL when out of memory. */
 sm_why *explain_point(sm_serve *s, const sm_serve_point *point, sm_arena *arena, sm_error *err);
-sm_status detail_turns(sm_serve *s, const sm_plan *plan, double batch, sm_serve_detail *detail,
-                       sm_error *err);
 /* The one change that helps most; "" when none does. SM_INTERNAL when one could not be priced. */
 sm_status advise_point(const sm_serve *s, const sm_serve_point *point, char *out, size_t size,
                        sm_error *err);

@@ -1,6 +1,5 @@
 /* Runs: so many steps of a replica, from their start to what they leave behind. */
 #include "simulation.h"
-#include "step_run.h"
 #include <math.h>
 
 #define TOLERANCE 1e-7 /* of the middle of a piece against the line */
@@ -37,7 +36,9 @@ static double sum_between(const sim_path *p, point a, point b) {
     return sum_between(p, a, middle) + sum_between(p, middle, b) - middle.seconds;
 }
 
-double sim_path_seconds(const sim_path *p, double k) {
+/* Seconds of the first k steps: exact where step_s is linear between the ends of a piece, pieces
+ * being halved until their middle lies within 1e-7 of the line. NaN when a step has no price. */
+static double path_seconds(const sim_path *p, double k) {
     if (k < 1.0) return 0.0;
     point first = at(p, 0.0);
     if (k < 2.0) return first.seconds;
@@ -54,12 +55,14 @@ static double guess(double low, double low_s, double high, double high_s, double
     return fmin(fmax(k, low + 1.0), high - 1.0);
 }
 
-double sim_path_steps(const sim_path *p, double most, double seconds, double *taken) {
-    double low = 0.0, low_s = 0.0, high = most, high_s = sim_path_seconds(p, most);
+/* The least number of steps in 1..most that take at least `seconds`; most when none does. *taken:
+ * the seconds of so many. */
+static double path_steps(const sim_path *p, double most, double seconds, double *taken) {
+    double low = 0.0, low_s = 0.0, high = most, high_s = path_seconds(p, most);
     if (isnan(high_s) || high_s < seconds) low = high;
     for (int tried = 0; high - low > 1.0; tried++) {
         double k = guess(low, low_s, high, high_s, seconds, tried);
-        double k_s = sim_path_seconds(p, k);
+        double k_s = path_seconds(p, k);
         if (k_s >= seconds) high = k, high_s = k_s;
         else low = k, low_s = k_s;
     }
@@ -106,7 +109,7 @@ int sim_route_decode(const sim_simulation *s) { return least_loaded(s, 0, s->fir
 sm_status sim_start_run(sim_simulation *s, sim_replica *r, int64_t steps) {
     sim_run *run = &r->run;
     if (s->options->stepwise) steps = 1;
-    double seconds = sim_path_seconds(&run->path, (double)steps);
+    double seconds = path_seconds(&run->path, (double)steps);
     const sm_error *reason = r->engine->error;
     if (reason && reason->status) {
         if (s->err) *s->err = *reason;
@@ -133,7 +136,7 @@ void sim_shorten(sim_simulation *s, sim_replica *r) {
     double begun = run->start_s + run->delay_s, taken = 0.0;
     if (isinf(run->end_s) || !run->may_shorten) return;
     double passed = s->totals.now_s - begun;
-    run->steps = sim_path_steps(&run->path, run->steps, passed > 0.0 ? passed : 0.0, &taken);
+    run->steps = path_steps(&run->path, run->steps, passed > 0.0 ? passed : 0.0, &taken);
     run->end_s = fmax(begun + taken, s->totals.now_s);
     run->may_shorten = false;
     sim_event_changed(s, r);

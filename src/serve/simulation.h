@@ -6,9 +6,16 @@
 #include "prefix_curve.h"
 #include "radix.h"
 #include "scalemodel/simulate.h"
-#include "step_run.h"
 
 enum { SIM_NONE = -1 };
+
+/* Many steps of an engine at once: within a run the tokens of the caches grow by the same number
+ * each step, so that the seconds of k steps are a sum over a line. */
+typedef struct sim_path {
+    const sm_engine *engine;
+    double n, cached, cached_growth;           /* a step */
+    double prefill, attended, attended_growth; /* a step */
+} sim_path;
 
 /* ---- sequences (decoding.c) ---- */
 typedef struct sim_sequence {
@@ -184,7 +191,6 @@ sm_status sim_keep_exchange(sim_simulation *s, sim_replica *r, int slot);
 int64_t sim_cached_pages(sim_simulation *s, sim_replica *r, const sim_sequence *q);
 /* The youngest of those that are of the least priority. */
 void sim_preempt_youngest(sim_simulation *s, sim_replica *r);
-void sim_give_up_cache(sim_replica *r);
 /* Not yet prefilled: out of the ring of those that are due. */
 void sim_forget_due(sim_replica *r, int slot);
 /* What a cache of any size would find of a prompt that begins. */

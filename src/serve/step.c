@@ -147,7 +147,8 @@ static void mixed_forms(const step *x, int index, bool keyed, piece_price *out) 
     }
 }
 
-void piece_work_of(const step *x, int index, piece_price *out) {
+/* The ops of a piece, which no placement changes; and then its collectives. */
+static void piece_work_of(const step *x, int index, piece_price *out) {
     const piece *p = &x->v->piece[index];
     memset(out, 0, sizeof *out);
     out->weight_bytes = weights_read(x, index);
@@ -171,7 +172,7 @@ static streams streams_of(const step *x, int index, piece_price *out) {
     return z;
 }
 
-void piece_comm_of(const step *x, int index, piece_price *out) {
+static void piece_comm_of(const step *x, int index, piece_price *out) {
     streams z = streams_of(x, index, out), shows = shown_of(x, out, &z);
     out->network = shows.blocking + shows.ring + shows.prefetch;
 }
@@ -402,5 +403,19 @@ sm_status sm_serve_step(sm_serve *serve, const sm_plan *plan, const sm_step_batc
     if (!isfinite(price->expected_s))
         return sm_fail(err, SM_INTERNAL, "a group of chips of this plan lies on no link of %s",
                        serve->system.text);
+    return SM_OK;
+}
+
+sm_status step_anywhere(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
+                        placements *any, sm_step_price *price, sm_error *err) {
+    sm_plan p = *plan;
+    piece_price work[MAX_PIECES];
+    step x;
+    sm_plan_settle(&p, &s->model);
+    sm_status status = step_unplaced(s, &p, batch, &x, err);
+    if (status != SM_OK) return status;
+    work_of(s->memo, &x, work);
+    x.any = any;
+    step_price_from(&x, work, price);
     return SM_OK;
 }

@@ -114,6 +114,10 @@ static bool add_node(plan_search *h, const sm_plan *plan) {
     if (h->count_only) return true;
     double bound = bound_of(h, plan, &c);
     if (bound == HUGE_VAL) return true;
+    int axes = 0;
+    for (int k = 0; k < SM_PLAN_DEGREES; k++) axes += sm_plan_degree_of(plan, k) > 1;
+    if (axes > h->axes) h->axes = axes;
+    if (c.n_microbatch > h->microbatches) h->microbatches = c.n_microbatch;
     if (h->nodes == h->room) {
         size_t room = h->room ? h->room * 2 : 1024;
         node *nodes = sm_realloc(h->node, room * sizeof *nodes);

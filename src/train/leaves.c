@@ -49,7 +49,7 @@ static bool too_large(expansion *x) {
 }
 
 /* A plan whose time, or a lower bound of it, is known not to be better. */
-bool expansion_hopeless(const expansion *x, double seconds) {
+static bool is_hopeless(const expansion *x, double seconds) {
     const sm_search_options *o = x->h->options;
     return o->prune && o->objective != SM_OBJECTIVE_MEMORY &&
            objective_of(o, &x->plan, seconds, 0) >= x->threshold;
@@ -152,7 +152,7 @@ static schedule_set hopeful(const expansion *x, schedule_set of, bool ends) {
     pass all = sum_of(x, x->t->layers);
     double busy = all.forward + all.backward_input + first.forward + back + head;
     const double end_s = x->end_s[x->plan.schedule == SM_SCHEDULE_DUALPIPE];
-    if (expansion_hopeless(x, busy / x->plan.pipeline * m * (1 - ROUNDING) + end_s)) return 0;
+    if (is_hopeless(x, busy / x->plan.pipeline * m * (1 - ROUNDING) + end_s)) return 0;
     for (int n = 0; n < x->c.n_pipeline && x->plan.pipeline > 1; n++) {
         if (!(of >> n & 1)) continue;
         const schedule_shape *s = &x->l->shape[n];
@@ -160,7 +160,7 @@ static schedule_set hopeful(const expansion *x, schedule_set of, bool ends) {
         double fill =
             before.forward + first.forward + (s->whole ? before.backward_input + back : 0);
         double work = own.forward + own.backward_input + (s->has_head ? head : 0);
-        if (expansion_hopeless(x, (fill + work * m) * (1 - ROUNDING) + end_s)) of &= ~(1u << n);
+        if (is_hopeless(x, (fill + work * m) * (1 - ROUNDING) + end_s)) of &= ~(1u << n);
     }
     return of;
 }
@@ -180,11 +180,11 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     x->l->p.load = x->l->load[x->plan.zero];
     step_end end = step_end_of(x->t, &x->plan, &x->l->p, s);
     double expected_s = step_close(x->t, &x->plan, pipeline_s, &end);
-    if (expansion_hopeless(x, expected_s)) return;
+    if (is_hopeless(x, expected_s)) return;
     if (!exact && !x->bounding) {
         if (x->simulated_s < 0) x->simulated_s = stages_run(&x->plan, s, true).total_s;
         expected_s = step_close(x->t, &x->plan, x->simulated_s, &end);
-        if (expansion_hopeless(x, expected_s)) return;
+        if (is_hopeless(x, expected_s)) return;
     }
     double memory = memory_of(x);
     x->evaluated += !x->bounding;
@@ -223,7 +223,7 @@ static bool try_schedule(expansion *x, bool activations, const int *zero, int n_
     bool exact = false;
     sm_pipeline_time time = sm_pipeline_closed(&s->pipeline, &exact);
     const double end_s = x->end_s[x->plan.schedule == SM_SCHEDULE_DUALPIPE];
-    if (expansion_hopeless(x, time.total_s + end_s)) return exact;
+    if (is_hopeless(x, time.total_s + end_s)) return exact;
     for (int z = 0; z < n_zero; z++) {
         x->plan.zero = zero[z];
         for (int f = 0; f < x->c.n_offload && !is_enough(x); f++) {
@@ -417,7 +417,7 @@ static void load_microbatch(expansion *x, uint64_t key) {
 /* The average stage's work, and what follows it, takes no longer than what is known. */
 static bool average_hopeful(const expansion *x, double total_s, double end_s) {
     double stage_s = total_s / x->plan.pipeline * x->microbatches;
-    return !expansion_hopeless(x, stage_s * (1 - ROUNDING) + end_s);
+    return !is_hopeless(x, stage_s * (1 - ROUNDING) + end_s);
 }
 
 bool leaves_work(expansion *x, bool *alive) {

@@ -18,12 +18,8 @@ static double adding_s(const sm_train *t, const sm_work *w, const sm_degrees *d)
 }
 
 static size_t matmul_place(const matmul_shape *shape) {
-    static const uint64_t odd[5] = {0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb,
-                                    0xd6e8feb86659fd93, 0xa0761d6478bd642f};
-    uint64_t word[5], sum = (uint64_t)shape->dtype;
-    memcpy(word, shape->size, sizeof word);
-    for (int i = 0; i < 5; i++) sum = (sum ^ word[i] ^ word[i] >> 32) * odd[i];
-    return (size_t)(sum >> 40) % MATMULS;
+    uint64_t hash = sm_hash_bytes(shape->size, sizeof shape->size);
+    return (size_t)(sm_hash_mixed(hash, (uint64_t)shape->dtype) >> 8) % MATMULS;
 }
 
 /* The plans of a search have many products of few shapes: of as many tokens each, however they are

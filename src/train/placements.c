@@ -55,7 +55,7 @@ static bool place_first(const listing *x, int depth, listed *to) {
 static void add(listing *x, int depth) {
     lane_scratch *l = x->l;
     listed *to = &l->placement[l->placements];
-    if (l->placements == MAX_PLACEMENTS || !place_first(x, depth, to)) return;
+    if (l->placements == l->placement_room || !place_first(x, depth, to)) return;
     if (!first_seen(l, placement_key(x->system, to))) return;
     memcpy(to->order, x->plan.order, sizeof to->order);
     memcpy(to->dims, x->plan.dims, sizeof to->dims);

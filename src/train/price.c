@@ -259,7 +259,7 @@ sm_status price_scratch(sm_train *t, sm_error *err) {
     t->one = sm_arena_alloc(t->arena, sizeof *t->one);
     t->one_stages = sm_arena_alloc(t->arena, sizeof *t->one_stages);
     if (t->one) t->one->load = t->one->own_load;
-    if (!t->one || !t->one_stages || !stages_init(t->one_stages, 1, t->arena) ||
+    if (!t->one || !t->one_stages || !stages_init(t, t->one_stages, 1, t->arena) ||
         !sm_curve_memo_init(&t->one->at.memo, &t->system, t->calibration, CURVES, t->arena)) {
         t->one = NULL;
         return sm_fail_memory(err);

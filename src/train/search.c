@@ -120,13 +120,16 @@ static bool make_memo(const plan_search *h, lane_scratch *l) {
     piece_time *time = sm_arena_array(h->scratch, l->n_timed * n, sizeof *time);
     kept_bytes *kept = sm_arena_array(h->scratch, l->n_timed * n, sizeof *kept);
     l->memo = sm_arena_array(h->scratch, l->n_timed, sizeof *l->memo);
-    l->placement = sm_arena_array(h->scratch, MAX_PLACEMENTS, sizeof *l->placement);
+    l->placement_room = MAX_DIMS_ORDERS; /* no tree of orders on switches has as many */
+    for (int k = 2; k <= h->axes; k++) l->placement_room *= k;
+    l->placement = sm_arena_array(h->scratch, (size_t)l->placement_room, sizeof *l->placement);
+    l->memory = sm_arena_array(h->scratch, (size_t)h->microbatches, sizeof *l->memory);
     l->p.matmuls = h->roomy ? sm_arena_array(h->scratch, MATMULS, sizeof *l->p.matmuls) : NULL;
     l->least_memory = h->effort.least_memory_bytes;
     l->work = sm_arena_array(h->scratch, l->n_timed * TOTALS, sizeof *l->work);
     l->hopeful = sm_arena_array(h->scratch, l->n_timed * TOTALS, sizeof *l->hopeful);
     if ((h->roomy && !l->p.matmuls) || !time || !kept || !l->memo || !l->work || !l->hopeful ||
-        !l->placement)
+        !l->placement || !l->memory)
         return false;
     for (size_t i = 0; i < l->n_timed; i++) {
         l->memo[i].time = time + i * n;
@@ -143,14 +146,21 @@ static void gather_least_memory(plan_search *h) {
 /* Lanes with room enough for the nodes at hand. */
 static sm_status make_lanes(plan_search *h, sm_error *err) {
     const bool many = h->nodes > FEW_NODES;
-    if (h->lane && (h->roomy || !many)) return SM_OK;
+    int threads = sm_search_threads(h->options->threads);
+    if ((size_t)threads > h->nodes) threads = (int)h->nodes; /* no lane is without one */
+    if (h->lane && (h->roomy || !many) && h->lanes >= threads && h->made_for[0] >= h->axes &&
+        h->made_for[1] >= h->microbatches)
+        return SM_OK;
     gather_least_memory(h);
     h->roomy = many;
-    h->lanes = sm_search_threads(h->options->threads);
+    h->lanes = threads;
+    h->made_for[0] = h->axes;
+    h->made_for[1] = h->microbatches;
     h->lane = sm_arena_array(h->scratch, (size_t)h->lanes, sizeof *h->lane);
     if (!h->lane) return sm_fail_memory(err);
     for (int i = 0; i < h->lanes; i++)
-        if (!stages_init(&h->lane[i].s, LAYOUTS, h->scratch) || !make_memo(h, &h->lane[i]) ||
+        if (!stages_init(h->train, &h->lane[i].s, many ? LAYOUTS : FEW_LAYOUTS, h->scratch) ||
+            !make_memo(h, &h->lane[i]) ||
             !sm_curve_memo_init(&h->lane[i].p.at.memo, &h->train->system, h->train->calibration,
                                 many ? SEARCH_CURVES : CURVES, h->scratch))
             return sm_fail_memory(err);

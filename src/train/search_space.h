@@ -6,7 +6,8 @@
 /* A bound is a sum of other terms than the price it bounds: so much of it may be rounding. */
 #define ROUNDING 1e-12
 
-enum { MAX_MICROBATCH = 32, MAX_PLACEMENTS = 6 * 720, MAX_VIRTUAL = 8 }; /* dims x orders */
+enum { MAX_MICROBATCH = 32, MAX_DIMS_ORDERS = 6, MAX_PLACEMENTS = MAX_DIMS_ORDERS * 720 };
+enum { MAX_VIRTUAL = 8 };
 
 typedef struct node {
     int32_t degree[SM_PLAN_DEGREES];
@@ -79,7 +80,7 @@ typedef struct timed_total {
     double seconds[2];
 } timed_total;
 /* What a lane keeps, where the nodes are many; where they are few it is not worth its clearing. */
-enum { TIMED = 8192, FEW_NODES = 256, FEW_TIMED = 512, TOTALS = 8 };
+enum { TIMED = 8192, FEW_NODES = 256, FEW_TIMED = 512, FEW_LAYOUTS = 8, TOTALS = 8 };
 
 typedef struct memory_memo {
     uint32_t stamp;
@@ -115,14 +116,15 @@ typedef struct lane_scratch {
     /* Memory does not depend on the placement: kept for all placements of a node (those of an older
      * stamp are void). */
     uint32_t stamp;
-    memory_memo memory[MAX_MICROBATCH][SM_RECOMPUTE_COUNT][SM_SCHEDULE_COUNT + MAX_VIRTUAL][4]
-                      [SM_OFFLOAD_COUNT][SM_REGATHER_COUNT];
+    memory_memo (*memory)[SM_RECOMPUTE_COUNT][SM_SCHEDULE_COUNT + MAX_VIRTUAL][4][SM_OFFLOAD_COUNT]
+                         [SM_REGATHER_COUNT];              /* of each microbatch */
     double least_memory;                                   /* of all that were looked at */
     schedule_shape shape[SM_SCHEDULE_COUNT + MAX_VIRTUAL]; /* of the node at hand */
     schedule_set possible[MAX_MICROBATCH];                 /* with so many microbatches */
     int placements, axes;           /* of the node at hand: in the list; that shard anything */
     uint8_t usual[SM_PLAN_DEGREES]; /* the order that spaces of the usual order alone have */
-    listed none, *placement;        /* with no axis placed; the list, MAX_PLACEMENTS */
+    listed none, *placement;        /* with no axis placed; the list */
+    int placement_room;
     uint64_t seen[MAX_PLACEMENTS * 2];
 } lane_scratch;
 
@@ -143,8 +145,10 @@ typedef struct plan_search {
     double space;
     lane_scratch *lane;
     int lanes;
-    bool roomy;        /* the lanes are made for many nodes */
-    sm_arena *scratch; /* of the lanes */
+    bool roomy;             /* the lanes are made for many nodes */
+    int microbatches, axes; /* the most that a node has to choose from, and that shard anything */
+    int made_for[2];        /* of them, the lanes */
+    sm_arena *scratch;      /* of the lanes */
     outcome place[SM_BATCH];
     int found;
     sm_plan best[SM_MAX_TOP];
@@ -215,8 +219,6 @@ typedef struct expansion {
     double simulated_s;                  /* of the schedule at hand, < 0 before it is needed */
     int microbatch, recompute, pipeline; /* indices in choices, for what is kept of a node */
 } expansion;
-/* A plan whose time, or a lower bound of it, is known not to be better. */
-bool expansion_hopeless(const expansion *x, double seconds);
 /* The schedules of a node. */
 void leaves_shape(expansion *x);
 /* The microbatches whose local work leaves a chance; of those, with the collectives of no

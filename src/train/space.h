@@ -351,7 +351,7 @@ struct stages {
     void *scratch;
     size_t scratch_bytes;
 };
-bool stages_init(stages *s, int layouts, sm_arena *arena);
+bool stages_init(const sm_train *t, stages *s, int layouts, sm_arena *arena);
 /* Keep what is simulated, for whoever prices many plans; stages of several layouts do. */
 bool stages_remember(stages *s, sm_arena *arena);
 void stages_layout(const sm_train *t, const sm_plan *plan, stages *s);

@@ -9,17 +9,18 @@
 
 #include "space.h"
 
-bool stages_init(stages *s, int layouts, sm_arena *arena) {
+bool stages_init(const sm_train *t, stages *s, int layouts, sm_arena *arena) {
+    const int chunks = most_chunks(t) < MAX_CHUNKS ? most_chunks(t) : MAX_CHUNKS;
     memset(s, 0, sizeof *s);
     s->n_layouts = layouts;
     s->scratch_bytes = (size_t)1 << 20;
     s->scratch = sm_arena_alloc(arena, s->scratch_bytes);
-    s->kinds_room = (layouts > 1 ? 4 : 1) * MAX_CHUNKS;
+    s->kinds_room = layouts * chunks < 4 * MAX_CHUNKS ? layouts * chunks : 4 * MAX_CHUNKS;
     s->kind = sm_arena_array(arena, (size_t)s->kinds_room, sizeof *s->kind);
     s->layouts = sm_arena_array(arena, (size_t)layouts, sizeof *s->layouts);
     for (int i = 0; s->layouts && i < layouts; i++) {
-        s->layouts[i].kind = sm_arena_array(arena, MAX_CHUNKS, sizeof *s->layouts[i].kind);
-        s->layouts[i].before = sm_arena_array(arena, MAX_CHUNKS, sizeof *s->layouts[i].before);
+        s->layouts[i].kind = sm_arena_array(arena, (size_t)chunks, sizeof *s->layouts[i].kind);
+        s->layouts[i].before = sm_arena_array(arena, (size_t)chunks, sizeof *s->layouts[i].before);
         if (!s->layouts[i].kind || !s->layouts[i].before) return false;
     }
     return s->scratch && s->kind && s->layouts && (layouts == 1 || stages_remember(s, arena));
