@@ -53,8 +53,7 @@ static bool take_variant(expansion *x, bool *alive) {
         x->n_regather[host] =
             choices_regather(x->h->options, &x->c, &x->plan, host, x->regather[host]);
     x->l->stamp++;
-    for (int i = 0; i < p->v->pieces; i++)
-        p->gathered[i] = piece_gathered_bytes(x->t, p->v, i, &p->d, &x->plan);
+    pieces_gathered(x->t, &x->plan, p);
     drop_large(x);
     nest(x);
     return leaves_hopeful(x, alive);

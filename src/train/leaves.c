@@ -388,15 +388,15 @@ static uint64_t timed_key(const expansion *x) {
     return key;
 }
 
-static const timed *timed_of(expansion *x, uint64_t key) {
+static timed *timed_of(expansion *x, uint64_t key) {
     pieces *p = &x->l->p;
     timed *at = &x->l->memo[key % x->l->n_timed];
     if (at->key == key) return at;
     sm_degrees_microbatch(&p->d, x->plan.microbatch);
     pieces_time(x->t, &x->plan, p);
     memcpy(at->time, p->time, (size_t)p->v->pieces * sizeof *at->time);
-    memcpy(at->kept, p->kept, (size_t)p->v->pieces * sizeof *at->kept);
     at->key = key;
+    at->has_kept = false;
     return at;
 }
 
@@ -411,7 +411,19 @@ static void load_microbatch(expansion *x, uint64_t key) {
     const timed *at = timed_of(x, key);
     sm_degrees_microbatch(&p->d, x->plan.microbatch);
     memcpy(p->time, at->time, (size_t)p->v->pieces * sizeof p->time[0]);
-    memcpy(p->kept, at->kept, (size_t)p->v->pieces * sizeof p->kept[0]);
+}
+
+/* What a layer keeps of it, for plans whose time leaves them a chance. */
+static void load_kept(expansion *x) {
+    pieces *p = &x->l->p;
+    timed *at = timed_of(x, timed_key(x));
+    const size_t bytes = (size_t)p->v->pieces * sizeof p->kept[0];
+    if (!at->has_kept) {
+        pieces_kept(x->t, &x->plan, p);
+        memcpy(at->kept, p->kept, bytes);
+        at->has_kept = true;
+    }
+    memcpy(p->kept, at->kept, bytes);
 }
 
 /* The average stage's work, and what follows it, takes no longer than what is known. */
@@ -530,6 +542,7 @@ void leaves_try(expansion *x, int i) {
     x->open = x->l->possible[i];
     if (x->h->options->prune) x->open = comm_hopeful(x, x->open);
     if (!x->open) return;
+    load_kept(x);
     pieces_comm_again(x->t, &x->plan, &x->l->p);
     x->in &= x->c.in.microbatch[i];
     for (int z = 0; z < x->c.n_zero; z++) {

@@ -12,11 +12,18 @@ bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p) {
 }
 
 void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p) {
-    for (int i = 0; i < p->v->pieces; i++) {
+    for (int i = 0; i < p->v->pieces; i++)
         piece_time_compute(t, p->v, i, &p->d, plan->dtype, p->matmuls, &p->time[i]);
+}
+
+void pieces_kept(const sm_train *t, const sm_plan *plan, pieces *p) {
+    for (int i = 0; i < p->v->pieces; i++)
         piece_kept_bytes(t, p->v, i, &p->d, plan->dtype, &p->kept[i]);
+}
+
+void pieces_gathered(const sm_train *t, const sm_plan *plan, pieces *p) {
+    for (int i = 0; i < p->v->pieces; i++)
         p->gathered[i] = piece_gathered_bytes(t, p->v, i, &p->d, plan);
-    }
 }
 
 void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p) {

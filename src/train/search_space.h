@@ -71,6 +71,7 @@ typedef struct timed {
     uint64_t key;
     piece_time *time;
     kept_bytes *kept;
+    bool has_kept; /* which what is ruled out by its time does not ask for */
 } timed;
 /* Seconds of all layers, the embedding and the head, which most are ruled out by: of local work;
  * and with the collectives of no placement, which depend on fsdp and the rules beside. Under

@@ -304,6 +304,8 @@ struct pieces {
  * out. */
 bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p);
+void pieces_kept(const sm_train *t, const sm_plan *plan, pieces *p);
+void pieces_gathered(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_comm_again(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p);
