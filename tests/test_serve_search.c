@@ -442,9 +442,13 @@ static void fleets_carry_the_traffic(void **state) {
     serve_case_fill(&c, "llama-3-8b", "h100-sxm:8");
     c.job.usd_per_chip_hour = 3;
     double chips = 0;
+    sm_arena *arena = sm_arena_new();
+    sm_serve_result answer = searched(&c, &o, arena);
     for (double rate = 1; rate <= 4096; rate *= 4) {
-        sm_fleet f;
+        sm_fleet f, from;
         assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, rate, &f, &err), SM_OK);
+        assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, &answer, rate, &from, &err), SM_OK);
+        assert_memory_equal(&f.replicas, &from.replicas, sizeof f - offsetof(sm_fleet, replicas));
         assert_true(f.utilisation <= 0.8 + 1e-12 && f.utilisation > 0);
         close_to(f.utilisation * f.replicas * f.requests_per_s_per_replica, rate, 1e-9);
         close_to(f.usd_per_hour, 3 * f.chips, 1e-12);
@@ -452,6 +456,7 @@ static void fleets_carry_the_traffic(void **state) {
         assert_true(f.chips >= chips);
         chips = f.chips;
     }
+    sm_arena_free(arena);
     sm_fleet f;
     assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, NAN, &f, &err), SM_BAD_INPUT);
     o.tpot_s = 1e-4;
