@@ -55,7 +55,7 @@ def judge(row, answer, error):
         if not totals(answer) & {answer["params"] + over, answer["params"] + over - embedding}:
             return "in part" if "active" in answer["note"] else "wrong active"
     if row.get("exact_flops"):
-        counted = answer["forward_flops_per_token_full"] * float(row["tokens"])
+        counted = answer["forward_flops_per_token_full"] * answer["seq"]
         if abs(counted / float(row["exact_flops"]) - 1) > 1e-9:
             return "wrong FLOPs"
     return "exact"
@@ -74,7 +74,7 @@ def show(row, outcome, answer, error):
         if outcome == "wrong active":
             said += f", active {answer['active_params']:.0f} of {row['exact_active']}"
         if outcome == "wrong FLOPs":
-            said += f", {answer['forward_flops_per_token_full'] * float(row['tokens']):.0f} FLOPs of {row['exact_flops']}"
+            said += f", {answer['forward_flops_per_token_full'] * answer['seq']:.0f} FLOPs of {row['exact_flops']}"
     print(f"{outcome:12} {row.get('model_type', ''):20} {row['name']}: {said}")
 
 

@@ -9,7 +9,8 @@ It writes what scripts/check-families.py compares with, so that families of next
                                                    and DIR/MANIFEST.csv; --seed N for others;
                                                    --list prints the types that have a causal model;
                                                    --flops T: also the FLOPs of a forward pass of T tokens
-                                                   (of either side) that torch's counter counts, on the CPU
+                                                   (of either side), a picture or a second of sound, by torch's
+                                                   counter, on the CPU
   reference-totals.py --defaults --out DIR [TYPE ...]   the config that each class of model_type has when nothing
                                                    is said (all types by default): as the library writes it, and
                                                    with every key; kind: causal, seq2seq, multimodal, masked, base
@@ -99,15 +100,26 @@ def count(config):
     return total, total - idle if idle else None
 
 
+def inputs(config, model, tokens):
+    """What the class reads: words, a picture, or a second of sound."""
+    if model.main_input_name == "pixel_values":
+        sides = config.image_size if isinstance(config.image_size, (list, tuple)) else [config.image_size] * 2
+        return {"pixel_values": torch.zeros(1, config.num_channels, *sides)}
+    if model.main_input_name == "input_values":
+        return {"input_values": torch.zeros(1, 16000)}
+    ids = torch.randint(3, min(60, config.get_text_config().vocab_size - 1), (1, tokens))
+    return {"input_ids": ids, **({"decoder_input_ids": ids} if config.is_encoder_decoder else {})}
+
+
 def flops(config, tokens):
-    """Of a forward pass, every pair of an attention taken, convolutions left out, as `full` has them."""
+    """Of a forward pass, every pair of an attention taken, as `full` has them. Convolutions along words are
+    left out, which are no products there; those that make patches or frames are counted."""
     config._attn_implementation = config._experts_implementation = "eager"
     model = getattr(transformers, config.architectures[0])(config).float().eval()
-    ids = torch.randint(3, min(60, config.get_text_config().vocab_size - 1), (1, tokens))
-    given = {"decoder_input_ids": ids} if config.is_encoder_decoder else {}
     with torch.no_grad(), FlopCounterMode(display=False) as counter:
-        model(input_ids=ids, **given)
-    return sum(n for op, n in counter.get_flop_counts()["Global"].items() if "conv" not in str(op))
+        model(**inputs(config, model, tokens))
+    words = model.main_input_name == "input_ids"
+    return sum(n for op, n in counter.get_flop_counts()["Global"].items() if not words or "conv" not in str(op))
 
 
 # What a small random config takes, key by key, where its class has the key.
@@ -147,6 +159,7 @@ def sizes(pick):
         ("word_embed_proj_dim",): pick(width, 24),
         ("hidden_size_per_layer_input",): pick(0, 8, 12),
         ("num_kv_shared_layers",): 0,
+        ("num_conv_pos_embeddings",): 15,  # of an even number one result more is made and dropped
         ("global_head_dim",): pick(16, 32),
     }
     return core, rest
@@ -160,7 +173,7 @@ def random_config(kind, pick):
     core, rest = sizes(pick)
     given = {k: v for keys, v in core.items() for k in keys if k in usual}
     for keys, value in rest.items():
-        if pick(True, True, True, False):
+        if pick(True, True, True, False) or "num_conv_pos_embeddings" in keys:
             given.update({k: value for k in keys if k in usual})
     for key, value in usual.items():
         if isinstance(value, bool) and not key.startswith(PASSIVE) and pick(True, False, False):
@@ -203,6 +216,8 @@ def write_random(kinds, n, seed, folder, tokens):
             name = f"{kind}-{made:02d}"
             # every key, or only those that differ from the defaults of the class
             text = config.to_json_string(use_diff=made % 2 == 0)
+            if tokens and hasattr(config, "conv_dim"):  # a second of sound
+                text = text.replace("{", '{\n  "max_source_samples": 16000,', 1)
             if tokens and config.is_encoder_decoder:  # the encoder reads as many as the decoder writes
                 text = text.replace("{", f'{{\n  "source": {tokens},', 1)
             (folder / f"{name}.json").write_text(text)

@@ -6,6 +6,7 @@
 
 #include "small_models.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -163,11 +164,190 @@ static void mixers_work_and_keep_as_the_reference(void **state) {
     }
 }
 
+/* FLOPs of a picture, of a second of sound or of 64 words on either side, which torch 2.15's
+ * counter counted of transformers 5.24's classes (scripts/reference-totals.py --flops 64). */
+static const struct {
+    double flops;
+    const char *config;
+} works[] = {
+    {156175360, "{\"architectures\":[\"ViTModel\"],\"attention_probs_dropout_prob\":0.0,"
+                "\"encoder_stride\":16,\"hidden_act\":\"gelu\",\"hidden_dropout_prob\":0.0,"
+                "\"hidden_size\":128,\"image_size\":224,\"initializer_range\":0.02,"
+                "\"intermediate_size\":130,\"layer_norm_eps\":1e-12,\"model_type\":\"vit\","
+                "\"num_attention_heads\":4,\"num_channels\":3,\"num_hidden_layers\":2,"
+                "\"patch_size\":16,\"pooler_act\":\"tanh\",\"pooler_output_size\":128,"
+                "\"qkv_bias\":true}"},
+    {58812416, "{\"architectures\":[\"DeiTModel\"],\"attention_probs_dropout_prob\":0.0,"
+               "\"encoder_stride\":16,\"hidden_act\":\"gelu\",\"hidden_dropout_prob\":0.0,"
+               "\"hidden_size\":64,\"image_size\":224,\"initializer_range\":0.02,"
+               "\"intermediate_size\":64,\"layer_norm_eps\":1e-12,\"model_type\":\"deit\","
+               "\"num_attention_heads\":2,\"num_channels\":3,\"num_hidden_layers\":2,"
+               "\"patch_size\":16,\"pooler_act\":\"tanh\",\"pooler_output_size\":64,"
+               "\"qkv_bias\":true}"},
+    {2282625024, "{\"apply_layernorm\":true,\"architectures\":[\"Dinov2Model\"],"
+                 "\"attention_probs_dropout_prob\":0.0,\"drop_path_rate\":0.0,"
+                 "\"hidden_act\":\"gelu\",\"hidden_dropout_prob\":0.0,\"hidden_size\":192,"
+                 "\"image_size\":224,\"initializer_range\":0.02,\"layer_norm_eps\":1e-06,"
+                 "\"layerscale_value\":1.0,\"mlp_ratio\":4,\"model_type\":\"dinov2\","
+                 "\"num_attention_heads\":12,\"num_channels\":3,\"num_hidden_layers\":8,"
+                 "\"out_features\":[\"stage8\"],\"out_indices\":[8],\"patch_size\":14,"
+                 "\"qkv_bias\":true,\"reshape_hidden_states\":false,\"stage_names\":[\"stem\","
+                 "\"stage1\",\"stage2\",\"stage3\",\"stage4\",\"stage5\",\"stage6\",\"stage7\","
+                 "\"stage8\"],\"use_mask_token\":false,\"use_swiglu_ffn\":true}"},
+    {37597696, "{\"add_fpn\":false,\"architectures\":[\"BeitModel\"],"
+               "\"attention_probs_dropout_prob\":0.0,\"auxiliary_channels\":256,"
+               "\"auxiliary_concat_input\":false,\"auxiliary_loss_weight\":0.4,"
+               "\"auxiliary_num_convs\":1,\"drop_path_rate\":0.1,\"hidden_act\":\"gelu\","
+               "\"hidden_dropout_prob\":0.0,\"hidden_size\":16,\"image_size\":224,"
+               "\"initializer_range\":0.02,\"intermediate_size\":96,\"layer_norm_eps\":1e-12,"
+               "\"layer_scale_init_value\":0.1,\"model_type\":\"beit\","
+               "\"num_attention_heads\":1,\"num_channels\":3,\"num_hidden_layers\":8,"
+               "\"out_features\":[\"stage8\"],\"out_indices\":[8],\"patch_size\":16,"
+               "\"pool_scales\":[1,2,3,6],\"reshape_hidden_states\":false,"
+               "\"semantic_loss_ignore_index\":255,\"stage_names\":[\"stem\",\"stage1\","
+               "\"stage2\",\"stage3\",\"stage4\",\"stage5\",\"stage6\",\"stage7\",\"stage8\"],"
+               "\"use_absolute_position_embeddings\":false,\"use_auxiliary_head\":true,"
+               "\"use_mask_token\":false,\"use_mean_pooling\":true,"
+               "\"use_relative_position_bias\":true,\"use_shared_relative_position_bias\":false,"
+               "\"vocab_size\":1000}"},
+    {17230080, "{\"architectures\":[\"SiglipVisionModel\"],\"attention_dropout\":0.0,"
+               "\"hidden_act\":\"gelu_pytorch_tanh\",\"hidden_size\":16,\"image_size\":224,"
+               "\"intermediate_size\":96,\"layer_norm_eps\":1e-06,"
+               "\"model_type\":\"siglip_vision_model\",\"num_attention_heads\":1,"
+               "\"num_channels\":3,\"num_hidden_layers\":3,\"patch_size\":16,"
+               "\"vision_use_head\":true}"},
+    {120864768, "{\"architectures\":[\"CLIPVisionModel\"],\"attention_dropout\":0.0,"
+                "\"hidden_act\":\"quick_gelu\",\"hidden_size\":128,\"image_size\":224,"
+                "\"initializer_factor\":1.0,\"initializer_range\":0.02,\"intermediate_size\":96,"
+                "\"layer_norm_eps\":1e-05,\"model_type\":\"clip_vision_model\","
+                "\"num_attention_heads\":4,\"num_channels\":3,\"num_hidden_layers\":8,"
+                "\"patch_size\":32,\"projection_dim\":512}"},
+    {61415424, "{\"architectures\":[\"IJepaModel\"],\"attention_probs_dropout_prob\":0.0,"
+               "\"hidden_act\":\"gelu\",\"hidden_dropout_prob\":0.0,\"hidden_size\":64,"
+               "\"image_size\":224,\"initializer_range\":0.02,\"intermediate_size\":96,"
+               "\"layer_norm_eps\":1e-12,\"model_type\":\"ijepa\",\"num_attention_heads\":2,"
+               "\"num_channels\":3,\"num_hidden_layers\":2,\"patch_size\":16,"
+               "\"pooler_act\":\"tanh\",\"pooler_output_size\":64,\"qkv_bias\":true}"},
+    {214946304, "{\"apply_layernorm\":true,\"architectures\":[\"DINOv3ViTModel\"],"
+                "\"attention_dropout\":0.0,\"drop_path_rate\":0.0,\"hidden_act\":\"gelu\","
+                "\"hidden_size\":128,\"image_size\":224,\"initializer_range\":0.02,"
+                "\"intermediate_size\":130,\"key_bias\":true,\"layer_norm_eps\":1e-05,"
+                "\"layerscale_value\":1.0,\"mlp_bias\":false,\"model_type\":\"dinov3_vit\","
+                "\"num_attention_heads\":2,\"num_channels\":3,\"num_hidden_layers\":3,"
+                "\"num_register_tokens\":0,\"out_features\":[\"stage3\"],\"out_indices\":[3],"
+                "\"patch_size\":16,\"pos_embed_jitter\":null,\"pos_embed_rescale\":2.0,"
+                "\"pos_embed_shift\":null,\"proj_bias\":false,\"query_bias\":false,"
+                "\"reshape_hidden_states\":true,\"rope_theta\":100.0,\"stage_names\":[\"stem\","
+                "\"stage1\",\"stage2\",\"stage3\"],\"use_gated_mlp\":false,\"value_bias\":true}"},
+    {1772296704,
+     "{\"architectures\":[\"Data2VecVisionModel\"],"
+     "\"attention_probs_dropout_prob\":0.0,\"auxiliary_channels\":256,"
+     "\"auxiliary_concat_input\":true,\"auxiliary_loss_weight\":0.4,"
+     "\"auxiliary_num_convs\":1,\"drop_path_rate\":0.1,\"hidden_act\":\"gelu\","
+     "\"hidden_dropout_prob\":0.0,\"hidden_size\":384,\"image_size\":224,"
+     "\"initializer_range\":0.02,\"intermediate_size\":130,\"layer_norm_eps\":1e-12,"
+     "\"layer_scale_init_value\":0.1,\"model_type\":\"data2vec-vision\","
+     "\"num_attention_heads\":12,\"num_channels\":3,\"num_hidden_layers\":5,"
+     "\"out_indices\":[3,5,7,11],\"patch_size\":16,\"pool_scales\":[1,2,3,6],"
+     "\"semantic_loss_ignore_index\":255,\"use_absolute_position_embeddings\":true,"
+     "\"use_auxiliary_head\":true,\"use_mask_token\":false,\"use_mean_pooling\":true,"
+     "\"use_relative_position_bias\":false,\"use_shared_relative_position_bias\":true}"},
+    {5888514048, "{\"max_source_samples\":16000,\"activation_dropout\":0.1,"
+                 "\"adapter_attn_dim\":null,\"adapter_kernel_size\":3,\"adapter_stride\":2,"
+                 "\"add_adapter\":false,\"apply_spec_augment\":true,"
+                 "\"architectures\":[\"Wav2Vec2Model\"],\"attention_dropout\":0.1,"
+                 "\"bos_token_id\":1,\"classifier_proj_size\":256,\"codevector_dim\":256,"
+                 "\"contrastive_logits_temperature\":0.1,\"conv_bias\":false,\"conv_dim\":[512,"
+                 "512,512,512,512,512,512],\"conv_kernel\":[10,3,3,3,3,2,2],\"conv_stride\":[5,2,"
+                 "2,2,2,2,2],\"ctc_loss_reduction\":\"sum\",\"ctc_zero_infinity\":false,"
+                 "\"diversity_loss_weight\":0.1,\"do_stable_layer_norm\":false,\"eos_token_id\":2,"
+                 "\"feat_extract_activation\":\"gelu\",\"feat_extract_norm\":\"group\","
+                 "\"feat_proj_dropout\":0.0,\"feat_quantizer_dropout\":0.0,\"final_dropout\":0.1,"
+                 "\"hidden_act\":\"gelu\",\"hidden_dropout\":0.1,\"hidden_size\":512,"
+                 "\"initializer_range\":0.02,\"intermediate_size\":96,\"layer_norm_eps\":1e-05,"
+                 "\"layerdrop\":0.1,\"mask_feature_length\":10,\"mask_feature_min_masks\":0,"
+                 "\"mask_feature_prob\":0.0,\"mask_time_length\":10,\"mask_time_min_masks\":2,"
+                 "\"mask_time_prob\":0.05,\"model_type\":\"wav2vec2\",\"num_adapter_layers\":3,"
+                 "\"num_attention_heads\":8,\"num_codevector_groups\":2,"
+                 "\"num_codevectors_per_group\":320,\"num_conv_pos_embedding_groups\":16,"
+                 "\"num_conv_pos_embeddings\":15,\"num_feat_extract_layers\":7,"
+                 "\"num_hidden_layers\":8,\"num_negatives\":100,\"output_hidden_size\":512,"
+                 "\"pad_token_id\":0,\"proj_codevector_dim\":256,\"tdnn_dilation\":[1,2,3,1,1],"
+                 "\"tdnn_dim\":[512,512,512,512,1500],\"tdnn_kernel\":[5,3,3,1,1],"
+                 "\"use_weighted_layer_sum\":false,\"vocab_size\":257,\"xvector_output_dim\":512}"},
+    {5290942976, "{\"max_source_samples\":16000,\"activation_dropout\":0.1,"
+                 "\"adapter_kernel_size\":3,\"adapter_stride\":2,\"add_adapter\":false,"
+                 "\"apply_spec_augment\":true,\"architectures\":[\"WavLMModel\"],"
+                 "\"attention_dropout\":0.1,\"bos_token_id\":1,\"classifier_proj_size\":256,"
+                 "\"codevector_dim\":256,\"contrastive_logits_temperature\":0.1,"
+                 "\"conv_bias\":false,\"conv_dim\":[512,512,512,512,512,512,512],"
+                 "\"conv_kernel\":[10,3,3,3,3,2,2],\"conv_stride\":[5,2,2,2,2,2,2],"
+                 "\"ctc_loss_reduction\":\"mean\",\"ctc_zero_infinity\":false,"
+                 "\"diversity_loss_weight\":0.1,\"do_stable_layer_norm\":false,\"eos_token_id\":2,"
+                 "\"feat_extract_activation\":\"gelu\",\"feat_extract_norm\":\"group\","
+                 "\"feat_proj_dropout\":0.0,\"final_dropout\":0.1,\"hidden_act\":\"gelu\","
+                 "\"hidden_dropout\":0.1,\"hidden_size\":384,\"initializer_range\":0.02,"
+                 "\"intermediate_size\":130,\"layer_norm_eps\":1e-05,\"layerdrop\":0.1,"
+                 "\"mask_feature_length\":10,\"mask_feature_prob\":0.0,\"mask_time_length\":10,"
+                 "\"mask_time_min_masks\":2,\"mask_time_prob\":0.05,\"max_bucket_distance\":800,"
+                 "\"model_type\":\"wavlm\",\"num_adapter_layers\":3,\"num_attention_heads\":12,"
+                 "\"num_buckets\":320,\"num_codevector_groups\":2,"
+                 "\"num_codevectors_per_group\":320,\"num_conv_pos_embedding_groups\":16,"
+                 "\"num_conv_pos_embeddings\":15,\"num_ctc_classes\":80,"
+                 "\"num_feat_extract_layers\":7,\"num_hidden_layers\":5,\"num_negatives\":100,"
+                 "\"output_hidden_size\":384,\"pad_token_id\":0,\"proj_codevector_dim\":256,"
+                 "\"tdnn_dilation\":[1,2,3,1,1],\"tdnn_dim\":[512,512,512,512,1500],"
+                 "\"tdnn_kernel\":[5,3,3,1,1],\"use_weighted_layer_sum\":true,\"vocab_size\":1000,"
+                 "\"xvector_output_dim\":512}"},
+    {6474469376, "{\"max_source_samples\":16000,\"activation_dropout\":0.1,"
+                 "\"adapter_kernel_size\":3,\"adapter_stride\":2,\"add_adapter\":false,"
+                 "\"architectures\":[\"Data2VecAudioModel\"],\"attention_dropout\":0.1,"
+                 "\"bos_token_id\":1,\"classifier_proj_size\":256,\"conv_bias\":true,"
+                 "\"conv_dim\":[512,512,512,512,512,512,512],\"conv_kernel\":[10,3,3,3,3,2,2],"
+                 "\"conv_pos_kernel_size\":19,\"conv_stride\":[5,2,2,2,2,2,2],"
+                 "\"ctc_loss_reduction\":\"sum\",\"ctc_zero_infinity\":false,\"eos_token_id\":2,"
+                 "\"feat_extract_activation\":\"gelu\",\"feat_proj_dropout\":0.0,"
+                 "\"final_dropout\":0.1,\"hidden_act\":\"gelu\",\"hidden_dropout\":0.1,"
+                 "\"hidden_size\":768,\"initializer_range\":0.02,\"intermediate_size\":96,"
+                 "\"layer_norm_eps\":1e-05,\"layerdrop\":0.1,\"mask_feature_length\":10,"
+                 "\"mask_feature_min_masks\":0,\"mask_feature_prob\":0.0,\"mask_time_length\":10,"
+                 "\"mask_time_min_masks\":2,\"mask_time_prob\":0.05,"
+                 "\"model_type\":\"data2vec-audio\",\"num_adapter_layers\":3,"
+                 "\"num_attention_heads\":12,\"num_conv_pos_embedding_groups\":16,"
+                 "\"num_conv_pos_embeddings\":15,\"num_feat_extract_layers\":7,"
+                 "\"num_hidden_layers\":2,\"output_hidden_size\":768,\"pad_token_id\":0,"
+                 "\"tdnn_dilation\":[1,2,3,1,1],\"tdnn_dim\":[512,512,512,512,1500],"
+                 "\"tdnn_kernel\":[5,3,3,1,1],\"use_weighted_layer_sum\":false,\"vocab_size\":100,"
+                 "\"xvector_output_dim\":512}"},
+    {577634304, "{\"source\":64,\"architectures\":[\"T5ForConditionalGeneration\"],"
+                "\"classifier_dropout\":0.0,\"d_ff\":96,\"d_kv\":64,\"d_model\":384,"
+                "\"dense_act_fn\":\"relu\",\"dropout_rate\":0.1,\"eos_token_id\":1,"
+                "\"feed_forward_proj\":\"relu\",\"initializer_factor\":1.0,\"is_decoder\":false,"
+                "\"is_encoder_decoder\":true,\"is_gated_act\":false,\"layer_norm_epsilon\":1e-06,"
+                "\"model_type\":\"t5\",\"num_decoder_layers\":2,\"num_heads\":6,\"num_layers\":2,"
+                "\"pad_token_id\":0,\"relative_attention_max_distance\":128,"
+                "\"relative_attention_num_buckets\":32,\"scale_decoder_outputs\":false,"
+                "\"tie_word_embeddings\":true,\"use_cache\":true,\"vocab_size\":1000}"},
+};
+
+static void towers_work_as_the_reference(void **state) {
+    for (size_t i = 0; i < sizeof works / sizeof *works; i++) {
+        made m = of(works[i].config);
+        sm_forward f;
+        if (sm_architecture_forward(m.a, 64, false, &f, &m.err)) failed(&m, works[i].config);
+        double counted = (f.matmul + f.attention) * f.tokens;
+        if (!(fabs(counted / works[i].flops - 1) < 1e-9))
+            fail_msg("%.0f FLOPs for %.0f: %s", counted, works[i].flops, works[i].config);
+        sm_arena_free(m.arena);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(totals_are_the_reference_classes),
         cmocka_unit_test(every_phase_finds_its_lines),
         cmocka_unit_test(mixers_work_and_keep_as_the_reference),
+        cmocka_unit_test(towers_work_as_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
