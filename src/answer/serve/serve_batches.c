@@ -1,6 +1,5 @@
 /* serve_batches: the best plan at other batches: where decode turns from weights to cache to
  * compute. */
-#include "scalemodel/simulate.h"
 #include "serve_asked.h"
 #include <assert.h>
 #include <math.h>

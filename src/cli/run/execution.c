@@ -10,6 +10,7 @@
 
 #include "element_types.h"
 #include "over_ranks.h"
+#include "prediction.h"
 #include "scalemodel/measure.h"
 
 /* Seconds of the steps, and of all. */
@@ -381,4 +382,23 @@ double execution_chain_bound(const sm_chain_plan *plan, sm_element element, doub
         largest = fmax(largest, n * m);
     }
     return largest;
+}
+
+bool execution_bytes_agree(const sm_alternative *a, const execution *x) {
+    for (int s = 0; s < a->lowering.steps; s++)
+        if (a->lowering.step[s].kind == SM_STEP_COLLECTIVE &&
+            fabs(x->bytes[s] - a->lowering.step[s].bytes) > 0.0)
+            return false;
+    return true;
+}
+
+void execution_row(sm_report *r, sm_table *table, const char *words, const sm_alternative *a,
+                   const execution *x, int s) {
+    bool moves = a->lowering.step[s].kind == SM_STEP_COLLECTIVE, inside = s == a->cost.overlapped;
+    double predicted_s = a->cost.step[s].expected_s;
+    sm_page_row(r, table, words, moves ? sm_show_exact(r, a->lowering.step[s].bytes) : "-",
+                moves ? sm_show_exact(r, x->bytes[s]) : "-", sm_show_seconds(r, predicted_s),
+                sm_show_seconds(r, x->seconds[s]),
+                inside ? "-" : prediction_ratio(r, predicted_s, x->seconds[s]),
+                inside ? "measured: waiting" : "");
 }

@@ -2,6 +2,7 @@
  * of the whole arrays. */
 #pragma once
 #include "scalemodel/lowering.h"
+#include "scalemodel/page.h"
 #include "scalemodel/run.h"
 
 /* Of one alternative. Times are medians over the repeats of the slowest rank's. */
@@ -39,6 +40,13 @@ sm_status execution_chain_body(sm_communicator *world, void *chain, sm_error *er
  * many places. Returns the largest number that any may hold. */
 double execution_chain_bound(const sm_chain_plan *plan, sm_element element, double *bound,
                              double *most);
+
+/* Did every collective move the bytes predicted? */
+bool execution_bytes_agree(const sm_alternative *a, const execution *x);
+/* A step as a row of a table with these heads. words: what it does. */
+#define EXECUTION_HEADS "<step|>bytes|>counted|>predicted|>measured|>ratio|<"
+void execution_row(sm_report *r, sm_table *table, const char *words, const sm_alternative *a,
+                   const execution *x, int s);
 
 /* How far an element may lie from the exact product: 0 for whole numbers. Sums of n products of
  * numbers up to 1/2 in any order, each rounded by at most u: with lambda = 8 all elements keep

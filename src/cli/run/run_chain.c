@@ -36,15 +36,6 @@ static bool is_equal(const running *x, int i) {
     return x->result[i].max_error <= x->bound[x->plan.step[i].result];
 }
 
-static bool bytes_agree(const running *x, int i) {
-    const sm_lowering *l = &x->plan.step[i].way.lowering;
-    for (int s = 0; s < l->steps; s++)
-        if (l->step[s].kind == SM_STEP_COLLECTIVE &&
-            fabs(x->result[i].bytes[s] - l->step[s].bytes) > 0.0)
-            return false;
-    return true;
-}
-
 static const char *product_words(sm_report *r, const running *x, int i) {
     const sm_einsum *e = &x->plan.step[i].einsum;
     char text[512];
@@ -63,33 +54,27 @@ static void show_step(sm_report *r, sm_table *table, sm_data *steps, const runni
     const sm_step *step = &of->way.lowering.step[s];
     const execution *done = &x->result[i];
     bool moves = step->kind == SM_STEP_COLLECTIVE, product = step->kind == SM_STEP_EINSUM;
-    bool inside = s == of->way.cost.overlapped;
-    double predicted_s = of->way.cost.step[s].expected_s;
     const char *words = product
                             ? product_words(r, x, i)
                             : sm_step_words(r, &of->einsum, &x->q->m->mesh, &of->way.lowering, s);
     sm_data *object = sm_put_object(r, steps, NULL);
     sm_put(r, object, "step|bytes_predicted|bytes_counted", words, moves ? step->bytes : 0.0,
            moves ? done->bytes[s] : 0.0);
-    prediction_put_times(r, object, predicted_s, done->seconds[s]);
-    sm_page_row(r, table, words, moves ? sm_show_exact(r, step->bytes) : "-",
-                moves ? sm_show_exact(r, done->bytes[s]) : "-", sm_show_seconds(r, predicted_s),
-                sm_show_seconds(r, done->seconds[s]),
-                inside ? "-" : prediction_ratio(r, predicted_s, done->seconds[s]),
-                inside ? "measured: waiting" : "");
+    prediction_put_times(r, object, of->way.cost.step[s].expected_s, done->seconds[s]);
+    execution_row(r, table, words, &of->way, done, s);
 }
 
 static sm_status show(sm_report *r, const running *x) {
     bool equal = true, same_bytes = true;
     double measured_s = 0.0, error = 0.0, bound = 0.0;
     sm_data *steps = sm_put_array(r, r->data, "steps");
-    sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>counted|>predicted|>measured|>ratio|<");
+    sm_table *table = sm_page_table(r, NULL, EXECUTION_HEADS);
     for (int i = 0; i < x->plan.steps; i++) {
         for (int s = 0; s < x->plan.step[i].way.lowering.steps; s++)
             show_step(r, table, steps, x, i, s);
         measured_s += x->result[i].total_s;
         equal = equal && is_equal(x, i);
-        same_bytes = same_bytes && bytes_agree(x, i);
+        same_bytes = same_bytes && execution_bytes_agree(&x->plan.step[i].way, &x->result[i]);
         error = fmax(error, x->result[i].max_error);
         bound = fmax(bound, x->bound[x->plan.step[i].result]);
     }

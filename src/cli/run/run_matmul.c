@@ -89,14 +89,6 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
 
 static bool is_equal(const question *q, const execution *x) { return x->max_error <= q->bound; }
 
-static bool bytes_agree(const sm_alternative *a, const execution *x) {
-    for (int s = 0; s < a->lowering.steps; s++)
-        if (a->lowering.step[s].kind == SM_STEP_COLLECTIVE &&
-            fabs(x->bytes[s] - a->lowering.step[s].bytes) > 0.0)
-            return false;
-    return true;
-}
-
 static int einsum_of(const sm_lowering *lowering) {
     int s = 0;
     while (s < lowering->steps && lowering->step[s].kind != SM_STEP_EINSUM) s++;
@@ -139,7 +131,7 @@ static void put_alternative(sm_report *r, sm_data *object, const question *q,
     const sm_alternative *a = job->alternative[i];
     const execution *x = &job->result[i];
     sm_put(r, object, "equal|max_error|error_bound|bytes_equal", is_equal(q, x), x->max_error,
-           q->bound, bytes_agree(a, x));
+           q->bound, execution_bytes_agree(a, x));
     sm_data *steps = sm_put_array(r, object, "steps");
     for (int s = 0; s < a->lowering.steps; s++) put_step(r, steps, q, a, x, s);
     prediction_put_times(r, object, a->cost.expected_s, x->total_s);
@@ -149,20 +141,6 @@ static void put_alternative(sm_report *r, sm_data *object, const question *q,
 }
 
 /* ---- the page ---- */
-
-static void step_row(sm_report *r, sm_table *table, const question *q, const sm_alternative *a,
-                     const execution *x, int s) {
-    const sm_step *step = &a->lowering.step[s];
-    bool moves = step->kind == SM_STEP_COLLECTIVE;
-    bool inside = s == a->cost.overlapped;
-    double predicted = a->cost.step[s].expected_s;
-    sm_page_row(r, table, sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering, s),
-                moves ? sm_show_exact(r, step->bytes) : "-",
-                moves ? sm_show_exact(r, x->bytes[s]) : "-", sm_show_seconds(r, predicted),
-                sm_show_seconds(r, x->seconds[s]),
-                inside ? "-" : prediction_ratio(r, predicted, x->seconds[s]),
-                inside ? "measured: waiting" : "");
-}
 
 /* Which step is the most of the difference. */
 static void say_gap(sm_report *r, const question *q, const sm_alternative *a, const execution *x) {
@@ -184,8 +162,9 @@ static void show_alternative(sm_report *r, const question *q, int number, const 
     sm_report_heading(
         r, "Alternative %d: %s", number,
         sm_lowering_words(r, &q->einsum, &q->m.mesh, &a->lowering, a->cost.overlapped));
-    sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>counted|>predicted|>measured|>ratio|<");
-    for (int s = 0; s < a->lowering.steps; s++) step_row(r, table, q, a, x, s);
+    sm_table *table = sm_page_table(r, NULL, EXECUTION_HEADS);
+    for (int s = 0; s < a->lowering.steps; s++)
+        execution_row(r, table, sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering, s), a, x, s);
     sm_page_row(r, table, "together", "", "", sm_show_seconds(r, a->cost.expected_s),
                 sm_show_seconds(r, x->total_s), prediction_ratio(r, a->cost.expected_s, x->total_s),
                 "");
@@ -200,8 +179,9 @@ static void show_alternative(sm_report *r, const question *q, int number, const 
                        "Equal to the unsharded product: off by %s at most, and rounding in "
                        "another order may give %s.",
                        error, bound);
-    sm_report_text(r, bytes_agree(a, x) ? "Every collective moved the bytes predicted."
-                                        : "A collective moved OTHER bytes than predicted.");
+    sm_report_text(r, execution_bytes_agree(a, x)
+                          ? "Every collective moved the bytes predicted."
+                          : "A collective moved OTHER bytes than predicted.");
     if (a->cost.overlapped < 0) {
         say_gap(r, q, a, x);
         return;
@@ -287,7 +267,7 @@ static sm_status show(sm_report *r, const question *q, const execution_job *job)
         const execution *x = &job->result[i];
         if (alternatives) put_alternative(r, sm_put_object(r, alternatives, NULL), q, job, i);
         show_alternative(r, q, (int)q->first + i + 1, a, x);
-        good = good && is_equal(q, x) && bytes_agree(a, x);
+        good = good && is_equal(q, x) && execution_bytes_agree(a, x);
     }
     if (job->n > 1) show_order(r, job);
     else prediction_verdict(r, &q->m, job->alternative[0]->cost.expected_s, job->result[0].total_s);

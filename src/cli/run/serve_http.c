@@ -13,7 +13,6 @@
 #include <microhttpd.h>
 #include <netinet/in.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
