@@ -253,6 +253,10 @@ static void errors_of_checking(void **state) {
         {"text f(x[B,T]) -> y: y = x[B]", "f:1:26: x has 2 dimensions above and 1 here\n"
                                           "  text f(x[B,T]) -> y: y = x[B]\n"
                                           "                           ^~~~"},
+        {"text f(x[B,D]) -> y: y[B,F] = x[B,D] w[E,F]",
+         "f:1:35: D stands in x alone: a product sums what two arrays have\n"
+         "  text f(x[B,D]) -> y: y[B,F] = x[B,D] w[E,F]\n"
+         "                                    ^"},
         {"text f(x[B]) -> y: y = x * w[D]; w = y",
          "f:1:34: w is a weight above, which no line makes\n"
          "  text f(x[B]) -> y: y = x * w[D]; w = y\n"

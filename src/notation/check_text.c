@@ -353,10 +353,38 @@ static sm_status add_target(reading *r, const tree *target, const tree *conditio
     return status ? status : add_entry(r, (array_entry){target->name, rank, false, condition});
 }
 
+static bool has_dim(const tree *array, const char *name) {
+    for (int i = 0; i < array->rank; i++)
+        if (strcmp(array->dim[i].name, name) == 0) return true;
+    return false;
+}
+
+/* A product sums what two of its arrays have; what one alone has is a slip of the pen. */
+static sm_status check_sums(const reading *r, const tree_line *line) {
+    const tree *product = line->value;
+    if (product->kind != TREE_PRODUCT || line->targets != 1 || line->target[0]->rank == 0)
+        return SM_OK;
+    for (int i = 0; i < product->n; i++)
+        for (int d = 0; d < product->child[i]->rank; d++) {
+            const tree_dim *dim = &product->child[i]->dim[d];
+            bool met = has_dim(line->target[0], dim->name);
+            for (int k = 0; k < product->n && !met; k++)
+                met = k != i && has_dim(product->child[k], dim->name);
+            for (const tree_attribute *a = line->attribute; a && !met; a = a->next)
+                met = a->value && has_dim(a->value, dim->name);
+            if (!met)
+                return sm_fail_at(r->c->err, r->text->source, dim->span,
+                                  "%s stands in %s alone: a product sums what two arrays have",
+                                  dim->name, product->child[i]->name);
+        }
+    return SM_OK;
+}
+
 static sm_status check_line(reading *r, const tree_line *line) {
     sm_status status = line->condition ? read_condition(r, line->condition) : SM_OK;
     r->condition = line->condition;
     if (!status) status = read_expression(r, line->value);
+    if (!status) status = check_sums(r, line);
     for (const tree_attribute *a = line->attribute; a && !status; a = a->next)
         if (a->value) status = read_attribute(r, a->value);
     int results = results_of(r, line->value);

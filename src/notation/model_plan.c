@@ -215,14 +215,27 @@ static sm_status overlay(model_plan *p, const frame *outer, const tree_piece *pi
     return status;
 }
 
-/* `all FAMILY`, `all FAMILY in OBJECT`, `all in OBJECT`: a key, or a field whose default is one. */
+/* A key of the config, or a field whose default is an object; NULL: none, or empty. */
+static sm_status object_of(model_plan *p, const frame *f, const tree_piece *piece,
+                           const json_value **out) {
+    const json_value *object = json_find(f->config, piece->text->name);
+    sm_status status = SM_OK;
+    for (int i = 0; !object && !status && i < f->fields; i++) {
+        if (strcmp(f->field[i]->name, piece->text->name) != 0) continue;
+        family_scope s = frames_scope(f, p->err, &p->steps);
+        value v;
+        status = frames_value(&s, f->field[i], f->field[i]->value, &v);
+        if (!status && v.kind == VALUE_OBJECT) object = v.json;
+    }
+    *out = object && json_is(object, IS_OBJECT) && object->n > 0 ? object : NULL;
+    return status;
+}
+
+/* `all FAMILY`, `all FAMILY in OBJECT`, `all in OBJECT`. */
 static sm_status plan_all(model_plan *p, const frame *f, const lineage *own,
                           const tree_piece *piece) {
-    family_scope s = frames_scope(f, p->err, &p->steps);
-    value v = {.kind = VALUE_NONE};
-    s.scope.source = piece->source;
-    sm_status status = piece->text ? values_of(&s.scope, piece->text, &v) : SM_OK;
-    const json_value *object = v.kind == VALUE_OBJECT && v.json->n > 0 ? v.json : NULL;
+    const json_value *object = NULL;
+    sm_status status = piece->text ? object_of(p, f, piece, &object) : SM_OK;
     const tree_family *family = piece->name ? tree_find_family(f->library, piece->name) : NULL;
     lineage line = {0};
     if (status) return status;
