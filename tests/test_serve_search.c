@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include "failing_alloc.h"
 #include "serve_cases.h"
+#include "../src/serve/serve_space.h"
 
 static sm_serve_search_options options(void) {
     sm_serve_search_options o;
@@ -99,6 +100,67 @@ static void no_random_plan_beats_the_frontier(void **state) {
         sm_arena_free(arena);
     }
     assert_true(drawn > 300);
+}
+
+/* ---- bounds ---- */
+
+/* What a step of this sharding takes at least, against its price in one way that it may lie; and
+ * plans that share a layout lie in as many ways as if each were listed alone. Returns whether the
+ * least is more than a third of the price. */
+static bool least_holds(step *x, placements *places, const step_least *least, double batch,
+                        sm_rng *rng) {
+    sm_step_price price;
+    sm_step_batch b = point_batch(point_group(x->plan, batch), 1, point_context(x->s));
+    step_resize(x, &b);
+    double expected = step_least_s(least, x, false), lower = step_least_s(least, x, true);
+    x->at = places->at[sm_rng_below(rng, (uint64_t)places->n)];
+    step_price(x, &price);
+    if (!(expected <= price.expected_s * (1 + 1e-12)) || !(lower <= price.lower_s * (1 + 1e-12)))
+        fail_msg("%g, %g s at least where %g, %g s are priced", expected, lower, price.expected_s,
+                 price.lower_s);
+    return expected > price.expected_s / 3;
+}
+
+static void no_step_takes_less_than_the_least(void **state) {
+    static const char *const jobs[][2] = {
+        {"mixtral-8x7b", "tpu-v5e:4x8"},  {"deepseek-v3", "h200:2x8"},
+        {"gpt-oss-120b", "h100-sxm:2x8"}, {"llama-3-70b", "h100-sxm:4x4"},
+        {"gemma-2-27b", "tpu-v5p:2x2x4"}, {"qwen3-next-80b-a3b", "b200:2x8"}};
+    sm_rng rng = {drawn_from(37)};
+    int seen = 0, near = 0;
+    for (int i = 0; i < 6; i++) {
+        serve_case c;
+        serve_case_fill(&c, jobs[i][0], jobs[i][1]);
+        c.job.imbalance = 1 + sm_rng_unit(&rng);
+        c.job.eager = sm_rng_below(&rng, 2);
+        if (sm_rng_below(&rng, 2)) c.job.dtypes = (sm_serve_dtypes){SM_FP8, SM_BF16, SM_FP8};
+        sm_serve *serve = serve_case_new(&c);
+        sm_arena *arena = sm_arena_new();
+        placements *places = sm_arena_alloc(arena, sizeof *places);
+        places->arena = arena;
+        for (int k = 0; k < 60; k++) {
+            sm_plan plan = serve_plan("");
+            sm_step_batch one = point_batch(1, 1, point_context(serve));
+            step_least least;
+            char why[256];
+            step x;
+            draw_degrees(&rng, c.system.chips, &plan);
+            sm_plan_settle(&plan, &serve->model);
+            if (serve_refuse(serve, &plan, why, sizeof why)) continue;
+            assert_int_equal(placements_of(serve, &plan, 0, places, NULL), SM_OK);
+            assert_int_equal(step_unplaced(serve, &plan, &one, &x, NULL), SM_OK);
+            step_least_of(&x, places, &least);
+            int ways = places->n;
+            assert_int_equal(placements_fill(places, NULL), SM_OK);
+            assert_int_equal(places->n, ways);
+            for (int n = 0; ways > 0 && n < 3; n++, seen++)
+                near += least_holds(&x, places, &least, 1 + (double)sm_rng_below(&rng, 2000), &rng);
+        }
+        sm_texts_free(&places->texts);
+        sm_arena_free(arena);
+        sm_serve_free(serve);
+    }
+    assert_true(seen > 200 && near > seen / 4);
 }
 
 /* Axes of 16 chips close to rings on the whole slice alone. */
@@ -475,6 +537,7 @@ int main(void) {
         cmocka_unit_test(frontiers_equal_brute_force),
         cmocka_unit_test(the_batch_of_the_limit_is_there),
         cmocka_unit_test(no_random_plan_beats_the_frontier),
+        cmocka_unit_test(no_step_takes_less_than_the_least),
         cmocka_unit_test(copies_inside_an_engine_are_searched),
         cmocka_unit_test(frontiers_of_experts_equal_brute_force),
         cmocka_unit_test(drafted_frontiers_equal_brute_force),
