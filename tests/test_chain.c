@@ -432,6 +432,28 @@ static void an_input_that_many_read_moves_once(void **state) {
     sm_arena_free(p.arena);
 }
 
+/* A diagonal in a line costs what it does in an einsum, which takes it first too. */
+static void a_line_reads_a_diagonal(void **state) {
+    problem p = {.arena = sm_arena_new()};
+    (void)state;
+    stand_on(&p, "tpu-v5e:4x4", "X=4,Y=4");
+    ask(&p, "a[I_X,I] b[I,K_Y] -> y[I_X,K_Y]", "I=4096,K=4096");
+    sm_chain_plan einsum = best_of(&p);
+    ask_lines(&p, "y[I_X,K_Y] = a[I_X,I] b[I,K_Y]", "I=4096,K=4096");
+    sm_chain_plan lines = best_of(&p);
+    assert_true(lines.expected_s == einsum.expected_s && lines.expected_s > 0);
+    assert_int_equal(lines.steps, 2);
+    /* once for all that read it, and of a lone array */
+    ask_lines(&p, "y[I,K] = a[I_X,I] b[I,K_Y]; z[I] = y[I,K] w[K]; u[I] = a[I_X,I] z[I]",
+              "I=4096,K=4096");
+    assert_int_equal(best_of(&p).steps, 4);
+    ask_lines(&p, "y[I_XY] = a[I_X,I_Y]", "I=4096");
+    lines = best_of(&p);
+    assert_int_equal(lines.steps, 1);
+    assert_int_equal(count_of(&lines, SM_REDUCE_SCATTER), 1);
+    sm_arena_free(p.arena);
+}
+
 /* Random chains of two statements, what is made between them in every sharding. */
 static void random_chains_against_statements(void **state) {
     static const char *const forms[][4] = {
@@ -527,6 +549,8 @@ static void wrong_lines_are_told(void **state) {
          1},
         {"y[V,D] = scatter(a[V,D], u[T,D])", "V=64,T=8,D=4",
          "expected what is added to, numbers, and rows: scatter(a[V,D], ids[B], u[B,D])", 1},
+        {"h[I,K] = a[I_X,K] b[K]; y[I] = h[I,I]", "I=8,K=8",
+         "h has other letters here than where it is made", 25},
         {"y = B", "", "a line of a chain reads at least one array", 1},
         {"text a(): b[B] = c[B]", "B=64",
          "expected a line of the text, found the reserved word text", 1},
@@ -609,6 +633,7 @@ int main(void) {
         cmocka_unit_test(windows_pass_edges),
         cmocka_unit_test(rows_are_added_by_number),
         cmocka_unit_test(an_input_that_many_read_moves_once),
+        cmocka_unit_test(a_line_reads_a_diagonal),
         cmocka_unit_test(random_chains_against_statements),
         cmocka_unit_test(xla_sends_no_less),
         cmocka_unit_test(wrong_lines_are_told),

@@ -60,6 +60,10 @@ bool sm_einsum_is_chain(const sm_einsum *einsum);
 /* A chain of one line, the product of all operands; before it stand lines that take the diagonals
  * of operands such as A[I,I]. The output is open unless it was written. */
 void sm_chain_of_einsum(const sm_einsum *einsum, sm_chain *chain);
+/* The diagonal of an array such as A[I,I], by a new line before line `at`, which is the first that
+ * reads it; all read that instead: as long as one dimension, it is moved for next to nothing. There
+ * is room for a line and an array. */
+void sm_chain_take_diagonal(sm_chain *chain, int array, int at);
 /* An input, or an array of a given sharding, that several lines read is first brought where they
  * want it, once: a line of SM_LOCAL_NOTHING makes a copy of open sharding, which they read.
  * SM_BAD_INPUT when the chain gets too long. */

@@ -46,8 +46,9 @@ sm_status sm_library_new(sm_arena *arena, const sm_library *under, sm_library **
  * library has twice, what passes a limit (notation.md, "Limits"). After an error the library is of
  * no use. */
 sm_status sm_library_read(sm_library *library, const sm_source *source, sm_error *err);
-/* Read lines without a head, as the text of this name: "h[B,F] = x[B_X,D] w[D,F_Y]; ...". As
- * sm_library_read. */
+/* Read lines without a head, as the text of this name: "h[B,F] = x[B_X,D] w[D,F_Y]; ...". The
+ * second I of a[I,I], a diagonal, is a dimension of its own, called I2, or by the next digit that
+ * makes a name which nobody wrote. As sm_library_read. */
 sm_status sm_library_read_lines(sm_library *library, const sm_source *source, const char *name,
                                 sm_error *err);
 /* The dimensions that the arrays of a text name, each once; at most `most`. Returns how many. Names

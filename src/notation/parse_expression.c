@@ -226,10 +226,38 @@ static const tree *element(parser *p) {
 
 /* ---- operands of lines ---- */
 
-static void check_dims(parser *p, const tree_dim *dim, int rank) {
+static bool stands_before(const tree_dim *dim, int rank, const char *name) {
+    for (int i = 0; i < rank; i++)
+        if (strcmp(dim[i].name, name) == 0) return true;
+    return false;
+}
+
+static bool is_in_source(const parser *p, const char *name) {
+    size_t length = strlen(name);
+    for (size_t at = 0; at + length <= p->source->length; at++)
+        if (memcmp(p->source->text + at, name, length) == 0) return true;
+    return false;
+}
+
+/* The second I of a[I,I] is I2, or the next number that nobody wrote (notation.h). */
+static const char *name_again(parser *p, const tree_dim *dim, int rank, const char *name) {
+    for (char digit = '2'; digit <= '9' && !p->status; digit++) {
+        const char *other = sm_arena_printf(p->arena, "%s%c", name, digit);
+        if (!other) break;
+        if (!is_in_source(p, other) && !stands_before(dim, rank, other)) return other;
+    }
+    return name;
+}
+
+static void check_dims(parser *p, tree_dim *dim, int rank, bool *diagonal) {
+    tree_dim *last = &dim[rank - 1];
+    if (p->bare && stands_before(dim, rank - 1, last->name)) {
+        last->name = name_again(p, dim, rank - 1, last->name);
+        *diagonal = true;
+    }
     for (int i = 0; i + 1 < rank && !p->status; i++)
-        if (strcmp(dim[i].name, dim[rank - 1].name) == 0)
-            parser_fail(p, dim[rank - 1].span,
+        if (strcmp(dim[i].name, last->name) == 0)
+            parser_fail(p, last->span,
                         "dimension %s stands twice in one array; give it a second name of the same "
                         "size under sizes",
                         dim[i].name);
@@ -266,7 +294,7 @@ const tree *parse_array(parser *p) {
                                   TREE_MOST_NAME);
             parser_advance(p);
         }
-        check_dims(p, dim, rank);
+        check_dims(p, dim, rank, &node->diagonal);
     } while (parser_accept(p, TOKEN_OF(',')));
     parser_expect(p, TOKEN_OF(']'), "',' or ']' after a dimension");
     node->typed = parser_accept(p, TOKEN_OF(':'));
@@ -291,7 +319,7 @@ static const tree *product(parser *p) {
         if (p->status) return &p->spare;
         factor[n++] = parse_array(p);
     } while (p->now.kind == TOKEN_ARRAY);
-    return n == 1 ? factor[0] : parent(p, TREE_PRODUCT, from, factor, n);
+    return n == 1 && !factor[0]->diagonal ? factor[0] : parent(p, TREE_PRODUCT, from, factor, n);
 }
 
 const tree *const *parse_items(parser *p, int *n) {

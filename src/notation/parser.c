@@ -311,6 +311,7 @@ sm_status sm_library_read_lines(sm_library *library, const sm_source *source, co
     const char *copy = status ? NULL : sm_arena_copy(library->arena, name, strlen(name));
     if (status) return status;
     if (!copy) return sm_fail_memory(err);
+    p.bare = true;
     parse_bare_lines(&p, copy);
     return p.status;
 }

@@ -16,6 +16,7 @@ typedef struct parser {
     sm_status status;
     int depth;    /* expressions open */
     bool in_line; /* arrays and products; else fields and words */
+    bool bare;    /* lines of no text: a[I,I] is a diagonal */
     tree spare;   /* stands for what memory was lacking for */
 } parser;
 

@@ -65,6 +65,7 @@ typedef struct tree {
     const struct tree *const *child;
     int rank; /* ARRAY */
     const tree_dim *dim;
+    bool diagonal; /* ARRAY: a dimension stands twice */
     bool typed; /* ARRAY: a type is written */
     sm_dtype type;
 } tree;

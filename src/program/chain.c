@@ -27,19 +27,17 @@ bool sm_einsum_is_chain(const sm_einsum *einsum) {
     return einsum->operands > 2 || (einsum->operands == 2 && diagonal);
 }
 
-/* The operand's diagonal, by a line of its own, in its place: as long as one dimension, it is moved
- * for next to nothing. */
-static void take_diagonal(sm_chain *chain, int operand) {
-    int made = chain->arrays++, at = chain->lines - 1;
-    const sm_array *array = &chain->array[operand].array;
+void sm_chain_take_diagonal(sm_chain *chain, int operand, int at) {
+    int made = chain->arrays++;
+    const sm_array array = chain->array[operand].array;
     sm_chain_array *out = &chain->array[made];
-    *out = (sm_chain_array){.line = at, .uses = 1, .array.dtype = array->dtype};
-    if (array->name[0])
+    *out = (sm_chain_array){.line = at, .uses = 1, .array.dtype = array.dtype};
+    if (array.name[0])
         snprintf(out->array.name, sizeof out->array.name, "diag%.*s",
-                 (int)sizeof out->array.name - 5, array->name);
-    for (int d = 0; d < array->rank; d++)
-        if (sm_index_repeats(&chain->names, array->dim[d].index) < 0)
-            out->array.dim[out->array.rank++] = (sm_dim){.index = array->dim[d].index};
+                 (int)sizeof out->array.name - 5, array.name);
+    for (int d = 0; d < array.rank; d++)
+        if (sm_index_repeats(&chain->names, array.dim[d].index) < 0)
+            out->array.dim[out->array.rank++] = (sm_dim){.index = array.dim[d].index};
     const sm_chain_line line = {.operands = 1, .operand = {operand}, .result = made};
     read_copy(chain, operand, made);
     insert_line(chain, at, &line);
@@ -62,7 +60,7 @@ void sm_chain_of_einsum(const sm_einsum *einsum, sm_chain *chain) {
     chain->array[line->result] =
         (sm_chain_array){.array = einsum->out, .given = einsum->out_sharding_given};
     for (int o = 0; einsum->operands > 1 && o < einsum->operands; o++)
-        if (sm_array_is_diagonal(&einsum->in[o], einsum)) take_diagonal(chain, o);
+        if (sm_array_is_diagonal(&einsum->in[o], einsum)) sm_chain_take_diagonal(chain, o, chain->lines - 1);
 }
 
 sm_status sm_chain_share_moves(sm_chain *chain, sm_error *err) {

@@ -20,6 +20,20 @@ typedef struct reading {
 
 static const char FAMILY[] = "chain";
 
+/* The index that another repeats, whose name is its own with a digit that nobody wrote: I2 of
+ * a[I,I]; -1. */
+static int repeated_by(const sm_source *source, const sm_einsum *names, int index) {
+    const char *name = names->index[index].name;
+    size_t length = strlen(name);
+    for (size_t at = 0; at + length <= source->length; at++)
+        if (memcmp(source->text + at, name, length) == 0) return -1;
+    for (int i = 0; i < names->indices; i++)
+        if (strlen(names->index[i].name) == length - 1 &&
+            memcmp(names->index[i].name, name, length - 1) == 0)
+            return i;
+    return -1;
+}
+
 /* Names from the text, sizes from --dims. */
 static sm_status read_sizes(const sm_library *library, const sm_source *source,
                             const sm_source *dims, sm_einsum *names, sm_error *err) {
@@ -33,6 +47,11 @@ static sm_status read_sizes(const sm_library *library, const sm_source *source,
         memcpy(names->index[names->indices].name, dim[names->indices].name,
                strlen(dim[names->indices].name) + 1);
     sm_status status = dims->text ? sm_dims_parse(dims, names, err) : SM_OK;
+    for (int i = 0; i < n; i++) {
+        int first = repeated_by(source, names, i);
+        if (first >= 0) names->index[i].size = names->index[first].size;
+        names->index[i].repeats = first + 1;
+    }
     for (int i = 0; !status && i < n; i++)
         if (names->index[i].size == 0)
             status = sm_fail_at(err, source, dim[i].span,
@@ -349,6 +368,33 @@ static sm_status take_line(reading *r, const sm_text_line *line) {
     return fits ? SM_OK : too_long(r);
 }
 
+/* A line on more than one array reads the diagonal of a[I,I] from a line of its own. */
+static sm_status take_diagonals(const reading *r) {
+    sm_chain *chain = r->chain;
+    for (int i = 0; i < chain->names.indices; i++) {
+        const sm_index *first = &chain->names.index[chain->names.index[i].repeats - 1];
+        if (chain->names.index[i].repeats > 0)
+            memcpy(chain->names.index[i].name, first->name, sizeof first->name);
+    }
+    for (int l = 0; l < chain->lines; l++)
+        for (int o = 0; o < chain->line[l].operands; o++) {
+            int a = chain->line[l].operand[o];
+            const sm_array *result = &chain->array[chain->line[l].result].array;
+            if (sm_array_is_diagonal(result, &chain->names))
+                return sm_fail_at(r->err, r->source, result->span,
+                                  "an index stands twice in %s: what is not on the diagonal is not "
+                                  "said",
+                                  result->name);
+            if (!sm_array_is_diagonal(&chain->array[a].array, &chain->names) ||
+                chain->line[l].operands == 1)
+                continue;
+            if (chain->arrays == SM_CHAIN_MOST_ARRAYS || chain->lines == SM_CHAIN_MOST_LINES)
+                return too_long(r);
+            sm_chain_take_diagonal(chain, a, l++);
+        }
+    return SM_OK;
+}
+
 /* Each array as the one operand of an einsum: its sizes divide, its axes stand once. */
 static sm_status check_arrays(const reading *r) {
     sm_status status = SM_OK;
@@ -368,8 +414,10 @@ sm_status sm_chain_read(const sm_source *text, const sm_source *dims, const sm_m
     sm_status status = read_lines(&r, dims);
     if (!status) status = take_arrays(&r);
     for (int i = 0; !status && i < r.lines->lines; i++) status = take_line(&r, &r.lines->line[i]);
+    if (!status) status = take_diagonals(&r);
     if (!status) status = check_arrays(&r);
     if (status) return status;
+    for (int a = 0; a < chain->arrays; a++) chain->array[a].uses = 0;
     for (int l = 0; l < chain->lines; l++) {
         const sm_chain_line *line = &chain->line[l];
         for (int o = 0; o < line->operands; o++) {
