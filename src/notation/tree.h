@@ -66,7 +66,7 @@ typedef struct tree {
     int rank; /* ARRAY */
     const tree_dim *dim;
     bool diagonal; /* ARRAY: a dimension stands twice */
-    bool typed; /* ARRAY: a type is written */
+    bool typed;    /* ARRAY: a type is written */
     sm_dtype type;
 } tree;
 

@@ -60,7 +60,8 @@ void sm_chain_of_einsum(const sm_einsum *einsum, sm_chain *chain) {
     chain->array[line->result] =
         (sm_chain_array){.array = einsum->out, .given = einsum->out_sharding_given};
     for (int o = 0; einsum->operands > 1 && o < einsum->operands; o++)
-        if (sm_array_is_diagonal(&einsum->in[o], einsum)) sm_chain_take_diagonal(chain, o, chain->lines - 1);
+        if (sm_array_is_diagonal(&einsum->in[o], einsum))
+            sm_chain_take_diagonal(chain, o, chain->lines - 1);
 }
 
 sm_status sm_chain_share_moves(sm_chain *chain, sm_error *err) {
