@@ -553,7 +553,8 @@ static void count_piece(sm_piece piece, int kind, double T, double times, sm_rul
     }
     for (int i = 0; i < part.program.tensors; i++) {
         const sm_tensor *t = &part.program.tensor[i];
-        if (t->role == SM_ROLE_CACHE && t->kept) c->cache += times * t->bytes_per_element * t->elements;
+        if (t->role == SM_ROLE_CACHE && t->kept)
+            c->cache += times * t->bytes_per_element * t->elements;
     }
     double keys = piece == SM_PIECE_LAYER ? sm_layer_keys(&model.kind[kind], T, model.causal) : 0;
     for (int i = 0; i < part.works; i++) count_work(&part.work[i], T, keys, times, c);
