@@ -372,9 +372,9 @@ static sm_status take_line(reading *r, const sm_text_line *line) {
 static sm_status take_diagonals(const reading *r) {
     sm_chain *chain = r->chain;
     for (int i = 0; i < chain->names.indices; i++) {
-        const sm_index *first = &chain->names.index[chain->names.index[i].repeats - 1];
-        if (chain->names.index[i].repeats > 0)
-            memcpy(chain->names.index[i].name, first->name, sizeof first->name);
+        sm_index *again = &chain->names.index[i];
+        if (again->repeats > 0)
+            memcpy(again->name, chain->names.index[again->repeats - 1].name, sizeof again->name);
     }
     for (int l = 0; l < chain->lines; l++)
         for (int o = 0; o < chain->line[l].operands; o++) {
