@@ -367,7 +367,8 @@ static sm_status check_sums(const reading *r, const tree_line *line) {
     for (int i = 0; i < product->n; i++)
         for (int d = 0; d < product->child[i]->rank; d++) {
             const tree_dim *dim = &product->child[i]->dim[d];
-            bool met = has_dim(line->target[0], dim->name);
+            bool met = has_dim(line->target[0], dim->name) ||
+                       strlen(dim->name) > dim->span.length; /* the second I of a[I,I] */
             for (int k = 0; k < product->n && !met; k++)
                 met = k != i && has_dim(product->child[k], dim->name);
             for (const tree_attribute *a = line->attribute; a && !met; a = a->next)
