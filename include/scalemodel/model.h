@@ -28,7 +28,6 @@ typedef struct sm_layer_kind {
     int F;                  /* width of the MLP beside which no experts stand; 0: none */
     int E, k_top, F_expert; /* experts, those a token takes, their width; 0: none */
     int E_shared, F_shared; /* shared experts, always active, and the width of each */
-    int norms;              /* norms of the residual stream in the layer */
     /* bytes of a parameter in the checkpoint: of matrices of routed experts, of all else; means
      * over layers */
     double expert_bytes, other_bytes;

@@ -192,9 +192,6 @@ static void facts_of_model(sm_model *m, const model_lines *lines) {
             kind->scanned = kind->heads > 0 ? kind->heads : common_size(l, SM_DIMENSION_WIDTH);
         read_kept(l, kind);
         read_widths(l, kind);
-        for (int i = 0; i < l->arrays; i++)
-            kind->norms += facts_is_own_weight(&l->array[i]) && l->array[i].norm &&
-                           facts_size(l, i, SM_DIMENSION_MODEL) > 0;
     }
     for (int k = 0; k < m->kinds; k++) name_kind(m, lines->of[k], &m->kind[k]);
     for (int k = m->outside - 1; k >= 0; k--)
