@@ -125,6 +125,7 @@ typedef struct chain_writer {
     chain_search *s;
     sm_chain_plan *plan;
     int room;
+    struct chain_arrays *arrays; /* of the step at hand; NULL: none yet */
     sm_status status;
     sm_error *err;
 } chain_writer;

@@ -39,7 +39,7 @@ static void say_local_work(const sm_chain_input *in, sm_chain_step *step) {
 }
 
 /* Where the arrays of a step are in the local einsum, and the ways there, the product's last. */
-typedef struct arrays {
+typedef struct chain_arrays {
     int n;
     sm_composition c;
     sm_lowering parts; /* those that a way may be on */
@@ -186,13 +186,13 @@ const char *chain_write(chain_writer *w, const chain_line *l, unsigned set, chai
     chain_line_einsum(w->s, l, set, made, code, &step->einsum, index);
     step->edges = l->line->edges;
     step->along = chain_along(l->line, &step->einsum, index);
-    arrays *a = sm_arena_alloc(w->s->arena, sizeof *a);
-    if (!a) {
+    if (!w->arrays) w->arrays = sm_arena_alloc(w->s->arena, sizeof *w->arrays);
+    if (!w->arrays) {
         w->status = sm_fail_memory(w->err);
         return "";
     }
-    find_arrays(w, l, set, made, code, index, a);
-    w->status = choose_way(w, made->at, step, a);
+    find_arrays(w, l, set, made, code, index, w->arrays);
+    w->status = choose_way(w, made->at, step, w->arrays);
     return text;
 }
 
