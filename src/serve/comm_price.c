@@ -10,8 +10,7 @@ static double narrowed(const step *x, const sm_comm *c) {
 }
 
 double bytes_sent(const step *x, int index, const sm_comm *c, double bytes) {
-    double most = c->ragged ? x->s->job.imbalance : 1;
-    return bytes * role_scale(x->s, index, c->role, false) * narrowed(x, c) * most;
+    return bytes * role_scale(x->s, index, c->role, false) * narrowed(x, c);
 }
 
 /* The curve of a collective over these axes. */
