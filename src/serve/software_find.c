@@ -24,7 +24,7 @@ static sm_status set_number(double *number, double least, double most, const sm_
                             sm_span value, sm_error *err) {
     sm_status status = sm_quantity_parse(source, value, SM_Q_COUNT, number, err);
     if (status || (*number >= least && *number <= most)) return status;
-    return sm_fail_at(err, source, value, "expected %g to %g", least, most);
+    return sm_fail_at(err, source, value, "expected %.10g to %.10g", least, most);
 }
 
 /* The key of that place in `keys`. */
