@@ -42,6 +42,13 @@ static void stand(const crossing *c, const int *at, int *position) {
     }
 }
 
+/* Of the message that a member sends. */
+static void ends_of(crossing *c, int *from, int *to) {
+    sm_permutation_apply(&c->blocks, c->at, c->to);
+    stand(c, c->at, from);
+    stand(c, c->to, to);
+}
+
 static bool part_above(const crossing *c, const int *from, const int *to, int level) {
     for (int l = level; l < SM_MAX_LEVELS; l++)
         if (from[l] != to[l] && c->links->system->level[l].kind == SM_LEVEL_SWITCH) return true;
@@ -91,9 +98,7 @@ static double torus_load(crossing *c, const sm_torus_part *part, double *farthes
     memset(c->at, 0, sizeof c->at);
     do {
         int from[SM_MAX_LEVELS], to[SM_MAX_LEVELS];
-        sm_permutation_apply(&c->blocks, c->at, c->to);
-        stand(c, c->at, from);
-        stand(c, c->to, to);
+        ends_of(c, from, to);
         if (part_above(c, from, to, 0)) continue;
         int here = from[part->level] / part->stride % part->n,
             there = to[part->level] / part->stride % part->n;
@@ -121,9 +126,7 @@ static double switch_load(crossing *c, const sm_switch_part *part) {
     memset(c->at, 0, sizeof c->at);
     do {
         int from[SM_MAX_LEVELS], to[SM_MAX_LEVELS];
-        sm_permutation_apply(&c->blocks, c->at, c->to);
-        stand(c, c->at, from);
-        stand(c, c->to, to);
+        ends_of(c, from, to);
         int child = child_of(c, from, part->level) % MOST_CUTS;
         bool above = part_above(c, from, to, part->level + 1);
         of[child]++;

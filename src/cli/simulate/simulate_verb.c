@@ -101,17 +101,16 @@ static const cli_option simulate_table[] = {
 /* Steps as the software fills them, where nothing else is said. */
 static sm_status follow_software(const cli_call *call, simulating *v, sm_error *err) {
     const sm_software *software = sm_software_of(v->constants.software);
-    sm_simulation *s = &v->simulation, usual = *s;
+    sm_simulation *s = &v->simulation;
+    const sm_simulation asked = *s;
     sm_status status = cli_engine(call, &v->engine, software->name, &software, err);
     v->question.engine = software;
-    sm_simulation_follow(&usual, software);
-    if (!cli_given(call, &s->policy)) s->policy = usual.policy;
-    if (!cli_given(call, &s->most_batch)) s->most_batch = usual.most_batch;
-    if (!cli_given(call, &s->chunk_tokens)) s->chunk_tokens = 0.0; /* the plan's groups count */
-    if (!cli_given(call, &s->prefill_tokens)) s->prefill_tokens = 0.0;
-    s->look_steps = usual.look_steps;
-    s->gather_steps = usual.gather_steps;
-    s->admission_s = usual.admission_s;
+    sm_simulation_follow(s, software);
+    if (cli_given(call, &s->policy)) s->policy = asked.policy;
+    if (cli_given(call, &s->most_batch)) s->most_batch = asked.most_batch;
+    /* 0: the plan's groups count */
+    s->chunk_tokens = cli_given(call, &s->chunk_tokens) ? asked.chunk_tokens : 0.0;
+    s->prefill_tokens = cli_given(call, &s->prefill_tokens) ? asked.prefill_tokens : 0.0;
     if (s->policy == SM_POLICY_DISAGGREGATED) s->admission_s += software->handover_s;
     return status;
 }
