@@ -200,7 +200,7 @@ static void test_simulate(void **state) {
     q.system = system_named("h100-sxm:1x8");
     q.plan = sm_source_of("plan", "tensor=8");
     sm_simulation_defaults(&simulation);
-    sm_simulation_follow(&simulation, sm_software_of(NULL));
+    sm_simulation_follow(&simulation, sm_software_of(NULL), false);
     simulation.ttft_s = 1.0;
     simulation.tpot_s = 0.05;
     q.simulation = &simulation;

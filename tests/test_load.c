@@ -75,7 +75,8 @@ static void open_engine(engine_case *e, const loaded *l) {
         sm_serve_engine(e->serve, &plan, l->prompt + l->output, 8192, e->arena, &e->engine, NULL),
         SM_OK);
     sm_simulation_defaults(&e->o);
-    sm_simulation_follow(&e->o, e->c.job.software);
+    sm_simulation_follow(&e->o, e->c.job.software, false);
+    e->o.chunk_tokens = e->o.prefill_tokens = e->c.job.software->budget_tokens;
     e->o.engine = &e->engine;
 }
 static void close_engine(engine_case *e) {

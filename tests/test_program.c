@@ -469,33 +469,6 @@ static void the_mesh_names_the_axes(void **state) {
     assert_string_equal(sm_phase_name(SM_PHASE_BACKWARD_WEIGHT), "backward-weight");
 }
 
-static void the_handle_tells_what_the_partition_holds(void **state) {
-    (void)state;
-    sm_error err = {0};
-    sm_arena *arena = sm_arena_new();
-    const sm_partition *handle;
-    const sm_rules rules = {.seq = true};
-    load("llama-3.1-8b");
-    partition(SM_PIECE_LAYER, 0, rules);
-    assert_int_equal(sm_partition_new(&part.program, true, arena, &handle, &err), SM_OK);
-    assert_string_equal(sm_partition_program(handle)->name, part.program.name);
-    assert_int_equal(sm_partition_works(handle), part.works);
-    assert_int_equal(sm_partition_comms(handle), part.comms);
-    assert_int_equal(sm_partition_weight_classes(handle), part.classes);
-    for (int i = 0; i < part.works; i++)
-        assert_true(sm_partition_work(handle, i)->flops.base == part.work[i].flops.base);
-    for (int i = 0; i < part.comms; i++)
-        assert_true(sm_partition_comm(handle, i)->bytes.base == part.comm[i].bytes.base);
-    for (int i = 0; i < part.classes; i++)
-        assert_true(sm_partition_weight_class(handle, i)->elements == part.weight[i].elements);
-    assert_true(sm_partition_needed(handle) == part.needed && part.needed);
-    assert_true(sm_partition_boundary(handle).base == part.boundary.base);
-    assert_true(sm_partition_cache(handle).base == 0);
-    assert_int_equal(sm_partition_new(&part.program, false, arena, &handle, &err), SM_OK);
-    assert_true(sm_partition_works(handle) < part.works);
-    sm_arena_free(arena);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(tensor_with_seq_gathers_and_scatters),
@@ -517,7 +490,6 @@ int main(void) {
         cmocka_unit_test(a_gpt3_layer_keeps_what_korthikanti_counts),
         cmocka_unit_test(full_recomputation_ends_before_the_output),
         cmocka_unit_test(the_mesh_names_the_axes),
-        cmocka_unit_test(the_handle_tells_what_the_partition_holds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

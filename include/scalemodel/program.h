@@ -287,8 +287,7 @@ sm_rules sm_rules_of_runtime(sm_rules rules);
  * Prefill under stationary repeats attention on the chips of fsdp. decode replicates activations
  * over context; the new token is in the cache of one of its chips.
  *
- * A piece keeps sm_partition_cache bytes of each cached token (0: a layer that shares, the head);
- * weight classes say what a chip stores, the unembedding too where it is tied to the embedding. */
+ * Weight classes say what a chip stores, the unembedding too where it is tied to the embedding. */
 sm_status sm_program_build_serving(const sm_model *model, sm_piece piece, int kind,
                                    const sm_rules *rules, sm_program *program, sm_error *err);
 
@@ -388,19 +387,8 @@ static inline double sm_weight_share(const sm_weight_class *c, int stages) {
 }
 
 enum { SM_MAX_WORK = 256, SM_MAX_COMM = 192, SM_MAX_WEIGHT_CLASSES = 16 };
-/* What a partition holds, in order; it lives in the arena it was made in. */
+/* The partition of a program, as a task list of a step (step.h) holds it. */
 typedef struct sm_partition sm_partition;
-/* The program is copied. backward: the whole step of training, which a program of serving does not
- * have (SM_INTERNAL); false: the forward pass alone, with the weights that a chip stores (their
- * `partial` is 0). */
-sm_status sm_partition_new(const sm_program *program, bool backward, sm_arena *arena,
-                           const sm_partition **out, sm_error *err);
-/* The program that it was made from: names of works and comms point into it. */
-const sm_program *sm_partition_program(const sm_partition *partition);
-/* How many works it has: ops of one phase on one chip. */
-int sm_partition_works(const sm_partition *partition);
-/* The i-th work, 0 .. sm_partition_works - 1. */
-const sm_work *sm_partition_work(const sm_partition *partition, int i);
 /* How many comms it has: collectives of one array in one phase. */
 int sm_partition_comms(const sm_partition *partition);
 /* The i-th comm, 0 .. sm_partition_comms - 1. */
@@ -409,15 +397,6 @@ const sm_comm *sm_partition_comm(const sm_partition *partition, int i);
 int sm_partition_weight_classes(const sm_partition *partition);
 /* The i-th class of weights, 0 .. sm_partition_weight_classes - 1. */
 const sm_weight_class *sm_partition_weight_class(const sm_partition *partition, int i);
-/* Tensors (bit) that the backward ops read. */
-uint64_t sm_partition_needed(const sm_partition *partition);
-/* Bytes of the residual stream that is handed to the next part of the model. */
-sm_size sm_partition_boundary(const sm_partition *partition);
-/* Bytes of the KV cache that this part of the model keeps, of a forward pass alone; base 0: none.
- */
-sm_size sm_partition_cache(const sm_partition *partition);
-/* Bytes of the states that it keeps of a sequence, likewise. */
-sm_size sm_partition_state(const sm_partition *partition);
 
 /* ---- walking the partition ----
  * What the partition adds up as sizes, a walk tells one task after the other, with real sizes on a

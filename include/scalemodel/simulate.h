@@ -165,9 +165,11 @@ typedef struct sm_simulation {
  * 256 sequences, pages of 16 tokens. The engine is left NULL. What sm_simulation_defaults calls. */
 void sm_simulation_defaults_sized(sm_simulation *simulation, size_t size);
 
-/* Policy, sequences and tokens of a step, admission, and the steps between looks and those that
- * prompts are gathered for, as this software has them (load.h). */
-void sm_simulation_follow(sm_simulation *simulation, const sm_software *software);
+/* Policy, sequences of a step, admission, and the steps between looks and those that prompts are
+ * gathered for, as this software has them (load.h). apart: prompts are prefilled elsewhere and
+ * handed over. The tokens of a step become 0, for an answer to fill: the software's budget for each
+ * group of chips that has sequences of its own. */
+void sm_simulation_follow(sm_simulation *simulation, const sm_software *software, bool apart);
 /* Requests until each of so many groups of chips has one, where they come to them at random. */
 double sm_simulation_gather(double groups);
 

@@ -1,5 +1,6 @@
 /* Systems: the text CHIP[:SHAPE][xNslices] and what it stands for. */
 #include "scalemodel/hw.h"
+#include <ctype.h>
 #include <assert.h>
 #include <limits.h>
 #include <string.h>
@@ -275,20 +276,18 @@ static const sm_chip *find_name(const char *word, size_t length, const sm_chip *
     return sm_chip_find(word, length);
 }
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /* The chip of "h100x8", "h100-8", "8xh100", "8 h100", and where its number stands; NULL: it is none
  * such. */
 static const sm_chip *find_counted(const written *w, const sm_chip *chips, size_t n,
                                    sm_span *number) {
     const char *word = w->source->text + w->name.offset;
     size_t first = 0, last = w->name.length;
-    while (first < last && is_digit(word[first])) first++;
+    while (first < last && isdigit((unsigned char)word[first])) first++;
     if (first > 0) {
         *number = (sm_span){w->name.offset, first};
         while (first < last && strchr("xX* ", word[first])) first++;
     } else {
-        while (last > 0 && is_digit(word[last - 1])) last--;
+        while (last > 0 && isdigit((unsigned char)word[last - 1])) last--;
         *number = (sm_span){w->name.offset + last, w->name.length - last};
         while (last > 0 && strchr("xX*- ", word[last - 1])) last--;
     }

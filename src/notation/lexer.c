@@ -3,6 +3,7 @@
  * more. */
 #include "lexer.h"
 
+#include <ctype.h>
 #include <string.h>
 
 const char *const lexer_keywords[] = {
@@ -15,7 +16,6 @@ static int byte_at(const lexer *l, size_t at) {
     return at < l->source->length ? (unsigned char)l->source->text[at] : -1;
 }
 
-static bool is_digit(int c) { return (unsigned)c - '0' < 10; }
 static bool is_small(int c) { return (unsigned)c - 'a' < 26 || c == '_'; }
 static bool is_capital(int c) { return (unsigned)c - 'A' < 26; }
 static bool is_letter(int c) {
@@ -32,22 +32,22 @@ static size_t letters_end(const lexer *l, size_t at) {
 /* Past word{.word}; a dot without a letter after it is not of the name. */
 static size_t name_end(const lexer *l, size_t at) {
     at = letters_end(l, at);
-    while (byte_at(l, at) == '.' && is_letter(byte_at(l, at + 1)) && !is_digit(byte_at(l, at + 1)))
+    while (byte_at(l, at) == '.' && is_letter(byte_at(l, at + 1)) && !isdigit(byte_at(l, at + 1)))
         at = letters_end(l, at + 1);
     return at;
 }
 
 static size_t digits_end(const lexer *l, size_t at) {
-    while (is_digit(byte_at(l, at))) at++;
+    while (isdigit(byte_at(l, at))) at++;
     return at;
 }
 
 static size_t number_end(const lexer *l, size_t at) {
     at = digits_end(l, at);
-    if (byte_at(l, at) == '.' && is_digit(byte_at(l, at + 1))) at = digits_end(l, at + 1);
+    if (byte_at(l, at) == '.' && isdigit(byte_at(l, at + 1))) at = digits_end(l, at + 1);
     if (byte_at(l, at) != 'e') return at;
     size_t digits = at + 1 + (byte_at(l, at + 1) == '-' || byte_at(l, at + 1) == '+');
-    return is_digit(byte_at(l, digits)) ? digits_end(l, digits) : at;
+    return isdigit(byte_at(l, digits)) ? digits_end(l, digits) : at;
 }
 
 /* Past _X, _{fsdp,tensor} and the /4 that may follow; `at` itself when it is none of them. */
@@ -165,7 +165,7 @@ sm_status lexer_next(lexer *l, token *out, sm_error *err) {
         size_t end = l->at;
         while (is_letter(byte_at(l, end)) && byte_at(l, end) != '_') end++;
         *out = (token){TOKEN_DIM, {l->at, end - l->at}};
-    } else if (is_digit(c)) *out = (token){TOKEN_NUMBER, {l->at, number_end(l, l->at) - l->at}};
+    } else if (isdigit(c)) *out = (token){TOKEN_NUMBER, {l->at, number_end(l, l->at) - l->at}};
     else if (c == '"') status = word_token(l, out, err);
     else if (c == '.' && touches && l->last == TOKEN_OF(']') && is_small(byte_at(l, l->at + 1)))
         *out = (token){TOKEN_MEMBER, {l->at, name_end(l, l->at + 1) - l->at}};

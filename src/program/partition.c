@@ -224,3 +224,12 @@ sm_status sm_program_partition_forward(const sm_program *program, sm_partition *
     }
     return finish(&j, false, err);
 }
+
+/* ---- what runs a step asks of it ---- */
+
+int sm_partition_comms(const sm_partition *p) { return p->comms; }
+const sm_comm *sm_partition_comm(const sm_partition *p, int i) { return &p->comm[i]; }
+int sm_partition_weight_classes(const sm_partition *p) { return p->classes; }
+const sm_weight_class *sm_partition_weight_class(const sm_partition *p, int i) {
+    return &p->weight[i];
+}

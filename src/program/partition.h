@@ -1,5 +1,5 @@
 /* What a partition is made of, for the layers that price it (docs/layers.txt lends it to them):
- * they hold partitions in structures of their own. Everybody else asks by sm_partition_*. */
+ * they hold partitions in structures of their own. */
 #pragma once
 #include "scalemodel/program.h"
 
@@ -22,6 +22,7 @@ struct sm_partition {
     sm_size cache;    /* forward alone: bytes of the cache this piece keeps; base 0: none */
     sm_size state;    /* the same of its states */
 };
-/* sm_partition_new in the caller's storage: the whole step, the forward pass alone. */
+/* Of the whole step of training, which a program of serving does not have (SM_INTERNAL); of the
+ * forward pass alone, with the weights that a chip stores (their `partial` is 0). */
 sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err);
 sm_status sm_program_partition_forward(const sm_program *program, sm_partition *out, sm_error *err);

@@ -93,8 +93,7 @@ static void set_policy(const events *e, const sm_engine *engine, sm_simulation *
     const sm_engines *engines = e->c->e;
     const sm_software *software = e->c->software;
     sm_simulation_defaults(o);
-    sm_simulation_follow(o, software);
-    if (engines->apart) o->policy = SM_POLICY_DISAGGREGATED;
+    sm_simulation_follow(o, software, engines->apart);
     o->engine = o->prefill_engine = engine;
     o->replicas = (int)e->engines;
     o->prefill_replicas = (int)e->prefill_engines;
@@ -104,7 +103,6 @@ static void set_policy(const events *e, const sm_engine *engine, sm_simulation *
     double least = e->clients > 0 ? o->most_batch + 1 : 1;
     o->prefill_tokens = larger(least, floor(budget / e->each));
     o->chunk_tokens = larger(o->most_batch + 1, o->prefill_tokens);
-    if (engines->apart) o->admission_s += software->handover_s;
     double groups = sm_plan_groups(&engines->plan, &engines->decode->model);
     o->gather = larger(1, sm_simulation_gather(groups) / e->each);
     o->concurrency = e->clients;

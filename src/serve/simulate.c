@@ -24,11 +24,13 @@ void sm_simulation_defaults_sized(sm_simulation *simulation, size_t size) {
     sm_sized_give(simulation, size, &all, sizeof all);
 }
 
-void sm_simulation_follow(sm_simulation *simulation, const sm_software *software) {
-    simulation->policy = software->mixed_steps ? SM_POLICY_CHUNKED : SM_POLICY_CONTINUOUS;
+void sm_simulation_follow(sm_simulation *simulation, const sm_software *software, bool apart) {
+    simulation->policy = apart                   ? SM_POLICY_DISAGGREGATED
+                         : software->mixed_steps ? SM_POLICY_CHUNKED
+                                                 : SM_POLICY_CONTINUOUS;
     simulation->most_batch = software->most_running;
-    simulation->chunk_tokens = simulation->prefill_tokens = software->budget_tokens;
-    simulation->admission_s = software->admission_s;
+    simulation->chunk_tokens = simulation->prefill_tokens = 0.0;
+    simulation->admission_s = software->admission_s + (apart ? software->handover_s : 0.0);
     simulation->look_steps = software->look_steps;
     simulation->gather_steps = software->gather_steps;
 }

@@ -2,6 +2,7 @@
  * exponent before the one conversion to binary, so that "4.35k" is 4350 exactly. */
 #include "scalemodel/text.h"
 
+#include <ctype.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -63,14 +64,12 @@ typedef struct decimal {
     long point;
 } decimal;
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /* Longest number at the start of text; its length, or 0 when there is none or it is too long. */
 static size_t read_mantissa(const char *text, size_t length, decimal *number) {
     size_t at = 0, seen = 0;
     bool dot = false;
     memset(number, 0, sizeof *number);
-    for (; at < length && (is_digit(text[at]) || (text[at] == '.' && !dot)); at++) {
+    for (; at < length && (isdigit((unsigned char)text[at]) || (text[at] == '.' && !dot)); at++) {
         if (text[at] == '.') {
             dot = true;
             continue;
@@ -87,7 +86,7 @@ static size_t read_exponent(const char *text, size_t length, decimal *number) {
     if (length < 2 || (text[0] != 'e' && text[0] != 'E')) return 0;
     size_t at = text[1] == '+' || text[1] == '-' ? 2 : 1, first = at;
     long exponent = 0;
-    for (; at < length && is_digit(text[at]); at++)
+    for (; at < length && isdigit((unsigned char)text[at]); at++)
         if (exponent < 100000) exponent = exponent * 10 + (text[at] - '0');
     if (at == first) return 0;
     number->point += text[1] == '-' ? -exponent : exponent;
@@ -159,10 +158,11 @@ sm_status sm_quantity_parse(const sm_source *source, sm_span span, sm_quantity_k
     if (used == 0) {
         const char *text = source->text + rest.offset;
         if (rest.length == 0) return sm_fail_at(err, source, rest, "expected %s", k->what);
-        if (text[0] == '-' && rest.length > 1 && (is_digit(text[1]) || text[1] == '.'))
+        if (text[0] == '-' && rest.length > 1 &&
+            (isdigit((unsigned char)text[1]) || text[1] == '.'))
             return sm_fail_at(err, source, rest, "%.*s is negative: expected %s",
                               quoted_length(rest), text, k->what);
-        if (is_digit(text[0]) || text[0] == '.')
+        if (isdigit((unsigned char)text[0]) || text[0] == '.')
             return sm_fail_at(err, source, rest,
                               "this number has no digits, or more than %d of them", MOST_DIGITS);
         return sm_fail_at(err, source, rest, "expected %s, found '%.*s'", k->what,
@@ -190,7 +190,7 @@ static bool read_digits(const char *text, size_t length, int64_t *value) {
     bool negative = length > 1 && text[0] == '-';
     int64_t result = 0;
     for (size_t i = negative ? 1 : 0; i < length; i++) {
-        if (!is_digit(text[i])) return false;
+        if (!isdigit((unsigned char)text[i])) return false;
         int digit = text[i] - '0';
         if (result < (INT64_MIN + digit) / 10) return false;
         result = result * 10 - digit; /* below zero, where INT64_MIN fits too */

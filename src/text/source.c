@@ -1,5 +1,6 @@
 /* Errors that point into a text: line, column, and the line itself cut around the span. */
 #include "scalemodel/text.h"
+#include <ctype.h>
 #include <string.h>
 
 #define EXCERPT_COLUMNS 120 /* of the line shown at most */
@@ -139,7 +140,6 @@ size_t sm_error_format(const sm_error *err, char *out, size_t size) {
 
 /* A cursor over a source for the small hand-written grammars. */
 
-static bool is_digit(int c) { return c >= '0' && c <= '9'; }
 static bool is_letter(int c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 
 int sm_cursor_peek(const sm_cursor *c) {
@@ -178,14 +178,14 @@ bool sm_cursor_accept_word(sm_cursor *c, const char *word) {
 sm_span sm_cursor_name(sm_cursor *c) {
     sm_span span = {c->at, 0};
     if (!is_letter(sm_cursor_peek(c))) return span;
-    while (is_letter(sm_cursor_peek(c)) || is_digit(sm_cursor_peek(c))) c->at++;
+    while (is_letter(sm_cursor_peek(c)) || isdigit(sm_cursor_peek(c))) c->at++;
     span.length = c->at - span.offset;
     return span;
 }
 
 sm_span sm_cursor_digits(sm_cursor *c) {
     sm_span span = {c->at, 0};
-    while (is_digit(sm_cursor_peek(c))) c->at++;
+    while (isdigit(sm_cursor_peek(c))) c->at++;
     span.length = c->at - span.offset;
     return span;
 }

@@ -2,6 +2,7 @@
  * of up to 2^63 ns, more than a double has digits for: they are read digit by digit. */
 #include "chrome_event.h"
 
+#include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,17 +30,16 @@ static double real_of(const json_raw *raw) {
 
 static int64_t within(double value) { return value > -9e18 && value < 9e18 ? (int64_t)value : 0; }
 
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
-
 /* Microseconds, as ns and the ps beyond. */
 static void time_of(const json_raw *raw, int64_t *ns, int64_t *ps) {
     size_t i = raw->length > 0 && *raw->text == '-', digits = 0;
     int64_t whole = 0, part = 0, unit = 100000;
     bool minus = i > 0;
-    for (; i < raw->length && is_digit(raw->text[i]) && digits < MOST_DIGITS; i++, digits++)
+    for (; i < raw->length && isdigit((unsigned char)raw->text[i]) && digits < MOST_DIGITS;
+         i++, digits++)
         whole = 10 * whole + (raw->text[i] - '0');
     if (i < raw->length && raw->text[i] == '.')
-        for (i++; i < raw->length && is_digit(raw->text[i]); i++, unit /= 10)
+        for (i++; i < raw->length && isdigit((unsigned char)raw->text[i]); i++, unit /= 10)
             part += unit * (raw->text[i] - '0');
     if (i < raw->length || whole > INT64_MAX / 1000 - 1) { /* an exponent, or no number */
         double ps_in_all = real_of(raw) * 1e6;
@@ -62,7 +62,7 @@ int64_t chrome_whole(const json_raw *raw) {
     }
     if (end > 2 && raw->text[0] == '0' && raw->text[1] == 'x')
         return within((double)strtoull(raw->text + 2, NULL, 16));
-    for (begin = end; begin > 0 && is_digit(raw->text[begin - 1]); begin--)
+    for (begin = end; begin > 0 && isdigit((unsigned char)raw->text[begin - 1]); begin--)
         ;
     if (raw->kind == IS_TEXT && begin == end) /* a name */
         return (int64_t)(sm_hash_bytes(raw->text, raw->length) >> 2);

@@ -584,8 +584,7 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
     sm_simulate_question *in = &q->in;
     sm_simulation_defaults(&q->options);
     if (!in->engine) in->engine = sm_software_of(in->software);
-    sm_simulation_follow(&q->options, in->engine);
-    q->options.chunk_tokens = q->options.prefill_tokens = 0.0; /* see software_budget */
+    sm_simulation_follow(&q->options, in->engine, false);
     if (in->simulation) {
         sm_status status = sm_sized_take(&q->options, sizeof q->options, in->simulation, err);
         if (status) return status;

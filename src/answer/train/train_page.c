@@ -211,25 +211,20 @@ typedef struct family {
     double count, bytes, time_s, exposed_s;
 } family;
 
-/* Is the name one of those that the commas of the list separate? */
-static bool names(const char *list, const char *name) {
-    size_t n = strlen(name);
-    for (const char *at = list; (at = strstr(at, name)) != NULL; at += n)
-        if ((at == list || at[-1] == ' ') && (at[n] == '\0' || at[n] == ',')) return true;
-    return false;
+static bool is_of(const sm_plan_collective *a, const sm_plan_collective *b) {
+    return a->op == b->op && strcmp(a->axis, b->axis) == 0 && strcmp(a->phase, b->phase) == 0;
 }
 
 static int find_families(sm_report *r, const sm_plan_detail *detail, family *line) {
+    const sm_plan_collective *all = detail->lines.collective;
     int n = 0;
     for (int i = 0; i < detail->lines.collectives; i++) {
-        const sm_plan_collective *c = &detail->lines.collective[i];
-        int at = 0;
-        while (at < n &&
-               !(line[at].first->op == c->op && strcmp(line[at].first->axis, c->axis) == 0 &&
-                 strcmp(line[at].first->phase, c->phase) == 0))
-            at++;
+        const sm_plan_collective *c = &all[i];
+        int at = 0, before = 0;
+        while (at < n && !is_of(line[at].first, c)) at++;
         if (at == n) line[n++] = (family){.first = c, .arrays = c->array};
-        else if (!names(line[at].arrays, c->array))
+        while (!(is_of(&all[before], c) && strcmp(all[before].array, c->array) == 0)) before++;
+        if (before == i && c != line[at].first)
             line[at].arrays = sm_textf(r, "%s, %s", line[at].arrays, c->array);
         line[at].count += c->count;
         line[at].bytes += c->count * c->bytes;

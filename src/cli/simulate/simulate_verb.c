@@ -105,13 +105,12 @@ static sm_status follow_software(const cli_call *call, simulating *v, sm_error *
     const sm_simulation asked = *s;
     sm_status status = cli_engine(call, &v->engine, software->name, &software, err);
     v->question.engine = software;
-    sm_simulation_follow(s, software);
-    if (cli_given(call, &s->policy)) s->policy = asked.policy;
+    bool policy = cli_given(call, &s->policy);
+    sm_simulation_follow(s, software, policy && asked.policy == SM_POLICY_DISAGGREGATED);
+    if (policy) s->policy = asked.policy;
     if (cli_given(call, &s->most_batch)) s->most_batch = asked.most_batch;
-    /* 0: the plan's groups count */
-    s->chunk_tokens = cli_given(call, &s->chunk_tokens) ? asked.chunk_tokens : 0.0;
-    s->prefill_tokens = cli_given(call, &s->prefill_tokens) ? asked.prefill_tokens : 0.0;
-    if (s->policy == SM_POLICY_DISAGGREGATED) s->admission_s += software->handover_s;
+    if (cli_given(call, &s->chunk_tokens)) s->chunk_tokens = asked.chunk_tokens;
+    if (cli_given(call, &s->prefill_tokens)) s->prefill_tokens = asked.prefill_tokens;
     return status;
 }
 

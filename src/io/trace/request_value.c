@@ -1,10 +1,9 @@
 /* Numbers and dates of request traces. Millions are read, so the usual forms take one pass. */
 #include "request_row.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-
-static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
 /* The rare forms: exponents, and more digits than a double holds. */
 static bool read_slowly(const char *text, size_t length, double *value) {
@@ -24,7 +23,7 @@ bool request_number(const char *text, size_t length, double *value) {
     size_t at = 0, point = length;
     if (length > 16) return read_slowly(text, length, value);
     for (; at < length; at++) {
-        if (is_digit(text[at])) digits = 10 * digits + (uint64_t)(text[at] - '0');
+        if (isdigit((unsigned char)text[at])) digits = 10 * digits + (uint64_t)(text[at] - '0');
         else if (text[at] == '.' && point == length && length > 1) point = at;
         else return read_slowly(text, length, value);
     }
@@ -43,7 +42,7 @@ typedef struct reader {
 static bool take_digits(reader *r, int n, int64_t least, int64_t most, int64_t *value) {
     *value = 0;
     for (int i = 0; i < n; i++, r->at++) {
-        if (r->at >= r->length || !is_digit(r->text[r->at])) return false;
+        if (r->at >= r->length || !isdigit((unsigned char)r->text[r->at])) return false;
         *value = 10 * *value + (r->text[r->at] - '0');
     }
     return *value >= least && *value <= most;
@@ -76,7 +75,7 @@ bool request_date(const char *text, size_t length, int64_t *seconds, double *res
     *rest = 0.0;
     if (take_byte(&r, ".")) {
         double unit = 0.1;
-        for (; r.at < length && is_digit(text[r.at]); r.at++, unit *= 0.1)
+        for (; r.at < length && isdigit((unsigned char)text[r.at]); r.at++, unit *= 0.1)
             *rest += unit * (text[r.at] - '0');
     }
     *seconds = 86400 * days_of(year, month, day) + 3600 * hour + 60 * minute + second;
