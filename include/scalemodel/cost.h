@@ -309,6 +309,10 @@ typedef struct sm_product_shape {
  * nearest wider one it has. */
 sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,
                           sm_product_shape shape, double bytes);
+/* As sm_matmul_cost, on the vector unit where that takes less time: sums and products of a row or a
+ * few, which fill next to nothing of a matrix unit's tiles, are compiled so. */
+sm_op_cost sm_product_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,
+                           sm_product_shape shape, double bytes);
 /* The one price of attention: forward and backward, fused, unfused and in panels, in training and
  * in serving. FLOPs: 2 x batch x heads x q_len x keys x (head_size + v_head_size); backward 2.5
  * times that (five matmuls for two, scores computed again; unfused kept them: four). lower: FLOPs

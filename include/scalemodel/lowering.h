@@ -37,7 +37,7 @@ typedef struct sm_lowering_cost {
     double network_s;        /* lower bounds of the collectives, added */
     double lower_s;          /* max(math, memory, network): the book's bound */
     double expected_s;       /* steps in sequence, the overlapped pair as below */
-    double upper_s;          /* nothing overlaps: the steps' upper bounds, added */
+    double upper_s;          /* nothing overlaps: the steps' upper bounds, or the chunks', added */
 } sm_lowering_cost;
 
 /* The matrix product that one chip makes under a lowering: batch x [m,k] x [k,n], in elements. */

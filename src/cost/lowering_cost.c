@@ -87,7 +87,7 @@ sm_op_cost lowering_local_cost(const sm_lowering_input *input, const sm_lowering
     if (moved || input->work == SM_LOCAL_NOTHING) return (sm_op_cost){.lower_s = 0.0};
     if (flops <= 0.0 || elementwise || input->work != SM_LOCAL_PRODUCT)
         return sm_vector_cost(chip, input->calibration, flops, bytes);
-    return sm_matmul_cost(chip, input->calibration, input->compute, s, bytes);
+    return sm_product_cost(chip, input->calibration, input->compute, s, bytes);
 }
 
 /* ---- which collectives can run inside the einsum ---- */
@@ -205,21 +205,29 @@ double lowering_edges_s(const sm_lowering_input *input, const sm_lowering *lower
     return collective_cost(input, input->placement, input->mesh, &step).expected_s;
 }
 
+static sm_op_cost chunk_cost(const sm_lowering_input *input, const sm_lowering *lowering,
+                             double flops, const lowering_ring *ring) {
+    double bytes = lowering_chunk_bytes(input, lowering, ring->cut, ring->chunks);
+    return lowering_local_cost(input, lowering, flops / ring->chunks, bytes, ring->cut,
+                               ring->chunks);
+}
+
 double lowering_overlapped_s(const sm_lowering_input *input, const sm_lowering *lowering,
                              double flops, const lowering_ring *ring) {
-    sm_op_cost chunk = lowering_local_cost(
-        input, lowering, flops / ring->chunks,
-        lowering_chunk_bytes(input, lowering, ring->cut, ring->chunks), ring->cut, ring->chunks);
+    sm_op_cost chunk = chunk_cost(input, lowering, flops, ring);
     double transfer_s = ring->transfer_s / fmax(ring->chunks - 1.0, 1.0);
     return (ring->chunks - 1.0) * fmax(chunk.expected_s, transfer_s) + chunk.expected_s;
 }
 
-static double overlapped_s(const sm_lowering_input *input, const sm_lowering *lowering,
-                           const sm_lowering_cost *cost) {
+/* The einsum in chunks, a collective inside it; at worst every chunk waits for its part. */
+static void price_overlap(const sm_lowering_input *input, const sm_lowering *lowering, int einsum,
+                          sm_lowering_cost *cost) {
     const lowering_ring ring = {cut_index(&lowering->step[cost->overlapped]), cost->chunks,
                                 cost->step[cost->overlapped].expected_s};
-    return lowering_overlapped_s(input, lowering, lowering->step[einsum_step(lowering)].flops,
-                                 &ring);
+    double flops = lowering->step[einsum].flops, whole_s = cost->step[einsum].upper_s;
+    double chunks_s = ring.chunks * chunk_cost(input, lowering, flops, &ring).upper_s;
+    cost->expected_s += lowering_overlapped_s(input, lowering, flops, &ring);
+    cost->upper_s += fmax(chunks_s - whole_s, 0.0);
 }
 
 static void price_step(const sm_lowering_input *input, const sm_lowering *lowering,
@@ -257,7 +265,7 @@ sm_lowering_cost sm_lowering_price(const sm_lowering_input *input, const sm_lowe
             cost.expected_s += cost.step[s].expected_s;
     if (overlapped >= 0) {
         cost.chunks = (int)sm_mesh_size(&mesh, lowering->step[overlapped].axes);
-        cost.expected_s += overlapped_s(input, lowering, &cost);
+        price_overlap(input, lowering, middle, &cost);
     }
     cost.lower_s = fmax(cost.network_s, fmax(cost.math_s, cost.memory_s));
     return cost;

@@ -186,8 +186,9 @@ static matmul_job job_of(const sm_chip *chip, const sm_calibration *c, sm_dtype 
     return job;
 }
 
-sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,
-                          sm_product_shape shape, double bytes) {
+/* per_s: multiplications and additions in a second of a unit without tiles; 0: there is none. */
+static sm_op_cost product_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,
+                               sm_product_shape shape, double bytes, double per_s) {
     sm_dtype used;
     double peak = sm_chip_peak(chip, dtype, &used);
     double products = shape.batch * shape.m * shape.n * shape.k;
@@ -199,6 +200,7 @@ sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype
     bool works = products > 0.0, many = works && has_many_cores(chip);
     double tiles = works ? tile_efficiency(chip, &job) : 1.0;
     double slow_math_s = math_s / (efficiency * tiles);
+    if (per_s > 0.0) slow_math_s = smaller(slow_math_s, larger(math_s, 2.0 * products / per_s));
     double slow_memory_s = memory_s / c->memory_efficiency, start_s = c->launch_s;
     if (many) {
         double written = smaller(bytes, 2.0 * shape.batch * shape.m * shape.n) * WRITTEN_AFTER;
@@ -210,6 +212,16 @@ sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype
     cost.expected_s = overlapped(slow_math_s, slow_memory_s) + start_s;
     cost.tile_efficiency = tiles;
     return cost;
+}
+
+sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,
+                          sm_product_shape shape, double bytes) {
+    return product_cost(chip, c, dtype, shape, bytes, 0.0);
+}
+
+sm_op_cost sm_product_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,
+                           sm_product_shape shape, double bytes) {
+    return product_cost(chip, c, dtype, shape, bytes, chip->vector_flops_per_s.value);
 }
 
 sm_op_cost sm_vector_cost(const sm_chip *chip, const sm_calibration *c, double flops,

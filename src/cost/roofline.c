@@ -93,7 +93,7 @@ sm_status sm_roofline_under(const sm_chip *chip, const sm_calibration *c, const 
     double hbm_bytes = out->memory_s * chip->memory_bytes_per_s.value; /* the same time over HBM */
     sm_product_shape s = shape_of(einsum);
     sm_op_cost cost = is_elementwise(einsum) ? sm_vector_cost(chip, c, out->flops, hbm_bytes)
-                                             : sm_matmul_cost(chip, c, dtype, s, hbm_bytes);
+                                             : sm_product_cost(chip, c, dtype, s, hbm_bytes);
     out->expected_s = cost.expected_s;
     out->upper_s = cost.upper_s;
     if (!isfinite(out->upper_s))

@@ -157,6 +157,22 @@ static sm_status check_array(const sm_array *array, const sm_einsum *einsum, con
     return status;
 }
 
+/* A product sums what two of its arrays have, as in lines; what one alone has is a slip of the pen.
+ */
+static sm_status check_sums(const sm_einsum *e, const sm_source *source, sm_error *err) {
+    for (int o = 0; e->has_output && e->operands > 1 && o < e->operands; o++)
+        for (int d = 0; d < e->in[o].rank; d++) {
+            int index = e->in[o].dim[d].index;
+            if (sm_operands_with(e, index) > 1 || sm_array_has(&e->out, index) ||
+                e->index[index].repeats)
+                continue;
+            return sm_fail_at(err, source, e->in[o].span,
+                              "%s stands in %s alone: a product sums what two arrays have",
+                              e->index[index].name, *e->in[o].name ? e->in[o].name : "one array");
+        }
+    return SM_OK;
+}
+
 sm_status sm_einsum_check(const sm_einsum *einsum, const sm_mesh *mesh, const sm_source *source,
                           sm_error *err) {
     static const sm_mesh no_mesh;
@@ -166,6 +182,7 @@ sm_status sm_einsum_check(const sm_einsum *einsum, const sm_mesh *mesh, const sm
         status = check_array(&einsum->in[o], einsum, mesh, source, err);
     if (status == SM_OK && einsum->has_output)
         status = check_array(&einsum->out, einsum, mesh, source, err);
+    if (status == SM_OK) status = check_sums(einsum, source, err);
     /* A product of more is made in pairs, so that no loop runs over all indices. */
     double product = 1;
     for (int i = 0; i < einsum->indices; i++)

@@ -371,6 +371,13 @@ static unsigned hash(const sm_layout *l) {
     return (unsigned)(h >> 40) % BUCKETS;
 }
 
+/* What a permute to *fine and a gather from there receive beyond the bytes of *last. */
+static double padding(const search *s, const sm_layout *fine, const sm_layout *last) {
+    double local = box_bytes(s, fine, fine), box = box_bytes(s, fine, last);
+    return local + move_bytes(s->j, SM_MOVE_ALL_GATHER, fine, last, local, box) -
+           box_bytes(s, last, last);
+}
+
 /* Does the node end a route with one of the other side? */
 static void meet(search *s, int side, int at) {
     const front *other = &s->side[!side];
@@ -383,9 +390,10 @@ static void meet(search *s, int side, int at) {
             const sm_layout *from = side == 0 ? &mine->at : &n->at;
             sm_layout to = side == 0 ? n->at : mine->at;
             total += (side == 0 ? n : mine)->local + toll(s, SM_MOVE_PERMUTE);
-            if (total >= s->best || !refine(s, &to, from)) continue;
-            if (!route_same(&to, side == 0 ? &n->at : &mine->at))
-                total += toll(s, SM_MOVE_ALL_GATHER);
+            if (total >= s->best || !refine(s, &to, from) || route_same(&to, from)) continue;
+            const sm_layout *last = side == 0 ? &n->at : &mine->at;
+            if (!route_same(&to, last))
+                total += toll(s, SM_MOVE_ALL_GATHER) + padding(s, &to, last);
             if (total >= s->best) continue;
         }
         s->best = total;
