@@ -433,6 +433,29 @@ static sm_status begin_first(serve_engine *e, sm_error *err) {
     return status || !job->open ? status : job->open(job->context, err);
 }
 
+/* A step of nothing but padding, which makes the caches. */
+static sm_status warm_up(serve_engine *e, sm_error *err) {
+    size_t groups = e->groups;
+    size_t *none = sm_calloc(groups + 1, sizeof *none);
+    int32_t *zero = sm_calloc(groups + 1, sizeof *zero);
+    float *logit = sm_calloc(groups * e->vocabulary + 1, sizeof *logit);
+    const sm_generator_rows pass = {.rows = 1,
+                                    .table = 1,
+                                    .scored = 1,
+                                    .token = zero,
+                                    .count = none,
+                                    .position = none,
+                                    .slot = none,
+                                    .page = zero,
+                                    .score = none};
+    sm_status status = none && zero && logit ? SM_OK : sm_fail_memory(err);
+    if (!status) status = sm_generator_step(e->generator, &pass, logit, NULL, err);
+    sm_free(none);
+    sm_free(zero);
+    sm_free(logit);
+    return status;
+}
+
 /* Programs of the sizes that steps will have, as far as they are known and few. */
 static sm_status prepare(serve_engine *e, sm_error *err) {
     enum { SIZES = 60 };
@@ -447,7 +470,7 @@ static sm_status prepare(serve_engine *e, sm_error *err) {
         status = sm_generator_prepare(e->generator, (size_t)rounded(size), (size_t)scored, err);
         size = (size_t)rounded(size) + 1;
     }
-    return status;
+    return status ? status : warm_up(e, err);
 }
 
 static sm_status begin(serve_engine *e, sm_error *err) {

@@ -172,7 +172,36 @@ typedef struct product_of {
         }                                                                                          \
     }
 
+/* So few rows (of c, times b) or columns that reading the other matrix row by row, once for each,
+ * is quicker than laying it out for a product: steps of a few sequences. */
+enum { FEW = 2 };
+
+/* y, n apart by `step`, = x, of k apart by `step_x`, times a matrix [k,n], or its transpose. */
+static void multiply_row(const float *x, int step_x, const float *matrix, bool transposed, int lead,
+                         int k, int n, float beta, float *y, int step) {
+    CBLAS_TRANSPOSE t = transposed ? CblasNoTrans : CblasTrans;
+    cblas_sgemv(CblasRowMajor, t, transposed ? n : k, transposed ? k : n, 1.0F, matrix, lead, x,
+                step_x, beta, y, step);
+}
+
+static bool multiply_few(const product_of *p) {
+    int m = (int)p->m, n = (int)p->n, k = (int)p->k, lda = (int)p->lda, ldb = (int)p->ldb;
+    const float *a = p->a, *b = p->b;
+    float *c = p->c, beta = p->add ? 1.0F : 0.0F;
+    if (p->element != SM_ELEMENT_F32 || (m > FEW && n > FEW)) return false;
+    int across = p->a_transposed ? 1 : lda, along = p->a_transposed ? lda : 1;
+    if (m <= FEW)
+        for (int i = 0; i < m; i++)
+            multiply_row(a + i * across, along, b, p->b_transposed, ldb, k, n, beta, c + i * n, 1);
+    else
+        for (int j = 0; j < n; j++)
+            multiply_row(p->b_transposed ? b + j * ldb : b + j, p->b_transposed ? 1 : ldb, a,
+                         !p->a_transposed, lda, k, m, beta, c + j, n);
+    return true;
+}
+
 static void multiply(const product_of *p) {
+    if (multiply_few(p)) return;
     int m = (int)p->m, n = (int)p->n, k = (int)p->k;
     CBLAS_TRANSPOSE ta = p->a_transposed ? CblasTrans : CblasNoTrans;
     CBLAS_TRANSPOSE tb = p->b_transposed ? CblasTrans : CblasNoTrans;

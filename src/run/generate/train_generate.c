@@ -7,40 +7,48 @@
 #include <string.h>
 
 /* Attention of new queries on a cache: q [B,T,...] on k and v [pages, places, ...], of which a row
- * has those of its table. One query of one head at a time, so that a query's numbers do not depend
- * on how many come with it. Ranks of context hold other places of each page: the sums of their
- * softmaxes are added first (8 bytes for each query and head), then their shares of the result. */
+ * has those of its table. Queries of one head that follow each other in a sequence are multiplied
+ * together, whether they are those of a row or of rows of one query each. Ranks of context hold
+ * other places of each page: the sums of their softmaxes are added first (8 bytes for each query
+ * and head), then their shares of the result. */
 
 /* exp of more than this leaves double precision's range when summed. */
 static const double MOST_SCORE = 690;
+enum { TOGETHER = 64 }; /* queries, at most */
 
 typedef struct attending {
     train_call *c;
     attention_blocks at;
     bool joined;
     size_t first_place, places; /* of a page, on this rank */
-    double *sum;  /* of exp(score) over this rank's keys, then over all; of each row */
-    float *most;  /* the largest score of this rank's keys, which `out` is scaled by */
-    float *score; /* of one query */
+    size_t *follow; /* of each row of this rank: queries from its first on that follow each other,
+                       in this row and the next ones; 0: they follow those of the row before */
+    size_t apart;   /* from a query to the next of its head, in sum and most */
+    double *sum;    /* of exp(score) over this rank's keys, then over all; of each query and head */
+    float *most;    /* the largest score of this rank's keys, which `out` is scaled by */
+    float *score;   /* of the queries together */
+    float *laid;    /* keys or values of a head */
 } attending;
 
-/* The head as one of its queries, which sees keys up to its own position. */
-static bool query_of(const attending *a, const attention_head *all, int query,
-                     attention_head *one) {
+/* Is the query of row r, of one query, the next of the sequence of the row before? Its pages begin
+ * as those do. */
+static bool follows(const train_feed *feed, size_t r) {
+    const int32_t *page = feed->page + r * feed->table;
+    size_t pages = feed->position[r - 1] / feed->page_tokens + 1;
+    return feed->count[r] == 1 && feed->count[r - 1] == 1 &&
+           feed->position[r] == feed->position[r - 1] + 1 &&
+           memcmp(page, page - feed->table, pages * sizeof *page) == 0;
+}
+
+static void see_what_follows(attending *a, size_t rows, size_t queries) {
     const train_feed *feed = a->c->t->feed;
-    size_t r = feed->first + all->sequence;
-    if ((size_t)query >= feed->count[r]) return false;
-    *one = *all;
-    one->queries = 1;
-    one->mask.first_query = one->ahead = (long)feed->position[r] + query;
-    one->keys = (int)one->ahead + 1;
-    static const int queried[] = {ATTENTION_Q, ATTENTION_Q2, ATTENTION_OUT};
-    for (int i = 0; i < 3; i++) {
-        attention_rows *x = &one->x[queried[i]];
-        if (x->first) x->first += (long)query * x->apart;
+    size_t head = 0; /* the row whose queries go on */
+    for (size_t s = 0; s < rows; s++) {
+        size_t r = feed->first + s;
+        a->follow[s] = feed->count[r];
+        if (queries > 1 || s == 0 || a->follow[head] == TOGETHER || !follows(feed, r)) head = s;
+        else a->follow[s] = 0, a->follow[head]++;
     }
-    one->row = all->row + (size_t)query;
-    return true;
 }
 
 /* Keys [at, at + n) of a sequence lie one behind the other from a row of the cache. */
@@ -68,58 +76,148 @@ static bool next_run(const attending *a, size_t r, size_t end, key_run *run) {
     return false;
 }
 
-/* out = sum of exp(score - most) v over the keys of this rank. */
-static void attend(attending *a, const attention_head *h) {
-    static const int queried[] = {ATTENTION_Q, ATTENTION_Q2};
-    static const int keyed[] = {ATTENTION_KEYS, ATTENTION_KEYS2};
-    const float *sink = a->joined ? NULL : h->x[ATTENTION_SINKS].first;
-    size_t from, end = attention_seen(h, 0, &from), keys = 0;
-    size_t r = a->c->t->feed->first + h->sequence;
-    for (key_run run = {.at = from}; next_run(a, r, end, &run); keys += run.n) {
-        for (int i = 0; i < 2; i++) {
-            const attention_rows *k = &h->x[keyed[i]];
-            if (!k->first) continue;
-            cblas_sgemv(CblasRowMajor, CblasNoTrans, (int)run.n, i ? h->size2 : h->size,
-                        h->mask.scale, k->first + (long)run.row * k->apart, k->apart,
-                        h->x[queried[i]].first, 1, i ? 1.0F : 0.0F, a->score + keys, 1);
-        }
-        attention_add_slope(h, 0, run.at, run.n, a->score + keys);
-    }
-    if (keys == 0) return;
-    for (size_t s = 0; h->mask.cap > 0 && s < keys; s++)
-        a->score[s] = h->mask.cap * tanhf(a->score[s] / h->mask.cap);
-    /* Scores to exp(score - most): their largest and their sum. */
-    float most = row_most(a->score, keys);
-    if (sink && *sink > most) most = *sink;
-    row_exponential(a->score, most, keys, a->score);
-    float sum = row_sum(a->score, keys);
-    a->most[h->row] = most;
-    a->sum[h->row] = (double)(sink ? sum + expf(*sink - most) : sum);
-    const attention_rows *v = &h->x[ATTENTION_VALUES];
-    keys = 0;
-    for (key_run run = {.at = from}; next_run(a, r, end, &run); keys += run.n)
-        cblas_sgemv(CblasRowMajor, CblasTrans, (int)run.n, h->value_size, 1.0F,
-                    v->first + (long)run.row * v->apart, v->apart, a->score + keys, 1,
-                    keys ? 1.0F : 0.0F, h->x[ATTENTION_OUT].first, 1);
+/* Keys [from, end) of a sequence that are on this rank. */
+static size_t keys_here(const attending *a, size_t r, size_t from, size_t end) {
+    size_t keys = 0;
+    if (a->places == a->c->t->feed->page_tokens) return end - from;
+    for (key_run run = {.at = from}; next_run(a, r, end, &run);) keys += run.n;
+    return keys;
 }
 
-static void attend_all(const attention_head *h, void *context) {
+/* Queries together, and the row of scores of each. */
+typedef struct query_rows {
+    const attention_head *h;
+    size_t row;        /* of the feed, that of the last query: it has the pages of all */
+    size_t n, from;    /* they see no key before */
+    size_t end, width; /* nor from here on; keys on this rank */
+} query_rows;
+
+/* y = scale x m + factor y, x and y rows of queries; m: rows of the cache, or what they are
+ * transposed. */
+static void multiply_rows(const query_rows *q, int columns, int sum, float scale, attention_rows x,
+                          attention_rows m, bool transposed, float factor, attention_rows y) {
+    CBLAS_TRANSPOSE t = transposed ? CblasTrans : CblasNoTrans;
+    if (q->n > 1)
+        cblas_sgemm(CblasRowMajor, CblasNoTrans, t, (int)q->n, columns, sum, scale, x.first,
+                    x.apart, m.first, m.apart, factor, y.first, y.apart);
+    else
+        cblas_sgemv(CblasRowMajor, transposed ? CblasNoTrans : CblasTrans,
+                    transposed ? columns : sum, transposed ? sum : columns, scale, m.first, m.apart,
+                    x.first, 1, factor, y.first, 1);
+}
+
+static attention_rows rows_from(attention_rows x, size_t row) {
+    return (attention_rows){x.first + (long)row * x.apart, x.apart};
+}
+
+/* The next keys to multiply with, or values, and how many they are: a run for one query; what runs
+ * of pages hold, laid together, for several. at: the place of the first among all those. */
+typedef struct key_rows {
+    key_run run;
+    size_t at, n;
+    attention_rows x;
+} key_rows;
+
+static bool next_rows(const attending *a, const query_rows *q, attention_rows x, int width,
+                      key_rows *next) {
+    next->at += next->n;
+    if (!next_run(a, q->row, q->end, &next->run)) return false;
+    next->n = next->run.n;
+    next->x = rows_from(x, next->run.row);
+    if (q->n == 1 || next->n == q->width) return true;
+    float *to = a->laid;
+    do {
+        attention_rows from = rows_from(x, next->run.row);
+        for (size_t i = 0; i < next->run.n; i++, to += width)
+            memcpy(to, from.first + (long)i * from.apart, (size_t)width * sizeof *to);
+    } while (next_run(a, q->row, q->end, &next->run));
+    next->n = q->width;
+    next->x = (attention_rows){a->laid, width};
+    return true;
+}
+
+static void score(attending *a, const query_rows *q) {
+    static const int queried[] = {ATTENTION_Q, ATTENTION_Q2};
+    static const int keyed[] = {ATTENTION_KEYS, ATTENTION_KEYS2};
+    const attention_head *h = q->h;
+    size_t scores = q->n * q->width, at = 0;
+    for (int i = 0; i < 2; i++) {
+        int size = i ? h->size2 : h->size;
+        key_rows k = {.run = {.at = q->from}};
+        while (h->x[keyed[i]].first && next_rows(a, q, h->x[keyed[i]], size, &k))
+            multiply_rows(q, (int)k.n, size, h->mask.scale, h->x[queried[i]], k.x, true,
+                          i ? 1.0F : 0.0F, (attention_rows){a->score + k.at, (int)q->width});
+    }
+    for (key_run run = {.at = q->from}; next_run(a, q->row, q->end, &run); at += run.n)
+        for (size_t i = 0; i < q->n; i++)
+            attention_add_slope(h, (int)i, run.at, run.n, a->score + i * q->width + at);
+    for (size_t s = 0; h->mask.cap > 0 && s < scores; s++)
+        a->score[s] = h->mask.cap * tanhf(a->score[s] / h->mask.cap);
+}
+
+/* Scores of a query to exp(score - most): their largest and their sum. */
+static void exponentials(attending *a, const query_rows *q, size_t query) {
+    const attention_head *h = q->h;
+    const float *sink = a->joined ? NULL : h->x[ATTENTION_SINKS].first;
+    size_t from, end = attention_seen(h, (int)query, &from), row = h->row + query * a->apart;
+    size_t first = keys_here(a, q->row, q->from, from), n = keys_here(a, q->row, from, end);
+    float *p = a->score + query * q->width;
+    memset(p, 0, first * sizeof *p);
+    memset(p + first + n, 0, (q->width - first - n) * sizeof *p);
+    if (n == 0) return;
+    float most = row_most(p + first, n);
+    if (sink && *sink > most) most = *sink;
+    row_exponential(p + first, most, n, p + first);
+    float sum = row_sum(p + first, n);
+    a->most[row] = most;
+    a->sum[row] = (double)(sink ? sum + expf(*sink - most) : sum);
+}
+
+/* out = sum of exp(score - most) v over the keys of this rank. */
+static void attend(attending *a, const attention_head *h, size_t row) {
+    query_rows q = {.h = h, .row = row, .n = (size_t)h->queries};
+    size_t later;
+    q.end = attention_seen(h, h->queries - 1, &later);
+    attention_seen(h, 0, &q.from);
+    q.width = keys_here(a, row, q.from, q.end);
+    if (q.width == 0) return;
+    score(a, &q);
+    for (size_t i = 0; i < q.n; i++) exponentials(a, &q, i);
+    key_rows v = {.run = {.at = q.from}};
+    while (next_rows(a, &q, h->x[ATTENTION_VALUES], h->value_size, &v))
+        multiply_rows(&q, h->value_size, (int)v.n, 1.0F,
+                      (attention_rows){a->score + v.at, (int)q.width}, v.x, false,
+                      v.at ? 1.0F : 0.0F, h->x[ATTENTION_OUT]);
+}
+
+/* The queries of a head from a row's first on, as far as they follow each other. */
+static void attend_all(const attention_head *all, void *context) {
+    static const int queried[] = {ATTENTION_Q, ATTENTION_Q2, ATTENTION_OUT};
     attending *a = context;
-    attention_head one;
-    for (int i = 0; i < h->queries; i++)
-        if (query_of(a, h, i, &one)) attend(a, &one);
+    const train_feed *feed = a->c->t->feed;
+    size_t r = feed->first + all->sequence, n = a->follow[all->sequence];
+    for (size_t first = 0; first < n; first += TOGETHER) {
+        attention_head h = *all;
+        h.queries = (int)(n - first < TOGETHER ? n - first : TOGETHER);
+        h.mask.first_query = h.ahead = (long)(feed->position[r] + first);
+        h.keys = (int)h.ahead + h.queries;
+        h.row = all->row + first * a->apart;
+        for (int i = 0; i < 3; i++)
+            if (h.x[queried[i]].first) h.x[queried[i]] = rows_from(h.x[queried[i]], first);
+        attend(a, &h, all->queries > 1 ? r : r + n - 1);
+    }
 }
 
 /* out over the sum of its row. */
 static void divide(const attention_head *h, void *context) {
     attending *a = context;
-    for (int i = 0; i < h->queries; i++) {
-        attention_head one;
-        if (!query_of(a, h, i, &one)) continue;
-        const float *sink = h->x[ATTENTION_SINKS].first;
-        double sum = a->sum[one.row], part = a->joined ? exp((double)a->most[one.row]) : 1;
+    const train_feed *feed = a->c->t->feed;
+    const float *sink = h->x[ATTENTION_SINKS].first;
+    for (size_t i = 0; i < feed->count[feed->first + h->sequence]; i++) {
+        size_t row = h->row + i;
+        double sum = a->sum[row], part = a->joined ? exp((double)a->most[row]) : 1;
         if (a->joined && sink) sum += exp((double)*sink);
-        float *out = one.x[ATTENTION_OUT].first;
+        float *out = rows_from(h->x[ATTENTION_OUT], i).first;
         for (int j = 0; sum > 0 && j < h->value_size; j++) out[j] *= (float)(part / sum);
     }
 }
@@ -146,14 +244,28 @@ sm_status generate_attention(train_call *c, sm_error *err) {
     const train_feed *feed = c->t->feed;
     a.at.paged = true;
     a.at.x[ATTENTION_OUT] = c->out;
-    size_t rows = attention_row_count(&a.at);
+    const size_t *size = a.at.x[ATTENTION_Q]->size; /* [B,T,...] */
+    size_t rows = attention_row_count(&a.at), most = size[1] > 1 ? size[1] : size[0];
+    size_t together = most < TOGETHER ? most : TOGETHER;
+    a.apart = size[1] > 1 ? 1 : rows / size[0];
+    a.follow = sm_calloc(size[0] + 1, sizeof *a.follow);
     a.sum = sm_calloc(rows + 1, sizeof *a.sum);
     a.most = sm_calloc(rows + 1, sizeof *a.most);
-    a.score = sm_calloc(feed->table * feed->page_tokens + 1, sizeof *a.score);
-    sm_status status = a.sum && a.most && a.score ? SM_OK : sm_fail_memory(err);
+    size_t keys = feed->table * feed->page_tokens, wide = 1;
+    for (int i = 0; i < ATTENTION_ARRAYS; i++) {
+        const sm_local_block *x = a.at.x[i];
+        if (x && x->rank && x->size[x->rank - 1] > wide) wide = x->size[x->rank - 1];
+    }
+    a.score = sm_malloc((together * keys + 1) * sizeof *a.score);
+    a.laid = sm_malloc((keys * wide + 1) * sizeof *a.laid);
+    sm_status status =
+        a.follow && a.sum && a.most && a.score && a.laid ? SM_OK : sm_fail_memory(err);
+    if (!status) see_what_follows(&a, size[0], size[1]);
     if (!status) attention_each_head(&a.at, attend_all, &a);
     if (!status && a.joined) status = join_sums(&a, rows, err);
     if (!status) attention_each_head(&a.at, divide, &a);
+    sm_free(a.follow);
+    sm_free(a.laid);
     sm_free(a.sum);
     sm_free(a.most);
     sm_free(a.score);

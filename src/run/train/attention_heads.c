@@ -101,15 +101,26 @@ static int heads_of(const attention_blocks *b, size_t *size) {
     return out->rank;
 }
 
-static attention_rows rows_of(const attention_blocks *b, int array, const sm_local_block *x,
-                              const size_t *at) {
+/* How the arrays of an op lie, and their gradients. */
+typedef struct lies {
+    lie x[ATTENTION_ARRAYS], d[ATTENTION_ARRAYS];
+} lies;
+
+static void find_lies(const attention_blocks *b, lies *l) {
+    for (int i = 0; i < ATTENTION_ARRAYS; i++) {
+        if (b->x[i]) l->x[i] = lie_of(b, i, b->x[i]);
+        if (b->d[i]) l->d[i] = lie_of(b, i, b->d[i]);
+    }
+}
+
+static attention_rows rows_of(const attention_blocks *b, const lie *how, int array,
+                              const sm_local_block *x, const size_t *at) {
     if (!x) return (attention_rows){NULL, 0};
-    lie l = lie_of(b, array, x);
     float *first = x->data;
     int rank = b->program->tensor[b->op->out].rank;
     bool pages = b->paged && (array == KEYS || array == KEYS2 || array == VALUES);
-    for (int d = pages ? 1 : 0; d < rank && first; d++) first += at[d] * l.along[d];
-    return (attention_rows){first, (int)l.apart};
+    for (int d = pages ? 1 : 0; d < rank && first; d++) first += at[d] * how->along[d];
+    return (attention_rows){first, (int)how->apart};
 }
 
 /* m = 2^(-b h / p) of head h = 1 .. p, the largest power of two <= n; the others have those of odd
@@ -136,7 +147,8 @@ static float slope_of(const attention_blocks *b, const size_t *at) {
 
 static int last_size(const sm_local_block *x) { return x ? (int)x->size[x->rank - 1] : 0; }
 
-static attention_head head_at(const attention_blocks *b, const size_t *at, size_t number) {
+static attention_head head_at(const attention_blocks *b, const lies *l, const size_t *at,
+                              size_t number) {
     attention_head h = {.queries = (int)b->x[Q]->size[1],
                         .keys = (int)b->keys,
                         .size = last_size(b->x[Q]),
@@ -148,8 +160,8 @@ static attention_head head_at(const attention_blocks *b, const size_t *at, size_
                         .sequence = at[0]};
     h.mask.slope = slope_of(b, at);
     for (int i = 0; i < ATTENTION_ARRAYS; i++) {
-        h.x[i] = rows_of(b, i, b->x[i], at);
-        h.d[i] = rows_of(b, i, b->d[i], at);
+        h.x[i] = rows_of(b, &l->x[i], i, b->x[i], at);
+        h.d[i] = rows_of(b, &l->d[i], i, b->d[i], at);
     }
     return h;
 }
@@ -158,8 +170,10 @@ void attention_each_head(const attention_blocks *b,
                          void (*visit)(const attention_head *head, void *context), void *context) {
     size_t size[SM_MAX_RANK], at[SM_MAX_RANK] = {0}, number = 0;
     int rank = heads_of(b, size), d = 0;
+    lies l;
+    find_lies(b, &l);
     while (d >= 0) {
-        attention_head h = head_at(b, at, number++);
+        attention_head h = head_at(b, &l, at, number++);
         visit(&h, context);
         for (d = rank - 1; d >= 0 && ++at[d] == size[d]; d--) at[d] = 0;
     }

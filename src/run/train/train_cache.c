@@ -19,8 +19,11 @@ static sm_status make_room(const sm_trainer *t, const sm_task_list *l, int tenso
     sm_local_block like = sm_task_list_block(l, tensor);
     sm_status status = SM_OK;
     like.size[0] = t->feed->pages;
-    if (!c->block->data)
+    if (!c->block->data) {
         status = sm_local_block_new(like.element, like.rank, like.size, c->block, err);
+        /* All of it is touched now: no later pass waits for the system's pages. */
+        if (!status) memset(c->block->data, 0, (size_t)sm_local_block_bytes(c->block));
+    }
     if (!status) train_offsets(t, &layout, c->block, c->offset);
     return status;
 }
