@@ -390,9 +390,9 @@ END
 
 What `serve` prints for a benchmark, by the same functions: `serve MODEL --on SYSTEM --plan PLAN --concurrency N --software NAME`, or a
 static batch, a rate, a queue. Hidden: the engine and the constants that `serve` takes without `--software`, the chip's usual ones.
-Intervals of rows left out are those that the other rows teach. One software and configuration measured again differs by 4.7 % in the
-time per token and 9.5 % in the first token; the time to the first token follows from how a benchmark begins and what the scheduler
-does with the opening burst more than from the prefill.
+Intervals of rows left out are those that `serve` would print with neither rows nor constants of what is left out. One software and
+configuration measured again differs by 4.7 % in the time per token and 9.5 % in the first token; the time to the first token follows
+from how a benchmark begins and what the scheduler does with the opening burst more than from the prefill.
 
 END
     served

@@ -68,7 +68,8 @@ typedef struct bench {
     sm_truth_case *c, *hidden;
     int cell, fold[FOLD_KINDS], source;
     int first, parts;
-    double log_params, far; /* of the model; from the nearest that its chip has in SIZE_OUT */
+    double log_params, far;      /* of the model; from the nearest that its chip has in SIZE_OUT */
+    double wider[FOLD_KINDS][2]; /* intervals, by the evidence that is left: known, and usual */
 } bench;
 static struct fit {
     hierarchy h;
@@ -275,13 +276,19 @@ static bool is_of(const part *p, const learned *of) {
            (of->software < 0 || c->group[SOFTWARE] == of->software) &&
            isfinite(residual_at(p, of->kind, of->usual));
 }
-/* log measured / expected that a share q of rows to come lies below; rows of this fold do not
- * count, -1: all do. */
-static size_t quantiles(const learned *of, int without, double *low, double *high) {
+/* Rows whose fold of a kind is `fold` teach no interval of it; -1: all do. */
+typedef struct untaught {
+    fold_kind kind;
+    int fold;
+} untaught;
+static const untaught NOBODY = {CONFIG_OUT, -1};
+
+/* log measured / expected that a share q of rows to come lies below. */
+static size_t quantiles(const learned *of, untaught without, double *low, double *high) {
     size_t n = 0;
     for (int i = 0; i < f.parts; i++) {
         const part *p = &f.part[i];
-        if (!is_of(p, of) || f.row[p->row].fold[of->kind] == without) continue;
+        if (!is_of(p, of) || f.row[p->row].fold[without.kind] == without.fold) continue;
         f.scratch[n++] = -residual_at(p, of->kind, of->usual);
     }
     double spare = n > 1 ? ((double)n + 1) / ((double)n - 1) : 1;
@@ -291,26 +298,43 @@ static size_t quantiles(const learned *of, int without, double *low, double *hig
 }
 enum { FEWEST = 12 };
 /* Of a cell; of few rows: of its software, then of the chip, then of all. */
-static size_t interval(const learned *of, int without, double *low, double *high) {
+static size_t interval(const learned *of, untaught without, double *low, double *high) {
     learned wider[] = {*of, *of, *of, *of};
     size_t n = 0;
     wider[1].chip = wider[2].software = wider[3].chip = wider[3].software = -1;
     for (int i = 0; i < 4 && n < FEWEST; i++) n = quantiles(&wider[i], without, low, high);
     return n;
 }
+
+/* What residuals the intervals are learned from that `serve` prints. */
+static fold_kind taught_by(bool usual) { return usual ? SOFTWARE_OUT : CONFIG_OUT; }
+static void shipped_interval(sm_calibration *k, sm_regime regime, const learned *of,
+                             untaught without) {
+    double low, high;
+    k->interval[regime].n = (int)interval(of, without, &low, &high);
+    k->interval[regime].lowest = rounded(exp(low));
+    k->interval[regime].highest = rounded(exp(high));
+}
+
+/* Of rows whose measured value lies in the interval that `serve` would print had it neither rows
+ * nor constants of what is left out: that of its constants, wider by what is told of the evidence.
+ */
 static double coverage(fold_kind kind, bool usual, sm_served q) {
     double inside = 0, n = 0;
     for (int i = 0; i < f.parts; i++) {
         const part *p = &f.part[i];
         const bench *b = &f.row[p->row];
-        const int *group = f.h.cell[b->cell].group;
+        const cell *c = &f.h.cell[b->cell];
         double r = -residual_at(p, kind, usual), low, high;
         if (p->quantity != q || !isfinite(r)) continue;
-        learned of = {kind, usual, sm_served_regime(q), usual ? -1 : group[CHIP],
-                      usual ? -1 : group[SOFTWARE]};
-        interval(&of, b->fold[kind], &low, &high);
+        sm_regime regime = sm_served_regime(q);
+        learned of = {taught_by(usual), usual, regime, usual ? -1 : c->group[CHIP],
+                      usual ? -1 : c->group[SOFTWARE]};
+        sm_calibration k = {.chip = kind == CHIP_OUT ? "" : constants_name(c->chip)};
+        shipped_interval(&k, regime, &of, (untaught){kind, b->fold[kind]});
+        sm_calibration_interval(&k, c->chip, regime, 1.0, &low, &high);
         n++;
-        inside += r >= low && r <= high;
+        inside += r >= b->wider[kind][usual] * log(low) && r <= b->wider[kind][usual] * log(high);
     }
     return inside / n;
 }
@@ -350,7 +374,7 @@ static void write_section(FILE *out, const cell *c, int software) {
     place(&f.h, c, usual ? FAMILY : LEVELS, x);
     sm_calibration k = constants_at(&f.h, c, x);
     round_constants(&k);
-    fold_kind kind = usual ? SOFTWARE_OUT : CONFIG_OUT;
+    fold_kind kind = taught_by(usual);
     for (int i = 0; i < f.rows; i++) {
         const bench *b = &f.row[i];
         const sm_inference_row *r = &b->row->of.inference;
@@ -370,11 +394,7 @@ static void write_section(FILE *out, const cell *c, int software) {
     static const sm_regime regimes[] = {SM_REGIME_prefill, SM_REGIME_decode, SM_REGIME_throughput};
     for (int i = 0; i < 3; i++) {
         learned of = {kind, usual, regimes[i], usual ? -1 : c->group[CHIP], software};
-        double low, high;
-        size_t learned_from = interval(&of, -1, &low, &high);
-        k.interval[regimes[i]].lowest = rounded(exp(low));
-        k.interval[regimes[i]].highest = rounded(exp(high));
-        k.interval[regimes[i]].n = (int)learned_from;
+        shipped_interval(&k, regimes[i], &of, NOBODY);
     }
     k.chip = constants_name(c->chip);
     k.software = usual ? "serving" : c->software;
@@ -523,27 +543,6 @@ static sm_evidence_apart apart_of(bool usual) {
                                .sizes = excess(LAYOUT_OUT, CONFIG_OUT, false)};
 }
 
-static void write_measured(const char *path) {
-    static const char *const sizes[MEASURED_SIZES] = {"chips", "concurrency", "prompt", "output"};
-    measured_row *list = fit_array(&f.h, (size_t)f.rows, sizeof *list);
-    size_t n = 0;
-    for (int i = 0; i < f.rows; i++) {
-        const bench *b = &f.row[i];
-        const sm_inference_row *r = &b->row->of.inference;
-        double in_flight = r->batch > 0 ? r->batch : r->concurrency > 0 ? r->concurrency : NAN;
-        measured_row m = {.name = r->model.name,
-                          .model = sm_truth_case_model(b->c),
-                          .chip = f.h.cell[b->cell].chip,
-                          .software = b->row->software,
-                          .type = r->weight_dtype,
-                          .size = {r->chips, in_flight, r->input_len, r->output_len}};
-        take_errors(b, CONFIG_OUT, false, m.own);
-        take_errors(b, CONFIG_OUT, true, m.usual);
-        if (m.model) list[n++] = m;
-    }
-    const sm_evidence_apart apart[2] = {apart_of(false), apart_of(true)};
-    evidence_write(&f.h, path, apart, sizes, list, n);
-}
 /* ---- what is left out ---- */
 
 /* Whether a row has no part in what predicts those of a fold, which are like the first of them. */
@@ -596,6 +595,86 @@ static void leave_out_all(void) {
     f.h = *kept;
 }
 
+/* ---- evidence ---- */
+
+static const char *const measured_sizes[MEASURED_SIZES] = {"chips", "concurrency", "prompt",
+                                                           "output"};
+static void sizes_of(const bench *b, double size[MEASURED_SIZES]) {
+    const sm_inference_row *r = &b->row->of.inference;
+    size[0] = r->chips;
+    size[1] = r->batch > 0 ? r->batch : r->concurrency > 0 ? r->concurrency : NAN;
+    size[2] = r->input_len, size[3] = r->output_len;
+}
+/* Rows of a fold, and what is like them, left out; fold -1: none. */
+static measured_row *measured_without(fold_kind kind, int fold, size_t *n) {
+    measured_row *list = sm_calloc((size_t)f.rows, sizeof *list);
+    const bench *first = f.row;
+    if (!list) fit_stop(&f.h, "out of memory");
+    while (fold >= 0 && first->fold[kind] != fold) first++;
+    *n = 0;
+    for (int i = 0; i < f.rows; i++) {
+        const bench *b = &f.row[i];
+        measured_row m = {.name = b->row->of.inference.model.name,
+                          .model = sm_truth_case_model(b->c),
+                          .chip = f.h.cell[b->cell].chip,
+                          .software = b->row->software,
+                          .type = b->row->of.inference.weight_dtype,
+                          .plan = sm_truth_case_plan(b->c)};
+        sizes_of(b, m.size);
+        take_errors(b, CONFIG_OUT, false, m.own);
+        take_errors(b, CONFIG_OUT, true, m.usual);
+        if (m.model && (fold < 0 || !is_left_out(kind, first, b))) list[(*n)++] = m;
+    }
+    return list;
+}
+static double wider_of(const bench *b, bool usual, const sm_evidence *line, size_t lines,
+                       const sm_evidence_apart *apart) {
+    double value[MEASURED_SIZES];
+    sm_asked_size size[MEASURED_SIZES];
+    sm_evidence_near near = {.wider = 1};
+    sm_evidence_question q = {.use = SM_EVIDENCE_SERVING,
+                              .model = sm_truth_case_model(b->c),
+                              .chip = f.h.cell[b->cell].chip,
+                              .software = usual ? NULL : b->row->software,
+                              .type = evidence_type(b->row->of.inference.weight_dtype),
+                              .plan = sm_truth_case_plan(b->c),
+                              .size = size};
+    sizes_of(b, value);
+    for (int i = 0; i < MEASURED_SIZES; i++)
+        if (isfinite(value[i])) size[q.sizes++] = (sm_asked_size){measured_sizes[i], value[i]};
+    if (q.model) sm_evidence_find_in(line, lines, &apart[usual], &q, &near, 1);
+    return near.wider;
+}
+/* What the evidence that is left makes of intervals. */
+static void find_wider(const sm_evidence_apart apart[2]) {
+    for (fold_kind kind = IN_SAMPLE; kind < FOLD_KINDS; kind++)
+        for (int fold = kind == IN_SAMPLE ? -1 : 0; fold < MOST_NAMES; fold++) {
+            size_t n, lines;
+            int rows = 0;
+            for (int i = 0; i < f.rows; i++) rows += f.row[i].fold[kind] == fold;
+            if (fold >= 0 && rows == 0) continue;
+            sm_arena *arena = sm_arena_new();
+            if (!arena) fit_stop(&f.h, "out of memory");
+            measured_row *list = measured_without(kind, fold, &n);
+            const sm_evidence *line =
+                evidence_lines(&f.h, arena, SM_EVIDENCE_SERVING, measured_sizes, list, n, &lines);
+            for (int i = 0; i < f.rows; i++)
+                for (int usual = 0; usual < 2; usual++)
+                    if (fold < 0 || f.row[i].fold[kind] == fold)
+                        f.row[i].wider[kind][usual] =
+                            wider_of(&f.row[i], usual, line, lines, apart);
+            sm_free(list);
+            sm_arena_free(arena);
+            if (fold < 0) break;
+        }
+}
+static void write_measured(const char *path, const sm_evidence_apart apart[2]) {
+    size_t n;
+    measured_row *list = measured_without(CONFIG_OUT, -1, &n);
+    evidence_write(&f.h, path, apart, measured_sizes, list, n);
+    sm_free(list);
+}
+
 int main(int n, char **word) {
     const char *rows = NULL, *calibrations = NULL, *engines = NULL, *measurements = NULL;
     int first = 1;
@@ -627,12 +706,14 @@ int main(int n, char **word) {
     fit_terms(&f.h, 14, 25);
     predict(IN_SAMPLE, -1);
     leave_out_all();
+    const sm_evidence_apart apart[2] = {apart_of(false), apart_of(true)};
+    find_wider(apart);
     printf("set,n,median,p90,mean,coverage,how\n");
     for (int usual = 0; usual < 2; usual++)
         for (fold_kind k = IN_SAMPLE; k < FOLD_KINDS; k++)
             for (sm_served q = 0; q < SM_SERVED_COUNT; q++) line(k, usual, q);
     if (calibrations && engines) write_files(calibrations, engines);
-    if (measurements) write_measured(measurements);
+    if (measurements) write_measured(measurements, apart);
     if (rows) dump(rows);
     return 0;
 }

@@ -184,6 +184,16 @@ static void test_beyond(void **state) {
     q.type = SM_INT4;
     assert_int_equal(sm_evidence_find(&q, &beyond, 1), 1);
     assert_non_null(strstr(beyond.beyond, "int4"));
+    /* A layout that its rows have, in any number of replicas, and one that they have not. */
+    sm_plan plan = {.tensor = 8, .data = 3, .expert = 1, .fsdp = 1, .pipeline = 1};
+    size[1].value = 4096, q.type = SM_BF16, q.plan = &plan;
+    assert_int_equal(sm_evidence_find(&q, &within, 1), 1);
+    plan.tensor = 16;
+    assert_int_equal(sm_evidence_find(&q, &beyond, 1), 1);
+    assert_string_equal(within.beyond, "");
+    assert_string_equal(beyond.beyond, "layout");
+    assert_true(beyond.wider > within.wider && beyond.error > within.error);
+    q.plan = NULL;
     assert_int_equal(sm_evidence_find(&q, &beyond, 0), 0);
     q.software = "no such thing";
     assert_int_equal(sm_evidence_find(&q, &beyond, 1), 1);

@@ -234,6 +234,8 @@ void sm_truth_cases_free(sm_truth_cases *cases);
 /* The model of a row of training or inference, as long as the case; NULL: it has none that can be
  * told, or rests. */
 const sm_model *sm_truth_case_model(const sm_truth_case *c);
+/* The plan by which a row of inference decodes, likewise. */
+const sm_plan *sm_truth_case_plan(const sm_truth_case *c);
 /* Predict a row, in seconds, with its 80 % interval. calibration NULL: the shipped one of the row's
  * chip and software. What cannot be predicted says why in out->unknown. */
 void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out);

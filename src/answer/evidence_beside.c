@@ -17,14 +17,15 @@ static const char *named(const char *software) {
 }
 
 void sm_evidence_of_serving(sm_evidence_asked *out, const sm_model *model, const sm_chip *chip,
-                            const char *software, sm_dtype weights, double chips, double in_flight,
-                            double prompt, double output) {
+                            const char *software, sm_dtype weights, const sm_plan *plan,
+                            double chips, double in_flight, double prompt, double output) {
     *out = (sm_evidence_asked){
         .q = {.use = SM_EVIDENCE_SERVING,
               .model = model,
               .chip = chip,
               .software = named(software),
               .type = weights,
+              .plan = plan,
               .sizes = SM_ASKED_SIZES},
         .size = {
             {"chips", chips}, {"concurrency", in_flight}, {"prompt", prompt}, {"output", output}}};

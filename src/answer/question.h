@@ -52,10 +52,11 @@ typedef struct sm_evidence_asked {
     sm_evidence_question q;
     sm_asked_size size[SM_ASKED_SIZES];
 } sm_evidence_asked;
-/* Of an engine's software (NULL: not known), requests in flight in one replica. */
+/* Of an engine's software (NULL: not known), by a plan (NULL: any), requests in flight in one
+ * replica. */
 void sm_evidence_of_serving(sm_evidence_asked *out, const sm_model *model, const sm_chip *chip,
-                            const char *software, sm_dtype weights, double chips, double in_flight,
-                            double prompt, double output);
+                            const char *software, sm_dtype weights, const sm_plan *plan,
+                            double chips, double in_flight, double prompt, double output);
 /* The nearest, where the constants (NULL: the usual ones) are shipped: of others nothing is known,
  * and of is NULL. */
 sm_evidence_near sm_evidence_nearest(const sm_evidence_asked *asked,

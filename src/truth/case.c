@@ -79,6 +79,10 @@ const sm_model *sm_truth_case_model(const sm_truth_case *c) {
                         : NULL;
 }
 
+const sm_plan *sm_truth_case_plan(const sm_truth_case *c) {
+    return c->unknown || !c->serving ? NULL : truth_serving_plan(c->serving);
+}
+
 void sm_truth_case_free(sm_truth_case *c) {
     if (!c) return;
     truth_training_free(c->training);

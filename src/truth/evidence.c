@@ -22,6 +22,32 @@ const sm_evidence *sm_evidence_at(size_t i) {
 
 /* ---- how alike ---- */
 
+void sm_evidence_layout(const sm_plan *plan, bool experts, char out[SM_EVIDENCE_LAYOUT]) {
+    const struct {
+        char letter;
+        int degree;
+    } of[] = {{'t', plan->tensor}, {'e', plan->expert}, {'f', plan->fsdp}, {'p', plan->pipeline}};
+    size_t used = 0;
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+        if (of[i].degree > 1 || i == 0)
+            used += (size_t)snprintf(out + used, SM_EVIDENCE_LAYOUT - used, "%c%d", of[i].letter,
+                                     of[i].degree);
+    if (experts && plan->tensor > 1 && !plan->expert_tensor)
+        snprintf(out + used, SM_EVIDENCE_LAYOUT - used, "w");
+}
+
+/* Whether the layouts of a range, its last part, are told, and this one is not among them. */
+static bool is_other_layout(const char *range, const sm_plan *plan, bool experts) {
+    char layout[SM_EVIDENCE_LAYOUT];
+    const char *word = plan ? strstr(range, "layouts ") : NULL;
+    if (!word) return false;
+    sm_evidence_layout(plan, experts, layout);
+    size_t n = strlen(layout);
+    for (word = strchr(word, ' '); word; word = strchr(word + 1, ' '))
+        if (strncmp(word + 1, layout, n) == 0 && (!word[1 + n] || word[1 + n] == ' ')) return false;
+    return true;
+}
+
 /* Sources leave sizes open, and count the layer that predicts tokens or do not. */
 #define ALIKE 0.03
 static bool shares_constants(const sm_chip *a, const sm_chip *b) {
@@ -120,10 +146,9 @@ static double model_apart(const sm_evidence_question *q, double params, const sm
     return hypot(hypot(a->model, *other_kind ? a->experts : 0.0), a->size * size);
 }
 
-static double look(const sm_evidence_question *q, double params, const machine *on,
-                   sm_evidence_near *n) {
+static double look(const sm_evidence_question *q, const sm_evidence_apart *a, double params,
+                   const machine *on, sm_evidence_near *n) {
     const sm_evidence *e = n->of;
-    const sm_evidence_apart *a = sm_evidence_apart_of(q->use, q->software != NULL);
     bool other_kind = false;
     n->same_model = abs(e->layers - q->model->L) <= 1 && e->d_model == q->model->D &&
                     fabs(log(e->params / params)) < ALIKE;
@@ -134,6 +159,7 @@ static double look(const sm_evidence_question *q, double params, const machine *
     const char *type = type_words(q->type);
     sm_range_outside(n->of->range, q->size, q->sizes, n->beyond, sizeof n->beyond);
     if (!strstr(n->of->types, type)) add_beyond(n, type);
+    if (is_other_layout(n->of->range, q->plan, experts_of(q->model) > 0)) add_beyond(n, "layout");
     double sizes = n->beyond[0] ? a->sizes : 0.0;
     double model = n->same_model ? 0.0 : model_apart(q, params, a, n, &other_kind);
     double chips = n->same_constants ? 0.0 : a->chip;
@@ -152,21 +178,27 @@ static double look(const sm_evidence_question *q, double params, const machine *
     return more + rank_of(q, n, params, on->far) + (isnan(n->error) ? SAYS_NOTHING : 0.0);
 }
 
-size_t sm_evidence_find(const sm_evidence_question *q, sm_evidence_near *near, size_t room) {
+size_t sm_evidence_find_in(const sm_evidence *line, size_t n, const sm_evidence_apart *apart,
+                           const sm_evidence_question *q, sm_evidence_near *near, size_t room) {
     enum { MOST = 64 };
     double far[MOST], params = sm_model_params(q->model).total;
     machine on = {.name = ""};
-    size_t n = 0;
+    size_t found = 0;
     if (room > MOST) room = MOST;
-    for (size_t i = 0; i < sm_evidence_table_count; i++) {
-        sm_evidence_near now = {.of = &sm_evidence_table[i]};
+    for (size_t i = 0; i < n; i++) {
+        sm_evidence_near now = {.of = &line[i]};
         if (now.of->use != q->use || (now.of->software[0] == 0) != !q->software) continue;
         if (strcmp(on.name, now.of->chip) != 0) on = machine_of(now.of->chip, q->chip);
-        double how = look(q, params, &on, &now);
-        size_t at = n < room ? n++ : room;
+        double how = look(q, apart, params, &on, &now);
+        size_t at = found < room ? found++ : room;
         if (at == room && (room == 0 || far[--at] <= how)) continue;
         for (; at > 0 && far[at - 1] > how; at--) far[at] = far[at - 1], near[at] = near[at - 1];
         far[at] = how, near[at] = now;
     }
-    return n;
+    return found;
+}
+
+size_t sm_evidence_find(const sm_evidence_question *q, sm_evidence_near *near, size_t room) {
+    return sm_evidence_find_in(sm_evidence_table, sm_evidence_table_count,
+                               sm_evidence_apart_of(q->use, q->software != NULL), q, near, room);
 }

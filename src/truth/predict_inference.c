@@ -127,6 +127,7 @@ sm_status truth_serving_new(const sm_truth_row *row, row_models *models, const s
 }
 
 const sm_model *truth_serving_model(const truth_serving *t) { return t->model; }
+const sm_plan *truth_serving_plan(const truth_serving *t) { return &t->layout.decode.plan; }
 
 void truth_serving_free(truth_serving *t) {
     if (!t) return;

@@ -7,7 +7,7 @@ sm_evidence_near sm_serve_evidence(const sm_serve_asked *q, const sm_serve_point
     const sm_serve_job *job = &q->job;
     sm_dtype weights = job->as_stored ? q->in.model->stored.type : job->dtypes.weights;
     sm_evidence_of_serving(asked, q->in.model, &q->in.system->chip, q->in.software, weights,
-                           p->chips, job->alone ? p->batch : p->in_flight, job->prompt,
+                           &p->plan, p->chips, job->alone ? p->batch : p->in_flight, job->prompt,
                            job->output);
     return sm_evidence_nearest(asked, q->in.calibration);
 }

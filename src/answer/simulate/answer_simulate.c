@@ -195,8 +195,8 @@ static sm_evidence_near evidence_of(const sm_simulate_asked *q, sm_evidence_aske
     double in_flight =
         q->options.concurrency > 0.0 ? q->options.concurrency : q->result.mean_in_system;
     sm_evidence_of_serving(asked, q->in.model, &q->in.system->chip, q->in.software, weights,
-                           q->engine.chips, in_flight / q->options.replicas, q->job.prompt,
-                           l->output);
+                           &q->plan, q->engine.chips, in_flight / q->options.replicas,
+                           q->job.prompt, l->output);
     return sm_evidence_nearest(asked, q->in.calibration);
 }
 

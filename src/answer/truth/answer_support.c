@@ -25,7 +25,7 @@ static sm_evidence_asked ask(const support *s, sm_evidence_use use) {
     const sm_support_question *in = &s->in;
     sm_evidence_asked asked;
     sm_evidence_of_serving(&asked, in->model, &in->system->chip, software_of(s, use), in->type,
-                           in->system->chips, in->in_flight, in->prompt, in->output);
+                           NULL, in->system->chips, in->in_flight, in->prompt, in->output);
     if (use == SM_EVIDENCE_TRAINING) {
         asked.q.use = use;
         asked.size[1] = (sm_asked_size){"sequence", in->seq};
