@@ -40,7 +40,9 @@ static sm_plan plan_of(const train_plan *of, sm_train_setup *s) {
     p.regather = s->regather;
     p.zero = s->zero, p.microbatch = s->microbatch;
     p.state_copies = s->state_copies > 1 ? s->state_copies : 1;
-    p.dtype = SM_FP32;
+    p.dtype = s->stored ? SM_BF16 : SM_FP32;
+    p.gradient = s->gradients ? SM_BF16 : SM_FP32;
+    p.optimizer = s->rounded ? SM_OPTIMIZER_ADAM_NO_MASTER : SM_OPTIMIZER_ADAM;
     if (s->recompute_ops) snprintf(p.recompute_ops, sizeof p.recompute_ops, "%s", s->recompute_ops);
     if (of->stages) {
         p.pipeline = of->stages;
@@ -70,7 +72,8 @@ static sm_memory predicted(const sm_model *model, const sm_plan *plan) {
                   .seq = TOKENS,
                   .usd_per_chip_hour = -1};
     if (sm_train_new(&job, &train, &err)) fail_msg("%s", err.sentence);
-    sm_train_set_software(train, &sm_train_runtime);
+    const sm_train_software software = sm_train_runtime_of(plan);
+    sm_train_set_software(train, &software);
     if (sm_train_price(train, plan, &price, &err)) fail_msg("%s", err.sentence);
     sm_train_free(train);
     return price.memory;

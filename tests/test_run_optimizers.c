@@ -142,6 +142,70 @@ static void updates_are_plain(void **state) {
         }
 }
 
+/* ---- weights in bf16 ---- */
+
+enum { STORED = 8 };
+typedef struct moved {
+    const sm_train_setup *setup;
+    double by, wanted, most; /* along the gradient; the largest step of a weight in its last bits */
+} moved;
+
+static void row_in_bf16(sm_trainer *t, int layer, float *row) {
+    for (int k = 0; k < sm_trainer_weights(t, layer); k++) {
+        sm_train_weight w;
+        size_t count = 1;
+        assert_true(sm_trainer_weight(t, layer, k, &w));
+        for (int d = 0; d < w.rank; d++) count *= w.size[d];
+        sm_elements_read(SM_ELEMENT_BF16, w.value, 0, count, row);
+        row += count;
+    }
+}
+
+/* An update far below the last bit of a weight: how far all of a layer move along the gradient. */
+static sm_status move_a_little(sm_communicator *world, void *context, sm_error *err) {
+    moved *m = context;
+    static float before[MOST], after[MOST];
+    static double slope[MOST];
+    sm_trainer *t;
+    sm_train_result r;
+    sm_status status = sm_trainer_new(world, m->setup, &t, err);
+    for (int step = 0; !status && step < STORED; step++) {
+        status = sm_trainer_gradients(t, 0, &r, err);
+        size_t n = row_of(t, 0, true, slope);
+        row_in_bf16(t, 0, before);
+        if (!status) status = sm_trainer_step(t, 0, &r, err);
+        row_in_bf16(t, 0, after);
+        double scale = r.gradient_norm > m->setup->clip ? m->setup->clip / r.gradient_norm : 1;
+        for (size_t i = 0; i < n; i++) {
+            double by = (double)before[i] - (double)after[i];
+            m->by += by * slope[i];
+            m->wanted += r.rate * scale * slope[i] * slope[i];
+            m->most = fmax(m->most, fabs(by) / ldexp(1, ilogb((double)before[i]) - 7));
+        }
+    }
+    sm_trainer_free(t);
+    return status;
+}
+
+/* Rounded at random they move as they should on the whole, none by much more than its last bit; the
+ * weights of an optimizer that has its own stay until the sum of its updates is worth a bit. */
+static void small_updates_are_not_lost(void **state) {
+    sm_error err = {.status = SM_OK};
+    sm_model model = train_model(TRAIN_DENSE, 2);
+    for (int rounded = 0; rounded < 2; rounded++) {
+        sm_train_setup s = train_setup_of(&model);
+        moved m = {.setup = &s};
+        s.stored = SM_ELEMENT_BF16;
+        s.optimizer = SM_TRAIN_SGD;
+        s.rounded = rounded;
+        s.rate = 3e-4;
+        assert_int_equal(sm_run_threads(1, move_a_little, &m, &err), SM_OK);
+        print_message("moved %g of what was wanted, %g last bits\n", m.by / m.wanted, m.most);
+        if (rounded) assert_true(fabs(m.by / m.wanted - 1) < 0.25 && m.most < 2.01);
+        else assert_true(m.by < 0.25 * m.wanted);
+    }
+}
+
 /* ---- the same on every plan ---- */
 
 static const train_plan plans[] = {
@@ -277,15 +341,16 @@ static void odd_optimizers_are_refused(void **state) {
     s.optimizer = SM_TRAIN_OPTIMIZER_COUNT;
     assert_int_equal(sm_train_setup_check(&s, &err), SM_BAD_INPUT);
     assert_string_equal(err.sentence, "there is no optimizer of number 4");
+    s.stored = SM_ELEMENT_F64;
+    assert_int_equal(sm_train_setup_check(&s, &err), SM_BAD_INPUT);
+    assert_string_equal(err.sentence, "arrays of 8 bytes an element cannot be run");
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(updates_are_plain),
-        cmocka_unit_test(plans_are_equal),
-        cmocka_unit_test(offloading_changes_no_number),
-        cmocka_unit_test(three_layers_stay),
-        cmocka_unit_test(odd_optimizers_are_refused),
+        cmocka_unit_test(updates_are_plain), cmocka_unit_test(small_updates_are_not_lost),
+        cmocka_unit_test(plans_are_equal),   cmocka_unit_test(offloading_changes_no_number),
+        cmocka_unit_test(three_layers_stay), cmocka_unit_test(odd_optimizers_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -29,7 +29,8 @@ enum { TRAIN_EVERY = 1, TRAIN_FIRST = 0 };
 /* A plan in words: degrees and rules joined by commas, as in "data=2,zero=1,micro=2": data, fsdp,
  * expert, context, tensor, tensor_q; seq, expert_tensor, heads, over_context, table; zero,
  * recompute, regather, micro; ops, the number of a set of ops to run again; host, 1 for moments,
- * 2 for activations, 3 for both kept there. stages 0: no pipeline. */
+ * 2 for activations, 3 for both kept there; half, 1 for arrays in bf16, 2 for gradients too, 3 for
+ * weights that are rounded at random. stages 0: no pipeline. */
 typedef struct train_plan {
     const char *words;
     sm_schedule schedule;

@@ -243,10 +243,10 @@ typedef struct sm_train_question {
      * by (0: none yet). */
     void (*progress)(double fraction, double best, void *context);
     void *context;
-    bool explain;  /* the derivation of the best plan's time; not with n_chips */
-    bool timeline; /* its simulated step, into report->tracks; not with n_chips */
-    bool as_run;   /* priced as this project's runtime executes plans (sm_train_runtime): fp32, one
-                      op after the other; false: mixed precision, fused kernels */
+    bool explain;      /* the derivation of the best plan's time; not with n_chips */
+    bool timeline;     /* its simulated step, into report->tracks; not with n_chips */
+    bool as_run;       /* priced as this project's runtime executes plans (sm_train_runtime_of): one
+                          op after the other; false: mixed precision, fused kernels */
     sm_source against; /* a module or profile of such a step (profile.h), the prediction of the best
                           plan beside it; not with n_chips */
     const sm_framework *framework; /* only plans that it can run; NULL: that one of `frameworks`

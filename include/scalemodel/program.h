@@ -107,6 +107,8 @@ typedef enum sm_function {
     SM_FUNCTION_OTHER
 } sm_function;
 
+/* In what whoever executes a program holds an array of it. */
+sm_element sm_tensor_element(const sm_tensor *tensor);
 /* Sets of ops and of arrays are 64 bits: of arrays those that are no weights, which come first. */
 static inline uint64_t sm_bit_of(int i) { return i < 64 ? 1ull << i : 0; }
 enum { SM_MAX_LINE_ARRAYS = 512 };
@@ -114,6 +116,8 @@ enum { SM_MAX_TENSORS = 128, SM_MAX_OPS = 64, SM_MAX_INPUTS = 8, SM_MAX_WORK_TER
 /* What executes attention works on so many queries of a head at once, with the keys that they see:
  * the room it needs for scores. */
 enum { SM_QUERIES_AT_ONCE = 128 };
+/* What multiplies arrays of 16 bits in single precision has so much of each in it at once. */
+enum { SM_PANEL_SIDE = 512, SM_PANEL = SM_PANEL_SIDE * SM_PANEL_SIDE };
 typedef struct sm_op {
     char name[20];
     sm_op_kind kind;
@@ -182,7 +186,8 @@ typedef struct sm_rules {
     bool unfused;     /* attention as separate kernels: probabilities are arrays in memory */
     bool norms_apart; /* norms as separate kernels: what lies between them is in memory, in fp32 */
     /* Of the software that executes the program; all false: mixed precision, fused kernels. */
-    bool single;      /* every array in single precision, sums of exponentials in double */
+    int width;        /* bytes of an element of every array, with sums of exponentials in double; 0:
+                         as mixed precision has them */
     bool all_slots;   /* a slot of every expert for each token of a chip, so that none is dropped:
                          C = T */
     bool all_keys;    /* attention multiplies masked keys too */

@@ -1,6 +1,6 @@
 /* run_train: a small decoder-only Transformer trained on real ranks by the planner's own program.
- * Every op is lowered as it was priced (sm_program_walk) and executed block by block; single
- * precision throughout. Any model whose lines have kernels: see docs/run-train.md. */
+ * Every op is lowered as it was priced (sm_program_walk) and executed block by block, in single
+ * precision. Any model whose lines have kernels: see docs/run-train.md. */
 #ifndef SCALEMODEL_RUN_TRAIN_H
 #define SCALEMODEL_RUN_TRAIN_H
 #include "scalemodel/run.h"
@@ -9,7 +9,7 @@
 SM_DECLARATIONS_BEGIN
 
 /* SGD has no state; the moments of Adam are stored in single precision, in bf16 or in 8 bits with a
- * scale for each 256 of a rank's numbers. Weights are single precision throughout. */
+ * scale for each 256 of a rank's numbers. */
 #define SM_TRAIN_OPTIMIZERS(X)                                                                     \
     X(ADAM, "adam") X(ADAM_BF16, "adam-bf16") X(ADAM_8BIT, "adam-8bit") X(SGD, "sgd")
 typedef enum sm_train_optimizer {
@@ -37,6 +37,13 @@ typedef struct sm_train_setup {
     const sm_train_chunk *chunk;
     const int *actions;                   /* of each stage */
     const sm_train_action *const *action; /* [stage][actions[stage]] */
+    /* In training, what arrays are stored in and travel in, and gradients of weights: F32 or BF16
+     * (a generator has F32); kernels work in single precision. Of weights in bf16 the optimizer
+     * keeps a copy in single precision, or none (rounded): then an update is rounded at random to
+     * one of the two nearest, so that its mean stays (Gupta et al., arXiv 1502.02551, section 3.1).
+     */
+    sm_element stored, gradients;
+    bool rounded;
     sm_train_optimizer optimizer;
     /* Kept in host memory while not in use: moments, what layers keep for their backward pass. */
     bool offload_optimizer, offload_activations;

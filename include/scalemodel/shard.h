@@ -230,8 +230,8 @@ typedef struct sm_step {
     double bytes;
     double flops;       /* of the local einsum */
     double local_bytes; /* bytes an einsum reads and writes on a chip */
-    bool in_one;     /* it cannot run in chunks inside the einsum: a dimension that loses or gains
-                        the axes is longer in blocks than whole, or a diagonal is read */
+    bool in_one; /* it cannot run in chunks inside the einsum: a dimension that loses or gains
+                    the axes is longer in blocks than whole, or a diagonal is read */
     sm_layout before, after; /* of the array: as it is moved, and when the step is done (of the
                                 output for an einsum, which has none before) */
 } sm_step;
@@ -355,7 +355,8 @@ sm_status sm_size_sweep_parse(const sm_source *dims, sm_arena *arena, sm_einsum 
 /* Give the einsum the sizes of a point, 0 .. points - 1. */
 void sm_size_sweep_point(const sm_size_sweep *sweep, int point, sm_einsum *einsum);
 /* ---- the part of an array that one chip holds ---- */
-#define SM_ELEMENTS(X) X(F32, "f32", 4) X(F64, "f64", 8) X(S32, "s32", 4) X(S64, "s64", 8)
+#define SM_ELEMENTS(X)                                                                             \
+    X(F32, "f32", 4) X(F64, "f64", 8) X(S32, "s32", 4) X(S64, "s64", 8) X(BF16, "bf16", 2)
 typedef enum sm_element {
 #define X(id, name, bytes) SM_ELEMENT_##id,
     SM_ELEMENTS(X)
@@ -364,6 +365,12 @@ typedef enum sm_element {
 } sm_element;
 /* Bytes of one element; 0 of none. */
 size_t sm_element_bytes(sm_element element);
+/* to[i] += from[i], count of them. Whole numbers wrap around, bf16 is rounded to the nearest. */
+void sm_elements_add(void *to, const void *from, size_t count, sm_element element);
+/* Elements first .. first + n - 1 of data, F32 or BF16 (the upper half of a float), as numbers of
+ * single precision; and such numbers as these elements, to the nearest, ties to even. */
+void sm_elements_read(sm_element element, const void *data, size_t first, size_t n, float *out);
+void sm_elements_write(sm_element element, void *data, size_t first, size_t n, const float *from);
 
 /* A chip's part of a sharded array, row-major. */
 typedef struct sm_local_block {

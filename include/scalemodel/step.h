@@ -68,10 +68,11 @@ sm_local_block sm_task_list_block(const sm_task_list *list, int tensor);
 /* Weights of a layer whose gradients are reduced together at the end of a step, as one row. */
 typedef struct sm_gradient_group {
     sm_axes partial, stored;
-    bool joined;     /* another stage holds these weights too */
-    size_t elements; /* on this chip */
-    size_t reduced;  /* of them whose gradient this chip sums: padded to equal parts */
-    size_t chunk;    /* of those this chip updates: all, or half where the peer updates the rest */
+    bool joined;        /* another stage holds these weights too */
+    sm_element element; /* of the weights */
+    size_t elements;    /* on this chip */
+    size_t reduced;     /* of them whose gradient this chip sums: padded to equal parts */
+    size_t chunk; /* of those this chip updates: all, or half where the peer updates the rest */
     sm_local_block sum; /* reduced gradient, from reducing to updating */
     void *state;        /* the optimizer's */
 } sm_gradient_group;
@@ -159,6 +160,8 @@ typedef struct sm_row_move {
 typedef struct sm_actions {
     void *context;
     int at[SM_MAX_AXES]; /* this chip's coordinates */
+    /* What gradients of weights are summed and reduced in. */
+    sm_element gradients;
     /* Memory for a block whose sizes are set (as a buffer). cleared: zeroed. */
     sm_status (*make)(void *context, sm_local_block *block, bool cleared, sm_error *err);
     /* *result: a new block, laid out as step->after. */

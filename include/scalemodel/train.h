@@ -57,7 +57,8 @@ void sm_train_set_calibration(sm_train *train, const sm_calibration *calibration
  */
 typedef struct sm_train_software {
     /* of its programs, as in sm_rules */
-    bool single, all_slots, all_keys, slow_exp, each_weight, each_line;
+    int width;
+    bool all_slots, all_keys, slow_exp, each_weight, each_line;
     bool one_by_one; /* the host starts each op and each collective when the one before has ended:
                         nothing is hidden, and the memory is that of the tasks (step.h) */
     bool rows;       /* gradients of a microbatch are added to their sums by a kernel of its own;
@@ -66,9 +67,11 @@ typedef struct sm_train_software {
                   any of them sees, instead of a fused kernel */
     bool no_host; /* where no link to a host is known, offloading is into the chip's own memory */
 } sm_train_software;
-extern const sm_train_software sm_train_runtime; /* this project's own (run_train.h) */
-/* The plan as that runtime executes it: in single precision, for which bf16, the usual value, is
- * taken too. SM_BAD_INPUT for another dtype, or gradients reduced in another type. */
+/* This project's own (run_train.h): in single precision, and in what a plan computes in. */
+extern const sm_train_software sm_train_runtime;
+sm_train_software sm_train_runtime_of(const sm_plan *plan);
+/* The plan as that runtime executes it: in single precision where it names no dtype. SM_BAD_INPUT
+ * for what cannot be run. */
 sm_status sm_train_plan_as_run(sm_plan *plan, sm_error *err);
 /* Price plans of this software from now on. */
 void sm_train_set_software(sm_train *train, const sm_train_software *software);

@@ -6,8 +6,8 @@ const double sm_stored_as_bytes[SM_STORED_AS_COUNT] = {2, 1, 1, (4 + 0.127) / 8}
 enum { SINGLE_BYTES = 4, DOUBLE_BYTES = 8 };
 
 sm_rules sm_rules_of_runtime(sm_rules rules) {
-    rules.single = rules.all_slots = rules.all_keys = rules.slow_exp = rules.each_weight =
-        rules.each_line = true;
+    rules.width = SINGLE_BYTES;
+    rules.all_slots = rules.all_keys = rules.slow_exp = rules.each_weight = rules.each_line = true;
     return rules;
 }
 
@@ -29,15 +29,16 @@ void program_fit_software(sm_program *b) {
             if (program_has(b, program_dims(&b->tensor[i]), SM_DIMENSION_SLOTS))
                 b->tensor[i].elements = elements_of(b, &b->tensor[i]);
     }
-    if (b->rules.single) {
+    if (b->rules.width) {
         for (int i = 0; i < b->tensors; i++)
-            if (b->tensor[i].role != SM_ROLE_IDS) b->tensor[i].bytes_per_element = SINGLE_BYTES;
+            if (b->tensor[i].role != SM_ROLE_IDS) b->tensor[i].bytes_per_element = b->rules.width;
         const sm_op *last = &b->op[b->ops - 1];
         if (last->function == SM_FUNCTION_LOSS)
             b->tensor[last->out].bytes_per_element = DOUBLE_BYTES;
         /* a byte is drawn from the scores of all words, which travel */
         if (last->function == SM_FUNCTION_SAMPLE)
-            b->tensor[last->out].bytes_per_element *= size_of_role(b, SM_DIMENSION_VOCABULARY);
+            b->tensor[last->out].bytes_per_element =
+                SINGLE_BYTES * size_of_role(b, SM_DIMENSION_VOCABULARY);
     }
     if (b->rules.slow_exp) {
         /* Exponentials as polynomials: clamping, splitting, six terms, the power of two (row_math.c

@@ -278,7 +278,7 @@ static bool gathers_new_and_past(const job *j, int tensor, const sm_step *step) 
  * vocabulary-parallel cross-entropy; XLA does the same). The runtime's sums are in double and need
  * no largest. */
 static bool agrees_first(const job *j, const sm_op *op, const sm_step *step) {
-    return op->function == SM_FUNCTION_LOSS && step->op == SM_ALL_REDUCE && !j->b->rules.single;
+    return op->function == SM_FUNCTION_LOSS && step->op == SM_ALL_REDUCE && !j->b->rules.width;
 }
 
 void part_emit(job *j, const sm_op *op, traveller what, const sm_lowering *low, sm_phase phase) {

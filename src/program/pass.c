@@ -179,11 +179,9 @@ static void take_axes(sm_layout *to, const sm_layout *from, sm_axes axes) {
     }
 }
 
-/* Sums of exponentials are kept in double precision. */
-static sm_element element_of(const pass *p, int tensor) {
-    size_t single = sm_element_bytes(SM_ELEMENT_F32);
-    return tensor_of(p, tensor)->bytes_per_element > (double)single ? SM_ELEMENT_F64
-                                                                    : SM_ELEMENT_F32;
+static sm_element element_of(const pass *p, int tensor, sm_call_kind kind) {
+    return kind == SM_CALL_WEIGHT_GRADIENT ? p->actions->gradients
+                                           : sm_tensor_element(tensor_of(p, tensor));
 }
 
 /* Operands to hand, and room for the result. */
@@ -213,7 +211,7 @@ static sm_status prepare(pass *p, const sm_program_task *task, sm_call_kind kind
         }
     }
     *out = sm_local_block_shape(&p->list->mesh, &task->einsum, &task->einsum.out, &c->made,
-                                element_of(p, task->result));
+                                element_of(p, task->result, kind));
     return status ? status : make(p, out, c->op->kind == SM_OP_ATTENTION, err);
 }
 
@@ -302,6 +300,7 @@ static sm_status gradients_at_once(pass *p, sm_call *c, sm_local_block *out, sm_
         assert(c->in[i].block);
         p->together[i] = *c->in[i].block;
         p->together[i].data = NULL;
+        if (is_weight(p, c->op->in[i])) p->together[i].element = p->actions->gradients;
         status = make(p, &p->together[i], true, err);
     }
     c->out = p->together;

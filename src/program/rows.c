@@ -62,6 +62,7 @@ static sm_status join_copy(sm_stage *s, sm_step_layer *head, sm_error *err) {
     if (!copy->data) return SM_OK;
     if (!sum->data) {
         *sum = sm_task_list_block(embedding->list, to);
+        sum->element = s->actions->gradients;
         status = s->actions->make(s->actions->context, sum, true, err);
     }
     sm_call call = {.kind = SM_CALL_ADD, .in = {{.block = copy}}, .out = sum};
@@ -125,6 +126,7 @@ sm_status sm_stage_group(const sm_stage *s, sm_step_layer *layer, sm_error *err)
         sm_local_block like = sm_task_list_block(layer->list, i);
         layer->group_of[i] = g;
         layer->group[g].elements += sm_local_block_count(&like);
+        layer->group[g].element = like.element;
     }
     for (int i = 0; i < layer->groups; i++) {
         sm_gradient_group *g = &layer->group[i];
@@ -137,9 +139,9 @@ sm_status sm_stage_group(const sm_stage *s, sm_step_layer *layer, sm_error *err)
 
 /* ---- rows ---- */
 
-static sm_status make_row(const sm_stage *s, size_t n, bool cleared, sm_local_block *row,
-                          sm_error *err) {
-    *row = (sm_local_block){.element = SM_ELEMENT_F32, .rank = 1, .size = {n}};
+static sm_status make_row(const sm_stage *s, sm_element element, size_t n, bool cleared,
+                          sm_local_block *row, sm_error *err) {
+    *row = (sm_local_block){.element = element, .rank = 1, .size = {n}};
     return s->actions->make(s->actions->context, row, cleared, err);
 }
 
@@ -164,7 +166,7 @@ static sm_status join_rows(const sm_stage *s, sm_collective op, sm_axes axes, sm
 static sm_status scatter(const sm_stage *s, sm_axes axes, size_t n, sm_local_block *row,
                          sm_error *err) {
     sm_local_block mine;
-    sm_status status = make_row(s, n, false, &mine, err);
+    sm_status status = make_row(s, row->element, n, false, &mine, err);
     if (!status) status = join_rows(s, SM_REDUCE_SCATTER, axes, SM_OVER_ONE_COPY, row, &mine, err);
     stage_drop(s, row);
     *row = mine;
@@ -184,7 +186,8 @@ static sm_status reduce(const sm_stage *s, const sm_step_layer *layer, int group
 static sm_status reduce_group(sm_stage *s, sm_step_layer *layer, int group, sm_error *err) {
     sm_gradient_group *g = &layer->group[group];
     sm_local_block row;
-    sm_status status = make_row(s, sm_group_row(s, layer, group), true, &row, err);
+    sm_status status =
+        make_row(s, s->actions->gradients, sm_group_row(s, layer, group), true, &row, err);
     if (!status) status = of_group(s, SM_CALL_PACK_GRADIENTS, layer, group, NULL, &row, err);
     for (int i = 0; i < layer->list->program->tensors; i++)
         if (layer->group_of[i] == group) stage_drop(s, &layer->gradient[i]);
@@ -272,7 +275,7 @@ sm_status sm_stage_gather(const sm_stage *s, const sm_step_layer *layer, int gro
     bool halves = sm_group_peers(s, g) > 1, others = sm_group_ways(s, layer, group) > 1;
     sm_local_block both = {.data = NULL}, *first = others ? &both : row;
     sm_status status = SM_OK;
-    if (halves && others) status = make_row(s, g->reduced, false, &both, err);
+    if (halves && others) status = make_row(s, mine->element, g->reduced, false, &both, err);
     if (!status && halves) status = join_rows(s, SM_ALL_GATHER, 0, SM_OVER_AXES, mine, first, err);
     if (!status && others)
         status = join_rows(s, SM_ALL_GATHER, g->partial, SM_OVER_ONE_COPY, halves ? &both : mine,
@@ -284,11 +287,12 @@ sm_status sm_stage_gather(const sm_stage *s, const sm_step_layer *layer, int gro
 static sm_status update_group(sm_stage *s, sm_step_layer *layer, int group, sm_error *err) {
     sm_gradient_group *g = &layer->group[group];
     size_t all = sm_group_row(s, layer, group);
+    sm_element element = g->element;
     sm_local_block row, part = {.data = NULL}, *mine = all == g->chunk ? &row : &part;
-    sm_status status = make_row(s, all, true, &row, err);
+    sm_status status = make_row(s, element, all, true, &row, err);
     if (!status) status = of_group(s, SM_CALL_PACK_WEIGHTS, layer, group, NULL, &row, err);
     if (!status && mine == &part) {
-        status = make_row(s, g->chunk, false, &part, err);
+        status = make_row(s, element, g->chunk, false, &part, err);
         if (!status) status = of_group(s, SM_CALL_TAKE_PART, layer, group, &row, &part, err);
     }
     if (!status) status = of_group(s, SM_CALL_UPDATE, layer, group, NULL, mine, err);

@@ -88,10 +88,17 @@ const sm_array *sm_task_list_array(const sm_task_list *l, int tensor, const sm_e
     return &task->einsum.in[operand];
 }
 
+sm_element sm_tensor_element(const sm_tensor *t) {
+    if (t->bytes_per_element == (double)sm_element_bytes(SM_ELEMENT_BF16)) return SM_ELEMENT_BF16;
+    return t->bytes_per_element > (double)sm_element_bytes(SM_ELEMENT_F32) ? SM_ELEMENT_F64
+                                                                           : SM_ELEMENT_F32;
+}
+
 sm_local_block sm_task_list_block(const sm_task_list *l, int tensor) {
     const sm_einsum *einsum;
     const sm_array *array = sm_task_list_array(l, tensor, &einsum);
     assert(array);
     sm_layout layout = sm_layout_of(array);
-    return sm_local_block_shape(&l->mesh, einsum, array, &layout, SM_ELEMENT_F32);
+    return sm_local_block_shape(&l->mesh, einsum, array, &layout,
+                                sm_tensor_element(&l->program->tensor[tensor]));
 }

@@ -147,8 +147,8 @@ static sm_why *tell_memory(teller *x, const sm_memory *m) {
                     "params + gradients + optimizer + activations + buffers", m->total, "B");
     sm_page_leaf(&x->r, w, "stage", m->stage, "", "the fullest of all");
     sm_page_leaf(&x->r, w, "params", m->params, "B",
-                 x->t->software.single ? "4 bytes each over tensor, expert, fsdp and stage"
-                                       : "2 bytes each over tensor, expert, fsdp and stage");
+                 x->t->weight_bytes > 2 ? "4 bytes each over tensor, expert, fsdp and stage"
+                                        : "2 bytes each over tensor, expert, fsdp and stage");
     sm_page_leaf(&x->r, w, "gradients", m->gradients, "B", "as params, in the gradient dtype");
     sm_page_leaf(&x->r, w, "optimizer", m->optimizer, "B",
                  "state of the optimizer over its shards");

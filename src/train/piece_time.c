@@ -28,7 +28,9 @@ static priced price_einsum(const sm_train *t, const sm_work *w, const sm_degrees
                            priced_matmul *memo) {
     const matmul_shape shape = {{size_at(&w->batch, d), size_at(&w->m, d), size_at(&w->n, d),
                                  size_at(&w->k, d), work_bytes(w, d)},
-                                w->linear ? dtype : SM_BF16};
+                                w->linear && t->software.width ? SM_FP32
+                                : w->linear                    ? dtype
+                                                               : SM_BF16};
     priced_matmul one = {.shape.dtype = SM_DTYPE_COUNT},
                   *at = memo ? &memo[matmul_place(&shape)] : &one;
     const double *s = shape.size;

@@ -27,10 +27,11 @@ static const optimizer *optimizer_of(const sm_plan *plan) {
     return &all[plan->optimizer];
 }
 
-/* Weights that compute in single precision are the master copy of the optimizer themselves. */
+/* Weights that are stored in single precision are the master copy of the optimizer themselves. */
 double state_bytes(const sm_train *t, const sm_plan *plan) {
     const optimizer *o = optimizer_of(plan);
-    return o->bytes - (t->software.single && o->master ? t->weight_bytes : 0);
+    double single = sm_dtype_bytes(SM_FP32);
+    return o->bytes - (t->weight_bytes == single && o->master ? single : 0);
 }
 
 static void add_reduction(const sm_train *t, const sm_timed_curve *reduce, double bytes,

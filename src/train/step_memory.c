@@ -119,7 +119,7 @@ static sm_status receive(void *context, int stage, int tag, sm_local_block *bloc
 
 /* ---- what kernels have for themselves: attention alone has much ---- */
 
-enum { POSITIONS = 1, Q = 0, KEYS = 1, VALUES = 2 };
+enum { POSITIONS = 1, Q = 0, KEYS = 1, VALUES = 2, SINGLE_BYTES = 4 };
 
 static double operand_bytes(const sm_call *c, int operand) {
     return sm_local_block_bytes(c->in[operand].block);
@@ -129,8 +129,7 @@ static double operand_bytes(const sm_call *c, int operand) {
 static double scores(const sm_call *c) {
     double queries = (double)c->in[Q].block->size[POSITIONS];
     double keys = (double)c->in[KEYS].block->size[POSITIONS];
-    double width = (double)sm_element_bytes(c->in[Q].block->element);
-    return 2 * width * fmin(queries, SM_QUERIES_AT_ONCE) * keys;
+    return 2 * SINGLE_BYTES * fmin(queries, SM_QUERIES_AT_ONCE) * keys;
 }
 
 /* Blocks of other chips: two of keys and of values, of their gradients three; and a number for each
@@ -146,10 +145,36 @@ static double ring_room(const sm_call *c) {
            sm_local_block_bytes(&c->saved->log_sums);
 }
 
+/* Kernels work in single precision, on copies of what is stored otherwise. Products read their
+ * operands in panels, look-ups row by row; of a ring it is the block at hand, and what it adds to
+ * the gradients of others. */
+static double copy_of(const sm_local_block *b, double most) {
+    if (!b || b->element != SM_ELEMENT_BF16) return 0;
+    return SINGLE_BYTES * fmin((double)sm_local_block_count(b), most);
+}
+
+static double copies(const sm_call *c) {
+    bool product = c->op->kind == SM_OP_EINSUM, rows = c->op->kind == SM_OP_GATHER;
+    bool back = c->kind != SM_CALL_FORWARD;
+    bool at_once = c->op->kind == SM_OP_ATTENTION || c->op->kind == SM_OP_KERNEL;
+    double bytes = 0;
+    for (int i = 0; i < SM_MAX_OPERANDS; i++)
+        bytes += copy_of(c->in[i].block, product ? SM_PANEL : rows && !back ? 0 : INFINITY);
+    for (int i = 0; !product && !rows && i < c->op->inputs; i++)
+        bytes += copy_of(c->input[i], INFINITY);
+    for (int i = 0; i < (at_once && back ? c->op->inputs : 1); i++)
+        bytes += copy_of(&c->out[i], INFINITY);
+    if (c->ring && back)
+        bytes += copy_of(c->in[KEYS].block, INFINITY) + copy_of(c->in[VALUES].block, INFINITY) +
+                 copy_of(&c->saved->value[c->op->out], INFINITY);
+    return bytes;
+}
+
 static sm_status compute(void *context, sm_call *call, sm_error *err) {
     (void)err;
     if (call->op && call->op->kind == SM_OP_ATTENTION)
-        touch(context, scores(call) + ring_room(call));
+        touch(context, scores(call) + ring_room(call) + copies(call));
+    else if (call->op && call->out) touch(context, copies(call));
     return SM_OK;
 }
 
@@ -205,7 +230,9 @@ static void take_worse(const counter *c, int stage, sm_memory *m) {
 
 static sm_status one_stage(const step_job *j, int stage, sm_memory *memory, sm_error *err) {
     counter c = {.most = 0};
+    bool half = j->plan->gradient == SM_BF16;
     sm_actions actions = {.context = &c,
+                          .gradients = half ? SM_ELEMENT_BF16 : SM_ELEMENT_F32,
                           .make = make,
                           .move = move,
                           .compute = compute,

@@ -150,7 +150,7 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
                     : index >= t->kinds    ? SM_PIECE_EMBEDDING
                                            : SM_PIECE_LAYER;
     int kind = index < t->kinds ? index : index - t->kinds;
-    v->rules.single = t->software.single;
+    v->rules.width = t->software.width;
     v->rules.all_slots = t->software.all_slots;
     v->rules.all_keys = t->software.all_keys;
     v->rules.slow_exp = t->software.slow_exp;
@@ -299,7 +299,7 @@ void sm_train_set_calibration(sm_train *t, const sm_calibration *calibration) {
         sm_curve_memo_forget(&t->one->at.memo); /* its curves hold the old network's rates */
 }
 
-const sm_train_software sm_train_runtime = {.single = true,
+const sm_train_software sm_train_runtime = {.width = 4,
                                             .all_slots = true,
                                             .all_keys = true,
                                             .slow_exp = true,
@@ -310,15 +310,18 @@ const sm_train_software sm_train_runtime = {.single = true,
                                             .panels = true,
                                             .no_host = true};
 
+sm_train_software sm_train_runtime_of(const sm_plan *plan) {
+    sm_train_software software = sm_train_runtime;
+    software.width = (int)sm_dtype_bytes(plan->dtype);
+    return software;
+}
+
 sm_status sm_train_plan_as_run(sm_plan *plan, sm_error *err) {
-    if (plan->gradient != SM_FP32)
-        return sm_fail(err, SM_BAD_INPUT,
-                       "gradient=%s cannot be run: gradients are reduced in the single precision "
-                       "that they are summed in; gradient=fp32 can",
-                       sm_dtype_name(plan->gradient));
+    if (!sm_plan_given(plan, SM_PLAN_DTYPE)) plan->dtype = SM_FP32;
     if (plan->dtype != SM_BF16 && plan->dtype != SM_FP32)
         return sm_fail(err, SM_BAD_INPUT,
-                       "dtype=%s cannot be run: matmuls are of single precision; dtype=fp32 can",
+                       "dtype=%s cannot be run: matmuls are of single precision, of numbers that "
+                       "are stored in it or in bf16; dtype=fp32 and bf16 can",
                        sm_dtype_name(plan->dtype));
     if (plan->lora || plan->parameters != SM_STORED_BF16)
         return sm_fail(err, SM_BAD_INPUT,
@@ -330,7 +333,6 @@ sm_status sm_train_plan_as_run(sm_plan *plan, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT,
                        "the optimizer of this plan cannot be run: adam, adam-no-master, adam-bf16, "
                        "adam-8bit and sgd can");
-    plan->dtype = SM_FP32;
     return SM_OK;
 }
 
@@ -341,7 +343,7 @@ void sm_train_set_software(sm_train *t, const sm_train_software *software) {
      * what is offloaded is read there and written here. */
     if (software->no_host && !(t->system.chip.pcie_bytes_per_s_oneway.value > 0))
         t->system.chip.pcie_bytes_per_s_oneway.value = t->system.chip.memory_bytes_per_s.value / 2;
-    t->weight_bytes = sm_dtype_bytes(software->single ? SM_FP32 : SM_BF16);
+    t->weight_bytes = software->width ? software->width : sm_dtype_bytes(SM_BF16);
     t->kernel.launch_s =
         software->one_by_one ? t->own.launch_s : fmin(t->own.launch_s, KERNEL_GAP_S);
     if (other) memset(t->variant, 0, sizeof t->variant); /* their programs were others */
@@ -358,7 +360,7 @@ const sm_calibration *sm_train_calibration(const sm_train *train) { return train
 
 static void set_job(const sm_job *job, sm_train *t) {
     t->system = *job->system;
-    sm_train_set_software(t, &(sm_train_software){.single = false});
+    sm_train_set_software(t, &(sm_train_software){.width = 0});
     sm_train_set_calibration(t, NULL);
     sm_train_set_software_memory(t, sm_software_memory_of("", 0));
     sm_train_set_memory_margin(t, 0);

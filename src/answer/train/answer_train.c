@@ -57,7 +57,8 @@ void sm_train_with_software(const sm_train_asked *q, sm_train *train) {
     sm_train_set_memory_margin(train, sm_train_margin(q));
     sm_train_set_calibration(train, q->in.calibration);
     if (q->in.as_run) {
-        sm_train_set_software(train, &sm_train_runtime);
+        const sm_train_software software = sm_train_runtime_of(&q->search.fixed);
+        sm_train_set_software(train, &software);
         return;
     }
     sm_train_set_software_memory(

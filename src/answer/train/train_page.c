@@ -49,8 +49,10 @@ void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences) 
     if (sequences > 0.0) sm_train_batch_page(r, q, sequences);
     bool measured = strcmp(q->in.calibration->software, SM_MEASURED_SOFTWARE) == 0;
     if (q->in.as_run)
-        sm_report_text(r, "Priced as 'run train' executes it: in fp32, each op and each collective "
-                          "after the one before.");
+        sm_report_text(r,
+                       "Priced as 'run train' executes it: in %s, each op and each collective "
+                       "after the one before.",
+                       sm_dtype_name(q->search.fixed.dtype));
     else if (measured)
         sm_report_text(r, "Priced in mixed precision with fused kernels; --as-run prices what "
                           "'run train' executes.");

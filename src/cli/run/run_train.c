@@ -171,7 +171,8 @@ static sm_status predict(train_run *q, sm_error *err) {
     if (!status)
         status = cli_calibration(q->call, &q->system.chip, &given->constants, &constants, err);
     if (!status) status = sm_train_new(&job, &train, err);
-    if (!status) sm_train_set_software(train, &sm_train_runtime);
+    const sm_train_software software = sm_train_runtime_of(&q->plan);
+    if (!status) sm_train_set_software(train, &software);
     if (!status && constants) sm_train_set_calibration(train, constants);
     if (!status) status = sm_train_detail(train, &q->plan, q->call->arena, &q->detail, err);
     sm_train_free(train);

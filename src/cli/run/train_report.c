@@ -67,7 +67,7 @@ static sm_status train_record(sm_report *r, const train_run *q, double step_s, s
     row.of.training.task = "pretrain";
     row.of.training.chips = row.of.training.devices = row.of.training.chips_per_node =
         sm_train_setup_ranks(&q->setup);
-    row.of.training.precision = row.of.training.precision_class = "fp32";
+    row.of.training.precision = row.of.training.precision_class = sm_dtype_name(q->plan.dtype);
     row.of.training.seq_len = q->setup.tokens;
     row.of.training.global_batch_sequences = q->setup.sequences;
     row.of.training.step_time_s = step_s;
@@ -166,8 +166,10 @@ static void show_parts(sm_report *r, const train_run *q) {
     sm_page_row(r, table, "a step (mean)", sm_show_seconds(r, predicted_s),
                 sm_show_seconds(r, x->step_s), ratio(r, predicted_s, x->step_s));
     sm_report_table(r, table);
-    sm_report_text(r, "Predicted is what 'train --as-run' prints for this plan: in fp32, each op "
-                      "and each collective after the one before.");
+    sm_report_text(r,
+                   "Predicted is what 'train --as-run' prints for this plan: in %s, each op and "
+                   "each collective after the one before.",
+                   sm_dtype_name(q->plan.dtype));
     if (x->busiest != x->stage)
         sm_report_text(r, "Stage %d works longest by the prediction, stage %d by the clock.",
                        x->stage + 1, x->busiest + 1);

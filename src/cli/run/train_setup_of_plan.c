@@ -1,7 +1,6 @@
 /* From a plan to degrees, rules, chunks of layers and the order in which stages work. */
 #include "train_setup_of_plan.h"
 
-/* Weights are single precision and their own master copy, so that adam without one is adam. */
 static sm_train_optimizer optimizer_of(const sm_plan *p) {
     switch (p->optimizer) {
     case SM_OPTIMIZER_SGD: return SM_TRAIN_SGD;
@@ -45,6 +44,10 @@ sm_status train_setup_of_plan(sm_plan *plan, sm_arena *arena, sm_train_setup *se
     sm_status status = sm_train_plan_as_run(plan, err);
     if (status) return status;
     train_degrees_of_plan(plan, setup);
+    setup->stored = plan->dtype == SM_BF16 ? SM_ELEMENT_BF16 : SM_ELEMENT_F32;
+    setup->gradients = plan->gradient == SM_BF16 ? SM_ELEMENT_BF16 : SM_ELEMENT_F32;
+    setup->rounded =
+        plan->optimizer == SM_OPTIMIZER_ADAM_NO_MASTER || plan->optimizer == SM_OPTIMIZER_SGD;
     setup->optimizer = optimizer_of(plan);
     setup->offload_optimizer =
         plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH;

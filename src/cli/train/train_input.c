@@ -65,7 +65,8 @@ const cli_option cli_train_options[] = {
                      "with --as-run 0"},
     {"max", 0, CLI_TEXT, AT(most), "DEGREES", .help = "limits to degrees: tensor=8,pipeline=16"},
     {"as-run", 0, CLI_FLAG, AT(as_run), NULL,
-     .help = "price what 'run train' executes: fp32, one op after the other"},
+     .help =
+         "price what 'run train' executes: one op after the other, in fp32 or the plan's dtype"},
     {"threads", 0, CLI_WHOLE, AT(threads), "N",
      .help = "threads that search; the answer is the same", .lowest = 1, .highest = 1024,
      .default_says = "all processors"},

@@ -41,8 +41,21 @@ static MPI_Datatype type_of(sm_element element) {
     case SM_ELEMENT_F32: return MPI_FLOAT;
     case SM_ELEMENT_F64: return MPI_DOUBLE;
     case SM_ELEMENT_S32: return MPI_INT32_T;
+    case SM_ELEMENT_BF16: return MPI_UINT16_T;
     default: return MPI_INT64_T;
     }
+}
+
+static void add_halves(void *in, void *in_out, int *n, MPI_Datatype *type) {
+    (void)type;
+    sm_elements_add(in_out, in, (size_t)*n, SM_ELEMENT_BF16);
+}
+
+static MPI_Op sum_of(sm_element element) {
+    static MPI_Op halves = MPI_OP_NULL;
+    if (element != SM_ELEMENT_BF16) return MPI_SUM;
+    if (halves == MPI_OP_NULL) MPI_Op_create(add_halves, 1, &halves);
+    return halves;
 }
 
 /* Counts of MPI-3 are ints: a block of more bytes is counted in units that keep within. */
@@ -116,7 +129,7 @@ static sm_status reduce_scatter(sm_communicator *c, const void *send, size_t cou
                                 sm_element element, void *recv, sm_error *err) {
     MPI_Request request;
     return check(CALL(c, MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, send, recv,
-                      (int)count, type_of(element), MPI_SUM, comm_of(c)),
+                      (int)count, type_of(element), sum_of(element), comm_of(c)),
                  err);
 }
 
@@ -124,7 +137,7 @@ static sm_status all_reduce(sm_communicator *c, void *in_place, size_t count, sm
                             sm_error *err) {
     MPI_Request request;
     return check(CALL(c, MPI_Allreduce, MPI_Iallreduce, MPI_IN_PLACE, in_place, (int)count,
-                      type_of(element), MPI_SUM, comm_of(c)),
+                      type_of(element), sum_of(element), comm_of(c)),
                  err);
 }
 
@@ -150,8 +163,8 @@ static sm_status broadcast(sm_communicator *c, void *in_place, size_t bytes, int
 static sm_status reduce(sm_communicator *c, const void *send, size_t count, sm_element element,
                         void *recv, int root, sm_error *err) {
     MPI_Request request;
-    return check(CALL(c, MPI_Reduce, MPI_Ireduce, send, recv, (int)count, type_of(element), MPI_SUM,
-                      root, comm_of(c)),
+    return check(CALL(c, MPI_Reduce, MPI_Ireduce, send, recv, (int)count, type_of(element),
+                      sum_of(element), root, comm_of(c)),
                  err);
 }
 

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "memory_account.h"
-#include "sums.h"
 
 typedef struct world {
     pthread_mutex_t lock; /* of everything below, and of all groups */
@@ -172,7 +171,7 @@ static sm_status all_to_all(sm_communicator *c, const void *send, size_t bytes, 
 /* Always added in order of rank. */
 static void add_all(const group *g, size_t offset, size_t count, sm_element element, void *to) {
     memcpy(to, in(g->shown[0], offset), count * sm_element_bytes(element));
-    for (int i = 1; i < g->size; i++) sum_into(to, in(g->shown[i], offset), count, element);
+    for (int i = 1; i < g->size; i++) sm_elements_add(to, in(g->shown[i], offset), count, element);
 }
 
 static sm_status reduce_scatter(sm_communicator *c, const void *send, size_t count,

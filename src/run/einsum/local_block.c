@@ -40,11 +40,13 @@ typedef struct placed_filling {
 } placed_filling;
 
 static void put(sm_local_block *b, size_t i, double value) {
+    float single = (float)value;
     switch (b->element) {
-    case SM_ELEMENT_F32: ((float *)b->data)[i] = (float)value; break;
+    case SM_ELEMENT_F32: ((float *)b->data)[i] = single; break;
     case SM_ELEMENT_F64: ((double *)b->data)[i] = value; break;
     case SM_ELEMENT_S32: ((int32_t *)b->data)[i] = (int32_t)value; break;
     case SM_ELEMENT_S64: ((int64_t *)b->data)[i] = (int64_t)value; break;
+    case SM_ELEMENT_BF16: sm_elements_write(b->element, b->data, i, 1, &single); break;
     case SM_ELEMENT_COUNT: break;
     }
 }

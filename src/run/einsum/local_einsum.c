@@ -1,7 +1,8 @@
 /* The local part of an einsum. Two operands become a batch of matrix products: their dimensions are
  * sorted into batch (in both and the output), left, right and contracted ones, transposed only
  * where they do not stand so already, and handed to BLAS; whole numbers are multiplied by plain
- * loops. */
+ * loops. Operands in bf16 give a result in single precision, which they are converted to panel by
+ * panel. */
 #include "local_einsum.h"
 
 #include <assert.h>
@@ -9,7 +10,7 @@
 #include <string.h>
 
 #include "memory_account.h"
-#include "sums.h"
+#include "scalemodel/program.h"
 
 enum { MOST = 2 * SM_MAX_RANK };
 
@@ -116,12 +117,26 @@ static const void *in_order(const sm_local_block *b, const labels *array, const 
         }                                                                                          \
     } while (0)
 
+/* Rows of bf16, whose sums are single. */
+static void sum_halves(const void *from, size_t outer, size_t inner, float *to) {
+    for (size_t i = 0; i < outer; i++) {
+        double sum = 0;
+        float x;
+        for (size_t k = 0; k < inner; k++) {
+            sm_elements_read(SM_ELEMENT_BF16, from, i * inner + k, 1, &x);
+            sum += (double)x;
+        }
+        to[i] = (float)sum;
+    }
+}
+
 static void sum_rows(const void *from, size_t outer, size_t inner, sm_element element, void *to) {
     switch (element) {
     case SM_ELEMENT_F32: SUM(float, double); break;
     case SM_ELEMENT_F64: SUM(double, double); break;
     case SM_ELEMENT_S32: SUM(int32_t, uint32_t); break;
     case SM_ELEMENT_S64: SUM(int64_t, uint64_t); break;
+    case SM_ELEMENT_BF16: sum_halves(from, outer, inner, to); break;
     case SM_ELEMENT_COUNT: break;
     }
 }
@@ -145,10 +160,10 @@ static sm_status sum_out(const sm_local_block *b, const labels *array, const lab
 /* ---- matrix products ---- */
 
 typedef struct product_of {
-    sm_element element;
+    sm_element element, of_a, of_b;
     size_t batch, m, n, k;
     bool a_transposed, b_transposed; /* a is [k,m], b is [n,k] in memory */
-    size_t lda, ldb;                 /* from row to row */
+    size_t lda, ldb, ldc;            /* from row to row */
     bool add;                        /* to what c holds */
     const void *a, *b;
     void *c;
@@ -210,31 +225,82 @@ static void multiply(const product_of *p) {
     switch (p->element) {
     case SM_ELEMENT_F32:
         cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1.0F, p->a, lda, p->b, ldb, (float)beta, p->c,
-                    n);
+                    (int)p->ldc);
         break;
     case SM_ELEMENT_F64:
         cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1.0, p->a, lda, p->b, ldb, beta, p->c, n);
         break;
     case SM_ELEMENT_S32: LOOPS(int32_t, uint32_t) break;
     case SM_ELEMENT_S64: LOOPS(int64_t, uint64_t) break;
+    case SM_ELEMENT_BF16:
     case SM_ELEMENT_COUNT: break;
     }
 }
 
-static void multiply_batch(product_of p) {
+/* ---- operands of 16 bits ----
+ * The matrix [rows,columns] of a panel in single precision, as the operand lies (turned or not):
+ * where it is, or in the room. */
+typedef struct panel_of {
+    size_t row, rows, column, columns;
+} panel_of;
+
+static const float *panel(sm_element element, const void *x, bool turned, panel_of p, float *room,
+                          size_t *lead) {
+    if (turned) p = (panel_of){p.column, p.columns, p.row, p.rows};
+    if (element == SM_ELEMENT_F32) return (const float *)x + p.row * *lead + p.column;
+    for (size_t i = 0; i < p.rows; i++)
+        sm_elements_read(element, x, (p.row + i) * *lead + p.column, p.columns,
+                         room + i * p.columns);
+    *lead = p.columns;
+    return room;
+}
+
+static size_t side(size_t at, size_t end) {
+    return end - at < SM_PANEL_SIDE ? end - at : SM_PANEL_SIDE;
+}
+
+static void multiply_panels(const product_of *p, float *room_a, float *room_b) {
+    for (size_t i = 0; i < p->m; i += SM_PANEL_SIDE)
+        for (size_t t = 0; t < p->k; t += SM_PANEL_SIDE) {
+            product_of part = *p;
+            part.of_a = part.of_b = SM_ELEMENT_F32;
+            part.m = side(i, p->m), part.k = side(t, p->k);
+            part.add = p->add || t;
+            part.a = panel(p->of_a, p->a, p->a_transposed, (panel_of){i, part.m, t, part.k}, room_a,
+                           &part.lda);
+            for (size_t j = 0; j < p->n; j += SM_PANEL_SIDE) {
+                part.n = side(j, p->n);
+                part.ldb = p->ldb;
+                part.b = panel(p->of_b, p->b, p->b_transposed, (panel_of){t, part.k, j, part.n},
+                               room_b, &part.ldb);
+                part.c = (float *)p->c + i * p->n + j;
+                multiply(&part);
+            }
+        }
+}
+
+static sm_status multiply_batch(product_of p, sm_error *err) {
     size_t width = sm_element_bytes(p.element);
-    if (p.m == 0 || p.n == 0) return;
+    size_t a = (p.a_transposed ? p.k : p.m) * p.lda * sm_element_bytes(p.of_a);
+    size_t b = (p.b_transposed ? p.n : p.k) * p.ldb * sm_element_bytes(p.of_b);
+    if (p.m == 0 || p.n == 0) return SM_OK;
     if (p.k == 0) {
-        if (p.add) return;
-        memset(p.c, 0, p.batch * p.m * p.n * width);
-        return;
+        if (!p.add) memset(p.c, 0, p.batch * p.m * p.n * width);
+        return SM_OK;
     }
+    size_t of_a = p.of_a == SM_ELEMENT_BF16 ? side(0, p.m) * side(0, p.k) : 0;
+    size_t of_b = p.of_b == SM_ELEMENT_BF16 ? side(0, p.k) * side(0, p.n) : 0;
+    float *room = of_a + of_b ? memory_new((of_a + of_b) * sizeof *room) : NULL;
+    if (of_a + of_b && !room) return sm_fail_memory(err);
     for (size_t i = 0; i < p.batch; i++) {
-        multiply(&p);
-        p.a = (const char *)p.a + (p.a_transposed ? p.k : p.m) * p.lda * width;
-        p.b = (const char *)p.b + (p.b_transposed ? p.n : p.k) * p.ldb * width;
+        if (room) multiply_panels(&p, room, room + of_a);
+        else multiply(&p);
+        p.a = (const char *)p.a + a;
+        p.b = (const char *)p.b + b;
         p.c = (char *)p.c + p.m * p.n * width;
     }
+    memory_free(room);
+    return SM_OK;
 }
 
 /* ---- two operands ---- */
@@ -291,8 +357,10 @@ static matrix as_matrix(const pair *p, const sm_local_block *b, const labels *ar
     return m;
 }
 
-static sm_status multiply_into(pair *p, void *c, sm_error *err) {
-    product_of m = {.element = p->a->element,
+static sm_status multiply_into(pair *p, sm_element element, void *c, sm_error *err) {
+    product_of m = {.element = element,
+                    .of_a = p->a->element,
+                    .of_b = p->b->element,
                     .batch = product(&p->batch),
                     .m = product(&p->left),
                     .n = product(&p->right),
@@ -302,9 +370,9 @@ static sm_status multiply_into(pair *p, void *c, sm_error *err) {
     matrix a = as_matrix(p, p->a, &p->la, &p->left, &p->contracted);
     matrix b = as_matrix(p, p->b, &p->lb, &p->contracted, &p->right);
     m.a = a.data, m.a_transposed = a.transposed, m.lda = a.lead;
-    m.b = b.data, m.b_transposed = b.transposed, m.ldb = b.lead;
+    m.b = b.data, m.b_transposed = b.transposed, m.ldb = b.lead, m.ldc = m.n;
     sm_status status = m.a && m.b ? SM_OK : sm_fail_memory(err);
-    if (!status) multiply_batch(m);
+    if (!status) status = multiply_batch(m, err);
     memory_free(a.copy);
     memory_free(b.copy);
     return status;
@@ -315,13 +383,13 @@ static sm_status multiply_into(pair *p, void *c, sm_error *err) {
 static sm_status multiply_pair(pair *p, sm_local_block *out, sm_error *err) {
     sort_labels(p);
     labels made = joined(&p->batch, &p->left, &p->right);
-    if (same_order(&made, &p->out)) return multiply_into(p, out->data, err);
+    if (same_order(&made, &p->out)) return multiply_into(p, out->element, out->data, err);
     labels swapped = joined(&p->batch, &p->right, &p->left);
     if (same_order(&swapped, &p->out)) {
         pair turned = {
             .a = p->b, .b = p->a, .la = p->lb, .lb = p->la, .out = p->out, .add = p->add};
         sort_labels(&turned);
-        return multiply_into(&turned, out->data, err);
+        return multiply_into(&turned, out->element, out->data, err);
     }
     /* Into a matrix of its own, which is then transposed. */
     size_t count = product(&made), width = sm_element_bytes(out->element);
@@ -330,9 +398,9 @@ static sm_status multiply_pair(pair *p, sm_local_block *out, sm_error *err) {
     void *turned = p->add ? c + count * width : out->data;
     bool plus = p->add;
     p->add = false;
-    sm_status status = multiply_into(p, c, err);
+    sm_status status = multiply_into(p, out->element, c, err);
     if (!status) transpose(c, &made, &p->out, turned, width);
-    if (!status && plus) sum_into(out->data, turned, count, out->element);
+    if (!status && plus) sm_elements_add(out->data, turned, count, out->element);
     memory_free(c);
     return status;
 }
@@ -350,7 +418,8 @@ static sm_status reduced(const sm_local_block *b, const labels *array, const lab
         *kept = *array;
         return SM_OK;
     }
-    sm_status status = sm_local_block_new(b->element, kept->n, kept->size, room, err);
+    sm_element element = b->element == SM_ELEMENT_BF16 ? SM_ELEMENT_F32 : b->element;
+    sm_status status = sm_local_block_new(element, kept->n, kept->size, room, err);
     if (!status) status = sum_out(b, array, kept, room->data, err);
     return status;
 }
@@ -394,7 +463,7 @@ static sm_status fold(int operands, const sm_local_block *in, const int8_t (*lab
         rest[i - 1] = in[i];
         memcpy(labels_left[i - 1], label[i], SM_MAX_RANK);
     }
-    sm_status status = sm_local_block_new(in[0].element, kept.n, kept.size, &rest[0], err);
+    sm_status status = sm_local_block_new(out->element, kept.n, kept.size, &rest[0], err);
     if (!status) status = einsum_pair(in, l, &kept, false, &rest[0], err);
     if (!status)
         status =
@@ -412,7 +481,7 @@ sm_status local_einsum(int operands, const sm_local_block *in, const int8_t (*la
         sm_local_block sum;
         sm_status status = sm_local_block_new(out->element, out->rank, out->size, &sum, err);
         if (!status) status = sum_out(&in[0], &la, &lo, sum.data, err);
-        if (!status) sum_into(out->data, sum.data, sm_local_block_count(out), out->element);
+        if (!status) sm_elements_add(out->data, sum.data, sm_local_block_count(out), out->element);
         sm_local_block_free(&sum);
         return status;
     }

@@ -14,7 +14,6 @@
 #include "local_einsum.h"
 #include "rank_mesh.h"
 #include "ring_transfer.h"
-#include "sums.h"
 
 enum { MOST_LANES = 2, TAG = 11 };
 enum { PRODUCT, ARRIVING, SENT, BLOCKS }; /* the blocks of a lane */
@@ -270,8 +269,8 @@ static sm_status end_reduce(ring *r, lane *l, int stage, sm_error *err) {
     sm_local_block *product = &l->block[PRODUCT];
     sm_status status = ring_end_receive(&l->way, err);
     if (!status && stage > 0)
-        sum_into(product->data, l->block[ARRIVING].data, sm_local_block_count(product),
-                 product->element);
+        sm_elements_add(product->data, l->block[ARRIVING].data, sm_local_block_count(product),
+                        product->element);
     if (!status) status = ring_end_send(&l->way, err);
     if (status || stage == r->n - 1) return status;
     swap(l, PRODUCT, SENT);

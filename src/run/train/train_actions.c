@@ -1,9 +1,10 @@
 /* What the interpreter of a step calls on a rank: memory that is accounted, moves over
  * communicators, kernels, timed. */
+#include <assert.h>
 #include <string.h>
 
+#include "attention_heads.h"
 #include "local_block.h"
-#include "train_parts.h"
 
 static sm_status make(void *context, sm_local_block *b, bool cleared, sm_error *err) {
     (void)context;
@@ -28,6 +29,67 @@ static sm_status move(void *context, const sm_move_call *m, sm_local_block *resu
 
 /* ---- kernels ---- */
 
+/* Kernels work in single precision: what is stored otherwise comes to them, and goes from them, as
+ * a copy. Products read their operands in panels (local_einsum.c), look-ups rows of their table,
+ * rings the block at hand. */
+enum { MOST_COPIES = SM_MAX_OPERANDS + SM_MAX_INPUTS };
+typedef struct copies {
+    int n, outs;
+    sm_local_block in[MOST_COPIES], out[SM_MAX_INPUTS];
+} copies;
+
+static bool is_packed(const sm_local_block *b) { return b && b->element == SM_ELEMENT_BF16; }
+
+static sm_status widen(const sm_local_block **b, copies *w, sm_error *err) {
+    if (!is_packed(*b) || !(*b)->data) return SM_OK;
+    assert(w->n < MOST_COPIES);
+    sm_local_block *wide = &w->in[w->n];
+    sm_status status = local_block_raw(SM_ELEMENT_F32, (*b)->rank, (*b)->size, wide, err);
+    if (status) return status;
+    sm_elements_read((*b)->element, (*b)->data, 0, sm_local_block_count(wide), wide->data);
+    w->n++;
+    *b = wide;
+    return SM_OK;
+}
+
+static bool reads_packed(const train_call *k, int operand, bool forward) {
+    bool keys = operand == ATTENTION_KEYS || operand == ATTENTION_VALUES;
+    return k->op->kind == SM_OP_EINSUM || (k->op->kind == SM_OP_GATHER && forward) ||
+           (k->ring && keys);
+}
+
+static sm_status widen_all(train_call *k, copies *w, bool forward, sm_error *err) {
+    bool several = k->op->kind == SM_OP_ATTENTION || k->op->kind == SM_OP_KERNEL, packed = false;
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < SM_MAX_OPERANDS; i++)
+        if (!reads_packed(k, i, forward)) status = widen(&k->in[i].block, w, err);
+    bool reads = k->op->kind != SM_OP_EINSUM && k->op->kind != SM_OP_GATHER;
+    for (int i = 0; !status && reads && i < k->op->inputs; i++)
+        status = widen(&k->input[i], w, err);
+    w->outs = several && !forward ? k->op->inputs : 1;
+    for (int i = 0; i < w->outs; i++) packed = packed || is_packed(&k->out[i]);
+    if (!packed) w->outs = 0;
+    for (int i = 0; !status && i < w->outs; i++) {
+        w->out[i] = k->out[i];
+        if (is_packed(&k->out[i]))
+            status = (several ? sm_local_block_new : local_block_raw)(
+                SM_ELEMENT_F32, k->out[i].rank, k->out[i].size, &w->out[i], err);
+    }
+    if (packed) k->out = w->out;
+    return status;
+}
+
+static void narrow_all(copies *w, sm_local_block *out, bool made) {
+    for (int i = 0; i < w->n; i++) sm_local_block_free(&w->in[i]);
+    for (int i = 0; i < w->outs; i++) {
+        if (w->out[i].data == out[i].data) continue;
+        if (made)
+            sm_elements_write(out[i].element, out[i].data, 0, sm_local_block_count(&out[i]),
+                              w->out[i].data);
+        sm_local_block_free(&w->out[i]);
+    }
+}
+
 static sm_status timed(sm_trainer *t, const sm_call *c,
                        sm_status (*kernel)(train_call *c, sm_error *err), sm_error *err) {
     train_call k = {.t = t,
@@ -48,7 +110,10 @@ static sm_status timed(sm_trainer *t, const sm_call *c,
     train_offsets(t, &c->made, c->out, k.out_offset);
 
     double begun_s = sm_clock_s(), inside_s = t->inside_s;
-    sm_status status = kernel(&k, err);
+    copies w = {.n = 0};
+    sm_status status = widen_all(&k, &w, c->kind == SM_CALL_FORWARD, err);
+    if (!status) status = kernel(&k, err);
+    narrow_all(&w, c->out, !status);
     train_kernel_took(t, c->op, begun_s, inside_s);
     return status;
 }
@@ -74,15 +139,11 @@ static sm_status compute(void *context, sm_call *c, sm_error *err) {
                      err);
     case SM_CALL_WEIGHT_GRADIENT: return timed(t, c, train_weight_kernel, err);
     case SM_CALL_APPEND: return train_append(t, c, err);
-    case SM_CALL_ADD: {
-        size_t n = sm_local_block_count(c->out);
-        if (c->out->element != SM_ELEMENT_F32)
-            return sm_fail(err, SM_INTERNAL, "only single precision is summed");
-        float *x = c->out->data;
-        const float *y = c->in[0].block->data;
-        for (size_t i = 0; i < n; i++) x[i] += y[i];
+    case SM_CALL_ADD:
+        assert(c->out->element == c->in[0].block->element);
+        sm_elements_add(c->out->data, c->in[0].block->data, sm_local_block_count(c->out),
+                        c->out->element);
         return SM_OK;
-    }
     case SM_CALL_LOSS_SLOPE: slope_of_loss(t, c); return SM_OK;
     case SM_CALL_SELECT: return generate_select(t, c->out, err);
     case SM_CALL_LOSS:
@@ -145,6 +206,7 @@ static sm_status carry(void *context, sm_local_block *b, sm_train_memory_part to
 void train_actions_new(sm_trainer *t) {
     const sm_train_setup *s = t->setup;
     t->actions = (sm_actions){.context = t,
+                              .gradients = s->gradients,
                               .make = make,
                               .move = move,
                               .compute = compute,

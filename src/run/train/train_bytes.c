@@ -5,7 +5,13 @@
 
 #include "train_parts.h"
 
-enum { SINGLE_BYTES = 4 };
+static double gradient_bytes(const sm_trainer *t) {
+    return (double)sm_element_bytes(t->setup->gradients);
+}
+
+static double weight_bytes(const sm_trainer *t) {
+    return (double)sm_element_bytes(t->setup->stored);
+}
 
 /* On this rank, of all sequences of a microbatch or a pass. */
 static double size_of(const sm_trainer *t, const sm_program *b, const sm_size *s) {
@@ -28,7 +34,7 @@ static void add_piece(const sm_trainer *t, const sm_task_list *p, double *bytes)
         if (train_degree(t, c->axes) <= 1 || sm_comm_is_spared(c, t->setup->regather)) continue;
         double times = passes(t) * (sm_comm_runs_again(c, p->again) ? 2.0 : 1.0);
         bytes[c->op] +=
-            size_of(t, p->program, &c->bytes) * (c->gradient ? SINGLE_BYTES : 1) * times;
+            size_of(t, p->program, &c->bytes) * (c->gradient ? gradient_bytes(t) : 1) * times;
     }
 }
 
@@ -41,7 +47,8 @@ static void add_step_end(const sm_trainer *t, const sm_step_layer *layer, double
     const sm_task_list *p = layer->list;
     for (int i = 0; i < sm_partition_weight_classes(p->partition); i++) {
         const sm_weight_class *c = sm_partition_weight_class(p->partition, i);
-        double held = c->elements / train_degree(t, c->stored) * SINGLE_BYTES;
+        double elements = c->elements / train_degree(t, c->stored);
+        double held = elements * gradient_bytes(t);
         bool copy = c->tied && !sm_stage_tie_parted(&t->stage);
         if (copy || c->fixed || train_degree(t, c->partial) <= 1) continue;
         double copies = state_copies(t, c->partial), ways = train_degree(t, c->partial) / copies;
@@ -49,7 +56,7 @@ static void add_step_end(const sm_trainer *t, const sm_step_layer *layer, double
         else if (copies > 1) bytes[SM_ALL_REDUCE] += held / ways;
         if (t->setup->zero && ways > 1) {
             bytes[SM_REDUCE_SCATTER] += held * (t->setup->zero == 2 ? passes(t) : 1);
-            bytes[SM_ALL_GATHER] += held;
+            bytes[SM_ALL_GATHER] += elements * weight_bytes(t);
         }
     }
 }
@@ -61,11 +68,12 @@ static void add_filling(const sm_trainer *t, const sm_step_layer *layer, double 
         double copies = (double)sm_group_copies(&t->stage, g);
         double ways = train_degree(t, g->partial) / copies;
         assert((double)g->reduced * ways >= (double)g->elements);
-        double filling = ((double)g->reduced * ways - (double)g->elements) * SINGLE_BYTES;
+        double elements = (double)g->reduced * ways - (double)g->elements;
+        double filling = elements * gradient_bytes(t);
         if (copies > 1) bytes[SM_ALL_REDUCE] += filling / ways;
         if (ways <= 1) continue;
         bytes[SM_REDUCE_SCATTER] += filling * (t->setup->zero == 2 ? passes(t) : 1);
-        bytes[SM_ALL_GATHER] += filling;
+        bytes[SM_ALL_GATHER] += elements * weight_bytes(t);
     }
 }
 
@@ -74,12 +82,12 @@ static void add_filling(const sm_trainer *t, const sm_step_layer *layer, double 
 static void add_joined(const sm_trainer *t, const sm_step_layer *layer, double *bytes) {
     for (int i = 0; i < layer->groups; i++) {
         const sm_gradient_group *g = &layer->group[i];
-        double held = (double)g->reduced * SINGLE_BYTES;
+        double held = (double)g->reduced * gradient_bytes(t);
         if (!g->joined) continue;
         if (sm_group_peers(&t->stage, g) == 1) bytes[SM_ALL_REDUCE] += held;
         else {
             bytes[SM_REDUCE_SCATTER] += held;
-            bytes[SM_ALL_GATHER] += held;
+            bytes[SM_ALL_GATHER] += (double)g->reduced * weight_bytes(t);
         }
     }
 }

@@ -40,13 +40,14 @@ static sm_status einsum(train_call *c, sm_error *err) {
 
 static bool of_positions(const train_call *c) { return c->line->operands == 1; }
 
-static const float *row_of(const train_call *c, const float *table, const size_t *size,
-                           size_t first_word, size_t sequence, size_t position) {
+/* The element of the table that its row begins with; SIZE_MAX: the row is on another rank. */
+static size_t row_of(const train_call *c, const size_t *size, size_t first_word, size_t sequence,
+                     size_t position) {
     size_t word = of_positions(c) ? train_position(c->t, sequence) + position +
                                         (size_t)c->t->numbers.first_position
                                   : (size_t)train_byte(c->t, sequence, position);
     bool here = word >= first_word && word < first_word + size[0];
-    return here ? table + (word - first_word) * size[1] : NULL;
+    return here ? (word - first_word) * size[1] : SIZE_MAX;
 }
 
 static void clear(sm_local_block *b) {
@@ -60,9 +61,11 @@ static void embed(train_call *c) {
     clear(c->out);
     for (size_t s = 0; s < size[0]; s++)
         for (size_t p = 0; p < size[1]; p++) {
-            const float *row = row_of(c, table->data, table->size, c->in[1].offset[0],
-                                      c->out_offset[0] + s, c->out_offset[1] + p);
-            if (row) memcpy(out + (s * size[1] + p) * size[2], row, size[2] * sizeof *row);
+            size_t row = row_of(c, table->size, c->in[1].offset[0], c->out_offset[0] + s,
+                                c->out_offset[1] + p);
+            if (row < SIZE_MAX)
+                sm_elements_read(table->element, table->data, row, size[2],
+                                 out + (s * size[1] + p) * size[2]);
         }
     if (!of_positions(c)) scale(c->out, c->t->numbers.embedding_scale);
 }
@@ -74,9 +77,11 @@ static void embed_backward(train_call *c) {
     clear(c->out);
     for (size_t s = 0; s < size[0]; s++)
         for (size_t p = 0; p < size[1]; p++) {
-            float *row = (float *)(uintptr_t)row_of(c, c->out->data, c->out->size, c->out_offset[0],
-                                                    dx->offset[0] + s, dx->offset[1] + p);
-            if (row) row_add(from + (s * size[1] + p) * size[2], 1, size[2], row);
+            size_t row =
+                row_of(c, c->out->size, c->out_offset[0], dx->offset[0] + s, dx->offset[1] + p);
+            if (row < SIZE_MAX)
+                row_add(from + (s * size[1] + p) * size[2], 1, size[2],
+                        (float *)c->out->data + row);
         }
     if (!of_positions(c)) scale(c->out, c->t->numbers.embedding_scale);
 }

@@ -18,27 +18,14 @@
 
 enum { BLOCK = TRAIN_MOMENT_BLOCK, CODES = 256, SIGN = 128 };
 
-/* Are they floats in the rank's own memory? Else they are read and written in parts that begin at
- * multiples of a block. */
-static bool train_moments_plain(const sm_train_setup *s) {
-    return s->optimizer == SM_TRAIN_ADAM && !s->offload_optimizer;
+/* Is all that an update reads and writes floats in the rank's own memory? Else it comes and goes in
+ * parts that begin at multiples of a block. */
+static bool is_plain(const sm_train_setup *s) {
+    return s->optimizer == SM_TRAIN_ADAM && !s->offload_optimizer && !s->stored && !s->gradients;
 }
 
-/* ---- bf16: the upper half of a float, to the nearest, ties to even ---- */
-
-static uint16_t to_bf16(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    bits += 0x7fff + (bits >> 16 & 1);
-    return (uint16_t)(bits >> 16);
-}
-
-static float from_bf16(uint16_t code) {
-    uint32_t bits = (uint32_t)code << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
+/* Has the optimizer weights of its own, in single precision? */
+static bool keeps_weights(const sm_train_setup *s) { return s->stored && !s->rounded; }
 
 /* ---- 8 bits ---- */
 
@@ -114,13 +101,10 @@ static void train_moment_free(train_moment *m) {
 /* first: a multiple of the block */
 static void train_moment_read(const sm_trainer *t, const train_moment *m, bool second, size_t first,
                               size_t n, float *x) {
-    const uint16_t *half = m->code;
     assert(first % BLOCK == 0);
     switch (t->setup->optimizer) {
     case SM_TRAIN_ADAM: memcpy(x, (const float *)m->code + first, n * sizeof *x); return;
-    case SM_TRAIN_ADAM_BF16:
-        for (size_t i = 0; i < n; i++) x[i] = from_bf16(half[first + i]);
-        return;
+    case SM_TRAIN_ADAM_BF16: sm_elements_read(SM_ELEMENT_BF16, m->code, first, n, x); return;
     case SM_TRAIN_ADAM_8BIT:
         for (size_t i = 0; i < n; i += BLOCK)
             read_block(&t->codes, second, (const uint8_t *)m->code + first + i,
@@ -132,13 +116,10 @@ static void train_moment_read(const sm_trainer *t, const train_moment *m, bool s
 
 static void train_moment_write(const sm_trainer *t, train_moment *m, bool second, size_t first,
                                size_t n, const float *x) {
-    uint16_t *half = m->code;
     assert(first % BLOCK == 0);
     switch (t->setup->optimizer) {
     case SM_TRAIN_ADAM: memcpy((float *)m->code + first, x, n * sizeof *x); return;
-    case SM_TRAIN_ADAM_BF16:
-        for (size_t i = 0; i < n; i++) half[first + i] = to_bf16(x[i]);
-        return;
+    case SM_TRAIN_ADAM_BF16: sm_elements_write(SM_ELEMENT_BF16, m->code, first, n, x); return;
     case SM_TRAIN_ADAM_8BIT:
         for (size_t i = 0; i < n; i += BLOCK)
             write_block(&t->codes, second, x + i, n - i < BLOCK ? n - i : BLOCK,
@@ -150,23 +131,30 @@ static void train_moment_write(const sm_trainer *t, train_moment *m, bool second
 
 /* ---- rows ---- */
 
-/* Between the blocks of a group and a row of all their elements; what has no data is zero. */
-static void pack(const sm_step_layer *layer, int group, const sm_local_block *block, float *row) {
+/* Between the blocks of a group and a row of all their elements, in the type of both; what has no
+ * data is zero. */
+static void each_part(const sm_step_layer *layer, int group, const sm_local_block *block,
+                      const sm_local_block *row, bool in) {
+    size_t width = sm_element_bytes(row->element);
+    char *at = row->data;
     for (int i = 0; i < layer->list->program->tensors; i++) {
         if (!layer->weight[i].data || layer->group_of[i] != group) continue;
-        size_t n = sm_local_block_count(&layer->weight[i]);
-        if (block[i].data) memcpy(row, block[i].data, n * sizeof *row);
-        row += n;
+        size_t bytes = sm_local_block_count(&layer->weight[i]) * width;
+        assert(!block[i].data || block[i].element == row->element);
+        if (block[i].data && in) memcpy(at, block[i].data, bytes);
+        else if (block[i].data) memcpy(block[i].data, at, bytes);
+        at += bytes;
     }
 }
 
-static void unpack(const sm_step_layer *layer, int group, const float *row, sm_local_block *block) {
-    for (int i = 0; i < layer->list->program->tensors; i++) {
-        if (!layer->weight[i].data || layer->group_of[i] != group) continue;
-        size_t n = sm_local_block_count(&layer->weight[i]);
-        memcpy(block[i].data, row, n * sizeof *row);
-        row += n;
-    }
+static void pack(const sm_step_layer *layer, int group, const sm_local_block *block,
+                 const sm_local_block *row) {
+    each_part(layer, group, block, row, true);
+}
+
+static void unpack(const sm_step_layer *layer, int group, const sm_local_block *row,
+                   const sm_local_block *block) {
+    each_part(layer, group, block, row, false);
 }
 
 /* The ranks that a row of gradients or weights moves between. */
@@ -192,11 +180,14 @@ sm_status train_join_rows(sm_trainer *t, const sm_row_move *m, sm_error *err) {
     sm_communicator *over = row_group(t, m->axes, m->over, err);
     if (!over) return err && err->status ? err->status : SM_INTERNAL;
     size_t n = sm_local_block_count(m->op == SM_ALL_GATHER ? m->from : m->to);
+    sm_element element = m->to->element;
     switch (m->op) {
-    case SM_ALL_REDUCE: return sm_run_all_reduce(over, m->to->data, n, SM_ELEMENT_F32, err);
+    case SM_ALL_REDUCE: return sm_run_all_reduce(over, m->to->data, n, element, err);
     case SM_REDUCE_SCATTER:
-        return sm_run_reduce_scatter(over, m->from->data, n, SM_ELEMENT_F32, m->to->data, err);
-    default: return sm_run_all_gather(over, m->from->data, n * sizeof(float), m->to->data, err);
+        return sm_run_reduce_scatter(over, m->from->data, n, element, m->to->data, err);
+    default:
+        return sm_run_all_gather(over, m->from->data, n * sm_element_bytes(element), m->to->data,
+                                 err);
     }
 }
 
@@ -215,11 +206,13 @@ double train_norm_share(const sm_trainer *t) {
     for (int i = 0; i < t->stage.layers; i++)
         for (int k = 0; k < t->stage.layer[i].groups; k++) {
             const sm_gradient_group *g = &t->stage.layer[i].group[k];
-            const float *sum = g->sum.data;
             double squares = 0;
-            for (size_t e = 0; e < g->chunk; e += SOME)
-                squares +=
-                    (double)row_dot(sum + e, sum + e, g->chunk - e < SOME ? g->chunk - e : SOME);
+            for (size_t e = 0; e < g->chunk; e += SOME) {
+                float sum[SOME];
+                size_t n = g->chunk - e < SOME ? g->chunk - e : SOME;
+                sm_elements_read(g->sum.element, g->sum.data, e, n, sum);
+                squares += (double)row_dot(sum, sum, n);
+            }
             total += squares / holders(t, &t->stage.layer[i], k);
         }
     return total;
@@ -243,45 +236,73 @@ static void adam_step(const train_adam *a, size_t n, float *restrict first, floa
     }
 }
 
-/* Moments that are stored otherwise, or elsewhere, come in parts to be updated and go again. */
-static void update_in_parts(const sm_trainer *t, const train_adam *a, sm_gradient_group *g,
-                            float *weight) {
-    enum { PART = 4 * TRAIN_MOMENT_BLOCK };
-    train_moments *m = g->state;
-    float first[PART], second[PART], *sum = g->sum.data;
-    for (size_t i = 0; i < g->chunk; i += PART) {
-        size_t n = g->chunk - i < PART ? g->chunk - i : PART;
-        train_moment_read(t, &m->first, false, i, n, first);
-        train_moment_read(t, &m->second, true, i, n, second);
-        adam_step(a, n, first, second, sum + i, weight + i);
-        train_moment_write(t, &m->first, false, i, n, first);
-        train_moment_write(t, &m->second, true, i, n, second);
+static void sgd_step(const train_adam *a, size_t n, const float *sum, float *weight) {
+    for (size_t i = 0; i < n; i++) weight[i] -= (float)(a->rate * a->scale) * sum[i];
+}
+
+/* A number between two of bf16 becomes the farther from zero as often as it is near it: of its
+ * lower half a number drawn for its place carries, or not. */
+static void round_at_random(uint64_t seed, size_t first, size_t n, float *x) {
+    for (size_t i = 0; i < n; i++) {
+        sm_rng rng = {seed + (first + i) * 0x9e3779b97f4a7c15u};
+        uint32_t bits, draw = (uint32_t)(sm_rng_next(&rng) & 0xffff);
+        memcpy(&bits, &x[i], sizeof bits);
+        if (isfinite(x[i])) bits = (bits + draw) & 0xffff0000u;
+        memcpy(&x[i], &bits, sizeof bits);
     }
 }
 
-static void update_weights(const sm_trainer *t, const train_adam *a, sm_gradient_group *g,
-                           float *weight) {
+/* What is stored otherwise, or elsewhere, comes in parts to be updated and goes again. place: of
+ * the part in the row of the group, whose draws are the seed's. */
+static void update_in_parts(const sm_trainer *t, const train_adam *a, sm_gradient_group *g,
+                            sm_local_block *row, uint64_t seed, size_t place) {
+    enum { PART = 4 * TRAIN_MOMENT_BLOCK };
+    train_moments *m = g->state;
+    bool sgd = t->setup->optimizer == SM_TRAIN_SGD, own = m->weights != NULL;
+    float first[PART], second[PART], sum[PART], weight[PART];
+    for (size_t i = 0; i < g->chunk; i += PART) {
+        size_t n = g->chunk - i < PART ? g->chunk - i : PART;
+        sm_elements_read(g->sum.element, g->sum.data, i, n, sum);
+        sm_elements_read(own ? SM_ELEMENT_F32 : row->element, own ? m->weights : row->data, i, n,
+                         weight);
+        train_moment_read(t, &m->first, false, i, n, first);
+        train_moment_read(t, &m->second, true, i, n, second);
+        if (sgd) sgd_step(a, n, sum, weight);
+        else adam_step(a, n, first, second, sum, weight);
+        train_moment_write(t, &m->first, false, i, n, first);
+        train_moment_write(t, &m->second, true, i, n, second);
+        if (own) memcpy(m->weights + i, weight, n * sizeof *weight);
+        else if (row->element != SM_ELEMENT_F32) round_at_random(seed, place + i, n, weight);
+        sm_elements_write(row->element, row->data, i, n, weight);
+    }
+}
+
+static void update_weights(const sm_trainer *t, const sm_step_layer *layer, int group,
+                           sm_local_block *row) {
+    sm_gradient_group *g = &((sm_step_layer *)(uintptr_t)layer)->group[group];
     const train_moments *m = g->state;
-    float *sum = g->sum.data;
-    if (t->setup->optimizer == SM_TRAIN_SGD)
-        for (size_t i = 0; i < g->chunk; i++) weight[i] -= (float)(a->rate * a->scale) * sum[i];
-    else if (!train_moments_plain(t->setup)) update_in_parts(t, a, g, weight);
-    else adam_step(a, g->chunk, m->first.code, m->second.code, sum, weight);
+    sm_rng rng = {t->setup->seed + t->updates * 0x100000001b3u};
+    rng.state =
+        sm_rng_next(&rng) + (uint64_t)(layer->number + 1) * SM_MAX_WEIGHT_CLASSES + (uint64_t)group;
+    if (is_plain(t->setup))
+        adam_step(&t->adam, g->chunk, m->first.code, m->second.code, g->sum.data, row->data);
+    else update_in_parts(t, &t->adam, g, row, sm_rng_next(&rng), place_in_row(t, layer, group));
 }
 
 void train_row_call(sm_trainer *t, const sm_call *c) {
     sm_step_layer *layer = c->layer;
     switch (c->kind) {
-    case SM_CALL_PACK_GRADIENTS: pack(layer, c->group, layer->gradient, c->out->data); return;
-    case SM_CALL_PACK_WEIGHTS: pack(layer, c->group, layer->weight, c->out->data); return;
-    case SM_CALL_UNPACK_WEIGHTS:
-        unpack(layer, c->group, c->in[0].block->data, layer->weight);
+    case SM_CALL_PACK_GRADIENTS: pack(layer, c->group, layer->gradient, c->out); return;
+    case SM_CALL_PACK_WEIGHTS: pack(layer, c->group, layer->weight, c->out); return;
+    case SM_CALL_UNPACK_WEIGHTS: unpack(layer, c->group, c->in[0].block, layer->weight); return;
+    case SM_CALL_TAKE_PART: {
+        size_t width = sm_element_bytes(c->out->element);
+        memcpy(c->out->data,
+               (const char *)c->in[0].block->data + place_in_row(t, layer, c->group) * width,
+               layer->group[c->group].chunk * width);
         return;
-    case SM_CALL_TAKE_PART:
-        memcpy(c->out->data, (const float *)c->in[0].block->data + place_in_row(t, layer, c->group),
-               layer->group[c->group].chunk * sizeof(float));
-        return;
-    default: update_weights(t, &t->adam, &layer->group[c->group], c->out->data);
+    }
+    default: update_weights(t, layer, c->group, c->out);
     }
 }
 
@@ -302,52 +323,93 @@ static sm_status new_row(size_t n, sm_local_block *row, sm_error *err) {
     return sm_local_block_new(SM_ELEMENT_F32, 1, &n, row, err);
 }
 
-static train_moment *moment_of(const sm_gradient_group *g, bool second) {
-    train_moments *m = g->state;
-    return second ? &m->second : &m->first;
+/* This rank's chunk of a group, n numbers. */
+static void read_state(const sm_trainer *t, const sm_gradient_group *g, sm_train_part part,
+                       float *x) {
+    const train_moments *m = g->state;
+    if (part == SM_TRAIN_VALUE) memcpy(x, m->weights, g->chunk * sizeof *x);
+    else if (part == SM_TRAIN_FIRST) train_moment_read(t, &m->first, false, 0, g->chunk, x);
+    else train_moment_read(t, &m->second, true, 0, g->chunk, x);
 }
 
-static sm_status moment_out(sm_trainer *t, const sm_step_layer *layer, int group, bool second,
-                            sm_local_block *block, sm_error *err) {
+static void write_state(const sm_trainer *t, const sm_gradient_group *g, sm_train_part part,
+                        const float *x) {
+    train_moments *m = g->state;
+    if (part == SM_TRAIN_VALUE) memcpy(m->weights, x, g->chunk * sizeof *x);
+    else if (part == SM_TRAIN_FIRST) train_moment_write(t, &m->first, false, 0, g->chunk, x);
+    else train_moment_write(t, &m->second, true, 0, g->chunk, x);
+}
+
+static sm_status group_out(sm_trainer *t, const sm_step_layer *layer, int group, sm_train_part part,
+                           sm_local_block *block, sm_error *err) {
     const sm_gradient_group *g = &layer->group[group];
-    sm_local_block row, part = {.data = NULL}, *mine = &row;
+    sm_local_block row, chunk = {.data = NULL}, *mine = &row;
     size_t all = sm_group_row(&t->stage, layer, group);
     sm_status status = new_row(all, &row, err);
-    if (!status && all > g->chunk) status = new_row(g->chunk, mine = &part, err);
-    if (!status) train_moment_read(t, moment_of(g, second), second, 0, g->chunk, mine->data);
-    if (!status && mine == &part)
+    if (!status && all > g->chunk) status = new_row(g->chunk, mine = &chunk, err);
+    if (!status) read_state(t, g, part, mine->data);
+    if (!status && mine == &chunk)
         status = sm_stage_gather(&t->stage, layer, group, mine, &row, err);
-    if (!status) unpack(layer, group, row.data, block);
-    sm_local_block_free(&part);
+    if (!status) unpack(layer, group, &row, block);
+    sm_local_block_free(&chunk);
     sm_local_block_free(&row);
     return status;
 }
 
-sm_status train_moments_out(sm_trainer *t, sm_step_layer *layer, bool second, sm_local_block *block,
-                            sm_error *err) {
+sm_status train_state_out(sm_trainer *t, sm_step_layer *layer, sm_train_part part,
+                          sm_local_block *block, sm_error *err) {
     sm_status status = SM_OK;
-    for (int g = 0; !status && g < layer->groups; g++)
-        status = moment_out(t, layer, g, second, block, err);
+    bool stored = part == SM_TRAIN_VALUE && !keeps_weights(t->setup);
+    for (int i = 0; stored && i < layer->list->program->tensors; i++)
+        if (block[i].data)
+            sm_elements_read(layer->weight[i].element, layer->weight[i].data, 0,
+                             sm_local_block_count(&block[i]), block[i].data);
+    for (int g = 0; !status && !stored && g < layer->groups; g++)
+        status = group_out(t, layer, g, part, block, err);
     return status;
 }
 
-sm_status train_moments_in(sm_trainer *t, sm_step_layer *layer, bool second,
-                           const sm_local_block *block, sm_error *err) {
+sm_status train_state_in(sm_trainer *t, sm_step_layer *layer, sm_train_part part,
+                         const sm_local_block *block, sm_error *err) {
     sm_status status = SM_OK;
+    for (int i = 0; part == SM_TRAIN_VALUE && i < layer->list->program->tensors; i++)
+        if (block[i].data)
+            sm_elements_write(layer->weight[i].element, layer->weight[i].data, 0,
+                              sm_local_block_count(&block[i]), block[i].data);
+    if (part == SM_TRAIN_VALUE && !keeps_weights(t->setup)) return SM_OK;
     for (int k = 0; !status && k < layer->groups; k++) {
         const sm_gradient_group *g = &layer->group[k];
         sm_local_block row;
         status = new_row(sm_group_row(&t->stage, layer, k), &row, err);
         if (status) return status;
-        pack(layer, k, block, row.data);
-        train_moment_write(t, moment_of(g, second), second, 0, g->chunk,
-                           (const float *)row.data + place_in_row(t, layer, k));
+        pack(layer, k, block, &row);
+        write_state(t, g, part, (const float *)row.data + place_in_row(t, layer, k));
         sm_local_block_free(&row);
     }
     return status;
 }
 
 /* ---- the state of groups ---- */
+
+/* The optimizer's weights are those of the layer to begin with. */
+static sm_status own_weights(sm_trainer *t, const sm_step_layer *layer, int group, sm_error *err) {
+    const sm_gradient_group *g = &layer->group[group];
+    train_moments *m = g->state;
+    if (!keeps_weights(t->setup)) return SM_OK;
+    memory_scope before =
+        memory_for(t->setup->offload_optimizer ? SM_TRAIN_MEMORY_HOST : SM_TRAIN_MEMORY_OPTIMIZER);
+    m->weights = memory_new_cleared((g->chunk + 1) * sizeof *m->weights);
+    memory_restore(before);
+    size_t n = sm_group_row(&t->stage, layer, group);
+    sm_local_block row;
+    if (!m->weights) return sm_fail_memory(err);
+    sm_status status = sm_local_block_new(g->element, 1, &n, &row, err);
+    if (status) return status;
+    pack(layer, group, layer->weight, &row);
+    sm_elements_read(g->element, row.data, place_in_row(t, layer, group), g->chunk, m->weights);
+    sm_local_block_free(&row);
+    return SM_OK;
+}
 
 sm_status train_moments_new(sm_trainer *t, sm_step_layer *layer, sm_error *err) {
     sm_status status = sm_stage_group(&t->stage, layer, err);
@@ -356,6 +418,7 @@ sm_status train_moments_new(sm_trainer *t, sm_step_layer *layer, sm_error *err) 
         if (!m) return sm_fail_memory(err);
         status = train_moment_new(t, layer->group[i].chunk, &m->first, err);
         if (!status) status = train_moment_new(t, layer->group[i].chunk, &m->second, err);
+        if (!status) status = own_weights(t, layer, i, err);
     }
     return status;
 }
@@ -365,6 +428,7 @@ void train_moments_free(sm_step_layer *layer) {
         train_moments *m = layer->group[i].state;
         if (m) train_moment_free(&m->first);
         if (m) train_moment_free(&m->second);
+        if (m) memory_free(m->weights);
         sm_free(m);
         layer->group[i].state = NULL;
     }

@@ -19,6 +19,7 @@ typedef struct train_codes { /* what codes of 8 bits stand for, beside their sig
 /* Of a group of weights: the state of sm_gradient_group. */
 typedef struct train_moments {
     train_moment first, second;
+    float *weights; /* in single precision, where those of the layer are in less; NULL: none */
 } train_moments;
 
 typedef struct train_message { /* a boundary under way */
@@ -261,12 +262,13 @@ sm_status train_update(sm_trainer *t, double rate, double scale, sm_error *err);
 /* What a group's rows are packed from, unpacked to and updated by. */
 void train_row_call(sm_trainer *t, const sm_call *c);
 sm_status train_join_rows(sm_trainer *t, const sm_row_move *m, sm_error *err);
-/* A moment of Adam of all weights of a layer, between blocks as the weights lie and the chunks of
- * their groups. Made by every rank that holds the layer. */
-sm_status train_moments_out(sm_trainer *t, sm_step_layer *layer, bool second, sm_local_block *block,
-                            sm_error *err);
-sm_status train_moments_in(sm_trainer *t, sm_step_layer *layer, bool second,
-                           const sm_local_block *block, sm_error *err);
+/* The weights of a layer as the optimizer has them, or a moment of Adam of them, between blocks of
+ * single precision as the weights lie and where they are kept. Made by every rank that holds the
+ * layer. */
+sm_status train_state_out(sm_trainer *t, sm_step_layer *layer, sm_train_part part,
+                          sm_local_block *block, sm_error *err);
+sm_status train_state_in(sm_trainer *t, sm_step_layer *layer, sm_train_part part,
+                         const sm_local_block *block, sm_error *err);
 
 /* ---- train_step.c ---- */
 /* The block is taken, and lives until it has arrived. */

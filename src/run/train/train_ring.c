@@ -18,16 +18,16 @@
 #include "rank_mesh.h"
 #include "ring_transfer.h"
 #include "row_math.h"
-#include "sums.h"
 
 enum { Q = ATTENTION_Q, KEYS = ATTENTION_KEYS, VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT };
 enum { PAIR = 2, FIRST_TAG = 21 }; /* keys and values */
 
-/* Keys or values: the block at hand goes on while the next arrives. */
+/* Keys or values: the block at hand goes on while the next arrives. They travel as they are stored,
+ * and are worked on in single precision. */
 typedef struct passing {
     ring_transfer way;
     const sm_local_block *at_hand; /* this rank's own, then in turn each room */
-    sm_local_block room[2];
+    sm_local_block room[2], wide;  /* wide: a copy, where they are stored otherwise */
 } passing;
 
 /* Their gradient on the way home. */
@@ -86,7 +86,14 @@ static sm_status end_passing(ring *r, int stage, sm_error *err) {
 }
 
 static void add(sm_local_block *to, const sm_local_block *from) {
-    sum_into(to->data, from->data, sm_local_block_count(to), SM_ELEMENT_F32);
+    enum { SOME = 1024 };
+    size_t count = sm_local_block_count(to);
+    float some[SOME], *x = to->data;
+    for (size_t i = 0; i < count; i += SOME) {
+        size_t n = count - i < SOME ? count - i : SOME;
+        sm_elements_read(from->element, from->data, i, n, some);
+        sm_elements_add(x + i, some, n, SM_ELEMENT_F32);
+    }
 }
 
 static sm_status start_returning(ring *r, sm_error *err) {
@@ -118,7 +125,11 @@ static void lay_out(ring *r, int stage) {
     size_t first_key = keys->block->size[1] * sm_layout_part(&m->mesh, &keys->layout, 1, all, at);
     r->at.ahead = (long)r->c->in[Q].offset[1] - (long)first_key;
     for (int i = 0; i < PAIR; i++) {
-        r->at.x[KEYS + i] = r->x[i].at_hand;
+        passing *x = &r->x[i];
+        r->at.x[KEYS + i] = x->wide.data ? &x->wide : x->at_hand;
+        if (x->wide.data)
+            sm_elements_read(x->at_hand->element, x->at_hand->data, 0,
+                             sm_local_block_count(&x->wide), x->wide.data);
         if (r->backward) r->at.d[KEYS + i] = stage ? &r->d[i].made : &r->c->out[KEYS + i];
     }
 }
@@ -231,9 +242,8 @@ static sm_status backward_stage(ring *r, int stage, sm_error *err) {
             if (joins) status = ring_end_receive(&d->way, err);
             if (!status && joins) add(&d->made, &d->arriving);
             if (!status) status = ring_end_send(&d->way, err);
-            sm_local_block made = d->made;
-            d->made = d->leaving;
-            d->leaving = made;
+            sm_elements_write(d->leaving.element, d->leaving.data, 0,
+                              sm_local_block_count(&d->made), d->made.data);
             if (!status) status = ring_start_send(&d->way, &d->leaving, err);
         }
     }
@@ -243,10 +253,10 @@ static sm_status backward_stage(ring *r, int stage, sm_error *err) {
 
 /* ---- the ring ---- */
 
-static sm_status room_like(const sm_local_block *b, sm_local_block *room, double *bytes,
-                           sm_error *err) {
-    *bytes += (double)sm_local_block_count(b) * (double)sm_element_bytes(b->element);
-    return local_block_raw(b->element, b->rank, b->size, room, err);
+static sm_status room_like(const sm_local_block *b, sm_element element, sm_local_block *room,
+                           double *bytes, sm_error *err) {
+    *bytes += (double)sm_local_block_count(b) * (double)sm_element_bytes(element);
+    return local_block_raw(element, b->rank, b->size, room, err);
 }
 
 /* Blocks of other ranks: two of keys and of values, and three of their gradients. */
@@ -257,10 +267,12 @@ static sm_status make_rooms(ring *r, sm_error *err) {
         const sm_local_block *own = r->c->in[KEYS + i].block;
         returning *d = &r->d[i];
         for (int k = 0; !status && k < 2 && k < r->n - 1; k++)
-            status = room_like(own, &r->x[i].room[k], &held, err);
-        if (!status && r->backward) status = room_like(own, &d->made, &held, err);
-        if (!status && r->backward) status = room_like(own, &d->arriving, &held, err);
-        if (!status && r->backward) status = room_like(own, &d->leaving, &held, err);
+            status = room_like(own, own->element, &r->x[i].room[k], &held, err);
+        if (!status && own->element != SM_ELEMENT_F32)
+            status = room_like(own, SM_ELEMENT_F32, &r->x[i].wide, &held, err);
+        if (!status && r->backward) status = room_like(own, SM_ELEMENT_F32, &d->made, &held, err);
+        if (!status && r->backward) status = room_like(own, own->element, &d->arriving, &held, err);
+        if (!status && r->backward) status = room_like(own, own->element, &d->leaving, &held, err);
     }
     if (held > r->c->t->ring_bytes) r->c->t->ring_bytes = held;
     return status;
@@ -318,6 +330,7 @@ static sm_status run(ring *r, sm_error *err) {
         ring_end_send(&r->x[i].way, NULL);
         ring_end_send(&r->d[i].way, NULL);
         for (int k = 0; k < 2; k++) sm_local_block_free(&r->x[i].room[k]);
+        sm_local_block_free(&r->x[i].wide);
         sm_local_block_free(&r->d[i].made);
         sm_local_block_free(&r->d[i].arriving);
         sm_local_block_free(&r->d[i].leaving);
@@ -338,14 +351,22 @@ sm_status train_ring_forward(train_call *c, sm_error *err) {
 }
 
 sm_status train_ring_backward(train_call *c, sm_error *err) {
+    const sm_local_block *made = &c->saved->value[c->op->out];
     ring r = {.c = c, .step = step_of(c), .backward = true, .at = attention_blocks_of(c)};
-    r.at.x[OUT] = &c->saved->value[c->op->out];
+    sm_local_block wide;
     r.at.d[Q] = &c->out[Q];
     r.at.d[OUT] = c->in[OUT].block;
-    if (!r.at.x[OUT]->data ||
-        sm_local_block_count(r.at.x[OUT]) != sm_local_block_count(r.at.d[OUT]))
+    if (!made->data || sm_local_block_count(made) != sm_local_block_count(r.at.d[OUT]))
         return sm_fail(err, SM_INTERNAL, "the result of attention was not kept for its backward");
-    return run(&r, err);
+    r.at.x[OUT] = made;
+    if (made->element == SM_ELEMENT_F32) return run(&r, err);
+    sm_status status = local_block_raw(SM_ELEMENT_F32, made->rank, made->size, &wide, err);
+    if (status) return status;
+    sm_elements_read(made->element, made->data, 0, sm_local_block_count(made), wide.data);
+    r.at.x[OUT] = &wide;
+    status = run(&r, err);
+    sm_local_block_free(&wide);
+    return status;
 }
 
 double sm_trainer_ring_bytes(const sm_trainer *t) { return t->ring_bytes; }

@@ -181,6 +181,12 @@ sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
                        s->degree[SM_AXIS_DATA]);
     if (s->rules.unfused || s->rules.decode || s->rules.stationary)
         return sm_fail(err, SM_BAD_INPUT, "unfused attention and rules of serving cannot be run");
+    for (int i = 0; i < 2; i++) {
+        sm_element held = i ? s->gradients : s->stored;
+        if (held != SM_ELEMENT_F32 && held != SM_ELEMENT_BF16)
+            return sm_fail(err, SM_BAD_INPUT, "arrays of %zu bytes an element cannot be run",
+                           sm_element_bytes(held));
+    }
     if ((int)s->optimizer < 0 || s->optimizer >= SM_TRAIN_OPTIMIZER_COUNT)
         return sm_fail(err, SM_BAD_INPUT, "there is no optimizer of number %d", (int)s->optimizer);
     if (s->stages > 1 && s->chunks < s->stages)

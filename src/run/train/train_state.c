@@ -284,12 +284,12 @@ static sm_status fill_blocks(sm_trainer *t, sm_step_layer *layer, sm_train_part 
                              sm_error *err) {
     *b = (blocks){.own = false};
     if (!layer) return SM_OK;
-    if (part == SM_TRAIN_VALUE) {
+    if (part == SM_TRAIN_VALUE && !t->setup->stored) {
         memcpy(b->block, layer->weight, sizeof b->block);
         return SM_OK;
     }
     sm_status status = empty_blocks(layer, b, err);
-    return status ? status : train_moments_out(t, layer, part == SM_TRAIN_SECOND, b->block, err);
+    return status ? status : train_state_out(t, layer, part, b->block, err);
 }
 
 static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, double *load,
@@ -389,8 +389,8 @@ static sm_status load_layer(sm_trainer *t, sm_step_layer *layer, sm_train_part p
     const sm_task_list *p = layer->list;
     const sm_einsum *einsum;
     blocks b;
-    sm_status status = part == SM_TRAIN_VALUE ? fill_blocks(t, layer, part, &b, err)
-                                              : empty_blocks(layer, &b, err);
+    bool here = part == SM_TRAIN_VALUE && !t->setup->stored;
+    sm_status status = here ? fill_blocks(t, layer, part, &b, err) : empty_blocks(layer, &b, err);
     for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
         if (sm_stage_tie_parted(&t->stage) && sm_stage_is_copy(&t->stage, layer, i))
@@ -400,8 +400,7 @@ static sm_status load_layer(sm_trainer *t, sm_step_layer *layer, sm_train_part p
         describe(t, p, layer->number, i, part, &a);
         status = load_array(t, &a, &layout, &b.block[i], find, context, err);
     }
-    if (!status && part != SM_TRAIN_VALUE)
-        status = train_moments_in(t, layer, part == SM_TRAIN_SECOND, b.block, err);
+    if (!status && b.own) status = train_state_in(t, layer, part, b.block, err);
     free_blocks(&b);
     return status;
 }

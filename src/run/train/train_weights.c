@@ -38,7 +38,7 @@ void train_tie_weights(sm_trainer *t) {
     const sm_local_block *from = &embedding->weight[sm_task_list_matrix(embedding->list)];
     sm_local_block *to = &head->weight[sm_task_list_matrix(head->list)];
     assert(sm_local_block_count(from) == sm_local_block_count(to));
-    memcpy(to->data, from->data, sm_local_block_count(to) * sizeof(float));
+    memcpy(to->data, from->data, sm_local_block_count(to) * sm_element_bytes(to->element));
 }
 
 typedef struct draw {
@@ -92,7 +92,7 @@ static sm_status new_weight(sm_trainer *t, sm_step_layer *layer, int tensor, sm_
     for (int i = 0; i < array->rank; i++)
         d.whole[i] = (size_t)task->einsum.index[array->dim[i].index].size;
     memory_scope before = memory_for(SM_TRAIN_MEMORY_PARAMS);
-    sm_status status = sm_local_block_of(t->mesh, &task->einsum, array, SM_ELEMENT_F32,
+    sm_status status = sm_local_block_of(t->mesh, &task->einsum, array, sm_tensor_element(w),
                                          &(sm_filling){drawn, &d}, &layer->weight[tensor], err);
     memory_restore(before);
     return status;
