@@ -201,17 +201,19 @@ static void multiply_row(const float *x, int step_x, const float *matrix, bool t
 
 static bool multiply_few(const product_of *p) {
     int m = (int)p->m, n = (int)p->n, k = (int)p->k, lda = (int)p->lda, ldb = (int)p->ldb;
+    int ldc = (int)p->ldc;
     const float *a = p->a, *b = p->b;
     float *c = p->c, beta = p->add ? 1.0F : 0.0F;
     if (p->element != SM_ELEMENT_F32 || (m > FEW && n > FEW)) return false;
     int across = p->a_transposed ? 1 : lda, along = p->a_transposed ? lda : 1;
     if (m <= FEW)
         for (int i = 0; i < m; i++)
-            multiply_row(a + i * across, along, b, p->b_transposed, ldb, k, n, beta, c + i * n, 1);
+            multiply_row(a + i * across, along, b, p->b_transposed, ldb, k, n, beta, c + i * ldc,
+                         1);
     else
         for (int j = 0; j < n; j++)
             multiply_row(p->b_transposed ? b + j * ldb : b + j, p->b_transposed ? 1 : ldb, a,
-                         !p->a_transposed, lda, k, m, beta, c + j, n);
+                         !p->a_transposed, lda, k, m, beta, c + j, ldc);
     return true;
 }
 
