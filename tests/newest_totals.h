@@ -266,4 +266,38 @@ static const struct family_total newest_totals[] = {
               "\"model_type\":\"phi4_multimodal_vision\",\"num_attention_heads\":2,"
               "\"num_channels\":3,\"num_hidden_layers\":4,\"patch_size\":14},"
               "\"vocab_size\":300}"},
+    {783840, "{\"architectures\":[\"Qwen4ExpForCausalLM\"],\"eos_token_id"
+             "\":1,\"hc_count\":4,\"hc_lowrank\":12,\"head_dim\":16,\"head"
+             "s_per_ngram\":4,\"hidden_size\":64,\"indexer_budget\":32,\"i"
+             "ndexer_compress_ratio\":4,\"indexer_head_dim\":16,\"indexer_"
+             "kv_heads\":1,\"indexer_n_heads\":2,\"linear_key_head_dim\":8"
+             ",\"linear_num_key_heads\":2,\"linear_num_value_heads\":4,\"l"
+             "inear_value_head_dim\":8,\"make_ngram_vocab_size_divisible_b"
+             "y\":1,\"model_type\":\"qwen4_exp_text\",\"moe_intermediate_s"
+             "ize\":32,\"ngram_vocab_size_base\":500,\"num_attention_heads"
+             "\":4,\"num_experts\":8,\"num_experts_per_tok\":2,\"num_hidde"
+             "n_layers\":8,\"num_key_value_heads\":2,\"ple_embed_dim\":64,"
+             "\"ple_layer_ids\":[],\"rope_parameters\":{\"partial_rotary_f"
+             "actor\":0.25,\"rope_theta\":10000.0,\"rope_type\":\"default"
+             "\"},\"shared_expert_intermediate_size\":24,\"vocab_size\":10"
+             "24}"},
+    {220608, "{\"hidden_size\":64,\"intermediate_size\":96,\"model_type\":"
+             "\"granite4_vision_text\",\"num_attention_heads\":4,\"num_hid"
+             "den_layers\":3,\"num_key_value_heads\":2,\"tie_word_embeddin"
+             "gs\":false,\"vocab_size\":1000}"},
+    {156704, "{\"head_dim\":16,\"hidden_size\":64,\"intermediate_size\":96"
+             ",\"model_type\":\"hunyuan_vl_text\",\"num_attention_heads\":"
+             "4,\"num_hidden_layers\":3,\"num_key_value_heads\":2,\"tie_wo"
+             "rd_embeddings\":true,\"vocab_size\":1000}"},
+    {202176, "{\"head_dim\":16,\"hidden_size\":64,\"intermediate_size\":96"
+             ",\"model_type\":\"cosmos3_edge_text\",\"num_attention_heads"
+             "\":4,\"num_hidden_layers\":3,\"num_key_value_heads\":2,\"tie"
+             "_word_embeddings\":false,\"vocab_size\":1000}"},
+    {289216, "{\"head_dim\":16,\"hidden_size\":64,\"intermediate_size\":96"
+             ",\"mlp_layer_types\":[\"dense\",\"sparse\",\"sparse\"],\"mod"
+             "el_type\":\"deepseek_ocr2_text\",\"moe_intermediate_size\":2"
+             "4,\"n_routed_experts\":8,\"n_shared_experts\":2,\"num_attent"
+             "ion_heads\":4,\"num_experts_per_tok\":2,\"num_hidden_layers"
+             "\":3,\"num_key_value_heads\":4,\"tie_word_embeddings\":false"
+             ",\"vocab_size\":1000}"},
 };
