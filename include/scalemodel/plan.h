@@ -281,6 +281,42 @@ void sm_degrees_microbatch(sm_degrees *degrees, int microbatch);
 static inline double sm_size_share(const sm_size *size, const sm_degrees *degrees) {
     return size->base * degrees->inverse[size->mask];
 }
+/* A size on one chip, of so many sequences, queries and keys. */
+static inline double sm_size_at(const sm_size *size, const sm_degrees *degrees,
+                                const sm_program_extent *of) {
+    double x = sm_size_share(size, degrees);
+    if (size->per_sequence) x *= of->sequences;
+    if (size->per_query) x *= of->queries;
+    if (size->per_key) x *= of->keys;
+    return x;
+}
+
+/* ---- what a row of a program's table of work costs ---- */
+/* Its sizes on one chip: those that its kind is priced by. */
+typedef struct sm_work_sizes {
+    sm_product_shape product;            /* of an einsum */
+    const sm_attention_shape *attention; /* of an attention, by whoever knows the sequences */
+    double flops, vector_flops, bytes;
+} sm_work_sizes;
+/* The one price of an op, in training as in serving: einsums in `dtype`, a row of a backward pass
+ * of attention backward. */
+static inline sm_op_cost sm_work_cost(const sm_chip *chip, const sm_calibration *c,
+                                      const sm_work *w, sm_dtype dtype, const sm_work_sizes *at) {
+    switch (w->kind) {
+    case SM_OP_EINSUM: return sm_matmul_cost(chip, c, dtype, at->product, at->bytes);
+    case SM_OP_ATTENTION:
+        return sm_attention_cost(chip, c, at->attention, w->phase != SM_PHASE_FORWARD);
+    case SM_OP_KERNEL: return sm_kernel_cost(chip, c, at->flops, at->vector_flops, at->bytes);
+    default: return sm_vector_cost(chip, c, at->flops, at->bytes);
+    }
+}
+/* Bytes of an element of 16 bits that travels, over 2, under matmuls in `dtype`: what feeds them
+ * alone (sm_comm.narrow) travels in it where that is less. */
+static inline double sm_comm_narrowing(const sm_comm *comm, sm_dtype dtype) {
+    double element = sm_dtype_bytes(dtype);
+    return comm->narrow && element < 2 ? element / 2 : 1;
+}
+
 /* How many chips of a tensor group do the same work of attention and of states, because the heads
  * do not divide further: 1 where they do. */
 int sm_plan_heads_times(const sm_plan *plan, const sm_model *model);

@@ -3,14 +3,9 @@
  * latency + bytes / bandwidth, 1994, on each level of the network). */
 #include "serve_space.h"
 
-/* Under 8-bit matmuls what feeds matmuls alone travels in their dtype. */
-static double narrowed(const step *x, const sm_comm *c) {
-    double element = sm_dtype_bytes(x->s->job.dtypes.compute);
-    return c->narrow && element < 2 ? element / 2 : 1;
-}
-
 double bytes_sent(const step *x, int index, const sm_comm *c, double bytes) {
-    return bytes * role_scale(x->s, index, c->role, false) * narrowed(x, c);
+    return bytes * role_scale(x->s, index, c->role, false) *
+           sm_comm_narrowing(c, x->s->job.dtypes.compute);
 }
 
 /* The curve of a collective over these axes. */
@@ -50,15 +45,18 @@ comm_price comm_price_of(const step *x, int index, const sm_comm *c) {
     bool encodes = x->v->piece[index].encodes;
     if (encodes && !(x->begun.sequences > 0)) return p;
     if (!c->bytes.per_key || encodes) {
-        const counts *n = encodes ? &x->begun : index == head_piece(s) ? &x->sampled : &x->tokens;
-        double even = bytes_sent(x, index, c, size_at(&c->bytes, &x->d, n));
+        const sm_program_extent *n = encodes                  ? &x->begun
+                                     : index == head_piece(s) ? &x->sampled
+                                                              : &x->tokens;
+        double even = bytes_sent(x, index, c, sm_size_at(&c->bytes, &x->d, n));
         double bytes = c->ragged ? even * s->job.imbalance : even;
         add_bytes(x, c->op, c->axes, c->ragged, bytes, even, &p);
         return p;
     }
     for (int g = 0; g < x->groups; g++) {
-        counts n = group_counts(x, index < s->kinds ? &s->model.kind[index] : NULL, &x->group[g]);
-        double bytes = bytes_sent(x, index, c, size_at(&c->bytes, &x->d, &n));
+        sm_program_extent n =
+            group_counts(x, index < s->kinds ? &s->model.kind[index] : NULL, &x->group[g]);
+        double bytes = bytes_sent(x, index, c, sm_size_at(&c->bytes, &x->d, &n));
         add_bytes(x, c->op, c->axes, c->ragged, bytes, bytes, &p);
     }
     return p;
@@ -66,7 +64,7 @@ comm_price comm_price_of(const step *x, int index, const sm_comm *c) {
 
 comm_price send_price(const step *x) {
     comm_price p = {0};
-    double bytes = size_at(&x->v->piece[0].part.boundary, &x->d, &x->tokens);
+    double bytes = sm_size_at(&x->v->piece[0].part.boundary, &x->d, &x->tokens);
     add_bytes(x, SM_PERMUTE, SM_BIT(SM_PLACED_PIPELINE), false, bytes, bytes, &p);
     return p;
 }

@@ -40,8 +40,8 @@ typedef struct routed {
 } routed;
 
 static routed route(const step *x, const sm_layer_kind *kind, const sm_work *w) {
-    const counts *n = &x->routed;
-    double mean = size_at(&w->m, &x->d, n), E = kind->E, k = kind->k_top;
+    const sm_program_extent *n = &x->routed;
+    double mean = sm_size_at(&w->m, &x->d, n), E = kind->E, k = kind->k_top;
     double tokens = mean * E / k * x->s->job.imbalance; /* that this group of experts serves */
     routed r = {experts_reached(E, k, tokens) / E, mean * x->s->job.imbalance};
     r.rows = r.share > 0 ? larger(1, r.rows / r.share) : 1;
@@ -50,26 +50,26 @@ static routed route(const step *x, const sm_layer_kind *kind, const sm_work *w) 
 
 /* ---- tokens ---- */
 
-counts group_counts(const step *x, const sm_layer_kind *kind, const attend *g) {
+sm_program_extent group_counts(const step *x, const sm_layer_kind *kind, const attend *g) {
     double all = g->past + g->queries, held = kind ? keys_held(kind, all, g->queries) : all;
-    return (counts){g->sequences * x->d.replicas, g->queries, held};
+    return (sm_program_extent){g->sequences * x->d.replicas, g->queries, held};
 }
 
 static const sm_layer_kind *kind_of(const step *x, int index) {
     return index < x->s->kinds ? &x->s->model.kind[index] : NULL;
 }
 
-static const counts *tokens_of(const step *x, int index, const fused *f) {
+static const sm_program_extent *tokens_of(const step *x, int index, const fused *f) {
     if (is_encoding(f)) return &x->begun;
     return index == head_piece(x->s) ? &x->sampled : &x->tokens;
 }
 
-static double bytes_of(const step *x, int index, const sm_work *w, const counts *n, double share,
-                       double rows) {
+static double bytes_of(const step *x, int index, const sm_work *w, const sm_program_extent *n,
+                       double share, double rows) {
     double bytes = 0;
     for (int i = 0; i < w->terms; i++) {
         /* Quantised checkpoints leave the unembedding in 16 bits. */
-        double part = size_at(&w->bytes[i], &x->d, n) *
+        double part = sm_size_at(&w->bytes[i], &x->d, n) *
                       (w->role[i] == SM_ROLE_WEIGHT && index == head_piece(x->s)
                            ? larger(1, weight_scale(x->s, index, false))
                            : role_scale(x->s, index, w->role[i], w->experts));
@@ -78,60 +78,63 @@ static double bytes_of(const step *x, int index, const sm_work *w, const counts 
     return bytes;
 }
 
-/* ---- matmuls ---- */
-
-/* Everything of the step in matmuls that go over keys: one group after the other. */
-static op_price keyed_matmul(const step *x, int index, const sm_work *w) {
-    op_price p = {.name = w->name, .class = OP_MATMUL};
+/* Adds one kernel to the price of an op; returns its seconds. */
+static double add_kernel(const step *x, const sm_work *w, sm_dtype dtype, const sm_work_sizes *at,
+                         op_price *p) {
     const sm_serve *s = x->s;
-    for (int g = 0; g < x->groups; g++) {
-        const attend *a = &x->group[g];
-        counts n = group_counts(x, kind_of(x, index), a);
-        double bytes = bytes_of(x, index, w, &n, 1, 1);
-        sm_op_cost c = sm_matmul_cost(
-            &s->system.chip, &s->kernel, s->job.dtypes.compute,
-            (sm_product_shape){size_at(&w->batch, &x->d, &n), larger(1, size_at(&w->m, &x->d, &n)),
-                               size_at(&w->n, &x->d, &n), size_at(&w->k, &x->d, &n)},
-            bytes);
-        p.expected += c.expected_s;
-        p.upper += c.upper_s;
-        p.memory_bound = c.memory_s > c.math_s;
-        p.flops += size_at(&w->flops, &x->d, &n);
-        p.bytes += bytes;
-        p.launch += s->kernel.launch_s;
-        p.kernels++;
-    }
-    return p;
+    bool vector = p->class == OP_VECTOR && w->kind != SM_OP_KERNEL;
+    sm_op_cost c = sm_work_cost(&s->system.chip, &s->kernel, w, dtype, at);
+    p->expected += c.expected_s;
+    p->upper += c.upper_s;
+    p->memory_bound = c.memory_s > c.math_s || vector;
+    p->flops += vector ? 0 : at->flops;
+    p->bytes += at->bytes;
+    p->launch += s->kernel.launch_s;
+    p->kernels++;
+    return c.expected_s;
 }
 
+static sm_work_sizes sizes_of(const step *x, const sm_work *w, const sm_program_extent *n) {
+    const sm_degrees *d = &x->d;
+    return (sm_work_sizes){.product = {sm_size_at(&w->batch, d, n),
+                                       larger(1, sm_size_at(&w->m, d, n)), sm_size_at(&w->n, d, n),
+                                       sm_size_at(&w->k, d, n)},
+                           .flops = sm_size_at(&w->flops, d, n),
+                           .vector_flops = sm_size_at(&w->vector_flops, d, n)};
+}
+
+static void add_simple(const step *x, int index, const sm_work *w, const sm_program_extent *n,
+                       op_price *p) {
+    sm_work_sizes at = sizes_of(x, w, n);
+    at.bytes = bytes_of(x, index, w, n, 1, 1);
+    add_kernel(x, w, x->s->job.dtypes.compute, &at, p);
+}
+
+/* ---- matmuls ---- */
+
+/* Matmuls of one input over the tokens of the step: as wide as all of them, the input read once. */
 static op_price matmul(const step *x, int index, const fused *f) {
     const sm_work *w = &x->v->piece[index].part.work[f->first];
-    const counts *n = w->experts ? &x->routed : tokens_of(x, index, f);
-    const sm_serve *s = x->s;
-    op_price p = {.name = w->name, .class = OP_MATMUL, .launch = s->kernel.launch_s, .kernels = 1};
-    double share = 1, rows = 1, width = 0, m = larger(1, size_at(&w->m, &x->d, n));
+    const sm_program_extent *n = w->experts ? &x->routed : tokens_of(x, index, f);
+    op_price p = {.name = w->name, .class = OP_MATMUL};
+    sm_work_sizes at = sizes_of(x, w, n);
+    double share = 1, rows = 1;
     if (w->experts) {
         routed r = route(x, kind_of(x, index), w);
         share = r.share;
-        rows = s->job.imbalance;
-        m = r.rows;
+        rows = x->s->job.imbalance;
+        at.product.m = r.rows;
     }
+    at.product.batch *= share;
+    at.product.n = at.flops = 0;
     for (int i = 0; i < f->n; i++) {
-        width += size_at(&w[i].n, &x->d, n);
-        p.flops += size_at(&w[i].flops, &x->d, n) * rows;
-        p.bytes += bytes_of(x, index, &w[i], n, share, rows);
-        if (i > 0)
-            p.bytes -=
-                (w[i].role[0] == SM_ROLE_ACTIVATION ? size_at(&w[i].bytes[0], &x->d, n) : 0) * rows;
+        at.product.n += sm_size_at(&w[i].n, &x->d, n);
+        at.flops += sm_size_at(&w[i].flops, &x->d, n) * rows;
+        at.bytes += bytes_of(x, index, &w[i], n, share, rows);
+        if (i > 0 && w[i].role[0] == SM_ROLE_ACTIVATION)
+            at.bytes -= sm_size_at(&w[i].bytes[0], &x->d, n) * rows;
     }
-    sm_op_cost c =
-        sm_matmul_cost(&s->system.chip, &s->kernel, w->linear ? s->job.dtypes.compute : SM_BF16,
-                       (sm_product_shape){size_at(&w->batch, &x->d, n) * share, m, width,
-                                          size_at(&w->k, &x->d, n)},
-                       p.bytes);
-    p.expected = c.expected_s;
-    p.upper = c.upper_s;
-    p.memory_bound = c.memory_s > c.math_s;
+    add_kernel(x, w, w->linear ? x->s->job.dtypes.compute : SM_BF16, &at, &p);
     return p;
 }
 
@@ -154,11 +157,11 @@ static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, c
                                    int own_keys) {
     const sm_layer_kind *kind = kind_of(x, index);
     double all = g->past + g->queries;
-    counts n = {g->sequences * x->d.replicas, 1, 1};
+    sm_program_extent n = {g->sequences * x->d.replicas, 1, 1};
     sm_attention_shape a = {.dtype = SM_BF16,
                             .kv_bytes = sm_dtype_bytes(x->s->job.dtypes.kv),
                             .panel = x->s->job.query_by_query ? 1 : 0};
-    double rows = size_at(&w->batch, &x->d, &n), split = x->d.inverse[w->n.mask];
+    double rows = sm_size_at(&w->batch, &x->d, &n), split = x->d.inverse[w->n.mask];
     /* Axes that split the sequences of an attention op: those of the batch and, under
      * cache_by=batch, those that hold no heads of their own. */
     unsigned axes = x->d.sequence_axes;
@@ -177,7 +180,7 @@ static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, c
     }
     a.heads = rows / sequences;
     a.batch = larger(1, sequences);
-    a.kv_heads = a.shared_kv ? 1 : smaller(a.heads, larger(1, size_at(&w->kv_heads, &x->d, &n)));
+    a.kv_heads = a.shared_kv ? 1 : smaller(a.heads, larger(1, sm_size_at(&w->kv_heads, &x->d, &n)));
     a.q_len = larger(1, g->queries * x->d.inverse[w->m.mask]);
     double seen = own_keys > 1 ? own_keys : keys_seen(x->s, kind, g);
     double held = own_keys > 1 ? own_keys : keys_held(kind, all, g->queries);
@@ -190,27 +193,19 @@ static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, c
     return a;
 }
 
-/* Attention of one group alone. */
-static op_price attention_price_of(const step *x, int index, const fused *f, const attend *g) {
-    const sm_serve *s = x->s;
+/* Attention of one group alone; returns its seconds. */
+static double add_attention(const step *x, int index, const fused *f, const attend *g,
+                            op_price *p) {
     const sm_work *w = &x->v->piece[index].part.work[f->first];
-    sm_attention_shape a = shape_of(x, index, w, g, f->keys);
-    sm_op_cost c = sm_attention_cost(&s->system.chip, &s->kernel, &a, false);
-    op_price p = {.name = w->name,
-                  .class = OP_ATTENTION,
-                  .expected = c.expected_s,
-                  .upper = c.upper_s,
-                  .launch = s->kernel.launch_s,
-                  .kernels = 1};
+    const sm_attention_shape shape = shape_of(x, index, w, g, f->keys), *a = &shape;
+    sm_work_sizes at = {.attention = a};
     double per_key =
-        a.batch * a.kv_heads * a.kv_bytes * (a.head_size + (a.shared_kv ? 0 : a.v_head_size));
+        a->batch * a->kv_heads * a->kv_bytes * (a->head_size + (a->shared_kv ? 0 : a->v_head_size));
     double past = f->keys > 1 ? f->keys : keys_held(kind_of(x, index), g->past, 1);
-    double before = past * x->d.inverse[w->n.mask];
-    p.flops = 2 * a.batch * a.heads * a.q_len * a.keys * (a.head_size + a.v_head_size);
-    p.bytes = per_key * a.kv_len;
-    p.kv_bytes = per_key * smaller(before, a.kv_len);
-    p.memory_bound = c.memory_s > c.math_s;
-    return p;
+    at.flops = 2 * a->batch * a->heads * a->q_len * a->keys * (a->head_size + a->v_head_size);
+    at.bytes = per_key * a->kv_len;
+    p->kv_bytes += per_key * smaller(past * x->d.inverse[w->n.mask], a->kv_len);
+    return add_kernel(x, w, SM_BF16, &at, p);
 }
 
 static op_price attention(const step *x, int index, const fused *f) {
@@ -219,37 +214,15 @@ static op_price attention(const step *x, int index, const fused *f) {
     double longest = 0;
     int groups = is_encoding(f) ? 1 : x->groups;
     for (int g = 0; g < groups; g++) {
-        op_price one = attention_price_of(x, index, f, is_encoding(f) ? &begun : &x->group[g]);
-        p.expected += one.expected;
-        p.upper += one.upper;
-        p.launch += one.launch;
-        p.kernels += one.kernels;
-        p.flops += one.flops;
-        p.bytes += one.bytes;
-        p.kv_bytes += one.kv_bytes;
-        if (one.expected > longest) p.memory_bound = one.memory_bound;
-        longest = larger(longest, one.expected);
+        bool was = p.memory_bound;
+        double s = add_attention(x, index, f, is_encoding(f) ? &begun : &x->group[g], &p);
+        if (s <= longest) p.memory_bound = was;
+        longest = larger(longest, s);
     }
     return p;
 }
 
 /* ---- the rest ---- */
-
-static void add_vector(const step *x, int index, const sm_work *w, const counts *n, op_price *p) {
-    const sm_serve *s = x->s;
-    double bytes = bytes_of(x, index, w, n, 1, 1), flops = size_at(&w->flops, &x->d, n);
-    bool vector = w->kind != SM_OP_KERNEL;
-    sm_op_cost c = vector ? sm_vector_cost(&s->system.chip, &s->kernel, flops, bytes)
-                          : sm_kernel_cost(&s->system.chip, &s->kernel, flops,
-                                           size_at(&w->vector_flops, &x->d, n), bytes);
-    p->flops += vector ? 0 : flops;
-    p->memory_bound = c.memory_s > c.math_s || vector;
-    p->bytes += bytes;
-    p->expected += c.expected_s;
-    p->upper += c.upper_s;
-    p->launch += s->kernel.launch_s;
-    p->kernels++;
-}
 
 static bool keyed_bytes(const sm_work *w) {
     for (int i = 0; i < w->terms; i++)
@@ -270,17 +243,14 @@ op_price op_price_of(const step *x, int index, const fused *f) {
     if (is_encoding(f) && !(x->begun.sequences > 0))
         return (op_price){.name = w->name, .class = OP_VECTOR};
     if (w->kind == SM_OP_ATTENTION) return attention(x, index, f);
-    if (w->kind != SM_OP_EINSUM) {
-        op_price p = {.name = w->name, .class = OP_VECTOR};
-        if (!keyed_bytes(w) || is_encoding(f)) {
-            add_vector(x, index, w, tokens_of(x, index, f), &p);
-            return p;
-        }
-        for (int g = 0; g < x->groups; g++) {
-            counts n = group_counts(x, kind_of(x, index), &x->group[g]);
-            add_vector(x, index, w, &n, &p);
-        }
-        return p;
+    bool einsum = w->kind == SM_OP_EINSUM, keyed = einsum ? is_keyed(w) : keyed_bytes(w);
+    if (einsum && (!keyed || is_encoding(f))) return matmul(x, index, f);
+    op_price p = {.name = w->name, .class = einsum ? OP_MATMUL : OP_VECTOR};
+    if (!keyed || is_encoding(f)) add_simple(x, index, w, tokens_of(x, index, f), &p);
+    /* what goes over keys: one group of sequences after the other */
+    for (int g = 0; keyed && !is_encoding(f) && g < x->groups; g++) {
+        sm_program_extent n = group_counts(x, kind_of(x, index), &x->group[g]);
+        add_simple(x, index, w, &n, &p);
     }
-    return is_keyed(w) && !is_encoding(f) ? keyed_matmul(x, index, w) : matmul(x, index, f);
+    return p;
 }

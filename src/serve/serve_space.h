@@ -81,19 +81,6 @@ static inline double expert_groups(const sm_degrees *d) {
     return 1 / d->inverse[d->sequence_axes & ~(unsigned)SM_BIT(SM_AXIS_EXPERT)];
 }
 
-/* ---- sizes ---- */
-/* Of the whole mesh: sequences, queries of each, keys of each. */
-typedef struct counts {
-    double sequences, queries, keys;
-} counts;
-static inline double size_at(const sm_size *z, const sm_degrees *d, const counts *n) {
-    double x = sm_size_share(z, d);
-    if (z->per_sequence) x *= n->sequences;
-    if (z->per_query) x *= n->queries;
-    if (z->per_key) x *= n->keys;
-    return x;
-}
-
 /* ---- placement ---- */
 /* The curve of a collective over these axes. */
 const sm_timed_curve *curve_of(sm_serve *s, const sm_placement *at, sm_collective op, sm_axes axes,
@@ -120,11 +107,12 @@ typedef struct step {
     struct placements *any; /* instead of at: each collective where it costs least */
     int groups;
     attend group[SM_MAX_GROUPS];
-    counts tokens;   /* of all groups, as sequences of one query */
-    counts routed;   /* as if every group that shares experts were as full as the fullest */
-    counts sampled;  /* as tokens, of those the head sees */
-    counts begun;    /* sequences that begin in this step */
-    double decoding; /* sequences of all chips that decode in it */
+    sm_program_extent tokens; /* of all groups, as sequences of one query */
+    sm_program_extent
+        routed; /* as if every group that shares experts were as full as the fullest */
+    sm_program_extent sampled; /* as tokens, of those the head sees */
+    sm_program_extent begun;   /* sequences that begin in this step */
+    double decoding;           /* sequences of all chips that decode in it */
 } step;
 sm_status step_prepare(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch, step *out,
                        sm_error *err);
@@ -152,7 +140,7 @@ bool op_is_keyed(const sm_work *w); /* some size of it grows with the keys */
 /* The whole mesh's sequences, queries and held keys of a group in a layer of this kind (NULL:
  * none).
  */
-counts group_counts(const step *x, const sm_layer_kind *kind, const attend *g);
+sm_program_extent group_counts(const step *x, const sm_layer_kind *kind, const attend *g);
 /* Keys that are held for a query in a layer of this kind. */
 double keys_held(const sm_layer_kind *kind, double tokens, double queries);
 /* Expected experts of E that n tokens of k choices each reach. */

@@ -349,10 +349,10 @@ void step_resize(step *x, const sm_step_batch *batch) {
         routed += fullest(groups, g->sequences) * groups * g->queries;
     }
     double drawn = batch->sampled > 0 ? fullest(x->d.replicas, batch->sampled) : 0;
-    x->tokens = (counts){tokens * x->d.replicas, 1, 1};
-    x->routed = (counts){routed, 1, 1};
-    x->begun = (counts){begun * x->d.replicas, 1, 1};
-    x->sampled = (counts){drawn * x->d.replicas, 1, 1};
+    x->tokens = (sm_program_extent){tokens * x->d.replicas, 1, 1};
+    x->routed = (sm_program_extent){routed, 1, 1};
+    x->begun = (sm_program_extent){begun * x->d.replicas, 1, 1};
+    x->sampled = (sm_program_extent){drawn * x->d.replicas, 1, 1};
 }
 
 /* A step in which any sequence decodes is laid out for decoding. */

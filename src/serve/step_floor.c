@@ -98,10 +98,10 @@ void step_least_of(const step *x, placements *any, step_least *out) {
 static double comm_s(const step *x, const struct least_comm *c) {
     const sm_size *size = c->of ? &c->of->bytes : &x->v->piece[0].part.boundary;
     const sm_layer_kind *kind = c->index < x->s->kinds ? &x->s->model.kind[c->index] : NULL;
-    counts n = size->per_key                  ? group_counts(x, kind, &x->group[0])
-               : c->index == head_piece(x->s) ? x->sampled
-                                              : x->tokens;
-    return c->times * floor_s(c->floor, c->scale * size_at(size, &x->d, &n));
+    sm_program_extent n = size->per_key                  ? group_counts(x, kind, &x->group[0])
+                          : c->index == head_piece(x->s) ? x->sampled
+                                                         : x->tokens;
+    return c->times * floor_s(c->floor, c->scale * sm_size_at(size, &x->d, &n));
 }
 
 double step_least_s(const step_least *f, const step *x, bool lower) {

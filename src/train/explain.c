@@ -21,7 +21,7 @@ static void tell_op(teller *x, sm_why *to, const sm_work *w) {
         "bytes / (HBM x efficiency) + launch",
         "max(FLOPs / (peak x efficiency) + vector FLOPs / peak, bytes / its rate) + launch"};
     _Static_assert(sizeof formulas / sizeof *formulas == SM_OP_KERNEL + 1, "one of each kind");
-    priced p = piece_work_price(x->t, x->p->v, w, &x->p->d, x->plan->dtype);
+    priced p = piece_work_price(x->t, x->p->v, w, &x->p->d, x->plan->dtype, NULL);
     sm_why *op = sm_page_why(&x->r, w->name, formulas[w->kind], p.expected, "s");
     if (p.flops > 0) sm_page_leaf(&x->r, op, "FLOPs", p.flops, "FLOP", "the partitioned program");
     sm_page_leaf(&x->r, op, "bytes through HBM", p.bytes, "B", "the partitioned program");

@@ -65,10 +65,8 @@ static void add_zero2(const sm_train *t, const variant *v, int index, const sm_d
 }
 
 double comm_bytes(const sm_comm *c, const sm_degrees *d, const sm_plan *plan) {
-    double bytes = size_at(&c->bytes, d);
-    if (c->gradient) return bytes * gradient_bytes(plan);
-    double element = c->narrow ? sm_dtype_bytes(plan->dtype) : 2;
-    return element < 2 ? bytes * (element / 2) : bytes;
+    return size_at(&c->bytes, d) *
+           (c->gradient ? gradient_bytes(plan) : sm_comm_narrowing(c, plan->dtype));
 }
 
 void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,

@@ -24,27 +24,21 @@ static size_t matmul_place(const matmul_shape *shape) {
 
 /* The plans of a search have many products of few shapes: of as many tokens each, however they are
  * split over sequences. */
-static priced price_einsum(const sm_train *t, const sm_work *w, const sm_degrees *d, sm_dtype dtype,
-                           priced_matmul *memo) {
-    const matmul_shape shape = {{size_at(&w->batch, d), size_at(&w->m, d), size_at(&w->n, d),
-                                 size_at(&w->k, d), work_bytes(w, d)},
+static priced price_einsum(const sm_train *t, const sm_work *w, sm_dtype dtype,
+                           const sm_work_sizes *sizes, priced_matmul *memo) {
+    const sm_product_shape *s = &sizes->product;
+    const matmul_shape shape = {{s->batch, s->m, s->n, s->k, sizes->bytes},
                                 w->linear && t->software.width ? SM_FP32
                                 : w->linear                    ? dtype
                                                                : SM_BF16};
     priced_matmul one = {.shape.dtype = SM_DTYPE_COUNT},
                   *at = memo ? &memo[matmul_place(&shape)] : &one;
-    const double *s = shape.size;
-    if (at->shape.dtype != shape.dtype || memcmp(at->shape.size, s, sizeof shape.size) != 0) {
-        sm_op_cost c = sm_matmul_cost(&t->system.chip, &t->kernel, shape.dtype,
-                                      (sm_product_shape){s[0], s[1], s[2], s[3]}, s[4]);
+    if (at->shape.dtype != shape.dtype ||
+        memcmp(at->shape.size, shape.size, sizeof shape.size) != 0) {
+        sm_op_cost c = sm_work_cost(&t->system.chip, &t->kernel, w, shape.dtype, sizes);
         *at = (priced_matmul){shape, c.expected_s, c.math_s, c.memory_s > c.math_s};
     }
-    return (priced){at->expected_s + adding_s(t, w, d),
-                    at->math_s,
-                    size_at(&w->flops, d),
-                    0,
-                    1,
-                    at->memory_bound};
+    return (priced){at->expected_s, at->math_s, sizes->flops, sizes->bytes, 1, at->memory_bound};
 }
 
 sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm_work *w,
@@ -67,54 +61,44 @@ sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm
                                 .panel = t->software.panels ? SM_QUERIES_AT_ONCE : 0};
 }
 
-static priced price_attention(const sm_train *t, const variant *v, const sm_work *w,
-                              const sm_degrees *d) {
-    sm_attention_shape shape = attention_shape(t, v, w, d);
-    bool backward = w->phase != SM_PHASE_FORWARD;
-    sm_op_cost c = sm_attention_cost(&t->system.chip, &t->kernel, &shape, backward);
-    double kernels = !shape.unfused ? 1 : backward ? 4 : 2;
-    return (priced){c.expected_s,         c.math_s, size_at(&w->flops, d), 0, kernels,
-                    c.memory_s > c.math_s};
-}
-
-static priced price_kernel(const sm_train *t, const sm_work *w, const sm_degrees *d) {
-    double flops = size_at(&w->flops, d);
-    sm_op_cost c = sm_kernel_cost(&t->system.chip, &t->kernel, flops, size_at(&w->vector_flops, d),
-                                  work_bytes(w, d));
-    return (priced){c.expected_s, c.math_s, flops, 0, 1, c.memory_s > c.math_s};
-}
-
 /* A norm as a framework without a kernel of its own for it runs it (LlamaRMSNorm in PyTorch): to
  * fp32 (2 bytes read, 4 written an element), squared (4, 4), averaged (4), scaled (4, 4), back to
  * 16 bits (4, 2) and times its weight (2, 2) are 36 bytes where one kernel moves 4. Backward
  * likewise: 76 of 8. */
 static const double NORM_APART = 9, NORM_KERNELS[2] = {6, 11};
 
-static priced price_work(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
-                         sm_dtype dtype, priced_matmul *memo) {
-    switch (w->kind) {
-    case SM_OP_EINSUM: return price_einsum(t, w, d, dtype, memo);
-    case SM_OP_ATTENTION: return price_attention(t, v, w, d);
-    case SM_OP_KERNEL: return price_kernel(t, w, d);
-    default: break;
-    }
-    /* What software adds to dispatch and combine, either way a quarter: maps of tokens to experts,
-     * counts, permutations and padding, a time per token that hardly depends on its width. Norms,
-     * activations and residuals move what it does not fuse. */
-    double routed = size_at(&w->routed, d), bytes = work_bytes(w, d);
-    double routing = 0.25 * t->kernel.routing_s * routed;
-    bool apart = w->norm && v->rules.norms_apart;
-    if (routed == 0) bytes *= apart ? NORM_APART : t->kernel.elementwise_bytes;
-    sm_op_cost c = sm_vector_cost(&t->system.chip, &t->kernel, size_at(&w->flops, d), bytes);
-    double kernels = apart ? NORM_KERNELS[w->phase != SM_PHASE_FORWARD] : 1;
-    return (priced){c.expected_s + routing, 0, 0, 0, kernels, true};
-}
-
 priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
-                        sm_dtype dtype) {
-    priced p = price_work(t, v, w, d, dtype, NULL);
-    p.bytes = work_bytes(w, d);
-    return p;
+                        sm_dtype dtype, priced_matmul *memo) {
+    sm_work_sizes at = {.flops = size_at(&w->flops, d), .bytes = work_bytes(w, d)};
+    if (w->kind == SM_OP_EINSUM) {
+        at.product = (sm_product_shape){size_at(&w->batch, d), size_at(&w->m, d), size_at(&w->n, d),
+                                        size_at(&w->k, d)};
+        priced p = price_einsum(t, w, dtype, &at, memo);
+        p.expected += adding_s(t, w, d);
+        return p;
+    }
+    bool backward = w->phase != SM_PHASE_FORWARD;
+    double kernels = 1, bytes = at.bytes;
+    sm_attention_shape attention;
+    if (w->kind == SM_OP_ATTENTION) {
+        attention = attention_shape(t, v, w, d);
+        at.attention = &attention;
+        kernels = !attention.unfused ? 1 : backward ? 4 : 2;
+    } else if (w->kind == SM_OP_KERNEL) {
+        at.vector_flops = size_at(&w->vector_flops, d);
+    } else {
+        /* What software adds to dispatch and combine, either way a quarter: maps of tokens to
+         * experts, counts, permutations and padding, a time per token that hardly depends on its
+         * width. Norms, activations and residuals move what it does not fuse. */
+        double routed = size_at(&w->routed, d), routing = 0.25 * t->kernel.routing_s * routed;
+        bool apart = w->norm && v->rules.norms_apart;
+        if (routed == 0) at.bytes *= apart ? NORM_APART : t->kernel.elementwise_bytes;
+        if (apart) kernels = NORM_KERNELS[backward];
+        sm_op_cost c = sm_work_cost(&t->system.chip, &t->kernel, w, dtype, &at);
+        return (priced){c.expected_s + routing, 0, 0, bytes, kernels, true};
+    }
+    sm_op_cost c = sm_work_cost(&t->system.chip, &t->kernel, w, dtype, &at);
+    return (priced){c.expected_s, c.math_s, at.flops, bytes, kernels, c.memory_s > c.math_s};
 }
 
 static void add_forward(const piece *p, const sm_work *w, const priced *c, piece_time *out) {
@@ -150,7 +134,7 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const sm
     memset(out, 0, sizeof *out);
     for (int i = 0; i < p->part.works; i++) {
         const sm_work *w = &p->part.work[i];
-        priced c = price_work(t, v, w, d, dtype, memo);
+        priced c = piece_work_price(t, v, w, d, dtype, memo);
         if (w->phase == SM_PHASE_FORWARD) add_forward(p, w, &c, out);
         else add_backward(w, &c, out);
     }

@@ -140,7 +140,6 @@ typedef struct priced_matmul {
     double expected_s, math_s;
     bool memory_bound;
 } priced_matmul;
-/* memo: MATMULS of them, or NULL. */
 void piece_time_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                         sm_dtype dtype, priced_matmul *memo, piece_time *out);
 
@@ -149,8 +148,9 @@ typedef struct priced {
     double expected, math, flops, bytes, kernels;
     bool memory_bound;
 } priced;
+/* memo: MATMULS products that were priced, or NULL. */
 priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
-                        sm_dtype dtype);
+                        sm_dtype dtype, priced_matmul *memo);
 /* What one chip has of an attention op. */
 sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm_work *w,
                                    const sm_degrees *d);
