@@ -43,6 +43,19 @@ sm_status sm_runners_spaces(const sm_runners *of, sm_report *r, const sm_plan *g
     return SM_OK;
 }
 
+sm_status sm_runners_named(const sm_runners *of, const sm_framework *f, const char *option,
+                           sm_error *err) {
+    const char *names[SM_MOST_FRAMEWORKS];
+    char what[sizeof of->system->text + 48];
+    int n = 0;
+    if (!f || is_runner(of, f)) return SM_OK;
+    for (int i = 0; of->all && i < of->all->n; i++)
+        if (is_runner(of, of->all->of[i])) names[n++] = sm_framework_name(of->all->of[i]);
+    sm_source source = sm_source_of(option, sm_framework_name(f));
+    snprintf(what, sizeof what, "no framework that runs on %s is called", of->system->text);
+    return sm_words_fail((sm_words){names, n}, &source, (sm_span){0, source.length}, what, err);
+}
+
 sm_status sm_runners_one(const sm_framework *f, const sm_plan *given, const sm_source *text,
                          sm_plan_space *space, sm_error *err) {
     const char *why = sm_framework_refuses(f, given, given->given);

@@ -20,6 +20,9 @@ sm_status sm_runners_spaces(const sm_runners *of, sm_report *r, const sm_plan *g
  * plan, whose text is there to be shown. */
 sm_status sm_runners_one(const sm_framework *f, const sm_plan *given, const sm_source *text,
                          sm_plan_space *space, sm_error *err);
+/* SM_BAD_INPUT where a framework that an option names (NULL: none) does not run on the system. */
+sm_status sm_runners_named(const sm_runners *of, const sm_framework *f, const char *option,
+                           sm_error *err);
 /* Who runs a plan of this model: the data "runs_in", and their titles, "vLLM, SGLang". */
 const char *sm_runners_of(const sm_runners *of, sm_report *r, const sm_model *model,
                           const sm_plan *plan);

@@ -46,7 +46,19 @@ const char *sm_framework_name(const sm_framework *f) { return f->name; }
 const char *sm_framework_title(const sm_framework *f) { return f->title; }
 const char *sm_framework_version(const sm_framework *f) { return f->version; }
 sm_plan_use sm_framework_use(const sm_framework *f) { return f->use; }
+/* A chip of a vendor that the catalogue does not know, a measured one, may be anybody's. */
+static bool is_known_vendor(const char *vendor) {
+    const sm_chip *chip;
+    for (size_t i = 0; (chip = sm_chip_at(i)) != NULL; i++)
+        if (strcasecmp(chip->vendor, vendor) == 0 && strcasecmp(vendor, "any") != 0) return true;
+    return false;
+}
+
 bool sm_framework_runs_on(const sm_framework *f, const sm_system *system) {
+    const char *vendor = system->chip.vendor;
+    bool runs = f->vendors == 0;
+    for (int i = 0; i < f->vendors && !runs; i++) runs = strcasecmp(f->vendor[i], vendor) == 0;
+    if (!runs && is_known_vendor(vendor)) return false;
     return !f->networks || f->networks >> (system->torus_dims > 0) & 1;
 }
 const char *sm_framework_software(const sm_framework *f) { return f->software ? f->software : ""; }

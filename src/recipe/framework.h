@@ -71,7 +71,8 @@ struct sm_framework {
     framework_op *op;
     const char **begin, **end; /* lines before and after the settings */
     const char **prefix;       /* words before keys, in nested files */
-    int prefixes;
+    const char **vendor;       /* whose chips it runs on alone; none: anybody's */
+    int prefixes, vendors;
 };
 
 /* Add one, whose `like` is not looked up yet. */

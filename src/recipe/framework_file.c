@@ -261,15 +261,16 @@ static sm_status read_head(const reader *r, const json_value *root) {
 }
 
 static sm_status read_framework(const reader *r, const json_value *root) {
-    static const char *const known[] = {"name",  "title",    "version", "source",   "for",
-                                        "form",  "software", "like",    "prefixes", "models",
-                                        "keys",  "ignored",  "reads",   "rules",    "cannot",
-                                        "begin", "end",      "lets",    "networks", "ops"};
+    static const char *const known[] = {
+        "name",   "title",    "version", "source", "for",      "form",  "software",
+        "like",   "prefixes", "models",  "keys",   "ignored",  "reads", "rules",
+        "cannot", "begin",    "end",     "lets",   "networks", "ops",   "vendors"};
     sm_framework *f = r->f;
     sm_status status = json_expect(root, IS_OBJECT, "a framework");
     if (!status) status = json_check_keys(root, known, sizeof known / sizeof *known);
     if (!status) status = read_head(r, root);
     if (!status) status = texts(r, json_get(root, "prefixes"), &f->prefix, &f->prefixes);
+    if (!status) status = texts(r, json_get(root, "vendors"), &f->vendor, &f->vendors);
     if (!status) status = texts(r, json_get(root, "begin"), &f->begin, &f->begins);
     if (!status) status = texts(r, json_get(root, "end"), &f->end, &f->ends);
 #define EACH(key, kind, member, number, each)                                                      \

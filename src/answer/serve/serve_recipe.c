@@ -30,6 +30,10 @@ sm_status sm_serve_keep_to(sm_serve_asked *q, sm_error *err) {
     if (!q->frameworks) status = sm_frameworks_shipped(q->arena, &shipped, err);
     if (status) return status;
     if (!q->frameworks) q->frameworks = shipped;
+    const sm_runners all = runners_of(q);
+    status = sm_runners_named(&all, q->in.framework, "--framework", err);
+    if (!status) status = sm_runners_named(&all, q->in.emit, "--emit", err);
+    if (status) return status;
     if (!q->in.framework) return keep_to_any(q, err);
     q->search.space = &q->space;
     return sm_runners_one(q->in.framework, &q->search.fixed, &q->in.plan, &q->space, err);
