@@ -339,6 +339,7 @@ static sm_status worked_out(scope *s, const tree *t, value *out) {
     case TREE_CHOICE:
         status = values_of(s, t->child[1], &v);
         return status ? status : values_of(s, t->child[values_true(&v) ? 0 : 2], out);
+    case TREE_OTHERWISE: /* formulas are worked out elsewhere */
     case TREE_ARRAY:
     case TREE_PRODUCT: break;
     }

@@ -13,7 +13,7 @@ const char *const lexer_keywords[] = {
 };
 
 static int byte_at(const lexer *l, size_t at) {
-    return at < l->source->length ? (unsigned char)l->source->text[at] : -1;
+    return at < l->end ? (unsigned char)l->source->text[at] : -1;
 }
 
 static bool is_small(int c) { return (unsigned)c - 'a' < 26 || c == '_'; }
@@ -24,8 +24,7 @@ static bool is_letter(int c) {
 
 static size_t letters_end(const lexer *l, size_t at) {
     const char *text = l->source->text;
-    size_t end = l->source->length;
-    while (at < end && is_letter((unsigned char)text[at])) at++;
+    while (at < l->end && is_letter((unsigned char)text[at])) at++;
     return at;
 }
 
@@ -66,12 +65,12 @@ static size_t axes_end(const lexer *l, size_t at) {
 
 /* Past blanks, comments and those ends of lines that end nothing. */
 static void skip_blanks(lexer *l) {
-    const char *text = l->source->text, *end = text + l->source->length, *at = text + l->at;
+    const char *text = l->source->text, *end = text + l->end, *at = text + l->at;
     /* Does a line go on after the end of this one? */
     bool on = l->brackets > 0 || l->last == TOKEN_OF(':') || l->last == TOKEN_OF(',');
     for (; at < end; at++) {
         if (*at == ' ') continue;
-        if (*at == '#') {
+        if (*at == '#' && !l->formula) {
             const char *last = memchr(at, '\n', (size_t)(end - at));
             at = (last ? last : end) - 1;
         } else if (*at != '\t' && *at != '\r' && !(*at == '\n' && on)) break;
@@ -83,7 +82,8 @@ enum { SHORTEST_KEYWORD = 2, LONGEST_KEYWORD = 7 };
 
 static token_kind word_kind(const lexer *l, sm_span span) {
     const char *word = l->source->text + span.offset;
-    if (span.length < SHORTEST_KEYWORD || span.length > LONGEST_KEYWORD) return TOKEN_NAME;
+    if (l->formula || span.length < SHORTEST_KEYWORD || span.length > LONGEST_KEYWORD)
+        return TOKEN_NAME;
     /* letters that a reserved word begins with, and second ones: most names have others */
     const unsigned first = 0
 #define X(id, keyword) | 1u << (keyword[0] - 'a')
@@ -110,7 +110,7 @@ static token name_token(lexer *l) {
     token t = {.span = {l->at, name_end(l, l->at) - l->at}};
     int after = byte_at(l, l->at + t.span.length);
     t.kind = word_kind(l, t.span);
-    if (t.kind != TOKEN_NAME || (after != '[' && after != '(')) return t;
+    if (t.kind != TOKEN_NAME || (after != '(' && (after != '[' || l->formula))) return t;
     t.kind = after == '[' ? TOKEN_ARRAY : TOKEN_CALL;
     t.span.length++;
     l->brackets++;
@@ -125,11 +125,18 @@ static token two_bytes_or_one(lexer *l, int c) {
                  {"==", TOKEN_EQUAL},
                  {"!=", TOKEN_UNEQUAL},
                  {"<=", TOKEN_AT_MOST},
-                 {">=", TOKEN_AT_LEAST}};
+                 {">=", TOKEN_AT_LEAST},
+                 /* of formulas */
+                 {"&&", TOKEN_AND},
+                 {"||", TOKEN_OR},
+                 {"??", TOKEN_OTHERWISE}};
+    const size_t n = l->formula ? 8 : 5;
     int next = byte_at(l, l->at + 1);
-    for (size_t i = 0; (next == '=' || next == '>') && i < sizeof pairs / sizeof pairs[0]; i++)
+    for (size_t i = 0; (next == '=' || next == '>' || next == c) && i < n; i++)
         if (c == pairs[i].text[0] && next == pairs[i].text[1])
             return (token){pairs[i].kind, {l->at, 2}};
+    if (l->formula && (c == '!' || c == '?'))
+        return (token){c == '!' ? TOKEN_NOT : TOKEN_IF, {l->at, 1}};
     if (c == '(' || c == '[') l->brackets++;
     if ((c == ')' || c == ']') && l->brackets > 0) l->brackets--;
     bool known = c > 0 && strchr("+-*/%()[],:=<>", c);
@@ -138,9 +145,10 @@ static token two_bytes_or_one(lexer *l, int c) {
 
 static sm_status word_token(lexer *l, token *t, sm_error *err) {
     size_t end = l->at + 1;
-    while (byte_at(l, end) >= 0 && byte_at(l, end) != '"' && byte_at(l, end) >= ' ') end++;
+    int quote = byte_at(l, l->at);
+    while (byte_at(l, end) >= 0 && byte_at(l, end) != quote && byte_at(l, end) >= ' ') end++;
     *t = (token){TOKEN_WORD, {l->at, end + 1 - l->at}};
-    if (byte_at(l, end) == '"') return SM_OK;
+    if (byte_at(l, end) == quote) return SM_OK;
     return sm_fail_at(err, l->source, (sm_span){l->at, end - l->at},
                       "a word in quotes ends on its line, and has no control characters");
 }
@@ -160,13 +168,13 @@ sm_status lexer_next(lexer *l, token *out, sm_error *err) {
     if (c < 0) *out = (token){TOKEN_END, {l->at, 1}};
     else if (c == '\n' || c == ';') *out = (token){TOKEN_BREAK, {l->at, 1}};
     else if (axes > l->at) *out = (token){TOKEN_AXES, {l->at, axes - l->at}};
-    else if (is_small(c)) *out = name_token(l);
+    else if (is_small(c) || (l->formula && is_capital(c))) *out = name_token(l);
     else if (is_capital(c)) {
         size_t end = l->at;
         while (is_letter(byte_at(l, end)) && byte_at(l, end) != '_') end++;
         *out = (token){TOKEN_DIM, {l->at, end - l->at}};
     } else if (isdigit(c)) *out = (token){TOKEN_NUMBER, {l->at, number_end(l, l->at) - l->at}};
-    else if (c == '"') status = word_token(l, out, err);
+    else if (c == (l->formula ? '\'' : '"')) status = word_token(l, out, err);
     else if (c == '.' && touches && l->last == TOKEN_OF(']') && is_small(byte_at(l, l->at + 1)))
         *out = (token){TOKEN_MEMBER, {l->at, name_end(l, l->at + 1) - l->at}};
     else *out = two_bytes_or_one(l, c);
@@ -180,9 +188,9 @@ sm_status lexer_next(lexer *l, token *out, sm_error *err) {
 const char *lexer_describe(const lexer *l, token t, char *room) {
     int shown = t.span.length < 32 ? (int)t.span.length : 32;
     const char *text = l->source->text + t.span.offset;
-    if (t.kind == TOKEN_END) return "the end of the file";
+    if (t.kind == TOKEN_END) return l->formula ? "the end of the formula" : "the end of the file";
     if (t.kind == TOKEN_BREAK) return *text == ';' ? "';'" : "the end of the line";
-    bool reserved = t.kind >= TOKEN_IF && t.kind < TOKEN_BYTE;
+    bool reserved = t.kind >= TOKEN_IF && t.kind < TOKEN_BYTE && !l->formula;
     snprintf(room, LEXER_WORD_ROOM,
              reserved               ? "the reserved word %.*s"
              : t.kind == TOKEN_WORD ? "%.*s"

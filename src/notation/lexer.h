@@ -1,4 +1,4 @@
-/* lexer: the tokens of texts and families, one ahead. Private to src/notation. */
+/* lexer: the tokens of texts and families, and of formulas, one ahead. Private to src/notation. */
 #pragma once
 #include "scalemodel/text.h"
 
@@ -43,6 +43,7 @@ typedef enum token_kind {
     TOKEN_UNEQUAL,
     TOKEN_AT_MOST,
     TOKEN_AT_LEAST,
+    TOKEN_OTHERWISE, /* ?? */
 #define X(id, word) TOKEN_##id,
     LEXER_KEYWORDS(X)
 #undef X
@@ -59,7 +60,10 @@ typedef struct token {
 
 typedef struct lexer {
     const sm_source *source;
-    size_t at;
+    size_t at, end;
+    /* A formula: names have capitals too and none is reserved, words stand in single quotes, and
+     * or not if are && || ! ?. */
+    bool formula;
     int brackets;    /* open ones */
     token_kind last; /* of the token before */
 } lexer;

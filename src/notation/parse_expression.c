@@ -1,5 +1,5 @@
-/* Expressions. Lines have arrays and products of them, values have fields, words and tests; the
- * operators of both are one table, lowest first. */
+/* Expressions. Lines have arrays and products of them, values have fields, words and tests,
+ * formulas are values in other signs; the operators of all are one table, lowest first. */
 #include "parser.h"
 
 #include <math.h>
@@ -52,6 +52,13 @@ static const struct {
 
 static const tree *atom(parser *p);
 
+/* A value within another. */
+static const tree *nested(parser *p) {
+    const tree *value = open_depth(p) ? parse_value(p) : &p->spare;
+    p->depth--;
+    return value;
+}
+
 /* The operator that is next, or -1. */
 static int operator_at(const parser *p) {
     if (p->now.kind < TOKEN_EQUAL) return -1;
@@ -77,7 +84,7 @@ static const tree *binary(parser *p, level at) {
     size_t from = p->now.span.offset;
     level most = LEVEL_PRODUCT;
     const tree *left;
-    if (at <= LEVEL_NOT && p->now.kind == TOKEN_NOT) {
+    if (at <= LEVEL_NOT && p->now.kind == TOKEN_NOT && !p->lexer.formula) {
         left = negated(p, TREE_NOT, not_level);
         most = LEVEL_AND;
     } else {
@@ -101,10 +108,12 @@ const tree *parse_value(parser *p) {
     const tree *part[3] = {binary(p, LEVEL_OR), &p->spare, &p->spare};
     const tree *value = part[0];
     if (parser_accept(p, TOKEN_IF)) {
-        part[1] = binary(p, LEVEL_OR);
-        parser_expect(p, TOKEN_ELSE, "else and the other value");
-        if (open_depth(p)) part[2] = parse_value(p);
-        p->depth--;
+        bool formula = p->lexer.formula; /* c ? a : b for a if c else b */
+        part[1] = formula ? value : binary(p, LEVEL_OR);
+        if (formula) part[0] = nested(p);
+        parser_expect(p, formula ? TOKEN_OF(':') : TOKEN_ELSE,
+                      formula ? "':' and the other value" : "else and the other value");
+        part[2] = nested(p);
         value = parent(p, TREE_CHOICE, from, part, 3);
     }
     p->in_line = in_line;
@@ -165,14 +174,14 @@ static void check_function(parser *p, const tree *call, sm_span name) {
 }
 
 static const tree *call(parser *p) {
-    const tree *argument[TREE_MOST_ARGUMENTS];
+    const tree *argument[TREE_MOST_OF_FORMULA];
+    const int most = p->lexer.formula ? TREE_MOST_OF_FORMULA : TREE_MOST_ARGUMENTS;
     int n = 0;
     sm_span span = {p->now.span.offset, p->now.span.length - 1};
     const char *name = parser_name(p, span, TREE_MOST_NAME);
     parser_advance(p);
     while (!p->status && p->now.kind != TOKEN_OF(')')) {
-        if (n == TREE_MOST_ARGUMENTS)
-            parser_fail(p, p->now.span, "more arguments than %d, the most", TREE_MOST_ARGUMENTS);
+        if (n == most) parser_fail(p, p->now.span, "more arguments than %d, the most", most);
         if (p->status || (n > 0 && !parser_expect(p, TOKEN_OF(','), "',' or ')'"))) break;
         argument[n++] = open_depth(p) ? inner(p) : &p->spare;
         p->depth--;
@@ -180,7 +189,7 @@ static const tree *call(parser *p) {
     parser_expect(p, TOKEN_OF(')'), "',' or ')'");
     tree *node = parent(p, TREE_CALL, span.offset, argument, n);
     node->name = name;
-    if (!p->in_line && !p->status) check_function(p, node, span);
+    if (!p->in_line && !p->status && !p->lexer.formula) check_function(p, node, span);
     return node;
 }
 
@@ -207,8 +216,7 @@ static const tree *part_of(parser *p, const tree *of) {
             member->name = name;
             of = member;
         } else if (parser_accept(p, TOKEN_OF('['))) {
-            if (open_depth(p)) both[1] = parse_value(p);
-            p->depth--;
+            both[1] = nested(p);
             parser_expect(p, TOKEN_OF(']'), "an operator or ']'");
             of = parent(p, TREE_ELEMENT, from, both, 2);
         } else return of;
@@ -336,7 +344,7 @@ const tree *const *parse_items(parser *p, int *n) {
     return parser_list(p, list, *n);
 }
 
-static const tree *atom(parser *p) {
+static const tree *operand(parser *p) {
     switch (p->now.kind) {
     case TOKEN_CALL: return call(p);
     case TOKEN_ARRAY: return p->in_line ? product(p) : element(p);
@@ -348,9 +356,22 @@ static const tree *atom(parser *p) {
         break;
     default:
         if (p->now.kind == TOKEN_OF('-')) return negated(p, TREE_NEGATE, atom);
+        if (p->now.kind == TOKEN_NOT && p->lexer.formula) return negated(p, TREE_NOT, atom);
         if (p->now.kind == TOKEN_OF('(')) return parentheses(p);
         break;
     }
-    parser_expected(p, p->in_line ? "an array, a call or a number" : "a value");
+    parser_expected(p, p->in_line         ? "an array, a call or a number"
+                       : p->lexer.formula ? "a number, a name or a 'text'"
+                                          : "a value");
     return &p->spare;
+}
+
+static const tree *atom(parser *p) {
+    size_t from = p->now.span.offset;
+    const tree *value = operand(p);
+    while (parser_accept(p, TOKEN_OTHERWISE)) {
+        const tree *both[] = {value, operand(p)};
+        value = parent(p, TREE_OTHERWISE, from, both, 2);
+    }
+    return value;
 }

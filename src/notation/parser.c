@@ -264,7 +264,7 @@ static sm_source *copy_source(sm_arena *arena, const sm_source *source) {
 /* At the first token from this byte on. */
 static void begin_at(parser *p, sm_library *library, const sm_source *source, size_t at,
                      sm_error *err) {
-    *p = (parser){.lexer = {.source = source, .at = at},
+    *p = (parser){.lexer = {.source = source, .at = at, .end = source->length},
                   .source = source,
                   .library = library,
                   .arena = library->arena,
@@ -313,6 +313,22 @@ sm_status sm_library_read_lines(sm_library *library, const sm_source *source, co
     if (!copy) return sm_fail_memory(err);
     p.bare = true;
     parse_bare_lines(&p, copy);
+    return p.status;
+}
+
+sm_status tree_read_formula(const sm_source *source, sm_span span, sm_arena *arena,
+                            const tree **out, sm_error *err) {
+    const size_t end = span.offset + span.length;
+    parser p = {.lexer = {source, span.offset, end, .formula = true, .brackets = 1},
+                .source = source,
+                .arena = arena,
+                .err = err,
+                .spare = {.kind = TREE_NAME, .name = "", .height = 1}};
+    if (span.length > TREE_MOST_WORD)
+        return sm_fail_at(err, source, span, "a formula has at most %d bytes", TREE_MOST_WORD);
+    parser_advance(&p);
+    *out = parse_value(&p);
+    if (p.now.kind != TOKEN_END) parser_expected(&p, "an operator or the end of the formula");
     return p.status;
 }
 

@@ -1,6 +1,6 @@
 /* tree: what texts and families say, before anything is worked out. Everything lies in the arena of
  * the library that read it and is immutable. Lists are in the order of reading. Private to
- * src/notation. */
+ * src/notation; recipes work out formulas, which are expressions alone. */
 #pragma once
 #include "scalemodel/architecture.h"
 #include <string.h>
@@ -10,6 +10,7 @@ enum {
     TREE_MOST_RANK = 8,        /* dimensions of an array */
     TREE_MOST_FACTORS = 8,     /* arrays side by side */
     TREE_MOST_ARGUMENTS = 16,  /* of a call; parameters, results and targets too */
+    TREE_MOST_OF_FORMULA = 48, /* of a call of a formula */
     TREE_MOST_DEPTH = 64,      /* expressions within expressions, terms of a sum too */
     TREE_MOST_NAME = 63,       /* letters of a name */
     TREE_MOST_WORD = 4000,     /* letters of a word in quotes */
@@ -45,7 +46,8 @@ typedef enum tree_kind {
     TREE_IN,
     TREE_AND,
     TREE_OR,
-    TREE_CHOICE /* child 0 if child 1 else child 2 */
+    TREE_CHOICE,   /* child 0 if child 1 else child 2 */
+    TREE_OTHERWISE /* child 0, or child 1 where it has no value; in formulas only */
 } tree_kind;
 
 typedef struct tree_dim {
@@ -221,6 +223,11 @@ struct sm_library {
     int roles, texts, families, words;
     tree_names role_named, text_named, family_named;
 };
+
+/* Read the formula that the span holds (lexer.h, recipe's expression.h); it lives in the arena.
+ * SM_BAD_INPUT with the place. */
+sm_status tree_read_formula(const sm_source *source, sm_span span, sm_arena *arena,
+                            const tree **out, sm_error *err);
 
 /* ---- what is shipped: shipped.c ---- */
 /* The shipped files, all of them, read into the arena. */

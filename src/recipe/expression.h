@@ -21,7 +21,8 @@ typedef struct expression_value {
 /* What a name stands for. */
 typedef expression_value expression_names(const void *context, const char *name);
 
-typedef struct expression expression;
+/* A tree of src/notation, whose parser reads formulas too. */
+typedef struct tree expression;
 /* Read the formula that the span holds; it lives in the arena. SM_BAD_INPUT with the place. */
 sm_status expression_parse(const sm_source *source, sm_span span, sm_arena *arena,
                            const expression **out, sm_error *err);
