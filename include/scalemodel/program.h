@@ -52,6 +52,16 @@ typedef enum sm_role {
     SM_ROLE_STATE
 } sm_role;
 
+/* y = x W + (x A) B: A, x A, B, what is added, and the sum. */
+typedef enum sm_adapter {
+    SM_ADAPTER_NONE,
+    SM_ADAPTER_A,
+    SM_ADAPTER_LOW,
+    SM_ADAPTER_B,
+    SM_ADAPTER_ADDED,
+    SM_ADAPTER_SUM
+} sm_adapter;
+
 /* An array of the program. elements counts one sequence where the array has a B or C dimension
  * (then it scales with the number of sequences). at[i]: axes that shard dimension i where the array
  * is stored. */
@@ -64,16 +74,17 @@ typedef struct sm_tensor {
     double elements;
     bool per_sequence;
     double bytes_per_element;
-    int producer;      /* forward op that writes it, -1: an input or a weight */
-    bool norm;         /* a weight without matmul work (norms, biases) */
-    bool adapter;      /* a weight of an adapter */
-    bool fixed;        /* a weight that is not trained: no gradient reaches it */
-    bool narrow;       /* a weight that is stored as sm_rules.stored says */
-    bool tied;         /* a weight of an earlier piece */
-    double share;      /* of a weight: see sm_weight_class */
-    bool typed;        /* a cache in a type of its own, whatever that of the others */
-    bool kept;         /* a cache or state that this piece itself holds from step to step */
-    sm_axes unreduced; /* stored as partial sums over these: added to others, then reduced once */
+    int producer;       /* forward op that writes it, -1: an input or a weight */
+    bool norm;          /* a weight without matmul work (norms, biases) */
+    sm_adapter adapter; /* what of an adapter, */
+    int beside;         /* and the tensor of the weight beside which that stands */
+    bool fixed;         /* a weight that is not trained: no gradient reaches it */
+    bool narrow;        /* a weight that is stored as sm_rules.stored says */
+    bool tied;          /* a weight of an earlier piece */
+    double share;       /* of a weight: see sm_weight_class */
+    bool typed;         /* a cache in a type of its own, whatever that of the others */
+    bool kept;          /* a cache or state that this piece itself holds from step to step */
+    sm_axes unreduced;  /* stored as partial sums over these: added to others, then reduced once */
 } sm_tensor;
 
 typedef enum sm_op_kind {

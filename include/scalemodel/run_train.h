@@ -184,6 +184,7 @@ typedef struct sm_train_array {
     const char *name; /* as its text calls it: wq, n1, ...; the trainer's own */
     bool norm;
     sm_train_part part; /* a weight, or a moment of Adam */
+    sm_adapter adapter; /* A or B of an adapter: then array is the weight beside which it stands */
     int rank;
     size_t size[SM_MAX_RANK];
     /* The weight it is, or is a moment of: where a checkpoint has it (sm_model_weight_place). */

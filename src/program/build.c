@@ -276,7 +276,11 @@ static void adapt(builder *x, const sm_text_line *line) {
     int up = array_of(x, SM_ROLE_WEIGHT, into, op.as[1], w.rank, "lora_b");
     int added = new_tensor(x, &y, "added"), sum = new_tensor(x, &y, line->name);
     if (x->status) return;
-    b->tensor[down].adapter = b->tensor[up].adapter = true;
+    const int made[] = {down, low, up, added, sum};
+    for (int i = 0; i < 5; i++) {
+        b->tensor[made[i]].adapter = (sm_adapter)(SM_ADAPTER_A + i);
+        b->tensor[made[i]].beside = op.in[1];
+    }
     sm_op *first =
         linear_op(x, line->name, ".a", SM_OP_EINSUM, SM_FUNCTION_NONE, op.in[0], down, low);
     memcpy(first->as[0], op.as[0], sizeof first->as[0]);
@@ -658,6 +662,8 @@ static void number_arrays(builder *x) {
             x->status = sm_fail_limit(x->err, "activations of a layer", n, BITS);
     }
     memcpy(b->tensor, sorted, (size_t)n * sizeof *sorted);
+    for (int i = 0; i < n; i++)
+        if (b->tensor[i].adapter) b->tensor[i].beside = to[b->tensor[i].beside];
     for (int i = 0; i < b->ops; i++) {
         sm_op *op = &b->op[i];
         op->out = to[op->out];

@@ -109,12 +109,13 @@ static int find_group(sm_step_layer *layer, sm_axes partial, sm_axes stored, boo
     return layer->groups++;
 }
 
-/* The copy of a tied embedding on the embedding's own stage is none of the optimizer's. */
+/* What is not trained, and the copy of a tied embedding on the embedding's own stage, is none of
+ * the optimizer's. */
 sm_status sm_stage_group(const sm_stage *s, sm_step_layer *layer, sm_error *err) {
     const sm_program *b = layer->list->program;
     for (int i = 0; i < b->tensors; i++) {
         layer->group_of[i] = -1;
-        if (b->tensor[i].role != SM_ROLE_WEIGHT ||
+        if (b->tensor[i].role != SM_ROLE_WEIGHT || b->tensor[i].fixed ||
             (sm_stage_is_copy(s, layer, i) && !sm_stage_tie_parted(s)))
             continue;
         int g = find_group(layer, sm_mesh_real_axes(&layer->list->mesh, layer->list->partial[i]),

@@ -323,10 +323,10 @@ sm_status sm_train_plan_as_run(sm_plan *plan, sm_error *err) {
                        "dtype=%s cannot be run: matmuls are of single precision, of numbers that "
                        "are stored in it or in bf16; dtype=fp32 and bf16 can",
                        sm_dtype_name(plan->dtype));
-    if (plan->lora || plan->parameters != SM_STORED_BF16)
+    if (plan->parameters != SM_STORED_BF16)
         return sm_fail(err, SM_BAD_INPUT,
-                       "adapters, and weights in 8 or 4 bits, cannot be run: lora=0 and "
-                       "parameters=bf16 can");
+                       "weights in 8 or 4 bits cannot be run: parameters=bf16 can, which are in "
+                       "the plan's dtype");
     if (plan->loss != SM_LOSS_WHOLE)
         return sm_fail(err, SM_BAD_INPUT, "loss=chunked cannot be run: logits are made whole");
     if (plan->optimizer > SM_OPTIMIZER_SGD)

@@ -17,11 +17,42 @@ typedef struct checkpoint_form {
     size_t slices, numbers; /* numbers of a slice, which is all of a tensor or a part of it */
 } checkpoint_form;
 
+/* Beside a matrix X.weight PEFT calls those of an adapter base_model.model.X.lora_A.weight, [rank,
+ * in], and lora_B, [out, rank]; here the rank is the last dimension of both. */
+static sm_status adapter_place(const sm_train_array *a, sm_weight_place *p, sm_error *err) {
+    const bool second = a->adapter == SM_ADAPTER_B, counted = p->counted >= 0;
+    char *last = counted ? p->behind : p->name, whole[CHECKPOINT_NAME_BYTES];
+    size_t room = counted ? sizeof p->behind : sizeof p->name, n = strlen(last), other = 1;
+    if (!p->alone || p->counted > 0)
+        return sm_fail(
+            err, SM_BAD_INPUT,
+            "%s is no tensor of its own in a checkpoint, and an adapter beside a part of "
+            "one has no name there",
+            p->name);
+    if (n > 7 && strcmp(last + n - 7, ".weight") == 0) n -= 7;
+    int length =
+        snprintf(whole, sizeof whole, "%.*s.lora_%c.weight", (int)n, last, second ? 'B' : 'A');
+    if ((size_t)length < room) memcpy(last, whole, (size_t)length + 1);
+    size_t before = (size_t)snprintf(whole, sizeof whole, "base_model.model.%s", p->name);
+    if ((size_t)length >= room || before >= sizeof p->name)
+        return sm_fail(err, SM_BAD_INPUT, "the name of an adapter beside %s is too long", p->name);
+    memcpy(p->name, whole, before + 1);
+    size_t rank = a->size[a->rank - 1];
+    for (int d = a->rank - 2; d > p->counted; other *= a->size[d--])
+        p->stride[d] = other * (second ? rank : 1);
+    p->stride[a->rank - 1] = second ? 1 : other;
+    p->rank = 2;
+    p->shape[0] = second ? other : rank;
+    p->shape[1] = second ? rank : other;
+    return SM_OK;
+}
+
 static sm_status checkpoint_form_of(const sm_model *model, const sm_train_array *a, int number,
                                     checkpoint_form *f, sm_error *err) {
     *f = (checkpoint_form){.array = a, .slices = 1, .numbers = 1};
     sm_status status =
         sm_model_weight_place(model, a->lines, a->array, a->layer, number, &f->place, err);
+    if (!status && a->adapter) status = adapter_place(a, &f->place, err);
     if (!status && f->place.counted >= 0) f->slices = a->size[f->place.counted];
     for (int d = 0; d < a->rank; d++)
         if (d != f->place.counted) f->numbers *= a->size[d];
@@ -80,6 +111,8 @@ typedef struct taking {
     const sm_model *model;
     const sm_safetensors *file;
     const char *path;
+    bool begins;  /* a training: adapters that are not there stay as they are */
+    int adapters; /* that were there */
     float *room;  /* of the part of the array at hand */
     float *slice; /* of the elements of a tensor that it lies among, */
     size_t first, n;
@@ -195,7 +228,12 @@ static sm_status take_array(sm_train_array *a, void *context, sm_error *err) {
     checkpoint_form f;
     size_t n = 1;
     sm_status status = form_in_file(r, a, &f, err);
+    char name[CHECKPOINT_NAME_BYTES];
     if (status) return status;
+    checkpoint_name_of(&f, 0, name);
+    bool there = sm_safetensors_find(r->file, name) != NULL;
+    if (a->adapter && r->begins && !there) return SM_OK;
+    r->adapters += a->adapter && there;
     for (int d = 0; d < a->rank; d++) n *= a->count[d];
     free_room(r);
     r->room = sm_malloc(n * sizeof *r->room);
@@ -225,6 +263,18 @@ static sm_status check_model(const sm_model *m, const sm_safetensors *file, cons
     return SM_OK;
 }
 
+/* What adapters add would be lost without a word. */
+static sm_status check_adapters(const taking *r, sm_error *err) {
+    for (size_t i = 0; !r->adapters && i < r->file->n; i++)
+        if (strstr(r->file->tensor[i].name, ".lora_A."))
+            return sm_fail(
+                err, SM_BAD_INPUT,
+                "%.200s holds adapters, as %.100s, and nothing here adds them: a plan of "
+                "training with lora does",
+                r->path, r->file->tensor[i].name);
+    return SM_OK;
+}
+
 /* A training that has made a step has moments; weights of another tool, of no step, begin one. */
 static bool begins_training(const sm_safetensors *file) {
     bool moments = false;
@@ -235,9 +285,11 @@ static bool begins_training(const sm_safetensors *file) {
 
 sm_status train_checkpoint_take(sm_trainer *t, const sm_model *model, const sm_safetensors *file,
                                 const char *path, sm_error *err) {
-    taking r = {.model = model, .file = file, .path = path};
+    bool begins = begins_training(file);
+    taking r = {.model = model, .file = file, .path = path, .begins = begins};
     sm_status status = check_model(model, file, path, err);
-    if (!status) status = sm_trainer_load(t, !begins_training(file), take_array, &r, err);
+    if (!status) status = sm_trainer_load(t, !begins, take_array, &r, err);
+    if (!status) status = check_adapters(&r, err);
     free_room(&r);
     if (!status) sm_trainer_set_updates(t, file->steps);
     return status;
@@ -249,6 +301,7 @@ sm_status train_checkpoint_take_weights(sm_generator *g, const sm_model *model,
     taking r = {.model = model, .file = file, .path = path};
     sm_status status = check_model(model, file, path, err);
     if (!status) status = sm_generator_load(g, take_array, &r, err);
+    if (!status) status = check_adapters(&r, err);
     free_room(&r);
     return status;
 }

@@ -144,6 +144,19 @@ static void convolve_input(train_call *c) { slide(c, INPUT, c->input[1], c->out,
 
 static void convolve_taps(train_call *c) { slide(c, TAPS, c->out, c->input[0], c->in[0].block); }
 
+/* ---- adapters: the sum of a product and of what is added to it ---- */
+
+static void copy(sm_local_block *to, const sm_local_block *from) {
+    memcpy(to->data, from->data, sm_local_block_count(to) * sizeof(float));
+}
+
+static void add_adapter(train_call *c) {
+    copy(c->out, c->in[0].block);
+    row_add(c->in[1].block->data, 1, sm_local_block_count(c->out), c->out->data);
+}
+
+static void add_adapter_back(train_call *c) { copy(c->out, c->in[0].block); }
+
 /* ---- by operator ---- */
 
 typedef void kernel(train_call *c);
@@ -152,6 +165,7 @@ typedef struct kernels {
 } kernels;
 
 static const kernels table[SM_OPERATOR_COUNT] = {
+    [SM_OPERATOR_PRODUCT] = {add_adapter, add_adapter_back, NULL},
     [SM_OPERATOR_TOP] = {train_choose, train_choose_back, train_choose_back},
     [SM_OPERATOR_DISPATCH] = {train_dispatch, train_dispatch_backward, NULL},
     [SM_OPERATOR_COMBINE] = {train_combine, train_combine_backward, NULL},

@@ -356,15 +356,20 @@ static sm_status group_out(sm_trainer *t, const sm_step_layer *layer, int group,
     return status;
 }
 
-sm_status train_state_out(sm_trainer *t, sm_step_layer *layer, sm_train_part part,
-                          sm_local_block *block, sm_error *err) {
-    sm_status status = SM_OK;
-    bool stored = part == SM_TRAIN_VALUE && !keeps_weights(t->setup);
-    for (int i = 0; stored && i < layer->list->program->tensors; i++)
+void train_stored_out(const sm_step_layer *layer, sm_local_block *block) {
+    for (int i = 0; i < layer->list->program->tensors; i++)
         if (block[i].data)
             sm_elements_read(layer->weight[i].element, layer->weight[i].data, 0,
                              sm_local_block_count(&block[i]), block[i].data);
-    for (int g = 0; !status && !stored && g < layer->groups; g++)
+}
+
+sm_status train_state_out(sm_trainer *t, sm_step_layer *layer, sm_train_part part,
+                          sm_local_block *block, sm_error *err) {
+    sm_status status = SM_OK;
+    bool value = part == SM_TRAIN_VALUE;
+    if (value) train_stored_out(layer, block);
+    if (value && !keeps_weights(t->setup)) return SM_OK;
+    for (int g = 0; !status && g < layer->groups; g++)
         status = group_out(t, layer, g, part, block, err);
     return status;
 }

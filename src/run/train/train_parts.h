@@ -265,6 +265,8 @@ sm_status train_join_rows(sm_trainer *t, const sm_row_move *m, sm_error *err);
 /* The weights of a layer as the optimizer has them, or a moment of Adam of them, between blocks of
  * single precision as the weights lie and where they are kept. Made by every rank that holds the
  * layer. */
+void train_stored_out(const sm_step_layer *layer,
+                      sm_local_block *block); /* as the layer has them */
 sm_status train_state_out(sm_trainer *t, sm_step_layer *layer, sm_train_part part,
                           sm_local_block *block, sm_error *err);
 sm_status train_state_in(sm_trainer *t, sm_step_layer *layer, sm_train_part part,

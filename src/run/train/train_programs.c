@@ -20,6 +20,21 @@ static sm_status read_lines(sm_trainer *t, sm_piece piece, int kind, const sm_ru
                             &(sm_rules){.decode = true}, true, t->texts, &t->steps[t->lists], err);
 }
 
+/* No price has blocks that change places among chips, which the low rank of adapters does where
+ * tensor has more chips than there are KV heads. */
+static sm_status check_moves(const sm_trainer *t, const sm_task_list *list, sm_error *err) {
+    for (int i = 0; i < list->tasks; i++)
+        for (int k = 0; k < list->task[i].lowering.steps; k++) {
+            const sm_step *step = &list->task[i].lowering.step[k];
+            if (step->kind == SM_STEP_COLLECTIVE && step->op == SM_PERMUTE)
+                return sm_fail(err, SM_BAD_INPUT,
+                               "%s under this plan has arrays whose blocks change places among "
+                               "chips, which cannot be run",
+                               t->setup->model->name);
+        }
+    return SM_OK;
+}
+
 static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err) {
     const sm_train_setup *s = t->setup;
     sm_rules rules = sm_rules_of_runtime(s->rules);
@@ -43,8 +58,9 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
                      : s->recompute_ops      ? sm_recompute_named(&b, s->recompute_ops)
                                              : sm_recompute_set(&b, s->recompute);
     assert(t->lists < SM_MAX_LAYER_KINDS + 2);
-    return sm_task_list_new(&b, &t->mesh->mesh, size, again, s->regather, &t->list[t->lists++],
-                            err);
+    sm_task_list *list = &t->list[t->lists++];
+    status = sm_task_list_new(&b, &t->mesh->mesh, size, again, s->regather, list, err);
+    return status ? status : check_moves(t, list, err);
 }
 
 sm_status train_programs_new(sm_trainer *t, sm_error *err) {

@@ -128,10 +128,12 @@ static bool is_weight(const sm_task_list *p, int tensor) {
     return p->program->tensor[tensor].role == SM_ROLE_WEIGHT;
 }
 
-/* Of a tied head's matrix what is kept is the embedding. */
-static bool is_kept(const sm_trainer *t, const sm_task_list *p, int number, int tensor) {
+/* Of a tied head's matrix what is kept is the embedding; what is not trained has no moments. */
+static bool is_kept(const sm_trainer *t, const sm_task_list *p, int number, int tensor,
+                    sm_train_part part) {
     bool copy = number == t->setup->model->L && p->program->tensor[tensor].tied;
-    return is_weight(p, tensor) && !copy;
+    bool moments = part == SM_TRAIN_VALUE || !p->program->tensor[tensor].fixed;
+    return is_weight(p, tensor) && !copy && moments;
 }
 
 static void describe(const sm_trainer *t, const sm_task_list *p, int layer, int tensor,
@@ -144,8 +146,10 @@ static void describe(const sm_trainer *t, const sm_task_list *p, int layer, int 
                             .part = part,
                             .rank = array->rank,
                             .lines = t->lines[p - t->list]};
-    while (out->array < out->lines->arrays && p->program->tensor_of[out->array] != tensor)
-        out->array++;
+    const sm_tensor *w = &p->program->tensor[tensor];
+    out->adapter = w->adapter;
+    int of = w->adapter ? w->beside : tensor;
+    while (out->array < out->lines->arrays && p->program->tensor_of[out->array] != of) out->array++;
     for (int d = 0; d < array->rank; d++)
         out->size[d] = (size_t)einsum->index[array->dim[d].index].size;
 }
@@ -199,7 +203,7 @@ static int deal_out(const sm_trainer *t, int layer, double *load) {
     }
     assert(best >= 0); /* every stage has a rank */
     for (int i = 0; i < p->program->tensors; i++)
-        if (is_kept(t, p, layer, i)) load[best] += p->program->tensor[i].elements;
+        if (is_kept(t, p, layer, i, SM_TRAIN_VALUE)) load[best] += p->program->tensor[i].elements;
     return best;
 }
 
@@ -301,7 +305,7 @@ static sm_status save_layer(sm_trainer *t, int number, sm_train_part part, doubl
     sm_status status = fill_blocks(t, sm_stage_layer(&t->stage, number), part, &b, err);
     for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
-        if (!is_kept(t, p, number, i)) continue;
+        if (!is_kept(t, p, number, i, part)) continue;
         sm_layout layout = sm_layout_of(sm_task_list_array(p, i, &einsum));
         describe(t, p, number, i, part, &a);
         a.owner = owner;
@@ -338,7 +342,7 @@ static sm_status list_layer(const sm_trainer *t, int number, sm_train_part part,
     sm_status status = SM_OK;
     for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
-        if (!is_kept(t, p, number, i)) continue;
+        if (!is_kept(t, p, number, i, part)) continue;
         describe(t, p, number, i, part, &a);
         a.owner = owner;
         status = visit(&a, context, err);
@@ -365,7 +369,7 @@ static sm_status load_array(sm_trainer *t, sm_train_array *a, const sm_layout *l
                             sm_error *err) {
     block_at(t, layout, a, t->mesh->at, a->count, a->from);
     sm_status status = find(a, context, err);
-    if (status) return status;
+    if (status || !a->data) return status;
     box_side to = {block->data, a->count, nowhere}, from = {a->data, a->size, a->from};
     if (a->cut) from = (box_side){a->data, a->count, nowhere};
     box_copy(&to, &from, a->rank, a->count, sizeof(float));
@@ -391,11 +395,12 @@ static sm_status load_layer(sm_trainer *t, sm_step_layer *layer, sm_train_part p
     blocks b;
     bool here = part == SM_TRAIN_VALUE && !t->setup->stored;
     sm_status status = here ? fill_blocks(t, layer, part, &b, err) : empty_blocks(layer, &b, err);
+    if (!status && !here && part == SM_TRAIN_VALUE) train_stored_out(layer, b.block);
     for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
         if (sm_stage_tie_parted(&t->stage) && sm_stage_is_copy(&t->stage, layer, i))
             status = load_copy(t, part, &b.block[i], find, context, err);
-        if (status || !is_kept(t, p, layer->number, i)) continue;
+        if (status || !is_kept(t, p, layer->number, i, part)) continue;
         sm_layout layout = sm_layout_of(sm_task_list_array(p, i, &einsum));
         describe(t, p, layer->number, i, part, &a);
         status = load_array(t, &a, &layout, &b.block[i], find, context, err);

@@ -43,16 +43,16 @@ void train_tie_weights(sm_trainer *t) {
 
 typedef struct draw {
     uint64_t seed;
-    bool norm;
+    bool norm, zero;
     double deviation;
     size_t whole[SM_MAX_RANK];
 } draw;
 
-/* Norms start at 1; the rest is normal (Box and Muller). */
+/* Norms start at 1, the second matrix of an adapter at 0; the rest is normal (Box and Muller). */
 static double drawn(const size_t *position, int rank, void *context) {
     const draw *d = context;
     assert(rank >= 0 && rank <= SM_MAX_RANK);
-    if (d->norm) return 1;
+    if (d->norm || d->zero) return d->norm;
     uint64_t at = 0;
     for (int i = 0; i < rank; i++) at = at * d->whole[i] + position[i];
     sm_rng rng = {d->seed + at * 0x9e3779b97f4a7c15u};
@@ -80,8 +80,12 @@ static sm_status new_weight(sm_trainer *t, sm_step_layer *layer, int tensor, sm_
     const sm_tensor *w = &layer->list->program->tensor[tensor];
     const sm_program_task *task = sm_task_list_reader(layer->list, tensor, &operand);
     if (!task) return sm_fail(err, SM_INTERNAL, "nothing reads the weight %s", w->name);
-    draw d = {.seed = seed_of(t->setup->seed + (uint64_t)tensor, layer->number, w->name),
+    int number = tensor; /* as without adapters */
+    for (int i = 0; i < tensor && !w->adapter; i++)
+        number -= layer->list->program->tensor[i].adapter != SM_ADAPTER_NONE;
+    draw d = {.seed = seed_of(t->setup->seed + (uint64_t)number, layer->number, w->name),
               .norm = scales(t, layer, tensor),
+              .zero = w->adapter == SM_ADAPTER_B,
               .deviation = 1 / sqrt(t->setup->model->D)};
     if (sm_stage_is_copy(&t->stage, layer, tensor)) { /* of the embedding: drawn as that is */
         const sm_task_list *p = &t->list[t->setup->model->kinds];
