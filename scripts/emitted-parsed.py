@@ -102,7 +102,9 @@ def vllm(text, chips):
 def record(name, parser):
     """The options that data/frameworks/NAME.json writes, as the parser has them: lines of tests/engine_flags.txt."""
     with open(f"data/frameworks/{name}.json") as f:
-        keys = [key["key"] for key in json.load(f)["keys"] if "write" in key]
+        framework = json.load(f)
+    launch = " ".join(framework["end"])
+    keys = [key["key"] for key in framework["keys"] if "write" in key or key["key"] in launch]
     for action in parser._actions:
         for key in set(keys) & set(action.option_strings):
             words = action.choices or (action.metavar if isinstance(action.metavar, list) else None)
