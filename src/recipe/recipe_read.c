@@ -83,8 +83,9 @@ static void tell(reading *r, sm_recipe_told told, const sm_setting *s, const cha
 }
 
 static void tell_setting(reading *r, sm_recipe_told told, const sm_setting *s, const char *why) {
-    const char *what = sm_arena_printf(r->arena, "%.60s%s%.60s", s->key, s->value[0] ? " " : "",
-                                       s->unknown ? s->unknown : s->value);
+    const char *value = s->unknown ? s->unknown : s->value;
+    const char *what =
+        sm_arena_printf(r->arena, "%.60s%s%.60s", s->key, value[0] ? " " : "", value);
     tell(r, told, s, what, why);
 }
 
