@@ -385,11 +385,29 @@ static sm_status add_assignment(shell *s, command *c, const word *w, const char 
                                .loose = loose});
 }
 
+/* A program that a launcher starts (mpirun -n 8 trtllm-serve ...) ends the launcher's options. The
+ * first few are no flag's value, as "vllm" may be. */
+static bool is_program(const word *w, bool has_value) {
+    static const char *const programs[] = {
+        "python", "python3", "torchrun",   "trtllm-serve", "trtllm-llmapi-launch",
+        "vllm",   "sglang",  "accelerate", "deepspeed"};
+    enum { NO_VALUES = 5 };
+    int n = has_value ? (int)(sizeof programs / sizeof *programs) : NO_VALUES;
+    for (int i = 0; i < n && !w->quoted; i++)
+        if (strcmp(w->text, programs[i]) == 0) return true;
+    return false;
+}
+
 /* A bare word is one more value of the flag that waits, or stands after the word before it. */
 static sm_status add_bare(shell *s, command *c, const word *w) {
     bool keyword = !c->begun && strcmp(w->text, "export") == 0;
     if (keyword) return SM_OK;
     c->begun = true;
+    if (c->waiting.key && is_program(w, c->waiting.value[0])) {
+        sm_status status = finish(s, c);
+        c->before = w->text;
+        return status;
+    }
     if (c->waiting.key) {
         const char *all = c->waiting.value;
         if (strlen(all) < MOST_LIST)
