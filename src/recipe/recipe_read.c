@@ -38,14 +38,23 @@ typedef struct reading {
 
 /* ---- which framework ---- */
 
-/* A key of its own counts most: those that are like another know that one's keys too. */
+/* Is the framework named somewhere, as an image or a program is? */
+static bool is_named(const sm_framework *f, const sm_source *source) {
+    size_t n = strlen(f->name);
+    for (size_t at = 0; at + n <= source->length; at++)
+        if (strncasecmp(source->text + at, f->name, n) == 0) return true;
+    return false;
+}
+
+/* A key of its own counts most: those that are like another know that one's keys too. Of those that
+ * know as much the one that is named. */
 static int knows(const sm_framework *f, const sm_settings *s) {
     int score = 0;
     for (int i = 0; i < s->n; i++) {
         const framework_key *key = framework_key_of(f, s->list[i].key);
         if (key) score += (key >= f->key && key < f->key + f->keys ? 3 : 2) * (key->name ? 2 : 1);
     }
-    return score;
+    return score > 0 ? 2 * score + is_named(f, &s->source) : 0;
 }
 
 static const sm_framework *best_framework(const sm_frameworks *all, sm_plan_use use,
