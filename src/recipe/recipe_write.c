@@ -106,11 +106,15 @@ static expression_value model_value(const writing *w, const char *name) {
     return has_rank ? value_number(rank) : (expression_value){.kind = VALUE_ABSENT};
 }
 
-/* Chips of a node: the innermost switch; of a torus what one host holds is not known, and taken as
- * 4. */
-static double node_of(const sm_system *s) {
+/* Chips on the innermost switch, which several hosts may share; of a torus those of a host. */
+static double domain_of(const sm_system *s) {
     bool switched = s->levels > 0 && s->torus_dims == 0;
-    return switched ? s->level[0].size : s->chips < 4 ? s->chips : 4;
+    return switched ? s->level[0].size : sm_chip_host_sharers(&s->chip);
+}
+
+/* Chips of a node: those that share a host. */
+static double node_of(const sm_system *s) {
+    return fmin(domain_of(s), sm_chip_host_sharers(&s->chip));
 }
 
 /* The layers of each chunk, given or not: "7.8.8.7". */
@@ -141,6 +145,8 @@ static expression_value job_value(const writing *w, const char *name) {
     if (strcmp(name, "chips") == 0) return value_number(sm_plan_chips(j->plan));
     if (strcmp(name, "node") == 0)
         return value_number(fmin(node_of(j->system), sm_plan_chips(j->plan)));
+    if (strcmp(name, "domain") == 0)
+        return value_number(fmin(domain_of(j->system), sm_plan_chips(j->plan)));
     if (strcmp(name, "slices") == 0) return value_number(j->system->slices);
     if (strcmp(name, "chip") == 0) return value_text(j->system->chip.name);
     if (strcmp(name, "system") == 0) return value_text(j->system->text);

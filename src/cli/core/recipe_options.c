@@ -2,6 +2,7 @@
 #include "options.h"
 #include "scalemodel/io.h"
 
+#include <math.h>
 #include <string.h>
 
 /* Those that are shipped, of the memo where there is one. */
@@ -66,7 +67,8 @@ typedef struct reading {
 
 static sm_recipe_chips chips_of(const sm_system *s) {
     bool torus = s->torus_dims > 0;
-    double node = s->levels > 0 && !torus ? s->level[0].size : 0;
+    double node =
+        s->levels > 0 && !torus ? fmin(s->level[0].size, sm_chip_host_sharers(&s->chip)) : 0;
     return (sm_recipe_chips){
         .chip = s->chip.name, .chips = s->chips, .node = node, .slices = s->slices};
 }
