@@ -72,6 +72,26 @@ static bool is_gated(const sm_model *m, const sm_layer_kind *main) {
     return sm_model_params(m).mlp > 2.5 * up;
 }
 
+/* Do heads norm their queries? */
+static bool norms_queries(const writing *w) {
+    const sm_architecture *a = w->job->model->architecture;
+    sm_error why;
+    for (int k = 0; a && k < sm_architecture_kinds(a); k++) {
+        const sm_text_lines_of of = {.kind = k, .T = 1, .S = 1};
+        const sm_text_lines *lines;
+        if (sm_architecture_lines(a, &of, w->arena, &lines, &why)) continue;
+        for (int i = 0; i < lines->arrays; i++)
+            if (lines->array[i].norm && strcmp(lines->array[i].name, "mixer.nq") == 0) return true;
+    }
+    return false;
+}
+
+/* A fact of the model by its usual name. */
+static bool fact(const writing *w, const char *name, double *value) {
+    const sm_architecture *a = w->job->model->architecture;
+    return a && sm_architecture_number(a, name, value);
+}
+
 static expression_value model_value(const writing *w, const char *name) {
     const sm_model *m = w->job->model;
     int dense;
@@ -101,9 +121,13 @@ static expression_value model_value(const writing *w, const char *name) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (strcmp(name, sizes[i].name) == 0) return value_number(sizes[i].value);
     if (strcmp(name, "gated") == 0) return value_number(is_gated(m, k));
-    bool has_rank = strcmp(name, "q_rank") == 0 && m->architecture &&
-                    sm_architecture_number(m->architecture, "q_lora_rank", &rank) && rank > 0;
-    return has_rank ? value_number(rank) : (expression_value){.kind = VALUE_ABSENT};
+    if (strcmp(name, "norms_queries") == 0) return value_number(norms_queries(w));
+    static const char *const facts[][2] = {
+        {"q_rank", "q_lora_rank"}, {"rope_theta", "rope_theta"}, {"norm_epsilon", "rms_norm_eps"}};
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
+        if (strcmp(name, facts[i][0]) == 0 && fact(w, facts[i][1], &rank) && rank > 0)
+            return value_number(rank);
+    return (expression_value){.kind = VALUE_ABSENT};
 }
 
 /* Chips on the innermost switch, which several hosts may share; of a torus those of a host. */
