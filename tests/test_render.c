@@ -216,7 +216,7 @@ static void deep_derivations_end(void **state) {
         sm_why_add(at, below);
         at = below;
     }
-    sm_report_why(r, top);
+    r->why = top;
     char *text = rendered(r, TEXT, 80);
     assert_true(widest_line(text) <= 80);
     assert_non_null(strstr(text, "└─ ...\n"));
@@ -286,7 +286,7 @@ static void fill_at_random(sm_report *r, sm_rng *rng) {
     sm_why *why =
         sm_why_node(r->arena, random_text(r->arena, rng), random_text(r->arena, rng), 1, "s");
     sm_why_add(why, sm_why_leaf(r->arena, "leaf", 1, "B", random_text(r->arena, rng)));
-    sm_report_why(r, why);
+    r->why = why;
 }
 
 static void no_line_is_wider_than_the_page(void **state) {
@@ -582,7 +582,6 @@ static void a_failing_stream_is_an_error(void **state) {
     assert_string_equal(err.sentence, "cannot write the answer: No space left on device");
     assert_int_equal(sm_render_json(r, full, &err), SM_IO);
     assert_int_equal(sm_render_csv(r, full, &err), SM_IO);
-    assert_int_equal(sm_render_why(r->why, 80, full, &err), SM_IO);
     assert_int_equal(sm_trace_end(sm_trace_begin(full), &err), SM_IO);
     fclose(full);
 }

@@ -19,8 +19,6 @@ sm_status sm_render_json(const sm_report *report, FILE *out, sm_error *err);
 sm_status sm_render_csv(const sm_report *report, FILE *out, sm_error *err);
 /* One record of CSV: n cells, quoted where they need it. */
 void sm_render_record(const char *const *cells, size_t n, FILE *out);
-/* A derivation as an indented tree of at most `width` columns (0: 80). NULL prints nothing. */
-sm_status sm_render_why(const sm_why *why, int width, FILE *out, sm_error *err);
 
 /* The page and the chart of a report as one HTML file, which needs no other. Errors as
  * sm_render_text. */

@@ -174,15 +174,13 @@ typedef enum sm_block_kind {
     SM_BLOCK_TEXT,
     SM_BLOCK_LINES, /* a text as it stands, line by line */
     SM_BLOCK_TABLE,
-    SM_BLOCK_BAR,
-    SM_BLOCK_WHY
+    SM_BLOCK_BAR
 } sm_block_kind;
 typedef struct sm_block {
     sm_block_kind kind;
     const char *text;
     const sm_table *table;
     const sm_bar *bar;
-    const sm_why *why;
     struct sm_block *next;
 } sm_block;
 
@@ -206,7 +204,7 @@ typedef struct sm_report {
 sm_report *sm_report_new(void);
 /* Free the report and everything in it. NULL is fine. */
 void sm_report_free(sm_report *report);
-/* Append a heading to the page, printf-like. Like the five below it does nothing when r is NULL,
+/* Append a heading to the page, printf-like. Like the four below it does nothing when r is NULL,
  * and marks the report (out_of_memory) instead of failing. */
 void sm_report_heading(sm_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Append a paragraph to the page, printf-like. */
@@ -218,7 +216,5 @@ void sm_report_table(sm_report *r, const sm_table *table);
 /* Append a bar of n parts against a capacity, all in `unit`. Everything is copied. */
 void sm_report_bar(sm_report *r, const char *title, const char *unit, double capacity, size_t n,
                    const sm_bar_part *parts);
-/* Append a derivation, which must live as long as the report. NULL counts as out of memory. */
-void sm_report_why(sm_report *r, const sm_why *why);
 SM_DECLARATIONS_END
 #endif

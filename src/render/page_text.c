@@ -259,13 +259,6 @@ static sm_status draw_why(const sm_why *why, int width, FILE *out, sm_error *err
     return drawn ? SM_OK : sm_fail_memory(err);
 }
 
-sm_status sm_render_why(const sm_why *why, int width, FILE *out, sm_error *err) {
-    if (width <= 0) width = 80;
-    if (width < NARROWEST_PAGE) width = NARROWEST_PAGE;
-    sm_status status = why != NULL ? draw_why(why, width, out, err) : SM_OK;
-    return status == SM_OK ? sm_finish_stream(out, err) : status;
-}
-
 static void draw_heading(const char *text, int width, FILE *out) {
     sm_print_wrapped(out, text, width, "", "");
     int columns = sm_columns_of(text, strlen(text));
@@ -290,7 +283,6 @@ static sm_status draw_block(const sm_block *block, int width, FILE *out, sm_erro
     case SM_BLOCK_LINES: fputs(block->text, out); return SM_OK;
     case SM_BLOCK_TABLE: return draw_table(block->table, width, out, err);
     case SM_BLOCK_BAR: draw_bar(block->bar, width, out); return SM_OK;
-    case SM_BLOCK_WHY: return draw_why(block->why, width, out, err);
     }
     return SM_OK;
 }

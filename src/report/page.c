@@ -77,13 +77,6 @@ void sm_report_table(sm_report *r, const sm_table *table) {
     if (block != NULL) block->table = table;
 }
 
-void sm_report_why(sm_report *r, const sm_why *why) {
-    if (r == NULL) return;
-    if (why == NULL) r->out_of_memory = true; /* sm_why_node failed */
-    sm_block *block = why != NULL ? add_block(r, SM_BLOCK_WHY) : NULL;
-    if (block != NULL) block->why = why;
-}
-
 static const sm_bar_part *copy_parts(sm_report *r, size_t n, const sm_bar_part *parts) {
     sm_bar_part *copies = sm_arena_array(r->arena, n, sizeof *copies);
     if (copies == NULL) return NULL;
