@@ -105,17 +105,21 @@ static sm_status read_question(sm_serve_asked *q, sm_error *err) {
         return sm_fail(err, SM_USAGE,
                        "a plan with a batch is one point, of one type each of weights, cache and "
                        "compute; without --batch they are compared");
-    if (!status && in->concurrency > 0.0 && (!q->one || in->batch > 0.0 || in->alone))
+    if (status || !(in->concurrency > 0.0)) return status;
+    if (in->batch > 0.0 || in->alone || in->requests_per_s > 0.0 || in->disaggregated)
         return sm_fail(err, SM_USAGE,
-                       "--concurrency is of one point, whose prefills share its chips: it needs a "
-                       "plan such as tensor=8, and no --batch");
-    return status;
+                       "--concurrency is of engines whose prefills share their chips: it goes "
+                       "without --batch, --decode-only, --qps and --disaggregated");
+    if (!q->one && q->choices > 1)
+        return sm_fail(err, SM_USAGE,
+                       "--concurrency takes one type each of weights, cache and "
+                       "compute");
+    return q->one ? SM_OK : sm_serve_closed(q, err);
 }
 
 /* ---- the point that is shown ---- */
 
-/* The job on as many chips as a replica has, as the search prices it. */
-static sm_status open_slice(sm_serve_asked *q, int chips, sm_serve **serve, sm_error *err) {
+sm_status sm_serve_open(sm_serve_asked *q, int chips, sm_serve **serve, sm_error *err) {
     const sm_system *whole = q->in.system;
     if (chips == whole->chips || sm_system_resize(whole, chips, &q->slice, NULL) != SM_OK)
         q->slice = *whole;
@@ -149,8 +153,7 @@ static sm_status check_limits(const sm_serve_asked *q, sm_serving_found *a, sm_e
     return SM_OK;
 }
 
-/* The sequences that decode when so many requests are in flight. */
-static sm_status find_batch(sm_serve_asked *q, sm_serve *serve, sm_error *err) {
+sm_status sm_serve_in_flight(sm_serve_asked *q, sm_serve *serve, sm_error *err) {
     const sm_plan *plan = &q->search.fixed;
     sm_engines one = {.decode = serve,
                       .prefill = serve,
@@ -174,9 +177,9 @@ static sm_status price_one(sm_serve_asked *q, sm_serve **serve, sm_serving_found
     sm_serve_detail *detail = sm_arena_alloc(q->arena, sizeof *detail);
     sm_serve_result *result = sm_arena_alloc(q->arena, sizeof *result);
     if (!detail || !result) return sm_fail_memory(err);
-    sm_status status = open_slice(q, sm_plan_chips(&q->search.fixed), serve, err);
+    sm_status status = sm_serve_open(q, sm_plan_chips(&q->search.fixed), serve, err);
     if (status) return status;
-    if (q->in.concurrency > 0.0) status = find_batch(q, *serve, err);
+    if (q->in.concurrency > 0.0) status = sm_serve_in_flight(q, *serve, err);
     if (!status)
         status =
             sm_serve_detail_of(*serve, &q->search.fixed, q->search.batch, q->arena, detail, err);
@@ -202,7 +205,7 @@ static sm_status search(sm_serve_asked *q, sm_serve **serve, sm_serving_found *a
         q->job.dtypes = *sm_serve_dtypes_of(a, i);
     }
     if (!a->best) return SM_OK;
-    status = open_slice(q, a->best->chips, serve, err);
+    status = sm_serve_open(q, a->best->chips, serve, err);
     sm_serve_detail *detail = sm_arena_alloc(q->arena, sizeof *detail);
     if (!detail) return sm_fail_memory(err);
     a->detail = detail;

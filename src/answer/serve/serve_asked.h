@@ -3,6 +3,7 @@
 #pragma once
 #include "question.h"
 
+enum { SM_MAX_SHARES = 32 }; /* numbers of chips of a replica */
 enum { SM_MAX_CHOICES = SM_MAX_DTYPES * SM_MAX_DTYPES * SM_MAX_DTYPES, SM_MAX_BATCHES = 32 };
 typedef struct sm_serve_asked {
     sm_serve_question in;
@@ -17,6 +18,12 @@ typedef struct sm_serve_asked {
     const sm_frameworks *frameworks;
     bool in_frameworks; /* the search keeps to what some framework runs */
     bool one;           /* plan and batch are given: a single point */
+    int shares;         /* ways to share the requests in flight; 0: a plan was given */
+    struct sm_closed_share {
+        int replicas;
+        double in_flight; /* of each */
+        sm_serve_point point;
+    } share[SM_MAX_SHARES], *taken;
     sm_report *report;
     sm_arena *arena; /* the report's */
 } sm_serve_asked;
@@ -57,6 +64,13 @@ typedef struct sm_serve_ends {
 } sm_serve_ends;
 sm_serve_ends sm_serve_interval(const sm_serve_asked *q, const sm_evidence_near *near,
                                 sm_regime regime, double expected_s);
+
+/* The job on as many chips as a replica has, as the search prices it. */
+sm_status sm_serve_open(sm_serve_asked *q, int chips, sm_serve **serve, sm_error *err);
+/* The batch of the plan: the sequences that decode when so many requests are in flight. */
+sm_status sm_serve_in_flight(sm_serve_asked *q, sm_serve *serve, sm_error *err);
+/* The plan for the requests in flight on the whole system (serve_closed.c). */
+sm_status sm_serve_closed(sm_serve_asked *q, sm_error *err);
 
 /* What is done with what was found, while what priced it lives. */
 typedef sm_status (*sm_serve_use)(void *context, sm_serve *serve, sm_serving_found *found,

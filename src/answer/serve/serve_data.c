@@ -139,6 +139,12 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
         sm_serve_point_data(r, point, a->q, &s->point[i]);
         sm_serve_dtypes_data(r, point, sm_serve_dtypes_of(a, i));
     }
+    sm_data *shares = a->q->shares ? sm_put_array(r, r->data, "shares") : NULL;
+    for (int i = 0; i < a->q->shares; i++) {
+        sm_data *share = sm_put_object(r, shares, NULL);
+        sm_put(r, share, "replicas", a->q->share[i].replicas);
+        sm_serve_point_data(r, share, a->q, &a->q->share[i].point);
+    }
     if (a->detail) put_detail(r, a);
     if (a->best) {
         sm_evidence_asked asked;

@@ -50,6 +50,13 @@ static const char *name_plan(sm_report *r, named_plans *names, const char *words
     return sm_textf(r, "%c", (int)('a' + i));
 }
 
+static void names_page(sm_report *r, const named_plans *names) {
+    sm_table *t = sm_page_table(r, NULL, "<plan|<is");
+    for (size_t i = 0; i < names->n; i++)
+        sm_page_row(r, t, sm_textf(r, "%c", (int)('a' + i)), names->words[i]);
+    sm_report_table(r, t);
+}
+
 /* Of a long frontier every k-th point, both ends included. */
 static void frontier_page(sm_report *r, const sm_serving_found *a) {
     const sm_serve_result *found = a->result;
@@ -73,10 +80,7 @@ static void frontier_page(sm_report *r, const sm_serving_found *a) {
                     name_plan(r, &names, plan));
     }
     sm_report_table(r, t);
-    sm_table *legend = sm_page_table(r, NULL, "<plan|<is");
-    for (size_t i = 0; i < names.n; i++)
-        sm_page_row(r, legend, sm_textf(r, "%c", (int)('a' + i)), names.words[i]);
-    sm_report_table(r, legend);
+    names_page(r, &names);
     if (rows < found->n)
         sm_report_text(r, "%zu of %zu points; --json has all, --top shows more.", rows, found->n);
     if (a->q->search.chips_least <= 1)
@@ -89,6 +93,29 @@ void sm_serve_search_page(sm_report *r, const sm_serve_result *s) {
     sm_search_effort e = {
         .space = s->space, .evaluated = s->evaluated, .pruned = s->pruned, .seconds = s->seconds};
     sm_search_lines(r, &e, " No plan of the space is better.");
+}
+
+/* ---- requests in flight ---- */
+
+static void shares_page(sm_report *r, const sm_serve_asked *q) {
+    named_plans names = {.n = 0};
+    if (!q->shares) return;
+    sm_table *t =
+        sm_page_table(r, "Replicas that share the requests in flight",
+                      ">replicas|>chips|>each has|>token|>first|>tok/s/chip|>$/Mtok|<plan");
+    for (int i = 0; i < q->shares; i++) {
+        const struct sm_closed_share *s = &q->share[i];
+        const sm_serve_point *p = &s->point;
+        double usd = sm_serve_cost(q, p);
+        sm_page_row(r, t, sm_textf(r, "%d%s", s->replicas, s == q->taken ? " *" : ""),
+                    sm_show_exact(r, p->chips), sm_show_exact(r, s->in_flight),
+                    sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, p->ttft_s[1]),
+                    sm_show_number(r, p->tokens_per_s_per_chip),
+                    usd > 0 ? sm_show_usd(r, usd) : "-",
+                    name_plan(r, &names, sm_serve_plan_words(r, q->in.system, &p->plan)));
+    }
+    sm_report_table(r, t);
+    names_page(r, &names);
 }
 
 /* ---- one point ---- */
@@ -381,6 +408,7 @@ void sm_serve_page(sm_report *r, const sm_serving_found *a) {
         return;
     }
     if (!a->q->one) frontier_page(r, a);
+    shares_page(r, a->q);
     best_page(r, a);
     if (a->pools) pools_page(r, a);
     if (a->fleet) fleet_page(r, a);

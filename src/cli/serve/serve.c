@@ -36,8 +36,9 @@ static const cli_option serve_table[] = {
      .help = "sequences that decode at once in a replica; with a whole plan, one point",
      .lowest = 1, .highest = 1e9},
     {"concurrency", 0, CLI_COUNT, ASK(concurrency), "N",
-     .help = "requests in flight in the replica of a whole plan, in place of --batch", .lowest = 1,
-     .highest = 1e9},
+     .help = "requests in flight, in place of --batch: in the replica of a plan; without a plan on "
+             "the whole system, whose best replicas are found",
+     .lowest = 1, .highest = 1e9},
     {"prompt", 0, CLI_COUNT, ASK(prompt), "TOKENS", .help = "of a request", .lowest = 1,
      .highest = 1e9, .by_default = "2048"},
     {"output", 0, CLI_COUNT, ASK(output), "TOKENS", .help = "that a request asks for", .lowest = 1,
