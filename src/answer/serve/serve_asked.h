@@ -109,6 +109,8 @@ void sm_serve_search_page(sm_report *r, const sm_serve_result *s);
 const char *sm_serve_reason(sm_report *r, const sm_serving_found *a);
 /* "int8 weights, bf16 cache, bf16 compute: " before a plan when types differ from row to row. */
 const char *sm_serve_dtype_words(sm_report *r, const sm_serve_asked *q, const sm_serve_dtypes *d);
+/* A batch that follows from requests in flight is no whole number. */
+const char *sm_serve_batch_words(sm_report *r, double batch);
 /* Dollars per million tokens by what ranks. */
 double sm_serve_cost(const sm_serve_asked *q, const sm_serve_point *p);
 void sm_serve_job_data(sm_report *r, const sm_serve_asked *q);

@@ -23,15 +23,15 @@ static sm_compared point_row(sm_report *r, const sm_serving_found *a) {
     const sm_serve_point *p = a->best;
     const char *system = q->in.system->text;
     double usd = sm_serve_cost(q, p);
-    return (sm_compared){.system = system,
-                         .plan = sm_textf(r, "%s%s", sm_serve_dtype_words(r, q, &q->job.dtypes),
-                                          sm_serve_plan_words(r, q->in.system, &p->plan)),
-                         .cells = {system, sm_show_exact(r, p->chips), sm_show_exact(r, p->batch),
-                                   sm_show_seconds(r, p->tpot_s[1]),
-                                   sm_show_seconds(r, p->ttft_s[1]),
-                                   sm_show_number(r, sm_serve_throughput(q, p)),
-                                   usd > 0.0 ? sm_show_usd(r, usd) : "-",
-                                   sm_show_energy(r, 1e6 * joules_per_token(q, p))}};
+    return (sm_compared){
+        .system = system,
+        .plan = sm_textf(r, "%s%s", sm_serve_dtype_words(r, q, &q->job.dtypes),
+                         sm_serve_plan_words(r, q->in.system, &p->plan)),
+        .cells = {system, sm_show_exact(r, p->chips), sm_serve_batch_words(r, p->batch),
+                  sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, p->ttft_s[1]),
+                  sm_show_number(r, sm_serve_throughput(q, p)),
+                  usd > 0.0 ? sm_show_usd(r, usd) : "-",
+                  sm_show_energy(r, 1e6 * joules_per_token(q, p))}};
 }
 
 static void put_system(comparison *c, const sm_serving_found *a, bool found) {

@@ -29,8 +29,7 @@ double sm_serve_cost(const sm_serve_asked *q, const sm_serve_point *p) {
     return p->usd_per_million_tokens * p->tokens_per_s_per_chip / sm_serve_throughput(q, p);
 }
 
-/* A batch that follows from requests in flight is no whole number. */
-static const char *batch_words(sm_report *r, double batch) {
+const char *sm_serve_batch_words(sm_report *r, double batch) {
     return batch > floor(batch) ? sm_show_number(r, batch) : sm_show_exact(r, batch);
 }
 
@@ -73,7 +72,7 @@ static void frontier_page(sm_report *r, const sm_serving_found *a) {
             sm_textf(r, "%s%s", sm_serve_dtype_words(r, q, sm_serve_dtypes_of(a, at)),
                      sm_serve_plan_words(r, q->in.system, &p->plan));
         double usd = sm_serve_cost(q, p);
-        sm_page_row(r, t, sm_show_exact(r, p->chips), batch_words(r, p->batch),
+        sm_page_row(r, t, sm_show_exact(r, p->chips), sm_serve_batch_words(r, p->batch),
                     sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, p->tpot_s[0]),
                     sm_show_seconds(r, p->ttft_s[1]), sm_show_number(r, sm_serve_throughput(q, p)),
                     usd > 0 ? sm_show_usd(r, usd) : "-", sm_serve_bound_name(p->decode.bound),
@@ -126,7 +125,8 @@ static const char *price_words(sm_report *r, double usd) {
 
 static void plan_line(sm_report *r, const sm_serving_found *a) {
     const sm_serve_point *p = a->best;
-    sm_report_text(r, "%s, batch %s (%s fit): %s%s", a->q->slice.text, batch_words(r, p->batch),
+    sm_report_text(r, "%s, batch %s (%s fit): %s%s", a->q->slice.text,
+                   sm_serve_batch_words(r, p->batch),
 
                    p->most_batch >= 1.0 ? sm_show_exact(r, p->most_batch) : "none",
                    sm_serve_dtype_words(r, a->q, &a->q->job.dtypes),
@@ -210,7 +210,7 @@ static void batches_page(sm_report *r, const sm_serving_found *a) {
     sm_table *t = step_table(r, "This plan at other batches", first, scans, "|>tok/s/chip");
     for (int i = 0; i < a->batches; i++) {
         const sm_serve_point *p = &a->batch[i];
-        const char *cell[SM_PAGE_COLUMNS] = {batch_words(r, p->batch),
+        const char *cell[SM_PAGE_COLUMNS] = {sm_serve_batch_words(r, p->batch),
                                              sm_show_seconds(r, p->tpot_s[1])};
         double prefills_s = p->tpot_s[1] - p->tpot_alone_s[1];
         cell[2] = sm_show_seconds(r, alone ? p->tpot_s[0] : prefills_s);
@@ -238,8 +238,8 @@ static void room_line(sm_report *r, const sm_serving_found *a) {
                    "Room for %s tokens of KV cache: %s requests of %s at once. A batch of %s may "
                    "hold %s; it takes %s of a chip's memory.",
                    sm_show_number(r, sm_serve_room(a)), sm_show_exact(r, floor(p->most_batch)),
-                   sm_show_exact(r, sm_serve_longest(&a->q->job)), batch_words(r, p->batch), each,
-                   sm_show_percent(r, sm_serve_share(a)));
+                   sm_show_exact(r, sm_serve_longest(&a->q->job)),
+                   sm_serve_batch_words(r, p->batch), each, sm_show_percent(r, sm_serve_share(a)));
 }
 
 static void best_page(sm_report *r, const sm_serving_found *a) {
