@@ -230,15 +230,13 @@ static sm_status note_reads(sm_architecture *a, const line_maker *m, int kind, s
 
 enum { COUNTED_AT = 4096 }; /* tokens; the counts do not depend on it */
 
-static sm_status make_all(const sm_architecture *a, sm_text_phase phase, bool absorbed, double T,
-                          double S, sm_arena *arena, line_maker ***out, sm_error *err) {
+static sm_status make_all(const sm_architecture *a, sm_text_lines_of of, sm_arena *arena,
+                          line_maker ***out, sm_error *err) {
     sm_status status = SM_OK;
     *out = sm_arena_array(arena, (size_t)a->kinds + 1, sizeof **out);
     if (!*out) return sm_fail_memory(err);
-    for (int i = 0; !status && i < a->kinds; i++) {
-        const sm_text_lines_of of = {i, phase, absorbed, T, S, false};
-        if (!(*out)[i]) status = line_make(a, &of, arena, *out, err);
-    }
+    for (of.kind = 0; !status && of.kind < a->kinds; of.kind++)
+        if (!(*out)[of.kind]) status = line_make(a, &of, arena, *out, err);
     return status;
 }
 
@@ -255,8 +253,8 @@ static struct made_apart *apart_of(sm_architecture *a, const sm_model_piece *pie
 
 static sm_status count_training(sm_architecture *a, sm_arena *arena, sm_error *err) {
     line_maker **train;
-    sm_status status =
-        make_all(a, SM_TEXT_TRAIN, false, COUNTED_AT, COUNTED_AT, arena, &train, err);
+    const sm_text_lines_of of = {.phase = SM_TEXT_TRAIN, .T = COUNTED_AT, .S = COUNTED_AT};
+    sm_status status = make_all(a, of, arena, &train, err);
     for (int i = 0; !status && i < a->kinds; i++) {
         const sm_model_piece *piece = &a->piece[a->kind[i].first];
         sm_counts apart = {0};
@@ -304,7 +302,8 @@ sm_status sm_architecture_forward(const sm_architecture *a, double T, bool causa
     sm_arena *arena = sm_arena_new();
     *out = (sm_forward){0};
     if (!arena) return sm_fail_memory(err);
-    sm_status status = make_all(a, SM_TEXT_TRAIN, false, T, T, arena, &of_kind, err);
+    const sm_text_lines_of of = {.phase = SM_TEXT_TRAIN, .T = T, .S = T};
+    sm_status status = make_all(a, of, arena, &of_kind, err);
     out->tokens = T; /* of the last stack: what it reads of others is work of its own sequence */
     for (int i = 0; !status && i < a->pieces; i++)
         if (!a->piece[i].apart) out->tokens = of_kind[a->piece[i].kind]->T;
@@ -355,7 +354,8 @@ sm_status sm_architecture_kept(const sm_architecture *a, double T, sm_kept *out,
     sm_arena *arena = sm_arena_new();
     *out = (sm_kept){0};
     if (!arena) return sm_fail_memory(err);
-    sm_status status = make_all(a, SM_TEXT_DECODE, false, 1, T, arena, &of_kind, err);
+    const sm_text_lines_of of = {.phase = SM_TEXT_DECODE, .T = 1, .S = T};
+    sm_status status = make_all(a, of, arena, &of_kind, err);
     for (int i = 0; !status && i < a->kinds; i++)
         if (!a->piece[a->kind[i].first].apart) keep(of_kind[i], a->kind[i].count, T, out);
     sm_arena_free(arena);

@@ -228,11 +228,12 @@ static int array_of(builder *x, sm_role role, sm_dimensions dims, const uint8_t 
     return new_tensor(x, &t, name);
 }
 
-static sm_op *linear_op(builder *x, const char *line, const char *suffix, sm_op_kind kind,
-                        sm_function function, int left, int right, int out) {
+/* A product of two arrays, or a function of them. */
+static sm_op *linear_op(builder *x, const char *line, const char *suffix, sm_function function,
+                        int left, int right, int out) {
     char name[sizeof x->b->op[0].name];
     snprintf(name, sizeof name, "%.12s%s", line, suffix);
-    sm_op *op = new_op(x, name, kind, function);
+    sm_op *op = new_op(x, name, function ? SM_OP_VECTOR : SM_OP_EINSUM, function);
     takes_tensor(x, op, left);
     takes_tensor(x, op, right);
     op->out = out;
@@ -281,13 +282,11 @@ static void adapt(builder *x, const sm_text_line *line) {
         b->tensor[made[i]].adapter = (sm_adapter)(SM_ADAPTER_A + i);
         b->tensor[made[i]].beside = op.in[1];
     }
-    sm_op *first =
-        linear_op(x, line->name, ".a", SM_OP_EINSUM, SM_FUNCTION_NONE, op.in[0], down, low);
+    sm_op *first = linear_op(x, line->name, ".a", SM_FUNCTION_NONE, op.in[0], down, low);
     memcpy(first->as[0], op.as[0], sizeof first->as[0]);
     first->reads = 3;
-    linear_op(x, line->name, ".b", SM_OP_EINSUM, SM_FUNCTION_NONE, low, up, added)->reads = 3;
-    linear_op(x, line->name, ".sum", SM_OP_VECTOR, SM_FUNCTION_ADD, op.out, added, sum)
-        ->flops_per_element = 1;
+    linear_op(x, line->name, ".b", SM_FUNCTION_NONE, low, up, added)->reads = 3;
+    linear_op(x, line->name, ".sum", SM_FUNCTION_ADD, op.out, added, sum)->flops_per_element = 1;
     x->tensor[line->result[0].array] = sum;
 }
 

@@ -137,8 +137,7 @@ static void report(enumeration *e, const sm_array *want) {
 /* Leaves the lowering of the assignment in e->lowering. It may have none: {U} of the wanted output
  * where nothing is partial, or too many steps. */
 static bool lower(enumeration *e, const sm_array *want) {
-    return sm_einsum_lower_by(e->routes, e->einsum, e->mesh, e->at, want, true, &e->lowering,
-                              NULL) == SM_OK;
+    return sm_einsum_lower_by(e->routes, e->einsum, e->mesh, e->at, want, &e->lowering);
 }
 
 static bool shortens_dim(const enumeration *e, const sm_dim *dim, int axis) {

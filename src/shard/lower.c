@@ -305,20 +305,26 @@ static sm_status lower_job(job *j, sm_lowering *lowering, sm_error *err) {
     return SM_OK;
 }
 
+static sm_status lower_whole(job j, sm_lowering *lowering, sm_error *err) {
+    sm_einsum whole = *j.einsum;
+    sm_status status = sm_einsum_infer_output(&whole, NULL, err);
+    j.einsum = &whole;
+    return status == SM_OK ? lower_job(&j, lowering, err) : status;
+}
+
 sm_status sm_einsum_lower(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at,
                           const sm_array *want, bool keep_unreduced, sm_lowering *lowering,
                           sm_error *err) {
-    return sm_einsum_lower_by(NULL, einsum, mesh, at, want, keep_unreduced, lowering, err);
+    job j = {.einsum = einsum, .mesh = mesh, .at = at, .want = want};
+    j.partial = keep_unreduced ? (sm_axes)~0u : 0;
+    return lower_whole(j, lowering, err);
 }
 
-sm_status sm_einsum_lower_by(sm_routes *routes, const sm_einsum *einsum, const sm_mesh *mesh,
-                             const int8_t *at, const sm_array *want, bool keep_unreduced,
-                             sm_lowering *lowering, sm_error *err) {
-    sm_einsum whole = *einsum;
-    sm_status status = sm_einsum_infer_output(&whole, NULL, err);
-    job j = {.routes = routes, .einsum = &whole, .mesh = mesh, .at = at, .want = want};
-    j.partial = keep_unreduced ? (sm_axes)~0u : 0;
-    return status == SM_OK ? lower_job(&j, lowering, err) : status;
+bool sm_einsum_lower_by(sm_routes *routes, const sm_einsum *einsum, const sm_mesh *mesh,
+                        const int8_t *at, const sm_array *want, sm_lowering *lowering) {
+    job j = {.routes = routes, .einsum = einsum, .mesh = mesh, .at = at, .want = want};
+    j.partial = (sm_axes)~0u;
+    return lower_whole(j, lowering, NULL) == SM_OK;
 }
 
 /* On the parts of axes that *lowering has. *bounded: no steps on other parts move less. */

@@ -18,10 +18,10 @@ typedef struct sm_reshard {
     bool bounded; /* set before; stays when no way with parts of axes could do with less */
 } sm_reshard;
 
-/* As sm_einsum_lower and sm_einsum_lower_ways, with the routes that are known (or NULL). */
-sm_status sm_einsum_lower_by(sm_routes *routes, const sm_einsum *einsum, const sm_mesh *mesh,
-                             const int8_t *at, const sm_array *want, bool keep_unreduced,
-                             sm_lowering *lowering, sm_error *err);
+/* As sm_einsum_lower, partial sums kept where they may be, and sm_einsum_lower_ways, with the
+ * routes that are known (or NULL). */
+bool sm_einsum_lower_by(sm_routes *routes, const sm_einsum *einsum, const sm_mesh *mesh,
+                        const int8_t *at, const sm_array *want, sm_lowering *lowering);
 int sm_einsum_lower_ways_by(sm_routes *routes, const sm_einsum *einsum, const sm_mesh *mesh,
                             const int8_t *at, const sm_array *want, sm_lowering *way,
                             sm_error *err);

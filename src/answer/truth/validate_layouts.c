@@ -35,20 +35,6 @@ static sm_member *training_members(const sm_validation *v, size_t *n) {
     return m;
 }
 
-static void add_sweep(sm_report *r, sm_table *table, sm_data *list, const sm_checked *c,
-                      size_t layouts, double tau, double apart, double lost) {
-    const sm_training_row *t = &c->row->of.training;
-    sm_page_row(r, table, t->model.name, sm_textf(r, "%d x %s", t->chips, c->chip),
-                sm_show_exact(r, t->seq_len), sm_show_exact(r, (double)layouts),
-                isfinite(tau) ? sm_textf(r, "%.2f", tau) : "-",
-                isfinite(apart) ? sm_textf(r, "%.2f", apart) : "-", sm_show_percent(r, lost));
-    sm_data *object = sm_put_object(r, list, NULL);
-    sm_put(r, object, "source|model|chip|chips|seq|precision", c->row->source, t->model.name,
-           c->chip, t->chips, t->seq_len, t->precision_class);
-    sm_put(r, object, "layouts|kendall_tau|kendall_tau_apart|time_lost", (double)layouts, tau,
-           apart, lost);
-}
-
 static bool is_twin(const sm_checked *a, const sm_checked *b) {
     const sm_training_row *s = &a->row->of.training, *t = &b->row->of.training;
     double more = fabs(s->global_batch_sequences - t->global_batch_sequences);
@@ -89,7 +75,17 @@ static void add_sweeps(sm_report *r, const sm_validation *v, const sm_member *m,
         double tau = sm_kendall_tau(s->expected, s->measured, s->n, s->room);
         double lost = sm_time_lost(s->expected, s->measured, s->n);
         double apart = sm_kendall_tau_apart(s->expected, s->measured, s->n, NOISE);
-        add_sweep(r, table, list, &v->row[m[i].at], s->n, tau, apart, lost);
+        const sm_checked *c = &v->row[m[i].at];
+        const sm_training_row *t = &c->row->of.training;
+        sm_page_row(r, table, t->model.name, sm_textf(r, "%d x %s", t->chips, c->chip),
+                    sm_show_exact(r, t->seq_len), sm_show_exact(r, (double)s->n),
+                    isfinite(tau) ? sm_textf(r, "%.2f", tau) : "-",
+                    isfinite(apart) ? sm_textf(r, "%.2f", apart) : "-", sm_show_percent(r, lost));
+        sm_put(r, sm_put_object(r, list, NULL),
+               "source|model|chip|chips|seq|precision|layouts|kendall_tau|kendall_tau_apart|"
+               "time_lost",
+               c->row->source, t->model.name, c->chip, t->chips, t->seq_len, t->precision_class,
+               (double)s->n, tau, apart, lost);
         k->apart[k->sweeps] = isfinite(apart) ? apart : 0.0;
         k->tau[k->sweeps] = isfinite(tau) ? tau : 0.0;
         k->lost[k->sweeps++] = lost;
