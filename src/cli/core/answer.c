@@ -58,20 +58,34 @@ sm_status cli_write_chart(const sm_chart *chart, const char *path, sm_error *err
     return cli_write(path, write_chart, chart, err);
 }
 
-static sm_status write_tracks(const void *tracks, FILE *out, sm_error *err) {
-    return sm_render_tracks(tracks, out, err);
+typedef struct picture {
+    cli_picture what;
+    const sm_report *report;
+} picture;
+
+static sm_status write_picture(const void *context, FILE *out, sm_error *err) {
+    const picture *p = context;
+    if (p->what == CLI_CHART) return sm_render_chart(p->report->chart, out, err);
+    if (p->what == CLI_TRACKS) return sm_render_tracks(p->report->tracks, out, err);
+    return sm_render_html(p->report, out, err);
 }
 
-sm_status cli_write_tracks(const sm_tracks *tracks, const char *path, sm_error *err) {
-    return cli_write(path, write_tracks, tracks, err);
+static bool is_there(const picture *p) {
+    const sm_report *r = p->report;
+    return p->what == CLI_PAGE || (p->what == CLI_CHART && r->chart) ||
+           (p->what == CLI_TRACKS && r->tracks);
 }
 
-static sm_status write_html(const void *report, FILE *out, sm_error *err) {
-    return sm_render_html(report, out, err);
-}
-
-sm_status cli_write_html(const sm_report *report, const char *path, sm_error *err) {
-    return cli_write(path, write_html, report, err);
+sm_status cli_ask(const cli_call *call, sm_report *r, sm_error *err) {
+    sm_status told = call->verb->run(call, r, err), status = SM_OK;
+    if (told > SM_NEGATIVE) return told;
+    if (r->out_of_memory) return sm_fail_memory(err);
+    for (int i = 0; call->verb->options[i].name && !status; i++) {
+        const picture p = {call->verb->options[i].gets, r};
+        if (call->given[i] && is_there(&p))
+            status = cli_write(call->given[i], write_picture, &p, err);
+    }
+    return status ? status : told;
 }
 
 void cli_show_error(const sm_error *err) {

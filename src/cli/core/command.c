@@ -1,4 +1,5 @@
 /* command: a command line answered without a program around it. */
+#include "answer.h"
 #include "program.h"
 #include "scalemodel/json.h"
 #include "scalemodel/render.h"
@@ -57,7 +58,7 @@ static sm_status answer(sm_command *c, int words, const char *const *word,
     status = cli_parse(verb, words - 1, argv, call, &c->err);
     if (!status && call->common.help)
         return sm_fail(&c->err, SM_USAGE, "--help is the program's own: sm_command_describe");
-    if (!status) status = verb->run(call, c->report, &c->err);
+    if (!status) status = cli_ask(call, c->report, &c->err);
     if (c->report->why) sm_put_why(c->report, c->report->why);
     if (status <= SM_NEGATIVE && c->report->out_of_memory) return sm_fail_memory(&c->err);
     return status;

@@ -41,6 +41,9 @@ typedef struct cli_choices {
     int word[CLI_MAX_LIST];
 } cli_choices;
 
+/* What of a report a file of CLI_OUTPUT gets once the verb has answered. */
+typedef enum cli_picture { CLI_NOTHING, CLI_CHART, CLI_TRACKS, CLI_PAGE } cli_picture;
+
 /* One option: where its value goes (offset in the verb's own struct), what it may be, and what help
  * says of it. */
 typedef struct cli_option {
@@ -57,6 +60,7 @@ typedef struct cli_option {
     sm_words words;           /* of CLI_CHOICE and CLI_CHOICES */
     const char *by_default;   /* the value that holds otherwise, as one would type it */
     const char *default_says; /* the same in words, where no one value tells it */
+    cli_picture gets;         /* of CLI_OUTPUT; CLI_NOTHING: the verb writes it */
 } cli_option;
 
 /* The options that every verb takes. */

@@ -144,7 +144,7 @@ static sm_status answer_verb(const cli_program *p, cli_call *call, sm_error *err
     if (!report) return sm_fail_memory(err);
     ticking ticker = {.begun = false};
     if (!p->speaks && !call->verb->tells_progress) ticker_begin(&ticker, cli_verb_word(call->verb));
-    sm_status answer = call->verb->run(call, report, err);
+    sm_status answer = cli_ask(call, report, err);
     ticker_end(&ticker);
     sm_status status = answer;
     if (call->common.json && report->why) sm_put_why(report, report->why);

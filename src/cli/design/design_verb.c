@@ -9,7 +9,7 @@ typedef struct design_values {
 } design_values;
 
 static const cli_option design_table[] = {
-    {"plot", 0, CLI_OUTPUT, offsetof(design_values, plot), "FILE",
+    {"plot", 0, CLI_OUTPUT, offsetof(design_values, plot), "FILE", .gets = CLI_CHART,
      .help =
          "draw throughput against what it takes, and what more of each resource brings, as SVG"},
     {"threads", 0, CLI_WHOLE, offsetof(design_values, threads), "N",
@@ -28,8 +28,7 @@ static sm_status run_design(const cli_call *call, sm_report *r, sm_error *err) {
     if (!s) s = design_ask(d, sm_search_threads((int)o->threads), err);
     for (int i = 0; i < d->works; i++)
         if (d->work[i].s) sweep_end(d->work[i].s);
-    if (!s) s = design_tell(d, err);
-    return !s && o->plot ? cli_write_chart(r->chart, o->plot, err) : s;
+    return s ? s : design_tell(d, err);
 }
 
 const cli_verb cli_design = {

@@ -28,7 +28,7 @@ static const cli_option roofline_table[] = {
     {"level", 0, CLI_CHOICE, AT(level), "LEVEL",
      .help = "where the arrays live, by the chip's name for it or the general one",
      .words = {level_names, LEVELS}, .by_default = "hbm"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE",
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART,
      .help = "draw the roofline with what is expected as SVG"},
     CLI_CALIBRATION_OPTIONS(roofline_options, constants),
     {.name = NULL},
@@ -52,10 +52,7 @@ static sm_status run_roofline(const cli_call *call, sm_report *r, sm_error *err)
     sm_status status = cli_system(call, o->on, &system, err);
     if (!status)
         status = cli_operation_calibration(call, q->chip, &o->constants, &q->calibration, err);
-    if (!status) status = sm_answer_roofline(q, r, err);
-    sm_status written =
-        status <= SM_NEGATIVE && r->chart ? cli_write_chart(r->chart, o->plot, err) : SM_OK;
-    return written ? written : status;
+    return status ? status : sm_answer_roofline(q, r, err);
 }
 
 const cli_verb cli_roofline = {

@@ -35,14 +35,14 @@ static const cli_option profile_table[] = {
     {"seq", 0, CLI_WHOLE, offsetof(profile_options, seq), "T", .help = "tokens of a sequence",
      .lowest = 1, .highest = 1e9,
      .default_says = "4096, or what the model was made for where that is less"},
-    {"timeline", 0, CLI_OUTPUT, offsetof(profile_options, timeline), "FILE",
+    {"timeline", 0, CLI_OUTPUT, offsetof(profile_options, timeline), "FILE", .gets = CLI_TRACKS,
      .help = "write what was measured, what is expected and what rooflines allow as a trace for "
              "Perfetto"},
     {"trace", 0, CLI_OUTPUT, offsetof(profile_options, timeline), "FILE", .help = "the same"},
-    {"plot", 0, CLI_OUTPUT, offsetof(profile_options, plot), "FILE",
+    {"plot", 0, CLI_OUTPUT, offsetof(profile_options, plot), "FILE", .gets = CLI_CHART,
      .help = "draw the kernels below the roofline, and the timeline, as SVG"},
     {"svg", 0, CLI_OUTPUT, offsetof(profile_options, plot), "FILE", .help = "the same"},
-    {"html", 0, CLI_OUTPUT, offsetof(profile_options, html), "FILE",
+    {"html", 0, CLI_OUTPUT, offsetof(profile_options, html), "FILE", .gets = CLI_PAGE,
      .help = "write the page with these pictures as one HTML file"},
     {"partial", 0, CLI_FLAG, offsetof(profile_options, partial), NULL,
      .help = "of a file that is cut short, what came before"},
@@ -76,18 +76,6 @@ static sm_status read_planned(const cli_call *call, const profile_options *o,
     planned->seq = (double)o->seq;
     planned->plan = cli_text(call, &o->plan);
     q->planned = planned;
-    return status;
-}
-
-static sm_status write_pictures(const profile_options *o, const sm_report *r, sm_error *err) {
-    sm_status status = SM_OK;
-    if (r->out_of_memory) return sm_fail_memory(err);
-    if (o->timeline) status = cli_write_tracks(r->tracks, o->timeline, err);
-    if (!status && o->plot && !r->chart)
-        return sm_fail(err, SM_USAGE,
-                       "--plot draws a module; of a trace alone there is --timeline");
-    if (!status && o->plot) status = cli_write_chart(r->chart, o->plot, err);
-    if (!status && o->html) status = cli_write_html(r, o->html, err);
     return status;
 }
 
@@ -126,9 +114,10 @@ static sm_status run_profile(const cli_call *call, sm_report *r, sm_error *err) 
     q.pictures = o->timeline || o->plot || o->html;
     if (status) return status;
     sm_status answer = sm_answer_profile(&q, r, err);
-    if (answer > SM_NEGATIVE) return answer;
-    status = write_pictures(o, r, err);
-    return status ? status : answer;
+    if (answer <= SM_NEGATIVE && o->plot && !r->chart && !r->out_of_memory)
+        return sm_fail(err, SM_USAGE,
+                       "--plot draws a module; of a trace alone there is --timeline");
+    return answer;
 }
 
 const cli_verb cli_profile = {

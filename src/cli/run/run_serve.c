@@ -527,7 +527,6 @@ static sm_status show(sm_report *r, const serve_run *g, sm_error *err) {
     prediction_say_bytes(r, "step", g->result.bytes_apart);
     prediction_say_placeholder(r, &g->system);
     sm_status status = o->plot ? draw(r, g, err) : SM_OK;
-    if (!status && r->chart) status = cli_write_chart(r->chart, o->plot, err);
     if (!status && o->csv) status = cli_write(o->csv, write_rows, g, err);
     if (status) return status;
     return g->result.bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
@@ -611,7 +610,7 @@ static const cli_option run_serve_table[] = {
     {"tpot", 0, CLI_TIME, AT(tpot_s), "TIME", .help = "the SLO: time per output token",
      .above = true},
     {"csv", 0, CLI_OUTPUT, AT(csv), "FILE", .help = "write a row for each request, as measured"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE",
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART,
      .help = "draw how latencies are distributed, simulated and measured, as SVG"},
     RANKS_OPTIONS(run_serve_values, ranks, RANKS_CUDA),
     PREDICTION_OPTIONS(run_serve_values, predicted),

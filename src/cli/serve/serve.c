@@ -74,7 +74,8 @@ static const cli_option serve_table[] = {
      .help = "of a chip for an hour", .highest = 1e6, .default_says = "the catalogue's"},
     {"top", 0, CLI_INT, ASK(top), "K", .help = "points of the frontier to show; the JSON has all",
      .lowest = 1, .highest = 10000, .by_default = "12"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .help = "draw the frontier as SVG"},
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART,
+     .help = "draw the frontier as SVG"},
     {"eager", 0, CLI_FLAG, ASK(eager),
      .help = "kernels are launched one by one, not replayed as a graph"},
     {"bound", 0, CLI_FLAG, ASK(by_lower), .help = "rank by the bound instead of the expected time"},
@@ -216,10 +217,7 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     q->any_plan = cli_any_framework(&v->recipe_values);
     if (!status) status = read_pools(call, v, err);
     if (!status) status = read_rest(call, v, err);
-    if (status) return status;
-    sm_status answer = sm_answer_serve(q, r, err);
-    if (answer <= SM_NEGATIVE && r->chart) status = cli_write_chart(r->chart, v->plot, err);
-    return status ? status : answer;
+    return status ? status : sm_answer_serve(q, r, err);
 }
 
 const cli_verb cli_serve = {

@@ -86,9 +86,9 @@ static const cli_option simulate_table[] = {
     {"within", 0, CLI_NUMBER, ASK(within), "SHARE", .help = "of requests that must meet it",
      .highest = 1, .by_default = "0.99"},
     {"csv", 0, CLI_OUTPUT, AT(csv), "FILE", .help = "write a row for each request"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE",
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART,
      .help = "write the queue, the batch and the memory over time as SVG"},
-    {"timeline", 0, CLI_OUTPUT, AT(timeline), "FILE",
+    {"timeline", 0, CLI_OUTPUT, AT(timeline), "FILE", .gets = CLI_TRACKS,
      .help = "write the steps of the replicas for Perfetto"},
     CLI_ENGINE_OPTIONS(simulating, engine),
     CLI_CALIBRATION_OPTIONS(simulating, constants),
@@ -187,11 +187,8 @@ static sm_status run_simulate(const cli_call *call, sm_report *r, sm_error *err)
     simulating *v = call->values;
     sm_status status = read_question(call, v, err);
     if (status) return status;
-    status = v->csv ? cli_write(v->csv, write_rows, &(answering){&v->question, r, NULL}, err)
-                    : sm_answer_simulate(&v->question, r, err);
-    if (!status && r->tracks) status = cli_write_tracks(r->tracks, v->timeline, err);
-    if (!status && r->chart) status = cli_write_chart(r->chart, v->plot, err);
-    return status;
+    return v->csv ? cli_write(v->csv, write_rows, &(answering){&v->question, r, NULL}, err)
+                  : sm_answer_simulate(&v->question, r, err);
 }
 
 const cli_verb cli_simulate = {

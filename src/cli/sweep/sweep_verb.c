@@ -30,7 +30,7 @@ static const cli_option sweep_table[] = {
     {"output", 'o', CLI_OUTPUT, AT(output), "FILE",
      .help = "write the rows to FILE as CSV while they are found; the same command goes on where "
              "an interrupted one was"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE",
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART,
      .help = "draw the columns of numbers as SVG (the first two, or of --columns the first four): "
              "lines, bars or a heat map"},
     {"threads", 0, CLI_WHOLE, AT(threads), "N", .help = "that ask; the rows are the same",
@@ -178,7 +178,6 @@ static sm_status ask_all(const cli_call *call, sweep *s, sm_report *r, sm_error 
     if (!status) status = closed;
     if (!status) end_page(&t, o->output, before);
     if (!status && t.plot) status = sweep_plot_draw(t.plot, r, err);
-    if (!status && t.plot) status = cli_write_chart(r->chart, o->plot, err);
     return status ? status : t.yes > 0.0 || before > 0 ? SM_OK : SM_NEGATIVE;
 }
 

@@ -4,7 +4,6 @@
 #include "program.h"
 
 static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
-    const cli_train_values *o = call->values;
     cli_training *t = sm_arena_alloc(call->arena, sizeof *t);
     if (!t) return sm_fail_memory(err);
     sm_status status = cli_training_read(call, t, err);
@@ -13,10 +12,7 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
     cli_watch_begin(&watch, call, &t->question);
     sm_status answer = sm_answer_train(&t->question, r, err);
     cli_watch_end(&watch);
-    if (answer <= SM_NEGATIVE && r->tracks) status = cli_write_tracks(r->tracks, o->timeline, err);
-    if (answer <= SM_NEGATIVE && !status && r->chart && o->plot)
-        status = cli_write_chart(r->chart, o->plot, err);
-    return status ? status : answer;
+    return answer;
 }
 
 const cli_verb cli_train = {

@@ -73,7 +73,7 @@ const cli_option cli_train_options[] = {
     {"seconds", 0, CLI_NUMBER, AT(seconds), "N",
      .help = "stop searching then: the best so far, and what a better one can gain at most",
      .highest = 1e6, .default_says = "no limit"},
-    {"timeline", 0, CLI_OUTPUT, AT(timeline), "FILE",
+    {"timeline", 0, CLI_OUTPUT, AT(timeline), "FILE", .gets = CLI_TRACKS,
      .help = "write the simulated step of the best plan for Perfetto"},
     {"against", 0, CLI_TEXT, AT(against), "WHAT",
      .help = "another plan, fsdp=64,microbatch=1: where their steps differ; or a compiled module "
@@ -85,7 +85,7 @@ const cli_option cli_train_options[] = {
          "why the best plan has its degrees: twice and half of each, and what speaks against it"},
     {"sensitivity", 0, CLI_FLAG, AT(sensitivity), NULL,
      .help = "what more of each resource would bring: elasticities, break-even values"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE",
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART,
      .help = "draw the step's time with 10 % more and less of each resource as SVG"},
     {"method", 0, CLI_CHOICE, AT(method), "WHAT",
      .help =

@@ -104,7 +104,8 @@ static const cli_option validate_table[] = {
     {"worst", 0, CLI_INT, AT(question.worst), "N", .help = "how many of the worst rows to list",
      .highest = 1000, .by_default = "10"},
     {"summary", 0, CLI_FLAG, AT(summary), .help = "with --json: the statistics without the rows"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .help = "draw predicted against measured as SVG"},
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART,
+     .help = "draw predicted against measured as SVG"},
     CLI_CODEBASE_OPTION(validate_values, codebases),
     CLI_CALIBRATION_OPTIONS(validate_values, constants),
     {.name = NULL},
@@ -156,8 +157,7 @@ static sm_status run_validate(const cli_call *call, sm_report *r, sm_error *err)
     q->own = own;
     if (!status) status = cli_codebases(call, &o->codebases, &q->codebases, &q->n_codebases, err);
     if (!status) status = find_files(call, q, err);
-    if (!status) status = sm_answer_validate(q, r, err);
-    return !status && r->chart ? cli_write_chart(r->chart, o->plot, err) : status;
+    return status ? status : sm_answer_validate(q, r, err);
 }
 
 const cli_verb cli_validate = {
