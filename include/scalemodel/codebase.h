@@ -28,7 +28,11 @@ SM_DECLARATIONS_BEGIN
     X(operands_narrow, "8-bit matmuls keep their inputs in 8 bits")                                \
     X(outside_counted, "the peak is what the card has in use, not what the allocator has")         \
     X(broadcasts, "each chip of ZeRO's shards broadcasts what it updated, one after the other, "   \
-                  "before the next step begins, in place of a gather")
+                  "before the next step begins, in place of a gather")                             \
+    X(exposed_end, "gradients are reduced once the last backward pass has ended, and weights "     \
+                   "gathered before the next step begins: neither hides under a pass")             \
+    X(reduced_whole, "16-bit gradients are summed over replicas in fp32, every chip all of its "   \
+                     "weights', also where zero=1 shards the state")
 typedef struct sm_software_memory {
     const char *software; /* the name of the code base */
     int from;             /* the month it begins in; 0: always */

@@ -154,18 +154,19 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
         if (c->fixed || (tied && c->tied)) continue;
         double held = c->elements * sm_weight_share(c, plan->pipeline) * l->p->d.inverse[c->stored];
         const char *what = c->expert ? "experts" : "weights";
-        double gradients = held * gradient_bytes(plan), weights = held * class_bytes(l->t, plan, c);
-        const sm_timed_curve *scatter = l->p->at.slot[slots->reduce_scatter];
+        double gradients = held * reduced_bytes(l->t, plan);
+        double weights = held * class_bytes(l->t, plan, c);
+        bool whole = reduces_whole(l->t, plan);
+        const sm_timed_curve *reduce =
+            l->p->at.slot[whole ? slots->all_reduce : slots->reduce_scatter];
         sm_plan_collective row =
-            row_of(l, plan->zero ? SM_REDUCE_SCATTER : SM_ALL_REDUCE, what, c->partial,
+            row_of(l, whole ? SM_ALL_REDUCE : SM_REDUCE_SCATTER, what, c->partial,
                    plan->zero == 2 ? "backward-weight" : "step end", gradients);
         row.returns = true;
         if (plan->zero == 2)
-            add(l, row, scatter, times * microbatches, l->t->software.one_by_one ? 1 : 0);
-        else
-            add(l, row, plan->zero ? scatter : l->p->at.slot[slots->all_reduce], times,
-                exposed_reduce);
-        if (plan->zero && plan->state_copies > 1 && c->partial & SM_BIT(SM_AXIS_DATA)) {
+            add(l, row, reduce, times * microbatches, l->t->software.one_by_one ? 1 : 0);
+        else add(l, row, reduce, times, exposed_reduce);
+        if (!whole && plan->state_copies > 1 && c->partial & SM_BIT(SM_AXIS_DATA)) {
             double part_of = l->p->d.inverse[c->partial] * plan->state_copies;
             row = row_of(l, SM_ALL_REDUCE, what, SM_BIT(SM_AXIS_DATA), "step end",
                          gradients * part_of);

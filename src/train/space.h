@@ -265,6 +265,10 @@ typedef struct stage_load {
 } stage_load;
 int set_of(const sm_plan *plan);
 double gradient_bytes(const sm_plan *plan);
+/* Whether every chip gets the sum of all gradients of its weights at the end of a step, and the
+ * bytes of each that travel there. */
+bool reduces_whole(const sm_train *t, const sm_plan *plan);
+double reduced_bytes(const sm_train *t, const sm_plan *plan);
 double state_bytes(const sm_train *t, const sm_plan *plan); /* of the optimizer, per weight */
 void piece_load(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                 const placed *p, const sm_plan *plan, stage_load *load);

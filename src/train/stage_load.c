@@ -11,6 +11,15 @@ int set_of(const sm_plan *plan) {
 
 double gradient_bytes(const sm_plan *plan) { return sm_dtype_bytes(plan->gradient); }
 
+bool reduces_whole(const sm_train *t, const sm_plan *plan) {
+    return plan->zero == 0 || (plan->zero == 1 && t->software_memory.reduced_whole);
+}
+
+double reduced_bytes(const sm_train *t, const sm_plan *plan) {
+    bool wide = t->software_memory.reduced_whole && reduces_whole(t, plan);
+    return sm_dtype_bytes(wide ? SM_FP32 : plan->gradient);
+}
+
 typedef struct optimizer {
     double bytes;
     bool master;
@@ -103,13 +112,12 @@ static void add_class(const sm_train *t, const variant *v, const class_slots *sl
     add->update_s += traffic / (t->system.chip.memory_bytes_per_s.value * cal->memory_efficiency);
     add->update_s += updated * optimizer_of(plan)->flops * t->model.D /
                      (sm_chip_peak(&t->system.chip, SM_BF16, NULL) * cal->matmul_efficiency);
-    if (plan->zero == 0) {
-        add_reduction(t, p->slot[slots->all_reduce], held * gradient, &add->reduce_s, add);
-        return;
-    }
+    bool whole = reduces_whole(t, plan);
+    uint8_t reduce = whole ? slots->all_reduce : slots->reduce_scatter;
     if (plan->zero != 2)
-        add_reduction(t, p->slot[slots->reduce_scatter], held * gradient, &add->reduce_s, add);
-    if (copies > 1)
+        add_reduction(t, p->slot[reduce], held * reduced_bytes(t, plan), &add->reduce_s, add);
+    if (plan->zero == 0) return;
+    if (copies > 1 && !whole)
         add_reduction(t, p->slot[slots->across], updated * gradient, &add->reduce_s, add);
     if (t->software_memory.broadcasts)
         add->update_s += broadcast_s(t, v, p->slot[slots->broadcast], held, 1 / shared, c, d, plan);
