@@ -44,7 +44,7 @@ static const parameter parameters[PARAMETERS] = {
     [SM_CONSTANT_memory_efficiency] = {.45, 1, {.5, .25, .4, .4, .2}},
     [SM_CONSTANT_network_efficiency_inner] = {.35, 1, {.5, .25, .3, .3, .2}},
     [SM_CONSTANT_network_efficiency_outer] = {.25, 1, {.5, .3, .5, .5, .4}},
-    [SM_CONSTANT_launch_s] = {5e-7, 6e-5, {1, .2, .7, .7, .4}},
+    [SM_CONSTANT_launch_s] = {5e-7, 4e-4, {1, .3, 1, .7, .4}},
     [SM_CONSTANT_collective_s] = {1e-6, 2e-4, {.7, .2, .3, .3, 0}},
     [SM_CONSTANT_overlap] = {.3, .97, {.8, .2, .7, .7, .4}},
     [SM_CONSTANT_step_overhead_s] = {1e-4, .5, {1, .2, 1, 1, .5}},
@@ -354,6 +354,7 @@ static const char *family_of(const char *software) {
         {"jax-toolbox", "xla-gpu"},
         {"dgx-cloud", "megatron-core"},
         {"mlperf", "megatron-core"},
+        {"megatron-lm-ci", "megatron-core"},
         {"megatron-", "megatron-2021"},
         {"vtrain", "megatron-2021"},
         {"maxtext", "maxtext"},
@@ -380,10 +381,10 @@ static int cell_of(fit *f, const sm_chip *chip, const char *software) {
     return cell_index(&f->h, chip, software, family_of(software), &start, &is_new);
 }
 
-static bool is_apart(const sm_truth_row *row) {
+static bool is_apart(const sm_truth_row *row, bool large) {
     const sm_training_row *t = &row->of.training;
     return !(row->measured_s > 0.0) || t->oom || t->duplicate_of[0] ||
-           strcmp(t->quality, "C") == 0 || (t->task[0] && strcmp(t->task, "pretrain") != 0) ||
+           (large && strcmp(t->quality, "C") == 0) || (t->task[0] && strcmp(t->task, "pretrain") != 0) ||
            !sm_truth_row_chip(row) || strcmp(sm_truth_software(row), "default") == 0;
 }
 
@@ -404,7 +405,7 @@ static void add_row(fit *f, sm_truth_cases *cases, const sm_truth_row *row, doub
     step s = {
         .row = row, .log_measured = log(row->measured_s), .log_work = log(work), .large = large};
     sm_error err = {0};
-    if (is_apart(row)) return;
+    if (is_apart(row, large)) return;
     if (sm_truth_cases_get(cases, row, &s.c, &err)) fit_stop(&f->h, err.sentence);
     s.cell = cell_of(f, sm_truth_row_chip(row), sm_truth_software(row));
     sm_calibration c = f->h.cell[s.cell].start;

@@ -49,7 +49,8 @@ TRAINING = [
 ]
 
 # Generations of one code base that differ more than the chips do: fused norms (their steps are 3 to
-# 30 % quicker), the first flash attention, XLA beside PyTorch, releases of two years.
+# 30 % quicker), the first flash attention, XLA beside PyTorch, releases of two years, and whether
+# kernels are started by CUDA graphs or by the host, one after the other.
 VARIANTS = [
     ("aleph-alpha", "RMS kernel", "aleph-alpha-rms"),
     ("aleph-alpha", "flash_attentionv1", "aleph-alpha-flash1"),
@@ -58,6 +59,10 @@ VARIANTS = [
     ("megatron-bridge", "release 25", "megatron-bridge-25"),
     ("megatron-bridge", "release 26.06", "megatron-bridge-26.06"),
     ("megatron-bridge", "release 26.08", "megatron-bridge-26.06"),
+    ("megatron-bridge", "cuda_graph", "megatron-bridge-graphs"),
+    ("megatron-bridge", "CUDA graph transformer_engine", "megatron-bridge-graphs"),
+    ("megatron-bridge", "TE CUDA graphs", "megatron-bridge-graphs"),
+    ("megatron-bridge", " CG;", "megatron-bridge-graphs"),
 ]
 
 # Words of the framework and of the source, in any case; the first row whose words are all there.

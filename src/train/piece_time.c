@@ -67,6 +67,10 @@ sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm
  * likewise: 76 of 8. */
 static const double NORM_APART = 9, NORM_KERNELS[2] = {6, 11};
 
+/* Dispatch and combine, each way: the maps, counts and permutations beside the move itself. What
+ * Megatron's tests of small mixtures take longer than dense ones is 15 to 22 launches a layer. */
+static const double ROUTING_KERNELS = 6;
+
 priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
                         sm_dtype dtype, priced_matmul *memo) {
     sm_work_sizes at = {.flops = size_at(&w->flops, d), .bytes = work_bytes(w, d)};
@@ -94,6 +98,7 @@ priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, c
         bool apart = w->norm && v->rules.norms_apart;
         if (routed == 0) at.bytes *= apart ? NORM_APART : t->kernel.elementwise_bytes;
         if (apart) kernels = NORM_KERNELS[backward];
+        else if (routed > 0) kernels = ROUTING_KERNELS;
         sm_op_cost c = sm_work_cost(&t->system.chip, &t->kernel, w, dtype, &at);
         return (priced){c.expected_s + routing, 0, 0, bytes, kernels, true};
     }
