@@ -39,8 +39,8 @@ static const parameter parameters[PARAMETERS] = {
     [SM_CONSTANT_matmul_efficiency] = {.35, .95, {.3, .15, .1, .1, .1}},
     [SM_CONSTANT_matmul_efficiency_fp8] = {.30, .95, {.3, .15, .1, .1, .15}},
     [SM_CONSTANT_matmul_half_k] = {10, 600, {.5, .2, .1, .1, 0}},
-    [SM_CONSTANT_attention_efficiency] = {.25, .85, {.3, .15, .2, .2, .1}},
-    [SM_CONSTANT_attention_efficiency_backward] = {.2, .8, {.3, .15, .2, .2, .15}},
+    [SM_CONSTANT_attention_efficiency] = {.25, .85, {.3, .15, .2, .2, .25}},
+    [SM_CONSTANT_attention_efficiency_backward] = {.2, .8, {.3, .15, .2, .2, .25}},
     [SM_CONSTANT_memory_efficiency] = {.45, 1, {.5, .25, .4, .4, .2}},
     [SM_CONSTANT_network_efficiency_inner] = {.35, 1, {.5, .25, .3, .3, .2}},
     [SM_CONSTANT_network_efficiency_outer] = {.25, 1, {.5, .3, .5, .5, .4}},
@@ -50,7 +50,7 @@ static const parameter parameters[PARAMETERS] = {
     [SM_CONSTANT_step_overhead_s] = {1e-4, .5, {1, .2, 1, 1, .5}},
     [SM_CONSTANT_routing_s] = {1e-9, 3e-6, {1.5, .3, .7, 1, .5}},
     [SM_CONSTANT_elementwise_bytes] = {.7, 8, {.5, .1, .4, .4, .2}},
-    [COMPUTE] = {0, 0, {0, .15, .3, .3, .2}},
+    [COMPUTE] = {0, 0, {0, .15, .3, .2, .3}},
 };
 
 /* What is left out. EXPERTS_OUT and SIZE_OUT: the source, and the other models of the chip that
@@ -384,8 +384,9 @@ static int cell_of(fit *f, const sm_chip *chip, const char *software) {
 static bool is_apart(const sm_truth_row *row, bool large) {
     const sm_training_row *t = &row->of.training;
     return !(row->measured_s > 0.0) || t->oom || t->duplicate_of[0] ||
-           (large && strcmp(t->quality, "C") == 0) || (t->task[0] && strcmp(t->task, "pretrain") != 0) ||
-           !sm_truth_row_chip(row) || strcmp(sm_truth_software(row), "default") == 0;
+           (large && strcmp(t->quality, "C") == 0) ||
+           (t->task[0] && strcmp(t->task, "pretrain") != 0) || !sm_truth_row_chip(row) ||
+           strcmp(sm_truth_software(row), "default") == 0;
 }
 
 static void fold_of(fit *f, step *s) {
@@ -511,7 +512,8 @@ static double cell_median(fit *f, residual_at of, fold_kind kind) {
     return sm_quantile(median, cells, 0.5);
 }
 
-/* The q-quantile of log measured / expected, every source counting as the root of its rows. */
+/* The q-quantile of log measured / expected, n rows of a source counting as n^(3/4), as calibrate
+ * counts rows of one width. */
 typedef struct weighed {
     double value, weight;
 } weighed;
@@ -528,7 +530,7 @@ static double balanced_quantile(fit *f, residual_at of, fold_kind kind, int with
     for (size_t k = 0; k < f->n; k++) {
         const step *s = &f->step[k];
         if (!s->large || s->source == without || !isfinite(of(s, kind))) continue;
-        w[n] = (weighed){-of(s, kind), s->weight / sqrt(rows[s->source])};
+        w[n] = (weighed){-of(s, kind), s->weight * pow(rows[s->source], -0.25)};
         total += w[n++].weight;
     }
     qsort(w, n, sizeof *w, by_value);
@@ -562,7 +564,7 @@ static bool is_beyond(const fit *f, const step *s) {
 
 /* The share of rows of quality A, of those within or beyond the range of other sources, inside the
  * interval that the other sources teach, which is BEYOND as wide for the latter. */
-#define BEYOND 1.56
+#define BEYOND 1.3
 /* Two releases of one software differ by so much on one configuration, in the median. */
 #define NOISE 1.037
 static double coverage(fit *f, residual_at of, fold_kind kind, bool within, bool beyond) {

@@ -332,8 +332,8 @@ def yes(row, key):
 
 
 def narrow_gradients(row):
-    """Whether gradients are kept and reduced in 16 bits. So does Aleph Alpha's code base, whose larger
-    layouts would not fit otherwise; InternEvo's HybridZeroOptimizer; FSDP under PURE; Megatron in fp16,
+    """Whether gradients are kept and reduced in 16 bits. Aleph Alpha's code base keeps them so, and its file
+    in data/codebases says that it reduces them in fp32; InternEvo's HybridZeroOptimizer; FSDP under PURE; Megatron in fp16,
     which accumulates in fp32 only where it is asked to (arguments.py); and NVIDIA's performance recipes
     (grad_sync_dtype of NeMo, grad_reduce_in_fp32=False of Megatron-Bridge's scripts/performance)."""
     title, software, precision = title_of(row), row.get("software", ""), row.get("precision", "")

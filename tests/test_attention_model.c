@@ -351,6 +351,22 @@ static void unfused_is_its_matmuls(void **state) {
     expect_near(backward.math_s, 2 * forward.math_s, 1e-12); /* the scores were kept */
 }
 
+/* Heads of 108 begin at 8 of 16 bytes: the scores are worth 4 x 2048 x 2048 x 108 FLOPs a head to
+ * the vector units, at what matmuls reach of their peak. Fused kernels pad them. */
+static void unaligned_heads_leave_the_matrix_units(void **state) {
+    const sm_chip *chip = chip_of("a100-80");
+    sm_calibration c = constants();
+    sm_attention_shape s = prefill(2, 2048, 16, 16, 108), aligned = prefill(2, 2048, 16, 16, 112);
+    double fused = expected_on("a100-80", s) / expected_on("a100-80", aligned);
+    assert_true(fused > 0.9 && fused < 1.1);
+    s.unfused = aligned.unfused = true;
+    double flops = 4.0 * 32 * 2048 * 2048 * 108;
+    double by_vectors = flops / (chip->vector_flops_per_s.value * c.matmul_efficiency);
+    expect_near(sm_attention_cost(chip, &c, &s, false).expected_s, by_vectors, 1e-9);
+    expect_near(sm_attention_cost(chip, &c, &s, true).expected_s, 2 * by_vectors, 1e-9);
+    assert_true(by_vectors > 4 * sm_attention_cost(chip, &c, &aligned, false).expected_s);
+}
+
 static void fusing_pays_more_the_longer_the_sequence(void **state) {
     double before = 0;
     for (double q = 1024; q <= 16384; q *= 2) {
@@ -567,6 +583,7 @@ int main(void) {
         cmocka_unit_test(a_systolic_array_pads_the_group_to_its_tile),
         cmocka_unit_test(kernels_differ_in_what_they_set_up),
         cmocka_unit_test(unfused_is_its_matmuls),
+        cmocka_unit_test(unaligned_heads_leave_the_matrix_units),
         cmocka_unit_test(fusing_pays_more_the_longer_the_sequence),
         cmocka_unit_test(a_panel_meets_the_keys_up_to_its_end),
         cmocka_unit_test(a_query_by_itself_reads_its_keys),

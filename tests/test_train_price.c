@@ -371,6 +371,63 @@ static void copies_of_the_state_are_told_apart(void **state) {
     assert_true(each_plan(6, JOBS, copies_are_ordered) > 10 * JOBS);
 }
 
+/* ---- software that reduces late, or whole ---- */
+
+/* Bytes that such collectives take at the end of a step. */
+static double ended_bytes(sm_train *train, const sm_plan *plan, sm_arena *arena, sm_collective op) {
+    sm_plan_detail detail;
+    sm_error err = {0};
+    double bytes = 0;
+    if (sm_train_detail(train, plan, arena, &detail, &err) != SM_OK) fail_msg("%s", err.sentence);
+    for (int i = 0; i < detail.lines.collectives; i++) {
+        const sm_plan_collective *c = &detail.lines.collective[i];
+        if (c->op == op && strcmp(c->phase, "step end") == 0) bytes += c->bytes * c->count;
+    }
+    return bytes;
+}
+
+/* Where nothing may hide, nothing is lost by reducing late; what is reduced whole is as many
+ * gradients in twice the bytes, and memory is the same. */
+static void the_end_of_a_step_is_the_softwares(random_job *r, sm_train *train, const sm_plan *given,
+                                               const sm_price_of_plan *unused) {
+    sm_plan other = *given, *plan = &other;
+    sm_price_of_plan usual, late, whole;
+    sm_software_memory held = *sm_software_memory_of("megatron-core", 0);
+    sm_calibration c = *sm_train_calibration(train), bare = c;
+    sm_error err = {0};
+    (void)unused;
+    other.fsdp = 1, other.zero = 1, other.gradient = SM_BF16, other.state_copies = 1;
+    if (sm_train_price(train, plan, &usual, &err) != SM_OK) return;
+    sm_arena *arena = sm_arena_new();
+    held.exposed_end = true;
+    sm_train_set_software_memory(train, &held);
+    assert_int_equal(sm_train_price(train, plan, &late, &err), SM_OK);
+    HOLDS(late.expected_s >= usual.expected_s * (1 - 1e-12), "late");
+    bare.overlap = 0;
+    sm_train_set_calibration(train, &bare);
+    assert_int_equal(sm_train_price(train, plan, &late, &err), SM_OK);
+    held.exposed_end = false, held.reduced_whole = true;
+    sm_train_set_software_memory(train, &held);
+    assert_int_equal(sm_train_price(train, plan, &whole, &err), SM_OK);
+    double summed = ended_bytes(train, plan, arena, SM_ALL_REDUCE);
+    held.reduced_whole = false;
+    sm_train_set_software_memory(train, &held);
+    assert_int_equal(sm_train_price(train, plan, &usual, &err), SM_OK);
+    double scattered = ended_bytes(train, plan, arena, SM_REDUCE_SCATTER);
+    HOLDS(fabs(late.expected_s / usual.expected_s - 1) < 1e-9, "%g, late %g", usual.expected_s,
+          late.expected_s);
+    HOLDS(whole.expected_s >= usual.expected_s * (1 - 1e-12), "%g, whole %g", usual.expected_s,
+          whole.expected_s);
+    HOLDS(fabs(summed - 2 * scattered) <= 1e-9 * summed, "%g, whole %g", scattered, summed);
+    HOLDS(fabs(whole.memory.total / usual.memory.total - 1) < 1e-12, "memory");
+    sm_train_set_calibration(train, &c);
+    sm_arena_free(arena);
+}
+
+static void software_reduces_late_or_whole(void **state) {
+    assert_true(each_plan(8, JOBS / 6, the_end_of_a_step_is_the_softwares) > JOBS);
+}
+
 /* By hand: a model on one chip holds 2 + 4 + 12 bytes of every parameter; what corrects the choice
  * of experts, one number for each, has no gradient. */
 static void the_state_of_one_chip_is_eighteen_bytes_a_parameter(void **state) {
@@ -404,6 +461,7 @@ int main(void) {
         cmocka_unit_test(sharding_and_recomputing_save_memory),
         cmocka_unit_test(keeping_what_was_gathered_saves_time_for_memory),
         cmocka_unit_test(copies_of_the_state_are_told_apart),
+        cmocka_unit_test(software_reduces_late_or_whole),
         cmocka_unit_test(the_state_of_one_chip_is_eighteen_bytes_a_parameter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

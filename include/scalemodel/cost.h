@@ -227,6 +227,10 @@ const sm_calibration *sm_calibration_among(const sm_calibration *list, size_t n,
 sm_constants_origin sm_calibration_origin_of(const sm_calibration *c, const sm_chip *chip);
 /* Is the calibration the chip's own? */
 bool sm_calibration_is_own(const sm_calibration *c, const sm_chip *chip);
+/* The same for kernels of a queue that is never empty, as a graph, a compiled program or a host
+ * that is ahead keeps it: launch_s is at most the gap in which a grid drains and the next one
+ * fills. */
+sm_calibration sm_calibration_ahead(const sm_calibration *c);
 /* The 80 % interval of an expected value; wider where the constants are borrowed. The rule is in
  * docs/calibration-file.md. */
 void sm_calibration_interval(const sm_calibration *c, const sm_chip *chip, sm_regime regime,
@@ -353,10 +357,10 @@ typedef struct sm_roofline {
     bool compute_bound;
     sm_dtype compute;
 } sm_roofline;
-/* The roofline of an einsum on one chip under the chip's usual constants: FLOPs and bytes of its
- * whole arrays, their intensity in FLOP/B, and times in seconds. *compute: the dtype it multiplies
- * in; NULL: that of sm_compute_dtype. SM_BAD_INPUT when the chip has no rate for the dtype or the
- * memory. */
+/* The roofline of an einsum on one chip under its constants of single operations: FLOPs, bytes of
+ * its whole arrays, their intensity in FLOP/B, and times in seconds. *compute: the dtype it
+ * multiplies in; NULL: that of sm_compute_dtype. SM_BAD_INPUT when the chip has no rate for the
+ * dtype or the memory. */
 sm_status sm_roofline_einsum(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
                              const sm_dtype *compute, sm_roofline *out, sm_error *err);
 /* The same under constants that are not the chip's usual ones. Errors as sm_roofline_einsum. */

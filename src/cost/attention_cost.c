@@ -203,8 +203,8 @@ static double matmul_s(const sm_chip *chip, const sm_calibration *c, const sm_at
 }
 
 /* Heads that do not begin at whole 16 bytes keep batched matmuls off the matrix units: steps of
- * BLOOM's sweep with heads of 108 and 150 take a third longer than those with 104, 112, 128 and 208,
- * which is what the vector units need. */
+ * BLOOM's sweep with heads of 108 and 150 take a third longer than those with 104, 112, 128 and
+ * 208, which is what the vector units need. */
 static const double ALIGNED = 8; /* 16-bit elements */
 
 /* Two batched matmuls over all scores (a mask saves nothing), which lie in memory in 2 bytes; each
@@ -213,11 +213,11 @@ static void price_unfused(const sm_chip *chip, const sm_calibration *c, const sm
                           bool backward, sm_op_cost *cost) {
     double matmuls = matmul_s(chip, c, s, s->kv_len, s->head_size) +
                      matmul_s(chip, c, s, s->v_head_size, s->kv_len);
-    if (backward) matmuls *= 2.0;
     double vector = chip->vector_flops_per_s.value * c->matmul_efficiency;
+    double scores = s->batch * s->heads * s->q_len * s->kv_len;
     if (fmod(s->head_size, ALIGNED) > 0.0 && vector > 0.0)
-        matmuls = larger(matmuls, rate_time(flops_of(s, backward), vector));
-    cost->expected_s = cost->upper_s = matmuls;
+        matmuls = larger(matmuls, 2.0 * scores * (s->head_size + s->v_head_size) / vector);
+    cost->expected_s = cost->upper_s = backward ? 2.0 * matmuls : matmuls;
 }
 
 /* As BLAS multiplies a panel: the scores contract one head alone, however many keys there are. Of a

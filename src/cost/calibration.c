@@ -36,6 +36,13 @@ const char *sm_regime_name(sm_regime regime) {
     return names[regime];
 }
 
+sm_calibration sm_calibration_ahead(const sm_calibration *c) {
+    static const double gap_s = 2e-6;
+    sm_calibration ahead = *c;
+    if (ahead.launch_s > gap_s) ahead.launch_s = gap_s;
+    return ahead;
+}
+
 size_t sm_calibration_count(void) { return sm_shipped_calibration_count; }
 const sm_calibration *sm_calibration_at(size_t i) {
     return i < sm_shipped_calibration_count ? &sm_shipped_calibrations[i] : NULL;

@@ -59,7 +59,7 @@ void sm_calibration_interval(const sm_calibration *c, const sm_chip *chip, sm_re
 /* ---- steps beyond what the constants were fitted to ---- */
 
 /* Of left-out sources, steps beyond the range miss by as much more on the logarithm. */
-#define BEYOND 1.56
+#define BEYOND 1.3
 
 /* A part of "chips 8 to 256; sequence 4096; experts" by its name; NULL: there is none. */
 static const char *part_of_range(const char *range, const char *name) {

@@ -61,7 +61,8 @@ static sm_product_shape shape_of(const sm_einsum *einsum) {
 
 sm_status sm_roofline_einsum(const sm_chip *chip, const sm_einsum *einsum, sm_memory_level level,
                              const sm_dtype *compute, sm_roofline *out, sm_error *err) {
-    return sm_roofline_under(chip, sm_calibration_of(chip), einsum, level, compute, out, err);
+    return sm_roofline_under(chip, sm_calibration_of_operations(chip), einsum, level, compute, out,
+                             err);
 }
 
 sm_status sm_roofline_under(const sm_chip *chip, const sm_calibration *c, const sm_einsum *einsum,

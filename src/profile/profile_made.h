@@ -19,6 +19,7 @@ typedef struct profile_made {
     sm_profile_schedule schedule;
     const sm_module_analysis *analysis;
     sm_placement placement;
+    sm_calibration ahead; /* what p.calibration is */
     sm_arena *arena;
     sm_profile_op *op;
     sm_profile_collective *collective;

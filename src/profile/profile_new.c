@@ -13,7 +13,8 @@ sm_status sm_profile_new(const sm_profile_setup *setup, sm_arena *arena, const s
     made->arena = arena;
     made->p.module = setup->module;
     made->p.system = setup->system;
-    made->p.calibration = setup->calibration;
+    made->ahead = sm_calibration_ahead(setup->calibration);
+    made->p.calibration = &made->ahead;
     sm_status status = check_chips(setup, err);
     if (!status) status = sm_module_analyse(setup->module, arena, &made->analysis, err);
     if (!status) status = profile_mesh(made, setup->mesh, err);

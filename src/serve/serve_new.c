@@ -138,8 +138,6 @@ static sm_status check_job(const sm_serve_job *job, sm_error *err) {
     return SM_OK;
 }
 
-/* Between two kernels of a graph: a grid drains and the next one fills. */
-static const double KERNEL_GAP_S = 2e-6;
 /* Between two steps an engine schedules and samples. What a training step spends there (data,
  * logging) is no part of it, so constants not learned from serving count for no more than this. */
 static const double ENGINE_OVERHEAD_S = 1e-3;
@@ -166,8 +164,7 @@ sm_dtype sm_serve_usual_compute(const sm_chip *chip, sm_dtype weights) {
 void sm_serve_set_calibration(sm_serve *s, const sm_calibration *calibration) {
     s->own = calibration ? *calibration : sm_serve_usual_calibration(&s->system.chip);
     s->calibration = &s->own;
-    s->kernel = s->own;
-    s->kernel.launch_s = fmin(s->own.launch_s, KERNEL_GAP_S);
+    s->kernel = sm_calibration_ahead(&s->own);
     sm_curve_memo_forget(&s->curves);
     if (s->draft) sm_serve_set_calibration(s->draft, calibration);
 }

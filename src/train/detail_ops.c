@@ -41,12 +41,14 @@ static double add_work(rows *r, int index, const sm_work *w, bool again, double 
 }
 
 /* Where a pass waits for the host, it takes longer than its ops. */
-static void add_launches(rows *r, double pass_s, double ops_s, double times) {
+static void add_launches(rows *r, sm_phase phase, bool again, double pass_s, double ops_s,
+                         double times) {
     double more_s = pass_s - ops_s;
     if (!(more_s > 1e-12 * pass_s)) return; /* sums of the same terms in another order */
     sm_plan_op *row = row_of(r, &(sm_plan_op){.op = "launches",
                                               .kind = SM_OP_VECTOR,
-                                              .phase = SM_PHASE_FORWARD,
+                                              .phase = phase,
+                                              .again = again,
                                               .piece = -1,
                                               .line = -1});
     row->count += times;
@@ -63,14 +65,14 @@ static void add_piece(rows *r, int index, int set, double times) {
         if (w->phase == SM_PHASE_FORWARD && (one->set[set].again >> w->op & 1))
             again_s += add_work(r, index, w, true, times);
     }
-    add_launches(r, time->forward, ops_s[SM_PHASE_FORWARD], times);
-    add_launches(r, time->backward_input, ops_s[SM_PHASE_BACKWARD_INPUT], times);
-    add_launches(r, time->backward_weight, ops_s[SM_PHASE_BACKWARD_WEIGHT], times);
-    add_launches(r, time->again[set], again_s, times);
+    const double pass_s[] = {time->forward, time->backward_input, time->backward_weight};
+    for (int i = 0; i < SM_PHASE_COUNT; i++)
+        add_launches(r, (sm_phase)i, false, pass_s[i], ops_s[i], times);
+    add_launches(r, SM_PHASE_FORWARD, true, time->again[set], again_s, times);
 }
 
 static size_t most_rows(const variant *v) {
-    size_t n = 1;
+    size_t n = SM_PHASE_COUNT + 1; /* launches of each pass */
     for (int i = 0; i < v->pieces; i++) n += 2 * (size_t)v->piece[i].part.works;
     return n;
 }

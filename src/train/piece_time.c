@@ -150,8 +150,7 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const sm
     for (int i = 0; i < SM_PHASE_COUNT; i++) {
         double host = out->kernels[i] * launch;
         out->idle[i] = larger(0, host - *of[i]);
-        if (host > *of[i]) *of[i] = host;
-        out->launches += host;
+        if (host > *of[i]) *of[i] = host, out->launches += host;
     }
     for (int s = 0; s < MAX_SETS; s++) {
         double again = out->kernels_again[s] * launch;

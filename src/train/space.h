@@ -124,7 +124,7 @@ typedef struct piece_time {
     double kernels[SM_PHASE_COUNT], kernels_again[MAX_SETS];
     double traffic[2]; /* seconds of HBM no implementation avoids: weights and kept arrays */
     double idle[SM_PHASE_COUNT]; /* seconds in it in which the chip waits for the host */
-    double launches;             /* seconds the host takes to launch everything */
+    double launches;             /* seconds of the host, in the passes that it bounds */
 } piece_time;
 /* Seconds of a whole sequence batch share on the average stage: all layers and the head, no
  * bubbles. */

@@ -416,7 +416,8 @@ double step_close(const sm_train *t, const sm_plan *plan, double pipeline_s, ste
     e->reduce_s = e->reduce, e->gather_s = e->gather;
     if (hides && e->reduce > 0)
         e->reduce_s = exposed(t, e->reduce, pass_s * 2 / 3, passes, v, e->parts);
-    if (hides && e->gather > 0) e->gather_s = exposed(t, e->gather, pass_s / 3, passes, v, e->parts);
+    if (hides && e->gather > 0)
+        e->gather_s = exposed(t, e->gather, pass_s / 3, passes, v, e->parts);
     e->total_s = e->reduce_s + e->gather_s + e->update_s + e->tie_s + e->other_s;
     return larger(pipeline_s + e->total_s, e->network_s);
 }

@@ -287,14 +287,10 @@ static sm_status take_job(const sm_job *given, sm_job *job, sm_error *err) {
     return status ? status : check_job(job, err);
 }
 
-/* Between two kernels of a queue that is never empty: a grid drains and the next one fills. */
-static const double KERNEL_GAP_S = 2e-6;
-
 void sm_train_set_calibration(sm_train *t, const sm_calibration *calibration) {
     t->own = calibration ? *calibration : *sm_calibration_of(&t->system.chip);
     t->calibration = &t->own;
-    t->kernel = t->own;
-    if (!t->software.one_by_one) t->kernel.launch_s = fmin(t->own.launch_s, KERNEL_GAP_S);
+    t->kernel = t->software.one_by_one ? t->own : sm_calibration_ahead(&t->own);
     if (t->one)
         sm_curve_memo_forget(&t->one->at.memo); /* its curves hold the old network's rates */
 }
@@ -344,8 +340,7 @@ void sm_train_set_software(sm_train *t, const sm_train_software *software) {
     if (software->no_host && !(t->system.chip.pcie_bytes_per_s_oneway.value > 0))
         t->system.chip.pcie_bytes_per_s_oneway.value = t->system.chip.memory_bytes_per_s.value / 2;
     t->weight_bytes = software->width ? software->width : sm_dtype_bytes(SM_BF16);
-    t->kernel.launch_s =
-        software->one_by_one ? t->own.launch_s : fmin(t->own.launch_s, KERNEL_GAP_S);
+    t->kernel = software->one_by_one ? t->own : sm_calibration_ahead(&t->own);
     if (other) memset(t->variant, 0, sizeof t->variant); /* their programs were others */
     if (t->one) sm_curve_memo_forget(&t->one->at.memo);
 }
