@@ -131,6 +131,7 @@ static void expect_texts(const written *w, const written *one, const char *plan)
 static sm_train_setup room_for(const sm_train_setup *trained, int sequences) {
     sm_train_setup s = *trained;
     s.tokens = ROOM;
+    s.stored = SM_ELEMENT_F32;
     s.sequences = sequences;
     return s;
 }

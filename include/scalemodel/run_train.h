@@ -37,8 +37,8 @@ typedef struct sm_train_setup {
     const sm_train_chunk *chunk;
     const int *actions;                   /* of each stage */
     const sm_train_action *const *action; /* [stage][actions[stage]] */
-    /* In training, what arrays are stored in and travel in, and gradients of weights: F32 or BF16
-     * (a generator has F32); kernels work in single precision. Of weights in bf16 the optimizer
+    /* What arrays are stored in and travel in (of a generator its weights), and gradients of
+     * weights: F32 or BF16; kernels work in single precision. Of weights in bf16 the optimizer
      * keeps a copy in single precision, or none (rounded): then an update is rounded at random to
      * one of the two nearest, so that its mean stays (Gupta et al., arXiv 1502.02551, section 3.1).
      */

@@ -14,9 +14,18 @@ typedef struct run_generate_values {
     const char *checkpoint, *prompts, *plan, *draft, *draft_checkpoint;
     int64_t tokens, seed, speculate;
     double temperature;
+    int weights;
     prediction_values predicted;
     cli_model_values read_by;
 } run_generate_values;
+
+/* What weights are stored in. */
+enum { WEIGHT_TYPES = 2 };
+static const char *const weight_words[WEIGHT_TYPES] = {"fp32", "bf16"};
+static const struct {
+    sm_dtype dtype;
+    sm_element element;
+} weight_types[WEIGHT_TYPES] = {{SM_FP32, SM_ELEMENT_F32}, {SM_BF16, SM_ELEMENT_BF16}};
 
 typedef struct generation_price { /* seconds of a pass */
     double prefill_s, decode_s, draft_prefill_s, draft_s;
@@ -142,6 +151,8 @@ static sm_status read_model(const generation *g, const cli_model_values *by, con
     if (!status)
         status =
             serving_model_lay_out(g->call, &g->plan, g->longest + g->tokens, g->prompts, m, err);
+    const run_generate_values *o = g->call->values;
+    m->setup.stored = weight_types[o->weights].element;
     return status ? status : serving_model_weights(g->call, m, err);
 }
 
@@ -198,7 +209,9 @@ static sm_status price_model(const generation *g, const sm_model *model,
     double prompt = 0, tokens = (double)g->tokens;
     for (size_t i = 0; i < g->prompts; i++) prompt += (double)g->prompt_tokens[i];
     prompt /= (double)g->prompts;
-    sm_status status = serving_price_new(model, &g->system, prompt, tokens, constants, &serve, err);
+    const run_generate_values *o = g->call->values;
+    sm_status status = serving_price_new(model, &g->system, weight_types[o->weights].dtype, prompt,
+                                         tokens, constants, &serve, err);
     if (!status) status = price_pass(g, serve, (double)g->longest, 0, 1, prefill_s, err);
     if (!status)
         status = price_pass(g, serve, queries, prompt + tokens / 2, queries, decode_s, err);
@@ -375,6 +388,9 @@ static const cli_option run_generate_table[] = {
      .lowest = 1, .highest = GENERATION_MOST_TOKENS, .by_default = "64"},
     {"plan", 0, CLI_TEXT, AT(plan), "PLAN", .help = "data=2,tensor=2,...: a rank for each chip",
      .default_says = "one rank"},
+    {"weights", 0, CLI_CHOICE, AT(weights), "DTYPE",
+     .help = "weights are stored in and travel in; products are of single precision",
+     .words = {weight_words, WEIGHT_TYPES}, .by_default = "fp32"},
     {"temperature", 0, CLI_NUMBER, AT(temperature), "X",
      .help = "draw from the scores over X; 0 takes the best", .highest = 100, .by_default = "0"},
     {"seed", 0, CLI_WHOLE, AT(seed), "N", .help = "of the draws", .by_default = "1"},

@@ -83,8 +83,8 @@ static sm_status price(serve_run *g, sm_error *err) {
     sm_status status =
         serving_system_read(g->call, &o->predicted, &g->m.setup, &g->system, &constants, err);
     if (!status)
-        status = serving_price_new(&g->m.model, &g->system, l->prompt, l->output, constants,
-                                   &g->price, err);
+        status = serving_price_new(&g->m.model, &g->system, SM_FP32, l->prompt, l->output,
+                                   constants, &g->price, err);
     double step = fmax(fmax(o->chunk, o->prefill), o->batch) * g->groups;
     if (!status)
         status = sm_serve_engine(g->price, &g->plan, fmin(o->longest, l->prompt + l->output), step,

@@ -91,13 +91,13 @@ sm_status serving_system_read(const cli_call *call, const prediction_values *giv
     return status;
 }
 
-sm_status serving_price_new(const sm_model *model, const sm_system *system, double prompt,
-                            double output, const sm_calibration *constants, sm_serve **out,
-                            sm_error *err) {
+sm_status serving_price_new(const sm_model *model, const sm_system *system, sm_dtype weights,
+                            double prompt, double output, const sm_calibration *constants,
+                            sm_serve **out, sm_error *err) {
     const sm_serve_job job = {.size = sizeof(sm_serve_job),
                               .model = model,
                               .system = system,
-                              .dtypes = {SM_FP32, SM_FP32, SM_FP32},
+                              .dtypes = {weights, SM_FP32, SM_FP32},
                               .prompt = prompt,
                               .output = output,
                               .imbalance = 1,

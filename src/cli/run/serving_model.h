@@ -32,7 +32,8 @@ sm_status serving_model_open(sm_communicator *world, const serving_model *m,
 sm_status serving_system_read(const cli_call *call, const prediction_values *given,
                               const sm_train_setup *setup, sm_system *system,
                               const sm_calibration **constants, sm_error *err);
-/* The price of serving in single precision, one kernel after the other, as it is run here. */
-sm_status serving_price_new(const sm_model *model, const sm_system *system, double prompt,
-                            double output, const sm_calibration *constants, sm_serve **out,
-                            sm_error *err);
+/* The price of serving in single precision but for how weights are stored, one kernel after the
+ * other, as it is run here. */
+sm_status serving_price_new(const sm_model *model, const sm_system *system, sm_dtype weights,
+                            double prompt, double output, const sm_calibration *constants,
+                            sm_serve **out, sm_error *err);

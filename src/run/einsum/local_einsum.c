@@ -257,6 +257,57 @@ static const float *panel(sm_element element, const void *x, bool turned, panel_
     return room;
 }
 
+/* Few rows of c are each made at once, of a matrix that is read as it is stored. */
+static float wide(uint16_t half) {
+    uint32_t bits = (uint32_t)half << 16;
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+/* y += x times [k,n], four rows at a time. */
+static void add_rows(const float *x, const uint16_t *b, size_t lead, size_t k, size_t n,
+                     float *restrict y) {
+    size_t t = 0;
+    for (; t + 4 <= k; t += 4, b += 4 * lead) {
+        const uint16_t *b0 = b, *b1 = b + lead, *b2 = b1 + lead, *b3 = b2 + lead;
+        float x0 = x[t], x1 = x[t + 1], x2 = x[t + 2], x3 = x[t + 3];
+        for (size_t j = 0; j < n; j++)
+            y[j] += x0 * wide(b0[j]) + x1 * wide(b1[j]) + x2 * wide(b2[j]) + x3 * wide(b3[j]);
+    }
+    for (; t < k; t++, b += lead)
+        for (size_t j = 0; j < n; j++) y[j] += x[t] * wide(b[j]);
+}
+
+/* y += x times [n,k], turned: sums in eight parts. */
+static void add_products(const float *x, const uint16_t *b, size_t lead, size_t k, size_t n,
+                         float *restrict y) {
+    enum { PARTS = 8 };
+    for (size_t j = 0; j < n; j++, b += lead) {
+        float part[PARTS] = {0}, sum = 0;
+        size_t t = 0;
+        for (; t + PARTS <= k; t += PARTS)
+            for (size_t p = 0; p < PARTS; p++) part[p] += x[t + p] * wide(b[t + p]);
+        for (; t < k; t++) sum += x[t] * wide(b[t]);
+        for (size_t p = 0; p < PARTS; p++) sum += part[p];
+        y[j] += sum;
+    }
+}
+
+static bool multiply_few_halves(const product_of *p, float *row) {
+    enum { FEW_HALVES = 4 };
+    if (p->m > FEW_HALVES || p->of_b != SM_ELEMENT_BF16) return false;
+    for (size_t i = 0; i < p->m; i++) {
+        float *y = (float *)p->c + i * p->ldc;
+        for (size_t t = 0; t < p->k; t++)
+            sm_elements_read(p->of_a, p->a, p->a_transposed ? t * p->lda + i : i * p->lda + t, 1,
+                             row + t);
+        if (!p->add) memset(y, 0, p->n * sizeof *y);
+        (p->b_transposed ? add_products : add_rows)(row, p->b, p->ldb, p->k, p->n, y);
+    }
+    return true;
+}
+
 static size_t side(size_t at, size_t end) {
     return end - at < SM_PANEL_SIDE ? end - at : SM_PANEL_SIDE;
 }
@@ -292,11 +343,12 @@ static sm_status multiply_batch(product_of p, sm_error *err) {
     }
     size_t of_a = p.of_a == SM_ELEMENT_BF16 ? side(0, p.m) * side(0, p.k) : 0;
     size_t of_b = p.of_b == SM_ELEMENT_BF16 ? side(0, p.k) * side(0, p.n) : 0;
-    float *room = of_a + of_b ? memory_new((of_a + of_b) * sizeof *room) : NULL;
+    float *room = of_a + of_b ? memory_new((of_a + of_b + p.k) * sizeof *room) : NULL;
     if (of_a + of_b && !room) return sm_fail_memory(err);
     for (size_t i = 0; i < p.batch; i++) {
-        if (room) multiply_panels(&p, room, room + of_a);
-        else multiply(&p);
+        if (!room) multiply(&p);
+        else if (!multiply_few_halves(&p, room + of_a + of_b))
+            multiply_panels(&p, room, room + of_a);
         p.a = (const char *)p.a + a;
         p.b = (const char *)p.b + b;
         p.c = (char *)p.c + p.m * p.n * width;

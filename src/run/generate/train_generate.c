@@ -461,7 +461,6 @@ sm_status sm_generator_new_paged(sm_communicator *world, const sm_train_setup *s
     sm_generator *g = sm_calloc(1, sizeof *g);
     if (!g) return sm_fail_memory(err);
     g->setup = *setup;
-    g->setup.stored = SM_ELEMENT_F32;
     g->paged = pages != NULL;
     if (pages) g->feed = (train_feed){.pages = pages->pages, .page_tokens = pages->page_tokens};
     /* one road for prompts and single bytes: the cache lies over context, queries are on all */

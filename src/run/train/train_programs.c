@@ -38,7 +38,8 @@ static sm_status check_moves(const sm_trainer *t, const sm_task_list *list, sm_e
 static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err) {
     const sm_train_setup *s = t->setup;
     sm_rules rules = sm_rules_of_runtime(s->rules);
-    rules.width = (int)sm_element_bytes(s->stored);
+    if (!t->serving) rules.width = (int)sm_element_bytes(s->stored);
+    rules.weights = (int)sm_element_bytes(s->stored);
     rules.heads_copied = s->degree[SM_AXIS_TENSOR_W] > 1;
     sm_program b;
     double size[SM_MAX_DIMENSIONS];
