@@ -210,7 +210,7 @@ static void put_section(printer *p, const char *section, const tree_set *list) {
 /* In quotes where it would not be read as a name. */
 static void put_word(printer *p, const char *name, bool first) {
     const sm_source source = sm_source_of("", name);
-    lexer l = {.source = &source};
+    lexer l = {.source = &source, .end = source.length};
     token t = {0};
     bool plain = lexer_next(&l, &t, NULL) == SM_OK && t.kind == TOKEN_NAME &&
                  t.span.length == source.length && source.length <= TREE_MOST_NAME;

@@ -285,7 +285,7 @@ enum { MOST_TOKENS = 1000 };
 
 static int tokens_of(const char *text, sm_span *span) {
     const sm_source source = sm_source_of("", text);
-    lexer l = {.source = &source};
+    lexer l = {.source = &source, .end = source.length};
     token t = {0};
     int n = 0;
     do {

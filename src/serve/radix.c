@@ -14,33 +14,28 @@ enum { ROOT = 0, NONE = -1, FIRST_NODES = 64, FIRST_BUCKETS = 128 };
 
 /* ---- the lists of what may go ---- */
 
-static void unlist(sim_radix *t, int i) {
-    sim_node *n = &t->node[i];
-    if (n->older != NONE) t->node[n->older].newer = n->newer;
-    else if (t->oldest == i) t->oldest = n->newer;
+static void unlist(sim_radix *t, sim_tier tier, int i) {
+    const int newer = t->node[i].use[tier].newer, older = t->node[i].use[tier].older;
+    if (older != NONE) t->node[older].use[tier].newer = newer;
+    else if (t->oldest[tier] == i) t->oldest[tier] = newer;
     else return; /* not listed */
-    if (n->newer != NONE) t->node[n->newer].older = n->older;
-    else t->newest = n->older;
-    n->newer = n->older = NONE;
+    if (newer != NONE) t->node[newer].use[tier].older = older;
+    else t->newest[tier] = older;
+    t->node[i].use[tier].newer = t->node[i].use[tier].older = NONE;
 }
 
-static void list_newest(sim_radix *t, int i) {
-    unlist(t, i);
-    if (i == ROOT || t->node[i].hot == 0 || t->node[i].pins > 0) return;
-    t->node[i].older = t->newest;
-    if (t->newest != NONE) t->node[t->newest].newer = i;
-    else t->oldest = i;
-    t->newest = i;
+static void list_newest(sim_radix *t, sim_tier tier, int i) {
+    const int older = t->newest[tier];
+    t->node[i].use[tier].older = older;
+    if (older != NONE) t->node[older].use[tier].newer = i;
+    else t->oldest[tier] = i;
+    t->newest[tier] = i;
 }
 
-static void unlist_cold(sim_radix *t, int i) {
-    sim_node *n = &t->node[i];
-    if (n->cold_older != NONE) t->node[n->cold_older].cold_newer = n->cold_newer;
-    else if (t->cold_oldest == i) t->cold_oldest = n->cold_newer;
-    else return;
-    if (n->cold_newer != NONE) t->node[n->cold_newer].cold_older = n->cold_older;
-    else t->cold_newest = n->cold_older;
-    n->cold_newer = n->cold_older = NONE;
+/* The node was used: of what may go from HBM it is the last. */
+static void touch(sim_radix *t, int i) {
+    unlist(t, SIM_HOT, i);
+    if (i != ROOT && t->node[i].hot > 0 && t->node[i].pins == 0) list_newest(t, SIM_HOT, i);
 }
 
 /* ---- nodes by parent, label and start ---- */
@@ -99,6 +94,12 @@ static sm_status grow_nodes(sim_radix *t, sm_error *err) {
     return t->room > t->buckets ? grow_buckets(t, err) : SM_OK;
 }
 
+static sim_node fresh_node(uint64_t label, int64_t start, int parent, int sibling) {
+    return (sim_node){label, start,   0,    0,    parent,
+                      NONE,  sibling, NONE, NONE, {{NONE, NONE}, {NONE, NONE}},
+                      0,     NONE};
+}
+
 static sm_status add_node(sim_radix *t, int parent, uint64_t label, int64_t start, int *out,
                           sm_error *err) {
     sm_status status = t->free == NONE && t->nodes == t->room ? grow_nodes(t, err) : SM_OK;
@@ -107,8 +108,7 @@ static sm_status add_node(sim_radix *t, int parent, uint64_t label, int64_t star
     if (i != NONE) t->free = t->node[i].chain;
     else i = t->nodes++;
     int sibling = t->node[parent].first_child;
-    t->node[i] = (sim_node){label, start, 0,    0,    parent, NONE, sibling, NONE,
-                            NONE,  NONE,  NONE, NONE, NONE,   0,    NONE};
+    t->node[i] = fresh_node(label, start, parent, sibling);
     if (sibling != NONE) t->node[sibling].previous = i;
     t->node[parent].first_child = i;
     link_bucket(t, i);
@@ -120,8 +120,8 @@ static sm_status add_node(sim_radix *t, int parent, uint64_t label, int64_t star
 static void remove_node(sim_radix *t, int i) {
     sim_node *n = &t->node[i];
     assert(i != ROOT && n->pins == 0 && n->hot == 0 && n->first_child == NONE);
-    unlist(t, i);
-    unlist_cold(t, i);
+    unlist(t, SIM_HOT, i);
+    unlist(t, SIM_COLD, i);
     unlink_bucket(t, i);
     if (n->previous != NONE) t->node[n->previous].next = n->next;
     else t->node[n->parent].first_child = n->next;
@@ -136,7 +136,7 @@ static void remove_node(sim_radix *t, int i) {
 static void forget_cold(sim_radix *t, int i) {
     t->cold -= t->node[i].cold;
     t->node[i].cold = 0;
-    unlist_cold(t, i);
+    unlist(t, SIM_COLD, i);
 }
 
 /* Node i and all that follows it: none of it is hot. */
@@ -165,8 +165,8 @@ static void drop_cold(sim_radix *t, int i) {
 static bool make_cold_room(sim_radix *t, int64_t pages, int kept) {
     if (pages > t->cold_most) return false;
     while (t->cold + pages > t->cold_most) {
-        int i = t->cold_oldest;
-        if (i == kept && i != NONE) i = t->node[i].cold_newer;
+        int i = t->oldest[SIM_COLD];
+        if (i == kept && i != NONE) i = t->node[i].use[SIM_COLD].newer;
         if (i == NONE) return false;
         drop_cold(t, i);
     }
@@ -175,21 +175,20 @@ static bool make_cold_room(sim_radix *t, int64_t pages, int kept) {
 
 void sim_radix_set_host(sim_radix *t, int64_t host_pages) {
     t->cold_most = host_pages > 0 ? host_pages : 0;
-    while (t->cold > t->cold_most && t->cold_oldest != NONE) drop_cold(t, t->cold_oldest);
+    while (t->cold > t->cold_most && t->oldest[SIM_COLD] != NONE) drop_cold(t, t->oldest[SIM_COLD]);
 }
 
 /* ---- the tree ---- */
 
 sm_status sim_radix_begin(sim_radix *t, int64_t host_pages, sm_error *err) {
     *t = (sim_radix){.room = FIRST_NODES, .free = NONE, .buckets = FIRST_BUCKETS};
-    t->oldest = t->newest = t->cold_oldest = t->cold_newest = NONE;
+    for (int tier = 0; tier < SIM_TIERS; tier++) t->oldest[tier] = t->newest[tier] = NONE;
     t->cold_most = host_pages > 0 ? host_pages : 0;
     t->node = sm_malloc(FIRST_NODES * sizeof *t->node);
     t->bucket = sm_malloc(FIRST_BUCKETS * sizeof *t->bucket);
     if (!t->node || !t->bucket) return sm_fail_memory(err);
     memset(t->bucket, 0xFF, FIRST_BUCKETS * sizeof *t->bucket);
-    t->node[ROOT] =
-        (sim_node){0, 0, 0, 0, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, NONE, 0, NONE};
+    t->node[ROOT] = fresh_node(0, 0, NONE, NONE);
     t->nodes = 1;
     return SM_OK;
 }
@@ -221,7 +220,7 @@ int64_t sim_radix_match(const sim_radix *t, const sim_run_list *runs, int *node,
 
 void sim_radix_pin(sim_radix *t, int node) {
     for (int i = node; i > ROOT; i = t->node[i].parent) {
-        unlist(t, i);
+        unlist(t, SIM_HOT, i);
         if (t->node[i].pins++ == 0) t->pinned += t->node[i].hot;
     }
 }
@@ -230,7 +229,7 @@ void sim_radix_unpin(sim_radix *t, int node) {
     for (int i = node; i > ROOT; i = t->node[i].parent) {
         assert(t->node[i].pins > 0);
         if (--t->node[i].pins == 0) t->pinned -= t->node[i].hot;
-        list_newest(t, i);
+        touch(t, i);
     }
 }
 
@@ -249,7 +248,7 @@ static int64_t warm_node(sim_radix *t, int i, int64_t pages) {
     n->cold -= come;
     t->cold -= come;
     add_hot(t, i, come);
-    if (n->cold == 0) unlist_cold(t, i);
+    if (n->cold == 0) unlist(t, SIM_COLD, i);
     return come;
 }
 
@@ -288,7 +287,7 @@ sm_status sim_radix_insert(sim_radix *t, const sim_run_list *runs, int64_t *adde
         at = runs->end[i];
     }
     for (int i = *node; i > ROOT; i = t->node[i].parent)
-        if (t->node[i].pins == 0) list_newest(t, i);
+        if (t->node[i].pins == 0) touch(t, i);
     return SM_OK;
 }
 
@@ -304,17 +303,12 @@ static int64_t evict_from(sim_radix *t, int i, int64_t most) {
     n->hot -= pages;
     t->hot -= pages;
     assert(n->hot >= 0 && t->hot >= 0 && n->pins == 0);
-    if (n->hot == 0) unlist(t, i);
+    if (n->hot == 0) unlist(t, SIM_HOT, i);
     if (make_cold_room(t, pages, i)) {
         n->cold += pages;
         t->cold += pages;
-        unlist_cold(t, i);
-        if (n->cold != 0) {
-            n->cold_older = t->cold_newest;
-            if (t->cold_newest != NONE) t->node[t->cold_newest].cold_newer = i;
-            else t->cold_oldest = i;
-            t->cold_newest = i;
-        }
+        unlist(t, SIM_COLD, i);
+        if (n->cold != 0) list_newest(t, SIM_COLD, i);
     } else {
         drop_cold(t, i);
     }
@@ -323,6 +317,7 @@ static int64_t evict_from(sim_radix *t, int i, int64_t most) {
 
 int64_t sim_radix_evict(sim_radix *t, int64_t pages) {
     int64_t given = 0;
-    while (given < pages && t->oldest != NONE) given += evict_from(t, t->oldest, pages - given);
+    while (given < pages && t->oldest[SIM_HOT] != NONE)
+        given += evict_from(t, t->oldest[SIM_HOT], pages - given);
     return given;
 }

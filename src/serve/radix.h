@@ -12,27 +12,30 @@ typedef struct sim_run_list {
     const int64_t *end;
 } sim_run_list;
 
+/* Where pages lie, and what of them may go from there: a list of nodes by last use. */
+typedef enum sim_tier { SIM_HOT, SIM_COLD, SIM_TIERS } sim_tier; /* HBM, host memory */
+
 typedef struct sim_node {
     uint64_t label;
-    int64_t start;              /* pages before it */
-    int64_t hot, cold;          /* pages in HBM and, after them, in host memory */
-    int parent, first_child;    /* -1: none */
-    int next, previous;         /* siblings */
-    int chain;                  /* of its hash bucket; of the free list */
-    int newer, older;           /* in the list of what may go; -1 */
-    int cold_newer, cold_older; /* in the list of host memory */
-    int pins;                   /* sequences that use it or what follows it */
-    int32_t place;              /* of its page in memory, where nodes are single pages that have
-                                   one; -1 */
+    int64_t start;           /* pages before it */
+    int64_t hot, cold;       /* pages in HBM and, after them, in host memory */
+    int parent, first_child; /* -1: none */
+    int next, previous;      /* siblings */
+    int chain;               /* of its hash bucket; of the free list */
+    struct {
+        int newer, older; /* -1: none */
+    } use[SIM_TIERS];
+    int pins;      /* sequences that use it or what follows it */
+    int32_t place; /* of its page in memory, where nodes are single pages that have one; -1 */
 } sim_node;
 
 typedef struct sim_radix {
     sim_node *node; /* 0 is the root */
     int nodes, room, free;
     int *bucket;
-    int buckets; /* a power of two */
-    int oldest, newest, cold_oldest, cold_newest;
-    int64_t hot, pinned; /* pages in HBM, and of them those of pinned nodes */
+    int buckets;                              /* a power of two */
+    int oldest[SIM_TIERS], newest[SIM_TIERS]; /* -1: none */
+    int64_t hot, pinned;                      /* pages in HBM, and of them those of pinned nodes */
     int64_t cold, cold_most;
     void (*given)(void *context, int32_t place); /* of a page that is given back; NULL */
     void *context;
