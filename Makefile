@@ -130,7 +130,7 @@ BENCHES := $(BENCH_SRC:bench/%.c=$(BUILD)/bench/%)
 BOOK_SRC := $(sort $(wildcard tests/book/*.c))
 BOOK_OBJ := $(BOOK_SRC:tests/%.c=$(BUILD)/obj/tests/%.o)
 # What of running on ranks the book needs: no BLAS.
-BOOK_RUN := $(patsubst %,$(BUILD)/obj/run/%.o,comm/communicator comm/memory_account comm/rank_mesh comm/sums comm/threads einsum/box einsum/local_block)
+BOOK_RUN := $(patsubst %,$(BUILD)/obj/run/%.o,comm/communicator comm/memory_account comm/rank_mesh comm/threads einsum/box einsum/local_block)
 
 all: $(BUILD)/scalemodel $(RUN_PROGRAMS) $(LIBRARIES:%=$(BUILD)/lib%.a) $(LIBRARIES:%=$(BUILD)/lib%.so)
 
