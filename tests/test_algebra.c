@@ -327,6 +327,23 @@ static void repeat_one(sm_rng *rng, problem *p, sm_array *array) {
     array->dim[array->rank++] = (sm_dim){.index = e->indices++};
 }
 
+static bool has_index(const sm_array *array, int index) {
+    int d = 0;
+    while (d < array->rank && array->dim[d].index != index) d++;
+    return d < array->rank;
+}
+
+/* What one operand of several has alone stands in the output: it would be no sum of a product. */
+static void keep_lone_indices(problem *p, int indices) {
+    sm_einsum *e = &p->einsum;
+    for (int i = 0; i < indices && e->operands > 1; i++) {
+        int operands = 0;
+        for (int o = 0; o < e->operands; o++) operands += has_index(&e->in[o], i);
+        if (operands == 1 && !has_index(&e->out, i))
+            e->out.dim[e->out.rank++] = (sm_dim){.index = i};
+    }
+}
+
 /* Every index must stand in some operand: the indices are those that do. */
 static void random_problem(sm_rng *rng, problem *p) {
     unsigned known = 0;
@@ -350,6 +367,7 @@ static void random_problem(sm_rng *rng, problem *p) {
             known |= 1u << i;
         }
     random_dims(rng, &p->einsum.out, known);
+    keep_lone_indices(p, indices);
     snprintf(p->einsum.out.name, sizeof p->einsum.out.name, "Z");
     p->einsum.has_output = true;
 }
