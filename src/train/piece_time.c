@@ -74,6 +74,9 @@ static const double ROUTING_KERNELS = 6;
 priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
                         sm_dtype dtype, priced_matmul *memo) {
     sm_work_sizes at = {.flops = size_at(&w->flops, d), .bytes = work_bytes(w, d)};
+    /* Kernels of the runtime work in single precision, on copies of arrays of 16 bits; products
+     * copy panels, which stay in cache. */
+    if (t->software.width == 2 && w->kind != SM_OP_EINSUM) at.bytes *= 1 + 4.0 / 2;
     if (w->kind == SM_OP_EINSUM) {
         at.product = (sm_product_shape){size_at(&w->batch, d), size_at(&w->m, d), size_at(&w->n, d),
                                         size_at(&w->k, d)};
