@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""What `train --emit jax` prints, trained by JAX on 8 CPU devices beside `run train`: both go on from one checkpoint, on the
+same batches, and the losses of their steps are compared.
+
+  JAX_PYTHON scripts/emitted-jax-steps.py SCALEMODEL TEXT [NAME...]
+
+TEXT is any file, the bytes that both train on. The emitted step makes w - g; the rate and the clipping of `run train` are
+applied here. Prints a row per plan; status 1 when a loss differs by more than 1e-4 of it. RECORD=FILE takes a row of JAX's losses for
+each, which tests hold `run train` to. Not part of the suite; docs/frameworks.md has what it found.
+"""
+import csv
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+SEQ, SEQUENCES, STEPS, RATE, SEED, CLIP = 32, 16, 7, 0.3, 1, 1.0
+INPUTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "tests", "cli", "inputs")
+PLANS = {"dp": ("tiny-llama", "data=8,microbatch=2"), "zero1": ("tiny-llama", "data=8,zero=1,microbatch=1"),
+         "fsdp_tp": ("tiny-llama", "data=2,fsdp=2,tensor=2,seq=on,microbatch=2,regather=none"),
+         "ring": ("tiny-llama", "fsdp=2,context=2,tensor=2,seq=on,context_by=ring,microbatch=4,regather=none"),
+         "heads": ("tiny-llama", "data=4,context=2,context_by=heads,zero=0,microbatch=4,regather=weights"),
+         "pipeline": ("tiny-llama", "pipeline=2,data=2,tensor=2,seq=on,zero=0,microbatch=2,regather=weights"),
+         "experts": ("tiny-experts", "data=2,expert=4,zero=1,microbatch=2")}
+
+DRIVER = r"""
+import json
+job = json.load(open(sys.argv[3]))
+raw = open(job["checkpoint"], "rb").read()
+end = 8 + int.from_bytes(raw[:8], "little")
+of = {k: numpy.frombuffer(raw[end + v["data_offsets"][0]:end + v["data_offsets"][1]], numpy.float32).reshape(v["shape"])
+      for k, v in json.loads(raw[8:end]).items() if k != "__metadata__"}
+TENSORS = {"n1": "input_layernorm", "n2": "post_attention_layernorm", "mixer.wq": "self_attn.q_proj", "mixer.wk": "self_attn.k_proj",
+           "mixer.wv": "self_attn.v_proj", "mixer.wo": "self_attn.o_proj", "ffn.wg": "mlp.gate_proj", "ffn.wu": "mlp.up_proj",
+           "ffn.wd": "mlp.down_proj", "ffn.wr": "block_sparse_moe.gate"}
+EXPERT = {"ffn.wg": "w1", "ffn.wu": "w3", "ffn.wd": "w2"}
+
+def tensor(piece, name, dims, layer):
+    if piece == "embedding":
+        return of["model.embed_tokens.weight"]
+    if piece == "head":
+        return of["model.norm.weight"] if name == "n" else of["lm_head.weight"].T
+    at = f"model.layers.{layer}."
+    if "E" in dims.split() and name in EXPERT:
+        return numpy.stack([of[f"{at}block_sparse_moe.experts.{e}.{EXPERT[name]}.weight"].T for e in range(SIZE["E"])])
+    return of[at + TENSORS[name] + ".weight"].T
+
+def value_of(piece, name, dims, *_):
+    s = shapes[piece][name]
+    parts = [tensor(piece, name, dims, i) for i in range(LAYERS.get(piece, 1))]
+    return jax.device_put(jnp.asarray(numpy.stack(parts).reshape(s.shape), s.dtype), shardings[piece][name])
+
+class Draws:
+    def __init__(self, state): self.state = state
+    def next(self):
+        m = (1 << 64) - 1
+        self.state = z = (self.state + 0x9E3779B97F4A7C15) & m
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & m
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & m
+        return z ^ z >> 31
+    def below(self, n):
+        draw, unfair = self.next(), (1 << 64) % n
+        while draw > (1 << 64) - 1 - unfair: draw = self.next()
+        return draw % n
+
+text = numpy.frombuffer(open(job["text"], "rb").read(), numpy.uint8).astype(numpy.int32)
+def batch(step):
+    rows = []
+    for number in range(MICROBATCHES * SIZE["B"]):
+        first = Draws(Draws(job["seed"]).next() ^ (step << 32 | number)).below(len(text) - SIZE["T"])
+        rows.append(text[first:first + SIZE["T"] + 1])
+    return numpy.stack(rows).reshape(MICROBATCHES, SIZE["B"], SIZE["T"] + 1)
+
+weights = each_weight(value_of)
+for step in range(job["from"], job["steps"]):
+    tokens = batch(step)
+    before = jax.tree.map(numpy.asarray, weights)
+    value, _, after = compiled(weights, jax.device_put(tokens[..., :-1], placed(IDS)), jax.device_put(tokens[..., 1:], placed(LOSSES)))
+    gradient = jax.tree.map(lambda w, a: w - numpy.asarray(a), before, after)
+    norm = sum(float((g.astype(numpy.float64) ** 2).sum()) for g in jax.tree.leaves(gradient)) ** 0.5
+    rate = job["rates"][step] * min(1.0, job["clip"] / norm)
+    weights = jax.tree.map(lambda w, g, s: jax.device_put(jnp.asarray(w - rate * g), s), before, gradient, shardings)
+    print(float(value))
+"""
+
+
+def main():
+    scalemodel, text, only, wrong = sys.argv[1], sys.argv[2], sys.argv[3:], 0
+    for name, (model, plan) in PLANS.items():
+        if only and name not in only:
+            continue
+        config, whole = os.path.join(INPUTS, model + ".json"), plan + ",optimizer=sgd,recompute=none,dtype=fp32"
+        with tempfile.TemporaryDirectory() as place:
+            at = lambda file: os.path.join(place, file)
+            run = [scalemodel, "run", "train", config, "--data", text, "--seq", str(SEQ), "--batch", str(SEQ * SEQUENCES), "--steps",
+                   str(STEPS), "--rate", str(RATE), "--seed", str(SEED), "--with", "threads", "--plan", whole]
+            subprocess.run(run + ["--until", "1", "--checkpoint", at("one.safetensors")], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run(run + ["--resume", at("one.safetensors"), "--curve", at("curve.csv")], check=True, stdout=subprocess.DEVNULL)
+            ours = [float(row["loss"]) for row in csv.DictReader(open(at("curve.csv")))]
+            program = subprocess.run([scalemodel, "train", config, "--on", "cpu-host:8", "--seq", str(SEQ), "--batch", f"{SEQUENCES}seqs",
+                                      "--plan", whole, "--emit", "jax"], check=True, stdout=subprocess.PIPE, text=True).stdout
+            program = program.replace("WHOLE = False", "WHOLE = True").replace("CAPACITY = 1.0", "CAPACITY = None")
+            program = program.replace("RATE = 0.001", "RATE = 1.0")
+            with open(at("steps.py"), "w") as f:
+                f.write(program[:program.index("given = numpy.load")] + DRIVER)
+            rates = [RATE * (0.55 + 0.45 * math.cos(math.pi * step / STEPS)) for step in range(STEPS)]
+            with open(at("job.json"), "w") as f:
+                json.dump({"checkpoint": at("one.safetensors"), "text": text, "seed": SEED, "from": 1, "steps": STEPS, "rates": rates,
+                           "clip": CLIP}, f)
+            said = subprocess.run([sys.executable, at("steps.py"), at("hlo.txt"), "-", at("job.json")], check=True, text=True,
+                                  stdout=subprocess.PIPE, env=dict(os.environ, JAX_PLATFORMS="cpu")).stdout
+            theirs = [float(line) for line in said.split()]
+            off = max(abs(a / b - 1) for a, b in zip(theirs, ours, strict=True))
+            print(f"{name:10} {plan:75} {ours[0]:.4f} -> {ours[-1]:.4f}, apart {off:.1e} at most", flush=True)
+            wrong += off > 1e-4
+            if os.environ.get("RECORD"):
+                with open(os.environ["RECORD"], "a") as f:
+                    print(model, whole, *(f"{loss:.6f}" for loss in theirs), file=f)
+    return wrong > 0
+
+
+sys.exit(main())
