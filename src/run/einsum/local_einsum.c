@@ -191,29 +191,21 @@ typedef struct product_of {
  * is quicker than laying it out for a product: steps of a few sequences. */
 enum { FEW = 2 };
 
-/* y, n apart by `step`, = x, of k apart by `step_x`, times a matrix [k,n], or its transpose. */
-static void multiply_row(const float *x, int step_x, const float *matrix, bool transposed, int lead,
-                         int k, int n, float beta, float *y, int step) {
-    CBLAS_TRANSPOSE t = transposed ? CblasNoTrans : CblasTrans;
-    cblas_sgemv(CblasRowMajor, t, transposed ? n : k, transposed ? k : n, 1.0F, matrix, lead, x,
-                step_x, beta, y, step);
-}
-
 static bool multiply_few(const product_of *p) {
-    int m = (int)p->m, n = (int)p->n, k = (int)p->k, lda = (int)p->lda, ldb = (int)p->ldb;
-    int ldc = (int)p->ldc;
-    const float *a = p->a, *b = p->b;
-    float *c = p->c, beta = p->add ? 1.0F : 0.0F;
-    if (p->element != SM_ELEMENT_F32 || (m > FEW && n > FEW)) return false;
-    int across = p->a_transposed ? 1 : lda, along = p->a_transposed ? lda : 1;
-    if (m <= FEW)
-        for (int i = 0; i < m; i++)
-            multiply_row(a + i * across, along, b, p->b_transposed, ldb, k, n, beta, c + i * ldc,
-                         1);
-    else
-        for (int j = 0; j < n; j++)
-            multiply_row(p->b_transposed ? b + j * ldb : b + j, p->b_transposed ? 1 : ldb, a,
-                         !p->a_transposed, lda, k, m, beta, c + j, ldc);
+    bool rows = p->m <= FEW;
+    if (p->element != SM_ELEMENT_F32 || (!rows && p->n > FEW)) return false;
+    /* Few rows x [few,k] times a matrix [k,width]: of few columns the transposes. */
+    int few = (int)(rows ? p->m : p->n), width = (int)(rows ? p->n : p->m), k = (int)p->k;
+    int lead = (int)(rows ? p->ldb : p->lda), lead_x = (int)(rows ? p->lda : p->ldb);
+    bool turned = rows ? p->b_transposed : !p->a_transposed;
+    bool turned_x = rows ? p->a_transposed : !p->b_transposed;
+    const float *matrix = rows ? p->b : p->a, *x = rows ? p->a : p->b;
+    int next = turned_x ? 1 : lead_x, next_c = rows ? (int)p->ldc : 1;
+    float *c = p->c;
+    for (int i = 0; i < few; i++, x += next, c += next_c)
+        cblas_sgemv(CblasRowMajor, turned ? CblasNoTrans : CblasTrans, turned ? width : k,
+                    turned ? k : width, 1.0F, matrix, lead, x, turned_x ? lead_x : 1,
+                    p->add ? 1.0F : 0.0F, c, rows ? 1 : (int)p->ldc);
     return true;
 }
 
