@@ -122,14 +122,16 @@ sm_span sm_question_blamed(const sm_source *plan, const char *sentence) {
         if (speaks_of(sentence, item)) return (sm_span){at, length};
         at += length + 1;
     }
-    return (sm_span){0, plan->length};
+    return (sm_span){0};
 }
 
 sm_status sm_question_blame(const sm_source *plan, sm_status status, sm_error *err) {
     if (status != SM_BAD_INPUT || err->line || plan->length == 0) return status;
     char sentence[sizeof err->sentence];
     memcpy(sentence, err->sentence, sizeof sentence);
-    return sm_fail_at(err, plan, sm_question_blamed(plan, sentence), "%s", sentence);
+    sm_span blamed = sm_question_blamed(plan, sentence);
+    return sm_fail_at(err, plan, blamed.length ? blamed : (sm_span){0, plan->length}, "%s",
+                      sentence);
 }
 
 void sm_units_note(sm_report *r, const sm_chip *chip, sm_dtype dtype) {

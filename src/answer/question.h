@@ -24,7 +24,7 @@ sm_status sm_question_needs(bool there, const char *what, sm_error *err);
 sm_status sm_question_limit(const char *what, double value, double most, sm_error *err);
 /* How many plans a search looked at, what that proves, and how long it took. */
 void sm_search_lines(sm_report *r, const sm_search_effort *e, const char *proof);
-/* The item of a plan's text that the sentence speaks of; otherwise all of it. */
+/* The item of a plan's text that the sentence speaks of; of no length where it speaks of none. */
 sm_span sm_question_blamed(const sm_source *plan, const char *sentence);
 /* An error that has no place yet, about a plan read from this text: shown under the key it speaks
  * of, else under the whole. */

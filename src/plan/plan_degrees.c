@@ -159,7 +159,7 @@ const char *sm_plan_refuse(const sm_plan *p, const sm_model *m, char *room, size
         REFUSE("state_copies=%d does not divide data=%d", p->state_copies, p->data);
     bool whole = p->parameters == SM_STORED_BF16 || p->parameters == SM_STORED_FP8;
     if (!whole && p->lora == 0)
-        REFUSE("weights in %s are not trained, only adapters beside them: lora=16",
+        REFUSE("parameters=%s are not trained, only adapters beside them: lora=16",
                plan_row_of(SM_PLAN_PARAMETERS)->key.words.word[p->parameters]);
     if (p->parameters == SM_STORED_FP8 && p->dtype != SM_FP8)
         REFUSE("parameters=fp8 feed matmuls in fp8: dtype=fp8");

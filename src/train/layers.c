@@ -13,15 +13,15 @@ const char *layout_refuse(const sm_train *t, const sm_plan *plan, char *room, si
     int of[MAX_CHUNKS], chunks = chunk_count(plan), sum = 0;
     if (!plan->layout[0]) return NULL;
     int said = sm_plan_layout_chunks(plan);
-    if (said != chunks)
-        return snprintf(room, size, "layout is of %d chunks, and pipeline=%d x virtual=%d has %d",
-                        said, plan->pipeline, chunks / plan->pipeline, chunks),
-               room;
-    sm_plan_layout_fill(plan, t->model.L, chunks, of);
-    for (int c = 0; c < chunks; c++) sum += of[c];
+    sm_plan_layout_fill(plan, t->model.L, said < MAX_CHUNKS ? said : MAX_CHUNKS, of);
+    for (int c = 0; c < said && c < MAX_CHUNKS; c++) sum += of[c];
     if (sum != t->model.L)
         return snprintf(room, size, "layout adds up to %d layers, and the model has %d", sum,
                         t->model.L),
+               room;
+    if (said != chunks)
+        return snprintf(room, size, "layout is of %d chunks, and pipeline=%d x virtual=%d has %d",
+                        said, plan->pipeline, chunks / plan->pipeline, chunks),
                room;
     return NULL;
 }

@@ -96,9 +96,12 @@ static bool refused(const sm_train_asked *q, sm_train *train, bool expert_tensor
     sm_plan probe = q->search.fixed;
     if (!sm_plan_given(&probe, SM_PLAN_SEQ)) probe.seq = false;
     if (!sm_plan_given(&probe, SM_PLAN_EXPERT_TENSOR)) probe.expert_tensor = expert_tensor;
+    if (probe.layout[0] && !sm_plan_given(&probe, SM_PLAN_PIPELINE)) {
+        if (!sm_plan_given(&probe, SM_PLAN_VIRTUAL)) probe.virtual_stages = 1;
+        probe.pipeline = sm_plan_layout_chunks(&probe) / probe.virtual_stages;
+    }
     if (sm_train_price(train, &probe, &price, why) != SM_BAD_INPUT) return false;
-    return sm_question_blamed(text, why->sentence).length < text->length ||
-           strstr(why->sentence, text->text);
+    return sm_question_blamed(text, why->sentence).length > 0;
 }
 
 const char *sm_train_plan_impossible(const sm_train_asked *q, sm_train *train) {
@@ -108,10 +111,18 @@ const char *sm_train_plan_impossible(const sm_train_asked *q, sm_train *train) {
     if (q->in.plan.length == 0) return NULL;
     if (refused(q, train, true, &why) && refused(q, train, false, &why))
         return sm_arena_printf(arena, "no plan: %s", why.sentence);
-    if (q->in.n_chips > 0 || fmod(chips, given) == 0.0) return NULL;
-    return sm_arena_printf(arena, "no plan: the degrees given take %.0f chips, %s the %.0f of %s",
-                           given, given > chips ? "more than" : "which do not divide", chips,
-                           q->in.system->text);
+    if (q->in.n_chips > 0) return NULL;
+    if (fmod(chips, given) != 0.0)
+        return sm_arena_printf(
+            arena, "no plan: the degrees given take %.0f chips, %s the %.0f of %s", given,
+            given > chips ? "more than" : "which do not divide", chips, q->in.system->text);
+    int chunks = sm_plan_layout_chunks(&q->search.fixed), stages = chunks;
+    if (chunks < 2 || sm_plan_given(&q->search.fixed, SM_PLAN_PIPELINE)) return NULL;
+    while (stages > 1 && (chunks % stages || fmod(chips, given * stages) != 0.0)) stages--;
+    if (stages > 1) return NULL;
+    return sm_arena_printf(
+        arena, "no plan: layout is of %d chunks, which no number of stages on %.0f chips has",
+        chunks, chips);
 }
 
 /* ---- a plan in words ---- */
