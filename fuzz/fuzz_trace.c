@@ -1,5 +1,5 @@
 /* Fuzz target: any bytes as a trace of requests. What is accepted is sorted, of whole positive
- * lengths, and the same when read again; a refusal has a place. */
+ * lengths, and the same when read again; a refusal has a place, but of gzip data cut short. */
 #include "scalemodel/io.h"
 
 #include <math.h>
@@ -22,7 +22,7 @@ static void check_request(const sm_request *q, double last_s) {
     require(q->blocks == 0 || q->block != NULL);
 }
 
-static double read_all(sm_request_file *file, double *requests) {
+static double read_all(sm_request_file *file, bool packed, double *requests) {
     sm_arrivals arrivals = sm_request_arrivals(file);
     sm_request request;
     sm_error err = {.status = SM_OK};
@@ -35,7 +35,8 @@ static double read_all(sm_request_file *file, double *requests) {
         sum += request.prompt + request.output;
         ++*requests;
     }
-    if (got < 0) require(err.status == SM_BAD_INPUT && err.line >= 1 && err.column >= 1);
+    bool placed = err.line >= 1 && err.column >= 1;
+    if (got < 0) require(err.status == SM_BAD_INPUT && (placed || packed));
     return sum;
 }
 
@@ -43,13 +44,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     sm_source source = {"trace", (const char *)data, size};
     sm_request_file *file = NULL;
     sm_error err = {.status = SM_OK};
+    bool packed = size > 1 && data[0] == 0x1f && data[1] == 0x8b;
     if (sm_request_file_of(&source, &file, &err) != SM_OK) {
-        require(err.status == SM_BAD_INPUT && err.sentence[0] != 0 && err.line >= 1);
+        require(err.status == SM_BAD_INPUT && err.sentence[0] != 0 && (packed || err.line >= 1));
         return 0;
     }
-    double first = 0, second = 0, sum = read_all(file, &first);
+    double first = 0, second = 0, sum = read_all(file, packed, &first);
     require(sm_request_file_rewind(file, NULL) == SM_OK);
-    require(read_all(file, &second) == sum && first == second);
+    require(read_all(file, packed, &second) == sum && first == second);
     sm_request_file_close(file);
     return 0;
 }

@@ -115,6 +115,30 @@ static void padding_is_for_widths(void **state) {
     assert_false(pads("mixtral-8x7b", "expert=3"));
 }
 
+/* What serving holds along the residual stream cuts widths by fsdp too, which engines do not. */
+static void plans_of_serving_pad_alike(void **state) {
+    sm_model model = catalogue_with("llama-3.1-8b", ""), padded;
+    sm_arena *arena = sm_arena_new();
+    sm_error err = {0};
+    sm_plan plan;
+    bool pads;
+    sm_source text = sm_source_of("plan", "tensor=3");
+    assert_int_equal(sm_serve_plan_parse(&text, &plan, &err), SM_OK);
+    assert_int_equal(sm_plan_pad(&plan, &model, arena, &padded, &pads, &err), SM_OK);
+    assert_true(pads && padded.kind[0].N == 36 && padded.kind[0].K == 9);
+    assert_true(padded.kind[0].F == 14337 && padded.V == model.V);
+    assert_true(sm_model_kv_bytes_per_token(&padded, SM_BF16) == 32 * 2 * 9 * 128 * 2.0);
+    text = sm_source_of("plan", "tensor=3,fsdp=5");
+    assert_int_equal(sm_serve_plan_parse(&text, &plan, &err), SM_OK);
+    assert_int_equal(sm_plan_pad(&plan, &model, arena, &padded, &pads, &err), SM_OK);
+    assert_true(pads && padded.kind[0].F == 14340);
+    text = sm_source_of("plan", "tensor=4");
+    assert_int_equal(sm_serve_plan_parse(&text, &plan, &err), SM_OK);
+    assert_int_equal(sm_plan_pad(&plan, &model, arena, &padded, &pads, &err), SM_OK);
+    assert_true(!pads && padded.kind[0].F == model.kind[0].F);
+    sm_arena_free(arena);
+}
+
 static void memory_may_run_out(void **state) {
     sm_model model = catalogue_with("llama-3.1-8b", "");
     sm_plan plan = plan_of(&model, "tensor=3");
@@ -139,6 +163,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_padded_model_is_the_larger_one),
         cmocka_unit_test(padding_is_for_widths),
+        cmocka_unit_test(plans_of_serving_pad_alike),
         cmocka_unit_test(memory_may_run_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

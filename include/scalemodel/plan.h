@@ -325,6 +325,11 @@ int sm_plan_heads_times(const sm_plan *plan, const sm_model *model);
  * elsewhere. False where it divides all widths, or experts stand in the way, which are not padded.
  */
 bool sm_plan_padding(const sm_plan *plan, const sm_model *model, sm_padding *padding);
+/* The model padded so: *padded is *model where nothing is (*pads: is anything?), also where a text
+ * ties such a size to another. What it is made of lives in the arena. SM_INTERNAL when out of
+ * memory. */
+sm_status sm_plan_pad(const sm_plan *plan, const sm_model *model, sm_arena *arena, sm_model *padded,
+                      bool *pads, sm_error *err);
 /* Why a plan cannot shard this model (widths, experts, layers do not divide); NULL when it
  * can. The sentence is in room. */
 const char *sm_plan_refuse(const sm_plan *plan, const sm_model *model, char *room, size_t size);

@@ -107,10 +107,13 @@ sm_status sm_answer_plan(const sm_plan_question *question, sm_report *r, sm_erro
     if (q.in.model) sm_put(r, r->data, "model", q.in.model->name);
     if (q.in.model && !q.reason) q.reason = model_reason(r, &q);
     sm_padding padding;
-    bool pads = q.in.model && !serving && sm_plan_padding(&q.plan, q.in.model, &padding);
+    bool pads = q.in.model && sm_plan_padding(&q.plan, q.in.model, &padding);
     if (q.reason)
         sm_report_text(r, "Not possible: %s.%s", q.reason,
-                       pads ? " 'train' prices it all the same, on the model padded for it." : "");
+                       !pads ? ""
+                             : sm_textf(r,
+                                        " '%s' prices it all the same, on the model padded for it.",
+                                        serving ? "serve" : "train"));
     else if (q.in.model && sm_plan_heads_times(&q.plan, q.in.model) > 1)
         sm_copies_note(r, &q.plan, q.in.model);
     else if (q.in.model)

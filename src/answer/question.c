@@ -60,12 +60,27 @@ void sm_padding_note(sm_report *r, const sm_plan *plan, const sm_model *model,
     for (int i = 0; i < n; i++)
         list = sm_textf(r, "%s%s%s %d to %d", list, i ? ", " : "", size[i].name, size[i].from,
                         size[i].to);
+    bool trains = plan->use == SM_PLAN_TRAINING;
     if (n > 0)
         sm_report_text(r,
                        "Padded, since tensor=%d does not divide widths: %s. %s of the work is "
-                       "padding, which MFU does not count. XLA pads so; the other "
-                       "frameworks refuse such a plan.",
-                       plan->tensor, list, sm_show_percent(r, share));
+                       "padding%s. XLA pads so; %s refuse such a plan.",
+                       plan->tensor, list, sm_show_percent(r, share),
+                       trains ? ", which MFU does not count" : "",
+                       trains ? "the other frameworks" : "engines");
+}
+
+sm_status sm_question_pad(sm_report *r, const sm_plan *plan, const sm_model **model, double seq,
+                          double *share, sm_error *err) {
+    sm_model *padded = sm_arena_alloc(r->arena, sizeof *padded);
+    bool pads;
+    if (!padded) return sm_fail_memory(err);
+    sm_status status = sm_plan_pad(plan, *model, r->arena, padded, &pads, err);
+    if (status || !pads) return status;
+    double own = sm_model_forward_flops(*model, seq, true).total;
+    *share = 1 - own / sm_model_forward_flops(padded, seq, true).total;
+    *model = padded;
+    return SM_OK;
 }
 
 void sm_padding_data(sm_report *r, sm_data *object, const sm_model *model, const sm_model *padded,

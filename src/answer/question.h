@@ -14,6 +14,10 @@ void sm_padding_note(sm_report *r, const sm_plan *plan, const sm_model *model,
                      const sm_model *padded, double share);
 void sm_padding_data(sm_report *r, sm_data *object, const sm_model *model, const sm_model *padded,
                      double share);
+/* The model that plans of serving are priced on: padded where the plan needs it, and then which
+ * share of the work on seq tokens padding is. */
+sm_status sm_question_pad(sm_report *r, const sm_plan *plan, const sm_model **model, double seq,
+                          double *share, sm_error *err);
 /* In which type a chip without units for this one multiplies: a sentence, or none. */
 void sm_units_note(sm_report *r, const sm_chip *chip, sm_dtype dtype);
 /* How a system of several slices came to be: a sentence, or none. */

@@ -63,8 +63,10 @@ void sm_recipe_page(sm_report *r, const sm_recipe *recipe) {
 
 sm_status sm_recipe_emit(sm_report *r, const sm_framework *framework, const sm_recipe_job *job,
                          sm_error *err) {
-    char *text;
+    char *text, why[256];
     int cannot = 0;
+    if (sm_plan_refuse(job->plan, job->model, why, sizeof why))
+        return sm_fail(err, SM_BAD_INPUT, "recipes are not written of padded models: %s", why);
     sm_status status = sm_recipe_write(framework, job, r->arena, &text, &cannot, err);
     if (status) return status;
     sm_put(r, sm_put_object(r, r->data, "emitted"), "framework|text|cannot_be_told",

@@ -203,6 +203,20 @@ bool sm_plan_padding(const sm_plan *p, const sm_model *m, sm_padding *padding) {
     return true;
 }
 
+sm_status sm_plan_pad(const sm_plan *plan, const sm_model *model, sm_arena *arena, sm_model *padded,
+                      bool *pads, sm_error *err) {
+    sm_padding padding;
+    sm_error tied = {.status = SM_OK};
+    sm_status status = SM_OK;
+    *pads = sm_plan_padding(plan, model, &padding);
+    if (*pads) status = sm_model_pad(model, &padding, arena, padded, &tied);
+    *pads = *pads && status == SM_OK;
+    if (!*pads) *padded = *model;
+    if (status == SM_OK || status == SM_BAD_INPUT) return SM_OK;
+    if (err) *err = tied;
+    return status;
+}
+
 /* ---- one form ---- */
 
 void plan_settle_values(sm_plan *plan) {

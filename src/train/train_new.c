@@ -365,31 +365,19 @@ static void set_job(const sm_job *job, sm_train *t) {
                                                        : sm_chip_usd_per_hour(&t->system.chip);
 }
 
-/* A text that ties a size to another cannot be padded: then plans are refused as they stand. */
-static sm_status pad_model(const sm_job *job, sm_train *t, sm_error *err) {
-    sm_padding padding;
-    sm_model padded;
-    sm_error tied = {.status = SM_OK};
-    if (!job->padded_for || !sm_plan_padding(job->padded_for, job->model, &padding)) return SM_OK;
-    sm_status status = sm_model_pad(job->model, &padding, t->arena, &padded, &tied);
-    if (status == SM_BAD_INPUT) return SM_OK;
-    if (status) {
-        if (err) *err = tied;
-        return status;
-    }
-    double done = sm_model_forward_flops(&padded, job->seq, padded.causal).total;
-    t->padding = 1 - t->model_flops_per_token / (3 * done);
-    t->model = padded;
-    return SM_OK;
-}
-
 static sm_status set_model(const sm_job *job, sm_train *t, sm_error *err) {
     t->model = *job->model;
     t->seq = job->seq;
     t->model_flops_per_token = sm_model_train_flops(&t->model, t->seq, t->model.causal);
     t->matmul_flops_per_token = sm_model_forward_flops(&t->model, t->seq, t->model.causal).matmul;
-    sm_status status = pad_model(job, t, err);
-    if (status) return status;
+    bool pads = false;
+    if (job->padded_for) {
+        sm_status status =
+            sm_plan_pad(job->padded_for, job->model, t->arena, &t->model, &pads, err);
+        if (status) return status;
+    }
+    double done = sm_model_train_flops(&t->model, t->seq, t->model.causal);
+    if (pads) t->padding = 1 - t->model_flops_per_token / done;
     sm_plan_keep_used_kinds(&t->model);
     t->kinds = t->model.kinds;
     for (int l = 0; l < t->model.L; l++) t->layers[t->model.layer[l]]++;

@@ -110,6 +110,7 @@ void sm_serve_job_data(sm_report *r, const sm_serve_asked *q) {
     sm_params params = sm_model_params(m);
     sm_put(r, sm_put_object(r, r->data, "model"), "name|params|active_params|kv_bytes_per_token",
            m->name, params.total, params.active, sm_model_kv_bytes_per_token(m, job->dtypes.kv));
+    if (q->padding > 0) sm_padding_data(r, r->data, m, job->model, q->padding);
     sm_data *system = sm_put_object(r, r->data, "system");
     sm_put(r, system, "name|chip|chips", q->in.system->text, q->in.system->chip.name,
            q->in.system->chips);

@@ -131,7 +131,7 @@ static void plan_line(sm_report *r, const sm_serving_found *a) {
                    p->most_batch >= 1.0 ? sm_show_exact(r, p->most_batch) : "none",
                    sm_serve_dtype_words(r, a->q, &a->q->job.dtypes),
                    sm_serve_plan_words(r, a->q->in.system, &p->plan));
-    sm_copies_note(r, &p->plan, a->q->in.model);
+    sm_copies_note(r, &p->plan, a->q->job.model);
     if (p->fits) return;
     sm_report_text(r, "It does not fit: the fullest chip needs %s and has %s.",
                    sm_show_bytes(r, p->memory.total), sm_show_bytes(r, p->memory.capacity));
@@ -399,6 +399,7 @@ void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, co
     if (job->context > 0)
         sm_report_text(r, "Decoding is priced at %s cached tokens.",
                        sm_show_exact(r, job->context));
+    if (q->padding > 0) sm_padding_note(r, &q->search.fixed, model, job->model, q->padding);
 }
 
 void sm_serve_page(sm_report *r, const sm_serving_found *a) {

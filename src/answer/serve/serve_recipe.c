@@ -34,6 +34,10 @@ sm_status sm_serve_keep_to(sm_serve_asked *q, sm_error *err) {
     status = sm_runners_named(&all, q->in.framework, "--framework", err);
     if (!status) status = sm_runners_named(&all, q->in.emit, "--emit", err);
     if (status) return status;
+    if (!q->in.framework)
+        status = sm_question_pad(q->report, &q->search.fixed, &q->job.model, q->job.prompt,
+                                 &q->padding, err);
+    if (status || q->padding > 0) return status; /* which no engine does */
     if (!q->in.framework) return keep_to_any(q, err);
     q->search.space = &q->space;
     return sm_runners_one(q->in.framework, &q->search.fixed, &q->in.plan, &q->space, err);

@@ -18,6 +18,7 @@ typedef struct sm_simulate_asked {
     sm_request_source *source;
     sm_synthetic draw;     /* its lengths are told, of a trace too */
     double most;           /* requests */
+    double padding;        /* share of the work, where job.model is padded for the plan */
     sm_max_rate *max_rate; /* NULL when not asked for */
     sm_simulated result;
     sm_report *report;
@@ -299,6 +300,7 @@ static void show_answer(sm_report *r, const sm_simulate_asked *q) {
         sm_report_text(r, "%s batching, %d x %s, at most %.0f sequences each", policies[o->policy],
                        o->replicas, q->plan_text, o->most_batch);
     sm_engine_page(r, q->in.engine);
+    if (q->padding > 0) sm_padding_note(r, &q->plan, q->in.model, q->job.model, q->padding);
     if (q->in.trace) sm_report_text(r, "requests: %s", arrivals_words(r, q));
     else
         sm_report_text(
@@ -345,6 +347,7 @@ static void put_question(sm_report *r, const sm_simulate_asked *q) {
     sm_data *model = sm_put_object(r, r->data, "model");
     sm_data *system = sm_put_object(r, r->data, "system");
     sm_put(r, model, "name", q->in.model->name);
+    if (q->padding > 0) sm_padding_data(r, r->data, q->in.model, q->job.model, q->padding);
     sm_put(r, system, "on|chips_per_replica", q->in.system->text, q->engine.chips);
     sm_put(r, r->data, "plan|plan_chosen|policy|replicas", q->plan_text, q->chosen,
            policies[o->policy], o->replicas);
@@ -644,7 +647,9 @@ static double software_budget(const sm_simulate_asked *q, const sm_plan *plan) {
 }
 
 static sm_status make_engines(sm_simulate_asked *q, sm_error *err) {
-    sm_status status = sm_serve_new(&q->job, &q->serve, err);
+    sm_status status =
+        sm_question_pad(q->report, &q->plan, &q->job.model, q->job.prompt, &q->padding, err);
+    if (!status) status = sm_serve_new(&q->job, &q->serve, err);
     if (status) return status;
     if (q->options.chunk_tokens <= 0.0) q->options.chunk_tokens = software_budget(q, &q->plan);
     if (q->options.prefill_tokens <= 0.0)

@@ -205,9 +205,6 @@ sm_status sm_train_emit(const sm_plans_shown *plans, sm_error *err) {
     const sm_plan_shown *best = &plans->plan[0];
     const sm_price_of_plan *price = &best->detail.price;
     const char *program = NULL;
-    char why[256];
-    if (sm_plan_refuse(best->plan, q->in.model, why, sizeof why))
-        return sm_fail(err, SM_BAD_INPUT, "recipes are not written of padded models: %s", why);
     sm_status status =
         sm_framework_is_program(q->in.emit) ? sm_train_program(plans, &program, err) : SM_OK;
     if (status) return status;
