@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CUTS = 1024 };
+enum { MOST_CUTS = 1024, MOST_LINKS = 4096 };
 
 typedef struct crossing {
     const sm_placement *placement;
@@ -55,61 +55,6 @@ static bool part_above(const crossing *c, const int *from, const int *to, int le
     return false;
 }
 
-/* ---- tori ---- */
-
-/* Messages over each cut, up and down: differences, to be summed. Of more than MOST_CUTS places the
- * cuts at every few. */
-typedef struct cuts {
-    double up[MOST_CUTS + 1], down[MOST_CUTS + 1];
-} cuts;
-
-static void pass(double *cut, int from, int to, bool around, double share) {
-    cut[from] += share;
-    cut[to] -= share;
-    if (around) cut[0] += share;
-}
-
-/* The shortest way; half each way to the opposite member of a ring. */
-static void send(cuts *t, const sm_torus_part *part, int from, int to) {
-    int ahead = (to - from + part->n) % part->n, each = (part->n + MOST_CUTS - 1) / MOST_CUTS;
-    double up = !part->ring ? to > from : ahead * 2 < part->n ? 1 : ahead * 2 == part->n ? 0.5 : 0;
-    if (from == to) return;
-    from /= each;
-    to /= each;
-    if (up > 0) pass(t->up, from, to, to < from, up);
-    if (up < 1) pass(t->down, to, from, from < to, 1 - up);
-}
-
-static double busiest(const double *cut) {
-    double most = 0, now = 0;
-    for (int i = 0; i < MOST_CUTS; i++) most = fmax(most, now += cut[i]);
-    return most;
-}
-
-static int distance(const sm_torus_part *part, int from, int to) {
-    int far = abs(to - from);
-    return part->ring && far > part->n - far ? part->n - far : far;
-}
-
-static double torus_load(crossing *c, const sm_torus_part *part, double *farthest) {
-    cuts t;
-    memset(&t, 0, sizeof t);
-    *farthest = 0;
-    memset(c->at, 0, sizeof c->at);
-    do {
-        int from[SM_MAX_LEVELS], to[SM_MAX_LEVELS];
-        ends_of(c, from, to);
-        if (part_above(c, from, to, 0)) continue;
-        int here = from[part->level] / part->stride % part->n,
-            there = to[part->level] / part->stride % part->n;
-        send(&t, part, here, there);
-        *farthest = fmax(*farthest, distance(part, here, there));
-    } while (next_member(c));
-    return fmax(busiest(t.up), busiest(t.down)) / (c->links->n / part->n);
-}
-
-/* ---- switches ---- */
-
 /* The child of a level below which a chip lies. */
 static int child_of(const crossing *c, const int *position, int level) {
     int child = 0;
@@ -118,6 +63,90 @@ static int child_of(const crossing *c, const int *position, int level) {
                 position[l];
     return child;
 }
+
+/* ---- tori ---- */
+
+/* Messages over each cut, up and down: differences, to be summed. Of more than MOST_CUTS places the
+ * cuts at every few. Over links: line by line. */
+typedef struct cuts {
+    double up[MOST_LINKS + 1], down[MOST_LINKS + 1];
+} cuts;
+
+static void pass(double *cut, int from, int to, bool around, double share) {
+    cut[from] += share;
+    cut[to] -= share;
+    if (around) cut[0] += share;
+}
+
+static int places_of(const sm_torus_part *part) { return (part->n + MOST_CUTS - 1) / MOST_CUTS; }
+
+/* The shortest way; to the opposite member of a ring this share each way. */
+static void send(cuts *t, int line, const sm_torus_part *part, int from, int to, double opposite) {
+    int ahead = (to - from + part->n) % part->n, each = places_of(part);
+    bool either = part->ring && ahead * 2 == part->n;
+    bool ascends = part->ring ? ahead * 2 < part->n : to > from;
+    double up = either ? opposite : ascends ? 1 : 0, down = either ? opposite : ascends ? 0 : 1;
+    if (from == to) return;
+    from /= each;
+    to /= each;
+    pass(t->up + line * part->n, from, to, to < from, up);
+    pass(t->down + line * part->n, to, from, from < to, down);
+}
+
+static double busiest(const double *cut, int lines, int places) {
+    double most = 0;
+    for (int line = 0; line < lines; line++) {
+        double now = 0;
+        for (int i = 0; i < places; i++) most = fmax(most, now += cut[line * places + i]);
+    }
+    return most;
+}
+
+static int distance(const sm_torus_part *part, int from, int to) {
+    int far = abs(to - from);
+    return part->ring && far > part->n - far ? part->n - far : far;
+}
+
+static int place_on(const sm_torus_part *part, const int *position) {
+    return position[part->level] / part->stride % part->n;
+}
+
+/* The line of a part on which a message that takes one part after the other passes it. */
+static int line_of(const crossing *c, int part, const int *from, const int *to) {
+    const sm_group_links *links = c->links;
+    int line = 0, slices = (int)(links->n / links->torus_members);
+    for (int i = 0; i < links->torus_parts; i++)
+        if (i != part)
+            line = line * links->torus[i].n + place_on(&links->torus[i], i < part ? to : from);
+    int first = links->switch_parts > 0 ? links->sw[0].level : SM_MAX_LEVELS;
+    return line * slices + child_of(c, from, first) % slices;
+}
+
+/* On the mean of the lines of a part, or by fixed routes on the busiest: of more members than are
+ * told apart one line takes all. */
+static double torus_load(crossing *c, int at, bool fixed, double *farthest) {
+    const sm_torus_part *part = &c->links->torus[at];
+    bool told = fixed && c->links->n <= MOST_LINKS;
+    double lines = c->links->n / part->n;
+    int n = told ? (int)lines : 1, places = part->n < MOST_LINKS ? part->n : MOST_LINKS;
+    cuts t; /* large, and cleared only as far as it is used */
+    memset(t.up, 0, (size_t)(n * places + 1) * sizeof *t.up);
+    memset(t.down, 0, (size_t)(n * places + 1) * sizeof *t.down);
+    *farthest = 0;
+    memset(c->at, 0, sizeof c->at);
+    do {
+        int from[SM_MAX_LEVELS], to[SM_MAX_LEVELS];
+        ends_of(c, from, to);
+        if (part_above(c, from, to, 0)) continue;
+        int here = place_on(part, from), there = place_on(part, to);
+        send(&t, told ? line_of(c, at, from, to) : 0, part, here, there, fixed ? 1 : 0.5);
+        *farthest = fmax(*farthest, distance(part, here, there));
+    } while (next_member(c));
+    double most = fmax(busiest(t.up, n, places), busiest(t.down, n, places));
+    return fixed ? most : most / lines;
+}
+
+/* ---- switches ---- */
 
 /* Messages out of the child that sends most, of as many as are told apart. */
 static double switch_load(crossing *c, const sm_switch_part *part) {
@@ -144,6 +173,8 @@ void sm_permute_load_of(const sm_placement *placement, const sm_mesh *mesh, cons
     crossing c = {.placement = placement, .links = links, .mesh = mesh, .axes = step->axes};
     sm_permutation_of(mesh, step->axes, &step->before, &step->after, &c.blocks);
     for (int i = 0; i < links->torus_parts; i++)
-        load->torus[i] = torus_load(&c, &links->torus[i], &load->hops[i]);
+        load->torus[i] = torus_load(&c, i, false, &load->hops[i]);
+    for (int i = 0; i < links->torus_parts; i++)
+        load->fixed[i] = torus_load(&c, i, true, &load->hops[i]);
     for (int i = 0; i < links->switch_parts; i++) load->sw[i] = switch_load(&c, &links->sw[i]);
 }

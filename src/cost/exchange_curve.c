@@ -123,9 +123,9 @@ void sm_curve_permute(sm_curve *curve, const sm_group_links *links, const sm_per
     double busy[SM_MAX_LEVELS] = {0}, latency = permute_latency_s(links, load), serial = 0.0;
     for (int i = 0; i < links->torus_parts; i++) {
         const sm_torus_part *t = &links->torus[i];
-        double s = (load ? load->torus[i] : 1.0) * t->stride / t->link_bytes_per_s;
-        busy[t->level] += s;
-        serial += s;
+        double link_s = t->stride / t->link_bytes_per_s;
+        busy[t->level] += (load ? load->torus[i] : 1.0) * link_s;
+        serial += (load ? load->fixed[i] : 1.0) * link_s;
     }
     for (int i = 0; i < links->switch_parts; i++) {
         const sm_switch_part *w = &links->sw[i];
