@@ -24,7 +24,7 @@ typedef struct sm_serve_asked {
         double in_flight; /* of each */
         sm_serve_point point;
     } share[SM_MAX_SHARES], *taken;
-    double padding;     /* share of the work, where job.model is padded for the plan given */
+    double padding; /* share of the work, where job.model is padded for the plan given */
     sm_report *report;
     sm_arena *arena; /* the report's */
 } sm_serve_asked;
