@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { TILE = 8 }; /* rows and columns that kernels of BLAS work on, more or less */
+enum { TILE = 8 }; /* rows and columns that kernels of BLAS work on, where none is found */
 
 double measured_flops(const sm_measured_matmul *m) {
     return 2.0 * (double)m->m * (double)m->n * (double)m->k;
@@ -162,6 +162,34 @@ static sm_status fit_matmuls(measuring *q, fitting *f, sm_error *err) {
     double found[] = {c[0].value, c[1].value};
     if (!status) set_matmul_constants(&q->calibration, found);
     return status;
+}
+
+/* What few rows cost is found, not known: BLAS lays out the other matrix for as many as its kernels
+ * take, however few there are. The tile under which such products are predicted best. */
+static double off_by_few(const measuring *q) {
+    enum { FEW = 16 };
+    double off = 0.0;
+    for (int i = 0; i < q->found->matmuls; i++) {
+        const sm_measured_matmul *m = &q->found->matmul[i];
+        if (measured_is_start(m) || (m->m > FEW && m->n > FEW)) continue;
+        off += fabs(log(priced_matmul_s(q, &q->calibration, i) / m->seconds.median));
+    }
+    return off;
+}
+
+static sm_status fit_tile(measuring *q, fitting *f, sm_error *err) {
+    static const int tiles[] = {1, 2, 4, 8, 16};
+    double least = INFINITY;
+    int best = TILE;
+    for (size_t t = 0; t <= sizeof tiles / sizeof *tiles; t++) {
+        bool last = t == sizeof tiles / sizeof *tiles; /* once more with the best */
+        q->chip.tile_m = q->chip.tile_n = last ? best : tiles[t];
+        sm_status status = fit_matmuls(q, f, err);
+        if (status) return status;
+        double off = off_by_few(q);
+        if (off < least) least = off, best = q->chip.tile_m;
+    }
+    return SM_OK;
 }
 
 /* ---- links ---- */
@@ -375,7 +403,7 @@ sm_status measured_chip(measuring *q, sm_error *err) {
         sm_calibration_set(&q->calibration, i,
                            measured_range(i, sm_calibration_get(&q->calibration, i)).value);
     f->c = q->calibration;
-    sm_status status = fit_matmuls(q, f, err);
+    sm_status status = q->gpu.gpus ? fit_matmuls(q, f, err) : fit_tile(q, f, err);
     if (!status && q->found->ranks > 1) status = fit_network(q, f, err);
     if (!status) price_collectives(q, f);
     /* Collectives as measured, then what the training runtime adds to them and to ops. */

@@ -15,7 +15,8 @@ static const shape shapes[] = {
     {768, 768, 768, false},  {1024, 1024, 1024, false}, {512, 512, 16, true},
     {512, 512, 64, true},    {512, 512, 256, false},    {256, 256, 2048, true},
     {512, 512, 4096, false}, {16, 512, 512, true},      {64, 1024, 1024, false},
-    {512, 16, 512, false},   {1024, 64, 1024, false},   {256, 1024, 256, false},
+    {4, 512, 512, true},     {8, 512, 512, true},       {512, 16, 512, false},
+    {1024, 64, 1024, false}, {256, 1024, 256, false},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
