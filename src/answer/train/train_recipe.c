@@ -64,9 +64,12 @@ sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err) {
     sm_frameworks *shipped;
     q->frameworks = q->in.frameworks;
     q->all = q->search.space;
-    const sm_runners named = runners_of(q);
-    status = sm_runners_named(&named, q->in.framework, "--framework", err);
-    if (!status) status = sm_runners_named(&named, q->in.emit, "--emit", err);
+    for (int i = 0; !status && i < (q->in.n_systems > 0 ? q->in.n_systems : 1); i++) {
+        sm_runners named = runners_of(q);
+        if (q->in.n_systems > 0) named.system = &q->in.systems[i];
+        status = sm_runners_named(&named, q->in.framework, "--framework", err);
+        if (!status) status = sm_runners_named(&named, q->in.emit, "--emit", err);
+    }
     if (status) return status;
     /* of a plan that a program cannot have, nothing is written */
     const sm_plan *fixed = &q->search.fixed;
