@@ -127,6 +127,7 @@ static const char *const lines[] = {
     "--timeline file",
     "serve llama-3.1-8b --on h100-sxm:2 --plan tensor=2 --json",
     "serve llama-3.1-8b --on h100-sxm:2 --plan tensor=2 --batch 4 --explain",
+    "serve llama-3.1-8b --on h100-sxm:2 --concurrency 4 --json",
     "serve llama-3.1-8b --on h100-sxm:2 --qps 5 --plot file",
     "serve llama-3.1-8b --on h100-sxm:4 --disaggregated --qps 5 --tpot 50ms --csv",
     "simulate llama-3.1-8b --on h100-sxm:1 --plan tensor=1 --arrivals poisson:4/s --requests 60 "

@@ -7,21 +7,23 @@
 
 /* The best of the plans of a replica of so many chips: at a batch of its share within the limits,
  * else at any batch, else whatever the limits. NULL: nothing fits. */
-static const sm_serve_point *best_of(const sm_serve_asked *q, int chips, double share) {
-    const sm_serve_point *best = NULL;
+static sm_status best_of(const sm_serve_asked *q, int chips, double share,
+                         const sm_serve_point **best, sm_error *err) {
     sm_serve_search_options options = q->search;
     options.chips_least = options.chips_most = chips;
-    for (int try = 0; try < 4 && !best; try++) {
+    *best = NULL;
+    for (int try = 0; try < 4 && !*best; try++) {
         sm_serve_result r = {.n = 0};
-        sm_error why;
         options.batch = try % 2 ? 0.0 : share;
         if (try >= 2) options.ttft_s = options.tpot_s = 0.0;
-        if (sm_serve_search(&q->job, q->in.calibration, &options, q->arena, &r, &why)) continue;
+        sm_status status = sm_serve_search(&q->job, q->in.calibration, &options, q->arena, &r, err);
+        if (status == SM_NEGATIVE) continue;
+        if (status) return status;
         for (size_t i = 0; i < r.n; i++)
-            if (!best || r.point[i].tokens_per_s_per_chip > best->tokens_per_s_per_chip)
-                best = &r.point[i];
+            if (!*best || r.point[i].tokens_per_s_per_chip > (*best)->tokens_per_s_per_chip)
+                *best = &r.point[i];
     }
-    return best;
+    return SM_OK;
 }
 
 /* A plan under its share. */
@@ -66,9 +68,10 @@ sm_status sm_serve_closed(sm_serve_asked *q, sm_error *err) {
         struct sm_closed_share *now = &q->share[q->shares];
         *now =
             (struct sm_closed_share){.replicas = replicas, .in_flight = ceil(requests / replicas)};
-        const sm_serve_point *p = best_of(q, c, now->in_flight);
-        if (!p) continue;
-        sm_status status = under_load(q, &p->plan, now, err);
+        const sm_serve_point *p;
+        sm_status status = best_of(q, c, now->in_flight, &p, err);
+        if (!status && !p) continue;
+        if (!status) status = under_load(q, &p->plan, now, err);
         if (status) return status;
         if (is_better(q, &now->point)) q->taken = now;
         q->shares++;
