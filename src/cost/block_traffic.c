@@ -172,9 +172,9 @@ void sm_permute_load_of(const sm_placement *placement, const sm_mesh *mesh, cons
                         const sm_group_links *links, sm_permute_load *load) {
     crossing c = {.placement = placement, .links = links, .mesh = mesh, .axes = step->axes};
     sm_permutation_of(mesh, step->axes, &step->before, &step->after, &c.blocks);
-    for (int i = 0; i < links->torus_parts; i++)
+    for (int i = 0; i < links->torus_parts; i++) {
         load->torus[i] = torus_load(&c, i, false, &load->hops[i]);
-    for (int i = 0; i < links->torus_parts; i++)
         load->fixed[i] = torus_load(&c, i, true, &load->hops[i]);
+    }
     for (int i = 0; i < links->switch_parts; i++) load->sw[i] = switch_load(&c, &links->sw[i]);
 }

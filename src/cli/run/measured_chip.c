@@ -164,8 +164,7 @@ static sm_status fit_matmuls(measuring *q, fitting *f, sm_error *err) {
     return status;
 }
 
-/* What few rows cost is found, not known: BLAS lays out the other matrix for as many as its kernels
- * take, however few there are. The tile under which such products are predicted best. */
+/* How far products of few rows or columns are from what is predicted: logarithms, summed. */
 static double off_by_few(const measuring *q) {
     enum { FEW = 16 };
     double off = 0.0;
@@ -177,19 +176,21 @@ static double off_by_few(const measuring *q) {
     return off;
 }
 
+/* What few rows cost is found, not known: BLAS lays out the other matrix for as many as its kernels
+ * take, however few there are. The tile under which such products are predicted best. */
 static sm_status fit_tile(measuring *q, fitting *f, sm_error *err) {
     static const int tiles[] = {1, 2, 4, 8, 16};
     double least = INFINITY;
     int best = TILE;
-    for (size_t t = 0; t <= sizeof tiles / sizeof *tiles; t++) {
-        bool last = t == sizeof tiles / sizeof *tiles; /* once more with the best */
-        q->chip.tile_m = q->chip.tile_n = last ? best : tiles[t];
+    for (size_t t = 0; t < sizeof tiles / sizeof *tiles; t++) {
+        q->chip.tile_m = q->chip.tile_n = tiles[t];
         sm_status status = fit_matmuls(q, f, err);
         if (status) return status;
         double off = off_by_few(q);
-        if (off < least) least = off, best = q->chip.tile_m;
+        if (off < least) least = off, best = tiles[t];
     }
-    return SM_OK;
+    q->chip.tile_m = q->chip.tile_n = best;
+    return fit_matmuls(q, f, err);
 }
 
 /* ---- links ---- */
