@@ -98,13 +98,15 @@ static void plans_found_fit_chip_and_host(void **state) {
 }
 
 static void batches_divide(void **state) {
-    static const double cases[][3] = {
-        {4e6, 4096, 1024},        {4e6, 8192, 512},    {16e6, 8192, 2048},
-        {3.2e6, 2048, 1536},      {63e6, 4096, 15360}, {15360 * 4096., 4096, 15360},
-        {977 * 4096., 4096, 977}, {100e3, 4096, 24},   {1000, 4096, 1},
-        {4096, 4096, 1},          {7000, 4096, 2}};
+    static const double cases[][4] = {
+        {4e6, 4096, 1024, 1},        {4e6, 8192, 512, 64},     {16e6, 8192, 2048, 512},
+        {3.2e6, 2048, 1536, 8},      {63e6, 4096, 15360, 1},   {15360 * 4096., 4096, 15360, 7},
+        {977 * 4096., 4096, 977, 8}, {100e3, 4096, 24, 2},     {1000, 4096, 1, 24},
+        {4096, 4096, 1, 3},          {7000, 4096, 2, 6},       {4e6, 4096, 960, 96},
+        {4e6, 4096, 980, 8960},      {16e6, 4096, 3920, 8960}, {100e3, 4096, 25, 35},
+        {4e6, 4096, 990, 1155}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        near(sm_train_usual_sequences(cases[i][0], cases[i][1]), cases[i][2], 0);
+        near(sm_train_usual_sequences(cases[i][0], cases[i][1], cases[i][3]), cases[i][2], 0);
 }
 
 static void keys_of_a_plan_change(void **state) {

@@ -305,9 +305,15 @@ static void a_space_is_searched_exactly(void **state) {
         assert_int_equal(
             sm_plan_parse_limits(&source, SM_PLAN_TRAINING, &o.fixed, &space.limits, &err), SM_OK);
         space.limits.usual_order = i % 8 == 5;
+        space.limits.whole_share = i % 5 < 2;
         sm_train *train = train_of(&r.job);
         equals_brute_force(train, &o, search(train, &o, &exact));
-        for (int k = 0; k < exact.n; k++, found++) assert_true(is_in(&space, &exact.found[k].plan));
+        for (int k = 0; k < exact.n; k++, found++) {
+            const sm_plan *plan = &exact.found[k].plan;
+            assert_true(is_in(&space, plan));
+            if (space.limits.whole_share)
+                assert_true(sm_plan_shares_whole(plan, r.job.batch_tokens / r.job.seq));
+        }
         sm_train_free(train);
     }
     assert_true(asked > 0 && found > 20);

@@ -208,6 +208,7 @@ typedef struct sm_plan_limit {
 typedef struct sm_plan_limits {
     sm_plan_limit of[SM_PLAN_KEY_COUNT];
     bool usual_order; /* the axes lie in their usual order */
+    bool whole_share; /* the batch is a whole number of microbatches on each replica */
 } sm_plan_limits;
 /* The plans that a search looks at: of this space, and of those after it. */
 typedef struct sm_plan_space {
@@ -251,6 +252,10 @@ int *sm_plan_degree(sm_plan *plan, int key);
 int sm_plan_degree_of(const sm_plan *plan, int key);
 /* Chips that a plan takes: the product of its degrees, INT32_MAX beyond SM_PLAN_MOST_DEGREE. */
 int sm_plan_chips(const sm_plan *plan);
+/* Replicas of a batch: data x fsdp x expert. */
+double sm_plan_replicas(const sm_plan *plan);
+/* Is a batch of so many sequences a whole number of microbatches on each replica? */
+bool sm_plan_shares_whole(const sm_plan *plan, double sequences);
 /* Is this key fixed by the user? */
 static inline bool sm_plan_given(const sm_plan *plan, sm_plan_key key) {
     return plan->given >> key & 1;

@@ -1,6 +1,7 @@
 /* runners: the frameworks that can run a plan. */
 #include "runners.h"
 
+#include <math.h>
 #include <string.h>
 
 /* The plans of a framework, in what is asked for. */
@@ -19,7 +20,7 @@ static bool is_runner(const sm_runners *of, const sm_framework *f) {
 static bool may_run(const sm_runners *of, const sm_framework *f, const sm_plan *given) {
     const char *name = sm_framework_name(f);
     return sm_framework_find(of->all, name, strlen(name)) == f && is_runner(of, f) &&
-           !sm_framework_refuses(f, given, given->given) &&
+           !sm_framework_refuses(f, given, given->given, of->sequences) &&
            (of->emit ? f == of->emit : !sm_framework_is_program(f));
 }
 
@@ -43,8 +44,8 @@ sm_status sm_runners_spaces(const sm_runners *of, sm_report *r, const sm_plan *g
     return SM_OK;
 }
 
-sm_status sm_runners_named(const sm_runners *of, const sm_framework *f, const char *option,
-                           sm_error *err) {
+static sm_status named(const sm_runners *of, const sm_framework *f, const char *option,
+                       sm_error *err) {
     const char *names[SM_MOST_FRAMEWORKS];
     char what[sizeof of->system->text + 48];
     int n = 0;
@@ -56,16 +57,31 @@ sm_status sm_runners_named(const sm_runners *of, const sm_framework *f, const ch
     return sm_words_fail((sm_words){names, n}, &source, (sm_span){0, source.length}, what, err);
 }
 
-sm_status sm_runners_one(const sm_framework *f, const sm_plan *given, const sm_source *text,
-                         sm_plan_space *space, sm_error *err) {
-    const char *why = sm_framework_refuses(f, given, given->given);
-    sm_framework_space(f, space);
+sm_status sm_runners_named(const sm_runners *of, sm_error *err) {
+    sm_status status = named(of, of->kept_to, "--framework", err);
+    return status ? status : named(of, of->emit, "--emit", err);
+}
+
+/* Why a framework cannot run what is given of a plan; NULL: it can. */
+static const char *refusal(const sm_runners *of, sm_report *r, const sm_framework *f,
+                           const sm_plan *given) {
+    const char *why = sm_framework_refuses(f, given, given->given, 0);
+    if (why) return strchr(why, ' ') ? why : sm_textf(r, "it has no such value of %s", why);
+    if (!sm_framework_refuses(f, given, given->given, of->sequences)) return NULL;
+    double step = sm_plan_replicas(given) * given->microbatch;
+    return sm_textf(r,
+                    "a batch of %.0f sequences is no whole number of microbatches of %d on each of "
+                    "%.0f replicas; nearest: --batch %.0fseqs",
+                    of->sequences, given->microbatch, sm_plan_replicas(given),
+                    step * fmax(1, round(of->sequences / step)));
+}
+
+sm_status sm_runners_one(const sm_runners *of, sm_report *r, const sm_plan *given,
+                         const sm_source *text, sm_plan_space *space, sm_error *err) {
+    const char *why = refusal(of, r, of->kept_to, given);
+    sm_framework_space(of->kept_to, space);
     if (!why) return SM_OK;
-    sm_error odd = {.status = SM_BAD_INPUT};
-    bool key = !strchr(why, ' ');
-    sm_fail(&odd, SM_BAD_INPUT, "%s cannot run this plan: %s%s", sm_framework_title(f),
-            key ? "it has no such value of " : "", why);
-    *err = odd;
+    sm_fail(err, SM_BAD_INPUT, "%s cannot run this plan: %s", sm_framework_title(of->kept_to), why);
     return sm_question_blame(text, SM_BAD_INPUT, err);
 }
 
@@ -76,7 +92,7 @@ static bool runs(const sm_runners *of, const sm_framework *f, uint32_t keys, con
     sm_framework_space(f, &space);
     return is_runner(of, f) && !sm_framework_is_program(f) &&
            sm_plan_space_of(&space, plan, &limits) && sm_plan_limits_have(&limits, plan, keys) &&
-           !sm_framework_refuses(f, plan, keys);
+           !sm_framework_refuses(f, plan, keys, of->sequences);
 }
 
 const char *sm_runners_of(const sm_runners *of, sm_report *r, const sm_model *model,

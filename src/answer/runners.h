@@ -7,7 +7,9 @@ typedef struct sm_runners {
     const sm_frameworks *all;
     const sm_system *system;
     sm_plan_use use;
-    const sm_framework *emit;    /* this one alone, where it is given */
+    double sequences;            /* of a batch; 0: of any */
+    const sm_framework *kept_to; /* the one that --framework names; NULL */
+    const sm_framework *emit;    /* the one that --emit names, and then this one alone; NULL */
     int unsearched;              /* types and kernels, which no search chooses: of a plan that */
     const sm_plan_key *unsearch; /* does not give them they are what the framework has */
 } sm_runners;
@@ -16,13 +18,12 @@ typedef struct sm_runners {
  * the report's arena, NULL where none can. SM_BAD_INPUT past SM_MOST_SPACES. */
 sm_status sm_runners_spaces(const sm_runners *of, sm_report *r, const sm_plan *given,
                             const sm_plan_space *own, const sm_plan_space **list, sm_error *err);
-/* The space of one framework within `space`; SM_BAD_INPUT where it cannot run what is given of the
- * plan, whose text is there to be shown. */
-sm_status sm_runners_one(const sm_framework *f, const sm_plan *given, const sm_source *text,
-                         sm_plan_space *space, sm_error *err);
-/* SM_BAD_INPUT where a framework that an option names (NULL: none) does not run on the system. */
-sm_status sm_runners_named(const sm_runners *of, const sm_framework *f, const char *option,
-                           sm_error *err);
+/* The space of the one kept to, within `space`; SM_BAD_INPUT where it cannot run what is given of
+ * the plan, whose text is there to be shown. */
+sm_status sm_runners_one(const sm_runners *of, sm_report *r, const sm_plan *given,
+                         const sm_source *text, sm_plan_space *space, sm_error *err);
+/* SM_BAD_INPUT where one that an option names does not run on the system. */
+sm_status sm_runners_named(const sm_runners *of, sm_error *err);
 /* Who runs a plan of this model: the data "runs_in", and their titles, "vLLM, SGLang". */
 const char *sm_runners_of(const sm_runners *of, sm_report *r, const sm_model *model,
                           const sm_plan *plan);

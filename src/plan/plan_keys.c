@@ -1,5 +1,6 @@
 /* The keys of plans: one row each. */
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "plan_row.h"
@@ -255,6 +256,14 @@ int sm_plan_chips(const sm_plan *plan) {
     double chips = (double)plan->data * plan->fsdp * plan->tensor * plan->context * plan->expert *
                    plan->pipeline;
     return chips <= SM_PLAN_MOST_DEGREE ? (int)chips : INT32_MAX;
+}
+
+double sm_plan_replicas(const sm_plan *plan) {
+    return (double)plan->data * plan->fsdp * plan->expert;
+}
+
+bool sm_plan_shares_whole(const sm_plan *plan, double sequences) {
+    return fmod(sequences, sm_plan_replicas(plan) * plan->microbatch) == 0;
 }
 
 bool plan_spreads(const sm_plan *plan, unsigned degrees) {

@@ -19,7 +19,7 @@ bool sm_plan_limits_some(const sm_plan_limits *limits) {
         const sm_plan_limit *l = &limits->of[key];
         if (l->words || l->least || l->most || l->n) return true;
     }
-    return limits->usual_order;
+    return limits->usual_order || limits->whole_share;
 }
 
 /* What neither allows stays a value that none has. */

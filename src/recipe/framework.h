@@ -40,6 +40,7 @@ typedef struct framework_rule {
     sm_plan_key key; /* SM_PLAN_KEY_COUNT: no plan where `when` holds */
     uint64_t words;  /* bit per value */
     int least, most; /* of an integer; most 0: any */
+    bool whole;      /* of the microbatch: as whole_share of sm_plan_limits */
     const char *because;
 } framework_rule;
 
@@ -80,8 +81,10 @@ sm_status framework_read_file(sm_frameworks *all, const sm_source *source, sm_er
 /* The key of this spelling, of the framework or of one it is like; NULL. Dashes and underscores are
  * the same, and leading dashes nothing. */
 const framework_key *framework_key_of(const sm_framework *f, const char *spelling);
-/* Is a plan, in the keys given (bit per key), against a rule? */
-bool framework_breaks(const framework_rule *rule, const sm_plan *plan, uint32_t keys);
+/* Is a plan for so many sequences (0: not known), in the keys given (bit per key), against a
+ * rule? */
+bool framework_breaks(const framework_rule *rule, const sm_plan *plan, uint32_t keys,
+                      double sequences);
 /* Why it passes over a key; NULL where it does not say. */
 const char *framework_ignores(const sm_framework *f, const char *spelling);
 /* Its name for a model of the catalogue, and the catalogue's for one of its own; NULL. */

@@ -166,8 +166,10 @@ static sm_status read_values(const json_value *v, framework_rule *rule) {
     const sm_plan_key_row *row = sm_plan_key_row_of(rule->key);
     bool numbers = row->value == SM_PLAN_VALUE_INTEGER;
     sm_status status = json_expect(v, IS_LIST, "the values a key may have");
-    if (!status && numbers && v->n == 1 && json_is(&v->item[0], IS_TEXT))
-        return read_range(&v->item[0], rule);
+    if (!status && numbers && v->n == 1 && json_is(&v->item[0], IS_TEXT)) {
+        rule->whole = rule->key == SM_PLAN_MICROBATCH && strcmp(v->item[0].text, "whole") == 0;
+        return rule->whole ? SM_OK : read_range(&v->item[0], rule);
+    }
     for (uint32_t i = 0; !status && i < v->n; i++) {
         const json_value *item = &v->item[i];
         if (!numbers) status = read_word(item, row, &rule->words);

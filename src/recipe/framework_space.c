@@ -20,6 +20,7 @@ static bool holds(const framework_rule *rule, const sm_plan *plan) {
 static void narrow(const framework_rule *rule, sm_plan_limits *limits) {
     const sm_plan_limit own = {.words = rule->words, .least = rule->least, .most = rule->most};
     if (rule->key == SM_PLAN_ORDER) limits->usual_order = true;
+    else if (rule->whole) limits->whole_share = true;
     else if (rule->key != SM_PLAN_LAYOUT) /* which is given or even: no search chooses it */
         sm_plan_limit_both(&limits->of[rule->key], &own);
 }
@@ -57,19 +58,22 @@ static bool is_usual_order(const sm_plan *plan) {
     return true;
 }
 
-bool framework_breaks(const framework_rule *rule, const sm_plan *plan, uint32_t keys) {
+bool framework_breaks(const framework_rule *rule, const sm_plan *plan, uint32_t keys,
+                      double sequences) {
     sm_plan_limits limits = {.usual_order = false};
     if (rule->when && !holds(rule, plan)) return false;
     if (rule->key == SM_PLAN_KEY_COUNT) return true;
     if (rule->key == SM_PLAN_ORDER) return keys >> SM_PLAN_ORDER & 1 && !is_usual_order(plan);
     if (rule->key == SM_PLAN_LAYOUT) return keys >> SM_PLAN_LAYOUT & 1 && plan->layout[0];
+    if (rule->whole) return sequences > 0 && !sm_plan_shares_whole(plan, sequences);
     narrow(rule, &limits);
     return !sm_plan_limits_have(&limits, plan, keys & 1u << rule->key);
 }
 
-const char *sm_framework_refuses(const sm_framework *f, const sm_plan *plan, uint32_t keys) {
+const char *sm_framework_refuses(const sm_framework *f, const sm_plan *plan, uint32_t keys,
+                                 double sequences) {
     for (int i = 0; i < f->rules; i++)
-        if (framework_breaks(&f->rule[i], plan, keys))
+        if (framework_breaks(&f->rule[i], plan, keys, sequences))
             return f->rule[i].because[0] ? f->rule[i].because
                                          : sm_plan_key_row_of(f->rule[i].key)->name;
     return NULL;

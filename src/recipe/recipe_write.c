@@ -163,8 +163,7 @@ static expression_value job_value(const writing *w, const char *name) {
     char text[768];
     if (strcmp(name, "batch") == 0) return value_number(j->batch);
     if (strcmp(name, "accumulation") == 0)
-        return value_number(j->batch / ((double)j->plan->data * j->plan->fsdp * j->plan->expert *
-                                        fmax(1, j->plan->microbatch)));
+        return value_number(j->batch / (sm_plan_replicas(j->plan) * fmax(1, j->plan->microbatch)));
     if (strcmp(name, "length") == 0) return value_number(j->seq);
     if (strcmp(name, "chips") == 0) return value_number(sm_plan_chips(j->plan));
     if (strcmp(name, "node") == 0)
@@ -393,7 +392,8 @@ static int put_limits(writing *w) {
     for (int i = 0; i < w->f->rules; i++) {
         const framework_rule *rule = &w->f->rule[i];
         char value[300] = "", text[256];
-        if (!framework_breaks(rule, w->job->plan, sm_plan_keys_for(w->job->plan, w->job->model)))
+        if (!framework_breaks(rule, w->job->plan, sm_plan_keys_for(w->job->plan, w->job->model),
+                              w->job->batch))
             continue;
         if (rule->key < SM_PLAN_KEY_COUNT) {
             sm_plan_key_print(w->job->plan, rule->key, 0, text, sizeof text);

@@ -68,20 +68,23 @@ static void fill_pipeline(const sm_train *t, const sm_search_options *o, const s
     }
 }
 
-/* Powers of two up to all that a replica gets. */
+/* Powers of two up to all that a replica gets; that, its half, and so on while they are whole. */
 static void fill_microbatch(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
                             choices *c) {
-    double most = ceil(t->sequences / ((double)plan->data * plan->fsdp * plan->expert));
+    double most = ceil(t->sequences / sm_plan_replicas(plan)), two = 1, odd = most;
     c->n_microbatch = 0;
     if (fixed(o, SM_PLAN_MICROBATCH)) {
         if (o->fixed.microbatch <= most) c->microbatch[c->n_microbatch++] = o->fixed.microbatch;
         return;
     }
-    int b = 1;
-    for (; b <= most && c->n_microbatch < MAX_MICROBATCH - 1; b *= 2)
-        c->microbatch[c->n_microbatch++] = b;
-    int last = b / 2;
-    if (last < most && most < 1e6) c->microbatch[c->n_microbatch++] = (int)most;
+    while (odd > 1 && fmod(odd, 2) == 0) odd /= 2;
+    if (odd == 1) odd = HUGE_VAL;
+    most = fmin(most, 1e6);
+    while (fmin(two, odd) <= most && c->n_microbatch < MAX_MICROBATCH) {
+        double *next = two < odd ? &two : &odd;
+        c->microbatch[c->n_microbatch++] = (int)*next;
+        *next *= 2;
+    }
 }
 
 /* ---- spaces ---- */
@@ -109,8 +112,14 @@ static void has_rules(choices *c, int i, const sm_plan_limits *l, const sm_plan 
     }
 }
 
-static void meet_space(choices *c, int i, const sm_search_options *o, const sm_plan *plan,
-                       const sm_plan_limits *l) {
+static bool shares_whole(const sm_train *t, const sm_plan *plan, int microbatch) {
+    sm_plan p = *plan;
+    p.microbatch = microbatch;
+    return sm_plan_shares_whole(&p, t->sequences);
+}
+
+static void meet_space(const sm_train *t, choices *c, int i, const sm_search_options *o,
+                       const sm_plan *plan, const sm_plan_limits *l) {
     has_each(c->in.zero, 4, i, l, SM_PLAN_ZERO);
     has_each(c->in.regather, SM_REGATHER_COUNT, i, l, SM_PLAN_REGATHER);
     has_each(c->in.offload, SM_OFFLOAD_COUNT, i, l, SM_PLAN_OFFLOAD);
@@ -124,7 +133,9 @@ static void meet_space(choices *c, int i, const sm_search_options *o, const sm_p
                                     sm_plan_limit_allows(l, SM_PLAN_VIRTUAL, p.virtual_stages)));
     }
     for (int n = 0; n < c->n_microbatch; n++)
-        has(&c->in.microbatch[n], i, sm_plan_limit_allows(l, SM_PLAN_MICROBATCH, c->microbatch[n]));
+        has(&c->in.microbatch[n], i,
+            sm_plan_limit_allows(l, SM_PLAN_MICROBATCH, c->microbatch[n]) &&
+                (!l->whole_share || shares_whole(t, plan, c->microbatch[n])));
     has(&c->in.unusual, i, !l->usual_order);
 }
 
@@ -188,7 +199,7 @@ bool choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *
         if (!sm_plan_space_of(s, plan, &limits)) continue;
         if (!sm_plan_limits_have(&limits, plan, keys & fixed_ones)) continue;
         c->spaces |= 1u << i;
-        meet_space(c, i, o, plan, &limits);
+        meet_space(t, c, i, o, plan, &limits);
         has_rules(c, i, &limits, plan, keys);
     }
     drop_within(c);

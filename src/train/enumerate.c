@@ -42,7 +42,7 @@ static double node_floor(const sm_train *t, const variant *v, const sm_plan *pla
     }
     total += piece_floor(t, v, head_piece(t), &d, plan->dtype);
     double whole = ceil((double)t->model.L / plan->pipeline) * least;
-    double sequences = ceil(t->sequences / ((double)plan->data * plan->fsdp * plan->expert));
+    double sequences = ceil(t->sequences / sm_plan_replicas(plan));
     return sequences * fmax(total / plan->pipeline, whole) + t->calibration->step_overhead_s;
 }
 

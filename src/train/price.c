@@ -26,7 +26,7 @@ void plan_canonical(const sm_train *t, sm_plan *plan) {
 
 const char *degrees_refuse(const sm_train *t, const sm_plan *p, char *room, size_t size) {
     int split = p->context * (p->seq ? p->tensor : 1);
-    double replicas = (double)p->data * p->fsdp * p->expert;
+    double replicas = sm_plan_replicas(p);
     const char *why = sm_plan_refuse(p, &t->model, room, size);
     if (why) return why;
     if (fmod(t->seq, split) != 0)
@@ -168,7 +168,7 @@ static double hardware_flops(const sm_train *t, const sm_plan *plan, const piece
                              double flops) {
     double chips_per_stage = 1;
     for (int a = 0; a < SM_AXIS_COUNT; a++) chips_per_stage *= p->d.axis[a];
-    double replicas = (double)plan->data * plan->fsdp * plan->expert;
+    double replicas = sm_plan_replicas(plan);
     return flops * chips_per_stage * t->sequences / (replicas * plan->microbatch);
 }
 
@@ -188,8 +188,7 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
     memset(price, 0, sizeof *price);
     assert(p->v && plan->pipeline >= 1 && plan->pipeline <= MAX_CHUNKS); /* placed before priced */
     price->microbatches = microbatches_of(t, plan);
-    price->sequences_per_replica =
-        ceil(t->sequences / ((double)plan->data * plan->fsdp * plan->expert));
+    price->sequences_per_replica = ceil(t->sequences / sm_plan_replicas(plan));
     price->chips = sm_plan_chips(plan);
     price->trained = variant_trained(t, p->v);
     stages_chunks(t, plan, p, EXPECTED, s);

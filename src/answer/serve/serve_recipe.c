@@ -4,8 +4,11 @@
 #include "serve_asked.h"
 
 static sm_runners runners_of(const sm_serve_asked *q) {
-    return (sm_runners){
-        .all = q->frameworks, .system = q->in.system, .use = SM_PLAN_SERVING, .emit = q->in.emit};
+    return (sm_runners){.all = q->frameworks,
+                        .system = q->in.system,
+                        .use = SM_PLAN_SERVING,
+                        .kept_to = q->in.framework,
+                        .emit = q->in.emit};
 }
 
 /* A plan given with its batch is only priced, whoever runs it. */
@@ -31,8 +34,7 @@ sm_status sm_serve_keep_to(sm_serve_asked *q, sm_error *err) {
     if (status) return status;
     if (!q->frameworks) q->frameworks = shipped;
     const sm_runners all = runners_of(q);
-    status = sm_runners_named(&all, q->in.framework, "--framework", err);
-    if (!status) status = sm_runners_named(&all, q->in.emit, "--emit", err);
+    status = sm_runners_named(&all, err);
     if (status) return status;
     if (!q->in.framework)
         status = sm_question_pad(q->report, &q->search.fixed, &q->job.model, q->job.prompt,
@@ -40,7 +42,7 @@ sm_status sm_serve_keep_to(sm_serve_asked *q, sm_error *err) {
     if (status || q->padding > 0) return status; /* which no engine does */
     if (!q->in.framework) return keep_to_any(q, err);
     q->search.space = &q->space;
-    return sm_runners_one(q->in.framework, &q->search.fixed, &q->in.plan, &q->space, err);
+    return sm_runners_one(&all, q->report, &q->search.fixed, &q->in.plan, &q->space, err);
 }
 
 void sm_serve_runners_page(sm_report *r, const sm_serving_found *a) {

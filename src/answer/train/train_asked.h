@@ -5,9 +5,10 @@
 #include "scalemodel/answer_words.h"
 
 typedef struct sm_batch {
-    double asked_tokens, sequences;
-    bool most;   /* as many as in.within_s allows */
-    bool missed; /* and not one is: sequences is 1 */
+    double asked_tokens, sequences; /* sequences: on the system's chips */
+    bool about;                     /* tokens are asked for that need not be met exactly */
+    bool most;                      /* as many as in.within_s allows */
+    bool missed;                    /* and not one is: sequences is 1 */
 } sm_batch;
 typedef struct sm_train_asked {
     sm_train_question in;
@@ -78,12 +79,12 @@ void sm_train_fit_page(sm_report *r, const sm_train_asked *q, const sm_fit_advic
 void sm_train_fit_data(sm_report *r, const sm_fit_advice *fit);
 
 /* ---- the batch (train_batch.c) ---- */
-/* A batch as text, of sequences of so many tokens. SM_BAD_INPUT with the place. */
-sm_status sm_train_batch_read(const sm_source *text, sm_span span, double seq, sm_batch *batch,
-                              sm_error *err);
-/* The batch of the question, into q->batch and q->job. Errors as sm_train_batch_read. */
+/* The batch of the question, into q->batch and q->job. SM_BAD_INPUT with the place. */
 sm_status sm_train_batch_set(sm_train_asked *q, sm_error *err);
-void sm_train_batch_page(sm_report *r, const sm_train_asked *q, double sequences);
+/* Sequences of the batch on so many chips: what they can share, within 5 % of about so many. */
+double sm_train_batch_on(const sm_train_asked *q, int chips);
+/* The batch; of several systems the least and the most sequences of one. */
+void sm_train_batch_page(sm_report *r, const sm_train_asked *q, double sequences, double most);
 
 /* ---- frameworks (train_recipe.c) ---- */
 /* The space of plans becomes that of the framework asked for (SM_BAD_INPUT where it cannot run keys
@@ -140,7 +141,7 @@ void sm_indistinguishable_line(sm_report *r, const sm_plans_shown *plans);
 
 /* ---- the parts of the answer: as the page, and as data ---- */
 void sm_train_page(sm_report *r, const sm_plans_shown *plans);
-void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences);
+void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences, double most);
 /* The framework that the search keeps to, in words; NULL: none. */
 const char *sm_train_whose(const sm_train_asked *q);
 void sm_train_search_page(sm_report *r, const sm_search_effort *effort, int found,
@@ -167,13 +168,14 @@ sm_status sm_train_find(sm_train_asked *q, sm_train *train, const sm_search_resu
 typedef struct sm_train_point {
     sm_system system;
     bool found;
+    double sequences; /* of a batch */
     sm_plan_shown best;
     const char *reason;
 } sm_train_point;
 typedef struct sm_train_sweep {
     sm_train_asked *q;
     sm_train_point *point;
-    double sequences;
+    double sequences, most; /* of a batch: the least and the most of a point */
     sm_search_effort total; /* sums over the points */
     int found;
     bool interrupted;

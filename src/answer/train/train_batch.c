@@ -7,21 +7,56 @@
 /* Of the tokens asked for, a batch may have so much more or less. 2^20 is 4.9 % more than 1e6. */
 static const double NEARLY = 0.05;
 
-/* The number of sequences within 5 % of the tokens that the largest power of two divides, and of
- * these the nearest: what real runs take for "4M tokens" (1024 of 4096), since it divides over
- * replicas and microbatches. A whole number stays as it is. */
-double sm_train_usual_sequences(double tokens, double seq) {
-    double n = tokens / seq, whole = round(n);
-    double least = ceil(n * (1.0 - NEARLY)), most = floor(n * (1.0 + NEARLY));
-    if (n < 1.0) return 1.0;
-    if (fabs(n - whole) < 1e-9 * n || most < least) return whole;
-    for (double power = exp2(floor(log2(most))); power > 1.0; power /= 2.0) {
-        double below = floor(n / power) * power, above = below + power;
+/* Of the multiples of `unit` from least to most the one that the largest power of two divides, and
+ * of those the nearest to n; 0: none. */
+static double roundest(double unit, double n, double least, double most) {
+    if (most < unit) return 0;
+    for (double power = exp2(floor(log2(most / unit))); power >= 1.0; power /= 2.0) {
+        double step = power * unit, below = floor(n / step) * step, above = below + step;
         bool low = below >= least && below > 0.0, high = above <= most;
         if (low && (!high || n - below <= above - n)) return below;
         if (high) return above;
     }
-    return whole;
+    return 0;
+}
+
+/* What is left of a number when it is halved as often as it can be. */
+static double odd_part(double n) {
+    double odd = fmax(1.0, floor(n));
+    while (fmod(odd, 2.0) == 0) odd /= 2.0;
+    return odd;
+}
+
+/* Of the numbers within 5 % of n one that many of the chips can share: replicas are a divisor of
+ * the chips, and what no replica takes of their odd factors little else does: heads, widths and
+ * positions are powers of two more often than not. 0: none. */
+static double shared_by(double n, double chips) {
+    double least = ceil(n * (1.0 - NEARLY)), most = floor(n * (1.0 + NEARLY));
+    double odd = odd_part(chips), found = 0;
+    for (double part = 1.0; part <= odd && found == 0; part += 2.0) /* odd / part: largest first */
+        if (fmod(odd, part) == 0) found = roundest(odd / part, n, least, most);
+    return found;
+}
+
+static bool is_whole(double n) { return fabs(n - round(n)) < 1e-9 * n; }
+
+/* About n sequences. */
+static double sequences_near(double n, double chips) {
+    double whole = fmax(1.0, round(n)), shared;
+    if (n < 1.0 || (is_whole(n) && fmod(whole, chips) == 0)) return whole;
+    shared = shared_by(n, chips);
+    return shared > 0 ? shared : whole;
+}
+
+double sm_train_usual_sequences(double tokens, double seq, double chips) {
+    double n = tokens / seq;
+    return is_whole(n) ? round(n) : sequences_near(n, chips);
+}
+
+double sm_train_batch_on(const sm_train_asked *q, int chips) {
+    const sm_batch *batch = &q->batch;
+    return batch->about ? sequences_near(batch->asked_tokens / q->job.seq, chips)
+                        : batch->sequences;
 }
 
 /* The number alone of "2048seqs" or "2048 sequences"; *counted: it is of sequences. */
@@ -39,8 +74,9 @@ static sm_span number_of(const sm_source *text, sm_span all, bool *counted) {
     return all;
 }
 
-sm_status sm_train_batch_read(const sm_source *text, sm_span span, double seq, sm_batch *batch,
-                              sm_error *err) {
+/* A batch as text, of sequences of so many tokens. */
+static sm_status read_batch(const sm_source *text, double seq, sm_batch *batch, sm_error *err) {
+    const sm_span span = {0, text->length};
     bool counted;
     double value = 0.0;
     sm_span number = number_of(text, span, &counted);
@@ -59,24 +95,29 @@ sm_status sm_train_batch_read(const sm_source *text, sm_span span, double seq, s
     if (batch->asked_tokens < seq)
         return sm_fail_at(err, text, span, "a batch counts tokens, and one sequence alone has %.0f",
                           seq);
-    batch->sequences = counted ? value : sm_train_usual_sequences(value, seq);
+    /* "512k" tokens are about so many, "512Ki" and "524288" just these */
+    char last = text->text[number.offset + number.length - 1];
+    batch->sequences = round(batch->asked_tokens / seq);
+    batch->about =
+        !counted && (!is_whole(value / seq) || !((last >= '0' && last <= '9') || last == 'i'));
     return SM_OK;
 }
 
 sm_status sm_train_batch_set(sm_train_asked *q, sm_error *err) {
     const sm_source *text = &q->in.batch;
     double tokens = q->in.batch_tokens, seq = q->job.seq;
-    sm_batch batch = {.asked_tokens = tokens, .sequences = sm_train_usual_sequences(tokens, seq)};
+    sm_batch batch = {
+        .asked_tokens = tokens, .sequences = round(tokens / seq), .about = !is_whole(tokens / seq)};
     sm_status status = SM_OK;
-    if (text->text)
-        status = sm_train_batch_read(text, (sm_span){0, text->length}, seq, &batch, err);
+    if (text->text) status = read_batch(text, seq, &batch, err);
     if (status) return status;
     if (batch.most && q->in.within_s <= 0.0)
         return sm_fail_at(err, text, (sm_span){0, text->length},
                           "any batch fits, microbatch by microbatch: the most is what a step of "
                           "some length holds, as in --within 10s");
     q->batch = batch;
-    q->job.batch_tokens = batch.sequences * seq;
+    q->batch.sequences = sm_train_batch_on(q, q->in.system->chips);
+    q->job.batch_tokens = q->batch.sequences * seq;
     return SM_OK;
 }
 
@@ -103,21 +144,32 @@ static sm_status step_of(sm_train_asked *q, sm_train *train, double sequences, d
     return SM_OK;
 }
 
-/* Powers of two up to the first that takes too long, then eighths of the last that did not. */
-sm_status sm_train_batch_most(sm_train_asked *q, sm_error *err) {
+/* Of the multiples of `unit`: powers of two up to the first that takes too long, then eighths of
+ * the last that did not; 0: none. */
+static sm_status most_of(sm_train_asked *q, sm_train *train, double unit, double *most,
+                         sm_error *err) {
     enum { MOST_DOUBLINGS = 24 };
-    sm_train *train = NULL;
-    double most = 0.0, seconds = 0.0;
-    sm_status status = sm_train_new(&q->job, &train, err);
+    double seconds = 0.0;
+    sm_status status = SM_OK;
+    *most = 0.0;
     for (int i = 0; i < MOST_DOUBLINGS && !status; i++) {
-        status = step_of(q, train, exp2(i), &seconds, err);
-        if (!status && seconds > q->in.within_s && most > 0.0) break;
-        if (!status && seconds <= q->in.within_s) most = exp2(i);
+        status = step_of(q, train, unit * exp2(i), &seconds, err);
+        if (!status && seconds > q->in.within_s && (*most > 0.0 || unit > 1.0)) break;
+        if (!status && seconds <= q->in.within_s) *most = unit * exp2(i);
     }
-    for (double part = most / 2.0; part >= most / 8.0 && part >= 1.0 && !status; part /= 2.0) {
-        status = step_of(q, train, most + part, &seconds, err);
-        if (!status && seconds <= q->in.within_s) most += part;
+    for (double part = *most / 2.0; part >= *most / 8.0 && part >= unit && !status; part /= 2.0) {
+        status = step_of(q, train, *most + part, &seconds, err);
+        if (!status && seconds <= q->in.within_s) *most += part;
     }
+    return status;
+}
+
+sm_status sm_train_batch_most(sm_train_asked *q, sm_error *err) {
+    sm_train *train = NULL;
+    double most = 0.0, odd = odd_part(q->in.system->chips);
+    sm_status status = sm_train_new(&q->job, &train, err);
+    if (!status) status = most_of(q, train, odd, &most, err);
+    if (!status && most <= 0.0 && odd > 1.0) status = most_of(q, train, 1.0, &most, err);
     sm_train_free(train);
     if (status) return status;
     q->batch.sequences = fmax(most, 1.0);
@@ -126,14 +178,38 @@ sm_status sm_train_batch_most(sm_train_asked *q, sm_error *err) {
     return SM_OK;
 }
 
-void sm_train_batch_page(sm_report *r, const sm_train_asked *q, double sequences) {
+/* A batch as it was given, that few replicas can share. */
+static void sharing_note(sm_report *r, const sm_train_asked *q, double sequences) {
+    const int chips = q->system->chips;
+    double other = sequences < 1e9 ? shared_by(sequences, chips) : 0;
+    bool limited = (q->in_frameworks || q->in.framework) && !q->batch.most && !q->priced_only;
+    if (!limited || other <= 0) return;
+    int odd = (int)odd_part(chips), now = (int)sequences, then = (int)other;
+    int more = sm_common_factor(then, odd) - sm_common_factor(now, odd);
+    if (more == 0) more = sm_common_factor(then, chips) - sm_common_factor(now, chips);
+    if (more <= 0) return;
+    sm_put(r, r->data, "batch_shared_by_more", other);
+    sm_report_text(
+        r,
+        "Frameworks give every replica whole microbatches: --batch %.0fseqs, %.1f %% %s, "
+        "can be shared by more of the %d chips.",
+        other, 100.0 * fabs(other / sequences - 1.0), other > sequences ? "more" : "less", chips);
+}
+
+void sm_train_batch_page(sm_report *r, const sm_train_asked *q, double sequences, double most) {
     double seq = q->job.seq, tokens = sequences * seq, asked = q->batch.asked_tokens;
     const char *seqs =
         sm_textf(r, "A batch is %s sequence%s of %s tokens", sm_show_exact(r, sequences),
                  sequences == 1.0 ? "" : "s", sm_show_exact(r, seq));
     const char *why = q->in.seq > 0.0 ? "" : " (the length taken when --seq is not given)";
     double nearest = fmax(1.0, round(asked / seq));
-    if (q->batch.missed)
+    if (most > sequences)
+        sm_report_text(r,
+                       "A batch is %s to %s sequences of %s tokens%s, about the %s tokens asked "
+                       "for, as each system's chips can share it.",
+                       sm_show_exact(r, sequences), sm_show_exact(r, most), sm_show_exact(r, seq),
+                       why, sm_show_exact(r, asked));
+    else if (q->batch.missed)
         sm_report_text(r, "%s%s: not one has a step of %s.", seqs, why,
                        sm_show_seconds(r, q->in.within_s));
     else if (q->batch.most)
@@ -146,8 +222,9 @@ void sm_train_batch_page(sm_report *r, const sm_train_asked *q, double sequences
     else
         sm_report_text(
             r,
-            "%s%s: %s tokens, %.1f %% %s than the %s asked for, so that powers of two divide "
-            "them; --batch %.0fseqs takes the nearest.",
+            "%s%s: %s tokens, %.1f %% %s than the %s asked for, to divide among the chips; --batch "
+            "%.0fseqs takes the nearest.",
             seqs, why, sm_show_exact(r, tokens), 100.0 * fabs(tokens / asked - 1.0),
             tokens > asked ? "more" : "less", sm_show_exact(r, asked), nearest);
+    sharing_note(r, q, sequences);
 }

@@ -144,6 +144,7 @@ static void put_point(sm_report *r, sm_data *list, const sm_train_asked *q,
     if (!p->found) sm_put(r, object, "reason", p->reason ? p->reason : "");
     if (!p->found) return;
     const sm_price_of_plan *price = &p->best.detail.price;
+    sm_put(r, object, "sequences", p->sequences);
     sm_put(r, object, "energy_j", q->job.tokens > 0.0 ? energy_j(p, price->train_time_s) : NAN);
     sm_train_plan_data(r, object, q, &p->best);
 }
@@ -214,7 +215,7 @@ sm_status sm_train_compare(sm_train_asked *q, sm_report *r, sm_error *err) {
     if (total.interrupted) return sm_fail(err, SM_NEGATIVE, "stopped before all systems were done");
     sm_train_job_data(r, q, total.sequences);
     sm_train_search_data(r, &total.total);
-    sm_train_job_page(r, own[0], total.sequences);
+    sm_train_job_page(r, own[0], total.sequences, total.most);
     show_all(r, own, point, n, limited);
     if (total.total.space > 0.0)
         sm_train_search_page(r, &total.total, total.found, sm_train_whose(q));

@@ -33,7 +33,7 @@ static const char *bound_sentence(sm_report *r, const sm_system *system,
 
 /* ---- the job ---- */
 
-void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences) {
+void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences, double most) {
     sm_params params = sm_model_params(q->in.model);
     double flops = sm_model_train_flops(q->in.model, q->job.seq, q->in.model->causal);
     r->out_of_memory |= isnan(flops);
@@ -46,7 +46,7 @@ void sm_train_job_page(sm_report *r, const sm_train_asked *q, double sequences) 
     sm_slices_note(r, q->system);
     sm_report_text(r, "%s parameters%s; %s FLOPs to train on a token.",
                    sm_show_count(r, params.total), active, sm_show_count(r, flops));
-    if (sequences > 0.0) sm_train_batch_page(r, q, sequences);
+    if (sequences > 0.0) sm_train_batch_page(r, q, sequences, most);
     bool measured = strcmp(q->in.calibration->software, SM_MEASURED_SOFTWARE) == 0;
     if (q->in.as_run)
         sm_report_text(r,
@@ -336,7 +336,7 @@ static void stage_note(sm_report *r, const sm_train_asked *q, const sm_plan *pla
 }
 
 void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
-    sm_train_job_page(r, plans->q, plans->sequences);
+    sm_train_job_page(r, plans->q, plans->sequences, plans->sequences);
     if (plans->n == 0) {
         sm_report_text(r, "%c%s.", toupper((unsigned char)plans->reason[0]), plans->reason + 1);
         sm_train_fit_page(r, plans->q, &plans->fit);

@@ -31,9 +31,14 @@ static sm_status keep_key(sm_train_asked *q, sm_plan_key key, sm_error *err) {
 }
 
 static sm_runners runners_of(const sm_train_asked *q) {
+    bool several = q->in.n_systems > 0 || q->in.n_chips > 0 || q->in.within_s > 0.0 ||
+                   q->in.budget_usd > 0.0; /* each of which has a batch of its own */
     return (sm_runners){.all = q->frameworks,
                         .system = q->in.system,
                         .use = SM_PLAN_TRAINING,
+                        .sequences =
+                            q->batch.most || (q->batch.about && several) ? 0 : q->batch.sequences,
+                        .kept_to = q->in.framework,
                         .emit = q->in.emit,
                         .unsearched = UNSEARCHED,
                         .unsearch = unsearched};
@@ -52,7 +57,8 @@ static sm_status keep_to_any(sm_train_asked *q, sm_error *err) {
 
 static sm_status keep_to_one(sm_train_asked *q, sm_error *err) {
     const sm_plan *fixed = &q->search.fixed;
-    sm_status status = sm_runners_one(q->in.framework, fixed, &q->in.plan, &q->space, err);
+    const sm_runners one = runners_of(q);
+    sm_status status = sm_runners_one(&one, q->report, fixed, &q->in.plan, &q->space, err);
     q->search.space = &q->space;
     for (int i = 0; i < UNSEARCHED && !status; i++)
         if (!sm_plan_given(fixed, unsearched[i])) status = keep_key(q, unsearched[i], err);
@@ -67,15 +73,14 @@ sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err) {
     for (int i = 0; !status && i < (q->in.n_systems > 0 ? q->in.n_systems : 1); i++) {
         sm_runners named = runners_of(q);
         if (q->in.n_systems > 0) named.system = &q->in.systems[i];
-        status = sm_runners_named(&named, q->in.framework, "--framework", err);
-        if (!status) status = sm_runners_named(&named, q->in.emit, "--emit", err);
+        status = sm_runners_named(&named, err);
     }
     if (status) return status;
     /* of a plan that a program cannot have, nothing is written */
     const sm_plan *fixed = &q->search.fixed;
     bool writes =
         q->in.emit && sm_framework_is_program(q->in.emit) && !q->in.any_plan && !q->in.as_run;
-    if (!q->in.framework && writes && !sm_framework_refuses(q->in.emit, fixed, fixed->given))
+    if (!q->in.framework && writes && !sm_framework_refuses(q->in.emit, fixed, fixed->given, 0))
         q->in.framework = q->in.emit;
     if (q->in.framework) return keep_to_one(q, err);
     if (!q->frameworks) status = sm_frameworks_shipped(q->report->arena, &shipped, err);
@@ -128,7 +133,7 @@ sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err) {
                         sm_plan_key_row_of(unsearched[i])->name, value);
         keys |= 1u << unsearched[i];
     }
-    if (sm_framework_refuses(q->in.recipe->framework, &q->search.fixed, keys)) text = "";
+    if (sm_framework_refuses(q->in.recipe->framework, &q->search.fixed, keys, 0)) text = "";
     other.plan = sm_source_of("--from", text);
     other.framework = q->in.recipe->framework;
     other.recipe = NULL;
@@ -179,7 +184,8 @@ void sm_train_runners_page(sm_report *r, const sm_plans_shown *plans) {
     const sm_train_asked *q = plans->q;
     if (plans->n == 0 || q->priced_only || q->in.framework || q->in.as_run) return;
     if (plans->padding > 0) return;
-    const sm_runners all = runners_of(q);
+    sm_runners all = runners_of(q);
+    all.sequences = plans->sequences;
     const char *titles = sm_runners_of(&all, r, q->in.model, plans->plan->plan);
     if (titles[0]) sm_report_text(r, "Frameworks that can run it: %s.", titles);
     else

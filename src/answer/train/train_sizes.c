@@ -20,7 +20,9 @@ static sm_status search_point(sm_train_sweep *w, sm_train_point *p, sm_train *tr
     w->total.optimal = w->total.optimal && effort->optimal;
     w->total.gap = fmax(w->total.gap, effort->gap);
     w->found += sm_search_result_count(result);
-    w->sequences = sm_train_sequences(train);
+    p->sequences = sm_train_sequences(train);
+    w->sequences = w->sequences > 0 ? fmin(w->sequences, p->sequences) : p->sequences;
+    w->most = fmax(w->most, p->sequences);
     p->found = status == SM_OK && sm_search_result_count(result) > 0;
     if (status > SM_NEGATIVE) {
         *err = none;
@@ -47,6 +49,7 @@ sm_status sm_train_point_find(sm_train_sweep *w, int chips, sm_train_point *p, s
     }
     sm_job job = w->q->job;
     job.system = &p->system;
+    job.batch_tokens = sm_train_batch_on(w->q, chips) * job.seq;
     sm_train *train = NULL;
     if (!status) status = sm_train_new(&job, &train, err);
     if (train) sm_train_with_software(w->q, train);
@@ -74,6 +77,7 @@ static void put_fields(sm_report *r, const sm_train_sweep *w, const bool *pays) 
             q.system = &p->system;
             sm_data *object = sm_put_object(r, pareto, NULL);
             sm_system_fields(r, object, &p->system);
+            sm_put(r, object, "sequences", p->sequences);
             sm_train_plan_data(r, object, &q, &p->best);
         } else if (p->system.chips) {
             sm_put(r, sm_put_object(r, dropped, NULL), "chips|reason", p->system.chips,
@@ -82,10 +86,10 @@ static void put_fields(sm_report *r, const sm_train_sweep *w, const bool *pays) 
     }
 }
 
-/* Seconds times chips of the smallest system over those of this one: 1 when chips add up. */
+/* Tokens of a chip over those of the smallest system: 1 when chips add up. */
 static const char *scaling(sm_report *r, const sm_train_point *first, const sm_train_point *p) {
     const sm_price_of_plan *a = &first->best.detail.price, *b = &p->best.detail.price;
-    return sm_show_percent(r, a->expected_s * a->chips / (b->expected_s * b->chips));
+    return sm_show_percent(r, b->tokens_per_s_per_chip / a->tokens_per_s_per_chip);
 }
 
 static void point_row(sm_report *r, const sm_train_sweep *w, const sm_train_point *first,
@@ -143,13 +147,13 @@ sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err) {
         const sm_price_of_plan *price = &w.point[i].best.detail.price;
         if (!w.point[i].found) continue;
         x[n] = price->chips;
-        y[n] = price->expected_s;
+        y[n] = price->expected_s / w.point[i].sequences;
         found[n++] = i;
     }
     sm_pareto((size_t)n, x, y, order, keep);
     for (int i = 0; i < n; i++) pays[found[i]] = keep[i];
     put_fields(r, &w, pays);
-    sm_train_job_page(r, w.q, w.sequences);
+    sm_train_job_page(r, w.q, w.sequences, w.most);
     pareto_rows(r, &w, pays);
     for (int i = 0; i < w.q->in.n_chips; i++) {
         const sm_train_point *p = &w.point[i];
