@@ -7,18 +7,23 @@
   VENV/bin/python scripts/emitted-parsed.py --record vllm|sglang      # the options of tests/engine_flags.txt
 
 A framework that is not installed is passed over, and said so. Megatron-LM is read from a checkout, whose argument parser (and that of
-pipeline layouts) needs no torch: where it is not installed, absent_torch stands in.
+pipeline layouts) needs no torch: where it is not installed, absent_torch stands in. Where it is, Megatron-LM's checks of arguments
+against one another and of the Transformer's configuration are run too, as on the chips asked for; what they then miss is
+Transformer Engine alone (fp8 of experts, fused rotary positions).
 
 Random jobs and plans (the best one of those with these degrees); status 1 when a parser refuses one. Not part of the suite;
 docs/frameworks.md has what it found.
 """
+import importlib.util
 import json
 import os
 import random
+import re
 import shlex
 import subprocess
 import sys
 import tempfile
+import types
 
 os.environ.setdefault("DS_ACCELERATOR", "cpu")
 MODELS = ["llama-3.1-8b", "llama-3.1-70b", "qwen3-8b"]
@@ -45,6 +50,26 @@ def deepspeed(text, chips):
     config.DeepSpeedConfig(json.loads(text))
 
 
+def checks_of_megatron(read, text):
+    """Its validation, which wants to know the processes, what their script exports, and the GPU."""
+    import contextlib
+    import torch
+    from megatron.training.arguments import core_transformer_config_from_args, validate_args
+    torch.cuda.is_available, torch.cuda.current_device = lambda: True, lambda: 0
+    torch.cuda.get_device_capability = lambda *_: (9, 0)
+    torch.cuda.get_device_properties = lambda *_: types.SimpleNamespace(major=9, minor=0, multi_processor_count=132)
+    os.environ.pop("CUDA_DEVICE_MAX_CONNECTIONS", None)
+    os.environ.update(re.findall(r"^export (\w+)=(\S+)", text, re.M))
+    node, nodes = re.search(r"--nproc_per_node (\d+) --nnodes (\d+)", text).groups()
+    read.rank, read.world_size = 0, int(node) * int(nodes)
+    with contextlib.redirect_stdout(None):
+        validate_args(read)
+        read.apply_rope_fusion = False
+        core_transformer_config_from_args(read)
+    if read.global_batch_size % (read.micro_batch_size * read.data_parallel_size):
+        raise ValueError("the batch is no whole number of microbatches")
+
+
 def megatron(text, chips):
     from megatron.core.transformer.pipeline_parallel_layer_layout import PipelineParallelLayerLayout
     from megatron.training.arguments import parse_args
@@ -55,6 +80,8 @@ def megatron(text, chips):
     if read.pipeline_model_parallel_layout:
         PipelineParallelLayerLayout(read.pipeline_model_parallel_layout,
                                     read.pipeline_model_parallel_size).validate_layer_layout(read.num_layers, None)
+    if "absent_torch" not in sys.modules:
+        checks_of_megatron(read, text)
 
 
 SERVED = ["llama-3.1-8b", "llama-3.1-70b", "qwen3-32b", "qwen3-30b-a3b", "mixtral-8x7b", "deepseek-v3", "gpt-oss-120b"]
@@ -115,8 +142,9 @@ def record(name, parser):
 def judges():
     """Those that can be imported."""
     if "MEGATRON" in os.environ:
-        import absent_torch
-        absent_torch.stand_in()
+        if not importlib.util.find_spec("torch"):
+            import absent_torch
+            absent_torch.stand_in()
         sys.path.insert(0, os.environ["MEGATRON"])
     for name, package, parse in (("megatron-lm", "megatron.training.arguments", megatron), ("torchtitan", "torchtitan.config", torchtitan),
                                  ("deepspeed", "deepspeed.runtime.config", deepspeed),

@@ -254,7 +254,7 @@ static bool random_plan(const sm_framework *f, const sm_model *m, sm_rng *rng, s
     plan->gradient = sm_rng_below(rng, 2) ? SM_BF16 : SM_FP32;
     sm_plan_settle(plan, m);
     return !sm_plan_refuse(plan, m, why, sizeof why) &&
-           !sm_framework_refuses(f, plan, sm_plan_keys_for(plan, m), 0);
+           !sm_framework_refuses(f, plan, sm_plan_keys_for(plan, m), &(sm_plan_job){.model = m});
 }
 
 static bool random_engine(const sm_framework *f, const sm_model *m, sm_rng *rng, sm_plan *plan) {
@@ -267,7 +267,8 @@ static bool random_engine(const sm_framework *f, const sm_model *m, sm_rng *rng,
     sm_plan_settle(plan, m);
     uint32_t keys = sm_plan_keys_for(plan, m);
     if (!(keys >> SM_PLAN_CACHE_BY & 1)) plan->cache_by = SM_CACHE_COPIES; /* it means nothing */
-    return !sm_plan_refuse(plan, m, why, sizeof why) && !sm_framework_refuses(f, plan, keys, 0);
+    return !sm_plan_refuse(plan, m, why, sizeof why) &&
+           !sm_framework_refuses(f, plan, keys, &(sm_plan_job){.model = m});
 }
 
 /* ---- what the engines' own parsers take ---- */

@@ -270,8 +270,8 @@ static int degree(const sm_plan *p, int key) {
 
 /* ---- sets of plans ---- */
 
-static bool is_odd(const void *context, const sm_plan *plan, sm_plan_limits *limits) {
-    int *asked = (int *)context; /* the caller's, who counts */
+static bool is_odd(const sm_plan_space *space, const sm_plan *plan, sm_plan_limits *limits) {
+    int *asked = (int *)space->context; /* the caller's, who counts */
     ++*asked;
     if (plan->pipeline > 1) limits->of[SM_PLAN_ZERO].words = 1 << 1 | 1 << 3;
     return plan->tensor != 2 || plan->context == 1;
@@ -305,14 +305,18 @@ static void a_space_is_searched_exactly(void **state) {
         assert_int_equal(
             sm_plan_parse_limits(&source, SM_PLAN_TRAINING, &o.fixed, &space.limits, &err), SM_OK);
         space.limits.usual_order = i % 8 == 5;
-        space.limits.whole_share = i % 5 < 2;
+        space.limits.share = i % 5 < 2    ? SM_SHARE_WHOLE
+                             : i % 5 == 2 ? SM_SHARE_ROUNDS
+                                          : SM_SHARE_ANY;
+        space.limits.equal_stages = i % 3 == 1;
         sm_train *train = train_of(&r.job);
         equals_brute_force(train, &o, search(train, &o, &exact));
         for (int k = 0; k < exact.n; k++, found++) {
             const sm_plan *plan = &exact.found[k].plan;
             assert_true(is_in(&space, plan));
-            if (space.limits.whole_share)
-                assert_true(sm_plan_shares_whole(plan, r.job.batch_tokens / r.job.seq));
+            assert_true(sm_plan_shares(plan, r.job.batch_tokens / r.job.seq, space.limits.share));
+            if (space.limits.equal_stages)
+                assert_int_equal(r.model.L % (plan->pipeline * plan->virtual_stages), 0);
         }
         sm_train_free(train);
     }

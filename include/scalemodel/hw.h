@@ -143,11 +143,11 @@ sm_status sm_system_parse(const sm_source *source, const sm_chip *chips, size_t 
 sm_status sm_system_resize(const sm_system *system, int chips, sm_system *out, sm_error *err);
 /* What a machine could have more or less of. */
 #define SM_RESOURCES(X)                                                                            \
-    X(FLOPS, "flops", "FLOP/s, in every type")                                         \
-    X(HBM, "hbm", "memory bandwidth")                                                       \
-    X(MEMORY, "memory", "bytes of memory")                                                     \
-    X(LINK, "link", "links between chips")                                       \
-    X(LATENCY, "latency", "of links and launches")                                      \
+    X(FLOPS, "flops", "FLOP/s, in every type")                                                     \
+    X(HBM, "hbm", "memory bandwidth")                                                              \
+    X(MEMORY, "memory", "bytes of memory")                                                         \
+    X(LINK, "link", "links between chips")                                                         \
+    X(LATENCY, "latency", "of links and launches")                                                 \
     X(HOST, "host", "its memory and link")
 typedef enum sm_resource {
 #define X(id, name, help) SM_RESOURCE_##id,

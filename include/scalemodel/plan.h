@@ -205,19 +205,31 @@ typedef struct sm_plan_limit {
     int least, most;               /* of an integer; most 0: no bound */
     int n, listed[SM_PLAN_LISTED]; /* of an integer: it must be one of these; n 0: any */
 } sm_plan_limit;
+/* How a batch must divide over replicas: at all, into whole microbatches, or into as many of them
+ * as the pipeline has stages, or a multiple of that. */
+typedef enum sm_plan_share { SM_SHARE_ANY, SM_SHARE_WHOLE, SM_SHARE_ROUNDS } sm_plan_share;
 typedef struct sm_plan_limits {
     sm_plan_limit of[SM_PLAN_KEY_COUNT];
-    bool usual_order; /* the axes lie in their usual order */
-    bool whole_share; /* the batch is a whole number of microbatches on each replica */
+    bool usual_order;    /* the axes lie in their usual order */
+    bool equal_stages;   /* chunks of the pipeline have equally many layers */
+    sm_plan_share share; /* of the batch */
 } sm_plan_limits;
+/* What plans are for; NULL, 0: not known. */
+typedef struct sm_plan_job {
+    const sm_model *model;
+    const sm_system *system;
+    double sequences; /* of a batch */
+} sm_plan_job;
 /* The plans that a search looks at: of this space, and of those after it. */
 typedef struct sm_plan_space {
     const char *name; /* "Megatron-LM": what is said of it; NULL: nothing */
     sm_plan_limits limits;
     /* Asked once of each combination of degrees, the other keys as usual: it narrows the limits of
      * these; false: no plan of such degrees is in the space. NULL: the limits are all. */
-    bool (*of_degrees)(const void *context, const sm_plan *plan, sm_plan_limits *limits);
-    const void *context;
+    bool (*of_degrees)(const struct sm_plan_space *space, const sm_plan *plan,
+                       sm_plan_limits *limits);
+    const void *context; /* its own, as is the job */
+    sm_plan_job job;
     const struct sm_plan_space *next; /* whose plans are looked at too; NULL: no others */
 } sm_plan_space;
 enum { SM_MOST_SPACES = 12 };
@@ -254,8 +266,8 @@ int sm_plan_degree_of(const sm_plan *plan, int key);
 int sm_plan_chips(const sm_plan *plan);
 /* Replicas of a batch: data x fsdp x expert. */
 double sm_plan_replicas(const sm_plan *plan);
-/* Is a batch of so many sequences a whole number of microbatches on each replica? */
-bool sm_plan_shares_whole(const sm_plan *plan, double sequences);
+/* Does a batch of so many sequences divide over the replicas like that? */
+bool sm_plan_shares(const sm_plan *plan, double sequences, sm_plan_share share);
 /* Is this key fixed by the user? */
 static inline bool sm_plan_given(const sm_plan *plan, sm_plan_key key) {
     return plan->given >> key & 1;

@@ -88,12 +88,13 @@ bool sm_framework_is_program(const sm_framework *framework);
  * it has no translation. */
 const char *sm_framework_op(const sm_framework *framework, const char *op, int arguments);
 
-/* Narrow a space to the plans that a framework can run; it refers to the framework. */
+/* Narrow a space to the plans that a framework can run for space->job; it refers to the framework.
+ */
 void sm_framework_space(const sm_framework *framework, sm_plan_space *space);
-/* Why it cannot run a plan for a batch of so many sequences (0: of any), by the keys given (bit per
- * key): a sentence, or the key; NULL: it can. */
+/* Why it cannot run a plan for a job, by the keys given (bit per key): a sentence, or the key;
+ * NULL: it can. */
 const char *sm_framework_refuses(const sm_framework *framework, const sm_plan *plan, uint32_t keys,
-                                 double sequences);
+                                 const sm_plan_job *job);
 
 /* ---- a recipe read ---- */
 typedef enum sm_recipe_told { SM_TOLD_UNDERSTOOD, SM_TOLD_ASSUMED, SM_TOLD_IGNORED } sm_recipe_told;

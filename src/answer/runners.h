@@ -5,9 +5,8 @@
 
 typedef struct sm_runners {
     const sm_frameworks *all;
-    const sm_system *system;
+    sm_plan_job job; /* its system is known */
     sm_plan_use use;
-    double sequences;            /* of a batch; 0: of any */
     const sm_framework *kept_to; /* the one that --framework names; NULL */
     const sm_framework *emit;    /* the one that --emit names, and then this one alone; NULL */
     int unsearched;              /* types and kernels, which no search chooses: of a plan that */
@@ -24,9 +23,8 @@ sm_status sm_runners_one(const sm_runners *of, sm_report *r, const sm_plan *give
                          const sm_source *text, sm_plan_space *space, sm_error *err);
 /* SM_BAD_INPUT where one that an option names does not run on the system. */
 sm_status sm_runners_named(const sm_runners *of, sm_error *err);
-/* Who runs a plan of this model: the data "runs_in", and their titles, "vLLM, SGLang". */
-const char *sm_runners_of(const sm_runners *of, sm_report *r, const sm_model *model,
-                          const sm_plan *plan);
+/* Who runs a plan: the data "runs_in", and their titles, "vLLM, SGLang". */
+const char *sm_runners_of(const sm_runners *of, sm_report *r, const sm_plan *plan);
 
 /* ---- recipes of other frameworks in answers about training and serving ---- */
 /* What a recipe says: understood, assumed, passed over; as page and as data. */

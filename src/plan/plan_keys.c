@@ -262,8 +262,10 @@ double sm_plan_replicas(const sm_plan *plan) {
     return (double)plan->data * plan->fsdp * plan->expert;
 }
 
-bool sm_plan_shares_whole(const sm_plan *plan, double sequences) {
-    return fmod(sequences, sm_plan_replicas(plan) * plan->microbatch) == 0;
+bool sm_plan_shares(const sm_plan *plan, double sequences, sm_plan_share share) {
+    double each = sm_plan_replicas(plan) * plan->microbatch;
+    if (share == SM_SHARE_ROUNDS) each *= plan->pipeline;
+    return share == SM_SHARE_ANY || fmod(sequences, each) == 0;
 }
 
 bool plan_spreads(const sm_plan *plan, unsigned degrees) {

@@ -19,7 +19,7 @@ bool sm_plan_limits_some(const sm_plan_limits *limits) {
         const sm_plan_limit *l = &limits->of[key];
         if (l->words || l->least || l->most || l->n) return true;
     }
-    return limits->usual_order || limits->whole_share;
+    return limits->usual_order || limits->equal_stages || limits->share;
 }
 
 /* What neither allows stays a value that none has. */
@@ -60,7 +60,7 @@ bool sm_plan_space_of(const sm_plan_space *space, const sm_plan *plan, sm_plan_l
     for (int key = 0; key < SM_PLAN_DEGREES; key++)
         if (!sm_plan_limit_allows(out, (sm_plan_key)key, sm_plan_degree_of(plan, key)))
             return false;
-    return !space->of_degrees || space->of_degrees(space->context, plan, out);
+    return !space->of_degrees || space->of_degrees(space, plan, out);
 }
 
 bool sm_plan_spaces_have(const sm_plan_space *spaces, const sm_plan *plan, uint32_t keys) {

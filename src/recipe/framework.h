@@ -37,10 +37,10 @@ typedef struct framework_model {
  * least..most. when NULL: always. */
 typedef struct framework_rule {
     const expression *when;
-    sm_plan_key key; /* SM_PLAN_KEY_COUNT: no plan where `when` holds */
-    uint64_t words;  /* bit per value */
-    int least, most; /* of an integer; most 0: any */
-    bool whole;      /* of the microbatch: as whole_share of sm_plan_limits */
+    sm_plan_key key;     /* SM_PLAN_KEY_COUNT: no plan where `when` holds */
+    uint64_t words;      /* bit per value */
+    int least, most;     /* of an integer; most 0: any */
+    sm_plan_share share; /* of the microbatch */
     const char *because;
 } framework_rule;
 
@@ -81,10 +81,11 @@ sm_status framework_read_file(sm_frameworks *all, const sm_source *source, sm_er
 /* The key of this spelling, of the framework or of one it is like; NULL. Dashes and underscores are
  * the same, and leading dashes nothing. */
 const framework_key *framework_key_of(const sm_framework *f, const char *spelling);
-/* Is a plan for so many sequences (0: not known), in the keys given (bit per key), against a
- * rule? */
+/* Is a plan, in the keys given (bit per key), against a rule? */
 bool framework_breaks(const framework_rule *rule, const sm_plan *plan, uint32_t keys,
-                      double sequences);
+                      const sm_plan_job *job);
+/* A size of a model by its name in formulas, "kv_heads"; absent: it is none of these. */
+expression_value framework_model_size(const sm_model *model, const char *name);
 /* Why it passes over a key; NULL where it does not say. */
 const char *framework_ignores(const sm_framework *f, const char *spelling);
 /* Its name for a model of the catalogue, and the catalogue's for one of its own; NULL. */

@@ -133,9 +133,11 @@ static sm_status read_word(const json_value *v, const sm_plan_key_row *row, uint
         return SM_OK;
     }
     if (row->value == SM_PLAN_VALUE_LAYOUT) {
-        if (strcmp(v->text, "even") != 0) return json_fail(v, "a layout can only be \"even\"");
-        *words = 1;
-        return SM_OK;
+        static const char *const layouts[] = {"even", "equal"};
+        int found = 0;
+        sm_status status = json_read_choice(v, layouts, 2, &found);
+        *words |= 1ull << found;
+        return status;
     }
     int found = -1;
     sm_status status = json_read_choice(v, row->words.word, (size_t)row->words.n, &found);
@@ -161,14 +163,20 @@ static sm_status read_range(const json_value *v, framework_rule *rule) {
     return SM_OK;
 }
 
+static sm_plan_share share_of(const char *text) {
+    return strcmp(text, "whole") == 0    ? SM_SHARE_WHOLE
+           : strcmp(text, "rounds") == 0 ? SM_SHARE_ROUNDS
+                                         : SM_SHARE_ANY;
+}
+
 /* Of a key of words some of them; of one of numbers numbers below 64, or one range. */
 static sm_status read_values(const json_value *v, framework_rule *rule) {
     const sm_plan_key_row *row = sm_plan_key_row_of(rule->key);
     bool numbers = row->value == SM_PLAN_VALUE_INTEGER;
     sm_status status = json_expect(v, IS_LIST, "the values a key may have");
     if (!status && numbers && v->n == 1 && json_is(&v->item[0], IS_TEXT)) {
-        rule->whole = rule->key == SM_PLAN_MICROBATCH && strcmp(v->item[0].text, "whole") == 0;
-        return rule->whole ? SM_OK : read_range(&v->item[0], rule);
+        rule->share = rule->key == SM_PLAN_MICROBATCH ? share_of(v->item[0].text) : SM_SHARE_ANY;
+        return rule->share ? SM_OK : read_range(&v->item[0], rule);
     }
     for (uint32_t i = 0; !status && i < v->n; i++) {
         const json_value *item = &v->item[i];

@@ -48,30 +48,6 @@ static expression_value plan_value_of(const writing *w, sm_plan_key key) {
     return value_text(sm_arena_copy(w->arena, text, strlen(text)));
 }
 
-/* The kind of layers that has experts, else the first. */
-static const sm_layer_kind *main_kind(const sm_model *m, int *dense) {
-    int main = 0;
-    *dense = 0;
-    for (int k = 0; k < m->kinds; k++)
-        if (m->kind[k].E > m->kind[main].E) main = k;
-    for (int l = 0; l < m->L && l < SM_MAX_LAYERS; l++) *dense += m->kind[m->layer[l]].E == 0;
-    return &m->kind[main];
-}
-
-/* Width of the MLP of layers without experts; of those with experts only where there are none. */
-static int dense_width(const sm_model *m, const sm_layer_kind *main) {
-    for (int k = 0; k < m->kinds; k++)
-        if (m->kind[k].F > 0) return m->kind[k].F;
-    return main->F_expert;
-}
-
-static bool is_gated(const sm_model *m, const sm_layer_kind *main) {
-    double up = 0;
-    for (int l = 0; l < m->L && l < SM_MAX_LAYERS; l++) up += (double)m->D * m->kind[m->layer[l]].F;
-    if (main->E > 0 || up <= 0) return true;
-    return sm_model_params(m).mlp > 2.5 * up;
-}
-
 /* Do heads norm their queries? */
 static bool norms_queries(const writing *w) {
     const sm_architecture *a = w->job->model->architecture;
@@ -93,41 +69,17 @@ static bool fact(const writing *w, const char *name, double *value) {
 }
 
 static expression_value model_value(const writing *w, const char *name) {
-    const sm_model *m = w->job->model;
-    int dense;
-    const sm_layer_kind *k = main_kind(m, &dense);
+    expression_value size = framework_model_size(w->job->model, name);
     double rank = 0;
-    const struct {
-        const char *name;
-        double value;
-    } sizes[] = {{"layers", m->L},
-                 {"hidden", m->D},
-                 {"mlp", dense_width(m, k)},
-                 {"heads", k->N},
-                 {"kv_heads", k->kv_rank > 0 ? k->N : k->K},
-                 {"head_size", k->H},
-                 {"value_size", k->V_head},
-                 {"latent_rank", k->kv_rank},
-                 {"rotary_size", k->rope_H},
-                 {"vocabulary", m->V},
-                 {"max_length", m->max_seq > 0 ? m->max_seq : w->job->seq},
-                 {"tied", m->tied},
-                 {"experts", k->E},
-                 {"expert_top", k->k_top},
-                 {"expert_width", k->F_expert},
-                 {"shared_experts", k->E_shared},
-                 {"shared_width", k->F_shared},
-                 {"dense_layers", dense}};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-        if (strcmp(name, sizes[i].name) == 0) return value_number(sizes[i].value);
-    if (strcmp(name, "gated") == 0) return value_number(is_gated(m, k));
+    if (size.kind != VALUE_ABSENT) return size;
+    if (strcmp(name, "max_length") == 0) return value_number(w->job->seq);
     if (strcmp(name, "norms_queries") == 0) return value_number(norms_queries(w));
     static const char *const facts[][2] = {
         {"q_rank", "q_lora_rank"}, {"rope_theta", "rope_theta"}, {"norm_epsilon", "rms_norm_eps"}};
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++)
         if (strcmp(name, facts[i][0]) == 0 && fact(w, facts[i][1], &rank) && rank > 0)
             return value_number(rank);
-    return (expression_value){.kind = VALUE_ABSENT};
+    return size;
 }
 
 /* Chips on the innermost switch, which several hosts may share; of a torus those of a host. */
@@ -388,13 +340,13 @@ static void put_limit(writing *w, int *said, const char *what, const char *becau
 
 /* Rules that the plan is against, and what else the framework says it cannot. */
 static int put_limits(writing *w) {
+    const sm_plan_job job = {w->job->model, w->job->system, w->job->batch};
+    const uint32_t keys = sm_plan_keys_for(w->job->plan, w->job->model);
     int said = 0;
     for (int i = 0; i < w->f->rules; i++) {
         const framework_rule *rule = &w->f->rule[i];
         char value[300] = "", text[256];
-        if (!framework_breaks(rule, w->job->plan, sm_plan_keys_for(w->job->plan, w->job->model),
-                              w->job->batch))
-            continue;
+        if (!framework_breaks(rule, w->job->plan, keys, &job)) continue;
         if (rule->key < SM_PLAN_KEY_COUNT) {
             sm_plan_key_print(w->job->plan, rule->key, 0, text, sizeof text);
             snprintf(value, sizeof value, "%s=%s", sm_plan_key_row_of(rule->key)->name, text);

@@ -112,10 +112,10 @@ static void has_rules(choices *c, int i, const sm_plan_limits *l, const sm_plan 
     }
 }
 
-static bool shares_whole(const sm_train *t, const sm_plan *plan, int microbatch) {
+static bool shares(const sm_train *t, const sm_plan *plan, int microbatch, sm_plan_share share) {
     sm_plan p = *plan;
     p.microbatch = microbatch;
-    return sm_plan_shares_whole(&p, t->sequences);
+    return sm_plan_shares(&p, t->sequences, share);
 }
 
 static void meet_space(const sm_train *t, choices *c, int i, const sm_search_options *o,
@@ -128,14 +128,16 @@ static void meet_space(const sm_train *t, choices *c, int i, const sm_search_opt
             o->fixed.recompute_ops[0] || sm_plan_limit_allows(l, SM_PLAN_RECOMPUTE, v));
     for (int n = 0; n < c->n_pipeline; n++) {
         pipeline_choice p = c->pipeline[n];
+        bool equal = t->model.L % (plan->pipeline * p.virtual_stages) == 0;
         has(&c->in.pipeline[n], i,
             plan->pipeline == 1 || (sm_plan_limit_allows(l, SM_PLAN_SCHEDULE, (int)p.schedule) &&
-                                    sm_plan_limit_allows(l, SM_PLAN_VIRTUAL, p.virtual_stages)));
+                                    sm_plan_limit_allows(l, SM_PLAN_VIRTUAL, p.virtual_stages) &&
+                                    (equal || !l->equal_stages)));
     }
     for (int n = 0; n < c->n_microbatch; n++)
         has(&c->in.microbatch[n], i,
             sm_plan_limit_allows(l, SM_PLAN_MICROBATCH, c->microbatch[n]) &&
-                (!l->whole_share || shares_whole(t, plan, c->microbatch[n])));
+                shares(t, plan, c->microbatch[n], l->share));
     has(&c->in.unusual, i, !l->usual_order);
 }
 

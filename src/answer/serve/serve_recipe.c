@@ -5,7 +5,7 @@
 
 static sm_runners runners_of(const sm_serve_asked *q) {
     return (sm_runners){.all = q->frameworks,
-                        .system = q->in.system,
+                        .job = {q->in.model, q->in.system, 0},
                         .use = SM_PLAN_SERVING,
                         .kept_to = q->in.framework,
                         .emit = q->in.emit};
@@ -49,7 +49,7 @@ void sm_serve_runners_page(sm_report *r, const sm_serving_found *a) {
     const sm_serve_asked *q = a->q;
     const sm_runners all = runners_of(q);
     if (!a->best || q->one || q->in.framework) return;
-    const char *titles = sm_runners_of(&all, r, q->in.model, &a->best->plan);
+    const char *titles = sm_runners_of(&all, r, &a->best->plan);
     if (titles[0]) sm_report_text(r, "Engines that can run it: %s.", titles);
     else
         sm_report_text(r, "No engine known here runs this plan; --framework vllm, sglang, ... "

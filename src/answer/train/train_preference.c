@@ -118,7 +118,8 @@ static sm_status try_engines(const sm_train_asked *q, const sm_serve_job *job,
 static sm_status find_rollout(const sm_train_asked *q, const sm_system *system, double sequences,
                               double held, rollout *best, sm_error *err) {
     const sm_plan_space any = {.name = NULL};
-    const sm_runners engines = {.all = q->frameworks, .system = system, .use = SM_PLAN_SERVING};
+    const sm_runners engines = {
+        .all = q->frameworks, .job = {q->in.model, system, 0}, .use = SM_PLAN_SERVING};
     double usual = system->chip.fabric == SM_FABRIC_SWITCH ? 0.1 : 0;
     double share = held / system->chip.memory_bytes.value + usual;
     const double prompt = fmax(1, floor(q->in.prompt > 0 ? q->in.prompt : q->job.seq / 4));

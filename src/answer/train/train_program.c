@@ -283,9 +283,9 @@ sm_status sm_train_program(const sm_plans_shown *plans, const char **out, sm_err
                  .mesh = *sm_program_mesh()};
     *out = NULL;
     const uint32_t keys = sm_plan_keys_for(best->plan, q->in.model);
-    const char *why =
-        sm_framework_refuses(q->in.emit, best->plan, best->plan->given, plans->sequences);
-    why = why ? why : sm_framework_refuses(q->in.emit, best->plan, keys, plans->sequences);
+    const sm_plan_job job = {q->in.model, q->in.system, plans->sequences};
+    const char *why = sm_framework_refuses(q->in.emit, best->plan, best->plan->given, &job);
+    why = why ? why : sm_framework_refuses(q->in.emit, best->plan, keys, &job);
     if (why)
         return sm_fail(err, SM_BAD_INPUT, "%s cannot be told of this plan: %s",
                        sm_framework_title(q->in.emit), why);

@@ -33,11 +33,10 @@ static sm_status keep_key(sm_train_asked *q, sm_plan_key key, sm_error *err) {
 static sm_runners runners_of(const sm_train_asked *q) {
     bool several = q->in.n_systems > 0 || q->in.n_chips > 0 || q->in.within_s > 0.0 ||
                    q->in.budget_usd > 0.0; /* each of which has a batch of its own */
+    double sequences = q->batch.most || (q->batch.about && several) ? 0 : q->batch.sequences;
     return (sm_runners){.all = q->frameworks,
-                        .system = q->in.system,
+                        .job = {q->in.model, q->in.system, sequences},
                         .use = SM_PLAN_TRAINING,
-                        .sequences =
-                            q->batch.most || (q->batch.about && several) ? 0 : q->batch.sequences,
                         .kept_to = q->in.framework,
                         .emit = q->in.emit,
                         .unsearched = UNSEARCHED,
@@ -72,15 +71,16 @@ sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err) {
     q->all = q->search.space;
     for (int i = 0; !status && i < (q->in.n_systems > 0 ? q->in.n_systems : 1); i++) {
         sm_runners named = runners_of(q);
-        if (q->in.n_systems > 0) named.system = &q->in.systems[i];
+        if (q->in.n_systems > 0) named.job.system = &q->in.systems[i];
         status = sm_runners_named(&named, err);
     }
     if (status) return status;
     /* of a plan that a program cannot have, nothing is written */
     const sm_plan *fixed = &q->search.fixed;
+    const sm_plan_job any = {q->in.model, q->in.system, 0};
     bool writes =
         q->in.emit && sm_framework_is_program(q->in.emit) && !q->in.any_plan && !q->in.as_run;
-    if (!q->in.framework && writes && !sm_framework_refuses(q->in.emit, fixed, fixed->given, 0))
+    if (!q->in.framework && writes && !sm_framework_refuses(q->in.emit, fixed, fixed->given, &any))
         q->in.framework = q->in.emit;
     if (q->in.framework) return keep_to_one(q, err);
     if (!q->frameworks) status = sm_frameworks_shipped(q->report->arena, &shipped, err);
@@ -124,6 +124,7 @@ static sm_status beside(void *context, sm_train *train, const sm_plans_shown *be
 sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err) {
     const sm_train_asked *q = plans->q;
     sm_train_question other = q->in;
+    const sm_plan_job any = {q->in.model, q->in.system, 0};
     const char *text = "";
     uint32_t keys = 0;
     for (int i = 0; i < UNSEARCHED; i++) {
@@ -133,7 +134,7 @@ sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err) {
                         sm_plan_key_row_of(unsearched[i])->name, value);
         keys |= 1u << unsearched[i];
     }
-    if (sm_framework_refuses(q->in.recipe->framework, &q->search.fixed, keys, 0)) text = "";
+    if (sm_framework_refuses(q->in.recipe->framework, &q->search.fixed, keys, &any)) text = "";
     other.plan = sm_source_of("--from", text);
     other.framework = q->in.recipe->framework;
     other.recipe = NULL;
@@ -185,8 +186,8 @@ void sm_train_runners_page(sm_report *r, const sm_plans_shown *plans) {
     if (plans->n == 0 || q->priced_only || q->in.framework || q->in.as_run) return;
     if (plans->padding > 0) return;
     sm_runners all = runners_of(q);
-    all.sequences = plans->sequences;
-    const char *titles = sm_runners_of(&all, r, q->in.model, plans->plan->plan);
+    all.job.sequences = plans->sequences;
+    const char *titles = sm_runners_of(&all, r, plans->plan->plan);
     if (titles[0]) sm_report_text(r, "Frameworks that can run it: %s.", titles);
     else
         sm_report_text(r, "No framework known here runs this plan; --framework megatron-lm, "

@@ -1,0 +1,58 @@
+/* Sizes of a model as formulas call them. */
+#include <string.h>
+
+#include "framework.h"
+
+/* The kind of layers that has experts, else the first. */
+static const sm_layer_kind *main_kind(const sm_model *m, int *dense) {
+    int main = 0;
+    *dense = 0;
+    for (int k = 0; k < m->kinds; k++)
+        if (m->kind[k].E > m->kind[main].E) main = k;
+    for (int l = 0; l < m->L && l < SM_MAX_LAYERS; l++) *dense += m->kind[m->layer[l]].E == 0;
+    return &m->kind[main];
+}
+
+/* Width of the MLP of layers without experts; of those with experts only where there are none. */
+static int dense_width(const sm_model *m, const sm_layer_kind *main) {
+    for (int k = 0; k < m->kinds; k++)
+        if (m->kind[k].F > 0) return m->kind[k].F;
+    return main->F_expert;
+}
+
+static bool is_gated(const sm_model *m, const sm_layer_kind *main) {
+    double up = 0;
+    for (int l = 0; l < m->L && l < SM_MAX_LAYERS; l++) up += (double)m->D * m->kind[m->layer[l]].F;
+    if (main->E > 0 || up <= 0) return true;
+    return sm_model_params(m).mlp > 2.5 * up;
+}
+
+expression_value framework_model_size(const sm_model *m, const char *name) {
+    int dense;
+    const sm_layer_kind *k = main_kind(m, &dense);
+    const struct {
+        const char *name;
+        double value;
+    } sizes[] = {{"layers", m->L},
+                 {"hidden", m->D},
+                 {"mlp", dense_width(m, k)},
+                 {"heads", k->N},
+                 {"kv_heads", k->kv_rank > 0 ? k->N : k->K},
+                 {"head_size", k->H},
+                 {"value_size", k->V_head},
+                 {"latent_rank", k->kv_rank},
+                 {"rotary_size", k->rope_H},
+                 {"vocabulary", m->V},
+                 {"tied", m->tied},
+                 {"experts", k->E},
+                 {"expert_top", k->k_top},
+                 {"expert_width", k->F_expert},
+                 {"shared_experts", k->E_shared},
+                 {"shared_width", k->F_shared},
+                 {"dense_layers", dense}};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (strcmp(name, sizes[i].name) == 0) return value_number(sizes[i].value);
+    if (strcmp(name, "max_length") == 0 && m->max_seq > 0) return value_number(m->max_seq);
+    if (strcmp(name, "gated") == 0) return value_number(is_gated(m, k));
+    return (expression_value){.kind = VALUE_ABSENT};
+}
