@@ -3,12 +3,15 @@
 
 #include "framework.h"
 
-/* The kind of layers that has experts, else the first. */
+/* The kind of layers that has most experts, and of several such that has attention; else the first.
+ */
 static const sm_layer_kind *main_kind(const sm_model *m, int *dense) {
     int main = 0;
     *dense = 0;
-    for (int k = 0; k < m->kinds; k++)
-        if (m->kind[k].E > m->kind[main].E) main = k;
+    for (int k = 0; k < m->kinds; k++) {
+        int more = m->kind[k].E - m->kind[main].E;
+        if (more > 0 || (more == 0 && m->kind[k].N > 0 && m->kind[main].N == 0)) main = k;
+    }
     for (int l = 0; l < m->L && l < SM_MAX_LAYERS; l++) *dense += m->kind[m->layer[l]].E == 0;
     return &m->kind[main];
 }
@@ -25,6 +28,16 @@ static bool is_gated(const sm_model *m, const sm_layer_kind *main) {
     for (int l = 0; l < m->L && l < SM_MAX_LAYERS; l++) up += (double)m->D * m->kind[m->layer[l]].F;
     if (main->E > 0 || up <= 0) return true;
     return sm_model_params(m).mlp > 2.5 * up;
+}
+
+/* Of the layers whose queries see less than all keys, the most that one sees; 0: there are none. */
+static int widest_window(const sm_model *m) {
+    int most = 0;
+    for (int k = 0; k < m->kinds; k++) {
+        int seen = m->kind[k].window ? m->kind[k].window : m->kind[k].chunk;
+        if (seen > most) most = seen;
+    }
+    return most;
 }
 
 expression_value framework_model_size(const sm_model *m, const char *name) {
@@ -49,7 +62,8 @@ expression_value framework_model_size(const sm_model *m, const char *name) {
                  {"expert_width", k->F_expert},
                  {"shared_experts", k->E_shared},
                  {"shared_width", k->F_shared},
-                 {"dense_layers", dense}};
+                 {"dense_layers", dense},
+                 {"window", widest_window(m)}};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         if (strcmp(name, sizes[i].name) == 0) return value_number(sizes[i].value);
     if (strcmp(name, "max_length") == 0 && m->max_seq > 0) return value_number(m->max_seq);
