@@ -110,6 +110,15 @@ static expression_value chunks_value(const writing *w) {
     return value_text(text);
 }
 
+/* The id of a model of the catalogue on a hub: the first of its names that has an owner. */
+static expression_value hub_value(const writing *w, const char *name) {
+    const sm_catalogue_entry *entry = sm_catalogue_find(name, strlen(name));
+    const char *left = entry ? entry->aliases : NULL, *word;
+    for (size_t n; left && (n = sm_next_word(&left, &word)) > 0;)
+        if (memchr(word, '/', n)) return value_text(sm_arena_copy(w->arena, word, n));
+    return (expression_value){.kind = VALUE_ABSENT};
+}
+
 static expression_value job_value(const writing *w, const char *name) {
     const sm_recipe_job *j = w->job;
     char text[768];
@@ -130,6 +139,7 @@ static expression_value job_value(const writing *w, const char *name) {
     if (strcmp(name, "version") == 0) return value_text(w->f->version);
     if (strcmp(name, "their_model") == 0)
         return value_text(framework_model_theirs(w->f, j->model->name));
+    if (strcmp(name, "hub_model") == 0) return hub_value(w, j->model->name);
     if (strcmp(name, "weights") == 0) return value_text(j->weights);
     if (strcmp(name, "kv") == 0) return value_text(j->kv);
     if (strcmp(name, "predicted") == 0) return value_text(j->predicted);
