@@ -62,6 +62,16 @@ def class_of(kind):
     raise ValueError("no model of this type")
 
 
+def classes_of(kind):
+    """Every class that some auto class makes of a type."""
+    maps = [value for name, value in vars(modeling_auto).items() if name.startswith("MODEL_") and name.endswith("_NAMES")]
+    found = []
+    for known in maps:
+        names = known.get(kind, [])
+        found += [names] if isinstance(names, str) else names
+    return list(dict.fromkeys(found))
+
+
 def model_of(config):
     """The class that the file names, else that of its type, without memory."""
     names = [n for n in config.architectures or [] if hasattr(transformers, n)]
@@ -247,10 +257,48 @@ def write_defaults(kinds, folder):
         csv.writer(f).writerows([COLUMNS] + rows)
 
 
+def small_config(kind, pick):
+    """Random and small where that makes a model, else as its class has it."""
+    for _ in range(8):
+        try:
+            config = random_config(kind, pick)
+            model_of(config)
+            return config
+        except Exception:  # the class refuses some combinations
+            pass
+    return transformers.AutoConfig.for_model(kind)
+
+
+def write_classes(kinds, seed, folder):
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = []
+    for kind in kinds or sorted(transformers.CONFIG_MAPPING):
+        pick = random.Random(f"{seed} {kind}")
+        try:
+            classes = classes_of(kind)
+            text = small_config(kind, lambda *all: pick.choice(all)).to_json_string(use_diff=False)
+        except Exception as error:
+            print(f"{kind}: {type(error).__name__}", file=sys.stderr)
+            continue
+        for name in classes:
+            fields = json.loads(text) | {"architectures": [name]}
+            try:
+                total, _ = count(transformers.AutoConfig.for_model(**fields))
+            except Exception as error:
+                print(f"{name}: {type(error).__name__}", file=sys.stderr)
+                continue
+            (folder / f"{kind}-{name}.json").write_text(json.dumps(fields, indent=2))
+            ending = name[name.index("For"):] if "For" in name else "Model"
+            rows.append([f"{kind}-{name}", kind, total, "", ending])
+    with open(folder / "MANIFEST.csv", "w", newline="") as f:
+        csv.writer(f).writerows([COLUMNS] + rows)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--random", type=int, metavar="N", help="so many random configs of each type")
     parser.add_argument("--defaults", action="store_true", help="the default config of each type")
+    parser.add_argument("--classes", action="store_true", help="a config of each type by each of its classes")
     parser.add_argument("--flops", type=int, metavar="T", help="with --random: FLOPs of so many tokens")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--out", type=pathlib.Path, help="the folder for random configs")
@@ -261,6 +309,8 @@ def main():
         print("\n".join(CAUSAL))
     elif args.defaults:
         write_defaults(args.names, args.out or parser.error("--defaults needs --out"))
+    elif args.classes:
+        write_classes(args.names, args.seed, args.out or parser.error("--classes needs --out"))
     elif args.random:
         write_random(args.names, args.random, args.seed, args.out or parser.error("--random needs --out"), args.flops)
     else:
