@@ -1,19 +1,30 @@
 /* The small models of all families whose parameters are known. */
 #pragma once
+#include "class_totals.h"
 #include "encoder_totals.h"
 #include "family_totals.h"
 #include "newest_totals.h"
 #include <stddef.h>
 
+#define TOTALS_OF(list) sizeof list / sizeof *list
+
+static const struct {
+    const struct family_total *total;
+    size_t n;
+} total_lists[] = {
+    {family_totals, TOTALS_OF(family_totals)},
+    {encoder_totals, TOTALS_OF(encoder_totals)},
+    {newest_totals, TOTALS_OF(newest_totals)},
+    {class_totals, TOTALS_OF(class_totals)},
+};
+
 enum {
-    FAMILY_TOTALS = sizeof family_totals / sizeof *family_totals,
-    ENCODER_TOTALS = sizeof encoder_totals / sizeof *encoder_totals,
-    TOTALS = FAMILY_TOTALS + ENCODER_TOTALS + sizeof newest_totals / sizeof *newest_totals
+    TOTALS = TOTALS_OF(family_totals) + TOTALS_OF(encoder_totals) + TOTALS_OF(newest_totals) +
+             TOTALS_OF(class_totals)
 };
 
 static inline const struct family_total *total_at(size_t i) {
-    return i < FAMILY_TOTALS ? &family_totals[i]
-           : i < FAMILY_TOTALS + ENCODER_TOTALS
-               ? &encoder_totals[i - FAMILY_TOTALS]
-               : &newest_totals[i - FAMILY_TOTALS - ENCODER_TOTALS];
+    size_t list = 0;
+    for (; i >= total_lists[list].n; list++) i -= total_lists[list].n;
+    return &total_lists[list].total[i];
 }

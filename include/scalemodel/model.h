@@ -6,7 +6,7 @@
 
 SM_DECLARATIONS_BEGIN
 
-enum { SM_MAX_LAYER_KINDS = 16, SM_MAX_LAYERS = 1024, SM_MAX_OUTSIDE = 6 };
+enum { SM_MAX_LAYER_KINDS = 16, SM_MAX_LAYERS = 1024, SM_MAX_OUTSIDE = 8 };
 
 /* MHA and MQA are GQA with K = N and K = 1. */
 typedef enum sm_attention { SM_ATTENTION_GQA, SM_ATTENTION_MLA } sm_attention;

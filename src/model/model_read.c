@@ -245,11 +245,13 @@ static sm_status find_pieces(const sm_source *source, sm_model *m, sm_error *err
     return sm_fail_at(err, source, (sm_span){0, 1}, "the model has no layers");
 }
 
-/* What is said of the model beside its counts: the family's note, what is counted apart, and a type
- * that no family has: of the classes of `architectures` its config may mean other things. */
+/* What is said of the model beside its counts: the family's notes, what is counted apart, and a
+ * type that no family has: of the classes of `architectures` its config may mean other things. */
 static const char *note_of(const sm_library *families, const char *family, const sm_architecture *a,
                            sm_arena *arena) {
     const char *said = sm_architecture_word(a, "note"), *note = said ? said : "", *name;
+    const char *of_class = sm_architecture_word(a, "class_note");
+    if (of_class) note = sm_arena_printf(arena, "%s%s%s", note, note[0] ? "; " : "", of_class);
     const char *type = sm_architecture_type(a);
     double params;
     char count[32];

@@ -3,6 +3,8 @@
 
 #include "frames.h"
 
+enum { OVERLAID = 2 };
+
 /* ---- families by name ---- */
 
 /* The family and those it is like, the base first. */
@@ -200,11 +202,32 @@ static sm_status plan_piece(model_plan *p, const frame *f, const tree_piece *pie
 
 static sm_status plan_family(model_plan *p, const frame *f, const lineage *line);
 
+/* The class of a checkpoint and its labels are those of what it wraps, but for parts that are
+ * counted apart, or have them of their own. */
+static sm_status overlay_class(model_plan *p, const frame *outer, const tree_piece *piece,
+                               frame *f) {
+    static const char *const said[OVERLAID] = {"architectures", "id2label"};
+    sm_status status = SM_OK;
+    if (!piece->text || (p->stack && frames_last(p->stack->set, "apart"))) return SM_OK;
+    for (int i = 0; !status && i < OVERLAID; i++) {
+        const tree name = {.kind = TREE_NAME, .name = said[i]};
+        const value own = values_of_json(json_get(f->config, said[i]));
+        family_scope s = frames_scope(outer, p->err, &p->steps);
+        s.lax = true;
+        value v;
+        status = values_of(&s.scope, &name, &v);
+        if (!status && !values_true(&own) && v.kind != VALUE_NONE)
+            f->overlay[f->overlays++] = (frame_overlay){said[i], v};
+    }
+    return status;
+}
+
 /* Keys of the inner config that the wrapper says otherwise; none says nothing. */
 static sm_status overlay(model_plan *p, const frame *outer, const tree_piece *piece, frame *f) {
-    f->overlay = sm_arena_array(p->arena, (size_t)sets_in(piece->set) + 1, sizeof *f->overlay);
+    f->overlay =
+        sm_arena_array(p->arena, (size_t)(sets_in(piece->set) + OVERLAID), sizeof *f->overlay);
     if (!f->overlay) return sm_fail_memory(p->err);
-    sm_status status = SM_OK;
+    sm_status status = overlay_class(p, outer, piece, f);
     for (const tree_set *set = piece->set; !status && set; set = set->next) {
         family_scope s = frames_scope(outer, p->err, &p->steps);
         value v;
