@@ -1,4 +1,5 @@
-/* The same of models by what their class makes of the last layer; made with transformers 5.24. */
+/* The same of models by what their class makes of the last layer, and of encoders whose layers are
+ * not BERT's or ViT's; made with transformers 5.24. */
 #pragma once
 #include "family_totals.h"
 
@@ -215,4 +216,156 @@ static const struct family_total class_totals[] = {
             "\"model_type\":\"siglip_vision_model\",\"vision_use_head\":false},"
             "\"mm_tokens_per_image\":4,\"id2label\":{\"0\":\"a\",\"1\":\"b\","
             "\"2\":\"c\"},\"architectures\":[\"Gemma3ForSequenceClassification\"]}"},
+    {25467, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"vocab_size\":101,"
+            "\"max_position_embeddings\":40,\"model_type\":\"lilt\","
+            "\"pad_token_id\":0,\"max_2d_position_embeddings\":30,"
+            "\"channel_shrink_ratio\":2,\"id2label\":{\"0\":\"a\",\"1\":\"b\","
+            "\"2\":\"c\"},\"architectures\":[\"LiltForTokenClassification\"]}"},
+    {29192, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"vocab_size\":101,"
+            "\"max_position_embeddings\":40,\"model_type\":\"markuplm\","
+            "\"pad_token_id\":0,\"max_depth\":5,\"xpath_unit_hidden_size\":4,"
+            "\"max_xpath_tag_unit_embeddings\":20,"
+            "\"max_xpath_subs_unit_embeddings\":30,\"tag_pad_id\":2,\"subs_pad_id\":3,"
+            "\"architectures\":[\"MarkupLMModel\"]}"},
+    {31639, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"vocab_size\":101,"
+            "\"max_position_embeddings\":40,\"model_type\":\"visual_bert\","
+            "\"pad_token_id\":0,\"visual_embedding_dim\":24,"
+            "\"bypass_transformer\":true,"
+            "\"architectures\":[\"VisualBertForPreTraining\"]}"},
+    {20953, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"vocab_size\":101,"
+            "\"max_position_embeddings\":40,\"model_type\":\"nystromformer\","
+            "\"pad_token_id\":0,\"conv_kernel_size\":5,"
+            "\"architectures\":[\"NystromformerForMaskedLM\"]}"},
+    {20781, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"vocab_size\":101,"
+            "\"max_position_embeddings\":40,\"model_type\":\"yoso\","
+            "\"pad_token_id\":0,\"conv_window\":3,"
+            "\"architectures\":[\"YosoForMultipleChoice\"]}"},
+    {20835, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"vocab_size\":101,"
+            "\"max_position_embeddings\":40,\"model_type\":\"mra\",\"pad_token_id\":0,"
+            "\"id2label\":{\"0\":\"a\",\"1\":\"b\",\"2\":\"c\"},"
+            "\"architectures\":[\"MraForSequenceClassification\"]}"},
+    {14663, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"intermediate_size\":48,"
+            "\"vocab_size\":101,\"max_position_embeddings\":40,"
+            "\"model_type\":\"fnet\",\"pad_token_id\":0,"
+            "\"architectures\":[\"FNetForPreTraining\"]}"},
+    {17771, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"vocab_size\":101,"
+            "\"max_position_embeddings\":40,\"model_type\":\"convbert\","
+            "\"pad_token_id\":0,\"embedding_size\":16,\"conv_kernel_size\":3,"
+            "\"architectures\":[\"ConvBertForMaskedLM\"]}"},
+    {13635, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"vocab_size\":101,"
+            "\"max_position_embeddings\":40,\"model_type\":\"squeezebert\","
+            "\"pad_token_id\":0,\"q_groups\":2,\"v_groups\":1,"
+            "\"id2label\":{\"0\":\"a\",\"1\":\"b\",\"2\":\"c\"},\"embedding_size\":32,"
+            "\"architectures\":[\"SqueezeBertForSequenceClassification\"]}"},
+    {33463, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"vocab_size\":101,"
+            "\"max_position_embeddings\":40,\"model_type\":\"mobilebert\","
+            "\"pad_token_id\":0,\"embedding_size\":16,\"intra_bottleneck_size\":24,"
+            "\"true_hidden_size\":24,\"num_feedforward_networks\":3,"
+            "\"architectures\":[\"MobileBertForPreTraining\"]}"},
+    {25475, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"vocab_size\":101,"
+            "\"max_position_embeddings\":40,\"model_type\":\"mobilebert\","
+            "\"pad_token_id\":0,\"embedding_size\":32,\"intra_bottleneck_size\":16,"
+            "\"key_query_shared_bottleneck\":false,\"use_bottleneck_attention\":true,"
+            "\"true_hidden_size\":16,\"id2label\":{\"0\":\"a\",\"1\":\"b\","
+            "\"2\":\"c\"},\"architectures\":[\"MobileBertForTokenClassification\"]}"},
+    {28202, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"vocab_size\":101,"
+            "\"max_position_embeddings\":40,\"model_type\":\"luke\","
+            "\"pad_token_id\":0,\"entity_vocab_size\":30,\"entity_emb_size\":12,"
+            "\"architectures\":[\"LukeForQuestionAnswering\"]}"},
+    {45313, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"max_position_embeddings\":40,"
+            "\"model_type\":\"canine\",\"pad_token_id\":0,\"num_hash_functions\":4,"
+            "\"num_hash_buckets\":50,\"downsampling_rate\":2,"
+            "\"architectures\":[\"CanineForMultipleChoice\"]}"},
+    {25509, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"vocab_size\":101,"
+            "\"max_position_embeddings\":40,\"model_type\":\"esmc\","
+            "\"pad_token_id\":0,\"head_dim\":16,"
+            "\"architectures\":[\"EsmcForMaskedLM\"]}"},
+    {22211, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"vocab_size\":101,"
+            "\"max_position_embeddings\":40,\"model_type\":\"esmc\","
+            "\"pad_token_id\":0,\"head_dim\":16,\"id2label\":{\"0\":\"a\",\"1\":\"b\","
+            "\"2\":\"c\"},\"architectures\":[\"EsmcForSequenceClassification\"]}"},
+    {20474, "{\"model_type\":\"cpmant\",\"hidden_size\":32,\"num_hidden_layers\":2,"
+            "\"num_attention_heads\":2,\"dim_head\":8,\"dim_ff\":48,"
+            "\"vocab_size\":101,\"prompt_types\":3,\"prompt_length\":4,"
+            "\"segment_types\":3,\"position_bias_num_buckets\":20,"
+            "\"architectures\":[\"CpmAntForCausalLM\"]}"},
+    {33024, "{\"model_type\":\"imagegpt\",\"n_embd\":32,\"n_layer\":2,\"n_head\":2,"
+            "\"n_positions\":40,\"vocab_size\":101,"
+            "\"architectures\":[\"ImageGPTForCausalImageModeling\"]}"},
+    {29920, "{\"model_type\":\"imagegpt\",\"n_embd\":32,\"n_layer\":2,\"n_head\":2,"
+            "\"n_positions\":40,\"vocab_size\":101,\"id2label\":{\"0\":\"a\","
+            "\"1\":\"b\",\"2\":\"c\"},"
+            "\"architectures\":[\"ImageGPTForImageClassification\"]}"},
+    {29171, "{\"model_type\":\"openai_privacy_filter\",\"hidden_size\":32,"
+            "\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+            "\"num_key_value_heads\":2,\"head_dim\":8,\"intermediate_size\":24,"
+            "\"num_local_experts\":4,\"num_experts_per_tok\":2,\"vocab_size\":101,"
+            "\"pad_token_id\":0,\"id2label\":{\"0\":\"a\",\"1\":\"b\",\"2\":\"c\"},"
+            "\"architectures\":[\"OpenAIPrivacyFilterForTokenClassification\"]}"},
+    {104134, "{\"model_type\":\"swinv2\",\"image_size\":32,\"patch_size\":2,"
+             "\"embed_dim\":8,\"depths\":[1,1,2,1],\"num_heads\":[1,2,2,4],"
+             "\"window_size\":4,\"id2label\":{\"0\":\"a\",\"1\":\"b\",\"2\":\"c\"},"
+             "\"architectures\":[\"Swinv2ForImageClassification\"]}"},
+    {15071, "{\"model_type\":\"convnext\",\"hidden_sizes\":[8,12,16,20],\"depths\":[1,"
+            "2,1,1],\"image_size\":32,\"id2label\":{\"0\":\"a\",\"1\":\"b\","
+            "\"2\":\"c\"},\"architectures\":[\"ConvNextForImageClassification\"]}"},
+    {15484, "{\"model_type\":\"convnextv2\",\"hidden_sizes\":[8,12,16,20],"
+            "\"depths\":[1,2,1,1],\"image_size\":32,"
+            "\"architectures\":[\"ConvNextV2Model\"]}"},
+    {15008, "{\"model_type\":\"dinov3_convnext\",\"hidden_sizes\":[8,12,16,20],"
+            "\"depths\":[1,2,1,1],\"image_size\":32,"
+            "\"architectures\":[\"DINOv3ConvNextModel\"]}"},
+    {29735, "{\"model_type\":\"segformer\",\"hidden_sizes\":[8,12,16,20],"
+            "\"depths\":[1,2,1,1],\"num_attention_heads\":[1,2,2,4],\"mlp_ratios\":[2,"
+            "4,2,3],\"id2label\":{\"0\":\"a\",\"1\":\"b\",\"2\":\"c\"},"
+            "\"architectures\":[\"SegformerForImageClassification\"]}"},
+    {36367, "{\"model_type\":\"segformer\",\"hidden_sizes\":[8,12,16,20],"
+            "\"depths\":[1,2,1,1],\"num_attention_heads\":[1,2,2,4],"
+            "\"decoder_hidden_size\":24,\"id2label\":{\"0\":\"a\",\"1\":\"b\","
+            "\"2\":\"c\"},\"architectures\":[\"SegformerForSemanticSegmentation\"]}"},
+    {32352, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"image_size\":32,\"patch_size\":8,"
+            "\"model_type\":\"pixio\",\"n_cls_tokens\":3,"
+            "\"architectures\":[\"PixioModel\"]}"},
+    {22880, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"image_size\":32,\"patch_size\":8,"
+            "\"model_type\":\"dpt\",\"pooler_output_size\":32,"
+            "\"architectures\":[\"DPTModel\"]}"},
+    {21320, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"image_size\":32,\"patch_size\":8,"
+            "\"model_type\":\"mlcd_vision_model\","
+            "\"architectures\":[\"MLCDVisionModel\"]}"},
+    {32707, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"image_size\":32,\"patch_size\":8,"
+            "\"model_type\":\"timesformer\",\"num_frames\":3,"
+            "\"id2label\":{\"0\":\"a\",\"1\":\"b\",\"2\":\"c\"},"
+            "\"architectures\":[\"TimesformerForVideoClassification\"]}"},
+    {37232, "{\"model_type\":\"vjepa2\",\"crop_size\":32,\"patch_size\":8,"
+            "\"frames_per_clip\":4,\"hidden_size\":32,\"num_attention_heads\":2,"
+            "\"num_hidden_layers\":2,\"mlp_ratio\":2,\"pred_hidden_size\":24,"
+            "\"pred_num_attention_heads\":2,\"pred_num_hidden_layers\":1,"
+            "\"pred_num_mask_tokens\":3,\"pred_mlp_ratio\":3,"
+            "\"architectures\":[\"VJEPA2Model\"]}"},
+    {21824, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"image_size\":[32,32],\"patch_size\":[8,8],"
+            "\"model_type\":\"internvl_vision\",\"use_qk_norm\":true,"
+            "\"architectures\":[\"InternVLVisionModel\"]}"},
+    {22704, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"image_size\":32,\"patch_size\":8,\"model_type\":\"sam_vision_model\","
+            "\"window_size\":2,\"global_attn_indexes\":[1],\"output_channels\":12,"
+            "\"mlp_dim\":40,\"architectures\":[\"SamVisionModel\"]}"},
 };
