@@ -1,5 +1,5 @@
 /* The same of models by what their class makes of the last layer, and of encoders whose layers are
- * not BERT's or ViT's; made with transformers 5.24. */
+ * not BERT's or ViT's; of those that write sound without its codec; made with transformers 5.24. */
 #pragma once
 #include "family_totals.h"
 
@@ -368,4 +368,89 @@ static const struct family_total class_totals[] = {
             "\"image_size\":32,\"patch_size\":8,\"model_type\":\"sam_vision_model\","
             "\"window_size\":2,\"global_attn_indexes\":[1],\"output_channels\":12,"
             "\"mlp_dim\":40,\"architectures\":[\"SamVisionModel\"]}"},
+    {17408, "{\"model_type\":\"moshi\",\"hidden_size\":32,\"num_hidden_layers\":2,"
+            "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,"
+            "\"ffn_dim\":48,\"vocab_size\":101,\"num_codebooks\":3,"
+            "\"architectures\":[\"MoshiForCausalLM\"]}"},
+    {14176, "{\"model_type\":\"moshi\",\"hidden_size\":32,\"num_hidden_layers\":2,"
+            "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,"
+            "\"ffn_dim\":48,\"vocab_size\":101,\"num_codebooks\":3,"
+            "\"architectures\":[\"MoshiModel\"]}"},
+    {16096, "{\"model_type\":\"kyutai_speech_to_text\",\"hidden_size\":32,"
+            "\"num_hidden_layers\":2,\"num_attention_heads\":4,"
+            "\"num_key_value_heads\":2,\"head_dim\":8,\"ffn_dim\":48,"
+            "\"vocab_size\":101,\"num_codebooks\":3,\"codebook_vocab_size\":20,"
+            "\"audio_bos_token_id\":19,\"audio_pad_token_id\":161,"
+            "\"architectures\":[\"KyutaiSpeechToTextModel\"]}"},
+    {37088, "{\"model_type\":\"prophetnet\",\"hidden_size\":32,\"vocab_size\":101,"
+            "\"max_position_embeddings\":40,\"num_encoder_layers\":1,"
+            "\"num_decoder_layers\":2,\"encoder_ffn_dim\":48,\"decoder_ffn_dim\":40,"
+            "\"num_encoder_attention_heads\":2,\"num_decoder_attention_heads\":2,"
+            "\"num_buckets\":8,"
+            "\"architectures\":[\"ProphetNetForConditionalGeneration\"]}"},
+    {37088, "{\"model_type\":\"prophetnet\",\"hidden_size\":32,\"vocab_size\":101,"
+            "\"max_position_embeddings\":40,\"num_encoder_layers\":1,"
+            "\"num_decoder_layers\":2,\"encoder_ffn_dim\":48,\"decoder_ffn_dim\":40,"
+            "\"num_encoder_attention_heads\":2,\"num_decoder_attention_heads\":2,"
+            "\"num_buckets\":8,\"architectures\":[\"ProphetNetModel\"]}"},
+    {14784, "{\"model_type\":\"reformer\",\"hidden_size\":32,"
+            "\"attention_head_size\":8,\"num_attention_heads\":2,"
+            "\"attn_layers\":[\"local\",\"lsh\"],\"feed_forward_size\":48,"
+            "\"vocab_size\":101,\"axial_pos_embds\":false,"
+            "\"max_position_embeddings\":40,\"architectures\":[\"ReformerModel\"]}"},
+    {32872, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"conv_dim\":[8,8,8],\"conv_kernel\":[10,3,2],"
+            "\"conv_stride\":[5,2,2],\"num_conv_pos_embeddings\":4,"
+            "\"num_conv_pos_embedding_groups\":4,\"vocab_size\":20,"
+            "\"model_type\":\"wav2vec2-conformer\",\"conv_depthwise_kernel_size\":3,"
+            "\"architectures\":[\"Wav2Vec2ConformerForCTC\"]}"},
+    {47320, "{\"model_type\":\"wav2vec2-bert\",\"hidden_size\":32,"
+            "\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"vocab_size\":20,"
+            "\"feature_projection_input_dim\":10,\"conv_depthwise_kernel_size\":3,"
+            "\"add_adapter\":true,\"output_hidden_size\":24,"
+            "\"use_intermediate_ffn_before_adapter\":true,"
+            "\"architectures\":[\"Wav2Vec2BertForCTC\"]}"},
+    {28215, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"conv_dim\":[8,8,8],\"conv_kernel\":[10,3,2],"
+            "\"conv_stride\":[5,2,2],\"num_conv_pos_embeddings\":4,"
+            "\"num_conv_pos_embedding_groups\":4,\"vocab_size\":20,"
+            "\"model_type\":\"sew\",\"id2label\":{\"0\":\"a\",\"1\":\"b\","
+            "\"2\":\"c\"},\"architectures\":[\"SEWForSequenceClassification\"]}"},
+    {23604, "{\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"conv_dim\":[8,8,8],\"conv_kernel\":[10,3,2],"
+            "\"conv_stride\":[5,2,2],\"num_conv_pos_embeddings\":4,"
+            "\"num_conv_pos_embedding_groups\":4,\"vocab_size\":20,"
+            "\"model_type\":\"sew-d\",\"position_buckets\":6,\"share_att_key\":false,"
+            "\"pos_att_type\":[\"c2p\",\"p2c\"],\"architectures\":[\"SEWDModel\"]}"},
+    {33728, "{\"model_type\":\"musicgen\",\"text_encoder\":{\"model_type\":\"t5\","
+            "\"d_model\":24,\"d_kv\":8,\"d_ff\":40,\"num_layers\":1,\"num_heads\":2,"
+            "\"vocab_size\":101},\"decoder\":{\"vocab_size\":20,\"hidden_size\":32,"
+            "\"num_hidden_layers\":2,\"ffn_dim\":48,\"num_attention_heads\":2,"
+            "\"num_codebooks\":3,\"max_position_embeddings\":40},"
+            "\"architectures\":[\"MusicgenForConditionalGeneration\"]}"},
+    {25632, "{\"model_type\":\"musicgen_melody\","
+            "\"text_encoder\":{\"model_type\":\"t5\",\"d_model\":24,\"d_kv\":8,"
+            "\"d_ff\":40,\"num_layers\":1,\"num_heads\":2,\"vocab_size\":101},"
+            "\"decoder\":{\"vocab_size\":20,\"hidden_size\":32,"
+            "\"num_hidden_layers\":2,\"ffn_dim\":48,\"num_attention_heads\":2,"
+            "\"num_codebooks\":3,\"max_position_embeddings\":40},\"num_chroma\":6,"
+            "\"architectures\":[\"MusicgenMelodyForConditionalGeneration\"]}"},
+    {51200, "{\"model_type\":\"moshi\",\"hidden_size\":32,\"num_hidden_layers\":2,"
+            "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,"
+            "\"ffn_dim\":48,\"vocab_size\":101,\"num_codebooks\":3,"
+            "\"audio_vocab_size\":20,\"depth_decoder_config\":{\"vocab_size\":101,"
+            "\"hidden_size\":24,\"input_size\":32,\"num_hidden_layers\":2,"
+            "\"num_attention_heads\":2,\"audio_vocab_size\":20,\"ffn_dim\":40,"
+            "\"num_codebooks\":3,\"head_dim\":12},"
+            "\"architectures\":[\"MoshiForConditionalGeneration\"]}"},
+    {29536, "{\"model_type\":\"csm\",\"num_codebooks\":4,\"vocab_size\":23,"
+            "\"text_vocab_size\":101,\"hidden_size\":32,\"num_hidden_layers\":2,"
+            "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"head_dim\":8,"
+            "\"intermediate_size\":48,\"depth_decoder_config\":{\"num_codebooks\":4,"
+            "\"backbone_hidden_size\":32,\"vocab_size\":23,\"hidden_size\":24,"
+            "\"num_hidden_layers\":1,\"num_attention_heads\":2,"
+            "\"num_key_value_heads\":1,\"head_dim\":12,\"intermediate_size\":40,"
+            "\"model_type\":\"csm_depth_decoder_model\"},"
+            "\"architectures\":[\"CsmForConditionalGeneration\"]}"},
 };
