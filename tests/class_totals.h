@@ -453,4 +453,24 @@ static const struct family_total class_totals[] = {
             "\"num_key_value_heads\":1,\"head_dim\":12,\"intermediate_size\":40,"
             "\"model_type\":\"csm_depth_decoder_model\"},"
             "\"architectures\":[\"CsmForConditionalGeneration\"]}"},
+    {113301, "{\"model_type\":\"clap\","
+             "\"text_config\":{\"model_type\":\"clap_text_model\",\"hidden_size\":32,"
+             "\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+             "\"intermediate_size\":48,\"vocab_size\":101,"
+             "\"max_position_embeddings\":40,\"projection_dim\":12},"
+             "\"audio_config\":{\"model_type\":\"clap_audio_model\",\"spec_size\":32,"
+             "\"patch_size\":4,\"patch_embeds_hidden_size\":8,\"depths\":[1,1,2,1],"
+             "\"num_attention_heads\":[1,2,2,4],\"window_size\":2,\"num_mel_bins\":8,"
+             "\"hidden_size\":64,\"projection_dim\":12},\"projection_dim\":12,"
+             "\"architectures\":[\"ClapModel\"]}"},
+    {17040, "{\"model_type\":\"bark\",\"semantic_config\":{\"block_size\":20,"
+            "\"input_vocab_size\":30,\"output_vocab_size\":26,\"num_layers\":1,"
+            "\"num_heads\":2,\"hidden_size\":16,\"model_type\":\"semantic\"},"
+            "\"coarse_acoustics_config\":{\"block_size\":20,\"input_vocab_size\":30,"
+            "\"output_vocab_size\":26,\"num_layers\":2,\"num_heads\":2,"
+            "\"hidden_size\":16,\"model_type\":\"coarse_acoustics\",\"bias\":false},"
+            "\"fine_acoustics_config\":{\"block_size\":20,\"input_vocab_size\":30,"
+            "\"output_vocab_size\":30,\"num_layers\":1,\"num_heads\":2,"
+            "\"hidden_size\":16,\"model_type\":\"fine_acoustics\","
+            "\"n_codes_total\":3},\"architectures\":[\"BarkModel\"]}"},
 };
