@@ -50,6 +50,7 @@ typedef struct sm_model {
     int max_seq;     /* trained context, 0: not said */
     bool tied;       /* unembedding shares the embedding */
     bool causal;
+    bool attends_outside;        /* a piece outside of layers has attention */
     bool active_omits_embedding; /* published active counts leave it out (DeepSeek, gpt-oss) */
     const char *note;            /* what was left out or is counted apart, "" when nothing */
     int kinds;

@@ -194,11 +194,14 @@ static void facts_of_model(sm_model *m, const model_lines *lines) {
         read_widths(l, kind);
     }
     for (int k = 0; k < m->kinds; k++) name_kind(m, lines->of[k], &m->kind[k]);
-    for (int k = m->outside - 1; k >= 0; k--)
+    for (int k = m->outside - 1; k >= 0; k--) {
         for (int i = 0; i < outside[k]->arrays; i++) {
             double words = facts_size(outside[k], i, SM_DIMENSION_VOCABULARY);
             if (outside[k]->array[i].role == SM_TEXT_WEIGHT && words > 0) m->V = whole(words);
         }
+        for (int i = 0; i < outside[k]->lines; i++)
+            m->attends_outside |= outside[k]->line[i].op == SM_OPERATOR_ATTENTION;
+    }
     for (int i = 0; i < head->arrays; i++)
         m->tied = m->tied || (head->array[i].role == SM_TEXT_WEIGHT && head->array[i].piece >= 0);
 }

@@ -202,13 +202,17 @@ static sm_status plan_piece(model_plan *p, const frame *f, const tree_piece *pie
 
 static sm_status plan_family(model_plan *p, const frame *f, const lineage *line);
 
+static bool is_apart(const model_plan *p) {
+    return p->stack && frames_last(p->stack->set, "apart");
+}
+
 /* The class of a checkpoint and its labels are those of what it wraps, but for parts that are
  * counted apart, or have them of their own. */
 static sm_status overlay_class(model_plan *p, const frame *outer, const tree_piece *piece,
                                frame *f) {
     static const char *const said[OVERLAID] = {"architectures", "id2label"};
     sm_status status = SM_OK;
-    if (!piece->text || (p->stack && frames_last(p->stack->set, "apart"))) return SM_OK;
+    if (!piece->text || is_apart(p)) return SM_OK;
     for (int i = 0; !status && i < OVERLAID; i++) {
         const tree name = {.kind = TREE_NAME, .name = said[i]};
         const value own = values_of_json(json_get(f->config, said[i]));
@@ -284,7 +288,7 @@ static sm_status plan_all(model_plan *p, const frame *f, const lineage *own,
     if (!inner) return sm_fail_memory(p->err);
     inner->by = piece;
     status = overlay(p, f, piece, inner);
-    if (!status && piece->text) p->main = inner;
+    if (!status && piece->text && !is_apart(p)) p->main = inner;
     return status ? status : plan_family(p, inner, &pieces);
 }
 

@@ -115,6 +115,10 @@ static sm_status check_job(const sm_serve_job *job, sm_error *err) {
                        "%s reads a sequence in both directions at once and writes no tokens one by "
                        "one, which is what serving prices; `model` and `train` know it",
                        job->model->name);
+    if (job->model->attends_outside) /* priced by the heads and the reach of a kind of layer */
+        return sm_fail(err, SM_BAD_INPUT,
+                       "%s attends outside of its layers, which serving does not price",
+                       job->model->name);
     if (job->imbalance != 0 && !within(job->imbalance, 1, 1e6))
         return sm_fail(err, SM_BAD_INPUT,
                        "the imbalance of experts must be at least 1 (the fullest chip's tokens "
