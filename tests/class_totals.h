@@ -494,4 +494,12 @@ static const struct family_total class_totals[] = {
              "\"num_key_value_heads\":2,\"intermediate_size\":48,"
              "\"model_type\":\"blt_global_transformer\"},"
              "\"architectures\":[\"BltForCausalLM\"]}"},
+    /* of files that come with code of their own, counted by hand */
+    {20992, "{\"model_type\":\"nomic_bert\",\"architectures\":[\"NomicBertModel\"],"
+            "\"n_embd\":32,\"n_layer\":2,\"n_head\":2,\"n_inner\":48,"
+            "\"vocab_size\":100,\"fused_bias_fc\":true}"},
+    {22368, "{\"model_type\":\"bert\",\"architectures\":[\"JinaBertModel\"],"
+            "\"hidden_size\":32,\"num_hidden_layers\":2,\"num_attention_heads\":2,"
+            "\"intermediate_size\":48,\"vocab_size\":100,"
+            "\"feed_forward_type\":\"geglu\",\"position_embedding_type\":\"alibi\"}"},
 };

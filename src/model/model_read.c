@@ -10,9 +10,10 @@
 
 static sm_status facts_lines(const sm_model *m, sm_arena *arena, model_lines *lines,
                              sm_error *err) {
-    assert(m->kinds > 0 && m->kinds <= SM_MAX_LAYER_KINDS);
+    const int all = m->kinds + m->outside;
+    assert(m->kinds > 0 && m->kinds <= SM_MAX_LAYER_KINDS && all > 0);
     sm_status status = SM_OK;
-    for (int k = 0; !status && k < m->kinds + m->outside; k++) {
+    for (int k = 0; !status && k < all; k++) {
         const sm_text_lines_of of = {
             .kind = m->lines_of[k], .phase = SM_TEXT_PREFILL, .T = 1, .S = 1};
         status = sm_architecture_lines(m->architecture, &of, arena, &lines->of[k], err);

@@ -229,7 +229,7 @@ static sm_status overlay_class(model_plan *p, const frame *outer, const tree_pie
 /* Keys of the inner config that the wrapper says otherwise; none says nothing. */
 static sm_status overlay(model_plan *p, const frame *outer, const tree_piece *piece, frame *f) {
     f->overlay =
-        sm_arena_array(p->arena, (size_t)(sets_in(piece->set) + OVERLAID), sizeof *f->overlay);
+        sm_arena_array(p->arena, (size_t)sets_in(piece->set) + OVERLAID, sizeof *f->overlay);
     if (!f->overlay) return sm_fail_memory(p->err);
     sm_status status = overlay_class(p, outer, piece, f);
     for (const tree_set *set = piece->set; !status && set; set = set->next) {
