@@ -210,20 +210,18 @@ static bool is_apart(const model_plan *p) {
  * counted apart, or have them of their own. */
 static sm_status overlay_class(model_plan *p, const frame *outer, const tree_piece *piece,
                                frame *f) {
-    static const char *const said[OVERLAID] = {"architectures", "id2label"};
-    sm_status status = SM_OK;
-    if (!piece->text || is_apart(p)) return SM_OK;
-    for (int i = 0; !status && i < OVERLAID; i++) {
-        const tree name = {.kind = TREE_NAME, .name = said[i]};
-        const value own = values_of_json(json_get(f->config, said[i]));
-        family_scope s = frames_scope(outer, p->err, &p->steps);
-        s.lax = true;
-        value v;
-        status = values_of(&s.scope, &name, &v);
-        if (!status && !values_true(&own) && v.kind != VALUE_NONE)
-            f->overlay[f->overlays++] = (frame_overlay){said[i], v};
+    static const tree said[OVERLAID] = {{.kind = TREE_NAME, .name = "architectures"},
+                                        {.kind = TREE_NAME, .name = "id2label"}};
+    family_scope s = frames_scope(outer, p->err, &p->steps);
+    s.lax = true;
+    for (int i = 0; piece->text && !is_apart(p) && i < OVERLAID; i++) {
+        value own = values_of_json(json_get(f->config, said[i].name)), v;
+        sm_status status = values_of(&s.scope, &said[i], &v);
+        if (status) return status;
+        if (!values_true(&own) && v.kind != VALUE_NONE)
+            f->overlay[f->overlays++] = (frame_overlay){said[i].name, v};
     }
-    return status;
+    return SM_OK;
 }
 
 /* Keys of the inner config that the wrapper says otherwise; none says nothing. */
