@@ -213,6 +213,21 @@ static void test_systolic_tiles_are_padded(void **state) {
     expect_near(matmul(chip, 1, 4096, 129, 4096).tile_efficiency, full * 129.0 / 256.0, 1e-12);
 }
 
+/* Whole tiles of the contraction, and the pipeline filled once: less never takes longer. */
+static void test_short_contractions_take_a_tile(void **state) {
+    static const char *const systolic[] = {"tpu-v5e", "tpu-v6e", "trn2"};
+    for (size_t i = 0; i < sizeof systolic / sizeof *systolic; i++) {
+        const sm_chip *chip = chip_of(systolic[i]);
+        double half_k = sm_calibration_of(chip)->matmul_half_k, tile = chip->tile_k;
+        for (double k = 1.0; k <= tile; k *= 2.0)
+            expect_near(matmul(chip, 1, 4096, 4096, k).tile_efficiency, k / (tile + half_k), 1e-12);
+        expect_near(matmul(chip, 1, 4096, 4096, tile + 1.0).tile_efficiency,
+                    (tile + 1.0) / (2.0 * tile + half_k), 1e-12);
+        double whole = matmul(chip, 1, 4096, 4096, tile).expected_s;
+        assert_true(matmul(chip, 1, 4096, 4096, 1).expected_s <= whole);
+    }
+}
+
 /* 132 SMs: 132 of the largest tiles fill one wave, 133 do not. */
 static void test_waves_of_tiles(void **state) {
     sm_chip chip = *chip_of("h100-sxm");
@@ -522,6 +537,7 @@ int main(void) {
         cmocka_unit_test(test_missing_dtypes_use_a_wider_one),
         cmocka_unit_test(test_the_widest_operand_decides),
         cmocka_unit_test(test_systolic_tiles_are_padded),
+        cmocka_unit_test(test_short_contractions_take_a_tile),
         cmocka_unit_test(test_waves_of_tiles),
         cmocka_unit_test(test_small_outputs_split_the_contraction),
         cmocka_unit_test(test_matmul_costs_are_ordered),

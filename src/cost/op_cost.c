@@ -58,12 +58,11 @@ typedef struct matmul_job {
     bool narrow;
 } matmul_job;
 
-/* A systolic array: each dimension is padded to its tile, and k steps of work follow half_k steps
- * of filling. */
+/* A systolic array: each dimension is padded to its tile, and the steps of k, padded, follow half_k
+ * steps of filling. */
 static double systolic_efficiency(const sm_chip *chip, const matmul_job *j) {
-    double useful = j->m / padded(j->m, chip->tile_m) * (j->n / padded(j->n, chip->tile_n)) *
-                    (j->k / padded(j->k, chip->tile_k));
-    return useful * j->k / (j->k + j->half_k);
+    double useful = j->m / padded(j->m, chip->tile_m) * (j->n / padded(j->n, chip->tile_n));
+    return useful * j->k / (padded(j->k, chip->tile_k) + j->half_k);
 }
 
 /* Many cores that output tiles are dealt to. What measured matmuls share on all GPUs (one robust
