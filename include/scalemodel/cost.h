@@ -98,6 +98,15 @@ sm_curve sm_collective_curve(const sm_system *system, sm_collective op, const sm
  * blocks pass (of sm_collective_curve it is a shift by one), the others as above. */
 sm_curve sm_step_curve(const sm_system *system, const sm_placement *placement, const sm_mesh *mesh,
                        const sm_step *step);
+/* What a permute sends along some axes: pairs of devices of the whole mesh (at least one; the last
+ * axis fastest; from, to), which pass no other axes; or, pair NULL, what each group does alike. */
+typedef struct sm_messages {
+    int pairs;
+    const int32_t *pair;
+    sm_permutation blocks;
+} sm_messages;
+sm_curve sm_permute_curve(const sm_system *system, const sm_placement *placement,
+                          const sm_mesh *mesh, sm_axes axes, const sm_messages *messages);
 /* Expected fraction of a top-k routed all-to-all over Z groups of experts: tokens are sent once per
  * group that hosts any of their k experts: (1-((Z-1)/Z)^k) (of Z equal parts). */
 double sm_ragged_fraction(double experts_groups, double k);

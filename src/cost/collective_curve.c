@@ -47,13 +47,22 @@ sm_curve sm_collective_curve(const sm_system *system, sm_collective op, const sm
 
 sm_curve sm_step_curve(const sm_system *system, const sm_placement *placement, const sm_mesh *mesh,
                        const sm_step *step) {
+    sm_messages messages = {.pair = NULL};
+    sm_group group = sm_group_join(placement, step->axes);
+    if (step->op != SM_PERMUTE || sm_layout_same(mesh, &step->before, &step->after))
+        return sm_collective_curve(system, step->op, &group, 1.0);
+    sm_permutation_of(mesh, step->axes, &step->before, &step->after, &messages.blocks);
+    return sm_permute_curve(system, placement, mesh, step->axes, &messages);
+}
+
+sm_curve sm_permute_curve(const sm_system *system, const sm_placement *placement,
+                          const sm_mesh *mesh, sm_axes axes, const sm_messages *messages) {
     sm_group_links links;
     sm_permute_load load;
-    sm_group group = sm_group_join(placement, step->axes);
+    sm_group group = sm_group_join(placement, axes);
     sm_group_links_of(system, &group, &links);
-    bool blocks = step->op == SM_PERMUTE && !sm_layout_same(mesh, &step->before, &step->after);
-    if (blocks) sm_permute_load_of(placement, mesh, step, &links, &load);
-    return curve_over(&links, group.size, step->op, 1.0, blocks ? &load : NULL);
+    sm_permute_load_of(placement, mesh, axes, messages, &links, &load);
+    return curve_over(&links, group.size, SM_PERMUTE, 1.0, &load);
 }
 
 double sm_ragged_fraction(double experts_groups, double k) {

@@ -70,16 +70,17 @@ double sm_fill_s(const sm_group_links *links);
 void sm_curve_gather(sm_curve *curve, const sm_group_links *links); /* all-gather, reduce-scatter */
 void sm_curve_all_reduce(sm_curve *curve, const sm_group_links *links);
 void sm_curve_all_to_all(sm_curve *curve, const sm_group_links *links, double ragged);
-/* Messages of V bytes that a permute of blocks sends over the busiest link of each part of a group
- * (of a torus: cut by cut, on the mean of the links side by side, for which way a message goes is
- * the network's; fixed: where it takes one part after the other), and how many members of the part
- * its longest one passes. */
+/* Messages of V bytes that a permute sends over the busiest link of each part of a group (of a
+ * torus: cut by cut, on the mean of the links side by side, for which way a message goes is the
+ * network's, and no less than those that have one way; fixed: where it takes one part after the
+ * other), and how many members of the part its longest one passes. */
 typedef struct sm_permute_load {
     double torus[SM_MAX_PARTS], fixed[SM_MAX_PARTS], hops[SM_MAX_PARTS], sw[SM_MAX_LEVELS];
 } sm_permute_load;
-/* The step is on this mesh, whose axes are placed so. */
-void sm_permute_load_of(const sm_placement *placement, const sm_mesh *mesh, const sm_step *step,
-                        const sm_group_links *links, sm_permute_load *load);
+/* The group is along these axes of the mesh, which are placed so. */
+void sm_permute_load_of(const sm_placement *placement, const sm_mesh *mesh, sm_axes axes,
+                        const sm_messages *messages, const sm_group_links *links,
+                        sm_permute_load *load);
 /* load NULL: a shift by one. */
 void sm_curve_permute(sm_curve *curve, const sm_group_links *links, const sm_permute_load *load);
 /* A reduce is a broadcast run backwards: each message goes the other way, over the other direction

@@ -32,6 +32,7 @@ sm_status profile_mesh(profile_made *made, const sm_mesh *asked, sm_error *err);
 /* The axes that groups communicate over, 0 when they are no set of axes; and where they sit. */
 sm_axes profile_axes_of(const profile_made *made, const sm_instruction *it);
 sm_group profile_group_of(const profile_made *made, sm_axes axes, int members);
+sm_curve profile_permute_curve(const profile_made *made, const sm_module_groups *pairs);
 
 /* ---- prices ---- */
 void profile_price_op(const profile_made *made, sm_profile_op *op);

@@ -155,3 +155,10 @@ sm_group profile_group_of(const profile_made *made, sm_axes axes, int members) {
         return sm_group_join(&whole, 1);
     return sm_group_join(&made->placement, all_axes(&made->p.mesh));
 }
+
+/* Between all devices, since the groups along some axes need not do alike. */
+sm_curve profile_permute_curve(const profile_made *made, const sm_module_groups *pairs) {
+    const sm_mesh *mesh = &made->p.mesh;
+    sm_messages messages = {.pairs = pairs->n, .pair = pairs->member};
+    return sm_permute_curve(made->p.system, &made->placement, mesh, all_axes(mesh), &messages);
+}

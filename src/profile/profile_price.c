@@ -126,7 +126,9 @@ void profile_price_collective(const profile_made *made, const sm_computation *in
     /* A fusion of the two is one reduce-scatter: so TPUs have it. */
     if (c->sliced && in != &made->p.module->computation[c->computation]) c->op = SM_REDUCE_SCATTER;
     set_bytes(c, operands);
-    sm_curve curve = sm_collective_curve(made->p.system, c->op, &c->group, 1);
+    sm_curve curve = c->op == SM_PERMUTE && c->axes && it->groups.size == 2
+                         ? profile_permute_curve(made, &it->groups)
+                         : sm_collective_curve(made->p.system, c->op, &c->group, 1);
     sm_collective_cost cost = sm_curve_cost(&curve, made->p.system, made->p.calibration, c->bytes);
     c->lower_s = cost.lower_s;
     c->expected_s = cost.expected_s;
