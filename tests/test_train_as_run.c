@@ -150,6 +150,30 @@ static void an_op_costs_its_launch(void **state) {
     sm_arena_free(j.arena);
 }
 
+/* Of every model of the catalogue: it is refused, as `run train` refuses it, or has a price. */
+static void what_cannot_be_run_is_refused(void **state) {
+    const char *refused[] = {"bert-base", "vit-base", "t5-small", "whisper-tiny", "deepseek-v3.2"};
+    size_t n = 0, runs = 0;
+    for (size_t i = 0; i < sm_catalogue_count(); i++) {
+        priced_job j;
+        sm_error err = {0};
+        open_job(&j, sm_catalogue_at(i)->name, "h100-sxm");
+        sm_status status = sm_program_runs(&j.model, 128, false, &err);
+        for (size_t k = 0; k < sizeof refused / sizeof *refused; k++)
+            if (strcmp(sm_catalogue_at(i)->name, refused[k]) == 0) n += status == SM_BAD_INPUT;
+        if (status) assert_non_null(strstr(err.sentence, "cannot be run"));
+        else {
+            sm_train_set_software(j.train, &sm_train_runtime);
+            detail_of(j.train, "data=1,microbatch=32", j.arena);
+            runs++;
+        }
+        sm_train_free(j.train);
+        sm_arena_free(j.arena);
+    }
+    assert_int_equal(n, sizeof refused / sizeof *refused);
+    assert_true(runs > 20);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(activations_are_twice_as_wide),
@@ -157,6 +181,7 @@ int main(void) {
         cmocka_unit_test(weights_are_their_own_master_copy),
         cmocka_unit_test(the_chip_with_the_end_of_a_sequence_attends_most),
         cmocka_unit_test(an_op_costs_its_launch),
+        cmocka_unit_test(what_cannot_be_run_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

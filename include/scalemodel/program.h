@@ -279,6 +279,22 @@ sm_status sm_program_lines(const sm_model *model, sm_piece piece, int kind, doub
  * slots, all keys, weights one by one, an op for every line. */
 sm_rules sm_rules_of_runtime(sm_rules rules);
 
+/* ---- what the runtime can run ---- */
+enum { /* operators of a line and their arguments, experts, lines and states of a scan */
+    SM_RUN_TERMS = 24,
+    SM_RUN_ARGUMENTS = 3,
+    SM_RUN_EXPERTS = 1024,
+    SM_RUN_LINES = 48,
+    SM_RUN_STATES = 4
+};
+/* SM_BAD_INPUT tells what the model has that cannot be run on sequences of so many tokens, whatever
+ * the plan. serving: to generate. */
+sm_status sm_program_runs(const sm_model *model, int tokens, bool serving, sm_error *err);
+/* The argument of the kernel k of a decode step that is input i of the kernel `op`: both forms name
+ * it alike, in orders of their own. -1: none. */
+int sm_step_argument(const sm_text_lines *l, const sm_text_kernel *op, int i,
+                     const sm_text_lines *steps, const sm_text_kernel *k);
+
 /* The forward program of serving: of ONE query token (T = 1) against ONE cached key (S = 1), so
  * that one program stands for every length: sizes say by per_query and per_key what they grow with.
  * Slots of an expert: C = top_k / E of a token. The head is that of sampling: logits, no loss.

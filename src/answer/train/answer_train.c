@@ -45,6 +45,7 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
     q->search.context = in->context;
     status = sm_train_batch_set(q, err);
     if (!status) status = sm_train_plan_read(q, err);
+    if (!status && q->in.as_run) status = sm_program_runs(in->model, (int)q->job.seq, false, err);
     return status;
 }
 

@@ -11,7 +11,7 @@
 #include "row_math.h"
 #include "train_parts.h"
 
-enum { MOST_EXPERTS = 1024 };
+enum { MOST_EXPERTS = SM_RUN_EXPERTS };
 
 typedef struct choosing {
     const train_numbers *numbers;
@@ -21,12 +21,6 @@ typedef struct choosing {
     float score[MOST_EXPERTS], order[MOST_EXPERTS], share[MOST_EXPERTS];
     float sum; /* of the chosen scores */
 } choosing;
-
-const char *train_choice_odd(const sm_text_lines *l, const sm_text_line *line) {
-    const sm_text_array *p = &l->array[line->operand[0].array];
-    if (l->dim[p->dim[p->rank - 1]].size > MOST_EXPERTS) return "more than 1024 experts";
-    return NULL;
-}
 
 static choosing choosing_of(const train_call *c, size_t experts, const float *correction) {
     const sm_text_lines *l = c->lines;

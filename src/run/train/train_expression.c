@@ -11,7 +11,7 @@
 #include "row_math.h"
 #include "train_parts.h"
 
-enum { MOST_TERMS = 24, MOST_ARGUMENTS = 3 };
+enum { MOST_TERMS = SM_RUN_TERMS, MOST_ARGUMENTS = SM_RUN_ARGUMENTS };
 
 typedef struct operand {
     const float *data; /* NULL: the backward pass does not read it */
@@ -96,11 +96,6 @@ static bool link_terms(expression *x) {
         stack[n++] = t;
     }
     return n == 1;
-}
-
-bool train_expression_runs(const sm_text_line *line) {
-    expression x = {.line = line};
-    return line->operands <= SM_MAX_INPUTS && link_terms(&x);
 }
 
 /* x = x + a, where x is what the layer passes on. */

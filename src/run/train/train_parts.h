@@ -171,23 +171,17 @@ int train_byte(const sm_trainer *t, size_t sequence, size_t position);
 size_t train_position(const sm_trainer *t, size_t sequence);
 
 /* ---- kernels: out is of the right size and holds anything; that of attention is zeroed ---- */
-/* Why a line cannot be run; NULL: it can. Static text. */
-const char *train_line_odd(const sm_text_lines *lines, const sm_text_line *line);
 sm_status train_forward_kernel(train_call *c, sm_error *err);
 sm_status train_input_kernel(train_call *c, sm_error *err);
 sm_status train_weight_kernel(train_call *c, sm_error *err);
 sm_status train_attention_forward(train_call *c, sm_error *err);
 sm_status train_attention_backward(train_call *c, sm_error *err);
 /* A line of pointwise operators, norms and rotary positions; its gradient in one input. */
-bool train_expression_runs(const sm_text_line *line);
 sm_status train_expression(train_call *c, sm_error *err);
 sm_status train_expression_back(train_call *c, sm_error *err);
-/* A kernel of lines that carry states along positions (train_scan.c); its gradients. odd: why the
- * kernels of lines cannot be run, whose decode step is `steps`. */
+/* A kernel of lines that carry states along positions (train_scan.c); its gradients. */
 sm_status train_scan(train_call *c, sm_error *err);
 sm_status train_scan_back(train_call *c, sm_error *err);
-const char *train_scan_odd(const sm_text_lines *lines, const sm_text_lines *steps);
-const char *train_choice_odd(const sm_text_lines *lines, const sm_text_line *line);
 void train_choose(train_call *c);
 void train_choose_back(train_call *c);
 void train_dispatch(train_call *c);

@@ -11,7 +11,7 @@
 #include "local_einsum.h"
 #include "train_parts.h"
 
-enum { MOST_ARRAYS = 64, MOST_STATES = 4, MOST_LINES = 48 };
+enum { MOST_ARRAYS = 64, MOST_STATES = SM_RUN_STATES, MOST_LINES = SM_RUN_LINES };
 
 typedef struct scan {
     train_call *c;
@@ -54,46 +54,6 @@ static bool carries(const sm_text_line *line) {
 static bool is_next(const char *state, const char *name) {
     size_t n = strlen(state);
     return strncmp(state, name, n) == 0 && name[n] == '.';
-}
-
-/* The argument of the step that is the op's input i: both forms name it alike, in orders of their
- * own. -1: none. */
-static int argument_of(const sm_text_lines *l, const sm_text_kernel *op, int i,
-                       const sm_text_lines *steps, const sm_text_kernel *k) {
-    const char *name = l->array[op->operand[i]].name;
-    for (int n = 0; n < k->operands; n++)
-        if (strcmp(steps->array[k->operand[n]].name, name) == 0) return k->operand[n];
-    return -1;
-}
-
-const char *train_scan_odd(const sm_text_lines *l, const sm_text_lines *steps) {
-    if (l->kernels != steps->kernels) return "a scan without a step of its own";
-    for (int i = 0; i < steps->kernels; i++) {
-        const sm_text_kernel *k = &steps->kernel[i];
-        if (k->operands != l->kernel[i].operands || k->results != 1 || k->lines > MOST_LINES)
-            return "a kernel of several results or very many lines";
-        for (int n = 0; n < k->operands; n++)
-            if (argument_of(l, &l->kernel[i], n, steps, k) < 0)
-                return "a scan whose step reads other arrays";
-        int states = 0;
-        for (int n = k->from; n < k->from + k->lines; n++) {
-            const sm_text_line *line = &steps->line[n];
-            states += line->op == SM_OPERATOR_STATE;
-            bool runs = line->op == SM_OPERATOR_STATE || line->op == SM_OPERATOR_CARRY ||
-                        line->op == SM_OPERATOR_VIEW || line->op == SM_OPERATOR_EXPRESSION ||
-                        (line->op == SM_OPERATOR_PRODUCT && line->operands == 2 && !line->causal);
-            if (!runs || line->terms > 24) return "a kernel that is no recurrence";
-            for (int t = 0; t < line->terms; t++)
-                if (line->term[t].kind == SM_TERM_OPERATOR &&
-                    line->term[t].op > SM_OPERATOR_SQUARE && line->term[t].op != SM_OPERATOR_CARRY)
-                    return "a kernel that is no recurrence";
-            if (line->op == SM_OPERATOR_STATE &&
-                steps->dim[line->along].role != SM_DIMENSION_POSITIONS)
-                return "a scan that has chunks alone";
-        }
-        if (states > MOST_STATES) return "a scan of more states than four";
-    }
-    return NULL;
 }
 
 /* ---- the lines as ops of a program of their own ---- */
@@ -179,7 +139,7 @@ static sm_status begin(scan *x, train_call *c, bool back, sm_error *err) {
     if (!x->program) return sm_fail_memory(err);
     for (int d = 0; d < l->dims; d++) x->program->dim[d].role = l->dim[d].role;
     for (int i = 0; i < x->k->operands; i++) {
-        x->argument[i] = argument_of(c->lines, &c->lines->kernel[c->line->kernel], i, l, x->k);
+        x->argument[i] = sm_step_argument(c->lines, &c->lines->kernel[c->line->kernel], i, l, x->k);
         place_of(x, x->argument[i]);
     }
     sm_status status = SM_OK;

@@ -75,43 +75,13 @@ static sm_status check_context(const sm_train_setup *s, const sm_text_lines *l, 
     return SM_OK;
 }
 
-/* A table of positions has a row for each. */
-static sm_status check_positions(const sm_train_setup *s, const sm_text_lines *l, sm_error *err) {
-    double first = 0;
-    sm_architecture_number(s->model->architecture, "first_position", &first);
-    for (int i = 0; i < l->lines; i++) {
-        const sm_text_line *line = &l->line[i];
-        if (line->op != SM_OPERATOR_TAKE || line->operands > 1) continue;
-        double rows = l->dim[line->operand[0].dim[0]].size - first;
-        if (rows < s->tokens)
-            return sm_fail(err, SM_BAD_INPUT,
-                           "%s has a table of %.0f positions, and %d are asked for", s->model->name,
-                           rows, s->tokens);
-    }
-    return SM_OK;
-}
-
+/* What a plan cuts that is run whole. */
 static sm_status check_lines(const sm_train_setup *s, sm_piece piece, int kind, bool serving,
                              sm_arena *arena, sm_error *err) {
     const sm_text_lines *l;
     const sm_rules rules = {.decode = serving};
     sm_status status =
         sm_program_lines(s->model, piece, kind, s->tokens, &rules, serving, arena, &l, err);
-    const sm_text_lines *steps = NULL;
-    if (!status && l->kernels)
-        status = sm_program_lines(s->model, piece, kind, s->tokens, &(sm_rules){.decode = true},
-                                  true, arena, &steps, err);
-    const char *scan = !status && steps ? train_scan_odd(l, steps) : NULL;
-    if (scan)
-        status = sm_fail(err, SM_BAD_INPUT, "%s has %s, in the kernel %s, which cannot be run",
-                         s->model->name, scan, l->kernel[0].name);
-    for (int i = 0; !status && i < l->lines; i++) {
-        const char *odd = train_line_odd(l, &l->line[i]);
-        if (odd)
-            status = sm_fail(err, SM_BAD_INPUT, "%s has %s, in the line %s, which cannot be run",
-                             s->model->name, odd, l->line[i].name);
-    }
-    if (!status) status = check_positions(s, l, err);
     if (!status && !serving) status = check_context(s, l, err);
     return status ? status : check_norms(s, l, err);
 }
@@ -119,16 +89,7 @@ static sm_status check_lines(const sm_train_setup *s, sm_piece piece, int kind, 
 sm_status train_check_model(const sm_train_setup *s, bool serving, sm_error *err) {
     sm_arena *arena = sm_arena_new();
     sm_status status = arena ? SM_OK : sm_fail_memory(err);
-    const char *unrun = sm_architecture_word(s->model->architecture, "unrun");
-    if (!status && unrun)
-        status =
-            sm_fail(err, SM_BAD_INPUT, "%s has %s, which cannot be run", s->model->name, unrun);
-    if (!status && s->model->outside != 2)
-        status =
-            sm_fail(err, SM_BAD_INPUT,
-                    "%s has %d pieces outside of its layers, which cannot be run: a model that "
-                    "can has an embedding and a head",
-                    s->model->name, s->model->outside);
+    if (!status) status = sm_program_runs(s->model, s->tokens, serving, err);
     for (int k = 0; !status && k < s->model->kinds; k++)
         status = check_lines(s, SM_PIECE_LAYER, k, serving, arena, err);
     if (!status) status = check_lines(s, SM_PIECE_EMBEDDING, 0, serving, arena, err);
