@@ -21,8 +21,9 @@ typedef struct sm_serve_asked {
     int shares;         /* ways to share the requests in flight; 0: a plan was given */
     struct sm_closed_share {
         int replicas;
-        double in_flight; /* of each */
-        sm_serve_point point;
+        double in_flight; /* of each; uneven: of the fullest, others have one less */
+        bool uneven;
+        sm_serve_point point; /* of the fullest; tokens per chip and their cost are of all */
     } share[SM_MAX_SHARES], *taken;
     double padding; /* share of the work, where job.model is padded for the plan given */
     sm_report *report;

@@ -72,6 +72,20 @@ static bool is_better(const sm_serve_asked *q, const sm_serve_point *p,
     return p->tokens_per_s_per_chip > best->tokens_per_s_per_chip;
 }
 
+/* Requests that do not divide leave some replicas one less: what all of them do. */
+static sm_status count_all(const sm_serve_asked *q, struct sm_closed_share *share, sm_error *err) {
+    sm_serve_point *p = &share->point, less;
+    double fewer = share->in_flight - q->in.concurrency / share->replicas; /* share of replicas */
+    share->uneven = fewer > 0.0;
+    if (!share->uneven) return SM_OK;
+    sm_status status = under_load(q, &p->plan, share->in_flight - 1.0, &less, err);
+    if (status) return status;
+    double fullest = p->tokens_per_s_per_chip;
+    p->tokens_per_s_per_chip += fewer * (less.tokens_per_s_per_chip - fullest);
+    p->usd_per_million_tokens *= fullest / p->tokens_per_s_per_chip;
+    return SM_OK;
+}
+
 /* The best of the plans of so many chips under its share; *found: there is one. */
 static sm_status best_under_load(const sm_serve_asked *q, int chips, struct sm_closed_share *share,
                                  bool *found, sm_error *err) {
@@ -85,7 +99,7 @@ static sm_status best_under_load(const sm_serve_asked *q, int chips, struct sm_c
         share->point = point;
         *found = true;
     }
-    return status;
+    return status || !*found ? status : count_all(q, share, err);
 }
 
 sm_status sm_serve_closed(sm_serve_asked *q, sm_error *err) {

@@ -107,7 +107,9 @@ static void shares_page(sm_report *r, const sm_serve_asked *q) {
         const sm_serve_point *p = &s->point;
         double usd = sm_serve_cost(q, p);
         sm_page_row(r, t, sm_textf(r, "%d%s", s->replicas, s == q->taken ? " *" : ""),
-                    sm_show_exact(r, p->chips), sm_show_exact(r, s->in_flight),
+                    sm_show_exact(r, p->chips),
+                    s->uneven ? sm_textf(r, "%.0f or %.0f", s->in_flight - 1.0, s->in_flight)
+                              : sm_show_exact(r, s->in_flight),
                     sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, p->ttft_s[1]),
                     sm_show_number(r, p->tokens_per_s_per_chip),
                     usd > 0 ? sm_show_usd(r, usd) : "-",
