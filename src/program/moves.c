@@ -34,7 +34,8 @@ static const uint8_t major_first[SM_AXIS_COUNT] = {
     SM_AXIS_DATA,     SM_AXIS_FSDP,   SM_AXIS_CONTEXT, SM_AXIS_EXPERT,
     SM_AXIS_TENSOR_W, SM_AXIS_TENSOR, SM_AXIS_TENSOR_Q};
 
-/* Experts are dealt out over tensor first. Serving: stationary weights have fsdp come and go on
+/* Experts are dealt out over tensor first. Context comes to heads and leaves them
+ * (context_by=heads). Serving: stationary weights have fsdp come and go on
  * sequences, keys and hidden widths. Again the axis that moves is the minor one. */
 const uint8_t *sm_program_axis_order(const sm_program *b, int dim) {
     static const uint8_t stationary[SM_AXIS_COUNT] = {
@@ -46,9 +47,15 @@ const uint8_t *sm_program_axis_order(const sm_program *b, int dim) {
     static const uint8_t experts[SM_AXIS_COUNT] = {
         SM_AXIS_DATA,   SM_AXIS_FSDP,     SM_AXIS_CONTEXT, SM_AXIS_TENSOR_W,
         SM_AXIS_TENSOR, SM_AXIS_TENSOR_Q, SM_AXIS_EXPERT};
+    static const uint8_t heads[SM_AXIS_COUNT] = {SM_AXIS_DATA,     SM_AXIS_FSDP,   SM_AXIS_EXPERT,
+                                                 SM_AXIS_TENSOR_W, SM_AXIS_TENSOR, SM_AXIS_TENSOR_Q,
+                                                 SM_AXIS_CONTEXT};
     /* slots may lie in any order, and those of an expert leave by the expert axis */
     switch (b->dim[dim].role) {
     case SM_DIMENSION_EXPERTS: return experts;
+    case SM_DIMENSION_HEADS:
+        if (!b->serving) return heads;
+        break;
     case SM_DIMENSION_SLOTS:
         if (!b->serving) return experts;
         break;
