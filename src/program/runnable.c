@@ -66,7 +66,7 @@ static const char *line_odd(const sm_text_lines *l, const sm_text_line *line) {
         return line->operands > 2 ? "products of three and more arrays" : NULL;
     case SM_OPERATOR_TOP: return choice_odd(l, line);
     case SM_OPERATOR_TAKE:
-        return first->role != SM_TEXT_WEIGHT               ? "rows of activations"
+        return !first || first->role != SM_TEXT_WEIGHT     ? "rows of activations"
                : line->operands < 2 && !positions(l, line) ? "a table of other rows than positions"
                                                            : NULL;
     case SM_OPERATOR_CONV:

@@ -74,7 +74,7 @@ static bool is_better(const sm_serve_asked *q, const sm_serve_point *p,
 
 /* Requests that do not divide leave some replicas one less: what all of them do. */
 static sm_status count_all(const sm_serve_asked *q, struct sm_closed_share *share, sm_error *err) {
-    sm_serve_point *p = &share->point, less;
+    sm_serve_point *p = &share->point, less = {0};
     double fewer = share->in_flight - q->in.concurrency / share->replicas; /* share of replicas */
     share->uneven = fewer > 0.0;
     if (!share->uneven) return SM_OK;
@@ -93,7 +93,7 @@ static sm_status best_under_load(const sm_serve_asked *q, int chips, struct sm_c
     sm_status status = find_plans(q, chips, share->in_flight, &list, err);
     *found = false;
     for (int i = 0; i < list.n && !status; i++) {
-        sm_serve_point point;
+        sm_serve_point point = {0};
         status = under_load(q, &list.plan[i], share->in_flight, &point, err);
         if (status || !is_better(q, &point, *found ? &share->point : NULL)) continue;
         share->point = point;
