@@ -1,5 +1,5 @@
-/* Numbers as they are stored: bf16 from and to single precision, added, and multiplied panel by
- * panel. */
+/* Numbers as they are stored: bf16, and numbers of 8 and 4 bits with the scales of their boxes,
+ * from and to single precision, added, and multiplied panel by panel. */
 #include <math.h>
 #include <string.h>
 
@@ -119,12 +119,166 @@ static void sums_of_one_array_are_single(void **state) {
     sm_local_block_free(&out);
 }
 
+/* ---- scaled ---- */
+
+enum { SCALED = 3, MOST_VALUES = 256 };
+static const sm_element scaled[SCALED] = {SM_ELEMENT_S8, SM_ELEMENT_E4M3, SM_ELEMENT_E2M1};
+
+/* Every number that an element can be, from its definition: sign, exponent, fraction. */
+static int values_of(sm_element element, float *value) {
+    int n = 0;
+    if (element == SM_ELEMENT_S8)
+        for (int i = -127; i <= 127; i++) value[n++] = (float)i;
+    else {
+        int fraction = element == SM_ELEMENT_E4M3 ? 8 : 2,
+            bias = element == SM_ELEMENT_E4M3 ? 7 : 1;
+        int exponents = element == SM_ELEMENT_E4M3 ? 16 : 4;
+        for (int sign = -1; sign < 2; sign += 2)
+            for (int e = 0; e < exponents; e++)
+                for (int f = 0; f < fraction; f++) {
+                    if (element == SM_ELEMENT_E4M3 && e == 15 && f == 7) continue; /* no number */
+                    int whole = e ? fraction + f : f, power = (e ? e : 1) - bias;
+                    value[n++] = (float)(sign * whole) * powf(2, (float)power) / (float)fraction;
+                }
+    }
+    return n;
+}
+
+/* In memory of the test: elements, then scales. */
+static sm_local_block scaled_block(sm_element element, const size_t *size, const size_t *box) {
+    sm_local_block b = {.element = element, .rank = 2};
+    for (int d = 0; d < 2; d++) b.size[d] = size[d], b.box[d] = box[d];
+    size_t scales = size[0] / box[0] * (size[1] / box[1]);
+    b.data = sm_calloc(1, sm_local_block_scales(&b) + scales * sm_scale_bytes(element));
+    assert_non_null(b.data);
+    return b;
+}
+
+static float scale_of(const sm_local_block *b, size_t row, size_t column) {
+    size_t at = row / b->box[0] * (b->size[1] / b->box[1]) + column / b->box[1];
+    const char *scales = (const char *)b->data + sm_local_block_scales(b);
+    float scale;
+    if (b->element == SM_ELEMENT_E2M1) return powf(2, (float)(uint8_t)scales[at] - 127);
+    memcpy(&scale, scales + at * sizeof scale, sizeof scale);
+    return scale;
+}
+
+static void every_value_is_kept(void **state) {
+    float value[MOST_VALUES], back[MOST_VALUES], with[MOST_VALUES], scale[MOST_VALUES];
+    for (int e = 0; e < SCALED; e++)
+        for (int power = -20; power <= 20; power += 5) {
+            size_t n = (size_t)values_of(scaled[e], value);
+            sm_local_block b = scaled_block(scaled[e], (size_t[]){1, n}, (size_t[]){1, n});
+            float by =
+                scaled[e] == SM_ELEMENT_E2M1 ? powf(2, (float)power) : 0.7F * (float)(power + 21);
+            for (size_t i = 0; i < n; i++) with[i] = value[i] * by, scale[i] = by;
+            sm_local_block_write(&b, with, scale);
+            assert_true(scale_of(&b, 0, 0) == by);
+            sm_local_block_read(&b, 0, n, back);
+            for (size_t i = 0; i < n; i++) assert_true(back[i] == with[i]);
+            sm_free(b.data);
+        }
+}
+
+/* No other number that is stored is nearer, the largest of a box is the largest that is stored (of
+ * 4 bits: in its binade), and what is read is the product of number and scale. */
+static void numbers_go_to_the_nearest(void **state) {
+    static const size_t size[2] = {24, 40}, boxes[][2] = {{8, 8}, {1, 40}, {24, 1}, {4, 2}};
+    float value[MOST_VALUES], from[24 * 40], back[24 * 40];
+    sm_rng rng = {11};
+    for (int e = 0; e < SCALED; e++)
+        for (size_t k = 0; k < sizeof boxes / sizeof *boxes; k++) {
+            sm_local_block b = scaled_block(scaled[e], size, boxes[k]);
+            int n = values_of(scaled[e], value);
+            for (size_t i = 0; i < 24 * 40; i++)
+                from[i] = (float)((sm_rng_unit(&rng) - 0.5) * pow(10, (double)(i % 7) - 3));
+            sm_local_block_write(&b, from, NULL);
+            sm_local_block_read(&b, 0, 24 * 40, back);
+            for (size_t i = 0; i < 24 * 40; i++) {
+                float by = scale_of(&b, i / 40, i % 40), best = INFINITY;
+                bool stored_so = false;
+                for (int v = 0; v < n; v++) {
+                    best = fminf(best, fabsf(from[i] - value[v] * by));
+                    stored_so |= back[i] == value[v] * by;
+                }
+                assert_true(stored_so && fabsf(from[i] - back[i]) <= best * 1.0001F);
+            }
+            sm_free(b.data);
+        }
+}
+
+static void what_is_no_number_stays_none(void **state) {
+    const float odd[] = {NAN, INFINITY, -INFINITY};
+    for (int e = 0; e < SCALED; e++)
+        for (int o = 0; o < 3; o++) {
+            float from[4] = {-2, 2, odd[o], 3}, back[4], zero[4] = {0};
+            sm_local_block b = scaled_block(scaled[e], (size_t[]){1, 4}, (size_t[]){1, 2});
+            sm_local_block_write(&b, from, NULL);
+            sm_local_block_read(&b, 0, 4, back);
+            assert_true(back[0] == -2 && back[1] == 2 && !(fabsf(back[2]) >= 0) && !(back[3] == 3));
+            sm_local_block_write(&b, zero, NULL);
+            sm_local_block_read(&b, 0, 4, back);
+            assert_true(back[0] == 0 && back[3] == 0);
+            sm_free(b.data);
+        }
+}
+
+/* Small whole numbers times powers of two: whatever the order of the sums, they are exact, so that
+ * the product must be that of the numbers in single precision to the last bit. */
+static void products_of_scaled_numbers_are_exact(void **state) {
+    static const size_t sizes[][3] = {{1, 704, 512}, {4, 96, 1032},    {600, 2, 544},
+                                      {6, 8, 8},     {530, 640, 1056}, {2, 640, 96}};
+    for (unsigned k = 0; k < 36; k++) {
+        const size_t *of = sizes[k % 6], rows = of[k & 8 ? 1 : 2], columns = of[k & 8 ? 2 : 1];
+        const sm_element element = scaled[k / 6 % 3];
+        const size_t box[2] = {k % 5 == 0 ? 1
+                               : rows < 8 ? 2
+                                          : 8,
+                               k % 5 == 1    ? 1
+                               : columns < 8 ? 2
+                                             : 8};
+        sm_local_block x, one, two, c[2], w = scaled_block(element, (size_t[]){rows, columns}, box);
+        sm_error err;
+        sm_rng rng = {k};
+        assert_int_equal(sm_local_block_new(SM_ELEMENT_F32, 2, w.size, &one, &err), SM_OK);
+        assert_int_equal(sm_local_block_new(SM_ELEMENT_F32, 2, w.size, &two, &err), SM_OK);
+        assert_int_equal(sm_local_block_new(SM_ELEMENT_F32, 2, (size_t[]){of[0], of[1]}, &x, &err),
+                         SM_OK);
+        float *number = one.data, *scale = two.data, *times = x.data;
+        for (size_t i = 0; i < rows * columns; i++) {
+            size_t in = i / columns / box[0] * 31 + i % columns / box[1];
+            scale[i] = powf(2, (float)(in % 5) - 2);
+            number[i] = ((float)sm_rng_below(&rng, 9) - 4) / (element == SM_ELEMENT_E2M1 ? 2 : 1) *
+                        scale[i];
+        }
+        for (size_t i = 0; i < of[0] * of[1]; i++) times[i] = (float)sm_rng_below(&rng, 7) - 3;
+        sm_local_block_write(&w, number, scale);
+        /* x [i,t] times w [j,t], or [t,j] */
+        const int8_t label[2][SM_MAX_RANK] = {{0, 2}, {k & 8 ? 2 : 1, k & 8 ? 1 : 2}};
+        const int8_t across = k % 7 == 0, out[SM_MAX_RANK] = {across, !across};
+        for (int i = 0; i < 2; i++) {
+            const sm_local_block in[2] = {x, i ? w : one};
+            const size_t made[2] = {of[across ? 2 : 0], of[across ? 0 : 2]};
+            assert_int_equal(sm_local_block_new(SM_ELEMENT_F32, 2, made, &c[i], &err), SM_OK);
+            assert_int_equal(sm_local_einsum(2, in, label, out, &c[i], &err), SM_OK);
+        }
+        assert_memory_equal(c[0].data, c[1].data, sm_local_block_count(&c[0]) * sizeof(float));
+        sm_free(w.data);
+        sm_local_block *const all[] = {&x, &one, &two, &c[0], &c[1]};
+        for (int i = 0; i < 5; i++) sm_local_block_free(all[i]);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rounds_to_the_nearest),
         cmocka_unit_test(sums_are_rounded),
         cmocka_unit_test(products_are_of_what_is_stored),
         cmocka_unit_test(sums_of_one_array_are_single),
+        cmocka_unit_test(every_value_is_kept),
+        cmocka_unit_test(numbers_go_to_the_nearest),
+        cmocka_unit_test(what_is_no_number_stays_none),
+        cmocka_unit_test(products_of_scaled_numbers_are_exact),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -99,7 +99,7 @@ static sm_status write_texts(sm_communicator *world, void *context, sm_error *er
     for (int i = 0; i < w->texts; i++) {
         text[i] = w->text[world->rank][i];
         bytes[i] = strlen(prompts[w->first + i]);
-        for (size_t c = 0; c < bytes[i]; c++) text[i][c] = prompts[w->first + i][c];
+        for (size_t c = 0; c < bytes[i]; c++) text[i][c] = (unsigned char)prompts[w->first + i][c];
     }
     sm_status status = new_generator(world, w->kept, w->setup, &target, err);
     if (!status && w->depth)
@@ -230,6 +230,157 @@ static void layers_of_other_kinds_are_generated_from(void **state) {
         }
         drop(&k);
     }
+}
+
+/* ---- weights of 8 and 4 bits ---- */
+
+/* A trained model whose arrays are rounded to what an element can be, with one scale each. */
+typedef struct few_bits {
+    kept kept;
+    float scale[MOST_KEPT];
+    double matrices, experts, others; /* elements */
+} few_bits;
+
+static bool is_router(const sm_train_array *a, const char *name) {
+    return a->rank == 2 && strcmp(name, "wr") == 0;
+}
+
+static bool of_words(const sm_train_array *a) {
+    return a->rank == 2 && (a->size[0] == WORDS || a->size[1] == WORDS);
+}
+
+static size_t numbers_of(const sm_train_array *a) {
+    size_t n = 1;
+    for (int d = 0; d < a->rank; d++) n *= a->size[d];
+    return n;
+}
+
+static void round_to_halves(float *x, size_t n) {
+    for (size_t i = 0; i < n; i++) {
+        uint16_t half;
+        sm_elements_write(SM_ELEMENT_BF16, &half, 0, 1, &x[i]);
+        sm_elements_read(SM_ELEMENT_BF16, &half, 0, 1, &x[i]);
+    }
+}
+
+static void round_array(const sm_train_array *a, sm_element element, float *scale) {
+    size_t n = numbers_of(a);
+    sm_local_block b = {.element = element, .rank = 1, .size = {n}, .box = {n}};
+    size_t at = sm_local_block_scales(&b);
+    char *room = sm_calloc(1, at + sizeof *scale);
+    assert_non_null(room);
+    b.data = room;
+    sm_local_block_write(&b, a->data, NULL);
+    sm_local_block_read(&b, 0, n, a->data);
+    if (element == SM_ELEMENT_E2M1) *scale = ldexpf(1, (unsigned char)room[at] - 127);
+    else memcpy(scale, room + at, sizeof *scale);
+    sm_free(room);
+}
+
+static void round_all(few_bits *f, sm_element element, bool ends_apart) {
+    f->matrices = f->experts = f->others = 0;
+    for (int i = 0; i < f->kept.n; i++) {
+        const sm_train_array *a = &f->kept.array[i];
+        double n = (double)numbers_of(a);
+        bool narrow = a->rank > 1 && !is_router(a, f->kept.name[i]);
+        if (!narrow) f->others += n;
+        else if (strchr("gud", f->kept.name[i][1]) && a->rank == 3) f->experts += n;
+        else f->matrices += n;
+        if (ends_apart && of_words(a)) round_to_halves(a->data, numbers_of(a));
+        else if (narrow) round_array(a, element, &f->scale[i]);
+    }
+}
+
+static sm_status find_few_bits(sm_train_array *a, void *context, sm_error *err) {
+    static _Thread_local float scale[1 << 17];
+    const few_bits *f = context;
+    sm_status status = find(a, (void *)(uintptr_t)&f->kept, err);
+    size_t n = numbers_of(a);
+    assert_true(n <= sizeof scale / sizeof *scale);
+    for (int i = 0; i < f->kept.n && a->scaled; i++)
+        if (f->kept.array[i].data == a->data)
+            for (size_t e = 0; e < n; e++) scale[e] = f->scale[i];
+    if (a->scaled) a->scale = scale;
+    return status;
+}
+
+typedef struct few_bits_run {
+    const few_bits *few;
+    written *written;
+    double held;
+} few_bits_run;
+
+static sm_status write_few_bits(sm_communicator *world, void *context, sm_error *err) {
+    few_bits_run *run = context;
+    written *w = run->written;
+    sm_generator *g = NULL;
+    int32_t *text[TEXTS];
+    size_t bytes[TEXTS];
+    double held;
+    for (int i = 0; i < TEXTS; i++) {
+        text[i] = w->text[world->rank][i];
+        bytes[i] = strlen(prompts[i]);
+        for (size_t c = 0; c < bytes[i]; c++) text[i][c] = (unsigned char)prompts[i][c];
+    }
+    sm_status status = sm_generator_new(world, w->setup, &g, err);
+    if (!status) status = sm_generator_load(g, find_few_bits, (void *)(uintptr_t)run->few, err);
+    if (!status) status = sm_generator_weight_bytes(g, &held, err);
+    if (!status && !world->rank) run->held = held;
+    sm_generate_job job = {g, NULL, 0, TEXTS, WORDS, bytes, NEW, 0, 3};
+    if (!status) status = sm_generate(&job, text, &w->result[world->rank], err);
+    sm_generator_free(g);
+    return status;
+}
+
+static double codes_bytes(const few_bits *f, sm_element element, bool experts, bool ends) {
+    double bytes = element == SM_ELEMENT_E2M1 ? 0.5 : 1, others = bytes, of_ends = 0;
+    if (experts && element == SM_ELEMENT_E2M1) others = 2;
+    for (int i = 0; i < f->kept.n && ends; i++) {
+        const sm_train_array *a = &f->kept.array[i];
+        if (of_words(a)) of_ends += (double)numbers_of(a) * (2 - others);
+    }
+    return f->experts * bytes + f->matrices * others + f->others * 4 + of_ends;
+}
+
+/* Texts are those of the same numbers in single precision on one rank, bytes are those predicted,
+ * and so much is held: matrices in their bits, with the scales of small ones. */
+static void weights_of_few_bits_give_the_texts_of_their_numbers(void **state) {
+    static const char *const plans[] = {
+        "", "tensor=2", "fsdp=2,tensor=2", "context=2,fsdp=2", "expert=2", "data=2,tensor=2"};
+    static const sm_element elements[] = {SM_ELEMENT_S8, SM_ELEMENT_E4M3, SM_ELEMENT_E2M1};
+    static few_bits f;
+    static written one, w;
+    sm_error err;
+    for (int kind = 0; kind < TRAIN_KINDS; kind++)
+        for (int e = 0; e < 3; e++) {
+            sm_model model = train_model((train_kind)kind, 4);
+            sm_train_setup s = train_setup_of(&model);
+            s.rate = 2e-2;
+            train_on_one(&f.kept, &s, 25);
+            bool ends_apart = elements[e] == SM_ELEMENT_E4M3;
+            round_all(&f, elements[e], ends_apart);
+            write_alone(&one, &f.kept, &s, 0);
+            for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
+                sm_train_setup split = s;
+                give_degrees(plans[p], 8, &split);
+                if (kind == TRAIN_DENSE && split.degree[SM_AXIS_EXPERT] > 1) continue;
+                split.stored = elements[e];
+                split.by_rows = p % 2;
+                split.ends_apart = ends_apart;
+                w = (written){.setup = &split, .texts = TEXTS};
+                few_bits_run run = {.few = &f, .written = &w};
+                err.status = SM_OK;
+                if (sm_run_threads(sm_train_setup_ranks(&split), write_few_bits, &run, &err))
+                    fail_msg("%s, %s: %s", model.name, plans[p], err.sentence);
+                expect_texts(&w, &one, plans[p]);
+                double codes = codes_bytes(&f, elements[e], kind == TRAIN_EXPERTS, ends_apart);
+                double ranks = sm_train_setup_ranks(&split);
+                if (!(run.held * ranks >= codes && (p || run.held <= codes * 1.25)))
+                    fail_msg("%s, %s: %g bytes held, %g are codes", model.name, plans[p], run.held,
+                             codes);
+            }
+            drop(&f.kept);
+        }
 }
 
 /* ---- speculation ---- */
@@ -568,6 +719,7 @@ int main(void) {
         cmocka_unit_test(scores_are_those_of_training),
         cmocka_unit_test(texts_do_not_depend_on_the_plan),
         cmocka_unit_test(layers_of_other_kinds_are_generated_from),
+        cmocka_unit_test(weights_of_few_bits_give_the_texts_of_their_numbers),
         cmocka_unit_test(drafts_leave_greedy_texts_as_they_are),
         cmocka_unit_test(a_draft_saves_passes),
         cmocka_unit_test(speculated_draws_do_not_depend_on_the_plan),

@@ -197,7 +197,6 @@ typedef struct sm_rules {
     bool unfused;     /* attention as separate kernels: probabilities are arrays in memory */
     bool norms_apart; /* norms as separate kernels: what lies between them is in memory, in fp32 */
     /* Of the software that executes the program; all false: mixed precision, fused kernels. */
-    int weights;      /* of weights that are stored in less; 0: as all */
     int width;        /* bytes of an element of every array, with sums of exponentials in double; 0:
                          as mixed precision has them */
     bool all_slots;   /* a slot of every expert for each token of a chip, so that none is dropped:

@@ -36,6 +36,10 @@ typedef struct sm_generator_size {
 /* The sizes that the generator was made for. */
 sm_generator_size sm_generator_size_of(const sm_generator *g);
 
+/* Bytes of the weights, with their scales, on the rank that holds most. Made by every rank; the
+ * status of the backend, or SM_INTERNAL when out of memory. */
+sm_status sm_generator_weight_bytes(const sm_generator *g, double *bytes, sm_error *err);
+
 /* One pass through the model. */
 typedef struct sm_generator_pass {
     size_t queries;       /* rows of each sequence in tokens */

@@ -44,6 +44,13 @@ typedef struct sm_train_setup {
      */
     sm_element stored, gradients;
     bool rounded;
+    /* Of a generator `stored` may be a scaled type: that of the matrices of products and of the
+     * embedding, but for those whose products are in single precision (routers); what they add and
+     * scale is in single precision. In 8 bits a scale is of 128 x 128 numbers, or (by_rows) of an
+     * output; in 4 bits of 32 inputs of an output, and in a layer with experts only these are in 4
+     * bits, its other matrices in bf16. ends_apart: embedding and head are in bf16, as
+     * checkpoints of 8 bits have them. */
+    bool by_rows, ends_apart;
     sm_train_optimizer optimizer;
     /* Kept in host memory while not in use: moments, what layers keep for their backward pass. */
     bool offload_optimizer, offload_activations;
@@ -194,7 +201,11 @@ typedef struct sm_train_array {
     size_t from[SM_MAX_RANK], count[SM_MAX_RANK];
     bool cut;
     float *data; /* row-major */
-    int owner;   /* the rank that gathers it */
+    /* scaled: where a number was stored with a scale, that is wanted too, 0 of others; scale: NULL
+     * of none. */
+    bool scaled;
+    float *scale;
+    int owner; /* the rank that gathers it */
 } sm_train_array;
 /* Told of one array: array->data is freed afterwards unless visit sets it to NULL. */
 typedef sm_status (*sm_train_visit)(sm_train_array *array, void *context, sm_error *err);

@@ -355,16 +355,24 @@ sm_status sm_size_sweep_parse(const sm_source *dims, sm_arena *arena, sm_einsum 
 /* Give the einsum the sizes of a point, 0 .. points - 1. */
 void sm_size_sweep_point(const sm_size_sweep *sweep, int point, sm_einsum *einsum);
 /* ---- the part of an array that one chip holds ---- */
+/* Those of 8 bits and less are scaled: a block has a scale for each of its boxes, in single
+ * precision, or of E2M1 a power of two in a byte (e8m0). Floats of 8 bits: e4m3 (Micikevicius et
+ * al., arXiv 2209.05433); of 4: e2m1, two to a byte, the first in its lower half (OCP Microscaling
+ * Formats, version 1.0). */
 #define SM_ELEMENTS(X)                                                                             \
-    X(F32, "f32", 4) X(F64, "f64", 8) X(S32, "s32", 4) X(S64, "s64", 8) X(BF16, "bf16", 2)
+    X(F32, "f32", 32)                                                                              \
+    X(F64, "f64", 64) X(S32, "s32", 32) X(S64, "s64", 64) X(BF16, "bf16", 16) X(S8, "s8", 8)       \
+        X(E4M3, "e4m3", 8) X(E2M1, "e2m1", 4)
 typedef enum sm_element {
-#define X(id, name, bytes) SM_ELEMENT_##id,
+#define X(id, name, bits) SM_ELEMENT_##id,
     SM_ELEMENTS(X)
 #undef X
         SM_ELEMENT_COUNT
 } sm_element;
-/* Bytes of one element; 0 of none. */
+/* Bytes of one element; 0 of none, and of half a byte. */
 size_t sm_element_bytes(sm_element element);
+/* Do blocks of it have scales? */
+static inline bool sm_element_scaled(sm_element element) { return element >= SM_ELEMENT_S8; }
 /* to[i] += from[i], count of them. Whole numbers wrap around, bf16 is rounded to the nearest. */
 void sm_elements_add(void *to, const void *from, size_t count, sm_element element);
 /* Elements first .. first + n - 1 of data, F32 or BF16 (the upper half of a float), as numbers of
@@ -378,12 +386,31 @@ typedef struct sm_local_block {
     int rank;
     size_t size[SM_MAX_RANK];
     size_t whole[SM_MAX_RANK]; /* of the array; 0: its blocks make it up without padding */
-    void *data; /* NULL: not there. Whoever makes it says what it is (the runtime: memory) */
+    size_t box[SM_MAX_RANK];   /* of scaled elements: those that share a scale; divides the size */
+    void *data; /* NULL: not there. Whoever makes it says what it is (the runtime: memory). Scales,
+                   row-major, stand behind the elements (sm_local_block_scales) */
 } sm_local_block;
 /* Elements of the block: the product of its sizes. */
 size_t sm_local_block_count(const sm_local_block *b);
-/* Bytes of the block's elements. */
+/* Bytes of the block's elements with their scales. */
 double sm_local_block_bytes(const sm_local_block *b);
+/* Of a scaled block: bytes of an element with its part of a scale; where in data the first scale
+ * is; bytes of a scale. */
+double sm_scaled_element_bytes(sm_element element, int rank, const size_t *box);
+size_t sm_local_block_scales(const sm_local_block *b);
+size_t sm_scale_bytes(sm_element element);
+/* Elements first .. first + n - 1 of a block of F32, BF16 or a scaled type as numbers of single
+ * precision: what is stored times its scale, rounded once. */
+void sm_local_block_read(const sm_local_block *b, size_t first, size_t n, float *out);
+/* y[j] += x[t] times element first + t lead + j, of `rows` rows of n, of a block of BF16 or of a
+ * scaled type. */
+void sm_local_block_add_rows(const sm_local_block *b, size_t first, size_t lead, size_t rows,
+                             const float *x, size_t n, float *y);
+/* All elements of such a block from numbers of single precision, to the nearest, ties to even.
+ * scale: of each number, that it was read with; where it is one over a box, the box keeps it. NULL,
+ * or elsewhere: the scale that makes the largest number of the box the largest that is stored (of
+ * E2M1: the power of two that has it within its largest binade, as OCP has it). */
+void sm_local_block_write(sm_local_block *b, const float *from, const float *scale);
 /* Into how many parts the axes of `among` cut a dimension of an array laid out so. */
 size_t sm_layout_parts(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among);
 /* Which of these parts the chip at the coordinates `at` (one of each axis) holds, the major axis

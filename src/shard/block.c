@@ -3,14 +3,16 @@
 
 #include "scalemodel/shard.h"
 
-size_t sm_element_bytes(sm_element element) {
-    static const size_t bytes[SM_ELEMENT_COUNT] = {
+static size_t bits_of(sm_element element) {
+    static const size_t bits[SM_ELEMENT_COUNT] = {
 #define X(id, name, size) size,
         SM_ELEMENTS(X)
 #undef X
     };
-    return element < SM_ELEMENT_COUNT ? bytes[element] : 0;
+    return element < SM_ELEMENT_COUNT ? bits[element] : 0;
 }
+
+size_t sm_element_bytes(sm_element element) { return bits_of(element) / 8; }
 
 size_t sm_local_block_count(const sm_local_block *b) {
     size_t count = 1;
@@ -19,7 +21,24 @@ size_t sm_local_block_count(const sm_local_block *b) {
 }
 
 double sm_local_block_bytes(const sm_local_block *b) {
-    return (double)sm_local_block_count(b) * (double)sm_element_bytes(b->element);
+    double each = sm_element_scaled(b->element)
+                      ? sm_scaled_element_bytes(b->element, b->rank, b->box)
+                      : (double)sm_element_bytes(b->element);
+    return (double)sm_local_block_count(b) * each;
+}
+
+size_t sm_scale_bytes(sm_element element) { return element == SM_ELEMENT_E2M1 ? 1 : sizeof(float); }
+
+double sm_scaled_element_bytes(sm_element element, int rank, const size_t *box) {
+    double elements = 1;
+    for (int d = 0; d < rank; d++) elements *= (double)box[d];
+    return (double)bits_of(element) / 8 + (double)sm_scale_bytes(element) / elements;
+}
+
+/* Where single precision may lie. */
+size_t sm_local_block_scales(const sm_local_block *b) {
+    size_t bytes = (sm_local_block_count(b) * bits_of(b->element) + 7) / 8;
+    return (bytes + sizeof(float) - 1) / sizeof(float) * sizeof(float);
 }
 
 size_t sm_layout_parts(const sm_mesh *mesh, const sm_layout *layout, int dim, sm_axes among) {

@@ -50,6 +50,6 @@ void sm_elements_add(void *to, const void *from, size_t count, sm_element elemen
     case SM_ELEMENT_S32: ADD(int32_t, (uint32_t)a[i] + (uint32_t)b[i]); break;
     case SM_ELEMENT_S64: ADD(int64_t, (uint64_t)a[i] + (uint64_t)b[i]); break;
     case SM_ELEMENT_BF16: ADD(uint16_t, to_bf16(from_bf16(a[i]) + from_bf16(b[i]))); break;
-    case SM_ELEMENT_COUNT: break;
+    default: break; /* scaled ones are not added */
     }
 }

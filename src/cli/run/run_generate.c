@@ -19,14 +19,6 @@ typedef struct run_generate_values {
     cli_model_values read_by;
 } run_generate_values;
 
-/* What weights are stored in. */
-enum { WEIGHT_TYPES = 2 };
-static const char *const weight_words[WEIGHT_TYPES] = {"fp32", "bf16"};
-static const struct {
-    sm_dtype dtype;
-    sm_element element;
-} weight_types[WEIGHT_TYPES] = {{SM_FP32, SM_ELEMENT_F32}, {SM_BF16, SM_ELEMENT_BF16}};
-
 typedef struct generation_price { /* seconds of a pass */
     double prefill_s, decode_s, draft_prefill_s, draft_s;
 } generation_price;
@@ -46,10 +38,12 @@ typedef struct generation {
     double temperature;
     sm_system system;
     generation_price price;
+    sm_serve *serve; /* prices the model */
     /* answers, written by rank 0 */
     int32_t **text; /* of each prompt, with what follows */
     sm_generate_result result;
     double bytes_apart; /* over all ranks and passes */
+    double held;        /* bytes of weights on the rank that has most */
 } generation;
 
 /* What `run generate` is asked: prompts, models, and the plan of serving they run under. */
@@ -152,8 +146,7 @@ static sm_status read_model(const generation *g, const cli_model_values *by, con
         status =
             serving_model_lay_out(g->call, &g->plan, g->longest + g->tokens, g->prompts, m, err);
     const run_generate_values *o = g->call->values;
-    m->setup.stored = weight_types[o->weights].element;
-    return status ? status : serving_model_weights(g->call, m, err);
+    return status ? status : serving_model_weights(g->call, o->weights, m, err);
 }
 
 static sm_status read_question(generation *g, sm_error *err) {
@@ -201,21 +194,17 @@ static sm_status price_pass(const generation *g, sm_serve *serve, double queries
 }
 
 /* A prompt's pass, padded to the longest, and one of `queries` bytes at the mean length of a text.
- * constants: NULL for the usual ones of serving. */
-static sm_status price_model(const generation *g, const sm_model *model,
+ * constants: NULL for the usual ones of serving; *price is freed by the caller. */
+static sm_status price_model(const generation *g, const serving_model *model,
                              const sm_calibration *constants, double queries, double *prefill_s,
-                             double *decode_s, sm_error *err) {
-    sm_serve *serve = NULL;
+                             double *decode_s, sm_serve **price, sm_error *err) {
     double prompt = 0, tokens = (double)g->tokens;
     for (size_t i = 0; i < g->prompts; i++) prompt += (double)g->prompt_tokens[i];
     prompt /= (double)g->prompts;
-    const run_generate_values *o = g->call->values;
-    sm_status status = serving_price_new(model, &g->system, weight_types[o->weights].dtype, prompt,
-                                         tokens, constants, &serve, err);
-    if (!status) status = price_pass(g, serve, (double)g->longest, 0, 1, prefill_s, err);
+    sm_status status = serving_price_new(model, &g->system, prompt, tokens, constants, price, err);
+    if (!status) status = price_pass(g, *price, (double)g->longest, 0, 1, prefill_s, err);
     if (!status)
-        status = price_pass(g, serve, queries, prompt + tokens / 2, queries, decode_s, err);
-    sm_serve_free(serve);
+        status = price_pass(g, *price, queries, prompt + tokens / 2, queries, decode_s, err);
     return status;
 }
 
@@ -227,10 +216,13 @@ static sm_status predict(generation *g, sm_error *err) {
     sm_status status =
         serving_system_read(g->call, &o->predicted, &g->target.setup, &g->system, &constants, err);
     if (!status)
-        status =
-            price_model(g, &g->target.model, constants, queries, &p->prefill_s, &p->decode_s, err);
+        status = price_model(g, &g->target, constants, queries, &p->prefill_s, &p->decode_s,
+                             &g->serve, err);
     if (status || !g->drafts) return status;
-    return price_model(g, &g->draft.model, constants, 1, &p->draft_prefill_s, &p->draft_s, err);
+    sm_serve *draft = NULL;
+    status = price_model(g, &g->draft, constants, 1, &p->draft_prefill_s, &p->draft_s, &draft, err);
+    sm_serve_free(draft);
+    return status;
 }
 
 /* The page of `run generate`: texts, passes predicted and measured, bytes predicted and counted. */
@@ -348,7 +340,7 @@ static void show_row(sm_report *r, const row *w, sm_data *list, sm_table *table)
 
 /* ---- all of it ---- */
 
-static sm_status show(sm_report *r, const generation *g) {
+static sm_status show(sm_report *r, const generation *g, sm_error *err) {
     char plan[256];
     int ranks = sm_train_setup_ranks(&g->target.setup);
     sm_plan_format(&g->plan, 0, plan, sizeof plan);
@@ -370,8 +362,9 @@ static sm_status show(sm_report *r, const generation *g) {
     if (table && table->rows) sm_report_table(r, table);
     prediction_say_bytes(r, "pass", g->bytes_apart);
     show_rate(r, g);
+    sm_status status = serving_show_weights(r, &g->target, g->held, g->serve, &g->plan, err);
     prediction_say_placeholder(r, &g->system);
-    return g->bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
+    return status ? status : g->bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
 }
 
 #define AT(member) offsetof(run_generate_values, member)
@@ -388,9 +381,7 @@ static const cli_option run_generate_table[] = {
      .lowest = 1, .highest = GENERATION_MOST_TOKENS, .by_default = "64"},
     {"plan", 0, CLI_TEXT, AT(plan), "PLAN", .help = "data=2,tensor=2,...: a rank for each chip",
      .default_says = "one rank"},
-    {"weights", 0, CLI_CHOICE, AT(weights), "DTYPE",
-     .help = "weights are stored in and travel in; products are of single precision",
-     .words = {weight_words, WEIGHT_TYPES}, .by_default = "fp32"},
+    SERVING_WEIGHTS_OPTION(run_generate_values, weights),
     {"temperature", 0, CLI_NUMBER, AT(temperature), "X",
      .help = "draw from the scores over X; 0 takes the best", .highest = 100, .by_default = "0"},
     {"seed", 0, CLI_WHOLE, AT(seed), "N", .help = "of the draws", .by_default = "1"},
@@ -455,6 +446,9 @@ static sm_status generate_rank(sm_communicator *world, void *context, sm_error *
     texts t = {NULL, NULL};
     sm_status status = texts_new(g, &t, err);
     if (!status) status = serving_model_open(world, &g->target, NULL, &target, err);
+    double held;
+    if (!status) status = sm_generator_weight_bytes(target, &held, err);
+    if (!status && !world->rank) g->held = held;
     if (!status && g->drafts) status = serving_model_open(world, &g->draft, NULL, &draft, err);
     if (!status) status = write_texts(g, world, target, draft, &t, err);
     sm_generator_free(draft);
@@ -474,8 +468,9 @@ static sm_status run_generate(const cli_call *call, sm_report *r, sm_error *err)
     if (!status)
         status = ranks_run(call, &given->ranks, sm_train_setup_ranks(&g->target.setup),
                            generate_rank, g, err);
-    if (status || !ranks_speak()) return status;
-    return show(r, g);
+    if (!status && ranks_speak()) status = show(r, g, err);
+    sm_serve_free(g->serve);
+    return status;
 }
 
 const cli_verb run_generate_verb = {

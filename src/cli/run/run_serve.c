@@ -22,6 +22,7 @@ typedef struct run_serve_values {
     prediction_values predicted;
     cli_model_values read_by;
     const char *checkpoint, *plan, *listen, *csv, *plot;
+    int weights;
     sm_policy policy;
     sm_route route;
     bool prefix_cache;
@@ -83,8 +84,8 @@ static sm_status price(serve_run *g, sm_error *err) {
     sm_status status =
         serving_system_read(g->call, &o->predicted, &g->m.setup, &g->system, &constants, err);
     if (!status)
-        status = serving_price_new(&g->m.model, &g->system, SM_FP32, l->prompt, l->output,
-                                   constants, &g->price, err);
+        status =
+            serving_price_new(&g->m, &g->system, l->prompt, l->output, constants, &g->price, err);
     double step = fmax(fmax(o->chunk, o->prefill), o->batch) * g->groups;
     if (!status)
         status = sm_serve_engine(g->price, &g->plan, fmin(o->longest, l->prompt + l->output), step,
@@ -176,7 +177,7 @@ static sm_status read_question(serve_run *g, sm_error *err) {
     if (!status)
         status = serving_model_lay_out(g->call, &g->plan, (size_t)o->longest,
                                        (size_t)(o->batch * g->groups), &g->m, err);
-    if (!status) status = serving_model_weights(g->call, &g->m, err);
+    if (!status) status = serving_model_weights(g->call, o->weights, &g->m, err);
     if (!status) status = size_cache(g, err);
     if (!status) status = read_requests(g, err);
     if (status) return status;
@@ -525,8 +526,10 @@ static sm_status show(sm_report *r, const serve_run *g, sm_error *err) {
     if (g->result.counted.finished > 0 && is_replay(g)) show_ratios(r, g);
     show_steps(r, g);
     prediction_say_bytes(r, "step", g->result.bytes_apart);
+    sm_status status =
+        serving_show_weights(r, &g->m, g->result.weight_bytes, g->price, &g->plan, err);
     prediction_say_placeholder(r, &g->system);
-    sm_status status = o->plot ? draw(r, g, err) : SM_OK;
+    if (!status && o->plot) status = draw(r, g, err);
     if (!status && o->csv) status = cli_write(o->csv, write_rows, g, err);
     if (status) return status;
     return g->result.bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
@@ -568,6 +571,7 @@ static const cli_option run_serve_table[] = {
      .help = "the weights, a file or a folder of safetensors", .default_says = "the folder MODEL"},
     {"plan", 0, CLI_TEXT, AT(plan), "PLAN", .help = "data=2,tensor=2,...: a rank for each chip",
      .default_says = "one rank"},
+    SERVING_WEIGHTS_OPTION(run_serve_values, weights),
     {"port", 0, CLI_INT, AT(port), "N", .help = "to listen on; 0 takes a free one", .lowest = 0,
      .highest = 65535, .by_default = "8080"},
     {"listen", 0, CLI_TEXT, AT(listen), "ADDRESS",

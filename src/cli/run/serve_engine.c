@@ -483,6 +483,7 @@ static sm_status begin(serve_engine *e, sm_error *err) {
     e->p = sm_calloc(e->vocabulary, sizeof *e->p);
     if (!e->p) return sm_fail_memory(err);
     if (job->load) status = job->load(e->generator, job->context, err);
+    if (!status) status = sm_generator_weight_bytes(e->generator, &e->result->weight_bytes, err);
     if (!status) status = prepare(e, err);
     if (!status) status = sm_run_barrier(e->world, err); /* nobody opens for a rank that failed */
     if (status || e->world->rank) return status;

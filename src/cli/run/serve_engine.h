@@ -33,7 +33,8 @@ typedef struct serve_engine_job {
 typedef struct serve_engine_result { /* of the first rank */
     sm_simulated counted;            /* as of a simulation, by the clock of this machine */
     serve_steps steps[SERVE_STEPS];
-    double model_s; /* of all steps, in the model; the rest is planning and drawing */
+    double weight_bytes; /* on the rank that holds most */
+    double model_s;      /* of all steps, in the model; the rest is planning and drawing */
     double bytes_predicted[SM_COLLECTIVE_COUNT], bytes_counted[SM_COLLECTIVE_COUNT];
     double bytes_apart;                 /* |predicted - counted|, of all ranks and steps */
     double stopped, abandoned, begun_s; /* begun_s: on the clock of arrivals */

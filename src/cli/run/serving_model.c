@@ -66,8 +66,27 @@ sm_status serving_model_read(const cli_call *call, const cli_model_values *by, c
     return cli_read_model(call, by, name, &m->model, err);
 }
 
-sm_status serving_model_weights(const cli_call *call, serving_model *m, sm_error *err) {
-    return sm_io_safetensors_read(m->path, call->arena, &m->file, err);
+const char *const serving_weights[SERVING_WEIGHTS] = {"fp32", "bf16", "fp8", "int8", "mxfp4"};
+
+static const struct {
+    sm_dtype dtype;
+    sm_element element;
+} weight_types[SERVING_WEIGHTS] = {{SM_FP32, SM_ELEMENT_F32},
+                                   {SM_BF16, SM_ELEMENT_BF16},
+                                   {SM_FP8, SM_ELEMENT_E4M3},
+                                   {SM_INT8, SM_ELEMENT_S8},
+                                   {SM_MXFP4, SM_ELEMENT_E2M1}};
+
+sm_status serving_model_weights(const cli_call *call, int word, serving_model *m, sm_error *err) {
+    sm_status status = sm_io_safetensors_read(m->path, call->arena, &m->file, err);
+    m->weights = weight_types[word].dtype;
+    m->setup.stored = weight_types[word].element;
+    bool quantised = m->model.stored.quantised && m->model.stored.type == m->weights;
+    for (size_t i = 0; quantised && i < m->file.n; i++)
+        m->as_stored |= m->file.tensor[i].type == m->weights;
+    m->setup.ends_apart = m->as_stored;
+    m->setup.by_rows = m->as_stored && train_checkpoint_scales_rows(&m->file);
+    return status;
 }
 
 sm_status serving_model_open(sm_communicator *world, const serving_model *m,
@@ -91,13 +110,27 @@ sm_status serving_system_read(const cli_call *call, const prediction_values *giv
     return status;
 }
 
-sm_status serving_price_new(const sm_model *model, const sm_system *system, sm_dtype weights,
-                            double prompt, double output, const sm_calibration *constants,
-                            sm_serve **out, sm_error *err) {
+sm_status serving_show_weights(sm_report *r, const serving_model *m, double held, sm_serve *price,
+                               const sm_plan *plan, sm_error *err) {
+    sm_serve_memory memory;
+    sm_status status = sm_serve_memory_of(price, plan, 1, 1, 1, &memory, err);
+    if (status) return status;
+    sm_put(r, sm_put_object(r, r->data, "weights"), "dtype|as_stored|predicted_bytes|held_bytes",
+           sm_dtype_name(m->weights), m->as_stored, memory.params, held);
+    sm_report_text(r, "Weights in %s%s take %s on the rank that holds most; predicted: %s.",
+                   sm_dtype_name(m->weights), m->as_stored ? " as stored" : "",
+                   sm_show_bytes(r, held), sm_show_bytes(r, memory.params));
+    return SM_OK;
+}
+
+sm_status serving_price_new(const serving_model *m, const sm_system *system, double prompt,
+                            double output, const sm_calibration *constants, sm_serve **out,
+                            sm_error *err) {
     const sm_serve_job job = {.size = sizeof(sm_serve_job),
-                              .model = model,
+                              .model = &m->model,
                               .system = system,
-                              .dtypes = {weights, SM_FP32, SM_FP32},
+                              .dtypes = {m->weights, SM_FP32, SM_FP32},
+                              .as_stored = m->as_stored,
                               .prompt = prompt,
                               .output = output,
                               .imbalance = 1,

@@ -10,7 +10,19 @@ typedef struct serving_model {
     sm_train_setup setup;
     sm_safetensors file;
     const char *path; /* of the checkpoint */
+    sm_dtype weights; /* what they are held in, */
+    bool as_stored;   /* as a quantised checkpoint has them */
 } serving_model;
+
+/* --weights: what weights are held in. */
+enum { SERVING_WEIGHTS = 5 };
+extern const char *const serving_weights[SERVING_WEIGHTS];
+#define SERVING_WEIGHTS_OPTION(type, member)                                                       \
+    {                                                                                              \
+        "weights", 0, CLI_CHOICE, offsetof(type, member), "DTYPE",                                 \
+            .help = "weights are held in and travel in; products are of single precision",         \
+            .words = {serving_weights, SERVING_WEIGHTS}, .by_default = "fp32"                      \
+    }
 
 /* --plan, at place among the values; NULL there: one rank. SM_BAD_INPUT for what cannot be run. */
 sm_status serving_plan_read(const cli_call *call, const char *const *place, sm_plan *plan,
@@ -22,8 +34,8 @@ sm_status serving_model_read(const cli_call *call, const cli_model_values *by, c
 /* Its setup under the plan, for so many sequences of at most so many tokens, both rounded up. */
 sm_status serving_model_lay_out(const cli_call *call, const sm_plan *plan, size_t tokens,
                                 size_t sequences, serving_model *m, sm_error *err);
-/* The headers of its weights. */
-sm_status serving_model_weights(const cli_call *call, serving_model *m, sm_error *err);
+/* The headers of its weights, which are held in serving_weights[word]. */
+sm_status serving_model_weights(const cli_call *call, int word, serving_model *m, sm_error *err);
 /* A generator with its weights; pages: NULL for caches of a page each. On every rank. */
 sm_status serving_model_open(sm_communicator *world, const serving_model *m,
                              const sm_generator_pages *pages, sm_generator **out, sm_error *err);
@@ -32,8 +44,11 @@ sm_status serving_model_open(sm_communicator *world, const serving_model *m,
 sm_status serving_system_read(const cli_call *call, const prediction_values *given,
                               const sm_train_setup *setup, sm_system *system,
                               const sm_calibration **constants, sm_error *err);
-/* The price of serving in single precision but for how weights are stored, one kernel after the
+/* The price of serving in single precision but for how weights are held, one kernel after the
  * other, as it is run here. */
-sm_status serving_price_new(const sm_model *model, const sm_system *system, sm_dtype weights,
-                            double prompt, double output, const sm_calibration *constants,
-                            sm_serve **out, sm_error *err);
+sm_status serving_price_new(const serving_model *m, const sm_system *system, double prompt,
+                            double output, const sm_calibration *constants, sm_serve **out,
+                            sm_error *err);
+/* Bytes of weights, predicted and held. */
+sm_status serving_show_weights(sm_report *r, const serving_model *m, double held, sm_serve *price,
+                               const sm_plan *plan, sm_error *err);

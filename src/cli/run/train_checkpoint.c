@@ -113,15 +113,19 @@ typedef struct taking {
     const char *path;
     bool begins;  /* a training: adapters that are not there stay as they are */
     int adapters; /* that were there */
-    float *room;  /* of the part of the array at hand */
-    float *slice; /* of the elements of a tensor that it lies among, */
+    /* Of the part of the array at hand, and of the elements of a tensor that it lies among: these
+     * and their scales. */
+    float *room, *scale_room;
+    float *slice, *scales;
     size_t first, n;
 } taking;
 
 static void free_room(taking *r) {
     sm_free(r->room);
+    sm_free(r->scale_room);
     sm_free(r->slice);
-    r->room = r->slice = NULL;
+    sm_free(r->scales);
+    r->room = r->scale_room = r->slice = r->scales = NULL;
 }
 
 /* Is it of this shape, but for dimensions of 1? */
@@ -135,10 +139,25 @@ static bool same_shape(const sm_safetensor *a, const sm_safetensor *b) {
     }
 }
 
+static const char *const behind[] = {"_scale_inv", "_scale", ".SCB"};
+
+bool train_checkpoint_scales_rows(const sm_safetensors *file) {
+    for (size_t i = 0; i < file->n; i++) {
+        const sm_safetensor *t = &file->tensor[i];
+        size_t length = strlen(t->name), numbers = 1;
+        for (int d = 0; d < t->rank; d++) numbers *= t->shape[d];
+        for (int form = 0; form < 3; form++) {
+            size_t end = strlen(behind[form]);
+            if (length < end || strcmp(t->name + length - end, behind[form]) != 0) continue;
+            if (numbers > 1 && (t->rank < 2 || t->shape[1] == 1)) return true;
+        }
+    }
+    return false;
+}
+
 /* Scales of numbers of 8 bits beside their tensor: of blocks of 128 x 128 (DeepSeek-V3, arXiv
  * 2412.19437, section 3.3), of rows, or of all; bitsandbytes has rows in units of 1/127. */
 static sm_status rescale(taking *r, const sm_safetensor *t, const char *name, sm_error *err) {
-    static const char *const behind[] = {"_scale_inv", "_scale", ".SCB"};
     char other[CHECKPOINT_NAME_BYTES + 16];
     const sm_safetensor *s = NULL;
     if (t->type != SM_FP8 && t->type != SM_INT8) return SM_OK;
@@ -167,15 +186,16 @@ static sm_status rescale(taking *r, const sm_safetensor *t, const char *name, sm
     for (size_t i = 0; !status && i < r->n; i++) {
         size_t row = (r->first + i) / columns, column = (r->first + i) % columns;
         size_t at = blocks ? row / block * wide + column / block : high > 1 ? row : 0;
-        r->slice[i] *= form == 3 ? scale[at] / 127 : scale[at];
+        float by = form == 3 ? scale[at] / 127 : scale[at];
+        r->slice[i] *= by;
+        if (r->scales) r->scales[i] = by;
     }
     sm_free(scale);
     return status;
 }
 
 /* The elements that this rank's part lies among, and no others, are read. */
-static sm_status take_slice(taking *r, const checkpoint_form *f, size_t slice, float *to,
-                            sm_error *err) {
+static sm_status take_slice(taking *r, const checkpoint_form *f, size_t slice, sm_error *err) {
     char name[CHECKPOINT_NAME_BYTES];
     const sm_train_array *a = f->array;
     sm_safetensor wanted = {.rank = 0};
@@ -193,8 +213,10 @@ static sm_status take_slice(taking *r, const checkpoint_form *f, size_t slice, f
     r->first = element_of(&w);
     r->n = element_of(&last) - r->first + 1;
     sm_free(r->slice);
+    sm_free(r->scales);
+    r->scales = a->scaled ? sm_calloc(r->n, sizeof *r->scales) : NULL;
     r->slice = sm_malloc(r->n * sizeof *r->slice);
-    if (!r->slice) return sm_fail_memory(err);
+    if (!r->slice || (a->scaled && !r->scales)) return sm_fail_memory(err);
     sm_status status = sm_io_safetensor_load_part(found, r->first, r->n, r->slice, err);
     if (!status) status = rescale(r, found, name, err);
     if (status) return status;
@@ -204,7 +226,8 @@ static sm_status take_slice(taking *r, const checkpoint_form *f, size_t slice, f
         size_t at = 0;
         for (int d = 0; d < a->rank; d++)
             at += (d == f->place.counted ? slice - a->from[d] : w.at[d]) * step[d];
-        to[at] = r->slice[element_of(&w) - r->first];
+        r->room[at] = r->slice[element_of(&w) - r->first];
+        if (r->scale_room && r->scales) r->scale_room[at] = r->scales[element_of(&w) - r->first];
     } while (next(&w));
     return SM_OK;
 }
@@ -237,13 +260,14 @@ static sm_status take_array(sm_train_array *a, void *context, sm_error *err) {
     for (int d = 0; d < a->rank; d++) n *= a->count[d];
     free_room(r);
     r->room = sm_malloc(n * sizeof *r->room);
-    if (!r->room) return sm_fail_memory(err);
+    r->scale_room = a->scaled ? sm_malloc(n * sizeof *r->scale_room) : NULL;
+    if (!r->room || (a->scaled && !r->scale_room)) return sm_fail_memory(err);
     int counted = f.place.counted;
     size_t first = counted < 0 ? 0 : a->from[counted];
     size_t slices = counted < 0 ? 1 : a->count[counted];
-    for (size_t i = first; !status && i < first + slices; i++)
-        status = take_slice(r, &f, i, r->room, err);
+    for (size_t i = first; !status && i < first + slices; i++) status = take_slice(r, &f, i, err);
     a->data = r->room;
+    a->scale = r->scale_room;
     a->cut = true;
     return status;
 }

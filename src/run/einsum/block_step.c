@@ -1,5 +1,6 @@
 /* One step of a lowering on the block that a rank holds: slices, gathers, reductions, exchanges.
  * All of them are boxes of the block, whose places follow from the layouts before and after. */
+#include <assert.h>
 #include <string.h>
 
 #include "box.h"
@@ -116,7 +117,7 @@ static sm_status gather_boxes(stepping *s, size_t bytes, sm_error *err) {
 }
 
 static sm_status all_gather(stepping *s, sm_error *err) {
-    size_t size[SM_MAX_RANK], bytes = sm_local_block_count(s->block) * s->width;
+    size_t size[SM_MAX_RANK] = {0}, bytes = sm_local_block_count(s->block) * s->width;
     sizes_after(s, s->block->size, size);
     sm_status status = local_block_raw(s->block->element, s->block->rank, size, s->result, err);
     if (status) return status;
@@ -220,8 +221,8 @@ static sm_status slice(stepping *s, sm_error *err) {
     return status;
 }
 
-sm_status sm_local_block_step(sm_rank_mesh *m, const sm_step *step, const sm_layout *before,
-                              const sm_local_block *block, sm_local_block *result, sm_error *err) {
+static sm_status step_plain(sm_rank_mesh *m, const sm_step *step, const sm_layout *before,
+                            const sm_local_block *block, sm_local_block *result, sm_error *err) {
     stepping s = {.m = m,
                   .step = step,
                   .before = before,
@@ -251,4 +252,58 @@ sm_status sm_local_block_step(sm_rank_mesh *m, const sm_step *step, const sm_lay
     memcpy(result->whole, block->whole, sizeof result->whole);
     if (status) sm_local_block_free(result);
     return status;
+}
+
+/* ---- scaled blocks: their codes, and their scales, as arrays of bytes and of numbers ---- */
+
+static sm_local_block codes_of(const sm_local_block *b) {
+    sm_local_block codes = *b;
+    int last = b->rank - 1;
+    size_t per_byte = b->element == SM_ELEMENT_E2M1 ? 2 : 1;
+    assert(b->size[last] % per_byte == 0);
+    codes.element = SM_ELEMENT_S8;
+    codes.size[last] /= per_byte;
+    codes.whole[last] /= per_byte;
+    return codes;
+}
+
+static sm_local_block scales_of(const sm_local_block *b) {
+    sm_local_block scales = *b;
+    scales.element = sm_scale_bytes(b->element) == 1 ? SM_ELEMENT_S8 : SM_ELEMENT_F32;
+    scales.data = (char *)b->data + sm_local_block_scales(b);
+    for (int d = 0; d < b->rank; d++) {
+        scales.size[d] /= b->box[d];
+        scales.whole[d] /= b->box[d];
+    }
+    return scales;
+}
+
+static sm_status step_scaled(sm_rank_mesh *m, const sm_step *step, const sm_layout *before,
+                             const sm_local_block *block, sm_local_block *result, sm_error *err) {
+    const sm_local_block from[2] = {codes_of(block), scales_of(block)};
+    sm_local_block got[2] = {{.data = NULL}, {.data = NULL}};
+    size_t size[SM_MAX_RANK];
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < 2; i++)
+        status = step_plain(m, step, before, &from[i], &got[i], err);
+    for (int d = 0; d < block->rank; d++) size[d] = got[1].size[d] * block->box[d];
+    assert(status || (got[0].data && got[1].data));
+    if (!status)
+        status = local_block_scaled(block->element, block->rank, size, block->box, result, err);
+    if (!status) {
+        const sm_local_block to[2] = {codes_of(result), scales_of(result)};
+        for (int i = 0; i < 2; i++)
+            memcpy(to[i].data, got[i].data,
+                   sm_local_block_count(&to[i]) * sm_element_bytes(to[i].element));
+        memcpy(result->whole, block->whole, sizeof result->whole);
+    }
+    for (int i = 0; i < 2; i++) sm_local_block_free(&got[i]);
+    return status;
+}
+
+sm_status sm_local_block_step(sm_rank_mesh *m, const sm_step *step, const sm_layout *before,
+                              const sm_local_block *block, sm_local_block *result, sm_error *err) {
+    *result = (sm_local_block){.data = NULL};
+    return (sm_element_scaled(block->element) ? step_scaled : step_plain)(m, step, before, block,
+                                                                          result, err);
 }

@@ -15,6 +15,27 @@ static sm_status make(sm_element element, int rank, const size_t *size, void *(*
     return out->data ? SM_OK : sm_fail_memory(err);
 }
 
+size_t local_block_room(const sm_local_block *b) {
+    size_t scales = 1;
+    if (!sm_element_scaled(b->element))
+        return sm_local_block_count(b) * sm_element_bytes(b->element);
+    for (int d = 0; d < b->rank; d++) scales *= b->size[d] / b->box[d];
+    return sm_local_block_scales(b) + scales * sm_scale_bytes(b->element);
+}
+
+sm_status local_block_scaled(sm_element element, int rank, const size_t *size, const size_t *box,
+                             sm_local_block *out, sm_error *err) {
+    assert(rank > 0 && rank <= SM_MAX_RANK && sm_element_scaled(element));
+    *out = (sm_local_block){.element = element, .rank = rank};
+    for (int d = 0; d < rank; d++) {
+        assert(box[d] > 0 && size[d] % box[d] == 0);
+        out->size[d] = size[d];
+        out->box[d] = box[d];
+    }
+    out->data = memory_new_cleared(local_block_room(out));
+    return out->data ? SM_OK : sm_fail_memory(err);
+}
+
 sm_status local_block_raw(sm_element element, int rank, const size_t *size, sm_local_block *out,
                           sm_error *err) {
     return make(element, rank, size, memory_new, out, err);
@@ -47,7 +68,7 @@ static void put(sm_local_block *b, size_t i, double value) {
     case SM_ELEMENT_S32: ((int32_t *)b->data)[i] = (int32_t)value; break;
     case SM_ELEMENT_S64: ((int64_t *)b->data)[i] = (int64_t)value; break;
     case SM_ELEMENT_BF16: sm_elements_write(b->element, b->data, i, 1, &single); break;
-    case SM_ELEMENT_COUNT: break;
+    default: break; /* scaled ones are written whole */
     }
 }
 

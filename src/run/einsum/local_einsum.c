@@ -1,8 +1,8 @@
 /* The local part of an einsum. Two operands become a batch of matrix products: their dimensions are
  * sorted into batch (in both and the output), left, right and contracted ones, transposed only
  * where they do not stand so already, and handed to BLAS; whole numbers are multiplied by plain
- * loops. Operands in bf16 give a result in single precision, which they are converted to panel by
- * panel. */
+ * loops. Operands in bf16 and in scaled types give a result in single precision, which they are
+ * converted to panel by panel. */
 #include "local_einsum.h"
 
 #include <assert.h>
@@ -93,15 +93,36 @@ static void transpose(const void *from, const labels *array, const labels *order
     }
 }
 
-/* An operand in the order wanted: itself, or a transposed copy that the caller frees. */
-static const void *in_order(const sm_local_block *b, const labels *array, const labels *order,
-                            void **copy) {
+/* A scaled block in single precision; another as it is. *copy: what the caller frees. */
+static sm_status unscaled(const sm_local_block *b, sm_local_block *out, void **copy,
+                          sm_error *err) {
+    *out = *b;
     *copy = NULL;
-    if (same_order(array, order) && dense(array, 0)) return b->data;
-    size_t width = sm_element_bytes(b->element);
+    if (!sm_element_scaled(b->element)) return SM_OK;
+    size_t n = sm_local_block_count(b);
+    *copy = memory_new((n + 1) * sizeof(float));
+    if (!*copy) return sm_fail_memory(err);
+    sm_local_block_read(b, 0, n, *copy);
+    out->element = SM_ELEMENT_F32;
+    out->data = *copy;
+    return SM_OK;
+}
+
+/* An operand in the order wanted: itself, or a transposed copy that the caller frees. */
+static sm_status in_order(const sm_local_block *b, const labels *array, const labels *order,
+                          sm_local_block *out, void **copy, sm_error *err) {
+    void *single;
+    *out = *b;
+    *copy = NULL;
+    if (same_order(array, order) && dense(array, 0)) return SM_OK;
+    sm_status status = unscaled(b, out, &single, err);
+    if (status) return status;
+    size_t width = sm_element_bytes(out->element);
     *copy = memory_new(product(order) * width + 1);
-    if (*copy) transpose(b->data, array, order, *copy, width);
-    return *copy;
+    if (*copy) transpose(out->data, array, order, *copy, width);
+    out->data = *copy;
+    memory_free(single);
+    return *copy ? SM_OK : sm_fail_memory(err);
 }
 
 /* ---- summing what one operand alone has ---- */
@@ -137,7 +158,7 @@ static void sum_rows(const void *from, size_t outer, size_t inner, sm_element el
     case SM_ELEMENT_S32: SUM(int32_t, uint32_t); break;
     case SM_ELEMENT_S64: SUM(int64_t, uint64_t); break;
     case SM_ELEMENT_BF16: sum_halves(from, outer, inner, to); break;
-    case SM_ELEMENT_COUNT: break;
+    default: break; /* scaled ones are made single first */
     }
 }
 
@@ -149,23 +170,27 @@ static sm_status sum_out(const sm_local_block *b, const labels *array, const lab
         if (!has(order, array->label[d]) && !has(&gone, array->label[d]))
             add(&gone, array->label[d], array->size[d]);
     append(&all, &gone);
-    void *copy;
-    const void *from = in_order(b, array, &all, &copy);
-    if (!from) return sm_fail_memory(err);
-    sum_rows(from, product(order), product(&gone), b->element, out);
+    void *single, *copy = NULL;
+    sm_local_block plain, from;
+    sm_status status = unscaled(b, &plain, &single, err);
+    if (!status) status = in_order(&plain, array, &all, &from, &copy, err);
+    if (!status) sum_rows(from.data, product(order), product(&gone), from.element, out);
     memory_free(copy);
-    return SM_OK;
+    memory_free(single);
+    return status;
 }
 
 /* ---- matrix products ---- */
 
 typedef struct product_of {
-    sm_element element, of_a, of_b;
+    sm_element element;
+    const sm_local_block *of_a, *of_b; /* the arrays that a and b are of, */
+    size_t first_a, first_b;           /* from these elements on */
     size_t batch, m, n, k;
     bool a_transposed, b_transposed; /* a is [k,m], b is [n,k] in memory */
     size_t lda, ldb, ldc;            /* from row to row */
     bool add;                        /* to what c holds */
-    const void *a, *b;
+    const void *a, *b;               /* of the element that is multiplied */
     void *c;
 } product_of;
 
@@ -226,98 +251,93 @@ static void multiply(const product_of *p) {
         break;
     case SM_ELEMENT_S32: LOOPS(int32_t, uint32_t) break;
     case SM_ELEMENT_S64: LOOPS(int64_t, uint64_t) break;
-    case SM_ELEMENT_BF16:
-    case SM_ELEMENT_COUNT: break;
+    default: break;
     }
 }
 
-/* ---- operands of 16 bits ----
+/* ---- operands of 16 bits and less ----
  * The matrix [rows,columns] of a panel in single precision, as the operand lies (turned or not):
  * where it is, or in the room. */
 typedef struct panel_of {
     size_t row, rows, column, columns;
 } panel_of;
 
-static const float *panel(sm_element element, const void *x, bool turned, panel_of p, float *room,
-                          size_t *lead) {
+static bool is_packed(const sm_local_block *b) {
+    return b->element == SM_ELEMENT_BF16 || sm_element_scaled(b->element);
+}
+
+static const float *panel(const sm_local_block *x, size_t first, bool turned, panel_of p,
+                          float *room, size_t *lead) {
     if (turned) p = (panel_of){p.column, p.columns, p.row, p.rows};
-    if (element == SM_ELEMENT_F32) return (const float *)x + p.row * *lead + p.column;
+    first += p.row * *lead + p.column;
+    if (!is_packed(x)) return (const float *)x->data + first;
     for (size_t i = 0; i < p.rows; i++)
-        sm_elements_read(element, x, (p.row + i) * *lead + p.column, p.columns,
-                         room + i * p.columns);
+        sm_local_block_read(x, first + i * *lead, p.columns, room + i * p.columns);
     *lead = p.columns;
     return room;
 }
 
 /* Few rows of c are each made at once, of a matrix that is read as it is stored. */
-static float wide(uint16_t half) {
-    uint32_t bits = (uint32_t)half << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
+enum { FEW_ROWS = 4, READ = 512 }; /* READ: of a row that is turned, at a time */
 
-/* y += x times [k,n], four rows at a time. */
-static void add_rows(const float *x, const uint16_t *b, size_t lead, size_t k, size_t n,
-                     float *restrict y) {
-    size_t t = 0;
-    for (; t + 4 <= k; t += 4, b += 4 * lead) {
-        const uint16_t *b0 = b, *b1 = b + lead, *b2 = b1 + lead, *b3 = b2 + lead;
-        float x0 = x[t], x1 = x[t + 1], x2 = x[t + 2], x3 = x[t + 3];
-        for (size_t j = 0; j < n; j++)
-            y[j] += x0 * wide(b0[j]) + x1 * wide(b1[j]) + x2 * wide(b2[j]) + x3 * wide(b3[j]);
-    }
-    for (; t < k; t++, b += lead)
-        for (size_t j = 0; j < n; j++) y[j] += x[t] * wide(b[j]);
-}
-
-/* y += x times [n,k], turned: sums in eight parts. */
-static void add_products(const float *x, const uint16_t *b, size_t lead, size_t k, size_t n,
-                         float *restrict y) {
+/* In eight parts. */
+static float sum_of_products(const float *x, const float *y, size_t n) {
     enum { PARTS = 8 };
-    for (size_t j = 0; j < n; j++, b += lead) {
-        float part[PARTS] = {0}, sum = 0;
-        size_t t = 0;
-        for (; t + PARTS <= k; t += PARTS)
-            for (size_t p = 0; p < PARTS; p++) part[p] += x[t + p] * wide(b[t + p]);
-        for (; t < k; t++) sum += x[t] * wide(b[t]);
-        for (size_t p = 0; p < PARTS; p++) sum += part[p];
-        y[j] += sum;
-    }
+    float part[PARTS] = {0}, sum = 0;
+    size_t t = 0;
+    for (; t + PARTS <= n; t += PARTS)
+        for (size_t p = 0; p < PARTS; p++) part[p] += x[t + p] * y[t + p];
+    for (; t < n; t++) sum += x[t] * y[t];
+    for (size_t p = 0; p < PARTS; p++) sum += part[p];
+    return sum;
 }
 
-static bool multiply_few_halves(const product_of *p, float *row) {
-    enum { FEW_HALVES = 4 };
-    if (p->m > FEW_HALVES || p->of_b != SM_ELEMENT_BF16) return false;
-    for (size_t i = 0; i < p->m; i++) {
-        float *y = (float *)p->c + i * p->ldc;
+static size_t part_of(size_t at, size_t end, size_t most) {
+    return end - at < most ? end - at : most;
+}
+
+static bool is_few(const product_of *p) { return p->m <= FEW_ROWS && is_packed(p->of_b); }
+
+/* c += x times [n,k]. */
+static void add_products(const product_of *p, const float *x) {
+    float row[READ];
+    size_t n;
+    for (size_t j = 0; j < p->n; j++)
+        for (size_t t = 0; t < p->k; t += n) {
+            n = part_of(t, p->k, READ);
+            sm_local_block_read(p->of_b, p->first_b + j * p->ldb + t, n, row);
+            for (size_t i = 0; i < p->m; i++)
+                ((float *)p->c)[i * p->ldc + j] += sum_of_products(x + i * p->k + t, row, n);
+        }
+}
+
+/* x: room for the rows of a, one behind the other. */
+static void multiply_few_packed(const product_of *p, float *x) {
+    size_t next = p->a_transposed ? p->lda : 1, apart = p->a_transposed ? 1 : p->lda;
+    for (size_t i = 0; i < p->m; i++)
         for (size_t t = 0; t < p->k; t++)
-            sm_elements_read(p->of_a, p->a, p->a_transposed ? t * p->lda + i : i * p->lda + t, 1,
-                             row + t);
-        if (!p->add) memset(y, 0, p->n * sizeof *y);
-        (p->b_transposed ? add_products : add_rows)(row, p->b, p->ldb, p->k, p->n, y);
-    }
-    return true;
-}
-
-static size_t side(size_t at, size_t end) {
-    return end - at < SM_PANEL_SIDE ? end - at : SM_PANEL_SIDE;
+            sm_local_block_read(p->of_a, p->first_a + i * apart + t * next, 1, x + i * p->k + t);
+    for (size_t i = 0; i < p->m && !p->add; i++)
+        memset((float *)p->c + i * p->ldc, 0, p->n * sizeof(float));
+    for (size_t i = 0; i < p->m && !p->b_transposed; i++)
+        sm_local_block_add_rows(p->of_b, p->first_b, p->ldb, p->k, x + i * p->k, p->n,
+                                (float *)p->c + i * p->ldc);
+    if (p->b_transposed) add_products(p, x);
 }
 
 static void multiply_panels(const product_of *p, float *room_a, float *room_b) {
     for (size_t i = 0; i < p->m; i += SM_PANEL_SIDE)
         for (size_t t = 0; t < p->k; t += SM_PANEL_SIDE) {
             product_of part = *p;
-            part.of_a = part.of_b = SM_ELEMENT_F32;
-            part.m = side(i, p->m), part.k = side(t, p->k);
+            part.m = part_of(i, p->m, SM_PANEL_SIDE), part.k = part_of(t, p->k, SM_PANEL_SIDE);
             part.add = p->add || t;
-            part.a = panel(p->of_a, p->a, p->a_transposed, (panel_of){i, part.m, t, part.k}, room_a,
-                           &part.lda);
+            part.a = panel(p->of_a, p->first_a, p->a_transposed, (panel_of){i, part.m, t, part.k},
+                           room_a, &part.lda);
             for (size_t j = 0; j < p->n; j += SM_PANEL_SIDE) {
-                part.n = side(j, p->n);
+                part.n = part_of(j, p->n, SM_PANEL_SIDE);
                 part.ldb = p->ldb;
-                part.b = panel(p->of_b, p->b, p->b_transposed, (panel_of){t, part.k, j, part.n},
-                               room_b, &part.ldb);
+                part.b = panel(p->of_b, p->first_b, p->b_transposed,
+                               (panel_of){t, part.k, j, part.n}, room_b, &part.ldb);
                 part.c = (float *)p->c + i * p->n + j;
                 multiply(&part);
             }
@@ -326,23 +346,25 @@ static void multiply_panels(const product_of *p, float *room_a, float *room_b) {
 
 static sm_status multiply_batch(product_of p, sm_error *err) {
     size_t width = sm_element_bytes(p.element);
-    size_t a = (p.a_transposed ? p.k : p.m) * p.lda * sm_element_bytes(p.of_a);
-    size_t b = (p.b_transposed ? p.n : p.k) * p.ldb * sm_element_bytes(p.of_b);
     if (p.m == 0 || p.n == 0) return SM_OK;
     if (p.k == 0) {
         if (!p.add) memset(p.c, 0, p.batch * p.m * p.n * width);
         return SM_OK;
     }
-    size_t of_a = p.of_a == SM_ELEMENT_BF16 ? side(0, p.m) * side(0, p.k) : 0;
-    size_t of_b = p.of_b == SM_ELEMENT_BF16 ? side(0, p.k) * side(0, p.n) : 0;
-    float *room = of_a + of_b ? memory_new((of_a + of_b + p.k) * sizeof *room) : NULL;
-    if (of_a + of_b && !room) return sm_fail_memory(err);
+    bool packed = is_packed(p.of_a) || is_packed(p.of_b);
+    size_t m = part_of(0, p.m, SM_PANEL_SIDE), n = part_of(0, p.n, SM_PANEL_SIDE);
+    size_t k = part_of(0, p.k, SM_PANEL_SIDE);
+    size_t of_a = is_packed(p.of_a) ? m * k : 0, panels = of_a + (is_packed(p.of_b) ? k * n : 0);
+    float *room = packed ? memory_new((is_few(&p) ? p.m * p.k : panels) * sizeof *room) : NULL;
+    if (packed && !room) return sm_fail_memory(err);
     for (size_t i = 0; i < p.batch; i++) {
+        p.a = (const char *)p.of_a->data + p.first_a * width;
+        p.b = (const char *)p.of_b->data + p.first_b * width;
         if (!room) multiply(&p);
-        else if (!multiply_few_halves(&p, room + of_a + of_b))
-            multiply_panels(&p, room, room + of_a);
-        p.a = (const char *)p.a + a;
-        p.b = (const char *)p.b + b;
+        else if (is_few(&p)) multiply_few_packed(&p, room);
+        else multiply_panels(&p, room, room + of_a);
+        p.first_a += (p.a_transposed ? p.k : p.m) * p.lda;
+        p.first_b += (p.b_transposed ? p.n : p.k) * p.ldb;
         p.c = (char *)p.c + p.m * p.n * width;
     }
     memory_free(room);
@@ -381,43 +403,45 @@ static labels joined(const labels *x, const labels *y, const labels *z) {
 
 /* An operand of BLAS, and how far its rows are apart. */
 typedef struct matrix {
-    const void *data;
+    sm_local_block block;
     bool transposed;
     size_t lead;
     void *copy;
 } matrix;
 
 /* Either order of the last two groups will do; anything else is copied. */
-static matrix as_matrix(const pair *p, const sm_local_block *b, const labels *array,
-                        const labels *rows, const labels *columns) {
+static sm_status as_matrix(const pair *p, const sm_local_block *b, const labels *array,
+                           const labels *rows, const labels *columns, matrix *m, sm_error *err) {
     labels usual = joined(&p->batch, rows, columns), turned = joined(&p->batch, columns, rows);
     bool crossed = same_order(array, &turned) && !same_order(array, &usual);
     const labels *first = crossed ? columns : rows, *second = crossed ? rows : columns;
     int before_columns = p->batch.n + first->n;
-    matrix m = {b->data, crossed, room_of(array, before_columns, second->n), NULL};
+    *m = (matrix){*b, crossed, room_of(array, before_columns, second->n), NULL};
     bool lies_so = crossed || same_order(array, &usual);
-    if (lies_so && dense(array, before_columns)) return m;
-    m.data = in_order(b, array, &usual, &m.copy);
-    m.transposed = false;
-    m.lead = product(columns);
-    return m;
+    if (lies_so && dense(array, before_columns)) return SM_OK;
+    m->transposed = false;
+    m->lead = product(columns);
+    return in_order(b, array, &usual, &m->block, &m->copy, err);
 }
 
 static sm_status multiply_into(pair *p, sm_element element, void *c, sm_error *err) {
+    matrix a = {.copy = NULL}, b = {.copy = NULL};
+    sm_status status = as_matrix(p, p->a, &p->la, &p->left, &p->contracted, &a, err);
+    if (!status) status = as_matrix(p, p->b, &p->lb, &p->contracted, &p->right, &b, err);
     product_of m = {.element = element,
-                    .of_a = p->a->element,
-                    .of_b = p->b->element,
+                    .of_a = &a.block,
+                    .of_b = &b.block,
                     .batch = product(&p->batch),
                     .m = product(&p->left),
                     .n = product(&p->right),
                     .k = product(&p->contracted),
+                    .a_transposed = a.transposed,
+                    .b_transposed = b.transposed,
+                    .lda = a.lead,
+                    .ldb = b.lead,
                     .add = p->add,
                     .c = c};
-    matrix a = as_matrix(p, p->a, &p->la, &p->left, &p->contracted);
-    matrix b = as_matrix(p, p->b, &p->lb, &p->contracted, &p->right);
-    m.a = a.data, m.a_transposed = a.transposed, m.lda = a.lead;
-    m.b = b.data, m.b_transposed = b.transposed, m.ldb = b.lead, m.ldc = m.n;
-    sm_status status = m.a && m.b ? SM_OK : sm_fail_memory(err);
+    m.ldc = m.n;
     if (!status) status = multiply_batch(m, err);
     memory_free(a.copy);
     memory_free(b.copy);
@@ -464,7 +488,7 @@ static sm_status reduced(const sm_local_block *b, const labels *array, const lab
         *kept = *array;
         return SM_OK;
     }
-    sm_element element = b->element == SM_ELEMENT_BF16 ? SM_ELEMENT_F32 : b->element;
+    sm_element element = is_packed(b) ? SM_ELEMENT_F32 : b->element;
     sm_status status = sm_local_block_new(element, kept->n, kept->size, room, err);
     if (!status) status = sum_out(b, array, kept, room->data, err);
     return status;

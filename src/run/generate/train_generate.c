@@ -431,7 +431,8 @@ static sm_status one_page_each(sm_generator *g, sm_error *err) {
 static sm_status begin(sm_generator *g, sm_error *err) {
     sm_trainer *t = &g->t;
     const int *degree = g->setup.degree;
-    g->groups = (size_t)(degree[SM_AXIS_DATA] * degree[SM_AXIS_FSDP] * degree[SM_AXIS_EXPERT]);
+    g->groups = (size_t)degree[SM_AXIS_DATA] * (size_t)degree[SM_AXIS_FSDP] *
+                (size_t)degree[SM_AXIS_EXPERT];
     g->layers = sm_calloc(1, sizeof *g->layers);
     g->heads = sm_calloc(1, sizeof *g->heads);
     if (!g->layers || !g->heads) return sm_fail_memory(err);
@@ -676,6 +677,21 @@ static bool scans(const sm_trainer *t) {
 sm_generator_size sm_generator_size_of(const sm_generator *g) {
     return (sm_generator_size){(size_t)g->setup.sequences, (size_t)g->setup.tokens,
                                (size_t)g->setup.model->V, scans(&g->t)};
+}
+
+sm_status sm_generator_weight_bytes(const sm_generator *g, double *bytes, sm_error *err) {
+    double own = 0, *all = sm_calloc((size_t)g->t.world->size, sizeof *all);
+    if (!all) return sm_fail_memory(err);
+    for (int i = 0; i < g->t.stage.layers; i++)
+        for (int w = 0; w < SM_MAX_TENSORS; w++) {
+            const sm_local_block *block = &g->t.stage.layer[i].weight[w];
+            if (block->data) own += sm_local_block_bytes(block);
+        }
+    sm_status status = sm_run_all_gather(g->t.world, &own, sizeof own, all, err);
+    *bytes = 0;
+    for (int i = 0; i < g->t.world->size; i++) *bytes = fmax(*bytes, all[i]);
+    sm_free(all);
+    return status;
 }
 
 size_t sm_generator_cached(const sm_generator *g, size_t sequence) { return g->cached[sequence]; }

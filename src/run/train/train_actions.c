@@ -38,7 +38,9 @@ typedef struct copies {
     sm_local_block in[MOST_COPIES], out[SM_MAX_INPUTS];
 } copies;
 
-static bool is_packed(const sm_local_block *b) { return b && b->element == SM_ELEMENT_BF16; }
+static bool is_packed(const sm_local_block *b) {
+    return b && b->element != SM_ELEMENT_F32 && b->element != SM_ELEMENT_F64;
+}
 
 static sm_status widen(const sm_local_block **b, copies *w, sm_error *err) {
     if (!is_packed(*b) || !(*b)->data) return SM_OK;
@@ -46,7 +48,7 @@ static sm_status widen(const sm_local_block **b, copies *w, sm_error *err) {
     sm_local_block *wide = &w->in[w->n];
     sm_status status = local_block_raw(SM_ELEMENT_F32, (*b)->rank, (*b)->size, wide, err);
     if (status) return status;
-    sm_elements_read((*b)->element, (*b)->data, 0, sm_local_block_count(wide), wide->data);
+    sm_local_block_read(*b, 0, sm_local_block_count(wide), wide->data);
     w->n++;
     *b = wide;
     return SM_OK;
@@ -92,6 +94,7 @@ static void narrow_all(copies *w, sm_local_block *out, bool made) {
 
 static sm_status timed(sm_trainer *t, const sm_call *c,
                        sm_status (*kernel)(train_call *c, sm_error *err), sm_error *err) {
+    assert(c->op);
     train_call k = {.t = t,
                     .list = c->list,
                     .saved = c->saved,

@@ -64,8 +64,7 @@ static void embed(train_call *c) {
             size_t row = row_of(c, table->size, c->in[1].offset[0], c->out_offset[0] + s,
                                 c->out_offset[1] + p);
             if (row < SIZE_MAX)
-                sm_elements_read(table->element, table->data, row, size[2],
-                                 out + (s * size[1] + p) * size[2]);
+                sm_local_block_read(table, row, size[2], out + (s * size[1] + p) * size[2]);
         }
     if (!of_positions(c)) scale(c->out, c->t->numbers.embedding_scale);
 }

@@ -230,6 +230,10 @@ sm_status train_head_program(sm_trainer *t, sm_error *err);
 void train_programs_free(sm_trainer *t);
 
 /* ---- train_weights.c ---- */
+/* What a weight of a program is stored in; of a scaled type also the numbers that share a scale.
+ * number: of the program's list. */
+sm_element train_weight_element(const sm_trainer *t, int number, const sm_program *b, int tensor,
+                                size_t *box);
 sm_status train_layers_new(sm_trainer *t, sm_error *err);
 void train_layers_free(sm_trainer *t);
 

@@ -35,11 +35,23 @@ static sm_status check_moves(const sm_trainer *t, const sm_task_list *list, sm_e
     return SM_OK;
 }
 
+/* Weights travel as they are stored, with their scales. */
+static void size_weights(const sm_trainer *t, sm_program *b) {
+    size_t box[SM_MAX_RANK];
+    for (int i = 0; i < b->tensors; i++) {
+        sm_tensor *w = &b->tensor[i];
+        if (w->role != SM_ROLE_WEIGHT) continue;
+        sm_element element = train_weight_element(t, t->lists, b, i, box);
+        w->bytes_per_element = sm_element_scaled(element)
+                                   ? sm_scaled_element_bytes(element, w->rank, box)
+                                   : (double)sm_element_bytes(element);
+    }
+}
+
 static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err) {
     const sm_train_setup *s = t->setup;
     sm_rules rules = sm_rules_of_runtime(s->rules);
     if (!t->serving) rules.width = (int)sm_element_bytes(s->stored);
-    rules.weights = (int)sm_element_bytes(s->stored);
     rules.heads_copied = s->degree[SM_AXIS_TENSOR_W] > 1;
     sm_program b;
     double size[SM_MAX_DIMENSIONS];
@@ -49,6 +61,7 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
                             : sm_program_build(s->model, piece, kind, s->tokens, &rules, &b, err);
     if (!status) status = train_turns_new(t, t->lists, &b, err);
     if (status) return status;
+    size_weights(t, &b);
     sm_program_extent extent = t->extent;
     if (b.output < 0) {
         extent.queries = (double)t->sampled;

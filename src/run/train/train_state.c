@@ -364,16 +364,39 @@ sm_status sm_trainer_list(const sm_trainer *t, bool dealt, sm_train_visit visit,
 
 /* ---- cutting out ---- */
 
+static void take_part(const sm_train_array *a, float *data, float *part) {
+    box_side to = {part, a->count, nowhere}, from = {data, a->size, a->from};
+    if (a->cut) from = (box_side){data, a->count, nowhere};
+    box_copy(&to, &from, a->rank, a->count, sizeof(float));
+}
+
 static sm_status load_array(sm_trainer *t, sm_train_array *a, const sm_layout *layout,
                             sm_local_block *block, sm_train_visit find, void *context,
                             sm_error *err) {
     block_at(t, layout, a, t->mesh->at, a->count, a->from);
     sm_status status = find(a, context, err);
     if (status || !a->data) return status;
-    box_side to = {block->data, a->count, nowhere}, from = {a->data, a->size, a->from};
-    if (a->cut) from = (box_side){a->data, a->count, nowhere};
-    box_copy(&to, &from, a->rank, a->count, sizeof(float));
+    take_part(a, a->data, block->data);
     return SM_OK;
+}
+
+/* A weight that is kept as it is stored alone, with its scales where it came with some. */
+static sm_status load_stored(sm_trainer *t, sm_train_array *a, const sm_layout *layout,
+                             sm_local_block *weight, sm_train_visit find, void *context,
+                             sm_error *err) {
+    sm_local_block plain = {.data = NULL}, scale = {.data = NULL};
+    if (weight->element == SM_ELEMENT_F32)
+        return load_array(t, a, layout, weight, find, context, err);
+    a->scaled = sm_element_scaled(weight->element);
+    sm_status status = sm_local_block_new(SM_ELEMENT_F32, weight->rank, weight->size, &plain, err);
+    if (!status) status = load_array(t, a, layout, &plain, find, context, err);
+    if (!status && a->scale)
+        status = sm_local_block_new(SM_ELEMENT_F32, weight->rank, weight->size, &scale, err);
+    if (!status && a->scale) take_part(a, a->scale, scale.data);
+    if (!status && a->data) sm_local_block_write(weight, plain.data, scale.data);
+    sm_local_block_free(&scale);
+    sm_local_block_free(&plain);
+    return status;
 }
 
 /* A head's copy on another stage than the embedding: this rank's part of that. */
@@ -392,18 +415,19 @@ static sm_status load_layer(sm_trainer *t, sm_step_layer *layer, sm_train_part p
                             sm_train_visit find, void *context, sm_error *err) {
     const sm_task_list *p = layer->list;
     const sm_einsum *einsum;
-    blocks b;
-    bool here = part == SM_TRAIN_VALUE && !t->setup->stored;
-    sm_status status = here ? fill_blocks(t, layer, part, &b, err) : empty_blocks(layer, &b, err);
+    blocks b = {.own = false};
+    bool here = part == SM_TRAIN_VALUE && (!t->setup->stored || t->serving);
+    sm_status status = here ? SM_OK : empty_blocks(layer, &b, err);
     if (!status && !here && part == SM_TRAIN_VALUE) train_stored_out(layer, b.block);
     for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
+        sm_local_block *to = here ? &layer->weight[i] : &b.block[i];
         if (sm_stage_tie_parted(&t->stage) && sm_stage_is_copy(&t->stage, layer, i))
-            status = load_copy(t, part, &b.block[i], find, context, err);
+            status = load_copy(t, part, to, find, context, err);
         if (status || !is_kept(t, p, layer->number, i, part)) continue;
         sm_layout layout = sm_layout_of(sm_task_list_array(p, i, &einsum));
         describe(t, p, layer->number, i, part, &a);
-        status = load_array(t, &a, &layout, &b.block[i], find, context, err);
+        status = load_stored(t, &a, &layout, to, find, context, err);
     }
     if (!status && b.own) status = train_state_in(t, layer, part, b.block, err);
     free_blocks(&b);

@@ -38,7 +38,90 @@ void train_tie_weights(sm_trainer *t) {
     const sm_local_block *from = &embedding->weight[sm_task_list_matrix(embedding->list)];
     sm_local_block *to = &head->weight[sm_task_list_matrix(head->list)];
     assert(sm_local_block_count(from) == sm_local_block_count(to));
-    memcpy(to->data, from->data, sm_local_block_count(to) * sm_element_bytes(to->element));
+    memcpy(to->data, from->data, local_block_room(to));
+}
+
+/* ---- what weights are stored in ---- */
+
+/* The op that multiplies by a weight, or looks words up in it; NULL: others read it. */
+static const sm_op *multiplies(const sm_program *b, int tensor) {
+    const sm_op *reader = NULL;
+    for (int o = 0; o < b->ops; o++)
+        for (int i = 0; i < b->op[o].inputs; i++) {
+            const sm_op *op = &b->op[o];
+            if (op->in[i] != tensor) continue;
+            bool product = op->kind == SM_OP_EINSUM && op->inputs == 2;
+            if (!product && !(op->function == SM_FUNCTION_LOOKUP && op->inputs == 2)) return NULL;
+            reader = op;
+        }
+    return reader;
+}
+
+static bool in_single(const sm_text_lines *l, const sm_op *op) {
+    const sm_text_array *made = &l->array[l->line[op->line].result[0].array];
+    return made->typed && made->type == SM_FP32;
+}
+
+static bool has(const sm_tensor *t, int dim) {
+    for (int d = 0; d < t->rank; d++)
+        if (t->dim[d] == dim) return true;
+    return false;
+}
+
+typedef enum side { BATCH, INPUTS, OUTPUTS, SIDES } side;
+
+static side side_of(const sm_program *b, const sm_op *op, const sm_tensor *w, int d) {
+    const sm_tensor *x = &b->tensor[op->in[w == &b->tensor[op->in[0]]]];
+    bool made = has(&b->tensor[op->out], w->dim[d]);
+    if (op->function == SM_FUNCTION_LOOKUP) return d == w->rank - 1 ? INPUTS : OUTPUTS;
+    return !made ? INPUTS : has(x, w->dim[d]) ? BATCH : OUTPUTS;
+}
+
+/* The largest power of two that divides both. */
+static size_t power_in(size_t n, size_t most) {
+    size_t power = 1;
+    while (power < most && n % (2 * power) == 0) power *= 2;
+    return power;
+}
+
+static size_t local_size(const sm_trainer *t, const sm_program *b, const sm_tensor *w, int d) {
+    return (size_t)(b->dim[w->dim[d]].size / train_degree(t, w->at[d]));
+}
+
+/* Inputs or outputs in several dimensions are one, the last of them innermost: a box is some of the
+ * last one, or all of it and some of the one before. Sizes are those of a rank, so that a box lies
+ * on one. */
+static void find_box(const sm_trainer *t, sm_element element, const sm_program *b, const sm_op *op,
+                     const sm_tensor *w, size_t *box) {
+    enum { SIDE = 128, MXFP4 = 32 };
+    const bool rows = element == SM_ELEMENT_E2M1 || t->setup->by_rows;
+    size_t most[SIDES] = {1, rows ? SIZE_MAX / 2 : SIDE, rows ? 1 : SIDE};
+    if (element == SM_ELEMENT_E2M1) most[INPUTS] = MXFP4;
+    for (int d = w->rank - 1; d >= 0; d--) {
+        side of = side_of(b, op, w, d);
+        size_t size = local_size(t, b, w, d);
+        box[d] = power_in(size, most[of]);
+        most[of] = box[d] == size ? most[of] / box[d] : 1;
+    }
+}
+
+sm_element train_weight_element(const sm_trainer *t, int number, const sm_program *b, int tensor,
+                                size_t *box) {
+    const sm_tensor *w = &b->tensor[tensor];
+    const sm_op *op = multiplies(b, tensor);
+    sm_element element = t->setup->stored;
+    int kinds = t->setup->model->kinds;
+    if (!sm_element_scaled(element)) return element;
+    if (!op || w->rank < 2 || (number < kinds && in_single(t->lines[number], op)))
+        return SM_ELEMENT_F32;
+    if (number >= kinds && t->setup->ends_apart) return SM_ELEMENT_BF16;
+    bool expert = false;
+    for (int d = 0; d < w->rank; d++) expert |= b->dim[w->dim[d]].role == SM_DIMENSION_EXPERTS;
+    for (int k = 0; element == SM_ELEMENT_E2M1 && k < kinds; k++)
+        if (t->setup->model->kind[k].E > 0 && !expert) return SM_ELEMENT_BF16;
+    find_box(t, element, b, op, w, box);
+    bool whole_bytes = local_size(t, b, w, w->rank - 1) % 2 == 0; /* of 4 bits */
+    return element == SM_ELEMENT_E2M1 && !whole_bytes ? SM_ELEMENT_BF16 : element;
 }
 
 typedef struct draw {
@@ -96,8 +179,15 @@ static sm_status new_weight(sm_trainer *t, sm_step_layer *layer, int tensor, sm_
     for (int i = 0; i < array->rank; i++)
         d.whole[i] = (size_t)task->einsum.index[array->dim[i].index].size;
     memory_scope before = memory_for(SM_TRAIN_MEMORY_PARAMS);
-    sm_status status = sm_local_block_of(t->mesh, &task->einsum, array, sm_tensor_element(w),
-                                         &(sm_filling){drawn, &d}, &layer->weight[tensor], err);
+    size_t box[SM_MAX_RANK];
+    sm_local_block *block = &layer->weight[tensor], shape = sm_task_list_block(layer->list, tensor);
+    sm_element element =
+        train_weight_element(t, (int)(layer->list - t->list), layer->list->program, tensor, box);
+    sm_status status = sm_element_scaled(element)
+                           ? local_block_scaled(element, shape.rank, shape.size, box, block, err)
+                           : sm_local_block_of(t->mesh, &task->einsum, array, element,
+                                               &(sm_filling){drawn, &d}, block, err);
+    if (!status) memcpy(block->whole, shape.whole, sizeof block->whole);
     memory_restore(before);
     return status;
 }
