@@ -13,6 +13,7 @@ enum { CHECKPOINT_NAME_BYTES = 256 };
 /* The array must outlive the form. */
 typedef struct checkpoint_form {
     const sm_train_array *array;
+    int number; /* of the places that the family has for it */
     sm_weight_place place;
     size_t slices, numbers; /* numbers of a slice, which is all of a tensor or a part of it */
 } checkpoint_form;
@@ -49,7 +50,7 @@ static sm_status adapter_place(const sm_train_array *a, sm_weight_place *p, sm_e
 
 static sm_status checkpoint_form_of(const sm_model *model, const sm_train_array *a, int number,
                                     checkpoint_form *f, sm_error *err) {
-    *f = (checkpoint_form){.array = a, .slices = 1, .numbers = 1};
+    *f = (checkpoint_form){.array = a, .number = number, .slices = 1, .numbers = 1};
     sm_status status =
         sm_model_weight_place(model, a->lines, a->array, a->layer, number, &f->place, err);
     if (!status && a->adapter) status = adapter_place(a, &f->place, err);
@@ -112,6 +113,7 @@ typedef struct taking {
     const sm_safetensors *file;
     const char *path;
     bool begins;  /* a training: adapters that are not there stay as they are */
+    bool merges;  /* adapters are added to the weights beside which they stand */
     int adapters; /* that were there */
     /* Of the part of the array at hand, and of the elements of a tensor that it lies among: these
      * and their scales. */
@@ -194,6 +196,101 @@ static sm_status rescale(taking *r, const sm_safetensor *t, const char *name, sm
     return status;
 }
 
+/* An adapter of a weight [in, out]: y = x (W + A B), A [rank, in] and B [out, rank] in the file. */
+typedef struct factor {
+    bool has[SM_MAX_RANK]; /* dimensions of the weight, but for that of slices */
+    const sm_safetensor *tensor;
+    float *value;
+} factor;
+typedef struct merging {
+    size_t rank;
+    factor a, b;
+} merging;
+
+static void find_dims(const sm_train_array *a, merging *m) {
+    for (int i = 0; i < a->lines->lines; i++) {
+        const sm_text_line *line = &a->lines->line[i];
+        if (line->op != SM_OPERATOR_PRODUCT || line->operands != 2) continue;
+        const sm_mention *x = &line->operand[0], *w = x + 1, *y = line->result;
+        if (w->array != a->array) continue;
+        for (int d = 0; d < a->rank; d++) {
+            for (int k = 0; k < a->lines->array[x->array].rank; k++)
+                m->a.has[d] |= x->dim[k] == w->dim[d];
+            for (int k = 0; k < a->lines->array[y->array].rank; k++)
+                m->b.has[d] |= y->dim[k] == w->dim[d];
+        }
+    }
+}
+
+static sm_status read_factor(taking *r, const checkpoint_form *f, size_t slice, sm_adapter which,
+                             factor *out, sm_error *err) {
+    char name[CHECKPOINT_NAME_BYTES];
+    sm_train_array a = *f->array;
+    checkpoint_form form;
+    size_t numbers = 1;
+    a.adapter = which;
+    a.size[a.rank = 1] = 1;
+    if (checkpoint_form_of(r->model, &a, f->number, &form, NULL)) return SM_OK;
+    checkpoint_name_of(&form, slice, name);
+    out->tensor = sm_safetensors_find(r->file, name);
+    if (!out->tensor) return SM_OK;
+    for (int d = 0; d < f->array->rank; d++)
+        if (out->has[d] && d != f->place.counted) numbers *= f->array->size[d];
+    const size_t *shape = out->tensor->shape;
+    if (out->tensor->rank != 2 || shape[which == SM_ADAPTER_A] != numbers)
+        return sm_fail(err, SM_BAD_INPUT, "%s of %.200s has another shape than that of %s", name,
+                       r->path, r->model->name);
+    out->value = sm_malloc(shape[0] * shape[1] * sizeof *out->value + 1);
+    return out->value ? sm_io_safetensor_load(out->tensor, out->value, err) : sm_fail_memory(err);
+}
+
+static sm_status find_adapter(taking *r, const checkpoint_form *f, size_t slice, merging *m,
+                              sm_error *err) {
+    *m = (merging){.rank = 0};
+    if (!r->merges || f->array->adapter) return SM_OK;
+    find_dims(f->array, m);
+    sm_status status = read_factor(r, f, slice, SM_ADAPTER_A, &m->a, err);
+    if (!status) status = read_factor(r, f, slice, SM_ADAPTER_B, &m->b, err);
+    if (status || (!m->a.value && !m->b.value)) return status;
+    if (!m->a.value || !m->b.value || m->a.tensor->shape[0] != m->b.tensor->shape[1])
+        return sm_fail(err, SM_BAD_INPUT, "%.200s holds one half of the adapter of %s", r->path,
+                       f->place.name);
+    m->rank = m->a.tensor->shape[0];
+    r->adapters++;
+    return SM_OK;
+}
+
+static size_t place_in(const factor *of, const walk *w) {
+    size_t at = 0;
+    for (int d = 0; d < w->f->array->rank; d++)
+        if (of->has[d] && d != w->f->place.counted)
+            at = at * w->f->array->size[d] + w->from[d] + w->at[d];
+    return at;
+}
+
+static float adapted(const merging *m, const walk *w) {
+    size_t in = m->a.tensor->shape[1], column = place_in(&m->a, w), row = place_in(&m->b, w);
+    double sum = 0;
+    for (size_t k = 0; k < m->rank; k++)
+        sum += (double)m->b.value[row * m->rank + k] * (double)m->a.value[k * in + column];
+    return (float)sum;
+}
+
+static void copy_slice(taking *r, walk *w, size_t slice, const merging *m) {
+    const checkpoint_form *f = w->f;
+    const sm_train_array *a = f->array;
+    size_t step[SM_MAX_RANK], stride = 1; /* of the part, to which the slices go */
+    for (int d = a->rank - 1; d >= 0; stride *= a->count[d--]) step[d] = stride;
+    do {
+        size_t at = 0, from = element_of(w) - r->first;
+        for (int d = 0; d < a->rank; d++)
+            at += (d == f->place.counted ? slice - a->from[d] : w->at[d]) * step[d];
+        r->room[at] = r->slice[from];
+        if (r->scale_room && r->scales) r->scale_room[at] = m->rank ? 0 : r->scales[from];
+        if (m->rank) r->room[at] += adapted(m, w);
+    } while (next(w));
+}
+
 /* The elements that this rank's part lies among, and no others, are read. */
 static sm_status take_slice(taking *r, const checkpoint_form *f, size_t slice, sm_error *err) {
     char name[CHECKPOINT_NAME_BYTES];
@@ -219,17 +316,12 @@ static sm_status take_slice(taking *r, const checkpoint_form *f, size_t slice, s
     if (!r->slice || (a->scaled && !r->scales)) return sm_fail_memory(err);
     sm_status status = sm_io_safetensor_load_part(found, r->first, r->n, r->slice, err);
     if (!status) status = rescale(r, found, name, err);
-    if (status) return status;
-    size_t step[SM_MAX_RANK], stride = 1; /* of the part, to which the slices go */
-    for (int d = a->rank - 1; d >= 0; stride *= a->count[d--]) step[d] = stride;
-    do {
-        size_t at = 0;
-        for (int d = 0; d < a->rank; d++)
-            at += (d == f->place.counted ? slice - a->from[d] : w.at[d]) * step[d];
-        r->room[at] = r->slice[element_of(&w) - r->first];
-        if (r->scale_room && r->scales) r->scale_room[at] = r->scales[element_of(&w) - r->first];
-    } while (next(&w));
-    return SM_OK;
+    merging m = {.rank = 0};
+    if (!status) status = find_adapter(r, f, slice, &m, err);
+    if (!status) copy_slice(r, &w, slice, &m);
+    sm_free(m.a.value);
+    sm_free(m.b.value);
+    return status;
 }
 
 /* The place of which the file has the first tensor; of none the first is named. */
@@ -322,7 +414,7 @@ sm_status train_checkpoint_take(sm_trainer *t, const sm_model *model, const sm_s
 sm_status train_checkpoint_take_weights(sm_generator *g, const sm_model *model,
                                         const sm_safetensors *file, const char *path,
                                         sm_error *err) {
-    taking r = {.model = model, .file = file, .path = path};
+    taking r = {.model = model, .file = file, .path = path, .merges = true};
     sm_status status = check_model(model, file, path, err);
     if (!status) status = sm_generator_load(g, take_array, &r, err);
     if (!status) status = check_adapters(&r, err);
