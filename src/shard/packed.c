@@ -303,7 +303,7 @@ static void write_box(sm_local_block *b, size_t number, const float *from, const
     walk w = {.row = corner};
     do
         for (size_t i = w.row; i < w.row + width; i++)
-            write_code(b->element, b->data, i, by > 0 ? from[i] / by : 0);
+            write_code(b->element, b->data, i, by > 0 && isfinite(by) ? from[i] / by : 0);
     while (next_row(b, &w));
 }
 
