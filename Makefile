@@ -272,7 +272,7 @@ $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(ORACLE_OBJ) $(RUN) $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(TEST_LDFLAGS) -o $@ $^ -lcmocka -ljansson -Wl,--as-needed $(BLAS_LIBS) $(LIBS)
 # Checkpoints of trainings, as the command line makes them.
-CHECKPOINT_OBJ := $(filter %/train_checkpoint.o,$(RUNCLI_OBJ))
+CHECKPOINT_OBJ := $(filter %/train_checkpoint.o %/checkpoint_form.o %/checkpoint_take.o,$(RUNCLI_OBJ))
 $(filter $(BUILD)/tests/test_checkpoint%,$(TESTS)): $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o \
     $(CHECKPOINT_OBJ) $(ORACLE_OBJ) $(RUN) $(CORE)
 	@mkdir -p $(@D)

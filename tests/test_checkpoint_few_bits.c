@@ -1,6 +1,6 @@
-/* Checkpoints of 8 bits: what a generator makes of them held as they are stored is what it makes of
- * the same numbers in single precision, on one rank and on several, and it holds the bytes that the
- * planner counts for the checkpoint. */
+/* Checkpoints of 8 and 4 bits: what a generator makes of them held as they are stored is what it
+ * makes of the same numbers in single precision, on one rank and on several, and it holds the bytes
+ * that the planner counts for the checkpoint. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,9 +50,10 @@ static void add(writer *w, const char *name, const char *end, const char *type, 
     w->at += bytes;
 }
 
-static void add_halves(writer *w, const char *name, size_t rows, size_t columns, double middle) {
+static void add_halves(writer *w, const char *name, const char *end, size_t rows, size_t columns,
+                       double middle) {
     size_t n = rows * (columns ? columns : 1);
-    add(w, name, ".weight", "BF16", rows, columns, 2 * n);
+    add(w, name, end, "BF16", rows, columns, 2 * n);
     for (size_t i = 0; i < n; i++) {
         float x = (float)(middle + (sm_rng_unit(&w->rng) - 0.5) / 4);
         uint16_t half;
@@ -91,32 +92,46 @@ static void write_layer(writer *w, form is, int layer) {
         add_matrix(w, is, name, matrix[i].rows, matrix[i].columns);
     }
     snprintf(name, sizeof name, "model.layers.%d.input_layernorm", layer);
-    add_halves(w, name, D, 0, 1);
+    add_halves(w, name, ".weight", D, 0, 1);
     snprintf(name, sizeof name, "model.layers.%d.post_attention_layernorm", layer);
-    add_halves(w, name, D, 0, 1);
+    add_halves(w, name, ".weight", D, 0, 1);
+}
+
+typedef struct text_pair { /* a header and its data, as they grow */
+    char *header, *data;
+    size_t length, bytes;
+} text_pair;
+
+static void begin(writer *w, text_pair *text) {
+    *w = (writer){.rng = {7}};
+    w->header = open_memstream(&text->header, &text->length);
+    w->data = open_memstream(&text->data, &text->bytes);
+    assert_true(w->header && w->data);
+    fputc('{', w->header);
+}
+
+static void end(writer *w, text_pair *text, const char *path) {
+    fputc('}', w->header);
+    assert_true(!fclose(w->header) && !fclose(w->data) && text->bytes == w->at);
+    FILE *file = fopen(path, "wb");
+    assert_non_null(file);
+    for (int i = 0; i < 8; i++) fputc((int)(text->length >> 8 * i & 0xff), file);
+    fwrite(text->header, 1, text->length, file);
+    fwrite(text->data, 1, text->bytes, file);
+    assert_int_equal(fclose(file), 0);
+    free(text->header);
+    free(text->data);
 }
 
 static void write_file(form is, const char *path) {
-    char *header, *data;
-    size_t length, bytes;
-    writer w = {.rng = {7}};
-    w.header = open_memstream(&header, &length);
-    w.data = open_memstream(&data, &bytes);
-    fputc('{', w.header);
+    text_pair text;
+    writer w;
+    begin(&w, &text);
     for (int layer = 0; layer < 2; layer++) write_layer(&w, is, layer);
-    add_halves(&w, "model.embed_tokens", WORDS, D, 0);
-    add_halves(&w, "lm_head", WORDS, D, 0);
-    add_halves(&w, "model.norm", D, 0, 1);
-    fputc('}', w.header);
-    assert_true(!fclose(w.header) && !fclose(w.data) && bytes == w.at);
-    FILE *file = fopen(path, "wb");
-    assert_non_null(file);
-    for (int i = 0; i < 8; i++) fputc((int)(length >> 8 * i & 0xff), file);
-    fwrite(header, 1, length, file);
-    fwrite(data, 1, bytes, file);
-    assert_int_equal(fclose(file), 0);
-    free(header);
-    free(data);
+    add_halves(&w, "model.embed_tokens", ".weight", WORDS, D, 0);
+    add_halves(&w, "lm_head", ".weight", WORDS, D, 0);
+    add_halves(&w, "model.norm", ".weight", D, 0, 1);
+    end(&w, &text, path);
 }
 
 /* ---- scores ---- */
@@ -205,9 +220,123 @@ static void numbers_stay_as_they_are_stored(void **state) {
     }
 }
 
+/* ---- experts in mxfp4, as gpt-oss has them ---- */
+
+enum { MODEL = 64, INNER = 96, EXPERTS = 4, HEADS = 4, HEAD = 16, GROUP = 32 };
+/* norms, biases, sinks and routers */
+enum {
+    SMALL = MODEL + 2 * (2 * MODEL + (HEADS + 4) * HEAD + MODEL + HEADS + EXPERTS * (MODEL + 1) +
+                         EXPERTS * (2 * INNER + MODEL))
+};
+
+static const char gpt_oss[] =
+    "{\"model_type\": \"gpt_oss\", \"hidden_size\": 64, \"num_hidden_layers\": 2, "
+    "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 16, "
+    "\"intermediate_size\": 96, \"num_local_experts\": 4, \"num_experts_per_tok\": 2, "
+    "\"vocab_size\": 256, \"max_position_embeddings\": 64, \"torch_dtype\": \"bfloat16\", "
+    "\"attention_bias\": true, \"tie_word_embeddings\": false%s}";
+
+/* [E, out, in] in 4 bits, or the same numbers as [E, in, out] in single precision. */
+static void add_experts(writer *w, bool packed, const char *name, size_t in, size_t out) {
+    static const float of[8] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
+    static unsigned char code[EXPERTS * 2 * INNER * MODEL], scale[sizeof code / GROUP];
+    size_t n = EXPERTS * in * out;
+    assert_true(n <= sizeof code);
+    for (size_t i = 0; i < n; i++) code[i] = (unsigned char)sm_rng_below(&w->rng, 16);
+    for (size_t i = 0; i < n / GROUP; i++)
+        scale[i] = (unsigned char)(120 + sm_rng_below(&w->rng, 5));
+    if (packed) {
+        add(w, name, "_blocks", "U8", EXPERTS * out * in / GROUP, GROUP / 2, n / 2);
+        for (size_t i = 0; i < n; i += 2) fputc(code[i] | code[i + 1] << 4, w->data);
+        add(w, name, "_scales", "U8", EXPERTS * out, in / GROUP, n / GROUP);
+        fwrite(scale, 1, n / GROUP, w->data);
+        return;
+    }
+    fprintf(w->header, ",\"%s\":{\"dtype\":\"F32\",\"shape\":[%d,%zu,%zu],", name, EXPERTS, in,
+            out);
+    fprintf(w->header, "\"data_offsets\":[%zu,%zu]}", w->at, w->at + 4 * n);
+    w->at += 4 * n;
+    for (size_t e = 0; e < EXPERTS; e++)
+        for (size_t i = 0; i < in; i++)
+            for (size_t o = 0; o < out; o++) {
+                size_t at = (e * out + o) * in + i;
+                float x = ldexpf(of[code[at] & 7], scale[at / GROUP] - 127);
+                if (code[at] & 8) x = -x;
+                fwrite(&x, sizeof x, 1, w->data);
+            }
+}
+
+static void add_with_bias(writer *w, const char *name, size_t rows, size_t columns) {
+    add_halves(w, name, ".weight", rows, columns, 0);
+    add_halves(w, name, ".bias", rows, 0, 0);
+}
+
+static void write_gpt_oss(bool packed, const char *path) {
+    char name[96], *at = name + strlen("model.layers.0.");
+    text_pair text;
+    writer w;
+    begin(&w, &text);
+    add_halves(&w, "model.embed_tokens", ".weight", WORDS, MODEL, 0);
+    for (int layer = 0; layer < 2; layer++) {
+        size_t room = sizeof name - (size_t)(at - name);
+        snprintf(name, sizeof name, "model.layers.%d.", layer);
+#define NAMED(text) (snprintf(at, room, "%s", text), name)
+        add_with_bias(&w, NAMED("self_attn.q_proj"), HEADS * HEAD, MODEL);
+        add_with_bias(&w, NAMED("self_attn.k_proj"), 2 * HEAD, MODEL);
+        add_with_bias(&w, NAMED("self_attn.v_proj"), 2 * HEAD, MODEL);
+        add_with_bias(&w, NAMED("self_attn.o_proj"), MODEL, HEADS * HEAD);
+        add_halves(&w, NAMED("self_attn.sinks"), "", HEADS, 0, 0);
+        add_with_bias(&w, NAMED("mlp.router"), EXPERTS, MODEL);
+        add_experts(&w, packed, NAMED("mlp.experts.gate_up_proj"), MODEL, 2 * INNER);
+        add_halves(&w, NAMED("mlp.experts.gate_up_proj_bias"), "", EXPERTS, 2 * INNER, 0);
+        add_experts(&w, packed, NAMED("mlp.experts.down_proj"), INNER, MODEL);
+        add_halves(&w, NAMED("mlp.experts.down_proj_bias"), "", EXPERTS, MODEL, 0);
+        add_halves(&w, NAMED("input_layernorm"), ".weight", MODEL, 0, 1);
+        add_halves(&w, NAMED("post_attention_layernorm"), ".weight", MODEL, 0, 1);
+    }
+    add_halves(&w, "model.norm", ".weight", MODEL, 0, 1);
+    add_halves(&w, "lm_head", ".weight", WORDS, MODEL, 0);
+    end(&w, &text, path);
+}
+
+static void packed_experts_are_read_and_held(void **state) {
+    static const int degrees[][3] = {{1, 1, 1}, {2, 1, 1}, {1, 2, 1}};
+    static const char quantised[] = ", \"quantization_config\": {\"quant_method\": \"mxfp4\"}";
+    static asked plain, single, few;
+    char path[2][64], text[1024];
+    sm_safetensors file[2];
+    sm_error err;
+    for (int i = 0; i < 2; i++) {
+        snprintf(path[i], sizeof path[i], "/tmp/packed.%d.%d", (int)getpid(), i);
+        write_gpt_oss(i, path[i]);
+        if (sm_io_safetensors_read(path[i], models_arena(), &file[i], &err))
+            fail_msg("%s", err.sentence);
+    }
+    snprintf(text, sizeof text, gpt_oss, quantised);
+    sm_model model = model_of("packed", sm_arena_copy(models_arena(), text, strlen(text)));
+    assert_true(model.stored.quantised && model.stored.type == SM_MXFP4);
+    assert_true(train_checkpoint_stores(&file[1], SM_MXFP4));
+    assert_true(!train_checkpoint_stores(&file[0], SM_MXFP4));
+    run(&model, &file[0], SM_ELEMENT_F32, degrees[0], &plain);
+    run(&model, &file[1], SM_ELEMENT_F32, degrees[0], &single);
+    assert_memory_equal(plain.score, single.score, sizeof plain.score);
+    for (size_t d = 0; d < sizeof degrees / sizeof *degrees; d++) {
+        run(&model, &file[1], SM_ELEMENT_E2M1, degrees[d], &few);
+        double most = 0;
+        for (int i = 0; i < TOKENS * WORDS; i++) {
+            assert_true(fabsf(single.score[i] - few.score[i]) < 2e-5F);
+            most = fmax(most, fabs((double)single.score[i]));
+        }
+        assert_true(most > 0.1 && few.apart == 0);
+        if (d == 0) assert_true(few.held == model.stored.bytes + 2 * SMALL);
+    }
+    for (int i = 0; i < 2; i++) unlink(path[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_stay_as_they_are_stored),
+        cmocka_unit_test(packed_experts_are_read_and_held),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

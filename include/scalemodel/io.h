@@ -226,6 +226,10 @@ sm_status sm_io_safetensor_load(const sm_safetensor *tensor, float *to, sm_error
  * a checksum, which is of all. */
 sm_status sm_io_safetensor_load_part(const sm_safetensor *tensor, size_t first, size_t numbers,
                                      float *to, sm_error *err);
+/* Bytes [first, first + bytes) of a tensor's data, whatever its type. SM_IO, or SM_BAD_INPUT where
+ * the tensor or the file ends before. */
+sm_status sm_io_safetensor_load_bytes(const sm_safetensor *tensor, size_t first, size_t bytes,
+                                      void *to, sm_error *err);
 /* Read a header alone, of a file with so many bytes of data. SM_BAD_INPUT as
  * sm_io_safetensors_read. */
 sm_status sm_io_safetensors_parse(const sm_source *header, uint64_t data_bytes, sm_arena *arena,

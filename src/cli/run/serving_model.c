@@ -81,9 +81,8 @@ sm_status serving_model_weights(const cli_call *call, int word, serving_model *m
     sm_status status = sm_io_safetensors_read(m->path, call->arena, &m->file, err);
     m->weights = weight_types[word].dtype;
     m->setup.stored = weight_types[word].element;
-    bool quantised = m->model.stored.quantised && m->model.stored.type == m->weights;
-    for (size_t i = 0; quantised && i < m->file.n; i++)
-        m->as_stored |= m->file.tensor[i].type == m->weights;
+    m->as_stored = m->model.stored.quantised && m->model.stored.type == m->weights &&
+                   train_checkpoint_stores(&m->file, m->weights);
     m->setup.ends_apart = m->as_stored;
     m->setup.by_rows = m->as_stored && train_checkpoint_scales_rows(&m->file);
     return status;

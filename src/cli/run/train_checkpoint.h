@@ -27,6 +27,8 @@ sm_status train_checkpoint_write(sm_trainer *t, sm_communicator *world, const sm
  * another shape or damaged. */
 sm_status train_checkpoint_take(sm_trainer *t, const sm_model *model, const sm_safetensors *file,
                                 const char *path, sm_error *err);
+/* Has it tensors of this type, or of mxfp4 as gpt-oss packs them? */
+bool train_checkpoint_stores(const sm_safetensors *file, sm_dtype type);
 /* Has one of its tensors in 8 bits a scale for each row, not for blocks of it? */
 bool train_checkpoint_scales_rows(const sm_safetensors *file);
 /* The weights alone. */

@@ -185,6 +185,14 @@ sm_status sm_io_safetensor_load_part(const sm_safetensor *t, size_t first, size_
     return status;
 }
 
+sm_status sm_io_safetensor_load_bytes(const sm_safetensor *t, size_t first, size_t bytes, void *to,
+                                      sm_error *err) {
+    if (first > t->bytes || bytes > t->bytes - first)
+        return sm_fail(err, SM_BAD_INPUT, "%.100s in %.200s has %.0f bytes, too few", t->name,
+                       t->path, (double)t->bytes);
+    return read_bytes(t, first, bytes, to, err);
+}
+
 sm_status sm_io_safetensor_load(const sm_safetensor *t, float *to, sm_error *err) {
     size_t width = width_of(t->type);
     return sm_io_safetensor_load_part(t, 0, width ? (size_t)t->bytes / width : 0, to, err);
