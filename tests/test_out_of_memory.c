@@ -150,7 +150,7 @@ static const char *const lines[] = {
     TINY "threads --plan data=2,zero=1 --curve file --debug",
     TINY "threads --plan pipeline=2,microbatch=1 --plot file",
     "run generate " INPUTS "tiny-llama.json --checkpoint model.safetensors --prompt a --tokens 3 "
-    "--with threads --plan tensor=2 --json",
+    "--with threads --plan fsdp=2 --weights fp8 --json",
     "run serve " INPUTS
     "tiny-llama.json --checkpoint model.safetensors --concurrency 2 --requests 3 "
     "--prompt 9 --output 4 --longest 16 --page 4 --batch 2 --chunk 8 --prefix-cache --with threads "

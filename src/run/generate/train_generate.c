@@ -682,11 +682,12 @@ sm_generator_size sm_generator_size_of(const sm_generator *g) {
 sm_status sm_generator_weight_bytes(const sm_generator *g, double *bytes, sm_error *err) {
     double own = 0, *all = sm_calloc((size_t)g->t.world->size, sizeof *all);
     if (!all) return sm_fail_memory(err);
-    for (int i = 0; i < g->t.stage.layers; i++)
-        for (int w = 0; w < SM_MAX_TENSORS; w++) {
-            const sm_local_block *block = &g->t.stage.layer[i].weight[w];
-            if (block->data) own += sm_local_block_bytes(block);
-        }
+    for (int i = 0; i < g->t.stage.layers; i++) {
+        const sm_step_layer *layer = &g->t.stage.layer[i];
+        for (int w = 0; w < layer->list->program->tensors; w++)
+            if (layer->weight[w].data && !sm_stage_is_copy(&g->t.stage, layer, w))
+                own += sm_local_block_bytes(&layer->weight[w]);
+    }
     sm_status status = sm_run_all_gather(g->t.world, &own, sizeof own, all, err);
     *bytes = 0;
     for (int i = 0; i < g->t.world->size; i++) *bytes = fmax(*bytes, all[i]);

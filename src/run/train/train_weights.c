@@ -25,10 +25,11 @@ void train_offsets(const sm_trainer *t, const sm_layout *layout, const sm_local_
             b->size[d] * sm_layout_part(&t->mesh->mesh, layout, d, every_axis(t), t->mesh->at);
 }
 
-/* An unembedding tied to the embedding: one weight. The head holds a copy, which the optimizer
- * never sees; its gradient is added to that of the embedding before it is reduced. Both are sharded
- * alike, so that no rank needs another's block. Where a pipeline parts them each stage has its own
- * weight and moments, and the same sum of both gradients (train_state.c), so that both stay equal.
+/* An unembedding tied to the embedding: one weight. Served it is one array; in training the head
+ * holds a copy, which the optimizer never sees; its gradient is added to that of the embedding
+ * before it is reduced. Both are sharded alike, so that no rank needs another's block. Where a
+ * pipeline parts them each stage has its own weight and moments, and the same sum of both gradients
+ * (train_state.c), so that both stay equal.
  */
 
 void train_tie_weights(sm_trainer *t) {
@@ -38,7 +39,21 @@ void train_tie_weights(sm_trainer *t) {
     const sm_local_block *from = &embedding->weight[sm_task_list_matrix(embedding->list)];
     sm_local_block *to = &head->weight[sm_task_list_matrix(head->list)];
     assert(sm_local_block_count(from) == sm_local_block_count(to));
-    memcpy(to->data, from->data, local_block_room(to));
+    if (!t->serving)
+        memcpy(to->data, from->data, sm_local_block_count(to) * sm_element_bytes(to->element));
+    else if (to->data != from->data) {
+        sm_local_block_free(to);
+        *to = *from;
+    }
+}
+
+/* The array goes with the embedding. The lists of a generator may be gone. */
+static void untie_weights(sm_trainer *t) {
+    sm_step_layer *embedding = sm_stage_layer(&t->stage, -1);
+    sm_step_layer *head = sm_stage_layer(&t->stage, t->setup->model->L);
+    for (int i = 0; embedding && head && i < SM_MAX_TENSORS; i++)
+        for (int k = 0; k < SM_MAX_TENSORS; k++)
+            if (head->weight[i].data == embedding->weight[k].data) head->weight[i].data = NULL;
 }
 
 /* ---- what weights are stored in ---- */
@@ -213,6 +228,7 @@ sm_status train_layers_new(sm_trainer *t, sm_error *err) {
 
 void train_layers_free(sm_trainer *t) {
     for (int i = 0; i < t->stage.layers; i++) train_moments_free(&t->stage.layer[i]);
+    untie_weights(t);
     sm_stage_free(&t->stage);
     sm_free(t->message);
 }
