@@ -323,6 +323,25 @@ static void closed_forms_equal_the_simulation_where_they_say_so(void **state) {
             closed_cases((sm_schedule)schedule, (shape)s, s == WILD_ENDS ? 4000 : 600);
 }
 
+/* A microbatch goes down all chunks of a V and back up, whatever few there are of them: the bound
+ * of a step has all of it, and of equal chunks never less than three quarters of the time. */
+static void few_microbatches_of_a_fold_are_bound_by_their_way(void **state) {
+    sm_rng rng = {211};
+    for (int k = 0; k < 400; k++) {
+        example e;
+        draw(&e, &rng, SM_SCHEDULE_ZB_V, k % 2 ? EQUAL : RANDOM, 4);
+        double way_s = 0, bound_s = sm_pipeline_bound(&e.pipeline);
+        for (int c = 0; c < chunk_count(&e.pipeline); c++) {
+            bool sends = c > 0 && c != e.pipeline.stages && e.pipeline.stages > 1;
+            way_s += e.chunk[c].forward + e.chunk[c].backward_input;
+            way_s += sends ? 2 * e.pipeline.send_s : 0;
+        }
+        assert_true(bound_s >= way_s * (1 - EXACT));
+        if (k % 2) assert_true(bound_s >= 0.75 * simulated(&e));
+        tear_down(&e);
+    }
+}
+
 /* The share of cases in which the closed form must be exact. */
 static void closed_forms_cover_the_common_cases(void **state) {
     static const struct {
@@ -629,6 +648,7 @@ int main(void) {
         cmocka_unit_test(long_runs_equal_the_full_simulation),
         cmocka_unit_test(slow_settling_is_not_skipped),
         cmocka_unit_test(closed_forms_equal_the_simulation_where_they_say_so),
+        cmocka_unit_test(few_microbatches_of_a_fold_are_bound_by_their_way),
         cmocka_unit_test(closed_forms_cover_the_common_cases),
         cmocka_unit_test(busiest_stage_is_the_one_with_most_work),
         cmocka_unit_test(no_chunk_gets_faster_by_being_slower),

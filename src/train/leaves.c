@@ -59,9 +59,9 @@ static bool is_hopeless(const expansion *x, double seconds) {
 static bool is_enough(const expansion *x) { return x->one && x->found; }
 
 /* ---- schedules ----
- * The innermost stage of a schedule waits for the first microbatch to come through the chunks
- * before it (and, where weight gradients are not put off, for the last gradient to go back through
- * them), and works on all microbatches. */
+ * A stage waits for the first microbatch to come through the chunks before its own, works on all of
+ * them, and the last gradient goes back through the chunks before; weight gradients that are put
+ * off may be made meanwhile. */
 
 static bool splits(sm_schedule s) { return s >= SM_SCHEDULE_ZB_H1; }
 
@@ -84,22 +84,26 @@ static void take_schedule(expansion *x, int n) {
 
 static void fill_shape(expansion *x, schedule_shape *to) {
     const sm_plan *plan = &x->plan;
-    const bool dual = plan->schedule == SM_SCHEDULE_DUALPIPE;
+    const bool dual = plan->schedule == SM_SCHEDULE_DUALPIPE,
+               folds = plan->schedule == SM_SCHEDULE_ZB_V;
     int p = plan->pipeline, last = dual ? p / 2 - 1 : p - 1;
     stages_layout(x->t, plan, &x->l->s);
     const chunk_layout *layout = x->l->s.layout;
-    to->whole = !splits(plan->schedule);
-    to->has_head = !dual && plan->schedule != SM_SCHEDULE_ZB_V;
+    schedule_spot *inner = &to->spot[0], *end = &to->spot[1];
+    to->spots = folds ? 2 : 1;
+    inner->has_head = !dual && !folds;
+    end->has_head = true;
     for (int k = 0; k < x->t->kinds; k++) {
         double own = 0;
         if (dual) /* half of the microbatches come from each end */
             own = 0.5 * (layout->kind[last][k] + layout->kind[p / 2][k]);
-        else if (plan->schedule == SM_SCHEDULE_ZB_V)
-            own = layout->kind[last][k] + layout->kind[p][k];
+        else if (folds) own = layout->kind[last][k] + layout->kind[p][k];
         else
             for (int i = 0; i < plan->virtual_stages; i++) own += layout->kind[i * p + last][k];
-        to->own[k] = own;
-        to->before[k] = layout->before[last][k];
+        inner->own[k] = own;
+        inner->before[k] = layout->before[last][k];
+        end->own[k] = layout->kind[layout->chunks - 1][k];
+        end->before[k] = layout->before[layout->chunks - 1][k];
     }
 }
 
@@ -128,39 +132,51 @@ void leaves_shape(expansion *x) {
     }
 }
 
+static void add_passes(const pass *from, double times, pass *to) {
+    to->forward += times * from->forward;
+    to->backward_input += times * from->backward_input;
+    to->backward_weight += times * from->backward_weight;
+}
+
 static pass sum_of(const expansion *x, const double *layers) {
     pass sum = {0, 0, 0};
-    for (int k = 0; k < x->t->kinds; k++) {
-        const pass *q = &x->l->p.pass[k].expected;
-        sum.forward += layers[k] * q->forward;
-        sum.backward_input += layers[k] * (q->backward_input + q->backward_weight);
-    }
+    for (int k = 0; k < x->t->kinds; k++) add_passes(&x->l->p.pass[k].expected, layers[k], &sum);
     return sum;
 }
 
-/* Those of some schedules of the same passes that can win: the average stage at work and the
- * innermost one, and what follows, take no longer than what is known. ends: with the embedding and
- * the head. */
-static schedule_set hopeful(const expansion *x, schedule_set of, bool ends) {
+/* joined: the passes at hand have weight gradients in their gradients, the schedule puts them off.
+ */
+static double spot_s(const expansion *x, const schedule_spot *s, const pass *first,
+                     const pass *head, bool joined) {
     const double m = x->microbatches;
+    pass own = sum_of(x, s->own), before = sum_of(x, s->before);
+    if (s->has_head) add_passes(head, 1, &own);
+    double drain_s = joined ? 0 : before.backward_input + first->backward_input;
+    return before.forward + first->forward + m * (own.forward + own.backward_input) +
+           larger(m * own.backward_weight, drain_s);
+}
+
+/* Those of some schedules of the same passes that can win: the average stage at work and those that
+ * wait, and what follows, take no longer than what is known. ends: with the embedding and the head.
+ */
+static schedule_set hopeful(const expansion *x, schedule_set of, bool ends) {
     const pass none = {0, 0, 0};
     const pass first = ends ? x->l->p.pass[embedding_piece(x->t)].expected : none,
-               last = ends ? x->l->p.pass[head_piece(x->t)].expected : none;
-    const double back = first.backward_input + first.backward_weight,
-                 head = last.forward + last.backward_input + last.backward_weight;
+               head = ends ? x->l->p.pass[head_piece(x->t)].expected : none;
     if (!x->h->options->prune) return of;
     pass all = sum_of(x, x->t->layers);
-    double busy = all.forward + all.backward_input + first.forward + back + head;
+    add_passes(&first, 1, &all);
+    add_passes(&head, 1, &all);
+    double busy = (all.forward + all.backward_input + all.backward_weight) * x->microbatches;
     const double end_s = x->end_s[x->plan.schedule == SM_SCHEDULE_DUALPIPE];
-    if (is_hopeless(x, busy / x->plan.pipeline * m * (1 - ROUNDING) + end_s)) return 0;
+    if (is_hopeless(x, busy / x->plan.pipeline * (1 - ROUNDING) + end_s)) return 0;
     for (int n = 0; n < x->c.n_pipeline && x->plan.pipeline > 1; n++) {
-        if (!(of >> n & 1)) continue;
         const schedule_shape *s = &x->l->shape[n];
-        pass own = sum_of(x, s->own), before = sum_of(x, s->before);
-        double fill =
-            before.forward + first.forward + (s->whole ? before.backward_input + back : 0);
-        double work = own.forward + own.backward_input + (s->has_head ? head : 0);
-        if (is_hopeless(x, (fill + work * m) * (1 - ROUNDING) + end_s)) of &= ~(1u << n);
+        bool joined = splits(x->c.pipeline[n].schedule) && !splits(x->plan.schedule);
+        for (int i = 0; of >> n & 1 && i < s->spots; i++) {
+            double least_s = spot_s(x, &s->spot[i], &first, &head, joined);
+            if (is_hopeless(x, least_s * (1 - ROUNDING) + end_s)) of &= ~(1u << n);
+        }
     }
     return of;
 }
@@ -221,15 +237,16 @@ static bool try_schedule(expansion *x, bool activations, const int *zero, int n_
     stages_chunks(x->t, &x->plan, &x->l->p, EXPECTED, s);
     x->simulated_s = -1;
     bool exact = false;
-    sm_pipeline_time time = sm_pipeline_closed(&s->pipeline, &exact);
+    double pipeline_s = sm_pipeline_closed(&s->pipeline, &exact).total_s;
     const double end_s = x->end_s[x->plan.schedule == SM_SCHEDULE_DUALPIPE];
-    if (is_hopeless(x, time.total_s + end_s)) return exact;
+    if (!exact) pipeline_s *= 1 - ROUNDING;
+    if (is_hopeless(x, pipeline_s + end_s)) return exact;
     for (int z = 0; z < n_zero; z++) {
         x->plan.zero = zero[z];
         for (int f = 0; f < x->c.n_offload && !is_enough(x); f++) {
             if (offloads_activations(x->c.offload[f]) != activations) continue;
             x->plan.offload = x->c.offload[f];
-            price_leaf(x, time.total_s, exact);
+            price_leaf(x, pipeline_s, exact);
         }
     }
     return exact;

@@ -100,11 +100,16 @@ typedef struct listed {
     int first, count; /* in the list, those that begin so; -1: not listed */
 } listed;
 
-/* The innermost stage of a schedule: the layers before it, its own of every microbatch; whether
- * gradients come back through those before it meanwhile, and whether it has the head. */
-typedef struct schedule_shape {
+/* Some chunks of a stage of a schedule: the layers before them, and theirs of every microbatch;
+ * whether they have the head. */
+typedef struct schedule_spot {
     double before[SM_MAX_LAYER_KINDS], own[SM_MAX_LAYER_KINDS];
-    bool whole, has_head;
+    bool has_head;
+} schedule_spot;
+/* Those that make a step long: the innermost stage; where a V turns back, the last chunk too. */
+typedef struct schedule_shape {
+    schedule_spot spot[2];
+    int spots;
 } schedule_shape;
 
 typedef struct lane_scratch {
