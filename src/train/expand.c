@@ -38,7 +38,7 @@ static void nest(expansion *x) {
 
 /* Make the choices of the plan at hand ready to be priced, with the microbatches whose work leaves
  * them a chance, and with curves that no placement beats; false where they are none. */
-static bool take_variant(expansion *x, bool *alive) {
+static bool take_variant(expansion *x, schedule_set *alive) {
     char why[256];
     pieces *p = &x->l->p;
     x->in = choices_allow(&x->c, &x->plan);
@@ -63,11 +63,11 @@ static bool take_variant(expansion *x, bool *alive) {
 
 static bool bound_variant(void *context, sm_plan *plan) {
     expansion *x = context;
-    bool alive[MAX_MICROBATCH];
+    schedule_set alive[MAX_MICROBATCH];
     assert(plan == &x->plan);
     if (!take_variant(x, alive)) return true;
     for (int i = 0; i < x->c.n_microbatch; i++)
-        if (alive[i]) leaves_try(x, i);
+        if (alive[i]) leaves_try(x, i, alive[i]);
     return true;
 }
 
@@ -93,16 +93,17 @@ double search_refine(void *context, int lane, size_t number, double threshold) {
 
 /* ---- the best plan ---- */
 
-/* Which of these microbatches could win with the curves at hand. */
-static bool any_alive(expansion *x, const bool *from, bool *alive) {
+/* By which of these schedules each microbatch could win with the curves at hand. */
+static bool any_alive(expansion *x, const schedule_set *from, schedule_set *alive) {
     double threshold = x->threshold;
     bool found = x->found, any = false;
     x->bounding = x->one = true;
     for (int i = 0; i < x->c.n_microbatch; i++) {
         x->found = false;
         x->threshold = threshold * (1 + ROUNDING);
-        if (from[i]) leaves_try(x, i);
-        any |= alive[i] = x->found;
+        if (from[i]) leaves_try(x, i, from[i]);
+        alive[i] = x->found ? x->open : 0;
+        any |= x->found;
     }
     x->bounding = x->one = false;
     x->found = found;
@@ -120,7 +121,7 @@ static listed *place_at(expansion *x, int number) {
 
 /* On a torus, where no placement of some axes will narrow them: which microbatches could win with
  * the least that each collective costs on any placement of this node. */
-static bool least_alive(expansion *x, bool *alive) {
+static bool least_alive(expansion *x, schedule_set *alive) {
     lane_scratch *l = x->l;
     for (int i = 0; i < l->placements; i++) {
         place_at(x, i);
@@ -131,12 +132,12 @@ static bool least_alive(expansion *x, bool *alive) {
     return l->placements > 0 && any_alive(x, alive, alive);
 }
 
-static void expand_placement(expansion *x, listed *of, const bool *from) {
+static void expand_placement(expansion *x, listed *of, const schedule_set *from) {
     const variant *v = x->l->p.v;
     placements_list(x->h, &x->plan, x->l, of);
     for (int n = of->first; n < of->first + of->count; n++) {
         listed *at = place_at(x, n);
-        bool alive[MAX_MICROBATCH];
+        schedule_set alive[MAX_MICROBATCH];
         x->in = choices_allow(&x->c, &x->plan) & (at->usual || !at->whole ? ~0u : x->c.in.unusual);
         if (!x->in) continue;
         x->loaded = false;
@@ -147,7 +148,7 @@ static void expand_placement(expansion *x, listed *of, const bool *from) {
         }
         place_curves(x->t, v, &x->l->p.at);
         for (int i = 0; i < x->c.n_microbatch; i++)
-            if (from[i]) leaves_try(x, i);
+            if (from[i]) leaves_try(x, i, from[i]);
     }
 }
 
@@ -156,7 +157,7 @@ static bool expand_variant(void *context, sm_plan *plan) {
     expansion *x = context;
     lane_scratch *l = x->l;
     const bool prune = x->h->options->prune, torus = x->t->system.torus_dims > 0;
-    bool alive[MAX_MICROBATCH];
+    schedule_set alive[MAX_MICROBATCH];
     assert(plan == &x->plan);
     if (!take_variant(x, alive)) return true;
     if (prune && !any_alive(x, alive, alive)) return true;

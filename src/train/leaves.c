@@ -138,43 +138,54 @@ static void add_passes(const pass *from, double times, pass *to) {
     to->backward_weight += times * from->backward_weight;
 }
 
-static pass sum_of(const expansion *x, const double *layers) {
+static pass sum_of(const expansion *x, const pass *at, const double *layers) {
     pass sum = {0, 0, 0};
-    for (int k = 0; k < x->t->kinds; k++) add_passes(&x->l->p.pass[k].expected, layers[k], &sum);
+    for (int k = 0; k < x->t->kinds; k++) add_passes(&at[k], layers[k], &sum);
     return sum;
 }
 
-/* joined: the passes at hand have weight gradients in their gradients, the schedule puts them off.
- */
-static double spot_s(const expansion *x, const schedule_spot *s, const pass *first,
-                     const pass *head, bool joined) {
-    const double m = x->microbatches;
-    pass own = sum_of(x, s->own), before = sum_of(x, s->before);
-    if (s->has_head) add_passes(head, 1, &own);
-    double drain_s = joined ? 0 : before.backward_input + first->backward_input;
-    return before.forward + first->forward + m * (own.forward + own.backward_input) +
-           larger(m * own.backward_weight, drain_s);
+/* The passes at hand; ends: what comes before all layers and the head too. */
+static void take_passes(const expansion *x, bool ends, pass *to) {
+    const piece_pass *of = x->l->p.pass;
+    const int kinds = x->t->kinds, head = head_piece(x->t);
+    for (int k = 0; k < kinds; k++) to[k] = of[k].expected;
+    to[kinds] = to[kinds + 1] = (pass){0, 0, 0};
+    for (int i = embedding_piece(x->t); ends && i < head; i++)
+        add_passes(&of[i].expected, 1, &to[kinds]);
+    if (ends) to[kinds + 1] = of[head].expected;
 }
 
-/* Those of some schedules of the same passes that can win: the average stage at work and those that
- * wait, and what follows, take no longer than what is known. ends: with the embedding and the head.
- */
-static schedule_set hopeful(const expansion *x, schedule_set of, bool ends) {
-    const pass none = {0, 0, 0};
-    const pass first = ends ? x->l->p.pass[embedding_piece(x->t)].expected : none,
-               head = ends ? x->l->p.pass[head_piece(x->t)].expected : none;
+static double spot_s(const expansion *x, const schedule_spot *s, const pass *at, bool apart) {
+    const pass *first = &at[x->t->kinds], *head = first + 1;
+    const double m = x->microbatches;
+    pass own = sum_of(x, at, s->own), before = sum_of(x, at, s->before);
+    add_passes(first, 1, &before);
+    if (s->has_head) add_passes(head, 1, &own);
+    double late_s = apart ? m * own.backward_weight : 0;
+    double work_s = own.forward + own.backward_input + (apart ? 0 : own.backward_weight);
+    double drain_s = before.backward_input + (apart ? 0 : before.backward_weight);
+    return before.forward + m * work_s + larger(late_s, drain_s);
+}
+
+/* Those of some schedules that can win with passes of their kind: the average stage at work and
+ * those that wait, and what follows, take no longer than what is known. */
+static schedule_set hopeful(const expansion *x, const pass *at, schedule_set of) {
+    const pass *first = &at[x->t->kinds], *head = first + 1;
+    const int p = x->plan.pipeline;
     if (!x->h->options->prune) return of;
-    pass all = sum_of(x, x->t->layers);
-    add_passes(&first, 1, &all);
-    add_passes(&head, 1, &all);
-    double busy = (all.forward + all.backward_input + all.backward_weight) * x->microbatches;
-    const double end_s = x->end_s[x->plan.schedule == SM_SCHEDULE_DUALPIPE];
-    if (is_hopeless(x, busy / x->plan.pipeline * (1 - ROUNDING) + end_s)) return 0;
-    for (int n = 0; n < x->c.n_pipeline && x->plan.pipeline > 1; n++) {
+    pass all = sum_of(x, at, x->t->layers);
+    add_passes(first, 1, &all);
+    add_passes(head, 1, &all);
+    double busy = all.forward + all.backward_input + all.backward_weight;
+    const double average_s = busy / p * x->microbatches * (1 - ROUNDING);
+    if (is_hopeless(x, average_s + smaller(x->end_s[0], x->end_s[1]))) return 0;
+    for (int n = 0; n < x->c.n_pipeline; n++) {
         const schedule_shape *s = &x->l->shape[n];
-        bool joined = splits(x->c.pipeline[n].schedule) && !splits(x->plan.schedule);
-        for (int i = 0; of >> n & 1 && i < s->spots; i++) {
-            double least_s = spot_s(x, &s->spot[i], &first, &head, joined);
+        const sm_schedule schedule = x->c.pipeline[n].schedule;
+        const double end_s = x->end_s[schedule == SM_SCHEDULE_DUALPIPE];
+        if (of >> n & 1 && is_hopeless(x, average_s + end_s)) of &= ~(1u << n);
+        for (int i = 0; p > 1 && of >> n & 1 && i < s->spots; i++) {
+            double least_s = spot_s(x, &s->spot[i], at, splits(schedule));
             if (is_hopeless(x, least_s * (1 - ROUNDING) + end_s)) of &= ~(1u << n);
         }
     }
@@ -261,6 +272,7 @@ static schedule_set try_schedules(expansion *x, bool activations, const int *zer
     space_set exact = 0; /* 1F1B, in these */
     schedule_set large = 0;
     pieces *p = &x->l->p;
+    pass passes[MAX_PIECES + 1];
     for (int kind = 0; kind < PASS_KINDS; kind++) {
         schedule_set at = of & x->passes[kind];
         int n = x->c.n_pipeline - 1;
@@ -268,10 +280,12 @@ static schedule_set try_schedules(expansion *x, bool activations, const int *zer
         if (n < 0) continue;
         take_schedule(x, n);
         x->plan.offload = activations ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
-        pieces_pass(x->t, &x->plan, 0, x->t->kinds, p);
-        at = hopeful(x, at, false);
-        if (at) pieces_pass(x->t, &x->plan, x->t->kinds, p->v->pieces, p);
-        if (at) at = hopeful(x, at, true);
+        for (int ends = 0; ends < 2 && at; ends++) {
+            pieces_pass(x->t, &x->plan, ends ? x->t->kinds : 0, ends ? p->v->pieces : x->t->kinds,
+                        p);
+            take_passes(x, ends, passes);
+            at = hopeful(x, passes, at);
+        }
         for (; n >= 0 && !is_enough(x); n--) {
             x->in = above & x->c.in.pipeline[n];
             if (!(at >> n & 1) || !x->in) continue;
@@ -443,87 +457,82 @@ static void load_kept(expansion *x) {
     memcpy(p->kept, at->kept, bytes);
 }
 
-/* The average stage's work, and what follows it, takes no longer than what is known. */
-static bool average_hopeful(const expansion *x, double total_s, double end_s) {
-    double stage_s = total_s / x->plan.pipeline * x->microbatches;
-    return !is_hopeless(x, stage_s * (1 - ROUNDING) + end_s);
+/* Passes of local work alone. */
+static const pass *work_of(expansion *x) {
+    const uint64_t key = timed_key(x);
+    timed_passes *at = &x->l->work[key % (x->l->n_timed * TOTALS)];
+    if (at->key == key) return at->at;
+    const piece_time *time = timed_of(x, key)->time;
+    for (int i = 0; i < x->l->p.v->pieces; i++)
+        x->l->p.pass[i].expected =
+            (pass){time[i].forward, time[i].backward_input, time[i].backward_weight};
+    take_passes(x, true, at->at);
+    at->key = key;
+    return at->at;
 }
 
-bool leaves_work(expansion *x, bool *alive) {
+bool leaves_work(expansion *x, schedule_set *alive) {
     bool any = false;
+    for (int dual = 0; dual < 2; dual++) x->end_s[dual] = x->t->calibration->step_overhead_s;
     for (int i = 0; i < x->c.n_microbatch; i++) {
-        alive[i] = x->l->possible[i] != 0;
+        alive[i] = x->l->possible[i];
         if (!alive[i]) continue;
         take_microbatch(x, i);
-        uint64_t key = timed_key(x);
-        timed_total *at = &x->l->work[key % (x->l->n_timed * TOTALS)];
-        if (at->key != key)
-            *at = (timed_total){key, {piece_time_total(x->t, timed_of(x, key)->time)}};
-        any |= alive[i] = average_hopeful(x, at->seconds[0], x->t->calibration->step_overhead_s);
+        alive[i] = hopeful(x, work_of(x), alive[i]);
+        any |= alive[i] != 0;
     }
     return any;
 }
 
-/* With nothing computed again and the least gathered again. */
-static void take_least(expansion *x, bool dual) {
+/* Passes with nothing computed again and the least gathered again. */
+static void least_passes(expansion *x, int kind, pass *to) {
+    static const sm_schedule of[PASS_KINDS] = {SM_SCHEDULE_ZB_H1, SM_SCHEDULE_1F1B,
+                                               SM_SCHEDULE_DUALPIPE};
     x->plan.recompute = SM_RECOMPUTE_NONE;
     x->plan.offload = SM_OFFLOAD_NONE;
     x->plan.regather = x->regather[0][0].regather;
-    x->plan.schedule = dual ? SM_SCHEDULE_DUALPIPE : SM_SCHEDULE_1F1B;
+    x->plan.schedule = of[kind];
     pieces_pass(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
+    take_passes(x, true, to);
 }
 
-/* All layers, the embedding and the head, with the passes at hand. */
-static double all_passes(const expansion *x) {
-    const pieces *p = &x->l->p;
-    double total = 0;
-    for (int i = 0; i < p->v->pieces; i++) {
-        const pass *q = &p->pass[i].expected;
-        total += (i < x->t->kinds ? x->t->layers[i] : 1) *
-                 (q->forward + q->backward_input + q->backward_weight);
-    }
-    return total;
-}
-
-/* What is kept of the microbatch at hand with the collectives of no placement, which become the
- * curves at hand where they are needed first. */
-static const timed_total *hopeful_total(expansion *x, uint64_t rules, bool *laid) {
+/* Those of the microbatch at hand with the collectives of no placement, which become the curves at
+ * hand where they are needed first: of each kind of schedule. */
+static const pass *hopeful_passes(expansion *x, uint64_t rules, bool *laid) {
     pieces *p = &x->l->p;
     uint64_t work = timed_key(x), key = sm_hash_mixed(rules, work);
-    timed_total *at = &x->l->hopeful[key % (x->l->n_timed * TOTALS)];
-    if (at->key == key) return at;
+    timed_passes *at = &x->l->hopeful[key % (x->l->n_timed * TOTALS)];
+    if (at->key == key) return at->at;
     if (!*laid) place_hopeful(x->t, p->v, &x->plan, &p->d, 0, &p->at);
     *laid = true;
     load_microbatch(x, work);
     x->plan.zero = 0;
     pieces_comm(x->t, &x->plan, p);
-    *at = (timed_total){.key = key};
-    for (int dual = 0; dual < 2; dual++) {
-        take_least(x, dual);
-        at->seconds[dual] = all_passes(x);
-    }
-    return at;
+    for (int kind = 0; kind < PASS_KINDS; kind++)
+        least_passes(x, kind, at->at + kind * passes_of(x->t));
+    at->key = key;
+    return at->at;
 }
 
-bool leaves_hopeful(expansion *x, bool *alive) {
+bool leaves_hopeful(expansion *x, schedule_set *alive) {
     pieces *p = &x->l->p;
-    const schedule_set duals = x->passes[2];
-    const timed_total *at[MAX_MICROBATCH];
+    const pass *at[MAX_MICROBATCH];
     bool any = false, laid = false;
     uint64_t rules = sm_hash_mixed(p->v->code, (uint32_t)x->regather[0][0].regather);
     rules = sm_hash_mixed(rules, (uint32_t)x->plan.fsdp);
     if (p->v->over & SM_BIT(SM_AXIS_DATA)) rules = sm_hash_mixed(rules, (uint32_t)x->plan.data);
-    for (int dual = 0; dual < 2; dual++) x->end_s[dual] = x->t->calibration->step_overhead_s;
     for (int ends = 0; ends < 2; ends++) { /* where work leaves one a chance: those of the step */
         any = false;
         for (int i = 0; i < x->c.n_microbatch; i++) {
-            if (!alive[i]) continue;
+            schedule_set of = alive[i];
+            alive[i] = 0;
+            if (!of) continue;
             take_microbatch(x, i);
-            if (!ends) at[i] = hopeful_total(x, rules, &laid);
-            schedule_set of = x->l->possible[i];
-            any |= alive[i] =
-                ((of & ~duals) && average_hopeful(x, at[i]->seconds[0], x->end_s[0])) ||
-                ((of & duals) && average_hopeful(x, at[i]->seconds[1], x->end_s[1]));
+            if (!ends) at[i] = hopeful_passes(x, rules, &laid);
+            for (int kind = 0; kind < PASS_KINDS; kind++)
+                if (of & x->passes[kind])
+                    alive[i] |= hopeful(x, at[i] + kind * passes_of(x->t), of & x->passes[kind]);
+            any |= alive[i] != 0;
         }
         if (!any) return false;
         if (!laid) place_hopeful(x->t, p->v, &x->plan, &p->d, 0, &p->at);
@@ -536,28 +545,29 @@ bool leaves_hopeful(expansion *x, bool *alive) {
 /* Schedules by which a plan of this microbatch could win, given its collectives as priced in
  * p->comm. */
 static schedule_set comm_hopeful(expansion *x, schedule_set of) {
+    pass passes[MAX_PIECES + 1];
     schedule_set set = 0;
-    for (int dual = 0; dual < 2; dual++) {
-        schedule_set at = of & (dual ? x->passes[2] : x->passes[0] | x->passes[1]);
+    for (int kind = 0; kind < PASS_KINDS; kind++) {
+        schedule_set at = of & x->passes[kind];
         if (!at) continue;
-        take_least(x, dual);
-        set |= hopeful(x, at, true);
+        least_passes(x, kind, passes);
+        set |= hopeful(x, passes, at);
     }
     return set;
 }
 
-void leaves_try(expansion *x, int i) {
+void leaves_try(expansion *x, int i, schedule_set of) {
     int shared[4], n = 0;
     bool two = false;
     const space_set above = x->in;
+    x->open = 0;
     if (!(above & x->c.in.microbatch[i])) return;
     take_microbatch(x, i);
     load_microbatch(x, timed_key(x));
     if (!x->loaded) load_stages(x);
     x->plan.zero = x->c.zero[0];
     pieces_comm(x->t, &x->plan, &x->l->p);
-    x->open = x->l->possible[i];
-    if (x->h->options->prune) x->open = comm_hopeful(x, x->open);
+    x->open = x->h->options->prune ? comm_hopeful(x, of) : of;
     if (!x->open) return;
     load_kept(x);
     pieces_comm_again(x->t, &x->plan, &x->l->p);

@@ -114,7 +114,16 @@ static sm_status build_variants(sm_train *t, const sm_search_options *o, sm_erro
     return b.status;
 }
 
+/* Places for so many passes each. */
+static timed_passes *make_passes(const plan_search *h, size_t places, int n) {
+    timed_passes *of = sm_arena_array(h->scratch, places, sizeof *of);
+    pass *at = sm_arena_array(h->scratch, places * (size_t)n, sizeof *at);
+    for (size_t i = 0; of && at && i < places; i++) of[i].at = at + i * (size_t)n;
+    return at ? of : NULL;
+}
+
 static bool make_memo(const plan_search *h, lane_scratch *l) {
+    const int passes = passes_of(h->train);
     size_t n = (size_t)head_piece(h->train) + 1;
     l->n_timed = h->roomy ? TIMED : FEW_TIMED;
     piece_time *time = sm_arena_array(h->scratch, l->n_timed * n, sizeof *time);
@@ -126,8 +135,8 @@ static bool make_memo(const plan_search *h, lane_scratch *l) {
     l->memory = sm_arena_array(h->scratch, (size_t)h->microbatches, sizeof *l->memory);
     l->p.matmuls = h->roomy ? sm_arena_array(h->scratch, MATMULS, sizeof *l->p.matmuls) : NULL;
     l->least_memory = h->effort.least_memory_bytes;
-    l->work = sm_arena_array(h->scratch, l->n_timed * TOTALS, sizeof *l->work);
-    l->hopeful = sm_arena_array(h->scratch, l->n_timed * TOTALS, sizeof *l->hopeful);
+    l->work = make_passes(h, l->n_timed * TOTALS, passes);
+    l->hopeful = make_passes(h, l->n_timed * TOTALS, PASS_KINDS * passes);
     if ((h->roomy && !l->p.matmuls) || !time || !kept || !l->memo || !l->work || !l->hopeful ||
         !l->placement || !l->memory)
         return false;

@@ -73,13 +73,14 @@ typedef struct timed {
     kept_bytes *kept;
     bool has_kept; /* which what is ruled out by its time does not ask for */
 } timed;
-/* Seconds of all layers, the embedding and the head, which most are ruled out by: of local work;
- * and with the collectives of no placement, which depend on fsdp and the rules beside. Under
- * dualpipe and under other schedules. */
-typedef struct timed_total {
+/* Passes of each kind of layer, of what comes before all of them and of the head, by which most are
+ * ruled out: of local work; and with the collectives of no placement, which depend on fsdp and the
+ * rules beside, for each kind of schedule. */
+typedef struct timed_passes {
     uint64_t key;
-    double seconds[2];
-} timed_total;
+    pass *at;
+} timed_passes;
+static inline int passes_of(const sm_train *t) { return t->kinds + 2; }
 /* What a lane keeps, where the nodes are many; where they are few it is not worth its clearing. */
 enum { TIMED = 8192, FEW_NODES = 256, FEW_TIMED = 512, FEW_LAYOUTS = 8, TOTALS = 8 };
 
@@ -118,7 +119,7 @@ typedef struct lane_scratch {
     stage_load load[4][MAX_LOADS]; /* of each ZeRO stage */
     timed *memo;                   /* n_timed of them */
     size_t n_timed;
-    timed_total *work, *hopeful; /* TOTALS times as many */
+    timed_passes *work, *hopeful; /* TOTALS times as many */
     /* Memory does not depend on the placement: kept for all placements of a node (those of an older
      * stamp are void). */
     uint32_t stamp;
@@ -227,9 +228,10 @@ typedef struct expansion {
 } expansion;
 /* The schedules of a node. */
 void leaves_shape(expansion *x);
-/* The microbatches whose local work leaves a chance; of those, with the collectives of no
- * placement, which become the curves at hand. False: none. */
-bool leaves_work(expansion *x, bool *alive);
-bool leaves_hopeful(expansion *x, bool *alive);
-/* Every plan of microbatch c.microbatch[i] with the curves at hand. */
-void leaves_try(expansion *x, int i);
+/* Of each microbatch the schedules by which its local work leaves a chance; of those, with the
+ * collectives of no placement, which become the curves at hand. False: none. */
+bool leaves_work(expansion *x, schedule_set *alive);
+bool leaves_hopeful(expansion *x, schedule_set *alive);
+/* Every plan of microbatch c.microbatch[i] by these schedules with the curves at hand; those that
+ * their collectives leave a chance become `open`. */
+void leaves_try(expansion *x, int i, schedule_set of);
