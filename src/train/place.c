@@ -177,6 +177,26 @@ static void try_splits(splits *s, int level, int used, int left, sm_group *g) {
     }
 }
 
+/* The same of one axis, of which nothing is placed: torus dimensions in any order, then the levels
+ * above, of each what divides both what others leave of it and what the axis still needs. */
+static void try_fills(splits *s, unsigned passed, int left, sm_group *g) {
+    const sm_system *system = &s->t->system;
+    if (left == 1) add_split(s, g);
+    for (int l = 0; l < system->levels && left > 1; l++) {
+        const sm_level *level = &system->level[l];
+        const bool torus = level->kind == SM_LEVEL_TORUS;
+        if (passed >> l & 1 || g->parts == SM_MAX_PARTS) continue;
+        for (int gap = 1; gap <= level->size / 2; gap++) {
+            const int n = level->size % gap ? 1 : sm_common_factor(left, level->size / gap);
+            if (n == 1) continue;
+            const unsigned now = torus ? 1u << l : (2u << l) - 1;
+            g->part[g->parts++] = (sm_part){(uint8_t)l, n, torus ? gap : 1};
+            try_fills(s, passed | now, left / n, g);
+            g->parts--;
+        }
+    }
+}
+
 /* The least curve of a group of which some members lie where `at` says and `left` times as many
  * anywhere in the room. */
 static const sm_timed_curve *least_curve(splits s, sm_group at, int left, sm_curve_memo *memo) {
@@ -193,7 +213,8 @@ static const sm_timed_curve *least_curve(splits s, sm_group at, int left, sm_cur
     s.least = sm_curve_memo_entry(memo, key | 1);
     if (s.least->key) return s.least;
     memset(s.least, 0, sizeof *s.least);
-    try_splits(&s, 0, 1, left, &at);
+    if (s.t->system.torus_dims > 0 && !s.joined) try_fills(&s, 0, left, &at);
+    else try_splits(&s, 0, 1, left, &at);
     return sm_curve_memo_keep(memo, s.least, key | 1);
 }
 

@@ -322,7 +322,7 @@ typedef enum timing { EXPECTED, SERIAL, MATH } timing;
 
 /* Stages: what each holds and how the pipeline runs. Scratch of one thread, no allocation while
  * pricing. */
-enum { LAYOUTS = 64, KINDS_OF = 256 };
+enum { LAYOUTS = 131, KINDS_OF = 256 };
 /* What a stage has: layers, and layers times microbatches in flight, of each kind; the embedding,
  * the head and the microbatches in flight there. */
 typedef struct stage_kind {
