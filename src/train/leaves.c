@@ -38,6 +38,62 @@ static double memory_of(expansion *x) {
     return memo->bytes;
 }
 
+static void take_schedule(expansion *x, int n) {
+    x->pipeline = n;
+    x->plan.schedule = x->c.pipeline[n].schedule;
+    x->plan.virtual_stages = x->c.pipeline[n].virtual_stages;
+}
+
+/* What software keeps in host memory where as much goes there as is offered. */
+static int most_offloaded(const choices *c) {
+    bool optimizer = false, activations = false;
+    for (int f = 0; f < c->n_offload; f++) {
+        activations |= offloads_activations(c->offload[f]);
+        optimizer |= c->offload[f] == SM_OFFLOAD_OPTIMIZER || c->offload[f] == SM_OFFLOAD_BOTH;
+    }
+    if (activations) return optimizer ? SM_OFFLOAD_BOTH : SM_OFFLOAD_ACTIVATIONS;
+    return optimizer ? SM_OFFLOAD_OPTIMIZER : SM_OFFLOAD_NONE;
+}
+
+/* Bytes of the microbatch and schedule at hand that no choice of anything else comes below: of each
+ * kind of layer the least is kept, and nothing brought back. */
+static double least_bytes(expansion *x) {
+    lane_scratch *l = x->l;
+    sm_memory memory;
+    memory_memo *memo = &l->least[x->microbatch][x->pipeline];
+    if (memo->stamp == l->stamp) return memo->bytes;
+    kept_bytes kept[SM_MAX_LAYER_KINDS];
+    const size_t bytes = (size_t)x->t->kinds * sizeof kept[0];
+    memcpy(kept, l->p.kept, bytes);
+    for (int k = 0; k < x->t->kinds; k++) {
+        double least = HUGE_VAL;
+        for (int r = 0; r < x->c.n_recompute; r++) {
+            x->plan.recompute = x->c.recompute[r];
+            least = fmin(least, kept[k].sharded[set_of(&x->plan)]);
+        }
+        l->p.kept[k].sharded[SM_RECOMPUTE_NONE] = l->p.kept[k].sharded[set_of(&x->plan)] = least;
+    }
+    x->plan.regather = SM_REGATHER_ALL;
+    x->plan.offload = most_offloaded(&x->c);
+    l->p.load = l->load[x->c.zero[x->c.n_zero - 1]];
+    stages_shape(x->t, &x->plan, &l->s);
+    stages_memory(x->t, &x->plan, &l->p, &l->s, &memory);
+    memcpy(l->p.kept, kept, bytes);
+    *memo = (memory_memo){l->stamp, memory.total * (1 - ROUNDING)};
+    return memo->bytes;
+}
+
+/* Those of some schedules that may fit, or need less than all that were looked at. */
+static schedule_set may_fit(expansion *x, schedule_set of) {
+    for (int n = 0; n < x->c.n_pipeline && x->h->options->prune; n++) {
+        if (!(of >> n & 1)) continue;
+        take_schedule(x, n);
+        double bytes = least_bytes(x);
+        if (bytes > memory_capacity(x->t) && bytes >= x->l->least_memory) of &= ~(1u << n);
+    }
+    return of;
+}
+
 /* Plans that do not fit, or need more memory than one already found where memory is what counts. */
 static bool too_large(expansion *x) {
     if (!x->h->options->prune) return false;
@@ -74,12 +130,6 @@ static schedule_set alike(const choices *c, int kind) {
         if ((s == SM_SCHEDULE_DUALPIPE ? 2 : splits(s) ? 0 : 1) == kind) set |= 1u << n;
     }
     return set;
-}
-
-static void take_schedule(expansion *x, int n) {
-    x->pipeline = n;
-    x->plan.schedule = x->c.pipeline[n].schedule;
-    x->plan.virtual_stages = x->c.pipeline[n].virtual_stages;
 }
 
 static void fill_shape(expansion *x, schedule_shape *to) {
@@ -570,6 +620,8 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     x->open = x->h->options->prune ? comm_hopeful(x, of) : of;
     if (!x->open) return;
     load_kept(x);
+    x->open = may_fit(x, x->open);
+    if (!x->open) return;
     pieces_comm_again(x->t, &x->plan, &x->l->p);
     x->in &= x->c.in.microbatch[i];
     for (int z = 0; z < x->c.n_zero; z++) {

@@ -124,7 +124,8 @@ typedef struct lane_scratch {
      * stamp are void). */
     uint32_t stamp;
     memory_memo (*memory)[SM_RECOMPUTE_COUNT][SM_SCHEDULE_COUNT + MAX_VIRTUAL][4][SM_OFFLOAD_COUNT]
-                         [SM_REGATHER_COUNT];              /* of each microbatch */
+                         [SM_REGATHER_COUNT];                           /* of each microbatch */
+    memory_memo least[MAX_MICROBATCH][SM_SCHEDULE_COUNT + MAX_VIRTUAL]; /* of all its plans */
     double least_memory;                                   /* of all that were looked at */
     schedule_shape shape[SM_SCHEDULE_COUNT + MAX_VIRTUAL]; /* of the node at hand */
     schedule_set possible[MAX_MICROBATCH];                 /* with so many microbatches */
