@@ -475,7 +475,8 @@ static timed *timed_of(expansion *x, uint64_t key) {
     if (at->key == key) return at;
     sm_degrees_microbatch(&p->d, x->plan.microbatch);
     pieces_time(x->t, &x->plan, p);
-    memcpy(at->time, p->time, (size_t)p->v->pieces * sizeof *at->time);
+    for (int i = 0; i < p->v->pieces; i++)
+        memcpy(at->time + (size_t)i * TIMED_BYTES, &p->time[i], TIMED_BYTES);
     at->key = key;
     at->has_kept = false;
     return at;
@@ -491,7 +492,8 @@ static void load_microbatch(expansion *x, uint64_t key) {
     pieces *p = &x->l->p;
     const timed *at = timed_of(x, key);
     sm_degrees_microbatch(&p->d, x->plan.microbatch);
-    memcpy(p->time, at->time, (size_t)p->v->pieces * sizeof p->time[0]);
+    for (int i = 0; i < p->v->pieces; i++)
+        memcpy(&p->time[i], at->time + (size_t)i * TIMED_BYTES, TIMED_BYTES);
 }
 
 /* What a layer keeps of it, for plans whose time leaves them a chance. */
@@ -510,12 +512,14 @@ static void load_kept(expansion *x) {
 /* Passes of local work alone. */
 static const pass *work_of(expansion *x) {
     const uint64_t key = timed_key(x);
-    timed_passes *at = &x->l->work[key % (x->l->n_timed * TOTALS)];
+    pieces *p = &x->l->p;
+    timed_passes *at = &x->l->work[key % (x->l->n_timed * WORKS)];
     if (at->key == key) return at->at;
-    const piece_time *time = timed_of(x, key)->time;
-    for (int i = 0; i < x->l->p.v->pieces; i++)
-        x->l->p.pass[i].expected =
-            (pass){time[i].forward, time[i].backward_input, time[i].backward_weight};
+    load_microbatch(x, key);
+    for (int i = 0; i < p->v->pieces; i++) {
+        const piece_time *time = &p->time[i];
+        p->pass[i].expected = (pass){time->forward, time->backward_input, time->backward_weight};
+    }
     take_passes(x, true, at->at);
     at->key = key;
     return at->at;
@@ -551,7 +555,7 @@ static void least_passes(expansion *x, int kind, pass *to) {
 static const pass *hopeful_passes(expansion *x, uint64_t rules, bool *laid) {
     pieces *p = &x->l->p;
     uint64_t work = timed_key(x), key = sm_hash_mixed(rules, work);
-    timed_passes *at = &x->l->hopeful[key % (x->l->n_timed * TOTALS)];
+    timed_passes *at = &x->l->hopeful[key % (x->l->n_timed * HOPEFUL)];
     if (at->key == key) return at->at;
     if (!*laid) place_hopeful(x->t, p->v, &x->plan, &p->d, 0, &p->at);
     *laid = true;

@@ -173,12 +173,3 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const sm
     out->traffic[0] = read / t->system.chip.memory_bytes_per_s.value;
     out->traffic[1] = (read + written) / t->system.chip.memory_bytes_per_s.value;
 }
-
-double piece_time_total(const sm_train *t, const piece_time *time) {
-    double total = 0;
-    for (int i = 0; i <= head_piece(t); i++) {
-        double n = i < t->kinds ? t->layers[i] : 1;
-        total += n * (time[i].forward + time[i].backward_input + time[i].backward_weight);
-    }
-    return total;
-}

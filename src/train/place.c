@@ -229,8 +229,9 @@ static void room_left(const sm_train *t, const sm_placement *at, sm_axes placed_
 void place_hopeful(const sm_train *t, const variant *v, const sm_plan *plan, const sm_degrees *d,
                    sm_axes placed_axes, placed *p) {
     const slot_key send = {SM_PERMUTE, SM_BIT(SM_PLACED_PIPELINE), false, ALL_COPIES};
+    sm_curve_memo *memo = placed_axes ? &p->memo : &p->unplaced;
     int room[SM_MAX_LEVELS];
-    sm_curve_memo_reserve(&p->memo, v->slots + 1);
+    sm_curve_memo_reserve(memo, v->slots + 1);
     room_left(t, &p->placement, placed_axes, room);
     for (int i = 0; i <= v->slots; i++) {
         const slot_key *slot = i < v->slots ? &v->key[i] : &send;
@@ -248,7 +249,7 @@ void place_hopeful(const sm_train *t, const variant *v, const sm_plan *plan, con
             left *= size;
             spread += size > 1;
         }
-        splits s = {t, slot, room, &p->memo, NULL, spread > 1, 0};
-        *(i < v->slots ? &p->slot[i] : &p->send) = least_curve(s, at, (int)left, &p->memo);
+        splits s = {t, slot, room, memo, NULL, spread > 1, 0};
+        *(i < v->slots ? &p->slot[i] : &p->send) = least_curve(s, at, (int)left, memo);
     }
 }

@@ -126,7 +126,7 @@ static bool make_memo(const plan_search *h, lane_scratch *l) {
     const int passes = passes_of(h->train);
     size_t n = (size_t)head_piece(h->train) + 1;
     l->n_timed = h->roomy ? TIMED : FEW_TIMED;
-    piece_time *time = sm_arena_array(h->scratch, l->n_timed * n, sizeof *time);
+    unsigned char *time = sm_arena_array(h->scratch, l->n_timed * n, TIMED_BYTES);
     kept_bytes *kept = sm_arena_array(h->scratch, l->n_timed * n, sizeof *kept);
     l->memo = sm_arena_array(h->scratch, l->n_timed, sizeof *l->memo);
     l->placement_room = MAX_DIMS_ORDERS; /* no tree of orders on switches has as many */
@@ -135,13 +135,13 @@ static bool make_memo(const plan_search *h, lane_scratch *l) {
     l->memory = sm_arena_array(h->scratch, (size_t)h->microbatches, sizeof *l->memory);
     l->p.matmuls = h->roomy ? sm_arena_array(h->scratch, MATMULS, sizeof *l->p.matmuls) : NULL;
     l->least_memory = h->effort.least_memory_bytes;
-    l->work = make_passes(h, l->n_timed * TOTALS, passes);
-    l->hopeful = make_passes(h, l->n_timed * TOTALS, PASS_KINDS * passes);
+    l->work = make_passes(h, l->n_timed * WORKS, passes);
+    l->hopeful = make_passes(h, l->n_timed * HOPEFUL, PASS_KINDS * passes);
     if ((h->roomy && !l->p.matmuls) || !time || !kept || !l->memo || !l->work || !l->hopeful ||
         !l->placement || !l->memory)
         return false;
     for (size_t i = 0; i < l->n_timed; i++) {
-        l->memo[i].time = time + i * n;
+        l->memo[i].time = time + i * n * TIMED_BYTES;
         l->memo[i].kept = kept + i * n;
     }
     return true;
@@ -150,6 +150,11 @@ static bool make_memo(const plan_search *h, lane_scratch *l) {
 static void gather_least_memory(plan_search *h) {
     for (int i = 0; h->lane && i < h->lanes; i++)
         h->effort.least_memory_bytes = fmin(h->effort.least_memory_bytes, h->lane[i].least_memory);
+}
+
+static bool make_curves(const plan_search *h, int entries, sm_curve_memo *memo) {
+    const sm_train *t = h->train;
+    return sm_curve_memo_init(memo, &t->system, t->calibration, entries, h->scratch);
 }
 
 /* Lanes with room enough for the nodes at hand. */
@@ -170,8 +175,8 @@ static sm_status make_lanes(plan_search *h, sm_error *err) {
     for (int i = 0; i < h->lanes; i++)
         if (!stages_init(h->train, &h->lane[i].s, many ? LAYOUTS : FEW_LAYOUTS, h->scratch) ||
             !make_memo(h, &h->lane[i]) ||
-            !sm_curve_memo_init(&h->lane[i].p.at.memo, &h->train->system, h->train->calibration,
-                                many ? SEARCH_CURVES : CURVES, h->scratch))
+            !make_curves(h, many ? SEARCH_CURVES : CURVES, &h->lane[i].p.at.memo) ||
+            !make_curves(h, CURVES, &h->lane[i].p.at.unplaced))
             return sm_fail_memory(err);
     return SM_OK;
 }

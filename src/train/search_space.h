@@ -2,6 +2,7 @@
 #pragma once
 #include "scalemodel/search.h"
 #include "space.h"
+#include <stddef.h>
 
 /* A bound is a sum of other terms than the price it bounds: so much of it may be rounding. */
 #define ROUNDING 1e-12
@@ -67,9 +68,10 @@ double choices_leaves(const sm_train *t, const sm_search_options *o, const sm_pl
 
 /* Local work depends on the rules, the tensor, context and expert degrees and the microbatch alone,
  * so nodes share it. */
+#define TIMED_BYTES offsetof(piece_time, forward_memory)
 typedef struct timed {
     uint64_t key;
-    piece_time *time;
+    unsigned char *time; /* TIMED_BYTES of each piece */
     kept_bytes *kept;
     bool has_kept; /* which what is ruled out by its time does not ask for */
 } timed;
@@ -82,7 +84,7 @@ typedef struct timed_passes {
 } timed_passes;
 static inline int passes_of(const sm_train *t) { return t->kinds + 2; }
 /* What a lane keeps, where the nodes are many; where they are few it is not worth its clearing. */
-enum { TIMED = 8192, FEW_NODES = 256, FEW_TIMED = 512, FEW_LAYOUTS = 8, TOTALS = 8 };
+enum { TIMED = 4096, FEW_NODES = 256, FEW_TIMED = 512, FEW_LAYOUTS = 8, WORKS = 16, HOPEFUL = 8 };
 
 typedef struct memory_memo {
     uint32_t stamp;
@@ -119,7 +121,7 @@ typedef struct lane_scratch {
     stage_load load[4][MAX_LOADS]; /* of each ZeRO stage */
     timed *memo;                   /* n_timed of them */
     size_t n_timed;
-    timed_passes *work, *hopeful; /* TOTALS times as many */
+    timed_passes *work, *hopeful; /* WORKS, HOPEFUL times as many */
     /* Memory does not depend on the placement: kept for all placements of a node (those of an older
      * stamp are void). */
     uint32_t stamp;

@@ -116,19 +116,17 @@ static inline double size_at(const sm_size *s, const sm_degrees *d) {
 
 /* ---- local work of a piece, one microbatch ---- */
 typedef struct piece_time {
-    double forward, backward_input, backward_weight, again[MAX_SETS]; /* expected seconds */
+    /* expected seconds; in them attention, under which a ring hides, and waiting for the host */
+    double forward, backward_input, backward_weight, again[MAX_SETS];
+    double ring_forward, ring_backward, idle[SM_PHASE_COUNT];
+    /* the rest tells of a plan what a search does not ask */
     double forward_memory, backward_memory, again_memory[MAX_SETS]; /* part of them bound by HBM */
-    double ring_forward, ring_backward;   /* attention under which a ring hides */
     double math[2], math_again[MAX_SETS]; /* seconds at peak: forward, backward */
     double flops[2], flops_again[MAX_SETS];
     double kernels[SM_PHASE_COUNT], kernels_again[MAX_SETS];
     double traffic[2]; /* seconds of HBM no implementation avoids: weights and kept arrays */
-    double idle[SM_PHASE_COUNT]; /* seconds in it in which the chip waits for the host */
-    double launches;             /* seconds of the host, in the passes that it bounds */
+    double launches;   /* seconds of the host, in the passes that it bounds */
 } piece_time;
-/* Seconds of a whole sequence batch share on the average stage: all layers and the head, no
- * bubbles. */
-double piece_time_total(const sm_train *t, const piece_time *time);
 /* Products of a search: batch, m, n, k and bytes, and what they take. Zeroed, it has none. */
 enum { MATMULS = 8192 };
 typedef struct matmul_shape {
@@ -156,14 +154,14 @@ sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm
                                    const sm_degrees *d);
 
 /* ---- placed collectives ---- */
-/* Of one plan; of a lane of a search, which meets some thousands of groups. */
-enum { CURVES = 1024, SEARCH_CURVES = 8192 };
+/* Of one plan, or of no placement; of a lane of a search, which meets some thousands of groups. */
+enum { CURVES = 1024, SEARCH_CURVES = 6144 };
 typedef struct placed { /* a plan's placement with its curves */
     sm_placement placement;
     int copies; /* of the optimizer's state */
     const sm_timed_curve *slot[MAX_SLOTS];
-    const sm_timed_curve *send; /* one stage to the next */
-    sm_curve_memo memo;
+    const sm_timed_curve *send;        /* one stage to the next */
+    sm_curve_memo memo, unplaced;      /* the second: of a search, where no axis lies anywhere */
     sm_timed_curve own[MAX_SLOTS + 1]; /* of place_least: slots, then send */
 } placed;
 /* The axes of the program that a degree of a plan gives members to. */
