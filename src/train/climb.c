@@ -36,8 +36,9 @@ static void look_at(climb *c, size_t number) {
     if (stopped(c) || c->h->bound[number] >= threshold_of(c)) return; /* or done */
     for (int i = 0; i < c->n; i++)
         if (c->best[i].node == number) return;
-    double bound = search_refine(c->h, 0, number, threshold_of(c));
-    if (bound >= threshold_of(c)) return;
+    double threshold = threshold_of(c), bound = search_refine(c->h, 0, number, threshold);
+    c->h->bound[number] = fmax(c->h->bound[number], fmin(bound, threshold));
+    if (bound >= threshold) return;
     int at = c->n < c->room ? c->n++ : c->n - 1;
     for (; at > 0 && c->best[at - 1].bound > bound; at--) c->best[at] = c->best[at - 1];
     c->best[at] = (peak){number, bound, false};

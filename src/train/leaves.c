@@ -323,6 +323,7 @@ static schedule_set try_schedules(expansion *x, bool activations, const int *zer
     schedule_set large = 0;
     pieces *p = &x->l->p;
     pass passes[MAX_PIECES + 1];
+    pieces_ways(x->t, &x->plan, 0, p->v->pieces, p);
     for (int kind = 0; kind < PASS_KINDS; kind++) {
         schedule_set at = of & x->passes[kind];
         int n = x->c.n_pipeline - 1;
@@ -331,8 +332,8 @@ static schedule_set try_schedules(expansion *x, bool activations, const int *zer
         take_schedule(x, n);
         x->plan.offload = activations ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
         for (int ends = 0; ends < 2 && at; ends++) {
-            pieces_pass(x->t, &x->plan, ends ? x->t->kinds : 0, ends ? p->v->pieces : x->t->kinds,
-                        p);
+            const int from = ends ? x->t->kinds : 0, to = ends ? p->v->pieces : x->t->kinds;
+            pieces_pass(x->t, &x->plan, from, to, p);
             take_passes(x, ends, passes);
             at = hopeful(x, passes, at);
         }
@@ -538,13 +539,17 @@ bool leaves_work(expansion *x, schedule_set *alive) {
     return any;
 }
 
-/* Passes with nothing computed again and the least gathered again. */
-static void least_passes(expansion *x, int kind, pass *to) {
-    static const sm_schedule of[PASS_KINDS] = {SM_SCHEDULE_ZB_H1, SM_SCHEDULE_1F1B,
-                                               SM_SCHEDULE_DUALPIPE};
+/* With nothing computed again and the least gathered again. */
+static void take_least(expansion *x) {
     x->plan.recompute = SM_RECOMPUTE_NONE;
     x->plan.offload = SM_OFFLOAD_NONE;
     x->plan.regather = x->regather[0][0].regather;
+    pieces_ways(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
+}
+
+static void least_passes(expansion *x, int kind, pass *to) {
+    static const sm_schedule of[PASS_KINDS] = {SM_SCHEDULE_ZB_H1, SM_SCHEDULE_1F1B,
+                                               SM_SCHEDULE_DUALPIPE};
     x->plan.schedule = of[kind];
     pieces_pass(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
     take_passes(x, true, to);
@@ -562,6 +567,7 @@ static const pass *hopeful_passes(expansion *x, uint64_t rules, bool *laid) {
     load_microbatch(x, work);
     x->plan.zero = 0;
     pieces_comm(x->t, &x->plan, p);
+    take_least(x);
     for (int kind = 0; kind < PASS_KINDS; kind++)
         least_passes(x, kind, at->at + kind * passes_of(x->t));
     at->key = key;
@@ -601,6 +607,7 @@ bool leaves_hopeful(expansion *x, schedule_set *alive) {
 static schedule_set comm_hopeful(expansion *x, schedule_set of) {
     pass passes[MAX_PIECES + 1];
     schedule_set set = 0;
+    take_least(x);
     for (int kind = 0; kind < PASS_KINDS; kind++) {
         schedule_set at = of & x->passes[kind];
         if (!at) continue;

@@ -88,15 +88,13 @@ static double pass_of(const sm_train *t, double compute, const piece_exposed *e,
     return larger(s, comm->all);
 }
 
-void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
+void piece_pass_compute(const sm_train *t, const piece_time *time, const comm_way sums[2], int set,
                         const sm_plan *plan, double offload_s, piece_pass *out) {
     assert(set >= 0 && set < MAX_SETS);
     /* Weight gradients that are put off are plain work; what is exposed belongs to the chain of
      * input gradients. Both halves only shrink on a better machine. */
     bool split = plan->schedule >= SM_SCHEDULE_ZB_H1;
     double chain = backward_of(time, set, split);
-    comm_way sums[2];
-    both_ways(t, comm, set, plan, sums);
     piece_exposed e = exposed_of(t, time, sums, set, plan, split);
     out->expected.forward = pass_of(t, time->forward, &e, 0, &sums[0], offload_s);
     out->expected.backward_input = pass_of(t, chain, &e, 1, &sums[1], offload_s);

@@ -58,9 +58,15 @@ static double offload_s(const sm_train *t, const sm_plan *plan, const pieces *p,
     return offload && layer && pcie > 0 ? kept_of(&p->kept[index], set_of(plan), plan) / pcie : 0;
 }
 
+void pieces_ways(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p) {
+    for (int i = first; i < end; i++)
+        for (int way = 0; way < 2; way++)
+            p->way[i][way] = piece_comm_way(t, &p->comm[i], way, piece_set_of(t, plan, i), plan);
+}
+
 void pieces_pass(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p) {
     for (int i = first; i < end; i++)
-        piece_pass_compute(t, &p->time[i], &p->comm[i], piece_set_of(t, plan, i), plan,
+        piece_pass_compute(t, &p->time[i], p->way[i], piece_set_of(t, plan, i), plan,
                            offload_s(t, plan, p, i), &p->pass[i]);
 }
 

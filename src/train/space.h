@@ -155,14 +155,16 @@ sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm
 
 /* ---- placed collectives ---- */
 /* Of one plan, or of no placement; of a lane of a search, which meets some thousands of groups. */
-enum { CURVES = 1024, SEARCH_CURVES = 6144 };
+enum { CURVES = 1024, SEARCH_CURVES = 6144, GROUPS = 1024 };
 typedef struct placed { /* a plan's placement with its curves */
     sm_placement placement;
     int copies; /* of the optimizer's state */
     const sm_timed_curve *slot[MAX_SLOTS];
-    const sm_timed_curve *send;        /* one stage to the next */
-    sm_curve_memo memo, unplaced;      /* the second: of a search, where no axis lies anywhere */
-    sm_timed_curve own[MAX_SLOTS + 1]; /* of place_least: slots, then send */
+    const sm_timed_curve *send;   /* one stage to the next */
+    sm_curve_memo memo, unplaced; /* the second: of a search, where no axis lies anywhere */
+    /* of place_least: slots, then send; the groups that they are the least of */
+    sm_timed_curve own[MAX_SLOTS + 1];
+    uint64_t seen[GROUPS];
 } placed;
 /* The axes of the program that a degree of a plan gives members to. */
 sm_axes axes_of_key(int key);
@@ -246,7 +248,7 @@ typedef struct piece_pass { /* of one piece under one recomputation set and sche
     double latency;                  /* of collectives on the path */
 } piece_pass;
 /* expected alone, which is all that a search looks at. */
-void piece_pass_compute(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
+void piece_pass_compute(const sm_train *t, const piece_time *time, const comm_way sums[2], int set,
                         const sm_plan *plan, double offload_s, piece_pass *out);
 /* All else, after it. */
 void piece_pass_parts(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
@@ -295,6 +297,7 @@ struct pieces {
     priced_matmul *matmuls; /* a memo of a search, or NULL */
     piece_time time[MAX_PIECES];
     piece_comm comm[MAX_PIECES];
+    comm_way way[MAX_PIECES][2];           /* forward, backward */
     stage_load *load, own_load[MAX_LOADS]; /* those at hand */
     kept_bytes kept[MAX_PIECES];
     gathered_bytes gathered[MAX_PIECES];
@@ -311,7 +314,9 @@ void pieces_gathered(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_comm_again(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p);
-/* Expected passes of the pieces first .. end - 1; layer kinds come first. */
+/* What a plan makes of the collectives of the pieces first .. end - 1; layer kinds come first. */
+void pieces_ways(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p);
+/* Their expected passes, after pieces_ways, whatever the schedule was there. */
 void pieces_pass(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p);
 /* What else a price tells of all passes. */
 void pieces_parts(const sm_train *t, const sm_plan *plan, pieces *p);
