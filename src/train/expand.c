@@ -63,7 +63,7 @@ static bool take_variant(expansion *x, schedule_set *alive) {
 
 static bool bound_variant(void *context, sm_plan *plan) {
     expansion *x = context;
-    schedule_set alive[MAX_MICROBATCH];
+    schedule_set alive[MAX_MICROBATCH] = {0};
     assert(plan == &x->plan);
     if (!take_variant(x, alive)) return true;
     for (int i = 0; i < x->c.n_microbatch; i++)
@@ -137,7 +137,7 @@ static void expand_placement(expansion *x, listed *of, const schedule_set *from)
     placements_list(x->h, &x->plan, x->l, of);
     for (int n = of->first; n < of->first + of->count; n++) {
         listed *at = place_at(x, n);
-        schedule_set alive[MAX_MICROBATCH];
+        schedule_set alive[MAX_MICROBATCH] = {0};
         x->in = choices_allow(&x->c, &x->plan) & (at->usual || !at->whole ? ~0u : x->c.in.unusual);
         if (!x->in) continue;
         x->loaded = false;
@@ -157,7 +157,7 @@ static bool expand_variant(void *context, sm_plan *plan) {
     expansion *x = context;
     lane_scratch *l = x->l;
     const bool prune = x->h->options->prune, torus = x->t->system.torus_dims > 0;
-    schedule_set alive[MAX_MICROBATCH];
+    schedule_set alive[MAX_MICROBATCH] = {0};
     assert(plan == &x->plan);
     if (!take_variant(x, alive)) return true;
     if (prune && !any_alive(x, alive, alive)) return true;

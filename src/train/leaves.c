@@ -136,7 +136,7 @@ static void fill_shape(expansion *x, schedule_shape *to) {
     const sm_plan *plan = &x->plan;
     const bool dual = plan->schedule == SM_SCHEDULE_DUALPIPE,
                folds = plan->schedule == SM_SCHEDULE_ZB_V;
-    int p = plan->pipeline, last = dual ? p / 2 - 1 : p - 1;
+    const int p = plan->pipeline, half = p / 2, last = dual ? half - 1 : p - 1;
     stages_layout(x->t, plan, &x->l->s);
     const chunk_layout *layout = x->l->s.layout;
     schedule_spot *inner = &to->spot[0], *end = &to->spot[1];
@@ -146,7 +146,7 @@ static void fill_shape(expansion *x, schedule_shape *to) {
     for (int k = 0; k < x->t->kinds; k++) {
         double own = 0;
         if (dual) /* half of the microbatches come from each end */
-            own = 0.5 * (layout->kind[last][k] + layout->kind[p / 2][k]);
+            own = 0.5 * (layout->kind[last][k] + layout->kind[half][k]);
         else if (folds) own = layout->kind[last][k] + layout->kind[p][k];
         else
             for (int i = 0; i < plan->virtual_stages; i++) own += layout->kind[i * p + last][k];
@@ -323,6 +323,7 @@ static schedule_set try_schedules(expansion *x, bool activations, const int *zer
     schedule_set large = 0;
     pieces *p = &x->l->p;
     pass passes[MAX_PIECES + 1];
+    assert(x->c.n_pipeline >= 0 && x->c.n_pipeline <= SM_SCHEDULE_COUNT + MAX_VIRTUAL);
     pieces_ways(x->t, &x->plan, 0, p->v->pieces, p);
     for (int kind = 0; kind < PASS_KINDS; kind++) {
         schedule_set at = of & x->passes[kind];
@@ -576,7 +577,6 @@ static const pass *hopeful_passes(expansion *x, uint64_t rules, bool *laid) {
 
 bool leaves_hopeful(expansion *x, schedule_set *alive) {
     pieces *p = &x->l->p;
-    const pass *at[MAX_MICROBATCH];
     bool any = false, laid = false;
     uint64_t rules = sm_hash_mixed(p->v->code, (uint32_t)x->regather[0][0].regather);
     rules = sm_hash_mixed(rules, (uint32_t)x->plan.fsdp);
@@ -588,10 +588,10 @@ bool leaves_hopeful(expansion *x, schedule_set *alive) {
             alive[i] = 0;
             if (!of) continue;
             take_microbatch(x, i);
-            if (!ends) at[i] = hopeful_passes(x, rules, &laid);
+            const pass *at = hopeful_passes(x, rules, &laid);
             for (int kind = 0; kind < PASS_KINDS; kind++)
                 if (of & x->passes[kind])
-                    alive[i] |= hopeful(x, at[i] + kind * passes_of(x->t), of & x->passes[kind]);
+                    alive[i] |= hopeful(x, at + kind * passes_of(x->t), of & x->passes[kind]);
             any |= alive[i] != 0;
         }
         if (!any) return false;

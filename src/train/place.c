@@ -151,7 +151,7 @@ static bool is_seen(placed *p, const uint64_t *hash, sm_axes axes) {
 }
 
 void place_least(const sm_train *t, const variant *v, bool first, placed *p) {
-    bool asked[PLACED_MASKS] = {false}, out[PLACED_MASKS];
+    bool asked[PLACED_MASKS] = {false}, out[PLACED_MASKS] = {false};
     uint64_t hash[SM_PLACED_AXES];
     if (first) memset(p->seen, 0, sizeof p->seen);
     hash_axes(&p->placement, hash);

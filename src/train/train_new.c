@@ -183,10 +183,11 @@ static uint64_t mixed_size(uint64_t h, const sm_size *size) {
 static void mix_piece(variant *v, const piece *p) {
     for (int i = 0; i < p->part.works; i++) {
         const sm_work *w = &p->part.work[i];
-        const sm_size *shape[] = {&w->batch, &w->m, &w->n, &w->k, &w->flops};
+        const sm_size *shape[] = {
+            &w->batch, &w->m, &w->n, &w->k, &w->flops, &w->kv_heads, &w->vector_flops, &w->routed};
         v->work = sm_hash_mixed(v->work, (uint64_t)w->kind << 16 | (uint64_t)w->phase << 8 |
                                              (uint64_t)w->op << 1 | w->linear);
-        for (int k = 0; k < 5; k++) v->work = mixed_size(v->work, shape[k]);
+        for (int k = 0; k < 8; k++) v->work = mixed_size(v->work, shape[k]);
         for (int k = 0; k < w->terms; k++) v->work = mixed_size(v->work, &w->bytes[k]);
         if (w->kind == SM_OP_EINSUM || w->kind == SM_OP_ATTENTION)
             v->matmuls = mixed_size(v->matmuls, &w->flops);
