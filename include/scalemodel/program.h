@@ -280,11 +280,11 @@ sm_rules sm_rules_of_runtime(sm_rules rules);
 
 /* ---- what the runtime can run ---- */
 enum { /* operators of a line and their arguments, experts, lines and states of a scan */
-    SM_RUN_TERMS = 24,
-    SM_RUN_ARGUMENTS = 3,
-    SM_RUN_EXPERTS = 1024,
-    SM_RUN_LINES = 48,
-    SM_RUN_STATES = 4
+       SM_RUN_TERMS = 24,
+       SM_RUN_ARGUMENTS = 3,
+       SM_RUN_EXPERTS = 1024,
+       SM_RUN_LINES = 48,
+       SM_RUN_STATES = 4
 };
 /* SM_BAD_INPUT tells what the model has that cannot be run on sequences of so many tokens, whatever
  * the plan. serving: to generate. */

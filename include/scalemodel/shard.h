@@ -361,8 +361,9 @@ void sm_size_sweep_point(const sm_size_sweep *sweep, int point, sm_einsum *einsu
  * Formats, version 1.0). */
 #define SM_ELEMENTS(X)                                                                             \
     X(F32, "f32", 32)                                                                              \
-    X(F64, "f64", 64) X(S32, "s32", 32) X(S64, "s64", 64) X(BF16, "bf16", 16) X(S8, "s8", 8)       \
-        X(E4M3, "e4m3", 8) X(E2M1, "e2m1", 4)
+    X(F64, "f64", 64)                                                                              \
+    X(S32, "s32", 32) X(S64, "s64", 64) X(BF16, "bf16", 16) X(S8, "s8", 8) X(E4M3, "e4m3", 8)      \
+        X(E2M1, "e2m1", 4)
 typedef enum sm_element {
 #define X(id, name, bits) SM_ELEMENT_##id,
     SM_ELEMENTS(X)

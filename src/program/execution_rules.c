@@ -31,8 +31,7 @@ void program_fit_software(sm_program *b) {
     }
     if (b->rules.width) {
         for (int i = 0; i < b->tensors; i++)
-            if (b->tensor[i].role != SM_ROLE_IDS)
-                b->tensor[i].bytes_per_element = b->rules.width;
+            if (b->tensor[i].role != SM_ROLE_IDS) b->tensor[i].bytes_per_element = b->rules.width;
         const sm_op *last = &b->op[b->ops - 1];
         if (last->function == SM_FUNCTION_LOSS)
             b->tensor[last->out].bytes_per_element = DOUBLE_BYTES;
