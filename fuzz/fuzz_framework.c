@@ -11,13 +11,14 @@ static const char script[] =
     "N=2\ntorchrun --nnodes $N x.py --tp 4 --pp=2 --seq-length 4096 --global-batch-size 64 --bf16 "
     "--model llama3-8b --micro-batch-size 1 --name 'a b'\n";
 
-static void ask_space(const sm_framework *framework, const sm_plan *plan, uint32_t keys) {
-    sm_plan_space space = {.name = NULL};
+static void ask_space(const sm_framework *framework, const sm_plan *plan, uint32_t keys,
+                      const sm_plan_job *job) {
+    sm_plan_space space = {.job = *job};
     sm_plan_limits limits = {.usual_order = false};
     sm_framework_space(framework, &space);
     if (!space.of_degrees) abort();
-    space.of_degrees(space.context, plan, &limits);
-    sm_framework_refuses(framework, plan, keys);
+    space.of_degrees(&space, plan, &limits);
+    sm_framework_refuses(framework, plan, keys, job);
 }
 
 static void ask_recipe(const sm_frameworks *all, const sm_framework *framework, const char *text,
@@ -54,7 +55,8 @@ static void ask_plan(const sm_frameworks *all, const sm_framework *framework, co
         if (sm_system_parse(&on, NULL, 0, &system, &err)) abort();
         if ((trains ? sm_plan_parse : sm_serve_plan_parse)(&given, &plan, &err)) abort();
         sm_plan_settle(&plan, model);
-        ask_space(framework, &plan, sm_plan_keys_for(&plan, model));
+        const sm_plan_job asked = {model, &system, 64};
+        ask_space(framework, &plan, sm_plan_keys_for(&plan, model), &asked);
         const sm_recipe_job job = {.model = model,
                                    .system = &system,
                                    .plan = &plan,

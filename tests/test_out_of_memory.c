@@ -154,7 +154,7 @@ static const char *const lines[] = {
     "run serve " INPUTS
     "tiny-llama.json --checkpoint model.safetensors --concurrency 2 --requests 3 "
     "--prompt 9 --output 4 --longest 16 --page 4 --batch 2 --chunk 8 --prefix-cache --with threads "
-    "--plan tensor=2 --csv file --json",
+    "--weights int8 --plan tensor=2 --csv file --json",
     "train --from recipe.sh --on h100-sxm --max tensor=1,pipeline=1,context=1 --threads 1 --json",
     "train --from recipe.yaml --on tpu-v5e:2x2 --max tensor=1,pipeline=1,context=1 --threads 1 "
     "--framework maxtext --csv",

@@ -147,7 +147,7 @@ static sm_status take_in(serve_engine *e, sm_error *err) {
     for (serve_request *q = serve_desk_take(e->job->desk), *next; q; q = next) {
         next = q->next;
         if (!status) status = add_request(e, q, err);
-        else serve_desk_end(e->job->desk, q, SERVE_ABANDONED, sm_clock_s());
+        if (status) serve_desk_end(e->job->desk, q, SERVE_ABANDONED, sm_clock_s());
     }
     return status;
 }
