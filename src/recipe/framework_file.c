@@ -102,7 +102,7 @@ static sm_status read_ignored(const reader *r, const json_value *v) {
     if (!r->f->ignore) return sm_fail_memory(r->err);
     for (int i = 0; i < reasons && !status; i++) {
         const char **pattern;
-        int patterns;
+        int patterns = 0;
         status = texts(r, &v->item[i], &pattern, &patterns);
         for (int k = 0; k < patterns && !status; k++)
             r->f->ignore[r->f->ignored++] = (framework_ignored){pattern[k], v->item[i].key};
