@@ -362,8 +362,8 @@ void sm_size_sweep_point(const sm_size_sweep *sweep, int point, sm_einsum *einsu
 #define SM_ELEMENTS(X)                                                                             \
     X(F32, "f32", 32)                                                                              \
     X(F64, "f64", 64)                                                                              \
-    X(S32, "s32", 32) X(S64, "s64", 64) X(BF16, "bf16", 16) X(S8, "s8", 8) X(E4M3, "e4m3", 8)      \
-        X(E2M1, "e2m1", 4)
+    X(S32, "s32", 32)                                                                              \
+    X(S64, "s64", 64) X(BF16, "bf16", 16) X(S8, "s8", 8) X(E4M3, "e4m3", 8) X(E2M1, "e2m1", 4)
 typedef enum sm_element {
 #define X(id, name, bits) SM_ELEMENT_##id,
     SM_ELEMENTS(X)
@@ -400,6 +400,8 @@ double sm_local_block_bytes(const sm_local_block *b);
 double sm_scaled_element_bytes(sm_element element, int rank, const size_t *box);
 size_t sm_local_block_scales(const sm_local_block *b);
 size_t sm_scale_bytes(sm_element element);
+/* The scale of a box; boxes are counted row-major. */
+float sm_local_block_scale(const sm_local_block *b, size_t box);
 /* Elements first .. first + n - 1 of a block of F32, BF16 or a scaled type as numbers of single
  * precision: what is stored times its scale, rounded once. */
 void sm_local_block_read(const sm_local_block *b, size_t first, size_t n, float *out);

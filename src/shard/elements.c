@@ -3,19 +3,12 @@
 #include <assert.h>
 #include <string.h>
 
+#include "float_bits.h"
 #include "scalemodel/shard.h"
-
-static float from_bf16(uint16_t code) {
-    uint32_t bits = (uint32_t)code << 16;
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
 
 /* What is no number stays none. */
 static uint16_t to_bf16(float x) {
-    uint32_t bits, quiet = x == x ? 0 : 0x40;
-    memcpy(&bits, &x, sizeof bits);
+    uint32_t bits = bits_of(x), quiet = x == x ? 0 : 0x40;
     if (x == x) bits += 0x7fff + (bits >> 16 & 1);
     return (uint16_t)(bits >> 16 | quiet);
 }
@@ -25,7 +18,7 @@ void sm_elements_read(sm_element element, const void *data, size_t first, size_t
     assert(element == SM_ELEMENT_F32 || element == SM_ELEMENT_BF16);
     if (element == SM_ELEMENT_F32) memcpy(out, (const float *)data + first, n * sizeof *out);
     else
-        for (size_t i = 0; i < n; i++) out[i] = from_bf16(half[i]);
+        for (size_t i = 0; i < n; i++) out[i] = of_bf16(half[i]);
 }
 
 void sm_elements_write(sm_element element, void *data, size_t first, size_t n, const float *from) {
@@ -49,7 +42,7 @@ void sm_elements_add(void *to, const void *from, size_t count, sm_element elemen
     case SM_ELEMENT_F64: ADD(double, a[i] + b[i]); break;
     case SM_ELEMENT_S32: ADD(int32_t, (uint32_t)a[i] + (uint32_t)b[i]); break;
     case SM_ELEMENT_S64: ADD(int64_t, (uint64_t)a[i] + (uint64_t)b[i]); break;
-    case SM_ELEMENT_BF16: ADD(uint16_t, to_bf16(from_bf16(a[i]) + from_bf16(b[i]))); break;
+    case SM_ELEMENT_BF16: ADD(uint16_t, to_bf16(of_bf16(a[i]) + of_bf16(b[i]))); break;
     default: break; /* scaled ones are not added */
     }
 }

@@ -8,19 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "float_bits.h"
 #include "scalemodel/shard.h"
-
-static float of_bits(uint32_t bits) {
-    float x;
-    memcpy(&x, &bits, sizeof x);
-    return x;
-}
-
-static uint32_t bits_of(float x) {
-    uint32_t bits;
-    memcpy(&bits, &x, sizeof bits);
-    return bits;
-}
 
 /* A float of sign, exponent and so many bits behind it; bias: what single precision adds to the
  * exponent beyond it. The least normal one is 2^(bias - 126). */
@@ -68,8 +57,6 @@ static void read_e2m1(const uint8_t *data, size_t first, size_t n, float *out) {
     if (i < n) out[i] = of[*data & 15];
 }
 
-static inline float of_bf16(uint16_t code) { return of_bits((uint32_t)code << 16); }
-
 static void read_codes(sm_element element, const void *data, size_t first, size_t n, float *out) {
     const int8_t *whole = (const int8_t *)data + first;
     const uint8_t *code = data;
@@ -102,7 +89,7 @@ static inline float of_exponent(uint8_t code) {
     return of_bits((uint32_t)code << 23 | (code == 0 ? 1u << 22 : 0));
 }
 
-static float scale_at(const sm_local_block *b, size_t i) {
+float sm_local_block_scale(const sm_local_block *b, size_t i) {
     const char *scales = (const char *)b->data + sm_local_block_scales(b);
     float single;
     if (b->element == SM_ELEMENT_E2M1) return of_exponent((uint8_t)scales[i]);
@@ -117,7 +104,7 @@ static float put_scale(sm_local_block *b, size_t i, float scale) {
         exponent = exponent < -127 ? -127 : exponent > 127 ? 127 : exponent;
         scales[i] = (char)(isfinite(scale) ? exponent + 127 : 0xff);
     } else memcpy(scales + i * sizeof scale, &scale, sizeof scale);
-    return scale_at(b, i);
+    return sm_local_block_scale(b, i);
 }
 
 static void scale_each(const sm_local_block *b, size_t scale, size_t n, float *out) {
@@ -153,7 +140,7 @@ static void read_scaled(const sm_local_block *b, size_t first, size_t n, float *
         if (box == 1) scale_each(b, scale, run, out);
         for (size_t i = 0; i < run && box > 1; scale++) {
             size_t to = i + box - (column + i) % box;
-            float by = scale_at(b, scale);
+            float by = sm_local_block_scale(b, scale);
             for (to = to < run ? to : run; i < to; i++) out[i] *= by;
         }
         first += run;

@@ -1,7 +1,6 @@
 /* Taking a checkpoint: each array is read when it is wanted, and its block cut out of it. */
 #include "checkpoint_form.h"
 #include "train_checkpoint.h"
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,7 +122,6 @@ static bool find_packed(const sm_safetensors *file, const char *name, packed *p)
 /* An expert, of which the elements of the slice are taken. */
 static void take_expert(taking *r, size_t expert, const sm_local_block *b, float *row) {
     size_t out = b->size[0], in = b->size[1];
-    const unsigned char *exponent = (unsigned char *)b->data + sm_local_block_scales(b);
     for (size_t o = 0; o < out; o++) {
         sm_local_block_read(b, o * in, in, row);
         for (size_t i = 0; i < in; i++) {
@@ -131,7 +129,7 @@ static void take_expert(taking *r, size_t expert, const sm_local_block *b, float
             if (at < r->first || at - r->first >= r->n) continue;
             r->slice[at - r->first] = row[i];
             if (r->scales)
-                r->scales[at - r->first] = ldexpf(1, exponent[(o * in + i) / b->box[1]] - 127);
+                r->scales[at - r->first] = sm_local_block_scale(b, (o * in + i) / b->box[1]);
         }
     }
 }
