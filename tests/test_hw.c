@@ -551,6 +551,41 @@ static void partial_trees_do_not_widen(void **state) {
     }
 }
 
+static void parts_are_systems_with_the_links_of_the_whole(void **state) {
+    static const struct {
+        const char *whole;
+        int chips;
+        const char *part; /* NULL: none */
+    } rows[] = {
+        {"tpu-v5p:16x20x28", 4096, "tpu-v5p:16x16x16"},
+        {"tpu-v5p:16x20x28", 6144, "tpu-v5p:16x16x24"},
+        {"tpu-v5p:28x4x4", 384, NULL}, /* 4x8x12 */
+        {"tpu-v5e:12x16", 128, "tpu-v5e:8x16"},
+        {"tpu-v5e:12x16", 7, NULL},
+        {"tpu-v5p:4x4x4x3slices", 128, "tpu-v5p:4x4x4x2slices"},
+        {"tpu-v5p:4x4x4x3slices", 64, "tpu-v5p:4x4x4"},
+        {"tpu-v5p:4x4x4x3slices", 32, "tpu-v5p:2x4x4"},
+        {"tpu-v5p:4x4x4x3slices", 96, NULL},
+        {"h100-sxm:125x8", 704, "h100-sxm:88x8"},
+        {"h100-sxm:8", 7, "h100-sxm:7"},
+        {"h100-sxm:125x8", 1008, NULL},
+        {"gb200-nvl72:7x72", 288, "gb200-nvl72:4x72"},
+        {"gb200-nvl72:7x72", 448, NULL},
+        {"h100-sxm:8", 0, NULL},
+        {"cpu-host", 2, NULL},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        sm_system whole = system_of(rows[i].whole), part;
+        for (int l = 0; l < whole.levels; l++) whole.level[l].bytes_per_s_oneway = 1e9 * (l + 1);
+        bool is_part = sm_system_part(&whole, rows[i].chips, &part);
+        if (is_part != (rows[i].part != NULL)) fail_msg("%s: %d", rows[i].whole, rows[i].chips);
+        if (!is_part) continue;
+        sm_system own = system_of(rows[i].part);
+        for (int l = 0; l < own.levels; l++) own.level[l].bytes_per_s_oneway = 1e9 * (l + 1);
+        assert_same_system(&part, &own);
+    }
+}
+
 static void resize_is_the_natural_shape(void **state) {
     static const struct {
         const char *from;
@@ -742,6 +777,7 @@ int main(void) {
         cmocka_unit_test(hundreds_of_systems_round_trip),
         cmocka_unit_test(partial_trees_do_not_widen),
         cmocka_unit_test(resize_is_the_natural_shape),
+        cmocka_unit_test(parts_are_systems_with_the_links_of_the_whole),
         cmocka_unit_test(errors_say_what_and_where),
         cmocka_unit_test(hostile_texts_are_refused),
         cmocka_unit_test(random_bytes_never_crash),

@@ -141,6 +141,10 @@ sm_status sm_system_parse(const sm_source *source, const sm_chip *chips, size_t 
 /* Give the same system another number of chips (natural shape), for sweeps over --chips.
  * SM_BAD_INPUT when the chip has no slice of that number. */
 sm_status sm_system_resize(const sm_system *system, int chips, sm_system *out, sm_error *err);
+/* So many of a system's chips, as a system of their own: of slices some of them or a part of one,
+ * of a torus the natural shape of that number, of switches the first groups; its links are the
+ * whole's. False: the system has no such part. */
+bool sm_system_part(const sm_system *whole, int chips, sm_system *part);
 /* What a machine could have more or less of. */
 #define SM_RESOURCES(X)                                                                            \
     X(FLOPS, "flops", "FLOP/s, in every type")                                                     \

@@ -3,6 +3,7 @@
 #include <ctype.h>
 #include <assert.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Sizes innermost first: the first n - 1 are taken as they are, the last counts the units that the
@@ -579,7 +580,7 @@ static sm_status build(const written *w, sm_system *s, sm_error *err) {
 
 sm_status sm_system_parse(const sm_source *source, const sm_chip *chips, size_t n_chips,
                           sm_system *system, sm_error *err) {
-    written w;
+    written w = {.source = source};
     sm_status status = read_text(source, &w, err);
     if (status != SM_OK) return status;
     const sm_chip *chip = find_chip(&w, chips, n_chips);
@@ -600,4 +601,51 @@ sm_status sm_system_resize(const sm_system *system, int chips, sm_system *out, s
     status = build(&w, &resized, err);
     if (status == SM_OK) *out = resized;
     return status;
+}
+
+/* ---- parts ---- */
+
+static int compare_int(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
+
+/* Sizes of the torus, or of the innermost switches, least first. */
+static void sorted_sizes(const sm_system *s, int size[SM_MAX_LEVELS]) {
+    for (int i = 0; i < SM_MAX_LEVELS; i++) size[i] = i < s->levels ? s->level[i].size : 1;
+    if (s->torus_dims > 0) qsort(size, (size_t)s->torus_dims, sizeof *size, compare_int);
+}
+
+/* Has the whole each level of the part, and none of them smaller? A torus may be turned. */
+static bool lies_in(const sm_system *part, const sm_system *whole) {
+    int inner[SM_MAX_LEVELS], outer[SM_MAX_LEVELS];
+    if (part->torus_dims != whole->torus_dims || part->levels > whole->levels) return false;
+    sorted_sizes(part, inner);
+    sorted_sizes(whole, outer);
+    for (int i = 0; i < part->levels; i++)
+        if (inner[i] > outer[i] || strcmp(part->level[i].name, whole->level[i].name) != 0)
+            return false;
+    return true;
+}
+
+/* Fewer of the same slices. */
+static sm_status fewer_slices(const sm_system *whole, int slices, sm_system *part, sm_error *err) {
+    char text[sizeof whole->text];
+    int shape = (int)(strrchr(whole->text, 'x') - whole->text); /* ...x4slices */
+    snprintf(text, sizeof text, "%.*sx%dslices", shape, whole->text, slices);
+    const sm_source source = sm_source_of("slices", text);
+    return sm_system_parse(&source, &whole->chip, 1, part, err);
+}
+
+bool sm_system_part(const sm_system *whole, int chips, sm_system *part) {
+    sm_error none = {.status = SM_OK};
+    int slice = whole->chips / whole->slices;
+    bool slices = whole->slices > 1 && chips % slice == 0;
+    if (chips < 1 || chips > whole->chips) return false;
+    sm_status status = slices ? fewer_slices(whole, chips / slice, part, &none)
+                              : sm_system_resize(whole, chips, part, &none);
+    if (status || !lies_in(part, whole)) return false;
+    for (int i = 0; i < part->levels; i++) {
+        part->level[i].bytes_per_s_oneway = whole->level[i].bytes_per_s_oneway;
+        part->level[i].hop_latency_s = whole->level[i].hop_latency_s;
+        part->level[i].in_network_reduction = whole->level[i].in_network_reduction;
+    }
+    return true;
 }

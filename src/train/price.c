@@ -266,9 +266,22 @@ sm_status price_scratch(sm_train *t, sm_error *err) {
     return SM_OK;
 }
 
+bool train_take(sm_train *t, int chips) {
+    const int all = t->part ? t->whole.chips : t->system.chips;
+    const int part = chips < all && all % chips != 0 ? chips : 0;
+    if (part == t->part) return true;
+    if (t->part == 0) t->whole = t->system;
+    bool taken = part > 0 && sm_system_part(&t->whole, part, &t->system);
+    if (!taken) t->system = t->whole;
+    t->part = taken ? part : 0;
+    if (t->one) sm_curve_memo_forget(&t->one->at.memo);
+    return part == 0 || taken;
+}
+
 sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err) {
     char why[256];
     plan_canonical(t, plan);
+    train_take(t, sm_plan_chips(plan));
     const char *refused = plan_refuse(t, plan, why, sizeof why);
     if (refused) return sm_fail(err, SM_BAD_INPUT, "%s", refused);
     sm_status s = price_scratch(t, err);

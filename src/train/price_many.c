@@ -76,7 +76,10 @@ static sm_status work_out(sm_train *t, const sm_plan *plan, last *before, sm_err
 static sm_status price(sm_train *t, sm_plan *plan, last *before, sm_plan_outcome *to,
                        sm_error *err) {
     char why[256];
+    const int part = t->part;
     plan_canonical(t, plan);
+    train_take(t, sm_plan_chips(plan));
+    if (t->part != part) before->v = NULL;
     if (plan_refuse(t, plan, why, sizeof why)) return SM_BAD_INPUT;
     sm_status s = work_out(t, plan, before, err);
     if (s) return s;

@@ -219,6 +219,42 @@ static sm_status search_chips(plan_search *h, int chips, sm_error *err) {
     return s;
 }
 
+/* So many of the chips, as a system of their own. */
+static sm_status search_part(plan_search *h, sm_train *train, int chips, sm_error *err) {
+    sm_arena *outer = h->scratch;
+    if (!train_take(train, chips)) return SM_OK;
+    gather_least_memory(h);
+    h->lane = NULL; /* whose curves are the whole system's */
+    h->scratch = sm_arena_new();
+    sm_status s = h->scratch ? build_variants(train, h->options, err) : sm_fail_memory(err);
+    if (!s) s = search_chips(h, chips, err);
+    gather_least_memory(h);
+    h->lane = NULL;
+    sm_arena_free(h->scratch);
+    h->scratch = outer;
+    return s;
+}
+
+static int odd_part(int n) {
+    while (n % 2 == 0) n /= 2;
+    return n;
+}
+
+/* Where the best plan leaves chips idle, or no degrees multiply to a divisor of the chips: as many
+ * as are a power of two times a small odd number, most first. Fewer have a higher floor. */
+static sm_status search_parts(plan_search *h, sm_train *train, int chips, sm_error *err) {
+    enum { LARGEST_ODD = 15 };
+    int used = h->found ? sm_plan_chips(&h->best[0]) : 0;
+    sm_status s = SM_OK;
+    if (used == chips || (used == 0 && h->space > 0)) return SM_OK;
+    for (int n = chips - 1; n > 1 && !s; n--) {
+        if (chips % n == 0 || odd_part(n) > LARGEST_ODD) continue;
+        if (search_floor(train, &h->options->fixed, n) >= search_threshold(h)) break;
+        s = search_part(h, train, n, err);
+    }
+    return s;
+}
+
 static sm_status make_result(const plan_search *h, sm_train *t, sm_arena *arena,
                              const sm_search_result **result, sm_error *err) {
     size_t n = (size_t)h->found;
@@ -265,6 +301,7 @@ sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_
     if (sm_plan_refuse_dims(&own.fixed, &train->system, why, sizeof why))
         return sm_fail(err, SM_BAD_INPUT, "%s", why);
     int spaces = 0, usual = 0;
+    train_take(train, train->part ? train->whole.chips : train->system.chips);
     for (const sm_plan_space *space = own.space; space; space = space->next, spaces++)
         usual += space->limits.usual_order;
     if (spaces > SM_MOST_SPACES)
@@ -281,6 +318,7 @@ sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_
     int chips = train->system.chips;
     for (int idle = 1; !s && idle <= chips; idle++)
         if (chips % idle == 0) s = search_chips(&h, chips / idle, err);
+    if (!s && own.objective == SM_OBJECTIVE_TIME) s = search_parts(&h, train, chips, err);
     gather_least_memory(&h);
     sm_free(h.node);
     sm_free(h.bound);

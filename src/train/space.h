@@ -84,7 +84,9 @@ typedef struct stages stages;
 
 struct sm_train {
     sm_model model;
-    sm_system system;
+    sm_system system;      /* that the plan at hand runs on */
+    sm_system whole;       /* of which it is a part, where part > 0 */
+    int part;              /* chips of the part; 0: it is the whole */
     sm_calibration own;    /* a copy: what calibration points to */
     sm_calibration kernel; /* the same for one kernel of a full queue: its gap, not its launch */
     const sm_calibration *calibration;
@@ -400,6 +402,9 @@ double step_close(const sm_train *t, const sm_plan *plan, double pipeline_s, ste
 sm_status price_scratch(sm_train *t, sm_error *err);
 /* Fill t->one for a plan, made canonical; the reason when it is impossible. */
 sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err);
+/* A plan of so many chips is looked at next. A number that does not divide the system's runs on a
+ * part of it (sm_system_part), which is t->system until then; false: it has none. */
+bool train_take(sm_train *t, int chips);
 /* What software that runs tasks one by one (step.h) has in use: the worst stage. */
 sm_status step_memory(const sm_train *t, const sm_plan *plan, const pieces *p, sm_memory *memory,
                       sm_error *err);

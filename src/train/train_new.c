@@ -356,6 +356,7 @@ const sm_calibration *sm_train_calibration(const sm_train *train) { return train
 
 static void set_job(const sm_job *job, sm_train *t) {
     t->system = *job->system;
+    t->part = 0;
     sm_train_set_software(t, &(sm_train_software){.width = 0});
     sm_train_set_calibration(t, NULL);
     sm_train_set_software_memory(t, sm_software_memory_of("", 0));

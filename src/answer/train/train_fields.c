@@ -70,6 +70,8 @@ void sm_train_plan_data(sm_report *r, sm_data *object, const sm_train_asked *q,
         sm_group_fields(r, axis, &shown->detail.axis[i].group);
     }
     sm_put(r, object, "chips|fits", p->chips, p->fits);
+    const sm_system *on = sm_train_runs_on(r, q->system, shown->plan);
+    if (on && on != q->system) sm_put(r, object, "part", on->text);
     sm_ends ends = sm_step_interval(q, p);
     sm_data *step = sm_put_object(r, object, "step_time_s");
     sm_put(r, step, "lower|expected|upper", p->lower_s, p->expected_s, p->upper_s);

@@ -321,6 +321,13 @@ static void adapters_note(sm_report *r, const sm_train_asked *q, const sm_plan_s
         sm_show_count(r, price->model_flops_per_s_per_chip / price->tokens_per_s_per_chip));
 }
 
+static void chips_note(sm_report *r, const sm_system *all, const sm_plan *plan) {
+    const sm_system *part = sm_train_runs_on(r, all, plan);
+    if (sm_plan_chips(plan) < all->chips)
+        sm_report_text(r, "It uses %d of the %d chips%s%s.", sm_plan_chips(plan), all->chips,
+                       part && part != all ? ", as " : "", part && part != all ? part->text : "");
+}
+
 /* "zero=1" beside fsdp, which shards the weights as well. */
 static void stage_note(sm_report *r, const sm_train_asked *q, const sm_plan *plan) {
     const sm_source *text = &q->in.plan;
@@ -352,8 +359,7 @@ void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
                       price->fits ? "" : "; does not fit in memory");
     sm_report_text(r, "%s", best->text);
     sm_train_fit_page(r, q, &plans->fit);
-    if (price->chips < q->system->chips)
-        sm_report_text(r, "It uses %d of the %d chips.", price->chips, q->system->chips);
+    chips_note(r, q->system, best->plan);
     stage_note(r, q, best->plan);
     adapters_note(r, q, best);
     if (plans->padding > 0)

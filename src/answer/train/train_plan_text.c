@@ -139,6 +139,13 @@ static bool order_is_default(const sm_plan *plan, const sm_plan *plain) {
     return n == m && memcmp(mine, usual, n) == 0;
 }
 
+const sm_system *sm_train_runs_on(sm_report *r, const sm_system *system, const sm_plan *plan) {
+    const int used = sm_plan_chips(plan);
+    if (used >= system->chips || system->chips % used == 0) return system;
+    sm_system *part = sm_arena_alloc(r->arena, sizeof *part);
+    return !part || sm_system_part(system, used, part) ? part : system;
+}
+
 const char *sm_train_plan_words(sm_report *r, const sm_system *system, const sm_plan *plan) {
     char text[768];
     sm_plan shown = *plan, plain;

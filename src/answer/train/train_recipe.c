@@ -217,10 +217,12 @@ sm_status sm_train_emit(const sm_plans_shown *plans, sm_error *err) {
     const char *program = NULL;
     sm_status status =
         sm_framework_is_program(q->in.emit) ? sm_train_program(plans, &program, err) : SM_OK;
+    const sm_system *on = sm_train_runs_on(r, q->system, best->plan);
+    if (!status && !on) status = sm_fail_memory(err);
     if (status) return status;
     const sm_recipe_job job = {.model = q->in.model,
                                .program = program,
-                               .system = q->system,
+                               .system = on,
                                .plan = best->plan,
                                .batch = plans->sequences,
                                .seq = q->job.seq,
