@@ -428,6 +428,7 @@ static void torus_levels(const int *shape, int slices, sm_system *s) {
 static void torus_text(const int *shape, sm_system *s) {
     int dims = s->chip.torus_axes;
     int at = snprintf(s->text, sizeof s->text, "%s", s->chip.name);
+    assert(dims <= 3);
     if (s->chips == 1) return;
     for (int i = 0; i < dims; i++)
         at += snprintf(s->text + at, sizeof s->text - (size_t)at, "%c%d", i ? 'x' : ':', shape[i]);
@@ -580,7 +581,7 @@ static sm_status build(const written *w, sm_system *s, sm_error *err) {
 
 sm_status sm_system_parse(const sm_source *source, const sm_chip *chips, size_t n_chips,
                           sm_system *system, sm_error *err) {
-    written w = {.source = source};
+    written w;
     sm_status status = read_text(source, &w, err);
     if (status != SM_OK) return status;
     const sm_chip *chip = find_chip(&w, chips, n_chips);
@@ -627,11 +628,11 @@ static bool lies_in(const sm_system *part, const sm_system *whole) {
 
 /* Fewer of the same slices. */
 static sm_status fewer_slices(const sm_system *whole, int slices, sm_system *part, sm_error *err) {
-    char text[sizeof whole->text];
-    int shape = (int)(strrchr(whole->text, 'x') - whole->text); /* ...x4slices */
-    snprintf(text, sizeof text, "%.*sx%dslices", shape, whole->text, slices);
-    const sm_source source = sm_source_of("slices", text);
-    return sm_system_parse(&source, &whole->chip, 1, part, err);
+    const sm_source source = sm_source_of("slices", "");
+    written w = {.source = &source, .n = whole->chip.torus_axes, .slices = slices};
+    for (int i = 0; i < w.n; i++) w.size[i] = i < whole->torus_dims ? whole->level[i].size : 1;
+    *part = (sm_system){.chip = whole->chip};
+    return build_torus(&w, part, err);
 }
 
 bool sm_system_part(const sm_system *whole, int chips, sm_system *part) {

@@ -39,7 +39,9 @@ static void split_keys(const sm_plan *plan, last *to) {
 }
 
 /* Bytes between members may differ where the values do not: then it is worked out again. */
-static bool is_same(const sm_plan *a, const sm_plan *b) { return memcmp(a, b, sizeof *a) == 0; }
+static bool is_same(const sm_plan *a, const sm_plan *b) {
+    return memcmp(a, b, sizeof *a) == 0; /* NOLINT(bugprone-suspicious-memory-comparison) */
+}
 
 /* The pieces and the pipeline of a plan that is made canonical and not refused. */
 static sm_status work_out(sm_train *t, const sm_plan *plan, last *before, sm_error *err) {
