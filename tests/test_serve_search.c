@@ -232,8 +232,8 @@ static void frontiers_of_experts_equal_brute_force(void **state) {
     sm_serve_search_options o = options();
     same_frontier("mixtral-8x7b", "tpu-v5p:2x2x2", o);
     same_frontier("gpt-oss-120b", "h100-sxm:2x4", o);
-    same_frontier("gpt-oss-20b", "tpu-v5e:4x4", o);
     if (REPEATED) return;
+    same_frontier("gpt-oss-20b", "tpu-v5e:4x4", o);
     same_frontier("qwen3-30b-a3b", "h100-sxm:2x8", o);
     serve_case_fill(&c, "deepseek-v3", "h200:2x8");
     c.job.dtypes = (sm_serve_dtypes){SM_FP8, SM_BF16, SM_FP8};

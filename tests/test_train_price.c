@@ -7,7 +7,7 @@
 #include <string.h>
 
 #if REPEATED
-enum { JOBS = 20, PLANS = 80 }; /* a sanitizer takes its time, and clang runs the same */
+enum { JOBS = 10, PLANS = 80 }; /* a sanitizer takes its time, and clang runs the same */
 #else
 enum { JOBS = 60, PLANS = 80 };
 #endif
