@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include "failing_alloc.h"
 #include "serve_cases.h"
+#include "scalemodel/load.h"
 #include "../src/serve/serve_space.h"
 
 static sm_serve_search_options options(void) {
@@ -532,6 +533,65 @@ static void fleets_carry_the_traffic(void **state) {
     assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, 1, &f, &err), SM_USAGE);
 }
 
+/* Whether so many replicas of `tensor` chips, which do nothing but tensor parallelism, hold the
+ * limit under the requests as they come. */
+static bool tensor_holds(const serve_case *c, int tensor, double replicas, double rate,
+                         double tpot_s) {
+    sm_error err = {0};
+    sm_plan plan;
+    sm_system slice;
+    sm_serve *serve;
+    sm_serve_job job = c->job;
+    sm_load_times t;
+    double fit;
+    const sm_load load = {.kind = SM_LOAD_OPEN, .requests = rate};
+    sm_plan_defaults(&plan);
+    plan.tensor = tensor;
+    if (replicas < 1 || sm_system_resize(&c->system, tensor, &slice, NULL)) return false;
+    job.system = &slice;
+    assert_int_equal(sm_serve_new(&job, &serve, &err), SM_OK);
+    sm_status status =
+        sm_serve_most_sequences(serve, &plan, sm_serve_longest(&job), job.prompt, &fit, &err);
+    sm_engines e = {.decode = serve,
+                    .prefill = serve,
+                    .plan = plan,
+                    .prefill_plan = plan,
+                    .n = replicas,
+                    .prefill_n = replicas,
+                    .most_running = fmin(fit, 256)};
+    bool held = status == SM_OK && fit >= 1;
+    if (held) assert_int_equal(sm_serve_load(&e, &load, false, &t, &err), SM_OK);
+    sm_serve_free(serve);
+    return held && t.tpot_s <= tpot_s && t.running < 0.95 * e.most_running;
+}
+
+/* Requests at random favour plans whose prompts do not hold up others: no plan of tensor alone, on
+ * any number of chips, holds the limits on much fewer. */
+static void fleets_are_of_plans_for_requests_at_random(void **state) {
+    static const struct {
+        const char *model, *system;
+        double prompt, output, tpot_s, rate;
+    } rows[] = {{"qwen3-235b-a22b", "h200:2x8", 6000, 800, 0.04, 4},
+                {"qwen3-30b-a3b", "h100-sxm:8", 2048, 512, 0.015, 100},
+                {"llama-3-8b", "h100-sxm:4", 1000, 200, 0.01, 40}};
+    (void)state;
+    for (size_t i = REPEATED; i < sizeof rows / sizeof *rows; i++) {
+        serve_case c;
+        sm_error err = {0};
+        sm_fleet f;
+        serve_case_fill(&c, rows[i].model, rows[i].system);
+        c.job.prompt = rows[i].prompt, c.job.output = rows[i].output;
+        sm_serve_search_options o = options();
+        o.tpot_s = rows[i].tpot_s;
+        assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, rows[i].rate, &f, &err), SM_OK);
+        assert_true(f.tpot_s <= o.tpot_s);
+        for (int chips = 2; chips <= c.system.chips; chips *= 2)
+            if (tensor_holds(&c, chips, ceil(0.8 * f.chips / chips) - 1, rows[i].rate, o.tpot_s))
+                fail_msg("%s: less than %g chips hold it with tensor=%d", rows[i].model, f.chips,
+                         chips);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(frontiers_equal_brute_force),
@@ -553,6 +613,7 @@ int main(void) {
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(pools_match_their_rates),
         cmocka_unit_test(fleets_carry_the_traffic),
+        cmocka_unit_test(fleets_are_of_plans_for_requests_at_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

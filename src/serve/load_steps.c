@@ -86,9 +86,10 @@ double load_added_s(load_steps *c, double n, double decode_s, double yield) {
     const sm_serve *s = c->e->decode;
     double prompt = new_tokens(s),
            groups = fmax(1, fmin(n, sm_plan_groups(&c->e->plan, &s->model)));
-    double most = c->software->budget_tokens * groups,
-           least = fmin(prompt, c->software->budget_tokens) * groups;
     double stages = c->e->plan.pipeline, coming = prompt * n * yield / s->job.output / stages;
+    double chunk = fmin(prompt, c->software->budget_tokens);
+    if (c->at_random) groups = fmin(groups, fmax(1, coming / chunk));
+    double most = c->software->budget_tokens * groups, least = chunk * groups;
     double tokens = fmin(most, fmax(least, coming)), share = fmin(1, coming / tokens);
     double shown = c->any || c->lower ? 1 / stages
                    : share > 0        ? -expm1(stages * log1p(-share)) / (share * stages)

@@ -8,6 +8,7 @@ typedef struct load_steps {
     const sm_load *load;
     const sm_software *software;
     bool lower;             /* bounds in place of what is expected */
+    bool at_random;         /* prompts come one by one: of groups as many have one as come a step */
     struct placements *any; /* each collective where it costs least, in place of the plan's order:
                                what is added is then the least that any placement adds */
     double prompts, prefill_s; /* the last prefill that was priced; none: 0 */

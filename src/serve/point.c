@@ -123,7 +123,8 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, doubl
     const sm_load load = {.kind = SM_LOAD_CLOSED};
     const sm_engines one = {
         .decode = s, .prefill = s, .plan = *plan, .prefill_plan = *plan, .n = 1, .prefill_n = 1};
-    load_steps c = {.e = &one, .load = &load, .software = s->job.software};
+    load_steps c = {
+        .e = &one, .load = &load, .software = s->job.software, .at_random = s->job.at_random};
     double output = s->job.output, alone_s = decode->step.expected_s / decode->tokens;
     *out = (point_load){alone_s, {first_s, first_s, first_s, first_s}, batch};
     if (s->job.alone) return SM_OK;

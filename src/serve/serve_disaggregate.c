@@ -94,7 +94,8 @@ static void offer_fleet(fleets *to, sm_fleet f) {
 }
 
 /* Requests that come at random take a plan longer than those of a closed loop, who come in turn:
- * a prompt on one group of a replica's chips holds up the others. */
+ * a prompt on one group of a replica's chips holds up the others. So plans are looked for under
+ * both, and each is settled by the requests as they come. */
 static bool holds(const sm_fleet *f, const sm_serve_search_options *o) {
     const double full = 0.95;
     return f->running < full * f->point.batch && (o->tpot_s <= 0 || f->tpot_s <= o->tpot_s) &&
@@ -114,51 +115,88 @@ static bool is_better_fleet(const sm_serve_job *job, const sm_serve_search_optio
     return whole_s(job, a) < whole_s(job, b);
 }
 
-/* As many replicas as hold the limits under the requests. */
+/* As few replicas as hold the limits under the requests, and no fewer than f has. */
 static sm_status settle_fleet(const sm_serve_job *job, const sm_calibration *calibration,
                               const sm_serve_search_options *o, double usd, double requests_per_s,
                               sm_fleet *f, sm_error *err) {
     enum { MOST_ENLARGED = 8 };
     const double larger_by = 1.25;
+    double too_few = 0;
     sm_serve *s = NULL;
     sm_status status = open_worker(job, calibration, f->point.chips, &s, err);
     if (!status) status = load_fleet(s, requests_per_s, f, err);
     for (int k = 0; status == SM_OK && k < MOST_ENLARGED && !holds(f, o); k++) {
+        too_few = f->replicas;
         set_replicas(f, ceil(f->replicas * larger_by), usd, requests_per_s);
         status = load_fleet(s, requests_per_s, f, err);
+    }
+    while (status == SM_OK && too_few > 0 && holds(f, o) && f->replicas - too_few > 1) {
+        sm_fleet fewer = *f;
+        set_replicas(&fewer, floor((too_few + f->replicas) / 2), usd, requests_per_s);
+        status = load_fleet(s, requests_per_s, &fewer, err);
+        if (holds(&fewer, o)) *f = fewer;
+        else too_few = fewer.replicas;
     }
     sm_serve_free(s);
     return status;
 }
 
+/* The best of what a search found for the fleet, beside what it is already. */
+static sm_status try_fleets(const sm_serve_job *job, const sm_calibration *calibration,
+                            const sm_serve_search_options *o, const sm_serve_result *answer,
+                            double requests_per_s, sm_fleet *fleet, sm_error *err) {
+    sm_status status = SM_OK;
+    fleets tried = {.n = 0};
+    double usd = job->usd_per_chip_hour;
+    if (usd < 0) usd = sm_chip_usd_per_hour(&job->system->chip);
+    for (size_t i = 0; i < answer->n; i++)
+        offer_fleet(&tried, fleet_of(job, &answer->point[i], usd, requests_per_s));
+    for (int i = 0; status == SM_OK && i < tried.n; i++) {
+        sm_fleet *f = &tried.fleet[i];
+        bool any = fleet->replicas > 0;
+        if (any && holds(fleet, o) && f->chips > fleet->chips) break;
+        status = settle_fleet(job, calibration, o, usd, requests_per_s, f, err);
+        if (!any || is_better_fleet(job, o, f, fleet)) *fleet = *f;
+    }
+    return status;
+}
+
+/* Plans for requests that come one by one, on replicas of no more than twice the chips of those
+ * that hold them already. */
+static sm_status search_at_random(const sm_serve_job *job, const sm_calibration *calibration,
+                                  sm_serve_search_options *o, const sm_fleet *fleet,
+                                  sm_arena *arena, sm_serve_result *answer, sm_error *err) {
+    sm_serve_job at_random = *job;
+    sm_serve_search_options own = *o;
+    int most = 2 * fleet->point.chips;
+    at_random.at_random = true;
+    own.ttft_s = 0; /* of a benchmark that begins all at once; holds() has that of the requests */
+    if (own.chips_most == 0 || own.chips_most > most) own.chips_most = most;
+    sm_status status = sm_serve_search(&at_random, calibration, &own, arena, answer, err);
+    if (status == SM_NEGATIVE) answer->n = 0;
+    return status == SM_NEGATIVE ? SM_OK : status;
+}
+
 sm_status sm_serve_fleet(const sm_serve_job *given, const sm_calibration *calibration,
                          const sm_serve_search_options *options, const sm_serve_result *answer,
                          double requests_per_s, sm_fleet *fleet, sm_error *err) {
-    sm_serve_result r;
+    sm_serve_result in_turn, one_by_one;
     sm_serve_search_options o;
     sm_serve_job own, *job = &own;
     memset(fleet, 0, sizeof *fleet);
     sm_status status = sm_sized_take(&o, sizeof o, options, err);
     if (!status) status = sm_sized_take(job, sizeof *job, given, err);
     if (status) return status;
-    double usd = job->usd_per_chip_hour;
     if (!(requests_per_s > 0 && requests_per_s <= 1e9))
         return sm_fail(err, SM_BAD_INPUT, "a traffic of %g requests a second", requests_per_s);
     sm_arena *arena = sm_arena_new();
     if (!arena) return sm_fail_memory(err);
-    if (usd < 0) usd = sm_chip_usd_per_hour(&job->system->chip);
-    if (answer) r = *answer;
-    else status = sm_serve_search(job, calibration, &o, arena, &r, err);
-    fleets tried = {.n = 0};
-    for (size_t i = 0; status == SM_OK && i < r.n; i++)
-        offer_fleet(&tried, fleet_of(job, &r.point[i], usd, requests_per_s));
+    if (answer) in_turn = *answer;
+    else status = sm_serve_search(job, calibration, &o, arena, &in_turn, err);
+    if (!status) status = try_fleets(job, calibration, &o, &in_turn, requests_per_s, fleet, err);
+    if (!status) status = search_at_random(job, calibration, &o, fleet, arena, &one_by_one, err);
+    if (!status) status = try_fleets(job, calibration, &o, &one_by_one, requests_per_s, fleet, err);
     sm_arena_free(arena);
-    for (int i = 0; status == SM_OK && i < tried.n; i++) {
-        sm_fleet *f = &tried.fleet[i];
-        if (i > 0 && holds(fleet, &o) && f->chips > fleet->chips) break;
-        status = settle_fleet(job, calibration, &o, usd, requests_per_s, f, err);
-        if (i == 0 || is_better_fleet(job, &o, f, fleet)) *fleet = *f;
-    }
     return status;
 }
 
