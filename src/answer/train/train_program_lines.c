@@ -166,7 +166,7 @@ static int dim_cut(const sm_step *step, const sm_layout *layout) {
     for (int a = 0; a < SM_AXIS_COUNT; a++) {
         if (!(step->axes >> a & 1)) continue;
         if (dim >= 0 && layout->dim[a] != dim) return -1;
-        dim = layout->dim[a];
+        dim = (int)layout->dim[a];
     }
     return dim;
 }

@@ -138,11 +138,12 @@ static sm_status measure(const machine *m, const sm_plan_shown *best, sm_resourc
     sm_system_scale(&system, resource, resource == SM_RESOURCE_LATENCY ? 0.5 : 2.0);
     if (!status) status = move_to(m, &system, err);
     if (!status) status = best_here(m, best->plan, &price, &anew, err);
+    if (status) return status;
     out->elasticity = log(out->more_s / out->less_s) / (2.0 * log(NUDGE));
     if (isnan(out->less_s)) out->elasticity = log(out->more_s / now) / log(NUDGE);
     if (fabs(out->elasticity) < 5e-4) out->elasticity = 0.0;
     out->twice_s = anew.plan ? anew.price->expected_s : NAN;
-    return status;
+    return SM_OK;
 }
 
 /* Bars from the step's time now, of the resource that moves it most first. */
