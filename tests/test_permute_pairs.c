@@ -28,7 +28,7 @@ typedef struct permute_case {
     int rows, columns;
     int down, right;
     bool transposed;
-    const char *pairs;
+    const char *pairs, *permute, *slices; /* NULL: all, of one array, whole */
     int level; /* the one whose links are busiest, with so many messages on one of them */
     double messages;
 } permute_case;
@@ -52,12 +52,14 @@ static const sm_profile_collective *permute_of(const permute_case *k) {
     sm_mesh mesh = {.axes = 2,
                     .axis = {{.name = "X", .size = k->rows}, {.name = "Y", .size = k->columns}}};
     sm_source text = sm_source_of(
-        "m.hlo", sm_arena_printf(
-                     arena,
-                     "HloModule m, num_partitions=%d\nENTRY e {\n  a = f32[1048576] parameter(0)\n"
-                     "  ROOT r = f32[1048576] collective-permute(a), channel_id=1, "
-                     "source_target_pairs={%s}\n}\n",
-                     k->rows * k->columns, pairs_of(k)));
+        "m.hlo",
+        sm_arena_printf(
+            arena,
+            "HloModule m, num_partitions=%d\nENTRY e {\n  a = f32[1048576] parameter(0)\n"
+            "  z = s32[] constant(0)\n  i = (s32[]) tuple(z)\n"
+            "  ROOT r = %s, channel_id=1, source_target_pairs={%s}%s\n}\n",
+            k->rows * k->columns, k->permute ? k->permute : "f32[1048576] collective-permute(a)",
+            pairs_of(k), k->slices ? k->slices : ""));
     const sm_module *m = NULL;
     assert_int_equal(sm_module_parse(&text, arena, &m, NULL), SM_OK);
     const sm_profile *p = NULL;
@@ -159,6 +161,20 @@ static void permutes_wait_for_their_hops(void **state) {
     assert_true(permute_of(&none)->expected_s == 0);
 }
 
+/* A permute into another array has four operands, of which one is sent, or pieces of it. */
+static void what_says_where_is_not_sent(void **state) {
+    static const char into[] = "f32[1048576] collective-permute(a, a, i, i)",
+                      four[] = "(f32[1048576], f32[1048576], f32[1048576], f32[1048576]) "
+                               "collective-permute(a, a, a, a)";
+    permute_case k = {.system = "tpu-v5e:4x8", .rows = 4, .columns = 8, .pairs = "{0,1}"};
+    k.permute = into;
+    assert_true(permute_of(&k)->bytes == 4 * 1048576.0);
+    k.slices = ", slice_sizes={{1000},{24}}";
+    assert_true(permute_of(&k)->bytes == 4 * 1024.0);
+    k.permute = four, k.slices = NULL;
+    assert_true(permute_of(&k)->bytes == 16 * 1048576.0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_arena, free_arena)
 
 int main(void) {
@@ -166,6 +182,7 @@ int main(void) {
         TEST(permutes_pass_the_links_between_their_pairs),
         TEST(straight_ways_leave_nothing_open),
         TEST(permutes_wait_for_their_hops),
+        TEST(what_says_where_is_not_sent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

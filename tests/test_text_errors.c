@@ -244,8 +244,8 @@ static void errors_of_checking(void **state) {
         {"text f(x; kind=\"a\") -> y: z = x if kind == \"a\"; y = x if kind != \"a\"; y = z",
          "f:1:75: no line above makes z in training, where kind == \"a\" is false, and it is read "
          "here\n"
-         "  text f(x; kind=\"a\") -> y: z = x if kind == \"a\"; y = x if kind != \"a\"; y = z\n"
-         "                                                                            ^"},
+         "  ...a\"; y = x if kind != \"a\"; y = z\n"
+         "                                   ^"},
         {"text f(x) -> y: y, z = relu(x)",
          "f:1:17: 2 arrays before '=', and what stands after it makes 1\n"
          "  text f(x) -> y: y, z = relu(x)\n"

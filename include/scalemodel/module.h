@@ -192,7 +192,8 @@ typedef struct sm_instruction {
     int calls;
     const int *call; /* computations: of a while its condition and body, of a conditional its
                         branches; of what has to_apply, that */
-    int64_t number;  /* of a parameter, an element of a tuple; of a scalar constant its value */
+    int64_t number;  /* of a parameter, an element of a tuple; of a scalar constant its value; of a
+                        permute into another array the elements of its pieces, 0: not told */
     bool known;      /* number says the value of a constant */
     char direction;  /* compare: '<', '>', 'l' (<=), 'g' (>=), '=', '!'; 0: another */
     sm_module_list dimensions; /* of gather and scatter those of slices */

@@ -10,6 +10,8 @@ SM_DECLARATIONS_BEGIN
  * tables are fitted by wrapping the last text column. Like the others it returns SM_OK, SM_IO when
  * the stream fails, or SM_INTERNAL when the report ran out of memory. */
 sm_status sm_render_text(const sm_report *report, int width, FILE *out, sm_error *err);
+/* Text wrapped to `width` columns: `first` leads the first line, `rest` the others. */
+void sm_print_wrapped(FILE *out, const char *text, int width, const char *first, const char *rest);
 /* The data of the report as JSON (RFC 8259), with one final newline. Numbers read back to the same
  * double. */
 sm_status sm_render_json(const sm_report *report, FILE *out, sm_error *err);

@@ -32,7 +32,14 @@ typedef struct sm_mesh {
     /* The blocks of a dimension may be numbered in any order of its axes: each axis takes the
      * straight way, for no permute is a reason to go another. */
     bool any_order;
+    /* The ways of arrays that were found on it, for a search asks for the same ones again; of one
+     * thread. NULL: each is looked for. */
+    struct sm_routes *routes;
 } sm_mesh;
+/* None yet. NULL when out of memory. */
+struct sm_routes *sm_routes_new(void);
+/* Free them. NULL is fine. */
+void sm_routes_free(struct sm_routes *routes);
 /* Read a mesh from its text, which is the whole source. SM_BAD_INPUT with the place: a name that is
  * not one or is used twice, a size or level that is no number, more axes than SM_MAX_AXES or chips
  * than 2^31. */

@@ -151,6 +151,25 @@ static bool read_channel(hlo_reader *r, sm_instruction *it) {
 static bool read_groups(hlo_reader *r, sm_instruction *it) { return hlo_groups(r, &it->groups); }
 static bool read_pairs(hlo_reader *r, sm_instruction *it) { return hlo_pairs(r, &it->groups); }
 
+/* {{1,8},{4}}: the elements of all pieces that a permute sends; those of a gather nobody asks. */
+static bool read_slices(hlo_reader *r, sm_instruction *it) {
+    sm_module_list piece;
+    double all = 0;
+    if (it->opcode != SM_OPCODE_COLLECTIVE_PERMUTE &&
+        it->opcode != SM_OPCODE_COLLECTIVE_PERMUTE_START)
+        return hlo_skip_value(r).length > 0;
+    if (!hlo_expect(r, '{', "before the sizes of slices")) return false;
+    while (!r->status && !hlo_accept(r, '}')) {
+        if (!hlo_expect(r, '{', "before a slice") || !hlo_numbers(r, ',', '}', &piece)) break;
+        double elements = 1;
+        for (int i = 0; i < piece.n; i++) elements *= (double)piece.at[i];
+        all += elements;
+        hlo_accept(r, ',');
+    }
+    it->number = all < 9e15 ? (int64_t)all : 0;
+    return !r->status;
+}
+
 static bool read_direction(hlo_reader *r, sm_instruction *it) {
     sm_span word = hlo_name(r);
     it->direction = module_direction_of(r->source->text + word.offset, word.length);
@@ -243,6 +262,7 @@ static const struct {
     {"channel_id", read_channel, 0},
     {"replica_groups", read_groups, 0},
     {"source_target_pairs", read_pairs, 0},
+    {"slice_sizes", read_slices, 0},
     {"window", read_window, 0},
     {"dim_labels", read_labels, 0},
     {"feature_group_count", read_features, 0},

@@ -108,14 +108,29 @@ static bool is_sliced(const profile_made *made, const sm_computation *in,
     return read > 0 && read * c->members <= bytes * 1.01;
 }
 
+/* A permute of one array into another is told from one of four by where its pieces begin. */
+static bool is_into_another(const sm_computation *in, const sm_instruction *it) {
+    if (it->operands != 4 || collective_of(it->opcode) != SM_PERMUTE) return false;
+    const sm_module_shape *begins = in->instruction[it->operand[2]].shape;
+    while (begins->parts > 0) begins = begins->part;
+    return begins->dim.n == 0 && begins->element == SM_HLO_S32;
+}
+
+/* Of the operands that hold what is sent: the others say where it goes. */
+static double sent_bytes(const sm_computation *in, const sm_instruction *it) {
+    bool one = it->opcode == SM_OPCODE_RAGGED_ALL_TO_ALL || is_into_another(in, it);
+    double bytes = 0;
+    for (int i = 0; i < (one && it->operands ? 1 : it->operands); i++)
+        bytes += sm_module_data_bytes(in->instruction[it->operand[i]].shape);
+    const sm_module_shape *from = it->operands ? in->instruction[it->operand[0]].shape : NULL;
+    double elements = from && it->number > 0 ? sm_module_elements(from) : 0; /* of them, pieces */
+    return one && elements > it->number ? bytes * (double)it->number / elements : bytes;
+}
+
 void profile_price_collective(const profile_made *made, const sm_computation *in,
                               sm_profile_collective *c) {
     const sm_instruction *it = c->instruction;
-    double operands = 0;
-    for (int i = 0; i < it->operands; i++)
-        operands += sm_module_data_bytes(in->instruction[it->operand[i]].shape);
-    if (it->opcode == SM_OPCODE_RAGGED_ALL_TO_ALL && it->operands > 0)
-        operands = sm_module_data_bytes(in->instruction[it->operand[0]].shape);
+    double operands = sent_bytes(in, it);
     c->op = collective_of(it->opcode);
     c->axes = profile_axes_of(made, it);
     c->members = c->op == SM_PERMUTE || it->groups.n == 0

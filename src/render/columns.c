@@ -1,5 +1,6 @@
 /* Text measured in terminal columns. */
 #include "columns.h"
+#include "scalemodel/render.h"
 
 #include <assert.h>
 #include <errno.h>

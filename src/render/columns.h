@@ -12,8 +12,5 @@ void sm_print_repeated(FILE *out, const char *glyph, int times);
  * else anywhere; always moves on. */
 size_t sm_next_line(const char *text, size_t length, int columns, size_t *next);
 
-/* text wrapped to `width` columns: `first` leads the first line, `rest` the others. */
-void sm_print_wrapped(FILE *out, const char *text, int width, const char *first, const char *rest);
-
 /* SM_OK, or SM_IO when the stream has failed. */
 sm_status sm_finish_stream(FILE *out, sm_error *err);

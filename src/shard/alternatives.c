@@ -16,7 +16,6 @@ typedef struct enumeration {
     const sm_einsum *einsum;
     const sm_mesh *mesh;
     const sm_array *want; /* NULL: any output */
-    sm_routes *routes;
     sm_lowering_visit each;
     void *context;
     choices choice[SM_MAX_AXES];
@@ -130,14 +129,14 @@ static void visit(enumeration *e, const sm_lowering *lowering) {
 
 static void report(enumeration *e, const sm_array *want) {
     sm_lowering way[SM_MOST_WAYS];
-    int n = sm_einsum_lower_ways_by(e->routes, e->einsum, e->mesh, e->at, want, way, NULL);
+    int n = sm_einsum_lower_ways(e->einsum, e->mesh, e->at, want, way, NULL);
     for (int i = 0; i < n; i++) visit(e, &way[i]);
 }
 
 /* Leaves the lowering of the assignment in e->lowering. It may have none: {U} of the wanted output
  * where nothing is partial, or too many steps. */
 static bool lower(enumeration *e, const sm_array *want) {
-    return sm_einsum_lower_by(e->routes, e->einsum, e->mesh, e->at, want, &e->lowering);
+    return sm_einsum_lower(e->einsum, e->mesh, e->at, want, true, &e->lowering, NULL) == SM_OK;
 }
 
 static bool shortens_dim(const enumeration *e, const sm_dim *dim, int axis) {
@@ -199,10 +198,12 @@ sm_status sm_einsum_alternatives(const sm_einsum *einsum, const sm_mesh *mesh,
     e.want = whole.out_sharding_given ? &whole.out : NULL;
     for (int a = 0; a < mesh->axes; a++) axis_choices(&e, a);
     trim_choices(&e);
-    e.routes = sm_routes_new();
-    if (!e.routes) return sm_fail_memory(err);
+    sm_mesh known = *mesh;
+    known.routes = sm_routes_new();
+    e.mesh = &known;
+    if (!known.routes) return sm_fail_memory(err);
     assignments_from(&e, 0);
-    sm_routes_free(e.routes);
+    sm_routes_free(known.routes);
     return e.visits > 0
                ? SM_OK
                : sm_fail(err, SM_NEGATIVE, "no assignment of the mesh axes gives this output");

@@ -10,7 +10,6 @@
 #include <string.h>
 
 typedef struct job {
-    sm_routes *routes;
     const sm_einsum *einsum;
     const sm_mesh *mesh;
     const int8_t *at;
@@ -159,8 +158,7 @@ static bool lower_operands(job *j, sm_lowering *l, double *live, double *read) {
     for (int o = 0; o < e->operands; o++) *live += sm_array_local_bytes(&e->in[o], e, j->mesh);
     for (int o = 0; o < e->operands; o++) {
         double stored = sm_array_local_bytes(&e->in[o], e, j->mesh);
-        sm_reshard r = {.routes = j->routes,
-                        .einsum = e,
+        sm_reshard r = {.einsum = e,
                         .mesh = j->mesh,
                         .lowering = l,
                         .assisting = assisting(j),
@@ -183,8 +181,7 @@ static bool lower_output(job *j, sm_lowering *l, const sm_array *partial, double
     sm_array target = *partial;
     if (j->want != NULL) target = *j->want;
     else target.unreduced &= j->partial;
-    sm_reshard r = {.routes = j->routes,
-                    .einsum = j->einsum,
+    sm_reshard r = {.einsum = j->einsum,
                     .mesh = j->mesh,
                     .lowering = l,
                     .assisting = assisting(j),
@@ -320,13 +317,6 @@ sm_status sm_einsum_lower(const sm_einsum *einsum, const sm_mesh *mesh, const in
     return lower_whole(j, lowering, err);
 }
 
-bool sm_einsum_lower_by(sm_routes *routes, const sm_einsum *einsum, const sm_mesh *mesh,
-                        const int8_t *at, const sm_array *want, sm_lowering *lowering) {
-    job j = {.routes = routes, .einsum = einsum, .mesh = mesh, .at = at, .want = want};
-    j.partial = (sm_axes)~0u;
-    return lower_whole(j, lowering, NULL) == SM_OK;
-}
-
 /* On the parts of axes that *lowering has. *bounded: no steps on other parts move less. */
 static sm_status lower_on_parts(const job *whole, sm_lowering *lowering, bool *bounded,
                                 sm_error *err) {
@@ -341,8 +331,7 @@ static sm_status lower_on_parts(const job *whole, sm_lowering *lowering, bool *b
     sm_array composed[SM_MAX_OPERANDS + 1];
     for (int o = 0; whole->composed && o <= split.operands; o++)
         composed[o] = sm_lowering_array(&as, &whole->composed[o]);
-    job j = {.routes = whole->routes,
-             .einsum = &split,
+    job j = {.einsum = &split,
              .mesh = &parts,
              .at = part_at,
              .want = &wanted,
@@ -389,17 +378,11 @@ static unsigned in_parts(const sm_einsum *e, const sm_mesh *mesh, const sm_array
 
 int sm_einsum_lower_ways(const sm_einsum *einsum, const sm_mesh *mesh, const int8_t *at,
                          const sm_array *want, sm_lowering *way, sm_error *err) {
-    return sm_einsum_lower_ways_by(NULL, einsum, mesh, at, want, way, err);
-}
-
-int sm_einsum_lower_ways_by(sm_routes *routes, const sm_einsum *einsum, const sm_mesh *mesh,
-                            const int8_t *at, const sm_array *want, sm_lowering *way,
-                            sm_error *err) {
     sm_einsum whole = *einsum;
     sm_mesh straight = *mesh;
     bool bounded;
     int n = 1;
-    job j = {.routes = routes, .einsum = &whole, .mesh = mesh, .at = at, .want = want};
+    job j = {.einsum = &whole, .mesh = mesh, .at = at, .want = want};
     if (sm_einsum_infer_output(&whole, NULL, err) != SM_OK) return 0;
     way[0].parts = 0;
     if (lower_on_parts(&j, &way[0], &bounded, err) != SM_OK) return 0;

@@ -189,7 +189,7 @@ bool sm_reshard_run(sm_reshard *r, const sm_array *from, const sm_array *to) {
     leg l = {r, &j, from, j.from};
     sm_route route;
     if (r->move) return follow(&l, r->move);
-    if (!sm_routes_find(r->routes, &j, &route)) return false;
+    if (!sm_routes_find(r->mesh->routes, &j, &route)) return false;
     for (int i = 0; i < route.moves; i++) {
         if (route.move[i] == SM_MOVE_ALL_GATHER) slice_to_assist(&l, &route.after[i]);
         emit(&l, route.move[i], &route.after[i]);

@@ -5,7 +5,6 @@
 typedef struct sm_reshard {
     const sm_einsum *einsum;
     const sm_mesh *mesh;
-    sm_routes *routes;       /* NULL: each is looked for */
     sm_lowering *lowering;   /* steps are appended here */
     sm_axes assisting;       /* axes that help to gather where they are idle */
     int array;               /* operand number, or -1 for the output */
@@ -18,13 +17,6 @@ typedef struct sm_reshard {
     bool bounded; /* set before; stays when no way with parts of axes could do with less */
 } sm_reshard;
 
-/* As sm_einsum_lower, partial sums kept where they may be, and sm_einsum_lower_ways, with the
- * routes that are known (or NULL). */
-bool sm_einsum_lower_by(sm_routes *routes, const sm_einsum *einsum, const sm_mesh *mesh,
-                        const int8_t *at, const sm_array *want, sm_lowering *lowering);
-int sm_einsum_lower_ways_by(sm_routes *routes, const sm_einsum *einsum, const sm_mesh *mesh,
-                            const int8_t *at, const sm_array *want, sm_lowering *way,
-                            sm_error *err);
 /* Appends the steps of least bytes that bring an array to the sharding of another. Both have the
  * same indices in the same order. False when there is no way. */
 bool sm_reshard_run(sm_reshard *r, const sm_array *from, const sm_array *to);

@@ -26,7 +26,7 @@
 enum { MOST_NODES = 1536, BUCKETS = 1024, NONE = -1 };
 
 typedef struct node {
-    sm_layout at;
+    sm_layout at, key;  /* key: of all that differ by axes that are alike */
     double cost, ahead; /* so far; the bound of what is left */
     double local;       /* bytes on a chip */
     int16_t parent, next;
@@ -43,12 +43,13 @@ typedef struct front {
 
 typedef struct search {
     const sm_journey *j;
-    sm_axes idle;  /* replicated at both ends: they stay so */
-    double finest; /* bytes of a block when every other axis shards */
-    double best;   /* the length of the best route so far */
-    int met[2];    /* its nodes where both sides meet; NONE: there is none */
-    bool dropped;  /* there was no room for a node */
-    bool both;     /* search from the end too */
+    sm_axes idle;               /* replicated at both ends: they stay so */
+    double finest;              /* bytes of a block when every other axis shards */
+    double best;                /* the length of the best route so far */
+    int met[2];                 /* its nodes where both sides meet; NONE: there is none */
+    bool dropped;               /* there was no room for a node */
+    bool both;                  /* search from the end too */
+    sm_axes alike[SM_MAX_AXES]; /* the axes before it that it may trade places with */
     /* Of each set of axes: its chips, and of each dimension the length of the blocks that it cuts.
      */
     double chips[1 << SM_MAX_AXES], cut[SM_MAX_RANK][1 << SM_MAX_AXES];
@@ -402,13 +403,48 @@ static void meet(search *s, int side, int at) {
     }
 }
 
-static int new_node(search *s, front *f, const sm_layout *l) {
+/* Axes of one size that shall be gathered may trade places: what one does from there to the end the
+ * other does too. They do so where padding tells none from another, seen from one end. */
+static void find_alike(search *s) {
+    const sm_journey *j = s->j;
+    for (int a = 0; a < j->axes; a++) {
+        unsigned set = 0;
+        for (int b = 0; b < a && !s->both && !j->uneven && !(s->idle >> a & 1); b++)
+            if (j->chips[a] == j->chips[b] && j->to.dim[a] == SM_REPLICATED &&
+                j->to.dim[b] == SM_REPLICATED && !(s->idle >> b & 1))
+                set |= 1u << b;
+        s->alike[a] = (sm_axes)set;
+    }
+}
+
+static bool stands_before(const sm_layout *l, int a, int b) {
+    return l->dim[a] != l->dim[b] ? l->dim[a] < l->dim[b] : l->place[a] < l->place[b];
+}
+
+/* With the axes that are alike in order of their places. */
+static sm_layout key_of(const search *s, const sm_layout *l) {
+    sm_layout key = *l;
+    for (int a = 1; a < s->j->axes; a++)
+        for (int b = a, before = a - 1; before >= 0; before--) {
+            if (!(s->alike[a] >> before & 1)) continue;
+            if (!stands_before(&key, b, before)) break;
+            const int8_t dim = key.dim[b], place = key.place[b];
+            key.dim[b] = key.dim[before];
+            key.place[b] = key.place[before];
+            key.dim[before] = dim;
+            key.place[before] = place;
+            b = before;
+        }
+    return key;
+}
+
+static int new_node(search *s, front *f, const sm_layout *l, const sm_layout *key) {
     if (f->n == MOST_NODES) {
         s->dropped = true;
         return NONE;
     }
-    int16_t *bucket = &f->bucket[hash(l)];
-    f->node[f->n] = (node){.at = *l, .next = *bucket, .local = box_bytes(s, l, l)};
+    int16_t *bucket = &f->bucket[hash(key)];
+    f->node[f->n] = (node){.at = *l, .key = *key, .next = *bucket, .local = box_bytes(s, l, l)};
     *bucket = (int16_t)f->n;
     return f->n++;
 }
@@ -417,9 +453,10 @@ static int new_node(search *s, front *f, const sm_layout *l) {
 static void reach(search *s, int side, int parent, sm_move move, const sm_layout *l) {
     front *f = &s->side[side];
     const node *p = parent != NONE ? &f->node[parent] : NULL;
-    int at = f->bucket[hash(l)];
+    const sm_layout key = key_of(s, l);
+    int at = f->bucket[hash(&key)];
     double cost = 0;
-    while (at != NONE && !route_same(&f->node[at].at, l)) at = f->node[at].next;
+    while (at != NONE && !route_same(&f->node[at].key, &key)) at = f->node[at].next;
     if (p) {
         const sm_layout *before = f->backward ? l : &p->at, *after = f->backward ? &p->at : l;
         bool joins = p->parent != NONE && p->move == move && move != SM_MOVE_ALL_TO_ALL;
@@ -434,9 +471,12 @@ static void reach(search *s, int side, int parent, sm_move move, const sm_layout
                                  : bound(s->j, s->finest, l, &s->j->to);
     double total = cost + ahead + (ahead > 0 ? toll(s, SM_MOVE_ALL_GATHER) : 0);
     if (total >= s->best) return;
-    if (at == NONE) at = new_node(s, f, l);
+    bool left = at != NONE && f->open[at] == INFINITY && !route_same(&f->node[at].at, l);
+    if (at == NONE || left)
+        at = new_node(s, f, l, &key); /* others came from the one that was left */
     if (at == NONE) return;
     node *n = &f->node[at];
+    n->at = *l;
     n->cost = cost;
     n->ahead = ahead;
     n->parent = (int16_t)parent;
@@ -497,7 +537,8 @@ static void reduce(const leaving *l) {
 
 typedef struct exchange {
     const leaving *l;
-    lists goal;  /* the axes of the layout that the search goes to */
+    const sm_layout *to; /* the layout that the search goes to, and its axes */
+    lists goal;
     double rest; /* bytes ahead when a dimension is cut by other axes than there */
 } exchange;
 
@@ -507,15 +548,31 @@ static bool strays(const exchange *e, int dim, int n, const uint8_t *axis) {
     return memcmp(axis, e->goal.axis[dim], (size_t)shared) != 0;
 }
 
-static bool too_far(const exchange *e, double chips, bool stray) {
+/* held: bytes that are in their last places, at most. */
+static bool too_far(const exchange *e, double chips, double held) {
     const leaving *l = e->l;
     double cost = l->s->side[l->side].node[l->at].cost + l->local * (1 - 1 / chips);
-    return cost + (stray ? e->rest : 0) >= l->s->best;
+    return cost + fmax(0, e->rest - held) >= l->s->best;
+}
+
+/* Where all the axes of `set` come to the dimensions that they shard in the end. */
+static double most_held(const exchange *e, sm_axes set, const sm_layout *layout) {
+    const sm_journey *j = e->l->s->j;
+    sm_layout best = *layout;
+    for (int d = 0; d < j->rank; d++) {
+        int n = e->l->list.n[d];
+        while (n > 0 && (set >> e->l->list.axis[d][n - 1] & 1)) n--;
+        if (strays(e, d, n, e->l->list.axis[d])) return 0;
+    }
+    for (int a = 0; a < j->axes; a++)
+        if (set >> a & 1) best.dim[a] = e->to->dim[a] >= 0 ? e->to->dim[a] : 0;
+    bool backward = e->l->s->side[e->l->side].backward;
+    return backward ? even_box_bytes(j, e->to, &best) : even_box_bytes(j, &best, e->to);
 }
 
 /* The axes of `set` join dimension `dim` and those after it that lose none. */
 static void arrive(const exchange *e, sm_axes set, unsigned losing, int dim, double chips,
-                   const sm_layout *layout) {
+                   double held, const sm_layout *layout) {
     const leaving *l = e->l;
     const sm_journey *j = l->s->j;
     if (set == 0) {
@@ -526,11 +583,13 @@ static void arrive(const exchange *e, sm_axes set, unsigned losing, int dim, dou
         if (losing >> dim & 1u) continue;
         for (int a = 0; a < j->axes; a++) {
             sm_layout next = *layout;
-            if (!(set >> a & 1) || !attach(l->s, &next, a, dim)) continue;
+            if (!(set >> a & 1) || (l->s->alike[a] & set) || !attach(l->s, &next, a, dim)) continue;
             int place = next.place[a];
             bool stray = place < e->goal.n[dim] && e->goal.axis[dim][place] != a;
-            if (!too_far(e, chips, stray))
-                arrive(e, (sm_axes)(set & ~(1u << a)), losing, dim, chips, &next);
+            bool elsewhere = e->to->dim[a] >= 0 && e->to->dim[a] != dim;
+            double still = stray ? 0 : elsewhere ? held / j->chips[a] : held;
+            if (!too_far(e, chips, still))
+                arrive(e, (sm_axes)(set & ~(1u << a)), losing, dim, chips, still, &next);
         }
     }
 }
@@ -541,19 +600,20 @@ static void depart(const exchange *e, sm_axes set, unsigned losing, int dim, dou
     const leaving *l = e->l;
     const sm_journey *j = l->s->j;
     if (dim == j->rank) {
-        if (set != 0) arrive(e, set, losing, 0, chips, layout);
+        double held = set != 0 ? most_held(e, set, layout) : 0;
+        if (set != 0 && !too_far(e, chips, held)) arrive(e, set, losing, 0, chips, held, layout);
         return;
     }
     sm_layout next = *layout;
     int n = l->list.n[dim];
-    if (!too_far(e, chips, strays(e, dim, n, l->list.axis[dim])))
+    if (!too_far(e, chips, strays(e, dim, n, l->list.axis[dim]) ? 0 : e->rest))
         depart(e, set, losing, dim + 1, chips, layout);
     while (n-- > 0) {
         int axis = l->list.axis[dim][n];
         route_put(&next, axis, SM_REPLICATED, 0);
         set = (sm_axes)(set | 1u << axis);
         chips *= j->chips[axis];
-        if (!too_far(e, chips, strays(e, dim, n, l->list.axis[dim])))
+        if (!too_far(e, chips, strays(e, dim, n, l->list.axis[dim]) ? 0 : e->rest))
             depart(e, set, losing | 1u << dim, dim + 1, chips, &next);
     }
 }
@@ -561,7 +621,7 @@ static void depart(const exchange *e, sm_axes set, unsigned losing, int dim, dou
 static void exchange_axes(const leaving *l) {
     const search *s = l->s;
     const sm_layout *goal = s->side[l->side].backward ? &s->j->from : &s->j->to;
-    exchange e = {.l = l};
+    exchange e = {.l = l, .to = goal};
     route_list_axes(s->j, goal, &e.goal);
     const sm_layout *last = s->side[l->side].backward ? &l->layout : goal;
     e.rest = even_box_bytes(s->j, last, last);
@@ -649,6 +709,7 @@ static bool search_route(const sm_journey *j, double finest, double below, sm_ro
     s.both = sizes_differ(j, s.idle);
     s.met[0] = s.met[1] = NONE;
     cut_dimensions(&s);
+    find_alike(&s);
     search_from_both_ends(&s);
     *least = !s.dropped;
     route->moves = 0;

@@ -39,14 +39,8 @@ unsigned sm_journey_uneven(const sm_journey *journey);
  * for where no partial sum is. */
 bool sm_route_find(const sm_journey *journey, sm_route *route);
 
-/* Routes that were found, for the ways of one product ask for the same ones again. */
-typedef struct sm_routes sm_routes;
-/* None yet. NULL when out of memory. */
-sm_routes *sm_routes_new(void);
-/* Free them. NULL is fine. */
-void sm_routes_free(sm_routes *routes);
 /* As sm_route_find; routes may be NULL. Bytes between the journey's members must be 0. */
-bool sm_routes_find(sm_routes *routes, const sm_journey *journey, sm_route *route);
+bool sm_routes_find(struct sm_routes *routes, const sm_journey *journey, sm_route *route);
 /* Of one chip's part under a layout, padding included. */
 double sm_journey_local_bytes(const sm_journey *journey, const sm_layout *layout);
 /* What one chip sends another where axes come to dimensions or leave them: of each dimension the

@@ -1,8 +1,10 @@
-/* Routes by their journeys, the latest in each place. */
+/* Routes by their journeys, the latest in each few places. Where every axis divides every dimension
+ * a route is the same for all sizes, and is found for one. */
 #include "route.h"
+#include <math.h>
 #include <string.h>
 
-enum { PLACES = 1024 };
+enum { PLACES = 16384, TRIES = 8 };
 
 typedef struct known {
     sm_journey journey; /* of no axes: none */
@@ -14,17 +16,41 @@ struct sm_routes {
     known at[PLACES];
 };
 
-sm_routes *sm_routes_new(void) { return sm_calloc(1, sizeof(sm_routes)); }
+struct sm_routes *sm_routes_new(void) {
+    return sm_calloc(1, sizeof(struct sm_routes));
+}
 
-void sm_routes_free(sm_routes *routes) { sm_free(routes); }
+void sm_routes_free(struct sm_routes *routes) { sm_free(routes); }
 
-bool sm_routes_find(sm_routes *routes, const sm_journey *j, sm_route *route) {
-    if (!routes) return sm_route_find(j, route);
-    known *k = &routes->at[sm_hash_bytes(j, sizeof *j) % PLACES];
-    if (k->journey.axes == 0 || memcmp(&k->journey, j, sizeof *j) != 0) {
-        k->journey = *j;
-        k->found = sm_route_find(j, &k->route);
+/* Elements of that size of which every dimension has one on each chip; how many bytes of the
+ * array's are one of them. */
+static double of_unit_sizes(sm_journey *j) {
+    double chips = 1, bytes = j->element_bytes;
+    for (int a = 0; a < j->axes; a++) chips *= j->chips[a];
+    for (int d = 0; d < j->rank; d++)
+        if (fmod(j->size[d], chips) != 0) return 1;
+    for (int d = 0; d < j->rank; d++) {
+        bytes *= j->size[d] / chips;
+        j->size[d] = chips;
+    }
+    j->element_bytes = 1;
+    return bytes;
+}
+
+bool sm_routes_find(struct sm_routes *routes, const sm_journey *journey, sm_route *route) {
+    if (!routes) return sm_route_find(journey, route);
+    sm_journey j;
+    memcpy(&j, journey, sizeof j);
+    double unit = of_unit_sizes(&j);
+    uint64_t at = sm_hash_bytes(&j, sizeof j);
+    known *k = &routes->at[at % PLACES];
+    for (int i = 1; i < TRIES && k->journey.axes > 0 && memcmp(&k->journey, &j, sizeof j) != 0; i++)
+        k = &routes->at[(at + (uint64_t)i) % PLACES];
+    if (memcmp(&k->journey, &j, sizeof j) != 0) {
+        k->journey = j;
+        k->found = sm_route_find(&j, &k->route);
     }
     *route = k->route;
+    route->bytes *= unit;
     return k->found;
 }

@@ -3,8 +3,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#define EXCERPT_COLUMNS 120 /* of the line shown at most */
-#define COLUMNS_BEFORE 50   /* of them before the span when the line is long */
+#define EXCERPT_COLUMNS 72 /* of the line shown at most: with its cuts, 80 */
+#define COLUMNS_BEFORE 30  /* of them before the span when the line is long */
 #define CUT "..."
 
 sm_source sm_source_of(const char *name, const char *text) {

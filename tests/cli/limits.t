@@ -53,5 +53,16 @@ if command -v script >/dev/null; then
     fi
     kill "$session" 2>/dev/null
     wait "$session" 2>/dev/null
+    # and an error keeps to 80 columns; in a file it is one line.
+    script -qec "exec $program serve llama-3.1-8b --on h100-sxm --concurrency 32k2" typescript </dev/null |
+        tr -d '\r' >"$place/out"
+    printf '%s\n' "--concurrency:1:3: unknown unit 'k2': expected one of k, M, B (or G), T, P, E," \
+        "    Ki, Mi" "  32k2" "    ^~" >"$place/expected"
+    tests=$((tests + 1))
+    if cmp -s "$place/expected" "$place/out"; then echo "ok $tests - a long error on a terminal"; else
+        failures=$((failures + 1))
+        echo "not ok $tests - a long error on a terminal"
+        sed 's/^/# /' "$place/out"
+    fi
 fi
 finish_tests

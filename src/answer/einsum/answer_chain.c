@@ -195,9 +195,9 @@ static sm_status show_lists(sm_report *r, const chain_asked *q, const sm_chain_i
     return status;
 }
 
-sm_status chain_answer(const chain_asked *q, sm_report *r, sm_error *err) {
-    const sm_chain_input input = {&q->m->system,  &q->m->mesh, &q->m->placement,
-                                  q->calibration, q->compute,  q->chain};
+static sm_status answer_on(const chain_asked *q, const sm_mesh *mesh, sm_report *r, sm_error *err) {
+    const sm_chain_input input = {&q->m->system,  mesh,       &q->m->placement,
+                                  q->calibration, q->compute, q->chain};
     sm_chain_plan best;
     sm_error none = {.status = SM_OK};
     sm_status status = sm_chain_best(&input, r->arena, &best, &none);
@@ -216,4 +216,13 @@ sm_status chain_answer(const chain_asked *q, sm_report *r, sm_error *err) {
     sm_placed_mesh_page(r, q->m);
     show(r, q, &best);
     return show_lists(r, q, &input, err);
+}
+
+sm_status chain_answer(const chain_asked *q, sm_report *r, sm_error *err) {
+    sm_mesh mesh = q->m->mesh;
+    mesh.routes = sm_routes_new();
+    if (!mesh.routes) return sm_fail_memory(err);
+    sm_status status = answer_on(q, &mesh, r, err);
+    sm_routes_free(mesh.routes);
+    return status;
 }

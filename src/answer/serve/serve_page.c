@@ -164,6 +164,14 @@ static void speed_lines(sm_report *r, const sm_serving_found *a) {
                    sm_show_seconds(r, p->ttft_s[0]), first_words(r, a));
     sm_report_text(r, "%s tokens/s per chip%s.", sm_show_number(r, p->tokens_per_s_per_chip),
                    price_words(r, p->usd_per_million_tokens));
+    const struct sm_closed_share *taken = a->q->taken;
+    if (taken && taken->uneven)
+        sm_report_text(r,
+                       "That is a replica with %.0f requests; all %d, some with one less, do %s "
+                       "tokens/s per chip%s.",
+                       taken->in_flight, taken->replicas,
+                       sm_show_number(r, taken->point.tokens_per_s_per_chip),
+                       price_words(r, taken->point.usd_per_million_tokens));
     if (a->q->job.alone)
         sm_report_text(r, "Prompts are prefilled elsewhere: nothing comes between two tokens.");
     else

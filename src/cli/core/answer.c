@@ -5,6 +5,7 @@
 #include "scalemodel/render.h"
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PAGE_WIDTH = 80 };
 
@@ -92,7 +93,12 @@ void cli_show_error(const sm_error *err) {
     char text[2048];
     if (!err->sentence[0]) return;
     sm_error_format(err, text, sizeof text);
-    size_t length = strlen(text);
-    fprintf(stderr, "%s%s%s", err->line || err->source[0] ? "" : "scalemodel: ", text,
-            length && text[length - 1] == '\n' ? "" : "\n");
+    const char *name = err->line || err->source[0] ? "" : "scalemodel: ";
+    char *rest = text;
+    if (isatty(STDERR_FILENO)) { /* in a file a sentence stays one line, which grep finds */
+        rest += strcspn(text, "\n");
+        if (*rest) *rest++ = '\0';
+        sm_print_wrapped(stderr, text, PAGE_WIDTH, name, "    ");
+    } else fputs(name, stderr);
+    if (*rest) fprintf(stderr, "%s%s", rest, rest[strlen(rest) - 1] == '\n' ? "" : "\n");
 }
