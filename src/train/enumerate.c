@@ -53,11 +53,11 @@ double least_state(const sm_train *t, const variant *v, const sm_plan *plan) {
     for (int k = 0; k < t->kinds; k++)
         for (int i = 0; i < v->piece[k].part.classes; i++) {
             const sm_weight_class *c = &v->piece[k].part.weight[i];
-            double held = c->elements * c->share * d.inverse[c->stored] * t->layers[k];
+            double held = c->elements * c->share / d.ways[c->stored] * t->layers[k];
             if (c->tied) continue;
             bytes += held * fmin(2, class_bytes(t, plan, c));
             if (c->fixed) continue;
-            bytes += (plan->fsdp == 1 ? held * d.inverse[c->partial] : held) * g;
+            bytes += (plan->fsdp == 1 ? held / d.ways[c->partial] : held) * g;
         }
     return bytes / plan->pipeline;
 }

@@ -43,7 +43,7 @@ static priced price_einsum(const sm_train *t, const sm_work *w, sm_dtype dtype,
 
 sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm_work *w,
                                    const sm_degrees *d) {
-    double sequences = d->sequences * d->inverse[w->batch.mask & d->sequence_axes];
+    double sequences = d->sequences / d->ways[w->batch.mask & d->sequence_axes];
     double heads = size_at(&w->batch, d) / sequences, kv_heads = size_at(&w->kv_heads, d);
     return (sm_attention_shape){.batch = sequences,
                                 .q_len = size_at(&w->m, d),
@@ -164,7 +164,7 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const sm
     double read = 0, written = 0;
     for (int i = 0; i < p->part.classes && !p->part.ops_gather; i++) {
         const sm_weight_class *c = &p->part.weight[i];
-        double whole = c->elements * d->inverse[c->stored & ~sm_weight_shards(&v->rules)];
+        double whole = c->elements / d->ways[c->stored & ~sm_weight_shards(&v->rules)];
         if (c->fixed && !(c->stored & sm_weight_shards(&v->rules)))
             continue; /* read by no product */
         read += whole * (c->narrow ? sm_stored_as_bytes[v->rules.stored] : 2);

@@ -233,6 +233,9 @@ static sm_status make_result(const plan_search *h, sm_train *t, sm_arena *arena,
         plan_canonical(t, &r->plan[i]);
         sm_status s = sm_train_price(t, &r->plan[i], &r->price[i], err);
         if (s) return s;
+        double own = objective_of(h->options, &r->plan[i], r->price[i].expected_s, h->objective[i]);
+        assert(fabs(own - h->objective[i]) <= ROUNDING * own); /* it was ranked by its own price */
+        (void)own;
     }
     *result = r;
     return SM_OK;

@@ -111,7 +111,9 @@ static inline double smaller(double a, double b) { return a < b ? a : b; }
 
 /* ---- sizes ---- */
 static inline double size_at(const sm_size *s, const sm_degrees *d) {
-    return sm_size_share(s, d) * (s->per_sequence ? d->sequences : 1.0);
+    if (!s->per_sequence) return sm_size_share(s, d);
+    const double sequences = d->sequences / d->ways[s->mask & d->sequence_axes];
+    return s->base * sequences / d->ways[s->mask & ~(unsigned)d->sequence_axes];
 }
 
 /* ---- local work of a piece, one microbatch ---- */
