@@ -142,6 +142,14 @@ typedef struct priced_matmul {
 } priced_matmul;
 void piece_time_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                         sm_dtype dtype, priced_matmul *memo, piece_time *out);
+/* No microbatch of n sequences takes less in a phase: max(n x each, read) + gaps, or `host`. Work
+ * of several pieces is added up. */
+typedef struct work_floor {
+    double each[SM_PHASE_COUNT], read[SM_PHASE_COUNT], gaps[SM_PHASE_COUNT], host[SM_PHASE_COUNT];
+} work_floor;
+/* d: of microbatches of one sequence. */
+void piece_floor_add(const sm_train *t, const variant *v, int index, const sm_degrees *d,
+                     sm_dtype dtype, work_floor *to);
 
 /* One op of a piece: what it takes and why. */
 typedef struct priced {
