@@ -175,6 +175,27 @@ static void the_search_is_exact_under_any_constants(void **state) {
     assert_true(found > TIMES(14));
 }
 
+/* Nodes share local work whose degrees over sequences differ: on axes that are no powers of two a
+ * chip's part of them is whole all the same, and pads no tile. sm_train_search asserts that each
+ * plan's price, made by itself, is what it was ranked by. */
+static void parts_of_odd_axes_are_whole(void **state) {
+    (void)state;
+    static const char *const systems[] = {"tpu-v5p:4x10x10", "tpu-v5p:3x5x7", "tpu-v5e:10x12",
+                                          "h100-sxm:15x8"};
+    sm_rng rng = {drawn_from(31)};
+    int found = 0;
+    for (int i = 0; i < TIMES(24); i++) {
+        random_job_fill(&r, &rng);
+        r.system = random_job_system(systems[i % 4]);
+        r.job.batch_tokens = r.job.seq * r.system.chips * (1 + (int)sm_rng_below(&rng, 6));
+        sm_search_options o = options_of(&rng);
+        sm_train *train = train_of(&r.job);
+        found += search(train, &o, &exact) == SM_OK;
+        sm_train_free(train);
+    }
+    assert_true(found > TIMES(15));
+}
+
 /* No random plan, drawn without the search's own enumeration, beats what the search calls best. */
 static void no_random_plan_is_better(void **state) {
     (void)state;
@@ -689,6 +710,7 @@ int main(void) {
         cmocka_unit_test(options_of_other_versions),
         cmocka_unit_test(the_search_equals_brute_force),
         cmocka_unit_test(the_search_is_exact_under_any_constants),
+        cmocka_unit_test(parts_of_odd_axes_are_whole),
         cmocka_unit_test(no_random_plan_is_better),
         cmocka_unit_test(zero_is_searched_over_tensor_alone),
         cmocka_unit_test(a_number_that_does_not_divide_runs_on_a_part),

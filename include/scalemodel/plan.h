@@ -283,10 +283,10 @@ void sm_plan_keep_used_kinds(sm_model *model);
 enum { SM_AXES_MASKS = 1 << SM_AXIS_COUNT };
 typedef struct sm_degrees {
     double axis[SM_AXIS_COUNT];
-    double inverse[SM_AXES_MASKS]; /* 1 / product of the degrees of a mask of axes */
-    sm_axes sequence_axes;         /* those whose chips have sequences of their own */
-    double replicas;               /* groups of chips that have: the product of these */
-    double sequences;              /* training: of one microbatch over the whole mesh */
+    double ways[SM_AXES_MASKS]; /* the product of the degrees of a mask of axes */
+    sm_axes sequence_axes;      /* those whose chips have sequences of their own */
+    double replicas;            /* groups of chips that have: the product of these */
+    double sequences;           /* training: of one microbatch over the whole mesh */
 } sm_degrees;
 /* Fill degrees from a plan on a model, which must divide (sm_plan_refuse). */
 void sm_degrees_set(sm_degrees *degrees, const sm_plan *plan, const sm_model *model);
@@ -296,7 +296,7 @@ double sm_plan_groups(const sm_plan *plan, const sm_model *model);
 void sm_degrees_microbatch(sm_degrees *degrees, int microbatch);
 /* A size on one chip but for the sequences, queries and keys that it grows with. */
 static inline double sm_size_share(const sm_size *size, const sm_degrees *degrees) {
-    return size->base * degrees->inverse[size->mask];
+    return size->base / degrees->ways[size->mask];
 }
 /* A size on one chip, of so many sequences, queries and keys. */
 static inline double sm_size_at(const sm_size *size, const sm_degrees *degrees,

@@ -54,15 +54,14 @@ void sm_degrees_set(sm_degrees *d, const sm_plan *plan, const sm_model *model) {
         [SM_AXIS_EXPERT] = plan->expert,   [SM_AXIS_CONTEXT] = plan->context,
         [SM_AXIS_TENSOR] = tensor.heads,   [SM_AXIS_TENSOR_Q] = tensor.queries,
         [SM_AXIS_TENSOR_W] = tensor.widths};
-    d->inverse[0] = 1;
+    d->ways[0] = 1;
     for (int a = 0; a < SM_AXIS_COUNT; a++) {
-        double part = 1 / axis[a];
         d->axis[a] = axis[a];
-        for (int m = 0; m < 1 << a; m++) d->inverse[m | 1 << a] = d->inverse[m] * part;
+        for (int m = 0; m < 1 << a; m++) d->ways[m | 1 << a] = d->ways[m] * axis[a];
     }
     if (gathered) own |= SM_BIT(SM_AXIS_FSDP);
     d->sequence_axes = (sm_axes)own;
-    d->replicas = 1 / d->inverse[own];
+    d->replicas = d->ways[own];
     sm_degrees_microbatch(d, plan->microbatch);
 }
 

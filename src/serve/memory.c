@@ -27,7 +27,7 @@ static double piece_params(const sm_serve *s, const variant *v, int index, const
         const sm_weight_class *c = &p->weight[i];
         if (c->tied && index != head_piece(s)) continue; /* its own piece has it */
         double held = c->elements * sm_weight_share(c, h->stages);
-        bytes += held * h->d.inverse[c->stored & ~gathered] * 2 * weight_scale(s, index, c->expert);
+        bytes += held / h->d.ways[c->stored & ~gathered] * 2 * weight_scale(s, index, c->expert);
     }
     return bytes;
 }
@@ -59,7 +59,7 @@ void find_tokens(piece *of) {
 }
 
 static double token_bytes(const piece *p, int tensor, const sm_degrees *d) {
-    return p->token[tensor].bytes * d->inverse[p->token[tensor].axes & ~d->sequence_axes];
+    return p->token[tensor].bytes / d->ways[p->token[tensor].axes & ~d->sequence_axes];
 }
 
 /* The residual stream, and what one op reads and writes; of an encoder's positions one. */
@@ -99,9 +99,8 @@ sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holdi
         if (!cache) continue;
         const sm_layer_kind *kind = &s->model.kind[k];
         out->kv[k] = sm_layer_cache_bytes(kind, s->job.dtypes.kv) *
-                     keys_held(kind, tokens_each, 1) *
-                     out->d.inverse[stored(program, cache, false)];
-        out->shards = 1 / out->d.inverse[stored(program, cache, true)];
+                     keys_held(kind, tokens_each, 1) / out->d.ways[stored(program, cache, false)];
+        out->shards = out->d.ways[stored(program, cache, true)];
     }
     const piece *head = &prefill->piece[head_piece(s)];
     for (int k = 0; k < s->kinds; k++)

@@ -161,7 +161,7 @@ static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, c
     sm_attention_shape a = {.dtype = SM_BF16,
                             .kv_bytes = sm_dtype_bytes(x->s->job.dtypes.kv),
                             .panel = x->s->job.query_by_query ? 1 : 0};
-    double rows = sm_size_at(&w->batch, &x->d, &n), split = x->d.inverse[w->n.mask];
+    double rows = sm_size_at(&w->batch, &x->d, &n), split = x->d.ways[w->n.mask];
     /* Axes that split the sequences of an attention op: those of the batch and, under
      * cache_by=batch, those that hold no heads of their own. */
     unsigned axes = x->d.sequence_axes;
@@ -169,7 +169,7 @@ static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, c
         axes |= SM_BIT(SM_AXIS_FSDP) | SM_BIT(SM_AXIS_TENSOR_Q) | SM_BIT(SM_AXIS_TENSOR_W);
         if (kind->attention == SM_ATTENTION_MLA) axes |= SM_BIT(SM_AXIS_TENSOR);
     }
-    double sequences = n.sequences * x->d.inverse[axes & w->batch.mask];
+    double sequences = n.sequences / x->d.ways[axes & w->batch.mask];
     bool latent = kind->attention == SM_ATTENTION_MLA;
     a.shared_kv = latent && x->v->rules.absorbed;
     a.head_size = kind->H;
@@ -181,11 +181,11 @@ static sm_attention_shape shape_of(const step *x, int index, const sm_work *w, c
     a.heads = rows / sequences;
     a.batch = larger(1, sequences);
     a.kv_heads = a.shared_kv ? 1 : smaller(a.heads, larger(1, sm_size_at(&w->kv_heads, &x->d, &n)));
-    a.q_len = larger(1, g->queries * x->d.inverse[w->m.mask]);
+    a.q_len = larger(1, g->queries / x->d.ways[w->m.mask]);
     double seen = own_keys > 1 ? own_keys : keys_seen(x->s, kind, g);
     double held = own_keys > 1 ? own_keys : keys_held(kind, all, g->queries);
-    a.keys = larger(1, seen * split);
-    a.kv_len = larger(a.keys, held * split);
+    a.keys = larger(1, seen / split);
+    a.kv_len = larger(a.keys, held / split);
     if (g->queries > 1 && g->queries <= MOST_VERIFIED && g->past > 0) {
         a.heads *= a.q_len;
         a.q_len = 1;
@@ -204,7 +204,7 @@ static double add_attention(const step *x, int index, const fused *f, const atte
     double past = f->keys > 1 ? f->keys : keys_held(kind_of(x, index), g->past, 1);
     at.flops = 2 * a->batch * a->heads * a->q_len * a->keys * (a->head_size + a->v_head_size);
     at.bytes = per_key * a->kv_len;
-    p->kv_bytes += per_key * smaller(past * x->d.inverse[w->n.mask], a->kv_len);
+    p->kv_bytes += per_key * smaller(past / x->d.ways[w->n.mask], a->kv_len);
     return add_kernel(x, w, SM_BF16, &at, p);
 }
 

@@ -78,7 +78,7 @@ const char *serve_refuse(const sm_serve *s, const sm_plan *plan, char *room, siz
 double fullest(double groups, double sequences);
 /* Groups of chips that hold all experts each: the chips of `expert` share them. */
 static inline double expert_groups(const sm_degrees *d) {
-    return 1 / d->inverse[d->sequence_axes & ~(unsigned)SM_BIT(SM_AXIS_EXPERT)];
+    return d->ways[d->sequence_axes & ~(unsigned)SM_BIT(SM_AXIS_EXPERT)];
 }
 
 /* ---- placement ---- */

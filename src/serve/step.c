@@ -18,7 +18,7 @@
 
 double class_read(const step *x, const sm_weight_class *c) {
     unsigned shards = x->plan->gathered ? SM_BIT(SM_AXIS_FSDP) : 0u;
-    return c->elements * x->d.inverse[c->stored & ~shards];
+    return c->elements / x->d.ways[c->stored & ~shards];
 }
 
 double experts_share(const step *x, int index) {
@@ -100,7 +100,7 @@ static void add_work(const step *x, int index, const fused *f, piece_price *to) 
     else if (op.class == OP_MATMUL) to->matmul_s += op.expected;
     double flops =
         x->v->piece[index].part.work[f->first].experts ? op.flops / x->s->job.imbalance : op.flops;
-    to->flops += flops / x->d.inverse[x->v->piece[index].part.work[f->first].flops.mask];
+    to->flops += flops * x->d.ways[x->v->piece[index].part.work[f->first].flops.mask];
     if (op.class == OP_ATTENTION) {
         to->kv_bytes += op.kv_bytes;
         to->attention_flops += flops;

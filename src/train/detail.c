@@ -152,7 +152,7 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
         const sm_weight_class *c = &one->part.weight[i];
         const class_slots *slots = &l->p->v->weight[index][i];
         if (c->fixed || (tied && c->tied)) continue;
-        double held = c->elements * sm_weight_share(c, plan->pipeline) * l->p->d.inverse[c->stored];
+        double held = c->elements * sm_weight_share(c, plan->pipeline) / l->p->d.ways[c->stored];
         const char *what = c->expert ? "experts" : "weights";
         double gradients = held * reduced_bytes(l->t, plan);
         double weights = held * class_bytes(l->t, plan, c);
@@ -167,7 +167,7 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
             add(l, row, reduce, times * microbatches, l->t->software.one_by_one ? 1 : 0);
         else add(l, row, reduce, times, exposed_reduce);
         if (!whole && plan->state_copies > 1 && c->partial & SM_BIT(SM_AXIS_DATA)) {
-            double part_of = l->p->d.inverse[c->partial] * plan->state_copies;
+            double part_of = plan->state_copies / l->p->d.ways[c->partial];
             row = row_of(l, SM_ALL_REDUCE, what, SM_BIT(SM_AXIS_DATA), "step end",
                          gradients * part_of);
             row.returns = true;

@@ -7,43 +7,43 @@
 
 /* ---- bounds ---- */
 
-/* Seconds of matrix work per sequence in a piece, at the best efficiency the calibration knows. */
-static double piece_floor(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                          sm_dtype dtype) {
-    const sm_calibration *c = t->calibration;
-    double wide = sm_chip_peak(&t->system.chip, SM_BF16, NULL) * c->matmul_efficiency;
-    double narrow = sm_chip_peak(&t->system.chip, dtype, NULL) *
-                    (dtype == SM_FP8 ? c->matmul_efficiency_fp8 : c->matmul_efficiency);
-    double seconds = 0;
-    const sm_partition *p = &v->piece[index].part;
-    for (int i = 0; i < p->works; i++) {
-        const sm_work *w = &p->work[i];
-        if (w->kind == SM_OP_EINSUM)
-            seconds += size_at(&w->flops, d) / (w->linear ? fmax(narrow, wide) : wide);
-        if (w->kind != SM_OP_ATTENTION) continue;
-        sm_attention_shape a = attention_shape(t, v, w, d);
-        seconds += sm_attention_floor_s(&t->system.chip, c, &a, w->phase != SM_PHASE_FORWARD);
-    }
-    return seconds;
+/* What no microbatch of a piece takes less than, of each sequence. */
+static double piece_each_s(const sm_train *t, const variant *v, int index, const sm_degrees *d,
+                           sm_dtype dtype) {
+    work_floor f = {.each = {0}};
+    piece_floor_add(t, v, index, d, dtype, &f);
+    return f.each[0] + f.each[1] + f.each[2];
 }
 
-/* The busiest stage holds at least its share of the layers, in whole layers of the cheapest kind.
- */
-static double node_floor(const sm_train *t, const variant *v, const sm_plan *plan) {
+/* Seconds of work per sequence: of all layers and the head, and of the cheapest layer. Nodes that
+ * come one after the other have the same. */
+static const layers_floor *layers_floor_of(plan_search *h, const variant *v, const sm_plan *plan) {
+    const sm_train *t = h->train;
+    const uint64_t key = work_key(v, plan);
+    layers_floor *at = &h->layers[key % LAYERS_FLOORS];
+    if (at->key == key) return at;
     sm_degrees d;
     sm_plan one = *plan;
     one.microbatch = 1;
     sm_degrees_set(&d, &one, &t->model);
-    double total = 0, least = HUGE_VAL;
+    *at = (layers_floor){key, piece_each_s(t, v, head_piece(t), &d, plan->dtype), HUGE_VAL};
     for (int k = 0; k < t->kinds; k++) {
-        double s = piece_floor(t, v, k, &d, plan->dtype);
-        total += t->layers[k] * s;
-        if (s < least) least = s;
+        double s = piece_each_s(t, v, k, &d, plan->dtype);
+        at->all_s += t->layers[k] * s;
+        at->least_s = fmin(at->least_s, s);
     }
-    total += piece_floor(t, v, head_piece(t), &d, plan->dtype);
-    double whole = ceil((double)t->model.L / plan->pipeline) * least;
+    return at;
+}
+
+/* The busiest stage holds at least its share of the layers, in whole layers of the cheapest kind;
+ * where a dual pipeline is possible, which deals each out to two stages, in halves. */
+static double node_floor(plan_search *h, const variant *v, const sm_plan *plan) {
+    const sm_train *t = h->train;
+    const layers_floor *f = layers_floor_of(h, v, plan);
+    const double parts = plan->pipeline % 2 ? 1 : 2;
+    double whole = ceil(parts * t->model.L / plan->pipeline) / parts * f->least_s;
     double sequences = ceil(t->sequences / sm_plan_replicas(plan));
-    return sequences * fmax(total / plan->pipeline, whole) + t->calibration->step_overhead_s;
+    return sequences * fmax(f->all_s / plan->pipeline, whole) + t->calibration->step_overhead_s;
 }
 
 double least_state(const sm_train *t, const variant *v, const sm_plan *plan) {
@@ -53,18 +53,18 @@ double least_state(const sm_train *t, const variant *v, const sm_plan *plan) {
     for (int k = 0; k < t->kinds; k++)
         for (int i = 0; i < v->piece[k].part.classes; i++) {
             const sm_weight_class *c = &v->piece[k].part.weight[i];
-            double held = c->elements * c->share * d.inverse[c->stored] * t->layers[k];
+            double held = c->elements * c->share / d.ways[c->stored] * t->layers[k];
             if (c->tied) continue;
             bytes += held * fmin(2, class_bytes(t, plan, c));
             if (c->fixed) continue;
-            bytes += (plan->fsdp == 1 ? held * d.inverse[c->partial] : held) * g;
+            bytes += (plan->fsdp == 1 ? held / d.ways[c->partial] : held) * g;
         }
     return bytes / plan->pipeline;
 }
 
-/* The least over the choices of a plan's degrees. Those of equal matrix work have equal bounds. */
+/* The least over the choices of a plan's degrees. Those of equal matrix work have equal weights. */
 typedef struct floors {
-    const plan_search *h;
+    plan_search *h;
     const choices *c;
     double seconds, state;
     int seen;
@@ -78,15 +78,15 @@ static bool try_floor(void *context, sm_plan *plan) {
     const variant *v = built_variant(t, plan);
     if (!choices_allow(f->c, plan)) return true;
     if (!v || degrees_refuse(t, plan, why, sizeof why)) return true;
+    f->seconds = fmin(f->seconds, node_floor(f->h, v, plan));
     for (int i = 0; i < f->seen; i++)
         if (f->matmuls[i] == v->matmuls) return true;
     if (f->seen < 8) f->matmuls[f->seen++] = v->matmuls;
-    f->seconds = fmin(f->seconds, node_floor(t, v, plan));
     f->state = fmin(f->state, least_state(t, v, plan));
     return true;
 }
 
-static double bound_of(const plan_search *h, const sm_plan *plan, const choices *c) {
+static double bound_of(plan_search *h, const sm_plan *plan, const choices *c) {
     floors f = {.h = h, .c = c, .seconds = HUGE_VAL, .state = HUGE_VAL};
     sm_plan copy = *plan;
     sm_plan_each_choice(&copy, &h->options->fixed, &h->train->model, try_floor, &f);

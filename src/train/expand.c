@@ -128,7 +128,7 @@ static bool least_alive(expansion *x, schedule_set *alive) {
         place_least(x->t, l->p.v, i == 0, &l->p.at);
     }
     place_as_least(l->p.v, &l->p.at);
-    x->loaded = false;
+    x->loaded = x->known = false;
     return l->placements > 0 && any_alive(x, alive, alive);
 }
 
@@ -140,7 +140,7 @@ static void expand_placement(expansion *x, listed *of, const schedule_set *from)
         schedule_set alive[MAX_MICROBATCH] = {0};
         x->in = choices_allow(&x->c, &x->plan) & (at->usual || !at->whole ? ~0u : x->c.in.unusual);
         if (!x->in) continue;
-        x->loaded = false;
+        x->loaded = x->known = false;
         if (!at->whole) {
             place_hopeful(x->t, v, &x->plan, &x->l->p.d, at->axes, &x->l->p.at);
             if (any_alive(x, from, alive)) expand_placement(x, at, alive);

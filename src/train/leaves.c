@@ -205,28 +205,33 @@ static void take_passes(const expansion *x, bool ends, pass *to) {
     if (ends) to[kinds + 1] = of[head].expected;
 }
 
-static double spot_s(const expansion *x, const schedule_spot *s, const pass *at, bool apart) {
-    const pass *first = &at[x->t->kinds], *head = first + 1;
+/* total: of each of these passes. */
+static double spot_s(const expansion *x, const schedule_spot *s, const pass *at,
+                     const double *total, bool apart) {
+    const int first = x->t->kinds, head = first + 1;
     const double m = x->microbatches;
-    pass own = sum_of(x, at, s->own), before = sum_of(x, at, s->before);
-    add_passes(first, 1, &before);
-    if (s->has_head) add_passes(head, 1, &own);
-    double late_s = apart ? m * own.backward_weight : 0;
-    double work_s = own.forward + own.backward_input + (apart ? 0 : own.backward_weight);
-    double drain_s = before.backward_input + (apart ? 0 : before.backward_weight);
-    return before.forward + m * work_s + larger(late_s, drain_s);
+    if (apart) {
+        pass own = sum_of(x, at, s->own), before = sum_of(x, at, s->before);
+        add_passes(&at[first], 1, &before);
+        if (s->has_head) add_passes(&at[head], 1, &own);
+        return before.forward + m * (own.forward + own.backward_input) +
+               larger(m * own.backward_weight, before.backward_input);
+    }
+    double sum = total[first] + (s->has_head ? m * total[head] : 0);
+    for (int k = 0; k < first; k++) sum += (s->before[k] + m * s->own[k]) * total[k];
+    return sum;
 }
 
 /* Those of some schedules that can win with passes of their kind: the average stage at work and
  * those that wait, and what follows, take no longer than what is known. */
 static schedule_set hopeful(const expansion *x, const pass *at, schedule_set of) {
-    const pass *first = &at[x->t->kinds], *head = first + 1;
+    double total[MAX_PIECES + 1], busy = 0;
     const int p = x->plan.pipeline;
     if (!x->h->options->prune) return of;
-    pass all = sum_of(x, at, x->t->layers);
-    add_passes(first, 1, &all);
-    add_passes(head, 1, &all);
-    double busy = all.forward + all.backward_input + all.backward_weight;
+    for (int k = 0; k < passes_of(x->t); k++) {
+        total[k] = at[k].forward + at[k].backward_input + at[k].backward_weight;
+        busy += k < x->t->kinds ? x->t->layers[k] * total[k] : total[k];
+    }
     const double average_s = busy / p * x->microbatches * (1 - ROUNDING);
     if (is_hopeless(x, average_s + smaller(x->end_s[0], x->end_s[1]))) return 0;
     for (int n = 0; n < x->c.n_pipeline; n++) {
@@ -235,7 +240,7 @@ static schedule_set hopeful(const expansion *x, const pass *at, schedule_set of)
         const double end_s = x->end_s[schedule == SM_SCHEDULE_DUALPIPE];
         if (of >> n & 1 && is_hopeless(x, average_s + end_s)) of &= ~(1u << n);
         for (int i = 0; p > 1 && of >> n & 1 && i < s->spots; i++) {
-            double least_s = spot_s(x, &s->spot[i], at, splits(schedule));
+            double least_s = spot_s(x, &s->spot[i], at, total, splits(schedule));
             if (is_hopeless(x, least_s * (1 - ROUNDING) + end_s)) of &= ~(1u << n);
         }
     }
@@ -465,10 +470,7 @@ static void load_stages(expansion *x) {
 /* ---- a microbatch ---- */
 
 static uint64_t timed_key(const expansion *x) {
-    const int parts[] = {x->plan.tensor, x->plan.context, x->plan.expert, x->plan.microbatch};
-    uint64_t key = x->l->p.v->work;
-    for (int i = 0; i < 4; i++) key = sm_hash_mixed(key, (uint32_t)parts[i]);
-    return key;
+    return sm_hash_mixed(work_key(x->l->p.v, &x->plan), (uint32_t)x->plan.microbatch);
 }
 
 static timed *timed_of(expansion *x, uint64_t key) {
@@ -527,14 +529,46 @@ static const pass *work_of(expansion *x) {
     return at->at;
 }
 
+/* Of a sequence of each kind of layer, of what comes before all of them and of the head. */
+static const work_floor *floor_of(expansion *x) {
+    const sm_train *t = x->t;
+    pieces *p = &x->l->p;
+    const uint64_t key = work_key(p->v, &x->plan);
+    timed_floor *at = &x->l->floor[key % x->l->n_timed];
+    if (at->key == key) return at->at;
+    memset(at->at, 0, (size_t)passes_of(t) * sizeof *at->at);
+    sm_degrees_microbatch(&p->d, 1);
+    for (int i = 0; i < p->v->pieces; i++) {
+        const int to = i < t->kinds ? i : t->kinds + (i == head_piece(t));
+        piece_floor_add(t, p->v, i, &p->d, x->plan.dtype, &at->at[to]);
+    }
+    at->key = key;
+    return at->at;
+}
+
+static void least_work(const expansion *x, const work_floor *of, pass *to) {
+    const double n = x->plan.microbatch;
+    for (int i = 0; i < passes_of(x->t); i++, of++) {
+        double s[SM_PHASE_COUNT];
+        for (int k = 0; k < SM_PHASE_COUNT; k++)
+            s[k] = larger(larger(n * of->each[k], of->read[k]) + of->gaps[k], of->host[k]);
+        to[i] =
+            (pass){s[SM_PHASE_FORWARD], s[SM_PHASE_BACKWARD_INPUT], s[SM_PHASE_BACKWARD_WEIGHT]};
+    }
+}
+
 bool leaves_work(expansion *x, schedule_set *alive) {
     bool any = false;
+    pass least[MAX_PIECES + 1];
+    const work_floor *of = floor_of(x);
     for (int dual = 0; dual < 2; dual++) x->end_s[dual] = x->t->calibration->step_overhead_s;
     for (int i = 0; i < x->c.n_microbatch; i++) {
         alive[i] = x->l->possible[i];
         if (!alive[i]) continue;
         take_microbatch(x, i);
-        alive[i] = hopeful(x, work_of(x), alive[i]);
+        least_work(x, of, least);
+        alive[i] = hopeful(x, least, alive[i]);
+        if (alive[i]) alive[i] = hopeful(x, work_of(x), alive[i]);
         any |= alive[i] != 0;
     }
     return any;
@@ -576,6 +610,7 @@ static const pass *hopeful_passes(expansion *x, uint64_t rules, bool *laid) {
 }
 
 bool leaves_hopeful(expansion *x, schedule_set *alive) {
+    x->known = true;
     pieces *p = &x->l->p;
     bool any = false, laid = false;
     uint64_t rules = sm_hash_mixed(p->v->code, (uint32_t)x->regather[0][0].regather);
@@ -621,18 +656,20 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     int shared[4], n = 0;
     bool two = false;
     const space_set above = x->in;
+    const bool known = x->known || !x->h->options->prune;
     x->open = 0;
     if (!(above & x->c.in.microbatch[i])) return;
     take_microbatch(x, i);
     load_microbatch(x, timed_key(x));
     if (!x->loaded) load_stages(x);
     x->plan.zero = x->c.zero[0];
-    pieces_comm(x->t, &x->plan, &x->l->p);
-    x->open = x->h->options->prune ? comm_hopeful(x, of) : of;
+    if (!known) pieces_comm(x->t, &x->plan, &x->l->p);
+    x->open = known ? of : comm_hopeful(x, of);
     if (!x->open) return;
     load_kept(x);
     x->open = may_fit(x, x->open);
     if (!x->open) return;
+    if (known) pieces_comm(x->t, &x->plan, &x->l->p);
     pieces_comm_again(x->t, &x->plan, &x->l->p);
     x->in &= x->c.in.microbatch[i];
     for (int z = 0; z < x->c.n_zero; z++) {

@@ -40,7 +40,7 @@ static bool reduces(const sm_train *t, const sm_weight_class *c, int index, cons
 }
 
 static double zero2_bytes(const sm_weight_class *c, const sm_degrees *d, const sm_plan *plan) {
-    return c->elements * sm_weight_share(c, plan->pipeline) * d->inverse[c->stored] *
+    return c->elements * sm_weight_share(c, plan->pipeline) / d->ways[c->stored] *
            gradient_bytes(plan);
 }
 

@@ -43,7 +43,7 @@ static priced price_einsum(const sm_train *t, const sm_work *w, sm_dtype dtype,
 
 sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm_work *w,
                                    const sm_degrees *d) {
-    double sequences = d->sequences * d->inverse[w->batch.mask & d->sequence_axes];
+    double sequences = d->sequences / d->ways[w->batch.mask & d->sequence_axes];
     double heads = size_at(&w->batch, d) / sequences, kv_heads = size_at(&w->kv_heads, d);
     return (sm_attention_shape){.batch = sequences,
                                 .q_len = size_at(&w->m, d),
@@ -164,7 +164,7 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const sm
     double read = 0, written = 0;
     for (int i = 0; i < p->part.classes && !p->part.ops_gather; i++) {
         const sm_weight_class *c = &p->part.weight[i];
-        double whole = c->elements * d->inverse[c->stored & ~sm_weight_shards(&v->rules)];
+        double whole = c->elements / d->ways[c->stored & ~sm_weight_shards(&v->rules)];
         if (c->fixed && !(c->stored & sm_weight_shards(&v->rules)))
             continue; /* read by no product */
         read += whole * (c->narrow ? sm_stored_as_bytes[v->rules.stored] : 2);
@@ -172,4 +172,43 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const sm
     }
     out->traffic[0] = read / t->system.chip.memory_bytes_per_s.value;
     out->traffic[1] = (read + written) / t->system.chip.memory_bytes_per_s.value;
+}
+
+/* Products at the best efficiency the calibration knows, or their operands; of other ops all but
+ * what does not grow with the batch. */
+void piece_floor_add(const sm_train *t, const variant *v, int index, const sm_degrees *d,
+                     sm_dtype dtype, work_floor *to) {
+    enum { MANY = 1 << 30 };
+    const sm_calibration *c = &t->kernel;
+    const sm_chip *chip = &t->system.chip;
+    const sm_partition *p = &v->piece[index].part;
+    const double wide = sm_chip_peak(chip, SM_BF16, NULL) * c->matmul_efficiency,
+                 narrow = sm_chip_peak(chip, dtype, NULL) *
+                          (dtype == SM_FP8 ? c->matmul_efficiency_fp8 : c->matmul_efficiency),
+                 linear = larger(narrow, wide),
+                 bytes_per_s = chip->memory_bytes_per_s.value * c->memory_efficiency;
+    sm_degrees many = *d;
+    many.sequences *= MANY;
+    for (int i = 0; i < p->works; i++) {
+        const sm_work *w = &p->work[i];
+        double bytes[2] = {0, 0}, each;
+        priced one = {.kernels = 1};
+        if (w->kind == SM_OP_EINSUM) {
+            for (int k = 0; k < w->terms; k++)
+                bytes[w->bytes[k].per_sequence] += size_at(&w->bytes[k], d);
+            each = size_at(&w->flops, d) / (w->linear ? linear : wide);
+            each = larger(each, bytes[1] / bytes_per_s);
+        } else {
+            one = piece_work_price(t, v, w, w->kind == SM_OP_ATTENTION ? d : &many, dtype, NULL);
+            each = (one.expected - c->launch_s) / MANY;
+        }
+        if (w->kind == SM_OP_ATTENTION) {
+            const sm_attention_shape a = attention_shape(t, v, w, d);
+            each = sm_attention_floor_s(chip, c, &a, w->phase != SM_PHASE_FORWARD);
+        }
+        to->each[w->phase] += each;
+        to->read[w->phase] += bytes[0] / bytes_per_s;
+        to->gaps[w->phase] += c->launch_s;
+        to->host[w->phase] += one.kernels * t->calibration->launch_s;
+    }
 }

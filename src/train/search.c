@@ -135,14 +135,17 @@ static bool make_memo(const plan_search *h, lane_scratch *l) {
     l->memory = sm_arena_array(h->scratch, (size_t)h->microbatches, sizeof *l->memory);
     l->p.matmuls = h->roomy ? sm_arena_array(h->scratch, MATMULS, sizeof *l->p.matmuls) : NULL;
     l->least_memory = h->effort.least_memory_bytes;
+    l->floor = sm_arena_array(h->scratch, l->n_timed, sizeof *l->floor);
+    work_floor *floors = sm_arena_array(h->scratch, l->n_timed * (size_t)passes, sizeof *floors);
     l->work = make_passes(h, l->n_timed * WORKS, passes);
     l->hopeful = make_passes(h, l->n_timed * HOPEFUL, PASS_KINDS * passes);
     if ((h->roomy && !l->p.matmuls) || !time || !kept || !l->memo || !l->work || !l->hopeful ||
-        !l->placement || !l->memory)
+        !l->floor || !floors || !l->placement || !l->memory)
         return false;
     for (size_t i = 0; i < l->n_timed; i++) {
         l->memo[i].time = time + i * n * TIMED_BYTES;
         l->memo[i].kept = kept + i * n;
+        l->floor[i].at = floors + i * (size_t)passes;
     }
     return true;
 }
@@ -269,6 +272,9 @@ static sm_status make_result(const plan_search *h, sm_train *t, sm_arena *arena,
         plan_canonical(t, &r->plan[i]);
         sm_status s = sm_train_price(t, &r->plan[i], &r->price[i], err);
         if (s) return s;
+        double own = objective_of(h->options, &r->plan[i], r->price[i].expected_s, h->objective[i]);
+        assert(fabs(own - h->objective[i]) <= ROUNDING * own); /* it was ranked by its own price */
+        (void)own;
     }
     *result = r;
     return SM_OK;

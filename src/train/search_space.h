@@ -68,6 +68,10 @@ double choices_leaves(const sm_train *t, const sm_search_options *o, const sm_pl
 
 /* Local work depends on the rules, the tensor, context and expert degrees and the microbatch alone,
  * so nodes share it. */
+static inline uint64_t work_key(const variant *v, const sm_plan *plan) {
+    uint64_t key = sm_hash_mixed(v->work, (uint32_t)plan->tensor);
+    return sm_hash_mixed(sm_hash_mixed(key, (uint32_t)plan->context), (uint32_t)plan->expert);
+}
 #define TIMED_BYTES offsetof(piece_time, forward_memory)
 typedef struct timed {
     uint64_t key;
@@ -82,9 +86,26 @@ typedef struct timed_passes {
     uint64_t key;
     pass *at;
 } timed_passes;
+/* What no microbatch takes less than, by which most are ruled out before they are timed. */
+typedef struct timed_floor {
+    uint64_t key;
+    work_floor *at; /* passes_of() of them */
+} timed_floor;
+typedef struct layers_floor {
+    uint64_t key;
+    double all_s, least_s;
+} layers_floor;
 static inline int passes_of(const sm_train *t) { return t->kinds + 2; }
 /* What a lane keeps, where the nodes are many; where they are few it is not worth its clearing. */
-enum { TIMED = 4096, FEW_NODES = 256, FEW_TIMED = 512, FEW_LAYOUTS = 8, WORKS = 16, HOPEFUL = 8 };
+enum {
+    TIMED = 4096,
+    FEW_NODES = 256,
+    FEW_TIMED = 512,
+    FEW_LAYOUTS = 8,
+    WORKS = 16,
+    HOPEFUL = 8,
+    LAYERS_FLOORS = 512
+};
 
 typedef struct memory_memo {
     uint32_t stamp;
@@ -121,6 +142,7 @@ typedef struct lane_scratch {
     stage_load load[4][MAX_LOADS]; /* of each ZeRO stage */
     timed *memo;                   /* n_timed of them */
     size_t n_timed;
+    timed_floor *floor;           /* n_timed of them */
     timed_passes *work, *hopeful; /* WORKS, HOPEFUL times as many */
     /* Memory does not depend on the placement: kept for all placements of a node (those of an older
      * stamp are void). */
@@ -153,6 +175,7 @@ typedef struct plan_search {
     node *node;
     double *bound;
     double space;
+    layers_floor layers[LAYERS_FLOORS];
     lane_scratch *lane;
     int lanes;
     bool roomy;             /* the lanes are made for many nodes */
@@ -224,6 +247,7 @@ typedef struct expansion {
     double end_s[2];                       /* no step ends in less; under dualpipe */
     unsigned within[SM_RECOMPUTE_COUNT];   /* what computes no more again, a bit each */
     bool loaded;                           /* the ends of a step with the curves at hand */
+    bool known;       /* schedules that the curves at hand leave no chance are out */
     bool host_beside; /* plans with activations in host memory have one each without */
     settled_set done[2][SM_RECOMPUTE_COUNT][SM_REGATHER_COUNT]; /* on the chip; in host memory */
     double simulated_s;                  /* of the schedule at hand, < 0 before it is needed */

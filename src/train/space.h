@@ -113,7 +113,9 @@ static inline double smaller(double a, double b) { return a < b ? a : b; }
 
 /* ---- sizes ---- */
 static inline double size_at(const sm_size *s, const sm_degrees *d) {
-    return sm_size_share(s, d) * (s->per_sequence ? d->sequences : 1.0);
+    if (!s->per_sequence) return sm_size_share(s, d);
+    const double sequences = d->sequences / d->ways[s->mask & d->sequence_axes];
+    return s->base * sequences / d->ways[s->mask & ~(unsigned)d->sequence_axes];
 }
 
 /* ---- local work of a piece, one microbatch ---- */
@@ -142,6 +144,14 @@ typedef struct priced_matmul {
 } priced_matmul;
 void piece_time_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                         sm_dtype dtype, priced_matmul *memo, piece_time *out);
+/* No microbatch of n sequences takes less in a phase: max(n x each, read) + gaps, or `host`. Work
+ * of several pieces is added up. */
+typedef struct work_floor {
+    double each[SM_PHASE_COUNT], read[SM_PHASE_COUNT], gaps[SM_PHASE_COUNT], host[SM_PHASE_COUNT];
+} work_floor;
+/* d: of microbatches of one sequence. */
+void piece_floor_add(const sm_train *t, const variant *v, int index, const sm_degrees *d,
+                     sm_dtype dtype, work_floor *to);
 
 /* One op of a piece: what it takes and why. */
 typedef struct priced {

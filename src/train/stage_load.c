@@ -79,7 +79,7 @@ static double broadcast_s(const sm_train *t, const variant *v, const sm_timed_cu
                           double held, double shards, const sm_weight_class *c, const sm_degrees *d,
                           const sm_plan *plan) {
     const sm_timed_line *line;
-    double all = variant_trained(t, v) * d->inverse[c->stored] / plan->pipeline;
+    double all = variant_trained(t, v) / d->ways[c->stored] / plan->pipeline;
     double one = sm_timed_curve_s(curve, all / shards * t->weight_bytes, &line);
     return shards > 1 ? shards * one * held / all : 0;
 }
@@ -88,10 +88,10 @@ static void add_class(const sm_train *t, const variant *v, const class_slots *sl
                       const sm_weight_class *c, const sm_degrees *d, const placed *p,
                       const sm_plan *plan, stage_load *add) {
     double gradient = gradient_bytes(plan), state = state_bytes(t, plan);
-    double held = c->elements * sm_weight_share(c, plan->pipeline) * d->inverse[c->stored];
+    double held = c->elements * sm_weight_share(c, plan->pipeline) / d->ways[c->stored];
     bool several = plan->state_copies > 1 && c->partial & SM_BIT(SM_AXIS_DATA);
     int copies = several ? plan->state_copies : 1;
-    double shared = d->inverse[c->partial] * copies; /* of the state, over those replicas */
+    double shared = copies / d->ways[c->partial]; /* of the state, over those replicas */
     double updated = plan->zero >= 1 ? held * shared : held;
     double weight_bytes = class_bytes(t, plan, c);
     add->params += held * weight_bytes;
@@ -197,7 +197,7 @@ gathered_bytes piece_gathered_bytes(const sm_train *t, const variant *v, int ind
     if (plan->fsdp == 1) return (gathered_bytes){0};
     for (int i = 0; i < part->classes; i++) {
         const sm_weight_class *c = &part->weight[i];
-        double whole = c->elements * d->inverse[c->stored & ~sm_weight_shards(&v->rules)];
+        double whole = c->elements / d->ways[c->stored & ~sm_weight_shards(&v->rules)];
         if (c->fixed && !(c->stored & sm_weight_shards(&v->rules)))
             continue; /* whole on every chip */
         weights += whole * class_bytes(t, plan, c);

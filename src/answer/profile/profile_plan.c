@@ -183,7 +183,7 @@ static void predict_collectives(planned *p) {
     const sm_plan_lines *lines = &p->detail->lines;
     for (int i = 0; i < lines->collectives; i++) {
         const sm_plan_collective *c = &lines->collective[i];
-        double n = c->axes ? 1 / lines->degrees.inverse[c->axes] : 2;
+        double n = c->axes ? lines->degrees.ways[c->axes] : 2;
         profile_add_part(
             p->r, &p->predicted,
             (profile_part){.kind = sm_textf(p->r, "%s over %s", sm_collective_name(c->op), c->axis),
