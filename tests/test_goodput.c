@@ -8,15 +8,31 @@
 
 static double next_failure(sm_rng *rng, double mtbf) { return -mtbf * log1p(-sm_rng_unit(rng)); }
 
+enum { MOST_EVENTS = 4000 };
 typedef struct happened {
     double total, checkpoints, restarts, lost, interruptions;
+    sm_run_event event[MOST_EVENTS]; /* as a run that took place would tell them */
+    size_t events;
 } happened;
+
+static void tell(happened *h, sm_run_change what, double seconds) {
+    if (h->events < MOST_EVENTS)
+        h->event[h->events++] = (sm_run_event){what, 1000 + h->total, seconds};
+}
+
+static void fail_in(happened *h, double *part, double seconds) {
+    h->total += seconds;
+    *part += seconds;
+    h->interruptions++;
+    tell(h, SM_RUN_FAILS, 0);
+}
 
 /* Work in segments, each sealed by a checkpoint; what an interruption finds unsealed is done again
  * after a restart, which may be interrupted too. */
 static happened run_once(const sm_goodput_job *j, double interval, sm_rng *rng) {
     happened h = {0};
     double done = 0, fails = next_failure(rng, j->mtbf_s);
+    tell(&h, SM_RUN_BEGINS, 0);
     while (done < j->run_s - 1e-9) {
         double whole = interval + j->checkpoint_s;
         if (fails >= whole) {
@@ -24,20 +40,17 @@ static happened run_once(const sm_goodput_job *j, double interval, sm_rng *rng) 
             h.total += whole;
             h.checkpoints += j->checkpoint_s;
             done += interval;
+            tell(&h, SM_RUN_SAVED, j->checkpoint_s);
             continue;
         }
-        h.total += fails;
-        h.lost += fails;
-        h.interruptions++;
+        fail_in(&h, &h.lost, fails);
         for (fails = next_failure(rng, j->mtbf_s); fails < j->restart_s;
-             fails = next_failure(rng, j->mtbf_s)) {
-            h.total += fails;
-            h.restarts += fails;
-            h.interruptions++;
-        }
+             fails = next_failure(rng, j->mtbf_s))
+            fail_in(&h, &h.restarts, fails);
         fails -= j->restart_s;
         h.total += j->restart_s;
         h.restarts += j->restart_s;
+        tell(&h, SM_RUN_BEGINS, 0);
     }
     return h;
 }
@@ -80,6 +93,26 @@ static void expected_times_are_those_of_a_simulation(void **state) {
         is_near(mean.lost, g.lost_s * more, 0.02);
         is_near(mean.interruptions, g.interruptions * more, 0.02);
     }
+}
+
+static void events_tell_what_happened(void **state) {
+    const sm_goodput_job j = {.run_s = 2e5, .mtbf_s = 2e3, .checkpoint_s = 60, .restart_s = 900};
+    sm_rng rng = {9};
+    (void)state;
+    for (int i = 0; i < 20; i++) {
+        happened h = run_once(&j, 500, &rng);
+        tell(&h, SM_RUN_GOES_ON, 0);
+        assert_true(h.events < MOST_EVENTS);
+        sm_goodput_seen seen = sm_goodput_of_events(h.event, h.events);
+        is_near(seen.took.total_s, h.total, 1e-9);
+        is_near(seen.took.checkpoint_s, h.checkpoints, 1e-9);
+        is_near(seen.took.restart_s, h.restarts, 1e-9);
+        is_near(seen.took.lost_s, h.lost, 1e-9);
+        assert_true(seen.took.interruptions == h.interruptions);
+        is_near(seen.checkpoint_s, j.checkpoint_s, 1e-9);
+        is_near(seen.restart_s, j.restart_s, 1e-9);
+    }
+    assert_true(sm_goodput_of_events(NULL, 0).took.total_s == 0);
 }
 
 static void the_best_interval_is_best(void **state) {
@@ -144,6 +177,7 @@ static void llama_3_was_effective_nine_tenths(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(expected_times_are_those_of_a_simulation),
+        cmocka_unit_test(events_tell_what_happened),
         cmocka_unit_test(the_best_interval_is_best),
         cmocka_unit_test(without_failures_nothing_is_lost),
         cmocka_unit_test(spares_hold_the_risk),

@@ -184,8 +184,11 @@ static void hostile_searches_are_refused(void **state) {
 /* ---- on ranks ---- */
 
 static sm_measure_job quick_job(sm_measurements *out) {
-    return (sm_measure_job){
-        .quick = true, .most_repeats = 5, .stream_bytes = 65536, .cached_bytes = 16384, .out = out};
+    return (sm_measure_job){.quick = true,
+                            .most_repeats = 5,
+                            .stream_bytes = 2097152,
+                            .cached_bytes = 16384,
+                            .out = out};
 }
 
 static void check_spread(sm_spread s) {

@@ -31,5 +31,24 @@ double sm_goodput_best_interval(double mtbf_s, double checkpoint_s);
 /* The fewest spares of which more are in repair with a probability of at most `risk`: the number in
  * repair is Poisson distributed around interruptions x repair time. */
 double sm_goodput_spares(double mean_in_repair, double risk);
+
+/* What happened to a run, in order: a step can begin, at first and after failures; steps went on; a
+ * checkpoint is written, which took so many seconds; a failure undoes what is since the last. */
+typedef enum sm_run_change {
+    SM_RUN_BEGINS,
+    SM_RUN_GOES_ON,
+    SM_RUN_SAVED,
+    SM_RUN_FAILS
+} sm_run_change;
+typedef struct sm_run_event {
+    sm_run_change what;
+    double at_s, seconds;
+} sm_run_event;
+typedef struct sm_goodput_seen {
+    sm_goodput took;                /* but for interval_s; the rest of total_s is work that lasts */
+    double checkpoint_s, restart_s; /* of one, mean; of restarts, those that a step followed */
+} sm_goodput_seen;
+/* From the first event to the last. */
+sm_goodput_seen sm_goodput_of_events(const sm_run_event *event, size_t n);
 SM_DECLARATIONS_END
 #endif

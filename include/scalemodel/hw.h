@@ -48,7 +48,9 @@ typedef struct sm_chip {
     const char *aliases; /* space separated: "v5p tpu_v5p", or "" */
     const char *title, *vendor;
     sm_fact flops_per_s[SM_DTYPE_COUNT]; /* dense peak of the matrix unit; 0 where not supported */
-    sm_fact vector_flops_per_s;          /* fp32 vector unit, no FMA doubling on TPUs */
+    /* weights of fewer bits than the arithmetic has, read and converted; 0: as fast as memory */
+    sm_fact narrow_bytes_per_s[SM_DTYPE_COUNT];
+    sm_fact vector_flops_per_s;               /* fp32 vector unit, no FMA doubling on TPUs */
     sm_fact memory_bytes, memory_bytes_per_s; /* HBM (or DRAM) */
     sm_fact onchip_bytes, onchip_bytes_per_s; /* TPU VMEM; GPU L2 */
     sm_fact shared_bytes;                     /* GPU SMEM over all SMs; 0 on TPU */

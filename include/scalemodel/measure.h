@@ -18,12 +18,17 @@ typedef struct sm_spread {
 /* The spread of n samples, which it sorts. All zero when n < 1. */
 sm_spread sm_spread_of(double *sample, int n);
 
-/* What streams through memory: bytes and FLOPs per element of 8 bytes. */
+/* What streams through memory: bytes and FLOPs per element of 8 bytes; of weights those of the
+ * matrix, with its scales. */
 #define SM_SWEEPS(X)                                                                               \
     X(COPY, "copy", 16.0, 0.0)   /* a = b, beyond the caches */                                    \
     X(TRIAD, "triad", 24.0, 2.0) /* a = b + x c, beyond the caches */                              \
     X(CACHED, "cached triad", 24.0, 2.0)                                                           \
-    X(VECTOR, "vector", 0.0, 16.0) /* x = x y + z eight times over: no memory */
+    X(VECTOR, "vector", 0.0, 16.0)    /* x = x y + z eight times over: no memory */                \
+    X(BF16, "bf16 weights", 0.0, 0.0) /* a row times a matrix, which is converted */               \
+    X(INT8, "int8 weights", 0.0, 0.0)                                                              \
+    X(FP8, "fp8 weights", 0.0, 0.0)                                                                \
+    X(MXFP4, "mxfp4 weights", 0.0, 0.0)
 typedef enum sm_sweep {
 #define X(id, name, bytes, flops) SM_SWEEP_##id,
     SM_SWEEPS(X)

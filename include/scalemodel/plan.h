@@ -314,6 +314,7 @@ typedef struct sm_work_sizes {
     sm_product_shape product;            /* of an einsum */
     const sm_attention_shape *attention; /* of an attention, by whoever knows the sequences */
     double flops, vector_flops, bytes;
+    double converting; /* of weights, as bytes that take as long; not part of bytes */
 } sm_work_sizes;
 /* The one price of an op, in training as in serving: einsums in `dtype`, a row of a backward pass
  * of attention backward. */

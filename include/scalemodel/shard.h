@@ -412,10 +412,16 @@ float sm_local_block_scale(const sm_local_block *b, size_t box);
 /* Elements first .. first + n - 1 of a block of F32, BF16 or a scaled type as numbers of single
  * precision: what is stored times its scale, rounded once. */
 void sm_local_block_read(const sm_local_block *b, size_t first, size_t n, float *out);
-/* y[j] += x[t] times element first + t lead + j, of `rows` rows of n, of a block of BF16 or of a
- * scaled type. */
-void sm_local_block_add_rows(const sm_local_block *b, size_t first, size_t lead, size_t rows,
-                             const float *x, size_t n, float *y);
+/* A few rows x [m,k] times a matrix [k,n], whose rows begin at elements first, first + lead, ... of
+ * a block of BF16 or of a scaled type, or (turned) those of its transpose [n,k]; added to the rows
+ * of y, which are `apart` apart. The matrix is converted once for all rows. */
+typedef struct sm_few_rows {
+    const float *x;
+    float *y;
+    size_t m, k, n, apart, first, lead;
+    bool turned;
+} sm_few_rows;
+void sm_local_block_add_product(const sm_local_block *b, const sm_few_rows *f);
 /* All elements of such a block from numbers of single precision, to the nearest, ties to even.
  * scale: of each number, that it was read with; where it is one over a box, the box keeps it. NULL,
  * or elsewhere: the scale that makes the largest number of the box the largest that is stored (of

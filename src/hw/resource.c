@@ -30,7 +30,10 @@ void sm_system_scale(sm_system *s, sm_resource resource, double factor) {
     sm_chip *c = &s->chip;
     switch (resource) {
     case SM_RESOURCE_FLOPS:
-        for (int d = 0; d < SM_DTYPE_COUNT; d++) c->flops_per_s[d].value *= factor;
+        for (int d = 0; d < SM_DTYPE_COUNT; d++) {
+            c->flops_per_s[d].value *= factor;
+            c->narrow_bytes_per_s[d].value *= factor;
+        }
         c->vector_flops_per_s.value *= factor;
         return;
     case SM_RESOURCE_HBM: c->memory_bytes_per_s.value *= factor; return;

@@ -64,18 +64,26 @@ static const sm_program_extent *tokens_of(const step *x, int index, const fused 
     return index == head_piece(x->s) ? &x->sampled : &x->tokens;
 }
 
-static double bytes_of(const step *x, int index, const sm_work *w, const sm_program_extent *n,
-                       double share, double rows) {
-    double bytes = 0;
+/* What converting weights takes longer than reading them, as a multiple of their bytes: those of
+ * `scale` times 16 bits are of the type that is asked for, or in 16 bits. */
+static double converting(const sm_serve *s, double scale) {
+    const sm_chip *chip = &s->system.chip;
+    bool asked = scale < 1 || !(sm_dtype_bytes(s->job.dtypes.weights) < 2);
+    double rate = chip->narrow_bytes_per_s[asked ? s->job.dtypes.weights : SM_BF16].value;
+    return rate > 0 ? larger(0, chip->memory_bytes_per_s.value / rate - 1) : 0;
+}
+
+static void add_bytes(const step *x, int index, const sm_work *w, const sm_program_extent *n,
+                      double share, double rows, sm_work_sizes *at) {
     for (int i = 0; i < w->terms; i++) {
+        bool weight = w->role[i] == SM_ROLE_WEIGHT;
+        double scale = role_scale(x->s, index, w->role[i], w->experts);
         /* Quantised checkpoints leave the unembedding in 16 bits. */
-        double part = sm_size_at(&w->bytes[i], &x->d, n) *
-                      (w->role[i] == SM_ROLE_WEIGHT && index == head_piece(x->s)
-                           ? larger(1, weight_scale(x->s, index, false))
-                           : role_scale(x->s, index, w->role[i], w->experts));
-        bytes += part * (w->role[i] == SM_ROLE_WEIGHT ? share : rows);
+        if (weight && index == head_piece(x->s)) scale = larger(1, scale);
+        double bytes = sm_size_at(&w->bytes[i], &x->d, n) * scale * (weight ? share : rows);
+        at->bytes += bytes;
+        if (weight) at->converting += bytes * converting(x->s, scale);
     }
-    return bytes;
 }
 
 /* Adds one kernel to the price of an op; returns its seconds. */
@@ -83,7 +91,9 @@ static double add_kernel(const step *x, const sm_work *w, sm_dtype dtype, const 
                          op_price *p) {
     const sm_serve *s = x->s;
     bool vector = p->class == OP_VECTOR && w->kind != SM_OP_KERNEL;
-    sm_op_cost c = sm_work_cost(&s->system.chip, &s->kernel, w, dtype, at);
+    sm_work_sizes slow = *at;
+    slow.bytes += at->converting;
+    sm_op_cost c = sm_work_cost(&s->system.chip, &s->kernel, w, dtype, &slow);
     p->expected += c.expected_s;
     p->upper += c.upper_s;
     p->memory_bound = c.memory_s > c.math_s || vector;
@@ -106,7 +116,7 @@ static sm_work_sizes sizes_of(const step *x, const sm_work *w, const sm_program_
 static void add_simple(const step *x, int index, const sm_work *w, const sm_program_extent *n,
                        op_price *p) {
     sm_work_sizes at = sizes_of(x, w, n);
-    at.bytes = bytes_of(x, index, w, n, 1, 1);
+    add_bytes(x, index, w, n, 1, 1, &at);
     add_kernel(x, w, x->s->job.dtypes.compute, &at, p);
 }
 
@@ -130,7 +140,7 @@ static op_price matmul(const step *x, int index, const fused *f) {
     for (int i = 0; i < f->n; i++) {
         at.product.n += sm_size_at(&w[i].n, &x->d, n);
         at.flops += sm_size_at(&w[i].flops, &x->d, n) * rows;
-        at.bytes += bytes_of(x, index, &w[i], n, share, rows);
+        add_bytes(x, index, &w[i], n, share, rows, &at);
         if (i > 0 && w[i].role[0] == SM_ROLE_ACTIVATION)
             at.bytes -= sm_size_at(&w[i].bytes[0], &x->d, n) * rows;
     }

@@ -13,12 +13,14 @@ static uint16_t to_bf16(float x) {
     return (uint16_t)(bits >> 16 | quiet);
 }
 
+WIDE static void read_halves(const uint16_t *half, size_t n, float *out) {
+    for (size_t i = 0; i < n; i++) out[i] = of_bf16(half[i]);
+}
+
 void sm_elements_read(sm_element element, const void *data, size_t first, size_t n, float *out) {
-    const uint16_t *half = (const uint16_t *)data + first;
     assert(element == SM_ELEMENT_F32 || element == SM_ELEMENT_BF16);
     if (element == SM_ELEMENT_F32) memcpy(out, (const float *)data + first, n * sizeof *out);
-    else
-        for (size_t i = 0; i < n; i++) out[i] = of_bf16(half[i]);
+    else read_halves((const uint16_t *)data + first, n, out);
 }
 
 void sm_elements_write(sm_element element, void *data, size_t first, size_t n, const float *from) {

@@ -45,26 +45,37 @@ static inline float of_e4m3(uint8_t code) {
     return widened(c & 0x7f, (c & 0x80) << 24, e4m3);
 }
 
-static void read_e2m1(const uint8_t *data, size_t first, size_t n, float *out) {
-    static const float of[16] = {0,     0.5F,  1,     1.5F,  2,     3,     4,     6,
-                                 -0.0F, -0.5F, -1.0F, -1.5F, -2.0F, -3.0F, -4.0F, -6.0F};
-    size_t i = first % 2 && n ? 1 : 0;
-    if (i) out[0] = of[data[first / 2] >> 4];
-    for (data += (first + 1) / 2; i + 1 < n; i += 2, data++) {
-        out[i] = of[*data & 15];
-        out[i + 1] = of[*data >> 4];
-    }
-    if (i < n) out[i] = of[*data & 15];
+/* Of the lower half. */
+static inline float of_e2m1(uint32_t code) { return widened(code & 7, (code & 8) << 28, e2m1); }
+
+WIDE static void read_whole(const int8_t *code, size_t n, float by, float *out) {
+    for (size_t i = 0; i < n; i++) out[i] = (float)code[i] * by;
 }
 
-static void read_codes(sm_element element, const void *data, size_t first, size_t n, float *out) {
-    const int8_t *whole = (const int8_t *)data + first;
-    const uint8_t *code = data;
-    if (element == SM_ELEMENT_S8)
-        for (size_t i = 0; i < n; i++) out[i] = (float)whole[i];
-    else if (element == SM_ELEMENT_E4M3)
-        for (size_t i = 0; i < n; i++) out[i] = of_e4m3(code[first + i]);
-    else read_e2m1(code, first, n, out);
+WIDE static void read_e4m3(const uint8_t *code, size_t n, float by, float *out) {
+    for (size_t i = 0; i < n; i++) out[i] = of_e4m3(code[i]) * by;
+}
+
+WIDE static void read_pairs(const uint8_t *pair, size_t n, float by, float *out) {
+    for (size_t i = 0; i < n; i++) {
+        out[2 * i] = of_e2m1(pair[i]) * by;
+        out[2 * i + 1] = of_e2m1(pair[i] >> 4) * by;
+    }
+}
+
+static void read_e2m1(const uint8_t *data, size_t first, size_t n, float by, float *out) {
+    size_t odd = first % 2 && n ? 1 : 0, pairs = (n - odd) / 2;
+    data += first / 2;
+    if (odd) out[0] = of_e2m1(*data++ >> 4) * by;
+    read_pairs(data, pairs, by, out + odd);
+    if ((n - odd) % 2) out[n - 1] = of_e2m1(data[pairs]) * by;
+}
+
+static void read_codes(sm_element element, const void *data, size_t first, size_t n, float by,
+                       float *out) {
+    if (element == SM_ELEMENT_S8) read_whole((const int8_t *)data + first, n, by, out);
+    else if (element == SM_ELEMENT_E4M3) read_e4m3((const uint8_t *)data + first, n, by, out);
+    else read_e2m1(data, first, n, by, out);
 }
 
 static void write_code(sm_element element, void *data, size_t at, float x) {
@@ -136,12 +147,12 @@ static void read_scaled(const sm_local_block *b, size_t first, size_t n, float *
     while (n > 0) {
         size_t column = first % length, run = length - column < n ? length - column : n;
         size_t scale = scale_of_row(b, first / length) + column / box;
-        read_codes(b->element, b->data, first, run, out);
-        if (box == 1) scale_each(b, scale, run, out);
-        for (size_t i = 0; i < run && box > 1; scale++) {
-            size_t to = i + box - (column + i) % box;
-            float by = sm_local_block_scale(b, scale);
-            for (to = to < run ? to : run; i < to; i++) out[i] *= by;
+        for (size_t i = 0, to; i < run; i = to, scale++) {
+            to = box == 1 ? run : i + box - (column + i) % box;
+            if (to > run) to = run;
+            float by = box == 1 ? 1 : sm_local_block_scale(b, scale);
+            read_codes(b->element, b->data, first + i, to - i, by, out + i);
+            if (box == 1) scale_each(b, scale, run, out);
         }
         first += run;
         out += run;
@@ -154,79 +165,68 @@ void sm_local_block_read(const sm_local_block *b, size_t first, size_t n, float 
     else sm_elements_read(b->element, b->data, first, n, out);
 }
 
-/* ---- multiples of rows ----
- * Four rows at a time, each element converted where it is used: a pass over one row after the
- * other, or over parts of rows, is slower than memory. */
-enum { ROWS = 4 };
-typedef struct few_rows {
-    size_t rows, lead, n;
-    const float *x, *by[ROWS]; /* by: the scale of each row, or of each element of it */
-} few_rows;
+/* ---- few rows times a matrix ----
+ * A part of the matrix is in single precision at a time, small enough for the first cache. */
+enum { ROWS = 4, PART = 512 };
 
-#define ADD_ROWS(name, type, number)                                                               \
-    static void name(const few_rows *f, const type *b, float *restrict y) {                        \
-        const type *b0 = b, *b1 = b0 + f->lead, *b2 = b1 + f->lead, *b3 = b2 + f->lead;            \
-        const float *s0 = f->by[0], *s1 = f->by[1], *s2 = f->by[2], *s3 = f->by[3], *x = f->x;     \
-        (void)s0, (void)s1, (void)s2, (void)s3;                                                    \
-        if (f->rows == ROWS)                                                                       \
-            for (size_t j = 0; j < f->n; j++)                                                      \
-                y[j] += x[0] * number(b0, s0, j) + x[1] * number(b1, s1, j) +                      \
-                        x[2] * number(b2, s2, j) + x[3] * number(b3, s3, j);                       \
-        else                                                                                       \
-            for (size_t t = 0; t < f->rows; t++, b += f->lead)                                     \
-                for (size_t j = 0; j < f->n; j++) y[j] += x[t] * number(b, f->by[t], j);           \
-    }
-#define HALF(b, s, j) of_bf16(b[j])
-#define WHOLE(b, s, j) ((float)b[j] * *s)
-#define WHOLE_EACH(b, s, j) ((float)b[j] * s[j])
-#define SMALL(b, s, j) (of_e4m3(b[j]) * *s)
-#define SMALL_EACH(b, s, j) (of_e4m3(b[j]) * s[j])
-ADD_ROWS(add_halves, uint16_t, HALF)
-ADD_ROWS(add_whole, int8_t, WHOLE)
-ADD_ROWS(add_whole_each, int8_t, WHOLE_EACH)
-ADD_ROWS(add_small, uint8_t, SMALL)
-ADD_ROWS(add_small_each, uint8_t, SMALL_EACH)
-
-/* From an element on: f->n columns that have one scale a row, or one each. */
-static void add_scaled(const sm_local_block *b, size_t first, few_rows f, float *y) {
-    const size_t length = b->size[b->rank - 1], box = b->box[b->rank - 1];
-    const float *scales =
-        (const float *)(const void *)((const char *)b->data + sm_local_block_scales(b));
-    for (size_t t = 0; t < f.rows; t++) {
-        size_t at = first + t * f.lead;
-        f.by[t] = scales + scale_of_row(b, at / length) + at % length / box;
-    }
-    const int8_t *whole = (const int8_t *)b->data + first;
-    const uint8_t *small = (const uint8_t *)b->data + first;
-    bool each = box == 1;
-    if (b->element == SM_ELEMENT_S8) (each ? add_whole_each : add_whole)(&f, whole, y);
-    else (each ? add_small_each : add_small)(&f, small, y);
+WIDE static void add_multiples(const float *x, const float *rows, size_t n, float *restrict y) {
+    const float *r0 = rows, *r1 = r0 + PART, *r2 = r1 + PART, *r3 = r2 + PART;
+    for (size_t j = 0; j < n; j++)
+        y[j] += x[0] * r0[j] + x[1] * r1[j] + x[2] * r2[j] + x[3] * r3[j];
 }
 
-static void add_e2m1(const sm_local_block *b, size_t first, const few_rows *f, float *y) {
-    enum { PART = 1024 };
+/* The same of one row of x, of rows in bf16 where they lie: converting them costs next to nothing.
+ */
+WIDE static void add_halves(const float *x, const uint16_t *rows, size_t lead, size_t n,
+                            float *restrict y) {
+    const uint16_t *r0 = rows, *r1 = r0 + lead, *r2 = r1 + lead, *r3 = r2 + lead;
+    for (size_t j = 0; j < n; j++)
+        y[j] += x[0] * of_bf16(r0[j]) + x[1] * of_bf16(r1[j]) + x[2] * of_bf16(r2[j]) +
+                x[3] * of_bf16(r3[j]);
+}
+
+WIDE static float sum_of_products(const float *x, const float *y, size_t n) {
+    enum { SUMS = 32 };
+    float part[SUMS] = {0}, sum = 0;
+    size_t t = 0;
+    for (; t + SUMS <= n; t += SUMS)
+        for (size_t p = 0; p < SUMS; p++) part[p] += x[t + p] * y[t + p];
+    for (; t < n; t++) sum += x[t] * y[t];
+    for (size_t p = 0; p < SUMS; p++) sum += part[p];
+    return sum;
+}
+
+static size_t least(size_t x, size_t y) { return x < y ? x : y; }
+
+static void add_turned(const sm_local_block *b, const sm_few_rows *f) {
     float part[PART];
-    for (size_t t = 0; t < f->rows; t++)
-        for (size_t j = 0; j < f->n; j += PART) {
-            size_t n = f->n - j < PART ? f->n - j : PART;
-            sm_local_block_read(b, first + t * f->lead + j, n, part);
-            for (size_t i = 0; i < n; i++) y[j + i] += f->x[t] * part[i];
+    for (size_t j = 0; j < f->n; j++)
+        for (size_t t = 0; t < f->k; t += PART) {
+            size_t n = least(f->k - t, PART);
+            sm_local_block_read(b, f->first + j * f->lead + t, n, part);
+            for (size_t i = 0; i < f->m; i++)
+                f->y[i * f->apart + j] += sum_of_products(f->x + i * f->k + t, part, n);
         }
 }
 
-void sm_local_block_add_rows(const sm_local_block *b, size_t first, size_t lead, size_t rows,
-                             const float *x, size_t n, float *y) {
-    for (size_t t = 0; t < rows; t += ROWS) {
-        few_rows f = {rows - t < ROWS ? rows - t : ROWS, lead, n, x + t, {NULL}};
-        size_t at = first + t * lead;
-        if (b->element == SM_ELEMENT_BF16) add_halves(&f, (const uint16_t *)b->data + at, y);
-        else if (b->element == SM_ELEMENT_E2M1) add_e2m1(b, at, &f, y);
-        else
-            for (size_t j = 0; j < n; j += f.n) { /* a row of the matrix may be several here */
-                size_t length = b->size[b->rank - 1], box = b->box[b->rank - 1];
-                size_t end = box > 1 ? box - (at + j) % length % box : length - (at + j) % length;
-                f.n = n - j < end ? n - j : end;
-                add_scaled(b, at + j, f, y + j);
+void sm_local_block_add_product(const sm_local_block *b, const sm_few_rows *f) {
+    float part[ROWS * PART] = {0};
+    size_t t = 0;
+    if (f->turned) add_turned(b, f);
+    else {
+        for (; b->element == SM_ELEMENT_BF16 && f->m == 1 && t + ROWS <= f->k; t += ROWS)
+            add_halves(f->x + t, (const uint16_t *)b->data + f->first + t * f->lead, f->lead, f->n,
+                       f->y);
+        for (; t < f->k; t += ROWS)
+            for (size_t j = 0; j < f->n; j += PART) {
+                size_t rows = least(f->k - t, ROWS), n = least(f->n - j, PART);
+                for (size_t r = 0; r < rows; r++)
+                    sm_local_block_read(b, f->first + (t + r) * f->lead + j, n, part + r * PART);
+                for (size_t i = 0; i < f->m; i++) {
+                    float x[ROWS] = {0}; /* nothing of the rows before, where fewer are left */
+                    memcpy(x, f->x + i * f->k + t, rows * sizeof *x);
+                    add_multiples(x, part, n, f->y + i * f->apart + j);
+                }
             }
     }
 }

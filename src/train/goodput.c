@@ -32,6 +32,31 @@ sm_goodput sm_goodput_of(const sm_goodput_job *job) {
     return g;
 }
 
+sm_goodput_seen sm_goodput_of_events(const sm_run_event *event, size_t n) {
+    sm_goodput_seen seen = {.checkpoint_s = 0};
+    sm_goodput *took = &seen.took;
+    double since_s = n ? event[0].at_s : 0, saved = 0, begun = 0;
+    took->total_s = n ? event[n - 1].at_s - since_s : 0;
+    bool down = false;
+    for (size_t i = 0; i < n; i++) {
+        const sm_run_event *e = &event[i];
+        double passed_s = e->at_s - since_s;
+        if (e->what == SM_RUN_GOES_ON) continue;
+        if (e->what == SM_RUN_FAILS) *(down ? &took->restart_s : &took->lost_s) += passed_s;
+        else if (down) seen.restart_s += passed_s;
+        if (e->what == SM_RUN_SAVED) took->checkpoint_s += e->seconds;
+        begun += down && e->what == SM_RUN_BEGINS;
+        saved += e->what == SM_RUN_SAVED;
+        down = e->what == SM_RUN_FAILS;
+        took->interruptions += down;
+        since_s = e->at_s;
+    }
+    took->restart_s += seen.restart_s;
+    seen.restart_s /= fmax(1, begun);
+    seen.checkpoint_s = took->checkpoint_s / fmax(1, saved);
+    return seen;
+}
+
 double sm_goodput_spares(double mean, double risk) {
     enum { MOST = 1000000 };
     double spares = 0, log_term = -mean, within = exp(log_term);

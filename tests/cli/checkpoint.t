@@ -1,6 +1,7 @@
 #!/bin/sh
 # Checkpoints of trainings on the command line; and a rank that is killed between two of them: all
-# end with one sentence, and the last checkpoint is gone on from under another plan.
+# end with one sentence, and the last checkpoint is gone on from under another plan. With --failures
+# ranks are killed and started anew within one command, whose answer is that of a whole training.
 . "$(dirname "$0")/runner.sh"
 . "$(dirname "$0")/ranks.sh"
 folder="$(dirname "$program")"
@@ -46,12 +47,30 @@ resumed() { # resumed BACKEND
             END { exit bad || n != 2 }' "$place/work/whole.csv" "$place/work/$1.csv"
 }
 
+# The draws of this seed: one failure early, then none for as long as a test may take.
+interrupted() { # interrupted BACKEND
+    train --with "$1" --plan data=2,zero=1 --until 60 --seed 3806 --failures 33 --every 2 \
+        --checkpoint "failing-$1/" --curve "failing-$1.csv" --json >"$place/out" 2>"$place/err" ||
+        return 1
+    grep -q '"loss_apart": 0,*$' "$place/out" && [ ! -s "$place/err" ] &&
+        ! grep -q '"interruptions": {.*"measured": 0}' "$place/out" &&
+        awk -F, 'NR == FNR { a[$1] = $2; next }
+            FNR > 1 { d = a[$1] - $2; if (d * d > 1e-8) bad = 1; n++ }
+            END { exit bad || n != 60 }' "$place/work/seeded.csv" "$place/work/failing-$1.csv"
+}
+
+train --with threads --until 60 --seed 3806 --curve seeded.csv >"$place/out" 2>"$place/err"
+interrupted threads
+say "ranks that are threads fail and are started anew"
+
 for mpi in openmpi mpich; do
     [ -x "$folder/scalemodel-run-$mpi" ] || continue
     killed "$mpi"
     say "a rank of $mpi is killed while it trains"
     resumed "$mpi"
     say "what it left is gone on from"
+    interrupted "$mpi"
+    say "a rank of $mpi fails, and all are started anew"
     # each process reads another text there
     train --with "$mpi" --plan data=2 --data /proc/self/status >"$place/out" 2>"$place/err"
     [ $? -eq 3 ] && grep -q '/proc/self/status changed while the ranks read it' "$place/err"

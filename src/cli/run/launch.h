@@ -1,4 +1,4 @@
-/* launch: mpirun as a child whose noise is kept from the user. */
+/* launch: mpirun, or this program, as a child whose noise is kept from the user. */
 #pragma once
 #include <sys/types.h>
 #include "scalemodel/base.h"

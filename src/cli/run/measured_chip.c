@@ -79,6 +79,9 @@ static void memory_and_call_facts(measuring *q) {
     q->calibration.memory_efficiency = usual / memory->value;
     q->chip.onchip_bytes_per_s = stream_peak(q, SM_SWEEP_CACHED, true);
     q->chip.vector_flops_per_s = stream_peak(q, SM_SWEEP_VECTOR, false);
+    static const sm_dtype narrow[] = {SM_BF16, SM_INT8, SM_FP8, SM_MXFP4};
+    for (int i = 0; i < SM_SWEEP_COUNT - SM_SWEEP_BF16; i++)
+        q->chip.narrow_bytes_per_s[narrow[i]] = stream_peak(q, (sm_sweep)(SM_SWEEP_BF16 + i), true);
     int i = 0;
     while (i < q->found->matmuls && !measured_is_start(&q->found->matmul[i])) i++;
     if (i == q->found->matmuls) return;

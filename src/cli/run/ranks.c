@@ -37,11 +37,13 @@ static const struct launcher *launcher_around(void) {
 
 bool ranks_are_here(void) { return !launcher_around(); }
 
-bool ranks_speak(void) {
+int ranks_number(void) {
     const struct launcher *l = launcher_around();
     const char *rank = l ? getenv(l->rank) : NULL;
-    return !done_elsewhere && rank_here == 0 && (!rank || strcmp(rank, "0") == 0);
+    return rank ? atoi(rank) : 0;
 }
+
+bool ranks_speak(void) { return !done_elsewhere && rank_here == 0 && ranks_number() == 0; }
 
 /* ---- programs ---- */
 
@@ -55,6 +57,8 @@ static bool program_of(const char *backend, char path[CLI_PATH_ROOM]) {
 const char *const ranks_with_names[RANKS_WITH_COUNT] = {"openmpi", "mpich", "threads", "self",
                                                         "cuda"};
 
+static bool is_mpi(const char *backend) { return backend[0] == 'o' || backend[0] == 'm'; }
+
 /* That of --with; otherwise MPI where it was built, Open MPI first. */
 static sm_status choose(const cli_call *call, const ranks_values *given, const char **backend,
                         sm_error *err) {
@@ -65,8 +69,7 @@ static sm_status choose(const cli_call *call, const ranks_values *given, const c
                : program_of("openmpi", path) ? "openmpi"
                : program_of("mpich", path)   ? "mpich"
                                              : "threads";
-    bool mpi = (*backend)[0] == 'o' || (*backend)[0] == 'm';
-    if (mpi && !program_of(*backend, path))
+    if (is_mpi(*backend) && !program_of(*backend, path))
         return sm_fail(err, SM_IO, "%s is not there: it is built where mpicc.%s is installed", path,
                        *backend);
     return SM_OK;
@@ -91,18 +94,23 @@ static void say_call(command *c, const cli_call *call, const char *path) {
 }
 
 /* Open MPI is asked not to mind more ranks than cores. */
-static sm_status launch(const cli_call *call, const ranks_values *given, int ranks, sm_error *err) {
+sm_status ranks_launch(const cli_call *call, const ranks_values *given, int ranks, sm_error *err) {
     char path[CLI_PATH_ROOM] = "", number[DIGITS];
-    bool open_mpi = backend_used[0] == 'o';
     command c = {.n = 0};
-    if (!program_of(backend_used, path)) return sm_fail(err, SM_IO, "%s has gone", path);
+    sm_status status = choose(call, given, &backend_used, err);
+    if (status) return status;
+    bool open_mpi = backend_used[0] == 'o', mpi = is_mpi(backend_used);
+    if (!(mpi ? program_of(backend_used, path) : cli_beside("scalemodel-run", path)))
+        return sm_fail(err, SM_IO, "%s has gone", path);
     snprintf(number, sizeof number, "%d", ranks);
-    say(&c, open_mpi ? "mpirun.openmpi" : "mpirun.mpich");
-    say(&c, "-n");
-    say(&c, number);
+    if (mpi) {
+        say(&c, open_mpi ? "mpirun.openmpi" : "mpirun.mpich");
+        say(&c, "-n");
+        say(&c, number);
+    }
     if (open_mpi) say(&c, "--oversubscribe");
     say_call(&c, call, path);
-    sm_status status = launch_mpirun(c.word, given->debug, err);
+    status = launch_mpirun(c.word, given->debug, err);
     done_elsewhere = status <= SM_NEGATIVE; /* an error without a sentence has been told, too */
     return status;
 }
@@ -170,7 +178,7 @@ sm_status ranks_run(const cli_call *call, const ranks_values *given, int ranks, 
     if (strcmp(backend_used, "threads") == 0) return sm_run_threads(ranks, on_rank, &s, err);
     if (strcmp(backend_used, ranks_of_program.backend) != 0)
         return launcher_around() ? become_rank(call, backend_used, err)
-                                 : launch(call, given, ranks, err);
+                                 : ranks_launch(call, given, ranks, err);
     status = ranks_of_program.start(ranks, on_process, &s, err);
     if (!status && s.started != ranks)
         return sm_fail(err, SM_BAD_INPUT, "the mesh has %d ranks and %d were started", ranks,

@@ -33,6 +33,11 @@ typedef struct ranks_values {
  * threads share one: only rank 0 may write to it. */
 sm_status ranks_run(const cli_call *call, const ranks_values *given, int ranks, sm_rank_body body,
                     void *context, sm_error *err);
+/* The ranks of a backend, or those in one process, as a program of their own that runs the same
+ * command line, to their end. */
+sm_status ranks_launch(const cli_call *call, const ranks_values *given, int ranks, sm_error *err);
+/* The number of this process among those of its launcher; 0: there is none. */
+int ranks_number(void);
 /* Does this process answer? Not the ranks other than the first, nor one whose work was done by
  * other processes. */
 bool ranks_speak(void);

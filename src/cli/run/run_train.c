@@ -9,6 +9,7 @@
 #include "launch.h"
 #include "prediction.h"
 #include "run_verbs.h"
+#include "train_failures.h"
 #include "train_setup_of_plan.h"
 
 enum { SEQUENCES = 8, MOST_STEPS = 1000000 };
@@ -40,6 +41,10 @@ static const cli_option run_train_table[] = {
      .help = "write weights and optimizer as safetensors at the end: FILE, or FOLDER/, in parts"},
     {"every", 0, CLI_WHOLE, AT(every), "N", .help = "and after every N steps", .lowest = 1,
      .highest = MOST_STEPS},
+    {"failures", 0, CLI_NUMBER, AT(failures), "RATE",
+     .help =
+         "kill a rank now and then, RATE times per rank and hour, and go on from the checkpoint",
+     .above = true, .highest = 1e6},
     {"keep", 0, CLI_WHOLE, AT(keep), "N", .help = "versions that stay in FOLDER/", .lowest = 1,
      .highest = MOST_STEPS, .by_default = "1"},
     {"resume", 0, CLI_INPUT, AT(resume), "PLACE",
@@ -66,6 +71,8 @@ static sm_status read_sizes(train_run *q, sm_error *err) {
         return cli_refuse(call, &o->until, err, "the training has only %d steps", (int)o->steps);
     if (o->every && !o->checkpoint)
         return sm_fail(err, SM_USAGE, "--every needs --checkpoint PLACE");
+    if (o->failures > 0 && !o->every)
+        return sm_fail(err, SM_USAGE, "--failures needs --checkpoint PLACE and --every N");
     if (tokens < T)
         return cli_refuse(call, &o->batch, err,
                           "a batch counts tokens, and one sequence alone has %.0f", T);
@@ -115,12 +122,13 @@ static sm_status read_checkpoint(train_run *q, sm_error *err) {
     q->from = given->resume                                           ? given->resume
               : !given->fresh && holds_weights(model, q->call->arena) ? model
                                                                       : NULL;
-    if (!q->from) return SM_OK;
-    sm_status status = sm_io_safetensors_read(q->from, q->call->arena, &q->resumed, err);
+    q->goes_on = q->attempt.sealed ? given->checkpoint : q->from;
+    if (!q->goes_on) return SM_OK;
+    sm_status status = sm_io_safetensors_read(q->goes_on, q->call->arena, &q->resumed, err);
     if (status) return status;
     if (q->resumed.steps >= (uint64_t)q->end)
         return sm_fail(err, SM_BAD_INPUT, "%.200s has made %llu steps, and %d are asked for",
-                       q->from, (unsigned long long)q->resumed.steps, q->end);
+                       q->goes_on, (unsigned long long)q->resumed.steps, q->end);
     q->first = (int)q->resumed.steps;
     return SM_OK;
 }
@@ -142,6 +150,7 @@ static sm_status read_question(train_run *q, sm_error *err) {
     if (!status) status = sm_plan_parse(&plan, &q->plan, err);
     if (!status) status = train_setup_of_plan(&q->plan, q->call->arena, &q->setup, err);
     if (!status) status = read_place(q, err);
+    if (!status) status = train_attempt_read(q, err);
     if (!status) status = read_checkpoint(q, err);
     if (status) return status;
     size_t steps = (size_t)q->setup.steps;
@@ -224,7 +233,9 @@ static sm_status one_step(train_run *q, sm_communicator *world, sm_trainer *t, i
     q->seconds[step] = r.seconds;
     q->last = r;
     show_progress(q, step);
-    return SM_OK;
+    const train_note stepped = {
+        .event = {SM_RUN_GOES_ON, 0, 0}, .loss = r.loss, .seconds = r.seconds, .steps = step + 1};
+    return train_attempt_note(q, world->rank, stepped, err);
 }
 
 /* Processes read the text and the checkpoint each for itself: what changes meanwhile would part
@@ -240,8 +251,16 @@ static sm_status check_inputs(const train_run *q, sm_communicator *world, sm_err
         return sm_fail(err, SM_BAD_INPUT, "%.200s changed while the ranks read it", given->data);
     if (!status) status = same_over_ranks(world, from, &same, err);
     if (!status && !same)
-        return sm_fail(err, SM_BAD_INPUT, "%.200s changed while the ranks read it", q->from);
+        return sm_fail(err, SM_BAD_INPUT, "%.200s changed while the ranks read it", q->goes_on);
     return status;
+}
+
+static sm_status seal(train_run *q, sm_communicator *world, sm_trainer *t, int steps,
+                      sm_error *err) {
+    double begun_s = sm_clock_s();
+    sm_status status = train_checkpoint_write(t, world, &q->model, &q->kept, err);
+    const train_note saved = {.event = {SM_RUN_SAVED, 0, sm_clock_s() - begun_s}, .steps = steps};
+    return status ? status : train_attempt_note(q, world->rank, saved, err);
 }
 
 static sm_status train_rank(sm_communicator *world, void *context, sm_error *err) {
@@ -258,12 +277,16 @@ static sm_status train_rank(sm_communicator *world, void *context, sm_error *err
     if (!status) status = sm_trainer_new(world, &q->setup, &t, err);
     if (!status && given->checkpoint)
         status = train_checkpoint_check_arrays(t, world, &q->model, err);
-    if (!status && q->from) status = train_checkpoint_take(t, &q->model, &q->resumed, q->from, err);
+    if (!status && q->goes_on)
+        status = train_checkpoint_take(t, &q->model, &q->resumed, q->goes_on, err);
+    if (!status)
+        status =
+            train_attempt_note(q, world->rank, (train_note){.event = {SM_RUN_BEGINS, 0, 0}}, err);
     for (int i = q->first; !status && i < q->end; i++) {
         status = one_step(q, world, t, i, &apart, &tally, err);
+        if (i + 1 == q->end) train_attempt_end(q, world->rank);
         bool due = i + 1 == q->end || (q->every && (i + 1) % q->every == 0);
-        if (!status && due && given->checkpoint)
-            status = train_checkpoint_write(t, world, &q->model, &q->kept, err);
+        if (!status && due && given->checkpoint) status = seal(q, world, t, i + 1, err);
     }
     if (!status) status = train_tally_gather(world, t, &tally, q->detail.stage, &q->times, err);
     if (!status) status = train_memory_gather(world, t, &q->memory, err);
@@ -287,9 +310,16 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
         status = machine_memory_holds(
             r, "this training", memory->total + memory->host, sm_train_setup_ranks(&q->setup),
             "A smaller model, batch or sequence, or recomputation, needs less.");
+    if (!status && given->failures > 0 && !q->attempt.notes)
+        return ranks_are_here()
+                   ? train_failures_run(q, err)
+                   : sm_fail(err, SM_USAGE,
+                             "--failures starts ranks anew, and a launcher of your own "
+                             "has started these");
     if (!status)
         status =
             ranks_run(call, &given->ranks, sm_train_setup_ranks(&q->setup), train_rank, q, err);
+    if (!status && ranks_speak()) status = train_attempts_join(q, err);
     if (status || !ranks_speak()) return status;
     return train_report(r, q, err);
 }

@@ -1,8 +1,10 @@
 /* run_train: a run of training as the files of the verb share it: what was asked, what the planner
  * predicts, what was measured. */
 #pragma once
+#include <time.h>
 #include "ranks.h"
 #include "record.h"
+#include "scalemodel/goodput.h"
 #include "train_checkpoint.h"
 #include "train_tally.h"
 
@@ -11,10 +13,20 @@ typedef struct run_train_values {
     const char *plan, *data, *curve, *plot, *on, *checkpoint, *resume, *record;
     int64_t seq, steps, until, seed, every, keep;
     bool fresh;
-    double batch, rate;
+    double batch, rate, failures;
     cli_calibration_values constants;
     cli_model_values read_by;
 } run_train_values;
+
+/* Of a run with failures (train_failures.h). */
+typedef struct train_attempt {
+    FILE *notes; /* of all attempts; NULL: this is none */
+    bool sealed; /* one before has left a checkpoint */
+    bool armed;
+    timer_t timer;
+    sm_goodput_seen seen;
+    double apart; /* most that the loss of a step made again differs by */
+} train_attempt;
 
 typedef struct train_run {
     const cli_call *call;
@@ -27,7 +39,9 @@ typedef struct train_run {
     int first;     /* step to begin with: those before are in the checkpoint */
     int end;       /* of the steps, this run takes [first, end) */
     train_checkpoint_place kept;
-    const char *from; /* where the first weights are; NULL: they are drawn */
+    const char *from;    /* where the first weights are; NULL: they are drawn */
+    const char *goes_on; /* the same, or the checkpoint of an attempt before */
+    train_attempt attempt;
     sm_safetensors resumed;
     /* answers, written by rank 0 */
     double *number, *loss, *seconds; /* of each step */

@@ -1,7 +1,7 @@
 /* What run train answers: losses, the time of a step, where it goes and what explains the gap. */
 #include "answer.h"
 #include "prediction.h"
-#include "run_train.h"
+#include "train_failures.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -442,6 +442,7 @@ sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
     sm_report_text(r, "A step took %s (median), %s; predicted for %s: %s.",
                    sm_show_seconds(r, step_s), sm_show_rate(r, tokens / step_s, "tokens/s"),
                    q->system.text, sm_show_seconds(r, predicted_s));
+    train_failures_report(r, q);
     /* Parts of a step, ops and collectives, predicted beside measured, and what explains the gap.
      */
     train_times_predict(&q->detail, &q->times);

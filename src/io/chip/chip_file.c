@@ -56,11 +56,11 @@ static sm_status read_fact(const json_value *v, const sources *given, double lea
 
 /* ---- parts of a chip ---- */
 
-static sm_status read_flops(const json_value *v, const sources *given, sm_chip *chip) {
+static sm_status read_by_type(const json_value *v, const sources *given, sm_fact *fact) {
     sm_status status = json_expect(v, IS_OBJECT, "an object of data types, as in {\"bf16\": 9e14}");
     if (v && !status) status = json_check_keys(v, sm_dtype_names, SM_DTYPE_COUNT);
     for (int d = 0; !status && d < SM_DTYPE_COUNT; d++)
-        status = read_fact(json_get(v, sm_dtype_names[d]), given, 1, 1e21, &chip->flops_per_s[d]);
+        status = read_fact(json_get(v, sm_dtype_names[d]), given, 1, 1e21, &fact[d]);
     return status;
 }
 
@@ -326,7 +326,9 @@ static sm_status read_chip(const json_value *v, const char *origin, const sm_chi
     if (!status) status = check_sources(&given);
     if (!status) status = read_base(v, earlier, n, chip);
     if (!status) status = read_listed(v, &given, chip);
-    if (!status) status = read_flops(json_get(v, "flops_per_s"), &given, chip);
+    if (!status) status = read_by_type(json_get(v, "flops_per_s"), &given, chip->flops_per_s);
+    if (!status)
+        status = read_by_type(json_get(v, "narrow_bytes_per_s"), &given, chip->narrow_bytes_per_s);
     if (!status) status = read_tile(json_get(v, "tile"), chip);
     if (!status) {
         static const char *const fabrics[] = {SM_FABRIC_NAMES};
@@ -457,15 +459,24 @@ static void put_fabric(writer *w, sm_data *object, const sm_chip *chip) {
     put_text(w, object, "wrap_rule", wraps[chip->wrap_rule]);
 }
 
+static void put_by_type(writer *w, sm_data *object, const char *key, const sm_fact *fact) {
+    int any = 0;
+    while (any < SM_DTYPE_COUNT && !(fact[any].value > 0)) any++;
+    if (any == SM_DTYPE_COUNT) return;
+    sm_data *values = sm_put_object(&w->r, object, key);
+    const char *prefix = sm_textf(&w->r, "%s.", key);
+    for (int d = 0; d < SM_DTYPE_COUNT; d++)
+        put_fact(w, values, prefix, sm_dtype_names[d], fact[d]);
+}
+
 bool sm_io_chip_put(const sm_chip *chip, sm_data *object, sm_arena *arena) {
     const int tile[3] = {chip->tile_m, chip->tile_n, chip->tile_k};
     writer w = {{.arena = arena}, sm_data_object(arena)};
 #define X(key) put_text(&w, object, #key, chip->key);
     SM_CHIP_TEXTS(X)
 #undef X
-    sm_data *flops = sm_put_object(&w.r, object, "flops_per_s");
-    for (int d = 0; d < SM_DTYPE_COUNT; d++)
-        put_fact(&w, flops, "flops_per_s.", sm_dtype_names[d], chip->flops_per_s[d]);
+    put_by_type(&w, object, "flops_per_s", chip->flops_per_s);
+    put_by_type(&w, object, "narrow_bytes_per_s", chip->narrow_bytes_per_s);
 #define X(key, what, least, most) put_fact(&w, object, "", #key, chip->key);
     SM_CHIP_FACTS(X)
 #undef X

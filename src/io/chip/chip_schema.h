@@ -42,6 +42,7 @@
 #define SM_CHIP_OTHERS(X)                                                                          \
     X(base)                                                                                        \
     X(flops_per_s)                                                                                 \
+    X(narrow_bytes_per_s)                                                                          \
     X(tile)                                                                                        \
     X(links_per_chip)                                                                              \
     X(fabric)                                                                                      \

@@ -277,39 +277,14 @@ static const float *panel(const sm_local_block *x, size_t first, bool turned, pa
     return room;
 }
 
-/* Few rows of c are each made at once, of a matrix that is read as it is stored. */
-enum { FEW_ROWS = 4, READ = 512 }; /* READ: of a row that is turned, at a time */
-
-/* In eight parts. */
-static float sum_of_products(const float *x, const float *y, size_t n) {
-    enum { PARTS = 8 };
-    float part[PARTS] = {0}, sum = 0;
-    size_t t = 0;
-    for (; t + PARTS <= n; t += PARTS)
-        for (size_t p = 0; p < PARTS; p++) part[p] += x[t + p] * y[t + p];
-    for (; t < n; t++) sum += x[t] * y[t];
-    for (size_t p = 0; p < PARTS; p++) sum += part[p];
-    return sum;
-}
+/* Few rows of c are made of a matrix that is read once, as it is stored. */
+enum { FEW_ROWS = 4 };
 
 static size_t part_of(size_t at, size_t end, size_t most) {
     return end - at < most ? end - at : most;
 }
 
 static bool is_few(const product_of *p) { return p->m <= FEW_ROWS && is_packed(p->of_b); }
-
-/* c += x times [n,k]. */
-static void add_products(const product_of *p, const float *x) {
-    float row[READ];
-    size_t n;
-    for (size_t j = 0; j < p->n; j++)
-        for (size_t t = 0; t < p->k; t += n) {
-            n = part_of(t, p->k, READ);
-            sm_local_block_read(p->of_b, p->first_b + j * p->ldb + t, n, row);
-            for (size_t i = 0; i < p->m; i++)
-                ((float *)p->c)[i * p->ldc + j] += sum_of_products(x + i * p->k + t, row, n);
-        }
-}
 
 /* x: room for the rows of a, one behind the other. */
 static void multiply_few_packed(const product_of *p, float *x) {
@@ -319,10 +294,16 @@ static void multiply_few_packed(const product_of *p, float *x) {
             sm_local_block_read(p->of_a, p->first_a + i * apart + t * next, 1, x + i * p->k + t);
     for (size_t i = 0; i < p->m && !p->add; i++)
         memset((float *)p->c + i * p->ldc, 0, p->n * sizeof(float));
-    for (size_t i = 0; i < p->m && !p->b_transposed; i++)
-        sm_local_block_add_rows(p->of_b, p->first_b, p->ldb, p->k, x + i * p->k, p->n,
-                                (float *)p->c + i * p->ldc);
-    if (p->b_transposed) add_products(p, x);
+    const sm_few_rows rows = {.x = x,
+                              .m = p->m,
+                              .k = p->k,
+                              .n = p->n,
+                              .y = p->c,
+                              .apart = p->ldc,
+                              .first = p->first_b,
+                              .lead = p->ldb,
+                              .turned = p->b_transposed};
+    sm_local_block_add_product(p->of_b, &rows);
 }
 
 static void multiply_panels(const product_of *p, float *room_a, float *room_b) {
