@@ -107,13 +107,12 @@ sm_status frames_check_size(const family_scope *s, const char *dim, const tree_s
 /* The value of a set's expression. */
 sm_status frames_value(family_scope *s, const tree_set *set, const tree *expression, value *out);
 
-/* Read the root of a config by a family (NULL: by what it says of itself) into the plan. */
 /* The library that a model of this config is read by, in the arena: of the shipped one, which has
  * read nothing, `family` (NULL: those that the config names), the families that these are like or
  * take pieces of, and the texts that they may call. Another one is returned as it is. */
 sm_status library_for(const sm_library *library, const json_value *config, const char *family,
                       sm_arena *arena, const sm_library **out, sm_error *err);
-
+/* Read the root of a config by a family (NULL: by what it says of itself) into the plan. */
 sm_status frames_plan(const sm_library *library, const sm_source *source, const json_value *root,
                       const char *family, model_plan *plan);
 /* Every key of every config in use is named, inert, off, or speaks of nothing that matters. */

@@ -168,11 +168,26 @@ static sm_status plan_stack(model_plan *p, const frame *f, const tree_piece *pie
     return SM_OK;
 }
 
+static bool is_within(const frame *f, const frame *outer) {
+    while (f && f != outer) f = f->outer;
+    return f != NULL;
+}
+
+/* The family whose pieces these are: of `all NAME` that one. */
+static const char *taken_from(const frame *f) {
+    return f->by && f->by->name ? f->by->name : f->family->name[0]->name;
+}
+
+/* What `all` takes may be amended behind it, and has no name that is taken before. */
 static sm_status plan_piece(model_plan *p, const frame *f, const tree_piece *piece) {
     const char *name = piece->name;
     piece_plan *to = NULL;
     for (piece_plan *at = p->piece; at; at = at->next)
         if (strcmp(at->name, name) == 0) to = at;
+    if (to && !is_within(to->frame, f))
+        return sm_fail_at(p->err, f->by->source, f->by->span,
+                          "two pieces %s: family %s, taken here, has one, and so has family %s",
+                          name, taken_from(f), taken_from(to->frame));
     if (!to) {
         if (piece->kind == TREE_LAYERS && !piece->count)
             return sm_fail_at(p->err, piece->source, piece->span,
