@@ -84,7 +84,8 @@ def weights(model):
     yield from model.named_parameters()
     kept = set(model.state_dict())
     for name, buffer in model.named_buffers():
-        if name in kept and name.endswith(("bias", "scalar", "tid2eid")):
+        mask = buffer.dim() == 4  # Bark's, which is called bias
+        if name in kept and name.endswith(("bias", "scalar", "tid2eid")) and not mask:
             yield name, buffer
 
 
@@ -100,7 +101,7 @@ def first(config, keys):
 
 def count(config):
     """Total and active parameters; active is None without experts."""
-    total, idle, chosen = 0, 0, first(config.get_text_config(), CHOSEN)
+    total, idle, chosen = 0, 0, first(config.get_text_config(decoder=True), CHOSEN)
     for name, weight in weights(model_of(config)):
         total += weight.numel()
         inside = name.split(".experts.")[1].split(".") if ".experts." in name else ["0"]
