@@ -40,14 +40,18 @@ typedef struct stack_plan {
     const frame_set *set; /* dims, when, apart; the last of a name is in force */
 } stack_plan;
 
+/* The value of a piece, and where it is worked out. */
+typedef struct piece_value {
+    tree_set set;
+    const frame *frame;
+} piece_value;
+
 typedef struct piece_plan {
     const char *name;
     bool many; /* `layers` */
     const frame *frame;
     const tree_piece *where;
-    const tree *count, *text;
-    const frame *count_frame, *text_frame;
-    const tree_piece *count_at, *text_at;
+    piece_value count, text;
     frame_set *set;
     const stack_plan *stack;
     struct piece_plan *next;
