@@ -16,7 +16,7 @@ It writes what scripts/check-families.py compares with, so that families of next
                                                    with every key; kind: causal, seq2seq, multimodal, masked, base
 
 A total counts the weights of a checkpoint: parameters (a tied one once), and correction biases of
-routers, scalars of layers and tables that name experts, which the library keeps as buffers. Active: of the experts only those that a token takes.
+routers, scalars of layers, tables that name experts and frozen norms, which the library keeps as buffers. Active: of the experts only those that a token takes.
 """
 import argparse
 import csv
@@ -30,7 +30,7 @@ import warnings
 warnings.filterwarnings("ignore")
 logging.disable(logging.CRITICAL)
 import torch  # noqa: E402
-from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
+from torch.utils.flop_counter import conv_flop, FlopCounterMode  # noqa: E402
 import transformers  # noqa: E402
 from transformers.models.auto import modeling_auto  # noqa: E402
 
@@ -84,7 +84,9 @@ def weights(model):
     yield from model.named_parameters()
     kept = set(model.state_dict())
     for name, buffer in model.named_buffers():
-        if name in kept and name.endswith(("bias", "scalar", "tid2eid")):
+        mask = buffer.dim() == 4  # Bark's, which is called bias
+        frozen = name.rpartition(".")[0] + ".running_mean" in kept and name.endswith("weight")
+        if name in kept and (frozen or name.endswith(("bias", "scalar", "tid2eid"))) and not mask:
             yield name, buffer
 
 
@@ -100,7 +102,7 @@ def first(config, keys):
 
 def count(config):
     """Total and active parameters; active is None without experts."""
-    total, idle, chosen = 0, 0, first(config.get_text_config(), CHOSEN)
+    total, idle, chosen = 0, 0, first(config.get_text_config(decoder=True), CHOSEN)
     for name, weight in weights(model_of(config)):
         total += weight.numel()
         inside = name.split(".experts.")[1].split(".") if ".experts." in name else ["0"]
@@ -121,15 +123,19 @@ def inputs(config, model, tokens):
     return {"input_ids": ids, **({"decoder_input_ids": ids} if config.is_encoder_decoder else {})}
 
 
+def pointwise(x, weight, *more, **said):
+    return conv_flop(x, weight, *more, **said) if all(taps == 1 for taps in weight[2:]) else 0
+
+
 def flops(config, tokens):
     """Of a forward pass, every pair of an attention taken, as `full` has them. Convolutions along words are
-    left out, which are no products there; those that make patches or frames are counted."""
+    left out, which are no products there; those of one tap, and that make patches or frames, are counted."""
     config._attn_implementation = config._experts_implementation = "eager"
     model = getattr(transformers, config.architectures[0])(config).float().eval()
-    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+    own = {torch.ops.aten.convolution: pointwise} if model.main_input_name == "input_ids" else None
+    with torch.enable_grad(), FlopCounterMode(display=False, custom_mapping=own) as counter:
         model(**inputs(config, model, tokens))
-    words = model.main_input_name == "input_ids"
-    return sum(n for op, n in counter.get_flop_counts()["Global"].items() if not words or "conv" not in str(op))
+    return counter.get_total_flops()
 
 
 # What a small random config takes, key by key, where its class has the key.

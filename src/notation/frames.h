@@ -40,14 +40,18 @@ typedef struct stack_plan {
     const frame_set *set; /* dims, when, apart; the last of a name is in force */
 } stack_plan;
 
+/* The value of a piece, and where it is worked out. */
+typedef struct piece_value {
+    tree_set set;
+    const frame *frame;
+} piece_value;
+
 typedef struct piece_plan {
     const char *name;
     bool many; /* `layers` */
     const frame *frame;
     const tree_piece *where;
-    const tree *count, *text;
-    const frame *count_frame, *text_frame;
-    const tree_piece *count_at, *text_at;
+    piece_value count, text;
     frame_set *set;
     const stack_plan *stack;
     struct piece_plan *next;
@@ -107,13 +111,12 @@ sm_status frames_check_size(const family_scope *s, const char *dim, const tree_s
 /* The value of a set's expression. */
 sm_status frames_value(family_scope *s, const tree_set *set, const tree *expression, value *out);
 
-/* Read the root of a config by a family (NULL: by what it says of itself) into the plan. */
 /* The library that a model of this config is read by, in the arena: of the shipped one, which has
  * read nothing, `family` (NULL: those that the config names), the families that these are like or
  * take pieces of, and the texts that they may call. Another one is returned as it is. */
 sm_status library_for(const sm_library *library, const json_value *config, const char *family,
                       sm_arena *arena, const sm_library **out, sm_error *err);
-
+/* Read the root of a config by a family (NULL: by what it says of itself) into the plan. */
 sm_status frames_plan(const sm_library *library, const sm_source *source, const json_value *root,
                       const char *family, model_plan *plan);
 /* Every key of every config in use is named, inert, off, or speaks of nothing that matters. */

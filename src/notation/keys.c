@@ -59,8 +59,10 @@ static void name_all(const model_plan *plan, const json_value *config, named *to
     for (const piece_plan *p = plan->piece; p; p = p->next) {
         add_sets(to, p->set, config);
         if (p->stack) add_sets(to, p->stack->set, config);
-        if (p->count && p->count_frame->config == config) add_names(to, p->count);
-        if (p->text && p->text_frame->config == config) add_names(to, p->text);
+        const piece_value *both[] = {&p->count, &p->text};
+        for (int i = 0; i < 2; i++)
+            if (both[i]->set.value && both[i]->frame->config == config)
+                add_names(to, both[i]->set.value);
     }
 }
 

@@ -95,18 +95,18 @@ static sm_status count_of(maker *k, const piece_plan *p, int *out) {
     if (status || (said && !there)) return status;
     *out = 1;
     if (!p->many) return SM_OK;
-    const tree_set as_set = {.name = p->name, .value = p->count, .source = p->count_at->source};
-    family_scope s = frames_scope(p->count_frame, k->err, &k->plan->steps);
+    const tree_set *count = &p->count.set;
+    family_scope s = frames_scope(p->count.frame, k->err, &k->plan->steps);
     s.stack = p->stack;
-    status = frames_value(&s, &as_set, p->count, &v);
+    status = frames_value(&s, count, count->value, &v);
     if (status) return status;
     *out = 0;
     if (!values_true(&v)) return SM_OK;
     bool number = v.kind == VALUE_NUMBER || v.kind == VALUE_TRUTH;
-    s.scope.source = p->count_at->source;
-    const value cause = {.json = v.json ? v.json : frames_cause(&s, p->count)};
+    s.scope.source = count->source;
+    const value cause = {.json = v.json ? v.json : frames_cause(&s, count->value)};
     if (!number || !(v.number >= 0 && v.number <= MADE_MOST_LAYERS) || floor(v.number) != v.number)
-        return values_fail(&s.scope, &cause, p->count->span,
+        return values_fail(&s.scope, &cause, count->value->span,
                            "there would be %.6g layers; expected a whole number up to %d",
                            number ? v.number : NAN, MADE_MOST_LAYERS);
     *out = (int)v.number;
@@ -146,23 +146,23 @@ static sm_status text_of(maker *k, const piece_plan *p, binding *b, double i,
                          const tree_text **out) {
     value v;
     *out = NULL;
-    if (!p->text) {
+    const tree_set *set = &p->text.set;
+    if (!set->value) {
         *out = tree_find_text(k->a->library, p->name);
         return *out ? SM_OK
                     : sm_fail_at(k->err, p->where->source, p->where->span,
                                  "there is no text %s: write `%s = TEXT`", p->name, p->name);
     }
-    const tree_set as_set = {.name = p->name, .value = p->text, .source = p->text_at->source};
-    family_scope s = frames_scope(p->text_frame, k->err, &k->plan->steps);
+    family_scope s = frames_scope(p->text.frame, k->err, &k->plan->steps);
     s.stack = p->stack;
     s.binding = b;
     s.i = i;
     s.by_layer = &k->by_layer;
-    sm_status status = frames_value(&s, &as_set, p->text, &v);
+    sm_status status = frames_value(&s, set, set->value, &v);
     if (status || v.kind == VALUE_NONE) return status;
-    s.scope.source = p->text_at->source;
+    s.scope.source = set->source;
     if (v.kind != VALUE_TEXT)
-        return values_fail(&s.scope, NULL, p->text->span, "this is %s, and a text is needed",
+        return values_fail(&s.scope, NULL, set->value->span, "this is %s, and a text is needed",
                            values_kind_name(&v));
     *out = v.text;
     return SM_OK;

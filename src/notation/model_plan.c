@@ -1,6 +1,4 @@
 /* The plan of a model: which family reads which config, and its stacks and pieces in order. */
-#include <assert.h>
-
 #include "frames.h"
 
 enum { OVERLAID = 2 };
@@ -95,14 +93,11 @@ static sm_status family_of(const sm_library *library, const json_value *config,
 
 /* ---- frames ---- */
 
-static bool add_set(const tree_set **list, int *n, const tree_set *set) {
-    for (int i = 0; i < *n; i++)
-        if (strcmp(list[i]->name, set->name) == 0) {
-            list[i] = set;
-            return true;
-        }
-    list[(*n)++] = set;
-    return true;
+static void add_set(const tree_set **list, int *n, const tree_set *set) {
+    int i = 0;
+    while (i < *n && strcmp(list[i]->name, set->name) != 0) i++;
+    list[i] = set;
+    if (i == *n) ++*n;
 }
 
 static int sets_in(const tree_set *list) {
@@ -168,11 +163,26 @@ static sm_status plan_stack(model_plan *p, const frame *f, const tree_piece *pie
     return SM_OK;
 }
 
+static bool is_within(const frame *f, const frame *outer) {
+    while (f && f != outer) f = f->outer;
+    return f != NULL;
+}
+
+/* The family whose pieces these are: of `all NAME` that one. */
+static const char *taken_from(const frame *f) {
+    return f->by && f->by->name ? f->by->name : f->family->name[0]->name;
+}
+
+/* What `all` takes may be amended behind it, and has no name that is taken before. */
 static sm_status plan_piece(model_plan *p, const frame *f, const tree_piece *piece) {
     const char *name = piece->name;
     piece_plan *to = NULL;
     for (piece_plan *at = p->piece; at; at = at->next)
         if (strcmp(at->name, name) == 0) to = at;
+    if (to && !is_within(to->frame, f))
+        return sm_fail_at(p->err, f->by->source, f->by->span,
+                          "two pieces %s: family %s, taken here, has one, and so has family %s",
+                          name, taken_from(f), taken_from(to->frame));
     if (!to) {
         if (piece->kind == TREE_LAYERS && !piece->count)
             return sm_fail_at(p->err, piece->source, piece->span,
@@ -187,16 +197,10 @@ static sm_status plan_piece(model_plan *p, const frame *f, const tree_piece *pie
         *p->end = to;
         p->end = &to->next;
     }
-    if (piece->count) {
-        to->count = piece->count;
-        to->count_frame = f;
-        to->count_at = piece;
-    }
-    if (piece->text) {
-        to->text = piece->text;
-        to->text_frame = f;
-        to->text_at = piece;
-    }
+    const tree_set count = {.name = name, .value = piece->count, .source = piece->source};
+    const tree_set text = {.name = name, .value = piece->text, .source = piece->source};
+    if (piece->count) to->count = (piece_value){count, f};
+    if (piece->text) to->text = (piece_value){text, f};
     return bind(p, &to->set, piece->set, f) ? SM_OK : sm_fail_memory(p->err);
 }
 
@@ -270,7 +274,7 @@ static sm_status plan_all(model_plan *p, const frame *f, const lineage *own,
                           FRAMES_MOST_DEPTH);
     if (piece->name && !family)
         return sm_fail_at(p->err, piece->source, piece->span, "there is no family %s", piece->name);
-    assert(piece->name || piece->text);
+    if (!piece->name && !object && p->stack && frames_last(p->stack->set, "when")) return SM_OK;
     if (!piece->name && !object)
         return sm_fail_at(p->err, f->source, (sm_span){f->config->at, 1},
                           "%s is missing: a %s model has it", piece->text->name,

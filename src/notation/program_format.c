@@ -482,15 +482,17 @@ static void put_kind(writer *w, int kind) {
 
 /* ---- dimensions ---- */
 
-/* The size of a dimension in the first kind that has it; false: no kind has. */
-static bool size_of(const writer *w, const char *dim, int kinds, double *size) {
-    for (int k = 0; k < kinds; k++)
-        for (int d = 0; d < w->lines[k]->dims; d++)
-            if (strcmp(w->lines[k]->dim[d].name, dim) == 0) {
-                *size = w->lines[k]->dim[d].size;
-                return true;
-            }
-    return false;
+static double size_in(const sm_text_lines *lines, const char *dim) {
+    for (int d = 0; d < lines->dims; d++)
+        if (strcmp(lines->dim[d].name, dim) == 0) return lines->dim[d].size;
+    return 0;
+}
+
+/* The size of a dimension in the first kind that has it; 0: none has. */
+static double size_of(const writer *w, const char *dim, int kinds) {
+    double size = 0;
+    for (int k = 0; k < kinds && size == 0; k++) size = size_in(w->lines[k], dim);
+    return size;
 }
 
 /* B, T and S are the job's. */
@@ -498,8 +500,7 @@ static bool is_given(const char *dim) { return strchr("BTS", dim[0]) && !dim[1];
 
 /* Each dimension once: is it first met here? */
 static bool is_first(const writer *w, int kind, int dim) {
-    double size;
-    return !size_of(w, w->lines[kind]->dim[dim].name, kind, &size);
+    return size_of(w, w->lines[kind]->dim[dim].name, kind) == 0;
 }
 
 static void put_roles(writer *w, int kinds) {
@@ -532,12 +533,6 @@ static void put_set(writer *w, size_t *begin, const char **before, const char *n
     }
     sm_sink_put(&w->sink, "%s%s = %s", *before, name, value);
     *before = "; ";
-}
-
-static double size_in(const sm_text_lines *lines, const char *dim) {
-    for (int d = 0; d < lines->dims; d++)
-        if (strcmp(lines->dim[d].name, dim) == 0) return lines->dim[d].size;
-    return 0;
 }
 
 /* Asked for once more, S shows that it follows T: every position may see every other. */
@@ -574,15 +569,13 @@ static const char *size_words(writer *w, int kind, int d) {
 /* The size of a dimension in a kind where that is not what dims, or the job, says; NULL where
  * nothing need be said. */
 static const char *own_size(writer *w, int kind, const char *dim) {
-    double size = size_in(w->lines[kind], dim), then = size_in(w->other[kind], dim), usual = size;
+    double size = size_in(w->lines[kind], dim), then = size_in(w->other[kind], dim);
+    double usual = is_given(dim) ? 0 : size_of(w, dim, kind + 1);
     char number[40];
     if (size <= 0 || strcmp(dim, "B") == 0) return NULL;
-    if (is_given(dim)) {
-        double added = dim[0] == 'T' ? LONGER : MORE_KEYS;
-        if (then == (dim[0] == 'T' ? w->style->T : w->style->S) + added) return NULL;
-        if (dim[0] == 'S' && keys_are_positions(w, kind)) return NULL;
-        usual = 0;
-    } else size_of(w, dim, kind + 1, &usual);
+    if (dim[0] == 'S' && is_given(dim) && keys_are_positions(w, kind)) return NULL;
+    if (is_given(dim) && then == (dim[0] == 'T' ? w->style->T + LONGER : w->style->S + MORE_KEYS))
+        return NULL;
     if (size == usual) return NULL;
     return keep(w, sm_arena_printf(w->arena, "%s", sm_format_exact(number, sizeof number, size)));
 }
@@ -641,10 +634,8 @@ static void put_letters(writer *w, const sm_model_piece *piece, const group *g) 
 /* One size of each sort; false: none has one of its own. */
 static bool sizes_of_sorts(writer *w, const sm_model_piece *piece, group *g, const char *dim) {
     char number[40];
-    double usual = 0;
     bool own = false;
-    size_of(w, dim, sm_architecture_kinds(w->a), &usual);
-    sm_format_exact(number, sizeof number, usual);
+    sm_format_exact(number, sizeof number, size_of(w, dim, sm_architecture_kinds(w->a)));
     for (int s = 0; s < g->sorts; s++) {
         g->value[s] = own_size(w, piece[g->sort[s]].kind, dim);
         own = own || g->value[s];
