@@ -18,7 +18,7 @@ enum {
     MOST_ENGINES = 64,  /* at a rate: of more these have their share of it */
     PLENTY_RUN = 1 << 20
 };
-static const double SHORTEST = 0.8;   /* share of the longest prompt and output */
+static const double SHORTEST = 0.8; /* share of the longest prompt and output, where no load says */
 static const double PLENTY_KV = 1e12; /* tokens: who runs at once is known already */
 
 typedef struct events {
@@ -109,7 +109,8 @@ static void set_policy(const events *e, const sm_engine *engine, sm_simulation *
 }
 
 static sm_status run(events *e, sm_error *err) {
-    double output = e->c->e->decode->job.output, longest = e->clients > 0 ? 2 / (1 + SHORTEST) : 1;
+    double said = e->c->load->least_share, least = said > 0 ? said : SHORTEST;
+    double output = e->c->e->decode->job.output, longest = e->clients > 0 ? 2 / (1 + least) : 1;
     const sm_engine engine = {.context = e,
                               .step_s = step_s,
                               .kv_tokens = PLENTY_KV,
@@ -121,7 +122,7 @@ static sm_status run(events *e, sm_error *err) {
                          .requests = e->first + e->counted,
                          .lengths = {.prompt = larger(1, e->tokens * longest),
                                      .output = larger(1, output * longest)},
-                         .least_share = e->clients > 0 ? SHORTEST : 0,
+                         .least_share = e->clients > 0 ? least : 0,
                          .seed = 1};
     sm_arrivals arrivals = sm_synthetic_arrivals(&draw);
     const sm_watch watch = {.context = e, .served = served};
@@ -180,15 +181,14 @@ void load_open_first(load_steps *c, double rate, double running, double most_run
                 .prompt = prompt,
                 .tokens = job->prompt - job->prefix,
                 .each = 1,
-                .engines = 1,
-                .prefill_engines = 1,
                 .counted = COUNTED,
                 .room = larger(1, floor(smaller(most_running, FULLER * running + ROOM)))};
     /* Of a pool that prefills each worker has its share; those that decode let nobody wait. */
     double n = c->e->apart ? ceil(c->e->prefill_n) : c->e->n;
     double most = c->e->apart ? MOST_ENGINES : larger(1, floor(MOST_FIRST / (2 * running + 1)));
     double engines = smaller(n, smaller(most, MOST_ENGINES));
-    *(c->e->apart ? &e.prefill_engines : &e.engines) = engines;
+    e.engines = c->e->apart ? larger(1, floor(c->e->n * engines / n + 0.5)) : engines;
+    e.prefill_engines = c->e->apart ? engines : 1;
     e.rate = rate * engines / (c->e->apart ? c->e->prefill_n : c->e->n);
     e.first = c->e->apart ? MOST_FIRST / 4 : smaller(MOST_FIRST, floor(2 * running * engines) + 1);
     if (c->e->apart) e.room = PLENTY_RUN;
