@@ -107,10 +107,7 @@ static void loads_are_those_of_the_simulator(void **state) {
     for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
         engine_case e;
         open_engine(&e, &loads[i]);
-        double least = i == 1 ? .6 : .8, mean = .5 * (1 + least);
-        const sm_load load = {.kind = SM_LOAD_CLOSED,
-                              .requests = loads[i].requests,
-                              .least_share = i == 0 ? 0 : least};
+        const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = loads[i].requests};
         sm_load_times times;
         assert_int_equal(sm_serve_load(&e.one, &load, false, &times, NULL), SM_OK);
         e.o.concurrency = loads[i].requests;
@@ -120,9 +117,9 @@ static void loads_are_those_of_the_simulator(void **state) {
                      (sm_synthetic){.kind = SM_ARRIVALS_UNIFORM,
                                     .rate_per_s = 1,
                                     .requests = loads[i].requests * ROUNDS,
-                                    .lengths = {.prompt = loads[i].prompt / mean,
-                                                .output = loads[i].output / mean},
-                                    .least_share = least,
+                                    .lengths = {.prompt = loads[i].prompt / 0.9,
+                                                .output = loads[i].output / 0.9},
+                                    .least_share = 0.8,
                                     .seed = 7},
                      &done);
         close_to(times.tpot_s, out->tpot_s.mean, 0.04);

@@ -285,17 +285,6 @@ static void littles_law_holds(void **state) {
     assert_true(fabs(per_s * inside / 32 - 1) < 0.01);
 }
 
-/* Requests as long as one another end together: their prompts come in bunches. */
-static void lengths_alike_keep_step(void **state) {
-    sm_inference_row r = llama_70b();
-    r.concurrency = 32;
-    r.ttft_s = 1;
-    double drawn = part(&(sm_prediction[]){predict(&r, "h100_sxm")}[0], SM_SERVED_TTFT);
-    r.len_sampling = "alike";
-    double alike = part(&(sm_prediction[]){predict(&r, "h100_sxm")}[0], SM_SERVED_TTFT);
-    assert_true(alike > 1.2 * drawn);
-}
-
 static void pools_of_their_own_decode_undisturbed(void **state) {
     sm_inference_row r = deepseek();
     r.tpot_s = 1;
@@ -428,7 +417,6 @@ int main(void) {
         cmocka_unit_test(bounds_are_bounds),
         cmocka_unit_test(concurrency_trades_latency_for_throughput),
         cmocka_unit_test(littles_law_holds),
-        cmocka_unit_test(lengths_alike_keep_step),
         cmocka_unit_test(pools_of_their_own_decode_undisturbed),
         cmocka_unit_test(speculation_shortens_tokens),
         cmocka_unit_test(says_what_is_missing),

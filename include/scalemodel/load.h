@@ -68,7 +68,6 @@ typedef struct sm_load {
     sm_load_kind kind;
     double requests;            /* batch, in flight, or a second; over all engines */
     bool no_prefill, no_decode; /* phases that do not count */
-    double least_share; /* of those in flight: the shortest length, of the longest; 0: 0.8 */
     /* A measured time to first token, 0: none. Of those in flight the ones that wait for it are not
      * in decode, which a bound must not count. */
     double waited_s;

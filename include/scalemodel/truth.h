@@ -107,8 +107,8 @@ typedef struct sm_inference_row {
     const char *weight_dtype, *kv_dtype, *compute_dtype;
     double batch, concurrency;    /* static batch; requests in flight. Neither: all that fit */
     double input_len, output_len; /* tokens of a request */
-    const char *len_sampling; /* "uniform[0.8L,L]": lengths are 0.9 of these on average; "alike" */
-    const char *phase;        /* e2e, prefill, decode */
+    const char *len_sampling;     /* "uniform[0.8L,L]": lengths are 0.9 of these on average */
+    const char *phase;            /* e2e, prefill, decode */
     double ttft_s, tpot_s, latency_s;
     const char *ttft_is; /* of the requests: mean, median */
     double tokens_per_s, tokens_per_s_per_chip, mfu;

@@ -4,6 +4,10 @@
 
 #include "inference_parts.h"
 
+static bool is_phase(const sm_inference_row *r, const char *phase) {
+    return strcmp(r->phase, phase) == 0;
+}
+
 static void arrivals_of(const sm_inference_row *r, sm_load *load) {
     load->kind = SM_LOAD_QUEUE;
     load->requests = NAN;
@@ -23,12 +27,11 @@ static void arrivals_of(const sm_inference_row *r, sm_load *load) {
 }
 
 bool inference_load_of(const sm_inference_row *r, inference_load *out, const char **why) {
-    const char *drawn = r->len_sampling; /* uniform[0.8L,L], alike */
-    double share = strncmp(drawn, "uniform[0.8L", 12) == 0 ? 0.9 : 1.0;
+    /* "uniform[0.8L,L]" */
+    double share = strncmp(r->len_sampling, "uniform[0.8L", 12) == 0 ? 0.9 : 1.0;
     sm_load *load = &out->load;
-    load->least_share = strcmp(drawn, "alike") == 0 ? 1.0 : 0.0;
-    load->no_prefill = strcmp(r->phase, "decode") == 0;
-    load->no_decode = strcmp(r->phase, "prefill") == 0;
+    load->no_prefill = is_phase(r, "decode");
+    load->no_decode = is_phase(r, "prefill");
     load->waited_s = r->ttft_s > 0 ? r->ttft_s : 0;
     out->prompt = r->input_len * share;
     out->output = load->no_decode ? 1 : r->output_len * share;
