@@ -465,9 +465,8 @@ def serving_columns(row):
     if ("2D" in notes or "gathered" in notes) and not number(row, "parallel.tp") and chips % 4 == 0:
         out["parallel.fsdp"] = 4
         out["parallel.weights_by"] = "gathered" if "gathered" in notes else "stationary"
-    # InferenceX shows medians: a mean of ten requests a client would hold a tenth of the opening
-    # burst, which of long prompts on one engine alone is more than what it shows (pools do hold it)
-    if "InferenceX" in row.get("source", "") and row.get("disagg") == "false":
+    # InferenceX shows medians or means
+    if notes == "medians":
         out["measured.ttft_is"] = "median"
     return out
 

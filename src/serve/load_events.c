@@ -180,15 +180,14 @@ void load_open_first(load_steps *c, double rate, double running, double most_run
                 .prompt = prompt,
                 .tokens = job->prompt - job->prefix,
                 .each = 1,
-                .engines = 1,
-                .prefill_engines = 1,
                 .counted = COUNTED,
                 .room = larger(1, floor(smaller(most_running, FULLER * running + ROOM)))};
     /* Of a pool that prefills each worker has its share; those that decode let nobody wait. */
     double n = c->e->apart ? ceil(c->e->prefill_n) : c->e->n;
     double most = c->e->apart ? MOST_ENGINES : larger(1, floor(MOST_FIRST / (2 * running + 1)));
     double engines = smaller(n, smaller(most, MOST_ENGINES));
-    *(c->e->apart ? &e.prefill_engines : &e.engines) = engines;
+    e.engines = c->e->apart ? larger(1, floor(c->e->n * engines / n + 0.5)) : engines;
+    e.prefill_engines = c->e->apart ? engines : 1;
     e.rate = rate * engines / (c->e->apart ? c->e->prefill_n : c->e->n);
     e.first = c->e->apart ? MOST_FIRST / 4 : smaller(MOST_FIRST, floor(2 * running * engines) + 1);
     if (c->e->apart) e.room = PLENTY_RUN;

@@ -32,11 +32,12 @@ static sm_status let_in(sim_simulation *s, sim_replica *r, int slot) {
     return sim_note_prompt(s, q);
 }
 
-/* One that was let in decodes at once, or goes through prefill. */
+/* One let in decodes at once (of pools this worker tells the first token), or goes to prefill. */
 static sm_status place(sim_simulation *s, sim_replica *r, int slot) {
     sim_sequence *q = &s->pool.slot[slot];
     if (q->ready) {
         q->ready = false;
+        if (r->role == SIM_DECODE_POOL && q->done == 1) q->first_token_s = s->totals.now_s;
         return sim_join(s, r, slot);
     }
     if (s->options->policy == SM_POLICY_CHUNKED) {
