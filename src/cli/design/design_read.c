@@ -96,7 +96,7 @@ static sm_status read_most(design *d, const json_value *most) {
 static sm_status read_work(design *d, const json_value *v, sm_error *err) {
     static const char *const keys[] = {"ask", "share"};
     design_work *w = &d->work[d->works++];
-    const char *word[CLI_MAX_POSITIONALS];
+    const char *word[CLI_MAX_POSITIONALS] = {""};
     sm_status s = json_expect(v, IS_OBJECT, "work, {\"ask\": [\"train\", \"llama-3.1-70b\"]}");
     if (!s) s = json_check_keys(v, keys, 2);
     const json_value *ask = json_get(v, "ask");
