@@ -13,6 +13,7 @@ static const char whole[] =
     "{\"name\": \"mine\", \"aliases\": \"my-chip m1\", \"title\": \"Mine\", \"vendor\": \"Me\",\n"
     " \"conflicts\": \"none\", \"calibration\": \"h100-sxm\",\n"
     " \"flops_per_s\": {\"bf16\": 1e14, \"fp8\": {\"value\": 2e14, \"source\": \"sheet\"}},\n"
+    " \"narrow_bytes_per_s\": {\"int8\": 5e10},\n"
     " \"vector_flops_per_s\": 3e12, \"memory_bytes\": {\"value\": 64e9},\n"
     " \"memory_bytes_per_s\": 1.5e12, \"onchip_bytes\": 5e7, \"onchip_bytes_per_s\": 6e12,\n"
     " \"shared_bytes\": 3e7, \"clock_hz\": 1.2e9,\n"
@@ -71,6 +72,8 @@ static void reads_every_key(void **state) {
     assert_fact(c->flops_per_s[SM_BF16], 1e14, given);
     assert_fact(c->flops_per_s[SM_FP8], 2e14, "sheet");
     assert_fact(c->flops_per_s[SM_INT8], 0, NULL);
+    assert_fact(c->narrow_bytes_per_s[SM_INT8], 5e10, given);
+    assert_fact(c->narrow_bytes_per_s[SM_FP8], 0, NULL);
     assert_fact(c->vector_flops_per_s, 3e12, given);
     assert_fact(c->memory_bytes, 64e9, given);
     assert_fact(c->memory_bytes_per_s, 1.5e12, given);

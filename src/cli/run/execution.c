@@ -118,14 +118,24 @@ static sm_status compare(const worker *w, const sm_array *out, sm_local_block *g
     return status;
 }
 
+/* Of each sum. */
+static double terms_of(const sm_einsum *e) {
+    double n = 1.0;
+    for (int i = 0; i < e->indices; i++) {
+        bool kept = false;
+        for (int d = 0; d < e->out.rank; d++) kept = kept || e->out.dim[d].index == i;
+        if (!kept && sm_index_repeats(e, i) < 0) n *= e->index[i].size;
+    }
+    return n;
+}
+
+static double roundoff_of(sm_element element) {
+    return element == SM_ELEMENT_F32 ? FLT_EPSILON / 2 : DBL_EPSILON / 2;
+}
+
 double execution_error_bound(const sm_einsum *einsum, sm_element element) {
     if (element_is_whole(element)) return 0.0;
-    double n = 1.0, u = element == SM_ELEMENT_F32 ? FLT_EPSILON / 2 : DBL_EPSILON / 2;
-    for (int i = 0; i < einsum->indices; i++) {
-        bool kept = false;
-        for (int d = 0; d < einsum->out.rank; d++) kept = kept || einsum->out.dim[d].index == i;
-        if (!kept && sm_index_repeats(einsum, i) < 0) n *= einsum->index[i].size;
-    }
+    double n = terms_of(einsum), u = roundoff_of(element);
     /* the exact product in doubles, and its comparison, round too */
     return 8.0 * sqrt(n) * (u + DBL_EPSILON) * n / 4.0 + u;
 }
@@ -363,19 +373,13 @@ double execution_chain_bound(const sm_chain_plan *plan, sm_element element, doub
     }
     for (int i = 0; i < plan->steps; i++) {
         const sm_chain_step *step = &plan->step[i];
-        double n = 1.0, m = 1.0, e = 0.0;
-        for (int k = 0; k < step->einsum.indices; k++) {
-            bool kept = false;
-            for (int d = 0; d < step->einsum.out.rank; d++)
-                kept = kept || step->einsum.out.dim[d].index == k;
-            if (!kept && sm_index_repeats(&step->einsum, k) < 0) n *= step->einsum.index[k].size;
-        }
+        double n = terms_of(&step->einsum), m = 1.0, e = 0.0;
         for (int o = 0; o < step->einsum.operands; o++) {
             int v = step->operand[o];
             e = e * (most[v] + bound[v]) + m * bound[v];
             m *= most[v];
         }
-        double u = element == SM_ELEMENT_F32 ? FLT_EPSILON / 2 : DBL_EPSILON / 2;
+        double u = roundoff_of(element);
         most[step->result] = n * m;
         bound[step->result] =
             whole ? 0.0 : n * e + 8.0 * sqrt(n) * (u + DBL_EPSILON) * n * m + u * n * m;

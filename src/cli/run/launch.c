@@ -150,39 +150,32 @@ static int wait_for(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+/* answer: for what it prints on standard output; NULL: nothing is kept from the user. */
 static sm_status run_and_listen(char *const *word, FILE *answer, sm_error *err) {
-    int ends[2];
+    int ends[2] = {-1, -1};
     noise n = {false, false, 0};
-    if (pipe(ends) != 0) return sm_fail(err, SM_IO, "cannot make a pipe: %s", strerror(errno));
+    if (answer && pipe(ends) != 0)
+        return sm_fail(err, SM_IO, "cannot make a pipe: %s", strerror(errno));
     pid_t self = getpid(), child = fork();
-    if (child == 0) become_mpirun(word, self, fileno(answer), ends[1]);
-    close(ends[1]);
+    if (child == 0) become_mpirun(word, self, answer ? fileno(answer) : -1, ends[1]);
+    if (answer) close(ends[1]);
     if (child < 0) return sm_fail(err, SM_IO, "cannot start mpirun: %s", strerror(errno));
     child_pid = child;
     forward_signals();
-    read_noise(ends[0], &n);
+    if (answer) read_noise(ends[0], &n);
     int code = wait_for(child);
     bool good = code <= SM_NEGATIVE;
-    sm_status status = read_answer(answer, good, &n, err);
+    sm_status status = answer ? read_answer(answer, good, &n, err) : SM_OK;
     if (status) return status;
     return good ? (sm_status)code : status_of(code, &n, err);
 }
 
 sm_status launch_mpirun(char *const *word, bool verbose, sm_error *err) {
     fflush(stdout);
-    if (verbose) {
-        noise none = {false, false, 0};
-        pid_t self = getpid(), child = fork();
-        if (child == 0) become_mpirun(word, self, -1, -1);
-        if (child < 0) return sm_fail(err, SM_IO, "cannot start mpirun: %s", strerror(errno));
-        child_pid = child;
-        forward_signals();
-        int code = wait_for(child);
-        return code <= SM_NEGATIVE ? (sm_status)code : status_of(code, &none, err);
-    }
-    FILE *answer = tmpfile();
-    if (!answer) return sm_fail(err, SM_IO, "cannot make a temporary file: %s", strerror(errno));
+    FILE *answer = verbose ? NULL : tmpfile();
+    if (!answer && !verbose)
+        return sm_fail(err, SM_IO, "cannot make a temporary file: %s", strerror(errno));
     sm_status status = run_and_listen(word, answer, err);
-    fclose(answer);
+    if (answer) fclose(answer);
     return status;
 }

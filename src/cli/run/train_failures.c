@@ -31,7 +31,8 @@ static sm_status read_notes(const train_run *q, FILE *file, train_note **note, s
 }
 
 static sm_status write_note(FILE *file, const train_note *note, sm_error *err) {
-    if (fwrite(note, sizeof *note, 1, file) == 1 && fflush(file) == 0) return SM_OK;
+    bool there = fseek(file, 0, SEEK_END) == 0; /* it may have been read */
+    if (there && fwrite(note, sizeof *note, 1, file) == 1 && fflush(file) == 0) return SM_OK;
     return sm_fail(err, SM_IO, "cannot note what an attempt does: %s", strerror(errno));
 }
 
@@ -204,12 +205,12 @@ void train_failures_report(sm_report *r, const train_run *q) {
         sm_show_percent(r, measured), sm_show_percent(r, expected), sm_show_seconds(r, step_s),
         sm_show_seconds(r, job.checkpoint_s), sm_show_seconds(r, job.restart_s),
         sm_show_seconds(r, job.mtbf_s));
-    sm_report_text(
-        r,
-        "Ranks were killed %.0f times, where %.3g is expected: of so few, what they cost "
-        "varies by %s. Steps made again had %s.",
-        took->interruptions, g.interruptions,
-        sm_show_percent(r, 1 / sqrt(fmax(1, g.interruptions))),
-        a->apart > 0 ? sm_textf(r, "losses up to %.2g apart", a->apart)
-                     : "the losses they had before");
+    sm_report_text(r,
+                   "%.0f failure%s came, where %.3g are expected: of so few, what they cost varies "
+                   "by %s. Steps "
+                   "made again had %s.",
+                   took->interruptions, took->interruptions == 1 ? "" : "s", g.interruptions,
+                   sm_show_percent(r, 1 / sqrt(fmax(1, g.interruptions))),
+                   a->apart > 0 ? sm_textf(r, "losses up to %.2g apart", a->apart)
+                                : "the losses they had before");
 }
