@@ -248,6 +248,44 @@ static void own_steps_are_priced_as_run(void **state) {
     sm_arena_free(arena);
 }
 
+/* Rows of inference are folded with all that they state; of one configuration are those that state
+ * the same figures, on whatever day. */
+static void alike_rows_of_inference_are_folded(void **state) {
+    enum { MANY = 300 };
+    char *text = malloc(MANY * 128), *at = text;
+    const sm_truth_given given = {.fold = true};
+    double rows = 0, logs = 0;
+    sm_arena *arena = sm_arena_new();
+    sm_truth truth;
+    sm_error err = {.status = SM_OK};
+    assert_non_null(text);
+    at += sprintf(at, "id,model.name,chip,chips,parallel.tp,batch,input_len,output_len,phase,"
+                      "measured.ttft_ms,measured.tpot_ms,date\n");
+    for (int i = 0; i < MANY; i++) {
+        double ms = exp(i * 7919 % MANY / 1000.0);
+        at += sprintf(at, "r%d,llama-3.1-8b,h100,1,1,4,512,128,e2e,%.9f,%.9f,day %d\n", i, 10 * ms,
+                      ms, i);
+    }
+    sprintf(at, "first,llama-3.1-8b,h100,1,1,4,512,128,e2e,20,,day 1\n");
+    write_text(text);
+    free(text);
+    if (sm_truth_read_given(path, &given, arena, &truth, &err)) fail_msg("%s", err.sentence);
+    assert_in_range(truth.n, 1 + SM_TRUTH_MOST_ALIKE / 2, 1 + SM_TRUTH_MOST_ALIKE);
+    for (size_t i = 0; i < truth.n; i++) {
+        const sm_inference_row *r = &truth.row[i].of.inference;
+        double count = 1.0 + truth.row[i].alike;
+        if (!(r->tpot_s > 0)) continue;
+        rows += count;
+        logs += count * log(r->tpot_s * 1e3);
+        assert_true(fabs(r->ttft_s / r->tpot_s - 10) < 1e-6);
+        assert_true(fabs(truth.row[i].measured_s / r->tpot_s - 1) < 1e-9);
+    }
+    assert_true(rows == MANY);
+    assert_true(fabs(logs / MANY - (MANY - 1) / 2000.0) < 1e-6);
+    sm_arena_free(arena);
+    (void)state;
+}
+
 /* Of 999 rows of one configuration, 5 of another and 1 without a time: all are counted, few are
  * kept, and what was measured keeps its mean and its middle; a configuration of few keeps every
  * row. */
@@ -296,6 +334,7 @@ int main(void) {
                                        cmocka_unit_test(own_rows_come_back),
                                        cmocka_unit_test(other_files_are_left_alone),
                                        cmocka_unit_test(alike_rows_are_folded),
+                                       cmocka_unit_test(alike_rows_of_inference_are_folded),
                                        cmocka_unit_test(rows_of_own_chips_are_predicted),
                                        cmocka_unit_test(own_steps_are_priced_as_run)};
     return cmocka_run_group_tests_name("truth_write", tests, begin, end);

@@ -182,8 +182,13 @@ typedef struct sm_truth {
  * "mi300x|mi325x", "GB200"); the system column of collectives too. NULL when unknown. */
 const sm_chip *sm_truth_chip(const char *printed);
 /* Clear what of a row is not its configuration: id, line, and all that was measured. Rows of one
- * configuration are then equal byte for byte, where equal texts have one address. */
+ * configuration are then equal byte for byte, where equal texts have one address. Figures of
+ * inference are 1 where they are stated. */
 void sm_truth_row_unmeasure(sm_truth_row *row);
+/* Where a row of inference keeps what was measured: first tokens, time per token, latency, rates.
+ */
+enum { SM_SERVED_FIGURES = 5 };
+void sm_inference_figures(sm_inference_row *row, double *figure[SM_SERVED_FIGURES]);
 /* The chip of a row: row->on, or the catalogue's by its name. NULL when unknown. */
 const sm_chip *sm_truth_row_chip(const sm_truth_row *row);
 /* Source and software of the rows that `run` records of itself. */

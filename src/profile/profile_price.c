@@ -123,8 +123,8 @@ static double sent_bytes(const sm_computation *in, const sm_instruction *it) {
     for (int i = 0; i < (one && it->operands ? 1 : it->operands); i++)
         bytes += sm_module_data_bytes(in->instruction[it->operand[i]].shape);
     const sm_module_shape *from = it->operands ? in->instruction[it->operand[0]].shape : NULL;
-    double elements = from && it->number > 0 ? sm_module_elements(from) : 0; /* of them, pieces */
-    return one && elements > it->number ? bytes * (double)it->number / elements : bytes;
+    double pieces = (double)it->number, elements = from ? sm_module_elements(from) : 0;
+    return one && pieces > 0 && elements > pieces ? bytes * pieces / elements : bytes;
 }
 
 void profile_price_collective(const profile_made *made, const sm_computation *in,

@@ -64,10 +64,26 @@ static bool intern_at(sm_truth_cases *p, sm_truth_row *key, const size_t *at, si
 }
 #define INTERN(p, key, list) intern_at(p, key, list, sizeof(list) / sizeof *(list))
 
+void sm_inference_figures(sm_inference_row *row, double *figure[SM_SERVED_FIGURES]) {
+    double *const all[SM_SERVED_FIGURES] = {&row->ttft_s, &row->tpot_s, &row->latency_s,
+                                            &row->tokens_per_s, &row->tokens_per_s_per_chip};
+    memcpy(figure, all, sizeof all);
+}
+
+/* Rows that state different figures are not alike. */
+static void unmeasure_served(sm_inference_row *row) {
+    double *figure[SM_SERVED_FIGURES];
+    sm_inference_figures(row, figure);
+    for (int i = 0; i < SM_SERVED_FIGURES; i++) *figure[i] = *figure[i] > 0;
+    row->mfu = row->total_tokens_per_s_per_chip = row->little_ratio = 0;
+    row->date = row->notes = NULL;
+}
+
 void sm_truth_row_unmeasure(sm_truth_row *row) {
     row->id = NULL;
     row->line = row->alike = 0;
     row->measured_s = 0.0;
+    if (row->kind == SM_TRUTH_INFERENCE) unmeasure_served(&row->of.inference);
     if (row->kind == SM_TRUTH_COLLECTIVE) row->of.collective.busbw_GBps = 0.0;
     if (row->kind != SM_TRUTH_TRAINING) return;
     sm_training_row *t = &row->of.training;

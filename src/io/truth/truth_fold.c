@@ -13,6 +13,22 @@ static int by_time(const void *a, const void *b) {
     return order ? order : (x->line > y->line) - (x->line < y->line);
 }
 
+/* The mean of logarithms. */
+static double between(double a, double x, double b, double y) {
+    return exp((a * log(x) + b * log(y)) / (a + b));
+}
+
+/* All that a row of inference states is compared, and its first tokens say how long requests wait.
+ */
+static void fold_served(sm_inference_row *into, double a, const sm_inference_row *other, double b) {
+    sm_inference_row from = *other;
+    double *figure[SM_SERVED_FIGURES], *second[SM_SERVED_FIGURES];
+    sm_inference_figures(into, figure);
+    sm_inference_figures(&from, second);
+    for (int i = 0; i < SM_SERVED_FIGURES; i++)
+        if (*figure[i] > 0) *figure[i] = between(a, *figure[i], b, *second[i]);
+}
+
 /* Half of the rows stand for all of them. */
 static void halve(truth_rows *rows, truth_group *g) {
     sm_truth_row sorted[SM_TRUTH_MOST_ALIKE];
@@ -23,7 +39,9 @@ static void halve(truth_rows *rows, truth_group *g) {
         sm_truth_row *into = &sorted[2 * i];
         const sm_truth_row *other = &sorted[2 * i + 1];
         double a = 1.0 + into->alike, b = 1.0 + other->alike;
-        into->measured_s = exp((a * log(into->measured_s) + b * log(other->measured_s)) / (a + b));
+        into->measured_s = between(a, into->measured_s, b, other->measured_s);
+        if (into->kind == SM_TRUTH_INFERENCE)
+            fold_served(&into->of.inference, a, &other->of.inference, b);
         into->alike += 1 + other->alike;
         rows->row[g->place[i]] = sorted[2 * i];
         rows->row[g->place[g->n + i]].alike = FOLDED;

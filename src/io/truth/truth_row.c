@@ -191,10 +191,9 @@ static void finish(const truth_file *f, truth_draft *draft) {
     }
 }
 
-/* What one row of inference states says what is predicted: these are not folded. */
 static bool is_folded(const truth_file *f, const sm_truth_row *row) {
-    return f->given && f->given->fold && row->kind != SM_TRUTH_INFERENCE && row->measured_s > 0.0 &&
-           isfinite(row->measured_s) && !(row->kind == SM_TRUTH_TRAINING && row->of.training.oom);
+    return f->given && f->given->fold && row->measured_s > 0.0 && isfinite(row->measured_s) &&
+           !(row->kind == SM_TRUTH_TRAINING && row->of.training.oom);
 }
 
 static sm_status append(const truth_file *f, truth_rows *rows, sm_truth_row *row) {
