@@ -62,13 +62,11 @@ double least_state(const sm_train *t, const variant *v, const sm_plan *plan) {
     return bytes / plan->pipeline;
 }
 
-/* The least over the choices of a plan's degrees. Those of equal matrix work have equal weights. */
+/* The least over the choices of a plan's degrees; of bytes, where less than enough is asked. */
 typedef struct floors {
     plan_search *h;
     const choices *c;
-    double seconds, state;
-    int seen;
-    uint64_t matmuls[8];
+    double seconds, state, enough;
 } floors;
 
 static bool try_floor(void *context, sm_plan *plan) {
@@ -79,20 +77,18 @@ static bool try_floor(void *context, sm_plan *plan) {
     if (!choices_allow(f->c, plan)) return true;
     if (!v || degrees_refuse(t, plan, why, sizeof why)) return true;
     f->seconds = fmin(f->seconds, node_floor(f->h, v, plan));
-    for (int i = 0; i < f->seen; i++)
-        if (f->matmuls[i] == v->matmuls) return true;
-    if (f->seen < 8) f->matmuls[f->seen++] = v->matmuls;
-    f->state = fmin(f->state, least_state(t, v, plan));
+    if (f->state > f->enough) f->state = fmin(f->state, least_state(t, v, plan));
     return true;
 }
 
 static double bound_of(plan_search *h, const sm_plan *plan, const choices *c) {
-    floors f = {.h = h, .c = c, .seconds = HUGE_VAL, .state = HUGE_VAL};
+    bool memory = h->options->objective == SM_OBJECTIVE_MEMORY;
+    double capacity = memory_capacity(h->train);
+    floors f = {h, c, HUGE_VAL, HUGE_VAL, memory ? 0 : capacity};
     sm_plan copy = *plan;
     sm_plan_each_choice(&copy, &h->options->fixed, &h->train->model, try_floor, &f);
-    bool memory = h->options->objective == SM_OBJECTIVE_MEMORY;
     if (f.seconds == HUGE_VAL) return HUGE_VAL;
-    if (!memory && h->options->prune && f.state > memory_capacity(h->train)) return HUGE_VAL;
+    if (!memory && h->options->prune && f.state > capacity) return HUGE_VAL;
     return objective_of(h->options, plan, f.seconds, f.state);
 }
 
@@ -107,10 +103,23 @@ double search_floor(const sm_train *t, const sm_plan *plan, int chips) {
 
 /* ---- enumeration ---- */
 
+/* Without spaces their number is that of any node with as many values of each kind. */
+static double leaves_of(plan_search *h, const sm_plan *plan, const choices *c) {
+    const int n[] = {c->n_zero, c->n_recompute, c->n_offload, c->n_pipeline, c->n_microbatch};
+    uint64_t key = SM_HASH_SEED;
+    for (int i = 0; i < 5; i++) key = sm_hash_mixed(key, (uint32_t)n[i]);
+    for (int k = 0; k < SM_PLAN_DEGREES; k++)
+        key = sm_hash_mixed(key, sm_plan_degree_of(plan, k) > 1);
+    counted *at = &h->counted[key % LAYERS_FLOORS];
+    if (h->options->space) return choices_leaves(h->train, h->options, plan, c);
+    if (at->key != key) *at = (counted){key, choices_leaves(h->train, h->options, plan, c)};
+    return at->leaves;
+}
+
 static bool add_node(plan_search *h, const sm_plan *plan) {
     choices c;
     if (!choices_fill(h->train, h->options, plan, &c)) return true;
-    h->space += choices_leaves(h->train, h->options, plan, &c);
+    h->space += leaves_of(h, plan, &c);
     if (h->count_only) return true;
     double bound = bound_of(h, plan, &c);
     if (bound == HUGE_VAL) return true;

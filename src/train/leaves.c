@@ -481,8 +481,9 @@ static timed *timed_of(expansion *x, uint64_t key) {
     pieces_time(x->t, &x->plan, p);
     for (int i = 0; i < p->v->pieces; i++)
         memcpy(at->time + (size_t)i * TIMED_BYTES, &p->time[i], TIMED_BYTES);
+    pieces_kept(x->t, &x->plan, p);
+    memcpy(at->kept, p->kept, (size_t)p->v->pieces * sizeof p->kept[0]);
     at->key = key;
-    at->has_kept = false;
     return at;
 }
 
@@ -498,35 +499,18 @@ static void load_microbatch(expansion *x, uint64_t key) {
     sm_degrees_microbatch(&p->d, x->plan.microbatch);
     for (int i = 0; i < p->v->pieces; i++)
         memcpy(&p->time[i], at->time + (size_t)i * TIMED_BYTES, TIMED_BYTES);
-}
-
-/* What a layer keeps of it, for plans whose time leaves them a chance. */
-static void load_kept(expansion *x) {
-    pieces *p = &x->l->p;
-    timed *at = timed_of(x, timed_key(x));
-    const size_t bytes = (size_t)p->v->pieces * sizeof p->kept[0];
-    if (!at->has_kept) {
-        pieces_kept(x->t, &x->plan, p);
-        memcpy(at->kept, p->kept, bytes);
-        at->has_kept = true;
-    }
-    memcpy(p->kept, at->kept, bytes);
+    memcpy(p->kept, at->kept, (size_t)p->v->pieces * sizeof p->kept[0]);
 }
 
 /* Passes of local work alone. */
-static const pass *work_of(expansion *x) {
-    const uint64_t key = timed_key(x);
+static void work_passes(expansion *x, pass *to) {
     pieces *p = &x->l->p;
-    timed_passes *at = &x->l->work[key % (x->l->n_timed * WORKS)];
-    if (at->key == key) return at->at;
-    load_microbatch(x, key);
+    load_microbatch(x, timed_key(x));
     for (int i = 0; i < p->v->pieces; i++) {
         const piece_time *time = &p->time[i];
         p->pass[i].expected = (pass){time->forward, time->backward_input, time->backward_weight};
     }
-    take_passes(x, true, at->at);
-    at->key = key;
-    return at->at;
+    take_passes(x, true, to);
 }
 
 /* Of a sequence of each kind of layer, of what comes before all of them and of the head. */
@@ -566,9 +550,15 @@ bool leaves_work(expansion *x, schedule_set *alive) {
         alive[i] = x->l->possible[i];
         if (!alive[i]) continue;
         take_microbatch(x, i);
-        least_work(x, of, least);
-        alive[i] = hopeful(x, least, alive[i]);
-        if (alive[i]) alive[i] = hopeful(x, work_of(x), alive[i]);
+        const uint64_t key = timed_key(x);
+        if (x->l->memo[key % x->l->n_timed].key != key) {
+            least_work(x, of, least);
+            alive[i] = hopeful(x, least, alive[i]);
+        }
+        if (alive[i]) {
+            work_passes(x, least);
+            alive[i] = hopeful(x, least, alive[i]);
+        }
         any |= alive[i] != 0;
     }
     return any;
@@ -666,7 +656,6 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     if (!known) pieces_comm(x->t, &x->plan, &x->l->p);
     x->open = known ? of : comm_hopeful(x, of);
     if (!x->open) return;
-    load_kept(x);
     x->open = may_fit(x, x->open);
     if (!x->open) return;
     if (known) pieces_comm(x->t, &x->plan, &x->l->p);

@@ -54,22 +54,18 @@ static sm_group slot_group(const sm_train *t, const placed *p, sm_axes axes, slo
     return group_of(t, &cut, axes);
 }
 
-/* Axes of what one stage sends to the next. */
-enum { SEND = SM_BIT(SM_PLACED_PIPELINE), PLACED_MASKS = 1 << SM_PLACED_AXES };
-
 /* Of weights that software broadcasts; no layer asks for one. */
 static bool is_idle(const sm_train *t, const slot_key *key) {
     return key->op == SM_BROADCAST && !t->software_memory.broadcasts;
 }
 
-/* Those but of axes that are to be left out. */
-static void fill_curves(const sm_train *t, const variant *v, const bool *out, placed *p) {
+void place_curves(const sm_train *t, const variant *v, placed *p) {
     sm_group joined[SM_AXES_MASKS];
     bool done[SM_AXES_MASKS] = {false};
     sm_curve_memo_reserve(&p->memo, v->slots + 1);
     for (int i = 0; i < v->slots; i++) {
         const sm_axes axes = v->key[i].axes;
-        if (is_idle(t, &v->key[i]) || out[axes]) continue;
+        if (is_idle(t, &v->key[i])) continue;
         sm_group cut, *g = &joined[axes];
         bool whole = v->key[i].part == ALL_COPIES || (v->key[i].part == ONE_COPY && p->copies == 1);
         if (!whole) *(g = &cut) = slot_group(t, p, axes, v->key[i].part);
@@ -77,14 +73,8 @@ static void fill_curves(const sm_train *t, const variant *v, const bool *out, pl
         done[axes] |= whole;
         p->slot[i] = sm_curve_memo_get(&p->memo, v->key[i].op, g, ragged_of(t, &v->key[i], g));
     }
-    if (out[SEND]) return;
-    sm_group pipe = group_of(t, &p->placement, SEND);
+    sm_group pipe = group_of(t, &p->placement, SM_BIT(SM_PLACED_PIPELINE));
     p->send = sm_curve_memo_get(&p->memo, SM_PERMUTE, &pipe, 1);
-}
-
-void place_curves(const sm_train *t, const variant *v, placed *p) {
-    static const bool none[PLACED_MASKS] = {false};
-    fill_curves(t, v, none, p);
 }
 
 sm_axes axes_of_key(int key) {
@@ -127,44 +117,11 @@ static void lower_curve(const sm_train *t, const sm_timed_curve *one, bool first
         to->busy[l] = first ? busy[l] : smaller(to->busy[l], busy[l]);
 }
 
-/* The parts of each axis in one number. */
-static void hash_axes(const sm_placement *at, uint64_t *hash) {
-    for (int a = 0; a < at->axes; a++) {
-        hash[a] = sm_hash_mixed(SM_HASH_SEED, (unsigned)a);
-        for (int i = 0; i < at->axis[a].parts; i++) {
-            const sm_part *q = &at->axis[a].part[i];
-            uint64_t where = (uint64_t)q->level << 56 ^ (uint64_t)q->size << 28;
-            hash[a] = sm_hash_mixed(hash[a], where ^ (uint64_t)q->stride);
-        }
-    }
-}
-
-/* Whether these axes lay like this before. */
-static bool is_seen(placed *p, const uint64_t *hash, sm_axes axes) {
-    uint64_t key = sm_hash_mixed(SM_HASH_SEED, axes);
-    for (int a = 0; a < p->placement.axes; a++)
-        if (axes >> a & 1) key = sm_hash_mixed(key, hash[a]);
-    uint64_t *at = &p->seen[key % GROUPS];
-    const bool seen = *at == key;
-    *at = key;
-    return seen;
-}
-
 void place_least(const sm_train *t, const variant *v, bool first, placed *p) {
-    bool asked[PLACED_MASKS] = {false}, out[PLACED_MASKS] = {false};
-    uint64_t hash[SM_PLACED_AXES];
-    if (first) memset(p->seen, 0, sizeof p->seen);
-    hash_axes(&p->placement, hash);
-    for (int i = 0; i <= v->slots; i++) {
-        const sm_axes axes = i < v->slots ? v->key[i].axes : SEND;
-        if (!asked[axes]) out[axes] = is_seen(p, hash, axes);
-        asked[axes] = true;
-    }
-    fill_curves(t, v, out, p);
+    place_curves(t, v, p);
     for (int i = 0; i < v->slots; i++)
-        if (!is_idle(t, &v->key[i]) && !out[v->key[i].axes])
-            lower_curve(t, p->slot[i], first, &p->own[i]);
-    if (!out[SEND]) lower_curve(t, p->send, first, &p->own[v->slots]);
+        if (!is_idle(t, &v->key[i])) lower_curve(t, p->slot[i], first, &p->own[i]);
+    lower_curve(t, p->send, first, &p->own[v->slots]);
 }
 
 void place_as_least(const variant *v, placed *p) {

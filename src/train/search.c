@@ -137,10 +137,9 @@ static bool make_memo(const plan_search *h, lane_scratch *l) {
     l->least_memory = h->effort.least_memory_bytes;
     l->floor = sm_arena_array(h->scratch, l->n_timed, sizeof *l->floor);
     work_floor *floors = sm_arena_array(h->scratch, l->n_timed * (size_t)passes, sizeof *floors);
-    l->work = make_passes(h, l->n_timed * WORKS, passes);
     l->hopeful = make_passes(h, l->n_timed * HOPEFUL, PASS_KINDS * passes);
-    if ((h->roomy && !l->p.matmuls) || !time || !kept || !l->memo || !l->work || !l->hopeful ||
-        !l->floor || !floors || !l->placement || !l->memory)
+    if ((h->roomy && !l->p.matmuls) || !time || !kept || !l->memo || !l->hopeful || !l->floor ||
+        !floors || !l->placement || !l->memory)
         return false;
     for (size_t i = 0; i < l->n_timed; i++) {
         l->memo[i].time = time + i * n * TIMED_BYTES;

@@ -77,11 +77,10 @@ typedef struct timed {
     uint64_t key;
     unsigned char *time; /* TIMED_BYTES of each piece */
     kept_bytes *kept;
-    bool has_kept; /* which what is ruled out by its time does not ask for */
 } timed;
-/* Passes of each kind of layer, of what comes before all of them and of the head, by which most are
- * ruled out: of local work; and with the collectives of no placement, which depend on fsdp and the
- * rules beside, for each kind of schedule. */
+/* Passes of each kind of layer, of what comes before all of them and of the head, with the
+ * collectives of no placement, which depend on fsdp and the rules beside: for each kind of
+ * schedule. */
 typedef struct timed_passes {
     uint64_t key;
     pass *at;
@@ -95,15 +94,18 @@ typedef struct layers_floor {
     uint64_t key;
     double all_s, least_s;
 } layers_floor;
+typedef struct counted { /* plans of nodes that have as many */
+    uint64_t key;
+    double leaves;
+} counted;
 static inline int passes_of(const sm_train *t) { return t->kinds + 2; }
 /* What a lane keeps, where the nodes are many; where they are few it is not worth its clearing. */
 enum {
-    TIMED = 4096,
+    TIMED = 8192,
     FEW_NODES = 256,
     FEW_TIMED = 512,
     FEW_LAYOUTS = 8,
-    WORKS = 16,
-    HOPEFUL = 8,
+    HOPEFUL = 4,
     LAYERS_FLOORS = 512
 };
 
@@ -142,8 +144,8 @@ typedef struct lane_scratch {
     stage_load load[4][MAX_LOADS]; /* of each ZeRO stage */
     timed *memo;                   /* n_timed of them */
     size_t n_timed;
-    timed_floor *floor;           /* n_timed of them */
-    timed_passes *work, *hopeful; /* WORKS, HOPEFUL times as many */
+    timed_floor *floor;    /* n_timed of them */
+    timed_passes *hopeful; /* HOPEFUL times as many */
     /* Memory does not depend on the placement: kept for all placements of a node (those of an older
      * stamp are void). */
     uint32_t stamp;
@@ -176,6 +178,7 @@ typedef struct plan_search {
     double *bound;
     double space;
     layers_floor layers[LAYERS_FLOORS];
+    counted counted[LAYERS_FLOORS];
     lane_scratch *lane;
     int lanes;
     bool roomy;             /* the lanes are made for many nodes */

@@ -68,8 +68,8 @@ typedef struct slot_key {
 } slot_key;
 
 typedef struct variant {
-    uint32_t code;          /* of the rules */
-    uint64_t work, matmuls; /* equal for equal local work; equal matrix work and weights */
+    uint32_t code; /* of the rules */
+    uint64_t work; /* equal for equal local work */
     sm_rules rules;
     int pieces;
     piece *piece;
@@ -167,7 +167,7 @@ sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm
 
 /* ---- placed collectives ---- */
 /* Of one plan, or of no placement; of a lane of a search, which meets some thousands of groups. */
-enum { CURVES = 1024, SEARCH_CURVES = 6144, GROUPS = 1024 };
+enum { CURVES = 1024, SEARCH_CURVES = 6144 };
 typedef struct placed { /* a plan's placement with its curves */
     sm_placement placement;
     int copies; /* of the optimizer's state */
@@ -176,7 +176,6 @@ typedef struct placed { /* a plan's placement with its curves */
     sm_curve_memo memo, unplaced; /* the second: of a search, where no axis lies anywhere */
     /* of place_least: slots, then send; the groups that they are the least of */
     sm_timed_curve own[MAX_SLOTS + 1];
-    uint64_t seen[GROUPS];
 } placed;
 /* The axes of the program that a degree of a plan gives members to. */
 sm_axes axes_of_key(int key);

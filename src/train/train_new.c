@@ -189,8 +189,6 @@ static void mix_piece(variant *v, const piece *p) {
                                              (uint64_t)w->op << 1 | w->linear);
         for (int k = 0; k < 8; k++) v->work = mixed_size(v->work, shape[k]);
         for (int k = 0; k < w->terms; k++) v->work = mixed_size(v->work, &w->bytes[k]);
-        if (w->kind == SM_OP_EINSUM || w->kind == SM_OP_ATTENTION)
-            v->matmuls = mixed_size(v->matmuls, &w->flops);
     }
     for (int set = 0; set < MAX_SETS; set++) {
         const piece_set *s = &p->set[set];
@@ -204,10 +202,8 @@ static void mix_piece(variant *v, const piece *p) {
     }
     for (int i = 0; i < p->part.classes; i++) {
         const sm_weight_class *c = &p->part.weight[i];
-        const sm_size stored = {.base = c->elements, .mask = c->stored};
         const sm_size whole = {.base = c->elements,
                                .mask = (sm_axes)(c->stored & ~sm_weight_shards(&v->rules))};
-        v->matmuls = sm_hash_mixed(mixed_size(v->matmuls, &stored), c->partial);
         v->work = mixed_size(v->work, &whole);
     }
 }
@@ -240,7 +236,7 @@ static variant *build_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
     v->pieces = head_piece(t) + 1;
     v->piece = sm_arena_array(t->arena, (size_t)v->pieces, sizeof *v->piece);
     if (!v->piece) return sm_fail_memory(err), NULL;
-    v->work = v->matmuls = 1;
+    v->work = 1;
     for (int i = 0; i < v->pieces; i++) {
         if (build_piece(t, v, i, err)) return NULL;
         mix_piece(v, &v->piece[i]);
