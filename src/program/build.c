@@ -63,7 +63,7 @@ static int new_tensor(builder *x, const sm_tensor *t, const char *name) {
 }
 
 static int tensor_of(builder *x, int array) {
-    if (x->tensor[array] != UNMADE) return x->tensor[array];
+    if (x->tensor[array] >= 0) return x->tensor[array]; /* what rides is made where it is read */
     const sm_text_array *a = &x->l->array[array];
     bool lasts = a->role == SM_TEXT_CACHE || a->role == SM_TEXT_STATE;
     sm_tensor t = {.role = roles[a->role],
