@@ -28,8 +28,12 @@ int name_index(hierarchy *h, names *list, const char *name) {
 
 /* ---- constants on the line ---- */
 
+static bool is_compute(int j) {
+    return j == SM_CONSTANT_matmul_efficiency || j == SM_CONSTANT_matmul_efficiency_fp8 ||
+           j == SM_CONSTANT_attention_efficiency || j == SM_CONSTANT_attention_efficiency_backward;
+}
 static bool is_share(int j) {
-    if (j >= SM_CONSTANT_COUNT) return false;
+    if (j >= SM_CONSTANT_COUNT || is_compute(j)) return false;
     const sm_constant_info *info = sm_constant_of((sm_constant)j);
     return info->high <= 1.0 && strcmp(info->unit, "s") != 0;
 }
@@ -45,10 +49,6 @@ double from_line(const hierarchy *h, int j, double u) {
     const parameter *p = &h->parameter[j];
     double value = is_share(j) ? WHOLE / (1.0 + exp(-u)) : exp(u);
     return clamp(value, p->low, p->high);
-}
-static bool is_compute(int j) {
-    return j == SM_CONSTANT_matmul_efficiency || j == SM_CONSTANT_matmul_efficiency_fp8 ||
-           j == SM_CONSTANT_attention_efficiency || j == SM_CONSTANT_attention_efficiency_backward;
 }
 static bool is_moved(const hierarchy *h, int j) {
     for (int l = 0; l < LEVELS; l++)

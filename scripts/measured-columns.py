@@ -49,20 +49,26 @@ TRAINING = [
 ]
 
 # Generations of one code base that differ more than the chips do: fused norms (their steps are 3 to
-# 30 % quicker), the first flash attention, XLA beside PyTorch, releases of two years, and whether
-# kernels are started by CUDA graphs or by the host, one after the other.
+# 30 % quicker), the first flash attention, XLA beside PyTorch, releases of two years, whether
+# kernels are started by CUDA graphs or by the host, one after the other, and whether tokens travel
+# to experts beside another microbatch's work.
 VARIANTS = [
     ("aleph-alpha", "RMS kernel", "aleph-alpha-rms"),
     ("aleph-alpha", "flash_attentionv1", "aleph-alpha-flash1"),
     ("megatron-lm-v2", "DeepSpeed ZeRO-3", "deepspeed"),
-    ("dgx-cloud", "XLA", "dgx-cloud-xla"), ("dgx-cloud", "maxtext", "dgx-cloud-xla"),
+    ("dgx-cloud", "paxml", "jax-toolbox"), ("dgx-cloud", "maxtext", "dgx-cloud-xla"),
     ("megatron-bridge", "release 25", "megatron-bridge-25"),
-    ("megatron-bridge", "release 26.06", "megatron-bridge-26.06"),
-    ("megatron-bridge", "release 26.08", "megatron-bridge-26.06"),
+    ("megatron-bridge", "release 26.08", "megatron-bridge-overlap"),
+    ("megatron-bridge", "a2a overlap on", "megatron-bridge-overlap"),
+    ("megatron-bridge", "EP comm overlap true", "megatron-bridge-overlap"),
+    ("megatron-bridge", "EP overlap on", "megatron-bridge-overlap"),
+    ("megatron-bridge", "EP overlap, TE", "megatron-bridge-overlap"),
+    ("megatron-bridge", "cuda_graph none/[]", "megatron-bridge"),
     ("megatron-bridge", "cuda_graph", "megatron-bridge-graphs"),
     ("megatron-bridge", "CUDA graph transformer_engine", "megatron-bridge-graphs"),
     ("megatron-bridge", "TE CUDA graphs", "megatron-bridge-graphs"),
     ("megatron-bridge", " CG;", "megatron-bridge-graphs"),
+    ("mlperf", "mlperf-lora-v51", "mlperf-graphs"),  # MCORE_CUDA_GRAPH=1
 ]
 
 # Words of the framework and of the source, in any case; the first row whose words are all there.
@@ -222,7 +228,8 @@ class Model:
         layers = number(row, "model.layers")
         mtp = number(row, "model.n_mtp_layers")
         last_is_dense = (layers - 1) % 2 == 0 if alternate else layers - 1 < first
-        self.moe = experts > 0 and not last_is_dense
+        self.experts = experts > 0
+        self.moe = self.experts and not last_is_dense
         self.begins_moe = experts > 0 and not first > 0 and not alternate
         self.gated = row.get("model.gated", "").lower() not in ("false", "no", "0")
         self.dense_width = 0 if self.begins_moe else number(row, "model.d_ff")
@@ -258,21 +265,24 @@ def megatron_modules(detail, m):
 
 
 def keep_named(detail, m):
-    """Policies of XLA name what is kept: everything else runs again."""
+    """Policies of XLA name what is kept: everything else runs again, experts too (MaxText's moe.py names
+    their products as an MLP's)."""
     def says(*words):
         return any(w in detail for w in words)
-    if m.mla:
-        return []
+    down = not says("mlpwo too", "mlpwo=device", "mlpwo=offload")
     ops = ["h"]
-    if not says("qkv", "query_proj=device", "query_proj=offload", "q/k/v"):
-        ops += ["q", "k", "v"]
-    ops += ["q.2", "k.2", "o"]
+    if m.mla:
+        ops += (["qd", "qn", "qr"] if m.q_rank else []) + ["c", "r", "c.2", "qr.2", "r.2", "kn", "v", "o"]
+    else:
+        if not says("qkv", "query_proj=device", "query_proj=offload", "q/k/v"):
+            ops += ["q", "k", "v"]
+        ops += ["q.2", "k.2", "o"]
     if not says("out proj", "out_proj=device", "out_proj=offload"):
         ops += ["a"]
     ops += ["x.2", "h.2"]
-    if m.begins_moe:
-        return ops
-    return ops + mlp_lines(m, not says("mlpwo too", "mlpwo=device", "mlpwo=offload"))
+    if m.experts:
+        ops += ["p", "z", "g", "u", "m"] + (["o.2"] if down else [])
+    return ops + ([] if m.begins_moe and not m.shared else mlp_lines(m, down))
 
 
 def recompute(row, m):
@@ -325,6 +335,17 @@ def unfused(row, m):
     old = 0 < year < 2023
     return ((not_flash or old or softmax or "vTrain" in title) and number(row, "cp") <= 1
             and not m.mla)
+
+
+def attention_of(row, m):
+    """Kernels before those that a chip's calibration is of: FlashAttention 1, in Triton too, and 2, which
+    PyTorch has until 2.9 and which issues an A100's instructions on every later GPU."""
+    kernel, software = row.get("attention_kernel", ""), row.get("software", "")
+    if unfused(row, m):
+        return "unfused"
+    if software in ("llm-foundry", "aleph-alpha-flash1"):
+        return "flash-1"
+    return "flash-2" if software in ("torchtitan", "nanotron") or "attention2" in kernel else "fused"
 
 
 def yes(row, key):
@@ -419,10 +440,10 @@ def plan_of(row):
             ("offload", "optimizer" if "CPU AdamW offload" in notes else "none", "none"),
             ("dtype", dtype, "bf16"),
             ("gradient", "bf16" if narrow_gradients(row) else "fp32", "fp32"),
-            ("attention", "unfused" if unfused(row, m) else "fused", "fused"),
+            ("attention", attention_of(row, m), "fused"),
             # Aleph Alpha's code base has a kernel for norms where the row says so
             ("norms", "separate" if row.get("software", "") in ("aleph-alpha", "aleph-alpha-flash1")
-             else "fused", "fused")]
+             or "eager" in row.get("id", "") else "fused", "fused")]
     return ",".join(f"{k}={v}" for k, v, usual in keys if v != usual)
 
 

@@ -136,7 +136,7 @@ static sm_attention_shape random_shape(uint32_t *seed) {
     s.one_kernel = random_up_to(seed, 3) < 2;
     s.persistent = random_up_to(seed, 3) < 2;
     s.head_blocks = random_up_to(seed, 9) < 2;
-    s.unfused = random_up_to(seed, 9) < 2;
+    s.kernel = (int)random_up_to(seed, 3);
     return s;
 }
 
@@ -187,7 +187,7 @@ static void better_hardware_is_never_slower(void **state) {
         const sm_chip *chip = sm_chip_at((size_t)i % sm_chip_count());
         if (!(sm_chip_peak(chip, SM_BF16, NULL) > 0)) continue;
         sm_attention_shape s = random_shape(&seed);
-        s.unfused = false;
+        s.kernel = SM_ATTENTION_FUSED;
         sm_chip better = scaled(chip, i % 3);
         expect_at_most(sm_attention_cost(&better, &c, &s, false).expected_s,
                        sm_attention_cost(chip, &c, &s, false).expected_s);
@@ -337,7 +337,7 @@ static void unfused_is_its_matmuls(void **state) {
     const sm_chip *chip = chip_of("a100-80");
     sm_calibration c = constants();
     sm_attention_shape s = prefill(2, 2048, 16, 16, 128);
-    s.unfused = true;
+    s.kernel = SM_ATTENTION_UNFUSED;
     double scores = 2.0 * 16 * 2048 * 2048;
     double bytes = 2 * (scores + 2 * 2.0 * 16 * 2048 * 128);
     double qk = sm_matmul_cost(chip, &c, SM_BF16, (sm_product_shape){32, 2048, 2048, 128}, bytes)
@@ -359,7 +359,7 @@ static void unaligned_heads_leave_the_matrix_units(void **state) {
     sm_attention_shape s = prefill(2, 2048, 16, 16, 108), aligned = prefill(2, 2048, 16, 16, 112);
     double fused = expected_on("a100-80", s) / expected_on("a100-80", aligned);
     assert_true(fused > 0.9 && fused < 1.1);
-    s.unfused = aligned.unfused = true;
+    s.kernel = aligned.kernel = SM_ATTENTION_UNFUSED;
     double flops = 4.0 * 32 * 2048 * 2048 * 108;
     double by_vectors = flops / (chip->vector_flops_per_s.value * c.matmul_efficiency);
     expect_near(sm_attention_cost(chip, &c, &s, false).expected_s, by_vectors, 1e-9);
@@ -371,12 +371,23 @@ static void fusing_pays_more_the_longer_the_sequence(void **state) {
     double before = 0;
     for (double q = 1024; q <= 16384; q *= 2) {
         sm_attention_shape s = prefill(1, q, 32, 32, 128), apart = s;
-        apart.unfused = true;
+        apart.kernel = SM_ATTENTION_UNFUSED;
         double gain = expected_on("a100-80", apart) / expected_on("a100-80", s);
         assert_true(gain > before);
         before = gain;
     }
     assert_true(before > 2);
+}
+
+/* Of long sequences only the products count: 2576 of an H100's 4096 FLOPs a cycle and core, all of
+ * an A100's 2049. */
+static void older_kernels_have_an_a100s_instructions(void **state) {
+    sm_attention_shape s = prefill(1, 32768, 32, 32, 128), first = s, second = s;
+    first.kernel = SM_ATTENTION_FLASH_1, second.kernel = SM_ATTENTION_FLASH_2;
+    expect_near(expected_on("a100-80", second), expected_on("a100-80", s), 1e-12);
+    expect_near(expected_on("h100-sxm", second), 4096 / 2576.0 * expected_on("h100-sxm", s), 0.01);
+    expect_near(expected_on("a100-80", first), expected_on("a100-80", s) / 0.6, 0.01);
+    expect_near(expected_on("h100-sxm", first), expected_on("h100-sxm", second) / 0.6, 0.01);
 }
 
 /* ---- panels, as src/run multiplies ---- */
@@ -434,12 +445,13 @@ static void no_shape_is_quicker_than_its_floor(void **state) {
         bool backward = i % 3 == 0;
         c.attention_efficiency = c.attention_efficiency_backward = 0.1 + 0.9 * (i % 7) / 6;
         sm_attention_shape s = random_shape(&seed), twice = s;
-        if (i % 5 == 0) s.panel = twice.panel = 128, s.unfused = twice.unfused = false;
+        if (i % 5 == 0) s.panel = twice.panel = 128, s.kernel = twice.kernel = SM_ATTENTION_FUSED;
         if (s.panel > 0) s.q_len = fmin(s.q_len, s.kv_len), twice.q_len = s.q_len;
         twice.batch *= 2;
         double floor_s = sm_attention_floor_s(chip, &c, &s, backward);
         sm_op_cost cost = sm_attention_cost(chip, &c, &s, backward);
-        double best = s.unfused ? c.matmul_efficiency : sm_attention_best_efficiency(&c);
+        double best = s.kernel == SM_ATTENTION_UNFUSED ? c.matmul_efficiency
+                                                       : sm_attention_best_efficiency(&c);
         expect_at_most(floor_s, cost.expected_s);
         expect_at_most(cost.lower_s, cost.expected_s * (1 + 1e-12));
         expect_near(sm_attention_floor_s(chip, &c, &twice, backward), 2 * floor_s, 1e-12);
@@ -583,6 +595,7 @@ int main(void) {
         cmocka_unit_test(a_systolic_array_pads_the_group_to_its_tile),
         cmocka_unit_test(kernels_differ_in_what_they_set_up),
         cmocka_unit_test(unfused_is_its_matmuls),
+        cmocka_unit_test(older_kernels_have_an_a100s_instructions),
         cmocka_unit_test(unaligned_heads_leave_the_matrix_units),
         cmocka_unit_test(fusing_pays_more_the_longer_the_sequence),
         cmocka_unit_test(a_panel_meets_the_keys_up_to_its_end),

@@ -167,7 +167,7 @@ static void test_a_chip_without_its_own_takes_its_relative(void **state) {
     assert_string_equal(catalogue_taken("b100"), "b200");
     assert_string_equal(catalogue_taken("mi210"), "mi250x");
     assert_string_equal(catalogue_taken("mi308x"), "mi300x");
-    assert_string_equal(catalogue_taken("l4"), "a100");
+    assert_string_equal(catalogue_taken("l4"), "l40s");
     assert_string_equal(catalogue_taken("trn3"), "trn2");
     assert_memory_equal(chip_taken((sm_chip){.name = "mine", .fabric = SM_FABRIC_TORUS}), "tpu", 3);
     assert_string_equal(chip_taken((sm_chip){.name = "mine", .fabric = SM_FABRIC_SWITCH}), "h100");

@@ -97,10 +97,10 @@ static sm_attention_shape random_attention(sm_rng *rng) {
                             .kv_bytes = narrow ? 1 : 2,
                             .one_kernel = sm_rng_below(rng, 2),
                             .head_blocks = sm_rng_below(rng, 2),
-                            .unfused = sm_rng_below(rng, 6) == 0};
+                            .kernel = (int)sm_rng_below(rng, 4)};
     s.heads = s.kv_heads * group;
     s.v_head_size = s.head_size;
-    if (!s.unfused && sm_rng_below(rng, 6) == 0) s.panel = 128;
+    if (s.kernel != SM_ATTENTION_UNFUSED && sm_rng_below(rng, 6) == 0) s.panel = 128;
     return s;
 }
 

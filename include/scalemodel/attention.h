@@ -6,6 +6,10 @@
 
 SM_DECLARATIONS_BEGIN
 
+/* Fused: the newest that the chip has, which its calibration is of. Unfused: matmuls that write and
+ * read the scores. Flash: FlashAttention 1 (2022) or 2 (2023), in the instructions of an A100. */
+enum { SM_ATTENTION_FUSED, SM_ATTENTION_UNFUSED, SM_ATTENTION_FLASH_1, SM_ATTENTION_FLASH_2 };
+
 /* One attention, of one chip. */
 typedef struct sm_attention_shape {
     double batch;           /* sequences; it may count heads too (then heads and kv_heads are 1) */
@@ -20,7 +24,7 @@ typedef struct sm_attention_shape {
     bool one_kernel;               /* no second kernel that plans the work or joins its parts */
     bool head_blocks;              /* a block per query head, even for one query: prefill kernels */
     bool persistent;               /* cores take one block after another: less to set up for each */
-    bool unfused; /* matmuls that write and read the scores; their softmax is not here */
+    int kernel;                    /* SM_ATTENTION_*; the softmax of an unfused one is not here */
     double panel; /* not 0: so many queries at a time, each with the keys up to their end,
                      multiplied by BLAS; q_len: the last queries of the sequence. 1: each query
                      of each head reads its keys and values anew, from the chip's own memory */

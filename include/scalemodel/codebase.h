@@ -29,6 +29,8 @@ SM_DECLARATIONS_BEGIN
     X(outside_counted, "the peak is what the card has in use, not what the allocator has")         \
     X(broadcasts, "each chip of ZeRO's shards broadcasts what it updated, one after the other, "   \
                   "before the next step begins, in place of a gather")                             \
+    X(tensor_beside, "collectives of tensor run beside the matmuls that they feed or drain")       \
+    X(experts_beside, "all-to-alls of routed tokens run beside another microbatch's work")         \
     X(exposed_end, "gradients are reduced once the last backward pass has ended, and weights "     \
                    "gathered before the next step begins: neither hides under a pass")             \
     X(reduced_whole, "16-bit gradients are summed over replicas in fp32, every chip all of its "   \

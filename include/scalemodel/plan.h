@@ -54,7 +54,6 @@ enum {
     SM_OFFLOAD_BOTH,
     SM_OFFLOAD_COUNT
 };
-enum { SM_ATTENTION_FUSED, SM_ATTENTION_UNFUSED };
 enum { SM_LOSS_WHOLE, SM_LOSS_CHUNKED };
 enum { SM_MOST_LORA_RANK = 4096 };
 
@@ -85,7 +84,7 @@ enum { SM_MOST_LORA_RANK = 4096 };
     X(DTYPE, "dtype", "what matmuls with weights compute in")                                      \
     X(OPTIMIZER, "optimizer", "whose state is kept")                                               \
     X(GRADIENT, "gradient", "gradients as accumulated and reduced")                                \
-    X(ATTENTION, "attention", "fused (flash) or unfused: scores pass through memory")              \
+    X(ATTENTION, "attention", "the newest kernel, one of 2023 (flash-2) or 2022, or unfused")      \
     X(NORMS, "norms", "fused, or one kernel after another over arrays of fp32")                    \
     X(LOSS, "loss", "logits of a microbatch at once, or of an eighth of its tokens")               \
     X(EMBEDDING, "embedding", "chips of tensor look up their words' rows, or gather the table")    \
@@ -127,7 +126,7 @@ typedef struct sm_plan {
     sm_dtype dtype;
     sm_optimizer optimizer;
     sm_dtype gradient;
-    int attention;       /* SM_ATTENTION_FUSED or _UNFUSED */
+    int attention;       /* SM_ATTENTION_* */
     bool norms_apart;    /* norms=separate */
     int loss;            /* SM_LOSS_WHOLE or _CHUNKED */
     bool table_gathered; /* embedding=gathered */

@@ -4,6 +4,7 @@
  * axes. Every parallelism is nothing but a sharding of this program. */
 #ifndef SCALEMODEL_PROGRAM_H
 #define SCALEMODEL_PROGRAM_H
+#include "scalemodel/attention.h"
 #include "scalemodel/model.h"
 #include "scalemodel/shard.h"
 
@@ -194,7 +195,7 @@ typedef struct sm_rules {
                  trained (arXiv 2106.09685); 0: the weights themselves are */
     sm_lora_targets targets;
     sm_stored_as stored;
-    bool unfused;     /* attention as separate kernels: probabilities are arrays in memory */
+    int attention;    /* SM_ATTENTION_*; unfused: probabilities are arrays in memory */
     bool norms_apart; /* norms as separate kernels: what lies between them is in memory, in fp32 */
     /* Of the software that executes the program; all false: mixed precision, fused kernels. */
     int width;        /* bytes of an element of every array, with sums of exponentials in double; 0:

@@ -44,6 +44,9 @@ static const double decode_stream = 0.95;          /* of streaming: pages of a c
 static const double prefill_stream = 0.83;         /* of streaming: rows of a head lie apart */
 static const double core_bandwidth = 4.7;          /* times its share that one core can draw */
 static const double longest_weight = 1.28;
+/* mma.sync on an H100, of its 4096 FLOPs a cycle and core: 62.9 % (Luo et al. 2024, arXiv
+ * 2402.13499). FlashAttention 1 beside 2 on an A100: 1.7 times as long (Dao 2023). */
+static const double flops_of_an_a100s = 2576, flash_1 = 0.6;
 static const double clock_unknown_hz = 1.8e9;
 
 typedef struct blocks {
@@ -81,7 +84,7 @@ static double keys_of_panels(const sm_attention_shape *s) {
 static double flops_of(const sm_attention_shape *s, bool backward) {
     double keys = s->panel > 0.0 ? keys_of_panels(s) : s->keys;
     double sizes = s->head_size + s->v_head_size;
-    double matmuls = !backward ? 1.0 : s->unfused ? 2.0 : 2.5;
+    double matmuls = !backward ? 1.0 : s->kernel == SM_ATTENTION_UNFUSED ? 2.0 : 2.5;
     return 2.0 * s->batch * s->heads * s->q_len * keys * sizes * matmuls;
 }
 
@@ -172,13 +175,20 @@ static double overhead_s(const sm_chip *chip, const sm_attention_shape *s, const
     return (cycles * cores + b->count * block) / cycles_per_s(chip);
 }
 
-static double efficiency_of(const sm_calibration *c, bool backward) {
-    return backward ? c->attention_efficiency_backward : c->attention_efficiency;
+/* Kernels in an A100's instructions get no more from later tensor cores than these do by them. */
+static double efficiency_of(const sm_chip *chip, const sm_calibration *c,
+                            const sm_attention_shape *s, bool backward) {
+    double share = backward ? c->attention_efficiency_backward : c->attention_efficiency;
+    if (s->kernel < SM_ATTENTION_FLASH_1 || is_systolic(chip)) return share;
+    double a_cycle = sm_chip_peak(chip, SM_BF16, NULL) / cycles_per_s(chip);
+    share *= smaller(1.0, flops_of_an_a100s / a_cycle);
+    return s->kernel == SM_ATTENTION_FLASH_1 ? flash_1 * share : share;
 }
 
 static void price_fused(const sm_chip *chip, const sm_calibration *c, const sm_attention_shape *s,
                         bool backward, sm_op_cost *cost) {
-    double peak = sm_chip_peak(chip, s->dtype, NULL), efficiency = efficiency_of(c, backward);
+    double peak = sm_chip_peak(chip, s->dtype, NULL),
+           efficiency = efficiency_of(chip, c, s, backward);
     double one_score_s = score_s(chip, s, peak, efficiency, backward);
     if (is_decode(s) && !is_systolic(chip))
         one_score_s *= 1.0 / (s->shared_kv ? decode_rate_shared : decode_rate);
@@ -225,7 +235,7 @@ static void price_unfused(const sm_chip *chip, const sm_calibration *c, const sm
 static void price_panels(const sm_chip *chip, const sm_calibration *c, const sm_attention_shape *s,
                          bool backward, sm_op_cost *cost) {
     cost->tile_efficiency = s->head_size / (s->head_size + c->matmul_half_k);
-    double math_s = cost->math_s / (efficiency_of(c, backward) * cost->tile_efficiency);
+    double math_s = cost->math_s / (efficiency_of(chip, c, s, backward) * cost->tile_efficiency);
     double memory_s = cost->memory_s / c->memory_efficiency;
     if (s->panel <= 1.0 && chip->onchip_bytes_per_s.value > 0.0) {
         double read = flops_of(s, backward) / 2.0 * s->kv_bytes; /* a number for each product */
@@ -247,7 +257,7 @@ sm_op_cost sm_attention_cost(const sm_chip *chip, const sm_calibration *c,
     cost.math_s = rate_time(flops_of(shape, backward), sm_chip_peak(chip, shape->dtype, NULL));
     cost.memory_s = rate_time(traffic_bytes(shape, backward), chip->memory_bytes_per_s.value);
     cost.lower_s = larger(cost.math_s, cost.memory_s);
-    if (shape->unfused) price_unfused(chip, c, shape, backward, &cost);
+    if (shape->kernel == SM_ATTENTION_UNFUSED) price_unfused(chip, c, shape, backward, &cost);
     else if (shape->panel > 0.0) price_panels(chip, c, shape, backward, &cost);
     else price_fused(chip, c, shape, backward, &cost);
     return cost;
@@ -255,9 +265,10 @@ sm_op_cost sm_attention_cost(const sm_chip *chip, const sm_calibration *c,
 
 double sm_attention_floor_s(const sm_chip *chip, const sm_calibration *c,
                             const sm_attention_shape *shape, bool backward) {
-    double peak = sm_chip_peak(chip, shape->dtype, NULL), efficiency = efficiency_of(c, backward);
+    double peak = sm_chip_peak(chip, shape->dtype, NULL);
+    double efficiency = efficiency_of(chip, c, shape, backward);
     double flops = is_empty(shape) ? 0.0 : flops_of(shape, backward);
-    if (shape->unfused) return rate_time(flops, peak * c->matmul_efficiency);
+    if (shape->kernel == SM_ATTENTION_UNFUSED) return rate_time(flops, peak * c->matmul_efficiency);
     if (shape->panel > 0.0) return rate_time(flops, peak * efficiency);
     double of_a_score = 2.0 * (shape->head_size + shape->v_head_size) * (backward ? 2.5 : 1.0);
     return flops / of_a_score * score_s(chip, shape, peak, efficiency, backward);

@@ -9,11 +9,6 @@ static bool begins(const char *text, const char *word) {
     return !strncmp(text, word, strlen(word));
 }
 
-static const sm_module_shape *operand_shape(const sm_computation *in, const sm_instruction *it,
-                                            int i) {
-    return i < it->operands ? in->instruction[it->operand[i]].shape : NULL;
-}
-
 /* Of a tuple of a result and scratch space the result. */
 static const sm_module_shape *result_of(const sm_instruction *it) {
     return it->shape->parts ? &it->shape->part[0] : it->shape;

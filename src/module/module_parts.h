@@ -78,6 +78,10 @@ typedef struct sm_module_product {
 } sm_module_product;
 void module_add_product(sm_module_work *w, sm_module_product p, const sm_module_shape *lhs,
                         const sm_module_shape *rhs);
+static inline const sm_module_shape *operand_shape(const sm_computation *in,
+                                                   const sm_instruction *it, int i) {
+    return i < it->operands ? in->instruction[it->operand[i]].shape : NULL;
+}
 /* The product of the first two operands over the dimensions that the instruction names. */
 void module_dot(const sm_computation *in, const sm_instruction *it, sm_module_work *w);
 /* Custom calls whose work is known (module_custom.c). */

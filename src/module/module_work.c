@@ -7,11 +7,6 @@
 
 enum { HBM = 0, ON_CHIP = 1, HOST = 5 };
 
-static const sm_module_shape *operand_shape(const sm_computation *in, const sm_instruction *it,
-                                            int i) {
-    return i < it->operands ? in->instruction[it->operand[i]].shape : NULL;
-}
-
 static double product(const sm_module_shape *shape, sm_module_list dims) {
     double n = 1;
     for (int i = 0; i < dims.n; i++)

@@ -36,7 +36,7 @@ static const char *const losses[] = {"whole", "chunked"};
 static const char *const tables[] = {"sharded", "gathered"};
 static const char *const targets[] = {"all", "attention", "mlp", "qv"};
 static const char *const stored[SM_STORED_AS_COUNT] = {"bf16", "fp8", "int8", "nf4"};
-static const char *const kernels[] = {"fused", "unfused"};
+static const char *const kernels[] = {"fused", "unfused", "flash-1", "flash-2"};
 static const char *const norms[] = {"fused", "separate"};
 /* What a matmul of training can compute in; gradients accumulate in a wide type alone. */
 static const char *const dtypes[] = {"bf16", "fp16", "fp32", "tf32",  "fp64",
@@ -150,7 +150,7 @@ static const plan_row rows[SM_PLAN_KEY_COUNT] = {
     KEY(DTYPE, TRAINING, dtype, "", TYPE(dtypes, SM_BF16)),
     KEY(OPTIMIZER, TRAINING, optimizer, "", WORD(optimizers, 0, 0)),
     KEY(GRADIENT, TRAINING, gradient, "", TYPE(gradients, SM_FP32)),
-    KEY(ATTENTION, TRAINING, attention, "", WORD(kernels, 0, 0), SWITCHES(TRAINS, unfused)),
+    KEY(ATTENTION, TRAINING, attention, "", WORD(kernels, 0, 0), SETS(TRAINS, attention)),
     KEY(NORMS, TRAINING, norms_apart, "", WORD(norms, 0, 0), .is_switch = true,
         SWITCHES(TRAINS, norms_apart)),
     KEY(LOSS, TRAINING, loss, "", WORD(losses, 0, 0)),

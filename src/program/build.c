@@ -342,7 +342,7 @@ static double size_of_role(const sm_program *b, const sm_mention *m, int rank,
 }
 
 static void attention(builder *x, const sm_text_line *line) {
-    bool unfused = x->b->rules.unfused;
+    bool unfused = x->b->rules.attention == SM_ATTENTION_UNFUSED;
     const sm_mention *value = &line->operand[2 * line->scores];
     if (unfused) softmax(x, line);
     sm_op *op = new_op(x, line->name, SM_OP_ATTENTION, SM_FUNCTION_NONE);
@@ -772,7 +772,7 @@ sm_status sm_program_build_serving(const sm_model *model, sm_piece piece, int ki
                                    const sm_rules *rules, sm_program *program, sm_error *err) {
     memset(program, 0, sizeof *program);
     program->rules = *rules;
-    program->rules.unfused = false;
+    program->rules.attention = SM_ATTENTION_FUSED;
     program->serving = true;
     return build(model, piece, kind, 1, program, err);
 }

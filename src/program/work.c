@@ -94,7 +94,8 @@ void part_attention_work(job *j, const sm_op *op, const int *at, sm_phase phase)
     sm_dimensions rows =
         (query & (of[SM_DIMENSION_SEQUENCES] | of[SM_DIMENSION_GROUP])) | positions | heads;
     /* forward: QK and PV; backward: dV, dP, dS->dQ, dS->dK, and fused QK once more */
-    double matmuls = phase == SM_PHASE_FORWARD ? 1 : j->b->rules.unfused ? 2 : 2.5;
+    bool kept = j->b->rules.attention == SM_ATTENTION_UNFUSED;
+    double matmuls = phase == SM_PHASE_FORWARD ? 1 : kept ? 2 : 2.5;
     w->flops = part_product(j->b, rows, at);
     w->flops.base *= 2 * op->keys * (op->query_size + op->value_size) * matmuls;
     w->m = part_product(j->b, positions, at);

@@ -62,3 +62,5 @@ sm_trace_kind trace_kernel_kind(const char *name);
 sm_trace_kind trace_instruction_kind(const char *name, size_t length);
 /* "ProfilerStep#12" */
 bool trace_is_step(const char *name);
+/* The word is in lower case, the text in any. */
+bool trace_begins(const char *text, size_t length, const char *word);

@@ -13,8 +13,7 @@ static bool same_letter(char a, char b) {
     return a == b || (a >= 'A' && a <= 'Z' && a - 'A' + 'a' == b);
 }
 
-/* Letters of the word are lower case. */
-static bool begins(const char *text, size_t length, const char *word) {
+bool trace_begins(const char *text, size_t length, const char *word) {
     size_t i = 0;
     while (word[i] && i < length && same_letter(text[i], word[i])) i++;
     return !word[i];
@@ -22,7 +21,7 @@ static bool begins(const char *text, size_t length, const char *word) {
 
 static bool holds(const char *text, size_t length, const char *word) {
     for (size_t i = 0; i < length; i++)
-        if (same_letter(text[i], *word) && begins(text + i, length - i, word)) return true;
+        if (same_letter(text[i], *word) && trace_begins(text + i, length - i, word)) return true;
     return false;
 }
 
@@ -30,7 +29,7 @@ static sm_trace_kind kind_of(const named *list, size_t n, const char *text, size
     sm_trace_kind kind = SM_TRACE_COMPUTE;
     size_t longest = 0;
     for (size_t i = 0; i < n; i++)
-        if (begins(text, length, list[i].begins) && strlen(list[i].begins) > longest) {
+        if (trace_begins(text, length, list[i].begins) && strlen(list[i].begins) > longest) {
             kind = list[i].kind;
             longest = strlen(list[i].begins);
         }
@@ -86,4 +85,4 @@ sm_trace_kind trace_instruction_kind(const char *name, size_t length) {
     return kind_of(list, sizeof list / sizeof *list, name, length);
 }
 
-bool trace_is_step(const char *name) { return begins(name, strlen(name), "profilerstep#"); }
+bool trace_is_step(const char *name) { return trace_begins(name, strlen(name), "profilerstep#"); }

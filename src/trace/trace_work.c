@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "breakdown_made.h"
+#include "trace_build.h"
 
 enum { MOST_DIMS = 8, MOST_SHAPES = 8 };
 
@@ -65,14 +66,6 @@ typedef struct element_type {
     double bytes;
 } element_type;
 
-static bool begins(const char *text, const char *word) {
-    for (; *word; text++, word++) {
-        char c = *text >= 'A' && *text <= 'Z' ? (char)(*text - 'A' + 'a') : *text;
-        if (c != *word) return false;
-    }
-    return true;
-}
-
 double trace_element_bytes(const char *type, sm_dtype *dtype) {
     static const element_type all[] = {
         {"bfloat16", SM_BF16, 2},    {"half", SM_FP16, 2},          {"float16", SM_FP16, 2},
@@ -81,10 +74,10 @@ double trace_element_bytes(const char *type, sm_dtype *dtype) {
         {"signed char", SM_INT8, 1}, {"unsigned char", SM_INT8, 1}, {"byte", SM_INT8, 1},
         {"uint8", SM_INT8, 1},       {"bool", SM_INT8, 1},          {"long", SM_INT32, 8},
         {"int64", SM_INT32, 8},      {"int", SM_INT32, 4},          {"short", SM_INT32, 2}};
-    if (begins(type, "c10::")) type += 5;
-    if (begins(type, "at::")) type += 4;
+    if (trace_begins(type, strlen(type), "c10::")) type += 5;
+    if (trace_begins(type, strlen(type), "at::")) type += 4;
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (begins(type, all[i].name)) {
+        if (trace_begins(type, strlen(type), all[i].name)) {
             *dtype = all[i].dtype;
             return all[i].bytes;
         }
@@ -204,8 +197,9 @@ static const known_op *known(const char *op) {
 /* "True" or a kind of mask that is not 0; stated: it is recorded. */
 static bool is_set(const char *values, int input, bool *stated) {
     const char *text = text_at(values, input);
-    *stated = begins(text, "true") || begins(text, "false") || (*text >= '0' && *text <= '9');
-    return begins(text, "true") || (*text >= '1' && *text <= '9');
+    *stated = trace_begins(text, strlen(text), "true") ||
+              trace_begins(text, strlen(text), "false") || (*text >= '0' && *text <= '9');
+    return trace_begins(text, strlen(text), "true") || (*text >= '1' && *text <= '9');
 }
 
 /* Bytes of all inputs; of results as many elements as `results`. */

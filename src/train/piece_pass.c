@@ -35,16 +35,19 @@ static double exposed(const sm_train *t, bool beside, double comm, double comput
 
 /* Gathers and reductions are on the path of the activations: on a torus the compiler runs them as
  * collective matmuls, a ring step under each slice of the product (the book, chapter on sharding);
- * on switched systems they are exposed. All-to-alls of routed tokens are exposed too, but under the
+ * so does Transformer Engine's user buffers for code bases that say so; else they are exposed on
+ * switched systems. All-to-alls of routed tokens are exposed too, but under the
  * dual pipeline, where the microbatch of the other direction computes meanwhile (DeepSeek-V3, arXiv
  * 2412.19437 section 3.2.1). Keys travel around the ring while attention works on those at hand.
  * Each hides under compute of its own, so that a quicker chip is never slower: the ring under
  * attention, gathers under the matmuls, all-to-alls under what gathers leave of them; and what is
  * left of each under the time in which the chip waits for the host. */
 static void expose(const sm_train *t, const sm_plan *plan, under u, int way, piece_exposed *out) {
-    bool torus = t->system.torus_dims > 0, dual = plan->schedule == SM_SCHEDULE_DUALPIPE;
+    const sm_software_memory *is = &t->software_memory;
+    bool beside = t->system.torus_dims > 0 || is->tensor_beside;
+    bool dual = plan->schedule == SM_SCHEDULE_DUALPIPE || is->experts_beside;
     double matmuls = larger(0, u.compute - u.attention - u.idle);
-    out->blocking[way] = exposed(t, torus, u.blocking, matmuls, &u.idle);
+    out->blocking[way] = exposed(t, beside, u.blocking, matmuls, &u.idle);
     out->exchange[way] = exposed(t, dual, u.exchange, larger(0, matmuls - u.blocking), &u.idle);
     out->ring[way] = exposed(t, true, u.ring, u.attention, &u.idle);
 }

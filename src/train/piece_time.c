@@ -57,7 +57,7 @@ sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm
                                 .kv_bytes = t->weight_bytes,
                                 .one_kernel = true,
                                 .head_blocks = true,
-                                .unfused = v->rules.unfused,
+                                .kernel = v->rules.attention,
                                 .panel = t->software.panels ? SM_QUERIES_AT_ONCE : 0};
 }
 
@@ -90,7 +90,7 @@ priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, c
     if (w->kind == SM_OP_ATTENTION) {
         attention = attention_shape(t, v, w, d);
         at.attention = &attention;
-        kernels = !attention.unfused ? 1 : backward ? 4 : 2;
+        kernels = attention.kernel != SM_ATTENTION_UNFUSED ? 1 : backward ? 4 : 2;
     } else if (w->kind == SM_OP_KERNEL) {
         at.vector_flops = size_at(&w->vector_flops, d);
     } else {

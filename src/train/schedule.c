@@ -4,8 +4,6 @@
 /* Far beyond any machine; they keep every index inside an int. */
 enum { STAGES_MAX = SM_STAGES_MAX, CHUNKS_MAX = 512, MICROBATCHES_MAX = 1 << 20 };
 
-static int smaller(int a, int b) { return a < b ? a : b; }
-
 int sm_schedule_stage(sm_schedule schedule, int stages, int chunks_per_stage, int chunk) {
     (void)chunks_per_stage;
     if (schedule == SM_SCHEDULE_ZB_V) return chunk < stages ? chunk : 2 * stages - 1 - chunk;

@@ -7,7 +7,6 @@
 #include <assert.h>
 
 static inline double later(double a, double b) { return a > b ? a : b; }
-static inline int smaller(int a, int b) { return a < b ? a : b; }
 static inline int larger(int a, int b) { return a > b ? a : b; }
 
 static double whole_backward_s(const sm_pipeline *p, int chunk) {

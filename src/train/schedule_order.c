@@ -9,8 +9,6 @@ enum {
     W = SM_SLOT_BACKWARD_WEIGHT
 };
 
-static int smaller(int a, int b) { return a < b ? a : b; }
-
 /* An activation lives from its forward to the end of its whole backward: without room for the codes
  * the list counts those that are held. */
 static inline void put(sm_op_list *list, int kind, int local) {

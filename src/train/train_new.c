@@ -157,7 +157,7 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
     v->rules.each_weight = t->software.each_weight;
     v->rules.each_line = t->software.each_line;
     if (t->software.panels) /* it has no other attention, and no other norms */
-        v->rules.unfused = v->rules.norms_apart = false;
+        v->rules.attention = SM_ATTENTION_FUSED, v->rules.norms_apart = false;
     sm_rules rules = v->rules;
     sm_status s = sm_program_build(&t->model, what, kind, t->seq, &rules, &program, err);
     if (s == SM_OK) s = sm_program_partition(&program, &p->part, err);

@@ -3,8 +3,6 @@
 
 #include "inference_parts.h"
 
-static int or_one(int degree) { return degree > 0 ? degree : 1; }
-
 /* Degrees count cores where a chip has two. */
 static int devices_per_chip(const char *printed) {
     static const char *const twins[] = {"tpu7x", "trainium1", "inferentia2", "trn1", "inf2"};
@@ -64,26 +62,29 @@ static inference_pool engine_of(const stated *s, const sm_model *m) {
 /* A pool of a disaggregated row: each worker has `tp` ranks, of which attention is sharded or, with
  * dp_attention, replicated. */
 static bool pool_of(const sm_inference_pool *p, const sm_model *m, inference_pool *out) {
-    stated s = {.tp = or_one(p->tp), .pp = or_one(p->pp), .ep = or_one(p->ep), .attention_dp = 1};
+    stated s = {.tp = or_else(p->tp, 1),
+                .pp = or_else(p->pp, 1),
+                .ep = or_else(p->ep, 1),
+                .attention_dp = 1};
     if (p->dp_attention == SM_YES) {
         s.attention_dp = s.tp;
         s.tp = 1;
     }
     *out = engine_of(&s, m);
-    out->engines = or_one(p->workers);
+    out->engines = or_else(p->workers, 1);
     return p->workers > 0 && p->tp > 0;
 }
 
 static stated stated_of(const sm_truth_row *row, const sm_chip *chip, const sm_model *m,
                         const sm_serve_dtypes *d) {
     const sm_inference_row *r = &row->of.inference;
-    stated s = {.tp = r->tp, .pp = or_one(r->pp), .ep = or_one(r->ep), .attention_dp = 1};
+    stated s = {.tp = r->tp, .pp = or_else(r->pp, 1), .ep = or_else(r->ep, 1), .attention_dp = 1};
     if (s.tp <= 0) s.tp = least_tensor(chip, m, d, r->chips);
     bool around = has_experts(m) && r->dp > 1 && (r->ep > 1 || s.tp == 1);
     if (around) s.attention_dp = r->dp;
     if (has_experts(m) && r->attention_dp > 0) {
         s.attention_dp = s.ep = r->attention_dp;
-        s.tp = or_one(s.tp / r->attention_dp);
+        s.tp = or_else(s.tp / r->attention_dp, 1);
     }
     return s;
 }

@@ -5,8 +5,6 @@
 
 enum { USUAL_VOCABULARY = 32000 };
 
-static int or_else(int stated, int otherwise) { return stated > 0 ? stated : otherwise; }
-
 static const char *missing(const sm_inference_row *r) {
     if (r->model.layers <= 0) return "layers not stated";
     if (r->model.layers > SM_MAX_LAYERS) return "more layers than a model can have";

@@ -44,8 +44,6 @@ static const number_format *format_of(const char *name) {
     return NULL;
 }
 
-static bool is_size(double x) { return isfinite(x) && x >= 1.0; }
-
 static const char *missing(const sm_attention_row *a) {
     if (!phase_of(a->phase)) return "the phase is not one of those known";
     if (!format_of(a->dtype)) return "the number format is not one of those known";

@@ -111,8 +111,6 @@ static double bytes_of(const sm_gemm_row *g, const number_format *format) {
            g->m * g->n * format->c_bytes;
 }
 
-static bool is_size(double x) { return isfinite(x) && x >= 1.0; }
-
 static const char *unknown_of(const sm_gemm_row *g, const number_format *format,
                               const sm_chip *chip) {
     if (!format) return "the number format is not one of those known";

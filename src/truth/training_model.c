@@ -5,8 +5,6 @@
 /* Megatron's GPT models pad their vocabulary to this when the source is silent. */
 enum { GPT_VOCABULARY = 51200 };
 
-static int or_else(int stated, int otherwise) { return stated > 0 ? stated : otherwise; }
-
 static const char *missing(const sm_training_row *r) {
     if (r->model.not_modelled && r->model.not_modelled[0]) return r->model.not_modelled;
     if (r->model.layers <= 0 || r->model.layers > SM_MAX_LAYERS) return "layers not stated";

@@ -6,14 +6,12 @@
 
 #include "truth_parts.h"
 
-static int or_one(int degree) { return degree > 0 ? degree : 1; }
-
 enum { MOST_CHUNKS = 1000000 };
 /* MLPerf's rules for Llama 2 70B; no other source says more than that it is LoRA. */
 enum { USUAL_RANK = 16 };
 
 static void schedule_of(const sm_training_row *r, const sm_model *model, sm_plan *plan) {
-    int chunks = or_one(r->vp), stages = or_one(r->pp);
+    int chunks = or_else(r->vp, 1), stages = or_else(r->pp, 1);
     int64_t all = (int64_t)stages * chunks;
     /* NeMo counts embedding and head as layers of the pipeline's split: a model two layers short of
      * all chunks has them there, and the chunks here hold layers alone */
@@ -33,7 +31,7 @@ static void schedule_of(const sm_training_row *r, const sm_model *model, sm_plan
 static void replicas_of(const sm_training_row *r, const sm_model *m, int replicas, sm_plan *plan) {
     bool moe = m->kind[m->layer[m->L - 1]].E > 0;
     assert(replicas >= 1);
-    int ep = moe ? or_one(r->ep) : 1;
+    int ep = moe ? or_else(r->ep, 1) : 1;
     plan->expert_tensor = moe && ep < plan->tensor;
     int spread = plan->expert_tensor ? ep : (ep + plan->tensor - 1) / plan->tensor;
     plan->expert = sm_common_factor(spread, replicas);
@@ -48,13 +46,6 @@ static void replicas_of(const sm_training_row *r, const sm_model *m, int replica
 static sm_recompute recompute_of(const sm_training_row *r) {
     if (strcmp(r->recompute, "full") == 0) return SM_RECOMPUTE_FULL;
     return strcmp(r->recompute, "selective") == 0 ? SM_RECOMPUTE_SELECTIVE : SM_RECOMPUTE_NONE;
-}
-
-/* Sources of before 2023 that do not name a fused kernel had none. */
-static int attention_of(const sm_training_row *r, const sm_model *model) {
-    bool old = r->year > 0 && r->year < 2023, mla = model->kind[0].attention == SM_ATTENTION_MLA;
-    bool unfused = (r->flash_attention == SM_NO || old) && r->cp <= 1 && !mla;
-    return unfused ? SM_ATTENTION_UNFUSED : SM_ATTENTION_FUSED;
 }
 
 sm_dtype truth_dtype(const sm_training_row *r) {
@@ -91,9 +82,9 @@ bool truth_plan(const sm_training_row *r, const sm_model *model, int chips, sm_p
     *why = missing(r);
     if (*why) return false;
     sm_plan_defaults(plan);
-    plan->tensor = or_one(r->tp);
-    plan->context = or_one(r->cp);
-    plan->pipeline = or_one(r->pp);
+    plan->tensor = or_else(r->tp, 1);
+    plan->context = or_else(r->cp, 1);
+    plan->pipeline = or_else(r->pp, 1);
     double ranks = (double)plan->tensor * plan->context * plan->pipeline;
     *why = "the degrees do not divide the devices";
     if (ranks > devices || devices % (int)ranks) return false;
@@ -114,7 +105,7 @@ bool truth_plan(const sm_training_row *r, const sm_model *model, int chips, sm_p
     schedule_of(r, model, plan);
     plan->recompute = recompute_of(r);
     plan->dtype = truth_dtype(r);
-    plan->attention = attention_of(r, model);
+    if (r->flash_attention == SM_NO) plan->attention = SM_ATTENTION_UNFUSED;
     if (strcmp(r->task, "lora") == 0) {
         plan->lora = USUAL_RANK;
         plan->targets = SM_LORA_ATTENTION;

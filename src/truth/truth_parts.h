@@ -2,6 +2,10 @@
 #pragma once
 #include "row_model.h"
 #include "scalemodel/truth.h"
+#include <float.h>
+
+static inline int or_else(int stated, int otherwise) { return stated > 0 ? stated : otherwise; }
+static inline bool is_size(double x) { return x >= 1.0 && x <= DBL_MAX; }
 
 /* The architecture a training row names, to be dropped. false: `why` names the missing fact, NULL
  * when out of memory. */

@@ -112,7 +112,7 @@ is "plans are indistinguishable where their intervals overlap that of the best" 
         if ((v[p "indistinguishable_from_best"] == "true") != overlap) good = 0
     }'
 is "constants of a relative are called borrowed" '
-    good = v["calibration.borrowed"] == "true" && v["calibration.chip"] == "\"a100\""'
+    good = v["calibration.borrowed"] == "true" && v["calibration.chip"] == "\"l40s\""'
 wide="$(awk '/plans.0.step_time_s.interval/ { x[n++] = $2 } END { print x[1] / x[0] }' "$place/answer")"
 train llama-3.1-8b --on a100-80:8 --batch 1M --top 1
 is "and their interval is wider than that of the chip itself" '

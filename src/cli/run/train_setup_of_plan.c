@@ -21,7 +21,8 @@ void train_degrees_of_plan(const sm_plan *p, sm_train_setup *s) {
     s->recompute = p->recompute;
     s->regather = p->regather;
     s->rules = sm_plan_rules(p, s->model, false, &code);
-    s->rules.unfused = s->rules.norms_apart = false; /* the runtime has one kernel of each */
+    s->rules.attention = SM_ATTENTION_FUSED; /* the runtime has one kernel of each */
+    s->rules.norms_apart = false;
 }
 
 sm_status train_stages_of_plan(const sm_plan *plan, sm_arena *arena, sm_train_setup *s,

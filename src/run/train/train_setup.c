@@ -140,7 +140,7 @@ sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT,
                        "%d copies of the optimizer's state do not divide data=%d", s->state_copies,
                        s->degree[SM_AXIS_DATA]);
-    if (s->rules.unfused || s->rules.decode || s->rules.stationary)
+    if (s->rules.attention == SM_ATTENTION_UNFUSED || s->rules.decode || s->rules.stationary)
         return sm_fail(err, SM_BAD_INPUT, "unfused attention and rules of serving cannot be run");
     for (int i = 0; i < 2; i++) {
         sm_element held = i ? s->gradients : s->stored;
