@@ -179,7 +179,7 @@ static sm_status plan_piece(model_plan *p, const frame *f, const tree_piece *pie
     piece_plan *to = NULL;
     for (piece_plan *at = p->piece; at; at = at->next)
         if (strcmp(at->name, name) == 0) to = at;
-    if (to && !is_within(to->frame, f))
+    if (to && f->by && !is_within(to->frame, f))
         return sm_fail_at(p->err, f->by->source, f->by->span,
                           "two pieces %s: family %s, taken here, has one, and so has family %s",
                           name, taken_from(f), taken_from(to->frame));
@@ -206,8 +206,8 @@ static sm_status plan_piece(model_plan *p, const frame *f, const tree_piece *pie
 
 static sm_status plan_family(model_plan *p, const frame *f, const lineage *line);
 
-static bool is_apart(const model_plan *p) {
-    return p->stack && frames_last(p->stack->set, "apart");
+static bool stack_says(const model_plan *p, const char *name) {
+    return p->stack && frames_last(p->stack->set, name);
 }
 
 /* The class of a checkpoint and its labels are those of what it wraps, but for parts that are
@@ -218,7 +218,7 @@ static sm_status overlay_class(model_plan *p, const frame *outer, const tree_pie
                                         {.kind = TREE_NAME, .name = "id2label"}};
     family_scope s = frames_scope(outer, p->err, &p->steps);
     s.lax = true;
-    for (int i = 0; piece->text && !is_apart(p) && i < OVERLAID; i++) {
+    for (int i = 0; piece->text && !stack_says(p, "apart") && i < OVERLAID; i++) {
         value own = values_of_json(json_get(f->config, said[i].name)), v;
         sm_status status = values_of(&s.scope, &said[i], &v);
         if (status) return status;
@@ -274,7 +274,7 @@ static sm_status plan_all(model_plan *p, const frame *f, const lineage *own,
                           FRAMES_MOST_DEPTH);
     if (piece->name && !family)
         return sm_fail_at(p->err, piece->source, piece->span, "there is no family %s", piece->name);
-    if (!piece->name && !object && p->stack && frames_last(p->stack->set, "when")) return SM_OK;
+    if (!piece->name && !object && (!piece->text || stack_says(p, "when"))) return SM_OK;
     if (!piece->name && !object)
         return sm_fail_at(p->err, f->source, (sm_span){f->config->at, 1},
                           "%s is missing: a %s model has it", piece->text->name,
@@ -290,7 +290,7 @@ static sm_status plan_all(model_plan *p, const frame *f, const lineage *own,
     if (!inner) return sm_fail_memory(p->err);
     inner->by = piece;
     status = overlay(p, f, piece, inner);
-    if (!status && piece->text && !is_apart(p)) p->main = inner;
+    if (!status && piece->text && !stack_says(p, "apart")) p->main = inner;
     return status ? status : plan_family(p, inner, &pieces);
 }
 
