@@ -58,6 +58,7 @@ static truth_group *group_of(const truth_file *f, truth_rows *rows, const sm_tru
          (at = sm_numbers_at(&rows->places, hash)) && *at >= 0; hash++) {
         memcpy(&other, &rows->row[rows->group[*at].first], sizeof other);
         sm_truth_row_unmeasure(&other);
+        /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison): rows are copied as bytes */
         if (memcmp(&key, &other, sizeof key) == 0) return &rows->group[*at];
     }
     truth_group *list =
