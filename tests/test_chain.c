@@ -215,7 +215,7 @@ static void random_products_of_three(void **state) {
                                              {"tpu-v5p:2x2", "X=2,Y=2", "XY"},
                                              {"h100-sxm:8", "X=2,Y=4", "XY"}};
     sm_rng rng = {drawn_from(20261123)};
-    for (int i = 0; i < (REPEATED ? 6 : 40); i++) {
+    for (int i = 0; i < (REPEATED ? 3 : 40); i++) {
         problem p = {.arena = sm_arena_new()};
         random_case c = {.axes = systems[i % 3][2]};
         const char *const *form = forms[sm_rng_below(&rng, sizeof forms / sizeof *forms)];
@@ -462,7 +462,7 @@ static void random_chains_against_statements(void **state) {
                                         "A=16,B=4096,D=1024,F=1024,E=4096"};
     sm_rng rng = {drawn_from(7)};
     (void)state;
-    for (int i = 0; i < (REPEATED ? 8 : 22); i++) {
+    for (int i = 0; i < (REPEATED ? 4 : 22); i++) {
         problem p = {.arena = sm_arena_new()};
         random_case c = {.axes = "XY", .sizes = sizes[sm_rng_below(&rng, 2)]};
         const char *const *form = forms[sm_rng_below(&rng, 3)];

@@ -1,5 +1,6 @@
 /* A plan priced as src/run executes it: the same plan with arrays twice as wide and more slots. */
 #include "unit.h"
+#include "catalogue.h"
 #include "scalemodel/io.h"
 #include "scalemodel/train.h"
 #include <math.h>
@@ -154,7 +155,7 @@ static void an_op_costs_its_launch(void **state) {
 static void what_cannot_be_run_is_refused(void **state) {
     const char *refused[] = {"bert-base", "vit-base", "t5-small", "whisper-tiny", "deepseek-v3.2"};
     size_t n = 0, runs = 0;
-    for (size_t i = 0; i < sm_catalogue_count(); i++) {
+    FOR_CATALOGUE(i) {
         priced_job j;
         sm_error err = {0};
         open_job(&j, sm_catalogue_at(i)->name, "h100-sxm");
@@ -170,7 +171,7 @@ static void what_cannot_be_run_is_refused(void **state) {
         sm_train_free(j.train);
         sm_arena_free(j.arena);
     }
-    assert_int_equal(n, sizeof refused / sizeof *refused);
+    assert_true(REPEATED || n == sizeof refused / sizeof *refused);
     assert_true(runs > 20);
 }
 
