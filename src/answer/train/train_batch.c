@@ -1,6 +1,7 @@
 /* train_batch: the sequences of a global batch, from what a person says of it: tokens ("4M",
  * "4Mi"), or sequences ("2048seqs"). */
 #include "train_asked.h"
+#include <ctype.h>
 #include <math.h>
 #include <string.h>
 
@@ -59,9 +60,10 @@ double sm_train_batch_on(const sm_train_asked *q, int chips) {
                         : batch->sequences;
 }
 
+static const char *const words[] = {"seqs", "sequences", "seq", "tokens"};
+
 /* The number alone of "2048seqs" or "2048 sequences"; *counted: it is of sequences. */
 static sm_span number_of(const sm_source *text, sm_span all, bool *counted) {
-    static const char *const words[] = {"seqs", "sequences", "seq", "tokens"};
     *counted = false;
     for (int i = 0; i < 4; i++) {
         size_t n = strlen(words[i]);
@@ -72,6 +74,20 @@ static sm_span number_of(const sm_source *text, sm_span all, bool *counted) {
         break;
     }
     return all;
+}
+
+/* A word at the end that is longer than any unit is meant to be one of these. */
+static sm_status refuse_word(const sm_source *text, sm_span number, sm_error *err) {
+    enum { LONGEST_UNIT = 2 };
+    const char *at = text->text + number.offset;
+    size_t begin = number.length;
+    while (begin > 0 && isalpha((unsigned char)at[begin - 1])) begin--;
+    const sm_span word = {number.offset + begin, number.length - begin};
+    if (word.length <= LONGEST_UNIT) return SM_OK;
+    const char *near = sm_nearest(at + begin, word.length, words, 4);
+    if (!near) return SM_OK;
+    return sm_fail_at(err, text, word, "unknown word '%.*s' of a batch; did you mean '%s'?",
+                      (int)word.length, at + begin, near);
 }
 
 /* A batch as text, of sequences of so many tokens. */
@@ -87,7 +103,8 @@ static sm_status read_batch(const sm_source *text, double seq, sm_batch *batch, 
         batch->asked_tokens = seq;
         return SM_OK;
     }
-    sm_status status = sm_quantity_parse(text, number, SM_Q_COUNT, &value, err);
+    sm_status status = counted ? SM_OK : refuse_word(text, number, err);
+    if (!status) status = sm_quantity_parse(text, number, SM_Q_COUNT, &value, err);
     if (status) return status;
     if (counted && (value < 1.0 || value != floor(value)))
         return sm_fail_at(err, text, span, "expected a whole number of sequences, as in 2048seqs");
