@@ -79,5 +79,7 @@ static inline sm_line sm_line_below(sm_line a, sm_line b) {
 }
 /* The greatest common divisor of two numbers, not both 0. */
 int sm_common_factor(int a, int b);
+/* What is left of a whole number, n >= 1, when it is halved as often as it can be. */
+double sm_odd_part(double n);
 SM_DECLARATIONS_END
 #endif

@@ -71,13 +71,12 @@ static void fill_pipeline(const sm_train *t, const sm_search_options *o, const s
 /* Powers of two up to all that a replica gets; that, its half, and so on while they are whole. */
 static void fill_microbatch(const sm_train *t, const sm_search_options *o, const sm_plan *plan,
                             choices *c) {
-    double most = ceil(t->sequences / sm_plan_replicas(plan)), two = 1, odd = most;
+    double most = ceil(t->sequences / sm_plan_replicas(plan)), two = 1, odd = sm_odd_part(most);
     c->n_microbatch = 0;
     if (fixed(o, SM_PLAN_MICROBATCH)) {
         if (o->fixed.microbatch <= most) c->microbatch[c->n_microbatch++] = o->fixed.microbatch;
         return;
     }
-    while (odd > 1 && fmod(odd, 2) == 0) odd /= 2;
     if (odd == 1) odd = HUGE_VAL;
     most = fmin(most, 1e6);
     while (fmin(two, odd) <= most && c->n_microbatch < MAX_MICROBATCH) {

@@ -237,11 +237,6 @@ static sm_status search_part(plan_search *h, sm_train *train, int chips, sm_erro
     return s;
 }
 
-static int odd_part(int n) {
-    while (n % 2 == 0) n /= 2;
-    return n;
-}
-
 /* Where the best plan leaves chips idle, or no degrees multiply to a divisor of the chips: as many
  * as are a power of two times a small odd number, most first. Fewer have a higher floor. */
 static sm_status search_parts(plan_search *h, sm_train *train, int chips, sm_error *err) {
@@ -250,7 +245,7 @@ static sm_status search_parts(plan_search *h, sm_train *train, int chips, sm_err
     sm_status s = SM_OK;
     if (used == chips || (used == 0 && h->space > 0)) return SM_OK;
     for (int n = chips - 1; n > 1 && !s; n--) {
-        if (chips % n == 0 || odd_part(n) > LARGEST_ODD) continue;
+        if (chips % n == 0 || sm_odd_part(n) > LARGEST_ODD) continue;
         if (search_floor(train, &h->options->fixed, n) >= search_threshold(h)) break;
         s = search_part(h, train, n, err);
     }

@@ -21,19 +21,12 @@ static double roundest(double unit, double n, double least, double most) {
     return 0;
 }
 
-/* What is left of a number when it is halved as often as it can be. */
-static double odd_part(double n) {
-    double odd = fmax(1.0, floor(n));
-    while (fmod(odd, 2.0) == 0) odd /= 2.0;
-    return odd;
-}
-
 /* Of the numbers within 5 % of n one that many of the chips can share: replicas are a divisor of
  * the chips, and what no replica takes of their odd factors little else does: heads, widths and
  * positions are powers of two more often than not. 0: none. */
 static double shared_by(double n, double chips) {
     double least = ceil(n * (1.0 - NEARLY)), most = floor(n * (1.0 + NEARLY));
-    double odd = odd_part(chips), found = 0;
+    double odd = sm_odd_part(chips), found = 0;
     for (double part = 1.0; part <= odd && found == 0; part += 2.0) /* odd / part: largest first */
         if (fmod(odd, part) == 0) found = roundest(odd / part, n, least, most);
     return found;
@@ -183,7 +176,7 @@ static sm_status most_of(sm_train_asked *q, sm_train *train, double unit, double
 
 sm_status sm_train_batch_most(sm_train_asked *q, sm_error *err) {
     sm_train *train = NULL;
-    double most = 0.0, odd = odd_part(q->in.system->chips);
+    double most = 0.0, odd = sm_odd_part(q->in.system->chips);
     sm_status status = sm_train_new(&q->job, &train, err);
     if (!status) status = most_of(q, train, odd, &most, err);
     if (!status && most <= 0.0 && odd > 1.0) status = most_of(q, train, 1.0, &most, err);
@@ -201,7 +194,7 @@ static void sharing_note(sm_report *r, const sm_train_asked *q, double sequences
     double other = sequences < 1e9 ? shared_by(sequences, chips) : 0;
     bool limited = (q->in_frameworks || q->in.framework) && !q->batch.most && !q->priced_only;
     if (!limited || other <= 0) return;
-    int odd = (int)odd_part(chips), now = (int)sequences, then = (int)other;
+    int odd = (int)sm_odd_part(chips), now = (int)sequences, then = (int)other;
     int more = sm_common_factor(then, odd) - sm_common_factor(now, odd);
     if (more == 0) more = sm_common_factor(then, chips) - sm_common_factor(now, chips);
     if (more <= 0) return;
