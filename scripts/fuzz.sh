@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 BUILD="${BUILD:-build}/fuzz"
 FLAGS="-O1 -g -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined"
-export ASAN_OPTIONS=allocator_may_return_null=1
+export ASAN_OPTIONS=allocator_may_return_null=1:detect_stack_use_after_return=1
 unset MAKEFLAGS MFLAGS MAKELEVEL
 ${MAKE:-make} -s --no-print-directory -j2 BUILD="$BUILD" CC=clang CFLAGS="$FLAGS" \
     "$BUILD/obj/cli.a" "$BUILD/obj/core.a" $(printf "$BUILD/obj/fuzz/%s.o " "$@")

@@ -15,7 +15,7 @@
  *
  * Under a sanitizer, where a turn takes ten times as long and there are more of them (each piece of
  * an arena is a block), the first FAILING_ALLOC_ALL are refused one by one and the later ones ever
- * further apart, by a fiftieth: those are mostly of loops, in the same lines for the next item.
+ * further apart, by a twenty-fifth: those are mostly of loops, in the same lines for the next item.
  * FAILING_ALLOC=all in the environment looks at all. */
 #pragma once
 #include <stdlib.h>
@@ -33,7 +33,7 @@ enum { FAILING_ALLOC_MOST = 100000, FAILING_ALLOC_ALL = 200 };
 
 static inline uint64_t failing_alloc_step(uint64_t n) {
     bool all = !SANITIZED || n < FAILING_ALLOC_ALL || getenv("FAILING_ALLOC");
-    return all ? 1 : n / 50;
+    return all ? 1 : n / 25;
 }
 
 static inline failing_alloc failing_alloc_begin(void) {

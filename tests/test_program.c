@@ -369,7 +369,7 @@ static void every_rule_partitions_every_model(void **state) {
         load(sm_catalogue_at(i)->name);
         bool known = strcmp(family, model.family) == 0;
         snprintf(family, sizeof family, "%s", model.family);
-        for (int r = known ? (int)(i % 24) : 0; r < 24; r += known ? 24 : 1) {
+        for (int r = known ? (int)(i % 24) : 0; r < 24; r += known ? 24 : SANITIZED ? 5 : 1) {
             sm_rules rules = {.seq = r & 1,
                               .expert_tensor = r >> 1 & 1,
                               .weights_over_context = r >> 2 & 1,

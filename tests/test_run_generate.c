@@ -222,6 +222,7 @@ static void layers_of_other_kinds_are_generated_from(void **state) {
         train_on_one(&k, &s, 12);
         write_alone(&one, &k, &s, 0);
         for (size_t p = 0; p < sizeof plans / sizeof *plans; p++) {
+            if (SANITIZED && (p + m) % 2) continue;
             sm_train_setup split = s;
             give_degrees(plans[p], 8, &split);
             w = (written){.kept = &k, .setup = &split, .texts = TEXTS};
@@ -364,6 +365,7 @@ static void weights_of_few_bits_give_the_texts_of_their_numbers(void **state) {
                 sm_train_setup split = s;
                 give_degrees(plans[p], 8, &split);
                 if (kind == TRAIN_DENSE && split.degree[SM_AXIS_EXPERT] > 1) continue;
+                if (SANITIZED && (p + (size_t)e) % 3) continue; /* each element has two */
                 split.stored = elements[e];
                 split.by_rows = p % 2;
                 split.ends_apart = ends_apart;

@@ -156,6 +156,7 @@ static void what_cannot_be_run_is_refused(void **state) {
     const char *refused[] = {"bert-base", "vit-base", "t5-small", "whisper-tiny", "deepseek-v3.2"};
     size_t n = 0, runs = 0;
     FOR_CATALOGUE(i) {
+        if (SANITIZED && i % 2) continue;
         priced_job j;
         sm_error err = {0};
         open_job(&j, sm_catalogue_at(i)->name, "h100-sxm");

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Every second of the plans of tests/train_plans.h on processes of the MPIs that were there to build with, each
+# Every fourth of the plans of tests/train_plans.h on processes of the MPIs that were there to build with, each
 # plan on one of them: losses as on one rank, bytes as predicted. All run on threads in test_run_train, and here
 # with PLANS=all.
 . "$(dirname "$0")/runner.sh"
@@ -8,7 +8,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OPENBLAS_NUM_TH
 
 every=0
 for mpi in openmpi mpich; do [ -x "$folder/tests/train-$mpi" ] && every=$((every + 1)); done
-[ "${PLANS:-}" = all ] || every=$((2 * every))
+[ "${PLANS:-}" = all ] || every=$((4 * every))
 
 # Plans of so many ranks, as "N of N plans ...".
 plans_equal() { # plans_equal MPI RANKS FIRST
