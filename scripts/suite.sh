@@ -1,5 +1,5 @@
 #!/bin/sh
-# The test suite. Builds each variant given, runs everything that belongs to it, two jobs at a
+# The test suite. Builds each variant given, runs everything that belongs to it, three jobs at a
 # time, and ends with the line "N passed, M failed"; exits 1 when anything failed.
 # usage: BUILD=build scripts/suite.sh VARIANT...     VARIANT: gcc, asan, clang; or check
 #
@@ -14,7 +14,7 @@ set -u
 cd "$(dirname "$0")/.."
 BUILD="${BUILD:-build}"
 MAKE="${MAKE:-make}"
-JOBS="${JOBS:-2}"
+JOBS="${JOBS:-3}" # on two cores: some jobs wait for ranks and for disks
 TIME_LIMIT="${TIME_LIMIT:-240}" # seconds for one program
 
 # Of the children so far, user and system, in seconds. (A pipe would ask for those of a shell of its own.)
