@@ -48,9 +48,6 @@ typedef struct request_header {
     const request_name *name[CSV_MOST_CELLS]; /* NULL: passed over */
 } request_header;
 
-/* The usual form of such a line, quickly; false: it is another one, and the row is spoiled. */
-bool request_flat_read(const sm_source *line, request_row *row);
-
 /* A decimal number that is all of the text: false when it is none. */
 bool request_number(const char *text, size_t length, double *value);
 /* "2023-11-16 18:15:46.6805900", with T for the blank, with Z or +01:00 behind it: whole seconds
