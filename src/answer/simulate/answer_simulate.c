@@ -30,12 +30,6 @@ typedef struct sm_simulate_asked {
 
 /* ---- page ---- */
 
-static const char *const policies[] = {
-#define X(id, name, help) name,
-    SM_POLICIES(X)
-#undef X
-};
-
 /* "50/s", "20/s@8 h,2/s@16 h" */
 static const char *rate_words(sm_report *r, const sm_synthetic *d) {
     if (d->spans == 0) return sm_textf(r, "%s/s", sm_show_exact(r, d->rate_per_s));
@@ -297,8 +291,8 @@ static void show_answer(sm_report *r, const sm_simulate_asked *q) {
         sm_report_text(r, "disaggregated: %d x %s for prefill, %d x %s for decoding",
                        o->prefill_replicas, q->prefill_plan_text, o->replicas, q->plan_text);
     else
-        sm_report_text(r, "%s batching, %d x %s, at most %.0f sequences each", policies[o->policy],
-                       o->replicas, q->plan_text, o->most_batch);
+        sm_report_text(r, "%s batching, %d x %s, at most %.0f sequences each",
+                       sm_policy_names[o->policy], o->replicas, q->plan_text, o->most_batch);
     sm_engine_page(r, q->in.engine);
     if (q->padding > 0) sm_padding_note(r, &q->plan, q->in.model, q->job.model, q->padding);
     if (q->in.trace) sm_report_text(r, "requests: %s", arrivals_words(r, q));
@@ -350,7 +344,7 @@ static void put_question(sm_report *r, const sm_simulate_asked *q) {
     if (q->padding > 0) sm_padding_data(r, r->data, q->in.model, q->job.model, q->padding);
     sm_put(r, system, "on|chips_per_replica", q->in.system->text, q->engine.chips);
     sm_put(r, r->data, "plan|plan_chosen|policy|replicas", q->plan_text, q->chosen,
-           policies[o->policy], o->replicas);
+           sm_policy_names[o->policy], o->replicas);
     if (o->policy == SM_POLICY_DISAGGREGATED) {
         sm_put(r, r->data, "prefill_plan|prefill_replicas", q->prefill_plan_text,
                o->prefill_replicas);

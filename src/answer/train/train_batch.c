@@ -136,22 +136,16 @@ sm_status sm_train_batch_set(sm_train_asked *q, sm_error *err) {
 /* The step of the best plan for so many sequences; infinite where none fits. */
 static sm_status step_of(sm_train_asked *q, sm_train *train, double sequences, double *seconds,
                          sm_error *err) {
-    sm_search_options search = q->search;
-    const sm_search_result *found;
-    sm_error none = {.status = SM_OK};
+    sm_found found;
     sm_job job = q->job;
     job.batch_tokens = sequences * job.seq;
-    search.top = 1;
-    search.progress = NULL;
     *seconds = HUGE_VAL;
     sm_status status = sm_train_change(train, &job, err);
     if (status) return status;
     sm_train_with_software(q, train);
-    status = sm_train_search(train, &search, q->report->arena, &found, &none);
-    if (status > SM_NEGATIVE) *err = none;
-    if (status) return status > SM_NEGATIVE ? status : SM_OK;
-    *seconds = sm_search_result_at(found, 0).price->expected_s;
-    return SM_OK;
+    status = sm_train_best(q, train, q->search, &found, NULL, err);
+    if (!status) *seconds = found.price->expected_s;
+    return status == SM_NEGATIVE ? SM_OK : status;
 }
 
 /* Of the multiples of `unit`: powers of two up to the first that takes too long, then eighths of

@@ -43,24 +43,16 @@ static sm_status seconds_with(const machine *m, const sm_plan *plan, sm_resource
 /* The best plan on the machine at hand, none where none fits; a plan given whole stays. */
 static sm_status best_here(const machine *m, const sm_plan *plan, sm_price_of_plan *price,
                            sm_found *best, sm_error *err) {
-    sm_search_options search = m->q->search;
-    const sm_search_result *found;
     sm_error none = {.status = SM_OK};
-    search.top = 1;
-    search.progress = NULL;
+    sm_status status;
     *best = (sm_found){NULL, NULL};
-    if (m->q->priced_only) {
-        sm_status status = sm_train_price(m->train, plan, price, &none);
-        if (!status && price->fits) *best = (sm_found){plan, price};
-        return status == SM_BAD_INPUT ? SM_OK : status;
+    if (!m->q->priced_only) {
+        status = sm_train_best(m->q, m->train, m->q->search, best, NULL, err);
+        return status == SM_NEGATIVE ? SM_OK : status;
     }
-    sm_status status = sm_train_search(m->train, &search, m->q->report->arena, &found, &none);
-    if (status <= SM_NEGATIVE) {
-        if (!status) *best = sm_search_result_at(found, 0);
-        return SM_OK;
-    }
-    *err = none;
-    return status;
+    status = sm_train_price(m->train, plan, price, &none);
+    if (!status && price->fits) *best = (sm_found){plan, price};
+    return status == SM_BAD_INPUT ? SM_OK : status;
 }
 
 /* ---- one other machine ---- */

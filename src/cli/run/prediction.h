@@ -16,10 +16,11 @@ typedef struct prediction_values {
     CLI_CALIBRATION_OPTIONS(values, member.constants)
 /* clang-format on */
 
-/* What --on names, or else as many chips as there are ranks: of --system FILE, which then holds one
- * kind, or the placeholder: "cpu-host:4". */
-sm_status prediction_system_name(const cli_call *call, const char *given, int ranks,
-                                 const char **on, sm_error *err);
+/* The system that --on names, or else as many chips as there are ranks: of --system FILE, which then
+ * holds one kind, or the placeholder, "cpu-host:4". *constants: those asked for; left alone where
+ * none are, and may be NULL. */
+sm_status prediction_system(const cli_call *call, const prediction_values *given, int ranks,
+                            sm_system *system, const sm_calibration **constants, sm_error *err);
 /* Read --mesh, which says how many ranks there are, and lay it on the system of --on. */
 sm_status prediction_read(const cli_call *call, const prediction_values *given, const char *mesh,
                           sm_placed_mesh *m, const sm_calibration **calibration, sm_error *err);

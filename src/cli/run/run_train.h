@@ -2,19 +2,18 @@
  * predicts, what was measured. */
 #pragma once
 #include <time.h>
-#include "ranks.h"
-#include "record.h"
+#include "prediction.h"
 #include "scalemodel/goodput.h"
 #include "train_checkpoint.h"
 #include "train_tally.h"
 
 typedef struct run_train_values {
     ranks_values ranks;
-    const char *plan, *data, *curve, *plot, *on, *checkpoint, *resume, *record;
+    const char *plan, *data, *curve, *plot, *checkpoint, *resume, *record;
     int64_t seq, steps, until, seed, every, keep;
     bool fresh;
     double batch, rate, failures;
-    cli_calibration_values constants;
+    prediction_values predicted;
     cli_model_values read_by;
 } run_train_values;
 
@@ -28,7 +27,9 @@ typedef struct train_attempt {
     double apart; /* most that the loss of a step made again differs by */
 } train_attempt;
 
+/* What a call's values are. */
 typedef struct train_run {
+    run_train_values given;
     const cli_call *call;
     sm_model model;
     sm_plan plan;

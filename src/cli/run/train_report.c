@@ -42,9 +42,8 @@ static void tell_model(const sm_model *m, sm_training_row *t) {
 }
 
 static sm_status train_record(sm_report *r, const train_run *q, double step_s, sm_error *err) {
-    const run_train_values *given = q->call->values;
     char plan[512];
-    if (!given->record) return SM_OK;
+    if (!q->given.record) return SM_OK;
     if (!fits_a_row(&q->model))
         return sm_fail(err, SM_BAD_INPUT, "%s has layers that a row of measurements cannot tell",
                        q->model.name);
@@ -76,7 +75,7 @@ static sm_status train_record(sm_report *r, const train_run *q, double step_s, s
     row.of.training.notes = sm_arena_printf(r->arena, "on %s, median of %d steps", ranks_backend(),
                                             q->end - q->first > 1 ? q->end - q->first - 1 : 1);
     if (!row.of.training.notes) return sm_fail_memory(err);
-    return record_rows(r, given->record, &row, 1, err);
+    return record_rows(r, q->given.record, &row, 1, err);
 }
 
 /* The times of training's steps: parts, ops and collectives, predicted beside measured. */
@@ -416,7 +415,7 @@ static void show_head(sm_report *r, const train_run *q) {
                    q->model.name, plan, ranks, ranks == 1 ? "" : "s", ranks_backend(),
                    q->setup.sequences, q->setup.tokens);
     sm_put(r, r->data, "weights_from", q->from);
-    if (q->from && !((const run_train_values *)q->call->values)->resume)
+    if (q->from && !q->given.resume)
         sm_report_text(r, "It begins with the weights that %.120s holds; --fresh draws others.",
                        q->from);
     sm_data *list = sm_put_array(r, r->data, "losses");
@@ -426,10 +425,9 @@ static void show_head(sm_report *r, const train_run *q) {
 }
 
 sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
-    const run_train_values *given = q->call->values;
     show_head(r, q);
-    sm_status status = given->curve ? cli_write(given->curve, write_curve, q, err) : SM_OK;
-    if (!status) status = draw_curve(q, given->plot, err);
+    sm_status status = q->given.curve ? cli_write(q->given.curve, write_curve, q, err) : SM_OK;
+    if (!status) status = draw_curve(q, q->given.plot, err);
     /* The median; the first step also warms up, and is left out where there are others. Sorts. */
     int from = q->end - q->first > 1 ? q->first + 1 : q->first;
     assert(q->end > from);

@@ -21,11 +21,6 @@ typedef struct simulating {
 
 enum { MOST_REPLICAS = 4096 };
 
-static const char *const policies[] = {
-#define X(id, name, help) name,
-    SM_POLICIES(X)
-#undef X
-};
 static const char *const preempts[] = {"recompute", "swap"};
 static const char *const routes[] = {"least-loaded", "round-robin", "affinity"};
 
@@ -40,7 +35,7 @@ static const cli_option simulate_table[] = {
      .default_says = "what serve finds best on all chips of --on"},
     ARRIVAL_OPTIONS(simulating, requests),
     {"policy", 0, CLI_CHOICE, SIMULATE(policy), "NAME", .help = "how steps are filled",
-     .words = {policies, SM_POLICY_COUNT},
+     .words = {sm_policy_names, SM_POLICY_COUNT},
      .default_says = "that of the software: chunked, or continuous where prefill goes first"},
     {"prefill-plan", 0, CLI_SOURCE, ASK(prefill_plan), "PLAN", .help = "of the prefill pool",
      .default_says = "that of --plan"},
