@@ -77,8 +77,6 @@ const cli_verb cli_collective = {
     .name = "collective",
     .summary = "the time of a collective on a mesh, algorithm by algorithm",
     .arguments = "OP ARRAY",
-    .least = 2,
-    .most = 2,
     .options = collective_table,
     .columns = "algorithm,time_s.expected,bytes,members,time_s.lower,time_s.upper,"
                "latency_s,bound",

@@ -43,8 +43,6 @@ const cli_verb cli_matmul = {
     .name = "matmul",
     .summary = "a sharded einsum: its collectives, every alternative, the best",
     .arguments = "EINSUM",
-    .least = 1,
-    .most = 1,
     .options = matmul_table,
     .columns = "bound,time_s.expected,time_s.lower,time_s.upper,wire_bytes_per_chip,"
                "peak_bytes_per_chip",

@@ -221,8 +221,6 @@ const cli_verb cli_serve = {
     .name = "serve",
     .summary = "latency, throughput, memory and cost of serving a model",
     .arguments = "[MODEL]",
-    .least = 0,
-    .most = 1,
     .options = serve_table,
     .columns = "plan,tpot_s.expected,tokens_per_s_per_chip,chips,batch,ttft_s.expected,"
                "usd_per_million_tokens,memory_bytes.total,bound",

@@ -320,8 +320,6 @@ const cli_verb cli_train = {
     .name = "train",
     .summary = "the best plans to train a model on a system: time, memory, cost",
     .arguments = "[MODEL]",
-    .least = 0,
-    .most = 1,
     .options = train_table,
     .columns = "plan,step_time_s.expected,mfu,chips,step_time_s.lower,"
                "tokens_per_s_per_chip,memory_bytes.total,bound,train_time_s,cost_usd",
