@@ -99,7 +99,8 @@ void sm_put_fields(sm_report *r, sm_data *object, const char *keys, size_t n,
 #define SM_F16(x, ...) SM_FIELD(x), SM_F15(__VA_ARGS__)
 /* The same of numbers that a clock gave: sm_data_timed. */
 #define sm_put_timed(r, object, keys, ...)                                                         \
-    sm_put_timed_fields((r), (object), (keys), sizeof((const double[]){__VA_ARGS__}) / sizeof(double), \
+    sm_put_timed_fields((r), (object), (keys),                                                     \
+                        sizeof((const double[]){__VA_ARGS__}) / sizeof(double),                    \
                         (const double[]){__VA_ARGS__})
 /* What sm_put_timed calls, as sm_put_fields. */
 void sm_put_timed_fields(sm_report *r, sm_data *object, const char *keys, size_t n,

@@ -31,7 +31,8 @@ sm_status sm_render_html(const sm_report *report, FILE *out, sm_error *err);
 sm_status sm_render_chart(const sm_chart *chart, FILE *out, sm_error *err);
 
 /* A timeline as trace events in the Chrome JSON format, which Perfetto opens: slices to the
- * nanosecond; what has no finite time from 0 to a century is left out. SM_IO when the stream fails. */
+ * nanosecond; what has no finite time from 0 to a century is left out. SM_IO when the stream fails.
+ */
 sm_status sm_render_tracks(const sm_tracks *tracks, FILE *out, sm_error *err);
 SM_DECLARATIONS_END
 #endif

@@ -1,6 +1,6 @@
 /* answer_chain: lines of einsums on a mesh: in which order products of many operands are made, how
  * what is made on the way is sharded, and what that costs. */
-#include "answer_chain.h"
+#include "lowering_rows.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* answer_matmul: a sharded einsum on a mesh: what must be communicated, every way to do it with its
  * price, and the best. */
-#include "answer_chain.h"
+#include "lowering_rows.h"
 #include "question.h"
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* answer: render a report, a chart or a timeline into memory, then hand it to standard output or to
  * a file in one piece. */
-#include "answer.h"
+#include "program.h"
 #include "scalemodel/io.h"
 #include "scalemodel/render.h"
 #include <errno.h>

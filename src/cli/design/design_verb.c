@@ -1,7 +1,6 @@
 /* design: which machine to build or to buy: every machine of a study, what it does and takes. */
-#include "answer.h"
-#include "design.h"
 #include "program.h"
+#include "design.h"
 
 typedef struct design_values {
     const char *plot;

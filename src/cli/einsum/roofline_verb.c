@@ -1,5 +1,4 @@
 /* roofline: the options of `roofline`. */
-#include "answer.h"
 #include "program.h"
 
 typedef struct roofline_options {

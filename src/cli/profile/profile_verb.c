@@ -1,7 +1,6 @@
 /* profile: the options of `profile`. */
-#include "answer.h"
-#include "scalemodel/io.h"
 #include "program.h"
+#include "scalemodel/io.h"
 
 typedef struct profile_options {
     sm_profile_question question;

@@ -1,6 +1,5 @@
 /* measure: the rooflines of this machine, as a chip and constants that every verb reads. */
-#include "measured_training.h"
-#include "run_verbs.h"
+#include "measuring.h"
 #include "scalemodel/io.h"
 #include <stdlib.h>
 #include <string.h>

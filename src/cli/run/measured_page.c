@@ -1,6 +1,6 @@
 /* measured_page: what was measured, its spread, and how well the constants tell it. */
-#include "measured_training.h"
-#include "answer.h"
+#include "measuring.h"
+#include "program.h"
 #include "scalemodel/io.h"
 #include <math.h>
 #include <string.h>

@@ -1,10 +1,8 @@
 /* run_chain: a product of many operands, or lines of products, on real ranks: in the order and the
  * shardings that `matmul` finds, each product held against that of the whole arrays. */
-#include "run_chain.h"
+#include "execution.h"
 
 #include <math.h>
-
-#include "execution.h"
 
 typedef struct running {
     const run_chain_question *q;

@@ -1,9 +1,6 @@
 /* run collective: one collective on real ranks: what each rank then holds, bytes counted and
  * predicted, time measured and predicted; one size or a range of them. */
-#include "element_types.h"
-#include "over_ranks.h"
-#include "prediction.h"
-#include "run_verbs.h"
+#include "execution.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* run generate: texts from a checkpoint of run train, on ranks that share sequences, heads,
  * experts, positions and layers as a plan of serving says: the prompts in one pass, then byte by
  * byte, or as a draft model proposes. */
-#include "run_verbs.h"
 #include "serving_model.h"
 #include <stdlib.h>
 #include <string.h>

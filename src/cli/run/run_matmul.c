@@ -4,10 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "element_types.h"
 #include "execution.h"
-#include "run_verbs.h"
-#include "run_chain.h"
 
 typedef struct run_matmul_values {
     timing_values timing;

@@ -1,12 +1,8 @@
 /* run serve: an engine on ranks, for clients over HTTP or for the requests of a trace, of which
  * what was measured then stands beside what the simulation says. */
-#include "answer.h"
+#include "program.h"
 #include "arrival_options.h"
-#include "launch.h"
-#include "run_verbs.h"
 #include "serve_engine.h"
-#include "serve_http.h"
-#include "serve_load.h"
 #include "serving_model.h"
 #include <math.h>
 #include <signal.h>

@@ -5,13 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "over_ranks.h"
-#include "launch.h"
-#include "prediction.h"
-#include "run_verbs.h"
-#include "train_failures.h"
-#include "train_setup_of_plan.h"
-
 enum { SEQUENCES = 8, MOST_STEPS = 1000000 };
 
 #define AT(member) offsetof(train_run, given.member)

@@ -5,7 +5,7 @@
  * answered with 413, 503 and 429. On loopback only those who ask for that name are answered, and
  * only JSON is taken, so that no other site can reach it through a browser (DNS rebinding,
  * cross-origin forms). */
-#include "serve_http.h"
+#include "serve_engine.h"
 #include "scalemodel/json.h"
 #include "scalemodel/page.h"
 #include <arpa/inet.h>

@@ -1,6 +1,6 @@
 /* serving_model: what run generate and run serve read of a model, a plan and a machine alike. */
 #include "serving_model.h"
-#include "train_setup_of_plan.h"
+#include "run_train.h"
 #include <sys/stat.h>
 
 enum { MOST_RANKS = 4096 };

@@ -1,4 +1,4 @@
-#include "train_failures.h"
+#include "run_train.h"
 
 #include <errno.h>
 #include <math.h>
@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "prediction.h"
 
 /* "WHEN RANK FILE" */
 static const char told[] = "SCALEMODEL_ATTEMPT";

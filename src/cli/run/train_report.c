@@ -1,7 +1,6 @@
 /* What run train answers: losses, the time of a step, where it goes and what explains the gap. */
-#include "answer.h"
-#include "prediction.h"
-#include "train_failures.h"
+#include "program.h"
+#include "run_train.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>

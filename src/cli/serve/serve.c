@@ -1,6 +1,5 @@
 /* serve: the frontier of latency, throughput and cost at which a model can be served, or one point
  * of it. */
-#include "answer.h"
 #include "program.h"
 #include "scalemodel/io.h"
 #include <string.h>

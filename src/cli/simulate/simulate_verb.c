@@ -1,8 +1,6 @@
 /* simulate: requests through replicas of a serving engine. */
-#include "answer.h"
-#include "arrival_options.h"
 #include "program.h"
-#include "scalemodel/load.h"
+#include "arrival_options.h"
 #include <string.h>
 
 /* The question, what it points to, and what else is asked. */

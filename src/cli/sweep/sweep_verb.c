@@ -1,7 +1,6 @@
 /* sweep: any question of a verb for every combination of values, a row each. */
-#include "answer.h"
-#include "sweep.h"
 #include "program.h"
+#include "sweep.h"
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif

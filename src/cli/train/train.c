@@ -1,5 +1,4 @@
 /* train: the best plans to train a model on a system, or the price of one plan. */
-#include "answer.h"
 #include "program.h"
 #include "scalemodel/io.h"
 #include "train_watch.h"

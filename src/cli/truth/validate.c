@@ -1,5 +1,4 @@
 /* validate: measured rows against what is predicted for them. */
-#include "answer.h"
 #include "program.h"
 #include "scalemodel/io.h"
 #include <dirent.h>

@@ -2,7 +2,7 @@
  * values by field, and their places for errors. Private to src/io. */
 #pragma once
 #include "csv_record.h"
-#include "line_reader.h"
+#include "file_parts.h"
 
 typedef enum request_field {
     REQUEST_ARRIVAL,
