@@ -411,8 +411,7 @@ typedef struct sm_validate_question {
     const int *by;
     int worst;      /* how many of the worst rows to list; 0: 10, below 0: none */
     bool all;       /* repeated and fine-tuning rows count in the statistics too */
-    bool rows;      /* the data has every row */
-    bool table;     /* in place of the page and the statistics, every row in columns */
+    bool rows;      /* the data has every row, which then are the report's records */
     bool explain;   /* the derivation of the worst rows */
     bool plot;      /* predicted against measured, into report->chart */
     size_t n_given; /* what rows do not state: "chip=h100-sxm", "parallel.tp=8" */

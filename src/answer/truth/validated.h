@@ -46,8 +46,7 @@ void sm_members_sort(sm_member *m, size_t n);
 size_t sm_members_run(const sm_member *m, size_t n, size_t from);
 
 /* ---- the answer ---- */
-void sm_validate_rows(sm_report *r, const sm_validation *v);  /* JSON: each with all we know */
-void sm_validate_table(sm_report *r, const sm_validation *v); /* CSV: the same in columns */
+void sm_validate_rows(sm_report *r, const sm_validation *v);  /* each with all we know */
 void sm_validate_stats(sm_report *r, const sm_validation *v); /* what they come to */
 /* Sweeps of layouts: how well we rank them. */
 void sm_validate_layouts(sm_report *r, const sm_validation *v);
