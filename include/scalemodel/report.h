@@ -216,5 +216,8 @@ void sm_report_table(sm_report *r, const sm_table *table);
 /* Append a bar of n parts against a capacity, all in `unit`. Everything is copied. */
 void sm_report_bar(sm_report *r, const char *title, const char *unit, double capacity, size_t n,
                    const sm_bar_part *parts);
+/* The chart of the report is a copy of this one, with its panels, series and numbers; texts and
+ * tracks must live as long as the report. */
+void sm_report_chart(sm_report *r, const sm_chart *chart);
 SM_DECLARATIONS_END
 #endif

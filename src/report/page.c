@@ -98,3 +98,27 @@ void sm_report_bar(sm_report *r, const char *title, const char *unit, double cap
     sm_block *block = add_block(r, SM_BLOCK_BAR);
     if (block != NULL) block->bar = bar;
 }
+
+static void *copy_items(sm_report *r, const void *from, size_t n, size_t size) {
+    void *copy = from != NULL ? sm_arena_array(r->arena, n, size) : NULL;
+    if (copy != NULL) memcpy(copy, from, n * size);
+    else r->out_of_memory |= from != NULL;
+    return copy;
+}
+
+void sm_report_chart(sm_report *r, const sm_chart *chart) {
+    sm_chart *copy = copy_items(r, chart, 1, sizeof *copy);
+    sm_panel *panel = copy_items(r, chart->panel, chart->n, sizeof *panel);
+    for (size_t i = 0; panel != NULL && i < chart->n; i++) {
+        sm_series *series = copy_items(r, panel[i].series, panel[i].n, sizeof *series);
+        for (size_t k = 0; series != NULL && k < panel[i].n; k++) {
+            series[k].x = copy_items(r, series[k].x, series[k].n, sizeof(double));
+            series[k].y = copy_items(r, series[k].y, series[k].n, sizeof(double));
+            series[k].area = copy_items(r, series[k].area, series[k].n, sizeof(double));
+        }
+        panel[i].series = series;
+    }
+    if (r->out_of_memory) return;
+    copy->panel = panel;
+    r->chart = copy;
+}

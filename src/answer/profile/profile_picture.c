@@ -155,8 +155,6 @@ static const sm_tracks *tracks_of(sm_report *r, const profile_file *file) {
 /* ---- the roofline ---- */
 
 typedef struct picture {
-    sm_chart chart;
-    sm_panel panel[2];
     sm_series series[SERIES];
     double roof_x[ROOF], roof_y[2][ROOF];
     int n;
@@ -208,34 +206,28 @@ static void add_roofs(const sm_profile *profile, const profile_rows *rows, pictu
             (sm_series){"vector unit", SM_MARK_LINE, ROOF, p->roof_x, p->roof_y[1], NULL};
 }
 
-static const sm_chart *chart_of(sm_report *r, const profile_file *file, const sm_tracks *tracks) {
-    picture *p = sm_arena_alloc(r->arena, sizeof *p);
-    const sm_profile *profile = file->profile;
-    bool measured = profile->measured.runs > 0;
-    if (!p) {
-        r->out_of_memory = true;
-        return NULL;
-    }
-    add_roofs(profile, &file->rows, p);
-    for (int k = 0; k < PROFILE_KINDS; k++) add_dots(r, &file->rows, (profile_kind)k, p);
-    p->panel[0] = (sm_panel){.title = "Kernels by place below the roofline; area: time",
-                             .x_label = "FLOPs a byte of HBM",
-                             .x_unit = "",
-                             .y_unit = "FLOP/s",
-                             .x_scale = SM_SCALE_LOG,
-                             .y_scale = SM_SCALE_LOG,
-                             .n = (size_t)p->n,
-                             .series = p->series};
-    p->panel[1] = (sm_panel){
-        .title = "Timeline", .x_label = "time", .x_unit = "s", .y_unit = "", .tracks = tracks};
-    p->chart = (sm_chart){
-        tracks->title,
-        sm_textf(r, "one run on one device, %s", measured ? "measured and expected" : "expected"),
-        2, p->panel};
-    return &p->chart;
+static void draw(sm_report *r, const profile_file *file, const sm_tracks *tracks) {
+    picture p = {.n = 0};
+    bool measured = file->profile->measured.runs > 0;
+    add_roofs(file->profile, &file->rows, &p);
+    for (int k = 0; k < PROFILE_KINDS; k++) add_dots(r, &file->rows, (profile_kind)k, &p);
+    const sm_panel panel[] = {
+        {.title = "Kernels by place below the roofline; area: time",
+         .x_label = "FLOPs a byte of HBM",
+         .x_unit = "",
+         .y_unit = "FLOP/s",
+         .x_scale = SM_SCALE_LOG,
+         .y_scale = SM_SCALE_LOG,
+         .n = (size_t)p.n,
+         .series = p.series},
+        {.title = "Timeline", .x_label = "time", .x_unit = "s", .y_unit = "", .tracks = tracks}};
+    sm_report_chart(r, &(sm_chart){tracks->title,
+                                   sm_textf(r, "one run on one device, %s",
+                                            measured ? "measured and expected" : "expected"),
+                                   2, panel});
 }
 
 void profile_pictures(sm_report *r, const profile_file *file) {
     r->tracks = tracks_of(r, file);
-    if (r->tracks) r->chart = chart_of(r, file, r->tracks);
+    if (r->tracks) draw(r, file, r->tracks);
 }

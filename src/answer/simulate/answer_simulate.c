@@ -476,44 +476,28 @@ static sm_status end_tracks(sm_simulate_asked *q, sm_error *err) {
 /* ---- the picture ---- */
 
 /* The queue, the batch and the memory over time, into the report's chart. */
-static sm_status draw(sm_simulate_asked *q, sm_error *err) {
+static void draw(sm_simulate_asked *q) {
     const sm_simulated *s = &q->result;
     size_t n = (size_t)s->samples;
-    struct picture {
-        sm_chart chart;
-        sm_panel panel[2];
-        sm_series series[4];
-        double at[SM_MAX_SAMPLES], value[4][SM_MAX_SAMPLES];
-    } *p = sm_arena_alloc(q->report->arena, sizeof *p);
-    if (!p) return sm_fail_memory(err);
+    double places[SM_MAX_SAMPLES], value[4][SM_MAX_SAMPLES];
     double first = n > 0 ? s->sample[n - 1].at_s - s->seconds : 0.0;
     for (size_t i = 0; i < n; i++) {
         const sm_sample *at = &s->sample[i];
-        p->at[i] = at->at_s - first;
-        p->value[0][i] = at->waiting;
-        p->value[1][i] = at->running;
-        p->value[2][i] = at->kv_occupancy;
-        p->value[3][i] = at->utilisation;
+        places[i] = at->at_s - first;
+        value[0][i] = at->waiting;
+        value[1][i] = at->running;
+        value[2][i] = at->kv_occupancy;
+        value[3][i] = at->utilisation;
     }
-    static const char *const names[] = {"waiting", "running", "KV cache in use", "engine busy"};
-    for (int k = 0; k < 4; k++)
-        p->series[k] = (sm_series){names[k], SM_MARK_LINE, n, p->at, p->value[k], NULL};
-    p->panel[0] = (sm_panel){.title = "Requests",
-                             .x_label = "time",
-                             .y_label = "requests",
-                             .x_unit = "s",
-                             .y_unit = "",
-                             .n = 2,
-                             .series = p->series};
-    p->panel[1] = p->panel[0];
-    p->panel[1].title = "Shares";
-    p->panel[1].y_label = "share";
-    p->panel[1].series = p->series + 2;
-    p->chart =
-        (sm_chart){sm_textf(q->report, "%.60s on %.60s", q->in.model->name, q->in.system->text),
-                   q->plan_text, 2, p->panel};
-    q->report->chart = &p->chart;
-    return SM_OK;
+    const sm_series series[] = {{"waiting", SM_MARK_LINE, n, places, value[0], NULL},
+                                {"running", SM_MARK_LINE, n, places, value[1], NULL},
+                                {"KV cache in use", SM_MARK_LINE, n, places, value[2], NULL},
+                                {"engine busy", SM_MARK_LINE, n, places, value[3], NULL}};
+    const sm_panel panel[] = {{"Requests", "time", "requests", "s", "", .n = 2, .series = series},
+                              {"Shares", "time", "share", "s", "", .n = 2, .series = series + 2}};
+    sm_report_chart(q->report, &(sm_chart){sm_textf(q->report, "%.60s on %.60s", q->in.model->name,
+                                                    q->in.system->text),
+                                           q->plan_text, 2, panel});
 }
 
 /* ---- the question ---- */
@@ -676,7 +660,7 @@ static sm_status simulate_at(sm_simulate_asked *q, double rate, sm_error *err) {
     if (!status) status = begin_tracks(q, err);
     if (!status) status = sm_simulate(&q->options, &arrivals, &q->watch, &q->result, err);
     if (!status) status = end_tracks(q, err);
-    if (!status && q->in.plot) status = draw(q, err);
+    if (!status && q->in.plot) draw(q);
     return status;
 }
 

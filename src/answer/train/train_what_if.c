@@ -141,8 +141,6 @@ static sm_status measure(const machine *m, const sm_plan_shown *best, sm_resourc
 /* Bars from the step's time now, of the resource that moves it most first. */
 static sm_status draw(const machine *m, const sensitivity *all, double now, sm_error *err) {
     struct picture {
-        sm_chart chart;
-        sm_panel panel;
         sm_tracks tracks;
         sm_slice slice[2 * SM_RESOURCE_COUNT];
         const char *name[SM_RESOURCE_COUNT];
@@ -165,15 +163,14 @@ static sm_status draw(const machine *m, const sensitivity *all, double now, sm_e
     p->tracks.track = p->name;
     p->tracks.slice = p->slice;
     p->tracks.slices = 2 * SM_RESOURCE_COUNT;
-    p->panel = (sm_panel){.title = "With more and less of each resource, same plan",
-                          .x_label = "time of a step",
-                          .x_unit = "s",
-                          .y_unit = "",
-                          .tracks = &p->tracks};
-    p->chart = (sm_chart){
-        sm_textf(m->q->report, "%.60s on %.60s", m->q->in.model->name, m->q->in.system->text),
-        "What the time of a step depends on", 1, &p->panel};
-    m->q->report->chart = &p->chart;
+    const sm_panel panel = {.title = "With more and less of each resource, same plan",
+                            .x_label = "time of a step",
+                            .x_unit = "s",
+                            .y_unit = "",
+                            .tracks = &p->tracks};
+    sm_report_chart(m->q->report, &(sm_chart){sm_textf(m->q->report, "%.60s on %.60s",
+                                                       m->q->in.model->name, m->q->in.system->text),
+                                              "What the time of a step depends on", 1, &panel});
     return SM_OK;
 }
 

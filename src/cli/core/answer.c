@@ -51,14 +51,6 @@ sm_status cli_answer(const cli_common *common, const sm_report *report, sm_error
     return cli_write(common->output, write_answer, &(answer){common, report}, err);
 }
 
-static sm_status write_chart(const void *chart, FILE *out, sm_error *err) {
-    return sm_render_chart(chart, out, err);
-}
-
-sm_status cli_write_chart(const sm_chart *chart, const char *path, sm_error *err) {
-    return cli_write(path, write_chart, chart, err);
-}
-
 typedef struct picture {
     cli_picture what;
     const sm_report *report;

@@ -54,8 +54,6 @@ sm_status cli_answer(const cli_common *common, const sm_report *report, sm_error
 sm_status cli_write_stdout(const char *text, size_t length, sm_error *err);
 /* Show an error on standard error; one without a sentence shows nothing. */
 void cli_show_error(const sm_error *err);
-/* A chart as SVG. */
-sm_status cli_write_chart(const sm_chart *chart, const char *path, sm_error *err);
 /* The verb's answer, and the pictures of it (SVG, a timeline for Perfetto, a page of HTML) in the
  * files that its options name. SM_IO when one cannot be written. */
 sm_status cli_ask(const cli_call *call, sm_report *report, sm_error *err);

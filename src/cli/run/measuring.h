@@ -48,7 +48,7 @@ double measured_bytes(const sm_measured_matmul *m); /* operands and product, onc
 /* The range of a constant, and the start held in it. */
 sm_measured_constant measured_range(sm_constant which, double start);
 /* The answer, and its files (measured_page.c). */
-sm_status measured_files(const measuring *q, sm_error *err);
+sm_status measured_files(sm_report *r, const measuring *q, sm_error *err);
 void measured_page(sm_report *r, const measuring *q);
 
 /* The short trainings that `measure` runs, and the constants that follow from

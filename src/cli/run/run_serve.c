@@ -428,29 +428,18 @@ static sm_status draw_series(sm_report *r, const served_list *list, bool first, 
 }
 
 static sm_status draw(sm_report *r, const serve_run *g, sm_error *err) {
-    struct picture {
-        sm_chart chart;
-        sm_panel panel[2];
-        sm_series series[4];
-    } *p = sm_arena_alloc(r->arena, sizeof *p);
-    sm_status status = p ? SM_OK : sm_fail_memory(err);
+    sm_series series[4];
+    sm_status status = SM_OK;
     for (int i = 0; !status && i < 4; i++)
         status = draw_series(r, i % 2 ? &g->as_measured : &g->as_simulated, i < 2,
-                             i % 2 ? "measured" : "simulated", &p->series[i], err);
+                             i % 2 ? "measured" : "simulated", &series[i], err);
     if (status) return status;
-    p->panel[0] = (sm_panel){.title = "Time to first token",
-                             .x_label = "at most",
-                             .y_label = "share of requests",
-                             .x_unit = "s",
-                             .y_unit = "",
-                             .n = 2,
-                             .series = p->series};
-    p->panel[1] = p->panel[0];
-    p->panel[1].title = "Time per output token";
-    p->panel[1].series = p->series + 2;
-    p->chart = (sm_chart){sm_textf(r, "%.60s served", g->m.model.name),
-                          sm_policy_names[g->options.policy], 2, p->panel};
-    r->chart = &p->chart;
+    const char *title[] = {"Time to first token", "Time per output token"};
+    const sm_panel panel[] = {
+        {title[0], "at most", "share of requests", "s", "", .n = 2, .series = series},
+        {title[1], "at most", "share of requests", "s", "", .n = 2, .series = series + 2}};
+    sm_report_chart(r, &(sm_chart){sm_textf(r, "%.60s served", g->m.model.name),
+                                   sm_policy_names[g->options.policy], 2, panel});
     return SM_OK;
 }
 

@@ -29,7 +29,7 @@ static const cli_option run_train_table[] = {
     {"seed", 0, CLI_WHOLE, AT(seed), "N", .help = "of the first weights and of the batches",
      .by_default = "1"},
     {"curve", 0, CLI_OUTPUT, AT(curve), "FILE", .help = "write the loss of each step as CSV"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .help = "draw the losses as SVG"},
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART, .help = "draw the losses as SVG"},
     {"checkpoint", 0, CLI_OUTPUT, AT(checkpoint), "PLACE",
      .help = "write weights and optimizer as safetensors at the end: FILE, or FOLDER/, in parts"},
     {"every", 0, CLI_WHOLE, AT(every), "N", .help = "and after every N steps", .lowest = 1,

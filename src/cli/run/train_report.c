@@ -348,9 +348,8 @@ static sm_status write_curve(const void *context, FILE *out, sm_error *err) {
     return SM_OK;
 }
 
-static sm_status draw_curve(const train_run *q, const char *path, sm_error *err) {
+static void draw_curve(sm_report *r, const train_run *q) {
     char plan[256];
-    if (!path) return SM_OK;
     sm_plan_format(&q->plan, 0, plan, sizeof plan);
     const sm_series series = {
         "loss", SM_MARK_LINE, (size_t)(q->end - q->first), q->number + q->first, q->loss + q->first,
@@ -362,8 +361,7 @@ static sm_status draw_curve(const train_run *q, const char *path, sm_error *err)
                             .y_unit = "",
                             .n = 1,
                             .series = &series};
-    const sm_chart chart = {q->model.name, plan, 1, &panel};
-    return cli_write_chart(&chart, path, err);
+    sm_report_chart(r, &(sm_chart){q->model.name, sm_textf(r, "%s", plan), 1, &panel});
 }
 
 /* ---- memory ---- */
@@ -426,7 +424,7 @@ static void show_head(sm_report *r, const train_run *q) {
 sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
     show_head(r, q);
     sm_status status = q->given.curve ? cli_write(q->given.curve, write_curve, q, err) : SM_OK;
-    if (!status) status = draw_curve(q, q->given.plot, err);
+    if (q->given.plot) draw_curve(r, q);
     /* The median; the first step also warms up, and is left out where there are others. Sorts. */
     int from = q->end - q->first > 1 ? q->first + 1 : q->first;
     assert(q->end > from);
