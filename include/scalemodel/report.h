@@ -204,6 +204,9 @@ typedef struct sm_report {
 sm_report *sm_report_new(void);
 /* Free the report and everything in it. NULL is fine. */
 void sm_report_free(sm_report *report);
+/* Room for n items that lives as long as the report, zero; NULL when memory is out, which the
+ * report then knows. */
+void *sm_report_room(sm_report *r, size_t n, size_t bytes);
 /* Append a heading to the page, printf-like. Like the four below it does nothing when r is NULL,
  * and marks the report (out_of_memory) instead of failing. */
 void sm_report_heading(sm_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -135,12 +135,9 @@ static bool takes(const change *c) {
  */
 static change *changes_of(sm_report *r, const profile_side *side[2], bool places, int *count) {
     int n = 0, kept = 0;
-    change *list = sm_arena_array(r->arena, (size_t)(side[0]->n + side[1]->n) + 1, sizeof *list);
+    change *list = sm_report_room(r, (size_t)(side[0]->n + side[1]->n) + 1, sizeof *list);
     *count = 0;
-    if (!list) {
-        r->out_of_memory = true;
-        return NULL;
-    }
+    if (!list) return NULL;
     for (int s = 0; s < 2; s++) take(list, &n, side[s], s, places);
     qsort(list, (size_t)n, sizeof *list, by_turn);
     for (int i = 0; i < n; i++) {

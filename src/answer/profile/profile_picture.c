@@ -80,12 +80,9 @@ static int by_duration(const void *a, const void *b) {
 /* The run of median length on the first device that has any; NULL: the trace does not say. */
 static const sm_trace_event *median_run(drawn *d, int program) {
     const sm_trace *t = d->file->trace;
-    const sm_trace_event **run = sm_arena_array(d->r->arena, (size_t)t->events + 1, sizeof(void *));
+    const sm_trace_event **run = sm_report_room(d->r, (size_t)t->events + 1, sizeof(void *));
     int n = 0, device = -1;
-    if (!run) {
-        d->r->out_of_memory = true;
-        return NULL;
-    }
+    if (!run) return NULL;
     for (int i = 0; i < t->events; i++) {
         const sm_trace_event *e = &t->event[i];
         if (e->kind != SM_TRACE_RUN || e->program != program) continue;
@@ -122,11 +119,8 @@ static void add_measured(drawn *d) {
 /* Tracks without a slice are left out. */
 static void name_tracks(drawn *d) {
     int number[WAYS * LANES], n = 0;
-    const char **names = sm_arena_array(d->r->arena, (size_t)WAYS * LANES, sizeof *names);
-    if (!names) {
-        d->r->out_of_memory = true;
-        return;
-    }
+    const char **names = sm_report_room(d->r, (size_t)WAYS * LANES, sizeof *names);
+    if (!names) return;
     for (int w = 0; w < WAYS; w++)
         for (int l = 0; l < LANES; l++) {
             number[w * LANES + l] = n;
@@ -139,11 +133,8 @@ static void name_tracks(drawn *d) {
 }
 
 static const sm_tracks *tracks_of(sm_report *r, const profile_file *file) {
-    drawn d = {.r = r, .file = file, .tracks = sm_arena_alloc(r->arena, sizeof *d.tracks)};
-    if (!d.tracks) {
-        r->out_of_memory = true;
-        return NULL;
-    }
+    drawn d = {.r = r, .file = file, .tracks = sm_report_room(r, 1, sizeof *d.tracks)};
+    if (!d.tracks) return NULL;
     d.tracks->title =
         sm_textf(r, "%.90s on %.90s", file->module->name, file->profile->system->text);
     add_measured(&d);
@@ -167,11 +158,8 @@ static double intensity_of(const profile_row *row) {
 /* Kernels of one kind: FLOPs a second over FLOPs a byte, the area is the time. */
 static void add_dots(sm_report *r, const profile_rows *rows, profile_kind kind, picture *p) {
     size_t room = (size_t)rows->n + 1, n = 0;
-    double *all = sm_arena_array(r->arena, 3 * room, sizeof *all);
-    if (!all) {
-        r->out_of_memory = true;
-        return;
-    }
+    double *all = sm_report_room(r, 3 * room, sizeof *all);
+    if (!all) return;
     double *x = all, *y = all + room, *area = all + 2 * room;
     for (int i = 0; i < rows->n; i++) {
         const profile_row *row = &rows->row[i];

@@ -324,11 +324,8 @@ void profile_beside_plan(sm_report *r, const profile_file *file, const char *pla
                          const sm_plan_detail *detail, int top) {
     const sm_profile *profile = file->profile;
     bool measured = profile->measured.runs > 0;
-    planned *p = sm_arena_alloc(r->arena, sizeof *p);
-    if (!p) {
-        r->out_of_memory = true;
-        return;
-    }
+    planned *p = sm_report_room(r, 1, sizeof *p);
+    if (!p) return;
     *p = (planned){.r = r, .detail = detail, .file = file};
     p->predicted.name = "predicted";
     p->found.name = measured ? "measured" : "compiled";

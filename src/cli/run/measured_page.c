@@ -63,8 +63,7 @@ static void draw(sm_report *r, const measuring *q) {
     const sm_dtype dtypes[] = {gpu ? SM_BF16 : SM_FP32, gpu ? SM_FP32 : SM_FP64};
     const sm_measured_stream *triad = &q->found->stream[SM_SWEEP_TRIAD];
     sm_series s[ROOFS + SM_COLLECTIVE_COUNT];
-    curve *c = sm_arena_array(r->arena, ROOFS + SM_COLLECTIVE_COUNT, sizeof *c);
-    r->out_of_memory |= !c;
+    curve *c = sm_report_room(r, ROOFS + SM_COLLECTIVE_COUNT, sizeof *c);
     if (!c) return;
     for (int i = 0; i < 2; i++) put_roof(q, dtypes[i], &c[i], &c[2 + i]);
     put_alone(&c[4], triad->flops / triad->bytes, triad->flops / triad->seconds.median);

@@ -227,8 +227,7 @@ static sm_status predict(generation *g, sm_error *err) {
 /* Bytes as they are, numbers of words with spaces between them. */
 static const char *shown(sm_report *r, const generation *g, const int32_t *token, size_t n) {
     size_t room = 12 * n + 1, at = 0;
-    char *text = sm_arena_alloc(r->arena, room), *raw = sm_arena_alloc(r->arena, n + 1);
-    if (!text || !raw) r->out_of_memory = true;
+    char *text = sm_report_room(r, room, 1), *raw = sm_report_room(r, n + 1, 1);
     if (!text || !raw) return NULL;
     for (size_t i = 0; i < n; i++) raw[i] = (char)token[i];
     if (!g->numbers) sm_utf8_clean(text, room, raw, n);

@@ -317,10 +317,9 @@ static void say_gap(sm_report *r, const train_run *q, const train_gap *gap, int 
 }
 
 static void show_gap(sm_report *r, const train_run *q) {
-    train_gap *gap = sm_arena_array(r->arena, TRAIN_MOST_GAPS, sizeof *gap);
+    train_gap *gap = sm_report_room(r, TRAIN_MOST_GAPS, sizeof *gap);
     double predicted = q->detail.price.expected_s, measured = q->times.step_s;
     double gap_s = measured - predicted;
-    if (!gap) r->out_of_memory = true;
     if (!gap) return;
     int n = train_gaps(&q->times, &q->detail.price, gap);
     sm_data *object = sm_put_object(r, r->data, "gap");
