@@ -304,8 +304,3 @@ sm_status cli_constants(const cli_call *call, const sm_chip *chip,
 /* SM_BAD_INPUT: the chip has no constants of this software, which the option names. */
 sm_status cli_fail_software(const cli_call *call, const sm_chip *chip, const char *option,
                             const char *software, sm_error *err);
-/* The same for single operations: constants measured on those, where the chip or a relative has
- * them. The constants of training software hold what a whole step loses around its operations. */
-sm_status cli_operation_calibration(const cli_call *call, const sm_chip *chip,
-                                    const cli_calibration_values *given, const sm_calibration **out,
-                                    sm_error *err);

@@ -353,13 +353,6 @@ sm_status cli_constants(const cli_call *call, const sm_chip *chip,
     return any ? cli_calibration(call, chip, given, out, err) : SM_OK;
 }
 
-sm_status cli_operation_calibration(const cli_call *call, const sm_chip *chip,
-                                    const cli_calibration_values *given, const sm_calibration **out,
-                                    sm_error *err) {
-    *out = sm_calibration_of_operations(chip);
-    return cli_constants(call, chip, given, out, err);
-}
-
 /* --codebases FILE. */
 
 sm_status cli_codebases(const cli_call *call, const cli_list *files, const sm_codebase **out,

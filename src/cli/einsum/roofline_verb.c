@@ -49,8 +49,7 @@ static sm_status run_roofline(const cli_call *call, sm_report *r, sm_error *err)
     q->explain = call->common.explain;
     q->plot = o->plot != NULL;
     sm_status status = cli_system(call, o->on, &system, err);
-    if (!status)
-        status = cli_operation_calibration(call, q->chip, &o->constants, &q->calibration, err);
+    if (!status) status = cli_constants(call, &system.chip, &o->constants, &q->calibration, err);
     return status ? status : sm_answer_roofline(q, r, err);
 }
 

@@ -36,7 +36,8 @@ sm_status prediction_read(const cli_call *call, const prediction_values *given, 
     if (!status) status = prediction_system(call, given, (int)ranks, &m->system, NULL, err);
     if (!status) status = sm_placed_mesh_read(&m->system, &source, m, err);
     if (status) return status;
-    return cli_operation_calibration(call, &m->system.chip, &given->constants, calibration, err);
+    *calibration = sm_calibration_of_operations(&m->system.chip);
+    return cli_constants(call, &m->system.chip, &given->constants, calibration, err);
 }
 
 void prediction_say_placeholder(sm_report *r, const sm_system *system) {
