@@ -6,6 +6,7 @@
  * (Williams, Waterman, Patterson, "Roofline", CACM 52, 2009; How To Scale Your Model, chapter 1).
  */
 #include "question.h"
+#include "scalemodel/answer_words.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -122,13 +123,12 @@ static void put_point(sm_report *r, sm_data *object, const sm_roofline *p) {
 /* ---- the derivation ---- */
 
 static sm_why *why_array(sm_report *r, const sm_einsum *einsum, const sm_array *array) {
-    char text[256];
     double size[SM_MAX_RANK];
-    sm_array_format(array, einsum, NULL, text, sizeof text);
     for (int d = 0; d < array->rank; d++) size[d] = einsum->index[array->dim[d].index].size;
     double elements = sm_array_elements_read(array, einsum, size),
            each = sm_dtype_bytes(array->dtype);
-    sm_why *node = sm_page_why(r, text, "elements x bytes of one", elements * each, "B");
+    sm_why *node = sm_page_why(r, sm_array_notation(r, array, einsum, NULL),
+                               "elements x bytes of one", elements * each, "B");
     sm_page_leaf(r, node, "elements", elements, "",
                  sm_array_is_diagonal(array, einsum) ? "of the diagonal" : "sizes given");
     sm_page_leaf(r, node, sm_dtype_name(array->dtype), each, "B", "data type");

@@ -22,10 +22,9 @@ static double or_zero(double value) { return isnan(value) ? 0 : value; }
 
 static const char *collective_kind(sm_report *r, const sm_profile *p,
                                    const sm_profile_collective *c) {
-    char axes[64];
-    sm_axes_format(&p->mesh, c->axes, axes, sizeof axes);
     if (!c->axes) return sm_textf(r, "%s of %d", sm_collective_name(c->op), c->members);
-    return sm_textf(r, "%s over %s", sm_collective_name(c->op), axes);
+    return sm_textf(r, "%s over %s", sm_collective_name(c->op),
+                    sm_axes_words(r, &p->mesh, c->axes));
 }
 
 void profile_side_of(sm_report *r, const profile_file *file, bool measured, profile_side *side) {

@@ -520,9 +520,7 @@ static sm_status take_best(void *context, sm_serve *serve, sm_serving_found *fou
     if (!found->best)
         return sm_fail(err, SM_NEGATIVE, "%s", found->reason ? found->reason : "no plan fits");
     sm_plan_format(&found->best->plan, q->in.system->torus_dims, text, sizeof text);
-    const char *kept = sm_textf(q->report, "%s", text);
-    if (!kept) return sm_fail_memory(err);
-    q->in.plan = sm_source_of("the plan", kept);
+    q->in.plan = sm_source_of("the plan", sm_textf(q->report, "%s", text));
     return SM_OK;
 }
 
