@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "measured_training.h"
+#include "measuring.h"
 
 extern void openblas_set_num_threads(int threads) __attribute__((weak));
 

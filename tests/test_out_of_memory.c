@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "program.h"
-#include "run_verbs.h"
+#include "ranks.h"
 #include "sanitized.h"
 #include "scalemodel/base.h"
 

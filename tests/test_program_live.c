@@ -2,7 +2,7 @@
 #include "unit.h"
 #include <string.h>
 
-#include "step_parts.h"
+#include "program_parts.h"
 #include "train_plans.h"
 #include "partition.h"
 

@@ -490,30 +490,32 @@ static void clocks_move_no_lines(void **state) {
 
 /* ---- timelines ---- */
 
-static char *traced(void (*write)(sm_trace *)) {
+static char *traced(const sm_tracks *tracks) {
     char *text = NULL;
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
-    sm_trace *t = sm_trace_begin(out);
     sm_error err;
-    write(t);
-    assert_int_equal(sm_trace_end(t, &err), SM_OK);
+    assert_int_equal(sm_render_tracks(tracks, out, &err), SM_OK);
     fclose(out);
     return text;
 }
 
-static void write_two_slices(sm_trace *t) {
-    sm_trace_thread(t, 0, "stage \"0\"", 1, "compute");
-    sm_trace_slice(t, 0, 1, "matmul", "math", 0.1, 0.0000025);
-    sm_trace_slice(t, 0, 1, "norm", NULL, 0.1000025, 1.25e-9);
-    sm_trace_counter(t, 0, "memory", 0.2, 5e9);
-}
-
 static void timelines_are_trace_events(void **state) {
-    char *text = traced(write_two_slices);
+    const char *const names[] = {NULL, "compute"};
+    const sm_slice slices[] = {{1, "matmul", "math", 0.1, 0.0000025},
+                               {1, "norm", NULL, 0.1000025, 1.25e-9}};
+    const sm_counter memory = {"memory", 0.2, 5e9};
+    const sm_tracks tracks = {.title = "stage \"0\"",
+                              .n = 2,
+                              .track = names,
+                              .slices = 2,
+                              .slice = slices,
+                              .counters = 1,
+                              .counter = &memory};
+    char *text = traced(&tracks);
     assert_string_equal(
         text, "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n"
-              "{\"ph\": \"M\", \"pid\": 0, \"name\": \"process_name\", \"tid\": 1,"
+              "{\"ph\": \"M\", \"pid\": 0, \"name\": \"process_name\", \"tid\": 0,"
               " \"args\": {\"name\": \"stage \\\"0\\\"\"}},\n"
               "{\"ph\": \"M\", \"pid\": 0, \"name\": \"thread_name\", \"tid\": 1,"
               " \"args\": {\"name\": \"compute\"}},\n"
@@ -527,35 +529,30 @@ static void timelines_are_trace_events(void **state) {
     free(text);
 }
 
-static void write_nonsense(sm_trace *t) {
-    sm_trace_slice(t, 0, 0, "x", "y", (double)NAN, 1);
-    sm_trace_slice(t, 0, 0, "x", "y", 1, (double)INFINITY);
-    sm_trace_slice(t, 0, 0, "x", "y", -1, 1);
-    sm_trace_counter(t, 0, "x", 1, (double)NAN);
-    sm_trace_thread(t, 0, NULL, 0, NULL);
-    sm_trace_slice(t, 0, 0, NULL, NULL, 0, 0);
-}
-
 static void timelines_leave_nonsense_out(void **state) {
-    char *text = traced(write_nonsense);
+    const sm_slice slices[] = {{0, "x", "y", (double)NAN, 1},
+                               {0, "x", "y", 1, (double)INFINITY},
+                               {0, "x", "y", -1, 1},
+                               {0, NULL, NULL, 0, 0}};
+    const sm_counter counter = {"x", 1, (double)NAN};
+    const sm_tracks tracks = {.slices = 4, .slice = slices, .counters = 1, .counter = &counter};
+    char *text = traced(&tracks);
     json_t *read = json_loads(text, 0, NULL);
     assert_int_equal(json_array_size(json_object_get(read, "traceEvents")), 1);
     json_decref(read);
     free(text);
 }
 
-static void write_touching_slices(sm_trace *t) {
-    double at = 0;
-    for (int i = 0; i < 1000; i++) {
-        double length = 1e-6 * (1 + i % 7) / 3;
-        sm_trace_slice(t, 0, 0, "s", "c", at, length);
-        at += length;
-    }
-}
-
 /* Rounded to nanoseconds, slices that touch neither overlap nor leave a gap. */
 static void touching_slices_touch(void **state) {
-    char *text = traced(write_touching_slices);
+    enum { SLICES = 1000 };
+    sm_slice slices[SLICES];
+    double at = 0;
+    for (int i = 0; i < SLICES; i++) {
+        slices[i] = (sm_slice){0, "s", "c", at, 1e-6 * (1 + i % 7) / 3};
+        at += slices[i].seconds;
+    }
+    char *text = traced(&(sm_tracks){.slices = SLICES, .slice = slices});
     json_t *read = json_loads(text, 0, NULL), *events = json_object_get(read, "traceEvents");
     double end = 0;
     for (size_t i = 0; i < json_array_size(events); i++) {
@@ -564,7 +561,7 @@ static void touching_slices_touch(void **state) {
         assert_true(fabs(start - end) < 1e-6);
         end = start + json_number_value(json_object_get(event, "dur"));
     }
-    assert_int_equal(json_array_size(events), 1000);
+    assert_int_equal(json_array_size(events), SLICES);
     json_decref(read);
     free(text);
 }
@@ -582,7 +579,7 @@ static void a_failing_stream_is_an_error(void **state) {
     assert_string_equal(err.sentence, "cannot write the answer: No space left on device");
     assert_int_equal(sm_render_json(r, full, &err), SM_IO);
     assert_int_equal(sm_render_csv(r, full, &err), SM_IO);
-    assert_int_equal(sm_trace_end(sm_trace_begin(full), &err), SM_IO);
+    assert_int_equal(sm_render_tracks(&(sm_tracks){.n = 0}, full, &err), SM_IO);
     fclose(full);
 }
 
@@ -596,7 +593,6 @@ static void half_reports_are_not_shown(void **state) {
     assert_int_equal(sm_render_csv(r, out, &err), SM_INTERNAL);
     assert_int_equal(ftell(out), 0);
     assert_string_equal(err.sentence, "out of memory");
-    assert_int_equal(sm_trace_end(NULL, &err), SM_INTERNAL);
     fclose(out);
 }
 
@@ -609,9 +605,6 @@ static void rendering_survives_failing_allocations(void **state) {
         sm_error err;
         bool good = sm_render_text(r, 80, out, &err) == SM_OK;
         good = sm_render_json(r, out, &err) == SM_OK && good;
-        sm_trace *t = sm_trace_begin(out);
-        sm_trace_slice(t, 0, 0, "a", "b", 0, 1);
-        good = sm_trace_end(t, &err) == SM_OK && good;
         assert_int_equal(good, !failing_alloc_refused(&loop));
     }
     fclose(out);

@@ -212,6 +212,32 @@ static void json_survives_failing_allocations(void **state) {
     }
 }
 
+static const sm_chart *chart_of_three(sm_report *r) {
+    double x[] = {1, 2, 3}, y[] = {4, 5, 6};
+    const sm_series series = {"one", SM_MARK_LINE, 3, x, y, NULL};
+    const sm_panel panel = {.title = "panel", .n = 1, .series = &series};
+    sm_report_chart(r, &(sm_chart){"title", "below", 1, &panel});
+    memset(x, 0, sizeof x);
+    return r->chart;
+}
+
+static void charts_are_copied_with_their_numbers(void **state) {
+    FOR_EACH_FAILING_ALLOCATION(loop) {
+        sm_report *r = sm_report_new();
+        const sm_chart *chart = r ? chart_of_three(r) : NULL;
+        if (failing_alloc_refused(&loop)) {
+            assert_null(chart);
+            assert_true(!r || r->out_of_memory);
+        } else {
+            const sm_series *series = chart->panel[0].series;
+            assert_string_equal(chart->title, "title");
+            assert_true(series->n == 3 && series->x[2] >= 3 && series->y[2] >= 6);
+            assert_null(series->area);
+        }
+        sm_report_free(r);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(objects_keep_their_order, setup, teardown),
@@ -224,6 +250,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(pages_keep_their_order, setup, teardown),
         cmocka_unit_test_setup_teardown(json_has_two_layouts, setup, teardown),
         cmocka_unit_test(json_survives_failing_allocations),
+        cmocka_unit_test(charts_are_copied_with_their_numbers),
         cmocka_unit_test(adders_accept_null),
         cmocka_unit_test(reports_know_when_memory_was_out),
     };

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "row_math.h"
+#include "train_parts.h"
 #include "scalemodel/base.h"
 
 enum { MOST = 67 };

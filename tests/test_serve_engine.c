@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "../src/cli/run/serve_engine.h"
-#include "../src/cli/run/serve_load.h"
 #include "kept_weights.h"
 #include "model_of.h"
 

@@ -3,7 +3,7 @@
 #include "unit.h"
 
 #include "catalogue.h"
-#include "scalemodel/answer.h"
+#include "train_asked.h"
 #include <math.h>
 
 #define near(a, b, by) assert_true(fabs((a) - (b)) <= (by))
@@ -105,8 +105,14 @@ static void batches_divide(void **state) {
         {4096, 4096, 1, 3},          {7000, 4096, 2, 6},       {4e6, 4096, 960, 96},
         {4e6, 4096, 980, 8960},      {16e6, 4096, 3920, 8960}, {100e3, 4096, 25, 35},
         {4e6, 4096, 990, 1155}};
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        near(sm_train_usual_sequences(cases[i][0], cases[i][1], cases[i][3]), cases[i][2], 0);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const sm_system system = {.chips = (int)cases[i][3]};
+        sm_train_asked q = {.in = {.batch_tokens = cases[i][0], .system = &system},
+                            .job.seq = cases[i][1]};
+        assert_int_equal(sm_train_batch_set(&q, NULL), SM_OK);
+        near(q.batch.sequences, cases[i][2], 0);
+        near(q.job.batch_tokens, cases[i][2] * cases[i][1], 0);
+    }
 }
 
 static void keys_of_a_plan_change(void **state) {

@@ -1,7 +1,7 @@
 /* Files of measured rows: what is read, that both forms of a row are one, what is refused and
  * where, what is suspected, and the rows that the project ships. */
 #include "unit.h"
-#include "truth_schema.h"
+#include "truth_form.h"
 #include "failing_alloc.h"
 #include "scalemodel/io.h"
 #include "truth_rows.h"

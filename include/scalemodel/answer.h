@@ -295,10 +295,6 @@ sm_status sm_answer_train(const sm_train_question *question, sm_report *report, 
 /* The sequence length in tokens where the question gives none: 4096, or what the model was made for
  * where that is less. */
 double sm_train_usual_seq(const sm_model *model);
-/* Sequences of a batch of so many tokens: a whole number as it is; else, within 5 %, a multiple of
- * the chips' odd factors (as many as there can be), and of those the one that the largest power of
- * two divides (4e6 tokens of 4096 are 1024 sequences on 64 chips, 960 on 96; never 977). */
-double sm_train_usual_sequences(double tokens, double seq, double chips);
 
 /* ---- serve ---- */
 enum { SM_MAX_DTYPES = 4 };
@@ -411,8 +407,7 @@ typedef struct sm_validate_question {
     const int *by;
     int worst;      /* how many of the worst rows to list; 0: 10, below 0: none */
     bool all;       /* repeated and fine-tuning rows count in the statistics too */
-    bool rows;      /* the data has every row */
-    bool table;     /* in place of the page and the statistics, every row in columns */
+    bool rows;      /* the data has every row, which then are the report's records */
     bool explain;   /* the derivation of the worst rows */
     bool plot;      /* predicted against measured, into report->chart */
     size_t n_given; /* what rows do not state: "chip=h100-sxm", "parallel.tp=8" */

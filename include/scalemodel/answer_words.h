@@ -56,6 +56,9 @@ double sm_collective_array_bytes(sm_collective op, const sm_einsum *holder, cons
 sm_status sm_over_parse(const sm_mesh *mesh, const sm_source *over, sm_axes *axes, sm_error *err);
 /* Axes as text, the other way round: "XY" or "fsdp,tensor". */
 const char *sm_axes_words(sm_report *r, const sm_mesh *mesh, sm_axes axes);
+/* An array in the notation: "bf16 A[I_X,J]", as sm_array_format. */
+const char *sm_array_notation(sm_report *r, const sm_array *array, const sm_einsum *einsum,
+                              const sm_mesh *mesh);
 /* Where a group sits in the system: "ici0 4 (ring)", "nvlink 8", parts joined by " x "; "one chip".
  */
 const char *sm_group_words(sm_report *r, const sm_system *system, const sm_group *group);

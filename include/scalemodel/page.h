@@ -97,8 +97,14 @@ void sm_put_fields(sm_report *r, sm_data *object, const char *keys, size_t n,
 #define SM_F14(x, ...) SM_FIELD(x), SM_F13(__VA_ARGS__)
 #define SM_F15(x, ...) SM_FIELD(x), SM_F14(__VA_ARGS__)
 #define SM_F16(x, ...) SM_FIELD(x), SM_F15(__VA_ARGS__)
-/* The same of a number that a clock gave: sm_data_timed. */
-void sm_put_timed(sm_report *r, sm_data *object, const char *key, double value);
+/* The same of numbers that a clock gave: sm_data_timed. */
+#define sm_put_timed(r, object, keys, ...)                                                         \
+    sm_put_timed_fields((r), (object), (keys),                                                     \
+                        sizeof((const double[]){__VA_ARGS__}) / sizeof(double),                    \
+                        (const double[]){__VA_ARGS__})
+/* What sm_put_timed calls, as sm_put_fields. */
+void sm_put_timed_fields(sm_report *r, sm_data *object, const char *keys, size_t n,
+                         const double *value);
 /* A derivation as the field "explain" of the report: label, formula, value, unit, source, inputs.
  */
 void sm_put_why(sm_report *r, const sm_why *why);

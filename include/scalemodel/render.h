@@ -30,24 +30,9 @@ sm_status sm_render_html(const sm_report *report, FILE *out, sm_error *err);
  * SM_INTERNAL when out of memory. */
 sm_status sm_render_chart(const sm_chart *chart, FILE *out, sm_error *err);
 
-/* A timeline as trace events in the Chrome JSON format, which Perfetto opens. SM_IO when the stream
- * fails, SM_INTERNAL when out of memory. */
+/* A timeline as trace events in the Chrome JSON format, which Perfetto opens: slices to the
+ * nanosecond; what has no finite time from 0 to a century is left out. SM_IO when the stream fails.
+ */
 sm_status sm_render_tracks(const sm_tracks *tracks, FILE *out, sm_error *err);
-/* The same, written event by event. */
-typedef struct sm_trace sm_trace;
-/* Begin a trace in the Chrome JSON format, to be written event by event. NULL when out of memory,
- * which the calls below accept. */
-sm_trace *sm_trace_begin(FILE *out);
-/* Name a process and one of its threads; a name that is NULL is left out. */
-void sm_trace_thread(sm_trace *t, int process, const char *process_name, int thread,
-                     const char *thread_name);
-/* A slice of time on a thread, in seconds, written to the nanosecond. category may be NULL. One
- * whose time is not finite, or out of range, is left out. */
-void sm_trace_slice(sm_trace *t, int process, int thread, const char *name, const char *category,
-                    double start_s, double duration_s);
-/* The value of a counter of a process from at_s seconds on. What is not finite is left out. */
-void sm_trace_counter(sm_trace *t, int process, const char *name, double at_s, double value);
-/* End the trace and free it. SM_IO when the stream has failed, SM_INTERNAL when t is NULL. */
-sm_status sm_trace_end(sm_trace *t, sm_error *err);
 SM_DECLARATIONS_END
 #endif

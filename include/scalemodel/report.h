@@ -204,6 +204,9 @@ typedef struct sm_report {
 sm_report *sm_report_new(void);
 /* Free the report and everything in it. NULL is fine. */
 void sm_report_free(sm_report *report);
+/* Room for n items that lives as long as the report, zero; NULL when memory is out, which the
+ * report then knows. */
+void *sm_report_room(sm_report *r, size_t n, size_t bytes);
 /* Append a heading to the page, printf-like. Like the four below it does nothing when r is NULL,
  * and marks the report (out_of_memory) instead of failing. */
 void sm_report_heading(sm_report *r, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -216,5 +219,8 @@ void sm_report_table(sm_report *r, const sm_table *table);
 /* Append a bar of n parts against a capacity, all in `unit`. Everything is copied. */
 void sm_report_bar(sm_report *r, const char *title, const char *unit, double capacity, size_t n,
                    const sm_bar_part *parts);
+/* The chart of the report is a copy of this one, with its panels, series and numbers; texts and
+ * tracks must live as long as the report. */
+void sm_report_chart(sm_report *r, const sm_chart *chart);
 SM_DECLARATIONS_END
 #endif

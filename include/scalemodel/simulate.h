@@ -126,6 +126,7 @@ typedef enum sm_policy {
 #undef X
         SM_POLICY_COUNT
 } sm_policy;
+extern const char *const sm_policy_names[SM_POLICY_COUNT];
 typedef enum sm_preempt { SM_PREEMPT_RECOMPUTE, SM_PREEMPT_SWAP } sm_preempt;
 typedef enum sm_route {
     SM_ROUTE_LEAST_LOADED,

@@ -1,7 +1,7 @@
 /* question: what all answers begin with. */
 #pragma once
-#include "scalemodel/evidence.h"
 #include "scalemodel/answer.h"
+#include "scalemodel/evidence.h"
 
 /* Where `what` is expected below its lower bound the constants are at fault: a sentence says so. */
 void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, double lower_s,

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "packed_stream.h"
 #include "file_parts.h"
 
 /* ---- read ---- */

@@ -1,4 +1,4 @@
-#include "line_reader.h"
+#include "file_parts.h"
 
 #include <string.h>
 

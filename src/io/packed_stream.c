@@ -1,4 +1,4 @@
-#include "packed_stream.h"
+#include "file_parts.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,8 +13,6 @@
 #else /* in a browser */
 #define HAS_XZ 0
 #endif
-
-#include "file_parts.h"
 
 enum { PACKED_BUFFER = 1 << 17, XZ_MOST_MEMORY = 1 << 28 };
 

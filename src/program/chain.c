@@ -1,7 +1,6 @@
 /* Chains from einsums, and einsums from the lines of chains. */
 #include "scalemodel/chain.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /* ---- building ---- */

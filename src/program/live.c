@@ -1,6 +1,6 @@
 /* How long arrays live when the tasks of a list run one after the other: from the task that makes
  * an array to the last one that reads it. The interpreter drops by this table. */
-#include "step_parts.h"
+#include "program_parts.h"
 
 /* ---- what stays as it arrived ---- */
 

@@ -2,7 +2,7 @@
  * executes or counts them. */
 #include <assert.h>
 
-#include "step_parts.h"
+#include "program_parts.h"
 
 /* An operand on its way, after one step: others that go the same way take it from here. */
 typedef struct moved {

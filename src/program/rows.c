@@ -18,7 +18,6 @@
 #include <assert.h>
 
 #include "program_parts.h"
-#include "step_parts.h"
 
 static sm_axes stored_over(const sm_tensor *w) {
     unsigned axes = 0;

@@ -3,7 +3,7 @@
 #include <assert.h>
 #include <string.h>
 
-#include "step_parts.h"
+#include "program_parts.h"
 
 sm_status stage_call(const sm_stage *s, sm_call *call, sm_error *err) {
     return s->actions->compute(s->actions->context, call, err);

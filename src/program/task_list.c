@@ -2,7 +2,7 @@
 #include <assert.h>
 
 #include "partition.h"
-#include "step_parts.h"
+#include "program_parts.h"
 
 const char *const sm_train_memory_names[SM_TRAIN_MEMORY_COUNT] = {
 #define X(id, name) name,

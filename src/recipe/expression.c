@@ -3,10 +3,8 @@
 
 #include <ctype.h>
 #include <math.h>
-#include <string.h>
 #include <strings.h>
 
-#include "scalemodel/units.h"
 #include "tree.h"
 
 enum { MOST_TIMES = 64 };

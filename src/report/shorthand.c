@@ -113,10 +113,6 @@ sm_data *sm_put_array(sm_report *r, sm_data *parent, const char *key) {
     return attach(r, parent, key, sm_data_array(r->arena));
 }
 
-void sm_put_timed(sm_report *r, sm_data *object, const char *key, double value) {
-    attach(r, object, key, sm_data_timed(r->arena, value));
-}
-
 sm_field sm_field_number(double value) { return (sm_field){SM_DATA_NUMBER, value, NULL}; }
 
 sm_field sm_field_text(const char *text) { return (sm_field){SM_DATA_STRING, 0, text}; }
@@ -129,15 +125,25 @@ static sm_data *data_of(sm_report *r, const sm_field *f) {
     return sm_data_number(r->arena, f->number);
 }
 
+/* The next of the keys that '|' separates; NULL of none. */
+static const char *next_key(sm_report *r, const char **keys, bool last) {
+    size_t length = *keys ? strcspn(*keys, "|") : 0;
+    assert(!*keys || (length > 0 && ((*keys)[length] == '|') == !last));
+    const char *key = *keys ? sm_textf(r, "%.*s", (int)length, *keys) : NULL;
+    if (*keys) *keys += length + 1;
+    return key;
+}
+
 void sm_put_fields(sm_report *r, sm_data *object, const char *keys, size_t n,
                    const sm_field *field) {
-    for (size_t i = 0; i < n; i++) {
-        size_t length = keys ? strcspn(keys, "|") : 0;
-        assert(!keys || (length > 0 && (keys[length] == '|') == (i + 1 < n)));
-        attach(r, object, keys ? sm_textf(r, "%.*s", (int)length, keys) : NULL,
-               data_of(r, &field[i]));
-        if (keys) keys += length + 1;
-    }
+    for (size_t i = 0; i < n; i++)
+        attach(r, object, next_key(r, &keys, i + 1 == n), data_of(r, &field[i]));
+}
+
+void sm_put_timed_fields(sm_report *r, sm_data *object, const char *keys, size_t n,
+                         const double *value) {
+    for (size_t i = 0; i < n; i++)
+        attach(r, object, next_key(r, &keys, i + 1 == n), sm_data_timed(r->arena, value[i]));
 }
 
 static void fill_why(sm_report *r, sm_data *object, const sm_why *why) {

@@ -4,6 +4,12 @@
 
 #include <math.h>
 
+const char *const sm_policy_names[SM_POLICY_COUNT] = {
+#define X(id, name, help) name,
+    SM_POLICIES(X)
+#undef X
+};
+
 static sm_status add_part(sim_simulation *s, sim_replica *r, int slot, int64_t tokens) {
     void *part = r->part;
     sm_status status = sim_reserve(&part, r->parts, &r->part_room, sizeof *r->part, s->err);

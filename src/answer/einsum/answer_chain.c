@@ -1,6 +1,6 @@
 /* answer_chain: lines of einsums on a mesh: in which order products of many operands are made, how
  * what is made on the way is sharded, and what that costs. */
-#include "answer_chain.h"
+#include "lowering_rows.h"
 
 #include <math.h>
 
@@ -14,21 +14,14 @@ typedef struct listed {
     int array;
 } listed;
 
-static const char *array_text(sm_report *r, const sm_array *array, const sm_einsum *einsum,
-                              const sm_mesh *mesh) {
-    char text[256];
-    sm_array_format(array, einsum, mesh, text, sizeof text);
-    return sm_textf(r, "%s", text);
-}
-
 /* "h[B_X,F_Y] = x[B_X,D] w[D,F_Y]", as the text of a layer would have it. */
 static const char *step_text(sm_report *r, const chain_asked *q, const sm_chain_step *step) {
     const char *name = q->chain->line[step->line].name;
-    const char *text = array_text(r, &step->einsum.out, &step->einsum, &q->m->mesh);
+    const char *text = sm_array_notation(r, &step->einsum.out, &step->einsum, &q->m->mesh);
     if (step->work == SM_LOCAL_NOTHING) return sm_textf(r, "%s for all that read it", text);
     for (int o = 0; o < step->einsum.operands; o++)
         text = sm_textf(r, "%s%s%s", text, o ? " " : " = ",
-                        array_text(r, &step->einsum.in[o], &step->einsum, &q->m->mesh));
+                        sm_array_notation(r, &step->einsum.in[o], &step->einsum, &q->m->mesh));
     return name[0] ? sm_textf(r, "%s: %s", name, text) : text;
 }
 
@@ -38,7 +31,7 @@ static const char *outputs_of(sm_report *r, const chain_asked *q, const sm_chain
         const sm_chain_step *step = &plan->step[i];
         if (step->result >= q->chain->arrays || q->chain->array[step->result].uses > 0) continue;
         text = sm_textf(r, "%s%s%s", text, *text ? ", " : "",
-                        array_text(r, &step->einsum.out, &step->einsum, &q->m->mesh));
+                        sm_array_notation(r, &step->einsum.out, &step->einsum, &q->m->mesh));
     }
     return text;
 }
@@ -76,7 +69,8 @@ static void put_list(sm_report *r, sm_data *list, const chain_asked *q, const li
         sm_data *object = sm_put_object(r, list, NULL);
         const sm_chain_plan *plan = &l->plan[i];
         if (l->shape)
-            sm_put(r, object, "array", array_text(r, &l->shape[i], &q->chain->names, &q->m->mesh));
+            sm_put(r, object, "array",
+                   sm_array_notation(r, &l->shape[i], &q->chain->names, &q->m->mesh));
         else sm_put(r, object, "order", plan->order);
         sm_put(r, object, "flops_per_chip|peak_bytes_per_chip|lower_s|expected_s|upper_s",
                plan->flops_per_chip, plan->peak_bytes, plan->lower_s, plan->expected_s,
@@ -100,7 +94,7 @@ static void list_rows(sm_report *r, const chain_asked *q, const listed *l) {
         sm_page_row(r, table, sm_show_seconds(r, plan->lower_s),
                     sm_show_seconds(r, plan->expected_s), sm_show_seconds(r, plan->upper_s),
                     sm_show_bytes(r, plan->peak_bytes), sm_show_count(r, plan->flops_per_chip),
-                    l->shape ? array_text(r, &l->shape[i], &q->chain->names, &q->m->mesh)
+                    l->shape ? sm_array_notation(r, &l->shape[i], &q->chain->names, &q->m->mesh)
                              : plan->order);
     }
     sm_report_table(r, table);

@@ -1,6 +1,6 @@
 /* answer_matmul: a sharded einsum on a mesh: what must be communicated, every way to do it with its
  * price, and the best. */
-#include "answer_chain.h"
+#include "lowering_rows.h"
 #include "question.h"
 #include <math.h>
 #include <string.h>
@@ -32,9 +32,7 @@ static sm_status read_question(asked *q, sm_error *err) {
 /* ---- data ---- */
 
 static const char *output_of(sm_report *r, const asked *q, const sm_lowering *lowering) {
-    char text[256];
-    sm_array_format(&lowering->out, &q->einsum, &q->m.mesh, text, sizeof text);
-    return sm_textf(r, "%s", text);
+    return sm_array_notation(r, &lowering->out, &q->einsum, &q->m.mesh);
 }
 
 static lowering_shown shown_of(const asked *q, const sm_alternative *a) {

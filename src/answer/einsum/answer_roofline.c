@@ -6,6 +6,7 @@
  * (Williams, Waterman, Patterson, "Roofline", CACM 52, 2009; How To Scale Your Model, chapter 1).
  */
 #include "question.h"
+#include "scalemodel/answer_words.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -122,13 +123,12 @@ static void put_point(sm_report *r, sm_data *object, const sm_roofline *p) {
 /* ---- the derivation ---- */
 
 static sm_why *why_array(sm_report *r, const sm_einsum *einsum, const sm_array *array) {
-    char text[256];
     double size[SM_MAX_RANK];
-    sm_array_format(array, einsum, NULL, text, sizeof text);
     for (int d = 0; d < array->rank; d++) size[d] = einsum->index[array->dim[d].index].size;
     double elements = sm_array_elements_read(array, einsum, size),
            each = sm_dtype_bytes(array->dtype);
-    sm_why *node = sm_page_why(r, text, "elements x bytes of one", elements * each, "B");
+    sm_why *node = sm_page_why(r, sm_array_notation(r, array, einsum, NULL),
+                               "elements x bytes of one", elements * each, "B");
     sm_page_leaf(r, node, "elements", elements, "",
                  sm_array_is_diagonal(array, einsum) ? "of the diagonal" : "sizes given");
     sm_page_leaf(r, node, sm_dtype_name(array->dtype), each, "B", "data type");
@@ -196,47 +196,27 @@ static void explain(sm_report *r, const asked *q, const sm_roofline *point) {
 
 /* ---- the picture ---- */
 
-enum { ROOF = 3 };
-
-typedef struct picture {
-    sm_chart chart;
-    sm_panel panel;
-    sm_series series[2];
-    double x[ROOF], y[ROOF];
-} picture;
-
 /* Expected FLOP/s over arithmetic intensity, below the roof min(peak, intensity x bandwidth), which
  * is drawn from a quarter of the least intensity to four times the largest. */
 static void draw(sm_report *r, const asked *q, const char *einsum) {
-    picture *p = sm_arena_alloc(r->arena, sizeof *p);
-    if (!p) {
-        r->out_of_memory = true;
-        return;
-    }
     double peak = q->last.peak_flops_per_s, rate = q->last.bytes_per_s, ridge = peak / rate;
     double least = ridge, most = ridge;
     for (int i = 0; i < q->shown; i++) {
         least = fmin(least, q->intensity[i]);
         most = fmax(most, q->intensity[i]);
     }
-    const double x[ROOF] = {least / 4.0, ridge, most * 4.0};
-    *p = (picture){
-        .chart = {sm_textf(r, "%s on %s", einsum, q->in.chip->name),
-                  sm_textf(r, "%s, from %s", unit_words(r, q, &q->last), level_title(q)), 1,
-                  &p->panel},
-        .panel = {"Roofline", "FLOPs per byte", "", "", "FLOP/s", SM_SCALE_LOG, SM_SCALE_LOG,
-                  .n = 2, .series = p->series},
-        .series = {{.name = "bound", .mark = SM_MARK_LINE, .n = ROOF, .x = p->x, .y = p->y},
-                   {.name = "expected",
-                    .mark = SM_MARK_LINE_DOTS,
-                    .n = (size_t)q->shown,
-                    .x = q->intensity,
-                    .y = q->achieved}}};
-    for (int i = 0; i < ROOF; i++) {
-        p->x[i] = x[i];
-        p->y[i] = fmin(peak, x[i] * rate);
-    }
-    r->chart = &p->chart;
+    const double x[] = {least / 4.0, ridge, most * 4.0};
+    const double y[] = {fmin(peak, x[0] * rate), peak, peak};
+    const sm_series series[] = {
+        {"bound", SM_MARK_LINE, 3, x, y, NULL},
+        {"expected", SM_MARK_LINE_DOTS, (size_t)q->shown, q->intensity, q->achieved, NULL}};
+    const sm_panel panel = {"Roofline",   "FLOPs per byte", "",
+                            "",           "FLOP/s",         SM_SCALE_LOG,
+                            SM_SCALE_LOG, .n = 2,           .series = series};
+    sm_report_chart(
+        r, &(sm_chart){sm_textf(r, "%s on %s", einsum, q->in.chip->name),
+                       sm_textf(r, "%s, from %s", unit_words(r, q, &q->last), level_title(q)), 1,
+                       &panel});
 }
 
 /* ---- one point or many ---- */

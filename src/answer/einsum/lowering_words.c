@@ -67,26 +67,22 @@ const char *sm_step_notation(sm_report *r, const sm_einsum *einsum, const sm_mes
     const sm_step *step = &lowering->step[number];
     bool multiplies = step->kind == SM_STEP_EINSUM;
     const char *text = "";
-    char one[256];
     sm_mesh parts;
     sm_lowering_mesh(lowering, mesh, &parts);
     for (int o = 0; o < einsum->operands; o++) {
         if (!multiplies && o != step->array) continue;
         sm_array a = array_before(einsum, lowering, o, number);
-        sm_array_format(&a, einsum, &parts, one, sizeof one);
-        text = sm_textf(r, "%s%s ", text, one);
+        text = sm_textf(r, "%s%s ", text, sm_array_notation(r, &a, einsum, &parts));
     }
     if (!multiplies && step->array < 0) {
         sm_array a = array_before(einsum, lowering, -1, number);
-        sm_array_format(&a, einsum, &parts, one, sizeof one);
-        text = sm_textf(r, "%s ", one);
+        text = sm_textf(r, "%s ", sm_array_notation(r, &a, einsum, &parts));
     }
     sm_array after = sm_lowering_array(
         lowering, multiplies || step->array < 0 ? &einsum->out : &einsum->in[step->array]);
     shard(&after, &step->after);
     after.dtype_given = false;
-    sm_array_format(&after, einsum, &parts, one, sizeof one);
-    return sm_textf(r, "%s-> %s", text, one);
+    return sm_textf(r, "%s-> %s", text, sm_array_notation(r, &after, einsum, &parts));
 }
 
 /* ---- what an axis meets ---- */

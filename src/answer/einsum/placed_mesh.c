@@ -68,6 +68,13 @@ const char *sm_axes_words(sm_report *r, const sm_mesh *mesh, sm_axes axes) {
     return sm_textf(r, "%s", text);
 }
 
+const char *sm_array_notation(sm_report *r, const sm_array *array, const sm_einsum *einsum,
+                              const sm_mesh *mesh) {
+    char text[512];
+    sm_array_format(array, einsum, mesh, text, sizeof text);
+    return sm_textf(r, "%s", text);
+}
+
 static const char *part_words(sm_report *r, const sm_system *system, const sm_part *part) {
     const sm_level *level = &system->level[part->level];
     const char *stride = part->stride > 1 ? sm_textf(r, ", every %d", part->stride) : "";

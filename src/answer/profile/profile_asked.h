@@ -1,6 +1,7 @@
 /* profile_asked: the answer of `profile` while it is made. Private to src/answer/profile. */
 #pragma once
 #include "question.h"
+#include "scalemodel/answer_words.h"
 #include "scalemodel/profile.h"
 
 typedef enum profile_kind {

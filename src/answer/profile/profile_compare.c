@@ -22,10 +22,9 @@ static double or_zero(double value) { return isnan(value) ? 0 : value; }
 
 static const char *collective_kind(sm_report *r, const sm_profile *p,
                                    const sm_profile_collective *c) {
-    char axes[64];
-    sm_axes_format(&p->mesh, c->axes, axes, sizeof axes);
     if (!c->axes) return sm_textf(r, "%s of %d", sm_collective_name(c->op), c->members);
-    return sm_textf(r, "%s over %s", sm_collective_name(c->op), axes);
+    return sm_textf(r, "%s over %s", sm_collective_name(c->op),
+                    sm_axes_words(r, &p->mesh, c->axes));
 }
 
 void profile_side_of(sm_report *r, const profile_file *file, bool measured, profile_side *side) {
@@ -135,12 +134,9 @@ static bool takes(const change *c) {
  */
 static change *changes_of(sm_report *r, const profile_side *side[2], bool places, int *count) {
     int n = 0, kept = 0;
-    change *list = sm_arena_array(r->arena, (size_t)(side[0]->n + side[1]->n) + 1, sizeof *list);
+    change *list = sm_report_room(r, (size_t)(side[0]->n + side[1]->n) + 1, sizeof *list);
     *count = 0;
-    if (!list) {
-        r->out_of_memory = true;
-        return NULL;
-    }
+    if (!list) return NULL;
     for (int s = 0; s < 2; s++) take(list, &n, side[s], s, places);
     qsort(list, (size_t)n, sizeof *list, by_turn);
     for (int i = 0; i < n; i++) {

@@ -42,11 +42,10 @@ static void put_collectives(sm_report *r, const sm_profile *p, const profile_row
     for (int i = 0; i < rows->comms; i++) {
         const profile_comm_row *row = &rows->comm[i];
         const sm_profile_collective *c = row->first;
-        char axes[64];
-        sm_axes_format(&p->mesh, c->axes, axes, sizeof axes);
         sm_data *object = sm_put_object(r, list, NULL);
         sm_put(r, object, "op|name|axes|group|count|bytes|bytes_per_chip",
-               sm_collective_name(c->op), row->name, c->axes ? axes : NULL, c->members, row->count,
+               sm_collective_name(c->op), row->name,
+               c->axes ? sm_axes_words(r, &p->mesh, c->axes) : NULL, c->members, row->count,
                c->bytes * row->count, row->bytes_per_chip);
         sm_put(r, object, "lower_s|time_s|exposed_s|measured_s|algorithm|bound|source",
                row->lower_s, row->expected_s, row->exposed_s, row->measured_s, c->algorithm,

@@ -111,10 +111,8 @@ static void collectives(sm_report *r, const sm_profile *p, const profile_rows *r
                           : "<collective|<over|<place|>runs|>sent|>time|>exposed");
     for (int i = 0; i < rows->comms && i < top; i++) {
         const profile_comm_row *row = &rows->comm[i];
-        char axes[64];
-        sm_axes_format(&p->mesh, row->first->axes, axes, sizeof axes);
-        const char *over =
-            row->first->axes ? sm_textf(r, "%s", axes) : sm_textf(r, "%d", row->first->members);
+        const char *over = row->first->axes ? sm_axes_words(r, &p->mesh, row->first->axes)
+                                            : sm_textf(r, "%d", row->first->members);
         const char *op = sm_collective_name(row->first->op);
         const char *place = tail(r, row->name, ran ? 20 : 26);
         const char *runs = sm_show_number(r, row->count);

@@ -80,12 +80,9 @@ static int by_duration(const void *a, const void *b) {
 /* The run of median length on the first device that has any; NULL: the trace does not say. */
 static const sm_trace_event *median_run(drawn *d, int program) {
     const sm_trace *t = d->file->trace;
-    const sm_trace_event **run = sm_arena_array(d->r->arena, (size_t)t->events + 1, sizeof(void *));
+    const sm_trace_event **run = sm_report_room(d->r, (size_t)t->events + 1, sizeof(void *));
     int n = 0, device = -1;
-    if (!run) {
-        d->r->out_of_memory = true;
-        return NULL;
-    }
+    if (!run) return NULL;
     for (int i = 0; i < t->events; i++) {
         const sm_trace_event *e = &t->event[i];
         if (e->kind != SM_TRACE_RUN || e->program != program) continue;
@@ -122,11 +119,8 @@ static void add_measured(drawn *d) {
 /* Tracks without a slice are left out. */
 static void name_tracks(drawn *d) {
     int number[WAYS * LANES], n = 0;
-    const char **names = sm_arena_array(d->r->arena, (size_t)WAYS * LANES, sizeof *names);
-    if (!names) {
-        d->r->out_of_memory = true;
-        return;
-    }
+    const char **names = sm_report_room(d->r, (size_t)WAYS * LANES, sizeof *names);
+    if (!names) return;
     for (int w = 0; w < WAYS; w++)
         for (int l = 0; l < LANES; l++) {
             number[w * LANES + l] = n;
@@ -139,11 +133,8 @@ static void name_tracks(drawn *d) {
 }
 
 static const sm_tracks *tracks_of(sm_report *r, const profile_file *file) {
-    drawn d = {.r = r, .file = file, .tracks = sm_arena_alloc(r->arena, sizeof *d.tracks)};
-    if (!d.tracks) {
-        r->out_of_memory = true;
-        return NULL;
-    }
+    drawn d = {.r = r, .file = file, .tracks = sm_report_room(r, 1, sizeof *d.tracks)};
+    if (!d.tracks) return NULL;
     d.tracks->title =
         sm_textf(r, "%.90s on %.90s", file->module->name, file->profile->system->text);
     add_measured(&d);
@@ -155,8 +146,6 @@ static const sm_tracks *tracks_of(sm_report *r, const profile_file *file) {
 /* ---- the roofline ---- */
 
 typedef struct picture {
-    sm_chart chart;
-    sm_panel panel[2];
     sm_series series[SERIES];
     double roof_x[ROOF], roof_y[2][ROOF];
     int n;
@@ -169,11 +158,8 @@ static double intensity_of(const profile_row *row) {
 /* Kernels of one kind: FLOPs a second over FLOPs a byte, the area is the time. */
 static void add_dots(sm_report *r, const profile_rows *rows, profile_kind kind, picture *p) {
     size_t room = (size_t)rows->n + 1, n = 0;
-    double *all = sm_arena_array(r->arena, 3 * room, sizeof *all);
-    if (!all) {
-        r->out_of_memory = true;
-        return;
-    }
+    double *all = sm_report_room(r, 3 * room, sizeof *all);
+    if (!all) return;
     double *x = all, *y = all + room, *area = all + 2 * room;
     for (int i = 0; i < rows->n; i++) {
         const profile_row *row = &rows->row[i];
@@ -208,34 +194,28 @@ static void add_roofs(const sm_profile *profile, const profile_rows *rows, pictu
             (sm_series){"vector unit", SM_MARK_LINE, ROOF, p->roof_x, p->roof_y[1], NULL};
 }
 
-static const sm_chart *chart_of(sm_report *r, const profile_file *file, const sm_tracks *tracks) {
-    picture *p = sm_arena_alloc(r->arena, sizeof *p);
-    const sm_profile *profile = file->profile;
-    bool measured = profile->measured.runs > 0;
-    if (!p) {
-        r->out_of_memory = true;
-        return NULL;
-    }
-    add_roofs(profile, &file->rows, p);
-    for (int k = 0; k < PROFILE_KINDS; k++) add_dots(r, &file->rows, (profile_kind)k, p);
-    p->panel[0] = (sm_panel){.title = "Kernels by place below the roofline; area: time",
-                             .x_label = "FLOPs a byte of HBM",
-                             .x_unit = "",
-                             .y_unit = "FLOP/s",
-                             .x_scale = SM_SCALE_LOG,
-                             .y_scale = SM_SCALE_LOG,
-                             .n = (size_t)p->n,
-                             .series = p->series};
-    p->panel[1] = (sm_panel){
-        .title = "Timeline", .x_label = "time", .x_unit = "s", .y_unit = "", .tracks = tracks};
-    p->chart = (sm_chart){
-        tracks->title,
-        sm_textf(r, "one run on one device, %s", measured ? "measured and expected" : "expected"),
-        2, p->panel};
-    return &p->chart;
+static void draw(sm_report *r, const profile_file *file, const sm_tracks *tracks) {
+    picture p = {.n = 0};
+    bool measured = file->profile->measured.runs > 0;
+    add_roofs(file->profile, &file->rows, &p);
+    for (int k = 0; k < PROFILE_KINDS; k++) add_dots(r, &file->rows, (profile_kind)k, &p);
+    const sm_panel panel[] = {
+        {.title = "Kernels by place below the roofline; area: time",
+         .x_label = "FLOPs a byte of HBM",
+         .x_unit = "",
+         .y_unit = "FLOP/s",
+         .x_scale = SM_SCALE_LOG,
+         .y_scale = SM_SCALE_LOG,
+         .n = (size_t)p.n,
+         .series = p.series},
+        {.title = "Timeline", .x_label = "time", .x_unit = "s", .y_unit = "", .tracks = tracks}};
+    sm_report_chart(r, &(sm_chart){tracks->title,
+                                   sm_textf(r, "one run on one device, %s",
+                                            measured ? "measured and expected" : "expected"),
+                                   2, panel});
 }
 
 void profile_pictures(sm_report *r, const profile_file *file) {
     r->tracks = tracks_of(r, file);
-    if (r->tracks) r->chart = chart_of(r, file, r->tracks);
+    if (r->tracks) draw(r, file, r->tracks);
 }

@@ -149,10 +149,8 @@ static const char *found_kind(planned *p, const sm_profile_collective *c) {
     sm_degrees all = p->detail->lines.degrees;
     const char *op = sm_collective_name(c->op);
     if (!c->axes) return sm_textf(p->r, "%s of %d", op, c->members);
-    if (!plan_axes_of(mesh, c->axes, &axes)) {
-        sm_axes_format(mesh, c->axes, text, sizeof text);
-        return sm_textf(p->r, "%s over %s", op, text);
-    }
+    if (!plan_axes_of(mesh, c->axes, &axes))
+        return sm_textf(p->r, "%s over %s", op, sm_axes_words(p->r, mesh, c->axes));
     for (int i = 0; i < SM_AXIS_COUNT; i++) all.axis[i] = 2; /* that it is named */
     sm_plan_axes_text(axes, &all, text, sizeof text);
     return sm_textf(p->r, "%s over %s", op, text);
@@ -324,11 +322,8 @@ void profile_beside_plan(sm_report *r, const profile_file *file, const char *pla
                          const sm_plan_detail *detail, int top) {
     const sm_profile *profile = file->profile;
     bool measured = profile->measured.runs > 0;
-    planned *p = sm_arena_alloc(r->arena, sizeof *p);
-    if (!p) {
-        r->out_of_memory = true;
-        return;
-    }
+    planned *p = sm_report_room(r, 1, sizeof *p);
+    if (!p) return;
     *p = (planned){.r = r, .detail = detail, .file = file};
     p->predicted.name = "predicted";
     p->found.name = measured ? "measured" : "compiled";

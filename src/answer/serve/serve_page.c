@@ -1,6 +1,5 @@
 /* serve_page: the answer about serving as a page. */
 #include "scalemodel/load.h"
-#include "scalemodel/simulate.h"
 #include "serve_asked.h"
 #include <math.h>
 #include <ctype.h>

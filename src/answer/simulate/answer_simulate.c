@@ -30,12 +30,6 @@ typedef struct sm_simulate_asked {
 
 /* ---- page ---- */
 
-static const char *const policies[] = {
-#define X(id, name, help) name,
-    SM_POLICIES(X)
-#undef X
-};
-
 /* "50/s", "20/s@8 h,2/s@16 h" */
 static const char *rate_words(sm_report *r, const sm_synthetic *d) {
     if (d->spans == 0) return sm_textf(r, "%s/s", sm_show_exact(r, d->rate_per_s));
@@ -297,8 +291,8 @@ static void show_answer(sm_report *r, const sm_simulate_asked *q) {
         sm_report_text(r, "disaggregated: %d x %s for prefill, %d x %s for decoding",
                        o->prefill_replicas, q->prefill_plan_text, o->replicas, q->plan_text);
     else
-        sm_report_text(r, "%s batching, %d x %s, at most %.0f sequences each", policies[o->policy],
-                       o->replicas, q->plan_text, o->most_batch);
+        sm_report_text(r, "%s batching, %d x %s, at most %.0f sequences each",
+                       sm_policy_names[o->policy], o->replicas, q->plan_text, o->most_batch);
     sm_engine_page(r, q->in.engine);
     if (q->padding > 0) sm_padding_note(r, &q->plan, q->in.model, q->job.model, q->padding);
     if (q->in.trace) sm_report_text(r, "requests: %s", arrivals_words(r, q));
@@ -350,7 +344,7 @@ static void put_question(sm_report *r, const sm_simulate_asked *q) {
     if (q->padding > 0) sm_padding_data(r, r->data, q->in.model, q->job.model, q->padding);
     sm_put(r, system, "on|chips_per_replica", q->in.system->text, q->engine.chips);
     sm_put(r, r->data, "plan|plan_chosen|policy|replicas", q->plan_text, q->chosen,
-           policies[o->policy], o->replicas);
+           sm_policy_names[o->policy], o->replicas);
     if (o->policy == SM_POLICY_DISAGGREGATED) {
         sm_put(r, r->data, "prefill_plan|prefill_replicas", q->prefill_plan_text,
                o->prefill_replicas);
@@ -482,44 +476,28 @@ static sm_status end_tracks(sm_simulate_asked *q, sm_error *err) {
 /* ---- the picture ---- */
 
 /* The queue, the batch and the memory over time, into the report's chart. */
-static sm_status draw(sm_simulate_asked *q, sm_error *err) {
+static void draw(sm_simulate_asked *q) {
     const sm_simulated *s = &q->result;
     size_t n = (size_t)s->samples;
-    struct picture {
-        sm_chart chart;
-        sm_panel panel[2];
-        sm_series series[4];
-        double at[SM_MAX_SAMPLES], value[4][SM_MAX_SAMPLES];
-    } *p = sm_arena_alloc(q->report->arena, sizeof *p);
-    if (!p) return sm_fail_memory(err);
+    double places[SM_MAX_SAMPLES], value[4][SM_MAX_SAMPLES];
     double first = n > 0 ? s->sample[n - 1].at_s - s->seconds : 0.0;
     for (size_t i = 0; i < n; i++) {
         const sm_sample *at = &s->sample[i];
-        p->at[i] = at->at_s - first;
-        p->value[0][i] = at->waiting;
-        p->value[1][i] = at->running;
-        p->value[2][i] = at->kv_occupancy;
-        p->value[3][i] = at->utilisation;
+        places[i] = at->at_s - first;
+        value[0][i] = at->waiting;
+        value[1][i] = at->running;
+        value[2][i] = at->kv_occupancy;
+        value[3][i] = at->utilisation;
     }
-    static const char *const names[] = {"waiting", "running", "KV cache in use", "engine busy"};
-    for (int k = 0; k < 4; k++)
-        p->series[k] = (sm_series){names[k], SM_MARK_LINE, n, p->at, p->value[k], NULL};
-    p->panel[0] = (sm_panel){.title = "Requests",
-                             .x_label = "time",
-                             .y_label = "requests",
-                             .x_unit = "s",
-                             .y_unit = "",
-                             .n = 2,
-                             .series = p->series};
-    p->panel[1] = p->panel[0];
-    p->panel[1].title = "Shares";
-    p->panel[1].y_label = "share";
-    p->panel[1].series = p->series + 2;
-    p->chart =
-        (sm_chart){sm_textf(q->report, "%.60s on %.60s", q->in.model->name, q->in.system->text),
-                   q->plan_text, 2, p->panel};
-    q->report->chart = &p->chart;
-    return SM_OK;
+    const sm_series series[] = {{"waiting", SM_MARK_LINE, n, places, value[0], NULL},
+                                {"running", SM_MARK_LINE, n, places, value[1], NULL},
+                                {"KV cache in use", SM_MARK_LINE, n, places, value[2], NULL},
+                                {"engine busy", SM_MARK_LINE, n, places, value[3], NULL}};
+    const sm_panel panel[] = {{"Requests", "time", "requests", "s", "", .n = 2, .series = series},
+                              {"Shares", "time", "share", "s", "", .n = 2, .series = series + 2}};
+    sm_report_chart(q->report, &(sm_chart){sm_textf(q->report, "%.60s on %.60s", q->in.model->name,
+                                                    q->in.system->text),
+                                           q->plan_text, 2, panel});
 }
 
 /* ---- the question ---- */
@@ -542,9 +520,7 @@ static sm_status take_best(void *context, sm_serve *serve, sm_serving_found *fou
     if (!found->best)
         return sm_fail(err, SM_NEGATIVE, "%s", found->reason ? found->reason : "no plan fits");
     sm_plan_format(&found->best->plan, q->in.system->torus_dims, text, sizeof text);
-    const char *kept = sm_textf(q->report, "%s", text);
-    if (!kept) return sm_fail_memory(err);
-    q->in.plan = sm_source_of("the plan", kept);
+    q->in.plan = sm_source_of("the plan", sm_textf(q->report, "%s", text));
     return SM_OK;
 }
 
@@ -682,7 +658,7 @@ static sm_status simulate_at(sm_simulate_asked *q, double rate, sm_error *err) {
     if (!status) status = begin_tracks(q, err);
     if (!status) status = sm_simulate(&q->options, &arrivals, &q->watch, &q->result, err);
     if (!status) status = end_tracks(q, err);
-    if (!status && q->in.plot) status = draw(q, err);
+    if (!status && q->in.plot) draw(q);
     return status;
 }
 

@@ -99,6 +99,19 @@ sm_status sm_train_find(sm_train_asked *q, sm_train *train, const sm_search_resu
     return sm_train_search(train, &q->search, q->report->arena, found, err);
 }
 
+sm_status sm_train_best(const sm_train_asked *q, sm_train *train, sm_search_options search,
+                        sm_found *best, const sm_search_effort **effort, sm_error *err) {
+    const sm_search_result *found = NULL;
+    sm_error none = {.status = SM_OK};
+    search.top = 1;
+    search.progress = NULL;
+    sm_status status = sm_train_search(train, &search, q->report->arena, &found, &none);
+    *best = status ? (sm_found){NULL, NULL} : sm_search_result_at(found, 0);
+    if (effort) *effort = sm_search_result_effort(found);
+    if (status > SM_NEGATIVE) *err = none;
+    return status;
+}
+
 static sm_status search_all(sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
                             sm_error *err) {
     sm_error none = {.status = SM_OK};

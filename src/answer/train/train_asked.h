@@ -167,6 +167,10 @@ void sm_train_with_software(const sm_train_asked *q, sm_train *train);
  * plans. Errors as sm_train_search. */
 sm_status sm_train_find(sm_train_asked *q, sm_train *train, const sm_search_result **found,
                         sm_error *err);
+/* The best plan of a search beside the question's, which tells nobody how far it is. SM_NEGATIVE
+ * when there is none: then best->plan is NULL, and err as it was. effort may be NULL. */
+sm_status sm_train_best(const sm_train_asked *q, sm_train *train, sm_search_options search,
+                        sm_found *best, const sm_search_effort **effort, sm_error *err);
 /* One system: its best plan, or why it has none. */
 typedef struct sm_train_point {
     sm_system system;

@@ -34,17 +34,14 @@ static double shared_by(double n, double chips) {
 
 static bool is_whole(double n) { return fabs(n - round(n)) < 1e-9 * n; }
 
-/* About n sequences. */
+/* About n sequences: within 5 % a multiple of the chips' odd factors (as many as there can be), and
+ * of those the one that the largest power of two divides (4e6 tokens of 4096 are 1024 sequences on
+ * 64 chips, 960 on 96; never 977). */
 static double sequences_near(double n, double chips) {
     double whole = fmax(1.0, round(n)), shared;
     if (n < 1.0 || (is_whole(n) && fmod(whole, chips) == 0)) return whole;
     shared = shared_by(n, chips);
     return shared > 0 ? shared : whole;
-}
-
-double sm_train_usual_sequences(double tokens, double seq, double chips) {
-    double n = tokens / seq;
-    return is_whole(n) ? round(n) : sequences_near(n, chips);
 }
 
 double sm_train_batch_on(const sm_train_asked *q, int chips) {
@@ -136,22 +133,16 @@ sm_status sm_train_batch_set(sm_train_asked *q, sm_error *err) {
 /* The step of the best plan for so many sequences; infinite where none fits. */
 static sm_status step_of(sm_train_asked *q, sm_train *train, double sequences, double *seconds,
                          sm_error *err) {
-    sm_search_options search = q->search;
-    const sm_search_result *found;
-    sm_error none = {.status = SM_OK};
+    sm_found found;
     sm_job job = q->job;
     job.batch_tokens = sequences * job.seq;
-    search.top = 1;
-    search.progress = NULL;
     *seconds = HUGE_VAL;
     sm_status status = sm_train_change(train, &job, err);
     if (status) return status;
     sm_train_with_software(q, train);
-    status = sm_train_search(train, &search, q->report->arena, &found, &none);
-    if (status > SM_NEGATIVE) *err = none;
-    if (status) return status > SM_NEGATIVE ? status : SM_OK;
-    *seconds = sm_search_result_at(found, 0).price->expected_s;
-    return SM_OK;
+    status = sm_train_best(q, train, q->search, &found, NULL, err);
+    if (!status) *seconds = found.price->expected_s;
+    return status == SM_NEGATIVE ? SM_OK : status;
 }
 
 /* Of the multiples of `unit`: powers of two up to the first that takes too long, then eighths of

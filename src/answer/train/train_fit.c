@@ -32,33 +32,24 @@ typedef struct fitting {
 
 static sm_source text_of(const char *text) { return sm_source_of("plan", text); }
 
-/* The best plan under these fixed keys; *found is NULL where none fits. */
+/* The best plan under these fixed keys; found->plan is NULL where none fits. */
 static sm_status best_of(const fitting *f, sm_train *train, sm_objective objective,
-                         const sm_plan *fixed, const sm_search_result **found, sm_error *err) {
+                         const sm_plan *fixed, sm_found *found, sm_error *err) {
     sm_search_options search = f->q->search;
-    sm_error none = {.status = SM_OK};
     search.fixed = *fixed;
-    search.top = 1;
     search.objective = objective;
-    search.progress = NULL;
-    sm_status status = sm_train_search(train, &search, f->q->report->arena, found, &none);
-    if (status <= SM_NEGATIVE || status == SM_BAD_INPUT) {
-        if (status) *found = NULL;
-        return SM_OK;
-    }
-    *err = none;
-    return status;
+    sm_status status = sm_train_best(f->q, train, search, found, NULL, err);
+    return status <= SM_NEGATIVE || status == SM_BAD_INPUT ? SM_OK : status;
 }
 
 /* ---- bytes ---- */
 
 static sm_status find_least(const fitting *f, sm_error *err) {
-    const sm_search_result *found;
+    sm_found least;
     sm_train_set_memory_margin(f->train, NO_LIMIT);
-    sm_status status = best_of(f, f->train, SM_OBJECTIVE_MEMORY, &f->q->search.fixed, &found, err);
+    sm_status status = best_of(f, f->train, SM_OBJECTIVE_MEMORY, &f->q->search.fixed, &least, err);
     sm_train_set_memory_margin(f->train, sm_train_margin(f->q));
-    if (status || !found) return status;
-    sm_found least = sm_search_result_at(found, 0);
+    if (status || !least.plan) return status;
     f->out->least = least.price->memory;
     f->out->least_plan = sm_train_plan_words(f->q->report, f->q->system, least.plan);
     return SM_OK;
@@ -70,14 +61,14 @@ static sm_status fits_on(const fitting *f, const sm_system *system, const sm_pla
                          bool *fits, sm_error *err) {
     sm_job job = f->q->job;
     sm_train *train = NULL;
-    const sm_search_result *found = NULL;
+    sm_found found = {NULL, NULL};
     job.system = system;
     sm_status status = sm_train_new(&job, &train, err);
     if (status) return status;
     sm_train_with_software(f->q, train);
     status = best_of(f, train, SM_OBJECTIVE_MEMORY, fixed, &found, err);
     sm_train_free(train);
-    *fits = found != NULL;
+    *fits = found.plan != NULL;
     return status;
 }
 
@@ -131,10 +122,10 @@ static sm_status try_on_plan(const fitting *f, const sm_plan *plan, const char *
 
 static sm_status try_fixed(const fitting *f, const sm_plan *fixed, const char *what,
                            sm_error *err) {
-    const sm_search_result *found;
+    sm_found found;
     if (f->q->in.stop && *f->q->in.stop) return SM_OK;
     sm_status status = best_of(f, f->train, SM_OBJECTIVE_TIME, fixed, &found, err);
-    if (!status && found) keep_quickest(f, what, sm_search_result_at(found, 0).price);
+    if (!status && found.plan) keep_quickest(f, what, found.price);
     return status;
 }
 

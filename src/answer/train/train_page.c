@@ -246,11 +246,8 @@ static int by_exposed(const void *a, const void *b) {
 
 static void collective_rows(sm_report *r, const sm_plan_detail *detail) {
     if (detail->lines.collectives == 0) return;
-    family *line = sm_arena_array(r->arena, (size_t)detail->lines.collectives, sizeof *line);
-    if (!line) {
-        r->out_of_memory = true;
-        return;
-    }
+    family *line = sm_report_room(r, (size_t)detail->lines.collectives, sizeof *line);
+    if (!line) return;
     int n = find_families(r, detail, line);
     qsort(line, (size_t)n, sizeof *line, by_exposed);
     sm_table *table = sm_page_table(r, NULL, "<collectives of a step|>times|>bytes|>time|>exposed");

@@ -155,22 +155,17 @@ static double objective_of(const sm_train_asked *q, const sm_price_of_plan *pric
 sm_status sm_train_beyond(const sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
                           sm_error *err) {
     sm_search_options search = q->search;
-    const sm_search_result *found;
-    sm_error none = {.status = SM_OK};
+    const sm_search_effort *effort;
+    sm_found better;
     const double best = objective_of(q, &plans->plan[0].detail.price);
     search.space = q->all;
-    search.top = 1;
-    search.progress = NULL;
     search.below = best * (1 - WORTH_TELLING);
     if (search.seconds > 0) { /* those of both searches */
         search.seconds -= plans->effort.seconds;
         if (search.seconds <= 0) return SM_OK;
     }
-    sm_status status = sm_train_search(train, &search, q->report->arena, &found, &none);
-    if (status > SM_NEGATIVE) *err = none;
+    sm_status status = sm_train_best(q, train, search, &better, &effort, err);
     if (status > SM_NEGATIVE) return status;
-    const sm_search_effort *effort = sm_search_result_effort(found);
-    const sm_found better = sm_search_result_at(found, 0);
     plans->effort.seconds += effort->seconds;
     plans->beyond_known = effort->optimal;
     plans->beyond_gain = WORTH_TELLING;

@@ -43,24 +43,16 @@ static sm_status seconds_with(const machine *m, const sm_plan *plan, sm_resource
 /* The best plan on the machine at hand, none where none fits; a plan given whole stays. */
 static sm_status best_here(const machine *m, const sm_plan *plan, sm_price_of_plan *price,
                            sm_found *best, sm_error *err) {
-    sm_search_options search = m->q->search;
-    const sm_search_result *found;
     sm_error none = {.status = SM_OK};
-    search.top = 1;
-    search.progress = NULL;
+    sm_status status;
     *best = (sm_found){NULL, NULL};
-    if (m->q->priced_only) {
-        sm_status status = sm_train_price(m->train, plan, price, &none);
-        if (!status && price->fits) *best = (sm_found){plan, price};
-        return status == SM_BAD_INPUT ? SM_OK : status;
+    if (!m->q->priced_only) {
+        status = sm_train_best(m->q, m->train, m->q->search, best, NULL, err);
+        return status == SM_NEGATIVE ? SM_OK : status;
     }
-    sm_status status = sm_train_search(m->train, &search, m->q->report->arena, &found, &none);
-    if (status <= SM_NEGATIVE) {
-        if (!status) *best = sm_search_result_at(found, 0);
-        return SM_OK;
-    }
-    *err = none;
-    return status;
+    status = sm_train_price(m->train, plan, price, &none);
+    if (!status && price->fits) *best = (sm_found){plan, price};
+    return status == SM_BAD_INPUT ? SM_OK : status;
 }
 
 /* ---- one other machine ---- */
@@ -149,8 +141,6 @@ static sm_status measure(const machine *m, const sm_plan_shown *best, sm_resourc
 /* Bars from the step's time now, of the resource that moves it most first. */
 static sm_status draw(const machine *m, const sensitivity *all, double now, sm_error *err) {
     struct picture {
-        sm_chart chart;
-        sm_panel panel;
         sm_tracks tracks;
         sm_slice slice[2 * SM_RESOURCE_COUNT];
         const char *name[SM_RESOURCE_COUNT];
@@ -173,15 +163,14 @@ static sm_status draw(const machine *m, const sensitivity *all, double now, sm_e
     p->tracks.track = p->name;
     p->tracks.slice = p->slice;
     p->tracks.slices = 2 * SM_RESOURCE_COUNT;
-    p->panel = (sm_panel){.title = "With more and less of each resource, same plan",
-                          .x_label = "time of a step",
-                          .x_unit = "s",
-                          .y_unit = "",
-                          .tracks = &p->tracks};
-    p->chart = (sm_chart){
-        sm_textf(m->q->report, "%.60s on %.60s", m->q->in.model->name, m->q->in.system->text),
-        "What the time of a step depends on", 1, &p->panel};
-    m->q->report->chart = &p->chart;
+    const sm_panel panel = {.title = "With more and less of each resource, same plan",
+                            .x_label = "time of a step",
+                            .x_unit = "s",
+                            .y_unit = "",
+                            .tracks = &p->tracks};
+    sm_report_chart(m->q->report, &(sm_chart){sm_textf(m->q->report, "%.60s on %.60s",
+                                                       m->q->in.model->name, m->q->in.system->text),
+                                              "What the time of a step depends on", 1, &panel});
     return SM_OK;
 }
 

@@ -47,17 +47,11 @@ static void row(const sm_train_asked *q, sm_table *table, sm_data *list, const c
 static sm_status neighbour(const sm_train_asked *q, sm_train *train, int key, int degree,
                            sm_found *found, const char **why, sm_error *err) {
     sm_search_options search = q->search;
-    const sm_search_result *result = NULL;
-    sm_error none = {.status = SM_OK};
-    search.top = 1;
-    search.progress = NULL;
+    const sm_search_effort *effort;
     search.fixed.given |= 1u << key;
     *sm_plan_degree(&search.fixed, key) = degree;
-    *found = (sm_found){NULL, NULL};
-    sm_status status = sm_train_search(train, &search, q->report->arena, &result, &none);
-    if (status > SM_BAD_INPUT || status == SM_USAGE) return *err = none, status;
-    if (!status) *found = sm_search_result_at(result, 0);
-    const sm_search_effort *effort = sm_search_result_effort(result);
+    sm_status status = sm_train_best(q, train, search, found, &effort, err);
+    if (status > SM_BAD_INPUT || status == SM_USAGE) return status;
     *why = NULL;
     if (status == SM_NEGATIVE && !isinf(effort->least_memory_bytes))
         *why = sm_textf(q->report, "does not fit: at least %s of each chip",

@@ -1,7 +1,6 @@
 /* answer_calibrate: constants of a chip and a software fitted to measured rows. */
-#include "calibrate_profile.h"
+#include "validated.h"
 #include "chip_facts.h"
-#include "question.h"
 #include "scalemodel/load.h"
 #include <math.h>
 #include <stdlib.h>

@@ -16,8 +16,7 @@ sm_status sm_answer_validate(const sm_validate_question *question, sm_report *r,
                        v.title);
     sm_put(r, r->data, "command", "validate");
     if (v.in.plot) status = sm_validate_picture(r, &v, err);
-    if (v.in.table) sm_validate_table(r, &v);
-    if (status || v.in.table) return status;
+    if (status) return status;
     if (v.in.rows) sm_validate_rows(r, &v);
     sm_report_heading(r, "%s", v.title);
     sm_validate_stats(r, &v);

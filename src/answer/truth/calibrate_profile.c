@@ -1,7 +1,7 @@
 /* Rows of a profile: what ran with its shapes and times, as a file of measured rows would state it.
  * Of traces with shapes (PyTorch) by the ops that launched kernels; of XLA's by the instructions of
  * the module that is in the profile. */
-#include "calibrate_profile.h"
+#include "validated.h"
 #include "scalemodel/profile.h"
 #include "scalemodel/spmd.h"
 

@@ -78,24 +78,19 @@ sm_status sm_validate_picture(sm_report *r, const sm_validation *v, sm_error *er
                .expected = sm_arena_array(arena, room, sizeof(double))};
     sm_member *m = members_by_chip(v);
     const char *subtitle = v->compared ? subtitle_of(v) : "no row to compare";
-    struct picture {
-        sm_chart chart;
-        sm_panel panel;
-    } *p = sm_arena_alloc(arena, sizeof *p);
-    if (!p || !m || !c.series || !c.measured || !c.lower || !c.expected || !subtitle)
+    if (!m || !c.series || !c.measured || !c.lower || !c.expected || !subtitle)
         return sm_fail_memory(err);
     fill_series(v, m, &c);
-    p->panel = (sm_panel){.x_label = "measured",
-                          .y_label = "expected",
-                          .x_unit = "s",
-                          .y_unit = "s",
-                          .x_scale = SM_SCALE_LOG,
-                          .y_scale = SM_SCALE_LOG,
-                          .n = c.n,
-                          .series = c.series,
-                          .diagonal = true,
-                          .band = 0.1};
-    p->chart = (sm_chart){"Predicted against measured time", subtitle, 1, &p->panel};
-    r->chart = &p->chart;
+    const sm_panel panel = {.x_label = "measured",
+                            .y_label = "expected",
+                            .x_unit = "s",
+                            .y_unit = "s",
+                            .x_scale = SM_SCALE_LOG,
+                            .y_scale = SM_SCALE_LOG,
+                            .n = c.n,
+                            .series = c.series,
+                            .diagonal = true,
+                            .band = 0.1};
+    sm_report_chart(r, &(sm_chart){"Predicted against measured time", subtitle, 1, &panel});
     return SM_OK;
 }

@@ -1,5 +1,4 @@
 /* validate_predict: read the rows that are asked for and predict each. */
-#include "scalemodel/io.h"
 #include "validated.h"
 #include <assert.h>
 #include <ctype.h>

@@ -2,6 +2,7 @@
  * predicted for it. */
 #pragma once
 #include "question.h"
+#include "scalemodel/io.h"
 
 typedef struct sm_checked {
     const sm_truth_row *row;
@@ -45,8 +46,7 @@ void sm_members_sort(sm_member *m, size_t n);
 size_t sm_members_run(const sm_member *m, size_t n, size_t from);
 
 /* ---- the answer ---- */
-void sm_validate_rows(sm_report *r, const sm_validation *v);  /* JSON: each with all we know */
-void sm_validate_table(sm_report *r, const sm_validation *v); /* CSV: the same in columns */
+void sm_validate_rows(sm_report *r, const sm_validation *v);  /* each with all we know */
 void sm_validate_stats(sm_report *r, const sm_validation *v); /* what they come to */
 /* Sweeps of layouts: how well we rank them. */
 void sm_validate_layouts(sm_report *r, const sm_validation *v);
@@ -68,3 +68,12 @@ const char *sm_signed_percent(sm_report *r, double fraction); /* +12.3 % */
 /* Its id, or FILE:LINE where rows of several files would be confused. */
 const char *sm_row_name(sm_report *r, const sm_validation *v, const sm_checked *c);
 void sm_put_row_id(sm_report *r, sm_data *object, const sm_validation *v, const sm_checked *c);
+
+/* Measured rows of a file, or of a profile. Private to src/answer/truth. */
+/* Read a file of measured rows; or, where it is none, a profile (of any form that `profile` reads),
+ * of which each product of matrices and each collective with a known size becomes a row: the mean
+ * time of a product's calls, the shortest run of a collective, which has no waiting in it. The rows
+ * are of mixed kinds. Chip: whose they are where the profile names none of the catalogue's. Errors
+ * as sm_truth_read. */
+sm_status calibrate_read(const char *path, const sm_chip *chip, const sm_truth_given *given,
+                         sm_arena *arena, sm_truth *out, sm_error *err);

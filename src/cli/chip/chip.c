@@ -53,7 +53,6 @@ const cli_verb cli_chip = {
     .name = "chip",
     .summary = "the catalogue of chips; one chip in full, with sources; or several",
     .arguments = "[CHIP...]",
-    .least = 0,
     .most = SM_MAX_CHIPS_COMPARED,
     .options = chip_table,
     .values_bytes = sizeof(chip_options),

@@ -1,6 +1,6 @@
 /* answer: render a report, a chart or a timeline into memory, then hand it to standard output or to
  * a file in one piece. */
-#include "answer.h"
+#include "program.h"
 #include "scalemodel/io.h"
 #include "scalemodel/render.h"
 #include <errno.h>
@@ -49,14 +49,6 @@ static sm_status write_answer(const void *context, FILE *out, sm_error *err) {
 sm_status cli_answer(const cli_common *common, const sm_report *report, sm_error *err) {
     if (report->out_of_memory) return sm_fail_memory(err);
     return cli_write(common->output, write_answer, &(answer){common, report}, err);
-}
-
-static sm_status write_chart(const void *chart, FILE *out, sm_error *err) {
-    return sm_render_chart(chart, out, err);
-}
-
-sm_status cli_write_chart(const sm_chart *chart, const char *path, sm_error *err) {
-    return cli_write(path, write_chart, chart, err);
 }
 
 typedef struct picture {

@@ -1,5 +1,4 @@
 /* command: a command line answered without a program around it. */
-#include "answer.h"
 #include "program.h"
 #include "scalemodel/json.h"
 #include "scalemodel/render.h"

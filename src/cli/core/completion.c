@@ -1,7 +1,6 @@
 /* completion: what may follow the words of a command line, from the tables that it is read by. The
  * scripts of the shells ask for it anew each time, so that they need not know any option. */
 #include "program.h"
-#include "answer.h"
 #include <string.h>
 
 /* clang-format off */

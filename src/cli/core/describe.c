@@ -46,12 +46,13 @@ static sm_data *options_data(const cli_option *table, const cli_verb *verb, sm_a
 }
 
 static sm_data *verb_data(const cli_verb *v, sm_arena *arena) {
+    const cli_takes takes = cli_verb_takes(v);
     sm_data *data = sm_data_object(arena);
     bool put = sm_data_put_string(data, arena, "name", v->name) &&
                sm_data_put_string(data, arena, "summary", v->summary) &&
                sm_data_put_string(data, arena, "arguments", v->arguments) &&
-               sm_data_put_number(data, arena, "least", v->least) &&
-               sm_data_put_number(data, arena, "most", v->most) &&
+               sm_data_put_number(data, arena, "least", takes.least) &&
+               sm_data_put_number(data, arena, "most", takes.most) &&
                sm_data_put_string(data, arena, "notes", v->notes) &&
                sm_data_put(data, arena, "options", options_data(v->options, NULL, arena)) &&
                sm_data_put(data, arena, "common", options_data(cli_common_options, v, arena));

@@ -1,26 +1,11 @@
 /* help: the help of a verb, made from its tables: what an option is, its words, bounds and default.
  */
 #include "options.h"
+#include "scalemodel/render.h"
 #include <math.h>
 #include <string.h>
 
 enum { HELP_COLUMN = 24, HELP_WIDTH = 80, HELP_ROOM = 512, NUMBER_ROOM = 32 };
-
-/* Print words from `column` on, continuing there after each line break. */
-static void print_wrapped(FILE *out, const char *text, int column) {
-    int at = column;
-    while (*text) {
-        size_t word = strcspn(text, " ");
-        bool breaks = at > column && at + 1 + (int)word > HELP_WIDTH;
-        if (breaks) at = column;
-        if (breaks) fprintf(out, "\n%*s", column, "");
-        if (at > column) fputc(' ', out);
-        at += (int)word + (at > column);
-        fprintf(out, "%.*s", (int)word, text);
-        text += word + strspn(text + word, " ");
-    }
-    fputc('\n', out);
-}
 
 /* ---- what a row says ---- */
 
@@ -74,14 +59,12 @@ static void option_text(const cli_option *o, char text[HELP_ROOM]) {
 /* ---- rows of two columns ---- */
 
 static void print_row(FILE *out, const char *head, const char *text) {
-    int at = 2 + (int)strlen(head);
-    fprintf(out, "  %s", head);
-    if (at > HELP_COLUMN - 2) {
-        fputc('\n', out);
-        at = 0;
-    }
-    fprintf(out, "%*s", HELP_COLUMN - at, "");
-    print_wrapped(out, text, HELP_COLUMN);
+    char first[HELP_ROOM], rest[HELP_COLUMN + 1];
+    bool alone = strlen(head) > HELP_COLUMN - 4;
+    snprintf(rest, sizeof rest, "%*s", HELP_COLUMN, "");
+    snprintf(first, sizeof first, "  %-*s", alone ? 0 : HELP_COLUMN - 2, head);
+    if (alone) fprintf(out, "%s\n", first);
+    sm_print_wrapped(out, text, HELP_WIDTH, alone ? rest : first, rest);
 }
 
 static void print_option(const cli_option *o, bool by_name, FILE *out) {
@@ -135,12 +118,13 @@ static void key_text(sm_plan_key key, char text[HELP_ROOM]) {
 void cli_help_plan(FILE *out) {
     char text[HELP_ROOM];
     fputs("usage: --plan KEY=VALUE,KEY=VALUE,...\n\n", out);
-    print_wrapped(out,
-                  "A plan says how a model is spread over chips: degrees, whose product is the "
-                  "chips it uses, choices of what they shard, and where their axes lie. The search "
-                  "of 'train' and 'serve' chooses the keys that are left out; in a plan that is "
-                  "only priced or run they have their defaults.",
-                  0);
+    sm_print_wrapped(
+        out,
+        "A plan says how a model is spread over chips: degrees, whose product is the "
+        "chips it uses, choices of what they shard, and where their axes lie. The search "
+        "of 'train' and 'serve' chooses the keys that are left out; in a plan that is "
+        "only priced or run they have their defaults.",
+        HELP_WIDTH, "", "");
     fputs("\nkeys:\n", out);
     for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
         key_text((sm_plan_key)key, text);
@@ -154,7 +138,7 @@ void cli_help_plan(FILE *out) {
 void cli_help_verb(const cli_verb *verb, FILE *out) {
     fprintf(out, "usage: scalemodel %s %s%s[options]\n\n", verb->name, verb->arguments,
             verb->arguments[0] ? " " : "");
-    print_wrapped(out, verb->summary, 0);
+    sm_print_wrapped(out, verb->summary, HELP_WIDTH, "", "");
     fputs("\noptions:\n", out);
     for (const cli_option *o = verb->options; o->name; o++) print_option(o, true, out);
     for (const cli_option *o = cli_common_options; o->name; o++)

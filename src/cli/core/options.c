@@ -54,6 +54,17 @@ bool cli_is_offered(const cli_verb *verb, const cli_option *option, size_t lengt
     return !verb->without_system || strcmp(option->name, "system") != 0;
 }
 
+cli_takes cli_verb_takes(const cli_verb *verb) {
+    cli_takes t = {0, 0};
+    for (const char *at = verb->arguments, *word; *at; at = word + strspn(word, " ")) {
+        word = at + strcspn(at, " ");
+        t.least += *at != '[';
+        t.most++;
+    }
+    if (strstr(verb->arguments, "...")) t.most = verb->most ? verb->most : CLI_MAX_POSITIONALS;
+    return t;
+}
+
 static slot find_option(const parser *p, const char *name, size_t length) {
     for (const cli_option *o = cli_common_options; o->name; o++)
         if (is_named(o, name, length) && cli_is_offered(p->verb, o, length))
@@ -157,7 +168,7 @@ static sm_status parse_argument(parser *p, sm_error *err) {
     const char *argument = p->argv[p->at++];
     if (p->positional_only || argument[0] != '-' || !argument[1]) {
         cli_call *call = p->call;
-        if (call->positionals == p->verb->most)
+        if (call->positionals == cli_verb_takes(p->verb).most)
             return sm_fail(err, SM_USAGE, "%s takes %s, and '%.80s' is one argument too many%s",
                            p->verb->name, *p->verb->arguments ? p->verb->arguments : "no argument",
                            argument, strchr(argument, '[') ? " (quote what holds blanks)" : "");
@@ -238,7 +249,7 @@ sm_status cli_parse(const cli_verb *verb, int argc, char **argv, cli_call *call,
     if (status || call->common.help) return status;
     if (call->common.json && call->common.csv)
         return sm_fail(err, SM_USAGE, "--json and --csv exclude each other");
-    if (call->positionals < verb->least)
+    if (call->positionals < cli_verb_takes(verb).least)
         return sm_fail(err, SM_USAGE, "%s needs %s", verb->name, verb->arguments);
     status = read_values(call, verb->options, call->given, call->values, err);
     return status ? status : check_outputs(call, &p, err);

@@ -105,8 +105,8 @@ typedef struct cli_call {
 
 struct cli_verb {
     const char *name, *summary;
-    const char *arguments;     /* as shown in the usage: "OP ARRAY" */
-    int least, most;           /* how many positionals */
+    const char *arguments;     /* as shown in the usage: "OP ARRAY", "[MODEL]", "FILE..." */
+    int most;                  /* of arguments that end in "..."; 0: CLI_MAX_POSITIONALS */
     const cli_option *options; /* ends with a NULL name */
     size_t values_bytes;       /* size of the struct the offsets point into */
     bool without_system;       /* no chip matters: there is no --system */
@@ -127,6 +127,11 @@ sm_status cli_parse(const cli_verb *verb, int argc, char **argv, cli_call *call,
 /* The verb's own option of this name, NULL if it has none. Where a common one is called the same,
  * it means what the verb says, while a letter that the verb lacks stays common. */
 const cli_option *cli_own_option(const cli_verb *verb, const char *name);
+/* How many arguments the verb takes: those shown in its usage. */
+typedef struct cli_takes {
+    int least, most;
+} cli_takes;
+cli_takes cli_verb_takes(const cli_verb *verb);
 /* Is a common option offered by the verb, by a name of this many bytes? */
 bool cli_is_offered(const cli_verb *verb, const cli_option *common, size_t length);
 /* Print the help of a verb, made from its tables (help.c). */
@@ -292,8 +297,10 @@ typedef struct cli_calibration_values {
 sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
                           const cli_calibration_values *given, const sm_calibration **out,
                           sm_error *err);
-/* The same for single operations: constants measured on those, where the chip or a relative has
- * them. The constants of training software hold what a whole step loses around its operations. */
-sm_status cli_operation_calibration(const cli_call *call, const sm_chip *chip,
-                                    const cli_calibration_values *given, const sm_calibration **out,
-                                    sm_error *err);
+/* The same where --calibration or --software is given; else *out stays as it is. */
+sm_status cli_constants(const cli_call *call, const sm_chip *chip,
+                        const cli_calibration_values *given, const sm_calibration **out,
+                        sm_error *err);
+/* SM_BAD_INPUT: the chip has no constants of this software, which the option names. */
+sm_status cli_fail_software(const cli_call *call, const sm_chip *chip, const char *option,
+                            const char *software, sm_error *err);

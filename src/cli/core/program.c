@@ -1,6 +1,5 @@
 /* program: choose the verb, let it fill a report, show the report or the error, and turn the status
  * into the exit code. */
-#include "answer.h"
 #include "program.h"
 #include <signal.h>
 #include <string.h>

@@ -36,7 +36,6 @@ const cli_verb cli_run = {
     .name = "run",
     .summary = "a sharded einsum on real processes, beside its prediction",
     .arguments = "VERB",
-    .most = CLI_MAX_POSITIONALS,
     .options = no_options,
     .pass_on = pass_on,
 };

@@ -1,6 +1,5 @@
 /* values: the texts of options as typed values, within the bounds that their rows give. */
 #include "options.h"
-#include "scalemodel/load.h"
 #include "scalemodel/io.h"
 #include <assert.h>
 #include <string.h>
@@ -309,9 +308,11 @@ static const char *joined(const char *const *names, size_t n, sm_arena *arena) {
     return out ? out : "";
 }
 
-static sm_status fail_software(const cli_call *call, const sm_chip *chip, const char *software,
-                               const char *const *names, size_t n, sm_error *err) {
-    sm_source source = sm_source_of("--software", software);
+sm_status cli_fail_software(const cli_call *call, const sm_chip *chip, const char *option,
+                            const char *software, sm_error *err) {
+    const char *names[MOST_NAMES];
+    const size_t n = sm_calibration_softwares(chip, names, MOST_NAMES);
+    sm_source source = sm_source_of(option, software);
     const char *near = sm_nearest(software, source.length, names, n);
     return sm_fail_at(err, &source, (sm_span){0, source.length},
                       "%s has no calibration for '%.60s'%s%s%s", chip->name, software,
@@ -337,23 +338,19 @@ static sm_status from_file(const cli_call *call, const sm_chip *chip, const char
 sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
                           const cli_calibration_values *given, const sm_calibration **out,
                           sm_error *err) {
-    const char *names[MOST_NAMES];
     if (given->calibration)
         return from_file(call, chip, given->calibration, given->software, out, err);
     *out = sm_calibration_of(chip);
     if (!given->software) return SM_OK;
     *out = sm_software_calibration(chip, given->software);
-    if (*out) return SM_OK;
-    return fail_software(call, chip, given->software, names,
-                         sm_calibration_softwares(chip, names, MOST_NAMES), err);
+    return *out ? SM_OK : cli_fail_software(call, chip, "--software", given->software, err);
 }
 
-sm_status cli_operation_calibration(const cli_call *call, const sm_chip *chip,
-                                    const cli_calibration_values *given, const sm_calibration **out,
-                                    sm_error *err) {
-    if (given->calibration || given->software) return cli_calibration(call, chip, given, out, err);
-    *out = sm_calibration_of_operations(chip);
-    return SM_OK;
+sm_status cli_constants(const cli_call *call, const sm_chip *chip,
+                        const cli_calibration_values *given, const sm_calibration **out,
+                        sm_error *err) {
+    const bool any = given->calibration || given->software;
+    return any ? cli_calibration(call, chip, given, out, err) : SM_OK;
 }
 
 /* --codebases FILE. */

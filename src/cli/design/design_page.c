@@ -188,40 +188,26 @@ static void add_point(sm_series *s, double *x, double *y, double at, double valu
  * the cheapest machine being 1. */
 static sm_status draw(const design *d, design_machine *const *best, size_t n, int64_t base,
                       sm_error *err) {
-    struct picture {
-        sm_chart chart;
-        sm_panel panel[2];
-        sm_series front[2], line[CLI_MAX_LIST];
-    } *p = sm_arena_alloc(d->r->arena, sizeof *p);
+    sm_series front[2] = {{.name = "no other beats it", .mark = SM_MARK_LINE_DOTS},
+                          {.name = "others", .mark = SM_MARK_DOT}},
+              line[CLI_MAX_LIST];
     const size_t room = (size_t)d->machines * (CLI_MAX_LIST + 2);
     double *x = sm_arena_array(d->r->arena, room, sizeof *x);
     double *y = sm_arena_array(d->r->arena, room, sizeof *y);
-    if (!p || !x || !y) return sm_fail_memory(err);
-    memset(p, 0, sizeof *p);
+    if (!x || !y) return sm_fail_memory(err);
     const bool usd = d->compares[DESIGN_USD];
     const int paid = usd ? DESIGN_USD : DESIGN_WATTS;
-    p->front[0] = (sm_series){.name = "no other beats it", .mark = SM_MARK_LINE_DOTS};
-    p->front[1] = (sm_series){.name = "others", .mark = SM_MARK_DOT};
     for (size_t i = 0; i < n; i++)
-        add_point(&p->front[0], x, y, best[i]->takes[paid], best[i]->tokens_per_s);
+        add_point(&front[0], x, y, best[i]->takes[paid], best[i]->tokens_per_s);
     x += d->machines, y += d->machines;
     for (int64_t i = 0; i < d->machines; i++)
         if (design_counts(&d->machine[i]) && !d->machine[i].best)
-            add_point(&p->front[1], x, y, d->machine[i].takes[paid], d->machine[i].tokens_per_s);
-    p->panel[0] = (sm_panel){.title = "Throughput and what it takes",
-                             .x_label = usd ? "an hour" : "watts",
-                             .y_label = "tokens/s",
-                             .x_unit = usd ? "USD" : "",
-                             .y_unit = "",
-                             .x_scale = SM_SCALE_LOG,
-                             .y_scale = SM_SCALE_LOG,
-                             .n = p->front[1].n ? 2 : 1,
-                             .series = p->front};
+            add_point(&front[1], x, y, d->machine[i].takes[paid], d->machine[i].tokens_per_s);
     size_t lines = 0;
     for (int axis = 0; axis < over(d)->axes; axis++) {
         const sweep_axis *a = &over(d)->axis[axis];
         if (a->place != SWEEP_MACHINE || a->n < 2) continue;
-        sm_series *s = &p->line[lines++];
+        sm_series *s = &line[lines++];
         *s = (sm_series){.name = a->name, .mark = SM_MARK_LINE_DOTS};
         x += d->machines, y += d->machines;
         int64_t at = design_neighbour(d, base, axis, -design_place(d, base, axis));
@@ -231,18 +217,26 @@ static sm_status draw(const design *d, design_machine *const *best, size_t n, in
                           design_per_token(d, &d->machine[base]) /
                               design_per_token(d, &d->machine[at]));
     }
-    p->panel[1] = (sm_panel){.title = usd ? "Tokens for a dollar" : "Tokens for a joule",
-                             .x_label = "times as much of it",
-                             .y_label = "of the cheapest machine's",
-                             .x_unit = "",
-                             .y_unit = "",
-                             .x_scale = SM_SCALE_LOG,
-                             .y_scale = SM_SCALE_LINEAR,
-                             .n = lines,
-                             .series = p->line};
-    p->chart = (sm_chart){"Which machine for this work", sm_textf(d->r, "%s", name_of(d, base)),
-                          lines ? 2 : 1, p->panel};
-    d->r->chart = &p->chart;
+    const sm_panel panel[] = {{.title = "Throughput and what it takes",
+                               .x_label = usd ? "an hour" : "watts",
+                               .y_label = "tokens/s",
+                               .x_unit = usd ? "USD" : "",
+                               .y_unit = "",
+                               .x_scale = SM_SCALE_LOG,
+                               .y_scale = SM_SCALE_LOG,
+                               .n = front[1].n ? 2 : 1,
+                               .series = front},
+                              {.title = usd ? "Tokens for a dollar" : "Tokens for a joule",
+                               .x_label = "times as much of it",
+                               .y_label = "of the cheapest machine's",
+                               .x_unit = "",
+                               .y_unit = "",
+                               .x_scale = SM_SCALE_LOG,
+                               .n = lines,
+                               .series = line}};
+    sm_report_chart(d->r,
+                    &(sm_chart){"Which machine for this work",
+                                sm_textf(d->r, "%s", name_of(d, base)), lines ? 2 : 1, panel});
     return SM_OK;
 }
 

@@ -1,7 +1,6 @@
 /* design: which machine to build or to buy: every machine of a study, what it does and takes. */
-#include "answer.h"
-#include "design.h"
 #include "program.h"
+#include "design.h"
 
 typedef struct design_values {
     const char *plot;
@@ -35,8 +34,6 @@ const cli_verb cli_design = {
     .name = "design",
     .summary = "which machine to build or to buy for given work",
     .arguments = "FILE",
-    .least = 1,
-    .most = 1,
     .options = design_table,
     .values_bytes = sizeof(design_values),
     .notes = "FILE says in JSON which machines, what they take, and what they do:\n\n"

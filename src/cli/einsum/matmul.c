@@ -34,8 +34,7 @@ static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
     if (!cli_given(call, &q->top)) q->top = 0;
     q->explain = call->common.explain;
     sm_status status = cli_system(call, o->on, &system, err);
-    if (!status)
-        status = cli_operation_calibration(call, &system.chip, &o->constants, &q->calibration, err);
+    if (!status) status = cli_constants(call, &system.chip, &o->constants, &q->calibration, err);
     return status ? status : sm_answer_matmul(q, r, err);
 }
 
@@ -43,8 +42,6 @@ const cli_verb cli_matmul = {
     .name = "matmul",
     .summary = "a sharded einsum: its collectives, every alternative, the best",
     .arguments = "EINSUM",
-    .least = 1,
-    .most = 1,
     .options = matmul_table,
     .columns = "bound,time_s.expected,time_s.lower,time_s.upper,wire_bytes_per_chip,"
                "peak_bytes_per_chip",

@@ -1,5 +1,4 @@
 /* roofline: the options of `roofline`. */
-#include "answer.h"
 #include "program.h"
 
 typedef struct roofline_options {
@@ -50,8 +49,7 @@ static sm_status run_roofline(const cli_call *call, sm_report *r, sm_error *err)
     q->explain = call->common.explain;
     q->plot = o->plot != NULL;
     sm_status status = cli_system(call, o->on, &system, err);
-    if (!status)
-        status = cli_operation_calibration(call, q->chip, &o->constants, &q->calibration, err);
+    if (!status) status = cli_constants(call, &system.chip, &o->constants, &q->calibration, err);
     return status ? status : sm_answer_roofline(q, r, err);
 }
 
@@ -59,8 +57,6 @@ const cli_verb cli_roofline = {
     .name = "roofline",
     .summary = "an einsum on one chip: FLOPs, bytes, times, bound, critical size",
     .arguments = "EINSUM",
-    .least = 1,
-    .most = 1,
     .options = roofline_table,
     .columns = "bound,time_s.expected,intensity,flops,bytes,time_s.lower,time_s.upper",
     .values_bytes = sizeof(roofline_options),

@@ -2,26 +2,24 @@
 #include "program.h"
 
 typedef struct mfu_options {
-    sm_source from;
+    sm_mfu_question question;
+    sm_model model;
+    sm_system system;
     cli_list codebases;
-    int64_t seq;
-    double batch;
-    sm_dtype dtype;
     cli_model_values read_by;
 } mfu_options;
+#define ASK(member) offsetof(mfu_options, question.member)
 
 static const cli_option mfu_table[] = {
-    {"from", 0, CLI_SOURCE, offsetof(mfu_options, from), "FIGURE",
+    {"from", 0, CLI_SOURCE, ASK(from), "FIGURE",
      .help = "whose count and what was told: 'maxtext@2025-06 46 %', 'causal 420 TFLOP/s'; "
              "'3.2 s' and '3.2k tokens/s' of a chip need no count",
      .default_says = "none: what each counts"},
-    {"seq", 0, CLI_WHOLE, offsetof(mfu_options, seq), "T", .help = "tokens of a sequence",
-     .lowest = 1, .highest = 1e9,
-     .default_says = "4096, or what the model was made for where that is less"},
-    {"batch", 0, CLI_NUMBER, offsetof(mfu_options, batch), "TOKENS",
-     .help = "of a step of all chips: 4M", .above = true, .highest = 1e15,
-     .default_says = "a sequence on each chip"},
-    {"dtype", 0, CLI_DTYPE, offsetof(mfu_options, dtype), "DTYPE",
+    {"seq", 0, CLI_COUNT, ASK(seq), "T", .help = "tokens of a sequence", .lowest = 1,
+     .highest = 1e9, .default_says = "4096, or what the model was made for where that is less"},
+    {"batch", 0, CLI_NUMBER, ASK(batch_tokens), "TOKENS", .help = "of a step of all chips: 4M",
+     .above = true, .highest = 1e15, .default_says = "a sequence on each chip"},
+    {"dtype", 0, CLI_DTYPE, ASK(dtype), "DTYPE",
      .help = "what matmuls compute in: whose peak a share is of", .by_default = "bf16"},
     CLI_CODEBASE_OPTION(mfu_options, codebases),
     CLI_MODEL_OPTIONS(mfu_options, read_by),
@@ -29,30 +27,22 @@ static const cli_option mfu_table[] = {
 };
 
 static sm_status run_mfu(const cli_call *call, sm_report *r, sm_error *err) {
-    const mfu_options *o = call->values;
-    sm_mfu_question q = SM_QUESTION(sm_mfu_question);
-    sm_model model;
-    sm_system system;
-    sm_status status = cli_read_model(call, &o->read_by, call->positional[0], &model, err);
-    if (!status) status = cli_system(call, call->positional[1], &system, err);
-    if (!status) status = cli_codebases(call, &o->codebases, &q.codebases, &q.n_codebases, err);
-    if (status) return status;
-    q.model = &model;
-    q.system = &system;
-    q.seq = cli_given(call, &o->seq) ? (double)o->seq : 0;
-    q.batch_tokens = o->batch;
-    q.dtype = o->dtype;
-    q.from = o->from;
-    q.explain = call->common.explain;
-    return sm_answer_mfu(&q, r, err);
+    mfu_options *o = call->values;
+    sm_mfu_question *q = &o->question;
+    q->size = sizeof *q;
+    q->model = &o->model;
+    q->system = &o->system;
+    q->explain = call->common.explain;
+    sm_status status = cli_read_model(call, &o->read_by, call->positional[0], &o->model, err);
+    if (!status) status = cli_system(call, call->positional[1], &o->system, err);
+    if (!status) status = cli_codebases(call, &o->codebases, &q->codebases, &q->n_codebases, err);
+    return status ? status : sm_answer_mfu(q, r, err);
 }
 
 const cli_verb cli_mfu = {
     .name = "mfu",
     .summary = "whose MFU? a told figure in seconds, and in every framework's count",
     .arguments = "MODEL SYSTEM",
-    .least = 2,
-    .most = 2,
     .options = mfu_table,
     .values_bytes = sizeof(mfu_options),
     .columns = "step_time_s,tokens_per_s_per_chip",

@@ -2,7 +2,7 @@
 #include "program.h"
 
 typedef struct plan_options {
-    sm_plan_use use;
+    sm_plan_question question;
     const char *model, *on;
     cli_model_values read_by;
 } plan_options;
@@ -10,8 +10,8 @@ typedef struct plan_options {
 static const char *const uses[] = {"training", "serving"};
 
 static const cli_option plan_table[] = {
-    {"use", 0, CLI_CHOICE, offsetof(plan_options, use), "USE", .help = "whose keys the plan has",
-     .words = {uses, SM_PLAN_USES}, .by_default = "training"},
+    {"use", 0, CLI_CHOICE, offsetof(plan_options, question.use), "USE",
+     .help = "whose keys the plan has", .words = {uses, SM_PLAN_USES}, .by_default = "training"},
     {"model", 0, CLI_TEXT, offsetof(plan_options, model), "MODEL",
      .help = "can the layers of this model be sharded so?"},
     {"on", 0, CLI_TEXT, offsetof(plan_options, on), "SYSTEM",
@@ -21,31 +21,29 @@ static const cli_option plan_table[] = {
 };
 
 static sm_status run_plan(const cli_call *call, sm_report *r, sm_error *err) {
-    const plan_options *options = call->values;
-    sm_plan_question q = SM_QUESTION(sm_plan_question);
+    plan_options *options = call->values;
+    sm_plan_question *q = &options->question;
     sm_model model;
     sm_system system;
     sm_status status = SM_OK;
-    q.use = options->use;
-    if (call->positionals > 0) q.plan = sm_source_of("PLAN", call->positional[0]);
+    q->size = sizeof *q;
+    q->explain = call->common.explain;
+    if (call->positionals > 0) q->plan = sm_source_of("PLAN", call->positional[0]);
     if (options->model) {
         status = cli_read_model(call, &options->read_by, options->model, &model, err);
-        q.model = &model;
+        q->model = &model;
     }
     if (!status && (options->on || call->common.system_file)) {
         status = cli_system(call, options->on, &system, err);
-        q.system = &system;
+        q->system = &system;
     }
-    q.explain = call->common.explain;
-    return status ? status : sm_answer_plan(&q, r, err);
+    return status ? status : sm_answer_plan(q, r, err);
 }
 
 const cli_verb cli_plan = {
     .name = "plan",
     .summary = "what a plan means, its chips, whether a model can be sharded so",
     .arguments = "[PLAN]",
-    .least = 0,
-    .most = 1,
     .options = plan_table,
     .values_bytes = sizeof(plan_options),
     .notes = "PLAN is what --plan of other verbs takes; without it every key has its default.\n\n"

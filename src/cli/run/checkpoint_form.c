@@ -1,5 +1,5 @@
 /* An array as tensors of a checkpoint: names, shapes, and where each element lies. */
-#include "checkpoint_form.h"
+#include "train_checkpoint.h"
 #include <string.h>
 
 /* Beside a matrix X.weight PEFT calls those of an adapter base_model.model.X.lora_A.weight, [rank,

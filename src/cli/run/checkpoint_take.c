@@ -1,5 +1,4 @@
 /* Taking a checkpoint: each array is read when it is wanted, and its block cut out of it. */
-#include "checkpoint_form.h"
 #include "train_checkpoint.h"
 #include <stdlib.h>
 #include <string.h>

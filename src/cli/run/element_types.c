@@ -1,5 +1,5 @@
 /* element_types: fp32, fp64, whole numbers of 32 bits. */
-#include "element_types.h"
+#include "execution.h"
 
 #include <math.h>
 

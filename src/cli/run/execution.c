@@ -8,11 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "element_types.h"
-#include "over_ranks.h"
-#include "prediction.h"
-#include "scalemodel/measure.h"
-
 /* Seconds of the steps, and of all. */
 enum { TOTAL = SM_MAX_STEPS, TIMES = SM_MAX_STEPS + 1 };
 

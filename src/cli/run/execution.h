@@ -1,9 +1,24 @@
 /* execution: alternatives of an einsum run on ranks, timed, counted, and held against the product
  * of the whole arrays. */
 #pragma once
-#include "scalemodel/lowering.h"
-#include "scalemodel/page.h"
-#include "scalemodel/run.h"
+#include "prediction.h"
+
+/* What ranks multiply and move. */
+/* What --dtype says: fp32, fp64 or int. */
+typedef enum element_word { ELEMENT_FP32, ELEMENT_FP64, ELEMENT_INT, ELEMENT_WORDS } element_word;
+extern const char *const element_words[ELEMENT_WORDS];
+/* The type of all arrays of an einsum: that of --dtype, at *given, or the one they are written
+ * with, or fp32. The arrays then have it. */
+sm_status element_type_read(const cli_call *call, const element_word *given, sm_einsum *einsum,
+                            sm_dtype *dtype, sm_element *element, sm_error *err);
+bool element_is_whole(sm_element element);
+double element_value(const sm_local_block *block, size_t i);
+/* The largest difference of two blocks of one size; infinite where the sizes differ. */
+double element_difference(const sm_local_block *a, const sm_local_block *b);
+/* A number for each position of an array: whole ones from -5 to 5; fractions from -1/2 to 1/2 in
+ * steps of 2^-24, exact in every float. array: its number, as a pointer. */
+double element_whole_number(const size_t *position, int rank, void *array);
+double element_fraction(const size_t *position, int rank, void *array);
 
 /* Of one alternative. Times are medians over the repeats of the slowest rank's. */
 typedef struct execution {
@@ -54,3 +69,16 @@ void execution_row(sm_report *r, sm_table *table, const char *words, const sm_al
  * but with a probability below 2 n exp(-lambda^2 / 2) (Higham and Mary, "A New Approach to
  * Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput. 41, 2019, theorem 2.4). */
 double execution_error_bound(const sm_einsum *einsum, sm_element element);
+
+/* What `run matmul` does with more than two operands, and with lines. */
+typedef struct run_chain_question {
+    const sm_placed_mesh *m;
+    sm_source text, dims;
+    const sm_einsum *einsum; /* NULL: the text is lines */
+    sm_dtype dtype;
+    sm_element element;
+    const sm_calibration *calibration;
+    const timing_values *timing;
+    int directions;
+} run_chain_question;
+sm_status run_chain(const cli_call *call, sm_report *r, const run_chain_question *q, sm_error *err);

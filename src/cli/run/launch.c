@@ -1,5 +1,5 @@
 /* launch: fork, filter, wait. */
-#include "launch.h"
+#include "ranks.h"
 
 #include <errno.h>
 #include <fcntl.h>

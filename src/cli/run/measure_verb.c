@@ -1,6 +1,5 @@
 /* measure: the rooflines of this machine, as a chip and constants that every verb reads. */
-#include "measured_training.h"
-#include "run_verbs.h"
+#include "measuring.h"
 #include "scalemodel/io.h"
 #include <stdlib.h>
 #include <string.h>
@@ -124,7 +123,7 @@ static const cli_option measure_table[] = {
     {"constants", 0, CLI_OUTPUT, AT(constants), "FILE",
      .help = "write the constants to FILE, for --calibration FILE",
      .default_says = "that of -o with .txt for .json"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE.svg",
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE.svg", .gets = CLI_CHART,
      .help = "draw the roofline with what was measured"},
     {.name = NULL},
 };
@@ -223,7 +222,7 @@ static sm_status run_measure(const cli_call *call, sm_report *r, sm_error *err) 
     if (status || !ranks_speak()) return status;
     q->backend = ranks_backend();
     status = measured_chip(q, err);
-    if (!status) status = measured_files(q, err);
+    if (!status) status = measured_files(r, q, err);
     if (!status) measured_page(r, q);
     return status;
 }

@@ -1,7 +1,7 @@
 /* measured_chip: timings become a chip and constants. A peak is the best that was seen, so that no
  * bound lies above a measurement; the constants turn peaks into what is usual, so that expected
  * times are those of the medians. */
-#include "measured_training.h"
+#include "measuring.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* measured_page: what was measured, its spread, and how well the constants tell it. */
-#include "measured_training.h"
-#include "answer.h"
+#include "measuring.h"
+#include "program.h"
 #include "scalemodel/io.h"
 #include <math.h>
 #include <string.h>
@@ -56,15 +56,15 @@ static void put_collective(curve *c, const measuring *q, sm_collective op) {
 }
 
 enum { ROOFS = 5 };
-static sm_status plot(const measuring *q, sm_error *err) {
+static void draw(sm_report *r, const measuring *q) {
     static const char *const cpu_names[ROOFS] = {"fp32 roof", "fp64 roof", "fp32", "fp64", "triad"};
     static const char *const gpu_names[ROOFS] = {"bf16 roof", "fp32 roof", "bf16", "fp32", "triad"};
     bool gpu = q->gpu.gpus > 0;
     const sm_dtype dtypes[] = {gpu ? SM_BF16 : SM_FP32, gpu ? SM_FP32 : SM_FP64};
     const sm_measured_stream *triad = &q->found->stream[SM_SWEEP_TRIAD];
     sm_series s[ROOFS + SM_COLLECTIVE_COUNT];
-    curve *c = sm_arena_array(q->call->arena, ROOFS + SM_COLLECTIVE_COUNT, sizeof *c);
-    if (!c) return sm_fail_memory(err);
+    curve *c = sm_report_room(r, ROOFS + SM_COLLECTIVE_COUNT, sizeof *c);
+    if (!c) return;
     for (int i = 0; i < 2; i++) put_roof(q, dtypes[i], &c[i], &c[2 + i]);
     put_alone(&c[4], triad->flops / triad->bytes, triad->flops / triad->seconds.median);
     for (int op = 0; op < SM_COLLECTIVE_COUNT; op++)
@@ -95,18 +95,19 @@ static sm_status plot(const measuring *q, sm_error *err) {
                                 .y_scale = SM_SCALE_LOG,
                                 .n = SM_COLLECTIVE_COUNT,
                                 .series = s + ROOFS}};
-    sm_chart chart = {q->chip.title, q->machine.date, q->found->ranks > 1 ? 2 : 1, panels};
-    return cli_write_chart(&chart, q->plot, err);
+    sm_report_chart(
+        r, &(sm_chart){q->chip.title, q->machine.date, q->found->ranks > 1 ? 2 : 1, panels});
 }
 
-sm_status measured_files(const measuring *q, sm_error *err) {
+sm_status measured_files(sm_report *r, const measuring *q, sm_error *err) {
     char *chip = sm_io_chip_format(&q->chip, q->call->arena);
     char *constants = sm_calibration_format(&q->calibration, q->call->arena);
     sm_status status = chip && constants ? SM_OK : sm_fail_memory(err);
     if (!status && q->output) status = sm_io_write(q->output, chip, strlen(chip), err);
     if (!status && q->constants)
         status = sm_io_write(q->constants, constants, strlen(constants), err);
-    return status || !q->plot ? status : plot(q, err);
+    if (q->plot) draw(r, q);
+    return status;
 }
 
 /* ---- JSON ---- */

@@ -1,13 +1,13 @@
 /* measured_training: short trainings of small models, priced as they run, and the constants under
  * which the prices are the measured times. Other models and plans than users have: what is fitted
  * here is the constants, not their trainings. */
-#include "measured_training.h"
+#include "measuring.h"
 
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
-#include "train_setup_of_plan.h"
+#include "run_train.h"
 
 /* ---- what is trained ---- */
 

@@ -1,5 +1,6 @@
 /* prediction: the system under a run, and predicted against measured. */
 #include "prediction.h"
+#include "scalemodel/io.h"
 
 #include <limits.h>
 #include <math.h>
@@ -8,33 +9,35 @@
 
 static const char placeholder[] = "cpu-host";
 
-sm_status prediction_system_name(const cli_call *call, const char *given, int ranks,
-                                 const char **on, sm_error *err) {
-    const char *chip = placeholder;
+sm_status prediction_system(const cli_call *call, const prediction_values *given, int ranks,
+                            sm_system *system, const sm_calibration **constants, sm_error *err) {
+    const char *on = given->on, *chip = placeholder;
     sm_chip *chips;
     size_t n;
-    *on = given;
-    if (*on) return SM_OK;
-    sm_status status = cli_system_file(call, &chips, &n, err);
-    if (status) return status;
-    if (n > 1) return sm_fail(err, SM_USAGE, "--system holds %zu chips: name the one with --on", n);
-    if (n == 1) chip = chips[0].name;
-    *on = sm_arena_printf(call->arena, "%s:%d", chip, ranks);
-    return *on ? SM_OK : sm_fail_memory(err);
+    sm_status status = SM_OK;
+    if (!on) status = cli_system_file(call, &chips, &n, err);
+    if (!status && !on && n > 1)
+        return sm_fail(err, SM_USAGE, "--system holds %zu chips: name the one with --on", n);
+    if (!status && !on && n == 1) chip = chips[0].name;
+    if (!on) on = sm_arena_printf(call->arena, "%s:%d", chip, ranks);
+    if (!status && !on) status = sm_fail_memory(err);
+    if (!status) status = cli_system(call, on, system, err);
+    return status || !constants
+               ? status
+               : cli_constants(call, &system->chip, &given->constants, constants, err);
 }
 
 sm_status prediction_read(const cli_call *call, const prediction_values *given, const char *mesh,
                           sm_placed_mesh *m, const sm_calibration **calibration, sm_error *err) {
-    const char *on;
     sm_source source = sm_source_of("--mesh", mesh);
     sm_status status = sm_mesh_parse(&source, &m->mesh, err);
     double ranks = status ? 1 : sm_mesh_size(&m->mesh, (sm_axes)((1u << m->mesh.axes) - 1));
     if (ranks > INT_MAX) ranks = INT_MAX;
-    if (!status) status = prediction_system_name(call, given->on, (int)ranks, &on, err);
-    if (!status) status = cli_system(call, on, &m->system, err);
+    if (!status) status = prediction_system(call, given, (int)ranks, &m->system, NULL, err);
     if (!status) status = sm_placed_mesh_read(&m->system, &source, m, err);
     if (status) return status;
-    return cli_operation_calibration(call, &m->system.chip, &given->constants, calibration, err);
+    *calibration = sm_calibration_of_operations(&m->system.chip);
+    return cli_constants(call, &m->system.chip, &given->constants, calibration, err);
 }
 
 void prediction_say_placeholder(sm_report *r, const sm_system *system) {
@@ -88,4 +91,33 @@ sm_status timing_check(const timing_values *given, sm_truth_kind kind, sm_dtype 
     if (given->record && dtype != SM_FP32)
         return sm_fail(err, SM_USAGE, "--record keeps what ran in fp32");
     return record_check(given->record, kind, err);
+}
+
+/* ---- rows of what was run ---- */
+
+sm_status record_check(const char *path, sm_truth_kind kind, sm_error *err) {
+    if (!path) return SM_OK;
+    sm_status status = sm_truth_append_check(path, kind, err);
+    return status || !ranks_are_here() ? status : sm_io_write_check(path, err);
+}
+
+sm_truth_row record_begin(sm_truth_kind kind, const char *chip, double measured_s) {
+    sm_truth_row row;
+    sm_truth_row_blank(kind, &row);
+    row.chip = chip;
+    row.source = SM_TRUTH_RUN;
+    row.software = SM_TRUTH_RUN_SOFTWARE;
+    row.measured_s = measured_s;
+    return row;
+}
+
+sm_status record_rows(sm_report *r, const char *path, const sm_truth_row *row, int n,
+                      sm_error *err) {
+    for (int i = 0; i < n; i++) {
+        sm_status status = sm_truth_append(path, &row[i], err);
+        if (status) return status;
+    }
+    sm_report_text(r, "%d %s of %s for 'validate' %s added to %s.", n, n == 1 ? "row" : "rows",
+                   sm_truth_kind_name(row->kind), n == 1 ? "was" : "were", path);
+    return SM_OK;
 }

@@ -2,7 +2,21 @@
 #pragma once
 #include "scalemodel/answer_words.h"
 #include "ranks.h"
-#include "record.h"
+
+/* What was run, as rows of a file of measurements that `validate` reads. */
+#define RECORD_OPTION(values, member)                                                              \
+    {                                                                                              \
+        "record", 0, CLI_OUTPUT, offsetof(values, member), "FILE",                                 \
+            .help = "add what was measured to FILE, JSON lines that 'validate FILE' reads"         \
+    }
+
+/* Can rows of this kind be added there? Before anything is run. NULL: none is asked for. */
+sm_status record_check(const char *path, sm_truth_kind kind, sm_error *err);
+/* A row of this kind, measured on a chip by this program. */
+sm_truth_row record_begin(sm_truth_kind kind, const char *chip, double measured_s);
+/* Add the rows to the file, and say so. */
+sm_status record_rows(sm_report *r, const char *path, const sm_truth_row *row, int n,
+                      sm_error *err);
 
 typedef struct prediction_values {
     const char *on;
@@ -16,10 +30,11 @@ typedef struct prediction_values {
     CLI_CALIBRATION_OPTIONS(values, member.constants)
 /* clang-format on */
 
-/* What --on names, or else as many chips as there are ranks: of --system FILE, which then holds one
- * kind, or the placeholder: "cpu-host:4". */
-sm_status prediction_system_name(const cli_call *call, const char *given, int ranks,
-                                 const char **on, sm_error *err);
+/* The system that --on names, or else as many chips as there are ranks: of --system FILE, which
+ * then holds one kind, or the placeholder, "cpu-host:4". *constants: those asked for; left alone
+ * where none are, and may be NULL. */
+sm_status prediction_system(const cli_call *call, const prediction_values *given, int ranks,
+                            sm_system *system, const sm_calibration **constants, sm_error *err);
 /* Read --mesh, which says how many ranks there are, and lay it on the system of --on. */
 sm_status prediction_read(const cli_call *call, const prediction_values *given, const char *mesh,
                           sm_placed_mesh *m, const sm_calibration **calibration, sm_error *err);

@@ -2,11 +2,11 @@
 #include "ranks.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "launch.h"
 #include "program.h"
 
 enum { MOST_ARGUMENTS = 1024, DIGITS = 16 };
@@ -183,5 +183,31 @@ sm_status ranks_run(const cli_call *call, const ranks_values *given, int ranks, 
     if (!status && s.started != ranks)
         return sm_fail(err, SM_BAD_INPUT, "the mesh has %d ranks and %d were started", ranks,
                        s.started);
+    return status;
+}
+
+/* ---- what ranks found, put together ---- */
+
+sm_status largest_over_ranks(sm_communicator *world, double *number, int n, sm_error *err) {
+    size_t ranks = (size_t)world->size, count = (size_t)n;
+    double *all = sm_calloc(ranks * count, sizeof *all);
+    if (!all) return sm_fail_memory(err);
+    sm_status status = sm_run_all_gather(world, number, count * sizeof *number, all, err);
+    for (size_t i = 0; !status && i < ranks * count; i++) {
+        double *most = &number[i % count];
+        if (!isnan(*most) && !(all[i] <= *most)) *most = all[i];
+    }
+    sm_free(all);
+    return status;
+}
+
+sm_status same_over_ranks(sm_communicator *world, uint64_t number, bool *same, sm_error *err) {
+    size_t ranks = (size_t)world->size;
+    uint64_t *all = sm_calloc(ranks, sizeof *all);
+    *same = true;
+    if (!all) return sm_fail_memory(err);
+    sm_status status = sm_run_all_gather(world, &number, sizeof number, all, err);
+    for (size_t i = 0; !status && i < ranks; i++) *same = *same && all[i] == number;
+    sm_free(all);
     return status;
 }

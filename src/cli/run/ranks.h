@@ -2,6 +2,7 @@
 #pragma once
 #include "options.h"
 #include "scalemodel/measure.h"
+#include <sys/types.h>
 
 /* What the ranks are; GPUs are measured alone. */
 typedef enum ranks_with {
@@ -57,3 +58,37 @@ extern const ranks_starter ranks_of_program;
 /* GPUs are measured by a program of their own: here, or by becoming it. */
 sm_status ranks_measure_gpus(const cli_call *call, const sm_measure_job *job, sm_gpu_facts *facts,
                              sm_error *err);
+
+/* What the ranks found, put together. */
+/* The largest of each of n numbers over the ranks; NaN where a rank has one. Collective. */
+sm_status largest_over_ranks(sm_communicator *world, double *number, int n, sm_error *err);
+/* Has every rank the same number? Collective. */
+sm_status same_over_ranks(sm_communicator *world, uint64_t number, bool *same, sm_error *err);
+
+/* Mpirun, or this program, as a child whose noise is kept from the user. */
+/* Run mpirun (word[0] and its arguments, NULL at the end) to its end and return the status of the
+ * ranks. Of their standard error only lines that begin with "scalemodel: " are passed on at once,
+ * and of several ranks that name an error the first. When the ranks were ended without a word, *err
+ * says so in one sentence. verbose: everything is passed on as it is. */
+sm_status launch_mpirun(char *const *word, bool verbose, sm_error *err);
+
+/* The first signal that would end this process reaches the ranks as SIGUSR1, on which they end by
+ * themselves: for verbs that do. */
+void launch_gently(void);
+
+/* This process is sent the signal when the one that started it ends, however that ends: no ranks go
+ * on for nobody. */
+void launch_end_with(pid_t parent, int number);
+
+/* Where standard error of the ranks is read by the process that started them, and that one's is a
+ * terminal, this variable is set, and lines that begin so tell of progress: one takes the place of
+ * the other. */
+#define LAUNCH_WATCHED "SCALEMODEL_WATCHED"
+#define LAUNCH_PROGRESS "progress: "
+
+/* One per subcommand of `scalemodel run`, each in the file of its name. */
+extern const cli_verb run_matmul_verb, measure_verb;
+extern const cli_verb run_collective_verb;
+extern const cli_verb run_train_verb;
+extern const cli_verb run_generate_verb;
+extern const cli_verb run_serve_verb;

@@ -1,10 +1,8 @@
 /* run_chain: a product of many operands, or lines of products, on real ranks: in the order and the
  * shardings that `matmul` finds, each product held against that of the whole arrays. */
-#include "run_chain.h"
+#include "execution.h"
 
 #include <math.h>
-
-#include "execution.h"
 
 typedef struct running {
     const run_chain_question *q;
@@ -38,13 +36,10 @@ static bool is_equal(const running *x, int i) {
 
 static const char *product_words(sm_report *r, const running *x, int i) {
     const sm_einsum *e = &x->plan.step[i].einsum;
-    char text[512];
-    sm_array_format(&e->out, e, &x->q->m->mesh, text, sizeof text);
-    const char *words = sm_textf(r, "%s =", text);
-    for (int o = 0; o < e->operands; o++) {
-        sm_array_format(&e->in[o], e, &x->q->m->mesh, text, sizeof text);
-        words = sm_textf(r, "%s %s", words, text);
-    }
+    const sm_mesh *mesh = &x->q->m->mesh;
+    const char *words = sm_textf(r, "%s =", sm_array_notation(r, &e->out, e, mesh));
+    for (int o = 0; o < e->operands; o++)
+        words = sm_textf(r, "%s %s", words, sm_array_notation(r, &e->in[o], e, mesh));
     return words;
 }
 

@@ -1,9 +1,6 @@
 /* run collective: one collective on real ranks: what each rank then holds, bytes counted and
  * predicted, time measured and predicted; one size or a range of them. */
-#include "element_types.h"
-#include "over_ranks.h"
-#include "prediction.h"
-#include "run_verbs.h"
+#include "execution.h"
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -475,8 +472,6 @@ const cli_verb run_collective_verb = {
     .name = "run collective",
     .summary = "a collective on real ranks: result, bytes and time",
     .arguments = "OP ARRAY",
-    .least = 2,
-    .most = 2,
     .options = run_collective_table,
     .values_bytes = sizeof(run_collective_values),
     .notes =

@@ -1,7 +1,6 @@
 /* run generate: texts from a checkpoint of run train, on ranks that share sequences, heads,
  * experts, positions and layers as a plan of serving says: the prompts in one pass, then byte by
  * byte, or as a draft model proposes. */
-#include "run_verbs.h"
 #include "serving_model.h"
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +22,9 @@ typedef struct generation_price { /* seconds of a pass */
     double prefill_s, decode_s, draft_prefill_s, draft_s;
 } generation_price;
 
+/* What a call's values are. */
 typedef struct generation {
+    run_generate_values given;
     const cli_call *call;
     serving_model target, draft;
     bool drafts;
@@ -34,8 +35,6 @@ typedef struct generation {
     bool numbers;           /* prompts are numbers of words, not bytes */
     size_t longest, tokens; /* longest: of the prompts */
     int depth;
-    int64_t seed;
-    double temperature;
     sm_system system;
     generation_price price;
     sm_serve *serve; /* prices the model */
@@ -51,17 +50,14 @@ typedef struct generation {
 enum { MOST_PROMPTS = 1024, BYTES = 256 };
 
 static sm_status read_numbers(generation *g, sm_error *err) {
-    const run_generate_values *o = g->call->values;
-    bool speculates = cli_given(g->call, &o->speculate);
-    g->tokens = (size_t)o->tokens;
-    g->depth = (int)o->speculate;
-    g->seed = o->seed;
-    g->temperature = o->temperature;
-    g->drafts = o->draft != NULL;
-    if (!g->drafts && (speculates || o->draft_checkpoint))
+    bool speculates = cli_given(g->call, &g->given.speculate);
+    g->tokens = (size_t)g->given.tokens;
+    g->depth = (int)g->given.speculate;
+    g->drafts = g->given.draft != NULL;
+    if (!g->drafts && (speculates || g->given.draft_checkpoint))
         return sm_fail(err, SM_USAGE, "%s needs --draft MODEL",
                        speculates ? "--speculate" : "--draft-checkpoint");
-    return g->drafts ? cli_need(g->call, &o->draft_checkpoint, err) : SM_OK;
+    return g->drafts ? cli_need(g->call, &g->given.draft_checkpoint, err) : SM_OK;
 }
 
 /* ---- prompts ---- */
@@ -118,22 +114,21 @@ static sm_status read_lines(generation *g, const char *path, sm_error *err) {
 }
 
 static sm_status read_prompts(generation *g, sm_error *err) {
-    const run_generate_values *given = g->call->values;
     g->prompt = sm_arena_array(g->call->arena, MOST_PROMPTS, sizeof *g->prompt);
     g->prompt_tokens = sm_arena_array(g->call->arena, MOST_PROMPTS, sizeof *g->prompt_tokens);
     if (!g->prompt || !g->prompt_tokens) return sm_fail_memory(err);
     sm_status status = SM_OK;
-    g->numbers = given->ids.n > 0;
-    if (g->numbers && (given->prompt.n || given->prompts))
+    g->numbers = g->given.ids.n > 0;
+    if (g->numbers && (g->given.prompt.n || g->given.prompts))
         return sm_fail(err, SM_USAGE, "prompts are texts or, with --ids, numbers of words");
-    for (int i = 0; !status && i < given->ids.n; i++)
-        status = add_numbers(g, given->ids.text[i], err);
-    for (int i = 0; !status && i < given->prompt.n; i++)
-        status = add_bytes(g, given->prompt.text[i], strlen(given->prompt.text[i]), err);
-    if (!status && given->prompts) status = read_lines(g, given->prompts, err);
+    for (int i = 0; !status && i < g->given.ids.n; i++)
+        status = add_numbers(g, g->given.ids.text[i], err);
+    for (int i = 0; !status && i < g->given.prompt.n; i++)
+        status = add_bytes(g, g->given.prompt.text[i], strlen(g->given.prompt.text[i]), err);
+    if (!status && g->given.prompts) status = read_lines(g, g->given.prompts, err);
     if (!status && g->prompts == 0)
-        status = given->prompts
-                     ? sm_fail(err, SM_BAD_INPUT, "%.200s holds no prompt", given->prompts)
+        status = g->given.prompts
+                     ? sm_fail(err, SM_BAD_INPUT, "%.200s holds no prompt", g->given.prompts)
                      : sm_fail(err, SM_USAGE,
                                "run generate needs --prompt TEXT, --prompts FILE or --ids LIST");
     return status;
@@ -145,20 +140,20 @@ static sm_status read_model(const generation *g, const cli_model_values *by, con
     if (!status)
         status =
             serving_model_lay_out(g->call, &g->plan, g->longest + g->tokens, g->prompts, m, err);
-    const run_generate_values *o = g->call->values;
-    return status ? status : serving_model_weights(g->call, o->weights, m, err);
+    return status ? status : serving_model_weights(g->call, g->given.weights, m, err);
 }
 
 static sm_status read_question(generation *g, sm_error *err) {
-    const run_generate_values *o = g->call->values;
     const sm_model *target = &g->target.model, *draft = &g->draft.model;
     sm_status status = read_numbers(g, err);
     if (!status) status = read_prompts(g, err);
-    if (!status) status = serving_plan_read(g->call, &o->plan, &g->plan, err);
-    const cli_model_values *by = &o->read_by, drafted_by = {.families = by->families};
-    if (!status) status = read_model(g, by, g->call->positional[0], o->checkpoint, &g->target, err);
+    if (!status) status = serving_plan_read(g->call, &g->given.plan, &g->plan, err);
+    const cli_model_values *by = &g->given.read_by, drafted_by = {.families = by->families};
+    if (!status)
+        status = read_model(g, by, g->call->positional[0], g->given.checkpoint, &g->target, err);
     if (!status && g->drafts)
-        status = read_model(g, &drafted_by, o->draft, o->draft_checkpoint, &g->draft, err);
+        status =
+            read_model(g, &drafted_by, g->given.draft, g->given.draft_checkpoint, &g->draft, err);
     if (!status && g->drafts && draft->V != target->V)
         return sm_fail(err, SM_BAD_INPUT,
                        "the draft %s has a vocabulary of %d words and %s one of %d", draft->name,
@@ -209,12 +204,12 @@ static sm_status price_model(const generation *g, const serving_model *model,
 }
 
 static sm_status predict(generation *g, sm_error *err) {
-    const run_generate_values *o = g->call->values;
     const sm_calibration *constants = NULL;
     generation_price *p = &g->price;
     double queries = g->drafts ? g->depth + 1 : 1;
     sm_status status =
-        serving_system_read(g->call, &o->predicted, &g->target.setup, &g->system, &constants, err);
+        prediction_system(g->call, &g->given.predicted, sm_train_setup_ranks(&g->target.setup),
+                          &g->system, &constants, err);
     if (!status)
         status = price_model(g, &g->target, constants, queries, &p->prefill_s, &p->decode_s,
                              &g->serve, err);
@@ -232,8 +227,7 @@ static sm_status predict(generation *g, sm_error *err) {
 /* Bytes as they are, numbers of words with spaces between them. */
 static const char *shown(sm_report *r, const generation *g, const int32_t *token, size_t n) {
     size_t room = 12 * n + 1, at = 0;
-    char *text = sm_arena_alloc(r->arena, room), *raw = sm_arena_alloc(r->arena, n + 1);
-    if (!text || !raw) r->out_of_memory = true;
+    char *text = sm_report_room(r, room, 1), *raw = sm_report_room(r, n + 1, 1);
     if (!text || !raw) return NULL;
     for (size_t i = 0; i < n; i++) raw[i] = (char)token[i];
     if (!g->numbers) sm_utf8_clean(text, room, raw, n);
@@ -367,7 +361,7 @@ static sm_status show(sm_report *r, const generation *g, sm_error *err) {
     return status ? status : g->bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
 }
 
-#define AT(member) offsetof(run_generate_values, member)
+#define AT(member) offsetof(generation, given.member)
 
 static const cli_option run_generate_table[] = {
     {"checkpoint", 0, CLI_INPUT, AT(checkpoint), "FILE",
@@ -381,7 +375,7 @@ static const cli_option run_generate_table[] = {
      .lowest = 1, .highest = GENERATION_MOST_TOKENS, .by_default = "64"},
     {"plan", 0, CLI_TEXT, AT(plan), "PLAN", .help = "data=2,tensor=2,...: a rank for each chip",
      .default_says = "one rank"},
-    SERVING_WEIGHTS_OPTION(run_generate_values, weights),
+    SERVING_WEIGHTS_OPTION(generation, given.weights),
     {"temperature", 0, CLI_NUMBER, AT(temperature), "X",
      .help = "draw from the scores over X; 0 takes the best", .highest = 100, .by_default = "0"},
     {"seed", 0, CLI_WHOLE, AT(seed), "N", .help = "of the draws", .by_default = "1"},
@@ -389,9 +383,9 @@ static const cli_option run_generate_table[] = {
     {"draft-checkpoint", 0, CLI_INPUT, AT(draft_checkpoint), "FILE", .help = "its weights"},
     {"speculate", 0, CLI_WHOLE, AT(speculate), "K", .help = "bytes proposed for each pass of MODEL",
      .lowest = 1, .highest = 64, .by_default = "4"},
-    RANKS_OPTIONS(run_generate_values, ranks, RANKS_CUDA),
-    PREDICTION_OPTIONS(run_generate_values, predicted),
-    CLI_MODEL_OPTIONS(run_generate_values, read_by),
+    RANKS_OPTIONS(generation, given.ranks, RANKS_CUDA),
+    PREDICTION_OPTIONS(generation, given.predicted),
+    CLI_MODEL_OPTIONS(generation, given.read_by),
     {.name = NULL},
 };
 
@@ -427,8 +421,8 @@ static sm_status write_texts(generation *g, sm_communicator *world, sm_generator
                                  .words = g->numbers ? (size_t)g->target.model.V : BYTES,
                                  .prompt = g->prompt_tokens,
                                  .tokens = g->tokens,
-                                 .temperature = g->temperature,
-                                 .seed = (uint64_t)g->seed};
+                                 .temperature = g->given.temperature,
+                                 .seed = (uint64_t)g->given.seed};
     sm_status status = sm_generate(&job, t->text, &result, err);
     double apart = result.bytes_apart;
     if (!status) status = sm_run_all_reduce(world, &apart, 1, SM_ELEMENT_F64, err);
@@ -459,14 +453,12 @@ static sm_status generate_rank(sm_communicator *world, void *context, sm_error *
 }
 
 static sm_status run_generate(const cli_call *call, sm_report *r, sm_error *err) {
-    const run_generate_values *given = call->values;
-    generation *g = sm_arena_alloc(call->arena, sizeof *g);
-    if (!g) return sm_fail_memory(err);
+    generation *g = call->values;
     g->call = call;
     sm_status status = read_question(g, err);
     if (!status) status = predict(g, err);
     if (!status)
-        status = ranks_run(call, &given->ranks, sm_train_setup_ranks(&g->target.setup),
+        status = ranks_run(call, &g->given.ranks, sm_train_setup_ranks(&g->target.setup),
                            generate_rank, g, err);
     if (!status && ranks_speak()) status = show(r, g, err);
     sm_serve_free(g->serve);
@@ -477,10 +469,8 @@ const cli_verb run_generate_verb = {
     .name = "run generate",
     .summary = "texts from a checkpoint, on ranks that share the cache",
     .arguments = "MODEL",
-    .least = 1,
-    .most = 1,
     .options = run_generate_table,
-    .values_bytes = sizeof(run_generate_values),
+    .values_bytes = sizeof(generation),
     .plans = 1u << SM_PLAN_SERVING,
     .notes = "example: scalemodel run generate tiny.json --checkpoint tiny.safetensors \\\n"
              "           --prompt 'The ' --prompt 'A ' --plan data=2,tensor=2\n",

@@ -5,7 +5,6 @@
 
 #include "program.h"
 #include "ranks.h"
-#include "run_verbs.h"
 
 static const cli_verb *const verbs[] = {&run_matmul_verb, &run_collective_verb, &measure_verb,
                                         &run_train_verb,  &run_generate_verb,   &run_serve_verb};

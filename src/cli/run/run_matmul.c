@@ -4,10 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "element_types.h"
 #include "execution.h"
-#include "run_verbs.h"
-#include "run_chain.h"
 
 typedef struct run_matmul_values {
     timing_values timing;
@@ -343,8 +340,6 @@ const cli_verb run_matmul_verb = {
     .name = "run matmul",
     .summary = "a sharded einsum on real ranks, held against the unsharded product",
     .arguments = "EINSUM",
-    .least = 1,
-    .most = 1,
     .options = run_matmul_table,
     .values_bytes = sizeof(run_matmul_values),
     .notes = "example: scalemodel run matmul 'A[I_X,J] B[J,K_Y] -> C[I_X,K_Y]' --mesh X=2,Y=2 \\\n"

@@ -1,12 +1,8 @@
 /* run serve: an engine on ranks, for clients over HTTP or for the requests of a trace, of which
  * what was measured then stands beside what the simulation says. */
-#include "answer.h"
+#include "program.h"
 #include "arrival_options.h"
-#include "launch.h"
-#include "run_verbs.h"
 #include "serve_engine.h"
-#include "serve_http.h"
-#include "serve_load.h"
 #include "serving_model.h"
 #include <math.h>
 #include <signal.h>
@@ -22,13 +18,9 @@ typedef struct run_serve_values {
     prediction_values predicted;
     cli_model_values read_by;
     const char *checkpoint, *plan, *listen, *csv, *plot;
-    int weights;
-    sm_policy policy;
-    sm_route route;
-    bool prefix_cache;
-    int port;
+    int weights, port;
     int64_t queue;
-    double batch, chunk, prefill, page, longest, cache, temperature, ttft_s, tpot_s;
+    double longest, cache, temperature;
 } run_serve_values;
 
 /* Of one side: what became of each request. */
@@ -37,7 +29,9 @@ typedef struct served_list {
     size_t n, room;
 } served_list;
 
+/* What a call's values are. */
 typedef struct serve_run {
+    run_serve_values given;
     const cli_call *call;
     serving_model m;
     sm_plan plan;
@@ -78,18 +72,20 @@ static double group_step_s(void *context, double n, double cached, double prefil
 
 /* The simulation waits for the time of a step; an engine that runs takes it. */
 static sm_status price(serve_run *g, sm_error *err) {
-    const run_serve_values *o = g->call->values;
     const sm_calibration *constants = NULL;
-    const sm_lengths *l = &o->requests.draw.lengths;
+    const sm_lengths *l = &g->given.requests.draw.lengths;
     sm_status status =
-        serving_system_read(g->call, &o->predicted, &g->m.setup, &g->system, &constants, err);
+        prediction_system(g->call, &g->given.predicted, sm_train_setup_ranks(&g->m.setup),
+                          &g->system, &constants, err);
     if (!status)
         status =
             serving_price_new(&g->m, &g->system, l->prompt, l->output, constants, &g->price, err);
-    double step = fmax(fmax(o->chunk, o->prefill), o->batch) * g->groups;
+    double step =
+        fmax(fmax(g->options.chunk_tokens, g->options.prefill_tokens), g->options.most_batch) *
+        g->groups;
     if (!status)
-        status = sm_serve_engine(g->price, &g->plan, fmin(o->longest, l->prompt + l->output), step,
-                                 g->call->arena, &g->priced, err);
+        status = sm_serve_engine(g->price, &g->plan, fmin(g->given.longest, l->prompt + l->output),
+                                 step, g->call->arena, &g->priced, err);
     if (status) return status;
     g->engine = g->priced;
     g->engine.context = g;
@@ -101,88 +97,73 @@ static sm_status price(serve_run *g, sm_error *err) {
 }
 
 static sm_status size_cache(serve_run *g, sm_error *err) {
-    const run_serve_values *o = g->call->values;
     double each = fmax(1, sm_model_kv_bytes_per_token(&g->m.model, SM_FP32));
-    double tokens = fmin(o->batch * o->longest, fmax(o->longest, MOST_CACHE_BYTES / each));
-    if (o->cache > 0) tokens = o->cache;
-    g->pages.page_tokens = (size_t)o->page;
-    g->pages.pages = (size_t)(tokens / o->page);
+    double tokens = fmin(g->options.most_batch * g->given.longest,
+                         fmax(g->given.longest, MOST_CACHE_BYTES / each));
+    if (g->given.cache > 0) tokens = g->given.cache;
+    g->pages.page_tokens = (size_t)g->options.page_tokens;
+    g->pages.pages = (size_t)(tokens / g->options.page_tokens);
     if (g->pages.page_tokens % (size_t)g->plan.context)
-        return cli_refuse(g->call, &o->page, err,
-                          "a page of %.0f tokens does not divide over %d ranks of context", o->page,
-                          g->plan.context);
-    if ((double)(g->pages.pages * g->pages.page_tokens) >= o->longest) return SM_OK;
-    return cli_refuse(g->call, &o->cache, err,
+        return cli_refuse(g->call, &g->options.page_tokens, err,
+                          "a page of %.0f tokens does not divide over %d ranks of context",
+                          g->options.page_tokens, g->plan.context);
+    if ((double)(g->pages.pages * g->pages.page_tokens) >= g->given.longest) return SM_OK;
+    return cli_refuse(g->call, &g->given.cache, err,
                       "a cache of %.0f tokens has no room for one sequence of %.0f (--longest)",
-                      tokens, o->longest);
-}
-
-static void read_options(serve_run *g) {
-    const run_serve_values *o = g->call->values;
-    sm_simulation *s = &g->options;
-    sm_simulation_defaults(s);
-    s->policy = o->policy;
-    s->route = o->route;
-    s->replicas = (int)g->groups;
-    s->most_batch = o->batch;
-    s->chunk_tokens = o->chunk;
-    s->prefill_tokens = o->prefill;
-    s->page_tokens = o->page;
-    s->prefix_cache = o->prefix_cache;
-    s->concurrency = o->requests.concurrency;
-    s->think_s = o->requests.draw.think_s;
-    s->ttft_s = o->ttft_s;
-    s->tpot_s = o->tpot_s;
-    s->classes = o->requests.kind;
-    s->n_classes = o->requests.kinds;
+                      tokens, g->given.longest);
 }
 
 /* The requests of a trace or a draw, all of them. */
 static sm_status read_requests(serve_run *g, sm_error *err) {
-    run_serve_values *o = g->call->values;
     sm_request_source *source;
     sm_arrivals arrivals;
-    if (!arrivals_asked(&o->requests)) {
-        if (o->requests.requests > 0 || o->csv || o->plot)
+    if (!arrivals_asked(&g->given.requests)) {
+        if (g->given.requests.requests > 0 || g->given.csv || g->given.plot)
             return sm_fail(err, SM_USAGE,
                            "--requests, --csv and --plot are of requests that are sent here: "
                            "--qps 5, --trace FILE or --concurrency 8");
         return SM_OK;
     }
-    if (cli_given(g->call, &o->port) || cli_given(g->call, &o->listen))
+    if (cli_given(g->call, &g->given.port) || cli_given(g->call, &g->given.listen))
         return sm_fail(err, SM_USAGE,
                        "requests come from clients, of --port, or are sent here, as --trace, --qps "
                        "or --concurrency say");
-    sm_status status = arrivals_read(g->call, &o->requests, err);
+    sm_status status = arrivals_read(g->call, &g->given.requests, err);
     if (status) return status;
-    double most = o->requests.requests > 0 ? o->requests.requests
-                  : o->requests.trace      ? HUGE_VAL
-                                           : 100;
-    status = sm_request_source_open(o->requests.trace, o->requests.drawn ? &o->requests.draw : NULL,
-                                    most, &source, err);
+    double most = g->given.requests.requests > 0 ? g->given.requests.requests
+                  : g->given.requests.trace      ? HUGE_VAL
+                                                 : 100;
+    status = sm_request_source_open(g->given.requests.trace,
+                                    g->given.requests.drawn ? &g->given.requests.draw : NULL, most,
+                                    &source, err);
     if (status) return status;
     status = sm_request_source_begin(source, 1, &arrivals, err);
-    if (!status) status = serve_load_read(&arrivals, o->longest, g->call->arena, &g->list, err);
+    if (!status)
+        status = serve_load_read(&arrivals, g->given.longest, g->call->arena, &g->list, err);
     sm_request_source_close(source);
     return status;
 }
 
 static sm_status read_question(serve_run *g, sm_error *err) {
-    const run_serve_values *o = g->call->values;
-    sm_status status = serving_plan_read(g->call, &o->plan, &g->plan, err);
+    sm_status status = serving_plan_read(g->call, &g->given.plan, &g->plan, err);
     if (!status)
-        status = serving_model_read(g->call, &o->read_by, g->call->positional[0], o->checkpoint,
-                                    &g->m, err);
+        status = serving_model_read(g->call, &g->given.read_by, g->call->positional[0],
+                                    g->given.checkpoint, &g->m, err);
     g->groups = g->plan.data * g->plan.fsdp * g->plan.expert;
     if (!status)
-        status = serving_model_lay_out(g->call, &g->plan, (size_t)o->longest,
-                                       (size_t)(o->batch * g->groups), &g->m, err);
-    if (!status) status = serving_model_weights(g->call, o->weights, &g->m, err);
+        status = serving_model_lay_out(g->call, &g->plan, (size_t)g->given.longest,
+                                       (size_t)(g->options.most_batch * g->groups), &g->m, err);
+    if (!status) status = serving_model_weights(g->call, g->given.weights, &g->m, err);
     if (!status) status = size_cache(g, err);
     if (!status) status = read_requests(g, err);
-    if (status) return status;
-    read_options(g);
-    return price(g, err);
+    g->options.size = sizeof g->options;
+    g->options.replicas = (int)g->groups;
+    g->options.prefill_replicas = 1;
+    g->options.concurrency = g->given.requests.concurrency;
+    g->options.think_s = g->given.requests.draw.think_s;
+    g->options.classes = g->given.requests.kind;
+    g->options.n_classes = g->given.requests.kinds;
+    return status ? status : price(g, err);
 }
 
 /* ---- running ---- */
@@ -203,23 +184,21 @@ static void *watch_signals(void *context) {
 }
 
 static sm_status open_http(serve_run *g, sm_error *err) {
-    const run_serve_values *o = g->call->values;
-    const serve_http_job job = {.address = o->listen,
-                                .port = o->port,
+    const serve_http_job job = {.address = g->given.listen,
+                                .port = g->given.port,
                                 .desk = &g->desk,
-                                .limits = {g->m.model.name, (size_t)o->longest, g->m.model.V},
+                                .limits = {g->m.model.name, (size_t)g->given.longest, g->m.model.V},
                                 .words = (size_t)g->m.model.V};
     int port;
     sm_status status = serve_http_begin(&job, &g->http, &port, err);
     if (status) return status;
     fprintf(stderr, "scalemodel: %s is served at http://%s:%d/v1 (Ctrl-C ends it)\n",
-            g->m.model.name, o->listen, port);
+            g->m.model.name, g->given.listen, port);
     return SM_OK;
 }
 
 static sm_status open_up(void *context, sm_error *err) {
     serve_run *g = context;
-    const run_serve_values *o = g->call->values;
     g->watches = pthread_create(&g->watcher, NULL, watch_signals, g) == 0;
     if (!g->watches) return sm_fail_memory(err);
     if (!is_replay(g)) return open_http(g, err);
@@ -228,7 +207,7 @@ static sm_status open_up(void *context, sm_error *err) {
                                 .concurrency = g->options.concurrency,
                                 .think_s = g->options.think_s,
                                 .words = (size_t)g->m.model.V,
-                                .temperature = o->temperature};
+                                .temperature = g->given.temperature};
     return serve_load_begin(&job, &g->load, err);
 }
 
@@ -270,10 +249,9 @@ static sm_status serve_rank(sm_communicator *world, void *context, sm_error *err
 }
 
 static sm_status run_engine(serve_run *g, sm_error *err) {
-    const run_serve_values *o = g->call->values;
     static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-    double most = o->batch * g->groups + (double)o->queue;
-    if (is_replay(g) && !cli_given(g->call, &o->queue)) most = (double)g->list.n;
+    double most = g->options.most_batch * g->groups + (double)g->given.queue;
+    if (is_replay(g) && !cli_given(g->call, &g->given.queue)) most = (double)g->list.n;
     sm_status status = serve_desk_begin(&g->desk, (int)most, err);
     if (status) return status;
     sigemptyset(&g->signals);
@@ -281,7 +259,8 @@ static sm_status run_engine(serve_run *g, sm_error *err) {
     /* Before ranks begin as threads, which inherit the mask. */
     pthread_sigmask(SIG_BLOCK, &g->signals, NULL);
     launch_gently();
-    status = ranks_run(g->call, &o->ranks, sm_train_setup_ranks(&g->m.setup), serve_rank, g, err);
+    status =
+        ranks_run(g->call, &g->given.ranks, sm_train_setup_ranks(&g->m.setup), serve_rank, g, err);
     while (sigtimedwait(&g->signals, NULL, &(struct timespec){0, 0}) > 0) continue; /* too late */
     pthread_sigmask(SIG_UNBLOCK, &g->signals, NULL);
     serve_desk_finish(&g->desk);
@@ -304,12 +283,6 @@ typedef struct compared_row {
     const sm_percentiles *simulated, *measured;
 } compared_row;
 
-static void put_percentiles(sm_report *r, sm_data *object, const sm_percentiles *p) {
-    const double value[] = {p->mean, p->p50, p->p90, p->p99, p->most};
-    static const char *const key[] = {"mean", "p50", "p90", "p99", "max"};
-    for (int i = 0; i < 5; i++) sm_put_timed(r, object, key[i], value[i]);
-}
-
 static void show_rows(sm_report *r, const serve_run *g, sm_data *latency, const char *title,
                       const compared_row *rows, size_t n) {
     sm_table *t = sm_page_table(r, title, "<|<|>mean|>p50|>p90|>p99|>longest");
@@ -318,7 +291,8 @@ static void show_rows(sm_report *r, const serve_run *g, sm_data *latency, const 
         sm_data *one = sm_put_object(r, latency, c->key);
         for (int side = is_replay(g) ? 0 : 1; side < 2; side++) {
             const sm_percentiles *p = side ? c->measured : c->simulated;
-            put_percentiles(r, sm_put_object(r, one, side ? "measured" : "simulated"), p);
+            sm_put_timed(r, sm_put_object(r, one, side ? "measured" : "simulated"),
+                         "mean|p50|p90|p99|max", p->mean, p->p50, p->p90, p->p99, p->most);
             sm_page_row(r, t, side && is_replay(g) ? "" : c->name, side ? "measured" : "simulated",
                         sm_show_seconds(r, p->mean), sm_show_seconds(r, p->p50),
                         sm_show_seconds(r, p->p90), sm_show_seconds(r, p->p99),
@@ -357,13 +331,11 @@ static void show_latencies(sm_report *r, const serve_run *g) {
 
 static void show_ratios(sm_report *r, const serve_run *g) {
     const sm_simulated *s = &g->simulated, *m = &g->result.counted;
-    sm_data *ratio = sm_put_object(r, r->data, "simulated_over_measured");
-    const double value[] = {s->ttft_s.p50 / m->ttft_s.p50, s->ttft_s.p90 / m->ttft_s.p90,
-                            s->tpot_s.p50 / m->tpot_s.p50, s->tpot_s.p90 / m->tpot_s.p90,
-                            s->requests_per_s / m->requests_per_s};
-    static const char *const key[] = {"ttft_p50", "ttft_p90", "tpot_p50", "tpot_p90",
-                                      "requests_per_s"};
-    for (int i = 0; i < 5; i++) sm_put_timed(r, ratio, key[i], value[i]);
+    sm_put_timed(r, sm_put_object(r, r->data, "simulated_over_measured"),
+                 "ttft_p50|ttft_p90|tpot_p50|tpot_p90|requests_per_s",
+                 s->ttft_s.p50 / m->ttft_s.p50, s->ttft_s.p90 / m->ttft_s.p90,
+                 s->tpot_s.p50 / m->tpot_s.p50, s->tpot_s.p90 / m->tpot_s.p90,
+                 s->requests_per_s / m->requests_per_s);
     sm_report_text(r,
                    "Simulated over measured: time to first token %s at the median and %s at p90, "
                    "time per token %s and %s.",
@@ -384,9 +356,8 @@ static void show_steps(sm_report *r, const serve_run *g) {
         if (!(s->n > 0)) continue;
         sm_data *one = sm_put_object(r, steps, key[i]);
         all += s->measured_s;
-        sm_put_timed(r, one, "steps", s->n);
-        sm_put_timed(r, one, "predicted_s", s->expected_s / s->n);
-        sm_put_timed(r, one, "measured_s", s->measured_s / s->n);
+        sm_put_timed(r, one, "steps|predicted_s|measured_s", s->n, s->expected_s / s->n,
+                     s->measured_s / s->n);
         sm_page_row(r, t, name[i], sm_show_exact(r, s->n), sm_show_seconds(r, s->expected_s / s->n),
                     sm_show_seconds(r, s->measured_s / s->n),
                     prediction_ratio(r, s->expected_s, s->measured_s));
@@ -407,13 +378,11 @@ static void show_counts(sm_report *r, const serve_run *g) {
            g->dropped + g->http_counts.full, g->result.stopped, g->result.abandoned);
     sm_data *tokens = sm_put_object(r, r->data, "tokens");
     sm_put(r, tokens, "prompt|output", m->prompt_tokens, m->output_tokens);
-    const double timed[] = {m->cached_tokens, m->recomputed_tokens, m->preemptions, m->steps};
-    static const char *const key[] = {"cached", "recomputed", "preemptions", "steps"};
-    for (int i = 0; i < 4; i++) sm_put_timed(r, i < 2 ? tokens : r->data, key[i], timed[i]);
-    sm_put_timed(r, r->data, "seconds", m->seconds);
-    sm_put_timed(r, r->data, "requests_per_s", m->requests_per_s);
-    sm_put_timed(r, r->data, "output_tokens_per_s", m->output_tokens_per_s);
-    sm_put_timed(r, r->data, "mean_batch", m->mean_batch);
+    sm_put_timed(r, tokens, "cached|recomputed", m->cached_tokens, m->recomputed_tokens);
+    sm_put_timed(r, r->data,
+                 "preemptions|steps|seconds|requests_per_s|output_tokens_per_s|mean_batch",
+                 m->preemptions, m->steps, m->seconds, m->requests_per_s, m->output_tokens_per_s,
+                 m->mean_batch);
     sm_report_text(r,
                    "%s requests in %s: %s requests/s, %s output tokens/s, %s sequences in a "
                    "decode step, the engine busy %s of the time.",
@@ -432,12 +401,6 @@ static void show_counts(sm_report *r, const serve_run *g) {
                        sm_show_exact(r, long_ones));
     if (full > 0) sm_report_text(r, "%s requests found the queue full", sm_show_exact(r, full));
 }
-
-static const char *const policies[] = {
-#define X(id, name, help) name,
-    SM_POLICIES(X)
-#undef X
-};
 
 /* ---- the picture ---- */
 
@@ -465,29 +428,18 @@ static sm_status draw_series(sm_report *r, const served_list *list, bool first, 
 }
 
 static sm_status draw(sm_report *r, const serve_run *g, sm_error *err) {
-    struct picture {
-        sm_chart chart;
-        sm_panel panel[2];
-        sm_series series[4];
-    } *p = sm_arena_alloc(r->arena, sizeof *p);
-    sm_status status = p ? SM_OK : sm_fail_memory(err);
+    sm_series series[4];
+    sm_status status = SM_OK;
     for (int i = 0; !status && i < 4; i++)
         status = draw_series(r, i % 2 ? &g->as_measured : &g->as_simulated, i < 2,
-                             i % 2 ? "measured" : "simulated", &p->series[i], err);
+                             i % 2 ? "measured" : "simulated", &series[i], err);
     if (status) return status;
-    p->panel[0] = (sm_panel){.title = "Time to first token",
-                             .x_label = "at most",
-                             .y_label = "share of requests",
-                             .x_unit = "s",
-                             .y_unit = "",
-                             .n = 2,
-                             .series = p->series};
-    p->panel[1] = p->panel[0];
-    p->panel[1].title = "Time per output token";
-    p->panel[1].series = p->series + 2;
-    p->chart = (sm_chart){sm_textf(r, "%.60s served", g->m.model.name), policies[g->options.policy],
-                          2, p->panel};
-    r->chart = &p->chart;
+    const char *title[] = {"Time to first token", "Time per output token"};
+    const sm_panel panel[] = {
+        {title[0], "at most", "share of requests", "s", "", .n = 2, .series = series},
+        {title[1], "at most", "share of requests", "s", "", .n = 2, .series = series + 2}};
+    sm_report_chart(r, &(sm_chart){sm_textf(r, "%.60s served", g->m.model.name),
+                                   sm_policy_names[g->options.policy], 2, panel});
     return SM_OK;
 }
 
@@ -506,19 +458,18 @@ static sm_status write_rows(const void *context, FILE *rows, sm_error *err) {
 }
 
 static sm_status show(sm_report *r, const serve_run *g, sm_error *err) {
-    const run_serve_values *o = g->call->values;
     char plan[256];
     int ranks = sm_train_setup_ranks(&g->m.setup);
     sm_plan_format(&g->plan, 0, plan, sizeof plan);
     sm_put(r, r->data, "command|model|plan|policy|backend|ranks|kv_tokens", "run serve",
-           g->m.model.name, plan, policies[g->options.policy], ranks_backend(), ranks,
+           g->m.model.name, plan, sm_policy_names[g->options.policy], ranks_backend(), ranks,
            g->engine.kv_tokens * g->groups);
     sm_report_heading(r, "%s on %d rank%s (%s)", g->m.model.name, ranks, ranks == 1 ? "" : "s",
                       ranks_backend());
     sm_report_text(r,
                    "%s batching, at most %.0f sequences%s, a KV cache of %s tokens in pages of "
                    "%zu",
-                   policies[g->options.policy], g->options.most_batch,
+                   sm_policy_names[g->options.policy], g->options.most_batch,
                    g->groups > 1 ? " in each group of ranks" : "",
                    sm_show_count(r, g->engine.kv_tokens * g->groups), g->pages.page_tokens);
     show_counts(r, g);
@@ -529,8 +480,8 @@ static sm_status show(sm_report *r, const serve_run *g, sm_error *err) {
     sm_status status =
         serving_show_weights(r, &g->m, g->result.weight_bytes, g->price, &g->plan, err);
     prediction_say_placeholder(r, &g->system);
-    if (!status && o->plot) status = draw(r, g, err);
-    if (!status && o->csv) status = cli_write(o->csv, write_rows, g, err);
+    if (!status && g->given.plot) status = draw(r, g, err);
+    if (!status && g->given.csv) status = cli_write(g->given.csv, write_rows, g, err);
     if (status) return status;
     return g->result.bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
 }
@@ -550,8 +501,7 @@ static sm_status make_room(const serve_run *g, served_list *list, sm_error *err)
 }
 
 static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
-    serve_run *g = sm_arena_alloc(call->arena, sizeof *g);
-    if (!g) return sm_fail_memory(err);
+    serve_run *g = call->values;
     g->call = call;
     sm_status status = read_question(g, err);
     if (!status) status = make_room(g, &g->as_measured, err);
@@ -564,14 +514,15 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
 
 static const char *const routes[] = {"least-loaded", "round-robin", "affinity"};
 
-#define AT(member) offsetof(run_serve_values, member)
+#define AT(member) offsetof(serve_run, given.member)
+#define OPTION(member) offsetof(serve_run, options.member)
 
 static const cli_option run_serve_table[] = {
     {"checkpoint", 0, CLI_INPUT, AT(checkpoint), "FILE",
      .help = "the weights, a file or a folder of safetensors", .default_says = "the folder MODEL"},
     {"plan", 0, CLI_TEXT, AT(plan), "PLAN", .help = "data=2,tensor=2,...: a rank for each chip",
      .default_says = "one rank"},
-    SERVING_WEIGHTS_OPTION(run_serve_values, weights),
+    SERVING_WEIGHTS_OPTION(serve_run, given.weights),
     {"port", 0, CLI_INT, AT(port), "N", .help = "to listen on; 0 takes a free one", .lowest = 0,
      .highest = 65535, .by_default = "8080"},
     {"listen", 0, CLI_TEXT, AT(listen), "ADDRESS",
@@ -580,45 +531,45 @@ static const cli_option run_serve_table[] = {
     {"queue", 0, CLI_WHOLE, AT(queue), "N",
      .help = "requests that wait, at most; to more the engine says 429", .lowest = 0,
      .highest = 1000000, .by_default = "256"},
-    {"policy", 0, CLI_CHOICE, AT(policy), "NAME", .help = "how steps are filled",
-     .words = {policies, SM_POLICY_DISAGGREGATED}, .by_default = "chunked"},
-    {"batch", 0, CLI_COUNT, AT(batch), "N",
+    {"policy", 0, CLI_CHOICE, OPTION(policy), "NAME", .help = "how steps are filled",
+     .words = {sm_policy_names, SM_POLICY_DISAGGREGATED}, .by_default = "chunked"},
+    {"batch", 0, CLI_COUNT, OPTION(most_batch), "N",
      .help = "sequences at once, in each group of ranks that holds sequences", .lowest = 1,
      .highest = 4096, .by_default = "16"},
-    {"chunk", 0, CLI_COUNT, AT(chunk), "TOKENS",
+    {"chunk", 0, CLI_COUNT, OPTION(chunk_tokens), "TOKENS",
      .help = "tokens of a chunked step, decoding ones included", .lowest = 1, .highest = 65536,
      .by_default = "128"},
-    {"prefill-tokens", 0, CLI_COUNT, AT(prefill), "TOKENS", .help = "most of other prefill steps",
-     .lowest = 1, .highest = 65536, .by_default = "512"},
-    {"page", 0, CLI_COUNT, AT(page), "TOKENS", .help = "of a page of the KV cache", .lowest = 1,
-     .highest = 65536, .by_default = "16"},
+    {"prefill-tokens", 0, CLI_COUNT, OPTION(prefill_tokens), "TOKENS",
+     .help = "most of other prefill steps", .lowest = 1, .highest = 65536, .by_default = "512"},
+    {"page", 0, CLI_COUNT, OPTION(page_tokens), "TOKENS", .help = "of a page of the KV cache",
+     .lowest = 1, .highest = 65536, .by_default = "16"},
     {"longest", 0, CLI_COUNT, AT(longest), "TOKENS",
      .help = "of a prompt and what is written behind it", .lowest = 2, .highest = 1 << 20,
      .by_default = "4096"},
     {"cache", 0, CLI_COUNT, AT(cache), "TOKENS",
      .help = "of KV cache, in each group of ranks that holds sequences", .lowest = 1,
      .highest = 1e9, .default_says = "what --batch sequences of --longest take, in 1 GiB at most"},
-    {"route", 0, CLI_CHOICE, AT(route), "HOW",
+    {"route", 0, CLI_CHOICE, OPTION(route), "HOW",
      .help = "which of several groups of ranks takes a request", .words = {routes, 3},
      .by_default = "least-loaded"},
-    {"prefix-cache", 0, CLI_FLAG, AT(prefix_cache),
+    {"prefix-cache", 0, CLI_FLAG, OPTION(prefix_cache),
      .help = "keep prompts and answers for later prompts that begin with them"},
-    ARRIVAL_OPTIONS(run_serve_values, requests),
+    ARRIVAL_OPTIONS(serve_run, given.requests),
     {"seed", 0, CLI_WHOLE, AT(requests.draw.seed), "N", .help = "of the requests drawn",
      .by_default = "1"},
     {"temperature", 0, CLI_NUMBER, AT(temperature), "X",
      .help = "of the requests that are sent here; 0 takes the best word", .highest = 100,
      .by_default = "0"},
-    {"ttft", 0, CLI_TIME, AT(ttft_s), "TIME", .help = "the SLO: time to first token",
+    {"ttft", 0, CLI_TIME, OPTION(ttft_s), "TIME", .help = "the SLO: time to first token",
      .above = true},
-    {"tpot", 0, CLI_TIME, AT(tpot_s), "TIME", .help = "the SLO: time per output token",
+    {"tpot", 0, CLI_TIME, OPTION(tpot_s), "TIME", .help = "the SLO: time per output token",
      .above = true},
     {"csv", 0, CLI_OUTPUT, AT(csv), "FILE", .help = "write a row for each request, as measured"},
     {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART,
      .help = "draw how latencies are distributed, simulated and measured, as SVG"},
-    RANKS_OPTIONS(run_serve_values, ranks, RANKS_CUDA),
-    PREDICTION_OPTIONS(run_serve_values, predicted),
-    CLI_MODEL_OPTIONS(run_serve_values, read_by),
+    RANKS_OPTIONS(serve_run, given.ranks, RANKS_CUDA),
+    PREDICTION_OPTIONS(serve_run, given.predicted),
+    CLI_MODEL_OPTIONS(serve_run, given.read_by),
     {.name = NULL},
 };
 
@@ -626,10 +577,8 @@ const cli_verb run_serve_verb = {
     .name = "run serve",
     .summary = "an engine on ranks, for clients or for a trace, beside its simulation",
     .arguments = "MODEL",
-    .least = 1,
-    .most = 1,
     .options = run_serve_table,
-    .values_bytes = sizeof(run_serve_values),
+    .values_bytes = sizeof(serve_run),
     .plans = 1u << SM_PLAN_SERVING,
     .notes = "example: scalemodel run serve tiny.json --checkpoint tiny.safetensors --port 0\n"
              "         scalemodel run serve tiny.json --checkpoint tiny.safetensors --qps 20\n",

@@ -5,16 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "over_ranks.h"
-#include "launch.h"
-#include "prediction.h"
-#include "run_verbs.h"
-#include "train_failures.h"
-#include "train_setup_of_plan.h"
-
 enum { SEQUENCES = 8, MOST_STEPS = 1000000 };
 
-#define AT(member) offsetof(run_train_values, member)
+#define AT(member) offsetof(train_run, given.member)
 
 static const cli_option run_train_table[] = {
     {"data", 0, CLI_INPUT, AT(data), "FILE", .help = "the text to train on: any file, byte by byte",
@@ -36,7 +29,7 @@ static const cli_option run_train_table[] = {
     {"seed", 0, CLI_WHOLE, AT(seed), "N", .help = "of the first weights and of the batches",
      .by_default = "1"},
     {"curve", 0, CLI_OUTPUT, AT(curve), "FILE", .help = "write the loss of each step as CSV"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .help = "draw the losses as SVG"},
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART, .help = "draw the losses as SVG"},
     {"checkpoint", 0, CLI_OUTPUT, AT(checkpoint), "PLACE",
      .help = "write weights and optimizer as safetensors at the end: FILE, or FOLDER/, in parts"},
     {"every", 0, CLI_WHOLE, AT(every), "N", .help = "and after every N steps", .lowest = 1,
@@ -52,12 +45,10 @@ static const cli_option run_train_table[] = {
      .default_says = "the folder MODEL, where it holds weights"},
     {"fresh", 0, CLI_FLAG, AT(fresh),
      .help = "begin with drawn weights, though the folder MODEL holds some"},
-    {"on", 0, CLI_TEXT, AT(on), "SYSTEM", .help = "predict for these chips",
-     .default_says = "cpu-host, or the chip of --system"},
-    RECORD_OPTION(run_train_values, record),
-    RANKS_OPTIONS(run_train_values, ranks, RANKS_CUDA),
-    CLI_CALIBRATION_OPTIONS(run_train_values, constants),
-    CLI_MODEL_OPTIONS(run_train_values, read_by),
+    RECORD_OPTION(train_run, given.record),
+    RANKS_OPTIONS(train_run, given.ranks, RANKS_CUDA),
+    PREDICTION_OPTIONS(train_run, given.predicted),
+    CLI_MODEL_OPTIONS(train_run, given.read_by),
     {.name = NULL},
 };
 
@@ -65,7 +56,7 @@ static const cli_option run_train_table[] = {
 
 static sm_status read_sizes(train_run *q, sm_error *err) {
     const cli_call *call = q->call;
-    const run_train_values *o = call->values;
+    const run_train_values *o = &q->given;
     double T = (double)o->seq, tokens = cli_given(call, &o->batch) ? o->batch : T * SEQUENCES;
     if (o->until > o->steps)
         return cli_refuse(call, &o->until, err, "the training has only %d steps", (int)o->steps);
@@ -89,14 +80,13 @@ static sm_status read_sizes(train_run *q, sm_error *err) {
 
 /* Where checkpoints go, and the config that goes with them where the model has a file. */
 static sm_status read_place(train_run *q, sm_error *err) {
-    const run_train_values *given = q->call->values;
     const char *model = q->call->positional[0];
     sm_source config;
-    sm_status status = record_check(given->record, SM_TRUTH_TRAINING, err);
-    if (!status && cli_given(q->call, &given->keep) && !given->checkpoint)
+    sm_status status = record_check(q->given.record, SM_TRUTH_TRAINING, err);
+    if (!status && cli_given(q->call, &q->given.keep) && !q->given.checkpoint)
         status = sm_fail(err, SM_USAGE, "--keep needs --checkpoint FOLDER/");
-    q->kept = (train_checkpoint_place){.path = given->checkpoint, .keep = (int)given->keep};
-    if (status || !given->checkpoint || access(model, F_OK) != 0) return status;
+    q->kept = (train_checkpoint_place){.path = q->given.checkpoint, .keep = (int)q->given.keep};
+    if (status || !q->given.checkpoint || access(model, F_OK) != 0) return status;
     status = sm_io_model_source(model, q->call->arena, &config, err);
     q->kept.config = status ? NULL : config.text;
     return status;
@@ -115,14 +105,13 @@ static bool holds_weights(const char *folder, sm_arena *arena) {
 
 /* A folder of weights means these, to train as to generate. */
 static sm_status read_checkpoint(train_run *q, sm_error *err) {
-    const run_train_values *given = q->call->values;
     const char *model = q->call->positional[0];
-    if (given->resume && given->fresh)
+    if (q->given.resume && q->given.fresh)
         return sm_fail(err, SM_USAGE, "--resume goes on from weights, and --fresh draws new ones");
-    q->from = given->resume                                           ? given->resume
-              : !given->fresh && holds_weights(model, q->call->arena) ? model
-                                                                      : NULL;
-    q->goes_on = q->attempt.sealed ? given->checkpoint : q->from;
+    q->from = q->given.resume                                           ? q->given.resume
+              : !q->given.fresh && holds_weights(model, q->call->arena) ? model
+                                                                        : NULL;
+    q->goes_on = q->attempt.sealed ? q->given.checkpoint : q->from;
     if (!q->goes_on) return SM_OK;
     sm_status status = sm_io_safetensors_read(q->goes_on, q->call->arena, &q->resumed, err);
     if (status) return status;
@@ -134,18 +123,17 @@ static sm_status read_checkpoint(train_run *q, sm_error *err) {
 }
 
 static sm_status read_question(train_run *q, sm_error *err) {
-    const run_train_values *given = q->call->values;
     sm_status status =
-        cli_read_model(q->call, &given->read_by, q->call->positional[0], &q->model, err);
+        cli_read_model(q->call, &q->given.read_by, q->call->positional[0], &q->model, err);
     sm_train_setup_defaults(&q->setup);
     q->setup.model = &q->model;
     if (!status) status = read_sizes(q, err);
     sm_source text = {.length = 0};
     if (!status)
-        status = sm_io_read_most(given->data, SM_IO_DATA_BYTES, q->call->arena, &text, err);
+        status = sm_io_read_most(q->given.data, SM_IO_DATA_BYTES, q->call->arena, &text, err);
     q->setup.data = (const unsigned char *)text.text;
     q->setup.data_bytes = text.length;
-    sm_source plan = cli_text(q->call, &given->plan);
+    sm_source plan = cli_text(q->call, &q->given.plan);
     if (!plan.text) plan = sm_source_of("--plan", "");
     if (!status) status = sm_plan_parse(&plan, &q->plan, err);
     if (!status) status = train_setup_of_plan(&q->plan, q->call->arena, &q->setup, err);
@@ -164,21 +152,16 @@ static sm_status read_question(train_run *q, sm_error *err) {
 
 /* As `train --as-run` does. */
 static sm_status predict(train_run *q, sm_error *err) {
-    const char *on;
     sm_train *train = NULL;
-    const run_train_values *given = q->call->values;
-    sm_status status =
-        prediction_system_name(q->call, given->on, sm_train_setup_ranks(&q->setup), &on, err);
-    if (!status) status = cli_system(q->call, on, &q->system, err);
+    const sm_calibration *constants = NULL;
+    sm_status status = prediction_system(
+        q->call, &q->given.predicted, sm_train_setup_ranks(&q->setup), &q->system, &constants, err);
     sm_job job = {.size = sizeof(sm_job),
                   .model = &q->model,
                   .system = &q->system,
                   .batch_tokens = (double)q->setup.sequences * q->setup.tokens,
                   .seq = q->setup.tokens,
                   .usd_per_chip_hour = -1};
-    const sm_calibration *constants = NULL;
-    if (!status)
-        status = cli_calibration(q->call, &q->system.chip, &given->constants, &constants, err);
     if (!status) status = sm_train_new(&job, &train, err);
     const sm_train_software software = sm_train_runtime_of(&q->plan);
     if (!status) sm_train_set_software(train, &software);
@@ -190,10 +173,9 @@ static sm_status predict(train_run *q, sm_error *err) {
 
 /* Before the work: what cannot be written at its end would be lost with it. */
 static sm_status check_places(const train_run *q, sm_error *err) {
-    const run_train_values *given = q->call->values;
-    const char *const file[] = {given->curve, given->plot, q->call->common.output};
+    const char *const file[] = {q->given.curve, q->given.plot, q->call->common.output};
     sm_status status =
-        given->checkpoint ? train_checkpoint_check(&q->kept, q->call->arena, err) : SM_OK;
+        q->given.checkpoint ? train_checkpoint_check(&q->kept, q->call->arena, err) : SM_OK;
     for (int i = 0; !status && i < 3; i++)
         if (file[i]) status = sm_io_write_check(file[i], err);
     return status;
@@ -241,14 +223,13 @@ static sm_status one_step(train_run *q, sm_communicator *world, sm_trainer *t, i
 /* Processes read the text and the checkpoint each for itself: what changes meanwhile would part
  * them. Fowler, Noll and Vo's hash. */
 static sm_status check_inputs(const train_run *q, sm_communicator *world, sm_error *err) {
-    const run_train_values *given = q->call->values;
     uint64_t text = 0xcbf29ce484222325u, from = q->resumed.steps << 32 | q->resumed.checksum;
     bool same;
     for (size_t i = 0; i < q->setup.data_bytes; i++)
         text = (text ^ q->setup.data[i]) * 0x100000001b3u;
     sm_status status = same_over_ranks(world, text, &same, err);
     if (!status && !same)
-        return sm_fail(err, SM_BAD_INPUT, "%.200s changed while the ranks read it", given->data);
+        return sm_fail(err, SM_BAD_INPUT, "%.200s changed while the ranks read it", q->given.data);
     if (!status) status = same_over_ranks(world, from, &same, err);
     if (!status && !same)
         return sm_fail(err, SM_BAD_INPUT, "%.200s changed while the ranks read it", q->goes_on);
@@ -265,17 +246,16 @@ static sm_status seal(train_run *q, sm_communicator *world, sm_trainer *t, int s
 
 static sm_status train_rank(sm_communicator *world, void *context, sm_error *err) {
     train_run *q = context;
-    const run_train_values *given = q->call->values;
     sm_trainer *t = NULL;
     train_tally tally = {.steps = 0};
     double apart = 0;
     sm_file_lock *lock = NULL;
     sm_status status = check_inputs(q, world, err);
     if (!status && world->rank == 0 && !ranks_are_here()) status = check_places(q, err);
-    if (!status && world->rank == 0 && given->checkpoint)
-        status = sm_io_lock(given->checkpoint, false, &lock, err);
+    if (!status && world->rank == 0 && q->given.checkpoint)
+        status = sm_io_lock(q->given.checkpoint, false, &lock, err);
     if (!status) status = sm_trainer_new(world, &q->setup, &t, err);
-    if (!status && given->checkpoint)
+    if (!status && q->given.checkpoint)
         status = train_checkpoint_check_arrays(t, world, &q->model, err);
     if (!status && q->goes_on)
         status = train_checkpoint_take(t, &q->model, &q->resumed, q->goes_on, err);
@@ -286,7 +266,7 @@ static sm_status train_rank(sm_communicator *world, void *context, sm_error *err
         status = one_step(q, world, t, i, &apart, &tally, err);
         if (i + 1 == q->end) train_attempt_end(q, world->rank);
         bool due = i + 1 == q->end || (q->every && (i + 1) % q->every == 0);
-        if (!status && due && given->checkpoint) status = seal(q, world, t, i + 1, err);
+        if (!status && due && q->given.checkpoint) status = seal(q, world, t, i + 1, err);
     }
     if (!status) status = train_tally_gather(world, t, &tally, q->detail.stage, &q->times, err);
     if (!status) status = train_memory_gather(world, t, &q->memory, err);
@@ -298,9 +278,7 @@ static sm_status train_rank(sm_communicator *world, void *context, sm_error *err
 }
 
 static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
-    const run_train_values *given = call->values;
-    train_run *q = sm_arena_alloc(call->arena, sizeof *q);
-    if (!q) return sm_fail_memory(err);
+    train_run *q = call->values;
     q->call = call;
     sm_status status = read_question(q, err);
     if (!status) status = predict(q, err);
@@ -310,7 +288,7 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
         status = machine_memory_holds(
             r, "this training", memory->total + memory->host, sm_train_setup_ranks(&q->setup),
             "A smaller model, batch or sequence, or recomputation, needs less.");
-    if (!status && given->failures > 0 && !q->attempt.notes)
+    if (!status && q->given.failures > 0 && !q->attempt.notes)
         return ranks_are_here()
                    ? train_failures_run(q, err)
                    : sm_fail(err, SM_USAGE,
@@ -318,7 +296,7 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
                              "has started these");
     if (!status)
         status =
-            ranks_run(call, &given->ranks, sm_train_setup_ranks(&q->setup), train_rank, q, err);
+            ranks_run(call, &q->given.ranks, sm_train_setup_ranks(&q->setup), train_rank, q, err);
     if (!status && ranks_speak()) status = train_attempts_join(q, err);
     if (status || !ranks_speak()) return status;
     return train_report(r, q, err);
@@ -328,10 +306,8 @@ const cli_verb run_train_verb = {
     .name = "run train",
     .summary = "train a small Transformer under a plan, beside its prediction",
     .arguments = "MODEL",
-    .least = 1,
-    .most = 1,
     .options = run_train_table,
-    .values_bytes = sizeof(run_train_values),
+    .values_bytes = sizeof(train_run),
     .plans = 1u << SM_PLAN_TRAINING,
     .notes =
         "MODEL is a config.json of a decoder, dense or with experts, or a folder with one: where\n"

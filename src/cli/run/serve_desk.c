@@ -1,5 +1,5 @@
 /* serve_desk: a locked list, and counts that bound it. */
-#include "serve_desk.h"
+#include "serve_engine.h"
 
 #include <errno.h>
 #include <string.h>

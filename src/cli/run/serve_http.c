@@ -5,7 +5,7 @@
  * answered with 413, 503 and 429. On loopback only those who ask for that name are answered, and
  * only JSON is taken, so that no other site can reach it through a browser (DNS rebinding,
  * cross-origin forms). */
-#include "serve_http.h"
+#include "serve_engine.h"
 #include "scalemodel/json.h"
 #include "scalemodel/page.h"
 #include <arpa/inet.h>
@@ -102,9 +102,8 @@ static void put_choice(sm_report *r, sm_data *list, const asked *a, size_t from,
                        serve_end end) {
     const int32_t *token = a->q->token + a->q->prompt;
     sm_data *choice = sm_put_object(r, list, NULL);
-    char *text = sm_arena_alloc(r->arena, 3 * (to - from) + 1);
+    char *text = sm_report_room(r, 3 * (to - from) + 1, 1);
     size_t n = 0;
-    if (!text) r->out_of_memory = true;
     for (size_t i = from; text && a->wants.bytes && i < to; i++)
         if (token[i]) text[n++] = (char)token[i];
         else n += (size_t)snprintf(text + n, 4, "\xEF\xBF\xBD"); /* what no text here holds */

@@ -1,6 +1,6 @@
 /* serve_load: one thread for all clients. A request counts from when it should have been sent, so
  * that an engine that holds its clients up is not spared their wait (coordinated omission). */
-#include "serve_load.h"
+#include "serve_engine.h"
 
 #include <string.h>
 #include <time.h>

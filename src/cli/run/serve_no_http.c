@@ -1,5 +1,5 @@
 /* serve_no_http: in place of serve_http.c where libmicrohttpd was not there to build with. */
-#include "serve_http.h"
+#include "serve_engine.h"
 
 sm_status serve_http_begin(const serve_http_job *job, serve_http **out, int *port, sm_error *err) {
     (void)job, (void)port;

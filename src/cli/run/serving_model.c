@@ -1,6 +1,6 @@
 /* serving_model: what run generate and run serve read of a model, a plan and a machine alike. */
 #include "serving_model.h"
-#include "train_setup_of_plan.h"
+#include "run_train.h"
 #include <sys/stat.h>
 
 enum { MOST_RANKS = 4096 };
@@ -95,19 +95,6 @@ sm_status serving_model_open(sm_communicator *world, const serving_model *m,
 }
 
 /* ---- the price ---- */
-
-sm_status serving_system_read(const cli_call *call, const prediction_values *given,
-                              const sm_train_setup *setup, sm_system *system,
-                              const sm_calibration **constants, sm_error *err) {
-    const cli_calibration_values *named = &given->constants;
-    const char *on;
-    sm_status status =
-        prediction_system_name(call, given->on, sm_train_setup_ranks(setup), &on, err);
-    if (!status) status = cli_system(call, on, system, err);
-    if (!status && (named->calibration || named->software))
-        status = cli_calibration(call, &system->chip, named, constants, err);
-    return status;
-}
 
 sm_status serving_show_weights(sm_report *r, const serving_model *m, double held, sm_serve *price,
                                const sm_plan *plan, sm_error *err) {

@@ -40,10 +40,6 @@ sm_status serving_model_weights(const cli_call *call, int word, serving_model *m
 sm_status serving_model_open(sm_communicator *world, const serving_model *m,
                              const sm_generator_pages *pages, sm_generator **out, sm_error *err);
 
-/* What runs are predicted for: --on, --system and --calibration. *constants: NULL for the usual. */
-sm_status serving_system_read(const cli_call *call, const prediction_values *given,
-                              const sm_train_setup *setup, sm_system *system,
-                              const sm_calibration **constants, sm_error *err);
 /* The price of serving in single precision but for how weights are held, one kernel after the
  * other, as it is run here. */
 sm_status serving_price_new(const serving_model *m, const sm_system *system, double prompt,

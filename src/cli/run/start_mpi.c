@@ -2,7 +2,6 @@
 #include <signal.h>
 #include <unistd.h>
 
-#include "launch.h"
 #include "ranks.h"
 
 static sm_status start(int ranks, sm_rank_body body, void *context, sm_error *err) {

@@ -3,7 +3,6 @@
  * or with the last of those that lie in one tensor. No rank holds more than one array besides its
  * own, and tensors of which some are still to come. */
 #include "train_checkpoint.h"
-#include "checkpoint_form.h"
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>

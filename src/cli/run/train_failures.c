@@ -1,4 +1,4 @@
-#include "train_failures.h"
+#include "run_train.h"
 
 #include <errno.h>
 #include <math.h>
@@ -7,15 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "prediction.h"
-
 /* "WHEN RANK FILE" */
 static const char told[] = "SCALEMODEL_ATTEMPT";
 enum { MOST_IN_VAIN = 20 };
 
 static double mtbf_s(const train_run *q) {
-    const run_train_values *given = q->call->values;
-    return 3600.0 / (given->failures * sm_train_setup_ranks(&q->setup));
+    return 3600.0 / (q->given.failures * sm_train_setup_ranks(&q->setup));
 }
 
 static sm_status read_notes(const train_run *q, FILE *file, train_note **note, size_t *n,
@@ -48,14 +45,13 @@ typedef struct attempts {
 } attempts;
 
 static sm_status start_attempt(attempts *a, sm_error *err) {
-    const run_train_values *given = a->q->call->values;
     int ranks = sm_train_setup_ranks(&a->q->setup);
     char text[128];
     a->fails_s -= mtbf_s(a->q) * log1p(-sm_rng_unit(&a->rng));
     snprintf(text, sizeof text, "%.9f %d /proc/%ld/fd/%d", a->fails_s,
              (int)sm_rng_below(&a->rng, (uint64_t)ranks), (long)getpid(), fileno(a->notes));
     if (setenv(told, text, 1)) return sm_fail_memory(err);
-    return ranks_launch(a->q->call, &given->ranks, ranks, err);
+    return ranks_launch(a->q->call, &a->q->given.ranks, ranks, err);
 }
 
 /* Did it end because it was told to fail? Then that is noted, and *again. */
@@ -108,8 +104,7 @@ static sm_status kill_at(train_attempt *a, double when_s, sm_error *err) {
 
 sm_status train_attempt_read(train_run *q, sm_error *err) {
     train_attempt *a = &q->attempt;
-    const run_train_values *given = q->call->values;
-    const char *text = given->failures > 0 ? getenv(told) : NULL;
+    const char *text = q->given.failures > 0 ? getenv(told) : NULL;
     train_note *note;
     double when_s;
     char path[64];

@@ -1,7 +1,6 @@
 /* What run train answers: losses, the time of a step, where it goes and what explains the gap. */
-#include "answer.h"
-#include "prediction.h"
-#include "train_failures.h"
+#include "program.h"
+#include "run_train.h"
 #include <assert.h>
 #include <math.h>
 #include <stdlib.h>
@@ -42,9 +41,8 @@ static void tell_model(const sm_model *m, sm_training_row *t) {
 }
 
 static sm_status train_record(sm_report *r, const train_run *q, double step_s, sm_error *err) {
-    const run_train_values *given = q->call->values;
     char plan[512];
-    if (!given->record) return SM_OK;
+    if (!q->given.record) return SM_OK;
     if (!fits_a_row(&q->model))
         return sm_fail(err, SM_BAD_INPUT, "%s has layers that a row of measurements cannot tell",
                        q->model.name);
@@ -76,7 +74,7 @@ static sm_status train_record(sm_report *r, const train_run *q, double step_s, s
     row.of.training.notes = sm_arena_printf(r->arena, "on %s, median of %d steps", ranks_backend(),
                                             q->end - q->first > 1 ? q->end - q->first - 1 : 1);
     if (!row.of.training.notes) return sm_fail_memory(err);
-    return record_rows(r, given->record, &row, 1, err);
+    return record_rows(r, q->given.record, &row, 1, err);
 }
 
 /* The times of training's steps: parts, ops and collectives, predicted beside measured. */
@@ -319,10 +317,9 @@ static void say_gap(sm_report *r, const train_run *q, const train_gap *gap, int 
 }
 
 static void show_gap(sm_report *r, const train_run *q) {
-    train_gap *gap = sm_arena_array(r->arena, TRAIN_MOST_GAPS, sizeof *gap);
+    train_gap *gap = sm_report_room(r, TRAIN_MOST_GAPS, sizeof *gap);
     double predicted = q->detail.price.expected_s, measured = q->times.step_s;
     double gap_s = measured - predicted;
-    if (!gap) r->out_of_memory = true;
     if (!gap) return;
     int n = train_gaps(&q->times, &q->detail.price, gap);
     sm_data *object = sm_put_object(r, r->data, "gap");
@@ -350,9 +347,8 @@ static sm_status write_curve(const void *context, FILE *out, sm_error *err) {
     return SM_OK;
 }
 
-static sm_status draw_curve(const train_run *q, const char *path, sm_error *err) {
+static void draw_curve(sm_report *r, const train_run *q) {
     char plan[256];
-    if (!path) return SM_OK;
     sm_plan_format(&q->plan, 0, plan, sizeof plan);
     const sm_series series = {
         "loss", SM_MARK_LINE, (size_t)(q->end - q->first), q->number + q->first, q->loss + q->first,
@@ -364,8 +360,7 @@ static sm_status draw_curve(const train_run *q, const char *path, sm_error *err)
                             .y_unit = "",
                             .n = 1,
                             .series = &series};
-    const sm_chart chart = {q->model.name, plan, 1, &panel};
-    return cli_write_chart(&chart, path, err);
+    sm_report_chart(r, &(sm_chart){q->model.name, sm_textf(r, "%s", plan), 1, &panel});
 }
 
 /* ---- memory ---- */
@@ -416,7 +411,7 @@ static void show_head(sm_report *r, const train_run *q) {
                    q->model.name, plan, ranks, ranks == 1 ? "" : "s", ranks_backend(),
                    q->setup.sequences, q->setup.tokens);
     sm_put(r, r->data, "weights_from", q->from);
-    if (q->from && !((const run_train_values *)q->call->values)->resume)
+    if (q->from && !q->given.resume)
         sm_report_text(r, "It begins with the weights that %.120s holds; --fresh draws others.",
                        q->from);
     sm_data *list = sm_put_array(r, r->data, "losses");
@@ -426,10 +421,9 @@ static void show_head(sm_report *r, const train_run *q) {
 }
 
 sm_status train_report(sm_report *r, train_run *q, sm_error *err) {
-    const run_train_values *given = q->call->values;
     show_head(r, q);
-    sm_status status = given->curve ? cli_write(given->curve, write_curve, q, err) : SM_OK;
-    if (!status) status = draw_curve(q, given->plot, err);
+    sm_status status = q->given.curve ? cli_write(q->given.curve, write_curve, q, err) : SM_OK;
+    if (q->given.plot) draw_curve(r, q);
     /* The median; the first step also warms up, and is left out where there are others. Sorts. */
     int from = q->end - q->first > 1 ? q->first + 1 : q->first;
     assert(q->end > from);

@@ -1,5 +1,5 @@
 /* From a plan to degrees, rules, chunks of layers and the order in which stages work. */
-#include "train_setup_of_plan.h"
+#include "run_train.h"
 
 static sm_train_optimizer optimizer_of(const sm_plan *p) {
     switch (p->optimizer) {

@@ -1,5 +1,5 @@
 /* The times of every rank, gathered and laid beside the prediction. */
-#include "train_tally.h"
+#include "run_train.h"
 
 #include <assert.h>
 #include <math.h>

@@ -1,6 +1,5 @@
 /* serve: the frontier of latency, throughput and cost at which a model can be served, or one point
  * of it. */
-#include "answer.h"
 #include "program.h"
 #include "scalemodel/io.h"
 #include <string.h>
@@ -14,7 +13,6 @@ typedef struct serving {
     cli_engine_values engine;
     const char *on, *plot, *prefill_on, *decode_on;
     sm_system prefill_system;
-    const sm_calibration *prefill_calibration;
     sm_range chips;
     cli_calibration_values constants;
     const sm_calibration *calibrations[SM_MAX_COMPARED];
@@ -148,11 +146,9 @@ static sm_status read_pools(const cli_call *call, serving *v, sm_error *err) {
     q->disaggregated = true;
     q->prefill_system = &v->prefill_system;
     sm_status status = cli_system(call, v->prefill_on, &v->prefill_system, err);
-    if (status || (!v->constants.calibration && !v->constants.software)) return status;
-    status =
-        cli_calibration(call, &v->prefill_system.chip, &v->constants, &v->prefill_calibration, err);
-    q->prefill_calibration = v->prefill_calibration;
-    return status;
+    return status ? status
+                  : cli_constants(call, &v->prefill_system.chip, &v->constants,
+                                  &q->prefill_calibration, err);
 }
 
 static sm_status read_job(const cli_call *call, serving *v, sm_error *err) {
@@ -224,8 +220,6 @@ const cli_verb cli_serve = {
     .name = "serve",
     .summary = "latency, throughput, memory and cost of serving a model",
     .arguments = "[MODEL]",
-    .least = 0,
-    .most = 1,
     .options = serve_table,
     .columns = "plan,tpot_s.expected,tokens_per_s_per_chip,chips,batch,ttft_s.expected,"
                "usd_per_million_tokens,memory_bytes.total,bound",

@@ -1,8 +1,6 @@
 /* simulate: requests through replicas of a serving engine. */
-#include "answer.h"
-#include "arrival_options.h"
 #include "program.h"
-#include "scalemodel/load.h"
+#include "arrival_options.h"
 #include <string.h>
 
 /* The question, what it points to, and what else is asked. */
@@ -21,11 +19,6 @@ typedef struct simulating {
 
 enum { MOST_REPLICAS = 4096 };
 
-static const char *const policies[] = {
-#define X(id, name, help) name,
-    SM_POLICIES(X)
-#undef X
-};
 static const char *const preempts[] = {"recompute", "swap"};
 static const char *const routes[] = {"least-loaded", "round-robin", "affinity"};
 
@@ -40,7 +33,7 @@ static const cli_option simulate_table[] = {
      .default_says = "what serve finds best on all chips of --on"},
     ARRIVAL_OPTIONS(simulating, requests),
     {"policy", 0, CLI_CHOICE, SIMULATE(policy), "NAME", .help = "how steps are filled",
-     .words = {policies, SM_POLICY_COUNT},
+     .words = {sm_policy_names, SM_POLICY_COUNT},
      .default_says = "that of the software: chunked, or continuous where prefill goes first"},
     {"prefill-plan", 0, CLI_SOURCE, ASK(prefill_plan), "PLAN", .help = "of the prefill pool",
      .default_says = "that of --plan"},
@@ -157,8 +150,7 @@ static sm_status read_question(const cli_call *call, simulating *v, sm_error *er
     if (!status && !cli_given(call, &q->dtypes.compute))
         q->dtypes.compute = sm_serve_usual_compute(&v->system.chip, q->dtypes.weights);
     q->software = v->constants.software;
-    if (!status && (v->constants.calibration || v->constants.software))
-        status = cli_calibration(call, &v->system.chip, &v->constants, &q->calibration, err);
+    if (!status) status = cli_constants(call, &v->system.chip, &v->constants, &q->calibration, err);
     return status;
 }
 
@@ -195,8 +187,6 @@ const cli_verb cli_simulate = {
     .name = "simulate",
     .summary = "requests through a serving engine: latency, goodput, rates",
     .arguments = "MODEL",
-    .least = 1,
-    .most = 1,
     .options = simulate_table,
     .values_bytes = sizeof(simulating),
     .plans = 1u << SM_PLAN_SERVING,

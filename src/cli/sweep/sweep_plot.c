@@ -215,18 +215,15 @@ static bool draw_tracks(const drawing *d, const double *value, sm_panel *panel) 
 }
 
 sm_status sweep_plot_draw(const sweep_plot *p, sm_report *r, sm_error *err) {
-    struct picture {
-        sm_chart chart;
-        sm_panel panel[MOST_PANELS];
-    } *picture = sm_arena_alloc(r->arena, sizeof *picture);
+    sm_panel panels[MOST_PANELS];
     drawing d = {.p = p, .r = r};
     const sweep *s = p->s;
-    if (!picture || p->out_of_memory) return sm_fail_memory(err);
+    if (p->out_of_memory) return sm_fail_memory(err);
     place_all(&d);
     for (int i = 0; i < p->panels && !r->out_of_memory; i++) {
         const char *column = s->column[p->column[i]];
         const double *value = p->value[p->column[i]];
-        sm_panel *panel = &picture->panel[i];
+        sm_panel *panel = &panels[i];
         *panel = (sm_panel){.title = column,
                             .x_label = d.across < 0 ? NULL : s->axis[d.across].key,
                             .x_unit = "",
@@ -238,8 +235,7 @@ sm_status sweep_plot_draw(const sweep_plot *p, sm_report *r, sm_error *err) {
     const char *words = s->verb->name;
     for (int i = 0; i < s->words; i++) words = sm_textf(r, "%s %s", words, s->word[i]);
     if (s->plan) words = sm_textf(r, "%s --plan %s", words, s->plan);
-    picture->chart = (sm_chart){sm_textf(r, "A sweep of %lld questions", (long long)s->rows), words,
-                                (size_t)p->panels, picture->panel};
-    r->chart = &picture->chart;
+    sm_report_chart(r, &(sm_chart){sm_textf(r, "A sweep of %lld questions", (long long)s->rows),
+                                   words, (size_t)p->panels, panels});
     return SM_OK;
 }

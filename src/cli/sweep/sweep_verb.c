@@ -1,7 +1,6 @@
 /* sweep: any question of a verb for every combination of values, a row each. */
-#include "answer.h"
-#include "sweep.h"
 #include "program.h"
+#include "sweep.h"
 #ifdef __GLIBC__
 #include <malloc.h>
 #endif
@@ -196,8 +195,6 @@ const cli_verb cli_sweep = {
     .name = "sweep",
     .summary = "the questions of another verb for every combination of values",
     .arguments = "VERB...",
-    .least = 1,
-    .most = CLI_MAX_POSITIONALS,
     .options = sweep_table,
     .values_bytes = sizeof(sweep_values),
     .tells_progress = true,

@@ -1,6 +1,6 @@
 /* train_watch: Ctrl-C stops a search instead of the program, and a line on standard error says how
  * far it is. */
-#include "train.h"
+#include "train_watch.h"
 #include <signal.h>
 #include <unistd.h>
 

@@ -6,6 +6,7 @@
 typedef struct cli_calibrate_values {
     sm_calibrate_question question;
     const char *chip, *start;
+    sm_system system;
     cli_choices fit; /* constants */
     cli_list columns;
 } cli_calibrate_values;
@@ -40,38 +41,6 @@ static const cli_option calibrate_table[] = {
     {.name = NULL},
 };
 
-static sm_status read_chip(const char *text, sm_calibrate_question *q, sm_error *err) {
-    enum { MOST_NAMES = 256 };
-    const char *names[MOST_NAMES];
-    q->chip = sm_chip_find(text, strlen(text));
-    if (q->chip) return SM_OK;
-    size_t n = 0;
-    while (n < sm_chip_count() && n < MOST_NAMES) {
-        names[n] = sm_chip_at(n)->name;
-        n++;
-    }
-    sm_source source = sm_source_of("--chip", text);
-    const char *near = sm_nearest(text, source.length, names, n);
-    return sm_fail_at(err, &source, (sm_span){0, source.length},
-                      "the catalogue has no chip '%.60s'%s%s%s", text,
-                      near ? "; did you mean " : "; 'scalemodel chip' lists them", near ? near : "",
-                      near ? "?" : "");
-}
-
-static sm_status read_start(const char *text, sm_calibrate_question *q, sm_error *err) {
-    enum { MOST_NAMES = 64 };
-    const char *names[MOST_NAMES];
-    q->start = text ? sm_calibration_for(q->chip, text) : NULL;
-    if (q->start || !text) return SM_OK;
-    sm_source source = sm_source_of("--start", text);
-    const char *near = sm_nearest(text, source.length, names,
-                                  sm_calibration_softwares(q->chip, names, MOST_NAMES));
-    return sm_fail_at(err, &source, (sm_span){0, source.length},
-                      "%s has no calibration for '%.60s'%s%s%s", q->chip->name, text,
-                      near ? "; did you mean " : "; 'chip NAME --calibration' lists them",
-                      near ? near : "", near ? "?" : "");
-}
-
 static sm_status run_calibrate(const cli_call *call, sm_report *r, sm_error *err) {
     cli_calibrate_values *o = call->values;
     sm_calibrate_question *q = &o->question;
@@ -83,8 +52,12 @@ static sm_status run_calibrate(const cli_call *call, sm_report *r, sm_error *err
     q->n_given = (size_t)o->columns.n;
     q->given = cli_columns(call, &o->columns);
     if (!q->given) return sm_fail_memory(err);
-    sm_status status = read_chip(o->chip, q, err);
-    if (!status) status = read_start(o->start, q, err);
+    const sm_source chip = cli_source(call, &o->chip);
+    sm_status status = sm_system_parse(&chip, NULL, 0, &o->system, err);
+    if (!status) q->chip = sm_chip_find(o->system.chip.name, strlen(o->system.chip.name));
+    if (!status && o->start) q->start = sm_calibration_for(q->chip, o->start);
+    if (!status && o->start && !q->start)
+        status = cli_fail_software(call, q->chip, "--start", o->start, err);
     if (!status) status = sm_answer_calibrate(q, r, err);
     if (status || !q->output) return status;
     return sm_io_write(q->output, r->file, strlen(r->file), err);
@@ -94,8 +67,6 @@ const cli_verb cli_calibrate = {
     .name = "calibrate",
     .summary = "constants of a chip and a software fitted to measured rows",
     .arguments = "DATA...",
-    .least = 1,
-    .most = CLI_MAX_POSITIONALS,
     .options = calibrate_table,
     .values_bytes = sizeof(cli_calibrate_values),
     .without_system = true,

@@ -1,5 +1,4 @@
 /* validate: measured rows against what is predicted for them. */
-#include "answer.h"
 #include "program.h"
 #include "scalemodel/io.h"
 #include <dirent.h>
@@ -103,7 +102,7 @@ static const cli_option validate_table[] = {
      .by_default = "kind,chip,source,model,parallelism"},
     {"worst", 0, CLI_INT, AT(question.worst), "N", .help = "how many of the worst rows to list",
      .highest = 1000, .by_default = "10"},
-    {"summary", 0, CLI_FLAG, AT(summary), .help = "with --json: the statistics without the rows"},
+    {"summary", 0, CLI_FLAG, AT(summary), .help = "the statistics without the rows"},
     {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART,
      .help = "draw predicted against measured as SVG"},
     CLI_CODEBASE_OPTION(validate_values, codebases),
@@ -145,8 +144,7 @@ static sm_status run_validate(const cli_call *call, sm_report *r, sm_error *err)
     q->n_by = cli_given(call, &o->by) ? o->by.n : 0;
     q->by = o->by.word;
     if (q->worst == 0) q->worst = -1;
-    q->rows = call->common.json && !o->summary;
-    q->table = call->common.csv;
+    q->rows = (call->common.json || call->common.csv) && !o->summary;
     q->explain = call->common.explain;
     q->plot = o->plot != NULL;
     q->n_given = (size_t)o->columns.n;
@@ -164,8 +162,6 @@ const cli_verb cli_validate = {
     .name = "validate",
     .summary = "measured rows against what is predicted for them",
     .arguments = "[DATA...]",
-    .least = 0,
-    .most = CLI_MAX_POSITIONALS,
     .options = validate_table,
     .values_bytes = sizeof(validate_values),
     .notes = "DATA is CSV with a header or JSON lines: matmuls, attention, collectives,\n"

@@ -7,9 +7,8 @@
 #include <sys/stat.h>
 
 #include "nsys.h"
-#include "packed_stream.h"
+#include "file_parts.h"
 #include "scalemodel/io.h"
-#include "tar.h"
 
 enum { MOST_FILES = 65536, MOST_DEPTH = 8, MOST_PATH = 4096 };
 

@@ -1,7 +1,7 @@
 /* An archive is blocks of 512 bytes: a header, the bytes of the file filled up to whole blocks, the
  * next header; two empty blocks end it. Paths beyond 100 bytes have a prefix (POSIX), or stand as a
  * file of type L before theirs (GNU). */
-#include "tar.h"
+#include "nsys.h"
 
 #include <string.h>
 

@@ -86,9 +86,6 @@ static sm_status set_cell(const request_name *name, const json_value *value, req
 
 static sm_status request_json_read(const line_reader *r, const sm_source *line, request_row *row,
                                    sm_error *err) {
-    if (request_flat_read(line, row)) return SM_OK;
-    memset(row->cell, 0, sizeof row->cell);
-    row->blocks = 0;
     sm_arena *arena = sm_arena_new();
     const json_document document = {.source = line, .arena = arena, .err = err, .line = r->line};
     const json_value *object;

@@ -2,7 +2,7 @@
  * values by field, and their places for errors. Private to src/io. */
 #pragma once
 #include "csv_record.h"
-#include "line_reader.h"
+#include "file_parts.h"
 
 typedef enum request_field {
     REQUEST_ARRIVAL,
@@ -47,9 +47,6 @@ typedef struct request_header {
     int columns;
     const request_name *name[CSV_MOST_CELLS]; /* NULL: passed over */
 } request_header;
-
-/* The usual form of such a line, quickly; false: it is another one, and the row is spoiled. */
-bool request_flat_read(const sm_source *line, request_row *row);
 
 /* A decimal number that is all of the text: false when it is none. */
 bool request_number(const char *text, size_t length, double *value);

@@ -1,5 +1,5 @@
 /* The columns and keys of measured rows. */
-#include "truth_schema.h"
+#include "truth_form.h"
 
 #define AT(member) offsetof(truth_draft, member)
 #define ROW(member) offsetof(truth_draft, row.member)

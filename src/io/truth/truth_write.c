@@ -4,9 +4,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "scalemodel/io.h"
 #include "scalemodel/json.h"
-#include "truth_schema.h"
+#include "truth_form.h"
 
 static const truth_schema *schema_of(sm_truth_kind kind) {
     for (int i = 0; i < SM_TRUTH_KIND_COUNT; i++)

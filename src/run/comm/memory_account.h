@@ -2,9 +2,8 @@
  * it ever had. Ranks may be threads of one process, so each thread says whose account its
  * allocations go to; a block may be freed by any thread. */
 #pragma once
-#include <stdatomic.h>
-
 #include "scalemodel/run_train.h"
+#include <stdatomic.h>
 
 /* Parts as in sm_train_memory. Host memory is counted apart: it is in no total. */
 typedef struct memory_account {
@@ -33,3 +32,13 @@ void memory_mark(void *block, sm_train_memory_part part);
 
 /* The greatest so far are forgotten. */
 void memory_begin(memory_account *account);
+
+/* Between ranks and coordinates. */
+/* The coordinates along `axes` of the number-th rank of a group over them; the last axis varies
+ * fastest. Other coordinates stay as they are. */
+void coordinates_of(const sm_mesh *mesh, sm_axes axes, int number, int *at);
+/* Those of the number-th rank of this rank's group over the axes. at: SM_MAX_AXES of them. */
+void member_of(const sm_rank_mesh *m, sm_axes axes, int number, int *at);
+/* The ranks of `m` as a mesh of other axes of as many chips. `m` owns it. NULL: out of memory. */
+sm_rank_mesh *rank_mesh_like(sm_rank_mesh *m, const sm_mesh *mesh, sm_error *err);
+int number_of(const sm_mesh *mesh, sm_axes axes, const int *at);

@@ -1,5 +1,5 @@
 /* A mesh of ranks: coordinates, and the groups along sets of axes. */
-#include "rank_mesh.h"
+#include "memory_account.h"
 
 #include <string.h>
 

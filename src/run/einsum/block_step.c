@@ -3,10 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "box.h"
-#include "local_block.h"
+#include "einsum_parts.h"
 #include "memory_account.h"
-#include "rank_mesh.h"
 
 typedef struct stepping {
     sm_rank_mesh *m;

@@ -1,5 +1,5 @@
 /* Copying boxes between row-major arrays, row by row. */
-#include "box.h"
+#include "einsum_parts.h"
 
 #include <assert.h>
 #include <string.h>

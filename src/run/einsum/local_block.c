@@ -1,5 +1,5 @@
 /* The block of a sharded array that one rank holds. */
-#include "local_block.h"
+#include "einsum_parts.h"
 
 #include <assert.h>
 #include <string.h>

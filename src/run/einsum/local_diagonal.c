@@ -1,6 +1,6 @@
 /* The diagonal of a block: of A[I_X,I_Y] a chip has what rows and columns of its block meet on, and
  * zeros along the rest of its rows. */
-#include "local_diagonal.h"
+#include "einsum_parts.h"
 
 #include <string.h>
 

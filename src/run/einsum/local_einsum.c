@@ -3,14 +3,13 @@
  * where they do not stand so already, and handed to BLAS; whole numbers are multiplied by plain
  * loops. Operands in bf16 and in scaled types give a result in single precision, which they are
  * converted to panel by panel. */
-#include "local_einsum.h"
+#include "einsum_parts.h"
 
 #include <assert.h>
 #include <cblas.h>
 #include <string.h>
 
 #include "memory_account.h"
-#include "scalemodel/program.h"
 
 enum { MOST = 2 * SM_MAX_RANK };
 

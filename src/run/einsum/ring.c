@@ -4,16 +4,12 @@
  * the chunks are halved, and one lane goes each way. These are the collective matmuls of Wang et
  * al. (ASPLOS 2023, "Overlap Communication with Dependent Computation via Decomposition"): the
  * transfer of one chunk runs beside the product of another. */
-#include "ring.h"
+#include "einsum_parts.h"
 
 #include <assert.h>
 #include <string.h>
 
-#include "box.h"
-#include "local_block.h"
-#include "local_einsum.h"
-#include "rank_mesh.h"
-#include "ring_transfer.h"
+#include "memory_account.h"
 
 enum { MOST_LANES = 2, TAG = 11 };
 enum { PRODUCT, ARRIVING, SENT, BLOCKS }; /* the blocks of a lane */

@@ -1,5 +1,5 @@
 /* Transfers between the neighbours of a ring: started, helped along, waited for, counted. */
-#include "ring_transfer.h"
+#include "einsum_parts.h"
 
 ring_transfer ring_transfer_of(sm_communicator *group, int direction, int tag) {
     int n = group->size, rank = group->rank;

@@ -2,10 +2,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "local_block.h"
-#include "local_diagonal.h"
-#include "rank_mesh.h"
-#include "ring.h"
+#include "einsum_parts.h"
+#include "memory_account.h"
 
 typedef struct running {
     sm_rank_mesh *m;

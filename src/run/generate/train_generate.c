@@ -1,6 +1,5 @@
 /* Generating: tokens through the program of serving, forward, for several sequences at once. */
-#include "attention_heads.h"
-#include "row_math.h"
+#include "train_parts.h"
 #include <assert.h>
 #include <cblas.h>
 #include <math.h>

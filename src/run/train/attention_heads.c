@@ -5,14 +5,12 @@
  * capped, cap tanh(s / cap) (Gemma 2, arXiv 2408.00118, section 2); a sink is one more logit of a
  * head, of no value (gpt-oss). With ALiBi (Press et al., arXiv 2108.12409, section 3) head h of n
  * adds -m_h (i - j) to its scores. */
-#include "attention_heads.h"
+#include "train_parts.h"
 
 #include <assert.h>
 #include <cblas.h>
 #include <math.h>
 #include <string.h>
-
-#include "row_math.h"
 
 enum { Q = ATTENTION_Q, KEYS = ATTENTION_KEYS, VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT };
 enum { Q2 = ATTENTION_Q2, KEYS2 = ATTENTION_KEYS2, SINKS = ATTENTION_SINKS };

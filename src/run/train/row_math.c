@@ -1,9 +1,8 @@
 /* Rows of numbers. A sum in eight parts is four vector additions of SSE2 at a time, or two of AVX;
  * the order is fixed, so that every machine and plan adds alike. */
-#include "row_math.h"
+#include "train_parts.h"
 
 #include <math.h>
-#include <stdint.h>
 #include <string.h>
 
 enum { PARTS = 8 };

@@ -3,8 +3,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "attention_heads.h"
-#include "local_block.h"
+#include "train_parts.h"
+#include "einsum_parts.h"
 
 static sm_status make(void *context, sm_local_block *b, bool cleared, sm_error *err) {
     (void)context;

@@ -3,8 +3,7 @@
 #include <cblas.h>
 #include <math.h>
 
-#include "attention_heads.h"
-#include "row_math.h"
+#include "train_parts.h"
 
 enum { VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT, SINKS = ATTENTION_SINKS };
 

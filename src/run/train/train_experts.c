@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "row_math.h"
 #include "train_parts.h"
 
 enum { MOST_EXPERTS = SM_RUN_EXPERTS };

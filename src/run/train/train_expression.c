@@ -8,7 +8,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "row_math.h"
 #include "train_parts.h"
 
 enum { MOST_TERMS = SM_RUN_TERMS, MOST_ARGUMENTS = SM_RUN_ARGUMENTS };

@@ -2,7 +2,6 @@
  * line may be. Matrix products are einsums of BLAS. */
 #include <string.h>
 
-#include "row_math.h"
 #include "train_parts.h"
 
 /* ---- matrix products ---- */

@@ -2,7 +2,6 @@
  * rows of gradients and weights. Adam (Kingma and Ba, arXiv 1412.6980, algorithm 1): m += (1 - b1)
  * (g - m), v += (1 - b2) (g^2 - v), w -= rate (m / (1 - b1^n)) / (sqrt(v / (1 - b2^n)) + epsilon).
  */
-#include "row_math.h"
 #include "train_parts.h"
 #include <assert.h>
 #include <math.h>

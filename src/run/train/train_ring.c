@@ -13,11 +13,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "attention_heads.h"
-#include "local_block.h"
-#include "rank_mesh.h"
-#include "ring_transfer.h"
-#include "row_math.h"
+#include "train_parts.h"
+#include "einsum_parts.h"
 
 enum { Q = ATTENTION_Q, KEYS = ATTENTION_KEYS, VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT };
 enum { PAIR = 2, FIRST_TAG = 21 }; /* keys and values */

@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "local_einsum.h"
+#include "einsum_parts.h"
 #include "train_parts.h"
 
 enum { MOST_ARRAYS = 64, MOST_STATES = SM_RUN_STATES, MOST_LINES = SM_RUN_LINES };

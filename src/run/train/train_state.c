@@ -1,7 +1,6 @@
 /* Weights and moments as whole arrays: gathered on a rank block by block, or cut out of whole
  * arrays again on another mesh. */
-#include "box.h"
-#include "rank_mesh.h"
+#include "einsum_parts.h"
 #include "train_parts.h"
 #include <assert.h>
 #include <string.h>

@@ -1,7 +1,6 @@
 /* A step on a rank: its stage, boundaries sent to other stages, then loss, norm and update. The
  * rate follows a cosine (Loshchilov and Hutter, arXiv 1608.03983, eq. 5); a gradient whose norm
  * exceeds `clip` is scaled down to it (Pascanu et al., arXiv 1211.5063, algorithm 1). */
-#include "row_math.h"
 #include "train_parts.h"
 #include <assert.h>
 #include <math.h>

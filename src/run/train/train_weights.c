@@ -1,6 +1,6 @@
 /* The weights of a stage. Each element is drawn from the seed, its layer, its tensor and its place
  * in the whole tensor, so that every plan starts from the same model. */
-#include "local_block.h"
+#include "einsum_parts.h"
 #include "train_parts.h"
 #include <assert.h>
 #include <math.h>
