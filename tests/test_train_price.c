@@ -394,7 +394,7 @@ static void the_end_of_a_step_is_the_softwares(random_job *r, sm_train *train, c
                                                const sm_price_of_plan *unused) {
     sm_plan other = *given, *plan = &other;
     sm_price_of_plan usual, late, whole;
-    sm_software_memory held = *sm_software_memory_of("megatron-core", 0);
+    sm_software_memory held = *sm_software_memory_of("megatron-core", NULL, 0);
     sm_calibration c = *sm_train_calibration(train), bare = c;
     sm_error err = {0};
     (void)unused;

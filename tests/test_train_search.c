@@ -344,9 +344,9 @@ static bool is_odd(const sm_plan_space *space, const sm_plan *plan, sm_plan_limi
 
 static bool is_in(const sm_plan_space *space, const sm_plan *plan) {
     sm_plan_limits limits;
-    uint32_t all = (1u << SM_PLAN_ORDER) - 1;
+    uint64_t all = (1ull << SM_PLAN_ORDER) - 1;
     return sm_plan_space_of(space, plan, &limits) &&
-           sm_plan_limits_have(&limits, plan, all & ~(1u << SM_PLAN_REGATHER));
+           sm_plan_limits_have(&limits, plan, all & ~(1ull << SM_PLAN_REGATHER));
 }
 
 /* In a space the search finds what brute force finds in it, and nothing outside. */
@@ -637,7 +637,7 @@ static double best_of_node(sm_train *train, const sm_search_options *o, const no
                                 &only.fixed.context, &only.fixed.expert, &only.fixed.pipeline};
     for (int i = 0; i < SM_PLAN_DEGREES; i++) {
         *at[i] = n->degree[key[i]];
-        only.fixed.given |= 1u << key[i];
+        only.fixed.given |= 1ull << key[i];
     }
     only.prune = false;
     only.top = 1;

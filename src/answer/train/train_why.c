@@ -51,7 +51,7 @@ static sm_status neighbour(const sm_train_asked *q, sm_train *train, int key, in
     sm_error none = {.status = SM_OK};
     search.top = 1;
     search.progress = NULL;
-    search.fixed.given |= 1u << key;
+    search.fixed.given |= 1ull << key;
     *sm_plan_degree(&search.fixed, key) = degree;
     *found = (sm_found){NULL, NULL};
     sm_status status = sm_train_search(train, &search, q->report->arena, &result, &none);
@@ -71,7 +71,7 @@ sm_status sm_train_why(const sm_train_asked *q, sm_train *train, const sm_plan_s
     const sm_price_of_plan *price = &best->detail.price;
     sm_data *list = sm_put_array(r, r->data, "why");
     sm_table *table = sm_page_table(r, "Why these degrees", "<instead|>step|>slower|<because");
-    uint32_t keys = sm_plan_keys_for(&q->search.fixed, q->in.model) & ~q->search.fixed.given;
+    uint64_t keys = sm_plan_keys_for(&q->search.fixed, q->in.model) & ~q->search.fixed.given;
     sm_status status = SM_OK;
     if (q->priced_only)
         return sm_fail(err, SM_USAGE,
