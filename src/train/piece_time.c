@@ -57,8 +57,10 @@ sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm
     double sequences = d->sequences / d->ways[w->batch.mask & d->sequence_axes];
     double heads = size_at(&w->batch, d) / sequences, kv_heads = size_at(&w->kv_heads, d);
     double block = t->system.chip.fabric == SM_FABRIC_TORUS ? t->software_memory.mask_block : 0;
+    double q_len = size_at(&w->m, d), at_once = t->seq; /* keys: of a ring those of one chip */
+    if (v->rules.context_by == SM_CONTEXT_RING) at_once = q_len;
     return (sm_attention_shape){.batch = sequences,
-                                .q_len = size_at(&w->m, d),
+                                .q_len = q_len,
                                 .keys = size_at(&w->n, d),
                                 .kv_len = t->seq,
                                 .heads = heads,
@@ -69,7 +71,7 @@ sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm
                                 .kv_bytes = t->weight_bytes,
                                 .one_kernel = true,
                                 .head_blocks = true,
-                                .block = block < t->seq ? block : t->seq,
+                                .block = smaller(block, at_once),
                                 .kernel = v->rules.attention,
                                 .panel = t->software.panels ? SM_QUERIES_AT_ONCE : 0};
 }
