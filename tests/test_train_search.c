@@ -605,7 +605,7 @@ static void a_chip_without_room_is_told_so(void **state) {
     sm_search_options o;
     sm_search_defaults(&o);
     sm_train *train = train_of(&r.job);
-    sm_train_set_software_memory(train, sm_software_memory_of("deepspeed", 0));
+    sm_train_set_software_memory(train, sm_software_memory_of("deepspeed", NULL, 0));
     assert_int_equal(search_copied(train, &o, &exact, &err), SM_NEGATIVE);
     assert_string_equal(err.sentence,
                         "no plan fits: of the 1 GB of a chip the software takes all for itself");
