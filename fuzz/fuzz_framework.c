@@ -11,7 +11,7 @@ static const char script[] =
     "N=2\ntorchrun --nnodes $N x.py --tp 4 --pp=2 --seq-length 4096 --global-batch-size 64 --bf16 "
     "--model llama3-8b --micro-batch-size 1 --name 'a b'\n";
 
-static void ask_space(const sm_framework *framework, const sm_plan *plan, uint32_t keys,
+static void ask_space(const sm_framework *framework, const sm_plan *plan, uint64_t keys,
                       const sm_plan_job *job) {
     sm_plan_space space = {.job = *job};
     sm_plan_limits limits = {.usual_order = false};

@@ -334,8 +334,8 @@ END
   is the row's own software, as known from its other sources and chips. Over cells: each source on each chip once.
 - Within and beyond: rows within the sizes that the other sources have of the chip, and rows beyond them in chips, sequence,
   width, depth or experts, whose intervals are 1.3 times as wide on the logarithm.
-- Either line prices a row with what its code base is known to do (`data/codebases`: what runs beside what) and with its plan, the kernel of
-  attention too; the constants alone differ.
+- Either line prices a row with what its code base is known to do (`data/codebases`: what runs beside what, tiles, masks) and with its plan, the kernel
+  of attention too; the constants alone differ. Intervals are learned from rows of quality A alone.
 - Rows of quality A; Megatron-Bridge is one source of all its releases and chips.
 - Three rows of one's own: each code base with six rows on a chip, first as the fit without its source predicts it, then with one factor
   more, the median of what three other rows of it are off by, drawn once for each row and believed as far as code bases differ more than
@@ -353,8 +353,8 @@ END
 
 Where training falls short, and why:
 
-- The tail of quality A, with the source left out, is MaxText's mixtures on TPU v5p to v7 (a third too quick: a capacity factor of 1.25 and dispatch
-  by dense products are not priced), torchtitan's ring attention of December 2024 over 4 and 8 ranks (-40 %), GPT-OSS (heads of 64 and a width of 2880),
+- The tail of quality A, with the source left out, is 8-bit steps on TPU v7 (-25 to -37 %: no other source has any on a TPU), Llama 4 Maverick on
+  TPU v5p (-30 %), torchtitan's ring attention of December 2024 over 4 and 8 ranks (-40 %), GPT-OSS (heads of 64 and a width of 2880),
   DeepSpeed's ZeRO-3 of 2021, Qwen3 30B, and code bases with fewer than ten rows on a chip.
 - Layouts: a layout measured several times counts once, at the geometric mean. A quarter of the pairs that are ordered wrongly lie within
   5 % of each other; of those measured more than 3.7 % apart (what two releases of one software differ by) `validate` gives the figure too.

@@ -517,7 +517,8 @@ static double cell_median(fit *f, residual_at of, fold_kind kind) {
 }
 
 /* The q-quantile of log measured / expected, n rows of a source counting as n^(3/4), as calibrate
- * counts rows of one width. */
+ * counts rows of one width. Of quality A: what rows of less are off by is the fact that they lack
+ * as well, which whoever asks knows of his own plan. */
 typedef struct weighed {
     double value, weight;
 } weighed;
@@ -530,11 +531,11 @@ static double balanced_quantile(fit *f, residual_at of, fold_kind kind, int with
     int rows[MOST_NAMES] = {0};
     double total = 0.0, below = 0.0;
     size_t n = 0, i = 0;
-    for (size_t k = 0; k < f->n; k++) rows[f->step[k].source] += f->step[k].large;
+    for (size_t k = 0; k < f->n; k++) rows[f->step[k].source] += is_a(&f->step[k]);
     for (size_t k = 0; k < f->n; k++) {
         const step *s = &f->step[k];
-        if (!s->large || s->source == without || !isfinite(of(s, kind))) continue;
-        w[n] = (weighed){-of(s, kind), s->weight * pow(rows[s->source], -0.25)};
+        if (!is_a(s) || s->source == without || !isfinite(of(s, kind))) continue;
+        w[n] = (weighed){-of(s, kind), pow(rows[s->source], -0.25)};
         total += w[n++].weight;
     }
     qsort(w, n, sizeof *w, by_value);

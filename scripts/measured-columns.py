@@ -69,6 +69,7 @@ VARIANTS = [
     ("megatron-bridge", "TE CUDA graphs", "megatron-bridge-graphs"),
     ("megatron-bridge", " CG;", "megatron-bridge-graphs"),
     ("mlperf", "mlperf-lora-v51", "mlperf-graphs"),  # MCORE_CUDA_GRAPH=1
+    ("maxtext-2025", "bf16-nemo", "nemo-2024"),  # one of Google's GPU recipes
 ]
 
 # Words of the framework and of the source, in any case; the first row whose words are all there.
@@ -202,10 +203,14 @@ def node_bits_per_s(row):
         return bits * chips if "per GPU" in text else bits
 
 
+def slices_of(row):
+    found = re.search(r"(\d+) (?:pod|slice)\(s\)", row.get("notes", ""))
+    return int(found.group(1)) if found else 1
+
+
 def set_training_system(row, out):
-    pods = re.search(r"(\d+) pod\(s\) of ", row.get("notes", ""))
-    if pods and int(pods.group(1)) > 1:
-        out["hardware.pods"] = int(pods.group(1))
+    if slices_of(row) > 1:
+        out["hardware.pods"] = slices_of(row)
     bits = node_bits_per_s(row)
     if bits:
         out["hardware.node_bits_per_s"] = "%.12g" % bits
@@ -359,8 +364,8 @@ def narrow_gradients(row):
     (grad_sync_dtype of NeMo, grad_reduce_in_fp32=False of Megatron-Bridge's scripts/performance)."""
     title, software, precision = title_of(row), row.get("software", ""), row.get("precision", "")
     megatron = software.startswith(("megatron-lm", "vtrain", "deepspeed")) and precision == "FP16 (mixed)"
-    nvidia = (software in ("dgx-cloud", "nemo-2024") or "Megatron-Bridge performance summary" in title
-              or "NeMo performance summary" in title)
+    nvidia = ((software in ("dgx-cloud", "nemo-2024") and "gpu-recipes" not in title)
+              or "Megatron-Bridge performance summary" in title or "NeMo performance summary" in title)
     return ("Hagemann" in title or "InternEvo" in title or "fp16 grads" in precision or megatron
             or nvidia or "mixed-precision mode PURE" in row.get("notes", ""))
 
@@ -412,7 +417,9 @@ def plan_of(row):
     fsdp = 1
     if (yes(row, "fsdp") or zero == 3) and zero != 2:
         groups = [number_after(notes, w) for w in ("FSDP group ", "FSDP spans ", "; FSDP ")]
-        fsdp = next((n for n in groups if n > 1 and rest % n == 0), rest)
+        # MaxText's dcn_data_parallelism of -1: what is not said to be of FSDP is data over slices
+        inside = rest // slices_of(row) if rest % slices_of(row) == 0 else rest
+        fsdp = next((n for n in groups if n > 1 and rest % n == 0), inside)
         fsdp = 1 if keeps_gathered(row) else fsdp
         zero = 1 if fsdp == 1 else zero
     # the optimizer's state lies over FSDP's shards, or over a group that the row names
@@ -443,8 +450,15 @@ def plan_of(row):
             ("attention", attention_of(row, m), "fused"),
             # Aleph Alpha's code base has a kernel for norms where the row says so
             ("norms", "separate" if row.get("software", "") in ("aleph-alpha", "aleph-alpha-flash1")
-             or "eager" in row.get("id", "") else "fused", "fused")]
+             or "eager" in row.get("id", "") else "fused", "fused"),
+            ("capacity", capacity(notes), 0)]
     return ",".join(f"{k}={v}" for k, v, usual in keys if v != usual)
+
+
+def capacity(notes):
+    """Slots of an expert in per cent of an even share, where tokens are dropped."""
+    factor = re.search(r"capacity_factor=([0-9.]+)", notes)
+    return round(100 * float(factor.group(1))) if factor else 0
 
 
 def keeps_gathered(row):

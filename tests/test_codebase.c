@@ -72,13 +72,16 @@ static void a_count_is_that_of_its_month(void **state) {
 }
 
 static void what_is_held_is_of_its_month(void **state) {
-    assert_true(sm_software_memory_of("torchtitan", 12 * 2024 + 12)->loss_bytes > 13);
-    assert_true(sm_software_memory_of("torchtitan", 12 * 2025 + 12)->loss_bytes < 7);
-    assert_ptr_equal(sm_software_memory_of("torchtitan", 0),
-                     sm_software_memory_of("torchtitan", 12 * 2025 + 12));
-    assert_ptr_equal(sm_software_memory_of("aleph-alpha-flash1", 0),
-                     sm_software_memory_of("aleph-alpha", 0));
-    assert_string_equal(sm_software_memory_of("maxtext-2025", 0)->software, "megatron-core");
+    assert_true(sm_software_memory_of("torchtitan", NULL, 12 * 2024 + 12)->loss_bytes > 13);
+    assert_true(sm_software_memory_of("torchtitan", NULL, 12 * 2025 + 12)->loss_bytes < 7);
+    assert_ptr_equal(sm_software_memory_of("torchtitan", NULL, 0),
+                     sm_software_memory_of("torchtitan", NULL, 12 * 2025 + 12));
+    assert_ptr_equal(sm_software_memory_of("aleph-alpha-flash1", NULL, 0),
+                     sm_software_memory_of("aleph-alpha", NULL, 0));
+    assert_string_equal(sm_software_memory_of("maxtext-2025", NULL, 0)->software, "maxtext");
+    assert_string_equal(sm_software_memory_of("internal", NULL, 0)->software, "megatron-core");
+    assert_string_equal(sm_software_memory_of("internal", sm_chip_find("tpu-v5p", 7), 0)->software,
+                        "maxtext");
 }
 
 /* ---- FLOPs by closed forms ---- */

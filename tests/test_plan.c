@@ -79,12 +79,13 @@ static void keys_are_read_and_marked(void **state) {
     assert_int_equal(plan.optimizer, SM_OPTIMIZER_ADAM_8BIT);
     assert_int_equal(plan.offload, SM_OFFLOAD_BOTH);
     assert_int_equal(plan.context_by, SM_CONTEXT_HEADS);
-    uint32_t not_given = 1u << SM_PLAN_ZERO | 1u << SM_PLAN_STATE_COPIES | 1u << SM_PLAN_NORMS |
-                         1u << SM_PLAN_ATTENTION | 1u << SM_PLAN_ORDER | 1u << SM_PLAN_DIMS |
+    uint64_t not_given = 1u << SM_PLAN_ZERO | 1u << SM_PLAN_STATE_COPIES | 1u << SM_PLAN_NORMS |
+                         1u << SM_PLAN_ATTENTION | 1ull << SM_PLAN_ORDER | 1ull << SM_PLAN_DIMS |
                          1u << SM_PLAN_WEIGHTS_BY | 1u << SM_PLAN_CACHE_BY | 1u << SM_PLAN_LOSS |
                          1u << SM_PLAN_EMBEDDING | 1u << SM_PLAN_LORA | 1u << SM_PLAN_TARGETS |
-                         1u << SM_PLAN_PARAMETERS | 1u << SM_PLAN_LAYOUT;
-    assert_int_equal(plan.given | not_given, (uint32_t)((1ull << SM_PLAN_KEY_COUNT) - 1));
+                         1u << SM_PLAN_PARAMETERS | 1ull << SM_PLAN_LAYOUT |
+                         1ull << SM_PLAN_CAPACITY;
+    assert_int_equal(plan.given | not_given, (1ull << SM_PLAN_KEY_COUNT) - 1);
     assert_int_equal(plan.given & not_given, 0);
     assert_int_equal(plan_of("dtype=bfloat16").dtype, SM_BF16);
     assert_int_equal(plan_of("tensor=1048576").tensor, 1 << 20);
@@ -398,7 +399,7 @@ static void bad_keys_are_named(void **state) {
                      "expert, pipeline, virtual, microbatch, zero, state_copies, seq, "
                      "expert_tensor, context_by, recompute, regather, schedule, offload, dtype, "
                      "optimizer, gradient, attention, norms, loss, embedding, lora, targets, "
-                     "parameters, order, dims or layout\n"
+                     "parameters, capacity, order, dims or layout\n"
                      "  qqq=4\n"
                      "  ^~~");
     is_told("data=2,seq=on,data=4", "--plan:1:15: data is given twice\n"

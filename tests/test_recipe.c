@@ -265,7 +265,7 @@ static bool random_engine(const sm_framework *f, const sm_model *m, sm_rng *rng,
     plan->expert_tensor = sm_rng_below(rng, 2);
     plan->cache_by = (sm_cache_by)sm_rng_below(rng, 3);
     sm_plan_settle(plan, m);
-    uint32_t keys = sm_plan_keys_for(plan, m);
+    uint64_t keys = sm_plan_keys_for(plan, m);
     if (!(keys >> SM_PLAN_CACHE_BY & 1)) plan->cache_by = SM_CACHE_COPIES; /* it means nothing */
     return !sm_plan_refuse(plan, m, why, sizeof why) &&
            !sm_framework_refuses(f, plan, keys, &(sm_plan_job){.model = m});

@@ -3,6 +3,7 @@
 #include "model_of.h"
 #include "scalemodel/train.h"
 #include "search_copy.h"
+#include <math.h>
 #include <string.h>
 
 enum { L = 4, D = 4096, F = 14336, V = 128256, HEADS_WIDTH = 4096, T = 8192 };
@@ -46,13 +47,13 @@ static void is_about(double got, double want) {
 /* ---- the table ---- */
 
 static void unknown_software_holds_what_megatron_does(void **state) {
-    assert_string_equal(sm_software_memory_of("no such thing", 0)->software, "megatron-core");
-    assert_string_equal(sm_software_memory_of("nanotron", 0)->software, "nanotron");
+    assert_string_equal(sm_software_memory_of("no such thing", NULL, 0)->software, "megatron-core");
+    assert_string_equal(sm_software_memory_of("nanotron", NULL, 0)->software, "nanotron");
 }
 
 static void a_new_job_has_them_too(void **state) {
     sm_memory of_default = memory_of("data=8", 8, NULL);
-    sm_memory of_megatron = memory_of("data=8", 8, sm_software_memory_of("megatron-core", 0));
+    sm_memory of_megatron = memory_of("data=8", 8, sm_software_memory_of("megatron-core", NULL, 0));
     is_about(of_default.total, of_megatron.total);
     is_about(of_default.capacity, of_megatron.capacity);
 }
@@ -146,6 +147,86 @@ static void experts_weighted_early_keep_no_results(void **state) {
     late = memory_of("expert=8,recompute=full", 8, &plain);
     is_about(late.total - now.total, 2.0 * 2 * T * D);
     model = dense;
+}
+
+/* ---- mixtures on TPUs, and masks of attention ---- */
+
+enum { E = 8, TOP = 2 }; /* of Mixtral */
+
+static double step_of(const char *text, const sm_software_memory *software) {
+    return price_on("tpu-v5p:1", text, 2, software).expected_s;
+}
+
+/* A share of 100 % is what experts have that drop nothing; of 200 % they do twice the work, and
+ * their arrays, of which two of width F and one of D are kept, are twice as long. */
+static void a_capacity_is_slots(void **state) {
+    sm_model dense = model;
+    model = catalogue_with("mixtral-8x7b", "\"num_hidden_layers\": 4");
+    is_about(step_of("data=1,capacity=100", &plain) * 1e9, step_of("data=1", &plain) * 1e9);
+    sm_price_of_plan all = price_on("tpu-v5p:1", "data=1", 2, &plain),
+                     twice = price_on("tpu-v5p:1", "data=1,capacity=200", 2, &plain);
+    double peak = sm_chip_peak(sm_chip_find("tpu-v5p", 7), SM_BF16, NULL);
+    double products = 3 * 2.0 * TOP * 2 * T * 3.0 * D * F * L; /* thrice: forward and backward */
+    is_about((twice.lower_s - all.lower_s) * 1e9, products / peak * 1e9);
+    assert_true(twice.memory.activations - all.memory.activations > 2.0 * L * TOP * T * 2 * F);
+    model = dense;
+}
+
+/* Five products: dispatch forward and for its gradient, combine forward and for two. */
+static void masks_of_ones_are_multiplied(void **state) {
+    sm_model dense = model;
+    sm_software_memory masked = plain;
+    masked.masked = true;
+    model = catalogue_with("mixtral-8x7b", "\"num_hidden_layers\": 4");
+    const sm_chip *chip = sm_chip_find("tpu-v5p", 7);
+    sm_calibration c = sm_calibration_ahead(sm_calibration_of(chip));
+    sm_product_shape s = {1, 2.0 * T, D, 1.25 * TOP * T};
+    double each = sm_matmul_cost(chip, &c, SM_BF16, s, 2 * s.m * s.k).expected_s;
+    double more = step_of("data=1,capacity=125,microbatch=2", &masked) -
+                  step_of("data=1,capacity=125,microbatch=2", &plain);
+    is_about(more * 1e9, 5 * L * each * 1e9);
+    is_about(step_of("data=1", &masked), step_of("data=1", &plain)); /* nothing is dropped */
+    model = dense;
+}
+
+/* Of eight experts seven begin within a tile, which the kernel goes through once more: as if each
+ * had 7/8 of a tile more of rows, in nine products of a layer. Not on GPUs. */
+static void tiles_are_done_for_each_expert_in_them(void **state) {
+    sm_model dense = model;
+    sm_software_memory tiles = plain;
+    tiles.tile_rows = 1024;
+    model = catalogue_with("mixtral-8x7b", "\"num_hidden_layers\": 4");
+    double more = step_of("data=1", &tiles) - step_of("data=1", &plain);
+    const sm_chip *chip = sm_chip_find("tpu-v5p", 7);
+    sm_calibration c = sm_calibration_ahead(sm_calibration_of(chip));
+    double peak = sm_chip_peak(chip, SM_BF16, NULL) * c.matmul_efficiency;
+    double rows = E * 1024 * 7.0 / 8, least = 9 * L * 2.0 * rows * D * F / peak;
+    more /= 2; /* of two microbatches */
+    if (!(more > least && more < 1.15 * least)) fail_msg("%g, not %g", more, least);
+    is_about(price_on("tpu-v5p:1", "data=1", 2, &tiles).lower_s,
+             price_on("tpu-v5p:1", "data=1", 2, &plain).lower_s);
+    is_about(price_on("h100-sxm:1", "data=1", 2, &tiles).expected_s,
+             price_on("h100-sxm:1", "data=1", 2, &plain).expected_s);
+    model = dense;
+}
+
+/* Of a causal mask half a block more than is kept; of a window of 512 whole blocks on either side
+ * of an edge, eight times what it keeps. */
+static void masks_are_followed_block_by_block(void **state) {
+    const sm_chip *chip = sm_chip_find("tpu-v5p", 7);
+    const sm_calibration *c = sm_calibration_of(chip);
+    sm_attention_shape s = {.batch = 64, .q_len = T, .keys = (T + 1) / 2.0, .kv_len = T};
+    s.heads = s.kv_heads = 32, s.head_size = s.v_head_size = 128;
+    s.dtype = SM_BF16, s.kv_bytes = 2, s.one_kernel = s.head_blocks = true;
+    double usual = sm_attention_cost(chip, c, &s, false).expected_s;
+    s.block = 2048;
+    double blocks = sm_attention_cost(chip, c, &s, false).expected_s;
+    assert_true(fabs(blocks / usual / ((s.keys + 1024) / (s.keys + 160)) - 1) < 0.002);
+    s.keys = sm_keys_met(T, T, true, 512, 0);
+    double window = sm_attention_cost(chip, c, &s, false).expected_s;
+    assert_true(fabs(window / blocks / (4096 / ((T + 1) / 2.0 + 1024)) - 1) < 0.002);
+    assert_true(step_of("data=1", sm_software_memory_of("maxtext", NULL, 0)) >
+                step_of("data=1", sm_software_memory_of("maxtext", NULL, 12 * 2023 + 12)));
 }
 
 /* ---- gradients and the allocator ---- */
@@ -334,6 +415,10 @@ int main(void) {
         cmocka_unit_test(heads_copied_to_another_layout_count),
         cmocka_unit_test(inputs_of_narrow_matmuls_are_narrow),
         cmocka_unit_test(experts_weighted_early_keep_no_results),
+        cmocka_unit_test(a_capacity_is_slots),
+        cmocka_unit_test(masks_of_ones_are_multiplied),
+        cmocka_unit_test(tiles_are_done_for_each_expert_in_them),
+        cmocka_unit_test(masks_are_followed_block_by_block),
         cmocka_unit_test(gradients_beside_their_sums),
         cmocka_unit_test(the_allocator_takes_its_part),
         cmocka_unit_test(what_is_outside_lowers_the_capacity_or_counts),

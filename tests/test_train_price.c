@@ -394,11 +394,12 @@ static void the_end_of_a_step_is_the_softwares(random_job *r, sm_train *train, c
                                                const sm_price_of_plan *unused) {
     sm_plan other = *given, *plan = &other;
     sm_price_of_plan usual, late, whole;
-    sm_software_memory held = *sm_software_memory_of("megatron-core", 0);
+    sm_software_memory held = *sm_software_memory_of("megatron-core", NULL, 0);
     sm_calibration c = *sm_train_calibration(train), bare = c;
     sm_error err = {0};
     (void)unused;
     other.fsdp = 1, other.zero = 1, other.gradient = SM_BF16, other.state_copies = 1;
+    sm_train_set_software_memory(train, &held);
     if (sm_train_price(train, plan, &usual, &err) != SM_OK) return;
     sm_arena *arena = sm_arena_new();
     held.exposed_end = true;

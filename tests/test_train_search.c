@@ -344,9 +344,9 @@ static bool is_odd(const sm_plan_space *space, const sm_plan *plan, sm_plan_limi
 
 static bool is_in(const sm_plan_space *space, const sm_plan *plan) {
     sm_plan_limits limits;
-    uint32_t all = (1u << SM_PLAN_ORDER) - 1;
+    uint64_t all = (1ull << SM_PLAN_ORDER) - 1;
     return sm_plan_space_of(space, plan, &limits) &&
-           sm_plan_limits_have(&limits, plan, all & ~(1u << SM_PLAN_REGATHER));
+           sm_plan_limits_have(&limits, plan, all & ~(1ull << SM_PLAN_REGATHER));
 }
 
 /* In a space the search finds what brute force finds in it, and nothing outside. */
@@ -605,7 +605,7 @@ static void a_chip_without_room_is_told_so(void **state) {
     sm_search_options o;
     sm_search_defaults(&o);
     sm_train *train = train_of(&r.job);
-    sm_train_set_software_memory(train, sm_software_memory_of("deepspeed", 0));
+    sm_train_set_software_memory(train, sm_software_memory_of("deepspeed", NULL, 0));
     assert_int_equal(search_copied(train, &o, &exact, &err), SM_NEGATIVE);
     assert_string_equal(err.sentence,
                         "no plan fits: of the 1 GB of a chip the software takes all for itself");
@@ -637,7 +637,7 @@ static double best_of_node(sm_train *train, const sm_search_options *o, const no
                                 &only.fixed.context, &only.fixed.expert, &only.fixed.pipeline};
     for (int i = 0; i < SM_PLAN_DEGREES; i++) {
         *at[i] = n->degree[key[i]];
-        only.fixed.given |= 1u << key[i];
+        only.fixed.given |= 1ull << key[i];
     }
     only.prune = false;
     only.top = 1;

@@ -25,6 +25,7 @@ typedef struct sm_attention_shape {
     bool head_blocks;              /* a block per query head, even for one query: prefill kernels */
     bool persistent;               /* cores take one block after another: less to set up for each */
     int kernel;                    /* SM_ATTENTION_*; the softmax of an unfused one is not here */
+    double block; /* not 0: of queries and of keys, done whole where the mask keeps any of it */
     double panel; /* not 0: so many queries at a time, each with the keys up to their end,
                      multiplied by BLAS; q_len: the last queries of the sequence. 1: each query
                      of each head reads its keys and values anew, from the chip's own memory */

@@ -19,7 +19,9 @@ SM_DECLARATIONS_BEGIN
     X(shard_bytes, "per weight of the optimizer's shard: fp32 of a 16-bit gradient")               \
     X(fragmentation, "share of the activations: reserved by the allocator, not in use")            \
     X(reserved_bytes, "workspaces and buckets of communication inside the allocator")              \
-    X(outside_bytes, "context, libraries, communicators: outside the allocator")
+    X(outside_bytes, "context, libraries, communicators: outside the allocator")                   \
+    X(mask_block, "queries and keys that attention does whole where its mask keeps any of them")   \
+    X(tile_rows, "of a grouped matmul's tile, done once for each expert with rows in it; 0: none")
 #define SM_SOFTWARE_MEMORY_FLAGS(X)                                                                \
     X(loss_whole, "logits are gathered over the tensor axis first")                                \
     X(gathered_kept, "norms' results are kept whole where tensor shards the sequence")             \
@@ -31,6 +33,7 @@ SM_DECLARATIONS_BEGIN
                   "before the next step begins, in place of a gather")                             \
     X(tensor_beside, "collectives of tensor run beside the matmuls that they feed or drain")       \
     X(experts_beside, "all-to-alls of routed tokens run beside another microbatch's work")         \
+    X(masked, "experts of limited capacity have their tokens by products with masks of ones")      \
     X(exposed_end, "gradients are reduced once the last backward pass has ended, and weights "     \
                    "gathered before the next step begins: neither hides under a pass")             \
     X(reduced_whole, "16-bit gradients are summed over replicas in fp32, every chip all of its "   \
@@ -118,8 +121,9 @@ sm_status sm_codebase_parse(const sm_source *source, sm_arena *arena, sm_codebas
 int sm_month_of(const char *text, size_t length);
 
 /* By the name of a calibration's software, as it was in that month (0: today). What is not listed
- * is Megatron-Core's. */
-const sm_software_memory *sm_software_memory_of(const char *software, int month);
+ * is MaxText's on chips of a torus, Megatron-Core's on others (NULL). */
+const sm_software_memory *sm_software_memory_of(const char *software, const sm_chip *chip,
+                                                int month);
 /* What it held in that month, or in its first; it holds something. */
 const sm_software_memory *sm_codebase_memory_in(const sm_codebase *codebase, int month);
 /* How it counted in that month (0: today); NULL when it did not yet. */

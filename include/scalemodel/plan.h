@@ -55,7 +55,7 @@ enum {
     SM_OFFLOAD_COUNT
 };
 enum { SM_LOSS_WHOLE, SM_LOSS_CHUNKED };
-enum { SM_MOST_LORA_RANK = 4096 };
+enum { SM_MOST_LORA_RANK = 4096, SM_MOST_CAPACITY = 1000 };
 
 /* ---- keys ---- */
 /* key, name, meaning. Degrees first: their product is the number of chips used. The row of each
@@ -91,6 +91,8 @@ enum { SM_MOST_LORA_RANK = 4096 };
     X(LORA, "lora", "rank of adapters that are trained in place of the weights; 0: none")          \
     X(TARGETS, "targets", "matrices beside which there are adapters")                              \
     X(PARAMETERS, "parameters", "what matrices of layers are stored and gathered in")              \
+    X(CAPACITY, "capacity",                                                                        \
+      "slots of an expert in % of an even share, others dropped; 0: no limit")                     \
     X(ORDER, "order", "axes from the innermost, joined by .")                                      \
     X(DIMS, "dims", "order in which torus dimensions are filled, joined by .")                     \
     X(LAYOUT, "layout", "layers of each chunk of the pipeline, joined by .; 8*14: 14 times 8")
@@ -112,7 +114,7 @@ typedef enum sm_plan_use { SM_PLAN_TRAINING, SM_PLAN_SERVING, SM_PLAN_USES } sm_
 
 typedef struct sm_plan {
     sm_plan_use use;
-    uint32_t given; /* bit per key: fixed by the user; the search chooses the others */
+    uint64_t given; /* bit per key: fixed by the user; the search chooses the others */
     int data, fsdp, tensor, context, expert, pipeline; /* the degrees, at least 1 each */
     int virtual_stages, microbatch, zero, state_copies;
     bool gathered; /* serving: fsdp gathers weights for each layer; else 2D weight-stationary */
@@ -133,9 +135,10 @@ typedef struct sm_plan {
     int lora;            /* rank, 0: all weights are trained */
     sm_lora_targets targets;
     sm_stored_as parameters;
-    uint8_t order[SM_PLAN_DEGREES];       /* keys DATA..PIPELINE, innermost first */
-    uint8_t dims[3];                      /* torus dimensions in filling order */
-    uint8_t dims_named;                   /* so many of them stand in the plan's text */
+    int capacity;                   /* of experts, in per cent of an even share; 0: no limit */
+    uint8_t order[SM_PLAN_DEGREES]; /* keys DATA..PIPELINE, innermost first */
+    uint8_t dims[3];                /* torus dimensions in filling order */
+    uint8_t dims_named;             /* so many of them stand in the plan's text */
     char recompute_ops[SM_PLAN_OPS_TEXT]; /* a set of ops joined by '+', "" when recompute is a
                                              named policy */
     char layout[SM_PLAN_LAYOUT_TEXT];     /* "7.8*14.6"; "": as evenly as they divide */
@@ -240,14 +243,14 @@ bool sm_plan_limits_some(const sm_plan_limits *limits);
 void sm_plan_limit_both(sm_plan_limit *limit, const sm_plan_limit *other);
 /* The keys (bit per key) that may mean something for a plan of this model: all but those of experts
  * where it has none, and of caches where every chip has KV heads of its own. */
-uint32_t sm_plan_keys_for(const sm_plan *plan, const sm_model *model);
+uint64_t sm_plan_keys_for(const sm_plan *plan, const sm_model *model);
 /* Is a plan within limits, in the keys (bit per key) that mean something under its degrees? */
-bool sm_plan_limits_have(const sm_plan_limits *limits, const sm_plan *plan, uint32_t keys);
+bool sm_plan_limits_have(const sm_plan_limits *limits, const sm_plan *plan, uint64_t keys);
 /* The limits of the plans of given degrees in one space; NULL: none. False: it has no such plans.
  */
 bool sm_plan_space_of(const sm_plan_space *space, const sm_plan *plan, sm_plan_limits *out);
 /* Is a plan, in the keys (bit per key), of this space or of one after it? NULL: it is. */
-bool sm_plan_spaces_have(const sm_plan_space *spaces, const sm_plan *plan, uint32_t keys);
+bool sm_plan_spaces_have(const sm_plan_space *spaces, const sm_plan *plan, uint64_t keys);
 /* Read a plan with sets of values too, "schedule=1f1b|interleaved,tensor=1..8", whose keys are not
  * given but limited. Errors as sm_plan_parse, sm_serve_plan_parse. */
 sm_status sm_plan_parse_limits(const sm_source *source, sm_plan_use use, sm_plan *plan,
@@ -364,7 +367,7 @@ bool sm_plan_each_choice(sm_plan *plan, const sm_plan *fixed, const sm_model *mo
                          sm_plan_visit visit, void *context);
 /* How the choices of a plan shard a program; decode: of serving's decode steps. *code: a number
  * that these rules alone have. */
-sm_rules sm_plan_rules(const sm_plan *plan, const sm_model *model, bool decode, uint32_t *code);
+sm_rules sm_plan_rules(const sm_plan *plan, const sm_model *model, bool decode, uint64_t *code);
 
 /* ---- a step, line by line ----
  * What a step of training, or of serving, is made of: rows by the lines of the texts that the

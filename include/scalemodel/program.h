@@ -195,7 +195,8 @@ typedef struct sm_rules {
                  trained (arXiv 2106.09685); 0: the weights themselves are */
     sm_lora_targets targets;
     sm_stored_as stored;
-    int attention;    /* SM_ATTENTION_*; unfused: probabilities are arrays in memory */
+    int attention; /* SM_ATTENTION_*; unfused: probabilities are arrays in memory */
+    int capacity;  /* slots of an expert in per cent of C, whoever wants them; 0: C = top_k/E T */
     bool norms_apart; /* norms as separate kernels: what lies between them is in memory, in fp32 */
     /* Of the software that executes the program; all false: mixed precision, fused kernels. */
     int width;        /* bytes of an element of every array, with sums of exponentials in double; 0:

@@ -93,7 +93,7 @@ const char *sm_framework_op(const sm_framework *framework, const char *op, int a
 void sm_framework_space(const sm_framework *framework, sm_plan_space *space);
 /* Why it cannot run a plan for a job, by the keys given (bit per key): a sentence, or the key;
  * NULL: it can. */
-const char *sm_framework_refuses(const sm_framework *framework, const sm_plan *plan, uint32_t keys,
+const char *sm_framework_refuses(const sm_framework *framework, const sm_plan *plan, uint64_t keys,
                                  const sm_plan_job *job);
 
 /* ---- a recipe read ---- */

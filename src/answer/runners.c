@@ -90,7 +90,7 @@ sm_status sm_runners_one(const sm_runners *of, sm_report *r, const sm_plan *give
 }
 
 /* What no search chooses and nobody asked for is what the framework has. */
-static bool runs(const sm_runners *of, const sm_framework *f, uint32_t keys, const sm_plan *plan) {
+static bool runs(const sm_runners *of, const sm_framework *f, uint64_t keys, const sm_plan *plan) {
     sm_plan_space space = {.job = of->job};
     sm_plan_limits limits;
     sm_framework_space(f, &space);
@@ -100,9 +100,9 @@ static bool runs(const sm_runners *of, const sm_framework *f, uint32_t keys, con
 }
 
 const char *sm_runners_of(const sm_runners *of, sm_report *r, const sm_plan *plan) {
-    uint32_t keys = sm_plan_keys_for(plan, of->job.model);
+    uint64_t keys = sm_plan_keys_for(plan, of->job.model);
     for (int i = 0; i < of->unsearched; i++)
-        if (!sm_plan_given(plan, of->unsearch[i])) keys &= ~(1u << of->unsearch[i]);
+        if (!sm_plan_given(plan, of->unsearch[i])) keys &= ~(1ull << of->unsearch[i]);
     sm_data *list = sm_put_array(r, r->data, "runs_in");
     const char *titles = "";
     for (int i = 0; i < of->all->n; i++) {

@@ -98,6 +98,14 @@ static double traffic_bytes(const sm_attention_shape *s, bool backward) {
     return backward ? 2.0 * bytes : bytes;
 }
 
+/* Keys that a query is multiplied with beyond those that the mask keeps. Of a causal mask half a
+ * block, of a window all blocks from that of its first key. */
+static double masked_keys(const sm_attention_shape *s) {
+    if (!(s->block > 0.0)) return DIAGONAL;
+    bool window = s->keys < 0.49 * s->kv_len;
+    return window ? s->block + whole(s->keys, s->block) - s->keys : 0.5 * s->block;
+}
+
 static blocks blocks_of(const sm_chip *chip, const sm_attention_shape *s) {
     bool packed = is_decode(s) || is_systolic(chip); /* query heads of one key head share a block */
     double rows = packed ? s->q_len * s->heads / s->kv_heads : s->q_len;
@@ -113,7 +121,7 @@ static blocks blocks_of(const sm_chip *chip, const sm_attention_shape *s) {
     double all_keys = whole(s->kv_len, KEY_TILE);
     blocks b = {.count = units * ceil(rows / size), .rows = units * padded, .parts = 1.0};
     b.block_rows = smaller(padded, size);
-    b.keys = is_decode(s) ? all_keys : smaller(all_keys, s->keys + DIAGONAL);
+    b.keys = is_decode(s) ? all_keys : smaller(all_keys, s->keys + masked_keys(s));
     b.longest_keys = smaller(all_keys, whole(s->keys + s->q_len / 2.0, KEY_TILE));
     if (is_decode(s))
         b.parts = larger(1.0, smaller(ceil(cores / b.count), ceil(s->kv_len / SPLIT)));

@@ -230,15 +230,15 @@ void sm_plan_settle(sm_plan *plan, const sm_model *model) {
         const plan_row *row = plan_row_of((sm_plan_key)key);
         bool idle = (row->matters && !plan_spreads(plan, row->matters)) ||
                     (row->means && plan->use == SM_PLAN_SERVING && !row->means(plan, model));
-        if (row->key.value == SM_PLAN_VALUE_WORD &&
-            (idle || (row->experts && !plan_has_experts(model))))
+        bool word = row->key.value == SM_PLAN_VALUE_WORD;
+        if ((word && idle) || (row->experts && !plan_has_experts(model)))
             plan_set_value(plan, row, row->idle);
     }
     plan_settle_values(plan);
     plan_settle_layout(plan, model->L);
 }
 
-sm_rules sm_plan_rules(const sm_plan *plan, const sm_model *model, bool decode, uint32_t *code) {
+sm_rules sm_plan_rules(const sm_plan *plan, const sm_model *model, bool decode, uint64_t *code) {
     bool training = plan->use == SM_PLAN_TRAINING, spread = plan->fsdp > 1;
     sm_plan_phase phase = training ? PLAN_TRAINS : decode ? PLAN_DECODES : PLAN_PREFILLS;
     sm_rules rules = {.weights_over_context = training && spread,

@@ -11,7 +11,7 @@ _Static_assert(sizeof(sm_context_by) == sizeof(int) && sizeof(sm_recompute) == s
                    sizeof(sm_regather) == sizeof(int) && sizeof(sm_lora_targets) == sizeof(int) &&
                    sizeof(sm_stored_as) == sizeof(int),
                "the values of a plan are stored through int");
-_Static_assert(SM_PLAN_KEY_COUNT <= 32, "a bit for each in sm_plan.given");
+_Static_assert(SM_PLAN_KEY_COUNT <= 64, "a bit for each in sm_plan.given");
 
 const char *const sm_schedule_names[SM_SCHEDULE_COUNT] = {
 #define X(id, name, help) name,
@@ -161,6 +161,8 @@ static const plan_row rows[SM_PLAN_KEY_COUNT] = {
     KEY(TARGETS, TRAINING, targets, "", WORD(targets, 0, 0), SETS(TRAINS, targets),
         .settled = settled_targets),
     KEY(PARAMETERS, TRAINING, parameters, "", WORD(stored, 0, 0), SETS(TRAINS, stored)),
+    KEY(CAPACITY, TRAINING, capacity, "", INTEGER(0, SM_MOST_CAPACITY, 0), .experts = true,
+        SETS(TRAINS, capacity)),
     KEY(ORDER, BOTH, order, "", .key.value = SM_PLAN_VALUE_ORDER, .key.words = WORDS(axes)),
     KEY(DIMS, BOTH, dims, "", .key.value = SM_PLAN_VALUE_DIMS),
     KEY(LAYOUT, TRAINING, layout, "", .key.value = SM_PLAN_VALUE_LAYOUT,

@@ -208,7 +208,7 @@ static sm_status read_item(reader *r, sm_span item) {
     if (is_set(r, keys[found], value, &dots))
         return dots ? read_range(r, plan_row_of(keys[found]), value, dots)
                     : read_several(r, keys[found], value);
-    r->plan->given |= 1u << keys[found];
+    r->plan->given |= 1ull << keys[found];
     return read_value(r, keys[found], value);
 }
 
@@ -233,7 +233,7 @@ static void settle(sm_plan *plan) {
     if (plan->zero == 3 && plan->fsdp == 1 && plan->data > 1) {
         plan->fsdp = plan->data;
         plan->data = 1;
-        plan->given |= 1u << SM_PLAN_FSDP | 1u << SM_PLAN_DATA;
+        plan->given |= 1ull << SM_PLAN_FSDP | 1ull << SM_PLAN_DATA;
     }
     if (plan->fsdp > 1) plan->zero = 3;
     int each = sm_plan_layout_chunks(plan) / plan->pipeline;
@@ -259,7 +259,7 @@ sm_status sm_plan_parse(const sm_source *source, sm_plan *plan, sm_error *err) {
 }
 
 sm_status sm_plan_change(const sm_source *source, sm_plan *plan, sm_error *err) {
-    uint32_t given = plan->given;
+    uint64_t given = plan->given;
     plan->given = 0;
     sm_status status = read_items(source, plan, NULL, err);
     if (status == SM_OK) settle(plan);

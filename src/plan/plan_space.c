@@ -35,17 +35,17 @@ void sm_plan_limit_both(sm_plan_limit *limit, const sm_plan_limit *other) {
     if (disjoint) limit->least = SM_PLAN_MOST_DEGREE + 1;
 }
 
-uint32_t sm_plan_keys_for(const sm_plan *plan, const sm_model *model) {
-    uint32_t keys = 0;
+uint64_t sm_plan_keys_for(const sm_plan *plan, const sm_model *model) {
+    uint64_t keys = 0;
     for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
         const plan_row *row = plan_row_of((sm_plan_key)key);
         bool means = !row->means || plan->use != SM_PLAN_SERVING || row->means(plan, model);
-        if (means && (!row->experts || plan_has_experts(model))) keys |= 1u << key;
+        if (means && (!row->experts || plan_has_experts(model))) keys |= 1ull << key;
     }
     return keys;
 }
 
-bool sm_plan_limits_have(const sm_plan_limits *limits, const sm_plan *plan, uint32_t keys) {
+bool sm_plan_limits_have(const sm_plan_limits *limits, const sm_plan *plan, uint64_t keys) {
     for (int key = 0; key < SM_PLAN_ORDER; key++) {
         const plan_row *row = plan_row_of((sm_plan_key)key);
         if (!(keys >> key & 1) || !plan_spreads(plan, row->matters)) continue;
@@ -63,7 +63,7 @@ bool sm_plan_space_of(const sm_plan_space *space, const sm_plan *plan, sm_plan_l
     return !space->of_degrees || space->of_degrees(space, plan, out);
 }
 
-bool sm_plan_spaces_have(const sm_plan_space *spaces, const sm_plan *plan, uint32_t keys) {
+bool sm_plan_spaces_have(const sm_plan_space *spaces, const sm_plan *plan, uint64_t keys) {
     sm_plan_limits limits;
     for (const sm_plan_space *s = spaces; s; s = s->next)
         if (sm_plan_space_of(s, plan, &limits) && sm_plan_limits_have(&limits, plan, keys))

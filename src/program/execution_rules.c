@@ -23,8 +23,9 @@ static double size_of_role(const sm_program *b, sm_dimension_role role) {
 
 void program_fit_software(sm_program *b) {
     int slots = program_first(b, ~0ull, SM_DIMENSION_SLOTS);
-    if (b->rules.all_slots && slots >= 0) {
-        b->dim[slots].size = size_of_role(b, SM_DIMENSION_POSITIONS);
+    if ((b->rules.all_slots || b->rules.capacity) && slots >= 0) {
+        b->dim[slots].size = b->rules.all_slots ? size_of_role(b, SM_DIMENSION_POSITIONS)
+                                                : b->dim[slots].size * 0.01 * b->rules.capacity;
         for (int i = 0; i < b->tensors; i++)
             if (program_has(b, program_dims(&b->tensor[i]), SM_DIMENSION_SLOTS))
                 b->tensor[i].elements = elements_of(b, &b->tensor[i]);

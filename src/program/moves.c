@@ -266,7 +266,8 @@ static void emit(job *j, const sm_op *op, const traveller *what, const sm_step *
     c.bytes.base += joined_bytes(j, op, tensor, step);
     c.past = t->role == SM_ROLE_CACHE && step->op == SM_ALL_GATHER &&
              !(step->axes & SM_BIT(SM_AXIS_CONTEXT));
-    c.ragged = step->op == SM_ALL_TO_ALL && t->per_sequence && part_of_experts(j->b, tensor);
+    c.ragged = step->op == SM_ALL_TO_ALL && t->per_sequence && part_of_experts(j->b, tensor) &&
+               !j->b->rules.capacity; /* slots travel, full or not */
     c.narrow = phase == SM_PHASE_FORWARD && op->kind == SM_OP_EINSUM && tensor != op->out &&
                t->role == SM_ROLE_ACTIVATION;
     if (bucketed(j, tensor, &c)) return;

@@ -83,7 +83,8 @@ void part_einsum_work(job *j, const sm_op *op, const term *in, const term *out, 
         add_bytes(w, read, part_role(&tensor[in[i].tensor]));
     }
     add_bytes(w, part_traffic(j->b, out, at), part_role(&tensor[out->tensor]));
-    w->experts = tensor[in[1].tensor].role == SM_ROLE_WEIGHT && part_of_experts(j->b, in[1].tensor);
+    int weight = phase == SM_PHASE_BACKWARD_WEIGHT ? out->tensor : in[1].tensor;
+    w->experts = tensor[weight].role == SM_ROLE_WEIGHT && part_of_experts(j->b, weight);
 }
 
 void part_attention_work(job *j, const sm_op *op, const int *at, sm_phase phase) {

@@ -82,7 +82,7 @@ sm_status framework_read_file(sm_frameworks *all, const sm_source *source, sm_er
  * the same, and leading dashes nothing. */
 const framework_key *framework_key_of(const sm_framework *f, const char *spelling);
 /* Is a plan, in the keys given (bit per key), against a rule? */
-bool framework_breaks(const framework_rule *rule, const sm_plan *plan, uint32_t keys,
+bool framework_breaks(const framework_rule *rule, const sm_plan *plan, uint64_t keys,
                       const sm_plan_job *job);
 /* A size of a model by its name in formulas, "kv_heads"; absent: it is none of these. */
 expression_value framework_model_size(const sm_model *model, const char *name);

@@ -71,14 +71,14 @@ static bool is_usual_order(const sm_plan *plan) {
     return true;
 }
 
-static bool has_layout(const framework_rule *rule, const sm_plan *plan, uint32_t keys,
+static bool has_layout(const framework_rule *rule, const sm_plan *plan, uint64_t keys,
                        const sm_plan_job *job) {
     if (keys >> SM_PLAN_LAYOUT & 1 && plan->layout[0]) return false;
     return !wants_equal(rule) || !job->model ||
            job->model->L % (plan->pipeline * plan->virtual_stages) == 0;
 }
 
-bool framework_breaks(const framework_rule *rule, const sm_plan *plan, uint32_t keys,
+bool framework_breaks(const framework_rule *rule, const sm_plan *plan, uint64_t keys,
                       const sm_plan_job *job) {
     sm_plan_limits limits = {.usual_order = false};
     if (rule->when && !holds(rule, plan, job)) return false;
@@ -88,10 +88,10 @@ bool framework_breaks(const framework_rule *rule, const sm_plan *plan, uint32_t 
     if (rule->share)
         return job->sequences > 0 && !sm_plan_shares(plan, job->sequences, rule->share);
     narrow(rule, &limits);
-    return !sm_plan_limits_have(&limits, plan, keys & 1u << rule->key);
+    return !sm_plan_limits_have(&limits, plan, keys & 1ull << rule->key);
 }
 
-const char *sm_framework_refuses(const sm_framework *f, const sm_plan *plan, uint32_t keys,
+const char *sm_framework_refuses(const sm_framework *f, const sm_plan *plan, uint64_t keys,
                                  const sm_plan_job *job) {
     for (int i = 0; i < f->rules; i++)
         if (framework_breaks(&f->rule[i], plan, keys, job))

@@ -351,7 +351,7 @@ static void put_limit(writing *w, int *said, const char *what, const char *becau
 /* Rules that the plan is against, and what else the framework says it cannot. */
 static int put_limits(writing *w) {
     const sm_plan_job job = {w->job->model, w->job->system, w->job->batch};
-    const uint32_t keys = sm_plan_keys_for(w->job->plan, w->job->model);
+    const uint64_t keys = sm_plan_keys_for(w->job->plan, w->job->model);
     int said = 0;
     for (int i = 0; i < w->f->rules; i++) {
         const framework_rule *rule = &w->f->rule[i];

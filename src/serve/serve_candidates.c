@@ -125,7 +125,7 @@ bool each_sharding(const sm_serve *s, const sm_serve_search_options *o, int chip
                    void *context) {
     walk w = {s, &o->fixed, o->space, visit, context};
     sm_plan plan = o->fixed;
-    if (are_usual(o->space)) plan.given |= 1u << SM_PLAN_ORDER;
+    if (are_usual(o->space)) plan.given |= 1ull << SM_PLAN_ORDER;
     return each_degree(&w, 0, chips, &plan);
 }
 

@@ -65,7 +65,7 @@ static sm_status build_piece(const sm_serve *s, variant *v, int index, sm_error 
 }
 
 const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_error *err) {
-    uint32_t code;
+    uint64_t code;
     int at = 0;
     sm_rules rules = sm_plan_rules(plan, &s->model, decode, &code);
     for (; at < VARIANTS && s->variant[at]; at++)

@@ -34,7 +34,7 @@ typedef struct piece {
     } token[SM_MAX_TENSORS];
 } piece;
 typedef struct variant {
-    uint32_t code; /* of the rules */
+    uint64_t code; /* of the rules */
     sm_rules rules;
     int pieces;
     piece piece[];

@@ -97,17 +97,17 @@ static void has_each(space_set *of_values, int n, int i, const sm_plan_limits *l
 
 /* Keys that shard the program: they mean something under some degrees alone. */
 static void has_rules(choices *c, int i, const sm_plan_limits *l, const sm_plan *plan,
-                      uint32_t keys) {
+                      uint64_t keys) {
     sm_plan p = *plan;
     for (int v = 0; v < 2; v++) {
         p.seq = p.expert_tensor = v;
-        has(&c->in.seq[v], i, sm_plan_limits_have(l, &p, keys & 1u << SM_PLAN_SEQ));
+        has(&c->in.seq[v], i, sm_plan_limits_have(l, &p, keys & 1ull << SM_PLAN_SEQ));
         has(&c->in.expert_tensor[v], i,
-            sm_plan_limits_have(l, &p, keys & 1u << SM_PLAN_EXPERT_TENSOR));
+            sm_plan_limits_have(l, &p, keys & 1ull << SM_PLAN_EXPERT_TENSOR));
     }
     for (int v = 0; v <= SM_CONTEXT_HEADS; v++) {
         p.context_by = (sm_context_by)v;
-        has(&c->in.context_by[v], i, sm_plan_limits_have(l, &p, keys & 1u << SM_PLAN_CONTEXT_BY));
+        has(&c->in.context_by[v], i, sm_plan_limits_have(l, &p, keys & 1ull << SM_PLAN_CONTEXT_BY));
     }
 }
 
@@ -191,9 +191,9 @@ bool choices_fill(const sm_train *t, const sm_search_options *o, const sm_plan *
     memset(&c->in, o->space ? 0 : 0xff, sizeof c->in);
     c->spaces = !o->space;
     if (!o->space) return c->n_zero > 0;
-    const uint32_t keys = sm_plan_keys_for(plan, &t->model),
-                   fixed_ones = 1u << SM_PLAN_DTYPE | 1u << SM_PLAN_OPTIMIZER |
-                                1u << SM_PLAN_GRADIENT | 1u << SM_PLAN_ATTENTION;
+    const uint64_t keys = sm_plan_keys_for(plan, &t->model),
+                   fixed_ones = 1ull << SM_PLAN_DTYPE | 1ull << SM_PLAN_OPTIMIZER |
+                                1ull << SM_PLAN_GRADIENT | 1ull << SM_PLAN_ATTENTION;
     int i = 0;
     for (const sm_plan_space *s = o->space; s; s = s->next, i++) {
         sm_plan_limits limits;

@@ -34,9 +34,11 @@ const sm_software_memory *sm_codebase_memory_in(const sm_codebase *of, int month
     return &of->memory[at];
 }
 
-const sm_software_memory *sm_software_memory_of(const char *software, int month) {
+const sm_software_memory *sm_software_memory_of(const char *software, const sm_chip *chip,
+                                                int month) {
+    const char *usual = chip && chip->fabric == SM_FABRIC_TORUS ? "maxtext" : "megatron-core";
     const sm_codebase *of = sm_codebase_of(software, strlen(software));
-    if (!of || of->memories == 0) of = sm_codebase_of("megatron-core", strlen("megatron-core"));
+    if (!of || of->memories == 0) of = sm_codebase_of(usual, strlen(usual));
     assert(of);
     return sm_codebase_memory_in(of, month);
 }

@@ -22,11 +22,21 @@ static size_t matmul_place(const matmul_shape *shape) {
     return (size_t)(sm_hash_mixed(hash, (uint64_t)shape->dtype) >> 8) % MATMULS;
 }
 
+/* Kernels of TPUs go through the rows of all experts in tiles, and through a tile once for each
+ * expert that has rows in it: all but the first begin within one. The share of rows that count. */
+static double fill_tiles(const sm_train *t, const sm_work *w, sm_product_shape *s) {
+    double *rows = w->phase == SM_PHASE_BACKWARD_WEIGHT ? &s->k : &s->m, useful = *rows;
+    if (w->experts && t->system.chip.fabric == SM_FABRIC_TORUS)
+        *rows += t->software_memory.tile_rows * (1 - 1 / s->batch);
+    return useful / *rows;
+}
+
 /* The plans of a search have many products of few shapes: of as many tokens each, however they are
  * split over sequences. */
-static priced price_einsum(const sm_train *t, const sm_work *w, sm_dtype dtype,
-                           const sm_work_sizes *sizes, priced_matmul *memo) {
-    const sm_product_shape *s = &sizes->product;
+static priced price_einsum(const sm_train *t, const variant *v, const sm_work *w, sm_dtype dtype,
+                           sm_work_sizes *sizes, priced_matmul *memo) {
+    sm_product_shape *s = &sizes->product;
+    double useful = v->rules.capacity ? 1 : fill_tiles(t, w, s);
     const matmul_shape shape = {{s->batch, s->m, s->n, s->k, sizes->bytes},
                                 w->linear && t->software.width ? SM_FP32
                                 : w->linear                    ? dtype
@@ -38,15 +48,19 @@ static priced price_einsum(const sm_train *t, const sm_work *w, sm_dtype dtype,
         sm_op_cost c = sm_work_cost(&t->system.chip, &t->kernel, w, shape.dtype, sizes);
         *at = (priced_matmul){shape, c.expected_s, c.math_s, c.memory_s > c.math_s};
     }
-    return (priced){at->expected_s, at->math_s, sizes->flops, sizes->bytes, 1, at->memory_bound};
+    return (priced){at->expected_s,  at->math_s * useful, sizes->flops, sizes->bytes, 1,
+                    at->memory_bound};
 }
 
 sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm_work *w,
                                    const sm_degrees *d) {
     double sequences = d->sequences / d->ways[w->batch.mask & d->sequence_axes];
     double heads = size_at(&w->batch, d) / sequences, kv_heads = size_at(&w->kv_heads, d);
+    double block = t->system.chip.fabric == SM_FABRIC_TORUS ? t->software_memory.mask_block : 0;
+    double q_len = size_at(&w->m, d), at_once = t->seq; /* keys: of a ring those of one chip */
+    if (v->rules.context_by == SM_CONTEXT_RING) at_once = q_len;
     return (sm_attention_shape){.batch = sequences,
-                                .q_len = size_at(&w->m, d),
+                                .q_len = q_len,
                                 .keys = size_at(&w->n, d),
                                 .kv_len = t->seq,
                                 .heads = heads,
@@ -57,6 +71,7 @@ sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm
                                 .kv_bytes = t->weight_bytes,
                                 .one_kernel = true,
                                 .head_blocks = true,
+                                .block = smaller(block, at_once),
                                 .kernel = v->rules.attention,
                                 .panel = t->software.panels ? SM_QUERIES_AT_ONCE : 0};
 }
@@ -66,6 +81,17 @@ sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm
  * 16 bits (4, 2) and times its weight (2, 2) are 36 bytes where one kernel moves 4. Backward
  * likewise: 76 of 8. */
 static const double NORM_APART = 9, NORM_KERNELS[2] = {6, 11};
+
+/* A token times its row of a mask over the slots of all experts for its sequence, of ones where it
+ * goes: forward and for its gradient; the weights of combine have one too. */
+static double masks_s(const sm_train *t, const variant *v, const sm_work *w, double tokens) {
+    if (!v->rules.capacity || !t->software_memory.masked || tokens == 0) return 0;
+    double slots = 0.01 * v->rules.capacity * t->largest_top_k * t->seq;
+    sm_product_shape s = {1, tokens, t->model.D, slots};
+    bool both = w->function == SM_FUNCTION_COMBINE && w->phase != SM_PHASE_FORWARD;
+    return (both ? 2 : 1) *
+           sm_matmul_cost(&t->system.chip, &t->kernel, SM_BF16, s, 2 * s.m * s.k).expected_s;
+}
 
 /* Dispatch and combine, each way: the maps, counts and permutations beside the move itself. What
  * Megatron's tests of small mixtures take longer than dense ones is 15 to 22 launches a layer. */
@@ -80,7 +106,7 @@ priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, c
     if (w->kind == SM_OP_EINSUM) {
         at.product = (sm_product_shape){size_at(&w->batch, d), size_at(&w->m, d), size_at(&w->n, d),
                                         size_at(&w->k, d)};
-        priced p = price_einsum(t, w, dtype, &at, memo);
+        priced p = price_einsum(t, v, w, dtype, &at, memo);
         p.expected += adding_s(t, w, d);
         return p;
     }
@@ -103,6 +129,7 @@ priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, c
         if (apart) kernels = NORM_KERNELS[backward];
         else if (routed > 0) kernels = ROUTING_KERNELS;
         sm_op_cost c = sm_work_cost(&t->system.chip, &t->kernel, w, dtype, &at);
+        routing += masks_s(t, v, w, routed);
         return (priced){c.expected_s + routing, 0, 0, bytes, kernels, true};
     }
     sm_op_cost c = sm_work_cost(&t->system.chip, &t->kernel, w, dtype, &at);

@@ -307,7 +307,7 @@ sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_
     if (spaces > SM_MOST_SPACES)
         return sm_fail(err, SM_BAD_INPUT, "%d spaces of plans are given, %d are the most", spaces,
                        SM_MOST_SPACES);
-    if (spaces && usual == spaces) own.fixed.given |= 1u << SM_PLAN_ORDER;
+    if (spaces && usual == spaces) own.fixed.given |= 1ull << SM_PLAN_ORDER;
     plan_search h = {.options = &own, .train = train, .effort.optimal = true};
     h.effort.least_memory_bytes = h.unseen = HUGE_VAL;
     if (own.seconds > 0) h.until_s = start + own.seconds;

@@ -68,7 +68,7 @@ typedef struct slot_key {
 } slot_key;
 
 typedef struct variant {
-    uint32_t code; /* of the rules */
+    uint64_t code; /* of the rules */
     uint64_t work; /* equal for equal local work */
     sm_rules rules;
     int pieces;

@@ -220,7 +220,7 @@ double variant_trained(const sm_train *t, const variant *v) {
 }
 
 variant *built_variant(const sm_train *t, const sm_plan *plan) {
-    uint32_t code;
+    uint64_t code;
     sm_plan_rules(plan, &t->model, false, &code);
     for (int i = 0; i < VARIANTS && t->variant[i]; i++)
         if (t->variant[i]->code == code) return t->variant[i];
@@ -316,6 +316,10 @@ sm_status sm_train_plan_as_run(sm_plan *plan, sm_error *err) {
                        "dtype=%s cannot be run: matmuls are of single precision, of numbers that "
                        "are stored in it or in bf16; dtype=fp32 and bf16 can",
                        sm_dtype_name(plan->dtype));
+    if (plan->capacity)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "capacity=%d cannot be run: experts take all their tokens; capacity=0 can",
+                       plan->capacity);
     if (plan->parameters != SM_STORED_BF16)
         return sm_fail(err, SM_BAD_INPUT,
                        "weights in 8 or 4 bits cannot be run: parameters=bf16 can, which are in "
@@ -355,7 +359,7 @@ static void set_job(const sm_job *job, sm_train *t) {
     t->part = 0;
     sm_train_set_software(t, &(sm_train_software){.width = 0});
     sm_train_set_calibration(t, NULL);
-    sm_train_set_software_memory(t, sm_software_memory_of("", 0));
+    sm_train_set_software_memory(t, sm_software_memory_of("", &t->system.chip, 0));
     sm_train_set_memory_margin(t, 0);
     t->sequences = fmax(1, round(job->batch_tokens / job->seq));
     t->tokens = job->tokens;

@@ -54,7 +54,7 @@ static inference_pool engine_of(const stated *s, const sm_model *m) {
     pool.plan.expert = has_experts(m) ? s->attention_dp : 1;
     pool.plan.data = has_experts(m) ? 1 : s->attention_dp;
     pool.plan.expert_tensor = !(has_experts(m) && s->ep >= s->tp && s->ep > 1);
-    pool.plan.given = ~0u;
+    pool.plan.given = UINT64_MAX;
     pool.chips = sm_plan_chips(&pool.plan);
     return pool;
 }

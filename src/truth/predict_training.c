@@ -50,7 +50,7 @@ sm_status truth_training_new(const sm_truth_row *row, row_models *models, const 
     memset(t, 0, sizeof *t);
     t->row = row;
     t->models = models;
-    t->held = sm_software_memory_of(sm_truth_software(row), 12 * r->year + 12);
+    t->held = sm_software_memory_of(sm_truth_software(row), chip, 12 * r->year + 12);
     if (!truth_model(r, models, &t->model, why) || !truth_system(row, chip, &t->system, why) ||
         !truth_plan(r, t->model, t->system.chips, &t->plan, why))
         return *why ? SM_OK : sm_fail_memory(err);

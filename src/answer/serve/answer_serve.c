@@ -98,7 +98,7 @@ static sm_status read_question(sm_serve_asked *q, sm_error *err) {
     if (in->top <= 0) q->in.top = USUAL_TOP;
     sm_status status = read_plan(q, err);
     /* Any degree given with a batch makes a whole plan: degrees not named are 1. */
-    uint32_t degrees = (1u << SM_PLAN_DEGREES) - 1;
+    uint64_t degrees = (1ull << SM_PLAN_DEGREES) - 1;
     q->one = (in->batch > 0.0 || in->concurrency > 0.0) && (q->search.fixed.given & degrees) &&
              in->requests_per_s <= 0.0 && !in->disaggregated;
     if (!status && q->one && q->choices > 1)

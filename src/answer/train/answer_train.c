@@ -62,8 +62,9 @@ void sm_train_with_software(const sm_train_asked *q, sm_train *train) {
         sm_train_set_software(train, &software);
         return;
     }
-    sm_train_set_software_memory(
-        train, q->in.held ? q->in.held : sm_software_memory_of(q->in.calibration->software, 0));
+    const sm_software_memory *known =
+        sm_software_memory_of(q->in.calibration->software, &q->system->chip, 0);
+    sm_train_set_software_memory(train, q->in.held ? q->in.held : known);
 }
 
 /* ---- finding plans ---- */

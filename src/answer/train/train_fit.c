@@ -76,7 +76,7 @@ static sm_status fits_on(const fitting *f, const sm_system *system, const sm_pla
 static sm_status find_chips(const fitting *f, sm_error *err) {
     sm_plan fixed = f->q->search.fixed;
     sm_status status = SM_OK;
-    if (f->q->priced_only) fixed.given &= ~(1u << SM_PLAN_DATA | 1u << SM_PLAN_FSDP);
+    if (f->q->priced_only) fixed.given &= ~(1ull << SM_PLAN_DATA | 1ull << SM_PLAN_FSDP);
     const int chips = f->q->in.system->chips;
     for (int times = 2; !status && !f->out->chips && (int64_t)chips * times <= MOST_CHIPS;
          times = times % 3 ? times / 2 * 3 : times / 3 * 4) {
@@ -147,7 +147,7 @@ static sm_status try_on_search(const fitting *f, sm_error *err) {
     for (int key = 0; key < SM_PLAN_KEY_COUNT && !status; key++) {
         sm_plan other = *fixed;
         if (!sm_plan_given(fixed, (sm_plan_key)key)) continue;
-        other.given &= ~(1u << key);
+        other.given &= ~(1ull << key);
         const char *name = sm_plan_key_row_of((sm_plan_key)key)->name;
         status = try_fixed(f, &other, sm_textf(f->q->report, "another %s", name), err);
     }

@@ -27,7 +27,7 @@ static sm_status read_key(const sm_train_asked *q, const sm_source *text, sm_pla
     sm_error inner = {.status = SM_OK};
     if (sm_plan_parse(&source, &plan, &inner) != SM_OK)
         return sm_fail_at(err, text, all, "%s", inner.sentence);
-    into->given |= 1u << key;
+    into->given |= 1ull << key;
     if (key == SM_PLAN_DTYPE) into->dtype = plan.dtype;
     else into->optimizer = plan.optimizer;
     return SM_OK;
@@ -82,7 +82,7 @@ sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err) {
         status = sm_train_plan_as_run(fixed, &odd);
         if (status) *err = odd;
         if (status) status = sm_question_blame(&q->in.plan, status, err);
-        fixed->given |= 1u << SM_PLAN_DTYPE;
+        fixed->given |= 1ull << SM_PLAN_DTYPE;
     }
     if (!status && q->in.most.text) status = read_limits(&q->in.most, &q->search, err);
     q->priced_only = !status && sm_train_is_whole(fixed, q->in.system->chips);

@@ -282,7 +282,7 @@ sm_status sm_train_program(const sm_plans_shown *plans, const char **out, sm_err
                  .out = "",
                  .mesh = *sm_program_mesh()};
     *out = NULL;
-    const uint32_t keys = sm_plan_keys_for(best->plan, q->in.model);
+    const uint64_t keys = sm_plan_keys_for(best->plan, q->in.model);
     const sm_plan_job job = {q->in.model, q->in.system, plans->sequences};
     const char *why = sm_framework_refuses(q->in.emit, best->plan, best->plan->given, &job);
     why = why ? why : sm_framework_refuses(q->in.emit, best->plan, keys, &job);

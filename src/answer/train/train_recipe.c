@@ -23,7 +23,7 @@ static sm_status keep_key(sm_train_asked *q, sm_plan_key key, sm_error *err) {
         sm_source source = sm_source_of(sm_framework_name(q->in.framework), item);
         sm_status status = i < 0 ? SM_OK : sm_plan_change(&source, &plan, err);
         if (status) return status;
-        if (!sm_plan_limits_have(&q->space.limits, &plan, 1u << key)) continue;
+        if (!sm_plan_limits_have(&q->space.limits, &plan, 1ull << key)) continue;
         q->search.fixed = plan;
         return SM_OK;
     }
@@ -126,13 +126,13 @@ sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err) {
     sm_train_question other = q->in;
     const sm_plan_job any = {q->in.model, q->in.system, 0};
     const char *text = "";
-    uint32_t keys = 0;
+    uint64_t keys = 0;
     for (int i = 0; i < UNSEARCHED; i++) {
         char value[64];
         sm_plan_key_print(&q->search.fixed, unsearched[i], 0, value, sizeof value);
         text = sm_textf(q->report, "%s%s%s=%s", text, text[0] ? "," : "",
                         sm_plan_key_row_of(unsearched[i])->name, value);
-        keys |= 1u << unsearched[i];
+        keys |= 1ull << unsearched[i];
     }
     if (sm_framework_refuses(q->in.recipe->framework, &q->search.fixed, keys, &any)) text = "";
     other.plan = sm_source_of("--from", text);

@@ -48,7 +48,7 @@ static sm_status neighbour(const sm_train_asked *q, sm_train *train, int key, in
                            sm_found *found, const char **why, sm_error *err) {
     sm_search_options search = q->search;
     const sm_search_effort *effort;
-    search.fixed.given |= 1u << key;
+    search.fixed.given |= 1ull << key;
     *sm_plan_degree(&search.fixed, key) = degree;
     sm_status status = sm_train_best(q, train, search, found, &effort, err);
     if (status > SM_BAD_INPUT || status == SM_USAGE) return status;
@@ -65,7 +65,7 @@ sm_status sm_train_why(const sm_train_asked *q, sm_train *train, const sm_plan_s
     const sm_price_of_plan *price = &best->detail.price;
     sm_data *list = sm_put_array(r, r->data, "why");
     sm_table *table = sm_page_table(r, "Why these degrees", "<instead|>step|>slower|<because");
-    uint32_t keys = sm_plan_keys_for(&q->search.fixed, q->in.model) & ~q->search.fixed.given;
+    uint64_t keys = sm_plan_keys_for(&q->search.fixed, q->in.model) & ~q->search.fixed.given;
     sm_status status = SM_OK;
     if (q->priced_only)
         return sm_fail(err, SM_USAGE,

@@ -12,7 +12,7 @@ static sm_train_optimizer optimizer_of(const sm_plan *p) {
 
 void train_degrees_of_plan(const sm_plan *p, sm_train_setup *s) {
     sm_degrees d;
-    uint32_t code;
+    uint64_t code;
     sm_degrees_set(&d, p, s->model);
     for (int a = 0; a < SM_AXIS_COUNT; a++) s->degree[a] = (int)(d.axis[a] + 0.5);
     s->microbatch = p->microbatch;
