@@ -203,7 +203,8 @@ void load_open_first(load_steps *c, double rate, double running, double most_run
     e.engines = c->e->apart ? larger(1, floor(c->e->n * engines / n + 0.5)) : engines;
     e.prefill_engines = c->e->apart ? engines : 1;
     e.rate = rate * engines / (c->e->apart ? c->e->prefill_n : c->e->n);
-    e.first = c->e->apart ? 0.25 * MOST_FIRST : smaller(MOST_FIRST, floor(2 * running * engines) + 1);
+    e.first =
+        c->e->apart ? 0.25 * MOST_FIRST : smaller(MOST_FIRST, floor(2 * running * engines) + 1);
     if (c->e->apart) e.room = PLENTY_RUN;
     e.most = smaller(e.room, FULLER * running + ROOM);
     simulate(&e, out);
