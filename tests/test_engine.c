@@ -83,9 +83,11 @@ static void hold_mixed(served_model *m, int prompts, double mean, double most) {
         double P = floor(draw(&rng, 16, 8192.0 / prompts));
         double past = prompts > 1 ? 0 : floor(draw(&rng, 1, 20000));
         double group = ceil(n / m->plan.pipeline);
+        sm_attend decoding = {group, each, c}, prompt = {prompts, P, past};
+        double apart = step_of(m, 1, decoding, decoding, group * each) +
+                       step_of(m, 1, prompt, prompt, prompts);
         note(&mixed, ask(m, n, n * c, P * prompts, past + P / 2),
-             step_of(m, 2, (sm_attend){group, each, c}, (sm_attend){prompts, P, past},
-                     group * each + prompts));
+             fmin(apart, step_of(m, 2, decoding, prompt, group * each + prompts)));
     }
     snprintf(what, sizeof what, "mixed, %d prompts", prompts);
     check(&mixed, what, mean, most);

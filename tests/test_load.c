@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include "scalemodel/load.h"
 #include "scalemodel/simulate.h"
 #include "serve_cases.h"
@@ -76,7 +77,8 @@ static void open_engine(engine_case *e, const loaded *l) {
         SM_OK);
     sm_simulation_defaults(&e->o);
     sm_simulation_follow(&e->o, e->c.job.software, false);
-    e->o.chunk_tokens = e->o.prefill_tokens = e->c.job.software->budget_tokens;
+    e->o.chunk_tokens = e->o.prefill_tokens =
+        e->c.job.software->budget_tokens * sm_plan_groups(&plan, e->c.job.model);
     e->o.engine = &e->engine;
 }
 static void close_engine(engine_case *e) {
@@ -102,7 +104,9 @@ static void loads_are_those_of_the_simulator(void **state) {
         {"llama-3.1-70b", "h200:4", "tensor=4", "sglang-2025", 64, 4096, 512, .3, NULL},
         {"llama-3.1-8b", "h200:1", "tensor=1", "sglang-2025", 32, 2048, 512, .15, NULL},
         {"llama-3.1-70b", "h200:4", "tensor=4", "sglang-2025", 16, 1024, 1024, .15,
-         "look_steps=30"}};
+         "look_steps=30"},
+        {"qwen3-32b", "tpu-v6e:4", "tensor=4,seq=on", "vllm-2025", 24, 4096, 512, .15, NULL},
+        {"qwen3-30b-a3b", "h200:8", "expert=8", "vllm-2025", 64, 3000, 300, .3, NULL}};
     enum { ROUNDS = 40, EDGE = 8, COUNTED = 6 };
     for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
         engine_case e;
@@ -122,9 +126,11 @@ static void loads_are_those_of_the_simulator(void **state) {
                                     .least_share = 0.8,
                                     .seed = 7},
                      &done);
-        close_to(times.tpot_s, out->tpot_s.mean, 0.04);
+        bool groups = strstr(loads[i].plan, "expert") != NULL; /* a prompt holds up all of them */
+        close_to(times.tpot_s, out->tpot_s.mean, groups ? 0.15 : 0.04);
         size_t burst = (size_t)loads[i].requests;
-        close_to(times.running / times.tpot_s, tokens_per_s(&done, EDGE * burst), 0.01);
+        close_to(times.running / times.tpot_s, tokens_per_s(&done, EDGE * burst),
+                 groups ? 0.15 : 0.01);
         qsort(done.r, done.n, sizeof *done.r, by_number);
         size_t counted = (COUNTED - 1) * burst;
         qsort(done.r + burst, counted, sizeof *done.r, by_first);
@@ -141,7 +147,9 @@ static void rates_are_those_of_the_simulator(void **state) {
         {"qwen3-32b", "h100-sxm:8", "tensor=8", "vllm-0.12", 3, 2048, 512, .05, NULL},
         {"qwen3-32b", "h100-sxm:8", "tensor=8", "vllm-0.12", 7, 2048, 512, .05, NULL},
         {"llama-3.1-8b", "h100-sxm:1", "tensor=1", "vllm-2025", 8, 1024, 256, .05, NULL},
-        {"llama-3.1-70b", "h200:4", "tensor=4", "sglang-2025", 1, 4096, 512, .05, NULL}};
+        {"llama-3.1-70b", "h200:4", "tensor=4", "sglang-2025", 1, 4096, 512, .05, NULL},
+        {"qwen3-30b-a3b", "h200:8", "expert=8", "vllm-2025", 20, 3000, 300, .05, NULL},
+        {"qwen3-30b-a3b", "h200:8", "expert=8", "sglang-2025", 10, 3000, 300, .05, NULL}};
     for (size_t i = 0; i < sizeof loads / sizeof loads[0]; i++) {
         engine_case e;
         open_engine(&e, &loads[i]);

@@ -42,9 +42,7 @@ typedef struct sm_serve_job {
     double usd_per_chip_hour; /* < 0: the catalogue's */
     double in_flight;         /* requests in a replica, > 0: those beyond a batch wait for room; 0:
                                  as many as keep it full */
-    bool alone;     /* prompts are prefilled elsewhere: nothing comes between two tokens */
-    bool at_random; /* requests come one by one, not in turn as those of a closed loop: a prompt
-                       seldom shares its step with those of other groups of chips */
+    bool alone; /* prompts are prefilled elsewhere: nothing comes between two tokens */
 } sm_serve_job;
 /* Tokens that a sequence of the job has room for: prompt and output, or the context that decode is
  * priced at where that is longer. */
@@ -255,10 +253,12 @@ typedef struct sm_fleet {
     double replicas, chips, usd_per_hour, utilisation, requests_per_s_per_replica;
     double ttft_s, tpot_s, running; /* at that rate: means; sequences that decode in a replica */
 } sm_fleet;
-/* The fewest chips that serve so many requests a second, 0 < requests_per_s <= 1e9, prefill and
- * decode on the same chips. answer: what sm_serve_search answered to the same job and options,
- * NULL: it is asked. SM_BAD_INPUT when the traffic is out of range, SM_NEGATIVE when no plan fits
- * or meets the limits, SM_USAGE for options or a job without their size. */
+/* The fewest chips that serve so many requests a second, at most 1e9, prefill and decode on the
+ * same chips. 0: the one replica that does most per chip within the limits when requests come at
+ * random, at utilisation times requests_per_s_per_replica, four fifths of these at most, as in a
+ * fleet; utilisation 0: none holds the limits. answer: what sm_serve_search answered to the same
+ * job and options, NULL: it is asked. SM_BAD_INPUT when the traffic is out of range, SM_NEGATIVE
+ * when no plan fits or meets the limits, SM_USAGE for options or a job without their size. */
 sm_status sm_serve_fleet(const sm_serve_job *job, const sm_calibration *calibration,
                          const sm_serve_search_options *options, const sm_serve_result *answer,
                          double requests_per_s, sm_fleet *fleet, sm_error *err);

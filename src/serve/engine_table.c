@@ -4,6 +4,7 @@
  *   decoding      D(n, c)   n sequences of c cached tokens each
  *   prefill       F(P, a)   P new tokens that attend to a tokens each
  *   both at once  X(P, a) + D(n, c) - D(1, 1) + T(n + P) - T(1 + P) - T(n) + T(1)
+ *                 or F(P, a) + D(n, c), one after the other, if that takes less
  *
  * (n and 1 times the tokens that a step verifies, where some are drafted)
  *
@@ -209,10 +210,8 @@ static double mixed_s(engine_table *t, double n, double cached, double prefill, 
     double shared = together_s(t, group * each + tokens) - together_s(t, each + tokens) -
                     together_s(t, group * each) + together_s(t, each);
     double sum = beside + fmax(decode - one + shared, 0.0);
-    return isnan(shared) || isnan(decode - one) ? NAN
-           : sum > decode                       ? sum
-           : isnan(sum)                         ? sum
-                                                : decode;
+    if (isnan(sum) || isnan(shared) || isnan(decode - one)) return NAN;
+    return fmin(fmax(sum, decode), decode + prefill_s(t, prefill, attended));
 }
 
 static double step_s(void *context, double n, double cached, double prefill, double attended) {

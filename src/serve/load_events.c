@@ -11,6 +11,7 @@
 
 enum {
     PARTS = 8,          /* of the sequences that decode at most, where D is priced */
+    OCTAVES = 12,       /* of prompts in a step */
     MOST_CLIENTS = 128, /* beyond that each stands for several equal ones */
     ROUNDS = 6,         /* requests of each; the first are the burst, those that follow alike */
     COUNTED = 4000,     /* at a rate */
@@ -33,8 +34,9 @@ typedef struct events {
     double most; /* sequences that an engine may decode at once, or as many as there are */
     double room; /* those that it has room for, in clients */
     double decode_s[PARTS + 1];
-    double *first_s; /* by request */
-    double token_s;  /* of those that count: a sum */
+    double beside_s[OCTAVES + 1]; /* of 1, 2, 4 .. prompts in a step */
+    double *first_s;              /* by request */
+    double token_s;               /* of those that count: a sum */
 } events;
 
 /* Of so many sequences, on the line between two that are priced. */
@@ -47,6 +49,17 @@ static double decode_s(events *e, double n) {
     return e->decode_s[low] + (at - low) * (e->decode_s[low + 1] - e->decode_s[low]);
 }
 
+/* The same of what so many prompts add. */
+static double beside_s(events *e, double prompts) {
+    int low = prompts > 1 ? (int)smaller(log2(prompts), OCTAVES - 1) : 0,
+        high = low + (prompts > 1);
+    for (int i = low; i <= high; i++)
+        if (e->beside_s[i] <= 0) e->beside_s[i] = load_beside_s(e->c, e->prompt, ldexp(1, i));
+    if (prompts <= 1) return prompts * e->beside_s[0];
+    double share = prompts / ldexp(1, low) - 1;
+    return e->beside_s[low] + share * (e->beside_s[high] - e->beside_s[low]);
+}
+
 /* A step with a prompt takes as long as the prompt alone at least. */
 static double step_s(void *context, double n, double cached, double prefill, double attended) {
     events *e = context;
@@ -54,7 +67,7 @@ static double step_s(void *context, double n, double cached, double prefill, dou
     (void)cached, (void)attended;
     double decode = n > 0 ? decode_s(e, n * e->each) : 0;
     if (prefill <= 0) return decode;
-    return larger(e->prompt->alone_s * smaller(1, prompts), decode + e->prompt->added_s * prompts);
+    return larger(e->prompt->alone_s * smaller(1, prompts), decode + beside_s(e, prompts));
 }
 
 static void served(void *context, const sm_request_served *r) {
@@ -150,6 +163,7 @@ static void simulate(events *e, first_token *out) {
     for (size_t i = 0; !c->failed && i < (size_t)(e->first + e->counted); i++)
         e->first_s[i] += later_s;
     if (!c->failed) read_first(e, out);
+    e->prompt = NULL;
     sm_free(e->first_s);
 }
 
@@ -189,7 +203,8 @@ void load_open_first(load_steps *c, double rate, double running, double most_run
     e.engines = c->e->apart ? larger(1, floor(c->e->n * engines / n + 0.5)) : engines;
     e.prefill_engines = c->e->apart ? engines : 1;
     e.rate = rate * engines / (c->e->apart ? c->e->prefill_n : c->e->n);
-    e.first = c->e->apart ? MOST_FIRST / 4 : smaller(MOST_FIRST, floor(2 * running * engines) + 1);
+    e.first =
+        c->e->apart ? 0.25 * MOST_FIRST : smaller(MOST_FIRST, floor(2 * running * engines) + 1);
     if (c->e->apart) e.room = PLENTY_RUN;
     e.most = smaller(e.room, FULLER * running + ROOM);
     simulate(&e, out);

@@ -57,10 +57,11 @@ static void settle(load_steps *c, double in_flight, double most_running, double 
 }
 
 static load_prompt prompt_of(load_steps *c, double running) {
-    load_prompt prompt = {.alone_s = load_prefill_s(c, 1)};
-    double decode = load_decode_s(c, running, &prompt.yield);
-    prompt.added_s =
-        c->e->apart ? load_service_s(c) : load_added_s(c, running, decode, prompt.yield);
+    double tokens, alone_s = load_prefill_s(c, 1), decode = load_decode_s(c, running, &tokens);
+    load_prompt prompt = {.yield = tokens};
+    if (c->e->apart) prompt.added_s = load_service_s(c);
+    else prompt = load_prompt_of(c, running, decode, tokens);
+    prompt.alone_s = alone_s;
     return prompt;
 }
 

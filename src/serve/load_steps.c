@@ -75,39 +75,85 @@ static double mixed_s(load_steps *c, double n, double tokens, double groups) {
     return price(c, s, &c->e->plan, &batch);
 }
 
-/* Prompts come as requests end: prompt x n / output tokens a step on average, of which a step takes
- * no more than its budget and no fewer than one prompt or chunk, on each group of chips that has
- * sequences. A prompt that would take longer beside decoding has steps of its own.
+/* The share of steps that have prompts, `come` of which come in a step on average and at any time
+ * of it. After a step of T seconds some wait in 1 - exp(-rate T) of all cases, so that share / (1 -
+ * share) = (1 - exp(-rate decode_s)) / exp(-rate (decode_s + beside_s)). */
+static double share_with_prompts(double come, double decode_s, double beside_s, double least) {
+    enum { HALVINGS = 12 };
+    double low = least, high = 1;
+    for (int i = 0; i < HALVINGS; i++) {
+        double share = 0.5 * (low + high), rate = come / (decode_s + share * beside_s);
+        double odds = -expm1(-rate * decode_s) * exp(rate * (decode_s + beside_s));
+        *(share < odds / (1 + odds) ? &low : &high) = share;
+    }
+    return 0.5 * (low + high);
+}
+
+/* Tokens of a prompt that one step takes. */
+static double chunk_of(const load_steps *c) {
+    return fmin(new_tokens(c->e->decode), c->software->budget_tokens);
+}
+
+/* What a step takes longer for so many chunks of prompts on so many groups of chips: a step of
+ * their own where the software does so, or where they would take longer beside decoding. */
+static double with_prompts_s(load_steps *c, double n, double decode_s, double chunks,
+                             double groups) {
+    double tokens = chunks * chunk_of(c), prompts = tokens / new_tokens(c->e->decode);
+    double own_s = prefill_each_s(c, fmax(groups, prompts)) * prompts * c->e->plan.pipeline;
+    if (!c->software->mixed_steps) return own_s;
+    return fmin(own_s, fmax(0, mixed_s(c, n, tokens, groups) - decode_s));
+}
+
+double load_beside_s(load_steps *c, const load_prompt *prompt, double prompts) {
+    double groups = fmax(1, sm_plan_groups(&c->e->plan, &c->e->decode->model));
+    double each = new_tokens(c->e->decode) / chunk_of(c);
+    double chunks = larger(c->e->plan.data, prompts * each);
+    if (c->e->apart) return prompts * prompt->added_s;
+    double step_s =
+        with_prompts_s(c, prompt->running, prompt->decode_s, chunks, fmin(groups, chunks));
+    return step_s * prompt->shown * prompts * each / chunks;
+}
+
+/* Prompts come as requests end: prompt x n / output tokens a step on average. A step takes those
+ * that came since the software last looked for them, or while it waited for one on each group of
+ * chips: no more than its budget and no fewer than one prompt or chunk. Groups that have none wait
+ * for those that do; copies of a whole model wait for nobody. Of a queue, whose requests are all of
+ * one length and there from the start, those of all groups begin and end together: the least.
  *
  * The groups of a pipeline follow one another: a round of its stages takes as long as the longest
  * of their steps. With prefill in a share p of the steps it is in one of them in 1 - (1 - p)^stages
  * of the rounds, and of p x stages steps that have some so many are hidden behind others. */
-double load_added_s(load_steps *c, double n, double decode_s, double yield) {
+load_prompt load_prompt_of(load_steps *c, double n, double decode_s, double yield) {
     const sm_serve *s = c->e->decode;
-    double prompt = new_tokens(s),
-           groups = fmax(1, fmin(n, sm_plan_groups(&c->e->plan, &s->model)));
-    double stages = c->e->plan.pipeline, coming = prompt * n * yield / s->job.output / stages;
-    double chunk = fmin(prompt, c->software->budget_tokens);
-    if (c->at_random) groups = fmin(groups, fmax(1, coming / chunk));
-    double most = c->software->budget_tokens * groups, least = chunk * groups;
-    double tokens = fmin(most, fmax(least, coming)), share = fmin(1, coming / tokens);
-    double shown = c->any || c->lower ? 1 / stages
-                   : share > 0        ? -expm1(stages * log1p(-share)) / (share * stages)
-                                      : 1;
-    double own_s = prefill_each_s(c, fmax(groups, c->software->mixed_steps ? 0 : tokens / prompt));
-    own_s *= shown * stages;
-    if (!c->software->mixed_steps) return own_s;
-    double longer = fmax(0, mixed_s(c, n, tokens, groups) - decode_s),
-           steps = prompt / tokens * shown;
+    const sm_software *software = c->software;
+    load_prompt out = {.yield = yield, .running = n, .decode_s = decode_s};
+    double prompt = new_tokens(s), chunk = chunk_of(c), stages = c->e->plan.pipeline;
+    double groups = fmax(1, fmin(n, sm_plan_groups(&c->e->plan, &s->model)));
+    double copies = fmin(groups, c->e->plan.data), of_copy = groups / copies;
+    double come = prompt * n * yield / s->job.output / stages / chunk / copies;
+    double looks = fmax(1, fmax(software->look_steps, software->gather_steps));
+    bool in_turn = c->lower || c->load->kind == SM_LOAD_QUEUE || of_copy <= 1;
+    /* Chunks of a step: of a Poisson process those where there are any. */
+    double some = come * looks / -expm1(-come * looks), most = software->budget_tokens / chunk;
+    double with = in_turn ? of_copy : fmin(of_copy, some);
+    double chunks = fmin(fmax(with, some), with * most), share = fmin(1, come / chunks);
+    out.shown = c->any || c->lower ? 1 / stages
+                : share > 0        ? -expm1(stages * log1p(-share)) / (share * stages)
+                                   : 1;
+    double longer = with_prompts_s(c, n, decode_s, chunks * copies, with * copies);
+    double steps = prompt / (chunk * chunks * copies) * out.shown;
     /* Of two least times the difference is no least: as much of it as leaves a sum of both. */
-    if (c->any) steps = fmin(steps, s->job.output / (n * yield));
-    return fmin(longer * steps, own_s);
+    if (c->any && software->mixed_steps) steps = fmin(steps, s->job.output / (n * yield));
+    if (!in_turn && software->mixed_steps && looks <= 1 && chunks < of_copy && longer > 0)
+        steps *= share_with_prompts(come, decode_s, longer, come / of_copy) / share;
+    out.added_s = longer * steps;
+    return out;
 }
 
 double load_token_s(load_steps *c, double n) {
     double tokens, decode = load_decode_s(c, n, &tokens), t = decode / tokens;
     if (c->load->no_prefill || c->e->apart) return t;
-    return t + load_added_s(c, n, decode, tokens) * n / c->e->decode->job.output;
+    return t + load_prompt_of(c, n, decode, tokens).added_s * n / c->e->decode->job.output;
 }
 
 double load_service_s(load_steps *c) {

@@ -8,7 +8,6 @@ typedef struct load_steps {
     const sm_load *load;
     const sm_software *software;
     bool lower;             /* bounds in place of what is expected */
-    bool at_random;         /* prompts come one by one: of groups as many have one as come a step */
     struct placements *any; /* each collective where it costs least, in place of the plan's order:
                                what is added is then the least that any placement adds */
     double prompts, prefill_s; /* the last prefill that was priced; none: 0 */
@@ -19,19 +18,25 @@ typedef struct load_steps {
 double load_prefill_s(load_steps *c, double n);
 /* A step of n sequences in decode, and the tokens that it gives each of them. */
 double load_decode_s(load_steps *c, double n, double *tokens);
-/* What the prefill of one request adds to such steps. */
-double load_added_s(load_steps *c, double n, double decode_s, double tokens);
+/* What the prompt of a request takes: by itself; and added to steps, of which `running` sequences
+ * decode in decode_s each, beside those prompts that come on average. */
+typedef struct load_prompt {
+    double alone_s, added_s;
+    double yield; /* tokens that a decode step gives each sequence */
+    double running, decode_s;
+    double shown; /* share of it that is not hidden behind other stages of a pipeline */
+} load_prompt;
+/* Without what it takes alone. */
+load_prompt load_prompt_of(load_steps *c, double n, double decode_s, double tokens);
+/* What so many prompts add to the step that they share, each on a group of chips of its own while
+ * there are any. */
+double load_beside_s(load_steps *c, const load_prompt *prompt, double prompts);
 /* Between two tokens of n sequences; alone: when no prefill comes between. */
 double load_token_s(load_steps *c, double n);
 double load_alone_s(load_steps *c, double n);
 /* What the prefill of one prompt takes of an engine all of whose groups of chips and stages have
  * prompts. */
 double load_service_s(load_steps *c);
-/* What the prompt of a request takes. */
-typedef struct load_prompt {
-    double alone_s, added_s; /* by itself; beside others, and beside sequences that decode */
-    double yield;            /* tokens that a decode step gives each sequence */
-} load_prompt;
 /* The times to the first token in a closed loop of so many requests for each engine, of which so
  * many decode at most: simulated. */
 void load_closed_first(load_steps *c, double in_flight, double most_running,

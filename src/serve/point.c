@@ -123,18 +123,17 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, doubl
     const sm_load load = {.kind = SM_LOAD_CLOSED};
     const sm_engines one = {
         .decode = s, .prefill = s, .plan = *plan, .prefill_plan = *plan, .n = 1, .prefill_n = 1};
-    load_steps c = {
-        .e = &one, .load = &load, .software = s->job.software, .at_random = s->job.at_random};
+    load_steps c = {.e = &one, .load = &load, .software = s->job.software};
     double output = s->job.output, alone_s = decode->step.expected_s / decode->tokens;
     *out = (point_load){alone_s, {first_s, first_s, first_s, first_s}, batch};
     if (s->job.alone) return SM_OK;
-    double added = load_added_s(&c, batch, decode->step.expected_s, decode->tokens);
-    out->tpot_s = alone_s + added * batch / output;
+    load_prompt prompt = load_prompt_of(&c, batch, decode->step.expected_s, decode->tokens);
+    out->tpot_s = alone_s + prompt.added_s * batch / output;
+    prompt.alone_s = first_s;
     double request = out->tpot_s * output / batch, given = s->job.in_flight;
     bool waits = given > 0 && batch >= most_batch;
     out->first.mean_s = c.software->admission_s + first_s;
     out->in_flight = given > 0 ? given : batch + out->first.mean_s / request;
-    const load_prompt prompt = {first_s, added, decode->tokens};
     bool simulated = out->tpot_s <= simulated_s;
     if (simulated)
         load_closed_first(&c, out->in_flight, waits ? batch : INFINITY, &prompt, &out->first);

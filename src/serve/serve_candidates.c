@@ -40,27 +40,20 @@ const char *serve_refuse(const sm_serve *s, const sm_plan *p, char *room, size_t
 
 static bool is_power_of_two(int n) { return (n & (n - 1)) == 0; }
 
-static bool is_sold(const sm_system *whole, int chips) {
-    const sm_chip *chip = &whole->chip;
-    if (chips == whole->chips) return true;
-    if (chip->fabric != SM_FABRIC_SWITCH) return true;
-    int node = chip->tree[0].degree;
-    return chips < node ? is_power_of_two(chips) : chips % node == 0;
-}
-
-/* One, two or three times a power of two, or as many nodes. */
+/* One, two or three times a power of two, or as many nodes; inside a node powers of two. */
 static bool is_candidate(const sm_system *whole, int chips) {
     int node = whole->chip.fabric == SM_FABRIC_SWITCH ? whole->chip.tree[0].degree : 1;
-    int units = node > 1 && chips % node == 0 ? chips / node : chips;
-    return chips == whole->chips || is_power_of_two(units) ||
-           (units % 3 == 0 && is_power_of_two(units / 3));
+    if (chips == whole->chips) return true;
+    if (chips % node) return chips < node && is_power_of_two(chips);
+    int units = chips / node;
+    return is_power_of_two(units) || (units % 3 == 0 && is_power_of_two(units / 3));
 }
 
 /* Systems on which a replica may run, from few chips to many; returns how many. */
 static int slices_of(const sm_system *whole, int least, int most, sm_system *slices) {
     int n = 0;
     for (int chips = least; chips <= most && chips <= whole->chips; chips++) {
-        if (!is_candidate(whole, chips) || !is_sold(whole, chips)) continue;
+        if (!is_candidate(whole, chips)) continue;
         assert(n < MAX_SLICES); /* two for each power of two, of chips and of nodes */
         if (chips == whole->chips) slices[n++] = *whole;
         else if (sm_system_resize(whole, chips, &slices[n], NULL) == SM_OK) n++;
@@ -247,7 +240,7 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
     h->best_ttft_s = smaller(h->best_ttft_s, load.first.mean_s);
     if (!(h->quickest.batch > 0) || p.tpot_s < h->quickest.tpot_s) h->quickest = p;
     if (!meets(p.tpot_s, h->o->tpot_s) || !meets(load.first.mean_s, h->o->ttft_s)) return;
-    frontier_add(&h->front, &p, h->o->brute);
+    frontier_add(&h->front, &p);
 }
 
 /* With each collective where it costs least. */
@@ -273,7 +266,7 @@ static bool load_ruled_out(search *h, family *f, double batch, double alone_s) {
         load_steps c = {.e = &one, .load = &load, .software = h->s->job.software, .any = h->places};
         c.prompts = f->prompts[seq];
         c.prefill_s = f->prefill_s[seq];
-        double added = load_added_s(&c, batch, alone_s, 1);
+        double added = load_prompt_of(&c, batch, alone_s, 1).added_s;
         search_note(h, c.failed ? c.err.status : SM_OK, &c.err);
         f->prompts[seq] = c.failed ? 0 : c.prompts;
         f->prefill_s[seq] = c.prefill_s;
@@ -399,7 +392,7 @@ static void note_late(search *h, family *f) {
     }
     double most = low / limit / h->slice[h->at].chips * (1 + ROUNDING);
     const found late = {*f->plan, exp2(floor(log2(low))), limit, most, h->at};
-    if (h->o->brute || !frontier_beats(&h->front, limit, most)) frontier_add(&h->late, &late, true);
+    if (h->o->brute || !frontier_beats(&h->front, limit, most)) frontier_append(&h->late, &late);
 }
 
 static void each_batch(search *h, family *f) {
@@ -482,23 +475,24 @@ sm_status search_start(const sm_serve_job *job, const sm_calibration *calibratio
 /* ---- between powers of two ---- */
 
 /* A plan of the frontier with another batch: whether it fits and meets the limits; then it is
- * offered to the frontier. */
+ * offered to the frontier. Of what the frontier beats the first token does not matter. */
 static bool offer_batch(search *h, const found *from, double batch) {
-    sm_serve_point p;
+    sm_serve_point p = {.batch = batch};
     sm_error err = {0};
     found f = *from;
+    int which = h->o->by_lower ? 0 : 1;
     f.batch = batch;
     serve_set_system(h->s, &h->slice[f.slice]);
-    double late_s = h->o->tpot_s > 0 ? h->o->tpot_s : INFINITY;
-    sm_status status = point_of(h->s, &f.plan, batch, h->o->ttft_s > 0 ? late_s : 0, &p, &err);
-    search_note(h, status, &err);
-    int which = h->o->by_lower ? 0 : 1;
-    if (status != SM_OK || !p.fits || !meets(p.tpot_s[which], h->o->tpot_s) ||
-        !meets(p.ttft_s[which], h->o->ttft_s))
-        return false;
-    f.tpot_s = p.tpot_s[which];
-    f.per_chip = batch / f.tpot_s / p.chips;
-    frontier_add(&h->front, &f, h->o->brute);
+    for (int simulated = 0; simulated <= (h->o->ttft_s > 0); simulated++) {
+        sm_status status = point_of(h->s, &f.plan, batch, simulated ? INFINITY : 0, &p, &err);
+        search_note(h, status, &err);
+        if (status != SM_OK || !p.fits || !meets(p.tpot_s[which], h->o->tpot_s)) return false;
+        f.tpot_s = p.tpot_s[which];
+        f.per_chip = batch / f.tpot_s / p.chips;
+        if (frontier_beats(&h->front, f.tpot_s, f.per_chip)) return true;
+    }
+    if (!meets(p.ttft_s[which], h->o->ttft_s)) return false;
+    frontier_add(&h->front, &f);
     return true;
 }
 
@@ -531,7 +525,7 @@ static bool quickest_place(search *h, family *f, double batch, found *out) {
     piece_price work[MAX_PIECES];
     decode_time t;
     sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
-    out->batch = 0;
+    *out = (found){.batch = 0};
     step_resize(&f->x, &b);
     if (h->s->job.speculation.depth == 0) work_of(h->s->memo, &f->x, work);
     compare_places(h, f);
@@ -586,7 +580,7 @@ static sm_status refine_frontier(search *h, sm_error *err) {
     refine_late(h);
     sm_arena_free(arena);
     if (h->status != SM_OK && err) *err = h->err;
-    return h->status != SM_OK ? h->status : frontier_reduce(&h->front, err);
+    return h->status != SM_OK ? h->status : frontier_sort(&h->front, err);
 }
 
 sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
@@ -599,7 +593,7 @@ sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
         status = h->status;
         if (status != SM_OK && err) *err = h->err;
     }
-    if (status == SM_OK) status = frontier_reduce(&h->front, err);
+    if (status == SM_OK) status = frontier_sort(&h->front, err);
     if (status == SM_OK && !(options->batch > 0)) status = refine_frontier(h, err);
     return status;
 }

@@ -62,49 +62,18 @@ static sm_status load_fleet(sm_serve *s, double requests_per_s, sm_fleet *f, sm_
     return SM_OK;
 }
 
-/* Plans with all the sequences that each may decode at once, which takes no longer where few come:
- * those of the fewest chips, fewest first. */
-enum { FLEETS = 6 };
-typedef struct fleets {
-    sm_fleet fleet[FLEETS];
-    int n;
-} fleets;
-
-static bool is_same_kind(const sm_fleet *a, const sm_fleet *b) {
+static bool is_same_kind(const sm_serve_point *a, const sm_serve_point *b) {
     char one[512], other[512];
-    sm_plan_format(&a->point.plan, 3, one, sizeof one);
-    sm_plan_format(&b->point.plan, 3, other, sizeof other);
-    return a->point.chips == b->point.chips && strcmp(one, other) == 0;
+    sm_plan_format(&a->plan, 3, one, sizeof one);
+    sm_plan_format(&b->plan, 3, other, sizeof other);
+    return a->chips == b->chips && strcmp(one, other) == 0;
 }
 
-static bool is_before(const sm_fleet *a, const sm_fleet *b) {
-    return a->chips < b->chips || (a->chips <= b->chips && a->utilisation < b->utilisation);
-}
-
-static void offer_fleet(fleets *to, sm_fleet f) {
-    int at = 0;
-    while (at < to->n && !is_same_kind(&to->fleet[at], &f)) at++;
-    if (at == to->n && to->n < FLEETS) to->n++;
-    else {
-        at = at < to->n ? at : at - 1;
-        if (!is_before(&f, &to->fleet[at])) return;
-    }
-    for (; at > 0 && is_before(&f, &to->fleet[at - 1]); at--) to->fleet[at] = to->fleet[at - 1];
-    to->fleet[at] = f;
-}
-
-/* Requests that come at random take a plan longer than those of a closed loop, who come in turn:
- * a prompt on one group of a replica's chips holds up the others. So plans are looked for under
- * both, and each is settled by the requests as they come. */
+/* Requests that come at random take a plan longer than those of a closed loop: they bunch. */
 static bool holds(const sm_fleet *f, const sm_serve_search_options *o) {
     const double full = 0.95;
     return f->running < full * f->point.batch && (o->tpot_s <= 0 || f->tpot_s <= o->tpot_s) &&
            (o->ttft_s <= 0 || f->ttft_s <= o->ttft_s);
-}
-
-/* Of a request from its arrival on. */
-static double whole_s(const sm_serve_job *job, const sm_fleet *f) {
-    return f->ttft_s + f->tpot_s * job->output;
 }
 
 /* What holds the limits before what does not, then the fewest chips, then the quickest. */
@@ -112,19 +81,16 @@ static bool is_better_fleet(const sm_serve_job *job, const sm_serve_search_optio
                             const sm_fleet *a, const sm_fleet *b) {
     if (holds(a, o) != holds(b, o)) return holds(a, o);
     if (a->chips < b->chips || a->chips > b->chips) return a->chips < b->chips;
-    return whole_s(job, a) < whole_s(job, b);
+    return a->ttft_s + a->tpot_s * job->output < b->ttft_s + b->tpot_s * job->output;
 }
 
 /* As few replicas as hold the limits under the requests, and no fewer than f has. */
-static sm_status settle_fleet(const sm_serve_job *job, const sm_calibration *calibration,
-                              const sm_serve_search_options *o, double usd, double requests_per_s,
-                              sm_fleet *f, sm_error *err) {
+static sm_status settle_fleet(sm_serve *s, const sm_serve_search_options *o, double usd,
+                              double requests_per_s, sm_fleet *f, sm_error *err) {
     enum { MOST_ENLARGED = 8 };
     const double larger_by = 1.25;
     double too_few = 0;
-    sm_serve *s = NULL;
-    sm_status status = open_worker(job, calibration, f->point.chips, &s, err);
-    if (!status) status = load_fleet(s, requests_per_s, f, err);
+    sm_status status = load_fleet(s, requests_per_s, f, err);
     for (int k = 0; status == SM_OK && k < MOST_ENLARGED && !holds(f, o); k++) {
         too_few = f->replicas;
         set_replicas(f, ceil(f->replicas * larger_by), usd, requests_per_s);
@@ -137,65 +103,81 @@ static sm_status settle_fleet(const sm_serve_job *job, const sm_calibration *cal
         if (holds(&fewer, o)) *f = fewer;
         else too_few = fewer.replicas;
     }
-    sm_serve_free(s);
     return status;
 }
 
-/* The best of what a search found for the fleet, beside what it is already. */
-static sm_status try_fleets(const sm_serve_job *job, const sm_calibration *calibration,
-                            const sm_serve_search_options *o, const sm_serve_result *answer,
-                            double requests_per_s, sm_fleet *fleet, sm_error *err) {
+/* The utilisation up to which one replica holds the limits; 0: none. */
+static sm_status settle_replica(sm_serve *s, const sm_serve_search_options *o, sm_fleet *f,
+                                sm_error *err) {
+    enum { HALVINGS = 6 };
+    double low = 0, high = MOST_UTILISATION;
+    sm_fleet at = *f;
     sm_status status = SM_OK;
-    fleets tried = {.n = 0};
-    double usd = job->usd_per_chip_hour;
-    if (usd < 0) usd = sm_chip_usd_per_hour(&job->system->chip);
-    for (size_t i = 0; i < answer->n; i++)
-        offer_fleet(&tried, fleet_of(job, &answer->point[i], usd, requests_per_s));
-    for (int i = 0; status == SM_OK && i < tried.n; i++) {
-        sm_fleet *f = &tried.fleet[i];
-        bool any = fleet->replicas > 0;
-        if (any && holds(fleet, o) && f->chips > fleet->chips) break;
-        status = settle_fleet(job, calibration, o, usd, requests_per_s, f, err);
-        if (!any || is_better_fleet(job, o, f, fleet)) *fleet = *f;
+    f->utilisation = 0;
+    for (int i = 0; i <= HALVINGS && !status && low < MOST_UTILISATION; i++) {
+        at.utilisation = i ? 0.5 * (low + high) : high;
+        status = load_fleet(s, at.utilisation * f->requests_per_s_per_replica, &at, err);
+        if (holds(&at, o)) *f = at;
+        *(holds(&at, o) ? &low : &high) = at.utilisation;
     }
     return status;
 }
 
-/* Plans for requests that come one by one, on replicas of no more than twice the chips of those
- * that hold them already. */
-static sm_status search_at_random(const sm_serve_job *job, const sm_calibration *calibration,
-                                  sm_serve_search_options *o, const sm_fleet *fleet,
-                                  sm_arena *arena, sm_serve_result *answer, sm_error *err) {
-    sm_serve_job at_random = *job;
-    sm_serve_search_options own = *o;
-    int most = 2 * fleet->point.chips;
-    at_random.at_random = true;
-    own.ttft_s = 0; /* of a benchmark that begins all at once; holds() has that of the requests */
-    if (own.chips_most == 0 || own.chips_most > most) own.chips_most = most;
-    sm_status status = sm_serve_search(&at_random, calibration, &own, arena, answer, err);
-    if (status == SM_NEGATIVE) answer->n = 0;
-    return status == SM_NEGATIVE ? SM_OK : status;
+/* The best of what a search found, beside what `best` is already, from the most tokens per chip on:
+ * each kind of plan with all the sequences that it may decode at once, which takes no longer where
+ * few come. */
+static sm_status try_points(const sm_serve_job *job, const sm_calibration *calibration,
+                            const sm_serve_search_options *o, const sm_serve_result *answer,
+                            double requests_per_s, sm_fleet *best, sm_error *err) {
+    sm_status status = SM_OK;
+    double usd = job->usd_per_chip_hour, most = 0;
+    if (usd < 0) usd = sm_chip_usd_per_hour(&job->system->chip);
+    for (size_t i = answer->n; i-- > 0 && !status;) {
+        const sm_serve_point *p = &answer->point[i];
+        sm_fleet f = fleet_of(job, p, usd, requests_per_s);
+        sm_serve *s = NULL;
+        bool any = best->replicas > 0, one = requests_per_s <= 0;
+        double least_chips = requests_per_s * job->output / p->tokens_per_s_per_chip;
+        if (one && MOST_UTILISATION * p->tokens_per_s_per_chip <= most) break;
+        if (!one && any && holds(best, o) && least_chips / MOST_UTILISATION > best->chips) break;
+        if (!one && any && holds(best, o) && f.chips > best->chips) continue;
+        if (i + 1 < answer->n && is_same_kind(p, p + 1)) continue;
+        status = open_worker(job, calibration, p->chips, &s, err);
+        if (!status)
+            status = one ? settle_replica(s, o, &f, err)
+                         : settle_fleet(s, o, usd, requests_per_s, &f, err);
+        sm_serve_free(s);
+        double tokens = f.utilisation * p->tokens_per_s_per_chip;
+        if (!any || (one ? tokens > most : is_better_fleet(job, o, &f, best))) *best = f;
+        most = larger(most, tokens);
+    }
+    return status;
 }
 
 sm_status sm_serve_fleet(const sm_serve_job *given, const sm_calibration *calibration,
                          const sm_serve_search_options *options, const sm_serve_result *answer,
                          double requests_per_s, sm_fleet *fleet, sm_error *err) {
-    sm_serve_result in_turn, one_by_one;
+    sm_serve_result result;
     sm_serve_search_options o;
     sm_serve_job own, *job = &own;
     memset(fleet, 0, sizeof *fleet);
     sm_status status = sm_sized_take(&o, sizeof o, options, err);
     if (!status) status = sm_sized_take(job, sizeof *job, given, err);
     if (status) return status;
-    if (!(requests_per_s > 0 && requests_per_s <= 1e9))
+    if (!(requests_per_s >= 0 && requests_per_s <= 1e9))
         return sm_fail(err, SM_BAD_INPUT, "a traffic of %g requests a second", requests_per_s);
     sm_arena *arena = sm_arena_new();
     if (!arena) return sm_fail_memory(err);
-    if (answer) in_turn = *answer;
-    else status = sm_serve_search(job, calibration, &o, arena, &in_turn, err);
-    if (!status) status = try_fleets(job, calibration, &o, &in_turn, requests_per_s, fleet, err);
-    if (!status) status = search_at_random(job, calibration, &o, fleet, arena, &one_by_one, err);
-    if (!status) status = try_fleets(job, calibration, &o, &one_by_one, requests_per_s, fleet, err);
+    if (answer) result = *answer;
+    else status = sm_serve_search(job, calibration, &o, arena, &result, err);
+    if (!status) status = try_points(job, calibration, &o, &result, requests_per_s, fleet, err);
+    /* A benchmark that begins all at once takes longer to its first tokens. */
+    sm_serve_search_options any_first = o;
+    any_first.ttft_s = 0;
+    if (!status && o.ttft_s > 0 && requests_per_s > 0) {
+        status = sm_serve_search(job, calibration, &any_first, arena, &result, err);
+        if (!status) status = try_points(job, calibration, &o, &result, requests_per_s, fleet, err);
+    }
     sm_arena_free(arena);
     return status;
 }
@@ -224,32 +206,26 @@ typedef struct prefills {
     const sm_system *system; /* the pools' network */
     double kv_bytes, decode_chips;
     found best;
-    double best_s, quickest_s;
+    double quickest_s;
 } prefills;
-
-static double price_batch(prefills *p, const sm_plan *plan, double group) {
-    sm_error err = {0};
-    sm_step_price price;
-    const sm_serve_job *job = &p->h->s->job;
-    sm_step_batch b = point_batch(group, job->prompt - job->prefix, job->prefix);
-    sm_status status = sm_serve_step(p->h->s, plan, &b, &price, &err);
-    search_note(p->h, status, &err);
-    if (status != SM_OK) return INFINITY;
-    return p->h->o->by_lower ? price.lower_s : price.expected_s;
-}
 
 /* As many groups are under way as there are stages. */
 static void offer(prefills *p, const sm_plan *plan, double group) {
-    const sm_system *slice = &p->h->slice[p->h->at];
-    double step_s = price_batch(p, plan, group), limit = p->h->o->ttft_s;
-    double moved_s =
-        sm_serve_transfer_s(p->system, p->kv_bytes, slice->chips, (int)p->decode_chips);
-    double rate = group * plan->pipeline / step_s / slice->chips;
-    p->quickest_s = smaller(p->quickest_s, step_s + moved_s);
-    if (limit > 0 && step_s + moved_s > limit) return;
-    if (!(rate > p->best.per_chip)) return;
+    const sm_serve_job *job = &p->h->s->job;
+    int chips = p->h->slice[p->h->at].chips;
+    sm_error err = {0};
+    sm_step_price price;
+    sm_step_batch b = point_batch(group, job->prompt - job->prefix, job->prefix);
+    sm_status status = sm_serve_step(p->h->s, plan, &b, &price, &err);
+    search_note(p->h, status, &err);
+    if (status != SM_OK) return;
+    double step_s = p->h->o->by_lower ? price.lower_s : price.expected_s;
+    double all_s =
+        step_s + sm_serve_transfer_s(p->system, p->kv_bytes, chips, (int)p->decode_chips);
+    double rate = group * plan->pipeline / step_s / chips;
+    p->quickest_s = smaller(p->quickest_s, all_s);
+    if ((p->h->o->ttft_s > 0 && all_s > p->h->o->ttft_s) || !(rate > p->best.per_chip)) return;
     p->best = (found){*plan, group * plan->pipeline, step_s, rate, p->h->at};
-    p->best_s = step_s;
 }
 
 static void each_seq(prefills *p, sm_plan plan, double group) {

@@ -17,10 +17,11 @@ typedef struct frontier {
 } frontier;
 /* Is there a point at least as good in both? */
 bool frontier_beats(const frontier *f, double tpot_s, double per_chip);
-/* Keep it, and drop what it beats; brute keeps everything. */
-void frontier_add(frontier *f, const found *point, bool brute);
-/* Of everything kept the points that none beats, by time per token. */
-sm_status frontier_reduce(frontier *f, sm_error *err);
+/* Keep it unless it is beaten, and drop what it beats; append: keep all. */
+void frontier_add(frontier *f, const found *point);
+void frontier_append(frontier *f, const found *point);
+/* By time per token. */
+sm_status frontier_sort(frontier *f, sm_error *err);
 
 /* Of one placement: seconds of a prompt alone. The residual stream is sharded or not, whichever is
  * quicker, unless seq is given. */

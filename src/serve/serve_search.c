@@ -1,7 +1,7 @@
 /* The frontier of a job, or the sentence that says why there is none. */
 #include "serve_frontier.h"
-#include "scalemodel/search.h"
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The Pareto set of a search as it grows: a point stays when no other is at least as quick per
@@ -13,59 +13,38 @@ bool frontier_beats(const frontier *f, double tpot_s, double per_chip) {
     return false;
 }
 
-static bool grow(frontier *f) {
-    size_t room = f->room > 0 ? 2 * f->room : 256;
-    if (f->n < f->room) return true;
-    found *more = sm_realloc(f->point, room * sizeof *more);
-    if (!more) {
+void frontier_append(frontier *f, const found *p) {
+    size_t room = f->n < f->room ? f->room : 2 * f->room + 256;
+    found *point = room > f->room ? sm_realloc(f->point, room * sizeof *point) : f->point;
+    if (!point) {
         f->failed = true;
-        return false;
+        return;
     }
-    f->point = more;
+    f->point = point;
     f->room = room;
-    return true;
+    f->point[f->n++] = *p;
 }
 
-void frontier_add(frontier *f, const found *p, bool brute) {
+void frontier_add(frontier *f, const found *p) {
     size_t kept = 0;
-    if (!brute && frontier_beats(f, p->tpot_s, p->per_chip)) return;
-    for (size_t i = 0; !brute && i < f->n; i++) {
+    if (frontier_beats(f, p->tpot_s, p->per_chip)) return;
+    for (size_t i = 0; i < f->n; i++) {
         if (p->tpot_s <= f->point[i].tpot_s && p->per_chip >= f->point[i].per_chip) continue;
         if (kept != i) f->point[kept] = f->point[i];
         kept++;
     }
-    if (!brute) f->n = kept;
-    if (grow(f)) f->point[f->n++] = *p;
+    f->n = kept;
+    frontier_append(f, p);
 }
 
-/* sm_pareto makes the smaller of both axes the better. */
-static void reduce(frontier *f, double *x, double *y, size_t *order, bool *keep, found *sorted) {
-    size_t n = 0;
-    for (size_t i = 0; i < f->n; i++) {
-        x[i] = f->point[i].tpot_s;
-        y[i] = -f->point[i].per_chip;
-    }
-    sm_pareto(f->n, x, y, order, keep);
-    for (size_t i = 0; i < f->n; i++)
-        if (keep[order[i]]) sorted[n++] = f->point[order[i]];
-    memcpy(f->point, sorted, n * sizeof *sorted);
-    f->n = n;
+static int by_time(const void *a, const void *b) {
+    double x = ((const found *)a)->tpot_s, y = ((const found *)b)->tpot_s;
+    return (x > y) - (x < y);
 }
 
-sm_status frontier_reduce(frontier *f, sm_error *err) {
-    size_t n = f->n;
-    if (f->failed) return sm_fail_memory(err);
-    if (n == 0) return SM_OK;
-    sm_arena *arena = sm_arena_new();
-    double *x = arena ? sm_arena_array(arena, n, sizeof *x) : NULL;
-    double *y = arena ? sm_arena_array(arena, n, sizeof *y) : NULL;
-    size_t *order = arena ? sm_arena_array(arena, n, sizeof *order) : NULL;
-    bool *keep = arena ? sm_arena_array(arena, n, sizeof *keep) : NULL;
-    found *sorted = arena ? sm_arena_array(arena, n, sizeof *sorted) : NULL;
-    bool whole = x && y && order && keep && sorted;
-    if (whole) reduce(f, x, y, order, keep, sorted);
-    sm_arena_free(arena);
-    return whole ? SM_OK : sm_fail_memory(err);
+sm_status frontier_sort(frontier *f, sm_error *err) {
+    if (f->n > 0) qsort(f->point, f->n, sizeof *f->point, by_time);
+    return f->failed ? sm_fail_memory(err) : SM_OK;
 }
 
 /* The ops of a step, kept for steps that differ in placement, pipeline or slice alone. */

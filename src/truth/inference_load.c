@@ -17,9 +17,6 @@ static void arrivals_of(const sm_inference_row *r, sm_load *load) {
     } else if (r->concurrency > 0) {
         load->kind = SM_LOAD_CLOSED;
         load->requests = r->concurrency;
-    } else if (r->decode.batch > 0) {
-        load->kind = SM_LOAD_CLOSED;
-        load->requests = r->decode.batch * (r->decode.workers > 0 ? r->decode.workers : 1);
     } else if (r->request_rate_per_s > 0) {
         load->kind = SM_LOAD_OPEN;
         load->requests = r->request_rate_per_s;

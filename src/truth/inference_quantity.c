@@ -43,8 +43,7 @@ double sm_inference_measured(const sm_inference_row *row, sm_served quantity) {
 
 /* With all requests there at once the time of a token is that of a queue: throughput first. */
 static bool all_at_once(const sm_inference_row *row) {
-    return !(row->batch > 0) && !(row->concurrency > 0) && !(row->request_rate_per_s > 0) &&
-           !(row->decode.batch > 0);
+    return !(row->batch > 0) && !(row->concurrency > 0) && !(row->request_rate_per_s > 0);
 }
 
 sm_served sm_inference_primary(const sm_inference_row *row) {

@@ -240,7 +240,10 @@ static sm_status find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm_e
         a->pools = pools;
         status = find_pools(q, pools, err);
     }
-    if (!status && q->in.requests_per_s > 0.0 && !q->in.prefill_system && !a->reason) {
+    bool of_replica =
+        a->best && !q->one && !q->job.alone && !q->search.by_lower && !q->in.disaggregated;
+    if (!status && !a->reason && !q->in.prefill_system &&
+        (q->in.requests_per_s > 0.0 || of_replica)) {
         a->fleet = fleet;
         status = sm_serve_fleet(&q->job, q->in.calibration, &q->search, a->of_best,
                                 q->in.requests_per_s, fleet, err);

@@ -39,7 +39,7 @@ typedef struct sm_serving_found {
     const sm_serve_point *best;     /* that point: the cheapest within the limits */
     const sm_serve_result *of_best; /* what its types have; NULL: as above */
     const sm_disaggregated *pools;  /* NULL when not asked */
-    const sm_fleet *fleet;          /* NULL when not asked */
+    const sm_fleet *fleet;          /* without a rate: a replica; NULL: prompts come elsewhere */
     const char *reason;             /* why there is no point, or why it will not do */
     int batches;                    /* points of the best plan at other batches */
     sm_serve_point *batch;          /* NULL: not looked at */

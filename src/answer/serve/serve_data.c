@@ -175,13 +175,15 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
     }
     if (a->fleet) {
         const sm_fleet *f = a->fleet;
-        sm_data *object = sm_put_object(r, r->data, "fleet");
+        double asked = a->q->in.requests_per_s;
+        sm_data *object = sm_put_object(r, r->data, asked > 0.0 ? "fleet" : "at_random");
         sm_serve_point_data(r, sm_put_object(r, object, "replica"), a->q, &f->point);
         sm_put(r, object,
                "requests_per_s|replicas|chips|usd_per_hour|utilisation|requests_per_s_per_replica|"
                "ttft_s|tpot_s|running",
-               a->q->in.requests_per_s, f->replicas, f->chips, positive(f->usd_per_hour),
-               f->utilisation, f->requests_per_s_per_replica, f->ttft_s, f->tpot_s, f->running);
+               asked > 0.0 ? asked : f->utilisation * f->requests_per_s_per_replica, f->replicas,
+               f->chips, positive(f->usd_per_hour), f->utilisation, f->requests_per_s_per_replica,
+               f->ttft_s, f->tpot_s, f->running);
     }
     if (a->reason) sm_put(r, r->data, "reason", a->reason);
 }

@@ -353,11 +353,9 @@ static void pools_page(sm_report *r, const sm_serving_found *a) {
     workers_lines(r, a);
 }
 
-static void fleet_page(sm_report *r, const sm_serving_found *a) {
+static void replicas_lines(sm_report *r, const sm_serving_found *a) {
     const sm_fleet *f = a->fleet;
     const sm_system *s = a->q->in.system;
-    sm_report_heading(r, "Fleet for %s requests a second",
-                      sm_show_exact(r, a->q->in.requests_per_s));
     const char *all =
         sm_textf(r, "%s chip%s", sm_show_exact(r, f->chips), f->chips > 1.0 ? "s" : "");
     sm_report_text(
@@ -366,17 +364,32 @@ static void fleet_page(sm_report *r, const sm_serving_found *a) {
         f->usd_per_hour > 0 ? sm_textf(r, ", %s an hour", sm_show_usd(r, f->usd_per_hour)) : "");
     if (s->chips > 1 && f->chips > s->chips)
         sm_report_text(r, "That is %s times %s.", sm_show_number(r, f->chips / s->chips), s->text);
-    sm_report_text(r, "Each takes at most %s requests a second, of which %s come.",
-                   sm_show_number(r, f->requests_per_s_per_replica),
-                   sm_show_percent(r, f->utilisation));
-    sm_report_text(
-        r,
-        "At that rate %s sequences decode at once, of a batch of %s: %s per token, first "
-        "token after %s: %s",
-        sm_show_number(r, f->running), sm_show_exact(r, f->point.batch),
-        sm_show_seconds(r, f->tpot_s), sm_show_seconds(r, f->ttft_s),
-        sm_serve_plan_words(r, s, &f->point.plan));
+}
+
+static void fleet_page(sm_report *r, const sm_serving_found *a) {
+    const sm_fleet *f = a->fleet;
     const sm_serve_search_options *o = &a->q->search;
+    double asked = a->q->in.requests_per_s;
+    if (asked > 0.0)
+        sm_report_heading(r, "Fleet for %s requests a second", sm_show_exact(r, asked));
+    else sm_report_heading(r, "Requests that come at random");
+    if (asked > 0.0) replicas_lines(r, a);
+    sm_report_text(r, "%s takes at most %s requests a second, of which %s %scome.",
+                   asked > 0.0 ? "Each" : sm_textf(r, "A replica of %d", f->point.chips),
+                   sm_show_number(r, f->requests_per_s_per_replica),
+                   sm_show_percent(r, f->utilisation), asked > 0.0 ? "" : "may ");
+    if (f->utilisation > 0.0)
+        sm_report_text(
+            r,
+            "At that rate %s sequences decode at once, of a batch of %s: %s per token, first "
+            "token after %s: %s",
+            sm_show_number(r, f->running), sm_show_exact(r, f->point.batch),
+            sm_show_seconds(r, f->tpot_s), sm_show_seconds(r, f->ttft_s),
+            sm_serve_plan_words(r, a->q->in.system, &f->point.plan));
+    if (asked <= 0.0 && f->utilisation > 0.0)
+        sm_report_text(r, "%s tokens/s per chip%s.",
+                       sm_show_number(r, f->utilisation * f->point.tokens_per_s_per_chip),
+                       price_words(r, f->point.usd_per_million_tokens / f->utilisation));
     if ((o->tpot_s > 0.0 && f->tpot_s > o->tpot_s) || (o->ttft_s > 0.0 && f->ttft_s > o->ttft_s))
         sm_report_text(r, "Requests that come at random keep it from the limits, with more "
                           "replicas too.");
