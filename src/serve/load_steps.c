@@ -140,7 +140,9 @@ load_prompt load_prompt_of(load_steps *c, double n, double decode_s, double yiel
     out.shown = c->any || c->lower ? 1 / stages
                 : share > 0        ? -expm1(stages * log1p(-share)) / (share * stages)
                                    : 1;
-    double longer = with_prompts_s(c, n, decode_s, chunks * copies, with * copies);
+    /* Copies without a sequence change nothing: the prices are those of as much on each. */
+    double longer =
+        with_prompts_s(c, n, decode_s, chunks * c->e->plan.data, with * c->e->plan.data);
     double steps = prompt / (chunk * chunks * copies) * out.shown;
     /* Of two least times the difference is no least: as much of it as leaves a sum of both. */
     if (c->any && software->mixed_steps) steps = fmin(steps, s->job.output / (n * yield));

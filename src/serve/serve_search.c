@@ -5,11 +5,15 @@
 #include <string.h>
 
 /* The Pareto set of a search as it grows: a point stays when no other is at least as quick per
- * token and gives at least as many tokens per second and chip. */
+ * token and gives at least as many tokens per second and chip. What sums of floating point alone
+ * tell apart is as quick: idle copies of a model are no faster. */
+static bool at_least_as_good(const found *p, double tpot_s, double per_chip) {
+    return p->tpot_s <= tpot_s * (1 + 1e-7) && p->per_chip >= per_chip;
+}
 
 bool frontier_beats(const frontier *f, double tpot_s, double per_chip) {
     for (size_t i = 0; i < f->n; i++)
-        if (f->point[i].tpot_s <= tpot_s && f->point[i].per_chip >= per_chip) return true;
+        if (at_least_as_good(&f->point[i], tpot_s, per_chip)) return true;
     return false;
 }
 
@@ -29,7 +33,7 @@ void frontier_add(frontier *f, const found *p) {
     size_t kept = 0;
     if (frontier_beats(f, p->tpot_s, p->per_chip)) return;
     for (size_t i = 0; i < f->n; i++) {
-        if (p->tpot_s <= f->point[i].tpot_s && p->per_chip >= f->point[i].per_chip) continue;
+        if (at_least_as_good(p, f->point[i].tpot_s, f->point[i].per_chip)) continue;
         if (kept != i) f->point[kept] = f->point[i];
         kept++;
     }
