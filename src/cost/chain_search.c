@@ -345,11 +345,11 @@ static sm_status write_tree(ordering *o, const tree *t, sm_chain_plan *to) {
 }
 
 sm_status sm_chain_orders(const sm_chain_input *input, sm_arena *arena, sm_chain_plan **plan,
-                          int *n, sm_error *err) {
+                          int *n, int *dear, sm_error *err) {
     const sm_chain_line *line = &input->chain->line[0];
     chain_code operand[SM_MAX_OPERANDS];
     ordering *o = sm_arena_alloc(arena, sizeof *o);
-    *n = 0;
+    *n = *dear = 0;
     if (!o) return sm_fail_memory(err);
     o->g = (searching){.err = err, .kept = -1};
     chain_search_begin(&o->g.s, input, arena);
@@ -357,6 +357,11 @@ sm_status sm_chain_orders(const sm_chain_input *input, sm_arena *arena, sm_chain
     if (o->line.at_once || line->operands > SM_CHAIN_MOST_ORDERED) return SM_OK;
     for (int i = 0; i < SM_MAX_OPERANDS; i++) operand[i] = AS_GIVEN;
     if (!chain_line_open(&o->g.s, &o->line, operand)) return sm_fail_memory(err);
+    chain_line_solve(&o->g.s, &o->line);
+    const chain_table *whole = &o->line.table[o->line.whole];
+    double best = INFINITY;
+    for (int i = 0; i < whole->n; i++) best = fmin(best, whole->made[i].s);
+    o->line.within = SM_CHAIN_DEAR * best;
     for (unsigned set = 3; set < o->line.all; set++)
         if (count(set) > 1 && !make_trees(o, set)) return sm_fail_memory(err);
     if (!make_trees(o, o->line.whole)) return sm_fail_memory(err);
@@ -366,7 +371,7 @@ sm_status sm_chain_orders(const sm_chain_input *input, sm_arena *arena, sm_chain
     for (int i = 0; i < all->n; i++) {
         sm_status status = write_tree(o, &all->list[i], &list[*n]);
         if (status > SM_NEGATIVE) return status;
-        *n += status == SM_OK;
+        *(status == SM_OK ? n : dear) += 1;
     }
     if (*n > 0) qsort(list, (size_t)*n, sizeof *list, cheaper);
     *plan = list;

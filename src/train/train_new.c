@@ -380,7 +380,7 @@ static sm_status set_model(const sm_job *job, sm_train *t, sm_error *err) {
     t->kinds = t->model.kinds;
     for (int l = 0; l < t->model.L; l++) t->layers[t->model.layer[l]]++;
     for (int k = 0; k < t->kinds; k++) {
-        t->most_experts = fmax(t->most_experts, t->model.kind[k].E);
+        t->most_experts = fmax(t->most_experts, t->model.kind[k].E_held);
         t->largest_top_k = fmax(t->largest_top_k, t->model.kind[k].k_top);
     }
     return SM_OK;
