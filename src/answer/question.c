@@ -1,5 +1,6 @@
 /* What answers share. */
 #include "question.h"
+#include <math.h>
 #include <string.h>
 
 void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, double lower_s,
@@ -96,7 +97,7 @@ sm_status sm_question_pad(sm_report *r, const sm_plan *plan, const sm_model **mo
     double own = sm_model_forward_flops(*model, seq, true).total;
     *share = 1 - own / sm_model_forward_flops(padded, seq, true).total;
     *model = padded;
-    return SM_OK;
+    return isnan(*share) ? sm_fail_memory(err) : SM_OK;
 }
 
 void sm_padding_data(sm_report *r, sm_data *object, const sm_model *model, const sm_model *padded,

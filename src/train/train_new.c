@@ -419,7 +419,8 @@ sm_status sm_train_new(const sm_job *given, sm_train **train, sm_error *err) {
         return s;
     }
     set_job(&job, t);
-    if (isnan(t->model_flops_per_token + t->matmul_flops_per_token)) { /* no memory to count */
+    /* no memory to count */
+    if (isnan(t->model_flops_per_token + t->matmul_flops_per_token + t->padding)) {
         sm_arena_free(arena);
         return sm_fail_memory(err);
     }
