@@ -178,11 +178,12 @@ bool chain_line_open(chain_search *s, chain_line *l, const chain_code *operand) 
 static void join_all(chain_search *s, chain_line *l, unsigned set) {
     unsigned operands = set == l->whole ? l->all : set, lowest = operands & (0u - operands);
     for (unsigned left = (operands - 1) & operands; left > 0; left = (left - 1) & operands)
-        if ((left & lowest) && l->table[left].n > 0 && l->table[operands & ~left].n > 0)
+        if ((left & lowest) && (!l->order || l->order[operands] == left) && l->table[left].n > 0 &&
+            l->table[operands & ~left].n > 0)
             chain_join(s, l, set, left);
 }
 
-static void solve_within(chain_search *s, chain_line *l, double within) {
+void chain_line_solve_within(chain_search *s, chain_line *l, double within) {
     l->within = within;
     l->beyond = INFINITY;
     for (unsigned set = 1; set <= l->whole; set++) {
@@ -204,11 +205,11 @@ void chain_line_solve(chain_search *s, chain_line *l) {
         chain_join(s, l, l->whole, 0);
         return;
     }
-    solve_within(s, l, l->line->operands < FEWEST_PARTED ? INFINITY : 0);
+    chain_line_solve_within(s, l, l->line->operands < FEWEST_PARTED ? INFINITY : 0);
     while (l->beyond < INFINITY && !s->out_of_memory) {
         bool all = true;
         for (int i = 0; i < whole->n; i++) all = all && whole->made[i].s < INFINITY;
         if (all) return;
-        solve_within(s, l, l->beyond > 0 ? GROWTH * l->beyond : INFINITY);
+        chain_line_solve_within(s, l, l->beyond > 0 ? GROWTH * l->beyond : INFINITY);
     }
 }
