@@ -54,14 +54,6 @@ static int padded_sizes(const sm_model *m, const sm_model *padded, padded_size *
     return add_size(list, n, (padded_size){"vocabulary", m->V, padded->V});
 }
 
-static const char *experts_do_not(sm_report *r, const sm_plan *plan) {
-    const char *by =
-        plan->expert_tensor || plan->tensor == 1 ? sm_textf(r, "expert=%d", plan->expert)
-        : plan->expert == 1                      ? sm_textf(r, "tensor=%d", plan->tensor)
-                            : sm_textf(r, "expert=%d x tensor=%d", plan->expert, plan->tensor);
-    return sm_textf(r, "%s does not divide experts", by);
-}
-
 void sm_padding_note(sm_report *r, const sm_plan *plan, const sm_model *model,
                      const sm_model *padded, double share) {
     padded_size size[MOST_PADDED];
@@ -70,21 +62,19 @@ void sm_padding_note(sm_report *r, const sm_plan *plan, const sm_model *model,
     for (int i = 0; i < n; i++)
         list = sm_textf(r, "%s%s%s %d to %d", list, i ? ", " : "", size[i].name, size[i].from,
                         size[i].to);
-    bool trains = plan->use == SM_PLAN_TRAINING, experts = false, widths = false;
-    for (int i = 0; i < n; i++) *(strcmp(size[i].name, "experts") == 0 ? &experts : &widths) = true;
-    const char *and = experts && widths ? " and " : "";
+    bool trains = plan->use == SM_PLAN_TRAINING, experts = n == 1 &&
+                                                           strcmp(size[0].name, "experts") == 0 &&
+                                                           sm_plan_heads_times(plan, model) == 1;
     if (n > 0)
         sm_report_text(r,
-                       "Padded, since %s%s%s: %s. %s of the work is padding%s. XLA pads so; %s "
-                       "refuse such a plan.",
-                       widths ? sm_textf(r, "tensor=%d does not divide widths", plan->tensor) : "",
-                       and, experts ? experts_do_not(r, plan) : "", list, sm_show_percent(r, share),
+                       "Padded, since tensor=%d and expert=%d do not divide: %s. %s of the work is "
+                       "padding%s. XLA pads so; %s refuse such a plan.",
+                       plan->tensor, plan->expert, list, sm_show_percent(r, share),
                        trains ? ", which MFU does not count" : "",
-                       trains ? "the other frameworks"
-                       : !widths && sm_plan_heads_times(plan, model) == 1
-                           ? "vLLM gives some chips an expert more, which takes as long; "
-                             "other engines"
-                           : "engines");
+                       trains    ? "the other frameworks"
+                       : experts ? "vLLM gives some chips an expert more, which takes as long; "
+                                   "other engines"
+                                 : "engines");
 }
 
 sm_status sm_question_pad(sm_report *r, const sm_plan *plan, const sm_model **model, double seq,

@@ -718,7 +718,7 @@ static bool search_route(const sm_journey *j, double finest, double below, sm_ro
     return true;
 }
 
-bool route_find_named(const sm_journey *j, sm_route *route) {
+bool sm_route_find(const sm_journey *j, sm_route *route) {
     double finest = finest_bytes(j), bytes = bound(j, finest, &j->from, &j->to);
     double slack = finest * 1e-4;
     bool found = route_find_first(j, route) || route_find_through_whole(j, route);
@@ -734,16 +734,5 @@ bool route_find_named(const sm_journey *j, sm_route *route) {
         route->least = least;
     }
     route->bounded = found && route->bytes <= bytes + slack;
-    return found;
-}
-
-bool sm_route_find(const sm_journey *journey, sm_route *route) {
-    if (journey->any_order) return route_find_named(journey, route);
-    sm_journey j;
-    route_names names;
-    memcpy(&j, journey, sizeof j);
-    route_rename(&j, &names);
-    bool found = route_find_named(&j, route);
-    route_name_back(&j, &names, route);
     return found;
 }

@@ -25,14 +25,3 @@ bool route_add_move(const sm_journey *j, sm_route *r, sm_move move, const sm_lay
  * when there is none. */
 bool route_find_first(const sm_journey *j, sm_route *route);
 bool route_find_through_whole(const sm_journey *j, sm_route *route);
-/* As sm_route_find, of a journey as it is named. */
-bool route_find_named(const sm_journey *j, sm_route *route);
-
-/* The axis and the dimension that stand in each place of a journey that was renamed. */
-typedef struct route_names {
-    uint8_t axis[SM_MAX_AXES], dim[SM_MAX_RANK];
-} route_names;
-/* Put axes and dimensions in an order that does not depend on theirs, where colours tell them. */
-void route_rename(sm_journey *j, route_names *names);
-/* A route of the journey renamed, as one of the first. */
-void route_name_back(const sm_journey *renamed, const route_names *names, sm_route *route);

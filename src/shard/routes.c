@@ -1,6 +1,6 @@
 /* Routes by their journeys, the latest in each few places. Where nothing is padded a route is the
  * same for all sizes that the same axes divide, and is found for one. */
-#include "route_parts.h"
+#include "route.h"
 #include <math.h>
 #include <string.h>
 
@@ -39,22 +39,19 @@ static double shorten(sm_journey *j) {
 }
 
 bool sm_routes_find(struct sm_routes *routes, const sm_journey *journey, sm_route *route) {
-    if (!routes || journey->any_order) return sm_route_find(journey, route);
+    if (!routes) return sm_route_find(journey, route);
     sm_journey j;
     memcpy(&j, journey, sizeof j);
     double unit = shorten(&j);
-    route_names names;
-    route_rename(&j, &names);
     uint64_t at = sm_hash_bytes(&j, sizeof j);
     known *k = &routes->at[at % PLACES];
     for (int i = 1; i < TRIES && k->journey.axes > 0 && memcmp(&k->journey, &j, sizeof j) != 0; i++)
         k = &routes->at[(at + (uint64_t)i) % PLACES];
     if (memcmp(&k->journey, &j, sizeof j) != 0) {
         k->journey = j;
-        k->found = route_find_named(&j, &k->route);
+        k->found = sm_route_find(&j, &k->route);
     }
     *route = k->route;
     route->bytes *= unit;
-    route_name_back(&j, &names, route);
     return k->found;
 }
