@@ -38,6 +38,8 @@ static double shorten(sm_journey *j) {
     return bytes;
 }
 
+static bool is_same(const void *a, const void *b) { return memcmp(a, b, sizeof(sm_journey)) == 0; }
+
 bool sm_routes_find(struct sm_routes *routes, const sm_journey *journey, sm_route *route) {
     if (!routes) return sm_route_find(journey, route);
     sm_journey j;
@@ -45,9 +47,9 @@ bool sm_routes_find(struct sm_routes *routes, const sm_journey *journey, sm_rout
     double unit = shorten(&j);
     uint64_t at = sm_hash_bytes(&j, sizeof j);
     known *k = &routes->at[at % PLACES];
-    for (int i = 1; i < TRIES && k->journey.axes > 0 && memcmp(&k->journey, &j, sizeof j) != 0; i++)
+    for (int i = 1; i < TRIES && k->journey.axes > 0 && !is_same(&k->journey, &j); i++)
         k = &routes->at[(at + (uint64_t)i) % PLACES];
-    if (memcmp(&k->journey, &j, sizeof j) != 0) {
+    if (!is_same(&k->journey, &j)) {
         k->journey = j;
         k->found = sm_route_find(&j, &k->route);
     }

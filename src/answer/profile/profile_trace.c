@@ -263,11 +263,8 @@ static sm_status against(const sm_profile_question *q, const sm_profile_ran *p, 
                          sm_error *err) {
     const sm_trace_breakdown *other;
     if (q->against.text && !q->against_trace)
-        return sm_fail(
-            err, SM_BAD_INPUT,
-            "%s is no trace, which another trace is compared with; a program is with --on "
-            "SYSTEM",
-            q->against.name);
+        return sm_fail(err, SM_BAD_INPUT, "%s is no trace; a program is compared with --on SYSTEM",
+                       q->against.name);
     if (!q->against_trace) return SM_OK;
     sm_status status = sm_trace_break_down(q->against_trace, r->arena, &other, err);
     if (status) return status;
