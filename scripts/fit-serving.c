@@ -695,7 +695,7 @@ int main(int n, char **word) {
     sm_error err = {0};
     if (sm_truth_read(word[first], f.h.arena, &truth, &err))
         return fprintf(stderr, "%s\n", err.sentence), 2;
-    cases = sm_truth_cases_new();
+    cases = sm_truth_cases_new(true);
     f.row = fit_array(&f.h, truth.n, sizeof *f.row);
     f.scratch = fit_array(&f.h, truth.n * SM_SERVED_COUNT, sizeof *f.scratch);
     f.part = fit_array(&f.h, truth.n * SM_SERVED_COUNT, sizeof *f.part);

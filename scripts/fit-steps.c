@@ -448,7 +448,7 @@ static void read_rows(fit *f, int files, char **file) {
     sm_error err = {0};
     sm_truth *truth = fit_array(&f->h, (size_t)files, sizeof *truth);
     size_t rows = 0;
-    sm_truth_cases *cases = sm_truth_cases_new();
+    sm_truth_cases *cases = sm_truth_cases_new(true);
     for (int i = 0; i < files; i++) {
         if (sm_truth_read(file[i], f->h.arena, &truth[i], &err))
             fprintf(stderr, "fit-steps: %s: %s\n", file[i], err.sentence), exit(2);

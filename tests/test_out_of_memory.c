@@ -132,6 +132,7 @@ static const char *const lines[] = {
     "serve llama-3.1-8b --on h100-sxm:4 --disaggregated --qps 5 --tpot 50ms --csv",
     "simulate llama-3.1-8b --on h100-sxm:1 --plan tensor=1 --arrivals poisson:4/s --requests 60 "
     "--json --timeline file",
+    "simulate mixtral-8x7b --on h100-sxm:3 --plan expert=3 --arrivals poisson:4/s --requests 20",
     "simulate llama-3.1-8b --on h100-sxm:1 --plan tensor=1 --trace prefixes.csv --prefix-cache "
     "--csv file",
     "simulate llama-3.1-8b --on h100-sxm:1 --plan tensor=1 --arrivals poisson:4/s --requests 60 "

@@ -1,5 +1,5 @@
-/* A model padded for a tensor degree that does not divide its widths is priced as the model whose
- * config has the larger sizes; its padding is no work of the model's own. */
+/* A model padded for degrees that do not divide its widths or its experts is priced as the model
+ * whose config has the larger sizes; its padding is no work of the model's own. */
 #include "unit.h"
 #include <math.h>
 #include <stdio.h>
@@ -106,13 +106,45 @@ static bool pads(const char *name, const char *text) {
     return sm_plan_padding(&plan, &model, &padding);
 }
 
-/* Heads alone are copied; experts are dealt out whole; states go from token to token. */
-static void padding_is_for_widths(void **state) {
+/* Of experts the fullest chip has one more, of as many tokens each: 8 over 6 chips are as 12 of
+ * which a token takes 3 for 2, but for the router, which has none more. */
+static void padded_experts_have_no_tokens_more(void **state) {
+    const double near = 0.005;
+    sm_model model = catalogue_with("mixtral-8x7b", ""),
+             larger = catalogue_with("mixtral-8x7b", "\"num_local_experts\": 12, "
+                                                     "\"num_experts_per_tok\": 3");
+    sm_plan plan = plan_of(&model, "expert=6,microbatch=2,zero=0");
+    sm_system system = system_of(6);
+    sm_train *padded = train_of(&model, &system, &plan), *made = train_of(&larger, &system, NULL);
+    sm_price_of_plan a, b;
+    double share;
+    sm_error err = {0};
+    if (sm_train_price(padded, &plan, &a, &err)) fail_msg("%s", err.sentence);
+    if (sm_train_price(made, &plan, &b, &err)) fail_msg("%s", err.sentence);
+    assert_true(fabs(a.lower_s / b.lower_s - 1) < near && fabs(a.upper_s / b.upper_s - 1) < near);
+    assert_true(fabs(a.expected_s / b.expected_s - 1) < near);
+    assert_true(fabs(a.memory.total / b.memory.total - 1) < near);
+    const sm_model *has = sm_train_padded(padded, &share);
+    assert_true(has->kind[0].E == 8 && has->kind[0].E_held == 12);
+    double own = sm_model_train_flops(&model, 1920, true),
+           all = sm_model_train_flops(&larger, 1920, true);
+    assert_true(fabs(share - (1 - own / all)) < near);
+    sm_train_free(padded);
+    sm_train_free(made);
+}
+
+/* Heads alone are copied; states go from token to token; no chip is without an expert. */
+static void padding_is_for_widths_and_experts(void **state) {
     assert_true(pads("llama-3.1-8b", "tensor=3"));
     assert_false(pads("llama-3.1-8b", "tensor=7"));
     assert_false(pads("llama-3.1-8b", "data=3"));
-    assert_false(pads("mixtral-8x7b", "tensor=3"));
-    assert_false(pads("mixtral-8x7b", "expert=3"));
+    assert_true(pads("mixtral-8x7b", "tensor=3"));
+    assert_true(pads("mixtral-8x7b", "expert=3"));
+    assert_true(pads("mixtral-8x7b", "expert=5,tensor=3,expert_tensor=on"));
+    assert_true(pads("mixtral-8x7b", "expert=3,tensor=2,expert_tensor=off"));
+    assert_false(pads("mixtral-8x7b", "expert=5,tensor=2,expert_tensor=off"));
+    assert_false(pads("mixtral-8x7b", "expert=4,tensor=2"));
+    assert_false(pads("mixtral-8x7b", "expert=16"));
 }
 
 /* What serving holds along the residual stream cuts widths by fsdp too, which engines do not. */
@@ -162,7 +194,8 @@ static void memory_may_run_out(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_padded_model_is_the_larger_one),
-        cmocka_unit_test(padding_is_for_widths),
+        cmocka_unit_test(padded_experts_have_no_tokens_more),
+        cmocka_unit_test(padding_is_for_widths_and_experts),
         cmocka_unit_test(plans_of_serving_pad_alike),
         cmocka_unit_test(memory_may_run_out),
     };

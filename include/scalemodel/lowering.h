@@ -123,10 +123,11 @@ typedef struct sm_chain_plan {
 sm_status sm_chain_best(const sm_chain_input *input, sm_arena *arena, sm_chain_plan *plan,
                         sm_error *err);
 /* The best plan of every order of a chain of one product of 3 to SM_CHAIN_MOST_ORDERED operands,
- * the cheapest first. *plan is in the arena. As sm_chain_best. */
-enum { SM_CHAIN_MOST_ORDERED = 6 };
+ * the cheapest first. *dear: other orders, which take over SM_CHAIN_DEAR times as long as the first
+ * and are not priced. *plan is in the arena. As sm_chain_best. */
+enum { SM_CHAIN_MOST_ORDERED = 6, SM_CHAIN_DEAR = 10 };
 sm_status sm_chain_orders(const sm_chain_input *input, sm_arena *arena, sm_chain_plan **plan,
-                          int *n, sm_error *err);
+                          int *n, int *dear, sm_error *err);
 /* The best plan with each sharding of an array that a line makes and leaves open, the cheapest
  * first; at most `most`. shape[i]: the array as the i-th plan has it. As sm_chain_best. */
 sm_status sm_chain_shardings(const sm_chain_input *input, int array, int most, sm_arena *arena,

@@ -27,6 +27,7 @@ typedef struct sm_layer_kind {
     double state;           /* bytes of states that do not grow with the sequence */
     int F;                  /* width of the MLP beside which no experts stand; 0: none */
     int E, k_top, F_expert; /* experts, those a token takes, their width; 0: none */
+    int E_held;             /* what chips deal out: E, and more where it was padded */
     int E_shared, F_shared; /* shared experts, always active, and the width of each */
     /* bytes of a parameter in the checkpoint: of matrices of routed experts, of all else; means
      * over layers */

@@ -226,10 +226,12 @@ sm_status sm_truth_case_new(const sm_truth_row *row, sm_truth_case **out, sm_err
 /* Free a case. NULL is fine. */
 void sm_truth_case_free(sm_truth_case *c);
 /* Cases of many rows, of which those share one that differ only in what they are called and in what
- * was measured (rows of inference do not: what one states says what is predicted). */
+ * was measured. */
 typedef struct sm_truth_cases sm_truth_cases;
-/* None yet. NULL when out of memory. */
-sm_truth_cases *sm_truth_cases_new(void);
+/* None yet. bounds: predictions have all that sm_prediction has. Without, those of inference have
+ * no lower bounds (of which measured first tokens are a part) and no measured parts, so that rows
+ * of inference share too: those that state the same figures. NULL when out of memory. */
+sm_truth_cases *sm_truth_cases_new(bool bounds);
 /* The case of a row, made where there is none like it. Errors as sm_truth_case_new; the row need
  * not outlive it, but the texts of a row of inference and the chip it is on must. */
 sm_status sm_truth_cases_get(sm_truth_cases *cases, const sm_truth_row *row, sm_truth_case **out,

@@ -1,5 +1,6 @@
 /* What answers share. */
 #include "question.h"
+#include <math.h>
 #include <string.h>
 
 void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, double lower_s,
@@ -44,6 +45,7 @@ static int padded_sizes(const sm_model *m, const sm_model *padded, padded_size *
         n = add_size(list, n, (padded_size){"query heads", a->N, b->N});
         n = add_size(list, n, (padded_size){"KV heads", a->K, b->K});
         n = add_size(list, n, (padded_size){"MLP width", a->F, b->F});
+        n = add_size(list, n, (padded_size){"experts", a->E, b->E_held});
         n = add_size(list, n, (padded_size){"experts' width", a->F_expert, b->F_expert});
         n = add_size(list, n,
                      (padded_size){"shared experts' width", a->E_shared * a->F_shared,
@@ -60,14 +62,19 @@ void sm_padding_note(sm_report *r, const sm_plan *plan, const sm_model *model,
     for (int i = 0; i < n; i++)
         list = sm_textf(r, "%s%s%s %d to %d", list, i ? ", " : "", size[i].name, size[i].from,
                         size[i].to);
-    bool trains = plan->use == SM_PLAN_TRAINING;
+    bool trains = plan->use == SM_PLAN_TRAINING, experts = n == 1 &&
+                                                           strcmp(size[0].name, "experts") == 0 &&
+                                                           sm_plan_heads_times(plan, model) == 1;
     if (n > 0)
         sm_report_text(r,
-                       "Padded, since tensor=%d does not divide widths: %s. %s of the work is "
+                       "Padded, since tensor=%d and expert=%d do not divide: %s. %s of the work is "
                        "padding%s. XLA pads so; %s refuse such a plan.",
-                       plan->tensor, list, sm_show_percent(r, share),
+                       plan->tensor, plan->expert, list, sm_show_percent(r, share),
                        trains ? ", which MFU does not count" : "",
-                       trains ? "the other frameworks" : "engines");
+                       trains    ? "the other frameworks"
+                       : experts ? "vLLM gives some chips an expert more, which takes as long; "
+                                   "other engines"
+                                 : "engines");
 }
 
 sm_status sm_question_pad(sm_report *r, const sm_plan *plan, const sm_model **model, double seq,
@@ -80,7 +87,7 @@ sm_status sm_question_pad(sm_report *r, const sm_plan *plan, const sm_model **mo
     double own = sm_model_forward_flops(*model, seq, true).total;
     *share = 1 - own / sm_model_forward_flops(padded, seq, true).total;
     *model = padded;
-    return SM_OK;
+    return isnan(*share) ? sm_fail_memory(err) : SM_OK;
 }
 
 void sm_padding_data(sm_report *r, sm_data *object, const sm_model *model, const sm_model *padded,

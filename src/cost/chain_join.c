@@ -88,7 +88,7 @@ static void find_arrival(const join *j, unsigned part, struct chain_arrival *a) 
     const chain_table *table = &j->l->table[part];
     a->s = INFINITY;
     for (int i = 0; i < table->n; i++) {
-        if (!(table->made[i].s < INFINITY)) continue;
+        if (!(table->made[i].s < a->s)) continue; /* a gather that is hidden is none gained */
         chain_move m = chain_move_price(j->s, a->array, table->code[i], a->to, false);
         if (table->made[i].s + m.s < a->s) {
             a->s = table->made[i].s + m.s;
@@ -133,18 +133,25 @@ static double inside_of(const join *j, const local *c, const struct chain_arriva
 
 /* ---- what goes out ---- */
 
-static void offer(const join *j, int i, double s, const chain_made *how) {
-    chain_made *made = &j->made->made[i];
-    if (!(s < made->s)) return;
-    *made = *how;
-    made->s = s;
-}
-
 /* Nothing that costs as much makes any sharding cheaper. */
 static double worst_made(const join *j) {
     double worst = 0;
     for (int i = 0; i < j->made->n; i++) worst = fmax(worst, j->made->made[i].s);
     return worst;
+}
+
+/* Is what takes so many seconds at least no better than `worst`, or left out for now? */
+static bool is_dear(const join *j, double worst, double s) {
+    chain_line *l = j->l;
+    if (s < worst && s >= l->within) l->beyond = fmin(l->beyond, s);
+    return s >= fmin(worst, l->within);
+}
+
+static void offer(const join *j, int i, double s, const chain_made *how) {
+    chain_made *made = &j->made->made[i];
+    if (is_dear(j, made->s, s)) return;
+    *made = *how;
+    made->s = s;
 }
 
 static void one_assignment(const join *j) {
@@ -160,7 +167,8 @@ static void one_assignment(const join *j) {
     double worst = worst_made(j), inside = INFINITY;
     double before = c.s; /* all that comes before the output moves; inside: a gather is hidden */
     chain_made how = j->how, ringed = how;
-    for (int p = 0; p < j->parts && before - c.s < worst; p++) {
+    bool dear = is_dear(j, worst, c.s);
+    for (int p = 0; p < j->parts && !dear; p++) {
         const struct chain_arrival *a = arrival_of(j, j->part[p]);
         chain_code from = 0;
         double here = inside + a->s, other = before + inside_of(j, &c, a, &from);
@@ -169,11 +177,12 @@ static void one_assignment(const join *j) {
         if (p < 2) how.from[p] = a->from;
         inside = fmin(here, other);
         before += a->s;
+        dear = !(before < INFINITY) || is_dear(j, worst, fmax(c.s, fmin(before - c.s, inside)));
     }
-    if (!(before < INFINITY) || before - c.s >= worst) return;
+    if (dear) return;
     chain_code fallen = chain_code_local(j->s, &how, j->index, j->out, true);
     for (int i = 0; i < j->made->n; i++) {
-        if (fmin(before - c.s, inside) >= j->made->made[i].s) continue;
+        if (is_dear(j, j->made->made[i].s, fmax(c.s, fmin(before - c.s, inside)))) continue;
         chain_move m = chain_move_price(j->s, j->out, fallen, j->made->code[i], true);
         if (!(m.s < INFINITY)) continue;
         offer(j, i, before + m.s, &how);

@@ -178,16 +178,38 @@ bool chain_line_open(chain_search *s, chain_line *l, const chain_code *operand) 
 static void join_all(chain_search *s, chain_line *l, unsigned set) {
     unsigned operands = set == l->whole ? l->all : set, lowest = operands & (0u - operands);
     for (unsigned left = (operands - 1) & operands; left > 0; left = (left - 1) & operands)
-        if ((left & lowest) && l->table[left].n > 0 && l->table[operands & ~left].n > 0)
+        if ((left & lowest) && (!l->order || l->order[operands] == left) && l->table[left].n > 0 &&
+            l->table[operands & ~left].n > 0)
             chain_join(s, l, set, left);
 }
 
+void chain_line_solve_within(chain_search *s, chain_line *l, double within) {
+    l->within = within;
+    l->beyond = INFINITY;
+    for (unsigned set = 1; set <= l->whole; set++) {
+        const chain_table *t = &l->table[set];
+        if (set == l->all || (set != l->whole && is_one(set)) || t->n == 0) continue;
+        for (int i = 0; i < t->n; i++) t->made[i].s = INFINITY;
+        join_all(s, l, set);
+    }
+}
+
+/* Parts that take longer than all of what is best are in no best way, and to price all that can be
+ * done with them takes most of the time. So the search goes through what takes little first, then
+ * through what takes GROWTH times as long, until every sharding of the whole is within that. */
 void chain_line_solve(chain_search *s, chain_line *l) {
+    enum { GROWTH = 4, FEWEST_PARTED = 3 };
+    const chain_table *whole = &l->table[l->whole];
+    l->within = l->beyond = INFINITY;
     if (l->at_once) {
         chain_join(s, l, l->whole, 0);
         return;
     }
-    for (unsigned set = 1; set <= l->whole; set++)
-        if (set != l->all && (set == l->whole || !is_one(set)) && l->table[set].n > 0)
-            join_all(s, l, set);
+    chain_line_solve_within(s, l, l->line->operands < FEWEST_PARTED ? INFINITY : 0);
+    while (l->beyond < INFINITY && !s->out_of_memory) {
+        bool all = true;
+        for (int i = 0; i < whole->n; i++) all = all && whole->made[i].s < INFINITY;
+        if (all) return;
+        chain_line_solve_within(s, l, l->beyond > 0 ? GROWTH * l->beyond : INFINITY);
+    }
 }

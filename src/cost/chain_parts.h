@@ -95,6 +95,8 @@ typedef struct chain_line {
     sm_array *part;
     chain_table *table;
     chain_code operand[SM_MAX_OPERANDS];
+    double within, beyond; /* what takes as long is left out; the least of that */
+    const unsigned *order; /* of each set its first part, 0: the set is not made; NULL: any */
 } chain_line;
 /* A line with its parts; they serve every sharding of its operands. False: out of memory. */
 bool chain_line_new(chain_search *s, const sm_chain_line *line, chain_line *l);
@@ -115,8 +117,10 @@ void chain_line_einsum(const chain_search *s, const chain_line *l, unsigned set,
 int chain_along(const sm_chain_line *line, const sm_einsum *einsum, const int *index);
 /* Empty tables for these shardings of the operands. False when out of memory. */
 bool chain_line_open(chain_search *s, chain_line *l, const chain_code *operand);
-/* Fill them, over all orders. */
+/* Fill them, over all orders: what no way to make the whole has may be missing. */
 void chain_line_solve(chain_search *s, chain_line *l);
+/* Of a line of several products: what takes as long is left out. */
+void chain_line_solve_within(chain_search *s, chain_line *l, double within);
 /* Improve the table of a set by the product of `left` and the rest; left 0: of all at once. */
 void chain_join(chain_search *s, chain_line *l, unsigned set, unsigned left);
 

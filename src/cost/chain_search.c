@@ -250,125 +250,76 @@ static int cheaper(const void *a, const void *b) {
 
 /* ---- every order of one product ---- */
 
-/* The trees over one set are those of any two parts of it, each with each: a tree keeps its own
- * table, so that larger ones build on it. */
-typedef struct tree {
-    chain_table table;
-    unsigned left;
-    const struct tree *part[2];
-} tree;
-typedef struct trees {
-    int n;
-    tree *list;
-} trees;
-
 typedef struct ordering {
     searching g;
     chain_line line;
-    trees of[1 << SM_CHAIN_MOST_ORDERED];
+    unsigned left[1 << SM_CHAIN_MOST_ORDERED]; /* the order at hand, as chain_line.order */
+    double within;
+    sm_chain_plan *list;
+    int n, dear, room;
 } ordering;
 
-static double trees_of(int operands) { /* 1 x 3 x 5 x ... */
-    double n = 1;
-    for (int i = 2 * operands - 3; i > 1; i -= 2) n *= i;
-    return n;
-}
-
-static int count(unsigned set) {
-    int n = 0;
-    for (; set > 0; set &= set - 1) n++;
-    return n;
-}
-
-/* The tables of a tree's parts, down to the operands, where the line has its own. */
-static void use_tree(ordering *o, const tree *t, unsigned set) {
-    unsigned operands = set == o->line.whole ? o->line.all : set;
-    const unsigned part[2] = {t->left, operands & ~t->left};
-    o->line.table[set] = t->table;
-    for (int p = 0; p < 2; p++)
-        if (t->part[p]) use_tree(o, t->part[p], part[p]);
-}
-
-static bool join_trees(ordering *o, unsigned set, unsigned left, const tree *a, const tree *b) {
+/* The order at hand, written where it is not dear. */
+static sm_status take_order(ordering *o) {
     chain_line *l = &o->line;
-    trees *to = &o->of[set == l->whole ? l->all : set];
-    tree *t = &to->list[to->n];
-    const chain_table open = l->table[set];
-    unsigned right = (set == l->whole ? l->all : set) & ~left;
-    *t = (tree){.table = open, .left = left, .part = {a, b}};
-    t->table.made = sm_arena_array(o->g.s.arena, (size_t)open.n + 1, sizeof *open.made);
-    if (!t->table.made) return false;
-    for (int i = 0; i < open.n; i++) t->table.made[i].s = INFINITY;
-    if (a) l->table[left] = a->table;
-    if (b) l->table[right] = b->table;
-    l->table[set] = t->table;
-    chain_join(&o->g.s, l, set, left);
-    l->table[set] = open;
-    to->n++;
-    return !o->g.s.out_of_memory;
-}
-
-/* Every tree of the one part with every tree of the other; an operand is a tree by itself. */
-static bool join_parts(ordering *o, unsigned set, unsigned left) {
-    unsigned right = (set == o->line.whole ? o->line.all : set) & ~left;
-    const trees *a = &o->of[left], *b = &o->of[right];
-    bool one_a = count(left) == 1, one_b = count(right) == 1;
-    for (int i = 0; i < (one_a ? 1 : a->n); i++)
-        for (int k = 0; k < (one_b ? 1 : b->n); k++)
-            if (!join_trees(o, set, left, one_a ? NULL : &a->list[i], one_b ? NULL : &b->list[k]))
-                return false;
-    return true;
-}
-
-static bool make_trees(ordering *o, unsigned set) {
-    unsigned operands = set == o->line.whole ? o->line.all : set;
-    unsigned lowest = operands & (0u - operands);
-    trees *to = &o->of[operands];
-    to->list = sm_arena_array(o->g.s.arena, (size_t)trees_of(count(operands)), sizeof *to->list);
-    if (!to->list) return false;
-    if (o->line.table[set].n == 0) return true; /* more dimensions than an array may have */
-    for (unsigned left = (operands - 1) & operands; left > 0; left = (left - 1) & operands)
-        if ((left & lowest) && !join_parts(o, set, left)) return false;
-    return true;
-}
-
-static sm_status write_tree(ordering *o, const tree *t, sm_chain_plan *to) {
-    const chain_table *table = &t->table;
+    chain_line_solve_within(&o->g.s, l, o->within);
+    const chain_table *table = &l->table[l->whole];
+    sm_chain_plan *list = sm_arena_grow(o->g.s.arena, o->list, o->n, &o->room, sizeof *o->list);
+    if (!list || o->g.s.out_of_memory) return sm_fail_memory(o->g.err);
+    o->list = list;
     int best = 0;
     for (int i = 1; i < table->n; i++)
         if (table->made[i].s < table->made[best].s) best = i;
-    if (!(table->made[best].s < INFINITY)) return SM_NEGATIVE;
-    use_tree(o, t, o->line.whole);
+    bool dear = !(table->made[best].s < INFINITY);
     const state root = {.line = NULL};
-    const state x = {.before = &root, .line = &o->line, .result = table->code[best]};
-    return write_plan(&o->g, &x, to);
+    const state x = {.before = &root, .line = l, .result = table->code[best]};
+    sm_status status = dear ? SM_NEGATIVE : write_plan(&o->g, &x, &list[o->n]);
+    *(status == SM_OK ? &o->n : &o->dear) += 1;
+    return status > SM_NEGATIVE ? status : SM_OK;
+}
+
+/* Every way to split the last of the open sets, and then the others. */
+static sm_status split_sets(ordering *o, const unsigned *open, int n) {
+    unsigned next[SM_CHAIN_MOST_ORDERED + 1], set = n > 0 ? open[n - 1] : 0;
+    sm_status status = SM_OK;
+    if (n == 0) return take_order(o);
+    if ((set & (set - 1)) == 0) return split_sets(o, open, n - 1);
+    memcpy(next, open, (size_t)n * sizeof *next);
+    for (unsigned left = (set - 1) & set; left > 0 && !status; left = (left - 1) & set) {
+        const chain_table *table = o->line.table;
+        if (!(left & set & (0u - set)) || table[left].n == 0 || table[set & ~left].n == 0) continue;
+        o->left[set] = next[n] = left;
+        next[n - 1] = set & ~left;
+        status = split_sets(o, next, n + 1);
+    }
+    o->left[set] = 0;
+    return status;
 }
 
 sm_status sm_chain_orders(const sm_chain_input *input, sm_arena *arena, sm_chain_plan **plan,
-                          int *n, sm_error *err) {
+                          int *n, int *dear, sm_error *err) {
     const sm_chain_line *line = &input->chain->line[0];
     chain_code operand[SM_MAX_OPERANDS];
     ordering *o = sm_arena_alloc(arena, sizeof *o);
-    *n = 0;
+    *n = *dear = 0;
     if (!o) return sm_fail_memory(err);
-    o->g = (searching){.err = err, .kept = -1};
+    *o = (ordering){.g = {.err = err, .kept = -1}};
     chain_search_begin(&o->g.s, input, arena);
     if (!chain_line_new(&o->g.s, line, &o->line)) return sm_fail_memory(err);
     if (o->line.at_once || line->operands > SM_CHAIN_MOST_ORDERED) return SM_OK;
     for (int i = 0; i < SM_MAX_OPERANDS; i++) operand[i] = AS_GIVEN;
     if (!chain_line_open(&o->g.s, &o->line, operand)) return sm_fail_memory(err);
-    for (unsigned set = 3; set < o->line.all; set++)
-        if (count(set) > 1 && !make_trees(o, set)) return sm_fail_memory(err);
-    if (!make_trees(o, o->line.whole)) return sm_fail_memory(err);
-    const trees *all = &o->of[o->line.all];
-    sm_chain_plan *list = sm_arena_array(o->g.s.arena, (size_t)all->n + 1, sizeof *list);
-    if (!list) return sm_fail_memory(o->g.err);
-    for (int i = 0; i < all->n; i++) {
-        sm_status status = write_tree(o, &all->list[i], &list[*n]);
-        if (status > SM_NEGATIVE) return status;
-        *n += status == SM_OK;
-    }
-    if (*n > 0) qsort(list, (size_t)*n, sizeof *list, cheaper);
-    *plan = list;
+    chain_line_solve(&o->g.s, &o->line);
+    const chain_table *whole = &o->line.table[o->line.whole];
+    double best = INFINITY;
+    for (int i = 0; i < whole->n; i++) best = fmin(best, whole->made[i].s);
+    o->within = SM_CHAIN_DEAR * best;
+    o->line.order = o->left;
+    sm_status status = split_sets(o, &o->line.all, 1);
+    if (status) return status;
+    if (o->n > 0) qsort(o->list, (size_t)o->n, sizeof *o->list, cheaper);
+    *plan = o->list;
+    *n = o->n;
+    *dear = o->dear;
     return SM_OK;
 }

@@ -113,7 +113,7 @@ static void read_widths(const sm_text_lines *l, sm_layer_kind *k) {
         double width = facts_size(l, i, SM_DIMENSION_WIDTH);
         if (width <= 0) continue;
         if (experts > 0) {
-            k->E = whole(experts);
+            k->E = k->E_held = whole(experts);
             k->F_expert = whole(width);
         } else if (facts_scope_has(l, a->name, SM_DIMENSION_EXPERTS)) {
             shared = width;
@@ -324,6 +324,7 @@ sm_status sm_model_pad(const sm_model *model, const sm_padding *padding, sm_aren
     if (status) return status;
     facts_of_model(padded, &lines);
     for (int k = 0; k < model->kinds; k++) {
+        padded->kind[k].E = model->kind[k].E; /* no token goes to an expert of padding */
         padded->kind[k].expert_bytes = model->kind[k].expert_bytes;
         padded->kind[k].other_bytes = model->kind[k].other_bytes;
     }

@@ -116,6 +116,10 @@ static int ways_of_width(const sm_plan *p) {
     return p->tensor * (stationary ? p->fsdp : 1);
 }
 
+static int64_t ways_of_experts(const sm_plan *p) {
+    return (int64_t)p->expert * (p->expert_tensor ? 1 : p->tensor);
+}
+
 static const char *refuse_kind(const sm_layer_kind *k, const sm_plan *p, int heads, char *room,
                                size_t size) {
     int width = ways_of_width(p);
@@ -133,7 +137,7 @@ static const char *refuse_kind(const sm_layer_kind *k, const sm_plan *p, int hea
         if (p->expert_tensor && k->F_expert % p->tensor)
             REFUSE("tensor=%d does not divide the experts' width %d%s", p->tensor, k->F_expert,
                    others_do("", k->F_expert, p->tensor, 1, others));
-        if ((int64_t)k->E % ((int64_t)p->expert * spread))
+        if (k->E_held % ways_of_experts(p))
             REFUSE("%d experts do not divide by expert=%d%s%d%s", k->E, p->expert,
                    spread > 1 ? " x tensor=" : " x ", spread,
                    others_do("expert=", k->E, p->expert, spread, others));
@@ -170,30 +174,29 @@ const char *sm_plan_refuse(const sm_plan *p, const sm_model *m, char *room, size
 
 /* ---- padding ---- */
 
-static bool width_divides(const sm_layer_kind *k, const sm_plan *p) {
-    bool dense = k->F % ways_of_width(p) == 0, experts = k->E > 0;
-    bool shared = !experts || (k->E_shared * k->F_shared) % p->tensor == 0;
-    return dense && shared && (!experts || !p->expert_tensor || k->F_expert % p->tensor == 0);
-}
-
-static bool experts_divide(const sm_layer_kind *k, const sm_plan *p) {
-    int64_t ways = (int64_t)p->expert * (p->expert_tensor ? 1 : p->tensor);
-    return k->E == 0 || (k->E % ways == 0 && (p->expert_tensor || k->F_expert % p->tensor == 0));
+static bool widths_divide(const sm_layer_kind *k, const sm_plan *p) {
+    return k->F % ways_of_width(p) == 0 && (k->E_shared * k->F_shared) % p->tensor == 0 &&
+           (!p->expert_tensor || k->F_expert % p->tensor == 0);
 }
 
 bool sm_plan_padding(const sm_plan *p, const sm_model *m, sm_padding *padding) {
-    bool divides = true, apart = true;
+    int64_t deals = ways_of_experts(p);
+    bool widths = true, experts = true, apart = true, scanned = false;
     int heads = p->tensor; /* that all kinds of layers have a multiple of */
     *padding = (sm_padding){{0}};
     for (int k = 0; k < m->kinds; k++) {
         const sm_layer_kind *kind = &m->kind[k];
-        if (!experts_divide(kind, p) || kind->scanned > 0) return false;
-        divides = divides && width_divides(kind, p);
+        if (kind->E > 0 && kind->E < deals) return false; /* a chip would have none */
+        experts = experts && kind->E % deals == 0;
+        widths = widths && widths_divide(kind, p);
+        scanned = scanned || kind->scanned > 0;
         if (kind->heads == 0) continue;
         apart = apart && p->tensor % kind->heads != 0;
         heads = sm_common_factor(heads, kind->heads);
     }
-    if (divides) return false;
+    if ((widths && experts) || (!widths && scanned)) return false;
+    if (!experts) padding->multiple[SM_DIMENSION_EXPERTS] = (int)deals;
+    if (widths) return true;
     /* Heads that the degree is a multiple of are each on several chips, which share its queries. */
     padding->multiple[SM_DIMENSION_WIDTH] = ways_of_width(p);
     padding->multiple[SM_DIMENSION_VOCABULARY] = p->tensor;

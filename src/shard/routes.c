@@ -1,5 +1,5 @@
-/* Routes by their journeys, the latest in each few places. Where every axis divides every dimension
- * a route is the same for all sizes, and is found for one. */
+/* Routes by their journeys, the latest in each few places. Where nothing is padded a route is the
+ * same for all sizes that the same axes divide, and is found for one. */
 #include "route.h"
 #include <math.h>
 #include <string.h>
@@ -22,31 +22,34 @@ struct sm_routes *sm_routes_new(void) {
 
 void sm_routes_free(struct sm_routes *routes) { sm_free(routes); }
 
-/* Elements of that size of which every dimension has one on each chip; how many bytes of the
- * array's are one of them. */
-static double of_unit_sizes(sm_journey *j) {
+/* A dimension that neither end pads is cut only where chips divide it, and they divide it where
+ * they divide what it has in common with all of them: it is made as short. Returns how many bytes
+ * of the array are one of the journey's. */
+static double shorten(sm_journey *j) {
     double chips = 1, bytes = j->element_bytes;
     for (int a = 0; a < j->axes; a++) chips *= j->chips[a];
-    for (int d = 0; d < j->rank; d++)
-        if (fmod(j->size[d], chips) != 0) return 1;
     for (int d = 0; d < j->rank; d++) {
-        bytes *= j->size[d] / chips;
-        j->size[d] = chips;
+        if (j->uneven >> d & 1u) continue;
+        double common = sm_common_factor((int)fmod(j->size[d], chips), (int)chips);
+        bytes *= j->size[d] / common;
+        j->size[d] = common;
     }
     j->element_bytes = 1;
     return bytes;
 }
 
+static bool is_same(const void *a, const void *b) { return memcmp(a, b, sizeof(sm_journey)) == 0; }
+
 bool sm_routes_find(struct sm_routes *routes, const sm_journey *journey, sm_route *route) {
     if (!routes) return sm_route_find(journey, route);
     sm_journey j;
     memcpy(&j, journey, sizeof j);
-    double unit = of_unit_sizes(&j);
+    double unit = shorten(&j);
     uint64_t at = sm_hash_bytes(&j, sizeof j);
     known *k = &routes->at[at % PLACES];
-    for (int i = 1; i < TRIES && k->journey.axes > 0 && memcmp(&k->journey, &j, sizeof j) != 0; i++)
+    for (int i = 1; i < TRIES && k->journey.axes > 0 && !is_same(&k->journey, &j); i++)
         k = &routes->at[(at + (uint64_t)i) % PLACES];
-    if (memcmp(&k->journey, &j, sizeof j) != 0) {
+    if (!is_same(&k->journey, &j)) {
         k->journey = j;
         k->found = sm_route_find(&j, &k->route);
     }

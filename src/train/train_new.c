@@ -384,7 +384,7 @@ static sm_status set_model(const sm_job *job, sm_train *t, sm_error *err) {
     t->kinds = t->model.kinds;
     for (int l = 0; l < t->model.L; l++) t->layers[t->model.layer[l]]++;
     for (int k = 0; k < t->kinds; k++) {
-        t->most_experts = fmax(t->most_experts, t->model.kind[k].E);
+        t->most_experts = fmax(t->most_experts, t->model.kind[k].E_held);
         t->largest_top_k = fmax(t->largest_top_k, t->model.kind[k].k_top);
     }
     return SM_OK;
@@ -423,7 +423,8 @@ sm_status sm_train_new(const sm_job *given, sm_train **train, sm_error *err) {
         return s;
     }
     set_job(&job, t);
-    if (isnan(t->model_flops_per_token + t->matmul_flops_per_token)) { /* no memory to count */
+    /* no memory to count */
+    if (isnan(t->model_flops_per_token + t->matmul_flops_per_token + t->padding)) {
         sm_arena_free(arena);
         return sm_fail_memory(err);
     }

@@ -16,7 +16,7 @@ struct sm_truth_case {
     truth_training *training;
     truth_serving *serving;
     const sm_software_memory *held; /* of a code base of the caller's; NULL: its software's */
-    bool resting;
+    bool bounds, resting;
     char why[160]; /* of a resting case, whose parts are gone */
     bool known;    /* `last` is under the constants `under`: rows that share a case ask again */
     sm_calibration under;
@@ -40,16 +40,17 @@ static sm_status make_ready(sm_truth_case *c, sm_error *err) {
 }
 
 sm_status sm_truth_case_new(const sm_truth_row *row, sm_truth_case **out, sm_error *err) {
-    return truth_case_new(row, NULL, out, err);
+    return truth_case_new(row, NULL, true, out, err);
 }
 
-sm_status truth_case_new(const sm_truth_row *row, row_models *models, sm_truth_case **out,
-                         sm_error *err) {
+sm_status truth_case_new(const sm_truth_row *row, row_models *models, bool bounds,
+                         sm_truth_case **out, sm_error *err) {
     sm_truth_case *c = sm_malloc(sizeof *c);
     *out = c;
     if (!c) return sm_fail_memory(err);
     memset(c, 0, sizeof *c);
     c->row = row;
+    c->bounds = bounds;
     c->own = models ? NULL : row_models_new();
     c->models = models ? models : c->own;
     c->chip = sm_truth_row_chip(row);
@@ -98,7 +99,7 @@ static void predict_kind(sm_truth_case *c, const sm_calibration *k, sm_predictio
     case SM_TRUTH_COLLECTIVE: sm_predict_collective(c->row, c->chip, k, out); return;
     case SM_TRUTH_MEMOP: sm_predict_memop(c->row, c->chip, k, out); return;
     case SM_TRUTH_TRAINING: truth_training_predict(c->training, k, out); return;
-    case SM_TRUTH_INFERENCE: truth_serving_predict(c->serving, c->chip, k, out); return;
+    case SM_TRUTH_INFERENCE: truth_serving_predict(c->serving, c->chip, k, c->bounds, out); return;
     default: return;
     }
 }

@@ -10,6 +10,7 @@ typedef struct entry {
 } entry;
 
 struct sm_truth_cases {
+    bool bounds;
     row_models *models;
     sm_arena *arena; /* keys and their texts */
     entry *entry;
@@ -103,15 +104,17 @@ static bool key_of(sm_truth_cases *p, const sm_truth_row *row, sm_truth_row *key
     case SM_TRUTH_ATTENTION: return INTERN(p, key, of_attention);
     case SM_TRUTH_COLLECTIVE: return INTERN(p, key, of_collective);
     case SM_TRUTH_MEMOP: return INTERN(p, key, of_memop);
+    case SM_TRUTH_INFERENCE: return true; /* equal texts of a file have one address */
     default: return INTERN(p, key, of_training);
     }
 }
 
 /* ---- the cases ---- */
 
-sm_truth_cases *sm_truth_cases_new(void) {
+sm_truth_cases *sm_truth_cases_new(bool bounds) {
     sm_truth_cases *p = sm_calloc(1, sizeof *p);
     if (!p) return NULL;
+    p->bounds = bounds;
     p->models = row_models_new();
     p->arena = sm_arena_new();
     if (p->models && p->arena) return p;
@@ -129,12 +132,6 @@ void sm_truth_cases_free(sm_truth_cases *p) {
     sm_free(p);
 }
 
-/* What a row of inference states is part of its prediction: it shares with none. */
-static uint64_t hash_row(const sm_truth_cases *p, const sm_truth_row *key) {
-    return key->kind == SM_TRUTH_INFERENCE ? sm_hash_bytes(&p->n, sizeof p->n)
-                                           : sm_hash_bytes(key, sizeof *key);
-}
-
 /* Byte for byte: rows that differ in padding alone do not share, and are predicted alike. */
 static bool is_same(const void *a, const void *b) {
     return memcmp(a, b, sizeof(sm_truth_row)) == 0;
@@ -143,12 +140,14 @@ static bool is_same(const void *a, const void *b) {
 sm_status sm_truth_cases_get(sm_truth_cases *p, const sm_truth_row *row, sm_truth_case **out,
                              sm_error *err) {
     sm_truth_row key;
-    bool alone = row->kind == SM_TRUTH_INFERENCE;
+    /* What a row of inference states is part of its bound. */
+    bool alone = p->bounds && row->kind == SM_TRUTH_INFERENCE;
     *out = NULL;
     if (alone) key = *row;
     else if (!key_of(p, row, &key)) return sm_fail_memory(err);
     int32_t *at;
-    for (uint64_t hash = hash_row(p, &key); (at = sm_numbers_at(&p->places, hash)); hash++) {
+    uint64_t hash = alone ? sm_hash_bytes(&p->n, sizeof p->n) : sm_hash_bytes(&key, sizeof key);
+    for (; (at = sm_numbers_at(&p->places, hash)); hash++) {
         if (*at < 0) break;
         if (alone || !is_same(p->entry[*at].key, &key)) continue;
         *out = p->entry[*at].c;
@@ -159,7 +158,7 @@ sm_status sm_truth_cases_get(sm_truth_cases *p, const sm_truth_row *row, sm_trut
     if (!at || !list || !kept) return sm_fail_memory(err);
     p->entry = list;
     memcpy(kept, &key, sizeof *kept);
-    sm_status status = truth_case_new(kept, p->models, out, err);
+    sm_status status = truth_case_new(kept, p->models, p->bounds, out, err);
     if (status) return status;
     list[p->n] = (entry){kept, *out};
     *at = p->n++;

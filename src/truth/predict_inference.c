@@ -191,6 +191,7 @@ static void add_part(truth_serving *t, const sm_chip *chip, const sm_load_times 
     out->parts++;
 }
 
+/* lower NULL: it is not asked. */
 static bool solve(truth_serving *t, const sm_calibration *c, sm_load_times *lower,
                   sm_load_times *expected, sm_error *err) {
     bool ok = borrow(t, err) == SM_OK;
@@ -198,7 +199,7 @@ static bool solve(truth_serving *t, const sm_calibration *c, sm_load_times *lowe
         const sm_engines engines = engines_of(t);
         sm_serve_set_calibration(t->decode, c);
         if (t->prefill != t->decode) sm_serve_set_calibration(t->prefill, c);
-        ok = sm_serve_load(&engines, &t->load.load, true, lower, err) == SM_OK &&
+        ok = (!lower || sm_serve_load(&engines, &t->load.load, true, lower, err) == SM_OK) &&
              sm_serve_load(&engines, &t->load.load, false, expected, err) == SM_OK;
     }
     give_back(t);
@@ -206,10 +207,10 @@ static bool solve(truth_serving *t, const sm_calibration *c, sm_load_times *lowe
 }
 
 void truth_serving_predict(truth_serving *t, const sm_chip *chip, const sm_calibration *c,
-                           sm_prediction *out) {
+                           bool bounds, sm_prediction *out) {
     sm_load_times lower, expected;
     sm_error err = {0};
-    if (!solve(t, c, &lower, &expected, &err)) {
+    if (!solve(t, c, bounds ? &lower : NULL, &expected, &err)) {
         snprintf(t->why, sizeof t->why, "%.150s", err.sentence);
         out->unknown = t->why;
         out->out_of_memory = err.status == SM_INTERNAL;
@@ -217,12 +218,12 @@ void truth_serving_predict(truth_serving *t, const sm_chip *chip, const sm_calib
     }
     out->fits = t->most_running >= 1;
     sm_served first = sm_inference_primary(&t->row->of.inference);
-    if (first < SM_SERVED_COUNT) add_part(t, chip, &lower, &expected, first, out);
-    for (int q = 0; q < SM_SERVED_COUNT; q++)
+    if (bounds && first < SM_SERVED_COUNT) add_part(t, chip, &lower, &expected, first, out);
+    for (int q = 0; bounds && q < SM_SERVED_COUNT; q++)
         if (q != (int)first) add_part(t, chip, &lower, &expected, (sm_served)q, out);
     if (first == SM_SERVED_COUNT) first = SM_SERVED_TPOT;
     out->regime = sm_served_regime(first);
-    out->lower_s = out->parts ? out->part[0].lower_s : seconds_of(t, &lower, first);
-    out->expected_s = out->parts ? out->part[0].expected_s : seconds_of(t, &expected, first);
+    out->lower_s = bounds ? seconds_of(t, &lower, first) : 0;
+    out->expected_s = seconds_of(t, &expected, first);
     out->upper_s = out->expected_s;
 }

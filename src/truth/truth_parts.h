@@ -25,8 +25,8 @@ bool truth_in(const sm_truth_row *row, const char *software);
 bool truth_by(const sm_truth_row *row, const char *kernel);
 
 /* A row's case whose model is one of these; NULL: it has models of its own. */
-sm_status truth_case_new(const sm_truth_row *row, row_models *models, sm_truth_case **out,
-                         sm_error *err);
+sm_status truth_case_new(const sm_truth_row *row, row_models *models, bool bounds,
+                         sm_truth_case **out, sm_error *err);
 
 typedef struct truth_training truth_training;
 sm_status truth_training_new(const sm_truth_row *row, row_models *models, const sm_chip *chip,
@@ -47,5 +47,6 @@ void truth_serving_free(truth_serving *t);
 const sm_model *truth_serving_model(const truth_serving *t);
 const sm_plan *truth_serving_plan(const truth_serving *t);
 sm_status truth_serving_engine(truth_serving *t, const struct sm_software *engine, sm_error *err);
+/* bounds: with what the row states and the lower bounds under it. */
 void truth_serving_predict(truth_serving *t, const sm_chip *chip, const sm_calibration *c,
-                           sm_prediction *out);
+                           bool bounds, sm_prediction *out);

@@ -171,10 +171,15 @@ static sm_status show_lists(sm_report *r, const chain_asked *q, const sm_chain_i
     listed l = {.n = 0};
     sm_status status = SM_OK;
     if (has_orders(q)) {
-        status = sm_chain_orders(input, r->arena, &l.plan, &l.n, err);
+        int dear = 0;
+        status = sm_chain_orders(input, r->arena, &l.plan, &l.n, &dear, err);
         if (status || l.n == 0) return status;
         put_list(r, sm_put_array(r, r->data, "orders"), q, &l);
+        sm_put(r, r->data, "orders_dear", (double)dear);
         list_rows(r, q, &l);
+        if (dear > 0)
+            sm_report_text(r, "%d other%s over %d times as long as the first.", dear,
+                           dear > 1 ? "s take" : " takes", SM_CHAIN_DEAR);
         return SM_OK;
     }
     sm_data *list = q->chain->lines > 1 ? sm_put_array(r, r->data, "shardings") : NULL;

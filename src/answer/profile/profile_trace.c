@@ -262,6 +262,9 @@ static void put_data(sm_report *r, const sm_profile_ran *p) {
 static sm_status against(const sm_profile_question *q, const sm_profile_ran *p, sm_report *r,
                          sm_error *err) {
     const sm_trace_breakdown *other;
+    if (q->against.text && !q->against_trace)
+        return sm_fail(err, SM_BAD_INPUT, "%s is no trace; a program is compared with --on SYSTEM",
+                       q->against.name);
     if (!q->against_trace) return SM_OK;
     sm_status status = sm_trace_break_down(q->against_trace, r->arena, &other, err);
     if (status) return status;

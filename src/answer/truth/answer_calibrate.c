@@ -98,7 +98,7 @@ static sm_status sm_fitting_rows(sm_fitting *q, sm_error *err) {
         if (!q->files) return sm_fail_memory(err);
     }
     q->ready = sm_arena_array(q->arena, rows ? rows : 1, sizeof *q->ready);
-    q->cases = sm_truth_cases_new();
+    q->cases = sm_truth_cases_new(false);
     if (!q->ready || !q->cases) return sm_fail_memory(err);
     bool only = is_named_software(q, truth, files);
     choose_start(q, truth, files);

@@ -115,7 +115,7 @@ sm_status sm_validation_read(sm_validation *v, sm_error *err) {
         v->scratch = sm_arena_array(v->arena, room, sizeof *v->scratch);
         status = v->row && v->index && v->pairs && v->scratch ? SM_OK : sm_fail_memory(err);
     }
-    v->cases = status ? NULL : sm_truth_cases_new();
+    v->cases = status ? NULL : sm_truth_cases_new(true);
     if (!status && !v->cases) status = sm_fail_memory(err);
     for (size_t i = 0; i < q->files && !status; i++) status = check_file(&v->truth[i], v, err);
     sm_truth_cases_free(v->cases);
