@@ -119,23 +119,66 @@ static sm_status check_shares(const sm_einsum *e, const sm_mesh *mesh, sm_error 
     return SM_OK;
 }
 
+/* A lowering over the nominal mesh, with all that it depends on. */
+typedef struct known_lowering {
+    struct known_lowering *next;
+    sm_einsum einsum;
+    int8_t at[SM_MAX_AXES];
+    bool keep;
+    sm_lowering low;
+} known_lowering;
+
+static bool is_same(const known_lowering *k, const sm_einsum *e, const int8_t *at, bool keep) {
+    return k->keep == keep && memcmp(k->at, at, sizeof k->at) == 0 &&
+           memcmp(&k->einsum, e, sizeof *e) == 0;
+}
+
+/* Over the nominal mesh, unless the same has been done. */
+static sm_status lower_once(job *j, const sm_einsum *e, const int8_t *at, bool keep,
+                            sm_lowering *low) {
+    sm_lowerings *all = j->known;
+    known_lowering **first = NULL, *k = NULL;
+    if (all) {
+        uint64_t key = sm_hash_mixed(sm_hash_bytes(at, SM_MAX_AXES), keep);
+        key = sm_hash_mixed(key, sm_hash_bytes(e, sizeof *e));
+        first = &all->known[key % SM_KNOWN_LOWERINGS];
+        k = *first;
+    }
+    for (; k; k = k->next)
+        if (is_same(k, e, at, keep)) {
+            *low = k->low;
+            return SM_OK;
+        }
+    sm_status s = check_shares(e, sm_program_mesh(), j->err);
+    if (!s) s = sm_einsum_lower(e, sm_program_mesh(), at, keep ? NULL : &e->out, keep, low, j->err);
+    if (!s && all) k = sm_arena_alloc(all->arena, sizeof *k);
+    if (!k) return s; /* without room for it, it is worked out again */
+    k->next = *first;
+    k->keep = keep;
+    k->low = *low;
+    memcpy(&k->einsum, e, sizeof *e);
+    memcpy(k->at, at, sizeof k->at);
+    *first = k;
+    return SM_OK;
+}
+
 bool part_lower(job *j, int n, const term *in, const term *out, const int *at, bool keep,
                 sm_lowering *low) {
     sm_einsum e;
     int8_t index[SM_MAX_AXES];
+    sm_status s;
     part_einsum(j, n, in, out, &e);
     to_indices(j, &e, at, index);
-    const sm_mesh *mesh = sm_program_mesh();
-    sm_mesh real;
     if (j->mesh) {
-        real = *j->mesh;
+        sm_mesh real = *j->mesh;
         real.any_order = true;
-        mesh = &real;
+        s = check_shares(&e, &real, j->err);
+        if (!s) s = sm_einsum_lower(&e, &real, index, keep ? NULL : &e.out, keep, low, j->err);
+    } else {
+        s = lower_once(j, &e, index, keep, low);
+        /* our own program is never the user's fault; sizes that do not divide are */
+        if (s && j->err) j->err->status = SM_INTERNAL;
     }
-    sm_status s = check_shares(&e, mesh, j->err);
-    if (!s) s = sm_einsum_lower(&e, mesh, index, keep ? NULL : &e.out, keep, low, j->err);
-    /* our own program is never the user's fault; sizes that do not divide are */
-    if (s && j->err && !j->mesh) j->err->status = SM_INTERNAL;
     if (!s) part_task_arrays(j, n, in, out, low);
     return s == SM_OK;
 }

@@ -178,10 +178,10 @@ static sm_status finish(const job *j, bool backward, sm_error *err) {
     return SM_OK;
 }
 
-static job start(const sm_program *program, sm_partition *out, sm_error *err) {
+static job start(const sm_program *program, sm_lowerings *known, sm_partition *out, sm_error *err) {
     memset(out, 0, sizeof *out);
     out->program = *program;
-    return (job){.out = out, .b = &out->program, .err = err};
+    return (job){.out = out, .b = &out->program, .err = err, .known = known};
 }
 
 bool part_forward(job *j) {
@@ -201,8 +201,9 @@ static sm_status failed(const sm_error *err) {
     return err && err->status ? err->status : SM_INTERNAL;
 }
 
-sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err) {
-    job j = start(program, out, err);
+sm_status sm_program_partition(const sm_program *program, sm_lowerings *known, sm_partition *out,
+                               sm_error *err) {
+    job j = start(program, known, out, err);
     if (program->serving)
         return sm_fail(err, SM_INTERNAL, "a program of serving has no backward pass");
     if (!part_forward(&j) || !part_backward_ops(&j)) return failed(err);
@@ -210,9 +211,9 @@ sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_
     return finish(&j, true, err);
 }
 
-sm_status sm_program_partition_forward(const sm_program *program, sm_partition *out,
-                                       sm_error *err) {
-    job j = start(program, out, err);
+sm_status sm_program_partition_forward(const sm_program *program, sm_lowerings *known,
+                                       sm_partition *out, sm_error *err) {
+    job j = start(program, known, out, err);
     if (!part_forward(&j)) return failed(err);
     for (int i = 0; i < program->tensors; i++) {
         const sm_tensor *t = &program->tensor[i];

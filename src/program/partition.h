@@ -22,7 +22,17 @@ struct sm_partition {
     sm_size cache;    /* forward alone: bytes of the cache this piece keeps; base 0: none */
     sm_size state;    /* the same of its states */
 };
+/* Lowerings of einsums that partitions needed, of which programs of one model share most: kept in
+ * the arena for the next. Zeroed but for the arena it has none. */
+enum { SM_KNOWN_LOWERINGS = 1024 };
+typedef struct sm_lowerings {
+    sm_arena *arena;
+    struct known_lowering *known[SM_KNOWN_LOWERINGS];
+} sm_lowerings;
 /* Of the whole step of training, which a program of serving does not have (SM_INTERNAL); of the
- * forward pass alone, with the weights that a chip stores (their `partial` is 0). */
-sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err);
-sm_status sm_program_partition_forward(const sm_program *program, sm_partition *out, sm_error *err);
+ * forward pass alone, with the weights that a chip stores (their `partial` is 0). known: of other
+ * programs, or NULL. */
+sm_status sm_program_partition(const sm_program *program, sm_lowerings *known, sm_partition *out,
+                               sm_error *err);
+sm_status sm_program_partition_forward(const sm_program *program, sm_lowerings *known,
+                                       sm_partition *out, sm_error *err);

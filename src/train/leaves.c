@@ -44,54 +44,66 @@ static void take_schedule(expansion *x, int n) {
     x->plan.virtual_stages = x->c.pipeline[n].virtual_stages;
 }
 
-/* What software keeps in host memory where as much goes there as is offered. */
-static int most_offloaded(const choices *c) {
-    bool optimizer = false, activations = false;
-    for (int f = 0; f < c->n_offload; f++) {
-        activations |= offloads_activations(c->offload[f]);
-        optimizer |= c->offload[f] == SM_OFFLOAD_OPTIMIZER || c->offload[f] == SM_OFFLOAD_BOTH;
-    }
-    if (activations) return optimizer ? SM_OFFLOAD_BOTH : SM_OFFLOAD_ACTIVATIONS;
-    return optimizer ? SM_OFFLOAD_OPTIMIZER : SM_OFFLOAD_NONE;
+/* ---- what fits ---- */
+
+static bool is_offered(const expansion *x, int offload) {
+    for (int f = 0; f < x->c.n_offload; f++)
+        if (x->c.offload[f] == offload) return true;
+    return false;
 }
 
-/* Bytes of the microbatch and schedule at hand that no choice of anything else comes below: of each
- * kind of layer the least is kept, and nothing brought back. */
-static double least_bytes(expansion *x) {
-    lane_scratch *l = x->l;
-    sm_memory memory;
-    memory_memo *memo = &l->least[x->microbatch][x->pipeline];
-    if (memo->stamp == l->stamp) return memo->bytes;
-    kept_bytes kept[SM_MAX_LAYER_KINDS];
-    const size_t bytes = (size_t)x->t->kinds * sizeof kept[0];
-    memcpy(kept, l->p.kept, bytes);
-    for (int k = 0; k < x->t->kinds; k++) {
-        double least = HUGE_VAL;
-        for (int r = 0; r < x->c.n_recompute; r++) {
-            x->plan.recompute = x->c.recompute[r];
-            least = fmin(least, kept[k].sharded[set_of(&x->plan)]);
+/* With the loads at hand, of a ZeRO stage, what each piece has of weights, gradients and the
+ * optimizer's state is no less. */
+static void lower_state(expansion *x) {
+    const bool in_host = is_offered(x, SM_OFFLOAD_OPTIMIZER) || is_offered(x, SM_OFFLOAD_BOTH);
+    const int zero = x->plan.zero;
+    for (int dual = 0; dual < 2; dual++)
+        for (int i = 0; i <= copy_piece(x->t); i++) {
+            const stage_load *load = &x->l->p.load[i];
+            const double optimizer = load->optimizer * (dual && zero >= 1 ? 0.5 : 1),
+                         held = load->params + load->gradients + load->more;
+            double *least = &x->state[zero == 2][dual][i];
+            *least = smaller(*least, held + (in_host ? 0 : optimizer));
         }
-        l->p.kept[k].sharded[SM_RECOMPUTE_NONE] = l->p.kept[k].sharded[set_of(&x->plan)] = least;
-    }
-    x->plan.regather = SM_REGATHER_ALL;
-    x->plan.offload = most_offloaded(&x->c);
-    l->p.load = l->load[x->c.zero[x->c.n_zero - 1]];
-    stages_shape(x->t, &x->plan, &l->s);
-    stages_memory(x->t, &x->plan, &l->p, &l->s, &memory);
-    memcpy(l->p.kept, kept, bytes);
-    *memo = (memory_memo){l->stamp, memory.total * (1 - ROUNDING)};
-    return memo->bytes;
 }
 
-/* Those of some schedules that may fit, or need less than all that were looked at. */
-static schedule_set may_fit(expansion *x, schedule_set of) {
-    for (int n = 0; n < x->c.n_pipeline && x->h->options->prune; n++) {
-        if (!(of >> n & 1)) continue;
-        take_schedule(x, n);
-        double bytes = least_bytes(x);
-        if (bytes > memory_capacity(x->t) && bytes >= x->l->least_memory) of &= ~(1u << n);
+/* Those that may fit or need less than all that were looked at become `fit`. */
+static void add_fitting(expansion *x, int n, fit_memo *memo) {
+    lane_scratch *l = x->l;
+    double most = memory_capacity(x->t);
+    int set[SM_RECOMPUTE_COUNT] = {0};
+    memory_floors bytes;
+    if (x->h->options->objective == SM_OBJECTIVE_MEMORY) most = smaller(most, x->threshold);
+    most = larger(most, l->least_memory) * (1 + ROUNDING);
+    for (int r = 0; r < x->c.n_recompute; r++) {
+        x->plan.recompute = x->c.recompute[r];
+        set[r] = set_of(&x->plan);
     }
-    return of;
+    take_schedule(x, n);
+    stages_shape(x->t, &x->plan, &l->s);
+    const bool dual = x->plan.schedule == SM_SCHEDULE_DUALPIPE;
+    for (int two = 0; two < 2; two++) {
+        if (x->state[two][dual][0] == HUGE_VAL) continue;
+        stages_floors(x->t, &x->plan, &l->p, &l->s, set, x->state[two][dual], bytes);
+        const double *needs = bytes[0][0];
+        schedule_set *fit = memo->fit[two][0][0];
+        for (size_t i = 0; i < sizeof bytes / sizeof *needs; i++) {
+            if (i % SM_RECOMPUTE_COUNT >= (size_t)x->c.n_recompute || needs[i] > most) continue;
+            fit[i] |= 1u << n;
+            memo->any |= 1u << n;
+        }
+    }
+}
+
+/* Of some schedules those that may fit with any choice of anything else. */
+static schedule_set may_fit(expansion *x, schedule_set of) {
+    fit_memo *memo = &x->l->fit[x->microbatch];
+    if (!x->h->options->prune) return of;
+    if (memo->stamp != x->l->stamp) *memo = (fit_memo){.stamp = x->l->stamp};
+    for (int n = 0; n < x->c.n_pipeline; n++)
+        if ((of & ~memo->asked) >> n & 1) add_fitting(x, n, memo);
+    memo->asked |= of;
+    return of & memo->any;
 }
 
 /* Plans that do not fit, or need more memory than one already found where memory is what counts. */
@@ -384,24 +396,20 @@ static void try_regather(expansion *x, bool activations, const int *zero, int n_
     int n = x->n_regather[activations];
     const regather_choice *regather = x->regather[activations];
     const space_set above = x->in;
+    const fit_memo *memo = &x->l->fit[x->microbatch];
     for (int i = prune && memory ? n - 1 : 0; i < n && !is_enough(x); i++) {
         x->in = above & regather[i].in;
         x->plan.regather = regather[i].regather;
         if (!x->in) continue;
         schedule_set of = x->open;
-        if (prune && !memory) of &= ~settled(x, activations);
+        if (prune) of &= memo->fit[zero[0] == 2][activations][x->plan.regather][x->recompute];
+        if (of && prune && !memory) of &= ~settled(x, activations);
         if (!of) continue;
         schedule_set large = try_schedules(x, activations, zero, n_zero, of);
         x->done[activations][x->plan.recompute][x->plan.regather] =
             (settled_set){x->in, of & ~large};
     }
     x->in = above;
-}
-
-static bool is_offered(const expansion *x, int offload) {
-    for (int f = 0; f < x->c.n_offload; f++)
-        if (x->c.offload[f] == offload) return true;
-    return false;
 }
 
 /* Whatever has activations in host memory there is without them there, too. */
@@ -454,11 +462,16 @@ static double least_end(const expansion *x, bool dual) {
 /* The ends of a step with the curves at hand, of every ZeRO stage. */
 static void load_stages(expansion *x) {
     pieces *p = &x->l->p;
-    for (int dual = 0; dual < 2; dual++) x->end_s[dual] = HUGE_VAL;
+    for (int dual = 0; dual < 2; dual++) {
+        x->end_s[dual] = HUGE_VAL;
+        for (int i = 0; i <= copy_piece(x->t); i++)
+            x->state[0][dual][i] = x->state[1][dual][i] = HUGE_VAL;
+    }
     for (int z = 0; z < x->c.n_zero; z++) {
         x->plan.zero = x->c.zero[z];
         p->load = x->l->load[x->plan.zero];
         pieces_load(x->t, &x->plan, p);
+        lower_state(x);
         for (int dual = 0; dual < 2; dual++)
             x->end_s[dual] = fmin(x->end_s[dual], least_end(x, dual));
     }

@@ -133,13 +133,14 @@ static bool make_memo(const plan_search *h, lane_scratch *l) {
     for (int k = 2; k <= h->axes; k++) l->placement_room *= k;
     l->placement = sm_arena_array(h->scratch, (size_t)l->placement_room, sizeof *l->placement);
     l->memory = sm_arena_array(h->scratch, (size_t)h->microbatches, sizeof *l->memory);
+    l->fit = sm_arena_array(h->scratch, (size_t)h->microbatches, sizeof *l->fit);
     l->p.matmuls = h->roomy ? sm_arena_array(h->scratch, MATMULS, sizeof *l->p.matmuls) : NULL;
     l->least_memory = h->effort.least_memory_bytes;
     l->floor = sm_arena_array(h->scratch, l->n_timed, sizeof *l->floor);
     work_floor *floors = sm_arena_array(h->scratch, l->n_timed * (size_t)passes, sizeof *floors);
     l->hopeful = make_passes(h, l->n_timed * HOPEFUL, PASS_KINDS * passes);
     if ((h->roomy && !l->p.matmuls) || !time || !kept || !l->memo || !l->hopeful || !l->floor ||
-        !floors || !l->placement || !l->memory)
+        !floors || !l->placement || !l->memory || !l->fit)
         return false;
     for (size_t i = 0; i < l->n_timed; i++) {
         l->memo[i].time = time + i * n * TIMED_BYTES;

@@ -113,6 +113,13 @@ typedef struct memory_memo {
     uint32_t stamp;
     double bytes;
 } memory_memo;
+/* Of the schedules that were asked those that may fit: with any plan; without ZeRO-2 and with it,
+ * with activations on the chip and in host memory, of each recomputation and of what is gathered
+ * again. */
+typedef struct fit_memo {
+    uint32_t stamp;
+    schedule_set asked, any, fit[2][2][SM_REGATHER_COUNT][SM_RECOMPUTE_COUNT];
+} fit_memo;
 
 /* A placement of the axes of a node, or of those that come first in the order and leave the rest to
  * what follows: a tree, of which the placements that begin so are listed once they are needed. */
@@ -150,8 +157,8 @@ typedef struct lane_scratch {
      * stamp are void). */
     uint32_t stamp;
     memory_memo (*memory)[SM_RECOMPUTE_COUNT][SM_SCHEDULE_COUNT + MAX_VIRTUAL][4][SM_OFFLOAD_COUNT]
-                         [SM_REGATHER_COUNT];                           /* of each microbatch */
-    memory_memo least[MAX_MICROBATCH][SM_SCHEDULE_COUNT + MAX_VIRTUAL]; /* of all its plans */
+                         [SM_REGATHER_COUNT];              /* of each microbatch */
+    fit_memo *fit;                                         /* of each microbatch */
     double least_memory;                                   /* of all that were looked at */
     schedule_shape shape[SM_SCHEDULE_COUNT + MAX_VIRTUAL]; /* of the node at hand */
     schedule_set possible[MAX_MICROBATCH];                 /* with so many microbatches */
@@ -253,7 +260,9 @@ typedef struct expansion {
     bool known;       /* schedules that the curves at hand leave no chance are out */
     bool host_beside; /* plans with activations in host memory have one each without */
     settled_set done[2][SM_RECOMPUTE_COUNT][SM_REGATHER_COUNT]; /* on the chip; in host memory */
-    double simulated_s;                  /* of the schedule at hand, < 0 before it is needed */
+    double state[2][2][MAX_LOADS]; /* without ZeRO-2 and with it the least that each piece has of
+                                      weights, gradients and optimizer; under dualpipe */
+    double simulated_s;            /* of the schedule at hand, < 0 before it is needed */
     int microbatch, recompute, pipeline; /* indices in choices, for what is kept of a node */
 } expansion;
 /* The schedules of a node. */

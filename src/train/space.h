@@ -104,6 +104,7 @@ struct sm_train {
     double largest_top_k;
     variant *variant[VARIANTS]; /* the first are built, in any order */
     sm_arena *arena;
+    sm_lowerings lowerings; /* of the variants */
     struct pieces *one;
     struct stages *one_stages; /* scratch of sm_train_price */
 };
@@ -289,8 +290,11 @@ typedef struct kept_bytes {
 } kept_bytes;
 void piece_kept_bytes(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                       sm_dtype dtype, kept_bytes *out);
+static inline double kept_as(const kept_bytes *kept, int set, bool whole) {
+    return whole ? kept->whole[set] : kept->sharded[set];
+}
 static inline double kept_of(const kept_bytes *kept, int set, const sm_plan *plan) {
-    return (plan->regather & SM_KEEPS_ACTIVATIONS) ? kept->whole[set] : kept->sharded[set];
+    return kept_as(kept, set, plan->regather & SM_KEEPS_ACTIVATIONS);
 }
 /* What fsdp gathers of a piece: its weights, with their gradient before it is scattered; that
  * gradient alone; the weights that the backward pass would gather again. */
@@ -390,6 +394,12 @@ static inline bool host_fits(const sm_memory *m) {
 }
 void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                    sm_memory *memory);
+/* No less is needed, of each of these recomputation sets, with activations on the chip and in host
+ * memory and what is gathered kept or not, where piece i has no less than state[i] of weights,
+ * gradients and the optimizer's state. */
+typedef double memory_floors[2][SM_REGATHER_COUNT][SM_RECOMPUTE_COUNT];
+void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
+                   const int set[SM_RECOMPUTE_COUNT], const double *state, memory_floors most);
 /* Of each stage of the pipeline. */
 void stages_each_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                         sm_memory *memory);
