@@ -90,10 +90,6 @@ typedef struct timed_floor {
     uint64_t key;
     work_floor *at; /* passes_of() of them */
 } timed_floor;
-typedef struct layers_floor {
-    uint64_t key;
-    double all_s, least_s;
-} layers_floor;
 typedef struct counted { /* plans of nodes that have as many */
     uint64_t key;
     double leaves;
@@ -106,7 +102,7 @@ enum {
     FEW_TIMED = 512,
     FEW_LAYOUTS = 8,
     HOPEFUL = 4,
-    LAYERS_FLOORS = 512
+    COUNTED = 512
 };
 
 typedef struct memory_memo {
@@ -184,8 +180,8 @@ typedef struct plan_search {
     node *node;
     double *bound;
     double space;
-    layers_floor layers[LAYERS_FLOORS];
-    counted counted[LAYERS_FLOORS];
+    double floor_s; /* no plan on the chips in use takes less */
+    counted counted[COUNTED];
     lane_scratch *lane;
     int lanes;
     bool roomy;             /* the lanes are made for many nodes */
