@@ -3,6 +3,7 @@
 #include "partition_parts.h"
 #include "program_parts.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static sm_axes out_mask(const sm_program *b, const term *out, const int *at) {
@@ -179,8 +180,9 @@ static sm_status finish(const job *j, bool backward, sm_error *err) {
 }
 
 static job start(const sm_program *program, sm_lowerings *known, sm_partition *out, sm_error *err) {
-    memset(out, 0, sizeof *out);
-    out->program = *program;
+    const size_t program_end = sizeof out->program;
+    memcpy(&out->program, program, program_end);
+    memset((char *)out + program_end, 0, offsetof(struct sm_partition, weight) - program_end);
     return (job){.out = out, .b = &out->program, .err = err, .known = known};
 }
 

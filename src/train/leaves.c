@@ -490,6 +490,12 @@ static timed *timed_of(expansion *x, uint64_t key) {
     pieces *p = &x->l->p;
     timed *at = &x->l->memo[key % x->l->n_timed];
     if (at->key == key) return at;
+    if (!at->time) {
+        at->time = x->l->time_room;
+        at->kept = x->l->kept_room;
+        x->l->time_room += (size_t)p->v->pieces * TIMED_BYTES;
+        x->l->kept_room += p->v->pieces;
+    }
     sm_degrees_microbatch(&p->d, x->plan.microbatch);
     pieces_time(x->t, &x->plan, p);
     for (int i = 0; i < p->v->pieces; i++)
@@ -533,6 +539,7 @@ static const work_floor *floor_of(expansion *x) {
     const uint64_t key = work_key(p->v, &x->plan);
     timed_floor *at = &x->l->floor[key % x->l->n_timed];
     if (at->key == key) return at->at;
+    if (!at->at) at->at = x->l->floor_room, x->l->floor_room += passes_of(t);
     memset(at->at, 0, (size_t)passes_of(t) * sizeof *at->at);
     sm_degrees_microbatch(&p->d, 1);
     for (int i = 0; i < p->v->pieces; i++) {
@@ -593,51 +600,50 @@ static void least_passes(expansion *x, int kind, pass *to) {
     take_passes(x, true, to);
 }
 
+static void lay_hopeful(expansion *x) {
+    pieces *p = &x->l->p;
+    if (!x->laid) place_hopeful(x->t, p->v, &x->plan, &p->d, 0, &p->at);
+    x->laid = true;
+}
+
 /* Those of the microbatch at hand with the collectives of no placement, which become the curves at
  * hand where they are needed first: of each kind of schedule. */
-static const pass *hopeful_passes(expansion *x, uint64_t rules, bool *laid) {
+static const pass *hopeful_passes(expansion *x) {
     pieces *p = &x->l->p;
-    uint64_t work = timed_key(x), key = sm_hash_mixed(rules, work);
+    const int n = passes_of(x->t);
+    uint64_t work = timed_key(x), key = sm_hash_mixed(p->v->code, x->regather[0][0].regather);
+    key = sm_hash_mixed(key, (uint32_t)x->plan.fsdp);
+    if (p->v->over & SM_BIT(SM_AXIS_DATA)) key = sm_hash_mixed(key, (uint32_t)x->plan.data);
+    key = sm_hash_mixed(key, work);
     timed_passes *at = &x->l->hopeful[key % (x->l->n_timed * HOPEFUL)];
     if (at->key == key) return at->at;
-    if (!*laid) place_hopeful(x->t, p->v, &x->plan, &p->d, 0, &p->at);
-    *laid = true;
+    if (!at->at) at->at = x->l->pass_room, x->l->pass_room += PASS_KINDS * n;
+    lay_hopeful(x);
     load_microbatch(x, work);
     x->plan.zero = 0;
     pieces_comm(x->t, &x->plan, p);
+    x->at_hand = x->microbatch;
     take_least(x);
-    for (int kind = 0; kind < PASS_KINDS; kind++)
-        least_passes(x, kind, at->at + kind * passes_of(x->t));
+    for (int kind = 0; kind < PASS_KINDS; kind++) least_passes(x, kind, at->at + kind * n);
     at->key = key;
     return at->at;
 }
 
-bool leaves_hopeful(expansion *x, schedule_set *alive) {
+schedule_set leaves_hopeful(expansion *x, int i, schedule_set of) {
     x->known = true;
-    pieces *p = &x->l->p;
-    bool any = false, laid = false;
-    uint64_t rules = sm_hash_mixed(p->v->code, (uint32_t)x->regather[0][0].regather);
-    rules = sm_hash_mixed(rules, (uint32_t)x->plan.fsdp);
-    if (p->v->over & SM_BIT(SM_AXIS_DATA)) rules = sm_hash_mixed(rules, (uint32_t)x->plan.data);
-    for (int ends = 0; ends < 2; ends++) { /* where work leaves one a chance: those of the step */
-        any = false;
-        for (int i = 0; i < x->c.n_microbatch; i++) {
-            schedule_set of = alive[i];
-            alive[i] = 0;
-            if (!of) continue;
-            take_microbatch(x, i);
-            const pass *at = hopeful_passes(x, rules, &laid);
-            for (int kind = 0; kind < PASS_KINDS; kind++)
-                if (of & x->passes[kind])
-                    alive[i] |= hopeful(x, at + kind * passes_of(x->t), of & x->passes[kind]);
-            any |= alive[i] != 0;
-        }
-        if (!any) return false;
-        if (!laid) place_hopeful(x->t, p->v, &x->plan, &p->d, 0, &p->at);
-        laid = true;
-        if (!ends) load_stages(x);
+    take_microbatch(x, i);
+    const pass *at = hopeful_passes(x);
+    for (int ends = x->loaded; ends < 2; ends++) { /* where work leaves one a chance: of the step */
+        schedule_set left = 0;
+        for (int kind = 0; kind < PASS_KINDS; kind++)
+            if (of & x->passes[kind])
+                left |= hopeful(x, at + kind * passes_of(x->t), of & x->passes[kind]);
+        of = left;
+        if (!of) return 0;
+        lay_hopeful(x);
+        if (!x->loaded) load_stages(x);
     }
-    return any;
+    return of;
 }
 
 /* Schedules by which a plan of this microbatch could win, given its collectives as priced in
@@ -660,10 +666,12 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     bool two = false;
     const space_set above = x->in;
     const bool known = x->known || !x->h->options->prune;
+    const bool at_hand = known && x->at_hand == i && x->c.zero[0] != 2;
     x->open = 0;
+    x->at_hand = -1;
     if (!(above & x->c.in.microbatch[i])) return;
     take_microbatch(x, i);
-    load_microbatch(x, timed_key(x));
+    if (!at_hand) load_microbatch(x, timed_key(x));
     if (!x->loaded) load_stages(x);
     x->plan.zero = x->c.zero[0];
     if (!known) pieces_comm(x->t, &x->plan, &x->l->p);
@@ -671,7 +679,7 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     if (!x->open) return;
     x->open = may_fit(x, x->open);
     if (!x->open) return;
-    if (known) pieces_comm(x->t, &x->plan, &x->l->p);
+    if (known && !at_hand) pieces_comm(x->t, &x->plan, &x->l->p);
     pieces_comm_again(x->t, &x->plan, &x->l->p);
     x->in &= x->c.in.microbatch[i];
     for (int z = 0; z < x->c.n_zero; z++) {

@@ -149,6 +149,11 @@ typedef struct lane_scratch {
     size_t n_timed;
     timed_floor *floor;    /* n_timed of them */
     timed_passes *hopeful; /* HOPEFUL times as many */
+    /* What places have that are used, one after the other: few pages are touched. */
+    unsigned char *time_room;
+    kept_bytes *kept_room;
+    work_floor *floor_room;
+    pass *pass_room;
     /* Memory does not depend on the placement: kept for all placements of a node (those of an older
      * stamp are void). */
     uint32_t stamp;
@@ -254,6 +259,8 @@ typedef struct expansion {
     unsigned within[SM_RECOMPUTE_COUNT];   /* what computes no more again, a bit each */
     bool loaded;                           /* the ends of a step with the curves at hand */
     bool known;       /* schedules that the curves at hand leave no chance are out */
+    bool laid;        /* the curves at hand are those of no placement */
+    int at_hand;      /* the microbatch whose work and collectives are; -1: none */
     bool host_beside; /* plans with activations in host memory have one each without */
     settled_set done[2][SM_RECOMPUTE_COUNT][SM_REGATHER_COUNT]; /* on the chip; in host memory */
     double state[2][2][MAX_LOADS]; /* without ZeRO-2 and with it the least that each piece has of
@@ -263,10 +270,11 @@ typedef struct expansion {
 } expansion;
 /* The schedules of a node. */
 void leaves_shape(expansion *x);
-/* Of each microbatch the schedules by which its local work leaves a chance; of those, with the
- * collectives of no placement, which become the curves at hand. False: none. */
+/* Of each microbatch the schedules by which its local work leaves a chance; false: none. Of these
+ * of microbatch c.microbatch[i], those that do with the collectives of no placement, which become
+ * the curves at hand. */
 bool leaves_work(expansion *x, schedule_set *alive);
-bool leaves_hopeful(expansion *x, schedule_set *alive);
+schedule_set leaves_hopeful(expansion *x, int i, schedule_set of);
 /* Every plan of microbatch c.microbatch[i] by these schedules with the curves at hand; those that
  * their collectives leave a chance become `open`. */
 void leaves_try(expansion *x, int i, schedule_set of);
