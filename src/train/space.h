@@ -180,6 +180,8 @@ typedef struct placed { /* a plan's placement with its curves */
 } placed;
 /* The axes of the program that a degree of a plan gives members to. */
 sm_axes axes_of_key(int key);
+/* Whether two levels are dimensions of a torus that can change places without a difference. */
+bool dims_alike(const sm_system *system, int a, int b);
 /* Every collective of a variant on the placement at hand: p->placement must be filled. */
 void place_curves(const sm_train *t, const variant *v, placed *p);
 /* Curves that no placement on the system beats, each for itself, in which placed_axes lie where
@@ -340,7 +342,7 @@ typedef enum timing { EXPECTED, SERIAL, MATH } timing;
 
 /* Stages: what each holds and how the pipeline runs. Scratch of one thread, no allocation while
  * pricing. */
-enum { LAYOUTS = 131, KINDS_OF = 256 };
+enum { LAYOUTS = 131, KINDS_OF = 1024 };
 /* What a stage has: layers, and layers times microbatches in flight, of each kind; the embedding,
  * the head and the microbatches in flight there. */
 typedef struct stage_kind {

@@ -338,10 +338,11 @@ void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stag
         stage_activations kept;
         fill_activations(t, p, h, set, kept);
         if (h->last) add_logits(plan, logits, h->held_last, &last);
-        double rest = state_of_stage(t, h, state) + reserved + last.logits;
+        const double rest = state_of_stage(t, h, state) + reserved + last.logits,
+                     gathered[2] = {stage_gathered(t, p, h, false), stage_gathered(t, p, h, true)};
         for (int g = 0; g < SM_REGATHER_COUNT; g++) {
             const bool whole = g & SM_KEEPS_ACTIVATIONS;
-            const double beside = rest + stage_gathered(t, p, h, g & SM_KEEPS_WEIGHTS);
+            const double beside = rest + gathered[(g & SM_KEEPS_WEIGHTS) != 0];
             for (int host = 0; host < 2; host++)
                 for (int i = 0; i < SM_RECOMPUTE_COUNT; i++) {
                     double bytes = beside + part * (kept[host][whole][i] + last.activations);
