@@ -7,7 +7,9 @@
 
 /* ---- bounds ---- */
 
-double least_state(const sm_train *t, const variant *v, const sm_plan *plan) {
+/* Bytes of weights and gradients on an average stage, sharded as far as the degrees allow: they
+ * must fit, beside nothing else. */
+static double least_state(const sm_train *t, const variant *v, const sm_plan *plan) {
     sm_degrees d;
     sm_degrees_set(&d, plan, &t->model);
     double bytes = 0, g = gradient_bytes(plan);

@@ -5,23 +5,6 @@
 
 #include "search_space.h"
 
-/* What cannot fit on an average stage, with one microbatch in flight, is no choice. */
-static void drop_large(expansion *x) {
-    const variant *v = x->l->p.v;
-    double kept = 0;
-    if (!x->h->options->prune || x->plan.fsdp == 1) return;
-    for (int k = 0; k < x->t->kinds; k++) kept += x->t->layers[k] * x->l->p.gathered[k].again;
-    double state = least_state(x->t, v, &x->plan);
-    if (state + kept / x->plan.pipeline <= memory_capacity(x->t)) return;
-    for (int host = 0; host < 2; host++) {
-        int n = 0;
-        for (int i = 0; i < x->n_regather[host]; i++)
-            if (!(x->regather[host][i].regather & SM_KEEPS_WEIGHTS))
-                x->regather[host][n++] = x->regather[host][i];
-        if (n > 0) x->n_regather[host] = n;
-    }
-}
-
 /* Which recomputations compute no more again than each. */
 static void nest(expansion *x) {
     memset(x->within, 0, sizeof x->within);
@@ -54,7 +37,6 @@ static bool take_variant(expansion *x, schedule_set *alive) {
             choices_regather(x->h->options, &x->c, &x->plan, host, x->regather[host]);
     x->l->stamp++;
     pieces_gathered(x->t, &x->plan, p);
-    drop_large(x);
     nest(x);
     x->loaded = x->laid = false;
     x->at_hand = -1;

@@ -290,28 +290,10 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     if (!x->bounding) x->best = x->plan;
 }
 
-/* Shared out the further the less a chip holds, and less with the optimizer in host memory: where
- * that is too large every other plan of the schedule is. */
-static bool any_fits(expansion *x, bool activations, const int *zero, int n_zero) {
-    const bool one = !(x->in & (x->in - 1)); /* space, whose values are free of one another */
-    if (!x->h->options->prune) return true;
-    for (int z = n_zero - 1; z >= 0; z--)
-        for (int f = x->c.n_offload - 1; f >= 0; f--) {
-            if (offloads_activations(x->c.offload[f]) != activations) continue;
-            x->plan.zero = zero[z];
-            x->plan.offload = x->c.offload[f];
-            if (!is_in_space(x)) continue; /* and what is may share out less than others */
-            if (!too_large(x)) return true;
-            if (memory_of(x) < HUGE_VAL && one) return false; /* not of the host's memory */
-        }
-    return false;
-}
-
 /* One schedule: the pipeline's time serves every ZeRO stage (they share the passes) and optimizer
  * offload. Returns whether it is known exactly. */
 static bool try_schedule(expansion *x, bool activations, const int *zero, int n_zero) {
     stages *s = &x->l->s;
-    if (!any_fits(x, activations, zero, n_zero)) return false;
     stages_chunks(x->t, &x->plan, &x->l->p, EXPECTED, s);
     x->simulated_s = -1;
     bool exact = false;

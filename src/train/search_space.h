@@ -204,9 +204,6 @@ typedef struct plan_search {
 int search_order(const node *a, const node *b);
 /* The nodes that use exactly `chips` chips. */
 sm_status search_enumerate(plan_search *h, int chips, sm_error *err);
-/* Bytes of weights and gradients on an average stage, sharded as far as the degrees allow: they
- * must fit, beside nothing else. */
-double least_state(const sm_train *t, const variant *v, const sm_plan *plan);
 /* Whether the model can ever use this degree on this axis. */
 bool search_splits(const sm_train *t, int key, int degree);
 /* No plan on so few chips takes less. */
