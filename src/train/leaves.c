@@ -25,21 +25,14 @@ double objective_of(const sm_search_options *o, const sm_plan *plan, double expe
 static double memory_of(expansion *x) {
     lane_scratch *l = x->l;
     sm_memory memory;
-    memory_memo *memo = &l->memory[x->microbatch][x->recompute][x->pipeline][x->plan.zero]
-                                  [x->plan.offload][x->plan.regather];
-    if (memo->stamp == l->stamp) return memo->bytes;
-    sm_pipeline timed_pipeline = l->s.pipeline;
     l->p.load = l->load[x->plan.zero];
-    stages_shape(x->t, &x->plan, &l->s);
     stages_memory(x->t, &x->plan, &l->p, &l->s, &memory);
-    l->s.pipeline = timed_pipeline;
-    *memo = (memory_memo){l->stamp, host_fits(&memory) ? memory.total : HUGE_VAL};
-    l->least_memory = fmin(l->least_memory, memo->bytes);
-    return memo->bytes;
+    double bytes = host_fits(&memory) ? memory.total : HUGE_VAL;
+    l->least_memory = fmin(l->least_memory, bytes);
+    return bytes;
 }
 
 static void take_schedule(expansion *x, int n) {
-    x->pipeline = n;
     x->plan.schedule = x->c.pipeline[n].schedule;
     x->plan.virtual_stages = x->c.pipeline[n].virtual_stages;
 }
@@ -107,9 +100,8 @@ static schedule_set may_fit(expansion *x, schedule_set of) {
 }
 
 /* Plans that do not fit, or need more memory than one already found where memory is what counts. */
-static bool too_large(expansion *x) {
+static bool too_large(expansion *x, double bytes) {
     if (!x->h->options->prune) return false;
-    double bytes = memory_of(x);
     bool large = bytes > memory_capacity(x->t) ||
                  (x->h->options->objective == SM_OBJECTIVE_MEMORY && bytes >= x->threshold);
     x->squeezed |= large;
@@ -270,8 +262,9 @@ static bool is_in_space(const expansion *x) {
 /* A leaf that beats what is known becomes the node's best. exact: pipeline_s is no mere bound. */
 static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     stages *s = &x->l->s;
-    if (!is_in_space(x) || too_large(x)) return;
-    x->l->p.load = x->l->load[x->plan.zero];
+    if (!is_in_space(x)) return;
+    const double memory = memory_of(x);
+    if (too_large(x, memory)) return;
     step_end end = step_end_of(x->t, &x->plan, &x->l->p, s);
     double expected_s = step_close(x->t, &x->plan, pipeline_s, &end);
     if (is_hopeless(x, expected_s)) return;
@@ -280,7 +273,6 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
         expected_s = step_close(x->t, &x->plan, x->simulated_s, &end);
         if (is_hopeless(x, expected_s)) return;
     }
-    double memory = memory_of(x);
     x->evaluated += !x->bounding;
     if (memory > memory_capacity(x->t)) return;
     double objective = objective_of(x->h->options, &x->plan, expected_s, memory);

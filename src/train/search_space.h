@@ -105,10 +105,6 @@ enum {
     COUNTED = 512
 };
 
-typedef struct memory_memo {
-    uint32_t stamp;
-    double bytes;
-} memory_memo;
 /* Of the schedules that were asked those that may fit: with any plan; without ZeRO-2 and with it,
  * with activations on the chip and in host memory, of each recomputation and of what is gathered
  * again. */
@@ -157,8 +153,6 @@ typedef struct lane_scratch {
     /* Memory does not depend on the placement: kept for all placements of a node (those of an older
      * stamp are void). */
     uint32_t stamp;
-    memory_memo (*memory)[SM_RECOMPUTE_COUNT][SM_SCHEDULE_COUNT + MAX_VIRTUAL][4][SM_OFFLOAD_COUNT]
-                         [SM_REGATHER_COUNT];              /* of each microbatch */
     fit_memo *fit;                                         /* of each microbatch */
     double least_memory;                                   /* of all that were looked at */
     schedule_shape shape[SM_SCHEDULE_COUNT + MAX_VIRTUAL]; /* of the node at hand */
@@ -263,7 +257,7 @@ typedef struct expansion {
     double state[2][2][MAX_LOADS]; /* without ZeRO-2 and with it the least that each piece has of
                                       weights, gradients and optimizer; under dualpipe */
     double simulated_s;            /* of the schedule at hand, < 0 before it is needed */
-    int microbatch, recompute, pipeline; /* indices in choices, for what is kept of a node */
+    int microbatch, recompute;     /* indices in choices, for what is kept of a node */
 } expansion;
 /* The schedules of a node. */
 void leaves_shape(expansion *x);
