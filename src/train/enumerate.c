@@ -47,9 +47,11 @@ static double bound_of(plan_search *h, const sm_plan *plan, const choices *c) {
     const bool memory = h->options->objective == SM_OBJECTIVE_MEMORY;
     const double all = h->options->prune ? memory_capacity(h->train) : HUGE_VAL;
     floors f = {h, c, HUGE_VAL, memory ? 0 : all};
-    sm_plan copy = *plan;
+    sm_plan copy = *plan; /* of any schedule */
+    copy.microbatch = copy.virtual_stages = 1;
+    copy.schedule = SM_SCHEDULE_1F1B;
     sm_plan_each_choice(&copy, &h->options->fixed, &h->train->model, try_floor, &f);
-    if (f.state > f.enough && !memory) return HUGE_VAL;
+    if (f.state == HUGE_VAL || (f.state > f.enough && !memory)) return HUGE_VAL;
     return objective_of(h->options, plan, h->floor_s, f.state);
 }
 

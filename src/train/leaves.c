@@ -640,7 +640,7 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     bool two = false;
     const space_set above = x->in;
     const bool known = x->known || !x->h->options->prune;
-    const bool at_hand = known && x->at_hand == i && x->c.zero[0] != 2;
+    const bool at_hand = x->known && x->at_hand == i && x->c.zero[0] != 2;
     x->open = 0;
     x->at_hand = -1;
     if (!(above & x->c.in.microbatch[i])) return;
