@@ -441,6 +441,18 @@ static void layouts_are_searched_exactly(void **state) {
         fix(&o, text);
         sm_train *train = train_of(&r.job);
         equals_brute_force(train, &o, search(train, &o, &exact));
+        /* whichever schedule the degrees leave: none is better than the best of all */
+        for (int p = 2; p <= chunks; p *= 2) {
+            char with[160];
+            sm_search_options one;
+            sm_search_defaults(&one);
+            one.threads = 1, one.top = 1, one.objective = o.objective;
+            snprintf(with, sizeof with, "pipeline=%d,%s", p, text);
+            fix(&one, with);
+            if (search(train, &one, &brute) != SM_OK) continue;
+            assert_true(exact.n > 0);
+            assert_true(value_of(&o, &exact.found[0]) <= value_of(&one, &brute.found[0]));
+        }
         for (int k = 0; k < exact.n; k++, found++)
             assert_int_equal(
                 exact.found[k].plan.pipeline * exact.found[k].plan.virtual_stages % chunks, 0);
