@@ -34,7 +34,7 @@ static sm_status shards_weights(int ways, sm_error *err) {
     program.output = 1;
     program.serving = true;
     for (int i = 0; i < ways; i++) gives_all_weights(i);
-    return sm_program_partition_forward(&program, &part, err);
+    return sm_program_partition_forward(&program, NULL, &part, err);
 }
 
 static void classes_of_weights(void **state) {

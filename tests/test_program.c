@@ -32,7 +32,7 @@ static void partition(sm_piece piece, int kind, sm_rules rules) {
     sm_program program;
     if (sm_program_build(&model, piece, kind, T, &rules, &program, &err) != SM_OK)
         fail_msg("%s: %s", model.name, err.sentence);
-    if (sm_program_partition(&program, &part, &err) != SM_OK)
+    if (sm_program_partition(&program, NULL, &part, &err) != SM_OK)
         fail_msg("%s %s: %s", model.name, program.name, err.sentence);
 }
 

@@ -32,8 +32,8 @@ static void partition(int layer, bool serving, sm_rules rules) {
         serving ? sm_program_build_serving(&model, SM_PIECE_LAYER, 0, &rules, &program, &err)
                 : sm_program_build(&model, SM_PIECE_LAYER, 0, 4096, &rules, &program, &err);
     if (!status)
-        status = serving ? sm_program_partition_forward(&program, &part, &err)
-                         : sm_program_partition(&program, &part, &err);
+        status = serving ? sm_program_partition_forward(&program, NULL, &part, &err)
+                         : sm_program_partition(&program, NULL, &part, &err);
     if (status) fail_msg("%s", err.sentence);
 }
 

@@ -52,7 +52,7 @@ static told walked(sm_context_by by, int *priced) {
     assert_int_equal(sm_program_build(&model, SM_PIECE_LAYER, 0, TOKENS, &rules, &program, NULL),
                      SM_OK);
     sm_partition *part = sm_malloc(sizeof *part);
-    assert_int_equal(sm_program_partition(&program, part, NULL), SM_OK);
+    assert_int_equal(sm_program_partition(&program, NULL, part, NULL), SM_OK);
     *priced = priced_rings(part);
     sm_free(part);
     sm_program_sizes(&program, &(sm_program_extent){.sequences = 1}, size);

@@ -29,7 +29,7 @@ static void partition(sm_piece piece, int kind, sm_rules rules) {
     sm_program program;
     if (sm_program_build_serving(&model, piece, kind, &rules, &program, &err) != SM_OK)
         fail_msg("%s: %s", model.name, err.sentence);
-    if (sm_program_partition_forward(&program, &part, &err) != SM_OK)
+    if (sm_program_partition_forward(&program, NULL, &part, &err) != SM_OK)
         fail_msg("%s %s: %s", model.name, program.name, err.sentence);
 }
 
@@ -654,7 +654,7 @@ static void training_sizes_grow_with_sequences_alone(void **state) {
     sm_rules rules = {.seq = true};
     assert_int_equal(sm_program_build(&model, SM_PIECE_LAYER, 1, 4096, &rules, &program, &err),
                      SM_OK);
-    assert_int_equal(sm_program_partition(&program, &part, &err), SM_OK);
+    assert_int_equal(sm_program_partition(&program, NULL, &part, &err), SM_OK);
     for (int i = 0; i < part.works; i++) {
         const sm_work *w = &part.work[i];
         assert_false(w->flops.per_query || w->flops.per_key || w->n.per_key);
@@ -684,8 +684,8 @@ static void forward_alone_is_the_forward_part(void **state) {
         assert_int_equal(
             sm_program_build(&model, SM_PIECE_LAYER, model.kinds - 1, 4096, &rules, &program, &err),
             SM_OK);
-        assert_int_equal(sm_program_partition(&program, &whole, &err), SM_OK);
-        assert_int_equal(sm_program_partition_forward(&program, &part, &err), SM_OK);
+        assert_int_equal(sm_program_partition(&program, NULL, &whole, &err), SM_OK);
+        assert_int_equal(sm_program_partition_forward(&program, NULL, &part, &err), SM_OK);
         assert_true(part.works < whole.works && part.comms < whole.comms);
         for (int w = 0; w < part.works; w++)
             assert_true(same_size(part.work[w].flops, whole.work[w].flops));
@@ -705,7 +705,7 @@ static void serving_has_no_backward_pass(void **state) {
     load("llama-3.1-8b");
     assert_int_equal(sm_program_build_serving(&model, SM_PIECE_LAYER, 0, &rules, &program, &err),
                      SM_OK);
-    assert_int_equal(sm_program_partition(&program, &part, &err), SM_INTERNAL);
+    assert_int_equal(sm_program_partition(&program, NULL, &part, &err), SM_INTERNAL);
     assert_string_equal(err.sentence, "a program of serving has no backward pass");
 }
 

@@ -80,7 +80,7 @@ static void compare(const sm_model *model, int kind, const sm_rules *rules, cons
     sm_program b;
     assert_int_equal(sm_program_build_serving(model, SM_PIECE_LAYER, kind, rules, &b, &err), SM_OK);
     drop_riders(&b);
-    assert_int_equal(sm_program_partition_forward(&b, &part, &err), SM_OK);
+    assert_int_equal(sm_program_partition_forward(&b, NULL, &part, &err), SM_OK);
     w = (walked){.program = &b, .mesh = mesh};
     double size[SM_MAX_DIMENSIONS];
     sm_program_sizes(&b, &(sm_program_extent){SEQUENCES, QUERIES, KEYS}, size);

@@ -119,23 +119,58 @@ static sm_status check_shares(const sm_einsum *e, const sm_mesh *mesh, sm_error 
     return SM_OK;
 }
 
+/* A lowering over the nominal mesh, with all that it depends on. */
+typedef struct known_lowering {
+    struct known_lowering *next;
+    sm_einsum einsum;
+    int8_t at[SM_MAX_AXES];
+    bool keep;
+    sm_lowering low;
+} known_lowering;
+
+static sm_status lower_on(job *j, const sm_mesh *mesh, const sm_einsum *e, const int8_t *at,
+                          bool keep, sm_lowering *low) {
+    sm_status s = check_shares(e, mesh, j->err);
+    return s ? s : sm_einsum_lower(e, mesh, at, keep ? NULL : &e->out, keep, low, j->err);
+}
+
+/* Over the nominal mesh, unless the same has been done. */
+static sm_status lower_once(job *j, const sm_einsum *e, const int8_t *at, bool keep,
+                            sm_lowering *low) {
+    if (!j->known) return lower_on(j, sm_program_mesh(), e, at, keep, low);
+    uint64_t key = sm_hash_mixed(sm_hash_bytes(e, sizeof *e), keep);
+    key = sm_hash_mixed(key, sm_hash_bytes(at, SM_MAX_AXES));
+    known_lowering **first = &j->known->known[key % SM_KNOWN_LOWERINGS], *k = *first;
+    while (k && (k->keep != keep || memcmp(k->at, at, sizeof k->at) != 0 ||
+                 memcmp(&k->einsum, e, sizeof *e) != 0))
+        k = k->next;
+    if (!k) {
+        k = sm_arena_alloc(j->known->arena, sizeof *k);
+        if (!k) return sm_fail_memory(j->err);
+        sm_status s = lower_on(j, sm_program_mesh(), e, at, keep, &k->low);
+        if (s) return s;
+        k->next = *first;
+        k->keep = keep;
+        memcpy(&k->einsum, e, sizeof *e);
+        memcpy(k->at, at, sizeof k->at);
+        *first = k;
+    }
+    *low = k->low;
+    return SM_OK;
+}
+
 bool part_lower(job *j, int n, const term *in, const term *out, const int *at, bool keep,
                 sm_lowering *low) {
     sm_einsum e;
     int8_t index[SM_MAX_AXES];
+    sm_mesh real;
     part_einsum(j, n, in, out, &e);
     to_indices(j, &e, at, index);
-    const sm_mesh *mesh = sm_program_mesh();
-    sm_mesh real;
-    if (j->mesh) {
-        real = *j->mesh;
-        real.any_order = true;
-        mesh = &real;
-    }
-    sm_status s = check_shares(&e, mesh, j->err);
-    if (!s) s = sm_einsum_lower(&e, mesh, index, keep ? NULL : &e.out, keep, low, j->err);
+    if (j->mesh) real = *j->mesh, real.any_order = true;
+    sm_status s =
+        j->mesh ? lower_on(j, &real, &e, index, keep, low) : lower_once(j, &e, index, keep, low);
     /* our own program is never the user's fault; sizes that do not divide are */
-    if (s && j->err && !j->mesh) j->err->status = SM_INTERNAL;
+    if (s == SM_BAD_INPUT && j->err && !j->mesh) j->err->status = SM_INTERNAL;
     if (!s) part_task_arrays(j, n, in, out, low);
     return s == SM_OK;
 }

@@ -3,6 +3,7 @@
 #include "partition_parts.h"
 #include "program_parts.h"
 
+#include <stddef.h>
 #include <string.h>
 
 static sm_axes out_mask(const sm_program *b, const term *out, const int *at) {
@@ -178,10 +179,11 @@ static sm_status finish(const job *j, bool backward, sm_error *err) {
     return SM_OK;
 }
 
-static job start(const sm_program *program, sm_partition *out, sm_error *err) {
-    memset(out, 0, sizeof *out);
-    out->program = *program;
-    return (job){.out = out, .b = &out->program, .err = err};
+static job start(const sm_program *program, sm_lowerings *known, sm_partition *out, sm_error *err) {
+    const size_t program_end = sizeof out->program;
+    memcpy(&out->program, program, program_end);
+    memset((char *)out + program_end, 0, offsetof(struct sm_partition, weight) - program_end);
+    return (job){.out = out, .b = &out->program, .err = err, .known = known};
 }
 
 bool part_forward(job *j) {
@@ -201,8 +203,9 @@ static sm_status failed(const sm_error *err) {
     return err && err->status ? err->status : SM_INTERNAL;
 }
 
-sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_error *err) {
-    job j = start(program, out, err);
+sm_status sm_program_partition(const sm_program *program, sm_lowerings *known, sm_partition *out,
+                               sm_error *err) {
+    job j = start(program, known, out, err);
     if (program->serving)
         return sm_fail(err, SM_INTERNAL, "a program of serving has no backward pass");
     if (!part_forward(&j) || !part_backward_ops(&j)) return failed(err);
@@ -210,9 +213,9 @@ sm_status sm_program_partition(const sm_program *program, sm_partition *out, sm_
     return finish(&j, true, err);
 }
 
-sm_status sm_program_partition_forward(const sm_program *program, sm_partition *out,
-                                       sm_error *err) {
-    job j = start(program, out, err);
+sm_status sm_program_partition_forward(const sm_program *program, sm_lowerings *known,
+                                       sm_partition *out, sm_error *err) {
+    job j = start(program, known, out, err);
     if (!part_forward(&j)) return failed(err);
     for (int i = 0; i < program->tensors; i++) {
         const sm_tensor *t = &program->tensor[i];

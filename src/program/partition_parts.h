@@ -28,6 +28,7 @@ typedef struct job {
     sm_partition *out;
     const sm_program *b;
     sm_error *err;
+    sm_lowerings *known; /* or NULL */
     shares gradient[SM_MAX_TENSORS];
     sm_axes partial[SM_MAX_TENSORS]; /* of weights: what their gradients wait for, partial sums */
     sm_axes left; /* the gradient of the op at hand is still a partial sum over these */

@@ -32,8 +32,8 @@ static sm_status partition(const sm_program *program, sm_task_list *l, sm_error 
     l->partition = sm_malloc(sizeof *l->partition);
     if (!l->partition) return sm_fail_memory(err);
     l->program = &l->partition->program;
-    return program->serving ? sm_program_partition_forward(program, l->partition, err)
-                            : sm_program_partition(program, l->partition, err);
+    return program->serving ? sm_program_partition_forward(program, NULL, l->partition, err)
+                            : sm_program_partition(program, NULL, l->partition, err);
 }
 
 sm_status sm_task_list_new(const sm_program *program, const sm_mesh *mesh, const double *size,

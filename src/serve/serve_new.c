@@ -43,7 +43,7 @@ static fused fused_of(const sm_partition *part, int work) {
     return f;
 }
 
-static sm_status build_piece(const sm_serve *s, variant *v, int index, sm_error *err) {
+static sm_status build_piece(sm_serve *s, variant *v, int index, sm_error *err) {
     sm_program program;
     piece *p = &v->piece[index];
     sm_piece what = index == head_piece(s) ? SM_PIECE_HEAD
@@ -51,7 +51,8 @@ static sm_status build_piece(const sm_serve *s, variant *v, int index, sm_error 
                                            : SM_PIECE_LAYER;
     int kind = index < s->kinds ? index : index - s->kinds;
     sm_status status = sm_program_build_serving(&s->model, what, kind, &v->rules, &program, err);
-    if (status == SM_OK) status = sm_program_partition_forward(&program, &p->part, err);
+    if (status == SM_OK)
+        status = sm_program_partition_forward(&program, &s->lowerings, &p->part, err);
     assert(status != SM_OK || p->part.works <= SM_MAX_WORK);
     for (int i = 0; status == SM_OK && i < p->part.works; i++) {
         fused *last = p->ops > 0 ? &p->op[p->ops - 1] : NULL;
@@ -201,7 +202,7 @@ static sm_serve *allocate(int layers) {
     if (s) {
         s->before = sm_arena_array(arena, (size_t)layers + 1, sizeof *s->before);
         s->cached = sm_arena_array(arena, (size_t)layers + 1, sizeof *s->cached);
-        s->arena = arena;
+        s->arena = s->lowerings.arena = arena;
     }
     if (s && s->before && s->cached &&
         sm_curve_memo_init(&s->curves, &s->system, &s->own, CURVES, arena))

@@ -45,6 +45,7 @@ typedef uint16_t layer_counts[SM_MAX_LAYER_KINDS];
 
 struct sm_serve {
     sm_arena *arena;
+    sm_lowerings lowerings; /* of the variants */
     sm_model model;
     sm_system system;
     sm_calibration own;    /* a copy: what calibration points to */

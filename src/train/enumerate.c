@@ -7,46 +7,9 @@
 
 /* ---- bounds ---- */
 
-/* What no microbatch of a piece takes less than, of each sequence. */
-static double piece_each_s(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                           sm_dtype dtype) {
-    work_floor f = {.each = {0}};
-    piece_floor_add(t, v, index, d, dtype, &f);
-    return f.each[0] + f.each[1] + f.each[2];
-}
-
-/* Seconds of work per sequence: of all layers and the head, and of the cheapest layer. Nodes that
- * come one after the other have the same. */
-static const layers_floor *layers_floor_of(plan_search *h, const variant *v, const sm_plan *plan) {
-    const sm_train *t = h->train;
-    const uint64_t key = work_key(v, plan);
-    layers_floor *at = &h->layers[key % LAYERS_FLOORS];
-    if (at->key == key) return at;
-    sm_degrees d;
-    sm_plan one = *plan;
-    one.microbatch = 1;
-    sm_degrees_set(&d, &one, &t->model);
-    *at = (layers_floor){key, piece_each_s(t, v, head_piece(t), &d, plan->dtype), HUGE_VAL};
-    for (int k = 0; k < t->kinds; k++) {
-        double s = piece_each_s(t, v, k, &d, plan->dtype);
-        at->all_s += t->layers[k] * s;
-        at->least_s = fmin(at->least_s, s);
-    }
-    return at;
-}
-
-/* The busiest stage holds at least its share of the layers, in whole layers of the cheapest kind;
- * where a dual pipeline is possible, which deals each out to two stages, in halves. */
-static double node_floor(plan_search *h, const variant *v, const sm_plan *plan) {
-    const sm_train *t = h->train;
-    const layers_floor *f = layers_floor_of(h, v, plan);
-    const double parts = plan->pipeline % 2 ? 1 : 2;
-    double whole = ceil(parts * t->model.L / plan->pipeline) / parts * f->least_s;
-    double sequences = ceil(t->sequences / sm_plan_replicas(plan));
-    return sequences * fmax(f->all_s / plan->pipeline, whole) + t->calibration->step_overhead_s;
-}
-
-double least_state(const sm_train *t, const variant *v, const sm_plan *plan) {
+/* Bytes of weights and gradients on an average stage, sharded as far as the degrees allow: they
+ * must fit, beside nothing else. */
+static double least_state(const sm_train *t, const variant *v, const sm_plan *plan) {
     sm_degrees d;
     sm_degrees_set(&d, plan, &t->model);
     double bytes = 0, g = gradient_bytes(plan);
@@ -62,11 +25,11 @@ double least_state(const sm_train *t, const variant *v, const sm_plan *plan) {
     return bytes / plan->pipeline;
 }
 
-/* The least over the choices of a plan's degrees; of bytes, where less than enough is asked. */
+/* Of bytes, the least over the choices of a plan's degrees, or one that is enough. */
 typedef struct floors {
     plan_search *h;
     const choices *c;
-    double seconds, state, enough;
+    double state, enough;
 } floors;
 
 static bool try_floor(void *context, sm_plan *plan) {
@@ -76,20 +39,20 @@ static bool try_floor(void *context, sm_plan *plan) {
     const variant *v = built_variant(t, plan);
     if (!choices_allow(f->c, plan)) return true;
     if (!v || degrees_refuse(t, plan, why, sizeof why)) return true;
-    f->seconds = fmin(f->seconds, node_floor(f->h, v, plan));
-    if (f->state > f->enough) f->state = fmin(f->state, least_state(t, v, plan));
-    return true;
+    f->state = fmin(f->state, least_state(t, v, plan));
+    return f->state > f->enough;
 }
 
 static double bound_of(plan_search *h, const sm_plan *plan, const choices *c) {
-    bool memory = h->options->objective == SM_OBJECTIVE_MEMORY;
-    double capacity = memory_capacity(h->train);
-    floors f = {h, c, HUGE_VAL, HUGE_VAL, memory ? 0 : capacity};
-    sm_plan copy = *plan;
+    const bool memory = h->options->objective == SM_OBJECTIVE_MEMORY;
+    const double all = h->options->prune ? memory_capacity(h->train) : HUGE_VAL;
+    floors f = {h, c, HUGE_VAL, memory ? 0 : all};
+    sm_plan copy = *plan; /* of any schedule */
+    copy.microbatch = copy.virtual_stages = 1;
+    copy.schedule = SM_SCHEDULE_1F1B;
     sm_plan_each_choice(&copy, &h->options->fixed, &h->train->model, try_floor, &f);
-    if (f.seconds == HUGE_VAL) return HUGE_VAL;
-    if (!memory && h->options->prune && f.state > capacity) return HUGE_VAL;
-    return objective_of(h->options, plan, f.seconds, f.state);
+    if (f.state == HUGE_VAL || (f.state > f.enough && !memory)) return HUGE_VAL;
+    return objective_of(h->options, plan, h->floor_s, f.state);
 }
 
 double search_floor(const sm_train *t, const sm_plan *plan, int chips) {
@@ -110,7 +73,7 @@ static double leaves_of(plan_search *h, const sm_plan *plan, const choices *c) {
     for (int i = 0; i < 5; i++) key = sm_hash_mixed(key, (uint32_t)n[i]);
     for (int k = 0; k < SM_PLAN_DEGREES; k++)
         key = sm_hash_mixed(key, sm_plan_degree_of(plan, k) > 1);
-    counted *at = &h->counted[key % LAYERS_FLOORS];
+    counted *at = &h->counted[key % COUNTED];
     if (h->options->space) return choices_leaves(h->train, h->options, plan, c);
     if (at->key != key) *at = (counted){key, choices_leaves(h->train, h->options, plan, c)};
     return at->leaves;
@@ -199,6 +162,7 @@ static bool split(plan_search *h, sm_plan *plan, int depth, int left) {
 sm_status search_enumerate(plan_search *h, int chips, sm_error *err) {
     sm_plan plan = h->options->fixed;
     h->nodes = 0;
+    h->floor_s = search_floor(h->train, &plan, chips);
     for (int k = 0; k < SM_PLAN_DEGREES; k++) *sm_plan_degree(&plan, k) = 1;
     return split(h, &plan, 0, chips) ? SM_OK : sm_fail_memory(err);
 }

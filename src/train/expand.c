@@ -5,23 +5,6 @@
 
 #include "search_space.h"
 
-/* What cannot fit on an average stage, with one microbatch in flight, is no choice. */
-static void drop_large(expansion *x) {
-    const variant *v = x->l->p.v;
-    double kept = 0;
-    if (!x->h->options->prune || x->plan.fsdp == 1) return;
-    for (int k = 0; k < x->t->kinds; k++) kept += x->t->layers[k] * x->l->p.gathered[k].again;
-    double state = least_state(x->t, v, &x->plan);
-    if (state + kept / x->plan.pipeline <= memory_capacity(x->t)) return;
-    for (int host = 0; host < 2; host++) {
-        int n = 0;
-        for (int i = 0; i < x->n_regather[host]; i++)
-            if (!(x->regather[host][i].regather & SM_KEEPS_WEIGHTS))
-                x->regather[host][n++] = x->regather[host][i];
-        if (n > 0) x->n_regather[host] = n;
-    }
-}
-
 /* Which recomputations compute no more again than each. */
 static void nest(expansion *x) {
     memset(x->within, 0, sizeof x->within);
@@ -37,7 +20,7 @@ static void nest(expansion *x) {
 }
 
 /* Make the choices of the plan at hand ready to be priced, with the microbatches whose work leaves
- * them a chance, and with curves that no placement beats; false where they are none. */
+ * them a chance; false where they are none. */
 static bool take_variant(expansion *x, schedule_set *alive) {
     char why[256];
     pieces *p = &x->l->p;
@@ -54,9 +37,10 @@ static bool take_variant(expansion *x, schedule_set *alive) {
             choices_regather(x->h->options, &x->c, &x->plan, host, x->regather[host]);
     x->l->stamp++;
     pieces_gathered(x->t, &x->plan, p);
-    drop_large(x);
     nest(x);
-    return leaves_hopeful(x, alive);
+    x->loaded = x->laid = false;
+    x->at_hand = -1;
+    return true;
 }
 
 /* ---- the bound ---- */
@@ -66,8 +50,10 @@ static bool bound_variant(void *context, sm_plan *plan) {
     schedule_set alive[MAX_MICROBATCH] = {0};
     assert(plan == &x->plan);
     if (!take_variant(x, alive)) return true;
-    for (int i = 0; i < x->c.n_microbatch; i++)
+    for (int i = 0; i < x->c.n_microbatch; i++) {
+        if (alive[i]) alive[i] = leaves_hopeful(x, i, alive[i]);
         if (alive[i]) leaves_try(x, i, alive[i]);
+    }
     return true;
 }
 
@@ -93,21 +79,27 @@ double search_refine(void *context, int lane, size_t number, double threshold) {
 
 /* ---- the best plan ---- */
 
-/* By which of these schedules each microbatch could win with the curves at hand. */
-static bool any_alive(expansion *x, const schedule_set *from, schedule_set *alive) {
-    double threshold = x->threshold;
-    bool found = x->found, any = false;
+/* By which of these schedules microbatch i could win with the curves at hand. */
+static schedule_set still_alive(expansion *x, int i, schedule_set from) {
+    const double threshold = x->threshold;
+    const bool found = x->found;
     x->bounding = x->one = true;
-    for (int i = 0; i < x->c.n_microbatch; i++) {
-        x->found = false;
-        x->threshold = threshold * (1 + ROUNDING);
-        if (from[i]) leaves_try(x, i, from[i]);
-        alive[i] = x->found ? x->open : 0;
-        any |= x->found;
-    }
+    x->found = false;
+    x->threshold = threshold * (1 + ROUNDING);
+    if (from) leaves_try(x, i, from);
+    from = x->found ? x->open : 0;
     x->bounding = x->one = false;
     x->found = found;
     x->threshold = threshold;
+    return from;
+}
+
+static bool any_alive(expansion *x, const schedule_set *from, schedule_set *alive) {
+    bool any = false;
+    for (int i = 0; i < x->c.n_microbatch; i++) {
+        alive[i] = still_alive(x, i, from[i]);
+        any |= alive[i] != 0;
+    }
     return any;
 }
 
@@ -159,8 +151,14 @@ static bool expand_variant(void *context, sm_plan *plan) {
     const bool prune = x->h->options->prune, torus = x->t->system.torus_dims > 0;
     schedule_set alive[MAX_MICROBATCH] = {0};
     assert(plan == &x->plan);
+    bool any = false;
     if (!take_variant(x, alive)) return true;
-    if (prune && !any_alive(x, alive, alive)) return true;
+    for (int i = 0; i < x->c.n_microbatch; i++) {
+        if (alive[i]) alive[i] = leaves_hopeful(x, i, alive[i]);
+        if (prune) alive[i] = still_alive(x, i, alive[i]);
+        any |= alive[i] != 0;
+    }
+    if (!any) return true;
     if (torus) placements_list(x->h, &x->plan, l, &l->none);
     if (prune && torus && !least_alive(x, alive)) return true;
     expand_placement(x, &l->none, alive);

@@ -25,79 +25,83 @@ double objective_of(const sm_search_options *o, const sm_plan *plan, double expe
 static double memory_of(expansion *x) {
     lane_scratch *l = x->l;
     sm_memory memory;
-    memory_memo *memo = &l->memory[x->microbatch][x->recompute][x->pipeline][x->plan.zero]
-                                  [x->plan.offload][x->plan.regather];
-    if (memo->stamp == l->stamp) return memo->bytes;
-    sm_pipeline timed_pipeline = l->s.pipeline;
     l->p.load = l->load[x->plan.zero];
-    stages_shape(x->t, &x->plan, &l->s);
     stages_memory(x->t, &x->plan, &l->p, &l->s, &memory);
-    l->s.pipeline = timed_pipeline;
-    *memo = (memory_memo){l->stamp, host_fits(&memory) ? memory.total : HUGE_VAL};
-    l->least_memory = fmin(l->least_memory, memo->bytes);
-    return memo->bytes;
+    double bytes = host_fits(&memory) ? memory.total : HUGE_VAL;
+    l->least_memory = fmin(l->least_memory, bytes);
+    return bytes;
 }
 
 static void take_schedule(expansion *x, int n) {
-    x->pipeline = n;
     x->plan.schedule = x->c.pipeline[n].schedule;
     x->plan.virtual_stages = x->c.pipeline[n].virtual_stages;
 }
 
-/* What software keeps in host memory where as much goes there as is offered. */
-static int most_offloaded(const choices *c) {
-    bool optimizer = false, activations = false;
-    for (int f = 0; f < c->n_offload; f++) {
-        activations |= offloads_activations(c->offload[f]);
-        optimizer |= c->offload[f] == SM_OFFLOAD_OPTIMIZER || c->offload[f] == SM_OFFLOAD_BOTH;
-    }
-    if (activations) return optimizer ? SM_OFFLOAD_BOTH : SM_OFFLOAD_ACTIVATIONS;
-    return optimizer ? SM_OFFLOAD_OPTIMIZER : SM_OFFLOAD_NONE;
+/* ---- what fits ---- */
+
+static bool is_offered(const expansion *x, int offload) {
+    for (int f = 0; f < x->c.n_offload; f++)
+        if (x->c.offload[f] == offload) return true;
+    return false;
 }
 
-/* Bytes of the microbatch and schedule at hand that no choice of anything else comes below: of each
- * kind of layer the least is kept, and nothing brought back. */
-static double least_bytes(expansion *x) {
-    lane_scratch *l = x->l;
-    sm_memory memory;
-    memory_memo *memo = &l->least[x->microbatch][x->pipeline];
-    if (memo->stamp == l->stamp) return memo->bytes;
-    kept_bytes kept[SM_MAX_LAYER_KINDS];
-    const size_t bytes = (size_t)x->t->kinds * sizeof kept[0];
-    memcpy(kept, l->p.kept, bytes);
-    for (int k = 0; k < x->t->kinds; k++) {
-        double least = HUGE_VAL;
-        for (int r = 0; r < x->c.n_recompute; r++) {
-            x->plan.recompute = x->c.recompute[r];
-            least = fmin(least, kept[k].sharded[set_of(&x->plan)]);
+/* With the loads at hand, of a ZeRO stage, what each piece has of weights, gradients and the
+ * optimizer's state is no less. */
+static void lower_state(expansion *x) {
+    const bool in_host = is_offered(x, SM_OFFLOAD_OPTIMIZER) || is_offered(x, SM_OFFLOAD_BOTH);
+    const int zero = x->plan.zero;
+    for (int dual = 0; dual < 2; dual++)
+        for (int i = 0; i <= copy_piece(x->t); i++) {
+            const stage_load *load = &x->l->p.load[i];
+            const double optimizer = load->optimizer * (dual && zero >= 1 ? 0.5 : 1),
+                         held = load->params + load->gradients + load->more;
+            double *least = &x->state[zero == 2][dual][i];
+            *least = smaller(*least, held + (in_host ? 0 : optimizer));
         }
-        l->p.kept[k].sharded[SM_RECOMPUTE_NONE] = l->p.kept[k].sharded[set_of(&x->plan)] = least;
-    }
-    x->plan.regather = SM_REGATHER_ALL;
-    x->plan.offload = most_offloaded(&x->c);
-    l->p.load = l->load[x->c.zero[x->c.n_zero - 1]];
-    stages_shape(x->t, &x->plan, &l->s);
-    stages_memory(x->t, &x->plan, &l->p, &l->s, &memory);
-    memcpy(l->p.kept, kept, bytes);
-    *memo = (memory_memo){l->stamp, memory.total * (1 - ROUNDING)};
-    return memo->bytes;
 }
 
-/* Those of some schedules that may fit, or need less than all that were looked at. */
-static schedule_set may_fit(expansion *x, schedule_set of) {
-    for (int n = 0; n < x->c.n_pipeline && x->h->options->prune; n++) {
-        if (!(of >> n & 1)) continue;
-        take_schedule(x, n);
-        double bytes = least_bytes(x);
-        if (bytes > memory_capacity(x->t) && bytes >= x->l->least_memory) of &= ~(1u << n);
+/* Those that may fit or need less than all that were looked at become `fit`. */
+static void add_fitting(expansion *x, int n, fit_memo *memo) {
+    lane_scratch *l = x->l;
+    double most = memory_capacity(x->t);
+    int set[SM_RECOMPUTE_COUNT] = {0};
+    memory_floors bytes;
+    if (x->h->options->objective == SM_OBJECTIVE_MEMORY) most = smaller(most, x->threshold);
+    most = larger(most, l->least_memory) * (1 + ROUNDING);
+    for (int r = 0; r < x->c.n_recompute; r++) {
+        x->plan.recompute = x->c.recompute[r];
+        set[r] = set_of(&x->plan);
     }
-    return of;
+    take_schedule(x, n);
+    stages_shape(x->t, &x->plan, &l->s);
+    const bool dual = x->plan.schedule == SM_SCHEDULE_DUALPIPE;
+    for (int two = 0; two < 2; two++) {
+        if (x->state[two][dual][0] == HUGE_VAL) continue;
+        stages_floors(x->t, &x->plan, &l->p, &l->s, set, x->state[two][dual], bytes);
+        const double *needs = bytes[0][0];
+        schedule_set *fit = memo->fit[two][0][0];
+        for (size_t i = 0; i < sizeof bytes / sizeof *needs; i++) {
+            if (i % SM_RECOMPUTE_COUNT >= (size_t)x->c.n_recompute || needs[i] > most) continue;
+            fit[i] |= 1u << n;
+            memo->any |= 1u << n;
+        }
+    }
+}
+
+/* Of some schedules those that may fit with any choice of anything else. */
+static schedule_set may_fit(expansion *x, schedule_set of) {
+    fit_memo *memo = &x->l->fit[x->microbatch];
+    if (!x->h->options->prune) return of;
+    if (memo->stamp != x->l->stamp) *memo = (fit_memo){.stamp = x->l->stamp};
+    for (int n = 0; n < x->c.n_pipeline; n++)
+        if ((of & ~memo->asked) >> n & 1) add_fitting(x, n, memo);
+    memo->asked |= of;
+    return of & memo->any;
 }
 
 /* Plans that do not fit, or need more memory than one already found where memory is what counts. */
-static bool too_large(expansion *x) {
+static bool too_large(expansion *x, double bytes) {
     if (!x->h->options->prune) return false;
-    double bytes = memory_of(x);
     bool large = bytes > memory_capacity(x->t) ||
                  (x->h->options->objective == SM_OBJECTIVE_MEMORY && bytes >= x->threshold);
     x->squeezed |= large;
@@ -258,8 +262,9 @@ static bool is_in_space(const expansion *x) {
 /* A leaf that beats what is known becomes the node's best. exact: pipeline_s is no mere bound. */
 static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     stages *s = &x->l->s;
-    if (!is_in_space(x) || too_large(x)) return;
-    x->l->p.load = x->l->load[x->plan.zero];
+    if (!is_in_space(x)) return;
+    const double memory = memory_of(x);
+    if (too_large(x, memory)) return;
     step_end end = step_end_of(x->t, &x->plan, &x->l->p, s);
     double expected_s = step_close(x->t, &x->plan, pipeline_s, &end);
     if (is_hopeless(x, expected_s)) return;
@@ -268,7 +273,6 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
         expected_s = step_close(x->t, &x->plan, x->simulated_s, &end);
         if (is_hopeless(x, expected_s)) return;
     }
-    double memory = memory_of(x);
     x->evaluated += !x->bounding;
     if (memory > memory_capacity(x->t)) return;
     double objective = objective_of(x->h->options, &x->plan, expected_s, memory);
@@ -278,28 +282,10 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     if (!x->bounding) x->best = x->plan;
 }
 
-/* Shared out the further the less a chip holds, and less with the optimizer in host memory: where
- * that is too large every other plan of the schedule is. */
-static bool any_fits(expansion *x, bool activations, const int *zero, int n_zero) {
-    const bool one = !(x->in & (x->in - 1)); /* space, whose values are free of one another */
-    if (!x->h->options->prune) return true;
-    for (int z = n_zero - 1; z >= 0; z--)
-        for (int f = x->c.n_offload - 1; f >= 0; f--) {
-            if (offloads_activations(x->c.offload[f]) != activations) continue;
-            x->plan.zero = zero[z];
-            x->plan.offload = x->c.offload[f];
-            if (!is_in_space(x)) continue; /* and what is may share out less than others */
-            if (!too_large(x)) return true;
-            if (memory_of(x) < HUGE_VAL && one) return false; /* not of the host's memory */
-        }
-    return false;
-}
-
 /* One schedule: the pipeline's time serves every ZeRO stage (they share the passes) and optimizer
  * offload. Returns whether it is known exactly. */
 static bool try_schedule(expansion *x, bool activations, const int *zero, int n_zero) {
     stages *s = &x->l->s;
-    if (!any_fits(x, activations, zero, n_zero)) return false;
     stages_chunks(x->t, &x->plan, &x->l->p, EXPECTED, s);
     x->simulated_s = -1;
     bool exact = false;
@@ -384,24 +370,20 @@ static void try_regather(expansion *x, bool activations, const int *zero, int n_
     int n = x->n_regather[activations];
     const regather_choice *regather = x->regather[activations];
     const space_set above = x->in;
+    const fit_memo *memo = &x->l->fit[x->microbatch];
     for (int i = prune && memory ? n - 1 : 0; i < n && !is_enough(x); i++) {
         x->in = above & regather[i].in;
         x->plan.regather = regather[i].regather;
         if (!x->in) continue;
         schedule_set of = x->open;
-        if (prune && !memory) of &= ~settled(x, activations);
+        if (prune) of &= memo->fit[zero[0] == 2][activations][x->plan.regather][x->recompute];
+        if (of && prune && !memory) of &= ~settled(x, activations);
         if (!of) continue;
         schedule_set large = try_schedules(x, activations, zero, n_zero, of);
         x->done[activations][x->plan.recompute][x->plan.regather] =
             (settled_set){x->in, of & ~large};
     }
     x->in = above;
-}
-
-static bool is_offered(const expansion *x, int offload) {
-    for (int f = 0; f < x->c.n_offload; f++)
-        if (x->c.offload[f] == offload) return true;
-    return false;
 }
 
 /* Whatever has activations in host memory there is without them there, too. */
@@ -454,11 +436,16 @@ static double least_end(const expansion *x, bool dual) {
 /* The ends of a step with the curves at hand, of every ZeRO stage. */
 static void load_stages(expansion *x) {
     pieces *p = &x->l->p;
-    for (int dual = 0; dual < 2; dual++) x->end_s[dual] = HUGE_VAL;
+    for (int dual = 0; dual < 2; dual++) {
+        x->end_s[dual] = HUGE_VAL;
+        for (int i = 0; i <= copy_piece(x->t); i++)
+            x->state[0][dual][i] = x->state[1][dual][i] = HUGE_VAL;
+    }
     for (int z = 0; z < x->c.n_zero; z++) {
         x->plan.zero = x->c.zero[z];
         p->load = x->l->load[x->plan.zero];
         pieces_load(x->t, &x->plan, p);
+        lower_state(x);
         for (int dual = 0; dual < 2; dual++)
             x->end_s[dual] = fmin(x->end_s[dual], least_end(x, dual));
     }
@@ -477,6 +464,12 @@ static timed *timed_of(expansion *x, uint64_t key) {
     pieces *p = &x->l->p;
     timed *at = &x->l->memo[key % x->l->n_timed];
     if (at->key == key) return at;
+    if (!at->time) {
+        at->time = x->l->time_room;
+        at->kept = x->l->kept_room;
+        x->l->time_room += (size_t)p->v->pieces * TIMED_BYTES;
+        x->l->kept_room += p->v->pieces;
+    }
     sm_degrees_microbatch(&p->d, x->plan.microbatch);
     pieces_time(x->t, &x->plan, p);
     for (int i = 0; i < p->v->pieces; i++)
@@ -520,6 +513,7 @@ static const work_floor *floor_of(expansion *x) {
     const uint64_t key = work_key(p->v, &x->plan);
     timed_floor *at = &x->l->floor[key % x->l->n_timed];
     if (at->key == key) return at->at;
+    if (!at->at) at->at = x->l->floor_room, x->l->floor_room += passes_of(t);
     memset(at->at, 0, (size_t)passes_of(t) * sizeof *at->at);
     sm_degrees_microbatch(&p->d, 1);
     for (int i = 0; i < p->v->pieces; i++) {
@@ -580,51 +574,50 @@ static void least_passes(expansion *x, int kind, pass *to) {
     take_passes(x, true, to);
 }
 
+static void lay_hopeful(expansion *x) {
+    pieces *p = &x->l->p;
+    if (!x->laid) place_hopeful(x->t, p->v, &x->plan, &p->d, 0, &p->at);
+    x->laid = true;
+}
+
 /* Those of the microbatch at hand with the collectives of no placement, which become the curves at
  * hand where they are needed first: of each kind of schedule. */
-static const pass *hopeful_passes(expansion *x, uint64_t rules, bool *laid) {
+static const pass *hopeful_passes(expansion *x) {
     pieces *p = &x->l->p;
-    uint64_t work = timed_key(x), key = sm_hash_mixed(rules, work);
+    const int n = passes_of(x->t);
+    uint64_t work = timed_key(x), key = sm_hash_mixed(p->v->code, x->regather[0][0].regather);
+    key = sm_hash_mixed(key, (uint32_t)x->plan.fsdp);
+    if (p->v->over & SM_BIT(SM_AXIS_DATA)) key = sm_hash_mixed(key, (uint32_t)x->plan.data);
+    key = sm_hash_mixed(key, work);
     timed_passes *at = &x->l->hopeful[key % (x->l->n_timed * HOPEFUL)];
     if (at->key == key) return at->at;
-    if (!*laid) place_hopeful(x->t, p->v, &x->plan, &p->d, 0, &p->at);
-    *laid = true;
+    if (!at->at) at->at = x->l->pass_room, x->l->pass_room += PASS_KINDS * n;
+    lay_hopeful(x);
     load_microbatch(x, work);
     x->plan.zero = 0;
     pieces_comm(x->t, &x->plan, p);
+    x->at_hand = x->microbatch;
     take_least(x);
-    for (int kind = 0; kind < PASS_KINDS; kind++)
-        least_passes(x, kind, at->at + kind * passes_of(x->t));
+    for (int kind = 0; kind < PASS_KINDS; kind++) least_passes(x, kind, at->at + kind * n);
     at->key = key;
     return at->at;
 }
 
-bool leaves_hopeful(expansion *x, schedule_set *alive) {
+schedule_set leaves_hopeful(expansion *x, int i, schedule_set of) {
     x->known = true;
-    pieces *p = &x->l->p;
-    bool any = false, laid = false;
-    uint64_t rules = sm_hash_mixed(p->v->code, (uint32_t)x->regather[0][0].regather);
-    rules = sm_hash_mixed(rules, (uint32_t)x->plan.fsdp);
-    if (p->v->over & SM_BIT(SM_AXIS_DATA)) rules = sm_hash_mixed(rules, (uint32_t)x->plan.data);
-    for (int ends = 0; ends < 2; ends++) { /* where work leaves one a chance: those of the step */
-        any = false;
-        for (int i = 0; i < x->c.n_microbatch; i++) {
-            schedule_set of = alive[i];
-            alive[i] = 0;
-            if (!of) continue;
-            take_microbatch(x, i);
-            const pass *at = hopeful_passes(x, rules, &laid);
-            for (int kind = 0; kind < PASS_KINDS; kind++)
-                if (of & x->passes[kind])
-                    alive[i] |= hopeful(x, at + kind * passes_of(x->t), of & x->passes[kind]);
-            any |= alive[i] != 0;
-        }
-        if (!any) return false;
-        if (!laid) place_hopeful(x->t, p->v, &x->plan, &p->d, 0, &p->at);
-        laid = true;
-        if (!ends) load_stages(x);
+    take_microbatch(x, i);
+    const pass *at = hopeful_passes(x);
+    for (int ends = x->loaded; ends < 2; ends++) { /* where work leaves one a chance: of the step */
+        schedule_set left = 0;
+        for (int kind = 0; kind < PASS_KINDS; kind++)
+            if (of & x->passes[kind])
+                left |= hopeful(x, at + kind * passes_of(x->t), of & x->passes[kind]);
+        of = left;
+        if (!of) return 0;
+        lay_hopeful(x);
+        if (!x->loaded) load_stages(x);
     }
-    return any;
+    return of;
 }
 
 /* Schedules by which a plan of this microbatch could win, given its collectives as priced in
@@ -647,10 +640,12 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     bool two = false;
     const space_set above = x->in;
     const bool known = x->known || !x->h->options->prune;
+    const bool at_hand = x->known && x->at_hand == i && x->c.zero[0] != 2;
     x->open = 0;
+    x->at_hand = -1;
     if (!(above & x->c.in.microbatch[i])) return;
     take_microbatch(x, i);
-    load_microbatch(x, timed_key(x));
+    if (!at_hand) load_microbatch(x, timed_key(x));
     if (!x->loaded) load_stages(x);
     x->plan.zero = x->c.zero[0];
     if (!known) pieces_comm(x->t, &x->plan, &x->l->p);
@@ -658,7 +653,7 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     if (!x->open) return;
     x->open = may_fit(x, x->open);
     if (!x->open) return;
-    if (known) pieces_comm(x->t, &x->plan, &x->l->p);
+    if (known && !at_hand) pieces_comm(x->t, &x->plan, &x->l->p);
     pieces_comm_again(x->t, &x->plan, &x->l->p);
     x->in &= x->c.in.microbatch[i];
     for (int z = 0; z < x->c.n_zero; z++) {

@@ -144,7 +144,23 @@ typedef struct splits {
     sm_timed_curve *least;
     bool joined;
     int tried;
+    unsigned alike; /* dimensions, to the one before each, a bit each */
 } splits;
+
+bool dims_alike(const sm_system *system, int a, int b) {
+    const sm_level *x = &system->level[a], *y = &system->level[b];
+    return x->kind == SM_LEVEL_TORUS && y->kind == SM_LEVEL_TORUS && x->size == y->size &&
+           x->wrap == y->wrap && x->bytes_per_s_oneway == y->bytes_per_s_oneway &&
+           x->hop_latency_s == y->hop_latency_s;
+}
+
+/* More members on a dimension than on the one before it, which is alike: they could change places.
+ */
+static bool is_mirrored(const splits *s, const sm_group *g) {
+    int members[SM_MAX_LEVELS] = {1, 1, 1};
+    for (int i = 0; i < g->parts && s->alike; i++) members[g->part[i].level] *= g->part[i].size;
+    return (s->alike & 2 && members[1] > members[0]) || (s->alike & 4 && members[2] > members[1]);
+}
 
 static void add_split(splits *s, const sm_group *g) {
     sm_timed_curve one;
@@ -155,14 +171,16 @@ static void add_split(splits *s, const sm_group *g) {
 /* From a level up, of which `used` of the room is taken by members at hand: `left` members are
  * still to be placed. */
 static void try_splits(splits *s, int level, int used, int left, sm_group *g) {
+    if ((used == 1 || left == 1) && is_mirrored(s, g)) return;
     if (left == 1) add_split(s, g);
     if (left == 1 || level == s->t->system.levels) return;
     bool torus = s->t->system.level[level].kind == SM_LEVEL_TORUS;
     int room = s->room[level] / used;
     try_splits(s, level + 1, 1, left, g);
     for (int gap = used > 1 ? 2 : 1; gap <= (torus ? room / 2 : 1); gap++) {
-        for (int n = 2; room % gap == 0 && n <= left && n <= room / gap; n++) {
-            if (left % n || room / gap % n || g->parts == SM_MAX_PARTS) continue;
+        const int most = room % gap ? 1 : sm_common_factor(left, room / gap);
+        for (int n = 2; n <= most; n++) {
+            if (most % n || g->parts == SM_MAX_PARTS) continue;
             bool last = !s->joined || !torus;
             g->part[g->parts++] = (sm_part){(uint8_t)level, n, used * gap};
             if (last) try_splits(s, level + 1, 1, left / n, g);
@@ -181,6 +199,7 @@ static void try_fills(splits *s, unsigned passed, int left, sm_group *g) {
         const sm_level *level = &system->level[l];
         const bool torus = level->kind == SM_LEVEL_TORUS;
         if (passed >> l & 1 || g->parts == SM_MAX_PARTS) continue;
+        if (s->alike >> l & 1 && !(passed >> (l - 1) & 1)) continue; /* the one before first */
         for (int gap = 1; gap <= level->size / 2; gap++) {
             const int n = level->size % gap ? 1 : sm_common_factor(left, level->size / gap);
             if (n == 1) continue;
@@ -226,6 +245,9 @@ void place_hopeful(const sm_train *t, const variant *v, const sm_plan *plan, con
     const slot_key send = {SM_PERMUTE, SM_BIT(SM_PLACED_PIPELINE), false, ALL_COPIES};
     sm_curve_memo *memo = placed_axes ? &p->memo : &p->unplaced;
     int room[SM_MAX_LEVELS];
+    unsigned alike = 0;
+    for (int l = 1; l < t->system.torus_dims; l++)
+        if (dims_alike(&t->system, l - 1, l)) alike |= 1u << l;
     sm_curve_memo_reserve(memo, v->slots + 1);
     room_left(t, &p->placement, placed_axes, room);
     for (int i = 0; i <= v->slots; i++) {
@@ -244,7 +266,7 @@ void place_hopeful(const sm_train *t, const variant *v, const sm_plan *plan, con
             left *= size;
             spread += size > 1;
         }
-        splits s = {t, slot, room, memo, NULL, spread > 1, 0};
+        splits s = {t, slot, room, memo, NULL, spread > 1, 0, alike};
         *(i < v->slots ? &p->slot[i] : &p->send) = least_curve(s, at, (int)left, memo);
     }
 }

@@ -90,13 +90,8 @@ static void permute(listing *x, int at, int n) {
  * their numbers alone. */
 static bool is_mirror(const sm_system *system, const uint8_t *dims) {
     for (int i = 0; i < system->torus_dims; i++)
-        for (int k = i + 1; k < system->torus_dims; k++) {
-            const sm_level *a = &system->level[dims[i]], *b = &system->level[dims[k]];
-            if (dims[i] > dims[k] && a->size == b->size && a->wrap == b->wrap &&
-                a->bytes_per_s_oneway == b->bytes_per_s_oneway &&
-                a->hop_latency_s == b->hop_latency_s)
-                return true;
-        }
+        for (int k = i + 1; k < system->torus_dims; k++)
+            if (dims[i] > dims[k] && dims_alike(system, dims[i], dims[k])) return true;
     return false;
 }
 

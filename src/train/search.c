@@ -114,39 +114,26 @@ static sm_status build_variants(sm_train *t, const sm_search_options *o, sm_erro
     return b.status;
 }
 
-/* Places for so many passes each. */
-static timed_passes *make_passes(const plan_search *h, size_t places, int n) {
-    timed_passes *of = sm_arena_array(h->scratch, places, sizeof *of);
-    pass *at = sm_arena_array(h->scratch, places * (size_t)n, sizeof *at);
-    for (size_t i = 0; of && at && i < places; i++) of[i].at = at + i * (size_t)n;
-    return at ? of : NULL;
-}
-
 static bool make_memo(const plan_search *h, lane_scratch *l) {
-    const int passes = passes_of(h->train);
-    size_t n = (size_t)head_piece(h->train) + 1;
+    const size_t passes = (size_t)passes_of(h->train), n = (size_t)head_piece(h->train) + 1;
+    sm_arena *a = h->scratch;
     l->n_timed = h->roomy ? TIMED : FEW_TIMED;
-    unsigned char *time = sm_arena_array(h->scratch, l->n_timed * n, TIMED_BYTES);
-    kept_bytes *kept = sm_arena_array(h->scratch, l->n_timed * n, sizeof *kept);
-    l->memo = sm_arena_array(h->scratch, l->n_timed, sizeof *l->memo);
+    const size_t hopeful = l->n_timed * HOPEFUL;
+    l->time_room = sm_arena_array(a, l->n_timed * n, TIMED_BYTES);
+    l->kept_room = sm_arena_array(a, l->n_timed * n, sizeof *l->kept_room);
+    l->floor_room = sm_arena_array(a, l->n_timed * passes, sizeof *l->floor_room);
+    l->pass_room = sm_arena_array(a, hopeful * PASS_KINDS * passes, sizeof *l->pass_room);
+    l->memo = sm_arena_array(a, l->n_timed, sizeof *l->memo);
+    l->floor = sm_arena_array(a, l->n_timed, sizeof *l->floor);
+    l->hopeful = sm_arena_array(a, hopeful, sizeof *l->hopeful);
     l->placement_room = MAX_DIMS_ORDERS; /* no tree of orders on switches has as many */
     for (int k = 2; k <= h->axes; k++) l->placement_room *= k;
-    l->placement = sm_arena_array(h->scratch, (size_t)l->placement_room, sizeof *l->placement);
-    l->memory = sm_arena_array(h->scratch, (size_t)h->microbatches, sizeof *l->memory);
-    l->p.matmuls = h->roomy ? sm_arena_array(h->scratch, MATMULS, sizeof *l->p.matmuls) : NULL;
+    l->placement = sm_arena_array(a, (size_t)l->placement_room, sizeof *l->placement);
+    l->fit = sm_arena_array(a, (size_t)h->microbatches, sizeof *l->fit);
+    l->p.matmuls = h->roomy ? sm_arena_array(a, MATMULS, sizeof *l->p.matmuls) : NULL;
     l->least_memory = h->effort.least_memory_bytes;
-    l->floor = sm_arena_array(h->scratch, l->n_timed, sizeof *l->floor);
-    work_floor *floors = sm_arena_array(h->scratch, l->n_timed * (size_t)passes, sizeof *floors);
-    l->hopeful = make_passes(h, l->n_timed * HOPEFUL, PASS_KINDS * passes);
-    if ((h->roomy && !l->p.matmuls) || !time || !kept || !l->memo || !l->hopeful || !l->floor ||
-        !floors || !l->placement || !l->memory)
-        return false;
-    for (size_t i = 0; i < l->n_timed; i++) {
-        l->memo[i].time = time + i * n * TIMED_BYTES;
-        l->memo[i].kept = kept + i * n;
-        l->floor[i].at = floors + i * (size_t)passes;
-    }
-    return true;
+    return (!h->roomy || l->p.matmuls) && l->time_room && l->kept_room && l->floor_room &&
+           l->pass_room && l->memo && l->floor && l->hopeful && l->placement && l->fit;
 }
 
 static void gather_least_memory(plan_search *h) {

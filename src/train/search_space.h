@@ -90,10 +90,6 @@ typedef struct timed_floor {
     uint64_t key;
     work_floor *at; /* passes_of() of them */
 } timed_floor;
-typedef struct layers_floor {
-    uint64_t key;
-    double all_s, least_s;
-} layers_floor;
 typedef struct counted { /* plans of nodes that have as many */
     uint64_t key;
     double leaves;
@@ -106,13 +102,16 @@ enum {
     FEW_TIMED = 512,
     FEW_LAYOUTS = 8,
     HOPEFUL = 4,
-    LAYERS_FLOORS = 512
+    COUNTED = 512
 };
 
-typedef struct memory_memo {
+/* Of the schedules that were asked those that may fit: with any plan; without ZeRO-2 and with it,
+ * with activations on the chip and in host memory, of each recomputation and of what is gathered
+ * again. */
+typedef struct fit_memo {
     uint32_t stamp;
-    double bytes;
-} memory_memo;
+    schedule_set asked, any, fit[2][2][SM_REGATHER_COUNT][SM_RECOMPUTE_COUNT];
+} fit_memo;
 
 /* A placement of the axes of a node, or of those that come first in the order and leave the rest to
  * what follows: a tree, of which the placements that begin so are listed once they are needed. */
@@ -146,12 +145,15 @@ typedef struct lane_scratch {
     size_t n_timed;
     timed_floor *floor;    /* n_timed of them */
     timed_passes *hopeful; /* HOPEFUL times as many */
+    /* What places have that are used, one after the other: few pages are touched. */
+    unsigned char *time_room;
+    kept_bytes *kept_room;
+    work_floor *floor_room;
+    pass *pass_room;
     /* Memory does not depend on the placement: kept for all placements of a node (those of an older
      * stamp are void). */
     uint32_t stamp;
-    memory_memo (*memory)[SM_RECOMPUTE_COUNT][SM_SCHEDULE_COUNT + MAX_VIRTUAL][4][SM_OFFLOAD_COUNT]
-                         [SM_REGATHER_COUNT];                           /* of each microbatch */
-    memory_memo least[MAX_MICROBATCH][SM_SCHEDULE_COUNT + MAX_VIRTUAL]; /* of all its plans */
+    fit_memo *fit;                                         /* of each microbatch */
     double least_memory;                                   /* of all that were looked at */
     schedule_shape shape[SM_SCHEDULE_COUNT + MAX_VIRTUAL]; /* of the node at hand */
     schedule_set possible[MAX_MICROBATCH];                 /* with so many microbatches */
@@ -177,8 +179,8 @@ typedef struct plan_search {
     node *node;
     double *bound;
     double space;
-    layers_floor layers[LAYERS_FLOORS];
-    counted counted[LAYERS_FLOORS];
+    double floor_s; /* no plan on the chips in use takes less */
+    counted counted[COUNTED];
     lane_scratch *lane;
     int lanes;
     bool roomy;             /* the lanes are made for many nodes */
@@ -196,9 +198,6 @@ typedef struct plan_search {
 int search_order(const node *a, const node *b);
 /* The nodes that use exactly `chips` chips. */
 sm_status search_enumerate(plan_search *h, int chips, sm_error *err);
-/* Bytes of weights and gradients on an average stage, sharded as far as the degrees allow: they
- * must fit, beside nothing else. */
-double least_state(const sm_train *t, const variant *v, const sm_plan *plan);
 /* Whether the model can ever use this degree on this axis. */
 bool search_splits(const sm_train *t, int key, int degree);
 /* No plan on so few chips takes less. */
@@ -251,17 +250,22 @@ typedef struct expansion {
     unsigned within[SM_RECOMPUTE_COUNT];   /* what computes no more again, a bit each */
     bool loaded;                           /* the ends of a step with the curves at hand */
     bool known;       /* schedules that the curves at hand leave no chance are out */
+    bool laid;        /* the curves at hand are those of no placement */
+    int at_hand;      /* the microbatch whose work and collectives are; -1: none */
     bool host_beside; /* plans with activations in host memory have one each without */
     settled_set done[2][SM_RECOMPUTE_COUNT][SM_REGATHER_COUNT]; /* on the chip; in host memory */
-    double simulated_s;                  /* of the schedule at hand, < 0 before it is needed */
-    int microbatch, recompute, pipeline; /* indices in choices, for what is kept of a node */
+    double state[2][2][MAX_LOADS]; /* without ZeRO-2 and with it the least that each piece has of
+                                      weights, gradients and optimizer; under dualpipe */
+    double simulated_s;            /* of the schedule at hand, < 0 before it is needed */
+    int microbatch, recompute;     /* indices in choices, for what is kept of a node */
 } expansion;
 /* The schedules of a node. */
 void leaves_shape(expansion *x);
-/* Of each microbatch the schedules by which its local work leaves a chance; of those, with the
- * collectives of no placement, which become the curves at hand. False: none. */
+/* Of each microbatch the schedules by which its local work leaves a chance; false: none. Of these
+ * of microbatch c.microbatch[i], those that do with the collectives of no placement, which become
+ * the curves at hand. */
 bool leaves_work(expansion *x, schedule_set *alive);
-bool leaves_hopeful(expansion *x, schedule_set *alive);
+schedule_set leaves_hopeful(expansion *x, int i, schedule_set of);
 /* Every plan of microbatch c.microbatch[i] by these schedules with the curves at hand; those that
  * their collectives leave a chance become `open`. */
 void leaves_try(expansion *x, int i, schedule_set of);

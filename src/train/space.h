@@ -104,6 +104,7 @@ struct sm_train {
     double largest_top_k;
     variant *variant[VARIANTS]; /* the first are built, in any order */
     sm_arena *arena;
+    sm_lowerings lowerings; /* of the variants */
     struct pieces *one;
     struct stages *one_stages; /* scratch of sm_train_price */
 };
@@ -179,6 +180,8 @@ typedef struct placed { /* a plan's placement with its curves */
 } placed;
 /* The axes of the program that a degree of a plan gives members to. */
 sm_axes axes_of_key(int key);
+/* Whether two levels are dimensions of a torus that can change places without a difference. */
+bool dims_alike(const sm_system *system, int a, int b);
 /* Every collective of a variant on the placement at hand: p->placement must be filled. */
 void place_curves(const sm_train *t, const variant *v, placed *p);
 /* Curves that no placement on the system beats, each for itself, in which placed_axes lie where
@@ -289,8 +292,11 @@ typedef struct kept_bytes {
 } kept_bytes;
 void piece_kept_bytes(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                       sm_dtype dtype, kept_bytes *out);
+static inline double kept_as(const kept_bytes *kept, int set, bool whole) {
+    return whole ? kept->whole[set] : kept->sharded[set];
+}
 static inline double kept_of(const kept_bytes *kept, int set, const sm_plan *plan) {
-    return (plan->regather & SM_KEEPS_ACTIVATIONS) ? kept->whole[set] : kept->sharded[set];
+    return kept_as(kept, set, plan->regather & SM_KEEPS_ACTIVATIONS);
 }
 /* What fsdp gathers of a piece: its weights, with their gradient before it is scattered; that
  * gradient alone; the weights that the backward pass would gather again. */
@@ -336,7 +342,7 @@ typedef enum timing { EXPECTED, SERIAL, MATH } timing;
 
 /* Stages: what each holds and how the pipeline runs. Scratch of one thread, no allocation while
  * pricing. */
-enum { LAYOUTS = 131, KINDS_OF = 256 };
+enum { LAYOUTS = 131, KINDS_OF = 1024 };
 /* What a stage has: layers, and layers times microbatches in flight, of each kind; the embedding,
  * the head and the microbatches in flight there. */
 typedef struct stage_kind {
@@ -390,6 +396,12 @@ static inline bool host_fits(const sm_memory *m) {
 }
 void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                    sm_memory *memory);
+/* No less is needed, of each of these recomputation sets, with activations on the chip and in host
+ * memory and what is gathered kept or not, where piece i has no less than state[i] of weights,
+ * gradients and the optimizer's state. */
+typedef double memory_floors[2][SM_REGATHER_COUNT][SM_RECOMPUTE_COUNT];
+void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
+                   const int set[SM_RECOMPUTE_COUNT], const double *state, memory_floors most);
 /* Of each stage of the pipeline. */
 void stages_each_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                         sm_memory *memory);

@@ -179,6 +179,7 @@ static void find_kinds(const sm_train *t, const sm_plan *plan, stages *s) {
     kinds_at *at = &s->kinds_of[h % KINDS_OF];
     s->kinds = at;
     if (memcmp(at->key, key, sizeof key) == 0) return;
+    stages_layout(t, plan, s);
     if (s->kinds_used + plan->pipeline > s->kinds_room) {
         memset(s->kinds_of, 0, sizeof s->kinds_of);
         s->kinds_used = 0;
@@ -205,19 +206,23 @@ static void add_state(const sm_plan *plan, sm_memory *m, const stage_load *load,
 }
 
 /* What the allocator cannot give to arrays. XLA plans the memory of a torus's chips ahead: none. */
-static void add_reserved(const sm_train *t, sm_memory *m) {
+static double reserved_of(const sm_train *t, double activations) {
     const sm_software_memory *h = &t->software_memory;
-    if (t->system.chip.fabric == SM_FABRIC_TORUS) return;
-    m->reserved = h->fragmentation * m->activations + h->reserved_bytes;
-    if (h->outside_counted) m->reserved += h->outside_bytes;
-    else m->outside = h->outside_bytes;
+    if (t->system.chip.fabric == SM_FABRIC_TORUS) return 0;
+    return h->fragmentation * activations + h->reserved_bytes +
+           (h->outside_counted ? h->outside_bytes : 0);
+}
+
+/* What lies outside of what the software reports: none where it reports all in use. */
+static double outside_of(const sm_train *t) {
+    const sm_software_memory *h = &t->software_memory;
+    bool less = t->system.chip.fabric != SM_FABRIC_TORUS && !h->outside_counted;
+    return less ? h->outside_bytes : 0;
 }
 
 /* Bytes that arrays can have, or, where the software reports all in use, that there are. */
 static double whole_memory(const sm_train *t) {
-    const sm_software_memory *h = &t->software_memory;
-    bool less = t->system.chip.fabric != SM_FABRIC_TORUS && !h->outside_counted;
-    return t->system.chip.memory_bytes.value - (less ? h->outside_bytes : 0);
+    return t->system.chip.memory_bytes.value - outside_of(t);
 }
 
 double memory_capacity(const sm_train *t) { return whole_memory(t) * (1 - t->memory_margin); }
@@ -228,18 +233,14 @@ bool memory_fits(const sm_train *t, const sm_memory *m) {
 
 /* What fsdp gathers: the layer at work and the one fetched ahead; at the loss the head and the last
  * layer. Where weights are kept as they were gathered, those of every microbatch in flight. */
-static void stage_buffers(const sm_train *t, const sm_plan *plan, const pieces *p,
-                          const stage_kind *h, sm_memory *m) {
+static double stage_gathered(const sm_train *t, const pieces *p, const stage_kind *h, bool keeps) {
     gathered_bytes most = {0}, other;
-    double working = 0, kept = 0;
+    double kept = 0;
     for (int k = 0; k < t->kinds; k++) {
         if (h->layers[k] == 0) continue;
-        const kept_bytes *of = &p->kept[k];
         most.both = larger(most.both, p->gathered[k].both);
         most.gradient = larger(most.gradient, p->gathered[k].gradient);
         kept += h->held[k] * p->gathered[k].again;
-        working =
-            larger(working, kept_of(of, SM_RECOMPUTE_NONE, plan) - kept_of(of, set_of(plan), plan));
     }
     other = most;
     if (h->last) {
@@ -249,51 +250,111 @@ static void stage_buffers(const sm_train *t, const sm_plan *plan, const pieces *
         kept += h->held_last * head->again;
     }
     double both = most.both + other.both, all = kept + most.gradient + other.gradient;
-    m->gathered = (plan->regather & SM_KEEPS_WEIGHTS) ? larger(both, all) : both;
-    m->activations += working; /* what recomputation brings back for one layer */
+    return keeps ? larger(both, all) : both;
 }
 
 /* Chunked: what the loss differentiates at once, its gradient made beside it, and nothing of it
  * kept (torchtitan's ChunkedCELoss has 8 chunks; Liger Kernel, arXiv 2410.10989, section 3.2). */
 static const double LOSS_CHUNKS = 8;
 
+static void add_logits(const sm_plan *plan, double logits, double held, sm_memory *m) {
+    bool whole = plan->loss == SM_LOSS_WHOLE;
+    m->activations += whole ? logits * held : 0;
+    m->logits = whole ? logits : 2 * logits / LOSS_CHUNKS; /* their gradient */
+}
+
 static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p,
                          const stage_kind *h, sm_memory *m) {
-    int set = set_of(plan);
+    const bool offloaded =
+        plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
+    const int head = head_piece(t);
+    double working = 0; /* what recomputation brings back for one layer */
     *m = (sm_memory){.stage = h->stage};
     for (int k = 0; k < t->kinds; k++) {
+        const kept_bytes *of = &p->kept[k];
+        double of_layer = kept_of(of, set_of(plan), plan), kept = of_layer * h->held[k];
+        double window = 3 * of_layer, brought = kept_of(of, SM_RECOMPUTE_NONE, plan) - of_layer;
         add_state(plan, m, &p->load[k], h->layers[k]);
-        double of_layer = kept_of(&p->kept[k], set, plan), kept = of_layer * h->held[k];
-        bool offloaded =
-            plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
-        double window = 3 * of_layer;
         if (offloaded && kept > window) m->host += kept - window, kept = window;
         m->activations += kept;
+        if (h->layers[k] > 0) working = larger(working, brought);
     }
-    stage_buffers(t, plan, p, h, m);
-    for (int i = embedding_piece(t); h->first && i < head_piece(t); i++)
-        add_state(plan, m, &p->load[i], 1);
-    if (h->last) {
-        add_state(plan, m, &p->load[head_piece(t)], 1);
-        if (!h->first) add_state(plan, m, &p->load[copy_piece(t)], 1);
-        double logits = kept_of(&p->kept[head_piece(t)], SM_RECOMPUTE_NONE, plan);
-        bool whole = plan->loss == SM_LOSS_WHOLE;
-        m->activations += whole ? logits * h->held_last : 0;
-        m->logits = whole ? logits : 2 * logits / LOSS_CHUNKS; /* their gradient */
-    }
+    for (int i = embedding_piece(t); h->first && i < head; i++) add_state(plan, m, &p->load[i], 1);
+    if (h->last) add_state(plan, m, &p->load[head], 1);
+    if (h->last && !h->first) add_state(plan, m, &p->load[copy_piece(t)], 1);
+    m->activations += working;
+    m->gathered = stage_gathered(t, p, h, plan->regather & SM_KEEPS_WEIGHTS);
+    if (h->last)
+        add_logits(plan, kept_of(&p->kept[head], SM_RECOMPUTE_NONE, plan), h->held_last, m);
     if (plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH) {
         m->host += m->optimizer;
         m->optimizer = 0;
     }
-    add_reserved(t, m);
+    m->reserved = reserved_of(t, m->activations);
+    m->outside = outside_of(t);
     m->buffers = m->gathered + m->logits + m->copies + m->reserved;
     m->total = m->params + m->gradients + m->optimizer + m->activations + m->buffers;
+}
+
+/* Bytes of activations, on the chip and in host memory, gathered again and kept whole. */
+typedef double stage_activations[2][2][SM_RECOMPUTE_COUNT];
+
+static void fill_activations(const sm_train *t, const pieces *p, const stage_kind *h,
+                             const int *set, stage_activations to) {
+    double working[2][SM_RECOMPUTE_COUNT] = {{0}};
+    memset(to, 0, sizeof(stage_activations));
+    for (int k = 0; k < t->kinds; k++)
+        for (int whole = 0; whole < 2; whole++) {
+            const double *of = whole ? p->kept[k].whole : p->kept[k].sharded;
+            for (int i = 0; i < SM_RECOMPUTE_COUNT && h->layers[k] > 0; i++) {
+                const double of_layer = of[set[i]], kept = of_layer * h->held[k];
+                to[0][whole][i] += kept;
+                to[1][whole][i] += smaller(kept, 3 * of_layer);
+                working[whole][i] = larger(working[whole][i], of[SM_RECOMPUTE_NONE] - of_layer);
+            }
+        }
+    for (int host = 0; host < 2; host++)
+        for (int whole = 0; whole < 2; whole++)
+            for (int i = 0; i < SM_RECOMPUTE_COUNT; i++) to[host][whole][i] += working[whole][i];
+}
+
+static double state_of_stage(const sm_train *t, const stage_kind *h, const double *state) {
+    double held = h->last ? state[head_piece(t)] + (h->first ? 0 : state[copy_piece(t)]) : 0;
+    for (int k = 0; k < t->kinds; k++) held += state[k] * h->layers[k];
+    for (int k = embedding_piece(t); h->first && k < head_piece(t); k++) held += state[k];
+    return held;
+}
+
+void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
+                   const int set[SM_RECOMPUTE_COUNT], const double *state, memory_floors most) {
+    const kept_bytes *head = &p->kept[head_piece(t)];
+    const double logits = smaller(head->sharded[SM_RECOMPUTE_NONE], head->whole[SM_RECOMPUTE_NONE]),
+                 reserved = reserved_of(t, 0), part = 1 + (reserved_of(t, 1) - reserved);
+    memset(most, 0, sizeof(memory_floors));
+    find_kinds(t, plan, s);
+    for (int n = 0; n < s->kinds->n; n++) {
+        const stage_kind *h = &s->kinds->kind[n];
+        sm_memory last = {.activations = 0};
+        stage_activations kept;
+        fill_activations(t, p, h, set, kept);
+        if (h->last) add_logits(plan, logits, h->held_last, &last);
+        const double rest = state_of_stage(t, h, state) + reserved + last.logits,
+                     gathered[2] = {stage_gathered(t, p, h, false), stage_gathered(t, p, h, true)};
+        for (int g = 0; g < SM_REGATHER_COUNT; g++) {
+            const bool whole = g & SM_KEEPS_ACTIVATIONS;
+            const double beside = rest + gathered[(g & SM_KEEPS_WEIGHTS) != 0];
+            for (int host = 0; host < 2; host++)
+                for (int i = 0; i < SM_RECOMPUTE_COUNT; i++) {
+                    double bytes = beside + part * (kept[host][whole][i] + last.activations);
+                    most[host][g][i] = larger(most[host][g][i], bytes);
+                }
+        }
+    }
 }
 
 void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                    sm_memory *memory) {
     sm_memory m;
-    stages_layout(t, plan, s);
     find_kinds(t, plan, s);
     double host = 0;
     memory->total = -1;

@@ -142,7 +142,7 @@ static void all_block(sm_partition *part) {
     }
 }
 
-static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error *err) {
+static sm_status build_piece(sm_train *t, variant *v, int index, sm_error *err) {
     static const uint64_t nothing = 0;
     sm_program program;
     piece *p = &v->piece[index];
@@ -160,7 +160,7 @@ static sm_status build_piece(const sm_train *t, variant *v, int index, sm_error 
         v->rules.attention = SM_ATTENTION_FUSED, v->rules.norms_apart = false;
     sm_rules rules = v->rules;
     sm_status s = sm_program_build(&t->model, what, kind, t->seq, &rules, &program, err);
-    if (s == SM_OK) s = sm_program_partition(&program, &p->part, err);
+    if (s == SM_OK) s = sm_program_partition(&program, &t->lowerings, &p->part, err);
     if (s != SM_OK) return s;
     if (t->software.one_by_one) all_block(&p->part);
     for (int set = 0; s == SM_OK && set < SM_RECOMPUTE_COUNT; set++)
@@ -416,7 +416,7 @@ sm_status sm_train_new(const sm_job *given, sm_train **train, sm_error *err) {
         sm_arena_free(arena);
         return sm_fail_memory(err);
     }
-    t->arena = arena;
+    t->arena = t->lowerings.arena = arena;
     s = set_model(&job, t, err);
     if (s) {
         sm_arena_free(arena);

@@ -68,7 +68,7 @@ const sm_partition *book_serving_layer(const sm_model *model, const sm_rules *ru
     sm_partition *layer = &ring[next++ % 2];
     sm_error *err = book_error();
     if (sm_program_build_serving(model, SM_PIECE_LAYER, 0, rules, &program, err) != SM_OK ||
-        sm_program_partition_forward(&program, layer, err) != SM_OK)
+        sm_program_partition_forward(&program, NULL, layer, err) != SM_OK)
         return NULL;
     return layer;
 }

@@ -53,7 +53,7 @@ const sm_partition *book_layer(const sm_model *model, double T) {
     sm_partition *layer = &ring[next++ % BOOK_LAYERS];
     sm_error *err = book_error();
     if (sm_program_build(model, SM_PIECE_LAYER, 0, T, &rules, &program, err) != SM_OK) return NULL;
-    return sm_program_partition(&program, layer, err) == SM_OK ? layer : NULL;
+    return sm_program_partition(&program, NULL, layer, err) == SM_OK ? layer : NULL;
 }
 
 book_degrees book_ones(void) {
