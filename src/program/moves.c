@@ -128,6 +128,9 @@ typedef struct known_lowering {
     sm_lowering low;
 } known_lowering;
 
+/* Arrays are cleared before they are filled: what lies between their members is the same. */
+static bool same_bytes(const void *a, const void *b, size_t n) { return memcmp(a, b, n) == 0; }
+
 static sm_status lower_on(job *j, const sm_mesh *mesh, const sm_einsum *e, const int8_t *at,
                           bool keep, sm_lowering *low) {
     sm_status s = check_shares(e, mesh, j->err);
@@ -141,8 +144,8 @@ static sm_status lower_once(job *j, const sm_einsum *e, const int8_t *at, bool k
     uint64_t key = sm_hash_mixed(sm_hash_bytes(e, sizeof *e), keep);
     key = sm_hash_mixed(key, sm_hash_bytes(at, SM_MAX_AXES));
     known_lowering **first = &j->known->known[key % SM_KNOWN_LOWERINGS], *k = *first;
-    while (k && (k->keep != keep || memcmp(k->at, at, sizeof k->at) != 0 ||
-                 memcmp(&k->einsum, e, sizeof *e) != 0))
+    while (k && !(k->keep == keep && same_bytes(k->at, at, sizeof k->at) &&
+                  same_bytes(&k->einsum, e, sizeof *e)))
         k = k->next;
     if (!k) {
         k = sm_arena_alloc(j->known->arena, sizeof *k);

@@ -199,7 +199,8 @@ static void try_fills(splits *s, unsigned passed, int left, sm_group *g) {
         const sm_level *level = &system->level[l];
         const bool torus = level->kind == SM_LEVEL_TORUS;
         if (passed >> l & 1 || g->parts == SM_MAX_PARTS) continue;
-        if (s->alike >> l & 1 && !(passed >> (l - 1) & 1)) continue; /* the one before first */
+        if (l > 0 && s->alike >> l & 1 && !(passed >> (l - 1) & 1))
+            continue; /* the one before first */
         for (int gap = 1; gap <= level->size / 2; gap++) {
             const int n = level->size % gap ? 1 : sm_common_factor(left, level->size / gap);
             if (n == 1) continue;
