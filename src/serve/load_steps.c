@@ -79,14 +79,19 @@ static double mixed_s(load_steps *c, double n, double tokens, double groups) {
  * of it. After a step of T seconds some wait in 1 - exp(-rate T) of all cases, so that share / (1 -
  * share) = (1 - exp(-rate decode_s)) / exp(-rate (decode_s + beside_s)). */
 static double share_with_prompts(double come, double decode_s, double beside_s, double least) {
-    enum { HALVINGS = 12 };
-    double low = least, high = 1;
-    for (int i = 0; i < HALVINGS; i++) {
-        double share = 0.5 * (low + high), rate = come / (decode_s + share * beside_s);
+    enum { HALVINGS = 8 };
+    double at[2] = {least, 1}, over[2], share = least; /* over: less what follows from it */
+    for (int i = -2; i < HALVINGS; i++) {
+        share = i < 0 ? at[i + 2] : 0.5 * (at[0] + at[1]);
+        double rate = come / (decode_s + share * beside_s);
         double odds = -expm1(-rate * decode_s) * exp(rate * (decode_s + beside_s));
-        *(share < odds / (1 + odds) ? &low : &high) = share;
+        double here = share - odds / (1 + odds);
+        int side = i < 0 ? i + 2 : here >= 0;
+        at[side] = share, over[side] = here;
     }
-    return 0.5 * (low + high);
+    /* Between the last two in proportion, so that no step shows in what is fitted to this. */
+    if (over[0] >= 0 || over[1] <= 0) return over[0] >= 0 ? at[0] : at[1];
+    return at[0] + (at[1] - at[0]) * over[0] / (over[0] - over[1]);
 }
 
 /* Tokens of a prompt that one step takes. */
