@@ -320,11 +320,8 @@ Predictions against public measurements, as `make validate` finds them. This pag
   (`docs/calibration-file.md`) is done again without a source, or without a tenth of the models (widths within a source), and
   predicts those; of operations, chip by chip, all sources but one. A dash: no such figure is known, and the verdict then
   rests on the rows of the fit. Rows of serving: a configuration (source, chip, software, model, layout and lengths) is left
-  out of the one fit of all of them with a twelfth of the others; its derivatives are those of the fit of all.
-- Constants and held-out figures of serving are of a fit from before prompts shared steps as they come (docs/serving.md), which moves the
-  predictions of some 180 rows; in sample, the medians of all rows were 7.4 % before and are 7.4 % now. A fit after it, with 50 rows of SGLang 0.5.6 and 0.5.8 counted as
-  of 2026, had the same in sample (time per token 8.5 %, throughput 7.8 %, first token 22.6 %), and left-out configurations off by 12.0, 10.4 and
-  27.6 %, where the one that ships has 10.3, 9.6 and 24.3 %: it was not taken, and which of the two changes did it is not known.
+  out of the one fit of all of them with a twelfth of the others, by one step with the derivatives of the fit of all, less the step that all rows
+  would take: the fit ends before its last small gains.
 - Honest sources differ by 10 to 20 % for one kernel on one chip. One training configuration varies by 3.7 % in the
   median, 8.8 % at the 90th percentile, between releases of one software (Megatron-Bridge 25.09 to 26.08).
 

@@ -580,6 +580,7 @@ static void leave_out(fold_kind kind, int fold) {
 
 static void leave_out_all(void) {
     hierarchy *kept = fit_array(&f.h, 1, sizeof *kept);
+    fit_drift(&f.h, 12);
     *kept = f.h;
     for (fold_kind kind = CONFIG_OUT; kind < FOLD_KINDS; kind++) {
         int folds = 0;

@@ -279,11 +279,23 @@ void fit_terms(hierarchy *h, int rounds, int sweeps) {
 }
 
 void fit_without(hierarchy *h, int sweeps) {
-    double *old = malloc(sizeof h->term);
+    double *old = malloc(sizeof h->term), *term = **h->term, *drift = **h->drift;
     if (!old) fit_stop(h, "out of memory");
     memcpy(old, h->term, sizeof h->term);
     solve_linear(h, old, sweeps);
+    for (size_t i = 0; i < sizeof h->term / sizeof *term; i++) term[i] -= drift[i];
     free(old);
+}
+
+void fit_drift(hierarchy *h, int sweeps) {
+    hierarchy *kept = malloc(sizeof *kept);
+    if (!kept) fit_stop(h, "out of memory");
+    *kept = *h;
+    fit_without(h, sweeps);
+    for (size_t i = 0; i < sizeof h->term / sizeof ***h->term; i++)
+        (**kept->drift)[i] = (**h->term)[i] - (**kept->term)[i];
+    *h = *kept;
+    free(kept);
 }
 
 /* ---- files ---- */

@@ -61,6 +61,7 @@ typedef struct hierarchy {
     void (*predict)(int cell, const double *x, double *at);
     double term[LEVELS][MOST_GROUPS][MOST_PARAMETERS];
     double deviation[LEVELS][MOST_GROUPS][MOST_PARAMETERS];
+    double drift[LEVELS][MOST_GROUPS][MOST_PARAMETERS]; /* what one more step would change */
     double damping;
     sm_arena *arena;
 } hierarchy;
@@ -86,8 +87,11 @@ const char *constants_name(const sm_chip *chip);
 
 /* At most so many steps, each of so many sweeps, until little is gained. */
 void fit_terms(hierarchy *h, int rounds, int sweeps);
-/* The terms of the linear problem at the last derivatives, by so many sweeps from those there are:
- * after rows have been masked. */
+/* The step that the linear problem at the last derivatives would take with all rows, which no fit
+ * that ends early has taken: what rows left out change is beside it. */
+void fit_drift(hierarchy *h, int sweeps);
+/* The terms of that problem by so many sweeps from those there are, without the drift: after rows
+ * have been masked. */
 void fit_without(hierarchy *h, int sweeps);
 
 /* What the rows say more about than the prior did, on these levels: a bit of each constant. */

@@ -24,7 +24,7 @@ sm_status serving_plan_read(const cli_call *call, const char *const *place, sm_p
         return sm_fail(err, SM_BAD_INPUT, "%d ranks are asked for, and at most %d can run",
                        sm_plan_chips(p), MOST_RANKS);
     p->gathered = p->fsdp > 1;
-    p->given |= 1u << SM_PLAN_CACHE_BY | 1u << SM_PLAN_WEIGHTS_BY;
+    p->given |= 1ull << SM_PLAN_CACHE_BY | 1ull << SM_PLAN_WEIGHTS_BY;
     return SM_OK;
 }
 
