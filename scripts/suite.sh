@@ -67,8 +67,8 @@ is_spared() {
     "asan test_shipped_constants" | "asan validate") return 0 ;;
     # Whole sweeps and searches, and limits of processor time: of what users run.
     "asan design" | "asan compare" | "asan sweep" | "asan train_answers" | "asan limits") return 0 ;;
-    # What test_run_train and test_out_of_memory run there too, in one process.
-    "asan run_train" | "asan run_plans" | "asan run_train_answers") return 0 ;;
+    # What test_run_train, test_checkpoint*, test_measure and test_out_of_memory run there too, in one process.
+    "asan run_train" | "asan run_plans" | "asan run_train_answers" | "asan checkpoint" | "asan measure") return 0 ;;
     "clang readme" | "clang pages" | "clang library" | "clang run" | "clang measure" | "clang run_train") return 0 ;;
     "clang train_answers" | "clang validate" | "clang checkpoint" | "clang run_train_answers") return 0 ;;
     *) return 1 ;;

@@ -394,8 +394,10 @@ static void assign(emitter *e, const spmd_rule *r, spmd_axes (*list)[SPMD_FACTOR
                     if (list[t][f].axis[i] == a) at[a] = (int8_t)f;
     }
     order_axes(s, r, list, at, best);
-    if (r->passes || !(c.scratch = sm_arena_alloc(s->arena, sizeof *c.scratch))) return;
-    for (bool more = true; more && tried < MOST_CANDIDATES; tried++) {
+    if (r->passes) return;
+    c.scratch = sm_arena_alloc(s->arena, sizeof *c.scratch);
+    if (!c.scratch) e->s->failed = true;
+    for (bool more = !e->s->failed; more && tried < MOST_CANDIDATES; tried++) {
         for (int a = 0; a < s->mesh.axes; a++)
             at[a] = picked[a] < options[a] ? option[a][picked[a]] : SM_REPLICATED;
         cost k = cost_of(&c, at);
