@@ -445,7 +445,7 @@ static void drafts_leave_greedy_texts_as_they_are(void **state) {
     for (int kind = 0; kind < TRAIN_KINDS; kind++) {
         train_drafts(&d, (train_kind)kind);
         write_alone(&one, &d.target, &d.setup, 0);
-        for (size_t p = 0; p < sizeof plans / sizeof *plans; p += REPEATED ? 3 : 1)
+        for (size_t p = 0; p < sizeof plans / sizeof *plans; p += REPEATED ? 6 : 1)
             for (int which = 0; which < DRAFTS; which++) {
                 int depth = 1 + (int)(p + (size_t)which) % 4;
                 speculate(&w, &d, (draft_kind)which, plans[p], depth, 0);

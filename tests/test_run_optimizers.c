@@ -227,7 +227,7 @@ static double tolerance_of(sm_train_optimizer o) {
 
 static void plans_are_equal(void **state) {
     for (int o = SM_TRAIN_ADAM_BF16; o < SM_TRAIN_OPTIMIZER_COUNT; o++)
-        for (int i = 0; i < PLANS; i++) {
+        for (int i = SANITIZED ? o % 2 : 0; i < PLANS; i += SANITIZED ? 3 : 1) {
             static train_job job;
             train_kind kind = i % 2 ? TRAIN_EXPERTS : TRAIN_DENSE;
             train_curve one, c;
@@ -295,7 +295,7 @@ static const train_plan hosted[] = {
 
 /* The losses of a plan do not change at all; moments and activations change their place. */
 static void offloading_changes_no_number(void **state) {
-    for (size_t i = 0; i < sizeof hosted / sizeof *hosted; i++) {
+    for (size_t i = 0; i < sizeof hosted / sizeof *hosted; i += SANITIZED ? 3 : 1) {
         static train_job job;
         assert_true(train_job_of(&hosted[i], i % 2 ? TRAIN_EXPERTS : TRAIN_DENSE, &job));
         watched none = watched_of(&job.setup, false, false);
