@@ -36,7 +36,7 @@ fi
 
 unset MAKEFLAGS MFLAGS MAKELEVEL
 export CMOCKA_MESSAGE_OUTPUT=TAP
-export ASAN_OPTIONS=allocator_may_return_null=1
+export ASAN_OPTIONS=allocator_may_return_null=1:quarantine_size_mb=16
 export UBSAN_OPTIONS=print_stacktrace=1
 # Memory that one case gives back the next takes: a third of the searches' time was the system's, which took
 # it and gave it again.
