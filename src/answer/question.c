@@ -66,19 +66,19 @@ void sm_padding_note(sm_report *r, const sm_plan *plan, const sm_model *model,
         plan->expert == 1   ? sm_textf(r, "tensor=%d does", plan->tensor)
         : plan->tensor == 1 ? sm_textf(r, "expert=%d does", plan->expert)
                             : sm_textf(r, "tensor=%d and expert=%d do", plan->tensor, plan->expert);
-    bool trains = plan->use == SM_PLAN_TRAINING, experts = n == 1 &&
-                                                           strcmp(size[0].name, "experts") == 0 &&
-                                                           sm_plan_heads_times(plan, model) == 1;
+    bool trains = plan->use == SM_PLAN_TRAINING;
+    bool experts_alone = n == 1 && strcmp(size[0].name, "experts") == 0;
+    experts_alone = experts_alone && sm_plan_heads_times(plan, model) == 1;
     if (n > 0)
-        sm_report_text(r,
-                       "Padded, since %s not divide: %s. %s of the work is "
-                       "padding%s. XLA pads so; %s refuse such a plan.",
-                       degrees, list, sm_show_percent(r, share),
-                       trains ? ", which MFU does not count" : "",
-                       trains    ? "the other frameworks"
-                       : experts ? "vLLM gives some chips an expert more, which takes as long; "
-                                   "other engines"
-                                 : "engines");
+        sm_report_text(
+            r,
+            "Padded, since %s not divide: %s. %s of the work is "
+            "padding%s. XLA pads so; %s refuse such a plan.",
+            degrees, list, sm_show_percent(r, share), trains ? ", which MFU does not count" : "",
+            trains          ? "the other frameworks"
+            : experts_alone ? "vLLM gives some chips an expert more, which takes as long; "
+                              "other engines"
+                            : "engines");
 }
 
 sm_status sm_question_pad(sm_report *r, const sm_plan *plan, const sm_model **model, double seq,

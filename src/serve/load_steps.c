@@ -80,9 +80,9 @@ static double mixed_s(load_steps *c, double n, double tokens, double groups) {
  * share) = (1 - exp(-rate decode_s)) / exp(-rate (decode_s + beside_s)). */
 static double share_with_prompts(double come, double decode_s, double beside_s, double least) {
     enum { HALVINGS = 8 };
-    double at[2] = {least, 1}, over[2], share = least; /* over: less what follows from it */
+    double at[2] = {least, 1}, over[2]; /* over: less what follows from it */
     for (int i = -2; i < HALVINGS; i++) {
-        share = i < 0 ? at[i + 2] : 0.5 * (at[0] + at[1]);
+        double share = i < 0 ? at[i + 2] : 0.5 * (at[0] + at[1]);
         double rate = come / (decode_s + share * beside_s);
         double odds = -expm1(-rate * decode_s) * exp(rate * (decode_s + beside_s));
         double here = share - odds / (1 + odds);
