@@ -36,6 +36,8 @@ SM_DECLARATIONS_BEGIN
     X(masked, "experts of limited capacity have their tokens by products with masks of ones")      \
     X(exposed_end, "gradients are reduced once the last backward pass has ended, and weights "     \
                    "gathered before the next step begins: neither hides under a pass")             \
+    X(flash_2, "attention on GPUs before Blackwell is FlashAttention 2, in an A100's "             \
+               "instructions")                                                                     \
     X(reduced_whole, "16-bit gradients are summed over replicas in fp32, every chip all of its "   \
                      "weights', also where zero=1 shards the state")
 typedef struct sm_software_memory {

@@ -504,13 +504,16 @@ typedef enum sm_recompute {
     SM_RECOMPUTE_NONE,
     SM_RECOMPUTE_SELECTIVE,
     SM_RECOMPUTE_MATMULS,
+    SM_RECOMPUTE_ALTERNATE,
     SM_RECOMPUTE_FULL,
     SM_RECOMPUTE_COUNT
 } sm_recompute;
-extern const char
-    *const sm_recompute_names[SM_RECOMPUTE_COUNT]; /* none selective save-matmuls full */
+extern const char *const sm_recompute_names[SM_RECOMPUTE_COUNT]; /* none selective save-matmuls
+                                                                    save-alternate full */
 /* The forward ops (bit) whose results a policy does not keep. selective: attention and what carries
- * scores; save-matmuls: vector ops too; full: all (Korthikanti et al. 2022 for selective). */
+ * scores (Korthikanti et al. 2022); save-matmuls: vector ops too; save-alternate: vector ops and
+ * every second matmul, those of experts all (torchtitan's selective checkpoints of ops); full: all.
+ */
 uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy);
 /* The ops of the program that are named in "a+b+c"; names of no op are passed over. */
 uint64_t sm_recompute_named(const sm_program *program, const char *names);

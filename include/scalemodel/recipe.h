@@ -118,6 +118,7 @@ typedef struct sm_recipe {
     double chips;             /* 0: it does not say */
     double batch, seq;        /* sequences of a step; tokens of a sequence; 0: it does not say */
     const char *plan;         /* "tensor=8,pipeline=4,..." */
+    const char *software;     /* whose constants are of runs like this one, or NULL */
     const char *weights, *kv; /* of serving: data types, or NULL */
     const char *engine;       /* of serving: what differs of its software, or NULL */
     int notes;

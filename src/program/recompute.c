@@ -8,27 +8,41 @@
 #include <string.h>
 
 const char *const sm_recompute_names[SM_RECOMPUTE_COUNT] = {"none", "selective", "save-matmuls",
-                                                            "full"};
+                                                            "save-alternate", "full"};
 
 const char *const sm_regather_names[SM_REGATHER_COUNT] = {"all", "weights", "activations", "none"};
 
-/* selective: the attention core (Korthikanti et al. 2022). save-matmuls: all that is not a matmul
- * result. full: all. */
-static bool carries_scores(const sm_program *program, int op) {
-    const sm_dimensions dims = program_dims(&program->tensor[program->op[op].out]);
+static bool carries_scores(const sm_program *program, const sm_op *op) {
+    const sm_dimensions dims = program_dims(&program->tensor[op->out]);
     return program_has(program, dims, SM_DIMENSION_POSITIONS) &&
            program_has(program, dims, SM_DIMENSION_KEYS);
 }
 
+/* A matmul whose weights are of experts: PyTorch runs these as one grouped kernel. */
+static bool is_grouped(const sm_program *program, const sm_op *op) {
+    for (int k = 0; k < op->inputs; k++) {
+        const sm_tensor *in = &program->tensor[op->in[k]];
+        if (in->role == SM_ROLE_WEIGHT &&
+            program_has(program, program_dims(in), SM_DIMENSION_EXPERTS))
+            return true;
+    }
+    return false;
+}
+
 uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy) {
     uint64_t set = 0;
+    int matmuls = 0;
     for (int i = 0; i < program->ops; i++) {
-        sm_op_kind kind = program->op[i].kind;
-        bool in = policy == SM_RECOMPUTE_FULL ||
-                  (policy >= SM_RECOMPUTE_SELECTIVE &&
-                   (kind == SM_OP_ATTENTION || carries_scores(program, i))) ||
-                  (policy == SM_RECOMPUTE_MATMULS && kind == SM_OP_VECTOR);
-        if (in) set |= 1ull << i;
+        const sm_op *op = &program->op[i];
+        const bool core = op->kind == SM_OP_ATTENTION || carries_scores(program, op),
+                   vector = op->kind == SM_OP_VECTOR,
+                   second =
+                       op->kind == SM_OP_EINSUM && (is_grouped(program, op) || ++matmuls % 2 == 0);
+        const bool in[SM_RECOMPUTE_COUNT] = {[SM_RECOMPUTE_SELECTIVE] = core,
+                                             [SM_RECOMPUTE_MATMULS] = core || vector,
+                                             [SM_RECOMPUTE_ALTERNATE] = vector || second,
+                                             [SM_RECOMPUTE_FULL] = true};
+        if (in[policy]) set |= 1ull << i;
     }
     return set;
 }

@@ -337,6 +337,7 @@ static sm_status read_all(reading *r) {
     if (!status) status = write_plan(r);
     if (!status && r->out_of_memory) status = sm_fail_memory(r->err);
     r->out->system = text_of(r, "system");
+    r->out->software = text_of(r, "software");
     r->out->chips = number_of(r, "chips");
     r->out->batch = near_whole(number_of(r, "batch"));
     r->out->seq = number_of(r, "length");

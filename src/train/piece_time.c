@@ -52,13 +52,21 @@ static priced price_einsum(const sm_train *t, const variant *v, const sm_work *w
                     at->memory_bound};
 }
 
+/* The newest kernel that the software has on this chip: later than Hopper are those with fp4. */
+static int newest_kernel(const sm_train *t) {
+    bool flash_2 = t->software_memory.flash_2 && !(t->system.chip.flops_per_s[SM_FP4].value > 0);
+    return flash_2 ? SM_ATTENTION_FLASH_2 : SM_ATTENTION_FUSED;
+}
+
 sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm_work *w,
                                    const sm_degrees *d) {
     double sequences = d->sequences / d->ways[w->batch.mask & d->sequence_axes];
     double heads = size_at(&w->batch, d) / sequences, kv_heads = size_at(&w->kv_heads, d);
     double block = t->system.chip.fabric == SM_FABRIC_TORUS ? t->software_memory.mask_block : 0;
     double q_len = size_at(&w->m, d), at_once = t->seq; /* keys: of a ring those of one chip */
+    int kernel = v->rules.attention;
     if (v->rules.context_by == SM_CONTEXT_RING) at_once = q_len;
+    if (kernel == SM_ATTENTION_FUSED) kernel = newest_kernel(t);
     return (sm_attention_shape){.batch = sequences,
                                 .q_len = q_len,
                                 .keys = size_at(&w->n, d),
@@ -72,7 +80,7 @@ sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm
                                 .one_kernel = true,
                                 .head_blocks = true,
                                 .block = smaller(block, at_once),
-                                .kernel = v->rules.attention,
+                                .kernel = kernel,
                                 .panel = t->software.panels ? SM_QUERIES_AT_ONCE : 0};
 }
 

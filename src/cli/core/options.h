@@ -218,8 +218,9 @@ typedef struct cli_recipe_values {
      .help = "the recipe in use, of another framework: prices it, and tells what would be "        \
              "better; - is standard input"},                                                       \
     {"framework", 0, CLI_TEXT, offsetof(values, member.framework), "NAME",                         \
-     .help = "only plans that it can run: megatron-lm, maxtext, torchtitan, vllm, ...; any: "      \
-             "those that none is known to run, too",                                               \
+     .help = "only plans that it can run, by its own constants where the chip has them: "          \
+             "megatron-lm, maxtext, torchtitan, vllm, ...; any: those that none is known to run, " \
+             "too",                                                                                \
      .default_says = "plans that one of them runs; with --from what the recipe is of"},            \
     {"emit", 0, CLI_TEXT, offsetof(values, member.emit), "NAME",                                   \
      .help = "print the best plan as the flags or files of a framework"},                          \
@@ -236,9 +237,10 @@ sm_status cli_frameworks(const cli_call *call, const cli_recipe_values *given, s
                          cli_asked_frameworks *out, sm_error *err);
 /* Is --framework any? */
 bool cli_any_framework(const cli_recipe_values *given);
-/* The constants of the software that a recipe is of, where the chip has them; else usual. */
-const sm_calibration *cli_recipe_calibration(const sm_recipe *recipe, const sm_system *system,
-                                             const sm_calibration *usual);
+/* The constants of this software, else of one that a framework is known by, where the chip has
+ * them; else usual. software, framework: NULL where there is none. */
+const sm_calibration *cli_framework_calibration(const sm_framework *framework, const char *software,
+                                                const sm_chip *chip, const sm_calibration *usual);
 /* The recipe of --from with its model (or MODEL, where that is given) and its chips (or those of
  * on). SM_USAGE when neither says one, SM_BAD_INPUT with the place of what cannot be read. */
 sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,

@@ -138,14 +138,14 @@ sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,
     return status ? status : find_model(call, read_by, recipe, model, err);
 }
 
-const sm_calibration *cli_recipe_calibration(const sm_recipe *recipe, const sm_system *system,
-                                             const sm_calibration *usual) {
-    const char *rest = sm_framework_software(recipe->framework), *word;
-    for (size_t n; (n = sm_next_word(&rest, &word)) > 0;) {
+const sm_calibration *cli_framework_calibration(const sm_framework *framework, const char *software,
+                                                const sm_chip *chip, const sm_calibration *usual) {
+    const sm_calibration *own = software ? sm_calibration_for(chip, software) : NULL;
+    const char *rest = framework ? sm_framework_software(framework) : "", *word;
+    for (size_t n; !own && (n = sm_next_word(&rest, &word)) > 0;) {
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)n, word);
-        const sm_calibration *own = sm_calibration_for(&system->chip, name);
-        if (own) return own;
+        own = sm_calibration_for(chip, name);
     }
-    return usual;
+    return own ? own : usual;
 }

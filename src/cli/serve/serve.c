@@ -182,11 +182,6 @@ static sm_status read_recipe(const cli_call *call, serving *v, sm_error *err) {
     if (status) return status;
     q->recipe = &v->recipe;
     q->plan = sm_source_of("the recipe's plan", v->recipe.plan);
-    if (!v->constants.calibration && !v->constants.software) {
-        const sm_calibration *own = cli_recipe_calibration(&v->recipe, &v->system, NULL);
-        q->calibration = own;
-        if (own) q->software = own->software;
-    }
     v->engine.recipe = v->recipe.engine;
     if (!cli_given(call, &q->weights)) take_dtype(v->recipe.weights, &q->weights);
     if (!cli_given(call, &q->kv)) take_dtype(v->recipe.kv, &q->kv);
@@ -195,13 +190,25 @@ static sm_status read_recipe(const cli_call *call, serving *v, sm_error *err) {
     return SM_OK;
 }
 
+/* What a framework is known as, where constants say it of every chip that is asked about. */
+static void take_framework(serving *v, const sm_framework *framework) {
+    const sm_serve_question *q = &v->question;
+    if (!framework || v->constants.calibration || v->constants.software) return;
+    const sm_calibration *own =
+        cli_framework_calibration(framework, v->recipe.software, &v->system.chip, NULL);
+    bool all = own && (!q->prefill_system ||
+                       sm_software_calibration(&q->prefill_system->chip, own->software));
+    for (int i = 1; i < q->n_systems && all; i++)
+        all = sm_software_calibration(&v->systems[i].chip, own->software) != NULL;
+    if (all) v->constants.software = own->software;
+}
+
 static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     serving *v = call->values;
     sm_serve_question *q = &v->question;
     q->size = sizeof *q;
     q->model = &v->model;
     q->system = &v->system;
-    q->software = v->constants.software;
     q->explain = call->common.explain;
     q->plot = v->plot != NULL;
     sm_status status = v->recipe_values.from ? read_recipe(call, v, err) : read_job(call, v, err);
@@ -212,6 +219,11 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     q->emit = asked.emit;
     q->any_plan = cli_any_framework(&v->recipe_values);
     if (!status) status = read_pools(call, v, err);
+    if (!status)
+        take_framework(v, v->recipe_values.from ? v->recipe.framework
+                          : asked.framework     ? asked.framework
+                                                : asked.emit);
+    q->software = v->constants.software;
     if (!status) status = read_rest(call, v, err);
     return status ? status : sm_answer_serve(q, r, err);
 }
