@@ -66,6 +66,8 @@ def titan(row, args):
              "[activation_checkpoint]", f'mode = "{args.get("ac", "full")}"', 'selective_ac_option = "op"']
     if "loat8" in " ".join(args["row"]) + ("" if len(args["row"]) > 1 and "FSDP" == args["row"][0] else args["caption"]):
         lines.insert(3, 'converters = ["float8"]')
+    stages = int(args.get("pp", 1)) # of December 2024: as many microbatches as stages, unless told
+    lines.insert(lines.index("[activation_checkpoint]"), f'pipeline_parallel_microbatch_size = {max(1, int(args["local_batch"]) // stages)}')
     if "compile" in cell and args["row"] != ["FSDP"]:
         lines += ["[compile]", "enable = true"]
     return "\n".join(lines) + "\n"

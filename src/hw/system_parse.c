@@ -484,16 +484,17 @@ static sm_status switch_sizes(const written *w, const sm_chip *chip, int *size, 
                           "has %d numbers",
                           chip->name, chip->tree_levels, *n);
     if (w->n <= 1 && size[0] > chip->tree[0].degree) {
-        if (size[0] % chip->tree[0].degree != 0) {
-            int node = chip->tree[0].degree, count = w->size[0];
+        const int node = chip->tree[0].degree, count = w->size[0];
+        const int nodes = count / node + (count % node > 0), host = chip->chips_per_host;
+        /* alike in each, and whole hosts: 256 of domains of 72 are 64 of each of four */
+        if (count % nodes != 0 || (count % node > 0 && (host <= 0 || count / nodes % host != 0)))
             return sm_fail_at(
                 err, w->source, w->shape,
                 "%d chips are not a whole number of nodes: a node of %s has %d; the nearest "
                 "counts are %d and %d",
                 count, chip->name, node, count - count % node, count - count % node + node);
-        }
-        size[1] = size[0] / chip->tree[0].degree;
-        size[0] = chip->tree[0].degree;
+        size[1] = nodes;
+        size[0] = count / nodes;
         *n = 2;
     }
     for (int i = 1; i < w->n; i++) size[i] = w->size[w->n - 1 - i];
