@@ -570,7 +570,8 @@ static void parts_are_systems_with_the_links_of_the_whole(void **state) {
         {"h100-sxm:8", 7, "h100-sxm:7"},
         {"h100-sxm:125x8", 1008, NULL},
         {"gb200-nvl72:7x72", 288, "gb200-nvl72:4x72"},
-        {"gb200-nvl72:7x72", 448, NULL},
+        {"gb200-nvl72:7x72", 448, "gb200-nvl72:7x64"},
+        {"gb200-nvl72:7x72", 450, NULL},
         {"h100-sxm:8", 0, NULL},
         {"cpu-host", 2, NULL},
     };
