@@ -463,7 +463,6 @@ typedef struct sm_timed_line {
 } sm_timed_line;
 enum { SM_MAX_TIMED_LINES = SM_MAX_ALGORITHMS * SM_MAX_TIMINGS };
 typedef struct sm_timed_curve {
-    uint64_t key; /* of the group it was made for, 0: none */
     int n, serials;
     double ideal[SM_MAX_LEVELS]; /* seconds each level is busy at datasheet rates, per byte of V */
     double busy[SM_MAX_LEVELS];  /* the same at the rates of the calibration */
@@ -477,6 +476,8 @@ typedef struct sm_timed_curve {
 typedef struct sm_curve_memo {
     const sm_system *system;
     const sm_calibration *calibration;
+    uint64_t *key; /* of the group that each entry was made for, 0: none; apart, for they are looked
+                      through */
     sm_timed_curve *entry;
     int entries, used;
 } sm_curve_memo;
@@ -491,8 +492,9 @@ void sm_curve_memo_reserve(sm_curve_memo *memo, int curves);
  * has no lines. */
 const sm_timed_curve *sm_curve_memo_get(sm_curve_memo *memo, sm_collective op,
                                         const sm_group *group, double ragged);
-/* The entry of a key of the caller's own; where its key is 0 it is to be filled and kept. */
-sm_timed_curve *sm_curve_memo_entry(sm_curve_memo *memo, uint64_t key);
+/* The entry of a key of the caller's own; where it is not there already it is to be filled and
+ * kept. */
+sm_timed_curve *sm_curve_memo_entry(const sm_curve_memo *memo, uint64_t key, bool *there);
 /* Mark an entry of sm_curve_memo_entry as filled for this key, and return it. */
 const sm_timed_curve *sm_curve_memo_keep(sm_curve_memo *memo, sm_timed_curve *entry, uint64_t key);
 /* Work out the curve of a group under the memo's system and calibration, beside the memo. A group

@@ -84,12 +84,13 @@ double sm_timed_curve_upper_s(const sm_timed_curve *c, double bytes) {
 bool sm_curve_memo_init(sm_curve_memo *memo, const sm_system *system,
                         const sm_calibration *calibration, int entries, sm_arena *arena) {
     *memo = (sm_curve_memo){.system = system, .calibration = calibration, .entries = entries};
+    memo->key = sm_arena_array(arena, (size_t)entries, sizeof *memo->key);
     memo->entry = sm_arena_array(arena, (size_t)entries, sizeof *memo->entry);
-    return memo->entry != NULL;
+    return memo->key && memo->entry;
 }
 
 void sm_curve_memo_forget(sm_curve_memo *memo) {
-    for (int i = 0; memo->used > 0 && i < memo->entries; i++) memo->entry[i].key = 0;
+    if (memo->used > 0) memset(memo->key, 0, (size_t)memo->entries * sizeof *memo->key);
     memo->used = 0;
 }
 
@@ -98,15 +99,16 @@ void sm_curve_memo_reserve(sm_curve_memo *memo, int curves) {
     if (memo->used + curves >= memo->entries * 3 / 4) sm_curve_memo_forget(memo);
 }
 
-sm_timed_curve *sm_curve_memo_entry(sm_curve_memo *memo, uint64_t key) {
+sm_timed_curve *sm_curve_memo_entry(const sm_curve_memo *memo, uint64_t key, bool *there) {
     size_t entries = (size_t)memo->entries, at = key % entries;
     assert(key != 0 && memo->used < memo->entries);
-    while (memo->entry[at].key && memo->entry[at].key != key) at = (at + 1) % entries;
+    while (memo->key[at] && memo->key[at] != key) at = at + 1 < entries ? at + 1 : 0;
+    *there = memo->key[at] != 0;
     return &memo->entry[at];
 }
 
 const sm_timed_curve *sm_curve_memo_keep(sm_curve_memo *memo, sm_timed_curve *entry, uint64_t key) {
-    entry->key = key;
+    memo->key[entry - memo->entry] = key;
     memo->used++;
     return entry;
 }
@@ -121,8 +123,9 @@ const sm_timed_curve *sm_curve_memo_get(sm_curve_memo *memo, sm_collective op,
                                      (uint64_t)group->part[i].size << 28 ^
                                      (uint64_t)group->part[i].stride);
     key |= 1;
-    sm_timed_curve *entry = sm_curve_memo_entry(memo, key);
-    if (entry->key) return entry;
+    bool there;
+    sm_timed_curve *entry = sm_curve_memo_entry(memo, key, &there);
+    if (there) return entry;
     sm_timed_curve_fill(memo, op, group, ragged, entry);
     return sm_curve_memo_keep(memo, entry, key);
 }

@@ -225,8 +225,9 @@ static const sm_timed_curve *least_curve(splits s, sm_group at, int left, sm_cur
         key = sm_hash_mixed(key, (uint64_t)q->level << 56 ^ (uint64_t)q->size << 28 ^
                                      (uint64_t)q->stride);
     }
-    s.least = sm_curve_memo_entry(memo, key | 1);
-    if (s.least->key) return s.least;
+    bool there;
+    s.least = sm_curve_memo_entry(memo, key | 1, &there);
+    if (there) return s.least;
     memset(s.least, 0, sizeof *s.least);
     if (s.t->system.torus_dims > 0 && !s.joined) try_fills(&s, 0, left, &at);
     else try_splits(&s, 0, 1, left, &at);
