@@ -631,7 +631,8 @@ static double median_tau(fit *f, residual_at of, fold_kind kind, double apart) {
         for (size_t k = i; k < f->n; k++) {
             const sm_training_row *o = &f->step[k].row->of.training;
             if (f->step[k].source != f->step[i].source || f->step[k].cell != f->step[i].cell ||
-                o->chips != t->chips || o->seq_len < t->seq_len || o->seq_len > t->seq_len ||
+                o->chips != t->chips || o->model.n_heads != t->model.n_heads ||
+                o->seq_len < t->seq_len || o->seq_len > t->seq_len ||
                 strcmp(o->model.name, t->model.name) != 0 ||
                 strcmp(o->precision_class, t->precision_class) != 0)
                 continue;

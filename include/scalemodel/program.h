@@ -397,6 +397,7 @@ typedef struct sm_comm {
 /* Weights that share a storage sharding and a gradient reduction. */
 typedef struct sm_weight_class {
     double elements; /* global */
+    int weights;     /* so many arrays, but for what it is joined with */
     sm_axes stored;  /* shards of the parameter: tensor, expert, fsdp */
     sm_axes partial; /* each microbatch leaves a partial gradient over these, fsdp not included */
     bool expert;

@@ -214,7 +214,7 @@ void sm_curve_broadcast(sm_curve *curve, const sm_group_links *links, const char
     curve->ideal_s_per_byte = least;
     sm_algorithm *chain =
         sm_curve_add(curve, links, "pipelined chain", chain_latency_s(links), busy, 0.0);
-    sm_algorithm_by_library(chain, links, sm_library_steps(links->n), chain_latency_s(links), 1.0);
+    sm_algorithm_by_ring(chain, links, 1.0);
     add_in_network(curve, links, by_switches, busy);
     if (links->switch_parts) add_binomial(curve, links);
     sm_curve_add_book(curve, links, chain_latency_s(links), busy);

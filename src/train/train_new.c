@@ -208,14 +208,15 @@ static void mix_piece(variant *v, const piece *p) {
     }
 }
 
-double variant_trained(const sm_train *t, const variant *v) {
-    double all = 0;
+double variant_trained(const sm_train *t, const variant *v, double *weights) {
+    double all = 0, arrays = 0;
     for (int i = 0; i < v->pieces; i++)
         for (int c = 0; c < v->piece[i].part.classes; c++) {
             const sm_weight_class *w = &v->piece[i].part.weight[c];
             double n = i < t->kinds ? t->layers[i] * w->share : 1;
-            if (!w->fixed && !w->tied) all += w->elements * n;
+            if (!w->fixed && !w->tied) all += w->elements * n, arrays += w->weights * n;
         }
+    if (weights) *weights = arrays;
     return all;
 }
 
@@ -242,7 +243,7 @@ static variant *build_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
         mix_piece(v, &v->piece[i]);
     }
     assert(at < VARIANTS);
-    if (variant_trained(t, v) <= 0) {
+    if (variant_trained(t, v, NULL) <= 0) {
         sm_fail(err, SM_BAD_INPUT, "no matrix of this model is among the targets of its adapters");
         return NULL;
     }

@@ -25,9 +25,10 @@ static sm_member *training_members(const sm_validation *v, size_t *n) {
         const sm_checked *c = &v->row[v->index[i]];
         if (c->row->kind != SM_TRUTH_TRAINING) continue;
         const sm_training_row *t = &c->row->of.training;
-        const char *key =
-            sm_arena_printf(v->arena, "%s\n%s\n%s\n%d\n%.0f\n%s", c->row->source, t->model.name,
-                            c->chip, t->chips, t->seq_len, t->precision_class);
+        /* sources try numbers of heads under one name */
+        const char *key = sm_arena_printf(v->arena, "%s\n%s\n%d\n%s\n%d\n%.0f\n%s", c->row->source,
+                                          t->model.name, t->model.n_heads, c->chip, t->chips,
+                                          t->seq_len, t->precision_class);
         if (!key) return NULL;
         m[(*n)++] = (sm_member){key, v->index[i]};
     }
