@@ -352,6 +352,8 @@ typedef struct sm_work {
     int op;                 /* forward op it belongs to */
     bool norm;              /* of a norm with a scale */
     bool linear;            /* multiplies by a weight: may run in a narrower dtype (fp8) */
+    bool casts;             /* then the first to read an activation or gradient in that dtype: a norm
+                               writes its result so of its own accord */
     sm_size batch, m, n, k; /* einsum: batch x [m,k] x [k,n] */
     sm_size flops;          /* matrix FLOPs (attention, einsum) or vector FLOPs */
     int terms;

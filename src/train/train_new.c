@@ -163,6 +163,8 @@ static sm_status build_piece(sm_train *t, variant *v, int index, sm_error *err) 
     if (s == SM_OK) s = sm_program_partition(&program, &t->lowerings, &p->part, err);
     if (s != SM_OK) return s;
     if (t->software.one_by_one) all_block(&p->part);
+    for (int i = 0; i < p->part.works; i++) /* recipes in 8 bits leave the head in 16 */
+        p->part.work[i].linear = p->part.work[i].linear && what != SM_PIECE_HEAD;
     for (int set = 0; s == SM_OK && set < SM_RECOMPUTE_COUNT; set++)
         s = piece_set_fill(
             p, set,
