@@ -74,7 +74,8 @@ static void a_large_message_goes_by_simple(void **state) {
     assert_string_equal(cost.protocol, "Simple, filling");
 }
 
-/* There is no tree for it: a small one goes round all 64, over 56 links within nodes and 7 between. */
+/* There is no tree for it: a small one goes round all 64, over 56 links within nodes and 7 between.
+ */
 static void a_broadcast_is_a_ring_of_all(void **state) {
     sm_system system = system_of("h100-sxm:8x8");
     sm_curve curve = curve_of(&system, SM_BROADCAST, 64);

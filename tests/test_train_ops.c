@@ -100,8 +100,8 @@ static void narrow_products_are_cast_for(void **state) {
     }
     const sm_chip *h100 = sm_chip_find("h100-sxm", 8);
     double read = 32 * 4096 / 8.0 * 32 * 4096; /* elements: tokens, layers, width */
-    double want = 4 * read /
-                  (h100->memory_bytes_per_s.value * sm_calibration_of(h100)->memory_efficiency);
+    double want =
+        4 * read / (h100->memory_bytes_per_s.value * sm_calibration_of(h100)->memory_efficiency);
     assert_true(fabs(cast[0]) <= 1e-12 && fabs(cast[1] - want) <= 1e-9 * want);
     assert_true(fabs(back[1] - want) <= 0.05 * want && back[0] < 0.1 * want);
     assert_true(fabs(head[1] - head[0]) <= 1e-12);

@@ -20,8 +20,8 @@ static void tell_op(teller *x, sm_why *to, const sm_work *w) {
         "max(vector FLOPs / vector peak, bytes / (HBM x efficiency)) + launch",
         "bytes / (HBM x efficiency) + launch",
         "max(FLOPs / (peak x efficiency) + vector FLOPs / peak, bytes / its rate) + launch"};
-    static const char cast[] =
-        "max(FLOPs / (peak x efficiency of the shape), bytes / (HBM x efficiency)) + launch + casts";
+    static const char cast[] = "max(FLOPs / (peak x efficiency of the shape), bytes / (HBM x "
+                               "efficiency)) + launch + casts";
     _Static_assert(sizeof formulas / sizeof *formulas == SM_OP_KERNEL + 1, "one of each kind");
     priced p = piece_work_price(x->t, x->p->v, w, &x->p->d, x->plan->dtype, NULL);
     bool casts = w->casts && w->linear && sm_dtype_bytes(x->plan->dtype) <= 1;
