@@ -354,20 +354,21 @@ END
 
 Where training falls short, and why:
 
-- The tail of quality A, with the source left out, is 8-bit steps on TPU v7 (-25 to -37 %: no other source has any on a TPU), Llama 4 Maverick on
-  TPU v5p (-30 %), torchtitan's ring attention of December 2024 over 4 and 8 ranks (-40 %), GPT-OSS (heads of 64 and a width of 2880),
+- The tail of quality A, with the source left out, is 8-bit steps on TPU v7 (-19 to -29 %: no other source has any on a TPU), Llama 4 Maverick on
+  TPU v5p (-26 %), torchtitan's ring attention of December 2024 over 4 and 8 ranks (-40 %), GPT-OSS (heads of 64 and a width of 2880),
   DeepSpeed's ZeRO-3 of 2021, Qwen3 30B, and code bases with fewer than ten rows on a chip.
 - Layouts: a layout measured several times counts once, at the geometric mean. A quarter of the pairs that are ordered wrongly lie within
   5 % of each other; of those measured more than 3.7 % apart (what two releases of one software differ by) `validate` gives the figure too.
-  InternEvo's groups of the optimizer are a plan key (`state_copies`); its broadcasts from 1024 ranks take three times what is priced. Of
-  BLOOM's sweep, one configuration took 107 s and 147 s in two runs; vTrain's multi-node rows of tensor degree 2 take up to 37 % longer
-  than those of 1 and 4 let expect.
+  InternEvo's groups of the optimizer are a plan key (`state_copies`); its broadcasts among 1024 ranks still take 1.5 s longer than priced.
+  A sweep is of one model with one number of heads: BLOOM's tries 64, 96 and 128 under one name, and heads of 108 take 40 % longer.
+  vTrain's multi-node rows of tensor degree 2 take up to 37 % longer than those of 1 and 4 let expect.
 - ZeRO-3 of 2021 (Narayanan et al., table 2) is +3 % at 640 GPUs, -24 % at 1,120 and -59 % at 2,240, in sample: NCCL's gathers were then rings over
   all ranks, whose latency grows with them (2,239 steps of some 12 us for each weight would be what is missing); gathers are priced as hierarchical.
 - Small models that the host cannot feed: Megatron-LM's functional tests (`training_ci.csv`, 168 rows, of which a sixth is in the fit, and in the
-  set of all rows alone) are off by 14 % in the median with their own constants, by 42 % (too quick) with the default ones, whose software is anyone's:
+  set of all rows alone) are off by 13 % in the median with their own constants, by 42 % (too quick) with the default ones, whose software is anyone's:
   what a host needs for an operation differs between code bases by a factor of ten.
-- Peaks: the worst of rows left out is nanotron's 1.3B on 16 GPUs, which keeps 3 GB more than on 32, where the state of its optimizer explains 0.6.
+- Peaks: the worst of rows left out are nanotron's, whose allocator holds up to 38 % of the activations again (reserved, and pieces of a gradient
+  flattened for its scatter).
 - vTrain: residuals follow the shape of matmuls and the size of all-reduces (tensor 2, 8 MB: -15 % and +14 % at two
   widths): tiles of kernels and thresholds of protocols that fourteen constants do not hold.
 END

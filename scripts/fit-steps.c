@@ -619,9 +619,8 @@ static size_t join_twins(const fit *f, const size_t *at, size_t n, residual_at o
  * apart: pairs measured no further from each other have no order. */
 static double median_tau(fit *f, residual_at of, fold_kind kind, double apart) {
     enum { FEWEST = 8 };
-    double *a = fit_array(&f->h, f->n, sizeof *a), *b = fit_array(&f->h, f->n, sizeof *b), *tau,
-           *room;
-    tau = fit_array(&f->h, f->n, sizeof *tau), room = fit_array(&f->h, 4 * f->n, sizeof *room);
+    double *a = fit_array(&f->h, f->n, sizeof *a), *b = fit_array(&f->h, f->n, sizeof *b), *tau;
+    tau = fit_array(&f->h, f->n, sizeof *tau);
     bool *done = fit_array(&f->h, f->n, sizeof *done);
     size_t sweeps = 0, *at = fit_array(&f->h, f->n, sizeof *at);
     for (size_t i = 0; i < f->n; i++) {
@@ -631,7 +630,8 @@ static double median_tau(fit *f, residual_at of, fold_kind kind, double apart) {
         for (size_t k = i; k < f->n; k++) {
             const sm_training_row *o = &f->step[k].row->of.training;
             if (f->step[k].source != f->step[i].source || f->step[k].cell != f->step[i].cell ||
-                o->chips != t->chips || o->seq_len < t->seq_len || o->seq_len > t->seq_len ||
+                o->chips != t->chips || o->model.n_heads != t->model.n_heads ||
+                o->seq_len < t->seq_len || o->seq_len > t->seq_len ||
                 strcmp(o->model.name, t->model.name) != 0 ||
                 strcmp(o->precision_class, t->precision_class) != 0)
                 continue;
@@ -640,8 +640,7 @@ static double median_tau(fit *f, residual_at of, fold_kind kind, double apart) {
         }
         n = join_twins(f, at, n, of, kind, a, b);
         if (n < FEWEST) continue;
-        double found =
-            apart > 1.0 ? sm_kendall_tau_apart(b, a, n, apart) : sm_kendall_tau(a, b, n, room);
+        double found = apart > 1.0 ? sm_kendall_tau_apart(b, a, n, apart) : sm_kendall_tau(a, b, n);
         if (isfinite(found)) tau[sweeps++] = found;
     }
     return sm_quantile(tau, sweeps, 0.5);

@@ -4,7 +4,8 @@
 What a code base keeps is read from its code; what its allocator reserves (fragmentation, reserved_bytes,
 outside_bytes) was fitted to measured peaks and to runs that ran out of memory. Those three are left out here:
 
-  source       they are the means of the other code bases', so that no row of the source had a part in them
+  source       they are the means of the other code bases', so that no row of the source had a part in them; code bases
+               that are told to hold what another one does (Megatron-Core) count once
   model        reserved_bytes is refitted to the other models of the code base (the median of what is left over),
                fragmentation to the verdicts on the other models and sequence lengths where runs out of memory are told
   hidden       nothing is known of the software: all of them are priced as Megatron-Core
@@ -158,8 +159,8 @@ def main():
     verdicts("verdicts-own", [right(n, rows, own) for n in names], "in sample", out)
     means = []
     for name, base in known.items():
-        others = [other["memory"][-1] for key, other in known.items() if key != name]
-        means.append(changed(base, **{key: statistics.mean(o.get(key, 0) for o in others) for key in FITTED}))
+        others = {tuple(other["memory"][-1].get(key, 0) for key in FITTED) for k, other in known.items() if k != name}
+        means.append(changed(base, **dict(zip(FITTED, map(statistics.mean, zip(*sorted(others)))))))
     answers = validated(means)
     how = "the allocator of the other code bases"
     told("peak-source", [(p, m) for _, p, m in peaks(rows, answers)], how, out)

@@ -21,6 +21,7 @@ usage: scripts/measured-columns.py [FILE.csv...]   (default: data/truth/*.csv)
 import csv
 import glob
 import io
+import itertools
 import math
 import os
 import re
@@ -451,8 +452,24 @@ def plan_of(row):
             # Aleph Alpha's code base has a kernel for norms where the row says so
             ("norms", "separate" if row.get("software", "") in ("aleph-alpha", "aleph-alpha-flash1")
              or "eager" in row.get("id", "") else "fused", "fused"),
-            ("capacity", capacity(notes), 0)]
+            ("capacity", capacity(notes), 0),
+            ("layout", equal_stages(row, m, plan["pipeline"]), "even")]
     return ",".join(f"{k}={v}" for k, v, usual in keys if v != usual)
+
+
+def equal_stages(row, m, stages):
+    """nanotron's stages take layers until they pass their share of the parameters of layers and head
+    (models/base.py, build_model): the last ones have fewer layers."""
+    if row.get("software", "") != "nanotron" or stages == 1:
+        return "even"
+    width, of_layers = number(row, "model.d_model"), [0] * stages
+    layer, head = 4 * width * width + 3 * number(row, "model.d_ff") * width, number(row, "model.vocab") * width
+    stage = 0
+    for n in range(1, m.layers + 1):
+        of_layers[stage] += 1
+        stage += stages * n * layer > (m.layers * layer + head) * (stage + 1)
+    runs = [(k, len(list(same))) for k, same in itertools.groupby(of_layers)]
+    return ".".join(f"{k}*{times}" if times > 1 else str(k) for k, times in runs)
 
 
 def capacity(notes):

@@ -298,10 +298,9 @@ static void broadcast_send(books *b, int from, int to, int half, unsigned minus)
 }
 
 /* One way along a line; on a ring the second half goes the other way round. */
-static void torus_walk(books *b, const oracle_stage *stage, bool pipelined) {
+static void torus_walk(books *b, const oracle_stage *stage) {
     begin_stage(b);
     for (int t = 1; t < stage->n; t++) {
-        bool last = t == stage->n - 1;
         for (int root = 0; root < b->members; root++) {
             if (position(stage, root) != 0 || !b->start[root * 2]) continue;
             bool ring = stage->way == ORACLE_RING;
@@ -309,7 +308,7 @@ static void torus_walk(books *b, const oracle_stage *stage, bool pipelined) {
             int from = ring ? around(stage, 1 - t) : t - 1, to = ring ? around(stage, -t) : t;
             broadcast_send(b, moved(stage, root, from), moved(stage, root, to), 1, ring ? ~0u : 0);
         }
-        end_round(b, last && !pipelined);
+        end_round(b, false);
     }
 }
 
@@ -349,31 +348,9 @@ oracle_schedule oracle_broadcast_chain(const oracle_network *net, const oracle_s
         unit *= stages[inner++].n;
     chain(&b, unit, b.members - 1);
     for (int i = 0; i < inner; i++) {
-        if (stages[i].level < torus_dims) torus_walk(&b, &stages[i], true);
+        if (stages[i].level < torus_dims) torus_walk(&b, &stages[i]);
         else node_chains(&b, &stages[i]);
     }
-    return finish_broadcast(&b);
-}
-
-static void binomial_stage(books *b, const oracle_stage *stage) {
-    for (int have = 1; have < stage->n; have *= 2) {
-        for (int r = 0; r < b->members; r++) {
-            int to = position(stage, r) + have;
-            if (position(stage, r) < have && to < stage->n && *owns(b, r, 0))
-                for (int half = 0; half < 2; half++)
-                    broadcast_send(b, r, moved(stage, r, to), half, 0);
-        }
-        end_round(b, true);
-    }
-}
-
-oracle_schedule oracle_broadcast_binomial(const oracle_network *net, const oracle_stage *stages,
-                                          int n_stages, int torus_dims) {
-    books b = broadcast_books(net);
-    for (int i = n_stages - 1; i >= 0; i--)
-        if (stages[i].level >= torus_dims) binomial_stage(&b, &stages[i]);
-    for (int i = 0; i < n_stages; i++)
-        if (stages[i].level < torus_dims) torus_walk(&b, &stages[i], false);
     return finish_broadcast(&b);
 }
 

@@ -35,8 +35,6 @@ oracle_schedule oracle_all_to_all_staged(const oracle_network *net, const oracle
 oracle_schedule oracle_shift(const oracle_network *net);
 oracle_schedule oracle_broadcast_chain(const oracle_network *net, const oracle_stage *stages,
                                        int n_stages, int torus_dims);
-oracle_schedule oracle_broadcast_binomial(const oracle_network *net, const oracle_stage *stages,
-                                          int n_stages, int torus_dims);
 /* The messages of a broadcast backwards in time: a reduce to rank 0. Checks the sums. */
 oracle_schedule oracle_reduce(const oracle_network *net, const oracle_schedule *broadcast);
 

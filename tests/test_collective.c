@@ -410,11 +410,6 @@ static void check_broadcast(const fixture *f) {
         return;
     }
     expect_line(f, &curve.algorithm[0], chain);
-    const sm_algorithm *tree = line_named(&curve, "binomial tree");
-    if (tree)
-        expect_line(
-            f, tree,
-            delivered(f, oracle_broadcast_binomial(f->net, f->stages, f->n_stages, dims), &time));
     expect_at_most(f, "bound of the broadcast", curve.ideal_s_per_byte,
                    curve.algorithm[0].line.s_per_byte);
 }
@@ -438,10 +433,6 @@ static void check_reduce(const fixture *f) {
         return;
     }
     expect_line(f, &curve.algorithm[0], chain);
-    const sm_algorithm *tree = line_named(&curve, "binomial tree");
-    if (tree)
-        expect_line(f, tree,
-                    backwards(f, oracle_broadcast_binomial(f->net, f->stages, f->n_stages, dims)));
 }
 
 static void check_all(const sm_system *system, const sm_group *group) {

@@ -74,6 +74,19 @@ static void a_large_message_goes_by_simple(void **state) {
     assert_string_equal(cost.protocol, "Simple, filling");
 }
 
+/* There is no tree for it: a small one goes round all 64, over 56 links within nodes and 7 between.
+ */
+static void a_broadcast_is_a_ring_of_all(void **state) {
+    sm_system system = system_of("h100-sxm:8x8");
+    sm_curve curve = curve_of(&system, SM_BROADCAST, 64);
+    const sm_algorithm *ring = NULL;
+    for (int i = 0; i < curve.n; i++)
+        if (strcmp(curve.algorithm[i].name, "pipelined chain") == 0) ring = &curve.algorithm[i];
+    assert_non_null(ring);
+    assert_near(ring->steps, 63, 1e-9);
+    assert_near(ring->hops_s, 56 * 0.6e-6 + 7 * 2.7e-6, 1e-9);
+}
+
 /* Timings of 8 GPUs by NCCL (aiconfigurator systems data, h100_sxm, NCCL 2.29.2), microseconds. */
 static void measured_times_come_back(void **state) {
     static const struct {
@@ -441,6 +454,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_small_message_goes_by_ll),
         cmocka_unit_test(a_large_message_goes_by_simple),
+        cmocka_unit_test(a_broadcast_is_a_ring_of_all),
         cmocka_unit_test(measured_times_come_back),
         cmocka_unit_test(tori_have_no_protocols),
         cmocka_unit_test(the_book_and_peer_kernels_are_not_the_librarys),

@@ -192,6 +192,11 @@ static void fsdp_moves_every_parameter(void **state) {
             assert_true(backward == 2 * (params - vectors));
             assert_true(reduced == params);
             assert_true(elements_of_classes() == params);
+            int arrays = part.program.rides > 0, classes = 0;
+            for (int t = 0; t < part.program.tensors; t++)
+                arrays += part.program.tensor[t].role == SM_ROLE_WEIGHT;
+            for (int c = 0; c < part.classes; c++) classes += part.weight[c].weights;
+            assert_int_equal(classes, arrays);
         }
     }
 }

@@ -77,6 +77,17 @@ static void whole_logits_are_not_divided_by_tensor(void **state) {
     is_about(memory_of("data=8", 8, &whole).total, memory_of("data=8", 8, &plain).total);
 }
 
+/* ---- broadcasts ---- */
+
+/* Fewer weights than chips: twice the chips go round a ring twice as long, once for each weight. */
+static void no_weight_is_broadcast_twice(void **state) {
+    sm_software_memory sends = plain;
+    sends.broadcasts = true;
+    double some = price_on("h100-sxm:64x8", "data=512", 512, &sends).breakdown.optimizer;
+    double more = price_on("h100-sxm:128x8", "data=1024", 1024, &sends).breakdown.optimizer;
+    assert_true(more > 1.2 * some && more < 2.0 * some);
+}
+
 /* ---- ops of several kernels ---- */
 
 static void norms_of_several_kernels_keep_more(void **state) {
@@ -431,6 +442,7 @@ int main(void) {
         cmocka_unit_test(what_cannot_be_trained_is_refused),
         cmocka_unit_test(parameters_in_fp8_are_half),
         cmocka_unit_test(the_search_knows_what_is_left_of_the_card),
+        cmocka_unit_test(no_weight_is_broadcast_twice),
         cmocka_unit_test(a_plan_fits_what_is_left_of_the_card),
     };
     return cmocka_run_group_tests(tests, load_model, NULL);

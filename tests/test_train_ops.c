@@ -80,6 +80,33 @@ static void flops_are_the_models(void **state) {
     sm_arena_free(arena);
 }
 
+/* In 8 bits: projections of q and of attention's result (a) are of one size, but what the latter
+ * reads is cast first, 2 bytes read and two copies of 1 written, where q's norm has done so. Every
+ * gradient is cast. The head stays in 16 bits. */
+static void narrow_products_are_cast_for(void **state) {
+    static const char *const in[2] = {"fsdp=8,microbatch=1", "fsdp=8,microbatch=1,dtype=fp8"};
+    double head[2], cast[2], back[2];
+    for (int i = 0; i < 2; i++) {
+        tell("llama-3.1-8b", "h100-sxm:1x8", in[i]);
+        const sm_plan_op *q = op("q", SM_PHASE_FORWARD, false),
+                         *a = op("a", SM_PHASE_FORWARD, false),
+                         *q_back = op("q", SM_PHASE_BACKWARD_INPUT, false);
+        assert_true(q && a && q_back && op("l", SM_PHASE_FORWARD, false));
+        head[i] = op("l", SM_PHASE_FORWARD, false)->time_s;
+        cast[i] = a->time_s - q->time_s;
+        back[i] = q_back->time_s - q->time_s;
+        assert_int_equal(sums_differ(in[i]), 0);
+        sm_arena_free(arena);
+    }
+    const sm_chip *h100 = sm_chip_find("h100-sxm", 8);
+    double read = 32 * 4096 / 8.0 * 32 * 4096; /* elements: tokens, layers, width */
+    double want =
+        4 * read / (h100->memory_bytes_per_s.value * sm_calibration_of(h100)->memory_efficiency);
+    assert_true(fabs(cast[0]) <= 1e-12 && fabs(cast[1] - want) <= 1e-9 * want);
+    assert_true(fabs(back[1] - want) <= 0.05 * want && back[0] < 0.1 * want);
+    assert_true(fabs(head[1] - head[0]) <= 1e-12);
+}
+
 /* All stages hold the same layers but the first and the last; the busiest is told of. */
 static void a_stage_tells_of_its_own(void **state) {
     tell("llama-3.1-8b", "h100-sxm:1x8", "pipeline=8,microbatch=1");
@@ -149,6 +176,7 @@ static void ops_add_up_to_the_price(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(flops_are_the_models), cmocka_unit_test(a_stage_tells_of_its_own),
+        cmocka_unit_test(narrow_products_are_cast_for),
         cmocka_unit_test(waiting_for_the_host_is_a_row), cmocka_unit_test(ops_add_up_to_the_price)};
     return cmocka_run_group_tests_name("train_ops", tests, NULL, NULL);
 }

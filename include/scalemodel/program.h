@@ -349,9 +349,11 @@ typedef struct sm_work {
     sm_op_kind kind;
     sm_function function; /* of the forward op */
     sm_phase phase;
-    int op;                 /* forward op it belongs to */
-    bool norm;              /* of a norm with a scale */
-    bool linear;            /* multiplies by a weight: may run in a narrower dtype (fp8) */
+    int op;      /* forward op it belongs to */
+    bool norm;   /* of a norm with a scale */
+    bool linear; /* multiplies by a weight: may run in a narrower dtype (fp8) */
+    bool casts;  /* then the first to read an activation or gradient in that dtype: a norm
+                    writes its result so of its own accord */
     sm_size batch, m, n, k; /* einsum: batch x [m,k] x [k,n] */
     sm_size flops;          /* matrix FLOPs (attention, einsum) or vector FLOPs */
     int terms;
@@ -397,6 +399,7 @@ typedef struct sm_comm {
 /* Weights that share a storage sharding and a gradient reduction. */
 typedef struct sm_weight_class {
     double elements; /* global */
+    int weights;     /* so many arrays, but for what it is joined with */
     sm_axes stored;  /* shards of the parameter: tensor, expert, fsdp */
     sm_axes partial; /* each microbatch leaves a partial gradient over these, fsdp not included */
     bool expert;

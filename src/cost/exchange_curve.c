@@ -162,27 +162,6 @@ static double chain_latency_s(const sm_group_links *links) {
     return s;
 }
 
-/* Binomial trees, outermost level first, all of V in every step and for every group that shares a
- * link. */
-static void add_binomial(sm_curve *curve, const sm_group_links *links) {
-    double busy[SM_MAX_LEVELS] = {0}, latency = torus_walk_s(links), sum = 0.0;
-    for (int i = 0; i < links->torus_parts; i++) {
-        double part = 1.0 / links->torus[i].rate_bytes_per_s;
-        busy[links->torus[i].level] += part;
-        sum += part;
-    }
-    for (int i = 0; i < links->switch_parts; i++) {
-        double slowest = 0.0, steps = ceil(log2(links->sw[i].n));
-        for (int j = sm_first_passed(links, i); j <= i; j++)
-            slowest = fmax(slowest, links->sw[j].groups / links->sw[j].link_bytes_per_s);
-        busy[links->sw[i].level] = steps * slowest;
-        sum += steps * slowest;
-        latency += steps * links->sw[i].hop_s;
-    }
-    sm_algorithm *a = sm_curve_add(curve, links, "binomial tree", latency, busy, sum);
-    sm_algorithm_by_library(a, links, ceil(log2(links->n)), latency, 1.0);
-}
-
 static void add_in_network(sm_curve *curve, const sm_group_links *links, const char *name,
                            const double *busy) {
     for (int i = 0; i < links->switch_parts; i++)
@@ -198,24 +177,23 @@ static void add_in_network(sm_curve *curve, const sm_group_links *links, const c
  * Switches: a chain through all children in order, so that each link carries V once in and once out
  * per group. */
 void sm_curve_broadcast(sm_curve *curve, const sm_group_links *links, const char *by_switches) {
-    double busy[SM_MAX_LEVELS] = {0};
-    for (int i = 0; i < links->torus_parts; i++)
-        busy[links->torus[i].level] += 1.0 / links->torus[i].rate_bytes_per_s;
-    for (int i = 0; i < links->switch_parts; i++)
-        busy[links->sw[i].level] = links->sw[i].groups / links->sw[i].link_bytes_per_s;
     /* Every member must receive V: at the sum of its rates on a torus, over its child's link at
      * each switch level. */
-    double rate = 0.0, least = 0.0;
-    for (int i = 0; i < links->torus_parts; i++) rate += links->torus[i].rate_bytes_per_s;
+    double busy[SM_MAX_LEVELS] = {0}, rate = 0.0, least = 0.0;
+    for (int i = 0; i < links->torus_parts; i++) {
+        busy[links->torus[i].level] += 1.0 / links->torus[i].rate_bytes_per_s;
+        rate += links->torus[i].rate_bytes_per_s;
+    }
     if (rate > 0.0) least = 1.0 / rate;
-    for (int i = 0; i < links->switch_parts; i++)
-        if (links->sw[i].n > 1)
-            least = fmax(least, links->sw[i].groups / links->sw[i].link_bytes_per_s);
+    for (int i = 0; i < links->switch_parts; i++) {
+        const sm_switch_part *w = &links->sw[i];
+        busy[w->level] = w->groups / w->link_bytes_per_s;
+        if (w->n > 1) least = fmax(least, busy[w->level]);
+    }
     curve->ideal_s_per_byte = least;
     sm_algorithm *chain =
         sm_curve_add(curve, links, "pipelined chain", chain_latency_s(links), busy, 0.0);
-    sm_algorithm_by_library(chain, links, sm_library_steps(links->n), chain_latency_s(links), 1.0);
+    sm_algorithm_by_ring(chain, links, 1.0);
     add_in_network(curve, links, by_switches, busy);
-    if (links->switch_parts) add_binomial(curve, links);
     sm_curve_add_book(curve, links, chain_latency_s(links), busy);
 }

@@ -129,6 +129,7 @@ static void record(sm_partition *p, const sm_weight_class *c) {
             of->share != c->share)
             continue;
         of->elements += c->elements;
+        of->weights += c->weights;
         return;
     }
     if (p->classes < SM_MAX_WEIGHT_CLASSES) p->weight[p->classes] = *c;
@@ -142,6 +143,7 @@ static void record_weights(const job *j) {
         const sm_tensor *t = &j->b->tensor[i];
         if (t->role != SM_ROLE_WEIGHT) continue;
         record(j->out, &(sm_weight_class){.elements = t->elements,
+                                          .weights = 1,
                                           .stored = part_stored_mask(j->b, i),
                                           .partial = j->partial[i],
                                           .expert = part_of_experts(j->b, i),
@@ -160,6 +162,7 @@ static sm_status finish(const job *j, bool backward, sm_error *err) {
     if (program->rides > 0)
         record(out, &(sm_weight_class){
                         .elements = program->rides,
+                        .weights = 1,
                         .share = 1,
                         .partial =
                             backward ? (sm_axes)(tokens & ~sm_weight_shards(&program->rules)) : 0});

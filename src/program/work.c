@@ -62,6 +62,21 @@ static void unpack(job *j, const sm_op *op, const term *t, const int *at, sm_pha
     add_bytes(w, stored, SM_ROLE_WEIGHT);
 }
 
+static bool is_norm(const sm_program *b, const sm_op *op) {
+    return op->kind == SM_OP_VECTOR && op->inputs == 2 && b->tensor[op->in[1]].norm;
+}
+
+/* Backward every product has a gradient of its own. */
+static bool casts(const sm_program *b, const sm_op *op, sm_phase phase) {
+    int weight = b->tensor[op->in[0]].role == SM_ROLE_WEIGHT, read = op->in[weight];
+    if (phase != SM_PHASE_FORWARD) return phase == SM_PHASE_BACKWARD_INPUT;
+    if (b->tensor[read].producer >= 0 && is_norm(b, &b->op[b->tensor[read].producer])) return false;
+    for (const sm_op *before = b->op; before < op; before++)
+        if (before->kind == SM_OP_EINSUM && (before->in[0] == read || before->in[1] == read))
+            return false;
+    return true;
+}
+
 void part_einsum_work(job *j, const sm_op *op, const term *in, const term *out, const int *at,
                       sm_phase phase) {
     for (int i = 0; i < 2; i++)
@@ -76,6 +91,7 @@ void part_einsum_work(job *j, const sm_op *op, const term *in, const term *out, 
     w->flops = part_product(j->b, a | b | c, at);
     w->flops.base *= 2;
     w->linear = true;
+    w->casts = casts(j->b, op, phase);
     const sm_tensor *tensor = j->b->tensor;
     for (int i = 0; i < 2; i++) {
         sm_size read = part_traffic(j->b, &in[i], at);

@@ -20,9 +20,12 @@ static void tell_op(teller *x, sm_why *to, const sm_work *w) {
         "max(vector FLOPs / vector peak, bytes / (HBM x efficiency)) + launch",
         "bytes / (HBM x efficiency) + launch",
         "max(FLOPs / (peak x efficiency) + vector FLOPs / peak, bytes / its rate) + launch"};
+    static const char cast[] = "max(FLOPs / (peak x efficiency of the shape), bytes / (HBM x "
+                               "efficiency)) + launch + casts";
     _Static_assert(sizeof formulas / sizeof *formulas == SM_OP_KERNEL + 1, "one of each kind");
     priced p = piece_work_price(x->t, x->p->v, w, &x->p->d, x->plan->dtype, NULL);
-    sm_why *op = sm_page_why(&x->r, w->name, formulas[w->kind], p.expected, "s");
+    bool casts = w->casts && w->linear && sm_dtype_bytes(x->plan->dtype) <= 1;
+    sm_why *op = sm_page_why(&x->r, w->name, casts ? cast : formulas[w->kind], p.expected, "s");
     if (p.flops > 0) sm_page_leaf(&x->r, op, "FLOPs", p.flops, "FLOP", "the partitioned program");
     sm_page_leaf(&x->r, op, "bytes through HBM", p.bytes, "B", "the partitioned program");
     sm_why_add(to, op);

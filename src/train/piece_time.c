@@ -17,6 +17,18 @@ static double adding_s(const sm_train *t, const sm_work *w, const sm_degrees *d)
     return bytes / (t->system.chip.memory_bytes_per_s.value * t->kernel.memory_efficiency);
 }
 
+/* What a narrower product is the first to read: 16 bits an element, and a copy written for each of
+ * the two dimensions that it is contracted over, forward and for the gradient of the weight. fp4
+ * needs the largest of all before (Transformer Engine's casts; arXiv 2509.25149). */
+static double casts_s(const sm_train *t, const sm_work *w, const sm_degrees *d, sm_dtype dtype) {
+    double width = sm_dtype_bytes(dtype), read = width < 1 ? 4 : 2, elements = 0;
+    if (!w->casts || !w->linear || t->software.width || width > 1) return 0;
+    for (int i = 0; i < 2; i++)
+        if (w->role[i] != SM_ROLE_WEIGHT) elements += size_at(&w->bytes[i], d) / 2;
+    return elements * (read + 2 * width) /
+           (t->system.chip.memory_bytes_per_s.value * t->kernel.memory_efficiency);
+}
+
 static size_t matmul_place(const matmul_shape *shape) {
     uint64_t hash = sm_hash_bytes(shape->size, sizeof shape->size);
     return (size_t)(sm_hash_mixed(hash, (uint64_t)shape->dtype) >> 8) % MATMULS;
@@ -38,9 +50,9 @@ static priced price_einsum(const sm_train *t, const variant *v, const sm_work *w
     sm_product_shape *s = &sizes->product;
     double useful = v->rules.capacity ? 1 : fill_tiles(t, w, s);
     const matmul_shape shape = {{s->batch, s->m, s->n, s->k, sizes->bytes},
-                                w->linear && t->software.width ? SM_FP32
-                                : w->linear                    ? dtype
-                                                               : SM_BF16};
+                                t->software.width ? SM_FP32
+                                : w->linear       ? dtype
+                                                  : SM_BF16};
     priced_matmul one = {.shape.dtype = SM_DTYPE_COUNT},
                   *at = memo ? &memo[matmul_place(&shape)] : &one;
     if (at->shape.dtype != shape.dtype ||
@@ -115,7 +127,7 @@ priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, c
         at.product = (sm_product_shape){size_at(&w->batch, d), size_at(&w->m, d), size_at(&w->n, d),
                                         size_at(&w->k, d)};
         priced p = price_einsum(t, v, w, dtype, &at, memo);
-        p.expected += adding_s(t, w, d);
+        p.expected += adding_s(t, w, d) + casts_s(t, w, d, dtype);
         return p;
     }
     bool backward = w->phase != SM_PHASE_FORWARD;
@@ -232,7 +244,7 @@ void piece_floor_add(const sm_train *t, const variant *v, int index, const sm_de
             for (int k = 0; k < w->terms; k++)
                 bytes[w->bytes[k].per_sequence] += size_at(&w->bytes[k], d);
             each = size_at(&w->flops, d) / (w->linear ? linear : wide);
-            each = larger(each, bytes[1] / bytes_per_s);
+            each = larger(each, bytes[1] / bytes_per_s) + casts_s(t, w, d, dtype);
         } else {
             one = piece_work_price(t, v, w, w->kind == SM_OP_ATTENTION ? d : &many, dtype, NULL);
             each = (one.expected - c->launch_s) / MANY;

@@ -190,7 +190,7 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
     price->microbatches = microbatches_of(t, plan);
     price->sequences_per_replica = ceil(t->sequences / sm_plan_replicas(plan));
     price->chips = sm_plan_chips(plan);
-    price->trained = variant_trained(t, p->v);
+    price->trained = variant_trained(t, p->v, NULL);
     stages_chunks(t, plan, p, EXPECTED, s);
     sm_pipeline_time time = stages_run(plan, s, true);
     stages_chunks(t, plan, p, SERIAL, s);

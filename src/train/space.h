@@ -249,8 +249,8 @@ static inline double class_bytes(const sm_train *t, const sm_plan *plan, const s
 /* FLOPs that the model itself needs for a token: three times the forward pass; with adapters the
  * gradients of weights that stay as they are fall away. */
 double model_flops_of(const sm_train *t, const sm_plan *plan);
-/* Parameters that are trained. */
-double variant_trained(const sm_train *t, const variant *v);
+/* Parameters that are trained; how many arrays (weights NULL: not asked). */
+double variant_trained(const sm_train *t, const variant *v, double *weights);
 
 /* ---- a whole plan ---- */
 typedef struct pass {

@@ -73,15 +73,16 @@ static double offloaded_s(const sm_train *t, double updated, double gradient, do
     return larger(moved / link, host > 0 ? updating * sm_chip_host_sharers(chip) / host : 0);
 }
 
-/* What a chip holds of all weights goes out in as many parts as there are shards, each in a
- * broadcast of its own: the class's share of that. */
+/* What a chip holds of all weights goes out in as many parts as there are shards, each of whole
+ * weights and in a broadcast of its own: the class's share of that. */
 static double broadcast_s(const sm_train *t, const variant *v, const sm_timed_curve *curve,
                           double held, double shards, const sm_weight_class *c, const sm_degrees *d,
                           const sm_plan *plan) {
     const sm_timed_line *line;
-    double all = variant_trained(t, v) / d->ways[c->stored] / plan->pipeline;
-    double one = sm_timed_curve_s(curve, all / shards * t->weight_bytes, &line);
-    return shards > 1 ? shards * one * held / all : 0;
+    double weights, all = variant_trained(t, v, &weights) / d->ways[c->stored] / plan->pipeline;
+    double parts = smaller(shards, larger(1, weights / plan->pipeline));
+    double one = sm_timed_curve_s(curve, all / parts * t->weight_bytes, &line);
+    return shards > 1 ? parts * one * held / all : 0;
 }
 
 static void add_class(const sm_train *t, const variant *v, const class_slots *slots,

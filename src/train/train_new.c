@@ -163,6 +163,8 @@ static sm_status build_piece(sm_train *t, variant *v, int index, sm_error *err) 
     if (s == SM_OK) s = sm_program_partition(&program, &t->lowerings, &p->part, err);
     if (s != SM_OK) return s;
     if (t->software.one_by_one) all_block(&p->part);
+    for (int i = 0; i < p->part.works; i++) /* recipes in 8 bits leave the head in 16 */
+        p->part.work[i].linear = p->part.work[i].linear && what != SM_PIECE_HEAD;
     for (int set = 0; s == SM_OK && set < SM_RECOMPUTE_COUNT; set++)
         s = piece_set_fill(
             p, set,
@@ -208,14 +210,15 @@ static void mix_piece(variant *v, const piece *p) {
     }
 }
 
-double variant_trained(const sm_train *t, const variant *v) {
-    double all = 0;
+double variant_trained(const sm_train *t, const variant *v, double *weights) {
+    double all = 0, arrays = 0;
     for (int i = 0; i < v->pieces; i++)
         for (int c = 0; c < v->piece[i].part.classes; c++) {
             const sm_weight_class *w = &v->piece[i].part.weight[c];
             double n = i < t->kinds ? t->layers[i] * w->share : 1;
-            if (!w->fixed && !w->tied) all += w->elements * n;
+            if (!w->fixed && !w->tied) all += w->elements * n, arrays += w->weights * n;
         }
+    if (weights) *weights = arrays;
     return all;
 }
 
@@ -242,7 +245,7 @@ static variant *build_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
         mix_piece(v, &v->piece[i]);
     }
     assert(at < VARIANTS);
-    if (variant_trained(t, v) <= 0) {
+    if (variant_trained(t, v, NULL) <= 0) {
         sm_fail(err, SM_BAD_INPUT, "no matrix of this model is among the targets of its adapters");
         return NULL;
     }

@@ -39,54 +39,16 @@ sm_error_stats sm_error_stats_of(const sm_comparison *c, size_t n, double *scrat
     return stats;
 }
 
-typedef struct pair {
-    double a, b;
-} pair;
-
-static int by_both(const void *first, const void *second) {
-    const pair *x = first, *y = second;
-    int order = (x->a > y->a) - (x->a < y->a);
-    return order ? order : (x->b > y->b) - (x->b < y->b);
-}
-
-/* Pairs within runs of equal values. */
-static double ties(const pair *p, size_t n, bool of_a, bool of_b) {
-    double tied = 0.0, run = 1.0;
-    for (size_t i = 1; i <= n; i++) {
-        bool same = i < n && (!of_a || p[i].a == p[i - 1].a) && (!of_b || p[i].b == p[i - 1].b);
-        if (!same) tied += run * (run - 1.0) / 2.0;
-        run = same ? run + 1.0 : 1.0;
-    }
-    return tied;
-}
-
-/* Sort by b, and count how many pairs change places. */
-static double merge_sort(pair *p, pair *room, size_t n) {
-    if (n < 2) return 0.0;
-    size_t half = n / 2, i = 0, j = half;
-    double swaps = merge_sort(p, room, half) + merge_sort(p + half, room, n - half);
-    for (size_t k = 0; k < n; k++) {
-        bool second = j < n && (i == half || p[j].b < p[i].b);
-        if (second) swaps += (double)(half - i);
-        room[k] = second ? p[j++] : p[i++];
-    }
-    memcpy(p, room, n * sizeof *p);
-    return swaps;
-}
-
-/* Kendall, Biometrika 33 (1945): (concordant - discordant) / sqrt((pairs - ties a)(pairs - ties
- * b)), counted as in Knight, J. Am. Stat. Assoc. 61 (1966): of the pairs in order of a, those that
- * a sort by b exchanges are discordant. */
-double sm_kendall_tau(const double *a, const double *b, size_t n, double *room) {
-    pair *p = (pair *)(void *)room;
-    double pairs = (double)n * ((double)n - 1.0) / 2.0;
-    for (size_t i = 0; i < n; i++) p[i] = (pair){a[i], b[i]};
-    qsort(p, n, sizeof *p, by_both);
-    double tied_a = ties(p, n, true, false), tied_both = ties(p, n, true, true);
-    double discordant = merge_sort(p, p + n, n), tied_b = ties(p, n, false, true);
-    double untied_a = pairs - tied_a, untied_b = pairs - tied_b;
-    if (untied_a <= 0.0 || untied_b <= 0.0) return NAN;
-    return (untied_a - tied_b + tied_both - 2.0 * discordant) / sqrt(untied_a * untied_b);
+double sm_kendall_tau(const double *a, const double *b, size_t n) {
+    double in_order = 0.0, untied_a = 0.0, untied_b = 0.0;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++) {
+            int by_a = (a[i] > a[k]) - (a[i] < a[k]), by_b = (b[i] > b[k]) - (b[i] < b[k]);
+            in_order += by_a * by_b;
+            untied_a += by_a != 0;
+            untied_b += by_b != 0;
+        }
+    return untied_a > 0.0 && untied_b > 0.0 ? in_order / sqrt(untied_a * untied_b) : NAN;
 }
 
 double sm_kendall_tau_apart(const double *a, const double *b, size_t n, double apart) {

@@ -11,7 +11,6 @@ enum { LEAST_LAYOUTS = 8 };
 typedef struct sweep {
     size_t n;
     double *expected, *measured; /* seconds per sequence */
-    double *room;                /* 4n */
 } sweep;
 typedef struct ranking {
     size_t sweeps;
@@ -25,9 +24,10 @@ static sm_member *training_members(const sm_validation *v, size_t *n) {
         const sm_checked *c = &v->row[v->index[i]];
         if (c->row->kind != SM_TRUTH_TRAINING) continue;
         const sm_training_row *t = &c->row->of.training;
+        /* sources try numbers of heads under one name */
         const char *key =
-            sm_arena_printf(v->arena, "%s\n%s\n%s\n%d\n%.0f\n%s", c->row->source, t->model.name,
-                            c->chip, t->chips, t->seq_len, t->precision_class);
+            sm_arena_printf(v->arena, "%s\n%s\n%d\n%s\n%d\n%.0f\n%s", c->row->source, t->model.name,
+                            t->model.n_heads, c->chip, t->chips, t->seq_len, t->precision_class);
         if (!key) return NULL;
         m[(*n)++] = (sm_member){key, v->index[i]};
     }
@@ -72,7 +72,7 @@ static void add_sweeps(sm_report *r, const sm_validation *v, const sm_member *m,
         j = sm_members_run(m, n, i);
         fill_sweep(v, m + i, j - i, s);
         if (s->n < LEAST_LAYOUTS) continue;
-        double tau = sm_kendall_tau(s->expected, s->measured, s->n, s->room);
+        double tau = sm_kendall_tau(s->expected, s->measured, s->n);
         double lost = sm_time_lost(s->expected, s->measured, s->n);
         double apart = sm_kendall_tau_apart(s->expected, s->measured, s->n, NOISE);
         const sm_checked *c = &v->row[m[i].at];
@@ -116,12 +116,11 @@ void sm_validate_layouts(sm_report *r, const sm_validation *v) {
     sm_member *m = training_members(v, &n);
     sm_arena *arena = v->arena;
     sweep s = {0, sm_arena_array(arena, room, sizeof(double)),
-               sm_arena_array(arena, room, sizeof(double)),
-               sm_arena_array(arena, 4 * room, sizeof(double))};
+               sm_arena_array(arena, room, sizeof(double))};
     ranking k = {0, sm_arena_array(arena, room, sizeof(double)),
                  sm_arena_array(arena, room, sizeof(double)),
                  sm_arena_array(arena, room, sizeof(double))};
-    bool whole = m && s.expected && s.measured && s.room && k.tau && k.apart && k.lost;
+    bool whole = m && s.expected && s.measured && k.tau && k.apart && k.lost;
     if (!whole) r->out_of_memory = true;
     else if (n > 0) add_sweeps(r, v, m, n, &s, &k);
 }
