@@ -62,6 +62,9 @@ typedef struct sm_model {
      * outside of layers, in their order: the embedding, what stands between stacks, the head. */
     const sm_architecture *architecture;
     int outside; /* at least 1 */
+    struct {
+        int piece, before; /* of the architecture; so many layers come before it */
+    } out[SM_MAX_OUTSIDE];
     int lines_of[SM_MAX_LAYER_KINDS + SM_MAX_OUTSIDE];
 } sm_model;
 

@@ -177,6 +177,8 @@ typedef struct sm_train_weight {
     int rank;
     size_t size[SM_MAX_RANK], whole[SM_MAX_RANK], offset[SM_MAX_RANK];
     float *value, *gradient;
+    int first; /* of tied weights: the layer that has it first, and its name there */
+    const char *first_name;
 } sm_train_weight;
 /* How many weights of a layer this rank holds; 0 when it does not hold the layer. */
 int sm_trainer_weights(const sm_trainer *t, int layer);

@@ -277,7 +277,7 @@ typedef struct piece_set {
     size_t rows, queries; /* rows: of a group */
     uint64_t used;
     int lists;
-    sm_task_list list[SM_MAX_LAYER_KINDS + 1];
+    sm_task_list list[TRAIN_LISTS];
 } piece_set;
 
 enum { SETS = 64 };
@@ -338,11 +338,14 @@ static sm_status check_pages(const sm_train_setup *s, const sm_generator_pages *
 
 /* ---- programs ---- */
 
+static int first_list(const sm_generator *g, bool head) {
+    return head ? g->setup.model->kinds + g->setup.model->outside - 1 : 0;
+}
+
 static void take_set(sm_generator *g, const piece_sets *of, const piece_set *set) {
     sm_trainer *t = &g->t;
     double rows = (double)(set->rows * g->groups);
-    memcpy(t->list + (of->head ? g->setup.model->kinds + 1 : 0), set->list,
-           (size_t)set->lists * sizeof *set->list);
+    memcpy(t->list + first_list(g, of->head), set->list, (size_t)set->lists * sizeof *set->list);
     if (of->head) {
         t->scored = rows;
         t->sampled = set->queries;
@@ -374,12 +377,12 @@ static sm_status use_set(sm_generator *g, piece_sets *of, size_t rows, size_t qu
     drop_set(oldest);
     *oldest = (piece_set){.rows = rows, .queries = queries, .used = now};
     sm_trainer *t = &g->t;
-    int first = of->head ? g->setup.model->kinds + 1 : 0;
+    int first = first_list(g, of->head);
     take_set(g, of, oldest); /* its sizes */
     sm_status status = (of->head ? train_head_program : train_layer_programs)(t, err);
     oldest->lists = t->lists - first;
     memcpy(oldest->list, t->list + first, (size_t)oldest->lists * sizeof *oldest->list);
-    t->lists = g->setup.model->kinds + 2;
+    t->lists = first_list(g, true) + 1;
     if (status) drop_set(oldest);
     return status;
 }
@@ -395,7 +398,7 @@ static sm_status use_sets(sm_generator *g, size_t rows, size_t queries, size_t s
 /* The group of this rank, and those of all others. */
 static sm_status deal_groups(sm_generator *g, sm_error *err) {
     sm_trainer *t = &g->t;
-    const sm_task_list *head = &t->list[t->setup->model->kinds + 1];
+    const sm_task_list *head = &t->list[first_list(g, true)];
     const sm_einsum *einsum;
     const sm_array *scores =
         sm_task_list_array(head, head->program->op[head->program->ops - 1].in[0], &einsum);

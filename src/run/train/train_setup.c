@@ -67,11 +67,30 @@ static sm_status check_context(const sm_train_setup *s, const sm_text_lines *l, 
             return sm_fail(err, SM_BAD_INPUT,
                            "%s has a %s along positions, which context would cut", s->model->name,
                            line->kernel < 0 ? "convolution" : "scan");
-        if (ring && line->op == SM_OPERATOR_ATTENTION && (line->scores > 1 || line->sinks >= 0))
-            return sm_fail(
-                err, SM_BAD_INPUT, "%s has %s, which do not run in a ring: context_by=gather does",
-                s->model->name, line->sinks >= 0 ? "attention sinks" : "scores of two products");
+        const char *odd = line->op != SM_OPERATOR_ATTENTION ? NULL
+                          : line->sinks >= 0                ? "attention sinks"
+                          : line->distance >= 0             ? "tables of distances"
+                          : line->scores > 1                ? "scores of two products"
+                                                            : NULL;
+        if (ring && odd)
+            return sm_fail(err, SM_BAD_INPUT,
+                           "%s has %s, which do not run in a ring: context_by=gather does",
+                           s->model->name, odd);
     }
+    return SM_OK;
+}
+
+/* Pieces between stacks: what several layers read is on one stage of a pipeline, and whole. */
+static sm_status check_stacks(const sm_train_setup *s, const sm_text_lines *l, sm_error *err) {
+    bool begins = sm_lines_read_words(l), reads = l->input >= 0;
+    if (reads && !begins) return SM_OK;
+    if (s->stages > 1)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "layers of %s read %s, which a pipeline would part from them",
+                       s->model->name, begins ? "what another stack made" : "one table");
+    if (begins && s->rules.seq && s->degree[SM_AXIS_TENSOR] * s->degree[SM_AXIS_TENSOR_Q] > 1)
+        return sm_fail(err, SM_BAD_INPUT, "%s has two stacks, and runs with seq=off alone",
+                       s->model->name);
     return SM_OK;
 }
 
@@ -83,6 +102,7 @@ static sm_status check_lines(const sm_train_setup *s, sm_piece piece, int kind, 
     sm_status status =
         sm_program_lines(s->model, piece, kind, s->tokens, &rules, serving, arena, &l, err);
     if (!status && !serving) status = check_context(s, l, err);
+    if (!status && piece == SM_PIECE_EMBEDDING && kind > 0) status = check_stacks(s, l, err);
     return status ? status : check_norms(s, l, err);
 }
 
@@ -92,13 +112,15 @@ sm_status train_check_model(const sm_train_setup *s, bool serving, sm_error *err
     if (!status) status = sm_program_runs(s->model, s->tokens, serving, err);
     for (int k = 0; !status && k < s->model->kinds; k++)
         status = check_lines(s, SM_PIECE_LAYER, k, serving, arena, err);
-    if (!status) status = check_lines(s, SM_PIECE_EMBEDDING, 0, serving, arena, err);
+    for (int i = 0; !status && i < s->model->outside - 1; i++)
+        status = check_lines(s, SM_PIECE_EMBEDDING, i, serving, arena, err);
     if (!status) status = check_lines(s, SM_PIECE_HEAD, 0, serving, arena, err);
     sm_arena_free(arena);
     if (status) return status;
-    if (s->model->V < 256 && !serving)
-        return sm_fail(err, SM_BAD_INPUT, "a vocabulary of %d words cannot hold the 256 bytes",
-                       s->model->V);
+    int words = s->model->causal ? 256 : 257;
+    if (s->model->V < words && !serving)
+        return sm_fail(err, SM_BAD_INPUT, "a vocabulary of %d words cannot hold the 256 bytes%s",
+                       s->model->V, words > 256 ? " and what hides them" : "");
     return SM_OK;
 }
 
