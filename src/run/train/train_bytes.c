@@ -18,7 +18,6 @@ static double size_of(const sm_trainer *t, const sm_program *b, const sm_size *s
     double bytes = s->base / train_degree(t, s->mask);
     const bool scores = b->output < 0 && t->serving;
     if (s->per_sequence) bytes *= scores ? t->scored : t->extent.sequences;
-    if (s->per_query) bytes *= b->output < 0 ? (double)t->sampled : t->extent.queries;
     if (s->per_key) bytes *= t->extent.keys;
     return bytes;
 }

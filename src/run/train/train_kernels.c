@@ -131,17 +131,15 @@ static void slide_on(train_call *c) {
     clear(c->out);
     for (size_t s = 0; s < y->size[0]; s++) {
         size_t sequence = c->out_offset[0] + s;
-        for (size_t q = 0; q < feed->count[sequence]; q++)
-            for (size_t l = 0; l < taps; l++) {
-                size_t place = feed->position[sequence] + q + l + 1;
-                if (place < taps) continue;
-                size_t row = train_cache_row(feed, sequence, place - taps, c->in[2].offset[1],
-                                             past->size[1]);
-                if (row >= past->size[0] * past->size[1]) continue;
-                tap(RESULT, channels, taps, (float *)w->data + l,
-                    (float *)past->data + row * channels,
-                    (float *)y->data + (s * y->size[1] + q) * channels);
-            }
+        for (size_t l = 0; feed->count[sequence] && l < taps; l++) {
+            size_t place = feed->position[sequence] + l + 1;
+            if (place < taps) continue;
+            size_t row =
+                train_cache_row(feed, sequence, place - taps, c->in[2].offset[1], past->size[1]);
+            if (row >= past->size[0] * past->size[1]) continue;
+            tap(RESULT, channels, taps, (float *)w->data + l, (float *)past->data + row * channels,
+                (float *)y->data + s * channels);
+        }
     }
 }
 

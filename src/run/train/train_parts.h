@@ -67,7 +67,7 @@ typedef enum train_outside {
 typedef struct train_numbers {
     double norm_epsilon, layer_norm_epsilon;
     double bare_norm_epsilon; /* of norms that read nothing else; 0: none of their own */
-    double norm_offset; /* added to the scale of a norm */
+    double norm_offset;       /* added to the scale of a norm */
     double embedding_scale, residual_scale, logit_scale, logit_cap;
     double score_scale, score_cap; /* of attention; 0: 1 / sqrt of a query, none */
     double rope_score_scale;
@@ -91,18 +91,16 @@ typedef struct train_turns { /* of rotary positions */
 /* What a pass of a generator brings to its rows, and where their caches lie: position p of a row in
  * place p % page_tokens of the page of its table at p / page_tokens. */
 typedef struct train_feed {
-    size_t queries;                          /* of each row */
-    const int32_t *token;                    /* [rows, queries] */
-    const size_t *count;                     /* [rows]: of the queries so many are meant */
-    const size_t *position;                  /* [rows]: of the first query */
+    const int32_t *token;                    /* [rows]: one query each */
+    const size_t *count;                     /* [rows]: 1, or 0 of one that pads */
+    const size_t *position;                  /* [rows]: of the query */
     const size_t *slot;                      /* [rows]: of its states, on its rank */
     const int32_t *page;                     /* [rows, table]: on its rank */
     size_t table, page_tokens, pages, slots; /* pages, slots: of a rank */
     size_t first;                            /* row of this rank */
-    const size_t
-        *score; /* rows on their rank whose scores are wanted; NULL: the last meant of all */
-    size_t first_score; /* of this rank */
-    float *scores;      /* of all rows, for what is sampled */
+    const size_t *score;                     /* rows on their rank whose scores are wanted */
+    size_t first_score;                      /* of this rank */
+    float *scores;                           /* of all rows, for what is sampled */
 } train_feed;
 /* The row of a cache [pages, places of a page, ...] on a rank, whose places begin at first_place of
  * a page, that holds a position of row r of all; pages x places: it is on another rank. */
@@ -148,8 +146,7 @@ struct sm_trainer {
     bool serving;
     size_t source; /* words of a text that another stack reads first; 0: there is one stack */
     const train_feed *feed;
-    size_t sampled; /* positions of a row whose scores are wanted */
-    double scored;  /* rows of a pass that have them */
+    double scored; /* rows of a pass whose scores are wanted */
 };
 
 /* An array as a kernel meets it: this rank's block and where it lies in the whole. */

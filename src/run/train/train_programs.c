@@ -63,10 +63,7 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     if (status) return status;
     size_weights(t, &b);
     sm_program_extent extent = t->extent;
-    if (b.output < 0) {
-        extent.queries = (double)t->sampled;
-        if (t->serving) extent.sequences = t->scored;
-    }
+    if (b.output < 0 && t->serving) extent.sequences = t->scored;
     sm_program_sizes(&b, &extent, size);
     uint64_t again = piece != SM_PIECE_LAYER ? 0
                      : s->recompute_ops      ? sm_recompute_named(&b, s->recompute_ops)
