@@ -296,8 +296,6 @@ enum { /* operators of a line and their arguments, experts, lines and states of 
 /* SM_BAD_INPUT tells what the model has that cannot be run on sequences of so many tokens, whatever
  * the plan. serving: to generate. */
 sm_status sm_program_runs(const sm_model *model, int tokens, bool serving, sm_error *err);
-/* Do lines look up words? */
-bool sm_lines_read_words(const sm_text_lines *l);
 /* The argument of the kernel k of a decode step that is input i of the kernel `op`: both forms name
  * it alike, in orders of their own. -1: none. */
 int sm_step_argument(const sm_text_lines *l, const sm_text_kernel *op, int i,

@@ -185,7 +185,7 @@ static sm_status check_piece(const sm_model *model, sm_piece piece, int kind, in
     return status ? status : check_positions(model, l, tokens, serving, err);
 }
 
-bool sm_lines_read_words(const sm_text_lines *l) {
+static bool read_words(const sm_text_lines *l) {
     for (int i = 0; i < l->arrays; i++)
         if (l->array[i].role == SM_TEXT_IDS) return true;
     return false;
@@ -205,7 +205,7 @@ static sm_status check_ends(const sm_model *model, int tokens, bool serving, sm_
         sm_operator last = l->line[l->lines - 1].op;
         bool ends = last == SM_OPERATOR_CROSS_ENTROPY || last == SM_OPERATOR_SAMPLE;
         if (ends != (i == model->outside - 1)) odd = ends ? "two heads" : "a head without a loss";
-        else if (i == 0 && !sm_lines_read_words(l)) odd = "inputs that are no words";
+        else if (i == 0 && !read_words(l)) odd = "inputs that are no words";
         else if (!ends && l->output < 0) odd = "a piece that ends in nothing";
     }
     return odd ? sm_fail(err, SM_BAD_INPUT, "%s has %s, which cannot be run", model->name, odd)

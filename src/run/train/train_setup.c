@@ -80,20 +80,6 @@ static sm_status check_context(const sm_train_setup *s, const sm_text_lines *l, 
     return SM_OK;
 }
 
-/* Pieces between stacks: what several layers read is on one stage of a pipeline, and whole. */
-static sm_status check_stacks(const sm_train_setup *s, const sm_text_lines *l, sm_error *err) {
-    bool begins = sm_lines_read_words(l), reads = l->input >= 0;
-    if (reads && !begins) return SM_OK;
-    if (s->stages > 1)
-        return sm_fail(err, SM_BAD_INPUT,
-                       "layers of %s read %s, which a pipeline would part from them",
-                       s->model->name, begins ? "what another stack made" : "one table");
-    if (begins && s->rules.seq && s->degree[SM_AXIS_TENSOR] * s->degree[SM_AXIS_TENSOR_Q] > 1)
-        return sm_fail(err, SM_BAD_INPUT, "%s has two stacks, and runs with seq=off alone",
-                       s->model->name);
-    return SM_OK;
-}
-
 /* What a plan cuts that is run whole. */
 static sm_status check_lines(const sm_train_setup *s, sm_piece piece, int kind, bool serving,
                              sm_arena *arena, sm_error *err) {
@@ -102,7 +88,6 @@ static sm_status check_lines(const sm_train_setup *s, sm_piece piece, int kind, 
     sm_status status =
         sm_program_lines(s->model, piece, kind, s->tokens, &rules, serving, arena, &l, err);
     if (!status && !serving) status = check_context(s, l, err);
-    if (!status && piece == SM_PIECE_EMBEDDING && kind > 0) status = check_stacks(s, l, err);
     return status ? status : check_norms(s, l, err);
 }
 
@@ -175,6 +160,9 @@ sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
     if (s->stages > 1 && s->chunks < s->stages)
         return sm_fail(err, SM_BAD_INPUT, "%d chunks of layers are too few for %d stages",
                        s->chunks, s->stages);
+    if (sm_model_stacked(s->model) && (s->stages > 1 || s->rules.seq))
+        return sm_fail(err, SM_BAD_INPUT, "%s has several stacks, which run with seq=off and whole",
+                       s->model->name);
     status = train_check_model(s, false, err);
     if (!status) status = check_batch(s, err);
     return status ? status : train_check_copies(s, err);
