@@ -1,4 +1,4 @@
-/* run_train: a small decoder-only Transformer trained on real ranks by the planner's own program.
+/* run_train: a small Transformer trained on real ranks by the planner's own program.
  * Every op is lowered as it was priced (sm_program_walk) and executed block by block, in single
  * precision. Any model whose lines have kernels: see docs/run-train.md. */
 #ifndef SCALEMODEL_RUN_TRAIN_H

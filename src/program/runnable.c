@@ -169,12 +169,16 @@ static sm_status check_piece(const sm_model *model, sm_piece piece, int kind, in
     if (!status && l->kernels)
         status = sm_program_lines(model, piece, kind, tokens, &decode, true, arena, &steps, err);
     const char *scan = !status && steps ? scan_odd(l, steps) : NULL;
+    double most = 0;
+    sm_architecture_number(model->architecture, "distance_most", &most);
     if (scan)
         return sm_fail(err, SM_BAD_INPUT, "%s has %s, in the kernel %s, which cannot be run",
                        model->name, scan, l->kernel[0].name);
     for (int i = 0; !status && i < l->lines; i++) {
         const sm_text_line *line = &l->line[i];
         const char *odd = line_odd(l, line, serving);
+        if (!odd && line->distance >= 0 && !(most > 0))
+            odd = "a table of distances, whose family does not say the largest (`distance_most`)";
         if (!odd && line->op == SM_OPERATOR_ATTENTION && !line->causal && !is_held(model))
             odd = "attention to all positions, whose family does not say that its lines are all of "
                   "it (`held`)";
@@ -202,7 +206,7 @@ static sm_status check_ends(const sm_model *model, int tokens, bool serving, sm_
         status =
             sm_program_lines(model, SM_PIECE_EMBEDDING, i, tokens, &rules, serving, arena, &l, err);
         if (status) return status;
-        sm_operator last = l->line[l->lines - 1].op;
+        sm_operator last = l->lines ? l->line[l->lines - 1].op : SM_OPERATOR_EXPRESSION;
         bool ends = last == SM_OPERATOR_CROSS_ENTROPY || last == SM_OPERATOR_SAMPLE;
         if (ends != (i == model->outside - 1)) odd = ends ? "two heads" : "a head without a loss";
         else if (i == 0 && !read_words(l)) odd = "inputs that are no words";

@@ -43,7 +43,7 @@ static void find_buckets(attention_blocks *b, double most) {
     int rows = (int)b->x[DISTANCES]->size[0] / (b->mask.both ? 2 : 1), near = rows / 2;
     for (int d = -FAR; d <= FAR; d++) {
         int far = b->mask.both ? abs(d) : d < 0 ? -d : 0, row = far;
-        if (far >= near)
+        if (far >= near && near > 0 && most > near)
             row = near + (int)(logf((float)far / (float)near) / (float)log(most / near) *
                                (float)(rows - near));
         if (row > rows - 1) row = rows - 1;
