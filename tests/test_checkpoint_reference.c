@@ -438,6 +438,9 @@ static int hold_plans(const answers *a) {
     planned one = {.setup = NULL};
     int wrong = 0;
     for (size_t i = 0; i < TEXT; i++) text[i] = (unsigned char)(37 * i + i * i / 7);
+    sm_train_setup ring = a->setup; /* of whose attentions one at most runs in a layer */
+    ring.degree[SM_AXIS_CONTEXT] = 2;
+    assert_int_equal(sm_train_setup_check(&ring, &err), a->source ? SM_BAD_INPUT : SM_OK);
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         sm_train_setup setup = a->setup;
         planned p = {.setup = &setup};

@@ -61,6 +61,7 @@ attention_blocks attention_blocks_of(const train_call *c) {
         b.x[KEYS] = b.x[VALUES];
         query = c->t->setup->model->kind[c->list - c->t->list].H;
     }
+    assert(b.x[KEYS]);
     b.ahead = (long)c->in[Q].offset[1] - (long)c->in[KEYS].offset[1];
     b.keys = b.x[KEYS]->size[1];
     b.mask =

@@ -61,13 +61,16 @@ static sm_status check_norms(const sm_train_setup *s, const sm_text_lines *l, sm
 static sm_status check_context(const sm_train_setup *s, const sm_text_lines *l, sm_error *err) {
     bool cut = s->degree[SM_AXIS_CONTEXT] > 1;
     bool ring = cut && s->rules.context_by == SM_CONTEXT_RING;
+    int attends = 0; /* of a ring the sums of one attention are kept */
     for (int i = 0; cut && i < l->lines; i++) {
         const sm_text_line *line = &l->line[i];
         if (line->op == SM_OPERATOR_CONV || line->kernel >= 0)
             return sm_fail(err, SM_BAD_INPUT,
                            "%s has a %s along positions, which context would cut", s->model->name,
                            line->kernel < 0 ? "convolution" : "scan");
+        attends += line->op == SM_OPERATOR_ATTENTION;
         const char *odd = line->op != SM_OPERATOR_ATTENTION ? NULL
+                          : attends > 1                     ? "two attentions in a layer"
                           : line->sinks >= 0                ? "attention sinks"
                           : line->distance >= 0             ? "tables of distances"
                           : line->scores > 1                ? "scores of two products"
