@@ -189,6 +189,8 @@ SEQ2SEQ = {
     "bart": ("bart", BART),
     "mbart": ("mbart", dict(BART, scale_embedding=True)),
     "blenderbot": ("blenderbot", BART),
+    "plbart": ("plbart", BART),
+    "mvp": ("mvp", BART),
 }
 
 
