@@ -22,10 +22,12 @@ import torch
 import transformers
 from safetensors import safe_open
 from safetensors.torch import save_file
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import (AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM,
+                          AutoModelForSeq2SeqLM)
 
 TOKENS = 21
 GREEDY = 12
+SOURCE, BEHIND = 8, 8  # tokens that an encoder reads, and those that a decoder is trained on
 KEPT = 64  # logits
 TRAINED = 19  # tokens of the sequence whose loss is differentiated
 SIZES = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
@@ -132,6 +134,11 @@ MODELS = {
     "lfm2_moe": ("lfm2_moe", dict({k: v for k, v in LFM.items() if k != "block_multiple_of"},
                                   **EXPERTS, num_experts=4, num_dense_layers=1)),
     "mamba": ("mamba", dict(MAMBA, time_step_rank=4)),
+    "falcon_mamba": ("falcon_mamba", dict(MAMBA, time_step_rank=4, mixer_rms_eps=1e-3)),
+    "minicpm3": ("minicpm3", dict(
+        {k: v for k, v in HEAD.items() if k != "head_dim"}, num_key_value_heads=4, q_lora_rank=8,
+        kv_lora_rank=8, qk_nope_head_dim=4, qk_rope_head_dim=4, v_head_dim=6, scale_emb=3,
+        dim_model_base=8)),
     "mamba2": ("mamba2", dict(MAMBA, num_heads=4, head_dim=8, n_groups=2, chunk_size=8)),
     "mamba2_limits": ("mamba2", dict(MAMBA, num_heads=4, head_dim=8, n_groups=2, chunk_size=8,
                                      time_step_limit=(0.65, 0.72))),
@@ -157,6 +164,63 @@ MODELS = {
     "mpt": ("mpt", dict(d_model=24, n_layers=2, n_heads=6, max_seq_len=64, vocab_size=256)),
 }
 
+# No text follows from these: their losses and gradients are compared.
+WIDE = dict({k: v for k, v in SIZES.items() if k != "num_key_value_heads"}, vocab_size=260,
+            pad_token_id=0)
+BART = dict(d_model=16, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+            decoder_attention_heads=4, encoder_ffn_dim=24, decoder_ffn_dim=20,
+            max_position_embeddings=SOURCE, vocab_size=256, pad_token_id=0, bos_token_id=None,
+            eos_token_id=None, decoder_start_token_id=0)
+T5 = dict(d_model=16, d_kv=4, d_ff=24, num_layers=2, num_decoder_layers=2, num_heads=4,
+          n_positions=SOURCE, source=SOURCE, vocab_size=256, relative_attention_num_buckets=8,
+          relative_attention_max_distance=16, decoder_start_token_id=0)
+MASKED = {
+    "bert": ("bert", WIDE),
+    "roberta": ("roberta", dict(WIDE, pad_token_id=1)),
+    "distilbert": ("distilbert", dict(dim=16, n_layers=2, n_heads=4, hidden_dim=24, vocab_size=260,
+                                      max_position_embeddings=64)),
+    "electra": ("electra", dict(WIDE, embedding_size=8)),
+    "modernbert": ("modernbert", dict(WIDE, num_hidden_layers=4, local_attention=6)),
+}
+SEQ2SEQ = {
+    "t5": ("t5", T5),
+    "mt5": ("mt5", dict(T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False)),
+    "umt5": ("umt5", dict(T5, feed_forward_proj="gated-gelu", tie_word_embeddings=False)),
+    "bart": ("bart", BART),
+    "mbart": ("mbart", dict(BART, scale_embedding=True)),
+    "blenderbot": ("blenderbot", BART),
+    "plbart": ("plbart", BART),
+    "mvp": ("mvp", BART),
+}
+
+
+class Random:
+    """The generator of numbers that training draws batches from."""
+
+    def __init__(self, state):
+        self.state = state
+
+    def next(self):
+        self.state = self.state + 0x9E3779B97F4A7C15 & 0xFFFFFFFFFFFFFFFF
+        z = self.state
+        z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9 & 0xFFFFFFFFFFFFFFFF
+        z = (z ^ z >> 27) * 0x94D049BB133111EB & 0xFFFFFFFFFFFFFFFF
+        return z ^ z >> 31
+
+    def below(self, n):
+        return self.next() % n  # what is thrown away for fairness is too rare to meet
+
+
+def hidden(tokens):
+    """The places hidden in the first batch, seed 0, that begins with the first token."""
+    seed = Random(0).next()
+    step = next(s for s in range(64) if Random(seed ^ s << 32).below(TOKENS - tokens) == 0)
+    parts = max(1, (tokens * 15 + 50) // 100)
+    for part in range(parts):
+        begin, end = part * tokens // parts, (part + 1) * tokens // parts
+        draws = Random((seed ^ step << 32) + part + 1 & 0xFFFFFFFFFFFFFFFF)
+        yield begin + draws.below(end - begin)
+
 
 def numbers(name, shape):
     """Of element i: a hash of i and the name, in [-0.3, 0.3); one more for scales of norms."""
@@ -173,20 +237,56 @@ def numbers(name, shape):
     return torch.tensor(value.astype(numpy.float32).reshape(shape))
 
 
+def plain(config):
+    return {k: v for k, v in config.items() if k not in ("transformers_version", "dtype")}
+
+
+def slope_along(model, direction):
+    along = dict(weights_of(direction))
+    return round(sum((value.grad.double() * along[key].detach().double()).sum().item()
+                     for key, value in weights_of(model) if value.grad is not None), 6)
+
+
+def weights_of(model):
+    """BART's bias of the logits, which is a buffer to the class, among them."""
+    yield from model.named_parameters()
+    yield from ((k, v) for k, v in model.named_buffers() if k == "final_logits_bias")
+
+
+def trained_alone(model, ids, masked):
+    """The loss of a model that no text follows from, differentiated."""
+    if masked:
+        places = list(hidden(TRAINED))
+        read = [256 if i in places else ids[i] for i in range(TRAINED)]
+        logits = model(torch.tensor([read])).logits[0][places]
+        wanted = [ids[i] for i in places]
+    else:
+        read, behind = ids[:SOURCE], ids[SOURCE - 1:SOURCE - 1 + BEHIND]
+        wanted = ids[SOURCE:SOURCE + BEHIND]
+        logits = model(input_ids=torch.tensor([read]),
+                       decoder_input_ids=torch.tensor([behind])).logits[0]
+    loss = torch.nn.functional.cross_entropy(logits, torch.tensor(wanted))
+    loss.backward()
+    return dict(trained=round(loss.item(), 6), tokens=TRAINED if masked else BEHIND,
+                source=0 if masked else SOURCE)
+
+
 def answer(name, folder):
-    kind, sizes = MODELS[name]
+    kind, sizes = (MODELS | MASKED | SEQ2SEQ)[name]
+    auto = (AutoModelForMaskedLM if name in MASKED else
+            AutoModelForSeq2SeqLM if name in SEQ2SEQ else AutoModelForCausalLM)
     config = AutoConfig.for_model(kind, **sizes)
     with tempfile.TemporaryDirectory() as drawn:
-        AutoModelForCausalLM.from_config(config).save_pretrained(drawn)
+        auto.from_config(config).save_pretrained(drawn)
         with safe_open(f"{drawn}/model.safetensors", "pt") as file:
             shapes = {key: list(file.get_slice(key).get_shape()) for key in sorted(file.keys())}
         weights = {key: numbers(key, shape) for key, shape in shapes.items()}
         at = pathlib.Path(folder or drawn) / name
         at.mkdir(parents=True, exist_ok=True)
         save_file(weights, at / "model.safetensors", metadata={"format": "pt"})
-        config.architectures = [type(AutoModelForCausalLM.from_config(config)).__name__]
+        config.architectures = [type(auto.from_config(config)).__name__]
         config.save_pretrained(at)
-        model = AutoModelForCausalLM.from_pretrained(at, dtype=torch.float32,
+        model = auto.from_pretrained(at, dtype=torch.float32,
                                                      attn_implementation="eager").eval()
         written = json.loads((at / "config.json").read_text())
         towards = pathlib.Path(drawn) / "towards"
@@ -194,8 +294,16 @@ def answer(name, folder):
         save_file({key: numbers("direction." + key, shape) for key, shape in shapes.items()},
                   towards / "model.safetensors", metadata={"format": "pt"})
         config.save_pretrained(towards)
-        direction = AutoModelForCausalLM.from_pretrained(towards, dtype=torch.float32)
+        direction = auto.from_pretrained(towards, dtype=torch.float32)
     ids = [(37 * i + 11) % 251 for i in range(TOKENS)]
+    for key, value in weights_of(model):
+        value.requires_grad_(True)
+    if auto is not AutoModelForCausalLM:
+        told = trained_alone(model, ids, name in MASKED)
+        told["slope"] = slope_along(model, direction)
+        return dict(name=name, made_by=f"transformers {transformers.__version__}",
+                    config=plain(written),
+                    tensors=[dict(name=k, shape=s) for k, s in shapes.items()], ids=ids, **told)
     with torch.no_grad():
         logits = model(torch.tensor([ids])).logits[0].double()
         text = list(ids)
@@ -205,15 +313,11 @@ def answer(name, folder):
     part = model(torch.tensor([ids[:TRAINED]])).logits[0]
     trained = torch.nn.functional.cross_entropy(part, torch.tensor(ids[1:TRAINED + 1]))
     trained.backward()
-    along = dict(direction.named_parameters())
-    slope = sum((value.grad.double() * along[key].detach().double()).sum().item()
-                for key, value in model.named_parameters() if value.grad is not None)
-    for key in ("transformers_version", "dtype"):
-        written.pop(key, None)
-    return dict(name=name, made_by=f"transformers {transformers.__version__}", config=written,
+    return dict(name=name, made_by=f"transformers {transformers.__version__}",
+                config=plain(written),
                 tensors=[dict(name=k, shape=s) for k, s in shapes.items()], ids=ids,
                 loss=round(float(loss), 6), trained=round(trained.item(), 6),
-                slope=round(slope, 6),
+                slope=slope_along(model, direction),
                 logits=[float(f"{x:.6f}") for x in logits[-1, :KEPT].tolist()], greedy=text[TOKENS:])
 
 
@@ -225,7 +329,7 @@ def main():
     args = parser.parse_args()
     args.to.mkdir(exist_ok=True)
     transformers.logging.set_verbosity_error()
-    for name in args.name or MODELS:
+    for name in args.name or MODELS | MASKED | SEQ2SEQ:
         try:
             told = answer(name, args.folder)
         except Exception as why:  # a model that this version cannot make

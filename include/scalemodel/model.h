@@ -62,8 +62,18 @@ typedef struct sm_model {
      * outside of layers, in their order: the embedding, what stands between stacks, the head. */
     const sm_architecture *architecture;
     int outside; /* at least 1 */
+    struct {
+        int piece, before; /* of the architecture; so many layers come before it */
+    } out[SM_MAX_OUTSIDE];
     int lines_of[SM_MAX_LAYER_KINDS + SM_MAX_OUTSIDE];
 } sm_model;
+
+/* Do pieces stand between layers, which others read: another stack, tables? */
+static inline bool sm_model_stacked(const sm_model *m) {
+    for (int i = 1; i < m->outside - 1; i++)
+        if (m->out[i].before < m->L) return true;
+    return false;
+}
 
 /* What a config of this path is called: "llama-3.1-8b" for "models/llama-3.1-8b/config.json",
  * "tiny" for "x/tiny.json". It stands in the path, *length bytes long. */

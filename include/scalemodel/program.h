@@ -82,6 +82,7 @@ typedef struct sm_tensor {
     bool fixed;         /* a weight that is not trained: no gradient reaches it */
     bool narrow;        /* a weight that is stored as sm_rules.stored says */
     bool tied;          /* a weight of an earlier piece */
+    int of;             /* the piece whose array it is (architecture.h), -1: this one's */
     double share;       /* of a weight: see sm_weight_class */
     bool typed;         /* a cache in a type of its own, whatever that of the others */
     bool kept;          /* a cache or state that this piece itself holds from step to step */
@@ -241,6 +242,8 @@ typedef struct sm_program {
     int ops;
     sm_op op[SM_MAX_OPS];
     int input, output; /* the residual stream in and out; -1 if none */
+    int lent;          /* what an earlier stack made, as this piece reads it; -1: it reads none */
+    bool still;        /* it has weights alone, which others read */
     double fixed;      /* elements of weights that no gradient reaches, whole on every chip */
     double rides;      /* of weights that only epilogues read, where no other weight has them */
     /* The tensor that each array of the lines is; -1: of none (inside a kernel, in an epilogue). */
@@ -281,11 +284,13 @@ sm_status sm_program_lines(const sm_model *model, sm_piece piece, int kind, doub
 sm_rules sm_rules_of_runtime(sm_rules rules);
 
 /* ---- what the runtime can run ---- */
-enum { /* operators of a line and their arguments, experts, lines and states of a scan */
+enum { /* operators of a line and their arguments, experts, lines and states of a scan, distances
+          that a table may tell apart */
        SM_RUN_TERMS = 24,
        SM_RUN_ARGUMENTS = 3,
        SM_RUN_EXPERTS = 1024,
        SM_RUN_LINES = 48,
+       SM_RUN_DISTANCES = 256,
        SM_RUN_STATES = 4
 };
 /* SM_BAD_INPUT tells what the model has that cannot be run on sequences of so many tokens, whatever

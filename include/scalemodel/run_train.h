@@ -1,4 +1,4 @@
-/* run_train: a small decoder-only Transformer trained on real ranks by the planner's own program.
+/* run_train: a small Transformer trained on real ranks by the planner's own program.
  * Every op is lowered as it was priced (sm_program_walk) and executed block by block, in single
  * precision. Any model whose lines have kernels: see docs/run-train.md. */
 #ifndef SCALEMODEL_RUN_TRAIN_H
@@ -177,6 +177,8 @@ typedef struct sm_train_weight {
     int rank;
     size_t size[SM_MAX_RANK], whole[SM_MAX_RANK], offset[SM_MAX_RANK];
     float *value, *gradient;
+    int first; /* of tied weights: the layer that has it first, and its name there */
+    const char *first_name;
 } sm_train_weight;
 /* How many weights of a layer this rank holds; 0 when it does not hold the layer. */
 int sm_trainer_weights(const sm_trainer *t, int layer);

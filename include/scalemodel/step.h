@@ -78,7 +78,8 @@ typedef struct sm_gradient_group {
 } sm_gradient_group;
 typedef struct sm_step_layer {
     const sm_task_list *list;
-    int number; /* in the model; -1: the embedding, L: the head */
+    int number; /* in the model; -1: the embedding, L: the head, behind it what is between stacks */
+    int piece;  /* of the architecture; -1: a layer's */
     int chunk;
     sm_local_block weight[SM_MAX_TENSORS];
     sm_local_block gradient[SM_MAX_TENSORS]; /* the sum over the microbatches so far */
@@ -194,11 +195,11 @@ typedef struct sm_actions {
 sm_status sm_pass_forward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
                           sm_error *err);
 /* Run the backward tasks of a layer. stream: the gradient of the output, taken (none of the head,
- * whose loss begins it); receives that of the input. Unless `whole`, what the gradients of weights
- * need stays open in saved, for sm_pass_backward_weights. SM_INTERNAL when out of memory, or the
- * status of an action. */
+ * whose loss begins it); receives that of the input. lent: that of what an earlier stack lent is
+ * added to it. Unless `whole`, what the gradients of weights need stays open in saved, for
+ * sm_pass_backward_weights. SM_INTERNAL when out of memory, or the status of an action. */
 sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
-                           sm_local_block *stream, bool whole, sm_error *err);
+                           sm_local_block *stream, sm_local_block *lent, bool whole, sm_error *err);
 /* Make the weight gradients that sm_pass_backward left open. SM_INTERNAL when none are open. */
 sm_status sm_pass_backward_weights(sm_pass_saved *saved, sm_error *err);
 /* Drops what is saved but for these tensors (bit), and, unless arrived is to stay, what arrived. */
@@ -247,8 +248,10 @@ typedef struct sm_stage {
     int state_copies; /* of what ZeRO shards, over the data axis; 0 and 1 are one */
     bool offloads;    /* what layers keep for their backward pass */
     /* from here on set by sm_stage_new */
-    bool tied;             /* the head reads a copy of the embedding */
-    int model_layers;      /* L */
+    bool tied;        /* the head reads a copy of the embedding */
+    int model_layers; /* L */
+    /* what a stack has made and layers of another read, of the microbatch at hand; its gradient */
+    sm_local_block lent, lent_gradient;
     int layers;            /* of this stage, */
     sm_step_layer *layer;  /* in model order */
     sm_pass_saved **saved; /* [layer * microbatches + microbatch]; NULL: nothing is */
@@ -260,8 +263,8 @@ typedef struct sm_stage {
     sm_message *message;
 } sm_stage;
 /* Adds its layers, in model order, to a stage that is otherwise set: list has one of each kind of
- * layer of the model, then those of embedding and head. They have no weights yet. SM_INTERNAL when
- * out of memory. */
+ * layer of the model, then those of the other pieces in their order. They have no weights yet.
+ * SM_INTERNAL when out of memory. */
 sm_status sm_stage_new(sm_stage *stage, const sm_model *model, const sm_task_list *list,
                        sm_error *err);
 /* Free a stage: every array is dropped. */
@@ -290,7 +293,9 @@ int sm_stage_model_chunks(const sm_stage *stage);
 bool sm_stage_tie_parted(const sm_stage *stage);
 /* The matrix of an embedding or a head, as a tensor of its program. */
 int sm_task_list_matrix(const sm_task_list *list);
-/* Is this weight the head's copy of the embedding? */
+/* The first layer of this stage that holds the weight of which this one is, and as which tensor. */
+sm_step_layer *sm_stage_owner(const sm_stage *stage, sm_step_layer *layer, int tensor, int *as);
+/* Is this weight a copy of one of another layer of this stage? */
 bool sm_stage_is_copy(const sm_stage *stage, const sm_step_layer *layer, int tensor);
 /* The layer of this number on this stage, or NULL. */
 sm_step_layer *sm_stage_layer(const sm_stage *stage, int number);

@@ -72,7 +72,7 @@ extern const sm_train_software sm_train_runtime;
 sm_train_software sm_train_runtime_of(const sm_plan *plan);
 /* The plan as that runtime executes it: in single precision where it names no dtype. SM_BAD_INPUT
  * for what cannot be run. */
-sm_status sm_train_plan_as_run(sm_plan *plan, sm_error *err);
+sm_status sm_train_plan_as_run(const sm_model *model, sm_plan *plan, sm_error *err);
 /* Price plans of this software from now on. */
 void sm_train_set_software(sm_train *train, const sm_train_software *software);
 

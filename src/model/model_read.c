@@ -231,6 +231,8 @@ static sm_status find_pieces(const sm_source *source, sm_model *m, sm_error *err
         if (piece[i].layer < 0) {
             if (m->outside == SM_MAX_OUTSIDE)
                 return fail(source, err, "pieces outside of layers", SM_MAX_OUTSIDE);
+            m->out[m->outside].piece = i;
+            m->out[m->outside].before = m->L;
             outside[m->outside++] = piece[i].kind;
             continue;
         }

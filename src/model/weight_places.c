@@ -182,26 +182,49 @@ static bool leave_base(const sm_model *m, sm_weight_place *p) {
     return true;
 }
 
-static const char *said_of(const sm_model *m, const char *name, int layer, char *key, size_t room) {
-    const char *where = layer < 0 ? "embedding." : layer == m->L ? "head." : "";
-    snprintf(key, room, "hf.%s%s", where, name);
-    return sm_architecture_word(m->architecture, key);
+/* What the family says of the name in a place, or, of a stack, else in all: "hf.decoder.ffn.wu",
+ * "hf.ffn.wu". */
+static const char *said_in(const sm_model *m, const char *where, bool stack, const char *name,
+                           char *key, size_t room) {
+    snprintf(key, room, "hf.%s%s%s", where, *where ? "." : "", name);
+    const char *said = sm_architecture_word(m->architecture, key);
+    return said || !stack || !*where ? said : said_in(m, "", stack, name, key, room);
+}
+
+/* What a piece of this number (step.h) is called: of layers their stack, in which it is layer *at.
+ */
+static const char *place_of(const sm_model *m, int number, int *at) {
+    const sm_model_piece *piece;
+    int n = sm_architecture_pieces(m->architecture, &piece), layers = number;
+    *at = number;
+    if (number < 0 || number == m->L) return number < 0 ? "embedding" : "head";
+    if (number > m->L) return piece[m->out[number - m->L].piece].name;
+    for (int i = 0; i < n; i++) {
+        if (piece[i].apart || piece[i].layer < 0 || layers-- > 0) continue;
+        *at = piece[i].layer;
+        return piece[i].stack;
+    }
+    return "";
 }
 
 sm_status sm_model_weight_place(const sm_model *m, const sm_text_lines *lines, int array, int layer,
                                 int number, sm_weight_place *out, sm_error *err) {
     char key[96];
     const char *name = lines->array[array].name;
-    const char *said = said_of(m, name, layer, key, sizeof key);
+    int at;
+    const char *where = place_of(m, layer, &at);
     bool inside = layer >= 0 && layer < m->L;
-    const char *before = inside ? sm_architecture_word(m->architecture, "hf.layer") : NULL;
+    const char *before = inside && lines->array[array].piece < 0
+                             ? said_in(m, where, inside, "layer", key, sizeof key)
+                             : NULL; /* what others read too is named in full */
+    const char *said = said_in(m, where, inside, name, key, sizeof key);
     while (said && *said) {
         *out = (sm_weight_place){.counted = -1};
         placing p = {
             .m = m, .l = lines, .a = &lines->array[array], .at = before ? before : "", .out = out};
-        name_of(&p, "", layer);
+        name_of(&p, "", at);
         p.at = said;
-        name_of(&p, "[;", layer);
+        name_of(&p, "[;", at);
         if (!p.wrong) shape_of(&p);
         skip(&p);
         if (p.wrong || (*p.at && *p.at != ';')) {

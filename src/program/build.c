@@ -75,6 +75,7 @@ static int tensor_of(builder *x, int array) {
                    .producer = -1,
                    .norm = a->norm,
                    .share = a->share,
+                   .of = a->piece,
                    .tied = a->role == SM_TEXT_WEIGHT && a->piece >= 0,
                    .typed = a->role == SM_TEXT_CACHE && a->typed,
                    .kept = lasts && a->piece < 0};
@@ -130,6 +131,8 @@ static int takes(builder *x, sm_op *op, int array, const uint8_t *as) {
         alike = x->b->dim[as[d]].size == x->b->dim[t->dim[d]].size;
     op->in[op->inputs] = tensor;
     memcpy(op->as[op->inputs], alike ? as : t->dim, sizeof op->as[0]);
+    if (t->tied && alike)
+        memcpy(x->b->tensor[tensor].dim, as, (size_t)t->rank); /* its letters here */
     return op->inputs++;
 }
 
@@ -358,7 +361,7 @@ static void attention(builder *x, const sm_text_line *line) {
     for (int i = 2 * line->scores + 1; i < line->operands; i++)
         if (!is_weight(x, line->operand[i].array)) op->chosen = reads(x, op, &line->operand[i]);
         else if (!x->b->rules.each_line) ride(x, line->operand[i].array);
-        else x->b->tensor[op->in[reads(x, op, &line->operand[i])]].norm = true;
+        else x->b->tensor[op->in[reads(x, op, &line->operand[i])]].norm = i == line->sinks;
     op->window = line->window;
     op->chunk = line->chunk;
     op->reads = (uint16_t)((1u << op->inputs) - 1);
@@ -521,9 +524,10 @@ static void look_up(builder *x, const sm_text_line *line) {
         vector(x, line, SM_FUNCTION_OTHER);
         return;
     }
-    if (x->tensor[ids->array] == UNMADE)
-        x->tensor[ids->array] = one_hot(x, a->name, ids->dim, a->rank, table->dim[0], a->elements);
-    gather(x, line, x->tensor[ids->array]);
+    int *places = &x->tensor[ids->array];
+    if (*places == UNMADE || x->b->tensor[*places].dim[a->rank] != table->dim[0])
+        *places = one_hot(x, a->name, ids->dim, a->rank, table->dim[0], a->elements);
+    gather(x, line, *places);
 }
 
 static void score(builder *x, const sm_text_line *line) {
@@ -677,7 +681,13 @@ static void number_arrays(builder *x) {
     const sm_op *last = b->ops ? &b->op[b->ops - 1] : NULL;
     bool ends =
         last && (last->function == SM_FUNCTION_LOSS || last->function == SM_FUNCTION_SAMPLE);
+    b->still = b->input < 0 && b->output >= 0 && !b->tensor[b->output].per_sequence;
     if (ends && last->out == b->output) b->output = -1;
+    b->lent = -1;
+    for (int i = 0; i < b->tensors; i++) {
+        const sm_tensor *t = &b->tensor[i];
+        if (t->role == SM_ROLE_ACTIVATION && t->producer < 0 && t->of >= 0) b->lent = i;
+    }
 }
 
 /* With the weight that layers share least, of those a norm's; a piece without any has a class of

@@ -199,7 +199,9 @@ bool part_backward_ops(job *j) {
     const sm_program *b = j->b;
     for (int i = b->ops - 1; i >= 0; i--)
         if (!part_backward(j, &b->op[i])) return false;
-    return b->input < 0 || !b->ops || part_flush(j, &b->op[0], b->input);
+    if (!b->ops) return true;
+    return (b->lent < 0 || part_flush(j, &b->op[0], b->lent)) &&
+           (b->input < 0 || part_flush(j, &b->op[0], b->input));
 }
 
 static sm_status failed(const sm_error *err) {

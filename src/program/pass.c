@@ -411,6 +411,7 @@ static sm_status run_task(pass *p, const sm_program_task *task, sm_error *err) {
 static void release(pass *p, const sm_last_use *last) {
     const sm_program *b = p->list->program;
     uint64_t stay = p->backward ? 0 : p->list->kept | (b->output >= 0 ? 1ull << b->output : 0);
+    if (b->lent >= 0) stay |= 1ull << b->lent;
     for (int i = 0; i < SM_MAX_OPERANDS; i++)
         for (int k = 0; last->moved[i] >> k; k++) {
             if (!(last->moved[i] >> k & 1)) continue;
@@ -424,7 +425,7 @@ static void release(pass *p, const sm_last_use *last) {
         if (last->values & ~stay & sm_bit_of(i)) drop(p, &p->saved->value[i]);
         if (p->backward && !b->tensor[i].norm && (last->values & sm_bit_of(i)))
             drop(p, &p->saved->arrived[i]);
-        if ((last->gradients & sm_bit_of(i)) && i != b->input) drop(p, &p->home[i]);
+        if ((last->gradients & sm_bit_of(i)) && i != b->input && i != b->lent) drop(p, &p->home[i]);
     }
 }
 
@@ -509,7 +510,8 @@ static sm_status slope_of_loss(pass *p, sm_error *err) {
 }
 
 sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
-                           sm_local_block *stream, bool whole, sm_error *err) {
+                           sm_local_block *stream, sm_local_block *lent, bool whole,
+                           sm_error *err) {
     pass *p = begin(actions, layer, saved, whole ? SM_PASS_BACKWARD : SM_PASS_SPLIT);
     if (!p) return sm_fail_memory(err);
     saved->open = p;
@@ -524,6 +526,7 @@ sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_p
         *stream = p->home[b->input];
         p->home[b->input].data = NULL;
     }
+    if (!status && b->lent >= 0) status = add(p, lent, &p->home[b->lent], err);
     return status;
 }
 

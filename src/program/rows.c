@@ -16,6 +16,7 @@
  * with ways the chips of a copy over which the gradient is partial (1 without ZeRO), peers 2 where
  * two stages share the update (Rajbhandari et al., "ZeRO", 2020). */
 #include <assert.h>
+#include <string.h>
 
 #include "program_parts.h"
 
@@ -25,7 +26,7 @@ static sm_axes stored_over(const sm_tensor *w) {
     return (sm_axes)axes;
 }
 
-/* ---- a tied unembedding: one weight, of which the head holds a copy ---- */
+/* ---- tied weights: one, of which other layers hold copies ---- */
 
 int sm_task_list_matrix(const sm_task_list *list) {
     const sm_program *b = list->program;
@@ -36,8 +37,31 @@ int sm_task_list_matrix(const sm_task_list *list) {
     return 0;
 }
 
+static const char *last_name(const char *name) {
+    const char *dot = strrchr(name, '.');
+    return dot ? dot + 1 : name;
+}
+
+sm_step_layer *sm_stage_owner(const sm_stage *s, sm_step_layer *layer, int tensor, int *as) {
+    const sm_tensor *w = &layer->list->program->tensor[tensor];
+    for (int i = 0; w->tied && i < s->layers; i++) {
+        const sm_program *b = s->layer[i].list->program;
+        for (int k = 0; k < b->tensors; k++) {
+            const sm_tensor *x = &b->tensor[k];
+            bool same = x->role == SM_ROLE_WEIGHT && w->of == (x->tied ? x->of : s->layer[i].piece);
+            if (!same || strcmp(last_name(x->name), last_name(w->name)) != 0) continue;
+            *as = k;
+            return &s->layer[i];
+        }
+    }
+    *as = tensor;
+    return layer;
+}
+
 bool sm_stage_is_copy(const sm_stage *s, const sm_step_layer *layer, int tensor) {
-    return layer->number == s->model_layers && layer->list->program->tensor[tensor].tied;
+    int as;
+    sm_step_layer *own = &s->layer[layer - s->layer];
+    return sm_stage_owner(s, own, tensor, &as) != layer;
 }
 
 bool sm_stage_tie_parted(const sm_stage *s) {
@@ -50,17 +74,15 @@ sm_step_layer *sm_stage_layer(const sm_stage *s, int number) {
     return NULL;
 }
 
-/* The gradient of the copy joins that of the embedding. Both are sharded alike. */
-static sm_status join_copy(sm_stage *s, sm_step_layer *head, sm_error *err) {
-    sm_step_layer *embedding = sm_stage_layer(s, -1);
-    if (!s->tied || head->number != s->model_layers || !embedding) return SM_OK;
-    int to = sm_task_list_matrix(embedding->list);
-    sm_local_block *sum = &embedding->gradient[to];
-    sm_local_block *copy = &head->gradient[sm_task_list_matrix(head->list)];
+/* The gradient of the copy joins that of the first one. Both are sharded alike. */
+static sm_status join_copy(sm_stage *s, sm_step_layer *layer, int tensor, sm_error *err) {
+    int to;
+    sm_step_layer *owner = sm_stage_owner(s, layer, tensor, &to);
+    sm_local_block *sum = &owner->gradient[to], *copy = &layer->gradient[tensor];
     sm_status status = SM_OK;
-    if (!copy->data) return SM_OK;
+    if (owner == layer || !copy->data) return SM_OK;
     if (!sum->data) {
-        *sum = sm_task_list_block(embedding->list, to);
+        *sum = sm_task_list_block(owner->list, to);
         sum->element = s->actions->gradients;
         status = s->actions->make(s->actions->context, sum, true, err);
     }
@@ -108,14 +130,13 @@ static int find_group(sm_step_layer *layer, sm_axes partial, sm_axes stored, boo
     return layer->groups++;
 }
 
-/* What is not trained, and the copy of a tied embedding on the embedding's own stage, is none of
- * the optimizer's. */
+/* What is not trained, and a copy on the same stage, is none of the optimizer's. */
 sm_status sm_stage_group(const sm_stage *s, sm_step_layer *layer, sm_error *err) {
     const sm_program *b = layer->list->program;
     for (int i = 0; i < b->tensors; i++) {
         layer->group_of[i] = -1;
         if (b->tensor[i].role != SM_ROLE_WEIGHT || b->tensor[i].fixed ||
-            (sm_stage_is_copy(s, layer, i) && !sm_stage_tie_parted(s)))
+            sm_stage_is_copy(s, layer, i))
             continue;
         int g = find_group(layer, sm_mesh_real_axes(&layer->list->mesh, layer->list->partial[i]),
                            sm_mesh_real_axes(&layer->list->mesh, stored_over(&b->tensor[i])),
@@ -218,7 +239,9 @@ static void end_rows(const sm_stage *s) {
 
 sm_status stage_reduce_layer(sm_stage *s, sm_step_layer *layer, sm_error *err) {
     begin_rows(s);
-    sm_status status = join_copy(s, layer, err);
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < layer->list->program->tensors; i++)
+        status = join_copy(s, layer, i, err);
     for (int g = 0; !status && g < layer->groups; g++) status = reduce_group(s, layer, g, err);
     for (int i = 0; i < SM_MAX_TENSORS; i++) stage_drop(s, &layer->gradient[i]);
     end_rows(s);

@@ -6,12 +6,32 @@
 
 /* ---- lines ---- */
 
-static const char *odd_attention(const sm_text_lines *l, const sm_text_line *line) {
+/* Does the family say that its lines are all there is? `held` has its name: those of encoders often
+ * are true in work and size alone. */
+static bool is_held(const sm_model *model) {
+    const char *held = sm_architecture_word(model->architecture, "held");
+    const char *family = sm_architecture_family(model->architecture);
+    size_t n = strlen(family);
+    for (const char *at = held; at; at = strchr(at, ' ') ? strchr(at, ' ') + 1 : NULL)
+        if (strncmp(at, family, n) == 0 && (at[n] == ' ' || !at[n])) return true;
+    return false;
+}
+
+static const char *odd_attention(const sm_text_lines *l, const sm_text_line *line, bool serving) {
     if (line->scores > 2) return "scores of more than two products";
-    if (line->distance >= 0) return "attention that adds distances";
+    if (line->distance >= 0 && serving) return "attention that adds distances, in generating";
     if (line->over >= 0) return "attention to chosen keys";
-    if (!line->causal) return "attention in both directions";
+    if (serving && !line->causal) return "attention in both directions, from which no text follows";
     return l->array[line->operand[1].array].piece >= 0 ? "keys and values of another layer" : NULL;
+}
+
+/* What an earlier stack made is read as it is, by products. */
+static bool borrows(const sm_text_lines *l, const sm_text_line *line) {
+    for (int i = 0; i < line->operands; i++) {
+        const sm_text_array *a = &l->array[line->operand[i].array];
+        if (a->piece >= 0 && a->role == SM_TEXT_ACTIVATION) return true;
+    }
+    return false;
 }
 
 /* Each operator takes the last values, and one is left. */
@@ -37,11 +57,7 @@ static const char *odd_expression(const sm_text_lines *l, const sm_text_line *li
                     op == SM_OPERATOR_L2NORM;
         if (operates && !runs) return "an expression with a softmax or a mask";
     }
-    for (int i = 0; i < line->operands; i++) {
-        const sm_text_array *a = &l->array[line->operand[i].array];
-        if (a->piece >= 0 && a->role != SM_TEXT_WEIGHT) return "arrays of another layer";
-    }
-    return NULL;
+    return borrows(l, line) ? "arrays of another layer" : NULL;
 }
 
 /* A table [Np,D] of rows for the positions [T,D]. */
@@ -56,14 +72,16 @@ static const char *choice_odd(const sm_text_lines *l, const sm_text_line *line) 
     return l->dim[p->dim[p->rank - 1]].size > SM_RUN_EXPERTS ? "more than 1024 experts" : NULL;
 }
 
-static const char *line_odd(const sm_text_lines *l, const sm_text_line *line) {
+static const char *line_odd(const sm_text_lines *l, const sm_text_line *line, bool serving) {
     const sm_text_array *first = line->operands ? &l->array[line->operand[0].array] : NULL;
     if (line->kernel >= 0) return NULL; /* see scan_odd */
     switch (line->op) {
     case SM_OPERATOR_EXPRESSION: return odd_expression(l, line);
-    case SM_OPERATOR_ATTENTION: return odd_attention(l, line);
+    case SM_OPERATOR_ATTENTION: return odd_attention(l, line, serving);
     case SM_OPERATOR_PRODUCT:
-        return line->operands > 2 ? "products of three and more arrays" : NULL;
+        return line->operands > 2            ? "products of three and more arrays"
+               : serving && borrows(l, line) ? "attention to another stack, in generating"
+                                             : NULL;
     case SM_OPERATOR_TOP: return choice_odd(l, line);
     case SM_OPERATOR_TAKE:
         return !first || first->role != SM_TEXT_WEIGHT     ? "rows of activations"
@@ -126,17 +144,18 @@ static const char *scan_odd(const sm_text_lines *l, const sm_text_lines *steps) 
 
 /* A table of positions has a row for each. */
 static sm_status check_positions(const sm_model *model, const sm_text_lines *l, int tokens,
-                                 sm_error *err) {
+                                 bool serving, sm_error *err) {
     double first = 0;
     sm_architecture_number(model->architecture, "first_position", &first);
     for (int i = 0; i < l->lines; i++) {
         const sm_text_line *line = &l->line[i];
         if (line->op != SM_OPERATOR_TAKE || line->operands > 1) continue;
         double rows = l->dim[line->operand[0].dim[0]].size - first;
-        if (rows < tokens)
+        double asked = serving ? tokens : l->dim[line->result[0].dim[0]].size;
+        if (rows < asked)
             return sm_fail(err, SM_BAD_INPUT,
-                           "%s has a table of %.0f positions, and %d are asked for", model->name,
-                           rows, tokens);
+                           "%s has a table of %.0f positions, and %.0f are asked for", model->name,
+                           rows, asked);
     }
     return SM_OK;
 }
@@ -150,32 +169,69 @@ static sm_status check_piece(const sm_model *model, sm_piece piece, int kind, in
     if (!status && l->kernels)
         status = sm_program_lines(model, piece, kind, tokens, &decode, true, arena, &steps, err);
     const char *scan = !status && steps ? scan_odd(l, steps) : NULL;
+    double most = 0;
+    sm_architecture_number(model->architecture, "distance_most", &most);
     if (scan)
         return sm_fail(err, SM_BAD_INPUT, "%s has %s, in the kernel %s, which cannot be run",
                        model->name, scan, l->kernel[0].name);
     for (int i = 0; !status && i < l->lines; i++) {
-        const char *odd = line_odd(l, &l->line[i]);
+        const sm_text_line *line = &l->line[i];
+        const char *odd = line_odd(l, line, serving);
+        if (!odd && line->distance >= 0 && !(most > 0))
+            odd = "a table of distances, whose family does not say the largest (`distance_most`)";
+        if (!odd && line->op == SM_OPERATOR_ATTENTION && !line->causal && !is_held(model))
+            odd = "attention to all positions, whose family does not say that its lines are all of "
+                  "it (`held`)";
         if (odd)
             return sm_fail(err, SM_BAD_INPUT, "%s has %s, in the line %s, which cannot be run",
                            model->name, odd, l->line[i].name);
     }
-    return status ? status : check_positions(model, l, tokens, err);
+    return status ? status : check_positions(model, l, tokens, serving, err);
+}
+
+static bool read_words(const sm_text_lines *l) {
+    for (int i = 0; i < l->arrays; i++)
+        if (l->array[i].role == SM_TEXT_IDS) return true;
+    return false;
+}
+
+/* Words come in, a loss or a choice of words goes out, and in between everything passes on. */
+static sm_status check_ends(const sm_model *model, int tokens, bool serving, sm_arena *arena,
+                            sm_error *err) {
+    const sm_rules rules = {.decode = serving};
+    const char *odd = model->outside < 2 ? "no head" : NULL;
+    sm_status status = SM_OK;
+    for (int i = 0; !status && !odd && i < model->outside; i++) {
+        const sm_text_lines *l;
+        status =
+            sm_program_lines(model, SM_PIECE_EMBEDDING, i, tokens, &rules, serving, arena, &l, err);
+        if (status) return status;
+        sm_operator last = l->lines ? l->line[l->lines - 1].op : SM_OPERATOR_EXPRESSION;
+        bool ends = last == SM_OPERATOR_CROSS_ENTROPY || last == SM_OPERATOR_SAMPLE;
+        if (ends != (i == model->outside - 1)) odd = ends ? "two heads" : "a head without a loss";
+        else if (i == 0 && !read_words(l)) odd = "inputs that are no words";
+        else if (!ends && l->output < 0) odd = "a piece that ends in nothing";
+    }
+    return odd ? sm_fail(err, SM_BAD_INPUT, "%s has %s, which cannot be run", model->name, odd)
+               : status;
 }
 
 sm_status sm_program_runs(const sm_model *model, int tokens, bool serving, sm_error *err) {
     const char *unrun = sm_architecture_word(model->architecture, "unrun");
     if (unrun)
         return sm_fail(err, SM_BAD_INPUT, "%s has %s, which cannot be run", model->name, unrun);
-    if (model->outside != 2)
+    if (!model->causal && !is_held(model))
         return sm_fail(err, SM_BAD_INPUT,
-                       "%s has %d pieces outside of its layers, which cannot be run: a model that "
-                       "can has an embedding and a head",
-                       model->name, model->outside);
+                       "%s sees both ways, and the family %s does not say that its lines are all "
+                       "of it (`held`): it cannot be run",
+                       model->name, sm_architecture_family(model->architecture));
     sm_arena *arena = sm_arena_new();
     sm_status status = arena ? SM_OK : sm_fail_memory(err);
+    if (!status) status = check_ends(model, tokens, serving, arena, err);
     for (int k = 0; !status && k < model->kinds; k++)
         status = check_piece(model, SM_PIECE_LAYER, k, tokens, serving, arena, err);
-    if (!status) status = check_piece(model, SM_PIECE_EMBEDDING, 0, tokens, serving, arena, err);
+    for (int i = 0; !status && i < model->outside - 1; i++)
+        status = check_piece(model, SM_PIECE_EMBEDDING, i, tokens, serving, arena, err);
     if (!status) status = check_piece(model, SM_PIECE_HEAD, 0, tokens, serving, arena, err);
     sm_arena_free(arena);
     return status;

@@ -14,23 +14,37 @@ void stage_drop(const sm_stage *s, sm_local_block *block) {
     if (block->data) s->actions->drop(s->actions->context, block);
 }
 
-static void add_layer(sm_stage *s, const sm_task_list *list, int number, int chunk) {
-    s->layer[s->layers++] = (sm_step_layer){.list = list, .number = number, .chunk = chunk};
+static void add_layer(sm_stage *s, const sm_task_list *list, int number, int piece, int chunk) {
+    s->layer[s->layers++] =
+        (sm_step_layer){.list = list, .number = number, .piece = piece, .chunk = chunk};
+}
+
+/* The pieces that stand before layer `at` but for embedding and head. */
+static void add_between(sm_stage *s, const sm_model *model, const sm_task_list *list, int at,
+                        int chunk) {
+    for (int i = 1; i < model->outside - 1; i++)
+        if (model->out[i].before == at && !list[model->kinds + i].program->still)
+            add_layer(s, &list[model->kinds + i], model->L + i, model->out[i].piece, chunk);
 }
 
 static void add_chunk(sm_stage *s, const sm_model *model, const sm_task_list *list, int chunk,
                       const sm_train_chunk *c) {
-    int chunks = sm_stage_model_chunks(s);
-    if (chunk % chunks == 0) add_layer(s, &list[model->kinds], -1, chunk);
-    for (int l = c->first; l < c->last; l++) add_layer(s, &list[model->layer[l]], l, chunk);
-    if (chunk % chunks == chunks - 1) add_layer(s, &list[model->kinds + 1], model->L, chunk);
+    int chunks = sm_stage_model_chunks(s), head = model->outside - 1;
+    if (chunk % chunks == 0) add_layer(s, &list[model->kinds], -1, model->out[0].piece, chunk);
+    for (int l = c->first; l < c->last; l++) {
+        add_between(s, model, list, l, chunk);
+        add_layer(s, &list[model->layer[l]], l, -1, chunk);
+    }
+    if (chunk % chunks < chunks - 1) return;
+    add_between(s, model, list, model->L, chunk);
+    add_layer(s, &list[model->kinds + head], model->L, model->out[head].piece, chunk);
 }
 
 sm_status sm_stage_new(sm_stage *s, const sm_model *model, const sm_task_list *list,
                        sm_error *err) {
     const sm_train_chunk all = {s->number, 0, model->L}, *chunk = s->chunks ? s->chunk : &all;
     int chunks = sm_stage_model_chunks(s);
-    size_t most = (size_t)(model->L + 2) * (size_t)s->copies;
+    size_t most = (size_t)(model->L + model->outside) * (size_t)s->copies;
     s->tied = model->tied;
     s->model_layers = model->L;
     s->room = 2 * (s->chunks + 1) * s->microbatches;
@@ -214,6 +228,19 @@ static sm_status select_rows(const sm_stage *s, sm_step_layer *layer, sm_local_b
     return stage_call(s, &call, err);
 }
 
+/* What another stack made is there while the layer works, and is never its own. */
+static sm_status borrow(const sm_stage *s, const sm_step_layer *layer, sm_pass_saved *saved,
+                        sm_error *err) {
+    int lent = layer->list->program->lent;
+    if (lent < 0) return SM_OK;
+    sm_local_block like = sm_task_list_block(layer->list, lent);
+    if (!s->lent.data || sm_local_block_count(&like) != sm_local_block_count(&s->lent))
+        return sm_fail(err, SM_INTERNAL, "what another stack made lies otherwise than it is read");
+    saved->value[lent] = like;
+    saved->value[lent].data = s->lent.data;
+    return SM_OK;
+}
+
 /* The input is kept by the layer that reads it, the output goes on as the stream. */
 static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block *stream,
                                sm_error *err) {
@@ -222,6 +249,12 @@ static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block
     if (!*slot) *slot = sm_calloc(1, sizeof **slot); /* a cache is there already */
     if (!(saved = *slot)) return sm_fail_memory(err);
     sm_status status = b->serving && b->output < 0 ? select_rows(s, layer, stream, err) : SM_OK;
+    if (b->input < 0 && stream->data) { /* another stack begins */
+        s->lent = *stream;
+        stream->data = NULL;
+        mark(s, &s->lent, SM_TRAIN_MEMORY_ACTIVATIONS);
+    }
+    if (!status) status = borrow(s, layer, saved, err);
     if (b->input >= 0) {
         saved->value[b->input] = *stream;
         mark(s, &saved->value[b->input], SM_TRAIN_MEMORY_ACTIVATIONS);
@@ -229,6 +262,7 @@ static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block
     }
     if (!status && offloads(s, layer)) status = make_room(s, err);
     if (!status) status = sm_pass_forward(s->actions, layer, saved, err);
+    if (b->lent >= 0) saved->value[b->lent].data = NULL;
     if (!status && b->output < 0) status = tell_loss(s, layer, saved, err);
     if (!status && b->output >= 0) {
         assert(!(layer->list->kept >> b->output & 1));
@@ -271,8 +305,17 @@ static sm_status layer_backward(sm_stage *s, sm_step_layer *layer, sm_local_bloc
                                 bool whole, sm_error *err) {
     sm_pass_saved *saved = *saved_of(s, layer);
     if (!saved) return sm_fail(err, SM_INTERNAL, "a backward pass before its forward pass");
+    int lent = layer->list->program->lent;
     sm_status status = bring_back(s, layer, saved, err);
-    if (!status) status = sm_pass_backward(s->actions, layer, saved, stream, whole, err);
+    if (!status) status = borrow(s, layer, saved, err);
+    if (!status)
+        status = sm_pass_backward(s->actions, layer, saved, stream, &s->lent_gradient, whole, err);
+    if (lent >= 0) saved->value[lent].data = NULL;
+    if (!status && layer->list->program->input < 0 && s->lent.data) { /* its stack began here */
+        stage_drop(s, &s->lent);
+        *stream = s->lent_gradient;
+        s->lent_gradient.data = NULL;
+    }
     return status || !whole ? status : layer_weights(s, layer, err);
 }
 
@@ -322,5 +365,7 @@ sm_status sm_stage_run(sm_stage *s, const sm_train_action *action, int n, sm_err
     }
     for (int i = 0; i < s->messages; i++) stage_drop(s, &s->message[i].block);
     s->messages = 0;
+    stage_drop(s, &s->lent);
+    stage_drop(s, &s->lent_gradient);
     return status;
 }

@@ -312,7 +312,22 @@ sm_train_software sm_train_runtime_of(const sm_plan *plan) {
     return software;
 }
 
-sm_status sm_train_plan_as_run(sm_plan *plan, sm_error *err) {
+/* What several layers read of another stack is on one stage, and lies as that made it. */
+static sm_status keep_stacks(const sm_model *model, sm_plan *plan, sm_error *err) {
+    bool parts = sm_plan_given(plan, SM_PLAN_PIPELINE) && plan->pipeline > 1;
+    if (!sm_model_stacked(model)) return SM_OK;
+    if (parts || (sm_plan_given(plan, SM_PLAN_SEQ) && plan->seq))
+        return sm_fail(err, SM_BAD_INPUT,
+                       "%s cannot be run: layers of %s read what another stack made; %s can",
+                       parts ? "pipeline beyond 1" : "seq=on", model->name,
+                       parts ? "pipeline=1" : "seq=off");
+    plan->pipeline = 1;
+    plan->seq = false;
+    plan->given |= 1ull << SM_PLAN_PIPELINE | 1ull << SM_PLAN_SEQ;
+    return SM_OK;
+}
+
+sm_status sm_train_plan_as_run(const sm_model *model, sm_plan *plan, sm_error *err) {
     if (!sm_plan_given(plan, SM_PLAN_DTYPE)) plan->dtype = SM_FP32;
     if (plan->dtype != SM_BF16 && plan->dtype != SM_FP32)
         return sm_fail(err, SM_BAD_INPUT,
@@ -333,7 +348,7 @@ sm_status sm_train_plan_as_run(sm_plan *plan, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT,
                        "the optimizer of this plan cannot be run: adam, adam-no-master, adam-bf16, "
                        "adam-8bit and sgd can");
-    return SM_OK;
+    return keep_stacks(model, plan, err);
 }
 
 void sm_train_set_software(sm_train *t, const sm_train_software *software) {

@@ -86,9 +86,10 @@ void profile_add_part(sm_report *r, profile_side *side, profile_part part);
 /* The step of a file, as measured or as expected: kernels by kind and place, collectives by what
  * they are, and a part for the rest. */
 void profile_side_of(sm_report *r, const profile_file *file, bool measured, profile_side *side);
-/* The differences, second - first, as page and data: by kind, and by place the `top` largest (0:
- * not by place). */
-void profile_compare(sm_report *r, const profile_side *side[2], int top);
+/* The differences, second - first, as page and data: by kind so many, and by place the `top`
+ * largest (0: not by place). */
+enum { PROFILE_ALL_KINDS = 64 };
+void profile_compare(sm_report *r, const profile_side *side[2], int kinds, int top);
 /* What both do, whatever it takes: runs and FLOPs of products, runs and bytes of collectives. */
 void profile_compare_work(sm_report *r, const profile_side *side[2]);
 /* Collectives by kind and place: runs and bytes of each. */

@@ -222,9 +222,8 @@ static void put_data(sm_report *r, const profile_side *side[2]) {
     }
 }
 
-void profile_compare(sm_report *r, const profile_side *side[2], int top) {
-    enum { KINDS = 64 };
-    page_table(r, "By kind", side, false, KINDS);
+void profile_compare(sm_report *r, const profile_side *side[2], int kinds, int top) {
+    page_table(r, "By kind", side, false, kinds);
     if (top) page_table(r, "By place", side, true, top);
     put_data(r, side);
 }
@@ -302,5 +301,5 @@ void profile_against(sm_report *r, const profile_file *this, const profile_file 
                                    : "-");
     if (this->profile->measured.runs > 0 && !measured)
         sm_report_text(r, "Only one of both was measured: expected times are compared.");
-    profile_compare(r, (const profile_side *[]){&was, &is}, top);
+    profile_compare(r, (const profile_side *[]){&was, &is}, PROFILE_ALL_KINDS, top);
 }

@@ -337,7 +337,7 @@ void profile_beside_plan(sm_report *r, const profile_file *file, const char *pla
                    sm_show_seconds(r, p->found.total_s),
                    sm_show_percent(r, p->found.total_s / p->predicted.total_s));
     const profile_side *side[2] = {&p->predicted, &p->found};
-    profile_compare(r, side, 0);
+    profile_compare(r, side, PROFILE_ALL_KINDS, 0);
     profile_compare_work(r, side);
     profile_compare_sent(r, side, top);
 }

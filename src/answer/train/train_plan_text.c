@@ -79,7 +79,7 @@ sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err) {
     if (!status && !q->in.framework) status = sm_train_keep_to(q, err);
     if (!status && q->in.as_run) {
         sm_error odd = {.status = SM_OK};
-        status = sm_train_plan_as_run(fixed, &odd);
+        status = sm_train_plan_as_run(q->in.model, fixed, &odd);
         if (status) *err = odd;
         if (status) status = sm_question_blame(&q->in.plan, status, err);
         fixed->given |= 1ull << SM_PLAN_DTYPE;

@@ -334,7 +334,7 @@ static sm_status check_model(const sm_model *m, const sm_safetensors *file, cons
         const char *name = file->tensor[i].name;
         if (!file->tensor[i].checked) continue; /* other tools keep what we do not run */
         bool more = strncmp(name, "model.layers.", 13) == 0 && strtol(name + 13, NULL, 10) >= m->L;
-        bool head = m->tied && strncmp(name, "lm_head.", 8) == 0;
+        bool head = m->tied && strcmp(name, "lm_head.weight") == 0;
         if (more || head)
             return sm_fail(err, SM_BAD_INPUT, "%.200s holds %.100s, which %s has not", path, name,
                            m->name);

@@ -42,7 +42,7 @@ sm_status train_stages_of_plan(const sm_plan *plan, sm_arena *arena, sm_train_se
 
 sm_status train_setup_of_plan(sm_plan *plan, sm_arena *arena, sm_train_setup *setup,
                               sm_error *err) {
-    sm_status status = sm_train_plan_as_run(plan, err);
+    sm_status status = sm_train_plan_as_run(setup->model, plan, err);
     if (status) return status;
     train_degrees_of_plan(plan, setup);
     setup->stored = plan->dtype == SM_BF16 ? SM_ELEMENT_BF16 : SM_ELEMENT_F32;

@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-/* Attention of new queries on a cache: q [B,T,...] on k and v [pages, places, ...], of which a row
+/* Attention of new queries on a cache: q [B,1,...] on k and v [pages, places, ...], of which a row
  * has those of its table. Queries of one head that follow each other in a sequence are multiplied
- * together, whether they are those of a row or of rows of one query each. Ranks of context hold
+ * together. Ranks of context hold
  * other places of each page: the sums of their softmaxes are added first (8 bytes for each query
  * and head), then their shares of the result. */
 
@@ -20,8 +20,8 @@ typedef struct attending {
     attention_blocks at;
     bool joined;
     size_t first_place, places; /* of a page, on this rank */
-    size_t *follow; /* of each row of this rank: queries from its first on that follow each other,
-                       in this row and the next ones; 0: they follow those of the row before */
+    size_t *follow; /* of each row of this rank: queries from its own on that follow each other;
+                       0: it follows that of the row before, or pads */
     size_t apart;   /* from a query to the next of its head, in sum and most */
     double *sum;    /* of exp(score) over this rank's keys, then over all; of each query and head */
     float *most;    /* the largest score of this rank's keys, which `out` is scaled by */
@@ -29,8 +29,7 @@ typedef struct attending {
     float *laid;    /* keys or values of a head */
 } attending;
 
-/* Is the query of row r, of one query, the next of the sequence of the row before? Its pages begin
- * as those do. */
+/* Is the query of row r the next of the sequence of the row before? Its pages begin as those do. */
 static bool follows(const train_feed *feed, size_t r) {
     const int32_t *page = feed->page + r * feed->table;
     size_t pages = feed->position[r - 1] / feed->page_tokens + 1;
@@ -39,13 +38,13 @@ static bool follows(const train_feed *feed, size_t r) {
            memcmp(page, page - feed->table, pages * sizeof *page) == 0;
 }
 
-static void see_what_follows(attending *a, size_t rows, size_t queries) {
+static void see_what_follows(attending *a, size_t rows) {
     const train_feed *feed = a->c->t->feed;
     size_t head = 0; /* the row whose queries go on */
     for (size_t s = 0; s < rows; s++) {
         size_t r = feed->first + s;
         a->follow[s] = feed->count[r];
-        if (queries > 1 || s == 0 || a->follow[head] == TOGETHER || !follows(feed, r)) head = s;
+        if (s == 0 || a->follow[head] == TOGETHER || !follows(feed, r)) head = s;
         else a->follow[s] = 0, a->follow[head]++;
     }
 }
@@ -189,22 +188,16 @@ static void attend(attending *a, const attention_head *h, size_t row) {
                       v.at ? 1.0F : 0.0F, h->x[ATTENTION_OUT]);
 }
 
-/* The queries of a head from a row's first on, as far as they follow each other. */
-static void attend_all(const attention_head *all, void *context) {
-    static const int queried[] = {ATTENTION_Q, ATTENTION_Q2, ATTENTION_OUT};
+/* The queries of a head from a row's on, as far as they follow each other. */
+static void attend_all(const attention_head *first, void *context) {
     attending *a = context;
     const train_feed *feed = a->c->t->feed;
-    size_t r = feed->first + all->sequence, n = a->follow[all->sequence];
-    for (size_t first = 0; first < n; first += TOGETHER) {
-        attention_head h = *all;
-        h.queries = (int)(n - first < TOGETHER ? n - first : TOGETHER);
-        h.mask.first_query = h.ahead = (long)(feed->position[r] + first);
-        h.keys = (int)h.ahead + h.queries;
-        h.row = all->row + first * a->apart;
-        for (int i = 0; i < 3; i++)
-            if (h.x[queried[i]].first) h.x[queried[i]] = rows_from(h.x[queried[i]], first);
-        attend(a, &h, all->queries > 1 ? r : r + n - 1);
-    }
+    size_t r = feed->first + first->sequence, n = a->follow[first->sequence];
+    attention_head h = *first;
+    h.queries = (int)n;
+    h.mask.first_query = h.ahead = (long)feed->position[r];
+    h.keys = (int)h.ahead + h.queries;
+    if (n) attend(a, &h, r + n - 1);
 }
 
 /* out over the sum of its row. */
@@ -212,13 +205,11 @@ static void divide(const attention_head *h, void *context) {
     attending *a = context;
     const train_feed *feed = a->c->t->feed;
     const float *sink = h->x[ATTENTION_SINKS].first;
-    for (size_t i = 0; i < feed->count[feed->first + h->sequence]; i++) {
-        size_t row = h->row + i;
-        double sum = a->sum[row], part = a->joined ? exp((double)a->most[row]) : 1;
-        if (a->joined && sink) sum += exp((double)*sink);
-        float *out = rows_from(h->x[ATTENTION_OUT], i).first;
-        for (int j = 0; sum > 0 && j < h->value_size; j++) out[j] *= (float)(part / sum);
-    }
+    if (!feed->count[feed->first + h->sequence]) return;
+    double sum = a->sum[h->row], part = a->joined ? exp((double)a->most[h->row]) : 1;
+    if (a->joined && sink) sum += exp((double)*sink);
+    float *out = h->x[ATTENTION_OUT].first;
+    for (int j = 0; sum > 0 && j < h->value_size; j++) out[j] *= (float)(part / sum);
 }
 
 /* Sums over the positions of all ranks: they share no largest score, so that it is taken back. */
@@ -243,11 +234,10 @@ sm_status generate_attention(train_call *c, sm_error *err) {
     const train_feed *feed = c->t->feed;
     a.at.paged = true;
     a.at.x[ATTENTION_OUT] = c->out;
-    const size_t *size = a.at.x[ATTENTION_Q]->size; /* [B,T,...] */
-    size_t rows = attention_row_count(&a.at), most = size[1] > 1 ? size[1] : size[0];
-    size_t together = most < TOGETHER ? most : TOGETHER;
-    a.apart = size[1] > 1 ? 1 : rows / size[0];
-    a.follow = sm_calloc(size[0] + 1, sizeof *a.follow);
+    size_t fed = a.at.x[ATTENTION_Q]->size[0], rows = attention_row_count(&a.at);
+    size_t together = fed < TOGETHER ? fed : TOGETHER;
+    a.apart = rows / fed;
+    a.follow = sm_calloc(fed + 1, sizeof *a.follow);
     a.sum = sm_calloc(rows + 1, sizeof *a.sum);
     a.most = sm_calloc(rows + 1, sizeof *a.most);
     size_t keys = feed->table * feed->page_tokens, wide = 1;
@@ -259,7 +249,7 @@ sm_status generate_attention(train_call *c, sm_error *err) {
     a.laid = sm_malloc((keys * wide + 1) * sizeof *a.laid);
     sm_status status =
         a.follow && a.sum && a.most && a.score && a.laid ? SM_OK : sm_fail_memory(err);
-    if (!status) see_what_follows(&a, size[0], size[1]);
+    if (!status) see_what_follows(&a, fed);
     if (!status) attention_each_head(&a.at, attend_all, &a);
     if (!status && a.joined) status = join_sums(&a, rows, err);
     if (!status) attention_each_head(&a.at, divide, &a);
@@ -271,13 +261,13 @@ sm_status generate_attention(train_call *c, sm_error *err) {
     return status;
 }
 
-/* Programs and tasks of one size: of the layers and the embedding for so many rows of so many
- * queries, or of the head for so many rows and positions whose scores are wanted. */
+/* Programs and tasks of one size: of the layers and the embedding for so many rows, or of the head
+ * for so many whose scores are wanted. */
 typedef struct piece_set {
-    size_t rows, queries; /* rows: of a group */
+    size_t rows; /* of a group */
     uint64_t used;
     int lists;
-    sm_task_list list[SM_MAX_LAYER_KINDS + 1];
+    sm_task_list list[TRAIN_LISTS];
 } piece_set;
 
 enum { SETS = 64 };
@@ -338,18 +328,15 @@ static sm_status check_pages(const sm_train_setup *s, const sm_generator_pages *
 
 /* ---- programs ---- */
 
+static int first_list(const sm_generator *g, bool head) {
+    return head ? g->setup.model->kinds + g->setup.model->outside - 1 : 0;
+}
+
 static void take_set(sm_generator *g, const piece_sets *of, const piece_set *set) {
     sm_trainer *t = &g->t;
     double rows = (double)(set->rows * g->groups);
-    memcpy(t->list + (of->head ? g->setup.model->kinds + 1 : 0), set->list,
-           (size_t)set->lists * sizeof *set->list);
-    if (of->head) {
-        t->scored = rows;
-        t->sampled = set->queries;
-    } else {
-        t->extent.sequences = rows;
-        t->extent.queries = (double)set->queries;
-    }
+    memcpy(t->list + first_list(g, of->head), set->list, (size_t)set->lists * sizeof *set->list);
+    *(of->head ? &t->scored : &t->extent.sequences) = rows;
 }
 
 static void drop_set(piece_set *set) {
@@ -359,35 +346,28 @@ static void drop_set(piece_set *set) {
 
 /* The programs of passes of such a size: those of old, or new ones in place of the longest unused.
  */
-static sm_status use_set(sm_generator *g, piece_sets *of, size_t rows, size_t queries,
-                         sm_error *err) {
+static sm_status use_set(sm_generator *g, piece_sets *of, size_t rows, sm_error *err) {
     piece_set *oldest = &of->set[0];
     uint64_t now = ++g->passes;
     for (int i = 0; i < SETS; i++) {
         piece_set *one = &of->set[i];
         if (one->used < oldest->used) oldest = one;
-        if (!one->lists || one->rows != rows || one->queries != queries) continue;
+        if (!one->lists || one->rows != rows) continue;
         one->used = now;
         take_set(g, of, one);
         return SM_OK;
     }
     drop_set(oldest);
-    *oldest = (piece_set){.rows = rows, .queries = queries, .used = now};
+    *oldest = (piece_set){.rows = rows, .used = now};
     sm_trainer *t = &g->t;
-    int first = of->head ? g->setup.model->kinds + 1 : 0;
+    int first = first_list(g, of->head);
     take_set(g, of, oldest); /* its sizes */
     sm_status status = (of->head ? train_head_program : train_layer_programs)(t, err);
     oldest->lists = t->lists - first;
     memcpy(oldest->list, t->list + first, (size_t)oldest->lists * sizeof *oldest->list);
-    t->lists = g->setup.model->kinds + 2;
+    t->lists = first_list(g, true) + 1;
     if (status) drop_set(oldest);
     return status;
-}
-
-static sm_status use_sets(sm_generator *g, size_t rows, size_t queries, size_t scored,
-                          size_t sampled, sm_error *err) {
-    sm_status status = use_set(g, g->layers, rows, queries, err);
-    return status ? status : use_set(g, g->heads, scored, sampled, err);
 }
 
 /* ---- begin and end ---- */
@@ -395,7 +375,7 @@ static sm_status use_sets(sm_generator *g, size_t rows, size_t queries, size_t s
 /* The group of this rank, and those of all others. */
 static sm_status deal_groups(sm_generator *g, sm_error *err) {
     sm_trainer *t = &g->t;
-    const sm_task_list *head = &t->list[t->setup->model->kinds + 1];
+    const sm_task_list *head = &t->list[first_list(g, true)];
     const sm_einsum *einsum;
     const sm_array *scores =
         sm_task_list_array(head, head->program->op[head->program->ops - 1].in[0], &einsum);
@@ -442,7 +422,8 @@ static sm_status begin(sm_generator *g, sm_error *err) {
     g->feed.slots = g->scored = (size_t)g->setup.sequences / g->groups;
     t->extent.keys = (double)g->feed.page_tokens;
     train_actions_new(t);
-    status = use_sets(g, 1, 1, 1, 1, err);
+    t->extent.queries = 1;
+    status = sm_generator_prepare(g, 1, 1, err);
     if (!status) status = train_layers_new(t, err);
     return status ? status : deal_groups(g, err);
 }
@@ -502,21 +483,18 @@ sm_status sm_generator_load(sm_generator *g, sm_train_visit find, void *context,
 
 /* ---- what a stage asks for about its head ---- */
 
-/* The rows whose scores are wanted: those named, all, or the last one meant of each sequence. */
+/* The rows whose scores are wanted. */
 sm_status generate_select(const sm_trainer *t, sm_local_block *stream, sm_error *err) {
     const train_feed *feed = t->feed;
-    size_t queries = stream->size[1], width = stream->size[2];
+    size_t width = stream->size[2];
     size_t n = (size_t)(t->scored / t->extent.sequences * (double)stream->size[0] + 0.5);
     sm_local_block rows;
-    if (!feed->score && t->sampled == queries) return SM_OK;
     sm_status status = sm_local_block_new(SM_ELEMENT_F32, 3, (size_t[]){n, 1, width}, &rows, err);
     if (status) return status;
-    for (size_t i = 0; i < n; i++) {
-        size_t s = feed->score ? feed->score[feed->first_score + i] : i;
-        size_t count = feed->count[feed->first + s], at = count ? count - 1 : 0;
+    for (size_t i = 0; i < n; i++)
         memcpy((float *)rows.data + i * width,
-               (const float *)stream->data + (s * queries + at) * width, width * sizeof(float));
-    }
+               (const float *)stream->data + feed->score[feed->first_score + i] * width,
+               width * sizeof(float));
     sm_local_block_free(stream);
     *stream = rows;
     return SM_OK;
@@ -533,7 +511,7 @@ sm_status generate_scores(const sm_trainer *t, const sm_call *head, sm_error *er
     size_t offset[SM_MAX_RANK], words = logits->size[2], all = (size_t)t->setup->model->V;
     size_t rows = logits->size[0] * logits->size[1];
     train_offsets(t, &layout, logits, offset);
-    float *to = t->feed->scores + t->feed->first_score * t->sampled * all;
+    float *to = t->feed->scores + t->feed->first_score * all;
     memset(to, 0, rows * all * sizeof *to);
     for (size_t i = 0; i < rows; i++)
         memcpy(to + i * all + offset[2], (const float *)logits->data + i * words,
@@ -545,26 +523,6 @@ sm_status generate_scores(const sm_trainer *t, const sm_call *head, sm_error *er
 }
 
 /* ---- passes ---- */
-
-static sm_status check_pass(const sm_generator *g, const sm_generator_pass *pass, sm_error *err) {
-    size_t most = 0;
-    for (int i = 0; i < g->setup.sequences; i++) {
-        size_t n = pass->count[i], room = (size_t)g->setup.tokens;
-        if (n > pass->queries || g->cached[i] + n > room)
-            return sm_fail(err, SM_BAD_INPUT,
-                           "the cache has room for %zu tokens, and %zu come after %zu", room, n,
-                           g->cached[i]);
-        for (size_t q = 0; q < n; q++) {
-            int32_t token = pass->token[(size_t)i * pass->queries + q];
-            if (token < 0 || token >= g->setup.model->V)
-                return sm_fail(err, SM_BAD_INPUT,
-                               "there is no token %d in a vocabulary of %d words", token,
-                               g->setup.model->V);
-        }
-        if (n > most) most = n;
-    }
-    return most ? SM_OK : sm_fail(err, SM_BAD_INPUT, "a pass brings at least one token");
-}
 
 /* One pass of what g->feed holds. */
 static sm_status run_pass(sm_generator *g, sm_generator_result *result, sm_error *err) {
@@ -586,36 +544,9 @@ static sm_status run_pass(sm_generator *g, sm_generator_result *result, sm_error
     return status;
 }
 
-sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, float *scores,
-                            sm_generator_result *result, sm_error *err) {
-    size_t rows = (size_t)g->setup.sequences / g->groups;
-    sm_status status = check_pass(g, pass, err);
-    if (!status)
-        status = use_sets(g, rows, pass->queries, rows, pass->each ? pass->queries : 1, err);
-    if (status) return status;
-    g->scored = rows;
-    g->feed = (train_feed){.queries = pass->queries,
-                           .token = pass->token,
-                           .count = pass->count,
-                           .position = g->cached,
-                           .slot = g->slot,
-                           .page = g->page,
-                           .table = 1,
-                           .page_tokens = g->feed.page_tokens,
-                           .pages = g->feed.pages,
-                           .slots = g->feed.slots,
-                           .first = g->group * rows,
-                           .first_score = g->group * rows,
-                           .scores = scores};
-    status = run_pass(g, result, err);
-    for (int i = 0; !status && i < g->setup.sequences; i++) g->cached[i] += pass->count[i];
-    return status;
-}
-
-/* ---- rows of their own ---- */
-
 sm_status sm_generator_prepare(sm_generator *g, size_t rows, size_t scored, sm_error *err) {
-    return use_sets(g, rows, 1, scored, 1, err);
+    sm_status status = use_set(g, g->layers, rows, err);
+    return status ? status : use_set(g, g->heads, scored, err);
 }
 
 static sm_status check_row(const sm_generator *g, const sm_generator_rows *p, size_t r,
@@ -634,8 +565,7 @@ static sm_status check_row(const sm_generator *g, const sm_generator_rows *p, si
 }
 
 static sm_status check_rows(const sm_generator *g, const sm_generator_rows *p, sm_error *err) {
-    if (!g->paged || p->rows < 1 || p->scored < 1)
-        return sm_fail(err, SM_BAD_INPUT, "a pass without rows, or no paged cache");
+    if (p->rows < 1 || p->scored < 1) return sm_fail(err, SM_BAD_INPUT, "a pass without rows");
     sm_status status = SM_OK;
     for (size_t r = 0; !status && r < p->rows * g->groups; r++) status = check_row(g, p, r, err);
     for (size_t i = 0; !status && i < p->scored * g->groups; i++)
@@ -644,14 +574,13 @@ static sm_status check_rows(const sm_generator *g, const sm_generator_rows *p, s
     return status;
 }
 
-sm_status sm_generator_step(sm_generator *g, const sm_generator_rows *p, float *scores,
-                            sm_generator_result *result, sm_error *err) {
+static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *scores,
+                          sm_generator_result *result, sm_error *err) {
     sm_status status = check_rows(g, p, err);
-    if (!status) status = use_sets(g, p->rows, 1, p->scored, 1, err);
+    if (!status) status = sm_generator_prepare(g, p->rows, p->scored, err);
     if (status) return status;
     g->scored = p->scored;
-    g->feed = (train_feed){.queries = 1,
-                           .token = p->token,
+    g->feed = (train_feed){.token = p->token,
                            .count = p->count,
                            .position = p->position,
                            .slot = p->slot,
@@ -665,6 +594,61 @@ sm_status sm_generator_step(sm_generator *g, const sm_generator_rows *p, float *
                            .first_score = g->group * p->scored,
                            .scores = scores};
     return run_pass(g, result, err);
+}
+
+sm_status sm_generator_step(sm_generator *g, const sm_generator_rows *p, float *scores,
+                            sm_generator_result *result, sm_error *err) {
+    if (!g->paged) return sm_fail(err, SM_BAD_INPUT, "there is no paged cache");
+    return run_rows(g, p, scores, result, err);
+}
+
+/* The rows of a pass of whole sequences: of each, its queries, the last of which may pad. */
+static sm_status fill_rows(const sm_generator *g, const sm_generator_pass *pass, size_t *count,
+                           size_t *position, size_t *slot, size_t *score, int32_t *page,
+                           sm_error *err) {
+    size_t room = (size_t)g->setup.tokens, q = pass->queries, scored = pass->each ? q : 1, most = 0;
+    for (size_t i = 0; i < (size_t)g->setup.sequences; i++) {
+        size_t n = pass->count[i], first = g->slot[i] * q; /* row of its group */
+        if (n > q || g->cached[i] + n > room)
+            return sm_fail(err, SM_BAD_INPUT,
+                           "the cache has room for %zu tokens, and %zu come after %zu", room, n,
+                           g->cached[i]);
+        if (n > most) most = n;
+        for (size_t k = 0; k < q; k++) {
+            count[i * q + k] = k < n;
+            position[i * q + k] = g->cached[i] + k;
+            slot[i * q + k] = g->slot[i];
+            page[i * q + k] = g->page[i];
+        }
+        for (size_t k = 0; k < scored; k++)
+            score[i * scored + k] = first + (pass->each ? k : n ? n - 1 : 0);
+    }
+    return most ? SM_OK : sm_fail(err, SM_BAD_INPUT, "a pass brings at least one token");
+}
+
+sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, float *scores,
+                            sm_generator_result *result, sm_error *err) {
+    size_t n = (size_t)g->setup.sequences, all = n * pass->queries, each = n / g->groups;
+    size_t *number = sm_calloc(4 * all + 1, sizeof *number);
+    int32_t *page = sm_calloc(all + 1, sizeof *page);
+    size_t *position = number + all, *slot = position + all, *score = slot + all;
+    sm_status status = number && page ? SM_OK : sm_fail_memory(err);
+    if (!status) status = fill_rows(g, pass, number, position, slot, score, page, err);
+    const sm_generator_rows rows = {.rows = each * pass->queries,
+                                    .table = 1,
+                                    .scored = each * (pass->each ? pass->queries : 1),
+                                    .token = pass->token,
+                                    .count = number,
+                                    .position = position,
+                                    .slot = slot,
+                                    .page = page,
+                                    .score = score};
+    if (!status) status = run_rows(g, &rows, scores, result, err);
+    for (size_t i = 0; !status && i < n; i++) g->cached[i] += pass->count[i];
+    sm_free(number);
+    sm_free(page);
+    if (!status) g->scored = each;
+    return status;
 }
 
 static bool scans(const sm_trainer *t) {

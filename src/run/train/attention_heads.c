@@ -3,24 +3,29 @@
  * scale dS K, dK = scale dS^T Q (Dao et al., FlashAttention, arXiv 2205.14135, appendix B). Scores
  * may be sums of two products (latent attention, DeepSeek-V2, arXiv 2405.04434, eq. 17) and be
  * capped, cap tanh(s / cap) (Gemma 2, arXiv 2408.00118, section 2); a sink is one more logit of a
- * head, of no value (gpt-oss). With ALiBi (Press et al., arXiv 2108.12409, section 3) head h of n
- * adds -m_h (i - j) to its scores. */
+ * head, of no value (gpt-oss). A table of distances (T5, arXiv 1910.10683, section 2.1) adds the
+ * number of its head in the row of how far a key lies. With ALiBi (Press et al., arXiv 2108.12409,
+ * section 3) head h of n adds -m_h (i - j) to its scores. */
 #include "train_parts.h"
 
 #include <assert.h>
 #include <cblas.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { Q = ATTENTION_Q, KEYS = ATTENTION_KEYS, VALUES = ATTENTION_VALUES, OUT = ATTENTION_OUT };
 enum { Q2 = ATTENTION_Q2, KEYS2 = ATTENTION_KEYS2, SINKS = ATTENTION_SINKS };
+enum { DISTANCES = ATTENTION_DISTANCES, FAR = SM_RUN_DISTANCES };
 
 /* ---- which input is what ---- */
 
 int attention_array_of(const sm_program *b, const sm_op *op, int input) {
     static const int scored[] = {Q, KEYS, Q2, KEYS2};
     if (input == op->values) return VALUES;
-    if (b->tensor[op->in[input]].role == SM_ROLE_WEIGHT) return SINKS;
+    const sm_tensor *t = &b->tensor[op->in[input]];
+    if (t->role == SM_ROLE_WEIGHT)
+        return b->dim[t->dim[0]].role == SM_DIMENSION_HEADS ? SINKS : DISTANCES;
     return scored[input < 4 ? input : 3];
 }
 
@@ -30,6 +35,20 @@ static const uint8_t *dims_of(const attention_blocks *b, int array) {
         if (attention_array_of(b->program, b->op, i) == array) return b->op->as[i];
     if (array == KEYS) return b->op->as[b->op->values]; /* latents are keys and values */
     return b->program->tensor[b->op->out].dim;
+}
+
+/* Half of the rows tell near distances apart, the others grow with them; where keys may lie on both
+ * sides, each has half of all. */
+static void find_buckets(attention_blocks *b, double most) {
+    int rows = (int)b->x[DISTANCES]->size[0] / (b->mask.both ? 2 : 1), near = rows / 2;
+    for (int d = -FAR; d <= FAR; d++) {
+        int far = b->mask.both ? abs(d) : d < 0 ? -d : 0, row = far;
+        if (far >= near && near > 0 && most > near)
+            row = near + (int)(logf((float)far / (float)near) / (float)log(most / near) *
+                               (float)(rows - near));
+        if (row > rows - 1) row = rows - 1;
+        b->bucket[d + FAR] = (int16_t)(row + (b->mask.both && d > 0 ? rows : 0));
+    }
 }
 
 attention_blocks attention_blocks_of(const train_call *c) {
@@ -42,17 +61,20 @@ attention_blocks attention_blocks_of(const train_call *c) {
         b.x[KEYS] = b.x[VALUES];
         query = c->t->setup->model->kind[c->list - c->t->list].H;
     }
+    assert(b.x[KEYS]);
     b.ahead = (long)c->in[Q].offset[1] - (long)c->in[KEYS].offset[1];
     b.keys = b.x[KEYS]->size[1];
     b.mask =
         (attention_mask){.scale = (float)(n->score_scale > 0 ? n->score_scale : 1 / sqrt(query)),
                          .cap = (float)n->score_cap,
+                         .both = !c->line->causal,
                          .window = (long)op->window,
                          .chunk = (long)op->chunk,
                          .first_query = (long)c->in[Q].offset[1]};
     b.mask.scale *= (float)n->rope_score_scale;
     b.alibi = n->alibi;
     b.heads = c->in[Q].offset;
+    if (b.x[DISTANCES]) find_buckets(&b, n->distance_most);
     return b;
 }
 
@@ -78,7 +100,7 @@ static lie lie_of(const attention_blocks *b, int array, const sm_local_block *x)
     lie l = {.apart = 1};
     size_t stride = 1;
     for (int d = x->rank - 1; d >= 0; d--) {
-        if (is_rows(b, dim[d])) l.apart = stride;
+        if (is_rows(b, dim[d]) || (array == DISTANCES && d == 0)) l.apart = stride;
         for (int o = 0; o < out->rank; o++)
             if (out->dim[o] == dim[d] && !is_rows(b, dim[d])) l.along[o] = stride;
         stride *= x->size[d];
@@ -154,6 +176,7 @@ static attention_head head_at(const attention_blocks *b, const lies *l, const si
                         .value_size = last_size(b->x[VALUES]),
                         .ahead = b->ahead,
                         .mask = b->mask,
+                        .bucket = b->bucket,
                         .row = number * b->x[Q]->size[1],
                         .sequence = at[0]};
     h.mask.slope = slope_of(b, at);
@@ -197,9 +220,10 @@ size_t attention_row_count(const attention_blocks *b) {
 
 size_t attention_seen(const attention_head *h, int query, size_t *from) {
     const attention_mask *m = &h->mask;
-    long end = query + h->ahead + 1, begin = 0;
-    if (m->window > 0) begin = end - m->window;
-    if (m->chunk > 0) begin = end - 1 - (m->first_query + query) % m->chunk;
+    long at = query + h->ahead, end = m->both ? h->keys : at + 1, begin = 0;
+    if (m->window > 0) begin = m->both ? at - m->window / 2 : end - m->window;
+    if (m->window > 0 && m->both && at + m->window / 2 < end) end = at + m->window / 2 + 1;
+    if (m->chunk > 0) begin = at - (m->first_query + query) % m->chunk;
     end = end < 0 ? 0 : end > h->keys ? h->keys : end;
     *from = (size_t)(begin < 0 ? 0 : begin > end ? end : begin);
     return (size_t)end;
@@ -260,7 +284,14 @@ void attention_each_panel(const attention_blocks *b,
 void attention_add_slope(const attention_head *h, int query, size_t from, size_t n, float *score) {
     const float slope = h->mask.slope;
     long apart = (long)from - (query + h->ahead);
-    for (size_t s = 0; slope > 0 && s < n; s++) score[s] += slope * (float)(apart + (long)s);
+    for (size_t s = 0; slope > 0 && s < n; s++) score[s] -= slope * fabsf((float)(apart + (long)s));
+}
+
+/* The number of a table of distances, or its gradient, for a key of a query. */
+static float *told(const attention_head *h, attention_rows table, int query, size_t key) {
+    long d = (long)key - (query + h->ahead);
+    d = d < -FAR ? -FAR : d > FAR ? FAR : d;
+    return table.first + h->bucket[d + FAR] * table.apart;
 }
 
 void attention_scores(const attention_head *h) {
@@ -272,8 +303,12 @@ void attention_scores(const attention_head *h) {
                     h->mask.scale, h->x[Q2].first, h->x[Q2].apart, h->x[KEYS2].first,
                     h->x[KEYS2].apart, 1.0F, h->p, h->keys);
     size_t keys = (size_t)h->keys, n = (size_t)h->queries * keys;
-    for (int i = 0; i < h->queries; i++)
-        attention_add_slope(h, i, 0, keys, h->p + (size_t)i * keys);
+    for (int i = 0; i < h->queries; i++) {
+        float *score = h->p + (size_t)i * keys;
+        attention_add_slope(h, i, 0, keys, score);
+        for (size_t s = 0; h->x[DISTANCES].first && s < keys; s++)
+            score[s] += *told(h, h->x[DISTANCES], i, s);
+    }
     for (size_t i = 0; h->mask.cap > 0 && i < n; i++) {
         float t = tanhf(h->p[i] / h->mask.cap);
         if (h->capped) h->capped[i] = t;
@@ -304,7 +339,10 @@ void attention_slopes(const attention_head *h, const float *dots) {
         float *dp = h->dp + (size_t)i * keys, sum = dots ? dots[i] : row_dot(p, dp, keys);
         /* a sink has what the keys leave of a query's share, and no value */
         if (d[SINKS].first) *d[SINKS].first -= (1 - row_sum(p, keys)) * sum;
-        for (size_t s = 0; s < keys; s++) dp[s] = p[s] * (dp[s] - sum) * h->mask.scale;
+        for (size_t s = 0; s < keys; s++) dp[s] = p[s] * (dp[s] - sum);
+        for (size_t s = 0; d[DISTANCES].first && s < keys; s++)
+            *told(h, d[DISTANCES], i, s) += dp[s];
+        for (size_t s = 0; s < keys; s++) dp[s] *= h->mask.scale;
         const float *t = h->capped ? h->capped + (size_t)i * keys : NULL;
         for (size_t s = 0; t && s < keys; s++) dp[s] *= 1 - t[s] * t[s];
     }

@@ -123,9 +123,10 @@ static sm_status timed(sm_trainer *t, const sm_call *c,
 
 /* The loss is the sum over tokens of log S; its slope 1/S starts the backward pass. */
 static void slope_of_loss(const sm_trainer *t, const sm_call *c) {
-    double tokens = (double)t->setup->sequences * t->setup->tokens, *slope = c->out->data;
+    double tokens = train_targets(t), *slope = c->out->data;
     const double *sum = c->in[0].block->data;
-    for (size_t i = 0; i < sm_local_block_count(c->out); i++) slope[i] = 1 / (sum[i] * tokens);
+    for (size_t i = 0; i < sm_local_block_count(c->out); i++)
+        slope[i] = sum[i] > 0 ? 1 / (sum[i] * tokens) : 0;
 }
 
 static sm_status compute(void *context, sm_call *c, sm_error *err) {

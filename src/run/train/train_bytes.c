@@ -18,7 +18,6 @@ static double size_of(const sm_trainer *t, const sm_program *b, const sm_size *s
     double bytes = s->base / train_degree(t, s->mask);
     const bool scores = b->output < 0 && t->serving;
     if (s->per_sequence) bytes *= scores ? t->scored : t->extent.sequences;
-    if (s->per_query) bytes *= b->output < 0 ? (double)t->sampled : t->extent.queries;
     if (s->per_key) bytes *= t->extent.keys;
     return bytes;
 }
@@ -43,13 +42,21 @@ static double state_copies(const sm_trainer *t, sm_axes partial) {
     return several && partial & SM_BIT(SM_AXIS_DATA) ? t->setup->state_copies : 1;
 }
 
+/* Is a tied weight of the layer the first of its kind? */
+static bool owns_tied(const sm_trainer *t, const sm_step_layer *layer) {
+    const sm_program *b = layer->list->program;
+    for (int i = 0; i < b->tensors; i++)
+        if (b->tensor[i].tied && !sm_stage_is_copy(&t->stage, layer, i)) return true;
+    return false;
+}
+
 static void add_step_end(const sm_trainer *t, const sm_step_layer *layer, double *bytes) {
     const sm_task_list *p = layer->list;
     for (int i = 0; i < sm_partition_weight_classes(p->partition); i++) {
         const sm_weight_class *c = sm_partition_weight_class(p->partition, i);
         double elements = c->elements / train_degree(t, c->stored);
         double held = elements * gradient_bytes(t);
-        bool copy = c->tied && !sm_stage_tie_parted(&t->stage);
+        bool copy = c->tied && !sm_stage_tie_parted(&t->stage) && !owns_tied(t, layer);
         if (copy || c->fixed || train_degree(t, c->partial) <= 1) continue;
         double copies = state_copies(t, c->partial), ways = train_degree(t, c->partial) / copies;
         if (!t->setup->zero) bytes[SM_ALL_REDUCE] += held;

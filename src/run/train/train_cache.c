@@ -35,19 +35,16 @@ size_t train_cache_row(const train_feed *feed, size_t r, size_t position, size_t
     return (size_t)feed->page[r * feed->table + at] * places + place;
 }
 
-/* Rows [B,T,...] behind those cached of each sequence, where this rank has their positions. */
+/* Rows [B,1,...] behind those cached of each sequence, where this rank has their positions. */
 static void copy_behind(const train_feed *feed, const sm_local_block *from, const cache *c) {
-    size_t queries = from->size[1], places = c->block->size[1];
-    size_t row = sm_local_block_count(from) / (from->size[0] * queries);
+    size_t places = c->block->size[1], row = sm_local_block_count(from) / from->size[0];
     const float *x = from->data;
     float *y = c->block->data;
     for (size_t s = 0; s < from->size[0]; s++) {
         size_t r = feed->first + s;
-        for (size_t q = 0; q < feed->count[r]; q++) {
-            size_t to = train_cache_row(feed, r, feed->position[r] + q, c->offset[1], places);
-            if (to >= feed->pages * places) continue;
-            memcpy(y + to * row, x + (s * queries + q) * row, row * sizeof *y);
-        }
+        size_t to = train_cache_row(feed, r, feed->position[r], c->offset[1], places);
+        if (feed->count[r] && to < feed->pages * places)
+            memcpy(y + to * row, x + s * row, row * sizeof *y);
     }
 }
 

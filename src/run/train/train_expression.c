@@ -180,7 +180,9 @@ static const float *value_of(expression *x, int t);
 
 static double epsilon_of(const expression *x, sm_operator op) {
     const train_numbers *n = &x->c->t->numbers;
-    return op == SM_OPERATOR_LAYERNORM ? n->layer_norm_epsilon : n->norm_epsilon;
+    if (op == SM_OPERATOR_LAYERNORM) return n->layer_norm_epsilon;
+    return x->line->operands == 1 && n->bare_norm_epsilon > 0 ? n->bare_norm_epsilon
+                                                              : n->norm_epsilon;
 }
 
 /* A sum of squares is divided by so much. */

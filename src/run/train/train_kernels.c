@@ -35,16 +35,28 @@ static sm_status einsum(train_call *c, sm_error *err) {
     return status;
 }
 
-/* ---- embedding: rows of a table [V,D], or [Np,D] of positions ---- */
+/* ---- embedding: rows of a table [V,D], [Np,D] of positions or [Nt,D] of kinds ---- */
 
 static bool of_positions(const train_call *c) { return c->line->operands == 1; }
+
+/* A table that ids name and that has no row for each word is one of kinds: all are the first. */
+static bool of_words(const train_call *c) {
+    return c->lines->dim[c->line->operand[0].dim[0]].role == SM_DIMENSION_VOCABULARY;
+}
+
+/* What another stack reads of a sequence, but the last word of that, comes before. */
+static size_t before(const train_call *c) {
+    bool first = c->list == &c->t->list[c->t->setup->model->kinds];
+    return c->t->source && !first ? c->t->source - 1 : 0;
+}
 
 /* The element of the table that its row begins with; SIZE_MAX: the row is on another rank. */
 static size_t row_of(const train_call *c, const size_t *size, size_t first_word, size_t sequence,
                      size_t position) {
     size_t word = of_positions(c) ? train_position(c->t, sequence) + position +
                                         (size_t)c->t->numbers.first_position
-                                  : (size_t)train_byte(c->t, sequence, position);
+                  : of_words(c) ? (size_t)train_word(c->t, sequence, before(c) + position)
+                                : 0;
     bool here = word >= first_word && word < first_word + size[0];
     return here ? (word - first_word) * size[1] : SIZE_MAX;
 }
@@ -65,7 +77,7 @@ static void embed(train_call *c) {
             if (row < SIZE_MAX)
                 sm_local_block_read(table, row, size[2], out + (s * size[1] + p) * size[2]);
         }
-    if (!of_positions(c)) scale(c->out, c->t->numbers.embedding_scale);
+    if (of_words(c)) scale(c->out, c->t->numbers.embedding_scale);
 }
 
 static void embed_backward(train_call *c) {
@@ -81,7 +93,7 @@ static void embed_backward(train_call *c) {
                 row_add(from + (s * size[1] + p) * size[2], 1, size[2],
                         (float *)c->out->data + row);
         }
-    if (!of_positions(c)) scale(c->out, c->t->numbers.embedding_scale);
+    if (of_words(c)) scale(c->out, c->t->numbers.embedding_scale);
 }
 
 /* ---- convolutions: y[t] = sum over l of w[l] x[t + l - (taps - 1)], channel by channel ---- */
@@ -119,17 +131,15 @@ static void slide_on(train_call *c) {
     clear(c->out);
     for (size_t s = 0; s < y->size[0]; s++) {
         size_t sequence = c->out_offset[0] + s;
-        for (size_t q = 0; q < feed->count[sequence]; q++)
-            for (size_t l = 0; l < taps; l++) {
-                size_t place = feed->position[sequence] + q + l + 1;
-                if (place < taps) continue;
-                size_t row = train_cache_row(feed, sequence, place - taps, c->in[2].offset[1],
-                                             past->size[1]);
-                if (row >= past->size[0] * past->size[1]) continue;
-                tap(RESULT, channels, taps, (float *)w->data + l,
-                    (float *)past->data + row * channels,
-                    (float *)y->data + (s * y->size[1] + q) * channels);
-            }
+        for (size_t l = 0; feed->count[sequence] && l < taps; l++) {
+            size_t place = feed->position[sequence] + l + 1;
+            if (place < taps) continue;
+            size_t row =
+                train_cache_row(feed, sequence, place - taps, c->in[2].offset[1], past->size[1]);
+            if (row >= past->size[0] * past->size[1]) continue;
+            tap(RESULT, channels, taps, (float *)w->data + l, (float *)past->data + row * channels,
+                (float *)y->data + s * channels);
+        }
     }
 }
 

@@ -41,6 +41,7 @@ void train_numbers_read(const sm_model *m, train_numbers *n) {
     const char *act = sm_architecture_word(a, "hidden_act");
     *n = (train_numbers){.norm_epsilon = first_of(a, rms, 1e-6),
                          .layer_norm_epsilon = first_of(a, layer, 1e-5),
+                         .bare_norm_epsilon = number(a, "bare_norm_epsilon", 0),
                          .norm_offset = number(a, "norm_offset", 0),
                          .embedding_scale = number(a, "embedding_scale", 1),
                          .residual_scale = number(a, "residual_scale", 1),
@@ -50,6 +51,7 @@ void train_numbers_read(const sm_model *m, train_numbers *n) {
                          .score_cap = number(a, "attn_logit_softcapping", 0),
                          .rope_score_scale = 1,
                          .alibi = number(a, "alibi_bias_max", 0),
+                         .distance_most = number(a, "distance_most", 0),
                          .first_position = number(a, "first_position", 0),
                          .gate_limit = number(a, "gate_limit", 0),
                          .gate_slope = number(a, "gate_slope", 1),

@@ -18,6 +18,7 @@ float row_most(const float *x, size_t n);
 /* to += factor from */
 void row_add(const float *from, float factor, size_t n, float *to);
 
+enum { TRAIN_LISTS = SM_MAX_LAYER_KINDS + SM_MAX_OUTSIDE };
 enum { TRAIN_AXES = SM_AXIS_COUNT + 1, TRAIN_PIPELINE = SM_AXIS_COUNT, TRAIN_SHARES = 8 };
 
 /* A moment as it is stored (train_optimizer.c). */
@@ -65,11 +66,13 @@ typedef enum train_outside {
 /* What running a model asks for beside its sizes (train_numbers.c). */
 typedef struct train_numbers {
     double norm_epsilon, layer_norm_epsilon;
-    double norm_offset; /* added to the scale of a norm */
+    double bare_norm_epsilon; /* of norms that read nothing else; 0: none of their own */
+    double norm_offset;       /* added to the scale of a norm */
     double embedding_scale, residual_scale, logit_scale, logit_cap;
     double score_scale, score_cap; /* of attention; 0: 1 / sqrt of a query, none */
     double rope_score_scale;
     double alibi;                  /* of the slopes of scores over distances; 0: none */
+    double distance_most;          /* those beyond share the last row of a table of distances */
     double first_position;         /* its row in a table of positions */
     double gate_limit, gate_slope; /* 0: no limit */
     double step_least, step_most;  /* limits of a softplus: the steps of state spaces */
@@ -88,18 +91,16 @@ typedef struct train_turns { /* of rotary positions */
 /* What a pass of a generator brings to its rows, and where their caches lie: position p of a row in
  * place p % page_tokens of the page of its table at p / page_tokens. */
 typedef struct train_feed {
-    size_t queries;                          /* of each row */
-    const int32_t *token;                    /* [rows, queries] */
-    const size_t *count;                     /* [rows]: of the queries so many are meant */
-    const size_t *position;                  /* [rows]: of the first query */
+    const int32_t *token;                    /* [rows]: one query each */
+    const size_t *count;                     /* [rows]: 1, or 0 of one that pads */
+    const size_t *position;                  /* [rows]: of the query */
     const size_t *slot;                      /* [rows]: of its states, on its rank */
     const int32_t *page;                     /* [rows, table]: on its rank */
     size_t table, page_tokens, pages, slots; /* pages, slots: of a rank */
     size_t first;                            /* row of this rank */
-    const size_t
-        *score; /* rows on their rank whose scores are wanted; NULL: the last meant of all */
-    size_t first_score; /* of this rank */
-    float *scores;      /* of all rows, for what is sampled */
+    const size_t *score;                     /* rows on their rank whose scores are wanted */
+    size_t first_score;                      /* of this rank */
+    float *scores;                           /* of all rows, for what is sampled */
 } train_feed;
 /* The row of a cache [pages, places of a page, ...] on a rank, whose places begin at first_place of
  * a page, that holds a position of row r of all; pages x places: it is on another rank. */
@@ -116,11 +117,11 @@ struct sm_trainer {
     sm_communicator *one_copy[1 << SM_AXIS_COUNT], *across_copies;
     sm_program_extent extent; /* of all sequences of a microbatch */
     int lists;
-    sm_task_list list[SM_MAX_LAYER_KINDS + 2]; /* kinds, then embedding, then head */
+    sm_task_list list[TRAIN_LISTS]; /* kinds, then the other pieces in their order */
     sm_arena *texts;
-    const sm_text_lines *lines[SM_MAX_LAYER_KINDS + 2]; /* of the lists */
-    const sm_text_lines *steps[SM_MAX_LAYER_KINDS + 2]; /* the same for a decode step */
-    train_turns turns[SM_MAX_LAYER_KINDS + 2];
+    const sm_text_lines *lines[TRAIN_LISTS]; /* of the lists */
+    const sm_text_lines *steps[TRAIN_LISTS]; /* the same for a decode step */
+    train_turns turns[TRAIN_LISTS];
     train_numbers numbers;
     sm_actions actions;
     sm_stage stage; /* its layers, weights and what they hold */
@@ -143,9 +144,9 @@ struct sm_trainer {
     double ring_bytes;             /* most of the blocks that ring attention has held */
     /* generating: the program is that of serving, for what is fed */
     bool serving;
+    size_t source; /* words of a text that another stack reads first; 0: there is one stack */
     const train_feed *feed;
-    size_t sampled; /* positions of a row whose scores are wanted */
-    double scored;  /* rows of a pass that have them */
+    double scored; /* rows of a pass whose scores are wanted */
 };
 
 /* An array as a kernel meets it: this rank's block and where it lies in the whole. */
@@ -178,9 +179,13 @@ void train_offsets(const sm_trainer *t, const sm_layout *layout, const sm_local_
 double train_degree(const sm_trainer *t, sm_axes axes);
 
 /* ---- train_data.c ---- */
-/* Byte at a position (0 .. tokens) of a sequence of the batch at hand. sequence: in the microbatch.
- */
-int train_byte(const sm_trainer *t, size_t sequence, size_t position);
+/* Word at a position of a sequence of the batch at hand. sequence: in the microbatch. */
+int train_word(const sm_trainer *t, size_t sequence, size_t position);
+/* The word that follows it, or, of a model that sees both ways, the one that a mask hides there;
+ * -1: none is hidden. */
+int train_target(const sm_trainer *t, size_t sequence, size_t position);
+/* Of the whole batch. */
+double train_targets(const sm_trainer *t);
 /* The place in its sequence of the first byte of a pass: 0 in training. */
 size_t train_position(const sm_trainer *t, size_t sequence);
 
@@ -332,7 +337,8 @@ enum {
     ATTENTION_OUT,
     ATTENTION_Q2,
     ATTENTION_KEYS2,
-    ATTENTION_SINKS, /* a logit of each head, or nothing */
+    ATTENTION_SINKS,     /* a logit of each head, or nothing */
+    ATTENTION_DISTANCES, /* a table of what scores gain, a row for some distances, or nothing */
     ATTENTION_ARRAYS
 };
 
@@ -346,6 +352,7 @@ typedef struct attention_rows {
 typedef struct attention_mask {
     float scale, cap; /* cap 0: none */
     float slope;      /* of scores over distances, of this head (ALiBi) */
+    bool both;        /* also those behind it; a window is then half before, half behind */
     long window, chunk;
     long first_query; /* its position, where chunks begin at 0 */
 } attention_mask;
@@ -355,10 +362,11 @@ typedef struct attention_head {
     int queries, keys, size, size2, value_size;              /* size2 0: one product */
     long ahead; /* position of the first query less that of the first key */
     attention_mask mask;
-    size_t row;      /* number of its first query among those of all heads */
-    size_t sequence; /* of this rank */
-    float *p, *dp;   /* room for queries x keys, each */
-    float *capped;   /* the same, of scores over their cap; NULL without one */
+    const int16_t *bucket; /* row of each distance from -SM_RUN_DISTANCES on */
+    size_t row;            /* number of its first query among those of all heads */
+    size_t sequence;       /* of this rank */
+    float *p, *dp;         /* room for queries x keys, each */
+    float *capped;         /* the same, of scores over their cap; NULL without one */
 } attention_head;
 
 typedef struct attention_blocks {
@@ -370,6 +378,7 @@ typedef struct attention_blocks {
     const size_t *heads; /* offsets of the queries */
     bool paged;          /* keys and values are pages, not sequences: heads point to their first */
     double alibi;
+    int16_t bucket[2 * SM_RUN_DISTANCES + 1];
     size_t keys; /* those that are there: a cache has room for more */
     float *room; /* attention_room_count numbers */
 } attention_blocks;

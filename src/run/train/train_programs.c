@@ -63,23 +63,41 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     if (status) return status;
     size_weights(t, &b);
     sm_program_extent extent = t->extent;
-    if (b.output < 0) {
-        extent.queries = (double)t->sampled;
-        if (t->serving) extent.sequences = t->scored;
-    }
+    if (b.output < 0 && t->serving) extent.sequences = t->scored;
     sm_program_sizes(&b, &extent, size);
     uint64_t again = piece != SM_PIECE_LAYER ? 0
                      : s->recompute_ops      ? sm_recompute_named(&b, s->recompute_ops)
                                              : sm_recompute_set(&b, s->recompute);
-    assert(t->lists < SM_MAX_LAYER_KINDS + 2);
+    assert(t->lists < TRAIN_LISTS);
     sm_task_list *list = &t->list[t->lists++];
     status = sm_task_list_new(&b, &t->mesh->mesh, size, again, s->regather, list, err);
     return status ? status : check_moves(t, list, err);
 }
 
+/* Where two stacks read, the first has the first words of a sequence, as many as it has positions.
+ */
+static sm_status find_source(sm_trainer *t, sm_error *err) {
+    const sm_train_setup *s = t->setup;
+    const sm_program *first = t->list[s->model->kinds].program;
+    for (int i = 1; i < s->model->outside - 1; i++) {
+        const sm_program *b = t->list[s->model->kinds + i].program;
+        if (b->input >= 0 || b->still) continue;
+        const sm_tensor *x = &first->tensor[first->output];
+        for (int d = 0; d < x->rank; d++)
+            if (first->dim[x->dim[d]].role == SM_DIMENSION_POSITIONS)
+                t->source = (size_t)first->dim[x->dim[d]].size;
+    }
+    if (t->source && s->data_bytes < (size_t)s->tokens + t->source + 1)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "%zu bytes of text are too few for %zu and %d behind them", s->data_bytes,
+                       t->source, s->tokens);
+    return SM_OK;
+}
+
 sm_status train_programs_new(sm_trainer *t, sm_error *err) {
     sm_status status = train_layer_programs(t, err);
     if (!status) status = train_head_program(t, err);
+    if (!status) status = find_source(t, err);
     if (status) return status;
     /* Every op to run again is one of some layer. */
     const sm_program *program[SM_MAX_LAYER_KINDS];
@@ -97,11 +115,13 @@ sm_status train_layer_programs(sm_trainer *t, sm_error *err) {
     t->lists = 0;
     for (int k = 0; !status && k < t->setup->model->kinds; k++)
         status = new_list(t, SM_PIECE_LAYER, k, err);
-    return status ? status : new_list(t, SM_PIECE_EMBEDDING, 0, err);
+    for (int i = 0; !status && i < t->setup->model->outside - 1; i++)
+        status = new_list(t, SM_PIECE_EMBEDDING, i, err);
+    return status;
 }
 
 sm_status train_head_program(sm_trainer *t, sm_error *err) {
-    t->lists = t->setup->model->kinds + 1;
+    t->lists = t->setup->model->kinds + t->setup->model->outside - 1;
     return new_list(t, SM_PIECE_HEAD, 0, err);
 }
 

@@ -61,16 +61,24 @@ static sm_status check_norms(const sm_train_setup *s, const sm_text_lines *l, sm
 static sm_status check_context(const sm_train_setup *s, const sm_text_lines *l, sm_error *err) {
     bool cut = s->degree[SM_AXIS_CONTEXT] > 1;
     bool ring = cut && s->rules.context_by == SM_CONTEXT_RING;
+    int attends = 0; /* of a ring the sums of one attention are kept */
     for (int i = 0; cut && i < l->lines; i++) {
         const sm_text_line *line = &l->line[i];
         if (line->op == SM_OPERATOR_CONV || line->kernel >= 0)
             return sm_fail(err, SM_BAD_INPUT,
                            "%s has a %s along positions, which context would cut", s->model->name,
                            line->kernel < 0 ? "convolution" : "scan");
-        if (ring && line->op == SM_OPERATOR_ATTENTION && (line->scores > 1 || line->sinks >= 0))
-            return sm_fail(
-                err, SM_BAD_INPUT, "%s has %s, which do not run in a ring: context_by=gather does",
-                s->model->name, line->sinks >= 0 ? "attention sinks" : "scores of two products");
+        attends += line->op == SM_OPERATOR_ATTENTION;
+        const char *odd = line->op != SM_OPERATOR_ATTENTION ? NULL
+                          : attends > 1                     ? "two attentions in a layer"
+                          : line->sinks >= 0                ? "attention sinks"
+                          : line->distance >= 0             ? "tables of distances"
+                          : line->scores > 1                ? "scores of two products"
+                                                            : NULL;
+        if (ring && odd)
+            return sm_fail(err, SM_BAD_INPUT,
+                           "%s has %s, which do not run in a ring: context_by=gather does",
+                           s->model->name, odd);
     }
     return SM_OK;
 }
@@ -92,13 +100,15 @@ sm_status train_check_model(const sm_train_setup *s, bool serving, sm_error *err
     if (!status) status = sm_program_runs(s->model, s->tokens, serving, err);
     for (int k = 0; !status && k < s->model->kinds; k++)
         status = check_lines(s, SM_PIECE_LAYER, k, serving, arena, err);
-    if (!status) status = check_lines(s, SM_PIECE_EMBEDDING, 0, serving, arena, err);
+    for (int i = 0; !status && i < s->model->outside - 1; i++)
+        status = check_lines(s, SM_PIECE_EMBEDDING, i, serving, arena, err);
     if (!status) status = check_lines(s, SM_PIECE_HEAD, 0, serving, arena, err);
     sm_arena_free(arena);
     if (status) return status;
-    if (s->model->V < 256 && !serving)
-        return sm_fail(err, SM_BAD_INPUT, "a vocabulary of %d words cannot hold the 256 bytes",
-                       s->model->V);
+    int words = s->model->causal ? 256 : 257;
+    if (s->model->V < words && !serving)
+        return sm_fail(err, SM_BAD_INPUT, "a vocabulary of %d words cannot hold the 256 bytes%s",
+                       s->model->V, words > 256 ? " and what hides them" : "");
     return SM_OK;
 }
 
@@ -153,6 +163,9 @@ sm_status sm_train_setup_check(const sm_train_setup *s, sm_error *err) {
     if (s->stages > 1 && s->chunks < s->stages)
         return sm_fail(err, SM_BAD_INPUT, "%d chunks of layers are too few for %d stages",
                        s->chunks, s->stages);
+    if (sm_model_stacked(s->model) && (s->stages > 1 || s->rules.seq))
+        return sm_fail(err, SM_BAD_INPUT, "%s has several stacks, which run with seq=off and whole",
+                       s->model->name);
     status = train_check_model(s, false, err);
     if (!status) status = check_batch(s, err);
     return status ? status : train_check_copies(s, err);

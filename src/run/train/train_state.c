@@ -86,15 +86,54 @@ sm_status train_peer_new(sm_trainer *t, sm_error *err) {
  * follows from the seed alone, so that every plan trains on the same text in the same order. The
  * seed is mixed first: 1 and 4 as they are would deal out the same sequences in another order. */
 
-int train_byte(const sm_trainer *t, size_t sequence, size_t position) {
-    const sm_train_setup *s = t->setup;
-    const train_feed *fed = t->feed;
-    if (fed) return fed->token[sequence * fed->queries + position];
+static int byte_at(const sm_trainer *t, sm_rng rng, size_t position) {
+    size_t words = (size_t)t->setup->tokens + (t->source ? t->source - 1 : 0);
+    size_t first = sm_rng_below(&rng, t->setup->data_bytes - words);
+    return t->setup->data[first + position];
+}
+
+static sm_rng draws_of(const sm_trainer *t, size_t sequence) {
     size_t number = (size_t)t->stage.microbatch * (size_t)t->extent.sequences + sequence;
-    sm_rng rng = {s->seed};
+    sm_rng rng = {t->setup->seed};
     rng.state = sm_rng_next(&rng) ^ ((uint64_t)t->step << 32 | number);
-    size_t first = sm_rng_below(&rng, s->data_bytes - (size_t)s->tokens);
-    return s->data[first + position];
+    return rng;
+}
+
+/* A model that sees both ways is told words that were hidden (BERT, arXiv 1810.04805, section 3.1):
+ * 15 in a hundred, one of each of so many equal parts of a sequence, behind the word that is no
+ * byte. */
+enum { MASK = 256, HIDDEN_PER_CENT = 15 };
+
+static size_t parts_hidden(const sm_trainer *t) {
+    size_t parts = ((size_t)t->setup->tokens * HIDDEN_PER_CENT + 50) / 100;
+    return parts ? parts : 1;
+}
+
+static bool hides(const sm_trainer *t, sm_rng rng, size_t position) {
+    size_t tokens = (size_t)t->setup->tokens, parts = parts_hidden(t), part;
+    part = ((position + 1) * parts - 1) / tokens;
+    size_t begin = part * tokens / parts, end = (part + 1) * tokens / parts;
+    rng.state += part + 1;
+    return begin + sm_rng_below(&rng, end - begin) == position;
+}
+
+int train_word(const sm_trainer *t, size_t sequence, size_t position) {
+    const train_feed *fed = t->feed;
+    if (fed) return fed->token[sequence];
+    sm_rng rng = draws_of(t, sequence);
+    bool hidden = !t->setup->model->causal && hides(t, rng, position);
+    return hidden ? MASK : byte_at(t, rng, position);
+}
+
+int train_target(const sm_trainer *t, size_t sequence, size_t position) {
+    sm_rng rng = draws_of(t, sequence);
+    if (t->setup->model->causal) return byte_at(t, rng, position + (t->source ? t->source : 1));
+    return hides(t, rng, position) ? byte_at(t, rng, position) : -1;
+}
+
+double train_targets(const sm_trainer *t) {
+    const sm_train_setup *s = t->setup;
+    return (double)s->sequences * (s->model->causal ? (double)s->tokens : (double)parts_hidden(t));
 }
 
 size_t train_position(const sm_trainer *t, size_t sequence) {
@@ -111,8 +150,8 @@ static int last_part(const sm_trainer *t) {
 
 static const sm_task_list *piece_of(const sm_trainer *t, int layer) {
     const sm_model *m = t->setup->model;
-    if (layer < 0) return &t->list[m->kinds];
-    return layer == m->L ? &t->list[m->kinds + 1] : &t->list[m->layer[layer]];
+    if (layer < 0 || layer > m->L) return &t->list[m->kinds + (layer < 0 ? 0 : layer - m->L)];
+    return &t->list[layer == m->L ? m->kinds + m->outside - 1 : m->layer[layer]];
 }
 
 static int stage_of(const sm_trainer *t, int layer) {
@@ -127,12 +166,19 @@ static bool is_weight(const sm_task_list *p, int tensor) {
     return p->program->tensor[tensor].role == SM_ROLE_WEIGHT;
 }
 
-/* Of a tied head's matrix what is kept is the embedding; what is not trained has no moments. */
+/* The last number of a piece. */
+static int last_number(const sm_trainer *t) {
+    return t->setup->model->L + t->setup->model->outside - 2;
+}
+
+/* Of tied weights the first is kept; what is not trained has no moments. */
 static bool is_kept(const sm_trainer *t, const sm_task_list *p, int number, int tensor,
                     sm_train_part part) {
-    bool copy = number == t->setup->model->L && p->program->tensor[tensor].tied;
+    const sm_step_layer *here = sm_stage_layer(&t->stage, number);
+    bool copy = p->program->tensor[tensor].tied && (!here || sm_stage_tie_parted(&t->stage) ||
+                                                    sm_stage_is_copy(&t->stage, here, tensor));
     bool moments = part == SM_TRAIN_VALUE || !p->program->tensor[tensor].fixed;
-    return is_weight(p, tensor) && !copy && moments;
+    return is_weight(p, tensor) && !p->program->still && !copy && moments;
 }
 
 static void describe(const sm_trainer *t, const sm_task_list *p, int layer, int tensor,
@@ -318,7 +364,7 @@ static sm_status save(sm_trainer *t, double *load, sm_train_visit visit, void *c
                       sm_error *err) {
     sm_status status = SM_OK;
     for (int part = SM_TRAIN_VALUE; part <= last_part(t); part++)
-        for (int layer = -1; !status && layer <= t->setup->model->L; layer++)
+        for (int layer = -1; !status && layer <= last_number(t); layer++)
             status = save_layer(t, layer, (sm_train_part)part, load, visit, context, err);
     return status;
 }
@@ -355,7 +401,7 @@ sm_status sm_trainer_list(const sm_trainer *t, bool dealt, sm_train_visit visit,
     double *load = dealt ? sm_calloc((size_t)t->world->size, sizeof *load) : NULL;
     if (dealt && !load) return sm_fail_memory(err);
     for (int part = SM_TRAIN_VALUE; part <= last_part(t); part++)
-        for (int layer = -1; !status && layer <= t->setup->model->L; layer++)
+        for (int layer = -1; !status && layer <= last_number(t); layer++)
             status = list_layer(t, layer, (sm_train_part)part, load, visit, context, err);
     sm_free(load);
     return status;
@@ -421,7 +467,7 @@ static sm_status load_layer(sm_trainer *t, sm_step_layer *layer, sm_train_part p
     for (int i = 0; !status && i < p->program->tensors; i++) {
         sm_train_array a;
         sm_local_block *to = here ? &layer->weight[i] : &b.block[i];
-        if (sm_stage_tie_parted(&t->stage) && sm_stage_is_copy(&t->stage, layer, i))
+        if (sm_stage_tie_parted(&t->stage) && p->program->tensor[i].tied)
             status = load_copy(t, part, to, find, context, err);
         if (status || !is_kept(t, p, layer->number, i, part)) continue;
         sm_layout layout = sm_layout_of(sm_task_list_array(p, i, &einsum));

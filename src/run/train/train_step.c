@@ -23,12 +23,13 @@ static words words_of(const sm_local_block *b, const size_t *offset) {
     return (words){b->size[0], b->size[1], b->size[2], offset[0], offset[1], offset[2], b->data};
 }
 
-/* The target of a token as a word of this rank; words when another rank has it. */
-static size_t target(const train_call *c, const words *w, size_t sequence, size_t position) {
-    size_t word =
-        (size_t)train_byte(c->t, w->first_sequence + sequence, w->first_position + position + 1);
-    bool here = word >= w->first_word && word < w->first_word + w->words;
-    return here ? word - w->first_word : w->words;
+enum { NONE = -1, ELSEWHERE = -2 };
+
+/* The target of a token as a word of this rank; ELSEWHERE: another rank has it. */
+static long target(const train_call *c, const words *w, size_t sequence, size_t position) {
+    int word = train_target(c->t, w->first_sequence + sequence, w->first_position + position);
+    long at = word - (long)w->first_word;
+    return word < 0 ? NONE : at < 0 || at >= (long)w->words ? ELSEWHERE : at;
 }
 
 /* exp(most) sum of exp(x - most): the largest apart, so that single precision does for the rest. */
@@ -50,7 +51,9 @@ sm_status train_loss_forward(train_call *c, sm_error *err) {
     for (size_t s = 0; s < w.sequences; s++)
         for (size_t p = 0; p < w.positions; p++) {
             const float *x = w.logit + (s * w.positions + p) * w.words;
-            size_t want = target(c, &w, s, p);
+            long want = target(c, &w, s, p);
+            sums[s * w.positions + p] = 0; /* on every rank: no word is wanted */
+            if (want == NONE) continue;
             float most = row_most(x, w.words);
             double sum = sum_of_exponentials(x, most, w.words);
             if (!(fabs((double)most) < MOST_LOGIT) || !(sum < INFINITY))
@@ -58,7 +61,7 @@ sm_status train_loss_forward(train_call *c, sm_error *err) {
                                "training diverged in step %d: a score reached %g", c->t->step,
                                sum < INFINITY ? (double)most : NAN);
             sums[s * w.positions + p] = sum;
-            if (want < w.words) c->t->loss -= (double)x[want];
+            if (want >= 0) c->t->loss -= (double)x[want];
         }
     return SM_OK;
 }
@@ -68,17 +71,18 @@ sm_status train_loss_forward(train_call *c, sm_error *err) {
 void train_loss_backward(train_call *c) {
     words w = words_of(c->input[0], c->out_offset);
     const double *slope = c->in[0].block->data;
-    double tokens = (double)c->t->setup->sequences * c->t->setup->tokens;
+    double tokens = train_targets(c->t);
     float *out = c->out->data;
     for (size_t s = 0; s < w.sequences; s++)
         for (size_t p = 0; p < w.positions; p++) {
-            size_t at = s * w.positions + p, want = target(c, &w, s, p);
+            size_t at = s * w.positions + p;
+            long want = target(c, &w, s, p);
             const float *x = w.logit + at * w.words;
             float *dx = out + at * w.words, most = row_most(x, w.words);
             float scale = (float)(exp((double)most) * slope[at]);
             row_exponential(x, most, w.words, dx);
             for (size_t v = 0; v < w.words; v++) dx[v] *= scale;
-            if (want < w.words) dx[want] -= (float)(1 / tokens);
+            if (want >= 0) dx[want] -= (float)(1 / tokens);
         }
 }
 
@@ -149,7 +153,7 @@ void train_add_loss(sm_trainer *t, const sm_program *b, const sm_local_block *su
     double copies = train_degree(t, (1u << SM_AXIS_COUNT) - 1), total = 0;
     for (int d = 0; d < loss->rank; d++) copies /= train_degree(t, loss->at[d]);
     for (size_t i = 0; i < sm_local_block_count(sums); i++)
-        total += log(((const double *)sums->data)[i]);
+        if (((const double *)sums->data)[i] > 0) total += log(((const double *)sums->data)[i]);
     t->loss += total / copies;
 }
 
@@ -180,10 +184,6 @@ static sm_status sum_over_ranks(sm_trainer *t, double *values, size_t n, sm_erro
     return sm_run_all_reduce(t->world, values, n, SM_ELEMENT_F64, err);
 }
 
-static double tokens_of(const sm_trainer *t) {
-    return (double)t->setup->sequences * t->setup->tokens;
-}
-
 static sm_status learn(sm_trainer *t, sm_train_result *result, sm_error *err) {
     sm_status status = sm_stage_reduce(&t->stage, err);
     if (status) return status;
@@ -191,7 +191,7 @@ static sm_status learn(sm_trainer *t, sm_train_result *result, sm_error *err) {
     status = sum_over_ranks(t, sums, 2, err);
     train_outside_took(t, TRAIN_LOSS_AND_NORM, sm_clock_s() - begun_s);
     if (status) return status;
-    result->loss = sums[0] / tokens_of(t);
+    result->loss = sums[0] / train_targets(t);
     result->gradient_norm = sqrt(sums[1]);
     if (!isfinite(result->loss) || !isfinite(result->gradient_norm))
         return sm_fail(err, SM_BAD_INPUT, "training diverged in step %d: the loss is no number",
@@ -250,6 +250,6 @@ sm_status sm_trainer_gradients(sm_trainer *t, int step, sm_train_result *result,
     double loss = t->loss;
     if (!status) status = sum_over_ranks(t, &loss, 1, err);
     memory_restore(scope);
-    result->loss = loss / tokens_of(t);
+    result->loss = loss / train_targets(t);
     return status;
 }

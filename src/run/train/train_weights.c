@@ -25,19 +25,19 @@ void train_offsets(const sm_trainer *t, const sm_layout *layout, const sm_local_
             b->size[d] * sm_layout_part(&t->mesh->mesh, layout, d, every_axis(t), t->mesh->at);
 }
 
-/* An unembedding tied to the embedding: one weight. Served it is one array; in training the head
- * holds a copy, which the optimizer never sees; its gradient is added to that of the embedding
- * before it is reduced. Both are sharded alike, so that no rank needs another's block. Where a
- * pipeline parts them each stage has its own weight and moments, and the same sum of both gradients
- * (train_state.c), so that both stay equal.
+/* Tied weights, an unembedding and the embedding or tables of several layers: one weight. Served it
+ * is one array; in training others than the first hold a copy, which the optimizer never sees; its
+ * gradient is added to the first one's before that is reduced. All are sharded alike, so that no
+ * rank needs another's block. Where a pipeline parts embedding and head each stage has its own
+ * weight and moments, and the same sum of both gradients (train_state.c), so that both stay equal.
  */
 
-void train_tie_weights(sm_trainer *t) {
-    sm_step_layer *embedding = sm_stage_layer(&t->stage, -1);
-    sm_step_layer *head = sm_stage_layer(&t->stage, t->setup->model->L);
-    if (!t->setup->model->tied || !embedding || !head) return;
-    const sm_local_block *from = &embedding->weight[sm_task_list_matrix(embedding->list)];
-    sm_local_block *to = &head->weight[sm_task_list_matrix(head->list)];
+static void tie_weight(sm_trainer *t, sm_step_layer *layer, int tensor) {
+    int as;
+    sm_step_layer *owner = sm_stage_owner(&t->stage, layer, tensor, &as);
+    const sm_local_block *from = &owner->weight[as];
+    sm_local_block *to = &layer->weight[tensor];
+    if (owner == layer) return;
     assert(sm_local_block_count(from) == sm_local_block_count(to));
     if (!t->serving)
         memcpy(to->data, from->data, sm_local_block_count(to) * sm_element_bytes(to->element));
@@ -47,13 +47,21 @@ void train_tie_weights(sm_trainer *t) {
     }
 }
 
-/* The array goes with the embedding. The lists of a generator may be gone. */
+void train_tie_weights(sm_trainer *t) {
+    for (int i = 0; i < t->stage.layers; i++)
+        for (int k = 0; k < t->stage.layer[i].list->program->tensors; k++)
+            tie_weight(t, &t->stage.layer[i], k);
+}
+
+/* The array goes with the embedding, the first layer: nothing else is tied where texts are
+ * generated. The lists of a generator may be gone. */
 static void untie_weights(sm_trainer *t) {
-    sm_step_layer *embedding = sm_stage_layer(&t->stage, -1);
-    sm_step_layer *head = sm_stage_layer(&t->stage, t->setup->model->L);
-    for (int i = 0; embedding && head && i < SM_MAX_TENSORS; i++)
-        for (int k = 0; k < SM_MAX_TENSORS; k++)
-            if (head->weight[i].data == embedding->weight[k].data) head->weight[i].data = NULL;
+    sm_step_layer *first = t->stage.layer;
+    for (int i = 1; i < t->stage.layers; i++)
+        for (int k = 0; k < SM_MAX_TENSORS * SM_MAX_TENSORS; k++) {
+            sm_local_block *copy = &t->stage.layer[i].weight[k / SM_MAX_TENSORS];
+            if (copy->data == first->weight[k % SM_MAX_TENSORS].data) copy->data = NULL;
+        }
 }
 
 /* ---- what weights are stored in ---- */
@@ -185,7 +193,7 @@ static sm_status new_weight(sm_trainer *t, sm_step_layer *layer, int tensor, sm_
               .norm = scales(t, layer, tensor),
               .zero = w->adapter == SM_ADAPTER_B,
               .deviation = 1 / sqrt(t->setup->model->D)};
-    if (sm_stage_is_copy(&t->stage, layer, tensor)) { /* of the embedding: drawn as that is */
+    if (w->tied && sm_stage_tie_parted(&t->stage)) { /* to the embedding: drawn as that is */
         const sm_task_list *p = &t->list[t->setup->model->kinds];
         int matrix = sm_task_list_matrix(p);
         d.seed = seed_of(t->setup->seed + (uint64_t)matrix, -1, p->program->tensor[matrix].name);
@@ -249,9 +257,10 @@ int sm_trainer_weights(const sm_trainer *t, int layer) {
 }
 
 bool sm_trainer_weight(sm_trainer *t, int layer, int number, sm_train_weight *out) {
-    const sm_step_layer *l = sm_stage_layer(&t->stage, layer);
-    int tensor = l ? nth_weight(l->list->program, number) : -1, operand = 0;
+    sm_step_layer *l = sm_stage_layer(&t->stage, layer);
+    int tensor = l ? nth_weight(l->list->program, number) : -1, operand = 0, as;
     if (tensor < 0) return false;
+    const sm_step_layer *first = sm_stage_owner(&t->stage, l, tensor, &as);
     const sm_program_task *task = sm_task_list_reader(l->list, tensor, &operand);
     const sm_array *array = &task->einsum.in[operand];
     const sm_local_block *w = &l->weight[tensor];
@@ -259,6 +268,8 @@ bool sm_trainer_weight(sm_trainer *t, int layer, int number, sm_train_weight *ou
     *out = (sm_train_weight){.name = l->list->program->tensor[tensor].name,
                              .rank = w->rank,
                              .value = w->data,
+                             .first = first->number,
+                             .first_name = first->list->program->tensor[as].name,
                              .gradient = l->gradient[tensor].data};
     memcpy(out->size, w->size, sizeof out->size);
     train_offsets(t, &layout, w, out->offset);
