@@ -10,7 +10,8 @@ It writes what scripts/check-families.py compares with, so that families of next
                                                    --list prints the types that have a causal model;
                                                    --flops T: also the FLOPs of a forward pass of T tokens
                                                    (of either side), a picture or a second of sound, by torch's
-                                                   counter, on the CPU
+                                                   counter, on the CPU; --kept T: also the bytes that are kept
+                                                   between steps after T tokens and after 2 T, in bf16
   reference-totals.py --defaults --out DIR [TYPE ...]   the config that each class of model_type has when nothing
                                                    is said (all types by default): as the library writes it, and
                                                    with every key; kind: causal, seq2seq, multimodal, masked, base
@@ -45,7 +46,7 @@ KINDS = {
     "masked": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
     "base": modeling_auto.MODEL_MAPPING_NAMES,
 }
-COLUMNS = ["name", "model_type", "exact_total", "exact_active", "kind", "tokens", "exact_flops"]
+COLUMNS = ["name", "model_type", "exact_total", "exact_active", "kind", "tokens", "exact_flops", "exact_kept", "exact_kept_twice"]
 CHOSEN = ["num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_topk", "moe_k", "top_k_experts"]
 
 
@@ -138,6 +139,43 @@ def flops(config, tokens):
     return counter.get_total_flops()
 
 
+def tensors_in(value, seen):
+    """Those that a cache holds, in whatever objects."""
+    if id(value) in seen or isinstance(value, (str, type)):
+        return
+    seen.add(id(value))
+    if isinstance(value, torch.Tensor):
+        yield value
+    members = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
+    for member in members or getattr(value, "__dict__", {}).values():
+        yield from tensors_in(member, seen)
+    window = getattr(value, "sliding_window", None)
+    keys = getattr(value, "keys", None)  # such a layer drops the key that its next token will not see
+    if getattr(value, "is_sliding", False) and isinstance(keys, torch.Tensor) and keys.shape[-2] == window - 1 > 0:
+        yield from (held[..., :1, :] for held in (value.keys, value.values))
+
+
+def kept(config, model, tokens, times):
+    """Bytes of what a step leaves for the next: caches and states, whatever the class calls them. A source stays as it is."""
+    given = inputs(config, model, tokens)
+    words = "decoder_input_ids" if "decoder_input_ids" in given else "input_ids"
+    given[words] = given[words].repeat(1, times)
+    with torch.no_grad():
+        out = model(**given, use_cache=True)
+    names = ("past_key_values", "cache_params", "state", "rwkv_state", "mems", "cache")
+    found = next((out[n] for n in names if n in out and out[n] is not None), None)
+    if found is None:
+        raise ValueError("no cache")
+    held = [t for t in tensors_in(found, set()) if t.is_floating_point() and t.dim() > 1]
+    return sum(t.numel() * t.element_size() for t in held)
+
+
+def kept_after(config, tokens):
+    config._attn_implementation = config._experts_implementation = "eager"
+    model = getattr(transformers, config.architectures[0])(config).to(torch.bfloat16).eval()
+    return [kept(config, model, tokens, times) for times in (1, 2)]
+
+
 # What a small random config takes, key by key, where its class has the key.
 def sizes(pick):
     kv, group, head = pick(1, 2, 4), pick(1, 2, 3), pick(8, 16, 32)
@@ -181,6 +219,7 @@ def sizes(pick):
     return core, rest
 
 
+LARGEST_RUN = 1e8  # parameters of a model that is run: some classes have sizes that no random config names
 PASSIVE = ("use_cache", "is_", "output_", "return_", "add_cross_attention", "tie_encoder", "tf_", "torchscript")
 
 
@@ -212,7 +251,7 @@ def random_config(kind, pick):
     return config
 
 
-def write_random(kinds, n, seed, folder, tokens):
+def write_random(kinds, n, seed, folder, tokens, keeps):
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
     for kind in kinds:
@@ -224,7 +263,10 @@ def write_random(kinds, n, seed, folder, tokens):
             try:
                 config = random_config(kind, lambda *all: pick.choice(all))
                 total, active = count(config)
+                if (tokens or keeps) and total > LARGEST_RUN:
+                    raise ValueError("too large to run")
                 work = flops(config, tokens) if tokens else None
+                after = kept_after(config, keeps) if keeps else []
             except Exception as error:  # the class refuses some combinations
                 why = f"{type(error).__name__}: {str(error).splitlines()[0][:150] if str(error) else ''}"
                 continue
@@ -234,10 +276,10 @@ def write_random(kinds, n, seed, folder, tokens):
             text = config.to_json_string(use_diff=made % 2 == 0)
             if tokens and hasattr(config, "conv_dim"):  # a second of sound
                 text = text.replace("{", '{\n  "max_source_samples": 16000,', 1)
-            if tokens and config.is_encoder_decoder:  # the encoder reads as many as the decoder writes
-                text = text.replace("{", f'{{\n  "source": {tokens},', 1)
+            if (tokens or keeps) and config.is_encoder_decoder:  # the encoder reads as many as the decoder writes
+                text = text.replace("{", f'{{\n  "source": {tokens or keeps},', 1)
             (folder / f"{name}.json").write_text(text)
-            rows.append([name, kind, total, active or "", "random", tokens or "", work or ""])
+            rows.append([name, kind, total, active or "", "random", tokens or keeps or "", work or "", *after])
         print(f"{kind}: {made} configs{'' if made == n else '; ' + why}", file=sys.stderr)
     with open(folder / "MANIFEST.csv", "w", newline="") as f:
         csv.writer(f).writerows([COLUMNS] + rows)
@@ -306,6 +348,7 @@ def main():
     parser.add_argument("--defaults", action="store_true", help="the default config of each type")
     parser.add_argument("--classes", action="store_true", help="a config of each type by each of its classes")
     parser.add_argument("--flops", type=int, metavar="T", help="with --random: FLOPs of so many tokens")
+    parser.add_argument("--kept", type=int, metavar="T", help="with --random: bytes kept after T and 2 T tokens")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--out", type=pathlib.Path, help="the folder for random configs")
     parser.add_argument("--list", action="store_true", help="model types that have a causal model")
@@ -318,7 +361,7 @@ def main():
     elif args.classes:
         write_classes(args.names, args.seed, args.out or parser.error("--classes needs --out"))
     elif args.random:
-        write_random(args.names, args.random, args.seed, args.out or parser.error("--random needs --out"), args.flops)
+        write_random(args.names, args.random, args.seed, args.out or parser.error("--random needs --out"), args.flops, args.kept)
     else:
         table = csv.writer(sys.stdout)
         table.writerow(COLUMNS)
