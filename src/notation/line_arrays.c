@@ -78,13 +78,12 @@ sm_status line_dim(line_maker *m, const line_call *c, const char *name, sm_span 
     sm_status status = line_size(m, c, name, span, &size);
     if (status) return status;
     if (size.kind != VALUE_NUMBER) {
-        const tree_set *set;
-        const value cause = {.json = frames_culprit(&m->sizes, name, &set)};
-        if (cause.json)
-            return values_fail(&m->sizes.scope, &cause, span, "%s = %.*s is %s, and %s needs it",
+        const tree_set *set = size.rule;
+        if (set && size.json)
+            return values_fail(&m->sizes.scope, &size, span, "%s = %.*s is %s, and %s needs it",
                                name, (int)set->value->span.length,
                                set->source->text + set->value->span.offset,
-                               cause.json->kind == IS_NULL ? "none" : "0", c->text->name);
+                               size.json->kind == IS_NULL ? "none" : "0", c->text->name);
         return line_wrong(m, c, span, "dimension %s has no size in a %s model", name,
                           m->kind->frame->family->name[0]->name);
     }

@@ -104,9 +104,8 @@ static sm_status count_of(maker *k, const piece_plan *p, int *out) {
     if (!values_true(&v)) return SM_OK;
     bool number = v.kind == VALUE_NUMBER || v.kind == VALUE_TRUTH;
     s.scope.source = count->source;
-    const value cause = {.json = v.json ? v.json : frames_cause(&s, count->value)};
     if (!number || !(v.number >= 0 && v.number <= MADE_MOST_LAYERS) || floor(v.number) != v.number)
-        return values_fail(&s.scope, &cause, count->value->span,
+        return values_fail(&s.scope, &v, count->value->span,
                            "there would be %.6g layers; expected a whole number up to %d",
                            number ? v.number : NAN, MADE_MOST_LAYERS);
     *out = (int)v.number;
