@@ -139,20 +139,25 @@ def flops(config, tokens):
     return counter.get_total_flops()
 
 
-def tensors_in(value, seen):
-    """Those that a cache holds, in whatever objects."""
+def bytes_in(value, seen, name=""):
+    """Bytes that a cache holds, in whatever objects. As an engine keeps them: the inputs of a convolution but for the
+    newest, which a step makes itself; all keys of a window, of which the class drops one; keys of an indexer in fp8."""
     if id(value) in seen or isinstance(value, (str, type)):
-        return
+        return 0
     seen.add(id(value))
     if isinstance(value, torch.Tensor):
-        yield value
-    members = value.values() if isinstance(value, dict) else value if isinstance(value, (list, tuple)) else ()
-    for member in members or getattr(value, "__dict__", {}).values():
-        yield from tensors_in(member, seen)
-    window = getattr(value, "sliding_window", None)
-    keys = getattr(value, "keys", None)  # such a layer drops the key that its next token will not see
+        if not value.is_floating_point() or value.dim() < 2:
+            return 0
+        held = value[..., 1:] if name == "conv_states" else value
+        return held.numel() * (1 if name == "indexer_keys" else held.element_size())
+    members = value if isinstance(value, dict) else dict(enumerate(value)) if isinstance(value, (list, tuple)) else None
+    inside = members is not None
+    members = members if inside else getattr(value, "__dict__", {})
+    total = sum(bytes_in(member, seen, name if inside else key) for key, member in members.items())
+    window, keys = getattr(value, "sliding_window", None), getattr(value, "keys", None)
     if getattr(value, "is_sliding", False) and isinstance(keys, torch.Tensor) and keys.shape[-2] == window - 1 > 0:
-        yield from (held[..., :1, :] for held in (value.keys, value.values))
+        total += sum(held[..., 0, :].numel() * held.element_size() for held in (value.keys, value.values))
+    return total
 
 
 def kept(config, model, tokens, times):
@@ -166,8 +171,7 @@ def kept(config, model, tokens, times):
     found = next((out[n] for n in names if n in out and out[n] is not None), None)
     if found is None:
         raise ValueError("no cache")
-    held = [t for t in tensors_in(found, set()) if t.is_floating_point() and t.dim() > 1]
-    return sum(t.numel() * t.element_size() for t in held)
+    return bytes_in(found, set())
 
 
 def kept_after(config, tokens):
@@ -244,7 +248,7 @@ def random_config(kind, pick):
         given["pad_token_id"] = 0
     config = transformers.AutoConfig.for_model(kind, **given)
     config.architectures = [class_of(kind)[1]]
-    if config.num_attention_heads % (getattr(config, "num_key_value_heads", None) or 1):
+    if getattr(config, "num_attention_heads", 0) % (getattr(config, "num_key_value_heads", None) or 1):
         raise ValueError("key heads must divide heads")
     if first(config, CHOSEN) > (first(config, EXPERTS) or 1 << 20):
         raise ValueError("a token takes more experts than there are")

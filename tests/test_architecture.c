@@ -17,7 +17,7 @@ static const char texts[] =
     "roles width F Fs; experts E\n"
     "sizes D2 = D; Er = E; C = B * T * A / E\n"
     "inert \"_*\" note_to_self\n"
-    "matters \"num_\" \"_size\"\n"
+    "matters \"*num_*\" \"*_size*\"\n"
     "text embedding(ids) -> x\n"
     "  x[B,T,D] = take(w[V,D], ids)\n"
     "text head(x; tied=false) -> y\n"

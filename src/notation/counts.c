@@ -203,7 +203,7 @@ static sm_status note_shares(sm_architecture *a, const line_maker *m, int kind, 
     return status;
 }
 
-/* Attention looks back as far as its window; whatever else reads a cache, to the start. */
+/* A line looks back as far as its window, and to the start without one. */
 static sm_status note_reads(sm_architecture *a, const line_maker *m, int kind, sm_error *err) {
     sm_status status = SM_OK;
     for (int i = 0; i < m->lines; i++) {
@@ -212,9 +212,7 @@ static sm_status note_reads(sm_architecture *a, const line_maker *m, int kind, s
             int at = line->operand[j].array;
             const sm_text_array *array = &m->array[at];
             if (array->role != SM_TEXT_CACHE) continue;
-            double keeps = line->op != SM_OPERATOR_ATTENTION ? 0
-                           : line->chunk > 0                 ? line->chunk
-                                                             : line->window;
+            double keeps = line->chunk > 0 ? line->chunk : line->window;
             const char *dot = array->piece >= 0 ? strchr(array->name, '.') : NULL;
             char name[256];
             snprintf(name, sizeof name, "%s%s", dot ? "" : m->array_origin[at].path,

@@ -223,7 +223,7 @@ static void parse_rest(parser *p, tree_statement statement) {
         parse_words(p, &library->inert_end, &library->words, SM_BF16, "a field");
         break;
     case TOKEN_MATTERS:
-        parse_words(p, &library->matters_end, &library->words, SM_BF16, "a part of a field");
+        parse_words(p, &library->matters_end, &library->words, SM_BF16, "a field");
         break;
     case TOKEN_FAMILY: statement.family = parse_family(p); break;
     default: statement.text = parse_text(p, statement.keyword == TOKEN_KERNEL); break;

@@ -216,7 +216,7 @@ struct sm_library {
     const tree_role *role, **role_end;
     tree_sets size;
     const tree_word *inert, **inert_end;     /* fields without effect in any family */
-    const tree_word *matters, **matters_end; /* parts of fields that speak of sizes or work */
+    const tree_word *matters, **matters_end; /* fields that speak of sizes or work */
     const tree_text *text, **text_end;
     const tree_family *family, **family_end;
     const tree_statement *statement, **statement_end, *last;
