@@ -4,6 +4,7 @@
 #include "unit.h"
 #include "scalemodel/architecture.h"
 
+#include "kept_bytes.h"
 #include "model_of.h"
 #include "small_models.h"
 
@@ -163,6 +164,19 @@ static void mixers_work_and_keep_as_the_reference(void **state) {
             fail_msg("%.0f matrix FLOPs for %.0f and %.0f more: %s", matrix, mixers[i].matrix,
                      mixers[i].more, mixers[i].config);
         sm_arena_free(m.arena);
+    }
+}
+
+/* Caches, windows of them, states, inputs of convolutions, keys of a source. */
+static void sequences_keep_what_the_classes_hold(void **state) {
+    for (size_t i = 0; i < sizeof kept_bytes / sizeof *kept_bytes; i++) {
+        sm_model model = model_of("kept", kept_bytes[i].config);
+        double fixed = sm_model_state_bytes(&model, SM_BF16);
+        double after = fixed + sm_model_kv_bytes(&model, 24, SM_BF16);
+        double twice = fixed + sm_model_kv_bytes(&model, 48, SM_BF16);
+        if (after != kept_bytes[i].after || twice != kept_bytes[i].after_twice)
+            fail_msg("%.0f bytes and %.0f where the class has %.0f and %.0f: %s", after, twice,
+                     kept_bytes[i].after, kept_bytes[i].after_twice, kept_bytes[i].config);
     }
 }
 
@@ -349,6 +363,7 @@ int main(void) {
         cmocka_unit_test(totals_are_the_reference_classes),
         cmocka_unit_test(every_phase_finds_its_lines),
         cmocka_unit_test(mixers_work_and_keep_as_the_reference),
+        cmocka_unit_test(sequences_keep_what_the_classes_hold),
         cmocka_unit_test(towers_work_as_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,6 +77,10 @@ static void read_attention(const sm_text_lines *l, const sm_text_line *line, sm_
     k->chunk = whole(line->chunk);
 }
 
+static double bytes_of(const sm_text_array *a) {
+    return a->elements * (a->typed ? sm_dtype_bytes(a->type) : 2);
+}
+
 /* What a token leaves in the caches of the layer's own, which are latent where no head has its part
  * of them, and what a sequence keeps whatever its length. */
 static void read_kept(const sm_text_lines *l, sm_layer_kind *k) {
@@ -85,8 +89,7 @@ static void read_kept(const sm_text_lines *l, sm_layer_kind *k) {
     for (int i = 0; i < l->arrays; i++) {
         const sm_text_array *a = &l->array[i];
         if (a->piece >= 0) continue;
-        if (a->role == SM_TEXT_STATE)
-            k->state += a->elements * (a->typed ? sm_dtype_bytes(a->type) : 2);
+        if (a->role == SM_TEXT_STATE) k->state += bytes_of(a);
         if (a->role != SM_TEXT_CACHE) continue;
         if (a->once) {
             k->source += a->elements;
@@ -102,7 +105,7 @@ static void read_kept(const sm_text_lines *l, sm_layer_kind *k) {
     }
     for (int i = 0; i < l->lines; i++) /* a convolution looks back on all its taps but one */
         if (l->line[i].op == SM_OPERATOR_CONV && l->line[i].taps > 1)
-            k->state += 2 * l->array[l->line[i].result[0].array].elements * (l->line[i].taps - 1);
+            k->state += bytes_of(&l->array[l->line[i].result[0].array]) * (l->line[i].taps - 1);
     if (k->cached <= 0 || heads || k->N == 0) return;
     k->attention = SM_ATTENTION_MLA;
     k->kv_rank = whole(first);
