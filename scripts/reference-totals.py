@@ -227,12 +227,15 @@ LARGEST_RUN = 1e8  # parameters of a model that is run: some classes have sizes 
 PASSIVE = ("use_cache", "is_", "output_", "return_", "add_cross_attention", "tie_encoder", "tf_", "torchscript")
 
 
-def random_config(kind, pick):
+def random_config(kind, pick, window=None):
     usual = transformers.AutoConfig.for_model(kind).to_dict()
     core, rest = sizes(pick)
+    if window:  # eager attention works out what is outside of windows too
+        rest[("sliding_window", "sliding_window_size", "local_attention", "attention_chunk_size")] = window
+        del rest[("sliding_window",)]
     given = {k: v for keys, v in core.items() for k in keys if k in usual}
     for keys, value in rest.items():
-        if pick(True, True, True, False) or "num_conv_pos_embeddings" in keys:
+        if pick(True, True, True, False) or "num_conv_pos_embeddings" in keys or "local_attention" in keys:
             given.update({k: value for k in keys if k in usual})
     for key, value in usual.items():
         if isinstance(value, bool) and not key.startswith(PASSIVE) and pick(True, False, False):
@@ -265,7 +268,7 @@ def write_random(kinds, n, seed, folder, tokens, keeps):
             if made == n:
                 break
             try:
-                config = random_config(kind, lambda *all: pick.choice(all))
+                config = random_config(kind, lambda *all: pick.choice(all), 2 * tokens if tokens else None)
                 total, active = count(config)
                 if (tokens or keeps) and total > LARGEST_RUN:
                     raise ValueError("too large to run")
