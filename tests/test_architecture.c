@@ -385,21 +385,6 @@ static void expressions_know_what_backward_reads(void **state) {
     sm_arena_free(m.arena);
 }
 
-static void weights_are_stored_as_the_family_says(void **state) {
-    made m;
-    of(&m, "family x like small\nstored fp8 wu mixer.wq\nfamily y like x\nstored int8 wu\n",
-       "{\"model_type\": \"y\", \"hidden\": 8, \"rows\": 10, \"depth\": 3}");
-    const sm_text_lines *l = lines_of(&m, 1, SM_TEXT_TRAIN, 1, 1);
-    for (int i = 0; i < l->arrays; i++) {
-        const sm_text_array *a = &l->array[i];
-        bool wu = strcmp(a->name, "ffn.wu") == 0, wq = strcmp(a->name, "mixer.wq") == 0;
-        assert_true(a->typed == (wu || wq));
-        if (wu) assert_int_equal(a->type, SM_INT8);
-        if (wq) assert_int_equal(a->type, SM_FP8);
-    }
-    sm_arena_free(m.arena);
-}
-
 /* ---- families ---- */
 
 static void amends_and_takes_from_others(void **state) {
@@ -753,7 +738,6 @@ int main(void) {
         cmocka_unit_test(products_take_the_cheapest_order),
         cmocka_unit_test(lines_have_names_roles_and_kernels),
         cmocka_unit_test(expressions_know_what_backward_reads),
-        cmocka_unit_test(weights_are_stored_as_the_family_says),
         cmocka_unit_test(amends_and_takes_from_others),
         cmocka_unit_test(wrappers_read_inner_objects),
         cmocka_unit_test(families_by_architecture),

@@ -151,10 +151,9 @@ typedef struct tree_piece {
     const struct tree_piece *next;
 } tree_piece;
 
-/* Words after `inert`, `matters`, or after `stored TYPE`. */
+/* Words after `inert` or `matters`. */
 typedef struct tree_word {
     const char *name;
-    sm_dtype type; /* of weights of this name; of inert ones nothing */
     sm_span span;
     const struct tree_word *next;
 } tree_word;
@@ -166,7 +165,7 @@ typedef struct tree_family {
     const tree_set *field, *dim;
     bool new_model; /* `model` was written: the pieces of `like` are not taken over */
     const tree_piece *piece;
-    const tree_word *inert, *stored;
+    const tree_word *inert;
     const sm_source *source;
     const struct tree_family *next;
 } tree_family;
