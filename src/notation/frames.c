@@ -74,7 +74,6 @@ sm_status frames_bind(const family_scope *s, binding *b) {
     inner.stack = s->stack;
     inner.binding = s->binding;
     inner.i = b->i;
-    inner.by_layer = s->by_layer;
     b->state = BINDING_UNDER_WAY;
     sm_status status = frames_value(&inner, b->set->set, b->set->set->value, &b->value);
     if (!status && frames_is_size(b->name))
@@ -176,7 +175,6 @@ static sm_status look_name(family_scope *s, const tree *t, value *out) {
     sm_status status = s->sizes ? SM_OK : look_in_bindings(s, t->name, out, &found);
     if (status || found) return status;
     if (tree_same_name(t->name, "i") && s->i >= 0) {
-        if (s->by_layer) *s->by_layer = true;
         *out = values_of_number(s->i);
         return SM_OK;
     }

@@ -89,7 +89,6 @@ typedef struct family_scope {
     bool sizes;     /* a size is asked for: of what is bound sizes alone are seen */
     bool lax;       /* a key that is missing is none */
     double T, S;    /* 0: not known yet */
-    bool *by_layer; /* set where the number of the layer is asked for; NULL */
 } family_scope;
 
 /* The set of a name that is in force: the last; NULL: none. */

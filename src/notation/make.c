@@ -71,7 +71,6 @@ typedef struct maker {
     sm_error *err;
     int room_pieces, room_kinds;
     reach roots, last; /* texts that the last layer names, and those that they reach */
-    bool by_layer;     /* what the last layer binds goes by its number */
 } maker;
 
 /* What a stack says of all its pieces: when, apart. *said false: nothing. */
@@ -117,7 +116,6 @@ static sm_status count_of(maker *k, const piece_plan *p, int *out) {
 /* Each name once, as it is said last. */
 static sm_status bind_all(maker *k, const piece_plan *p, double i, binding **list) {
     family_scope s = frames_scope(p->frame, k->err, &k->plan->steps);
-    s.by_layer = &k->by_layer;
     binding **end = list;
     *list = NULL;
     for (const frame_set *set = p->set; set; set = set->next) {
@@ -158,7 +156,6 @@ static sm_status text_of(maker *k, const piece_plan *p, binding *b, double i,
     s.stack = p->stack;
     s.binding = b;
     s.i = i;
-    s.by_layer = &k->by_layer;
     sm_status status = frames_value(&s, set, set->value, &v);
     if (status || v.kind == VALUE_NONE) return status;
     s.scope.source = set->source;
@@ -299,34 +296,13 @@ int made_find_piece(const sm_architecture *a, const char *name, int before) {
     return -1;
 }
 
-/* A layer that is bound as the one before it, of the same kind if its texts mean the same pieces.
- */
-static bool add_alike(maker *k, int i) {
-    sm_architecture *a = k->a;
-    const sm_model_piece *last = &a->piece[a->pieces - 1];
-    if (a->pieces == MADE_MOST_PIECES || !refers_alike(a, &a->kind[last->kind], a->pieces))
-        return false;
-    sm_model_piece *list =
-        sm_arena_grow(k->arena, a->piece, a->pieces, &k->room_pieces, sizeof *list);
-    if (!list) return false;
-    a->piece = list;
-    a->piece[a->pieces] = a->piece[a->pieces - 1];
-    a->piece[a->pieces].layer = i;
-    a->kind[a->piece[a->pieces++].kind].count++;
-    return true;
-}
-
 static sm_status add_pieces(maker *k) {
     sm_status status = SM_OK;
-    sm_architecture *a = k->a;
     for (const piece_plan *p = k->plan->piece; !status && p; p = p->next) {
         int n;
         status = count_of(k, p, &n);
-        for (int i = 0, before = 0; !status && i < n; i++) {
-            if (i > 0 && a->pieces > before && !k->by_layer && add_alike(k, i)) continue;
+        for (int i = 0; !status && i < n; i++) {
             k->plan->steps = VALUES_MOST_STEPS;
-            k->by_layer = false;
-            before = a->pieces;
             status = add_piece(k, p, i);
         }
     }
