@@ -646,4 +646,18 @@ static const struct family_total newest_totals[] = {
             "\"prediction_length\":24,\"random_mask_ratio\":0.5,"
             "\"scaling\":\"std\",\"share_embedding\":true,"
             "\"share_projection\":true,\"use_cls_token\":false}"},
+    {117378, "{\"architectures\":[\"GraniteSpeech5ForCTC\"],"
+             "\"ctc_loss_reduction\":\"mean\",\"ctc_zero_infinity\":true,"
+             "\"encoder_config\":{\"activation_dropout\":0.0,"
+             "\"attention_bias\":true,\"attention_dropout\":0.0,"
+             "\"context_size\":10,\"conv_expansion_factor\":2,"
+             "\"conv_kernel_size\":5,\"head_dim\":12,"
+             "\"hidden_act\":\"silu\",\"hidden_size\":48,"
+             "\"intermediate_size\":64,\"max_position_embeddings\":20,"
+             "\"model_type\":\"granite_speech5_encoder\","
+             "\"num_attention_heads\":4,\"num_hidden_layers\":3,"
+             "\"num_key_value_heads\":4,\"num_mel_bins\":10,"
+             "\"subsample_layers\":[0,1],\"vocab_size\":30},"
+             "\"model_type\":\"granite_speech5_ctc\","
+             "\"tie_word_embeddings\":true,\"vocab_size\":30}"},
 };
