@@ -65,8 +65,8 @@ sm_status sm_library_check(const sm_library *library, sm_error *err);
 /* What is shipped, the files of data/families, which were checked when the library was built: of
  * them a model reads what it needs. Static. */
 const sm_library *sm_library_shipped(void);
-/* Names of the families, aliases too, of the library and below it, in the order of reading (the
- * shipped by their letters), each once. SM_INTERNAL when out of memory. */
+/* Names of the families, aliases too, of the library and below it, in the order of reading, each
+ * once. SM_INTERNAL when out of memory. */
 sm_status sm_library_families(const sm_library *library, sm_arena *arena, const char *const **name,
                               size_t *n, sm_error *err);
 /* Is a family called so, in the library or below it? */

@@ -4,6 +4,8 @@
 #include "frames.h"
 #include "parser.h"
 
+#include <stdlib.h>
+
 static const sm_library shipped = {.shipped = true};
 
 const sm_library *sm_library_shipped(void) { return &shipped; }
@@ -41,16 +43,25 @@ static const family_name *find_row(bool family, const char *name, size_t length)
 
 bool library_shipped_family(const char *name) { return find_row(true, name, strlen(name)) != NULL; }
 
+static int in_order_of_reading(const void *one, const void *other) {
+    const family_name *a = *(const family_name *const *)one,
+                      *b = *(const family_name *const *)other;
+    if (a->statement != b->statement) return a->statement < b->statement ? -1 : 1;
+    return a->at < b->at ? -1 : a->at > b->at;
+}
+
 sm_status library_shipped_families(sm_arena *arena, const char *const **name, size_t *n,
                                    sm_error *err) {
     size_t count = sm_family_name_count - sm_family_text_count;
-    const char **names = sm_arena_array(arena, count, sizeof *names);
+    const family_name **row = sm_arena_array(arena, count, sizeof *row);
+    const char **names = row ? sm_arena_array(arena, count, sizeof *names) : NULL;
     *n = 0;
     *name = names;
     if (!names) return sm_fail_memory(err);
+    for (size_t i = 0; i < count; i++) row[i] = &sm_family_name[sm_family_text_count + i];
+    qsort(row, count, sizeof *row, in_order_of_reading);
     for (size_t i = 0; i < count; i++) {
-        const family_name *row = &sm_family_name[sm_family_text_count + i];
-        names[i] = sm_arena_copy(arena, letters(row), row->length);
+        names[i] = sm_arena_copy(arena, letters(row[i]), row[i]->length);
         if (!names[i]) return sm_fail_memory(err);
     }
     *n = count;
