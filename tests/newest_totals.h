@@ -660,4 +660,12 @@ static const struct family_total newest_totals[] = {
              "\"subsample_layers\":[0,1],\"vocab_size\":30},"
              "\"model_type\":\"granite_speech5_ctc\","
              "\"tie_word_embeddings\":true,\"vocab_size\":30}"},
+    /* without the parts that make words of pictures */
+    {77504, "{\"model_type\":\"chameleon\","
+            "\"architectures\":[\"ChameleonForConditionalGeneration\"],"
+            "\"hidden_size\":64,\"num_hidden_layers\":2,"
+            "\"num_attention_heads\":4,\"num_key_value_heads\":2,"
+            "\"intermediate_size\":96,\"vocab_size\":120,"
+            "\"vocabulary_map\":{\"<image>\":5},"
+            "\"model_parallel_size\":1,\"swin_norm\":false}"},
 };
