@@ -48,11 +48,9 @@ static void work_out(const sm_library *library, const char *family, sm_arena *ar
         check_error(&err);
         return;
     }
-    sm_kept kept;
     sm_forward forward;
     must(sm_architecture_counts(a)->total >= 0);
     for (int kind = 0; kind < sm_architecture_kinds(a); kind++) check_lines(a, kind, arena);
-    if (sm_architecture_kept(a, 9, &kept, &err)) check_error(&err);
     if (sm_architecture_forward(a, 9, true, &forward, &err)) check_error(&err);
 }
 

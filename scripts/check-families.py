@@ -4,8 +4,8 @@
   check-families.py DIR [MANIFEST.csv] [--kind published] [--all]
 
 DIR holds NAME.json or NAME/config.json; the manifest (DIR/MANIFEST.csv) names them in a column `name`
-and gives `exact_total` (with towers and heads of several tokens, or without) and `exact_active`, empty
-where nobody knows; columns `kind` and `model_type`
+and gives `exact_total` (with towers and heads of several tokens, or without), `exact_active`, FLOPs of
+`tokens`, and bytes kept after so many and twice as many, empty where nobody knows; columns `kind` and `model_type`
 are shown where they are there. scripts/reference-totals.py writes one. Prints a line for each file
 that is refused or differs (in part: where a note says what is left out, or more) (--all: for every file), then a table. Exits 1 when one differs.
 Not part of the suite: the configs of others are not in this repository. SCALEMODEL: the command.
@@ -20,15 +20,19 @@ import pathlib
 import subprocess
 import sys
 
-OUTCOMES = ["exact", "in part", "wrong total", "wrong active", "wrong FLOPs", "refused", "no total known", "failed"]
+OUTCOMES = ["exact", "in part", "wrong total", "wrong active", "wrong FLOPs", "wrong cache", "refused", "no total known", "failed"]
 
 
-def answer_of(command, path, tokens):
+def answer_of(command, path, row):
     """The command's answer to one config, or its error."""
-    length = ["--seq", tokens] if tokens else []
-    done = subprocess.run([command, "model", str(path), "--json"] + length, capture_output=True, text=True)
-    if done.returncode == 0:
-        return json.loads(done.stdout), None
+    answers = []
+    for times in (1, 2) if row.get("exact_kept_twice") else (1,):
+        length = ["--seq", str(times * int(row["tokens"]))] if row.get("tokens") else []
+        done = subprocess.run([command, "model", str(path), "--json"] + length, capture_output=True, text=True)
+        answers.append(json.loads(done.stdout) if done.returncode == 0 else None)
+    if all(answers):
+        answers[0]["kept"] = [a["kv_bytes_per_sequence"] + a["state_bytes_per_sequence"] for a in answers]
+        return answers[0], None
     error = done.stderr.strip().split("\n")[0]
     return None, error if done.returncode == 3 else f"exit status {done.returncode}: {error}"
 
@@ -58,7 +62,13 @@ def judge(row, answer, error):
         counted = answer["forward_flops_per_token_full"] * answer["seq"]
         if abs(counted / float(row["exact_flops"]) - 1) > 1e-9:
             return "wrong FLOPs"
+    if row.get("exact_kept") and answer["kept"] != kept_of(row):
+        return "wrong cache"
     return "exact"
+
+
+def kept_of(row):
+    return [float(row["exact_kept"]), float(row["exact_kept_twice"])]
 
 
 def find(folder, name):
@@ -75,6 +85,8 @@ def show(row, outcome, answer, error):
             said += f", active {answer['active_params']:.0f} of {row['exact_active']}"
         if outcome == "wrong FLOPs":
             said += f", {answer['forward_flops_per_token_full'] * answer['seq']:.0f} FLOPs of {row['exact_flops']}"
+        if outcome == "wrong cache":
+            said += f", keeps {answer['kept']} of {kept_of(row)}"
     print(f"{outcome:12} {row.get('model_type', ''):20} {row['name']}: {said}")
 
 
@@ -96,7 +108,7 @@ def main():
     with open(given.manifest or given.dir / "MANIFEST.csv", newline="") as file:
         rows = [r for r in csv.DictReader(file) if given.kind in (None, r.get("kind"))]
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        answers = list(pool.map(lambda r: answer_of(command, find(given.dir, r["name"]), r.get("tokens")), rows))
+        answers = list(pool.map(lambda r: answer_of(command, find(given.dir, r["name"]), r), rows))
     counts = collections.defaultdict(collections.Counter)
     for row, (answer, error) in zip(rows, answers):
         outcome = judge(row, answer, error)

@@ -10,7 +10,8 @@ It writes what scripts/check-families.py compares with, so that families of next
                                                    --list prints the types that have a causal model;
                                                    --flops T: also the FLOPs of a forward pass of T tokens
                                                    (of either side), a picture or a second of sound, by torch's
-                                                   counter, on the CPU
+                                                   counter, on the CPU; --kept T: also the bytes that are kept
+                                                   between steps after T tokens and after 2 T, in bf16
   reference-totals.py --defaults --out DIR [TYPE ...]   the config that each class of model_type has when nothing
                                                    is said (all types by default): as the library writes it, and
                                                    with every key; kind: causal, seq2seq, multimodal, masked, base
@@ -45,7 +46,7 @@ KINDS = {
     "masked": modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
     "base": modeling_auto.MODEL_MAPPING_NAMES,
 }
-COLUMNS = ["name", "model_type", "exact_total", "exact_active", "kind", "tokens", "exact_flops"]
+COLUMNS = ["name", "model_type", "exact_total", "exact_active", "kind", "tokens", "exact_flops", "exact_kept", "exact_kept_twice"]
 CHOSEN = ["num_experts_per_tok", "num_experts_per_token", "moe_top_k", "moe_topk", "moe_k", "top_k_experts"]
 
 
@@ -138,6 +139,47 @@ def flops(config, tokens):
     return counter.get_total_flops()
 
 
+def bytes_in(value, seen, name=""):
+    """Bytes that a cache holds, in whatever objects. As an engine keeps them: the inputs of a convolution but for the
+    newest, which a step makes itself; all keys of a window, of which the class drops one; keys of an indexer in fp8."""
+    if id(value) in seen or isinstance(value, (str, type)):
+        return 0
+    seen.add(id(value))
+    if isinstance(value, torch.Tensor):
+        if not value.is_floating_point() or value.dim() < 2:
+            return 0
+        held = value[..., 1:] if name == "conv_states" else value
+        return held.numel() * (1 if name == "indexer_keys" else held.element_size())
+    members = value if isinstance(value, dict) else dict(enumerate(value)) if isinstance(value, (list, tuple)) else None
+    inside = members is not None
+    members = members if inside else getattr(value, "__dict__", {})
+    total = sum(bytes_in(member, seen, name if inside else key) for key, member in members.items())
+    window, keys = getattr(value, "sliding_window", None), getattr(value, "keys", None)
+    if getattr(value, "is_sliding", False) and isinstance(keys, torch.Tensor) and keys.shape[-2] == window - 1 > 0:
+        total += sum(held[..., 0, :].numel() * held.element_size() for held in (value.keys, value.values))
+    return total
+
+
+def kept(config, model, tokens, times):
+    """Bytes of what a step leaves for the next: caches and states, whatever the class calls them. A source stays as it is."""
+    given = inputs(config, model, tokens)
+    words = "decoder_input_ids" if "decoder_input_ids" in given else "input_ids"
+    given[words] = given[words].repeat(1, times)
+    with torch.no_grad():
+        out = model(**given, use_cache=True)
+    names = ("past_key_values", "cache_params", "state", "rwkv_state", "mems", "cache")
+    found = next((out[n] for n in names if n in out and out[n] is not None), None)
+    if found is None:
+        raise ValueError("no cache")
+    return bytes_in(found, set())
+
+
+def kept_after(config, tokens):
+    config._attn_implementation = config._experts_implementation = "eager"
+    model = getattr(transformers, config.architectures[0])(config).to(torch.bfloat16).eval()
+    return [kept(config, model, tokens, times) for times in (1, 2)]
+
+
 # What a small random config takes, key by key, where its class has the key.
 def sizes(pick):
     kv, group, head = pick(1, 2, 4), pick(1, 2, 3), pick(8, 16, 32)
@@ -181,15 +223,19 @@ def sizes(pick):
     return core, rest
 
 
+LARGEST_RUN = 1e8  # parameters of a model that is run: some classes have sizes that no random config names
 PASSIVE = ("use_cache", "is_", "output_", "return_", "add_cross_attention", "tie_encoder", "tf_", "torchscript")
 
 
-def random_config(kind, pick):
+def random_config(kind, pick, window=None):
     usual = transformers.AutoConfig.for_model(kind).to_dict()
     core, rest = sizes(pick)
+    if window:  # eager attention works out what is outside of windows too
+        rest[("sliding_window", "sliding_window_size", "local_attention", "attention_chunk_size")] = window
+        del rest[("sliding_window",)]
     given = {k: v for keys, v in core.items() for k in keys if k in usual}
     for keys, value in rest.items():
-        if pick(True, True, True, False) or "num_conv_pos_embeddings" in keys:
+        if pick(True, True, True, False) or "num_conv_pos_embeddings" in keys or "local_attention" in keys:
             given.update({k: value for k in keys if k in usual})
     for key, value in usual.items():
         if isinstance(value, bool) and not key.startswith(PASSIVE) and pick(True, False, False):
@@ -205,14 +251,14 @@ def random_config(kind, pick):
         given["pad_token_id"] = 0
     config = transformers.AutoConfig.for_model(kind, **given)
     config.architectures = [class_of(kind)[1]]
-    if config.num_attention_heads % (getattr(config, "num_key_value_heads", None) or 1):
+    if getattr(config, "num_attention_heads", 0) % (getattr(config, "num_key_value_heads", None) or 1):
         raise ValueError("key heads must divide heads")
     if first(config, CHOSEN) > (first(config, EXPERTS) or 1 << 20):
         raise ValueError("a token takes more experts than there are")
     return config
 
 
-def write_random(kinds, n, seed, folder, tokens):
+def write_random(kinds, n, seed, folder, tokens, keeps):
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
     for kind in kinds:
@@ -222,9 +268,12 @@ def write_random(kinds, n, seed, folder, tokens):
             if made == n:
                 break
             try:
-                config = random_config(kind, lambda *all: pick.choice(all))
+                config = random_config(kind, lambda *all: pick.choice(all), 2 * tokens if tokens else None)
                 total, active = count(config)
+                if (tokens or keeps) and total > LARGEST_RUN:
+                    raise ValueError("too large to run")
                 work = flops(config, tokens) if tokens else None
+                after = kept_after(config, keeps) if keeps else []
             except Exception as error:  # the class refuses some combinations
                 why = f"{type(error).__name__}: {str(error).splitlines()[0][:150] if str(error) else ''}"
                 continue
@@ -234,10 +283,10 @@ def write_random(kinds, n, seed, folder, tokens):
             text = config.to_json_string(use_diff=made % 2 == 0)
             if tokens and hasattr(config, "conv_dim"):  # a second of sound
                 text = text.replace("{", '{\n  "max_source_samples": 16000,', 1)
-            if tokens and config.is_encoder_decoder:  # the encoder reads as many as the decoder writes
-                text = text.replace("{", f'{{\n  "source": {tokens},', 1)
+            if (tokens or keeps) and config.is_encoder_decoder:  # the encoder reads as many as the decoder writes
+                text = text.replace("{", f'{{\n  "source": {tokens or keeps},', 1)
             (folder / f"{name}.json").write_text(text)
-            rows.append([name, kind, total, active or "", "random", tokens or "", work or ""])
+            rows.append([name, kind, total, active or "", "random", tokens or keeps or "", work or "", *after])
         print(f"{kind}: {made} configs{'' if made == n else '; ' + why}", file=sys.stderr)
     with open(folder / "MANIFEST.csv", "w", newline="") as f:
         csv.writer(f).writerows([COLUMNS] + rows)
@@ -306,6 +355,7 @@ def main():
     parser.add_argument("--defaults", action="store_true", help="the default config of each type")
     parser.add_argument("--classes", action="store_true", help="a config of each type by each of its classes")
     parser.add_argument("--flops", type=int, metavar="T", help="with --random: FLOPs of so many tokens")
+    parser.add_argument("--kept", type=int, metavar="T", help="with --random: bytes kept after T and 2 T tokens")
     parser.add_argument("--seed", default="1")
     parser.add_argument("--out", type=pathlib.Path, help="the folder for random configs")
     parser.add_argument("--list", action="store_true", help="model types that have a causal model")
@@ -318,7 +368,7 @@ def main():
     elif args.classes:
         write_classes(args.names, args.seed, args.out or parser.error("--classes needs --out"))
     elif args.random:
-        write_random(args.names, args.random, args.seed, args.out or parser.error("--random needs --out"), args.flops)
+        write_random(args.names, args.random, args.seed, args.out or parser.error("--random needs --out"), args.flops, args.kept)
     else:
         table = csv.writer(sys.stdout)
         table.writerow(COLUMNS)

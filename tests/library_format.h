@@ -219,13 +219,9 @@ static void put_word(printer *p, const char *name, bool first) {
 }
 
 static void put_words(printer *p, const char *section, const tree_word *list) {
-    bool stored = strcmp(section, "stored") == 0;
-    for (const tree_word *word = list, *before = NULL; word; before = word, word = word->next) {
-        bool first = !before || (stored && before->type != word->type);
-        if (first) begin(p, section);
-        if (first && stored) sm_sink_put(&p->sink, "%s ", sm_dtype_name(word->type));
-        put_word(p, word->name, first);
-    }
+    if (list) begin(p, section);
+    for (const tree_word *word = list; word; word = word->next)
+        put_word(p, word->name, word == list);
 }
 
 static bool sets_dims_alone(const tree_set *set) {
@@ -268,7 +264,6 @@ static void put_family(printer *p, const tree_family *family) {
     if (family->new_model) sm_sink_put(&p->sink, "\nmodel");
     for (const tree_piece *piece = family->piece; piece; piece = piece->next) put_piece(p, piece);
     put_words(p, "inert", family->inert);
-    put_words(p, "stored", family->stored);
     sm_sink_put(&p->sink, "\n\n");
 }
 

@@ -3,6 +3,7 @@
  * fails at its place. */
 #include "unit.h"
 #include "scalemodel/architecture.h"
+#include "scalemodel/model.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,7 +17,7 @@ static const char texts[] =
     "roles width F Fs; experts E\n"
     "sizes D2 = D; Er = E; C = B * T * A / E\n"
     "inert \"_*\" note_to_self\n"
-    "matters \"num_\" \"_size\"\n"
+    "matters \"*num_*\" \"*_size*\"\n"
     "text embedding(ids) -> x\n"
     "  x[B,T,D] = take(w[V,D], ids)\n"
     "text head(x; tied=false) -> y\n"
@@ -225,36 +226,57 @@ static void lists_of_the_config_go_by_layer(void **state) {
 
 /* ---- what is kept ---- */
 
-static void keeps_what_is_read(void **state) {
+/* Elements of what T tokens leave in caches, and of what is of fixed size. */
+static double kept(const char *more, const char *config, double T, double *fixed) {
     made m;
-    sm_kept kept;
+    sm_model model;
+    sm_source source = sm_source_of("config", config);
+    setup(&m, more);
+    if (sm_model_parse(m.library, NULL, &source, m.arena, &model, &m.err))
+        fail_msg("%s:%d:%d: %s", m.err.source, m.err.line, m.err.column, m.err.sentence);
+    double bytes = sm_model_kv_bytes(&model, T, SM_INT8);
+    *fixed = sm_model_state_bytes(&model, SM_INT8) / 2;
+    sm_arena_free(m.arena);
+    return bytes;
+}
+
+static void keeps_what_is_read(void **state) {
+    double fixed;
     const char *more = "family x like small\nlayers layer: mixer = attend if i == 0 else reuse; "
                        "W = 8 if i == 0 else wide if i == 2 else none; name = \"layer\" if i == 0 "
                        "else \"reader\"\n"
                        "fields wide = 16\n";
     const char *config = "{\"model_type\": \"x\", \"hidden\": 8, \"rows\": 10, \"depth\": 3}";
-    const sm_architecture *a = of(&m, more, config);
-    assert_int_equal(sm_architecture_kept(a, 100, &kept, &m.err), SM_OK);
-    assert_true(kept.per_token == 16 && kept.cache == 16 * 100 && kept.state == 0);
-    sm_arena_free(m.arena);
-    a = of(&m, more, "{\"model_type\": \"x\", \"hidden\": 8, \"rows\": 10, \"depth\": 1}");
-    assert_int_equal(sm_architecture_kept(a, 100, &kept, &m.err), SM_OK);
-    assert_true(kept.cache == 16 * 8);
-    sm_arena_free(m.arena);
+    assert_true(kept(more, config, 1, &fixed) == 16);
+    assert_true(kept(more, config, 100, &fixed) == 16 * 100 && fixed == 0);
+    config = "{\"model_type\": \"x\", \"hidden\": 8, \"rows\": 10, \"depth\": 1}";
+    assert_true(kept(more, config, 100, &fixed) == 16 * 8);
+}
+
+/* A window beside a cache without one, in one layer. */
+static void some_of_a_layer_is_bounded(void **state) {
+    double fixed;
+    const char *more = "text two(h[B,T,D]) -> a\n"
+                       "  k[B,T,H] = h[B,T,D] wk[D,H]\n"
+                       "  n[B,S,H] = cache(k)\n"
+                       "  e[B,T,Lc] = h[B,T,D] we[D,Lc]\n"
+                       "  f[B,S,Lc] = cache(e)\n"
+                       "  o[B,T,H] = attention(k[B,T,H] n[B,S,H], n[B,S,H]) causal window 8\n"
+                       "  u[B,T,Lc] = attention(e[B,T,Lc] f[B,S,Lc], f[B,S,Lc]) causal\n"
+                       "  a[B,T,D] = o[B,T,H] wo[H,D]\n"
+                       "  b[B,T,D] = u[B,T,Lc] wu[Lc,D]\n"
+                       "  a = a + b\n"
+                       "family x like small\ndims Lc = 5\nlayers layer: mixer = two\n";
+    const char *config = "{\"model_type\": \"x\", \"hidden\": 8, \"rows\": 10, \"depth\": 3}";
+    assert_true(kept(more, config, 100, &fixed) == 3 * (2 * 8 + 5 * 100) && fixed == 0);
 }
 
 static void states_have_a_size(void **state) {
-    made m;
-    sm_kept kept;
+    double fixed;
     const char *more = "family x like small\ndims Lc = 4\nlayers layer: mixer = linear\n";
-    const sm_architecture *a =
-        of(&m, more, "{\"model_type\": \"x\", \"hidden\": 8, \"rows\": 10, \"depth\": 3}");
-    for (double T = 10; T <= 1000; T *= 10) {
-        assert_int_equal(sm_architecture_kept(a, T, &kept, &m.err), SM_OK);
-        /* a state of K x H, and the last three inputs of a convolution of four taps */
-        assert_true(kept.per_token == 0 && kept.cache == 0 && kept.state == 3 * (8 + 8 * 3));
-    }
-    sm_arena_free(m.arena);
+    const char *config = "{\"model_type\": \"x\", \"hidden\": 8, \"rows\": 10, \"depth\": 3}";
+    /* a state of K x H, and the last three inputs of a convolution of four taps */
+    assert_true(kept(more, config, 1000, &fixed) == 0 && fixed == 3 * (8 + 8 * 3));
 }
 
 /* ---- FLOPs ---- */
@@ -360,21 +382,6 @@ static void expressions_know_what_backward_reads(void **state) {
     assert_int_equal(z->terms, 4);
     assert_true(z->term[0].kind == SM_TERM_ARRAY && z->term[1].op == SM_OPERATOR_SILU);
     assert_true(z->term[3].op == SM_OPERATOR_MULTIPLY && z->term[3].arguments == 2);
-    sm_arena_free(m.arena);
-}
-
-static void weights_are_stored_as_the_family_says(void **state) {
-    made m;
-    of(&m, "family x like small\nstored fp8 wu mixer.wq\nfamily y like x\nstored int8 wu\n",
-       "{\"model_type\": \"y\", \"hidden\": 8, \"rows\": 10, \"depth\": 3}");
-    const sm_text_lines *l = lines_of(&m, 1, SM_TEXT_TRAIN, 1, 1);
-    for (int i = 0; i < l->arrays; i++) {
-        const sm_text_array *a = &l->array[i];
-        bool wu = strcmp(a->name, "ffn.wu") == 0, wq = strcmp(a->name, "mixer.wq") == 0;
-        assert_true(a->typed == (wu || wq));
-        if (wu) assert_int_equal(a->type, SM_INT8);
-        if (wq) assert_int_equal(a->type, SM_FP8);
-    }
     sm_arena_free(m.arena);
 }
 
@@ -637,7 +644,6 @@ static const char wrapper[] =
 
 static sm_status ask_everything(made *m) {
     sm_forward f;
-    sm_kept kept;
     const sm_text_lines *lines;
     sm_status status = read_config(m, wrapped);
     for (int kind = 0; !status && kind < sm_architecture_kinds(m->a); kind++) {
@@ -645,7 +651,6 @@ static sm_status ask_everything(made *m) {
         status = sm_architecture_lines(m->a, &wanted, m->arena, &lines, &m->err);
     }
     if (!status) status = sm_architecture_forward(m->a, 10, true, &f, &m->err);
-    if (!status) status = sm_architecture_kept(m->a, 10, &kept, &m->err);
     return status;
 }
 
@@ -727,12 +732,12 @@ int main(void) {
         cmocka_unit_test(finds_kinds),
         cmocka_unit_test(lists_of_the_config_go_by_layer),
         cmocka_unit_test(keeps_what_is_read),
+        cmocka_unit_test(some_of_a_layer_is_bounded),
         cmocka_unit_test(states_have_a_size),
         cmocka_unit_test(attention_counts_pairs),
         cmocka_unit_test(products_take_the_cheapest_order),
         cmocka_unit_test(lines_have_names_roles_and_kernels),
         cmocka_unit_test(expressions_know_what_backward_reads),
-        cmocka_unit_test(weights_are_stored_as_the_family_says),
         cmocka_unit_test(amends_and_takes_from_others),
         cmocka_unit_test(wrappers_read_inner_objects),
         cmocka_unit_test(families_by_architecture),

@@ -4,6 +4,8 @@
 #include "unit.h"
 #include "scalemodel/architecture.h"
 
+#include "kept_bytes.h"
+#include "model_of.h"
 #include "small_models.h"
 
 #include <math.h>
@@ -77,26 +79,26 @@ static void every_phase_finds_its_lines(void **state) {
  * - Mamba 2: the class takes C·Bᵀ for each head rather than each group, and carries states between
  *   chunks by a product;
  * - the delta rules: the class solves a triangle where the text multiplies by its inverse, and
- * takes Q·Kᵀ for each head of values. state: what the class's cache holds of fixed size, with one
- * tap less of each convolution (the newest is the position itself); per_token: what it holds for
- * each position. */
+ * takes Q·Kᵀ for each head of values. state: bytes of what the class's cache holds of fixed size,
+ * scans in fp32, inputs of convolutions in bf16 and of one tap less (the newest is the position
+ * itself); per_token: elements that it holds for each position. */
 static const struct mixer {
     const char *config, *text;
     double matrix, more, state, per_token;
 } mixers[] = {
     {"{\"model_type\":\"mamba\",\"vocab_size\":96,\"hidden_size\":64,\"num_hidden_layers\":2,"
      "\"state_size\":16,\"layer_norm_epsilon\":1e-5}",
-     "half_block", 16252928, 0, 2 * (128 * 16 + 128 * 3), 0},
+     "half_block", 16252928, 0, 2 * (128 * 16 * 4 + 128 * 3 * 2), 0},
     {"{\"model_type\":\"mamba2\",\"vocab_size\":96,\"hidden_size\":64,\"num_heads\":8,"
      "\"head_dim\":16,\"n_groups\":2,\"state_size\":16,\"num_hidden_layers\":2,"
      "\"chunk_size\":32}",
-     "half_block", 21565440, -1572864 - 331776, 2 * (8 * 16 * 16 + 192 * 3), 0},
+     "half_block", 21565440, -1572864 - 331776, 2 * (8 * 16 * 16 * 4 + 192 * 3 * 2), 0},
     {"{\"model_type\":\"qwen3_next\",\"vocab_size\":96,\"hidden_size\":64,"
      "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":2,"
      "\"intermediate_size\":96,\"head_dim\":16,\"linear_num_key_heads\":2,"
      "\"linear_num_value_heads\":4,\"linear_key_head_dim\":16,\"linear_value_head_dim\":8,"
      "\"num_experts\":0,\"layer_types\":[\"linear_attention\",\"full_attention\"]}",
-     "block", 20971520, 1048576 + 2097152 - 1048576, 4 * 16 * 8 + 96 * 3, 64},
+     "block", 20971520, 1048576 + 2097152 - 1048576, 4 * 16 * 8 * 4 + 96 * 3 * 2, 64},
     {"{\"model_type\":\"kimi_linear\",\"vocab_size\":96,\"hidden_size\":64,"
      "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":4,"
      "\"intermediate_size\":96,\"kv_lora_rank\":16,\"qk_rope_head_dim\":8,"
@@ -104,18 +106,18 @@ static const struct mixer {
      "\"num_experts_per_token\":2,\"moe_intermediate_size\":16,\"linear_head_dim\":16,"
      "\"linear_num_heads\":4,\"first_k_dense_replace\":2,"
      "\"layer_types\":[\"linear_attention\",\"full_attention\"]}",
-     "block", 27918336, 2097152 + 2097152, 4 * 16 * 16 + 192 * 3, 16 + 8},
+     "block", 27918336, 2097152 + 2097152, 4 * 16 * 16 * 4 + 192 * 3 * 2, 16 + 8},
     {"{\"model_type\":\"lfm2\",\"vocab_size\":96,\"hidden_size\":64,\"num_hidden_layers\":2,"
      "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"intermediate_size\":96,"
      "\"layer_types\":[\"conv\",\"full_attention\"]}",
-     "block", 33554432, 0, 64 * 2, 64},
+     "block", 33554432, 0, 64 * 2 * 2, 64},
     {"{\"model_type\":\"jamba\",\"vocab_size\":96,\"hidden_size\":64,\"num_hidden_layers\":2,"
      "\"num_attention_heads\":4,\"num_key_value_heads\":2,\"intermediate_size\":96,"
      "\"num_experts\":1,\"attn_layer_period\":2,\"attn_layer_offset\":1}",
-     "block", 25690112, 0, 128 * 16 + 128 * 3, 64},
+     "block", 25690112, 0, 128 * 16 * 4 + 128 * 3 * 2, 64},
     {"{\"model_type\":\"rwkv\",\"vocab_size\":96,\"hidden_size\":64,\"num_hidden_layers\":2,"
      "\"layer_norm_epsilon\":1e-5}",
-     "ln_block", 27262976, 0, 2 * 5 * 64, 0},
+     "ln_block", 27262976, 0, 2 * (3 * 64 * 4 + 2 * 64 * 2), 0},
     {"{\"model_type\":\"deepseek_v32\",\"vocab_size\":96,\"hidden_size\":64,"
      "\"num_hidden_layers\":2,\"num_attention_heads\":4,\"num_key_value_heads\":4,"
      "\"intermediate_size\":96,\"kv_lora_rank\":16,\"qk_rope_head_dim\":8,"
@@ -128,7 +130,7 @@ static const struct mixer {
      "\"intermediate_size\":96,\"head_dim\":16,\"mamba_n_heads\":8,\"mamba_d_head\":16,"
      "\"mamba_d_ssm\":128,\"mamba_d_state\":16,\"mamba_n_groups\":2,"
      "\"mamba_chunk_size\":32}",
-     NULL, 0, 0, 2 * (8 * 16 * 16 + 192 * 3), 2 * 64},
+     NULL, 0, 0, 2 * (8 * 16 * 16 * 4 + 192 * 3 * 2), 2 * 64},
 };
 
 /* Of the first kind of this text that attends to nothing. */
@@ -151,16 +153,30 @@ static double matrix_of(made *m, const struct mixer *mixer) {
 static void mixers_work_and_keep_as_the_reference(void **state) {
     for (size_t i = 0; i < sizeof mixers / sizeof *mixers; i++) {
         made m = of(mixers[i].config);
-        sm_kept kept;
-        if (sm_architecture_kept(m.a, 256, &kept, &m.err)) failed(&m, mixers[i].config);
-        if (kept.state != mixers[i].state || kept.per_token != mixers[i].per_token)
-            fail_msg("state %.0f for %.0f, %.0f a token for %.0f: %s", kept.state, mixers[i].state,
-                     kept.per_token, mixers[i].per_token, mixers[i].config);
+        sm_model model = model_of("mixer", mixers[i].config);
+        double fixed = sm_model_state_bytes(&model, SM_INT8);
+        double token = sm_model_kv_bytes_per_token(&model, SM_INT8);
+        if (fixed != mixers[i].state || token != mixers[i].per_token)
+            fail_msg("state %.0f for %.0f, %.0f a token for %.0f: %s", fixed, mixers[i].state,
+                     token, mixers[i].per_token, mixers[i].config);
         double matrix = mixers[i].text ? matrix_of(&m, &mixers[i]) : 0;
         if (matrix != mixers[i].matrix + mixers[i].more)
             fail_msg("%.0f matrix FLOPs for %.0f and %.0f more: %s", matrix, mixers[i].matrix,
                      mixers[i].more, mixers[i].config);
         sm_arena_free(m.arena);
+    }
+}
+
+/* Caches, windows of them, states, inputs of convolutions, keys of a source. */
+static void sequences_keep_what_the_classes_hold(void **state) {
+    for (size_t i = 0; i < sizeof kept_bytes / sizeof *kept_bytes; i++) {
+        sm_model model = model_of("kept", kept_bytes[i].config);
+        double fixed = sm_model_state_bytes(&model, SM_BF16);
+        double after = fixed + sm_model_kv_bytes(&model, 24, SM_BF16);
+        double twice = fixed + sm_model_kv_bytes(&model, 48, SM_BF16);
+        if (after != kept_bytes[i].after || twice != kept_bytes[i].after_twice)
+            fail_msg("%.0f bytes and %.0f where the class has %.0f and %.0f: %s", after, twice,
+                     kept_bytes[i].after, kept_bytes[i].after_twice, kept_bytes[i].config);
     }
 }
 
@@ -347,6 +363,7 @@ int main(void) {
         cmocka_unit_test(totals_are_the_reference_classes),
         cmocka_unit_test(every_phase_finds_its_lines),
         cmocka_unit_test(mixers_work_and_keep_as_the_reference),
+        cmocka_unit_test(sequences_keep_what_the_classes_hold),
         cmocka_unit_test(towers_work_as_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -478,6 +478,24 @@ static void windows_bound_the_cache(void **state) {
     sm_serve_free(serve);
 }
 
+/* A sequence has its states beside the weights, whatever its length; channels share them out. */
+static void states_take_memory(void **state) {
+    serve_case c;
+    serve_case_fill(&c, "mamba-2.8b", "h100-sxm:2");
+    sm_serve *serve = serve_case_new(&c);
+    /* 64 layers of 5120 channels: 16 numbers in fp32, three inputs of a convolution in bf16 */
+    const double one = 64 * 5120 * (16 * 4 + 3 * 2);
+    assert_true(sm_model_state_bytes(&c.model, SM_BF16) == one);
+    assert_true(sm_model_kv_bytes(&c.model, 4096, SM_BF16) == 0);
+    close_to(serve_point(serve, "tensor=1", 100).memory.kv, 100 * one, 1e-9);
+    close_to(serve_point(serve, "tensor=2", 100).memory.kv, 50 * one, 1e-9);
+    sm_serve_free(serve);
+    serve_case_fill(&c, "whisper-tiny", "h100-sxm:1");
+    /* of 1500 frames 4 layers have keys and values of 384 */
+    assert_true(sm_model_state_bytes(&c.model, SM_BF16) == 4 * 2 * 384 * 1500 * 2);
+    assert_true(sm_model_state_bytes(&c.model, SM_INT8) == 4 * 2 * 384 * 1500);
+}
+
 /* A cached prefix is attended to and not computed. */
 static void prefixes_save_work(void **state) {
     serve_case c;
@@ -723,6 +741,7 @@ int main(void) {
         cmocka_unit_test(imbalance_costs),
         cmocka_unit_test(latent_caches_are_small),
         cmocka_unit_test(windows_bound_the_cache),
+        cmocka_unit_test(states_take_memory),
         cmocka_unit_test(prefixes_save_work),
         cmocka_unit_test(groups_share_the_matmuls),
         cmocka_unit_test(mixed_latent_steps_expand_prompts),

@@ -263,12 +263,6 @@ typedef struct sm_forward {
 } sm_forward;
 sm_status sm_architecture_forward(const sm_architecture *a, double T, bool causal, sm_forward *out,
                                   sm_error *err);
-/* What a sequence of T tokens leaves behind: elements of caches that one more token adds (inside
- * all windows), of all caches (windows bound them), and of states, of fixed size. */
-typedef struct sm_kept {
-    double per_token, cache, state;
-} sm_kept;
-sm_status sm_architecture_kept(const sm_architecture *a, double T, sm_kept *out, sm_error *err);
 
 /* ---- a model as a program ---- */
 typedef struct sm_program_style {

@@ -21,10 +21,11 @@ typedef struct sm_layer_kind {
     int N, K, H, V_head;    /* query heads, KV heads, head sizes of QK and of V; 0: no attention */
     int window, chunk;      /* keys that a query sees: the nearest, or those of its chunk; 0: all */
     int kv_rank, rope_H;    /* of a latent cache: its compressed part, its rotary part */
-    double cached, reach;   /* elements that a token leaves in caches of the layer's own; so many
-                               tokens of it are kept, 0: all */
+    double cached;          /* elements that a token leaves in caches of the layer's own */
+    double bounded, reach;  /* of them those that are kept for so many tokens alone */
     double cached_typed;    /* bytes in those of a type of their own (an indexer's fp8 keys) */
-    double state;           /* bytes of states that do not grow with the sequence */
+    double state, source;   /* of fixed size: bytes of states and of what convolutions look back
+                               on, elements of keys and values of another stack's positions */
     int F;                  /* width of the MLP beside which no experts stand; 0: none */
     int E, k_top, F_expert; /* experts, those a token takes, their width; 0: none */
     int E_held;             /* what chips deal out: E, and more where it was padded */
@@ -125,12 +126,15 @@ double sm_model_train_flops(const sm_model *model, double T, bool causal);
 /* Average number of keys a query attends to in a layer, sequence length T. */
 double sm_layer_keys(const sm_layer_kind *kind, double T, bool causal);
 
-/* Bytes that a token leaves in the caches of a layer. */
-double sm_layer_cache_bytes(const sm_layer_kind *kind, sm_dtype kv);
+/* Bytes of a layer's own caches after T tokens: windows and chunks bound what they hold. */
+double sm_layer_cache_bytes(const sm_layer_kind *kind, double T, sm_dtype kv);
+/* Bytes of fixed size that a sequence has in a layer, and in all of them: states, what convolutions
+ * look back on, keys and values of another stack's positions. */
+double sm_layer_state_bytes(const sm_layer_kind *kind, sm_dtype kv);
+double sm_model_state_bytes(const sm_model *model, sm_dtype kv);
 /* KV bytes one token adds over all layers (windowed layers too: it is inside their window). */
 double sm_model_kv_bytes_per_token(const sm_model *model, sm_dtype kv);
-/* Bytes of the KV cache of a sequence of T tokens over all layers: windows and chunks bound what a
- * layer holds. */
+/* Bytes of the KV cache of a sequence of T tokens over all layers. */
 double sm_model_kv_bytes(const sm_model *model, double T, sm_dtype kv);
 
 /* Compiled-in catalogue. */

@@ -259,21 +259,25 @@ sm_status sm_answer_model(const sm_model_question *question, sm_report *r, sm_er
     work(r, &q);
     double meeting = meeting_length(&q), token = sm_model_kv_bytes_per_token(q.model, q.kv);
     double sequence = sm_model_kv_bytes(q.model, q.T, q.kv);
+    double state = sm_model_state_bytes(q.model, q.kv);
     const char *note = q.model->note ? q.model->note : "";
     if (isfinite(meeting))
         sm_report_text(r,
                        "Attention does as many FLOPs as the matmuls at T = %s (full), %s (causal).",
                        sm_show_number(r, meeting),
                        sm_show_number(r, meeting * q.full.attention / q.causal.attention));
-    if (m->causal || sequence > 0.0)
+    if (m->causal && state > 0.0)
+        sm_report_text(r, "A sequence keeps %s of fixed size.", sm_show_bytes(r, state));
+    if (sequence > 0.0 || (m->causal && state <= 0.0))
         sm_report_text(r, "KV cache in %s: %s per token, %s for a sequence of %s.",
                        sm_dtype_name(q.kv), sm_show_bytes(r, token), sm_show_bytes(r, sequence),
                        sm_show_exact(r, q.T));
     stored(r, m);
     beside(r, m, asked.checkpoint);
     if (note[0]) sm_report_text(r, "Note: %s", note);
-    sm_put(r, r->data, "kv_dtype|kv_bytes_per_token|kv_bytes_per_sequence|note",
-           sm_dtype_name(q.kv), token, sequence, note);
+    sm_put(r, r->data,
+           "kv_dtype|kv_bytes_per_token|kv_bytes_per_sequence|state_bytes_per_sequence|note",
+           sm_dtype_name(q.kv), token, sequence, m->causal ? state : 0.0, note);
     if (asked.explain) explain(r, &q);
     return SM_OK;
 }

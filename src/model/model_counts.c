@@ -38,16 +38,24 @@ double sm_model_train_flops(const sm_model *m, double T, bool causal) {
     return 3 * sm_model_forward_flops(m, T, causal).total;
 }
 
-double sm_layer_cache_bytes(const sm_layer_kind *kind, sm_dtype kv) {
-    return kind->cached * sm_dtype_bytes(kv) + kind->cached_typed;
+double sm_layer_cache_bytes(const sm_layer_kind *kind, double T, sm_dtype kv) {
+    double all = (kind->cached - kind->bounded) * T + kind->bounded * fmin(kind->reach, T);
+    return all * sm_dtype_bytes(kv) + kind->cached_typed * T;
+}
+
+double sm_layer_state_bytes(const sm_layer_kind *kind, sm_dtype kv) {
+    return kind->state + kind->source * sm_dtype_bytes(kv);
 }
 
 double sm_model_kv_bytes(const sm_model *m, double T, sm_dtype kv) {
     double bytes = 0;
-    for (int i = 0; i < m->L; i++) {
-        const sm_layer_kind *k = &m->kind[m->layer[i]];
-        bytes += sm_layer_cache_bytes(k, kv) * (k->reach > 0 ? fmin(k->reach, T) : T);
-    }
+    for (int i = 0; i < m->L; i++) bytes += sm_layer_cache_bytes(&m->kind[m->layer[i]], T, kv);
+    return bytes;
+}
+
+double sm_model_state_bytes(const sm_model *m, sm_dtype kv) {
+    double bytes = 0;
+    for (int i = 0; i < m->L; i++) bytes += sm_layer_state_bytes(&m->kind[m->layer[i]], kv);
     return bytes;
 }
 

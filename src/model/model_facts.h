@@ -3,7 +3,7 @@
 #pragma once
 #include "scalemodel/model.h"
 
-/* Of one token: a prefill of T = 1 and S = 1. */
+/* Of one token that is decoded: T = 1 and S = 1. */
 typedef struct model_lines {
     const sm_text_lines
         *of[SM_MAX_LAYER_KINDS + SM_MAX_OUTSIDE]; /* kinds of layers, what is outside */

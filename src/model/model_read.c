@@ -15,7 +15,7 @@ static sm_status facts_lines(const sm_model *m, sm_arena *arena, model_lines *li
     sm_status status = SM_OK;
     for (int k = 0; !status && k < all; k++) {
         const sm_text_lines_of of = {
-            .kind = m->lines_of[k], .phase = SM_TEXT_PREFILL, .T = 1, .S = 1};
+            .kind = m->lines_of[k], .phase = SM_TEXT_DECODE, .T = 1, .S = 1};
         status = sm_architecture_lines(m->architecture, &of, arena, &lines->of[k], err);
     }
     return status;
@@ -77,25 +77,35 @@ static void read_attention(const sm_text_lines *l, const sm_text_line *line, sm_
     k->chunk = whole(line->chunk);
 }
 
-/* What a token leaves in the caches of the layer's own; they are latent where no head has its part
- * of them. */
+static double bytes_of(const sm_text_array *a) {
+    return a->elements * (a->typed ? sm_dtype_bytes(a->type) : 2);
+}
+
+/* What a token leaves in the caches of the layer's own, which are latent where no head has its part
+ * of them, and what a sequence keeps whatever its length. */
 static void read_kept(const sm_text_lines *l, sm_layer_kind *k) {
-    bool heads = false, all = false;
-    double first = 0, widest = 0;
+    bool heads = false;
+    double first = 0;
     for (int i = 0; i < l->arrays; i++) {
         const sm_text_array *a = &l->array[i];
         if (a->piece >= 0) continue;
-        if (a->role == SM_TEXT_STATE)
-            k->state += a->elements * (a->typed ? sm_dtype_bytes(a->type) : 2);
-        if (a->role != SM_TEXT_CACHE || a->once) continue;
+        if (a->role == SM_TEXT_STATE) k->state += bytes_of(a);
+        if (a->role != SM_TEXT_CACHE) continue;
+        if (a->once) {
+            k->source += a->elements;
+            continue;
+        }
         heads = heads || facts_size(l, i, SM_DIMENSION_HEADS) > 0;
-        all = all || a->keeps <= 0;
-        widest = fmax(widest, a->keeps);
         if (first <= 0) first = a->elements;
         if (a->typed) k->cached_typed += a->elements * sm_dtype_bytes(a->type);
         else k->cached += a->elements;
+        if (a->typed || a->keeps <= 0) continue;
+        k->bounded += a->elements;
+        k->reach = fmax(k->reach, a->keeps);
     }
-    k->reach = all ? 0 : widest;
+    for (int i = 0; i < l->lines; i++) /* a convolution looks back on all its taps but one */
+        if (l->line[i].op == SM_OPERATOR_CONV && l->line[i].taps > 1)
+            k->state += bytes_of(&l->array[l->line[i].result[0].array]) * (l->line[i].taps - 1);
     if (k->cached <= 0 || heads || k->N == 0) return;
     k->attention = SM_ATTENTION_MLA;
     k->kv_rank = whole(first);

@@ -1,4 +1,4 @@
-/* Counts from lines: parameters by component, FLOPs, what is kept between steps. A count is a sum
+/* Counts from lines: parameters by component, FLOPs. A count is a sum
  * over the lines and arrays of every kind, times how many pieces are of it. */
 #include <math.h>
 
@@ -203,7 +203,7 @@ static sm_status note_shares(sm_architecture *a, const line_maker *m, int kind, 
     return status;
 }
 
-/* Attention looks back as far as its window; whatever else reads a cache, to the start. */
+/* A line looks back as far as its window, and to the start without one. */
 static sm_status note_reads(sm_architecture *a, const line_maker *m, int kind, sm_error *err) {
     sm_status status = SM_OK;
     for (int i = 0; i < m->lines; i++) {
@@ -212,9 +212,7 @@ static sm_status note_reads(sm_architecture *a, const line_maker *m, int kind, s
             int at = line->operand[j].array;
             const sm_text_array *array = &m->array[at];
             if (array->role != SM_TEXT_CACHE) continue;
-            double keeps = line->op != SM_OPERATOR_ATTENTION ? 0
-                           : line->chunk > 0                 ? line->chunk
-                                                             : line->window;
+            double keeps = line->chunk > 0 ? line->chunk : line->window;
             const char *dot = array->piece >= 0 ? strchr(array->name, '.') : NULL;
             char name[256];
             snprintf(name, sizeof name, "%s%s", dot ? "" : m->array_origin[at].path,
@@ -294,7 +292,7 @@ const char *sm_architecture_apart(const sm_architecture *a, int i, double *param
     return a->apart[i].name;
 }
 
-/* ---- FLOPs and what is kept, of any length ---- */
+/* ---- FLOPs, of any length ---- */
 
 sm_status sm_architecture_forward(const sm_architecture *a, double T, bool causal, sm_forward *out,
                                   sm_error *err) {
@@ -314,50 +312,6 @@ sm_status sm_architecture_forward(const sm_architecture *a, double T, bool causa
         out->matmul += kind->count * one.matmul;
         out->attention += kind->count * one.attention;
     }
-    sm_arena_free(arena);
-    return status;
-}
-
-/* Elements that a position, or a sequence, leaves behind. */
-static double without_tokens(const line_maker *m, const sm_text_array *a) {
-    double n = 1;
-    for (int i = 0; i < a->rank; i++)
-        if (!sm_dimension_role_counts_tokens(m->dim[a->dim[i]].role)) n *= m->dim[a->dim[i]].size;
-    return n;
-}
-
-static void keep(const line_maker *m, double n, double T, sm_kept *out) {
-    for (int i = 0; i < m->arrays; i++) {
-        const sm_text_array *a = &m->array[i];
-        double one = n * without_tokens(m, a);
-        if (a->piece >= 0) continue;
-        if (a->role == SM_TEXT_STATE) out->state += one;
-        if (a->role != SM_TEXT_CACHE) continue;
-        if (a->once) {
-            out->state += n * a->elements; /* of the source: it does not grow */
-            continue;
-        }
-        double keys = n * a->elements / one; /* T of them, or one for several positions */
-        out->per_token += one * keys / T;
-        out->cache += one * (a->keeps > 0 ? fmin(a->keeps, keys) : keys);
-    }
-    for (int i = 0; i < m->lines; i++) { /* a convolution keeps all its taps but one */
-        const sm_text_line *line = &m->line[i];
-        const sm_text_array *x = &m->array[line->result[0].array];
-        if (line->op == SM_OPERATOR_CONV && line->taps > 1)
-            out->state += n * without_tokens(m, x) * (line->taps - 1);
-    }
-}
-
-sm_status sm_architecture_kept(const sm_architecture *a, double T, sm_kept *out, sm_error *err) {
-    line_maker **of_kind;
-    sm_arena *arena = sm_arena_new();
-    *out = (sm_kept){0};
-    if (!arena) return sm_fail_memory(err);
-    const sm_text_lines_of of = {.phase = SM_TEXT_DECODE, .T = 1, .S = T};
-    sm_status status = make_all(a, of, arena, &of_kind, err);
-    for (int i = 0; !status && i < a->kinds; i++)
-        if (!a->piece[a->kind[i].first].apart) keep(of_kind[i], a->kind[i].count, T, out);
     sm_arena_free(arena);
     return status;
 }

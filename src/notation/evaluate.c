@@ -212,6 +212,7 @@ static sm_status arithmetic(scope *s, const tree *t, value *out) {
     case TREE_AT_MOST: *out = of_truth(x <= y); break;
     default: *out = of_truth(x >= y); break;
     }
+    out->json = b.json ? b.json : a.json;
     return SM_OK;
 }
 
@@ -266,7 +267,7 @@ static sm_status call(scope *s, const tree *t, value *out) {
     case TREE_FUNCTION_TIMES: a.number = count_in(&a, &b); break;
     default: break;
     }
-    *out = values_of_number(a.number);
+    *out = (value){.kind = VALUE_NUMBER, .number = a.number, .json = a.json ? a.json : b.json};
     return SM_OK;
 }
 
@@ -316,7 +317,7 @@ static sm_status worked_out(scope *s, const tree *t, value *out) {
     case TREE_CALL: return call(s, t, out);
     case TREE_NEGATE:
         status = number_of(s, t->child[0], &v);
-        *out = values_of_number(-v.number);
+        *out = (value){.kind = VALUE_NUMBER, .number = -v.number, .json = v.json};
         return status;
     case TREE_NOT:
         status = values_of(s, t->child[0], &v);

@@ -21,10 +21,10 @@ typedef struct value {
     value_kind kind;
     double number;          /* TRUTH: 0 or 1 */
     const char *word;       /* WORD */
-    const json_value *json; /* LIST, OBJECT; of others where they stand in the config, or NULL */
+    const json_value *json; /* LIST, OBJECT; of others whence in the config they come, or NULL */
     const tree_text *text;
     sm_operator op;
-    const tree_set *rule;
+    const tree_set *rule; /* RULE; of a size what says so */
 } value;
 
 enum { VALUES_MOST_DEPTH = 200, VALUES_MOST_STEPS = 200000 };

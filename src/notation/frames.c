@@ -27,69 +27,24 @@ static const tree_set *library_size(const sm_library *library, const char *name)
     return found;
 }
 
-static const json_value *size_culprit(const family_scope *s, const char *dim, int depth,
-                                      const tree_set **set);
-
-/* Where in the config an expression begins: the first key it names that is there, by itself or in
- * the default of one that is not; else the first of the sizes it names. */
-static const json_value *named_culprit(const family_scope *s, const frame *f, const tree *t,
-                                       int depth, bool by_size) {
-    const tree_set *set;
-    const json_value *json = NULL;
-    if (depth > FRAMES_MOST_LIKE || --*s->scope.steps < 0) return NULL;
-    if (t->kind == TREE_SIZE && by_size) return size_culprit(s, t->name, depth + 1, &set);
-    if (t->kind == TREE_NAME) json = json_find(f->config, t->name);
-    if (!json && t->kind == TREE_NAME && (set = set_in(f->field, f->fields, t->name)) != NULL)
-        json = named_culprit(s, f, set->value, depth + 1, by_size);
-    for (int i = 0; !json && i < t->n; i++) json = named_culprit(s, f, t->child[i], depth, by_size);
-    return json;
-}
-
-static const json_value *culprit(const family_scope *s, const frame *f, const tree *t, int depth) {
-    const json_value *json = named_culprit(s, f, t, depth, false);
-    return json ? json : named_culprit(s, f, t, depth, true);
-}
-
-static const json_value *size_culprit(const family_scope *s, const char *dim, int depth,
-                                      const tree_set **set) {
-    const frame *f = s->frame;
-    const frame_set *of_stack = s->stack ? frames_last(s->stack->set, dim) : NULL;
-    *set = set_in(f->dim, f->dims, dim);
-    for (const binding *b = s->binding; b; b = b->next)
-        if (strcmp(b->name, dim) == 0) of_stack = b->set;
-    if (of_stack) {
-        *set = of_stack->set;
-        f = of_stack->frame;
-    }
-    return *set ? culprit(s, f, (*set)->value, depth) : NULL;
-}
-
-const json_value *frames_cause(const family_scope *s, const tree *expression) {
-    return culprit(s, s->frame, expression, 0);
-}
-
-const json_value *frames_culprit(const family_scope *s, const char *dim, const tree_set **set) {
-    return size_culprit(s, dim, 0, set);
-}
-
 sm_status frames_check_size(const family_scope *s, const char *dim, const tree_set *set, value *v) {
     int length = (int)set->value->span.length;
     const char *text = set->source->text + set->value->span.offset;
-    const value at = {.json = v->json ? v->json : culprit(s, s->frame, set->value, 0)};
     scope where = s->scope;
     where.source = set->source;
     if (v->kind == VALUE_NONE || (v->kind == VALUE_TRUTH && v->number == 0)) v->kind = VALUE_NONE;
     else if (v->kind != VALUE_NUMBER && v->kind != VALUE_TRUTH)
-        return values_fail(&where, &at, set->span, "%s = %.*s is %s, and a size is a whole number",
+        return values_fail(&where, v, set->span, "%s = %.*s is %s, and a size is a whole number",
                            dim, length, text, values_kind_name(v));
+    v->rule = set;
     if (v->kind == VALUE_NONE) return SM_OK;
     bool tokens = sm_dimension_role_counts_tokens(tree_role_of(s->frame->library, dim));
     if (!(v->number >= 0 && v->number <= LARGEST_SIZE) ||
         (!tokens && floor(v->number) != v->number))
-        return values_fail(&where, &at, set->span,
+        return values_fail(&where, v, set->span,
                            "%s = %.*s would be %.6g, and a size is a whole number up to %d", dim,
                            length, text, v->number, LARGEST_SIZE);
-    *v = (value){.kind = v->number == 0 ? VALUE_NONE : VALUE_NUMBER, .number = v->number};
+    v->kind = v->number == 0 ? VALUE_NONE : VALUE_NUMBER;
     return SM_OK;
 }
 
@@ -119,7 +74,6 @@ sm_status frames_bind(const family_scope *s, binding *b) {
     inner.stack = s->stack;
     inner.binding = s->binding;
     inner.i = b->i;
-    inner.by_layer = s->by_layer;
     b->state = BINDING_UNDER_WAY;
     sm_status status = frames_value(&inner, b->set->set, b->set->set->value, &b->value);
     if (!status && frames_is_size(b->name))
@@ -221,7 +175,6 @@ static sm_status look_name(family_scope *s, const tree *t, value *out) {
     sm_status status = s->sizes ? SM_OK : look_in_bindings(s, t->name, out, &found);
     if (status || found) return status;
     if (tree_same_name(t->name, "i") && s->i >= 0) {
-        if (s->by_layer) *s->by_layer = true;
         *out = values_of_number(s->i);
         return SM_OK;
     }

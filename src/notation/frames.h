@@ -85,11 +85,10 @@ typedef struct family_scope {
     const frame *frame;
     binding *binding;
     const stack_plan *stack;
-    double i;       /* negative: none */
-    bool sizes;     /* a size is asked for: of what is bound sizes alone are seen */
-    bool lax;       /* a key that is missing is none */
-    double T, S;    /* 0: not known yet */
-    bool *by_layer; /* set where the number of the layer is asked for; NULL */
+    double i;    /* negative: none */
+    bool sizes;  /* a size is asked for: of what is bound sizes alone are seen */
+    bool lax;    /* a key that is missing is none */
+    double T, S; /* 0: not known yet */
 } family_scope;
 
 /* The set of a name that is in force: the last; NULL: none. */
@@ -102,11 +101,7 @@ family_scope frames_scope(const frame *f, sm_error *err, int *steps);
 sm_status frames_size(family_scope *s, const char *dim, sm_span span, value *out, bool *found);
 /* Work out a binding that is open. */
 sm_status frames_bind(const family_scope *s, binding *b);
-/* The value of the config that an expression begins with; NULL: none. */
-const json_value *frames_cause(const family_scope *s, const tree *expression);
-/* The value of the config that a dimension comes from, and what says so; NULL: none. */
-const json_value *frames_culprit(const family_scope *s, const char *dim, const tree_set **set);
-/* A value as a size: whole unless it counts tokens, none where it is 0. */
+/* A value as a size: whole unless it counts tokens, none where it is 0; `set` says so. */
 sm_status frames_check_size(const family_scope *s, const char *dim, const tree_set *set, value *v);
 /* The value of a set's expression. */
 sm_status frames_value(family_scope *s, const tree_set *set, const tree *expression, value *out);

@@ -109,20 +109,9 @@ static bool is_inert(const model_plan *plan, const frame *of, const char *key) {
     return false;
 }
 
-/* "d_model" speaks of a size, "add_model" does not: a short part must begin a word. */
-static bool holds(const char *key, const char *part) {
-    const char *at = strstr(key, part);
-    bool begins =
-        strlen(part) < 4 && strchr("nd_t", part[0]) && (part[1] == '_' || strcmp(part, "tie") == 0);
-    while (at && begins && at != key && at[-1] != '_') at = strstr(at + 1, part);
-    return at != NULL;
-}
-
 static bool speaks(const sm_library *l, const char *key) {
-    for (; l; l = l->under)
-        for (const tree_word *w = l->matters; w; w = w->next)
-            if (holds(key, w->name)) return true;
-    return false;
+    while (l && !any_matches(l->matters, key)) l = l->under;
+    return l != NULL;
 }
 
 static bool is_off(const json_value *v) {

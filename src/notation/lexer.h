@@ -24,8 +24,7 @@
     X(ALL, "all")                                                                                  \
     X(PIECE, "piece")                                                                              \
     X(LAYERS, "layers")                                                                            \
-    X(INERT, "inert")                                                                              \
-    X(STORED, "stored")
+    X(INERT, "inert")
 
 typedef enum token_kind {
     TOKEN_END,    /* of the source, or after an error */
@@ -74,4 +73,4 @@ sm_status lexer_next(lexer *l, token *out, sm_error *err);
  * Into room of 48 bytes. */
 const char *lexer_describe(const lexer *l, token t, char *room);
 extern const char *const lexer_keywords[]; /* from TOKEN_IF on */
-enum { LEXER_KEYWORD_COUNT = TOKEN_STORED - TOKEN_IF + 1, LEXER_WORD_ROOM = 48 };
+enum { LEXER_KEYWORD_COUNT = TOKEN_INERT - TOKEN_IF + 1, LEXER_WORD_ROOM = 48 };

@@ -78,13 +78,12 @@ sm_status line_dim(line_maker *m, const line_call *c, const char *name, sm_span 
     sm_status status = line_size(m, c, name, span, &size);
     if (status) return status;
     if (size.kind != VALUE_NUMBER) {
-        const tree_set *set;
-        const value cause = {.json = frames_culprit(&m->sizes, name, &set)};
-        if (cause.json)
-            return values_fail(&m->sizes.scope, &cause, span, "%s = %.*s is %s, and %s needs it",
+        const tree_set *set = size.rule;
+        if (set && size.json)
+            return values_fail(&m->sizes.scope, &size, span, "%s = %.*s is %s, and %s needs it",
                                name, (int)set->value->span.length,
                                set->source->text + set->value->span.offset,
-                               cause.json->kind == IS_NULL ? "none" : "0", c->text->name);
+                               size.json->kind == IS_NULL ? "none" : "0", c->text->name);
         return line_wrong(m, c, span, "dimension %s has no size in a %s model", name,
                           m->kind->frame->family->name[0]->name);
     }
@@ -227,16 +226,6 @@ static sm_status known(line_maker *m, line_call *c, const line_name *n, const tr
                       line_shown(m, t->name, array->rank, n->dim, room, sizeof room));
 }
 
-/* `stored TYPE NAME` of the family: the last says. */
-static void store(const frame *f, const char *name, sm_text_array *array) {
-    for (int i = 0; i < f->lineage; i++)
-        for (const tree_word *w = f->line[i]->stored; w; w = w->next)
-            if (strcmp(w->name, name) == 0 || strcmp(w->name, array->name) == 0) {
-                array->typed = true;
-                array->type = w->type;
-            }
-}
-
 /* An unknown name in brackets. */
 static sm_status weight(line_maker *m, line_call *c, const tree *t, bool own, sm_mention *out) {
     sm_status status = line_dims_of(m, c, t, out->dim);
@@ -264,7 +253,6 @@ static sm_status weight(line_maker *m, line_call *c, const tree *t, bool own, sm
     array->share = array->shared > 0 ? line_noted(m, array->name) : 1;
     array->typed = t->typed;
     array->type = t->type;
-    if (!t->typed) store(m->kind->frame, t->name, array);
     status = pin(m, c, t, array);
     if (status) return status;
     return line_bind(m, c, t->name, out->array, out->dim) ? SM_OK : sm_fail_memory(m->err);

@@ -20,8 +20,8 @@ typedef struct made_kind {
     const frame *frame;
     const stack_plan *stack;
     binding *binding; /* all known */
-    int texts;        /* that are reached, its own first */
-    const tree_text **reached;
+    int names;        /* in the lines of what it reaches: calls, arrays of pieces */
+    const char **name;
     double total, active; /* parameters of one piece */
     double matmul;        /* parameters that do 2 FLOPs for a token */
 } made_kind;

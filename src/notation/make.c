@@ -6,11 +6,14 @@
 
 /* ---- what a text can read ---- */
 
-/* The texts that pieces with the same bound texts reach, and what they read by name. */
+/* The texts that pieces with the same bound texts reach, and the names in their lines: of what is
+ * called, and of arrays of other pieces ("embedding.w"). */
 typedef struct reach {
     const sm_library *library;
-    int texts;
+    sm_arena *arena;
+    int texts, names, room;
     const tree_text *text[MADE_MOST_TEXTS];
+    const char **name;
 } reach;
 
 static void add_text(reach *r, const tree_text *text) {
@@ -19,41 +22,44 @@ static void add_text(reach *r, const tree_text *text) {
     if (r->texts < MADE_MOST_TEXTS) r->text[r->texts++] = text;
 }
 
-/* A call of this name, or an array of a piece by it, ends the walk. */
-static bool is_other(void *name, const tree *t) {
-    const char *wanted = name;
-    size_t n = strlen(wanted);
-    bool array = t->kind == TREE_NAME || t->kind == TREE_ARRAY;
-    return !(t->kind == TREE_CALL && strcmp(t->name, wanted) == 0) &&
-           !(array && strncmp(t->name, wanted, n) == 0 && t->name[n] == '.');
-}
-
-/* Sizes and PART.option always. */
+/* Sizes and PART.option are read always; of the rest what is an option, a part that is called, or a
+ * piece whose arrays are. */
 static bool is_read(const reach *r, const char *name) {
+    const size_t n = strlen(name);
     if (frames_is_size(name) || strchr(name, '.')) return true;
     for (int i = 0; i < r->texts; i++)
-        if (tree_find_set(r->text[i]->option, name) ||
-            !tree_walk_text(r->text[i], is_other, (void *)(uintptr_t)name))
+        if (tree_find_set(r->text[i]->option, name)) return true;
+    for (int i = 0; i < r->names; i++)
+        if (strncmp(r->name[i], name, n) == 0 && (!r->name[i][n] || r->name[i][n] == '.'))
             return true;
     return false;
 }
 
-static bool add_called(void *to, const tree *t) {
+static bool add_named(void *to, const tree *t) {
     reach *r = to;
     const tree_text *text = t->kind == TREE_CALL ? tree_find_text(r->library, t->name) : NULL;
+    bool array = t->kind == TREE_NAME || t->kind == TREE_ARRAY;
     if (text) add_text(r, text);
+    if (t->kind != TREE_CALL && !(array && strchr(t->name, '.'))) return true;
+    for (int i = 0; i < r->names; i++)
+        if (strcmp(r->name[i], t->name) == 0) return true;
+    const char **list = sm_arena_grow(r->arena, r->name, r->names, &r->room, sizeof *list);
+    if (!list) return false;
+    r->name = list;
+    list[r->names++] = t->name;
     return true;
 }
 
-static void close_reach(reach *r) {
+static bool close_reach(reach *r) {
     for (int i = 0; i < r->texts; i++) {
         for (const tree_set *o = r->text[i]->option; o; o = o->next) {
             const tree_text *text =
                 o->value->kind == TREE_NAME ? tree_find_text(r->library, o->value->name) : NULL;
             if (text) add_text(r, text);
         }
-        tree_walk_text(r->text[i], add_called, r);
+        if (!tree_walk_text(r->text[i], add_named, r)) return false;
     }
+    return true;
 }
 
 /* ---- pieces ---- */
@@ -64,12 +70,7 @@ typedef struct maker {
     sm_arena *arena;
     sm_error *err;
     int room_pieces, room_kinds;
-    /* Texts that the last layer names, those that they reach, and which names they read. */
-    reach roots, last;
-    int known;
-    const char *name[MADE_MOST_TEXTS];
-    bool read[MADE_MOST_TEXTS];
-    bool by_layer; /* what the last layer binds goes by its number */
+    reach roots, last; /* texts that the last layer names, and those that they reach */
 } maker;
 
 /* What a stack says of all its pieces: when, apart. *said false: nothing. */
@@ -104,9 +105,8 @@ static sm_status count_of(maker *k, const piece_plan *p, int *out) {
     if (!values_true(&v)) return SM_OK;
     bool number = v.kind == VALUE_NUMBER || v.kind == VALUE_TRUTH;
     s.scope.source = count->source;
-    const value cause = {.json = v.json ? v.json : frames_cause(&s, count->value)};
     if (!number || !(v.number >= 0 && v.number <= MADE_MOST_LAYERS) || floor(v.number) != v.number)
-        return values_fail(&s.scope, &cause, count->value->span,
+        return values_fail(&s.scope, &v, count->value->span,
                            "there would be %.6g layers; expected a whole number up to %d",
                            number ? v.number : NAN, MADE_MOST_LAYERS);
     *out = (int)v.number;
@@ -116,7 +116,6 @@ static sm_status count_of(maker *k, const piece_plan *p, int *out) {
 /* Each name once, as it is said last. */
 static sm_status bind_all(maker *k, const piece_plan *p, double i, binding **list) {
     family_scope s = frames_scope(p->frame, k->err, &k->plan->steps);
-    s.by_layer = &k->by_layer;
     binding **end = list;
     *list = NULL;
     for (const frame_set *set = p->set; set; set = set->next) {
@@ -157,7 +156,6 @@ static sm_status text_of(maker *k, const piece_plan *p, binding *b, double i,
     s.stack = p->stack;
     s.binding = b;
     s.i = i;
-    s.by_layer = &k->by_layer;
     sm_status status = frames_value(&s, set, set->value, &v);
     if (status || v.kind == VALUE_NONE) return status;
     s.scope.source = set->source;
@@ -192,25 +190,18 @@ static sm_status check_options(maker *k, const piece_plan *p, const tree_text *t
 /* ---- kinds ---- */
 
 /* Mark what the texts read. Layers that differ in sizes alone reach the same texts. */
-static void mark_read(maker *k, const tree_text *text, binding *list) {
-    reach roots = {.library = k->a->library};
+static sm_status mark_read(maker *k, const tree_text *text, binding *list) {
+    reach roots = {.library = k->a->library, .arena = k->arena};
     add_text(&roots, text);
     for (const binding *b = list; b; b = b->next)
         if (b->value.kind == VALUE_TEXT) add_text(&roots, b->value.text);
     if (roots.texts != k->roots.texts ||
         memcmp(roots.text, k->roots.text, (size_t)roots.texts * sizeof(const tree_text *)) != 0) {
         k->last = k->roots = roots;
-        close_reach(&k->last);
-        k->known = 0;
+        if (!close_reach(&k->last)) return sm_fail_memory(k->err);
     }
-    for (binding *b = list; b; b = b->next) {
-        int i = 0;
-        while (i < k->known && k->name[i] != b->name) i++;
-        b->read = i < k->known ? k->read[i] : is_read(&k->last, b->name);
-        if (i < k->known || k->known == MADE_MOST_TEXTS) continue;
-        k->name[k->known] = b->name;
-        k->read[k->known++] = b->read;
-    }
+    for (binding *b = list; b; b = b->next) b->read = is_read(&k->last, b->name);
+    return SM_OK;
 }
 
 /* Is what is read of these bound to the same in the others? */
@@ -222,60 +213,49 @@ static bool covers(const binding *list, const binding *other) {
     return true;
 }
 
-/* Does a name of a piece mean, for piece `at`, one of the kind that it means for the kind's own? */
-typedef struct comparison {
-    const sm_architecture *a;
-    const made_kind *kind;
-    int at;
-} comparison;
-
-static bool refers_alike(void *to, const tree *t) {
-    const comparison *c = to;
+/* Do the names of pieces mean, for piece `at`, some of the kinds that they mean for the kind's own?
+ */
+static bool refers_alike(const sm_architecture *a, const made_kind *kind, int at) {
     char prefix[TREE_MOST_NAME + 1];
-    if ((t->kind != TREE_NAME && t->kind != TREE_ARRAY) || !strchr(t->name, '.')) return true;
-    snprintf(prefix, sizeof prefix, "%.*s", (int)strcspn(t->name, "."), t->name);
-    const value *v = bound(c->kind->binding, prefix);
-    const char *piece = v && v->kind == VALUE_WORD ? v->word : prefix;
-    int one = made_find_piece(c->a, piece, c->kind->first);
-    int other = made_find_piece(c->a, piece, c->at);
-    return one == other ||
-           (one >= 0 && other >= 0 && c->a->piece[one].kind == c->a->piece[other].kind);
-}
-
-static bool texts_refer_alike(const sm_architecture *a, const made_kind *kind, int at) {
-    comparison c = {a, kind, at};
-    for (int i = 0; i < kind->texts; i++)
-        if (!tree_walk_text(kind->reached[i], refers_alike, &c)) return false;
+    for (int i = 0; i < kind->names; i++) {
+        const char *dot = strchr(kind->name[i], '.');
+        if (!dot) continue;
+        snprintf(prefix, sizeof prefix, "%.*s", (int)(dot - kind->name[i]), kind->name[i]);
+        const value *v = bound(kind->binding, prefix);
+        const char *piece = v && v->kind == VALUE_WORD ? v->word : prefix;
+        int one = made_find_piece(a, piece, kind->first), other = made_find_piece(a, piece, at);
+        if (one != other && (one < 0 || other < 0 || a->piece[one].kind != a->piece[other].kind))
+            return false;
+    }
     return true;
 }
 
 static bool is_of_kind(const sm_architecture *a, const made_kind *kind, const piece_plan *p,
                        const tree_text *text, const binding *b, int at) {
     return kind->text == text && kind->frame == p->frame && kind->stack == p->stack &&
-           covers(kind->binding, b) && covers(b, kind->binding) && texts_refer_alike(a, kind, at);
+           covers(kind->binding, b) && covers(b, kind->binding) && refers_alike(a, kind, at);
 }
 
 static sm_status find_kind(maker *k, const piece_plan *p, const tree_text *text, binding *b,
                            int *out) {
     sm_architecture *a = k->a;
-    mark_read(k, text, b);
+    sm_status status = mark_read(k, text, b);
+    if (status) return status;
     for (*out = 0; *out < a->kinds; (*out)++)
         if (is_of_kind(a, &a->kind[*out], p, text, b, a->pieces)) return SM_OK;
     if (a->kinds == MADE_MOST_KINDS)
         return sm_fail_at(k->err, p->where->source, p->where->span,
                           "more kinds of layers than %d, the most of a model", MADE_MOST_KINDS);
     made_kind *list = sm_arena_grow(k->arena, a->kind, a->kinds, &k->room_kinds, sizeof *list);
-    const tree_text **reached = sm_arena_array(k->arena, (size_t)k->last.texts, sizeof *reached);
-    if (!list || !reached) return sm_fail_memory(k->err);
-    memcpy(reached, k->last.text, (size_t)k->last.texts * sizeof(const tree_text *));
+    if (!list) return sm_fail_memory(k->err);
     a->kind = list;
     a->kind[a->kinds++] = (made_kind){.first = a->pieces,
                                       .text = text,
                                       .frame = p->frame,
                                       .stack = p->stack,
                                       .binding = b,
-                                      .texts = k->last.texts,
-                                      .reached = reached};
+                                      .names = k->last.names,
+                                      .name = k->last.name};
     return check_options(k, p, text, b);
 }
 
@@ -316,34 +296,13 @@ int made_find_piece(const sm_architecture *a, const char *name, int before) {
     return -1;
 }
 
-/* A layer that is bound as the one before it, of the same kind if its texts mean the same pieces.
- */
-static bool add_alike(maker *k, int i) {
-    sm_architecture *a = k->a;
-    const sm_model_piece *last = &a->piece[a->pieces - 1];
-    if (a->pieces == MADE_MOST_PIECES || !texts_refer_alike(a, &a->kind[last->kind], a->pieces))
-        return false;
-    sm_model_piece *list =
-        sm_arena_grow(k->arena, a->piece, a->pieces, &k->room_pieces, sizeof *list);
-    if (!list) return false;
-    a->piece = list;
-    a->piece[a->pieces] = a->piece[a->pieces - 1];
-    a->piece[a->pieces].layer = i;
-    a->kind[a->piece[a->pieces++].kind].count++;
-    return true;
-}
-
 static sm_status add_pieces(maker *k) {
     sm_status status = SM_OK;
-    sm_architecture *a = k->a;
     for (const piece_plan *p = k->plan->piece; !status && p; p = p->next) {
         int n;
         status = count_of(k, p, &n);
-        for (int i = 0, before = 0; !status && i < n; i++) {
-            if (i > 0 && a->pieces > before && !k->by_layer && add_alike(k, i)) continue;
+        for (int i = 0; !status && i < n; i++) {
             k->plan->steps = VALUES_MOST_STEPS;
-            k->by_layer = false;
-            before = a->pieces;
             status = add_piece(k, p, i);
         }
     }

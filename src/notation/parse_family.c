@@ -7,7 +7,7 @@
 typedef struct family_ends {
     tree_sets field, dim, stack;
     const tree_piece **piece;
-    const tree_word **inert, **stored;
+    const tree_word **inert;
     int pieces, words;
     bool in_stack; /* dims are those of the stack that came last */
 } family_ends;
@@ -33,14 +33,14 @@ static void parse_names(parser *p, tree_family *family) {
     family->name = parser_list(p, name, family->names);
 }
 
-void parse_words(parser *p, const tree_word ***end, int *n, sm_dtype type, const char *what) {
+void parse_words(parser *p, const tree_word ***end, int *n) {
     parser_skip_breaks(p);
     while (!parser_at_section(p)) {
-        const tree *name = parser_name_leaf(p, true, what);
+        const tree *name = parser_name_leaf(p, true, "a field");
         parser_count(p, n, "words of one list", name->span);
         tree_word *entry = parser_alloc(p, sizeof *entry);
         if (!entry) return;
-        *entry = (tree_word){name->name, type, name->span, NULL};
+        *entry = (tree_word){name->name, name->span, NULL};
         **end = entry;
         *end = &entry->next;
         parser_skip_breaks(p);
@@ -84,7 +84,7 @@ static void parse_piece(parser *p, family_ends *ends, tree_piece_kind kind) {
 
 static void parse_section(parser *p, tree_family *family, family_ends *ends) {
     static const char *const words[] = {"like",  "fields", "dims", "model", "stack",
-                                        "piece", "layers", "all",  "inert", "stored"};
+                                        "piece", "layers", "all",  "inert"};
     token section = p->now;
     if (section.kind == TOKEN_NAME)
         parser_unknown(p, section.span, "a family has no", words, sizeof words / sizeof words[0]);
@@ -110,12 +110,7 @@ static void parse_section(parser *p, tree_family *family, family_ends *ends) {
     case TOKEN_ALL: parse_piece(p, ends, TREE_ALL); break;
     case TOKEN_PIECE: parse_piece(p, ends, TREE_PIECE); break;
     case TOKEN_LAYERS: parse_piece(p, ends, TREE_LAYERS); break;
-    case TOKEN_INERT: parse_words(p, &ends->inert, &ends->words, SM_BF16, "a field"); break;
-    case TOKEN_STORED: {
-        sm_dtype type = parse_type(p);
-        parse_words(p, &ends->stored, &ends->words, type, "the name of a weight");
-        break;
-    }
+    case TOKEN_INERT: parse_words(p, &ends->inert, &ends->words); break;
     default: break;
     }
 }
@@ -126,8 +121,7 @@ const tree_family *parse_family(parser *p) {
     family_ends ends = {.field.end = &family->field,
                         .dim.end = &family->dim,
                         .piece = &family->piece,
-                        .inert = &family->inert,
-                        .stored = &family->stored};
+                        .inert = &family->inert};
     parser_count(p, &p->library->families, "families", p->now.span);
     family->source = p->source;
     parse_names(p, family);

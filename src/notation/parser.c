@@ -50,7 +50,7 @@ bool parser_at_statement(const parser *p) {
 }
 
 bool parser_at_section(const parser *p) {
-    return p->now.kind == TOKEN_END || (p->now.kind >= TOKEN_ROLES && p->now.kind <= TOKEN_STORED);
+    return p->now.kind == TOKEN_END || (p->now.kind >= TOKEN_ROLES && p->now.kind <= TOKEN_INERT);
 }
 
 void parser_skip_breaks(parser *p) {
@@ -219,12 +219,8 @@ static void parse_rest(parser *p, tree_statement statement) {
     switch ((token_kind)statement.keyword) {
     case TOKEN_ROLES: parse_roles(p); break;
     case TOKEN_SIZES: parse_sets(p, &library->size, SET_DIMS, "a dimension and its size"); break;
-    case TOKEN_INERT:
-        parse_words(p, &library->inert_end, &library->words, SM_BF16, "a field");
-        break;
-    case TOKEN_MATTERS:
-        parse_words(p, &library->matters_end, &library->words, SM_BF16, "a part of a field");
-        break;
+    case TOKEN_INERT: parse_words(p, &library->inert_end, &library->words); break;
+    case TOKEN_MATTERS: parse_words(p, &library->matters_end, &library->words); break;
     case TOKEN_FAMILY: statement.family = parse_family(p); break;
     default: statement.text = parse_text(p, statement.keyword == TOKEN_KERNEL); break;
     }

@@ -73,7 +73,7 @@ bool parse_set(parser *p, tree_sets *list, int kinds, const char *what);
 void parse_sets(parser *p, tree_sets *list, int kinds, const char *what);
 /* Names and words in quotes up to a keyword, onto a list of at most so many; they may go on in the
  * next line. */
-void parse_words(parser *p, const tree_word ***end, int *n, sm_dtype type, const char *what);
+void parse_words(parser *p, const tree_word ***end, int *n);
 const tree_text *parse_text(parser *p, bool kernel);
 /* Lines without a head, up to the end, as the text of this name. */
 void parse_bare_lines(parser *p, const char *name);

@@ -151,10 +151,9 @@ typedef struct tree_piece {
     const struct tree_piece *next;
 } tree_piece;
 
-/* Words after `inert`, `matters`, or after `stored TYPE`. */
+/* Words after `inert` or `matters`. */
 typedef struct tree_word {
     const char *name;
-    sm_dtype type; /* of weights of this name; of inert ones nothing */
     sm_span span;
     const struct tree_word *next;
 } tree_word;
@@ -166,7 +165,7 @@ typedef struct tree_family {
     const tree_set *field, *dim;
     bool new_model; /* `model` was written: the pieces of `like` are not taken over */
     const tree_piece *piece;
-    const tree_word *inert, *stored;
+    const tree_word *inert;
     const sm_source *source;
     const struct tree_family *next;
 } tree_family;
@@ -216,7 +215,7 @@ struct sm_library {
     const tree_role *role, **role_end;
     tree_sets size;
     const tree_word *inert, **inert_end;     /* fields without effect in any family */
-    const tree_word *matters, **matters_end; /* parts of fields that speak of sizes or work */
+    const tree_word *matters, **matters_end; /* fields that speak of sizes or work */
     const tree_text *text, **text_end;
     const tree_family *family, **family_end;
     const tree_statement *statement, **statement_end, *last;

@@ -315,8 +315,10 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_toke
     status = sm_serve_most_sequences(serve, plan, mean_tokens, step_tokens, &sequences, err);
     if (status) return status;
     engine->kv_tokens = sequences >= 1.0 ? sequences * mean_tokens : 0.0;
-    /* Layers with windows keep less of a long sequence: the mean of one of that length. */
-    double bytes = sm_model_kv_bytes(&serve->model, mean_tokens, serve->job.dtypes.kv);
+    /* Layers with windows keep less of a long sequence: the mean of one of that length,
+     * and states are shared out over its tokens. */
+    double bytes = sm_model_kv_bytes(&serve->model, mean_tokens, serve->job.dtypes.kv) +
+                   sm_model_state_bytes(&serve->model, serve->job.dtypes.kv);
     engine->kv_bytes_per_token = fmax(1.0, bytes / mean_tokens);
     if (sequences < 1.0)
         return sm_fail(err, SM_NEGATIVE, "not one sequence of %.0f tokens fits beside the weights",

@@ -32,11 +32,11 @@ static double piece_params(const sm_serve *s, const variant *v, int index, const
     return bytes;
 }
 
-/* ---- the cache ---- */
+/* ---- the cache and the states ---- */
 
-static const sm_tensor *cache_of(const sm_program *p) {
+static const sm_tensor *kept_in(const sm_program *p, sm_role role) {
     for (int i = 0; i < p->tensors; i++)
-        if (p->tensor[i].role == SM_ROLE_CACHE) return &p->tensor[i];
+        if (p->tensor[i].role == role) return &p->tensor[i];
     return NULL;
 }
 
@@ -95,12 +95,18 @@ sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holdi
     out->shards = out->d.replicas;
     for (int k = 0; k < s->kinds; k++) {
         const sm_program *program = &decode->piece[k].part.program;
-        const sm_tensor *cache = cache_of(program);
-        if (!cache) continue;
+        const sm_tensor *cache = kept_in(program, SM_ROLE_CACHE);
+        const sm_tensor *state = kept_in(program, SM_ROLE_STATE);
         const sm_layer_kind *kind = &s->model.kind[k];
-        out->kv[k] = sm_layer_cache_bytes(kind, s->job.dtypes.kv) *
-                     keys_held(kind, tokens_each, 1) / out->d.ways[stored(program, cache, false)];
-        out->shards = out->d.ways[stored(program, cache, true)];
+        sm_dtype kv = s->job.dtypes.kv;
+        if (!state) state = cache;
+        if (cache)
+            out->kv[k] = sm_layer_cache_bytes(kind, tokens_each, kv) /
+                         out->d.ways[stored(program, cache, false)];
+        if (state)
+            out->kv[k] +=
+                sm_layer_state_bytes(kind, kv) / out->d.ways[stored(program, state, false)];
+        if (cache) out->shards = out->d.ways[stored(program, cache, true)];
     }
     const piece *head = &prefill->piece[head_piece(s)];
     for (int k = 0; k < s->kinds; k++)
@@ -124,7 +130,7 @@ static stage_bytes stage_of(const sm_serve *s, const holding *f, int stage) {
     stage_bytes b = {0, 0};
     for (int k = 0; k < s->kinds; k++) {
         b.params += (s->before[to][k] - s->before[from][k]) * f->params[k];
-        b.kv += (s->cached[to][k] - s->cached[from][k]) * f->kv[k];
+        b.kv += (s->before[to][k] - s->before[from][k]) * f->kv[k];
     }
     for (int i = embedding_piece(s); first && i < head_piece(s); i++) b.params += f->params[i];
     if (last && !(first && s->model.tied)) b.params += f->params[head_piece(s)];

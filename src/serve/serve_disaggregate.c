@@ -455,7 +455,8 @@ static sm_status find_pools(const sm_serve_job *decode, const sm_serve_job *firs
                             const sm_serve_search_options *own, sm_arena *arena, double *rate,
                             sm_disaggregated *out, sm_error *err) {
     memset(out, 0, sizeof *out);
-    out->kv_bytes = sm_model_kv_bytes(decode->model, decode->prompt, decode->dtypes.kv);
+    out->kv_bytes = sm_model_kv_bytes(decode->model, decode->prompt, decode->dtypes.kv) +
+                    sm_model_state_bytes(decode->model, decode->dtypes.kv);
     sm_status status = find_decode(decode, calibration[1], own, arena, &out->decode, err);
     if (!status) status = find_prefill(first, calibration[0], own, arena, rate, out, err);
     if (status) return status;

@@ -201,11 +201,9 @@ static sm_serve *allocate(int layers) {
     sm_serve *s = arena ? sm_arena_alloc(arena, sizeof *s) : NULL;
     if (s) {
         s->before = sm_arena_array(arena, (size_t)layers + 1, sizeof *s->before);
-        s->cached = sm_arena_array(arena, (size_t)layers + 1, sizeof *s->cached);
         s->arena = s->lowerings.arena = arena;
     }
-    if (s && s->before && s->cached &&
-        sm_curve_memo_init(&s->curves, &s->system, &s->own, CURVES, arena))
+    if (s && s->before && sm_curve_memo_init(&s->curves, &s->system, &s->own, CURVES, arena))
         return s;
     sm_arena_free(arena);
     return NULL;
@@ -248,9 +246,7 @@ sm_status sm_serve_new(const sm_serve_job *given, sm_serve **serve, sm_error *er
     for (int l = 0; l < m->L; l++) {
         int k = m->layer[l];
         memcpy(s->before[l + 1], s->before[l], sizeof s->before[l]);
-        memcpy(s->cached[l + 1], s->cached[l], sizeof s->cached[l]);
         s->before[l + 1][k]++;
-        if (m->kind[k].cached > 0) s->cached[l + 1][k]++;
     }
     status = sm_serve_change(s, job, err);
     if (status == SM_OK) *serve = s;

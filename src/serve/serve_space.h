@@ -57,7 +57,6 @@ struct sm_serve {
     bool experts;
     double largest_top_k;
     layer_counts *before; /* layers of each kind before layer i, i = 0 .. L */
-    layer_counts *cached; /* the same of layers that hold a cache of their own */
     variant *variant[VARIANTS];
     sm_curve_memo curves; /* of this system and calibration */
     work_memo *memo;      /* of a search, which prices the same ops again and again; else NULL */
