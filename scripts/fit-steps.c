@@ -640,8 +640,8 @@ static double median_tau(fit *f, residual_at of, fold_kind kind, double apart) {
         }
         n = join_twins(f, at, n, of, kind, a, b);
         if (n < FEWEST) continue;
-        double found =
-            apart > 1.0 ? sm_kendall_tau_apart(b, a, n, apart) : sm_kendall_tau(a, b, n, room);
+        double found = apart > 1.0 ? sm_kendall_tau_apart(b, a, n, apart, room)
+                                   : sm_kendall_tau(a, b, n, room);
         if (isfinite(found)) tau[sweeps++] = found;
     }
     return sm_quantile(tau, sweeps, 0.5);

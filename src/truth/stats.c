@@ -1,5 +1,6 @@
 /* Statistics of predictions held against measurements. */
 #include "scalemodel/truth.h"
+#include "scalemodel/search.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -89,14 +90,39 @@ double sm_kendall_tau(const double *a, const double *b, size_t n, double *room) 
     return (untied_a - tied_b + tied_both - 2.0 * discordant) / sqrt(untied_a * untied_b);
 }
 
-double sm_kendall_tau_apart(const double *a, const double *b, size_t n, double apart) {
-    double in_order = 0.0, pairs = 0.0;
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < n; k++) {
-            if (!(b[i] > b[k] * apart)) continue;
-            pairs += 1.0;
-            in_order += a[i] > a[k] ? 1.0 : a[i] < a[k] ? -1.0 : 0.0;
-        }
+/* How many of sorted[0..n) are below x, or not above it. */
+static size_t rank_of(const double *sorted, size_t n, double x, bool with_equal) {
+    size_t low = 0;
+    for (size_t high = n; low < high;) {
+        size_t middle = low + (high - low) / 2;
+        if (sorted[middle] < x || (with_equal && sorted[middle] == x)) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* In the order of b a Fenwick tree over ranks of a has those whose b are far enough below. */
+double sm_kendall_tau_apart(const double *a, const double *b, size_t n, double apart,
+                            double *room) {
+    pair *p = (pair *)(void *)room;
+    double *sorted = room + 2 * n, *tree = room + 3 * n, in_order = 0.0, pairs = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        p[i] = (pair){b[i], a[i]};
+        sorted[i] = a[i];
+        tree[i] = 0.0;
+    }
+    qsort(p, n, sizeof *p, by_both);
+    sm_sort_numbers(sorted, n);
+    for (size_t i = 0, below = 0; i < n; i++) {
+        for (; p[i].a > p[below].a * apart; below++)
+            for (size_t k = rank_of(sorted, n, p[below].b, false); k < n; k |= k + 1) tree[k] += 1;
+        pairs += (double)below;
+        for (size_t k = rank_of(sorted, n, p[i].b, false); k > 0; k &= k - 1)
+            in_order += tree[k - 1];
+        in_order -= (double)below;
+        for (size_t k = rank_of(sorted, n, p[i].b, true); k > 0; k &= k - 1)
+            in_order += tree[k - 1];
+    }
     return pairs > 0.0 ? in_order / pairs : NAN;
 }
 
