@@ -140,6 +140,38 @@ static void the_search_equals_brute_force(void **state) {
     assert_true(spared > 0.5 * space);                    /* and bounds spare work */
 }
 
+/* Degrees that do not divide the experts: on the model that is padded for one the bounds hold as on
+ * any other, and what is found has the price of the plan given whole. */
+static void padded_experts_are_searched_exactly(void **state) {
+    (void)state;
+    sm_rng rng = {drawn_from(35)};
+    int found = 0;
+    for (int i = 0; i < TIMES(32); i++) {
+        random_job_fill(&r, &rng);
+        r.system = random_job_system(i % 2 ? "h100-sxm:1x6" : "tpu-v5e:2x3");
+        sm_search_options o = options_of(&rng);
+        sm_padding padding;
+        o.fixed.expert = i % 4 < 2 ? 3 : 6;
+        o.fixed.given |= 1ull << SM_PLAN_EXPERT;
+        if (!sm_plan_padding(&o.fixed, &r.model, &padding)) continue;
+        r.job.padded_for = &o.fixed;
+        sm_train *train = train_of(&r.job);
+        sm_status s = search(train, &o, &exact);
+        if (equals_brute_force(train, &o, s) && s == SM_OK) {
+            sm_price_of_plan price;
+            sm_error err = {0};
+            r.job.padded_for = &exact.found[0].plan;
+            sm_train *whole = train_of(&r.job);
+            assert_int_equal(sm_train_price(whole, &exact.found[0].plan, &price, &err), SM_OK);
+            assert_true(price.expected_s == exact.found[0].price.expected_s);
+            sm_train_free(whole);
+            found++;
+        }
+        sm_train_free(train);
+    }
+    assert_true(found > TIMES(32) / 16);
+}
+
 /* Where a chip has little more room than the least that any plan needs, the plans that fit are
  * those that share out, compute again or gather again as much as that takes: bounds of memory rule
  * out none of them. */
@@ -752,6 +784,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_of_other_versions),
         cmocka_unit_test(the_search_equals_brute_force),
+        cmocka_unit_test(padded_experts_are_searched_exactly),
         cmocka_unit_test(plans_that_barely_fit_are_found),
         cmocka_unit_test(the_search_is_exact_under_any_constants),
         cmocka_unit_test(parts_of_odd_axes_are_whole),
