@@ -50,46 +50,6 @@ static int by_both(const void *first, const void *second) {
     return order ? order : (x->b > y->b) - (x->b < y->b);
 }
 
-/* Pairs within runs of equal values. */
-static double ties(const pair *p, size_t n, bool of_a, bool of_b) {
-    double tied = 0.0, run = 1.0;
-    for (size_t i = 1; i <= n; i++) {
-        bool same = i < n && (!of_a || p[i].a == p[i - 1].a) && (!of_b || p[i].b == p[i - 1].b);
-        if (!same) tied += run * (run - 1.0) / 2.0;
-        run = same ? run + 1.0 : 1.0;
-    }
-    return tied;
-}
-
-/* Sort by b, and count how many pairs change places. */
-static double merge_sort(pair *p, pair *room, size_t n) {
-    if (n < 2) return 0.0;
-    size_t half = n / 2, i = 0, j = half;
-    double swaps = merge_sort(p, room, half) + merge_sort(p + half, room, n - half);
-    for (size_t k = 0; k < n; k++) {
-        bool second = j < n && (i == half || p[j].b < p[i].b);
-        if (second) swaps += (double)(half - i);
-        room[k] = second ? p[j++] : p[i++];
-    }
-    memcpy(p, room, n * sizeof *p);
-    return swaps;
-}
-
-/* Kendall, Biometrika 33 (1945): (concordant - discordant) / sqrt((pairs - ties a)(pairs - ties
- * b)), counted as in Knight, J. Am. Stat. Assoc. 61 (1966): of the pairs in order of a, those that
- * a sort by b exchanges are discordant. */
-double sm_kendall_tau(const double *a, const double *b, size_t n, double *room) {
-    pair *p = (pair *)(void *)room;
-    double pairs = (double)n * ((double)n - 1.0) / 2.0;
-    for (size_t i = 0; i < n; i++) p[i] = (pair){a[i], b[i]};
-    qsort(p, n, sizeof *p, by_both);
-    double tied_a = ties(p, n, true, false), tied_both = ties(p, n, true, true);
-    double discordant = merge_sort(p, p + n, n), tied_b = ties(p, n, false, true);
-    double untied_a = pairs - tied_a, untied_b = pairs - tied_b;
-    if (untied_a <= 0.0 || untied_b <= 0.0) return NAN;
-    return (untied_a - tied_b + tied_both - 2.0 * discordant) / sqrt(untied_a * untied_b);
-}
-
 /* How many of sorted[0..n) are below x, or not above it. */
 static size_t rank_of(const double *sorted, size_t n, double x, bool with_equal) {
     size_t low = 0;
@@ -101,11 +61,13 @@ static size_t rank_of(const double *sorted, size_t n, double x, bool with_equal)
     return low;
 }
 
-/* In the order of b a Fenwick tree over ranks of a has those whose b are far enough below. */
-double sm_kendall_tau_apart(const double *a, const double *b, size_t n, double apart,
-                            double *room) {
+/* Of the pairs whose b are far enough apart (*pairs) those in the order of a, less those that are
+ * not: in the order of b a Fenwick tree over ranks of a has those whose b are below. Leaves a
+ * sorted in room + 2n. */
+static double count_in_order(const double *a, const double *b, size_t n, double apart, double *room,
+                             double *pairs) {
     pair *p = (pair *)(void *)room;
-    double *sorted = room + 2 * n, *tree = room + 3 * n, in_order = 0.0, pairs = 0.0;
+    double *sorted = room + 2 * n, *tree = room + 3 * n, in_order = 0.0;
     for (size_t i = 0; i < n; i++) {
         p[i] = (pair){b[i], a[i]};
         sorted[i] = a[i];
@@ -113,16 +75,31 @@ double sm_kendall_tau_apart(const double *a, const double *b, size_t n, double a
     }
     qsort(p, n, sizeof *p, by_both);
     sm_sort_numbers(sorted, n);
+    *pairs = 0.0;
     for (size_t i = 0, below = 0; i < n; i++) {
         for (; p[i].a > p[below].a * apart; below++)
             for (size_t k = rank_of(sorted, n, p[below].b, false); k < n; k |= k + 1) tree[k] += 1;
-        pairs += (double)below;
-        for (size_t k = rank_of(sorted, n, p[i].b, false); k > 0; k &= k - 1)
-            in_order += tree[k - 1];
+        *pairs += (double)below;
         in_order -= (double)below;
-        for (size_t k = rank_of(sorted, n, p[i].b, true); k > 0; k &= k - 1)
-            in_order += tree[k - 1];
+        for (int equal = 0; equal < 2; equal++)
+            for (size_t k = rank_of(sorted, n, p[i].b, equal); k > 0; k &= k - 1)
+                in_order += tree[k - 1];
     }
+    return in_order;
+}
+
+/* Kendall, Biometrika 33 (1945): (concordant - discordant) / sqrt((pairs - ties a)(pairs - ties
+ * b)). */
+double sm_kendall_tau(const double *a, const double *b, size_t n, double *room) {
+    double untied_b, in_order = count_in_order(a, b, n, 1.0, room, &untied_b), untied_a = 0.0;
+    for (size_t i = 0; i < n; i++)
+        untied_a += (double)rank_of(room + 2 * n, n, room[2 * n + i], false);
+    return untied_a > 0.0 && untied_b > 0.0 ? in_order / sqrt(untied_a * untied_b) : NAN;
+}
+
+double sm_kendall_tau_apart(const double *a, const double *b, size_t n, double apart,
+                            double *room) {
+    double pairs, in_order = count_in_order(a, b, n, apart, room, &pairs);
     return pairs > 0.0 ? in_order / pairs : NAN;
 }
 
