@@ -56,13 +56,10 @@ static int by_gap(const void *a, const void *b) {
     return dx != dy ? (dx > dy ? -1 : 1) : strcmp(x->what, y->what);
 }
 
-static const char *signed_s(sm_report *r, double seconds) {
-    return sm_textf(r, "%s%s", seconds < 0.0 ? "-" : "+", sm_show_seconds(r, fabs(seconds)));
-}
-
 static void line_row(sm_report *r, sm_table *table, const cost_line *l) {
+    const char *more = sm_show_seconds(r, fabs(gap(l)));
     sm_page_row(r, table, l->what, sm_show_seconds(r, l->seconds[0]),
-                sm_show_seconds(r, l->seconds[1]), signed_s(r, gap(l)));
+                sm_show_seconds(r, l->seconds[1]), sm_textf(r, gap(l) < 0.0 ? "-%s" : "+%s", more));
 }
 
 static void show(sm_report *r, const sm_plan_shown *plan, const char *other,
