@@ -144,7 +144,7 @@ static void the_search_equals_brute_force(void **state) {
  * any other, and what is found has the price of the plan given whole. */
 static void padded_experts_are_searched_exactly(void **state) {
     (void)state;
-    sm_rng rng = {drawn_from(35)};
+    sm_rng rng = {drawn_from(7001021038)}; /* also four experts on six chips, which have none */
     int found = 0;
     for (int i = 0; i < TIMES(32); i++) {
         random_job_fill(&r, &rng);
