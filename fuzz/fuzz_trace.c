@@ -1,5 +1,5 @@
 /* Fuzz target: any bytes as a trace of requests. What is accepted is sorted, of whole positive
- * lengths, and the same when read again; a refusal has a place, but of gzip data cut short. */
+ * lengths, and the same when read again; a refusal has a place, but of packed data cut short. */
 #include "scalemodel/io.h"
 
 #include <math.h>
@@ -40,11 +40,17 @@ static double read_all(sm_request_file *file, bool packed, double *requests) {
     return sum;
 }
 
+static bool is_packed(const uint8_t *data, size_t size) {
+    static const uint8_t of_gzip[] = {0x1f, 0x8b}, of_xz[] = {0xfd, '7'}, of_zstd[] = {0x28, 0xb5};
+    return size > 1 && (memcmp(data, of_gzip, 2) == 0 || memcmp(data, of_xz, 2) == 0 ||
+                        memcmp(data, of_zstd, 2) == 0);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     sm_source source = {"trace", (const char *)data, size};
     sm_request_file *file = NULL;
     sm_error err = {.status = SM_OK};
-    bool packed = size > 1 && data[0] == 0x1f && data[1] == 0x8b;
+    bool packed = is_packed(data, size);
     if (sm_request_file_of(&source, &file, &err) != SM_OK) {
         require(err.status == SM_BAD_INPUT && err.sentence[0] != 0 && (packed || err.line >= 1));
         return 0;

@@ -619,8 +619,9 @@ static size_t join_twins(const fit *f, const size_t *at, size_t n, residual_at o
  * apart: pairs measured no further from each other have no order. */
 static double median_tau(fit *f, residual_at of, fold_kind kind, double apart) {
     enum { FEWEST = 8 };
-    double *a = fit_array(&f->h, f->n, sizeof *a), *b = fit_array(&f->h, f->n, sizeof *b), *tau;
-    tau = fit_array(&f->h, f->n, sizeof *tau);
+    double *a = fit_array(&f->h, f->n, sizeof *a), *b = fit_array(&f->h, f->n, sizeof *b), *tau,
+           *room;
+    tau = fit_array(&f->h, f->n, sizeof *tau), room = fit_array(&f->h, 4 * f->n, sizeof *room);
     bool *done = fit_array(&f->h, f->n, sizeof *done);
     size_t sweeps = 0, *at = fit_array(&f->h, f->n, sizeof *at);
     for (size_t i = 0; i < f->n; i++) {
@@ -640,7 +641,8 @@ static double median_tau(fit *f, residual_at of, fold_kind kind, double apart) {
         }
         n = join_twins(f, at, n, of, kind, a, b);
         if (n < FEWEST) continue;
-        double found = apart > 1.0 ? sm_kendall_tau_apart(b, a, n, apart) : sm_kendall_tau(a, b, n);
+        double found = apart > 1.0 ? sm_kendall_tau_apart(b, a, n, apart, room)
+                                   : sm_kendall_tau(a, b, n, room);
         if (isfinite(found)) tau[sweeps++] = found;
     }
     return sm_quantile(tau, sweeps, 0.5);

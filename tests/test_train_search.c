@@ -119,7 +119,6 @@ static void adapt(sm_search_options *o, int i) {
 }
 
 static void the_search_equals_brute_force(void **state) {
-    (void)state;
     sm_rng rng = {drawn_from(21)};
     double spared = 0, space = 0;
     int found = 0;
@@ -140,11 +139,38 @@ static void the_search_equals_brute_force(void **state) {
     assert_true(spared > 0.5 * space);                    /* and bounds spare work */
 }
 
+/* Degrees that do not divide the experts: on the model that is padded for one the bounds hold as on
+ * any other, and what is found is found again, with its price, where it is given whole. */
+static void padded_experts_are_searched_exactly(void **state) {
+    sm_rng rng = {drawn_from(7001021038)}; /* also four experts on six chips, which have none */
+    int found = 0;
+    for (int i = 0; i < TIMES(32); i++) {
+        random_job_fill(&r, &rng);
+        r.system = random_job_system(i % 2 ? "h100-sxm:1x6" : "tpu-v5e:2x3");
+        sm_search_options o = options_of(&rng);
+        sm_padding padding;
+        fix(&o, i % 4 < 2 ? "expert=3" : "expert=6");
+        if (!sm_plan_padding(&o.fixed, &r.model, &padding)) continue;
+        for (int whole = 0; whole < 2; whole++) {
+            double before = whole ? exact.found[0].price.expected_s : 0;
+            r.job.padded_for = &o.fixed;
+            sm_train *train = train_of(&r.job);
+            sm_status s = search(train, &o, &exact);
+            bool done = equals_brute_force(train, &o, s) && s == SM_OK;
+            sm_train_free(train);
+            if (whole) assert_true(done && exact.found[0].price.expected_s == before && ++found);
+            if (!done) break;
+            o.fixed = exact.found[0].plan;
+            o.fixed.given = ~0ull;
+        }
+    }
+    assert_true(found > TIMES(32) / 16);
+}
+
 /* Where a chip has little more room than the least that any plan needs, the plans that fit are
  * those that share out, compute again or gather again as much as that takes: bounds of memory rule
  * out none of them. */
 static void plans_that_barely_fit_are_found(void **state) {
-    (void)state;
     static const char *const some[] = {
         "offload=none,schedule=dualpipe,fsdp=1,tensor=1,context=1,expert=1",
         "offload=none,zero=0,regather=all", "offload=activations",
@@ -185,7 +211,6 @@ static void random_constants(sm_calibration *c, sm_rng *rng) {
 }
 
 static void the_search_is_exact_under_any_constants(void **state) {
-    (void)state;
     static const char *const systems[] = {"h800:2x4", "h800:2x8", "h800:4x4", "h100-sxm:4x2",
                                           "b200:2x8", "l4:4x2",   "h800:8x2", "a100-40:4x4"};
     sm_rng rng = {drawn_from(30)};
@@ -210,7 +235,6 @@ static void the_search_is_exact_under_any_constants(void **state) {
  * chip's part of them is whole all the same, and pads no tile. sm_train_search asserts that each
  * plan's price, made by itself, is what it was ranked by. */
 static void parts_of_odd_axes_are_whole(void **state) {
-    (void)state;
     static const char *const systems[] = {"tpu-v5p:4x10x10", "tpu-v5p:3x5x7", "tpu-v5e:10x12",
                                           "h100-sxm:15x8"};
     sm_rng rng = {drawn_from(31)};
@@ -229,7 +253,6 @@ static void parts_of_odd_axes_are_whole(void **state) {
 
 /* No random plan, drawn without the search's own enumeration, beats what the search calls best. */
 static void no_random_plan_is_better(void **state) {
-    (void)state;
     sm_rng rng = {drawn_from(22)};
     int fitting = 0;
     for (int i = 0; i < TIMES(20); i++) {
@@ -265,7 +288,6 @@ static void no_random_plan_is_better(void **state) {
 /* Under seq=on the gradients of norms are partial over tensor: ZeRO shares them out without any
  * replica of the rest. */
 static void zero_is_searched_over_tensor_alone(void **state) {
-    (void)state;
     sm_rng rng = {drawn_from(23)};
     plan_copy two = {0};
     do random_job_fill(&r, &rng);
@@ -297,7 +319,6 @@ static void a_number_that_does_not_divide_runs_on_a_part(void **state) {
         {"h100-sxm:3x8", "h100-sxm:2x8", "tensor=16"},
         {"tpu-v5e:4x6", "tpu-v5e:4x4", "fsdp=16"},
         {"tpu-v5p:2x2x2x3slices", "tpu-v5p:2x2x2x2slices", "fsdp=16"}};
-    (void)state;
     sm_rng rng = {drawn_from(29)};
     do random_job_fill(&r, &rng);
     while (!r.job.model->kind[0].F || r.model.kind[0].F % 16 || r.model.kind[0].E);
@@ -335,7 +356,6 @@ static void a_number_that_does_not_divide_runs_on_a_part(void **state) {
 /* ---- determinism ---- */
 
 static void threads_change_nothing(void **state) {
-    (void)state;
     sm_rng rng = {drawn_from(23)};
     for (int i = 0; i < TIMES(40); i++) {
         random_job_fill(&r, &rng);
@@ -382,7 +402,6 @@ static bool is_in(const sm_plan_space *space, const sm_plan *plan) {
 
 /* In a space the search finds what brute force finds in it, and nothing outside. */
 static void a_space_is_searched_exactly(void **state) {
-    (void)state;
     static const char *const sets[] = {
         "recompute=none|full,offload=none,tensor=1..2,regather=all",
         "schedule=1f1b|interleaved,zero=0|1|3,offload=none,recompute=none",
@@ -422,7 +441,6 @@ static void a_space_is_searched_exactly(void **state) {
 /* Stages with layers that are given, however uneven, are searched as exactly: of a random pipeline,
  * chunks each with none or some of the model's layers. */
 static void layouts_are_searched_exactly(void **state) {
-    (void)state;
     sm_rng rng = {drawn_from(83)};
     int found = 0;
     for (int i = 0; i < TIMES(20); i++) {
@@ -463,7 +481,6 @@ static void layouts_are_searched_exactly(void **state) {
 
 /* Plans of either of two spaces: the best of both, each counted once. */
 static void spaces_are_searched_as_one(void **state) {
-    (void)state;
     static const char *const sets[] = {"tensor=1..2,recompute=none|full,schedule=1f1b|zb-h1",
                                        "zero=0|1|3,pipeline=1..2,regather=all|weights",
                                        "schedule=gpipe|interleaved,recompute=full|selective",
@@ -513,7 +530,6 @@ static void spaces_are_searched_as_one(void **state) {
 }
 
 static void fixed_keys_are_kept(void **state) {
-    (void)state;
     sm_rng rng = {drawn_from(24)};
     int found = 0;
     for (int i = 0; i < TIMES(20); i++) {
@@ -544,7 +560,6 @@ static void fixed_keys_are_kept(void **state) {
 }
 
 static void degrees_stay_below_their_limits(void **state) {
-    (void)state;
     sm_rng rng = {drawn_from(25)};
     for (int i = 0; i < TIMES(40); i++) {
         random_job_fill(&r, &rng);
@@ -562,7 +577,6 @@ static void degrees_stay_below_their_limits(void **state) {
 }
 
 static void what_is_found_differs_and_is_sorted(void **state) {
-    (void)state;
     sm_rng rng = {drawn_from(26)};
     for (int i = 0; i < TIMES(40); i++) {
         random_job_fill(&r, &rng);
@@ -585,7 +599,6 @@ static void what_is_found_differs_and_is_sorted(void **state) {
 }
 
 static void a_raised_flag_stops_it(void **state) {
-    (void)state;
     volatile int stop = 1;
     sm_rng rng = {28};
     sm_error err = {0};
@@ -613,7 +626,6 @@ static void lose_patience(double fraction, double best, void *context) {
 }
 
 static void what_is_left_gains_no_more_than_the_gap(void **state) {
-    (void)state;
     sm_rng rng = {drawn_from(32)};
     sm_error err = {0};
     int stopped = 0;
@@ -639,7 +651,6 @@ static void what_is_left_gains_no_more_than_the_gap(void **state) {
 }
 
 static void a_chip_without_room_is_told_so(void **state) {
-    (void)state;
     sm_rng rng = {drawn_from(33)};
     sm_error err = {0};
     random_job_fill(&r, &rng);
@@ -656,7 +667,6 @@ static void a_chip_without_room_is_told_so(void **state) {
 }
 
 static void too_many_plans_are_refused(void **state) {
-    (void)state;
     sm_rng rng = {28};
     sm_error err = {0};
     random_job_fill(&r, &rng);
@@ -690,7 +700,6 @@ static double best_of_node(sm_train *train, const sm_search_options *o, const no
 }
 
 static void bounds_are_admissible(void **state) {
-    (void)state;
     sm_rng rng = {drawn_from(29)};
     int checked = 0, wanted = REPEATED ? 1 : 151; /* nodes that fit, which few of some seeds do */
     for (int i = 0; i < TIMES(20) || checked < wanted; i++) {
@@ -718,7 +727,6 @@ static void bounds_are_admissible(void **state) {
 
 /* A caller's structure of older headers ends earlier; one of newer headers is refused. */
 static void options_of_other_versions(void **state) {
-    (void)state;
     struct {
         sm_search_options options;
         char behind[64];
@@ -752,6 +760,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(options_of_other_versions),
         cmocka_unit_test(the_search_equals_brute_force),
+        cmocka_unit_test(padded_experts_are_searched_exactly),
         cmocka_unit_test(plans_that_barely_fit_are_found),
         cmocka_unit_test(the_search_is_exact_under_any_constants),
         cmocka_unit_test(parts_of_odd_axes_are_whole),

@@ -51,6 +51,8 @@ int sm_search_threads(int wanted);
  * `order` (n entries, caller's). */
 void sm_pareto(size_t n, const double *x, const double *y, size_t *order, bool *keep);
 
+/* From the least to the largest, in place; none is NAN. */
+void sm_sort_numbers(double *values, size_t n);
 /* The q-quantile, 0 <= q <= 1, by linear interpolation between order statistics (type 7 of Hyndman
  * and Fan, The American Statistician 50 (1996) 361); NAN of none. Sorts the values in place. */
 double sm_quantile(double *values, size_t n, double q);

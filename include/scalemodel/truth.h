@@ -347,12 +347,13 @@ typedef struct sm_error_stats {
 /* Figures of no comparison at all are NAN; coverage counts those that have an interval. */
 sm_error_stats sm_error_stats_of(const sm_comparison *c, size_t n, double *scratch);
 /* Kendall's rank correlation of two lists, tau-b: pairs tied in either list count for neither.
- * NAN when one list holds a single value only. */
-double sm_kendall_tau(const double *a, const double *b, size_t n);
+ * NAN when one list holds a single value only. room: for 4n numbers. */
+double sm_kendall_tau(const double *a, const double *b, size_t n, double *room);
 /* Of the pairs whose b differ by more than the factor `apart` (1.037: what two runs of one
  * configuration may differ by is no order), the share in the order of a, less that in the opposite
- * one; pairs of equal a count as neither. NAN: no pair is. b above zero. */
-double sm_kendall_tau_apart(const double *a, const double *b, size_t n, double apart);
+ * one; pairs of equal a count as neither. NAN: no pair is. b above zero, apart from 1 on. room: for
+ * 4n numbers. */
+double sm_kendall_tau_apart(const double *a, const double *b, size_t n, double apart, double *room);
 /* Choose the least expected: how much longer it was measured to take than the least measured, as
  * a fraction. Of equal expectations the first is chosen. NAN of none. */
 double sm_time_lost(const double *expected, const double *measured, size_t n);

@@ -273,6 +273,9 @@ bool packed_swells(const packed_stream *s) {
 }
 
 static sm_status too_large(const packed_stream *s, size_t most, sm_error *err) {
+    if (s->size <= most && packed_swells(s))
+        return sm_fail(err, SM_IO, "cannot read %s: it becomes more than %d times as large",
+                       s->path, PACKED_MOST_RATIO);
     return sm_fail(err, SM_IO, "cannot read %s: it is larger than %zu MiB", s->path, most >> 20);
 }
 

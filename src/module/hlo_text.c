@@ -58,10 +58,6 @@ static bool read_operands(hlo_reader *r, sm_instruction *it) {
     return true;
 }
 
-static bool has_literal(sm_module_opcode opcode) {
-    return opcode == SM_OPCODE_CONSTANT || opcode == SM_OPCODE_PARAMETER;
-}
-
 static bool read_opcode(hlo_reader *r, sm_instruction *it) {
     sm_span opcode = hlo_name(r);
     if (!opcode.length) return hlo_fail_here(r, "expected an opcode");
@@ -69,7 +65,8 @@ static bool read_opcode(hlo_reader *r, sm_instruction *it) {
     it->opcode_name =
         it->opcode == SM_OPCODE_OTHER ? hlo_copy(r, opcode) : sm_module_opcode_name(it->opcode);
     if (!hlo_expect(r, '(', "after an opcode")) return false;
-    return has_literal(it->opcode) ? read_literal(r, it) : read_operands(r, it);
+    bool literal = it->opcode == SM_OPCODE_CONSTANT || it->opcode == SM_OPCODE_PARAMETER;
+    return literal ? read_literal(r, it) : read_operands(r, it);
 }
 
 /* After "[ROOT] name". */

@@ -129,10 +129,6 @@ bool mlir_axes(mlir_reader *m, sm_module_list *out) {
     return hlo_keep_numbers(r, out);
 }
 
-static bool has_question(const hlo_reader *r, size_t from) {
-    return memchr(r->source->text + from, '?', r->at - from) != NULL;
-}
-
 static bool read_dims(mlir_reader *m, sm_module_sharding *s) {
     hlo_reader *r = m->r;
     sm_module_list dim[HLO_MOST_RANK];
@@ -143,7 +139,8 @@ static bool read_dims(mlir_reader *m, sm_module_sharding *s) {
         size_t from = r->at;
         if (!hlo_expect(r, '{', "before the axes of a dimension")) break;
         if (!mlir_axes(m, &dim[s->dims])) break;
-        s->open |= (uint32_t)has_question(r, from) << s->dims;
+        bool open = memchr(r->source->text + from, '?', r->at - from) != NULL;
+        s->open |= (uint32_t)open << s->dims;
         if (hlo_next(r) == 'p') hlo_name(r);
         s->dims++;
     }

@@ -103,14 +103,11 @@ static void work_of_attention(const line_maker *m, sm_text_line *line) {
     line->flops = FLOPS_OF_A_SCORE * scores / size_of(m, result);
 }
 
-static double elements_of(const line_maker *m, const sm_text_line *line, int operand) {
-    return operand < line->operands ? m->array[line->operand[operand].array].elements : 0;
-}
-
 void line_work(const line_maker *m, sm_text_line *line) {
     const sm_text_array *result = &m->array[line->result[0].array];
     double last = result->rank > 0 ? m->dim[result->dim[result->rank - 1]].size : 1;
-    double ratio = elements_of(m, line, 0) / result->elements;
+    double first = line->operands > 0 ? m->array[line->operand[0].array].elements : 0;
+    double ratio = first / result->elements;
     switch ((int)line->op) {
     case SM_OPERATOR_EXPRESSION: return;
     case SM_OPERATOR_PRODUCT: work_of_product(m, line); return;

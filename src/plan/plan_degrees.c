@@ -137,7 +137,7 @@ static const char *refuse_kind(const sm_layer_kind *k, const sm_plan *p, int hea
         if (p->expert_tensor && k->F_expert % p->tensor)
             REFUSE("tensor=%d does not divide the experts' width %d%s", p->tensor, k->F_expert,
                    others_do("", k->F_expert, p->tensor, 1, others));
-        if (k->E_held % ways_of_experts(p))
+        if (k->E_held % ways_of_experts(p) || k->E < ways_of_experts(p))
             REFUSE("%d experts do not divide by expert=%d%s%d%s", k->E, p->expert,
                    spread > 1 ? " x tensor=" : " x ", spread,
                    others_do("expert=", k->E, p->expert, spread, others));

@@ -145,11 +145,6 @@ static bool backward_crossing(job *j, const sm_op *op) {
     return true;
 }
 
-/* The gradient of a term of a sum is that of the sum. */
-static bool is_term(const sm_program *b, const sm_op *op, int i) {
-    return op->function == SM_FUNCTION_ADD && b->tensor[op->in[i]].unreduced;
-}
-
 static bool backward_inputs(job *j, const sm_op *op, const int *at) {
     for (int i = 0; i < op->inputs; i++) {
         const sm_tensor *t = &j->b->tensor[op->in[i]];
@@ -159,7 +154,9 @@ static bool backward_inputs(job *j, const sm_op *op, const int *at) {
         /* taps of a convolution are no dimension of its result */
         bool beyond = (program_dims(t) & ~program_dims(&j->b->tensor[op->out])) != 0;
         if (weight && !weight_gradient(j, op, 1 + beyond, pair, op->in[i], at)) return false;
-        if (weight || is_term(j->b, op, i)) continue;
+        /* the gradient of a term of a sum is that of the sum */
+        bool is_term = op->function == SM_FUNCTION_ADD && j->b->tensor[op->in[i]].unreduced;
+        if (weight || is_term) continue;
         if (!input_gradient(j, op, 2, pair, 1, &out, at)) return false;
     }
     return true;

@@ -646,21 +646,18 @@ static void add_dimensions(builder *x) {
 }
 
 /* What lives in a pass comes first, for which sets have a bit each; weights come last. */
-static int rank_of(sm_role role) {
-    return role == SM_ROLE_ACTIVATION ? 0 : role == SM_ROLE_WEIGHT ? 2 : 1;
-}
-
 static void number_arrays(builder *x) {
     enum { BITS = 64 };
     sm_program *b = x->b;
     sm_tensor sorted[SM_MAX_TENSORS];
     int to[SM_MAX_TENSORS], n = 0;
     for (int rank = 0; rank < 3; rank++) {
-        for (int i = 0; i < b->tensors; i++)
-            if (rank_of(b->tensor[i].role) == rank) {
-                sorted[n] = b->tensor[i];
-                to[i] = n++;
-            }
+        for (int i = 0; i < b->tensors; i++) {
+            sm_role role = b->tensor[i].role;
+            if ((role == SM_ROLE_ACTIVATION ? 0 : role == SM_ROLE_WEIGHT ? 2 : 1) != rank) continue;
+            sorted[n] = b->tensor[i];
+            to[i] = n++;
+        }
         if (rank == 0 && n > BITS)
             x->status = sm_fail_limit(x->err, "activations of a layer", n, BITS);
     }

@@ -1,14 +1,6 @@
 /* What the expression of a line computes, as those see it who run or price it. */
 #include "program_parts.h"
 
-static bool is_norm(sm_operator op) {
-    return op == SM_OPERATOR_RMSNORM || op == SM_OPERATOR_LAYERNORM || op == SM_OPERATOR_L2NORM;
-}
-
-static bool is_activation(sm_operator op) {
-    return op >= SM_OPERATOR_SILU && op <= SM_OPERATOR_SQUARE;
-}
-
 /* act(g), act(g) * u; norm(x); rotary(x), rotary(norm(x)); x + y. */
 sm_function program_function_of(const sm_text_line *line) {
     int norms = 0, turns = 0, acts = 0, sums = 0, times = 0, others = 0;
@@ -16,9 +8,10 @@ sm_function program_function_of(const sm_text_line *line) {
         if (line->term[i].kind == SM_TERM_NUMBER) others++;
         if (line->term[i].kind != SM_TERM_OPERATOR) continue;
         sm_operator op = line->term[i].op;
-        if (is_norm(op)) norms++;
+        if (op == SM_OPERATOR_RMSNORM || op == SM_OPERATOR_LAYERNORM || op == SM_OPERATOR_L2NORM)
+            norms++;
         else if (op == SM_OPERATOR_ROTARY) turns++;
-        else if (is_activation(op)) acts++;
+        else if (op >= SM_OPERATOR_SILU && op <= SM_OPERATOR_SQUARE) acts++;
         else if (op == SM_OPERATOR_ADD) sums++;
         else if (op == SM_OPERATOR_MULTIPLY) times++;
         else others++;

@@ -88,11 +88,6 @@ static double domain_of(const sm_system *s) {
     return switched ? s->level[0].size : sm_chip_host_sharers(&s->chip);
 }
 
-/* Chips of a node: those that share a host. */
-static double node_of(const sm_system *s) {
-    return fmin(domain_of(s), sm_chip_host_sharers(&s->chip));
-}
-
 /* The layers of each chunk, given or not: "7.8.8.7". */
 static expression_value chunks_value(const writing *w) {
     const sm_plan *plan = w->job->plan;
@@ -127,8 +122,9 @@ static expression_value job_value(const writing *w, const char *name) {
         return value_number(j->batch / (sm_plan_replicas(j->plan) * fmax(1, j->plan->microbatch)));
     if (strcmp(name, "length") == 0) return value_number(j->seq);
     if (strcmp(name, "chips") == 0) return value_number(sm_plan_chips(j->plan));
-    if (strcmp(name, "node") == 0)
-        return value_number(fmin(node_of(j->system), sm_plan_chips(j->plan)));
+    if (strcmp(name, "node") == 0) /* chips that share a host */
+        return value_number(fmin(fmin(domain_of(j->system), sm_chip_host_sharers(&j->system->chip)),
+                                 sm_plan_chips(j->plan)));
     if (strcmp(name, "domain") == 0)
         return value_number(fmin(domain_of(j->system), sm_plan_chips(j->plan)));
     if (strcmp(name, "slices") == 0) return value_number(j->system->slices);

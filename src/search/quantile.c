@@ -10,10 +10,12 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+void sm_sort_numbers(double *values, size_t n) { qsort(values, n, sizeof *values, by_value); }
+
 double sm_quantile(double *values, size_t n, double q) {
     assert(q >= 0.0 && q <= 1.0);
     if (n == 0) return NAN;
-    qsort(values, n, sizeof *values, by_value);
+    sm_sort_numbers(values, n);
     double at = q * (double)(n - 1);
     size_t below = (size_t)at;
     if (below + 1 >= n) return values[n - 1];

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "load_steps.h"
+#include "scalemodel/search.h"
 #include "scalemodel/simulate.h"
 
 enum {
@@ -77,11 +78,6 @@ static void served(void *context, const sm_request_served *r) {
         e->token_s += (r->end_s - r->first_token_s) / (r->output - 1);
 }
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static double mean_of(const double *x, size_t n) {
     double sum = 0;
     for (size_t i = 0; i < n; i++) sum += x[i];
@@ -96,7 +92,7 @@ static void read_first(events *e, first_token *out) {
     out->mean_s = out->steady_s = mean_of(counted, n);
     if (e->clients > 0)
         out->mean_s += e->c->software->burst * (mean_of(e->first_s, first) - out->mean_s);
-    qsort(counted, n, sizeof *counted, by_size);
+    sm_sort_numbers(counted, n);
     out->median_s = counted[n / 2];
     out->p99_s = counted[(size_t)(0.99 * (double)n)];
 }

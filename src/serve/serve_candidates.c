@@ -300,9 +300,6 @@ static double floor_tpot(search *h, family *f, double batch) {
     }
     return least_s;
 }
-static bool drafts_ruled_out(search *h, family *f, double batch) {
-    return !h->o->brute && ruled_out(h, f, batch, floor_tpot(h, f, batch));
-}
 
 /* Of placements that the collectives of decoding and of both prefills see alike the first stands
  * for all. */
@@ -347,7 +344,8 @@ static void price_batch(search *h, family *f, double batch) {
     decode_time t;
     bool drafts = h->s->job.speculation.depth != 0;
     h->space += h->places->n;
-    if (drafts ? drafts_ruled_out(h, f, batch) : work_ruled_out(h, f, batch, work)) {
+    if (drafts ? !h->o->brute && ruled_out(h, f, batch, floor_tpot(h, f, batch))
+               : work_ruled_out(h, f, batch, work)) {
         h->pruned += h->places->n;
         return;
     }

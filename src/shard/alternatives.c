@@ -133,12 +133,6 @@ static void report(enumeration *e, const sm_array *want) {
     for (int i = 0; i < n; i++) visit(e, &way[i]);
 }
 
-/* Leaves the lowering of the assignment in e->lowering. It may have none: {U} of the wanted output
- * where nothing is partial, or too many steps. */
-static bool lower(enumeration *e, const sm_array *want) {
-    return sm_einsum_lower(e->einsum, e->mesh, e->at, want, true, &e->lowering, NULL) == SM_OK;
-}
-
 static bool shortens_dim(const enumeration *e, const sm_dim *dim, int axis) {
     double size = e->einsum->index[dim->index].size, ways = 1;
     for (int i = 0; i < dim->n_axes; i++) ways *= e->mesh->axis[dim->axis[i]].size;
@@ -166,7 +160,11 @@ static void one_assignment(enumeration *e) {
     for (int i = 0; i < e->einsum->indices; i++)
         if (!shortens(e, i, -1)) return;
     if (dominated(e)) return;
-    if (!lower(e, e->want) || !assists(e)) return;
+    /* There may be no lowering: {U} of the wanted output where nothing is partial, or too many
+     * steps. */
+    bool lowered =
+        sm_einsum_lower(e->einsum, e->mesh, e->at, e->want, true, &e->lowering, NULL) == SM_OK;
+    if (!lowered || !assists(e)) return;
     sm_array out = e->lowering.out;
     if (e->want != NULL || out.unreduced == 0) {
         report(e, &out);

@@ -263,10 +263,6 @@ typedef struct assignment {
     spmd_axes of[SPMD_FACTORS];
 } assignment;
 
-static void add_axis(spmd_axes *l, int axis) {
-    if (l->n < SM_MAX_AXES) l->axis[l->n++] = (uint8_t)axis;
-}
-
 /* The order of axes in a factor is that of the first array, results first, that has them so. */
 static void order_axes(const spmd *s, const spmd_rule *r, spmd_axes (*list)[SPMD_FACTORS],
                        const int8_t *at, assignment *a) {
@@ -278,7 +274,7 @@ static void order_axes(const spmd *s, const spmd_rule *r, spmd_axes (*list)[SPMD
             for (int i = 0; i < list[t][f].n; i++) {
                 int axis = list[t][f].axis[i];
                 if (at[axis] != f || placed >> axis & 1) continue;
-                add_axis(&a->of[f], axis);
+                if (a->of[f].n < SM_MAX_AXES) a->of[f].axis[a->of[f].n++] = (uint8_t)axis;
                 placed = (sm_axes)(placed | 1u << axis);
             }
     }

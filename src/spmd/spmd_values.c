@@ -85,10 +85,6 @@ static bool is_branching(const sm_instruction *it) {
            it->operands == it->calls + 1;
 }
 
-static bool is_loop(const sm_instruction *it) {
-    return it->opcode == SM_OPCODE_WHILE && it->calls == 2 && it->operands == 1;
-}
-
 static bool is_called(const sm_instruction *it, const char *target) {
     return it->opcode == SM_OPCODE_CUSTOM_CALL && !strcmp(it->target, target);
 }
@@ -123,7 +119,8 @@ static bool find_of_computation(spmd *s, int c) {
             if (!element) s->value[value].made_anywhere = made_anywhere(s, c, it);
             if (!is_called(it, "SPMDFullToShardShape")) ask(s, value, it->sharding);
         }
-        if (is_loop(it) && !join_loop(s, c, i)) return false;
+        bool loop = it->opcode == SM_OPCODE_WHILE && it->calls == 2 && it->operands == 1;
+        if (loop && !join_loop(s, c, i)) return false;
         if (is_branching(it) && !join_branches(s, c, i)) return false;
     }
     return true;

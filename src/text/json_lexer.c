@@ -23,10 +23,6 @@ bool json_lexer_fail_memory(json_lexer *l) {
     return false;
 }
 
-static bool is_blank(char byte) {
-    return byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r';
-}
-
 /* The token that begins here: a string to its end, a mark, or all up to the next mark or blank; at
  * the end of the text its last byte. */
 sm_span json_token_here(const json_lexer *l) {
@@ -258,7 +254,7 @@ bool json_take_number(json_lexer *l, json_value *v) {
         at += n;
     }
     sm_span span = {begin, at - begin};
-    if (good && at < l->length) good = is_blank(l->text[at]) || strchr(",]}", l->text[at]);
+    if (good && at < l->length) good = strchr(" \t\n\r,]}", l->text[at]) != NULL;
     if (!good) return json_lexer_fail_token(l, "invalid token");
     l->at = at;
     return real ? read_double(l, span, point, fraction, &v->number) : take_integer(l, v, span);

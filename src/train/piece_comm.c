@@ -8,11 +8,6 @@ static void add_stream(const sm_train *t, const sm_timed_curve *curve, double by
     for (int l = 0; l < t->system.levels; l++) busy[l] += bytes * curve->busy[l];
 }
 
-/* It travels beside the work of its piece. */
-static bool streams(const sm_comm *c) {
-    return c->stream == SM_STREAM_PREFETCH || c->stream == SM_STREAM_DRAIN;
-}
-
 /* The sums that a collective belongs to. */
 static comm_sums *sums_of(piece_comm *c, const sm_comm *comm) {
     if (comm->repeated) return comm->role == SM_ROLE_WEIGHT ? &c->weights : &c->activations;
@@ -22,7 +17,7 @@ static comm_sums *sums_of(piece_comm *c, const sm_comm *comm) {
 static void add_comm(const sm_train *t, const sm_comm *c, const sm_timed_curve *curve, double bytes,
                      const sm_timed_line *line, double s, comm_sums *to) {
     add_stream(t, curve, bytes, to->all);
-    if (streams(c)) {
+    if (c->stream == SM_STREAM_PREFETCH || c->stream == SM_STREAM_DRAIN) { /* beside the work */
         to->serial += s;
         add_stream(t, curve, bytes, to->busy);
         return;

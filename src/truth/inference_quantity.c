@@ -42,14 +42,10 @@ double sm_inference_measured(const sm_inference_row *row, sm_served quantity) {
 }
 
 /* With all requests there at once the time of a token is that of a queue: throughput first. */
-static bool all_at_once(const sm_inference_row *row) {
-    return !(row->batch > 0) && !(row->concurrency > 0) && !(row->request_rate_per_s > 0);
-}
-
 sm_served sm_inference_primary(const sm_inference_row *row) {
     int q = 0;
-    if (all_at_once(row) && !isnan(sm_inference_measured(row, SM_SERVED_TOKEN)))
-        return SM_SERVED_TOKEN;
+    bool at_once = !(row->batch > 0) && !(row->concurrency > 0) && !(row->request_rate_per_s > 0);
+    if (at_once && !isnan(sm_inference_measured(row, SM_SERVED_TOKEN))) return SM_SERVED_TOKEN;
     while (q < SM_SERVED_COUNT && isnan(sm_inference_measured(row, (sm_served)q))) q++;
     return (sm_served)q;
 }

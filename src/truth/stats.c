@@ -1,5 +1,6 @@
 /* Statistics of predictions held against measurements. */
 #include "scalemodel/truth.h"
+#include "scalemodel/search.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,26 +40,66 @@ sm_error_stats sm_error_stats_of(const sm_comparison *c, size_t n, double *scrat
     return stats;
 }
 
-double sm_kendall_tau(const double *a, const double *b, size_t n) {
-    double in_order = 0.0, untied_a = 0.0, untied_b = 0.0;
+typedef struct pair {
+    double a, b;
+} pair;
+
+static int by_both(const void *first, const void *second) {
+    const pair *x = first, *y = second;
+    int order = (x->a > y->a) - (x->a < y->a);
+    return order ? order : (x->b > y->b) - (x->b < y->b);
+}
+
+/* How many of sorted[0..n) are below x, or not above it. */
+static size_t rank_of(const double *sorted, size_t n, double x, bool with_equal) {
+    size_t low = 0;
+    for (size_t high = n; low < high;) {
+        size_t middle = low + (high - low) / 2;
+        if (sorted[middle] < x || (with_equal && sorted[middle] == x)) low = middle + 1;
+        else high = middle;
+    }
+    return low;
+}
+
+/* Of the pairs whose b are far enough apart (*pairs) those in the order of a, less those that are
+ * not: in the order of b a Fenwick tree over ranks of a has those whose b are below. Leaves a
+ * sorted in room + 2n. */
+static double count_in_order(const double *a, const double *b, size_t n, double apart, double *room,
+                             double *pairs) {
+    pair *p = (pair *)(void *)room;
+    double *sorted = room + 2 * n, *tree = room + 3 * n, in_order = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        p[i] = (pair){b[i], a[i]};
+        sorted[i] = a[i];
+        tree[i] = 0.0;
+    }
+    qsort(p, n, sizeof *p, by_both);
+    sm_sort_numbers(sorted, n);
+    *pairs = 0.0;
+    for (size_t i = 0, below = 0; i < n; i++) {
+        for (; p[i].a > p[below].a * apart; below++)
+            for (size_t k = rank_of(sorted, n, p[below].b, false); k < n; k |= k + 1) tree[k] += 1;
+        *pairs += (double)below;
+        in_order -= (double)below;
+        for (int equal = 0; equal < 2; equal++)
+            for (size_t k = rank_of(sorted, n, p[i].b, equal); k > 0; k &= k - 1)
+                in_order += tree[k - 1];
+    }
+    return in_order;
+}
+
+/* Kendall, Biometrika 33 (1945): (concordant - discordant) / sqrt((pairs - ties a)(pairs - ties
+ * b)). */
+double sm_kendall_tau(const double *a, const double *b, size_t n, double *room) {
+    double untied_b, in_order = count_in_order(a, b, n, 1.0, room, &untied_b), untied_a = 0.0;
     for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < i; k++) {
-            int by_a = (a[i] > a[k]) - (a[i] < a[k]), by_b = (b[i] > b[k]) - (b[i] < b[k]);
-            in_order += by_a * by_b;
-            untied_a += by_a != 0;
-            untied_b += by_b != 0;
-        }
+        untied_a += (double)rank_of(room + 2 * n, n, room[2 * n + i], false);
     return untied_a > 0.0 && untied_b > 0.0 ? in_order / sqrt(untied_a * untied_b) : NAN;
 }
 
-double sm_kendall_tau_apart(const double *a, const double *b, size_t n, double apart) {
-    double in_order = 0.0, pairs = 0.0;
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < n; k++) {
-            if (!(b[i] > b[k] * apart)) continue;
-            pairs += 1.0;
-            in_order += a[i] > a[k] ? 1.0 : a[i] < a[k] ? -1.0 : 0.0;
-        }
+double sm_kendall_tau_apart(const double *a, const double *b, size_t n, double apart,
+                            double *room) {
+    double pairs, in_order = count_in_order(a, b, n, apart, room, &pairs);
     return pairs > 0.0 ? in_order / pairs : NAN;
 }
 

@@ -34,6 +34,8 @@ simulate "a trace of no request" "header.csv:1:1: there are no requests below th
 simulate "a trace of blank lines" "blank.csv.gz:.*16 MiB of blank lines and comments" blank.csv.gz
 { echo "$header" && yes 0,10,1 | head -c 200000000; } | gzip >bomb.csv.gz
 simulate "gzip data that becomes far more" "becomes more than 250 times as large after line" bomb.csv.gz
+refused "a module of gzip data that becomes far more" "becomes more than 250 times as large" \
+    "$program" profile bomb.csv.gz
 { echo "$header" && head -c 5000000 /dev/zero | tr '\0' 1; } >wide.csv
 simulate "a line of a trace" "a line has at most 4194304 bytes" wide.csv
 

@@ -12,9 +12,12 @@ echo old >one && ln one other && ln -s fresh dangling
     "$program" chip h100-sxm -o dangling >>"$place/out" 2>>"$place/err" && cmp -s one fresh && [ -L dangling ]
 say "links are kept"
 
-"$program" simulate llama-3.1-8b --on h100-sxm --plan tensor=1 --arrivals poisson:4/s --csv x -o x \
-    >"$place/out" 2>"$place/err"
-[ $? -eq 2 ] && grep -q -- '--output and --csv both write x' "$place/err" && [ ! -e x ]
+both_in() { # both_in CSV OUTPUT: one file under two names
+    "$program" simulate llama-3.1-8b --on h100-sxm --plan tensor=1 --arrivals poisson:4/s --csv "$1" -o "$2" \
+        >"$place/out" 2>"$place/err"
+    [ $? -eq 2 ] && grep -q -- "--output and --csv both write $1" "$place/err"
+}
+both_in x x && both_in ./x x && [ ! -e x ] && ln -s one alias && both_in alias one && both_in other one
 say "two answers in one file are refused"
 
 # In 512-byte blocks; the signal that comes with it is no reason to die.

@@ -78,11 +78,6 @@ static const sm_trace_program *choose(const sm_trace *trace, const char *name, b
     return NULL;
 }
 
-/* Is there a module to price, beside the trace or within it? */
-static bool has_module(const sm_profile_question *q) {
-    return !q->trace || q->module.length || choose(q->trace, NULL, true);
-}
-
 static sm_status no_program(const sm_profile_question *q, const sm_trace *trace, const char *file,
                             sm_error *err) {
     const char *names[64] = {NULL};
@@ -270,7 +265,8 @@ sm_status sm_answer_profile(const sm_profile_question *question, sm_report *repo
     asked a = {.q = &q, .report = report};
     sm_status status = sm_sized_take(&q, sizeof q, question, err);
     if (!status) status = check(&q, err);
-    if (!status && (q.systems == 0 || !has_module(&q)))
+    bool within = !status && q.trace && !q.module.length;
+    if (!status && (q.systems == 0 || (within && !choose(q.trace, NULL, true))))
         return profile_trace_answer(&q, q.top > 0 ? q.top : USUAL_TOP, report, err);
     if (status || !q.planned) return status ? status : answer(&a, err);
     sm_train_question planned;

@@ -172,11 +172,6 @@ static double sent_of(sm_collective op, double bytes, double n) {
     }
 }
 
-/* "dx backward", "gradients of weights". */
-static const char *array_of(planned *p, const sm_plan_collective *c) {
-    return sm_textf(p->r, "%s%s, %s", c->returns ? "d" : "", c->array, c->phase);
-}
-
 static void predict_collectives(planned *p) {
     const sm_plan_lines *lines = &p->detail->lines;
     for (int i = 0; i < lines->collectives; i++) {
@@ -184,12 +179,13 @@ static void predict_collectives(planned *p) {
         double n = c->axes ? lines->degrees.ways[c->axes] : 2;
         profile_add_part(
             p->r, &p->predicted,
-            (profile_part){.kind = sm_textf(p->r, "%s over %s", sm_collective_name(c->op), c->axis),
-                           .place = sm_show_bytes(p->r, c->bytes),
-                           .about = array_of(p, c),
-                           .seconds = c->exposed_s,
-                           .count = c->count,
-                           .sent = sent_of(c->op, c->bytes, n) * c->count});
+            (profile_part){
+                .kind = sm_textf(p->r, "%s over %s", sm_collective_name(c->op), c->axis),
+                .place = sm_show_bytes(p->r, c->bytes),
+                .about = sm_textf(p->r, "%s%s, %s", c->returns ? "d" : "", c->array, c->phase),
+                .seconds = c->exposed_s,
+                .count = c->count,
+                .sent = sent_of(c->op, c->bytes, n) * c->count});
     }
 }
 

@@ -81,6 +81,8 @@ static void put_batches(sm_report *r, sm_data *object, const sm_serving_found *a
         sm_put(r, sm_put_object(r, item, "tpot_s"), "lower|expected", p->tpot_s[0], p->tpot_s[1]);
         sm_put(r, item, "tokens_per_s_per_chip|bound", p->tokens_per_s_per_chip,
                sm_serve_bound_name(p->decode.bound));
+        sm_put(r, item, "prefill_s", p->tpot_s[1] - p->tpot_alone_s[1]);
+        put_step(r, item, "breakdown_s", &p->decode);
     }
 }
 
@@ -184,6 +186,9 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
                asked > 0.0 ? asked : f->utilisation * f->requests_per_s_per_replica, f->replicas,
                f->chips, positive(f->usd_per_hour), f->utilisation, f->requests_per_s_per_replica,
                f->ttft_s, f->tpot_s, f->running);
+        sm_put(r, object, "tokens_per_s_per_chip|usd_per_million_tokens",
+               f->utilisation * f->point.tokens_per_s_per_chip,
+               positive(f->point.usd_per_million_tokens / f->utilisation));
     }
     if (a->reason) sm_put(r, r->data, "reason", a->reason);
 }

@@ -149,7 +149,8 @@ static sm_status find_plans(sm_train_asked *q, sm_train *train, sm_plans_shown *
         status = sm_train_detail(train, shown->plan, arena, &shown->detail, err);
         if (status) return sm_question_blame(&q->in.plan, status, err);
     }
-    if (!status && q->in_frameworks && plans->n > 0 && !q->priced_only)
+    bool whole = q->in_frameworks || (q->in.any_plan && !q->in.as_run);
+    if (!status && whole && plans->n > 0 && !q->priced_only)
         status = sm_train_beyond(q, train, plans, err);
     if (!status && q->priced_only && !plans->plan[0].detail.price.fits)
         status = sm_train_fit_find(q, train, &plans->plan[0], &plans->fit, err);

@@ -56,6 +56,7 @@ typedef struct sm_plans_shown {
     const char *beyond;
     double beyond_gain, beyond_s;
     bool beyond_known; /* it was searched to the end */
+    bool beyond_pads;  /* its expert degree does not divide the experts */
 } sm_plans_shown;
 
 /* What is done with the plans found, while what priced them lives. */

@@ -152,28 +152,67 @@ static double objective_of(const sm_train_asked *q, const sm_price_of_plan *pric
     return price->expected_s * (q->in.objective == SM_OBJECTIVE_COST ? price->chips : 1);
 }
 
+/* The best plan of another space, where it has less than search->below. */
+static sm_status look_beyond(const sm_train_asked *q, sm_train *train, sm_search_options *search,
+                             double best, sm_plans_shown *plans, sm_error *err) {
+    const sm_search_effort *effort;
+    sm_found better;
+    if (search->seconds > 0) { /* those of all searches */
+        search->seconds = q->search.seconds - plans->effort.seconds;
+        if (search->seconds <= 0) {
+            plans->beyond_known = false;
+            return SM_OK;
+        }
+    }
+    sm_status status = sm_train_best(q, train, *search, &better, &effort, err);
+    if (status > SM_NEGATIVE) return status;
+    plans->effort.seconds += effort->seconds;
+    plans->beyond_known = plans->beyond_known && effort->optimal;
+    if (!better.plan) return SM_OK;
+    search->below = objective_of(q, better.price);
+    plans->beyond = sm_train_plan_words(q->report, q->system, better.plan);
+    plans->beyond_gain = 1 - search->below / best;
+    plans->beyond_s = better.price->expected_s;
+    return SM_OK;
+}
+
+/* Degrees that do not divide the experts, each on the model that is padded for it. */
+static sm_status look_at_padded(const sm_train_asked *q, sm_search_options *search, double best,
+                                sm_plans_shown *plans, sm_error *err) {
+    sm_status status = SM_OK;
+    sm_padding padding;
+    if (sm_plan_given(&q->search.fixed, SM_PLAN_EXPERT)) return SM_OK;
+    search->fixed.given |= 1ull << SM_PLAN_EXPERT;
+    for (int e = 2; e <= q->system->chips && !status; e++) {
+        search->fixed.expert = e;
+        if (q->system->chips % e || !sm_plan_padding(&search->fixed, q->in.model, &padding))
+            continue;
+        sm_train *padded = NULL;
+        sm_job job = q->job;
+        job.padded_for = &search->fixed;
+        status = sm_train_new(&job, &padded, err);
+        if (!status) {
+            sm_train_with_software(q, padded);
+            const char *before = plans->beyond;
+            status = look_beyond(q, padded, search, best, plans, err);
+            if (plans->beyond != before) plans->beyond_pads = true;
+        }
+        sm_train_free(padded);
+    }
+    return status;
+}
+
 sm_status sm_train_beyond(const sm_train_asked *q, sm_train *train, sm_plans_shown *plans,
                           sm_error *err) {
     sm_search_options search = q->search;
-    const sm_search_effort *effort;
-    sm_found better;
     const double best = objective_of(q, &plans->plan[0].detail.price);
+    sm_status status = SM_OK;
     search.space = q->all;
     search.below = best * (1 - WORTH_TELLING);
-    if (search.seconds > 0) { /* those of both searches */
-        search.seconds -= plans->effort.seconds;
-        if (search.seconds <= 0) return SM_OK;
-    }
-    sm_status status = sm_train_best(q, train, search, &better, &effort, err);
-    if (status > SM_NEGATIVE) return status;
-    plans->effort.seconds += effort->seconds;
-    plans->beyond_known = effort->optimal;
+    plans->beyond_known = true;
     plans->beyond_gain = WORTH_TELLING;
-    if (!better.plan) return SM_OK;
-    plans->beyond = sm_train_plan_words(q->report, q->system, better.plan);
-    plans->beyond_gain = 1 - objective_of(q, better.price) / best;
-    plans->beyond_s = better.price->expected_s;
-    return SM_OK;
+    if (q->in_frameworks) status = look_beyond(q, train, &search, best, plans, err);
+    return status ? status : look_at_padded(q, &search, best, plans, err);
 }
 
 void sm_train_runners_page(sm_report *r, const sm_plans_shown *plans) {
@@ -187,7 +226,7 @@ void sm_train_runners_page(sm_report *r, const sm_plans_shown *plans) {
     else
         sm_report_text(r, "No framework known here runs this plan; --framework megatron-lm, "
                           "maxtext, ... keeps the search to what one runs.");
-    if (!plans->beyond && !plans->beyond_known) return;
+    if (!plans->beyond && (!plans->beyond_known || !q->in_frameworks)) return;
     sm_data *object = sm_put_object(r, r->data, "beyond_frameworks");
     if (!plans->beyond) {
         sm_put(r, object, "gains_at_most", plans->beyond_gain);
@@ -197,9 +236,10 @@ void sm_train_runners_page(sm_report *r, const sm_plans_shown *plans) {
     }
     sm_put(r, object, "best_plan|expected_s|gains", plans->beyond, plans->beyond_s,
            plans->beyond_gain);
-    sm_report_text(r,
-                   "A plan that none of them runs gains %.1f %% (--framework any), %s a step: %s",
-                   100 * plans->beyond_gain, sm_show_seconds(r, plans->beyond_s), plans->beyond);
+    sm_report_text(r, "A plan that none of them runs gains %.1f %% (%s), %s a step: %s",
+                   100 * plans->beyond_gain,
+                   plans->beyond_pads ? "it pads the experts" : "--framework any",
+                   sm_show_seconds(r, plans->beyond_s), plans->beyond);
 }
 
 /* ---- the best plan as a recipe ---- */

@@ -11,6 +11,7 @@ enum { LEAST_LAYOUTS = 8 };
 typedef struct sweep {
     size_t n;
     double *expected, *measured; /* seconds per sequence */
+    double *room;                /* 4n */
 } sweep;
 typedef struct ranking {
     size_t sweeps;
@@ -35,46 +36,43 @@ static sm_member *training_members(const sm_validation *v, size_t *n) {
     return m;
 }
 
-static bool is_twin(const sm_checked *a, const sm_checked *b) {
-    const sm_training_row *s = &a->row->of.training, *t = &b->row->of.training;
-    double more = fabs(s->global_batch_sequences - t->global_batch_sequences);
-    return s->plan && t->plan && s->plan[0] && strcmp(s->plan, t->plan) == 0 && more < 0.5 &&
-           strcmp(sm_truth_software(a->row), sm_truth_software(b->row)) == 0;
-}
-
-/* The layouts of a sweep; one that was measured several times is one layout, at the geometric mean.
- */
-static void fill_sweep(const sm_validation *v, const sm_member *m, size_t rows, sweep *s) {
+/* The layouts of a sweep; one that was measured several times is one layout, at the geometric mean:
+ * one plan, where it is stated, of one software and batch. */
+static bool fill_sweep(const sm_validation *v, sm_member *m, size_t rows, sweep *s) {
     s->n = 0;
     for (size_t i = 0; i < rows; i++) {
+        const sm_truth_row *row = v->row[m[i].at].row;
+        const sm_training_row *t = &row->of.training;
+        m[i].key = t->plan && t->plan[0]
+                       ? sm_arena_printf(v->arena, "%s\n%.0f\n%s", t->plan,
+                                         t->global_batch_sequences, sm_truth_software(row))
+                       : sm_arena_printf(v->arena, "%zu", i);
+        if (!m[i].key) return false;
+    }
+    sm_members_sort(m, rows);
+    for (size_t i = 0, end; i < rows; i = end) {
         const sm_checked *c = &v->row[m[i].at];
         double sequences = c->row->of.training.global_batch_sequences, log_sum = 0.0;
-        size_t first = 0, times = 0;
-        while (!is_twin(c, &v->row[m[first].at]) && first < i) first++;
-        if (first < i) continue;
-        for (size_t k = i; k < rows; k++) {
-            const sm_checked *twin = &v->row[m[k].at];
-            if (k > i && !is_twin(c, twin)) continue;
-            log_sum += log(twin->row->measured_s);
-            times++;
-        }
+        end = i + sm_members_run(m + i, rows - i, 0);
+        for (size_t k = i; k < end; k++) log_sum += log(v->row[m[k].at].row->measured_s);
         s->expected[s->n] = c->p.expected_s / sequences;
-        s->measured[s->n++] = exp(log_sum / (double)times) / sequences;
+        s->measured[s->n++] = exp(log_sum / (double)(end - i)) / sequences;
     }
+    return true;
 }
 
-static void add_sweeps(sm_report *r, const sm_validation *v, const sm_member *m, size_t n, sweep *s,
+static bool add_sweeps(sm_report *r, const sm_validation *v, sm_member *m, size_t n, sweep *s,
                        ranking *k) {
     sm_data *list = sm_put_array(r, r->data, "layouts");
     sm_table *table = sm_page_table(r, "Layouts of one model on one machine",
                                     "<model|<on|>seq|>layouts|>Kendall tau|>apart|>time lost");
     for (size_t i = 0, j; i < n; i = j) {
         j = sm_members_run(m, n, i);
-        fill_sweep(v, m + i, j - i, s);
+        if (!fill_sweep(v, m + i, j - i, s)) return false;
         if (s->n < LEAST_LAYOUTS) continue;
-        double tau = sm_kendall_tau(s->expected, s->measured, s->n);
+        double tau = sm_kendall_tau(s->expected, s->measured, s->n, s->room);
         double lost = sm_time_lost(s->expected, s->measured, s->n);
-        double apart = sm_kendall_tau_apart(s->expected, s->measured, s->n, NOISE);
+        double apart = sm_kendall_tau_apart(s->expected, s->measured, s->n, NOISE, s->room);
         const sm_checked *c = &v->row[m[i].at];
         const sm_training_row *t = &c->row->of.training;
         sm_page_row(r, table, t->model.name, sm_textf(r, "%d x %s", t->chips, c->chip),
@@ -90,7 +88,7 @@ static void add_sweeps(sm_report *r, const sm_validation *v, const sm_member *m,
         k->tau[k->sweeps] = isfinite(tau) ? tau : 0.0;
         k->lost[k->sweeps++] = lost;
     }
-    if (k->sweeps == 0) return;
+    if (k->sweeps == 0) return true;
     if (table) sm_report_table(r, table);
     double mean = 0.0;
     for (size_t i = 0; i < k->sweeps; i++) mean += k->lost[i] / (double)k->sweeps;
@@ -109,6 +107,7 @@ static void add_sweeps(sm_report *r, const sm_validation *v, const sm_member *m,
             "lost %s in the median, %s on average, %s at most.",
             k->sweeps, tau, apart, 100.0 * (NOISE - 1.0), sm_show_percent(r, lost),
             sm_show_percent(r, mean), sm_show_percent(r, most));
+    return true;
 }
 
 void sm_validate_layouts(sm_report *r, const sm_validation *v) {
@@ -116,11 +115,11 @@ void sm_validate_layouts(sm_report *r, const sm_validation *v) {
     sm_member *m = training_members(v, &n);
     sm_arena *arena = v->arena;
     sweep s = {0, sm_arena_array(arena, room, sizeof(double)),
-               sm_arena_array(arena, room, sizeof(double))};
+               sm_arena_array(arena, room, sizeof(double)),
+               sm_arena_array(arena, 4 * room, sizeof(double))};
     ranking k = {0, sm_arena_array(arena, room, sizeof(double)),
                  sm_arena_array(arena, room, sizeof(double)),
                  sm_arena_array(arena, room, sizeof(double))};
-    bool whole = m && s.expected && s.measured && k.tau && k.apart && k.lost;
-    if (!whole) r->out_of_memory = true;
-    else if (n > 0) add_sweeps(r, v, m, n, &s, &k);
+    bool whole = m && s.expected && s.measured && s.room && k.tau && k.apart && k.lost;
+    if (!whole || (n > 0 && !add_sweeps(r, v, m, n, &s, &k))) r->out_of_memory = true;
 }

@@ -1,6 +1,9 @@
 /* options: parse a command line against the tables. */
+#define _XOPEN_SOURCE 700 /* realpath */
 #include "options.h"
 #include <assert.h>
+#include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -210,11 +213,30 @@ static sm_status read_values(const cli_call *call, const cli_option *table,
     return status;
 }
 
-/* Two answers in one file would leave the later alone. Devices take several. */
+/* The folder that a file is in, absolute; false: there is none. */
+static bool folder_of(const char *path, const char *name, char out[PATH_MAX]) {
+    char folder[PATH_MAX];
+    int n = snprintf(folder, sizeof folder, "%.*s", (int)(name - path), path);
+    return n < (int)sizeof folder && realpath(n ? folder : ".", out);
+}
+
+/* Do both name one file, there or yet to be made? Devices take several answers. */
+static bool are_one_file(const char *a, const char *b) {
+    struct stat x, y;
+    bool there = stat(a, &x) == 0, other = stat(b, &y) == 0;
+    if (there || other)
+        return there && other && S_ISREG(x.st_mode) && x.st_ino == y.st_ino && x.st_dev == y.st_dev;
+    char of_a[PATH_MAX], of_b[PATH_MAX];
+    const char *last = strrchr(a, '/'), *end = strrchr(b, '/');
+    last = last ? last + 1 : a, end = end ? end + 1 : b;
+    return strcmp(last, end) == 0 && folder_of(a, last, of_a) && folder_of(b, end, of_b) &&
+           strcmp(of_a, of_b) == 0;
+}
+
+/* Two answers in one file would leave the later alone. */
 static sm_status check_outputs(const cli_call *call, const parser *p, sm_error *err) {
     const cli_option *option[2 * CLI_MAX_OPTIONS];
     const char *path[2 * CLI_MAX_OPTIONS];
-    struct stat is;
     int n = 0;
     for (int i = 0; cli_common_options[i].name; i++)
         if (cli_common_options[i].kind == CLI_OUTPUT && p->common[i]) {
@@ -228,7 +250,7 @@ static sm_status check_outputs(const cli_call *call, const parser *p, sm_error *
         }
     for (int i = 0; i < n; i++)
         for (int k = 0; k < i; k++)
-            if (strcmp(path[i], path[k]) == 0 && (stat(path[i], &is) != 0 || S_ISREG(is.st_mode)))
+            if (are_one_file(path[i], path[k]))
                 return sm_fail(err, SM_USAGE, "--%s and --%s both write %.200s", option[k]->name,
                                option[i]->name, path[i]);
     return SM_OK;

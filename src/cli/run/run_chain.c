@@ -30,10 +30,6 @@ static sm_status read_chain(const run_chain_question *q, sm_arena *arena, sm_cha
 
 /* ---- what was found ---- */
 
-static bool is_equal(const running *x, int i) {
-    return x->result[i].max_error <= x->bound[x->plan.step[i].result];
-}
-
 static const char *product_words(sm_report *r, const running *x, int i) {
     const sm_einsum *e = &x->plan.step[i].einsum;
     const sm_mesh *mesh = &x->q->m->mesh;
@@ -68,7 +64,7 @@ static sm_status show(sm_report *r, const running *x) {
         for (int s = 0; s < x->plan.step[i].way.lowering.steps; s++)
             show_step(r, table, steps, x, i, s);
         measured_s += x->result[i].total_s;
-        equal = equal && is_equal(x, i);
+        equal = equal && x->result[i].max_error <= x->bound[x->plan.step[i].result];
         same_bytes = same_bytes && execution_bytes_agree(&x->plan.step[i].way, &x->result[i]);
         error = fmax(error, x->result[i].max_error);
         bound = fmax(bound, x->bound[x->plan.step[i].result]);

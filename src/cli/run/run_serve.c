@@ -3,6 +3,7 @@
 #include "program.h"
 #include "arrival_options.h"
 #include "serve_engine.h"
+#include "scalemodel/search.h"
 #include "serving_model.h"
 #include <math.h>
 #include <signal.h>
@@ -404,11 +405,6 @@ static void show_counts(sm_report *r, const serve_run *g) {
 
 /* ---- the picture ---- */
 
-static int by_size(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 /* Shares of the requests that took at most so long: to the first token, or for each after it. */
 static sm_status draw_series(sm_report *r, const served_list *list, bool first, const char *name,
                              sm_series *out, sm_error *err) {
@@ -421,7 +417,7 @@ static sm_status draw_series(sm_report *r, const served_list *list, bool first, 
         if (first) x[n++] = q->first_token_s - q->arrival_s;
         else if (q->output > 1) x[n++] = (q->end_s - q->first_token_s) / (q->output - 1);
     }
-    qsort(x, n, sizeof *x, by_size);
+    sm_sort_numbers(x, n);
     for (size_t i = 0; i < n; i++) share[i] = (double)(i + 1) / (double)n;
     *out = (sm_series){name, SM_MARK_LINE, n, x, share, NULL};
     return SM_OK;

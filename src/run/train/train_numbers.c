@@ -28,10 +28,6 @@ static double first_of(const sm_architecture *a, const char *const *names, doubl
     return otherwise;
 }
 
-static bool is_exact(const char *act) {
-    return !act || strcmp(act, "gelu") == 0 || strcmp(act, "gelu_python") == 0;
-}
-
 void train_numbers_read(const sm_model *m, train_numbers *n) {
     static const char *const rms[] = {"rms_norm_eps",       "norm_eps",       "norm_epsilon",
                                       "layer_norm_epsilon", "layer_norm_eps", NULL};
@@ -60,7 +56,8 @@ void train_numbers_read(const sm_model *m, train_numbers *n) {
                          .scan_scale = number(a, "scan_scale", 1),
                          .l2_is_mean = number(a, "l2_is_mean", 0) != 0,
                          .norm_by_group = number(a, "norm_by_group", 0) != 0,
-                         .gelu_exact = is_exact(act),
+                         .gelu_exact =
+                             !act || strcmp(act, "gelu") == 0 || strcmp(act, "gelu_python") == 0,
                          .shares_sigmoid = word_is(a, "scoring_func", "sigmoid"),
                          .shares_normed = number(a, "norm_topk_prob", 1) != 0,
                          .shares_scale = number(a, "routed_scaling_factor", 1),

@@ -235,10 +235,6 @@ static void adam_step(const train_adam *a, size_t n, float *restrict first, floa
     }
 }
 
-static void sgd_step(const train_adam *a, size_t n, const float *sum, float *weight) {
-    for (size_t i = 0; i < n; i++) weight[i] -= (float)(a->rate * a->scale) * sum[i];
-}
-
 /* A number between two of bf16 becomes the farther from zero as often as it is near it: of its
  * lower half a number drawn for its place carries, or not. */
 static void round_at_random(uint64_t seed, size_t first, size_t n, float *x) {
@@ -266,8 +262,8 @@ static void update_in_parts(const sm_trainer *t, const train_adam *a, sm_gradien
                          weight);
         train_moment_read(t, &m->first, false, i, n, first);
         train_moment_read(t, &m->second, true, i, n, second);
-        if (sgd) sgd_step(a, n, sum, weight);
-        else adam_step(a, n, first, second, sum, weight);
+        for (size_t k = 0; sgd && k < n; k++) weight[k] -= (float)(a->rate * a->scale) * sum[k];
+        if (!sgd) adam_step(a, n, first, second, sum, weight);
         train_moment_write(t, &m->first, false, i, n, first);
         train_moment_write(t, &m->second, true, i, n, second);
         if (own) memcpy(m->weights + i, weight, n * sizeof *weight);
