@@ -190,10 +190,6 @@ static void errors_of_reading(void **state) {
          "f:1:19: a word in quotes ends on its line, and has no control characters\n"
          "  family f dims D = \"abc\n"
          "                    ^~~~"},
-        {"family f stored fp3 w",
-         "f:1:17: no data type is called \"fp3\"; the nearest is \"fp32\"\n"
-         "  family f stored fp3 w\n"
-         "                  ^~~"},
         {"family f inert 3", "f:1:16: expected a field, found '3'\n"
                              "  family f inert 3\n"
                              "                 ^"},
