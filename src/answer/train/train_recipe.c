@@ -206,13 +206,12 @@ sm_status sm_train_beyond(const sm_train_asked *q, sm_train *train, sm_plans_sho
                           sm_error *err) {
     sm_search_options search = q->search;
     const double best = objective_of(q, &plans->plan[0].detail.price);
-    sm_status status = SM_OK;
     search.space = q->all;
     search.below = best * (1 - WORTH_TELLING);
     plans->beyond_known = true;
     plans->beyond_gain = WORTH_TELLING;
-    if (q->in_frameworks) status = look_beyond(q, train, &search, best, plans, err);
-    return status ? status : look_at_padded(q, &search, best, plans, err);
+    if (q->in_frameworks) return look_beyond(q, train, &search, best, plans, err);
+    return look_at_padded(q, &search, best, plans, err); /* only who takes any plan waits for it */
 }
 
 void sm_train_runners_page(sm_report *r, const sm_plans_shown *plans) {
