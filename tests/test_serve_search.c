@@ -373,6 +373,12 @@ static void replicas_are_parts_of_the_system(void **state) {
         assert_int_not_equal(chips, 16);
         assert_true(chips == c.system.chips || sm_system_part(&c.system, chips, &part));
     }
+    serve_case_system(&c, "tpu-v5e:2x4"); /* of fewer dimensions, too */
+    for (int chips = 1; chips <= 4; chips *= 2) {
+        sm_system part;
+        assert_true(sm_system_part(&c.system, chips, &part));
+        assert_int_equal(part.chips, chips);
+    }
     sm_arena_free(arena);
 }
 
