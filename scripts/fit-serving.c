@@ -169,7 +169,7 @@ static void predict(fold_kind kind, int fold) {
     weigh_cells();
     for (int ci = 0; ci < f.h.cells; ci++) {
         const cell *c = &f.h.cell[ci];
-        double x[PARAMETERS], y[PARAMETERS], r[SM_SERVED_COUNT];
+        double x[PARAMETERS] = {0}, y[PARAMETERS] = {0}, r[SM_SERVED_COUNT];
         place(&f.h, c, LEVELS, x), usual_place(c, y);
         sm_calibration k = constants_at(&f.h, c, x), usual = constants_at(&f.h, c, y);
         sm_software e = engine_at(c->software, x), any = engine_at("serving", y);
@@ -489,7 +489,7 @@ static sm_software rounded_engine(const char *name, const double *x) {
 }
 /* A file per software with a section for each chip, and one of what is usual on each chip. */
 static void write_files(const char *calibrations, const char *engines) {
-    double x[PARAMETERS];
+    double x[PARAMETERS] = {0};
     weigh_cells();
     for (int g = 0; g < f.h.group[SOFTWARE].n; g++) {
         const char *name = f.h.group[SOFTWARE].name[g];

@@ -323,7 +323,8 @@ static void solve_dense(int n, double *a, double *b) {
     }
 }
 static void start_at(hierarchy *h, double x[][MOST_PARAMETERS], const place_of *of, int n) {
-    double *a = fit_array(h, (size_t)(n * n), sizeof *a), *b = fit_array(h, (size_t)n, sizeof *b);
+    double *a = fit_array(h, (size_t)n * (size_t)n, sizeof *a),
+           *b = fit_array(h, (size_t)n, sizeof *b);
     for (int i = 0; i < n; i++) {
         b[i] = x[of[i].cell][of[i].j] - h->cell[of[i].cell].base[of[i].j];
         for (int k = 0; k < n; k++) a[i * n + k] = in_common(h, of[i], of[k]);
@@ -338,7 +339,7 @@ static void start_at(hierarchy *h, double x[][MOST_PARAMETERS], const place_of *
 }
 
 void fit_start(hierarchy *h, double x[][MOST_PARAMETERS]) {
-    place_of *list = fit_array(h, (size_t)(h->cells * h->parameters), sizeof *list);
+    place_of *list = fit_array(h, (size_t)h->cells * (size_t)h->parameters, sizeof *list);
     for (int first = 0; first < h->parameters; first++) { /* those that share COMPUTE at once */
         bool compute = first == COMPUTE;
         int n = 0;
