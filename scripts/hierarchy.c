@@ -225,7 +225,7 @@ static void solve_group(hierarchy *h, int level, int g, const double *old, norma
 /* The least of the linear problem: residuals at + slope (x - the cell's x), group by group. */
 static void solve_linear(hierarchy *h, const double *old, int sweeps) {
     normal *n = malloc(sizeof *n);
-    double *at = malloc((size_t)(h->residuals + 1) * sizeof *at);
+    double *at = calloc((size_t)h->residuals + 1, sizeof *at);
     if (!n || !at) fit_stop(h, "out of memory");
     for (int i = 0; i < h->residuals; i++) {
         const residual *r = &h->residual[i];
