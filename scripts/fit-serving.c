@@ -1,12 +1,14 @@
 /* The constants of serving: one hierarchical fit of all measured rows of inference, and its errors
  * on rows that had no part in it.
  *
- *   fit-serving [-c CALIBRATIONS] [-e ENGINES] [-m MEASURED] [-r ROWS] FILE
+ *   fit-serving [-s ROUNDS] [-c CALIBRATIONS] [-e ENGINES] [-m MEASURED] [-r ROWS] FILE
  *
  * The hierarchical fit of hierarchy.h of the constants of a chip and a software, and of five
  * numbers of an engine (sm_software) likewise, without terms of chips. What is left out is left out
  * of the last of its linear problems, and predicted in full by the terms that this gives.
  *
+ * Starts from what kernels alone say; with -s from the constants and engines that ship, which it
+ * betters in at most so many rounds: with 0 they are what they were, and judged on rows left out.
  * Prints the table of held-out-serving.csv; -c and -e write calibrations and engines, -m what was
  * measured of each model (data/evidence), -r every figure with its errors. */
 #include "evidence.h"
@@ -79,6 +81,8 @@ static struct fit {
     int parts;
     names fold[FOLD_KINDS], sources;
     double *scratch;
+    double weight[MOST_GROUPS];
+    double shipped[PARAMETERS]; /* of an engine that is not known, beside the terms of a start */
 } f;
 
 #define EVEN 0.9 /* what the line of an imbalance begins at */
@@ -90,10 +94,6 @@ static sm_software engine_at(const char *software, const double *x) {
     e.handover_s = from_line(&f.h, HANDOVER, x[HANDOVER]);
     e.burst = from_line(&f.h, BURST, x[BURST]);
     return e;
-}
-/* The engine of those whose software is not known: what all on switches have in common. */
-static void unknown_engine(double *x) {
-    for (int j = HOST; j < PARAMETERS; j++) x[j] = f.h.cell[0].base[j] + f.h.term[FABRIC][0][j];
 }
 
 static void predict_row(const bench *b, sm_truth_case *c, const sm_calibration *k,
@@ -110,21 +110,67 @@ static void predict_row(const bench *b, sm_truth_case *c, const sm_calibration *
     }
 }
 
+static bool has_experts(const bench *b) { return b->row->of.inference.model.experts > 0; }
+/* Whether a parameter of an engine can show in a row. */
+static bool shows(const bench *b, int j) {
+    const sm_inference_row *r = &b->row->of.inference;
+    bool waits = !(r->batch > 0) && (r->concurrency > 0 || r->request_rate_per_s > 0);
+    if (j == EXPERTS) return has_experts(b);
+    if (j == HANDOVER) return r->disagg == SM_YES;
+    return j < ADMISSION || waits;
+}
+/* With one parameter moved from where the residuals are of, only rows that show it. */
 static void predict_cell(int of, const double *x, double *at) {
     const cell *c = &f.h.cell[of];
     sm_calibration k = constants_at(&f.h, c, x);
     sm_software e = engine_at(c->software, x);
-    for (int i = 0; i < f.rows; i++)
-        if (f.row[i].cell == of) predict_row(&f.row[i], f.row[i].c, &k, &e, at + f.row[i].first);
+    int moved = PARAMETERS;
+    while (moved-- > 0 && !(fabs(x[moved] - c->x[moved]) > 0)) {
+    }
+    for (int i = 0; i < f.rows; i++) {
+        const bench *b = &f.row[i];
+        if (b->cell != of) continue;
+        if (moved < 0 || shows(b, moved)) predict_row(b, b->c, &k, &e, at + b->first);
+        else
+            for (int q = 0; q < b->parts; q++) at[b->first + q] = f.h.residual[b->first + q].at;
+    }
+}
+
+/* What the rows of each cell weigh that are not left out. */
+static void weigh_cells(void) {
+    memset(f.weight, 0, sizeof f.weight);
+    for (int i = 0; i < f.parts; i++)
+        if (!f.h.residual[i].masked) f.weight[f.h.residual[i].cell] += f.h.residual[i].weight;
+}
+/* Where software that is not known is taken to be, on a chip no better than most: where that
+ * measured on it is on average, as if OTHERS more were there of what all chips of its fabric have.
+ * Its engine is what all on switches have in common. */
+static void usual_place(const cell *c, double *x) {
+    static const double OTHERS = 5;
+    place(&f.h, c, FAMILY, x);
+    for (int j = 0; j < HOST; j++) {
+        double all = 0, all_weight = 0, own = 0, own_weight = 0;
+        for (int i = 0; i < f.h.cells; i++) {
+            const cell *o = &f.h.cell[i];
+            double weight = f.weight[i], term = 0;
+            if (o->group[FABRIC] != c->group[FABRIC]) continue;
+            for (int l = FAMILY; l < LEVELS; l++) term += weight * f.h.term[l][o->group[l]][j];
+            all += term, all_weight += weight;
+            if (o->group[CHIP] == c->group[CHIP]) own += term, own_weight += weight;
+        }
+        if (all_weight > 0) x[j] += (own + OTHERS * all / all_weight) / (own_weight + OTHERS);
+    }
+    for (int j = HOST; j < PARAMETERS; j++)
+        x[j] = f.h.cell[0].base[j] + f.h.term[FABRIC][0][j] + f.shipped[j];
 }
 
 /* fold: its rows; -1: all. */
 static void predict(fold_kind kind, int fold) {
+    weigh_cells();
     for (int ci = 0; ci < f.h.cells; ci++) {
         const cell *c = &f.h.cell[ci];
-        double x[PARAMETERS], y[PARAMETERS], r[SM_SERVED_COUNT];
-        place(&f.h, c, LEVELS, x), place(&f.h, c, FAMILY, y);
-        unknown_engine(y);
+        double x[PARAMETERS] = {0}, y[PARAMETERS] = {0}, r[SM_SERVED_COUNT];
+        place(&f.h, c, LEVELS, x), usual_place(c, y);
         sm_calibration k = constants_at(&f.h, c, x), usual = constants_at(&f.h, c, y);
         sm_software e = engine_at(c->software, x), any = engine_at("serving", y);
         for (int i = 0; i < f.rows; i++) {
@@ -142,7 +188,6 @@ static void predict(fold_kind kind, int fold) {
  * its first. */
 #define FAR 8.0
 static int size_of(const bench *b) { return (int)floor(b->log_params / log(2)); }
-static bool has_experts(const bench *b) { return b->row->of.inference.model.experts > 0; }
 static bool same_chip(const bench *a, const bench *b) {
     return f.h.cell[a->cell].group[CHIP] == f.h.cell[b->cell].group[CHIP];
 }
@@ -371,7 +416,8 @@ static void write_section(FILE *out, const cell *c, int software) {
     int rows = 0;
     const char *sources = "", *models = "";
     size_t n = 0;
-    place(&f.h, c, usual ? FAMILY : LEVELS, x);
+    if (usual) usual_place(c, x);
+    else place(&f.h, c, LEVELS, x);
     sm_calibration k = constants_at(&f.h, c, x);
     round_constants(&k);
     fold_kind kind = taught_by(usual);
@@ -443,7 +489,8 @@ static sm_software rounded_engine(const char *name, const double *x) {
 }
 /* A file per software with a section for each chip, and one of what is usual on each chip. */
 static void write_files(const char *calibrations, const char *engines) {
-    double x[PARAMETERS];
+    double x[PARAMETERS] = {0};
+    weigh_cells();
     for (int g = 0; g < f.h.group[SOFTWARE].n; g++) {
         const char *name = f.h.group[SOFTWARE].name[g];
         if (strcmp(name, "serving") == 0) continue;
@@ -469,10 +516,9 @@ static void write_files(const char *calibrations, const char *engines) {
         int c = 0;
         while (f.h.cell[c].group[CHIP] != g) c++;
         write_section(out, &f.h.cell[c], -1);
-        place(&f.h, &f.h.cell[c], FAMILY, x);
     }
     fclose(out);
-    unknown_engine(x);
+    usual_place(&f.h.cell[0], x);
     sm_software e = rounded_engine("serving", x);
     write_engine(engines, &e);
 }
@@ -676,10 +722,36 @@ static void write_measured(const char *path, const sm_evidence_apart apart[2]) {
     sm_free(list);
 }
 
+static void line_of(const sm_software *e, double *x) {
+    x[HOST] = to_line(&f.h, HOST, e->host_s_per_sequence);
+    x[EXPERTS] = to_line(&f.h, EXPERTS, e->expert_imbalance - EVEN);
+    x[ADMISSION] = to_line(&f.h, ADMISSION, e->admission_s);
+    x[HANDOVER] = to_line(&f.h, HANDOVER, e->handover_s);
+    x[BURST] = to_line(&f.h, BURST, e->burst);
+}
+/* The terms that the constants and engines have that ship. */
+static void start_shipped(void) {
+    static double x[MOST_GROUPS][MOST_PARAMETERS];
+    for (int i = 0; i < f.h.cells; i++) {
+        const cell *c = &f.h.cell[i];
+        const sm_calibration *k = sm_calibration_for(c->chip, c->software);
+        for (int j = 0; j < SM_CONSTANT_COUNT; j++)
+            x[i][j] = k ? to_line(&f.h, j, sm_calibration_get(k, (sm_constant)j)) : NAN;
+        line_of(sm_software_of(c->software), x[i]);
+    }
+    fit_start(&f.h, x);
+    line_of(sm_software_of("serving"), f.shipped);
+    for (int j = HOST; j < PARAMETERS; j++)
+        f.shipped[j] -= f.h.cell[0].base[j] + f.h.term[FABRIC][0][j];
+}
+
 int main(int n, char **word) {
     const char *rows = NULL, *calibrations = NULL, *engines = NULL, *measurements = NULL;
+    int rounds = 14;
+    bool shipped = false;
     int first = 1;
     while (first + 1 < n && word[first][0] == '-') {
+        if (strcmp(word[first], "-s") == 0) shipped = true, rounds = atoi(word[first + 1]);
         if (strcmp(word[first], "-r") == 0) rows = word[first + 1];
         if (strcmp(word[first], "-m") == 0) measurements = word[first + 1];
         if (strcmp(word[first], "-c") == 0) calibrations = word[first + 1];
@@ -704,7 +776,8 @@ int main(int n, char **word) {
     for (size_t i = 0; i < truth.n; i++) add_row(&truth.row[i]);
     weigh();
     fprintf(stderr, "%d rows, %d parts, %d cells\n", f.rows, f.parts, f.h.cells);
-    fit_terms(&f.h, 14, 25);
+    if (shipped) start_shipped();
+    fit_terms(&f.h, rounds, 25);
     predict(IN_SAMPLE, -1);
     leave_out_all();
     const sm_evidence_apart apart[2] = {apart_of(false), apart_of(true)};

@@ -99,6 +99,16 @@ int cell_index(hierarchy *h, const sm_chip *chip, const char *software, const ch
 
 /* ---- the fit ---- */
 
+/* Moves a parameter by a step from where it is, or inward from the bound that it is at or beyond,
+ * where nothing would show; returns the step. */
+static double take_step(const hierarchy *h, int j, double *x) {
+    double rest = is_compute(j) ? x[COMPUTE] : 0.0;
+    double low = to_line(h, j, h->parameter[j].low), high = to_line(h, j, h->parameter[j].high);
+    double from = clamp(x[j] + rest, low, high), step = from + STEP > high ? -STEP : STEP;
+    if (j == COMPUTE) step = -STEP, from = x[j];
+    x[j] = from + step - rest;
+    return step;
+}
 /* Residuals, and on demand their slopes, at the terms. */
 static void evaluate(hierarchy *h, bool slopes) {
     double *at = malloc((size_t)(h->residuals + 1) * sizeof *at);
@@ -113,12 +123,12 @@ static void evaluate(hierarchy *h, bool slopes) {
             if (!is_moved(h, j)) continue;
             double moved[P];
             memcpy(moved, x, sizeof moved);
-            moved[j] += STEP;
+            double step = take_step(h, j, moved);
             h->predict(c, moved, at);
             for (int i = 0; i < h->residuals; i++) {
                 residual *r = &h->residual[i];
                 if (r->cell != c) continue;
-                r->slope[j] = (at[i] - r->at) / STEP;
+                r->slope[j] = (at[i] - r->at) / step;
                 if (!isfinite(r->slope[j])) r->slope[j] = 0.0;
             }
         }
@@ -215,7 +225,7 @@ static void solve_group(hierarchy *h, int level, int g, const double *old, norma
 /* The least of the linear problem: residuals at + slope (x - the cell's x), group by group. */
 static void solve_linear(hierarchy *h, const double *old, int sweeps) {
     normal *n = malloc(sizeof *n);
-    double *at = malloc((size_t)(h->residuals + 1) * sizeof *at);
+    double *at = calloc((size_t)h->residuals + 1, sizeof *at);
     if (!n || !at) fit_stop(h, "out of memory");
     for (int i = 0; i < h->residuals; i++) {
         const residual *r = &h->residual[i];
@@ -276,6 +286,70 @@ void fit_terms(hierarchy *h, int rounds, int sweeps) {
     free(old);
     evaluate(h, true);
     h->damping = 0.0;
+}
+
+/* A parameter of a cell. */
+typedef struct place_of {
+    int cell, j;
+} place_of;
+static double variance_of(const hierarchy *h, int j, int level) {
+    return h->parameter[j].sigma[level] * h->parameter[j].sigma[level];
+}
+/* What the priors let two have in common. */
+static double in_common(const hierarchy *h, place_of a, place_of b) {
+    double sum = a.cell == b.cell && a.j == b.j ? 1e-6 : 0.0;
+    for (int l = 0; l < LEVELS; l++) {
+        if (h->cell[a.cell].group[l] != h->cell[b.cell].group[l]) continue;
+        if (a.j == b.j) sum += variance_of(h, a.j, l);
+        if (is_compute(a.j) && is_compute(b.j)) sum += variance_of(h, COMPUTE, l);
+    }
+    return sum;
+}
+/* n x n, symmetric positive definite, by Cholesky; b becomes the solution. */
+static void solve_dense(int n, double *a, double *b) {
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k <= i; k++) {
+            double s = a[i * n + k];
+            for (int m = 0; m < k; m++) s -= a[i * n + m] * a[k * n + m];
+            a[i * n + k] = i == k ? sqrt(fmax(s, 1e-12)) : s / a[k * n + k];
+        }
+    for (int i = 0; i < n; i++) {
+        for (int m = 0; m < i; m++) b[i] -= a[i * n + m] * b[m];
+        b[i] /= a[i * n + i];
+    }
+    for (int i = n; i-- > 0;) {
+        for (int m = i + 1; m < n; m++) b[i] -= a[m * n + i] * b[m];
+        b[i] /= a[i * n + i];
+    }
+}
+static void start_at(hierarchy *h, double x[][MOST_PARAMETERS], const place_of *of, int n) {
+    double *a = fit_array(h, (size_t)n * (size_t)n, sizeof *a),
+           *b = fit_array(h, (size_t)n, sizeof *b);
+    for (int i = 0; i < n; i++) {
+        b[i] = x[of[i].cell][of[i].j] - h->cell[of[i].cell].base[of[i].j];
+        for (int k = 0; k < n; k++) a[i * n + k] = in_common(h, of[i], of[k]);
+    }
+    solve_dense(n, a, b);
+    for (int i = 0; i < n; i++)
+        for (int l = 0; l < LEVELS; l++) {
+            double *term = h->term[l][h->cell[of[i].cell].group[l]];
+            term[of[i].j] += variance_of(h, of[i].j, l) * b[i];
+            if (is_compute(of[i].j)) term[COMPUTE] += variance_of(h, COMPUTE, l) * b[i];
+        }
+}
+
+void fit_start(hierarchy *h, double x[][MOST_PARAMETERS]) {
+    place_of *list = fit_array(h, (size_t)h->cells * (size_t)h->parameters, sizeof *list);
+    for (int first = 0; first < h->parameters; first++) { /* those that share COMPUTE at once */
+        bool compute = first == COMPUTE;
+        int n = 0;
+        for (int j = 0; j < h->parameters; j++)
+            for (int c = 0; c < h->cells; c++)
+                if (is_moved(h, j) && !isnan(x[c][j]) && j != COMPUTE &&
+                    (compute ? is_compute(j) : j == first && !is_compute(j)))
+                    list[n++] = (place_of){c, j};
+        start_at(h, x, list, n);
+    }
 }
 
 void fit_without(hierarchy *h, int sweeps) {

@@ -85,6 +85,8 @@ int cell_index(hierarchy *h, const sm_chip *chip, const char *software, const ch
  * generations of TPU are apart. */
 const char *constants_name(const sm_chip *chip);
 
+/* Terms whose sums in each cell are x (NAN: not known), of the least that the priors make of it. */
+void fit_start(hierarchy *h, double x[][MOST_PARAMETERS]);
 /* At most so many steps, each of so many sweeps, until little is gained. */
 void fit_terms(hierarchy *h, int rounds, int sweeps);
 /* The step that the linear problem at the last derivatives would take with all rows, which no fit

@@ -2,6 +2,7 @@
 #include "unit.h"
 #include "failing_alloc.h"
 #include "scalemodel/cost.h"
+#include "scalemodel/load.h"
 #include "scalemodel/text.h"
 #include <math.h>
 #include <stdio.h>
@@ -411,8 +412,40 @@ static void test_any_allocation_may_fail(void **state) {
     }
 }
 
+/* Of serving software that is not named a chip is taken to be as of that which was measured on it:
+ * neither better than the best nor worse than the worst, in any constant. */
+static void test_the_usual_serving_software_is_among_those_measured(void **state) {
+    enum { FEW = 3 };
+    const double SLACK = 1.1;
+    const sm_calibration *usual, *one;
+    int chips = 0;
+    for (size_t i = 0; (usual = sm_calibration_at(i)) != NULL; i++) {
+        if (strcmp(usual->software, "serving") != 0) continue;
+        for (int j = 0; j < SM_CONSTANT_COUNT; j++) {
+            double least = INFINITY, most = 0, value = sm_calibration_get(usual, (sm_constant)j);
+            int n = 0;
+            for (size_t k = 0; (one = sm_calibration_at(k)) != NULL; k++) {
+                const char *name = sm_software_of(one->software)->name;
+                if (strcmp(one->chip, usual->chip) != 0 || strcmp(name, one->software) != 0 ||
+                    strcmp(name, "serving") == 0)
+                    continue;
+                least = fmin(least, sm_calibration_get(one, (sm_constant)j));
+                most = fmax(most, sm_calibration_get(one, (sm_constant)j));
+                n++;
+            }
+            if (n < FEW) break;
+            chips += j == 0;
+            if (value < least / SLACK || value > most * SLACK)
+                fail_msg("%s: %s is %g, of %d software %g to %g", usual->chip,
+                         sm_constant_of((sm_constant)j)->name, value, n, least, most);
+        }
+    }
+    assert_true(chips >= 5);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_usual_serving_software_is_among_those_measured),
         cmocka_unit_test(test_shipped_constants_lie_in_their_ranges),
         cmocka_unit_test(test_constants_of_steps_are_physical),
         cmocka_unit_test(test_a_step_beyond_the_range_has_a_wider_interval),

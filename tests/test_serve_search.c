@@ -359,6 +359,29 @@ static void given_keys_are_kept(void **state) {
     sm_arena_free(arena);
 }
 
+/* Sixteen chips are 4x4 where they are ordered so; of 2x16 none are. */
+static void replicas_are_parts_of_the_system(void **state) {
+    serve_case c;
+    sm_serve_search_options o = options();
+    serve_case_fill(&c, "llama-3-8b", "tpu-v5e:2x16");
+    sm_arena *arena = sm_arena_new();
+    sm_serve_result r = searched(&c, &o, arena);
+    assert_true(r.n > 0);
+    for (size_t i = 0; i < r.n; i++) {
+        sm_system part;
+        int chips = r.point[i].chips;
+        assert_int_not_equal(chips, 16);
+        assert_true(chips == c.system.chips || sm_system_part(&c.system, chips, &part));
+    }
+    serve_case_system(&c, "tpu-v5e:2x4"); /* of fewer dimensions, too */
+    for (int chips = 1; chips <= 4; chips *= 2) {
+        sm_system part;
+        assert_true(sm_system_part(&c.system, chips, &part));
+        assert_int_equal(part.chips, chips);
+    }
+    sm_arena_free(arena);
+}
+
 /* ---- there is none ---- */
 
 static void no_answer(const serve_case *c, const sm_serve_search_options *o, sm_status status,
@@ -636,6 +659,7 @@ int main(void) {
         cmocka_unit_test(hostile_options_are_refused),
         cmocka_unit_test(every_allocation_may_fail),
         cmocka_unit_test(pools_match_their_rates),
+        cmocka_unit_test(replicas_are_parts_of_the_system),
         cmocka_unit_test(fleets_carry_the_traffic),
         cmocka_unit_test(fleets_are_of_plans_for_requests_at_random),
         cmocka_unit_test(a_replica_holds_the_limits_at_random),

@@ -609,20 +609,21 @@ sm_status sm_system_resize(const sm_system *system, int chips, sm_system *out, s
 
 static int compare_int(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
-/* Sizes of the torus, or of the innermost switches, least first. */
-static void sorted_sizes(const sm_system *s, int size[SM_MAX_LEVELS]) {
+/* Sizes of a torus of so many dimensions, or of the innermost switches, least first. */
+static void sorted_sizes(const sm_system *s, int dims, int size[SM_MAX_LEVELS]) {
     for (int i = 0; i < SM_MAX_LEVELS; i++) size[i] = i < s->levels ? s->level[i].size : 1;
-    if (s->torus_dims > 0) qsort(size, (size_t)s->torus_dims, sizeof *size, compare_int);
+    if (dims > 0) qsort(size, (size_t)dims, sizeof *size, compare_int);
 }
 
 /* Has the whole each level of the part, and none of them smaller? A torus may be turned. */
 static bool lies_in(const sm_system *part, const sm_system *whole) {
     int inner[SM_MAX_LEVELS], outer[SM_MAX_LEVELS];
-    if (part->torus_dims != whole->torus_dims || part->levels > whole->levels) return false;
-    sorted_sizes(part, inner);
-    sorted_sizes(whole, outer);
-    for (int i = 0; i < part->levels; i++)
-        if (inner[i] > outer[i] || strcmp(part->level[i].name, whole->level[i].name) != 0)
+    if (part->torus_dims > whole->torus_dims || part->levels > whole->levels) return false;
+    sorted_sizes(part, whole->torus_dims, inner);
+    sorted_sizes(whole, whole->torus_dims, outer);
+    for (int i = 0; i < whole->levels; i++)
+        if (inner[i] > outer[i] ||
+            (i < part->levels && strcmp(part->level[i].name, whole->level[i].name) != 0))
             return false;
     return true;
 }

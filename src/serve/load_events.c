@@ -25,7 +25,7 @@ static const double PLENTY_KV = 1e12; /* tokens: who runs at once is known alrea
 
 typedef struct events {
     load_steps *c;
-    const load_prompt *prompt;
+    load_prompt prompt;
     double tokens;  /* of a prompt that are new */
     double each;    /* requests that a client stands for */
     double clients; /* of all engines; 0: they come at a rate */
@@ -55,7 +55,7 @@ static double beside_s(events *e, double prompts) {
     int low = prompts > 1 ? (int)smaller(log2(prompts), OCTAVES - 1) : 0,
         high = low + (prompts > 1);
     for (int i = low; i <= high; i++)
-        if (e->beside_s[i] <= 0) e->beside_s[i] = load_beside_s(e->c, e->prompt, ldexp(1, i));
+        if (e->beside_s[i] <= 0) e->beside_s[i] = load_beside_s(e->c, &e->prompt, ldexp(1, i));
     if (prompts <= 1) return prompts * e->beside_s[0];
     double share = prompts / ldexp(1, low) - 1;
     return e->beside_s[low] + share * (e->beside_s[high] - e->beside_s[low]);
@@ -68,7 +68,7 @@ static double step_s(void *context, double n, double cached, double prefill, dou
     (void)cached, (void)attended;
     double decode = n > 0 ? decode_s(e, n * e->each) : 0;
     if (prefill <= 0) return decode;
-    return larger(e->prompt->alone_s * smaller(1, prompts), decode + beside_s(e, prompts));
+    return larger(e->prompt.alone_s * smaller(1, prompts), decode + beside_s(e, prompts));
 }
 
 static void served(void *context, const sm_request_served *r) {
@@ -123,7 +123,7 @@ static sm_status run(events *e, sm_error *err) {
                               .step_s = step_s,
                               .kv_tokens = PLENTY_KV,
                               .kv_bytes_per_token = 1,
-                              .tokens_per_step = e->prompt->yield,
+                              .tokens_per_step = e->prompt.yield,
                               .chips = 1};
     sm_synthetic draw = {.kind = SM_ARRIVALS_POISSON,
                          .rate_per_s = e->rate,
@@ -148,18 +148,15 @@ static sm_status run(events *e, sm_error *err) {
 static void simulate(events *e, first_token *out) {
     load_steps *c = e->c;
     double stages = c->e->apart ? c->e->prefill_plan.pipeline : 1;
-    load_prompt prompt = *e->prompt;
-    double later_s = prompt.alone_s * (1 - 1 / stages);
+    double later_s = e->prompt.alone_s * (1 - 1 / stages);
     if (c->failed) return;
-    prompt.alone_s /= stages;
-    e->prompt = &prompt;
+    e->prompt.alone_s /= stages;
     e->first_s = sm_malloc((size_t)(e->first + e->counted) * sizeof *e->first_s);
     sm_status status = e->first_s ? run(e, &c->err) : sm_fail_memory(&c->err);
     if (!c->failed) c->failed = status != SM_OK;
     for (size_t i = 0; !c->failed && i < (size_t)(e->first + e->counted); i++)
         e->first_s[i] += later_s;
     if (!c->failed) read_first(e, out);
-    e->prompt = NULL;
     sm_free(e->first_s);
 }
 
@@ -168,7 +165,7 @@ void load_closed_first(load_steps *c, double in_flight, double most_running,
     const sm_serve_job *job = &c->e->decode->job;
     double all = c->e->apart ? in_flight * c->e->n : in_flight;
     events e = {.c = c,
-                .prompt = prompt,
+                .prompt = *prompt,
                 .tokens = job->prompt - job->prefix,
                 .each = larger(1, all / MOST_CLIENTS),
                 .rate = 1, /* not looked at */
@@ -187,7 +184,7 @@ void load_open_first(load_steps *c, double rate, double running, double most_run
     enum { FULLER = 4, ROOM = 16 }; /* than on average */
     const sm_serve_job *job = &c->e->decode->job;
     events e = {.c = c,
-                .prompt = prompt,
+                .prompt = *prompt,
                 .tokens = job->prompt - job->prefix,
                 .each = 1,
                 .counted = COUNTED,

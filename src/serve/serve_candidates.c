@@ -49,14 +49,14 @@ static bool is_candidate(const sm_system *whole, int chips) {
     return is_power_of_two(units) || (units % 3 == 0 && is_power_of_two(units / 3));
 }
 
-/* Systems on which a replica may run, from few chips to many; returns how many. */
+/* Parts on which a replica may run, from few chips to many; returns how many. */
 static int slices_of(const sm_system *whole, int least, int most, sm_system *slices) {
     int n = 0;
     for (int chips = least; chips <= most && chips <= whole->chips; chips++) {
         if (!is_candidate(whole, chips)) continue;
         assert(n < MAX_SLICES); /* two for each power of two, of chips and of nodes */
         if (chips == whole->chips) slices[n++] = *whole;
-        else if (sm_system_resize(whole, chips, &slices[n], NULL) == SM_OK) n++;
+        else if (sm_system_part(whole, chips, &slices[n])) n++;
     }
     return n;
 }

@@ -36,7 +36,7 @@ static sm_status open_worker(const sm_serve_job *job, const sm_calibration *cali
                              sm_serve **out, sm_error *err) {
     sm_system slice;
     sm_serve_job own = *job;
-    if (sm_system_resize(job->system, chips, &slice, NULL) != SM_OK) slice = *job->system;
+    if (!sm_system_part(job->system, chips, &slice)) slice = *job->system;
     own.system = &slice;
     sm_status status = sm_serve_new(&own, out, err);
     if (!status && calibration) sm_serve_set_calibration(*out, calibration);

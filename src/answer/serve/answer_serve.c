@@ -121,8 +121,7 @@ static sm_status read_question(sm_serve_asked *q, sm_error *err) {
 
 sm_status sm_serve_open(sm_serve_asked *q, int chips, sm_serve **serve, sm_error *err) {
     const sm_system *whole = q->in.system;
-    if (chips == whole->chips || sm_system_resize(whole, chips, &q->slice, NULL) != SM_OK)
-        q->slice = *whole;
+    if (chips == whole->chips || !sm_system_part(whole, chips, &q->slice)) q->slice = *whole;
     sm_serve_job job = q->job;
     job.system = &q->slice;
     job.in_flight = q->in.concurrency;

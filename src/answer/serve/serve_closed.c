@@ -111,7 +111,7 @@ sm_status sm_serve_closed(sm_serve_asked *q, sm_error *err) {
     for (int c = least; c <= most && q->shares < SM_MAX_SHARES; c++) {
         int replicas = whole->chips / c;
         if (whole->chips % c || replicas > requests) continue;
-        if (sm_system_resize(whole, c, &slice, NULL)) continue;
+        if (!sm_system_part(whole, c, &slice)) continue;
         struct sm_closed_share *now = &q->share[q->shares];
         *now =
             (struct sm_closed_share){.replicas = replicas, .in_flight = ceil(requests / replicas)};
