@@ -342,7 +342,7 @@ sm_status ring_run(const ring_job *job, sm_local_block *out, double *waiting_s, 
     /* What is on its way uses buffers that are about to go. */
     for (int i = 0; i < r.lanes; i++) {
         lane *l = &r.lane[i];
-        ring_end_send(&l->way, NULL);
+        ring_close(&l->way, status != SM_OK);
         if (l->borrowed) l->block[PRODUCT].data = NULL;
         for (int b = 0; b < BLOCKS; b++) sm_local_block_free(&l->block[b]);
     }

@@ -52,6 +52,13 @@ sm_status ring_end_send(ring_transfer *t, sm_error *err) {
     return wait_for(t, &t->sending, &t->sends, err);
 }
 
+void ring_close(ring_transfer *t, bool failed) {
+    const sm_backend *b = t->group->backend;
+    if (!failed) ring_end_send(t, NULL);
+    else if (t->sends && b->cancel) b->cancel(t->group, &t->sending);
+    t->sends = false;
+}
+
 void ring_poke(ring_transfer *t) {
     if (!t->group->backend->poke) return;
     if (t->receives) t->group->backend->poke(t->group, &t->receiving);

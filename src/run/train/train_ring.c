@@ -324,8 +324,8 @@ static sm_status run(ring *r, sm_error *err) {
         status = r->backward ? backward_stage(r, stage, err) : forward_stage(r, stage, err);
     if (!status && !r->backward) attention_each_head(&r->at, finish, r);
     for (int i = 0; i < PAIR; i++) { /* what is under way uses blocks that are about to go */
-        ring_end_send(&r->x[i].way, NULL);
-        ring_end_send(&r->d[i].way, NULL);
+        ring_close(&r->x[i].way, status != SM_OK);
+        ring_close(&r->d[i].way, status != SM_OK);
         for (int k = 0; k < 2; k++) sm_local_block_free(&r->x[i].room[k]);
         sm_local_block_free(&r->x[i].wide);
         sm_local_block_free(&r->d[i].made);
