@@ -67,8 +67,8 @@ sm_status ring_start_send(ring_transfer *t, const sm_local_block *from, sm_error
 /* Wait; nothing happens when none was started. */
 sm_status ring_end_receive(ring_transfer *t, sm_error *err);
 sm_status ring_end_send(ring_transfer *t, sm_error *err);
-/* Before the blocks go: wait for what was sent, or take it back on a rank that has failed, for which
- * the others may wait. */
+/* Before the blocks go: wait for what was sent, or take it back on a rank that has failed, for
+ * which the others may wait. */
 void ring_close(ring_transfer *t, bool failed);
 /* Give the transport a chance to make progress. */
 void ring_poke(ring_transfer *t);
