@@ -377,7 +377,7 @@ static void failing_allocations_end_every_rank(void **state) {
     uint64_t before = sm_allocation_count();
     assert_int_equal(sm_run_threads(3, train_curve_run, &all, NULL), SM_OK);
     uint64_t made = sm_allocation_count() - before;
-    for (uint64_t n = 1; n < made; n += n > made / 2 ? 7 : made / 25 + 1) {
+    for (uint64_t n = 1; n<made; n += n> made / 2 ? 7 : made / 25 + 1) {
         sm_error err = {.status = SM_OK};
         sm_allocation_fail_at(n);
         sm_status status = sm_run_threads(3, train_curve_run, &all, &err);
