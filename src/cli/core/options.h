@@ -237,6 +237,9 @@ sm_status cli_frameworks(const cli_call *call, const cli_recipe_values *given, s
                          cli_asked_frameworks *out, sm_error *err);
 /* Is --framework any? */
 bool cli_any_framework(const cli_recipe_values *given);
+/* The framework that a question is about: the recipe's, else that of --framework, else that of
+ * --emit; NULL. */
+const sm_framework *cli_framework_of(const sm_recipe *recipe, const cli_asked_frameworks *asked);
 /* The constants of this software, else of one that a framework is known by, where the chip has
  * them; else usual. software, framework: NULL where there is none. */
 const sm_calibration *cli_framework_calibration(const sm_framework *framework, const char *software,

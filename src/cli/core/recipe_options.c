@@ -138,6 +138,11 @@ sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,
     return status ? status : find_model(call, read_by, recipe, model, err);
 }
 
+const sm_framework *cli_framework_of(const sm_recipe *recipe, const cli_asked_frameworks *asked) {
+    if (recipe->framework) return recipe->framework;
+    return asked->framework ? asked->framework : asked->emit;
+}
+
 const sm_calibration *cli_framework_calibration(const sm_framework *framework, const char *software,
                                                 const sm_chip *chip, const sm_calibration *usual) {
     const sm_calibration *own = software ? sm_calibration_for(chip, software) : NULL;

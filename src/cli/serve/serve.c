@@ -219,10 +219,7 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     q->emit = asked.emit;
     q->any_plan = cli_any_framework(&v->recipe_values);
     if (!status) status = read_pools(call, v, err);
-    if (!status)
-        take_framework(v, v->recipe_values.from ? v->recipe.framework
-                          : asked.framework     ? asked.framework
-                                                : asked.emit);
+    if (!status) take_framework(v, cli_framework_of(&v->recipe, &asked));
     q->software = v->constants.software;
     if (!status) status = read_rest(call, v, err);
     return status ? status : sm_answer_serve(q, r, err);

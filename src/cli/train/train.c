@@ -263,9 +263,8 @@ static sm_status read_held(const cli_call *call, training *t, sm_error *err) {
 }
 
 /* The constants of the software that runs the plan, on each system. */
-static void take_framework(training *t, const sm_framework *kept_to) {
+static void take_framework(training *t, const sm_framework *framework) {
     sm_train_question *q = &t->question;
-    const sm_framework *framework = kept_to ? kept_to : q->emit;
     if (!framework || q->as_run) return;
     for (int i = 0; i == 0 || i < q->n_systems; i++) {
         const sm_chip *chip = i ? &t->systems[i].chip : &t->system.chip;
@@ -308,7 +307,7 @@ static sm_status read_question(const cli_call *call, training *t, sm_error *err)
     else if (!status && t->against)
         status = sm_io_read_packed(t->against, SM_IO_DATA_BYTES, call->arena, &q->against, err);
     if (!status && from) status = take_recipe(call, t, err);
-    if (!status && !constants) take_framework(t, from ? t->recipe.framework : q->framework);
+    if (!status && !constants) take_framework(t, cli_framework_of(&t->recipe, &asked));
     if (!status) status = read_method(call, t, err);
     if (!status) status = read_held(call, t, err);
     if (!status) status = check_one_plan(call, t, err);
