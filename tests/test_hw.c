@@ -657,7 +657,7 @@ static void errors_say_what_and_where(void **state) {
          "are 8 and 16"},
         {"gb200:100", 7, 3,
          "100 chips are not a whole number of nodes: a node of gb200-nvl72 has 72; the nearest "
-         "counts are 72 and 144"},
+         "counts are 96 and 104"},
         {"h100:8x128", 8, 3,
          "the nvlink level of h100-sxm holds at most 8, not 128; sizes are written outer to "
          "inner, as in 128x8"},

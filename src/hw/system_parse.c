@@ -468,6 +468,25 @@ static sm_status fail_level_too_large(const written *w, const sm_chip *chip, int
                       chip->tree[0].degree);
 }
 
+/* As few as hold so many chips, alike in each: full, or whole hosts (256 chips of domains of 72 are
+ * 64 of each of four). 0: none are. */
+static int nodes_of(const sm_chip *chip, int count) {
+    const int node = chip->tree[0].degree, host = chip->chips_per_host;
+    const int nodes = count / node + (count % node > 0);
+    bool full = count % node == 0, hosts = host > 0 && count / nodes % host == 0;
+    return count % nodes == 0 && (full || hosts) ? nodes : 0;
+}
+
+static sm_status fail_count(const written *w, const sm_chip *chip, int count, sm_error *err) {
+    int less = count, more = count; /* a full node on either side ends the search */
+    while (!nodes_of(chip, less)) less--;
+    while (!nodes_of(chip, more)) more++;
+    return sm_fail_at(err, w->source, w->shape,
+                      "%d chips are not a whole number of nodes: a node of %s has %d; the nearest "
+                      "counts are %d and %d",
+                      count, chip->name, chip->tree[0].degree, less, more);
+}
+
 /* The written sizes innermost first, checked against the degrees of the tree. */
 static sm_status switch_sizes(const written *w, const sm_chip *chip, int *size, int *n,
                               sm_error *err) {
@@ -484,15 +503,8 @@ static sm_status switch_sizes(const written *w, const sm_chip *chip, int *size, 
                           "has %d numbers",
                           chip->name, chip->tree_levels, *n);
     if (w->n <= 1 && size[0] > chip->tree[0].degree) {
-        const int node = chip->tree[0].degree, count = w->size[0];
-        const int nodes = count / node + (count % node > 0), host = chip->chips_per_host;
-        /* alike in each, and whole hosts: 256 of domains of 72 are 64 of each of four */
-        if (count % nodes != 0 || (count % node > 0 && (host <= 0 || count / nodes % host != 0)))
-            return sm_fail_at(
-                err, w->source, w->shape,
-                "%d chips are not a whole number of nodes: a node of %s has %d; the nearest "
-                "counts are %d and %d",
-                count, chip->name, node, count - count % node, count - count % node + node);
+        const int count = w->size[0], nodes = nodes_of(chip, count);
+        if (!nodes) return fail_count(w, chip, count, err);
         size[1] = nodes;
         size[0] = count / nodes;
         *n = 2;
