@@ -380,7 +380,7 @@ clang:
 	@CC="$(CC)" scripts/setup.sh test
 	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/suite.sh clang
 # ThreadSanitizer cannot look into BLAS: it watches what the ranks share around it.
-TSAN_TESTS := test_communicator test_ring_attention test_row_math test_measure test_checkpoint test_measured_training \
+TSAN_TESTS := test_communicator test_ring_attention test_row_math test_measure test_checkpoint test_checkpoint_reference test_measured_training \
     $(patsubst tests/%.c,%,$(wildcard tests/test_run_*.c))
 tsan:
 	@CC="$(CC)" scripts/setup.sh test

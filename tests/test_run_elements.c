@@ -103,6 +103,20 @@ static void products_are_of_what_is_stored(void **state) {
     }
 }
 
+/* 4 rows of one array and 5 of the other's are refused: the product would read what lies behind. */
+static void arrays_that_disagree_are_refused(void **state) {
+    static const int8_t label[2][SM_MAX_RANK] = {{0, 1}, {1, 2}}, made[SM_MAX_RANK] = {0, 2};
+    sm_local_block in[2] = {random_block(SM_ELEMENT_F32, 3, 4, 1),
+                            random_block(SM_ELEMENT_F32, 5, 2, 2)};
+    sm_local_block out = random_block(SM_ELEMENT_F32, 3, 2, 3);
+    sm_error err = {.status = SM_OK};
+    assert_int_equal(sm_local_einsum(2, in, label, made, &out, &err), SM_INTERNAL);
+    assert_non_null(strstr(err.sentence, "4 elements and 5"));
+    sm_local_block_free(&in[0]);
+    sm_local_block_free(&in[1]);
+    sm_local_block_free(&out);
+}
+
 static void sums_of_one_array_are_single(void **state) {
     sm_local_block a = random_block(SM_ELEMENT_BF16, 40, 30, 3), out;
     sm_error err;
@@ -274,6 +288,7 @@ int main(void) {
         cmocka_unit_test(rounds_to_the_nearest),
         cmocka_unit_test(sums_are_rounded),
         cmocka_unit_test(products_are_of_what_is_stored),
+        cmocka_unit_test(arrays_that_disagree_are_refused),
         cmocka_unit_test(sums_of_one_array_are_single),
         cmocka_unit_test(every_value_is_kept),
         cmocka_unit_test(numbers_go_to_the_nearest),

@@ -522,14 +522,37 @@ static sm_status fold(int operands, const sm_local_block *in, const int8_t (*lab
     return status;
 }
 
+/* A label has one size wherever it stands: of arrays that disagree, a product would read what lies
+ * behind the smaller. */
+static sm_status same_sizes(int operands, const sm_local_block *in,
+                            const int8_t (*label)[SM_MAX_RANK], const sm_local_block *out,
+                            const int8_t *out_labels, sm_error *err) {
+    size_t above[INT8_MAX + 1] = {0}; /* a size and 1; 0: not met */
+    for (int i = 0; i <= operands; i++) {
+        const sm_local_block *b = i < operands ? &in[i] : out;
+        const int8_t *own = i < operands ? label[i] : out_labels;
+        for (int d = 0; d < b->rank; d++) {
+            size_t *known = &above[own[d]];
+            if (*known && *known != b->size[d] + 1)
+                return sm_fail(err, SM_INTERNAL,
+                               "a dimension of a product has %zu elements and %zu", *known - 1,
+                               b->size[d]);
+            *known = b->size[d] + 1;
+        }
+    }
+    return SM_OK;
+}
+
 sm_status local_einsum(int operands, const sm_local_block *in, const int8_t (*label)[SM_MAX_RANK],
                        const int8_t *out_labels, bool plus, sm_local_block *out, sm_error *err) {
     labels lo = labels_of(out, out_labels);
+    sm_status status = same_sizes(operands, in, label, out, out_labels, err);
+    if (status) return status;
     if (operands == 1) {
         labels la = labels_of(&in[0], label[0]);
         if (!plus) return sum_out(&in[0], &la, &lo, out->data, err);
         sm_local_block sum;
-        sm_status status = sm_local_block_new(out->element, out->rank, out->size, &sum, err);
+        status = sm_local_block_new(out->element, out->rank, out->size, &sum, err);
         if (!status) status = sum_out(&in[0], &la, &lo, sum.data, err);
         if (!status) sm_elements_add(out->data, sum.data, sm_local_block_count(out), out->element);
         sm_local_block_free(&sum);
