@@ -34,7 +34,7 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 FUZZ_SECONDS ?= 600
 WARN := -Wall -Wextra -Wshadow -Wconversion -Werror
-CFLAGS ?= -O2 -g -fno-math-errno -fno-trapping-math
+CFLAGS ?= -O2 -g1 -fno-math-errno -fno-trapping-math
 # Names stay inside a library but for those of the public headers, which say so themselves.
 # PIC, THREADS: of machines that run machine code; a browser's have neither.
 PIC ?= -fPIC
@@ -42,6 +42,7 @@ THREADS ?= -pthread
 ALL_CFLAGS := -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) $(PIC) -fvisibility=hidden $(THREADS) -Iinclude $(CFLAGS)
 # Tests run once, and what compiling them takes counts as much; their oracles are what takes long.
 TEST_CFLAGS ?= $(if $(filter -O2 -O3,$(CFLAGS)),-O1)
+COLD_CFLAGS ?= $(if $(filter -O2,$(CFLAGS)),-O1)
 # A hundred test programs are linked, each in a third of the time by gold, where that is there.
 GOLD := $(if $(findstring -gnu-,$(CC)),,$(shell echo 'int main(void) { return 0; }' | $(CC) -x c -fuse-ld=gold -o /dev/null - 2>/dev/null && \
     echo -fuse-ld=gold))

@@ -140,6 +140,8 @@ typedef struct sm_recipe_job {
     const char *program;      /* the lines between `begin` and `end`, of a program; else NULL */
     const char *predicted;    /* "3.2 s a step": a comment; NULL: none */
     const char *weights, *kv; /* of serving: data types, or NULL */
+    const char *software; /* whose constants priced it: what those were measured with is switched
+                           * on; NULL: of none */
 } sm_recipe_job;
 /* The recipe that runs a plan in a framework: its settings, each with a comment, a command, and a
  * list of what it cannot be told (*cannot: how many such). In the arena. SM_USAGE when the

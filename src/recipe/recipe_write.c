@@ -138,6 +138,7 @@ static expression_value job_value(const writing *w, const char *name) {
     if (strcmp(name, "hub_model") == 0) return hub_value(w, j->model->name);
     if (strcmp(name, "weights") == 0) return value_text(j->weights);
     if (strcmp(name, "kv") == 0) return value_text(j->kv);
+    if (strcmp(name, "software") == 0) return value_text(j->software);
     if (strcmp(name, "predicted") == 0) return value_text(j->predicted);
     if (strcmp(name, "chunks") == 0) return chunks_value(w);
     if (strcmp(name, "plan") != 0 && strcmp(name, "job") != 0) return model_value(w, name);
@@ -259,6 +260,7 @@ static void put_setting(writing *w, const framework_key *k, expression_value v) 
     const char *leaf = leaf_of(k->key, &under);
     /* The value as the form writes it. */
     bool shell = w->form == AS_ARGUMENTS || w->form == AS_WORDS;
+    bool bare = k->type == TYPE_SWITCH && v.kind != VALUE_TEXT; /* a text is its value, said out */
     if (k->type == TYPE_SWITCH)
         snprintf(value, sizeof value, "%s", value_holds(v) ? "true" : "false");
     else if (v.kind == VALUE_NUMBER) sm_format_exact(value, sizeof value, v.number);
@@ -267,8 +269,7 @@ static void put_setting(writing *w, const framework_key *k, expression_value v) 
     switch (w->form) {
     case AS_ARGUMENTS:
         if (k->type == TYPE_SWITCH && !value_holds(v)) return;
-        snprintf(setting, sizeof setting, "    %s%s%s", k->key, k->type == TYPE_SWITCH ? "" : " ",
-                 k->type == TYPE_SWITCH ? "" : value);
+        snprintf(setting, sizeof setting, "    %s%s%s", k->key, bare ? "" : " ", bare ? "" : value);
         break;
     case AS_WORDS: snprintf(setting, sizeof setting, "    %s=%s", k->key, value); break;
     case AS_TOML:

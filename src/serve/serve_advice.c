@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scalemodel/load.h"
 #include "serve_space.h"
 
 typedef struct advice {
@@ -45,7 +46,8 @@ static void consider(advice *a, const char *change, const sm_serve_point *to) {
     sm_format_seconds(after, sizeof after, to->tpot_s[1]);
     sm_format_count(rate[0], sizeof rate[0], a->now->tokens_per_s_per_chip);
     sm_format_count(rate[1], sizeof rate[1], to->tokens_per_s_per_chip);
-    if (to->tokens_per_s_per_chip < LEAST_PART * a->now->tokens_per_s_per_chip)
+    double quicker = to->tokens_per_s_per_chip / a->now->tokens_per_s_per_chip;
+    if (quicker < LEAST_PART || cost_gain(a->now, to) > quicker / LEAST_PART) /* another price */
         snprintf(usd, sizeof usd, ", $%.3g to $%.3g per million tokens",
                  a->now->usd_per_million_tokens, to->usd_per_million_tokens);
     snprintf(a->text, sizeof a->text, "%s: %s to %s a token, %s to %s tokens/s/chip%s%s", change,
@@ -90,6 +92,8 @@ static void try_chips(advice *a) {
     try_job(a, "twice the chips (expert)", &job, a->s->calibration, &plan, a->now->batch);
 }
 
+/* Under the same software, or both under what is usual: one whose constants are not known there
+ * would be compared in that too. */
 static void try_other_chip(advice *a, sm_serve *s, const sm_chip *chip) {
     char text[96], change[96];
     sm_system system;
@@ -100,8 +104,12 @@ static void try_other_chip(advice *a, sm_serve *s, const sm_chip *chip) {
     sm_source source = sm_source_of("advice", text);
     if (sm_system_parse(&source, NULL, 0, &system, NULL) != SM_OK) return;
     if (sm_chip_peak(chip, s->job.dtypes.compute, NULL) <= 0) return;
+    const char *software = a->s->calibration->software;
+    bool usual = strcmp(software, sm_serve_usual_calibration(&a->s->system.chip).software) == 0;
+    const sm_calibration *same = usual ? NULL : sm_software_calibration(chip, software);
+    if (!usual && !same) return;
     serve_set_system(s, &system);
-    sm_serve_set_calibration(s, NULL);
+    sm_serve_set_calibration(s, same);
     snprintf(change, sizeof change, "as many %s", chip->name);
     sm_error err = {.status = SM_OK};
     if (is_possible(a, sm_serve_point_of(s, &a->now->plan, a->now->batch, &p, &err), &err))

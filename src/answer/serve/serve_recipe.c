@@ -69,6 +69,7 @@ sm_status sm_serve_emit(const sm_serving_found *a, sm_error *err) {
         .seq = sm_serve_longest(&q->job),
         .weights = sm_dtype_name(q->job.dtypes.weights),
         .kv = sm_dtype_name(q->job.dtypes.kv),
+        .software = q->used->software,
         .predicted = sm_textf(r, "%s a token, %s to the first, %.0f tokens/s a chip",
                               sm_show_seconds(r, p->tpot_s[1]), sm_show_seconds(r, p->ttft_s[1]),
                               p->tokens_per_s_per_chip)};

@@ -260,6 +260,7 @@ sm_status sm_train_emit(const sm_plans_shown *plans, sm_error *err) {
                                .plan = best->plan,
                                .batch = plans->sequences,
                                .seq = q->job.seq,
+                               .software = q->in.calibration->software,
                                .predicted = sm_textf(r, "%s a step, %s of memory a chip%s",
                                                      sm_show_seconds(r, price->expected_s),
                                                      sm_show_bytes(r, price->memory.total),

@@ -2,6 +2,7 @@
  * which bounds it lies and what holds when it is not given; parsing, help, errors and the nearest
  * valid name all come from the same rows, so they cannot disagree. */
 #pragma once
+#include "scalemodel/evidence.h"
 #include "scalemodel/answer.h"
 #include "scalemodel/command.h"
 #include "scalemodel/load.h"
@@ -240,10 +241,18 @@ bool cli_any_framework(const cli_recipe_values *given);
 /* The framework that a question is about: the recipe's, else that of --framework, else that of
  * --emit; NULL. */
 const sm_framework *cli_framework_of(const sm_recipe *recipe, const cli_asked_frameworks *asked);
-/* The constants of this software, else of one that a framework is known by, where the chip has
- * them; else usual. software, framework: NULL where there is none. */
-const sm_calibration *cli_framework_calibration(const sm_framework *framework, const char *software,
-                                                const sm_chip *chip, const sm_calibration *usual);
+/* What a framework is to do: the model, on the chip. */
+typedef struct cli_framework_use {
+    const sm_framework *framework; /* NULL: none */
+    sm_evidence_use use;
+    const sm_model *model;
+    const sm_chip *chip;
+} cli_framework_use;
+/* The constants of this software, else of a version of the framework where the chip has them: the
+ * newest with which this model was measured there, else the one whose evidence is nearest to it;
+ * else usual. software: NULL where there is none. */
+const sm_calibration *cli_framework_calibration(const cli_framework_use *of, const char *software,
+                                                const sm_calibration *usual);
 /* The recipe of --from with its model (or MODEL, where that is given) and its chips (or those of
  * on). SM_USAGE when neither says one, SM_BAD_INPUT with the place of what cannot be read. */
 sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,

@@ -143,14 +143,34 @@ const sm_framework *cli_framework_of(const sm_recipe *recipe, const cli_asked_fr
     return asked->framework ? asked->framework : asked->emit;
 }
 
-const sm_calibration *cli_framework_calibration(const sm_framework *framework, const char *software,
-                                                const sm_chip *chip, const sm_calibration *usual) {
-    const sm_calibration *own = software ? sm_calibration_for(chip, software) : NULL;
-    const char *rest = framework ? sm_framework_software(framework) : "", *word;
-    for (size_t n; !own && (n = sm_next_word(&rest, &word)) > 0;) {
+/* How far off a framework's plans of this model are expected to be under the constants of one of
+ * its versions, as evidence has it; none where the model itself was measured so. */
+static double expected_error(const cli_framework_use *of, const char *software) {
+    sm_evidence_near near = {.error = NAN};
+    const sm_evidence_question q = {.use = of->use,
+                                    .model = of->model,
+                                    .chip = of->chip,
+                                    .software = software,
+                                    .type = SM_DTYPE_COUNT};
+    if (!sm_evidence_find(&q, &near, 1) || !(near.error >= 0)) return INFINITY;
+    return near.same_model && near.same_chip && near.same_software ? 0 : near.error;
+}
+
+const sm_calibration *cli_framework_calibration(const cli_framework_use *of, const char *software,
+                                                const sm_calibration *usual) {
+    const double nearer = 0.9; /* an older version is taken where it is nearer by a tenth */
+    const sm_calibration *own = software ? sm_calibration_for(of->chip, software) : NULL;
+    if (own) return own;
+    const char *rest = of->framework ? sm_framework_software(of->framework) : "", *word;
+    double least = INFINITY;
+    for (size_t n; (n = sm_next_word(&rest, &word)) > 0;) {
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)n, word);
-        own = sm_calibration_for(chip, name);
+        const sm_calibration *one = sm_calibration_for(of->chip, name);
+        double error = one ? expected_error(of, name) : INFINITY;
+        if (!one || (own && !(error < nearer * least))) continue;
+        own = one;
+        least = error;
     }
     return own ? own : usual;
 }

@@ -194,8 +194,8 @@ static sm_status read_recipe(const cli_call *call, serving *v, sm_error *err) {
 static void take_framework(serving *v, const sm_framework *framework) {
     const sm_serve_question *q = &v->question;
     if (!framework || v->constants.calibration || v->constants.software) return;
-    const sm_calibration *own =
-        cli_framework_calibration(framework, v->recipe.software, &v->system.chip, NULL);
+    const cli_framework_use use = {framework, SM_EVIDENCE_SERVING, &v->model, &v->system.chip};
+    const sm_calibration *own = cli_framework_calibration(&use, v->recipe.software, NULL);
     bool all = own && (!q->prefill_system ||
                        sm_software_calibration(&q->prefill_system->chip, own->software));
     for (int i = 1; i < q->n_systems && all; i++)

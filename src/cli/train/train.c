@@ -268,8 +268,9 @@ static void take_framework(training *t, const sm_framework *framework) {
     if (!framework || q->as_run) return;
     for (int i = 0; i == 0 || i < q->n_systems; i++) {
         const sm_chip *chip = i ? &t->systems[i].chip : &t->system.chip;
+        const cli_framework_use use = {framework, SM_EVIDENCE_TRAINING, &t->model, chip};
         t->calibrations[i] =
-            cli_framework_calibration(framework, t->recipe.software, chip, sm_calibration_of(chip));
+            cli_framework_calibration(&use, t->recipe.software, sm_calibration_of(chip));
     }
     q->calibration = t->calibrations[0];
     q->calibrations = t->calibrations;

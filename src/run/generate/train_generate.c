@@ -446,7 +446,7 @@ sm_status sm_generator_new_paged(sm_communicator *world, const sm_train_setup *s
     if (pages) g->feed = (train_feed){.pages = pages->pages, .page_tokens = pages->page_tokens};
     /* one road for prompts and single bytes: the cache lies over context, queries are on all */
     g->setup.rules = (sm_rules){.expert_tensor = setup->rules.expert_tensor, .decode = true};
-    /* latents are attended to as they are: keys made of them would be of whole caches, not of rows */
+    /* latents are attended to as they are: keys made of them would be of whole caches */
     g->setup.rules.absorbed = true;
     g->t = (sm_trainer){
         .setup = &g->setup,
