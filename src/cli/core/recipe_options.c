@@ -143,9 +143,23 @@ const sm_framework *cli_framework_of(const sm_recipe *recipe, const cli_asked_fr
     return asked->framework ? asked->framework : asked->emit;
 }
 
+/* The rows of a software that evidence has of a chip. */
+static int rows_of(const cli_framework_use *of, const char *software) {
+    int rows = 0;
+    for (size_t i = 0; i < sm_evidence_count(); i++) {
+        const sm_evidence *e = sm_evidence_at(i);
+        if (e->use == of->use && strcmp(e->software, software) == 0 &&
+            strcmp(e->chip, of->chip->name) == 0)
+            rows += e->rows;
+    }
+    return rows;
+}
+
 /* How far off a framework's plans of this model are expected to be under the constants of one of
- * its versions, as evidence has it; none where the model itself was measured so. */
+ * its versions, as evidence has it; none where the model itself was measured so. INFINITY: of other
+ * models, there are too few rows to speak of this one. */
 static double expected_error(const cli_framework_use *of, const char *software) {
+    enum { FEW_ROWS = 20 };
     sm_evidence_near near = {.error = NAN};
     const sm_evidence_question q = {.use = of->use,
                                     .model = of->model,
@@ -153,7 +167,8 @@ static double expected_error(const cli_framework_use *of, const char *software) 
                                     .software = software,
                                     .type = SM_DTYPE_COUNT};
     if (!sm_evidence_find(&q, &near, 1) || !(near.error >= 0)) return INFINITY;
-    return near.same_model && near.same_chip && near.same_software ? 0 : near.error;
+    if (near.same_model && near.same_chip && near.same_software) return 0;
+    return rows_of(of, software) < FEW_ROWS ? INFINITY : near.error;
 }
 
 const sm_calibration *cli_framework_calibration(const cli_framework_use *of, const char *software,
