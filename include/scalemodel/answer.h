@@ -292,6 +292,10 @@ typedef struct sm_train_question {
 } sm_train_question;
 /* The best plans with times, memory, collectives, bounds and cost; SM_NEGATIVE when none fits. */
 sm_status sm_answer_train(const sm_train_question *question, sm_report *report, sm_error *err);
+/* The sequences, of `seq` tokens each, of a batch as sm_train_question has it as text ("4M", "4Mi",
+ * "2048seqs"), for so many chips. SM_BAD_INPUT with its place. */
+sm_status sm_batch_sequences(const sm_source *text, double seq, double chips, double *sequences,
+                             sm_error *err);
 /* The sequence length in tokens where the question gives none: 4096, or what the model was made for
  * where that is less. */
 double sm_train_usual_seq(const sm_model *model);

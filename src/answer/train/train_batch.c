@@ -110,6 +110,19 @@ static sm_status read_batch(const sm_source *text, double seq, sm_batch *batch, 
     return SM_OK;
 }
 
+sm_status sm_batch_sequences(const sm_source *text, double seq, double chips, double *sequences,
+                             sm_error *err) {
+    sm_batch batch;
+    sm_status status = read_batch(text, seq, &batch, err);
+    if (!status && batch.most)
+        status = sm_fail_at(err, text, (sm_span){0, text->length},
+                            "expected tokens, 4096, or sequences, 8seqs");
+    if (!status)
+        *sequences =
+            batch.about ? sequences_near(batch.asked_tokens / seq, chips) : batch.sequences;
+    return status;
+}
+
 sm_status sm_train_batch_set(sm_train_asked *q, sm_error *err) {
     const sm_source *text = &q->in.batch;
     double tokens = q->in.batch_tokens, seq = q->job.seq;

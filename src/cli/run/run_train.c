@@ -22,8 +22,8 @@ static const cli_option run_train_table[] = {
      .highest = MOST_STEPS, .default_says = "the last"},
     {"seq", 0, CLI_WHOLE, AT(seq), "T", .help = "tokens of a sequence", .lowest = 1,
      .highest = 1 << 20, .by_default = "128"},
-    {"batch", 0, CLI_NUMBER, AT(batch), "TOKENS", .help = "tokens of a global batch", .lowest = 1,
-     .highest = 1e9, .default_says = "8 sequences"},
+    {"batch", 0, CLI_SOURCE, AT(batch), "BATCH", .help = "a global batch: tokens, 4k, or 8seqs",
+     .default_says = "8seqs"},
     {"rate", 0, CLI_NUMBER, AT(rate), "X", .help = "the highest learning rate", .above = true,
      .highest = 1, .by_default = "3e-3"},
     {"seed", 0, CLI_WHOLE, AT(seed), "N", .help = "of the first weights and of the batches",
@@ -54,22 +54,26 @@ static const cli_option run_train_table[] = {
 
 /* ---- reading ---- */
 
+static const double MOST_TOKENS = 1e9; /* of a batch */
+
 static sm_status read_sizes(train_run *q, sm_error *err) {
     const cli_call *call = q->call;
     const run_train_values *o = &q->given;
-    double T = (double)o->seq, tokens = cli_given(call, &o->batch) ? o->batch : T * SEQUENCES;
+    double sequences = SEQUENCES;
     if (o->until > o->steps)
         return cli_refuse(call, &o->until, err, "the training has only %d steps", (int)o->steps);
     if (o->every && !o->checkpoint)
         return sm_fail(err, SM_USAGE, "--every needs --checkpoint PLACE");
     if (o->failures > 0 && !o->every)
         return sm_fail(err, SM_USAGE, "--failures needs --checkpoint PLACE and --every N");
-    if (tokens < T)
-        return cli_refuse(call, &o->batch, err,
-                          "a batch counts tokens, and one sequence alone has %.0f", T);
+    sm_status status =
+        o->batch.text ? sm_batch_sequences(&o->batch, (double)o->seq, 1, &sequences, err) : SM_OK;
+    if (!status && sequences * (double)o->seq > MOST_TOKENS)
+        status = cli_refuse(call, &o->batch, err, "a batch has at most %.0f tokens", MOST_TOKENS);
+    if (status) return status;
     q->every = o->every;
     q->setup.tokens = (int)o->seq;
-    q->setup.sequences = (int)round(tokens / T);
+    q->setup.sequences = (int)sequences;
     q->setup.steps = (int)o->steps;
     q->setup.warmup = o->steps < 100 ? (int)(o->steps / 10) : 10;
     q->setup.seed = (uint64_t)o->seed;

@@ -84,7 +84,8 @@ typedef struct run_train_values {
     const char *plan, *data, *curve, *plot, *checkpoint, *resume, *record;
     int64_t seq, steps, until, seed, every, keep;
     bool fresh;
-    double batch, rate, failures;
+    sm_source batch;
+    double rate, failures;
     prediction_values predicted;
     cli_model_values read_by;
 } run_train_values;
