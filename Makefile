@@ -208,7 +208,7 @@ $(BUILD)/obj/train/%.o $(BUILD)/obj/serve/%.o: ALL_CFLAGS += -Isrc/program
 $(BUILD)/obj/trace/%.o: ALL_CFLAGS += -Isrc/module
 $(BUILD)/obj/io/%.o: ALL_CFLAGS += -Isrc/trace
 $(BUILD)/obj/recipe/%.o: ALL_CFLAGS += -Isrc/notation
-$(foreach d,notation model shard recipe train io trace cli,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
+$(foreach d,notation model shard recipe train truth io trace cli,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
 $(BUILD)/obj/cli/%.o: ALL_CFLAGS += -Isrc/recipe -Isrc/io
 # What reads a question and words an answer: nothing of it takes long, and a variant may spare the compiler.
 COLD := answer cli module recipe render report profile spmd

@@ -648,7 +648,7 @@ static sm_status embed_frameworks(char *const *path, int paths, sm_arena *arena,
  * [["aten::mm", "product"], {"name": "aten::bmm", ...}]}, ...}
  * The rows of "ops" in NAME.json become `const trace_op NAME_ops[]`, NAME_ops_count of them. A column
  * "does:TRACE_" holds words, each an enumerator (TRACE_PRODUCT), "at@truth_row" members of a struct,
- * others texts, numbers, truths and lists of texts; what a row does not say is 0. */
+ * others texts, numbers, truths and lists; what a row does not say is 0. */
 
 static void put_word(const char *prefix, const char *word) {
     fputs(prefix, stdout);
@@ -669,11 +669,12 @@ static sm_status put_cell(const char *column, const json_value *v) {
     else if (v->kind == IS_LIST) {
         fputs("{", stdout);
         for (uint32_t i = 0; i < v->n; i++) {
-            put_text(json_text(&v->item[i]));
+            if (v->item[i].kind == IS_NUMBER) put_number(v->item[i].number);
+            else put_text(json_text(&v->item[i]));
             fputs(", ", stdout);
         }
         fputs("}", stdout);
-    } else return json_fail(v, "expected a text, a number, a truth or a list of texts");
+    } else return json_fail(v, "expected a text, a number, a truth or a list");
     fputs(", ", stdout);
     return SM_OK;
 }

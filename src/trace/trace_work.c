@@ -127,12 +127,6 @@ static double attention_flops(const sm_trace_attention *a) {
            (a->backward ? 2.5 : 1);
 }
 
-static const trace_op *known(const char *op) {
-    for (size_t i = 0; i < traces_ops_count; i++)
-        if (!strcmp(op, traces_ops[i].name)) return &traces_ops[i];
-    return NULL;
-}
-
 /* "True" or a kind of mask that is not 0; stated: it is recorded. */
 static bool is_set(const char *values, int input, bool *stated) {
     const char *text = text_at(values, input);
@@ -153,7 +147,7 @@ static double bytes_of(const shapes *s, const char *types, double results, doubl
 
 op_work trace_op_work(const char *op, const char *text, const char *types, const char *values) {
     op_work w = {NAN, NAN, SM_BF16, 0, 0, 0, {.causal = false}};
-    const trace_op *is = known(op);
+    const trace_op *is = NAMED(traces_ops, op);
     if (!is) return w;
     shapes s = read_shapes(text);
     double element = trace_element_bytes(text_at(types, is->first), &w.dtype);

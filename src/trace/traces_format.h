@@ -2,6 +2,7 @@
  * what it is. Private to src/trace. */
 #pragma once
 #include "chrome_event.h"
+#include "named.h"
 #include "scalemodel/units.h"
 
 typedef enum trace_formula {
