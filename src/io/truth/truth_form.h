@@ -40,13 +40,13 @@ typedef struct truth_schema {
     const char *sign[TRUTH_MAX_SIGNS + 1]; /* keys that tell the kind; NULL ends */
     const char *needed;                    /* one more that a CSV header must name, or NULL */
     const truth_field *field;
-    size_t n;
+    size_t n; /* TRUTH_MAX_FIELDS at most */
 } truth_schema;
 
 enum { TRUTH_MAX_FIELDS = 96 };
 
-/* In the order in which a file is tried against them. */
-extern const truth_schema truth_schemas[SM_TRUTH_KIND_COUNT];
+/* Of data/formats/rows.json, in the order in which a file is tried against them. */
+extern const truth_schema rows_schemas[SM_TRUTH_KIND_COUNT];
 
 typedef enum truth_cell_kind {
     CELL_NONE,   /* absent, empty or null: not stated */
