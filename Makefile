@@ -84,7 +84,7 @@ FORMATS := $(sort $(wildcard data/formats/*.json))
 FRAMEWORKS := $(sort $(wildcard data/frameworks/*.json))
 MODELS := data/models/catalogue.json $(sort $(wildcard data/models/*/config.json))
 LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) \
-    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table codebase_table evidence_table family_table framework_table model_table software_table $(FORMATS:data/formats/%.json=%_format))
+    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table codebase_table evidence_table family_table framework_table model_table software_table $(patsubst data/formats/%.json,%_format,$(filter-out %/programs.json,$(FORMATS))))
 # What runs a plan on real processes stays apart from the core: it alone knows BLAS and MPI.
 RUN_SRC := $(filter-out %/mpi.c %/measure_cuda.c,$(call sources_of,run))
 RUN_OBJ := $(RUN_SRC:src/%.c=$(BUILD)/obj/%.o)
@@ -110,7 +110,7 @@ RUN_PROGRAMS := $(if $(HAVE_HTTP),$(BUILD)/scalemodel-page) $(if $(HAVE_BLAS),$(
 RUNCLI_SRC := $(filter-out %/$(if $(HAVE_HTTP),serve_no_http,serve_http).c,$(sort $(wildcard src/cli/run/*.c)))
 RUNCLI_OBJ := $(filter-out %/start_threads.o %/start_mpi.o %/start_cuda.o,$(RUNCLI_SRC:src/%.c=$(BUILD)/obj/%.o))
 CLI_SRC := $(filter-out src/cli/run/% src/cli/page/%,$(call sources_of,cli))
-CLI_OBJ := $(CLI_SRC:src/%.c=$(BUILD)/obj/%.o)
+CLI_OBJ := $(CLI_SRC:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/made/programs_format.o
 # For the programs and tests of this repository: the core, and what runs on ranks, with all names.
 CORE := $(if $(LTO),$(BUILD)/obj/core.o,$(BUILD)/obj/core.a)
 RUN := $(BUILD)/obj/run.a
@@ -224,7 +224,7 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/obj/flags
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/made/%.o: $(HOST_BUILD)/made/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(foreach d,cost hw io model notation recipe serve text trace train truth,$(call folders_of,$(d))) -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) $(foreach d,cli cost hw io model notation recipe serve text trace train truth,$(call folders_of,$(d))) -MMD -MP -c -o $@ $<
 $(HOST_BUILD)/host/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<

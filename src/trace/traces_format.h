@@ -25,6 +25,9 @@ typedef struct trace_named {
     const char *name;
     sm_trace_kind kind;
 } trace_named;
+typedef struct trace_called {
+    const char *name, *called;
+} trace_called;
 typedef struct chrome_category_name {
     const char *name;
     chrome_category category;
@@ -41,9 +44,10 @@ typedef struct chrome_text_name {
 extern const trace_op traces_ops[];
 extern const trace_type traces_types[];
 extern const trace_named traces_libraries[], traces_copies[], traces_instructions[];
+extern const trace_called traces_collectives[];
 extern const chrome_category_name traces_categories[];
 extern const chrome_number_name traces_numbers[];
 extern const chrome_text_name traces_texts[];
 extern const size_t traces_ops_count, traces_types_count, traces_libraries_count,
     traces_copies_count, traces_instructions_count, traces_categories_count, traces_numbers_count,
-    traces_texts_count;
+    traces_texts_count, traces_collectives_count;

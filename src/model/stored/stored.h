@@ -27,9 +27,13 @@ typedef struct stored_scale {
     const char *name;
     double bytes;
 } stored_scale;
+typedef struct stored_module {
+    const char *name, *called;
+} stored_module;
 extern const stored_algorithm stored_algorithms[];
 extern const stored_scale stored_scales[];
-extern const size_t stored_algorithms_count, stored_scales_count;
+extern const stored_module stored_modules[];
+extern const size_t stored_algorithms_count, stored_scales_count, stored_modules_count;
 double stored_bytes(const stored_format *format, double rows, double columns);
 
 /* How names of modules are written in lists: as transformers has them (a prefix as a regular
