@@ -224,7 +224,7 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/obj/flags
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/made/%.o: $(HOST_BUILD)/made/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) $(foreach d,cli cost hw io model notation recipe serve text trace train truth,$(call folders_of,$(d))) -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) $(foreach d,cli cost hw io model module notation recipe serve text trace train truth,$(call folders_of,$(d))) -MMD -MP -c -o $@ $<
 $(HOST_BUILD)/host/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<

@@ -43,6 +43,9 @@ typedef struct measured_type {
 typedef struct measured_chip {
     const char *name, *chip;
 } measured_chip;
+typedef struct measured_telling_row {
+    const char *name, *measurement;
+} measured_telling_row;
 
 extern const gemm_format measured_gemm_formats[];
 extern const quantiser measured_quantisers[];
@@ -50,9 +53,10 @@ extern const attention_phase measured_phases[];
 extern const attention_format measured_attention_formats[];
 extern const measured_collective measured_collectives[];
 extern const measured_memop measured_memops[];
+extern const measured_telling_row measured_telling[];
 extern const measured_type measured_types[], measured_precisions[];
 extern const measured_chip measured_chips[], measured_endings[], measured_makers[];
 extern const size_t measured_gemm_formats_count, measured_quantisers_count, measured_phases_count,
     measured_attention_formats_count, measured_collectives_count, measured_memops_count,
     measured_types_count, measured_precisions_count, measured_chips_count, measured_endings_count,
-    measured_makers_count;
+    measured_makers_count, measured_telling_count;
