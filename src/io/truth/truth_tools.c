@@ -18,7 +18,7 @@ const truth_tool *truth_tool_of(const json_value *object) {
 /* A list of one, as loads of several are told, counts as what is in it. */
 static const json_value *value_at(const json_value *object, const char *path) {
     const json_value *v = path ? json_find(object, path) : NULL;
-    if (json_is(v, IS_LIST) && v->n == 1) v = &v->item[0];
+    if (v && v->kind == IS_LIST && v->n == 1) v = &v->item[0];
     return v && v->kind != IS_NULL ? v : NULL;
 }
 
@@ -85,9 +85,9 @@ sm_status truth_tool_cell(const truth_tool *tool, const json_value *object, cons
             break;
     if (out->kind == CELL_RAW || out->kind == CELL_NONE) { /* as of --metadata, or not stated */
         const json_value *own = out->kind == CELL_NONE ? json_get(object, key) : NULL;
-        if (json_text(own))
+        if (own && own->kind == IS_TEXT)
             *out = (truth_cell){.kind = CELL_RAW, .text = sm_arena_copy(arena, own->text, own->n)};
-        else if (json_is(own, IS_NUMBER))
+        else if (own && own->kind == IS_NUMBER)
             *out = (truth_cell){.kind = CELL_NUMBER,
                                 .number = own->number,
                                 .text = sm_arena_printf(arena, "%.15g", own->number)};

@@ -157,9 +157,9 @@ static sm_status read_algorithm(const json_value *object, stored_format *f) {
     if (!v) return json_fail(object, "quant_algo is missing");
     for (; n < stored_algorithms_count && n < MOST_NAMES; n++) names[n] = stored_algorithms[n].name;
     const char *near = name ? sm_nearest(name, strlen(name), names, n) : NULL;
-    return json_fail(
-        v, "a quant_algo that is not understood; %s%s",
-        near ? "the nearest known one is " : "one that is known: ", near ? near : names[0]);
+    return json_fail(v, "a quant_algo that is not understood; %s%s",
+                     near ? "the nearest known one is " : "one that is known: ",
+                     near ? near : stored_algorithms[0].name);
 }
 
 /* ---- "weights": {"num_bits": 4, "type": "float", "strategy": "group", ...} ---- */
