@@ -81,10 +81,11 @@ CODEBASES := $(sort $(wildcard data/codebases/*.json))
 ENGINES := $(sort $(wildcard data/engines/*.json))
 EVIDENCE := data/evidence/serving.tsv data/evidence/training.tsv
 FAMILIES := $(sort $(wildcard data/families/*.family))
+FORMATS := $(sort $(wildcard data/formats/*.json))
 FRAMEWORKS := $(sort $(wildcard data/frameworks/*.json))
 MODELS := data/models/catalogue.json $(sort $(wildcard data/models/*/config.json))
 LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) \
-    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table codebase_table evidence_table family_table framework_table model_table software_table)
+    $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table codebase_table evidence_table family_table framework_table model_table software_table $(patsubst data/formats/%.json,%_format,$(filter-out %/programs.json,$(FORMATS))))
 # What runs a plan on real processes stays apart from the core: it alone knows BLAS and MPI.
 RUN_SRC := $(filter-out %/mpi.c %/measure_cuda.c,$(call sources_of,run))
 RUN_OBJ := $(RUN_SRC:src/%.c=$(BUILD)/obj/%.o)
@@ -110,7 +111,7 @@ RUN_PROGRAMS := $(if $(HAVE_HTTP),$(BUILD)/scalemodel-page) $(if $(HAVE_BLAS),$(
 RUNCLI_SRC := $(filter-out %/$(if $(HAVE_HTTP),serve_no_http,serve_http).c,$(sort $(wildcard src/cli/run/*.c)))
 RUNCLI_OBJ := $(filter-out %/start_threads.o %/start_mpi.o %/start_cuda.o,$(RUNCLI_SRC:src/%.c=$(BUILD)/obj/%.o))
 CLI_SRC := $(filter-out src/cli/run/% src/cli/page/%,$(call sources_of,cli))
-CLI_OBJ := $(CLI_SRC:src/%.c=$(BUILD)/obj/%.o)
+CLI_OBJ := $(CLI_SRC:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/made/programs_format.o
 # For the programs and tests of this repository: the core, and what runs on ranks, with all names.
 CORE := $(if $(LTO),$(BUILD)/obj/core.o,$(BUILD)/obj/core.a)
 RUN := $(BUILD)/obj/run.a
@@ -208,7 +209,7 @@ $(BUILD)/obj/train/%.o $(BUILD)/obj/serve/%.o: ALL_CFLAGS += -Isrc/program
 $(BUILD)/obj/trace/%.o: ALL_CFLAGS += -Isrc/module
 $(BUILD)/obj/io/%.o: ALL_CFLAGS += -Isrc/trace
 $(BUILD)/obj/recipe/%.o: ALL_CFLAGS += -Isrc/notation
-$(foreach d,notation model shard recipe train io trace cli,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
+$(foreach d,notation model shard recipe train truth io trace cli,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
 $(BUILD)/obj/cli/%.o: ALL_CFLAGS += -Isrc/recipe -Isrc/io
 # What reads a question and words an answer: nothing of it takes long, and a variant may spare the compiler.
 COLD := answer cli module recipe render report profile spmd
@@ -224,7 +225,7 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/obj/flags
 	$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 $(BUILD)/obj/made/%.o: $(HOST_BUILD)/made/%.c
 	@mkdir -p $(@D)
-	$(CC) $(ALL_CFLAGS) -Isrc/cost -Isrc/hw -Isrc/model -Isrc/notation -Isrc/recipe -Isrc/serve -Isrc/train -Isrc/truth -MMD -MP -c -o $@ $<
+	$(CC) $(ALL_CFLAGS) $(foreach d,cli cost hw io model module notation recipe serve text trace train truth,$(call folders_of,$(d))) -MMD -MP -c -o $@ $<
 $(HOST_BUILD)/host/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<
@@ -232,7 +233,10 @@ HOST_ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -pthread -Iinclude 
 $(HOST_BUILD)/host/readers.a: $(EMBED_OBJ) Makefile
 	rm -f $@ && ar rcs $@ $(EMBED_OBJ)
 # Reads the files of data/ with the library's own readers; what they need is linked from the archive.
-$(EMBED): scripts/embed.c $(HOST_BUILD)/host/readers.a
+$(HOST_BUILD)/host/embed.o: scripts/embed.c Makefile
+	@mkdir -p $(@D)
+	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<
+$(EMBED): $(HOST_BUILD)/host/embed.o $(HOST_BUILD)/host/readers.a
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -o $@ $^ $(LIBS)
 # A table that is made anew and is the same keeps its date, so that nothing is compiled again.
 $(HOST_BUILD)/made/%.c: $(HOST_BUILD)/made/%.stamp ;
@@ -249,6 +253,8 @@ $(HOST_BUILD)/made/evidence_table.stamp: $(EMBED) data/evidence $(EVIDENCE)
 	$(call embed,evidence $(EVIDENCE))
 $(HOST_BUILD)/made/family_table.stamp: $(EMBED) data/families $(FAMILIES)
 	$(call embed,families $(FAMILIES))
+$(HOST_BUILD)/made/%_format.stamp: data/formats/%.json $(EMBED)
+	$(call embed,formats $<)
 $(HOST_BUILD)/made/framework_table.stamp: $(EMBED) data/frameworks $(FRAMEWORKS)
 	$(call embed,frameworks $(FRAMEWORKS))
 $(HOST_BUILD)/made/model_table.stamp: $(EMBED) data/models $(MODELS)

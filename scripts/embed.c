@@ -6,6 +6,7 @@
  *        embed engines data/engines/NAME.json... >software_table.c
  *        embed evidence data/evidence/NAME.tsv... >evidence_table.c
  *        embed families data/families/NAME.family... >family_table.c
+ *        embed formats data/formats/NAME.json >NAME_format.c
  *        embed frameworks data/frameworks/NAME.json... >framework_table.c
  *        embed models data/models/catalogue.json data/models/NAME/config.json... >model_table.c */
 #include "chip_schema.h"
@@ -642,20 +643,124 @@ static sm_status embed_frameworks(char *const *path, int paths, sm_arena *arena,
     return status;
 }
 
+/* ---- what files of others call things: rows of one table after the other ----
+ * {"header": "trace_parts.h", "ops": {"row": "trace_op", "columns": ["name", "does:TRACE_"],
+ * "rows":
+ * [["aten::mm", "product"], {"name": "aten::bmm", ...}]}, ...}
+ * The rows of "ops" in NAME.json become `const trace_op NAME_ops[]`, NAME_ops_count of them. A
+ * column "does:TRACE_" holds words, each an enumerator (TRACE_PRODUCT), "at@truth_row" members of a
+ * struct, "field#n" names of other tables of the file, of so many rows; others texts, numbers,
+ * truths and lists. What a row does not say is 0. */
+
+static void put_word(const char *prefix, const char *word) {
+    fputs(prefix, stdout);
+    for (; *word; word++)
+        putchar(*word >= 'a' && *word <= 'z' ? *word - 'a' + 'A' : *word == '-' ? '_' : *word);
+}
+
+static sm_status put_cell(const char *file, const char *column, const json_value *v) {
+    const char *text = json_text(v), *kind = column + strcspn(column, ":@#");
+    if (v->kind == IS_NULL) return SM_OK;
+    printf(".%.*s = ", (int)(kind - column), column);
+    if (*kind == '@' && text) printf("offsetof(%s, %s)", kind + 1, text);
+    else if (*kind == ':' && text) put_word(kind + 1, text);
+    else if (*kind == '#' && text)
+        printf("%s_%s, .%s = sizeof %s_%s / sizeof *%s_%s", file, text, kind + 1, file, text, file,
+               text);
+    else if (*kind) return json_fail(v, "expected a word");
+    else if (text) put_text(text);
+    else if (v->kind == IS_NUMBER) put_number(v->number);
+    else if (v->kind == IS_BOOL) fputs(v->truth ? "true" : "false", stdout);
+    else if (v->kind == IS_LIST) {
+        fputs("{", stdout);
+        for (uint32_t i = 0; i < v->n; i++) {
+            if (v->item[i].kind == IS_NUMBER) put_number(v->item[i].number);
+            else put_text(json_text(&v->item[i]));
+            fputs(", ", stdout);
+        }
+        fputs("}", stdout);
+    } else return json_fail(v, "expected a text, a number, a truth or a list");
+    fputs(", ", stdout);
+    return SM_OK;
+}
+
+/* The value of the column in a row: by its place in a list, by its name in an object. */
+static const json_value *cell_of(const json_value *row, uint32_t column, const char *name) {
+    size_t n = strcspn(name, ":@#");
+    if (row->kind == IS_LIST) return column < row->n ? &row->item[column] : NULL;
+    for (uint32_t i = 0; i < row->n; i++)
+        if (strncmp(row->item[i].key, name, n) == 0 && !row->item[i].key[n]) return &row->item[i];
+    return NULL;
+}
+
+static sm_status put_row(const char *file, const json_value *columns, const json_value *row) {
+    uint32_t said = 0;
+    sm_status status = SM_OK;
+    if (row->kind != IS_LIST && row->kind != IS_OBJECT) return json_fail(row, "expected a row");
+    fputs("    {", stdout);
+    for (uint32_t c = 0; c < columns->n && !status; c++) {
+        const char *name = json_text(&columns->item[c]);
+        const json_value *v = name ? cell_of(row, c, name) : NULL;
+        if (!name) return json_fail(&columns->item[c], "expected the name of a column");
+        if (!v) continue;
+        said++;
+        status = put_cell(file, name, v);
+    }
+    puts("},");
+    if (!status && said < row->n) return json_fail(row, "this row says more than its columns are");
+    return status;
+}
+
+static sm_status put_rows(const char *file, const json_value *table) {
+    const json_value *columns = json_get(table, "columns"), *rows = json_get(table, "rows");
+    const char *row = json_text(json_get(table, "row"));
+    if (!row || !json_is(columns, IS_LIST) || !json_is(rows, IS_LIST) || rows->n == 0)
+        return json_fail(table, "expected \"row\", \"columns\" and \"rows\"");
+    sm_status status = SM_OK;
+    printf("const %s %s_%s[] = {\n", row, file, table->key);
+    for (uint32_t i = 0; i < rows->n && !status; i++)
+        status = put_row(file, columns, &rows->item[i]);
+    printf("};\nconst size_t %s_%s_count = %u;\n", file, table->key, rows->n);
+    return status;
+}
+
+static sm_status embed_formats(char *const *path, int paths, sm_arena *arena, sm_error *err) {
+    const char *slash = strrchr(path[0], '/'), *name = slash ? slash + 1 : path[0];
+    sm_source source;
+    const json_document document = {.source = &source, .arena = arena, .err = err};
+    const json_value *root;
+    const char *file = sm_arena_copy(arena, name, strcspn(name, "."));
+    sm_status status = paths == 1 && file ? sm_io_read(path[0], arena, &source, err)
+                                          : sm_fail(err, SM_USAGE, "one file at a time");
+    if (!status) status = json_parse(&document, &root);
+    if (status) return status;
+    const char *header = json_text(json_get(root, "header"));
+    if (!header) return json_fail(root, "expected \"header\"");
+    printf("#include \"%s\"\n#include <stddef.h>\n\n", header);
+    for (uint32_t i = 0; i < root->n && !status; i++)
+        if (root->item[i].kind == IS_OBJECT) status = put_rows(file, &root->item[i]);
+    return status;
+}
+
 int main(int arguments, char **argument) {
     static const struct {
         const char *what;
         sm_status (*embed)(char *const *path, int paths, sm_arena *arena, sm_error *err);
-    } kinds[] = {{"calibrations", embed_calibrations}, {"chips", embed_chips},
-                 {"codebases", embed_codebases},       {"engines", embed_engines},
-                 {"evidence", embed_evidence},         {"families", embed_families},
-                 {"frameworks", embed_frameworks},     {"models", embed_models}};
+    } kinds[] = {{"calibrations", embed_calibrations},
+                 {"chips", embed_chips},
+                 {"codebases", embed_codebases},
+                 {"engines", embed_engines},
+                 {"evidence", embed_evidence},
+                 {"families", embed_families},
+                 {"formats", embed_formats},
+                 {"frameworks", embed_frameworks},
+                 {"models", embed_models}};
     sm_arena *arena = sm_arena_new();
-    sm_error err = {
-        .status = SM_USAGE,
-        .sentence =
-            "usage: embed calibrations|chips|codebases|engines|evidence|families|frameworks|models "
-            "FILE..."};
+    sm_error err = {.status = SM_USAGE,
+                    .sentence =
+                        "usage: embed "
+                        "calibrations|chips|codebases|engines|evidence|families|formats|frameworks|"
+                        "models FILE..."};
     sm_status status = SM_USAGE;
     puts("/* Made from data/ by scripts/embed.c. */");
     for (size_t i = 0; arena && arguments > 2 && i < sizeof kinds / sizeof kinds[0]; i++)

@@ -153,7 +153,7 @@ static void reads_operations_as_json_too(void **state) {
 
 static const truth_schema *schema_of(sm_truth_kind kind) {
     for (size_t i = 0; i < SM_TRUTH_KIND_COUNT; i++)
-        if (truth_schemas[i].kind == kind) return &truth_schemas[i];
+        if (rows_schemas[i].kind == kind) return &rows_schemas[i];
     return NULL;
 }
 

@@ -12,6 +12,9 @@ typedef struct sm_placed_mesh {
     sm_mesh mesh;
     sm_placement placement;
 } sm_placed_mesh;
+/* A product on it, as lowerings take it; it points to its arguments. */
+sm_lowering_input sm_placed_product(const sm_placed_mesh *m, const sm_einsum *einsum,
+                                    const sm_calibration *calibration, sm_dtype compute);
 /* Read a mesh, "X=4,Y=8@1", and place it on a system by the rule of sm_placement_of_mesh.
  * SM_BAD_INPUT with the place as sm_mesh_parse and sm_placement_of_mesh. */
 sm_status sm_placed_mesh_read(const sm_system *system, const sm_source *mesh, sm_placed_mesh *m,

@@ -147,6 +147,9 @@ sm_status sm_system_resize(const sm_system *system, int chips, sm_system *out, s
  * of a torus the natural shape of that number, of switches the first groups; its links are the
  * whole's. False: the system has no such part. */
 bool sm_system_part(const sm_system *whole, int chips, sm_system *part);
+/* Whether a plan of so many of its chips runs on such a part: they are fewer and do not divide all.
+ */
+bool sm_system_in_part(const sm_system *whole, int chips);
 /* What a machine could have more or less of. */
 #define SM_RESOURCES(X)                                                                            \
     X(FLOPS, "flops", "FLOP/s, in every type")                                                     \

@@ -232,8 +232,9 @@ typedef struct sm_truth_cases sm_truth_cases;
  * no lower bounds (of which measured first tokens are a part) and no measured parts, so that rows
  * of inference share too: those that state the same figures. NULL when out of memory. */
 sm_truth_cases *sm_truth_cases_new(bool bounds);
-/* The case of a row, made where there is none like it. Errors as sm_truth_case_new; the row need
- * not outlive it, but the texts of a row of inference and the chip it is on must. */
+/* The case of a row, made where there is none like it: rows of one sm_truth, whose equal texts have
+ * one address. Errors as sm_truth_case_new; the row need not outlive it, but its texts and the chip
+ * it is on must. */
 sm_status sm_truth_cases_get(sm_truth_cases *cases, const sm_truth_row *row, sm_truth_case **out,
                              sm_error *err);
 /* Free all of them. NULL is fine. */

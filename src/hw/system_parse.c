@@ -664,3 +664,7 @@ bool sm_system_part(const sm_system *whole, int chips, sm_system *part) {
     }
     return true;
 }
+
+bool sm_system_in_part(const sm_system *whole, int chips) {
+    return chips < whole->chips && whole->chips % chips != 0;
+}

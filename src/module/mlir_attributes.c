@@ -149,59 +149,37 @@ static bool features(mlir_reader *m, sm_instruction *it) { return group_count(m,
 
 /* ---- keys ---- */
 
-/* Of gather and scatter the lists of a dot say the like: what is contracted are collapsed or
- * inserted dimensions, of the indices the one that holds an index. */
+/* Those whose values are not numbers for one list, which data/formats/modules.json has. */
 static const struct {
     const char *key;
-    value_reader *read; /* NULL: numbers, the list at this place of an instruction or its window */
-    size_t list;
-    bool in_window;
+    value_reader *read;
 } keys[] = {
-#define LIST(member) NULL, offsetof(sm_instruction, member), false
-#define WINDOW(member) NULL, offsetof(sm_module_convolution, member), true
-    {"dims", LIST(dimensions)},
-    {"dim", LIST(dimensions)},
-    {"dimensions", LIST(dimensions)},
-    {"dimension", LIST(dimensions)},
-    {"permutation", LIST(dimensions)},
-    {"broadcast_dimensions", LIST(dimensions)},
-    {"iota_dimension", LIST(dimensions)},
-    {"all_gather_dim", LIST(dimensions)},
-    {"scatter_dimension", LIST(dimensions)},
-    {"offset_dims", LIST(dimensions)},
-    {"update_window_dims", LIST(dimensions)},
-    {"batching_dims", both_batch, 0, false},
-    {"contracting_dims", both_contracting, 0, false},
-    {"lhs_batching_dimensions", LIST(lhs_batch)},
-    {"rhs_batching_dimensions", LIST(rhs_batch)},
-    {"lhs_contracting_dimensions", LIST(lhs_contracting)},
-    {"rhs_contracting_dimensions", LIST(rhs_contracting)},
-    {"collapsed_slice_dims", LIST(lhs_contracting)},
-    {"inserted_window_dims", LIST(lhs_contracting)},
-    {"index_vector_dim", LIST(rhs_contracting)},
-    {"operand_batching_dims", LIST(lhs_batch)},
-    {"input_batching_dims", LIST(lhs_batch)},
-    {"start_indices_batching_dims", LIST(rhs_batch)},
-    {"scatter_indices_batching_dims", LIST(rhs_batch)},
-    {"handle", channel, 0, false},
-    {"replica_groups", groups, 0, false},
-    {"source_target_pairs", groups, 0, false},
-    {"sdy.sharding", sharding, 0, false},
-    {"mhlo.sharding", mlir_xla_sharding, 0, false},
-    {"dim_numbers", labels, 0, false},
-    {"window", window, 0, false},
-    {"window_dimensions", WINDOW(window)},
-    {"stride", WINDOW(stride)},
-    {"window_strides", WINDOW(stride)},
-    {"pad", pads, 0, false},
-    {"padding", pads, 0, false},
-    {"lhs_dilate", WINDOW(dilated_base)},
-    {"base_dilations", WINDOW(dilated_base)},
-    {"rhs_dilate", WINDOW(dilated_window)},
-    {"window_dilations", WINDOW(dilated_window)},
-    {"batch_group_count", batches, 0, false},
-    {"feature_group_count", features, 0, false},
+    {"batching_dims", both_batch},
+    {"contracting_dims", both_contracting},
+    {"handle", channel},
+    {"replica_groups", groups},
+    {"source_target_pairs", groups},
+    {"sdy.sharding", sharding},
+    {"mhlo.sharding", mlir_xla_sharding},
+    {"dim_numbers", labels},
+    {"window", window},
+    {"pad", pads},
+    {"padding", pads},
+    {"batch_group_count", batches},
+    {"feature_group_count", features},
 };
+
+/* The list of the instruction or its window that a key of numbers is; NULL: it is none such. */
+static sm_module_list *list_of(hlo_reader *r, sm_instruction *it, sm_span key) {
+    for (size_t i = 0; i < modules_lists_count; i++)
+        if (hlo_is(r, key, modules_lists[i].key)) return (void *)((char *)it + modules_lists[i].at);
+    for (size_t i = 0; i < modules_windows_count; i++) {
+        if (!hlo_is(r, key, modules_windows[i].key)) continue;
+        char *window = (char *)hlo_convolution(r, it);
+        return window ? (void *)(window + modules_windows[i].at) : NULL;
+    }
+    return NULL;
+}
 
 /* Past a value of a key that is not read: up to a comma or bracket, with those of angles. */
 static bool skip_value(hlo_reader *r) {
@@ -230,18 +208,14 @@ static bool dialect_value(mlir_reader *m, sm_instruction *it) {
     return hlo_accept(r, '<') ? mlir_attributes(m, it, '>') : !r->status;
 }
 
-static bool known_value(mlir_reader *m, sm_instruction *it, size_t key) {
-    if (keys[key].read) return keys[key].read(m, it);
-    char *in = keys[key].in_window ? (char *)hlo_convolution(m->r, it) : (char *)it;
-    return in && numbers(m, (void *)(in + keys[key].list));
-}
-
 bool mlir_attribute(mlir_reader *m, sm_instruction *it, sm_span key, bool inner) {
     enum { KEYS = sizeof keys / sizeof *keys };
     hlo_reader *r = m->r;
     size_t i = 0;
     while (i < KEYS && !hlo_is(r, key, keys[i].key)) i++;
-    bool held = i < KEYS             ? known_value(m, it, i)
+    sm_module_list *list = i < KEYS ? NULL : list_of(r, it, key);
+    bool held = i < KEYS             ? keys[i].read(m, it)
+                : list               ? numbers(m, list)
                 : hlo_next(r) == '#' ? dialect_value(m, it)
                                      : skip_value(r);
     if (!held || !inner || hlo_next(r) != ':') return held;

@@ -7,6 +7,14 @@
 
 enum { MLIR_MOST_INSTRUCTIONS = 1 << 20, MLIR_MOST_CAPTURED = 1 << 12, MLIR_MOST_BYTES = 1 << 28 };
 
+/* Keys of data/formats/modules.json, and where the list that each fills lies. */
+typedef struct mlir_list {
+    const char *key;
+    size_t at;
+} mlir_list;
+extern const mlir_list modules_lists[], modules_windows[];
+extern const size_t modules_lists_count, modules_windows_count;
+
 typedef struct mlir_function {
     sm_span name;
     size_t at; /* of the '(' before its arguments */

@@ -13,15 +13,15 @@ static const char *keep(sm_report *r, const char *text) {
     return "";
 }
 
-const char *sm_show_count(sm_report *r, double value) {
-    char text[NUMBER_ROOM];
-    return isfinite(value) ? keep(r, sm_format_count(text, sizeof text, value)) : "-";
-}
+typedef char *writer(char *text, size_t size, double value);
 
-const char *sm_show_exact(sm_report *r, double value) {
+static const char *show(sm_report *r, double value, writer *write) {
     char text[NUMBER_ROOM];
-    return isfinite(value) ? keep(r, sm_format_exact(text, sizeof text, value)) : "-";
+    return isfinite(value) ? keep(r, write(text, sizeof text, value)) : "-";
 }
+const char *sm_show_count(sm_report *r, double value) { return show(r, value, sm_format_count); }
+
+const char *sm_show_exact(sm_report *r, double value) { return show(r, value, sm_format_exact); }
 
 const char *sm_show_number(sm_report *r, double value) {
     if (!isfinite(value)) return "-";
@@ -30,14 +30,10 @@ const char *sm_show_number(sm_report *r, double value) {
     return sm_textf(r, "%.4g", value);
 }
 
-const char *sm_show_bytes(sm_report *r, double bytes) {
-    char text[NUMBER_ROOM];
-    return isfinite(bytes) ? keep(r, sm_format_bytes(text, sizeof text, bytes)) : "-";
-}
+const char *sm_show_bytes(sm_report *r, double bytes) { return show(r, bytes, sm_format_bytes); }
 
 const char *sm_show_seconds(sm_report *r, double seconds) {
-    char text[NUMBER_ROOM];
-    return isfinite(seconds) ? keep(r, sm_format_seconds(text, sizeof text, seconds)) : "-";
+    return show(r, seconds, sm_format_seconds);
 }
 
 const char *sm_show_rate(sm_report *r, double per_s, const char *unit) {
@@ -46,14 +42,10 @@ const char *sm_show_rate(sm_report *r, double per_s, const char *unit) {
 }
 
 const char *sm_show_percent(sm_report *r, double fraction) {
-    char text[NUMBER_ROOM];
-    return isfinite(fraction) ? keep(r, sm_format_percent(text, sizeof text, fraction)) : "-";
+    return show(r, fraction, sm_format_percent);
 }
 
-const char *sm_show_usd(sm_report *r, double usd) {
-    char text[NUMBER_ROOM];
-    return isfinite(usd) ? keep(r, sm_format_usd(text, sizeof text, usd)) : "-";
-}
+const char *sm_show_usd(sm_report *r, double usd) { return show(r, usd, sm_format_usd); }
 
 const char *sm_textf(sm_report *r, const char *format, ...) {
     va_list args;

@@ -1,6 +1,6 @@
 /* One event: its fields and those of its args that are understood. Times are decimal microseconds
  * of up to 2^63 ns, more than a double has digits for: they are read digit by digit. */
-#include "chrome_event.h"
+#include "traces_format.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -84,88 +84,19 @@ static int32_t name_of(json_lexer *l, trace_build *b, const json_raw *raw) {
 }
 
 chrome_category chrome_category_of(const char *text, size_t length) {
-    static const struct {
-        const char *word;
-        chrome_category category;
-    } all[] = {
-        {"kernel", CHROME_KERNEL},
-        {"Kernel", CHROME_KERNEL},
-        {"gpu_memcpy", CHROME_COPY},
-        {"Memcpy", CHROME_COPY},
-        {"gpu_memset", CHROME_COPY},
-        {"Memset", CHROME_COPY},
-        {"mtia_ccp_events", CHROME_KERNEL},
-        {"privateuse1_driver", CHROME_KERNEL},
-        {"cuda_sync", CHROME_SYNC},
-        {"gpu_user_annotation", CHROME_DEVICE_MARK},
-        {"cuda_runtime", CHROME_LAUNCH},
-        {"Runtime", CHROME_LAUNCH},
-        {"cuda_driver", CHROME_LAUNCH},
-        {"mtia_runtime", CHROME_LAUNCH},
-        {"xpu_runtime", CHROME_LAUNCH},
-        {"glow_runtime", CHROME_LAUNCH},
-        {"privateuse1_runtime", CHROME_LAUNCH},
-        {"cpu_op", CHROME_OP},
-        {"Operator", CHROME_OP},
-        {"user_annotation", CHROME_MARK},
-        {"python_function", CHROME_PYTHON},
-        {"ac2g", CHROME_PASSED},
-        {"async_cpu_to_gpu", CHROME_PASSED},
-        {"async_gpu", CHROME_PASSED},
-        {"async", CHROME_PASSED},
-        {"fwdbwd", CHROME_PASSED},
-        {"forward_backward", CHROME_PASSED},
-        {"overhead", CHROME_PASSED},
-        {"Trace", CHROME_PASSED},
-        {"cpu_instant_event", CHROME_PASSED},
-        {"cuda_profiler_range", CHROME_PASSED},
-        {"__metadata", CHROME_PASSED},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (same(text, length, all[i].word)) return all[i].category;
+    for (size_t i = 0; i < traces_categories_count; i++)
+        if (same(text, length, traces_categories[i].name)) return traces_categories[i].category;
     return length ? CHROME_UNKNOWN : CHROME_NONE;
 }
 
 /* ---- args ---- */
 
-typedef struct arg {
-    const char *key;
-    int number, text; /* which it is; -1: none */
-} arg;
-
 int chrome_arg_of(const char *key, size_t length) {
-    static const arg all[] = {
-        {"External id", CHROME_EXTERNAL, -1},
-        {"external id", CHROME_EXTERNAL, -1},
-        {"correlation", CHROME_CORRELATION, -1},
-        {"device", CHROME_DEVICE, -1},
-        {"stream", CHROME_STREAM, -1},
-        {"bytes", CHROME_BYTES, -1},
-        {"bytes_accessed", CHROME_BYTES, -1},
-        {"flops", CHROME_FLOPS, -1},
-        {"model_flops", CHROME_FLOPS, -1},
-        {"In msg nelems", CHROME_IN, -1},
-        {"In msg size", CHROME_IN, -1},
-        {"Out msg nelems", CHROME_OUT, -1},
-        {"Out msg size", CHROME_OUT, -1},
-        {"Group size", CHROME_GROUP, -1},
-        {"device_ordinal", CHROME_ORDINAL, -1},
-        {"step_num", CHROME_STEP, -1},
-        {"name", -1, CHROME_NAME},
-        {"hlo_op", -1, CHROME_HLO_OP},
-        {"hlo_module", -1, CHROME_HLO_MODULE},
-        {"Collective name", -1, CHROME_COLLECTIVE},
-        {"dtype", -1, CHROME_DTYPE},
-        {"Process Group Name", -1, CHROME_GROUP_NAME},
-        {"Process Group Description", -1, CHROME_GROUP_NAME},
-        {"Input Dims", -1, CHROME_SHAPES},
-        {"Input dims", -1, CHROME_SHAPES},
-        {"Input type", -1, CHROME_TYPES},
-        {"Concrete Inputs", -1, CHROME_VALUES},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (same(key, length, all[i].key))
-            return all[i].text < 0 ? all[i].number : CHROME_NUMBERS + all[i].text;
+    for (size_t i = 0; i < traces_numbers_count; i++)
+        if (same(key, length, traces_numbers[i].name)) return (int)traces_numbers[i].number;
+    for (size_t i = 0; i < traces_texts_count; i++)
+        if (same(key, length, traces_texts[i].name))
+            return CHROME_NUMBERS + (int)traces_texts[i].text;
     return -1;
 }
 

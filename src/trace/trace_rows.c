@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "breakdown_made.h"
-#include "trace_build.h"
+#include "traces_format.h"
 
 /* ---- kernels ---- */
 
@@ -164,20 +164,8 @@ static bool says(const char *text, const char *word) {
 }
 
 static const char *op_of(const char *text) {
-    static const char *const names[][2] = {{"allreduce", "all-reduce"},
-                                           {"allgather", "all-gather"},
-                                           {"reducescatter", "reduce-scatter"},
-                                           {"alltoall", "all-to-all"},
-                                           {"sendrecv", "send and receive"},
-                                           {"broadcast", "broadcast"},
-                                           {"permute", "permute"},
-                                           {"recv", "receive"},
-                                           {"send", "send"},
-                                           {"reduce", "reduce"},
-                                           {"gather", "gather"},
-                                           {"scatter", "scatter"}};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (says(text, names[i][0])) return names[i][1];
+    for (size_t i = 0; i < traces_collectives_count; i++)
+        if (says(text, traces_collectives[i].name)) return traces_collectives[i].called;
     return "collective";
 }
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "breakdown_made.h"
-#include "trace_build.h"
+#include "traces_format.h"
 
 enum { MOST_DIMS = 8, MOST_SHAPES = 8 };
 
@@ -60,26 +60,13 @@ const char *trace_shapes_text(const char *text, sm_arena *arena) {
 
 /* ---- types ---- */
 
-typedef struct element_type {
-    const char *name; /* as it begins, in lower case */
-    sm_dtype dtype;
-    double bytes;
-} element_type;
-
 double trace_element_bytes(const char *type, sm_dtype *dtype) {
-    static const element_type all[] = {
-        {"bfloat16", SM_BF16, 2},    {"half", SM_FP16, 2},          {"float16", SM_FP16, 2},
-        {"float8", SM_FP8, 1},       {"double", SM_FP64, 8},        {"float64", SM_FP64, 8},
-        {"float", SM_FP32, 4},       {"int8", SM_INT8, 1},          {"char", SM_INT8, 1},
-        {"signed char", SM_INT8, 1}, {"unsigned char", SM_INT8, 1}, {"byte", SM_INT8, 1},
-        {"uint8", SM_INT8, 1},       {"bool", SM_INT8, 1},          {"long", SM_INT32, 8},
-        {"int64", SM_INT32, 8},      {"int", SM_INT32, 4},          {"short", SM_INT32, 2}};
     if (trace_begins(type, strlen(type), "c10::")) type += 5;
     if (trace_begins(type, strlen(type), "at::")) type += 4;
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (trace_begins(type, strlen(type), all[i].name)) {
-            *dtype = all[i].dtype;
-            return all[i].bytes;
+    for (size_t i = 0; i < traces_types_count; i++)
+        if (trace_begins(type, strlen(type), traces_types[i].begins)) {
+            *dtype = traces_types[i].dtype;
+            return traces_types[i].bytes;
         }
     return 0;
 }
@@ -140,60 +127,6 @@ static double attention_flops(const sm_trace_attention *a) {
            (a->backward ? 2.5 : 1);
 }
 
-typedef enum formula { PRODUCT, ATTENTION, HEADS_LAST, POINTWISE } formula;
-
-typedef struct known_op {
-    const char *name;
-    formula formula;
-    int first;  /* shape that the formula begins with */
-    int causal; /* of attention, the input that says whether it is */
-} known_op;
-
-static const known_op *known(const char *op) {
-    /* Ops that work themselves: what calls others (aten::linear) counts with those. Inputs of
-     * attention are those of PyTorch's schemas; what begins with the gradient is backward. */
-    static const known_op all[] = {
-        {"aten::mm", PRODUCT, 0, 0},
-        {"aten::bmm", PRODUCT, 0, 0},
-        {"aten::addmm", PRODUCT, 1, 0},
-        {"aten::addmm_", PRODUCT, 1, 0},
-        {"aten::_addmm_activation", PRODUCT, 1, 0},
-        {"aten::baddbmm", PRODUCT, 1, 0},
-        {"aten::_scaled_mm", PRODUCT, 0, 0},
-        {"aten::_int_mm", PRODUCT, 0, 0},
-        {"aten::_scaled_dot_product_flash_attention", ATTENTION, 0, 4},
-        {"aten::_scaled_dot_product_efficient_attention", ATTENTION, 0, 6},
-        {"aten::_scaled_dot_product_cudnn_attention", ATTENTION, 0, 6},
-        {"aten::_scaled_dot_product_flash_attention_for_cpu", ATTENTION, 0, 4},
-        {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", ATTENTION, 1, 7},
-        {"aten::_scaled_dot_product_flash_attention_backward", ATTENTION, 1, 11},
-        {"aten::_scaled_dot_product_efficient_attention_backward", ATTENTION, 1, 11},
-        {"aten::_scaled_dot_product_cudnn_attention_backward", ATTENTION, 1, 14},
-        {"aten::_flash_attention_forward", HEADS_LAST, 0, 8},
-        {"aten::_flash_attention_backward", HEADS_LAST, 1, 11},
-        {"aten::_efficient_attention_forward", HEADS_LAST, 0, 9},
-        {"aten::_efficient_attention_backward", HEADS_LAST, 1, 14},
-        {"aten::_cudnn_attention_forward", ATTENTION, 0, 10},
-        {"aten::_cudnn_attention_backward", ATTENTION, 1, 14},
-        {"flash_attn::_flash_attn_forward", HEADS_LAST, 0, 5},
-        {"flash_attn::_flash_attn_backward", HEADS_LAST, 1, 11},
-        {"aten::add", POINTWISE, 0, 0},
-        {"aten::add_", POINTWISE, 0, 0},
-        {"aten::mul", POINTWISE, 0, 0},
-        {"aten::mul_", POINTWISE, 0, 0},
-        {"aten::div", POINTWISE, 0, 0},
-        {"aten::sub", POINTWISE, 0, 0},
-        {"aten::gelu", POINTWISE, 0, 0},
-        {"aten::relu", POINTWISE, 0, 0},
-        {"aten::silu", POINTWISE, 0, 0},
-        {"aten::_softmax", POINTWISE, 0, 0},
-        {"aten::native_layer_norm", POINTWISE, 0, 0},
-    };
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (!strcmp(op, all[i].name)) return &all[i];
-    return NULL;
-}
-
 /* "True" or a kind of mask that is not 0; stated: it is recorded. */
 static bool is_set(const char *values, int input, bool *stated) {
     const char *text = text_at(values, input);
@@ -214,22 +147,22 @@ static double bytes_of(const shapes *s, const char *types, double results, doubl
 
 op_work trace_op_work(const char *op, const char *text, const char *types, const char *values) {
     op_work w = {NAN, NAN, SM_BF16, 0, 0, 0, {.causal = false}};
-    const known_op *is = known(op);
+    const trace_op *is = NAMED(traces_ops, op);
     if (!is) return w;
     shapes s = read_shapes(text);
     double element = trace_element_bytes(text_at(types, is->first), &w.dtype);
     product_shape p = product_of(&s, is->first);
     double flops = 2 * p.batch * p.m * p.n * p.k, results = p.batch * p.m * p.n;
-    if (is->formula == ATTENTION || is->formula == HEADS_LAST) {
+    if (is->formula == TRACE_ATTENTION || is->formula == TRACE_HEADS_LAST) {
         sm_attention_shape *a = &w.attention.shape;
-        *a = attention_of(&s, is->first, is->formula == HEADS_LAST);
+        *a = attention_of(&s, is->first, is->formula == TRACE_HEADS_LAST);
         w.attention.causal = is_set(values, is->causal, &w.attention.masked);
         w.attention.backward = is->first == 1;
         a->keys = sm_keys_met(a->q_len, a->kv_len, w.attention.causal, 0, 0);
         flops = attention_flops(&w.attention);
         results = product(&s, is->first);
     }
-    if (is->formula == POINTWISE) {
+    if (is->formula == TRACE_POINTWISE) {
         results = fmax(product(&s, 0), product(&s, 1));
         if (results > 0 && element > 0) w.bytes = bytes_of(&s, types, results, element);
         w.flops = 0;
@@ -237,7 +170,7 @@ op_work trace_op_work(const char *op, const char *text, const char *types, const
     }
     if (flops <= 0) return w;
     w.flops = flops;
-    if (is->formula == PRODUCT && p.batch == 1) {
+    if (is->formula == TRACE_PRODUCT && p.batch == 1) {
         w.m = p.m;
         w.n = p.n;
         w.k = p.k;

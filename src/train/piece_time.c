@@ -55,8 +55,10 @@ static priced price_einsum(const sm_train *t, const variant *v, const sm_work *w
                                                   : SM_BF16};
     priced_matmul one = {.shape.dtype = SM_DTYPE_COUNT},
                   *at = memo ? &memo[matmul_place(&shape)] : &one;
-    if (at->shape.dtype != shape.dtype ||
-        memcmp(at->shape.size, shape.size, sizeof shape.size) != 0) {
+    /* Sizes that are equal have the same bits. */
+    /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
+    bool alike = memcmp(at->shape.size, shape.size, sizeof shape.size) == 0;
+    if (!alike || at->shape.dtype != shape.dtype) {
         sm_op_cost c = sm_work_cost(&t->system.chip, &t->kernel, w, shape.dtype, sizes);
         *at = (priced_matmul){shape, c.expected_s, c.math_s, c.memory_s > c.math_s};
     }

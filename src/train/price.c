@@ -267,8 +267,7 @@ sm_status price_scratch(sm_train *t, sm_error *err) {
 }
 
 bool train_take(sm_train *t, int chips) {
-    const int all = t->part ? t->whole.chips : t->system.chips;
-    const int part = chips < all && all % chips != 0 ? chips : 0;
+    const int part = sm_system_in_part(t->part ? &t->whole : &t->system, chips) ? chips : 0;
     if (part == t->part) return true;
     if (t->part == 0) t->whole = t->system;
     bool taken = part > 0 && sm_system_part(&t->whole, part, &t->system);

@@ -423,8 +423,8 @@ double step_close(const sm_train *t, const sm_plan *plan, double pipeline_s, ste
 sm_status price_scratch(sm_train *t, sm_error *err);
 /* Fill t->one for a plan, made canonical; the reason when it is impossible. */
 sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err);
-/* A plan of so many chips is looked at next. A number that does not divide the system's runs on a
- * part of it (sm_system_part), which is t->system until then; false: it has none. */
+/* A plan of so many chips is looked at next: on a part of the system where sm_system_in_part says
+ * so, which is t->system until then; false: it has no such part. */
 bool train_take(sm_train *t, int chips);
 /* What software that runs tasks one by one (step.h) has in use: the worst stage. */
 sm_status step_memory(const sm_train *t, const sm_plan *plan, const pieces *p, sm_memory *memory,

@@ -352,7 +352,9 @@ sm_status sm_train_plan_as_run(const sm_model *model, sm_plan *plan, sm_error *e
 }
 
 void sm_train_set_software(sm_train *t, const sm_train_software *software) {
-    bool other = memcmp(&t->software, software, sizeof *software) != 0;
+    /* bytes between members may differ where the values do not: then programs are made anew */
+    bool other = memcmp(&t->software, software, /* NOLINT(bugprone-suspicious-memory-comparison) */
+                        sizeof *software) != 0;
     t->software = *software;
     /* Host memory of a chip whose link to it is not known is its own memory under another account:
      * what is offloaded is read there and written here. */

@@ -1,5 +1,6 @@
 /* Cases that rows share. What a case costs is its model, its system and the programs of its plan;
- * rows that differ only in what they are called and in what was measured have one. */
+ * rows that differ only in what they are called and in what was measured have one. Rows are
+ * compared as bytes: equal texts of a file have one address (truth_row.c). */
 #include <string.h>
 
 #include "truth_parts.h"
@@ -12,58 +13,11 @@ typedef struct entry {
 struct sm_truth_cases {
     bool bounds;
     row_models *models;
-    sm_arena *arena; /* keys and their texts */
+    sm_arena *arena; /* keys */
     entry *entry;
     int n, room;
     sm_numbers places; /* of entries by the hash of their keys */
-    sm_texts texts;    /* all that keys hold: equal texts have one address */
 };
-
-/* False: out of memory. */
-static bool intern(sm_truth_cases *p, const char **text) {
-    if (!*text) return true;
-    *text = sm_texts_keep(&p->texts, p->arena, *text);
-    return *text != NULL;
-}
-
-/* ---- keys ---- */
-
-#define ROW(member) offsetof(sm_truth_row, member)
-#define STEP(member) offsetof(sm_truth_row, of.training.member)
-
-static const size_t of_all[] = {ROW(chip), ROW(source), ROW(software), ROW(kernel)};
-static const size_t of_gemm[] = {ROW(of.gemm.dtype)};
-static const size_t of_attention[] = {ROW(of.attention.phase), ROW(of.attention.dtype)};
-static const size_t of_collective[] = {ROW(of.collective.op)};
-static const size_t of_memop[] = {ROW(of.memop.op), ROW(of.memop.dtype)};
-static const size_t of_training[] = {STEP(title),
-                                     STEP(task),
-                                     STEP(quality),
-                                     STEP(duplicate_of),
-                                     STEP(flags),
-                                     STEP(model.name),
-                                     STEP(model.notes),
-                                     STEP(model.not_modelled),
-                                     STEP(inter_node_network),
-                                     STEP(intra_node_link),
-                                     STEP(hardware_notes),
-                                     STEP(precision),
-                                     STEP(precision_class),
-                                     STEP(recompute),
-                                     STEP(recompute_detail),
-                                     STEP(attention_kernel),
-                                     STEP(optimizer),
-                                     STEP(schedule),
-                                     STEP(schedule_detail),
-                                     STEP(notes),
-                                     STEP(plan)};
-
-static bool intern_at(sm_truth_cases *p, sm_truth_row *key, const size_t *at, size_t n) {
-    for (size_t i = 0; i < n; i++)
-        if (!intern(p, (const char **)(void *)((char *)key + at[i]))) return false;
-    return true;
-}
-#define INTERN(p, key, list) intern_at(p, key, list, sizeof(list) / sizeof *(list))
 
 void sm_inference_figures(sm_inference_row *row, double *figure[SM_SERVED_FIGURES]) {
     double *const all[SM_SERVED_FIGURES] = {&row->ttft_s, &row->tpot_s, &row->latency_s,
@@ -94,21 +48,6 @@ void sm_truth_row_unmeasure(sm_truth_row *row) {
     t->flops_counted = NULL;
 }
 
-/* Without what does not bear on the prediction. */
-static bool key_of(sm_truth_cases *p, const sm_truth_row *row, sm_truth_row *key) {
-    memcpy(key, row, sizeof *key);
-    sm_truth_row_unmeasure(key);
-    if (!INTERN(p, key, of_all)) return false;
-    switch (row->kind) {
-    case SM_TRUTH_GEMM: return INTERN(p, key, of_gemm);
-    case SM_TRUTH_ATTENTION: return INTERN(p, key, of_attention);
-    case SM_TRUTH_COLLECTIVE: return INTERN(p, key, of_collective);
-    case SM_TRUTH_MEMOP: return INTERN(p, key, of_memop);
-    case SM_TRUTH_INFERENCE: return true; /* equal texts of a file have one address */
-    default: return INTERN(p, key, of_training);
-    }
-}
-
 /* ---- the cases ---- */
 
 sm_truth_cases *sm_truth_cases_new(bool bounds) {
@@ -128,7 +67,6 @@ void sm_truth_cases_free(sm_truth_cases *p) {
     row_models_free(p->models);
     sm_arena_free(p->arena);
     sm_numbers_free(&p->places);
-    sm_texts_free(&p->texts);
     sm_free(p);
 }
 
@@ -143,8 +81,8 @@ sm_status sm_truth_cases_get(sm_truth_cases *p, const sm_truth_row *row, sm_trut
     /* What a row of inference states is part of its bound. */
     bool alone = p->bounds && row->kind == SM_TRUTH_INFERENCE;
     *out = NULL;
-    if (alone) key = *row;
-    else if (!key_of(p, row, &key)) return sm_fail_memory(err);
+    memcpy(&key, row, sizeof key);
+    if (!alone) sm_truth_row_unmeasure(&key); /* without what does not bear on the prediction */
     int32_t *at;
     uint64_t hash = alone ? sm_hash_bytes(&p->n, sizeof p->n) : sm_hash_bytes(&key, sizeof key);
     for (; (at = sm_numbers_at(&p->places, hash)); hash++) {

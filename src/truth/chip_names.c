@@ -1,33 +1,10 @@
 /* The catalogue chip for the name that a file of measurements prints. */
+#include "measured_format.h"
 #include "scalemodel/truth.h"
 #include <ctype.h>
 #include <string.h>
 
 enum { LONGEST = 64 };
-
-/* Names whose meaning their words do not tell. Where a source cannot tell two chips apart ("a|b"),
- * the faster one, so that a bound stays a bound. Pairs bridged by NVLink are PCIe cards. */
-static const char *const meanings[][2] = {
-    {"mi300x|mi325x", "mi325x"},
-    {"mi350x|mi355x", "mi355x"},
-    {"b200|gb200", "b200"},
-    {"h100|h800", "h100-sxm"},
-    {"a100-sxm-40gb", "a100-40"},
-    {"a100-sxm4-40gb", "a100-40"},
-    {"a100-pairwise-nvlink", "a100-pcie"},
-    {"h100-pairwise-nvlink", "h100-pcie"},
-    {"a40-pairwise-nvlink", "a40"},
-    {"gh200-480gb", "gh200"},
-};
-
-/* Last words that do not change the chip: where it sits, and what its name implies. */
-static const char *const implied[] = {"node", "cluster", "multi",  "sxm",   "sxm2", "sxm4",
-                                      "sxm5", "oam",     "nvl72",  "16gb",  "32gb", "80gb",
-                                      "96gb", "gpu",     "server", "hbm2e", "hbm3", "hbm3e"};
-
-/* Words before the name of a chip. */
-static const char *const makers[] = {"nvidia-", "amd-",    "intel-",    "google-", "cloud-",
-                                     "aws-",    "amazon-", "instinct-", "geforce-"};
 
 static bool same(const char *a, const char *b, size_t n) {
     return strlen(b) == n && strncmp(a, b, n) == 0;
@@ -53,8 +30,8 @@ static bool plain_name(const char *printed, char *out) {
 }
 
 static bool is_implied(const char *word, size_t n) {
-    for (size_t i = 0; i < sizeof implied / sizeof implied[0]; i++)
-        if (same(word, implied[i], n)) return true;
+    for (size_t i = 0; i < measured_endings_count; i++)
+        if (same(word, measured_endings[i].name, n)) return true;
     /* "2x2x1", "4gpu", "2": numbers of chips. */
     size_t digits = strspn(word, "0123456789x");
     return n > 0 && isdigit((unsigned char)word[0]) &&
@@ -62,9 +39,9 @@ static bool is_implied(const char *word, size_t n) {
 }
 
 static const sm_chip *chip_called(const char *name, size_t n) {
-    for (size_t i = 0; i < sizeof meanings / sizeof meanings[0]; i++)
-        if (same(name, meanings[i][0], n))
-            return sm_chip_find(meanings[i][1], strlen(meanings[i][1]));
+    for (size_t i = 0; i < measured_chips_count; i++)
+        if (same(name, measured_chips[i].name, n))
+            return sm_chip_find(measured_chips[i].chip, strlen(measured_chips[i].chip));
     return sm_chip_find(name, n);
 }
 
@@ -76,9 +53,9 @@ const sm_chip *sm_truth_chip(const char *printed) {
     char buffer[LONGEST];
     if (!printed || !plain_name(printed, buffer)) return NULL;
     const char *name = buffer;
-    for (size_t i = 0; i < sizeof makers / sizeof makers[0];) {
-        size_t n = strlen(makers[i]);
-        bool has = strncmp(name, makers[i], n) == 0;
+    for (size_t i = 0; i < measured_makers_count;) {
+        size_t n = strlen(measured_makers[i].name);
+        bool has = strncmp(name, measured_makers[i].name, n) == 0;
         if (has) name += n;
         i = has ? 0 : i + 1;
     }

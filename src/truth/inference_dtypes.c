@@ -2,21 +2,13 @@
 #include <string.h>
 
 #include "inference_parts.h"
+#include "measured_format.h"
 
 /* Names of the files that are no names of the product. */
 static bool read_dtype(const char *printed, sm_dtype *dtype) {
-    static const struct {
-        const char *printed;
-        sm_dtype dtype;
-    } names[] = {{"fp8_block", SM_FP8}, {"nvfp4", SM_FP4},   {"w4a16", SM_INT4}, {"int4", SM_INT4},
-                 {"awq", SM_INT4},      {"gptq", SM_INT4},   {"w8a8", SM_INT8},  {"w4a8", SM_INT4},
-                 {"fp16", SM_FP16},     {"float16", SM_FP16}};
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        if (strcmp(printed, names[i].printed) == 0) {
-            *dtype = names[i].dtype;
-            return true;
-        }
-    return sm_dtype_parse(printed, strlen(printed), dtype);
+    const measured_type *type = NAMED(measured_types, printed);
+    if (type) *dtype = type->dtype;
+    return type || sm_dtype_parse(printed, strlen(printed), dtype);
 }
 
 bool inference_dtypes(const sm_inference_row *r, const sm_chip *chip, const sm_software *software,

@@ -1,52 +1,21 @@
 /* What a measured attention kernel is predicted to take: the shape its row describes, priced by
  * sm_attention_cost. */
+#include "measured_format.h"
 #include "truth_parts.h"
 #include <math.h>
 #include <string.h>
 
-/* A phase as printed: its mask, and whether the row gives the sizes of latent attention (MLA).
- * Prefill of MLA has 192 for queries and keys and 128 for values; decode is absorbed: all heads
- * read one key of 512 + 64 whose first 512 are the value (DeepSeek-V2 report, section 2.1). */
-typedef struct phase {
-    const char *name;
-    bool causal, decode, latent;
-} phase;
-
-static const phase phases[] = {
-    {"prefill", true, false, false},        {"prefill_noncausal", false, false, false},
-    {"prefill_cached", true, false, false}, {"prefill_mla", true, false, true},
-    {"decode", false, true, false},         {"decode_mla", false, true, true},
-};
-
-static const phase *phase_of(const char *name) {
-    for (size_t i = 0; name && i < sizeof phases / sizeof phases[0]; i++)
-        if (strcmp(phases[i].name, name) == 0) return &phases[i];
-    return NULL;
+static const attention_phase *phase_of(const sm_attention_row *a) {
+    return NAMED(measured_phases, a->phase);
 }
 
-/* "bf16_kvfp8": keys and values are kept in 8 bits and multiplied in 16. */
-typedef struct number_format {
-    const char *name;
-    sm_dtype compute;
-    double kv_bytes;
-} number_format;
-
-static const number_format formats[] = {
-    {"bf16", SM_BF16, 2.0},
-    {"fp16", SM_FP16, 2.0},
-    {"bf16_kvfp8", SM_BF16, 1.0},
-    {"fp8", SM_FP8, 1.0},
-};
-
-static const number_format *format_of(const char *name) {
-    for (size_t i = 0; name && i < sizeof formats / sizeof formats[0]; i++)
-        if (strcmp(formats[i].name, name) == 0) return &formats[i];
-    return NULL;
+static const attention_format *format_of(const sm_attention_row *a) {
+    return NAMED(measured_attention_formats, a->dtype);
 }
 
 static const char *missing(const sm_attention_row *a) {
-    if (!phase_of(a->phase)) return "the phase is not one of those known";
-    if (!format_of(a->dtype)) return "the number format is not one of those known";
+    if (!phase_of(a)) return "the phase is not one of those known";
+    if (!format_of(a)) return "the number format is not one of those known";
     if (!is_size(a->batch) || !is_size(a->q_len) || !is_size(a->kv_len))
         return "batch, q_len or kv_len";
     if (a->kv_len < a->q_len) return "kv_len counts the queries too: it is below q_len";
@@ -55,8 +24,8 @@ static const char *missing(const sm_attention_row *a) {
 }
 
 static sm_attention_shape shape_of(const sm_attention_row *a) {
-    const phase *p = phase_of(a->phase);
-    const number_format *format = format_of(a->dtype);
+    const attention_phase *p = phase_of(a);
+    const attention_format *format = format_of(a);
     sm_attention_shape s = {.batch = a->batch,
                             .q_len = a->q_len,
                             .keys = sm_keys_met(a->q_len, a->kv_len, p->causal, 0, 0),
@@ -94,8 +63,8 @@ static bool by_trtllm(const sm_truth_row *row) {
 }
 
 static timing timing_of(const sm_truth_row *row, const sm_chip *chip) {
-    const phase *p = phase_of(row->of.attention.phase);
-    bool narrow = format_of(row->of.attention.dtype)->kv_bytes < 2.0;
+    const attention_phase *p = phase_of(&row->of.attention);
+    bool narrow = format_of(&row->of.attention)->kv_bytes < 2.0;
     bool sglang = truth_in(row, "sglang"), vllm14 = truth_in(row, "vllm-0.14");
     bool vllm = vllm14 || truth_in(row, "vllm");
     bool fp8 = chip->flops_per_s[SM_FP8].value > 0.0;
@@ -137,7 +106,7 @@ void sm_predict_attention(const sm_truth_row *row, const sm_chip *chip, const sm
     if (t.multiplies8 && shape.kv_bytes < 2.0) shape.dtype = SM_FP8;
     shape.one_kernel = truth_in(row, "sglang") && truth_by(row, "flashinfer");
     shape.persistent = by_trtllm(row);
-    shape.head_blocks = by_trtllm(row) && !phase_of(row->of.attention.phase)->decode;
+    shape.head_blocks = by_trtllm(row) && !phase_of(&row->of.attention)->decode;
     if (!(sm_chip_peak(chip, shape.dtype, NULL) > 0.0)) {
         out->unknown = "the chip's peak in this number format";
         return;

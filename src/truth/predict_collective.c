@@ -1,32 +1,14 @@
 /* The time of a measured collective: the best algorithm on a system of the row's chips, run by the
  * software the row names. */
+#include "measured_format.h"
 #include "truth_parts.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-/* What a benchmark's name for an operation means here. Bytes are counted as nccl-tests does: the
- * gathered or unreduced buffer; for an all-to-all the buffer of one rank, an n-th of the whole
- * array; for expert dispatch and combine all copies that a rank sends. */
-typedef struct operation {
-    const char *name;
-    sm_collective op;
-    bool per_rank, expert;
-} operation;
-
-static const operation *operation_of(const sm_collective_row *row) {
-    static const operation known[] = {{"all_reduce", SM_ALL_REDUCE, false, false},
-                                      {"all_gather", SM_ALL_GATHER, false, false},
-                                      {"reduce_scatter", SM_REDUCE_SCATTER, false, false},
-                                      {"broadcast", SM_BROADCAST, false, false},
-                                      {"reduce", SM_REDUCE, false, false},
-                                      {"send_recv", SM_PERMUTE, false, false},
-                                      {"all_to_all", SM_ALL_TO_ALL, true, false},
-                                      {"deepep_ll_dispatch", SM_ALL_TO_ALL, true, true},
-                                      {"deepep_ll_combine", SM_ALL_TO_ALL, true, true}};
-    for (size_t i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(row->op, known[i].name) == 0) return &known[i];
-    return NULL;
+/* What a benchmark's name for an operation means here. */
+static const measured_collective *operation_of(const sm_collective_row *row) {
+    return NAMED(measured_collectives, row->op);
 }
 
 /* The shape of a torus as the system's name ends with it ("tpu7x_2x2x1"), or nodes x chips. */
@@ -109,7 +91,7 @@ static double expected_s(const sm_truth_row *row, const sm_curve *curve, const s
 
 static void predict(const sm_truth_row *row, const sm_system *system, const sm_group *group,
                     const sm_calibration *c, sm_prediction *out) {
-    const operation *o = operation_of(&row->of.collective);
+    const measured_collective *o = operation_of(&row->of.collective);
     double bytes = row->of.collective.bytes * (o->per_rank ? group->size : 1.0);
     sm_curve curve = sm_collective_curve(system, o->op, group, 1.0);
     without_reduction(row, &curve);

@@ -11,29 +11,15 @@
  *
  * The cycles and passes below are one fit to 445 timings of vLLM's and PyTorch's kernels on A100,
  * H100, A40 and MI210 (vidur, LLMCompass): median error 10 %, at a resolution of 1 us. */
+#include "measured_format.h"
 #include "truth_parts.h"
 #include <math.h>
 #include <string.h>
 
-typedef struct operation {
-    const char *name;
-    double passes;        /* over all bytes: a row is read again before it is written */
-    double walks, cycles; /* over each row of a block, and of one step; 0: no rows */
-    double host_s[2];     /* LLMCompass: NVIDIA, AMD */
-} operation;
-
-/* Host overheads of LLMCompass's measurements: its hardware_model/compute_module.py. */
-static const operation operations[] = {
-    {"hbm_copy", 1.0, 0.0, 0.0, {0.0, 0.0}},       {"residual_add", 1.0, 0.0, 0.0, {0.0, 0.0}},
-    {"gelu", 1.0, 0.0, 0.0, {45e-6, 21e-6}},       {"softmax", 1.86, 0.0, 0.0, {12e-6, 22e-6}},
-    {"layernorm", 1.44, 0.0, 0.0, {45e-6, 28e-6}}, {"rmsnorm", 1.0, 2.0, 547.0, {0.0, 0.0}},
-    {"silu_mul", 1.0, 1.0, 916.0, {0.0, 0.0}}};
-
 /* Another operation is taken to stream its bytes once. */
-static const operation *operation_of(const sm_truth_row *row) {
-    for (size_t i = 0; i < sizeof operations / sizeof operations[0]; i++)
-        if (strcmp(row->of.memop.op, operations[i].name) == 0) return &operations[i];
-    return &operations[0];
+static const measured_memop *operation_of(const sm_truth_row *row) {
+    const measured_memop *known = NAMED(measured_memops, row->of.memop.op);
+    return known ? known : &measured_memops[0];
 }
 
 /* Cores of TPUs keep no cache of what passed. */
@@ -43,12 +29,12 @@ static bool stays_on_chip(const sm_chip *chip, double bytes) {
     return many_cores(chip) && bytes <= 0.8 * chip->onchip_bytes.value;
 }
 
-static double host_s(const sm_truth_row *row, const sm_chip *chip, const operation *o) {
+static double host_s(const sm_truth_row *row, const sm_chip *chip, const measured_memop *o) {
     if (!truth_in(row, "llmcompass")) return 0.0;
     return o->host_s[strcmp(chip->vendor, "AMD") == 0];
 }
 
-static double streaming_s(const sm_chip *chip, const sm_calibration *c, const operation *o,
+static double streaming_s(const sm_chip *chip, const sm_calibration *c, const measured_memop *o,
                           double bytes) {
     static const double BYTES_PER_CYCLE = 15.4; /* of a core, in and out */
     double hbm = o->passes * bytes / (chip->memory_bytes_per_s.value * c->memory_efficiency);
@@ -62,7 +48,7 @@ static double resident_blocks(const sm_chip *chip) {
     return chip->cores * (shared >= 160e3 ? 2.0 : 1.0);
 }
 
-static double chain_s(const sm_truth_row *row, const sm_chip *chip, const operation *o,
+static double chain_s(const sm_truth_row *row, const sm_chip *chip, const measured_memop *o,
                       double bytes) {
     static const double BLOCK = 1024.0, FROM_HBM = 1.54;
     if (!many_cores(chip) || !(o->walks > 0.0)) return 0.0;
@@ -87,7 +73,7 @@ static double least_s(const sm_chip *chip, double bytes) {
 
 void sm_predict_memop(const sm_truth_row *row, const sm_chip *chip, const sm_calibration *c,
                       sm_prediction *out) {
-    const operation *o = operation_of(row);
+    const measured_memop *o = operation_of(row);
     double bytes = row->of.memop.bytes;
     out->regime = SM_REGIME_memory;
     if (!(bytes > 0.0)) {

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "measured_format.h"
 #include "truth_parts.h"
 
 enum { MOST_CHUNKS = 1000000 };
@@ -49,13 +50,8 @@ static sm_recompute recompute_of(const sm_training_row *r) {
 }
 
 sm_dtype truth_dtype(const sm_training_row *r) {
-    static const struct {
-        const char *printed;
-        sm_dtype dtype;
-    } classes[] = {{"nvfp4", SM_FP4}, {"fp8", SM_FP8}, {"mxfp8", SM_FP8}, {"int8", SM_INT8}};
-    for (size_t i = 0; i < sizeof classes / sizeof classes[0]; i++)
-        if (strcmp(r->precision_class, classes[i].printed) == 0) return classes[i].dtype;
-    return SM_BF16;
+    const measured_type *narrow = NAMED(measured_precisions, r->precision_class);
+    return narrow ? narrow->dtype : SM_BF16;
 }
 
 static const char *missing(const sm_training_row *r) {

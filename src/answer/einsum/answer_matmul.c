@@ -243,16 +243,7 @@ sm_status sm_answer_matmul(const sm_matmul_question *question, sm_report *r, sm_
     if (status) return status;
     sm_put(r, r->data, "command", "matmul");
     if (sm_einsum_is_chain(&q.einsum)) return answer_of_many(&q, r, err);
-    sm_lowering_input input = {&q.m.system,
-                               &q.m.mesh,
-                               &q.m.placement,
-                               &q.einsum,
-                               q.in.calibration,
-                               q.compute,
-                               SM_LOCAL_PRODUCT,
-                               0,
-                               0,
-                               0};
+    sm_lowering_input input = sm_placed_product(&q.m, &q.einsum, q.in.calibration, q.compute);
     sm_ranking found;
     sm_error none = {.status = SM_OK};
     status = sm_rank_lowerings(&input, r->arena, &found, &none);

@@ -185,16 +185,7 @@ static sm_axes axes_before(const resharding *c) {
 
 static sm_status price(resharding *c, const sm_calibration *calibration, sm_arena *arena,
                        sm_error *err) {
-    sm_lowering_input input = {&c->m.system,
-                               &c->m.mesh,
-                               &c->m.placement,
-                               &c->einsum,
-                               calibration,
-                               SM_BF16,
-                               SM_LOCAL_PRODUCT,
-                               0,
-                               0,
-                               0};
+    sm_lowering_input input = sm_placed_product(&c->m, &c->einsum, calibration, SM_BF16);
     sm_ranking *found = sm_arena_alloc(arena, sizeof *found);
     if (!found) return sm_fail_memory(err);
     sm_status status = sm_rank_lowerings(&input, arena, found, err);

@@ -10,6 +10,17 @@ sm_status sm_placed_mesh_read(const sm_system *system, const sm_source *mesh, sm
     return status ? status : sm_placement_of_mesh(system, &m->mesh, mesh, &m->placement, err);
 }
 
+sm_lowering_input sm_placed_product(const sm_placed_mesh *m, const sm_einsum *einsum,
+                                    const sm_calibration *calibration, sm_dtype compute) {
+    return (sm_lowering_input){.system = &m->system,
+                               .mesh = &m->mesh,
+                               .placement = &m->placement,
+                               .einsum = einsum,
+                               .calibration = calibration,
+                               .compute = compute,
+                               .work = SM_LOCAL_PRODUCT};
+}
+
 /* ---- axes by name ---- */
 
 static sm_status add_axis(const sm_mesh *mesh, const sm_source *source, sm_span span, sm_axes *axes,

@@ -72,8 +72,8 @@ sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err);
 /* Why no plan can have the keys that are given, or NULL when the model could be sharded so. */
 const char *sm_train_plan_impossible(const sm_train_asked *q, sm_train *train);
 const char *sm_train_plan_words(sm_report *r, const sm_system *system, const sm_plan *plan);
-/* The system that the plan runs on: a part of this one where its chips do not divide all (the
- * library's sm_train_price knows the same). NULL where memory ran out. */
+/* The system that the plan runs on: this one, or a part of it (sm_system_in_part). NULL where
+ * memory ran out. */
 const sm_system *sm_train_runs_on(sm_report *r, const sm_system *system, const sm_plan *plan);
 
 /* Find what would make it fit: of a plan given whole, or (NULL) of a search that found none. */

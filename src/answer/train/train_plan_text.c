@@ -141,7 +141,7 @@ static bool order_is_default(const sm_plan *plan, const sm_plan *plain) {
 
 const sm_system *sm_train_runs_on(sm_report *r, const sm_system *system, const sm_plan *plan) {
     const int used = sm_plan_chips(plan);
-    if (used >= system->chips || system->chips % used == 0) return system;
+    if (!sm_system_in_part(system, used)) return system;
     sm_system *part = sm_arena_alloc(r->arena, sizeof *part);
     return !part || sm_system_part(system, used, part) ? part : system;
 }

@@ -1,53 +1,8 @@
 /* completion: what may follow the words of a command line, from the tables that it is read by. The
  * scripts of the shells ask for it anew each time, so that they need not know any option. */
+#include "named.h"
 #include "program.h"
 #include <string.h>
-
-/* clang-format off */
-/* "--" ends the words of the script and begins those of the command line; the last of them is the
- * one at the cursor. Nothing printed: the shell completes names of files. */
-static const char *const scripts[][2] = {
-    {"bash",
-     "_scalemodel() {\n"
-     "  local IFS=$'\\n' word=${COMP_WORDS[COMP_CWORD]}\n"
-     "  local line=${COMP_LINE:0:COMP_POINT} words list\n"
-     "  IFS=$' \\t\\n' read -ra words <<<\"$line\"\n"
-     "  [[ $line == *[[:space:]] ]] && words+=('')\n"
-     "  list=$(scalemodel completion -- \"${words[@]:1}\" 2>/dev/null)\n"
-     "  COMPREPLY=($(cut -f1 <<<\"$list\"))\n"
-     "  local full=${words[-1]} cut\n"
-     "  cut=${full%\"$word\"}\n"
-     "  [[ $word == [=:] ]] && cut=$full\n"
-     "  COMPREPLY=(\"${COMPREPLY[@]#\"$cut\"}\")\n"
-     "  [[ ${COMPREPLY[0]} == *[=,:] ]] && compopt -o nospace\n"
-     "}\n"
-     "complete -o default -F _scalemodel scalemodel\n"},
-    {"zsh", "#compdef scalemodel\n"
-            "_scalemodel() {\n"
-            "  local line; local -a found shown\n"
-            "  for line in ${(f)\"$(scalemodel completion -- \"${(@Q)words[2,CURRENT]}\" "
-            "2>/dev/null)\"}; do\n"
-            "    found+=(${line%%$'\\t'*}); shown+=(\"${line/$'\\t'/  -- }\")\n"
-            "  done\n"
-            "  if (( $#found )); then\n"
-            "    compadd -S '' -l -d shown -a found\n"
-            "  else\n"
-            "    _files\n"
-            "  fi\n"
-            "}\n"
-            "if [ \"$funcstack[1]\" = _scalemodel ]; then\n"
-            "  _scalemodel \"$@\"\n"
-            "else\n"
-            "  compdef _scalemodel scalemodel\n"
-            "fi\n"},
-    {"fish", "function __scalemodel_complete\n"
-             "  set -l words (commandline -opc) (commandline -ct)\n"
-             "  scalemodel completion -- $words[2..-1] 2>/dev/null\n"
-             "end\n"
-             "complete -c scalemodel -a '(__scalemodel_complete)'\n"},
-};
-/* clang-format on */
-enum { SHELLS = sizeof scripts / sizeof *scripts };
 
 typedef struct asked {
     FILE *out;
@@ -179,8 +134,8 @@ static sm_status print_offers(const cli_program *p, int words, char **word, sm_e
 
 sm_status cli_completion(const cli_program *p, int words, char **word, sm_error *err) {
     if (words > 0 && strcmp(word[0], "--") == 0) return print_offers(p, words - 1, word + 1, err);
-    for (int i = 0; i < SHELLS && words == 1; i++)
-        if (strcmp(word[0], scripts[i][0]) == 0)
-            return cli_write_stdout(scripts[i][1], strlen(scripts[i][1]), err);
+    const cli_shell *shell = words == 1 ? NAMED(programs_shells, word[0]) : NULL;
+    for (int i = 0; shell && i < CLI_MOST_LINES && shell->line[i]; i++) puts(shell->line[i]);
+    if (shell) return cli_write_stdout("", 0, err);
     return sm_fail(err, SM_USAGE, "completion needs the name of a shell: bash, zsh or fish");
 }

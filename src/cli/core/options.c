@@ -82,41 +82,15 @@ static size_t collect_names(const cli_option *table, const char **names, size_t 
     return n;
 }
 
-/* What other programs call an option, and the options of ours that may be meant. */
-static const char *const other_names[][4] = {{"dtype", "weights", "compute"},
-                                             {"precision", "dtype", "weights", "compute"},
-                                             {"quantization", "weights"},
-                                             {"kv-cache-dtype", "kv"},
-                                             {"isl", "prompt"},
-                                             {"input-len", "prompt"},
-                                             {"osl", "output"},
-                                             {"output-len", "output"},
-                                             {"max-tokens", "output"},
-                                             {"request-rate", "qps"},
-                                             {"rate", "qps"},
-                                             {"itl", "tpot"},
-                                             {"batch-size", "batch"},
-                                             {"global-batch-size", "batch"},
-                                             {"max-num-seqs", "batch"},
-                                             {"seq-length", "seq"},
-                                             {"max-model-len", "context", "seq"},
-                                             {"hardware", "on"},
-                                             {"gpus", "on"},
-                                             {"tp", "plan"},
-                                             {"pp", "plan"},
-                                             {"dp", "plan"},
-                                             {"ep", "plan"},
-                                             {"tensor-parallel-size", "plan"}};
-
 /* The option of this verb that a name of other programs means, or one that looks alike. */
 static const char *option_meant(const parser *p, const char *name, size_t length) {
     const char *names[2 * CLI_MAX_OPTIONS];
-    for (size_t i = 0; i < sizeof other_names / sizeof *other_names; i++) {
-        if (strlen(other_names[i][0]) != length || strncmp(other_names[i][0], name, length) != 0)
-            continue;
-        for (int k = 1; k < 4 && other_names[i][k]; k++)
-            if (find_option(p, other_names[i][k], strlen(other_names[i][k])).option)
-                return other_names[i][k];
+    for (size_t i = 0; i < programs_options_count; i++) {
+        const cli_other_name *other = &programs_options[i];
+        if (strlen(other->name) != length || strncmp(other->name, name, length) != 0) continue;
+        for (int k = 0; k < CLI_MOST_MEANT && other->options[k]; k++)
+            if (find_option(p, other->options[k], strlen(other->options[k])).option)
+                return other->options[k];
     }
     size_t n = collect_names(cli_common_options, names, 0);
     n = collect_names(p->verb->options, names, n);

@@ -71,6 +71,18 @@ typedef struct cli_common {
 } cli_common;
 extern const cli_option cli_common_options[];
 
+/* Of data/formats/programs.json. */
+enum { CLI_MOST_MEANT = 3, CLI_MOST_LINES = 20 };
+typedef struct cli_other_name {
+    const char *name, *options[CLI_MOST_MEANT];
+} cli_other_name;
+typedef struct cli_shell {
+    const char *name, *line[CLI_MOST_LINES];
+} cli_shell;
+extern const cli_other_name programs_options[];
+extern const cli_shell programs_shells[];
+extern const size_t programs_options_count, programs_shells_count;
+
 typedef struct cli_verb cli_verb;
 
 /* What a program that asks many questions keeps from one to the next, for all its threads: models

@@ -69,16 +69,7 @@ static sm_status read_question(const cli_call *call, question *q, sm_error *err)
     if (!status && o->all && cli_given(call, &o->alternative))
         status = sm_fail(err, SM_USAGE, "--all and --alternative exclude each other");
     q->bound = execution_error_bound(&q->einsum, q->element);
-    q->input = (sm_lowering_input){&q->m.system,
-                                   &q->m.mesh,
-                                   &q->m.placement,
-                                   &q->einsum,
-                                   q->calibration,
-                                   q->dtype,
-                                   SM_LOCAL_PRODUCT,
-                                   0,
-                                   0,
-                                   0};
+    q->input = sm_placed_product(&q->m, &q->einsum, q->calibration, q->dtype);
     return status;
 }
 

@@ -20,27 +20,23 @@ void train_tally_add(train_tally *tally, const sm_train_result *r);
 typedef enum train_way { TRAIN_FORWARD, TRAIN_AGAIN, TRAIN_BACKWARD, TRAIN_STEP_END } train_way;
 const char *train_way_name(train_way way);
 
-typedef struct train_op_row {
-    char op[24];
-    sm_op_kind kind;
+/* An op, or a collective on an array; the bytes are those of a rank, V as in sm_step. */
+typedef struct train_row {
+    char name[24]; /* of the op, or the array */
+    int kind;      /* sm_op_kind, or sm_collective */
     train_way way;
-    double predicted_s, measured_s;
+    double predicted_s, measured_s, predicted_calls, calls, flops, bytes;
+    double exposed_s; /* predicted: what other work does not hide */
     double around_s; /* of measured: blocks and copies about the kernels, which a launch pays for */
     double most_s;   /* measured of the rank that took longest */
-    double predicted_calls, calls, flops, bytes;
-    sm_bound bound; /* predicted */
-} train_op_row;
-
-/* A collective on an array. The bytes are those of a rank, V as in sm_step. */
-typedef struct train_move_row {
-    sm_collective op;
-    char array[24];
-    train_way way;
-    double predicted_s, exposed_s; /* exposed: what other work does not hide */
-    double measured_s, predicted_calls, calls, bytes;
-} train_move_row;
-
+    sm_bound bound;  /* predicted */
+} train_row;
 enum { TRAIN_MOST_ROWS = 256 };
+typedef struct train_rows {
+    int n;
+    train_row row[TRAIN_MOST_ROWS];
+} train_rows;
+
 typedef struct train_times {
     int stages, stage; /* how many there are; the one told of */
     int busiest;       /* the stage whose ops took longest */
@@ -49,9 +45,7 @@ typedef struct train_times {
     double time_s[SM_TRAIN_TIME_COUNT], collective_s[SM_COLLECTIVE_COUNT];
     double gradients_s; /* rows of gradients packed and added at the end of the step */
     double joining_s;   /* loss and norm joined over all ranks */
-    int ops, moves;
-    train_op_row op[TRAIN_MOST_ROWS];
-    train_move_row move[TRAIN_MOST_ROWS];
+    train_rows ops, moves;
 } train_times;
 /* Made by every rank; rank 0 alone fills *out, which holds nothing before. */
 sm_status train_tally_gather(sm_communicator *world, sm_trainer *t, const train_tally *tally,

@@ -24,6 +24,7 @@ typedef struct step_draw {
 typedef struct step_room {
     step_size size;
     size_t rows, scored, pages, scores; /* room for so many */
+    sm_arena *arena;                    /* of the arrays below */
     step_row *row;                      /* [groups x rows] */
     int32_t *page;                      /* [groups x rows, table] */
     step_draw *draw;                    /* [groups x scored] */
@@ -39,7 +40,8 @@ typedef struct serve_engine {
     sm_generator *generator;
     size_t groups, vocabulary;
     step_room room;
-    double *p; /* of words */
+    sm_arena *arena; /* of the arrays below */
+    double *p;       /* of words */
     serve_engine_result *result;
     /* of the first rank */
     sm_scheduler *scheduler;
@@ -51,52 +53,32 @@ typedef struct serve_engine {
 
 /* ---- room ---- */
 
-/* What was there is not kept. */
-static void *wider(void *old, size_t n, size_t bytes) {
-    sm_free(old);
-    return sm_calloc(n + 1, bytes);
-}
+static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-/* Room for a step of this size. */
+/* Room for a step of this size; what was there is not kept. */
 static sm_status make_room(serve_engine *e, sm_error *err) {
     step_room *r = &e->room;
     size_t rows = e->groups * (size_t)r->size.rows, scored = e->groups * (size_t)r->size.scored;
     size_t pages = rows * (size_t)r->size.table;
-    if (rows > r->rows) {
-        r->rows = rows;
-        r->row = wider(r->row, rows, sizeof *r->row);
-        r->token = wider(r->token, rows, sizeof *r->token);
-        r->count = wider(r->count, rows, sizeof *r->count);
-        r->position = wider(r->position, rows, sizeof *r->position);
-        r->slot = wider(r->slot, rows, sizeof *r->slot);
-    }
-    if (scored > r->scored) {
-        r->scored = scored;
-        r->draw = wider(r->draw, scored, sizeof *r->draw);
-        r->score = wider(r->score, scored, sizeof *r->score);
-        r->made = wider(r->made, scored, sizeof *r->made);
-        r->logit = wider(r->logit, scored * e->vocabulary, sizeof *r->logit);
-    }
-    if (pages > r->pages) {
-        r->pages = pages;
-        r->page = wider(r->page, pages, sizeof *r->page);
-    }
+    if (r->arena && rows <= r->rows && scored <= r->scored && pages <= r->pages) return SM_OK;
+    r->rows = larger(rows, r->rows);
+    r->scored = larger(scored, r->scored);
+    r->pages = larger(pages, r->pages);
+    sm_arena_free(r->arena);
+    r->arena = sm_arena_new();
+    r->row = sm_arena_array(r->arena, r->rows + 1, sizeof *r->row);
+    r->token = sm_arena_array(r->arena, r->rows + 1, sizeof *r->token);
+    r->count = sm_arena_array(r->arena, r->rows + 1, sizeof *r->count);
+    r->position = sm_arena_array(r->arena, r->rows + 1, sizeof *r->position);
+    r->slot = sm_arena_array(r->arena, r->rows + 1, sizeof *r->slot);
+    r->draw = sm_arena_array(r->arena, r->scored + 1, sizeof *r->draw);
+    r->score = sm_arena_array(r->arena, r->scored + 1, sizeof *r->score);
+    r->made = sm_arena_array(r->arena, r->scored + 1, sizeof *r->made);
+    r->logit = sm_arena_array(r->arena, r->scored * e->vocabulary + 1, sizeof *r->logit);
+    r->page = sm_arena_array(r->arena, r->pages + 1, sizeof *r->page);
     bool all = r->row && r->token && r->count && r->position && r->slot && r->draw && r->score &&
                r->made && r->logit && r->page;
     return all ? SM_OK : sm_fail_memory(err);
-}
-
-static void free_room(step_room *r) {
-    sm_free(r->row);
-    sm_free(r->token);
-    sm_free(r->count);
-    sm_free(r->position);
-    sm_free(r->slot);
-    sm_free(r->draw);
-    sm_free(r->score);
-    sm_free(r->made);
-    sm_free(r->logit);
-    sm_free(r->page);
 }
 
 /* ---- requests, on the first rank ---- */
@@ -424,9 +406,9 @@ static sm_status begin_first(serve_engine *e, sm_error *err) {
                        "no prefix cache");
     e->secret = sm_rng_next(&rng);
     e->most = (size_t)job->desk->most_open;
-    e->running = sm_calloc(e->most, sizeof *e->running);
-    e->filled = sm_calloc(e->groups, sizeof *e->filled);
-    e->wanted = sm_calloc(e->groups, sizeof *e->wanted);
+    e->running = sm_arena_array(e->arena, e->most, sizeof *e->running);
+    e->filled = sm_arena_array(e->arena, e->groups, sizeof *e->filled);
+    e->wanted = sm_arena_array(e->arena, e->groups, sizeof *e->wanted);
     if (!e->running || !e->filled || !e->wanted) return sm_fail_memory(err);
     sm_status status = sm_scheduler_new(job->options, job->watch, &e->scheduler, err);
     e->result->begun_s = sm_clock_s();
@@ -480,7 +462,8 @@ static sm_status begin(serve_engine *e, sm_error *err) {
     if (status) return status;
     e->groups = sm_generator_groups(e->generator);
     e->vocabulary = sm_generator_size_of(e->generator).vocabulary;
-    e->p = sm_calloc(e->vocabulary, sizeof *e->p);
+    e->arena = sm_arena_new();
+    e->p = sm_arena_array(e->arena, e->vocabulary, sizeof *e->p);
     if (!e->p) return sm_fail_memory(err);
     if (job->load) status = job->load(e->generator, job->context, err);
     if (!status) status = sm_generator_weight_bytes(e->generator, &e->result->weight_bytes, err);
@@ -503,11 +486,8 @@ static void end(serve_engine *e) {
     }
     sm_scheduler_free(e->scheduler);
     sm_generator_free(e->generator);
-    free_room(&e->room);
-    sm_free(e->p);
-    sm_free(e->running);
-    sm_free(e->filled);
-    sm_free(e->wanted);
+    sm_arena_free(e->room.arena);
+    sm_arena_free(e->arena);
 }
 
 sm_status serve_engine_run(const serve_engine_job *job, sm_communicator *world,

@@ -75,6 +75,7 @@ typedef struct load_turn {
 } load_turn;
 
 struct serve_load {
+    sm_arena *arena; /* of all this */
     serve_load_job job;
     pthread_t thread;
     pthread_cond_t stirred; /* with the desk's lock */
@@ -319,28 +320,28 @@ static void *ask_all(void *context) {
 static void free_load(serve_load *l) {
     for (size_t i = 0; l->client && l->order && i < l->sent; i++)
         if (l->client[l->order[i]].q) serve_desk_leave(l->job.desk, l->client[l->order[i]].q);
-    sm_free(l->client);
-    sm_free(l->order);
-    sm_free(l->turn);
-    sm_free(l->last);
-    sm_free(l->free_s);
-    sm_free(l);
+    sm_arena_free(l->arena);
 }
 
 sm_status serve_load_begin(const serve_load_job *job, serve_load **out, sm_error *err) {
     pthread_condattr_t attributes;
     size_t n = job->list->n;
     *out = NULL;
-    serve_load *l = sm_calloc(1, sizeof *l);
-    if (!l) return sm_fail_memory(err);
+    sm_arena *arena = sm_arena_new();
+    serve_load *l = sm_arena_alloc(arena, sizeof *l);
+    if (!l) {
+        sm_arena_free(arena);
+        return sm_fail_memory(err);
+    }
+    l->arena = arena;
     l->job = *job;
     l->buckets = 2;
     while (l->buckets < 2 * n) l->buckets *= 2;
-    l->client = sm_calloc(n, sizeof *l->client);
-    l->order = sm_calloc(n, sizeof *l->order);
-    l->turn = sm_calloc(n, sizeof *l->turn);
-    l->last = sm_calloc(l->buckets, sizeof *l->last);
-    l->free_s = sm_calloc((size_t)job->concurrency + 1, sizeof *l->free_s);
+    l->client = sm_arena_array(arena, n, sizeof *l->client);
+    l->order = sm_arena_array(arena, n, sizeof *l->order);
+    l->turn = sm_arena_array(arena, n, sizeof *l->turn);
+    l->last = sm_arena_array(arena, l->buckets, sizeof *l->last);
+    l->free_s = sm_arena_array(arena, (size_t)job->concurrency + 1, sizeof *l->free_s);
     bool ready = l->client && l->order && l->turn && l->last && l->free_s &&
                  pthread_condattr_init(&attributes) == 0;
     if (ready) {

@@ -138,10 +138,10 @@ static void show_kinds(sm_report *r, sm_table *table, const train_times *x) {
     sm_data *list = sm_put_array(r, r->data, "op_kinds");
     for (int kind = SM_OP_EINSUM; kind <= SM_OP_KERNEL; kind++) {
         double predicted_s = 0, measured_s = 0;
-        for (int i = 0; i < x->ops; i++) {
-            if ((int)x->op[i].kind != kind) continue;
-            predicted_s += x->op[i].predicted_s;
-            measured_s += x->op[i].measured_s;
+        for (int i = 0; i < x->ops.n; i++) {
+            if (x->ops.row[i].kind != kind) continue;
+            predicted_s += x->ops.row[i].predicted_s;
+            measured_s += x->ops.row[i].measured_s;
         }
         if (predicted_s > 0 || measured_s > 0)
             time_row(r, table, list, "kind", sm_textf(r, "  %s", kind_name((sm_op_kind)kind)),
@@ -176,14 +176,14 @@ static void show_parts(sm_report *r, const train_run *q) {
 /* ---- ops ---- */
 
 static int by_size(const void *a, const void *b) {
-    const train_op_row *x = a, *y = b;
+    const train_row *x = a, *y = b;
     double left = fmax(x->predicted_s, x->measured_s), right = fmax(y->predicted_s, y->measured_s);
-    if (left == right) return strcmp(x->op, y->op);
+    if (left == right) return strcmp(x->name, y->name);
     return left < right ? 1 : -1;
 }
 
 /* One op, or as its name what many of them take together: these have no calls. */
-static void op_row(sm_report *r, sm_table *table, const train_op_row *o, const char *name,
+static void op_row(sm_report *r, sm_table *table, const train_row *o, const char *name,
                    const char *bound) {
     bool one = bound != NULL;
     sm_page_row(r, table, name, one ? train_way_name(o->way) : "", one ? bound : "",
@@ -196,27 +196,28 @@ static void op_row(sm_report *r, sm_table *table, const train_op_row *o, const c
 static void show_ops(sm_report *r, train_run *q) {
     enum { SHOWN = 20 };
     train_times *x = &q->times;
-    train_op_row others = {.op = ""};
+    train_row others = {.kind = 0};
     sm_data *list = sm_put_array(r, r->data, "ops");
     sm_table *table = sm_page_table(r, sm_textf(r, "Ops of a step%s", whose(r, x)),
                                     "<|<pass|<bound|>calls|>predicted|>measured|>blocks|>ratio");
-    qsort(x->op, (size_t)x->ops, sizeof *x->op, by_size);
-    for (int i = 0; i < x->ops; i++) {
-        const train_op_row *o = &x->op[i];
+    qsort(x->ops.row, (size_t)x->ops.n, sizeof *x->ops.row, by_size);
+    for (int i = 0; i < x->ops.n; i++) {
+        const train_row *o = &x->ops.row[i];
         const char *bound = o->predicted_s > 0 ? sm_bound_name(o->bound) : "-";
         sm_data *one = sm_put_object(r, list, NULL);
-        sm_put(r, one, "op|kind|pass|bound|calls|calls_predicted|flops|bytes", o->op,
-               kind_name(o->kind), train_way_name(o->way), bound, o->calls, o->predicted_calls,
-               o->flops, o->bytes);
+        sm_put(r, one, "op|kind|pass|bound|calls|calls_predicted|flops|bytes", o->name,
+               kind_name((sm_op_kind)o->kind), train_way_name(o->way), bound, o->calls,
+               o->predicted_calls, o->flops, o->bytes);
         prediction_put_times(r, one, o->predicted_s, o->measured_s);
         sm_put(r, one, "slowest_rank_s|blocks_s", o->most_s, o->around_s);
-        if (i < SHOWN) op_row(r, table, o, o->op, bound);
+        if (i < SHOWN) op_row(r, table, o, o->name, bound);
         if (i < SHOWN) continue;
         others.predicted_s += o->predicted_s;
         others.measured_s += o->measured_s;
         others.around_s += o->around_s;
     }
-    if (x->ops > SHOWN) op_row(r, table, &others, sm_textf(r, "%d others", x->ops - SHOWN), NULL);
+    if (x->ops.n > SHOWN)
+        op_row(r, table, &others, sm_textf(r, "%d others", x->ops.n - SHOWN), NULL);
     sm_report_table(r, table);
 }
 
@@ -231,8 +232,8 @@ static void show_collectives(sm_report *r, const train_run *q) {
     for (int k = 0; k < SM_COLLECTIVE_COUNT; k++) {
         double predicted = q->last.bytes_predicted[k], counted = q->last.bytes_counted[k];
         double predicted_s = 0, measured_s = x->collective_s[k];
-        for (int i = 0; i < x->moves; i++)
-            if ((int)x->move[i].op == k) predicted_s += x->move[i].predicted_s;
+        for (int i = 0; i < x->moves.n; i++)
+            if (x->moves.row[i].kind == k) predicted_s += x->moves.row[i].predicted_s;
         if (!(predicted > 0 || counted > 0 || measured_s > 0)) continue;
         const char *name = sm_collective_name((sm_collective)k);
         sm_data *one = sm_put_object(r, list, NULL);
@@ -246,33 +247,26 @@ static void show_collectives(sm_report *r, const train_run *q) {
     prediction_say_bytes(r, "step", q->bytes_apart);
 }
 
-static int by_time(const void *a, const void *b) {
-    const train_move_row *x = a, *y = b;
-    double left = fmax(x->predicted_s, x->measured_s), right = fmax(y->predicted_s, y->measured_s);
-    if (left == right) return strcmp(x->array, y->array);
-    return left < right ? 1 : -1;
-}
-
 static void show_arrays(sm_report *r, train_run *q) {
     enum { SHOWN = 12 };
     train_times *x = &q->times;
     sm_data *list = sm_put_array(r, r->data, "collectives_by_array");
     sm_table *table = sm_page_table(r, sm_textf(r, "Arrays that travel%s", whose(r, x)),
                                     "<|<of|<pass|>calls|>predicted|>measured|>ratio");
-    qsort(x->move, (size_t)x->moves, sizeof *x->move, by_time);
-    for (int i = 0; i < x->moves; i++) {
-        const train_move_row *m = &x->move[i];
+    qsort(x->moves.row, (size_t)x->moves.n, sizeof *x->moves.row, by_size);
+    for (int i = 0; i < x->moves.n; i++) {
+        const train_row *m = &x->moves.row[i];
+        const char *op = sm_collective_name((sm_collective)m->kind);
         sm_data *one = sm_put_object(r, list, NULL);
-        sm_put(r, one, "collective|array|pass|calls|calls_predicted|bytes|exposed_s",
-               sm_collective_name(m->op), m->array, train_way_name(m->way), m->calls,
-               m->predicted_calls, m->bytes, m->exposed_s);
+        sm_put(r, one, "collective|array|pass|calls|calls_predicted|bytes|exposed_s", op, m->name,
+               train_way_name(m->way), m->calls, m->predicted_calls, m->bytes, m->exposed_s);
         prediction_put_times(r, one, m->predicted_s, m->measured_s);
         if (i < SHOWN)
-            sm_page_row(r, table, sm_collective_name(m->op), m->array, train_way_name(m->way),
-                        sm_show_exact(r, m->calls), seconds_or_none(r, m->predicted_s),
-                        seconds_or_none(r, m->measured_s), ratio(r, m->predicted_s, m->measured_s));
+            sm_page_row(r, table, op, m->name, train_way_name(m->way), sm_show_exact(r, m->calls),
+                        seconds_or_none(r, m->predicted_s), seconds_or_none(r, m->measured_s),
+                        ratio(r, m->predicted_s, m->measured_s));
     }
-    if (x->moves > 1) sm_report_table(r, table);
+    if (x->moves.n > 1) sm_report_table(r, table);
 }
 
 /* ---- the gap ---- */

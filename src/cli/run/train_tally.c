@@ -53,26 +53,25 @@ static train_way way_of(sm_phase phase, bool again, bool step_end) {
     return phase == SM_PHASE_FORWARD ? TRAIN_FORWARD : TRAIN_BACKWARD;
 }
 
-static train_op_row *op_row(train_times *x, const char *op, sm_op_kind kind, train_way way) {
-    for (int i = 0; i < x->ops; i++)
-        if (strcmp(x->op[i].op, op) == 0 && x->op[i].way == way) return &x->op[i];
-    if (x->ops == TRAIN_MOST_ROWS) return NULL;
-    train_op_row *row = &x->op[x->ops++];
-    *row = (train_op_row){.kind = kind, .way = way};
-    snprintf(row->op, sizeof row->op, "%s", op);
+/* What has one name is of one kind; of an array there may be several collectives. */
+static train_row *row_of(train_rows *x, const char *name, int kind, bool any, train_way way) {
+    for (int i = 0; i < x->n; i++)
+        if (strcmp(x->row[i].name, name) == 0 && x->row[i].way == way &&
+            (any || x->row[i].kind == kind))
+            return &x->row[i];
+    if (x->n == TRAIN_MOST_ROWS) return NULL;
+    train_row *row = &x->row[x->n++];
+    *row = (train_row){.kind = kind, .way = way};
+    snprintf(row->name, sizeof row->name, "%s", name);
     return row;
 }
 
-static train_move_row *move_row(train_times *x, sm_collective op, const char *array,
-                                train_way way) {
-    for (int i = 0; i < x->moves; i++)
-        if (x->move[i].op == op && strcmp(x->move[i].array, array) == 0 && x->move[i].way == way)
-            return &x->move[i];
-    if (x->moves == TRAIN_MOST_ROWS) return NULL;
-    train_move_row *row = &x->move[x->moves++];
-    *row = (train_move_row){.op = op, .way = way};
-    snprintf(row->array, sizeof row->array, "%s", array);
-    return row;
+static train_row *op_row(train_times *x, const char *op, sm_op_kind kind, train_way way) {
+    return row_of(&x->ops, op, (int)kind, true, way);
+}
+
+static train_row *move_row(train_times *x, sm_collective op, const char *array, train_way way) {
+    return row_of(&x->moves, array, (int)op, false, way);
 }
 
 /* ---- gathering ---- */
@@ -95,7 +94,7 @@ static void add_rank(const rank_times *r, double share, train_times *out) {
     for (int i = 0; i < r->ops; i++) {
         const sm_train_op_time *o = &r->op[i];
         bool outside = add_outside(r->op_name[i], o->seconds * share, out);
-        train_op_row *row =
+        train_row *row =
             outside ? NULL : op_row(out, r->op_name[i], o->kind, way_of(o->phase, o->again, false));
         if (!row) continue;
         row->measured_s += (o->seconds + o->around_s) * share;
@@ -104,8 +103,7 @@ static void add_rank(const rank_times *r, double share, train_times *out) {
     }
     for (int i = 0; i < r->moves; i++) {
         const sm_train_move_time *m = &r->move[i];
-        train_move_row *row =
-            move_row(out, m->op, r->array[i], way_of(m->phase, m->again, m->step_end));
+        train_row *row = move_row(out, m->op, r->array[i], way_of(m->phase, m->again, m->step_end));
         if (!row) continue;
         row->measured_s += m->seconds * share;
         row->bytes += m->bytes * share;
@@ -119,13 +117,14 @@ static double ops_s(const rank_times *r) {
 }
 
 static void note_longest(const rank_times *r, train_times *out) {
-    for (int k = 0; k < out->ops; k++) {
+    for (int k = 0; k < out->ops.n; k++) {
+        train_row *row = &out->ops.row[k];
         double seconds = 0;
         for (int i = 0; i < r->ops; i++)
-            if (strcmp(r->op_name[i], out->op[k].op) == 0 &&
-                way_of(r->op[i].phase, r->op[i].again, false) == out->op[k].way)
+            if (strcmp(r->op_name[i], row->name) == 0 &&
+                way_of(r->op[i].phase, r->op[i].again, false) == row->way)
                 seconds += (r->op[i].seconds + r->op[i].around_s) / r->tally.steps;
-        out->op[k].most_s = fmax(out->op[k].most_s, seconds);
+        row->most_s = fmax(row->most_s, seconds);
     }
 }
 
@@ -215,7 +214,7 @@ static void predict_move(const sm_plan_collective *c, train_times *out) {
                     : strcmp(c->phase, "recompute") == 0 ? TRAIN_AGAIN
                     : strncmp(c->phase, "step", 4) == 0  ? TRAIN_STEP_END
                                                          : TRAIN_BACKWARD;
-    train_move_row *row = move_row(out, c->op, weights ? "weights" : c->array, way);
+    train_row *row = move_row(out, c->op, weights ? "weights" : c->array, way);
     if (!row) return;
     row->predicted_s += c->time_s;
     row->exposed_s += c->exposed_s;
@@ -225,7 +224,7 @@ static void predict_move(const sm_plan_collective *c, train_times *out) {
 void train_times_predict(const sm_plan_detail *detail, train_times *out) {
     for (int i = 0; i < detail->lines.ops; i++) {
         const sm_plan_op *o = &detail->lines.op[i];
-        train_op_row *row = op_row(out, o->op, o->kind, way_of(o->phase, o->again, false));
+        train_row *row = op_row(out, o->op, o->kind, way_of(o->phase, o->again, false));
         if (!row) continue;
         if (o->time_s > row->predicted_s / 2) row->bound = sm_plan_op_bound(o);
         row->predicted_s += o->time_s;
@@ -261,13 +260,15 @@ int train_gaps(const train_times *x, const sm_price_of_plan *price, train_gap *g
     int n = 0;
     double named_s = 0, told_s = 0, shown_s = b->network_exposed;
     double rest_s = x->time_s[SM_TRAIN_TIME_REST] - x->gradients_s - x->joining_s;
-    for (int i = 0; i < x->ops; i++)
-        add_gap(gap, &n, x->op[i].op, train_way_name(x->op[i].way), x->op[i].predicted_s,
-                x->op[i].measured_s);
-    for (int i = 0; i < x->moves; i++) {
-        const train_move_row *m = &x->move[i];
+    for (int i = 0; i < x->ops.n; i++) {
+        const train_row *o = &x->ops.row[i];
+        add_gap(gap, &n, o->name, train_way_name(o->way), o->predicted_s, o->measured_s);
+    }
+    for (int i = 0; i < x->moves.n; i++) {
+        const train_row *m = &x->moves.row[i];
         char what[48];
-        snprintf(what, sizeof what, "%s of %s", sm_collective_name(m->op), m->array);
+        snprintf(what, sizeof what, "%s of %s", sm_collective_name((sm_collective)m->kind),
+                 m->name);
         add_gap(gap, &n, what, train_way_name(m->way), m->exposed_s, m->measured_s);
         told_s += m->exposed_s;
         named_s += m->measured_s;

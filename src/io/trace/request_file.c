@@ -5,38 +5,10 @@
 #include <math.h>
 #include <string.h>
 
-/* What the columns and keys of request traces are called. */
-
-/* arrival_s .. class are our own; then the public traces: Azure LLM inference (2023, 2024),
- * Mooncake (2024; timestamps in ms, a hash for each block of 512 tokens) with the sessions that
- * AIPerf reads in it (a delay in ms before each further turn), BurstGPT (2024). */
-static const request_name request_names[REQUEST_NAMES] = {
-    {"arrival_s", REQUEST_ARRIVAL, 1.0},
-    {"prompt_tokens", REQUEST_PROMPT, 0},
-    {"output_tokens", REQUEST_OUTPUT, 0},
-    {"prefix_id", REQUEST_PREFIX, 0},
-    {"prefix_tokens", REQUEST_PREFIX_TOKENS, 0},
-    {"conversation_id", REQUEST_CONVERSATION, 0},
-    {"think_s", REQUEST_THINK, 1.0},
-    {"class", REQUEST_CLASS, 0},
-    {"TIMESTAMP", REQUEST_ARRIVAL, 1.0},
-    {"ContextTokens", REQUEST_PROMPT, 0},
-    {"GeneratedTokens", REQUEST_OUTPUT, 0},
-    {"timestamp", REQUEST_ARRIVAL, 1e-3},
-    {"input_length", REQUEST_PROMPT, 0},
-    {"output_length", REQUEST_OUTPUT, 0},
-    {"hash_ids", REQUEST_BLOCKS, 0},
-    {"Timestamp", REQUEST_ARRIVAL, 1.0},
-    {"Request tokens", REQUEST_PROMPT, 0},
-    {"Response tokens", REQUEST_OUTPUT, 0},
-    {"session_id", REQUEST_CONVERSATION, 0},
-    {"delay", REQUEST_DELAY, 1e-3},
-};
-
 const request_name *request_name_of(const char *text, size_t length) {
-    for (int i = 0; i < REQUEST_NAMES; i++) {
-        const char *name = request_names[i].name;
-        if (strlen(name) == length && memcmp(name, text, length) == 0) return &request_names[i];
+    for (size_t i = 0; i < requests_names_count; i++) {
+        const char *name = requests_names[i].name;
+        if (strlen(name) == length && memcmp(name, text, length) == 0) return &requests_names[i];
     }
     return NULL;
 }
@@ -95,9 +67,9 @@ static sm_status request_json_read(const line_reader *r, const sm_source *line, 
         status = json_is(object, IS_OBJECT)
                      ? SM_OK
                      : json_fail(object, "expected one JSON object {...} a line");
-        for (int i = 0; !status && i < REQUEST_NAMES; i++) {
-            const json_value *value = json_get(object, request_names[i].name);
-            if (value) status = set_cell(&request_names[i], value, row);
+        for (size_t i = 0; !status && i < requests_names_count; i++) {
+            const json_value *value = json_get(object, requests_names[i].name);
+            if (value) status = set_cell(&requests_names[i], value, row);
         }
     }
     sm_arena_free(arena);
@@ -111,8 +83,8 @@ static sm_status request_json_read(const line_reader *r, const sm_source *line, 
 static const char *nearest_to(const sm_source *line, sm_span cell, request_field field) {
     const char *names[REQUEST_NAMES];
     size_t n = 0;
-    for (int i = 0; i < REQUEST_NAMES; i++)
-        if (request_names[i].field == field) names[n++] = request_names[i].name;
+    for (size_t i = 0; n < REQUEST_NAMES && i < requests_names_count; i++)
+        if (requests_names[i].field == field) names[n++] = requests_names[i].name;
     return sm_nearest(line->text + cell.offset, cell.length, names, n);
 }
 

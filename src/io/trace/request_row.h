@@ -25,7 +25,9 @@ typedef struct request_name {
     request_field field;
     double unit_s;
 } request_name;
-enum { REQUEST_NAMES = 20 };
+enum { REQUEST_NAMES = 16 };                /* of one field, for the nearest */
+extern const request_name requests_names[]; /* of data/formats/requests.json */
+extern const size_t requests_names_count;
 /* The row of the table for a name, NULL when it means nothing here. */
 const request_name *request_name_of(const char *text, size_t length);
 

@@ -3,6 +3,7 @@
 #include "csv_record.h"
 #include "truth_form.h"
 
+#include <assert.h>
 #include <string.h>
 
 typedef struct csv_form {
@@ -98,6 +99,7 @@ static sm_status bind_columns(truth_file *f, csv_form *csv, const column_names *
                           "%s rows need the column \"%s\"; the nearest here is \"%.60s\"", kind,
                           needed, nearest);
     }
+    assert(f->schema->n <= TRUTH_MAX_FIELDS);
     for (size_t i = 0; i < f->schema->n; i++)
         csv->column[i] = find_column(names, f->schema->field[i].key);
     return SM_OK;

@@ -8,24 +8,24 @@
 const truth_schema *truth_recognise(bool (*has)(const void *where, const char *key),
                                     const void *where) {
     for (size_t i = 0; i < SM_TRUTH_KIND_COUNT; i++) {
-        const char *const *sign = truth_schemas[i].sign;
+        const char *const *sign = rows_schemas[i].sign;
         while (*sign && has(where, *sign)) sign++;
-        if (!*sign) return &truth_schemas[i];
+        if (!*sign) return &rows_schemas[i];
     }
     return NULL;
 }
 
 const truth_schema *truth_schema_of(sm_truth_kind kind) {
     size_t i = 0;
-    while (truth_schemas[i].kind != kind) i++;
-    return &truth_schemas[i];
+    while (rows_schemas[i].kind != kind) i++;
+    return &rows_schemas[i];
 }
 
 const char *truth_known_kinds(char *out, size_t size) {
     size_t at = 0;
     out[0] = 0;
     for (size_t i = 0; i < SM_TRUTH_KIND_COUNT; i++) {
-        const truth_schema *schema = &truth_schemas[i];
+        const truth_schema *schema = &rows_schemas[i];
         for (size_t j = 0; schema->sign[j] && at < size; j++)
             at += (size_t)snprintf(out + at, size - at, "%s%s",
                                    j   ? ", "

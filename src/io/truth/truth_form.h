@@ -40,13 +40,13 @@ typedef struct truth_schema {
     const char *sign[TRUTH_MAX_SIGNS + 1]; /* keys that tell the kind; NULL ends */
     const char *needed;                    /* one more that a CSV header must name, or NULL */
     const truth_field *field;
-    size_t n;
+    size_t n; /* TRUTH_MAX_FIELDS at most */
 } truth_schema;
 
 enum { TRUTH_MAX_FIELDS = 96 };
 
-/* In the order in which a file is tried against them. */
-extern const truth_schema truth_schemas[SM_TRUTH_KIND_COUNT];
+/* Of data/formats/rows.json, in the order in which a file is tried against them. */
+extern const truth_schema rows_schemas[SM_TRUTH_KIND_COUNT];
 
 typedef enum truth_cell_kind {
     CELL_NONE,   /* absent, empty or null: not stated */
@@ -114,7 +114,18 @@ const char *truth_known_kinds(char *out, size_t size);
 
 /* ---- result files of AIPerf, `vllm bench serve` and InferenceX as rows of inference.
  * ---- */
-typedef struct truth_tool truth_tool;
+typedef struct truth_tool {
+    const char *name, *title, *sign[3];
+} truth_tool;
+/* Of data/formats/benchmarks.json, which says what each is. */
+typedef struct tool_field {
+    const char *tool, *key, *at;
+    double times;
+    const char *over, *plus, *says, *only;
+} tool_field;
+extern const truth_tool benchmarks_tools[];
+extern const tool_field benchmarks_columns[];
+extern const size_t benchmarks_tools_count, benchmarks_columns_count;
 /* The tool whose result this is; NULL: none that is known. */
 const truth_tool *truth_tool_of(const json_value *object);
 /* A column of the row that it comes to. A key of a column that stands in the file itself, as

@@ -111,6 +111,7 @@ static sm_status fill_in(const truth_file *f, const char *key, truth_cell *cell)
 /* Each pair names a column of these rows. */
 static sm_status check_given(const truth_file *f) {
     const char *names[TRUTH_MAX_FIELDS];
+    assert(f->schema->n <= TRUTH_MAX_FIELDS);
     for (size_t i = 0; i < f->schema->n; i++) names[i] = f->schema->field[i].key;
     const sm_words words = {names, (int)f->schema->n};
     for (size_t i = 0; i < f->given->n; i++) {

@@ -9,7 +9,7 @@
 
 static const truth_schema *schema_of(sm_truth_kind kind) {
     for (int i = 0; i < SM_TRUTH_KIND_COUNT; i++)
-        if (truth_schemas[i].kind == kind) return &truth_schemas[i];
+        if (rows_schemas[i].kind == kind) return &rows_schemas[i];
     return NULL;
 }
 

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-enum { NVFP4_GROUP = 16, MX_GROUP = 32, MOST_GROUP = 1 << 24 };
+enum { NVFP4_GROUP = 16, MX_GROUP = 32, MOST_GROUP = 1 << 24, MOST_NAMES = 64 };
 
 typedef struct reader {
     const json_value *json; /* the whole object */
@@ -146,56 +146,28 @@ static sm_status bitsandbytes(reader *r, stored_format *f) {
 
 /* ---- ModelOpt's names of formats ---- */
 
-typedef struct algorithm {
-    const char *name;
-    stored_format format;
-} algorithm;
-static const algorithm algorithms[] = {
-    {"FP8", {SM_FP8, 8, 0, 0, 4, 0, 0, 4}},
-    {"FP8_PB_WO", {SM_FP8, 8, 128, 128, 4, 0, 0, 0}},
-    {"FP8_PB_REAL", {SM_FP8, 8, 128, 128, 4, 0, 0, 0}},
-    {"FP8_PER_CHANNEL_PER_TOKEN", {SM_FP8, 8, 1, 0, 4, 0, 0, 0}},
-    {"NVFP4", {SM_FP4, 4, 1, NVFP4_GROUP, 1, 0, 0, 8}},
-    {"NVFP4_AWQ", {SM_FP4, 4, 1, NVFP4_GROUP, 1, 0, 2, 8}},
-    {"W4A16_NVFP4", {SM_FP4, 4, 1, NVFP4_GROUP, 1, 0, 0, 4}},
-    {"W4A16_AWQ", {SM_INT4, 4, 1, 128, 2, 0, 2, 0}},
-    {"W4A8_AWQ", {SM_INT4, 4, 1, 128, 2, 0, 2, 8}},
-    {"W8A16", {SM_INT8, 8, 1, 0, 4, 0, 0, 0}},
-    {"W8A8_SQ_PER_CHANNEL", {SM_INT8, 8, 1, 0, 4, 0, 2, 4}},
-    {"MXFP4", {SM_MXFP4, 4, 1, MX_GROUP, 1, 0, 0, 0}},
-    {"W4A8_MXFP4_FP8", {SM_MXFP4, 4, 1, MX_GROUP, 1, 0, 0, 4}},
-    {"MXFP8", {SM_FP8, 8, 1, MX_GROUP, 1, 0, 0, 0}},
-};
-enum { ALGORITHMS = sizeof algorithms / sizeof *algorithms };
-
 /* The format of an object with "quant_algo", and perhaps "group_size". */
 static sm_status read_algorithm(const json_value *object, stored_format *f) {
     const json_value *v = json_get(object, "quant_algo");
-    const char *names[ALGORITHMS], *name = json_text(v);
-    for (int i = 0; i < ALGORITHMS; i++) {
-        names[i] = algorithms[i].name;
-        if (!name || strcmp(name, names[i]) != 0) continue;
-        *f = algorithms[i].format;
-        return read_size(object, "group_size", 1, MOST_GROUP, &f->block_columns);
-    }
+    const char *names[MOST_NAMES], *name = json_text(v);
+    const stored_algorithm *known = NAMED(stored_algorithms, name);
+    size_t n = 0;
+    if (known) *f = known->format;
+    if (known) return read_size(object, "group_size", 1, MOST_GROUP, &f->block_columns);
     if (!v) return json_fail(object, "quant_algo is missing");
-    const char *near = name ? sm_nearest(name, strlen(name), names, ALGORITHMS) : NULL;
-    return json_fail(
-        v, "a quant_algo that is not understood; %s%s",
-        near ? "the nearest known one is " : "one that is known: ", near ? near : names[0]);
+    for (; n < stored_algorithms_count && n < MOST_NAMES; n++) names[n] = stored_algorithms[n].name;
+    const char *near = name ? sm_nearest(name, strlen(name), names, n) : NULL;
+    return json_fail(v, "a quant_algo that is not understood; %s%s",
+                     near ? "the nearest known one is " : "one that is known: ",
+                     near ? near : stored_algorithms[0].name);
 }
 
 /* ---- "weights": {"num_bits": 4, "type": "float", "strategy": "group", ...} ---- */
 
 static double scale_bytes_of(const json_value *weights, double usual) {
-    static const struct {
-        const char *name;
-        double bytes;
-    } types[] = {{"uint8", 1},   {"float8", 1}, {"e8m0", 1},    {"bfloat16", 2},
-                 {"float16", 2}, {"half", 2},   {"float32", 4}, {"float", 4}};
     const char *name = json_text(json_get(weights, "scale_dtype"));
-    for (size_t i = 0; name && i < sizeof types / sizeof *types; i++)
-        if (strstr(name, types[i].name)) return types[i].bytes;
+    for (size_t i = 0; name && i < stored_scales_count; i++)
+        if (strstr(name, stored_scales[i].name)) return stored_scales[i].bytes;
     return usual;
 }
 

@@ -4,6 +4,7 @@
 
 #include "json_tree.h"
 #include "model_facts.h"
+#include "named.h"
 
 /* A matrix [rows, columns] of outputs by inputs takes
  *
@@ -17,6 +18,22 @@ typedef struct stored_format {
     double column_bytes;           /* order of the groups, scale of the activations */
     double matrix_bytes;           /* global scales, a shape */
 } stored_format;
+/* Tables of data/formats/stored.json. */
+typedef struct stored_algorithm {
+    const char *name;
+    stored_format format;
+} stored_algorithm;
+typedef struct stored_scale {
+    const char *name;
+    double bytes;
+} stored_scale;
+typedef struct stored_module {
+    const char *name, *called;
+} stored_module;
+extern const stored_algorithm stored_algorithms[];
+extern const stored_scale stored_scales[];
+extern const stored_module stored_modules[];
+extern const size_t stored_algorithms_count, stored_scales_count, stored_modules_count;
 double stored_bytes(const stored_format *format, double rows, double columns);
 
 /* How names of modules are written in lists: as transformers has them (a prefix as a regular

@@ -214,31 +214,9 @@ static const stored_format *format_of(counter *c, const char *name) {
 
 /* ---- names ---- */
 
-/* What checkpoints call the weights of texts. */
-static const char *const modules[][2] = {
-    {"wq", "q_proj"},
-    {"wk", "k_proj"},
-    {"wv", "v_proj"},
-    {"wo", "o_proj"},
-    {"wqa", "q_a_proj"},
-    {"wqn", "q_b_proj"},
-    {"wqr", "q_b_proj"},
-    {"wkva", "kv_a_proj_with_mqa"},
-    {"wkr", "kv_a_proj_with_mqa"},
-    {"wkb", "kv_b_proj"},
-    {"wvb", "kv_b_proj"},
-    {"wg", "gate_proj"},
-    {"wu", "up_proj"},
-    {"wd", "down_proj"},
-    {"wsg", "gate_proj"},
-    {"wsu", "up_proj"},
-    {"wsd", "down_proj"},
-};
-
 static const char *module_of(const char *weight) {
-    for (size_t i = 0; i < sizeof modules / sizeof *modules; i++)
-        if (strcmp(modules[i][0], weight) == 0) return modules[i][1];
-    return weight;
+    const stored_module *known = NAMED(stored_modules, weight);
+    return known ? known->called : weight;
 }
 
 /* "layers.3.mlp.experts.0.gate_proj" */

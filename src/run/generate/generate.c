@@ -334,29 +334,21 @@ sm_status sm_generate(const sm_generate_job *job, int32_t *const *text, sm_gener
                 .vocabulary = size.vocabulary,
                 .queries = size.room};
     size_t n = w.sequences, depth = w.job->draft ? (size_t)w.job->depth : 0;
-    w.length = sm_calloc(n, sizeof *w.length);
-    w.end = sm_calloc(n, sizeof *w.end);
-    w.count = sm_calloc(n, sizeof *w.count);
-    w.drafted = sm_calloc(n, sizeof *w.drafted);
-    w.token = sm_calloc(n, sizeof *w.token);
-    w.verdict = sm_calloc(n, sizeof *w.verdict);
-    w.fed = sm_calloc(n * w.queries, sizeof *w.fed);
-    w.scores = sm_calloc(n * (depth + 1) * w.vocabulary, sizeof *w.scores);
-    w.p = sm_calloc(w.job->words, sizeof *w.p);
-    w.q = sm_calloc(n * depth * w.job->words + 1, sizeof *w.q);
+    sm_arena *arena = sm_arena_new();
+    w.length = sm_arena_array(arena, n, sizeof *w.length);
+    w.end = sm_arena_array(arena, n, sizeof *w.end);
+    w.count = sm_arena_array(arena, n, sizeof *w.count);
+    w.drafted = sm_arena_array(arena, n, sizeof *w.drafted);
+    w.token = sm_arena_array(arena, n, sizeof *w.token);
+    w.verdict = sm_arena_array(arena, n, sizeof *w.verdict);
+    w.fed = sm_arena_array(arena, n * w.queries, sizeof *w.fed);
+    w.scores = sm_arena_array(arena, n * (depth + 1) * w.vocabulary, sizeof *w.scores);
+    w.p = sm_arena_array(arena, w.job->words, sizeof *w.p);
+    w.q = sm_arena_array(arena, n * depth * w.job->words + 1, sizeof *w.q);
     bool all = w.length && w.end && w.count && w.drafted && w.token && w.verdict && w.fed &&
                w.scores && w.p && w.q;
     status = all ? SM_OK : sm_fail_memory(err);
     if (!status) status = write_texts(&w, err);
-    sm_free(w.length);
-    sm_free(w.end);
-    sm_free(w.count);
-    sm_free(w.drafted);
-    sm_free(w.token);
-    sm_free(w.verdict);
-    sm_free(w.fed);
-    sm_free(w.scores);
-    sm_free(w.p);
-    sm_free(w.q);
+    sm_arena_free(arena);
     return status;
 }

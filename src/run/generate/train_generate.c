@@ -237,9 +237,10 @@ sm_status generate_attention(train_call *c, sm_error *err) {
     size_t fed = a.at.x[ATTENTION_Q]->size[0], rows = attention_row_count(&a.at);
     size_t together = fed < TOGETHER ? fed : TOGETHER;
     a.apart = rows / fed;
-    a.follow = sm_calloc(fed + 1, sizeof *a.follow);
-    a.sum = sm_calloc(rows + 1, sizeof *a.sum);
-    a.most = sm_calloc(rows + 1, sizeof *a.most);
+    sm_arena *arena = sm_arena_new();
+    a.follow = sm_arena_array(arena, fed + 1, sizeof *a.follow);
+    a.sum = sm_arena_array(arena, rows + 1, sizeof *a.sum);
+    a.most = sm_arena_array(arena, rows + 1, sizeof *a.most);
     size_t keys = feed->table * feed->page_tokens, wide = 1;
     for (int i = 0; i < ATTENTION_ARRAYS; i++) {
         const sm_local_block *x = a.at.x[i];
@@ -253,10 +254,8 @@ sm_status generate_attention(train_call *c, sm_error *err) {
     if (!status) attention_each_head(&a.at, attend_all, &a);
     if (!status && a.joined) status = join_sums(&a, rows, err);
     if (!status) attention_each_head(&a.at, divide, &a);
-    sm_free(a.follow);
+    sm_arena_free(arena);
     sm_free(a.laid);
-    sm_free(a.sum);
-    sm_free(a.most);
     sm_free(a.score);
     return status;
 }
@@ -281,6 +280,7 @@ struct sm_generator {
     train_feed feed;
     bool paged;
     size_t groups, group; /* of ranks, with sequences of their own */
+    sm_arena *arena;      /* of the arrays below */
     size_t *cached, *slot;
     int32_t *page; /* where the cache has a page for each sequence */
     piece_sets *layers, *heads;
@@ -388,7 +388,7 @@ static sm_status deal_groups(sm_generator *g, sm_error *err) {
     train_offsets(t, &layout, &block, offset);
     g->group = offset[0];
     g->has_scores = t->stage.number == t->setup->stages - 1;
-    g->part = sm_calloc((size_t)t->world->size, sizeof *g->part);
+    g->part = sm_arena_array(g->arena, (size_t)t->world->size, sizeof *g->part);
     if (!g->part) return sm_fail_memory(err);
     int32_t own = g->has_scores ? (int32_t)g->group : -1;
     return sm_run_all_gather(t->world, &own, sizeof own, g->part, err);
@@ -397,9 +397,9 @@ static sm_status deal_groups(sm_generator *g, sm_error *err) {
 /* Caches without a table: a page for each sequence, with room for all of it. */
 static sm_status one_page_each(sm_generator *g, sm_error *err) {
     size_t n = (size_t)g->setup.sequences, slots = n / g->groups;
-    g->slot = sm_calloc(n, sizeof *g->slot);
-    g->page = sm_calloc(n, sizeof *g->page);
-    g->cached = sm_calloc(n, sizeof *g->cached);
+    g->slot = sm_arena_array(g->arena, n, sizeof *g->slot);
+    g->page = sm_arena_array(g->arena, n, sizeof *g->page);
+    g->cached = sm_arena_array(g->arena, n, sizeof *g->cached);
     if (!g->slot || !g->page || !g->cached) return sm_fail_memory(err);
     for (size_t i = 0; i < n; i++) g->page[i] = (int32_t)(g->slot[i] = i % slots);
     g->feed.pages = slots;
@@ -412,8 +412,8 @@ static sm_status begin(sm_generator *g, sm_error *err) {
     const int *degree = g->setup.degree;
     g->groups = (size_t)degree[SM_AXIS_DATA] * (size_t)degree[SM_AXIS_FSDP] *
                 (size_t)degree[SM_AXIS_EXPERT];
-    g->layers = sm_calloc(1, sizeof *g->layers);
-    g->heads = sm_calloc(1, sizeof *g->heads);
+    g->layers = sm_arena_alloc(g->arena, sizeof *g->layers);
+    g->heads = sm_arena_alloc(g->arena, sizeof *g->heads);
     if (!g->layers || !g->heads) return sm_fail_memory(err);
     g->heads->head = true;
     sm_status status = g->paged ? SM_OK : one_page_each(g, err);
@@ -441,6 +441,7 @@ sm_status sm_generator_new_paged(sm_communicator *world, const sm_train_setup *s
     if (status) return status;
     sm_generator *g = sm_calloc(1, sizeof *g);
     if (!g) return sm_fail_memory(err);
+    g->arena = sm_arena_new();
     g->setup = *setup;
     g->paged = pages != NULL;
     if (pages) g->feed = (train_feed){.pages = pages->pages, .page_tokens = pages->page_tokens};
@@ -467,13 +468,8 @@ void sm_generator_free(sm_generator *g) {
     for (int i = 0; g->heads && i < SETS; i++) drop_set(&g->heads->set[i]);
     train_turns_free(&g->t);
     sm_arena_free(g->t.texts);
+    sm_arena_free(g->arena);
     sm_rank_mesh_free(g->t.mesh);
-    sm_free(g->layers);
-    sm_free(g->heads);
-    sm_free(g->cached);
-    sm_free(g->slot);
-    sm_free(g->page);
-    sm_free(g->part);
     sm_free(g);
 }
 

@@ -14,24 +14,18 @@ typedef struct diary {
     sm_train_result *result;
     sm_train_move_time *move; /* [step][SM_COLLECTIVE_COUNT], summed by collective */
     double *room;
+    sm_arena *arena; /* of all these */
 } diary;
-
-static void free_diary(diary *d) {
-    sm_free(d->op);
-    sm_free(d->result);
-    sm_free(d->move);
-    sm_free(d->room);
-}
 
 static sm_status new_diary(int steps, diary *d, sm_error *err) {
     size_t n = (size_t)steps;
-    *d = (diary){.steps = steps};
-    d->op = sm_calloc(n * SM_MOST_MEASURED_OPS, sizeof *d->op);
-    d->result = sm_calloc(n, sizeof *d->result);
-    d->move = sm_calloc(n * SM_COLLECTIVE_COUNT, sizeof *d->move);
-    d->room = sm_calloc(n, sizeof *d->room);
+    *d = (diary){.steps = steps, .arena = sm_arena_new()};
+    d->op = sm_arena_array(d->arena, n * SM_MOST_MEASURED_OPS, sizeof *d->op);
+    d->result = sm_arena_array(d->arena, n, sizeof *d->result);
+    d->move = sm_arena_array(d->arena, n * SM_COLLECTIVE_COUNT, sizeof *d->move);
+    d->room = sm_arena_array(d->arena, n, sizeof *d->room);
     if (d->op && d->result && d->move && d->room) return SM_OK;
-    free_diary(d);
+    sm_arena_free(d->arena);
     return sm_fail_memory(err);
 }
 
@@ -112,7 +106,7 @@ static sm_status train(sm_communicator *world, sm_trainer *t, double budget_s,
         note_moves(t, d.move + i * SM_COLLECTIVE_COUNT);
     }
     if (!status) sum_up(&d, out);
-    free_diary(&d);
+    sm_arena_free(d.arena);
     return status;
 }
 
