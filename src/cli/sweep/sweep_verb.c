@@ -186,7 +186,12 @@ static sm_status run_sweep(const cli_call *call, sm_report *r, sm_error *err) {
     sm_status status =
         sweep_new(call, &o->over, o->columns, call->positionals, call->positional, &s, err);
     if (status) return status;
-    status = ask_all(call, s, r, err);
+    if (o->over.n > 0) status = ask_all(call, s, r, err);
+    else
+        status = sm_fail(err, SM_USAGE,
+                         "a sweep takes values from --over, as in --over batch=1M,4M; without it "
+                         "this is one question of %s",
+                         s->verb->name);
     sweep_end(s);
     return status;
 }
