@@ -154,8 +154,9 @@ const sm_catalogue_entry *sm_catalogue_at(size_t i);
 const sm_catalogue_entry *sm_catalogue_find(const char *name, size_t length);
 
 /* The model whose architecture a hub's id names, tuned or not: "meta-llama/Llama-3.1-8B-Instruct",
- * without the organisation too; stored: quantised or not, "Qwen3-30B-A3B-FP8". NULL if absent. */
-const sm_catalogue_entry *sm_catalogue_of_id(const char *id, bool stored);
+ * without the organisation too. *stored: the quantization_config of checkpoints whose id ends so,
+ * "Qwen3-30B-A3B-FP8"; NULL where the end says none. NULL if absent. */
+const sm_catalogue_entry *sm_catalogue_of_id(const char *id, const char **stored);
 
 /* ---- weights in checkpoints ----
  * Which tensor of a checkpoint holds a weight, and where in it, as the family says

@@ -41,10 +41,31 @@ static sm_status fail_unknown_name(const char *name, sm_error *err) {
 
 enum { MOST_CONFIG_BYTES = 64 << 20 };
 
-/* "meta-llama/Llama-3.1-8B-Instruct": an id and no path. */
-static const sm_catalogue_entry *find_hub_name(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash && strchr(path, '/') == slash ? sm_catalogue_of_id(path, false) : NULL;
+/* "meta-llama/Llama-3.1-8B-Instruct" is an id and no path. */
+static bool is_id(const char *text) { return strchr(text, '/') == strrchr(text, '/'); }
+
+/* Behind the object that begins here or later. */
+static const char *behind_object(const char *text) {
+    int depth = 0;
+    for (;; text++) {
+        if (*text == '{') depth++;
+        if (*text == '}' && --depth == 0) return text + 1;
+    }
+}
+
+/* The config of a model of the catalogue, stored as the end of its id says; in place of its own
+ * way, where that has one. */
+static sm_status config_of(const sm_catalogue_entry *entry, const char *stored, sm_arena *arena,
+                           sm_source *source, sm_error *err) {
+    static const char key[] = "\"quantization_config\"";
+    const char *text = entry->config_json, *own = stored ? strstr(text, key) : NULL;
+    const char *at = own ? own : strchr(text, '{') + 1, *rest = own ? behind_object(own) : at;
+    if (stored)
+        text = sm_arena_printf(arena, "%.*s%s: %s%s%s", (int)(at - text), text, key, stored,
+                               own ? "" : ", ", rest);
+    if (!text) return sm_fail_memory(err);
+    *source = sm_source_of(entry->name, text);
+    return SM_OK;
 }
 
 sm_status sm_io_model_source(const char *name_or_path, sm_arena *arena, sm_source *source,
@@ -59,6 +80,7 @@ sm_status sm_io_model_source(const char *name_or_path, sm_arena *arena, sm_sourc
     }
     bool is_path =
         strchr(name_or_path, '/') || (n > 5 && strcmp(name_or_path + n - 5, ".json") == 0);
+    const char *stored = NULL;
     const sm_catalogue_entry *entry = is_path ? NULL : sm_catalogue_find(name_or_path, n);
     bool there = !entry && stat(name_or_path, &is) == 0;
     if (there && S_ISDIR(is.st_mode)) { /* a checkpoint's folder */
@@ -66,12 +88,9 @@ sm_status sm_io_model_source(const char *name_or_path, sm_arena *arena, sm_sourc
         const char *config = sm_arena_printf(arena, "%.*s/config.json", (int)n, name_or_path);
         return config ? sm_io_read(config, arena, source, err) : sm_fail_memory(err);
     }
-    if (is_path && !there) entry = find_hub_name(name_or_path);
-    if (entry || !is_path) {
-        if (!entry) return fail_unknown_name(name_or_path, err);
-        *source = sm_source_of(entry->name, entry->config_json);
-        return SM_OK;
-    }
+    if (!entry && !there && is_id(name_or_path)) entry = sm_catalogue_of_id(name_or_path, &stored);
+    if (entry) return config_of(entry, stored, arena, source, err);
+    if (!is_path) return fail_unknown_name(name_or_path, err);
     sm_status status = sm_io_read(name_or_path, arena, source, err);
     if (status == SM_IO) suggest_model(name_or_path, err);
     return status;

@@ -1,5 +1,6 @@
 /* The catalogue of models: found by name or alias, in any case. */
 #include "model_table.h"
+#include "stored/stored.h"
 
 #include <string.h>
 #include <strings.h>
@@ -18,27 +19,25 @@ const sm_catalogue_entry *sm_catalogue_find(const char *name, size_t length) {
 }
 
 /* How many letters at the end of a name say how it was tuned, or stored; 0: none do. */
-static size_t said_at_end(const char *name, size_t n, bool stored) {
-    static const char *const tunings[] = {"-instruct", "-base", "-chat", "-hf",
-                                          "-it",       "-pt",   "-v0.1"};
-    static const char *const formats[] = {"-fp8", "-bf16", "-fp4", "-nvfp4", "-awq", "-fp4-v2"};
+static size_t said_at_end(const char *name, size_t n, const char **stored) {
     bool month = n > 5 && name[n - 5] == '-';
     for (size_t i = 1; month && i < 5; i++) month = name[n - i] >= '0' && name[n - i] <= '9';
     if (month) return 5; /* DeepSeek-V3-0324, Qwen3-30B-A3B-Instruct-2507 */
-    size_t most = sizeof tunings / sizeof *tunings,
-           more = stored ? sizeof formats / sizeof *formats : 0;
-    for (size_t i = 0; i < most + more; i++) {
-        const char *end = i < most ? tunings[i] : formats[i - most];
-        size_t m = strlen(end);
-        if (n > m && strncasecmp(name + n - m, end, m) == 0) return m;
+    for (size_t i = 0; i < stored_ids_count; i++) {
+        const stored_id *id = &stored_ids[i];
+        size_t m = strlen(id->ending);
+        if (n <= m || strncasecmp(name + n - m, id->ending, m) != 0) continue;
+        if (id->config[0] && !*stored) *stored = id->config;
+        return m;
     }
     return 0;
 }
 
-const sm_catalogue_entry *sm_catalogue_of_id(const char *id, bool stored) {
+const sm_catalogue_entry *sm_catalogue_of_id(const char *id, const char **stored) {
     char name[96];
     const char *slash = strrchr(id, '/');
     const sm_catalogue_entry *entry = sm_catalogue_find(id, strlen(id));
+    *stored = NULL;
     if (entry) return entry;
     if (slash) id = slash + 1;
     if (strncasecmp(id, "meta-", 5) == 0) id += 5;

@@ -310,8 +310,9 @@ static sm_status read_model(reading *r) {
     out->named = text_of(r, "model");
     if (out->named) out->model = framework_model_ours(r->f, out->named);
     if (out->named && !out->model) {
-        const sm_catalogue_entry *entry = sm_catalogue_of_id(out->named, true);
-        if (entry) out->model = entry->name;
+        const char *slash = strrchr(out->named, '/'), *stored;
+        const sm_catalogue_entry *entry = sm_catalogue_of_id(out->named, &stored);
+        if (entry) out->model = !stored ? entry->name : slash ? slash + 1 : out->named;
     }
     return out->model ? SM_OK : write_config(r);
 }

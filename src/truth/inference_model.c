@@ -94,8 +94,9 @@ static void pad(row_shape *s, const sm_plan *plan) {
 
 bool inference_model(const sm_inference_row *r, const inference_layout *layout, row_models *models,
                      const sm_model **model, const char **why) {
+    const char *stored; /* a column of the row says it */
     const sm_catalogue_entry *known =
-        r->model.layers > 0 ? NULL : sm_catalogue_of_id(r->model.name, true);
+        r->model.layers > 0 ? NULL : sm_catalogue_of_id(r->model.name, &stored);
     *why = NULL;
     if (known) {
         row_shape named = {.name = known->name, .config = known->config_json};

@@ -30,10 +30,15 @@ typedef struct stored_scale {
 typedef struct stored_module {
     const char *name, *called;
 } stored_module;
+typedef struct stored_id {
+    const char *ending, *config;
+} stored_id;
 extern const stored_algorithm stored_algorithms[];
 extern const stored_scale stored_scales[];
 extern const stored_module stored_modules[];
+extern const stored_id stored_ids[];
 extern const size_t stored_algorithms_count, stored_scales_count, stored_modules_count;
+extern const size_t stored_ids_count;
 double stored_bytes(const stored_format *format, double rows, double columns);
 
 /* How names of modules are written in lists: as transformers has them (a prefix as a regular
