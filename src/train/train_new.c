@@ -131,6 +131,33 @@ sm_status piece_set_fill(piece *p, int index, uint64_t set, sm_error *err) {
     return status ? status : fill_set(p, set, SM_REGATHER_NONE, &p->set_whole[index], err);
 }
 
+static sm_size bytes_of(const sm_tensor *t) {
+    sm_size bytes = {.base = t->elements * t->bytes_per_element, .per_sequence = t->per_sequence};
+    for (int i = 0; i < t->rank; i++) bytes.mask = (sm_axes)(bytes.mask | t->at[i]);
+    return bytes;
+}
+
+/* The op whose operands' gradients are most bytes: while they are made, the operands live too. */
+static void find_gradients(piece *p) {
+    const sm_program *b = &p->part.program;
+    double most = 0;
+    for (int i = 0; i < b->ops; i++) {
+        sm_size each[SM_MAX_OPERANDS];
+        int n = 0;
+        double all = 0;
+        for (int k = 0; k < b->op[i].inputs; k++) {
+            const sm_tensor *t = &b->tensor[b->op[i].in[k]];
+            if (t->role != SM_ROLE_ACTIVATION) continue;
+            each[n] = bytes_of(t);
+            all += each[n++].base;
+        }
+        if (all <= most) continue;
+        most = all;
+        p->gradients = n;
+        memcpy(p->gradient_bytes, each, (size_t)n * sizeof *each);
+    }
+}
+
 /* The runtime gathers weights when they are wanted, and scatters gradients when they are made; what
  * runs again finds weights that have been gathered. */
 static void all_block(sm_partition *part) {
@@ -170,6 +197,7 @@ static sm_status build_piece(sm_train *t, variant *v, int index, sm_error *err) 
             p, set,
             what == SM_PIECE_LAYER ? sm_recompute_set(&program, (sm_recompute)set) : nothing, err);
     if (s == SM_OK) s = piece_set_fill(p, CUSTOM_SET, nothing, err);
+    find_gradients(p);
     return s == SM_OK ? variant_slots(v, index, err) : s;
 }
 
