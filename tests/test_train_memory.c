@@ -77,6 +77,22 @@ static void whole_logits_are_not_divided_by_tensor(void **state) {
     is_about(memory_of("data=8", 8, &whole).total, memory_of("data=8", 8, &plain).total);
 }
 
+/* Under full alone: the last product of each layer, and its sum over tensor. */
+static void layers_run_again_to_their_end(void **state) {
+    sm_software_memory whole = plain;
+    whole.runs_whole = true;
+    const char *text = "tensor=8,recompute=full";
+    sm_price_of_plan a = price_on("h100-sxm:8", text, 1, &plain);
+    sm_price_of_plan b = price_on("h100-sxm:8", text, 1, &whole);
+    double flops = a.model_flops_per_s_per_chip * a.expected_s * 8;
+    is_about((b.hfu * b.expected_s - a.hfu * a.expected_s) / (a.mfu * a.expected_s) * flops,
+             2.0 * L * T * F * D);
+    assert_true(b.breakdown.network_exposed > a.breakdown.network_exposed);
+    is_about(b.memory.total, a.memory.total);
+    is_about(price_on("h100-sxm:8", "tensor=8,recompute=selective", 1, &whole).expected_s,
+             price_on("h100-sxm:8", "tensor=8,recompute=selective", 1, &plain).expected_s);
+}
+
 static void sharded_logits_have_a_number_of_their_own(void **state) {
     sm_software_memory sharded = plain;
     sharded.loss_sharded_bytes = 16;
@@ -453,6 +469,7 @@ int main(void) {
         cmocka_unit_test(norms_of_several_kernels_keep_more),
         cmocka_unit_test(recomputed_norms_are_kept_for_one_layer),
         cmocka_unit_test(loss_and_recomputed_layer_are_two_moments),
+        cmocka_unit_test(layers_run_again_to_their_end),
         cmocka_unit_test(sharded_logits_have_a_number_of_their_own),
         cmocka_unit_test(gathered_results_of_norms_are_whole),
         cmocka_unit_test(a_gate_apart_is_an_array_more),

@@ -357,10 +357,12 @@ static void raise_floors(const sm_train *t, const sm_plan *plan, const pieces *p
     const double logits = smaller(head->sharded[SM_RECOMPUTE_NONE], head->whole[SM_RECOMPUTE_NONE]);
     const double held = h->last ? larger(0, h->held_last - (when == AT_LAYER)) : 0,
                  more = held * logits_kept(plan, logits);
+    const double gathered[2] = {stage_gathered(t, p, h, false, when),
+                                stage_gathered(t, p, h, true, when)};
     if (when == AT_LOSS) rest += logits_gradient(plan, logits);
     for (int g = 0; g < SM_REGATHER_COUNT; g++) {
         const bool whole = g & SM_KEEPS_ACTIVATIONS;
-        const double beside = rest + stage_gathered(t, p, h, g & SM_KEEPS_WEIGHTS, when);
+        const double beside = rest + gathered[(g & SM_KEEPS_WEIGHTS) != 0];
         for (int host = 0; host < 2; host++)
             for (int i = 0; i < SM_RECOMPUTE_COUNT; i++) {
                 double bytes = beside + part * (kept[when][host][whole][i] + more);
