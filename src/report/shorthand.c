@@ -13,14 +13,19 @@ static const char *keep(sm_report *r, const char *text) {
     return "";
 }
 
-const char *sm_show_count(sm_report *r, double value) {
-    char text[NUMBER_ROOM];
-    return isfinite(value) ? keep(r, sm_format_count(text, sizeof text, value)) : "-";
-}
+/* sm_show_NAME: what sm_format_NAME writes; "-" for what is not finite. */
+#define SHOWN(X) X(count) X(exact) X(bytes) X(seconds) X(percent) X(usd)
+#define X(name)                                                                                    \
+    const char *sm_show_##name(sm_report *r, double value) {                                       \
+        char text[NUMBER_ROOM];                                                                    \
+        return isfinite(value) ? keep(r, sm_format_##name(text, sizeof text, value)) : "-";        \
+    }
+SHOWN(X)
+#undef X
 
-const char *sm_show_exact(sm_report *r, double value) {
+const char *sm_show_rate(sm_report *r, double per_s, const char *unit) {
     char text[NUMBER_ROOM];
-    return isfinite(value) ? keep(r, sm_format_exact(text, sizeof text, value)) : "-";
+    return isfinite(per_s) ? keep(r, sm_format_rate(text, sizeof text, per_s, unit)) : "-";
 }
 
 const char *sm_show_number(sm_report *r, double value) {
@@ -28,31 +33,6 @@ const char *sm_show_number(sm_report *r, double value) {
     if (value >= 1e6) return sm_show_count(r, value);
     if (value >= 1000.0) return sm_textf(r, "%.0f", value);
     return sm_textf(r, "%.4g", value);
-}
-
-const char *sm_show_bytes(sm_report *r, double bytes) {
-    char text[NUMBER_ROOM];
-    return isfinite(bytes) ? keep(r, sm_format_bytes(text, sizeof text, bytes)) : "-";
-}
-
-const char *sm_show_seconds(sm_report *r, double seconds) {
-    char text[NUMBER_ROOM];
-    return isfinite(seconds) ? keep(r, sm_format_seconds(text, sizeof text, seconds)) : "-";
-}
-
-const char *sm_show_rate(sm_report *r, double per_s, const char *unit) {
-    char text[NUMBER_ROOM];
-    return isfinite(per_s) ? keep(r, sm_format_rate(text, sizeof text, per_s, unit)) : "-";
-}
-
-const char *sm_show_percent(sm_report *r, double fraction) {
-    char text[NUMBER_ROOM];
-    return isfinite(fraction) ? keep(r, sm_format_percent(text, sizeof text, fraction)) : "-";
-}
-
-const char *sm_show_usd(sm_report *r, double usd) {
-    char text[NUMBER_ROOM];
-    return isfinite(usd) ? keep(r, sm_format_usd(text, sizeof text, usd)) : "-";
 }
 
 const char *sm_textf(sm_report *r, const char *format, ...) {

@@ -112,8 +112,7 @@ struct sm_train {
 };
 /* Ops of the forward pass that run again under a set. */
 static inline uint64_t piece_again(const sm_train *t, const piece *p, int set) {
-    bool whole = set == SM_RECOMPUTE_FULL && t->software_memory.runs_whole;
-    return whole ? ~0ull : p->set[set].again;
+    return set == SM_RECOMPUTE_FULL && t->software_memory.runs_whole ? ~0ull : p->set[set].again;
 }
 
 static inline double larger(double a, double b) { return a > b ? a : b; }

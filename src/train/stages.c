@@ -260,13 +260,14 @@ static double stage_gathered(const sm_train *t, const pieces *p, const stage_kin
  * kept (torchtitan's ChunkedCELoss has 8 chunks; Liger Kernel, arXiv 2410.10989, section 3.2). */
 static const double LOSS_CHUNKS = 8;
 
-/* Of one microbatch: kept for it as an activation, and its gradient. */
-static double logits_kept(const sm_plan *plan, double logits) {
-    return plan->loss == SM_LOSS_WHOLE ? logits : 0;
+/* What is kept of logits, an activation, and the gradient of one microbatch's. */
+static double logits_kept(const sm_plan *plan, const stage_kind *h, double logits, moment when) {
+    bool kept = h->last && plan->loss == SM_LOSS_WHOLE;
+    return kept ? logits * larger(0, h->held_last - (when == AT_LAYER)) : 0;
 }
 
-static double logits_gradient(const sm_plan *plan, double logits) {
-    return plan->loss == SM_LOSS_WHOLE ? logits : 2 * logits / LOSS_CHUNKS;
+static double logits_gradient(const sm_plan *plan, double logits, moment when) {
+    return when == AT_LAYER ? 0 : plan->loss == SM_LOSS_WHOLE ? logits : 2 * logits / LOSS_CHUNKS;
 }
 
 /* Whichever of the two moments needs more; `working` is what recomputation brings back. */
@@ -276,12 +277,11 @@ static void add_moment(const sm_train *t, const sm_plan *plan, const pieces *p, 
                  kept = m->activations;
     m->total = -1;
     for (moment when = h->last ? AT_LOSS : AT_LAYER; when <= AT_LAYER; when++) {
-        const double held = h->held_last - (when == AT_LAYER);
         sm_memory at = *m;
-        at.activations = kept + (when == AT_LAYER ? working : 0);
-        if (h->last) at.activations += larger(0, held) * logits_kept(plan, logits);
+        at.activations =
+            kept + (when == AT_LAYER ? working : 0) + logits_kept(plan, h, logits, when);
         at.gathered = stage_gathered(t, p, h, plan->regather & SM_KEEPS_WEIGHTS, when);
-        at.logits = when == AT_LOSS ? logits_gradient(plan, logits) : 0;
+        at.logits = logits_gradient(plan, logits, when);
         at.reserved = reserved_of(t, at.activations);
         at.buffers = at.gathered + at.logits + at.copies + at.reserved;
         at.total = at.params + at.gradients + at.optimizer + at.activations + at.buffers;
@@ -349,40 +349,32 @@ static double state_of_stage(const sm_train *t, const stage_kind *h, const doubl
     return held;
 }
 
-/* Raises `most` to what a stage needs at one moment. */
-static void raise_floors(const sm_train *t, const sm_plan *plan, const pieces *p,
-                         const stage_kind *h, moment when, double rest, double part,
-                         stage_activations kept, memory_floors most) {
-    const kept_bytes *head = &p->kept[head_piece(t)];
-    const double logits = smaller(head->sharded[SM_RECOMPUTE_NONE], head->whole[SM_RECOMPUTE_NONE]);
-    const double held = h->last ? larger(0, h->held_last - (when == AT_LAYER)) : 0,
-                 more = held * logits_kept(plan, logits);
-    const double gathered[2] = {stage_gathered(t, p, h, false, when),
-                                stage_gathered(t, p, h, true, when)};
-    if (when == AT_LOSS) rest += logits_gradient(plan, logits);
-    for (int g = 0; g < SM_REGATHER_COUNT; g++) {
-        const bool whole = g & SM_KEEPS_ACTIVATIONS;
-        const double beside = rest + gathered[(g & SM_KEEPS_WEIGHTS) != 0];
-        for (int host = 0; host < 2; host++)
-            for (int i = 0; i < SM_RECOMPUTE_COUNT; i++) {
-                double bytes = beside + part * (kept[when][host][whole][i] + more);
-                most[host][g][i] = larger(most[host][g][i], bytes);
-            }
-    }
-}
-
 void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                    const int set[SM_RECOMPUTE_COUNT], const double *state, memory_floors most) {
-    const double reserved = reserved_of(t, 0), part = 1 + (reserved_of(t, 1) - reserved);
+    const kept_bytes *head = &p->kept[head_piece(t)];
+    const double logits = smaller(head->sharded[SM_RECOMPUTE_NONE], head->whole[SM_RECOMPUTE_NONE]),
+                 reserved = reserved_of(t, 0), part = 1 + (reserved_of(t, 1) - reserved);
+    stage_activations kept;
     memset(most, 0, sizeof(memory_floors));
     find_kinds(t, plan, s);
-    for (int n = 0; n < s->kinds->n; n++) {
-        const stage_kind *h = &s->kinds->kind[n];
-        const double rest = state_of_stage(t, h, state) + reserved;
-        stage_activations kept;
-        fill_activations(t, p, h, set, kept);
-        if (h->last) raise_floors(t, plan, p, h, AT_LOSS, rest, part, kept, most);
-        raise_floors(t, plan, p, h, AT_LAYER, rest, part, kept, most);
+    for (int n = 0; n < 2 * s->kinds->n; n++) {
+        const stage_kind *h = &s->kinds->kind[n / 2];
+        const moment when = n % 2 ? AT_LAYER : AT_LOSS;
+        if (n % 2 == 0) fill_activations(t, p, h, set, kept);
+        if (when == AT_LOSS && !h->last) continue;
+        const double more = logits_kept(plan, h, logits, when),
+                     rest = state_of_stage(t, h, state) + reserved +
+                            logits_gradient(plan, logits, when),
+                     gathered[2] = {stage_gathered(t, p, h, false, when),
+                                    stage_gathered(t, p, h, true, when)};
+        for (int g = 0; g < SM_REGATHER_COUNT; g++)
+            for (int host = 0; host < 2; host++)
+                for (int i = 0; i < SM_RECOMPUTE_COUNT; i++) {
+                    const double *of = kept[when][host][(g & SM_KEEPS_ACTIVATIONS) != 0];
+                    double bytes =
+                        rest + gathered[(g & SM_KEEPS_WEIGHTS) != 0] + part * (of[i] + more);
+                    most[host][g][i] = larger(most[host][g][i], bytes);
+                }
     }
 }
 
