@@ -77,6 +77,30 @@ static void whole_logits_are_not_divided_by_tensor(void **state) {
     is_about(memory_of("data=8", 8, &whole).total, memory_of("data=8", 8, &plain).total);
 }
 
+/* Under full alone: the last product of each layer, and its sum over tensor. */
+static void layers_run_again_to_their_end(void **state) {
+    sm_software_memory whole = plain;
+    whole.runs_whole = true;
+    const char *text = "tensor=8,recompute=full";
+    sm_price_of_plan a = price_on("h100-sxm:8", text, 1, &plain);
+    sm_price_of_plan b = price_on("h100-sxm:8", text, 1, &whole);
+    double flops = a.model_flops_per_s_per_chip * a.expected_s * 8;
+    is_about((b.hfu * b.expected_s - a.hfu * a.expected_s) / (a.mfu * a.expected_s) * flops,
+             2.0 * L * T * F * D);
+    assert_true(b.breakdown.network_exposed > a.breakdown.network_exposed);
+    is_about(b.memory.total, a.memory.total);
+    is_about(price_on("h100-sxm:8", "tensor=8,recompute=selective", 1, &whole).expected_s,
+             price_on("h100-sxm:8", "tensor=8,recompute=selective", 1, &plain).expected_s);
+}
+
+static void sharded_logits_have_a_number_of_their_own(void **state) {
+    sm_software_memory sharded = plain;
+    sharded.loss_sharded_bytes = 16;
+    double more = memory_of("tensor=8", 1, &sharded).total - memory_of("tensor=8", 1, &plain).total;
+    is_about(more, 8.0 * T * V / 8);
+    is_about(memory_of("data=8", 8, &sharded).total, memory_of("data=8", 8, &plain).total);
+}
+
 /* ---- broadcasts ---- */
 
 /* Fewer weights than chips: twice the chips go round a ring twice as long, once for each weight. */
@@ -102,9 +126,26 @@ static void norms_of_several_kernels_keep_more(void **state) {
 static void recomputed_norms_are_kept_for_one_layer(void **state) {
     sm_software_memory eager = plain;
     eager.norm_bytes = 6;
-    sm_memory a = memory_of("data=8,recompute=full", 8, &plain);
-    sm_memory b = memory_of("data=8,recompute=full", 8, &eager);
-    is_about(b.total - a.total, (2 + 2) * 6.0 * T * D);
+    sm_memory a = memory_of("data=8,recompute=full,loss=chunked", 8, &eager);
+    eager.norm_bytes = 16;
+    sm_memory b = memory_of("data=8,recompute=full,loss=chunked", 8, &eager);
+    is_about(b.total - a.total, 2 * 10.0 * T * D);
+}
+
+/* Logits are gone before the first layer is computed again; with it come the gradients of gate and
+ * up, which an array of XLA's takes the place of. */
+static void loss_and_recomputed_layer_are_two_moments(void **state) {
+    const double stream = 2.0 * T * D;
+    sm_memory loss = memory_of("data=8,recompute=full", 8, &plain);
+    is_about(loss.activations, L * stream + 4.0 * T * V + 4.0 * T * D);
+    sm_software_memory eager = plain; /* whose layer outweighs a chunk of the loss */
+    eager.norm_bytes = 16;
+    double layer = memory_of("data=8,loss=chunked", 8, &eager).activations / L;
+    sm_memory m = memory_of("data=8,recompute=full,loss=chunked", 8, &eager);
+    is_about(m.activations, (L - 1) * stream + layer + 4.0 * T * F);
+    is_about(m.logits, 0);
+    m = price_on("tpu-v5p:2x2x2", "data=8,recompute=full,loss=chunked", 8, &eager).memory;
+    is_about(m.activations, (L - 1) * stream + layer);
 }
 
 /* Where tensor shards the sequence: 2 bytes of the 7/8 that other chips hold. */
@@ -298,6 +339,12 @@ static void head_and_last_layer_are_whole_at_the_loss(void **state) {
     double loss = 4.0 * T * V + 4.0 * T * D; /* gradients of logits, norm and stream */
     sm_memory m = memory_of("fsdp=8", 8, &plain);
     is_about(m.buffers, 6 * (layer + head) + loss);
+    sm_software_memory root = plain;
+    root.root_whole = true;
+    is_about(memory_of("fsdp=8", 8, &root).buffers, m.buffers + 2.0 * V * D);
+    root.norm_bytes = 16; /* then a layer computed again needs most, and two are whole beside it */
+    m = memory_of("fsdp=8,recompute=full,loss=chunked", 8, &root);
+    is_about(m.buffers, 6 * (2 * layer + head) + 2.0 * V * D);
     m = price_on("tpu-v5p:2x2x2", "fsdp=8", 8, &plain).memory;
     is_about(m.buffers, 3 * (layer + head) + loss);
 }
@@ -421,6 +468,9 @@ int main(void) {
         cmocka_unit_test(whole_logits_are_not_divided_by_tensor),
         cmocka_unit_test(norms_of_several_kernels_keep_more),
         cmocka_unit_test(recomputed_norms_are_kept_for_one_layer),
+        cmocka_unit_test(loss_and_recomputed_layer_are_two_moments),
+        cmocka_unit_test(layers_run_again_to_their_end),
+        cmocka_unit_test(sharded_logits_have_a_number_of_their_own),
         cmocka_unit_test(gathered_results_of_norms_are_whole),
         cmocka_unit_test(a_gate_apart_is_an_array_more),
         cmocka_unit_test(heads_copied_to_another_layout_count),

@@ -13,6 +13,7 @@ SM_DECLARATIONS_BEGIN
  * weights out. */
 #define SM_SOFTWARE_MEMORY_NUMBERS(X)                                                              \
     X(loss_bytes, "per token and word of the vocabulary, at the loss's backward pass")             \
+    X(loss_sharded_bytes, "the same where tensor shards the vocabulary; 0: as much")               \
     X(norm_bytes, "kept more per element of a norm that runs as several kernels")                  \
     X(heads_bytes, "kept more per element of attention's result: copies in its layout")            \
     X(gradient_bytes, "per weight held: 16-bit gradients beside their fp32 sums")                  \
@@ -23,6 +24,8 @@ SM_DECLARATIONS_BEGIN
     X(mask_block, "queries and keys that attention does whole where its mask keeps any of them")   \
     X(tile_rows, "of a grouped matmul's tile, done once for each expert with rows in it; 0: none")
 #define SM_SOFTWARE_MEMORY_FLAGS(X)                                                                \
+    X(root_whole, "the embedding is gathered with the head, and both stay whole until the step "   \
+                  "has passed backward through all layers")                                        \
     X(loss_whole, "logits are gathered over the tensor axis first")                                \
     X(gathered_kept, "norms' results are kept whole where tensor shards the sequence")             \
     X(gate_apart, "act(gate) is kept beside its product with up")                                  \
@@ -36,6 +39,8 @@ SM_DECLARATIONS_BEGIN
     X(masked, "experts of limited capacity have their tokens by products with masks of ones")      \
     X(exposed_end, "gradients are reduced once the last backward pass has ended, and weights "     \
                    "gathered before the next step begins: neither hides under a pass")             \
+    X(runs_whole, "a layer under recompute=full is computed again to its end: its last matmul, "   \
+                  "and what follows, too")                                                         \
     X(flash_2, "attention on GPUs before Blackwell is FlashAttention 2, in an A100's "             \
                "instructions")                                                                     \
     X(reduced_whole, "16-bit gradients are summed over replicas in fp32, every chip all of its "   \

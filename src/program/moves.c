@@ -30,26 +30,25 @@ static int index_of(const job *j, sm_einsum *e, int dim) {
 /* Axes that move between dimensions are the minor ones, so that no block has to change chips first:
  * what heads leave of a sum is scattered over the tensor chips that they divide, within the part of
  * each of those that copy them. */
-static const uint8_t major_first[SM_AXIS_COUNT] = {
-    SM_AXIS_DATA,     SM_AXIS_FSDP,   SM_AXIS_CONTEXT, SM_AXIS_EXPERT,
-    SM_AXIS_TENSOR_W, SM_AXIS_TENSOR, SM_AXIS_TENSOR_Q};
+enum {
+    D = SM_AXIS_DATA,
+    F = SM_AXIS_FSDP,
+    C = SM_AXIS_CONTEXT,
+    E = SM_AXIS_EXPERT,
+    W = SM_AXIS_TENSOR_W,
+    T = SM_AXIS_TENSOR,
+    Q = SM_AXIS_TENSOR_Q
+};
+static const uint8_t major_first[SM_AXIS_COUNT] = {D, F, C, E, W, T, Q};
 
 /* Experts are dealt out over tensor first. Context comes to heads and leaves them
  * (context_by=heads). Serving: stationary weights have fsdp come and go on
  * sequences, keys and hidden widths. Again the axis that moves is the minor one. */
 const uint8_t *sm_program_axis_order(const sm_program *b, int dim) {
-    static const uint8_t stationary[SM_AXIS_COUNT] = {
-        SM_AXIS_DATA,     SM_AXIS_CONTEXT, SM_AXIS_EXPERT,  SM_AXIS_FSDP,
-        SM_AXIS_TENSOR_W, SM_AXIS_TENSOR,  SM_AXIS_TENSOR_Q};
-    static const uint8_t wide[SM_AXIS_COUNT] = {SM_AXIS_DATA,     SM_AXIS_CONTEXT, SM_AXIS_EXPERT,
-                                                SM_AXIS_TENSOR_W, SM_AXIS_TENSOR,  SM_AXIS_TENSOR_Q,
-                                                SM_AXIS_FSDP};
-    static const uint8_t experts[SM_AXIS_COUNT] = {
-        SM_AXIS_DATA,   SM_AXIS_FSDP,     SM_AXIS_CONTEXT, SM_AXIS_TENSOR_W,
-        SM_AXIS_TENSOR, SM_AXIS_TENSOR_Q, SM_AXIS_EXPERT};
-    static const uint8_t heads[SM_AXIS_COUNT] = {SM_AXIS_DATA,     SM_AXIS_FSDP,   SM_AXIS_EXPERT,
-                                                 SM_AXIS_TENSOR_W, SM_AXIS_TENSOR, SM_AXIS_TENSOR_Q,
-                                                 SM_AXIS_CONTEXT};
+    static const uint8_t stationary[SM_AXIS_COUNT] = {D, C, E, F, W, T, Q},
+                         wide[SM_AXIS_COUNT] = {D, C, E, W, T, Q, F},
+                         experts[SM_AXIS_COUNT] = {D, F, C, W, T, Q, E},
+                         heads[SM_AXIS_COUNT] = {D, F, E, W, T, Q, C};
     /* slots may lie in any order, and those of an expert leave by the expert axis */
     switch (b->dim[dim].role) {
     case SM_DIMENSION_EXPERTS: return experts;

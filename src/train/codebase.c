@@ -51,23 +51,15 @@ const sm_flops_count *sm_codebase_count_in(const sm_codebase *of, int month) {
 
 /* ---- the text of a count ---- */
 
-static bool is_word(const char *text, size_t length, const char *word) {
-    return strlen(word) == length && memcmp(text, word, length) == 0;
-}
-
 /* What follows "causal", "full" or "matmul_only". */
 static sm_status read_terms(const sm_source *source, sm_span span, sm_flops_count *out,
                             sm_error *err) {
     static const char *const terms[] = {"+input_embedding", "-output_head", "+recompute",
                                         "+recompute_all"};
     for (size_t end = span.offset + span.length; span.offset < end;) {
-        const char *text = source->text + span.offset;
-        size_t n = 1 + strcspn(text + 1, "+-");
+        size_t n = 1 + strcspn(source->text + span.offset + 1, "+-");
         if (n > end - span.offset) n = end - span.offset;
-        int which = -1;
-        for (int i = 0; i < 4; i++)
-            if (is_word(text, n, terms[i])) which = i;
-        switch (which) {
+        switch (sm_words_find((sm_words){terms, 4}, source, (sm_span){span.offset, n})) {
         case 0: out->parameters = SM_COUNTED_ALL; break;
         case 1: out->parameters = SM_COUNTED_NO_HEAD; break;
         case 2: out->again = SM_COUNTED_LAYERS; break;
@@ -101,19 +93,16 @@ static sm_status nobody(const sm_source *source, sm_span name, const sm_codebase
 sm_status sm_flops_count_parse(const sm_source *source, sm_span span, const sm_codebase *own,
                                size_t n, sm_flops_count *out, const sm_codebase **of,
                                sm_error *err) {
-    static const struct {
-        const char *word;
-        sm_counted_attention attention;
-    } plain[] = {
-        {"matmul_only", SM_COUNTED_NONE}, {"causal", SM_COUNTED_CAUSAL}, {"full", SM_COUNTED_FULL}};
+    static const char *const plain[] = {"matmul_only", "causal", "full"}; /* as the enum's order */
     const char *text = source->text + span.offset, *at = memchr(text, '@', span.length);
     size_t length = 0;
     while (length < span.length && !strchr("+-@", text[length])) length++;
     *of = NULL;
-    for (size_t i = 0; i < sizeof plain / sizeof *plain && !at; i++) {
-        if (!is_word(text, length, plain[i].word)) continue;
+    int found =
+        at ? -1 : sm_words_find((sm_words){plain, 3}, source, (sm_span){span.offset, length});
+    if (found >= 0) {
         *out = (sm_flops_count){
-            .figure = "MFU", .attention = plain[i].attention, .source = "as it says"};
+            .figure = "MFU", .attention = (sm_counted_attention)found, .source = "as it says"};
         return read_terms(source, (sm_span){span.offset + length, span.length - length}, out, err);
     }
     sm_span name = {span.offset, at ? (size_t)(at - text) : span.length};

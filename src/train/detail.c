@@ -136,7 +136,7 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
         row.returns = c->returns;
         row.arrays = c->arrays;
         add(l, row, curve, times, part_of[way]);
-        if (!sm_comm_runs_again(c, one->set[set].again)) continue;
+        if (!sm_comm_runs_again(c, piece_again(l->t, one, set))) continue;
         snprintf(row.phase, sizeof row.phase, "recompute");
         add(l, row, curve, times, part_of[1]);
     }

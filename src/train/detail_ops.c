@@ -62,7 +62,7 @@ static void add_piece(rows *r, int index, int set, double times) {
     for (int i = 0; i < one->part.works; i++) {
         const sm_work *w = &one->part.work[i];
         ops_s[w->phase] += add_work(r, index, w, false, times);
-        if (w->phase == SM_PHASE_FORWARD && (one->set[set].again >> w->op & 1))
+        if (w->phase == SM_PHASE_FORWARD && (piece_again(r->t, one, set) >> w->op & 1))
             again_s += add_work(r, index, w, true, times);
     }
     const double pass_s[] = {time->forward, time->backward_input, time->backward_weight};

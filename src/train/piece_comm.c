@@ -90,7 +90,7 @@ void piece_comm_again(const sm_train *t, const variant *v, int index, const sm_d
         const sm_timed_line *line = NULL;
         double bytes = 0, s = 0;
         for (int set = 1; set < MAX_SETS && curve->n > 0; set++) { /* set 0 recomputes nothing */
-            if (!sm_comm_runs_again(c, p->set[set].again)) continue;
+            if (!sm_comm_runs_again(c, piece_again(t, p, set))) continue;
             if (!line) bytes = comm_bytes(c, d, plan), s = sm_timed_curve_s(curve, bytes, &line);
             if (!line) break;
             add_comm(t, c, curve, bytes, line, s, &out->again[set]);
@@ -149,7 +149,7 @@ void piece_ideal_compute(const sm_train *t, const variant *v, int index, int set
         const sm_comm *c = &p->part.comm[i];
         const sm_timed_curve *curve = at->slot[p->slot[i]];
         if (sm_comm_is_spared(c, plan->regather)) continue;
-        bool again = sm_comm_runs_again(c, p->set[set].again);
+        bool again = sm_comm_runs_again(c, piece_again(t, p, set));
         double bytes = curve->n > 0 ? comm_bytes(c, d, plan) * (again ? 2 : 1) : 0;
         for (int l = 0; l < t->system.levels; l++) ideal[l] += bytes * curve->ideal[l];
     }

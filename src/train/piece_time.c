@@ -158,7 +158,8 @@ priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, c
     return (priced){c.expected_s, c.math_s, at.flops, bytes, kernels, c.memory_s > c.math_s};
 }
 
-static void add_forward(const piece *p, const sm_work *w, const priced *c, piece_time *out) {
+static void add_forward(const sm_train *t, const piece *p, const sm_work *w, const priced *c,
+                        piece_time *out) {
     out->kernels[0] += c->kernels;
     out->forward += c->expected;
     out->math[0] += c->math;
@@ -166,7 +167,7 @@ static void add_forward(const piece *p, const sm_work *w, const priced *c, piece
     if (c->memory_bound) out->forward_memory += c->expected;
     if (w->kind == SM_OP_ATTENTION) out->ring_forward += c->expected;
     for (int s = 0; s < MAX_SETS; s++) {
-        if (!(p->set[s].again >> w->op & 1)) continue;
+        if (!(piece_again(t, p, s) >> w->op & 1)) continue;
         out->kernels_again[s] += c->kernels;
         out->again[s] += c->expected;
         out->math_again[s] += c->math;
@@ -192,7 +193,7 @@ void piece_time_compute(const sm_train *t, const variant *v, int index, const sm
     for (int i = 0; i < p->part.works; i++) {
         const sm_work *w = &p->part.work[i];
         priced c = piece_work_price(t, v, w, d, dtype, memo);
-        if (w->phase == SM_PHASE_FORWARD) add_forward(p, w, &c, out);
+        if (w->phase == SM_PHASE_FORWARD) add_forward(t, p, w, &c, out);
         else add_backward(w, &c, out);
     }
     /* The host launches ahead of the chip: a pass takes what the chip computes or what the host

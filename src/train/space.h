@@ -50,6 +50,8 @@ typedef struct piece {
     uint8_t slot[SM_MAX_COMM];     /* curve of each collective */
     piece_set set[MAX_SETS];       /* what is gathered is gathered again */
     piece_set set_whole[MAX_SETS]; /* activations are kept as they were gathered */
+    int gradients;                 /* of the op with most of them: made while its operands live */
+    sm_size gradient_bytes[SM_MAX_OPERANDS];
 } piece;
 
 /* Collectives of weights at the end of a step, and of every microbatch under ZeRO-2. */
@@ -108,6 +110,10 @@ struct sm_train {
     struct pieces *one;
     struct stages *one_stages; /* scratch of sm_train_price */
 };
+/* Ops of the forward pass that run again under a set. */
+static inline uint64_t piece_again(const sm_train *t, const piece *p, int set) {
+    return set == SM_RECOMPUTE_FULL && t->software_memory.runs_whole ? ~0ull : p->set[set].again;
+}
 
 static inline double larger(double a, double b) { return a > b ? a : b; }
 static inline double smaller(double a, double b) { return a < b ? a : b; }
@@ -289,6 +295,7 @@ void piece_load(const sm_train *t, const variant *v, int index, const sm_degrees
 /* Bytes of one microbatch: activations gathered again, and kept as they were gathered. */
 typedef struct kept_bytes {
     double sharded[MAX_SETS], whole[MAX_SETS];
+    double gradients; /* beside them in the backward pass, of one op's operands */
 } kept_bytes;
 void piece_kept_bytes(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                       sm_dtype dtype, kept_bytes *out);

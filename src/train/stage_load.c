@@ -139,9 +139,11 @@ void piece_load(const sm_train *t, const variant *v, int index, const sm_degrees
 /* Logits at the loss. The program keeps them once in fp32, and a stage counts as much again for
  * their gradient: what the software holds otherwise is the difference, shared over the two. */
 static double loss_bytes(const sm_software_memory *h, sm_size logits, const sm_degrees *d) {
-    double counted = 4 * size_at(&logits, d);
-    if (h->loss_whole) logits.mask = (sm_axes)(logits.mask & ~SM_AXES_TENSOR);
-    return h->loss_bytes / 2 * size_at(&logits, d) - counted;
+    double held = size_at(&logits, d), bytes = h->loss_bytes;
+    logits.mask = (sm_axes)(logits.mask & ~SM_AXES_TENSOR);
+    double whole = size_at(&logits, d);
+    if (held < whole && h->loss_sharded_bytes > 0) bytes = h->loss_sharded_bytes;
+    return bytes / 2 * (h->loss_whole ? whole : held) - 4 * held;
 }
 
 /* Of a norm: what its kernels keep, and what its result is more when kept whole. */
@@ -180,6 +182,11 @@ static double set_bytes(const sm_train *t, const piece_set *s, const sm_degrees 
 void piece_kept_bytes(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                       sm_dtype dtype, kept_bytes *out) {
     const piece *p = &v->piece[index];
+    /* XLA has the gradients of an elementwise op take the place of its operands */
+    bool compiled = t->system.chip.fabric == SM_FABRIC_TORUS;
+    out->gradients = 0;
+    for (int i = 0; i < p->gradients && !compiled; i++)
+        out->gradients += size_at(&p->gradient_bytes[i], d);
     for (int s = 0; s < MAX_SETS; s++) {
         out->sharded[s] = set_bytes(t, &p->set[s], d, dtype, false);
         /* what software keeps whole of its own accord is no less */

@@ -231,25 +231,28 @@ bool memory_fits(const sm_train *t, const sm_memory *m) {
     return m->total <= memory_capacity(t) && host_fits(m);
 }
 
+/* A stage needs most either at the loss, or at a layer whose arrays recomputation has brought back,
+ * when the last microbatch's logits are gone. */
+typedef enum moment { AT_LOSS, AT_LAYER } moment;
+
 /* What fsdp gathers: the layer at work and the one fetched ahead; at the loss the head and the last
  * layer. Where weights are kept as they were gathered, those of every microbatch in flight. */
-static double stage_gathered(const sm_train *t, const pieces *p, const stage_kind *h, bool keeps) {
+static double stage_gathered(const sm_train *t, const pieces *p, const stage_kind *h, bool keeps,
+                             moment when) {
     gathered_bytes most = {0}, other;
-    double kept = 0;
+    const gathered_bytes *head = &p->gathered[head_piece(t)];
+    double kept = h->last ? h->held_last * head->again : 0;
     for (int k = 0; k < t->kinds; k++) {
         if (h->layers[k] == 0) continue;
         most.both = larger(most.both, p->gathered[k].both);
         most.gradient = larger(most.gradient, p->gathered[k].gradient);
         kept += h->held[k] * p->gathered[k].again;
     }
-    other = most;
-    if (h->last) {
-        const gathered_bytes *head = &p->gathered[head_piece(t)];
-        other.both = larger(other.both, head->both);
-        other.gradient = larger(other.gradient, head->gradient);
-        kept += h->held_last * head->again;
-    }
+    other = when == AT_LOSS ? *head : most;
     double both = most.both + other.both, all = kept + most.gradient + other.gradient;
+    if (t->software_memory.root_whole && h->last && when == AT_LAYER) both += head->both;
+    if (t->software_memory.root_whole && h->first)
+        both += p->gathered[embedding_piece(t)].both - p->gathered[embedding_piece(t)].gradient;
     return keeps ? larger(both, all) : both;
 }
 
@@ -257,10 +260,33 @@ static double stage_gathered(const sm_train *t, const pieces *p, const stage_kin
  * kept (torchtitan's ChunkedCELoss has 8 chunks; Liger Kernel, arXiv 2410.10989, section 3.2). */
 static const double LOSS_CHUNKS = 8;
 
-static void add_logits(const sm_plan *plan, double logits, double held, sm_memory *m) {
-    bool whole = plan->loss == SM_LOSS_WHOLE;
-    m->activations += whole ? logits * held : 0;
-    m->logits = whole ? logits : 2 * logits / LOSS_CHUNKS; /* their gradient */
+/* What is kept of logits, an activation, and the gradient of one microbatch's. */
+static double logits_kept(const sm_plan *plan, const stage_kind *h, double logits, moment when) {
+    bool kept = h->last && plan->loss == SM_LOSS_WHOLE;
+    return kept ? logits * larger(0, h->held_last - (when == AT_LAYER)) : 0;
+}
+
+static double logits_gradient(const sm_plan *plan, double logits, moment when) {
+    return when == AT_LAYER ? 0 : plan->loss == SM_LOSS_WHOLE ? logits : 2 * logits / LOSS_CHUNKS;
+}
+
+/* Whichever of the two moments needs more; `working` is what recomputation brings back. */
+static void add_moment(const sm_train *t, const sm_plan *plan, const pieces *p, const stage_kind *h,
+                       double working, sm_memory *m) {
+    const double logits = kept_of(&p->kept[head_piece(t)], SM_RECOMPUTE_NONE, plan),
+                 kept = m->activations;
+    m->total = -1;
+    for (moment when = h->last ? AT_LOSS : AT_LAYER; when <= AT_LAYER; when++) {
+        sm_memory at = *m;
+        at.activations =
+            kept + (when == AT_LAYER ? working : 0) + logits_kept(plan, h, logits, when);
+        at.gathered = stage_gathered(t, p, h, plan->regather & SM_KEEPS_WEIGHTS, when);
+        at.logits = logits_gradient(plan, logits, when);
+        at.reserved = reserved_of(t, at.activations);
+        at.buffers = at.gathered + at.logits + at.copies + at.reserved;
+        at.total = at.params + at.gradients + at.optimizer + at.activations + at.buffers;
+        if (at.total > m->total) *m = at;
+    }
 }
 
 static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p,
@@ -273,7 +299,8 @@ static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p
     for (int k = 0; k < t->kinds; k++) {
         const kept_bytes *of = &p->kept[k];
         double of_layer = kept_of(of, set_of(plan), plan), kept = of_layer * h->held[k];
-        double window = 3 * of_layer, brought = kept_of(of, SM_RECOMPUTE_NONE, plan) - of_layer;
+        double window = 3 * of_layer,
+               brought = kept_of(of, SM_RECOMPUTE_NONE, plan) - of_layer + of->gradients;
         add_state(plan, m, &p->load[k], h->layers[k]);
         if (offloaded && kept > window) m->host += kept - window, kept = window;
         m->activations += kept;
@@ -282,22 +309,17 @@ static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p
     for (int i = embedding_piece(t); h->first && i < head; i++) add_state(plan, m, &p->load[i], 1);
     if (h->last) add_state(plan, m, &p->load[head], 1);
     if (h->last && !h->first) add_state(plan, m, &p->load[copy_piece(t)], 1);
-    m->activations += working;
-    m->gathered = stage_gathered(t, p, h, plan->regather & SM_KEEPS_WEIGHTS);
-    if (h->last)
-        add_logits(plan, kept_of(&p->kept[head], SM_RECOMPUTE_NONE, plan), h->held_last, m);
     if (plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH) {
         m->host += m->optimizer;
         m->optimizer = 0;
     }
-    m->reserved = reserved_of(t, m->activations);
     m->outside = outside_of(t);
-    m->buffers = m->gathered + m->logits + m->copies + m->reserved;
-    m->total = m->params + m->gradients + m->optimizer + m->activations + m->buffers;
+    add_moment(t, plan, p, h, working, m);
 }
 
-/* Bytes of activations, on the chip and in host memory, gathered again and kept whole. */
-typedef double stage_activations[2][2][SM_RECOMPUTE_COUNT];
+/* Bytes of activations, on the chip and in host memory, gathered again and kept whole, at each of
+ * the two moments. */
+typedef double stage_activations[2][2][2][SM_RECOMPUTE_COUNT];
 
 static void fill_activations(const sm_train *t, const pieces *p, const stage_kind *h,
                              const int *set, stage_activations to) {
@@ -308,14 +330,16 @@ static void fill_activations(const sm_train *t, const pieces *p, const stage_kin
             const double *of = whole ? p->kept[k].whole : p->kept[k].sharded;
             for (int i = 0; i < SM_RECOMPUTE_COUNT && h->layers[k] > 0; i++) {
                 const double of_layer = of[set[i]], kept = of_layer * h->held[k];
-                to[0][whole][i] += kept;
-                to[1][whole][i] += smaller(kept, 3 * of_layer);
-                working[whole][i] = larger(working[whole][i], of[SM_RECOMPUTE_NONE] - of_layer);
+                to[AT_LOSS][0][whole][i] += kept;
+                to[AT_LOSS][1][whole][i] += smaller(kept, 3 * of_layer);
+                working[whole][i] = larger(working[whole][i],
+                                           of[SM_RECOMPUTE_NONE] - of_layer + p->kept[k].gradients);
             }
         }
     for (int host = 0; host < 2; host++)
         for (int whole = 0; whole < 2; whole++)
-            for (int i = 0; i < SM_RECOMPUTE_COUNT; i++) to[host][whole][i] += working[whole][i];
+            for (int i = 0; i < SM_RECOMPUTE_COUNT; i++)
+                to[AT_LAYER][host][whole][i] = to[AT_LOSS][host][whole][i] + working[whole][i];
 }
 
 static double state_of_stage(const sm_train *t, const stage_kind *h, const double *state) {
@@ -330,25 +354,27 @@ void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stag
     const kept_bytes *head = &p->kept[head_piece(t)];
     const double logits = smaller(head->sharded[SM_RECOMPUTE_NONE], head->whole[SM_RECOMPUTE_NONE]),
                  reserved = reserved_of(t, 0), part = 1 + (reserved_of(t, 1) - reserved);
+    stage_activations kept;
     memset(most, 0, sizeof(memory_floors));
     find_kinds(t, plan, s);
-    for (int n = 0; n < s->kinds->n; n++) {
-        const stage_kind *h = &s->kinds->kind[n];
-        sm_memory last = {.activations = 0};
-        stage_activations kept;
-        fill_activations(t, p, h, set, kept);
-        if (h->last) add_logits(plan, logits, h->held_last, &last);
-        const double rest = state_of_stage(t, h, state) + reserved + last.logits,
-                     gathered[2] = {stage_gathered(t, p, h, false), stage_gathered(t, p, h, true)};
-        for (int g = 0; g < SM_REGATHER_COUNT; g++) {
-            const bool whole = g & SM_KEEPS_ACTIVATIONS;
-            const double beside = rest + gathered[(g & SM_KEEPS_WEIGHTS) != 0];
+    for (int n = 0; n < 2 * s->kinds->n; n++) {
+        const stage_kind *h = &s->kinds->kind[n / 2];
+        const moment when = n % 2 ? AT_LAYER : AT_LOSS;
+        if (n % 2 == 0) fill_activations(t, p, h, set, kept);
+        if (when == AT_LOSS && !h->last) continue;
+        const double more = logits_kept(plan, h, logits, when),
+                     rest = state_of_stage(t, h, state) + reserved +
+                            logits_gradient(plan, logits, when),
+                     gathered[2] = {stage_gathered(t, p, h, false, when),
+                                    stage_gathered(t, p, h, true, when)};
+        for (int g = 0; g < SM_REGATHER_COUNT; g++)
             for (int host = 0; host < 2; host++)
                 for (int i = 0; i < SM_RECOMPUTE_COUNT; i++) {
-                    double bytes = beside + part * (kept[host][whole][i] + last.activations);
+                    const double *of = kept[when][host][(g & SM_KEEPS_ACTIVATIONS) != 0];
+                    double bytes =
+                        rest + gathered[(g & SM_KEEPS_WEIGHTS) != 0] + part * (of[i] + more);
                     most[host][g][i] = larger(most[host][g][i], bytes);
                 }
-        }
     }
 }
 

@@ -29,12 +29,15 @@ void set_keep(piece_set *s, const sm_size *bytes) {
     if (s->kept++ < MAX_KEPT) s->kept_bytes[s->kept - 1] = *bytes;
 }
 
+static sm_size times_elements(const sm_tensor *t, double of_each) {
+    sm_size size = {.base = t->elements * of_each, .per_sequence = t->per_sequence};
+    for (int i = 0; i < t->rank; i++) size.mask = (sm_axes)(size.mask | t->at[i]);
+    return size;
+}
+
 static void add_eager(piece_set *s, eager_kind kind, const sm_tensor *t) {
-    if (s->eager++ >= MAX_EAGER) return;
-    eager_array *e = &s->eager_array[s->eager - 1];
-    *e = (eager_array){.kind = kind,
-                       .elements = {.base = t->elements, .per_sequence = t->per_sequence}};
-    for (int i = 0; i < t->rank; i++) e->elements.mask = (sm_axes)(e->elements.mask | t->at[i]);
+    if (s->eager++ < MAX_EAGER)
+        s->eager_array[s->eager - 1] = (eager_array){kind, times_elements(t, 1)};
 }
 
 /* As it is kept. */
@@ -131,6 +134,25 @@ sm_status piece_set_fill(piece *p, int index, uint64_t set, sm_error *err) {
     return status ? status : fill_set(p, set, SM_REGATHER_NONE, &p->set_whole[index], err);
 }
 
+/* The op whose operands' gradients are most bytes: while they are made, the operands live too. */
+static void find_gradients(piece *p) {
+    const sm_program *b = &p->part.program;
+    double most = 0, all = 0;
+    for (int i = 0; i < b->ops; i++, all = 0) {
+        sm_size each[SM_MAX_OPERANDS];
+        int n = 0;
+        for (int k = 0; k < b->op[i].inputs; k++) {
+            const sm_tensor *t = &b->tensor[b->op[i].in[k]];
+            if (t->role != SM_ROLE_ACTIVATION) continue;
+            each[n] = times_elements(t, t->bytes_per_element);
+            all += each[n++].base;
+        }
+        if (all <= most) continue;
+        most = all, p->gradients = n;
+        memcpy(p->gradient_bytes, each, (size_t)n * sizeof *each);
+    }
+}
+
 /* The runtime gathers weights when they are wanted, and scatters gradients when they are made; what
  * runs again finds weights that have been gathered. */
 static void all_block(sm_partition *part) {
@@ -170,6 +192,7 @@ static sm_status build_piece(sm_train *t, variant *v, int index, sm_error *err) 
             p, set,
             what == SM_PIECE_LAYER ? sm_recompute_set(&program, (sm_recompute)set) : nothing, err);
     if (s == SM_OK) s = piece_set_fill(p, CUSTOM_SET, nothing, err);
+    find_gradients(p);
     return s == SM_OK ? variant_slots(v, index, err) : s;
 }
 

@@ -8,12 +8,8 @@
 void profile_add_part(sm_report *r, profile_side *side, profile_part part) {
     profile_part *list =
         sm_arena_grow(r->arena, side->part, side->n, &side->room, sizeof *side->part);
-    if (!list) {
-        r->out_of_memory = true;
-        return;
-    }
-    side->part = list;
-    side->part[side->n++] = part;
+    r->out_of_memory |= !list;
+    if (list) side->part = list, list[side->n++] = part;
 }
 
 /* ---- the parts of a step ---- */
@@ -33,27 +29,19 @@ void profile_side_of(sm_report *r, const profile_file *file, bool measured, prof
     double sum = 0;
     for (int i = 0; i < rows->n; i++) {
         const profile_row *row = &rows->row[i];
-        profile_part part = {profile_kind_names[row->kind],
-                             row->name,
-                             measured ? or_zero(row->measured_s) : row->step_s,
-                             row->count,
-                             row->flops,
-                             0,
-                             NULL};
-        sum += part.seconds;
-        profile_add_part(r, side, part);
+        double s = measured ? or_zero(row->measured_s) : row->step_s;
+        sum += s;
+        profile_add_part(r, side,
+                         (profile_part){profile_kind_names[row->kind], row->name, s, row->count,
+                                        row->flops, 0, NULL});
     }
     for (int i = 0; i < rows->comms; i++) {
         const profile_comm_row *row = &rows->comm[i];
-        profile_part part = {collective_kind(r, p, row->first),
-                             row->name,
-                             measured ? or_zero(row->measured_s) : row->exposed_s,
-                             row->count,
-                             0,
-                             row->bytes_per_chip,
-                             NULL};
-        sum += part.seconds;
-        profile_add_part(r, side, part);
+        double s = measured ? or_zero(row->measured_s) : row->exposed_s;
+        sum += s;
+        profile_add_part(r, side,
+                         (profile_part){collective_kind(r, p, row->first), row->name, s, row->count,
+                                        0, row->bytes_per_chip, NULL});
     }
     if (!measured && p->time.copies_s > 0) {
         sum += p->time.copies_s;
