@@ -1,6 +1,6 @@
 /* The catalogue of models: found by name or alias, in any case. */
 #include "model_table.h"
-#include "stored/stored.h"
+#include "stored.h"
 
 #include <string.h>
 #include <strings.h>
