@@ -60,9 +60,8 @@ typedef struct hierarchy {
     /* The residuals of one cell whose parameters are x, each at its place in `at`. */
     void (*predict)(int cell, const double *x, double *at);
     double term[LEVELS][MOST_GROUPS][MOST_PARAMETERS];
+    struct problem *problem; /* its linear ones */
     double deviation[LEVELS][MOST_GROUPS][MOST_PARAMETERS];
-    double drift[LEVELS][MOST_GROUPS][MOST_PARAMETERS]; /* what one more step would change */
-    double damping;
     sm_arena *arena;
 } hierarchy;
 
@@ -87,14 +86,14 @@ const char *constants_name(const sm_chip *chip);
 
 /* Terms whose sums in each cell are x (NAN: not known), of the least that the priors make of it. */
 void fit_start(hierarchy *h, double x[][MOST_PARAMETERS]);
-/* At most so many steps, each of so many sweeps, until little is gained. */
-void fit_terms(hierarchy *h, int rounds, int sweeps);
-/* The step that the linear problem at the last derivatives would take with all rows, which no fit
- * that ends early has taken: what rows left out change is beside it. */
-void fit_drift(hierarchy *h, int sweeps);
-/* The terms of that problem by so many sweeps from those there are, without the drift: after rows
- * have been masked. */
-void fit_without(hierarchy *h, int sweeps);
+/* Steps until nothing is gained, from slopes worked out at most so often; 0: the residuals and
+ * slopes where the terms are. */
+void fit_terms(hierarchy *h, int rounds);
+/* The undamped step from the terms there are, with all rows: what none that lowers the objective
+ * takes. */
+void fit_drift(hierarchy *h);
+/* The step, less that one, after rows have been masked. */
+void fit_without(hierarchy *h);
 
 /* What the rows say more about than the prior did, on these levels: a bit of each constant. */
 unsigned identified(const hierarchy *h, const cell *c, int from, int to);
