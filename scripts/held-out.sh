@@ -2,6 +2,7 @@
 # Errors on rows that had no part in the fit: data/calibration/held-out.csv, from `calibrate` alone.
 # usage: scripts/held-out.sh            SCALEMODEL=build/scalemodel FITS=build
 #        WRITE=1 scripts/held-out.sh    the constants of training and serving are written anew too
+# Needs LAPACK (libopenblas-dev), which solves the fit of serving.
 #
 # Training steps: one fit of all chips and software, of which each source is left out in turn, then
 # each tenth of the models; held-out-steps.csv has what that gives for the constants of a row's own
