@@ -434,7 +434,7 @@ validate: $(BUILD)/scalemodel
 held-out: $(BUILD)/scalemodel $(BUILD)/fit-steps $(BUILD)/fit-serving
 	@SCALEMODEL=$(BUILD)/scalemodel FITS=$(BUILD) scripts/held-out.sh
 $(BUILD)/fit-steps $(BUILD)/fit-serving: $(BUILD)/%: scripts/%.c scripts/hierarchy.c scripts/evidence.c $(BUILD)/libscalemodel.a scripts/hierarchy.h scripts/evidence.h
-	$(CC) $(ALL_CFLAGS) -o $@ $(filter-out %.h,$^) $(LIBS)
+	$(CC) $(ALL_CFLAGS) -o $@ $(filter-out %.h,$^) $(LIBS) $(BLAS_LIBS)
 
 fuzz:
 	@scripts/setup.sh fuzz

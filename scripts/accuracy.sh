@@ -319,9 +319,9 @@ Predictions against public measurements, as `make validate` finds them. This pag
   `data/calibration/held-out.csv`, `held-out-steps.csv` and `held-out-serving.csv` as `make held-out` writes them: the one fit of all training rows
   (`docs/calibration-file.md`) is done again without a source, or without a tenth of the models (widths within a source), and
   predicts those; of operations, chip by chip, all sources but one. A dash: no such figure is known, and the verdict then
-  rests on the rows of the fit. Rows of serving: a configuration (source, chip, software, model, layout and lengths) is left
-  out of the one fit of all of them with a twelfth of the others, by one step with the derivatives of the fit of all, less the step that all rows
-  would take: the fit ends before its last small gains.
+  rests on the rows of the fit. Rows of serving: the constants that ship are judged, so that the same constants give the same figures each
+  time. A configuration (source, chip, software, model, layout and lengths) is left out with a twelfth of the others, by the step that the rows
+  that stay would take from there, less the step that all rows would take: on prices with edges and jumps no fit makes that one nothing.
 - Honest sources differ by 10 to 20 % for one kernel on one chip. One training configuration varies by 3.7 % in the
   median, 8.8 % at the 90th percentile, between releases of one software (Megatron-Bridge 25.09 to 26.08).
 

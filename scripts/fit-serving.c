@@ -1,16 +1,17 @@
 /* The constants of serving: one hierarchical fit of all measured rows of inference, and its errors
  * on rows that had no part in it.
  *
- *   fit-serving [-s ROUNDS] [-c CALIBRATIONS] [-e ENGINES] [-m MEASURED] [-r ROWS] FILE
+ *   fit-serving [-f START] [-c CALIBRATIONS] [-e ENGINES] [-m MEASURED] [-r ROWS] FILE
  *
  * The hierarchical fit of hierarchy.h of the constants of a chip and a software, and of five
  * numbers of an engine (sm_software) likewise, without terms of chips. What is left out is left out
  * of the last of its linear problems, and predicted in full by the terms that this gives.
  *
- * Starts from what kernels alone say; with -s from the constants and engines that ship, which it
- * betters in at most so many rounds: with 0 they are what they were, and judged on rows left out.
- * Prints the table of held-out-serving.csv; -c and -e write calibrations and engines, -m what was
- * measured of each model (data/evidence), -r every figure with its errors. */
+ * With -f fits, from the constants and engines that ship (START shipped) or from what kernels alone
+ * say (kernels), and writes what it finds. Without, judges what ships on rows left out: prints the
+ * table of held-out-serving.csv, and writes what a fit of the same constants had left to write.
+ * -c and -e: calibrations and engines, -m: what was measured of each model (data/evidence), -r:
+ * every figure with its errors. */
 #include "evidence.h"
 #include "scalemodel/io.h"
 #include "scalemodel/load.h"
@@ -19,7 +20,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOST = COMPUTE + 1, EXPERTS, ADMISSION, HANDOVER, BURST, PARAMETERS, FOLDS = 12 };
+enum { HOST = COMPUTE + 1, EXPERTS, ADMISSION, HANDOVER, BURST, PARAMETERS };
+enum { FOLDS = 12, MOST_STEPS = 30 };
 _Static_assert((int)PARAMETERS <= (int)MOST_PARAMETERS, "they fit");
 
 static const parameter parameters[PARAMETERS] = {
@@ -83,6 +85,7 @@ static struct fit {
     double *scratch;
     double weight[MOST_GROUPS];
     double shipped[PARAMETERS]; /* of an engine that is not known, beside the terms of a start */
+    bool judges;
 } f;
 
 #define EVEN 0.9 /* what the line of an imbalance begins at */
@@ -116,6 +119,9 @@ static bool shows(const bench *b, int j) {
     const sm_inference_row *r = &b->row->of.inference;
     bool waits = !(r->batch > 0) && (r->concurrency > 0 || r->request_rate_per_s > 0);
     if (j == EXPERTS) return has_experts(b);
+    if (j == SM_CONSTANT_network_efficiency_inner || j == SM_CONSTANT_network_efficiency_outer ||
+        j == SM_CONSTANT_collective_s || j == SM_CONSTANT_overlap)
+        return r->chips != 1;
     if (j == HANDOVER) return r->disagg == SM_YES;
     return j < ADMISSION || waits;
 }
@@ -409,6 +415,10 @@ static const char *add_name(const char *list, const char *name) {
         if ((at == list || at[-1] == ' ') && (at[n] == ',' || !at[n])) return list;
     return sm_arena_printf(f.h.arena, "%s%s%s", list, list[0] ? ", " : "", name);
 }
+static const char *span(const double ends[2]) {
+    return ends[0] < ends[1] ? sm_arena_printf(f.h.arena, "%.0f to %.0f", ends[0], ends[1])
+                             : sm_arena_printf(f.h.arena, "%.0f", ends[0]);
+}
 /* software -1: the usual constants of the chip. */
 static void write_section(FILE *out, const cell *c, int software) {
     bool usual = software < 0;
@@ -418,7 +428,8 @@ static void write_section(FILE *out, const cell *c, int software) {
     size_t n = 0;
     if (usual) usual_place(c, x);
     else place(&f.h, c, LEVELS, x);
-    sm_calibration k = constants_at(&f.h, c, x);
+    const sm_calibration *ships = sm_calibration_for(c->chip, usual ? "serving" : c->software);
+    sm_calibration k = f.judges && ships ? *ships : constants_at(&f.h, c, x);
     round_constants(&k);
     fold_kind kind = taught_by(usual);
     for (int i = 0; i < f.rows; i++) {
@@ -435,12 +446,16 @@ static void write_section(FILE *out, const cell *c, int software) {
         double e = residual_at(&f.part[b->first], kind, usual);
         if (isfinite(e)) f.scratch[n++] = fabs(expm1(e));
     }
-    double median = n ? sm_quantile(f.scratch, n, 0.5) : NAN;
+    const char *error = "";
+    if (n > 0)
+        error = sm_arena_printf(f.h.arena, "; median error %.1f %% with %s left out",
+                                100 * sm_quantile(f.scratch, n, 0.5),
+                                usual ? "the software" : "the configuration");
     memset(k.interval, 0, sizeof k.interval);
     static const sm_regime regimes[] = {SM_REGIME_prefill, SM_REGIME_decode, SM_REGIME_throughput};
     for (int i = 0; i < 3; i++) {
         learned of = {kind, usual, regimes[i], usual ? -1 : c->group[CHIP], software};
-        shipped_interval(&k, regimes[i], &of, NOBODY);
+        if (f.judges) shipped_interval(&k, regimes[i], &of, NOBODY);
     }
     k.chip = constants_name(c->chip);
     k.software = usual ? "serving" : c->software;
@@ -452,11 +467,10 @@ static void write_section(FILE *out, const cell *c, int software) {
     else {
         k.source = sm_arena_printf(
             f.h.arena,
-            "%d measured rows of serving (%s) in one fit of all chips and software; models: %s; "
-            "median error %.1f %% with %s left out",
-            rows, sources, models, 100 * median, usual ? "the software" : "the configuration");
-        k.range = sm_arena_printf(f.h.arena, "%.0f to %.0f chips, prompts of %.0f to %.0f tokens",
-                                  chips[0], chips[1], prompts[0], prompts[1]);
+            "%d measured rows of serving (%s) in one fit of all chips and software; models: %s%s",
+            rows, sources, models, error);
+        k.range = sm_arena_printf(f.h.arena, "%s chip%s, prompts of %s tokens", span(chips),
+                                  chips[1] > 1 ? "s" : "", span(prompts));
     }
     char *text = sm_calibration_format(&k, f.h.arena);
     if (!text) exit(2);
@@ -480,11 +494,11 @@ static void write_engine(const char *folder, const sm_software *e) {
 }
 static sm_software rounded_engine(const char *name, const double *x) {
     sm_software e = engine_at(name, x);
-    e.host_s_per_sequence = strtod(sm_arena_printf(f.h.arena, "%.2g", e.host_s_per_sequence), NULL);
-    e.expert_imbalance = strtod(sm_arena_printf(f.h.arena, "%.3g", e.expert_imbalance), NULL);
-    e.admission_s = strtod(sm_arena_printf(f.h.arena, "%.2g", e.admission_s), NULL);
-    e.handover_s = strtod(sm_arena_printf(f.h.arena, "%.2g", e.handover_s), NULL);
-    e.burst = strtod(sm_arena_printf(f.h.arena, "%.2g", e.burst), NULL);
+    e.host_s_per_sequence = rounded(e.host_s_per_sequence);
+    e.expert_imbalance = rounded(e.expert_imbalance);
+    e.admission_s = rounded(e.admission_s);
+    e.handover_s = rounded(e.handover_s);
+    e.burst = rounded(e.burst);
     return e;
 }
 /* A file per software with a section for each chip, and one of what is usual on each chip. */
@@ -618,7 +632,7 @@ static void leave_out(fold_kind kind, int fold) {
     while (first->fold[kind] != fold) first++;
     for (int i = 0; i < f.parts; i++)
         f.h.residual[i].masked = is_left_out(kind, first, &f.row[f.part[i].row]);
-    fit_without(&f.h, 12);
+    fit_without(&f.h);
     predict(kind, fold);
     if (kind >= EXPERTS_OUT) measure_far(kind, fold);
     for (int i = 0; i < f.parts; i++) f.h.residual[i].masked = false;
@@ -626,8 +640,9 @@ static void leave_out(fold_kind kind, int fold) {
 
 static void leave_out_all(void) {
     hierarchy *kept = fit_array(&f.h, 1, sizeof *kept);
-    fit_drift(&f.h, 12);
     *kept = f.h;
+    fit_drift(&f.h);
+    memcpy(kept->deviation, f.h.deviation, sizeof f.h.deviation);
     for (fold_kind kind = CONFIG_OUT; kind < FOLD_KINDS; kind++) {
         int folds = 0;
         for (int i = 0; i < f.rows; i++)
@@ -735,6 +750,7 @@ static void start_shipped(void) {
     for (int i = 0; i < f.h.cells; i++) {
         const cell *c = &f.h.cell[i];
         const sm_calibration *k = sm_calibration_for(c->chip, c->software);
+        if (!k) k = sm_calibration_for(c->chip, "serving");
         for (int j = 0; j < SM_CONSTANT_COUNT; j++)
             x[i][j] = k ? to_line(&f.h, j, sm_calibration_get(k, (sm_constant)j)) : NAN;
         line_of(sm_software_of(c->software), x[i]);
@@ -747,11 +763,10 @@ static void start_shipped(void) {
 
 int main(int n, char **word) {
     const char *rows = NULL, *calibrations = NULL, *engines = NULL, *measurements = NULL;
-    int rounds = 14;
-    bool shipped = false;
+    const char *start = NULL;
     int first = 1;
     while (first + 1 < n && word[first][0] == '-') {
-        if (strcmp(word[first], "-s") == 0) shipped = true, rounds = atoi(word[first + 1]);
+        if (strcmp(word[first], "-f") == 0) start = word[first + 1];
         if (strcmp(word[first], "-r") == 0) rows = word[first + 1];
         if (strcmp(word[first], "-m") == 0) measurements = word[first + 1];
         if (strcmp(word[first], "-c") == 0) calibrations = word[first + 1];
@@ -776,8 +791,11 @@ int main(int n, char **word) {
     for (size_t i = 0; i < truth.n; i++) add_row(&truth.row[i]);
     weigh();
     fprintf(stderr, "%d rows, %d parts, %d cells\n", f.rows, f.parts, f.h.cells);
-    if (shipped) start_shipped();
-    fit_terms(&f.h, rounds, 25);
+    f.judges = !start;
+    if (!start || strcmp(start, "shipped") == 0) start_shipped();
+    fit_terms(&f.h, start ? MOST_STEPS : 0);
+    if (start && calibrations && engines) write_files(calibrations, engines);
+    if (start) return 0;
     predict(IN_SAMPLE, -1);
     leave_out_all();
     const sm_evidence_apart apart[2] = {apart_of(false), apart_of(true)};

@@ -896,8 +896,9 @@ static extent extent_of(fit *f, int chip, int software, residual_at of) {
 static const char *range_text(fit *f, const extent *e) {
     const char *out = "";
     for (int j = 0; j < 4; j++)
-        out = sm_arena_printf(f->h.arena, "%s%s%s %.0f to %.0f", out, j ? "; " : "", sizes[j],
-                              e->low[j], e->high[j]);
+        out = sm_arena_printf(f->h.arena,
+                              e->low[j] < e->high[j] ? "%s%s%s %.0f to %.0f" : "%s%s%s %.0f", out,
+                              j ? "; " : "", sizes[j], e->low[j], e->high[j]);
     return sm_arena_printf(f->h.arena, "%s%s", out, e->experts ? "; experts" : "");
 }
 
@@ -916,11 +917,14 @@ static void write_section(fit *f, FILE *out, const cell *c, bool usual) {
     k.chip = constants_name(c->chip);
     k.software = usual ? "default" : c->software;
     k.fitted = usual ? identified(&f->h, c, CHIP, CHIP) : identified(&f->h, c, SOFTWARE, BOTH);
+    const char *until =
+        e.last_year == e.first_year ? "" : sm_arena_printf(f->h.arena, " to %d", e.last_year);
     k.source = sm_arena_printf(
         f->h.arena,
-        "%zu measured training steps of %d source%s, %d to %d, in one fit of all chips and "
-        "software; with the source left out the median error is %.1f %%",
-        e.rows, e.sources, e.sources == 1 ? "" : "s", e.first_year, e.last_year, 100.0 * e.median);
+        "%zu measured training step%s of %d source%s, %d%s, in one fit of all chips and software; "
+        "with the source left out the median error is %.1f %%",
+        e.rows, e.rows == 1 ? "" : "s", e.sources, e.sources == 1 ? "" : "s", e.first_year, until,
+        100.0 * e.median);
     k.range = range_text(f, &e);
     char *text = sm_calibration_format(&k, f->h.arena);
     if (!text) exit(2);

@@ -4,9 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { P = MOST_PARAMETERS, MOST_TRIES = 5 };
-#define GAIN 0.0015 /* of the objective: less is not worth a step */
-#define STEP 0.08   /* of the numeric derivative */
+enum { P = MOST_PARAMETERS };
+#define GAIN 5e-4 /* of the objective: less is not worth a step */
+#define FIRST_DAMPING 0.1
+#define LEAST_DAMPING 1e-3
+#define MOST_DAMPING 100.0
+#define STEP 0.12 /* of the numeric derivative */
 
 _Noreturn void fit_stop(const hierarchy *h, const char *why) {
     fprintf(stderr, "%s: %s\n", h->program, why);
@@ -99,49 +102,245 @@ int cell_index(hierarchy *h, const sm_chip *chip, const char *software, const ch
 
 /* ---- the fit ---- */
 
-/* Moves a parameter by a step from where it is, or inward from the bound that it is at or beyond,
- * where nothing would show; returns the step. */
-static double take_step(const hierarchy *h, int j, double *x) {
-    double rest = is_compute(j) ? x[COMPUTE] : 0.0;
-    double low = to_line(h, j, h->parameter[j].low), high = to_line(h, j, h->parameter[j].high);
-    double from = clamp(x[j] + rest, low, high), step = from + STEP > high ? -STEP : STEP;
-    if (j == COMPUTE) step = -STEP, from = x[j];
-    x[j] = from + step - rest;
-    return step;
+static bool is_solved(const hierarchy *h, int j) { return is_moved(h, j) && j != COMPUTE; }
+static double low_of(const hierarchy *h, int j) { return to_line(h, j, h->parameter[j].low); }
+static double high_of(const hierarchy *h, int j) { return to_line(h, j, h->parameter[j].high); }
+/* Where a parameter stands with what moves several, within its bounds. */
+static double stands_at(const hierarchy *h, const double *x, int j) {
+    return clamp(x[j] + (is_compute(j) ? x[COMPUTE] : 0.0), low_of(h, j), high_of(h, j));
 }
-/* Residuals, and on demand their slopes, at the terms. */
-static void evaluate(hierarchy *h, bool slopes) {
-    double *at = malloc((size_t)(h->residuals + 1) * sizeof *at);
+
+/* Chips and softwares, groups of BOTH, that something is done to. */
+typedef bool chosen[MOST_GROUPS];
+static bool is_in(const hierarchy *h, const bool *which, int c) {
+    return which[h->cell[c].group[BOTH]];
+}
+/* Residuals where the terms are. */
+static void evaluate(hierarchy *h) {
+    double *at = calloc((size_t)h->residuals + 1, sizeof *at);
     if (!at) fit_stop(h, "out of memory");
     for (int c = 0; c < h->cells; c++) {
-        double *x = h->cell[c].x;
-        place(h, &h->cell[c], LEVELS, x);
-        h->predict(c, x, at);
-        for (int i = 0; i < h->residuals; i++)
-            if (h->residual[i].cell == c) h->residual[i].at = at[i];
-        for (int j = 0; slopes && j < h->parameters; j++) {
-            if (!is_moved(h, j)) continue;
-            double moved[P];
+        place(h, &h->cell[c], LEVELS, h->cell[c].x);
+        h->predict(c, h->cell[c].x, at);
+    }
+    for (int i = 0; i < h->residuals; i++) h->residual[i].at = at[i];
+    free(at);
+}
+/* Slopes about where the residuals are of, wide enough to look past jumps and edges: to both sides,
+ * but at a bound. */
+static void find_slopes(hierarchy *h, const bool *which) {
+    double *above = calloc(2 * (size_t)h->residuals + 2, sizeof *above),
+           *below = above + h->residuals + 1;
+    if (!above) fit_stop(h, "out of memory");
+    for (int c = 0; c < h->cells; c++)
+        for (int j = 0; j < h->parameters; j++) {
+            double moved[P], *x = h->cell[c].x, from = stands_at(h, x, j);
+            if (!is_in(h, which, c) || !is_solved(h, j)) continue;
+            double high = fmin(from + STEP, high_of(h, j)), low = fmax(from - STEP, low_of(h, j));
             memcpy(moved, x, sizeof moved);
-            double step = take_step(h, j, moved);
-            h->predict(c, moved, at);
+            moved[j] = high - (is_compute(j) ? x[COMPUTE] : 0.0);
+            h->predict(c, moved, above);
+            moved[j] = low - (is_compute(j) ? x[COMPUTE] : 0.0);
+            h->predict(c, moved, below);
             for (int i = 0; i < h->residuals; i++) {
                 residual *r = &h->residual[i];
                 if (r->cell != c) continue;
-                r->slope[j] = (at[i] - r->at) / step;
+                r->slope[j] = (above[i] - below[i]) / (high - low);
                 if (!isfinite(r->slope[j])) r->slope[j] = 0.0;
             }
         }
-    }
-    free(at);
+    free(above);
 }
-
-static double objective(const hierarchy *h) {
-    double sum = 0.0;
+/* Broyden's update after a step, of the slopes of what a residual hangs on (Schubert). */
+static void update_slopes(const hierarchy *h, const cell *old, residual *r, double before) {
+    double d[P] = {0}, norm = 0.0, error = r->at - before;
+    for (int j = 0; j < h->parameters; j++) {
+        if (!is_solved(h, j) || !(fabs(r->slope[j]) > 0.0)) continue;
+        d[j] = stands_at(h, h->cell[r->cell].x, j) - stands_at(h, old[r->cell].x, j);
+        norm += d[j] * d[j];
+        error -= r->slope[j] * d[j];
+    }
+    if (!(norm > 1e-6) || !isfinite(error)) return;
+    for (int j = 0; j < h->parameters; j++) r->slope[j] += error * d[j] / norm;
+}
+/* What the rows of each chip and software add to the objective. */
+static void find_losses(const hierarchy *h, double *loss) {
+    memset(loss, 0, MOST_GROUPS * sizeof *loss);
     for (int i = 0; i < h->residuals; i++) {
         const residual *r = &h->residual[i];
-        if (!r->masked && isfinite(r->at)) sum += r->weight * sm_soft_loss(r->at / r->spread);
+        if (!r->masked && isfinite(r->at))
+            loss[h->cell[r->cell].group[BOTH]] += r->weight * sm_soft_loss(r->at / r->spread);
     }
+}
+
+/* A parameter of a chip and a software: of one cell, or of several whose groups are all the same.
+ */
+typedef struct unknown {
+    int cell, j;
+} unknown;
+/* All of them, each where it stands beside its base, u, and what the prior lets any two have in
+ * common, inverted. */
+struct problem {
+    int n, at[MOST_GROUPS][P]; /* of BOTH; -1: not moved */
+    unknown *of;
+    double *prior, *a, *b, *u, *drift;
+};
+typedef struct problem problem;
+
+/* LAPACK: the factor of a symmetric positive definite matrix, what it solves, its inverse. */
+void dpotrf_(const char *half, const int *n, double *a, const int *stride, int *info);
+void dpotrs_(const char *half, const int *n, const int *columns, const double *a, const int *stride,
+             double *b, const int *stride_b, int *info);
+void dpotri_(const char *half, const int *n, double *a, const int *stride, int *info);
+
+static void factor(const hierarchy *h, int n, double *a) {
+    int info;
+    dpotrf_("U", &n, a, &n, &info); /* the lower half of C's order */
+    if (info != 0) fit_stop(h, "normal equations are not positive definite");
+}
+static double variance_of(const hierarchy *h, int j, int level) {
+    return h->parameter[j].sigma[level] * h->parameter[j].sigma[level];
+}
+static double in_common(const hierarchy *h, unknown a, unknown b) {
+    double sum = a.cell == b.cell && a.j == b.j ? 1e-6 : 0.0;
+    for (int l = 0; l < LEVELS; l++) {
+        if (h->cell[a.cell].group[l] != h->cell[b.cell].group[l]) continue;
+        if (a.j == b.j) sum += variance_of(h, a.j, l);
+        if (is_compute(a.j) && is_compute(b.j)) sum += variance_of(h, COMPUTE, l);
+    }
+    return sum;
+}
+static problem *problem_of(hierarchy *h) {
+    if (h->problem) return h->problem;
+    problem *p = h->problem = fit_array(h, 1, sizeof *p);
+    size_t most = (size_t)h->group[BOTH].n * (size_t)h->parameters;
+    p->of = fit_array(h, most, sizeof *p->of);
+    memset(p->at, -1, sizeof p->at);
+    for (int c = 0; c < h->cells; c++)
+        for (int j = 0; j < h->parameters; j++) {
+            int *at = &p->at[h->cell[c].group[BOTH]][j];
+            if (!is_solved(h, j) || *at >= 0) continue;
+            p->of[ *at = p->n++] = (unknown){c, j};
+        }
+    size_t n = (size_t)p->n;
+    p->prior = fit_array(h, n * n, sizeof *p->prior);
+    p->a = fit_array(h, n * n, sizeof *p->a);
+    p->b = fit_array(h, n, sizeof *p->b);
+    p->u = fit_array(h, n, sizeof *p->u);
+    p->drift = fit_array(h, n, sizeof *p->drift);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k <= i; k++) p->prior[i * n + k] = in_common(h, p->of[i], p->of[k]);
+    int info;
+    factor(h, p->n, p->prior);
+    dpotri_("U", &p->n, p->prior, &p->n, &info);
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k < i; k++) p->prior[k * n + i] = p->prior[i * n + k];
+    return p;
+}
+static int at_of(const hierarchy *h, const problem *p, int c, int j) {
+    return p->at[h->cell[c].group[BOTH]][j];
+}
+/* Terms whose sums are u, the least that the prior has. */
+static void set_terms(hierarchy *h, const problem *p) {
+    memset(h->term, 0, sizeof h->term);
+    for (int i = 0; i < p->n; i++) {
+        double pull = 0.0;
+        int j = p->of[i].j;
+        for (int k = 0; k < p->n; k++)
+            pull += p->prior[(size_t)i * (size_t)p->n + (size_t)k] * p->u[k];
+        for (int l = 0; l < LEVELS; l++) {
+            double *term = h->term[l][h->cell[p->of[i].cell].group[l]];
+            term[j] += variance_of(h, j, l) * pull;
+            if (is_compute(j)) term[COMPUTE] += variance_of(h, COMPUTE, l) * pull;
+        }
+    }
+}
+/* Half u'au - b'u of the rows, about where their residuals are of, at weights as if u were so. */
+static void add_residuals(const hierarchy *h, const double *x, const double *u, problem *p) {
+    size_t n = (size_t)p->n;
+    memset(p->a, 0, n * n * sizeof *p->a);
+    memset(p->b, 0, n * sizeof *p->b);
+    for (int i = 0; i < h->residuals; i++) {
+        const residual *r = &h->residual[i];
+        double at = r->at, of = r->at; /* at u, at 0 */
+        if (r->masked || !isfinite(at)) continue;
+        for (int j = 0; j < h->parameters; j++) {
+            int k = at_of(h, p, r->cell, j);
+            if (k < 0) continue;
+            at += r->slope[j] * (u[k] - x[k]);
+            of -= r->slope[j] * x[k];
+        }
+        double w = r->weight * sm_soft_weight(at / r->spread) / (r->spread * r->spread);
+        for (int j = 0; j < h->parameters; j++) {
+            double pull = w * r->slope[j];
+            if (!(fabs(pull) > 0.0)) continue;
+            int row = at_of(h, p, r->cell, j);
+            p->b[row] -= pull * of;
+            for (int k = 0; k <= j; k++) {
+                int column = at_of(h, p, r->cell, k);
+                if (column >= 0) p->a[(size_t)row * n + (size_t)column] += pull * r->slope[k];
+            }
+        }
+    }
+}
+/* Pins to its bounds what u takes beyond; false: nothing. */
+static bool pin_beyond(const hierarchy *h, problem *p, double *pinned) {
+    static const double WEIGHT = 1e6;
+    bool any = false;
+    for (int c = 0; c < h->cells; c++)
+        for (int j = 0; j < h->parameters; j++) {
+            int k = at_of(h, p, c, j);
+            if (k < 0 || !(h->parameter[j].sigma[BOTH] > 0.0) || pinned[k] > 0.0) continue;
+            double base = h->cell[c].base[j], to = base + p->u[k];
+            double bound = clamp(to, low_of(h, j), high_of(h, j));
+            if (fabs(to - bound) < 1e-4) continue;
+            pinned[k] = WEIGHT;
+            p->b[k] += WEIGHT * (bound - base);
+            any = true;
+        }
+    return any;
+}
+/* u where the terms are. */
+static void find_places(const hierarchy *h, problem *p) {
+    for (int i = 0; i < p->n; i++) {
+        const cell *c = &h->cell[p->of[i].cell];
+        p->u[i] = stands_at(h, c->x, p->of[i].j) - c->base[p->of[i].j];
+    }
+}
+/* u and its terms of the least of the linear problem at the slopes, within the bounds; each part of
+ * a step damped by what curves it. */
+static void step(hierarchy *h, problem *p, const double *damping) {
+    enum { WEIGHED = 3 };
+    size_t n = (size_t)p->n;
+    int one = 1, info;
+    double *x = calloc(n * (n + 3), sizeof *x), *pinned = x + n, *extra = pinned + n,
+           *m = extra + n;
+    if (!x) fit_stop(h, "out of memory");
+    find_places(h, p);
+    memcpy(x, p->u, n * sizeof *x);
+    for (int t = 0; t < WEIGHED; t++) {
+        add_residuals(h, x, p->u, p);
+        memset(pinned, 0, n * sizeof *pinned);
+        for (size_t i = 0; i < n; i++) {
+            extra[i] = damping[h->cell[p->of[i].cell].group[BOTH]] *
+                       (p->a[i * n + i] + 1.0 / in_common(h, p->of[i], p->of[i]));
+            p->b[i] += extra[i] * x[i];
+        }
+        do {
+            for (size_t i = 0; i < n * n; i++) m[i] = p->a[i] + p->prior[i];
+            for (size_t i = 0; i < n; i++) m[i * n + i] += extra[i] + pinned[i];
+            memcpy(p->u, p->b, n * sizeof *p->u);
+            factor(h, p->n, m);
+            dpotrs_("U", &p->n, &one, m, &p->n, p->u, &p->n, &info);
+        } while (pin_beyond(h, p, pinned));
+    }
+    set_terms(h, p);
+    free(x);
+}
+
+static double objective(const hierarchy *h, const double *loss) {
+    double sum = 0.0;
+    for (int g = 0; g < h->group[BOTH].n; g++) sum += loss[g];
     for (int l = 0; l < LEVELS; l++)
         for (int g = 0; g < h->group[l].n; g++)
             for (int j = 0; j < h->parameters; j++) {
@@ -151,225 +350,100 @@ static double objective(const hierarchy *h) {
     return sum;
 }
 
-/* Solve a x = b for a symmetric positive definite, in place; b becomes x; variance: the diagonal of
- * the inverse. */
-static void solve(int n, double a[P][P], double *b, double *variance) {
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k <= i; k++) {
-            double s = a[i][k];
-            for (int m = 0; m < k; m++) s -= a[i][m] * a[k][m];
-            a[i][k] = i == k ? sqrt(fmax(s, 1e-12)) : s / a[k][k];
+void fit_terms(hierarchy *h, int most) {
+    problem *p = problem_of(h);
+    int groups = h->group[BOTH].n;
+    size_t residuals = (size_t)h->residuals;
+    hierarchy *old = fit_array(h, 1, sizeof *old);
+    residual *was = fit_array(h, residuals, sizeof *was);
+    double damping[MOST_GROUPS], loss[MOST_GROUPS], next_loss[MOST_GROUPS];
+    chosen anew, stale = {false};
+    memset(anew, 1, sizeof anew);
+    for (int g = 0; g < groups; g++) damping[g] = FIRST_DAMPING;
+    evaluate(h);
+    find_slopes(h, anew);
+    find_losses(h, loss);
+    double now = objective(h, loss);
+    for (int round = 0; round < most; round++) {
+        int fresh = 0, worse = 0;
+        *old = *h;
+        memcpy(was, h->residual, residuals * sizeof *was);
+        step(h, p, damping);
+        evaluate(h);
+        find_losses(h, next_loss);
+        double next = objective(h, next_loss), gain = now - next;
+        bool little = fabs(gain) < GAIN * now, all_fresh = true;
+        for (int g = 0; g < groups; g++) {
+            bool is_worse = next_loss[g] > loss[g];
+            all_fresh = all_fresh && !stale[g];
+            if (is_worse && !stale[g]) damping[g] *= 4.0;
+            if (!is_worse || gain <= 0.0) damping[g] *= gain > 0.0 ? 1 / 3.0 : 2.0;
+            damping[g] = clamp(damping[g], LEAST_DAMPING, MOST_DAMPING);
+            anew[g] = stale[g] && (is_worse || little);
+            stale[g] = (stale[g] || gain > 0.0) && !anew[g];
+            fresh += anew[g], worse += is_worse;
         }
-    for (int i = 0; i < n; i++) {
-        for (int m = 0; m < i; m++) b[i] -= a[i][m] * b[m];
-        b[i] /= a[i][i];
-    }
-    for (int i = n; i-- > 0;) {
-        for (int m = i + 1; m < n; m++) b[i] -= a[m][i] * b[m];
-        b[i] /= a[i][i];
-    }
-    for (int c = 0; c < n; c++) {
-        double y[P] = {0};
-        variance[c] = 0.0;
-        for (int i = c; i < n; i++) {
-            double s = i == c ? 1.0 : 0.0;
-            for (int m = c; m < i; m++) s -= a[i][m] * y[m];
-            y[i] = s / a[i][i];
-            variance[c] += y[i] * y[i];
+        fprintf(stderr, "  %.3f -> %.3f (%d of %d worse, slopes of %d anew)\n", now, next, worse,
+                groups, fresh);
+        if (gain > 0.0) {
+            for (size_t i = 0; i < residuals; i++)
+                update_slopes(h, old->cell, &h->residual[i], was[i].at);
+            memcpy(loss, next_loss, sizeof loss);
+            now = next;
+        } else {
+            *h = *old;
+            memcpy(h->residual, was, residuals * sizeof *was);
         }
+        if (little && all_fresh) break;
+        find_slopes(h, anew);
     }
-}
-
-/* The normal equations of each group of a level. */
-typedef struct normal {
-    double a[MOST_GROUPS][P][P], b[MOST_GROUPS][P], change[MOST_GROUPS][P];
-} normal;
-
-static void add_residuals(const hierarchy *h, int level, const double *at, normal *n) {
-    memset(n, 0, sizeof *n);
-    for (int i = 0; i < h->residuals; i++) {
-        const residual *r = &h->residual[i];
-        if (r->masked || !isfinite(at[i])) continue;
-        int g = h->cell[r->cell].group[level];
-        double w = r->weight * sm_soft_weight(at[i] / r->spread) / (r->spread * r->spread);
-        for (int j = 0; j < h->parameters; j++) {
-            double pull = w * r->slope[j];
-            if (!(fabs(pull) > 0.0)) continue;
-            n->b[g][j] -= pull * at[i];
-            for (int k = 0; k <= j; k++) n->a[g][j][k] += pull * r->slope[k];
-        }
-    }
-}
-
-/* Moves the terms of one group to the least of its own problem. */
-static void solve_group(hierarchy *h, int level, int g, const double *old, normal *n) {
-    int index[P], free_of = 0;
-    double m[P][P], v[P], variance[P], *term = h->term[level][g];
-    for (int j = 0; j < h->parameters; j++)
-        if (h->parameter[j].sigma[level] > 0.0) index[free_of++] = j;
-    for (int i = 0; i < free_of; i++) {
-        int j = index[i];
-        double precision = 1.0 / pow(h->parameter[j].sigma[level], 2.0);
-        for (int k = 0; k <= i; k++) m[i][k] = n->a[g][j][index[k]];
-        m[i][i] += (1.0 + h->damping) * precision;
-        v[i] = n->b[g][j] - (term[j] + h->damping * (term[j] - old[j])) * precision;
-    }
-    solve(free_of, m, v, variance);
-    for (int i = 0; i < free_of; i++) {
-        n->change[g][index[i]] = v[i];
-        term[index[i]] += v[i];
-        h->deviation[level][g][index[i]] = sqrt(variance[i]);
-    }
-}
-
-/* The least of the linear problem: residuals at + slope (x - the cell's x), group by group. */
-static void solve_linear(hierarchy *h, const double *old, int sweeps) {
-    normal *n = malloc(sizeof *n);
-    double *at = calloc((size_t)h->residuals + 1, sizeof *at);
-    if (!n || !at) fit_stop(h, "out of memory");
-    for (int i = 0; i < h->residuals; i++) {
-        const residual *r = &h->residual[i];
-        double x[P];
-        place(h, &h->cell[r->cell], LEVELS, x);
-        at[i] = r->at;
-        for (int j = 0; j < h->parameters; j++)
-            at[i] += r->slope[j] * (x[j] - h->cell[r->cell].x[j]);
-    }
-    for (int t = 0; t < sweeps; t++)
-        for (int l = 0; l < LEVELS; l++) {
-            add_residuals(h, l, at, n);
-            for (int g = 0; g < h->group[l].n; g++)
-                solve_group(h, l, g, old + (l * MOST_GROUPS + g) * P, n);
-            for (int i = 0; i < h->residuals; i++) {
-                const residual *r = &h->residual[i];
-                const double *change = n->change[h->cell[r->cell].group[l]];
-                for (int j = 0; j < h->parameters; j++) at[i] += r->slope[j] * change[j];
-            }
-        }
-    free(at);
-    free(n);
-}
-
-/* One step of Levenberg and Marquardt; false: nothing is gained any more. */
-static bool descend(hierarchy *h, double *old, int sweeps) {
-    memcpy(old, h->term, sizeof h->term);
-    evaluate(h, true);
-    double before = objective(h), after = before;
-    residual *kept = malloc((size_t)(h->residuals + 1) * sizeof *kept);
-    cell *cells = malloc(sizeof h->cell);
-    if (!kept || !cells) fit_stop(h, "out of memory");
-    memcpy(kept, h->residual, (size_t)h->residuals * sizeof *kept);
-    memcpy(cells, h->cell, sizeof h->cell);
-    for (int tries = 0; tries < MOST_TRIES; tries++) {
-        memcpy(h->term, old, sizeof h->term);
-        solve_linear(h, old, sweeps);
-        evaluate(h, false);
-        after = objective(h);
-        fprintf(stderr, "  %.3f -> %.3f (damping %g)\n", before, after, h->damping);
-        if (after < before) break;
-        h->damping = h->damping > 0.0 ? 4.0 * h->damping : 1.0;
-        memcpy(h->residual, kept, (size_t)h->residuals * sizeof *kept);
-        memcpy(h->cell, cells, sizeof h->cell);
-    }
-    if (after < before) h->damping = h->damping > 0.3 ? h->damping / 3.0 : 0.0;
-    else memcpy(h->term, old, sizeof h->term);
-    free(kept);
-    free(cells);
-    return after < before * (1.0 - GAIN);
-}
-
-void fit_terms(hierarchy *h, int rounds, int sweeps) {
-    double *old = malloc(sizeof h->term);
-    if (!old) fit_stop(h, "out of memory");
-    for (int i = 0; i < rounds && descend(h, old, sweeps); i++) {
-    }
-    free(old);
-    evaluate(h, true);
-    h->damping = 0.0;
-}
-
-/* A parameter of a cell. */
-typedef struct place_of {
-    int cell, j;
-} place_of;
-static double variance_of(const hierarchy *h, int j, int level) {
-    return h->parameter[j].sigma[level] * h->parameter[j].sigma[level];
-}
-/* What the priors let two have in common. */
-static double in_common(const hierarchy *h, place_of a, place_of b) {
-    double sum = a.cell == b.cell && a.j == b.j ? 1e-6 : 0.0;
-    for (int l = 0; l < LEVELS; l++) {
-        if (h->cell[a.cell].group[l] != h->cell[b.cell].group[l]) continue;
-        if (a.j == b.j) sum += variance_of(h, a.j, l);
-        if (is_compute(a.j) && is_compute(b.j)) sum += variance_of(h, COMPUTE, l);
-    }
-    return sum;
-}
-/* n x n, symmetric positive definite, by Cholesky; b becomes the solution. */
-static void solve_dense(int n, double *a, double *b) {
-    for (int i = 0; i < n; i++)
-        for (int k = 0; k <= i; k++) {
-            double s = a[i * n + k];
-            for (int m = 0; m < k; m++) s -= a[i * n + m] * a[k * n + m];
-            a[i * n + k] = i == k ? sqrt(fmax(s, 1e-12)) : s / a[k * n + k];
-        }
-    for (int i = 0; i < n; i++) {
-        for (int m = 0; m < i; m++) b[i] -= a[i * n + m] * b[m];
-        b[i] /= a[i * n + i];
-    }
-    for (int i = n; i-- > 0;) {
-        for (int m = i + 1; m < n; m++) b[i] -= a[m * n + i] * b[m];
-        b[i] /= a[i * n + i];
-    }
-}
-static void start_at(hierarchy *h, double x[][MOST_PARAMETERS], const place_of *of, int n) {
-    double *a = fit_array(h, (size_t)n * (size_t)n, sizeof *a),
-           *b = fit_array(h, (size_t)n, sizeof *b);
-    for (int i = 0; i < n; i++) {
-        b[i] = x[of[i].cell][of[i].j] - h->cell[of[i].cell].base[of[i].j];
-        for (int k = 0; k < n; k++) a[i * n + k] = in_common(h, of[i], of[k]);
-    }
-    solve_dense(n, a, b);
-    for (int i = 0; i < n; i++)
-        for (int l = 0; l < LEVELS; l++) {
-            double *term = h->term[l][h->cell[of[i].cell].group[l]];
-            term[of[i].j] += variance_of(h, of[i].j, l) * b[i];
-            if (is_compute(of[i].j)) term[COMPUTE] += variance_of(h, COMPUTE, l) * b[i];
-        }
 }
 
 void fit_start(hierarchy *h, double x[][MOST_PARAMETERS]) {
-    place_of *list = fit_array(h, (size_t)h->cells * (size_t)h->parameters, sizeof *list);
-    for (int first = 0; first < h->parameters; first++) { /* those that share COMPUTE at once */
-        bool compute = first == COMPUTE;
-        int n = 0;
-        for (int j = 0; j < h->parameters; j++)
-            for (int c = 0; c < h->cells; c++)
-                if (is_moved(h, j) && !isnan(x[c][j]) && j != COMPUTE &&
-                    (compute ? is_compute(j) : j == first && !is_compute(j)))
-                    list[n++] = (place_of){c, j};
-        start_at(h, x, list, n);
+    problem *p = problem_of(h);
+    for (int i = 0; i < p->n; i++) {
+        double to = x[p->of[i].cell][p->of[i].j];
+        p->u[i] = isnan(to) ? 0.0 : to - h->cell[p->of[i].cell].base[p->of[i].j];
+    }
+    set_terms(h, p);
+}
+
+/* A term is known as well as the best known of the parameters that it is in, of what the prior left
+ * open. */
+static void find_deviations(hierarchy *h, problem *p) {
+    size_t n = (size_t)p->n;
+    int info;
+    for (int l = 0; l < LEVELS; l++)
+        for (int g = 0; g < h->group[l].n; g++)
+            for (int j = 0; j < h->parameters; j++)
+                h->deviation[l][g][j] = h->parameter[j].sigma[l];
+    for (size_t i = 0; i < n * n; i++) p->a[i] += p->prior[i];
+    factor(h, p->n, p->a);
+    dpotri_("U", &p->n, p->a, &p->n, &info);
+    for (size_t i = 0; i < n; i++) {
+        unknown of = p->of[i];
+        double share = sqrt(p->a[i * n + i] / in_common(h, of, of));
+        for (int l = 0; l < LEVELS; l++) {
+            double *d = &h->deviation[l][h->cell[of.cell].group[l]][of.j];
+            *d = fmin(*d, share * h->parameter[of.j].sigma[l]);
+        }
     }
 }
 
-void fit_without(hierarchy *h, int sweeps) {
-    double *old = malloc(sizeof h->term), *term = **h->term, *drift = **h->drift;
-    if (!old) fit_stop(h, "out of memory");
-    memcpy(old, h->term, sizeof h->term);
-    solve_linear(h, old, sweeps);
-    for (size_t i = 0; i < sizeof h->term / sizeof *term; i++) term[i] -= drift[i];
-    free(old);
+static const double UNDAMPED[MOST_GROUPS];
+void fit_without(hierarchy *h) {
+    problem *p = problem_of(h);
+    step(h, p, UNDAMPED);
+    for (int i = 0; i < p->n; i++) p->u[i] -= p->drift[i];
+    set_terms(h, p);
 }
-
-void fit_drift(hierarchy *h, int sweeps) {
-    hierarchy *kept = malloc(sizeof *kept);
-    if (!kept) fit_stop(h, "out of memory");
-    *kept = *h;
-    fit_without(h, sweeps);
-    for (size_t i = 0; i < sizeof h->term / sizeof ***h->term; i++)
-        (**kept->drift)[i] = (**h->term)[i] - (**kept->term)[i];
-    *h = *kept;
-    free(kept);
+void fit_drift(hierarchy *h) {
+    problem *p = problem_of(h);
+    find_places(h, p);
+    memcpy(p->drift, p->u, (size_t)p->n * sizeof *p->u);
+    step(h, p, UNDAMPED);
+    for (int i = 0; i < p->n; i++) p->drift[i] = p->u[i] - p->drift[i];
+    find_deviations(h, p);
 }
 
 /* ---- files ---- */

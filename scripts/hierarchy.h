@@ -1,12 +1,12 @@
 /* One hierarchical fit: the constants of a cell, a chip with a software, on the line of
  * docs/calibration-file.md (shares by their logit, all else by the logarithm), are
  *     x = base + fabric + chip + family + software + both,
- * where each term is shared by all cells of its group and drawn to 0 by a prior. With derivatives J
- * of the residuals r = log expected / measured at x0, all terms together
- *     minimise  sum w rho((r0 + J (x - x0)) / s) + sum (term / sigma)^2 / 2,
- * group by group in turn (backfitting: Buja, Hastie and Tibshirani, Ann. Stat. 17 (1989) 453), then
- * J anew, a step that gains nothing damped (Levenberg 1944, Marquardt 1963). rho is the
- * soft loss of search.h. Programs that fit end with one sentence where memory runs out. */
+ * where each term is shared by all cells of its group and drawn to 0 by a prior. It minimises
+ *     sum w rho(r / s) + sum (term / sigma)^2 / 2,     r = log expected / measured,
+ * rho the soft loss of search.h, by steps of Levenberg (1944) and Marquardt (1963) on derivatives
+ * of r that Broyden's updates (1965) keep up. A step is solved as a whole, in the x of each chip
+ * and software, whose prior is what their terms let them share; terms follow from x. Programs that
+ * fit end with one sentence where memory runs out. */
 #pragma once
 #include "scalemodel/truth.h"
 #include <stdio.h>
@@ -60,9 +60,8 @@ typedef struct hierarchy {
     /* The residuals of one cell whose parameters are x, each at its place in `at`. */
     void (*predict)(int cell, const double *x, double *at);
     double term[LEVELS][MOST_GROUPS][MOST_PARAMETERS];
+    struct problem *problem; /* its linear ones */
     double deviation[LEVELS][MOST_GROUPS][MOST_PARAMETERS];
-    double drift[LEVELS][MOST_GROUPS][MOST_PARAMETERS]; /* what one more step would change */
-    double damping;
     sm_arena *arena;
 } hierarchy;
 
@@ -87,14 +86,14 @@ const char *constants_name(const sm_chip *chip);
 
 /* Terms whose sums in each cell are x (NAN: not known), of the least that the priors make of it. */
 void fit_start(hierarchy *h, double x[][MOST_PARAMETERS]);
-/* At most so many steps, each of so many sweeps, until little is gained. */
-void fit_terms(hierarchy *h, int rounds, int sweeps);
-/* The step that the linear problem at the last derivatives would take with all rows, which no fit
- * that ends early has taken: what rows left out change is beside it. */
-void fit_drift(hierarchy *h, int sweeps);
-/* The terms of that problem by so many sweeps from those there are, without the drift: after rows
- * have been masked. */
-void fit_without(hierarchy *h, int sweeps);
+/* At most so many steps, until one on derivatives worked out anew changes little; 0: the residuals
+ * and derivatives where the terms are. */
+void fit_terms(hierarchy *h, int most);
+/* The undamped step from the terms there are, with all rows: what none that lowers the objective
+ * takes. */
+void fit_drift(hierarchy *h);
+/* The step, less that one, after rows have been masked. */
+void fit_without(hierarchy *h);
 
 /* What the rows say more about than the prior did, on these levels: a bit of each constant. */
 unsigned identified(const hierarchy *h, const cell *c, int from, int to);
