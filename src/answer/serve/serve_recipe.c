@@ -1,5 +1,7 @@
 /* serve_recipe: engines in the answer about serving: the plans that they run, who runs the best
  * one, and the best point as a command. */
+#include <math.h>
+
 #include "runners.h"
 #include "serve_asked.h"
 
@@ -45,6 +47,47 @@ sm_status sm_serve_keep_to(sm_serve_asked *q, sm_error *err) {
     return sm_runners_one(&all, q->report, &q->search.fixed, &q->in.plan, &q->space, err);
 }
 
+/* Tokens a chip of the first point of the frontier that is no quicker, or of the slowest. */
+static double beside_frontier(const sm_serving_found *a, const sm_serve_point *than) {
+    int k = !a->q->search.by_lower;
+    double next = INFINITY, most = 0;
+    for (size_t i = 0; i < a->of_best->n; i++) {
+        const sm_serve_point *p = &a->of_best->point[i];
+        most = fmax(most, sm_serve_throughput(a->q, p));
+        if (p->tpot_s[k] >= than->tpot_s[k]) next = fmin(next, sm_serve_throughput(a->q, p));
+    }
+    return fmin(next, most);
+}
+
+/* Degrees that do not divide the experts, each on the model that is padded for it, as in training.
+ */
+sm_status sm_serve_beyond(sm_serving_found *a, sm_error *err) {
+    static const double WORTH_TELLING = 0.01;
+    const sm_serve_asked *q = a->q;
+    sm_serve_search_options options = q->search;
+    sm_serve_job job = q->job;
+    if (!q->in.any_plan || sm_plan_given(&options.fixed, SM_PLAN_EXPERT)) return SM_OK;
+    a->padded_gain = WORTH_TELLING;
+    while (sm_question_pads_next(&options.fixed, q->in.model, q->in.system->chips)) {
+        sm_serve_result found = {.n = 0};
+        double share;
+        job.model = q->in.model;
+        sm_status status =
+            sm_question_pad(q->report, &options.fixed, &job.model, job.prompt, &share, err);
+        if (!status)
+            status = sm_serve_search(&job, q->in.calibration, &options, q->arena, &found, err);
+        if (status > SM_NEGATIVE) return status;
+        for (size_t i = 0; i < found.n; i++) {
+            const sm_serve_point *p = &found.point[i];
+            double gain = sm_serve_throughput(q, p) / beside_frontier(a, p) - 1;
+            if (gain <= a->padded_gain) continue;
+            a->padded_gain = gain;
+            a->padded = p;
+        }
+    }
+    return SM_OK;
+}
+
 void sm_serve_runners_page(sm_report *r, const sm_serving_found *a) {
     const sm_serve_asked *q = a->q;
     const sm_runners all = runners_of(q);
@@ -54,6 +97,16 @@ void sm_serve_runners_page(sm_report *r, const sm_serving_found *a) {
     else
         sm_report_text(r, "No engine known here runs this plan; --framework vllm, sglang, ... "
                           "keeps the search to what one runs.");
+    const sm_serve_point *p = a->padded;
+    if (!p) return;
+    const char *plan = sm_serve_plan_words(r, q->in.system, &p->plan);
+    sm_put(r, sm_put_object(r, r->data, "beyond_frameworks"), "best_plan|batch|tpot_s|gains", plan,
+           p->batch, p->tpot_s[1], a->padded_gain);
+    sm_report_text(r,
+                   "A plan that pads the experts gains %.1f %% more tokens a chip within %s a "
+                   "token, batch %s: %s",
+                   100 * a->padded_gain, sm_show_seconds(r, p->tpot_s[1]),
+                   sm_show_exact(r, p->batch), plan);
 }
 
 /* The best point as a command of an engine. */
