@@ -2,6 +2,7 @@
 #include "unit.h"
 #include <math.h>
 #include <stdio.h>
+#include "scalemodel/load.h"
 #include "serve_cases.h"
 
 typedef struct sample {
@@ -48,6 +49,18 @@ static void idle_copies_never_help(void **state) {
     }
 }
 
+enum { RESOURCES = 6 };
+static double *resource(serve_case *c, int which) {
+    sm_chip *chip = &c->system.chip;
+    double *const all[RESOURCES] = {&chip->memory_bytes_per_s.value,
+                                    &chip->flops_per_s[SM_BF16].value,
+                                    &chip->vector_flops_per_s.value,
+                                    &chip->clock_hz.value,
+                                    &c->system.level[0].bytes_per_s_oneway,
+                                    &c->system.level[c->system.levels - 1].bytes_per_s_oneway};
+    return all[which];
+}
+
 /* More of any resource, each link by itself, never makes a step slower. */
 static void a_better_machine_is_never_slower(void **state) {
     static const sample samples[] = {{"llama-3-70b", "h100-sxm:16", "tensor=16"},
@@ -65,20 +78,13 @@ static void a_better_machine_is_never_slower(void **state) {
         serve_case c;
         serve_case_fill(&c, s->model, s->system);
         for (int better = 0; better < 2; better++) { /* first out of balance, as no chip is made */
-            sm_chip *chip = &c.system.chip;
             double batch = 1 + (double)sm_rng_below(&rng, 300);
             sm_serve *serve = serve_case_new(&c);
             sm_serve_point before = serve_point(serve, s->plan, batch), after;
             sm_serve_free(serve);
-            double *const resource[] = {&chip->memory_bytes_per_s.value,
-                                        &chip->flops_per_s[SM_BF16].value,
-                                        &chip->vector_flops_per_s.value,
-                                        &chip->clock_hz.value,
-                                        &c.system.level[0].bytes_per_s_oneway,
-                                        &c.system.level[c.system.levels - 1].bytes_per_s_oneway};
-            for (int k = 0; k < 6; k++)
+            for (int k = 0; k < RESOURCES; k++)
                 if (!better || sm_rng_below(&rng, 3) == 0)
-                    *resource[k] *=
+                    *resource(&c, k) *=
                         better ? 1 + 2 * sm_rng_unit(&rng) : pow(10, 2 * sm_rng_unit(&rng) - 1);
             if (!better) continue;
             serve = serve_case_new(&c);
@@ -94,10 +100,68 @@ static void a_better_machine_is_never_slower(void **state) {
     }
 }
 
+static sm_load_times in_flight(const serve_case *c, const char *text, double requests) {
+    sm_error err = {0};
+    sm_load_times times = {0};
+    sm_serve *serve = serve_case_new(c);
+    sm_plan plan = serve_plan(text);
+    const sm_engines one = {.decode = serve,
+                            .prefill = serve,
+                            .plan = plan,
+                            .prefill_plan = plan,
+                            .n = 1,
+                            .prefill_n = 1,
+                            .most_running = 1024};
+    const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = requests};
+    if (sm_serve_load(&one, &load, false, &times, &err) != SM_OK) fail_msg("%s", err.sentence);
+    sm_serve_free(serve);
+    return times;
+}
+
+/* Requests in flight: on a better machine whole requests never take longer; a first token may,
+ * where those that decode are back the sooner, but by no jump: little more than one in steps of 5
+ * %. */
+static void a_better_machine_never_delays_requests(void **state) {
+    static const struct {
+        sample s;
+        double prompt, output, requests;
+        int which; /* resource; RESOURCES: all */
+    } loads[] = {{{"gemma-2-27b", "tpu-v5p:2x2x1", "tensor=4"}, 56, 1467, 35, 0},
+                 {{"llama-3-70b", "h100-sxm:8", "tensor=8"}, 712, 34, 38, RESOURCES},
+                 {{"mixtral-8x7b", "h100-sxm:2", "tensor=2"}, 512, 16, 100, RESOURCES},
+                 {{"mixtral-8x7b", "h100-sxm:8", "tensor=2,expert=4"}, 5084, 53, 51, 0},
+                 {{"mixtral-8x7b", "h100-sxm:8", "tensor=2,expert=4"}, 913, 52, 143, 3},
+                 {{"gpt-oss-120b", "h100-sxm:4", "tensor=4"}, 201, 1561, 134, 0},
+                 {{"llama-3-8b", "tpu-v5e:2x4", "tensor=8"}, 347, 29, 139, RESOURCES}};
+    for (size_t i = 0; i < sizeof loads / sizeof *loads; i++) {
+        serve_case c;
+        serve_case_fill(&c, loads[i].s.model, loads[i].s.system);
+        c.job.prompt = loads[i].prompt;
+        c.job.output = loads[i].output;
+        sm_load_times before = in_flight(&c, loads[i].s.plan, loads[i].requests);
+        for (int step = 0; step < 14; step++) {
+            for (int k = 0; k < RESOURCES; k++) {
+                bool same = k == RESOURCES - 1 && c.system.levels == 1;
+                if (!same && (k == loads[i].which || loads[i].which == RESOURCES))
+                    *resource(&c, k) *= 1.05;
+            }
+            sm_load_times after = in_flight(&c, loads[i].s.plan, loads[i].requests);
+            never_less("a whole request before", loads[i].s.plan, loads[i].requests,
+                       before.latency_s, after.latency_s * (1 - 2e-3));
+            never_less("between requests before", loads[i].s.plan, loads[i].requests,
+                       before.request_s, after.request_s * (1 - 2e-3));
+            never_less("time to the first before", loads[i].s.plan, loads[i].requests,
+                       before.ttft_s, after.ttft_s * (1 - 0.05));
+            before = after;
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_copies_never_help),
         cmocka_unit_test(a_better_machine_is_never_slower),
+        cmocka_unit_test(a_better_machine_never_delays_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -110,7 +110,7 @@ static void assert_close(double value, double expected, double share) {
 /* ---- closed loops ---- */
 
 /* One client: request, answer, thought, one after the other; what comes in at which time is not
- * looked at. */
+ * looked at. How long each is on its way to the queue is drawn: exponentially, of that mean. */
 static double alone_s(const formula *f, double prompt, double output);
 static void test_one_client(void **state) {
     sm_engine engine = engine_of(&usual_formula, 1e6);
@@ -120,14 +120,16 @@ static void test_one_client(void **state) {
     o.admission_s = 0.25;
     sm_synthetic drawn = {.kind = SM_ARRIVALS_UNIFORM,
                           .rate_per_s = 1e-3,
-                          .requests = 50,
+                          .requests = 5000,
                           .lengths = {700, 0, 300, 0},
                           .seed = 3};
     sm_simulated out = simulate_drawn(&o, drawn);
-    double each = 0.25 + alone_s(&usual_formula, 700, 300);
+    double first = formula_step(&usual_formula, 0, 0, 700, 350);
+    double way = out.ttft_s.mean - first, each = way + alone_s(&usual_formula, 700, 300);
+    assert_close(way, 0.25, 3 / sqrt(5000));
+    assert_close(out.ttft_s.p99 - first, 0.25 * log(100), 0.1);
     assert_close(out.e2e_s.mean, each, 1e-9);
-    assert_close(out.ttft_s.mean, 0.25 + formula_step(&usual_formula, 0, 0, 700, 350), 1e-9);
-    assert_close(out.seconds, 50 * each + 49 * 2.0, 1e-9);
+    assert_close(out.seconds, 5000 * each + 4999 * 2.0, 1e-9);
 }
 
 /* N clients are in the system or think: N = X (R + Z), but for the end, where some have nothing

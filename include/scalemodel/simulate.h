@@ -149,7 +149,9 @@ typedef struct sm_simulation {
     /* > 0: a closed loop of so many clients, as benchmarks are: each has one request in flight and
      * sends the next so long after the end of that; when arrivals come is not looked at. 0: open */
     double concurrency, think_s;
-    double admission_s;    /* from a client to the queue: a request is parsed and scheduled */
+    /* From a client to the queue: a request is parsed and scheduled. Exponential of that mean where
+     * it follows the end of another (a closed loop, turns), drawn by `seed`. */
+    double admission_s;
     double ttft_s, tpot_s; /* the SLO goodput counts; 0: none */
     double sample_s;       /* of the series at first; doubled whenever SM_MAX_SAMPLES are reached.
                               0: 1 ms */
@@ -159,6 +161,7 @@ typedef struct sm_simulation {
     /* Of a replica that decodes: between looks for new requests; and the most that a prompt waits
      * until `gather` of them wait. 0: they are taken after every step. Not of pools. */
     double look_steps, gather_steps, gather;
+    uint64_t seed;
 } sm_simulation;
 #define sm_simulation_defaults(simulation)                                                         \
     sm_simulation_defaults_sized((simulation), sizeof *(simulation))

@@ -14,7 +14,8 @@ enum {
     PARTS = 8,          /* of the sequences that decode at most, where D is priced */
     OCTAVES = 12,       /* of prompts in a step */
     MOST_CLIENTS = 128, /* beyond that each stands for several equal ones */
-    ROUNDS = 6,         /* requests of each; the first are the burst, those that follow alike */
+    ROUNDS = 6,         /* requests of each; the first are the burst, those that follow alike, */
+    LEAST_ALIKE = 256,  /* and so many at least */
     COUNTED = 4000,     /* at a rate */
     MOST_FIRST = 8000,  /* until empty engines are as full as they get: those do not count */
     MOST_ENGINES = 64,  /* at a rate: of more these have their share of it */
@@ -173,7 +174,7 @@ void load_closed_first(load_steps *c, double in_flight, double most_running,
                 .prefill_engines = c->e->prefill_n};
     e.clients = larger(1, floor(all / e.each + 0.5));
     e.first = e.clients;
-    e.counted = e.clients * (ROUNDS - 1);
+    e.counted = e.clients * ceil(larger(ROUNDS - 1, LEAST_ALIKE / e.clients));
     e.room = larger(1, smaller(e.clients, floor(most_running / e.each)));
     e.most = larger(1, smaller(larger(in_flight, e.room * e.each), most_running));
     simulate(&e, out);

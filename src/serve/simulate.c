@@ -159,40 +159,6 @@ static sm_status land(sim_simulation *s, int slot) {
 
 /* ---- arrivals ---- */
 
-/* Clients think equally long: who ends first sends first. */
-static void free_client(sim_simulation *s) {
-    int64_t all = (int64_t)s->options->concurrency;
-    if (!s->client) return;
-    assert(s->clients < all);
-    s->client[(s->first_client + s->clients++) % all] = s->totals.now_s + s->options->think_s;
-}
-
-sm_status sim_client_goes_on(sim_simulation *s, const sim_sequence *q) {
-    if (q->turn == SIM_NONE) {
-        free_client(s);
-        return SM_OK;
-    }
-    sim_sequence *next = &s->pool.slot[q->turn];
-    next->arrival_s = s->totals.now_s + next->think_s;
-    return add_later(s, (sim_later){next->arrival_s + s->options->admission_s, q->turn});
-}
-
-static double take_client(sim_simulation *s) {
-    double at_s = s->client[s->first_client];
-    s->first_client = (s->first_client + 1) % (int64_t)s->options->concurrency;
-    s->clients--;
-    return at_s;
-}
-
-/* When the next request is in the queue. */
-static double queued_s(const sim_simulation *s, int slot) {
-    double at_s = slot == SIM_NONE ? HUGE_VAL
-                  : !s->client     ? s->pool.slot[slot].arrival_s
-                  : s->clients > 0 ? s->client[s->first_client]
-                                   : HUGE_VAL;
-    return at_s + s->options->admission_s;
-}
-
 static sm_status check_request(const sim_simulation *s, const sm_request *q, sm_error *err) {
     double number = s->read;
     bool timed = !q->follows;
@@ -204,7 +170,7 @@ static sm_status check_request(const sim_simulation *s, const sm_request *q, sm_
     if (timed && !(q->arrival_s >= -MOST_SECONDS && q->arrival_s <= MOST_SECONDS))
         return sm_fail(err, SM_BAD_INPUT, "request %.0f arrives at %g s, which is no time", number,
                        q->arrival_s);
-    if (timed && !s->client && number > 0.0 && q->arrival_s < s->read_s)
+    if (timed && s->options->concurrency <= 0.0 && number > 0.0 && q->arrival_s < s->read_s)
         return sm_fail(err, SM_BAD_INPUT, "request %.0f arrives before the one ahead of it",
                        number);
     if (!(q->prompt >= 1.0 && q->prompt <= SM_MAX_TOKENS))
@@ -245,6 +211,63 @@ sm_status sim_take(sim_simulation *s, const sm_request *request, int *slot) {
     return SM_OK;
 }
 
+static sm_status read_one(sim_simulation *s, int *slot, bool *follows) {
+    sm_request request = {.arrival_s = HUGE_VAL};
+    *slot = SIM_NONE;
+    int got = s->all_read ? 0 : s->arrivals->next(s->arrivals->context, &request, s->err);
+    if (got < 0) return s->err && s->err->status ? s->err->status : SM_BAD_INPUT;
+    s->all_read = got == 0;
+    *follows = request.follows;
+    return got > 0 ? sim_take(s, &request, slot) : SM_OK;
+}
+
+/* The next request with the turns that follow it; one more is read, to know where they end. */
+static sm_status fetch(sim_simulation *s, int *slot) {
+    bool follows = false;
+    sm_status status = SM_OK;
+    if (s->read == 0.0) status = read_one(s, &s->ahead, &follows);
+    *slot = s->ahead;
+    for (int last = *slot; !status && last != SIM_NONE;) {
+        status = read_one(s, &s->ahead, &follows);
+        if (status || s->ahead == SIM_NONE || !follows) break;
+        s->pool.slot[last].turn = s->ahead;
+        last = s->ahead;
+    }
+    return status;
+}
+
+/* Below 1, evenly: of each 16 draws one falls into each sixteenth, in an order that is drawn, so
+ * that a few requests have the mean of many. */
+static double draw_share(sim_simulation *s) {
+    enum { PARTS = 16 };
+    uint64_t i = s->drawn++ % PARTS;
+    if (i == 0) s->order = sm_rng_next(&s->rng);
+    uint64_t part = (i * (s->order | 1) + (s->order >> 32)) % PARTS;
+    return ((double)part + sm_rng_unit(&s->rng)) / PARTS;
+}
+
+/* From a client. What the software takes to parse and schedule it is drawn, exponentially: were it
+ * always the same, a request would come back as long after the end of a step, and those that end
+ * together would do so for good (docs/decisions/0024). */
+static sm_status send(sim_simulation *s, int slot, double sent_s) {
+    double taken_s = -s->options->admission_s * log1p(-draw_share(s));
+    s->pool.slot[slot].arrival_s = sent_s;
+    return add_later(s, (sim_later){sent_s + taken_s, slot});
+}
+
+/* A client of a closed loop sends its next request, if there is one. */
+static sm_status send_next(sim_simulation *s, double sent_s) {
+    int slot = SIM_NONE;
+    sm_status status = s->options->concurrency > 0.0 ? fetch(s, &slot) : SM_OK;
+    return status || slot == SIM_NONE ? status : send(s, slot, sent_s);
+}
+
+sm_status sim_client_goes_on(sim_simulation *s, const sim_sequence *q) {
+    double now_s = s->totals.now_s;
+    if (q->turn == SIM_NONE) return send_next(s, now_s + s->options->think_s);
+    return send(s, q->turn, now_s + s->pool.slot[q->turn].think_s);
+}
+
 /* Too long for the memory of a replica even when alone. */
 static bool can_never_fit(const sim_simulation *s, const sim_sequence *q) {
     int64_t pages = sim_pages_of(s, q->prompt + q->output - 1);
@@ -258,7 +281,7 @@ static void count_request(sim_totals *t, const sim_sequence *q) {
 }
 
 /* With it go the turns that would have followed. */
-static void refuse(sim_simulation *s, int slot) {
+static sm_status refuse(sim_simulation *s, int slot) {
     while (slot != SIM_NONE) {
         const sim_sequence *q = &s->pool.slot[slot];
         int next = q->turn;
@@ -267,7 +290,7 @@ static void refuse(sim_simulation *s, int slot) {
         sim_pool_give(&s->pool, slot);
         slot = next;
     }
-    free_client(s);
+    return send_next(s, s->totals.now_s + s->options->think_s);
 }
 
 /* Into the backlog of its rank. */
@@ -297,13 +320,11 @@ sm_status sim_arrive(sim_simulation *s, int slot, double sent_s, bool *fits) {
     sim_sequence *q = &s->pool.slot[slot];
     q->number = (uint64_t)t->requests;
     q->arrival_s = sent_s;
+    q->queued_s = t->now_s;
     q->sent = true;
-    t->last_arrival_s = sent_s;
+    if (t->requests == 0.0 || sent_s > t->last_arrival_s) t->last_arrival_s = sent_s;
     *fits = !can_never_fit(s, q);
-    if (!*fits) {
-        refuse(s, slot);
-        return SM_OK;
-    }
+    if (!*fits) return refuse(s, slot);
     count_request(t, q);
     t->area.in_system += t->now_s - sent_s;
     t->in_system += 1.0;
@@ -325,44 +346,11 @@ sm_status sim_refill(sim_simulation *s, sim_replica *r, int rank) {
     q->number = packed.number;
     q->kind = packed.kind;
     q->turn = packed.turn;
+    q->queued_s = fmin(q->arrival_s + s->options->admission_s, s->totals.now_s);
     q->sent = true;
     q->replica = (int)(r - s->replica);
     sim_list_append(&s->pool, &r->waiting[rank], slot);
     return SM_OK;
-}
-
-static sm_status arrive(sim_simulation *s, int slot) {
-    sim_totals *t = &s->totals;
-    double sent_s = s->client ? take_client(s) : s->pool.slot[slot].arrival_s;
-    bool fits;
-    if (t->requests == 0.0) t->now_s = t->first_s = t->sample_at_s = sent_s;
-    sim_advance(t, sent_s + s->options->admission_s);
-    return sim_arrive(s, slot, sent_s, &fits);
-}
-
-static sm_status read_one(sim_simulation *s, int *slot, bool *follows) {
-    sm_request request = {.arrival_s = HUGE_VAL};
-    *slot = SIM_NONE;
-    int got = s->all_read ? 0 : s->arrivals->next(s->arrivals->context, &request, s->err);
-    if (got < 0) return s->err && s->err->status ? s->err->status : SM_BAD_INPUT;
-    s->all_read = got == 0;
-    *follows = request.follows;
-    return got > 0 ? sim_take(s, &request, slot) : SM_OK;
-}
-
-/* The next request with the turns that follow it; one more is read, to know where they end. */
-static sm_status fetch(sim_simulation *s, int *slot) {
-    bool follows = false;
-    sm_status status = SM_OK;
-    if (s->read == 0.0) status = read_one(s, &s->ahead, &follows);
-    *slot = s->ahead;
-    for (int last = *slot; !status && last != SIM_NONE;) {
-        status = read_one(s, &s->ahead, &follows);
-        if (status || s->ahead == SIM_NONE || !follows) break;
-        s->pool.slot[last].turn = s->ahead;
-        last = s->ahead;
-    }
-    return status;
 }
 
 /* ---- the loop: of events at one time arrivals come first, then transfers and turns ---- */
@@ -374,21 +362,35 @@ static sm_status come(sim_simulation *s) {
     return q->sent ? land(s, slot) : sim_arrive(s, slot, q->arrival_s, &fits);
 }
 
+/* In an open loop, which takes requests as they come. */
+static sm_status arrive(sim_simulation *s, int *slot) {
+    sim_totals *t = &s->totals;
+    double sent_s = s->pool.slot[*slot].arrival_s;
+    bool fits;
+    if (t->requests == 0.0) t->now_s = t->first_s = t->sample_at_s = sent_s;
+    sim_advance(t, sent_s + s->options->admission_s);
+    sm_status status = sim_arrive(s, *slot, sent_s, &fits);
+    return status ? status : fetch(s, slot);
+}
+
 static sm_status run_all(sim_simulation *s) {
-    int slot;
-    sm_status status = fetch(s, &slot);
+    int slot = SIM_NONE;
+    sm_status status = SM_OK;
+    if (s->options->concurrency <= 0.0) status = fetch(s, &slot);
+    for (double i = 1.0; !status && i <= s->options->concurrency; i += 1.0)
+        status = send_next(s, 0.0); /* all clients at once */
     while (status == SM_OK) {
         double later_s = s->laters > 0 ? s->later[0].at_s : HUGE_VAL;
-        double run_s = s->replica[s->event[0]].run.end_s;
-        double other_s = fmin(later_s, run_s), queue_s = queued_s(s, slot);
+        double run_s = s->replica[s->event[0]].run.end_s, other_s = fmin(later_s, run_s);
+        double queue_s =
+            slot == SIM_NONE ? HUGE_VAL : s->pool.slot[slot].arrival_s + s->options->admission_s;
         if (isinf(queue_s) && isinf(other_s)) break;
-        if (queue_s > other_s) {
-            sim_advance(&s->totals, other_s);
-            status = later_s <= run_s ? come(s) : sim_complete(s, &s->replica[s->event[0]]);
-        } else {
-            status = arrive(s, slot);
-            if (!status) status = fetch(s, &slot);
+        if (queue_s <= other_s) {
+            status = arrive(s, &slot);
+            continue;
         }
+        sim_advance(&s->totals, other_s);
+        status = later_s <= run_s ? come(s) : sim_complete(s, &s->replica[s->event[0]]);
     }
     if (status == SM_OK && s->totals.in_system > 0.0)
         return sm_fail(s->err, SM_INTERNAL, "%.0f requests can neither run nor end",
@@ -509,9 +511,6 @@ static sm_status begin(sim_simulation *s) {
     s->load = sm_calloc((size_t)s->replicas, sizeof *s->load);
     s->event = sm_calloc((size_t)s->replicas, sizeof *s->event);
     if (!s->replica || !s->load || !s->event) return sm_fail_memory(s->err);
-    s->clients = (int64_t)o->concurrency; /* all may send at once, at 0 */
-    if (s->clients > 0) s->client = sm_calloc((size_t)s->clients, sizeof *s->client);
-    if (s->clients > 0 && !s->client) return sm_fail_memory(s->err);
     sm_status status = SM_OK;
     for (int i = 0; i < s->replicas && !status; i++) status = begin_replica(s, i);
     return status ? status : sim_totals_begin(s);
@@ -533,7 +532,6 @@ void sim_free(sim_simulation *s) {
     sm_free(s->load);
     sm_free(s->event);
     sm_free(s->later);
-    sm_free(s->client);
     if (s->curve) sim_curve_end(s->curve);
     sm_free(s->curve);
     sm_free(s->totals.of_class);
@@ -554,6 +552,7 @@ sm_status sim_new(const sm_simulation *simulation, sm_simulation *own, const sm_
     s->watch = watch ? watch : &nobody;
     s->err = err;
     s->live = live;
+    s->rng.state = own->seed;
     status = begin(s);
     if (status) sim_free(s);
     else *out = s;

@@ -75,7 +75,7 @@ static bool fits_step(const sim_simulation *s, const sim_replica *r, const sim_s
 /* Between two looks who comes is not known. Steps until the next. */
 static int64_t unseen_steps(sim_simulation *s, sim_replica *r, const sim_sequence *q) {
     int64_t every = (int64_t)s->options->look_steps;
-    if (every <= 1 || q->arrival_s + s->options->admission_s <= r->looked_s) return 0;
+    if (every <= 1 || q->queued_s <= r->looked_s) return 0;
     return every - (r->counter - r->looked) % every;
 }
 

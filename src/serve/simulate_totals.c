@@ -217,7 +217,8 @@ static void read_overload(const sim_simulation *s, sm_simulated *out) {
         out->waiting_at_last = out->sample[i].waiting;
     }
     bool grows = n[0] > 0.0 && n[1] > 0.0 && sum[1] / n[1] > 2.0 * sum[0] / n[0];
-    out->overloaded = !s->client && grows && out->waiting_at_last > share * t->requests;
+    out->overloaded =
+        s->options->concurrency <= 0.0 && grows && out->waiting_at_last > share * t->requests;
 }
 
 static void read_cache(const sim_simulation *s, sm_simulated *out) {

@@ -20,7 +20,7 @@ typedef struct sim_path {
 /* ---- sequences (decoding.c) ---- */
 typedef struct sim_sequence {
     uint64_t number;
-    double arrival_s, start_s, first_token_s;
+    double arrival_s, queued_s, start_s, first_token_s;
     int64_t prompt, output;
     int64_t done;        /* tokens of the output so far */
     int64_t length;      /* tokens in its cache; of a decoding one: at `joined` */
@@ -157,9 +157,9 @@ typedef struct sim_simulation {
     int ranks, rank[SM_MOST_CLASSES]; /* of classes: equal where their priorities are */
     double read, read_s;              /* requests that were, and when the last of them comes */
     bool all_read;
-    int ahead; /* the first request that was read and not yet taken, SIM_NONE: none, or the end */
-    double *client; /* closed loop: a ring of when clients that wait may send; NULL: open */
-    int64_t first_client, clients;
+    int ahead;  /* the first request that was read and not yet taken, SIM_NONE: none, or the end */
+    sm_rng rng; /* of how long requests of clients take to the queue: */
+    uint64_t drawn, order;
     int64_t page, most_batch;
     uint64_t *label; /* scratch for the runs of one prompt */
     int64_t *end;

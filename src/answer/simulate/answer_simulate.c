@@ -573,6 +573,7 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
         return sm_fail(err, SM_USAGE, "--find-max-qps needs an SLO: --ttft, --tpot or both");
     if (in->within <= 0.0) in->within = 0.99;
     if (in->drawn) q->draw = *in->drawn;
+    if (q->draw.seed) q->options.seed = q->draw.seed;
     if (!in->drawn && !in->trace)
         return sm_fail(err, SM_USAGE, "a simulation needs requests: of a trace, or drawn");
     if (!(q->draw.lengths.prompt > 0.0)) q->draw.lengths.prompt = USUAL_PROMPT;
