@@ -94,6 +94,14 @@ sm_status sm_question_pad(sm_report *r, const sm_plan *plan, const sm_model **mo
     return isnan(*share) ? sm_fail_memory(err) : SM_OK;
 }
 
+bool sm_question_pads_next(sm_plan *plan, const sm_model *model, int chips) {
+    sm_padding padding;
+    plan->given |= 1ull << SM_PLAN_EXPERT;
+    while (++plan->expert <= chips)
+        if (chips % plan->expert == 0 && sm_plan_padding(plan, model, &padding)) return true;
+    return false;
+}
+
 void sm_padding_data(sm_report *r, sm_data *object, const sm_model *model, const sm_model *padded,
                      double share) {
     padded_size size[MOST_PADDED];

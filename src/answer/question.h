@@ -8,6 +8,9 @@ void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, doub
                    double expected_s);
 /* Which work a plan has chips do more than once: a sentence, or none. */
 void sm_copies_note(sm_report *r, const sm_plan *plan, const sm_model *model);
+/* Give the plan the next degree of experts that divides the chips and not the experts, so that they
+ * are padded for it. false: there is none. */
+bool sm_question_pads_next(sm_plan *plan, const sm_model *model, int chips);
 /* The sizes of a model that were padded for a plan, and which share of the work padding is: a
  * sentence; as data, the key `padding` of the object. */
 void sm_padding_note(sm_report *r, const sm_plan *plan, const sm_model *model,

@@ -44,6 +44,8 @@ typedef struct sm_serving_found {
     int batches;                    /* points of the best plan at other batches */
     sm_serve_point *batch;          /* NULL: not looked at */
     double longest;                 /* tokens of each request of that batch that fit; 0: none */
+    const sm_serve_point *padded;   /* of a plan that pads the experts; NULL: none gains */
+    double padded_gain;             /* of its tokens over what is as quick, a share */
 } sm_serving_found;
 
 /* Tokens of cache that the best plan has room for at the lengths asked for, and the share of a
@@ -83,6 +85,8 @@ sm_status sm_serve_ask(const sm_serve_question *question, sm_report *r, sm_serve
 
 /* The plans that are searched: those of a framework, of any, or all (serve_recipe.c). */
 sm_status sm_serve_keep_to(sm_serve_asked *q, sm_error *err);
+/* What padded experts would gain, which only who takes any plan is told. */
+sm_status sm_serve_beyond(sm_serving_found *a, sm_error *err);
 /* Who can run the best plan. */
 void sm_serve_runners_page(sm_report *r, const sm_serving_found *a);
 /* The best point as a command of an engine. */

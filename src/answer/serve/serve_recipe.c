@@ -1,5 +1,8 @@
 /* serve_recipe: engines in the answer about serving: the plans that they run, who runs the best
  * one, and the best point as a command. */
+#include <math.h>
+#include <string.h>
+
 #include "runners.h"
 #include "serve_asked.h"
 
@@ -45,6 +48,50 @@ sm_status sm_serve_keep_to(sm_serve_asked *q, sm_error *err) {
     return sm_runners_one(&all, q->report, &q->search.fixed, &q->in.plan, &q->space, err);
 }
 
+/* Tokens a chip of the frontier at the time per token of this point, on the line between the two of
+ * its points that are next to it; 0: none is as quick. */
+static double as_quick(const sm_serving_found *a, const sm_serve_point *than) {
+    int k = !a->q->search.by_lower;
+    double at = than->tpot_s[k], below[2] = {0, 0}, above[2] = {INFINITY, 0};
+    for (size_t i = 0; i < a->of_best->n; i++) {
+        const sm_serve_point *p = &a->of_best->point[i];
+        double here[2] = {p->tpot_s[k], sm_serve_throughput(a->q, p)};
+        if (here[0] <= at && here[1] > below[1]) memcpy(below, here, sizeof here);
+        if (here[0] > at && here[0] < above[0]) memcpy(above, here, sizeof here);
+    }
+    double share = (at - below[0]) / (above[0] - below[0]); /* of none above: 0 */
+    return below[1] > 0 ? below[1] + share * fmax(0, above[1] - below[1]) : 0;
+}
+
+/* Degrees that do not divide the experts, each on the model that is padded for it, as in training.
+ */
+sm_status sm_serve_beyond(sm_serving_found *a, sm_error *err) {
+    static const double WORTH_TELLING = 0.01;
+    const sm_serve_asked *q = a->q;
+    sm_serve_search_options options = q->search;
+    sm_serve_job job = q->job;
+    if (!q->in.any_plan || sm_plan_given(&options.fixed, SM_PLAN_EXPERT)) return SM_OK;
+    a->padded_gain = WORTH_TELLING;
+    while (sm_question_pads_next(&options.fixed, q->in.model, q->in.system->chips)) {
+        sm_serve_result found = {.n = 0};
+        double share;
+        job.model = q->in.model;
+        sm_status status =
+            sm_question_pad(q->report, &options.fixed, &job.model, job.prompt, &share, err);
+        if (!status)
+            status = sm_serve_search(&job, q->in.calibration, &options, q->arena, &found, err);
+        if (status > SM_NEGATIVE) return status;
+        for (size_t i = 0; i < found.n; i++) {
+            const sm_serve_point *p = &found.point[i];
+            double beside = as_quick(a, p), gain = sm_serve_throughput(q, p) / beside - 1;
+            if (beside <= 0 || gain <= a->padded_gain) continue;
+            a->padded_gain = gain;
+            a->padded = p;
+        }
+    }
+    return SM_OK;
+}
+
 void sm_serve_runners_page(sm_report *r, const sm_serving_found *a) {
     const sm_serve_asked *q = a->q;
     const sm_runners all = runners_of(q);
@@ -54,6 +101,16 @@ void sm_serve_runners_page(sm_report *r, const sm_serving_found *a) {
     else
         sm_report_text(r, "No engine known here runs this plan; --framework vllm, sglang, ... "
                           "keeps the search to what one runs.");
+    const sm_serve_point *p = a->padded;
+    if (!p) return;
+    const char *plan = sm_serve_plan_words(r, q->in.system, &p->plan);
+    sm_put(r, sm_put_object(r, r->data, "beyond_frameworks"), "best_plan|batch|tpot_s|gains", plan,
+           p->batch, p->tpot_s[1], a->padded_gain);
+    sm_report_text(r,
+                   "A plan that pads the experts gains %.1f %% more tokens a chip within %s a "
+                   "token, batch %s: %s",
+                   100 * a->padded_gain, sm_show_seconds(r, p->tpot_s[1]),
+                   sm_show_exact(r, p->batch), plan);
 }
 
 /* The best point as a command of an engine. */

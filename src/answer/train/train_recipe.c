@@ -180,13 +180,8 @@ static sm_status look_beyond(const sm_train_asked *q, sm_train *train, sm_search
 static sm_status look_at_padded(const sm_train_asked *q, sm_search_options *search, double best,
                                 sm_plans_shown *plans, sm_error *err) {
     sm_status status = SM_OK;
-    sm_padding padding;
     if (sm_plan_given(&q->search.fixed, SM_PLAN_EXPERT)) return SM_OK;
-    search->fixed.given |= 1ull << SM_PLAN_EXPERT;
-    for (int e = 2; e <= q->system->chips && !status; e++) {
-        search->fixed.expert = e;
-        if (q->system->chips % e || !sm_plan_padding(&search->fixed, q->in.model, &padding))
-            continue;
+    while (!status && sm_question_pads_next(&search->fixed, q->in.model, q->system->chips)) {
         sm_train *padded = NULL;
         sm_job job = q->job;
         job.padded_for = &search->fixed;
