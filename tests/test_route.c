@@ -4,6 +4,7 @@
  * axes as axes: 786,159 pairs in half a minute, all equal. And against what XLA's partitioner
  * moves. */
 #include "unit.h"
+#include "../src/shard/route.h"
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -349,8 +350,32 @@ static void xla_moves_seldom_less_that_is_padded(void **state) {
     assert_true(n.less > 150);
 }
 
+/* Partial sums over parts of two axes of three: what an exchange among them has ahead is bounded
+ * too, or more layouts are looked at than there is room for, and one of 68,608 bytes is taken. */
+static void sums_over_many_axes_are_searched_to_the_end(void **state) {
+    static const int8_t from[6] = {SM_UNREDUCED, SM_UNREDUCED, 2, 2, SM_UNREDUCED, SM_UNREDUCED};
+    static const int8_t place[6] = {4, 5, 2, 3, 0, 1};
+    sm_journey j;
+    sm_route route;
+    memset(&j, 0, sizeof j);
+    j.axes = 6, j.rank = 3, j.element_bytes = 1;
+    memset(&j.from, SM_REPLICATED, sizeof j.from);
+    memset(&j.to, SM_REPLICATED, sizeof j.to);
+    for (int d = 0; d < j.rank; d++) j.size[d] = 64;
+    for (int a = 0; a < j.axes; a++) {
+        j.chips[a] = 2;
+        j.from.dim[a] = from[a];
+        j.from.place[a] = (int8_t)(from[a] < 0 ? -1 : a - 2);
+        j.to.dim[a] = 0;
+        j.to.place[a] = place[a];
+    }
+    assert_true(sm_route_find(&j, &route) && route.least);
+    assert_true(route.bytes == 65280);
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest some[] = {cmocka_unit_test(routes_are_shortest_paths),
+                                      cmocka_unit_test(sums_over_many_axes_are_searched_to_the_end),
                                       cmocka_unit_test(xla_moves_no_less),
                                       cmocka_unit_test(xla_moves_seldom_less_that_is_padded)};
     const struct CMUnitTest all[] = {cmocka_unit_test(all_routes)};

@@ -204,15 +204,22 @@ static double overlap(const sm_journey *j, const sm_layout *a, const sm_layout *
     return even_box_bytes(j, a, b);
 }
 
-/* Bytes that a chip must receive between two layouts. Sums of u parts: each reduce-scatter leaves
- * u-fold less, of `finest` in the end and so of (u-1) times that at least; the rest is gathered.
- * Padded moves have every block rounded up, so that they take no less than these of parts of
- * elements. */
-static double bound(const sm_journey *j, double finest, const sm_layout *a, const sm_layout *b) {
-    double u = 1, last = even_box_bytes(j, b, b);
+/* Parts of which each sum is made on the way. */
+static double sums_between(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
+    double u = 1;
     for (int i = 0; i < j->axes; i++)
         if (a->dim[i] == SM_UNREDUCED && b->dim[i] != SM_UNREDUCED) u *= j->chips[i];
-    if (u > 1) return finest * (u - 1) + fmax(0, last - finest);
+    return u;
+}
+
+/* Bytes that a chip must receive between two layouts. An element that u chips hold parts of, and r
+ * have in the end, takes u - 1 receptions to be added up where one of those r has a part, else u,
+ * and r - 1 more; a chip has its share of them, `finest` each. On average a box of the block that a
+ * chip has in the end is of what it holds, at most. Padded moves have every block rounded up, so
+ * that they take no less than these of parts of elements. */
+static double bound(const sm_journey *j, double finest, const sm_layout *a, const sm_layout *b) {
+    double u = sums_between(j, a, b), last = even_box_bytes(j, b, b);
+    if (u > 1) return finest * (u - 1) + fmax(0, last - fmin(finest, even_box_bytes(j, a, b)));
     return last - overlap(j, a, b);
 }
 
@@ -540,6 +547,7 @@ typedef struct exchange {
     const sm_layout *to; /* the layout that the search goes to, and its axes */
     lists goal;
     double rest; /* bytes ahead when a dimension is cut by other axes than there */
+    double sums; /* of partial sums: bytes ahead whatever cuts the dimensions; rest is 0 then */
 } exchange;
 
 /* Do the first axes of a dimension differ from those at the goal? */
@@ -552,7 +560,7 @@ static bool strays(const exchange *e, int dim, int n, const uint8_t *axis) {
 static bool too_far(const exchange *e, double chips, double held) {
     const leaving *l = e->l;
     double cost = l->s->side[l->side].node[l->at].cost + l->local * (1 - 1 / chips);
-    return cost + fmax(0, e->rest - held) >= l->s->best;
+    return cost + e->sums + fmax(0, e->rest - held) >= l->s->best;
 }
 
 /* Where all the axes of `set` come to the dimensions that they shard in the end. */
@@ -625,8 +633,12 @@ static void exchange_axes(const leaving *l) {
     route_list_axes(s->j, goal, &e.goal);
     const sm_layout *last = s->side[l->side].backward ? &l->layout : goal;
     e.rest = even_box_bytes(s->j, last, last);
-    for (int a = 0; a < s->j->axes; a++) /* partial sums have another bound */
-        if (s->j->from.dim[a] == SM_UNREDUCED && s->j->to.dim[a] != SM_UNREDUCED) e.rest = 0;
+    double u = sums_between(s->j, &s->j->from, &s->j->to);
+    if (!s->side[l->side].backward) u = sums_between(s->j, &l->layout, &s->j->to);
+    if (u > 1) {
+        e.sums = s->finest * (u - 1) + fmax(0, e.rest - s->finest);
+        e.rest = 0;
+    }
     depart(&e, 0, 0, 0, 1, &l->layout);
 }
 
