@@ -372,11 +372,7 @@ static double toll(const search *s, sm_move move) {
 }
 
 static unsigned hash(const sm_layout *l) {
-    uint64_t word[2], h;
-    memcpy(word, l->dim, sizeof word[0]);
-    memcpy(word + 1, l->place, sizeof word[1]);
-    h = (word[0] * 0x9e3779b97f4a7c15u) ^ (word[1] * 0xc2b2ae3d27d4eb4fu);
-    return (unsigned)(h >> 40) % BUCKETS;
+    return (unsigned)(sm_hash_bytes(l, sizeof *l) % BUCKETS);
 }
 
 /* What a permute to *fine and a gather from there receive beyond the bytes of *last. */

@@ -45,10 +45,7 @@ if command -v script >/dev/null; then
         --arrivals poisson:9/s --requests 1000000000" typescript >"$place/out" 2>"$place/err" </dev/null &
     session=$!
     tests=$((tests + 1))
-    for wait in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
-        grep -q 'simulate: [0-9]* s so far' "$place/out" && break
-        sleep 1
-    done
+    until_true grep -q 'simulate: [0-9]* s so far' "$place/out"
     if grep -q 'simulate: [0-9]* s so far' "$place/out"; then echo "ok $tests - a long answer on a terminal"; else
         failures=$((failures + 1))
         echo "not ok $tests - a long answer on a terminal"

@@ -13,7 +13,7 @@ echo 'secret' >"$place/bin/page/notes.txt"
 echo 'secret' >"$place/bin/secret.js"
 "$place/bin/scalemodel" page --port 0 >"$place/address" &
 server=$!
-for _ in 1 2 3 4 5 6 7 8 9 10; do [ -s "$place/address" ] && break || sleep 0.2; done
+until_true [ -s "$place/address" ]
 python3 - "$place" "$server" <<'END'
 import http.client, os, re, signal, socket, subprocess, sys
 place, server = sys.argv[1], int(sys.argv[2])

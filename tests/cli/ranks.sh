@@ -1,8 +1,9 @@
 # Ranks that are processes; sourced by tests/cli/*.t after runner.sh.
 
 say() { # say NAME, after a test
+    said=$?
     tests=$((tests + 1))
-    if [ "$?" -eq 0 ]; then echo "ok $tests - $1"; else
+    if [ "$said" -eq 0 ]; then echo "ok $tests - $1"; else
         failures=$((failures + 1))
         echo "not ok $tests - $1"
         sed 's/^/# /' "$place/out" "$place/err" | head -n 20

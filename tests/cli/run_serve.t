@@ -36,7 +36,7 @@ done
 
 "$program" run serve inputs/tiny-llama.json --checkpoint tiny-llama.safetensors --with self --port 0 >here.out 2>here.err &
 server=$!
-for _ in 1 2 3 4 5 6 7 8 9 10; do grep -q 'is served at\|without libmicrohttpd' here.err 2>/dev/null && break || sleep 0.5; done
+until_true grep -q 'is served at\|without libmicrohttpd' here.err
 if grep -q 'without libmicrohttpd' here.err; then
     wait "$server"
     echo "1..$tests"

@@ -32,6 +32,15 @@ newline='
 
 scalemodel() { "$program" "$@"; }
 
+until_true() { # until_true COMMAND...: as soon as it is, within two minutes: machines are slow under load
+    tries=0
+    until "$@"; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 600 ] || return 1
+        sleep 0.2
+    done
+}
+
 check() { # check NAME COMMAND: the command succeeds
     tests=$((tests + 1))
     if eval "$2" >"$place/out" 2>"$place/err" </dev/null; then

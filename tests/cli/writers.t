@@ -33,13 +33,6 @@ train() { # train OPTION...: the same training in every call
     exec "$program" run train inputs/tiny-llama.json --data data/models/llama-3.1-8b/config.json \
         --seq 32 --rate 1e-4 "$@"
 }
-until_true() { # until_true COMMAND...: within half a minute
-    for wait in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25 26 27 28 29 30; do
-        "$@" && return
-        sleep 1
-    done
-    return 1
-}
 
 for n in 1 2 3 4 5 6; do
     (train --steps 1 --with self --record rows.jsonl) >"$place/out.$n" 2>"$place/err.$n" &
@@ -63,7 +56,7 @@ one() {
 }
 refused() {
     (train --steps 1 --with self --checkpoint "$1") >"$place/out" 2>"$place/err"
-    [ $? -eq 4 ] && grep -q "$1 is being written by another: process [0-9]* on $(uname -n), which holds .*/$2" "$place/err"
+    [ $? -eq 4 ] && grep -q "$1 is being written by another: process [0-9]* on $(uname -n), which holds .*$2" "$place/err"
 }
 one ck.safetensors ck.safetensors.lock
 say "a file of checkpoints has one writer"

@@ -1,7 +1,6 @@
 /* serve_recipe: engines in the answer about serving: the plans that they run, who runs the best
  * one, and the best point as a command. */
 #include <math.h>
-#include <string.h>
 
 #include "runners.h"
 #include "serve_asked.h"
@@ -48,19 +47,16 @@ sm_status sm_serve_keep_to(sm_serve_asked *q, sm_error *err) {
     return sm_runners_one(&all, q->report, &q->search.fixed, &q->in.plan, &q->space, err);
 }
 
-/* Tokens a chip of the frontier at the time per token of this point, on the line between the two of
- * its points that are next to it; 0: none is as quick. */
-static double as_quick(const sm_serving_found *a, const sm_serve_point *than) {
+/* Tokens a chip of the first point of the frontier that is no quicker, or of the slowest. */
+static double beside_frontier(const sm_serving_found *a, const sm_serve_point *than) {
     int k = !a->q->search.by_lower;
-    double at = than->tpot_s[k], below[2] = {0, 0}, above[2] = {INFINITY, 0};
+    double next = INFINITY, most = 0;
     for (size_t i = 0; i < a->of_best->n; i++) {
         const sm_serve_point *p = &a->of_best->point[i];
-        double here[2] = {p->tpot_s[k], sm_serve_throughput(a->q, p)};
-        if (here[0] <= at && here[1] > below[1]) memcpy(below, here, sizeof here);
-        if (here[0] > at && here[0] < above[0]) memcpy(above, here, sizeof here);
+        most = fmax(most, sm_serve_throughput(a->q, p));
+        if (p->tpot_s[k] >= than->tpot_s[k]) next = fmin(next, sm_serve_throughput(a->q, p));
     }
-    double share = (at - below[0]) / (above[0] - below[0]); /* of none above: 0 */
-    return below[1] > 0 ? below[1] + share * fmax(0, above[1] - below[1]) : 0;
+    return fmin(next, most);
 }
 
 /* Degrees that do not divide the experts, each on the model that is padded for it, as in training.
@@ -83,8 +79,8 @@ sm_status sm_serve_beyond(sm_serving_found *a, sm_error *err) {
         if (status > SM_NEGATIVE) return status;
         for (size_t i = 0; i < found.n; i++) {
             const sm_serve_point *p = &found.point[i];
-            double beside = as_quick(a, p), gain = sm_serve_throughput(q, p) / beside - 1;
-            if (beside <= 0 || gain <= a->padded_gain) continue;
+            double gain = sm_serve_throughput(q, p) / beside_frontier(a, p) - 1;
+            if (gain <= a->padded_gain) continue;
             a->padded_gain = gain;
             a->padded = p;
         }
