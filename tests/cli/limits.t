@@ -36,6 +36,8 @@ simulate "a trace of blank lines" "blank.csv.gz:.*16 MiB of blank lines and comm
 simulate "gzip data that becomes far more" "becomes more than 250 times as large after line" bomb.csv.gz
 refused "a module of gzip data that becomes far more" "becomes more than 250 times as large" \
     "$program" profile bomb.csv.gz
+mkdir round && for link in a b c d e; do ln -s . "round/$link"; done
+refused "a folder that links to itself" "over 131072 files and folders" "$program" profile round
 { echo "$header" && head -c 5000000 /dev/zero | tr '\0' 1; } >wide.csv
 simulate "a line of a trace" "a line has at most 4194304 bytes" wide.csv
 

@@ -10,15 +10,15 @@
 #include "file_parts.h"
 #include "scalemodel/io.h"
 
-enum { MOST_FILES = 65536, MOST_DEPTH = 8, MOST_PATH = 4096 };
+enum { MOST_FILES = 65536, MOST_ENTRIES = 131072, MOST_DEPTH = 8, MOST_PATH = 4096 };
 
 typedef struct reading {
     trace_build b;
     sm_arena *arena;
     sm_error *err;
     sm_profiled *out;
-    sm_source *found; /* of a folder: paths; of an archive: with their bytes */
-    int n, room;
+    sm_source *found;    /* of a folder: paths; of an archive: with their bytes */
+    int n, room, looked; /* looked: entries of folders that were */
     bool in_archive;
 } reading;
 
@@ -130,7 +130,12 @@ static sm_status list_folder(reading *r, const char *folder, const char *suffix,
     if (!d) return SM_OK; /* which may not be read */
     for (const struct dirent *entry; !status && (entry = readdir(d));) {
         int n = snprintf(path, sizeof path, "%s/%s", folder, entry->d_name);
-        if (entry->d_name[0] == '.' || n >= MOST_PATH || stat(path, &is)) continue;
+        if (++r->looked > MOST_ENTRIES) /* or links that go round */
+            status =
+                sm_fail(r->err, SM_BAD_INPUT,
+                        "%s: over %d files and folders, where those of one trace are looked for",
+                        folder, MOST_ENTRIES);
+        if (status || entry->d_name[0] == '.' || n >= MOST_PATH || stat(path, &is)) continue;
         if (S_ISDIR(is.st_mode) && depth < MOST_DEPTH)
             status = list_folder(r, path, suffix, depth + 1);
         else if (S_ISREG(is.st_mode) && is_named(path, suffix))
@@ -169,9 +174,11 @@ static sm_status read_all(reading *r, const char *folder, const sm_source *archi
     static const char *const suffixes[] = {".xplane.pb", ".json", ".sqlite", ".pftrace", ".csv"};
     sm_status status = SM_OK;
     r->n = 0;
-    for (size_t i = 0; !status && r->n == 0 && i < sizeof suffixes / sizeof *suffixes; i++)
+    for (size_t i = 0; !status && r->n == 0 && i < sizeof suffixes / sizeof *suffixes; i++) {
+        r->looked = 0;
         status = archive ? list_archive(r, archive, suffixes[i])
                          : list_folder(r, folder, suffixes[i], 0);
+    }
     if (!status && r->n == 0)
         return sm_fail(r->err, SM_BAD_INPUT,
                        "%s holds no trace: no file is called .xplane.pb, .json, .pftrace, .sqlite "
