@@ -196,7 +196,9 @@ static void numbers_stay_as_they_are_stored(void **state) {
     sm_error err;
     for (int is = 0; is < FORMS; is++) {
         sm_safetensors file;
-        snprintf(path, sizeof path, "/tmp/few_bits.%d.%d", (int)getpid(), is);
+        strcpy(path, "/tmp/few_bits.XXXXXX");
+        int made = mkstemp(path);
+        assert_true(made >= 0 && close(made) == 0);
         write_file((form)is, path);
         snprintf(text, sizeof text, config, forms[is].quantization);
         sm_model model = model_of("few", sm_arena_copy(models_arena(), text, strlen(text)));
@@ -307,7 +309,9 @@ static void packed_experts_are_read_and_held(void **state) {
     sm_safetensors file[2];
     sm_error err;
     for (int i = 0; i < 2; i++) {
-        snprintf(path[i], sizeof path[i], "/tmp/packed.%d.%d", (int)getpid(), i);
+        strcpy(path[i], "/tmp/packed.XXXXXX");
+        int made = mkstemp(path[i]);
+        assert_true(made >= 0 && close(made) == 0);
         write_gpt_oss(i, path[i]);
         if (sm_io_safetensors_read(path[i], models_arena(), &file[i], &err))
             fail_msg("%s", err.sentence);
