@@ -96,13 +96,16 @@ static bool add_node(plan_search *h, const sm_plan *plan) {
         if (nodes) h->node = nodes;
         double *bounds = sm_realloc(h->bound, room * sizeof *bounds);
         if (bounds) h->bound = bounds;
-        if (!nodes || !bounds) return false;
+        double *reach = sm_realloc(h->reach, room * sizeof *reach);
+        if (reach) h->reach = reach;
+        if (!nodes || !bounds || !reach) return false;
         h->room = room;
     }
     assert(h->nodes < h->room);
     h->node[h->nodes] =
         (node){{plan->data, plan->fsdp, plan->tensor, plan->context, plan->expert, plan->pipeline}};
-    h->bound[h->nodes++] = bound;
+    h->bound[h->nodes] = bound;
+    h->reach[h->nodes++] = 0;
     return true;
 }
 
@@ -162,6 +165,7 @@ static bool split(plan_search *h, sm_plan *plan, int depth, int left) {
 sm_status search_enumerate(plan_search *h, int chips, sm_error *err) {
     sm_plan plan = h->options->fixed;
     h->nodes = 0;
+    h->n_near = 0;
     h->floor_s = search_floor(h->train, &plan, chips);
     for (int k = 0; k < SM_PLAN_DEGREES; k++) *sm_plan_degree(&plan, k) = 1;
     return split(h, &plan, 0, chips) ? SM_OK : sm_fail_memory(err);

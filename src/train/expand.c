@@ -69,12 +69,34 @@ static expansion node_of(plan_search *h, int lane, size_t number, double thresho
     return x;
 }
 
+/* What the best plan takes that has the rules and the microbatch of what made the bound and lies in
+ * the usual order; HUGE_VAL: none is better than the threshold. */
+static double reach(expansion *x, double threshold) {
+    pieces *p = &x->l->p;
+    schedule_set alive[MAX_MICROBATCH] = {0};
+    int i = 0;
+    while (x->c.microbatch[i] != x->best.microbatch) i++;
+    x->plan = x->best;
+    memcpy(x->plan.order, x->h->options->fixed.order, sizeof x->plan.order);
+    x->bounding = x->found = false;
+    x->threshold = threshold;
+    if (!take_variant(x, alive) || !alive[i]) return HUGE_VAL;
+    if (!sm_plan_place(&x->plan, &p->d, &x->t->system, &p->at.placement)) return HUGE_VAL;
+    place_curves(x->t, p->v, &p->at);
+    x->known = false;
+    leaves_try(x, i, alive[i]);
+    return x->found ? x->threshold : HUGE_VAL;
+}
+
 double search_refine(void *context, int lane, size_t number, double threshold) {
     plan_search *h = context;
     expansion x = node_of(h, lane, number, threshold * (1 + ROUNDING));
+    if (h->reach[number] > 0) return h->bound[number]; /* by a climb */
     x.bounding = true;
     sm_plan_each_choice(&x.plan, &h->options->fixed, &x.t->model, bound_variant, &x);
-    return x.found ? x.threshold * (1 - ROUNDING) : HUGE_VAL;
+    const double bound = x.found ? x.threshold * (1 - ROUNDING) : HUGE_VAL;
+    h->reach[number] = x.found ? reach(&x, threshold) : HUGE_VAL;
+    return bound;
 }
 
 /* ---- the best plan ---- */

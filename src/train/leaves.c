@@ -279,7 +279,7 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     if (objective >= x->threshold) return;
     x->threshold = objective;
     x->found = true;
-    if (!x->bounding) x->best = x->plan;
+    if (!x->one) x->best = x->plan;
 }
 
 /* One schedule: the pipeline's time serves every ZeRO stage (they share the passes) and optimizer
@@ -470,13 +470,11 @@ static timed *timed_of(expansion *x, uint64_t key) {
         x->l->time_room += (size_t)p->v->pieces * TIMED_BYTES;
         x->l->kept_room += p->v->pieces;
     }
-    sm_degrees_microbatch(&p->d, x->plan.microbatch);
     pieces_time(x->t, &x->plan, p);
     for (int i = 0; i < p->v->pieces; i++)
         memcpy(at->time + (size_t)i * TIMED_BYTES, &p->time[i], TIMED_BYTES);
-    pieces_kept(x->t, &x->plan, p);
-    memcpy(at->kept, p->kept, (size_t)p->v->pieces * sizeof p->kept[0]);
     at->key = key;
+    at->has_kept = false;
     return at;
 }
 
@@ -484,75 +482,88 @@ static void take_microbatch(expansion *x, int i) {
     x->microbatch = i;
     x->plan.microbatch = x->c.microbatch[i];
     x->microbatches = microbatches_of(x->t, &x->plan);
+    sm_degrees_microbatch(&x->l->p.d, x->plan.microbatch);
 }
 
-static void load_microbatch(expansion *x, uint64_t key) {
+static bool is_timed(const expansion *x) {
+    const uint64_t key = timed_key(x);
+    return x->l->memo[key % x->l->n_timed].key == key;
+}
+
+/* Its local work. */
+static void take_times(expansion *x) {
     pieces *p = &x->l->p;
-    const timed *at = timed_of(x, key);
-    sm_degrees_microbatch(&p->d, x->plan.microbatch);
+    const timed *at = timed_of(x, timed_key(x));
     for (int i = 0; i < p->v->pieces; i++)
         memcpy(&p->time[i], at->time + (size_t)i * TIMED_BYTES, TIMED_BYTES);
-    memcpy(p->kept, at->kept, (size_t)p->v->pieces * sizeof p->kept[0]);
 }
 
-/* Passes of local work alone. */
-static void work_passes(expansion *x, pass *to) {
+/* What it keeps. */
+static void take_kept(expansion *x) {
     pieces *p = &x->l->p;
-    load_microbatch(x, timed_key(x));
-    for (int i = 0; i < p->v->pieces; i++) {
-        const piece_time *time = &p->time[i];
-        p->pass[i].expected = (pass){time->forward, time->backward_input, time->backward_weight};
+    timed *at = timed_of(x, timed_key(x));
+    const size_t bytes = (size_t)p->v->pieces * sizeof p->kept[0];
+    if (at->has_kept) memcpy(p->kept, at->kept, bytes);
+    else {
+        pieces_kept(x->t, &x->plan, p);
+        memcpy(at->kept, p->kept, bytes);
     }
-    take_passes(x, true, to);
+    at->has_kept = true;
 }
 
-/* Of a sequence of each kind of layer, of what comes before all of them and of the head. */
+/* Of a sequence, of each piece. */
 static const work_floor *floor_of(expansion *x) {
-    const sm_train *t = x->t;
     pieces *p = &x->l->p;
     const uint64_t key = work_key(p->v, &x->plan);
     timed_floor *at = &x->l->floor[key % x->l->n_timed];
     if (at->key == key) return at->at;
-    if (!at->at) at->at = x->l->floor_room, x->l->floor_room += passes_of(t);
-    memset(at->at, 0, (size_t)passes_of(t) * sizeof *at->at);
-    sm_degrees_microbatch(&p->d, 1);
-    for (int i = 0; i < p->v->pieces; i++) {
-        const int to = i < t->kinds ? i : t->kinds + (i == head_piece(t));
-        piece_floor_add(t, p->v, i, &p->d, x->plan.dtype, &at->at[to]);
-    }
+    if (!at->at) at->at = x->l->floor_room, x->l->floor_room += p->v->pieces;
+    memset(at->at, 0, (size_t)p->v->pieces * sizeof *at->at);
+    sm_degrees d = p->d;
+    sm_degrees_microbatch(&d, 1);
+    for (int i = 0; i < p->v->pieces; i++)
+        piece_floor_add(x->t, p->v, i, &d, x->plan.dtype, &at->at[i]);
     at->key = key;
     return at->at;
 }
 
-static void least_work(const expansion *x, const work_floor *of, pass *to) {
+/* No local work takes less: all that passes ask of it. */
+static void take_floors(expansion *x, const work_floor *of) {
     const double n = x->plan.microbatch;
-    for (int i = 0; i < passes_of(x->t); i++, of++) {
+    for (int i = 0; i < x->l->p.v->pieces; i++, of++) {
         double s[SM_PHASE_COUNT];
-        for (int k = 0; k < SM_PHASE_COUNT; k++)
+        piece_time *time = &x->l->p.time[i];
+        for (int k = 0; k < SM_PHASE_COUNT; k++) {
             s[k] = larger(larger(n * of->each[k], of->read[k]) + of->gaps[k], of->host[k]);
-        to[i] =
-            (pass){s[SM_PHASE_FORWARD], s[SM_PHASE_BACKWARD_INPUT], s[SM_PHASE_BACKWARD_WEIGHT]};
+            time->idle[k] = 0;
+        }
+        time->forward = s[SM_PHASE_FORWARD];
+        time->backward_input = s[SM_PHASE_BACKWARD_INPUT];
+        time->backward_weight = s[SM_PHASE_BACKWARD_WEIGHT];
+        memset(time->again, 0, sizeof time->again);
+        time->ring_forward = time->ring_backward = 0;
     }
 }
 
 bool leaves_work(expansion *x, schedule_set *alive) {
     bool any = false;
     pass least[MAX_PIECES + 1];
+    pieces *p = &x->l->p;
     const work_floor *of = floor_of(x);
     for (int dual = 0; dual < 2; dual++) x->end_s[dual] = x->t->calibration->step_overhead_s;
     for (int i = 0; i < x->c.n_microbatch; i++) {
         alive[i] = x->l->possible[i];
         if (!alive[i]) continue;
         take_microbatch(x, i);
-        const uint64_t key = timed_key(x);
-        if (x->l->memo[key % x->l->n_timed].key != key) {
-            least_work(x, of, least);
-            alive[i] = hopeful(x, least, alive[i]);
+        if (is_timed(x)) take_times(x);
+        else take_floors(x, of);
+        for (int k = 0; k < p->v->pieces; k++) {
+            const piece_time *time = &p->time[k];
+            p->pass[k].expected =
+                (pass){time->forward, time->backward_input, time->backward_weight};
         }
-        if (alive[i]) {
-            work_passes(x, least);
-            alive[i] = hopeful(x, least, alive[i]);
-        }
+        take_passes(x, true, least);
+        alive[i] = hopeful(x, least, alive[i]);
         any |= alive[i] != 0;
     }
     return any;
@@ -581,41 +592,54 @@ static void lay_hopeful(expansion *x) {
 }
 
 /* Those of the microbatch at hand with the collectives of no placement, which become the curves at
- * hand where they are needed first: of each kind of schedule. */
-static const pass *hopeful_passes(expansion *x) {
+ * hand where they are needed first: of each kind of schedule. Work is timed last, since that takes
+ * longest. Until then it is its floor, under which collectives hide no more than under what it
+ * takes; of a ring, which hides under attention, nothing counts. */
+static const placed_passes *hopeful_passes(expansion *x, bool exact) {
     pieces *p = &x->l->p;
     const int n = passes_of(x->t);
-    uint64_t work = timed_key(x), key = sm_hash_mixed(p->v->code, x->regather[0][0].regather);
+    uint64_t key = sm_hash_mixed(p->v->code, x->regather[0][0].regather);
     key = sm_hash_mixed(key, (uint32_t)x->plan.fsdp);
     if (p->v->over & SM_BIT(SM_AXIS_DATA)) key = sm_hash_mixed(key, (uint32_t)x->plan.data);
-    key = sm_hash_mixed(key, work);
-    timed_passes *at = &x->l->hopeful[key % (x->l->n_timed * HOPEFUL)];
-    if (at->key == key) return at->at;
+    key = sm_hash_mixed(key, timed_key(x));
+    placed_passes *at = &x->l->hopeful[key % (x->l->n_timed * HOPEFUL)];
+    if (at->key == key && at->timed >= exact) return at;
     if (!at->at) at->at = x->l->pass_room, x->l->pass_room += PASS_KINDS * n;
     lay_hopeful(x);
-    load_microbatch(x, work);
     x->plan.zero = 0;
-    pieces_comm(x->t, &x->plan, p);
+    if (x->at_hand != x->microbatch) pieces_comm(x->t, &x->plan, p);
     x->at_hand = x->microbatch;
     take_least(x);
+    at->timed = exact || is_timed(x);
+    if (at->timed) take_times(x);
+    else {
+        take_floors(x, floor_of(x));
+        for (int k = 0; k < p->v->pieces; k++) p->way[k][0].ring = p->way[k][1].ring = 0;
+    }
     for (int kind = 0; kind < PASS_KINDS; kind++) least_passes(x, kind, at->at + kind * n);
     at->key = key;
-    return at->at;
+    return at;
+}
+
+static schedule_set passes_hopeful(const expansion *x, const pass *at, schedule_set of) {
+    schedule_set left = 0;
+    for (int kind = 0; kind < PASS_KINDS; kind++)
+        if (of & x->passes[kind])
+            left |= hopeful(x, at + kind * passes_of(x->t), of & x->passes[kind]);
+    return left;
 }
 
 schedule_set leaves_hopeful(expansion *x, int i, schedule_set of) {
+    const placed_passes *at = NULL;
     x->known = true;
     take_microbatch(x, i);
-    const pass *at = hopeful_passes(x);
-    for (int ends = x->loaded; ends < 2; ends++) { /* where work leaves one a chance: of the step */
-        schedule_set left = 0;
-        for (int kind = 0; kind < PASS_KINDS; kind++)
-            if (of & x->passes[kind])
-                left |= hopeful(x, at + kind * passes_of(x->t), of & x->passes[kind]);
-        of = left;
-        if (!of) return 0;
-        lay_hopeful(x);
-        if (!x->loaded) load_stages(x);
+    for (int exact = 0; of && !(at && at->timed); exact++) {
+        at = hopeful_passes(x, exact);
+        of = passes_hopeful(x, at->at, of);
+        if (!of || x->loaded) continue;
+        lay_hopeful(x); /* where a chance is left: the ends of a step, too */
+        load_stages(x);
+        of = passes_hopeful(x, at->at, of);
     }
     return of;
 }
@@ -645,12 +669,13 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     x->at_hand = -1;
     if (!(above & x->c.in.microbatch[i])) return;
     take_microbatch(x, i);
-    if (!at_hand) load_microbatch(x, timed_key(x));
+    take_times(x);
     if (!x->loaded) load_stages(x);
     x->plan.zero = x->c.zero[0];
     if (!known) pieces_comm(x->t, &x->plan, &x->l->p);
     x->open = known ? of : comm_hopeful(x, of);
     if (!x->open) return;
+    take_kept(x);
     x->open = may_fit(x, x->open);
     if (!x->open) return;
     if (known && !at_hand) pieces_comm(x->t, &x->plan, &x->l->p);

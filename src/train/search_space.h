@@ -77,18 +77,20 @@ typedef struct timed {
     uint64_t key;
     unsigned char *time; /* TIMED_BYTES of each piece */
     kept_bytes *kept;
+    bool has_kept;
 } timed;
 /* Passes of each kind of layer, of what comes before all of them and of the head, with the
  * collectives of no placement, which depend on fsdp and the rules beside: for each kind of
  * schedule. */
-typedef struct timed_passes {
+typedef struct placed_passes {
     uint64_t key;
     pass *at;
-} timed_passes;
+    bool timed; /* or with the least work */
+} placed_passes;
 /* What no microbatch takes less than, by which most are ruled out before they are timed. */
 typedef struct timed_floor {
     uint64_t key;
-    work_floor *at; /* passes_of() of them */
+    work_floor *at; /* of each piece */
 } timed_floor;
 typedef struct counted { /* plans of nodes that have as many */
     uint64_t key;
@@ -143,8 +145,8 @@ typedef struct lane_scratch {
     stage_load load[4][MAX_LOADS]; /* of each ZeRO stage */
     timed *memo;                   /* n_timed of them */
     size_t n_timed;
-    timed_floor *floor;    /* n_timed of them */
-    timed_passes *hopeful; /* HOPEFUL times as many */
+    timed_floor *floor;     /* n_timed of them */
+    placed_passes *hopeful; /* HOPEFUL times as many */
     /* What places have that are used, one after the other: few pages are touched. */
     unsigned char *time_room;
     kept_bytes *kept_room;
@@ -171,6 +173,13 @@ typedef struct outcome {
     double evaluated;
 } outcome;
 
+/* A node with a plan that takes no more than so much. */
+typedef struct near_node {
+    size_t node;
+    double objective;
+    bool visited; /* a climb looked at its neighbours */
+} near_node;
+
 typedef struct plan_search {
     const sm_search_options *options;
     const sm_train *train;
@@ -178,6 +187,10 @@ typedef struct plan_search {
     size_t nodes, room;
     node *node;
     double *bound;
+    /* What a plan of each refined node takes: 0: none is refined, HUGE_VAL: none is known. */
+    double *reach;
+    int n_near;
+    near_node near[SM_MAX_TOP]; /* those of these chips that reach least, in their order */
     double space;
     double floor_s; /* no plan on the chips in use takes less */
     counted counted[COUNTED];
@@ -205,13 +218,15 @@ double search_floor(const sm_train *t, const sm_plan *plan, int chips);
 /* A bound of a node from the least of its plans with collectives that no placement beats; HUGE_VAL:
  * none fits, or none is below the threshold. */
 double search_refine(void *context, int lane, size_t number, double threshold);
+/* A node that was refined joins those that reach least. Returns the threshold from then on. */
+double search_refined(void *context, size_t number);
 /* The best plan of a node. */
 void search_expand(void *context, int lane, int place, size_t number, double threshold);
 /* What plans must be better than; what the node looked into at `place` has joins the best. Returns
  * the threshold from then on. */
 double search_threshold(const plan_search *h);
 double search_merge(void *context, int place, size_t number);
-/* Look into a few nodes that promise most; their bounds become infinite. */
+/* Look into a few nodes that reach least; their bounds become infinite. */
 void search_climb(plan_search *h);
 /* List those that begin with a placement of the plan's degrees: on switches with one axis more,
  * else, or without bounds, whole. Each stands once in l->placement. */
