@@ -137,17 +137,14 @@ static listed *place_at(expansion *x, int number) {
  * the least that each collective costs on any placement of this node. */
 static bool least_alive(expansion *x, schedule_set *alive) {
     lane_scratch *l = x->l;
-    for (int i = 0; i < l->placements; i++) {
-        place_at(x, i);
-        place_least(x->t, l->p.v, i == 0, &l->p.at);
-    }
-    place_as_least(l->p.v, &l->p.at);
+    placements_least(x->t, l);
     x->loaded = x->known = false;
     return l->placements > 0 && any_alive(x, alive, alive);
 }
 
 static void expand_placement(expansion *x, listed *of, const schedule_set *from) {
     const variant *v = x->l->p.v;
+    const double end_s[2] = {x->end_s[0], x->end_s[1]}; /* with what is placed already */
     placements_list(x->h, &x->plan, x->l, of);
     for (int n = of->first; n < of->first + of->count; n++) {
         listed *at = place_at(x, n);
@@ -155,6 +152,7 @@ static void expand_placement(expansion *x, listed *of, const schedule_set *from)
         x->in = choices_allow(&x->c, &x->plan) & (at->usual || !at->whole ? ~0u : x->c.in.unusual);
         if (!x->in) continue;
         x->loaded = x->known = false;
+        memcpy(x->end_s, end_s, sizeof end_s);
         if (!at->whole) {
             place_hopeful(x->t, v, &x->plan, &x->l->p.d, at->axes, &x->l->p.at);
             if (any_alive(x, from, alive)) expand_placement(x, at, alive);

@@ -545,12 +545,22 @@ static void take_floors(expansion *x, const work_floor *of) {
     }
 }
 
+/* Of the average stage with any microbatch. */
+static double least_average(const expansion *x, const work_floor *of) {
+    double s = 0;
+    for (int i = 0; i < x->l->p.v->pieces; i++)
+        for (int k = 0; k < SM_PHASE_COUNT; k++)
+            s += (i < x->t->kinds ? x->t->layers[i] : 1) * of[i].each[k];
+    return s * x->t->sequences / sm_plan_replicas(&x->plan) / x->plan.pipeline;
+}
+
 bool leaves_work(expansion *x, schedule_set *alive) {
     bool any = false;
     pass least[MAX_PIECES + 1];
     pieces *p = &x->l->p;
     const work_floor *of = floor_of(x);
     for (int dual = 0; dual < 2; dual++) x->end_s[dual] = x->t->calibration->step_overhead_s;
+    if (is_hopeless(x, least_average(x, of) * (1 - ROUNDING) + x->end_s[0])) return false;
     for (int i = 0; i < x->c.n_microbatch; i++) {
         alive[i] = x->l->possible[i];
         if (!alive[i]) continue;
@@ -570,19 +580,20 @@ bool leaves_work(expansion *x, schedule_set *alive) {
 }
 
 /* With nothing computed again and the least gathered again. */
-static void take_least(expansion *x) {
+static void take_least(expansion *x, int from, int to) {
     x->plan.recompute = SM_RECOMPUTE_NONE;
     x->plan.offload = SM_OFFLOAD_NONE;
     x->plan.regather = x->regather[0][0].regather;
-    pieces_ways(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
+    pieces_ways(x->t, &x->plan, from, to, &x->l->p);
 }
 
-static void least_passes(expansion *x, int kind, pass *to) {
+/* Those of the first n pieces; ends: these are all. */
+static void least_passes(expansion *x, int kind, int n, bool ends, pass *to) {
     static const sm_schedule of[PASS_KINDS] = {SM_SCHEDULE_ZB_H1, SM_SCHEDULE_1F1B,
                                                SM_SCHEDULE_DUALPIPE};
     x->plan.schedule = of[kind];
-    pieces_pass(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
-    take_passes(x, true, to);
+    pieces_pass(x->t, &x->plan, 0, n, &x->l->p);
+    take_passes(x, ends, to);
 }
 
 static void lay_hopeful(expansion *x) {
@@ -597,7 +608,7 @@ static void lay_hopeful(expansion *x) {
  * takes; of a ring, which hides under attention, nothing counts. */
 static const placed_passes *hopeful_passes(expansion *x, bool exact) {
     pieces *p = &x->l->p;
-    const int n = passes_of(x->t);
+    const int n = passes_of(x->t), all = p->v->pieces;
     uint64_t key = sm_hash_mixed(p->v->code, x->regather[0][0].regather);
     key = sm_hash_mixed(key, (uint32_t)x->plan.fsdp);
     if (p->v->over & SM_BIT(SM_AXIS_DATA)) key = sm_hash_mixed(key, (uint32_t)x->plan.data);
@@ -607,16 +618,17 @@ static const placed_passes *hopeful_passes(expansion *x, bool exact) {
     if (!at->at) at->at = x->l->pass_room, x->l->pass_room += PASS_KINDS * n;
     lay_hopeful(x);
     x->plan.zero = 0;
-    if (x->at_hand != x->microbatch) pieces_comm(x->t, &x->plan, p);
+    if (x->at_hand != x->microbatch) pieces_comm(x->t, &x->plan, 0, all, p);
     x->at_hand = x->microbatch;
-    take_least(x);
+    take_least(x, 0, all);
     at->timed = exact || is_timed(x);
     if (at->timed) take_times(x);
     else {
         take_floors(x, floor_of(x));
-        for (int k = 0; k < p->v->pieces; k++) p->way[k][0].ring = p->way[k][1].ring = 0;
+        for (int k = 0; k < all; k++) p->way[k][0].ring = p->way[k][1].ring = 0;
     }
-    for (int kind = 0; kind < PASS_KINDS; kind++) least_passes(x, kind, at->at + kind * n);
+    for (int kind = 0; kind < PASS_KINDS; kind++)
+        least_passes(x, kind, all, true, at->at + kind * n);
     at->key = key;
     return at;
 }
@@ -644,19 +656,25 @@ schedule_set leaves_hopeful(expansion *x, int i, schedule_set of) {
     return of;
 }
 
-/* Schedules by which a plan of this microbatch could win, given its collectives as priced in
- * p->comm. */
+/* Schedules by which a plan of this microbatch could win with the curves at hand, whose collectives
+ * are priced: of layers first, and of the rest where these leave a chance. */
 static schedule_set comm_hopeful(expansion *x, schedule_set of) {
     pass passes[MAX_PIECES + 1];
-    schedule_set set = 0;
-    take_least(x);
-    for (int kind = 0; kind < PASS_KINDS; kind++) {
-        schedule_set at = of & x->passes[kind];
-        if (!at) continue;
-        least_passes(x, kind, passes);
-        set |= hopeful(x, passes, at);
+    pieces *p = &x->l->p;
+    for (int ends = 0; ends < 2 && of; ends++) {
+        schedule_set set = 0;
+        const int from = ends ? x->t->kinds : 0, to = ends ? p->v->pieces : x->t->kinds;
+        pieces_comm(x->t, &x->plan, from, to, p);
+        take_least(x, from, to);
+        for (int kind = 0; kind < PASS_KINDS; kind++) {
+            schedule_set at = of & x->passes[kind];
+            if (!at) continue;
+            least_passes(x, kind, to, ends, passes);
+            set |= hopeful(x, passes, at);
+        }
+        of = set;
     }
-    return set;
+    return of;
 }
 
 void leaves_try(expansion *x, int i, schedule_set of) {
@@ -670,15 +688,15 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     if (!(above & x->c.in.microbatch[i])) return;
     take_microbatch(x, i);
     take_times(x);
-    if (!x->loaded) load_stages(x);
     x->plan.zero = x->c.zero[0];
-    if (!known) pieces_comm(x->t, &x->plan, &x->l->p);
     x->open = known ? of : comm_hopeful(x, of);
     if (!x->open) return;
     take_kept(x);
+    if (!x->loaded) load_stages(x);
     x->open = may_fit(x, x->open);
     if (!x->open) return;
-    if (known && !at_hand) pieces_comm(x->t, &x->plan, &x->l->p);
+    x->plan.zero = x->c.zero[0];
+    if (known && !at_hand) pieces_comm(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
     pieces_comm_again(x->t, &x->plan, &x->l->p);
     x->in &= x->c.in.microbatch[i];
     for (int z = 0; z < x->c.n_zero; z++) {
@@ -687,7 +705,7 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     }
     if (n) try_zero(x, shared, n);
     x->plan.zero = 2; /* reduces every microbatch: other collectives */
-    if (n && two && !is_enough(x)) pieces_comm(x->t, &x->plan, &x->l->p);
+    if (n && two && !is_enough(x)) pieces_comm(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
     if (two && !is_enough(x)) try_zero(x, &(const int){2}, 1);
     x->in = above;
 }

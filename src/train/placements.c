@@ -20,8 +20,13 @@ static uint64_t placement_key(const sm_system *system, const listed *at) {
     return h | 1;
 }
 
+static void see_none(lane_scratch *l, size_t room) {
+    l->seen_room = room;
+    memset(l->seen, 0, room * sizeof *l->seen);
+}
+
 static bool first_seen(lane_scratch *l, uint64_t key) {
-    size_t size = sizeof l->seen / sizeof l->seen[0];
+    const size_t size = l->seen_room;
     for (size_t i = key % size, n = 0; n < size; i = (i + 1) % size, n++) {
         if (l->seen[i] == key) return false;
         if (l->seen[i] == 0) {
@@ -41,10 +46,12 @@ typedef struct listing {
 
 /* The first `depth` axes of the plan's order alone. */
 static bool place_first(const listing *x, int depth, listed *to) {
+    to->axes = 0;
+    for (int i = 0; i < depth; i++) to->axes = (sm_axes)(to->axes | axes_of_key(x->plan.order[i]));
+    if (depth == SM_PLAN_DEGREES)
+        return sm_plan_place(&x->plan, x->degrees, x->system, &to->placement);
     sm_degrees d = *x->degrees;
     sm_plan plan = x->plan;
-    to->axes = 0;
-    for (int i = 0; i < depth; i++) to->axes = (sm_axes)(to->axes | axes_of_key(plan.order[i]));
     for (int a = 0; a < SM_AXIS_COUNT; a++)
         if (!(to->axes >> a & 1)) d.axis[a] = 1;
     if (!(to->axes >> SM_PLACED_PIPELINE & 1)) plan.pipeline = 1;
@@ -113,8 +120,8 @@ static void each_dims(const plan_search *h, listing *x, int axes) {
 static void start(const plan_search *h, const sm_plan *plan, lane_scratch *l) {
     sm_plan usual;
     int n = 0, rest = SM_PLAN_DEGREES;
-    l->placements = l->axes = 0;
-    memset(l->seen, 0, sizeof l->seen);
+    l->placements = l->axes = l->sets = 0;
+    see_none(l, sizeof l->seen / sizeof *l->seen);
     memcpy(l->usual, plan->order, sizeof l->usual);
     if (h->options->fixed.given >> SM_PLAN_ORDER & 1) return;
     sm_plan_defaults(&usual);
@@ -140,4 +147,52 @@ void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l,
             if (i < l->axes) move(x.plan.order, of->depth, i);
         }
     of->count = l->placements - of->first;
+}
+
+/* ---- the least of all placements ---- */
+
+static uint64_t group_key(const sm_group *g) {
+    uint64_t h = sm_hash_mixed(SM_HASH_SEED, (uint32_t)g->size);
+    for (int i = 0; i < g->parts; i++)
+        h = sm_hash_mixed(h, (uint64_t)g->part[i].level << 52 ^ (uint64_t)g->part[i].size << 26 ^
+                                 (uint64_t)g->part[i].stride);
+    return h | 1;
+}
+
+static sm_group group_at(const sm_train *t, const lane_scratch *l, int number,
+                         const slot_key *key) {
+    return place_group(t, &l->placement[number].placement, l->p.at.copies, key->axes, key->part);
+}
+
+/* Many placements have the same group of some axes, and all variants of a node have the same. */
+static const group_set *groups_of(const sm_train *t, lane_scratch *l, const slot_key *key) {
+    for (int i = 0; i < l->sets; i++)
+        if (l->set[i].axes == key->axes && l->set[i].part == key->part) return &l->set[i];
+    if (l->sets > MAX_SLOTS) l->sets = 0;
+    group_set *set = &l->set[l->sets];
+    *set = (group_set){key->axes, key->part, 0,
+                       l->set_room + (size_t)l->sets++ * (size_t)l->placement_room};
+    see_none(l, 2 * (size_t)l->placements);
+    for (int i = 0; i < l->placements; i++) {
+        const sm_group g = group_at(t, l, i, key);
+        if (first_seen(l, group_key(&g))) set->first[set->n++] = (uint16_t)i;
+    }
+    return set;
+}
+
+void placements_least(const sm_train *t, lane_scratch *l) {
+    const variant *v = l->p.v;
+    bool done[MAX_SLOTS + 1] = {false};
+    for (int i = 0; i <= v->slots && l->placements > 0; i++) {
+        const slot_key key = place_slot(v, i);
+        if (done[i]) continue;
+        const group_set *set = groups_of(t, l, &key);
+        for (int k = 0; k < set->n; k++) l->group[k] = group_at(t, l, set->first[k], &key);
+        for (int k = i; k <= v->slots; k++) {
+            const slot_key other = place_slot(v, k);
+            if (other.axes != key.axes || other.part != key.part) continue;
+            place_least(t, v, k, set->n, l->group, &l->p.at);
+            done[k] = true;
+        }
+    }
 }

@@ -127,6 +127,14 @@ typedef struct listed {
     int first, count; /* in the list, those that begin so; -1: not listed */
 } listed;
 
+/* The first of the list that have each of the groups of these axes on a torus. */
+typedef struct group_set {
+    sm_axes axes;
+    slot_part part;
+    int n;
+    uint16_t *first;
+} group_set;
+
 /* Some chunks of a stage of a schedule: the layers before them, and theirs of every microbatch;
  * whether they have the head. */
 typedef struct schedule_spot {
@@ -163,7 +171,12 @@ typedef struct lane_scratch {
     uint8_t usual[SM_PLAN_DEGREES]; /* the order that spaces of the usual order alone have */
     listed none, *placement;        /* with no axis placed; the list */
     int placement_room;
-    uint64_t seen[MAX_PLACEMENTS * 2];
+    group_set set[MAX_SLOTS + 1]; /* of the node at hand */
+    int sets;
+    uint16_t *set_room; /* placement_room of each */
+    sm_group *group;    /* of one of them */
+    size_t seen_room;
+    uint64_t seen[MAX_PLACEMENTS * 2]; /* seen_room of them */
 } lane_scratch;
 
 typedef struct outcome {
@@ -231,6 +244,8 @@ void search_climb(plan_search *h);
 /* List those that begin with a placement of the plan's degrees: on switches with one axis more,
  * else, or without bounds, whole. Each stands once in l->placement. */
 void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l, listed *of);
+/* On a torus: the curves at hand become the least of the listed placements. */
+void placements_least(const sm_train *t, lane_scratch *l);
 /* What the search makes least: seconds, chip-seconds or bytes. */
 double objective_of(const sm_search_options *o, const sm_plan *plan, double expected_s,
                     double memory);
