@@ -96,16 +96,13 @@ static bool add_node(plan_search *h, const sm_plan *plan) {
         if (nodes) h->node = nodes;
         double *bounds = sm_realloc(h->bound, room * sizeof *bounds);
         if (bounds) h->bound = bounds;
-        double *reach = sm_realloc(h->reach, room * sizeof *reach);
-        if (reach) h->reach = reach;
-        if (!nodes || !bounds || !reach) return false;
+        if (!nodes || !bounds) return false;
         h->room = room;
     }
     assert(h->nodes < h->room);
-    h->node[h->nodes] =
-        (node){{plan->data, plan->fsdp, plan->tensor, plan->context, plan->expert, plan->pipeline}};
-    h->bound[h->nodes] = bound;
-    h->reach[h->nodes++] = 0;
+    h->node[h->nodes] = (node){
+        {plan->data, plan->fsdp, plan->tensor, plan->context, plan->expert, plan->pipeline}, 0};
+    h->bound[h->nodes++] = bound;
     return true;
 }
 

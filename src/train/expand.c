@@ -91,11 +91,11 @@ static double reach(expansion *x, double threshold) {
 double search_refine(void *context, int lane, size_t number, double threshold) {
     plan_search *h = context;
     expansion x = node_of(h, lane, number, threshold * (1 + ROUNDING));
-    if (h->reach[number] > 0) return h->bound[number]; /* by a climb */
+    if (h->node[number].reach > 0) return h->bound[number]; /* by a climb */
     x.bounding = true;
     sm_plan_each_choice(&x.plan, &h->options->fixed, &x.t->model, bound_variant, &x);
     const double bound = x.found ? x.threshold * (1 - ROUNDING) : HUGE_VAL;
-    h->reach[number] = x.found ? reach(&x, threshold) : HUGE_VAL;
+    h->node[number].reach = x.found ? reach(&x, threshold) : HUGE_VAL;
     return bound;
 }
 

@@ -209,6 +209,16 @@ static void take_passes(const expansion *x, bool ends, pass *to) {
     if (ends) to[kinds + 1] = of[head].expected;
 }
 
+/* Those of a kind of schedules, of the pieces from `from` on: of layers, or of all. */
+static void kind_passes(expansion *x, int kind, int from, bool ends, pass *to) {
+    static const sm_schedule of[PASS_KINDS] = {SM_SCHEDULE_ZB_H1, SM_SCHEDULE_1F1B,
+                                               SM_SCHEDULE_DUALPIPE};
+    pieces *p = &x->l->p;
+    x->plan.schedule = of[kind];
+    pieces_pass(x->t, &x->plan, from, ends ? p->v->pieces : x->t->kinds, p);
+    take_passes(x, ends, to);
+}
+
 /* total: of each of these passes. */
 static double spot_s(const expansion *x, const schedule_spot *s, const pass *at,
                      const double *total, bool apart) {
@@ -312,24 +322,17 @@ static schedule_set try_schedules(expansion *x, bool activations, const int *zer
     const space_set above = x->in;
     space_set exact = 0; /* 1F1B, in these */
     schedule_set large = 0;
-    pieces *p = &x->l->p;
     pass passes[MAX_PIECES + 1];
     assert(x->c.n_pipeline >= 0 && x->c.n_pipeline <= SM_SCHEDULE_COUNT + MAX_VIRTUAL);
-    pieces_ways(x->t, &x->plan, 0, p->v->pieces, p);
+    pieces_ways(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
     for (int kind = 0; kind < PASS_KINDS; kind++) {
         schedule_set at = of & x->passes[kind];
-        int n = x->c.n_pipeline - 1;
-        while (n >= 0 && !(at >> n & 1)) n--;
-        if (n < 0) continue;
-        take_schedule(x, n);
         x->plan.offload = activations ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
         for (int ends = 0; ends < 2 && at; ends++) {
-            const int from = ends ? x->t->kinds : 0, to = ends ? p->v->pieces : x->t->kinds;
-            pieces_pass(x->t, &x->plan, from, to, p);
-            take_passes(x, ends, passes);
+            kind_passes(x, kind, ends ? x->t->kinds : 0, ends, passes);
             at = hopeful(x, passes, at);
         }
-        for (; n >= 0 && !is_enough(x); n--) {
+        for (int n = x->c.n_pipeline - 1; n >= 0 && at && !is_enough(x); n--) {
             x->in = above & x->c.in.pipeline[n];
             if (!(at >> n & 1) || !x->in) continue;
             take_schedule(x, n);
@@ -587,15 +590,6 @@ static void take_least(expansion *x, int from, int to) {
     pieces_ways(x->t, &x->plan, from, to, &x->l->p);
 }
 
-/* Those of the first n pieces; ends: these are all. */
-static void least_passes(expansion *x, int kind, int n, bool ends, pass *to) {
-    static const sm_schedule of[PASS_KINDS] = {SM_SCHEDULE_ZB_H1, SM_SCHEDULE_1F1B,
-                                               SM_SCHEDULE_DUALPIPE};
-    x->plan.schedule = of[kind];
-    pieces_pass(x->t, &x->plan, 0, n, &x->l->p);
-    take_passes(x, ends, to);
-}
-
 static void lay_hopeful(expansion *x) {
     pieces *p = &x->l->p;
     if (!x->laid) place_hopeful(x->t, p->v, &x->plan, &p->d, 0, &p->at);
@@ -627,8 +621,7 @@ static const placed_passes *hopeful_passes(expansion *x, bool exact) {
         take_floors(x, floor_of(x));
         for (int k = 0; k < all; k++) p->way[k][0].ring = p->way[k][1].ring = 0;
     }
-    for (int kind = 0; kind < PASS_KINDS; kind++)
-        least_passes(x, kind, all, true, at->at + kind * n);
+    for (int kind = 0; kind < PASS_KINDS; kind++) kind_passes(x, kind, 0, true, at->at + kind * n);
     at->key = key;
     return at;
 }
@@ -669,7 +662,7 @@ static schedule_set comm_hopeful(expansion *x, schedule_set of) {
         for (int kind = 0; kind < PASS_KINDS; kind++) {
             schedule_set at = of & x->passes[kind];
             if (!at) continue;
-            least_passes(x, kind, to, ends, passes);
+            kind_passes(x, kind, 0, ends, passes);
             set |= hopeful(x, passes, at);
         }
         of = set;

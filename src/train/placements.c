@@ -20,13 +20,8 @@ static uint64_t placement_key(const sm_system *system, const listed *at) {
     return h | 1;
 }
 
-static void see_none(lane_scratch *l, size_t room) {
-    l->seen_room = room;
-    memset(l->seen, 0, room * sizeof *l->seen);
-}
-
 static bool first_seen(lane_scratch *l, uint64_t key) {
-    const size_t size = l->seen_room;
+    size_t size = sizeof l->seen / sizeof l->seen[0];
     for (size_t i = key % size, n = 0; n < size; i = (i + 1) % size, n++) {
         if (l->seen[i] == key) return false;
         if (l->seen[i] == 0) {
@@ -121,7 +116,7 @@ static void start(const plan_search *h, const sm_plan *plan, lane_scratch *l) {
     sm_plan usual;
     int n = 0, rest = SM_PLAN_DEGREES;
     l->placements = l->axes = l->sets = 0;
-    see_none(l, sizeof l->seen / sizeof *l->seen);
+    memset(l->seen, 0, sizeof l->seen);
     memcpy(l->usual, plan->order, sizeof l->usual);
     if (h->options->fixed.given >> SM_PLAN_ORDER & 1) return;
     sm_plan_defaults(&usual);
@@ -172,7 +167,7 @@ static const group_set *groups_of(const sm_train *t, lane_scratch *l, const slot
     group_set *set = &l->set[l->sets];
     *set = (group_set){key->axes, key->part, 0,
                        l->set_room + (size_t)l->sets++ * (size_t)l->placement_room};
-    see_none(l, 2 * (size_t)l->placements);
+    memset(l->seen, 0, sizeof l->seen);
     for (int i = 0; i < l->placements; i++) {
         const sm_group g = group_at(t, l, i, key);
         if (first_seen(l, group_key(&g))) set->first[set->n++] = (uint16_t)i;

@@ -64,7 +64,7 @@ double search_merge(void *context, int place, size_t number) {
 
 double search_refined(void *context, size_t number) {
     plan_search *h = context;
-    const double objective = h->reach[number];
+    const double objective = h->node[number].reach;
     const int n = h->n_near, top = h->options->top;
     bool joins = objective > 0 && objective < (n == top ? h->near[n - 1].objective : HUGE_VAL);
     for (int i = 0; i < n && joins; i++) joins = h->near[i].node != number;
@@ -331,7 +331,6 @@ sm_status sm_train_search(sm_train *train, const sm_search_options *options, sm_
     gather_least_memory(&h);
     sm_free(h.node);
     sm_free(h.bound);
-    sm_free(h.reach);
     sm_arena_free(h.scratch);
     sm_search_effort *e = &h.effort;
     e->space = h.space;

@@ -12,6 +12,7 @@ enum { MAX_VIRTUAL = 8 };
 
 typedef struct node {
     int32_t degree[SM_PLAN_DEGREES];
+    double reach; /* what a plan of it takes; HUGE_VAL: none is known, 0: it is not refined */
 } node;
 
 typedef struct pipeline_choice {
@@ -175,8 +176,7 @@ typedef struct lane_scratch {
     int sets;
     uint16_t *set_room; /* placement_room of each */
     sm_group *group;    /* of one of them */
-    size_t seen_room;
-    uint64_t seen[MAX_PLACEMENTS * 2]; /* seen_room of them */
+    uint64_t seen[MAX_PLACEMENTS * 2];
 } lane_scratch;
 
 typedef struct outcome {
@@ -200,8 +200,6 @@ typedef struct plan_search {
     size_t nodes, room;
     node *node;
     double *bound;
-    /* What a plan of each refined node takes: 0: none is refined, HUGE_VAL: none is known. */
-    double *reach;
     int n_near;
     near_node near[SM_MAX_TOP]; /* those of these chips that reach least, in their order */
     double space;
