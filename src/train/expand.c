@@ -5,18 +5,20 @@
 
 #include "search_space.h"
 
-/* Which recomputations compute no more again than each. */
-static void nest(expansion *x) {
-    memset(x->within, 0, sizeof x->within);
-    for (int r = 0; r < SM_RECOMPUTE_COUNT; r++)
-        for (int less = 0; less < SM_RECOMPUTE_COUNT; less++) {
-            bool within = true;
-            for (int k = 0; k < x->t->kinds; k++) {
-                const piece_set *set = x->l->p.v->piece[k].set;
-                within = within && !(set[less].again & ~set[r].again);
-            }
-            x->within[r] |= (unsigned)within << less;
+/* Bytes of weights and gradients on an average stage, sharded as far as the degrees allow: they
+ * must fit, beside nothing else. */
+static double least_state(const sm_train *t, const pieces *p, const sm_plan *plan) {
+    double bytes = 0, g = gradient_bytes(plan);
+    for (int k = 0; k < t->kinds; k++)
+        for (int i = 0; i < p->v->piece[k].part.classes; i++) {
+            const sm_weight_class *c = &p->v->piece[k].part.weight[i];
+            double held = c->elements * c->share / p->d.ways[c->stored] * t->layers[k];
+            if (c->tied) continue;
+            bytes += held * fmin(2, class_bytes(t, plan, c));
+            if (c->fixed) continue;
+            bytes += (plan->fsdp == 1 ? held / p->d.ways[c->partial] : held) * g;
         }
+    return bytes / plan->pipeline;
 }
 
 /* Make the choices of the plan at hand ready to be priced, with the microbatches whose work leaves
@@ -32,12 +34,13 @@ static bool take_variant(expansion *x, schedule_set *alive) {
     if (degrees_refuse(x->t, &x->plan, why, sizeof why)) return false;
     p->v = built_variant(x->t, &x->plan);
     if (!p->v || !leaves_work(x, alive)) return false;
+    if (x->h->options->prune && least_state(x->t, p, &x->plan) > memory_capacity(x->t))
+        return false;
     for (int host = 0; host < 2; host++)
         x->n_regather[host] =
             choices_regather(x->h->options, &x->c, &x->plan, host, x->regather[host]);
     x->l->stamp++;
     pieces_gathered(x->t, &x->plan, p);
-    nest(x);
     x->loaded = x->laid = false;
     x->at_hand = -1;
     return true;

@@ -349,19 +349,15 @@ static schedule_set try_schedules(expansion *x, bool activations, const int *zer
 
 /* ---- what is kept ---- */
 
-/* Schedules of which no plan was too large that keeps more and is no slower: what keeps less cannot
- * win there. More is kept where less is gathered again, or, with nothing in host memory, where
- * less is computed again; what goes to host memory takes no less than what stays. */
+/* Schedules of which no plan was too large that gathers less again and is no slower: what keeps
+ * less cannot win there. What goes to host memory takes no less than what stays. */
 static schedule_set settled(const expansion *x, bool activations) {
     schedule_set set = 0;
-    const int mine = (int)x->plan.regather, recompute = (int)x->plan.recompute;
+    const int mine = (int)x->plan.regather;
     for (int host = x->host_beside ? 0 : activations; host <= activations; host++)
-        for (int r = 0; r < SM_RECOMPUTE_COUNT; r++) {
-            if (host ? r != recompute : !(x->within[recompute] >> r & 1)) continue;
-            for (int g = 0; g < SM_REGATHER_COUNT; g++) {
-                const settled_set *done = &x->done[host][r][g];
-                if ((g & mine) == mine && !(x->in & ~done->in)) set |= done->schedules;
-            }
+        for (int g = 0; g < SM_REGATHER_COUNT; g++) {
+            const settled_set *done = &x->done[host][x->plan.recompute][g];
+            if ((g & mine) == mine && !(x->in & ~done->in)) set |= done->schedules;
         }
     return set;
 }
@@ -506,11 +502,8 @@ static void take_kept(expansion *x) {
     pieces *p = &x->l->p;
     timed *at = timed_of(x, timed_key(x));
     const size_t bytes = (size_t)p->v->pieces * sizeof p->kept[0];
-    if (at->has_kept) memcpy(p->kept, at->kept, bytes);
-    else {
-        pieces_kept(x->t, &x->plan, p);
-        memcpy(at->kept, p->kept, bytes);
-    }
+    if (!at->has_kept) pieces_kept(x->t, &x->plan, p);
+    memcpy(at->has_kept ? p->kept : at->kept, at->has_kept ? at->kept : p->kept, bytes);
     at->has_kept = true;
 }
 

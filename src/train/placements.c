@@ -6,17 +6,21 @@
 #include "search_space.h"
 
 /* Of what costs count: on a switch level it is one whichever chips are below a child. */
+static uint64_t group_key(uint64_t h, const sm_system *system, const sm_group *g) {
+    for (int i = 0; i < g->parts; i++) {
+        const sm_part *q = &g->part[i];
+        bool torus = system->level[q->level].kind == SM_LEVEL_TORUS;
+        uint64_t word =
+            (uint64_t)q->level << 52 ^ (uint64_t)q->size << 26 ^ (uint64_t)(torus ? q->stride : 0);
+        h = sm_hash_mixed(h, word);
+    }
+    return h;
+}
+
 static uint64_t placement_key(const sm_system *system, const listed *at) {
-    const sm_placement *p = &at->placement;
     uint64_t h = sm_hash_mixed(SM_HASH_SEED, at->axes);
-    for (int a = 0; a < p->axes; a++)
-        for (int i = 0; i < p->axis[a].parts; i++) {
-            const sm_part *q = &p->axis[a].part[i];
-            bool torus = system->level[q->level].kind == SM_LEVEL_TORUS;
-            uint64_t word = (uint64_t)a << 60 ^ (uint64_t)q->level << 52 ^ (uint64_t)q->size << 26 ^
-                            (uint64_t)(torus ? q->stride : 0);
-            h = sm_hash_mixed(h, word);
-        }
+    for (int a = 0; a < at->placement.axes; a++)
+        h = group_key(sm_hash_mixed(h, (unsigned)a), system, &at->placement.axis[a]);
     return h | 1;
 }
 
@@ -115,7 +119,7 @@ static void each_dims(const plan_search *h, listing *x, int axes) {
 static void start(const plan_search *h, const sm_plan *plan, lane_scratch *l) {
     sm_plan usual;
     int n = 0, rest = SM_PLAN_DEGREES;
-    l->placements = l->axes = l->sets = 0;
+    l->placements = l->axes = 0;
     memset(l->seen, 0, sizeof l->seen);
     memcpy(l->usual, plan->order, sizeof l->usual);
     if (h->options->fixed.given >> SM_PLAN_ORDER & 1) return;
@@ -144,50 +148,27 @@ void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l,
     of->count = l->placements - of->first;
 }
 
-/* ---- the least of all placements ---- */
-
-static uint64_t group_key(const sm_group *g) {
-    uint64_t h = sm_hash_mixed(SM_HASH_SEED, (uint32_t)g->size);
-    for (int i = 0; i < g->parts; i++)
-        h = sm_hash_mixed(h, (uint64_t)g->part[i].level << 52 ^ (uint64_t)g->part[i].size << 26 ^
-                                 (uint64_t)g->part[i].stride);
-    return h | 1;
-}
-
-static sm_group group_at(const sm_train *t, const lane_scratch *l, int number,
-                         const slot_key *key) {
-    return place_group(t, &l->placement[number].placement, l->p.at.copies, key->axes, key->part);
-}
-
-/* Many placements have the same group of some axes, and all variants of a node have the same. */
-static const group_set *groups_of(const sm_train *t, lane_scratch *l, const slot_key *key) {
-    for (int i = 0; i < l->sets; i++)
-        if (l->set[i].axes == key->axes && l->set[i].part == key->part) return &l->set[i];
-    if (l->sets > MAX_SLOTS) l->sets = 0;
-    group_set *set = &l->set[l->sets];
-    *set = (group_set){key->axes, key->part, 0,
-                       l->set_room + (size_t)l->sets++ * (size_t)l->placement_room};
-    memset(l->seen, 0, sizeof l->seen);
-    for (int i = 0; i < l->placements; i++) {
-        const sm_group g = group_at(t, l, i, key);
-        if (first_seen(l, group_key(&g))) set->first[set->n++] = (uint16_t)i;
-    }
-    return set;
-}
+/* ---- the least of all placements, many of which have the same group of some axes ---- */
 
 void placements_least(const sm_train *t, lane_scratch *l) {
+    placed *p = &l->p.at;
     const variant *v = l->p.v;
     bool done[MAX_SLOTS + 1] = {false};
-    for (int i = 0; i <= v->slots && l->placements > 0; i++) {
+    for (int i = 0; i <= v->slots; i++) {
         const slot_key key = place_slot(v, i);
+        int n = 0;
         if (done[i]) continue;
-        const group_set *set = groups_of(t, l, &key);
-        for (int k = 0; k < set->n; k++) l->group[k] = group_at(t, l, set->first[k], &key);
+        memset(l->seen, 0, sizeof l->seen);
+        for (int k = 0; k < l->placements; k++) {
+            const sm_placement *at = &l->placement[k].placement;
+            l->group[n] = place_group(t, at, p->copies, key.axes, key.part);
+            n += first_seen(l, group_key(SM_HASH_SEED, &t->system, &l->group[n]) | 1);
+        }
         for (int k = i; k <= v->slots; k++) {
             const slot_key other = place_slot(v, k);
-            if (other.axes != key.axes || other.part != key.part) continue;
-            place_least(t, v, k, set->n, l->group, &l->p.at);
+            if (done[k] || other.axes != key.axes || other.part != key.part) continue;
             done[k] = true;
+            place_least(t, v, k, n, l->group, p);
         }
     }
 }

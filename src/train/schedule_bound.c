@@ -1,8 +1,6 @@
 /* A lower bound of the time of a pipeline from sums alone. */
 #include "schedule_order.h"
 
-static inline double later(double a, double b) { return a > b ? a : b; }
-
 /* Fill: the forwards that lead to the stage's first op. Then all its work. Drain: the input
  * gradients from its first chunk to the start of the model; a schedule that splits the backward may
  * do the stage's own weight gradients meanwhile. Stages p-1-i and i of dualpipe are alike. */

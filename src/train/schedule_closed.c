@@ -6,9 +6,6 @@
 #include "schedule_order.h"
 #include <assert.h>
 
-static inline double later(double a, double b) { return a > b ? a : b; }
-static inline int larger(int a, int b) { return a > b ? a : b; }
-
 static double whole_backward_s(const sm_pipeline *p, int chunk) {
     return sm_op_backward_input_s(p, chunk) + p->chunk[chunk].backward_weight;
 }

@@ -2,8 +2,6 @@
 #include "schedule_engine.h"
 #include <assert.h>
 
-static inline double later(double a, double b) { return a > b ? a : b; }
-
 /* --- The engine's memory, cut from the caller's scratch: widest types first. */
 static size_t order_room(const sm_engine *e) { return 3 * (size_t)e->local_lanes * (size_t)e->m; }
 

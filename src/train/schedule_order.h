@@ -4,6 +4,8 @@
 
 enum { SM_STAGES_MAX = 1024 };
 static inline int smaller(int a, int b) { return a < b ? a : b; }
+static inline int larger(int a, int b) { return a > b ? a : b; }
+static inline double later(double a, double b) { return a > b ? a : b; }
 
 /* One op of a stage: its kind and the lane it works on. A lane is one chunk fed from one end of the
  * pipeline; every schedule passes the microbatches of a lane in order, so the microbatch is the

@@ -4,8 +4,6 @@
 #include "schedule_engine.h"
 #include "schedule_period.h"
 
-static inline double later(double a, double b) { return a > b ? a : b; }
-
 /* Durations of the ops of one iteration on a stage. Near is the lane whose forward comes first. */
 typedef struct iteration_s {
     double near_forward, near_backward, near_weight, far_forward, far_backward, far_weight;

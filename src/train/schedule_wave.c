@@ -4,9 +4,6 @@
 #include "schedule_order.h"
 #include "schedule_period.h"
 
-static inline double later(double a, double b) { return a > b ? a : b; }
-static inline int larger(int a, int b) { return a > b ? a : b; }
-
 /* --- 1F1B and ZB-H1. Wave t: forward t - i on each stage i, then backward t - p + 1 from the last
  * stage up. finish[0] is the source, finish[i + 1] the last forward of stage i, finish[p + 1 + i]
  * the last op of stage i. */

@@ -147,15 +147,12 @@ static bool make_memo(const plan_search *h, lane_scratch *l) {
     l->placement_room = MAX_DIMS_ORDERS; /* no tree of orders on switches has as many */
     for (int k = 2; k <= h->axes; k++) l->placement_room *= k;
     l->placement = sm_arena_array(a, (size_t)l->placement_room, sizeof *l->placement);
-    l->set_room =
-        sm_arena_array(a, (MAX_SLOTS + 1) * (size_t)l->placement_room, sizeof *l->set_room);
     l->group = sm_arena_array(a, (size_t)l->placement_room, sizeof *l->group);
     l->fit = sm_arena_array(a, (size_t)h->microbatches, sizeof *l->fit);
     l->p.matmuls = h->roomy ? sm_arena_array(a, MATMULS, sizeof *l->p.matmuls) : NULL;
     l->least_memory = h->effort.least_memory_bytes;
     return (!h->roomy || l->p.matmuls) && l->time_room && l->kept_room && l->floor_room &&
-           l->pass_room && l->memo && l->floor && l->hopeful && l->placement && l->set_room &&
-           l->group && l->fit;
+           l->pass_room && l->memo && l->floor && l->hopeful && l->placement && l->group && l->fit;
 }
 
 static void gather_least_memory(plan_search *h) {

@@ -128,14 +128,6 @@ typedef struct listed {
     int first, count; /* in the list, those that begin so; -1: not listed */
 } listed;
 
-/* The first of the list that have each of the groups of these axes on a torus. */
-typedef struct group_set {
-    sm_axes axes;
-    slot_part part;
-    int n;
-    uint16_t *first;
-} group_set;
-
 /* Some chunks of a stage of a schedule: the layers before them, and theirs of every microbatch;
  * whether they have the head. */
 typedef struct schedule_spot {
@@ -172,10 +164,7 @@ typedef struct lane_scratch {
     uint8_t usual[SM_PLAN_DEGREES]; /* the order that spaces of the usual order alone have */
     listed none, *placement;        /* with no axis placed; the list */
     int placement_room;
-    group_set set[MAX_SLOTS + 1]; /* of the node at hand */
-    int sets;
-    uint16_t *set_room; /* placement_room of each */
-    sm_group *group;    /* of one of them */
+    sm_group *group; /* of some axes, as many */
     uint64_t seen[MAX_PLACEMENTS * 2];
 } lane_scratch;
 
@@ -275,7 +264,6 @@ typedef struct expansion {
     schedule_set passes[PASS_KINDS], open; /* of a kind; that may win with the microbatch at hand */
     double microbatches;                   /* of it */
     double end_s[2];                       /* no step ends in less; under dualpipe */
-    unsigned within[SM_RECOMPUTE_COUNT];   /* what computes no more again, a bit each */
     bool loaded;                           /* the ends of a step with the curves at hand */
     bool known;       /* schedules that the curves at hand leave no chance are out */
     bool laid;        /* the curves at hand are those of no placement */
