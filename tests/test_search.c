@@ -85,6 +85,49 @@ static sm_branching_result hunt(forest *f, size_t n, int threads) {
     return result;
 }
 
+static double refine(void *context, int lane, size_t node, double threshold) {
+    forest *f = context;
+    assert_true(lane >= 0 && lane < LANES);
+    atomic_fetch_add(&f->calls, 1);
+    f->seen[node] = threshold;
+    return f->bound[node];
+}
+
+/* A node reaches its value, by which the threshold of those after it falls. None is left out that
+ * has the value itself. */
+static double refined(void *context, size_t node) {
+    forest *f = context;
+    f->limit = fmin(f->limit, nextafter(f->value[node], HUGE_VAL));
+    return limit_of(f);
+}
+
+static void what_refined_nodes_reach_spares_the_rest(void **state) {
+    static forest f, other;
+    for (uint64_t seed = 2000; seed < 2100; seed++) {
+        int calls[2];
+        for (int i = 0; i < 3; i++) {
+            forest *at = i == 2 ? &other : &f;
+            sm_branching_result r;
+            sm_error err = {0};
+            plant(at, seed, NODES, 1);
+            sm_branching b = {.context = at, .nodes = NODES, .bound = at->bound};
+            b.threshold = HUGE_VAL;
+            b.refine = refine;
+            b.refined = i ? refined : NULL;
+            b.expand = expand;
+            b.merge = merge;
+            assert_int_equal(sm_search_best_first(&b, i == 2 ? 4 : 1, &r, &err), SM_OK);
+            double least = HUGE_VAL;
+            for (int n = 0; n < NODES; n++) least = fmin(least, at->value[n]);
+            assert_true(at->found == 1 && at->best[0] == least);
+            if (i < 2) calls[i] = atomic_load(&at->calls);
+        }
+        assert_true(calls[1] < calls[0]);
+        assert_int_equal(atomic_load(&f.calls), atomic_load(&other.calls)); /* of any threads */
+        assert_memory_equal(f.seen, other.seen, sizeof f.seen);
+    }
+}
+
 static int ascending(const void *a, const void *b) {
     double x = *(const double *)a, y = *(const double *)b;
     return x < y ? -1 : x > y;
@@ -286,6 +329,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_best_of_random_forests_is_found),
         cmocka_unit_test(counts_do_not_depend_on_threads),
+        cmocka_unit_test(what_refined_nodes_reach_spares_the_rest),
         cmocka_unit_test(a_threshold_to_start_with_spares_the_rest),
         cmocka_unit_test(a_stop_ends_between_batches),
         cmocka_unit_test(progress_rises_to_one),

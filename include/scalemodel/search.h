@@ -15,9 +15,12 @@ typedef struct sm_branching {
     double threshold;    /* to start with; HUGE_VAL for none */
     const double *bound; /* admissible: no plan of node i is better (smaller) than bound[i] */
     /* A tighter bound of a node, HUGE_VAL where it has nothing below the threshold: asked for each
-     * whose bound is below the first threshold, before any is looked into. NULL: bounds are as
+     * whose bound is below the threshold, before any is looked into. NULL: bounds are as
      * tight as they get. */
     double (*refine)(void *context, int lane, size_t node, double threshold);
+    /* Called in node order after each batch of refined nodes; returns the new threshold. NULL: it
+     * stays. */
+    double (*refined)(void *context, size_t node);
     /* Look into a node; `lane` (0 .. threads-1) owns scratch; `place` (0 .. SM_BATCH-1) receives
      * the result. */
     void (*expand)(void *context, int lane, int place, size_t node, double threshold);

@@ -218,8 +218,9 @@ typedef struct sm_found {
     const sm_price_of_plan *price;
 } sm_found;
 typedef struct sm_search_effort {
-    double space, evaluated, pruned; /* plans: all there are (stopped: of the
-                                        systems that were begun), priced, ruled out by bounds */
+    double space, evaluated, pruned; /* plans: all there are (stopped: of the systems that were
+                                        begun), priced (but those that a first threshold is taken
+                                        from alone), ruled out by bounds */
     double seconds;
     bool optimal; /* no plan of the space is better; false: stopped */
     double gap;   /* what the best plan's objective can still fall by, as a part of it: 0 when

@@ -35,6 +35,10 @@ sm_group profile_group_of(const profile_made *made, sm_axes axes, int members);
 sm_curve profile_permute_curve(const profile_made *made, const sm_module_groups *pairs);
 
 /* ---- prices ---- */
+/* Seconds at a rate that may not be known. */
+static inline double at_rate(double amount, double per_s) {
+    return amount > 0 && per_s > 0 ? amount / per_s : 0;
+}
 void profile_price_op(const profile_made *made, sm_profile_op *op);
 void profile_price_collective(const profile_made *made, const sm_computation *in,
                               sm_profile_collective *c);

@@ -9,11 +9,6 @@ const char *sm_profile_bound_name(sm_profile_bound bound) {
     return names[bound];
 }
 
-/* Seconds at a rate that may not be known. */
-static double at_rate(double amount, double per_s) {
-    return amount > 0 && per_s > 0 ? amount / per_s : 0;
-}
-
 typedef struct resource_times { /* at datasheet rates, each resource alone */
     double of[SM_PROFILE_LAUNCH];
 } resource_times;

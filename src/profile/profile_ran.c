@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "scalemodel/profile.h"
+#include "profile_made.h"
 
 enum { MOST_FINDINGS = 10, CANDIDATES = 64 };
 static const double LEAST_SHARE = 0.03;
@@ -19,10 +19,6 @@ typedef struct ran_made {
 } ran_made;
 
 /* ---- rooflines ---- */
-
-static double at_rate(double amount, double per_s) {
-    return amount > 0 && per_s > 0 ? amount / per_s : 0;
-}
 
 static bool price_rows(ran_made *m) {
     const sm_trace_breakdown *b = m->r.time;

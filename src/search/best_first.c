@@ -81,20 +81,21 @@ static void tell(const sm_branching *b, double fraction) {
 }
 
 /* Keep the entries that stay below the threshold. When stopped the others keep their bounds. */
-static void refine_all(const sm_branching *b, entry *order, size_t *nodes, int threads) {
-    enum { AT_ONCE = 4 * SM_BATCH };
-    size_t n = *nodes, kept = 0, node[AT_ONCE];
-    double bound[AT_ONCE];
+static void refine_all(const sm_branching *b, entry *order, size_t *nodes, int threads,
+                       double *threshold) {
+    size_t n = *nodes, kept = 0, node[SM_BATCH];
+    double bound[SM_BATCH];
     *nodes = 0;
     for (size_t at = 0; at < n;) {
-        batch work = {.b = b, .node = node, .bound = bound, .threshold = b->threshold};
-        for (; at < n && work.size < AT_ONCE; at++)
-            if (order[at].bound < b->threshold) node[work.size++] = order[at].node;
+        batch work = {.b = b, .node = node, .bound = bound, .threshold = *threshold};
+        for (; at < n && work.size < SM_BATCH; at++)
+            if (order[at].bound < *threshold) node[work.size++] = order[at].node;
         bool run = !stopped(b);
         if (run) run_batch(&work, threads);
         for (int i = 0; i < work.size; i++) {
             if (!run) bound[i] = b->bound[node[i]];
-            if (bound[i] < b->threshold) order[kept++] = (entry){bound[i], node[i]};
+            else if (b->refined) *threshold = b->refined(b->context, node[i]);
+            if (bound[i] < *threshold) order[kept++] = (entry){bound[i], node[i]};
         }
         *nodes = kept;
         tell(b, 0.9 * (double)at / (double)n);
@@ -104,10 +105,9 @@ static void refine_all(const sm_branching *b, entry *order, size_t *nodes, int t
 /* Batches grow from one node to SM_BATCH: the first nodes set the threshold that spares the rest.
  */
 static void run_all(const sm_branching *b, const entry *order, size_t nodes, int threads,
-                    sm_branching_result *result) {
+                    double threshold, sm_branching_result *result) {
     size_t at = 0, node[SM_BATCH];
     int size = 1;
-    double threshold = b->threshold;
     while (at < nodes && order[at].bound < threshold && !stopped(b)) {
         int n = 0;
         while (n < size && at < nodes && order[at].bound < threshold) node[n++] = order[at++].node;
@@ -131,9 +131,10 @@ sm_status sm_search_best_first(const sm_branching *b, int threads, sm_branching_
     for (size_t i = 0; i < b->nodes; i++) order[i] = (entry){b->bound[i], i};
     size_t n = b->nodes;
     threads = sm_search_threads(threads);
-    if (b->refine) refine_all(b, order, &n, threads);
+    double threshold = b->threshold;
+    if (b->refine) refine_all(b, order, &n, threads, &threshold);
     qsort(order, n, sizeof *order, by_bound);
-    run_all(b, order, n, threads, result);
+    run_all(b, order, n, threads, threshold, result);
     sm_free(order);
     return SM_OK;
 }

@@ -1,59 +1,9 @@
-/* Every way to split a number of chips into degrees, with an admissible bound for each. */
+/* Every way to split a number of chips into degrees, with a first bound for each. */
 #include <assert.h>
 #include <math.h>
 #include <string.h>
 
 #include "search_space.h"
-
-/* ---- bounds ---- */
-
-/* Bytes of weights and gradients on an average stage, sharded as far as the degrees allow: they
- * must fit, beside nothing else. */
-static double least_state(const sm_train *t, const variant *v, const sm_plan *plan) {
-    sm_degrees d;
-    sm_degrees_set(&d, plan, &t->model);
-    double bytes = 0, g = gradient_bytes(plan);
-    for (int k = 0; k < t->kinds; k++)
-        for (int i = 0; i < v->piece[k].part.classes; i++) {
-            const sm_weight_class *c = &v->piece[k].part.weight[i];
-            double held = c->elements * c->share / d.ways[c->stored] * t->layers[k];
-            if (c->tied) continue;
-            bytes += held * fmin(2, class_bytes(t, plan, c));
-            if (c->fixed) continue;
-            bytes += (plan->fsdp == 1 ? held / d.ways[c->partial] : held) * g;
-        }
-    return bytes / plan->pipeline;
-}
-
-/* Of bytes, the least over the choices of a plan's degrees, or one that is enough. */
-typedef struct floors {
-    plan_search *h;
-    const choices *c;
-    double state, enough;
-} floors;
-
-static bool try_floor(void *context, sm_plan *plan) {
-    floors *f = context;
-    const sm_train *t = f->h->train;
-    char why[256];
-    const variant *v = built_variant(t, plan);
-    if (!choices_allow(f->c, plan)) return true;
-    if (!v || degrees_refuse(t, plan, why, sizeof why)) return true;
-    f->state = fmin(f->state, least_state(t, v, plan));
-    return f->state > f->enough;
-}
-
-static double bound_of(plan_search *h, const sm_plan *plan, const choices *c) {
-    const bool memory = h->options->objective == SM_OBJECTIVE_MEMORY;
-    const double all = h->options->prune ? memory_capacity(h->train) : HUGE_VAL;
-    floors f = {h, c, HUGE_VAL, memory ? 0 : all};
-    sm_plan copy = *plan; /* of any schedule */
-    copy.microbatch = copy.virtual_stages = 1;
-    copy.schedule = SM_SCHEDULE_1F1B;
-    sm_plan_each_choice(&copy, &h->options->fixed, &h->train->model, try_floor, &f);
-    if (f.state == HUGE_VAL || (f.state > f.enough && !memory)) return HUGE_VAL;
-    return objective_of(h->options, plan, h->floor_s, f.state);
-}
 
 double search_floor(const sm_train *t, const sm_plan *plan, int chips) {
     const sm_calibration *c = t->calibration;
@@ -84,8 +34,6 @@ static bool add_node(plan_search *h, const sm_plan *plan) {
     if (!choices_fill(h->train, h->options, plan, &c)) return true;
     h->space += leaves_of(h, plan, &c);
     if (h->count_only) return true;
-    double bound = bound_of(h, plan, &c);
-    if (bound == HUGE_VAL) return true;
     int axes = 0;
     for (int k = 0; k < SM_PLAN_DEGREES; k++) axes += sm_plan_degree_of(plan, k) > 1;
     if (axes > h->axes) h->axes = axes;
@@ -100,9 +48,9 @@ static bool add_node(plan_search *h, const sm_plan *plan) {
         h->room = room;
     }
     assert(h->nodes < h->room);
-    h->node[h->nodes] =
-        (node){{plan->data, plan->fsdp, plan->tensor, plan->context, plan->expert, plan->pipeline}};
-    h->bound[h->nodes++] = bound;
+    h->node[h->nodes] = (node){
+        {plan->data, plan->fsdp, plan->tensor, plan->context, plan->expert, plan->pipeline}, 0};
+    h->bound[h->nodes++] = objective_of(h->options, plan, h->floor_s, 0);
     return true;
 }
 
@@ -162,6 +110,7 @@ static bool split(plan_search *h, sm_plan *plan, int depth, int left) {
 sm_status search_enumerate(plan_search *h, int chips, sm_error *err) {
     sm_plan plan = h->options->fixed;
     h->nodes = 0;
+    h->n_near = 0;
     h->floor_s = search_floor(h->train, &plan, chips);
     for (int k = 0; k < SM_PLAN_DEGREES; k++) *sm_plan_degree(&plan, k) = 1;
     return split(h, &plan, 0, chips) ? SM_OK : sm_fail_memory(err);

@@ -5,18 +5,20 @@
 
 #include "search_space.h"
 
-/* Which recomputations compute no more again than each. */
-static void nest(expansion *x) {
-    memset(x->within, 0, sizeof x->within);
-    for (int r = 0; r < SM_RECOMPUTE_COUNT; r++)
-        for (int less = 0; less < SM_RECOMPUTE_COUNT; less++) {
-            bool within = true;
-            for (int k = 0; k < x->t->kinds; k++) {
-                const piece_set *set = x->l->p.v->piece[k].set;
-                within = within && !(set[less].again & ~set[r].again);
-            }
-            x->within[r] |= (unsigned)within << less;
+/* Bytes of weights and gradients on an average stage, sharded as far as the degrees allow: they
+ * must fit, beside nothing else. */
+static double least_state(const sm_train *t, const pieces *p, const sm_plan *plan) {
+    double bytes = 0, g = gradient_bytes(plan);
+    for (int k = 0; k < t->kinds; k++)
+        for (int i = 0; i < p->v->piece[k].part.classes; i++) {
+            const sm_weight_class *c = &p->v->piece[k].part.weight[i];
+            double held = c->elements * c->share / p->d.ways[c->stored] * t->layers[k];
+            if (c->tied) continue;
+            bytes += held * fmin(2, class_bytes(t, plan, c));
+            if (c->fixed) continue;
+            bytes += (plan->fsdp == 1 ? held / p->d.ways[c->partial] : held) * g;
         }
+    return bytes / plan->pipeline;
 }
 
 /* Make the choices of the plan at hand ready to be priced, with the microbatches whose work leaves
@@ -32,12 +34,13 @@ static bool take_variant(expansion *x, schedule_set *alive) {
     if (degrees_refuse(x->t, &x->plan, why, sizeof why)) return false;
     p->v = built_variant(x->t, &x->plan);
     if (!p->v || !leaves_work(x, alive)) return false;
+    if (x->h->options->prune && least_state(x->t, p, &x->plan) > memory_capacity(x->t))
+        return false;
     for (int host = 0; host < 2; host++)
         x->n_regather[host] =
             choices_regather(x->h->options, &x->c, &x->plan, host, x->regather[host]);
     x->l->stamp++;
     pieces_gathered(x->t, &x->plan, p);
-    nest(x);
     x->loaded = x->laid = false;
     x->at_hand = -1;
     return true;
@@ -69,12 +72,34 @@ static expansion node_of(plan_search *h, int lane, size_t number, double thresho
     return x;
 }
 
+/* What the best plan takes that has the rules and the microbatch of what made the bound and lies in
+ * the usual order; HUGE_VAL: none is better than the threshold. */
+static double reach(expansion *x, double threshold) {
+    pieces *p = &x->l->p;
+    schedule_set alive[MAX_MICROBATCH] = {0};
+    int i = 0;
+    while (x->c.microbatch[i] != x->best.microbatch) i++;
+    x->plan = x->best;
+    memcpy(x->plan.order, x->h->options->fixed.order, sizeof x->plan.order);
+    x->bounding = x->found = false;
+    x->threshold = threshold;
+    if (!take_variant(x, alive) || !alive[i]) return HUGE_VAL;
+    if (!sm_plan_place(&x->plan, &p->d, &x->t->system, &p->at.placement)) return HUGE_VAL;
+    place_curves(x->t, p->v, &p->at);
+    x->known = false;
+    leaves_try(x, i, alive[i]);
+    return x->found ? x->threshold : HUGE_VAL;
+}
+
 double search_refine(void *context, int lane, size_t number, double threshold) {
     plan_search *h = context;
     expansion x = node_of(h, lane, number, threshold * (1 + ROUNDING));
+    if (h->node[number].reach > 0) return h->bound[number]; /* by a climb */
     x.bounding = true;
     sm_plan_each_choice(&x.plan, &h->options->fixed, &x.t->model, bound_variant, &x);
-    return x.found ? x.threshold * (1 - ROUNDING) : HUGE_VAL;
+    const double bound = x.found ? x.threshold * (1 - ROUNDING) : HUGE_VAL;
+    h->node[number].reach = x.found ? reach(&x, threshold) : HUGE_VAL;
+    return bound;
 }
 
 /* ---- the best plan ---- */
@@ -115,17 +140,14 @@ static listed *place_at(expansion *x, int number) {
  * the least that each collective costs on any placement of this node. */
 static bool least_alive(expansion *x, schedule_set *alive) {
     lane_scratch *l = x->l;
-    for (int i = 0; i < l->placements; i++) {
-        place_at(x, i);
-        place_least(x->t, l->p.v, i == 0, &l->p.at);
-    }
-    place_as_least(l->p.v, &l->p.at);
+    placements_least(x->t, l);
     x->loaded = x->known = false;
     return l->placements > 0 && any_alive(x, alive, alive);
 }
 
 static void expand_placement(expansion *x, listed *of, const schedule_set *from) {
     const variant *v = x->l->p.v;
+    const double end_s[2] = {x->end_s[0], x->end_s[1]}; /* with what is placed already */
     placements_list(x->h, &x->plan, x->l, of);
     for (int n = of->first; n < of->first + of->count; n++) {
         listed *at = place_at(x, n);
@@ -133,6 +155,7 @@ static void expand_placement(expansion *x, listed *of, const schedule_set *from)
         x->in = choices_allow(&x->c, &x->plan) & (at->usual || !at->whole ? ~0u : x->c.in.unusual);
         if (!x->in) continue;
         x->loaded = x->known = false;
+        memcpy(x->end_s, end_s, sizeof end_s);
         if (!at->whole) {
             place_hopeful(x->t, v, &x->plan, &x->l->p.d, at->axes, &x->l->p.at);
             if (any_alive(x, from, alive)) expand_placement(x, at, alive);

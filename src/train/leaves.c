@@ -209,6 +209,16 @@ static void take_passes(const expansion *x, bool ends, pass *to) {
     if (ends) to[kinds + 1] = of[head].expected;
 }
 
+/* Those of a kind of schedules, of the pieces from `from` on: of layers, or of all. */
+static void kind_passes(expansion *x, int kind, int from, bool ends, pass *to) {
+    static const sm_schedule of[PASS_KINDS] = {SM_SCHEDULE_ZB_H1, SM_SCHEDULE_1F1B,
+                                               SM_SCHEDULE_DUALPIPE};
+    pieces *p = &x->l->p;
+    x->plan.schedule = of[kind];
+    pieces_pass(x->t, &x->plan, from, ends ? p->v->pieces : x->t->kinds, p);
+    take_passes(x, ends, to);
+}
+
 /* total: of each of these passes. */
 static double spot_s(const expansion *x, const schedule_spot *s, const pass *at,
                      const double *total, bool apart) {
@@ -279,7 +289,7 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     if (objective >= x->threshold) return;
     x->threshold = objective;
     x->found = true;
-    if (!x->bounding) x->best = x->plan;
+    if (!x->one) x->best = x->plan;
 }
 
 /* One schedule: the pipeline's time serves every ZeRO stage (they share the passes) and optimizer
@@ -312,24 +322,17 @@ static schedule_set try_schedules(expansion *x, bool activations, const int *zer
     const space_set above = x->in;
     space_set exact = 0; /* 1F1B, in these */
     schedule_set large = 0;
-    pieces *p = &x->l->p;
     pass passes[MAX_PIECES + 1];
     assert(x->c.n_pipeline >= 0 && x->c.n_pipeline <= SM_SCHEDULE_COUNT + MAX_VIRTUAL);
-    pieces_ways(x->t, &x->plan, 0, p->v->pieces, p);
+    pieces_ways(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
     for (int kind = 0; kind < PASS_KINDS; kind++) {
         schedule_set at = of & x->passes[kind];
-        int n = x->c.n_pipeline - 1;
-        while (n >= 0 && !(at >> n & 1)) n--;
-        if (n < 0) continue;
-        take_schedule(x, n);
         x->plan.offload = activations ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
         for (int ends = 0; ends < 2 && at; ends++) {
-            const int from = ends ? x->t->kinds : 0, to = ends ? p->v->pieces : x->t->kinds;
-            pieces_pass(x->t, &x->plan, from, to, p);
-            take_passes(x, ends, passes);
+            kind_passes(x, kind, ends ? x->t->kinds : 0, ends, passes);
             at = hopeful(x, passes, at);
         }
-        for (; n >= 0 && !is_enough(x); n--) {
+        for (int n = x->c.n_pipeline - 1; n >= 0 && at && !is_enough(x); n--) {
             x->in = above & x->c.in.pipeline[n];
             if (!(at >> n & 1) || !x->in) continue;
             take_schedule(x, n);
@@ -346,19 +349,15 @@ static schedule_set try_schedules(expansion *x, bool activations, const int *zer
 
 /* ---- what is kept ---- */
 
-/* Schedules of which no plan was too large that keeps more and is no slower: what keeps less cannot
- * win there. More is kept where less is gathered again, or, with nothing in host memory, where
- * less is computed again; what goes to host memory takes no less than what stays. */
+/* Schedules of which no plan was too large that gathers less again and is no slower: what keeps
+ * less cannot win there. What goes to host memory takes no less than what stays. */
 static schedule_set settled(const expansion *x, bool activations) {
     schedule_set set = 0;
-    const int mine = (int)x->plan.regather, recompute = (int)x->plan.recompute;
+    const int mine = (int)x->plan.regather;
     for (int host = x->host_beside ? 0 : activations; host <= activations; host++)
-        for (int r = 0; r < SM_RECOMPUTE_COUNT; r++) {
-            if (host ? r != recompute : !(x->within[recompute] >> r & 1)) continue;
-            for (int g = 0; g < SM_REGATHER_COUNT; g++) {
-                const settled_set *done = &x->done[host][r][g];
-                if ((g & mine) == mine && !(x->in & ~done->in)) set |= done->schedules;
-            }
+        for (int g = 0; g < SM_REGATHER_COUNT; g++) {
+            const settled_set *done = &x->done[host][x->plan.recompute][g];
+            if ((g & mine) == mine && !(x->in & ~done->in)) set |= done->schedules;
         }
     return set;
 }
@@ -470,13 +469,11 @@ static timed *timed_of(expansion *x, uint64_t key) {
         x->l->time_room += (size_t)p->v->pieces * TIMED_BYTES;
         x->l->kept_room += p->v->pieces;
     }
-    sm_degrees_microbatch(&p->d, x->plan.microbatch);
     pieces_time(x->t, &x->plan, p);
     for (int i = 0; i < p->v->pieces; i++)
         memcpy(at->time + (size_t)i * TIMED_BYTES, &p->time[i], TIMED_BYTES);
-    pieces_kept(x->t, &x->plan, p);
-    memcpy(at->kept, p->kept, (size_t)p->v->pieces * sizeof p->kept[0]);
     at->key = key;
+    at->has_kept = false;
     return at;
 }
 
@@ -484,94 +481,106 @@ static void take_microbatch(expansion *x, int i) {
     x->microbatch = i;
     x->plan.microbatch = x->c.microbatch[i];
     x->microbatches = microbatches_of(x->t, &x->plan);
+    sm_degrees_microbatch(&x->l->p.d, x->plan.microbatch);
 }
 
-static void load_microbatch(expansion *x, uint64_t key) {
+static bool is_timed(const expansion *x) {
+    const uint64_t key = timed_key(x);
+    return x->l->memo[key % x->l->n_timed].key == key;
+}
+
+/* Its local work. */
+static void take_times(expansion *x) {
     pieces *p = &x->l->p;
-    const timed *at = timed_of(x, key);
-    sm_degrees_microbatch(&p->d, x->plan.microbatch);
+    const timed *at = timed_of(x, timed_key(x));
     for (int i = 0; i < p->v->pieces; i++)
         memcpy(&p->time[i], at->time + (size_t)i * TIMED_BYTES, TIMED_BYTES);
-    memcpy(p->kept, at->kept, (size_t)p->v->pieces * sizeof p->kept[0]);
 }
 
-/* Passes of local work alone. */
-static void work_passes(expansion *x, pass *to) {
+/* What it keeps. */
+static void take_kept(expansion *x) {
     pieces *p = &x->l->p;
-    load_microbatch(x, timed_key(x));
-    for (int i = 0; i < p->v->pieces; i++) {
-        const piece_time *time = &p->time[i];
-        p->pass[i].expected = (pass){time->forward, time->backward_input, time->backward_weight};
-    }
-    take_passes(x, true, to);
+    timed *at = timed_of(x, timed_key(x));
+    const size_t bytes = (size_t)p->v->pieces * sizeof p->kept[0];
+    if (!at->has_kept) pieces_kept(x->t, &x->plan, p);
+    memcpy(at->has_kept ? p->kept : at->kept, at->has_kept ? at->kept : p->kept, bytes);
+    at->has_kept = true;
 }
 
-/* Of a sequence of each kind of layer, of what comes before all of them and of the head. */
+/* Of a sequence, of each piece. */
 static const work_floor *floor_of(expansion *x) {
-    const sm_train *t = x->t;
     pieces *p = &x->l->p;
     const uint64_t key = work_key(p->v, &x->plan);
     timed_floor *at = &x->l->floor[key % x->l->n_timed];
     if (at->key == key) return at->at;
-    if (!at->at) at->at = x->l->floor_room, x->l->floor_room += passes_of(t);
-    memset(at->at, 0, (size_t)passes_of(t) * sizeof *at->at);
-    sm_degrees_microbatch(&p->d, 1);
-    for (int i = 0; i < p->v->pieces; i++) {
-        const int to = i < t->kinds ? i : t->kinds + (i == head_piece(t));
-        piece_floor_add(t, p->v, i, &p->d, x->plan.dtype, &at->at[to]);
-    }
+    if (!at->at) at->at = x->l->floor_room, x->l->floor_room += p->v->pieces;
+    memset(at->at, 0, (size_t)p->v->pieces * sizeof *at->at);
+    sm_degrees d = p->d;
+    sm_degrees_microbatch(&d, 1);
+    for (int i = 0; i < p->v->pieces; i++)
+        piece_floor_add(x->t, p->v, i, &d, x->plan.dtype, &at->at[i]);
     at->key = key;
     return at->at;
 }
 
-static void least_work(const expansion *x, const work_floor *of, pass *to) {
+/* No local work takes less: all that passes ask of it. */
+static void take_floors(expansion *x, const work_floor *of) {
     const double n = x->plan.microbatch;
-    for (int i = 0; i < passes_of(x->t); i++, of++) {
+    for (int i = 0; i < x->l->p.v->pieces; i++, of++) {
         double s[SM_PHASE_COUNT];
-        for (int k = 0; k < SM_PHASE_COUNT; k++)
+        piece_time *time = &x->l->p.time[i];
+        for (int k = 0; k < SM_PHASE_COUNT; k++) {
             s[k] = larger(larger(n * of->each[k], of->read[k]) + of->gaps[k], of->host[k]);
-        to[i] =
-            (pass){s[SM_PHASE_FORWARD], s[SM_PHASE_BACKWARD_INPUT], s[SM_PHASE_BACKWARD_WEIGHT]};
+            time->idle[k] = 0;
+        }
+        time->forward = s[SM_PHASE_FORWARD];
+        time->backward_input = s[SM_PHASE_BACKWARD_INPUT];
+        time->backward_weight = s[SM_PHASE_BACKWARD_WEIGHT];
+        memset(time->again, 0, sizeof time->again);
+        time->ring_forward = time->ring_backward = 0;
     }
+}
+
+/* Of the average stage with any microbatch. */
+static double least_average(const expansion *x, const work_floor *of) {
+    double s = 0;
+    for (int i = 0; i < x->l->p.v->pieces; i++)
+        for (int k = 0; k < SM_PHASE_COUNT; k++)
+            s += (i < x->t->kinds ? x->t->layers[i] : 1) * of[i].each[k];
+    return s * x->t->sequences / sm_plan_replicas(&x->plan) / x->plan.pipeline;
 }
 
 bool leaves_work(expansion *x, schedule_set *alive) {
     bool any = false;
     pass least[MAX_PIECES + 1];
+    pieces *p = &x->l->p;
     const work_floor *of = floor_of(x);
     for (int dual = 0; dual < 2; dual++) x->end_s[dual] = x->t->calibration->step_overhead_s;
+    if (is_hopeless(x, least_average(x, of) * (1 - ROUNDING) + x->end_s[0])) return false;
     for (int i = 0; i < x->c.n_microbatch; i++) {
         alive[i] = x->l->possible[i];
         if (!alive[i]) continue;
         take_microbatch(x, i);
-        const uint64_t key = timed_key(x);
-        if (x->l->memo[key % x->l->n_timed].key != key) {
-            least_work(x, of, least);
-            alive[i] = hopeful(x, least, alive[i]);
+        if (is_timed(x)) take_times(x);
+        else take_floors(x, of);
+        for (int k = 0; k < p->v->pieces; k++) {
+            const piece_time *time = &p->time[k];
+            p->pass[k].expected =
+                (pass){time->forward, time->backward_input, time->backward_weight};
         }
-        if (alive[i]) {
-            work_passes(x, least);
-            alive[i] = hopeful(x, least, alive[i]);
-        }
+        take_passes(x, true, least);
+        alive[i] = hopeful(x, least, alive[i]);
         any |= alive[i] != 0;
     }
     return any;
 }
 
 /* With nothing computed again and the least gathered again. */
-static void take_least(expansion *x) {
+static void take_least(expansion *x, int from, int to) {
     x->plan.recompute = SM_RECOMPUTE_NONE;
     x->plan.offload = SM_OFFLOAD_NONE;
     x->plan.regather = x->regather[0][0].regather;
-    pieces_ways(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
-}
-
-static void least_passes(expansion *x, int kind, pass *to) {
-    static const sm_schedule of[PASS_KINDS] = {SM_SCHEDULE_ZB_H1, SM_SCHEDULE_1F1B,
-                                               SM_SCHEDULE_DUALPIPE};
-    x->plan.schedule = of[kind];
-    pieces_pass(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
-    take_passes(x, true, to);
+    pieces_ways(x->t, &x->plan, from, to, &x->l->p);
 }
 
 static void lay_hopeful(expansion *x) {
@@ -581,58 +590,77 @@ static void lay_hopeful(expansion *x) {
 }
 
 /* Those of the microbatch at hand with the collectives of no placement, which become the curves at
- * hand where they are needed first: of each kind of schedule. */
-static const pass *hopeful_passes(expansion *x) {
+ * hand where they are needed first: of each kind of schedule. Work is timed last, since that takes
+ * longest. Until then it is its floor, under which collectives hide no more than under what it
+ * takes; of a ring, which hides under attention, nothing counts. */
+static const placed_passes *hopeful_passes(expansion *x, bool exact) {
     pieces *p = &x->l->p;
-    const int n = passes_of(x->t);
-    uint64_t work = timed_key(x), key = sm_hash_mixed(p->v->code, x->regather[0][0].regather);
+    const int n = passes_of(x->t), all = p->v->pieces;
+    uint64_t key = sm_hash_mixed(p->v->code, x->regather[0][0].regather);
     key = sm_hash_mixed(key, (uint32_t)x->plan.fsdp);
     if (p->v->over & SM_BIT(SM_AXIS_DATA)) key = sm_hash_mixed(key, (uint32_t)x->plan.data);
-    key = sm_hash_mixed(key, work);
-    timed_passes *at = &x->l->hopeful[key % (x->l->n_timed * HOPEFUL)];
-    if (at->key == key) return at->at;
+    key = sm_hash_mixed(key, timed_key(x));
+    placed_passes *at = &x->l->hopeful[key % (x->l->n_timed * HOPEFUL)];
+    if (at->key == key && at->timed >= exact) return at;
     if (!at->at) at->at = x->l->pass_room, x->l->pass_room += PASS_KINDS * n;
     lay_hopeful(x);
-    load_microbatch(x, work);
     x->plan.zero = 0;
-    pieces_comm(x->t, &x->plan, p);
+    if (x->at_hand != x->microbatch) pieces_comm(x->t, &x->plan, 0, all, p);
     x->at_hand = x->microbatch;
-    take_least(x);
-    for (int kind = 0; kind < PASS_KINDS; kind++) least_passes(x, kind, at->at + kind * n);
+    take_least(x, 0, all);
+    at->timed = exact || is_timed(x);
+    if (at->timed) take_times(x);
+    else {
+        take_floors(x, floor_of(x));
+        for (int k = 0; k < all; k++) p->way[k][0].ring = p->way[k][1].ring = 0;
+    }
+    for (int kind = 0; kind < PASS_KINDS; kind++) kind_passes(x, kind, 0, true, at->at + kind * n);
     at->key = key;
-    return at->at;
+    return at;
+}
+
+static schedule_set passes_hopeful(const expansion *x, const pass *at, schedule_set of) {
+    schedule_set left = 0;
+    for (int kind = 0; kind < PASS_KINDS; kind++)
+        if (of & x->passes[kind])
+            left |= hopeful(x, at + kind * passes_of(x->t), of & x->passes[kind]);
+    return left;
 }
 
 schedule_set leaves_hopeful(expansion *x, int i, schedule_set of) {
+    const placed_passes *at = NULL;
     x->known = true;
     take_microbatch(x, i);
-    const pass *at = hopeful_passes(x);
-    for (int ends = x->loaded; ends < 2; ends++) { /* where work leaves one a chance: of the step */
-        schedule_set left = 0;
-        for (int kind = 0; kind < PASS_KINDS; kind++)
-            if (of & x->passes[kind])
-                left |= hopeful(x, at + kind * passes_of(x->t), of & x->passes[kind]);
-        of = left;
-        if (!of) return 0;
-        lay_hopeful(x);
-        if (!x->loaded) load_stages(x);
+    for (int exact = 0; of && !(at && at->timed); exact++) {
+        at = hopeful_passes(x, exact);
+        of = passes_hopeful(x, at->at, of);
+        if (!of || x->loaded) continue;
+        lay_hopeful(x); /* where a chance is left: the ends of a step, too */
+        load_stages(x);
+        of = passes_hopeful(x, at->at, of);
     }
     return of;
 }
 
-/* Schedules by which a plan of this microbatch could win, given its collectives as priced in
- * p->comm. */
+/* Schedules by which a plan of this microbatch could win with the curves at hand, whose collectives
+ * are priced: of layers first, and of the rest where these leave a chance. */
 static schedule_set comm_hopeful(expansion *x, schedule_set of) {
     pass passes[MAX_PIECES + 1];
-    schedule_set set = 0;
-    take_least(x);
-    for (int kind = 0; kind < PASS_KINDS; kind++) {
-        schedule_set at = of & x->passes[kind];
-        if (!at) continue;
-        least_passes(x, kind, passes);
-        set |= hopeful(x, passes, at);
+    pieces *p = &x->l->p;
+    for (int ends = 0; ends < 2 && of; ends++) {
+        schedule_set set = 0;
+        const int from = ends ? x->t->kinds : 0, to = ends ? p->v->pieces : x->t->kinds;
+        pieces_comm(x->t, &x->plan, from, to, p);
+        take_least(x, from, to);
+        for (int kind = 0; kind < PASS_KINDS; kind++) {
+            schedule_set at = of & x->passes[kind];
+            if (!at) continue;
+            kind_passes(x, kind, 0, ends, passes);
+            set |= hopeful(x, passes, at);
+        }
+        of = set;
     }
-    return set;
+    return of;
 }
 
 void leaves_try(expansion *x, int i, schedule_set of) {
@@ -645,15 +673,16 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     x->at_hand = -1;
     if (!(above & x->c.in.microbatch[i])) return;
     take_microbatch(x, i);
-    if (!at_hand) load_microbatch(x, timed_key(x));
-    if (!x->loaded) load_stages(x);
+    take_times(x);
     x->plan.zero = x->c.zero[0];
-    if (!known) pieces_comm(x->t, &x->plan, &x->l->p);
     x->open = known ? of : comm_hopeful(x, of);
     if (!x->open) return;
+    take_kept(x);
+    if (!x->loaded) load_stages(x);
     x->open = may_fit(x, x->open);
     if (!x->open) return;
-    if (known && !at_hand) pieces_comm(x->t, &x->plan, &x->l->p);
+    x->plan.zero = x->c.zero[0];
+    if (known && !at_hand) pieces_comm(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
     pieces_comm_again(x->t, &x->plan, &x->l->p);
     x->in &= x->c.in.microbatch[i];
     for (int z = 0; z < x->c.n_zero; z++) {
@@ -662,7 +691,7 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     }
     if (n) try_zero(x, shared, n);
     x->plan.zero = 2; /* reduces every microbatch: other collectives */
-    if (n && two && !is_enough(x)) pieces_comm(x->t, &x->plan, &x->l->p);
+    if (n && two && !is_enough(x)) pieces_comm(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
     if (two && !is_enough(x)) try_zero(x, &(const int){2}, 1);
     x->in = above;
 }

@@ -26,9 +26,9 @@ void pieces_gathered(const sm_train *t, const sm_plan *plan, pieces *p) {
         p->gathered[i] = piece_gathered_bytes(t, p->v, i, &p->d, plan);
 }
 
-void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p) {
+void pieces_comm(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p) {
     const sm_timed_line *line;
-    for (int i = 0; i < p->v->pieces; i++)
+    for (int i = first; i < end; i++)
         piece_comm_compute(t, p->v, i, &p->d, &p->at, plan, &p->comm[i]);
     double bytes = size_at(&p->v->piece[0].part.boundary, &p->d);
     p->send_serial_s = p->at.send ? sm_timed_curve_s(p->at.send, bytes, &line) : 0;

@@ -44,13 +44,12 @@ static void cut_axis(sm_group *g, int n, bool apart) {
     g->parts = kept;
 }
 
-/* The group of these axes of a slot, or of a part of it. */
-static sm_group slot_group(const sm_train *t, const placed *p, sm_axes axes, slot_part part) {
-    if (part == ALL_COPIES || !(axes & SM_BIT(SM_AXIS_DATA)))
-        return group_of(t, &p->placement, axes);
-    sm_placement cut = p->placement;
+sm_group place_group(const sm_train *t, const sm_placement *at, int copies, sm_axes axes,
+                     slot_part part) {
+    if (part == ALL_COPIES || !(axes & SM_BIT(SM_AXIS_DATA))) return group_of(t, at, axes);
+    sm_placement cut = *at;
     sm_group *data = &cut.axis[SM_AXIS_DATA];
-    cut_axis(data, data->size / p->copies, part == ACROSS_COPIES);
+    cut_axis(data, data->size / copies, part == ACROSS_COPIES);
     return group_of(t, &cut, axes);
 }
 
@@ -68,7 +67,7 @@ void place_curves(const sm_train *t, const variant *v, placed *p) {
         if (is_idle(t, &v->key[i])) continue;
         sm_group cut, *g = &joined[axes];
         bool whole = v->key[i].part == ALL_COPIES || (v->key[i].part == ONE_COPY && p->copies == 1);
-        if (!whole) *(g = &cut) = slot_group(t, p, axes, v->key[i].part);
+        if (!whole) *(g = &cut) = place_group(t, &p->placement, p->copies, axes, v->key[i].part);
         else if (!done[axes]) *g = group_of(t, &p->placement, axes);
         done[axes] |= whole;
         p->slot[i] = sm_curve_memo_get(&p->memo, v->key[i].op, g, ragged_of(t, &v->key[i], g));
@@ -117,16 +116,20 @@ static void lower_curve(const sm_train *t, const sm_timed_curve *one, bool first
         to->busy[l] = first ? busy[l] : smaller(to->busy[l], busy[l]);
 }
 
-void place_least(const sm_train *t, const variant *v, bool first, placed *p) {
-    place_curves(t, v, p);
-    for (int i = 0; i < v->slots; i++)
-        if (!is_idle(t, &v->key[i])) lower_curve(t, p->slot[i], first, &p->own[i]);
-    lower_curve(t, p->send, first, &p->own[v->slots]);
+slot_key place_slot(const variant *v, int i) {
+    return i < v->slots ? v->key[i]
+                        : (slot_key){SM_PERMUTE, SM_BIT(SM_PLACED_PIPELINE), false, ALL_COPIES};
 }
 
-void place_as_least(const variant *v, placed *p) {
-    for (int i = 0; i < v->slots; i++) p->slot[i] = &p->own[i];
-    p->send = &p->own[v->slots];
+void place_least(const sm_train *t, const variant *v, int i, int n, const sm_group *of, placed *p) {
+    const slot_key key = place_slot(v, i);
+    for (int k = 0; k < n && !is_idle(t, &key); k++) {
+        sm_curve_memo_reserve(&p->memo, 1);
+        const sm_timed_curve *one =
+            sm_curve_memo_get(&p->memo, key.op, &of[k], ragged_of(t, &key, &of[k]));
+        lower_curve(t, one, k == 0, &p->own[i]);
+    }
+    *(i < v->slots ? &p->slot[i] : &p->send) = &p->own[i];
 }
 
 /* ---- the best of all placements ----
@@ -244,7 +247,6 @@ static void room_left(const sm_train *t, const sm_placement *at, sm_axes placed_
 
 void place_hopeful(const sm_train *t, const variant *v, const sm_plan *plan, const sm_degrees *d,
                    sm_axes placed_axes, placed *p) {
-    const slot_key send = {SM_PERMUTE, SM_BIT(SM_PLACED_PIPELINE), false, ALL_COPIES};
     sm_curve_memo *memo = placed_axes ? &p->memo : &p->unplaced;
     int room[SM_MAX_LEVELS];
     unsigned alike = 0;
@@ -253,13 +255,13 @@ void place_hopeful(const sm_train *t, const variant *v, const sm_plan *plan, con
     sm_curve_memo_reserve(memo, v->slots + 1);
     room_left(t, &p->placement, placed_axes, room);
     for (int i = 0; i <= v->slots; i++) {
-        const slot_key *slot = i < v->slots ? &v->key[i] : &send;
+        const slot_key key = place_slot(v, i), *slot = &key;
         if (is_idle(t, slot)) continue;
         sm_group at = {.size = 1};
         double left = 1;
         int spread = 0;
         sm_axes inside = (sm_axes)(slot->axes & placed_axes);
-        if (inside) at = slot_group(t, p, inside, slot->part);
+        if (inside) at = place_group(t, &p->placement, p->copies, inside, slot->part);
         for (int a = 0; a < SM_PLACED_AXES; a++) {
             if (!((slot->axes & ~placed_axes) >> a & 1)) continue;
             double size = a < SM_AXIS_COUNT ? d->axis[a] : plan->pipeline;

@@ -6,17 +6,21 @@
 #include "search_space.h"
 
 /* Of what costs count: on a switch level it is one whichever chips are below a child. */
+static uint64_t group_key(uint64_t h, const sm_system *system, const sm_group *g) {
+    for (int i = 0; i < g->parts; i++) {
+        const sm_part *q = &g->part[i];
+        bool torus = system->level[q->level].kind == SM_LEVEL_TORUS;
+        uint64_t word =
+            (uint64_t)q->level << 52 ^ (uint64_t)q->size << 26 ^ (uint64_t)(torus ? q->stride : 0);
+        h = sm_hash_mixed(h, word);
+    }
+    return h;
+}
+
 static uint64_t placement_key(const sm_system *system, const listed *at) {
-    const sm_placement *p = &at->placement;
     uint64_t h = sm_hash_mixed(SM_HASH_SEED, at->axes);
-    for (int a = 0; a < p->axes; a++)
-        for (int i = 0; i < p->axis[a].parts; i++) {
-            const sm_part *q = &p->axis[a].part[i];
-            bool torus = system->level[q->level].kind == SM_LEVEL_TORUS;
-            uint64_t word = (uint64_t)a << 60 ^ (uint64_t)q->level << 52 ^ (uint64_t)q->size << 26 ^
-                            (uint64_t)(torus ? q->stride : 0);
-            h = sm_hash_mixed(h, word);
-        }
+    for (int a = 0; a < at->placement.axes; a++)
+        h = group_key(sm_hash_mixed(h, (unsigned)a), system, &at->placement.axis[a]);
     return h | 1;
 }
 
@@ -41,10 +45,12 @@ typedef struct listing {
 
 /* The first `depth` axes of the plan's order alone. */
 static bool place_first(const listing *x, int depth, listed *to) {
+    to->axes = 0;
+    for (int i = 0; i < depth; i++) to->axes = (sm_axes)(to->axes | axes_of_key(x->plan.order[i]));
+    if (depth == SM_PLAN_DEGREES)
+        return sm_plan_place(&x->plan, x->degrees, x->system, &to->placement);
     sm_degrees d = *x->degrees;
     sm_plan plan = x->plan;
-    to->axes = 0;
-    for (int i = 0; i < depth; i++) to->axes = (sm_axes)(to->axes | axes_of_key(plan.order[i]));
     for (int a = 0; a < SM_AXIS_COUNT; a++)
         if (!(to->axes >> a & 1)) d.axis[a] = 1;
     if (!(to->axes >> SM_PLACED_PIPELINE & 1)) plan.pipeline = 1;
@@ -140,4 +146,29 @@ void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l,
             if (i < l->axes) move(x.plan.order, of->depth, i);
         }
     of->count = l->placements - of->first;
+}
+
+/* ---- the least of all placements, many of which have the same group of some axes ---- */
+
+void placements_least(const sm_train *t, lane_scratch *l) {
+    placed *p = &l->p.at;
+    const variant *v = l->p.v;
+    bool done[MAX_SLOTS + 1] = {false};
+    for (int i = 0; i <= v->slots; i++) {
+        const slot_key key = place_slot(v, i);
+        int n = 0;
+        if (done[i]) continue;
+        memset(l->seen, 0, sizeof l->seen);
+        for (int k = 0; k < l->placements; k++) {
+            const sm_placement *at = &l->placement[k].placement;
+            l->group[n] = place_group(t, at, p->copies, key.axes, key.part);
+            n += first_seen(l, group_key(SM_HASH_SEED, &t->system, &l->group[n]) | 1);
+        }
+        for (int k = i; k <= v->slots; k++) {
+            const slot_key other = place_slot(v, k);
+            if (done[k] || other.axes != key.axes || other.part != key.part) continue;
+            done[k] = true;
+            place_least(t, v, k, n, l->group, p);
+        }
+    }
 }

@@ -36,8 +36,12 @@ const sm_search_effort *sm_search_result_effort(const sm_search_result *result) 
 /* ---- merging ---- */
 
 double search_threshold(const plan_search *h) {
-    if (h->found == h->options->top) return h->objective[h->found - 1];
-    return h->options->below > 0 ? h->options->below : HUGE_VAL;
+    const int top = h->options->top;
+    double least = h->options->below > 0 ? h->options->below : HUGE_VAL;
+    if (h->found == top) least = fmin(least, h->objective[top - 1]);
+    /* What takes as long as a plan that is known is looked at too: it may be that plan. */
+    if (h->n_near == top) least = fmin(least, h->near[top - 1].objective * (1 + ROUNDING));
+    return least;
 }
 
 double search_merge(void *context, int place, size_t number) {
@@ -56,6 +60,20 @@ double search_merge(void *context, int place, size_t number) {
         h->objective[at] = o->objective;
     }
     return h->options->prune ? search_threshold(h) : HUGE_VAL;
+}
+
+double search_refined(void *context, size_t number) {
+    plan_search *h = context;
+    const double objective = h->node[number].reach;
+    const int n = h->n_near, top = h->options->top;
+    bool joins = objective > 0 && objective < (n == top ? h->near[n - 1].objective : HUGE_VAL);
+    for (int i = 0; i < n && joins; i++) joins = h->near[i].node != number;
+    if (joins) {
+        int at = n < top ? h->n_near++ : n - 1;
+        for (; at > 0 && h->near[at - 1].objective > objective; at--) h->near[at] = h->near[at - 1];
+        h->near[at] = (near_node){number, objective, false};
+    }
+    return search_threshold(h);
 }
 
 static void report_progress(double fraction, void *context) {
@@ -121,7 +139,7 @@ static bool make_memo(const plan_search *h, lane_scratch *l) {
     const size_t hopeful = l->n_timed * HOPEFUL;
     l->time_room = sm_arena_array(a, l->n_timed * n, TIMED_BYTES);
     l->kept_room = sm_arena_array(a, l->n_timed * n, sizeof *l->kept_room);
-    l->floor_room = sm_arena_array(a, l->n_timed * passes, sizeof *l->floor_room);
+    l->floor_room = sm_arena_array(a, l->n_timed * n, sizeof *l->floor_room);
     l->pass_room = sm_arena_array(a, hopeful * PASS_KINDS * passes, sizeof *l->pass_room);
     l->memo = sm_arena_array(a, l->n_timed, sizeof *l->memo);
     l->floor = sm_arena_array(a, l->n_timed, sizeof *l->floor);
@@ -129,16 +147,18 @@ static bool make_memo(const plan_search *h, lane_scratch *l) {
     l->placement_room = MAX_DIMS_ORDERS; /* no tree of orders on switches has as many */
     for (int k = 2; k <= h->axes; k++) l->placement_room *= k;
     l->placement = sm_arena_array(a, (size_t)l->placement_room, sizeof *l->placement);
+    l->group = sm_arena_array(a, (size_t)l->placement_room, sizeof *l->group);
     l->fit = sm_arena_array(a, (size_t)h->microbatches, sizeof *l->fit);
     l->p.matmuls = h->roomy ? sm_arena_array(a, MATMULS, sizeof *l->p.matmuls) : NULL;
     l->least_memory = h->effort.least_memory_bytes;
     return (!h->roomy || l->p.matmuls) && l->time_room && l->kept_room && l->floor_room &&
-           l->pass_room && l->memo && l->floor && l->hopeful && l->placement && l->fit;
+           l->pass_room && l->memo && l->floor && l->hopeful && l->placement && l->group && l->fit;
 }
 
 static void gather_least_memory(plan_search *h) {
     for (int i = 0; h->lane && i < h->lanes; i++)
         h->effort.least_memory_bytes = fmin(h->effort.least_memory_bytes, h->lane[i].least_memory);
+    h->lane = NULL;
 }
 
 static bool make_curves(const plan_search *h, int entries, sm_curve_memo *memo) {
@@ -196,6 +216,7 @@ static sm_status search_chips(plan_search *h, int chips, sm_error *err) {
                       .nodes = h->nodes,
                       .bound = h->bound,
                       .refine = o->prune ? search_refine : NULL,
+                      .refined = search_refined,
                       .expand = search_expand,
                       .merge = search_merge,
                       .stop = o->stop,
@@ -212,13 +233,11 @@ static sm_status search_chips(plan_search *h, int chips, sm_error *err) {
 static sm_status search_part(plan_search *h, sm_train *train, int chips, sm_error *err) {
     sm_arena *outer = h->scratch;
     if (!train_take(train, chips)) return SM_OK;
-    gather_least_memory(h);
-    h->lane = NULL; /* whose curves are the whole system's */
+    gather_least_memory(h); /* of lanes whose curves are the whole system's */
     h->scratch = sm_arena_new();
     sm_status s = h->scratch ? build_variants(train, h->options, err) : sm_fail_memory(err);
     if (!s) s = search_chips(h, chips, err);
     gather_least_memory(h);
-    h->lane = NULL;
     sm_arena_free(h->scratch);
     h->scratch = outer;
     return s;

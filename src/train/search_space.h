@@ -12,6 +12,7 @@ enum { MAX_VIRTUAL = 8 };
 
 typedef struct node {
     int32_t degree[SM_PLAN_DEGREES];
+    double reach; /* what a plan of it takes; HUGE_VAL: none is known, 0: it is not refined */
 } node;
 
 typedef struct pipeline_choice {
@@ -77,18 +78,20 @@ typedef struct timed {
     uint64_t key;
     unsigned char *time; /* TIMED_BYTES of each piece */
     kept_bytes *kept;
+    bool has_kept;
 } timed;
 /* Passes of each kind of layer, of what comes before all of them and of the head, with the
  * collectives of no placement, which depend on fsdp and the rules beside: for each kind of
  * schedule. */
-typedef struct timed_passes {
+typedef struct placed_passes {
     uint64_t key;
     pass *at;
-} timed_passes;
+    bool timed; /* or with the least work */
+} placed_passes;
 /* What no microbatch takes less than, by which most are ruled out before they are timed. */
 typedef struct timed_floor {
     uint64_t key;
-    work_floor *at; /* passes_of() of them */
+    work_floor *at; /* of each piece */
 } timed_floor;
 typedef struct counted { /* plans of nodes that have as many */
     uint64_t key;
@@ -143,8 +146,8 @@ typedef struct lane_scratch {
     stage_load load[4][MAX_LOADS]; /* of each ZeRO stage */
     timed *memo;                   /* n_timed of them */
     size_t n_timed;
-    timed_floor *floor;    /* n_timed of them */
-    timed_passes *hopeful; /* HOPEFUL times as many */
+    timed_floor *floor;     /* n_timed of them */
+    placed_passes *hopeful; /* HOPEFUL times as many */
     /* What places have that are used, one after the other: few pages are touched. */
     unsigned char *time_room;
     kept_bytes *kept_room;
@@ -161,6 +164,7 @@ typedef struct lane_scratch {
     uint8_t usual[SM_PLAN_DEGREES]; /* the order that spaces of the usual order alone have */
     listed none, *placement;        /* with no axis placed; the list */
     int placement_room;
+    sm_group *group; /* of some axes, as many */
     uint64_t seen[MAX_PLACEMENTS * 2];
 } lane_scratch;
 
@@ -171,6 +175,13 @@ typedef struct outcome {
     double evaluated;
 } outcome;
 
+/* A node with a plan that takes no more than so much. */
+typedef struct near_node {
+    size_t node;
+    double objective;
+    bool visited; /* a climb looked at its neighbours */
+} near_node;
+
 typedef struct plan_search {
     const sm_search_options *options;
     const sm_train *train;
@@ -178,6 +189,8 @@ typedef struct plan_search {
     size_t nodes, room;
     node *node;
     double *bound;
+    int n_near;
+    near_node near[SM_MAX_TOP]; /* those of these chips that reach least, in their order */
     double space;
     double floor_s; /* no plan on the chips in use takes less */
     counted counted[COUNTED];
@@ -205,17 +218,21 @@ double search_floor(const sm_train *t, const sm_plan *plan, int chips);
 /* A bound of a node from the least of its plans with collectives that no placement beats; HUGE_VAL:
  * none fits, or none is below the threshold. */
 double search_refine(void *context, int lane, size_t number, double threshold);
+/* A node that was refined joins those that reach least. Returns the threshold from then on. */
+double search_refined(void *context, size_t number);
 /* The best plan of a node. */
 void search_expand(void *context, int lane, int place, size_t number, double threshold);
 /* What plans must be better than; what the node looked into at `place` has joins the best. Returns
  * the threshold from then on. */
 double search_threshold(const plan_search *h);
 double search_merge(void *context, int place, size_t number);
-/* Look into a few nodes that promise most; their bounds become infinite. */
+/* Look into a few nodes that reach least; their bounds become infinite. */
 void search_climb(plan_search *h);
 /* List those that begin with a placement of the plan's degrees: on switches with one axis more,
  * else, or without bounds, whole. Each stands once in l->placement. */
 void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l, listed *of);
+/* On a torus: the curves at hand become the least of the listed placements. */
+void placements_least(const sm_train *t, lane_scratch *l);
 /* What the search makes least: seconds, chip-seconds or bytes. */
 double objective_of(const sm_search_options *o, const sm_plan *plan, double expected_s,
                     double memory);
@@ -247,7 +264,6 @@ typedef struct expansion {
     schedule_set passes[PASS_KINDS], open; /* of a kind; that may win with the microbatch at hand */
     double microbatches;                   /* of it */
     double end_s[2];                       /* no step ends in less; under dualpipe */
-    unsigned within[SM_RECOMPUTE_COUNT];   /* what computes no more again, a bit each */
     bool loaded;                           /* the ends of a step with the curves at hand */
     bool known;       /* schedules that the curves at hand leave no chance are out */
     bool laid;        /* the curves at hand are those of no placement */

@@ -181,7 +181,7 @@ typedef struct placed { /* a plan's placement with its curves */
     const sm_timed_curve *slot[MAX_SLOTS];
     const sm_timed_curve *send;   /* one stage to the next */
     sm_curve_memo memo, unplaced; /* the second: of a search, where no axis lies anywhere */
-    /* of place_least: slots, then send; the groups that they are the least of */
+    /* of place_least: slots, then send */
     sm_timed_curve own[MAX_SLOTS + 1];
 } placed;
 /* The axes of the program that a degree of a plan gives members to. */
@@ -195,10 +195,13 @@ void place_curves(const sm_train *t, const variant *v, placed *p);
  * average one: use them together or not at all, and place no axes. */
 void place_hopeful(const sm_train *t, const variant *v, const sm_plan *plan, const sm_degrees *d,
                    sm_axes placed_axes, placed *p);
-/* The same of some placements: called once for each, `first` for the first of them, and
- * place_as_least at the end. */
-void place_least(const sm_train *t, const variant *v, bool first, placed *p);
-void place_as_least(const variant *v, placed *p);
+/* The i-th collective of a variant, and after those of its slots what goes to the next stage. */
+slot_key place_slot(const variant *v, int i);
+/* The group of these axes, or of the part that a slot has of them. */
+sm_group place_group(const sm_train *t, const sm_placement *at, int copies, sm_axes axes,
+                     slot_part part);
+/* Its curve becomes the least of n groups. */
+void place_least(const sm_train *t, const variant *v, int i, int n, const sm_group *of, placed *p);
 
 /* Some of the collectives of a microbatch: their seconds, and how long each level is busy. */
 typedef struct comm_sums {
@@ -335,7 +338,7 @@ bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_kept(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_gathered(const sm_train *t, const sm_plan *plan, pieces *p);
-void pieces_comm(const sm_train *t, const sm_plan *plan, pieces *p);
+void pieces_comm(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p);
 void pieces_comm_again(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p);
 /* What a plan makes of the collectives of the pieces first .. end - 1; layer kinds come first. */
