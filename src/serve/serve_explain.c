@@ -95,7 +95,7 @@ static sm_why *tell_step(teller *t, const char *label, const sm_step_price *pric
                  x->s->calibration->source);
     if (step_host_s(x) > 0)
         sm_page_leaf(&t->r, w, "sequences on the host", step_host_s(x), "s",
-                     "sequences that decode x host_s_per_sequence of the engine");
+                     "sequences of a rank that decode x host_s_per_sequence of the engine");
     tell_lower(t, w, price);
     return w;
 }

@@ -332,7 +332,8 @@ static sm_status check_batch(const sm_step_batch *batch, sm_error *err) {
     return SM_OK;
 }
 
-/* What the software does on the host for each sequence that decodes. */
+/* What the software does on the host for each sequence that decodes: ranks with sequences of their
+ * own each see to those. */
 double step_host_s(const step *x) { return x->decoding * x->s->job.software->host_s_per_sequence; }
 
 void step_resize(step *x, const sm_step_batch *batch) {
@@ -345,7 +346,7 @@ void step_resize(step *x, const sm_step_batch *batch) {
         x->group[i] = (attend){fullest(x->d.replicas, g->sequences), g->queries, g->past};
         tokens += x->group[i].sequences * g->queries;
         if (!is_decoding(g->queries, g->past)) begun += x->group[i].sequences;
-        else x->decoding += g->sequences;
+        else x->decoding += x->group[i].sequences;
         routed += fullest(groups, g->sequences) * groups * g->queries;
     }
     double drawn = batch->sampled > 0 ? fullest(x->d.replicas, batch->sampled) : 0;
