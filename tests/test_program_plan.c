@@ -121,6 +121,11 @@ static void is_near(double a, double b, double whole) {
     if (fabs(a - b) > 1e-9 * whole) fail_msg("%.17g, not %.17g", a, b);
 }
 
+static double degree(const char *plan, const char *key) {
+    const char *at = strstr(plan, key);
+    return at ? strtod(at + strlen(key), NULL) : 1;
+}
+
 /* Training: the lines are math and memory of the breakdown. Serving: with what shows of the
  * collectives and the overhead of the engine they are the step. */
 static void check_sums(const planned *p, const sm_data *data) {
@@ -139,9 +144,10 @@ static void check_sums(const planned *p, const sm_data *data) {
     sm_calibration usual = sm_serve_usual_calibration(&system.chip);
     assert_true((number(step, "scans") > 0) == (p->model == scanning));
     is_near(all.exposed_s, number(step, "network"), whole);
-    /* a pipeline's stages work on as many groups of sequences at a time */
-    const char *stages = strstr(p->plan, "pipeline=");
-    double groups = stages ? strtod(stages + strlen("pipeline="), NULL) : 1;
+    /* a pipeline's stages work on as many groups of sequences at a time, and ranks of data and of
+     * experts have sequences of their own */
+    double groups =
+        degree(p->plan, "pipeline=") * degree(p->plan, "data=") * degree(p->plan, "expert=");
     double decoding = p->phase == SM_TEXT_DECODE ? number(data, "sequences") / groups : 0;
     double host_s = decoding * sm_software_of(NULL)->host_s_per_sequence;
     is_near(all.time_s + all.exposed_s + usual.step_overhead_s + host_s, whole, whole);
