@@ -41,8 +41,10 @@ static sm_status fail_unknown_name(const char *name, sm_error *err) {
 
 enum { MOST_CONFIG_BYTES = 64 << 20 };
 
-/* "meta-llama/Llama-3.1-8B-Instruct" is an id and no path. */
-static bool is_id(const char *text) { return strchr(text, '/') == strrchr(text, '/'); }
+/* "meta-llama/Llama-3.1-8B-Instruct" is an id; what begins at a folder, "./Llama", is a path. */
+static bool is_id(const char *text) {
+    return text[0] != '.' && text[0] != '/' && strchr(text, '/') == strrchr(text, '/');
+}
 
 /* Behind the object that begins here or later. */
 static const char *behind_object(const char *text) {

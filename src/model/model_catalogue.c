@@ -27,7 +27,8 @@ static size_t said_at_end(const char *name, size_t n, const char **stored) {
         const stored_id *id = &stored_ids[i];
         size_t m = strlen(id->ending);
         if (n <= m || strncasecmp(name + n - m, id->ending, m) != 0) continue;
-        if (id->config[0] && !*stored) *stored = id->config;
+        if (id->config[0] && *stored) return 0; /* in two ways at once */
+        if (id->config[0]) *stored = id->config;
         return m;
     }
     return 0;
