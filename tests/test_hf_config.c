@@ -643,9 +643,10 @@ static void damaged_texts_end_well(void **state) {
     static const char bytes[] = "{}[]\",:-+.eE019 nt\\u\x80\xff\n";
     sm_rng rng = {7};
     FOR_CATALOGUE(i) {
-        char text[4096];
+        char text[8192];
         size_t n = strlen(sm_catalogue_at(i)->config_json);
-        for (int turn = 0; turn < (SANITIZED ? 20 : 60); turn++) {
+        assert_true(n < sizeof text);
+        for (int turn = 0; turn < (SANITIZED ? 16 : 40); turn++) {
             memcpy(text, sm_catalogue_at(i)->config_json, n);
             for (uint64_t k = 0; k <= sm_rng_below(&rng, 3); k++)
                 text[sm_rng_below(&rng, n)] = bytes[sm_rng_below(&rng, sizeof bytes)];
@@ -686,16 +687,17 @@ static void extreme_numbers_end_well(void **state) {
     static const char *const extremes[] = {
         "0",     "1",   "3",    "-1", "268435456", "1e9",  "2147483648",
         "1e308", "0.5", "null", "[]", "{}",        "true", "[0, 1, 268435456]"};
-    const size_t step = SANITIZED ? 14 : 3;
+    const size_t step = SANITIZED ? 14 : 4;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         const char *text = sm_catalogue_at(i)->config_json;
         for (const char *at = strchr(text, ':'); at; at = strchr(at + 1, ':')) {
             size_t value = strcspn(at, ",}");
             if (said_before(i, at)) continue;
             for (size_t k = i % step; k < sizeof extremes / sizeof *extremes; k += step) {
-                char changed[4096];
+                char changed[8192];
                 int n = snprintf(changed, sizeof changed, "%.*s: %s%s", (int)(at - text), text,
                                  extremes[k], at + value);
+                assert_true(n < (int)sizeof changed);
                 sm_source source = {"extreme.json", changed, (size_t)n};
                 static sm_model m;
                 sm_error err;

@@ -92,6 +92,14 @@ static bool read_again(const sm_program *b, int tensor, uint64_t again) {
     return false;
 }
 
+/* What the op makes: a kernel may have several results. */
+static uint64_t results_of(const sm_program *b, int op) {
+    uint64_t made = sm_bit_of(b->op[op].out);
+    for (int t = 0; t < b->tensors && b->op[op].kind == SM_OP_KERNEL; t++)
+        if (b->tensor[t].producer == op) made |= sm_bit_of(t);
+    return made;
+}
+
 int sm_recompute_kept(const sm_partition *partition, uint64_t set, sm_regather regather,
                       uint64_t *again, sm_kept_array *kept) {
     const sm_program *b = &partition->program;
@@ -100,9 +108,10 @@ int sm_recompute_kept(const sm_partition *partition, uint64_t set, sm_regather r
     /* ops come in order, so one pass from the last to the first closes the set */
     for (int i = b->ops - 1; i >= 0; i--) {
         const sm_op *op = &b->op[i];
-        if (!(set >> i & 1) || !(wanted >> op->out & 1)) continue;
+        const uint64_t made = results_of(b, i);
+        if (!(set >> i & 1) || !(wanted & made)) continue;
         *again |= 1ull << i;
-        wanted &= ~(1ull << op->out);
+        wanted &= ~made;
         for (int k = 0; k < op->inputs; k++)
             if (b->tensor[op->in[k]].role == SM_ROLE_ACTIVATION) wanted |= 1ull << op->in[k];
     }
