@@ -84,6 +84,22 @@ static double apart(const char *text, const char *left_out, const char *hidden) 
 }
 /* What the fit writes beside its evidence is what its held-out table has (of chips, only of rows
  * that both have), and a question that is apart in one thing alone is off by both. */
+/* Of as many layers, as wide and as large, but with half the experts, each twice as wide. */
+static void test_other_experts_are_another_model(void **state) {
+    (void)state;
+    sm_arena *arena = sm_arena_new();
+    const sm_model deepseek = model_of("deepseek-v3", arena),
+                   mistral = model_of("mistral-large-3", arena);
+    sm_evidence_question q = ask(SM_EVIDENCE_SERVING, &deepseek, "b200", "sglang-2026");
+    sm_evidence_near near;
+    assert_int_equal(sm_evidence_find(&q, &near, 1), 1);
+    assert_true(near.same_model);
+    q.model = &mistral;
+    assert_int_equal(sm_evidence_find(&q, &near, 1), 1);
+    assert_false(near.same_model);
+    sm_arena_free(arena);
+}
+
 static void test_apart(void **state) {
     (void)state;
     sm_arena *arena = sm_arena_new();
@@ -221,9 +237,12 @@ static void test_far(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),       cmocka_unit_test(test_apart),
-        cmocka_unit_test(test_other_kind), cmocka_unit_test(test_nearest),
-        cmocka_unit_test(test_beyond),     cmocka_unit_test(test_far)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_other_experts_are_another_model),
+                                       cmocka_unit_test(test_rows),
+                                       cmocka_unit_test(test_apart),
+                                       cmocka_unit_test(test_other_kind),
+                                       cmocka_unit_test(test_nearest),
+                                       cmocka_unit_test(test_beyond),
+                                       cmocka_unit_test(test_far)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
