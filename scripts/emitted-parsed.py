@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""What `--emit` prints for Megatron-LM (arguments), torchtitan (TOML), DeepSpeed (JSON), SGLang and vLLM (arguments), read by their own parsers.
+"""What `--emit` prints for Megatron-LM (arguments), torchtitan (TOML), DeepSpeed (JSON), Axolotl, TRL and LLaMA-Factory (YAML), SGLang and vLLM
+(arguments), read by their own parsers.
 
-  VENV/bin/pip install torch 'torchtitan<0.3' tyro deepspeed numpy packaging pyyaml einops typing_extensions
+  VENV/bin/pip install torch 'torchtitan<0.3' tyro deepspeed trl peft pillow datasets accelerate numpy packaging pyyaml einops typing_extensions
+  VENV/bin/pip install --no-deps axolotl llamafactory
   VENV/bin/pip install --no-deps sglang vllm          # and what importing their parsers then asks for, no GPU
   MEGATRON=CHECKOUT VENV/bin/python scripts/emitted-parsed.py SCALEMODEL [DRAWS]
   VENV/bin/python scripts/emitted-parsed.py --record vllm|sglang      # the options of tests/engine_flags.txt
@@ -31,7 +33,10 @@ MEGATRON_MODELS = MODELS + ["mixtral-8x7b", "deepseek-v3", "qwen3-30b-a3b", "gpt
 KEYS = {"megatron-lm": {"dtype": ["bf16", "fp8"], "recompute": ["none", "full", "selective"], "tensor": [1, 2, 4, 8],
                         "pipeline": [1, 2, 4, 8], "optimizer": ["adam", "adam-bf16"], "gradient": ["fp32", "bf16"]},
         "torchtitan": {"dtype": ["bf16", "fp8"], "recompute": ["none", "full"], "tensor": [1, 2, 4, 8], "pipeline": [1, 2, 4]},
-        "deepspeed": {"dtype": ["bf16", "fp16"], "offload": ["none", "optimizer"], "zero": [0, 1, 2, 3], "tensor": [1, 2]}}
+        "deepspeed": {"dtype": ["bf16", "fp16"], "offload": ["none", "optimizer"], "zero": [0, 1, 2, 3], "tensor": [1, 2]},
+        "axolotl": {"dtype": ["bf16", "fp8"], "recompute": ["none", "full"], "context": [1, 1, 2, 4], "lora": [0, 0, 16], "offload": ["none", "activations"]},
+        "trl": {"dtype": ["bf16", "fp16"], "recompute": ["none", "full"], "lora": [0, 0, 16], "optimizer": ["adam", "adam-8bit"]},
+        "llama-factory": {"dtype": ["bf16", "fp16"], "recompute": ["none", "full"], "lora": [0, 0, 16], "optimizer": ["adam", "adam-8bit"]}}
 
 
 def torchtitan(text, chips):
@@ -48,6 +53,39 @@ def deepspeed(text, chips):
     config.dist.get_world_size = lambda *_: chips
     config.dist.get_rank = lambda *_: 0
     config.DeepSpeedConfig(json.loads(text))
+
+
+def axolotl(text, chips):
+    import yaml
+    from axolotl.utils.schemas.config import AxolotlInputConfig
+    sys.modules.setdefault("ring_flash_attn", types.ModuleType("ring_flash_attn")) # which needs a GPU
+    AxolotlInputConfig(**yaml.safe_load(text), learning_rate=1e-5, output_dir="o", datasets=[{"path": "x", "type": "alpaca"}])
+
+
+def yaml_file(text, more):
+    """With the file of DeepSpeed that it names, which is emitted apart."""
+    f = tempfile.NamedTemporaryFile("w", suffix=".yaml")
+    for stage in re.findall(r"^deepspeed: .*z[ero]*(\d)", text, re.M):
+        path = f.name + ".json"
+        text = re.sub(r"^deepspeed: .*", f'deepspeed: "{path}"', text, flags=re.M)
+        with open(path, "w") as settings:
+            json.dump({"zero_optimization": {"stage": int(stage)}, "train_micro_batch_size_per_gpu": "auto"}, settings)
+    f.write(text + more)
+    f.flush()
+    return f
+
+
+def trl(text, chips):
+    from trl import ModelConfig, ScriptArguments, SFTConfig, TrlParser
+    with yaml_file(text, "\nuse_cpu: true\ndataset_name: x\noutput_dir: o\n") as f:
+        TrlParser((ScriptArguments, SFTConfig, ModelConfig)).parse_args_and_config(["--config", f.name], fail_with_unknown_args=True)
+
+
+def llama_factory(text, chips):
+    from llamafactory.hparams.parser import _parse_train_args, read_args
+    with yaml_file(text, "\nuse_cpu: true\ndataset: identity\ntemplate: llama3\noutput_dir: o\n") as f:
+        sys.argv = ["llamafactory-cli", f.name]
+        _parse_train_args(read_args())
 
 
 def checks_of_megatron(read, text):
@@ -147,7 +185,8 @@ def judges():
             absent_torch.stand_in()
         sys.path.insert(0, os.environ["MEGATRON"])
     for name, package, parse in (("megatron-lm", "megatron.training.arguments", megatron), ("torchtitan", "torchtitan.config", torchtitan),
-                                 ("deepspeed", "deepspeed.runtime.config", deepspeed),
+                                 ("deepspeed", "deepspeed.runtime.config", deepspeed), ("axolotl", "axolotl.utils.schemas.config", axolotl),
+                                 ("trl", "trl", trl), ("llama-factory", "llamafactory.hparams.parser", llama_factory),
                                  ("sglang", "sglang.srt.server_args", sglang), ("vllm", "vllm.platforms.cpu", vllm)):
         try:
             __import__(package)
