@@ -32,6 +32,7 @@ void sm_generator_free(sm_generator *g);
 typedef struct sm_generator_size {
     size_t sequences, room, vocabulary; /* room: positions of a sequence's cache */
     bool scans; /* it holds states, which are not rewound: nothing can be drafted for it */
+    size_t source; /* words of a text that the first of two stacks reads, at most; 0: one stack */
 } sm_generator_size;
 /* The sizes that the generator was made for. */
 sm_generator_size sm_generator_size_of(const sm_generator *g);
@@ -54,6 +55,12 @@ typedef struct sm_generator_result {
     double bytes_predicted[SM_COLLECTIVE_COUNT], bytes_counted[SM_COLLECTIVE_COUNT];
     double collective_s[SM_COLLECTIVE_COUNT];
 } sm_generator_result;
+/* Of a model of two stacks: the texts that the first reads, from 1 to `source` tokens of each
+ * sequence (sm_generator_size). What the other attends to is kept with the sequence, whose cache is
+ * empty then. Before anything is fed. result may be NULL. SM_BAD_INPUT when there is one stack, a
+ * text is too long, or a token is none of the vocabulary. */
+sm_status sm_generator_read(sm_generator *g, const sm_generator_pass *pass,
+                            sm_generator_result *result, sm_error *err);
 /* Tokens are put behind those cached. scores: [sequences, queries (each) or 1, V], of which this
  * rank fills its own sequences; each == false and count 0: anything. result may be NULL.
  * SM_BAD_INPUT when a cache is full, or a token is none of the vocabulary. */
@@ -121,6 +128,9 @@ typedef struct sm_generate_job {
     size_t sequences;     /* those of the setup may be more: they pad */
     size_t words;         /* of the vocabulary, the first ones, that may be chosen */
     const size_t *prompt; /* tokens of each sequence's prompt, >= 1 */
+    /* What each sequence reads first, of a model of two stacks, and how many tokens that is. */
+    const int32_t *const *source;
+    const size_t *read;
     size_t tokens;        /* to be generated behind each prompt */
     double temperature;   /* 0: the best word each time */
     uint64_t seed;
@@ -130,7 +140,8 @@ typedef struct sm_generate_phase {
     sm_generator_result sum;
 } sm_generate_phase;
 typedef struct sm_generate_result {
-    sm_generate_phase prefill, decode; /* of the target */
+    /* Of the target; what a first stack reads is half of the first pass. */
+    sm_generate_phase prefill, decode;
     sm_generate_phase draft_prefill, draft;
     double seconds;           /* after the prompts: choosing, drafting and sharing too */
     double drafted, accepted; /* tokens, over all sequences */

@@ -28,7 +28,7 @@ sm_status serving_plan_read(const cli_call *call, const char *const *place, sm_p
     return SM_OK;
 }
 
-static int rounded_up(size_t n, int to) {
+int serving_rounded_up(size_t n, int to) {
     size_t parts = (n + (size_t)to - 1) / (size_t)to;
     return (int)parts * to;
 }
@@ -45,8 +45,8 @@ sm_status serving_model_lay_out(const cli_call *call, const sm_plan *p, size_t t
     if (why) return sm_fail(err, SM_BAD_INPUT, "%s", why);
     sm_train_setup_defaults(&m->setup);
     m->setup.model = &m->model;
-    m->setup.tokens = rounded_up(tokens, p->context);
-    m->setup.sequences = rounded_up(sequences, p->data * p->fsdp * p->expert);
+    m->setup.tokens = serving_rounded_up(tokens, p->context);
+    m->setup.sequences = serving_rounded_up(sequences, p->data * p->fsdp * p->expert);
     train_degrees_of_plan(&like, &m->setup);
     if (p->pipeline < 2) return SM_OK;
     return train_stages_of_plan(&like, call->arena, &m->setup, err);

@@ -136,6 +136,28 @@ static sm_status feed(writer *w, sm_generator *g, size_t queries, bool each,
     return status;
 }
 
+static sm_status read_sources(writer *w, sm_error *err) {
+    const sm_generate_job *job = w->job;
+    size_t most = 1;
+    sm_generator_result r;
+    for (size_t i = 0; i < job->sequences; i++)
+        if (job->read[i] > most) most = job->read[i];
+    int32_t *token = sm_calloc(w->sequences * most, sizeof *token);
+    if (!token) return sm_fail_memory(err);
+    for (size_t i = 0; i < w->sequences; i++) {
+        w->count[i] = i < job->sequences ? job->read[i] : 1;
+        if (i < job->sequences)
+            memcpy(token + i * most, job->source[i], job->read[i] * sizeof *token);
+    }
+    const sm_generator_pass pass = {.queries = most, .token = token, .count = w->count};
+    sm_status status = sm_generator_read(job->target, &pass, &r, err);
+    if (!status) add(&w->result->prefill, &r, &w->result->bytes_apart);
+    w->result->prefill.passes = 0; /* what follows is the same pass */
+    sm_free(token);
+    memset(w->count, 0, w->sequences * sizeof *w->count);
+    return status;
+}
+
 static bool is_text(const writer *w, size_t sequence) { return sequence < w->job->sequences; }
 
 static sm_status feed_prompts(writer *w, sm_generator *g, sm_generate_phase *phase, sm_error *err) {
@@ -282,7 +304,8 @@ static sm_status write_texts(writer *w, sm_error *err) {
         w->end[i] = job->prompt[i] + job->tokens;
     }
     sm_status status = SM_OK;
-    if (job->draft) status = feed_prompts(w, job->draft, &w->result->draft_prefill, err);
+    if (sm_generator_size_of(job->target).source) status = read_sources(w, err);
+    if (!status && job->draft) status = feed_prompts(w, job->draft, &w->result->draft_prefill, err);
     if (!status) status = feed_prompts(w, job->target, &w->result->prefill, err);
     double begun_s = sm_clock_s();
     if (!status) status = append_tokens(w, err);
@@ -302,10 +325,16 @@ static sm_status check(const sm_generate_job *job, sm_error *err) {
                            "a prompt of %zu tokens and %zu more do not go into "
                            "a cache of %zu",
                            job->prompt[i], job->tokens, target.room);
+    if (target.source && !job->source)
+        return sm_fail(err, SM_BAD_INPUT, "there is no text to be read first");
     if (!job->draft) return SM_OK;
     sm_generator_size draft = sm_generator_size_of(job->draft);
     sm_generator_part a = sm_generator_own(job->target), b = sm_generator_own(job->draft);
     if (job->depth < 1) return sm_fail(err, SM_BAD_INPUT, "a draft proposes at least one token");
+    if (draft.source || target.source)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "nothing is drafted for a model that reads one text and writes another, or "
+                       "by it");
     if (draft.scans || target.scans)
         return sm_fail(err, SM_BAD_INPUT,
                        "the state of a scan cannot go back, so that nothing is drafted for a model "

@@ -18,7 +18,8 @@ static sm_status make_room(const sm_trainer *t, const sm_task_list *l, int tenso
     sm_layout layout = sm_layout_of(array);
     sm_local_block like = sm_task_list_block(l, tensor);
     sm_status status = SM_OK;
-    like.size[0] = t->feed->pages;
+    bool once = l->program->op[l->program->tensor[tensor].producer].once;
+    like.size[0] = once ? t->feed->slots : t->feed->pages;
     if (!c->block->data) {
         status = sm_local_block_new(like.element, like.rank, like.size, c->block, err);
         /* All of it is touched now: no later pass waits for the system's pages. */
@@ -48,6 +49,15 @@ static void copy_behind(const train_feed *feed, const sm_local_block *from, cons
     }
 }
 
+/* What sequences keep of all that was read lies in their slots as it was made. */
+static void copy_all(const train_feed *feed, const sm_local_block *from, const cache *c) {
+    size_t row = sm_local_block_count(from) / from->size[0];
+    for (size_t s = 0; s < from->size[0]; s++)
+        if (feed->count[feed->first + s])
+            memcpy((float *)c->block->data + feed->slot[feed->first + s] * row,
+                   (const float *)from->data + s * row, row * sizeof(float));
+}
+
 /* Of the arrays of the cache that the op writes, each in turn takes one of its inputs. */
 sm_status train_append(sm_trainer *t, const sm_call *call, sm_error *err) {
     const sm_program *b = call->list->program;
@@ -57,7 +67,10 @@ sm_status train_append(sm_trainer *t, const sm_call *call, sm_error *err) {
         if (b->tensor[i].role != SM_ROLE_CACHE || b->tensor[i].producer != call->task->op) continue;
         cache c = {.block = &call->saved->value[i]};
         status = make_room(t, call->list, i, &c, err);
-        if (!status) copy_behind(t->feed, &call->saved->value[call->op->in[input++]], &c);
+        if (status) return status;
+        const sm_local_block *from = &call->saved->value[call->op->in[input++]];
+        if (call->op->once) copy_all(t->feed, from, &c);
+        else copy_behind(t->feed, from, &c);
     }
     return status;
 }
