@@ -16,24 +16,19 @@ typedef struct sm_communicator sm_communicator;
 typedef struct sm_request_handle { /* of a started send or receive */
     void *state[4];
 } sm_request_handle;
+/* A collective. n: elements that a rank sends (all-gather), that go to each (all-to-all), that a
+ * rank receives (reduce-scatter), or of the whole. send is recv where it is in place. */
+typedef struct sm_run_call {
+    sm_collective op;
+    const void *send;
+    void *recv;
+    size_t n;
+    sm_element element;
+    int root;
+} sm_run_call;
 typedef struct sm_backend {
     const char *name; /* "self", "threads", "openmpi", "mpich" */
-    /* recv holds size blocks of `bytes`, in order of rank */
-    sm_status (*all_gather)(sm_communicator *c, const void *send, size_t bytes, void *recv,
-                            sm_error *err);
-    /* send holds size blocks of `count` elements; recv the sum of this rank's block */
-    sm_status (*reduce_scatter)(sm_communicator *c, const void *send, size_t count,
-                                sm_element element, void *recv, sm_error *err);
-    sm_status (*all_reduce)(sm_communicator *c, void *in_place, size_t count, sm_element element,
-                            sm_error *err);
-    /* block i of send goes to rank i, block i of recv came from rank i; `bytes` each */
-    sm_status (*all_to_all)(sm_communicator *c, const void *send, size_t bytes, void *recv,
-                            sm_error *err);
-    sm_status (*broadcast)(sm_communicator *c, void *in_place, size_t bytes, int root,
-                           sm_error *err);
-    /* recv: the sum, on the root; other ranks' is left alone */
-    sm_status (*reduce)(sm_communicator *c, const void *send, size_t count, sm_element element,
-                        void *recv, int root, sm_error *err);
+    sm_status (*collective)(sm_communicator *c, const sm_run_call *call, sm_error *err);
     /* Not collective: matched by rank, tag and order. */
     sm_status (*start_send)(sm_communicator *c, const void *send, size_t bytes, int to, int tag,
                             sm_request_handle *handle, sm_error *err);
