@@ -233,14 +233,14 @@ static sm_status write_behind(answers *a, sm_generator *g, outcome *to, sm_error
         count[s] = a->written[s].read;
         memcpy(token + s * most, a->ids, most * sizeof *token);
     }
-    sm_generator_pass pass = {1, token, count, false};
-    if (sm_generator_feed(g, &pass, scores, NULL, NULL) != SM_BAD_INPUT)
+    const sm_generator_pass pass = {1, token, count, false};
+    const size_t ones[WRITTEN] = {1, 1}, odd[WRITTEN] = {1, most + 1};
+    if (sm_generator_feed(g, &(sm_generator_pass){1, token, ones, false}, scores, NULL, NULL) !=
+        SM_BAD_INPUT)
         return sm_fail(err, SM_INTERNAL, "fed before anything was read");
-    if (sm_generator_read(g, &pass, NULL, NULL) != SM_BAD_INPUT)
+    if (sm_generator_read(g, token, odd, NULL, NULL) != SM_BAD_INPUT)
         return sm_fail(err, SM_INTERNAL, "read beyond what there is");
-    pass.queries = most;
-    sm_status status = sm_generator_read(g, &pass, &r, err);
-    pass.queries = 1;
+    sm_status status = sm_generator_read(g, token, count, &r, err);
     for (size_t at = 0; !status && at < a->written[0].n; at++) {
         for (int k = 0; k < SM_COLLECTIVE_COUNT; k++)
             a->apart += fabs(r.bytes_predicted[k] - r.bytes_counted[k]);

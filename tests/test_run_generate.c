@@ -104,8 +104,9 @@ static sm_status write_texts(sm_communicator *world, void *context, sm_error *er
     sm_status status = new_generator(world, w->kept, w->setup, &target, err);
     if (!status && w->depth)
         status = new_generator(world, w->draft_kept, w->draft_setup, &draft, err);
-    sm_generate_job job = {target, draft,          w->depth, (size_t)w->texts, WORDS, bytes,
-                           NEW,    w->temperature, 3};
+    sm_generate_job job = {target, draft, w->depth, (size_t)w->texts,
+                           WORDS,  bytes, NEW,      w->temperature,
+                           3,      NULL,  NULL};
     if (!status) status = sm_generate(&job, text, &w->result[world->rank], err);
     sm_generator_free(draft);
     sm_generator_free(target);
@@ -327,7 +328,7 @@ static sm_status write_few_bits(sm_communicator *world, void *context, sm_error 
     if (!status) status = sm_generator_load(g, find_few_bits, (void *)(uintptr_t)run->few, err);
     if (!status) status = sm_generator_weight_bytes(g, &held, err);
     if (!status && !world->rank) run->held = held;
-    sm_generate_job job = {g, NULL, 0, TEXTS, WORDS, bytes, NEW, 0, 3};
+    sm_generate_job job = {g, NULL, 0, TEXTS, WORDS, bytes, NEW, 0, 3, NULL, NULL};
     if (!status) status = sm_generate(&job, text, &w->result[world->rank], err);
     sm_generator_free(g);
     return status;
@@ -696,7 +697,7 @@ static void refuses_jobs_that_do_not_fit(void **state) {
     assert_int_equal(sm_generator_new(self, &s, &g, &err), SM_OK);
     assert_int_equal(sm_generator_new(self, &other, &draft, &err), SM_OK);
     assert_int_equal(sm_generator_new(self, &two, &more, &err), SM_OK);
-    const sm_generate_job fits = {g, NULL, 2, 1, WORDS, (size_t[]){4}, NEW, 0, 1};
+    const sm_generate_job fits = {g, NULL, 2, 1, WORDS, (size_t[]){4}, NEW, 0, 1, NULL, NULL};
     sm_generate_job job = fits;
     job.sequences = 2;
     expect_no_texts(&job, "2 texts of 9 more tokens are none, or too many");

@@ -55,11 +55,12 @@ typedef struct sm_generator_result {
     double bytes_predicted[SM_COLLECTIVE_COUNT], bytes_counted[SM_COLLECTIVE_COUNT];
     double collective_s[SM_COLLECTIVE_COUNT];
 } sm_generator_result;
-/* Of a model of two stacks: the texts that the first reads, from 1 to `source` tokens of each
- * sequence (sm_generator_size). What the other attends to is kept with the sequence, whose cache is
- * empty then. Before anything is fed. result may be NULL. SM_BAD_INPUT when there is one stack, a
- * text is too long, or a token is none of the vocabulary. */
-sm_status sm_generator_read(sm_generator *g, const sm_generator_pass *pass,
+/* Of a model of two stacks: the texts that the first reads, before anything is fed. token:
+ * [sequences, source] (sm_generator_size), of which count[i] of a sequence are meant, at least one,
+ * and the rest, words too, pad. What the other stack attends to is kept with the sequence, whose
+ * cache is empty then. result may be NULL. SM_BAD_INPUT when there is one stack, a text is too long,
+ * or a token is none of the vocabulary. */
+sm_status sm_generator_read(sm_generator *g, const int32_t *token, const size_t *count,
                             sm_generator_result *result, sm_error *err);
 /* Tokens are put behind those cached. scores: [sequences, queries (each) or 1, V], of which this
  * rank fills its own sequences; each == false and count 0: anything. result may be NULL.
@@ -128,12 +129,12 @@ typedef struct sm_generate_job {
     size_t sequences;     /* those of the setup may be more: they pad */
     size_t words;         /* of the vocabulary, the first ones, that may be chosen */
     const size_t *prompt; /* tokens of each sequence's prompt, >= 1 */
-    /* What each sequence reads first, of a model of two stacks, and how many tokens that is. */
-    const int32_t *const *source;
-    const size_t *read;
     size_t tokens;        /* to be generated behind each prompt */
     double temperature;   /* 0: the best word each time */
     uint64_t seed;
+    /* What each sequence reads first, of a model of two stacks, and how many tokens that is. */
+    const int32_t *const *source;
+    const size_t *read;
 } sm_generate_job;
 typedef struct sm_generate_phase {
     double passes, seconds;

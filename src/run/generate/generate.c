@@ -136,29 +136,27 @@ static sm_status feed(writer *w, sm_generator *g, size_t queries, bool each,
     return status;
 }
 
+static bool is_text(const writer *w, size_t sequence) { return sequence < w->job->sequences; }
+
+/* Half of the pass that prompts are fed in. */
 static sm_status read_sources(writer *w, sm_error *err) {
-    const sm_generate_job *job = w->job;
-    size_t most = 1;
+    size_t source = sm_generator_size_of(w->job->target).source;
     sm_generator_result r;
-    for (size_t i = 0; i < job->sequences; i++)
-        if (job->read[i] > most) most = job->read[i];
-    int32_t *token = sm_calloc(w->sequences * most, sizeof *token);
+    if (!source) return SM_OK;
+    int32_t *token = sm_calloc(w->sequences * source, sizeof *token);
     if (!token) return sm_fail_memory(err);
     for (size_t i = 0; i < w->sequences; i++) {
-        w->count[i] = i < job->sequences ? job->read[i] : 1;
-        if (i < job->sequences)
-            memcpy(token + i * most, job->source[i], job->read[i] * sizeof *token);
+        w->count[i] = is_text(w, i) ? w->job->read[i] : 1;
+        if (is_text(w, i) && w->count[i] <= source)
+            memcpy(token + i * source, w->job->source[i], w->count[i] * sizeof *token);
     }
-    const sm_generator_pass pass = {.queries = most, .token = token, .count = w->count};
-    sm_status status = sm_generator_read(job->target, &pass, &r, err);
+    sm_status status = sm_generator_read(w->job->target, token, w->count, &r, err);
     if (!status) add(&w->result->prefill, &r, &w->result->bytes_apart);
-    w->result->prefill.passes = 0; /* what follows is the same pass */
+    w->result->prefill.passes = 0;
     sm_free(token);
     memset(w->count, 0, w->sequences * sizeof *w->count);
     return status;
 }
-
-static bool is_text(const writer *w, size_t sequence) { return sequence < w->job->sequences; }
 
 static sm_status feed_prompts(writer *w, sm_generator *g, sm_generate_phase *phase, sm_error *err) {
     size_t most = 0;
@@ -170,27 +168,6 @@ static sm_status feed_prompts(writer *w, sm_generator *g, sm_generate_phase *pha
 }
 
 static size_t own_end(const writer *w) { return w->own.first + w->own.n; }
-
-/* A token behind each text, from the scores of its last one. */
-static sm_status append_tokens(writer *w, sm_error *err) {
-    for (size_t i = w->own.first; i < own_end(w); i++)
-        if (is_text(w, i))
-            w->token[i] = choose(w, i, w->length[i], DRAW, w->scores + i * w->vocabulary, w->p);
-    sm_status status = sm_generator_share(w->job->target, w->token, sizeof *w->token, err);
-    for (size_t i = 0; !status && i < w->job->sequences; i++)
-        w->text[i][w->length[i]++] = w->token[i];
-    return status;
-}
-
-static sm_status one_by_one(writer *w, sm_error *err) {
-    sm_status status = SM_OK;
-    for (size_t n = 1; !status && n < w->job->tokens; n++) {
-        for (size_t i = 0; i < w->job->sequences; i++) w->count[i] = 1;
-        status = feed(w, w->job->target, 1, false, &w->result->decode, err);
-        if (!status) status = append_tokens(w, err);
-    }
-    return status;
-}
 
 /* ---- drafting ---- */
 
@@ -246,8 +223,7 @@ static bool keeps(const writer *w, size_t sequence, size_t step, const float *sc
     return kept;
 }
 
-static verdict judge(const writer *w, size_t sequence) {
-    size_t rows = (size_t)w->job->depth + 1;
+static verdict judge(const writer *w, size_t sequence, size_t rows) {
     const float *scores = w->scores + sequence * rows * w->vocabulary;
     verdict v = {0, 0};
     for (; v.kept < w->drafted[sequence]; v.kept++, scores += w->vocabulary)
@@ -264,35 +240,32 @@ static void accept(writer *w, size_t sequence, const verdict *v) {
     *length += v->kept;
     w->text[sequence][(*length)++] = v->next;
     sm_generator_rewind(w->job->target, sequence, *length - 1);
-    sm_generator_rewind(w->job->draft, sequence, *length - 1);
+    if (w->job->draft) sm_generator_rewind(w->job->draft, sequence, *length - 1);
 }
 
-static sm_status verify(writer *w, sm_error *err) {
-    for (size_t i = 0; i < w->job->sequences; i++)
-        w->count[i] = w->length[i] < w->end[i] ? w->drafted[i] + 1 : 0;
-    sm_status status =
-        feed(w, w->job->target, (size_t)w->job->depth + 1, true, &w->result->decode, err);
-    for (size_t i = w->own.first; !status && i < own_end(w); i++)
-        if (is_text(w, i) && w->count[i]) w->verdict[i] = judge(w, i);
-    if (!status) status = sm_generator_share(w->job->target, w->verdict, sizeof *w->verdict, err);
+/* What the scores of a pass make of each text that it fed: what was drafted and stays, and a token
+ * behind it. rows: of scores of each. */
+static sm_status settle(writer *w, size_t rows, sm_error *err) {
+    for (size_t i = w->own.first; i < own_end(w); i++)
+        if (is_text(w, i) && w->count[i]) w->verdict[i] = judge(w, i, rows);
+    sm_status status = sm_generator_share(w->job->target, w->verdict, sizeof *w->verdict, err);
     for (size_t i = 0; !status && i < w->job->sequences; i++)
         if (w->count[i]) accept(w, i, &w->verdict[i]);
     return status;
+}
+
+static sm_status verify(writer *w, sm_error *err) {
+    size_t rows = w->job->draft ? (size_t)w->job->depth + 1 : 1;
+    for (size_t i = 0; i < w->job->sequences; i++)
+        w->count[i] = w->length[i] < w->end[i] ? w->drafted[i] + 1 : 0;
+    sm_status status = feed(w, w->job->target, rows, true, &w->result->decode, err);
+    return status ? status : settle(w, rows, err);
 }
 
 static bool done(const writer *w) {
     for (size_t i = 0; i < w->job->sequences; i++)
         if (w->length[i] < w->end[i]) return false;
     return true;
-}
-
-static sm_status speculate(writer *w, sm_error *err) {
-    sm_status status = SM_OK;
-    while (!status && !done(w)) {
-        status = draft(w, err);
-        if (!status) status = verify(w, err);
-    }
-    return status;
 }
 
 /* ---- texts ---- */
@@ -304,12 +277,15 @@ static sm_status write_texts(writer *w, sm_error *err) {
         w->end[i] = job->prompt[i] + job->tokens;
     }
     sm_status status = SM_OK;
-    if (sm_generator_size_of(job->target).source) status = read_sources(w, err);
+    status = read_sources(w, err);
     if (!status && job->draft) status = feed_prompts(w, job->draft, &w->result->draft_prefill, err);
     if (!status) status = feed_prompts(w, job->target, &w->result->prefill, err);
     double begun_s = sm_clock_s();
-    if (!status) status = append_tokens(w, err);
-    if (!status) status = job->draft ? speculate(w, err) : one_by_one(w, err);
+    if (!status) status = settle(w, 1, err);
+    while (!status && !done(w)) {
+        if (job->draft) status = draft(w, err);
+        if (!status) status = verify(w, err);
+    }
     w->result->seconds = sm_clock_s() - begun_s;
     return status;
 }

@@ -636,46 +636,35 @@ static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *sc
     return run_pass(g, SM_TRAIN_FORWARD, result, err);
 }
 
-/* The texts of all sequences, padded to as many words as the stack that reads them works on. */
-static sm_status pad_texts(const sm_generator *g, const sm_generator_pass *pass, int32_t *token,
-                           sm_error *err) {
-    size_t source = g->t.source, n = (size_t)g->setup.sequences;
-    sm_status status = SM_OK;
-    for (size_t i = 0; !status && i < n; i++) {
-        size_t count = pass->count[i];
-        if (count < 1 || count > source || count > pass->queries)
-            return sm_fail(err, SM_BAD_INPUT, "%s reads from 1 to %zu words of a text, not %zu",
-                           g->setup.model->name, source, count);
-        for (size_t k = 0; !status && k < count; k++)
-            status = check_word(g, token[i * source + k] = pass->token[i * pass->queries + k], err);
-    }
-    return status;
-}
-
-sm_status sm_generator_read(sm_generator *g, const sm_generator_pass *pass,
+sm_status sm_generator_read(sm_generator *g, const int32_t *token, const size_t *count,
                             sm_generator_result *result, sm_error *err) {
-    size_t n = (size_t)g->setup.sequences, slots = g->feed.slots, own = g->group * slots;
-    if (!g->t.source)
+    size_t n = (size_t)g->setup.sequences, source = g->t.source;
+    size_t slots = g->feed.slots, first = g->group * slots;
+    if (!source)
         return sm_fail(err, SM_BAD_INPUT, "%s has one stack, which is fed", g->setup.model->name);
-    int32_t *token = sm_calloc(n * g->t.source, sizeof *token);
-    size_t *position = sm_calloc(n, sizeof *position);
-    sm_status status = token && position ? SM_OK : sm_fail_memory(err);
-    if (!status) status = pad_texts(g, pass, token, err);
+    size_t *begin = sm_calloc(n, sizeof *begin);
+    sm_status status = begin ? SM_OK : sm_fail_memory(err);
+    for (size_t i = 0; !status && i < n; i++) {
+        if (count[i] < 1 || count[i] > source)
+            status = sm_fail(err, SM_BAD_INPUT, "%s reads from 1 to %zu words of a text, not %zu",
+                             g->setup.model->name, source, count[i]);
+        for (size_t k = 0; !status && k < count[i]; k++)
+            status = check_word(g, token[i * source + k], err);
+    }
     if (!status) status = sm_generator_prepare(g, slots, slots, err);
-    g->feed = (train_feed){.width = g->t.source,
+    g->feed = (train_feed){.width = source,
                            .token = token,
-                           .count = pass->count,
-                           .position = position,
+                           .count = count,
+                           .position = begin,
                            .slot = g->slot,
                            .page_tokens = g->feed.page_tokens,
                            .pages = g->feed.pages,
                            .slots = slots,
-                           .first = own};
+                           .first = first};
     if (!status) status = run_pass(g, SM_TRAIN_READ, result, err);
-    for (size_t i = 0; !status && i < slots; i++) g->read[i] = pass->count[own + i];
+    for (size_t i = 0; !status && i < slots; i++) g->read[i] = count[first + i];
     for (size_t i = 0; !status && i < n; i++) g->cached[i] = 0;
-    sm_free(token);
-    sm_free(position);
+    sm_free(begin);
     return status;
 }
 

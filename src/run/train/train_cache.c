@@ -36,26 +36,20 @@ size_t train_cache_row(const train_feed *feed, size_t r, size_t position, size_t
     return (size_t)feed->page[r * feed->table + at] * places + place;
 }
 
-/* Rows [B,1,...] behind those cached of each sequence, where this rank has their positions. */
-static void copy_behind(const train_feed *feed, const sm_local_block *from, const cache *c) {
+/* Rows [B,1,...] behind those cached of each sequence, where this rank has their positions; what
+ * sequences keep of all that was read lies in their slots as it was made. */
+static void copy_behind(const train_feed *feed, const sm_local_block *from, const cache *c,
+                        bool once) {
     size_t places = c->block->size[1], row = sm_local_block_count(from) / from->size[0];
+    size_t room = once ? feed->slots : feed->pages * places;
     const float *x = from->data;
     float *y = c->block->data;
     for (size_t s = 0; s < from->size[0]; s++) {
         size_t r = feed->first + s;
-        size_t to = train_cache_row(feed, r, feed->position[r], c->offset[1], places);
-        if (feed->count[r] && to < feed->pages * places)
-            memcpy(y + to * row, x + s * row, row * sizeof *y);
+        size_t to = once ? feed->slot[r]
+                         : train_cache_row(feed, r, feed->position[r], c->offset[1], places);
+        if (feed->count[r] && to < room) memcpy(y + to * row, x + s * row, row * sizeof *y);
     }
-}
-
-/* What sequences keep of all that was read lies in their slots as it was made. */
-static void copy_all(const train_feed *feed, const sm_local_block *from, const cache *c) {
-    size_t row = sm_local_block_count(from) / from->size[0];
-    for (size_t s = 0; s < from->size[0]; s++)
-        if (feed->count[feed->first + s])
-            memcpy((float *)c->block->data + feed->slot[feed->first + s] * row,
-                   (const float *)from->data + s * row, row * sizeof(float));
 }
 
 /* Of the arrays of the cache that the op writes, each in turn takes one of its inputs. */
@@ -67,10 +61,8 @@ sm_status train_append(sm_trainer *t, const sm_call *call, sm_error *err) {
         if (b->tensor[i].role != SM_ROLE_CACHE || b->tensor[i].producer != call->task->op) continue;
         cache c = {.block = &call->saved->value[i]};
         status = make_room(t, call->list, i, &c, err);
-        if (status) return status;
         const sm_local_block *from = &call->saved->value[call->op->in[input++]];
-        if (call->op->once) copy_all(t->feed, from, &c);
-        else copy_behind(t->feed, from, &c);
+        if (!status) copy_behind(t->feed, from, &c, call->op->once);
     }
     return status;
 }
