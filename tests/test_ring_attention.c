@@ -303,8 +303,7 @@ static void a_rank_holds_two_blocks_of_others(void **state) {
 typedef struct rows {
     sm_train_setup setup;
     int n;
-    sm_train_move_time row[SM_MOST_TRAIN_TIMES];
-    char name[SM_MOST_TRAIN_TIMES][24]; /* the trainer's own end with it */
+    sm_train_row row[SM_MOST_TRAIN_ROWS];
 } rows;
 
 static sm_status list_rows(sm_communicator *world, void *context, sm_error *err) {
@@ -314,9 +313,7 @@ static sm_status list_rows(sm_communicator *world, void *context, sm_error *err)
     sm_status status = sm_trainer_new(world, &all->setup, &t, err);
     if (!status) status = sm_trainer_step(t, 0, &r, err);
     if (!status && world->rank == 0)
-        all->n = sm_trainer_move_times(t, false, all->row, SM_MOST_TRAIN_TIMES);
-    for (int i = 0; !status && world->rank == 0 && i < all->n; i++)
-        snprintf(all->name[i], sizeof all->name[i], "%s", all->row[i].array);
+        all->n = sm_trainer_rows(t, true, false, all->row, SM_MOST_TRAIN_ROWS);
     sm_trainer_free(t);
     return status;
 }
@@ -337,8 +334,8 @@ static void arrays_that_pass_are_counted_by_name(void **state) {
     int found = 0;
     for (int i = 0; i < gather.n; i++)
         for (int k = 0; k < ring.n; k++) {
-            const sm_train_move_time *a = &gather.row[i], *b = &ring.row[k];
-            bool same = a->op == b->op && strcmp(gather.name[i], ring.name[k]) == 0 &&
+            const sm_train_row *a = &gather.row[i], *b = &ring.row[k];
+            bool same = a->kind == b->kind && strcmp(a->name, b->name) == 0 &&
                         a->weight == b->weight && a->gradient == b->gradient &&
                         a->phase == b->phase && a->step_end == b->step_end;
             found += same && a->bytes == b->bytes && a->calls == b->calls;

@@ -190,9 +190,9 @@ typedef struct sm_actions {
 } sm_actions;
 
 /* ---- one microbatch through one layer ---- */
-/* Run the forward tasks of a layer, or (once) those of a step that decodes which run when a sequence
- * begins; saved receives what is kept. SM_INTERNAL when out of memory, or
- * the status of an action. */
+/* Run the forward tasks of a layer, or (once) those of a step that decodes which run when a
+ * sequence begins; saved receives what is kept. SM_INTERNAL when out of memory, or the status of an
+ * action. */
 sm_status sm_pass_forward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
                           bool once, sm_error *err);
 /* Run the backward tasks of a layer. stream: the gradient of the output, taken (none of the head,

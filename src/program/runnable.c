@@ -89,10 +89,9 @@ static const char *line_odd(const sm_text_lines *l, const sm_text_line *line, bo
     case SM_OPERATOR_EXPRESSION: return odd_expression(l, line);
     case SM_OPERATOR_ATTENTION: return odd_attention(l, line, serving);
     case SM_OPERATOR_PRODUCT:
-        return line->operands > 2 ? "products of three and more arrays"
-               : serving && borrows(l, line) && !line->once
-                   ? "arrays of another stack in each step"
-                   : NULL;
+        return line->operands > 2                           ? "products of three and more arrays"
+               : serving && borrows(l, line) && !line->once ? "arrays of another stack in each step"
+                                                            : NULL;
     case SM_OPERATOR_TOP: return choice_odd(l, line);
     case SM_OPERATOR_TAKE:
         return !first || first->role != SM_TEXT_WEIGHT     ? "rows of activations"

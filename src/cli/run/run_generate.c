@@ -167,8 +167,8 @@ static sm_status take_sources(generation *g, serving_model *m, sm_error *err) {
         g->prompt[i] = first;
         g->prompt_tokens[i] = 1;
     }
-    const sm_padding to = {.source = serving_rounded_up(g->longest > 1 ? g->longest : 2,
-                                                        g->plan.context)};
+    const sm_padding to = {
+        .source = serving_rounded_up(g->longest > 1 ? g->longest : 2, g->plan.context)};
     return sm_model_pad(&own, &to, arena, &m->model, err);
 }
 
@@ -236,7 +236,8 @@ static sm_status price_model(const generation *g, const serving_model *model,
     for (size_t i = 0; i < g->prompts; i++) prompt += (double)g->prompt_tokens[i];
     prompt /= (double)g->prompts;
     sm_status status = serving_price_new(model, &g->system, prompt, tokens, constants, price, err);
-    if (!status) status = price_pass(g, *price, g->source ? 1 : (double)g->longest, 0, 1, prefill_s, err);
+    if (!status)
+        status = price_pass(g, *price, g->source ? 1 : (double)g->longest, 0, 1, prefill_s, err);
     if (!status)
         status = price_pass(g, *price, queries, prompt + tokens / 2, queries, decode_s, err);
     return status;

@@ -23,13 +23,13 @@ typedef struct attending {
     const int32_t *page;        /* [rows, table] */
     size_t table, page_tokens;
     const size_t *read; /* of each slot: keys of a text that was read, all of which are seen */
-    size_t *follow; /* of each row of this rank: queries from its own on that follow each other;
-                       0: it follows that of the row before, or pads */
-    size_t apart;   /* from a query to the next of its head, in sum and most */
-    double *sum;    /* of exp(score) over this rank's keys, then over all; of each query and head */
-    float *most;    /* the largest score of this rank's keys, which `out` is scaled by */
-    float *score;   /* of the queries together */
-    float *laid;    /* keys or values of a head */
+    size_t *follow;     /* of each row of this rank: queries from its own on that follow each other;
+                           0: it follows that of the row before, or pads */
+    size_t apart;       /* from a query to the next of its head, in sum and most */
+    double *sum;  /* of exp(score) over this rank's keys, then over all; of each query and head */
+    float *most;  /* the largest score of this rank's keys, which `out` is scaled by */
+    float *score; /* of the queries together */
+    float *laid;  /* keys or values of a head */
 } attending;
 
 /* Is the query of row r the next of the sequence of the row before? Its pages begin as those do. */
@@ -304,7 +304,8 @@ struct sm_generator {
     size_t groups, group; /* of ranks, with sequences of their own */
     sm_arena *arena;      /* of the arrays below */
     size_t *cached, *slot;
-    size_t *read;  /* of each slot of this rank: words of the text that the first of two stacks read */
+    size_t
+        *read; /* of each slot of this rank: words of the text that the first of two stacks read */
     int32_t *page; /* where the cache has a page for each sequence */
     piece_sets *layers, *heads;
     uint64_t passes;
