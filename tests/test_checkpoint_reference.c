@@ -169,7 +169,7 @@ static sm_status ask(answers *a, sm_generator *g, sm_error *err) {
 static sm_status run(sm_communicator *world, void *context, sm_error *err) {
     answers *all = context, own = *all;
     sm_generator *g = NULL;
-    sm_status status = sm_generator_new(world, &own.setup, &g, err);
+    sm_status status = sm_generator_new(world, &own.setup, NULL, &g, err);
     if (!status) status = train_checkpoint_take_weights(g, &own.model, &own.file, path, err);
     if (!status) status = ask(&own, g, err);
     if (!status && sm_generator_own(g).n && sm_generator_own(g).first == 0 && world->rank == 0) {
@@ -262,7 +262,7 @@ static sm_status write_rank(sm_communicator *world, void *context, sm_error *err
     answers own = *(answers *)context;
     outcome to[WRITTEN];
     sm_generator *g = NULL;
-    sm_status status = sm_generator_new(world, &own.setup, &g, err);
+    sm_status status = sm_generator_new(world, &own.setup, NULL, &g, err);
     if (!status) status = train_checkpoint_take_weights(g, &own.model, &own.file, path, err);
     if (!status) status = write_behind(&own, g, to, err);
     sm_generator_part part = status ? (sm_generator_part){0, 0} : sm_generator_own(g);
@@ -349,7 +349,7 @@ static sm_status serve(sm_communicator *world, void *context, sm_error *err) {
     answers *a = context, own = *a;
     const sm_generator_pages pages = {SERVED * MOST_IDS / PAGE, PAGE};
     sm_generator *g = NULL;
-    sm_status status = sm_generator_new_paged(world, &a->setup, &pages, &g, err);
+    sm_status status = sm_generator_new(world, &a->setup, &pages, &g, err);
     if (!status) status = train_checkpoint_take_weights(g, &a->model, &a->file, path, err);
     if (!status) status = serve_words(&own, g, err);
     if (!status && world->rank == 0) memcpy(a->made, own.made, sizeof a->made);

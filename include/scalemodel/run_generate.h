@@ -8,22 +8,18 @@
 
 SM_DECLARATIONS_BEGIN
 
-/* setup: model, degrees, stages (with chunks: one to a stage), expert_tensor of the rules;
- * sequences, a multiple of data x fsdp x expert; tokens, the room of each sequence's cache, a
- * multiple of context. The setup must outlive the generator, and all ranks of world make every
- * call. SM_BAD_INPUT says what cannot be run or does not divide. */
-sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup, sm_generator **out,
-                           sm_error *err);
 /* A cache in pages that sequences take one by one, for passes of sm_generator_step alone. */
 typedef struct sm_generator_pages {
     size_t pages;       /* of each group of ranks (sm_generator_groups) */
     size_t page_tokens; /* a multiple of context */
 } sm_generator_pages;
-/* The same with such a cache; NULL: as sm_generator_new. setup: sequences are the slots for states
- * of scans, of all groups; tokens, the most of one sequence. */
-sm_status sm_generator_new_paged(sm_communicator *world, const sm_train_setup *setup,
-                                 const sm_generator_pages *pages, sm_generator **out,
-                                 sm_error *err);
+/* setup: model, degrees, stages (with chunks: one to a stage), expert_tensor of the rules;
+ * sequences, a multiple of data x fsdp x expert; tokens, the room of each sequence's cache, a
+ * multiple of context. With pages sequences are the slots for states of scans, of all groups, and
+ * tokens the most of one; NULL: a sequence has its room. The setup must outlive the generator, and
+ * all ranks of world make every call. SM_BAD_INPUT says what cannot be run or does not divide. */
+sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup,
+                           const sm_generator_pages *pages, sm_generator **out, sm_error *err);
 /* Groups of ranks that hold sequences, pages and slots of their own: data x fsdp x expert. */
 size_t sm_generator_groups(const sm_generator *g);
 /* Free a generator. NULL is fine. */

@@ -143,32 +143,29 @@ static sm_status read_prompts(generation *g, sm_error *err) {
 static sm_status take_sources(generation *g, serving_model *m, sm_error *err) {
     sm_arena *arena = g->call->arena;
     const sm_text_lines *lines;
-    const sm_rules decode = {.decode = true};
-    sm_model own = m->model;
+    const sm_model own = m->model;
     double word = -1;
-    sm_status status =
-        sm_program_lines(&own, SM_PIECE_EMBEDDING, 0, 1, &decode, true, arena, &lines, err);
+    sm_status status = sm_program_lines(&own, SM_PIECE_EMBEDDING, 0, 1, &(sm_rules){.decode = true},
+                                        true, arena, &lines, err);
     if (status || !sm_program_source(lines)) return status;
     if (!sm_architecture_number(own.architecture, "decoder_start_token_id", &word))
-        sm_architecture_number(own.architecture, "bos_token_id", &word);
-    if (word < 0)
         return sm_fail(err, SM_BAD_INPUT,
                        "the config of %s does not say what its texts begin with "
                        "(decoder_start_token_id)",
                        own.name);
-    int32_t *first = sm_arena_alloc(arena, sizeof *first);
     g->source = g->prompt;
     g->read = g->prompt_tokens;
     g->prompt = sm_arena_array(arena, g->prompts, sizeof *g->prompt);
     g->prompt_tokens = sm_arena_array(arena, g->prompts, sizeof *g->prompt_tokens);
+    int32_t *first = sm_arena_alloc(arena, sizeof *first);
     if (!first || !g->prompt || !g->prompt_tokens) return sm_fail_memory(err);
     *first = (int32_t)word;
     for (size_t i = 0; i < g->prompts; i++) {
         g->prompt[i] = first;
         g->prompt_tokens[i] = 1;
     }
-    const sm_padding to = {
-        .source = serving_rounded_up(g->longest > 1 ? g->longest : 2, g->plan.context)};
+    const size_t most = g->longest > 1 ? g->longest : 2;
+    const sm_padding to = {.source = serving_rounded_up(most, g->plan.context)};
     return sm_model_pad(&own, &to, arena, &m->model, err);
 }
 

@@ -55,14 +55,6 @@ static train_row *row_of(train_rows *x, const char *name, int kind, bool any, tr
     return row;
 }
 
-static train_row *op_row(train_times *x, const char *op, sm_op_kind kind, train_way way) {
-    return row_of(&x->ops, op, (int)kind, true, way);
-}
-
-static train_row *move_row(train_times *x, sm_collective op, const char *array, train_way way) {
-    return row_of(&x->moves, array, (int)op, false, way);
-}
-
 /* ---- gathering ---- */
 
 /* Of no op: parts of a step that have a place of their own. */
@@ -77,9 +69,8 @@ static bool add_outside(const char *name, double seconds, train_times *out) {
 static void add_row(const sm_train_row *x, bool moves, double share, train_times *out) {
     if (!moves && add_outside(x->name, x->seconds * share, out)) return;
     train_way way = way_of(x->phase, x->again, x->step_end);
-    train_row *row =
-        moves ? move_row(out, (sm_collective)x->kind, x->weight ? "weights" : x->name, way)
-              : op_row(out, x->name, (sm_op_kind)x->kind, way);
+    train_row *row = row_of(moves ? &out->moves : &out->ops, x->weight ? "weights" : x->name,
+                            x->kind, !moves, way);
     if (!row) return;
     row->measured_s += (x->seconds + x->around_s) * share;
     row->around_s += x->around_s * share;
@@ -201,7 +192,7 @@ static void predict_move(const sm_plan_collective *c, train_times *out) {
                     : strcmp(c->phase, "recompute") == 0 ? TRAIN_AGAIN
                     : strncmp(c->phase, "step", 4) == 0  ? TRAIN_STEP_END
                                                          : TRAIN_BACKWARD;
-    train_row *row = move_row(out, c->op, weights ? "weights" : c->array, way);
+    train_row *row = row_of(&out->moves, weights ? "weights" : c->array, (int)c->op, false, way);
     if (!row) return;
     row->predicted_s += c->time_s;
     row->exposed_s += c->exposed_s;
@@ -211,7 +202,8 @@ static void predict_move(const sm_plan_collective *c, train_times *out) {
 void train_times_predict(const sm_plan_detail *detail, train_times *out) {
     for (int i = 0; i < detail->lines.ops; i++) {
         const sm_plan_op *o = &detail->lines.op[i];
-        train_row *row = op_row(out, o->op, o->kind, way_of(o->phase, o->again, false));
+        train_way way = way_of(o->phase, o->again, false);
+        train_row *row = row_of(&out->ops, o->op, (int)o->kind, true, way);
         if (!row) continue;
         if (o->time_s > row->predicted_s / 2) row->bound = sm_plan_op_bound(o);
         row->predicted_s += o->time_s;

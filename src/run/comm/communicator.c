@@ -103,11 +103,11 @@ static void count(sm_communicator *c, sm_collective op, double bytes, double beg
     c->traffic.seconds[op] += sm_clock_s() - begun_s;
 }
 
-/* parts: of so many such parts V is. */
-static sm_status run(sm_communicator *c, const sm_run_call *r, double parts, sm_error *err) {
+sm_status sm_run_collective(sm_communicator *c, const sm_run_call *r, sm_error *err) {
     size_t bytes = r->n * sm_element_bytes(r->element);
-    call mine = {
-        .op = r->op, .bytes = bytes, .element = (int32_t)r->element, .root = (int64_t)r->root};
+    call mine = {.op = r->op, .bytes = bytes, .element = (int32_t)r->element, .root = r->root};
+    bool parted = r->op == SM_ALL_GATHER || r->op == SM_REDUCE_SCATTER || r->op == SM_ALL_TO_ALL;
+    double parts = (parted ? c->size : 1.0) * (r->op == SM_ALL_TO_ALL ? c->size : 1.0);
     sm_status status = compare(c, &mine, err);
     double begun_s = sm_clock_s();
     if (!status) status = c->backend->collective(c, r, err);
@@ -117,33 +117,19 @@ static sm_status run(sm_communicator *c, const sm_run_call *r, double parts, sm_
 
 sm_status sm_run_all_gather(sm_communicator *c, const void *send, size_t bytes, void *recv,
                             sm_error *err) {
-    return run(c, &(sm_run_call){SM_ALL_GATHER, send, recv, bytes, BYTE, 0}, c->size, err);
-}
-
-sm_status sm_run_reduce_scatter(sm_communicator *c, const void *send, size_t n, sm_element element,
-                                void *recv, sm_error *err) {
-    return run(c, &(sm_run_call){SM_REDUCE_SCATTER, send, recv, n, element, 0}, c->size, err);
+    return sm_run_collective(c, &(sm_run_call){SM_ALL_GATHER, send, recv, bytes, BYTE, 0}, err);
 }
 
 sm_status sm_run_all_reduce(sm_communicator *c, void *in_place, size_t n, sm_element element,
                             sm_error *err) {
-    return run(c, &(sm_run_call){SM_ALL_REDUCE, in_place, in_place, n, element, 0}, 1, err);
-}
-
-sm_status sm_run_all_to_all(sm_communicator *c, const void *send, size_t bytes, void *recv,
-                            sm_error *err) {
-    const double parts = (double)c->size * c->size;
-    return run(c, &(sm_run_call){SM_ALL_TO_ALL, send, recv, bytes, BYTE, 0}, parts, err);
+    const sm_run_call all = {SM_ALL_REDUCE, in_place, in_place, n, element, 0};
+    return sm_run_collective(c, &all, err);
 }
 
 sm_status sm_run_broadcast(sm_communicator *c, void *in_place, size_t bytes, int root,
                            sm_error *err) {
-    return run(c, &(sm_run_call){SM_BROADCAST, in_place, in_place, bytes, BYTE, root}, 1, err);
-}
-
-sm_status sm_run_reduce(sm_communicator *c, const void *send, size_t n, sm_element element,
-                        void *recv, int root, sm_error *err) {
-    return run(c, &(sm_run_call){SM_REDUCE, send, recv, n, element, root}, 1, err);
+    const sm_run_call told = {SM_BROADCAST, in_place, in_place, bytes, BYTE, root};
+    return sm_run_collective(c, &told, err);
 }
 
 sm_status sm_run_permute(sm_communicator *c, const void *send, int to, void *recv, int from,

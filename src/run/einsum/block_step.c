@@ -126,9 +126,8 @@ static sm_status move_parts(stepping *s, sm_error *err) {
         taken_by(s, i, &b);
         take(s, &b, send + (size_t)i * bytes);
     }
-    status = gathers    ? sm_run_all_gather(s->group, send, bytes, recv, err)
-             : scatters ? sm_run_reduce_scatter(s->group, send, count, element, recv, err)
-                        : sm_run_all_to_all(s->group, send, bytes, recv, err);
+    status = sm_run_collective(s->group, &(sm_run_call){s->step->op, send, recv, count, element, 0},
+                               err);
     for (int i = 0; !status && unpacks && i < members; i++) {
         given_by(s, i, &b);
         give(s, recv + (size_t)i * bytes, part.size, &b);
@@ -143,8 +142,7 @@ static sm_status all_reduce(stepping *s, sm_error *err) {
         local_block_raw(s->block->element, s->block->rank, s->block->size, s->result, err);
     if (status) return status;
     memcpy(s->result->data, s->block->data, count * s->width);
-    status = sm_run_all_reduce(s->group, s->result->data, count, s->block->element, err);
-    return status;
+    return sm_run_all_reduce(s->group, s->result->data, count, s->block->element, err);
 }
 
 /* The member that has this rank's block when the axes go from one layout to the other. */
@@ -161,9 +159,8 @@ static sm_status permute(stepping *s, sm_error *err) {
     sm_status status =
         local_block_raw(s->block->element, s->block->rank, s->block->size, s->result, err);
     if (status) return status;
-    status = sm_run_permute(s->group, s->block->data, to, s->result->data, from,
-                            sm_local_block_count(s->block) * s->width, err);
-    return status;
+    return sm_run_permute(s->group, s->block->data, to, s->result->data, from,
+                          sm_local_block_count(s->block) * s->width, err);
 }
 
 static sm_status slice(stepping *s, sm_error *err) {

@@ -461,14 +461,8 @@ static sm_status begin(sm_generator *g, sm_error *err) {
     return status ? status : deal_groups(g, err);
 }
 
-sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup, sm_generator **out,
-                           sm_error *err) {
-    return sm_generator_new_paged(world, setup, NULL, out, err);
-}
-
-sm_status sm_generator_new_paged(sm_communicator *world, const sm_train_setup *setup,
-                                 const sm_generator_pages *pages, sm_generator **out,
-                                 sm_error *err) {
+sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup,
+                           const sm_generator_pages *pages, sm_generator **out, sm_error *err) {
     sm_status status = check(setup, err);
     if (!status && pages) status = check_pages(setup, pages, err);
     if (status) return status;
