@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model_of.h"
 #include "train_plans.h"
 #include "partition.h"
 
@@ -256,6 +257,27 @@ static void gradients_are_those_of_one_rank(void **state) {
         }
 }
 
+/* Sinks and windows: what no block of keys has, and blocks of which no key is seen. */
+static void sinks_are_those_of_one_rank(void **state) {
+    static slopes one, ring;
+    const sm_model model = model_of(
+        "sinks", "{\"model_type\": \"gpt_oss\", \"hidden_size\": 16, \"num_hidden_layers\": 2, "
+                 "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 8, "
+                 "\"intermediate_size\": 24, \"vocab_size\": 256, \"num_local_experts\": 4, "
+                 "\"num_experts_per_tok\": 2, \"sliding_window\": 7}");
+    run_slopes(&model, 1, &one);
+    for (int n = 2; n <= 8; n *= 2) {
+        double apart = 0, size = 0;
+        run_slopes(&model, n, &ring);
+        assert_true(one.n > 1000 && one.n == ring.n && one.n < MOST_NUMBERS);
+        for (size_t i = 0; i < one.n; i++) {
+            apart = fmax(apart, fabs(one.slope[i] - ring.slope[i]));
+            size = fmax(size, fabs(one.slope[i]));
+        }
+        if (!(apart < 1e-5 * size)) fail_msg("%g of %g apart on %d ranks", apart, size, n);
+    }
+}
+
 /* ---- what is held ---- */
 
 typedef struct holding {
@@ -390,6 +412,7 @@ int main(void) {
         cmocka_unit_test(expert_rings_are_equal),
         cmocka_unit_test(odd_rows_are_filled_up),
         cmocka_unit_test(long_sequences_are_cut),
+        cmocka_unit_test(sinks_are_those_of_one_rank),
         cmocka_unit_test(gradients_are_those_of_one_rank),
         cmocka_unit_test(a_rank_holds_two_blocks_of_others),
         cmocka_unit_test(arrays_that_pass_are_counted_by_name),

@@ -245,9 +245,6 @@ sm_status sm_program_runs(const sm_model *model, int tokens, bool serving, sm_er
                        "%s sees both ways, and the family %s does not say that its lines are all "
                        "of it (`held`): it cannot be run",
                        model->name, sm_architecture_family(model->architecture));
-    if (!model->causal && serving)
-        return sm_fail(err, SM_BAD_INPUT, "%s sees both ways: no text follows from it",
-                       model->name);
     sm_arena *arena = sm_arena_new();
     sm_status status = arena ? SM_OK : sm_fail_memory(err);
     if (!status) status = check_ends(model, tokens, serving, arena, err);

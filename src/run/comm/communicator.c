@@ -105,7 +105,7 @@ static void count(sm_communicator *c, sm_collective op, double bytes, double beg
 
 sm_status sm_run_collective(sm_communicator *c, const sm_run_call *r, sm_error *err) {
     size_t bytes = r->n * sm_element_bytes(r->element);
-    call mine = {.op = r->op, .bytes = bytes, .element = (int32_t)r->element, .root = r->root};
+    call mine = {(int32_t)r->op, (int32_t)r->element, bytes, r->root, 0, 0};
     bool parted = r->op == SM_ALL_GATHER || r->op == SM_REDUCE_SCATTER || r->op == SM_ALL_TO_ALL;
     double parts = (parted ? c->size : 1.0) * (r->op == SM_ALL_TO_ALL ? c->size : 1.0);
     sm_status status = compare(c, &mine, err);

@@ -95,17 +95,13 @@ double sm_draw_unit(uint64_t seed, size_t sequence, size_t place) {
     return unit_of(seed, sequence, place, DRAW);
 }
 
-static double unit(const writer *w, size_t sequence, size_t place, purpose why) {
-    return unit_of(w->job->seed, sequence, place, why);
-}
-
 /* The best word, or one drawn; p: room for what it is drawn from. */
 static int32_t choose(const writer *w, size_t sequence, size_t place, purpose why,
                       const float *scores, double *p) {
     size_t words = w->job->words;
     if (!(w->job->temperature > 0)) return (int32_t)sm_draw_best(scores, words);
     sm_draw_distribution(scores, words, w->job->temperature, p);
-    return (int32_t)sm_draw_word(p, words, unit(w, sequence, place, why));
+    return (int32_t)sm_draw_word(p, words, unit_of(w->job->seed, sequence, place, why));
 }
 
 /* ---- passes ---- */
@@ -218,8 +214,8 @@ static bool keeps(const writer *w, size_t sequence, size_t step, const float *sc
     }
     sm_draw_distribution(scores, words, w->job->temperature, w->p);
     *next = (int32_t)sm_draw_speculative(w->p, draft_p(w, sequence, step), words, (size_t)proposed,
-                                         unit(w, sequence, place, KEEP),
-                                         unit(w, sequence, place, DRAW), &kept);
+                                         unit_of(w->job->seed, sequence, place, KEEP),
+                                         unit_of(w->job->seed, sequence, place, DRAW), &kept);
     return kept;
 }
 

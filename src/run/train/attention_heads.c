@@ -338,8 +338,8 @@ void attention_slopes(const attention_head *h, const float *dots) {
     for (int i = 0; i < h->queries; i++) {
         const float *p = h->p + (size_t)i * keys;
         float *dp = h->dp + (size_t)i * keys, sum = dots ? dots[i] : row_dot(p, dp, keys);
-        /* a sink has what the keys leave of a query's share, and no value */
-        if (d[SINKS].first) *d[SINKS].first -= (1 - row_sum(p, keys)) * sum;
+        /* a sink has what the keys leave of a query's share, and no value; dots: not all keys */
+        if (d[SINKS].first && !dots) *d[SINKS].first -= (1 - row_sum(p, keys)) * sum;
         for (size_t s = 0; s < keys; s++) dp[s] = p[s] * (dp[s] - sum);
         for (size_t s = 0; d[DISTANCES].first && s < keys; s++)
             *told(h, d[DISTANCES], i, s) += dp[s];
