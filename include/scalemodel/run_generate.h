@@ -8,6 +8,8 @@
 
 SM_DECLARATIONS_BEGIN
 
+/* Can this be generated from? SM_BAD_INPUT with a sentence when not; the setup of a generator. */
+sm_status sm_generator_check(const sm_train_setup *setup, sm_error *err);
 /* A cache in pages that sequences take one by one, for passes of sm_generator_step alone. */
 typedef struct sm_generator_pages {
     size_t pages;       /* of each group of ranks (sm_generator_groups) */

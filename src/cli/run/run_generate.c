@@ -150,8 +150,7 @@ static sm_status take_sources(generation *g, serving_model *m, sm_error *err) {
     if (status || !sm_program_source(lines)) return status;
     if (!sm_architecture_number(own.architecture, "decoder_start_token_id", &word))
         return sm_fail(err, SM_BAD_INPUT,
-                       "the config of %s does not say what its texts begin with "
-                       "(decoder_start_token_id)",
+                       "what %s writes begins with decoder_start_token_id, which its config lacks",
                        own.name);
     g->source = g->prompt;
     g->read = g->prompt_tokens;

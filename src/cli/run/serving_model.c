@@ -48,8 +48,9 @@ sm_status serving_model_lay_out(const cli_call *call, const sm_plan *p, size_t t
     m->setup.tokens = serving_rounded_up(tokens, p->context);
     m->setup.sequences = serving_rounded_up(sequences, p->data * p->fsdp * p->expert);
     train_degrees_of_plan(&like, &m->setup);
-    if (p->pipeline < 2) return SM_OK;
-    return train_stages_of_plan(&like, call->arena, &m->setup, err);
+    sm_status status =
+        p->pipeline < 2 ? SM_OK : train_stages_of_plan(&like, call->arena, &m->setup, err);
+    return status ? status : sm_generator_check(&m->setup, err);
 }
 
 /* ---- models ---- */

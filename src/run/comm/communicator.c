@@ -7,7 +7,6 @@
 /* ---- what ranks must agree on ---- */
 
 enum { BARRIER = SM_COLLECTIVE_COUNT, RING };
-static const sm_element BYTE = SM_ELEMENT_S8;
 typedef struct call {
     int32_t op, element;
     uint64_t bytes;
@@ -88,7 +87,7 @@ static sm_status compare(sm_communicator *c, const call *mine, sm_error *err) {
     if (!c->debug || c->size < 2) return SM_OK;
     call *all = sm_calloc((size_t)c->size, sizeof *all);
     if (!all) return sm_fail_memory(err);
-    const sm_run_call gather = {SM_ALL_GATHER, mine, all, sizeof *mine, BYTE, 0};
+    const sm_run_call gather = {SM_ALL_GATHER, mine, all, sizeof *mine, SM_ELEMENT_S8, 0};
     sm_status status = c->backend->collective(c, &gather, err);
     if (!status) status = check_calls(all, c->size, err);
     sm_free(all);
@@ -117,7 +116,8 @@ sm_status sm_run_collective(sm_communicator *c, const sm_run_call *r, sm_error *
 
 sm_status sm_run_all_gather(sm_communicator *c, const void *send, size_t bytes, void *recv,
                             sm_error *err) {
-    return sm_run_collective(c, &(sm_run_call){SM_ALL_GATHER, send, recv, bytes, BYTE, 0}, err);
+    return sm_run_collective(c, &(sm_run_call){SM_ALL_GATHER, send, recv, bytes, SM_ELEMENT_S8, 0},
+                             err);
 }
 
 sm_status sm_run_all_reduce(sm_communicator *c, void *in_place, size_t n, sm_element element,
@@ -128,7 +128,7 @@ sm_status sm_run_all_reduce(sm_communicator *c, void *in_place, size_t n, sm_ele
 
 sm_status sm_run_broadcast(sm_communicator *c, void *in_place, size_t bytes, int root,
                            sm_error *err) {
-    const sm_run_call told = {SM_BROADCAST, in_place, in_place, bytes, BYTE, root};
+    const sm_run_call told = {SM_BROADCAST, in_place, in_place, bytes, SM_ELEMENT_S8, root};
     return sm_run_collective(c, &told, err);
 }
 

@@ -316,7 +316,7 @@ struct sm_generator {
 
 /* ---- what can be generated from ---- */
 
-static sm_status check(const sm_train_setup *s, sm_error *err) {
+sm_status sm_generator_check(const sm_train_setup *s, sm_error *err) {
     sm_status status = train_check_model(s, true, err);
     if (status) return status;
     for (int a = 0; a < SM_AXIS_COUNT; a++)
@@ -463,7 +463,7 @@ static sm_status begin(sm_generator *g, sm_error *err) {
 
 sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup,
                            const sm_generator_pages *pages, sm_generator **out, sm_error *err) {
-    sm_status status = check(setup, err);
+    sm_status status = sm_generator_check(setup, err);
     if (!status && pages) status = check_pages(setup, pages, err);
     if (status) return status;
     sm_generator *g = sm_calloc(1, sizeof *g);

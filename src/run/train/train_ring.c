@@ -203,7 +203,6 @@ static sm_status forward_stage(ring *r, int stage, sm_error *err) {
 
 /* ---- backward ---- */
 
-/* A sink, which no block of keys has, is done with here. */
 static void dot_rows(const attention_head *h, void *context) {
     const ring *r = context;
     const attention_rows *out = &h->x[OUT], *d = &h->d[OUT];
