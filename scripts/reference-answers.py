@@ -28,6 +28,7 @@ from transformers import (AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 TOKENS = 21
 GREEDY = 12
 SOURCE, BEHIND = 8, 8  # tokens that an encoder reads, and those that a decoder is trained on
+SHORTER = 5  # tokens of another text, beside which it is padded
 KEPT = 64  # logits
 TRAINED = 19  # tokens of the sequence whose loss is differentiated
 SIZES = dict(hidden_size=16, num_hidden_layers=2, num_attention_heads=4, num_key_value_heads=2,
@@ -271,6 +272,22 @@ def trained_alone(model, ids, masked):
                 source=0 if masked else SOURCE)
 
 
+def written_behind(model, ids):
+    """The best words behind the one that texts begin with, and the scores of the last, once SOURCE
+    tokens were read, and once SHORTER."""
+    told = []
+    for read in (ids[:SOURCE], ids[:SHORTER]):
+        text = [model.config.decoder_start_token_id]
+        with torch.no_grad():
+            for _ in range(BEHIND):
+                logits = model(input_ids=torch.tensor([read]),
+                               decoder_input_ids=torch.tensor([text])).logits[0, -1]
+                text.append(int(logits.argmax()))
+        told.append(dict(read=len(read), text=text,
+                         logits=[float(f"{x:.6f}") for x in logits[:KEPT].tolist()]))
+    return told
+
+
 def answer(name, folder):
     kind, sizes = (MODELS | MASKED | SEQ2SEQ)[name]
     auto = (AutoModelForMaskedLM if name in MASKED else
@@ -301,6 +318,8 @@ def answer(name, folder):
     if auto is not AutoModelForCausalLM:
         told = trained_alone(model, ids, name in MASKED)
         told["slope"] = slope_along(model, direction)
+        if name in SEQ2SEQ:
+            told["written"] = written_behind(model, ids)
         return dict(name=name, made_by=f"transformers {transformers.__version__}",
                     config=plain(written),
                     tensors=[dict(name=k, shape=s) for k, s in shapes.items()], ids=ids, **told)

@@ -46,7 +46,7 @@ static sm_status score(sm_communicator *world, void *context, sm_error *err) {
     size_t count[4] = {TOKENS, TOKENS, TOKENS, TOKENS};
     for (int i = 0; i < 4 * TOKENS; i++) word[i] = short_text[j->first + i % TOKENS];
     sm_generator_result r = {.seconds = 0};
-    sm_status status = sm_generator_new(world, &j->setup, &g, err);
+    sm_status status = sm_generator_new(world, &j->setup, NULL, &g, err);
     if (!status) status = train_checkpoint_take_weights(g, j->setup.model, j->file, path, err);
     const sm_generator_pass pass = {TOKENS, word, count, true};
     if (!status) status = sm_generator_feed(g, &pass, scores, &r, err);

@@ -152,7 +152,7 @@ static sm_status ask(sm_communicator *world, void *context, sm_error *err) {
     double held;
     sm_generator_result r = {.seconds = 0};
     float *score = sm_calloc((size_t)s->sequences * TOKENS * WORDS, sizeof *score);
-    sm_status status = score ? sm_generator_new(world, s, &g, err) : sm_fail_memory(err);
+    sm_status status = score ? sm_generator_new(world, s, NULL, &g, err) : sm_fail_memory(err);
     if (!status) status = train_checkpoint_take_weights(g, s->model, q->file, "file", err);
     if (!status) status = sm_generator_weight_bytes(g, &held, err);
     const sm_generator_pass pass = {TOKENS, word, count, true};

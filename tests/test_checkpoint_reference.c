@@ -34,8 +34,18 @@ static void fill(const char *name, const size_t *shape, int rank, size_t n, floa
     }
 }
 
+/* What a model of two stacks writes once it has read so many of the words. */
+enum { WRITTEN = 2 };
+typedef struct written {
+    size_t read, n, logits;
+    int32_t text[MOST_IDS];
+    double logit[WORDS];
+} written;
+
 typedef struct answers {
     const char *name;
+    written written[WRITTEN];
+    size_t writes; /* of them */
     sm_model model;
     size_t n, tensors, logits, texts, tokens, source; /* texts 0: none follows from the model */
     int32_t ids[MOST_IDS];
@@ -101,6 +111,18 @@ static void read_answers(const char *name, bool bare, answers *a) {
     a->logits = json_array_size(logits);
     for (size_t i = 0; i < a->logits; i++)
         a->logit[i] = json_number_value(json_array_get(logits, i));
+    json_t *texts = json_object_get(told, "written");
+    a->writes = json_array_size(texts);
+    assert_true(a->writes <= WRITTEN);
+    for (size_t i = 0; i < a->writes; i++) {
+        json_t *one = json_array_get(texts, i), *scores = json_object_get(one, "logits");
+        written *w = &a->written[i];
+        w->read = (size_t)json_integer_value(json_object_get(one, "read"));
+        w->n = read_list(json_object_get(one, "text"), w->text);
+        w->logits = json_array_size(scores);
+        for (size_t k = 0; k < w->logits; k++)
+            w->logit[k] = json_number_value(json_array_get(scores, k));
+    }
     const char *base = bare ? sm_architecture_word(a->model.architecture, "hf.base") : NULL;
     write_tensors(json_object_get(told, "tensors"), base ? base : "");
     if (sm_io_safetensors_read(path, models_arena(), &a->file, &err)) fail_msg("%s", err.sentence);
@@ -147,7 +169,7 @@ static sm_status ask(answers *a, sm_generator *g, sm_error *err) {
 static sm_status run(sm_communicator *world, void *context, sm_error *err) {
     answers *all = context, own = *all;
     sm_generator *g = NULL;
-    sm_status status = sm_generator_new(world, &own.setup, &g, err);
+    sm_status status = sm_generator_new(world, &own.setup, NULL, &g, err);
     if (!status) status = train_checkpoint_take_weights(g, &own.model, &own.file, path, err);
     if (!status) status = ask(&own, g, err);
     if (!status && sm_generator_own(g).n && sm_generator_own(g).first == 0 && world->rank == 0) {
@@ -192,6 +214,89 @@ static int hold(answers *a, const char *words, int tensor, int others) {
         return strstr(err.sentence, "which tensor would cut") == NULL;
     }
     return differ(&asked, words);
+}
+
+/* ---- texts of what was read, side by side ---- */
+
+typedef struct outcome { /* of a sequence, by every rank that has it */
+    int32_t text[MOST_IDS];
+    float logit[WORDS];
+} outcome;
+
+static sm_status write_behind(answers *a, sm_generator *g, outcome *to, sm_error *err) {
+    sm_generator_part own = sm_generator_own(g);
+    size_t count[WRITTEN], most = sm_generator_size_of(g).source;
+    int32_t token[WRITTEN * MOST_IDS];
+    float scores[WRITTEN * WORDS];
+    sm_generator_result r;
+    for (size_t s = 0; s < WRITTEN; s++) {
+        count[s] = a->written[s].read;
+        memcpy(token + s * most, a->ids, most * sizeof *token);
+    }
+    const sm_generator_pass pass = {1, token, count, false};
+    const size_t ones[WRITTEN] = {1, 1}, odd[WRITTEN] = {1, most + 1};
+    if (sm_generator_feed(g, &(sm_generator_pass){1, token, ones, false}, scores, NULL, NULL) !=
+        SM_BAD_INPUT)
+        return sm_fail(err, SM_INTERNAL, "fed before anything was read");
+    if (sm_generator_read(g, token, odd, NULL, NULL) != SM_BAD_INPUT)
+        return sm_fail(err, SM_INTERNAL, "read beyond what there is");
+    sm_status status = sm_generator_read(g, token, count, &r, err);
+    for (size_t at = 0; !status && at < a->written[0].n; at++) {
+        for (int k = 0; k < SM_COLLECTIVE_COUNT; k++)
+            a->apart += fabs(r.bytes_predicted[k] - r.bytes_counted[k]);
+        for (size_t s = own.first; at && s < own.first + own.n; s++) {
+            memcpy(to[s].logit, scores + s * WORDS, sizeof to[s].logit);
+            to[s].text[at] = (int32_t)sm_draw_best(to[s].logit, WORDS);
+        }
+        for (size_t s = 0; s < WRITTEN; s++) {
+            count[s] = 1;
+            token[s] = a->written[s].text[at];
+        }
+        if (at + 1 < a->written[0].n) status = sm_generator_feed(g, &pass, scores, &r, err);
+    }
+    return status;
+}
+
+/* On every rank, of the sequences that it has. */
+static sm_status write_rank(sm_communicator *world, void *context, sm_error *err) {
+    answers own = *(answers *)context;
+    outcome to[WRITTEN];
+    sm_generator *g = NULL;
+    sm_status status = sm_generator_new(world, &own.setup, NULL, &g, err);
+    if (!status) status = train_checkpoint_take_weights(g, &own.model, &own.file, path, err);
+    if (!status) status = write_behind(&own, g, to, err);
+    sm_generator_part part = status ? (sm_generator_part){0, 0} : sm_generator_own(g);
+    for (size_t s = part.first; s < part.first + part.n; s++) {
+        const written *w = &own.written[s];
+        double worst = 0;
+        for (size_t v = 0; v < w->logits; v++)
+            worst = fmax(worst, fabs((double)to[s].logit[v] - w->logit[v]));
+        bool same = memcmp(to[s].text + 1, w->text + 1, (w->n - 1) * sizeof *w->text) == 0;
+        if (!same || worst > 4e-5 || own.apart > 0)
+            status = sm_fail(err, SM_INTERNAL, "%s, logits apart by %g, bytes by %g",
+                             same ? "the same words" : "other words", worst, own.apart);
+    }
+    sm_generator_free(g);
+    return status;
+}
+
+static int hold_written(answers *a) {
+    static const sm_program_axis plans[][2] = {{SM_AXIS_DATA, SM_AXIS_DATA},
+                                               {SM_AXIS_TENSOR, SM_AXIS_FSDP},
+                                               {SM_AXIS_CONTEXT, SM_AXIS_DATA}};
+    int wrong = a->writes != WRITTEN;
+    for (int i = 0; !wrong && i < 3; i++) {
+        sm_error err = {.status = SM_OK};
+        sm_train_setup_defaults(&a->setup);
+        a->setup.model = &a->model;
+        a->setup.tokens = 8;
+        a->setup.sequences = WRITTEN;
+        for (int k = 0; i && k < 2; k++) a->setup.degree[plans[i][k]] = 2;
+        if (!sm_run_threads(sm_train_setup_ranks(&a->setup), write_rank, a, &err)) continue;
+        print_message("%s written under plan %d: %s\n", a->name, i, err.sentence);
+        wrong++;
+    }
+    return wrong;
 }
 
 /* ---- in pages, as an engine serves ---- */
@@ -244,7 +349,7 @@ static sm_status serve(sm_communicator *world, void *context, sm_error *err) {
     answers *a = context, own = *a;
     const sm_generator_pages pages = {SERVED * MOST_IDS / PAGE, PAGE};
     sm_generator *g = NULL;
-    sm_status status = sm_generator_new_paged(world, &a->setup, &pages, &g, err);
+    sm_status status = sm_generator_new(world, &a->setup, &pages, &g, err);
     if (!status) status = train_checkpoint_take_weights(g, &a->model, &a->file, path, err);
     if (!status) status = serve_words(&own, g, err);
     if (!status && world->rank == 0) memcpy(a->made, own.made, sizeof a->made);
@@ -491,7 +596,7 @@ static void answers_are_those_of_the_reference(void **state) {
         static answers a;
         read_answers(name[i], false, &a);
         if (a.texts == 0) {
-            wrong += hold_slope(&a) + hold_plans(&a);
+            wrong += hold_slope(&a) + hold_plans(&a) + (a.source ? hold_written(&a) : 0);
             free(name[i]);
             continue;
         }

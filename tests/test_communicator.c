@@ -34,7 +34,8 @@ static sm_status reduce(sm_communicator *c, void *context, sm_error *err) {
     (void)context;
     int64_t send[16 * COUNT], sum[COUNT], all[COUNT];
     for (int i = 0; i < c->size * COUNT; i++) send[i] = value(c->rank, i);
-    TRY(sm_run_reduce_scatter(c, send, COUNT, SM_ELEMENT_S64, sum, err));
+    TRY(sm_run_collective(c, &(sm_run_call){SM_REDUCE_SCATTER, send, sum, COUNT, SM_ELEMENT_S64, 0},
+                          err));
     for (int i = 0; i < COUNT; i++) all[i] = value(c->rank, i);
     TRY(sm_run_all_reduce(c, all, COUNT, SM_ELEMENT_S64, err));
     int64_t ranks = 1000 * (int64_t)c->size * (c->size - 1) / 2;
@@ -51,7 +52,8 @@ static sm_status exchange(sm_communicator *c, void *context, sm_error *err) {
     (void)context;
     int32_t send[16 * COUNT], recv[16 * COUNT], told[COUNT];
     for (int i = 0; i < c->size * COUNT; i++) send[i] = 100 * c->rank + i;
-    TRY(sm_run_all_to_all(c, send, COUNT * sizeof *send, recv, err));
+    TRY(sm_run_collective(c, &(sm_run_call){SM_ALL_TO_ALL, send, recv, COUNT, SM_ELEMENT_S32, 0},
+                          err));
     for (int r = 0; r < c->size; r++)
         for (int i = 0; i < COUNT; i++)
             DEMAND(recv[r * COUNT + i] == 100 * r + c->rank * COUNT + i);
@@ -59,7 +61,8 @@ static sm_status exchange(sm_communicator *c, void *context, sm_error *err) {
     TRY(sm_run_broadcast(c, told, sizeof told, c->size - 1, err));
     for (int i = 0; i < COUNT; i++) DEMAND(told[i] == 7 + i);
     int32_t sum[COUNT] = {0};
-    TRY(sm_run_reduce(c, send, COUNT, SM_ELEMENT_S32, sum, c->size - 1, err));
+    TRY(sm_run_collective(
+        c, &(sm_run_call){SM_REDUCE, send, sum, COUNT, SM_ELEMENT_S32, c->size - 1}, err));
     bool root = c->rank == c->size - 1;
     for (int i = 0; i < COUNT; i++)
         DEMAND(sum[i] == (root ? 100 * (c->size * (c->size - 1) / 2) + c->size * i : 0));

@@ -112,14 +112,14 @@ static void pretend(bench *b, int run, const sm_calibration *truth) {
     to->seconds = (sm_spread){.n = 9, .low = d.price.expected_s};
     for (int i = 0; i < d.lines.ops; i++) {
         const sm_plan_op *x = &d.lines.op[i];
-        sm_measured_op *op = &to->op[to->ops++];
-        *op = (sm_measured_op){.kind = x->kind,
-                               .phase = x->phase,
-                               .again = x->again,
-                               .calls = x->count,
-                               .around_s = truth->launch_s * x->count,
-                               .seconds = x->time_s - truth->launch_s * x->count};
-        snprintf(op->op, sizeof op->op, "%s", x->op);
+        sm_train_row *op = &to->op[to->ops++];
+        *op = (sm_train_row){.kind = x->kind,
+                             .phase = x->phase,
+                             .again = x->again,
+                             .calls = x->count,
+                             .around_s = truth->launch_s * x->count,
+                             .seconds = x->time_s - truth->launch_s * x->count};
+        snprintf(op->name, sizeof op->name, "%s", x->op);
     }
     pretend_moves(truth, to);
     sm_train_free(train);
@@ -229,7 +229,7 @@ static void every_run_fills_its_rows(void **state) {
         const sm_measured_training *t = &b.q.found->training[i];
         double ops = 0, einsums = 0, moves = 0;
         for (int k = 0; k < t->ops; k++) {
-            assert_true(t->op[k].op[0] && t->op[k].seconds >= 0 && t->op[k].around_s >= 0);
+            assert_true(t->op[k].name[0] && t->op[k].seconds >= 0 && t->op[k].around_s >= 0);
             ops += t->op[k].seconds;
             einsums += t->op[k].kind == SM_OP_EINSUM;
         }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "model_of.h"
 #include "train_plans.h"
 #include "partition.h"
 
@@ -256,6 +257,27 @@ static void gradients_are_those_of_one_rank(void **state) {
         }
 }
 
+/* Sinks and windows: what no block of keys has, and blocks of which no key is seen. */
+static void sinks_are_those_of_one_rank(void **state) {
+    static slopes one, ring;
+    const sm_model model = model_of(
+        "sinks", "{\"model_type\": \"gpt_oss\", \"hidden_size\": 16, \"num_hidden_layers\": 2, "
+                 "\"num_attention_heads\": 4, \"num_key_value_heads\": 2, \"head_dim\": 8, "
+                 "\"intermediate_size\": 24, \"vocab_size\": 256, \"num_local_experts\": 4, "
+                 "\"num_experts_per_tok\": 2, \"sliding_window\": 7}");
+    run_slopes(&model, 1, &one);
+    for (int n = 2; n <= 8; n *= 2) {
+        double apart = 0, size = 0;
+        run_slopes(&model, n, &ring);
+        assert_true(one.n > 1000 && one.n == ring.n && one.n < MOST_NUMBERS);
+        for (size_t i = 0; i < one.n; i++) {
+            apart = fmax(apart, fabs(one.slope[i] - ring.slope[i]));
+            size = fmax(size, fabs(one.slope[i]));
+        }
+        if (!(apart < 1e-5 * size)) fail_msg("%g of %g apart on %d ranks", apart, size, n);
+    }
+}
+
 /* ---- what is held ---- */
 
 typedef struct holding {
@@ -303,8 +325,7 @@ static void a_rank_holds_two_blocks_of_others(void **state) {
 typedef struct rows {
     sm_train_setup setup;
     int n;
-    sm_train_move_time row[SM_MOST_TRAIN_TIMES];
-    char name[SM_MOST_TRAIN_TIMES][24]; /* the trainer's own end with it */
+    sm_train_row row[SM_MOST_TRAIN_ROWS];
 } rows;
 
 static sm_status list_rows(sm_communicator *world, void *context, sm_error *err) {
@@ -314,9 +335,7 @@ static sm_status list_rows(sm_communicator *world, void *context, sm_error *err)
     sm_status status = sm_trainer_new(world, &all->setup, &t, err);
     if (!status) status = sm_trainer_step(t, 0, &r, err);
     if (!status && world->rank == 0)
-        all->n = sm_trainer_move_times(t, false, all->row, SM_MOST_TRAIN_TIMES);
-    for (int i = 0; !status && world->rank == 0 && i < all->n; i++)
-        snprintf(all->name[i], sizeof all->name[i], "%s", all->row[i].array);
+        all->n = sm_trainer_rows(t, true, false, all->row, SM_MOST_TRAIN_ROWS);
     sm_trainer_free(t);
     return status;
 }
@@ -337,8 +356,8 @@ static void arrays_that_pass_are_counted_by_name(void **state) {
     int found = 0;
     for (int i = 0; i < gather.n; i++)
         for (int k = 0; k < ring.n; k++) {
-            const sm_train_move_time *a = &gather.row[i], *b = &ring.row[k];
-            bool same = a->op == b->op && strcmp(gather.name[i], ring.name[k]) == 0 &&
+            const sm_train_row *a = &gather.row[i], *b = &ring.row[k];
+            bool same = a->kind == b->kind && strcmp(a->name, b->name) == 0 &&
                         a->weight == b->weight && a->gradient == b->gradient &&
                         a->phase == b->phase && a->step_end == b->step_end;
             found += same && a->bytes == b->bytes && a->calls == b->calls;
@@ -393,6 +412,7 @@ int main(void) {
         cmocka_unit_test(expert_rings_are_equal),
         cmocka_unit_test(odd_rows_are_filled_up),
         cmocka_unit_test(long_sequences_are_cut),
+        cmocka_unit_test(sinks_are_those_of_one_rank),
         cmocka_unit_test(gradients_are_those_of_one_rank),
         cmocka_unit_test(a_rank_holds_two_blocks_of_others),
         cmocka_unit_test(arrays_that_pass_are_counted_by_name),

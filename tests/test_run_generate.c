@@ -29,7 +29,7 @@ static sm_status score(sm_communicator *world, void *context, sm_error *err) {
     asked *q = context;
     sm_generator *g = NULL;
     const size_t one = 1;
-    sm_status status = sm_generator_new(world, q->setup, &g, err);
+    sm_status status = sm_generator_new(world, q->setup, NULL, &g, err);
     if (!status) status = sm_generator_load(g, find, (void *)(uintptr_t)q->kept, err);
     for (size_t at = 0; !status && at < TOKENS; at++) {
         const int32_t token = short_text[(size_t)q->first + at];
@@ -87,7 +87,7 @@ typedef struct written {
 
 static sm_status new_generator(sm_communicator *world, const kept *k, const sm_train_setup *s,
                                sm_generator **g, sm_error *err) {
-    sm_status status = sm_generator_new(world, s, g, err);
+    sm_status status = sm_generator_new(world, s, NULL, g, err);
     return status ? status : sm_generator_load(*g, find, (void *)(uintptr_t)k, err);
 }
 
@@ -104,8 +104,9 @@ static sm_status write_texts(sm_communicator *world, void *context, sm_error *er
     sm_status status = new_generator(world, w->kept, w->setup, &target, err);
     if (!status && w->depth)
         status = new_generator(world, w->draft_kept, w->draft_setup, &draft, err);
-    sm_generate_job job = {target, draft,          w->depth, (size_t)w->texts, WORDS, bytes,
-                           NEW,    w->temperature, 3};
+    sm_generate_job job = {target, draft, w->depth, (size_t)w->texts,
+                           WORDS,  bytes, NEW,      w->temperature,
+                           3,      NULL,  NULL};
     if (!status) status = sm_generate(&job, text, &w->result[world->rank], err);
     sm_generator_free(draft);
     sm_generator_free(target);
@@ -323,11 +324,11 @@ static sm_status write_few_bits(sm_communicator *world, void *context, sm_error 
         bytes[i] = strlen(prompts[i]);
         for (size_t c = 0; c < bytes[i]; c++) text[i][c] = (unsigned char)prompts[i][c];
     }
-    sm_status status = sm_generator_new(world, w->setup, &g, err);
+    sm_status status = sm_generator_new(world, w->setup, NULL, &g, err);
     if (!status) status = sm_generator_load(g, find_few_bits, (void *)(uintptr_t)run->few, err);
     if (!status) status = sm_generator_weight_bytes(g, &held, err);
     if (!status && !world->rank) run->held = held;
-    sm_generate_job job = {g, NULL, 0, TEXTS, WORDS, bytes, NEW, 0, 3};
+    sm_generate_job job = {g, NULL, 0, TEXTS, WORDS, bytes, NEW, 0, 3, NULL, NULL};
     if (!status) status = sm_generate(&job, text, &w->result[world->rank], err);
     sm_generator_free(g);
     return status;
@@ -620,7 +621,7 @@ static void expect_refused(const sm_train_setup *s, const char *sentence) {
     sm_generator *g;
     sm_error err = {.status = SM_OK};
     assert_int_equal(sm_communicator_self(&self, &err), SM_OK);
-    assert_int_equal(sm_generator_new(self, s, &g, &err), SM_BAD_INPUT);
+    assert_int_equal(sm_generator_new(self, s, NULL, &g, &err), SM_BAD_INPUT);
     assert_string_equal(err.sentence, sentence);
     sm_communicator_free(self);
 }
@@ -662,7 +663,7 @@ static void fills_no_more_than_the_cache(void **state) {
     sm_error err = {.status = SM_OK};
     s.tokens = TOKENS;
     assert_int_equal(sm_communicator_self(&self, &err), SM_OK);
-    assert_int_equal(sm_generator_new(self, &s, &g, &err), SM_OK);
+    assert_int_equal(sm_generator_new(self, &s, NULL, &g, &err), SM_OK);
     sm_generator_pass pass = {TOKENS, bytes, (size_t[]){0}, false};
     expect_failed(sm_generator_feed(g, &pass, scores, NULL, &err), &err,
                   "a pass brings at least one token");
@@ -693,10 +694,10 @@ static void refuses_jobs_that_do_not_fit(void **state) {
     sm_generator *g, *draft, *more;
     sm_error err = {.status = SM_OK};
     assert_int_equal(sm_communicator_self(&self, &err), SM_OK);
-    assert_int_equal(sm_generator_new(self, &s, &g, &err), SM_OK);
-    assert_int_equal(sm_generator_new(self, &other, &draft, &err), SM_OK);
-    assert_int_equal(sm_generator_new(self, &two, &more, &err), SM_OK);
-    const sm_generate_job fits = {g, NULL, 2, 1, WORDS, (size_t[]){4}, NEW, 0, 1};
+    assert_int_equal(sm_generator_new(self, &s, NULL, &g, &err), SM_OK);
+    assert_int_equal(sm_generator_new(self, &other, NULL, &draft, &err), SM_OK);
+    assert_int_equal(sm_generator_new(self, &two, NULL, &more, &err), SM_OK);
+    const sm_generate_job fits = {g, NULL, 2, 1, WORDS, (size_t[]){4}, NEW, 0, 1, NULL, NULL};
     sm_generate_job job = fits;
     job.sequences = 2;
     expect_no_texts(&job, "2 texts of 9 more tokens are none, or too many");

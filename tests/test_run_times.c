@@ -12,16 +12,14 @@ enum { STEPS = 3 };
 typedef struct seen {
     const sm_train_setup *setup;
     int ops, moves, all_ops, steps;
-    sm_train_op_time op[SM_MOST_TRAIN_TIMES], all_op[SM_MOST_TRAIN_TIMES];
-    sm_train_move_time move[SM_MOST_TRAIN_TIMES];
-    char name[SM_MOST_TRAIN_TIMES][24]; /* of ops: those of the trainer end with it */
+    sm_train_row op[SM_MOST_TRAIN_ROWS], all_op[SM_MOST_TRAIN_ROWS], move[SM_MOST_TRAIN_ROWS];
     sm_train_result last;
     double bytes_apart; /* of rows and of communicators, over the ranks */
     double parts_apart; /* of rows and of the parts of a step, relative */
     double all_apart;   /* of the sum of all steps and the steps' sums, relative */
 } seen;
 
-static double kernels_s(const sm_train_op_time *row, int rows) {
+static double kernels_s(const sm_train_row *row, int rows) {
     double sum = 0;
     for (int i = 0; i < rows; i++) sum += row[i].seconds + row[i].around_s;
     return sum;
@@ -31,8 +29,8 @@ static double kernels_s(const sm_train_op_time *row, int rows) {
 static double parts_apart(const seen *x) {
     double sum = 0, parts = 0;
     for (int i = 0; i < x->ops; i++) {
-        bool rest = strcmp(x->op[i].op, "gradients as rows") == 0 ||
-                    strcmp(x->op[i].op, "loss and norm") == 0;
+        bool rest = strcmp(x->op[i].name, "gradients as rows") == 0 ||
+                    strcmp(x->op[i].name, "loss and norm") == 0;
         if (!rest) sum += x->op[i].seconds + x->op[i].around_s;
     }
     for (int i = 0; i < SM_TRAIN_TIME_REST; i++)
@@ -45,7 +43,7 @@ static double bytes_apart(const seen *x) {
     for (int k = 0; k < SM_COLLECTIVE_COUNT; k++) {
         double sum = -x->last.bytes_counted[k];
         for (int i = 0; i < x->moves; i++)
-            if ((int)x->move[i].op == k) sum += x->move[i].bytes;
+            if (x->move[i].kind == k) sum += x->move[i].bytes;
         apart += fabs(sum);
     }
     return apart;
@@ -60,17 +58,16 @@ static sm_status timed_rank(sm_communicator *world, void *context, sm_error *err
     sm_status status = sm_trainer_new(world, x->setup, &t, err);
     for (int i = 0; !status && i < STEPS; i++) {
         status = sm_trainer_step(t, i, &x->last, err);
-        x->ops = sm_trainer_op_times(t, false, x->op, SM_MOST_TRAIN_TIMES);
-        x->moves = sm_trainer_move_times(t, false, x->move, SM_MOST_TRAIN_TIMES);
+        x->ops = sm_trainer_rows(t, false, false, x->op, SM_MOST_TRAIN_ROWS);
+        x->moves = sm_trainer_rows(t, true, false, x->move, SM_MOST_TRAIN_ROWS);
         x->bytes_apart += bytes_apart(x);
         x->parts_apart = fmax(x->parts_apart, parts_apart(x));
         steps_s += kernels_s(x->op, x->ops);
     }
-    x->all_ops = sm_trainer_op_times(t, true, x->all_op, SM_MOST_TRAIN_TIMES);
+    x->all_ops = sm_trainer_rows(t, false, true, x->all_op, SM_MOST_TRAIN_ROWS);
     x->all_apart = fabs(kernels_s(x->all_op, x->all_ops) - steps_s) / steps_s;
     x->steps = sm_trainer_forget_times(t);
-    if (sm_trainer_op_times(t, true, x->all_op, SM_MOST_TRAIN_TIMES)) x->all_apart = INFINITY;
-    for (int i = 0; i < x->ops; i++) snprintf(x->name[i], sizeof x->name[i], "%s", x->op[i].op);
+    if (sm_trainer_rows(t, false, true, x->all_op, SM_MOST_TRAIN_ROWS)) x->all_apart = INFINITY;
     double apart[2] = {x->bytes_apart, x->parts_apart + x->all_apart};
     if (!status) status = sm_run_all_reduce(world, apart, 2, SM_ELEMENT_F64, err);
     x->bytes_apart = apart[0];
@@ -94,7 +91,7 @@ static void run_timed(const sm_train_setup *setup, seen *x) {
 static double calls(const seen *x, const char *op, sm_phase phase, bool again) {
     double sum = 0;
     for (int i = 0; i < x->ops; i++)
-        if (strcmp(x->name[i], op) == 0 && x->op[i].phase == phase && x->op[i].again == again)
+        if (strcmp(x->op[i].name, op) == 0 && x->op[i].phase == phase && x->op[i].again == again)
             sum += x->op[i].calls;
     return sum;
 }

@@ -55,7 +55,7 @@ static double heat_of(int i) { return i % 2 ? 0.8 : 0; }
 static sm_status write_alone(sm_communicator *world, void *context, sm_error *err) {
     alone *a = context;
     sm_generator *g = NULL;
-    sm_status status = sm_generator_new(world, &a->setup, &g, err);
+    sm_status status = sm_generator_new(world, &a->setup, NULL, &g, err);
     if (!status) status = sm_generator_load(g, find, (void *)(uintptr_t)a->kept, err);
     for (int i = 0; !status && i < TEXTS; i++)
         status = write_one(g, i, heat_of(i), a->text[i], err);

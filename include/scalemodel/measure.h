@@ -67,17 +67,10 @@ typedef struct sm_measured_collective {
 /* A short training, for what ops take where they really run: of one step of rank 0, each number the
  * lower quartile over the steps, since other programs make them longer alone. */
 enum { SM_MOST_MEASURED_TRAININGS = 12, SM_MOST_MEASURED_OPS = 96 };
-typedef struct sm_measured_op { /* as sm_train_op_time; recomputed ones apart */
-    char op[24];
-    sm_op_kind kind;
-    sm_phase phase;
-    bool again;
-    double seconds, around_s, calls;
-} sm_measured_op;
 typedef struct sm_measured_training {
     sm_spread seconds; /* of a step */
     int ops;
-    sm_measured_op op[SM_MOST_MEASURED_OPS];
+    sm_train_row op[SM_MOST_MEASURED_OPS];                               /* recomputed ones apart */
     double move_s[SM_COLLECTIVE_COUNT], move_bytes[SM_COLLECTIVE_COUNT]; /* of all collectives */
     double moves[SM_COLLECTIVE_COUNT];
 } sm_measured_training;

@@ -156,6 +156,7 @@ typedef struct sm_op {
     uint8_t in_place; /* vector ops: inputs (bit i) that are already where the output wants
                          them: neither read nor written */
     int line;         /* of the lines it was made from (architecture.h), the first of it */
+    bool once;        /* of a step that decodes: it ran when the sequence began */
 } sm_op;
 
 /* What is trained of a layer's matrices when adapters are (sm_rules.lora). */
@@ -296,6 +297,9 @@ enum { /* operators of a line and their arguments, experts, lines and states of 
 /* SM_BAD_INPUT tells what the model has that cannot be run on sequences of so many tokens, whatever
  * the plan. serving: to generate. */
 sm_status sm_program_runs(const sm_model *model, int tokens, bool serving, sm_error *err);
+/* Of lines of serving: the positions of a stack that reads a text before another one writes, which
+ * it works on all at once; 0: it has none of its own. The embedding, the first piece, reads too. */
+size_t sm_program_source(const sm_text_lines *lines);
 /* The argument of the kernel k of a decode step that is input i of the kernel `op`: both forms name
  * it alike, in orders of their own. -1: none. */
 int sm_step_argument(const sm_text_lines *l, const sm_text_kernel *op, int i,

@@ -16,24 +16,20 @@ typedef struct sm_communicator sm_communicator;
 typedef struct sm_request_handle { /* of a started send or receive */
     void *state[4];
 } sm_request_handle;
+/* A collective: of n elements that a rank sends (all-gather) or that go to each (all-to-all, block
+ * i to rank i), that a rank receives the sum of (reduce-scatter, block i of send on rank i), or of
+ * the whole (all-reduce and broadcast in place, where send is recv; reduce, to the root's recv). */
+typedef struct sm_run_call {
+    sm_collective op;
+    const void *send;
+    void *recv;
+    size_t n;
+    sm_element element;
+    int root;
+} sm_run_call;
 typedef struct sm_backend {
     const char *name; /* "self", "threads", "openmpi", "mpich" */
-    /* recv holds size blocks of `bytes`, in order of rank */
-    sm_status (*all_gather)(sm_communicator *c, const void *send, size_t bytes, void *recv,
-                            sm_error *err);
-    /* send holds size blocks of `count` elements; recv the sum of this rank's block */
-    sm_status (*reduce_scatter)(sm_communicator *c, const void *send, size_t count,
-                                sm_element element, void *recv, sm_error *err);
-    sm_status (*all_reduce)(sm_communicator *c, void *in_place, size_t count, sm_element element,
-                            sm_error *err);
-    /* block i of send goes to rank i, block i of recv came from rank i; `bytes` each */
-    sm_status (*all_to_all)(sm_communicator *c, const void *send, size_t bytes, void *recv,
-                            sm_error *err);
-    sm_status (*broadcast)(sm_communicator *c, void *in_place, size_t bytes, int root,
-                           sm_error *err);
-    /* recv: the sum, on the root; other ranks' is left alone */
-    sm_status (*reduce)(sm_communicator *c, const void *send, size_t count, sm_element element,
-                        void *recv, int root, sm_error *err);
+    sm_status (*collective)(sm_communicator *c, const sm_run_call *call, sm_error *err);
     /* Not collective: matched by rank, tag and order. */
     sm_status (*start_send)(sm_communicator *c, const void *send, size_t bytes, int to, int tag,
                             sm_request_handle *handle, sm_error *err);
@@ -66,27 +62,18 @@ struct sm_communicator {
     bool debug;
     sm_traffic traffic;
 };
-/* Each rank sends `bytes` bytes and receives those of all, in order of rank. This and the calls
- * below count their traffic, unlike those of the backend; use these. */
+/* Any of them but a permute, counted, unlike that of the backend: use this. The status of the
+ * backend; in debug mode SM_INTERNAL when ranks disagree. The three below are it too. */
+sm_status sm_run_collective(sm_communicator *c, const sm_run_call *call, sm_error *err);
+/* Each rank sends `bytes` bytes and receives those of all, in order of rank. */
 sm_status sm_run_all_gather(sm_communicator *c, const void *send, size_t bytes, void *recv,
                             sm_error *err);
-/* Each rank receives the sum of its block: send has size blocks of `count` elements, recv one. Like
- * the others it returns the status of the backend; in debug mode SM_INTERNAL when ranks
- * disagree. */
-sm_status sm_run_reduce_scatter(sm_communicator *c, const void *send, size_t count,
-                                sm_element element, void *recv, sm_error *err);
 /* Replace `count` elements by their sum over the group, on every rank. */
 sm_status sm_run_all_reduce(sm_communicator *c, void *in_place, size_t count, sm_element element,
-                            sm_error *err);
-/* Block i of send, `bytes` bytes, goes to rank i; block i of recv came from rank i. */
-sm_status sm_run_all_to_all(sm_communicator *c, const void *send, size_t bytes, void *recv,
                             sm_error *err);
 /* Copy `bytes` bytes of rank root to every rank, in place. */
 sm_status sm_run_broadcast(sm_communicator *c, void *in_place, size_t bytes, int root,
                            sm_error *err);
-/* The sum over the ranks goes into the root's recv; that of the others is left alone. */
-sm_status sm_run_reduce(sm_communicator *c, const void *send, size_t count, sm_element element,
-                        void *recv, int root, sm_error *err);
 /* Send to one rank while receiving from another (either may be -1: none). Counts as a permute. In
  * debug mode every rank of the group takes part, and what one sends another must expect. */
 sm_status sm_run_permute(sm_communicator *c, const void *send, int to, void *recv, int from,

@@ -8,22 +8,20 @@
 
 SM_DECLARATIONS_BEGIN
 
-/* setup: model, degrees, stages (with chunks: one to a stage), expert_tensor of the rules;
- * sequences, a multiple of data x fsdp x expert; tokens, the room of each sequence's cache, a
- * multiple of context. The setup must outlive the generator, and all ranks of world make every
- * call. SM_BAD_INPUT says what cannot be run or does not divide. */
-sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup, sm_generator **out,
-                           sm_error *err);
+/* Can this be generated from? SM_BAD_INPUT with a sentence when not; the setup of a generator. */
+sm_status sm_generator_check(const sm_train_setup *setup, sm_error *err);
 /* A cache in pages that sequences take one by one, for passes of sm_generator_step alone. */
 typedef struct sm_generator_pages {
     size_t pages;       /* of each group of ranks (sm_generator_groups) */
     size_t page_tokens; /* a multiple of context */
 } sm_generator_pages;
-/* The same with such a cache; NULL: as sm_generator_new. setup: sequences are the slots for states
- * of scans, of all groups; tokens, the most of one sequence. */
-sm_status sm_generator_new_paged(sm_communicator *world, const sm_train_setup *setup,
-                                 const sm_generator_pages *pages, sm_generator **out,
-                                 sm_error *err);
+/* setup: model, degrees, stages (with chunks: one to a stage), expert_tensor of the rules;
+ * sequences, a multiple of data x fsdp x expert; tokens, the room of each sequence's cache, a
+ * multiple of context. With pages sequences are the slots for states of scans, of all groups, and
+ * tokens the most of one; NULL: a sequence has its room. The setup must outlive the generator, and
+ * all ranks of world make every call. SM_BAD_INPUT says what cannot be run or does not divide. */
+sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup,
+                           const sm_generator_pages *pages, sm_generator **out, sm_error *err);
 /* Groups of ranks that hold sequences, pages and slots of their own: data x fsdp x expert. */
 size_t sm_generator_groups(const sm_generator *g);
 /* Free a generator. NULL is fine. */
@@ -31,7 +29,8 @@ void sm_generator_free(sm_generator *g);
 
 typedef struct sm_generator_size {
     size_t sequences, room, vocabulary; /* room: positions of a sequence's cache */
-    bool scans; /* it holds states, which are not rewound: nothing can be drafted for it */
+    bool scans;    /* it holds states, which are not rewound: nothing can be drafted for it */
+    size_t source; /* words of a text that the first of two stacks reads, at most; 0: one stack */
 } sm_generator_size;
 /* The sizes that the generator was made for. */
 sm_generator_size sm_generator_size_of(const sm_generator *g);
@@ -54,6 +53,13 @@ typedef struct sm_generator_result {
     double bytes_predicted[SM_COLLECTIVE_COUNT], bytes_counted[SM_COLLECTIVE_COUNT];
     double collective_s[SM_COLLECTIVE_COUNT];
 } sm_generator_result;
+/* Of a model of two stacks: the texts that the first reads, before anything is fed. token:
+ * [sequences, source] (sm_generator_size), of which count[i] of a sequence are meant, at least one,
+ * and the rest, words too, pad. What the other stack attends to is kept with the sequence, whose
+ * cache is empty then. result may be NULL. SM_BAD_INPUT when there is one stack, a text is too
+ * long, or a token is none of the vocabulary. */
+sm_status sm_generator_read(sm_generator *g, const int32_t *token, const size_t *count,
+                            sm_generator_result *result, sm_error *err);
 /* Tokens are put behind those cached. scores: [sequences, queries (each) or 1, V], of which this
  * rank fills its own sequences; each == false and count 0: anything. result may be NULL.
  * SM_BAD_INPUT when a cache is full, or a token is none of the vocabulary. */
@@ -124,13 +130,17 @@ typedef struct sm_generate_job {
     size_t tokens;        /* to be generated behind each prompt */
     double temperature;   /* 0: the best word each time */
     uint64_t seed;
+    /* What each sequence reads first, of a model of two stacks, and how many tokens that is. */
+    const int32_t *const *source;
+    const size_t *read;
 } sm_generate_job;
 typedef struct sm_generate_phase {
     double passes, seconds;
     sm_generator_result sum;
 } sm_generate_phase;
 typedef struct sm_generate_result {
-    sm_generate_phase prefill, decode; /* of the target */
+    /* Of the target; what a first stack reads is half of the first pass. */
+    sm_generate_phase prefill, decode;
     sm_generate_phase draft_prefill, draft;
     double seconds;           /* after the prompts: choosing, drafting and sharing too */
     double drafted, accepted; /* tokens, over all sequences */

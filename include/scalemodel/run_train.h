@@ -115,38 +115,28 @@ sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_e
  * backend, or SM_INTERNAL when out of memory. */
 sm_status sm_trainer_gradients(sm_trainer *t, int step, sm_train_result *result, sm_error *err);
 
-/* ---- times by op ----
+/* ---- times by op and by collective ----
  * Of this rank, over its layers and microbatches: of the last step, or (all) of every step since
- * the trainer was made or its times were forgotten. op: the forward op as the program names it;
- * outside of all ops, as vector ops of the forward phase: "hand over" (waiting for the boundaries
- * of the pipeline), "gradients as rows" (packed and added at the end of a step), "loss and norm"
- * (joined over all ranks: here the slowest is waited for), "optimizer". Collectives are in none of
- * them. The strings live as long as the trainer. */
-typedef struct sm_train_op_time {
-    const char *op;
-    sm_op_kind kind;
+ * the trainer was made or its times were forgotten. A row is of the forward op as the program names
+ * it, or (moves) of a collective and the array that travels, "weights" where these are whole groups
+ * at the end of a step. Outside of all ops, as vector ops of the forward phase: "hand over"
+ * (waiting for the boundaries of the pipeline), "gradients as rows" (packed and added at the end of
+ * a step), "loss and norm" (joined over all ranks: here the slowest is waited for), "optimizer". */
+typedef struct sm_train_row {
+    char name[24];
+    int kind; /* sm_op_kind, or sm_collective */
     sm_phase phase;
-    bool again;      /* recomputed */
-    double seconds;  /* of the kernels */
-    double around_s; /* about them: new blocks, slices, copies before and after collectives, sums */
-    double calls;    /* of kernels */
-} sm_train_op_time;
-enum { SM_MOST_TRAIN_TIMES = 256 };
-/* Fill rows of ops, at most `room` of them. Returns how many. */
-int sm_trainer_op_times(const sm_trainer *t, bool all, sm_train_op_time *row, int room);
-
-/* The same of collectives, by the array that travels. gradient: it is that of the array. step_end:
- * gradients and weights of whole groups, beside the ops; named "weights". */
-typedef struct sm_train_move_time {
-    sm_collective op;
-    const char *array;
-    bool weight, gradient;
-    sm_phase phase;
-    bool again, step_end;
-    double seconds, bytes, calls; /* bytes: V as in sm_step, summed over calls */
-} sm_train_move_time;
-/* Fill rows of collectives, at most `room` of them. Returns how many. */
-int sm_trainer_move_times(const sm_trainer *t, bool all, sm_train_move_time *row, int room);
+    bool again;                      /* recomputed */
+    bool weight, gradient, step_end; /* of a collective: of a weight, of the array's gradient */
+    double seconds;                  /* of the kernels, or of the collective */
+    double
+        around_s; /* about kernels: new blocks, slices, copies before and after collectives, sums */
+    double bytes; /* of a collective: V as in sm_step, summed over calls */
+    double calls;
+} sm_train_row;
+enum { SM_MOST_TRAIN_ROWS = 256 };
+/* Fill rows of ops, or of collectives, at most `room` of them. Returns how many. */
+int sm_trainer_rows(const sm_trainer *t, bool moves, bool all, sm_train_row *row, int room);
 /* Begin the sum of all steps anew; returns how many were in it. */
 int sm_trainer_forget_times(sm_trainer *t);
 

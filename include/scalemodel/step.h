@@ -190,10 +190,11 @@ typedef struct sm_actions {
 } sm_actions;
 
 /* ---- one microbatch through one layer ---- */
-/* Run the forward tasks of a layer; saved receives what is kept. SM_INTERNAL when out of memory, or
- * the status of an action. */
+/* Run the forward tasks of a layer, or (once) those of a step that decodes which run when a
+ * sequence begins; saved receives what is kept. SM_INTERNAL when out of memory, or the status of an
+ * action. */
 sm_status sm_pass_forward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
-                          sm_error *err);
+                          bool once, sm_error *err);
 /* Run the backward tasks of a layer. stream: the gradient of the output, taken (none of the head,
  * whose loss begins it); receives that of the input. lent: that of what an earlier stack lent is
  * added to it. Unless `whole`, what the gradients of weights need stays open in saved, for
@@ -213,12 +214,14 @@ typedef struct sm_train_chunk {
     int stage, first, last;
 } sm_train_chunk;
 /* A backward is whole or in two: the gradients of inputs, which the stage before waits for, and
- * later those of weights (zero-bubble schedules). */
+ * later those of weights (zero-bubble schedules). Serving, a model of two stacks reads with the
+ * first, once for a sequence, and the others make of it what they keep. */
 typedef enum sm_train_act {
     SM_TRAIN_FORWARD,
     SM_TRAIN_BACKWARD,
     SM_TRAIN_BACKWARD_INPUT,
-    SM_TRAIN_BACKWARD_WEIGHT
+    SM_TRAIN_BACKWARD_WEIGHT,
+    SM_TRAIN_READ
 } sm_train_act;
 /* What a stage does, in order. */
 typedef struct sm_train_action {

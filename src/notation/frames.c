@@ -178,6 +178,10 @@ static sm_status look_name(family_scope *s, const tree *t, value *out) {
         *out = values_of_number(s->i);
         return SM_OK;
     }
+    if (s->source > 0 && tree_same_name(t->name, "source")) {
+        *out = values_of_number(s->source);
+        return SM_OK;
+    }
     for (int i = 0; i < f->overlays; i++)
         if (tree_same_name(f->overlay[i].name, t->name)) {
             *out = f->overlay[i].value;

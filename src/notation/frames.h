@@ -89,6 +89,7 @@ typedef struct family_scope {
     bool sizes;  /* a size is asked for: of what is bound sizes alone are seen */
     bool lax;    /* a key that is missing is none */
     double T, S; /* 0: not known yet */
+    double source; /* in place of the config's; 0: that */
 } family_scope;
 
 /* The set of a name that is in force: the last; NULL: none. */

@@ -183,7 +183,7 @@ bool sm_plan_padding(const sm_plan *p, const sm_model *m, sm_padding *padding) {
     int64_t deals = ways_of_experts(p);
     bool widths = true, experts = true, apart = true, scanned = false;
     int heads = p->tensor; /* that all kinds of layers have a multiple of */
-    *padding = (sm_padding){{0}};
+    *padding = (sm_padding){.source = 0};
     for (int k = 0; k < m->kinds; k++) {
         const sm_layer_kind *kind = &m->kind[k];
         if (kind->E > 0 && kind->E < deals) return false; /* a chip would have none */

@@ -102,8 +102,13 @@ static sm_op *new_op(builder *x, const char *name, sm_op_kind kind, sm_function 
         b->ops--; /* never looked at */
     }
     sm_op *op = &b->op[b->ops++];
-    *op = (sm_op){
-        .kind = kind, .function = function, .out = -1, .chosen = -1, .state = -1, .line = x->line};
+    *op = (sm_op){.kind = kind,
+                  .function = function,
+                  .out = -1,
+                  .chosen = -1,
+                  .state = -1,
+                  .line = x->line,
+                  .once = x->decodes && x->l->line[x->line].once};
     snprintf(op->name, sizeof op->name, "%s", name);
     return op;
 }
@@ -131,7 +136,8 @@ static int takes(builder *x, sm_op *op, int array, const uint8_t *as) {
         alike = x->b->dim[as[d]].size == x->b->dim[t->dim[d]].size;
     op->in[op->inputs] = tensor;
     memcpy(op->as[op->inputs], alike ? as : t->dim, sizeof op->as[0]);
-    if (t->tied && alike)
+    bool lent = x->decodes && t->role == SM_ROLE_ACTIVATION && t->of >= 0; /* lies as keys do */
+    if ((t->tied || lent) && alike)
         memcpy(x->b->tensor[tensor].dim, as, (size_t)t->rank); /* its letters here */
     return op->inputs++;
 }
@@ -412,7 +418,7 @@ static int remember(builder *x, int tensor) {
 }
 
 static void convolve(builder *x, const sm_text_line *line) {
-    bool remembers = x->b->serving && x->b->rules.each_line;
+    bool remembers = x->decodes && x->b->rules.each_line;
     int past = remembers ? remember(x, tensor_of(x, line->operand[0].array)) : -1;
     sm_op *op = vector(x, line, SM_FUNCTION_OTHER);
     if (remembers && op->inputs < SM_MAX_INPUTS) takes_tensor(x, op, past);
@@ -597,7 +603,8 @@ static void kernel(builder *x, const sm_text_kernel *k) {
 
 /* ---- lines ---- */
 
-/* What is made once is there when a sequence is decoded; its weights are stored all the same. */
+/* What is made once is there when a sequence is decoded; its weights are stored all the same. The
+ * runtime makes it, by the same program. */
 static void made_before(builder *x, const sm_text_line *line) {
     for (int i = 0; i < line->operands; i++)
         if (is_weight(x, line->operand[i].array)) ride(x, line->operand[i].array);
@@ -606,7 +613,7 @@ static void made_before(builder *x, const sm_text_line *line) {
 }
 
 static void add_line(builder *x, const sm_text_line *line) {
-    if (line->once && x->decodes) {
+    if (line->once && x->decodes && !x->b->rules.each_line) {
         made_before(x, line);
         return;
     }

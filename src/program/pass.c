@@ -17,7 +17,7 @@ struct sm_pass {
     const sm_task_list *list;
     sm_step_layer *layer;
     sm_pass_saved *saved;
-    bool backward;
+    bool backward, once;
     sm_pass_order order;
     int at;                              /* the next entry of the order */
     sm_local_block home[SM_MAX_TENSORS]; /* gradients where their tensors are stored */
@@ -438,6 +438,7 @@ static sm_status run_until(pass *p, int end, sm_error *err) {
     for (; !status && p->at < end; p->at++) {
         const sm_last_use *last = &p->list->last[p->order][p->at];
         const sm_program_task *task = &p->list->task[last->task];
+        if (op_of(p, task)->once != p->once) continue;
         bool again = p->backward && task->kind == SM_TASK_FORWARD;
         if (a->begin_task) a->begin_task(a->context, p->list, task, again);
         status = run_task(p, task, err);
@@ -489,9 +490,10 @@ void sm_pass_drop(const sm_actions *actions, sm_pass_saved *saved, uint64_t keep
 }
 
 sm_status sm_pass_forward(const sm_actions *actions, sm_step_layer *layer, sm_pass_saved *saved,
-                          sm_error *err) {
+                          bool once, sm_error *err) {
     pass *p = begin(actions, layer, saved, SM_PASS_FORWARD);
     if (!p) return sm_fail_memory(err);
+    p->once = once;
     sm_status status = run_until(p, layer->list->forwards, err);
     end(p);
     return status;

@@ -17,11 +17,21 @@ static bool is_held(const sm_model *model) {
     return false;
 }
 
+/* Served, are all keys there before the first token, of a text that a stack has read? */
+static bool reads_all(const sm_text_lines *l, const sm_text_line *line) {
+    const sm_mention *keys = &line->operand[1];
+    for (int d = 0; d < l->array[keys->array].rank; d++) {
+        const sm_text_dim *dim = &l->dim[keys->dim[d]];
+        if (dim->role == SM_DIMENSION_KEYS && dim->size > 1) return true;
+    }
+    return false;
+}
+
 static const char *odd_attention(const sm_text_lines *l, const sm_text_line *line, bool serving) {
     if (line->scores > 2) return "scores of more than two products";
-    if (line->distance >= 0 && serving) return "attention that adds distances, in generating";
     if (line->over >= 0) return "attention to chosen keys";
-    if (serving && !line->causal) return "attention in both directions, from which no text follows";
+    if (serving && !line->causal && !reads_all(l, line))
+        return "attention to tokens that are not there yet";
     return l->array[line->operand[1].array].piece >= 0 ? "keys and values of another layer" : NULL;
 }
 
@@ -79,9 +89,9 @@ static const char *line_odd(const sm_text_lines *l, const sm_text_line *line, bo
     case SM_OPERATOR_EXPRESSION: return odd_expression(l, line);
     case SM_OPERATOR_ATTENTION: return odd_attention(l, line, serving);
     case SM_OPERATOR_PRODUCT:
-        return line->operands > 2            ? "products of three and more arrays"
-               : serving && borrows(l, line) ? "attention to another stack, in generating"
-                                             : NULL;
+        return line->operands > 2                           ? "products of three and more arrays"
+               : serving && borrows(l, line) && !line->once ? "arrays of another stack in each step"
+                                                            : NULL;
     case SM_OPERATOR_TOP: return choice_odd(l, line);
     case SM_OPERATOR_TAKE:
         return !first || first->role != SM_TEXT_WEIGHT     ? "rows of activations"
@@ -142,6 +152,15 @@ static const char *scan_odd(const sm_text_lines *l, const sm_text_lines *steps) 
 
 /* ---- models ---- */
 
+size_t sm_program_source(const sm_text_lines *l) {
+    double most = 1;
+    for (int d = 0; l->output >= 0 && d < l->array[l->output].rank; d++) {
+        const sm_text_dim *dim = &l->dim[l->array[l->output].dim[d]];
+        if (dim->role == SM_DIMENSION_POSITIONS && dim->size > most) most = dim->size;
+    }
+    return most > 1 ? (size_t)most : 0;
+}
+
 /* A table of positions has a row for each. */
 static sm_status check_positions(const sm_model *model, const sm_text_lines *l, int tokens,
                                  bool serving, sm_error *err) {
@@ -151,7 +170,8 @@ static sm_status check_positions(const sm_model *model, const sm_text_lines *l, 
         const sm_text_line *line = &l->line[i];
         if (line->op != SM_OPERATOR_TAKE || line->operands > 1) continue;
         double rows = l->dim[line->operand[0].dim[0]].size - first;
-        double asked = serving ? tokens : l->dim[line->result[0].dim[0]].size;
+        double read = l->dim[line->result[0].dim[0]].size;
+        double asked = serving && read <= 1 ? tokens : read;
         if (rows < asked)
             return sm_fail(err, SM_BAD_INPUT,
                            "%s has a table of %.0f positions, and %.0f are asked for", model->name,

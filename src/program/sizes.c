@@ -99,10 +99,11 @@ void sm_program_sizes(const sm_program *b, const sm_program_extent *extent, doub
     double queries = b->serving ? extent->queries : 1, keys = b->serving ? extent->keys : 1;
     for (int d = 0; d < b->dims; d++) {
         size[d] = b->dim[d].size;
+        bool grows = size[d] == 1; /* what has more has a number of its own */
         switch (b->dim[d].role) {
         case SM_DIMENSION_SEQUENCES: size[d] *= extent->sequences; break;
-        case SM_DIMENSION_POSITIONS: size[d] *= queries; break;
-        case SM_DIMENSION_KEYS: size[d] *= keys; break;
+        case SM_DIMENSION_POSITIONS: size[d] *= grows ? queries : 1; break;
+        case SM_DIMENSION_KEYS: size[d] *= grows ? keys : 1; break;
         case SM_DIMENSION_SLOTS: size[d] *= extent->sequences * queries; break;
         default: break;
         }

@@ -112,6 +112,13 @@ static sm_pass_saved **saved_of(const sm_stage *s, const sm_step_layer *layer) {
     return &s->saved[(layer - s->layer) * s->microbatches + s->microbatch];
 }
 
+/* Those of a layer that begins, or has a cache already; NULL: out of memory. */
+static sm_pass_saved *saved_for(const sm_stage *s, const sm_step_layer *layer) {
+    sm_pass_saved **slot = saved_of(s, layer);
+    if (!*slot) *slot = sm_calloc(1, sizeof **slot);
+    return *slot;
+}
+
 /* ---- boundaries between chunks ---- */
 
 static int tag_of(const sm_stage *s, bool backward, int chunk) {
@@ -228,6 +235,12 @@ static sm_status select_rows(const sm_stage *s, sm_step_layer *layer, sm_local_b
     return stage_call(s, &call, err);
 }
 
+/* Is the layer of a stack that reads a text before another one is written? */
+static bool reads(const sm_step_layer *layer) {
+    const sm_program *b = layer->list->program;
+    return b->serving && !b->rules.decode;
+}
+
 /* What another stack made is there while the layer works, and is never its own. */
 static sm_status borrow(const sm_stage *s, const sm_step_layer *layer, sm_pass_saved *saved,
                         sm_error *err) {
@@ -245,23 +258,22 @@ static sm_status borrow(const sm_stage *s, const sm_step_layer *layer, sm_pass_s
 static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block *stream,
                                sm_error *err) {
     const sm_program *b = layer->list->program;
-    sm_pass_saved **slot = saved_of(s, layer), *saved;
-    if (!*slot) *slot = sm_calloc(1, sizeof **slot); /* a cache is there already */
-    if (!(saved = *slot)) return sm_fail_memory(err);
+    sm_pass_saved *saved = saved_for(s, layer);
+    if (!saved) return sm_fail_memory(err);
     sm_status status = b->serving && b->output < 0 ? select_rows(s, layer, stream, err) : SM_OK;
     if (b->input < 0 && stream->data) { /* another stack begins */
         s->lent = *stream;
         stream->data = NULL;
         mark(s, &s->lent, SM_TRAIN_MEMORY_ACTIVATIONS);
     }
-    if (!status) status = borrow(s, layer, saved, err);
+    if (!status && !b->serving) status = borrow(s, layer, saved, err);
     if (b->input >= 0) {
         saved->value[b->input] = *stream;
         mark(s, &saved->value[b->input], SM_TRAIN_MEMORY_ACTIVATIONS);
         stream->data = NULL;
     }
     if (!status && offloads(s, layer)) status = make_room(s, err);
-    if (!status) status = sm_pass_forward(s->actions, layer, saved, err);
+    if (!status) status = sm_pass_forward(s->actions, layer, saved, false, err);
     if (b->lent >= 0) saved->value[b->lent].data = NULL;
     if (!status && b->output < 0) status = tell_loss(s, layer, saved, err);
     if (!status && b->output >= 0) {
@@ -285,10 +297,30 @@ static sm_status forward(sm_stage *s, int chunk, sm_error *err) {
     if (!begins_model(s, chunk))
         status = take_over(s, &s->layer[first], chunk - 1, tag_of(s, false, chunk), &stream, err);
     for (int i = first; !status && i < end; i++)
-        status = layer_forward(s, &s->layer[i], &stream, err);
+        if (!reads(&s->layer[i])) status = layer_forward(s, &s->layer[i], &stream, err);
     if (!status && !ends_model(s, chunk))
         status = hand_over(s, chunk + 1, tag_of(s, false, chunk + 1), false, &stream, err);
     stage_drop(s, &stream);
+    return status;
+}
+
+/* What a layer keeps of what another stack has read. */
+static sm_status keep_lent(const sm_stage *s, sm_step_layer *layer, sm_error *err) {
+    sm_pass_saved *saved = saved_for(s, layer);
+    if (!saved) return sm_fail_memory(err);
+    sm_status status = borrow(s, layer, saved, err);
+    if (!status) status = sm_pass_forward(s->actions, layer, saved, true, err);
+    saved->value[layer->list->program->lent].data = NULL;
+    sm_pass_drop(s->actions, saved, layer->list->kept, false);
+    return status;
+}
+
+static sm_status read_source(sm_stage *s, sm_error *err) {
+    sm_status status = SM_OK;
+    for (int i = 0; !status && i < s->layers; i++)
+        if (reads(&s->layer[i])) status = layer_forward(s, &s->layer[i], &s->lent, err);
+    for (int i = 0; !status && i < s->layers; i++)
+        if (s->layer[i].list->program->lent >= 0) status = keep_lent(s, &s->layer[i], err);
     return status;
 }
 
@@ -350,6 +382,7 @@ static sm_status act(sm_stage *s, const sm_train_action *a, sm_error *err) {
     case SM_TRAIN_BACKWARD: return backward(s, a->chunk, true, err);
     case SM_TRAIN_BACKWARD_INPUT: return backward(s, a->chunk, false, err);
     case SM_TRAIN_BACKWARD_WEIGHT: return weights(s, a->chunk, err);
+    case SM_TRAIN_READ: return read_source(s, err);
     }
     return sm_fail(err, SM_INTERNAL, "an unknown action of a pipeline");
 }

@@ -119,12 +119,12 @@ static sm_status price_runs(training_fit *f, sm_error *err) {
 }
 
 /* A call of an op as priced; 0 where the price has none. */
-static double priced_op_s(const training_fit *f, int run, const sm_measured_op *op) {
+static double priced_op_s(const training_fit *f, int run, const sm_train_row *op) {
     const sm_plan_lines *d = &f->detail[run].lines;
     double time_s = 0; /* of all kinds of layers */
     for (int i = 0; i < d->ops; i++) {
         const sm_plan_op *x = &d->op[i];
-        if (strcmp(x->op, op->op) == 0 && x->kind == op->kind && x->phase == op->phase &&
+        if (strcmp(x->op, op->name) == 0 && (int)x->kind == op->kind && x->phase == op->phase &&
             x->again == op->again)
             time_s += x->time_s;
     }
@@ -137,9 +137,9 @@ static void choose_rows(training_fit *f, sm_op_kind kind, int way) {
     f->rows = 0;
     for (int i = 0; i < f->q->runs; i++)
         for (int k = 0; k < found->training[i].ops; k++) {
-            const sm_measured_op *op = &found->training[i].op[k];
+            const sm_train_row *op = &found->training[i].op[k];
             bool backward = op->phase != SM_PHASE_FORWARD;
-            if (op->kind != kind || op->again || !(op->calls > 0 && op->seconds > 0)) continue;
+            if (op->kind != (int)kind || op->again || !(op->calls > 0 && op->seconds > 0)) continue;
             if ((way >= 0 && backward != (way == 1)) || !(priced_op_s(f, i, op) > 0)) continue;
             bool adds = op->phase == SM_PHASE_BACKWARD_WEIGHT;
             assert(f->rows < MOST_ROWS);
@@ -169,7 +169,7 @@ static double launch_of(const measuring *q) {
     double around_s = 0, calls = 0;
     for (int i = 0; i < q->runs; i++)
         for (int k = 0; k < q->found->training[i].ops; k++) {
-            const sm_measured_op *op = &q->found->training[i].op[k];
+            const sm_train_row *op = &q->found->training[i].op[k];
             if (op->phase == SM_PHASE_BACKWARD_WEIGHT) continue;
             around_s += op->around_s;
             calls += op->calls;

@@ -71,8 +71,10 @@ static sm_status run_once(worker *w, sm_local_block *out, sm_error *err) {
                               bytes, err);
     memcpy(out->data, b->data, bytes);
     if (op == SM_REDUCE)
-        return sm_run_reduce(w->group, b->data, sm_local_block_count(b), b->element, out->data, 0,
-                             err);
+        return sm_run_collective(
+            w->group,
+            &(sm_run_call){SM_REDUCE, b->data, out->data, sm_local_block_count(b), b->element, 0},
+            err);
     return sm_run_broadcast(w->group, out->data, bytes, 0, err);
 }
 

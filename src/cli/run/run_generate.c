@@ -34,6 +34,10 @@ typedef struct generation {
     size_t *prompt_tokens;
     bool numbers;           /* prompts are numbers of words, not bytes */
     size_t longest, tokens; /* longest: of the prompts */
+    /* Of a model that reads one text and writes another: the prompts, which it reads, while what it
+     * writes begins with a word of its config; NULL of others. */
+    const int32_t **source;
+    size_t *read;
     int depth;
     sm_system system;
     generation_price price;
@@ -134,12 +138,43 @@ static sm_status read_prompts(generation *g, sm_error *err) {
     return status;
 }
 
-static sm_status read_model(const generation *g, const cli_model_values *by, const char *name,
+/* A model of two stacks reads the prompts, all padded to the longest; what it writes begins with a
+ * word of its config. */
+static sm_status take_sources(generation *g, serving_model *m, sm_error *err) {
+    sm_arena *arena = g->call->arena;
+    const sm_text_lines *lines;
+    const sm_model own = m->model;
+    double word = -1;
+    sm_status status = sm_program_lines(&own, SM_PIECE_EMBEDDING, 0, 1, &(sm_rules){.decode = true},
+                                        true, arena, &lines, err);
+    if (status || !sm_program_source(lines)) return status;
+    if (!sm_architecture_number(own.architecture, "decoder_start_token_id", &word))
+        return sm_fail(err, SM_BAD_INPUT,
+                       "what %s writes begins with decoder_start_token_id, which its config lacks",
+                       own.name);
+    g->source = g->prompt;
+    g->read = g->prompt_tokens;
+    g->prompt = sm_arena_array(arena, g->prompts, sizeof *g->prompt);
+    g->prompt_tokens = sm_arena_array(arena, g->prompts, sizeof *g->prompt_tokens);
+    int32_t *first = sm_arena_alloc(arena, sizeof *first);
+    if (!first || !g->prompt || !g->prompt_tokens) return sm_fail_memory(err);
+    *first = (int32_t)word;
+    for (size_t i = 0; i < g->prompts; i++) {
+        g->prompt[i] = first;
+        g->prompt_tokens[i] = 1;
+    }
+    const size_t most = g->longest > 1 ? g->longest : 2;
+    const sm_padding to = {.source = serving_rounded_up(most, g->plan.context)};
+    return sm_model_pad(&own, &to, arena, &m->model, err);
+}
+
+static sm_status read_model(generation *g, const cli_model_values *by, const char *name,
                             const char *checkpoint, serving_model *m, sm_error *err) {
     sm_status status = serving_model_read(g->call, by, name, checkpoint, m, err);
+    if (!status && m == &g->target) status = take_sources(g, m, err);
+    size_t fed = g->source ? 1 : g->longest;
     if (!status)
-        status =
-            serving_model_lay_out(g->call, &g->plan, g->longest + g->tokens, g->prompts, m, err);
+        status = serving_model_lay_out(g->call, &g->plan, fed + g->tokens, g->prompts, m, err);
     return status ? status : serving_model_weights(g->call, g->given.weights, m, err);
 }
 
@@ -197,7 +232,8 @@ static sm_status price_model(const generation *g, const serving_model *model,
     for (size_t i = 0; i < g->prompts; i++) prompt += (double)g->prompt_tokens[i];
     prompt /= (double)g->prompts;
     sm_status status = serving_price_new(model, &g->system, prompt, tokens, constants, price, err);
-    if (!status) status = price_pass(g, *price, (double)g->longest, 0, 1, prefill_s, err);
+    if (!status)
+        status = price_pass(g, *price, g->source ? 1 : (double)g->longest, 0, 1, prefill_s, err);
     if (!status)
         status = price_pass(g, *price, queries, prompt + tokens / 2, queries, decode_s, err);
     return status;
@@ -239,8 +275,8 @@ static const char *shown(sm_report *r, const generation *g, const int32_t *token
 static void show_texts(sm_report *r, const generation *g) {
     sm_data *list = sm_put_array(r, r->data, "texts");
     for (size_t i = 0; i < g->prompts; i++) {
-        size_t n = g->prompt_tokens[i] + g->tokens;
-        const char *text = shown(r, g, g->text[i], n);
+        size_t n = g->prompt_tokens[i] + g->tokens, from = g->source ? 1 : 0;
+        const char *text = shown(r, g, g->text[i] + from, n - from);
         if (!text) return;
         sm_data *one = sm_put_object(r, list, NULL);
         if (!g->numbers) sm_put(r, one, "text", text);
@@ -341,10 +377,10 @@ static sm_status show(sm_report *r, const generation *g, sm_error *err) {
     sm_put(r, r->data, "command|model|plan|backend|ranks", "run generate", g->target.model.name,
            plan, ranks_backend(), ranks);
     show_texts(r, g);
-    sm_report_text(r, "%s on %d rank%s (%s): %zu text%s, %zu %s each after prompts of up to %d.",
+    sm_report_text(r, "%s on %d rank%s (%s): %zu text%s, %zu %s each after prompts of up to %zu.",
                    g->target.model.name, ranks, ranks == 1 ? "" : "s", ranks_backend(), g->prompts,
                    g->prompts == 1 ? "" : "s", g->tokens, g->numbers ? "tokens" : "bytes",
-                   g->target.setup.tokens - (int)g->tokens);
+                   g->longest);
     show_passes(r, g);
     show_speculation(r, g);
     row rows[ROWS];
@@ -420,6 +456,8 @@ static sm_status write_texts(generation *g, sm_communicator *world, sm_generator
                                  .sequences = g->prompts,
                                  .words = g->numbers ? (size_t)g->target.model.V : BYTES,
                                  .prompt = g->prompt_tokens,
+                                 .source = g->source,
+                                 .read = g->read,
                                  .tokens = g->tokens,
                                  .temperature = g->given.temperature,
                                  .seed = (uint64_t)g->given.seed};

@@ -457,8 +457,7 @@ static sm_status prepare(serve_engine *e, sm_error *err) {
 
 static sm_status begin(serve_engine *e, sm_error *err) {
     const serve_engine_job *job = e->job;
-    sm_status status =
-        sm_generator_new_paged(e->world, job->setup, &job->pages, &e->generator, err);
+    sm_status status = sm_generator_new(e->world, job->setup, &job->pages, &e->generator, err);
     if (status) return status;
     e->groups = sm_generator_groups(e->generator);
     e->vocabulary = sm_generator_size_of(e->generator).vocabulary;

@@ -97,7 +97,7 @@ typedef struct serve_steps {
 } serve_steps;
 
 typedef struct serve_engine_job {
-    const sm_train_setup *setup;  /* as sm_generator_new_paged wants it */
+    const sm_train_setup *setup;  /* as sm_generator_new wants it */
     sm_generator_pages pages;     /* page_tokens is that of the simulation */
     const sm_simulation *options; /* its engine: what steps are expected to take, and kv_tokens */
     serve_desk *desk;

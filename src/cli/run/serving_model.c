@@ -28,7 +28,7 @@ sm_status serving_plan_read(const cli_call *call, const char *const *place, sm_p
     return SM_OK;
 }
 
-static int rounded_up(size_t n, int to) {
+int serving_rounded_up(size_t n, int to) {
     size_t parts = (n + (size_t)to - 1) / (size_t)to;
     return (int)parts * to;
 }
@@ -45,11 +45,12 @@ sm_status serving_model_lay_out(const cli_call *call, const sm_plan *p, size_t t
     if (why) return sm_fail(err, SM_BAD_INPUT, "%s", why);
     sm_train_setup_defaults(&m->setup);
     m->setup.model = &m->model;
-    m->setup.tokens = rounded_up(tokens, p->context);
-    m->setup.sequences = rounded_up(sequences, p->data * p->fsdp * p->expert);
+    m->setup.tokens = serving_rounded_up(tokens, p->context);
+    m->setup.sequences = serving_rounded_up(sequences, p->data * p->fsdp * p->expert);
     train_degrees_of_plan(&like, &m->setup);
-    if (p->pipeline < 2) return SM_OK;
-    return train_stages_of_plan(&like, call->arena, &m->setup, err);
+    sm_status status =
+        p->pipeline < 2 ? SM_OK : train_stages_of_plan(&like, call->arena, &m->setup, err);
+    return status ? status : sm_generator_check(&m->setup, err);
 }
 
 /* ---- models ---- */
@@ -90,7 +91,7 @@ sm_status serving_model_weights(const cli_call *call, int word, serving_model *m
 
 sm_status serving_model_open(sm_communicator *world, const serving_model *m,
                              const sm_generator_pages *pages, sm_generator **out, sm_error *err) {
-    sm_status status = sm_generator_new_paged(world, &m->setup, pages, out, err);
+    sm_status status = sm_generator_new(world, &m->setup, pages, out, err);
     return status ? status : train_checkpoint_take_weights(*out, &m->model, &m->file, m->path, err);
 }
 

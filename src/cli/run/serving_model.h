@@ -24,6 +24,8 @@ extern const char *const serving_weights[SERVING_WEIGHTS];
             .words = {serving_weights, SERVING_WEIGHTS}, .by_default = "fp32"                      \
     }
 
+/* n, or the next number that divides. */
+int serving_rounded_up(size_t n, int to);
 /* --plan, at place among the values; NULL there: one rank. SM_BAD_INPUT for what cannot be run. */
 sm_status serving_plan_read(const cli_call *call, const char *const *place, sm_plan *plan,
                             sm_error *err);

@@ -15,29 +15,18 @@ void train_tally_add(train_tally *tally, const sm_train_result *r) {
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) tally->collective_s[i] += r->collective_s[i];
 }
 
-/* As it travels: names in place of pointers. */
+enum { OPS, MOVES, KINDS };
 typedef struct rank_times {
-    int stage, ops, moves;
+    int stage, rows[KINDS];
     train_tally tally;
-    sm_train_op_time op[SM_MOST_TRAIN_TIMES];
-    sm_train_move_time move[SM_MOST_TRAIN_TIMES];
-    char op_name[SM_MOST_TRAIN_TIMES][24], array[SM_MOST_TRAIN_TIMES][24];
+    sm_train_row row[KINDS][SM_MOST_TRAIN_ROWS];
 } rank_times;
 
 static void read_times(const sm_trainer *t, const train_tally *tally, rank_times *mine) {
     mine->stage = sm_trainer_stage(t);
     mine->tally = *tally;
-    mine->ops = sm_trainer_op_times(t, true, mine->op, SM_MOST_TRAIN_TIMES);
-    mine->moves = sm_trainer_move_times(t, true, mine->move, SM_MOST_TRAIN_TIMES);
-    for (int i = 0; i < mine->ops; i++) {
-        snprintf(mine->op_name[i], sizeof mine->op_name[i], "%s", mine->op[i].op);
-        mine->op[i].op = NULL;
-    }
-    for (int i = 0; i < mine->moves; i++) {
-        const char *name = mine->move[i].weight ? "weights" : mine->move[i].array;
-        snprintf(mine->array[i], sizeof mine->array[i], "%s", name);
-        mine->move[i].array = NULL;
-    }
+    for (int k = 0; k < KINDS; k++)
+        mine->rows[k] = sm_trainer_rows(t, k == MOVES, true, mine->row[k], SM_MOST_TRAIN_ROWS);
 }
 
 /* ---- rows ---- */
@@ -66,14 +55,6 @@ static train_row *row_of(train_rows *x, const char *name, int kind, bool any, tr
     return row;
 }
 
-static train_row *op_row(train_times *x, const char *op, sm_op_kind kind, train_way way) {
-    return row_of(&x->ops, op, (int)kind, true, way);
-}
-
-static train_row *move_row(train_times *x, sm_collective op, const char *array, train_way way) {
-    return row_of(&x->moves, array, (int)op, false, way);
-}
-
 /* ---- gathering ---- */
 
 /* Of no op: parts of a step that have a place of their own. */
@@ -85,30 +66,26 @@ static bool add_outside(const char *name, double seconds, train_times *out) {
     return gradients || joining || strcmp(name, "hand over") == 0 || strcmp(name, "optimizer") == 0;
 }
 
+static void add_row(const sm_train_row *x, bool moves, double share, train_times *out) {
+    if (!moves && add_outside(x->name, x->seconds * share, out)) return;
+    train_way way = way_of(x->phase, x->again, x->step_end);
+    train_row *row = row_of(moves ? &out->moves : &out->ops, x->weight ? "weights" : x->name,
+                            x->kind, !moves, way);
+    if (!row) return;
+    row->measured_s += (x->seconds + x->around_s) * share;
+    row->around_s += x->around_s * share;
+    row->bytes += x->bytes * share;
+    row->calls += x->calls * share;
+}
+
 /* share: 1 / (steps x ranks). */
 static void add_rank(const rank_times *r, double share, train_times *out) {
     out->step_s += r->tally.step_s * share;
     for (int i = 0; i < SM_TRAIN_TIME_COUNT; i++) out->time_s[i] += r->tally.time_s[i] * share;
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++)
         out->collective_s[i] += r->tally.collective_s[i] * share;
-    for (int i = 0; i < r->ops; i++) {
-        const sm_train_op_time *o = &r->op[i];
-        bool outside = add_outside(r->op_name[i], o->seconds * share, out);
-        train_row *row =
-            outside ? NULL : op_row(out, r->op_name[i], o->kind, way_of(o->phase, o->again, false));
-        if (!row) continue;
-        row->measured_s += (o->seconds + o->around_s) * share;
-        row->around_s += o->around_s * share;
-        row->calls += o->calls * share;
-    }
-    for (int i = 0; i < r->moves; i++) {
-        const sm_train_move_time *m = &r->move[i];
-        train_row *row = move_row(out, m->op, r->array[i], way_of(m->phase, m->again, m->step_end));
-        if (!row) continue;
-        row->measured_s += m->seconds * share;
-        row->bytes += m->bytes * share;
-        row->calls += m->calls * share;
-    }
+    for (int k = 0; k < KINDS; k++)
+        for (int i = 0; i < r->rows[k]; i++) add_row(&r->row[k][i], k == MOVES, share, out);
 }
 
 static double ops_s(const rank_times *r) {
@@ -120,10 +97,11 @@ static void note_longest(const rank_times *r, train_times *out) {
     for (int k = 0; k < out->ops.n; k++) {
         train_row *row = &out->ops.row[k];
         double seconds = 0;
-        for (int i = 0; i < r->ops; i++)
-            if (strcmp(r->op_name[i], row->name) == 0 &&
-                way_of(r->op[i].phase, r->op[i].again, false) == row->way)
-                seconds += (r->op[i].seconds + r->op[i].around_s) / r->tally.steps;
+        for (int i = 0; i < r->rows[OPS]; i++) {
+            const sm_train_row *x = &r->row[OPS][i];
+            if (strcmp(x->name, row->name) == 0 && way_of(x->phase, x->again, false) == row->way)
+                seconds += (x->seconds + x->around_s) / r->tally.steps;
+        }
         row->most_s = fmax(row->most_s, seconds);
     }
 }
@@ -214,7 +192,7 @@ static void predict_move(const sm_plan_collective *c, train_times *out) {
                     : strcmp(c->phase, "recompute") == 0 ? TRAIN_AGAIN
                     : strncmp(c->phase, "step", 4) == 0  ? TRAIN_STEP_END
                                                          : TRAIN_BACKWARD;
-    train_row *row = move_row(out, c->op, weights ? "weights" : c->array, way);
+    train_row *row = row_of(&out->moves, weights ? "weights" : c->array, (int)c->op, false, way);
     if (!row) return;
     row->predicted_s += c->time_s;
     row->exposed_s += c->exposed_s;
@@ -224,7 +202,8 @@ static void predict_move(const sm_plan_collective *c, train_times *out) {
 void train_times_predict(const sm_plan_detail *detail, train_times *out) {
     for (int i = 0; i < detail->lines.ops; i++) {
         const sm_plan_op *o = &detail->lines.op[i];
-        train_row *row = op_row(out, o->op, o->kind, way_of(o->phase, o->again, false));
+        train_way way = way_of(o->phase, o->again, false);
+        train_row *row = row_of(&out->ops, o->op, (int)o->kind, true, way);
         if (!row) continue;
         if (o->time_s > row->predicted_s / 2) row->bound = sm_plan_op_bound(o);
         row->predicted_s += o->time_s;

@@ -87,7 +87,8 @@ static sm_status compare(sm_communicator *c, const call *mine, sm_error *err) {
     if (!c->debug || c->size < 2) return SM_OK;
     call *all = sm_calloc((size_t)c->size, sizeof *all);
     if (!all) return sm_fail_memory(err);
-    sm_status status = c->backend->all_gather(c, mine, sizeof *mine, all, err);
+    const sm_run_call gather = {SM_ALL_GATHER, mine, all, sizeof *mine, SM_ELEMENT_S8, 0};
+    sm_status status = c->backend->collective(c, &gather, err);
     if (!status) status = check_calls(all, c->size, err);
     sm_free(all);
     return status;
@@ -101,67 +102,34 @@ static void count(sm_communicator *c, sm_collective op, double bytes, double beg
     c->traffic.seconds[op] += sm_clock_s() - begun_s;
 }
 
-sm_status sm_run_all_gather(sm_communicator *c, const void *send, size_t bytes, void *recv,
-                            sm_error *err) {
-    call mine = {.op = SM_ALL_GATHER, .bytes = bytes};
+sm_status sm_run_collective(sm_communicator *c, const sm_run_call *r, sm_error *err) {
+    size_t bytes = r->n * sm_element_bytes(r->element);
+    call mine = {(int32_t)r->op, (int32_t)r->element, bytes, r->root, 0, 0};
+    bool parted = r->op == SM_ALL_GATHER || r->op == SM_REDUCE_SCATTER || r->op == SM_ALL_TO_ALL;
+    double parts = (parted ? c->size : 1.0) * (r->op == SM_ALL_TO_ALL ? c->size : 1.0);
     sm_status status = compare(c, &mine, err);
     double begun_s = sm_clock_s();
-    if (!status) status = c->backend->all_gather(c, send, bytes, recv, err);
-    if (!status) count(c, SM_ALL_GATHER, (double)bytes * c->size, begun_s);
+    if (!status) status = c->backend->collective(c, r, err);
+    if (!status) count(c, r->op, (double)bytes * parts, begun_s);
     return status;
 }
 
-sm_status sm_run_reduce_scatter(sm_communicator *c, const void *send, size_t n, sm_element element,
-                                void *recv, sm_error *err) {
-    size_t bytes = n * sm_element_bytes(element);
-    call mine = {.op = SM_REDUCE_SCATTER, .bytes = bytes, .element = (int32_t)element};
-    sm_status status = compare(c, &mine, err);
-    double begun_s = sm_clock_s();
-    if (!status) status = c->backend->reduce_scatter(c, send, n, element, recv, err);
-    if (!status) count(c, SM_REDUCE_SCATTER, (double)bytes * c->size, begun_s);
-    return status;
+sm_status sm_run_all_gather(sm_communicator *c, const void *send, size_t bytes, void *recv,
+                            sm_error *err) {
+    return sm_run_collective(c, &(sm_run_call){SM_ALL_GATHER, send, recv, bytes, SM_ELEMENT_S8, 0},
+                             err);
 }
 
 sm_status sm_run_all_reduce(sm_communicator *c, void *in_place, size_t n, sm_element element,
                             sm_error *err) {
-    size_t bytes = n * sm_element_bytes(element);
-    call mine = {.op = SM_ALL_REDUCE, .bytes = bytes, .element = (int32_t)element};
-    sm_status status = compare(c, &mine, err);
-    double begun_s = sm_clock_s();
-    if (!status) status = c->backend->all_reduce(c, in_place, n, element, err);
-    if (!status) count(c, SM_ALL_REDUCE, (double)bytes, begun_s);
-    return status;
-}
-
-sm_status sm_run_all_to_all(sm_communicator *c, const void *send, size_t bytes, void *recv,
-                            sm_error *err) {
-    call mine = {.op = SM_ALL_TO_ALL, .bytes = bytes};
-    sm_status status = compare(c, &mine, err);
-    double begun_s = sm_clock_s();
-    if (!status) status = c->backend->all_to_all(c, send, bytes, recv, err);
-    if (!status) count(c, SM_ALL_TO_ALL, (double)bytes * c->size * c->size, begun_s);
-    return status;
+    const sm_run_call all = {SM_ALL_REDUCE, in_place, in_place, n, element, 0};
+    return sm_run_collective(c, &all, err);
 }
 
 sm_status sm_run_broadcast(sm_communicator *c, void *in_place, size_t bytes, int root,
                            sm_error *err) {
-    call mine = {.op = SM_BROADCAST, .bytes = bytes, .root = root};
-    sm_status status = compare(c, &mine, err);
-    double begun_s = sm_clock_s();
-    if (!status) status = c->backend->broadcast(c, in_place, bytes, root, err);
-    if (!status) count(c, SM_BROADCAST, (double)bytes, begun_s);
-    return status;
-}
-
-sm_status sm_run_reduce(sm_communicator *c, const void *send, size_t n, sm_element element,
-                        void *recv, int root, sm_error *err) {
-    size_t bytes = n * sm_element_bytes(element);
-    call mine = {.op = SM_REDUCE, .bytes = bytes, .element = (int32_t)element, .root = root};
-    sm_status status = compare(c, &mine, err);
-    double begun_s = sm_clock_s();
-    if (!status) status = c->backend->reduce(c, send, n, element, recv, root, err);
-    if (!status) count(c, SM_REDUCE, (double)bytes, begun_s);
-    return status;
+    const sm_run_call told = {SM_BROADCAST, in_place, in_place, bytes, SM_ELEMENT_S8, root};
+    return sm_run_collective(c, &told, err);
 }
 
 sm_status sm_run_permute(sm_communicator *c, const void *send, int to, void *recv, int from,

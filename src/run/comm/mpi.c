@@ -113,59 +113,42 @@ static int polite(int code, MPI_Request *request) {
 
 /* ---- collectives ---- */
 
-static sm_status all_gather(sm_communicator *c, const void *send, size_t bytes, void *recv,
-                            sm_error *err) {
-    MPI_Request request;
-    counted n = count_bytes(bytes);
-    int code =
-        CALL(c, MPI_Allgather, MPI_Iallgather, send, n.n, n.type, recv, n.n, n.type, comm_of(c));
-    done(&n);
-    return check(code, err);
-}
-
 /* Sums of floats are added in an order of MPI's own: equal on all ranks, but not that of threads.
  */
-static sm_status reduce_scatter(sm_communicator *c, const void *send, size_t count,
-                                sm_element element, void *recv, sm_error *err) {
+static sm_status collective(sm_communicator *c, const sm_run_call *r, sm_error *err) {
     MPI_Request request;
-    return check(CALL(c, MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, send, recv,
-                      (int)count, type_of(element), sum_of(element), comm_of(c)),
-                 err);
-}
-
-static sm_status all_reduce(sm_communicator *c, void *in_place, size_t count, sm_element element,
-                            sm_error *err) {
-    MPI_Request request;
-    return check(CALL(c, MPI_Allreduce, MPI_Iallreduce, MPI_IN_PLACE, in_place, (int)count,
-                      type_of(element), sum_of(element), comm_of(c)),
-                 err);
-}
-
-static sm_status all_to_all(sm_communicator *c, const void *send, size_t bytes, void *recv,
-                            sm_error *err) {
-    MPI_Request request;
-    counted n = count_bytes(bytes);
-    int code =
-        CALL(c, MPI_Alltoall, MPI_Ialltoall, send, n.n, n.type, recv, n.n, n.type, comm_of(c));
+    const MPI_Comm comm = comm_of(c);
+    const MPI_Op sum = sum_of(r->element);
+    counted n = {(int)r->n, type_of(r->element), false};
+    if (r->element == SM_ELEMENT_S8) n = count_bytes(r->n);
+    int code = MPI_ERR_OP;
+    switch (r->op) {
+    case SM_ALL_GATHER:
+        code = CALL(c, MPI_Allgather, MPI_Iallgather, r->send, n.n, n.type, r->recv, n.n, n.type,
+                    comm);
+        break;
+    case SM_ALL_TO_ALL:
+        code =
+            CALL(c, MPI_Alltoall, MPI_Ialltoall, r->send, n.n, n.type, r->recv, n.n, n.type, comm);
+        break;
+    case SM_REDUCE_SCATTER:
+        code = CALL(c, MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, r->send, r->recv, n.n,
+                    n.type, sum, comm);
+        break;
+    case SM_ALL_REDUCE:
+        code =
+            CALL(c, MPI_Allreduce, MPI_Iallreduce, MPI_IN_PLACE, r->recv, n.n, n.type, sum, comm);
+        break;
+    case SM_BROADCAST:
+        code = CALL(c, MPI_Bcast, MPI_Ibcast, r->recv, n.n, n.type, r->root, comm);
+        break;
+    case SM_REDUCE:
+        code = CALL(c, MPI_Reduce, MPI_Ireduce, r->send, r->recv, n.n, n.type, sum, r->root, comm);
+        break;
+    default: break;
+    }
     done(&n);
     return check(code, err);
-}
-
-static sm_status broadcast(sm_communicator *c, void *in_place, size_t bytes, int root,
-                           sm_error *err) {
-    MPI_Request request;
-    counted n = count_bytes(bytes);
-    int code = CALL(c, MPI_Bcast, MPI_Ibcast, in_place, n.n, n.type, root, comm_of(c));
-    done(&n);
-    return check(code, err);
-}
-
-static sm_status reduce(sm_communicator *c, const void *send, size_t count, sm_element element,
-                        void *recv, int root, sm_error *err) {
-    MPI_Request request;
-    return check(CALL(c, MPI_Reduce, MPI_Ireduce, send, recv, (int)count, type_of(element),
-                      sum_of(element), root, comm_of(c)),
-                 err);
 }
 
 static sm_status barrier(sm_communicator *c, sm_error *err) {
@@ -262,12 +245,7 @@ static const sm_backend backend = {
 #else
     .name = "mpich",
 #endif
-    .all_gather = all_gather,
-    .reduce_scatter = reduce_scatter,
-    .all_reduce = all_reduce,
-    .all_to_all = all_to_all,
-    .broadcast = broadcast,
-    .reduce = reduce,
+    .collective = collective,
     .start_send = start_send,
     .start_receive = start_receive,
     .wait = wait_for,
@@ -313,7 +291,8 @@ static sm_status split(sm_communicator *c, int colour, int key, sm_communicator 
     member *whole = (member *)(void *)c, *part = NULL;
     place mine = {colour, key}, *all = sm_calloc((size_t)c->size, sizeof *all);
     if (!all) return sm_fail_memory(err);
-    sm_status status = all_gather(c, &mine, sizeof mine, all, err);
+    const sm_run_call gather = {SM_ALL_GATHER, &mine, all, sizeof mine, SM_ELEMENT_S8, 0};
+    sm_status status = collective(c, &gather, err);
     if (!status) part = whole->parts; /* the same split, made before and free again */
     while (part && (part->used || memcmp(part->places, all, (size_t)c->size * sizeof *all) != 0))
         part = part->next;

@@ -149,38 +149,15 @@ static void *at(void *base, size_t offset) { return (char *)base + offset; }
 static const void *in(const void *base, size_t offset) { return (const char *)base + offset; }
 
 /* `bytes` of what each rank shows, from `offset` on. */
-static sm_status copy_from_each(sm_communicator *c, const void *send, size_t offset, size_t bytes,
-                                void *recv, sm_error *err) {
-    group *g = group_of(c);
-    sm_status status = show(c, send, err);
-    for (int i = 0; !status && bytes && i < c->size; i++)
+static void copy_from_each(const group *g, size_t offset, size_t bytes, void *recv) {
+    for (int i = 0; i < g->size; i++)
         memcpy(at(recv, (size_t)i * bytes), in(g->shown[i], offset), bytes);
-    return status ? status : part(g, err);
-}
-
-static sm_status all_gather(sm_communicator *c, const void *send, size_t bytes, void *recv,
-                            sm_error *err) {
-    return copy_from_each(c, send, 0, bytes, recv, err);
-}
-
-static sm_status all_to_all(sm_communicator *c, const void *send, size_t bytes, void *recv,
-                            sm_error *err) {
-    return copy_from_each(c, send, (size_t)c->rank * bytes, bytes, recv, err);
 }
 
 /* Always added in order of rank. */
 static void add_all(const group *g, size_t offset, size_t count, sm_element element, void *to) {
     memcpy(to, in(g->shown[0], offset), count * sm_element_bytes(element));
     for (int i = 1; i < g->size; i++) sm_elements_add(to, in(g->shown[i], offset), count, element);
-}
-
-static sm_status reduce_scatter(sm_communicator *c, const void *send, size_t count,
-                                sm_element element, void *recv, sm_error *err) {
-    group *g = group_of(c);
-    size_t bytes = count * sm_element_bytes(element);
-    sm_status status = show(c, send, err);
-    if (!status && bytes) add_all(g, (size_t)c->rank * bytes, count, element, recv);
-    return status ? status : part(g, err);
 }
 
 /* Each rank adds its share, then all copy all shares. */
@@ -204,20 +181,19 @@ static sm_status all_reduce(sm_communicator *c, void *in_place, size_t count, sm
     return status;
 }
 
-static sm_status broadcast(sm_communicator *c, void *in_place, size_t bytes, int root,
-                           sm_error *err) {
-    group *g = group_of(c);
-    sm_status status = show(c, in_place, err);
-    if (!status && bytes && c->rank != root) memcpy(in_place, g->shown[root], bytes);
-    return status ? status : part(g, err);
-}
-
-static sm_status reduce(sm_communicator *c, const void *send, size_t count, sm_element element,
-                        void *recv, int root, sm_error *err) {
-    group *g = group_of(c);
-    sm_status status = show(c, send, err);
-    if (!status && count && c->rank == root) add_all(g, 0, count, element, recv);
-    return status ? status : part(g, err);
+static sm_status collective(sm_communicator *c, const sm_run_call *r, sm_error *err) {
+    const group *g = group_of(c);
+    size_t bytes = r->n * sm_element_bytes(r->element), own = (size_t)c->rank * bytes;
+    if (r->op == SM_ALL_REDUCE) return all_reduce(c, r->recv, r->n, r->element, err);
+    sm_status status = show(c, r->send, err);
+    if (status) return status;
+    bool root = c->rank == r->root, scatters = r->op == SM_REDUCE_SCATTER;
+    if (bytes && r->op == SM_ALL_GATHER) copy_from_each(g, 0, bytes, r->recv);
+    if (bytes && r->op == SM_ALL_TO_ALL) copy_from_each(g, own, bytes, r->recv);
+    if (bytes && r->op == SM_BROADCAST && !root) memcpy(r->recv, g->shown[r->root], bytes);
+    if (bytes && (scatters || (r->op == SM_REDUCE && root)))
+        add_all(g, scatters ? own : 0, r->n, r->element, r->recv);
+    return part(group_of(c), err);
 }
 
 static sm_status barrier(sm_communicator *c, sm_error *err) { return meet(group_of(c), err); }
@@ -417,11 +393,9 @@ static sm_status split(sm_communicator *c, int colour, int key, sm_communicator 
                        sm_error *err);
 #define BACKEND(label, ends)                                                                       \
     {                                                                                              \
-        .name = label, .all_gather = all_gather, .reduce_scatter = reduce_scatter,                 \
-        .all_reduce = all_reduce, .all_to_all = all_to_all, .broadcast = broadcast,                \
-        .reduce = reduce, .start_send = start_send, .start_receive = start_receive,                \
-        .wait = wait_for, .poke = poke, .cancel = cancel, .done = is_done, .barrier = barrier,     \
-        .split = split, .free = ends, .abort = abort_all                                           \
+        .name = label, .collective = collective, .start_send = start_send,                         \
+        .start_receive = start_receive, .wait = wait_for, .poke = poke, .cancel = cancel,          \
+        .done = is_done, .barrier = barrier, .split = split, .free = ends, .abort = abort_all      \
     }
 static const sm_backend threads_backend = BACKEND("threads", free_member),
                         self_backend = BACKEND("self", free_member);
@@ -455,7 +429,8 @@ static sm_status split(sm_communicator *c, int colour, int key, sm_communicator 
     place mine = {colour, key};
     place *all = sm_calloc((size_t)c->size, sizeof *all);
     if (!all) return sm_fail_memory(err);
-    sm_status status = all_gather(c, &mine, sizeof mine, all, err);
+    const sm_run_call gather = {SM_ALL_GATHER, &mine, all, sizeof mine, SM_ELEMENT_S8, 0};
+    sm_status status = collective(c, &gather, err);
     int first = 0; /* of this colour */
     while (!status && all[first].colour != colour) first++;
     int rank = status ? 0 : rank_among(all, c->size, c->rank);

@@ -101,54 +101,38 @@ static bool lie_in_order(const stepping *s, const size_t *whole, const sm_layout
     return true;
 }
 
-static sm_status gather_boxes(stepping *s, size_t bytes, sm_error *err) {
-    char *all = memory_new(bytes * (size_t)s->group->size + 1);
-    if (!all) return sm_fail_memory(err);
-    sm_status status = sm_run_all_gather(s->group, s->block->data, bytes, all, err);
-    for (int i = 0; !status && i < s->group->size; i++) {
-        box b;
-        given_by(s, i, &b);
-        give(s, all + (size_t)i * bytes, s->block->size, &b);
-    }
-    memory_free(all);
-    return status;
-}
-
-static sm_status all_gather(stepping *s, sm_error *err) {
-    size_t size[SM_MAX_RANK] = {0}, bytes = sm_local_block_count(s->block) * s->width;
-    sizes_after(s, s->block->size, size);
-    sm_status status = local_block_raw(s->block->element, s->block->rank, size, s->result, err);
+/* Gathers, scattered sums and exchanges: parts for the members go out, and parts of theirs come. */
+static sm_status move_parts(stepping *s, sm_error *err) {
+    const bool gathers = s->step->op == SM_ALL_GATHER, scatters = s->step->op == SM_REDUCE_SCATTER;
+    const int rank = s->block->rank, members = s->group->size;
+    const sm_element element = s->block->element;
+    size_t size[SM_MAX_RANK];
+    box part, b;
+    taken_by(s, 0, &part);
+    if (gathers) memcpy(part.size, s->block->size, sizeof part.size);
+    memcpy(size, part.size, sizeof size);
+    if (!scatters) sizes_after(s, part.size, size);
+    sm_status status = local_block_raw(element, rank, size, s->result, err);
     if (status) return status;
-    if (lie_in_order(s, size, s->before))
-        status = sm_run_all_gather(s->group, s->block->data, bytes, s->result->data, err);
-    else status = gather_boxes(s, bytes, err);
-    return status;
-}
-
-static sm_status scatter_boxes(stepping *s, size_t count, sm_error *err) {
-    char *send = memory_new(count * s->width * (size_t)s->group->size + 1);
-    if (!send) return sm_fail_memory(err);
-    for (int i = 0; i < s->group->size; i++) {
-        box b;
+    size_t count = product(part.size, rank), bytes = count * s->width;
+    bool packs = !gathers && !(scatters && lie_in_order(s, s->block->size, s->after));
+    bool unpacks = !scatters && !(gathers && lie_in_order(s, size, s->before));
+    size_t all = bytes * (size_t)members;
+    char *room = packs || unpacks ? memory_new((packs && unpacks ? 2 : 1) * all + 1) : NULL;
+    if ((packs || unpacks) && !room) return sm_fail_memory(err);
+    char *send = packs ? room : s->block->data;
+    char *recv = unpacks ? room + (packs ? all : 0) : s->result->data;
+    for (int i = 0; packs && i < members; i++) {
         taken_by(s, i, &b);
-        take(s, &b, send + (size_t)i * count * s->width);
+        take(s, &b, send + (size_t)i * bytes);
     }
-    sm_status status =
-        sm_run_reduce_scatter(s->group, send, count, s->block->element, s->result->data, err);
-    memory_free(send);
-    return status;
-}
-
-static sm_status reduce_scatter(stepping *s, sm_error *err) {
-    box b;
-    taken_by(s, 0, &b);
-    sm_status status = local_block_raw(s->block->element, s->block->rank, b.size, s->result, err);
-    if (status) return status;
-    size_t count = product(b.size, s->block->rank);
-    if (lie_in_order(s, s->block->size, s->after))
-        status = sm_run_reduce_scatter(s->group, s->block->data, count, s->block->element,
-                                       s->result->data, err);
-    else status = scatter_boxes(s, count, err);
+    status = sm_run_collective(s->group, &(sm_run_call){s->step->op, send, recv, count, element, 0},
+                               err);
+    for (int i = 0; !status && unpacks && i < members; i++) {
+        given_by(s, i, &b);
+        give(s, recv + (size_t)i * bytes, part.size, &b);
+    }
+    memory_free(room);
     return status;
 }
 
@@ -158,37 +142,7 @@ static sm_status all_reduce(stepping *s, sm_error *err) {
         local_block_raw(s->block->element, s->block->rank, s->block->size, s->result, err);
     if (status) return status;
     memcpy(s->result->data, s->block->data, count * s->width);
-    status = sm_run_all_reduce(s->group, s->result->data, count, s->block->element, err);
-    return status;
-}
-
-static sm_status exchange(stepping *s, const size_t *size, char *send, char *recv, sm_error *err) {
-    size_t bytes = product(size, s->block->rank) * s->width;
-    box b;
-    for (int i = 0; i < s->group->size; i++) {
-        taken_by(s, i, &b);
-        take(s, &b, send + (size_t)i * bytes);
-    }
-    sm_status status = sm_run_all_to_all(s->group, send, bytes, recv, err);
-    for (int i = 0; !status && i < s->group->size; i++) {
-        given_by(s, i, &b);
-        give(s, recv + (size_t)i * bytes, size, &b);
-    }
-    return status;
-}
-
-static sm_status all_to_all(stepping *s, sm_error *err) {
-    size_t size[SM_MAX_RANK];
-    box b;
-    taken_by(s, 0, &b);
-    sizes_after(s, b.size, size);
-    size_t bytes = product(b.size, s->block->rank) * s->width * (size_t)s->group->size;
-    char *room = memory_new(2 * bytes + 1);
-    if (!room) return sm_fail_memory(err);
-    sm_status status = local_block_raw(s->block->element, s->block->rank, size, s->result, err);
-    if (!status) status = exchange(s, b.size, room, room + bytes, err);
-    memory_free(room);
-    return status;
+    return sm_run_all_reduce(s->group, s->result->data, count, s->block->element, err);
 }
 
 /* The member that has this rank's block when the axes go from one layout to the other. */
@@ -205,9 +159,8 @@ static sm_status permute(stepping *s, sm_error *err) {
     sm_status status =
         local_block_raw(s->block->element, s->block->rank, s->block->size, s->result, err);
     if (status) return status;
-    status = sm_run_permute(s->group, s->block->data, to, s->result->data, from,
-                            sm_local_block_count(s->block) * s->width, err);
-    return status;
+    return sm_run_permute(s->group, s->block->data, to, s->result->data, from,
+                          sm_local_block_count(s->block) * s->width, err);
 }
 
 static sm_status slice(stepping *s, sm_error *err) {
@@ -240,10 +193,10 @@ static sm_status step_plain(sm_rank_mesh *m, const sm_step *step, const sm_layou
     if (!s.group) return err ? err->status : SM_INTERNAL;
     sm_status status = SM_OK;
     switch (step->op) {
-    case SM_ALL_GATHER: status = all_gather(&s, err); break;
-    case SM_REDUCE_SCATTER: status = reduce_scatter(&s, err); break;
+    case SM_ALL_GATHER:
+    case SM_REDUCE_SCATTER:
+    case SM_ALL_TO_ALL: status = move_parts(&s, err); break;
     case SM_ALL_REDUCE: status = all_reduce(&s, err); break;
-    case SM_ALL_TO_ALL: status = all_to_all(&s, err); break;
     case SM_PERMUTE: status = permute(&s, err); break;
     default: return sm_fail(err, SM_INTERNAL, "a lowering has no %s", sm_collective_name(step->op));
     }

@@ -9,12 +9,8 @@ ring_transfer ring_transfer_of(sm_communicator *group, int direction, int tag) {
                            .tag = tag};
 }
 
-static size_t bytes_of(const sm_local_block *b) {
-    return sm_local_block_count(b) * sm_element_bytes(b->element);
-}
-
 sm_status ring_start_receive(ring_transfer *t, sm_local_block *to, sm_error *err) {
-    size_t bytes = bytes_of(to);
+    size_t bytes = (size_t)sm_local_block_bytes(to);
     sm_status status = sm_run_check_ring(t->group, t->to, t->from, bytes, err);
     if (!status)
         status = t->group->backend->start_receive(t->group, to->data, bytes, t->from, t->tag,
@@ -24,7 +20,7 @@ sm_status ring_start_receive(ring_transfer *t, sm_local_block *to, sm_error *err
 }
 
 sm_status ring_start_send(ring_transfer *t, const sm_local_block *from, sm_error *err) {
-    size_t bytes = bytes_of(from);
+    size_t bytes = (size_t)sm_local_block_bytes(from);
     sm_status status = sm_run_check_ring(t->group, t->to, t->from, bytes, err);
     if (!status)
         status = t->group->backend->start_send(t->group, from->data, bytes, t->to, t->tag,

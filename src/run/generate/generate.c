@@ -95,17 +95,13 @@ double sm_draw_unit(uint64_t seed, size_t sequence, size_t place) {
     return unit_of(seed, sequence, place, DRAW);
 }
 
-static double unit(const writer *w, size_t sequence, size_t place, purpose why) {
-    return unit_of(w->job->seed, sequence, place, why);
-}
-
 /* The best word, or one drawn; p: room for what it is drawn from. */
 static int32_t choose(const writer *w, size_t sequence, size_t place, purpose why,
                       const float *scores, double *p) {
     size_t words = w->job->words;
     if (!(w->job->temperature > 0)) return (int32_t)sm_draw_best(scores, words);
     sm_draw_distribution(scores, words, w->job->temperature, p);
-    return (int32_t)sm_draw_word(p, words, unit(w, sequence, place, why));
+    return (int32_t)sm_draw_word(p, words, unit_of(w->job->seed, sequence, place, why));
 }
 
 /* ---- passes ---- */
@@ -138,6 +134,26 @@ static sm_status feed(writer *w, sm_generator *g, size_t queries, bool each,
 
 static bool is_text(const writer *w, size_t sequence) { return sequence < w->job->sequences; }
 
+/* Half of the pass that prompts are fed in. */
+static sm_status read_sources(writer *w, sm_error *err) {
+    size_t source = sm_generator_size_of(w->job->target).source;
+    sm_generator_result r;
+    if (!source) return SM_OK;
+    int32_t *token = sm_calloc(w->sequences * source, sizeof *token);
+    if (!token) return sm_fail_memory(err);
+    for (size_t i = 0; i < w->sequences; i++) {
+        w->count[i] = is_text(w, i) ? w->job->read[i] : 1;
+        if (is_text(w, i) && w->count[i] <= source)
+            memcpy(token + i * source, w->job->source[i], w->count[i] * sizeof *token);
+    }
+    sm_status status = sm_generator_read(w->job->target, token, w->count, &r, err);
+    if (!status) add(&w->result->prefill, &r, &w->result->bytes_apart);
+    w->result->prefill.passes = 0;
+    sm_free(token);
+    memset(w->count, 0, w->sequences * sizeof *w->count);
+    return status;
+}
+
 static sm_status feed_prompts(writer *w, sm_generator *g, sm_generate_phase *phase, sm_error *err) {
     size_t most = 0;
     for (size_t i = 0; i < w->job->sequences; i++) {
@@ -148,27 +164,6 @@ static sm_status feed_prompts(writer *w, sm_generator *g, sm_generate_phase *pha
 }
 
 static size_t own_end(const writer *w) { return w->own.first + w->own.n; }
-
-/* A token behind each text, from the scores of its last one. */
-static sm_status append_tokens(writer *w, sm_error *err) {
-    for (size_t i = w->own.first; i < own_end(w); i++)
-        if (is_text(w, i))
-            w->token[i] = choose(w, i, w->length[i], DRAW, w->scores + i * w->vocabulary, w->p);
-    sm_status status = sm_generator_share(w->job->target, w->token, sizeof *w->token, err);
-    for (size_t i = 0; !status && i < w->job->sequences; i++)
-        w->text[i][w->length[i]++] = w->token[i];
-    return status;
-}
-
-static sm_status one_by_one(writer *w, sm_error *err) {
-    sm_status status = SM_OK;
-    for (size_t n = 1; !status && n < w->job->tokens; n++) {
-        for (size_t i = 0; i < w->job->sequences; i++) w->count[i] = 1;
-        status = feed(w, w->job->target, 1, false, &w->result->decode, err);
-        if (!status) status = append_tokens(w, err);
-    }
-    return status;
-}
 
 /* ---- drafting ---- */
 
@@ -219,13 +214,12 @@ static bool keeps(const writer *w, size_t sequence, size_t step, const float *sc
     }
     sm_draw_distribution(scores, words, w->job->temperature, w->p);
     *next = (int32_t)sm_draw_speculative(w->p, draft_p(w, sequence, step), words, (size_t)proposed,
-                                         unit(w, sequence, place, KEEP),
-                                         unit(w, sequence, place, DRAW), &kept);
+                                         unit_of(w->job->seed, sequence, place, KEEP),
+                                         unit_of(w->job->seed, sequence, place, DRAW), &kept);
     return kept;
 }
 
-static verdict judge(const writer *w, size_t sequence) {
-    size_t rows = (size_t)w->job->depth + 1;
+static verdict judge(const writer *w, size_t sequence, size_t rows) {
     const float *scores = w->scores + sequence * rows * w->vocabulary;
     verdict v = {0, 0};
     for (; v.kept < w->drafted[sequence]; v.kept++, scores += w->vocabulary)
@@ -242,35 +236,32 @@ static void accept(writer *w, size_t sequence, const verdict *v) {
     *length += v->kept;
     w->text[sequence][(*length)++] = v->next;
     sm_generator_rewind(w->job->target, sequence, *length - 1);
-    sm_generator_rewind(w->job->draft, sequence, *length - 1);
+    if (w->job->draft) sm_generator_rewind(w->job->draft, sequence, *length - 1);
 }
 
-static sm_status verify(writer *w, sm_error *err) {
-    for (size_t i = 0; i < w->job->sequences; i++)
-        w->count[i] = w->length[i] < w->end[i] ? w->drafted[i] + 1 : 0;
-    sm_status status =
-        feed(w, w->job->target, (size_t)w->job->depth + 1, true, &w->result->decode, err);
-    for (size_t i = w->own.first; !status && i < own_end(w); i++)
-        if (is_text(w, i) && w->count[i]) w->verdict[i] = judge(w, i);
-    if (!status) status = sm_generator_share(w->job->target, w->verdict, sizeof *w->verdict, err);
+/* What the scores of a pass make of each text that it fed: what was drafted and stays, and a token
+ * behind it. rows: of scores of each. */
+static sm_status settle(writer *w, size_t rows, sm_error *err) {
+    for (size_t i = w->own.first; i < own_end(w); i++)
+        if (is_text(w, i) && w->count[i]) w->verdict[i] = judge(w, i, rows);
+    sm_status status = sm_generator_share(w->job->target, w->verdict, sizeof *w->verdict, err);
     for (size_t i = 0; !status && i < w->job->sequences; i++)
         if (w->count[i]) accept(w, i, &w->verdict[i]);
     return status;
+}
+
+static sm_status verify(writer *w, sm_error *err) {
+    size_t rows = w->job->draft ? (size_t)w->job->depth + 1 : 1;
+    for (size_t i = 0; i < w->job->sequences; i++)
+        w->count[i] = w->length[i] < w->end[i] ? w->drafted[i] + 1 : 0;
+    sm_status status = feed(w, w->job->target, rows, true, &w->result->decode, err);
+    return status ? status : settle(w, rows, err);
 }
 
 static bool done(const writer *w) {
     for (size_t i = 0; i < w->job->sequences; i++)
         if (w->length[i] < w->end[i]) return false;
     return true;
-}
-
-static sm_status speculate(writer *w, sm_error *err) {
-    sm_status status = SM_OK;
-    while (!status && !done(w)) {
-        status = draft(w, err);
-        if (!status) status = verify(w, err);
-    }
-    return status;
 }
 
 /* ---- texts ---- */
@@ -282,11 +273,15 @@ static sm_status write_texts(writer *w, sm_error *err) {
         w->end[i] = job->prompt[i] + job->tokens;
     }
     sm_status status = SM_OK;
-    if (job->draft) status = feed_prompts(w, job->draft, &w->result->draft_prefill, err);
+    status = read_sources(w, err);
+    if (!status && job->draft) status = feed_prompts(w, job->draft, &w->result->draft_prefill, err);
     if (!status) status = feed_prompts(w, job->target, &w->result->prefill, err);
     double begun_s = sm_clock_s();
-    if (!status) status = append_tokens(w, err);
-    if (!status) status = job->draft ? speculate(w, err) : one_by_one(w, err);
+    if (!status) status = settle(w, 1, err);
+    while (!status && !done(w)) {
+        if (job->draft) status = draft(w, err);
+        if (!status) status = verify(w, err);
+    }
     w->result->seconds = sm_clock_s() - begun_s;
     return status;
 }
@@ -302,10 +297,16 @@ static sm_status check(const sm_generate_job *job, sm_error *err) {
                            "a prompt of %zu tokens and %zu more do not go into "
                            "a cache of %zu",
                            job->prompt[i], job->tokens, target.room);
+    if (target.source && !job->source)
+        return sm_fail(err, SM_BAD_INPUT, "there is no text to be read first");
     if (!job->draft) return SM_OK;
     sm_generator_size draft = sm_generator_size_of(job->draft);
     sm_generator_part a = sm_generator_own(job->target), b = sm_generator_own(job->draft);
     if (job->depth < 1) return sm_fail(err, SM_BAD_INPUT, "a draft proposes at least one token");
+    if (draft.source || target.source)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "nothing is drafted for a model that reads one text and writes another, or "
+                       "by it");
     if (draft.scans || target.scans)
         return sm_fail(err, SM_BAD_INPUT,
                        "the state of a scan cannot go back, so that nothing is drafted for a model "

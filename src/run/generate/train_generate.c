@@ -20,13 +20,16 @@ typedef struct attending {
     attention_blocks at;
     bool joined;
     size_t first_place, places; /* of a page, on this rank */
-    size_t *follow; /* of each row of this rank: queries from its own on that follow each other;
-                       0: it follows that of the row before, or pads */
-    size_t apart;   /* from a query to the next of its head, in sum and most */
-    double *sum;    /* of exp(score) over this rank's keys, then over all; of each query and head */
-    float *most;    /* the largest score of this rank's keys, which `out` is scaled by */
-    float *score;   /* of the queries together */
-    float *laid;    /* keys or values of a head */
+    const int32_t *page;        /* [rows, table] */
+    size_t table, page_tokens;
+    const size_t *read; /* of each slot: keys of a text that was read, all of which are seen */
+    size_t *follow;     /* of each row of this rank: queries from its own on that follow each other;
+                           0: it follows that of the row before, or pads */
+    size_t apart;       /* from a query to the next of its head, in sum and most */
+    double *sum;  /* of exp(score) over this rank's keys, then over all; of each query and head */
+    float *most;  /* the largest score of this rank's keys, which `out` is scaled by */
+    float *score; /* of the queries together */
+    float *laid;  /* keys or values of a head */
 } attending;
 
 /* Is the query of row r the next of the sequence of the row before? Its pages begin as those do. */
@@ -57,16 +60,16 @@ typedef struct key_run {
 /* The next run of keys on this rank, up to `end`; false: there is none. Neighbouring pages are one.
  */
 static bool next_run(const attending *a, size_t r, size_t end, key_run *run) {
-    const train_feed *feed = a->c->t->feed;
-    const int32_t *page = feed->page + r * feed->table;
+    const int32_t *page = a->page + r * a->table;
+    const size_t page_tokens = a->page_tokens;
     size_t at = run->at + run->n;
-    for (; at < end; at = (at / feed->page_tokens + 1) * feed->page_tokens) {
-        size_t i = at / feed->page_tokens, start = i * feed->page_tokens + a->first_place;
+    for (; at < end; at = (at / page_tokens + 1) * page_tokens) {
+        size_t i = at / page_tokens, start = i * page_tokens + a->first_place;
         size_t last = start + a->places;
         if (at < start) at = start;
         if (at >= end || at >= last) continue;
         *run = (key_run){at, 0, (size_t)page[i] * a->places + at - start};
-        for (; a->places == feed->page_tokens && last < end && page[i + 1] == page[i] + 1; i++)
+        for (; a->places == page_tokens && last < end && page[i + 1] == page[i] + 1; i++)
             last += a->places;
         run->n = (last < end ? last : end) - at;
         return true;
@@ -77,7 +80,7 @@ static bool next_run(const attending *a, size_t r, size_t end, key_run *run) {
 /* Keys [from, end) of a sequence that are on this rank. */
 static size_t keys_here(const attending *a, size_t r, size_t from, size_t end) {
     size_t keys = 0;
-    if (a->places == a->c->t->feed->page_tokens) return end - from;
+    if (a->places == a->page_tokens) return end - from;
     for (key_run run = {.at = from}; next_run(a, r, end, &run);) keys += run.n;
     return keys;
 }
@@ -148,7 +151,7 @@ static void score(attending *a, const query_rows *q) {
     }
     for (key_run run = {.at = q->from}; next_run(a, q->row, q->end, &run); at += run.n)
         for (size_t i = 0; i < q->n; i++)
-            attention_add_slope(h, (int)i, run.at, run.n, a->score + i * q->width + at);
+            attention_add_distances(h, (int)i, run.at, run.n, a->score + i * q->width + at);
     for (size_t s = 0; h->mask.cap > 0 && s < scores; s++)
         a->score[s] = h->mask.cap * tanhf(a->score[s] / h->mask.cap);
 }
@@ -196,7 +199,7 @@ static void attend_all(const attention_head *first, void *context) {
     attention_head h = *first;
     h.queries = (int)n;
     h.mask.first_query = h.ahead = (long)feed->position[r];
-    h.keys = (int)h.ahead + h.queries;
+    h.keys = a->read ? (int)a->read[feed->slot[r]] : (int)h.ahead + h.queries;
     if (n) attend(a, &h, r + n - 1);
 }
 
@@ -225,13 +228,31 @@ static sm_status join_sums(attending *a, size_t rows, sm_error *err) {
     return sm_run_all_reduce(over, a->sum, rows, SM_ELEMENT_F64, err);
 }
 
+/* Where the keys are: in pages of the sequence, or, of a text that was read, in its slot. */
+static sm_status find_pages(attending *a, size_t rows, sm_arena *arena, sm_error *err) {
+    const sm_trainer *t = a->c->t;
+    const train_feed *feed = t->feed;
+    const sm_program *b = a->c->list->program;
+    const sm_tensor *values = &b->tensor[a->c->op->in[a->c->op->values]];
+    a->page = feed->page;
+    a->table = feed->table;
+    a->page_tokens = a->places * (size_t)train_degree(t, SM_BIT(SM_AXIS_CONTEXT));
+    if (!b->op[values->producer].once) return SM_OK;
+    int32_t *page = sm_arena_array(arena, feed->first + rows, sizeof *page);
+    if (!page) return sm_fail_memory(err);
+    for (size_t r = feed->first; r < feed->first + rows; r++) page[r] = (int32_t)feed->slot[r];
+    a->page = page;
+    a->table = 1;
+    a->read = feed->read;
+    return SM_OK;
+}
+
 sm_status generate_attention(train_call *c, sm_error *err) {
     attending a = {.c = c,
                    .at = attention_blocks_of(c),
                    .joined = train_degree(c->t, SM_BIT(SM_AXIS_CONTEXT)) > 1,
                    .first_place = c->in[ATTENTION_KEYS].offset[1],
                    .places = c->in[ATTENTION_KEYS].block->size[1]};
-    const train_feed *feed = c->t->feed;
     a.at.paged = true;
     a.at.x[ATTENTION_OUT] = c->out;
     size_t fed = a.at.x[ATTENTION_Q]->size[0], rows = attention_row_count(&a.at);
@@ -241,15 +262,16 @@ sm_status generate_attention(train_call *c, sm_error *err) {
     a.follow = sm_arena_array(arena, fed + 1, sizeof *a.follow);
     a.sum = sm_arena_array(arena, rows + 1, sizeof *a.sum);
     a.most = sm_arena_array(arena, rows + 1, sizeof *a.most);
-    size_t keys = feed->table * feed->page_tokens, wide = 1;
+    sm_status status = find_pages(&a, fed, arena, err);
+    size_t keys = a.table * a.page_tokens, wide = 1;
     for (int i = 0; i < ATTENTION_ARRAYS; i++) {
         const sm_local_block *x = a.at.x[i];
         if (x && x->rank && x->size[x->rank - 1] > wide) wide = x->size[x->rank - 1];
     }
     a.score = sm_malloc((together * keys + 1) * sizeof *a.score);
     a.laid = sm_malloc((keys * wide + 1) * sizeof *a.laid);
-    sm_status status =
-        a.follow && a.sum && a.most && a.score && a.laid ? SM_OK : sm_fail_memory(err);
+    if (!status && !(a.follow && a.sum && a.most && a.score && a.laid))
+        status = sm_fail_memory(err);
     if (!status) see_what_follows(&a, fed);
     if (!status) attention_each_head(&a.at, attend_all, &a);
     if (!status && a.joined) status = join_sums(&a, rows, err);
@@ -282,6 +304,8 @@ struct sm_generator {
     size_t groups, group; /* of ranks, with sequences of their own */
     sm_arena *arena;      /* of the arrays below */
     size_t *cached, *slot;
+    size_t
+        *read; /* of each slot of this rank: words of the text that the first of two stacks read */
     int32_t *page; /* where the cache has a page for each sequence */
     piece_sets *layers, *heads;
     uint64_t passes;
@@ -292,7 +316,7 @@ struct sm_generator {
 
 /* ---- what can be generated from ---- */
 
-static sm_status check(const sm_train_setup *s, sm_error *err) {
+sm_status sm_generator_check(const sm_train_setup *s, sm_error *err) {
     sm_status status = train_check_model(s, true, err);
     if (status) return status;
     for (int a = 0; a < SM_AXIS_COUNT; a++)
@@ -301,6 +325,9 @@ static sm_status check(const sm_train_setup *s, sm_error *err) {
     if (s->stages > 1 && s->chunks != s->stages)
         return sm_fail(err, SM_BAD_INPUT, "%d stages generate with one chunk of layers each",
                        s->stages);
+    if (s->stages > 1 && sm_model_stacked(s->model))
+        return sm_fail(err, SM_BAD_INPUT, "%s has several stacks, which run on one stage",
+                       s->model->name);
     if (s->stages > 1 && s->model->tied)
         return sm_fail(err, SM_BAD_INPUT,
                        "an unembedding tied to the embedding needs both on one "
@@ -420,23 +447,23 @@ static sm_status begin(sm_generator *g, sm_error *err) {
     if (!status) status = train_mesh_new(t, err);
     if (status) return status;
     g->feed.slots = g->scored = (size_t)g->setup.sequences / g->groups;
+    g->read = sm_arena_array(g->arena, g->feed.slots, sizeof *g->read);
+    if (!g->read) return sm_fail_memory(err);
     t->extent.keys = (double)g->feed.page_tokens;
     train_actions_new(t);
     t->extent.queries = 1;
     status = sm_generator_prepare(g, 1, 1, err);
     if (!status) status = train_layers_new(t, err);
+    if (!status && g->paged && t->source)
+        status = sm_fail(err, SM_BAD_INPUT,
+                         "%s reads one text and writes another, which `run generate` does",
+                         g->setup.model->name);
     return status ? status : deal_groups(g, err);
 }
 
-sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup, sm_generator **out,
-                           sm_error *err) {
-    return sm_generator_new_paged(world, setup, NULL, out, err);
-}
-
-sm_status sm_generator_new_paged(sm_communicator *world, const sm_train_setup *setup,
-                                 const sm_generator_pages *pages, sm_generator **out,
-                                 sm_error *err) {
-    sm_status status = check(setup, err);
+sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup,
+                           const sm_generator_pages *pages, sm_generator **out, sm_error *err) {
+    sm_status status = sm_generator_check(setup, err);
     if (!status && pages) status = check_pages(setup, pages, err);
     if (status) return status;
     sm_generator *g = sm_calloc(1, sizeof *g);
@@ -521,12 +548,14 @@ sm_status generate_scores(const sm_trainer *t, const sm_call *head, sm_error *er
 /* ---- passes ---- */
 
 /* One pass of what g->feed holds. */
-static sm_status run_pass(sm_generator *g, sm_generator_result *result, sm_error *err) {
+static sm_status run_pass(sm_generator *g, sm_train_act act, sm_generator_result *result,
+                          sm_error *err) {
     train_traffic before;
     double begun_s = sm_clock_s();
     train_traffic_now(&g->t, &before);
+    g->t.reads = act == SM_TRAIN_READ;
     sm_status status =
-        train_run_stage(&g->t, &(sm_train_action){SM_TRAIN_FORWARD, g->t.stage.number, 0}, 1, err);
+        train_run_stage(&g->t, &(sm_train_action){act, g->t.stage.number, 0}, 1, err);
     if (!status && result) {
         train_traffic now;
         result->seconds = sm_clock_s() - begun_s;
@@ -545,13 +574,18 @@ sm_status sm_generator_prepare(sm_generator *g, size_t rows, size_t scored, sm_e
     return status ? status : use_set(g, g->heads, scored, err);
 }
 
+static sm_status check_word(const sm_generator *g, int32_t word, sm_error *err) {
+    return word >= 0 && word < g->setup.model->V
+               ? SM_OK
+               : sm_fail(err, SM_BAD_INPUT, "there is no token %d in a vocabulary of %d words",
+                         word, g->setup.model->V);
+}
+
 static sm_status check_row(const sm_generator *g, const sm_generator_rows *p, size_t r,
                            sm_error *err) {
     const train_feed *f = &g->feed;
-    if (p->count[r] > 1 || p->token[r] < 0 || p->token[r] >= g->setup.model->V)
-        return sm_fail(err, SM_BAD_INPUT, "there is no token %d in a vocabulary of %d words",
-                       p->token[r], g->setup.model->V);
-    if (p->count[r] == 0) return SM_OK;
+    sm_status status = check_word(g, p->count[r] > 1 ? -1 : p->token[r], err);
+    if (status || p->count[r] == 0) return status;
     size_t pages = p->position[r] / f->page_tokens + 1;
     bool odd =
         p->position[r] >= (size_t)g->setup.tokens || p->slot[r] >= f->slots || pages > p->table;
@@ -575,8 +609,13 @@ static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *sc
     sm_status status = check_rows(g, p, err);
     if (!status) status = sm_generator_prepare(g, p->rows, p->scored, err);
     if (status) return status;
+    if (g->t.source && !g->read[0])
+        return sm_fail(err, SM_BAD_INPUT, "%s writes nothing before it has read a text",
+                       g->setup.model->name);
     g->scored = p->scored;
-    g->feed = (train_feed){.token = p->token,
+    g->feed = (train_feed){.width = 1,
+                           .read = g->read,
+                           .token = p->token,
                            .count = p->count,
                            .position = p->position,
                            .slot = p->slot,
@@ -589,7 +628,39 @@ static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *sc
                            .score = p->score,
                            .first_score = g->group * p->scored,
                            .scores = scores};
-    return run_pass(g, result, err);
+    return run_pass(g, SM_TRAIN_FORWARD, result, err);
+}
+
+sm_status sm_generator_read(sm_generator *g, const int32_t *token, const size_t *count,
+                            sm_generator_result *result, sm_error *err) {
+    size_t n = (size_t)g->setup.sequences, source = g->t.source;
+    size_t slots = g->feed.slots, first = g->group * slots;
+    if (!source)
+        return sm_fail(err, SM_BAD_INPUT, "%s has one stack, which is fed", g->setup.model->name);
+    size_t *begin = sm_calloc(n, sizeof *begin);
+    sm_status status = begin ? SM_OK : sm_fail_memory(err);
+    for (size_t i = 0; !status && i < n; i++) {
+        if (count[i] < 1 || count[i] > source)
+            status = sm_fail(err, SM_BAD_INPUT, "%s reads from 1 to %zu words of a text, not %zu",
+                             g->setup.model->name, source, count[i]);
+        for (size_t k = 0; !status && k < count[i]; k++)
+            status = check_word(g, token[i * source + k], err);
+    }
+    if (!status) status = sm_generator_prepare(g, slots, slots, err);
+    g->feed = (train_feed){.width = source,
+                           .token = token,
+                           .count = count,
+                           .position = begin,
+                           .slot = g->slot,
+                           .page_tokens = g->feed.page_tokens,
+                           .pages = g->feed.pages,
+                           .slots = slots,
+                           .first = first};
+    if (!status) status = run_pass(g, SM_TRAIN_READ, result, err);
+    for (size_t i = 0; !status && i < slots; i++) g->read[i] = count[first + i];
+    for (size_t i = 0; !status && i < n; i++) g->cached[i] = 0;
+    sm_free(begin);
+    return status;
 }
 
 sm_status sm_generator_step(sm_generator *g, const sm_generator_rows *p, float *scores,
@@ -655,7 +726,7 @@ static bool scans(const sm_trainer *t) {
 
 sm_generator_size sm_generator_size_of(const sm_generator *g) {
     return (sm_generator_size){(size_t)g->setup.sequences, (size_t)g->setup.tokens,
-                               (size_t)g->setup.model->V, scans(&g->t)};
+                               (size_t)g->setup.model->V, scans(&g->t), g->t.source};
 }
 
 sm_status sm_generator_weight_bytes(const sm_generator *g, double *bytes, sm_error *err) {

@@ -99,8 +99,10 @@ static sm_status collect_directly(void *state, sm_error *err) {
     if (status) return status;
     if (s->step.op == SM_BROADCAST) return sm_run_broadcast(s->group, s->out.data, bytes, 0, err);
     if (s->step.op == SM_REDUCE)
-        return sm_run_reduce(s->group, s->in.data, sm_local_block_count(&s->in), s->in.element,
-                             s->out.data, 0, err);
+        return sm_run_collective(s->group,
+                                 &(sm_run_call){SM_REDUCE, s->in.data, s->out.data,
+                                                sm_local_block_count(&s->in), s->in.element, 0},
+                                 err);
     return sm_run_permute(s->group, s->in.data, (rank + 1) % n, s->out.data, (rank + n - 1) % n,
                           bytes, err);
 }

@@ -10,9 +10,9 @@ enum { WARM_UP = 3, LEAST_STEPS = 9, MOST_STEPS = 101 };
 /* What each step took, step by step. */
 typedef struct diary {
     int steps, ops;
-    sm_train_op_time *op; /* [step][SM_MOST_MEASURED_OPS] */
+    sm_train_row *op; /* [step][SM_MOST_MEASURED_OPS] */
     sm_train_result *result;
-    sm_train_move_time *move; /* [step][SM_COLLECTIVE_COUNT], summed by collective */
+    sm_train_row *move; /* [step][SM_COLLECTIVE_COUNT], summed by collective */
     double *room;
     sm_arena *arena; /* of all these */
 } diary;
@@ -29,11 +29,11 @@ static sm_status new_diary(int steps, diary *d, sm_error *err) {
     return sm_fail_memory(err);
 }
 
-static void note_moves(const sm_trainer *t, sm_train_move_time *sum) {
-    sm_train_move_time row[SM_MOST_TRAIN_TIMES];
-    int n = sm_trainer_move_times(t, false, row, SM_MOST_TRAIN_TIMES);
+static void note_moves(const sm_trainer *t, sm_train_row *sum) {
+    sm_train_row row[SM_MOST_TRAIN_ROWS];
+    int n = sm_trainer_rows(t, true, false, row, SM_MOST_TRAIN_ROWS);
     for (int i = 0; i < n; i++) {
-        sm_train_move_time *to = &sum[row[i].op];
+        sm_train_row *to = &sum[row[i].kind];
         to->seconds += row[i].seconds;
         to->bytes += row[i].bytes;
         to->calls += row[i].calls;
@@ -46,7 +46,7 @@ static void note_moves(const sm_trainer *t, sm_train_move_time *sum) {
 
 static double quartile_of_ops(const diary *d, int row, bool around) {
     for (int i = 0; i < d->steps; i++) {
-        const sm_train_op_time *x = &d->op[i * SM_MOST_MEASURED_OPS + row];
+        const sm_train_row *x = &d->op[i * SM_MOST_MEASURED_OPS + row];
         d->room[i] = around ? x->around_s : x->seconds;
     }
     return sm_spread_of(d->room, d->steps).low;
@@ -58,13 +58,9 @@ static void sum_up(const diary *d, sm_measured_training *out) {
     out->ops = d->ops;
     assert(d->ops <= SM_MOST_MEASURED_OPS);
     for (int i = 0; i < d->ops; i++) {
-        const sm_train_op_time *x = &d->op[i];
-        sm_measured_op *to = &out->op[i];
-        *to = (sm_measured_op){.kind = x->kind, .phase = x->phase, .again = x->again};
-        snprintf(to->op, sizeof to->op, "%s", x->op);
-        to->calls = x->calls;
-        to->seconds = quartile_of_ops(d, i, false);
-        to->around_s = quartile_of_ops(d, i, true);
+        out->op[i] = d->op[i];
+        out->op[i].seconds = quartile_of_ops(d, i, false);
+        out->op[i].around_s = quartile_of_ops(d, i, true);
     }
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
         out->moves[i] = d->move[i].calls;
@@ -102,7 +98,7 @@ static sm_status train(sm_communicator *world, sm_trainer *t, double budget_s,
     for (int i = 0; !status && i < d.steps; i++) {
         status = sm_trainer_step(t, WARM_UP + i, &d.result[i], err);
         d.ops =
-            sm_trainer_op_times(t, false, d.op + i * SM_MOST_MEASURED_OPS, SM_MOST_MEASURED_OPS);
+            sm_trainer_rows(t, false, false, d.op + i * SM_MOST_MEASURED_OPS, SM_MOST_MEASURED_OPS);
         note_moves(t, d.move + i * SM_COLLECTIVE_COUNT);
     }
     if (!status) sum_up(&d, out);

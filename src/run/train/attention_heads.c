@@ -170,7 +170,7 @@ static int last_size(const sm_local_block *x) { return x ? (int)x->size[x->rank 
 static attention_head head_at(const attention_blocks *b, const lies *l, const size_t *at,
                               size_t number) {
     attention_head h = {.queries = (int)b->x[Q]->size[1],
-                        .keys = (int)b->keys,
+                        .keys = (int)(b->lengths ? b->lengths[at[0]] : b->keys),
                         .size = last_size(b->x[Q]),
                         .size2 = last_size(b->x[Q2]),
                         .value_size = last_size(b->x[VALUES]),
@@ -281,17 +281,20 @@ void attention_each_panel(const attention_blocks *b,
 
 /* ---- scores and slopes ---- */
 
-void attention_add_slope(const attention_head *h, int query, size_t from, size_t n, float *score) {
-    const float slope = h->mask.slope;
-    long apart = (long)from - (query + h->ahead);
-    for (size_t s = 0; slope > 0 && s < n; s++) score[s] -= slope * fabsf((float)(apart + (long)s));
-}
-
 /* The number of a table of distances, or its gradient, for a key of a query. */
 static float *told(const attention_head *h, attention_rows table, int query, size_t key) {
     long d = (long)key - (query + h->ahead);
     d = d < -FAR ? -FAR : d > FAR ? FAR : d;
     return table.first + h->bucket[d + FAR] * table.apart;
+}
+
+void attention_add_distances(const attention_head *h, int query, size_t from, size_t n,
+                             float *score) {
+    const float slope = h->mask.slope;
+    long apart = (long)from - (query + h->ahead);
+    for (size_t s = 0; slope > 0 && s < n; s++) score[s] -= slope * fabsf((float)(apart + (long)s));
+    for (size_t s = 0; h->x[DISTANCES].first && s < n; s++)
+        score[s] += *told(h, h->x[DISTANCES], query, from + s);
 }
 
 void attention_scores(const attention_head *h) {
@@ -305,9 +308,7 @@ void attention_scores(const attention_head *h) {
     size_t keys = (size_t)h->keys, n = (size_t)h->queries * keys;
     for (int i = 0; i < h->queries; i++) {
         float *score = h->p + (size_t)i * keys;
-        attention_add_slope(h, i, 0, keys, score);
-        for (size_t s = 0; h->x[DISTANCES].first && s < keys; s++)
-            score[s] += *told(h, h->x[DISTANCES], i, s);
+        attention_add_distances(h, i, 0, keys, score);
     }
     for (size_t i = 0; h->mask.cap > 0 && i < n; i++) {
         float t = tanhf(h->p[i] / h->mask.cap);
@@ -337,8 +338,8 @@ void attention_slopes(const attention_head *h, const float *dots) {
     for (int i = 0; i < h->queries; i++) {
         const float *p = h->p + (size_t)i * keys;
         float *dp = h->dp + (size_t)i * keys, sum = dots ? dots[i] : row_dot(p, dp, keys);
-        /* a sink has what the keys leave of a query's share, and no value */
-        if (d[SINKS].first) *d[SINKS].first -= (1 - row_sum(p, keys)) * sum;
+        /* a sink has what the keys leave of a query's share, and no value; dots: not all keys */
+        if (d[SINKS].first && !dots) *d[SINKS].first -= (1 - row_sum(p, keys)) * sum;
         for (size_t s = 0; s < keys; s++) dp[s] = p[s] * (dp[s] - sum);
         for (size_t s = 0; d[DISTANCES].first && s < keys; s++)
             *told(h, d[DISTANCES], i, s) += dp[s];

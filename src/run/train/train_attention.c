@@ -53,6 +53,7 @@ sm_status train_attention_forward(train_call *c, sm_error *err) {
     if (c->ring) return train_ring_forward(c, err);
     attention_blocks b = attention_blocks_of(c);
     b.x[OUT] = c->out;
+    if (c->t->serving) b.lengths = c->t->feed->count + c->in[ATTENTION_Q].offset[0];
     return each_panel(&b, forward, err);
 }
 

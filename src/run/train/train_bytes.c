@@ -17,8 +17,9 @@ static double weight_bytes(const sm_trainer *t) {
 static double size_of(const sm_trainer *t, const sm_program *b, const sm_size *s) {
     double bytes = s->base / train_degree(t, s->mask);
     const bool scores = b->output < 0 && t->serving;
-    if (s->per_sequence) bytes *= scores ? t->scored : t->extent.sequences;
-    if (s->per_key) bytes *= t->extent.keys;
+    if (s->per_sequence)
+        bytes *= t->reads ? t->setup->sequences : scores ? t->scored : t->extent.sequences;
+    if (s->per_key && !t->reads) bytes *= t->extent.keys;
     return bytes;
 }
 
@@ -28,9 +29,12 @@ static double passes(const sm_trainer *t) {
 }
 
 static void add_piece(const sm_trainer *t, const sm_task_list *p, double *bytes) {
+    const sm_program *b = p->program;
     for (int i = 0; i < sm_partition_comms(p->partition); i++) {
         const sm_comm *c = sm_partition_comm(p->partition, i);
         if (train_degree(t, c->axes) <= 1 || sm_comm_is_spared(c, t->setup->regather)) continue;
+        bool read = t->serving && (!b->rules.decode || b->op[c->forward_op].once);
+        if (read != t->reads) continue;
         double times = passes(t) * (sm_comm_runs_again(c, p->again) ? 2.0 : 1.0);
         bytes[c->op] +=
             size_of(t, p->program, &c->bytes) * (c->gradient ? gradient_bytes(t) : 1) * times;

@@ -18,7 +18,8 @@ static sm_status make_room(const sm_trainer *t, const sm_task_list *l, int tenso
     sm_layout layout = sm_layout_of(array);
     sm_local_block like = sm_task_list_block(l, tensor);
     sm_status status = SM_OK;
-    like.size[0] = t->feed->pages;
+    bool once = l->program->op[l->program->tensor[tensor].producer].once;
+    like.size[0] = once ? t->feed->slots : t->feed->pages;
     if (!c->block->data) {
         status = sm_local_block_new(like.element, like.rank, like.size, c->block, err);
         /* All of it is touched now: no later pass waits for the system's pages. */
@@ -35,16 +36,19 @@ size_t train_cache_row(const train_feed *feed, size_t r, size_t position, size_t
     return (size_t)feed->page[r * feed->table + at] * places + place;
 }
 
-/* Rows [B,1,...] behind those cached of each sequence, where this rank has their positions. */
-static void copy_behind(const train_feed *feed, const sm_local_block *from, const cache *c) {
+/* Rows [B,1,...] behind those cached of each sequence, where this rank has their positions; what
+ * sequences keep of all that was read lies in their slots as it was made. */
+static void copy_behind(const train_feed *feed, const sm_local_block *from, const cache *c,
+                        bool once) {
     size_t places = c->block->size[1], row = sm_local_block_count(from) / from->size[0];
+    size_t room = once ? feed->slots : feed->pages * places;
     const float *x = from->data;
     float *y = c->block->data;
     for (size_t s = 0; s < from->size[0]; s++) {
         size_t r = feed->first + s;
-        size_t to = train_cache_row(feed, r, feed->position[r], c->offset[1], places);
-        if (feed->count[r] && to < feed->pages * places)
-            memcpy(y + to * row, x + s * row, row * sizeof *y);
+        size_t to = once ? feed->slot[r]
+                         : train_cache_row(feed, r, feed->position[r], c->offset[1], places);
+        if (feed->count[r] && to < room) memcpy(y + to * row, x + s * row, row * sizeof *y);
     }
 }
 
@@ -57,7 +61,8 @@ sm_status train_append(sm_trainer *t, const sm_call *call, sm_error *err) {
         if (b->tensor[i].role != SM_ROLE_CACHE || b->tensor[i].producer != call->task->op) continue;
         cache c = {.block = &call->saved->value[i]};
         status = make_room(t, call->list, i, &c, err);
-        if (!status) copy_behind(t->feed, &call->saved->value[call->op->in[input++]], &c);
+        const sm_local_block *from = &call->saved->value[call->op->in[input++]];
+        if (!status) copy_behind(t->feed, from, &c, call->op->once);
     }
     return status;
 }

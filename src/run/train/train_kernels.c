@@ -47,7 +47,7 @@ static bool of_words(const train_call *c) {
 /* What another stack reads of a sequence, but the last word of that, comes before. */
 static size_t before(const train_call *c) {
     bool first = c->list == &c->t->list[c->t->setup->model->kinds];
-    return c->t->source && !first ? c->t->source - 1 : 0;
+    return c->t->source && !c->t->serving && !first ? c->t->source - 1 : 0;
 }
 
 /* The element of the table that its row begins with; SIZE_MAX: the row is on another rank. */
@@ -144,7 +144,7 @@ static void slide_on(train_call *c) {
 }
 
 static void convolve(train_call *c) {
-    if (c->t->serving) slide_on(c);
+    if (c->list->program->rules.decode) slide_on(c);
     else slide(c, RESULT, c->in[1].block, c->in[0].block, c->out);
 }
 
@@ -193,7 +193,8 @@ sm_status train_forward_kernel(train_call *c, sm_error *err) {
     if (c->line->kernel >= 0) return train_scan(c, err);
     switch (c->line->op) {
     case SM_OPERATOR_ATTENTION:
-        return c->t->serving ? generate_attention(c, err) : train_attention_forward(c, err);
+        return c->list->program->rules.decode ? generate_attention(c, err)
+                                              : train_attention_forward(c, err);
     case SM_OPERATOR_CROSS_ENTROPY: return train_loss_forward(c, err);
     case SM_OPERATOR_EXPRESSION: return train_expression(c, err);
     default: return run(c, table[c->line->op].forward, err);

@@ -212,12 +212,15 @@ static double turning(const sm_program *b, const sm_text_lines *lines, const str
 sm_status train_turns_new(sm_trainer *t, int number_of, const sm_program *b, sm_error *err) {
     train_turns *turns = &t->turns[number_of];
     const sm_text_lines *lines = t->lines[number_of];
-    double window = 0;
+    double window = 0, positions = t->setup->tokens;
     if (turns->table) return SM_OK;
+    for (int d = 0; d < lines->dims; d++)
+        if (lines->dim[d].role == SM_DIMENSION_POSITIONS)
+            positions = fmax(positions, lines->dim[d].size);
     for (int i = 0; i < lines->lines; i++) window = fmax(window, lines->line[i].window);
     stretch s = stretch_of(t->setup->model, window > 0, t->setup->tokens);
     s.size = turning(b, lines, &s);
-    *turns = (train_turns){.positions = (size_t)t->setup->tokens,
+    *turns = (train_turns){.positions = (size_t)positions,
                            .half = (size_t)s.size / 2,
                            .interleaved = number(s.a, "rope_interleaved", 0) != 0};
     if (turns->half == 0) return SM_OK;

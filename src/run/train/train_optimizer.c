@@ -146,16 +146,6 @@ static void each_part(const sm_step_layer *layer, int group, const sm_local_bloc
     }
 }
 
-static void pack(const sm_step_layer *layer, int group, const sm_local_block *block,
-                 const sm_local_block *row) {
-    each_part(layer, group, block, row, true);
-}
-
-static void unpack(const sm_step_layer *layer, int group, const sm_local_block *row,
-                   const sm_local_block *block) {
-    each_part(layer, group, block, row, false);
-}
-
 /* The ranks that a row of gradients or weights moves between. */
 static sm_communicator *row_group(const sm_trainer *t, sm_axes axes, sm_row_over over,
                                   sm_error *err) {
@@ -178,16 +168,10 @@ static size_t place_in_row(const sm_trainer *t, const sm_step_layer *layer, int 
 sm_status train_join_rows(sm_trainer *t, const sm_row_move *m, sm_error *err) {
     sm_communicator *over = row_group(t, m->axes, m->over, err);
     if (!over) return err && err->status ? err->status : SM_INTERNAL;
-    size_t n = sm_local_block_count(m->op == SM_ALL_GATHER ? m->from : m->to);
-    sm_element element = m->to->element;
-    switch (m->op) {
-    case SM_ALL_REDUCE: return sm_run_all_reduce(over, m->to->data, n, element, err);
-    case SM_REDUCE_SCATTER:
-        return sm_run_reduce_scatter(over, m->from->data, n, element, m->to->data, err);
-    default:
-        return sm_run_all_gather(over, m->from->data, n * sm_element_bytes(element), m->to->data,
-                                 err);
-    }
+    const sm_local_block *from = m->from ? m->from : m->to;
+    size_t n = sm_local_block_count(m->op == SM_ALL_GATHER ? from : m->to);
+    const sm_run_call call = {m->op, from->data, m->to->data, n, m->to->element, 0};
+    return sm_run_collective(over, &call, err);
 }
 
 /* Ranks of all stages that hold the sum of the same element. */
@@ -287,9 +271,11 @@ static void update_weights(const sm_trainer *t, const sm_step_layer *layer, int 
 void train_row_call(sm_trainer *t, const sm_call *c) {
     sm_step_layer *layer = c->layer;
     switch (c->kind) {
-    case SM_CALL_PACK_GRADIENTS: pack(layer, c->group, layer->gradient, c->out); return;
-    case SM_CALL_PACK_WEIGHTS: pack(layer, c->group, layer->weight, c->out); return;
-    case SM_CALL_UNPACK_WEIGHTS: unpack(layer, c->group, c->in[0].block, layer->weight); return;
+    case SM_CALL_PACK_GRADIENTS: each_part(layer, c->group, layer->gradient, c->out, true); return;
+    case SM_CALL_PACK_WEIGHTS: each_part(layer, c->group, layer->weight, c->out, true); return;
+    case SM_CALL_UNPACK_WEIGHTS:
+        each_part(layer, c->group, layer->weight, c->in[0].block, false);
+        return;
     case SM_CALL_TAKE_PART: {
         size_t width = sm_element_bytes(c->out->element);
         memcpy(c->out->data,
@@ -345,7 +331,7 @@ static sm_status group_out(sm_trainer *t, const sm_step_layer *layer, int group,
     if (!status) read_state(t, g, part, mine->data);
     if (!status && mine == &chunk)
         status = sm_stage_gather(&t->stage, layer, group, mine, &row, err);
-    if (!status) unpack(layer, group, &row, block);
+    if (!status) each_part(layer, group, block, &row, false);
     sm_local_block_free(&chunk);
     sm_local_block_free(&row);
     return status;
@@ -382,7 +368,7 @@ sm_status train_state_in(sm_trainer *t, sm_step_layer *layer, sm_train_part part
         sm_local_block row;
         status = new_row(sm_group_row(&t->stage, layer, k), &row, err);
         if (status) return status;
-        pack(layer, k, block, &row);
+        each_part(layer, k, block, &row, true);
         write_state(t, g, part, (const float *)row.data + place_in_row(t, layer, k));
         sm_local_block_free(&row);
     }
@@ -405,7 +391,7 @@ static sm_status own_weights(sm_trainer *t, const sm_step_layer *layer, int grou
     if (!m->weights) return sm_fail_memory(err);
     sm_status status = sm_local_block_new(g->element, 1, &n, &row, err);
     if (status) return status;
-    pack(layer, group, layer->weight, &row);
+    each_part(layer, group, layer->weight, &row, true);
     sm_elements_read(g->element, row.data, place_in_row(t, layer, group), g->chunk, m->weights);
     sm_local_block_free(&row);
     return SM_OK;

@@ -91,12 +91,14 @@ typedef struct train_turns { /* of rotary positions */
 /* What a pass of a generator brings to its rows, and where their caches lie: position p of a row in
  * place p % page_tokens of the page of its table at p / page_tokens. */
 typedef struct train_feed {
-    const int32_t *token;                    /* [rows]: one query each */
-    const size_t *count;                     /* [rows]: 1, or 0 of one that pads */
-    const size_t *position;                  /* [rows]: of the query */
-    const size_t *slot;                      /* [rows]: of its states, on its rank */
-    const int32_t *page;                     /* [rows, table]: on its rank */
+    const int32_t *token;   /* [rows, width]: one query each, unless read */
+    const size_t *count;    /* [rows]: 1, or 0 of one that pads; words, of what is read */
+    const size_t *position; /* [rows]: of the query */
+    const size_t *slot;     /* [rows]: of its states, on its rank */
+    const int32_t *page;    /* [rows, table]: on its rank */
     size_t table, page_tokens, pages, slots; /* pages, slots: of a rank */
+    size_t width;                            /* words of a row */
+    const size_t *read;                      /* [slots]: words of each that it has read */
     size_t first;                            /* row of this rank */
     const size_t *score;                     /* rows on their rank whose scores are wanted */
     size_t first_score;                      /* of this rank */
@@ -145,6 +147,7 @@ struct sm_trainer {
     /* generating: the program is that of serving, for what is fed */
     bool serving;
     size_t source; /* words of a text that another stack reads first; 0: there is one stack */
+    bool reads;    /* that stack is at work, or what is made of its text once */
     const train_feed *feed;
     double scored; /* rows of a pass whose scores are wanted */
 };
@@ -379,8 +382,9 @@ typedef struct attention_blocks {
     bool paged;          /* keys and values are pages, not sequences: heads point to their first */
     double alibi;
     int16_t bucket[2 * SM_RUN_DISTANCES + 1];
-    size_t keys; /* those that are there: a cache has room for more */
-    float *room; /* attention_room_count numbers */
+    size_t keys;           /* those that are there: a cache has room for more */
+    const size_t *lengths; /* of each sequence, of whose keys the rest pads; NULL: none does */
+    float *room;           /* attention_room_count numbers */
 } attention_blocks;
 
 /* Which array the i-th input of the op is. */
@@ -400,8 +404,10 @@ void attention_each_panel(const attention_blocks *b,
 
 /* Query i of the head may see keys [from, returned). */
 size_t attention_seen(const attention_head *h, int query, size_t *from);
-/* Adds to the scores of n keys, from key `from` on, the slope of a head times the distance. */
-void attention_add_slope(const attention_head *h, int query, size_t from, size_t n, float *score);
+/* Adds to the scores of n keys, from key `from` on, the slope of a head times the distance, and
+ * what a table has for it. */
+void attention_add_distances(const attention_head *h, int query, size_t from, size_t n,
+                             float *score);
 /* p = scale q k', of both products, sloped and capped. */
 void attention_scores(const attention_head *h);
 /* From the probabilities p, adds to the gradients of q, k, v and sinks. dots: for each query the

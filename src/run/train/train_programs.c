@@ -56,6 +56,11 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     sm_program b;
     double size[SM_MAX_DIMENSIONS];
     sm_status status = read_lines(t, piece, kind, &rules, err);
+    size_t source = !status && t->serving ? sm_program_source(t->lines[t->lists]) : 0;
+    if (source) { /* of all sequences at once, as in training */
+        t->source = source;
+        rules.decode = false;
+    }
     if (!status)
         status = t->serving ? sm_program_build_serving(s->model, piece, kind, &rules, &b, err)
                             : sm_program_build(s->model, piece, kind, s->tokens, &rules, &b, err);
@@ -64,6 +69,7 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     size_weights(t, &b);
     sm_program_extent extent = t->extent;
     if (b.output < 0 && t->serving) extent.sequences = t->scored;
+    if (source) extent.sequences = s->sequences;
     sm_program_sizes(&b, &extent, size);
     uint64_t again = piece != SM_PIECE_LAYER ? 0
                      : s->recompute_ops      ? sm_recompute_named(&b, s->recompute_ops)

@@ -138,6 +138,16 @@ static void work(ring *r, void (*visit)(const attention_head *head, void *contex
 
 /* ---- forward ---- */
 
+/* Before any key: m and l of a sink, or of nothing. */
+static void start_rows(const attention_head *h, void *context) {
+    const ring *r = context;
+    const float *sink = h->x[ATTENTION_SINKS].first;
+    for (size_t row = h->row; row < h->row + (size_t)h->queries; row++) {
+        r->row[0][row] = sink ? *sink : -INFINITY;
+        r->row[1][row] = sink != NULL;
+    }
+}
+
 /* Scores of a query become e^(s-m'); returns e^(m-m'), by which what was made before fades. */
 static float join(float *p, size_t from, size_t seen, size_t keys, float *most, float *sum) {
     float before = *most, now = row_most(p + from, seen - from);
@@ -199,7 +209,11 @@ static void dot_rows(const attention_head *h, void *context) {
     for (int i = 0; i < h->queries; i++) {
         const float *o = out->first + (size_t)i * (size_t)out->apart;
         const float *slope = d->first + (size_t)i * (size_t)d->apart;
-        r->row[1][h->row + (size_t)i] = row_dot(o, slope, (size_t)h->value_size);
+        float dot = row_dot(o, slope, (size_t)h->value_size);
+        r->row[1][h->row + (size_t)i] = dot;
+        if (h->d[ATTENTION_SINKS].first)
+            *h->d[ATTENTION_SINKS].first -=
+                dot * expf(*h->x[ATTENTION_SINKS].first - r->row[0][h->row + (size_t)i]);
     }
 }
 
@@ -232,17 +246,14 @@ static sm_status backward_stage(ring *r, int stage, sm_error *err) {
     work(r, attend_back);
     /* What this rank adds to the gradient of the block at hand joins what the ranks before it made.
      */
-    if (stage) {
-        status = SM_OK;
-        for (int i = 0; !status && i < PAIR; i++) {
-            returning *d = &r->d[i];
-            if (joins) status = ring_end_receive(&d->way, err);
-            if (!status && joins) add(&d->made, &d->arriving);
-            if (!status) status = ring_end_send(&d->way, err);
-            sm_elements_write(d->leaving.element, d->leaving.data, 0,
-                              sm_local_block_count(&d->made), d->made.data);
-            if (!status) status = ring_start_send(&d->way, &d->leaving, err);
-        }
+    for (int i = 0; stage && !status && i < PAIR; i++) {
+        returning *d = &r->d[i];
+        if (joins) status = ring_end_receive(&d->way, err);
+        if (!status && joins) add(&d->made, &d->arriving);
+        if (!status) status = ring_end_send(&d->way, err);
+        sm_elements_write(d->leaving.element, d->leaving.data, 0, sm_local_block_count(&d->made),
+                          d->made.data);
+        if (!status) status = ring_start_send(&d->way, &d->leaving, err);
     }
     if (status) return status;
     return last ? arrive_home(r, err) : end_passing(r, stage, err);
@@ -283,12 +294,7 @@ static sm_status make_rows(ring *r, sm_error *err) {
     r->row[0] = log_sums->data;
     r->row[1] = memory_new((rows + 1) * sizeof *r->row[1]);
     r->at.room = memory_new(attention_room_count(&r->at) * sizeof *r->at.room + 1);
-    if (!r->row[1] || !r->at.room) return sm_fail_memory(err);
-    for (size_t i = 0; !r->backward && i < rows; i++) {
-        r->row[0][i] = -INFINITY;
-        r->row[1][i] = 0;
-    }
-    return SM_OK;
+    return r->row[1] && r->at.room ? SM_OK : sm_fail_memory(err);
 }
 
 static sm_status begin(ring *r, sm_error *err) {
@@ -319,7 +325,7 @@ static void count(ring *r, const ring_transfer *way, int which, bool gradient) {
 
 static sm_status run(ring *r, sm_error *err) {
     sm_status status = begin(r, err);
-    if (!status && r->backward) attention_each_head(&r->at, dot_rows, r);
+    if (!status) attention_each_head(&r->at, r->backward ? dot_rows : start_rows, r);
     for (int stage = 0; !status && stage < r->n; stage++)
         status = r->backward ? backward_stage(r, stage, err) : forward_stage(r, stage, err);
     if (!status && !r->backward) attention_each_head(&r->at, finish, r);
@@ -351,8 +357,9 @@ sm_status train_ring_backward(train_call *c, sm_error *err) {
     const sm_local_block *made = &c->saved->value[c->op->out];
     ring r = {.c = c, .step = step_of(c), .backward = true, .at = attention_blocks_of(c)};
     sm_local_block wide;
-    r.at.d[Q] = &c->out[Q];
-    r.at.d[OUT] = c->in[OUT].block;
+    for (int i = 0; i < c->op->inputs; i++) /* those of the blocks, stage by stage */
+        r.at.d[attention_array_of(r.at.program, c->op, i)] = &c->out[i];
+    r.at.d[OUT] = c->in[c->op->inputs].block;
     if (!made->data || sm_local_block_count(made) != sm_local_block_count(r.at.d[OUT]))
         return sm_fail(err, SM_INTERNAL, "the result of attention was not kept for its backward");
     r.at.x[OUT] = made;

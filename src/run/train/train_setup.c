@@ -71,8 +71,6 @@ static sm_status check_context(const sm_train_setup *s, const sm_text_lines *l, 
         attends += line->op == SM_OPERATOR_ATTENTION;
         const char *odd = line->op != SM_OPERATOR_ATTENTION ? NULL
                           : attends > 1                     ? "two attentions in a layer"
-                          : line->sinks >= 0                ? "attention sinks"
-                          : line->distance >= 0             ? "tables of distances"
                           : line->scores > 1                ? "scores of two products"
                                                             : NULL;
         if (ring && odd)

@@ -119,7 +119,7 @@ static bool hides(const sm_trainer *t, sm_rng rng, size_t position) {
 
 int train_word(const sm_trainer *t, size_t sequence, size_t position) {
     const train_feed *fed = t->feed;
-    if (fed) return fed->token[sequence];
+    if (fed) return fed->token[sequence * fed->width + position];
     sm_rng rng = draws_of(t, sequence);
     bool hidden = !t->setup->model->causal && hides(t, rng, position);
     return hidden ? MASK : byte_at(t, rng, position);

@@ -90,10 +90,6 @@ void train_loss_backward(train_call *c) {
 
 static sm_communicator *pipeline(const sm_trainer *t) { return t->mesh->over[1 << TRAIN_PIPELINE]; }
 
-static size_t bytes_of(const sm_local_block *b) {
-    return sm_local_block_count(b) * sm_element_bytes(b->element);
-}
-
 /* The blocks of messages that have arrived are not read any more. */
 static sm_status free_arrived(sm_trainer *t, sm_error *err) {
     sm_communicator *c = pipeline(t);
@@ -115,16 +111,16 @@ sm_status train_send(sm_trainer *t, int stage, int tag, sm_local_block *block, s
     *m = (train_message){.block = *block};
     block->data = NULL;
     if (status) return status;
-    return c->backend->start_send(c, m->block.data, bytes_of(&m->block), stage, tag, &m->handle,
-                                  err);
+    return c->backend->start_send(c, m->block.data, (size_t)sm_local_block_bytes(&m->block), stage,
+                                  tag, &m->handle, err);
 }
 
 sm_status train_receive(sm_trainer *t, int stage, int tag, sm_local_block *block, sm_error *err) {
     sm_communicator *c = pipeline(t);
     sm_request_handle handle = {{NULL}};
     double begun_s = sm_clock_s();
-    sm_status status =
-        c->backend->start_receive(c, block->data, bytes_of(block), stage, tag, &handle, err);
+    sm_status status = c->backend->start_receive(
+        c, block->data, (size_t)sm_local_block_bytes(block), stage, tag, &handle, err);
     if (!status) status = c->backend->wait(c, &handle, err);
     double waited_s = sm_clock_s() - begun_s;
     t->time_s[SM_TRAIN_TIME_PIPELINE] += waited_s;
@@ -180,15 +176,11 @@ static sm_status run_batch(sm_trainer *t, int step, bool updating, sm_error *err
                            line ? s->actions[t->stage.number] : 0, err);
 }
 
-static sm_status sum_over_ranks(sm_trainer *t, double *values, size_t n, sm_error *err) {
-    return sm_run_all_reduce(t->world, values, n, SM_ELEMENT_F64, err);
-}
-
 static sm_status learn(sm_trainer *t, sm_train_result *result, sm_error *err) {
     sm_status status = sm_stage_reduce(&t->stage, err);
     if (status) return status;
     double begun_s = sm_clock_s(), sums[2] = {t->loss, train_norm_share(t)};
-    status = sum_over_ranks(t, sums, 2, err);
+    status = sm_run_all_reduce(t->world, sums, 2, SM_ELEMENT_F64, err);
     train_outside_took(t, TRAIN_LOSS_AND_NORM, sm_clock_s() - begun_s);
     if (status) return status;
     result->loss = sums[0] / train_targets(t);
@@ -248,7 +240,7 @@ sm_status sm_trainer_gradients(sm_trainer *t, int step, sm_train_result *result,
     memory_scope scope = memory_enter(&t->memory, SM_TRAIN_MEMORY_BUFFERS);
     sm_status status = run_batch(t, step, false, err);
     double loss = t->loss;
-    if (!status) status = sum_over_ranks(t, &loss, 1, err);
+    if (!status) status = sm_run_all_reduce(t->world, &loss, 1, SM_ELEMENT_F64, err);
     memory_restore(scope);
     result->loss = loss / train_targets(t);
     return status;

@@ -178,83 +178,53 @@ int sm_trainer_forget_times(sm_trainer *t) {
 static const char *const outside_names[TRAIN_OUTSIDE_COUNT] = {"hand over", "gradients as rows",
                                                                "loss and norm", "optimizer"};
 
-static bool same_op(const void *one, const void *other) {
-    const sm_train_op_time *x = one, *y = other;
-    return strcmp(x->op, y->op) == 0 && x->kind == y->kind && x->phase == y->phase &&
-           x->again == y->again;
-}
-
-static bool same_move(const void *one, const void *other) {
-    const sm_train_move_time *x = one, *y = other;
-    return strcmp(x->array, y->array) == 0 && x->op == y->op && x->gradient == y->gradient &&
-           x->phase == y->phase && x->again == y->again && x->step_end == y->step_end;
-}
-
-/* The row that `one` is to be added to. NULL: there was none, and it is one now if there is room.
- */
-static void *row_like(const void *one, size_t bytes, bool (*same)(const void *, const void *),
-                      void *row, int *rows, int room) {
-    char *at = row;
-    for (int i = 0; i < *rows; i++, at += bytes)
-        if (same(at, one)) return at;
-    if (*rows == room) return NULL;
-    memcpy(at, one, bytes);
-    ++*rows;
-    return NULL;
-}
-
-int sm_trainer_op_times(const sm_trainer *t, bool all, sm_train_op_time *row, int room) {
-    const train_times *times = all ? &t->all_ops : &t->ops;
-    int rows = 0;
-    for (int i = 0; i < times->rows; i++) {
-        const train_took *x = &times->row[i];
-        sm_train_op_time one = {.kind = SM_OP_VECTOR,
-                                .phase = phase_in(x->key),
-                                .again = again_in(x->key),
-                                .seconds = x->seconds,
-                                .around_s = x->around_s,
-                                .calls = x->calls};
-        if (!(x->calls > 0 || x->around_s > 0)) continue;
-        if (index_in(x->key) == OUTSIDE) one.op = outside_names[piece_in(x->key)];
-        else {
-            const sm_op *op = &t->list[piece_in(x->key)].program->op[index_in(x->key)];
-            one.op = op->name;
-            one.kind = op->kind;
-        }
-        sm_train_op_time *sum = row_like(&one, sizeof one, same_op, row, &rows, room);
-        if (!sum) continue;
-        sum->seconds += one.seconds;
-        sum->around_s += one.around_s;
-        sum->calls += one.calls;
+static sm_train_row row_at(const sm_trainer *t, bool moves, const train_took *x) {
+    const sm_program *b = t->list[piece_in(x->key)].program;
+    bool outside = index_in(x->key) == OUTSIDE;
+    sm_train_row row = {.kind = moves ? (int)collective_in(x->key) : SM_OP_VECTOR,
+                        .phase = phase_in(x->key),
+                        .again = again_in(x->key),
+                        .gradient = moves && gradient_in(x->key),
+                        .step_end = moves && outside,
+                        .seconds = x->seconds,
+                        .around_s = x->around_s,
+                        .bytes = x->bytes,
+                        .calls = x->calls};
+    const char *name = moves ? "weights" : outside_names[piece_in(x->key) % TRAIN_OUTSIDE_COUNT];
+    if (!outside && moves) {
+        name = b->tensor[index_in(x->key)].name;
+        row.weight = b->tensor[index_in(x->key)].role == SM_ROLE_WEIGHT;
+    } else if (!outside) {
+        name = b->op[index_in(x->key)].name;
+        row.kind = (int)b->op[index_in(x->key)].kind;
     }
-    return rows;
+    snprintf(row.name, sizeof row.name, "%s", name);
+    return row;
 }
 
-int sm_trainer_move_times(const sm_trainer *t, bool all, sm_train_move_time *row, int room) {
-    const train_times *times = all ? &t->all_moves : &t->moves;
+static bool same_row(const sm_train_row *x, const sm_train_row *y) {
+    return strcmp(x->name, y->name) == 0 && x->kind == y->kind && x->phase == y->phase &&
+           x->again == y->again && x->gradient == y->gradient && x->step_end == y->step_end;
+}
+
+int sm_trainer_rows(const sm_trainer *t, bool moves, bool all, sm_train_row *row, int room) {
+    const train_times *times = moves ? all ? &t->all_moves : &t->moves
+                               : all ? &t->all_ops
+                                     : &t->ops;
     int rows = 0;
     for (int i = 0; i < times->rows; i++) {
         const train_took *x = &times->row[i];
-        sm_train_move_time one = {.op = collective_in(x->key),
-                                  .array = "weights",
-                                  .gradient = gradient_in(x->key),
-                                  .phase = phase_in(x->key),
-                                  .again = again_in(x->key),
-                                  .step_end = index_in(x->key) == OUTSIDE,
-                                  .seconds = x->seconds,
-                                  .bytes = x->bytes,
-                                  .calls = x->calls};
-        if (!(x->calls > 0)) continue;
-        if (!one.step_end) {
-            const sm_tensor *of = &t->list[piece_in(x->key)].program->tensor[index_in(x->key)];
-            one.weight = of->role == SM_ROLE_WEIGHT;
-            one.array = of->name;
+        if (!(x->calls > 0 || x->around_s > 0)) continue;
+        sm_train_row one = row_at(t, moves, x);
+        int at = 0;
+        while (at < rows && !same_row(&row[at], &one)) at++;
+        if (at == rows && rows < room) row[rows++] = one;
+        else if (at < rows) {
+            row[at].seconds += one.seconds;
+            row[at].around_s += one.around_s;
+            row[at].bytes += one.bytes;
+            row[at].calls += one.calls;
         }
-        sm_train_move_time *sum = row_like(&one, sizeof one, same_move, row, &rows, room);
-        if (!sum) continue;
-        sum->seconds += one.seconds;
-        sum->bytes += one.bytes;
-        sum->calls += one.calls;
     }
     return rows;
 }

@@ -53,15 +53,15 @@ void train_tie_weights(sm_trainer *t) {
             tie_weight(t, &t->stage.layer[i], k);
 }
 
-/* The array goes with the embedding, the first layer: nothing else is tied where texts are
- * generated. The lists of a generator may be gone. */
+/* The array goes with the first layer that has it. The lists of a generator may be gone. */
 static void untie_weights(sm_trainer *t) {
-    sm_step_layer *first = t->stage.layer;
-    for (int i = 1; i < t->stage.layers; i++)
-        for (int k = 0; k < SM_MAX_TENSORS * SM_MAX_TENSORS; k++) {
-            sm_local_block *copy = &t->stage.layer[i].weight[k / SM_MAX_TENSORS];
-            if (copy->data == first->weight[k % SM_MAX_TENSORS].data) copy->data = NULL;
-        }
+    const size_t all = (size_t)t->stage.layers * SM_MAX_TENSORS;
+    for (size_t i = 1; i < all; i++) {
+        sm_local_block *copy = &t->stage.layer[i / SM_MAX_TENSORS].weight[i % SM_MAX_TENSORS];
+        for (size_t k = 0; copy->data && k < i; k++)
+            if (t->stage.layer[k / SM_MAX_TENSORS].weight[k % SM_MAX_TENSORS].data == copy->data)
+                copy->data = NULL;
+    }
 }
 
 /* ---- what weights are stored in ---- */
