@@ -121,15 +121,26 @@ slot_key place_slot(const variant *v, int i) {
                         : (slot_key){SM_PERMUTE, SM_BIT(SM_PLACED_PIPELINE), false, ALL_COPIES};
 }
 
-void place_least(const sm_train *t, const variant *v, int i, int n, const sm_group *of, placed *p) {
-    const slot_key key = place_slot(v, i);
-    for (int k = 0; k < n && !is_idle(t, &key); k++) {
+const sm_timed_curve *place_least_made(const slot_key *key, const placed *p) {
+    for (int i = 0; i < p->leasts; i++) {
+        const slot_key *of = &p->least_of[i];
+        if (of->op == key->op && of->axes == key->axes && of->ragged == key->ragged &&
+            of->part == key->part)
+            return &p->least[i];
+    }
+    return NULL;
+}
+
+void place_least(const sm_train *t, const slot_key *key, int n, const sm_group *of, placed *p) {
+    assert(p->leasts < LEASTS);
+    p->least_of[p->leasts] = *key;
+    sm_timed_curve *to = &p->least[p->leasts++];
+    for (int k = 0; k < n && !is_idle(t, key); k++) {
         sm_curve_memo_reserve(&p->memo, 1);
         const sm_timed_curve *one =
-            sm_curve_memo_get(&p->memo, key.op, &of[k], ragged_of(t, &key, &of[k]));
-        lower_curve(t, one, k == 0, &p->own[i]);
+            sm_curve_memo_get(&p->memo, key->op, &of[k], ragged_of(t, key, &of[k]));
+        lower_curve(t, one, k == 0, to);
     }
-    *(i < v->slots ? &p->slot[i] : &p->send) = &p->own[i];
 }
 
 /* ---- the best of all placements ----

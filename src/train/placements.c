@@ -150,25 +150,31 @@ void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l,
 
 /* ---- the least of all placements, many of which have the same group of some axes ---- */
 
+static int groups_of(const sm_train *t, lane_scratch *l, const slot_key *key) {
+    int n = 0;
+    memset(l->seen, 0, sizeof l->seen);
+    for (int k = 0; k < l->placements; k++) {
+        const sm_placement *at = &l->placement[k].placement;
+        l->group[n] = place_group(t, at, l->p.at.copies, key->axes, key->part);
+        n += first_seen(l, group_key(SM_HASH_SEED, &t->system, &l->group[n]) | 1);
+    }
+    return n;
+}
+
 void placements_least(const sm_train *t, lane_scratch *l) {
     placed *p = &l->p.at;
     const variant *v = l->p.v;
-    bool done[MAX_SLOTS + 1] = {false};
+    if (p->leasts + v->slots + 1 > LEASTS) p->leasts = 0;
     for (int i = 0; i <= v->slots; i++) {
         const slot_key key = place_slot(v, i);
-        int n = 0;
-        if (done[i]) continue;
-        memset(l->seen, 0, sizeof l->seen);
-        for (int k = 0; k < l->placements; k++) {
-            const sm_placement *at = &l->placement[k].placement;
-            l->group[n] = place_group(t, at, p->copies, key.axes, key.part);
-            n += first_seen(l, group_key(SM_HASH_SEED, &t->system, &l->group[n]) | 1);
-        }
+        int n = -1;
         for (int k = i; k <= v->slots; k++) {
             const slot_key other = place_slot(v, k);
-            if (done[k] || other.axes != key.axes || other.part != key.part) continue;
-            done[k] = true;
-            place_least(t, v, k, n, l->group, p);
+            if (other.axes != key.axes || other.part != key.part || place_least_made(&other, p))
+                continue;
+            if (n < 0) n = groups_of(t, l, &key);
+            place_least(t, &other, n, l->group, p);
         }
+        *(i < v->slots ? &p->slot[i] : &p->send) = place_least_made(&key, p);
     }
 }

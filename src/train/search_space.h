@@ -140,6 +140,24 @@ typedef struct schedule_shape {
     int spots;
 } schedule_shape;
 
+/* Nodes that share all degrees but how many of their replicas are of fsdp have the same schedules,
+ * rules and local work: the rules of them whose work leaves a chance. */
+enum { MOST_RULES = 48 };
+typedef struct family_rules {
+    sm_plan plan;
+    const variant *v;
+    schedule_set alive[MAX_MICROBATCH];
+} family_rules;
+typedef struct family {
+    int32_t degree[SM_PLAN_DEGREES]; /* for data and fsdp the product, and whether fsdp exceeds 1 */
+    int n_pipeline, n_microbatch;
+    pipeline_choice pipeline[SM_SCHEDULE_COUNT + MAX_VIRTUAL];
+    int microbatch[MAX_MICROBATCH];
+    schedule_set passes[PASS_KINDS]; /* of a kind */
+    int n;
+    family_rules rules[MOST_RULES];
+} family;
+
 typedef struct lane_scratch {
     pieces p;
     stages s;
@@ -160,6 +178,8 @@ typedef struct lane_scratch {
     double least_memory;                                   /* of all that were looked at */
     schedule_shape shape[SM_SCHEDULE_COUNT + MAX_VIRTUAL]; /* of the node at hand */
     schedule_set possible[MAX_MICROBATCH];                 /* with so many microbatches */
+    family family;                                         /* that of the node at hand */
+    pass largest[PASS_KINDS][MAX_PIECES + 1], smallest[PASS_KINDS][MAX_PIECES + 1];
     int placements, axes;           /* of the node at hand: in the list; that shard anything */
     uint8_t usual[SM_PLAN_DEGREES]; /* the order that spaces of the usual order alone have */
     listed none, *placement;        /* with no axis placed; the list */
@@ -231,7 +251,8 @@ void search_climb(plan_search *h);
 /* List those that begin with a placement of the plan's degrees: on switches with one axis more,
  * else, or without bounds, whole. Each stands once in l->placement. */
 void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l, listed *of);
-/* On a torus: the curves at hand become the least of the listed placements. */
+/* On a torus: the curves at hand become the least of the listed placements, which are those of a
+ * whole node: each is made once for all its rules. */
 void placements_least(const sm_train *t, lane_scratch *l);
 /* What the search makes least: seconds, chip-seconds or bytes. */
 double objective_of(const sm_search_options *o, const sm_plan *plan, double expected_s,
@@ -259,15 +280,19 @@ typedef struct expansion {
     double evaluated;
     int n_regather[2]; /* activations on the chip; in host memory */
     regather_choice regather[2][SM_REGATHER_COUNT];
-    space_set in;  /* the spaces that have what is chosen of the plan at hand */
-    bool squeezed; /* some plan of the schedule at hand did not fit */
-    schedule_set passes[PASS_KINDS], open; /* of a kind; that may win with the microbatch at hand */
-    double microbatches;                   /* of it */
-    double end_s[2];                       /* no step ends in less; under dualpipe */
-    bool loaded;                           /* the ends of a step with the curves at hand */
-    bool known;       /* schedules that the curves at hand leave no chance are out */
-    bool laid;        /* the curves at hand are those of no placement */
-    int at_hand;      /* the microbatch whose work and collectives are; -1: none */
+    space_set in;      /* the spaces that have what is chosen of the plan at hand */
+    bool squeezed;     /* some plan of the schedule at hand did not fit */
+    schedule_set open; /* that may win with the microbatch at hand */
+    const family_rules *rules, *best_rules; /* of the plan at hand, of the best */
+    double microbatches;                    /* of it */
+    double end_s[2];                        /* no step ends in less; under dualpipe */
+    bool loaded;                            /* the ends of a step with the curves at hand */
+    bool known;  /* schedules that the curves at hand leave no chance are out */
+    bool laid;   /* the curves at hand are those of no placement */
+    int at_hand; /* the microbatch whose work and collectives are; -1: none */
+    int alive, order[MAX_MICROBATCH]; /* microbatches whose work leaves a chance */
+    int largest;                      /* of which it is known what it takes at least; -1: of none */
+    bool has_smallest;
     bool host_beside; /* plans with activations in host memory have one each without */
     settled_set done[2][SM_RECOMPUTE_COUNT][SM_REGATHER_COUNT]; /* on the chip; in host memory */
     double state[2][2][MAX_LOADS]; /* without ZeRO-2 and with it the least that each piece has of
@@ -277,10 +302,12 @@ typedef struct expansion {
 } expansion;
 /* The schedules of a node. */
 void leaves_shape(expansion *x);
-/* Of each microbatch the schedules by which its local work leaves a chance; false: none. Of these
- * of microbatch c.microbatch[i], those that do with the collectives of no placement, which become
- * the curves at hand. */
+/* Of each microbatch the schedules by which its local work leaves a chance; false: none. The order
+ * in which they are looked at: the largest and the smallest, which tell of all, first. Of those of
+ * microbatch c.microbatch[i], those that do with the collectives of no placement, which become the
+ * curves at hand. */
 bool leaves_work(expansion *x, schedule_set *alive);
+void leaves_order(expansion *x, const schedule_set *alive);
 schedule_set leaves_hopeful(expansion *x, int i, schedule_set of);
 /* Every plan of microbatch c.microbatch[i] by these schedules with the curves at hand; those that
  * their collectives leave a chance become `open`. */

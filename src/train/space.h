@@ -176,15 +176,17 @@ sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm
 
 /* ---- placed collectives ---- */
 /* Of one plan, or of no placement; of a lane of a search, which meets some thousands of groups. */
-enum { CURVES = 1024, SEARCH_CURVES = 6144 };
+enum { CURVES = 1024, SEARCH_CURVES = 6144, LEASTS = 2 * MAX_SLOTS };
 typedef struct placed { /* a plan's placement with its curves */
     sm_placement placement;
     int copies; /* of the optimizer's state */
     const sm_timed_curve *slot[MAX_SLOTS];
     const sm_timed_curve *send;   /* one stage to the next */
     sm_curve_memo memo, unplaced; /* the second: of a search, where no axis lies anywhere */
-    /* of place_least: slots, then send */
-    sm_timed_curve own[MAX_SLOTS + 1];
+    /* of place_least, by what they are of */
+    int leasts;
+    slot_key least_of[LEASTS];
+    sm_timed_curve least[LEASTS];
 } placed;
 /* The axes of the program that a degree of a plan gives members to. */
 sm_axes axes_of_key(int key);
@@ -202,8 +204,9 @@ slot_key place_slot(const variant *v, int i);
 /* The group of these axes, or of the part that a slot has of them. */
 sm_group place_group(const sm_train *t, const sm_placement *at, int copies, sm_axes axes,
                      slot_part part);
-/* Its curve becomes the least of n groups. */
-void place_least(const sm_train *t, const variant *v, int i, int n, const sm_group *of, placed *p);
+/* The least of a collective that was made last; NULL: none was. Make that of n groups. */
+const sm_timed_curve *place_least_made(const slot_key *key, const placed *p);
+void place_least(const sm_train *t, const slot_key *key, int n, const sm_group *of, placed *p);
 
 /* Some of the collectives of a microbatch: their seconds, and how long each level is busy. */
 typedef struct comm_sums {
