@@ -60,30 +60,45 @@ static void lower_state(expansion *x) {
         }
 }
 
+/* All choices of what is kept on the chip. */
+static floors_of all_kept(expansion *x) {
+    floors_of of = {.sets = x->c.n_recompute};
+    for (int r = 0; r < of.sets; r++) {
+        x->plan.recompute = x->c.recompute[r];
+        of.set[r] = set_of(&x->plan);
+    }
+    for (int host = 0; host < 2; host++) {
+        const int some = host ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE,
+                  beside = host ? SM_OFFLOAD_BOTH : SM_OFFLOAD_OPTIMIZER;
+        if (!is_offered(x, some) && !is_offered(x, beside)) continue;
+        for (int i = 0; i < x->n_regather[host]; i++, of.ways++) {
+            of.way[of.ways].host = host;
+            of.way[of.ways].regather = x->regather[host][i].regather;
+        }
+    }
+    return of;
+}
+
 /* Those that may fit or need less than all that were looked at become `fit`. */
-static void add_fitting(expansion *x, int n, fit_memo *memo) {
+static void add_fitting(expansion *x, int n, const floors_of *asked, fit_memo *memo) {
     lane_scratch *l = x->l;
     double most = memory_capacity(x->t);
-    int set[SM_RECOMPUTE_COUNT] = {0};
     memory_floors bytes;
     if (x->h->options->objective == SM_OBJECTIVE_MEMORY) most = smaller(most, x->threshold);
     most = larger(most, l->least_memory) * (1 + ROUNDING);
-    for (int r = 0; r < x->c.n_recompute; r++) {
-        x->plan.recompute = x->c.recompute[r];
-        set[r] = set_of(&x->plan);
-    }
     take_schedule(x, n);
     stages_shape(x->t, &x->plan, &l->s);
     const bool dual = x->plan.schedule == SM_SCHEDULE_DUALPIPE;
     for (int two = 0; two < 2; two++) {
         if (x->state[two][dual][0] == HUGE_VAL) continue;
-        stages_floors(x->t, &x->plan, &l->p, &l->s, set, x->state[two][dual], bytes);
-        const double *needs = bytes[0][0];
-        schedule_set *fit = memo->fit[two][0][0];
-        for (size_t i = 0; i < sizeof bytes / sizeof *needs; i++) {
-            if (i % SM_RECOMPUTE_COUNT >= (size_t)x->c.n_recompute || needs[i] > most) continue;
-            fit[i] |= 1u << n;
-            memo->any |= 1u << n;
+        stages_floors(x->t, &x->plan, &l->p, &l->s, asked, x->state[two][dual], bytes);
+        for (int w = 0; w < asked->ways; w++) {
+            schedule_set *fit = memo->fit[two][asked->way[w].host][asked->way[w].regather];
+            for (int r = 0; r < asked->sets; r++) {
+                if (bytes[w][r] > most) continue;
+                fit[r] |= 1u << n;
+                memo->any |= 1u << n;
+            }
         }
     }
 }
@@ -93,8 +108,11 @@ static schedule_set may_fit(expansion *x, schedule_set of) {
     fit_memo *memo = &x->l->fit[x->microbatch];
     if (!x->h->options->prune) return of;
     if (memo->stamp != x->l->stamp) *memo = (fit_memo){.stamp = x->l->stamp};
-    for (int n = 0; n < x->c.n_pipeline; n++)
-        if ((of & ~memo->asked) >> n & 1) add_fitting(x, n, memo);
+    if (of & ~memo->asked) {
+        const floors_of asked = all_kept(x);
+        for (int n = 0; n < x->c.n_pipeline; n++)
+            if ((of & ~memo->asked) >> n & 1) add_fitting(x, n, &asked, memo);
+    }
     memo->asked |= of;
     return of & memo->any;
 }

@@ -104,7 +104,8 @@ struct sm_train {
     double layers[SM_MAX_LAYER_KINDS]; /* of each kind */
     double most_experts;               /* E of the kinds, 0 when dense */
     double largest_top_k;
-    variant *variant[VARIANTS]; /* the first are built, in any order */
+    const sm_text_lines *lines[MAX_PIECES]; /* of each piece, once a program was built */
+    variant *variant[VARIANTS];             /* the first are built, in any order */
     sm_arena *arena;
     sm_lowerings lowerings; /* of the variants */
     struct pieces *one;
@@ -411,12 +412,19 @@ static inline bool host_fits(const sm_memory *m) {
 }
 void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                    sm_memory *memory);
-/* No less is needed, of each of these recomputation sets, with activations on the chip and in host
- * memory and what is gathered kept or not, where piece i has no less than state[i] of weights,
- * gradients and the optimizer's state. */
-typedef double memory_floors[2][SM_REGATHER_COUNT][SM_RECOMPUTE_COUNT];
+/* No less is needed, of each of these recomputation sets in each of these ways, with activations on
+ * the chip or in host memory and what is gathered kept or not, where piece i has no less than
+ * state[i] of weights, gradients and the optimizer's state. */
+typedef struct floors_of {
+    int sets, ways, set[SM_RECOMPUTE_COUNT];
+    struct {
+        bool host;
+        sm_regather regather;
+    } way[2 * SM_REGATHER_COUNT];
+} floors_of;
+typedef double memory_floors[2 * SM_REGATHER_COUNT][SM_RECOMPUTE_COUNT];
 void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
-                   const int set[SM_RECOMPUTE_COUNT], const double *state, memory_floors most);
+                   const floors_of *asked, const double *state, memory_floors most);
 /* Of each stage of the pipeline. */
 void stages_each_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                         sm_memory *memory);
