@@ -121,11 +121,12 @@ typedef struct fit_memo {
 typedef struct listed {
     sm_placement placement;
     uint8_t order[SM_PLAN_DEGREES], dims[3];
-    sm_axes axes;     /* that are placed */
-    bool whole;       /* all are */
-    bool usual;       /* their order is */
-    int depth;        /* how many are */
-    int first, count; /* in the list, those that begin so; -1: not listed */
+    uint64_t key[SM_PLACED_AXES]; /* of the parts of each axis */
+    sm_axes axes;                 /* that are placed */
+    bool whole;                   /* all are */
+    bool usual;                   /* their order is */
+    int depth;                    /* how many are */
+    int first, count;             /* in the list, those that begin so; -1: not listed */
 } listed;
 
 /* Some chunks of a stage of a schedule: the layers before them, and theirs of every microbatch;
@@ -184,8 +185,9 @@ typedef struct lane_scratch {
     uint8_t usual[SM_PLAN_DEGREES]; /* the order that spaces of the usual order alone have */
     listed none, *placement;        /* with no axis placed; the list */
     int placement_room;
-    sm_group *group; /* of some axes, as many */
-    uint64_t seen[MAX_PLACEMENTS * 2];
+    sm_group *group;                   /* of some axes, as many */
+    uint64_t seen[MAX_PLACEMENTS * 2]; /* of which seen_room are used for axes of such a number */
+    size_t seen_room;
 } lane_scratch;
 
 typedef struct outcome {
