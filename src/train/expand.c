@@ -85,10 +85,8 @@ static bool take_rules(expansion *x, const family_rules *of, schedule_set *alive
     pieces_gathered(x->t, &x->plan, p);
     for (int dual = 0; dual < 2; dual++) x->end_s[dual] = x->t->calibration->step_overhead_s;
     x->loaded = x->laid = false;
-    x->at_hand = x->largest = -1;
-    x->has_smallest = false;
+    x->at_hand = -1;
     memcpy(alive, of->alive, sizeof of->alive);
-    leaves_order(x, alive);
     return true;
 }
 
@@ -97,9 +95,8 @@ static bool take_rules(expansion *x, const family_rules *of, schedule_set *alive
 static void bound_rules(expansion *x, const family_rules *of) {
     schedule_set alive[MAX_MICROBATCH];
     if (!take_rules(x, of, alive)) return;
-    for (int n = 0; n < x->alive; n++) {
-        const int i = x->order[n];
-        alive[i] = leaves_hopeful(x, i, alive[i]);
+    for (int i = 0; i < x->c.n_microbatch; i++) {
+        if (alive[i]) alive[i] = leaves_hopeful(x, i, alive[i]);
         if (alive[i]) leaves_try(x, i, alive[i]);
     }
 }
@@ -217,9 +214,8 @@ static void expand_rules(expansion *x, const family_rules *of) {
     schedule_set alive[MAX_MICROBATCH];
     bool any = false;
     if (!take_rules(x, of, alive)) return;
-    for (int n = 0; n < x->alive; n++) {
-        const int i = x->order[n];
-        alive[i] = leaves_hopeful(x, i, alive[i]);
+    for (int i = 0; i < x->c.n_microbatch; i++) {
+        if (alive[i]) alive[i] = leaves_hopeful(x, i, alive[i]);
         if (prune) alive[i] = still_alive(x, i, alive[i]);
         any |= alive[i] != 0;
     }

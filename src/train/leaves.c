@@ -238,44 +238,34 @@ static void kind_passes(expansion *x, int kind, int from, bool ends, pass *to) {
     take_passes(x, ends, to);
 }
 
-/* Passes of m microbatches, and of one that comes first or last. */
-typedef struct work_of {
-    const pass *each, *one;
-    double m;
-} work_of;
-
-static double total_of(const pass *p) {
-    return p->forward + p->backward_input + p->backward_weight;
-}
-
-/* each, one: in all, of each of these passes. */
-static double spot_s(const expansion *x, const schedule_spot *s, const work_of *w,
-                     const double *each, const double *one, bool apart) {
+/* total: of each of these passes. */
+static double spot_s(const expansion *x, const schedule_spot *s, const pass *at,
+                     const double *total, bool apart) {
     const int first = x->t->kinds, head = first + 1;
+    const double m = x->microbatches;
     if (apart) {
-        pass own = sum_of(x, w->each, s->own), before = sum_of(x, w->one, s->before);
-        add_passes(&w->one[first], 1, &before);
-        if (s->has_head) add_passes(&w->each[head], 1, &own);
-        return before.forward + w->m * (own.forward + own.backward_input) +
-               larger(w->m * own.backward_weight, before.backward_input);
+        pass own = sum_of(x, at, s->own), before = sum_of(x, at, s->before);
+        add_passes(&at[first], 1, &before);
+        if (s->has_head) add_passes(&at[head], 1, &own);
+        return before.forward + m * (own.forward + own.backward_input) +
+               larger(m * own.backward_weight, before.backward_input);
     }
-    double sum = one[first] + (s->has_head ? w->m * each[head] : 0);
-    for (int k = 0; k < first; k++) sum += s->before[k] * one[k] + w->m * s->own[k] * each[k];
+    double sum = total[first] + (s->has_head ? m * total[head] : 0);
+    for (int k = 0; k < first; k++) sum += (s->before[k] + m * s->own[k]) * total[k];
     return sum;
 }
 
 /* Those of some schedules that can win with passes of their kind: the average stage at work and
  * those that wait, and what follows, take no longer than what is known. */
-static schedule_set hopeful_work(const expansion *x, const work_of *w, schedule_set of) {
-    double each[MAX_PIECES + 1], one[MAX_PIECES + 1], busy = 0;
+static schedule_set hopeful(const expansion *x, const pass *at, schedule_set of) {
+    double total[MAX_PIECES + 1], busy = 0;
     const int p = x->plan.pipeline;
     if (!x->h->options->prune) return of;
     for (int k = 0; k < passes_of(x->t); k++) {
-        each[k] = total_of(&w->each[k]);
-        one[k] = p > 1 ? total_of(&w->one[k]) : 0;
-        busy += k < x->t->kinds ? x->t->layers[k] * each[k] : each[k];
+        total[k] = at[k].forward + at[k].backward_input + at[k].backward_weight;
+        busy += k < x->t->kinds ? x->t->layers[k] * total[k] : total[k];
     }
-    const double average_s = busy / p * w->m * (1 - ROUNDING);
+    const double average_s = busy / p * x->microbatches * (1 - ROUNDING);
     if (is_hopeless(x, average_s + smaller(x->end_s[0], x->end_s[1]))) return 0;
     for (int n = 0; n < x->c.n_pipeline; n++) {
         const schedule_shape *s = &x->l->shape[n];
@@ -283,15 +273,11 @@ static schedule_set hopeful_work(const expansion *x, const work_of *w, schedule_
         const double end_s = x->end_s[schedule == SM_SCHEDULE_DUALPIPE];
         if (of >> n & 1 && is_hopeless(x, average_s + end_s)) of &= ~(1u << n);
         for (int i = 0; p > 1 && of >> n & 1 && i < s->spots; i++) {
-            double least_s = spot_s(x, &s->spot[i], w, each, one, splits(schedule));
+            double least_s = spot_s(x, &s->spot[i], at, total, splits(schedule));
             if (is_hopeless(x, least_s * (1 - ROUNDING) + end_s)) of &= ~(1u << n);
         }
     }
     return of;
-}
-
-static schedule_set hopeful(const expansion *x, const pass *at, schedule_set of) {
-    return hopeful_work(x, &(work_of){at, at, x->microbatches}, of);
 }
 
 /* ---- plans ---- */
@@ -607,17 +593,6 @@ bool leaves_work(expansion *x, schedule_set *alive) {
     return any;
 }
 
-void leaves_order(expansion *x, const schedule_set *alive) {
-    int n = 0, last = x->c.n_microbatch - 1, first = 0;
-    while (last >= 0 && !alive[last]) last--;
-    while (first < last && !alive[first]) first++;
-    if (last >= 0) x->order[n++] = last;
-    if (first < last) x->order[n++] = first;
-    for (int i = last - 1; i > first; i--)
-        if (alive[i]) x->order[n++] = i;
-    x->alive = n;
-}
-
 /* With nothing computed again and the least gathered again. */
 static void take_least(expansion *x, int from, int to) {
     x->plan.recompute = SM_RECOMPUTE_NONE;
@@ -670,46 +645,12 @@ static schedule_set passes_hopeful(const expansion *x, const pass *at, schedule_
     return left;
 }
 
-/* Of a sequence a larger microbatch takes no more, in all it takes no less: what the sequences of a
- * replica take is that of the largest microbatch, of which one takes what the smallest does. */
-static double most_microbatches(const expansion *x, int largest) {
-    return ceil(x->t->sequences / sm_plan_replicas(&x->plan)) / x->c.microbatch[largest];
-}
-
-/* What the largest of the microbatches that are left takes at least, and the smallest, is kept for
- * those between. */
-static void keep_ends(expansion *x, const placed_passes *at) {
-    lane_scratch *l = x->l;
-    const int i = x->microbatch, n = passes_of(x->t);
-    if (at->timed) return;
-    const bool smallest = x->alive > 1 && i == x->order[1];
-    for (int kind = 0; kind < PASS_KINDS; kind++)
-        memcpy(smallest ? l->smallest[kind] : l->largest[kind], at->at + kind * n,
-               (size_t)n * sizeof *at->at);
-    if (smallest) x->has_smallest = true;
-    else x->largest = i;
-}
-
-static schedule_set between_hopeful(const expansion *x, schedule_set of) {
-    const lane_scratch *l = x->l;
-    schedule_set left = 0;
-    if (x->largest < 0 || !x->has_smallest) return of;
-    for (int kind = 0; kind < PASS_KINDS; kind++) {
-        const work_of w = {l->largest[kind], l->smallest[kind], most_microbatches(x, x->largest)};
-        if (of & x->l->family.passes[kind])
-            left |= hopeful_work(x, &w, of & x->l->family.passes[kind]);
-    }
-    return left;
-}
-
 schedule_set leaves_hopeful(expansion *x, int i, schedule_set of) {
     const placed_passes *at = NULL;
     x->known = true;
-    if (i != x->order[1]) of = between_hopeful(x, of);
     take_microbatch(x, i);
     for (int exact = 0; of && !(at && at->timed); exact++) {
         at = hopeful_passes(x, exact);
-        if (!exact) keep_ends(x, at);
         of = passes_hopeful(x, at->at, of);
         if (!of || x->loaded) continue;
         lay_hopeful(x); /* where a chance is left: the ends of a step, too */

@@ -180,7 +180,6 @@ typedef struct lane_scratch {
     schedule_shape shape[SM_SCHEDULE_COUNT + MAX_VIRTUAL]; /* of the node at hand */
     schedule_set possible[MAX_MICROBATCH];                 /* with so many microbatches */
     family family;                                         /* that of the node at hand */
-    pass largest[PASS_KINDS][MAX_PIECES + 1], smallest[PASS_KINDS][MAX_PIECES + 1];
     int placements, axes;           /* of the node at hand: in the list; that shard anything */
     uint8_t usual[SM_PLAN_DEGREES]; /* the order that spaces of the usual order alone have */
     listed none, *placement;        /* with no axis placed; the list */
@@ -289,12 +288,9 @@ typedef struct expansion {
     double microbatches;                    /* of it */
     double end_s[2];                        /* no step ends in less; under dualpipe */
     bool loaded;                            /* the ends of a step with the curves at hand */
-    bool known;  /* schedules that the curves at hand leave no chance are out */
-    bool laid;   /* the curves at hand are those of no placement */
-    int at_hand; /* the microbatch whose work and collectives are; -1: none */
-    int alive, order[MAX_MICROBATCH]; /* microbatches whose work leaves a chance */
-    int largest;                      /* of which it is known what it takes at least; -1: of none */
-    bool has_smallest;
+    bool known;       /* schedules that the curves at hand leave no chance are out */
+    bool laid;        /* the curves at hand are those of no placement */
+    int at_hand;      /* the microbatch whose work and collectives are; -1: none */
     bool host_beside; /* plans with activations in host memory have one each without */
     settled_set done[2][SM_RECOMPUTE_COUNT][SM_REGATHER_COUNT]; /* on the chip; in host memory */
     double state[2][2][MAX_LOADS]; /* without ZeRO-2 and with it the least that each piece has of
@@ -304,12 +300,10 @@ typedef struct expansion {
 } expansion;
 /* The schedules of a node. */
 void leaves_shape(expansion *x);
-/* Of each microbatch the schedules by which its local work leaves a chance; false: none. The order
- * in which they are looked at: the largest and the smallest, which tell of all, first. Of those of
- * microbatch c.microbatch[i], those that do with the collectives of no placement, which become the
- * curves at hand. */
+/* Of each microbatch the schedules by which its local work leaves a chance; false: none. Of those
+ * of microbatch c.microbatch[i], those that do with the collectives of no placement, which become
+ * the curves at hand. */
 bool leaves_work(expansion *x, schedule_set *alive);
-void leaves_order(expansion *x, const schedule_set *alive);
 schedule_set leaves_hopeful(expansion *x, int i, schedule_set of);
 /* Every plan of microbatch c.microbatch[i] by these schedules with the curves at hand; those that
  * their collectives leave a chance become `open`. */

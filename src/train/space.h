@@ -141,19 +141,8 @@ typedef struct piece_time {
     double traffic[2]; /* seconds of HBM no implementation avoids: weights and kept arrays */
     double launches;   /* seconds of the host, in the passes that it bounds */
 } piece_time;
-/* Products of a search: batch, m, n, k and bytes, and what they take. Zeroed, it has none. */
-enum { MATMULS = 8192 };
-typedef struct matmul_shape {
-    double size[5];
-    sm_dtype dtype;
-} matmul_shape;
-typedef struct priced_matmul {
-    matmul_shape shape;
-    double expected_s, math_s;
-    bool memory_bound;
-} priced_matmul;
 void piece_time_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                        sm_dtype dtype, priced_matmul *memo, piece_time *out);
+                        sm_dtype dtype, piece_time *out);
 /* No microbatch of n sequences takes less in a phase: max(n x each, read) + gaps, or `host`. Work
  * of several pieces is added up. */
 typedef struct work_floor {
@@ -168,9 +157,8 @@ typedef struct priced {
     double expected, math, flops, bytes, kernels;
     bool memory_bound;
 } priced;
-/* memo: MATMULS products that were priced, or NULL. */
 priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
-                        sm_dtype dtype, priced_matmul *memo);
+                        sm_dtype dtype);
 /* What one chip has of an attention op. */
 sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm_work *w,
                                    const sm_degrees *d);
@@ -327,7 +315,6 @@ struct pieces {
     const variant *v;
     sm_degrees d;
     placed at;
-    priced_matmul *matmuls; /* a memo of a search, or NULL */
     piece_time time[MAX_PIECES];
     piece_comm comm[MAX_PIECES];
     comm_way way[MAX_PIECES][2];           /* forward, backward */
