@@ -91,13 +91,13 @@ bool sm_placement_fill(const sm_system *system, int axes, const int *sizes, cons
     for (int i = 0; i < axes; i++) {
         int a = order ? order[i] : i;
         if (sizes[a] < 1) return false;
-        take_whole_dimension(&t, level_order, sizes[a], &placement->axis[a]);
+        if (sizes[a] > 1) take_whole_dimension(&t, level_order, sizes[a], &placement->axis[a]);
     }
     for (int i = 0; i < axes; i++) {
         int a = order ? order[i] : i;
-        for (int j = 0; j < system->levels; j++)
-            if (!take_factor(&t, level_order ? level_order[j] : j, sizes[a], &placement->axis[a]))
-                return false;
+        sm_group *group = &placement->axis[a];
+        for (int j = 0; j < system->levels && group->size < sizes[a]; j++)
+            if (!take_factor(&t, level_order ? level_order[j] : j, sizes[a], group)) return false;
     }
     return finish(system, sizes, placement);
 }

@@ -715,6 +715,10 @@ static sm_status of_lines(const sm_text_lines *lines, sm_program *program, sm_er
                  .tensor = sm_malloc(((size_t)lines->arrays + 1) * sizeof(int)),
                  .decodes = program->serving && program->rules.decode,
                  .err = err};
+    if (lines->dims > SM_MAX_DIMENSIONS) {
+        sm_free(x.tensor);
+        return sm_fail_limit(err, "dimensions of a layer", lines->dims, SM_MAX_DIMENSIONS);
+    }
     if (!x.tensor) return sm_fail_memory(err);
     snprintf(program->name, sizeof program->name, "%s", lines->name);
     for (int i = 0; i < lines->arrays; i++) x.tensor[i] = UNMADE;
@@ -768,11 +772,16 @@ static sm_status build(const sm_model *model, sm_piece piece, int kind, double T
     if (!arena) return sm_fail_memory(err);
     sm_status status = sm_program_lines(model, piece, kind, T, &program->rules, program->serving,
                                         arena, &lines, err);
-    if (!status && lines->dims > SM_MAX_DIMENSIONS)
-        status = sm_fail_limit(err, "dimensions of a layer", lines->dims, SM_MAX_DIMENSIONS);
     if (!status) status = of_lines(lines, program, err);
     sm_arena_free(arena);
     return status;
+}
+
+sm_status sm_program_of_lines(const sm_text_lines *lines, const sm_rules *rules,
+                              sm_program *program, sm_error *err) {
+    memset(program, 0, sizeof *program);
+    program->rules = *rules;
+    return of_lines(lines, program, err);
 }
 
 sm_status sm_program_build(const sm_model *model, sm_piece piece, int kind, double T,

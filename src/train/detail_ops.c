@@ -24,7 +24,7 @@ static sm_plan_op *row_of(rows *r, const sm_plan_op *like) {
 }
 
 static double add_work(rows *r, int index, const sm_work *w, bool again, double times) {
-    priced c = piece_work_price(r->t, r->p->v, w, &r->p->d, r->plan->dtype, NULL);
+    priced c = piece_work_price(r->t, r->p->v, w, &r->p->d, r->plan->dtype);
     sm_plan_op like = {.kind = w->kind,
                        .phase = w->phase,
                        .again = again,

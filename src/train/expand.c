@@ -21,19 +21,61 @@ static double least_state(const sm_train *t, const pieces *p, const sm_plan *pla
     return bytes / plan->pipeline;
 }
 
-/* Make the choices of the plan at hand ready to be priced, with the microbatches whose work leaves
- * them a chance; false where they are none. */
-static bool take_variant(expansion *x, schedule_set *alive) {
+/* ---- rules ---- */
+
+static bool add_rules(void *context, sm_plan *plan) {
     char why[256];
-    pieces *p = &x->l->p;
-    x->in = choices_allow(&x->c, &x->plan);
-    if (!x->in) return false;
+    expansion *x = context;
+    family *f = &x->l->family;
+    family_rules *to = &f->rules[f->n];
+    assert(plan == &x->plan && f->n < MOST_RULES);
     x->plan.microbatch = 1;
     x->plan.virtual_stages = 1;
     x->plan.schedule = SM_SCHEDULE_1F1B;
-    if (degrees_refuse(x->t, &x->plan, why, sizeof why)) return false;
-    p->v = built_variant(x->t, &x->plan);
-    if (!p->v || !leaves_work(x, alive)) return false;
+    if (degrees_refuse(x->t, &x->plan, why, sizeof why)) return true;
+    to->v = x->l->p.v = built_variant(x->t, &x->plan);
+    memset(to->alive, 0, sizeof to->alive);
+    if (!to->v || !leaves_work(x, to->alive)) return true;
+    to->plan = x->plan;
+    f->n++;
+    return true;
+}
+
+static void take_family(expansion *x) {
+    family *f = &x->l->family;
+    const sm_plan *p = &x->plan;
+    const choices *c = &x->c;
+    const int32_t degree[SM_PLAN_DEGREES] = {p->data * p->fsdp, p->fsdp > 1, p->tensor,
+                                             p->context,        p->expert,   p->pipeline};
+    const size_t pipelines = (size_t)c->n_pipeline * sizeof *c->pipeline,
+                 microbatches = (size_t)c->n_microbatch * sizeof *c->microbatch;
+    if (memcmp(f->degree, degree, sizeof degree) == 0 && f->n_pipeline == c->n_pipeline &&
+        f->n_microbatch == c->n_microbatch && p->state_copies <= 1 &&
+        memcmp(f->pipeline, c->pipeline, pipelines) == 0 &&
+        memcmp(f->microbatch, c->microbatch, microbatches) == 0)
+        return;
+    memcpy(f->degree, degree, sizeof degree);
+    memcpy(f->pipeline, c->pipeline, pipelines);
+    memcpy(f->microbatch, c->microbatch, microbatches);
+    f->n_pipeline = c->n_pipeline;
+    f->n_microbatch = c->n_microbatch;
+    f->n = 0;
+    leaves_shape(x);
+    sm_plan_each_choice(&x->plan, &x->h->options->fixed, &x->t->model, add_rules, x);
+}
+
+/* Make these rules ready to be priced, with the schedules of each microbatch whose work leaves them
+ * a chance; false where they are none. */
+static bool take_rules(expansion *x, const family_rules *of, schedule_set *alive) {
+    pieces *p = &x->l->p;
+    const int data = x->plan.data, fsdp = x->plan.fsdp;
+    x->rules = of;
+    x->plan = of->plan;
+    x->plan.data = data;
+    x->plan.fsdp = fsdp;
+    x->in = choices_allow(&x->c, &x->plan);
+    if (!x->in) return false;
+    p->v = of->v;
     if (x->h->options->prune && least_state(x->t, p, &x->plan) > memory_capacity(x->t))
         return false;
     for (int host = 0; host < 2; host++)
@@ -41,23 +83,22 @@ static bool take_variant(expansion *x, schedule_set *alive) {
             choices_regather(x->h->options, &x->c, &x->plan, host, x->regather[host]);
     x->l->stamp++;
     pieces_gathered(x->t, &x->plan, p);
+    for (int dual = 0; dual < 2; dual++) x->end_s[dual] = x->t->calibration->step_overhead_s;
     x->loaded = x->laid = false;
     x->at_hand = -1;
+    memcpy(alive, of->alive, sizeof of->alive);
     return true;
 }
 
 /* ---- the bound ---- */
 
-static bool bound_variant(void *context, sm_plan *plan) {
-    expansion *x = context;
-    schedule_set alive[MAX_MICROBATCH] = {0};
-    assert(plan == &x->plan);
-    if (!take_variant(x, alive)) return true;
+static void bound_rules(expansion *x, const family_rules *of) {
+    schedule_set alive[MAX_MICROBATCH];
+    if (!take_rules(x, of, alive)) return;
     for (int i = 0; i < x->c.n_microbatch; i++) {
         if (alive[i]) alive[i] = leaves_hopeful(x, i, alive[i]);
         if (alive[i]) leaves_try(x, i, alive[i]);
     }
-    return true;
 }
 
 static expansion node_of(plan_search *h, int lane, size_t number, double threshold) {
@@ -68,7 +109,8 @@ static expansion node_of(plan_search *h, int lane, size_t number, double thresho
     choices_fill(x.t, h->options, &x.plan, &x.c);
     x.l->p.at.copies = x.plan.state_copies > 1 ? x.plan.state_copies : 1;
     sm_degrees_set(&x.l->p.d, &x.plan, &x.t->model);
-    leaves_shape(&x);
+    for (int dual = 0; dual < 2; dual++) x.end_s[dual] = x.t->calibration->step_overhead_s;
+    take_family(&x);
     return x;
 }
 
@@ -76,14 +118,12 @@ static expansion node_of(plan_search *h, int lane, size_t number, double thresho
  * the usual order; HUGE_VAL: none is better than the threshold. */
 static double reach(expansion *x, double threshold) {
     pieces *p = &x->l->p;
-    schedule_set alive[MAX_MICROBATCH] = {0};
+    schedule_set alive[MAX_MICROBATCH];
     int i = 0;
     while (x->c.microbatch[i] != x->best.microbatch) i++;
-    x->plan = x->best;
-    memcpy(x->plan.order, x->h->options->fixed.order, sizeof x->plan.order);
     x->bounding = x->found = false;
     x->threshold = threshold;
-    if (!take_variant(x, alive) || !alive[i]) return HUGE_VAL;
+    if (!take_rules(x, x->best_rules, alive)) return HUGE_VAL;
     if (!sm_plan_place(&x->plan, &p->d, &x->t->system, &p->at.placement)) return HUGE_VAL;
     place_curves(x->t, p->v, &p->at);
     x->known = false;
@@ -96,7 +136,7 @@ double search_refine(void *context, int lane, size_t number, double threshold) {
     expansion x = node_of(h, lane, number, threshold * (1 + ROUNDING));
     if (h->node[number].reach > 0) return h->bound[number]; /* by a climb */
     x.bounding = true;
-    sm_plan_each_choice(&x.plan, &h->options->fixed, &x.t->model, bound_variant, &x);
+    for (int i = 0; i < x.l->family.n; i++) bound_rules(&x, &x.l->family.rules[i]);
     const double bound = x.found ? x.threshold * (1 - ROUNDING) : HUGE_VAL;
     h->node[number].reach = x.found ? reach(&x, threshold) : HUGE_VAL;
     return bound;
@@ -168,30 +208,28 @@ static void expand_placement(expansion *x, listed *of, const schedule_set *from)
 }
 
 /* Bounds first: with the collectives at hand, which no placement beats. */
-static bool expand_variant(void *context, sm_plan *plan) {
-    expansion *x = context;
+static void expand_rules(expansion *x, const family_rules *of) {
     lane_scratch *l = x->l;
     const bool prune = x->h->options->prune, torus = x->t->system.torus_dims > 0;
-    schedule_set alive[MAX_MICROBATCH] = {0};
-    assert(plan == &x->plan);
+    schedule_set alive[MAX_MICROBATCH];
     bool any = false;
-    if (!take_variant(x, alive)) return true;
+    if (!take_rules(x, of, alive)) return;
     for (int i = 0; i < x->c.n_microbatch; i++) {
         if (alive[i]) alive[i] = leaves_hopeful(x, i, alive[i]);
         if (prune) alive[i] = still_alive(x, i, alive[i]);
         any |= alive[i] != 0;
     }
-    if (!any) return true;
+    if (!any) return;
     if (torus) placements_list(x->h, &x->plan, l, &l->none);
-    if (prune && torus && !least_alive(x, alive)) return true;
+    if (prune && torus && !least_alive(x, alive)) return;
     expand_placement(x, &l->none, alive);
-    return true;
 }
 
 void search_expand(void *context, int lane, int place, size_t number, double threshold) {
     plan_search *h = context;
     expansion x = node_of(h, lane, number, threshold);
     x.l->none = (listed){.first = -1};
-    sm_plan_each_choice(&x.plan, &h->options->fixed, &x.t->model, expand_variant, &x);
+    x.l->p.at.leasts = 0;
+    for (int i = 0; i < x.l->family.n; i++) expand_rules(&x, &x.l->family.rules[i]);
     h->place[place] = (outcome){x.found, x.threshold, x.best, x.evaluated};
 }

@@ -23,7 +23,7 @@ static void tell_op(teller *x, sm_why *to, const sm_work *w) {
     static const char cast[] = "max(FLOPs / (peak x efficiency of the shape), bytes / (HBM x "
                                "efficiency)) + launch + casts";
     _Static_assert(sizeof formulas / sizeof *formulas == SM_OP_KERNEL + 1, "one of each kind");
-    priced p = piece_work_price(x->t, x->p->v, w, &x->p->d, x->plan->dtype, NULL);
+    priced p = piece_work_price(x->t, x->p->v, w, &x->p->d, x->plan->dtype);
     bool casts = w->casts && w->linear && sm_dtype_bytes(x->plan->dtype) <= 1;
     sm_why *op = sm_page_why(&x->r, w->name, casts ? cast : formulas[w->kind], p.expected, "s");
     if (p.flops > 0) sm_page_leaf(&x->r, op, "FLOPs", p.flops, "FLOP", "the partitioned program");

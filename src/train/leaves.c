@@ -60,30 +60,45 @@ static void lower_state(expansion *x) {
         }
 }
 
+/* All choices of what is kept on the chip. */
+static floors_of all_kept(expansion *x) {
+    floors_of of = {.sets = x->c.n_recompute};
+    for (int r = 0; r < of.sets; r++) {
+        x->plan.recompute = x->c.recompute[r];
+        of.set[r] = set_of(&x->plan);
+    }
+    for (int host = 0; host < 2; host++) {
+        const int some = host ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE,
+                  beside = host ? SM_OFFLOAD_BOTH : SM_OFFLOAD_OPTIMIZER;
+        if (!is_offered(x, some) && !is_offered(x, beside)) continue;
+        for (int i = 0; i < x->n_regather[host]; i++, of.ways++) {
+            of.way[of.ways].host = host;
+            of.way[of.ways].regather = x->regather[host][i].regather;
+        }
+    }
+    return of;
+}
+
 /* Those that may fit or need less than all that were looked at become `fit`. */
-static void add_fitting(expansion *x, int n, fit_memo *memo) {
+static void add_fitting(expansion *x, int n, const floors_of *asked, fit_memo *memo) {
     lane_scratch *l = x->l;
     double most = memory_capacity(x->t);
-    int set[SM_RECOMPUTE_COUNT] = {0};
     memory_floors bytes;
     if (x->h->options->objective == SM_OBJECTIVE_MEMORY) most = smaller(most, x->threshold);
     most = larger(most, l->least_memory) * (1 + ROUNDING);
-    for (int r = 0; r < x->c.n_recompute; r++) {
-        x->plan.recompute = x->c.recompute[r];
-        set[r] = set_of(&x->plan);
-    }
     take_schedule(x, n);
     stages_shape(x->t, &x->plan, &l->s);
     const bool dual = x->plan.schedule == SM_SCHEDULE_DUALPIPE;
     for (int two = 0; two < 2; two++) {
         if (x->state[two][dual][0] == HUGE_VAL) continue;
-        stages_floors(x->t, &x->plan, &l->p, &l->s, set, x->state[two][dual], bytes);
-        const double *needs = bytes[0][0];
-        schedule_set *fit = memo->fit[two][0][0];
-        for (size_t i = 0; i < sizeof bytes / sizeof *needs; i++) {
-            if (i % SM_RECOMPUTE_COUNT >= (size_t)x->c.n_recompute || needs[i] > most) continue;
-            fit[i] |= 1u << n;
-            memo->any |= 1u << n;
+        stages_floors(x->t, &x->plan, &l->p, &l->s, asked, x->state[two][dual], bytes);
+        for (int w = 0; w < asked->ways; w++) {
+            schedule_set *fit = memo->fit[two][asked->way[w].host][asked->way[w].regather];
+            for (int r = 0; r < asked->sets; r++) {
+                if (bytes[w][r] > most) continue;
+                fit[r] |= 1u << n;
+                memo->any |= 1u << n;
+            }
         }
     }
 }
@@ -93,8 +108,11 @@ static schedule_set may_fit(expansion *x, schedule_set of) {
     fit_memo *memo = &x->l->fit[x->microbatch];
     if (!x->h->options->prune) return of;
     if (memo->stamp != x->l->stamp) *memo = (fit_memo){.stamp = x->l->stamp};
-    for (int n = 0; n < x->c.n_pipeline; n++)
-        if ((of & ~memo->asked) >> n & 1) add_fitting(x, n, memo);
+    if (of & ~memo->asked) {
+        const floors_of asked = all_kept(x);
+        for (int n = 0; n < x->c.n_pipeline; n++)
+            if ((of & ~memo->asked) >> n & 1) add_fitting(x, n, &asked, memo);
+    }
     memo->asked |= of;
     return of & memo->any;
 }
@@ -173,7 +191,8 @@ void leaves_shape(expansion *x) {
         fill_shape(x, &x->l->shape[n]);
         laid |= 1u << n;
     }
-    for (int kind = 0; kind < PASS_KINDS; kind++) x->passes[kind] = laid & alike(&x->c, kind);
+    for (int kind = 0; kind < PASS_KINDS; kind++)
+        x->l->family.passes[kind] = laid & alike(&x->c, kind);
     for (int i = 0; i < x->c.n_microbatch; i++) {
         x->l->possible[i] = p > 1 ? 0 : laid;
         x->plan.microbatch = x->c.microbatch[i];
@@ -289,7 +308,7 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     if (objective >= x->threshold) return;
     x->threshold = objective;
     x->found = true;
-    if (!x->one) x->best = x->plan;
+    if (!x->one) x->best = x->plan, x->best_rules = x->rules;
 }
 
 /* One schedule: the pipeline's time serves every ZeRO stage (they share the passes) and optimizer
@@ -326,7 +345,7 @@ static schedule_set try_schedules(expansion *x, bool activations, const int *zer
     assert(x->c.n_pipeline >= 0 && x->c.n_pipeline <= SM_SCHEDULE_COUNT + MAX_VIRTUAL);
     pieces_ways(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
     for (int kind = 0; kind < PASS_KINDS; kind++) {
-        schedule_set at = of & x->passes[kind];
+        schedule_set at = of & x->l->family.passes[kind];
         x->plan.offload = activations ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE;
         for (int ends = 0; ends < 2 && at; ends++) {
             kind_passes(x, kind, ends ? x->t->kinds : 0, ends, passes);
@@ -555,7 +574,6 @@ bool leaves_work(expansion *x, schedule_set *alive) {
     pass least[MAX_PIECES + 1];
     pieces *p = &x->l->p;
     const work_floor *of = floor_of(x);
-    for (int dual = 0; dual < 2; dual++) x->end_s[dual] = x->t->calibration->step_overhead_s;
     if (is_hopeless(x, least_average(x, of) * (1 - ROUNDING) + x->end_s[0])) return false;
     for (int i = 0; i < x->c.n_microbatch; i++) {
         alive[i] = x->l->possible[i];
@@ -622,8 +640,8 @@ static const placed_passes *hopeful_passes(expansion *x, bool exact) {
 static schedule_set passes_hopeful(const expansion *x, const pass *at, schedule_set of) {
     schedule_set left = 0;
     for (int kind = 0; kind < PASS_KINDS; kind++)
-        if (of & x->passes[kind])
-            left |= hopeful(x, at + kind * passes_of(x->t), of & x->passes[kind]);
+        if (of & x->l->family.passes[kind])
+            left |= hopeful(x, at + kind * passes_of(x->t), of & x->l->family.passes[kind]);
     return left;
 }
 
@@ -653,7 +671,7 @@ static schedule_set comm_hopeful(expansion *x, schedule_set of) {
         pieces_comm(x->t, &x->plan, from, to, p);
         take_least(x, from, to);
         for (int kind = 0; kind < PASS_KINDS; kind++) {
-            schedule_set at = of & x->passes[kind];
+            schedule_set at = of & x->l->family.passes[kind];
             if (!at) continue;
             kind_passes(x, kind, 0, ends, passes);
             set |= hopeful(x, passes, at);

@@ -29,11 +29,6 @@ static double casts_s(const sm_train *t, const sm_work *w, const sm_degrees *d, 
            (t->system.chip.memory_bytes_per_s.value * t->kernel.memory_efficiency);
 }
 
-static size_t matmul_place(const matmul_shape *shape) {
-    uint64_t hash = sm_hash_bytes(shape->size, sizeof shape->size);
-    return (size_t)(sm_hash_mixed(hash, (uint64_t)shape->dtype) >> 8) % MATMULS;
-}
-
 /* Kernels of TPUs go through the rows of all experts in tiles, and through a tile once for each
  * expert that has rows in it: all but the first begin within one. The share of rows that count. */
 static double fill_tiles(const sm_train *t, const sm_work *w, sm_product_shape *s) {
@@ -43,27 +38,13 @@ static double fill_tiles(const sm_train *t, const sm_work *w, sm_product_shape *
     return useful / *rows;
 }
 
-/* The plans of a search have many products of few shapes: of as many tokens each, however they are
- * split over sequences. */
 static priced price_einsum(const sm_train *t, const variant *v, const sm_work *w, sm_dtype dtype,
-                           sm_work_sizes *sizes, priced_matmul *memo) {
-    sm_product_shape *s = &sizes->product;
-    double useful = v->rules.capacity ? 1 : fill_tiles(t, w, s);
-    const matmul_shape shape = {{s->batch, s->m, s->n, s->k, sizes->bytes},
-                                t->software.width ? SM_FP32
-                                : w->linear       ? dtype
-                                                  : SM_BF16};
-    priced_matmul one = {.shape.dtype = SM_DTYPE_COUNT},
-                  *at = memo ? &memo[matmul_place(&shape)] : &one;
-    /* Sizes that are equal have the same bits. */
-    /* NOLINTNEXTLINE(bugprone-suspicious-memory-comparison) */
-    bool alike = memcmp(at->shape.size, shape.size, sizeof shape.size) == 0;
-    if (!alike || at->shape.dtype != shape.dtype) {
-        sm_op_cost c = sm_work_cost(&t->system.chip, &t->kernel, w, shape.dtype, sizes);
-        *at = (priced_matmul){shape, c.expected_s, c.math_s, c.memory_s > c.math_s};
-    }
-    return (priced){at->expected_s,  at->math_s * useful, sizes->flops, sizes->bytes, 1,
-                    at->memory_bound};
+                           sm_work_sizes *sizes) {
+    double useful = v->rules.capacity ? 1 : fill_tiles(t, w, &sizes->product);
+    const sm_dtype narrow = t->software.width ? SM_FP32 : w->linear ? dtype : SM_BF16;
+    sm_op_cost c = sm_work_cost(&t->system.chip, &t->kernel, w, narrow, sizes);
+    return (priced){c.expected_s,         c.math_s * useful, sizes->flops, sizes->bytes, 1,
+                    c.memory_s > c.math_s};
 }
 
 /* The newest kernel that the software has on this chip: later than Hopper are those with fp4. */
@@ -120,7 +101,7 @@ static double masks_s(const sm_train *t, const variant *v, const sm_work *w, dou
 static const double ROUTING_KERNELS = 6;
 
 priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
-                        sm_dtype dtype, priced_matmul *memo) {
+                        sm_dtype dtype) {
     sm_work_sizes at = {.flops = size_at(&w->flops, d), .bytes = work_bytes(w, d)};
     /* Kernels of the runtime work in single precision, on copies of arrays of 16 bits; products
      * copy panels, which stay in cache. */
@@ -128,7 +109,7 @@ priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, c
     if (w->kind == SM_OP_EINSUM) {
         at.product = (sm_product_shape){size_at(&w->batch, d), size_at(&w->m, d), size_at(&w->n, d),
                                         size_at(&w->k, d)};
-        priced p = price_einsum(t, v, w, dtype, &at, memo);
+        priced p = price_einsum(t, v, w, dtype, &at);
         p.expected += adding_s(t, w, d) + casts_s(t, w, d, dtype);
         return p;
     }
@@ -187,12 +168,12 @@ static void add_backward(const sm_work *w, const priced *c, piece_time *out) {
 }
 
 void piece_time_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                        sm_dtype dtype, priced_matmul *memo, piece_time *out) {
+                        sm_dtype dtype, piece_time *out) {
     const piece *p = &v->piece[index];
     memset(out, 0, sizeof *out);
     for (int i = 0; i < p->part.works; i++) {
         const sm_work *w = &p->part.work[i];
-        priced c = piece_work_price(t, v, w, d, dtype, memo);
+        priced c = piece_work_price(t, v, w, d, dtype);
         if (w->phase == SM_PHASE_FORWARD) add_forward(t, p, w, &c, out);
         else add_backward(w, &c, out);
     }
@@ -249,7 +230,7 @@ void piece_floor_add(const sm_train *t, const variant *v, int index, const sm_de
             each = size_at(&w->flops, d) / (w->linear ? linear : wide);
             each = larger(each, bytes[1] / bytes_per_s) + casts_s(t, w, d, dtype);
         } else {
-            one = piece_work_price(t, v, w, w->kind == SM_OP_ATTENTION ? d : &many, dtype, NULL);
+            one = piece_work_price(t, v, w, w->kind == SM_OP_ATTENTION ? d : &many, dtype);
             each = (one.expected - c->launch_s) / MANY;
         }
         if (w->kind == SM_OP_ATTENTION) {

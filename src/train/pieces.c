@@ -13,7 +13,7 @@ bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p) {
 
 void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p) {
     for (int i = 0; i < p->v->pieces; i++)
-        piece_time_compute(t, p->v, i, &p->d, plan->dtype, p->matmuls, &p->time[i]);
+        piece_time_compute(t, p->v, i, &p->d, plan->dtype, &p->time[i]);
 }
 
 void pieces_kept(const sm_train *t, const sm_plan *plan, pieces *p) {

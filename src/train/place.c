@@ -121,15 +121,26 @@ slot_key place_slot(const variant *v, int i) {
                         : (slot_key){SM_PERMUTE, SM_BIT(SM_PLACED_PIPELINE), false, ALL_COPIES};
 }
 
-void place_least(const sm_train *t, const variant *v, int i, int n, const sm_group *of, placed *p) {
-    const slot_key key = place_slot(v, i);
-    for (int k = 0; k < n && !is_idle(t, &key); k++) {
+const sm_timed_curve *place_least_made(const slot_key *key, const placed *p) {
+    for (int i = 0; i < p->leasts; i++) {
+        const slot_key *of = &p->least_of[i];
+        if (of->op == key->op && of->axes == key->axes && of->ragged == key->ragged &&
+            of->part == key->part)
+            return &p->least[i];
+    }
+    return NULL;
+}
+
+void place_least(const sm_train *t, const slot_key *key, int n, const sm_group *of, placed *p) {
+    assert(p->leasts < LEASTS);
+    p->least_of[p->leasts] = *key;
+    sm_timed_curve *to = &p->least[p->leasts++];
+    for (int k = 0; k < n && !is_idle(t, key); k++) {
         sm_curve_memo_reserve(&p->memo, 1);
         const sm_timed_curve *one =
-            sm_curve_memo_get(&p->memo, key.op, &of[k], ragged_of(t, &key, &of[k]));
-        lower_curve(t, one, k == 0, &p->own[i]);
+            sm_curve_memo_get(&p->memo, key->op, &of[k], ragged_of(t, key, &of[k]));
+        lower_curve(t, one, k == 0, to);
     }
-    *(i < v->slots ? &p->slot[i] : &p->send) = &p->own[i];
 }
 
 /* ---- the best of all placements ----
@@ -217,24 +228,27 @@ static void try_fills(splits *s, unsigned passed, int left, sm_group *g) {
 
 /* The least curve of a group of which some members lie where `at` says and `left` times as many
  * anywhere in the room. */
-static const sm_timed_curve *least_curve(splits s, sm_group at, int left, sm_curve_memo *memo) {
-    uint64_t what = (uint64_t)s.slot->op << 2 | (uint64_t)s.slot->ragged << 1 | s.joined;
+static const sm_timed_curve *least_curve(splits *s, const sm_group *at, int left,
+                                         sm_curve_memo *memo) {
+    if (left == 1) return sm_curve_memo_get(memo, s->slot->op, at, ragged_of(s->t, s->slot, at));
+    uint64_t what = (uint64_t)s->slot->op << 2 | (uint64_t)s->slot->ragged << 1 | s->joined;
     uint64_t key = sm_hash_mixed(0x9e3779b97f4a7c15ull, what << 32 ^ (unsigned)left);
-    at.size *= left;
-    if (left == 1) return sm_curve_memo_get(memo, s.slot->op, &at, ragged_of(s.t, s.slot, &at));
-    for (int l = 0; l < s.t->system.levels; l++) key = sm_hash_mixed(key, (unsigned)s.room[l]);
-    for (int i = 0; i < at.parts; i++) {
-        const sm_part *q = &at.part[i];
+    for (int l = 0; l < s->t->system.levels; l++) key = sm_hash_mixed(key, (unsigned)s->room[l]);
+    for (int i = 0; i < at->parts; i++) {
+        const sm_part *q = &at->part[i];
         key = sm_hash_mixed(key, (uint64_t)q->level << 56 ^ (uint64_t)q->size << 28 ^
                                      (uint64_t)q->stride);
     }
     bool there;
-    s.least = sm_curve_memo_entry(memo, key | 1, &there);
-    if (there) return s.least;
-    memset(s.least, 0, sizeof *s.least);
-    if (s.t->system.torus_dims > 0 && !s.joined) try_fills(&s, 0, left, &at);
-    else try_splits(&s, 0, 1, left, &at);
-    return sm_curve_memo_keep(memo, s.least, key | 1);
+    s->least = sm_curve_memo_entry(memo, key | 1, &there);
+    if (there) return s->least;
+    sm_group all = *at;
+    all.size *= left;
+    s->tried = 0;
+    memset(s->least, 0, sizeof *s->least);
+    if (s->t->system.torus_dims > 0 && !s->joined) try_fills(s, 0, left, &all);
+    else try_splits(s, 0, 1, left, &all);
+    return sm_curve_memo_keep(memo, s->least, key | 1);
 }
 
 /* Children of each level that what is placed leaves. */
@@ -245,32 +259,49 @@ static void room_left(const sm_train *t, const sm_placement *at, sm_axes placed_
             room[at->axis[a].part[i].level] /= at->axis[a].part[i].size;
 }
 
+/* What the plan makes of an axis, or of the part that a slot has of it. */
+static double members_of(const sm_plan *plan, const sm_degrees *d, int copies, int axis,
+                         slot_part part) {
+    double size = axis < SM_AXIS_COUNT ? d->axis[axis] : plan->pipeline;
+    if (axis != SM_AXIS_DATA || part == ALL_COPIES) return size;
+    return part == ONE_COPY ? size / copies : copies;
+}
+
 void place_hopeful(const sm_train *t, const variant *v, const sm_plan *plan, const sm_degrees *d,
                    sm_axes placed_axes, placed *p) {
     sm_curve_memo *memo = placed_axes ? &p->memo : &p->unplaced;
+    static const sm_group none = {.size = 1};
+    sm_group joined[SM_AXES_MASKS], other;
+    bool done[SM_AXES_MASKS] = {false};
     int room[SM_MAX_LEVELS];
-    unsigned alike = 0;
+    splits s = {.t = t, .room = room, .memo = memo};
     for (int l = 1; l < t->system.torus_dims; l++)
-        if (dims_alike(&t->system, l - 1, l)) alike |= 1u << l;
+        if (dims_alike(&t->system, l - 1, l)) s.alike |= 1u << l;
     sm_curve_memo_reserve(memo, v->slots + 1);
     room_left(t, &p->placement, placed_axes, room);
     for (int i = 0; i <= v->slots; i++) {
-        const slot_key key = place_slot(v, i), *slot = &key;
-        if (is_idle(t, slot)) continue;
-        sm_group at = {.size = 1};
+        const slot_key slot = place_slot(v, i);
+        if (is_idle(t, &slot)) continue;
+        const sm_group *at = &none;
         double left = 1;
         int spread = 0;
-        sm_axes inside = (sm_axes)(slot->axes & placed_axes);
-        if (inside) at = place_group(t, &p->placement, p->copies, inside, slot->part);
-        for (int a = 0; a < SM_PLACED_AXES; a++) {
-            if (!((slot->axes & ~placed_axes) >> a & 1)) continue;
-            double size = a < SM_AXIS_COUNT ? d->axis[a] : plan->pipeline;
-            if (a == SM_AXIS_DATA && slot->part == ONE_COPY) size /= p->copies;
-            if (a == SM_AXIS_DATA && slot->part == ACROSS_COPIES) size = p->copies;
+        const sm_axes inside = (sm_axes)(slot.axes & placed_axes);
+        if (inside && (inside >= SM_AXES_MASKS || slot.part != ALL_COPIES)) {
+            other = place_group(t, &p->placement, p->copies, inside, slot.part);
+            at = &other;
+        } else if (inside) {
+            if (!done[inside]) joined[inside] = group_of(t, &p->placement, inside);
+            done[inside] = true;
+            at = &joined[inside];
+        }
+        for (unsigned open = slot.axes & ~(unsigned)placed_axes, a = 0; open >> a; a++) {
+            if (!(open >> a & 1)) continue;
+            const double size = members_of(plan, d, p->copies, (int)a, slot.part);
             left *= size;
             spread += size > 1;
         }
-        splits s = {t, slot, room, memo, NULL, spread > 1, 0, alike};
-        *(i < v->slots ? &p->slot[i] : &p->send) = least_curve(s, at, (int)left, memo);
+        s.slot = &slot;
+        s.joined = spread > 1;
+        *(i < v->slots ? &p->slot[i] : &p->send) = least_curve(&s, at, (int)left, memo);
     }
 }

@@ -5,6 +5,8 @@
 
 #include "search_space.h"
 
+enum { ALL_AXES = (1 << SM_PLACED_AXES) - 1 };
+
 /* Of what costs count: on a switch level it is one whichever chips are below a child. */
 static uint64_t group_key(uint64_t h, const sm_system *system, const sm_group *g) {
     for (int i = 0; i < g->parts; i++) {
@@ -17,15 +19,18 @@ static uint64_t group_key(uint64_t h, const sm_system *system, const sm_group *g
     return h;
 }
 
-static uint64_t placement_key(const sm_system *system, const listed *at) {
-    uint64_t h = sm_hash_mixed(SM_HASH_SEED, at->axes);
-    for (int a = 0; a < at->placement.axes; a++)
-        h = group_key(sm_hash_mixed(h, (unsigned)a), system, &at->placement.axis[a]);
+/* Of what lies where: of these axes. */
+static uint64_t axes_key(const listed *at, sm_axes axes) {
+    uint64_t h = sm_hash_mixed(SM_HASH_SEED, axes);
+    for (int a = 0; a < SM_PLACED_AXES; a++)
+        if (axes >> a & 1) h = sm_hash_mixed(h, at->key[a]);
     return h | 1;
 }
 
+static void forget_seen(lane_scratch *l) { memset(l->seen, 0, l->seen_room * sizeof *l->seen); }
+
 static bool first_seen(lane_scratch *l, uint64_t key) {
-    size_t size = sizeof l->seen / sizeof l->seen[0];
+    const size_t size = l->seen_room;
     for (size_t i = key % size, n = 0; n < size; i = (i + 1) % size, n++) {
         if (l->seen[i] == key) return false;
         if (l->seen[i] == 0) {
@@ -62,7 +67,9 @@ static void add(listing *x, int depth) {
     lane_scratch *l = x->l;
     listed *to = &l->placement[l->placements];
     if (l->placements == l->placement_room || !place_first(x, depth, to)) return;
-    if (!first_seen(l, placement_key(x->system, to))) return;
+    for (int a = 0; a < SM_PLACED_AXES; a++)
+        to->key[a] = group_key(SM_HASH_SEED, x->system, &to->placement.axis[a]);
+    if (!first_seen(l, sm_hash_mixed(axes_key(to, ALL_AXES), to->axes) | 1)) return;
     memcpy(to->order, x->plan.order, sizeof to->order);
     memcpy(to->dims, x->plan.dims, sizeof to->dims);
     to->whole = depth == SM_PLAN_DEGREES;
@@ -119,8 +126,12 @@ static void each_dims(const plan_search *h, listing *x, int axes) {
 static void start(const plan_search *h, const sm_plan *plan, lane_scratch *l) {
     sm_plan usual;
     int n = 0, rest = SM_PLAN_DEGREES;
+    for (int i = 0; i < SM_PLAN_DEGREES; i++) n += sm_plan_degree_of(plan, i) > 1;
+    l->seen_room = 2 * MAX_DIMS_ORDERS; /* no tree of orders has as many */
+    for (; n > 1; n--) l->seen_room *= (size_t)n;
+    n = 0;
     l->placements = l->axes = 0;
-    memset(l->seen, 0, sizeof l->seen);
+    forget_seen(l);
     memcpy(l->usual, plan->order, sizeof l->usual);
     if (h->options->fixed.given >> SM_PLAN_ORDER & 1) return;
     sm_plan_defaults(&usual);
@@ -150,25 +161,32 @@ void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l,
 
 /* ---- the least of all placements, many of which have the same group of some axes ---- */
 
+static int groups_of(const sm_train *t, lane_scratch *l, const slot_key *key) {
+    int n = 0;
+    forget_seen(l);
+    for (int k = 0; k < l->placements; k++) {
+        const listed *at = &l->placement[k];
+        if (!first_seen(l, axes_key(at, key->axes))) continue;
+        l->group[n] = place_group(t, &at->placement, l->p.at.copies, key->axes, key->part);
+        n += first_seen(l, group_key(~SM_HASH_SEED, &t->system, &l->group[n]) | 1);
+    }
+    return n;
+}
+
 void placements_least(const sm_train *t, lane_scratch *l) {
     placed *p = &l->p.at;
     const variant *v = l->p.v;
-    bool done[MAX_SLOTS + 1] = {false};
+    if (p->leasts + v->slots + 1 > LEASTS) p->leasts = 0;
     for (int i = 0; i <= v->slots; i++) {
         const slot_key key = place_slot(v, i);
-        int n = 0;
-        if (done[i]) continue;
-        memset(l->seen, 0, sizeof l->seen);
-        for (int k = 0; k < l->placements; k++) {
-            const sm_placement *at = &l->placement[k].placement;
-            l->group[n] = place_group(t, at, p->copies, key.axes, key.part);
-            n += first_seen(l, group_key(SM_HASH_SEED, &t->system, &l->group[n]) | 1);
-        }
+        int n = -1;
         for (int k = i; k <= v->slots; k++) {
             const slot_key other = place_slot(v, k);
-            if (done[k] || other.axes != key.axes || other.part != key.part) continue;
-            done[k] = true;
-            place_least(t, v, k, n, l->group, p);
+            if (other.axes != key.axes || other.part != key.part || place_least_made(&other, p))
+                continue;
+            if (n < 0) n = groups_of(t, l, &key);
+            place_least(t, &other, n, l->group, p);
         }
+        *(i < v->slots ? &p->slot[i] : &p->send) = place_least_made(&key, p);
     }
 }

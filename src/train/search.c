@@ -149,10 +149,9 @@ static bool make_memo(const plan_search *h, lane_scratch *l) {
     l->placement = sm_arena_array(a, (size_t)l->placement_room, sizeof *l->placement);
     l->group = sm_arena_array(a, (size_t)l->placement_room, sizeof *l->group);
     l->fit = sm_arena_array(a, (size_t)h->microbatches, sizeof *l->fit);
-    l->p.matmuls = h->roomy ? sm_arena_array(a, MATMULS, sizeof *l->p.matmuls) : NULL;
     l->least_memory = h->effort.least_memory_bytes;
-    return (!h->roomy || l->p.matmuls) && l->time_room && l->kept_room && l->floor_room &&
-           l->pass_room && l->memo && l->floor && l->hopeful && l->placement && l->group && l->fit;
+    return l->time_room && l->kept_room && l->floor_room && l->pass_room && l->memo && l->floor &&
+           l->hopeful && l->placement && l->group && l->fit;
 }
 
 static void gather_least_memory(plan_search *h) {

@@ -121,11 +121,12 @@ typedef struct fit_memo {
 typedef struct listed {
     sm_placement placement;
     uint8_t order[SM_PLAN_DEGREES], dims[3];
-    sm_axes axes;     /* that are placed */
-    bool whole;       /* all are */
-    bool usual;       /* their order is */
-    int depth;        /* how many are */
-    int first, count; /* in the list, those that begin so; -1: not listed */
+    uint64_t key[SM_PLACED_AXES]; /* of the parts of each axis */
+    sm_axes axes;                 /* that are placed */
+    bool whole;                   /* all are */
+    bool usual;                   /* their order is */
+    int depth;                    /* how many are */
+    int first, count;             /* in the list, those that begin so; -1: not listed */
 } listed;
 
 /* Some chunks of a stage of a schedule: the layers before them, and theirs of every microbatch;
@@ -139,6 +140,24 @@ typedef struct schedule_shape {
     schedule_spot spot[2];
     int spots;
 } schedule_shape;
+
+/* Nodes that share all degrees but how many of their replicas are of fsdp have the same schedules,
+ * rules and local work: the rules of them whose work leaves a chance. */
+enum { MOST_RULES = 48 };
+typedef struct family_rules {
+    sm_plan plan;
+    const variant *v;
+    schedule_set alive[MAX_MICROBATCH];
+} family_rules;
+typedef struct family {
+    int32_t degree[SM_PLAN_DEGREES]; /* for data and fsdp the product, and whether fsdp exceeds 1 */
+    int n_pipeline, n_microbatch;
+    pipeline_choice pipeline[SM_SCHEDULE_COUNT + MAX_VIRTUAL];
+    int microbatch[MAX_MICROBATCH];
+    schedule_set passes[PASS_KINDS]; /* of a kind */
+    int n;
+    family_rules rules[MOST_RULES];
+} family;
 
 typedef struct lane_scratch {
     pieces p;
@@ -160,12 +179,14 @@ typedef struct lane_scratch {
     double least_memory;                                   /* of all that were looked at */
     schedule_shape shape[SM_SCHEDULE_COUNT + MAX_VIRTUAL]; /* of the node at hand */
     schedule_set possible[MAX_MICROBATCH];                 /* with so many microbatches */
+    family family;                                         /* that of the node at hand */
     int placements, axes;           /* of the node at hand: in the list; that shard anything */
     uint8_t usual[SM_PLAN_DEGREES]; /* the order that spaces of the usual order alone have */
     listed none, *placement;        /* with no axis placed; the list */
     int placement_room;
-    sm_group *group; /* of some axes, as many */
-    uint64_t seen[MAX_PLACEMENTS * 2];
+    sm_group *group;                   /* of some axes, as many */
+    uint64_t seen[MAX_PLACEMENTS * 2]; /* of which seen_room are used for axes of such a number */
+    size_t seen_room;
 } lane_scratch;
 
 typedef struct outcome {
@@ -231,7 +252,8 @@ void search_climb(plan_search *h);
 /* List those that begin with a placement of the plan's degrees: on switches with one axis more,
  * else, or without bounds, whole. Each stands once in l->placement. */
 void placements_list(const plan_search *h, const sm_plan *plan, lane_scratch *l, listed *of);
-/* On a torus: the curves at hand become the least of the listed placements. */
+/* On a torus: the curves at hand become the least of the listed placements, which are those of a
+ * whole node: each is made once for all its rules. */
 void placements_least(const sm_train *t, lane_scratch *l);
 /* What the search makes least: seconds, chip-seconds or bytes. */
 double objective_of(const sm_search_options *o, const sm_plan *plan, double expected_s,
@@ -259,12 +281,13 @@ typedef struct expansion {
     double evaluated;
     int n_regather[2]; /* activations on the chip; in host memory */
     regather_choice regather[2][SM_REGATHER_COUNT];
-    space_set in;  /* the spaces that have what is chosen of the plan at hand */
-    bool squeezed; /* some plan of the schedule at hand did not fit */
-    schedule_set passes[PASS_KINDS], open; /* of a kind; that may win with the microbatch at hand */
-    double microbatches;                   /* of it */
-    double end_s[2];                       /* no step ends in less; under dualpipe */
-    bool loaded;                           /* the ends of a step with the curves at hand */
+    space_set in;      /* the spaces that have what is chosen of the plan at hand */
+    bool squeezed;     /* some plan of the schedule at hand did not fit */
+    schedule_set open; /* that may win with the microbatch at hand */
+    const family_rules *rules, *best_rules; /* of the plan at hand, of the best */
+    double microbatches;                    /* of it */
+    double end_s[2];                        /* no step ends in less; under dualpipe */
+    bool loaded;                            /* the ends of a step with the curves at hand */
     bool known;       /* schedules that the curves at hand leave no chance are out */
     bool laid;        /* the curves at hand are those of no placement */
     int at_hand;      /* the microbatch whose work and collectives are; -1: none */
@@ -277,7 +300,7 @@ typedef struct expansion {
 } expansion;
 /* The schedules of a node. */
 void leaves_shape(expansion *x);
-/* Of each microbatch the schedules by which its local work leaves a chance; false: none. Of these
+/* Of each microbatch the schedules by which its local work leaves a chance; false: none. Of those
  * of microbatch c.microbatch[i], those that do with the collectives of no placement, which become
  * the curves at hand. */
 bool leaves_work(expansion *x, schedule_set *alive);

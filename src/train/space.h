@@ -104,7 +104,8 @@ struct sm_train {
     double layers[SM_MAX_LAYER_KINDS]; /* of each kind */
     double most_experts;               /* E of the kinds, 0 when dense */
     double largest_top_k;
-    variant *variant[VARIANTS]; /* the first are built, in any order */
+    const sm_text_lines *lines[MAX_PIECES]; /* of each piece, once a program was built */
+    variant *variant[VARIANTS];             /* the first are built, in any order */
     sm_arena *arena;
     sm_lowerings lowerings; /* of the variants */
     struct pieces *one;
@@ -140,19 +141,8 @@ typedef struct piece_time {
     double traffic[2]; /* seconds of HBM no implementation avoids: weights and kept arrays */
     double launches;   /* seconds of the host, in the passes that it bounds */
 } piece_time;
-/* Products of a search: batch, m, n, k and bytes, and what they take. Zeroed, it has none. */
-enum { MATMULS = 8192 };
-typedef struct matmul_shape {
-    double size[5];
-    sm_dtype dtype;
-} matmul_shape;
-typedef struct priced_matmul {
-    matmul_shape shape;
-    double expected_s, math_s;
-    bool memory_bound;
-} priced_matmul;
 void piece_time_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                        sm_dtype dtype, priced_matmul *memo, piece_time *out);
+                        sm_dtype dtype, piece_time *out);
 /* No microbatch of n sequences takes less in a phase: max(n x each, read) + gaps, or `host`. Work
  * of several pieces is added up. */
 typedef struct work_floor {
@@ -167,24 +157,25 @@ typedef struct priced {
     double expected, math, flops, bytes, kernels;
     bool memory_bound;
 } priced;
-/* memo: MATMULS products that were priced, or NULL. */
 priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
-                        sm_dtype dtype, priced_matmul *memo);
+                        sm_dtype dtype);
 /* What one chip has of an attention op. */
 sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm_work *w,
                                    const sm_degrees *d);
 
 /* ---- placed collectives ---- */
 /* Of one plan, or of no placement; of a lane of a search, which meets some thousands of groups. */
-enum { CURVES = 1024, SEARCH_CURVES = 6144 };
+enum { CURVES = 1024, SEARCH_CURVES = 6144, LEASTS = 2 * MAX_SLOTS };
 typedef struct placed { /* a plan's placement with its curves */
     sm_placement placement;
     int copies; /* of the optimizer's state */
     const sm_timed_curve *slot[MAX_SLOTS];
     const sm_timed_curve *send;   /* one stage to the next */
     sm_curve_memo memo, unplaced; /* the second: of a search, where no axis lies anywhere */
-    /* of place_least: slots, then send */
-    sm_timed_curve own[MAX_SLOTS + 1];
+    /* of place_least, by what they are of */
+    int leasts;
+    slot_key least_of[LEASTS];
+    sm_timed_curve least[LEASTS];
 } placed;
 /* The axes of the program that a degree of a plan gives members to. */
 sm_axes axes_of_key(int key);
@@ -202,8 +193,9 @@ slot_key place_slot(const variant *v, int i);
 /* The group of these axes, or of the part that a slot has of them. */
 sm_group place_group(const sm_train *t, const sm_placement *at, int copies, sm_axes axes,
                      slot_part part);
-/* Its curve becomes the least of n groups. */
-void place_least(const sm_train *t, const variant *v, int i, int n, const sm_group *of, placed *p);
+/* The least of a collective that was made last; NULL: none was. Make that of n groups. */
+const sm_timed_curve *place_least_made(const slot_key *key, const placed *p);
+void place_least(const sm_train *t, const slot_key *key, int n, const sm_group *of, placed *p);
 
 /* Some of the collectives of a microbatch: their seconds, and how long each level is busy. */
 typedef struct comm_sums {
@@ -323,7 +315,6 @@ struct pieces {
     const variant *v;
     sm_degrees d;
     placed at;
-    priced_matmul *matmuls; /* a memo of a search, or NULL */
     piece_time time[MAX_PIECES];
     piece_comm comm[MAX_PIECES];
     comm_way way[MAX_PIECES][2];           /* forward, backward */
@@ -408,12 +399,19 @@ static inline bool host_fits(const sm_memory *m) {
 }
 void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                    sm_memory *memory);
-/* No less is needed, of each of these recomputation sets, with activations on the chip and in host
- * memory and what is gathered kept or not, where piece i has no less than state[i] of weights,
- * gradients and the optimizer's state. */
-typedef double memory_floors[2][SM_REGATHER_COUNT][SM_RECOMPUTE_COUNT];
+/* No less is needed, of each of these recomputation sets in each of these ways, with activations on
+ * the chip or in host memory and what is gathered kept or not, where piece i has no less than
+ * state[i] of weights, gradients and the optimizer's state. */
+typedef struct floors_of {
+    int sets, ways, set[SM_RECOMPUTE_COUNT];
+    struct {
+        bool host;
+        sm_regather regather;
+    } way[2 * SM_REGATHER_COUNT];
+} floors_of;
+typedef double memory_floors[2 * SM_REGATHER_COUNT][SM_RECOMPUTE_COUNT];
 void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
-                   const int set[SM_RECOMPUTE_COUNT], const double *state, memory_floors most);
+                   const floors_of *asked, const double *state, memory_floors most);
 /* Of each stage of the pipeline. */
 void stages_each_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                         sm_memory *memory);

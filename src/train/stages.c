@@ -322,14 +322,14 @@ static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p
 typedef double stage_activations[2][2][2][SM_RECOMPUTE_COUNT];
 
 static void fill_activations(const sm_train *t, const pieces *p, const stage_kind *h,
-                             const int *set, stage_activations to) {
+                             const floors_of *asked, stage_activations to) {
     double working[2][SM_RECOMPUTE_COUNT] = {{0}};
     memset(to, 0, sizeof(stage_activations));
     for (int k = 0; k < t->kinds; k++)
         for (int whole = 0; whole < 2; whole++) {
             const double *of = whole ? p->kept[k].whole : p->kept[k].sharded;
-            for (int i = 0; i < SM_RECOMPUTE_COUNT && h->layers[k] > 0; i++) {
-                const double of_layer = of[set[i]], kept = of_layer * h->held[k];
+            for (int i = 0; i < asked->sets && h->layers[k] > 0; i++) {
+                const double of_layer = of[asked->set[i]], kept = of_layer * h->held[k];
                 to[AT_LOSS][0][whole][i] += kept;
                 to[AT_LOSS][1][whole][i] += smaller(kept, 3 * of_layer);
                 working[whole][i] = larger(working[whole][i],
@@ -338,7 +338,7 @@ static void fill_activations(const sm_train *t, const pieces *p, const stage_kin
         }
     for (int host = 0; host < 2; host++)
         for (int whole = 0; whole < 2; whole++)
-            for (int i = 0; i < SM_RECOMPUTE_COUNT; i++)
+            for (int i = 0; i < asked->sets; i++)
                 to[AT_LAYER][host][whole][i] = to[AT_LOSS][host][whole][i] + working[whole][i];
 }
 
@@ -350,7 +350,7 @@ static double state_of_stage(const sm_train *t, const stage_kind *h, const doubl
 }
 
 void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
-                   const int set[SM_RECOMPUTE_COUNT], const double *state, memory_floors most) {
+                   const floors_of *asked, const double *state, memory_floors most) {
     const kept_bytes *head = &p->kept[head_piece(t)];
     const double logits = smaller(head->sharded[SM_RECOMPUTE_NONE], head->whole[SM_RECOMPUTE_NONE]),
                  reserved = reserved_of(t, 0), part = 1 + (reserved_of(t, 1) - reserved);
@@ -360,21 +360,20 @@ void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stag
     for (int n = 0; n < 2 * s->kinds->n; n++) {
         const stage_kind *h = &s->kinds->kind[n / 2];
         const moment when = n % 2 ? AT_LAYER : AT_LOSS;
-        if (n % 2 == 0) fill_activations(t, p, h, set, kept);
+        if (n % 2 == 0) fill_activations(t, p, h, asked, kept);
         if (when == AT_LOSS && !h->last) continue;
         const double more = logits_kept(plan, h, logits, when),
                      rest = state_of_stage(t, h, state) + reserved +
                             logits_gradient(plan, logits, when),
                      gathered[2] = {stage_gathered(t, p, h, false, when),
                                     stage_gathered(t, p, h, true, when)};
-        for (int g = 0; g < SM_REGATHER_COUNT; g++)
-            for (int host = 0; host < 2; host++)
-                for (int i = 0; i < SM_RECOMPUTE_COUNT; i++) {
-                    const double *of = kept[when][host][(g & SM_KEEPS_ACTIVATIONS) != 0];
-                    double bytes =
-                        rest + gathered[(g & SM_KEEPS_WEIGHTS) != 0] + part * (of[i] + more);
-                    most[host][g][i] = larger(most[host][g][i], bytes);
-                }
+        for (int n_way = 0; n_way < asked->ways; n_way++) {
+            const int host = asked->way[n_way].host, g = (int)asked->way[n_way].regather;
+            const double *of = kept[when][host][(g & SM_KEEPS_ACTIVATIONS) != 0],
+                         base = rest + gathered[(g & SM_KEEPS_WEIGHTS) != 0];
+            for (int i = 0; i < asked->sets; i++)
+                most[n_way][i] = larger(most[n_way][i], base + part * (of[i] + more));
+        }
     }
 }
 

@@ -181,7 +181,11 @@ static sm_status build_piece(sm_train *t, variant *v, int index, sm_error *err) 
     if (t->software.panels) /* it has no other attention, and no other norms */
         v->rules.attention = SM_ATTENTION_FUSED, v->rules.norms_apart = false;
     sm_rules rules = v->rules;
-    sm_status s = sm_program_build(&t->model, what, kind, t->seq, &rules, &program, err);
+    const sm_text_lines **lines = &t->lines[index];
+    sm_status s = *lines ? SM_OK
+                         : sm_program_lines(&t->model, what, kind, t->seq, &rules, false, t->arena,
+                                            lines, err);
+    if (s == SM_OK) s = sm_program_of_lines(*lines, &rules, &program, err);
     if (s == SM_OK) s = sm_program_partition(&program, &t->lowerings, &p->part, err);
     if (s != SM_OK) return s;
     if (t->software.one_by_one) all_block(&p->part);
