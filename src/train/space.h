@@ -110,11 +110,9 @@ struct sm_train {
     struct pieces *one;
     struct stages *one_stages; /* scratch of sm_train_price */
 };
-/* Ops of the forward pass that run again under a set; our own runtime (one_by_one) runs none that
- * nobody reads. */
+/* Ops of the forward pass that run again under a set. */
 static inline uint64_t piece_again(const sm_train *t, const piece *p, int set) {
-    bool whole = t->software_memory.runs_whole && !t->software.one_by_one;
-    return set == SM_RECOMPUTE_FULL && whole ? ~0ull : p->set[set].again;
+    return set == SM_RECOMPUTE_FULL && t->software_memory.runs_whole ? ~0ull : p->set[set].again;
 }
 
 static inline double larger(double a, double b) { return a > b ? a : b; }
