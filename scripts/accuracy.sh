@@ -354,18 +354,19 @@ END
 
 Where training falls short, and why:
 
-- The tail of quality A, with the source left out, is 8-bit steps on TPU v7 (-19 to -29 %: no other source has any on a TPU), Llama 4 Maverick on
-  TPU v5p (-26 %), torchtitan's ring attention of December 2024 over 4 and 8 ranks (-40 %), GPT-OSS (heads of 64 and a width of 2880),
+- The tail of quality A, with the source left out, is 8-bit steps on TPU v7 (-17 to -28 %: no other source has any on a TPU), Llama 4 Maverick on
+  TPU v5p (-26 %), torchtitan's ring attention of December 2024 over 4 and 8 ranks (-31 and -34 %), GPT-OSS (heads of 64 and a width of 2880),
   DeepSpeed's ZeRO-3 of 2021, Qwen3 30B, and code bases with fewer than ten rows on a chip.
-- Layouts: a layout measured several times counts once, at the geometric mean. A quarter of the pairs that are ordered wrongly lie within
-  5 % of each other; of those measured more than 3.7 % apart (what two releases of one software differ by) `validate` gives the figure too.
+- Layouts: a layout measured several times counts once, at the geometric mean. Of those measured more than 3.7 % apart (what two
+  releases of one software differ by) `validate` gives the figure too: three quarters of the pairs that are ordered wrongly there are vTrain's, whose
+  steps on 256 and 512 GPUs jump by a third between microbatches of 2, 3 and 4, a fifth Hagemann et al.'s, whose runs of one layout differ by 5 to 10 %.
   InternEvo's groups of the optimizer are a plan key (`state_copies`); its broadcasts among 1024 ranks still take 1.5 s longer than priced.
   A sweep is of one model with one number of heads: BLOOM's tries 64, 96 and 128 under one name, and heads of 108 take 40 % longer.
   vTrain's multi-node rows of tensor degree 2 take up to 37 % longer than those of 1 and 4 let expect.
-- ZeRO-3 of 2021 (Narayanan et al., table 2) is +3 % at 640 GPUs, -24 % at 1,120 and -59 % at 2,240, in sample: NCCL's gathers were then rings over
+- ZeRO-3 of 2021 (Narayanan et al., table 2) is +8 % at 640 GPUs, -20 % at 1,120 and -57 % at 2,240, in sample: NCCL's gathers were then rings over
   all ranks, whose latency grows with them (2,239 steps of some 12 us for each weight would be what is missing); gathers are priced as hierarchical.
 - Small models that the host cannot feed: Megatron-LM's functional tests (`training_ci.csv`, 168 rows, of which a sixth is in the fit, and in the
-  set of all rows alone) are off by 13 % in the median with their own constants, by 42 % (too quick) with the default ones, whose software is anyone's:
+  set of all rows alone) are off by 13 % in the median with their own constants, by 44 % (too quick) with the default ones, whose software is anyone's:
   what a host needs for an operation differs between code bases by a factor of ten.
 - Peaks: the worst of rows left out are nanotron's, whose allocator holds up to 38 % of the activations again (reserved, and pieces of a gradient
   flattened for its scatter).

@@ -80,6 +80,7 @@ static void what_is_held_is_of_its_month(void **state) {
                      sm_software_memory_of("aleph-alpha", NULL, 0));
     assert_string_equal(sm_software_memory_of("maxtext-2025", NULL, 0)->software, "maxtext");
     assert_string_equal(sm_software_memory_of("internal", NULL, 0)->software, "megatron-core");
+    assert_string_equal(sm_software_memory_of("scalemodel-run", NULL, 0)->software, "scalemodel");
     assert_string_equal(sm_software_memory_of("internal", sm_chip_find("tpu-v5p", 7), 0)->software,
                         "maxtext");
 }

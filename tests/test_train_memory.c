@@ -93,6 +93,32 @@ static void layers_run_again_to_their_end(void **state) {
              price_on("h100-sxm:8", "tensor=8,recompute=selective", 1, &plain).expected_s);
 }
 
+/* One sum over tensor more in each layer, as many as one that runs to its end has; where seq
+ * shards the norms what both read is one scatter. */
+static void gate_and_up_sum_their_gradients_apart(void **state) {
+    sm_software_memory apart = plain, whole = plain;
+    apart.gate_reduced = whole.runs_whole = true;
+    const char *none = "tensor=8,seq=off", *full = "tensor=8,seq=off,recompute=full";
+    double more = price_on("h100-sxm:8", none, 1, &apart).breakdown.network_exposed -
+                  price_on("h100-sxm:8", none, 1, &plain).breakdown.network_exposed;
+    is_about(more * 1e9, (price_on("h100-sxm:8", full, 1, &whole).breakdown.network_exposed -
+                          price_on("h100-sxm:8", full, 1, &plain).breakdown.network_exposed) *
+                             1e9);
+    is_about(price_on("h100-sxm:8", "tensor=8,seq=on", 1, &apart).expected_s * 1e9,
+             price_on("h100-sxm:8", "tensor=8,seq=on", 1, &plain).expected_s * 1e9);
+}
+
+static void what_is_kept_gathered_is_not_gathered_again(void **state) {
+    sm_software_memory kept = plain;
+    kept.gathered_kept = true;
+    double usual = price_on("h100-sxm:8", "tensor=8,seq=on", 1, &plain).expected_s,
+           once = price_on("h100-sxm:8", "tensor=8,seq=on", 1, &kept).expected_s;
+    assert_true(once < usual);
+    is_about(once * 1e9,
+             price_on("h100-sxm:8", "tensor=8,seq=on,regather=weights", 1, &plain).expected_s *
+                 1e9);
+}
+
 static void sharded_logits_have_a_number_of_their_own(void **state) {
     sm_software_memory sharded = plain;
     sharded.loss_sharded_bytes = 16;
@@ -470,6 +496,8 @@ int main(void) {
         cmocka_unit_test(recomputed_norms_are_kept_for_one_layer),
         cmocka_unit_test(loss_and_recomputed_layer_are_two_moments),
         cmocka_unit_test(layers_run_again_to_their_end),
+        cmocka_unit_test(gate_and_up_sum_their_gradients_apart),
+        cmocka_unit_test(what_is_kept_gathered_is_not_gathered_again),
         cmocka_unit_test(sharded_logits_have_a_number_of_their_own),
         cmocka_unit_test(gathered_results_of_norms_are_whole),
         cmocka_unit_test(a_gate_apart_is_an_array_more),

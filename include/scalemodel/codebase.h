@@ -39,6 +39,7 @@ SM_DECLARATIONS_BEGIN
     X(masked, "experts of limited capacity have their tokens by products with masks of ones")      \
     X(exposed_end, "gradients are reduced once the last backward pass has ended, and weights "     \
                    "gathered before the next step begins: neither hides under a pass")             \
+    X(gate_reduced, "where seq=off, gate and up each sum the gradient of their input over tensor") \
     X(runs_whole, "a layer under recompute=full is computed again to its end: its last matmul, "   \
                   "and what follows, too")                                                         \
     X(flash_2, "attention on GPUs before Blackwell is FlashAttention 2, in an A100's "             \

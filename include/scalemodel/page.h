@@ -110,9 +110,10 @@ void sm_put_timed_fields(sm_report *r, sm_data *object, const char *keys, size_t
 void sm_put_why(sm_report *r, const sm_why *why);
 
 /* ---- derivations: labels and formulas are copied ---- */
-/* A value that a formula makes of its inputs. NULL when out of memory, which marks the report. */
-sm_why *sm_page_why(sm_report *r, const char *label, const char *formula, double value,
-                    const char *unit);
+/* Add to parent, if any, a value that a formula makes of its inputs. NULL when out of memory, which
+ * marks the report. */
+sm_why *sm_page_why(sm_report *r, sm_why *parent, const char *label, const char *formula,
+                    double value, const char *unit);
 /* Add to parent an input that is not derived further, with the source it comes from. */
 void sm_page_leaf(sm_report *r, sm_why *parent, const char *label, double value, const char *unit,
                   const char *source);

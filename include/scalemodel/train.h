@@ -66,6 +66,7 @@ typedef struct sm_train_software {
     bool panels;  /* attention multiplies SM_QUERIES_AT_ONCE queries of one head with the keys that
                   any of them sees, instead of a fused kernel */
     bool no_host; /* where no link to a host is known, offloading is into the chip's own memory */
+    const char *codebase; /* whose facts of memory hold (codebase.h); NULL: those that are set */
 } sm_train_software;
 /* This project's own (run_train.h): in single precision, and in what a plan computes in. */
 extern const sm_train_software sm_train_runtime;

@@ -215,14 +215,15 @@ static void beside(sm_report *r, const sm_model *m, const sm_checkpoint_size *he
 
 static void explain(sm_report *r, const counted *q) {
     sm_why *train =
-        sm_page_why(r, "training FLOPs per token", "3 x forward: backward is twice as much",
+        sm_page_why(r, NULL, "training FLOPs per token", "3 x forward: backward is twice as much",
                     train_flops(&q->causal), "FLOP");
-    sm_why *forward = sm_page_why(r, "forward", "matmuls + attention", q->causal.total, "FLOP");
-    sm_why *matmul =
-        sm_page_why(r, "matmuls", "2 x parameters in matmuls per token", q->causal.matmul, "FLOP");
+    sm_why *forward =
+        sm_page_why(r, train, "forward", "matmuls + attention", q->causal.total, "FLOP");
+    sm_why *matmul = sm_page_why(r, forward, "matmuls", "2 x parameters in matmuls per token",
+                                 q->causal.matmul, "FLOP");
     sm_page_leaf(r, matmul, "parameters in matmuls", q->params.matmul_active, "", q->model->name);
     sm_why *attention =
-        sm_page_why(r, "attention", "sum over layers of 2 x keys x N x (H of QK + H of V)",
+        sm_page_why(r, forward, "attention", "sum over layers of 2 x keys x N x (H of QK + H of V)",
                     q->causal.attention, "FLOP");
     for (int k = 0; k < q->model->kinds; k++)
         sm_page_leaf(r, attention,
@@ -230,9 +231,6 @@ static void explain(sm_report *r, const counted *q) {
                               layers_of_kind(q->model, k), q->model->kind[k].name),
                      sm_layer_keys(&q->model->kind[k], q->T, true), "", "causal mask and window");
     sm_page_given(r, attention, "T", q->T, "");
-    sm_why_add(forward, matmul);
-    sm_why_add(forward, attention);
-    sm_why_add(train, forward);
     r->why = train;
 }
 

@@ -81,7 +81,7 @@ static void chips(sm_report *r, asked_plan *q) {
 }
 
 static void explain(sm_report *r, const asked_plan *q) {
-    r->why = sm_page_why(r, "chips", "product of the degrees", q->chips, "");
+    r->why = sm_page_why(r, NULL, "chips", "product of the degrees", q->chips, "");
     for (int key = 0; key < SM_PLAN_DEGREES; key++)
         sm_page_leaf(r, r->why, sm_plan_key_row_of((sm_plan_key)key)->name,
                      sm_plan_degree_of(&q->plan, key), "",

@@ -155,10 +155,11 @@ void sm_put_why(sm_report *r, const sm_why *why) {
 
 /* ---- derivations ---- */
 
-sm_why *sm_page_why(sm_report *r, const char *label, const char *formula, double value,
-                    const char *unit) {
+sm_why *sm_page_why(sm_report *r, sm_why *parent, const char *label, const char *formula,
+                    double value, const char *unit) {
     sm_why *node = sm_why_node(r->arena, label, formula, value, unit);
     if (!node) r->out_of_memory = true;
+    sm_why_add(parent, node);
     return node;
 }
 

@@ -23,24 +23,23 @@ static void tell_op(teller *t, sm_why *to, int index, const fused *f) {
         [OP_VECTOR] = "max(vector FLOPs / vector peak, bytes / (HBM x efficiency)) + start"};
     op_price p = op_price_of(t->x, index, f);
     const sm_work *w = &t->x->v->piece[index].part.work[f->first];
-    sm_why *op = sm_page_why(&t->r, op_label(t, w, f->n), formulas[p.class], p.expected, "s");
+    sm_why *op = sm_page_why(&t->r, to, op_label(t, w, f->n), formulas[p.class], p.expected, "s");
     if (p.flops > 0) sm_page_leaf(&t->r, op, "FLOPs", p.flops, "FLOP", "the partitioned program");
     sm_page_leaf(&t->r, op, p.class == OP_ATTENTION ? "cache read" : "bytes through HBM", p.bytes,
                  "B", "the partitioned program");
-    sm_why_add(to, op);
 }
 
 static void tell_comm(teller *t, sm_why *to, int index, const sm_comm *c) {
     comm_price p = comm_price_of(t->x, index, c);
     if (p.expected <= 0) return;
     const char *label = sm_textf(&t->r, "%s of %s", sm_collective_name(c->op), c->array);
-    sm_why *w = sm_page_why(&t->r, label, "latency + bytes x seconds per byte", p.expected, "s");
+    sm_why *w =
+        sm_page_why(&t->r, to, label, "latency + bytes x seconds per byte", p.expected, "s");
     sm_page_leaf(&t->r, w, "bytes", p.bytes, "B", "the partitioned program");
     sm_page_leaf(&t->r, w,
                  sm_textf(&t->r, "at datasheet bandwidth, %s on %s", p.algorithm ? p.algorithm : "",
                           t->x->s->system.level[p.level].name),
                  p.ideal[p.level], "s", "topology");
-    sm_why_add(to, w);
 }
 
 static void tell_piece(teller *t, sm_why *to, int index) {
@@ -51,10 +50,9 @@ static void tell_piece(teller *t, sm_why *to, int index) {
         price.weights + price.kv + price.compute + price.scans + price.other + price.network;
     double n = piece_passes(t->x, index, true);
     const char *passes = sm_textf(&t->r, "%.6g x (ops + what shows of its collectives)", n);
-    sm_why *w = sm_page_why(&t->r, p->part.program.name, passes, n * one, "s");
+    sm_why *w = sm_page_why(&t->r, to, p->part.program.name, passes, n * one, "s");
     for (int i = 0; i < p->ops; i++) tell_op(t, w, index, &p->op[i]);
     for (int i = 0; i < p->part.comms; i++) tell_comm(t, w, index, &p->part.comm[i]);
-    sm_why_add(to, w);
 }
 
 /* ---- a step ---- */
@@ -63,7 +61,7 @@ static void tell_lower(teller *t, sm_why *to, const sm_step_price *p) {
     const sm_chip *chip = &t->x->s->system.chip;
     sm_dtype used;
     double peak = sm_chip_peak(chip, t->x->s->job.dtypes.compute, &used);
-    sm_why *w = sm_page_why(&t->r, "lower bound",
+    sm_why *w = sm_page_why(&t->r, to, "lower bound",
                             "max(cache + max(weights, matmul FLOPs), network), at datasheet rates",
                             p->lower_s, "s");
     sm_page_leaf(&t->r, w, "reading the weights", p->bound_weights_s, "s",
@@ -76,15 +74,15 @@ static void tell_lower(teller *t, sm_why *to, const sm_step_price *p) {
     sm_page_leaf(&t->r, w, "HBM bandwidth", chip->memory_bytes_per_s.value, "B/s",
                  chip->memory_bytes_per_s.source);
     sm_page_leaf(&t->r, w, "peak", peak, "FLOP/s", chip->flops_per_s[used].source);
-    sm_why_add(to, w);
 }
 
-static sm_why *tell_step(teller *t, const char *label, const sm_step_price *price) {
+static void tell_step(teller *t, sm_why *to, const char *label, const sm_step_price *price) {
     const step *x = t->x;
     sm_step_price own;
     step_price(x, &own);
-    sm_why *w = sm_page_why(&t->r, label, "pieces + sends between stages + overhead of the engine",
-                            own.expected_s, "s");
+    sm_why *w =
+        sm_page_why(&t->r, to, label, "pieces + sends between stages + overhead of the engine",
+                    own.expected_s, "s");
     for (int i = 0; i < x->v->pieces; i++)
         if (i != head_piece(x->s) || x->sampled.sequences > 0) tell_piece(t, w, i);
     if (x->plan->pipeline > 1)
@@ -97,11 +95,10 @@ static sm_why *tell_step(teller *t, const char *label, const sm_step_price *pric
         sm_page_leaf(&t->r, w, "sequences on the host", step_host_s(x), "s",
                      "sequences of a rank that decode x host_s_per_sequence of the engine");
     tell_lower(t, w, price);
-    return w;
 }
 
-static sm_why *tell_memory(teller *t, const sm_serve_memory *m) {
-    sm_why *w = sm_page_why(&t->r, "memory of the fullest chip",
+static void tell_memory(teller *t, sm_why *to, const sm_serve_memory *m) {
+    sm_why *w = sm_page_why(&t->r, to, "memory of the fullest chip",
                             "params + cache + activations + buffers", m->total, "B");
     sm_page_leaf(&t->r, w, "params", m->params, "B",
                  "weights in their dtype over the axes that shard them");
@@ -110,13 +107,12 @@ static sm_why *tell_memory(teller *t, const sm_serve_memory *m) {
                  "the largest op of a step, and logits");
     sm_page_leaf(&t->r, w, "buffers", m->buffers, "B", "gathered weights");
     sm_page_leaf(&t->r, w, "capacity", m->capacity, "B", t->x->s->system.chip.memory_bytes.source);
-    return w;
 }
 
-static sm_why *tell_first(teller *t, const sm_serve_point *p) {
+static void tell_first(teller *t, sm_why *to, const sm_serve_point *p) {
     const sm_serve_job *job = &t->x->s->job;
     sm_why *w =
-        sm_page_why(&t->r, "time to first token",
+        sm_page_why(&t->r, to, "time to first token",
                     "admission + requests before + prefill of one prompt", p->ttft_s[1], "s");
     double admission = job->alone ? 0 : job->software->admission_s;
     sm_page_leaf(&t->r, w, "admission", admission, "s", job->software->title);
@@ -124,8 +120,7 @@ static sm_why *tell_first(teller *t, const sm_serve_point *p) {
                  p->ttft_s[1] - p->ttft_alone_s[1] - admission, "s",
                  "simulated: prompts that come together share steps; of the opening burst the "
                  "software's share");
-    sm_why_add(w, tell_step(t, "prefill of one prompt", &p->prefill));
-    return w;
+    tell_step(t, w, "prefill of one prompt", &p->prefill);
 }
 
 sm_status point_step(sm_serve *s, const sm_serve_point *p, bool decode, step *x, sm_error *err) {
@@ -142,19 +137,19 @@ sm_why *explain_point(sm_serve *s, const sm_serve_point *p, sm_arena *arena, sm_
     teller t = {&x, {.arena = arena}};
     if (point_step(s, p, true, &x, err)) return NULL;
     bool drafts = p->depth > 0;
-    sm_why *root = sm_page_why(&t.r, "time per token",
+    sm_why *root = sm_page_why(&t.r, NULL, "time per token",
                                drafts ? "step / tokens of a step + prefills between"
                                       : "step + prefills between",
                                p->tpot_s[1], "s");
-    sm_why_add(root, tell_step(&t, drafts ? "step that verifies" : "decode step", &p->decode));
+    tell_step(&t, root, drafts ? "step that verifies" : "decode step", &p->decode);
     if (drafts)
         sm_page_leaf(&t.r, root, "tokens of a step", p->tokens_per_step, "",
                      "(1 - a^(k+1)) / (1 - a), Leviathan et al. 2023");
     if (!s->job.alone)
         sm_page_leaf(&t.r, root, "prefills between two tokens", p->tpot_s[1] - p->tpot_alone_s[1],
                      "s", "what the prefill of a request adds to the steps x sequences / output");
-    sm_why_add(root, tell_memory(&t, &p->memory));
+    tell_memory(&t, root, &p->memory);
     if (point_step(s, p, false, &x, err)) return NULL;
-    sm_why_add(root, tell_first(&t, p));
+    tell_first(&t, root, p);
     return t.r.out_of_memory ? NULL : root;
 }

@@ -121,7 +121,7 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
     for (int i = 0; i < one->part.comms; i++) {
         const sm_comm *c = &one->part.comm[i];
         const sm_timed_curve *curve = l->p->at.slot[one->slot[i]];
-        if (sm_comm_is_spared(c, plan->regather)) continue;
+        if (sm_comm_is_spared(c, kept_gathered(l->t, plan))) continue;
         int way = c->phase != SM_PHASE_FORWARD;
         const double *part_of = c->stream == SM_STREAM_RING       ? s.ring
                                 : c->stream != SM_STREAM_BLOCKING ? s.stream
@@ -135,7 +135,7 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
         row.line = one->part.program.op[c->forward_op].line;
         row.returns = c->returns;
         row.arrays = c->arrays;
-        add(l, row, curve, times, part_of[way]);
+        add(l, row, curve, times * comm_times(l->t, &one->part.program, c), part_of[way]);
         if (!sm_comm_runs_again(c, piece_again(l->t, one, set))) continue;
         snprintf(row.phase, sizeof row.phase, "recompute");
         add(l, row, curve, times, part_of[1]);

@@ -25,10 +25,9 @@ static void tell_op(teller *x, sm_why *to, const sm_work *w) {
     _Static_assert(sizeof formulas / sizeof *formulas == SM_OP_KERNEL + 1, "one of each kind");
     priced p = piece_work_price(x->t, x->p->v, w, &x->p->d, x->plan->dtype);
     bool casts = w->casts && w->linear && sm_dtype_bytes(x->plan->dtype) <= 1;
-    sm_why *op = sm_page_why(&x->r, w->name, casts ? cast : formulas[w->kind], p.expected, "s");
+    sm_why *op = sm_page_why(&x->r, to, w->name, casts ? cast : formulas[w->kind], p.expected, "s");
     if (p.flops > 0) sm_page_leaf(&x->r, op, "FLOPs", p.flops, "FLOP", "the partitioned program");
     sm_page_leaf(&x->r, op, "bytes through HBM", p.bytes, "B", "the partitioned program");
-    sm_why_add(to, op);
 }
 
 static void tell_comm(teller *x, sm_why *to, const sm_comm *c, const sm_timed_curve *curve) {
@@ -40,14 +39,13 @@ static void tell_comm(teller *x, sm_why *to, const sm_comm *c, const sm_timed_cu
                                           "under attention"};
     const char *label = sm_textf(&x->r, "%s of %s", sm_collective_name(c->op), c->array);
     const char *name = sm_textf(&x->r, "%s, %s", label, streams[c->stream]);
-    sm_why *w = sm_page_why(&x->r, name, "latency + bytes x seconds per byte", s, "s");
+    sm_why *w = sm_page_why(&x->r, to, name, "latency + bytes x seconds per byte", s, "s");
     sm_page_leaf(&x->r, w, "bytes", bytes, "B", "the partitioned program");
     sm_page_leaf(&x->r, w,
                  sm_textf(&x->r, "seconds per byte, %s on %s", line->algorithm,
                           x->t->system.level[line->level].name),
                  line->line.s_per_byte, "s/B", "topology and calibration");
     sm_page_leaf(&x->r, w, "latency", line->line.latency_s, "s", "topology");
-    sm_why_add(to, w);
 }
 
 static void tell_way(teller *x, sm_why *to, int index, int way) {
@@ -56,7 +54,7 @@ static void tell_way(teller *x, sm_why *to, int index, int way) {
     double s = way ? q->expected.backward_input + q->expected.backward_weight : q->expected.forward;
     const char *label =
         sm_textf(&x->r, "%s, %s", one->part.program.name, way ? "backward" : "forward");
-    sm_why *w = sm_page_why(&x->r, label,
+    sm_why *w = sm_page_why(&x->r, to, label,
                             "ops + collectives on the path + streams that outlast the ops", s, "s");
     int set = index < x->t->kinds ? set_of(x->plan) : SM_RECOMPUTE_NONE;
     uint64_t again = piece_again(x->t, one, set);
@@ -68,21 +66,21 @@ static void tell_way(teller *x, sm_why *to, int index, int way) {
     }
     for (int i = 0; i < one->part.comms; i++)
         if ((one->part.comm[i].phase != SM_PHASE_FORWARD) == (way == 1) &&
-            !sm_comm_is_spared(&one->part.comm[i], x->plan->regather))
-            tell_comm(x, w, &one->part.comm[i], x->p->at.slot[one->slot[i]]);
-    sm_why_add(to, w);
+            !sm_comm_is_spared(&one->part.comm[i], kept_gathered(x->t, x->plan)))
+            for (int n = comm_times(x->t, &one->part.program, &one->part.comm[i]); n > 0; n--)
+                tell_comm(x, w, &one->part.comm[i], x->p->at.slot[one->slot[i]]);
 }
 
 /* ---- the step ---- */
 
-static sm_why *tell_pipeline(teller *x) {
+static void tell_pipeline(teller *x, sm_why *to) {
     stages_chunks(x->t, x->plan, x->p, EXPECTED, x->s);
     sm_pipeline_time time = stages_run(x->plan, x->s, true);
     const char *label = x->plan->pipeline > 1 ? sm_textf(&x->r, "pipeline, schedule %s",
                                                          sm_schedule_names[x->plan->schedule])
                                               : "microbatches, one after the other";
     sm_why *w =
-        sm_page_why(&x->r, label,
+        sm_page_why(&x->r, to, label,
                     x->plan->pipeline > 1 ? "the schedule simulated op by op over its chunks"
                                           : "microbatches x (forward + backward)",
                     time.total_s, "s");
@@ -96,15 +94,14 @@ static sm_why *tell_pipeline(teller *x) {
     }
     for (int i = 0; i < x->p->v->pieces; i++)
         for (int way = 0; way < 2; way++) tell_way(x, w, i, way);
-    return w;
 }
 
-static sm_why *tell_step(teller *x, const sm_price_of_plan *price) {
+static void tell_step(teller *x, sm_why *to, const sm_price_of_plan *price) {
     sm_why *w = sm_page_why(
-        &x->r, "step time, expected",
+        &x->r, to, "step time, expected",
         "pipeline + what the end of the step shows of reduction, gathering, update + overhead",
         price->expected_s, "s");
-    sm_why_add(w, tell_pipeline(x));
+    tell_pipeline(x, w);
     step_end e = step_end_of(x->t, x->plan, x->p, x->s);
     step_close(x->t, x->plan, stages_run(x->plan, x->s, true).total_s, &e);
     sm_page_leaf(&x->r, w, "gradient reduction shown", e.reduce_s, "s",
@@ -119,35 +116,31 @@ static sm_why *tell_step(teller *x, const sm_price_of_plan *price) {
                                        : "tied embedding, first and last stage",
                      e.tie_s, "s", "topology");
     sm_page_leaf(&x->r, w, "step overhead", e.other_s, "s", x->t->calibration->source);
-    return w;
 }
 
-static sm_why *tell_lower(teller *x, const sm_price_of_plan *p) {
+static void tell_lower(teller *x, sm_why *to, const sm_price_of_plan *p) {
     sm_why *w =
-        sm_page_why(&x->r, "step time, lower bound",
+        sm_page_why(&x->r, to, "step time, lower bound",
                     "max(pipeline at peak FLOP/s, HBM, each network level)", p->lower_s, "s");
-    sm_why *math = sm_page_why(&x->r, "matrix FLOPs of the busiest stage", "FLOPs / peak",
+    sm_why *math = sm_page_why(&x->r, w, "matrix FLOPs of the busiest stage", "FLOPs / peak",
                                p->bound_math_s, "s");
     sm_dtype used;
     double peak = sm_chip_peak(&x->t->system.chip, x->plan->dtype, &used);
     sm_page_leaf(&x->r, math, "peak", peak, "FLOP/s", x->t->system.chip.flops_per_s[used].source);
-    sm_why_add(w, math);
     sm_why *memory =
-        sm_page_why(&x->r, "weights through HBM", "bytes / bandwidth", p->bound_memory_s, "s");
+        sm_page_why(&x->r, w, "weights through HBM", "bytes / bandwidth", p->bound_memory_s, "s");
     sm_page_leaf(&x->r, memory, "memory bandwidth", x->t->system.chip.memory_bytes_per_s.value,
                  "B/s", x->t->system.chip.memory_bytes_per_s.source);
-    sm_why_add(w, memory);
     for (int l = 0; l < x->t->system.levels; l++)
         if (p->bound_network_s[l] > 0)
             sm_page_leaf(&x->r, w, sm_textf(&x->r, "network %s", x->t->system.level[l].name),
                          p->bound_network_s[l], "s",
                          "bytes of its collectives / datasheet bandwidth");
-    return w;
 }
 
-static sm_why *tell_memory(teller *x, const sm_memory *m) {
+static void tell_memory(teller *x, sm_why *to, const sm_memory *m) {
     sm_why *w =
-        sm_page_why(&x->r, "memory of the fullest stage",
+        sm_page_why(&x->r, to, "memory of the fullest stage",
                     "params + gradients + optimizer + activations + buffers", m->total, "B");
     sm_page_leaf(&x->r, w, "stage", m->stage, "", "the fullest of all");
     sm_page_leaf(&x->r, w, "params", m->params, "B",
@@ -166,15 +159,14 @@ static sm_why *tell_memory(teller *x, const sm_memory *m) {
                      : "gathered weights, gradient of logits, workspaces, fragmentation");
     sm_page_leaf(&x->r, w, "capacity", m->capacity, "B",
                  "the chip's memory less what context and communicators hold");
-    return w;
 }
 
 sm_why *explain_plan(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                      const sm_price_of_plan *price, sm_arena *arena) {
     teller x = {t, plan, p, s, {.arena = arena}};
-    sm_why *root = sm_page_why(&x.r, "plan", NULL, price->expected_s, "s");
-    sm_why_add(root, tell_step(&x, price));
-    sm_why_add(root, tell_lower(&x, price));
-    sm_why_add(root, tell_memory(&x, &price->memory));
+    sm_why *root = sm_page_why(&x.r, NULL, "plan", NULL, price->expected_s, "s");
+    tell_step(&x, root, price);
+    tell_lower(&x, root, price);
+    tell_memory(&x, root, &price->memory);
     return x.r.out_of_memory ? NULL : root;
 }

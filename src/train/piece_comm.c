@@ -64,6 +64,17 @@ double comm_bytes(const sm_comm *c, const sm_degrees *d, const sm_plan *plan) {
            (c->gradient ? gradient_bytes(plan) : sm_comm_narrowing(c, plan->dtype));
 }
 
+int comm_times(const sm_train *t, const sm_program *b, const sm_comm *c) {
+    if (!t->software_memory.gate_reduced || !c->returns || c->op != SM_ALL_REDUCE) return 1;
+    const int read = b->op[c->forward_op].out;
+    for (const sm_op *op = b->op; op < b->op + b->ops; op++) {
+        const int up = op->function == SM_FUNCTION_GATE && op->inputs > 1 ? op->in[1] : -1;
+        const int of = up < 0 ? -1 : b->tensor[up].producer;
+        if (of >= 0 && (b->op[of].in[0] == read || b->op[of].in[1] == read)) return 2;
+    }
+    return 1;
+}
+
 void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                         const placed *at, const sm_plan *plan, piece_comm *out) {
     const piece *p = &v->piece[index];
@@ -75,7 +86,8 @@ void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm
         const sm_timed_line *line;
         double bytes = comm_bytes(c, d, plan), s = sm_timed_curve_s(curve, bytes, &line);
         if (!line) continue;
-        add_comm(t, c, curve, bytes, line, s, sums_of(out, c));
+        for (int n = comm_times(t, &p->part.program, c); n > 0; n--)
+            add_comm(t, c, curve, bytes, line, s, sums_of(out, c));
     }
     if (plan->zero == 2) add_zero2(t, v, index, d, at, plan, out);
 }
@@ -99,21 +111,21 @@ void piece_comm_again(const sm_train *t, const variant *v, int index, const sm_d
 }
 
 /* What a direction adds up, at most four. Returns how many. */
-static int parts_of(const piece_comm *c, int way, int set, const sm_plan *plan,
+static int parts_of(const sm_train *t, const piece_comm *c, int way, int set, const sm_plan *plan,
                     const comm_sums *part[4]) {
     int n = 0;
     part[n++] = &c->way[way];
     if (way == 0) return n;
     if (set > 0) part[n++] = &c->again[set];
     if (!(plan->regather & SM_KEEPS_WEIGHTS)) part[n++] = &c->weights;
-    if (!(plan->regather & SM_KEEPS_ACTIVATIONS)) part[n++] = &c->activations;
+    if (!(kept_gathered(t, plan) & SM_KEEPS_ACTIVATIONS)) part[n++] = &c->activations;
     return n;
 }
 
 comm_way piece_comm_way(const sm_train *t, const piece_comm *c, int way, int set,
                         const sm_plan *plan) {
     const comm_sums *part[4];
-    int n = parts_of(c, way, set, plan, part);
+    int n = parts_of(t, c, way, set, plan, part);
     comm_way to = {0};
     for (int i = 0; i < n; i++) {
         to.blocking += part[i]->blocking;
@@ -131,9 +143,10 @@ comm_way piece_comm_way(const sm_train *t, const piece_comm *c, int way, int set
     return to;
 }
 
-double piece_comm_busy(const piece_comm *c, int level, int set, const sm_plan *plan) {
+double piece_comm_busy(const sm_train *t, const piece_comm *c, int level, int set,
+                       const sm_plan *plan) {
     const comm_sums *part[4];
-    int n = parts_of(c, 1, set, plan, part);
+    int n = parts_of(t, c, 1, set, plan, part);
     double busy = c->way[0].all[level];
     for (int i = 0; i < n; i++) busy += part[i]->all[level];
     return busy;
@@ -148,7 +161,7 @@ void piece_ideal_compute(const sm_train *t, const variant *v, int index, int set
     for (int i = 0; i < p->part.comms; i++) {
         const sm_comm *c = &p->part.comm[i];
         const sm_timed_curve *curve = at->slot[p->slot[i]];
-        if (sm_comm_is_spared(c, plan->regather)) continue;
+        if (sm_comm_is_spared(c, kept_gathered(t, plan))) continue;
         bool again = sm_comm_runs_again(c, piece_again(t, p, set));
         double bytes = curve->n > 0 ? comm_bytes(c, d, plan) * (again ? 2 : 1) : 0;
         for (int l = 0; l < t->system.levels; l++) ideal[l] += bytes * curve->ideal[l];

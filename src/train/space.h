@@ -111,15 +111,21 @@ struct sm_train {
     struct pieces *one;
     struct stages *one_stages; /* scratch of sm_train_price */
 };
-/* Ops of the forward pass that run again under a set; our own runtime (one_by_one) runs none that
- * nobody reads. */
+/* Ops of the forward pass that run again under a set. */
 static inline uint64_t piece_again(const sm_train *t, const piece *p, int set) {
-    bool whole = t->software_memory.runs_whole && !t->software.one_by_one;
-    return set == SM_RECOMPUTE_FULL && whole ? ~0ull : p->set[set].again;
+    return set == SM_RECOMPUTE_FULL && t->software_memory.runs_whole ? ~0ull : p->set[set].again;
 }
 
 static inline double larger(double a, double b) { return a > b ? a : b; }
 static inline double smaller(double a, double b) { return a < b ? a : b; }
+
+/* What the backward pass does not gather again: by the plan, and by what its software keeps. */
+static inline sm_regather kept_gathered(const sm_train *t, const sm_plan *plan) {
+    return (sm_regather)(plan->regather |
+                         (t->software_memory.gathered_kept ? SM_KEEPS_ACTIVATIONS : 0));
+}
+/* How often its software makes a collective of the program: gate_reduced. */
+int comm_times(const sm_train *t, const sm_program *program, const sm_comm *comm);
 
 /* ---- sizes ---- */
 static inline double size_at(const sm_size *s, const sm_degrees *d) {
@@ -218,7 +224,8 @@ typedef struct comm_way {
 comm_way piece_comm_way(const sm_train *t, const piece_comm *comm, int way, int set,
                         const sm_plan *plan);
 /* Seconds that a level is busy with everything, both ways. */
-double piece_comm_busy(const piece_comm *comm, int level, int set, const sm_plan *plan);
+double piece_comm_busy(const sm_train *t, const piece_comm *comm, int level, int set,
+                       const sm_plan *plan);
 /* Bytes of one collective under a plan: in the dtype its gradients or 8-bit operands travel in. */
 double comm_bytes(const sm_comm *c, const sm_degrees *d, const sm_plan *plan);
 /* All but what recomputation asks for; and that. */

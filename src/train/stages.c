@@ -422,7 +422,7 @@ static void piece_busy(const sm_train *t, const sm_plan *plan, const pieces *p, 
     double m = microbatches_of(t, plan) * (plan->schedule == SM_SCHEDULE_DUALPIPE ? 0.5 : 1);
     int set = index < t->kinds ? set_of(plan) : SM_RECOMPUTE_NONE;
     for (int l = 0; l < t->system.levels; l++)
-        busy[l] = m * piece_comm_busy(&p->comm[index], l, set, plan) + p->load[index].busy[l];
+        busy[l] = m * piece_comm_busy(t, &p->comm[index], l, set, plan) + p->load[index].busy[l];
 }
 
 typedef struct stage_end {

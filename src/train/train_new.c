@@ -331,7 +331,8 @@ const sm_train_software sm_train_runtime = {.width = 4,
                                             .one_by_one = true,
                                             .rows = true,
                                             .panels = true,
-                                            .no_host = true};
+                                            .no_host = true,
+                                            .codebase = "scalemodel"};
 
 sm_train_software sm_train_runtime_of(const sm_plan *plan) {
     sm_train_software software = sm_train_runtime;
@@ -390,6 +391,8 @@ void sm_train_set_software(sm_train *t, const sm_train_software *software) {
     t->weight_bytes = software->width ? software->width : sm_dtype_bytes(SM_BF16);
     t->kernel = software->one_by_one ? t->own : sm_calibration_ahead(&t->own);
     if (other) memset(t->variant, 0, sizeof t->variant); /* their programs were others */
+    if (software->codebase)
+        t->software_memory = *sm_software_memory_of(software->codebase, &t->system.chip, 0);
     if (t->one) sm_curve_memo_forget(&t->one->at.memo);
 }
 

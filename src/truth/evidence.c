@@ -90,7 +90,8 @@ static int experts_of(const sm_model *m) {
 }
 
 /* Which of two that are as far off is nearer: sizes of the model, its family and kind, the strength
- * of the chip, the engine another version is of, how many rows. Small beside what sets them apart.
+ * of the chip, whether it is the software itself or another version of it, how many rows. Small
+ * beside what sets them apart.
  */
 static double rank_of(const sm_evidence_question *q, const sm_evidence_near *n, double params,
                       double chip_far) {
@@ -102,7 +103,7 @@ static double rank_of(const sm_evidence_question *q, const sm_evidence_near *n, 
         far += (e->experts > 0) != (experts_of(q->model) > 0) ? 0.04 : 0.0;
     }
     if (!n->same_software && q->software)
-        far += common_letters(e->software, q->software) < 3 ? 0.02 : 0.0;
+        far += common_letters(e->software, q->software) < 3 ? 0.02 : 0.001;
     return far;
 }
 

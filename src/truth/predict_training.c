@@ -29,9 +29,9 @@ static sm_status borrow(const truth_training *t, sm_train **out, sm_error *err) 
                         .usd_per_chip_hour = 0};
     sm_status s = row_train_borrow(&job, out, err);
     if (s) return s;
-    sm_train_set_software_memory(*out, t->held);
     const sm_train_software software = sm_train_runtime_of(&t->plan);
     if (is_of_runtime(t)) sm_train_set_software(*out, &software);
+    sm_train_set_software_memory(*out, t->held);
     return SM_OK;
 }
 

@@ -250,14 +250,13 @@ static void explain_ridges(sm_report *r, const sm_chip *chip) {
     int n = sm_chip_feeds(chip, feeds);
     sm_dtype used;
     double peak = sm_chip_peak(chip, SM_BF16, &used);
-    r->why = sm_page_why(r, sm_textf(r, "ridge points in %s:", sm_dtype_name(used)),
+    r->why = sm_page_why(r, NULL, sm_textf(r, "ridge points in %s:", sm_dtype_name(used)),
                          "one per memory and link", n, "");
     for (int i = 0; i < n; i++) {
-        sm_why *node = sm_page_why(r, feeds[i].name, "peak / bandwidth",
+        sm_why *node = sm_page_why(r, r->why, feeds[i].name, "peak / bandwidth",
                                    peak / feeds[i].rate->value, "FLOP/B");
         sm_page_fact(r, node, "peak", &chip->flops_per_s[used], "FLOP/s");
         sm_page_fact(r, node, "bandwidth, one way", feeds[i].rate, "B/s");
-        sm_why_add(r->why, node);
     }
 }
 

@@ -104,21 +104,21 @@ static void list_rows(sm_report *r, const chain_asked *q, const listed *l) {
 /* ---- the derivation ---- */
 
 static void explain(sm_report *r, const chain_asked *q, const sm_chain_plan *plan) {
-    r->why = sm_page_why(r, "expected", "sum of the products", plan->expected_s, "s");
+    r->why = sm_page_why(r, NULL, "expected", "sum of the products", plan->expected_s, "s");
     for (int i = 0; i < plan->steps; i++) {
         const sm_chain_step *step = &plan->step[i];
         const lowering_shown shown = {&step->einsum, &q->m->mesh, &step->way, ""};
-        sm_why *node = sm_page_why(r, step_text(r, q, step), sm_cost_formula(r, &step->way.cost),
-                                   step->way.cost.expected_s, "s");
+        sm_why *node =
+            sm_page_why(r, r->why, step_text(r, q, step), sm_cost_formula(r, &step->way.cost),
+                        step->way.cost.expected_s, "s");
         for (int s = 0; s < step->way.lowering.steps; s++) {
             const char *words =
                 sm_step_words(r, &step->einsum, &q->m->mesh, &step->way.lowering, s);
             sm_page_leaf(r, node, words, step->way.cost.step[s].expected_s, "s",
                          "whole, with latency and efficiency");
             if (step->way.lowering.step[s].kind == SM_STEP_COLLECTIVE)
-                sm_why_add(node, lowering_why_collective(r, &shown, s));
+                lowering_why_collective(r, node, &shown, s);
         }
-        sm_why_add(r->why, node);
     }
 }
 

@@ -228,18 +228,18 @@ static const char *rate_source(const sm_chip *chip, const sm_level *level) {
     return chip->dcn_bytes_per_s_oneway.source;
 }
 
-static sm_why *why_bandwidth(sm_report *r, const asked *q, const sm_algorithm *line, double bytes) {
+static void why_bandwidth(sm_report *r, sm_why *to, const asked *q, const sm_algorithm *line,
+                          double bytes) {
     const sm_level *level = &q->m.system.level[line->level];
     double crossing = line->link_bytes_per_byte * bytes;
-    sm_why *wire = sm_page_why(r, "bandwidth", "bytes on the busiest link / its rate",
+    sm_why *wire = sm_page_why(r, to, "bandwidth", "bytes on the busiest link / its rate",
                                line->line.s_per_byte * bytes, "s");
-    sm_why *link = sm_page_why(r, "bytes on the busiest link", "share of V x V", crossing, "B");
+    sm_why *link =
+        sm_page_why(r, wire, "bytes on the busiest link", "share of V x V", crossing, "B");
     sm_page_leaf(r, link, "V", bytes, "B", q->s.has_array ? bytes_words(q) : "given");
     sm_page_leaf(r, link, "share of V", line->link_bytes_per_byte, "", line->name);
-    sm_why_add(wire, link);
     sm_page_leaf(r, wire, sm_textf(r, "rate of %s, one way", level->name),
                  level->bytes_per_s_oneway, "B/s", rate_source(&q->m.system.chip, level));
-    return wire;
 }
 
 static void explain(sm_report *r, const asked *q, double bytes) {
@@ -248,13 +248,13 @@ static void explain(sm_report *r, const asked *q, double bytes) {
     for (int i = q->curve.n - 1; i >= 0; i--)
         if (cost.algorithm && strcmp(q->curve.algorithm[i].name, cost.algorithm) == 0)
             line = &q->curve.algorithm[i];
-    r->why =
-        sm_page_why(r, "expected time", "latency + bandwidth / efficiency", cost.expected_s, "s");
+    r->why = sm_page_why(r, NULL, "expected time", "latency + bandwidth / efficiency",
+                         cost.expected_s, "s");
     if (!line) return;
     sm_page_leaf(r, r->why, "latency", cost.latency_s, "s",
                  *cost.protocol ? "start and steps of the protocol, hops x hop latency"
                                 : "start, hops x hop latency");
-    sm_why_add(r->why, why_bandwidth(r, q, line, bytes));
+    why_bandwidth(r, r->why, q, line, bytes);
     sm_page_leaf(r, r->why, sm_textf(r, "efficiency of %s", q->m.system.level[line->level].name),
                  cost.efficiency, "", q->in.calibration->source);
 }

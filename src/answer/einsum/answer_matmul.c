@@ -125,38 +125,36 @@ static void alternative_rows(sm_report *r, const asked *q, const sm_ranking *fou
 
 /* ---- the derivation ---- */
 
-static sm_why *why_lower(sm_report *r, const asked *q, const sm_alternative *a) {
+static void why_lower(sm_report *r, sm_why *to, const asked *q, const sm_alternative *a) {
     const sm_chip *chip = &q->m.system.chip;
     sm_dtype used = q->compute;
     double peak = sm_chip_peak(chip, q->compute, &used);
     sm_why *lower =
-        sm_page_why(r, "lower bound", "max(math, memory, network)", a->cost.lower_s, "s");
-    sm_why *math = sm_page_why(r, "math", "FLOPs per chip / peak", a->cost.math_s, "s");
+        sm_page_why(r, to, "lower bound", "max(math, memory, network)", a->cost.lower_s, "s");
+    sm_why *math = sm_page_why(r, lower, "math", "FLOPs per chip / peak", a->cost.math_s, "s");
     sm_page_leaf(r, math, "FLOPs per chip", a->lowering.flops_per_chip, "FLOP",
                  "2 x product of the local sizes");
     if (peak > 0.0)
         sm_page_fact(r, math, sm_textf(r, "peak in %s", sm_dtype_name(used)),
                      &chip->flops_per_s[used], "FLOP/s");
-    sm_why *memory =
-        sm_page_why(r, "memory", "bytes of the local arrays / bandwidth", a->cost.memory_s, "s");
+    sm_why *memory = sm_page_why(r, lower, "memory", "bytes of the local arrays / bandwidth",
+                                 a->cost.memory_s, "s");
     sm_page_fact(r, memory, "memory bandwidth", &chip->memory_bytes_per_s, "B/s");
-    sm_why *network = sm_page_why(r, "network", "sum over the collectives", a->cost.network_s, "s");
+    sm_why *network =
+        sm_page_why(r, lower, "network", "sum over the collectives", a->cost.network_s, "s");
     const lowering_shown shown = shown_of(q, a);
     for (int s = 0; s < a->lowering.steps; s++)
         if (a->lowering.step[s].kind == SM_STEP_COLLECTIVE)
-            sm_why_add(network, lowering_why_collective(r, &shown, s));
-    sm_why_add(lower, math);
-    sm_why_add(lower, memory);
-    sm_why_add(lower, network);
-    return lower;
+            lowering_why_collective(r, network, &shown, s);
 }
 
 static void explain(sm_report *r, const asked *q, const sm_alternative *a) {
-    r->why = sm_page_why(r, "expected", sm_cost_formula(r, &a->cost), a->cost.expected_s, "s");
+    r->why =
+        sm_page_why(r, NULL, "expected", sm_cost_formula(r, &a->cost), a->cost.expected_s, "s");
     for (int s = 0; s < a->lowering.steps; s++)
         sm_page_leaf(r, r->why, sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering, s),
                      a->cost.step[s].expected_s, "s", "whole, with latency and efficiency");
-    sm_why_add(r->why, why_lower(r, q, a));
+    why_lower(r, r->why, q, a);
 }
 
 /* ---- the whole ---- */

@@ -122,17 +122,16 @@ static void put_point(sm_report *r, sm_data *object, const sm_roofline *p) {
 
 /* ---- the derivation ---- */
 
-static sm_why *why_array(sm_report *r, const sm_einsum *einsum, const sm_array *array) {
+static void why_array(sm_report *r, sm_why *to, const sm_einsum *einsum, const sm_array *array) {
     double size[SM_MAX_RANK];
     for (int d = 0; d < array->rank; d++) size[d] = einsum->index[array->dim[d].index].size;
     double elements = sm_array_elements_read(array, einsum, size),
            each = sm_dtype_bytes(array->dtype);
-    sm_why *node = sm_page_why(r, sm_array_notation(r, array, einsum, NULL),
+    sm_why *node = sm_page_why(r, to, sm_array_notation(r, array, einsum, NULL),
                                "elements x bytes of one", elements * each, "B");
     sm_page_leaf(r, node, "elements", elements, "",
                  sm_array_is_diagonal(array, einsum) ? "of the diagonal" : "sizes given");
     sm_page_leaf(r, node, sm_dtype_name(array->dtype), each, "B", "data type");
-    return node;
 }
 
 static const sm_fact *bandwidth_fact(const asked *q) {
@@ -141,38 +140,32 @@ static const sm_fact *bandwidth_fact(const asked *q) {
     return &q->in.chip->memory_bytes_per_s;
 }
 
-static sm_why *why_lower(sm_report *r, const asked *q, const sm_roofline *point) {
+static void why_lower(sm_report *r, sm_why *to, const asked *q, const sm_roofline *point) {
     const sm_einsum *einsum = &q->einsum;
     const sm_chip *chip = q->in.chip;
     const sm_fact *peak =
         on_vector_unit(q) ? &chip->vector_flops_per_s : &chip->flops_per_s[point->compute];
-    sm_why *time = sm_page_why(r, "lower bound", "max(math, memory)", point->lower_s, "s");
-    sm_why *math = sm_page_why(r, "math", "FLOPs / peak", point->math_s, "s");
-    sm_why *flops =
-        sm_page_why(r, "FLOPs", "2 x product of all indices, each once", point->flops, "FLOP");
+    sm_why *time = sm_page_why(r, to, "lower bound", "max(math, memory)", point->lower_s, "s");
+    sm_why *math = sm_page_why(r, time, "math", "FLOPs / peak", point->math_s, "s");
+    sm_why *flops = sm_page_why(r, math, "FLOPs", "2 x product of all indices, each once",
+                                point->flops, "FLOP");
     for (int i = 0; i < einsum->indices; i++)
         if (!einsum->index[i].literal && sm_index_repeats(einsum, i) < 0)
             sm_page_given(r, flops, einsum->index[i].name, einsum->index[i].size, "");
-    sm_why_add(math, flops);
     sm_page_fact(r, math, sm_textf(r, "peak %s", unit_words(r, q, point)), peak, "FLOP/s");
-    sm_why *memory = sm_page_why(r, "memory", "bytes / bandwidth", point->memory_s, "s");
+    sm_why *memory = sm_page_why(r, time, "memory", "bytes / bandwidth", point->memory_s, "s");
     sm_why *bytes =
-        sm_page_why(r, "bytes moved", "sum over the arrays, each once", point->bytes, "B");
-    for (int i = 0; i < einsum->operands; i++)
-        sm_why_add(bytes, why_array(r, einsum, &einsum->in[i]));
-    sm_why_add(bytes, why_array(r, einsum, &einsum->out));
-    sm_why_add(memory, bytes);
+        sm_page_why(r, memory, "bytes moved", "sum over the arrays, each once", point->bytes, "B");
+    for (int i = 0; i < einsum->operands; i++) why_array(r, bytes, einsum, &einsum->in[i]);
+    why_array(r, bytes, einsum, &einsum->out);
     sm_page_fact(r, memory, sm_textf(r, "bandwidth of %s", level_title(q)), bandwidth_fact(q),
                  "B/s");
-    sm_why_add(time, math);
-    sm_why_add(time, memory);
-    return time;
 }
 
 static void explain(sm_report *r, const asked *q, const sm_roofline *point) {
     const sm_calibration *c = q->in.calibration;
     bool vector = on_vector_unit(q), narrow = sm_dtype_bytes(point->compute) <= 1.0;
-    r->why = sm_page_why(r, "expected",
+    r->why = sm_page_why(r, NULL, "expected",
                          vector ? "max(math, memory / efficiency) + launch"
                                 : "max(math / (efficiency x tiles x k / (k + half k)), memory / "
                                   "efficiency) + launch",
@@ -185,13 +178,11 @@ static void explain(sm_report *r, const asked *q, const sm_roofline *point) {
     }
     sm_page_leaf(r, r->why, "memory efficiency", c->memory_efficiency, "", "calibration");
     sm_page_leaf(r, r->why, "launch", c->launch_s, "s", "calibration");
-    sm_why_add(r->why, why_lower(r, q, point));
+    why_lower(r, r->why, q, point);
     for (int i = 0; i < q->in.n_critical; i++)
         if (!isnan(q->solved[i]))
-            sm_why_add(r->why,
-                       sm_page_why(
-                           r, sm_textf(r, "critical %s", q->einsum.index[q->critical[i]].name),
-                           "the size at which FLOPs / peak = bytes / bandwidth", q->solved[i], ""));
+            sm_page_why(r, r->why, sm_textf(r, "critical %s", q->einsum.index[q->critical[i]].name),
+                        "the size at which FLOPs / peak = bytes / bandwidth", q->solved[i], "");
 }
 
 /* ---- the picture ---- */

@@ -76,13 +76,12 @@ void lowering_step_row(sm_report *r, sm_table *table, const lowering_shown *l, i
                 slice ? "-" : sm_show_seconds(r, cost->expected_s), note);
 }
 
-sm_why *lowering_why_collective(sm_report *r, const lowering_shown *l, int s) {
+void lowering_why_collective(sm_report *r, sm_why *to, const lowering_shown *l, int s) {
     const sm_step *step = &l->way->lowering.step[s];
     const sm_lowering_step_cost *cost = &l->way->cost.step[s];
-    sm_why *node = sm_page_why(r, sm_step_words(r, l->einsum, l->mesh, &l->way->lowering, s),
+    sm_why *node = sm_page_why(r, to, sm_step_words(r, l->einsum, l->mesh, &l->way->lowering, s),
                                "bytes on the busiest link / its rate", cost->lower_s, "s");
     sm_page_leaf(r, node, "bytes of the whole array of one group", step->bytes, "B", "sizes given");
     sm_page_leaf(r, node, "bytes on the busiest link", cost->bytes_busiest_link, "B",
                  cost->algorithm);
-    return node;
 }

@@ -15,7 +15,7 @@ void lowering_put_step(sm_report *r, sm_data *steps, const lowering_shown *l, in
 /* Columns: step, bytes, lower, expected, a note. */
 void lowering_step_row(sm_report *r, sm_table *table, const lowering_shown *l, int s);
 /* A collective with what makes its bound; its expected time adds latency and efficiency. */
-sm_why *lowering_why_collective(sm_report *r, const lowering_shown *l, int s);
+void lowering_why_collective(sm_report *r, sm_why *to, const lowering_shown *l, int s);
 /* The largest of the three: "network", "compute", "memory". */
 const char *lowering_bound(double math_s, double memory_s, double network_s);
 /* What a way costs a chip, as a page tells it. */

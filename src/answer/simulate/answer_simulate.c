@@ -665,7 +665,7 @@ static sm_status simulate_at(sm_simulate_asked *q, double rate, sm_error *err) {
 
 /* What a simulation gives cannot be derived; what its goodput is made of can. */
 static sm_why *explain(sm_report *r, const sm_simulated *s) {
-    sm_why *why = sm_page_why(r, "goodput, requests per second",
+    sm_why *why = sm_page_why(r, NULL, "goodput, requests per second",
                               "requests x share within the SLO / seconds", s->goodput_per_s, "");
     sm_page_given(r, why, "requests", s->requests, "");
     sm_page_leaf(r, why, "share within the SLO", s->within_slo, "", "simulated");

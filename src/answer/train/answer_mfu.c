@@ -228,7 +228,8 @@ static void speed(sm_report *r, const asked_mfu *q) {
 static void explain(sm_report *r, const asked_mfu *q) {
     told t = tell(q, &q->count);
     double all = q->tokens_per_s * q->in.system->chips;
-    r->why = sm_page_why(r, "step", "tokens / (tokens/s of a chip x chips)", q->batch / all, "s");
+    r->why =
+        sm_page_why(r, NULL, "step", "tokens / (tokens/s of a chip x chips)", q->batch / all, "s");
     sm_page_given(r, r->why, "tokens of a step", q->batch, "tokens");
     sm_page_given(r, r->why, "chips", q->in.system->chips, "");
     sm_page_leaf(r, r->why, "tokens/s of a chip", q->tokens_per_s, "tokens/s",

@@ -368,20 +368,20 @@ static void interval_rows(sm_report *r, const sm_fitting *q) {
 
 static void explain(sm_report *r, const sm_fitting *q) {
     r->why =
-        sm_page_why(r, "median error on what was held out",
+        sm_page_why(r, NULL, "median error on what was held out",
                     "median of |expected / measured - 1|, constants fitted to the other groups",
                     q->fit.held_out_median, "");
     sm_page_given(r, r->why, "rows", (double)q->fit.rows, "");
     for (int i = 0; i < q->fit.constants; i++) {
         const sm_fit_constant *c = &q->fit.constant[i];
         const sm_constant_info *info = sm_constant_of(c->which);
-        sm_why *node = sm_page_why(r, info->name, "most likely under the prior and the rows",
-                                   c->after, strcmp(info->unit, "s") == 0 ? "s" : "");
+        sm_why *node =
+            sm_page_why(r, r->why, info->name, "most likely under the prior and the rows", c->after,
+                        strcmp(info->unit, "s") == 0 ? "s" : "");
         sm_page_leaf(r, node, "start", c->before, strcmp(info->unit, "s") == 0 ? "s" : "",
                      q->in.start->source);
         sm_page_leaf(r, node, "relative deviation", c->deviation, "",
                      c->identified ? "the rows" : "the prior");
-        sm_why_add(r->why, node);
     }
 }
 

@@ -62,7 +62,7 @@ static sm_status explain_row(sm_report *r, const sm_validation *v, const sm_chec
     sm_status status = sm_truth_case_new(c->row, &ready, err);
     if (status) return status;
     sm_truth_predict(ready, sm_override_for(v, c->row), &p);
-    sm_why *node = sm_page_why(r, sm_textf(r, "error of row %s", sm_row_name(r, v, c)),
+    sm_why *node = sm_page_why(r, r->why, sm_textf(r, "error of row %s", sm_row_name(r, v, c)),
                                "expected / measured - 1", error_of(c), "");
     sm_page_leaf(r, node, "measured", c->row->measured_s, "s", c->row->source);
     sm_why *tree;
@@ -72,13 +72,12 @@ static sm_status explain_row(sm_report *r, const sm_validation *v, const sm_chec
     if (tree) sm_why_add(node, tree);
     else sm_page_leaf(r, node, "expected", c->p.expected_s, "s", c->p.calibration->source);
     sm_page_leaf(r, node, "lower", c->p.lower_s, "s", "datasheet rates alone");
-    sm_why_add(r->why, node);
     return SM_OK;
 }
 
 static sm_status explain(sm_report *r, const sm_validation *v, const ranked *list, size_t n,
                          sm_error *err) {
-    r->why = sm_page_why(r, "worst rows", "explained below", (double)n, "rows");
+    r->why = sm_page_why(r, NULL, "worst rows", "explained below", (double)n, "rows");
     for (size_t i = 0; i < n; i++) {
         sm_status status = explain_row(r, v, &v->row[list[i].at], err);
         if (status) return status;

@@ -212,7 +212,7 @@ static void show_order(sm_report *r, const execution_job *job) {
 /* Where the predicted time comes from; 'matmul' explains each step down to the datasheet. */
 static void explain(sm_report *r, const question *q, const sm_alternative *a) {
     const char *formula = sm_cost_formula(r, &a->cost);
-    r->why = sm_page_why(r, "predicted", formula, a->cost.expected_s, "s");
+    r->why = sm_page_why(r, NULL, "predicted", formula, a->cost.expected_s, "s");
     for (int s = 0; s < a->lowering.steps; s++)
         sm_page_leaf(r, r->why, sm_step_words(r, &q->einsum, &q->m.mesh, &a->lowering, s),
                      a->cost.step[s].expected_s, "s", q->calibration->source);
