@@ -11,15 +11,14 @@
 #include "scalemodel/simulate.h"
 
 enum {
-    PARTS = 8,    /* of the sequences that decode at most, where D is priced */
-    OCTAVES = 12, /* of chunks of prompts in a step */
-    MOST_CLIENTS =
-        256,           /* for each group of chips: beyond that each stands for several equal ones */
-    ROUNDS = 10,       /* requests of each; the first are the burst, those that follow alike, */
-    LEAST_ALIKE = 256, /* and so many at least */
-    COUNTED = 4000,    /* at a rate */
-    MOST_FIRST = 8000, /* until empty engines are as full as they get: those do not count */
-    MOST_ENGINES = 64, /* at a rate: of more these have their share of it */
+    PARTS = 8,          /* of the sequences that decode at most, where D is priced */
+    OCTAVES = 12,       /* of chunks of prompts in a step */
+    MOST_CLIENTS = 256, /* of a group of chips: beyond that each stands for several equal ones */
+    ROUNDS = 10,        /* requests of each; the first are the burst, those that follow alike, */
+    LEAST_ALIKE = 256,  /* and so many at least */
+    COUNTED = 4000,     /* at a rate */
+    MOST_FIRST = 8000,  /* until empty engines are as full as they get: those do not count */
+    MOST_ENGINES = 64,  /* at a rate: of more these have their share of it */
     PLENTY_RUN = 1 << 20
 };
 static const double SHORTEST = 0.8;   /* share of the longest prompt and output */
