@@ -158,6 +158,10 @@ static void speed_lines(sm_report *r, const sm_serving_found *a) {
                    sm_show_seconds(r, ends.high), a->q->used->chip, a->q->used->software,
                    sm_show_seconds(r, p->tpot_s[0]),
                    sm_serve_bound_words(r, a->q->in.system, &p->decode));
+    const char *named = a->q->in.software;
+    if (named && strcmp(a->q->used->software, named) != 0)
+        sm_report_text(r, "Of %s nothing was measured on %s: %s stands in.", named,
+                       a->q->in.system->chip.name, a->q->used->software);
     sm_bound_note(r, a->q->used, "a token", p->tpot_s[0], p->tpot_s[1]);
     sm_report_text(r, "First token after %s (bound %s)%s.", sm_show_seconds(r, p->ttft_s[1]),
                    sm_show_seconds(r, p->ttft_s[0]), first_words(r, a));
