@@ -37,9 +37,13 @@ static void tear_down(served_model *m) {
     sm_arena_free(m->arena);
 }
 
+/* Of all copies of the model, each of which is an engine. */
 static double step_of(served_model *m, int groups, sm_attend first, sm_attend second,
                       double sampled) {
-    sm_step_batch batch = {.groups = groups, .group = {first, second}, .sampled = sampled};
+    double copies = m->plan.data;
+    first.sequences *= copies;
+    second.sequences *= copies;
+    sm_step_batch batch = {.groups = groups, .group = {first, second}, .sampled = sampled * copies};
     sm_step_price price;
     assert_int_equal(sm_serve_step(m->serve, &m->plan, &batch, &price, NULL), SM_OK);
     return price.expected_s;

@@ -37,6 +37,24 @@ static void book_table_of_llama_2_13b(void **state) {
     sm_serve_free(serve);
 }
 
+/* Of layers that scan, the state of each sequence is read as a cache is: all of it, on its part of
+ * the chips. */
+static void states_are_in_the_bound(void **state) {
+    static const char *const models[] = {"mamba2-2.7b", "qwen3-next-80b-a3b"};
+    for (int i = 0; i < 2; i++) {
+        serve_case c;
+        serve_case_fill(&c, models[i], "h200:2");
+        c.job.context = 1000;
+        sm_serve *serve = serve_case_new(&c);
+        sm_serve_point p = serve_point(serve, "tensor=2", 64);
+        double bytes = sm_model_state_bytes(&c.model, c.job.dtypes.kv) +
+                       sm_model_kv_bytes(&c.model, 1000, c.job.dtypes.kv);
+        close_to(p.decode.bound_kv_s, 64 * bytes / 2 / c.system.chip.memory_bytes_per_s.value, .01);
+        assert_true(p.tpot_alone_s[0] < p.tpot_alone_s[1]);
+        sm_serve_free(serve);
+    }
+}
+
 /* All that a checkpoint takes lies in the memory of one chip, and each format is cheaper to read.
  */
 static void weights_as_stored(void **state) {
@@ -750,6 +768,7 @@ int main(void) {
         cmocka_unit_test(eager_steps_wait_for_the_host),
         cmocka_unit_test(impossible_plans_are_refused),
         cmocka_unit_test(degrees_below_one_are_refused),
+        cmocka_unit_test(states_are_in_the_bound),
         cmocka_unit_test(impossible_jobs_are_refused),
         cmocka_unit_test(hostile_steps_are_refused),
     };

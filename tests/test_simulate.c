@@ -270,6 +270,22 @@ static void test_alone_in_chunks(void **state) {
     assert_true(out.steps == 8);
 }
 
+/* A prompt takes no more of a step than one group of chips does; one that is shorter and came later
+ * is done before it. */
+static void test_chunks_of_groups(void **state) {
+    formula f = {0.01, 0, 0, 0, 0};
+    sm_engine engine = engine_of(&f, 1e6);
+    sm_request two[2] = {{.prompt = 1000, .output = 1}, {.prompt = 200, .output = 1}};
+    sm_simulation o = options_of(&engine, SM_POLICY_CHUNKED);
+    o.chunk_tokens = 5000;
+    o.prompt_tokens = 300;
+    o.most_batch = 16;
+    sm_simulated out = simulate_list(&o, two, 2);
+    assert_close(out.ttft_s.most, 0.04, 1e-12);
+    assert_close(out.ttft_s.mean, 0.5 * (0.02 + 0.04), 1e-12);
+    assert_true(out.steps == 4 && out.prefilled_tokens == 1200);
+}
+
 /* ---- queues with a closed form ---- */
 
 /* Requests of one token each take the same prefill: M/D/1, mean wait rho S / (2 (1 - rho)). */
@@ -575,6 +591,7 @@ int main(void) {
         cmocka_unit_test(test_alone),
         cmocka_unit_test(test_alone_disaggregated),
         cmocka_unit_test(test_alone_in_chunks),
+        cmocka_unit_test(test_chunks_of_groups),
         cmocka_unit_test(test_queue_of_constant_service),
         cmocka_unit_test(test_queue_of_varied_service),
         cmocka_unit_test(test_queue_of_two_priorities),

@@ -350,6 +350,8 @@ typedef struct sm_serve_question {
     const sm_system *prefill_system; /* of the pool that prefills; NULL: that of decoding, system */
     const sm_calibration *prefill_calibration; /* of its chips; NULL: those of `software` */
     const struct sm_software *engine;          /* in place of `software`, or NULL */
+    const char *const *softwares; /* of each of systems, in place of `software`; NULL: that one */
+    const char *checkpoint;       /* whose id a command names; NULL: that of the model */
 } sm_serve_question;
 /* The frontier of time per token, throughput and cost, its best point in full; or one point; or
  * the best point on each of several systems.

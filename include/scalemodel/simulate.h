@@ -105,12 +105,13 @@ typedef struct sm_engine {
     int drafted;            /* tokens that a step verifies beside; 0 */
     int chips;
 } sm_engine;
-/* The engine of a plan, for steps of at most step_tokens tokens; memory is what is left beside the
- * weights when a sequence holds mean_tokens. Its times are tables that fill as they are asked,
- * interpolated between points 1/8 apart; the number of decoding sequences is exact up to 1024. A
- * step that decodes and prefills is the sum of both less the matmuls counted twice. The engine
- * lives in the arena and needs serve; it is for one thread. Host memory: half of what the chips'
- * hosts have. SM_NEGATIVE when not one such sequence fits. */
+/* The engine of a plan, or of one of its copies (`data`), which are engines of their own; for steps
+ * of at most step_tokens tokens; memory is what is left beside the weights when a sequence holds
+ * mean_tokens. Its times are tables that fill as they are asked, interpolated between points 1/8
+ * apart; the number of decoding sequences is exact up to 1024. A step that decodes and prefills is
+ * the sum of both less the matmuls counted twice. The engine lives in the arena and needs serve; it
+ * is for one thread. Host memory: half of what the chips' hosts have. SM_NEGATIVE when not one such
+ * sequence fits. */
 sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_tokens,
                           double step_tokens, sm_arena *arena, sm_engine *engine, sm_error *err);
 
@@ -162,6 +163,8 @@ typedef struct sm_simulation {
      * until `gather` of them wait. 0: they are taken after every step. Not of pools. */
     double look_steps, gather_steps, gather;
     uint64_t seed;
+    double prompt_tokens; /* of one prompt in a chunked step at most, as it is on one group of
+                             chips; 0: all there is room for */
 } sm_simulation;
 #define sm_simulation_defaults(simulation)                                                         \
     sm_simulation_defaults_sized((simulation), sizeof *(simulation))
@@ -169,10 +172,10 @@ typedef struct sm_simulation {
  * 256 sequences, pages of 16 tokens. The engine is left NULL. What sm_simulation_defaults calls. */
 void sm_simulation_defaults_sized(sm_simulation *simulation, size_t size);
 
-/* Policy, sequences of a step, admission, and the steps between looks and those that prompts are
- * gathered for, as this software has them (load.h). apart: prompts are prefilled elsewhere and
- * handed over. The tokens of a step become 0, for an answer to fill: the software's budget for each
- * group of chips that has sequences of its own. */
+/* Policy, sequences of a step, what one prompt takes of it, admission, and the steps between looks
+ * and those that prompts are gathered for, as this software has them (load.h). apart: prompts are
+ * prefilled elsewhere and handed over. The tokens of a step become 0, for an answer to fill: the
+ * software's budget for each group of chips that has sequences of its own. */
 void sm_simulation_follow(sm_simulation *simulation, const sm_software *software, bool apart);
 /* Requests until each of so many groups of chips has one, where they come to them at random. */
 double sm_simulation_gather(double groups);

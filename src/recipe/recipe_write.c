@@ -134,9 +134,10 @@ static expression_value job_value(const writing *w, const char *name) {
     if (strcmp(name, "model") == 0) return value_text(j->model->name);
     if (strcmp(name, "version") == 0) return value_text(w->f->version);
     if (strcmp(name, "their_model") == 0)
-        return value_text(framework_model_theirs(w->f, j->model->name));
+        return value_text(j->checkpoint ? j->checkpoint
+                                        : framework_model_theirs(w->f, j->model->name));
     if (strcmp(name, "hub_model") == 0) return hub_value(w, j->model->name);
-    if (strcmp(name, "weights") == 0) return value_text(j->weights);
+    if (strcmp(name, "weights") == 0) return value_text(j->checkpoint ? NULL : j->weights);
     if (strcmp(name, "kv") == 0) return value_text(j->kv);
     if (strcmp(name, "software") == 0) return value_text(j->software);
     if (strcmp(name, "predicted") == 0) return value_text(j->predicted);

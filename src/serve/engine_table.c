@@ -11,6 +11,7 @@
  * where X(P, a) is the prefill beside one decoding sequence, T(t) a step of t tokens, of one
  * decoding sequence and short prompts: matmuls see all tokens of a step together, attention sees
  * each group by itself, so that only the matmuls of n and P tokens are not those of each alone. */
+#include "scalemodel/load.h"
 #include "scalemodel/simulate.h"
 #include "serve_space.h"
 
@@ -37,8 +38,10 @@ typedef struct engine_table {
     double *beside[ROWS];  /* X, as prefill */
     double together[ROWS]; /* T, by tokens */
     int depth;             /* of drafts, which a decode step verifies; 0: none */
-    double replicas;       /* groups of chips with sequences of their own */
+    double copies;         /* of the model, each an engine */
+    double replicas;       /* of a copy: groups of chips with sequences of their own */
     double expert_groups;  /* those of them that share no experts */
+    double most_tokens;    /* of a prompt in a step that decodes too */
     sm_error err;          /* SM_INTERNAL: why the last cell has no price */
 } engine_table;
 
@@ -84,10 +87,13 @@ static double *new_row(engine_table *t) {
 
 /* ---- cells ---- */
 
-static double price_batch(engine_table *t, const sm_step_batch *batch) {
+/* Of all copies, as long as that of one. */
+static double price_batch(engine_table *t, sm_step_batch batch) {
     sm_step_price price;
     sm_error err = {.status = SM_OK};
-    sm_status status = sm_serve_step(t->serve, &t->plan, batch, &price, &err);
+    for (int i = 0; i < batch.groups; i++) batch.group[i].sequences *= t->copies;
+    batch.sampled *= t->copies;
+    sm_status status = sm_serve_step(t->serve, &t->plan, &batch, &price, &err);
     if (status == SM_INTERNAL) t->err = err;
     return status == SM_OK ? price.expected_s : NAN;
 }
@@ -95,7 +101,7 @@ static double price_batch(engine_table *t, const sm_step_batch *batch) {
 static double price_of(engine_table *t, sm_attend group, double sampled) {
     sm_step_batch batch = {.groups = 1, .sampled = sampled};
     batch.group[0] = group;
-    return price_batch(t, &batch);
+    return price_batch(t, batch);
 }
 
 /* Stages of a pipeline decode groups of the batch at the same time: a step of all lasts as long as
@@ -106,29 +112,28 @@ static double price_decode(engine_table *t, double n, double cached) {
     if (t->depth == 0 || !t->serve->draft || isnan(verify)) return verify;
     sm_step_price draft;
     sm_error err = {.status = SM_OK};
-    sm_status status = point_draft(t->serve, &t->plan, group, &draft, &err);
+    sm_status status = point_draft(t->serve, &t->plan, group * t->copies, &draft, &err);
     if (status == SM_INTERNAL) t->err = err;
     return status == SM_OK ? verify + t->depth * draft.expected_s : NAN;
 }
 
-/* New tokens that attend to more than half of them are one prompt with a cached beginning; to
- * less: several prompts. */
-static sm_attend prompts_of(double tokens, double attended) {
-    if (2.0 * attended >= tokens) return (sm_attend){1.0, tokens, attended - 0.5 * tokens};
-    double each = fmax(1.0, 2.0 * attended);
-    return (sm_attend){tokens / each, each, 0.0};
+/* New tokens that attend to less than half of them are of several prompts, and so are more than
+ * the most that one has in a step; what each attends to beyond half of its own is cached. */
+static sm_attend prompts_of(double tokens, double attended, double most) {
+    double each = fmin(fmin(tokens, most), fmax(1.0, 2.0 * attended));
+    return (sm_attend){tokens / each, each, fmax(0.0, attended - 0.5 * each)};
 }
 
 static double price_prefill(engine_table *t, double tokens, double attended) {
-    sm_attend prompts = prompts_of(tokens, attended);
+    sm_attend prompts = prompts_of(tokens, attended, INFINITY);
     return price_of(t, prompts, prompts.sequences);
 }
 
 static double price_beside(engine_table *t, double tokens, double attended) {
     sm_step_batch batch = {.groups = 2, .group = {{1, t->depth + 1.0, 1}}};
-    batch.group[1] = prompts_of(tokens, attended);
+    batch.group[1] = prompts_of(tokens, attended, t->most_tokens);
     batch.sampled = t->depth + 1.0 + batch.group[1].sequences;
-    return price_batch(t, &batch);
+    return price_batch(t, batch);
 }
 
 /* One row of a table: its cells by `attend`, priced by the row's own first argument. */
@@ -173,7 +178,7 @@ static double price_together(engine_table *t, double tokens) {
         return price_of(t, (sm_attend){1, 1, 1}, 1) + price_together(t, 2.0) -
                price_of(t, (sm_attend){2, 1, 1}, 2);
     batch.group[1] = short_prompts(t, tokens - 1.0);
-    return price_batch(t, &batch);
+    return price_batch(t, batch);
 }
 
 static double together_cell(engine_table *t, int row) {
@@ -201,7 +206,7 @@ static double prefill_s(engine_table *t, double tokens, double attended) {
 static double mixed_s(engine_table *t, double n, double cached, double prefill, double attended) {
     /* Prompts fewer than the groups of chips leave some idle: the step takes as long as if all of
      * them had as many tokens as the fullest; of chips that share experts these see the sum. */
-    double prompts = 2.0 * attended < prefill ? prefill / fmax(1.0, 2.0 * attended) : 1.0;
+    double prompts = prompts_of(prefill, attended, t->most_tokens).sequences;
     double tokens = prefill * fmax(1.0, t->expert_groups / prompts),
            group = point_group(&t->plan, n);
     double beside = table_s(t, t->beside, prefill, attended, price_beside);
@@ -295,9 +300,11 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_toke
     sm_degrees d;
     sm_plan_settle(&p, &serve->model);
     sm_degrees_set(&d, &p, &serve->model);
-    t->replicas = d.replicas;
-    t->expert_groups = expert_groups(&d);
-    int chips = sm_plan_chips(plan);
+    t->copies = plan->data;
+    t->replicas = d.replicas / t->copies;
+    t->expert_groups = expert_groups(&d) / t->copies;
+    t->most_tokens = serve->job.software->budget_tokens;
+    int chips = sm_plan_chips(plan) / plan->data;
     t->depth = serve->job.speculation.depth;
     if (t->depth < 0) {
         decode_time best;
@@ -312,8 +319,10 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_toke
                           .drafted = t->depth,
                           .chips = chips};
     double sequences = 0.0;
-    status = sm_serve_most_sequences(serve, plan, mean_tokens, step_tokens, &sequences, err);
+    status =
+        sm_serve_most_sequences(serve, plan, mean_tokens, step_tokens * t->copies, &sequences, err);
     if (status) return status;
+    sequences /= t->copies;
     engine->kv_tokens = sequences >= 1.0 ? sequences * mean_tokens : 0.0;
     /* Layers with windows keep less of a long sequence: the mean of one of that length,
      * and states are shared out over its tokens. */

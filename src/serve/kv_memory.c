@@ -226,8 +226,9 @@ void sim_forget_due(sim_replica *r, int slot) {
     int at = 0;
     while (at < r->dues && r->due[(r->due_first + at) % r->due_room] != slot) at++;
     if (at == r->dues) return;
-    for (; at + 1 < r->dues; at++)
-        r->due[(r->due_first + at) % r->due_room] = r->due[(r->due_first + at + 1) % r->due_room];
+    for (; at > 0; at--)
+        r->due[(r->due_first + at) % r->due_room] = r->due[(r->due_first + at - 1) % r->due_room];
+    r->due_first = (r->due_first + 1) % r->due_room;
     r->dues--;
 }
 

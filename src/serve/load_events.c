@@ -12,9 +12,9 @@
 
 enum {
     PARTS = 8,          /* of the sequences that decode at most, where D is priced */
-    OCTAVES = 12,       /* of prompts in a step */
-    MOST_CLIENTS = 128, /* beyond that each stands for several equal ones */
-    ROUNDS = 6,         /* requests of each; the first are the burst, those that follow alike, */
+    OCTAVES = 12,       /* of chunks of prompts in a step */
+    MOST_CLIENTS = 256, /* of a group of chips: beyond that each stands for several equal ones */
+    ROUNDS = 10,        /* requests of each; the first are the burst, those that follow alike, */
     LEAST_ALIKE = 256,  /* and so many at least */
     COUNTED = 4000,     /* at a rate */
     MOST_FIRST = 8000,  /* until empty engines are as full as they get: those do not count */
@@ -27,8 +27,10 @@ static const double PLENTY_KV = 1e12; /* tokens: who runs at once is known alrea
 typedef struct events {
     load_steps *c;
     load_prompt prompt;
-    double tokens;  /* of a prompt that are new */
-    double each;    /* requests that a client stands for */
+    double tokens;         /* of a prompt that are new */
+    double chunk, longest; /* of them, what a step takes, of long ones at most */
+    double each;           /* requests that a client stands for */
+    double in_flight;
     double clients; /* of all engines; 0: they come at a rate */
     double rate;    /* a second, over so many engines */
     double engines, prefill_engines;
@@ -36,9 +38,10 @@ typedef struct events {
     double most; /* sequences that an engine may decode at once, or as many as there are */
     double room; /* those that it has room for, in clients */
     double decode_s[PARTS + 1];
-    double beside_s[OCTAVES + 1]; /* of 1, 2, 4 .. prompts in a step */
+    double beside_s[OCTAVES + 1]; /* of 1, 2, 4 .. chunks in a step */
     double *first_s;              /* by request */
-    double token_s;               /* of those that count: a sum */
+    double seconds;               /* from the first request to the last token */
+    double token_s;               /* of those that count, in a closed loop of all: a sum */
 } events;
 
 /* Of so many sequences, on the line between two that are priced. */
@@ -51,31 +54,33 @@ static double decode_s(events *e, double n) {
     return e->decode_s[low] + (at - low) * (e->decode_s[low + 1] - e->decode_s[low]);
 }
 
-/* The same of what so many prompts add. */
-static double beside_s(events *e, double prompts) {
-    int low = prompts > 1 ? (int)smaller(log2(prompts), OCTAVES - 1) : 0,
-        high = low + (prompts > 1);
+/* The same of what so many chunks add. */
+static double beside_s(events *e, double chunks) {
+    int low = chunks > 1 ? (int)smaller(log2(chunks), OCTAVES - 1) : 0, high = low + (chunks > 1);
     for (int i = low; i <= high; i++)
         if (e->beside_s[i] <= 0) e->beside_s[i] = load_beside_s(e->c, &e->prompt, ldexp(1, i));
-    if (prompts <= 1) return prompts * e->beside_s[0];
-    double share = prompts / ldexp(1, low) - 1;
+    if (chunks <= 1) return chunks * e->beside_s[0];
+    double share = chunks / ldexp(1, low) - 1;
     return e->beside_s[low] + share * (e->beside_s[high] - e->beside_s[low]);
 }
 
-/* A step with a prompt takes as long as the prompt alone at least. */
+/* Prompts are as long as twice what their tokens attend to, or more than a step takes of one: two
+ * of half the length are not one of all, where each is on a group of chips of its own. A step with
+ * a prompt takes as long as the prompt alone at least. */
 static double step_s(void *context, double n, double cached, double prefill, double attended) {
     events *e = context;
-    double prompts = prefill * e->each / e->tokens;
-    (void)cached, (void)attended;
+    (void)cached;
     double decode = n > 0 ? decode_s(e, n * e->each) : 0;
     if (prefill <= 0) return decode;
-    return larger(e->prompt.alone_s * smaller(1, prompts), decode + beside_s(e, prompts));
+    double length = smaller(smaller(prefill, e->longest), larger(1, 2 * attended));
+    double beside = beside_s(e, prefill / length * e->each) * length / e->chunk;
+    return larger(e->prompt.alone_s * smaller(1, prefill * e->each / e->tokens), decode + beside);
 }
 
 static void served(void *context, const sm_request_served *r) {
     events *e = context;
     e->first_s[r->number] = r->first_token_s - r->arrival_s;
-    if ((double)r->number >= e->first && r->output > 1)
+    if (r->output > 1 && (e->clients > 0 || (double)r->number >= e->first))
         e->token_s += (r->end_s - r->first_token_s) / (r->output - 1);
 }
 
@@ -87,7 +92,7 @@ static double mean_of(const double *x, size_t n) {
 
 /* Of the burst as large a share as the software's benchmarks have of it; at a rate there is none.
  */
-static void read_first(events *e, first_token *out) {
+static void read_first(events *e, event_times *out) {
     size_t n = (size_t)e->counted, first = (size_t)e->first;
     double *counted = e->first_s + first;
     out->mean_s = out->steady_s = mean_of(counted, n);
@@ -96,6 +101,9 @@ static void read_first(events *e, first_token *out) {
     sm_sort_numbers(counted, n);
     out->median_s = counted[n / 2];
     out->p99_s = counted[(size_t)(0.99 * (double)n)];
+    double all = e->clients > 0 ? e->first + e->counted : e->counted;
+    out->token_s = e->token_s / all;
+    out->request_s = e->clients > 0 ? e->seconds / all * e->clients / e->in_flight : 0;
 }
 
 /* Budgets and batches are of the requests that a client stands for. */
@@ -108,13 +116,12 @@ static void set_policy(const events *e, const sm_engine *engine, sm_simulation *
     o->replicas = (int)e->engines;
     o->prefill_replicas = (int)e->prefill_engines;
     o->most_batch = e->room;
-    double budget =
-        software->budget_tokens * sm_plan_groups(&engines->prefill_plan, &engines->prefill->model);
+    double budget = software->budget_tokens * load_groups(&engines->prefill_plan, engines->prefill);
     double least = e->clients > 0 ? o->most_batch + 1 : 1;
     o->prefill_tokens = larger(least, floor(budget / e->each));
     o->chunk_tokens = larger(o->most_batch + 1, o->prefill_tokens);
-    double groups = sm_plan_groups(&engines->plan, &engines->decode->model);
-    o->gather = larger(1, sm_simulation_gather(groups) / e->each);
+    double gather = sm_simulation_gather(load_groups(&engines->plan, engines->decode));
+    o->gather = larger(1, gather / e->each);
     o->concurrency = e->clients;
 }
 
@@ -140,13 +147,14 @@ static sm_status run(events *e, sm_error *err) {
     sm_simulated *out = sm_malloc(sizeof *out);
     if (!out) return sm_fail_memory(err);
     sm_status status = sm_simulate(&o, &arrivals, &watch, out, err);
+    e->seconds = out->seconds;
     sm_free(out);
     return status;
 }
 
 /* A prompt keeps one of the stages of a prefill worker busy at a time: the next comes as soon, and
  * its first token after all of them. */
-static void simulate(events *e, first_token *out) {
+static void simulate(events *e, event_times *out) {
     load_steps *c = e->c;
     double stages = c->e->apart ? c->e->prefill_plan.pipeline : 1;
     double later_s = e->prompt.alone_s * (1 - 1 / stages);
@@ -162,16 +170,19 @@ static void simulate(events *e, first_token *out) {
 }
 
 void load_closed_first(load_steps *c, double in_flight, double most_running,
-                       const load_prompt *prompt, first_token *out) {
+                       const load_prompt *prompt, event_times *out) {
     const sm_serve_job *job = &c->e->decode->job;
-    double all = c->e->apart ? in_flight * c->e->n : in_flight;
+    double all = c->e->apart ? in_flight * c->n : in_flight;
     events e = {.c = c,
                 .prompt = *prompt,
                 .tokens = job->prompt - job->prefix,
-                .each = larger(1, all / MOST_CLIENTS),
+                .chunk = load_chunk(c),
+                .longest = load_most_chunk(c),
+                .in_flight = all,
+                .each = larger(1, all / MOST_CLIENTS / load_groups(&c->e->plan, c->e->decode)),
                 .rate = 1, /* not looked at */
-                .engines = c->e->apart ? c->e->n : 1,
-                .prefill_engines = c->e->prefill_n};
+                .engines = c->e->apart ? c->n : 1,
+                .prefill_engines = c->prefill_n};
     e.clients = larger(1, floor(all / e.each + 0.5));
     e.first = e.clients;
     e.counted = e.clients * ceil(larger(ROUNDS - 1, LEAST_ALIKE / e.clients));
@@ -181,26 +192,27 @@ void load_closed_first(load_steps *c, double in_flight, double most_running,
 }
 
 void load_open_first(load_steps *c, double rate, double running, double most_running,
-                     const load_prompt *prompt, first_token *out, double *token_s) {
+                     const load_prompt *prompt, event_times *out) {
     enum { FULLER = 4, ROOM = 16 }; /* than on average */
     const sm_serve_job *job = &c->e->decode->job;
     events e = {.c = c,
                 .prompt = *prompt,
                 .tokens = job->prompt - job->prefix,
+                .chunk = load_chunk(c),
+                .longest = load_most_chunk(c),
                 .each = 1,
                 .counted = COUNTED,
                 .room = larger(1, floor(smaller(most_running, FULLER * running + ROOM)))};
     /* Of a pool that prefills each worker has its share; those that decode let nobody wait. */
-    double n = c->e->apart ? ceil(c->e->prefill_n) : c->e->n;
+    double n = c->e->apart ? ceil(c->prefill_n) : c->n;
     double most = c->e->apart ? MOST_ENGINES : larger(1, floor(MOST_FIRST / (2 * running + 1)));
     double engines = smaller(n, smaller(most, MOST_ENGINES));
-    e.engines = c->e->apart ? larger(1, floor(c->e->n * engines / n + 0.5)) : engines;
+    e.engines = c->e->apart ? larger(1, floor(c->n * engines / n + 0.5)) : engines;
     e.prefill_engines = c->e->apart ? engines : 1;
-    e.rate = rate * engines / (c->e->apart ? c->e->prefill_n : c->e->n);
+    e.rate = rate * engines / (c->e->apart ? c->prefill_n : c->n);
     e.first =
         c->e->apart ? 0.25 * MOST_FIRST : smaller(MOST_FIRST, floor(2 * running * engines) + 1);
     if (c->e->apart) e.room = PLENTY_RUN;
     e.most = smaller(e.room, FULLER * running + ROOM);
     simulate(&e, out);
-    *token_s = e.token_s / e.counted;
 }

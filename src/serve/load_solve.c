@@ -17,7 +17,7 @@ static double output_of(const load_steps *c) {
  * prefill comes: an engine may take its prompts in waves; what they cost shows in the time per
  * request all the same. */
 static sm_load_times of_batch(load_steps *c, double most_running) {
-    double all = c->load->requests / c->e->n;
+    double all = c->load->requests / c->n;
     sm_load_times t = {.running = fmin(all, fmax(1, most_running))};
     if (!c->load->no_prefill) t.ttft_s = load_prefill_s(c, all);
     if (!c->load->no_decode) t.tpot_s = load_alone_s(c, t.running) * all / t.running;
@@ -31,7 +31,7 @@ static sm_load_times of_batch(load_steps *c, double most_running) {
 static sm_load_times closed_bound(load_steps *c, double most, double n) {
     double output = output_of(c);
     sm_load_times t = {.ttft_s = load_prefill_s(c, 1), .tpot_s = load_alone_s(c, n), .running = n};
-    t.request_s = load_token_s(c, most) * output / most / c->e->n;
+    t.request_s = load_token_s(c, most) * output / most / c->n;
     t.latency_s = t.ttft_s + t.tpot_s * (output - 1);
     return t;
 }
@@ -40,8 +40,8 @@ static sm_load_times closed_bound(load_steps *c, double most, double n) {
  * (apart, and longer where prefill is the bottleneck). */
 static void settle(load_steps *c, double in_flight, double most_running, double first,
                    sm_load_times *t) {
-    double output = output_of(c), engines = c->e->n;
-    double least = c->e->apart ? load_service_s(c) / c->e->prefill_n : 0;
+    double output = output_of(c), engines = c->n;
+    double least = c->e->apart ? load_service_s(c) / c->prefill_n : 0;
     for (int i = 0; i < ROUNDS; i++) {
         t->tpot_s = load_token_s(c, t->running);
         t->request_s = fmax(t->tpot_s * output / t->running / engines, least);
@@ -65,8 +65,9 @@ static load_prompt prompt_of(load_steps *c, double running) {
     return prompt;
 }
 
-/* So many requests of one engine in flight: as many decode as first tokens leave, which are
- * simulated as if none waited, and then of those that the simulation leaves. */
+/* So many requests of one engine in flight, simulated on steps of as many as decode where none
+ * waits. Of pools the time per token is then that of as many as the simulated first tokens leave.
+ */
 static sm_load_times closed(load_steps *c, double in_flight, double most_running) {
     sm_load_times t = {.running = fmax(1, fmin(in_flight, most_running))};
     double alone = load_prefill_s(c, 1);
@@ -76,10 +77,18 @@ static sm_load_times closed(load_steps *c, double in_flight, double most_running
     }
     settle(c, in_flight, most_running, c->software->admission_s + alone, &t);
     const load_prompt prompt = prompt_of(c, t.running);
-    first_token first = {t.ttft_s, t.ttft_s, t.ttft_s, t.ttft_s};
+    event_times first = {
+        .mean_s = t.ttft_s, .steady_s = t.ttft_s, .median_s = t.ttft_s, .p99_s = t.ttft_s};
     load_closed_first(c, in_flight, most_running, &prompt, &first);
     bool full = t.running >= most_running; /* who waits, waits for room */
-    if (!full) settle(c, in_flight, most_running, first.steady_s, &t);
+    if (first.request_s > 0 && !c->e->apart) {
+        if (first.token_s > 0) t.tpot_s = first.token_s;
+        double decoding_s = t.tpot_s * output_of(c);
+        t.request_s = full ? decoding_s / t.running / c->n : first.request_s / c->n;
+        if (!full) t.running = fmax(1, in_flight * decoding_s / (first.steady_s + decoding_s));
+    } else if (!full) {
+        settle(c, in_flight, most_running, first.steady_s, &t);
+    }
     t.ttft_s = first.mean_s;
     t.ttft_median_s = first.median_s;
     t.ttft_p99_s = first.p99_s;
@@ -91,7 +100,7 @@ static sm_load_times closed(load_steps *c, double in_flight, double most_running
  * those of nine tenths of that. */
 static sm_load_times open(load_steps *c, double most_running) {
     static const double KEEPS_UP = 0.9;
-    double rate = c->load->requests / c->e->n, output = output_of(c);
+    double rate = c->load->requests / c->n, output = output_of(c);
     sm_load_times t = {.ttft_s = load_prefill_s(c, 1), .running = 1};
     for (int i = 0; i < 2 * ROUNDS; i++) {
         t.tpot_s = load_token_s(c, t.running);
@@ -101,20 +110,20 @@ static sm_load_times open(load_steps *c, double most_running) {
         if (settled) break;
     }
     double busy = t.tpot_s * output / t.running;
-    t.request_s = fmax(1 / rate, busy) / c->e->n;
+    t.request_s = fmax(1 / rate, busy) / c->n;
     if (c->lower) {
         t.tpot_s = load_alone_s(c, t.running);
         t.ttft_s = fmax(t.ttft_s, c->load->waited_s);
     } else {
-        double most = c->e->apart ? c->e->prefill_n / load_service_s(c) : INFINITY;
+        double most = c->e->apart ? c->prefill_n / load_service_s(c) : INFINITY;
         if (t.running >= most_running) most = fmin(most, 1 / t.request_s);
         const load_prompt prompt = prompt_of(c, t.running);
-        first_token first = {t.ttft_s, t.ttft_s, t.ttft_s, t.ttft_s};
-        double taken = fmin(c->load->requests, KEEPS_UP * most), token_s = 0;
-        load_open_first(c, taken, t.running, most_running, &prompt, &first, &token_s);
-        if (!c->e->apart && taken >= c->load->requests && token_s > 0) {
-            t.tpot_s = token_s;
-            t.running = fmax(1, fmin(most_running, rate * token_s * output));
+        event_times first = {.mean_s = t.ttft_s, .median_s = t.ttft_s, .p99_s = t.ttft_s};
+        double taken = fmin(c->load->requests, KEEPS_UP * most);
+        load_open_first(c, taken, t.running, most_running, &prompt, &first);
+        if (!c->e->apart && taken >= c->load->requests && first.token_s > 0) {
+            t.tpot_s = first.token_s;
+            t.running = fmax(1, fmin(most_running, rate * first.token_s * output));
         }
         t.ttft_s = first.mean_s;
         t.ttft_median_s = first.median_s;
@@ -130,13 +139,13 @@ static sm_load_times queue(load_steps *c, double most_running) {
     if (c->load->no_decode) {
         const sm_serve *s = c->e->prefill;
         double each = fmax(1, c->software->budget_tokens / s->job.prompt);
-        double prompts = each * sm_plan_groups(&c->e->prefill_plan, &s->model);
-        t.request_s = load_prefill_s(c, prompts) / prompts / c->e->prefill_n;
+        double prompts = each * load_groups(&c->e->prefill_plan, s);
+        t.request_s = load_prefill_s(c, prompts) / prompts / c->prefill_n;
         t.latency_s = t.ttft_s;
         return t;
     }
     t.tpot_s = load_token_s(c, t.running);
-    t.request_s = t.tpot_s * output_of(c) / t.running / c->e->n;
+    t.request_s = t.tpot_s * output_of(c) / t.running / c->n;
     if (c->lower) t.tpot_s = load_alone_s(c, 1); /* how many run is not stated */
     t.latency_s = t.ttft_s + t.tpot_s * (output_of(c) - 1);
     return t;
@@ -144,16 +153,19 @@ static sm_load_times queue(load_steps *c, double most_running) {
 
 sm_status sm_serve_load(const sm_engines *engines, const sm_load *load, bool lower,
                         sm_load_times *times, sm_error *err) {
-    const sm_software *software = engines->decode->job.software;
-    load_steps c = {.e = engines, .load = load, .software = software, .lower = lower};
-    double most =
-        lower ? fmax(engines->most_possible, engines->most_running) : engines->most_running;
+    bool all_there = load->kind == SM_LOAD_OPEN || load->kind == SM_LOAD_QUEUE;
+    load_steps c = load_steps_of(engines, load, all_there ? INFINITY : load->requests);
+    double copies = c.n / engines->n, most = engines->most_running;
+    if (lower) most = fmax(engines->most_possible, most);
+    most /= copies;
+    c.lower = lower;
     switch (load->kind) {
     case SM_LOAD_BATCH: *times = of_batch(&c, most); break;
-    case SM_LOAD_CLOSED: *times = closed(&c, load->requests / engines->n, most); break;
+    case SM_LOAD_CLOSED: *times = closed(&c, load->requests / c.n, most); break;
     case SM_LOAD_OPEN: *times = open(&c, most); break;
     case SM_LOAD_QUEUE: *times = queue(&c, most); break;
     }
+    times->running *= copies;
     bool simulated = load->kind == SM_LOAD_CLOSED || load->kind == SM_LOAD_OPEN;
     if (!simulated || lower) times->ttft_median_s = times->ttft_p99_s = times->ttft_s;
     if (!c.failed) return SM_OK;

@@ -6,12 +6,28 @@
 
 #include "load_steps.h"
 
-static double price(load_steps *c, sm_serve *serve, const sm_plan *plan,
-                    const sm_step_batch *batch) {
+static double copies_of(double engines, const sm_plan *plan, double requests) {
+    return fmin(plan->data, fmax(1, requests / engines));
+}
+
+load_steps load_steps_of(const sm_engines *e, const sm_load *load, double requests) {
+    return (load_steps){.e = e,
+                        .load = load,
+                        .software = e->decode->job.software,
+                        .n = e->n * copies_of(e->n, &e->plan, requests),
+                        .prefill_n =
+                            e->prefill_n * copies_of(e->prefill_n, &e->prefill_plan, requests)};
+}
+
+/* A step of all copies that have requests, which takes as long as that of one. */
+static double price(load_steps *c, sm_serve *serve, const sm_plan *plan, double copies,
+                    sm_step_batch batch) {
     sm_step_price p;
     if (c->failed) return NAN;
-    sm_status status = c->any ? step_anywhere(serve, plan, batch, c->any, &p, &c->err)
-                              : sm_serve_step(serve, plan, batch, &p, &c->err);
+    for (int i = 0; i < batch.groups; i++) batch.group[i].sequences *= copies;
+    batch.sampled *= copies;
+    sm_status status = c->any ? step_anywhere(serve, plan, &batch, c->any, &p, &c->err)
+                              : sm_serve_step(serve, plan, &batch, &p, &c->err);
     if (status) {
         c->failed = true;
         return NAN;
@@ -28,10 +44,11 @@ double load_prefill_s(load_steps *c, double n) {
     sm_serve *s = c->e->prefill;
     const sm_plan *plan = &c->e->prefill_plan;
     double stages = plan->pipeline, groups = fmin(n, stages);
-    const sm_step_batch batch = point_batch(n / groups, new_tokens(s), s->job.prefix);
     if (c->prompts == n) return c->prefill_s;
     c->prompts = n;
-    return c->prefill_s = price(c, s, plan, &batch) * (groups + stages - 1) / stages;
+    double step_s = price(c, s, plan, c->prefill_n / c->e->prefill_n,
+                          point_batch(n / groups, new_tokens(s), s->job.prefix));
+    return c->prefill_s = step_s * (groups + stages - 1) / stages;
 }
 
 /* One after the other, so that stages are busy with those before and after. */
@@ -42,9 +59,10 @@ static double prefill_each_s(load_steps *c, double n) {
 
 double load_decode_s(load_steps *c, double n, double *tokens) {
     decode_time t;
+    double sequences = point_group(&c->e->plan, n * c->n / c->e->n);
     *tokens = 1;
     if (c->failed) return NAN;
-    if (point_decode(c->e->decode, &c->e->plan, point_group(&c->e->plan, n), &t, &c->err)) {
+    if (point_decode(c->e->decode, &c->e->plan, sequences, &t, &c->err)) {
         c->failed = true;
         return NAN;
     }
@@ -72,19 +90,29 @@ static double mixed_s(load_steps *c, double n, double tokens, double groups) {
     batch.groups = 2;
     batch.group[1] = (sm_attend){prompts, queries, past};
     batch.sampled += prompts;
-    return price(c, s, &c->e->plan, &batch);
+    return price(c, s, &c->e->plan, c->n / c->e->n, batch);
 }
 
-/* The share of steps that have prompts, `come` of which come in a step on average and at any time
- * of it. After a step of T seconds some wait in 1 - exp(-rate T) of all cases, so that share / (1 -
- * share) = (1 - exp(-rate decode_s)) / exp(-rate (decode_s + beside_s)). */
-static double share_with_prompts(double come, double decode_s, double beside_s, double least) {
+/* Of those on their way to the queue, which takes admission_s on average, as many as come in a step
+ * of T seconds. */
+static double arriving(const load_steps *c, double step_s) {
+    double taken_s = c->load->kind == SM_LOAD_CLOSED ? c->software->admission_s : 0;
+    return taken_s > 0 ? -taken_s * expm1(-step_s / taken_s) : step_s;
+}
+
+/* The share of steps that have prompts, `come` of which come in a step on average. Those that end
+ * with a step are replaced, at any time after it; of a rate they come at any time. With a(T) of
+ * them after a step of T seconds some wait in 1 - exp(-a(T)) of all cases, so that share / (1 -
+ * share) = (1 - exp(-a(decode_s))) / exp(-a(decode_s + beside_s)). */
+static double share_with_prompts(const load_steps *c, double come, double decode_s, double beside_s,
+                                 double least) {
     enum { HALVINGS = 8 };
     double at[2] = {least, 1}, over[2]; /* over: less what follows from it */
+    double with = arriving(c, decode_s + beside_s), without = arriving(c, decode_s);
     for (int i = -2; i < HALVINGS; i++) {
         double share = i < 0 ? at[i + 2] : 0.5 * (at[0] + at[1]);
-        double rate = come / (decode_s + share * beside_s);
-        double odds = -expm1(-rate * decode_s) * exp(rate * (decode_s + beside_s));
+        double rate = come / (without + share * (with - without));
+        double odds = -expm1(-rate * without) * exp(rate * with);
         double here = share - odds / (1 + odds);
         int side = i < 0 ? i + 2 : here >= 0;
         at[side] = share, over[side] = here;
@@ -94,35 +122,39 @@ static double share_with_prompts(double come, double decode_s, double beside_s, 
     return at[0] + (at[1] - at[0]) * over[0] / (over[0] - over[1]);
 }
 
-/* Tokens of a prompt that one step takes. */
-static double chunk_of(const load_steps *c) {
-    return fmin(new_tokens(c->e->decode), c->software->budget_tokens);
+double load_groups(const sm_plan *plan, const sm_serve *s) {
+    return fmax(1, sm_plan_groups(plan, &s->model) / plan->data);
+}
+
+double load_most_chunk(const load_steps *c) {
+    return c->e->apart || !c->software->mixed_steps ? INFINITY : c->software->budget_tokens;
+}
+
+double load_chunk(const load_steps *c) {
+    return fmin(new_tokens(c->e->decode), load_most_chunk(c));
 }
 
 /* What a step takes longer for so many chunks of prompts on so many groups of chips: a step of
  * their own where the software does so, or where they would take longer beside decoding. */
 static double with_prompts_s(load_steps *c, double n, double decode_s, double chunks,
                              double groups) {
-    double tokens = chunks * chunk_of(c), prompts = tokens / new_tokens(c->e->decode);
+    double tokens = chunks * load_chunk(c), prompts = tokens / new_tokens(c->e->decode);
     double own_s = prefill_each_s(c, fmax(groups, prompts)) * prompts * c->e->plan.pipeline;
     if (!c->software->mixed_steps) return own_s;
     return fmin(own_s, fmax(0, mixed_s(c, n, tokens, groups) - decode_s));
 }
 
-double load_beside_s(load_steps *c, const load_prompt *prompt, double prompts) {
-    double groups = fmax(1, sm_plan_groups(&c->e->plan, &c->e->decode->model));
-    double each = new_tokens(c->e->decode) / chunk_of(c);
-    double chunks = larger(c->e->plan.data, prompts * each);
-    if (c->e->apart) return prompts * prompt->added_s;
-    double step_s =
-        with_prompts_s(c, prompt->running, prompt->decode_s, chunks, fmin(groups, chunks));
-    return step_s * prompt->shown * prompts * each / chunks;
+double load_beside_s(load_steps *c, const load_prompt *prompt, double chunks) {
+    double groups = load_groups(&c->e->plan, c->e->decode);
+    if (c->e->apart) return chunks * prompt->added_s;
+    return prompt->shown *
+           with_prompts_s(c, prompt->running, prompt->decode_s, chunks, fmin(groups, chunks));
 }
 
 /* Prompts come as requests end: prompt x n / output tokens a step on average. A step takes those
  * that came since the software last looked for them, or while it waited for one on each group of
  * chips: no more than its budget and no fewer than one prompt or chunk. Groups that have none wait
- * for those that do; copies of a whole model wait for nobody. Of a queue, whose requests are all of
+ * for those that do. Of a queue, whose requests are all of
  * one length and there from the start, those of all groups begin and end together: the least.
  *
  * The groups of a pipeline follow one another: a round of its stages takes as long as the longest
@@ -132,27 +164,25 @@ load_prompt load_prompt_of(load_steps *c, double n, double decode_s, double yiel
     const sm_serve *s = c->e->decode;
     const sm_software *software = c->software;
     load_prompt out = {.yield = yield, .running = n, .decode_s = decode_s};
-    double prompt = new_tokens(s), chunk = chunk_of(c), stages = c->e->plan.pipeline;
-    double groups = fmax(1, fmin(n, sm_plan_groups(&c->e->plan, &s->model)));
-    double copies = fmin(groups, c->e->plan.data), of_copy = groups / copies;
-    double come = prompt * n * yield / s->job.output / stages / chunk / copies;
+    double prompt = new_tokens(s), chunk = load_chunk(c), stages = c->e->plan.pipeline;
+    double groups = fmax(1, fmin(n, load_groups(&c->e->plan, s)));
+    double come = prompt * n * yield / s->job.output / stages / chunk;
     double looks = fmax(1, fmax(software->look_steps, software->gather_steps));
-    bool in_turn = c->lower || c->load->kind == SM_LOAD_QUEUE || of_copy <= 1;
+    bool in_turn = c->lower || c->load->kind == SM_LOAD_QUEUE || groups <= 1;
     /* Chunks of a step: of a Poisson process those where there are any. */
-    double some = come * looks / -expm1(-come * looks), most = software->budget_tokens / chunk;
-    double with = in_turn ? of_copy : fmin(of_copy, some);
+    double some = come * looks / -expm1(-come * looks),
+           most = fmax(1, software->budget_tokens / chunk);
+    double with = in_turn ? groups : fmin(groups, some);
     double chunks = fmin(fmax(with, some), with * most), share = fmin(1, come / chunks);
     out.shown = c->any || c->lower ? 1 / stages
                 : share > 0        ? -expm1(stages * log1p(-share)) / (share * stages)
                                    : 1;
-    /* Copies without a sequence change nothing: the prices are those of as much on each. */
-    double longer =
-        with_prompts_s(c, n, decode_s, chunks * c->e->plan.data, with * c->e->plan.data);
-    double steps = prompt / (chunk * chunks * copies) * out.shown;
+    double longer = with_prompts_s(c, n, decode_s, chunks, with);
+    double steps = prompt / (chunk * chunks) * out.shown;
     /* Of two least times the difference is no least: as much of it as leaves a sum of both. */
     if (c->any && software->mixed_steps) steps = fmin(steps, s->job.output / (n * yield));
-    if (!in_turn && software->mixed_steps && looks <= 1 && chunks < of_copy && longer > 0)
-        steps *= share_with_prompts(come, decode_s, longer, come / of_copy) / share;
+    if (!in_turn && software->mixed_steps && looks <= 1 && chunks < groups && longer > 0)
+        steps *= share_with_prompts(c, come, decode_s, longer, come / groups) / share;
     out.added_s = longer * steps;
     return out;
 }
@@ -164,5 +194,5 @@ double load_token_s(load_steps *c, double n) {
 }
 
 double load_service_s(load_steps *c) {
-    return prefill_each_s(c, sm_plan_groups(&c->e->prefill_plan, &c->e->prefill->model));
+    return prefill_each_s(c, load_groups(&c->e->prefill_plan, c->e->prefill));
 }

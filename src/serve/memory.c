@@ -40,6 +40,15 @@ static const sm_tensor *kept_in(const sm_program *p, sm_role role) {
     return NULL;
 }
 
+double state_held(const sm_serve *s, const piece *of, int kind, const sm_degrees *d) {
+    const sm_program *p = &of->part.program;
+    const sm_tensor *state = kept_in(p, SM_ROLE_STATE);
+    if (!state) state = kept_in(p, SM_ROLE_CACHE);
+    if (!state) return 0;
+    double bytes = sm_layer_state_bytes(&s->model.kind[kind], s->job.dtypes.kv);
+    return bytes / d->ways[stored(p, state, false)];
+}
+
 /* ---- the arrays of a step ---- */
 
 void find_tokens(piece *of) {
@@ -96,16 +105,12 @@ sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holdi
     for (int k = 0; k < s->kinds; k++) {
         const sm_program *program = &decode->piece[k].part.program;
         const sm_tensor *cache = kept_in(program, SM_ROLE_CACHE);
-        const sm_tensor *state = kept_in(program, SM_ROLE_STATE);
         const sm_layer_kind *kind = &s->model.kind[k];
         sm_dtype kv = s->job.dtypes.kv;
-        if (!state) state = cache;
+        out->kv[k] = state_held(s, &decode->piece[k], k, &out->d);
         if (cache)
-            out->kv[k] = sm_layer_cache_bytes(kind, tokens_each, kv) /
-                         out->d.ways[stored(program, cache, false)];
-        if (state)
-            out->kv[k] +=
-                sm_layer_state_bytes(kind, kv) / out->d.ways[stored(program, state, false)];
+            out->kv[k] += sm_layer_cache_bytes(kind, tokens_each, kv) /
+                          out->d.ways[stored(program, cache, false)];
         if (cache) out->shards = out->d.ways[stored(program, cache, true)];
     }
     const piece *head = &prefill->piece[head_piece(s)];

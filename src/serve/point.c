@@ -116,34 +116,39 @@ sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decod
 /* ---- the point ---- */
 
 /* In steady state as in load_solve.c, from the sequences that decode to the requests in flight,
- * whose first tokens are then simulated. */
+ * whose first tokens are then simulated; so is the time per token where these are given. */
 sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, double most_batch,
                            const decode_time *decode, double first_s, double simulated_s,
                            point_load *out, sm_error *err) {
     const sm_load load = {.kind = SM_LOAD_CLOSED};
     const sm_engines one = {
         .decode = s, .prefill = s, .plan = *plan, .prefill_plan = *plan, .n = 1, .prefill_n = 1};
-    load_steps c = {.e = &one, .load = &load, .software = s->job.software};
+    load_steps c = load_steps_of(&one, &load, batch);
     double output = s->job.output, alone_s = decode->step.expected_s / decode->tokens;
-    *out = (point_load){alone_s, {first_s, first_s, first_s, first_s}, batch};
+    *out = (point_load){alone_s, {first_s, first_s, first_s, first_s, alone_s, 0}, batch, 0};
+    out->request_s = alone_s * output / batch;
     if (s->job.alone) return SM_OK;
-    load_prompt prompt = load_prompt_of(&c, batch, decode->step.expected_s, decode->tokens);
-    out->tpot_s = alone_s + prompt.added_s * batch / output;
+    double n = batch / c.n, given = s->job.in_flight;
+    load_prompt prompt = load_prompt_of(&c, n, decode->step.expected_s, decode->tokens);
+    out->tpot_s = alone_s + prompt.added_s * n / output;
     prompt.alone_s = first_s;
-    double request = out->tpot_s * output / batch, given = s->job.in_flight;
+    double request = out->tpot_s * output / batch;
     bool waits = given > 0 && batch >= most_batch;
     out->first.mean_s = c.software->admission_s + first_s;
     out->in_flight = given > 0 ? given : batch + out->first.mean_s / request;
     bool simulated = out->tpot_s <= simulated_s;
     if (simulated)
-        load_closed_first(&c, out->in_flight, waits ? batch : INFINITY, &prompt, &out->first);
+        load_closed_first(&c, out->in_flight / c.n, waits ? n : INFINITY, &prompt, &out->first);
+    bool told = simulated && given > 0;
+    if (told && out->first.token_s > 0) out->tpot_s = out->first.token_s;
     if (simulated && !(given > 0)) out->in_flight = batch + out->first.steady_s / request;
+    out->request_s = told && !waits ? out->first.request_s / c.n : out->tpot_s * output / batch;
     if (c.failed && err) *err = c.err;
     return c.failed ? c.err.status : SM_OK;
 }
 
 static void fill_times(const sm_step_price *prefill, const decode_time *decode,
-                       const point_load *load, sm_serve_point *p) {
+                       const point_load *load, double output, sm_serve_point *p) {
     const sm_step_price *whole = &decode->step;
     const double first[3] = {prefill->lower_s, prefill->expected_s, prefill->upper_s};
     const double each[3] = {whole->lower_s, whole->expected_s, whole->upper_s};
@@ -159,6 +164,7 @@ static void fill_times(const sm_step_price *prefill, const decode_time *decode,
     p->ttft_s[2] += (load->first.mean_s - first[1]) * upper;
     p->tpot_s[2] += (load->tpot_s - p->tpot_alone_s[1]) * upper;
     p->in_flight = load->in_flight;
+    p->tokens_per_s_per_chip = output / load->request_s / p->chips;
     p->prefill = *prefill;
     p->decode = *whole;
     p->tokens_per_step = decode->tokens;
@@ -177,7 +183,7 @@ static sm_status price_point(sm_serve *s, sm_serve_point *p, double simulated_s,
     if (!status)
         status = point_under_load(s, &p->plan, p->batch, most, &decode, prefill.expected_s,
                                   simulated_s, &load, err);
-    if (!status) fill_times(&prefill, &decode, &load, p);
+    if (!status) fill_times(&prefill, &decode, &load, s->job.output, p);
     return status;
 }
 
@@ -201,7 +207,6 @@ sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double si
     if (status != SM_OK) return status;
     point->fits = point->memory.total <= point->memory.capacity;
     double usd_per_s = serve->usd_per_chip_hour / 3600;
-    point->tokens_per_s_per_chip = point->batch / point->tpot_s[1] / point->chips;
     point->tokens_per_s_per_chip_alone = point->batch / point->tpot_alone_s[1] / point->chips;
     point->usd_per_million_tokens = 1e6 * usd_per_s / point->tokens_per_s_per_chip;
     point->usd_per_million_tokens_alone = 1e6 * usd_per_s / point->tokens_per_s_per_chip_alone;

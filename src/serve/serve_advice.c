@@ -137,7 +137,9 @@ sm_status advise_point(const sm_serve *s, const sm_serve_point *point, char *out
     bool wide = sm_dtype_bytes(s->job.dtypes.weights) > 1;
     try_dtype(&a, false, fp8 ? SM_FP8 : SM_INT8);
     try_dtype(&a, true, wide ? (fp8 ? SM_FP8 : SM_INT8) : SM_INT4);
-    try_job(&a, "twice the batch", &s->job, s->calibration, &point->plan, point->batch * 2);
+    sm_serve_job more = s->job;
+    more.in_flight *= 2;
+    try_job(&a, "twice the batch", &more, s->calibration, &point->plan, point->batch * 2);
     try_chips(&a);
     try_other_chips(&a);
     snprintf(out, size, "%s", a.text);

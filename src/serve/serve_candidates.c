@@ -260,17 +260,19 @@ static bool load_ruled_out(search *h, family *f, double batch, double alone_s) {
     if (h->o->by_lower || h->s->job.alone) return false;
     for (int seq = 0; out && seq < 2; seq++) {
         if (!seq_counts(h, f->plan, seq)) continue;
-        sm_engines one = {.decode = h->s, .prefill = h->s, .plan = *f->plan, .n = 1};
+        sm_engines one = {
+            .decode = h->s, .prefill = h->s, .plan = *f->plan, .n = 1, .prefill_n = 1};
         one.plan.seq = seq;
         one.prefill_plan = one.plan;
-        load_steps c = {.e = &one, .load = &load, .software = h->s->job.software, .any = h->places};
+        load_steps c = load_steps_of(&one, &load, batch);
+        c.any = h->places;
         c.prompts = f->prompts[seq];
         c.prefill_s = f->prefill_s[seq];
-        double added = load_prompt_of(&c, batch, alone_s, 1).added_s;
+        double n = batch / c.n, added = load_prompt_of(&c, n, alone_s, 1).added_s;
         search_note(h, c.failed ? c.err.status : SM_OK, &c.err);
         f->prompts[seq] = c.failed ? 0 : c.prompts;
         f->prefill_s[seq] = c.prefill_s;
-        out = !c.failed && ruled_out(h, f, batch, alone_s + added * batch / h->s->job.output);
+        out = !c.failed && ruled_out(h, f, batch, alone_s + added * n / h->s->job.output);
     }
     return out;
 }

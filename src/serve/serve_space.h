@@ -215,13 +215,17 @@ sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decod
                        sm_error *err);
 /* Of requests under a load. The mean has the opening burst of a benchmark in it; without it, and
  * likewise half of them and 99 of 100: steady_s, median_s, p99_s. */
-typedef struct first_token {
+typedef struct event_times {
     double mean_s, steady_s, median_s, p99_s;
-} first_token;
+    /* Between other tokens, and between two requests that end, on average of a benchmark; 0: none
+     */
+    double token_s, request_s;
+} event_times;
 typedef struct point_load {
     double tpot_s;
-    first_token first; /* the mean alone unless it is simulated */
+    event_times first; /* the mean alone unless it is simulated */
     double in_flight;
+    double request_s; /* between two requests that end */
 } point_load;
 /* What the prefills of a load make of a point that decodes so many sequences, of at most so many:
  * `first_s` is a prefill of one prompt, `decode` a step, alone. First tokens are simulated where a
@@ -342,6 +346,8 @@ typedef struct holding {
     double gathered;               /* weights of the layer at work and of the next */
 } holding;
 void find_tokens(piece *piece); /* of its program */
+/* Bytes of a sequence's state that a chip has of one layer of this kind. */
+double state_held(const sm_serve *s, const piece *layer, int kind, const sm_degrees *d);
 sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holding *out,
                      sm_error *err);
 void holding_memory(const sm_serve *s, const holding *f, double sequences, double step_tokens,

@@ -195,10 +195,12 @@ static sm_status plan_prefill_first(sim_simulation *s, sim_replica *r) {
 
 /* The chunk of the next step: what is due, in order, up to `room` tokens. */
 static sm_status fill_chunk(sim_simulation *s, sim_replica *r, int64_t room) {
+    int64_t most = s->options->prompt_tokens > 0.0 ? (int64_t)s->options->prompt_tokens : room;
     for (int i = 0; i < r->dues && room > 0; i++) {
         int slot = r->due[(r->due_first + i) % r->due_room];
         const sim_sequence *q = &s->pool.slot[slot];
-        int64_t left = q->target - q->length, tokens = left < room ? left : room;
+        int64_t left = q->target - q->length, tokens = left < most ? left : most;
+        if (tokens > room) tokens = room;
         sm_status status = add_part(s, r, slot, tokens);
         if (status) return status;
         room -= tokens;

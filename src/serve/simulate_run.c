@@ -192,10 +192,7 @@ static sm_status end_parts(sim_simulation *s, sim_replica *r) {
         sim_sequence *q = &s->pool.slot[slot];
         q->length += r->part[i].tokens * steps;
         if (q->length < q->target) continue;
-        if (s->options->policy == SM_POLICY_CHUNKED) {
-            r->due_first = (r->due_first + 1) % r->due_room;
-            r->dues--;
-        }
+        if (s->options->policy == SM_POLICY_CHUNKED) sim_forget_due(r, slot);
         sm_status status = end_prefill(s, r, slot);
         if (status) return status;
     }

@@ -2,7 +2,7 @@
  *
  * lower: what no implementation of this plan goes below, as How To Scale Your Model (inference) has
  * it: the cache is read, then the weights or the matmuls take what they take at datasheet rates,
- *     max(cache / W, attention FLOPs / C) + max(weights / W, matmul FLOPs / C),
+ *     max(cache and states / W, attention FLOPs / C) + max(weights / W, matmul FLOPs / C),
  * and no network level carries its bytes in less. No launch and no latency is in it. The book
  * counts all parameters of a dense model, the embedding too; with experts only what is read counts.
  * expected: the sum of all ops and of the exposed time of the collectives, under the calibration.
@@ -155,11 +155,12 @@ static void piece_work_of(const step *x, int index, piece_price *out) {
     bool latent = index < x->s->kinds && x->s->model.kind[index].attention == SM_ATTENTION_MLA;
     bool scans = false;
     for (int i = 0; i < p->ops; i++) scans = scans || op_scans(p, &p->op[i]);
-    if ((latent || scans) && x->prefill) {
-        mixed_forms(x, index, latent, out);
-        return;
-    }
-    for (int i = 0; i < p->ops; i++) add_work(x, index, &p->op[i], out);
+    if ((latent || scans) && x->prefill) mixed_forms(x, index, latent, out);
+    else
+        for (int i = 0; i < p->ops; i++) add_work(x, index, &p->op[i], out);
+    double state = scans && index < x->s->kinds ? state_held(x->s, p, index, &x->d) : 0;
+    for (int i = 0; i < x->groups; i++)
+        if (x->group[i].past > 0) out->kv_bytes += state * x->group[i].sequences;
 }
 
 static streams streams_of(const step *x, int index, piece_price *out) {

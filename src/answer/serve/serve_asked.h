@@ -100,7 +100,7 @@ double sm_serve_throughput(const sm_serve_asked *q, const sm_serve_point *p);
 const sm_serve_dtypes *sm_serve_dtypes_of(const sm_serving_found *a, size_t i);
 
 /* The best plan at other batches (serve_batches.c). */
-sm_status sm_serve_batches(sm_serve *serve, sm_serving_found *a, sm_error *err);
+sm_status sm_serve_batches(sm_serving_found *a, sm_error *err);
 
 /* The best plan on each of in.systems (serve_compare.c). */
 sm_status sm_serve_compare(const sm_serve_question *question, sm_report *r, sm_error *err);

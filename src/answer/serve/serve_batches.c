@@ -22,10 +22,9 @@ static int batches_of(const sm_serve_point *p, double *batch) {
     return n;
 }
 
-sm_status sm_serve_batches(sm_serve *serve, sm_serving_found *a, sm_error *err) {
+/* Of those asked for in flight there is one batch; the others are of what keeps them full. */
+static sm_status price_batches(sm_serve *serve, sm_serving_found *a, sm_error *err) {
     double batch[SM_MAX_BATCHES];
-    a->batch = sm_arena_array(a->q->arena, SM_MAX_BATCHES, sizeof *a->batch);
-    if (!a->batch) return sm_fail_memory(err);
     int n = batches_of(a->best, batch);
     sm_status status = SM_OK;
     assert(n <= SM_MAX_BATCHES);
@@ -34,7 +33,9 @@ sm_status sm_serve_batches(sm_serve *serve, sm_serving_found *a, sm_error *err) 
     for (int i = 0; i < n; i++) {
         sm_serve_point *p = &a->batch[a->batches];
         sm_error refused = {.status = SM_OK};
-        status = sm_serve_point_of(serve, &a->best->plan, batch[i], p, &refused);
+        *p = *a->best;
+        if (batch[i] != a->best->batch)
+            status = sm_serve_point_of(serve, &a->best->plan, batch[i], p, &refused);
         if (!status && !p->fits && batch[i] > a->best->batch)
             status = sm_serve_point_of(serve, &a->best->plan, floor(p->most_batch), p, &refused);
         if (!status && (p->fits || p->batch <= a->best->batch)) a->batches++;
@@ -44,6 +45,19 @@ sm_status sm_serve_batches(sm_serve *serve, sm_serving_found *a, sm_error *err) 
         }
     }
     return SM_OK;
+}
+
+sm_status sm_serve_batches(sm_serving_found *a, sm_error *err) {
+    sm_serve *serve = NULL;
+    sm_serve_asked *any = sm_arena_alloc(a->q->arena, sizeof *any);
+    a->batch = sm_arena_array(a->q->arena, SM_MAX_BATCHES, sizeof *a->batch);
+    if (!any || !a->batch) return sm_fail_memory(err);
+    *any = *a->q;
+    any->in.concurrency = 0.0;
+    sm_status status = sm_serve_open(any, a->best->chips, &serve, err);
+    if (!status) status = price_batches(serve, a, err);
+    sm_serve_free(serve);
+    return status;
 }
 
 sm_status sm_serve_find_room(sm_serve *serve, sm_serving_found *a, sm_error *err) {

@@ -10,6 +10,7 @@ typedef struct comparison {
     int n, found;
     sm_compared row[SM_MAX_COMPARED];
     const sm_serve_asked *asked[SM_MAX_COMPARED];
+    const char *constants; /* "h100 vllm-2026 (h100-sxm:8), gb200 serving (gb200-nvl72:4)" */
     sm_serve_result total; /* sums over the systems */
 } comparison;
 
@@ -62,6 +63,9 @@ static sm_status take(void *context, sm_serve *serve, sm_serving_found *a, sm_er
         found ? point_row(c->report, a)
               : (sm_compared){.reason = sm_textf(c->report, "%s: %s", a->q->in.system->text,
                                                  sm_serve_reason(c->report, a))};
+    if (found)
+        c->constants = sm_textf(c->report, "%s%s%s %s (%s)", c->constants, c->found ? ", " : "",
+                                a->q->used->chip, a->q->used->software, a->q->in.system->text);
     c->n++;
     c->found += found;
     if (!s) return SM_OK;
@@ -95,6 +99,7 @@ static void show(const comparison *c) {
     sm_report_heading(r, "Most tokens per chip on each");
     sm_compared_page(r, "<system|>chips|>batch|>token|>first|>tok/s/chip|>$/Mtok|>energy/Mtok",
                      c->row, c->n);
+    if (c->found) sm_report_text(r, "Constants of %s.", c->constants);
     if (c->found)
         sm_report_text(r, "Energy: the chips alone, at their rated power. Prices: %s.",
                        q->in.usd_per_chip_hour ? "as given" : "the catalogue's");
@@ -106,13 +111,14 @@ sm_status sm_serve_compare(const sm_serve_question *question, sm_report *r, sm_e
     comparison *c = sm_arena_alloc(r->arena, sizeof *c);
     if (!status && !c) status = sm_fail_memory(err);
     if (status) return status;
-    *c = (comparison){.report = r, .list = sm_put_array(r, r->data, "systems")};
+    *c = (comparison){.report = r, .list = sm_put_array(r, r->data, "systems"), .constants = ""};
     r->records = c->list;
     for (int i = 0; i < question->n_systems && !status; i++) {
         sm_serve_question one = *question;
         one.system = &question->systems[i];
         if (one.calibrations) one.calibration = one.calibrations[i];
-        else if (!one.calibration && one.software)
+        if (one.softwares) one.software = one.softwares[i];
+        if (!one.calibration && one.software)
             one.calibration = sm_software_calibration(&one.system->chip, one.software);
         status = sm_serve_ask(&one, r, take, c, err);
     }

@@ -158,6 +158,10 @@ static void speed_lines(sm_report *r, const sm_serving_found *a) {
                    sm_show_seconds(r, ends.high), a->q->used->chip, a->q->used->software,
                    sm_show_seconds(r, p->tpot_s[0]),
                    sm_serve_bound_words(r, a->q->in.system, &p->decode));
+    const char *named = a->q->in.software;
+    if (named && strcmp(a->q->used->software, named) != 0)
+        sm_report_text(r, "Of %s nothing was measured on %s: %s stands in.", named,
+                       a->q->in.system->chip.name, a->q->used->software);
     sm_bound_note(r, a->q->used, "a token", p->tpot_s[0], p->tpot_s[1]);
     sm_report_text(r, "First token after %s (bound %s)%s.", sm_show_seconds(r, p->ttft_s[1]),
                    sm_show_seconds(r, p->ttft_s[0]), first_words(r, a));
@@ -175,10 +179,11 @@ static void speed_lines(sm_report *r, const sm_serving_found *a) {
         sm_report_text(r, "Prompts are prefilled elsewhere: nothing comes between two tokens.");
     else
         sm_report_text(r,
-                       "So with %s request%s in flight, whose prompts are prefilled on the same "
+                       "So with %s request%s in flight%s, whose prompts are prefilled on the same "
                        "chips. Alone, a decode step takes %s a token, a prefill %s; %s tokens/s "
                        "per chip%s.",
                        sm_show_number(r, p->in_flight), p->in_flight > 1.0 ? "s" : "",
+                       a->q->in.concurrency > 0.0 ? ", ten of each client in turn" : "",
                        sm_show_seconds(r, p->tpot_alone_s[1]),
                        sm_show_seconds(r, p->ttft_alone_s[1]),
                        sm_show_number(r, p->tokens_per_s_per_chip_alone),

@@ -121,6 +121,7 @@ sm_status sm_serve_emit(const sm_serving_found *a, sm_error *err) {
         .batch = p->batch,
         .seq = sm_serve_longest(&q->job),
         .weights = sm_dtype_name(q->job.dtypes.weights),
+        .checkpoint = q->job.as_stored ? q->in.checkpoint : NULL,
         .kv = sm_dtype_name(q->job.dtypes.kv),
         .software = q->used->software,
         .predicted = sm_textf(r, "%s a token, %s to the first, %.0f tokens/s a chip",

@@ -190,8 +190,9 @@ static sm_evidence_near evidence_of(const sm_simulate_asked *q, sm_evidence_aske
     double in_flight =
         q->options.concurrency > 0.0 ? q->options.concurrency : q->result.mean_in_system;
     sm_evidence_of_serving(asked, q->in.model, &q->in.system->chip, q->in.software, weights,
-                           &q->plan, q->engine.chips, in_flight / q->options.replicas,
-                           q->job.prompt, l->output);
+                           &q->plan, sm_plan_chips(&q->plan),
+                           in_flight * q->plan.data / q->options.replicas, q->job.prompt,
+                           l->output);
     return sm_evidence_nearest(asked, q->in.calibration);
 }
 
@@ -289,10 +290,14 @@ static void show_answer(sm_report *r, const sm_simulate_asked *q) {
     sm_report_heading(r, "%s on %s", q->in.model->name, q->in.system->text);
     if (o->policy == SM_POLICY_DISAGGREGATED)
         sm_report_text(r, "disaggregated: %d x %s for prefill, %d x %s for decoding",
-                       o->prefill_replicas, q->prefill_plan_text, o->replicas, q->plan_text);
+                       o->prefill_replicas / q->prefill_plan.data, q->prefill_plan_text,
+                       o->replicas / q->plan.data, q->plan_text);
     else
         sm_report_text(r, "%s batching, %d x %s, at most %.0f sequences each",
-                       sm_policy_names[o->policy], o->replicas, q->plan_text, o->most_batch);
+                       sm_policy_names[o->policy], o->replicas / q->plan.data, q->plan_text,
+                       o->most_batch);
+    if (q->plan.data > 1)
+        sm_report_text(r, "%d copies of the model, each an engine of its own", o->replicas);
     sm_engine_page(r, q->in.engine);
     if (q->padding > 0) sm_padding_note(r, &q->plan, q->in.model, q->job.model, q->padding);
     if (q->in.trace) sm_report_text(r, "requests: %s", arrivals_words(r, q));
@@ -306,7 +311,7 @@ static void show_answer(sm_report *r, const sm_simulate_asked *q) {
                 : "");
     if (q->chosen) sm_report_text(r, "plan: %s; --plan names another", q->chosen);
     sm_report_text(r, "KV cache of a replica: %s tokens of %s",
-                   sm_show_count(r, q->engine.kv_tokens),
+                   sm_show_count(r, q->engine.kv_tokens * q->plan.data),
                    sm_show_bytes(r, q->engine.kv_bytes_per_token));
     if (q->engine.tokens_per_step > 1.0)
         sm_report_text(r,
@@ -342,15 +347,15 @@ static void put_question(sm_report *r, const sm_simulate_asked *q) {
     sm_data *system = sm_put_object(r, r->data, "system");
     sm_put(r, model, "name", q->in.model->name);
     if (q->padding > 0) sm_padding_data(r, r->data, q->in.model, q->job.model, q->padding);
-    sm_put(r, system, "on|chips_per_replica", q->in.system->text, q->engine.chips);
+    sm_put(r, system, "on|chips_per_replica", q->in.system->text, sm_plan_chips(&q->plan));
     sm_put(r, r->data, "plan|plan_chosen|policy|replicas", q->plan_text, q->chosen,
-           sm_policy_names[o->policy], o->replicas);
+           sm_policy_names[o->policy], o->replicas / q->plan.data);
     if (o->policy == SM_POLICY_DISAGGREGATED) {
         sm_put(r, r->data, "prefill_plan|prefill_replicas", q->prefill_plan_text,
-               o->prefill_replicas);
+               o->prefill_replicas / q->prefill_plan.data);
     }
     sm_put(r, r->data, "arrivals|kv_tokens|speculation_depth|tokens_per_step", arrivals_words(r, q),
-           q->engine.kv_tokens, q->engine.drafted, q->engine.tokens_per_step);
+           q->engine.kv_tokens * q->plan.data, q->engine.drafted, q->engine.tokens_per_step);
 }
 
 static void put_answer(sm_report *r, const sm_simulate_asked *q) {
@@ -619,8 +624,13 @@ static sm_status make_engine(sm_simulate_asked *q, const sm_plan *plan, const sm
 
 /* Each group of chips with sequences of its own has a step's budget, as in serve. */
 static double software_budget(const sm_simulate_asked *q, const sm_plan *plan) {
-    double groups = sm_plan_groups(plan, q->in.model);
+    double groups = sm_plan_groups(plan, q->in.model) / plan->data;
     return fmin(SM_MAX_TOKENS, q->in.engine->budget_tokens * groups);
+}
+
+/* Copies of a model are engines of their own. */
+static int with_copies(int replicas, const sm_plan *plan) {
+    return (int)fmin(INT32_MAX, (double)replicas * plan->data);
 }
 
 static sm_status make_engines(sm_simulate_asked *q, sm_error *err) {
@@ -631,13 +641,15 @@ static sm_status make_engines(sm_simulate_asked *q, sm_error *err) {
     if (q->options.chunk_tokens <= 0.0) q->options.chunk_tokens = software_budget(q, &q->plan);
     if (q->options.prefill_tokens <= 0.0)
         q->options.prefill_tokens = software_budget(q, &q->prefill_plan);
-    q->options.gather = sm_simulation_gather(sm_plan_groups(&q->plan, q->in.model));
+    q->options.gather = sm_simulation_gather(sm_plan_groups(&q->plan, q->in.model) / q->plan.data);
     sm_serve_set_calibration(q->serve, q->in.calibration);
     status = make_engine(q, &q->plan, &q->in.plan, &q->engine, err);
     if (!status && q->options.policy == SM_POLICY_DISAGGREGATED)
         status = make_engine(q, &q->prefill_plan, &q->in.prefill_plan, &q->prefill_engine, err);
     q->options.engine = &q->engine;
     q->options.prefill_engine = &q->prefill_engine;
+    q->options.replicas = with_copies(q->options.replicas, &q->plan);
+    q->options.prefill_replicas = with_copies(q->options.prefill_replicas, &q->prefill_plan);
     return status;
 }
 

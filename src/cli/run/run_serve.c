@@ -67,8 +67,9 @@ static bool is_replay(const serve_run *g) { return g->list.n > 0; }
 static double group_step_s(void *context, double n, double cached, double prefill,
                            double attended) {
     const serve_run *g = context;
-    return g->priced.step_s(g->priced.context, n * g->groups, cached * g->groups,
-                            prefill * g->groups, attended);
+    double of_copy = g->groups / g->plan.data;
+    return g->priced.step_s(g->priced.context, n * of_copy, cached * of_copy, prefill * of_copy,
+                            attended);
 }
 
 /* The simulation waits for the time of a step; an engine that runs takes it. */
@@ -83,7 +84,7 @@ static sm_status price(serve_run *g, sm_error *err) {
             serving_price_new(&g->m, &g->system, l->prompt, l->output, constants, &g->price, err);
     double step =
         fmax(fmax(g->options.chunk_tokens, g->options.prefill_tokens), g->options.most_batch) *
-        g->groups;
+        g->groups / g->plan.data;
     if (!status)
         status = sm_serve_engine(g->price, &g->plan, fmin(g->given.longest, l->prompt + l->output),
                                  step, g->call->arena, &g->priced, err);

@@ -16,6 +16,7 @@ typedef struct serving {
     sm_range chips;
     cli_calibration_values constants;
     const sm_calibration *calibrations[SM_MAX_COMPARED];
+    const char *softwares[SM_MAX_COMPARED];
     cli_model_values read_by;
     cli_recipe_values recipe_values;
     sm_recipe recipe;
@@ -190,17 +191,27 @@ static sm_status read_recipe(const cli_call *call, serving *v, sm_error *err) {
     return SM_OK;
 }
 
-/* What a framework is known as, where constants say it of every chip that is asked about. */
+/* What a framework is known as on each chip that is asked about, where constants say it there. */
 static void take_framework(serving *v, const sm_framework *framework) {
-    const sm_serve_question *q = &v->question;
+    sm_serve_question *q = &v->question;
     if (!framework || v->constants.calibration || v->constants.software) return;
-    const cli_framework_use use = {framework, SM_EVIDENCE_SERVING, &v->model, &v->system.chip};
+    cli_framework_use use = {framework, SM_EVIDENCE_SERVING, &v->model, &v->system.chip};
     const sm_calibration *own = cli_framework_calibration(&use, v->recipe.software, NULL);
-    bool all = own && (!q->prefill_system ||
-                       sm_software_calibration(&q->prefill_system->chip, own->software));
-    for (int i = 1; i < q->n_systems && all; i++)
-        all = sm_software_calibration(&v->systems[i].chip, own->software) != NULL;
-    if (all) v->constants.software = own->software;
+    bool pools = !q->prefill_system ||
+                 (own && sm_software_calibration(&q->prefill_system->chip, own->software));
+    if (own && pools && q->n_systems == 0) v->constants.software = own->software;
+    for (int i = 0; i < q->n_systems; i++) {
+        use.chip = &v->systems[i].chip;
+        own = cli_framework_calibration(&use, v->recipe.software, NULL);
+        v->softwares[i] = own ? own->software : NULL;
+    }
+    if (q->n_systems > 0) q->softwares = v->softwares;
+}
+
+/* The id of a checkpoint whose end says how it is stored. */
+static const char *stored_id(const char *name) {
+    const char *stored = NULL;
+    return name && strchr(name, '/') && sm_catalogue_of_id(name, &stored) && stored ? name : NULL;
 }
 
 static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
@@ -220,6 +231,7 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     q->any_plan = cli_any_framework(&v->recipe_values);
     if (!status) status = read_pools(call, v, err);
     if (!status) take_framework(v, cli_framework_of(&v->recipe, &asked));
+    q->checkpoint = stored_id(call->positionals > 0 ? call->positional[0] : v->recipe.named);
     q->software = v->constants.software;
     if (!status) status = read_rest(call, v, err);
     return status ? status : sm_answer_serve(q, r, err);
