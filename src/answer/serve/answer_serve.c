@@ -230,7 +230,7 @@ static sm_status find_pools(const sm_serve_asked *q, sm_disaggregated *pools, sm
     return sm_serve_disaggregate(&q->job, q->in.calibration, &q->search, &asked, pools, err);
 }
 
-static sm_status find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
+sm_status sm_serve_find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm_error *err) {
     sm_disaggregated *pools = sm_arena_alloc(q->arena, sizeof *pools);
     sm_fleet *fleet = sm_arena_alloc(q->arena, sizeof *fleet);
     sm_status status = SM_OK;
@@ -253,7 +253,7 @@ static sm_status find_traffic(const sm_serve_asked *q, sm_serving_found *a, sm_e
 static sm_status answer(void *context, sm_serve *serve, sm_serving_found *a, sm_error *err) {
     sm_report *r = context;
     const sm_serve_asked *q = a->q;
-    sm_status status = find_traffic(q, a, err);
+    sm_status status = sm_serve_find_traffic(q, a, err);
     if (!status && a->best && (q->one || q->in.plot)) status = sm_serve_batches(a, err);
     if (!status && a->best && a->best->fits) status = sm_serve_find_room(serve, a, err);
     if (!status && a->of_best) status = sm_serve_beyond(a, err);

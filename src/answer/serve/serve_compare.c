@@ -35,6 +35,22 @@ static sm_compared point_row(sm_report *r, const sm_serving_found *a) {
                   sm_show_energy(r, 1e6 * joules_per_token(q, p))}};
 }
 
+/* Of a fleet: as many chips as its replicas take. */
+static sm_compared fleet_row(sm_report *r, const sm_serving_found *a) {
+    const sm_serve_asked *q = a->q;
+    const sm_fleet *f = a->fleet;
+    const char *system = q->in.system->text;
+    const double per_token = f->point.usd_per_million_tokens / f->utilisation;
+    return (sm_compared){.system = system,
+                         .plan = sm_textf(r, "%s%s", sm_serve_dtype_words(r, q, &q->job.dtypes),
+                                          sm_serve_plan_words(r, q->in.system, &f->point.plan)),
+                         .cells = {system, sm_show_exact(r, f->replicas),
+                                   sm_show_exact(r, f->chips), sm_show_percent(r, f->utilisation),
+                                   sm_show_seconds(r, f->tpot_s), sm_show_seconds(r, f->ttft_s),
+                                   f->usd_per_hour > 0.0 ? sm_show_usd(r, f->usd_per_hour) : "-",
+                                   f->usd_per_hour > 0.0 ? sm_show_usd(r, per_token) : "-"}};
+}
+
 static void put_system(comparison *c, const sm_serving_found *a, bool found) {
     sm_report *r = c->report;
     const sm_serve_asked *q = a->q;
@@ -46,21 +62,28 @@ static void put_system(comparison *c, const sm_serving_found *a, bool found) {
     if (!found) return;
     sm_serve_point_data(r, object, q, a->best);
     sm_serve_dtypes_data(r, object, &q->job.dtypes);
+    if (a->fleet) sm_serve_fleet_data(r, object, a);
     sm_put(r, object, "energy_j_per_token", joules_per_token(q, a->best));
 }
 
 /* One system has been asked. A point that was only priced may miss the limits. */
 static sm_status take(void *context, sm_serve *serve, sm_serving_found *a, sm_error *err) {
     (void)serve;
-    (void)err;
     comparison *c = context;
     const sm_serve_result *s = a->result;
+    const bool rate = a->q->in.requests_per_s > 0.0;
     bool found = a->best && a->best->fits && !a->reason;
+    sm_status status = rate && found ? sm_serve_find_traffic(a->q, a, err) : SM_OK;
+    if (status) return status;
+    if (rate && found && sm_serve_fleet_misses(a)) {
+        a->reason = "requests that come at random keep it from the limits, with more replicas too";
+        found = false;
+    }
     if (!found && !a->reason) a->reason = "it does not fit";
     put_system(c, a, found);
     c->asked[c->n] = a->q;
     c->row[c->n] =
-        found ? point_row(c->report, a)
+        found ? (rate ? fleet_row : point_row)(c->report, a)
               : (sm_compared){.reason = sm_textf(c->report, "%s: %s", a->q->in.system->text,
                                                  sm_serve_reason(c->report, a))};
     if (found)
@@ -96,12 +119,19 @@ static void show(const comparison *c) {
                       c->n > 1 ? sm_textf(r, "%s and %d more", q->in.system->text, c->n - 1)
                                : q->in.system->text,
                       compute_words(c));
-    sm_report_heading(r, "Most tokens per chip on each");
-    sm_compared_page(r, "<system|>chips|>batch|>token|>first|>tok/s/chip|>$/Mtok|>energy/Mtok",
+    const double rate = q->in.requests_per_s;
+    if (rate > 0.0)
+        sm_report_heading(r, "A fleet of each for %s requests a second", sm_show_exact(r, rate));
+    else sm_report_heading(r, "Most tokens per chip on each");
+    sm_compared_page(r,
+                     rate > 0.0
+                         ? "<system|>replicas|>chips|>busy|>token|>first|>$/hour|>$/Mtok"
+                         : "<system|>chips|>batch|>token|>first|>tok/s/chip|>$/Mtok|>energy/Mtok",
                      c->row, c->n);
     if (c->found) sm_report_text(r, "Constants of %s.", c->constants);
     if (c->found)
-        sm_report_text(r, "Energy: the chips alone, at their rated power. Prices: %s.",
+        sm_report_text(r, "%sPrices: %s.",
+                       rate > 0.0 ? "" : "Energy: the chips alone, at their rated power. ",
                        q->in.usd_per_chip_hour ? "as given" : "the catalogue's");
     if (!q->one) sm_serve_search_page(r, &c->total);
 }

@@ -122,6 +122,22 @@ void sm_serve_job_data(sm_report *r, const sm_serve_asked *q) {
            q->job.as_stored, q->dtype_words[1], q->dtype_words[2]);
 }
 
+void sm_serve_fleet_data(sm_report *r, sm_data *under, const sm_serving_found *a) {
+    const sm_fleet *f = a->fleet;
+    double asked = a->q->in.requests_per_s;
+    sm_data *object = sm_put_object(r, under, asked > 0.0 ? "fleet" : "at_random");
+    sm_serve_point_data(r, sm_put_object(r, object, "replica"), a->q, &f->point);
+    sm_put(r, object,
+           "requests_per_s|replicas|chips|usd_per_hour|utilisation|requests_per_s_per_replica|"
+           "ttft_s|tpot_s|running",
+           asked > 0.0 ? asked : f->utilisation * f->requests_per_s_per_replica, f->replicas,
+           f->chips, positive(f->usd_per_hour), f->utilisation, f->requests_per_s_per_replica,
+           f->ttft_s, f->tpot_s, f->running);
+    sm_put(r, object, "tokens_per_s_per_chip|usd_per_million_tokens",
+           f->utilisation * f->point.tokens_per_s_per_chip,
+           positive(f->point.usd_per_million_tokens / f->utilisation));
+}
+
 void sm_serve_data(sm_report *r, const sm_serving_found *a) {
     const sm_serve_result *s = a->result;
     sm_serve_job_data(r, a->q);
@@ -175,20 +191,6 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
                positive(p->usd_per_hour), p->prefill_busy, p->decode_busy, p->ttft_s, p->tpot_s,
                p->running);
     }
-    if (a->fleet) {
-        const sm_fleet *f = a->fleet;
-        double asked = a->q->in.requests_per_s;
-        sm_data *object = sm_put_object(r, r->data, asked > 0.0 ? "fleet" : "at_random");
-        sm_serve_point_data(r, sm_put_object(r, object, "replica"), a->q, &f->point);
-        sm_put(r, object,
-               "requests_per_s|replicas|chips|usd_per_hour|utilisation|requests_per_s_per_replica|"
-               "ttft_s|tpot_s|running",
-               asked > 0.0 ? asked : f->utilisation * f->requests_per_s_per_replica, f->replicas,
-               f->chips, positive(f->usd_per_hour), f->utilisation, f->requests_per_s_per_replica,
-               f->ttft_s, f->tpot_s, f->running);
-        sm_put(r, object, "tokens_per_s_per_chip|usd_per_million_tokens",
-               f->utilisation * f->point.tokens_per_s_per_chip,
-               positive(f->point.usd_per_million_tokens / f->utilisation));
-    }
+    if (a->fleet) sm_serve_fleet_data(r, r->data, a);
     if (a->reason) sm_put(r, r->data, "reason", a->reason);
 }

@@ -373,7 +373,6 @@ static void replicas_lines(sm_report *r, const sm_serving_found *a) {
 
 static void fleet_page(sm_report *r, const sm_serving_found *a) {
     const sm_fleet *f = a->fleet;
-    const sm_serve_search_options *o = &a->q->search;
     double asked = a->q->in.requests_per_s;
     if (asked > 0.0)
         sm_report_heading(r, "Fleet for %s requests a second", sm_show_exact(r, asked));
@@ -395,7 +394,7 @@ static void fleet_page(sm_report *r, const sm_serving_found *a) {
         sm_report_text(r, "%s tokens/s per chip%s.",
                        sm_show_number(r, f->utilisation * f->point.tokens_per_s_per_chip),
                        price_words(r, f->point.usd_per_million_tokens / f->utilisation));
-    if ((o->tpot_s > 0.0 && f->tpot_s > o->tpot_s) || (o->ttft_s > 0.0 && f->ttft_s > o->ttft_s))
+    if (sm_serve_fleet_misses(a))
         sm_report_text(r, "Requests that come at random keep it from the limits, with more "
                           "replicas too.");
 }

@@ -98,12 +98,11 @@ static const cli_option serve_table[] = {
 /* What is of one system cannot be asked of several. */
 static sm_status check_one_system(const cli_call *call, const serving *v, sm_error *err) {
     const sm_serve_question *q = &v->question;
-    const char *what = v->plot                   ? "--plot draws"
-                       : call->common.explain    ? "--explain derives"
-                       : q->emit                 ? "--emit prints the command of"
-                       : q->disaggregated        ? "--disaggregated splits"
-                       : q->requests_per_s > 0.0 ? "--qps sizes a fleet of"
-                                                 : NULL;
+    const char *what = v->plot                ? "--plot draws"
+                       : call->common.explain ? "--explain derives"
+                       : q->emit              ? "--emit prints the command of"
+                       : q->disaggregated     ? "--disaggregated splits"
+                                              : NULL;
     if (q->n_systems > 0 && what)
         return sm_fail(err, SM_USAGE, "%s one system, and --on names several", what);
     return SM_OK;
