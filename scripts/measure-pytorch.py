@@ -58,7 +58,7 @@ def step_row(chip, source, job, seconds, peak_gib):
             "recompute": "full" if again else "none", "attention_kernel": "PyTorch SDPA (flash)",
             "flash_attention": True, "optimizer": "AdamW",
             "plan": f"microbatch={sequences},recompute={'full' if again else 'none'},"
-                    f"optimizer={'adam-bf16' if pure else 'adam-no-master'}",
+                    f"optimizer={'adam-pure-bf16,gradient=bf16' if pure else 'adam-no-master'}",
             "notes": ("weights, gradients and moments in bf16" if pure else "fp32 weights and moments, autocast")
             + (", torch.compile" if compiled else ""),
             "measured": {"step_time_s": seconds, "peak_memory_gib": round(peak_gib, 3)}}

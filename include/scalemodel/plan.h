@@ -19,6 +19,7 @@ SM_DECLARATIONS_BEGIN
     X(ADAM, "adam", 12.0, true, 0.0, "fp32 master weights and two fp32 moments")                   \
     X(ADAM_NO_MASTER, "adam-no-master", 8.0, false, 0.0, "two fp32 moments, weights in bf16")      \
     X(ADAM_BF16, "adam-bf16", 8.0, true, 0.0, "fp32 master weights and two bf16 moments")          \
+    X(ADAM_PURE_BF16, "adam-pure-bf16", 4.0, false, 0.0, "two bf16 moments, weights in bf16")      \
     X(ADAM_8BIT, "adam-8bit", 6.0, true, 0.0, "fp32 master weights and two 8-bit moments")         \
     X(SGD, "sgd", 0.0, false, 0.0, "no state")                                                     \
     X(MUON, "muon", 8.0, true, 30.0, "fp32 master weights and one fp32 momentum")                  \

@@ -375,7 +375,7 @@ sm_status sm_train_plan_as_run(const sm_model *model, sm_plan *plan, sm_error *e
     if (plan->optimizer > SM_OPTIMIZER_SGD)
         return sm_fail(err, SM_BAD_INPUT,
                        "the optimizer of this plan cannot be run: adam, adam-no-master, adam-bf16, "
-                       "adam-8bit and sgd can");
+                       "adam-pure-bf16, adam-8bit and sgd can");
     return keep_stacks(model, plan, err);
 }
 

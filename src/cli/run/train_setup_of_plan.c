@@ -4,7 +4,8 @@
 static sm_train_optimizer optimizer_of(const sm_plan *p) {
     switch (p->optimizer) {
     case SM_OPTIMIZER_SGD: return SM_TRAIN_SGD;
-    case SM_OPTIMIZER_ADAM_BF16: return SM_TRAIN_ADAM_BF16;
+    case SM_OPTIMIZER_ADAM_BF16:
+    case SM_OPTIMIZER_ADAM_PURE_BF16: return SM_TRAIN_ADAM_BF16;
     case SM_OPTIMIZER_ADAM_8BIT: return SM_TRAIN_ADAM_8BIT;
     default: return SM_TRAIN_ADAM;
     }
@@ -47,8 +48,9 @@ sm_status train_setup_of_plan(sm_plan *plan, sm_arena *arena, sm_train_setup *se
     train_degrees_of_plan(plan, setup);
     setup->stored = plan->dtype == SM_BF16 ? SM_ELEMENT_BF16 : SM_ELEMENT_F32;
     setup->gradients = plan->gradient == SM_BF16 ? SM_ELEMENT_BF16 : SM_ELEMENT_F32;
-    setup->rounded =
-        plan->optimizer == SM_OPTIMIZER_ADAM_NO_MASTER || plan->optimizer == SM_OPTIMIZER_SGD;
+    setup->rounded = plan->optimizer == SM_OPTIMIZER_ADAM_NO_MASTER ||
+                     plan->optimizer == SM_OPTIMIZER_ADAM_PURE_BF16 ||
+                     plan->optimizer == SM_OPTIMIZER_SGD;
     setup->optimizer = optimizer_of(plan);
     setup->offload_optimizer =
         plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH;
