@@ -85,10 +85,10 @@ typedef struct family_scope {
     const frame *frame;
     binding *binding;
     const stack_plan *stack;
-    double i;    /* negative: none */
-    bool sizes;  /* a size is asked for: of what is bound sizes alone are seen */
-    bool lax;    /* a key that is missing is none */
-    double T, S; /* 0: not known yet */
+    double i;      /* negative: none */
+    bool sizes;    /* a size is asked for: of what is bound sizes alone are seen */
+    bool lax;      /* a key that is missing is none */
+    double T, S;   /* 0: not known yet */
     double source; /* in place of the config's; 0: that */
 } family_scope;
 
