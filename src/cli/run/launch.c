@@ -50,12 +50,15 @@ void launch_end_with(pid_t parent, int number) {
 }
 
 /* Open MPI asks its user to say so when he means to run as root. */
-static void become_mpirun(char *const *word, pid_t parent, int out_fd, int err_fd) {
+static void become_mpirun(char *const *word, pid_t parent, int out_fd, int err_fd, int words_fd) {
     static const char *const as_root[] = {"OMPI_ALLOW_RUN_AS_ROOT",
                                           "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"};
     launch_end_with(parent, SIGTERM); /* on which it ends the ranks, on other machines too */
     unblock_signals();
     if (err_fd >= 0 && isatty(STDERR_FILENO)) setenv(LAUNCH_WATCHED, "1", 1);
+    char words[64];
+    snprintf(words, sizeof words, "/proc/%d/fd/%d", (int)parent, words_fd);
+    if (words_fd >= 0) setenv(LAUNCH_LAST_WORDS, words, 1);
     int nothing = open("/dev/null", O_RDONLY);
     if (nothing >= 0) dup2(nothing, STDIN_FILENO);
     if (out_fd >= 0) dup2(out_fd, STDOUT_FILENO);
@@ -150,14 +153,26 @@ static int wait_for(pid_t child) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-/* answer: for what it prints on standard output; NULL: nothing is kept from the user. */
-static sm_status run_and_listen(char *const *word, FILE *answer, sm_error *err) {
+/* What ranks of this machine said, where mpirun has lost it. */
+static void read_last_words(FILE *words, noise *n) {
+    char *line = NULL;
+    size_t room = 0;
+    rewind(words);
+    while (!n->named && getline(&line, &room, words) > 0) read_line(n, line);
+    free(line);
+}
+
+/* answer, words: for what it prints on standard output, and what ranks say last; NULL: nothing is
+ * kept from the user. */
+static sm_status run_and_listen(char *const *word, FILE *answer, FILE *words, sm_error *err) {
     int ends[2] = {-1, -1};
     noise n = {false, false, 0};
     if (answer && pipe(ends) != 0)
         return sm_fail(err, SM_IO, "cannot make a pipe: %s", strerror(errno));
     pid_t self = getpid(), child = fork();
-    if (child == 0) become_mpirun(word, self, answer ? fileno(answer) : -1, ends[1]);
+    if (child == 0)
+        become_mpirun(word, self, answer ? fileno(answer) : -1, ends[1],
+                      words ? fileno(words) : -1);
     if (answer) close(ends[1]);
     if (child < 0) return sm_fail(err, SM_IO, "cannot start mpirun: %s", strerror(errno));
     child_pid = child;
@@ -165,6 +180,7 @@ static sm_status run_and_listen(char *const *word, FILE *answer, sm_error *err) 
     if (answer) read_noise(ends[0], &n);
     int code = wait_for(child);
     bool good = code <= SM_NEGATIVE;
+    if (!good && words) read_last_words(words, &n);
     sm_status status = answer ? read_answer(answer, good, &n, err) : SM_OK;
     if (status) return status;
     return good ? (sm_status)code : status_of(code, &n, err);
@@ -172,10 +188,12 @@ static sm_status run_and_listen(char *const *word, FILE *answer, sm_error *err) 
 
 sm_status launch_mpirun(char *const *word, bool verbose, sm_error *err) {
     fflush(stdout);
-    FILE *answer = verbose ? NULL : tmpfile();
-    if (!answer && !verbose)
-        return sm_fail(err, SM_IO, "cannot make a temporary file: %s", strerror(errno));
-    sm_status status = run_and_listen(word, answer, err);
+    FILE *answer = verbose ? NULL : tmpfile(), *words = answer ? tmpfile() : NULL;
+    sm_status status = SM_OK;
+    if (!verbose && !words)
+        status = sm_fail(err, SM_IO, "cannot make a temporary file: %s", strerror(errno));
+    if (!status) status = run_and_listen(word, answer, words, err);
     if (answer) fclose(answer);
+    if (words) fclose(words);
     return status;
 }

@@ -85,6 +85,9 @@ void launch_end_with(pid_t parent, int number);
  * the other. */
 #define LAUNCH_WATCHED "SCALEMODEL_WATCHED"
 #define LAUNCH_PROGRESS "progress: "
+/* The path of a file of the process that started them, where ranks on its machine say what is wrong
+ * before they end all of them. */
+#define LAUNCH_LAST_WORDS "SCALEMODEL_LAST_WORDS"
 
 /* One per subcommand of `scalemodel run`, each in the file of its name. */
 extern const cli_verb run_matmul_verb, measure_verb;
