@@ -125,8 +125,8 @@ double load_beside_s(load_steps *c, const load_prompt *prompt, double chunks) {
 /* Prompts come as requests end: prompt x n / output tokens a step on average. A step takes those
  * that came since the software last looked for them, or while it waited for one on each group of
  * chips: no more than its budget and no fewer than one prompt or chunk. Groups that have none wait
- * for those that do. Of a queue, whose requests are all of
- * one length and there from the start, those of all groups begin and end together: the least.
+ * for those that do. Of a queue, whose requests are all of one length and there from the start,
+ * those of all groups begin and end together: the least.
  *
  * The groups of a pipeline follow one another: a round of its stages takes as long as the longest
  * of their steps. With prefill in a share p of the steps it is in one of them in 1 - (1 - p)^stages
