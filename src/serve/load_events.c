@@ -1,5 +1,5 @@
-/* First tokens by events: what a request waits for its own is no sum of means, as prompts come in
- * bunches and share their steps. The engine's own simulation (simulate.h) takes a few requests of
+/* Loads by events: what a request waits for is no sum of means, as prompts come in bunches and
+ * share their steps. The engine's own simulation (simulate.h) takes a few requests of
  * each client of a closed loop, or some thousand that come at a rate, in steps that the closed form
  * has priced: D(n) between a few n, and what a prompt takes beside others. In a closed loop lengths
  * are drawn as benchmark tools draw them; at a rate, as `simulate` has them, all are alike. */

@@ -93,35 +93,6 @@ static double mixed_s(load_steps *c, double n, double tokens, double groups) {
     return price(c, s, &c->e->plan, c->n / c->e->n, batch);
 }
 
-/* Of those on their way to the queue, which takes admission_s on average, as many as come in a step
- * of T seconds. */
-static double arriving(const load_steps *c, double step_s) {
-    double taken_s = c->load->kind == SM_LOAD_CLOSED ? c->software->admission_s : 0;
-    return taken_s > 0 ? -taken_s * expm1(-step_s / taken_s) : step_s;
-}
-
-/* The share of steps that have prompts, `come` of which come in a step on average. Those that end
- * with a step are replaced, at any time after it; of a rate they come at any time. With a(T) of
- * them after a step of T seconds some wait in 1 - exp(-a(T)) of all cases, so that share / (1 -
- * share) = (1 - exp(-a(decode_s))) / exp(-a(decode_s + beside_s)). */
-static double share_with_prompts(const load_steps *c, double come, double decode_s, double beside_s,
-                                 double least) {
-    enum { HALVINGS = 8 };
-    double at[2] = {least, 1}, over[2]; /* over: less what follows from it */
-    double with = arriving(c, decode_s + beside_s), without = arriving(c, decode_s);
-    for (int i = -2; i < HALVINGS; i++) {
-        double share = i < 0 ? at[i + 2] : 0.5 * (at[0] + at[1]);
-        double rate = come / (without + share * (with - without));
-        double odds = -expm1(-rate * without) * exp(rate * with);
-        double here = share - odds / (1 + odds);
-        int side = i < 0 ? i + 2 : here >= 0;
-        at[side] = share, over[side] = here;
-    }
-    /* Between the last two in proportion, so that no step shows in what is fitted to this. */
-    if (over[0] >= 0 || over[1] <= 0) return over[0] >= 0 ? at[0] : at[1];
-    return at[0] + (at[1] - at[0]) * over[0] / (over[0] - over[1]);
-}
-
 double load_groups(const sm_plan *plan, const sm_serve *s) {
     return fmax(1, sm_plan_groups(plan, &s->model) / plan->data);
 }
@@ -154,8 +125,8 @@ double load_beside_s(load_steps *c, const load_prompt *prompt, double chunks) {
 /* Prompts come as requests end: prompt x n / output tokens a step on average. A step takes those
  * that came since the software last looked for them, or while it waited for one on each group of
  * chips: no more than its budget and no fewer than one prompt or chunk. Groups that have none wait
- * for those that do. Of a queue, whose requests are all of
- * one length and there from the start, those of all groups begin and end together: the least.
+ * for those that do. Of a queue, whose requests are all of one length and there from the start,
+ * those of all groups begin and end together: the least.
  *
  * The groups of a pipeline follow one another: a round of its stages takes as long as the longest
  * of their steps. With prefill in a share p of the steps it is in one of them in 1 - (1 - p)^stages
@@ -181,8 +152,6 @@ load_prompt load_prompt_of(load_steps *c, double n, double decode_s, double yiel
     double steps = prompt / (chunk * chunks) * out.shown;
     /* Of two least times the difference is no least: as much of it as leaves a sum of both. */
     if (c->any && software->mixed_steps) steps = fmin(steps, s->job.output / (n * yield));
-    if (!in_turn && software->mixed_steps && looks <= 1 && chunks < groups && longer > 0)
-        steps *= share_with_prompts(c, come, decode_s, longer, come / groups) / share;
     out.added_s = longer * steps;
     return out;
 }

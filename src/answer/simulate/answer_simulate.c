@@ -343,16 +343,17 @@ static void put_percentiles(sm_report *r, sm_data *in, const char *key, const sm
 
 static void put_question(sm_report *r, const sm_simulate_asked *q) {
     const sm_simulation *o = &q->options;
+    int replicas = o->replicas / q->plan.data;
+    int prefill_replicas = o->prefill_replicas / q->prefill_plan.data;
     sm_data *model = sm_put_object(r, r->data, "model");
     sm_data *system = sm_put_object(r, r->data, "system");
     sm_put(r, model, "name", q->in.model->name);
     if (q->padding > 0) sm_padding_data(r, r->data, q->in.model, q->job.model, q->padding);
     sm_put(r, system, "on|chips_per_replica", q->in.system->text, sm_plan_chips(&q->plan));
     sm_put(r, r->data, "plan|plan_chosen|policy|replicas", q->plan_text, q->chosen,
-           sm_policy_names[o->policy], o->replicas / q->plan.data);
+           sm_policy_names[o->policy], replicas);
     if (o->policy == SM_POLICY_DISAGGREGATED) {
-        sm_put(r, r->data, "prefill_plan|prefill_replicas", q->prefill_plan_text,
-               o->prefill_replicas / q->prefill_plan.data);
+        sm_put(r, r->data, "prefill_plan|prefill_replicas", q->prefill_plan_text, prefill_replicas);
     }
     sm_put(r, r->data, "arrivals|kv_tokens|speculation_depth|tokens_per_step", arrivals_words(r, q),
            q->engine.kv_tokens * q->plan.data, q->engine.drafted, q->engine.tokens_per_step);
