@@ -92,9 +92,10 @@ typedef struct sm_load_times {
     double ttft_s, tpot_s, latency_s, request_s, running;
     double ttft_median_s, ttft_p99_s; /* of a batch or a queue: as the mean */
 } sm_load_times;
+#define SM_LOAD_SHORTEST 0.8 /* of the longest prompt and output, as benchmark tools draw them */
 /* What a load comes to; lower: under the bounds of the steps in place of what is expected. Requests
  * in flight are simulated (sm_simulate) as a benchmark of ten requests of each client, with lengths
- * as such tools draw them, from 0.8 of the longest to all of it; of pools apart their first tokens
+ * as such tools draw them, from SM_LOAD_SHORTEST to all of it; of pools apart their first tokens
  * alone. Requests that come at a rate are simulated: Poisson arrivals, lengths all alike; of more
  * than the engines can take, first tokens are those of nine tenths of that. SM_BAD_INPUT with the
  * reason when a step of the plan is impossible. */

@@ -21,7 +21,6 @@ enum {
     MOST_ENGINES = 64,  /* at a rate: of more these have their share of it */
     PLENTY_RUN = 1 << 20
 };
-static const double SHORTEST = 0.8;   /* share of the longest prompt and output */
 static const double PLENTY_KV = 1e12; /* tokens: who runs at once is known already */
 
 typedef struct events {
@@ -126,7 +125,8 @@ static void set_policy(const events *e, const sm_engine *engine, sm_simulation *
 }
 
 static sm_status run(events *e, sm_error *err) {
-    double output = e->c->e->decode->job.output, longest = e->clients > 0 ? 2 / (1 + SHORTEST) : 1;
+    double output = e->c->e->decode->job.output,
+           longest = e->clients > 0 ? 2 / (1 + SM_LOAD_SHORTEST) : 1;
     const sm_engine engine = {.context = e,
                               .step_s = step_s,
                               .kv_tokens = PLENTY_KV,
@@ -138,7 +138,7 @@ static sm_status run(events *e, sm_error *err) {
                          .requests = e->first + e->counted,
                          .lengths = {.prompt = larger(1, e->tokens * longest),
                                      .output = larger(1, output * longest)},
-                         .least_share = e->clients > 0 ? SHORTEST : 0,
+                         .least_share = e->clients > 0 ? SM_LOAD_SHORTEST : 0,
                          .seed = 1};
     sm_arrivals arrivals = sm_synthetic_arrivals(&draw);
     const sm_watch watch = {.context = e, .served = served};

@@ -178,16 +178,19 @@ static void speed_lines(sm_report *r, const sm_serving_found *a) {
     if (a->q->job.alone)
         sm_report_text(r, "Prompts are prefilled elsewhere: nothing comes between two tokens.");
     else
-        sm_report_text(r,
-                       "So with %s request%s in flight%s, whose prompts are prefilled on the same "
-                       "chips. Alone, a decode step takes %s a token, a prefill %s; %s tokens/s "
-                       "per chip%s.",
-                       sm_show_number(r, p->in_flight), p->in_flight > 1.0 ? "s" : "",
-                       a->q->in.concurrency > 0.0 ? ", ten of each client in turn" : "",
-                       sm_show_seconds(r, p->tpot_alone_s[1]),
-                       sm_show_seconds(r, p->ttft_alone_s[1]),
-                       sm_show_number(r, p->tokens_per_s_per_chip_alone),
-                       price_words(r, p->usd_per_million_tokens_alone));
+        sm_report_text(
+            r,
+            "So with %s request%s in flight%s, whose prompts are prefilled on the same "
+            "chips. Alone, a decode step takes %s a token, a prefill %s; %s tokens/s "
+            "per chip%s.",
+            sm_show_number(r, p->in_flight), p->in_flight > 1.0 ? "s" : "",
+            a->q->in.concurrency > 0.0
+                ? sm_textf(r, ", ten of each client in turn, of %s to all of these lengths",
+                           sm_show_percent(r, SM_LOAD_SHORTEST))
+                : "",
+            sm_show_seconds(r, p->tpot_alone_s[1]), sm_show_seconds(r, p->ttft_alone_s[1]),
+            sm_show_number(r, p->tokens_per_s_per_chip_alone),
+            price_words(r, p->usd_per_million_tokens_alone));
     if (p->depth > 0)
         sm_report_text(r, "Speculation: %d drafted tokens give %s tokens a step.", p->depth,
                        sm_show_number(r, p->tokens_per_step));
