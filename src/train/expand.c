@@ -45,20 +45,12 @@ static void take_family(expansion *x) {
     family *f = &x->l->family;
     const sm_plan *p = &x->plan;
     const choices *c = &x->c;
-    const int32_t degree[SM_PLAN_DEGREES] = {p->data * p->fsdp, p->fsdp > 1, p->tensor,
-                                             p->context,        p->expert,   p->pipeline};
-    const size_t pipelines = (size_t)c->n_pipeline * sizeof *c->pipeline,
-                 microbatches = (size_t)c->n_microbatch * sizeof *c->microbatch;
-    if (memcmp(f->degree, degree, sizeof degree) == 0 && f->n_pipeline == c->n_pipeline &&
-        f->n_microbatch == c->n_microbatch && p->state_copies <= 1 &&
-        memcmp(f->pipeline, c->pipeline, pipelines) == 0 &&
-        memcmp(f->microbatch, c->microbatch, microbatches) == 0)
-        return;
-    memcpy(f->degree, degree, sizeof degree);
-    memcpy(f->pipeline, c->pipeline, pipelines);
-    memcpy(f->microbatch, c->microbatch, microbatches);
-    f->n_pipeline = c->n_pipeline;
-    f->n_microbatch = c->n_microbatch;
+    family_key key = {
+        .degree = {p->data * p->fsdp, p->fsdp > 1, p->tensor, p->context, p->expert, p->pipeline}};
+    memcpy(key.pipeline, c->pipeline, (size_t)c->n_pipeline * sizeof *c->pipeline);
+    memcpy(key.microbatch, c->microbatch, (size_t)c->n_microbatch * sizeof *c->microbatch);
+    if (memcmp(&f->key, &key, sizeof key) == 0 && p->state_copies <= 1) return;
+    f->key = key;
     f->n = 0;
     leaves_shape(x);
     sm_plan_each_choice(&x->plan, &x->h->options->fixed, &x->t->model, add_rules, x);

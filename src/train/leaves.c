@@ -60,21 +60,16 @@ static void lower_state(expansion *x) {
         }
 }
 
-/* All choices of what is kept on the chip. */
 static floors_of all_kept(expansion *x) {
     floors_of of = {.sets = x->c.n_recompute};
     for (int r = 0; r < of.sets; r++) {
         x->plan.recompute = x->c.recompute[r];
         of.set[r] = set_of(&x->plan);
     }
-    for (int host = 0; host < 2; host++) {
-        const int some = host ? SM_OFFLOAD_ACTIVATIONS : SM_OFFLOAD_NONE,
-                  beside = host ? SM_OFFLOAD_BOTH : SM_OFFLOAD_OPTIMIZER;
-        if (!is_offered(x, some) && !is_offered(x, beside)) continue;
-        for (int i = 0; i < x->n_regather[host]; i++, of.ways++) {
-            of.way[of.ways].host = host;
-            of.way[of.ways].regather = x->regather[host][i].regather;
-        }
+    for (int f = 0; f < x->c.n_offload; f++) {
+        const int host = offloads_activations(x->c.offload[f]);
+        for (int i = 0; i < x->n_regather[host]; i++)
+            of.ways[host] |= 1u << x->regather[host][i].regather;
     }
     return of;
 }
@@ -92,13 +87,12 @@ static void add_fitting(expansion *x, int n, const floors_of *asked, fit_memo *m
     for (int two = 0; two < 2; two++) {
         if (x->state[two][dual][0] == HUGE_VAL) continue;
         stages_floors(x->t, &x->plan, &l->p, &l->s, asked, x->state[two][dual], bytes);
-        for (int w = 0; w < asked->ways; w++) {
-            schedule_set *fit = memo->fit[two][asked->way[w].host][asked->way[w].regather];
-            for (int r = 0; r < asked->sets; r++) {
-                if (bytes[w][r] > most) continue;
-                fit[r] |= 1u << n;
-                memo->any |= 1u << n;
-            }
+        for (int i = 0; i < 2 * SM_REGATHER_COUNT * asked->sets; i++) {
+            const int way = i / asked->sets, host = way / SM_REGATHER_COUNT,
+                      g = way % SM_REGATHER_COUNT, r = i % asked->sets;
+            if (!(asked->ways[host] >> g & 1) || bytes[host][g][r] > most) continue;
+            memo->fit[two][host][g][r] |= 1u << n;
+            memo->any |= 1u << n;
         }
     }
 }
@@ -560,21 +554,11 @@ static void take_floors(expansion *x, const work_floor *of) {
     }
 }
 
-/* Of the average stage with any microbatch. */
-static double least_average(const expansion *x, const work_floor *of) {
-    double s = 0;
-    for (int i = 0; i < x->l->p.v->pieces; i++)
-        for (int k = 0; k < SM_PHASE_COUNT; k++)
-            s += (i < x->t->kinds ? x->t->layers[i] : 1) * of[i].each[k];
-    return s * x->t->sequences / sm_plan_replicas(&x->plan) / x->plan.pipeline;
-}
-
 bool leaves_work(expansion *x, schedule_set *alive) {
     bool any = false;
     pass least[MAX_PIECES + 1];
     pieces *p = &x->l->p;
     const work_floor *of = floor_of(x);
-    if (is_hopeless(x, least_average(x, of) * (1 - ROUNDING) + x->end_s[0])) return false;
     for (int i = 0; i < x->c.n_microbatch; i++) {
         alive[i] = x->l->possible[i];
         if (!alive[i]) continue;

@@ -259,20 +259,11 @@ static void room_left(const sm_train *t, const sm_placement *at, sm_axes placed_
             room[at->axis[a].part[i].level] /= at->axis[a].part[i].size;
 }
 
-/* What the plan makes of an axis, or of the part that a slot has of it. */
-static double members_of(const sm_plan *plan, const sm_degrees *d, int copies, int axis,
-                         slot_part part) {
-    double size = axis < SM_AXIS_COUNT ? d->axis[axis] : plan->pipeline;
-    if (axis != SM_AXIS_DATA || part == ALL_COPIES) return size;
-    return part == ONE_COPY ? size / copies : copies;
-}
-
 void place_hopeful(const sm_train *t, const variant *v, const sm_plan *plan, const sm_degrees *d,
                    sm_axes placed_axes, placed *p) {
     sm_curve_memo *memo = placed_axes ? &p->memo : &p->unplaced;
     static const sm_group none = {.size = 1};
-    sm_group joined[SM_AXES_MASKS], other;
-    bool done[SM_AXES_MASKS] = {false};
+    sm_group other;
     int room[SM_MAX_LEVELS];
     splits s = {.t = t, .room = room, .memo = memo};
     for (int l = 1; l < t->system.torus_dims; l++)
@@ -286,17 +277,15 @@ void place_hopeful(const sm_train *t, const variant *v, const sm_plan *plan, con
         double left = 1;
         int spread = 0;
         const sm_axes inside = (sm_axes)(slot.axes & placed_axes);
-        if (inside && (inside >= SM_AXES_MASKS || slot.part != ALL_COPIES)) {
+        if (inside) {
             other = place_group(t, &p->placement, p->copies, inside, slot.part);
             at = &other;
-        } else if (inside) {
-            if (!done[inside]) joined[inside] = group_of(t, &p->placement, inside);
-            done[inside] = true;
-            at = &joined[inside];
         }
-        for (unsigned open = slot.axes & ~(unsigned)placed_axes, a = 0; open >> a; a++) {
-            if (!(open >> a & 1)) continue;
-            const double size = members_of(plan, d, p->copies, (int)a, slot.part);
+        for (int a = 0; a < SM_PLACED_AXES; a++) {
+            if (!((slot.axes & ~placed_axes) >> a & 1)) continue;
+            double size = a < SM_AXIS_COUNT ? d->axis[a] : plan->pipeline;
+            if (a == SM_AXIS_DATA && slot.part == ONE_COPY) size /= p->copies;
+            if (a == SM_AXIS_DATA && slot.part == ACROSS_COPIES) size = p->copies;
             left *= size;
             spread += size > 1;
         }

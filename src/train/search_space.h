@@ -149,11 +149,13 @@ typedef struct family_rules {
     const variant *v;
     schedule_set alive[MAX_MICROBATCH];
 } family_rules;
-typedef struct family {
-    int32_t degree[SM_PLAN_DEGREES]; /* for data and fsdp the product, and whether fsdp exceeds 1 */
-    int n_pipeline, n_microbatch;
+typedef struct family_key {      /* compared as bytes */
+    int degree[SM_PLAN_DEGREES]; /* for data and fsdp the product, and whether fsdp exceeds 1 */
     pipeline_choice pipeline[SM_SCHEDULE_COUNT + MAX_VIRTUAL];
     int microbatch[MAX_MICROBATCH];
+} family_key;
+typedef struct family {
+    family_key key;
     schedule_set passes[PASS_KINDS]; /* of a kind */
     int n;
     family_rules rules[MOST_RULES];

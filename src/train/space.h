@@ -406,17 +406,14 @@ static inline bool host_fits(const sm_memory *m) {
 }
 void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                    sm_memory *memory);
-/* No less is needed, of each of these recomputation sets in each of these ways, with activations on
- * the chip or in host memory and what is gathered kept or not, where piece i has no less than
- * state[i] of weights, gradients and the optimizer's state. */
+/* No less is needed, of each of these recomputation sets, with activations on the chip and in host
+ * memory and what is gathered kept or not (ways: a bit of each that is asked), where piece i has no
+ * less than state[i] of weights, gradients and the optimizer's state. */
 typedef struct floors_of {
-    int sets, ways, set[SM_RECOMPUTE_COUNT];
-    struct {
-        bool host;
-        sm_regather regather;
-    } way[2 * SM_REGATHER_COUNT];
+    int sets, set[SM_RECOMPUTE_COUNT];
+    unsigned ways[2];
 } floors_of;
-typedef double memory_floors[2 * SM_REGATHER_COUNT][SM_RECOMPUTE_COUNT];
+typedef double memory_floors[2][SM_REGATHER_COUNT][SM_RECOMPUTE_COUNT];
 void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                    const floors_of *asked, const double *state, memory_floors most);
 /* Of each stage of the pipeline. */

@@ -367,12 +367,13 @@ void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stag
                             logits_gradient(plan, logits, when),
                      gathered[2] = {stage_gathered(t, p, h, false, when),
                                     stage_gathered(t, p, h, true, when)};
-        for (int n_way = 0; n_way < asked->ways; n_way++) {
-            const int host = asked->way[n_way].host, g = (int)asked->way[n_way].regather;
+        for (int way = 0; way < 2 * SM_REGATHER_COUNT; way++) {
+            const int host = way / SM_REGATHER_COUNT, g = way % SM_REGATHER_COUNT;
+            if (!(asked->ways[host] >> g & 1)) continue;
             const double *of = kept[when][host][(g & SM_KEEPS_ACTIVATIONS) != 0],
                          base = rest + gathered[(g & SM_KEEPS_WEIGHTS) != 0];
             for (int i = 0; i < asked->sets; i++)
-                most[n_way][i] = larger(most[n_way][i], base + part * (of[i] + more));
+                most[host][g][i] = larger(most[host][g][i], base + part * (of[i] + more));
         }
     }
 }
