@@ -136,22 +136,13 @@ static sm_status lower_on(job *j, const sm_mesh *mesh, const sm_einsum *e, const
     return s ? s : sm_einsum_lower(e, mesh, at, keep ? NULL : &e->out, keep, low, j->err);
 }
 
-/* Of what tells most einsums apart: the dimensions of their arrays. */
-static uint64_t hash_of(const sm_einsum *e, const int8_t *at, bool keep) {
-    uint64_t h = sm_hash_mixed(sm_hash_bytes(at, SM_MAX_AXES), keep);
-    for (int o = 0; o <= e->operands; o++) {
-        const sm_array *array = o < e->operands ? &e->in[o] : &e->out;
-        h = sm_hash_mixed(h, array->unreduced);
-        h = sm_hash_mixed(h, sm_hash_bytes(array->dim, (size_t)array->rank * sizeof *array->dim));
-    }
-    return h;
-}
-
 /* Over the nominal mesh, unless the same has been done. */
 static sm_status lower_once(job *j, const sm_einsum *e, const int8_t *at, bool keep,
                             sm_lowering *low) {
     if (!j->known) return lower_on(j, sm_program_mesh(), e, at, keep, low);
-    const uint64_t key = hash_of(e, at, keep);
+    uint64_t key = sm_hash_mixed(sm_hash_bytes(e->in, (size_t)e->operands * sizeof *e->in), keep);
+    key = sm_hash_mixed(key, sm_hash_bytes(&e->out, sizeof e->out));
+    key = sm_hash_mixed(key, sm_hash_bytes(at, SM_MAX_AXES));
     known_lowering **first = &j->known->known[key % SM_KNOWN_LOWERINGS], *k = *first;
     while (k && !(k->keep == keep && same_bytes(k->at, at, sizeof k->at) &&
                   same_bytes(&k->einsum, e, sizeof *e)))

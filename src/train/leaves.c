@@ -87,12 +87,14 @@ static void add_fitting(expansion *x, int n, const floors_of *asked, fit_memo *m
     for (int two = 0; two < 2; two++) {
         if (x->state[two][dual][0] == HUGE_VAL) continue;
         stages_floors(x->t, &x->plan, &l->p, &l->s, asked, x->state[two][dual], bytes);
-        for (int i = 0; i < 2 * SM_REGATHER_COUNT * asked->sets; i++) {
-            const int way = i / asked->sets, host = way / SM_REGATHER_COUNT,
-                      g = way % SM_REGATHER_COUNT, r = i % asked->sets;
-            if (!(asked->ways[host] >> g & 1) || bytes[host][g][r] > most) continue;
-            memo->fit[two][host][g][r] |= 1u << n;
-            memo->any |= 1u << n;
+        for (int way = 0; way < 2 * SM_REGATHER_COUNT; way++) {
+            const int host = way / SM_REGATHER_COUNT, g = way % SM_REGATHER_COUNT;
+            if (!(asked->ways[host] >> g & 1)) continue;
+            for (int r = 0; r < asked->sets; r++) {
+                if (bytes[host][g][r] > most) continue;
+                memo->fit[two][host][g][r] |= 1u << n;
+                memo->any |= 1u << n;
+            }
         }
     }
 }
