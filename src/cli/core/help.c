@@ -58,12 +58,24 @@ static void option_text(const cli_option *o, char text[HELP_ROOM]) {
 
 /* ---- rows of two columns ---- */
 
+/* On a line of its own; words with bars between them on several where one is too narrow. */
+static void print_head(FILE *out, const char *head) {
+    int indent = 2;
+    for (size_t cut; strlen(head) + (size_t)indent > HELP_WIDTH; head += cut, indent = 8) {
+        cut = HELP_WIDTH - (size_t)indent;
+        while (cut > 0 && head[cut - 1] != '|') cut--;
+        if (cut == 0) break;
+        fprintf(out, "%*s%.*s\n", indent, "", (int)cut, head);
+    }
+    fprintf(out, "%*s%s\n", indent, "", head);
+}
+
 static void print_row(FILE *out, const char *head, const char *text) {
     char first[HELP_ROOM], rest[HELP_COLUMN + 1];
     bool alone = strlen(head) > HELP_COLUMN - 4;
     snprintf(rest, sizeof rest, "%*s", HELP_COLUMN, "");
     snprintf(first, sizeof first, "  %-*s", alone ? 0 : HELP_COLUMN - 2, head);
-    if (alone) fprintf(out, "%s\n", first);
+    if (alone) print_head(out, head);
     sm_print_wrapped(out, text, HELP_WIDTH, alone ? rest : first, rest);
 }
 
