@@ -16,7 +16,8 @@ static sm_status with_last_words(sm_communicator *world, void *context, sm_error
     const watched *w = context;
     sm_status status = w->body(world, w->context, err);
     const char *path = getenv(LAUNCH_LAST_WORDS);
-    FILE *words = status > SM_NEGATIVE && path && err && err->sentence[0] ? fopen(path, "a") : NULL;
+    bool ends_all = status > SM_NEGATIVE && world->size > 1 && err && err->sentence[0];
+    FILE *words = ends_all && path ? fopen(path, "a") : NULL;
     if (words) {
         fprintf(words, "scalemodel: rank %d: %s\n", world->rank, err->sentence);
         fclose(words);
