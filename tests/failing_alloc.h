@@ -23,7 +23,7 @@
 #include "sanitized.h"
 #include "scalemodel/base.h"
 
-enum { FAILING_ALLOC_PLACES = 1 << 16, FAILING_ALLOC_DEPTH = 48, FAILING_ALLOC_ALL = 200 };
+enum { FAILING_ALLOC_PLACES = 1 << 16, FAILING_ALLOC_DEPTH = 48, FAILING_ALLOC_ALL = 100 };
 
 typedef struct failing_alloc {
     uint64_t
@@ -102,7 +102,7 @@ static inline void failing_alloc_next(failing_alloc *loop) {
     loop->over = loop->at >= failing_allocs.n;
     loop->n = loop->over ? 0 : failing_allocs.refused[loop->at];
     bool all = !SANITIZED || loop->at < FAILING_ALLOC_ALL || getenv("FAILING_ALLOC");
-    loop->at += all ? 1 : loop->at / 25;
+    loop->at += all ? 1 : loop->at / 12;
     loop->start = sm_allocation_count();
     sm_allocation_fail_at(loop->n);
 }
