@@ -226,9 +226,16 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/obj/flags
 $(BUILD)/obj/made/%.o: $(HOST_BUILD)/made/%.c
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(foreach d,cli cost hw io model module notation recipe serve text trace train truth,$(call folders_of,$(d))) -MMD -MP -c -o $@ $<
+# The readers as this build has them, or compiled for the machine that builds.
+ifeq ($(HOST_BUILD) $(HOSTCC),$(BUILD) $(CC)$(LTO)$(findstring sanitize,$(CFLAGS)))
+$(HOST_BUILD)/host/%.o: $(BUILD)/obj/%.o
+	@mkdir -p $(@D)
+	@ln -f $< $@
+else
 $(HOST_BUILD)/host/%.o: src/%.c
 	@mkdir -p $(@D)
 	$(HOSTCC) $(HOST_ALL_CFLAGS) -MMD -MP -c -o $@ $<
+endif
 HOST_ALL_CFLAGS = -std=c11 -D_POSIX_C_SOURCE=200809L $(WARN) -pthread -Iinclude -Isrc/notation -Isrc/serve -Isrc/text -Isrc/trace -Isrc/train $(call folders_of,io) $(HOST_CFLAGS)
 $(HOST_BUILD)/host/readers.a: $(EMBED_OBJ) Makefile
 	rm -f $@ && ar rcs $@ $(EMBED_OBJ)

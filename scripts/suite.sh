@@ -41,6 +41,8 @@ export UBSAN_OPTIONS=print_stacktrace=1
 # Memory that one case gives back the next takes: a third of the searches' time was the system's, which took
 # it and gave it again.
 export MALLOC_TRIM_THRESHOLD_=1000000000 MALLOC_TOP_PAD_=4000000 MALLOC_MMAP_THRESHOLD_=33554432
+# Ranks are cores, as scalemodel-run tells BLAS too: its own threads would turn in circles beside them.
+export OPENBLAS_NUM_THREADS=1
 logs="$BUILD/suite"
 rm -rf "$logs"
 mkdir -p "$logs"

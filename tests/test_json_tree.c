@@ -303,7 +303,7 @@ static void survives_failing_allocations(void **state) {
         sm_status status = read_bytes(&r, document, sizeof document - 1, true);
         assert_int_equal(status, failing_alloc_refused(&loop) ? SM_INTERNAL : SM_OK);
         sm_arena_free(r.in.arena);
-        refusals = loop.refusals;
+        refusals = loop.n;
     }
     assert_true(refusals > 1);
 }

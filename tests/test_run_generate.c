@@ -162,6 +162,28 @@ static bool generates(const train_plan *plan, train_kind kind) {
            (kind == TRAIN_EXPERTS || !strstr(plan->words, "expert_tensor"));
 }
 
+static size_t numbers_of(const sm_train_array *a) {
+    size_t n = 1;
+    for (int d = 0; d < a->rank; d++) n *= a->size[d];
+    return n;
+}
+
+/* The weights of a model after 25 steps, which several tests begin with: trained once. */
+static void train_whole(kept *k, sm_train_setup *s, train_kind kind, int layers) {
+    static kept trained[TRAIN_KINDS][2];
+    kept *from = &trained[kind][layers / 2 - 1];
+    s->rate = 2e-2;
+    if (!from->n) train_on_one(from, s, 25);
+    *k = *from;
+    k->setup = s;
+    for (int i = 0; i < k->n; i++) {
+        size_t bytes = numbers_of(&k->array[i]) * sizeof(float);
+        k->array[i].data = sm_malloc(bytes);
+        assert_non_null(k->array[i].data);
+        memcpy(k->array[i].data, from->array[i].data, bytes);
+    }
+}
+
 static void texts_do_not_depend_on_the_plan(void **state) {
     static kept k;
     static written one, w;
@@ -171,8 +193,7 @@ static void texts_do_not_depend_on_the_plan(void **state) {
         for (int layers = 2; layers <= 4; layers += 2) {
             sm_model model = train_model((train_kind)kind, layers);
             sm_train_setup s = train_setup_of(&model);
-            s.rate = 2e-2;
-            train_on_one(&k, &s, 25);
+            train_whole(&k, &s, (train_kind)kind, layers);
             write_alone(&one, &k, &s, 0);
             for (size_t p = TRAIN_FIRST; p < train_plan_count; p += TRAIN_EVERY) {
                 const train_plan *plan = &train_plans[p];
@@ -249,12 +270,6 @@ static bool is_router(const sm_train_array *a, const char *name) {
 
 static bool of_words(const sm_train_array *a) {
     return a->rank == 2 && (a->size[0] == WORDS || a->size[1] == WORDS);
-}
-
-static size_t numbers_of(const sm_train_array *a) {
-    size_t n = 1;
-    for (int d = 0; d < a->rank; d++) n *= a->size[d];
-    return n;
 }
 
 static void round_to_halves(float *x, size_t n) {
@@ -357,8 +372,7 @@ static void weights_of_few_bits_give_the_texts_of_their_numbers(void **state) {
         for (int e = 0; e < 3; e++) {
             sm_model model = train_model((train_kind)kind, 4);
             sm_train_setup s = train_setup_of(&model);
-            s.rate = 2e-2;
-            train_on_one(&f.kept, &s, 25);
+            train_whole(&f.kept, &s, (train_kind)kind, 4);
             bool ends_apart = elements[e] == SM_ELEMENT_E4M3;
             round_all(&f, elements[e], ends_apart);
             write_alone(&one, &f.kept, &s, 0);
@@ -401,9 +415,8 @@ static void train_drafts(drafts *d, train_kind kind) {
     d->small = train_model(TRAIN_DENSE, 2);
     d->setup = train_setup_of(&d->model);
     d->small_setup = train_setup_of(&d->small);
-    d->setup.rate = d->small_setup.rate = 2e-2;
-    train_on_one(&d->target, &d->setup, 25);
-    train_on_one(&d->good, &d->small_setup, 25);
+    train_whole(&d->target, &d->setup, kind, 4);
+    train_whole(&d->good, &d->small_setup, TRAIN_DENSE, 2);
     train_on_one(&d->bad, &d->small_setup, 0);
 }
 

@@ -140,6 +140,8 @@ void sm_free(void *block);
 uint64_t sm_allocation_count(void);
 /* Make the n-th allocation from now fail, in the whole process; 0 switches this off. For tests. */
 void sm_allocation_fail_at(uint64_t n);
+/* Call `watch` with the number of each allocation before it is made; NULL ends it. For tests. */
+void sm_allocation_watch(void (*watch)(uint64_t number));
 
 /* A stream whose bytes are kept in memory, which its owner keeps in place while it is open. */
 typedef struct sm_memory_stream {

@@ -8,6 +8,8 @@ void sm_bound_note(sm_report *r, const sm_calibration *c, const char *what, doub
                    double expected_s);
 /* Which work a plan has chips do more than once: a sentence, or none. */
 void sm_copies_note(sm_report *r, const sm_plan *plan, const sm_model *model);
+/* The share that a plan beyond those asked for must gain to be told. */
+#define SM_WORTH_TELLING 0.01
 /* Give the plan the next degree of experts that divides the chips and not the experts, so that they
  * are padded for it. false: there is none. */
 bool sm_question_pads_next(sm_plan *plan, const sm_model *model, int chips);

@@ -9,6 +9,7 @@
 
 static atomic_uint_fast64_t made;       /* allocations asked for so far */
 static atomic_uint_fast64_t refused_at; /* the number of the one to refuse; 0 for none */
+static void (*watched)(uint64_t number);
 
 uint64_t sm_allocation_count(void) { return atomic_load(&made); }
 
@@ -16,8 +17,11 @@ void sm_allocation_fail_at(uint64_t n) {
     atomic_store(&refused_at, n == 0 ? 0 : atomic_load(&made) + n);
 }
 
+void sm_allocation_watch(void (*watch)(uint64_t number)) { watched = watch; }
+
 static bool admitted(size_t bytes) {
     uint64_t number = atomic_fetch_add_explicit(&made, 1, memory_order_relaxed) + 1;
+    if (watched) watched(number);
     return number != atomic_load_explicit(&refused_at, memory_order_relaxed) &&
            bytes <= LARGEST_BLOCK;
 }

@@ -120,9 +120,9 @@ static sm_data *data_of(sm_report *r, const sm_field *f) {
 /* The next of the keys that '|' separates; NULL of none. */
 static const char *next_key(sm_report *r, const char **keys, bool last) {
     size_t length = *keys ? strcspn(*keys, "|") : 0;
-    assert(!*keys || (length > 0 && ((*keys)[length] == '|') == !last));
+    assert(!*keys || r->out_of_memory || (length > 0 && ((*keys)[length] == '|') == !last));
     const char *key = *keys ? sm_textf(r, "%.*s", (int)length, *keys) : NULL;
-    if (*keys) *keys += length + 1;
+    if (*keys) *keys += length + ((*keys)[length] == '|');
     return key;
 }
 

@@ -59,15 +59,13 @@ static double beside_frontier(const sm_serving_found *a, const sm_serve_point *t
     return fmin(next, most);
 }
 
-/* Degrees that do not divide the experts, each on the model that is padded for it, as in training.
- */
+/* Degrees that do not divide the experts, each on the model padded for it, as in training. */
 sm_status sm_serve_beyond(sm_serving_found *a, sm_error *err) {
-    static const double WORTH_TELLING = 0.01;
     const sm_serve_asked *q = a->q;
     sm_serve_search_options options = q->search;
     sm_serve_job job = q->job;
     if (!q->in.any_plan || sm_plan_given(&options.fixed, SM_PLAN_EXPERT)) return SM_OK;
-    a->padded_gain = WORTH_TELLING;
+    a->padded_gain = SM_WORTH_TELLING;
     while (sm_question_pads_next(&options.fixed, q->in.model, q->in.system->chips)) {
         sm_serve_result found = {.n = 0};
         double share;

@@ -86,7 +86,7 @@ void sm_train_fit_data(sm_report *r, const sm_fit_advice *fit);
 /* The batch of the question, into q->batch and q->job. SM_BAD_INPUT with the place. */
 sm_status sm_train_batch_set(sm_train_asked *q, sm_error *err);
 /* Sequences of the batch on so many chips: what they can share, within 5 % of about so many. */
-double sm_train_batch_on(const sm_train_asked *q, int chips);
+double sm_train_batch_on(const sm_batch *batch, double seq, double chips);
 /* The batch; of several systems the least and the most sequences of one. */
 void sm_train_batch_page(sm_report *r, const sm_train_asked *q, double sequences, double most);
 

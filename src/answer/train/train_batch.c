@@ -44,10 +44,8 @@ static double sequences_near(double n, double chips) {
     return shared > 0 ? shared : whole;
 }
 
-double sm_train_batch_on(const sm_train_asked *q, int chips) {
-    const sm_batch *batch = &q->batch;
-    return batch->about ? sequences_near(batch->asked_tokens / q->job.seq, chips)
-                        : batch->sequences;
+double sm_train_batch_on(const sm_batch *batch, double seq, double chips) {
+    return batch->about ? sequences_near(batch->asked_tokens / seq, chips) : batch->sequences;
 }
 
 static const char *const words[] = {"seqs", "sequences", "seq", "tokens"};
@@ -117,9 +115,7 @@ sm_status sm_batch_sequences(const sm_source *text, double seq, double chips, do
     if (!status && batch.most)
         status = sm_fail_at(err, text, (sm_span){0, text->length},
                             "expected tokens, 4096, or sequences, 8seqs");
-    if (!status)
-        *sequences =
-            batch.about ? sequences_near(batch.asked_tokens / seq, chips) : batch.sequences;
+    if (!status) *sequences = sm_train_batch_on(&batch, seq, chips);
     return status;
 }
 
@@ -136,7 +132,7 @@ sm_status sm_train_batch_set(sm_train_asked *q, sm_error *err) {
                           "any batch fits, microbatch by microbatch: the most is what a step of "
                           "some length holds, as in --within 10s");
     q->batch = batch;
-    q->batch.sequences = sm_train_batch_on(q, q->in.system->chips);
+    q->batch.sequences = sm_train_batch_on(&batch, seq, q->in.system->chips);
     q->job.batch_tokens = q->batch.sequences * seq;
     return SM_OK;
 }

@@ -144,9 +144,6 @@ sm_status sm_train_recipe_best(const sm_plans_shown *plans, sm_error *err) {
 
 /* ---- which frameworks run the best plan ---- */
 
-/* What a plan beyond the frameworks must gain to be told. */
-static const double WORTH_TELLING = 0.01;
-
 static double objective_of(const sm_train_asked *q, const sm_price_of_plan *price) {
     if (q->in.objective == SM_OBJECTIVE_MEMORY) return price->memory.total;
     return price->expected_s * (q->in.objective == SM_OBJECTIVE_COST ? price->chips : 1);
@@ -202,9 +199,9 @@ sm_status sm_train_beyond(const sm_train_asked *q, sm_train *train, sm_plans_sho
     sm_search_options search = q->search;
     const double best = objective_of(q, &plans->plan[0].detail.price);
     search.space = q->all;
-    search.below = best * (1 - WORTH_TELLING);
+    search.below = best * (1 - SM_WORTH_TELLING);
     plans->beyond_known = true;
-    plans->beyond_gain = WORTH_TELLING;
+    plans->beyond_gain = SM_WORTH_TELLING;
     if (q->in_frameworks) return look_beyond(q, train, &search, best, plans, err);
     return look_at_padded(q, &search, best, plans, err); /* only who takes any plan waits for it */
 }

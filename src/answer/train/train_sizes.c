@@ -49,7 +49,7 @@ sm_status sm_train_point_find(sm_train_sweep *w, int chips, sm_train_point *p, s
     }
     sm_job job = w->q->job;
     job.system = &p->system;
-    job.batch_tokens = sm_train_batch_on(w->q, chips) * job.seq;
+    job.batch_tokens = sm_train_batch_on(&w->q->batch, job.seq, chips) * job.seq;
     sm_train *train = NULL;
     if (!status) status = sm_train_new(&job, &train, err);
     if (train) sm_train_with_software(w->q, train);
