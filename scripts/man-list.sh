@@ -40,6 +40,10 @@ function flush(    part, name) {
 }
 {
     sub(/^ */, "")
+    if (text == "" && head ~ /[|]$/) { # words of a key on a line more
+        head = head $0
+        next
+    }
     text = text (text == "" ? "" : " ") $0
 }
 END {

@@ -113,7 +113,7 @@ static void pretend(bench *b, int run, const sm_calibration *truth) {
     for (int i = 0; i < d.lines.ops; i++) {
         const sm_plan_op *x = &d.lines.op[i];
         sm_train_row *op = &to->op[to->ops++];
-        *op = (sm_train_row){.kind = x->kind,
+        *op = (sm_train_row){.kind = (int)x->kind,
                              .phase = x->phase,
                              .again = x->again,
                              .calls = x->count,

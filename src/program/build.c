@@ -102,13 +102,9 @@ static sm_op *new_op(builder *x, const char *name, sm_op_kind kind, sm_function 
         b->ops--; /* never looked at */
     }
     sm_op *op = &b->op[b->ops++];
-    *op = (sm_op){.kind = kind,
-                  .function = function,
-                  .out = -1,
-                  .chosen = -1,
-                  .state = -1,
-                  .line = x->line,
-                  .once = x->decodes && x->l->line[x->line].once};
+    *op = (sm_op){
+        .kind = kind, .function = function, .out = -1, .chosen = -1, .state = -1, .line = x->line};
+    op->once = x->decodes && x->l->line[x->line].once;
     snprintf(op->name, sizeof op->name, "%s", name);
     return op;
 }
