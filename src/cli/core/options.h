@@ -228,8 +228,8 @@ typedef struct cli_recipe_values {
 /* clang-format off */
 #define CLI_RECIPE_OPTIONS(values, member)                                                         \
     {"from", 0, CLI_TEXT, offsetof(values, member.from), "FILE",                                   \
-     .help = "the recipe in use, of another framework: prices it, and tells what would be "        \
-             "better; - is standard input"},                                                       \
+     .help = "the recipe in use, of another framework: prices it, with the keys of --plan in place " \
+             "of its own, and tells what would be better; - is standard input"},                                                       \
     {"framework", 0, CLI_TEXT, offsetof(values, member.framework), "NAME",                         \
      .help = "only plans that it can run, by its own constants where the chip has them: "          \
              "megatron-lm, maxtext, torchtitan, vllm, ...; any: those that none is known to run, " \
@@ -270,6 +270,9 @@ const sm_calibration *cli_framework_calibration(const cli_framework_use *of, con
 sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,
                      const cli_model_values *read_by, const char *on, sm_plan_use use,
                      sm_recipe *recipe, sm_model *model, sm_system *system, sm_error *err);
+/* The plan of a recipe with what --plan (changed; none: NULL text) gives in place of its own. */
+sm_status cli_recipe_plan(const cli_call *call, const char *plan, sm_source *changed,
+                          sm_error *err);
 /* The library that is shipped, and over it the files given. SM_BAD_INPUT with the place: what is
  * wrong in one of them, a family that there is not. */
 sm_status cli_library(const cli_call *call, const cli_model_values *given, const sm_library **out,

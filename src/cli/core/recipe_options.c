@@ -189,3 +189,27 @@ const sm_calibration *cli_framework_calibration(const cli_framework_use *of, con
     }
     return own ? own : usual;
 }
+
+/* Does a plan of text give the key of this item, "tensor=8"? */
+static bool gives(const char *plan, const char *item) {
+    const size_t key = strcspn(item, "=") + 1;
+    for (const char *at = plan; *at; at += at[strcspn(at, ",")] ? strcspn(at, ",") + 1 : strlen(at))
+        if (strncmp(at, item, key) == 0) return true;
+    return false;
+}
+
+sm_status cli_recipe_plan(const cli_call *call, const char *plan, sm_source *changed,
+                          sm_error *err) {
+    const char *text = changed->text ? changed->text : "", *kept = "";
+    for (const char *item = plan; kept && *item;) {
+        const size_t n = strcspn(item, ",");
+        if (!gives(text, item))
+            kept = sm_arena_printf(call->arena, "%s%s%.*s", kept, kept[0] ? "," : "", (int)n, item);
+        item += n + (item[n] != '\0');
+    }
+    if (kept && text[0])
+        kept = sm_arena_printf(call->arena, "%s%s%s", kept, kept[0] ? "," : "", text);
+    if (!kept) return sm_fail_memory(err);
+    *changed = sm_source_of(text[0] ? "the recipe's plan with --plan" : "the recipe's plan", kept);
+    return SM_OK;
+}

@@ -176,12 +176,11 @@ static void take_dtype(const char *name, sm_dtype_list *list) {
 /* What the command says of the engine, where no option does. */
 static sm_status read_recipe(const cli_call *call, serving *v, sm_error *err) {
     sm_serve_question *q = &v->question;
-    if (q->plan.text) return sm_fail(err, SM_USAGE, "--from and --plan both say a plan; give one");
     sm_status status = cli_recipe(call, &v->recipe_values, &v->read_by, v->on, SM_PLAN_SERVING,
                                   &v->recipe, &v->model, &v->system, err);
+    if (!status) status = cli_recipe_plan(call, v->recipe.plan, &q->plan, err);
     if (status) return status;
     q->recipe = &v->recipe;
-    q->plan = sm_source_of("the recipe's plan", v->recipe.plan);
     v->engine.recipe = v->recipe.engine;
     if (!cli_given(call, &q->weights)) take_dtype(v->recipe.weights, &q->weights);
     if (!cli_given(call, &q->kv)) take_dtype(v->recipe.kv, &q->kv);

@@ -195,8 +195,6 @@ static sm_status read_job(const cli_call *call, training *t, sm_error *err) {
 }
 
 static sm_status read_recipe(const cli_call *call, training *t, sm_error *err) {
-    if (t->question.plan.text)
-        return sm_fail(err, SM_USAGE, "--from and --plan both say a plan; give one");
     if (cli_given(call, &t->chips))
         return sm_fail(err, SM_USAGE, "--from prices one recipe, and --chips finds many plans");
     return cli_recipe(call, &t->recipe_values, &t->read_by, t->on, SM_PLAN_TRAINING, &t->recipe,
@@ -210,8 +208,8 @@ static sm_status take_recipe(const cli_call *call, training *t, sm_error *err) {
     if (q->seq <= 0.0) q->seq = recipe->seq;
     if (q->seq <= 0.0) q->seq = sm_train_usual_seq(&t->model);
     q->recipe = recipe;
-    q->plan = sm_source_of("the recipe's plan", recipe->plan);
-    if (q->batch.text) return SM_OK;
+    sm_status status = cli_recipe_plan(call, recipe->plan, &q->plan, err);
+    if (status || q->batch.text) return status;
     if (recipe->batch <= 0.0)
         return sm_fail(err, SM_USAGE, "the recipe does not say its batch: --batch does");
     const char *batch = sm_arena_printf(call->arena, "%.0fseqs", recipe->batch);
