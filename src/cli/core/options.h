@@ -228,8 +228,8 @@ typedef struct cli_recipe_values {
 /* clang-format off */
 #define CLI_RECIPE_OPTIONS(values, member)                                                         \
     {"from", 0, CLI_TEXT, offsetof(values, member.from), "FILE",                                   \
-     .help = "the recipe in use, of another framework: prices it, with the keys of --plan in place " \
-             "of its own, and tells what would be better; - is standard input"},                                                       \
+     .help = "the recipe in use, of another framework: prices it, with the keys of --plan in "     \
+             "place of its own, and tells what would be better; - is standard input"},             \
     {"framework", 0, CLI_TEXT, offsetof(values, member.framework), "NAME",                         \
      .help = "only plans that it can run, by its own constants where the chip has them: "          \
              "megatron-lm, maxtext, torchtitan, vllm, ...; any: those that none is known to run, " \
