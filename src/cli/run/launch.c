@@ -146,7 +146,8 @@ static int wait_for(pid_t child) {
     int status = 0;
     while (waitpid(child, &status, 0) < 0)
         if (errno != EINTR) return 255;
-    if (status && ended_by) { /* what ended the ranks ends this process, so that a script stops */
+    /* What ended the ranks ends this process, so that a script stops. MPICH's mpirun may say 0. */
+    if (ended_by) {
         signal(ended_by, SIG_DFL);
         raise(ended_by);
     }
