@@ -74,8 +74,8 @@ static void print_row(FILE *out, const char *head, const char *text) {
     char first[HELP_ROOM], rest[HELP_COLUMN + 1];
     bool alone = strlen(head) > HELP_COLUMN - 4;
     snprintf(rest, sizeof rest, "%*s", HELP_COLUMN, "");
-    snprintf(first, sizeof first, "  %-*s", alone ? 0 : HELP_COLUMN - 2, head);
     if (alone) print_head(out, head);
+    else snprintf(first, sizeof first, "  %-*s", HELP_COLUMN - 2, head);
     sm_print_wrapped(out, text, HELP_WIDTH, alone ? rest : first, rest);
 }
 

@@ -193,7 +193,7 @@ const sm_calibration *cli_framework_calibration(const cli_framework_use *of, con
 /* Does a plan of text give the key of this item, "tensor=8"? */
 static bool gives(const char *plan, const char *item) {
     const size_t key = strcspn(item, "=") + 1;
-    for (const char *at = plan; *at; at += at[strcspn(at, ",")] ? strcspn(at, ",") + 1 : strlen(at))
+    for (const char *at = plan; *(at += strspn(at, ", \t\n")); at += strcspn(at, ","))
         if (strncmp(at, item, key) == 0) return true;
     return false;
 }

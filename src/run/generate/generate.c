@@ -272,8 +272,7 @@ static sm_status write_texts(writer *w, sm_error *err) {
         w->length[i] = job->prompt[i];
         w->end[i] = job->prompt[i] + job->tokens;
     }
-    sm_status status = SM_OK;
-    status = read_sources(w, err);
+    sm_status status = read_sources(w, err);
     if (!status && job->draft) status = feed_prompts(w, job->draft, &w->result->draft_prefill, err);
     if (!status) status = feed_prompts(w, job->target, &w->result->prefill, err);
     double begun_s = sm_clock_s();

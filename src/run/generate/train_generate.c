@@ -304,8 +304,7 @@ struct sm_generator {
     size_t groups, group; /* of ranks, with sequences of their own */
     sm_arena *arena;      /* of the arrays below */
     size_t *cached, *slot;
-    size_t
-        *read; /* of each slot of this rank: words of the text that the first of two stacks read */
+    size_t *read;  /* of each slot of this rank: words that the first of two stacks has read */
     int32_t *page; /* where the cache has a page for each sequence */
     piece_sets *layers, *heads;
     uint64_t passes;
