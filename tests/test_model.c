@@ -70,6 +70,10 @@ static void catalogue_names_are_unique_and_found(void **state) {
     assert_null(sm_catalogue_find("llama", 5));
     assert_null(sm_catalogue_find("llama-2-7b ", 11));
     assert_string_equal(sm_catalogue_find("LLaMA-3.1-8B", 12)->name, "llama-3.1-8b");
+    assert_string_equal(sm_catalogue_find("Codestral!", 9)->name, "codestral-22b");
+    assert_string_equal(sm_catalogue_find("qwen3-vl-235b", 13)->name, "qwen3-vl-235b-a22b");
+    assert_null(sm_catalogue_find("gpt-oss", 7)); /* of two sizes */
+    assert_null(sm_catalogue_find("qwen3-vl-235", 12));
 }
 
 static void components_add_up(void **state) {

@@ -150,7 +150,8 @@ typedef struct sm_catalogue_entry {
 size_t sm_catalogue_count(void);
 /* The i-th model of the catalogue, from 0. NULL beyond the end. */
 const sm_catalogue_entry *sm_catalogue_at(size_t i);
-/* The model of this name or alias (`length` bytes), in any case of letters. NULL if absent. */
+/* The model of this name or alias (`length` bytes), in any case of letters; sizes at the end may be
+ * left out where one model alone is called so ("qwen3-vl-235b", "codestral"). NULL if absent. */
 const sm_catalogue_entry *sm_catalogue_find(const char *name, size_t length);
 
 /* The model whose architecture a hub's id names, tuned or not: "meta-llama/Llama-3.1-8B-Instruct",

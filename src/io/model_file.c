@@ -6,10 +6,12 @@
 #include "scalemodel/io.h"
 
 static const char *nearest_model(const char *name) {
-    const char *names[256];
-    size_t n = 0;
-    for (; n < sm_catalogue_count() && n < 256; n++) names[n] = sm_catalogue_at(n)->name;
-    return sm_nearest(name, strlen(name), names, n);
+    const char *near = NULL;
+    for (size_t i = 0; i < sm_catalogue_count(); i++) {
+        const char *two[] = {near, sm_catalogue_at(i)->name};
+        near = sm_nearest(name, strlen(name), two, 2);
+    }
+    return near;
 }
 
 /* A pasted Hugging Face id looks like a path: nothing is fetched, but the catalogue may have the
@@ -26,9 +28,27 @@ static void suggest_model(const char *path, sm_error *err) {
                  "; a hub's id that the catalogue lacks: give the path of its config.json");
 }
 
+/* The models of the catalogue that `name` begins, "a, b and 3 more"; returns how many. */
+static size_t begun_by(const char *name, char *text, size_t size) {
+    enum { MOST = 5 };
+    size_t n = strlen(name), count = 0, used = 0;
+    for (size_t i = 0; n > 0 && i < sm_catalogue_count(); i++) {
+        const char *other = sm_catalogue_at(i)->name;
+        if (strncasecmp(other, name, n) != 0 || (other[n] != '-' && name[n - 1] != '-')) continue;
+        if (count++ >= MOST || used >= size) continue;
+        used += (size_t)snprintf(text + used, size - used, "%s%s", count > 1 ? ", " : "", other);
+    }
+    if (count > MOST && used < size)
+        snprintf(text + used, size - used, " and %zu more", count - MOST);
+    return count;
+}
+
 static sm_status fail_unknown_name(const char *name, sm_error *err) {
     sm_source source = sm_source_of("model", name);
     sm_span all = {0, source.length};
+    char begun[400];
+    if (begun_by(name, begun, sizeof begun) > 1)
+        return sm_fail_at(err, &source, all, "the name of more than one model: %s", begun);
     const char *near = nearest_model(name);
     if (near)
         return sm_fail_at(err, &source, all,
@@ -84,7 +104,8 @@ sm_status sm_io_model_source(const char *name_or_path, sm_arena *arena, sm_sourc
         strchr(name_or_path, '/') || (n > 5 && strcmp(name_or_path + n - 5, ".json") == 0);
     const char *stored = NULL;
     const sm_catalogue_entry *entry = is_path ? NULL : sm_catalogue_find(name_or_path, n);
-    bool there = !entry && stat(name_or_path, &is) == 0;
+    bool whole = entry && sm_is_called(entry->name, entry->aliases, name_or_path, n);
+    bool there = !whole && stat(name_or_path, &is) == 0;
     if (there && S_ISDIR(is.st_mode)) { /* a checkpoint's folder */
         while (n > 1 && name_or_path[n - 1] == '/') n--;
         const char *config = sm_arena_printf(arena, "%.*s/config.json", (int)n, name_or_path);

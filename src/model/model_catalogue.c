@@ -11,11 +11,29 @@ const sm_catalogue_entry *sm_catalogue_at(size_t i) {
     return i < sm_model_table_count ? &sm_model_table[i] : NULL;
 }
 
+/* Nothing but sizes, "-235b-a22b", "-1.1b". */
+static bool is_sizes(const char *text) {
+    while (*text == '-') {
+        text += 1 + (text[1] == 'a');
+        size_t digits = strspn(text, "0123456789.");
+        if (digits == 0 || text[digits] != 'b') return false;
+        text += digits + 1;
+    }
+    return *text == 0;
+}
+
 const sm_catalogue_entry *sm_catalogue_find(const char *name, size_t length) {
-    for (size_t i = 0; i < sm_model_table_count; i++)
-        if (sm_is_called(sm_model_table[i].name, sm_model_table[i].aliases, name, length))
-            return &sm_model_table[i];
-    return NULL;
+    const sm_catalogue_entry *begun = NULL;
+    size_t count = 0;
+    for (size_t i = 0; i < sm_model_table_count; i++) {
+        const sm_catalogue_entry *entry = &sm_model_table[i];
+        if (sm_is_called(entry->name, entry->aliases, name, length)) return entry;
+        if (strncasecmp(entry->name, name, length) != 0 || !is_sizes(entry->name + length))
+            continue;
+        begun = entry;
+        count++;
+    }
+    return count == 1 ? begun : NULL;
 }
 
 /* How many letters at the end of a name say how it was tuned, or stored; 0: none do. */
