@@ -1,6 +1,6 @@
 /* options: parse a command line against the tables. */
 #define _XOPEN_SOURCE 700 /* realpath */
-#include "options.h"
+#include "program.h"
 #include <assert.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -10,15 +10,16 @@
 #define AT(member) offsetof(cli_common, member)
 
 const cli_option cli_common_options[] = {
-    {"json", 0, CLI_FLAG, AT(json), .help = "machine form: SI units, the unit in the key"},
-    {"csv", 0, CLI_FLAG, AT(csv), .help = "the tables as comma-separated values"},
-    {"explain", 0, CLI_FLAG, AT(explain),
+    {"json", 0, CLI_FLAG, AT(json), .anywhere = true,
+     .help = "machine form: SI units, the unit in the key"},
+    {"csv", 0, CLI_FLAG, AT(csv), .anywhere = true, .help = "the tables as comma-separated values"},
+    {"explain", 0, CLI_FLAG, AT(explain), .anywhere = true,
      .help = "the derivation of the numbers, down to their sources"},
-    {"output", 'o', CLI_OUTPUT, AT(output), "FILE",
+    {"output", 'o', CLI_OUTPUT, AT(output), "FILE", .anywhere = true,
      .help = "write the answer to FILE instead of standard output"},
     {"system", 0, CLI_INPUT, AT(system_file), "FILE",
      .help = "chips of your own, from a JSON file"},
-    {"help", 'h', CLI_FLAG, AT(help), .help = "this text"},
+    {"help", 'h', CLI_FLAG, AT(help), .anywhere = true, .help = "this text"},
     {.name = NULL},
 };
 
@@ -141,9 +142,22 @@ static sm_status parse_option(parser *p, const char *argument, sm_error *err) {
                           err);
 }
 
+/* An option of this verb within the other's command line, where its questions have no use for it.
+ */
+static bool is_anywhere(const parser *p, const char *argument) {
+    if (!p->verb->asks || argument[0] != '-' || !argument[1]) return false;
+    const char *name = argument + (argument[1] == '-' ? 2 : 1);
+    const cli_option *o = find_option(p, name, strcspn(name, "=")).option, *own;
+    sm_error none = {.status = SM_OK};
+    const cli_verb *other =
+        o && o->anywhere ? cli_find_verb(p->verb->asks, p->call->positional[0], &none) : NULL;
+    return other && (!(own = cli_own_option(other, o->name)) || own->kind == CLI_OUTPUT);
+}
+
 static sm_status parse_argument(parser *p, sm_error *err) {
     const char *argument = p->argv[p->at++];
-    if (p->positional_only || argument[0] != '-' || !argument[1]) {
+    bool ended = p->positional_only && !is_anywhere(p, argument);
+    if (ended || argument[0] != '-' || !argument[1]) {
         cli_call *call = p->call;
         if (call->positionals == cli_verb_takes(p->verb).most)
             return sm_fail(err, SM_USAGE, "%s takes %s, and '%.80s' is one argument too many%s",
@@ -151,7 +165,7 @@ static sm_status parse_argument(parser *p, sm_error *err) {
                            argument, strchr(argument, '[') ? " (quote what holds blanks)" : "");
         assert(call->positionals < (int)(sizeof call->positional / sizeof *call->positional));
         call->positional[call->positionals++] = argument;
-        p->positional_only = p->positional_only || p->verb->ends_options;
+        p->positional_only = p->positional_only || p->verb->asks;
         return SM_OK;
     }
     if (strcmp(argument, "--") == 0) {

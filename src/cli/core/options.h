@@ -58,6 +58,7 @@ typedef struct cli_option {
     bool above;               /* the lowest itself is excluded */
     bool required;            /* the verb cannot answer without it */
     bool optional;            /* a pointer to the value, NULL when absent */
+    bool anywhere;            /* within the command line of another verb (asks) too */
     sm_words words;           /* of CLI_CHOICE and CLI_CHOICES */
     const char *by_default;   /* the value that holds otherwise, as one would type it */
     const char *default_says; /* the same in words, where no one value tells it */
@@ -124,7 +125,8 @@ struct cli_verb {
     size_t values_bytes;       /* size of the struct the offsets point into */
     bool without_system;       /* no chip matters: there is no --system */
     bool tells_progress;       /* by itself */
-    bool ends_options;         /* what follows the first argument is another command line */
+    /* The first argument is a verb of this program, and the rest its command line; NULL: not so. */
+    const struct cli_program *asks;
     const char *columns;       /* of its --json, that a sweep shows; NULL: --columns must say */
     unsigned plans;    /* whose keys --plan takes: a bit per sm_plan_use; help then lists them */
     const char *notes; /* shown below the options in help, NULL if none */

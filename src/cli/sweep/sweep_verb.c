@@ -22,14 +22,15 @@ static const cli_option sweep_table[] = {
     {"over", 0, CLI_LIST, AT(over), "KEY=VALUES",
      .help = "values of an option of VERB, of its first argument (model), of a key of its plan "
              "(plan.tensor) or of its machine (what-if.hbm): 1M,2M or 1..64*2 or 1..2:0.25; bars "
-             "part values with commas (several times: all combinations)"},
+             "part values with commas (several times: all combinations)",
+     .anywhere = true},
     {"columns", 0, CLI_TEXT, AT(columns), "KEYS",
      .help = "what of each answer is a column: keys of its --json, of the best plan first",
-     .default_says = "plan, times, memory, money"},
-    {"output", 'o', CLI_OUTPUT, AT(output), "FILE",
+     .anywhere = true, .default_says = "plan, times, memory, money"},
+    {"output", 'o', CLI_OUTPUT, AT(output), "FILE", .anywhere = true,
      .help = "write the rows to FILE as CSV while they are found; the same command goes on where "
              "an interrupted one was"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART,
+    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART, .anywhere = true,
      .help = "draw the columns of numbers as SVG (the first two, or of --columns the first four): "
              "lines, bars or a heat map"},
     {"threads", 0, CLI_WHOLE, AT(threads), "N", .help = "that ask; the rows are the same",
@@ -203,8 +204,9 @@ const cli_verb cli_sweep = {
     .options = sweep_table,
     .values_bytes = sizeof(sweep_values),
     .tells_progress = true,
-    .ends_options = true,
-    .notes = "Options of the sweep stand before VERB, those of its questions behind it.\n\n"
+    .asks = &cli_scalemodel,
+    .notes = "Options of the questions stand behind VERB, those of the sweep anywhere; behind\n"
+             "VERB --threads is the questions', and --over where VERB has one.\n\n"
              "example: scalemodel sweep --over on=h100-sxm:8x8,tpu-v5p:4x4x4 \\\n"
              "           --over batch=1M..4M*2 --plot grid.svg train llama-3.1-8b\n",
     .run = run_sweep,
