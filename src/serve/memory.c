@@ -166,7 +166,8 @@ void holding_memory(const sm_serve *s, const holding *f, double sequences, doubl
     m->capacity = capacity_of(s);
 }
 
-double holding_most(const sm_serve *s, const holding *f, double step_tokens) {
+/* How many sequences a shard has room for, not rounded. */
+static double room_of(const sm_serve *s, const holding *f, double step_tokens) {
     double most = INFINITY;
     for (int i = 0; i < f->stages; i++) {
         stage_bytes b = stage_of(s, f, i);
@@ -175,7 +176,12 @@ double holding_most(const sm_serve *s, const holding *f, double step_tokens) {
         double each = one > 0 ? free / one : free > 0 ? INFINITY : 0;
         most = smaller(most, each > 0 ? each : 0);
     }
-    return most < 1 ? most : floor(smaller(most, 1e9)) * f->shards;
+    return smaller(most, 1e9);
+}
+
+double holding_most(const sm_serve *s, const holding *f, double step_tokens) {
+    double most = room_of(s, f, step_tokens);
+    return most < 1 ? most : floor(most) * f->shards;
 }
 
 /* ---- public functions ---- */
@@ -197,14 +203,26 @@ sm_status sm_serve_memory_of(sm_serve *serve, const sm_plan *plan, double sequen
     return status;
 }
 
-sm_status sm_serve_most_sequences(sm_serve *serve, const sm_plan *plan, double tokens_each,
-                                  double step_tokens, double *most, sm_error *err) {
+static sm_status sequences_in(sm_serve *serve, const sm_plan *plan, double tokens_each,
+                              double step_tokens, bool whole, double *most, sm_error *err) {
     holding f;
     sm_plan p = *plan;
     sm_plan_settle(&p, &serve->model);
     *most = 0.0;
     if (!is_count(tokens_each) || !is_count(step_tokens)) return SM_OK;
     sm_status status = holding_of(serve, &p, tokens_each, &f, err);
-    if (status == SM_OK) *most = holding_most(serve, &f, step_tokens);
-    return status == SM_INTERNAL ? status : SM_OK;
+    if (status) return status == SM_INTERNAL ? status : SM_OK;
+    *most = whole ? holding_most(serve, &f, step_tokens) : room_of(serve, &f, step_tokens);
+    if (!whole && *most >= 1) *most *= f.shards;
+    return SM_OK;
+}
+
+sm_status sm_serve_most_sequences(sm_serve *serve, const sm_plan *plan, double tokens_each,
+                                  double step_tokens, double *most, sm_error *err) {
+    return sequences_in(serve, plan, tokens_each, step_tokens, true, most, err);
+}
+
+sm_status serve_room(sm_serve *serve, const sm_plan *plan, double tokens_each, double step_tokens,
+                     double *sequences, sm_error *err) {
+    return sequences_in(serve, plan, tokens_each, step_tokens, false, sequences, err);
 }
