@@ -127,9 +127,9 @@ struct cli_verb {
     bool tells_progress;       /* by itself */
     /* The first argument is a verb of this program, and the rest its command line; NULL: not so. */
     const struct cli_program *asks;
-    const char *columns;       /* of its --json, that a sweep shows; NULL: --columns must say */
-    unsigned plans;    /* whose keys --plan takes: a bit per sm_plan_use; help then lists them */
-    const char *notes; /* shown below the options in help, NULL if none */
+    const char *columns; /* of its --json, that a sweep shows; NULL: --columns must say */
+    unsigned plans;      /* whose keys --plan takes: a bit per sm_plan_use; help then lists them */
+    const char *notes;   /* shown below the options in help, NULL if none */
     /* Fill the report. SM_OK and SM_NEGATIVE show it; anything else shows the error. */
     sm_status (*run)(const cli_call *call, sm_report *report, sm_error *err);
     /* Instead of run: the rest of the command line as it is, for another program. */

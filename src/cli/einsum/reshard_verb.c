@@ -45,10 +45,9 @@ const cli_verb cli_reshard = {
     .arguments = "LOG",
     .options = reshard_table,
     .values_bytes = sizeof(reshard_options),
-    .notes =
-        "LOG is a file with what XLA printed (\"Involuntary full rematerialization\"), or one\n"
-        "such line; with --from and --to the shape of an array: bf16[16,4096].\n\n"
-        "example: scalemodel reshard 'bf16[16,4096]' --from '{devices=[8,1]<=[8]}' \\\n"
-        "           --to '{devices=[1,8]<=[8]}' --on tpu-v5e:2x4\n",
+    .notes = "LOG is a file with what XLA printed (\"Involuntary full rematerialization\"), or\n"
+             "one such line; with --from and --to the shape of an array: bf16[16,4096].\n\n"
+             "example: scalemodel reshard 'bf16[16,4096]' --from '{devices=[8,1]<=[8]}' \\\n"
+             "           --to '{devices=[1,8]<=[8]}' --on tpu-v5e:2x4\n",
     .run = run_reshard,
 };

@@ -46,6 +46,7 @@ const cli_verb cli_mfu = {
     .options = mfu_table,
     .values_bytes = sizeof(mfu_options),
     .columns = "step_time_s,tokens_per_s_per_chip",
-    .notes = "example: scalemodel mfu --from 'maxtext@2025-06 46 %' llama-3.1-70b tpu-v5p:8x8x8\n",
+    .notes = "example: scalemodel mfu --from 'maxtext@2025-06 46 %' llama-3.1-70b \\\n"
+             "           tpu-v5p:8x8x8\n",
     .run = run_mfu,
 };

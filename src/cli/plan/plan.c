@@ -47,6 +47,7 @@ const cli_verb cli_plan = {
     .options = plan_table,
     .values_bytes = sizeof(plan_options),
     .notes = "PLAN is what --plan of other verbs takes; without it every key has its default.\n\n"
-             "example: scalemodel plan fsdp=8,tensor=8 --model llama-3.1-70b --on h100-sxm:16x8\n",
+             "example: scalemodel plan fsdp=8,tensor=8 --model llama-3.1-70b \\\n"
+             "           --on h100-sxm:16x8\n",
     .run = run_plan,
 };

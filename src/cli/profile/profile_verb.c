@@ -113,11 +113,11 @@ const cli_verb cli_profile = {
     .options = profile_table,
     .values_bytes = sizeof(profile_options),
     .notes = "FILE is a compiled HLO module, text or protobuf (JAX: --xla_dump_to, or\n"
-             "lowered.compile().as_text()); StableHLO with its shardings, before it is compiled\n"
-             "(lowered.as_text()); or a trace of what ran: of torch.profiler (JSON),\n"
-             "jax.profiler (.xplane.pb, .trace.json), Perfetto, Nsight Systems (.sqlite); or a\n"
-             "folder or tar of all ranks; plain, .gz, .zst, .xz, or - for standard input.\n"
-             "A trace alone needs no --on.\n\n"
+             "lowered.compile().as_text()); StableHLO with its shardings, before it is\n"
+             "compiled (lowered.as_text()); or a trace of what ran: of torch.profiler (JSON),\n"
+             "jax.profiler (.xplane.pb, .trace.json), Perfetto, Nsight Systems (.sqlite); or\n"
+             "a folder or tar of all ranks; plain, .gz, .zst, .xz, or - for standard input. A\n"
+             "trace alone needs no --on.\n\n"
              "example: scalemodel profile step.hlo.txt --on tpu-v5e:2x4 --mesh data=8\n",
     .run = run_profile,
 };

@@ -234,9 +234,8 @@ const cli_verb measure_verb = {
     .options = measure_table,
     .values_bytes = sizeof(measure_values),
     .without_system = true,
-    .notes =
-        "--with cuda measures the GPUs of this machine, where the CUDA toolkit was there to build "
-        "with.\n"
-        "example: scalemodel measure -o machine.json\n",
+    .notes = "--with cuda measures the GPUs of this machine, where the CUDA toolkit was there\n"
+             "to build with.\n\n"
+             "example: scalemodel measure -o machine.json\n",
     .run = run_measure,
 };

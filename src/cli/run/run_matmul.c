@@ -333,7 +333,7 @@ const cli_verb run_matmul_verb = {
     .arguments = "EINSUM",
     .options = run_matmul_table,
     .values_bytes = sizeof(run_matmul_values),
-    .notes = "example: scalemodel run matmul 'A[I_X,J] B[J,K_Y] -> C[I_X,K_Y]' --mesh X=2,Y=2 \\\n"
-             "           --dims I=1024,J=1024,K=1024\n",
+    .notes = "example: scalemodel run matmul 'A[I_X,J] B[J,K_Y] -> C[I_X,K_Y]' \\\n"
+             "           --mesh X=2,Y=2 --dims I=1024,J=1024,K=1024\n",
     .run = run_matmul,
 };

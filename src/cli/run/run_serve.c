@@ -572,7 +572,7 @@ static const cli_option run_serve_table[] = {
 
 const cli_verb run_serve_verb = {
     .name = "run serve",
-    .summary = "an engine on ranks, for clients or for a trace, beside its simulation",
+    .summary = "an engine on ranks, for clients or a trace, beside its simulation",
     .arguments = "MODEL",
     .options = run_serve_table,
     .values_bytes = sizeof(serve_run),

@@ -313,9 +313,8 @@ const cli_verb run_train_verb = {
     .options = run_train_table,
     .values_bytes = sizeof(train_run),
     .plans = 1u << SM_PLAN_TRAINING,
-    .notes =
-        "MODEL is a config.json of a decoder, dense or with experts, or a folder with one: where\n"
-        "that holds weights too, the training begins with them.\n"
-        "example: scalemodel run train tiny.json --data README.md --plan data=2,tensor=2\n",
+    .notes = "MODEL is a config.json of a decoder, dense or with experts, or a folder with\n"
+             "one: where that holds weights too, the training begins with them.\n\n"
+             "example: scalemodel run train tiny.json --data README.md --plan data=2,tensor=2\n",
     .run = run_train,
 };

@@ -244,8 +244,7 @@ const cli_verb cli_serve = {
                "usd_per_million_tokens,memory_bytes.total,bound",
     .values_bytes = sizeof(serving),
     .plans = 1u << SM_PLAN_SERVING,
-    .notes =
-        "example: scalemodel serve llama-3.1-70b --on tpu-v5e:4x4 --weights int8 --kv int8 \\\n"
-        "           --prompt 8192 --output 512 --tpot 30ms\n",
+    .notes = "example: scalemodel serve llama-3.1-70b --on tpu-v5e:4x4 --weights int8 \\\n"
+             "           --kv int8 --prompt 8192 --output 512 --tpot 30ms\n",
     .run = run_serve,
 };

@@ -166,11 +166,11 @@ const cli_verb cli_validate = {
     .values_bytes = sizeof(validate_values),
     .notes = "DATA is CSV with a header or JSON lines: matmuls, attention, collectives,\n"
              "memory-bound operations, training steps, serving; or a result of AIPerf,\n"
-             "vllm bench serve or InferenceX as it stands, beside --set. Without it, the rows that "
-             "come with the\n"
-             "program. An error is expected / measured - 1. Rows of chips that the file of\n"
-             "--system describes are predicted for those: so are the rows that --record of\n"
-             "run train, run matmul and run collective writes of the machine at hand.\n\n"
+             "vllm bench serve or InferenceX as it stands, beside --set. Without it, the rows\n"
+             "that come with the program. An error is expected / measured - 1. Rows of chips\n"
+             "that the file of --system describes are predicted for those: so are the rows\n"
+             "that --record of run train, run matmul and run collective writes of the machine\n"
+             "at hand.\n\n"
              "example: scalemodel validate data/truth/gemm.csv --by chip --plot gemm.svg\n",
     .run = run_validate,
 };
