@@ -176,6 +176,19 @@ static void deepseek_v3(void **state) {
     assert_true(m.stored.type == SM_FP8);
 }
 
+/* DeepSeek-V4: routed experts in four bits with a byte for each 32; the model whose experts are of
+ * eight bits is another checkpoint. */
+static void deepseek_v4(void **state) {
+    sm_model m = catalogue_with("deepseek-v4-pro", "");
+    assert_true(m.stored.type == SM_MXFP4 && m.kind[0].expert_bytes == 4.25 / 8);
+    assert_true(m.kind[0].other_bytes > 1 && m.kind[0].other_bytes < 1.1);
+    double routed = 61 * 384.0 * 3 * 3072 * 7168, total = sm_model_params(&m).total;
+    assert_true(m.stored.bytes > routed * 4.25 / 8 + (total - routed) &&
+                m.stored.bytes < routed * 4.25 / 8 + 1.2 * (total - routed));
+    m = catalogue_with("deepseek-v4-pro", "\"expert_dtype\": \"fp8\"");
+    assert_true(m.stored.type == SM_FP8 && m.kind[0].expert_bytes == 1 + 4.0 / 16384);
+}
+
 static void names_of_modules(void **state) {
     static const struct {
         pattern_syntax syntax;
@@ -238,6 +251,8 @@ static void what_is_no_such_value_is_refused(void **state) {
            "modules_to_not_convert must be a list of texts");
     refuse("{\"quant_method\": \"modelopt\", \"quant_algo\": \"NVFP5\"}",
            "a quant_algo that is not understood; the nearest known one is NVFP4");
+    refuse("{\"quant_method\": \"fp8\", \"expert_dtype\": \"fp6\"}",
+           "an expert_dtype that is not understood; fp4 or fp8");
     refuse("{\"quant_method\": \"modelopt\"}", "quant_algo is missing");
     refuse("{\"quant_method\": \"compressed-tensors\", \"config_groups\": []}",
            "expected an object of groups, found a list");
@@ -252,6 +267,7 @@ int main(void) {
         cmocka_unit_test(modelopt_and_quark),
         cmocka_unit_test(published_sizes),
         cmocka_unit_test(deepseek_v3),
+        cmocka_unit_test(deepseek_v4),
         cmocka_unit_test(names_of_modules),
         cmocka_unit_test(what_is_no_such_value_is_refused),
     };

@@ -347,7 +347,22 @@ static const method *method_of(const json_value *json) {
     return NULL;
 }
 
-sm_status quantization_read(const json_value *json, sm_arena *arena, quantization *out) {
+/* "expert_dtype": what routed experts are stored in beside matrices of 8 bits (DeepSeek-V4), whose
+ * scales are powers of two in a byte then. */
+static sm_status read_experts(reader *r, const json_value *type, stored_format *other) {
+    const char *name = json_text(type);
+    if (!is_there(type) || (name && strcmp(name, "fp8") == 0)) return SM_OK;
+    if (!name || strcmp(name, "fp4") != 0)
+        return json_fail(type, "an expert_dtype that is not understood; fp4 or fp8");
+    stored_format *format = sm_arena_alloc(r->arena, sizeof *format);
+    if (!format) return sm_fail_memory(type->in->err);
+    r->out->experts = format;
+    other->scale_bytes = 1;
+    return mxfp4(r, format);
+}
+
+sm_status quantization_read(const json_value *json, const json_value *experts, sm_arena *arena,
+                            quantization *out) {
     memset(out, 0, sizeof *out);
     sm_status status = json_expect(json, IS_OBJECT, "an object with \"quant_method\"");
     if (status) return status;
@@ -363,7 +378,10 @@ sm_status quantization_read(const json_value *json, sm_arena *arena, quantizatio
         status = r.method->groups(&r);
     } else {
         stored_format format;
+        const json_value *own = json_get(r.json, "expert_dtype");
         status = r.method->format(&r, &format);
+        if (!status && r.method->format == fp8)
+            status = read_experts(&r, own ? own : experts, &format);
         if (!status) status = one_group(&r, &format);
     }
     const json_value *skip = json_get(r.json, r.method->skip);

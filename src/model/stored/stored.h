@@ -62,13 +62,16 @@ typedef struct quantization {
     pattern_syntax syntax;
     int groups, skips;
     const stored_group *group;
-    const char *const *skip; /* modules that stay as they were */
-    bool with_head;          /* the unembedding is quantised unless a list says otherwise */
+    const char *const *skip;      /* modules that stay as they were */
+    const stored_format *experts; /* of matrices of routed experts, where it is their own */
+    bool with_head;               /* the unembedding is quantised unless a list says otherwise */
     bool experts_only;
     bool unknown; /* a method that is not understood: everything is counted as unquantised */
 } quantization;
-/* Read the quantization_config. SM_BAD_INPUT with the place of what is no such value. */
-sm_status quantization_read(const json_value *json, sm_arena *arena, quantization *out);
+/* Read the quantization_config, and the expert_dtype of the whole config (NULL: it has none).
+ * SM_BAD_INPUT with the place of what is no such value. */
+sm_status quantization_read(const json_value *json, const json_value *experts, sm_arena *arena,
+                            quantization *out);
 
 /* The same from the text of its config. SM_BAD_INPUT as quantization_read. */
 sm_status stored_read(const sm_source *source, const model_lines *lines, sm_arena *arena,

@@ -263,8 +263,8 @@ static bool shape_of(const sm_text_lines *l, int array, double *rows, double *co
     return false;
 }
 
-static sum add_matrix(counter *c, const char *name, double rows, double columns, double copies) {
-    const stored_format *f = format_of(c, name);
+static sum add_matrix(counter *c, const stored_format *f, double rows, double columns,
+                      double copies) {
     sum s = {.params = rows * columns * copies};
     bool kept = !f || f->bits >= 8 * c->float_bytes;
     s.bytes = kept ? s.params * c->float_bytes : copies * stored_bytes(f, rows, columns);
@@ -299,7 +299,8 @@ static void count_layer(counter *c, const sm_text_lines *l, int layer, sum *expe
                 name_matrix(l, i, layer, true, alias, sizeof alias);
                 if (!format_of(c, alias)) memcpy(name, alias, sizeof name);
             }
-            s = add_matrix(c, name, rows, columns, copies);
+            const stored_format *own = routed && c->q ? c->q->experts : NULL;
+            s = add_matrix(c, own ? own : format_of(c, name), rows, columns, copies);
         }
         sum *to = routed ? experts : other;
         to->bytes += c->layers * s.bytes;
@@ -319,7 +320,7 @@ static sum count_head(counter *c, const sm_text_lines *l) {
         if (!facts_is_own_weight(&l->array[i]) || facts_size(l, i, SM_DIMENSION_VOCABULARY) <= 0 ||
             !shape_of(l, i, &rows, &columns, &copies))
             continue;
-        if (!fixed) return add_matrix(c, "lm_head", rows, columns, 1);
+        if (!fixed) return add_matrix(c, format_of(c, "lm_head"), rows, columns, 1);
         return (sum){rows * columns * c->float_bytes, rows * columns};
     }
     return (sum){0, 0};
@@ -393,7 +394,7 @@ sm_status stored_read(const sm_source *source, const model_lines *lines, sm_aren
     const json_value *json = key_of(root, "quantization_config");
     if (!json) json = key_of(root, "compression_config");
     bool given = json && json->kind != IS_NULL;
-    if (given) status = quantization_read(json, arena, &q);
+    if (given) status = quantization_read(json, key_of(root, "expert_dtype"), arena, &q);
     if (status) return status;
     stored_count(m, lines, given ? &q : NULL, sm_dtype_bytes(type));
     if (!m->stored.quantised) m->stored.type = type;
