@@ -395,7 +395,7 @@ static void every_rule_partitions_every_model(void **state) {
 
 /* ---- recomputation ---- */
 
-static double kept_bytes(sm_recompute policy, uint64_t *again) {
+static double kept_bytes(sm_recompute policy, sm_bits *again) {
     sm_kept_array kept[SM_MAX_TENSORS];
     int n = sm_recompute_kept(&part, sm_recompute_set(&part.program, policy), SM_REGATHER_ALL,
                               again, kept);
@@ -411,7 +411,7 @@ static double kept_bytes(sm_recompute policy, uint64_t *again) {
 
 static void keeping_less_and_less(void **state) {
     (void)state;
-    uint64_t again;
+    sm_bits again;
     FOR_CATALOGUE(i) {
         load(sm_catalogue_at(i)->name);
         for (int k = 0; k < model.kinds; k++) {
@@ -446,7 +446,7 @@ static void a_gpt3_layer_keeps_what_korthikanti_counts(void **state) {
         8,       /* input of GeLU */
         8        /* input of the second matmul */
     };
-    uint64_t again;
+    sm_bits again;
     double expected = 0;
     for (size_t i = 0; i < sizeof sbh / sizeof sbh[0]; i++) expected += sbh[i];
     assert_true(expected == 34 - 2); /* the paper's 34 less two dropout masks of 1 each */
@@ -459,7 +459,7 @@ static void a_gpt3_layer_keeps_what_korthikanti_counts(void **state) {
 /* Full recomputation runs the forward ops whose results the backward needs, and no others. */
 static void full_recomputation_ends_before_the_output(void **state) {
     (void)state;
-    uint64_t again;
+    sm_bits again;
     load("llama-3.1-8b");
     partition(SM_PIECE_LAYER, 0, (sm_rules){0});
     kept_bytes(SM_RECOMPUTE_FULL, &again);

@@ -92,14 +92,14 @@ static void check_ends(const sm_task_list *w) {
     for (int order = 0; order < SM_PASS_ORDERS; order++) {
         const sm_last_use *last = w->last[order];
         int n = w->entries[order];
-        uint64_t gone[2] = {0, 0}, read[2] = {0, 0};
+        sm_bits gone[2] = {0, 0}, read[2] = {0, 0};
         for (int i = 0; i < n; i++) {
-            uint64_t now[2] = {last[i].values, last[i].gradients};
+            sm_bits now[2] = {last[i].values, last[i].gradients};
             for (int k = 0; k < w->program->tensors; k++)
                 for (int g = 0; g < 2; g++) {
                     if (!reads(w, &w->task[last[i].task], k, g)) continue;
                     assert_false(gone[g] >> k & 1);
-                    read[g] |= 1ull << k;
+                    read[g] |= sm_bit_of(k);
                 }
             for (int g = 0; g < 2; g++) {
                 assert_true((gone[g] & now[g]) == 0);

@@ -122,10 +122,12 @@ typedef enum sm_function {
 
 /* In what whoever executes a program holds an array of it. */
 sm_element sm_tensor_element(const sm_tensor *tensor);
-/* Sets of ops and of arrays are 64 bits: of arrays those that are no weights, which come first. */
-static inline uint64_t sm_bit_of(int i) { return i < 64 ? 1ull << i : 0; }
+/* Ops or arrays of a program, a bit each: of arrays those that are no weights, which come first. */
+__extension__ typedef unsigned __int128 sm_bits;
+enum { SM_MAX_BITS = 8 * sizeof(sm_bits) };
+static inline sm_bits sm_bit_of(int i) { return i < SM_MAX_BITS ? (sm_bits)1 << i : 0; }
 enum { SM_MAX_LINE_ARRAYS = 512 };
-enum { SM_MAX_TENSORS = 128, SM_MAX_OPS = 64, SM_MAX_INPUTS = 8, SM_MAX_WORK_TERMS = 11 };
+enum { SM_MAX_TENSORS = 224, SM_MAX_OPS = 128, SM_MAX_INPUTS = 8, SM_MAX_WORK_TERMS = 11 };
 /* What executes attention works on so many queries of a head at once, with the keys that they see:
  * the room it needs for scores. */
 enum { SM_QUERIES_AT_ONCE = 128 };
@@ -393,13 +395,13 @@ typedef struct sm_comm {
     sm_stream stream; /* blocking: on the path; prefetch: weights ahead of use; drain: gradients
                          behind; ring: under attention */
     sm_axes axes;
-    sm_size bytes;        /* V as in shard.h */
-    bool ragged;          /* an all-to-all of routed tokens */
-    bool narrow;          /* feeds matmuls alone: travels in their dtype when that is 8 bits */
-    bool gradient;        /* of a weight: bytes per element follow the gradient dtype */
-    bool returns;         /* the gradient of the array travels, not the array */
-    int forward_op;       /* the first forward op it serves */
-    uint64_t forward_ops; /* all of them (bit): repeated when one of them is recomputed */
+    sm_size bytes;       /* V as in shard.h */
+    bool ragged;         /* an all-to-all of routed tokens */
+    bool narrow;         /* feeds matmuls alone: travels in their dtype when that is 8 bits */
+    bool gradient;       /* of a weight: bytes per element follow the gradient dtype */
+    bool returns;        /* the gradient of the array travels, not the array */
+    int forward_op;      /* the first forward op it serves */
+    sm_bits forward_ops; /* all of them (bit): repeated when one of them is recomputed */
     bool repeated; /* of the backward pass: the forward pass made it too, and what it brought may
                       be kept in its place (sm_regather) */
     uint8_t role;  /* sm_role of the array */
@@ -435,7 +437,7 @@ static inline double sm_weight_share(const sm_weight_class *c, int stages) {
     return share < 1 ? share : 1;
 }
 
-enum { SM_MAX_WORK = 256, SM_MAX_COMM = 192, SM_MAX_WEIGHT_CLASSES = 16 };
+enum { SM_MAX_WORK = 512, SM_MAX_COMM = 384, SM_MAX_WEIGHT_CLASSES = 16 };
 /* The partition of a program, as a task list of a step (step.h) holds it. */
 typedef struct sm_partition sm_partition;
 /* How many comms it has: collectives of one array in one phase. */
@@ -507,7 +509,7 @@ static inline bool sm_comm_is_spared(const sm_comm *c, sm_regather regather) {
 
 /* Is this collective of the forward pass made again for the ops (bit) that run again? Weights are
  * there then: the backward pass has them too. */
-static inline bool sm_comm_runs_again(const sm_comm *c, uint64_t again) {
+static inline bool sm_comm_runs_again(const sm_comm *c, sm_bits again) {
     bool streams = c->stream == SM_STREAM_PREFETCH || c->stream == SM_STREAM_DRAIN;
     return c->phase == SM_PHASE_FORWARD && !streams && (again & c->forward_ops);
 }
@@ -529,9 +531,9 @@ extern const char *const sm_recompute_names[SM_RECOMPUTE_COUNT]; /* none selecti
  * scores (Korthikanti et al. 2022); save-matmuls: vector ops too; save-alternate: vector ops and
  * every second matmul, those of experts all (torchtitan's selective checkpoints of ops); full: all.
  */
-uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy);
+sm_bits sm_recompute_set(const sm_program *program, sm_recompute policy);
 /* The ops of the program that are named in "a+b+c"; names of no op are passed over. */
-uint64_t sm_recompute_named(const sm_program *program, const char *names);
+sm_bits sm_recompute_named(const sm_program *program, const char *names);
 /* The first name that none of the programs has an op of, and its length; NULL when each has one. */
 const char *sm_recompute_unknown(const sm_program *const *programs, int n, const char *names,
                                  size_t *length);
@@ -539,8 +541,8 @@ const char *sm_recompute_unknown(const sm_program *const *programs, int n, const
  * pass needs their results; kept the arrays to be stored, at most SM_MOST_KEPT: activations, as
  * they are stored and, where regather keeps them, as they arrived; not weights. Returns how many.
  */
-int sm_recompute_kept(const sm_partition *partition, uint64_t set, sm_regather regather,
-                      uint64_t *again, sm_kept_array *kept);
+int sm_recompute_kept(const sm_partition *partition, sm_bits set, sm_regather regather,
+                      sm_bits *again, sm_kept_array *kept);
 
 /* The nominal mesh of the partition: one axis of size 2 for each program axis, so that --explain
  * can print shardings. */

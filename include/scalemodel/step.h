@@ -29,7 +29,7 @@ typedef enum sm_pass_order { SM_PASS_FORWARD, SM_PASS_BACKWARD, SM_PASS_SPLIT } 
 enum { SM_PASS_ORDERS = SM_PASS_SPLIT + 1 };
 typedef struct sm_last_use { /* an entry of the order */
     int task;
-    uint64_t values, gradients;      /* of tensors (bit): nothing of the pass reads them later */
+    sm_bits values, gradients;       /* of tensors (bit): nothing of the pass reads them later */
     uint32_t moved[SM_MAX_OPERANDS]; /* of an operand as a step (bit) of the lowering left it */
 } sm_last_use;
 typedef struct sm_task_list {
@@ -38,10 +38,10 @@ typedef struct sm_task_list {
     sm_mesh mesh;
     int tasks, forwards, room; /* the first `forwards` of them are forward tasks */
     sm_program_task *task;
-    uint64_t kept; /* tensors (bit) held from the forward pass to the backward */
+    sm_bits kept; /* tensors (bit) held from the forward pass to the backward */
     const sm_step *arrives_by[SM_MAX_TENSORS]; /* by which move a tensor comes that the backward
                                                   pass finds as it arrived; NULL: by none */
-    uint64_t again;                            /* ops (bit) that run again */
+    sm_bits again;                             /* ops (bit) that run again */
     sm_last_use *last[SM_PASS_ORDERS];
     int entries[SM_PASS_ORDERS];
     int weights[SM_PASS_ORDERS];     /* the first entry that a split backward leaves for later */
@@ -53,7 +53,7 @@ typedef struct sm_task_list {
  * empty. SM_BAD_INPUT when a dimension does not divide over its axes, SM_INTERNAL when out of
  * memory. */
 sm_status sm_task_list_new(const sm_program *program, const sm_mesh *mesh, const double *size,
-                           uint64_t recompute, sm_regather regather, sm_task_list *out,
+                           sm_bits recompute, sm_regather regather, sm_task_list *out,
                            sm_error *err);
 /* Free a list; it is empty then. */
 void sm_task_list_free(sm_task_list *list);
@@ -204,8 +204,7 @@ sm_status sm_pass_backward(const sm_actions *actions, sm_step_layer *layer, sm_p
 /* Make the weight gradients that sm_pass_backward left open. SM_INTERNAL when none are open. */
 sm_status sm_pass_backward_weights(sm_pass_saved *saved, sm_error *err);
 /* Drops what is saved but for these tensors (bit), and, unless arrived is to stay, what arrived. */
-void sm_pass_drop(const sm_actions *actions, sm_pass_saved *saved, uint64_t keep,
-                  bool keep_arrived);
+void sm_pass_drop(const sm_actions *actions, sm_pass_saved *saved, sm_bits keep, bool keep_arrived);
 /* A chunk of layers [first, last) on a pipeline stage, in model order: the first chunk also holds
  * the embedding, the last one the head. Two copies of the model (dualpipe): the second half of the
  * chunks is the model again, for the later half of the microbatches; both stages of a chunk sum its

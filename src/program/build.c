@@ -650,7 +650,6 @@ static void add_dimensions(builder *x) {
 
 /* What lives in a pass comes first, for which sets have a bit each; weights come last. */
 static void number_arrays(builder *x) {
-    enum { BITS = 64 };
     sm_program *b = x->b;
     sm_tensor sorted[SM_MAX_TENSORS];
     int to[SM_MAX_TENSORS], n = 0;
@@ -661,8 +660,8 @@ static void number_arrays(builder *x) {
             sorted[n] = b->tensor[i];
             to[i] = n++;
         }
-        if (rank == 0 && n > BITS)
-            x->status = sm_fail_limit(x->err, "activations of a layer", n, BITS);
+        if (rank == 0 && n > SM_MAX_BITS)
+            x->status = sm_fail_limit(x->err, "activations of a layer", n, SM_MAX_BITS);
     }
     memcpy(b->tensor, sorted, (size_t)n * sizeof *sorted);
     for (int i = 0; i < n; i++)
@@ -740,7 +739,7 @@ static sm_status of_lines(const sm_text_lines *lines, sm_program *program, sm_er
     return sm_fail(err, SM_BAD_INPUT,
                    "adapters beside so many matrices make a layer of this model too large (at most "
                    "%d ops, %d arrays); targets=attention, mlp or qv are fewer",
-                   SM_MAX_OPS, SM_MAX_OPS);
+                   SM_MAX_OPS, SM_MAX_TENSORS);
 }
 
 sm_status sm_program_lines(const sm_model *model, sm_piece piece, int kind, double T,

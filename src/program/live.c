@@ -116,7 +116,7 @@ task_move task_move_of(const sm_program_task *task, int operand, int step) {
 
 /* What the entries after the one at hand read or make. */
 typedef struct seen {
-    uint64_t values, gradients;
+    sm_bits values, gradients;
     int moves;
     task_move *move;
 } seen;
@@ -129,8 +129,8 @@ static bool is_new(seen *s, const sm_task_list *l, task_move move) {
 }
 
 /* What a task reads or makes, as bits of tensors. */
-static void touched(const sm_task_list *l, const sm_program_task *t, uint64_t *values,
-                    uint64_t *gradients) {
+static void touched(const sm_task_list *l, const sm_program_task *t, sm_bits *values,
+                    sm_bits *gradients) {
     const sm_op *op = &l->program->op[t->op];
     *values = *gradients = 0;
     bool backward = t->kind == SM_TASK_INPUT_GRADIENT || t->kind == SM_TASK_WEIGHT_GRADIENT;
@@ -148,7 +148,7 @@ static void touched(const sm_task_list *l, const sm_program_task *t, uint64_t *v
 
 static void last_use(const sm_task_list *l, seen *s, sm_last_use *out) {
     const sm_program_task *t = &l->task[out->task];
-    uint64_t values, gradients;
+    sm_bits values, gradients;
     touched(l, t, &values, &gradients);
     out->values = values & ~s->values;
     out->gradients = gradients & ~s->gradients;
@@ -179,11 +179,11 @@ sm_status task_list_last_uses(sm_task_list *l, sm_error *err) {
     return there ? SM_OK : sm_fail_memory(err);
 }
 
-uint64_t task_list_arrives(const sm_task_list *l) {
-    uint64_t arrives = 0, read = 0;
+sm_bits task_list_arrives(const sm_task_list *l) {
+    sm_bits arrives = 0, read = 0;
     for (int i = 0; i < l->tasks; i++) {
         const sm_program_task *t = &l->task[i];
-        uint64_t values, gradients, resumed = 0;
+        sm_bits values, gradients, resumed = 0;
         bool once = t->kind == SM_TASK_FORWARD && !(l->again >> t->op & 1);
         for (int k = 0; k < t->einsum.operands; k++) {
             if (once && task_operand_stays(l, t, k) >= 0) arrives |= sm_bit_of(t->tensor[k]);

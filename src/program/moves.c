@@ -295,7 +295,7 @@ static void emit(job *j, const sm_op *op, const traveller *what, const sm_step *
                  .gradient = weight_gradient,
                  .returns = gradient,
                  .forward_op = (int)(op - j->b->op),
-                 .forward_ops = 1ull << (op - j->b->op),
+                 .forward_ops = sm_bit_of((int)(op - j->b->op)),
                  .repeated = repeated,
                  .arrays = 1,
                  .role = (uint8_t)part_role(t)};
@@ -348,7 +348,7 @@ void part_emit(job *j, const sm_op *op, traveller what, const sm_lowering *low, 
                       phase == SM_PHASE_FORWARD ? phase : SM_PHASE_BACKWARD_INPUT,
                       what.gradient,
                       t->role == SM_ROLE_WEIGHT ? -1 : j->out->comms,
-                      1ull << (op - j->b->op)};
+                      sm_bit_of((int)(op - j->b->op))};
         bool repeated = operand && repeats(j, &move, stream);
         if (repeated) part_task_repeats(j, i);
         arrives |= repeated;

@@ -6,12 +6,12 @@
 struct sm_partition {
     sm_program program; /* what it was made from: names point into it */
     int works, comms, classes;
-    uint64_t needed;    /* tensors (bit) the backward ops read */
-    uint64_t as_stored; /* of them, those that some op does not take as they arrived */
+    sm_bits needed;    /* tensors (bit) the backward ops read */
+    sm_bits as_stored; /* of them, those that some op does not take as they arrived */
     /* What the backward pass gathers again (sm_comm.repeated): over which axes, and which forward
      * ops (bit) had gathered it. */
     sm_axes arrived[SM_MAX_TENSORS];
-    uint64_t receivers[SM_MAX_TENSORS];
+    sm_bits receivers[SM_MAX_TENSORS];
     bool ops_gather;  /* the piece looks rows up: its weights are not read whole */
     sm_size boundary; /* bytes of the residual stream handed to the next piece */
     sm_size cache;    /* forward alone: bytes of the cache this piece keeps; base 0: none */

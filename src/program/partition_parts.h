@@ -20,8 +20,8 @@ typedef struct moved {
     sm_axes from, axes;
     sm_phase phase;
     bool gradient;
-    int comm;     /* of the partition; -1: a bucket's */
-    uint64_t ops; /* forward ops (bit) that it serves */
+    int comm;    /* of the partition; -1: a bucket's */
+    sm_bits ops; /* forward ops (bit) that it serves */
 } moved;
 
 typedef struct job {
@@ -128,4 +128,4 @@ bool part_backward(job *j, const sm_op *op);
 bool part_flush(job *j, const sm_op *op, int tensor);
 /* Tensors (bit) that the backward ops read; adds to as_stored those that kernels do beside their
  * operands. */
-uint64_t part_tensors_read(const sm_program *b, sm_partition *out);
+sm_bits part_tensors_read(const sm_program *b, sm_partition *out);

@@ -410,8 +410,8 @@ static sm_status run_task(pass *p, const sm_program_task *task, sm_error *err) {
 
 static void release(pass *p, const sm_last_use *last) {
     const sm_program *b = p->list->program;
-    uint64_t stay = p->backward ? 0 : p->list->kept | (b->output >= 0 ? 1ull << b->output : 0);
-    if (b->lent >= 0) stay |= 1ull << b->lent;
+    sm_bits stay = p->backward ? 0 : p->list->kept | (b->output >= 0 ? sm_bit_of(b->output) : 0);
+    if (b->lent >= 0) stay |= sm_bit_of(b->lent);
     for (int i = 0; i < SM_MAX_OPERANDS; i++)
         for (int k = 0; last->moved[i] >> k; k++) {
             if (!(last->moved[i] >> k & 1)) continue;
@@ -477,7 +477,7 @@ static void end(pass *p) {
     sm_free(p);
 }
 
-void sm_pass_drop(const sm_actions *actions, sm_pass_saved *saved, uint64_t keep,
+void sm_pass_drop(const sm_actions *actions, sm_pass_saved *saved, sm_bits keep,
                   bool keep_arrived) {
     bool all = !keep && !keep_arrived;
     if (all && saved->open) end(saved->open);

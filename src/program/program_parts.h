@@ -61,7 +61,7 @@ void task_list_keep_arrivals(sm_task_list *list, sm_regather regather);
 int task_operand_stays(const sm_task_list *list, const sm_program_task *task, int operand);
 int task_operand_resumes(const sm_task_list *list, const sm_program_task *task, int operand);
 /* Tensors (bit) that the backward pass only ever takes up so: they need not be kept themselves. */
-uint64_t task_list_arrives(const sm_task_list *list);
+sm_bits task_list_arrives(const sm_task_list *list);
 /* The gradient of a vector op names its input for the shape alone: is this operand such? */
 bool task_operand_is_shape(const sm_task_list *list, const sm_program_task *task, int operand);
 /* Fills last, entries and weights of the list. */

@@ -29,8 +29,8 @@ static bool is_grouped(const sm_program *program, const sm_op *op) {
     return false;
 }
 
-uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy) {
-    uint64_t set = 0;
+sm_bits sm_recompute_set(const sm_program *program, sm_recompute policy) {
+    sm_bits set = 0;
     int matmuls = 0;
     for (int i = 0; i < program->ops; i++) {
         const sm_op *op = &program->op[i];
@@ -42,23 +42,23 @@ uint64_t sm_recompute_set(const sm_program *program, sm_recompute policy) {
                                              [SM_RECOMPUTE_MATMULS] = core || vector,
                                              [SM_RECOMPUTE_ALTERNATE] = vector || second,
                                              [SM_RECOMPUTE_FULL] = true};
-        if (in[policy]) set |= 1ull << i;
+        if (in[policy]) set |= sm_bit_of(i);
     }
     return set;
 }
 
-static uint64_t ops_named(const sm_program *program, const char *name, size_t n) {
-    uint64_t set = 0;
+static sm_bits ops_named(const sm_program *program, const char *name, size_t n) {
+    sm_bits set = 0;
     for (int i = 0; i < program->ops; i++)
         if (strlen(program->op[i].name) == n && strncmp(program->op[i].name, name, n) == 0)
-            set |= 1ull << i;
+            set |= sm_bit_of(i);
     return set;
 }
 
 static const char *next_name(const char *name, size_t n) { return name + n + (name[n] == '+'); }
 
-uint64_t sm_recompute_named(const sm_program *program, const char *names) {
-    uint64_t set = 0;
+sm_bits sm_recompute_named(const sm_program *program, const char *names) {
+    sm_bits set = 0;
     for (const char *at = names; *at;) {
         size_t n = strcspn(at, "+");
         set |= ops_named(program, at, n);
@@ -70,7 +70,7 @@ uint64_t sm_recompute_named(const sm_program *program, const char *names) {
 const char *sm_recompute_unknown(const sm_program *const *programs, int n, const char *names,
                                  size_t *length) {
     for (const char *at = names; *at; at = next_name(at, *length)) {
-        uint64_t found = 0;
+        sm_bits found = 0;
         *length = strcspn(at, "+");
         for (int i = 0; i < n; i++) found |= ops_named(programs[i], at, *length);
         if (!found) return at;
@@ -85,7 +85,7 @@ static sm_size kept_size(const sm_tensor *t, sm_axes arrived) {
 }
 
 /* Ops that run again and read the tensor as it is stored: those that gather it do so again. */
-static bool read_again(const sm_program *b, int tensor, uint64_t again) {
+static bool read_again(const sm_program *b, int tensor, sm_bits again) {
     for (int i = 0; i < b->ops; i++)
         for (int k = 0; k < b->op[i].inputs && (again >> i & 1); k++)
             if (b->op[i].in[k] == tensor) return true;
@@ -93,27 +93,27 @@ static bool read_again(const sm_program *b, int tensor, uint64_t again) {
 }
 
 /* What the op makes: a kernel may have several results. */
-static uint64_t results_of(const sm_program *b, int op) {
-    uint64_t made = sm_bit_of(b->op[op].out);
+static sm_bits results_of(const sm_program *b, int op) {
+    sm_bits made = sm_bit_of(b->op[op].out);
     for (int t = 0; t < b->tensors && b->op[op].kind == SM_OP_KERNEL; t++)
         if (b->tensor[t].producer == op) made |= sm_bit_of(t);
     return made;
 }
 
-int sm_recompute_kept(const sm_partition *partition, uint64_t set, sm_regather regather,
-                      uint64_t *again, sm_kept_array *kept) {
+int sm_recompute_kept(const sm_partition *partition, sm_bits set, sm_regather regather,
+                      sm_bits *again, sm_kept_array *kept) {
     const sm_program *b = &partition->program;
-    uint64_t wanted = partition->needed;
+    sm_bits wanted = partition->needed;
     *again = 0;
     /* ops come in order, so one pass from the last to the first closes the set */
     for (int i = b->ops - 1; i >= 0; i--) {
         const sm_op *op = &b->op[i];
-        const uint64_t made = results_of(b, i);
+        const sm_bits made = results_of(b, i);
         if (!(set >> i & 1) || !(wanted & made)) continue;
-        *again |= 1ull << i;
+        *again |= sm_bit_of(i);
         wanted &= ~made;
         for (int k = 0; k < op->inputs; k++)
-            if (b->tensor[op->in[k]].role == SM_ROLE_ACTIVATION) wanted |= 1ull << op->in[k];
+            if (b->tensor[op->in[k]].role == SM_ROLE_ACTIVATION) wanted |= sm_bit_of(op->in[k]);
     }
     int n = 0;
     for (int t = 0; t < b->tensors; t++) {

@@ -37,7 +37,7 @@ static sm_status partition(const sm_program *program, sm_task_list *l, sm_error 
 }
 
 sm_status sm_task_list_new(const sm_program *program, const sm_mesh *mesh, const double *size,
-                           uint64_t recompute, sm_regather regather, sm_task_list *out,
+                           sm_bits recompute, sm_regather regather, sm_task_list *out,
                            sm_error *err) {
     *out = (sm_task_list){.mesh = *mesh};
     sm_status status = partition(program, out, err);
@@ -50,8 +50,8 @@ sm_status sm_task_list_new(const sm_program *program, const sm_mesh *mesh, const
                            : sm_recompute_kept(out->partition, recompute, SM_REGATHER_ALL,
                                                &out->again, kept);
         task_list_keep_arrivals(out, regather);
-        for (int i = 0; i < n; i++) out->kept |= 1ull << kept[i].tensor;
-        if (!b->serving && b->output < 0) out->kept |= 1ull << b->op[b->ops - 1].out;
+        for (int i = 0; i < n; i++) out->kept |= sm_bit_of(kept[i].tensor);
+        if (!b->serving && b->output < 0) out->kept |= sm_bit_of(b->op[b->ops - 1].out);
         for (int i = 0; i < b->tensors; i++)
             if (b->tensor[i].role == SM_ROLE_CACHE ||
                 (b->serving && b->tensor[i].role == SM_ROLE_STATE))

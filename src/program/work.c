@@ -7,6 +7,7 @@
 #include "partition_parts.h"
 #include "program_parts.h"
 
+_Static_assert((int)SM_MAX_OPS <= (int)SM_MAX_BITS, "a set has a bit for each op");
 _Static_assert(4 * SM_MAX_OPS <= SM_MAX_WORK,
                "an op works forward and on two gradients at most, or forward and on one, with "
                "weights unpacked for each");

@@ -57,7 +57,7 @@ static void tell_way(teller *x, sm_why *to, int index, int way) {
     sm_why *w = sm_page_why(&x->r, to, label,
                             "ops + collectives on the path + streams that outlast the ops", s, "s");
     int set = index < x->t->kinds ? set_of(x->plan) : SM_RECOMPUTE_NONE;
-    uint64_t again = piece_again(x->t, one, set);
+    sm_bits again = piece_again(x->t, one, set);
     for (int i = 0; i < one->part.works; i++) {
         const sm_work *work = &one->part.work[i];
         bool backward = work->phase != SM_PHASE_FORWARD;

@@ -17,7 +17,7 @@ enum {
     CUSTOM_SET = SM_RECOMPUTE_COUNT,
     MAX_SLOTS = 64, /* distinct (collective, axes) of a variant */
     MAX_KEPT = 12,
-    MAX_EAGER = 48,
+    MAX_EAGER = 64,
     MAX_CHUNKS = 1024,
     VARIANTS = 384
 };
@@ -38,7 +38,7 @@ typedef struct eager_array {
 
 /* What a recomputation set means for one piece, beside what regather keeps. */
 typedef struct piece_set {
-    uint64_t again;
+    sm_bits again;
     int kept;
     sm_size kept_bytes[MAX_KEPT];
     int eager; /* what software without fused kernels keeps more */
@@ -112,8 +112,9 @@ struct sm_train {
     struct stages *one_stages; /* scratch of sm_train_price */
 };
 /* Ops of the forward pass that run again under a set. */
-static inline uint64_t piece_again(const sm_train *t, const piece *p, int set) {
-    return set == SM_RECOMPUTE_FULL && t->software_memory.runs_whole ? ~0ull : p->set[set].again;
+static inline sm_bits piece_again(const sm_train *t, const piece *p, int set) {
+    return set == SM_RECOMPUTE_FULL && t->software_memory.runs_whole ? ~(sm_bits)0
+                                                                     : p->set[set].again;
 }
 
 static inline double larger(double a, double b) { return a > b ? a : b; }
@@ -456,7 +457,7 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
  * not matter. */
 void plan_canonical(const sm_train *t, sm_plan *plan);
 /* What a piece keeps under set number `index`, which recomputes the ops in `set`: both ways. */
-sm_status piece_set_fill(piece *p, int index, uint64_t set, sm_error *err);
+sm_status piece_set_fill(piece *p, int index, sm_bits set, sm_error *err);
 /* An array of so many bytes is kept too; set_check tells when a set has too many shardings. */
 void set_keep(piece_set *set, const sm_size *bytes);
 sm_status set_check(const piece_set *set, sm_error *err);

@@ -106,7 +106,7 @@ static bool is_weighted(const sm_program *b, int tensor) {
     return false;
 }
 
-static sm_status fill_set(const piece *p, uint64_t set, sm_regather regather, piece_set *s,
+static sm_status fill_set(const piece *p, sm_bits set, sm_regather regather, piece_set *s,
                           sm_error *err) {
     sm_kept_array kept[SM_MOST_KEPT];
     int n = sm_recompute_kept(&p->part, set, regather, &s->again, kept);
@@ -128,7 +128,7 @@ static sm_status fill_set(const piece *p, uint64_t set, sm_regather regather, pi
     return set_check(s, err);
 }
 
-sm_status piece_set_fill(piece *p, int index, uint64_t set, sm_error *err) {
+sm_status piece_set_fill(piece *p, int index, sm_bits set, sm_error *err) {
     assert(index >= 0 && index < MAX_SETS);
     sm_status status = fill_set(p, set, SM_REGATHER_ALL, &p->set[index], err);
     return status ? status : fill_set(p, set, SM_REGATHER_NONE, &p->set_whole[index], err);
@@ -165,7 +165,7 @@ static void all_block(sm_partition *part) {
 }
 
 static sm_status build_piece(sm_train *t, variant *v, int index, sm_error *err) {
-    static const uint64_t nothing = 0;
+    static const sm_bits nothing = 0;
     sm_program program;
     piece *p = &v->piece[index];
     sm_piece what = index == head_piece(t) ? SM_PIECE_HEAD
@@ -221,7 +221,8 @@ static void mix_piece(variant *v, const piece *p) {
     }
     for (int set = 0; set < MAX_SETS; set++) {
         const piece_set *s = &p->set[set];
-        v->work = sm_hash_mixed(v->work, s->again);
+        v->work = sm_hash_mixed(v->work, (uint64_t)s->again);
+        v->work = sm_hash_mixed(v->work, (uint64_t)(s->again >> 64));
         for (int i = 0; i < s->kept; i++) v->work = mixed_size(v->work, &s->kept_bytes[i]);
         for (int i = 0; i < p->set_whole[set].kept; i++)
             v->work = mixed_size(v->work, &p->set_whole[set].kept_bytes[i]);

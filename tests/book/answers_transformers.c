@@ -68,7 +68,7 @@ static void checkpoints(book_item *item) {
 static void block_recomputation(book_item *item) {
     sm_model model = book_transformer(8192, 32768, 64, 64, 128, 64, 1000);
     sm_kept_array kept[SM_MAX_TENSORS];
-    uint64_t again = 0;
+    sm_bits again = 0;
     book_degrees ones = book_ones();
     double forward = 0, repeated = 0;
     book_is(item, "bytes", 4e6 * 64 * book_kept_bytes_per_token(&model, ""), 4.1943e12);
@@ -185,7 +185,7 @@ static void q6(book_item *item) {
     sm_model model = book_transformer(4096, 16384, 32, 32, 128, 1, 1000);
     const sm_partition *layer = book_layer(&model, 1024);
     sm_kept_array kept[SM_MAX_TENSORS];
-    uint64_t again = 0;
+    sm_bits again = 0;
     book_degrees ones = book_ones();
     double flops = 0;
     sm_recompute_kept(layer, sm_recompute_set(&layer->program, SM_RECOMPUTE_MATMULS),

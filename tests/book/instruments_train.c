@@ -109,7 +109,7 @@ static bool named_in(const char *op, const char *keep) {
 
 double book_kept_bytes_per_token(const sm_model *model, const char *keep) {
     sm_kept_array kept[SM_MAX_TENSORS];
-    uint64_t set = 0, again;
+    sm_bits set = 0, again;
     double bytes = 0;
     const sm_partition *layer = book_layer(model, 1);
     book_degrees ones = book_ones();

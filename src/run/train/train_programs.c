@@ -71,7 +71,7 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     if (b.output < 0 && t->serving) extent.sequences = t->scored;
     if (source) extent.sequences = s->sequences;
     sm_program_sizes(&b, &extent, size);
-    uint64_t again = piece != SM_PIECE_LAYER ? 0
+    sm_bits again = piece != SM_PIECE_LAYER ? 0
                      : s->recompute_ops      ? sm_recompute_named(&b, s->recompute_ops)
                                              : sm_recompute_set(&b, s->recompute);
     assert(t->lists < TRAIN_LISTS);
