@@ -72,8 +72,8 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     if (source) extent.sequences = s->sequences;
     sm_program_sizes(&b, &extent, size);
     sm_bits again = piece != SM_PIECE_LAYER ? 0
-                     : s->recompute_ops      ? sm_recompute_named(&b, s->recompute_ops)
-                                             : sm_recompute_set(&b, s->recompute);
+                    : s->recompute_ops      ? sm_recompute_named(&b, s->recompute_ops)
+                                            : sm_recompute_set(&b, s->recompute);
     assert(t->lists < TRAIN_LISTS);
     sm_task_list *list = &t->list[t->lists++];
     status = sm_task_list_new(&b, &t->mesh->mesh, size, again, s->regather, list, err);
