@@ -43,8 +43,6 @@ void packed_close(packed_stream *s);
 sm_source packed_first(const packed_stream *s);
 /* What reads it; lives as long as the stream. */
 sm_bytes packed_bytes(packed_stream *s);
-/* Is what it becomes out of all proportion to what was read? */
-bool packed_swells(const packed_stream *s);
 /* All that is left. SM_IO when that is more than `most` bytes. */
 sm_status packed_rest(packed_stream *s, size_t most, sm_arena *arena, sm_source *out,
                       sm_error *err);
