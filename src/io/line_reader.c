@@ -13,7 +13,7 @@ static sm_status begin(line_reader *r, sm_status status, sm_error *err) {
 
 sm_status line_reader_open(line_reader *r, const char *path, sm_error *err) {
     *r = (line_reader){.name = path};
-    return begin(r, packed_open(path, &r->file, err), err);
+    return begin(r, packed_open(path, false, &r->file, err), err);
 }
 
 sm_status line_reader_of(line_reader *r, const sm_source *source, sm_error *err) {

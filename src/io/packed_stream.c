@@ -218,7 +218,7 @@ static sm_status begin_stream(const char *path, int file, bool plain, sm_source 
     return status;
 }
 
-static sm_status open_stream(const char *path, bool plain, packed_stream **out, sm_error *err) {
+sm_status packed_open(const char *path, bool plain, packed_stream **out, sm_error *err) {
     bool input = !plain && strcmp(path, "-") == 0;
     struct stat is;
     int file = input ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
@@ -229,14 +229,6 @@ static sm_status open_stream(const char *path, bool plain, packed_stream **out, 
     }
     return begin_stream(input ? "standard input" : path, file, plain, (sm_source){path, "", 0}, out,
                         err);
-}
-
-sm_status packed_open(const char *path, packed_stream **out, sm_error *err) {
-    return open_stream(path, false, out, err);
-}
-
-sm_status packed_open_plain(const char *path, packed_stream **out, sm_error *err) {
-    return open_stream(path, true, out, err);
 }
 
 sm_status packed_of(const sm_source *bytes, packed_stream **out, sm_error *err) {
