@@ -1,7 +1,6 @@
 /* The exact search against brute force: the same best plans, the same counts on any number of
  * threads, fixed keys honoured, bounds that never exceed what they bound. */
 #include "unit.h"
-#include "model_of.h"
 #include "random_jobs.h"
 #include "sanitized.h"
 #include "../src/train/search_space.h"
@@ -308,31 +307,6 @@ static void zero_is_searched_over_tensor_alone(void **state) {
     sm_price_of_plan one;
     assert_int_equal(sm_train_price(train, &two.plan, &one, NULL), SM_OK);
     assert_true(two.price.memory.total < one.memory.total);
-    sm_train_free(train);
-}
-
-/* Whatever policy a framework has is searched, also when none is asked for: of a model that fits
- * with neither little nor much kept, no policy put into the best plan is better. */
-static void each_policy_of_recomputation_is_searched(void **state) {
-    sm_model gemma = catalogue_with("gemma-3-12b", "");
-    r.system = random_job_system("h100-sxm:1x8");
-    r.job = (sm_job){sizeof(sm_job), &gemma, &r.system, 8 * 8192, 8192, 1e9, 2, NULL};
-    sm_train *train = train_of(&r.job);
-    sm_search_options o;
-    sm_search_defaults(&o);
-    o.top = 1, o.threads = 1;
-    fix(&o, "fsdp=8,dtype=fp8");
-    assert_int_equal(search(train, &o, &exact), SM_OK);
-    int fit = 0;
-    for (int set = 0; set < SM_RECOMPUTE_COUNT; set++) {
-        plan_copy other = {.plan = exact.found[0].plan};
-        other.plan.recompute = (sm_recompute)set;
-        other.plan.regather = SM_REGATHER_ALL;
-        if (sm_train_price(train, &other.plan, &other.price, NULL) != SM_OK) continue;
-        fit += other.price.fits;
-        assert_true(!other.price.fits || value_of(&o, &other) >= value_of(&o, &exact.found[0]));
-    }
-    assert_in_range(fit, 2, SM_RECOMPUTE_COUNT - 1);
     sm_train_free(train);
 }
 
@@ -792,7 +766,6 @@ int main(void) {
         cmocka_unit_test(parts_of_odd_axes_are_whole),
         cmocka_unit_test(no_random_plan_is_better),
         cmocka_unit_test(zero_is_searched_over_tensor_alone),
-        cmocka_unit_test(each_policy_of_recomputation_is_searched),
         cmocka_unit_test(a_number_that_does_not_divide_runs_on_a_part),
         cmocka_unit_test(threads_change_nothing),
         cmocka_unit_test(a_space_is_searched_exactly),
