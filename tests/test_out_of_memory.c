@@ -66,17 +66,11 @@ static void refuse(long n, bool all) {
 
 /* ---- the commands ---- */
 
-static const cli_verb *const verbs[] = {
-    &cli_chip,      &cli_model,      &cli_plan,    &cli_sweep,    &cli_roofline,
-    &cli_matmul,    &cli_train,      &cli_serve,   &cli_simulate, &cli_validate,
-    &cli_calibrate, &cli_collective, &cli_profile, &cli_reshard,  &cli_support};
 static const cli_verb *const rank_verbs[] = {&run_matmul_verb,   &run_collective_verb,
                                              &measure_verb,      &run_train_verb,
                                              &run_generate_verb, &run_serve_verb};
-static const cli_program programs[] = {
-    {.name = "scalemodel", .verb = verbs, .verbs = sizeof verbs / sizeof *verbs},
-    {.name = "scalemodel run", .verb = rank_verbs, .verbs = sizeof rank_verbs / sizeof *rank_verbs},
-};
+static const cli_program on_ranks = {
+    .name = "scalemodel run", .verb = rank_verbs, .verbs = sizeof rank_verbs / sizeof *rank_verbs};
 
 #define INPUTS "tests/cli/inputs/"
 #define TINY                                                                                       \
@@ -101,6 +95,8 @@ static const char *const lines[] = {
     "model " INPUTS "beside/other/config.json",
     "mfu llama-3.1-8b h100-sxm:8 --from ours@2024~40~% --explain --codebases " INPUTS
     "codebase.json",
+    "mfu qwen3-8b h100-sxm:8 --json",
+    "design machines.json --threads 1 --json",
     "profile tests/cli/inputs/profile/cpu8.scan.hlo.pb.gz --on tpu-v5e:2x4 --html file --json "
     "--against tests/cli/inputs/profile/cpu8.tp.hlo.txt.gz",
     "profile tests/cli/inputs/profile/cpu8.llama_tp.hlo.txt.gz --on tpu-v5e:2x4 --model "
@@ -123,7 +119,7 @@ static const char *const lines[] = {
     "parameters=nf4 --explain --tokens 1T --checkpoint 9s --repair 1d",
     "train llama-3.2-1b --on h100-sxm:2 --batch 64k --top 2 --json --threads 1",
     "train llama-3.2-1b --on h100-sxm:2 --batch 64k --threads 2 --csv -o file",
-    "train mixtral-8x7b --on h100-sxm:2x8 --batch 1M --plan expert=8,tensor=2,microbatch=1 "
+    "train mixtral-8x7b --on h100-sxm:2x8 --batch 1M --plan expert=8,data=2,microbatch=1 "
     "--timeline file",
     "serve llama-3.1-8b --on h100-sxm:2 --plan tensor=2 --json",
     "serve llama-3.1-8b --on h100-sxm:2 --plan tensor=2 --batch 4 --explain",
@@ -224,13 +220,14 @@ static const char framework[] =
     "\"text(tensor, 'x', fsdp)\"}], \"rules\": [{\"key\": \"dtype\", \"values\": [\"bf16\"], "
     "\"when\": \"fsdp > 1\"}], \"cannot\": [{\"when\": \"fsdp > 2\", \"say\": \"so\"}]}";
 
+static const char machines[] =
+    "{\"over\": {\"on\": \"a100-80:1,h100-sxm:1\"}, \"work\": [{\"ask\": [\"serve\", "
+    "\"llama-3.2-1b\", \"--plan\", \"tensor=1\", \"--batch\", \"8\"]}]}";
+
 static const struct {
     const char *name, *text;
-} inputs[] = {{"prefixes.csv", prefixes},
-              {"recipe.sh", script},
-              {"recipe.yaml", recipe},
-              {"engine.toml", engine},
-              {"mine.json", framework}};
+} inputs[] = {{"prefixes.csv", prefixes}, {"recipe.sh", script},    {"recipe.yaml", recipe},
+              {"engine.toml", engine},    {"mine.json", framework}, {"machines.json", machines}};
 enum { FILES = sizeof inputs / sizeof *inputs };
 
 static char folder[] = "/tmp/out-of-memory-XXXXXX"; /* where children write */
@@ -292,7 +289,7 @@ static int command(const char *line, long n, bool all) {
     if (chdir(folder) != 0) return 255;
     refuse(n, all);
     long before = asked_so_far();
-    int status = cli_main(&programs[ranks], argc, argv);
+    int status = cli_main(ranks ? &on_ranks : &cli_scalemodel, argc, argv);
     *shared = asked_so_far() - before;
     refuse(0, false);
     return status;

@@ -120,8 +120,8 @@ static void make_space(space *s, const char *mesh, const char *sizes, bool sums)
         s->size[s->rank++] = atoi(at);
     memset(&l, SM_REPLICATED, sizeof l);
     add_layouts(s, &l, 0, sums);
-    s->bytes = malloc((size_t)(s->n * s->n) * sizeof *s->bytes);
-    s->moved = malloc((size_t)(s->n * s->n));
+    s->bytes = malloc((size_t)MOST_LAYOUTS * MOST_LAYOUTS * sizeof *s->bytes);
+    s->moved = malloc((size_t)MOST_LAYOUTS * MOST_LAYOUTS);
     assert_true(s->bytes && s->moved);
     for (int i = 0; i < s->n; i++)
         for (int k = 0; k < s->n; k++) {

@@ -160,11 +160,26 @@ static void a_better_machine_never_delays_requests(void **state) {
     }
 }
 
+/* A request by itself waits for its admission alone (as drawn), which is as long whatever overlaps:
+ * where nothing does, the first token comes as much later as the prefill takes longer. */
+static void admission_is_no_part_of_what_overlaps(void **state) {
+    serve_case c;
+    serve_case_fill(&c, "llama-3-8b", "tpu-v5e:2x4");
+    c.job.prompt = 256, c.job.in_flight = 1;
+    sm_serve *serve = serve_case_new(&c);
+    sm_serve_point p = serve_point(serve, "tensor=8", 1);
+    sm_serve_free(serve);
+    double waits_s = p.ttft_s[1] - p.ttft_alone_s[1];
+    assert_true(waits_s > 0 && p.ttft_alone_s[2] > 1.2 * p.ttft_alone_s[1]);
+    assert_true(fabs(p.ttft_s[2] - p.ttft_alone_s[2] - waits_s) < 0.05 * waits_s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_copies_never_help),
         cmocka_unit_test(a_better_machine_is_never_slower),
         cmocka_unit_test(a_better_machine_never_delays_requests),
+        cmocka_unit_test(admission_is_no_part_of_what_overlaps),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

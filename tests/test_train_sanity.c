@@ -223,6 +223,26 @@ static void threads_change_no_answer(void **state) {
     }
 }
 
+/* Whatever policy a framework has is searched, also when none is asked for: of a model that fits
+ * with neither little nor much kept, no policy put into the best plan is better. */
+static void each_policy_of_recomputation_is_searched(void **state) {
+    sm_system system = random_job_system("h100-sxm:1x8");
+    load("gemma-3-12b");
+    best(&system, 8 * 8192, 8192, "fsdp=8,dtype=fp8", 1, 1, &result);
+    sm_train *train = train_on(&system, 8 * 8192, 8192);
+    int fit = 0;
+    for (int set = 0; set < SM_RECOMPUTE_COUNT; set++) {
+        plan_copy with = {.plan = result.found[0].plan};
+        with.plan.recompute = (sm_recompute)set;
+        with.plan.regather = SM_REGATHER_ALL;
+        if (sm_train_price(train, &with.plan, &with.price, NULL) != SM_OK) continue;
+        fit += with.price.fits;
+        assert_true(!with.price.fits || with.price.expected_s >= result.found[0].price.expected_s);
+    }
+    assert_in_range(fit, 2, SM_RECOMPUTE_COUNT - 1);
+    sm_train_free(train);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llama_70b_needs_fsdp_and_tensor_on_v5p),
@@ -231,6 +251,7 @@ int main(void) {
         cmocka_unit_test(more_bandwidth_is_never_slower),
         cmocka_unit_test(more_chips_are_never_slower),
         cmocka_unit_test(threads_change_no_answer),
+        cmocka_unit_test(each_policy_of_recomputation_is_searched),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

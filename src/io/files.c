@@ -11,25 +11,24 @@
 
 /* ---- read ---- */
 
-static sm_status read_whole(packed_stream *s, size_t most, sm_arena *arena, sm_source *source,
-                            sm_error *err) {
-    sm_status status = packed_rest(s, most, arena, source, err);
+static sm_status read_whole(const char *path, bool plain, size_t most, sm_arena *arena,
+                            sm_source *source, sm_error *err) {
+    packed_stream *s;
+    sm_status status = packed_open(path, plain, &s, err);
+    if (status) return status;
+    status = packed_rest(s, most, arena, source, err);
     packed_close(s);
     return status;
 }
 
 sm_status sm_io_read_most(const char *path, size_t most, sm_arena *arena, sm_source *source,
                           sm_error *err) {
-    packed_stream *s;
-    sm_status opened = packed_open_plain(path, &s, err);
-    return opened ? opened : read_whole(s, most, arena, source, err);
+    return read_whole(path, true, most, arena, source, err);
 }
 
 sm_status sm_io_read_packed(const char *path, size_t most, sm_arena *arena, sm_source *source,
                             sm_error *err) {
-    packed_stream *s;
-    sm_status opened = packed_open(path, &s, err);
-    return opened ? opened : read_whole(s, most, arena, source, err);
+    return read_whole(path, false, most, arena, source, err);
 }
 
 sm_status sm_io_read(const char *path, sm_arena *arena, sm_source *source, sm_error *err) {

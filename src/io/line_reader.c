@@ -13,7 +13,7 @@ static sm_status begin(line_reader *r, sm_status status, sm_error *err) {
 
 sm_status line_reader_open(line_reader *r, const char *path, sm_error *err) {
     *r = (line_reader){.name = path};
-    return begin(r, packed_open(path, &r->file, err), err);
+    return begin(r, packed_open(path, false, &r->file, err), err);
 }
 
 sm_status line_reader_of(line_reader *r, const sm_source *source, sm_error *err) {
@@ -57,11 +57,6 @@ static sm_status fill(line_reader *r, sm_error *err) {
     size_t got = 0;
     const sm_bytes bytes = packed_bytes(r->file);
     sm_status status = bytes.read(bytes.context, r->buffer + r->end, r->room - r->end, &got, err);
-    if (!status && packed_swells(r->file))
-        status = sm_fail(err, SM_BAD_INPUT,
-                         "%s: what is packed becomes more than %d times as large after line %d: a "
-                         "file that is meant so is read once it is unpacked",
-                         r->name, PACKED_MOST_RATIO, r->line);
     r->end += got;
     r->at_end = got == 0;
     return status;

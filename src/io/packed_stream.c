@@ -133,6 +133,12 @@ static sm_status copy_some(packed_stream *s, char *to, size_t most, size_t *got)
     return SM_OK;
 }
 
+/* Is what it becomes out of all proportion to what was read? */
+static bool swells(const packed_stream *s) {
+    return s->packing != PLAIN && s->unpacked > PACKED_FREE_BYTES &&
+           s->unpacked / PACKED_MOST_RATIO > s->read;
+}
+
 /* What is not peeked yet. */
 static sm_status unpack(packed_stream *s, char *to, size_t most, size_t *got, sm_error *err) {
     sm_status status = SM_OK;
@@ -148,6 +154,11 @@ static sm_status unpack(packed_stream *s, char *to, size_t most, size_t *got, sm
         if (ended && *got == 0) break;
     }
     s->unpacked += *got;
+    if (!status && swells(s))
+        return sm_fail(err, SM_BAD_INPUT,
+                       "%s: what is packed becomes more than %d times as large: a file that is "
+                       "meant so is read once it is unpacked",
+                       s->path, PACKED_MOST_RATIO);
     return !status && *got == 0 && s->mid ? damaged(s, err) : status;
 }
 
@@ -207,7 +218,7 @@ static sm_status begin_stream(const char *path, int file, bool plain, sm_source 
     return status;
 }
 
-static sm_status open_stream(const char *path, bool plain, packed_stream **out, sm_error *err) {
+sm_status packed_open(const char *path, bool plain, packed_stream **out, sm_error *err) {
     bool input = !plain && strcmp(path, "-") == 0;
     struct stat is;
     int file = input ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
@@ -218,14 +229,6 @@ static sm_status open_stream(const char *path, bool plain, packed_stream **out, 
     }
     return begin_stream(input ? "standard input" : path, file, plain, (sm_source){path, "", 0}, out,
                         err);
-}
-
-sm_status packed_open(const char *path, packed_stream **out, sm_error *err) {
-    return open_stream(path, false, out, err);
-}
-
-sm_status packed_open_plain(const char *path, packed_stream **out, sm_error *err) {
-    return open_stream(path, true, out, err);
 }
 
 sm_status packed_of(const sm_source *bytes, packed_stream **out, sm_error *err) {
@@ -267,22 +270,14 @@ sm_bytes packed_bytes(packed_stream *s) { return (sm_bytes){s->path, s, read_som
 
 /* ---- whole ---- */
 
-bool packed_swells(const packed_stream *s) {
-    return s->packing != PLAIN && s->unpacked > PACKED_FREE_BYTES &&
-           s->unpacked / PACKED_MOST_RATIO > s->read;
-}
-
 static sm_status too_large(const packed_stream *s, size_t most, sm_error *err) {
-    if (s->size <= most && packed_swells(s))
-        return sm_fail(err, SM_IO, "cannot read %s: it becomes more than %d times as large",
-                       s->path, PACKED_MOST_RATIO);
     return sm_fail(err, SM_IO, "cannot read %s: it is larger than %zu MiB", s->path, most >> 20);
 }
 
 /* At least one byte beyond `most`, by which what is larger tells itself. */
 static sm_status more_room(const packed_stream *s, char **bytes, size_t length, size_t *room,
                            size_t most, sm_error *err) {
-    if (length > most || packed_swells(s)) return too_large(s, most, err);
+    if (length > most) return too_large(s, most, err);
     size_t wide = *room ? 2 * *room : PACKED_BUFFER;
     if (*room == 0 && s->packing == PLAIN && s->size > wide) wide = (size_t)s->size + 1;
     if (wide > most) wide = most + 1;

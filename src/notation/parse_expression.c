@@ -339,7 +339,7 @@ const tree *const *parse_items(parser *p, int *n) {
         if (p->status) break;
         list[(*n)++] = p->now.kind == TOKEN_ARRAY
                            ? parse_array(p)
-                           : parser_name_leaf(p, false, "the name of an array");
+                           : parser_name_leaf(p, false, "the name of an array, in small letters");
     } while (parser_accept(p, TOKEN_OF(',')));
     return parser_list(p, list, *n);
 }

@@ -74,7 +74,9 @@ static tree_line *parse_line(parser *p) {
     line.span.length = p->end - line.span.offset;
     if (p->now.kind != TOKEN_BREAK && !parser_at_section(p))
         parser_expected(p, line.condition ? "the end of the line"
-                                          : "an operator, an attribute, if or the end of the line");
+                           : p->now.kind == TOKEN_OF('[')
+                               ? "an operator or the end of the line (arrays have small letters)"
+                               : "an operator, an attribute, if or the end of the line");
     parser_skip_breaks(p);
     tree_line *entry = parser_alloc(p, sizeof *entry);
     if (entry) *entry = line;

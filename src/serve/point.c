@@ -147,12 +147,15 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, doubl
     return c.failed ? c.err.status : SM_OK;
 }
 
-static void fill_times(const sm_step_price *prefill, const decode_time *decode,
-                       const point_load *load, double output, sm_serve_point *p) {
+/* Software admits a request as late whatever overlaps; what waits for prefills waits longer where
+ * nothing does. */
+static void fill_times(const sm_serve_job *job, const sm_step_price *prefill,
+                       const decode_time *decode, const point_load *load, sm_serve_point *p) {
     const sm_step_price *whole = &decode->step;
     const double first[3] = {prefill->lower_s, prefill->expected_s, prefill->upper_s};
     const double each[3] = {whole->lower_s, whole->expected_s, whole->upper_s};
-    double upper = prefill->upper_s / prefill->expected_s; /* of what prefills add */
+    const double upper = prefill->upper_s / prefill->expected_s,
+                 admission_s = job->alone ? 0 : job->software->admission_s;
     for (int i = 0; i < 3; i++) {
         p->ttft_s[i] = p->ttft_alone_s[i] = first[i];
         p->tpot_s[i] = p->tpot_alone_s[i] = each[i] / decode->tokens;
@@ -161,10 +164,10 @@ static void fill_times(const sm_step_price *prefill, const decode_time *decode,
     p->ttft_median_s = load->first.median_s;
     p->ttft_p99_s = load->first.p99_s;
     p->tpot_s[1] = load->tpot_s;
-    p->ttft_s[2] += (load->first.mean_s - first[1]) * upper;
+    p->ttft_s[2] += admission_s + (load->first.mean_s - first[1] - admission_s) * upper;
     p->tpot_s[2] += (load->tpot_s - p->tpot_alone_s[1]) * upper;
     p->in_flight = load->in_flight;
-    p->tokens_per_s_per_chip = output / load->request_s / p->chips;
+    p->tokens_per_s_per_chip = job->output / load->request_s / p->chips;
     p->prefill = *prefill;
     p->decode = *whole;
     p->tokens_per_step = decode->tokens;
@@ -183,7 +186,7 @@ static sm_status price_point(sm_serve *s, sm_serve_point *p, double simulated_s,
     if (!status)
         status = point_under_load(s, &p->plan, p->batch, most, &decode, prefill.expected_s,
                                   simulated_s, &load, err);
-    if (!status) fill_times(&prefill, &decode, &load, s->job.output, p);
+    if (!status) fill_times(&s->job, &prefill, &decode, &load, p);
     return status;
 }
 

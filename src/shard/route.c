@@ -269,11 +269,12 @@ static bool continues(const sm_journey *j, const sm_route *r, sm_move move,
 
 /* False when the route is longer than any has to be. */
 bool route_add_move(const sm_journey *j, sm_route *r, sm_move move, const sm_layout *after) {
-    bool joins = continues(j, r, move, after);
-    if (!joins && r->moves == SM_MOST_MOVES) return false;
-    if (!joins) r->moves++;
-    r->move[r->moves - 1] = move;
-    r->after[r->moves - 1] = *after;
+    int at = r->moves;
+    if (continues(j, r, move, after)) at--;
+    if (at == SM_MOST_MOVES) return false;
+    r->move[at] = move;
+    r->after[at] = *after;
+    r->moves = at + 1;
     return true;
 }
 
@@ -305,11 +306,12 @@ static double route_bytes(const sm_journey *j, const sm_route *r) {
 
 static void cut_dimensions(search *s) {
     const sm_journey *j = s->j;
-    for (unsigned set = 0; set < 1u << j->axes; set++) {
+    unsigned set = 0;
+    do {
         s->chips[set] = 1;
         for (int a = 0; a < j->axes; a++) s->chips[set] *= set >> a & 1 ? j->chips[a] : 1;
         for (int d = 0; d < j->rank; d++) s->cut[d][set] = sm_cut(j->size[d], s->chips[set]);
-    }
+    } while (++set < 1u << j->axes);
 }
 
 /* The axes of each dimension. */

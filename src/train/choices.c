@@ -26,8 +26,7 @@ static void fill_memory(const sm_train *t, const sm_search_options *o, const sm_
     if (fixed(o, SM_PLAN_RECOMPUTE)) c->recompute[c->n_recompute++] = o->fixed.recompute;
     else
         for (int r = 0; r < SM_RECOMPUTE_COUNT; r++)
-            if (r != SM_RECOMPUTE_ALTERNATE || o->space) /* for a framework's sake alone */
-                c->recompute[c->n_recompute++] = (sm_recompute)r;
+            c->recompute[c->n_recompute++] = (sm_recompute)r;
     bool host = t->system.chip.pcie_bytes_per_s_oneway.value > 0; /* a way to host memory */
     if (!host) c->offload[c->n_offload++] = SM_OFFLOAD_NONE;
     else if (fixed(o, SM_PLAN_OFFLOAD)) c->offload[c->n_offload++] = o->fixed.offload;

@@ -430,6 +430,8 @@ static sm_status set_model(const sm_job *job, sm_train *t, sm_error *err) {
         if (status) return status;
     }
     double done = sm_model_train_flops(&t->model, t->seq, t->model.causal);
+    if (isnan(t->model_flops_per_token + t->matmul_flops_per_token + done))
+        return sm_fail_memory(err);
     if (pads) t->padding = 1 - t->model_flops_per_token / done;
     sm_plan_keep_used_kinds(&t->model);
     t->kinds = t->model.kinds;

@@ -21,15 +21,20 @@ static bool may_be_counted(const sm_truth_row *row) {
     return isnan(row->measured_s) && t->flops_counted && t->flops_counted[0] && t->chips > 0;
 }
 
-static double counted_s(const sm_truth_row *row, const sm_model *model) {
+static sm_status count_time(sm_truth_row *row, const sm_model *model, sm_error *err) {
     const sm_training_row *t = &row->of.training;
     sm_source text = sm_source_of("flops_counted", t->flops_counted);
     const sm_codebase *of;
     sm_flops_count count;
-    if (sm_flops_count_parse(&text, (sm_span){0, text.length}, NULL, 0, &count, &of, NULL))
-        return NAN;
-    return sm_flops_counted(&count, model, t->seq_len) * t->seq_len * t->global_batch_sequences /
-           (printed_flops_per_s(row, &count) * t->chips);
+    if (sm_flops_count_parse(&text, (sm_span){0, text.length}, NULL, 0, &count, &of, NULL) ||
+        !(t->seq_len > 0))
+        return SM_OK;
+    double flops = sm_flops_counted(&count, model, t->seq_len);
+    if (isnan(flops)) return sm_fail_memory(err);
+    double seconds = flops * t->seq_len * t->global_batch_sequences /
+                     (printed_flops_per_s(row, &count) * t->chips);
+    if (seconds > 0 && isfinite(seconds)) row->measured_s = seconds;
+    return SM_OK;
 }
 
 sm_status sm_truth_counted_times(sm_truth_row *row, size_t n, sm_error *err) {
@@ -41,8 +46,7 @@ sm_status sm_truth_counted_times(sm_truth_row *row, size_t n, sm_error *err) {
         if (row[i].kind != SM_TRUTH_TRAINING || !may_be_counted(&row[i])) continue;
         if (!models && !(models = row_models_new())) status = sm_fail_memory(err);
         else if (truth_model(&row[i].of.training, models, &model, &why)) {
-            double seconds = counted_s(&row[i], model);
-            if (seconds > 0 && isfinite(seconds)) row[i].measured_s = seconds;
+            status = count_time(&row[i], model, err);
             row_models_drop(models, model);
         } else if (!why) status = sm_fail_memory(err);
     }

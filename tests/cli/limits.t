@@ -33,9 +33,12 @@ simulate "a trace of no request" "header.csv:1:1: there are no requests below th
 { echo "$header" && head -c 40000000 /dev/zero | tr '\0' '\n'; } | gzip >blank.csv.gz
 simulate "a trace of blank lines" "blank.csv.gz:.*16 MiB of blank lines and comments" blank.csv.gz
 { echo "$header" && yes 0,10,1 | head -c 200000000; } | gzip >bomb.csv.gz
-simulate "gzip data that becomes far more" "becomes more than 250 times as large after line" bomb.csv.gz
+simulate "gzip data that becomes far more" "becomes more than 250 times as large" bomb.csv.gz
 refused "a module of gzip data that becomes far more" "becomes more than 250 times as large" \
     "$program" profile bomb.csv.gz
+{ printf '{"traceEvents":[' && yes '{"a":1},' | head -c 200000000; } | gzip >bomb.json.gz
+refused "a trace of gzip data that becomes far more" "becomes more than 250 times as large" \
+    "$program" profile bomb.json.gz
 mkdir round && for link in a b c d e; do ln -s . "round/$link"; done
 refused "a folder that links to itself" "over 131072 files and folders" "$program" profile round
 { echo "$header" && head -c 5000000 /dev/zero | tr '\0' 1; } >wide.csv

@@ -78,8 +78,8 @@ static sm_status take_figure(asked_mfu *q, sm_span figure, sm_error *err) {
     double value, flops = sm_flops_counted(&q->count, q->in.model, q->in.seq);
     double peak = sm_flops_peak(&q->count, chip, q->in.dtype);
     sm_status status = read_figure(s, figure, &kind, &value, err);
+    if (!status && isnan(flops)) status = sm_fail_memory(err);
     if (status) return status;
-    if (isnan(flops)) return sm_fail_memory(err);
     if (!(value > 0)) return sm_fail_at(err, s, figure, "expected a figure above 0");
     if (kind == SHARE && !(peak > 0))
         return sm_fail_at(err, s, figure, "%s has no peak with sparsity", chip->name);
@@ -122,8 +122,9 @@ typedef struct told {
     double flops, peak, flops_per_s;
 } told;
 
-static told tell(const asked_mfu *q, const sm_flops_count *c) {
+static told tell(sm_report *r, const asked_mfu *q, const sm_flops_count *c) {
     double flops = sm_flops_counted(c, q->in.model, q->in.seq);
+    r->out_of_memory |= isnan(flops);
     return (told){flops, sm_flops_peak(c, &q->in.system->chip, q->in.dtype),
                   flops * q->tokens_per_s};
 }
@@ -154,7 +155,7 @@ static void count_row(sm_report *r, const asked_mfu *q, const sm_codebase *base,
                       sm_table *table, sm_table *sources, sm_data *list) {
     const sm_flops_count *c = &base->count[i];
     char words[WORDS_ROOM];
-    told t = tell(q, c);
+    told t = tell(r, q, c);
     const char *name = base->name, *since = month(r, c->from);
     if (base->counts > 1) name = sm_textf(r, "%s@%s", base->name, since);
     sm_data *object = sm_put_object(r, list, NULL);
@@ -204,9 +205,9 @@ static const char *whose(sm_report *r, const asked_mfu *q) {
 }
 
 /* The count that no step can beat: what must be multiplied, over the dense peak. */
-static double least_share(const asked_mfu *q) {
+static double least_share(sm_report *r, const asked_mfu *q) {
     sm_flops_count own = {.attention = SM_COUNTED_CAUSAL};
-    told t = tell(q, &own);
+    told t = tell(r, q, &own);
     return t.flops_per_s / t.peak;
 }
 
@@ -226,7 +227,7 @@ static void speed(sm_report *r, const asked_mfu *q) {
 }
 
 static void explain(sm_report *r, const asked_mfu *q) {
-    told t = tell(q, &q->count);
+    told t = tell(r, q, &q->count);
     double all = q->tokens_per_s * q->in.system->chips;
     r->why =
         sm_page_why(r, NULL, "step", "tokens / (tokens/s of a chip x chips)", q->batch / all, "s");
@@ -267,13 +268,13 @@ sm_status sm_answer_mfu(const sm_mfu_question *question, sm_report *r, sm_error 
     sm_put(r, r->data, "seq|batch_tokens|chips", q.in.seq, q.batch, q.in.system->chips);
     sm_units_note(r, chip, q.in.dtype);
     if (q.figure) speed(r, &q);
-    bool possible = !q.figure || least_share(&q) <= 1;
+    bool possible = !q.figure || least_share(r, &q) <= 1;
     if (!possible)
         sm_report_text(
             r,
             "No chip of this kind is that quick: it would be %s of the dense peak in %s, "
             "by the products alone that every step has.",
-            sm_show_percent(r, least_share(&q)), sm_dtype_name(q.in.dtype));
+            sm_show_percent(r, least_share(r, &q)), sm_dtype_name(q.in.dtype));
     every_count(r, &q);
     if (q.figure) sm_put(r, r->data, "possible", possible);
     if (q.in.explain && q.figure) explain(r, &q);

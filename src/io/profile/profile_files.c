@@ -90,7 +90,7 @@ static sm_status read_stream(reading *r, packed_stream *s) {
 
 static sm_status read_one(reading *r, const char *path) {
     packed_stream *s;
-    sm_status status = packed_open(path, &s, r->err);
+    sm_status status = packed_open(path, false, &s, r->err);
     return status ? status : read_stream(r, s);
 }
 
