@@ -12,6 +12,8 @@ typedef struct load_steps {
     bool lower;             /* bounds in place of what is expected */
     struct placements *any; /* each collective where it costs least, in place of the plan's order:
                                what is added is then the least that any placement adds */
+    step_floor *floor; /* two, with `any`: what prompts alone and beside decoding take at least,
+                          in place of what their ops take */
     double prompts, prefill_s; /* the last prefill that was priced; none: 0 */
     bool failed;
     sm_error err; /* why, where it failed: from then on all times are NaN */

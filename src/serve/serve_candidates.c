@@ -130,11 +130,13 @@ static const double ROUNDING = 1e-12;
 typedef struct family {
     const sm_plan *plan;
     holding memory;
-    double most, least_ttft_s;       /* of any placement; 0: not known yet */
-    bool compared;                   /* the placements, so that h->keep is known */
-    double prompts[2], prefill_s[2]; /* by seq: the prefill last priced for a load, with
-                                        each collective where it costs least; none: 0 */
-    step x;                          /* of decoding, and the least that it takes */
+    double most, least_ttft_s; /* of any placement; 0: not known yet */
+    bool compared;             /* the placements, so that h->keep is known */
+    struct {
+        double prompts, prefill_s;
+    } last[2][2]; /* by seq: the prefill last priced for a load, at least and then with each
+                     collective where it costs least; none: 0 */
+    step x;       /* of decoding, and the least that it takes */
     step_least least;
 } family;
 
@@ -253,8 +255,9 @@ static double least_tpot(search *h, step *x, const piece_price *work) {
 }
 
 /* Whether a batch is ruled out under its load, `alone_s` being the least that a step takes: with
- * what its prefills add at least on any placement, be the residual stream sharded or not. */
-static bool load_ruled_out(search *h, family *f, double batch, double alone_s) {
+ * what its prefills add at least on any placement, be the residual stream sharded or not. `whole`:
+ * their ops are priced, in place of what they take at least. */
+static bool load_ruled_out(search *h, family *f, double batch, double alone_s, bool whole) {
     const sm_load load = {.kind = SM_LOAD_CLOSED};
     bool out = true;
     if (h->o->by_lower || h->s->job.alone) return false;
@@ -266,12 +269,13 @@ static bool load_ruled_out(search *h, family *f, double batch, double alone_s) {
         one.prefill_plan = one.plan;
         load_steps c = load_steps_of(&one, &load, batch);
         c.any = h->places;
-        c.prompts = f->prompts[seq];
-        c.prefill_s = f->prefill_s[seq];
+        c.floor = whole ? NULL : &h->floor[2 * seq];
+        c.prompts = f->last[seq][whole].prompts;
+        c.prefill_s = f->last[seq][whole].prefill_s;
         double n = batch / c.n, added = load_prompt_of(&c, n, alone_s, 1).added_s;
         search_note(h, c.failed ? c.err.status : SM_OK, &c.err);
-        f->prompts[seq] = c.failed ? 0 : c.prompts;
-        f->prefill_s[seq] = c.prefill_s;
+        f->last[seq][whole].prompts = c.failed ? 0 : c.prompts;
+        f->last[seq][whole].prefill_s = c.prefill_s;
         out = !c.failed && ruled_out(h, f, batch, alone_s + added * n / h->s->job.output);
     }
     return out;
@@ -281,12 +285,15 @@ static bool load_ruled_out(search *h, family *f, double batch, double alone_s) {
 static bool work_ruled_out(search *h, family *f, double batch, piece_price *work) {
     sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
     step_resize(&f->x, &b);
-    if (!h->o->brute && ruled_out(h, f, batch, step_least_s(&f->least, &f->x, h->o->by_lower)))
-        return true;
+    if (!h->o->brute) {
+        double least_s = step_least_s(&f->least, &f->x, h->o->by_lower);
+        if (ruled_out(h, f, batch, least_s) || load_ruled_out(h, f, batch, least_s, false))
+            return true;
+    }
     work_of(h->s->memo, &f->x, work);
     if (h->o->brute) return false;
     double least_s = least_tpot(h, &f->x, work);
-    return ruled_out(h, f, batch, least_s) || load_ruled_out(h, f, batch, least_s);
+    return ruled_out(h, f, batch, least_s) || load_ruled_out(h, f, batch, least_s, true);
 }
 
 /* Of a token whatever the depth of drafts, if drafting took no time. */
@@ -429,6 +436,7 @@ static bool open_family(search *h, family *f) {
     search_note(h, status, &err);
     if (status != SM_OK || h->places->n == 0) return false;
     step_least_of(&f->x, h->places, &f->least);
+    for (int i = 0; i < FLOORS; i++) h->floor[i].made = false;
     return true;
 }
 
@@ -455,7 +463,9 @@ sm_status search_start(const sm_serve_job *job, const sm_calibration *calibratio
     h->first = sm_arena_array(arena, MAX_ORDERS, sizeof *h->first);
     h->known = sm_arena_array(arena, MAX_ORDERS, sizeof *h->known);
     h->keep = sm_arena_array(arena, MAX_ORDERS, sizeof *h->keep);
-    if (!slices || !h->places || !h->first || !h->known || !h->keep) return sm_fail_memory(err);
+    h->floor = sm_arena_array(arena, FLOORS, sizeof *h->floor);
+    if (!slices || !h->places || !h->first || !h->known || !h->keep || !h->floor)
+        return sm_fail_memory(err);
     h->places->arena = arena;
     h->slice = slices;
     h->slices = slices_of(job->system, least, most, slices);
