@@ -146,6 +146,10 @@ void search_note(search *h, sm_status status, const sm_error *err) {
     h->err = *err;
 }
 
+static least_kind least_of(const search *h) {
+    return h->o->by_lower ? LEAST_BOUND : LEAST_EXPECTED;
+}
+
 static double limit_time(const search *h, const sm_step_price *p) {
     return h->o->by_lower ? p->lower_s : p->expected_s;
 }
@@ -286,7 +290,7 @@ static bool work_ruled_out(search *h, family *f, double batch, piece_price *work
     sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
     step_resize(&f->x, &b);
     if (!h->o->brute) {
-        double least_s = step_least_s(&f->least, &f->x, h->o->by_lower);
+        double least_s = step_least_s(&f->least, &f->x, least_of(h));
         if (ruled_out(h, f, batch, least_s) || load_ruled_out(h, f, batch, least_s, false))
             return true;
     }
@@ -297,14 +301,14 @@ static bool work_ruled_out(search *h, family *f, double batch, piece_price *work
 }
 
 /* Of a token whatever the depth of drafts, if drafting took no time. */
-static double floor_tpot(search *h, family *f, double batch) {
+static double floor_tpot(search *h, family *f, double batch, least_kind kind) {
     int depth = h->s->job.speculation.depth, from = depth < 0 ? 0 : depth;
     int to = depth < 0 ? DEEPEST_DRAFT : depth;
     double least_s = INFINITY;
     for (int k = from; k <= to; k++) {
         sm_step_batch b = point_drafted(h->s, point_group(f->plan, batch), k);
         step_resize(&f->x, &b);
-        double step_s = step_least_s(&f->least, &f->x, h->o->by_lower) * (1 - ROUNDING);
+        double step_s = step_least_s(&f->least, &f->x, kind) * (1 - ROUNDING);
         least_s = smaller(least_s, step_s / point_tokens(h->s, k));
     }
     return least_s;
@@ -353,7 +357,7 @@ static void price_batch(search *h, family *f, double batch) {
     decode_time t;
     bool drafts = h->s->job.speculation.depth != 0;
     h->space += h->places->n;
-    if (drafts ? !h->o->brute && ruled_out(h, f, batch, floor_tpot(h, f, batch))
+    if (drafts ? !h->o->brute && ruled_out(h, f, batch, floor_tpot(h, f, batch, least_of(h)))
                : work_ruled_out(h, f, batch, work)) {
         h->pruned += h->places->n;
         return;
@@ -387,15 +391,17 @@ static void note_memory(search *h, const family *f) {
     h->least_chips = h->slice[h->at].chips;
 }
 
-/* The limit's own batch of a plan lies between two powers of two. By what its steps take at least
- * no batch gives more tokens than the largest that keeps to the limit. */
+/* The limit's own batch of a plan lies between two powers of two. By what its steps read at least
+ * no batch gives more tokens than the largest that keeps to the limit; a nearer least would be one
+ * of that batch alone, where others between two powers may be of the frontier. */
 static void note_late(search *h, family *f) {
     double limit = h->o->tpot_s, low = 1, high = f->most;
-    if (!(limit > 0) || !(high > 1) || floor_tpot(h, f, 1) > limit) return;
-    if (floor_tpot(h, f, high) <= limit) low = high;
+    least_kind kind = h->o->by_lower ? LEAST_BOUND : LEAST_READ;
+    if (!(limit > 0) || !(high > 1) || floor_tpot(h, f, 1, kind) > limit) return;
+    if (floor_tpot(h, f, high, kind) <= limit) low = high;
     while (high - low > 1) {
         double middle = floor(0.5 * (low + high));
-        *(floor_tpot(h, f, middle) <= limit ? &low : &high) = middle;
+        *(floor_tpot(h, f, middle, kind) <= limit ? &low : &high) = middle;
     }
     double most = low / limit / h->slice[h->at].chips * (1 + ROUNDING);
     const found late = {*f->plan, exp2(floor(log2(low))), limit, most, h->at};

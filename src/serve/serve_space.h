@@ -338,8 +338,9 @@ typedef enum least_tokens {
 } least_tokens;
 typedef struct step_least {
     double fixed_s, kernels, weight_bytes; /* whatever the batch */
-    double each_s[LEAST_COUNTS];           /* of one token, of what streams */
-    double expert_bytes[MAX_PIECES];       /* were all of them reached */
+    double read_s;                   /* weights at the datasheet's rate, of the fullest stage */
+    double each_s[LEAST_COUNTS];     /* of one token, of what streams */
+    double expert_bytes[MAX_PIECES]; /* were all of them reached */
     int attends, products, comms;
     struct least_attend {
         int index;
@@ -361,8 +362,10 @@ typedef struct step_least {
     } comm[MAX_LEAST];
 } step_least;
 void step_least_of(const step *x, placements *any, step_least *out);
-/* Of the step, resized: what is expected of it; lower: its bound. */
-double step_least_s(const step_least *f, const step *x, bool lower);
+/* Of the step, resized: what is expected of it; of that, were weights read at the datasheet's rate
+ * and nothing multiplied; its bound. */
+typedef enum least_kind { LEAST_EXPECTED, LEAST_READ, LEAST_BOUND } least_kind;
+double step_least_s(const step_least *f, const step *x, least_kind kind);
 /* The same of batches of one plan, made when one is first asked for. */
 typedef struct step_floor {
     bool made;

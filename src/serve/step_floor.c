@@ -92,14 +92,18 @@ static void add_ops(const step *x, int index, double passes, step_least *out) {
     }
 }
 
-/* For the bound. */
-static void add_weights(const step *x, int index, step_least *out) {
+/* Of an embedding only rows are read. */
+static void add_weights(const step *x, int index, double passes, step_least *out) {
     const sm_partition *part = &x->v->piece[index].part;
     for (int i = 0; reads_weights(x, index) && i < part->classes; i++) {
         const sm_weight_class *c = &part->weight[i];
         double bytes = class_read(x, c) * 2 * weight_scale(x->s, index, c->expert);
-        if (c->expert) out->expert_bytes[index] += bytes;
-        else out->weight_bytes += piece_passes(x, index, false) * bytes;
+        if (c->expert) {
+            out->expert_bytes[index] += bytes;
+            continue;
+        }
+        out->weight_bytes += piece_passes(x, index, false) * bytes;
+        if (!is_before_head(x->s, index)) out->read_s += passes * bytes / rate_of(x);
     }
 }
 
@@ -115,7 +119,7 @@ static void add_comm(placements *any, int index, const sm_comm *c, double scale,
 void step_least_of(const step *x, placements *any, step_least *out) {
     const sm_serve *s = x->s;
     bool slices = s->system.torus_dims > 0 && !x->v->rules.decode;
-    out->fixed_s = out->kernels = out->weight_bytes = 0;
+    out->fixed_s = out->kernels = out->weight_bytes = out->read_s = 0;
     out->attends = out->products = out->comms = 0;
     for (int i = 0; i < LEAST_COUNTS; i++) out->each_s[i] = 0;
     for (int i = 0; i < x->v->pieces; i++) {
@@ -124,7 +128,7 @@ void step_least_of(const step *x, placements *any, step_least *out) {
         out->expert_bytes[i] = 0;
         if (!step_has(x, i)) continue;
         add_ops(x, i, passes, out);
-        add_weights(x, i, out);
+        add_weights(x, i, passes, out);
         for (int k = 0; k < p->part.comms && !p->encodes; k++) {
             const sm_comm *c = &p->part.comm[k];
             bool hides = slices || c->stream != SM_STREAM_BLOCKING;
@@ -198,21 +202,25 @@ static double attention_s(const step_least *f, const step *x, double *kernels, d
     return seconds;
 }
 
-static double bound_s(const step_least *f, const step *x, double kv_bytes, double flops) {
-    double C = sm_chip_peak(&x->s->system.chip, x->s->job.dtypes.compute, NULL), W = rate_of(x);
-    double weight_bytes = f->weight_bytes;
+/* Bytes of experts that some token reaches, of all stages or of the fullest. */
+static double expert_bytes(const step_least *f, const step *x, bool fullest_stage) {
+    double bytes = 0;
     for (int i = 0; i < x->s->kinds; i++)
         if (f->expert_bytes[i] > 0)
-            weight_bytes += piece_passes(x, i, false) * f->expert_bytes[i] * experts_share(x, i);
-    return larger(kv_bytes / W, flops / C) + weight_bytes / W;
+            bytes += piece_passes(x, i, fullest_stage) * f->expert_bytes[i] * experts_share(x, i);
+    return bytes;
 }
 
-double step_least_s(const step_least *f, const step *x, bool lower) {
+double step_least_s(const step_least *f, const step *x, least_kind kind) {
     const sm_serve *s = x->s;
-    double kernels = f->kernels, kv_bytes = 0, flops = 0;
-    double path = f->fixed_s + attention_s(f, x, &kernels, &kv_bytes, &flops);
-    if (lower) return bound_s(f, x, kv_bytes, flops);
-    path += products_s(f, x);
+    double kernels = f->kernels, kv_bytes = 0, flops = 0, W = rate_of(x);
+    double path = attention_s(f, x, &kernels, &kv_bytes, &flops);
+    if (kind == LEAST_BOUND) {
+        double C = sm_chip_peak(&s->system.chip, s->job.dtypes.compute, NULL);
+        return larger(kv_bytes / W, flops / C) + (f->weight_bytes + expert_bytes(f, x, false)) / W;
+    }
+    if (kind == LEAST_EXPECTED) path += f->fixed_s + products_s(f, x);
+    else path += f->kernels * s->kernel.launch_s + f->read_s + expert_bytes(f, x, true) / W;
     for (int i = 0; i < f->comms; i++) path += comm_s(x, &f->comm[i]);
     double host = s->job.eager ? kernels * s->calibration->launch_s : 0;
     return larger(path, host) + s->calibration->step_overhead_s + step_host_s(x);
@@ -229,6 +237,6 @@ sm_status step_floor_s(step_floor *f, sm_serve *s, const sm_plan *plan, const sm
         f->made = true;
     }
     step_resize(&f->x, batch);
-    *seconds = step_least_s(&f->least, &f->x, false);
+    *seconds = step_least_s(&f->least, &f->x, LEAST_EXPECTED);
     return SM_OK;
 }
