@@ -130,13 +130,10 @@ static const double ROUNDING = 1e-12;
 typedef struct family {
     const sm_plan *plan;
     holding memory;
-    double most, least_ttft_s; /* of any placement; 0: not known yet */
-    bool compared;             /* the placements, so that h->keep is known */
-    struct {
-        double prompts, prefill_s;
-    } last[2][2]; /* by seq: the prefill last priced for a load, at least and then with each
-                     collective where it costs least; none: 0 */
-    step x;       /* of decoding, and the least that it takes */
+    double most, least_ttft_s;       /* of any placement; 0: not known yet */
+    bool compared;                   /* the placements, so that h->keep is known */
+    double prompts[2], prefill_s[2]; /* by seq: what a prefill last took at least; none: 0 */
+    step x;                          /* of decoding, and the least that it takes */
     step_least least;
 } family;
 
@@ -159,17 +156,16 @@ static bool seq_counts(const search *h, const sm_plan *plan, bool seq) {
     return !seq || plan->tensor > 1;
 }
 
-/* any: with each collective where it costs least, else as the plan lies. */
-static prefill quickest_prefill(search *h, sm_plan plan, placements *any) {
+/* As the plan lies. */
+static prefill quickest_prefill(search *h, sm_plan plan) {
     prefill best = {.ttft_s = INFINITY};
-    sm_step_batch b = point_batch(1, h->s->job.prompt - h->s->job.prefix, h->s->job.prefix);
+    sm_step_batch b = point_prompt(h->s);
     for (int seq = 0; seq < 2; seq++) {
         sm_error err = {0};
         sm_step_price price;
         if (!seq_counts(h, &plan, seq)) continue;
         plan.seq = seq;
-        sm_status status = any ? step_anywhere(h->s, &plan, &b, any, &price, &err)
-                               : sm_serve_step(h->s, &plan, &b, &price, &err);
+        sm_status status = sm_serve_step(h->s, &plan, &b, &price, &err);
         search_note(h, status, &err);
         if (status == SM_OK && limit_time(h, &price) < best.ttft_s)
             best = (prefill){limit_time(h, &price), price.expected_s, seq};
@@ -180,12 +176,24 @@ static prefill quickest_prefill(search *h, sm_plan plan, placements *any) {
 static prefill prefill_at(search *h, family *f, int order) {
     if (h->known[order]) return h->first[order];
     h->known[order] = true;
-    return h->first[order] = quickest_prefill(h, placed_as(h->places, f->plan, order), NULL);
+    return h->first[order] = quickest_prefill(h, placed_as(h->places, f->plan, order));
 }
 
 static double least_ttft(search *h, family *f) {
-    if (!(f->least_ttft_s > 0))
-        f->least_ttft_s = quickest_prefill(h, *f->plan, h->places).ttft_s * (1 - ROUNDING);
+    sm_step_batch b = point_prompt(h->s);
+    if (f->least_ttft_s > 0) return f->least_ttft_s;
+    f->least_ttft_s = INFINITY;
+    for (int seq = 0; seq < 2; seq++) {
+        sm_error err = {0};
+        sm_plan plan = *f->plan;
+        double seconds = 0;
+        if (!seq_counts(h, &plan, seq)) continue;
+        plan.seq = seq;
+        sm_status status = step_floor_s(&h->floor[2 * seq], h->s, &plan, &b, h->places, least_of(h),
+                                        &seconds, &err);
+        search_note(h, status, &err);
+        f->least_ttft_s = smaller(f->least_ttft_s, seconds * (1 - ROUNDING));
+    }
     return f->least_ttft_s;
 }
 
@@ -221,12 +229,40 @@ static bool price_load(search *h, const found *p, const decode_time *decode, dou
     return status == SM_OK;
 }
 
+/* Whether a batch is ruled out under its load, `alone_s` being the least that a step takes: with
+ * what its prefills add at least on any placement, be the residual stream sharded or not. */
+static bool load_ruled_out(search *h, family *f, double batch, double alone_s) {
+    const sm_load load = {.kind = SM_LOAD_CLOSED};
+    bool out = true;
+    if (h->o->by_lower || h->s->job.alone || h->s->job.speculation.depth != 0) return false;
+    for (int seq = 0; out && seq < 2; seq++) {
+        if (!seq_counts(h, f->plan, seq)) continue;
+        sm_engines one = {
+            .decode = h->s, .prefill = h->s, .plan = *f->plan, .n = 1, .prefill_n = 1};
+        one.plan.seq = seq;
+        one.prefill_plan = one.plan;
+        load_steps c = load_steps_of(&one, &load, batch);
+        c.any = h->places;
+        c.floor = &h->floor[2 * seq];
+        c.prompts = f->prompts[seq];
+        c.prefill_s = f->prefill_s[seq];
+        double n = batch / c.n, added = load_prompt_of(&c, n, alone_s, 1).added_s;
+        search_note(h, c.failed ? c.err.status : SM_OK, &c.err);
+        f->prompts[seq] = c.failed ? 0 : c.prompts;
+        f->prefill_s[seq] = c.prefill_s;
+        out = !c.failed && ruled_out(h, f, batch, alone_s + added * n / h->s->job.output);
+    }
+    return out;
+}
+
 /* A candidate by its decode step alone, and then under its load; its first token counts where that
  * has a limit. */
 static void offer(search *h, family *f, int order, double batch, const decode_time *decode) {
     int chips = h->slice[h->at].chips;
     point_load load = {.tpot_s = limit_time(h, &decode->step) / decode->tokens};
-    if (!h->o->brute && ruled_out(h, f, batch, load.tpot_s)) return;
+    if (!h->o->brute &&
+        (ruled_out(h, f, batch, load.tpot_s) || load_ruled_out(h, f, batch, load.tpot_s)))
+        return;
     prefill first = prefill_at(h, f, order);
     found p = {placed_as(h->places, f->plan, order), batch, 0, 0, h->at};
     p.plan.seq = first.seq;
@@ -249,55 +285,12 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
     frontier_add(&h->front, &p);
 }
 
-/* With each collective where it costs least. */
-static double least_tpot(search *h, step *x, const piece_price *work) {
-    sm_step_price price;
-    x->any = h->places;
-    step_price_from(x, work, &price);
-    x->any = NULL;
-    return limit_time(h, &price);
-}
-
-/* Whether a batch is ruled out under its load, `alone_s` being the least that a step takes: with
- * what its prefills add at least on any placement, be the residual stream sharded or not. `whole`:
- * their ops are priced, in place of what they take at least. */
-static bool load_ruled_out(search *h, family *f, double batch, double alone_s, bool whole) {
-    const sm_load load = {.kind = SM_LOAD_CLOSED};
-    bool out = true;
-    if (h->o->by_lower || h->s->job.alone) return false;
-    for (int seq = 0; out && seq < 2; seq++) {
-        if (!seq_counts(h, f->plan, seq)) continue;
-        sm_engines one = {
-            .decode = h->s, .prefill = h->s, .plan = *f->plan, .n = 1, .prefill_n = 1};
-        one.plan.seq = seq;
-        one.prefill_plan = one.plan;
-        load_steps c = load_steps_of(&one, &load, batch);
-        c.any = h->places;
-        c.floor = whole ? NULL : &h->floor[2 * seq];
-        c.prompts = f->last[seq][whole].prompts;
-        c.prefill_s = f->last[seq][whole].prefill_s;
-        double n = batch / c.n, added = load_prompt_of(&c, n, alone_s, 1).added_s;
-        search_note(h, c.failed ? c.err.status : SM_OK, &c.err);
-        f->last[seq][whole].prompts = c.failed ? 0 : c.prompts;
-        f->last[seq][whole].prefill_s = c.prefill_s;
-        out = !c.failed && ruled_out(h, f, batch, alone_s + added * n / h->s->job.output);
-    }
-    return out;
-}
-
-/* By what its ops take at least, and by what they take, which is then left in `work`. */
-static bool work_ruled_out(search *h, family *f, double batch, piece_price *work) {
+/* By what its steps take at least, alone and under its load. */
+static bool step_ruled_out(search *h, family *f, double batch) {
     sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
     step_resize(&f->x, &b);
-    if (!h->o->brute) {
-        double least_s = step_least_s(&f->least, &f->x, least_of(h));
-        if (ruled_out(h, f, batch, least_s) || load_ruled_out(h, f, batch, least_s, false))
-            return true;
-    }
-    work_of(h->s->memo, &f->x, work);
-    if (h->o->brute) return false;
-    double least_s = least_tpot(h, &f->x, work);
-    return ruled_out(h, f, batch, least_s) || load_ruled_out(h, f, batch, least_s, true);
+    double least_s = step_least_s(&f->least, &f->x, least_of(h));
+    return ruled_out(h, f, batch, least_s) || load_ruled_out(h, f, batch, least_s);
 }
 
 /* Of a token whatever the depth of drafts, if drafting took no time. */
@@ -352,16 +345,24 @@ static bool time_step(search *h, family *f, int order, double batch, const piece
     return status == SM_OK;
 }
 
+/* The step of a batch, and the work of its ops on any placement. */
+static void resize(search *h, family *f, double batch, piece_price *work) {
+    sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
+    step_resize(&f->x, &b);
+    if (h->s->job.speculation.depth == 0) work_of(h->s->memo, &f->x, work);
+}
+
 static void price_batch(search *h, family *f, double batch) {
     piece_price work[MAX_PIECES];
     decode_time t;
     bool drafts = h->s->job.speculation.depth != 0;
     h->space += h->places->n;
-    if (drafts ? !h->o->brute && ruled_out(h, f, batch, floor_tpot(h, f, batch, least_of(h)))
-               : work_ruled_out(h, f, batch, work)) {
+    if (!h->o->brute && (drafts ? ruled_out(h, f, batch, floor_tpot(h, f, batch, least_of(h)))
+                                : step_ruled_out(h, f, batch))) {
         h->pruned += h->places->n;
         return;
     }
+    resize(h, f, batch, work);
     compare_places(h, f);
     for (int i = 0; i < h->places->n; i++) {
         if (!h->keep[i]) {
@@ -540,10 +541,8 @@ static void refine(search *h, const found *point, size_t n) {
 static bool quickest_place(search *h, family *f, double batch, found *out) {
     piece_price work[MAX_PIECES];
     decode_time t;
-    sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
     *out = (found){.batch = 0};
-    step_resize(&f->x, &b);
-    if (h->s->job.speculation.depth == 0) work_of(h->s->memo, &f->x, work);
+    resize(h, f, batch, work);
     compare_places(h, f);
     for (int i = 0; i < h->places->n; i++) {
         if (!h->keep[i] || !time_step(h, f, i, batch, work, &t)) continue;

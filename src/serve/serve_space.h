@@ -104,7 +104,6 @@ typedef struct step {
     const variant *prefill; /* of a mixed step: its prompts expand latent keys and scan in chunks */
     sm_degrees d;
     sm_placement at;
-    struct placements *any; /* instead of at: each collective where it costs least */
     int groups;
     attend group[SM_MAX_GROUPS];
     sm_program_extent tokens; /* of all groups, as sequences of one query */
@@ -130,6 +129,7 @@ enum { STEP_OPS = 2 * SM_MAX_WORK };
 int step_ops(const step *x, int index, step_op *out); /* room: STEP_OPS; returns how many */
 step step_part_of(const step *x, step_part of);
 double step_part_tokens(const step *x, step_part of); /* of the whole mesh, as sequences */
+int step_decoding(const sm_step_batch *batch);        /* of its groups: how many decode */
 /* Seconds of a step that the host takes for its sequences. */
 double step_host_s(const step *x);
 /* The same step with so many sequences in each of its groups. */
@@ -215,6 +215,7 @@ bool reads_weights(const step *x, int index); /* its own: embeddings may lie in 
 double point_context(const sm_serve *s);
 double point_group(const sm_plan *plan, double batch);
 sm_step_batch point_batch(double sequences, double queries, double past);
+sm_step_batch point_prompt(const sm_serve *s); /* of one request */
 /* Tokens of the longest step: a prompt on each replica; engines take longer ones in chunks. */
 double point_step_tokens(const sm_serve *s, const sm_degrees *d, double batch);
 
@@ -319,9 +320,6 @@ static inline double floor_s(const comm_floor *f, double bytes) {
 /* keep[i]: no placement before i has the same groups in every collective of these variants. */
 void placements_differ(const placements *p, const variant *const *variants, int n, bool *keep);
 
-/* A step of a plan that is known to shard the model, each collective where it costs least. */
-sm_status step_anywhere(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
-                        placements *any, sm_step_price *price, sm_error *err);
 /* What a step takes at least, whatever the placement, as a function of its sequences: made once for
  * all batches of a sharding. Matmuls take what no tile or wave makes longer, attention what it
  * takes, each collective lies where it costs least, and all that may hide does. Terms for which
@@ -366,15 +364,17 @@ void step_least_of(const step *x, placements *any, step_least *out);
  * and nothing multiplied; its bound. */
 typedef enum least_kind { LEAST_EXPECTED, LEAST_READ, LEAST_BOUND } least_kind;
 double step_least_s(const step_least *f, const step *x, least_kind kind);
-/* The same of batches of one plan, made when one is first asked for. */
+/* The same of batches of one plan, made when one is first asked for, and anew where other groups of
+ * them decode. */
 typedef struct step_floor {
     bool made;
+    int decoding;
     sm_plan plan;
     step x;
     step_least least;
 } step_floor;
 sm_status step_floor_s(step_floor *f, sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
-                       placements *any, double *seconds, sm_error *err);
+                       placements *any, least_kind kind, double *seconds, sm_error *err);
 /* ---- detail ---- */
 /* The step of a point that decodes, or that prefills one prompt. */
 sm_status point_step(sm_serve *s, const sm_serve_point *point, bool decode, step *out,

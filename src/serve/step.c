@@ -375,17 +375,21 @@ void step_resize(step *x, const sm_step_batch *batch) {
     x->sampled = (sm_program_extent){drawn * x->d.replicas, 1, 1};
 }
 
+int step_decoding(const sm_step_batch *batch) {
+    int n = 0;
+    for (int i = 0; i < batch->groups; i++)
+        n += is_decoding(batch->group[i].queries, batch->group[i].past);
+    return n;
+}
+
 /* A step in which any sequence decodes is laid out for decoding. */
 sm_status step_unplaced(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch, step *out,
                         sm_error *err) {
     sm_error own = {0};
-    int decoding = 0;
-    for (int i = 0; i < batch->groups; i++)
-        decoding += is_decoding(batch->group[i].queries, batch->group[i].past);
+    int decoding = step_decoding(batch);
     bool mixed = decoding > 0 && decoding < batch->groups;
     out->s = s;
     out->plan = plan;
-    out->any = NULL;
     sm_degrees_set(&out->d, plan, &s->model);
     out->v = variant_of(s, plan, decoding > 0, &own);
     out->prefill = out->v && mixed ? variant_of(s, plan, false, &own) : NULL;
@@ -423,19 +427,5 @@ sm_status sm_serve_step(sm_serve *serve, const sm_plan *plan, const sm_step_batc
     if (!isfinite(price->expected_s))
         return sm_fail(err, SM_INTERNAL, "a group of chips of this plan lies on no link of %s",
                        serve->system.text);
-    return SM_OK;
-}
-
-sm_status step_anywhere(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
-                        placements *any, sm_step_price *price, sm_error *err) {
-    sm_plan p = *plan;
-    piece_price work[MAX_PIECES];
-    step x;
-    sm_plan_settle(&p, &s->model);
-    sm_status status = step_unplaced(s, &p, batch, &x, err);
-    if (status != SM_OK) return status;
-    work_of(s->memo, &x, work);
-    x.any = any;
-    step_price_from(&x, work, price);
     return SM_OK;
 }

@@ -1,8 +1,6 @@
 /* What a step takes at least, whatever the placement. A search has some twenty batches of each
  * sharding, on many placements each: most are ruled out by this, which asks nothing of the sharding
  * again. */
-#include <string.h>
-
 #include "serve_space.h"
 
 static double rate_of(const step *x) { return x->s->system.chip.memory_bytes_per_s.value; }
@@ -46,26 +44,6 @@ static void add_attention(const step *x, int index, const step_op *op, double pa
         out->attend[out->attends++] = (struct least_attend){index, op->f, op->of, passes, exact};
 }
 
-static bool same_product(const struct least_product *p, int index, least_tokens of,
-                         const op_floor *op) {
-    bool same = p->of == of && (op->mean > 0) == (p->op.mean > 0);
-    if (op->mean > 0) same = same && p->index == index;
-    const double one[] = {p->op.math_s, p->op.bytes_s, p->op.weights_s, p->op.mean};
-    const double other[] = {op->math_s, op->bytes_s, op->weights_s, op->mean};
-    return same && memcmp(one, other, sizeof one) == 0;
-}
-
-static void add_product(int index, least_tokens of, double passes, const op_floor *op,
-                        step_least *out) {
-    for (int i = 0; i < out->products; i++) {
-        if (!same_product(&out->product[i], index, of, op)) continue;
-        out->product[i].times += passes;
-        return;
-    }
-    if (out->products < MAX_LEAST)
-        out->product[out->products++] = (struct least_product){index, of, passes, *op};
-}
-
 static least_tokens tokens_of(const step *x, int index, step_part of, const op_floor *op) {
     if (op->mean > 0) return LEAST_ROUTED;
     if (of != STEP_WHOLE) return of == STEP_PROMPTS ? LEAST_PROMPTS : LEAST_DECODING;
@@ -87,8 +65,9 @@ static void add_ops(const step *x, int index, double passes, step_least *out) {
         least_tokens of = tokens_of(x, index, op[i].of, &floor);
         out->fixed_s += passes * floor.start_s;
         out->kernels += passes;
-        if (floor.is_matmul) add_product(index, of, passes, &floor, out);
-        else out->each_s[of] += passes * floor.math_s;
+        if (!floor.is_matmul) out->each_s[of] += passes * floor.math_s;
+        else if (out->products < MAX_LEAST)
+            out->product[out->products++] = (struct least_product){index, of, passes, floor};
     }
 }
 
@@ -227,8 +206,9 @@ double step_least_s(const step_least *f, const step *x, least_kind kind) {
 }
 
 sm_status step_floor_s(step_floor *f, sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
-                       placements *any, double *seconds, sm_error *err) {
-    if (!f->made) {
+                       placements *any, least_kind kind, double *seconds, sm_error *err) {
+    if (!f->made || f->decoding != step_decoding(batch)) {
+        f->decoding = step_decoding(batch);
         f->plan = *plan;
         sm_plan_settle(&f->plan, &s->model);
         sm_status status = step_unplaced(s, &f->plan, batch, &f->x, err);
@@ -237,6 +217,6 @@ sm_status step_floor_s(step_floor *f, sm_serve *s, const sm_plan *plan, const sm
         f->made = true;
     }
     step_resize(&f->x, batch);
-    *seconds = step_least_s(&f->least, &f->x, LEAST_EXPECTED);
+    *seconds = step_least_s(&f->least, &f->x, kind);
     return SM_OK;
 }
