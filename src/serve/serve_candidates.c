@@ -131,7 +131,7 @@ typedef struct family {
     const sm_plan *plan;
     holding memory;
     double most, least_ttft_s;       /* of any placement; 0: not known yet */
-    bool compared;                   /* the placements, so that h->keep is known */
+    bool listed;                     /* the placements */
     double prompts[2], prefill_s[2]; /* by seq: what a prefill last took at least; none: 0 */
     step x;                          /* of decoding, and the least that it takes */
     step_least least;
@@ -174,8 +174,7 @@ static prefill quickest_prefill(search *h, sm_plan plan) {
 }
 
 static prefill prefill_at(search *h, family *f, int order) {
-    if (h->known[order]) return h->first[order];
-    h->known[order] = true;
+    if (h->first[order].ttft_s > 0) return h->first[order];
     return h->first[order] = quickest_prefill(h, placed_as(h->places, f->plan, order));
 }
 
@@ -307,25 +306,13 @@ static double floor_tpot(search *h, family *f, double batch, least_kind kind) {
     return least_s;
 }
 
-/* Of placements that the collectives of decoding and of both prefills see alike the first stands
- * for all. */
-static void compare_places(search *h, family *f) {
+/* The placements, and of none of them a prefill yet. */
+static void list_places(search *h, family *f) {
     sm_error err = {0};
-    const variant *variants[3];
-    int n = 0;
-    if (f->compared) return;
+    if (f->listed) return;
     search_note(h, placements_fill(h->places, &err), &err);
-    memset(h->known, 0, (size_t)h->places->n * sizeof *h->known);
-    for (int i = 0; i < 3; i++) {
-        sm_plan p = *f->plan;
-        p.seq = i == 2 && p.tensor > 1;
-        const variant *v = variant_of(h->s, &p, i == 0, &err);
-        if (v) variants[n++] = v;
-        else search_note(h, err.status, &err);
-    }
-    placements_differ(h->places, variants, n, h->keep);
-    for (int i = 0; h->o->brute && i < h->places->n; i++) h->keep[i] = true;
-    f->compared = true;
+    memset(h->first, 0, (size_t)h->places->n * sizeof *h->first);
+    f->listed = true;
 }
 
 /* A step of the family, resized to the batch, on one placement; `work` is that of its ops. With
@@ -363,12 +350,8 @@ static void price_batch(search *h, family *f, double batch) {
         return;
     }
     resize(h, f, batch, work);
-    compare_places(h, f);
+    list_places(h, f);
     for (int i = 0; i < h->places->n; i++) {
-        if (!h->keep[i]) {
-            h->pruned++;
-            continue;
-        }
         h->evaluated++;
         if (time_step(h, f, i, batch, work, &t)) offer(h, f, i, batch, &t);
     }
@@ -468,11 +451,8 @@ sm_status search_start(const sm_serve_job *job, const sm_calibration *calibratio
     h->best_ttft_s = h->least_bytes = INFINITY;
     h->places = sm_arena_alloc(arena, sizeof *h->places);
     h->first = sm_arena_array(arena, MAX_ORDERS, sizeof *h->first);
-    h->known = sm_arena_array(arena, MAX_ORDERS, sizeof *h->known);
-    h->keep = sm_arena_array(arena, MAX_ORDERS, sizeof *h->keep);
     h->floor = sm_arena_array(arena, FLOORS, sizeof *h->floor);
-    if (!slices || !h->places || !h->first || !h->known || !h->keep || !h->floor)
-        return sm_fail_memory(err);
+    if (!slices || !h->places || !h->first || !h->floor) return sm_fail_memory(err);
     h->places->arena = arena;
     h->slice = slices;
     h->slices = slices_of(job->system, least, most, slices);
@@ -543,9 +523,9 @@ static bool quickest_place(search *h, family *f, double batch, found *out) {
     decode_time t;
     *out = (found){.batch = 0};
     resize(h, f, batch, work);
-    compare_places(h, f);
+    list_places(h, f);
     for (int i = 0; i < h->places->n; i++) {
-        if (!h->keep[i] || !time_step(h, f, i, batch, work, &t)) continue;
+        if (!time_step(h, f, i, batch, work, &t)) continue;
         prefill first = prefill_at(h, f, i);
         found p = {placed_as(h->places, f->plan, i), batch, 0, 0, h->at};
         point_load load = {.tpot_s = limit_time(h, &t.step) / t.tokens};

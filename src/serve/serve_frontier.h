@@ -37,9 +37,8 @@ typedef struct search {
     const sm_system *slice;
     int slices, at;     /* slice[at] is under s */
     placements *places; /* of the degrees under way */
-    prefill *first;     /* on each of them, where known; keep: none before it costs the same */
-    bool *known, *keep;
-    step_floor *floor; /* of prompts, by seq: alone and beside decoding */
+    prefill *first;     /* on each of them; not known: 0 */
+    step_floor *floor;  /* of prompts, by seq: alone and beside decoding */
     frontier front;
     frontier
         late; /* plans whose batches of powers of two stop short of the limit per token: the last

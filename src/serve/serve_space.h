@@ -264,7 +264,7 @@ sm_status point_rates(sm_serve *serve, const sm_plan *plan, double batch, sm_ser
                       sm_error *err);
 
 /* ---- search ---- */
-enum { MAX_SLICES = 96, MAX_ORDERS = 1024, MAX_MASKS = 32 };
+enum { MAX_SLICES = 96, MAX_ORDERS = 1024 };
 /* Degrees whose product is so many chips, with every choice that matters for them; keys in
  * o->fixed.given stay, and only plans of o->space are visited. Placement is left as in fixed. Stops
  * when visit says false. */
@@ -317,8 +317,6 @@ static inline double floor_s(const comm_floor *f, double bytes) {
     for (int i = 1; i < f->n; i++) least = smaller(least, sm_line_at(f->line[i], bytes));
     return least;
 }
-/* keep[i]: no placement before i has the same groups in every collective of these variants. */
-void placements_differ(const placements *p, const variant *const *variants, int n, bool *keep);
 
 /* What a step takes at least, whatever the placement, as a function of its sequences: made once for
  * all batches of a sharding. Matmuls take what no tile or wave makes longer, attention what it

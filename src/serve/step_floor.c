@@ -5,12 +5,9 @@
 
 static double rate_of(const step *x) { return x->s->system.chip.memory_bytes_per_s.value; }
 
-static const variant *variant_at(const step *x, step_part of) {
-    return of == STEP_PROMPTS ? x->prefill : x->v;
-}
-
 static const sm_work *work_at(const step *x, step_part of, int index, const fused *f) {
-    return &variant_at(x, of)->piece[index].part.work[f->first];
+    const variant *v = of == STEP_PROMPTS ? x->prefill : x->v;
+    return &v->piece[index].part.work[f->first];
 }
 
 /* Whether two ops take as long: kinds of layers often differ in what does not attend alone. */
