@@ -228,13 +228,13 @@ static bool price_load(search *h, const found *p, const decode_time *decode, dou
     return status == SM_OK;
 }
 
-/* Whether a batch is ruled out under its load, `alone_s` being the least that a step takes: with
+/* What a token of a batch takes at least under its load, where a step alone takes `alone_s`: with
  * what its prefills add at least on any placement, be the residual stream sharded or not. */
-static bool load_ruled_out(search *h, family *f, double batch, double alone_s) {
+static double token_s(search *h, family *f, double batch, double alone_s) {
     const sm_load load = {.kind = SM_LOAD_CLOSED};
-    bool out = true;
-    if (h->o->by_lower || h->s->job.alone || h->s->job.speculation.depth != 0) return false;
-    for (int seq = 0; out && seq < 2; seq++) {
+    double least_s = INFINITY;
+    if (h->o->by_lower || h->s->job.alone || h->s->job.speculation.depth != 0) return alone_s;
+    for (int seq = 0; seq < 2; seq++) {
         if (!seq_counts(h, f->plan, seq)) continue;
         sm_engines one = {
             .decode = h->s, .prefill = h->s, .plan = *f->plan, .n = 1, .prefill_n = 1};
@@ -249,19 +249,20 @@ static bool load_ruled_out(search *h, family *f, double batch, double alone_s) {
         search_note(h, c.failed ? c.err.status : SM_OK, &c.err);
         f->prompts[seq] = c.failed ? 0 : c.prompts;
         f->prefill_s[seq] = c.prefill_s;
-        out = !c.failed && ruled_out(h, f, batch, alone_s + added * n / h->s->job.output);
+        least_s = smaller(least_s, c.failed ? alone_s : alone_s + added * n / h->s->job.output);
     }
-    return out;
+    return least_s * (1 - ROUNDING);
 }
 
-/* A candidate by its decode step alone, and then under its load; its first token counts where that
- * has a limit. */
+/* First by what its steps take alone. */
+static bool is_out(search *h, family *f, double batch, double alone_s) {
+    return ruled_out(h, f, batch, alone_s) || ruled_out(h, f, batch, token_s(h, f, batch, alone_s));
+}
+
+/* A candidate under its load; its first token counts where that has a limit. */
 static void offer(search *h, family *f, int order, double batch, const decode_time *decode) {
     int chips = h->slice[h->at].chips;
     point_load load = {.tpot_s = limit_time(h, &decode->step) / decode->tokens};
-    if (!h->o->brute &&
-        (ruled_out(h, f, batch, load.tpot_s) || load_ruled_out(h, f, batch, load.tpot_s)))
-        return;
     prefill first = prefill_at(h, f, order);
     found p = {placed_as(h->places, f->plan, order), batch, 0, 0, h->at};
     p.plan.seq = first.seq;
@@ -282,14 +283,6 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
     if (!(h->quickest.batch > 0) || p.tpot_s < h->quickest.tpot_s) h->quickest = p;
     if (!meets(p.tpot_s, h->o->tpot_s) || !meets(load.first.mean_s, h->o->ttft_s)) return;
     frontier_add(&h->front, &p);
-}
-
-/* By what its steps take at least, alone and under its load. */
-static bool step_ruled_out(search *h, family *f, double batch) {
-    sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
-    step_resize(&f->x, &b);
-    double least_s = step_least_s(&f->least, &f->x, least_of(h));
-    return ruled_out(h, f, batch, least_s) || load_ruled_out(h, f, batch, least_s);
 }
 
 /* Of a token whatever the depth of drafts, if drafting took no time. */
@@ -342,18 +335,19 @@ static void resize(search *h, family *f, double batch, piece_price *work) {
 static void price_batch(search *h, family *f, double batch) {
     piece_price work[MAX_PIECES];
     decode_time t;
-    bool drafts = h->s->job.speculation.depth != 0;
     h->space += h->places->n;
-    if (!h->o->brute && (drafts ? ruled_out(h, f, batch, floor_tpot(h, f, batch, least_of(h)))
-                                : step_ruled_out(h, f, batch))) {
+    if (!h->o->brute && is_out(h, f, batch, floor_tpot(h, f, batch, least_of(h)))) {
         h->pruned += h->places->n;
         return;
     }
     resize(h, f, batch, work);
     list_places(h, f);
     for (int i = 0; i < h->places->n; i++) {
-        h->evaluated++;
-        if (time_step(h, f, i, batch, work, &t)) offer(h, f, i, batch, &t);
+        bool timed = time_step(h, f, i, batch, work, &t);
+        double alone_s = limit_time(h, &t.step) / t.tokens;
+        bool out = timed && !h->o->brute && is_out(h, f, batch, alone_s);
+        *(out ? &h->pruned : &h->evaluated) += 1;
+        if (timed && !out) offer(h, f, i, batch, &t);
     }
 }
 
@@ -526,9 +520,11 @@ static bool quickest_place(search *h, family *f, double batch, found *out) {
     list_places(h, f);
     for (int i = 0; i < h->places->n; i++) {
         if (!time_step(h, f, i, batch, work, &t)) continue;
+        point_load load = {.tpot_s = limit_time(h, &t.step) / t.tokens};
+        bool first_one = !(out->batch > 0) || h->o->brute;
+        if (!first_one && token_s(h, f, batch, load.tpot_s) >= out->tpot_s) continue;
         prefill first = prefill_at(h, f, i);
         found p = {placed_as(h->places, f->plan, i), batch, 0, 0, h->at};
-        point_load load = {.tpot_s = limit_time(h, &t.step) / t.tokens};
         p.plan.seq = first.seq;
         if (!h->o->by_lower && !price_load(h, &p, &t, first.expected_s, 0, &load)) continue;
         p.tpot_s = load.tpot_s;
@@ -555,6 +551,8 @@ static void refine_late(search *h) {
         serve_set_system(h->s, &h->slice[h->at]);
         if (!open_family(h, &f)) continue;
         for (double batch = late->batch; batch >= 1; batch = floor(0.5 * batch)) {
+            double least_s = token_s(h, &f, batch, floor_tpot(h, &f, batch, least_of(h)));
+            if (!h->o->brute && batch > 1 && least_s > h->o->tpot_s) continue;
             if (!quickest_place(h, &f, batch, &from)) break;
             if (from.tpot_s > h->o->tpot_s && batch > 1) continue;
             if (offer_batch(h, &from, batch)) refine(h, &from, 1);
