@@ -237,6 +237,9 @@ static void frontiers_equal_brute_force(void **state) {
     serve_case_fill(&alone, "llama-3-8b", "h100-sxm:4");
     alone.job.alone = true;
     same_frontier_of(alone, options());
+    alone.job.alone = false;
+    alone.job.prefix = 1014; /* few enough new tokens to be verified as drafts are */
+    same_frontier_of(alone, options());
     o = options();
     o.ttft_s = 0.2;
     o.tpot_s = 0.02;

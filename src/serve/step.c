@@ -130,6 +130,7 @@ step step_part_of(const step *x, step_part of) {
     for (int i = 0; i < x->groups; i++)
         if (is_of(&x->group[i], of)) part.group[part.groups++] = x->group[i];
     part.tokens.sequences = step_part_tokens(x, of);
+    assert(of != STEP_PROMPTS || x->prefill);
     if (of == STEP_PROMPTS) part.v = x->prefill;
     return part;
 }
