@@ -598,6 +598,7 @@ static void what_is_found_differs_and_is_sorted(void **state) {
     }
 }
 
+/* At once, but not without a plan. */
 static void a_raised_flag_stops_it(void **state) {
     volatile int stop = 1;
     sm_rng rng = {28};
@@ -609,7 +610,7 @@ static void a_raised_flag_stops_it(void **state) {
     sm_train *train = train_of(&r.job);
     search_copied(train, &o, &exact, &err);
     assert_false(exact.optimal);
-    assert_int_equal(exact.n, 0);
+    assert_true(exact.n > 0 && exact.gap > 0 && exact.gap < 1);
     sm_train_free(train);
 }
 

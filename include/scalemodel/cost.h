@@ -322,6 +322,14 @@ typedef struct sm_product_shape {
  * nearest wider one it has. */
 sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,
                           sm_product_shape shape, double bytes);
+/* Seconds below which sm_matmul_cost's expectation cannot fall, whatever the shape: an admissible
+ * bound for searches. start_s: of any product. */
+typedef struct sm_matmul_floor {
+    double start_s, s_per_flop, s_per_byte;
+} sm_matmul_floor;
+sm_matmul_floor sm_matmul_floor_of(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype);
+/* Beyond its start, of what multiplying and memory take at these rates. */
+double sm_matmul_overlapped_s(double math_s, double memory_s);
 /* As sm_matmul_cost, on the vector unit where that takes less time: sums and products of a row or a
  * few, which fill next to nothing of a matrix unit's tiles, are compiled so. */
 sm_op_cost sm_product_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,

@@ -154,7 +154,7 @@ static sm_op_cost op_cost(double math_s, double memory_s, double slow_math_s, do
 
 /* Loading and multiplying overlap, but neither hides all of the other when they are alike:
  * (a^4 + b^4)^(1/4), at most 19 % above the longer. */
-static double overlapped(double a, double b) {
+double sm_matmul_overlapped_s(double a, double b) {
     double longer = larger(a, b), ratio = longer > 0.0 ? smaller(a, b) / longer : 0.0;
     ratio *= ratio;
     return longer < INFINITY ? longer * sqrt(sqrt(1.0 + ratio * ratio)) : longer;
@@ -208,7 +208,7 @@ static sm_op_cost product_cost(const sm_chip *chip, const sm_calibration *c, sm_
         start_s += rate_time(written, chip->memory_bytes_per_s.value * c->memory_efficiency);
     }
     sm_op_cost cost = op_cost(math_s, memory_s, slow_math_s, slow_memory_s, start_s);
-    cost.expected_s = overlapped(slow_math_s, slow_memory_s) + start_s;
+    cost.expected_s = sm_matmul_overlapped_s(slow_math_s, slow_memory_s) + start_s;
     cost.tile_efficiency = tiles;
     return cost;
 }
@@ -216,6 +216,18 @@ static sm_op_cost product_cost(const sm_chip *chip, const sm_calibration *c, sm_
 sm_op_cost sm_matmul_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,
                           sm_product_shape shape, double bytes) {
     return product_cost(chip, c, dtype, shape, bytes, 0.0);
+}
+
+/* Tiles and waves make no product quicker than cores that are always busy. */
+sm_matmul_floor sm_matmul_floor_of(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype) {
+    sm_dtype used;
+    double peak = sm_chip_peak(chip, dtype, &used);
+    sm_matmul_floor floor = {c->launch_s, rate_time(1.0, peak * efficiency_of(chip, c, used, peak)),
+                             1.0 / (chip->memory_bytes_per_s.value * c->memory_efficiency)};
+    if (!has_many_cores(chip)) return floor;
+    floor.start_s += START_CYCLES / clock_of(chip);
+    floor.s_per_byte += 1.0 / (chip->cores * clock_of(chip) * BYTES_PER_CYCLE);
+    return floor;
 }
 
 sm_op_cost sm_product_cost(const sm_chip *chip, const sm_calibration *c, sm_dtype dtype,

@@ -17,19 +17,13 @@ const sm_timed_curve *curve_of(sm_serve *s, const sm_placement *at, sm_collectiv
     return sm_curve_memo_get(&s->curves, op, &g, part);
 }
 
-/* even: bytes when routed tokens spread evenly, as the bound has them. Where the plan may lie
- * anywhere it is the least over its placements, and of `expected` alone: which level is busy
- * depends on the placement, so that `ideal` is left out. */
+/* even: bytes when routed tokens spread evenly, as the bound has them. */
 static void add_bytes(const step *x, sm_collective op, sm_axes axes, bool ragged, double bytes,
                       double even, comm_price *p) {
     const sm_timed_line *line;
-    const sm_timed_curve *curve = x->any ? NULL : curve_of(x->s, &x->at, op, axes, ragged);
-    if (curve && curve->n == 0) return;
+    const sm_timed_curve *curve = curve_of(x->s, &x->at, op, axes, ragged);
+    if (curve->n == 0) return;
     p->bytes += bytes;
-    if (!curve) {
-        p->expected += floor_s(placements_floor(x->any, op, axes, ragged), bytes);
-        return;
-    }
     double expected_s = sm_timed_curve_s(curve, bytes, &line);
     for (int l = 0; l < SM_MAX_LEVELS; l++) p->ideal[l] += even * curve->ideal[l];
     if (!line) return;

@@ -10,8 +10,10 @@ typedef struct load_steps {
     double n, prefill_n;    /* engines: copies of a model (data) are engines of their own, of which
                                those without a request do not count */
     bool lower;             /* bounds in place of what is expected */
-    struct placements *any; /* each collective where it costs least, in place of the plan's order:
-                               what is added is then the least that any placement adds */
+    struct placements *any; /* what steps of prompts alone and beside decoding (`floor`: two) take
+                               at least, in place of the plan's order: what is added is then the
+                               least that any placement adds */
+    step_floor *floor;
     double prompts, prefill_s; /* the last prefill that was priced; none: 0 */
     bool failed;
     sm_error err; /* why, where it failed: from then on all times are NaN */

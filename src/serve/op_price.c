@@ -34,16 +34,23 @@ double experts_reached(double E, double k, double tokens) {
     return k >= E ? E : -E * expm1(tokens * log1p(-k / E));
 }
 
-/* Of the experts of a chip, the share that some token reaches, and rows an expert gets then. */
+/* Of the experts of a chip, the share that some token reaches, each of which has so many rows in
+ * the mean. */
+double reached_share(const step *x, const sm_layer_kind *kind, double rows) {
+    double E = kind->E, k = kind->k_top;
+    double tokens = rows * E / k * x->s->job.imbalance; /* that this group of experts serves */
+    return experts_reached(E, k, tokens) / E;
+}
+
+/* The share of them, and rows an expert gets then. */
 typedef struct routed {
     double share, rows;
 } routed;
 
 static routed route(const step *x, const sm_layer_kind *kind, const sm_work *w) {
     const sm_program_extent *n = &x->routed;
-    double mean = sm_size_at(&w->m, &x->d, n), E = kind->E, k = kind->k_top;
-    double tokens = mean * E / k * x->s->job.imbalance; /* that this group of experts serves */
-    routed r = {experts_reached(E, k, tokens) / E, mean * x->s->job.imbalance};
+    double mean = sm_size_at(&w->m, &x->d, n);
+    routed r = {reached_share(x, kind, mean), mean * x->s->job.imbalance};
     r.rows = r.share > 0 ? larger(1, r.rows / r.share) : 1;
     return r;
 }
@@ -122,7 +129,20 @@ static void add_simple(const step *x, int index, const sm_work *w, const sm_prog
 
 /* ---- matmuls ---- */
 
-/* Matmuls of one input over the tokens of the step: as wide as all of them, the input read once. */
+/* As wide as all of them, the input read once. */
+static void add_fused(const step *x, int index, const sm_work *w, int works,
+                      const sm_program_extent *n, double share, double rows, sm_work_sizes *at) {
+    at->product.n = at->flops = 0;
+    for (int i = 0; i < works; i++) {
+        at->product.n += sm_size_at(&w[i].n, &x->d, n);
+        at->flops += sm_size_at(&w[i].flops, &x->d, n) * rows;
+        add_bytes(x, index, &w[i], n, share, rows, at);
+        if (i > 0 && w[i].role[0] == SM_ROLE_ACTIVATION)
+            at->bytes -= sm_size_at(&w[i].bytes[0], &x->d, n) * rows;
+    }
+}
+
+/* Matmuls of one input over the tokens of the step. */
 static op_price matmul(const step *x, int index, const fused *f) {
     const sm_work *w = &x->v->piece[index].part.work[f->first];
     const sm_program_extent *n = w->experts ? &x->routed : tokens_of(x, index, f);
@@ -136,14 +156,7 @@ static op_price matmul(const step *x, int index, const fused *f) {
         at.product.m = r.rows;
     }
     at.product.batch *= share;
-    at.product.n = at.flops = 0;
-    for (int i = 0; i < f->n; i++) {
-        at.product.n += sm_size_at(&w[i].n, &x->d, n);
-        at.flops += sm_size_at(&w[i].flops, &x->d, n) * rows;
-        add_bytes(x, index, &w[i], n, share, rows, &at);
-        if (i > 0 && w[i].role[0] == SM_ROLE_ACTIVATION)
-            at.bytes -= sm_size_at(&w[i].bytes[0], &x->d, n) * rows;
-    }
+    add_fused(x, index, w, f->n, n, share, rows, &at);
     add_kernel(x, w, w->linear ? x->s->job.dtypes.compute : SM_BF16, &at, &p);
     return p;
 }
@@ -263,4 +276,56 @@ op_price op_price_of(const step *x, int index, const fused *f) {
         add_simple(x, index, w, &n, &p);
     }
     return p;
+}
+
+/* ---- what an op takes at least ---- */
+
+/* Whether an op has work and bytes, but for weights, for each token alone. */
+static bool is_of_tokens(const sm_work *w) {
+    const sm_size *work[] = {&w->flops, &w->vector_flops};
+    for (int i = 0; i < 2; i++)
+        if (work[i]->base > 0 && !work[i]->per_sequence) return false;
+    for (int i = 0; i < w->terms; i++)
+        if (w->role[i] != SM_ROLE_WEIGHT && !w->bytes[i].per_sequence) return false;
+    return !op_is_keyed(w);
+}
+
+static bool is_matmul_of_tokens(const sm_work *w, int n) {
+    const sm_size *sizes[] = {&w->batch, &w->m, &w->n, &w->k};
+    int counts = 0;
+    for (int i = 0; i < 4; i++) counts += sizes[i]->per_sequence;
+    for (int i = 0; i < n; i++)
+        if (!is_of_tokens(&w[i])) return false;
+    return w->kind == SM_OP_EINSUM && counts == 1;
+}
+
+/* Tokens enough that a launch is small beside them, and a power of two, which rounds nothing. */
+static const double MANY = 0x1p20;
+
+void op_least(const step *x, int index, const sm_work *w, const fused *f, op_floor *out) {
+    const sm_program_extent one = {1, 1, 1}, many = {MANY, 1, 1};
+    const sm_chip *chip = &x->s->system.chip;
+    bool matmul = is_matmul_of_tokens(w, f->n);
+    sm_dtype dtype = matmul && !w->linear ? SM_BF16 : x->s->job.dtypes.compute;
+    sm_work_sizes at = sizes_of(x, w, matmul ? &one : &many), weights = {.bytes = 0};
+    *out = (op_floor){.start_s = x->s->kernel.launch_s};
+    if (!matmul) {
+        if (w->kind == SM_OP_EINSUM || !is_of_tokens(w)) return;
+        add_bytes(x, index, w, &many, 0, 1, &at);
+        sm_op_cost c = sm_work_cost(chip, &x->s->kernel, w, dtype, &at);
+        out->math_s = (c.expected_s - out->start_s) / MANY;
+        return;
+    }
+    double rows = w->experts ? x->s->job.imbalance : 1;
+    sm_matmul_floor floor = sm_matmul_floor_of(chip, &x->s->kernel, dtype);
+    at.product.m = sm_size_at(&w->m, &x->d, &one);
+    add_fused(x, index, w, f->n, &one, 0, rows, &at);
+    add_fused(x, index, w, f->n, &one, 1, 0, &weights);
+    double products = at.product.batch * at.product.m * at.product.n * at.product.k;
+    *out = (op_floor){.is_matmul = true,
+                      .start_s = floor.start_s,
+                      .math_s = 2 * products * rows * floor.s_per_flop,
+                      .bytes_s = at.bytes * floor.s_per_byte,
+                      .weights_s = (weights.bytes + weights.converting) * floor.s_per_byte,
+                      .mean = w->experts ? at.product.m : 0};
 }

@@ -33,6 +33,10 @@ sm_step_batch point_batch(double sequences, double queries, double past) {
     return b;
 }
 
+sm_step_batch point_prompt(const sm_serve *s) {
+    return point_batch(1, s->job.prompt - s->job.prefix, s->job.prefix);
+}
+
 /* ---- pipelines ---- */
 
 /* Stages work on groups of the batch at the same time: each group passes all stages in turn, and
@@ -180,7 +184,7 @@ static sm_status price_point(sm_serve *s, sm_serve_point *p, double simulated_s,
     decode_time decode;
     sm_step_price prefill;
     point_load load;
-    sm_step_batch prompt = point_batch(1, s->job.prompt - s->job.prefix, s->job.prefix);
+    sm_step_batch prompt = point_prompt(s);
     sm_status status = sm_serve_step(s, &p->plan, &prompt, &prefill, err);
     if (!status) status = point_decode(s, &p->plan, point_group(&p->plan, p->batch), &decode, err);
     if (!status)
@@ -219,4 +223,9 @@ sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double si
 sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
                             sm_serve_point *point, sm_error *err) {
     return point_of(serve, plan, batch, INFINITY, point, err);
+}
+
+sm_status point_rates(sm_serve *serve, const sm_plan *plan, double batch, sm_serve_point *point,
+                      sm_error *err) {
+    return point_of(serve, plan, batch, serve->job.in_flight > 0 ? INFINITY : 0, point, err);
 }

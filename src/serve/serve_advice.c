@@ -62,7 +62,7 @@ static void try_job(advice *a, const char *change, const sm_serve_job *job,
     sm_error err = {.status = SM_OK};
     if (!is_possible(a, sm_serve_new(job, &s, &err), &err)) return;
     if (calibration) sm_serve_set_calibration(s, calibration);
-    if (is_possible(a, sm_serve_point_of(s, plan, batch, &p, &err), &err)) consider(a, change, &p);
+    if (is_possible(a, point_rates(s, plan, batch, &p, &err), &err)) consider(a, change, &p);
     sm_serve_free(s);
 }
 
@@ -112,7 +112,7 @@ static void try_other_chip(advice *a, sm_serve *s, const sm_chip *chip) {
     sm_serve_set_calibration(s, same);
     snprintf(change, sizeof change, "as many %s", chip->name);
     sm_error err = {.status = SM_OK};
-    if (is_possible(a, sm_serve_point_of(s, &a->now->plan, a->now->batch, &p, &err), &err))
+    if (is_possible(a, point_rates(s, &a->now->plan, a->now->batch, &p, &err), &err))
         consider(a, change, &p);
 }
 

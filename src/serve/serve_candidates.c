@@ -131,9 +131,8 @@ typedef struct family {
     const sm_plan *plan;
     holding memory;
     double most, least_ttft_s;       /* of any placement; 0: not known yet */
-    bool compared;                   /* the placements, so that h->keep is known */
-    double prompts[2], prefill_s[2]; /* by seq: the prefill last priced for a load, with
-                                        each collective where it costs least; none: 0 */
+    bool listed;                     /* the placements */
+    double prompts[2], prefill_s[2]; /* by seq: what a prefill last took at least; none: 0 */
     step x;                          /* of decoding, and the least that it takes */
     step_least least;
 } family;
@@ -142,6 +141,10 @@ void search_note(search *h, sm_status status, const sm_error *err) {
     if (status != SM_INTERNAL || h->status != SM_OK) return;
     h->status = status;
     h->err = *err;
+}
+
+static least_kind least_of(const search *h) {
+    return h->o->by_lower ? LEAST_BOUND : LEAST_EXPECTED;
 }
 
 static double limit_time(const search *h, const sm_step_price *p) {
@@ -153,17 +156,16 @@ static bool seq_counts(const search *h, const sm_plan *plan, bool seq) {
     return !seq || plan->tensor > 1;
 }
 
-/* any: with each collective where it costs least, else as the plan lies. */
-static prefill quickest_prefill(search *h, sm_plan plan, placements *any) {
+/* As the plan lies. */
+static prefill quickest_prefill(search *h, sm_plan plan) {
     prefill best = {.ttft_s = INFINITY};
-    sm_step_batch b = point_batch(1, h->s->job.prompt - h->s->job.prefix, h->s->job.prefix);
+    sm_step_batch b = point_prompt(h->s);
     for (int seq = 0; seq < 2; seq++) {
         sm_error err = {0};
         sm_step_price price;
         if (!seq_counts(h, &plan, seq)) continue;
         plan.seq = seq;
-        sm_status status = any ? step_anywhere(h->s, &plan, &b, any, &price, &err)
-                               : sm_serve_step(h->s, &plan, &b, &price, &err);
+        sm_status status = sm_serve_step(h->s, &plan, &b, &price, &err);
         search_note(h, status, &err);
         if (status == SM_OK && limit_time(h, &price) < best.ttft_s)
             best = (prefill){limit_time(h, &price), price.expected_s, seq};
@@ -172,14 +174,25 @@ static prefill quickest_prefill(search *h, sm_plan plan, placements *any) {
 }
 
 static prefill prefill_at(search *h, family *f, int order) {
-    if (h->known[order]) return h->first[order];
-    h->known[order] = true;
-    return h->first[order] = quickest_prefill(h, placed_as(h->places, f->plan, order), NULL);
+    if (h->first[order].ttft_s > 0) return h->first[order];
+    return h->first[order] = quickest_prefill(h, placed_as(h->places, f->plan, order));
 }
 
 static double least_ttft(search *h, family *f) {
-    if (!(f->least_ttft_s > 0))
-        f->least_ttft_s = quickest_prefill(h, *f->plan, h->places).ttft_s * (1 - ROUNDING);
+    sm_step_batch b = point_prompt(h->s);
+    if (f->least_ttft_s > 0) return f->least_ttft_s;
+    f->least_ttft_s = INFINITY;
+    for (int seq = 0; seq < 2; seq++) {
+        sm_error err = {0};
+        sm_plan plan = *f->plan;
+        double seconds = 0;
+        if (!seq_counts(h, &plan, seq)) continue;
+        plan.seq = seq;
+        sm_status status = step_floor_s(&h->floor[2 * seq], h->s, &plan, &b, h->places, least_of(h),
+                                        &seconds, &err);
+        search_note(h, status, &err);
+        f->least_ttft_s = smaller(f->least_ttft_s, seconds * (1 - ROUNDING));
+    }
     return f->least_ttft_s;
 }
 
@@ -215,12 +228,41 @@ static bool price_load(search *h, const found *p, const decode_time *decode, dou
     return status == SM_OK;
 }
 
-/* A candidate by its decode step alone, and then under its load; its first token counts where that
- * has a limit. */
+/* What a token of a batch takes at least under its load, where a step alone takes `alone_s`: with
+ * what its prefills add at least on any placement, be the residual stream sharded or not. */
+static double token_s(search *h, family *f, double batch, double alone_s) {
+    const sm_load load = {.kind = SM_LOAD_CLOSED};
+    double least_s = INFINITY;
+    if (h->o->by_lower || h->s->job.alone || h->s->job.speculation.depth != 0) return alone_s;
+    for (int seq = 0; seq < 2; seq++) {
+        if (!seq_counts(h, f->plan, seq)) continue;
+        sm_engines one = {
+            .decode = h->s, .prefill = h->s, .plan = *f->plan, .n = 1, .prefill_n = 1};
+        one.plan.seq = seq;
+        one.prefill_plan = one.plan;
+        load_steps c = load_steps_of(&one, &load, batch);
+        c.any = h->places;
+        c.floor = &h->floor[2 * seq];
+        c.prompts = f->prompts[seq];
+        c.prefill_s = f->prefill_s[seq];
+        double n = batch / c.n, added = load_prompt_of(&c, n, alone_s, 1).added_s;
+        search_note(h, c.failed ? c.err.status : SM_OK, &c.err);
+        f->prompts[seq] = c.failed ? 0 : c.prompts;
+        f->prefill_s[seq] = c.prefill_s;
+        least_s = smaller(least_s, c.failed ? alone_s : alone_s + added * n / h->s->job.output);
+    }
+    return least_s * (1 - ROUNDING);
+}
+
+/* First by what its steps take alone. */
+static bool is_out(search *h, family *f, double batch, double alone_s) {
+    return ruled_out(h, f, batch, alone_s) || ruled_out(h, f, batch, token_s(h, f, batch, alone_s));
+}
+
+/* A candidate under its load; its first token counts where that has a limit. */
 static void offer(search *h, family *f, int order, double batch, const decode_time *decode) {
     int chips = h->slice[h->at].chips;
     point_load load = {.tpot_s = limit_time(h, &decode->step) / decode->tokens};
-    if (!h->o->brute && ruled_out(h, f, batch, load.tpot_s)) return;
     prefill first = prefill_at(h, f, order);
     found p = {placed_as(h->places, f->plan, order), batch, 0, 0, h->at};
     p.plan.seq = first.seq;
@@ -243,85 +285,27 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
     frontier_add(&h->front, &p);
 }
 
-/* With each collective where it costs least. */
-static double least_tpot(search *h, step *x, const piece_price *work) {
-    sm_step_price price;
-    x->any = h->places;
-    step_price_from(x, work, &price);
-    x->any = NULL;
-    return limit_time(h, &price);
-}
-
-/* Whether a batch is ruled out under its load, `alone_s` being the least that a step takes: with
- * what its prefills add at least on any placement, be the residual stream sharded or not. */
-static bool load_ruled_out(search *h, family *f, double batch, double alone_s) {
-    const sm_load load = {.kind = SM_LOAD_CLOSED};
-    bool out = true;
-    if (h->o->by_lower || h->s->job.alone) return false;
-    for (int seq = 0; out && seq < 2; seq++) {
-        if (!seq_counts(h, f->plan, seq)) continue;
-        sm_engines one = {
-            .decode = h->s, .prefill = h->s, .plan = *f->plan, .n = 1, .prefill_n = 1};
-        one.plan.seq = seq;
-        one.prefill_plan = one.plan;
-        load_steps c = load_steps_of(&one, &load, batch);
-        c.any = h->places;
-        c.prompts = f->prompts[seq];
-        c.prefill_s = f->prefill_s[seq];
-        double n = batch / c.n, added = load_prompt_of(&c, n, alone_s, 1).added_s;
-        search_note(h, c.failed ? c.err.status : SM_OK, &c.err);
-        f->prompts[seq] = c.failed ? 0 : c.prompts;
-        f->prefill_s[seq] = c.prefill_s;
-        out = !c.failed && ruled_out(h, f, batch, alone_s + added * n / h->s->job.output);
-    }
-    return out;
-}
-
-/* By what its ops take at least, and by what they take, which is then left in `work`. */
-static bool work_ruled_out(search *h, family *f, double batch, piece_price *work) {
-    sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
-    step_resize(&f->x, &b);
-    if (!h->o->brute && ruled_out(h, f, batch, step_least_s(&f->least, &f->x, h->o->by_lower)))
-        return true;
-    work_of(h->s->memo, &f->x, work);
-    if (h->o->brute) return false;
-    double least_s = least_tpot(h, &f->x, work);
-    return ruled_out(h, f, batch, least_s) || load_ruled_out(h, f, batch, least_s);
-}
-
 /* Of a token whatever the depth of drafts, if drafting took no time. */
-static double floor_tpot(search *h, family *f, double batch) {
+static double floor_tpot(search *h, family *f, double batch, least_kind kind) {
     int depth = h->s->job.speculation.depth, from = depth < 0 ? 0 : depth;
     int to = depth < 0 ? DEEPEST_DRAFT : depth;
     double least_s = INFINITY;
     for (int k = from; k <= to; k++) {
         sm_step_batch b = point_drafted(h->s, point_group(f->plan, batch), k);
         step_resize(&f->x, &b);
-        double step_s = step_least_s(&f->least, &f->x, h->o->by_lower) * (1 - ROUNDING);
+        double step_s = step_least_s(&f->least, &f->x, kind) * (1 - ROUNDING);
         least_s = smaller(least_s, step_s / point_tokens(h->s, k));
     }
     return least_s;
 }
 
-/* Of placements that the collectives of decoding and of both prefills see alike the first stands
- * for all. */
-static void compare_places(search *h, family *f) {
+/* The placements, and of none of them a prefill yet. */
+static void list_places(search *h, family *f) {
     sm_error err = {0};
-    const variant *variants[3];
-    int n = 0;
-    if (f->compared) return;
+    if (f->listed) return;
     search_note(h, placements_fill(h->places, &err), &err);
-    memset(h->known, 0, (size_t)h->places->n * sizeof *h->known);
-    for (int i = 0; i < 3; i++) {
-        sm_plan p = *f->plan;
-        p.seq = i == 2 && p.tensor > 1;
-        const variant *v = variant_of(h->s, &p, i == 0, &err);
-        if (v) variants[n++] = v;
-        else search_note(h, err.status, &err);
-    }
-    placements_differ(h->places, variants, n, h->keep);
-    for (int i = 0; h->o->brute && i < h->places->n; i++) h->keep[i] = true;
-    f->compared = true;
+    memset(h->first, 0, (size_t)h->places->n * sizeof *h->first);
+    f->listed = true;
 }
 
 /* A step of the family, resized to the batch, on one placement; `work` is that of its ops. With
@@ -341,24 +325,29 @@ static bool time_step(search *h, family *f, int order, double batch, const piece
     return status == SM_OK;
 }
 
+/* The step of a batch, and the work of its ops on any placement. */
+static void resize(search *h, family *f, double batch, piece_price *work) {
+    sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
+    step_resize(&f->x, &b);
+    if (h->s->job.speculation.depth == 0) work_of(h->s->memo, &f->x, work);
+}
+
 static void price_batch(search *h, family *f, double batch) {
     piece_price work[MAX_PIECES];
     decode_time t;
-    bool drafts = h->s->job.speculation.depth != 0;
     h->space += h->places->n;
-    if (drafts ? !h->o->brute && ruled_out(h, f, batch, floor_tpot(h, f, batch))
-               : work_ruled_out(h, f, batch, work)) {
+    if (!h->o->brute && is_out(h, f, batch, floor_tpot(h, f, batch, least_of(h)))) {
         h->pruned += h->places->n;
         return;
     }
-    compare_places(h, f);
+    resize(h, f, batch, work);
+    list_places(h, f);
     for (int i = 0; i < h->places->n; i++) {
-        if (!h->keep[i]) {
-            h->pruned++;
-            continue;
-        }
-        h->evaluated++;
-        if (time_step(h, f, i, batch, work, &t)) offer(h, f, i, batch, &t);
+        bool timed = time_step(h, f, i, batch, work, &t);
+        double alone_s = limit_time(h, &t.step) / t.tokens;
+        bool out = timed && !h->o->brute && is_out(h, f, batch, alone_s);
+        *(out ? &h->pruned : &h->evaluated) += 1;
+        if (timed && !out) offer(h, f, i, batch, &t);
     }
 }
 
@@ -380,15 +369,17 @@ static void note_memory(search *h, const family *f) {
     h->least_chips = h->slice[h->at].chips;
 }
 
-/* The limit's own batch of a plan lies between two powers of two. By what its steps take at least
- * no batch gives more tokens than the largest that keeps to the limit. */
+/* The limit's own batch of a plan lies between two powers of two. By what its steps read at least
+ * no batch gives more tokens than the largest that keeps to the limit; a nearer least would be one
+ * of that batch alone, where others between two powers may be of the frontier. */
 static void note_late(search *h, family *f) {
     double limit = h->o->tpot_s, low = 1, high = f->most;
-    if (!(limit > 0) || !(high > 1) || floor_tpot(h, f, 1) > limit) return;
-    if (floor_tpot(h, f, high) <= limit) low = high;
+    least_kind kind = h->o->by_lower ? LEAST_BOUND : LEAST_READ;
+    if (!(limit > 0) || !(high > 1) || floor_tpot(h, f, 1, kind) > limit) return;
+    if (floor_tpot(h, f, high, kind) <= limit) low = high;
     while (high - low > 1) {
         double middle = floor(0.5 * (low + high));
-        *(floor_tpot(h, f, middle) <= limit ? &low : &high) = middle;
+        *(floor_tpot(h, f, middle, kind) <= limit ? &low : &high) = middle;
     }
     double most = low / limit / h->slice[h->at].chips * (1 + ROUNDING);
     const found late = {*f->plan, exp2(floor(log2(low))), limit, most, h->at};
@@ -429,6 +420,7 @@ static bool open_family(search *h, family *f) {
     search_note(h, status, &err);
     if (status != SM_OK || h->places->n == 0) return false;
     step_least_of(&f->x, h->places, &f->least);
+    for (int i = 0; i < FLOORS; i++) h->floor[i].made = false;
     return true;
 }
 
@@ -453,9 +445,8 @@ sm_status search_start(const sm_serve_job *job, const sm_calibration *calibratio
     h->best_ttft_s = h->least_bytes = INFINITY;
     h->places = sm_arena_alloc(arena, sizeof *h->places);
     h->first = sm_arena_array(arena, MAX_ORDERS, sizeof *h->first);
-    h->known = sm_arena_array(arena, MAX_ORDERS, sizeof *h->known);
-    h->keep = sm_arena_array(arena, MAX_ORDERS, sizeof *h->keep);
-    if (!slices || !h->places || !h->first || !h->known || !h->keep) return sm_fail_memory(err);
+    h->floor = sm_arena_array(arena, FLOORS, sizeof *h->floor);
+    if (!slices || !h->places || !h->first || !h->floor) return sm_fail_memory(err);
     h->places->arena = arena;
     h->slice = slices;
     h->slices = slices_of(job->system, least, most, slices);
@@ -524,16 +515,16 @@ static void refine(search *h, const found *point, size_t n) {
 static bool quickest_place(search *h, family *f, double batch, found *out) {
     piece_price work[MAX_PIECES];
     decode_time t;
-    sm_step_batch b = point_batch(point_group(f->plan, batch), 1, point_context(h->s));
     *out = (found){.batch = 0};
-    step_resize(&f->x, &b);
-    if (h->s->job.speculation.depth == 0) work_of(h->s->memo, &f->x, work);
-    compare_places(h, f);
+    resize(h, f, batch, work);
+    list_places(h, f);
     for (int i = 0; i < h->places->n; i++) {
-        if (!h->keep[i] || !time_step(h, f, i, batch, work, &t)) continue;
+        if (!time_step(h, f, i, batch, work, &t)) continue;
+        point_load load = {.tpot_s = limit_time(h, &t.step) / t.tokens};
+        bool first_one = !(out->batch > 0) || h->o->brute;
+        if (!first_one && token_s(h, f, batch, load.tpot_s) >= out->tpot_s) continue;
         prefill first = prefill_at(h, f, i);
         found p = {placed_as(h->places, f->plan, i), batch, 0, 0, h->at};
-        point_load load = {.tpot_s = limit_time(h, &t.step) / t.tokens};
         p.plan.seq = first.seq;
         if (!h->o->by_lower && !price_load(h, &p, &t, first.expected_s, 0, &load)) continue;
         p.tpot_s = load.tpot_s;
@@ -560,6 +551,8 @@ static void refine_late(search *h) {
         serve_set_system(h->s, &h->slice[h->at]);
         if (!open_family(h, &f)) continue;
         for (double batch = late->batch; batch >= 1; batch = floor(0.5 * batch)) {
+            double least_s = token_s(h, &f, batch, floor_tpot(h, &f, batch, least_of(h)));
+            if (!h->o->brute && batch > 1 && least_s > h->o->tpot_s) continue;
             if (!quickest_place(h, &f, batch, &from)) break;
             if (from.tpot_s > h->o->tpot_s && batch > 1) continue;
             if (offer_batch(h, &from, batch)) refine(h, &from, 1);

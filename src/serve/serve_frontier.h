@@ -30,14 +30,15 @@ typedef struct prefill {
     bool seq;
 } prefill;
 
+enum { FLOORS = 4 };
 typedef struct search {
     sm_serve *s;
     const sm_serve_search_options *o;
     const sm_system *slice;
     int slices, at;     /* slice[at] is under s */
     placements *places; /* of the degrees under way */
-    prefill *first;     /* on each of them, where known; keep: none before it costs the same */
-    bool *known, *keep;
+    prefill *first;     /* on each of them; not known: 0 */
+    step_floor *floor;  /* of prompts, by seq: alone and beside decoding */
     frontier front;
     frontier
         late; /* plans whose batches of powers of two stop short of the limit per token: the last

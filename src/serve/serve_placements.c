@@ -1,5 +1,5 @@
-/* The ways to lay out a plan: orders of axes and dimensions that differ, those of them that cost
- * the same, and what a collective costs at least on any of them. */
+/* The ways to lay out a plan: orders of axes and dimensions that differ, and what a collective
+ * costs at least on any of them. */
 #include <stdio.h>
 #include <string.h>
 
@@ -153,46 +153,6 @@ sm_plan placed_as(const placements *p, const sm_plan *plan, int way) {
     memcpy(placed.order, p->plan[way].order, sizeof placed.order);
     memcpy(placed.dims, p->plan[way].dims, sizeof placed.dims);
     return placed;
-}
-
-/* ---- that cost the same ---- */
-
-/* The axes over which collectives run. */
-typedef struct masks {
-    int n;
-    sm_axes axes[MAX_MASKS];
-} masks;
-
-static void add_mask(masks *m, sm_axes axes) {
-    for (int i = 0; i < m->n; i++)
-        if (m->axes[i] == axes) return;
-    if (m->n < MAX_MASKS) m->axes[m->n++] = axes;
-}
-
-static masks masks_of(const variant *const *variants, int n) {
-    masks m = {1, {SM_BIT(SM_PLACED_PIPELINE)}};
-    for (int v = 0; v < n; v++)
-        for (int i = 0; i < variants[v]->pieces; i++)
-            for (int c = 0; c < variants[v]->piece[i].part.comms; c++)
-                add_mask(&m, variants[v]->piece[i].part.comm[c].axes);
-    return m;
-}
-
-static bool costs_as(const placements *p, const masks *m, int a, int b) {
-    for (int i = 0; i < m->n; i++) {
-        sm_group x = sm_group_join(&p->at[a], m->axes[i]), y = sm_group_join(&p->at[b], m->axes[i]);
-        if (!same_group(&x, &y)) return false;
-    }
-    return true;
-}
-
-void placements_differ(const placements *p, const variant *const *variants, int n, bool *keep) {
-    masks m = masks_of(variants, n);
-    for (int i = 0; i < p->n; i++) {
-        keep[i] = true;
-        if (m.n == MAX_MASKS) continue; /* more than any program has */
-        for (int k = 0; keep[i] && k < i; k++) keep[i] = !keep[k] || !costs_as(p, &m, k, i);
-    }
 }
 
 /* ---- what a collective takes at least ---- */

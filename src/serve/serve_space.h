@@ -104,7 +104,6 @@ typedef struct step {
     const variant *prefill; /* of a mixed step: its prompts expand latent keys and scan in chunks */
     sm_degrees d;
     sm_placement at;
-    struct placements *any; /* instead of at: each collective where it costs least */
     int groups;
     attend group[SM_MAX_GROUPS];
     sm_program_extent tokens; /* of all groups, as sequences of one query */
@@ -119,6 +118,18 @@ sm_status step_prepare(sm_serve *s, const sm_plan *plan, const sm_step_batch *ba
 /* Of a plan that is known to shard the model, and that is not placed: `at` stays as it was. */
 sm_status step_unplaced(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch, step *out,
                         sm_error *err);
+/* What an op of a piece runs over: the whole step, or of a mixed one the sequences that decode or
+ * the prompts, in programs of their own. */
+typedef enum step_part { STEP_WHOLE, STEP_DECODING, STEP_PROMPTS } step_part;
+typedef struct step_op {
+    const fused *f;
+    step_part of;
+} step_op;
+enum { STEP_OPS = 2 * SM_MAX_WORK };
+int step_ops(const step *x, int index, step_op *out); /* room: STEP_OPS; returns how many */
+step step_part_of(const step *x, step_part of);
+double step_part_tokens(const step *x, step_part of); /* of the whole mesh, as sequences */
+int step_decoding(const sm_step_batch *batch);        /* of its groups: how many decode */
 /* Seconds of a step that the host takes for its sequences. */
 double step_host_s(const step *x);
 /* The same step with so many sequences in each of its groups. */
@@ -136,6 +147,15 @@ typedef struct op_price {
     bool memory_bound;
 } op_price;
 op_price op_price_of(const step *x, int index, const fused *f);
+/* What an op takes at least: its start, and seconds of a token at the best rates, of its bytes and
+ * of all weights, which overlap in a matmul. What grows with keys has its start alone. */
+typedef struct op_floor {
+    bool is_matmul;
+    double start_s, math_s, bytes_s, weights_s;
+    double mean; /* rows of an expert for each token; 0: no experts */
+} op_floor;
+void op_least(const step *x, int index, const sm_work *w, const fused *f, op_floor *out);
+double reached_share(const step *x, const sm_layer_kind *kind, double rows);
 bool op_is_keyed(const sm_work *w); /* some size of it grows with the keys */
 /* The whole mesh's sequences, queries and held keys of a group in a layer of this kind (NULL:
  * none).
@@ -195,6 +215,7 @@ bool reads_weights(const step *x, int index); /* its own: embeddings may lie in 
 double point_context(const sm_serve *s);
 double point_group(const sm_plan *plan, double batch);
 sm_step_batch point_batch(double sequences, double queries, double past);
+sm_step_batch point_prompt(const sm_serve *s); /* of one request */
 /* Tokens of the longest step: a prompt on each replica; engines take longer ones in chunks. */
 double point_step_tokens(const sm_serve *s, const sm_degrees *d, double batch);
 
@@ -237,9 +258,13 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, doubl
 /* sm_serve_point_of; with first tokens in closed form unless they are simulated. */
 sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double simulated_s,
                    sm_serve_point *point, sm_error *err);
+/* Where only times per token and throughput are asked for: first tokens are simulated where these
+ * follow from them, which is of requests in flight that are given. */
+sm_status point_rates(sm_serve *serve, const sm_plan *plan, double batch, sm_serve_point *point,
+                      sm_error *err);
 
 /* ---- search ---- */
-enum { MAX_SLICES = 96, MAX_ORDERS = 1024, MAX_MASKS = 32 };
+enum { MAX_SLICES = 96, MAX_ORDERS = 1024 };
 /* Degrees whose product is so many chips, with every choice that matters for them; keys in
  * o->fixed.given stay, and only plans of o->space are visited. Placement is left as in fixed. Stops
  * when visit says false. */
@@ -292,26 +317,39 @@ static inline double floor_s(const comm_floor *f, double bytes) {
     for (int i = 1; i < f->n; i++) least = smaller(least, sm_line_at(f->line[i], bytes));
     return least;
 }
-/* keep[i]: no placement before i has the same groups in every collective of these variants. */
-void placements_differ(const placements *p, const variant *const *variants, int n, bool *keep);
 
-/* A step of a plan that is known to shard the model, each collective where it costs least. */
-sm_status step_anywhere(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
-                        placements *any, sm_step_price *price, sm_error *err);
-/* What a decode step takes at least, whatever the placement, as a function of its sequences: made
- * once for all batches of a sharding. Attention takes what it takes, other ops are launched,
- * weights are read at the datasheet's rate, each collective lies where it costs least, and all that
- * may hide does. Terms for which there is no room are left out. */
+/* What a step takes at least, whatever the placement, as a function of its sequences: made once for
+ * all batches of a sharding. Matmuls take what no tile or wave makes longer, attention what it
+ * takes, each collective lies where it costs least, and all that may hide does. Terms for which
+ * there is no room are left out. */
 enum { MAX_LEAST = 128 };
+/* Tokens that a term grows with. */
+typedef enum least_tokens {
+    LEAST_TOKENS,
+    LEAST_SAMPLED,
+    LEAST_ROUTED,
+    LEAST_DECODING,
+    LEAST_PROMPTS,
+    LEAST_COUNTS
+} least_tokens;
 typedef struct step_least {
     double fixed_s, kernels, weight_bytes; /* whatever the batch */
-    double expert_bytes[MAX_PIECES];       /* were all of them reached */
-    int attends, comms;
+    double read_s;                   /* weights at the datasheet's rate, of the fullest stage */
+    double each_s[LEAST_COUNTS];     /* of one token, of what streams */
+    double expert_bytes[MAX_PIECES]; /* were all of them reached */
+    int attends, products, comms;
     struct least_attend {
         int index;
         const fused *op;
+        step_part of;
         double times, exact; /* passes of all pieces that attend alike: of the fullest stage, all */
     } attend[MAX_LEAST];
+    struct least_product {
+        int index;
+        least_tokens of;
+        double times;
+        op_floor op;
+    } product[MAX_LEAST];
     struct least_comm {
         int index; /* of the pipeline: that of the first piece, `of` NULL */
         const sm_comm *of;
@@ -320,9 +358,21 @@ typedef struct step_least {
     } comm[MAX_LEAST];
 } step_least;
 void step_least_of(const step *x, placements *any, step_least *out);
-/* Of the step, resized: what is expected of it; lower: its bound. */
-double step_least_s(const step_least *f, const step *x, bool lower);
-
+/* Of the step, resized: what is expected of it; of that, were weights read at the datasheet's rate
+ * and nothing multiplied; its bound. */
+typedef enum least_kind { LEAST_EXPECTED, LEAST_READ, LEAST_BOUND } least_kind;
+double step_least_s(const step_least *f, const step *x, least_kind kind);
+/* The same of batches of one plan, made when one is first asked for, and anew where other groups of
+ * them decode. */
+typedef struct step_floor {
+    bool made;
+    int decoding;
+    sm_plan plan;
+    step x;
+    step_least least;
+} step_floor;
+sm_status step_floor_s(step_floor *f, sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
+                       placements *any, least_kind kind, double *seconds, sm_error *err);
 /* ---- detail ---- */
 /* The step of a point that decodes, or that prefills one prompt. */
 sm_status point_step(sm_serve *s, const sm_serve_point *point, bool decode, step *out,

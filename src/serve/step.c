@@ -113,51 +113,70 @@ static bool is_decoding(double queries, double past) {
     return queries <= MOST_VERIFIED && past > 0;
 }
 
-/* The same step with its decoding groups alone, or with the others. */
-static step part_of(const step *x, bool decoding) {
-    step part = *x;
+static bool is_of(const attend *g, step_part of) {
+    return is_decoding(g->queries, g->past) == (of == STEP_DECODING);
+}
+
+double step_part_tokens(const step *x, step_part of) {
     double tokens = 0;
+    for (int i = 0; i < x->groups; i++)
+        if (is_of(&x->group[i], of)) tokens += x->group[i].sequences * x->group[i].queries;
+    return tokens * x->d.replicas;
+}
+
+step step_part_of(const step *x, step_part of) {
+    step part = *x;
     part.groups = 0;
-    for (int i = 0; i < x->groups; i++) {
-        const attend *g = &x->group[i];
-        if (is_decoding(g->queries, g->past) != decoding) continue;
-        part.group[part.groups++] = *g;
-        tokens += g->sequences * g->queries;
-    }
-    part.tokens.sequences = tokens * x->d.replicas;
-    if (!decoding) part.v = x->prefill;
+    for (int i = 0; i < x->groups; i++)
+        if (is_of(&x->group[i], of)) part.group[part.groups++] = x->group[i];
+    part.tokens.sequences = step_part_tokens(x, of);
+    assert(of != STEP_PROMPTS || x->prefill);
+    if (of == STEP_PROMPTS) part.v = x->prefill;
     return part;
+}
+
+static bool attends_latent(const step *x, int index) {
+    return index < x->s->kinds && x->s->model.kind[index].attention == SM_ATTENTION_MLA;
 }
 
 /* Prompts of a mixed step are not attended to on the compressed cache, which takes several times
  * the FLOPs: their keys are expanded as in a prefill, and only sequences that decode absorb. Nor
- * are they scanned position by position, but in chunks. `keyed`: attention is of two forms. */
-static void mixed_forms(const step *x, int index, bool keyed, piece_price *out) {
-    step decode = part_of(x, true), prompts = part_of(x, false);
-    const piece *p = &x->v->piece[index], *prefill = &x->prefill->piece[index];
+ * are they scanned position by position, but in chunks. */
+int step_ops(const step *x, int index, step_op *out) {
+    const piece *p = &x->v->piece[index];
+    const piece *prefill = x->prefill ? &x->prefill->piece[index] : NULL;
+    bool latent = attends_latent(x, index);
+    int n = 0;
     for (int i = 0; i < p->ops; i++) {
         const sm_work *w = &p->part.work[p->op[i].first];
-        bool attends = keyed && (w->function == SM_FUNCTION_ABSORBED || op_is_keyed(w));
-        add_work(attends || op_scans(p, &p->op[i]) ? &decode : x, index, &p->op[i], out);
+        bool attends = latent && (w->function == SM_FUNCTION_ABSORBED || op_is_keyed(w));
+        bool alone = prefill && (attends || op_scans(p, &p->op[i]));
+        out[n++] = (step_op){&p->op[i], alone ? STEP_DECODING : STEP_WHOLE};
     }
-    for (int i = 0; i < prefill->ops; i++) {
+    for (int i = 0; prefill && i < prefill->ops; i++) {
         const fused *f = &prefill->op[i];
-        bool attends = keyed && op_is_keyed(&prefill->part.work[f->first]);
-        if (attends || op_scans(prefill, f)) add_work(&prompts, index, f, out);
+        bool attends = latent && op_is_keyed(&prefill->part.work[f->first]);
+        if (attends || op_scans(prefill, f)) out[n++] = (step_op){f, STEP_PROMPTS};
     }
+    return n;
 }
 
 /* The ops of a piece, which no placement changes; and then its collectives. */
 static void piece_work_of(const step *x, int index, piece_price *out) {
     const piece *p = &x->v->piece[index];
+    step_op op[STEP_OPS];
+    int n = step_ops(x, index, op);
+    step_part made = STEP_WHOLE;
+    step part;
     memset(out, 0, sizeof *out);
     out->weight_bytes = weights_read(x, index);
-    bool latent = index < x->s->kinds && x->s->model.kind[index].attention == SM_ATTENTION_MLA;
+    for (int i = 0; i < n; i++) {
+        bool whole = op[i].of == STEP_WHOLE;
+        if (!whole && made != op[i].of) part = step_part_of(x, made = op[i].of);
+        add_work(whole ? x : &part, index, op[i].f, out);
+    }
     bool scans = false;
     for (int i = 0; i < p->ops; i++) scans = scans || op_scans(p, &p->op[i]);
-    if ((latent || scans) && x->prefill) mixed_forms(x, index, latent, out);
-    else
-        for (int i = 0; i < p->ops; i++) add_work(x, index, &p->op[i], out);
     double state = scans && index < x->s->kinds ? state_held(x->s, p, index, &x->d) : 0;
     for (int i = 0; i < x->groups; i++)
         if (x->group[i].past > 0) out->kv_bytes += state * x->group[i].sequences;
@@ -357,17 +376,21 @@ void step_resize(step *x, const sm_step_batch *batch) {
     x->sampled = (sm_program_extent){drawn * x->d.replicas, 1, 1};
 }
 
+int step_decoding(const sm_step_batch *batch) {
+    int n = 0;
+    for (int i = 0; i < batch->groups; i++)
+        n += is_decoding(batch->group[i].queries, batch->group[i].past);
+    return n;
+}
+
 /* A step in which any sequence decodes is laid out for decoding. */
 sm_status step_unplaced(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch, step *out,
                         sm_error *err) {
     sm_error own = {0};
-    int decoding = 0;
-    for (int i = 0; i < batch->groups; i++)
-        decoding += is_decoding(batch->group[i].queries, batch->group[i].past);
+    int decoding = step_decoding(batch);
     bool mixed = decoding > 0 && decoding < batch->groups;
     out->s = s;
     out->plan = plan;
-    out->any = NULL;
     sm_degrees_set(&out->d, plan, &s->model);
     out->v = variant_of(s, plan, decoding > 0, &own);
     out->prefill = out->v && mixed ? variant_of(s, plan, false, &own) : NULL;
@@ -405,19 +428,5 @@ sm_status sm_serve_step(sm_serve *serve, const sm_plan *plan, const sm_step_batc
     if (!isfinite(price->expected_s))
         return sm_fail(err, SM_INTERNAL, "a group of chips of this plan lies on no link of %s",
                        serve->system.text);
-    return SM_OK;
-}
-
-sm_status step_anywhere(sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
-                        placements *any, sm_step_price *price, sm_error *err) {
-    sm_plan p = *plan;
-    piece_price work[MAX_PIECES];
-    step x;
-    sm_plan_settle(&p, &s->model);
-    sm_status status = step_unplaced(s, &p, batch, &x, err);
-    if (status != SM_OK) return status;
-    work_of(s->memo, &x, work);
-    x.any = any;
-    step_price_from(&x, work, price);
     return SM_OK;
 }

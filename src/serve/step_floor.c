@@ -1,15 +1,20 @@
-/* What a decode step takes at least, whatever the placement. A search has some twenty batches of
- * each sharding, on many placements each: most are ruled out by this, which asks nothing of the
- * sharding again. */
+/* What a step takes at least, whatever the placement. A search has some twenty batches of each
+ * sharding, on many placements each: most are ruled out by this, which asks nothing of the sharding
+ * again. */
 #include "serve_space.h"
 
 static double rate_of(const step *x) { return x->s->system.chip.memory_bytes_per_s.value; }
 
+static const sm_work *work_at(const step *x, step_part of, int index, const fused *f) {
+    const variant *v = of == STEP_PROMPTS ? x->prefill : x->v;
+    return &v->piece[index].part.work[f->first];
+}
+
 /* Whether two ops take as long: kinds of layers often differ in what does not attend alone. */
-static bool attends_as(const step *x, const struct least_attend *a, int index, const fused *f) {
+static bool attends_as(const step *x, const struct least_attend *a, int index, const step_op *op) {
     const sm_layer_kind *j = &x->s->model.kind[a->index], *k = &x->s->model.kind[index];
-    const sm_work *v = &x->v->piece[a->index].part.work[a->op->first];
-    const sm_work *w = &x->v->piece[index].part.work[f->first];
+    if (a->of != op->of) return false;
+    const sm_work *v = work_at(x, a->of, a->index, a->op), *w = work_at(x, op->of, index, op->f);
     const sm_size *one[] = {&v->batch, &v->m, &v->n, &v->kv_heads};
     const sm_size *other[] = {&w->batch, &w->m, &w->n, &w->kv_heads};
     for (int i = 0; i < 4; i++)
@@ -19,34 +24,47 @@ static bool attends_as(const step *x, const struct least_attend *a, int index, c
             return false;
     return j->attention == k->attention && j->window == k->window && j->chunk == k->chunk &&
            j->H == k->H && j->V_head == k->V_head && j->kv_rank == k->kv_rank &&
-           j->rope_H == k->rope_H && a->op->keys == f->keys;
+           j->rope_H == k->rope_H && a->op->keys == op->f->keys;
 }
 
-static void add_attention(const step *x, int index, const fused *f, double passes,
+static void add_attention(const step *x, int index, const step_op *op, double passes,
                           step_least *out) {
     double exact = piece_passes(x, index, false);
     for (int i = 0; i < out->attends; i++) {
         struct least_attend *a = &out->attend[i];
-        if (!attends_as(x, a, index, f)) continue;
+        if (!attends_as(x, a, index, op)) continue;
         a->times += passes;
         a->exact += exact;
         return;
     }
     if (out->attends < MAX_LEAST)
-        out->attend[out->attends++] = (struct least_attend){index, f, passes, exact};
+        out->attend[out->attends++] = (struct least_attend){index, op->f, op->of, passes, exact};
+}
+
+static least_tokens tokens_of(const step *x, int index, step_part of, const op_floor *op) {
+    if (op->mean > 0) return LEAST_ROUTED;
+    if (of != STEP_WHOLE) return of == STEP_PROMPTS ? LEAST_PROMPTS : LEAST_DECODING;
+    return index == head_piece(x->s) ? LEAST_SAMPLED : LEAST_TOKENS;
 }
 
 static void add_ops(const step *x, int index, double passes, step_least *out) {
-    const piece *p = &x->v->piece[index];
-    for (int i = 0; i < p->ops; i++) {
-        const fused *f = &p->op[i];
-        if (is_encoding(f)) continue; /* nothing begins in a decode step */
-        if (p->part.work[f->first].kind == SM_OP_ATTENTION) {
-            add_attention(x, index, f, passes, out);
+    step_op op[STEP_OPS];
+    int n = step_ops(x, index, op);
+    for (int i = 0; i < n; i++) {
+        op_floor floor;
+        if (is_encoding(op[i].f)) continue; /* begins once, if at all */
+        const sm_work *w = work_at(x, op[i].of, index, op[i].f);
+        if (w->kind == SM_OP_ATTENTION) {
+            add_attention(x, index, &op[i], passes, out);
             continue;
         }
-        out->fixed_s += passes * x->s->kernel.launch_s;
+        op_least(x, index, w, op[i].f, &floor);
+        least_tokens of = tokens_of(x, index, op[i].of, &floor);
+        out->fixed_s += passes * floor.start_s;
         out->kernels += passes;
+        if (!floor.is_matmul) out->each_s[of] += passes * floor.math_s;
+        else if (out->products < MAX_LEAST)
+            out->product[out->products++] = (struct least_product){index, of, passes, floor};
     }
 }
 
@@ -61,7 +79,7 @@ static void add_weights(const step *x, int index, double passes, step_least *out
             continue;
         }
         out->weight_bytes += piece_passes(x, index, false) * bytes;
-        if (!is_before_head(x->s, index)) out->fixed_s += passes * bytes / rate_of(x);
+        if (!is_before_head(x->s, index)) out->read_s += passes * bytes / rate_of(x);
     }
 }
 
@@ -76,17 +94,20 @@ static void add_comm(placements *any, int index, const sm_comm *c, double scale,
 
 void step_least_of(const step *x, placements *any, step_least *out) {
     const sm_serve *s = x->s;
-    out->fixed_s = out->kernels = out->weight_bytes = 0;
-    out->attends = out->comms = 0;
+    bool slices = s->system.torus_dims > 0 && !x->v->rules.decode;
+    out->fixed_s = out->kernels = out->weight_bytes = out->read_s = 0;
+    out->attends = out->products = out->comms = 0;
+    for (int i = 0; i < LEAST_COUNTS; i++) out->each_s[i] = 0;
     for (int i = 0; i < x->v->pieces; i++) {
         const piece *p = &x->v->piece[i];
         double passes = piece_passes(x, i, true);
         out->expert_bytes[i] = 0;
+        if (!step_has(x, i)) continue;
         add_ops(x, i, passes, out);
         add_weights(x, i, passes, out);
         for (int k = 0; k < p->part.comms && !p->encodes; k++) {
             const sm_comm *c = &p->part.comm[k];
-            bool hides = c->stream != SM_STREAM_BLOCKING;
+            bool hides = slices || c->stream != SM_STREAM_BLOCKING;
             double more = c->ragged && !c->bytes.per_key ? s->job.imbalance : 1;
             add_comm(any, i, c, more * bytes_sent(x, i, c, 1),
                      passes * (hides ? 1 - s->calibration->overlap : 1), out);
@@ -98,35 +119,101 @@ void step_least_of(const step *x, placements *any, step_least *out) {
 static double comm_s(const step *x, const struct least_comm *c) {
     const sm_size *size = c->of ? &c->of->bytes : &x->v->piece[0].part.boundary;
     const sm_layer_kind *kind = c->index < x->s->kinds ? &x->s->model.kind[c->index] : NULL;
-    sm_program_extent n = size->per_key                  ? group_counts(x, kind, &x->group[0])
-                          : c->index == head_piece(x->s) ? x->sampled
-                                                         : x->tokens;
-    return c->times * floor_s(c->floor, c->scale * sm_size_at(size, &x->d, &n));
+    const sm_program_extent *n = c->index == head_piece(x->s) ? &x->sampled : &x->tokens;
+    double seconds = 0;
+    if (!size->per_key) return c->times * floor_s(c->floor, c->scale * sm_size_at(size, &x->d, n));
+    for (int g = 0; g < x->groups; g++) {
+        sm_program_extent group = group_counts(x, kind, &x->group[g]);
+        seconds += floor_s(c->floor, c->scale * sm_size_at(size, &x->d, &group));
+    }
+    return c->times * seconds;
 }
 
-double step_least_s(const step_least *f, const step *x, bool lower) {
-    const sm_serve *s = x->s;
-    double path = f->fixed_s, kernels = f->kernels, weight_bytes = f->weight_bytes;
-    double W = rate_of(x), kv_bytes = 0, attention_flops = 0;
-    for (int i = 0; i < s->kinds; i++) {
-        if (!(f->expert_bytes[i] > 0)) continue;
-        double bytes = f->expert_bytes[i] * experts_share(x, i);
-        path += piece_passes(x, i, true) * bytes / W;
-        weight_bytes += piece_passes(x, i, false) * bytes;
+/* Of a mixed step, of one or the other. */
+static double tokens_in(const step *x, bool decoding) {
+    return x->prefill ? step_part_tokens(x, decoding ? STEP_DECODING : STEP_PROMPTS) : 0;
+}
+
+static double products_s(const step_least *f, const step *x) {
+    const double tokens[LEAST_COUNTS] = {[LEAST_TOKENS] = x->tokens.sequences,
+                                         [LEAST_SAMPLED] = x->sampled.sequences,
+                                         [LEAST_ROUTED] = x->routed.sequences,
+                                         [LEAST_DECODING] = tokens_in(x, true),
+                                         [LEAST_PROMPTS] = tokens_in(x, false)};
+    double seconds = 0, rows = 0, reached = 0;
+    int kind = -1;
+    for (int i = 0; i < LEAST_COUNTS; i++) seconds += f->each_s[i] * tokens[i];
+    for (int i = 0; i < f->products; i++) {
+        const struct least_product *p = &f->product[i];
+        double n = tokens[p->of], share = 1;
+        if (p->op.mean > 0) { /* what goes up and comes down meets the same experts */
+            bool same = kind == p->index && !(rows < p->op.mean * n) && !(rows > p->op.mean * n);
+            if (!same) reached = reached_share(x, &x->s->model.kind[p->index], p->op.mean * n);
+            kind = p->index;
+            rows = p->op.mean * n;
+            share = reached;
+        }
+        seconds += p->times * sm_matmul_overlapped_s(p->op.math_s * n,
+                                                     p->op.bytes_s * n + p->op.weights_s * share);
     }
+    return seconds;
+}
+
+/* Parts of a mixed step are made when one attends by itself. */
+static double attention_s(const step_least *f, const step *x, double *kernels, double *kv_bytes,
+                          double *flops) {
+    step_part made = STEP_WHOLE;
+    step part;
+    double seconds = 0;
     for (int i = 0; i < f->attends; i++) {
         const struct least_attend *a = &f->attend[i];
-        op_price op = op_price_of(x, a->index, a->op);
-        path += a->times * op.expected;
-        kernels += a->times * op.kernels;
-        kv_bytes += a->exact * op.kv_bytes;
-        attention_flops += a->exact * op.flops;
+        bool whole = a->of == STEP_WHOLE;
+        if (!whole && made != a->of) part = step_part_of(x, made = a->of);
+        op_price op = op_price_of(whole ? x : &part, a->index, a->op);
+        seconds += a->times * op.expected;
+        *kernels += a->times * op.kernels;
+        *kv_bytes += a->exact * op.kv_bytes;
+        *flops += a->exact * op.flops;
     }
-    if (lower) {
+    return seconds;
+}
+
+/* Bytes of experts that some token reaches, of all stages or of the fullest. */
+static double expert_bytes(const step_least *f, const step *x, bool fullest_stage) {
+    double bytes = 0;
+    for (int i = 0; i < x->s->kinds; i++)
+        if (f->expert_bytes[i] > 0)
+            bytes += piece_passes(x, i, fullest_stage) * f->expert_bytes[i] * experts_share(x, i);
+    return bytes;
+}
+
+double step_least_s(const step_least *f, const step *x, least_kind kind) {
+    const sm_serve *s = x->s;
+    double kernels = f->kernels, kv_bytes = 0, flops = 0, W = rate_of(x);
+    double path = attention_s(f, x, &kernels, &kv_bytes, &flops);
+    if (kind == LEAST_BOUND) {
         double C = sm_chip_peak(&s->system.chip, s->job.dtypes.compute, NULL);
-        return larger(kv_bytes / W, attention_flops / C) + weight_bytes / W;
+        return larger(kv_bytes / W, flops / C) + (f->weight_bytes + expert_bytes(f, x, false)) / W;
     }
+    if (kind == LEAST_EXPECTED) path += f->fixed_s + products_s(f, x);
+    else path += f->kernels * s->kernel.launch_s + f->read_s + expert_bytes(f, x, true) / W;
     for (int i = 0; i < f->comms; i++) path += comm_s(x, &f->comm[i]);
     double host = s->job.eager ? kernels * s->calibration->launch_s : 0;
     return larger(path, host) + s->calibration->step_overhead_s + step_host_s(x);
+}
+
+sm_status step_floor_s(step_floor *f, sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
+                       placements *any, least_kind kind, double *seconds, sm_error *err) {
+    if (!f->made || f->decoding != step_decoding(batch)) {
+        f->decoding = step_decoding(batch);
+        f->plan = *plan;
+        sm_plan_settle(&f->plan, &s->model);
+        sm_status status = step_unplaced(s, &f->plan, batch, &f->x, err);
+        if (status != SM_OK) return status;
+        step_least_of(&f->x, any, &f->least);
+        f->made = true;
+    }
+    step_resize(&f->x, batch);
+    *seconds = step_least_s(&f->least, &f->x, kind);
+    return SM_OK;
 }

@@ -10,8 +10,9 @@
 
 enum { SAMPLE = 48, LARGEST_FACTOR = 7 };
 
+/* However late it is, there is to be an answer: one node that reaches something. */
 static bool stopped(const plan_search *h) {
-    return sm_search_stopped(h->options->stop, h->until_s);
+    return h->n_near > 0 && sm_search_stopped(h->options->stop, h->until_s);
 }
 
 static void look_at(plan_search *h, size_t number) {
@@ -47,7 +48,8 @@ void search_climb(plan_search *h) {
         look_around(h, &h->node[h->near[i].node]);
         i = -1;
     }
-    for (int i = 0; i < h->n_near && !stopped(h); i++) { /* what they have joins the best plans */
+    for (int i = 0; i < h->n_near && !(i > 0 && stopped(h));
+         i++) { /* what they have joins the best plans */
         const size_t number = h->near[i].node;
         search_expand(h, 0, 0, number, search_threshold(h));
         search_merge(h, 0, number);

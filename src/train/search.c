@@ -196,8 +196,8 @@ static sm_status search_chips(plan_search *h, int chips, sm_error *err) {
     sm_branching_result done;
     double floor_s = search_floor(h->train, &o->fixed, chips);
     bool hopeless = o->objective == SM_OBJECTIVE_TIME && floor_s >= search_threshold(h);
-    bool late = sm_search_stopped(o->stop, h->until_s);
-    h->count_only = (o->prune && hopeless) || late;
+    bool late = h->space > 0 && sm_search_stopped(o->stop, h->until_s);
+    h->count_only = o->prune && hopeless;
     if (late && !hopeless) { /* no time to bound each node: all of them by their work alone */
         double floors[] = {[SM_OBJECTIVE_TIME] = floor_s,
                            [SM_OBJECTIVE_COST] = floor_s * chips,
@@ -205,7 +205,7 @@ static sm_status search_chips(plan_search *h, int chips, sm_error *err) {
         h->unseen = fmin(h->unseen, floors[o->objective]);
         h->effort.optimal = false;
     }
-    if (late && h->space > 0) return SM_OK;
+    if (late) return SM_OK;
     sm_status s = search_enumerate(h, chips, err);
     if (s || h->count_only || h->nodes == 0) return s;
     s = make_lanes(h, err);
