@@ -6,8 +6,9 @@
 #include "space.h"
 
 static double ragged_of(const sm_train *t, const slot_key *key, const sm_group *g) {
-    return key->ragged && !t->software.all_slots ? sm_ragged_part(&t->system, t->largest_top_k, g)
-                                                 : 1; /* the runtime sends every slot */
+    const int in_order = t->software_memory.experts_in_order ? (int)t->most_experts : 0;
+    if (!key->ragged || t->software.all_slots) return 1; /* the runtime sends every slot */
+    return sm_ragged_part(&t->system, t->largest_top_k, in_order, g);
 }
 
 /* On a switch level it counts how many members are below each child, not which. */
