@@ -115,6 +115,26 @@ static void gate_and_up_sum_their_gradients_apart(void **state) {
              price_on("h100-sxm:8", "tensor=8,seq=on", 1, &plain).expected_s * 1e9);
 }
 
+static double adding_s(const char *text, double sequences, double bytes) {
+    sm_software_memory adds = plain;
+    adds.adding_bytes = bytes;
+    return price_on("h100-sxm:8", text, sequences, &adds).expected_s -
+           price_on("h100-sxm:8", text, sequences, &plain).expected_s;
+}
+
+/* As often as there are microbatches, of what a chip holds of the matrices; of what fsdp shards
+ * nothing. */
+static void gradients_are_added_after_each_microbatch(void **state) {
+    double once = adding_s("data=8", 8, 6), all = 1e9 * once;
+    const double matrices = L * (D * (2.0 * HEADS_WIDTH + 2 * HEADS_WIDTH / 4) + 3.0 * D * F);
+    is_about(1e9 * adding_s("data=8", 8, 12), 2 * all);
+    is_about(1e9 * adding_s("data=8", 32, 6), 4 * all);
+    is_about(1e9 * adding_s("tensor=8", 1, 6), all / 8);
+    is_about(1e9 * adding_s("fsdp=8", 8, 6), 0);
+    assert_true(once > 6 * (matrices + (double)V * D) / 3.4e12 &&
+                once < 6 * (matrices + 2.0 * V * D) / 3.35e12 * 1.2);
+}
+
 /* Bytes of all but weights that are gathered in a step. */
 static double gathered_bytes(const char *text, const sm_software_memory *software) {
     sm_error err = {0};
@@ -537,6 +557,7 @@ int main(void) {
         cmocka_unit_test(layers_run_again_to_their_end),
         cmocka_unit_test(gate_and_up_sum_their_gradients_apart),
         cmocka_unit_test(keys_go_round_as_many_heads_as_queries),
+        cmocka_unit_test(gradients_are_added_after_each_microbatch),
         cmocka_unit_test(what_is_kept_gathered_is_not_gathered_again),
         cmocka_unit_test(sharded_logits_have_a_number_of_their_own),
         cmocka_unit_test(gathered_results_of_norms_are_whole),

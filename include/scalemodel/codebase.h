@@ -21,6 +21,8 @@ SM_DECLARATIONS_BEGIN
     X(fragmentation, "share of the activations: reserved by the allocator, not in use")            \
     X(reserved_bytes, "workspaces and buckets of communication inside the allocator")              \
     X(outside_bytes, "context, libraries, communicators: outside the allocator")                   \
+    X(adding_bytes, "moved per weight and microbatch to add its gradient to those before, by "     \
+                    "kernels of their own; 0: matmuls add")                                        \
     X(mask_block, "queries and keys that attention does whole where its mask keeps any of them")   \
     X(tile_rows, "of a grouped matmul's tile, done once for each expert with rows in it; 0: none")
 #define SM_SOFTWARE_MEMORY_FLAGS(X)                                                                \

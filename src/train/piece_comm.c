@@ -107,7 +107,8 @@ void piece_comm_again(const sm_train *t, const variant *v, int index, const sm_d
         double bytes = 0, s = 0;
         for (int set = 1; set < MAX_SETS && curve->n > 0; set++) { /* set 0 recomputes nothing */
             if (!sm_comm_runs_again(c, piece_again(t, p, set))) continue;
-            if (!line) bytes = comm_bytes(t, index, c, d, plan), s = sm_timed_curve_s(curve, bytes, &line);
+            if (!line)
+                bytes = comm_bytes(t, index, c, d, plan), s = sm_timed_curve_s(curve, bytes, &line);
             if (!line) break;
             add_comm(t, c, curve, bytes, line, s, &out->again[set]);
         }
