@@ -47,8 +47,7 @@ SM_DECLARATIONS_BEGIN
                   "and what follows, too")                                                         \
     X(flash_2, "attention on GPUs before Blackwell is FlashAttention 2, in an A100's "             \
                "instructions")                                                                     \
-    X(keys_whole, "keys go around context as many heads as queries, gathered behind the first "    \
-                  "part of attention")                                                             \
+    X(keys_whole, "context gathers keys of all heads of queries, behind a part of attention")      \
     X(reduced_whole, "16-bit gradients are summed over replicas in fp32, every chip all of its "   \
                      "weights', also where zero=1 shards the state")
 typedef struct sm_software_memory {
