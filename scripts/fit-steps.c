@@ -367,7 +367,6 @@ static const char *family_of(const char *software) {
         {"vtrain", "megatron-2021"},
         {"maxtext", "maxtext"},
         {"torchtitan", "pytorch"},
-        {"automodel", "pytorch"},
         {"nanotron", "pytorch"},
         {"internevo", "pytorch"},
         {"aleph-alpha", "pytorch"},

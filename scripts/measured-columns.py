@@ -46,7 +46,7 @@ TRAINING = [
     ("torchtitan", "torchtitan"), ("fms-fsdp", "torchtitan"), ("FSDP blog", "torchtitan"),
     ("InternEvo", "internevo"), ("Neuron", "neuron"), ("nanotron", "nanotron"),
     ("MegaScale", "megascale"), ("JAX-Toolbox", "jax-toolbox"), ("Primus", "primus"),
-    ("ml-engineering: when", "deepspeed"),
+    ("ml-engineering: when", "deepspeed"), ("Levanter", "levanter"),
 ]
 
 # Generations of one code base that differ more than the chips do: fused norms (their steps are 3 to
@@ -361,12 +361,15 @@ def yes(row, key):
 def narrow_gradients(row):
     """Whether gradients are kept and reduced in 16 bits. Aleph Alpha's code base keeps them so, and its file
     in data/codebases says that it reduces them in fp32; InternEvo's HybridZeroOptimizer; FSDP under PURE; Megatron in fp16,
-    which accumulates in fp32 only where it is asked to (arguments.py); and NVIDIA's performance recipes
-    (grad_sync_dtype of NeMo, grad_reduce_in_fp32=False of Megatron-Bridge's scripts/performance)."""
+    which accumulates in fp32 only where it is asked to (arguments.py); NVIDIA's performance recipes
+    (grad_sync_dtype of NeMo, grad_reduce_in_fp32=False of Megatron-Bridge's scripts/performance), and what it
+    submits to MLPerf (the same in its configurations); AutoModel, whose models are in 16 bits whole."""
     title, software, precision = title_of(row), row.get("software", ""), row.get("precision", "")
     megatron = software.startswith(("megatron-lm", "vtrain", "deepspeed")) and precision == "FP16 (mixed)"
     nvidia = ((software in ("dgx-cloud", "nemo-2024") and "gpu-recipes" not in title)
-              or "Megatron-Bridge performance summary" in title or "NeMo performance summary" in title)
+              or "Megatron-Bridge performance summary" in title or "NeMo performance summary" in title
+              or "MLPerf" in title and not row.get("hardware.chip", "").startswith(("MI3", "TPU"))
+              or software == "automodel")
     return ("Hagemann" in title or "InternEvo" in title or "fp16 grads" in precision or megatron
             or nvidia or "mixed-precision mode PURE" in row.get("notes", ""))
 
@@ -422,7 +425,9 @@ def plan_of(row):
         inside = rest // slices_of(row) if rest % slices_of(row) == 0 else rest
         fsdp = next((n for n in groups if n > 1 and rest % n == 0), inside)
         fsdp = 1 if keeps_gathered(row) else fsdp
-        zero = 1 if fsdp == 1 else zero
+        # what shards gradients alone is nearest, where experts take all chips and FSDP the other weights
+        least = 2 if "FSDP shards weights outside experts" in notes else 1
+        zero = least if fsdp == 1 else zero
     # the optimizer's state lies over FSDP's shards, or over a group that the row names
     group = next((n for n in (number_after(notes, w) for w in ("sharding group of ", "zero1 group "))
                   if n > 0 and (rest // fsdp) % n == 0), 0)
@@ -447,6 +452,7 @@ def plan_of(row):
             ("recompute", recompute(row, m), "none"), ("schedule", schedule, "1f1b"),
             ("offload", "optimizer" if "CPU AdamW offload" in notes else "none", "none"),
             ("dtype", dtype, "bf16"),
+            ("optimizer", "adam-pure-bf16" if row.get("software", "") == "automodel" else "adam", "adam"),
             ("gradient", "bf16" if narrow_gradients(row) else "fp32", "fp32"),
             ("attention", attention_of(row, m), "fused"),
             # Aleph Alpha's code base has a kernel for norms where the row says so
@@ -483,7 +489,7 @@ def keeps_gathered(row):
     end, which is ZeRO-1: reshard_after_forward off (torchtitan's parallelize_llama.py with a pipeline, yaml
     files of Automodel), and until the last microbatch no resharding, no reduction (pipelining/stage.py)."""
     says = "torchtitan" in title_of(row) or "reshard_after_forward: false" in row.get("notes", "")
-    return says and number(row, "pp") > 1
+    return says and (number(row, "pp") > 1 or row.get("software", "") == "automodel")
 
 
 # ---- files ----

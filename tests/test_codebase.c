@@ -75,7 +75,9 @@ static void what_is_held_is_of_its_month(void **state) {
     assert_true(sm_software_memory_of("torchtitan", NULL, 12 * 2024 + 12)->loss_bytes > 13);
     assert_true(sm_software_memory_of("torchtitan", NULL, 12 * 2025 + 12)->loss_bytes < 7);
     assert_ptr_equal(sm_software_memory_of("torchtitan", NULL, 0),
-                     sm_software_memory_of("torchtitan", NULL, 12 * 2025 + 12));
+                     sm_software_memory_of("torchtitan", NULL, 12 * 2026 + 12));
+    assert_true(sm_software_memory_of("torchtitan", NULL, 12 * 2026 + 1)->keys_whole);
+    assert_false(sm_software_memory_of("torchtitan", NULL, 0)->keys_whole);
     assert_ptr_equal(sm_software_memory_of("aleph-alpha-flash1", NULL, 0),
                      sm_software_memory_of("aleph-alpha", NULL, 0));
     assert_string_equal(sm_software_memory_of("maxtext-2025", NULL, 0)->software, "maxtext");

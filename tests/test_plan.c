@@ -548,8 +548,36 @@ static void heads_are_dealt_out_or_copied(void **state) {
     assert_int_equal(sm_plan_heads_times(&plan, &attends), 1);
 }
 
+/* Nodes that hold any of k experts dealt one after the other, token by token, counted. */
+static void experts_in_order_lie_on_few_nodes(void **state) {
+    static const struct {
+        int experts, k;
+    } of[] = {{256, 8}, {128, 4}, {384, 8}, {16, 8}, {32, 6}, {96, 8}};
+    sm_system system;
+    sm_error err = {0};
+    sm_source source = sm_source_of("--on", "h100-sxm:8x8");
+    sm_group g = {2, {{0, 8, 1}, {1, 8, 1}}, 64};
+    (void)state;
+    if (sm_system_parse(&source, NULL, 0, &system, &err) != SM_OK) fail_msg("%s", err.sentence);
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        int experts = of[i].experts, k = of[i].k, reached = 0;
+        for (int token = 0; token < experts; token++)
+            for (int e = 0, last = -1; e < k; e++) {
+                int node = (token * k + e) % experts / (experts / 8);
+                reached += node != last;
+                last = node;
+            }
+        double want = (double)reached / experts / k;
+        double got = sm_ragged_part(&system, k, experts, &g);
+        if (got > want * (1 + 1e-12) || got < want * (1 - 1e-12))
+            fail_msg("%d of %d experts: %g, not %g", k, experts, got, want);
+        assert_true(got <= sm_ragged_part(&system, k, 0, &g));
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(experts_in_order_lie_on_few_nodes),
         cmocka_unit_test(rows_describe_their_keys),
         cmocka_unit_test(the_empty_plan_is_the_default),
         cmocka_unit_test(keys_are_read_and_marked),

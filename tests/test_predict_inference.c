@@ -1,6 +1,7 @@
 /* Predictions of inference rows: what a row's facts become, properties of continuous batching in
  * closed form, and the measured rows of the project. */
 #include "unit.h"
+#include "../src/serve/software_table.h"
 #include "../src/truth/inference_parts.h"
 #include "model_of.h"
 #include "scalemodel/io.h"
@@ -218,10 +219,10 @@ static void software_is_what_a_row_states(void **state) {
 
 /* Constants are borrowed from an engine that has a file, and the chain of them ends. */
 static void engines_end(void **state) {
-    for (size_t i = 0; i < sm_software_count(); i++) {
-        const sm_software *e = sm_software_at(i);
+    for (size_t i = 0; i < sm_software_table_count; i++) {
+        const sm_software *e = &sm_software_table[i];
         size_t steps = 0;
-        for (; e->like && steps < sm_software_count(); steps++) {
+        for (; e->like && steps < sm_software_table_count; steps++) {
             assert_string_equal(sm_software_of(e->like)->name, e->like);
             e = sm_software_of(e->like);
         }

@@ -17,20 +17,27 @@ static int load_model(void **state) {
     return 0;
 }
 
-static sm_price_of_plan price_on(const char *chips, const char *text, double sequences,
-                                 const sm_software_memory *software) {
+static sm_train *train_on(const char *chips, const char *text, double sequences,
+                          const sm_software_memory *software, sm_plan *plan) {
     sm_error err = {0};
     sm_system system;
     sm_source on = sm_source_of("--on", chips), words = sm_source_of("--plan", text);
-    sm_plan plan;
     sm_train *train = NULL;
-    sm_price_of_plan price = {0};
     if (sm_system_parse(&on, NULL, 0, &system, &err)) fail_msg("%s", err.sentence);
     sm_job job = {sizeof(sm_job), &model, &system, sequences * T, T, 0, -1, NULL};
     if (sm_train_new(&job, &train, &err)) fail_msg("%s", err.sentence);
     if (software) sm_train_set_software_memory(train, software);
-    if (sm_plan_parse(&words, &plan, &err) || sm_train_price(train, &plan, &price, &err))
-        fail_msg("%s: %s", text, err.sentence);
+    if (sm_plan_parse(&words, plan, &err)) fail_msg("%s: %s", text, err.sentence);
+    return train;
+}
+
+static sm_price_of_plan price_on(const char *chips, const char *text, double sequences,
+                                 const sm_software_memory *software) {
+    sm_error err = {0};
+    sm_plan plan;
+    sm_train *train = train_on(chips, text, sequences, software, &plan);
+    sm_price_of_plan price = {0};
+    if (sm_train_price(train, &plan, &price, &err)) fail_msg("%s: %s", text, err.sentence);
     sm_train_free(train);
     return price;
 }
@@ -106,6 +113,58 @@ static void gate_and_up_sum_their_gradients_apart(void **state) {
                              1e9);
     is_about(price_on("h100-sxm:8", "tensor=8,seq=on", 1, &apart).expected_s * 1e9,
              price_on("h100-sxm:8", "tensor=8,seq=on", 1, &plain).expected_s * 1e9);
+}
+
+static double adding_s(const char *text, double sequences, double bytes) {
+    sm_software_memory adds = plain;
+    adds.adding_bytes = bytes;
+    return price_on("h100-sxm:8", text, sequences, &adds).expected_s -
+           price_on("h100-sxm:8", text, sequences, &plain).expected_s;
+}
+
+/* As often as there are microbatches, of what a chip holds of the matrices; of what fsdp shards
+ * nothing. */
+static void gradients_are_added_after_each_microbatch(void **state) {
+    double once = adding_s("data=8", 8, 6), all = 1e9 * once;
+    const double matrices = L * (D * (2.0 * HEADS_WIDTH + 2 * HEADS_WIDTH / 4) + 3.0 * D * F);
+    is_about(1e9 * adding_s("data=8", 8, 12), 2 * all);
+    is_about(1e9 * adding_s("data=8", 32, 6), 4 * all);
+    is_about(1e9 * adding_s("tensor=8", 1, 6), all / 8);
+    is_about(1e9 * adding_s("fsdp=8", 8, 6), 0);
+    assert_true(once > 6 * (matrices + (double)V * D) / 3.4e12 &&
+                once < 6 * (matrices + 2.0 * V * D) / 3.35e12 * 1.2);
+}
+
+/* Bytes of all but weights that are gathered in a step. */
+static double gathered_bytes(const char *text, const sm_software_memory *software) {
+    sm_error err = {0};
+    sm_plan plan;
+    sm_plan_detail detail;
+    sm_arena *arena = sm_arena_new();
+    sm_train *train = train_on("h100-sxm:8", text, 8, software, &plan);
+    double bytes = 0;
+    if (sm_train_detail(train, &plan, arena, &detail, &err)) fail_msg("%s", err.sentence);
+    for (int i = 0; i < detail.lines.collectives; i++) {
+        const sm_plan_collective *c = &detail.lines.collective[i];
+        if (c->op == SM_ALL_GATHER && c->array[0] != 'w') bytes += c->bytes * c->count;
+    }
+    sm_train_free(train);
+    sm_arena_free(arena);
+    return bytes;
+}
+
+/* Four heads of queries share one of keys: around the ring, and there alone. */
+static void keys_go_round_as_many_heads_as_queries(void **state) {
+    sm_software_memory whole = plain;
+    whole.keys_whole = true;
+    is_about(gathered_bytes("context=8", &whole), 4 * gathered_bytes("context=8", &plain));
+    assert_true(gathered_bytes("context=8", &plain) > 0);
+    assert_true(price_on("h100-sxm:8", "context=8", 1, &whole).expected_s >
+                price_on("h100-sxm:8", "context=8", 1, &plain).expected_s);
+    const char *other[] = {"context=8,context_by=gather", "tensor=8,seq=on"};
+    for (int i = 0; i < 2; i++)
+        is_about(price_on("h100-sxm:8", other[i], 1, &whole).expected_s * 1e9,
+                 price_on("h100-sxm:8", other[i], 1, &plain).expected_s * 1e9);
 }
 
 static void what_is_kept_gathered_is_not_gathered_again(void **state) {
@@ -497,6 +556,8 @@ int main(void) {
         cmocka_unit_test(loss_and_recomputed_layer_are_two_moments),
         cmocka_unit_test(layers_run_again_to_their_end),
         cmocka_unit_test(gate_and_up_sum_their_gradients_apart),
+        cmocka_unit_test(keys_go_round_as_many_heads_as_queries),
+        cmocka_unit_test(gradients_are_added_after_each_microbatch),
         cmocka_unit_test(what_is_kept_gathered_is_not_gathered_again),
         cmocka_unit_test(sharded_logits_have_a_number_of_their_own),
         cmocka_unit_test(gathered_results_of_norms_are_whole),

@@ -21,6 +21,8 @@ SM_DECLARATIONS_BEGIN
     X(fragmentation, "share of the activations: reserved by the allocator, not in use")            \
     X(reserved_bytes, "workspaces and buckets of communication inside the allocator")              \
     X(outside_bytes, "context, libraries, communicators: outside the allocator")                   \
+    X(adding_bytes, "moved per weight and microbatch to add its gradient to those before, by "     \
+                    "kernels of their own; 0: matmuls add")                                        \
     X(mask_block, "queries and keys that attention does whole where its mask keeps any of them")   \
     X(tile_rows, "of a grouped matmul's tile, done once for each expert with rows in it; 0: none")
 #define SM_SOFTWARE_MEMORY_FLAGS(X)                                                                \
@@ -36,6 +38,7 @@ SM_DECLARATIONS_BEGIN
                   "before the next step begins, in place of a gather")                             \
     X(tensor_beside, "collectives of tensor run beside the matmuls that they feed or drain")       \
     X(experts_beside, "all-to-alls of routed tokens run beside another microbatch's work")         \
+    X(experts_in_order, "a token's experts follow one another, as gates of benchmarks deal them")  \
     X(masked, "experts of limited capacity have their tokens by products with masks of ones")      \
     X(exposed_end, "gradients are reduced once the last backward pass has ended, and weights "     \
                    "gathered before the next step begins: neither hides under a pass")             \
@@ -44,6 +47,7 @@ SM_DECLARATIONS_BEGIN
                   "and what follows, too")                                                         \
     X(flash_2, "attention on GPUs before Blackwell is FlashAttention 2, in an A100's "             \
                "instructions")                                                                     \
+    X(keys_whole, "context gathers keys of all heads of queries, behind a part of attention")      \
     X(reduced_whole, "16-bit gradients are summed over replicas in fp32, every chip all of its "   \
                      "weights', also where zero=1 shards the state")
 typedef struct sm_software_memory {

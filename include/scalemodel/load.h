@@ -49,9 +49,6 @@ const sm_software *sm_software_of(const char *name);
 sm_status sm_software_set(sm_software *software, const sm_source *source, sm_error *err);
 /* That text again: in what it differs from the software of its name; empty: in nothing. */
 void sm_software_differs(const sm_software *software, char *out, size_t size);
-/* All of them, by name; at is below the count. */
-size_t sm_software_count(void);
-const sm_software *sm_software_at(size_t at);
 /* The constants of this chip under this software, else under the version that it is like, and so
  * on; else in the same order those of the chip's relatives. NULL: there are none. */
 const sm_calibration *sm_software_calibration(const sm_chip *chip, const char *name);

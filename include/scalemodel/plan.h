@@ -451,8 +451,9 @@ bool sm_plan_place(const sm_plan *plan, const sm_degrees *degrees, const sm_syst
                    sm_placement *placement);
 /* Tokens routed to top_k experts are sent once to each group of experts that hosts any of theirs,
  * and passed on inside: of top_k copies, this part moves. A group is what sits below the outermost
- * level that the collective crosses (a node, as in DeepEP), or a chip. */
-double sm_ragged_part(const sm_system *system, double top_k, const sm_group *group);
+ * level that the collective crosses (a node, as in DeepEP), or a chip. in_order: so many experts,
+ * of which a token's follow one another; 0: any. */
+double sm_ragged_part(const sm_system *system, double top_k, int in_order, const sm_group *group);
 
 /* What one collective costs on one group, under a calibration: the lines of its algorithms and
  * protocols, of which the lowest counts. */

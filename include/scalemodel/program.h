@@ -255,8 +255,6 @@ typedef struct sm_program {
 /* All axes in the order in which they cut a dimension, the major one first: SM_AXIS_COUNT of them.
  */
 const uint8_t *sm_program_axis_order(const sm_program *program, int dim);
-/* The number of the dimension of this name; -1 if the program has none. */
-int sm_program_dimension_of(const sm_program *program, const char *name);
 /* What a program is executed or priced for. Sequences are of all chips; queries and keys (positions
  * of a sequence; room of its cache) count in a program of serving alone: training has its own. */
 typedef struct sm_program_extent {

@@ -78,6 +78,7 @@ typedef struct sm_training_row { /* keys as in the truth files, flattened */
     double step_time_s, peak_memory_bytes; /* printed GiB or GB in bytes; NAN: not printed */
     double derived_step_time_s; /* any derived.step_time_s_*: arithmetic on printed figures */
     bool oom;                   /* reported as out of memory: flag OOM */
+    bool in_order;              /* gates deal experts in order: flag moe_in_order */
 } sm_training_row;
 
 /* Chips that do one part of serving, where prefill and decode have chips of their own. */

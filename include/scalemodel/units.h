@@ -71,12 +71,6 @@ static inline double sm_line_at(sm_line line, double bytes) {
 static inline bool sm_line_never_less(sm_line a, sm_line b) {
     return a.latency_s >= b.latency_s && a.s_per_byte >= b.s_per_byte;
 }
-/* The highest line of this kind that is below both: the lower latency and the lower slope. */
-static inline sm_line sm_line_below(sm_line a, sm_line b) {
-    if (b.latency_s < a.latency_s) a.latency_s = b.latency_s;
-    if (b.s_per_byte < a.s_per_byte) a.s_per_byte = b.s_per_byte;
-    return a;
-}
 /* The greatest common divisor of two numbers, not both 0. */
 int sm_common_factor(int a, int b);
 /* What is left of a whole number, n >= 1, when it is halved as often as it can be. */

@@ -44,14 +44,16 @@ bool sm_plan_place(const sm_plan *plan, const sm_degrees *degrees, const sm_syst
     return sm_placement_fill(system, SM_PLACED_AXES, sizes, order, dims, placement);
 }
 
-double sm_ragged_part(const sm_system *system, double top_k, const sm_group *g) {
-    double groups = 1;
+double sm_ragged_part(const sm_system *system, double top_k, int in_order, const sm_group *g) {
+    int groups = 1;
     bool scales_out = false;
     for (int i = 0; i < g->parts; i++) scales_out |= g->part[i].level > 0;
     for (int i = 0; i < g->parts; i++)
         if (system->torus_dims > 0 || !scales_out || g->part[i].level > 0)
             groups *= g->part[i].size;
     if (groups <= 1 || top_k <= 0) return 1;
-    double part = sm_ragged_fraction(groups, top_k) * groups / top_k;
-    return part < 1 ? part : 1;
+    double reached = sm_ragged_fraction(groups, top_k) * groups;
+    if (in_order >= groups) /* k of E/Z a group, from a multiple of k on */
+        reached = 1 + (top_k - sm_common_factor((int)top_k, in_order / groups)) * groups / in_order;
+    return reached < top_k ? reached / top_k : 1;
 }

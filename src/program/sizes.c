@@ -89,12 +89,6 @@ sm_size part_traffic(const sm_program *b, const term *t, const int *at) {
     return s;
 }
 
-int sm_program_dimension_of(const sm_program *program, const char *name) {
-    for (int d = 0; d < program->dims; d++)
-        if (strcmp(program->dim[d].name, name) == 0) return d;
-    return -1;
-}
-
 void sm_program_sizes(const sm_program *b, const sm_program_extent *extent, double *size) {
     double queries = b->serving ? extent->queries : 1, keys = b->serving ? extent->keys : 1;
     for (int d = 0; d < b->dims; d++) {

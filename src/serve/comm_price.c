@@ -12,7 +12,7 @@ double bytes_sent(const step *x, int index, const sm_comm *c, double bytes) {
 const sm_timed_curve *curve_of(sm_serve *s, const sm_placement *at, sm_collective op, sm_axes axes,
                                bool ragged) {
     sm_group g = sm_group_join(at, axes);
-    double part = ragged ? sm_ragged_part(&s->system, s->largest_top_k, &g) : 1;
+    double part = ragged ? sm_ragged_part(&s->system, s->largest_top_k, 0, &g) : 1;
     sm_curve_memo_reserve(&s->curves, 1);
     return sm_curve_memo_get(&s->curves, op, &g, part);
 }

@@ -91,13 +91,6 @@ void sm_software_differs(const sm_software *software, char *out, size_t size) {
 #undef X
 }
 
-size_t sm_software_count(void) { return sm_software_table_count; }
-
-const sm_software *sm_software_at(size_t at) {
-    assert(at < sm_software_table_count);
-    return &sm_software_table[at];
-}
-
 /* Of the chip itself, or with relatives: another version on this chip is nearer than this version
  * on another (held-out-serving.csv: 16.4 % with the software left out, 17.4 % with the chip). */
 static const sm_calibration *along(const sm_chip *chip, const char *name, bool relatives) {

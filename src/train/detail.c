@@ -127,7 +127,7 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
                                 : c->stream != SM_STREAM_BLOCKING ? s.stream
                                 : c->ragged                       ? s.exchange
                                                                   : s.blocking;
-        double bytes = comm_bytes(c, &l->p->d, plan);
+        double bytes = comm_bytes(l->t, index, c, &l->p->d, plan);
         sm_plan_collective row =
             row_of(l, c->op, c->array, c->axes, sm_phase_name(c->phase), bytes);
         row.weight = c->role == SM_ROLE_WEIGHT;

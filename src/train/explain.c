@@ -30,9 +30,10 @@ static void tell_op(teller *x, sm_why *to, const sm_work *w) {
     sm_page_leaf(&x->r, op, "bytes through HBM", p.bytes, "B", "the partitioned program");
 }
 
-static void tell_comm(teller *x, sm_why *to, const sm_comm *c, const sm_timed_curve *curve) {
+static void tell_comm(teller *x, sm_why *to, int index, const sm_comm *c,
+                      const sm_timed_curve *curve) {
     const sm_timed_line *line;
-    double bytes = comm_bytes(c, &x->p->d, x->plan);
+    double bytes = comm_bytes(x->t, index, c, &x->p->d, x->plan);
     double s = sm_timed_curve_s(curve, bytes, &line);
     if (!line) return;
     static const char *const streams[] = {"on the path", "prefetched", "behind the backward pass",
@@ -68,7 +69,7 @@ static void tell_way(teller *x, sm_why *to, int index, int way) {
         if ((one->part.comm[i].phase != SM_PHASE_FORWARD) == (way == 1) &&
             !sm_comm_is_spared(&one->part.comm[i], kept_gathered(x->t, x->plan)))
             for (int n = comm_times(x->t, &one->part.program, &one->part.comm[i]); n > 0; n--)
-                tell_comm(x, w, &one->part.comm[i], x->p->at.slot[one->slot[i]]);
+                tell_comm(x, w, index, &one->part.comm[i], x->p->at.slot[one->slot[i]]);
 }
 
 /* ---- the step ---- */

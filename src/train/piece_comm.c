@@ -59,9 +59,13 @@ static void add_zero2(const sm_train *t, const variant *v, int index, const sm_d
     }
 }
 
-double comm_bytes(const sm_comm *c, const sm_degrees *d, const sm_plan *plan) {
-    return size_at(&c->bytes, d) *
-           (c->gradient ? gradient_bytes(plan) : sm_comm_narrowing(c, plan->dtype));
+double comm_bytes(const sm_train *t, int index, const sm_comm *c, const sm_degrees *d,
+                  const sm_plan *plan) {
+    const sm_layer_kind *kind = index < t->kinds ? &t->model.kind[index] : NULL;
+    bool whole = kind && c->stream == SM_STREAM_RING && t->software_memory.keys_whole;
+    double bytes = size_at(&c->bytes, d) *
+                   (c->gradient ? gradient_bytes(plan) : sm_comm_narrowing(c, plan->dtype));
+    return whole && kind->K > 0 ? bytes * kind->N / kind->K : bytes;
 }
 
 int comm_times(const sm_train *t, const sm_program *b, const sm_comm *c) {
@@ -84,7 +88,7 @@ void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm
         const sm_timed_curve *curve = at->slot[p->slot[i]];
         if (curve->n == 0) continue; /* the axes have one member */
         const sm_timed_line *line;
-        double bytes = comm_bytes(c, d, plan), s = sm_timed_curve_s(curve, bytes, &line);
+        double bytes = comm_bytes(t, index, c, d, plan), s = sm_timed_curve_s(curve, bytes, &line);
         if (!line) continue;
         for (int n = comm_times(t, &p->part.program, c); n > 0; n--)
             add_comm(t, c, curve, bytes, line, s, sums_of(out, c));
@@ -103,7 +107,8 @@ void piece_comm_again(const sm_train *t, const variant *v, int index, const sm_d
         double bytes = 0, s = 0;
         for (int set = 1; set < MAX_SETS && curve->n > 0; set++) { /* set 0 recomputes nothing */
             if (!sm_comm_runs_again(c, piece_again(t, p, set))) continue;
-            if (!line) bytes = comm_bytes(c, d, plan), s = sm_timed_curve_s(curve, bytes, &line);
+            if (!line)
+                bytes = comm_bytes(t, index, c, d, plan), s = sm_timed_curve_s(curve, bytes, &line);
             if (!line) break;
             add_comm(t, c, curve, bytes, line, s, &out->again[set]);
         }
@@ -163,7 +168,7 @@ void piece_ideal_compute(const sm_train *t, const variant *v, int index, int set
         const sm_timed_curve *curve = at->slot[p->slot[i]];
         if (sm_comm_is_spared(c, kept_gathered(t, plan))) continue;
         bool again = sm_comm_runs_again(c, piece_again(t, p, set));
-        double bytes = curve->n > 0 ? comm_bytes(c, d, plan) * (again ? 2 : 1) : 0;
+        double bytes = curve->n > 0 ? comm_bytes(t, index, c, d, plan) * (again ? 2 : 1) : 0;
         for (int l = 0; l < t->system.levels; l++) ideal[l] += bytes * curve->ideal[l];
     }
     for (int i = 0; plan->zero == 2 && i < p->part.classes; i++) {

@@ -49,7 +49,8 @@ static void expose(const sm_train *t, const sm_plan *plan, under u, int way, pie
     double matmuls = larger(0, u.compute - u.attention - u.idle);
     out->blocking[way] = exposed(t, beside, u.blocking, matmuls, &u.idle);
     out->exchange[way] = exposed(t, dual, u.exchange, larger(0, matmuls - u.blocking), &u.idle);
-    out->ring[way] = exposed(t, true, u.ring, u.attention, &u.idle);
+    out->ring[way] = exposed(t, true, u.ring,
+                             is->keys_whole ? u.attention / plan->context : u.attention, &u.idle);
 }
 
 /* split: weight gradients are put off, and are no part of the backward pass that hides. */

@@ -9,11 +9,13 @@ static double work_bytes(const sm_work *w, const sm_degrees *d) {
     return bytes;
 }
 
-/* The runtime adds the gradient of a weight to those of the microbatches before: it is read, and
- * the sum read and written. */
+/* Where no matmul adds the gradient of a weight to those of the microbatches before: it is read,
+ * and the sum read and written, of what fsdp does not shard. */
 static double adding_s(const sm_train *t, const sm_work *w, const sm_degrees *d) {
-    if (!t->software.rows || w->phase != SM_PHASE_BACKWARD_WEIGHT) return 0;
-    double bytes = 3 * size_at(&w->bytes[w->terms - 1], d);
+    double gradients = t->software.rows ? 3 : t->software_memory.adding_bytes / 2; /* in 16 bits */
+    bool sharded = !t->software.rows && d->axis[SM_AXIS_FSDP] > 1;
+    if (w->phase != SM_PHASE_BACKWARD_WEIGHT || sharded || !(gradients > 0)) return 0;
+    double bytes = gradients * size_at(&w->bytes[w->terms - 1], d);
     return bytes / (t->system.chip.memory_bytes_per_s.value * t->kernel.memory_efficiency);
 }
 

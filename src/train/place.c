@@ -6,8 +6,9 @@
 #include "space.h"
 
 static double ragged_of(const sm_train *t, const slot_key *key, const sm_group *g) {
-    return key->ragged && !t->software.all_slots ? sm_ragged_part(&t->system, t->largest_top_k, g)
-                                                 : 1; /* the runtime sends every slot */
+    const int in_order = t->software_memory.experts_in_order ? (int)t->most_experts : 0;
+    if (!key->ragged || t->software.all_slots) return 1; /* the runtime sends every slot */
+    return sm_ragged_part(&t->system, t->largest_top_k, in_order, g);
 }
 
 /* On a switch level it counts how many members are below each child, not which. */
@@ -95,9 +96,9 @@ static void add_least(sm_timed_curve *to, const sm_timed_line *line) {
         if (!sm_line_never_less(to->line[i].line, line->line)) to->line[kept++] = to->line[i];
     to->n = kept;
     if (to->n < SM_MAX_TIMED_LINES) to->line[to->n++] = *line;
-    else
-        to->line[SM_MAX_TIMED_LINES - 1].line =
-            sm_line_below(to->line[SM_MAX_TIMED_LINES - 1].line, line->line);
+    sm_line *last = &to->line[to->n - 1].line; /* where all are taken, the highest below both */
+    last->latency_s = smaller(last->latency_s, line->line.latency_s);
+    last->s_per_byte = smaller(last->s_per_byte, line->line.s_per_byte);
 }
 
 /* Make `to` no more than `one`, whatever the bytes. Levels that one placement keeps busy another

@@ -227,8 +227,10 @@ comm_way piece_comm_way(const sm_train *t, const piece_comm *comm, int way, int 
 /* Seconds that a level is busy with everything, both ways. */
 double piece_comm_busy(const sm_train *t, const piece_comm *comm, int level, int set,
                        const sm_plan *plan);
-/* Bytes of one collective under a plan: in the dtype its gradients or 8-bit operands travel in. */
-double comm_bytes(const sm_comm *c, const sm_degrees *d, const sm_plan *plan);
+/* Bytes of one collective of a piece under a plan: in the dtype its gradients or 8-bit operands
+ * travel in, and of as many heads as its software sends (keys_whole). */
+double comm_bytes(const sm_train *t, int index, const sm_comm *c, const sm_degrees *d,
+                  const sm_plan *plan);
 /* All but what recomputation asks for; and that. */
 void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
                         const placed *p, const sm_plan *plan, piece_comm *out);

@@ -10,7 +10,7 @@ struct truth_training {
     const sm_model *model;
     sm_system system;
     sm_plan plan;
-    const sm_software_memory *held; /* by its software */
+    sm_software_memory held; /* by its software, with the gate of the row */
     char why[160];
 };
 
@@ -31,7 +31,7 @@ static sm_status borrow(const truth_training *t, sm_train **out, sm_error *err) 
     if (s) return s;
     const sm_train_software software = sm_train_runtime_of(&t->plan);
     if (is_of_runtime(t)) sm_train_set_software(*out, &software);
-    sm_train_set_software_memory(*out, t->held);
+    sm_train_set_software_memory(*out, &t->held);
     return SM_OK;
 }
 
@@ -50,7 +50,7 @@ sm_status truth_training_new(const sm_truth_row *row, row_models *models, const 
     memset(t, 0, sizeof *t);
     t->row = row;
     t->models = models;
-    t->held = sm_software_memory_of(sm_truth_software(row), chip, 12 * r->year + 12);
+    truth_training_held(t, sm_software_memory_of(sm_truth_software(row), chip, 12 * r->year + 12));
     if (!truth_model(r, models, &t->model, why) || !truth_system(row, chip, &t->system, why) ||
         !truth_plan(r, t->model, t->system.chips, &t->plan, why))
         return *why ? SM_OK : sm_fail_memory(err);
@@ -71,7 +71,10 @@ void truth_training_free(truth_training *t) {
     sm_free(t);
 }
 
-void truth_training_held(truth_training *t, const sm_software_memory *held) { t->held = held; }
+void truth_training_held(truth_training *t, const sm_software_memory *held) {
+    t->held = *held;
+    t->held.experts_in_order |= t->row->of.training.in_order;
+}
 
 void truth_training_predict(truth_training *t, const sm_calibration *c, sm_prediction *out) {
     sm_price_of_plan price;

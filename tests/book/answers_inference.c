@@ -262,12 +262,7 @@ static void q5_2(book_item *item) {
     const sm_partition *layer = book_layer(&model, 4096);
     double slots = book_critical(&chip, "bf16[E,C,D] bf16[E,D,F] -> bf16[E,C,F]",
                                  "E=16,D=1e8,F=1e8,C=1", "C", SM_MEMORY_HBM);
-    book_is(item, "B",
-            layer != NULL
-                ? slots * 4096 /
-                      layer->program.dim[sm_program_dimension_of(&layer->program, "C")].size
-                : NAN,
-            1920);
+    book_is(item, "B", slots * 4096 / book_layer_size(layer, "C"), 1920);
 }
 
 static void q5_4(book_item *item) {

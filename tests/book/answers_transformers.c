@@ -219,11 +219,7 @@ static void q8(book_item *item) {
     sm_model model = book_transformer_with((const int[]){7168, 2048, 64, 64, 128, 1, 1000},
                                            book_experts(256, 8, 2048));
     const sm_partition *layer = book_layer(&model, 4096);
-    double tokens_per_slot =
-        layer != NULL
-            ? 4096 / layer->program.dim[sm_program_dimension_of(&layer->program, "C")].size
-            : NAN;
-    book_is(item, "B", slots * tokens_per_slot, 3840);
+    book_is(item, "B", slots * 4096 / book_layer_size(layer, "C"), 3840);
 }
 
 static const book_answer answers[] = {{"tf.dot", dot, 0},

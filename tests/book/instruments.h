@@ -55,6 +55,8 @@ sm_model book_of_params(double params); /* this many parameters, all in matmuls 
 /* One layer, partitioned; the last BOOK_LAYERS stay valid. NULL: see the error. */
 enum { BOOK_LAYERS = 16 };
 const sm_partition *book_layer(const sm_model *model, double T);
+/* The size of a dimension of its program; NAN: there is none. */
+double book_layer_size(const sm_partition *layer, const char *dimension);
 typedef struct book_degrees {
     double axis[SM_AXIS_COUNT];
 } book_degrees;

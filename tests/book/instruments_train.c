@@ -56,6 +56,12 @@ const sm_partition *book_layer(const sm_model *model, double T) {
     return sm_program_partition(&program, NULL, layer, err) == SM_OK ? layer : NULL;
 }
 
+double book_layer_size(const sm_partition *layer, const char *dimension) {
+    for (int d = 0; layer && d < layer->program.dims; d++)
+        if (strcmp(layer->program.dim[d].name, dimension) == 0) return layer->program.dim[d].size;
+    return NAN;
+}
+
 book_degrees book_ones(void) {
     book_degrees degrees;
     for (int i = 0; i < SM_AXIS_COUNT; i++) degrees.axis[i] = 1;

@@ -174,6 +174,7 @@ static void finish(const truth_file *f, truth_draft *draft) {
         if (!t->title[0]) draft->row.source = t->title = draft->label;
         t->model.mla = t->model.kv_rank > 0;
         t->oom = has_word(t->flags, "OOM");
+        t->in_order = has_word(t->flags, "moe_in_order");
         t->peak_memory_bytes =
             isnan(draft->peak_gib) ? draft->peak_gb * 1e9 : ldexp(draft->peak_gib, 30);
         t->derived_step_time_s =
