@@ -6,9 +6,9 @@
 #include "scalemodel/io.h"
 
 static const char *nearest_model(const char *name) {
-    const char *names[256];
+    const char *names[1024];
     size_t n = 0;
-    for (; n < sm_catalogue_count() && n < 256; n++) names[n] = sm_catalogue_at(n)->name;
+    for (; n < sm_catalogue_count() && n < 1024; n++) names[n] = sm_catalogue_at(n)->name;
     return sm_nearest(name, strlen(name), names, n);
 }
 
