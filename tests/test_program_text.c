@@ -1,6 +1,7 @@
 /* A model printed as a program is that model: the text reads back, without any config, to the same
  * counts and the same lines. */
 #include "unit.h"
+#include "catalogue.h"
 #include "failing_alloc.h"
 #include "scalemodel/architecture.h"
 #include "scalemodel/model.h"
@@ -71,7 +72,7 @@ static void assert_reads_back(const char *name, const sm_architecture *a,
 
 static void the_catalogue_reads_back(void **state) {
     sm_error err = {0};
-    for (size_t i = 0; i < sm_catalogue_count(); i++) {
+    FOR_CATALOGUE(i) {
         const sm_catalogue_entry *entry = sm_catalogue_at(i);
         const sm_source config = sm_source_of(entry->name, entry->config_json);
         sm_arena *arena = sm_arena_new();
@@ -94,7 +95,7 @@ static void parts_are_as_the_whole(void **state) {
     sm_error err = {0};
     const sm_program_style style = {.name = "it", .T = 4096, .S = 4096};
     assert_int_equal(sm_library_new(all, sm_library_shipped(), &own, &err), SM_OK);
-    for (size_t i = 0; i < sm_catalogue_count(); i++) {
+    FOR_CATALOGUE(i) {
         const sm_catalogue_entry *entry = sm_catalogue_at(i);
         const sm_source config = sm_source_of(entry->name, entry->config_json);
         const sm_library *const by[] = {own, sm_library_shipped()};
