@@ -30,13 +30,10 @@ static sm_status fail_unknown_name(const char *name, sm_error *err) {
     sm_source source = sm_source_of("model", name);
     sm_span all = {0, source.length};
     const char *near = nearest_model(name);
-    if (near)
-        return sm_fail_at(err, &source, all,
-                          "there is no model of this name in the catalogue; the nearest is %s",
-                          near);
-    return sm_fail_at(err, &source, all,
-                      "there is no model of this name in the catalogue; a path of a config.json "
-                      "contains '/' or ends in .json");
+    return sm_fail_at(err, &source, all, "there is no model of this name in the catalogue; %s%s",
+                      near ? "the nearest is "
+                           : "a path of a config.json contains '/' or ends in .json",
+                      near ? near : "");
 }
 
 enum { MOST_CONFIG_BYTES = 64 << 20 };
