@@ -257,7 +257,8 @@ static const struct family_total {
             "\"classifier_bias\":false,\"decoder_bias\":false,\"pad_token_id\":0,"
             "\"cls_token_id\":1,\"sep_token_id\":2,\"bos_token_id\":1,\"eos_token_id\":2,"
             "\"architectures\":[\"ModernBertModel\"],\"model_type\":\"modernbert\"}"},
-    {79712, "{\"d_model\":32,\"d_kv\":8,\"d_ff\":96,\"num_heads\":2,\"num_layers\":2,"
+    /* with an unembedding of its own, as checkpoints have it: the class unties what it finds so */
+    {82944, "{\"d_model\":32,\"d_kv\":8,\"d_ff\":96,\"num_heads\":2,\"num_layers\":2,"
             "\"num_decoder_layers\":4,\"feed_forward_proj\":\"gated-gelu\",\"vocab_size\":101,"
             "\"tie_word_embeddings\":false,\"architectures\":[\"MT5ForConditionalGeneration\"],"
             "\"model_type\":\"mt5\"}"},

@@ -646,7 +646,7 @@ static void damaged_texts_end_well(void **state) {
         char text[8192];
         size_t n = strlen(sm_catalogue_at(i)->config_json);
         assert_true(n < sizeof text);
-        for (int turn = 0; turn < (SANITIZED ? 16 : 40); turn++) {
+        for (int turn = 0; turn < (SANITIZED ? 12 : 28); turn++) {
             memcpy(text, sm_catalogue_at(i)->config_json, n);
             for (uint64_t k = 0; k <= sm_rng_below(&rng, 3); k++)
                 text[sm_rng_below(&rng, n)] = bytes[sm_rng_below(&rng, sizeof bytes)];
@@ -687,7 +687,7 @@ static void extreme_numbers_end_well(void **state) {
     static const char *const extremes[] = {
         "0",     "1",   "3",    "-1", "268435456", "1e9",  "2147483648",
         "1e308", "0.5", "null", "[]", "{}",        "true", "[0, 1, 268435456]"};
-    const size_t step = SANITIZED ? 14 : 4;
+    const size_t step = SANITIZED ? 14 : 7;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         const char *text = sm_catalogue_at(i)->config_json;
         for (const char *at = strchr(text, ':'); at; at = strchr(at + 1, ':')) {

@@ -70,7 +70,7 @@ size_t sm_next_word(const char **rest, const char **word);
 /* Of two `const char *` in an array, byte by byte: for qsort and bsearch. */
 int sm_compare_texts(const void *a, const void *b);
 /* Is the word (`length` bytes) the name or one of the aliases, in any case of letters, '_' and ' '
- * as good as '-'? The aliases are separated by blanks; NULL is none. */
+ * as good as '-'? The aliases are separated by blanks; NULL is none. NAME is owner/NAME, too. */
 bool sm_is_called(const char *name, const char *aliases, const char *word, size_t length);
 
 /* ---- closed sets of words and lists ("fsdp=2,order=tensor.data") ---- */

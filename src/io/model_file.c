@@ -50,13 +50,10 @@ static sm_status fail_unknown_name(const char *name, sm_error *err) {
     if (begun_by(name, begun, sizeof begun) > 1)
         return sm_fail_at(err, &source, all, "the name of more than one model: %s", begun);
     const char *near = nearest_model(name);
-    if (near)
-        return sm_fail_at(err, &source, all,
-                          "there is no model of this name in the catalogue; the nearest is %s",
-                          near);
-    return sm_fail_at(err, &source, all,
-                      "there is no model of this name in the catalogue; a path of a config.json "
-                      "contains '/' or ends in .json");
+    return sm_fail_at(err, &source, all, "there is no model of this name in the catalogue; %s%s",
+                      near ? "the nearest is "
+                           : "a path of a config.json contains '/' or ends in .json",
+                      near ? near : "");
 }
 
 enum { MOST_CONFIG_BYTES = 64 << 20 };

@@ -91,9 +91,10 @@ void part_einsum_work(job *j, const sm_op *op, const term *in, const term *out, 
     w->k = part_product(j->b, a & b & ~c, at);
     w->flops = part_product(j->b, a | b | c, at);
     w->flops.base *= 2;
-    w->linear = true;
-    w->casts = casts(j->b, op, phase);
     const sm_tensor *tensor = j->b->tensor;
+    w->linear =
+        tensor[op->in[0]].role == SM_ROLE_WEIGHT || tensor[op->in[1]].role == SM_ROLE_WEIGHT;
+    w->casts = casts(j->b, op, phase);
     for (int i = 0; i < 2; i++) {
         sm_size read = part_traffic(j->b, &in[i], at);
         if (is_packed(j, &in[i])) read.base = UNPACKED_BYTES * tensor[in[i].tensor].elements;

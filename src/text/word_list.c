@@ -30,7 +30,9 @@ bool sm_is_called(const char *name, const char *aliases, const char *word, size_
     if (strlen(name) == length && same_word(name, word, length)) return true;
     const char *alias;
     for (size_t n; aliases && (n = sm_next_word(&aliases, &alias)) > 0;)
-        if (n == length && same_word(alias, word, n)) return true;
+        if (n >= length && same_word(alias + (n - length), word, length) &&
+            (n == length || alias[n - length - 1] == '/'))
+            return true;
     return false;
 }
 
