@@ -242,9 +242,15 @@ void sm_truth_cases_free(sm_truth_cases *cases);
 /* The model of a row of training or inference, as long as the case; NULL: it has none that can be
  * told, or rests. */
 const sm_model *sm_truth_case_model(const sm_truth_case *c);
+/* The plan by which a row of inference decodes, likewise. */
+const sm_plan *sm_truth_case_plan(const sm_truth_case *c);
 /* Predict a row, in seconds, with its 80 % interval. calibration NULL: the shipped one of the row's
  * chip and software. What cannot be predicted says why in out->unknown. */
 void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out);
+/* Let a row of inference be served by this engine, but for what the row states of its own, until
+ * another is given: what an engine does with requests is fitted like constants. Others are left
+ * alone. */
+void sm_truth_case_engine(sm_truth_case *c, const struct sm_software *engine);
 /* Let a training row be priced with what the first of these that is its software's holds, which
  * outlive its use, in place of what is known of it. Others are left alone. */
 void sm_truth_case_codebases(sm_truth_case *c, const sm_codebase *list, size_t n);
