@@ -47,19 +47,17 @@ static void sums_are_those_of_double_precision(void **state) {
     sm_rng rng = {4};
     float x[MOST] = {0}, y[MOST] = {0}, z[MOST] = {0}, to[MOST];
     for (size_t n = 0; n <= MOST; n++) {
-        double sum = 0, dot = 0, triple = 0;
+        double sum = 0, dot = 0;
         float most = -INFINITY;
         fill(&rng, x, n, 1), fill(&rng, y, n, 1), fill(&rng, z, n, 1);
         memcpy(to, z, sizeof to);
         for (size_t i = 0; i < n; i++) {
             sum += (double)x[i];
             dot += (double)x[i] * (double)y[i];
-            triple += (double)x[i] * (double)y[i] * (double)z[i];
             if (x[i] > most) most = x[i];
         }
         assert_true(fabs((double)row_sum(x, n) - sum) < 1e-5);
         assert_true(fabs((double)row_dot(x, y, n) - dot) < 1e-5);
-        assert_true(fabs((double)row_triple(x, y, z, n) - triple) < 1e-5);
         assert_true(row_most(x, n) == most);
         row_add(x, 0.5F, n, to);
         for (size_t i = 0; i < n; i++)

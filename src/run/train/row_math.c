@@ -85,14 +85,6 @@ float row_dot(const float *x, const float *y, size_t n) {
     return joined(part);
 }
 
-float row_triple(const float *x, const float *y, const float *z, size_t n) {
-    float part[PARTS] = {0};
-#define ELEMENT(i) x[i] * y[i] * z[i]
-    IN_PARTS(n, part, ELEMENT);
-#undef ELEMENT
-    return joined(part);
-}
-
 float row_most(const float *x, size_t n) {
     float part[PARTS], most = -INFINITY;
     size_t whole = n / PARTS * PARTS;

@@ -11,8 +11,6 @@ void row_exponential(const float *x, float shift, size_t n, float *y);
 /* Sums in eight parts. */
 float row_sum(const float *x, size_t n);
 float row_dot(const float *x, const float *y, size_t n);
-/* The sum of x y z. */
-float row_triple(const float *x, const float *y, const float *z, size_t n);
 /* The largest; -INFINITY of none. */
 float row_most(const float *x, size_t n);
 /* to += factor from */
