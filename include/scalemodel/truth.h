@@ -107,10 +107,11 @@ typedef struct sm_inference_row {
     const char *weight_dtype, *kv_dtype, *compute_dtype;
     double batch, concurrency;    /* static batch; requests in flight. Neither: all that fit */
     double input_len, output_len; /* tokens of a request */
+    double cached_len;            /* of its prompt, found in the prefix cache on average */
     const char *len_sampling;     /* "uniform[0.8L,L]": lengths are 0.9 of these on average */
     const char *phase;            /* e2e, prefill, decode */
     double ttft_s, tpot_s, latency_s;
-    const char *ttft_is; /* of the requests: mean, median */
+    const char *ttft_is; /* of the requests: mean, median; burst: of those that begin at once */
     double tokens_per_s, tokens_per_s_per_chip, mfu;
     const char *tokens_counted; /* output, input or total: what tokens_per_s counts */
     double total_tokens_per_s_per_chip, little_ratio, request_rate_per_s;

@@ -174,8 +174,7 @@ void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_pr
 }
 
 void sm_truth_case_engine(sm_truth_case *c, const sm_software *engine) {
-    sm_error err; /* the row's text was read before */
-    if (c->serving) (void)truth_serving_engine(c->serving, engine, &err);
+    if (c->serving) (void)truth_serving_engine(c->serving, engine, NULL); /* read before */
     c->known = false;
 }
 

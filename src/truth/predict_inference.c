@@ -69,6 +69,7 @@ static sm_status start(const truth_serving *t, const sm_system *system, sm_serve
                         .acceptance = t->software->accepted},
         .dtypes = t->dtypes,
         .prompt = t->load.prompt,
+        .prefix = fmin(fmax(0, t->row->of.inference.cached_len), t->load.prompt - 1),
         .output = t->load.output,
         .reserve = KEPT_FREE,
         .usd_per_chip_hour = 0};
