@@ -1,7 +1,7 @@
 /* The constants of serving: one hierarchical fit of all measured rows of inference, and its errors
  * on rows that had no part in it.
  *
- *   fit-serving [-f START] [-c CALIBRATIONS] [-e ENGINES] [-m MEASURED] [-r ROWS] FILE
+ *   fit-serving [-f START [-s SOFTWARE,..]] [-c CALIBRATIONS] [-e ENGINES] [-m MEASURED] [-r ROWS] FILE
  *
  * The hierarchical fit of hierarchy.h of the constants of a chip and a software, and of five
  * numbers of an engine (sm_software) likewise, without terms of chips. What is left out is left out
@@ -9,7 +9,8 @@
  *
  * With -f fits, from the constants and engines that ship (START shipped) or from what kernels alone
  * say (kernels), and writes what it finds. Without, judges what ships on rows left out: prints the
- * table of held-out-serving.csv, and writes what a fit of the same constants had left to write.
+ * table of held-out-serving.csv, and writes what a fit of the same constants had left to write. -s
+ * fits these alone, beside all others as they are: what rows of theirs that changed ask for.
  * -c and -e: calibrations and engines, -m: what was measured of each model (data/evidence), -r:
  * every figure with its errors. */
 #include "evidence.h"
@@ -761,12 +762,24 @@ static void start_shipped(void) {
         f.shipped[j] -= f.h.cell[0].base[j] + f.h.term[FABRIC][0][j];
 }
 
+/* But for those named, in commas, nothing moves. */
+static void hold_others(const char *softwares) {
+    for (int i = 0; softwares && i < f.h.cells; i++) {
+        const char *name = f.h.cell[i].software, *at = strstr(softwares, name);
+        size_t length = strlen(name);
+        while (at && ((at > softwares && at[-1] != ',') || (at[length] && at[length] != ',')))
+            at = strstr(at + 1, name);
+        f.h.held[f.h.cell[i].group[BOTH]] = !at;
+    }
+}
+
 int main(int n, char **word) {
     const char *rows = NULL, *calibrations = NULL, *engines = NULL, *measurements = NULL;
-    const char *start = NULL;
+    const char *start = NULL, *softwares = NULL;
     int first = 1;
     while (first + 1 < n && word[first][0] == '-') {
         if (strcmp(word[first], "-f") == 0) start = word[first + 1];
+        if (strcmp(word[first], "-s") == 0) softwares = word[first + 1];
         if (strcmp(word[first], "-r") == 0) rows = word[first + 1];
         if (strcmp(word[first], "-m") == 0) measurements = word[first + 1];
         if (strcmp(word[first], "-c") == 0) calibrations = word[first + 1];
@@ -793,6 +806,7 @@ int main(int n, char **word) {
     fprintf(stderr, "%d rows, %d parts, %d cells\n", f.rows, f.parts, f.h.cells);
     f.judges = !start;
     if (!start || strcmp(start, "shipped") == 0) start_shipped();
+    if (start) hold_others(softwares);
     fit_terms(&f.h, start ? MOST_STEPS : 0);
     if (start && calibrations && engines) write_files(calibrations, engines);
     if (start) return 0;

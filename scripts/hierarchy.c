@@ -115,13 +115,13 @@ typedef bool chosen[MOST_GROUPS];
 static bool is_in(const hierarchy *h, const bool *which, int c) {
     return which[h->cell[c].group[BOTH]];
 }
-/* Residuals where the terms are. */
+/* Residuals where the terms are, but for what is held. */
 static void evaluate(hierarchy *h) {
     double *at = calloc((size_t)h->residuals + 1, sizeof *at);
     if (!at) fit_stop(h, "out of memory");
     for (int c = 0; c < h->cells; c++) {
         place(h, &h->cell[c], LEVELS, h->cell[c].x);
-        h->predict(c, h->cell[c].x, at);
+        if (!is_in(h, h->held, c)) h->predict(c, h->cell[c].x, at);
     }
     for (int i = 0; i < h->residuals; i++) h->residual[i].at = at[i];
     free(at);
@@ -135,7 +135,7 @@ static void find_slopes(hierarchy *h, const bool *which) {
     for (int c = 0; c < h->cells; c++)
         for (int j = 0; j < h->parameters; j++) {
             double moved[P], *x = h->cell[c].x, from = stands_at(h, x, j);
-            if (!is_in(h, which, c) || !is_solved(h, j)) continue;
+            if (!is_in(h, which, c) || is_in(h, h->held, c) || !is_solved(h, j)) continue;
             double high = fmin(from + STEP, high_of(h, j)), low = fmax(from - STEP, low_of(h, j));
             memcpy(moved, x, sizeof moved);
             moved[j] = high - (is_compute(j) ? x[COMPUTE] : 0.0);
@@ -284,8 +284,8 @@ static void add_residuals(const hierarchy *h, const double *x, const double *u, 
     }
 }
 /* Pins to its bounds what u takes beyond; false: nothing. */
+#define PINNED 1e6
 static bool pin_beyond(const hierarchy *h, problem *p, double *pinned) {
-    static const double WEIGHT = 1e6;
     bool any = false;
     for (int c = 0; c < h->cells; c++)
         for (int j = 0; j < h->parameters; j++) {
@@ -294,8 +294,8 @@ static bool pin_beyond(const hierarchy *h, problem *p, double *pinned) {
             double base = h->cell[c].base[j], to = base + p->u[k];
             double bound = clamp(to, low_of(h, j), high_of(h, j));
             if (fabs(to - bound) < 1e-4) continue;
-            pinned[k] = WEIGHT;
-            p->b[k] += WEIGHT * (bound - base);
+            pinned[k] = PINNED;
+            p->b[k] += PINNED * (bound - base);
             any = true;
         }
     return any;
@@ -324,6 +324,7 @@ static void step(hierarchy *h, problem *p, const double *damping) {
         for (size_t i = 0; i < n; i++) {
             extra[i] = damping[h->cell[p->of[i].cell].group[BOTH]] *
                        (p->a[i * n + i] + 1.0 / in_common(h, p->of[i], p->of[i]));
+            if (is_in(h, h->held, p->of[i].cell)) extra[i] = PINNED;
             p->b[i] += extra[i] * x[i];
         }
         do {

@@ -60,6 +60,7 @@ typedef struct hierarchy {
     /* The residuals of one cell whose parameters are x, each at its place in `at`. */
     void (*predict)(int cell, const double *x, double *at);
     double term[LEVELS][MOST_GROUPS][MOST_PARAMETERS];
+    bool held[MOST_GROUPS]; /* of BOTH: those that a fit leaves where they are */
     struct problem *problem; /* its linear ones */
     double deviation[LEVELS][MOST_GROUPS][MOST_PARAMETERS];
     sm_arena *arena;

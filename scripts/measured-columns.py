@@ -11,7 +11,7 @@ how fast the network is, which layers attend to a window. Here that prose is rea
   training    plan, hardware.pods, hardware.node_bits_per_s, model.window, model.chunk,
               model.global_every, model.moe_every, model.not_modelled
   inference   model.chunk, model.global_every, parallel.attention_dp, parallel.fsdp,
-              parallel.weights_by, measured.ttft_is
+              parallel.weights_by, measured.ttft_is, cached_len
 
 A file that has the columns keeps what stands in them; cells that are empty are filled where the rules
 tell something, so that running it again changes nothing. Rows of new sources: run it, read the diff.
@@ -498,7 +498,7 @@ TRAINING_COLUMNS = ["software", "plan", "hardware.pods", "hardware.node_bits_per
                     "model.chunk", "model.global_every", "model.moe_every", "model.not_modelled"]
 OPERATION_COLUMNS = ["software", "kernel", "quantises", "in_network"]
 SERVING_COLUMNS = ["software", "model.chunk", "model.global_every", "parallel.attention_dp",
-                   "parallel.fsdp", "parallel.weights_by", "measured.ttft_is"]
+                   "parallel.fsdp", "parallel.weights_by", "measured.ttft_is", "cached_len"]
 
 
 def training_columns(row):
@@ -511,7 +511,7 @@ def training_columns(row):
 
 def serving_columns(row):
     out = {"software": serving_software(row)}
-    notes, chips = row.get("notes", ""), number(row, "chips")
+    notes, chips, framework = row.get("notes", ""), number(row, "chips"), row.get("framework", "")
     # three of four layers of Llama 4 attend within chunks
     if "Llama-4" in row.get("model.name", ""):
         out["model.chunk"], out["model.global_every"] = 8192, 4
@@ -526,6 +526,15 @@ def serving_columns(row):
     # InferenceX shows medians or means
     if notes == "medians":
         out["measured.ttft_is"] = "median"
+    # of this campaign first tokens and times per token are those of requests that all begin at once
+    if framework.startswith("sglang 0.5.1."):
+        out["measured.ttft_is"] = "burst"
+    # AIPerf repeats its 100 prompts: new to the engine are those that two for each client, before the
+    # ten that count, have not shown it
+    if framework.startswith("vllm 0.12") and row.get("chip") == "h200_sxm":
+        clients = number(row, "concurrency")
+        new = min(1.0, max(0.0, 100 - 2 * clients) / (10 * clients))
+        out["cached_len"] = round(number(row, "input_len") * (1 - new)) or ""
     return out
 
 

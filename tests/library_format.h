@@ -138,13 +138,22 @@ static size_t equals_column(const tree_text *text) {
     return column;
 }
 
+static const char *attribute_name(tree_attribute_kind kind) {
+    static const char *const names[] = {
+#define X(id, name, value) name,
+        TREE_ATTRIBUTES(X)
+#undef X
+    };
+    return names[kind];
+}
+
 static void put_line(sm_sink *sink, const tree_line *line, size_t column) {
     size_t width = targets_width(line);
     put_list(sink, line->target, line->targets, ", ");
     sm_sink_put(sink, "%*s = ", width < column ? (int)(column - width) : 0, "");
     put_value(sink, line->value);
     for (const tree_attribute *a = line->attribute; a; a = a->next) {
-        sm_sink_put(sink, " %s", tree_attribute_name(a->kind));
+        sm_sink_put(sink, " %s", attribute_name(a->kind));
         if (!a->value) continue;
         sm_sink_put(sink, " ");
         put_value(sink, a->value);

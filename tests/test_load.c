@@ -136,6 +136,35 @@ static void loads_are_those_of_the_simulator(void **state) {
     }
 }
 
+/* Of clients that send one request each all begin at once, and the steps that decode have no
+ * prompts beside them where prefill goes first. */
+static void requests_of_one_round_are_all_a_burst(void **state) {
+    const loaded l = {"llama-3.1-8b", "h200:1", "tensor=1", "sglang-2025", 64, 2048, 512, .1, NULL};
+    engine_case e;
+    open_engine(&e, &l);
+    sm_load load = {.kind = SM_LOAD_CLOSED, .requests = l.requests};
+    sm_load_times rounds, once;
+    assert_int_equal(sm_serve_load(&e.one, &load, false, &rounds, NULL), SM_OK);
+    load.once = true;
+    assert_int_equal(sm_serve_load(&e.one, &load, false, &once, NULL), SM_OK);
+    e.o.concurrency = l.requests;
+    ended done;
+    const sm_simulated *out =
+        simulate(&e,
+                 (sm_synthetic){.kind = SM_ARRIVALS_UNIFORM,
+                                .rate_per_s = 1,
+                                .requests = l.requests,
+                                .lengths = {.prompt = l.prompt / 0.9, .output = l.output / 0.9},
+                                .least_share = 0.8,
+                                .seed = 7},
+                 &done);
+    close_to(once.tpot_s, out->tpot_s.mean, 0.02);
+    close_to(once.ttft_s, out->ttft_s.mean, 0.05);
+    close_to(1 / once.request_s, out->requests_per_s, 0.02);
+    assert_true(once.tpot_s < 0.9 * rounds.tpot_s && once.ttft_s > 2 * rounds.ttft_median_s);
+    close_engine(&e);
+}
+
 /* The same of requests that come at a rate, of another seed: at a third of what it can take and
  * near to all of it. */
 static void rates_are_those_of_the_simulator(void **state) {
@@ -241,6 +270,7 @@ static void settings_are_checked(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(loads_are_those_of_the_simulator),
+        cmocka_unit_test(requests_of_one_round_are_all_a_burst),
         cmocka_unit_test(rates_are_those_of_the_simulator),
         cmocka_unit_test(what_comes_too_fast_is_taken_as_it_can),
         cmocka_unit_test(who_finds_no_room_waits),

@@ -286,6 +286,27 @@ static void littles_law_holds(void **state) {
     assert_true(per_s * inside < 32 * 1.005 && per_s * inside > 32 * 0.9);
 }
 
+/* Of a prompt that the cache holds the rest alone is computed; those that all begin at once wait.
+ */
+static void rows_state_what_is_cached_and_what_begins_at_once(void **state) {
+    sm_inference_row r = llama_70b();
+    r.concurrency = 32;
+    r.ttft_s = r.tpot_s = 1;
+    sm_prediction whole = predict(&r, "h100_sxm");
+    r.cached_len = 0.9 * r.input_len;
+    sm_prediction cached = predict(&r, "h100_sxm");
+    r.cached_len = 2 * r.input_len; /* no more than all but one */
+    sm_prediction all = predict(&r, "h100_sxm");
+    assert_true(part(&cached, SM_SERVED_TPOT) < part(&whole, SM_SERVED_TPOT));
+    assert_true(part(&cached, SM_SERVED_TTFT) < part(&whole, SM_SERVED_TTFT));
+    assert_true(part(&all, SM_SERVED_TPOT) <= part(&cached, SM_SERVED_TPOT));
+    r.cached_len = NAN;
+    r.ttft_is = "burst";
+    sm_prediction burst = predict(&r, "h100_sxm");
+    assert_true(part(&burst, SM_SERVED_TTFT) > 1.5 * part(&whole, SM_SERVED_TTFT));
+    assert_true(part(&burst, SM_SERVED_TPOT) < part(&whole, SM_SERVED_TPOT));
+}
+
 static void pools_of_their_own_decode_undisturbed(void **state) {
     sm_inference_row r = deepseek();
     r.tpot_s = 1;
@@ -438,6 +459,7 @@ int main(void) {
         cmocka_unit_test(bounds_are_bounds),
         cmocka_unit_test(concurrency_trades_latency_for_throughput),
         cmocka_unit_test(littles_law_holds),
+        cmocka_unit_test(rows_state_what_is_cached_and_what_begins_at_once),
         cmocka_unit_test(pools_of_their_own_decode_undisturbed),
         cmocka_unit_test(speculation_shortens_tokens),
         cmocka_unit_test(says_what_is_missing),

@@ -108,10 +108,11 @@ typedef struct sm_inference_row {
     const char *weight_dtype, *kv_dtype, *compute_dtype;
     double batch, concurrency;    /* static batch; requests in flight. Neither: all that fit */
     double input_len, output_len; /* tokens of a request */
+    double cached_len;            /* of its prompt, found in the prefix cache on average */
     const char *len_sampling;     /* "uniform[0.8L,L]": lengths are 0.9 of these on average */
     const char *phase;            /* e2e, prefill, decode */
     double ttft_s, tpot_s, latency_s;
-    const char *ttft_is; /* of the requests: mean, median */
+    const char *ttft_is; /* of the requests: mean, median; burst: of those that begin at once */
     double tokens_per_s, tokens_per_s_per_chip, mfu;
     const char *tokens_counted; /* output, input or total: what tokens_per_s counts */
     double total_tokens_per_s_per_chip, little_ratio, request_rate_per_s;
@@ -243,9 +244,15 @@ void sm_truth_cases_free(sm_truth_cases *cases);
 /* The model of a row of training or inference, as long as the case; NULL: it has none that can be
  * told, or rests. */
 const sm_model *sm_truth_case_model(const sm_truth_case *c);
+/* The plan by which a row of inference decodes, likewise. */
+const sm_plan *sm_truth_case_plan(const sm_truth_case *c);
 /* Predict a row, in seconds, with its 80 % interval. calibration NULL: the shipped one of the row's
  * chip and software. What cannot be predicted says why in out->unknown. */
 void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_prediction *out);
+/* Let a row of inference be served by this engine, but for what the row states of its own, until
+ * another is given: what an engine does with requests is fitted like constants. Others are left
+ * alone. */
+void sm_truth_case_engine(sm_truth_case *c, const struct sm_software *engine);
 /* Let a training row be priced with what the first of these that is its software's holds, which
  * outlive its use, in place of what is known of it. Others are left alone. */
 void sm_truth_case_codebases(sm_truth_case *c, const sm_codebase *list, size_t n);

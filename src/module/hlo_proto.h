@@ -30,6 +30,5 @@ bool proto_numbers(proto_reader *r, wire w, int number, sm_module_list *out);
 int proto_find(const module_names *names, int64_t id);
 
 bool proto_instruction(proto_reader *r, wire w, sm_instruction *it);
-bool proto_groups(proto_reader *r, wire w, sm_instruction *it);
 
 sm_status hlo_proto_parse(const sm_source *source, sm_arena *arena, sm_module *out, sm_error *err);

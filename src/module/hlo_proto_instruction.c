@@ -170,7 +170,7 @@ static bool of_mesh(proto_reader *r, wire w, sm_module_groups *g) {
     return made(r, how, g);
 }
 
-bool proto_groups(proto_reader *r, wire w, sm_instruction *it) {
+static bool proto_groups(proto_reader *r, wire w, sm_instruction *it) {
     wire inner, list;
     if (wire_has(w, 93, &inner)) return of_mesh(r, inner, &it->groups);
     if (wire_has(w, 92, &inner)) return iota(r, inner, &it->groups);

@@ -271,7 +271,7 @@ static void check_dims(parser *p, tree_dim *dim, int rank, bool *diagonal) {
                         dim[i].name);
 }
 
-sm_dtype parse_type(parser *p) {
+static sm_dtype parse_type(parser *p) {
     sm_dtype type = SM_BF16;
     sm_span span = p->now.span;
     if (p->now.kind == TOKEN_NAME &&

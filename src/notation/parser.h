@@ -61,7 +61,6 @@ const tree *parse_expression(parser *p); /* of a line */
 const tree *parse_array(parser *p);      /* at TOKEN_ARRAY */
 /* (NAME | array) {"," (NAME | array)}, at most TREE_MOST_ARGUMENTS. */
 const tree *const *parse_items(parser *p, int *n);
-sm_dtype parse_type(parser *p);
 const tree *parse_size(parser *p); /* DIM | NUMBER */
 
 /* ---- statements; each begins after its keyword ---- */

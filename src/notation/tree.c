@@ -129,15 +129,6 @@ const tree_attribute *tree_find_attribute(const tree_attribute *list, tree_attri
     return list;
 }
 
-const char *tree_attribute_name(tree_attribute_kind kind) {
-    static const char *const names[] = {
-#define X(id, name, value) name,
-        TREE_ATTRIBUTES(X)
-#undef X
-    };
-    return names[kind];
-}
-
 const char *sm_dimension_role_name(sm_dimension_role role) {
     static const char *const names[] = {
 #define X(id, name, cut_by) name,

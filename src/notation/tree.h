@@ -273,7 +273,6 @@ typedef enum tree_function {
         TREE_FUNCTION_COUNT
 } tree_function;
 
-const char *tree_attribute_name(tree_attribute_kind kind);
 /* The attribute of this kind, or NULL. */
 const tree_attribute *tree_find_attribute(const tree_attribute *list, tree_attribute_kind kind);
 

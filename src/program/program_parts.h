@@ -26,14 +26,10 @@ bool program_tokens_whole(const sm_program *b);
 sm_axes program_experts_over(const sm_program *b, const sm_tensor *t);
 /* Of arrays that experts make or own, as against routed tokens on their way. */
 bool program_experts_own(const sm_program *b, sm_dimensions dims);
-void program_store(const sm_program *b, sm_tensor *t);
 /* The dimension among `dims` that an axis shards, -1 when none does. */
 bool program_carries_tensor(const sm_program *b, sm_dimensions dims); /* has a dimension for it */
-/* Which tensor axes each dimension may take. */
-void program_settle_takes(sm_program *b);
 /* Of a program whose ops and arrays are all there: how its arrays are stored. */
 void program_settle(sm_program *b);
-void program_settle_loss(sm_program *b);
 /* The tensor axes of a program are those from this one up to SM_AXIS_TENSOR_Q. */
 int program_first_tensor(const sm_program *b);
 int program_tensor_dim(const sm_program *b, sm_dimensions dims, int axis);

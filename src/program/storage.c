@@ -165,7 +165,7 @@ static void store_activation(const sm_program *b, sm_tensor *t, sm_dimensions di
     store_tensor_axes(b, t, dims);
 }
 
-void program_store(const sm_program *b, sm_tensor *t) {
+static void program_store(const sm_program *b, sm_tensor *t) {
     sm_dimensions dims = program_dims(t);
     if (t->role == SM_ROLE_WEIGHT) store_weight(b, t, dims);
     else if (t->role == SM_ROLE_CACHE || t->role == SM_ROLE_STATE) store_cache(b, t, dims);
@@ -176,7 +176,7 @@ void program_store(const sm_program *b, sm_tensor *t) {
 
 /* Heads that queries share leave part of the tensor axes to their groups, and both what divides
  * neither to widths. */
-void program_settle_takes(sm_program *b) {
+static void program_settle_takes(sm_program *b) {
     bool groups = b->of_role[SM_DIMENSION_GROUP] != 0;
     for (int d = 0; d < b->dims; d++) {
         sm_dimension_role role = b->dim[d].role;
@@ -258,7 +258,7 @@ static void leave_sums_partial(sm_program *b) {
 
 /* The loss of a token stays whole where the words of its scores are shared out: each of those chips
  * needs it for the gradient. */
-void program_settle_loss(sm_program *b) {
+static void program_settle_loss(sm_program *b) {
     for (int i = 0; i < b->ops; i++) {
         sm_tensor *t = &b->tensor[b->op[i].out];
         for (int d = 0; d < t->rank && b->op[i].function == SM_FUNCTION_LOSS; d++)

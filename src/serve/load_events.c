@@ -15,7 +15,7 @@ enum {
     OCTAVES = 12,       /* of chunks of prompts in a step */
     MOST_CLIENTS = 256, /* of a group of chips: beyond that each stands for several equal ones */
     ROUNDS = 10,        /* requests of each; the first are the burst, those that follow alike, */
-    LEAST_ALIKE = 256,  /* and so many at least */
+    LEAST_ALIKE = 256,  /* and so many at least, of as many benchmarks as that takes */
     COUNTED = 4000,     /* at a rate */
     MOST_FIRST = 8000,  /* until empty engines are as full as they get: those do not count */
     MOST_ENGINES = 64,  /* at a rate: of more these have their share of it */
@@ -34,12 +34,13 @@ typedef struct events {
     double rate;    /* a second, over so many engines */
     double engines, prefill_engines;
     double first, counted; /* requests: those that do not count, or are the burst, and the others */
+    int runs, run;         /* of equal loads, drawn anew; the one of now */
     double most; /* sequences that an engine may decode at once, or as many as there are */
     double room; /* those that it has room for, in clients */
     double decode_s[PARTS + 1];
     double beside_s[OCTAVES + 1]; /* of 1, 2, 4 .. chunks in a step */
-    double *first_s;              /* by request */
-    double seconds;               /* from the first request to the last token */
+    double *first_s;              /* of all runs: of the first requests, then of the others */
+    double seconds;               /* from the first request to the last token: a sum */
     double token_s;               /* of those that count, in a closed loop of all: a sum */
 } events;
 
@@ -78,7 +79,9 @@ static double step_s(void *context, double n, double cached, double prefill, dou
 
 static void served(void *context, const sm_request_served *r) {
     events *e = context;
-    e->first_s[r->number] = r->first_token_s - r->arrival_s;
+    double number = (double)r->number, at = e->run * e->first + number;
+    if (number >= e->first) at = e->runs * e->first + e->run * e->counted + number - e->first;
+    e->first_s[(size_t)at] = r->first_token_s - r->arrival_s;
     if (r->output > 1 && (e->clients > 0 || (double)r->number >= e->first))
         e->token_s += (r->end_s - r->first_token_s) / (r->output - 1);
 }
@@ -92,15 +95,16 @@ static double mean_of(const double *x, size_t n) {
 /* Of the burst as large a share as the software's benchmarks have of it; at a rate there is none.
  */
 static void read_first(events *e, event_times *out) {
-    size_t n = (size_t)e->counted, first = (size_t)e->first;
-    double *counted = e->first_s + first;
+    size_t first = (size_t)(e->runs * e->first), others = (size_t)(e->runs * e->counted);
+    size_t n = others > 0 ? others : first;
+    double *counted = e->first_s + (others > 0 ? first : 0);
     out->mean_s = out->steady_s = mean_of(counted, n);
     if (e->clients > 0)
         out->mean_s += e->c->software->burst * (mean_of(e->first_s, first) - out->mean_s);
     sm_sort_numbers(counted, n);
     out->median_s = counted[n / 2];
     out->p99_s = counted[(size_t)(0.99 * (double)n)];
-    double all = e->clients > 0 ? e->first + e->counted : e->counted;
+    double all = e->runs * (e->clients > 0 ? e->first + e->counted : e->counted);
     out->token_s = e->token_s / all;
     out->request_s = e->clients > 0 ? e->seconds / all * e->clients / e->in_flight : 0;
 }
@@ -122,6 +126,7 @@ static void set_policy(const events *e, const sm_engine *engine, sm_simulation *
     double gather = sm_simulation_gather(load_groups(&engines->plan, engines->decode));
     o->gather = larger(1, gather / e->each);
     o->concurrency = e->clients;
+    o->seed = (uint64_t)e->run;
 }
 
 static sm_status run(events *e, sm_error *err) {
@@ -139,7 +144,7 @@ static sm_status run(events *e, sm_error *err) {
                          .lengths = {.prompt = larger(1, e->tokens * longest),
                                      .output = larger(1, output * longest)},
                          .least_share = e->clients > 0 ? SM_LOAD_SHORTEST : 0,
-                         .seed = 1};
+                         .seed = (uint64_t)e->run + 1};
     sm_arrivals arrivals = sm_synthetic_arrivals(&draw);
     const sm_watch watch = {.context = e, .served = served};
     sm_simulation o;
@@ -147,7 +152,7 @@ static sm_status run(events *e, sm_error *err) {
     sm_simulated *out = sm_malloc(sizeof *out);
     if (!out) return sm_fail_memory(err);
     sm_status status = sm_simulate(&o, &arrivals, &watch, out, err);
-    e->seconds = out->seconds;
+    e->seconds += out->seconds;
     sm_free(out);
     return status;
 }
@@ -160,11 +165,12 @@ static void simulate(events *e, event_times *out) {
     double later_s = e->prompt.alone_s * (1 - 1 / stages);
     if (c->failed) return;
     e->prompt.alone_s /= stages;
-    e->first_s = sm_malloc((size_t)(e->first + e->counted) * sizeof *e->first_s);
-    sm_status status = e->first_s ? run(e, &c->err) : sm_fail_memory(&c->err);
-    if (!c->failed) c->failed = status != SM_OK;
-    for (size_t i = 0; !c->failed && i < (size_t)(e->first + e->counted); i++)
-        e->first_s[i] += later_s;
+    size_t all = (size_t)(e->runs * (e->first + e->counted));
+    e->first_s = sm_malloc(all * sizeof *e->first_s);
+    sm_status status = e->first_s ? SM_OK : sm_fail_memory(&c->err);
+    for (; !status && e->run < e->runs; e->run++) status = run(e, &c->err);
+    c->failed = c->failed || status != SM_OK;
+    for (size_t i = 0; !c->failed && i < all; i++) e->first_s[i] += later_s;
     if (!c->failed) read_first(e, out);
     sm_free(e->first_s);
 }
@@ -182,10 +188,12 @@ void load_closed_first(load_steps *c, double in_flight, double most_running,
                 .each = larger(1, all / MOST_CLIENTS / load_groups(&c->e->plan, c->e->decode)),
                 .rate = 1, /* not looked at */
                 .engines = c->e->apart ? c->n : 1,
+                .runs = 1,
                 .prefill_engines = c->prefill_n};
     e.clients = larger(1, floor(all / e.each + 0.5));
     e.first = e.clients;
-    e.counted = e.clients * ceil(larger(ROUNDS - 1, LEAST_ALIKE / e.clients));
+    if (!c->load->once) e.counted = e.clients * (ROUNDS - 1);
+    e.runs = (int)ceil(LEAST_ALIKE / (e.clients * (ROUNDS - 1)));
     e.room = larger(1, smaller(e.clients, floor(most_running / e.each)));
     e.most = larger(1, smaller(larger(in_flight, e.room * e.each), most_running));
     simulate(&e, out);
@@ -201,6 +209,7 @@ void load_open_first(load_steps *c, double rate, double running, double most_run
                 .chunk = load_chunk(c),
                 .longest = load_most_chunk(c),
                 .each = 1,
+                .runs = 1,
                 .counted = COUNTED,
                 .room = larger(1, floor(smaller(most_running, FULLER * running + ROOM)))};
     /* Of a pool that prefills each worker has its share; those that decode let nobody wait. */

@@ -683,7 +683,7 @@ static bool emit_computation(emitter *e, sm_computation *out) {
     return true;
 }
 
-sm_status spmd_emit(spmd *s, const sm_module **out) {
+static sm_status spmd_emit(spmd *s, const sm_module **out) {
     const sm_module *m = s->module;
     sm_module *made = sm_arena_alloc(s->arena, sizeof *made);
     sm_computation *list = sm_arena_array(s->arena, (size_t)m->computations, sizeof *list);

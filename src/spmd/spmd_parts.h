@@ -66,5 +66,3 @@ void spmd_project(const spmd *s, const spmd_rule *rule, const spmd_tensor *t, co
                   spmd_axes list[SPMD_FACTORS]);
 /* Spread shardings until nothing changes. */
 void spmd_propagate(spmd *s);
-/* The module of a device. */
-sm_status spmd_emit(spmd *s, const sm_module **out);

@@ -55,7 +55,7 @@ double json_number(const json_value *value) {
 
 sm_span json_place(const json_value *value) { return (sm_span){value->at, value->length}; }
 
-const char *json_kind_name(const json_value *value) {
+static const char *json_kind_name(const json_value *value) {
     static const char *const names[] = {"null",   "true or false", "a number",
                                         "a text", "a list",        "an object"};
     return names[value->kind];

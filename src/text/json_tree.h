@@ -50,7 +50,6 @@ bool json_is(const json_value *value, json_kind kind);
 const char *json_text(const json_value *value); /* NULL when it is no text */
 double json_number(const json_value *value);    /* 0 when it is no number */
 sm_span json_place(const json_value *value);
-const char *json_kind_name(const json_value *value); /* "an object" */
 
 /* ---- errors: SM_BAD_INPUT at a value; of an object the opening brace is underlined ---- */
 sm_status json_fail_at(const json_document *document, sm_span span, const char *format, ...)

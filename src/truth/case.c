@@ -80,6 +80,10 @@ const sm_model *sm_truth_case_model(const sm_truth_case *c) {
                         : NULL;
 }
 
+const sm_plan *sm_truth_case_plan(const sm_truth_case *c) {
+    return c->unknown || !c->serving ? NULL : truth_serving_plan(c->serving);
+}
+
 void sm_truth_case_free(sm_truth_case *c) {
     if (!c) return;
     truth_training_free(c->training);
@@ -167,6 +171,11 @@ void sm_truth_predict(sm_truth_case *c, const sm_calibration *calibration, sm_pr
     }
     *out = c->last;
     if (out->calibration) out->calibration = calibration; /* equal, but this is the caller's */
+}
+
+void sm_truth_case_engine(sm_truth_case *c, const sm_software *engine) {
+    if (c->serving) (void)truth_serving_engine(c->serving, engine, NULL); /* read before */
+    c->known = false;
 }
 
 void sm_truth_case_codebases(sm_truth_case *c, const sm_codebase *list, size_t n) {

@@ -33,21 +33,11 @@ static bool system_of(const sm_chip *chip, int chips, sm_system *system) {
     return sm_system_parse(&source, NULL, 0, system, &err) == SM_OK;
 }
 
-/* Of software that is not known nothing that differs is known. */
-static sm_status take_engine(truth_serving *t, const sm_software *engine, sm_error *err) {
-    const char *differs = t->row->of.inference.engine;
-    const sm_source source = sm_source_of("engine", differs ? differs : "");
-    t->set = *engine;
-    t->software = &t->set;
-    if (source.length == 0 || strcmp(engine->name, "serving") == 0) return SM_OK;
-    return sm_software_set(&t->set, &source, err);
-}
-
 static bool read_facts(truth_serving *t, const sm_chip *chip, const char **why) {
     const sm_inference_row *r = &t->row->of.inference;
     const sm_model *stated;
     sm_error err = {0};
-    if (take_engine(t, sm_software_of(sm_truth_software(t->row)), &err)) {
+    if (truth_serving_engine(t, sm_software_of(sm_truth_software(t->row)), &err)) {
         snprintf(t->why, sizeof t->why, "engine: %.140s", err.sentence);
         *why = t->why;
         return false;
@@ -79,6 +69,7 @@ static sm_status start(const truth_serving *t, const sm_system *system, sm_serve
                         .acceptance = t->software->accepted},
         .dtypes = t->dtypes,
         .prompt = t->load.prompt,
+        .prefix = fmin(fmax(0, t->row->of.inference.cached_len), t->load.prompt - 1),
         .output = t->load.output,
         .reserve = KEPT_FREE,
         .usd_per_chip_hour = 0};
@@ -137,11 +128,22 @@ sm_status truth_serving_new(const sm_truth_row *row, row_models *models, const s
 }
 
 const sm_model *truth_serving_model(const truth_serving *t) { return t->model; }
+const sm_plan *truth_serving_plan(const truth_serving *t) { return &t->layout.decode.plan; }
 
 void truth_serving_free(truth_serving *t) {
     if (!t) return;
     row_models_drop(t->models, t->model);
     sm_free(t);
+}
+
+/* Of software that is not known nothing that differs is known. */
+sm_status truth_serving_engine(truth_serving *t, const sm_software *engine, sm_error *err) {
+    const char *differs = t->row->of.inference.engine;
+    const sm_source source = sm_source_of("engine", differs ? differs : "");
+    t->set = *engine;
+    t->software = &t->set;
+    if (source.length == 0 || strcmp(engine->name, "serving") == 0) return SM_OK;
+    return sm_software_set(&t->set, &source, err);
 }
 
 /* ---- predicting ---- */

@@ -45,6 +45,8 @@ sm_status truth_serving_new(const sm_truth_row *row, row_models *models, const s
                             truth_serving **out, const char **why, sm_error *err);
 void truth_serving_free(truth_serving *t);
 const sm_model *truth_serving_model(const truth_serving *t);
+const sm_plan *truth_serving_plan(const truth_serving *t);
+sm_status truth_serving_engine(truth_serving *t, const struct sm_software *engine, sm_error *err);
 /* bounds: with what the row states and the lower bounds under it. */
 void truth_serving_predict(truth_serving *t, const sm_chip *chip, const sm_calibration *c,
                            bool bounds, sm_prediction *out);

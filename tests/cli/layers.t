@@ -1,5 +1,6 @@
 #!/bin/sh
-# The layer check can fail: each kind of break, put into a small tree, is found and named.
+# The layer check can fail: each kind of break, put into a small tree, is found and named. And what
+# only `make held-out` builds calls nothing that is gone.
 root="$(cd "$(dirname "$0")/../.." && pwd)"
 tree="$(mktemp -d)"
 trap 'rm -rf "$tree"' EXIT
@@ -90,6 +91,16 @@ write docs/layers.txt 'base | base | |' 'hw | hw | base |' 'cost | cost | base h
 check "one that is not there" 'docs/layers.txt: hw has no none.h for cost
 docs/layers.txt: cost has no cost.h for hw
 src/cost/cost.c:1: "chip.h" is not in src/cost'
+
+tests=$((tests + 1))
+if said="$(cd "$root" && ${CC:-cc} -std=c11 -D_POSIX_C_SOURCE=200809L -Wall -Wextra -Werror -Iinclude -fsyntax-only \
+    scripts/fit-serving.c scripts/fit-steps.c scripts/hierarchy.c scripts/evidence.c 2>&1)"; then
+    echo "ok $tests - the fits call what there is"
+else
+    echo "not ok $tests - the fits call what there is"
+    failures=1
+    echo "$said" | sed 's/^/# /'
+fi
 
 echo "1..$tests"
 exit $failures

@@ -26,7 +26,7 @@ python3 - "$place"/*.csv <<'END'
 import csv, sys
 made = {"software", "kernel", "quantises", "in_network", "plan", "hardware.pods", "hardware.node_bits_per_s", "model.window", "model.chunk",
         "model.global_every", "model.moe_every", "model.not_modelled", "parallel.attention_dp",
-        "parallel.fsdp", "parallel.weights_by", "measured.ttft_is"}
+        "parallel.fsdp", "parallel.weights_by", "measured.ttft_is", "cached_len"}
 for path in sys.argv[1:]:
     with open(path, newline="") as f:
         rows = list(csv.reader(f))

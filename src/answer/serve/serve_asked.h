@@ -130,7 +130,6 @@ const char *sm_serve_dtype_words(sm_report *r, const sm_serve_asked *q, const sm
 const char *sm_serve_batch_words(sm_report *r, double batch);
 /* Dollars per million tokens by what ranks. */
 double sm_serve_cost(const sm_serve_asked *q, const sm_serve_point *p);
-void sm_serve_job_data(sm_report *r, const sm_serve_asked *q);
 void sm_serve_point_data(sm_report *r, sm_data *object, const sm_serve_asked *q,
                          const sm_serve_point *p);
 void sm_serve_dtypes_data(sm_report *r, sm_data *object, const sm_serve_dtypes *d);

@@ -106,7 +106,7 @@ static void put_detail(sm_report *r, const sm_serving_found *a) {
     if (a->batch) put_batches(r, object, a);
 }
 
-void sm_serve_job_data(sm_report *r, const sm_serve_asked *q) {
+static void put_job(sm_report *r, const sm_serve_asked *q) {
     const sm_serve_job *job = &q->job;
     const sm_model *m = q->in.model;
     sm_params params = sm_model_params(m);
@@ -140,7 +140,7 @@ void sm_serve_fleet_data(sm_report *r, sm_data *under, const sm_serving_found *a
 
 void sm_serve_data(sm_report *r, const sm_serving_found *a) {
     const sm_serve_result *s = a->result;
-    sm_serve_job_data(r, a->q);
+    put_job(r, a->q);
     sm_data *search = s ? sm_put_object(r, r->data, "search") : NULL;
     if (s) {
         sm_put(r, search, "space|evaluated|pruned", s->space, s->evaluated, s->pruned);

@@ -227,12 +227,13 @@ static sm_status set_fields(const truth_file *f, truth_draft *draft) {
         if (status != SM_OK) return status;
     }
     /* A count that nobody knows is told of here, where its place is known. */
+    if (f->schema->kind != SM_TRUTH_TRAINING) return SM_OK;
     sm_source text = sm_source_of("", draft->row.of.training.flops_counted);
     const sm_codebase *of;
     sm_flops_count count;
     sm_error err;
     size_t field = 0;
-    if (f->schema->kind != SM_TRUTH_TRAINING || !text.length) return SM_OK;
+    if (!text.length) return SM_OK;
     if (!sm_flops_count_parse(&text, (sm_span){0, text.length}, NULL, 0, &count, &of, &err))
         return SM_OK;
     while (strcmp(f->schema->field[field].key, "flops_counted") != 0) field++;

@@ -15,7 +15,7 @@ static sm_status make(sm_element element, int rank, const size_t *size, void *(*
     return out->data ? SM_OK : sm_fail_memory(err);
 }
 
-size_t local_block_room(const sm_local_block *b) {
+static size_t local_block_room(const sm_local_block *b) {
     size_t scales = 1;
     if (!sm_element_scaled(b->element))
         return sm_local_block_count(b) * sm_element_bytes(b->element);
