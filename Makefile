@@ -300,7 +300,7 @@ $(BUILD)/tests/test_serve_engine: $(BUILD)/obj/tests/test_serve_engine.o $(SERVE
 	$(CC) $(ALL_CFLAGS) $(TEST_LDFLAGS) -o $@ $^ -lcmocka -ljansson $(BLAS_LIBS) $(LIBS)
 # Constants from trainings, as the command line makes them.
 MEASURED_OBJ := $(filter %/measured_training.o %/train_setup_of_plan.o,$(RUNCLI_OBJ))
-$(BUILD)/tests/test_measured_training: $(BUILD)/obj/tests/test_measured_training.o \
+$(BUILD)/tests/test_measured_training $(BUILD)/tests/test_run_pairs: $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o \
     $(MEASURED_OBJ) $(ORACLE_OBJ) $(RUN) $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(TEST_LDFLAGS) -o $@ $^ -lcmocka -ljansson $(BLAS_LIBS) $(LIBS)

@@ -188,7 +188,7 @@ typedef struct asked {
 /* Numbers that follow from a weight's name and place alone. */
 static sm_status find_weight(sm_train_array *a, void *context, sm_error *err) {
     sm_arena *arena = context;
-    uint64_t seed = (uint64_t)(a->layer + 7);
+    uint64_t seed = (uint64_t)a->layer + 7;
     size_t n = 1;
     for (const char *c = a->name; *c; c++) seed = (seed ^ (unsigned char)*c) * 1099511628211ull;
     for (int d = 0; d < a->rank; d++) n *= a->cut ? a->count[d] : a->size[d];
