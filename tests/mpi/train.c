@@ -1,6 +1,7 @@
 /* The plans of tests/train_plans.h on processes of MPI: those of as many ranks as there are, dense
  * and with experts, each against one rank's losses, step by step, and against the bytes predicted;
- * and plans drawn for small models of all families (tests/drawn_plans.h): MATRIX of each, or one.
+ * and plans drawn for small models of all families (tests/drawn_plans.h): MATRIX of each, or one of
+ * every third.
  * usage: mpirun -n RANKS train [EVERY FIRST]: every second plan, say, from the first or second */
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,7 +92,7 @@ static sm_status run_families(sm_communicator *world, tally *all, sm_error *err)
     int models = drawn_models(model, DRAWN_MODELS), each = more ? atoi(more) : 1;
     sm_status status = models > 0 ? SM_OK : sm_fail(err, SM_INTERNAL, "there are no models");
     sm_rng rng = {22};
-    for (int i = 0; !status && i < models * each; i++) {
+    for (int i = 0; !status && i < models * each; i += more ? 1 : 3) {
         char words[DRAWN_WORDS];
         sm_arena *arena = sm_arena_new();
         if (!arena) return sm_fail_memory(err);
