@@ -48,7 +48,7 @@ double train_weight_of(const sm_trainer *t, size_t sequence) {
 }
 
 sm_axes train_within_sequence(const sm_trainer *t) {
-    const sm_axes batch = SM_BIT(SM_AXIS_DATA) | SM_BIT(SM_AXIS_FSDP) | SM_BIT(SM_AXIS_EXPERT);
+    const unsigned batch = SM_BIT(SM_AXIS_DATA) | SM_BIT(SM_AXIS_FSDP) | SM_BIT(SM_AXIS_EXPERT);
     return sm_mesh_real_axes(&t->mesh->mesh, ((1u << SM_AXIS_COUNT) - 1) & ~batch);
 }
 
