@@ -176,7 +176,7 @@ static void run_cell(const drawn_model *m, const char *words, references *r, tal
 enum { TEXTS = 5, LONGEST = 5, BEHIND = 3, MOST_SEQUENCES = 12, MOST_WORDS = 260 };
 
 typedef struct scores {
-    float of[1 + BEHIND][MOST_SEQUENCES][MOST_WORDS];
+    float of[1 + BEHIND][MOST_SEQUENCES * MOST_WORDS]; /* rows of the vocabulary */
 } scores;
 
 typedef struct asked {
@@ -239,7 +239,7 @@ static sm_status ask(sm_generator *g, scores *to, double *apart, sm_error *err) 
             for (size_t i = 0; i < rows; i++) token[s * rows + i] = word_of(s, long_ago + i);
         }
         const sm_generator_pass pass = {rows, token, count, false};
-        float *made = to->of[at][0];
+        float *made = to->of[at];
         status = sm_generator_feed(g, &pass, made, &r, err);
         if (!status) /* rows of V numbers */
             status = sm_generator_share(g, made, size.vocabulary * sizeof *made, err);
@@ -283,7 +283,7 @@ static sm_status read_served(const drawn_model *m, const char *words, sm_arena *
 static bool same_scores(const asked *one, const asked *q, size_t words) {
     for (size_t at = 0; at <= BEHIND; at++)
         for (size_t i = 0; i < TEXTS * words; i++) {
-            double a = (double)one->scores.of[at][0][i], b = (double)q->scores.of[at][0][i];
+            double a = (double)one->scores.of[at][i], b = (double)q->scores.of[at][i];
             if (!(fabs(a - b) <= 1e-4 * fmax(1, fabs(a)))) {
                 print_message("pass %zu, text %zu, word %zu: %g for %g\n", at, i / words, i % words,
                               b, a);
