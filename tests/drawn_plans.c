@@ -78,6 +78,13 @@ sm_train_setup drawn_reference(const drawn_model *m, const sm_train_setup *s) {
     return one;
 }
 
+bool drawn_exact(const sm_train_setup *s, sm_train_setup *exact) {
+    *exact = *s;
+    exact->stored = exact->gradients = SM_ELEMENT_F32;
+    exact->rounded = false;
+    return s->stored || s->gradients;
+}
+
 /* ---- plans ---- */
 
 typedef struct draft {

@@ -32,6 +32,9 @@ static inline sm_status drawn_setup_of(const drawn_model *m, const char *words, 
 /* One rank that does what the setup does: its batch, types, optimizer and adapters. */
 sm_train_setup drawn_reference(const drawn_model *m, const sm_train_setup *setup);
 
+/* The same in single precision; false: it is. */
+bool drawn_exact(const sm_train_setup *setup, sm_train_setup *exact);
+
 /* A plan of training on at most DRAWN_RANKS ranks; often refused, seldom absurd. */
 void draw_training(const sm_model *model, sm_rng *rng, char words[DRAWN_WORDS]);
 /* A plan of serving. */

@@ -87,14 +87,11 @@ static const train_curve *one_rank(references *r, const drawn_model *m, const jo
     new->setup = drawn_reference(m, s);
     train_curve_on_threads(&new->setup, STEPS, &new->curve);
     if (new->curve.status) fail_msg("%s on one rank", m->name);
-    if (s->stored || s->gradients) { /* how far rounding alone takes it */
-        sm_train_setup exact = new->setup;
-        train_curve c;
-        exact.stored = exact.gradients = SM_ELEMENT_F32;
-        exact.rounded = false;
-        train_curve_on_threads(&exact, STEPS, &c);
-        new->curve.rounding = train_norms_apart(&new->curve, &c);
-    }
+    sm_train_setup exact;
+    train_curve c;
+    if (!drawn_exact(&new->setup, &exact)) return &new->curve;
+    train_curve_on_threads(&exact, STEPS, &c); /* how far rounding alone takes it */
+    new->curve.rounding = train_norms_apart(&new->curve, &c);
     return &new->curve;
 }
 

@@ -80,7 +80,13 @@ static sm_status run_drawn(sm_communicator *world, const drawn_model *m, const c
         return SM_OK;
     }
     const sm_train_setup alone = drawn_reference(m, &setup);
+    sm_train_setup exact;
+    train_curve precise = {.steps = 0};
     if (!status && world->rank == 0) status = run_alone(&alone, &one, err);
+    if (!status && world->rank == 0 && drawn_exact(&alone, &exact)) {
+        status = run_alone(&exact, &precise, err);
+        one.rounding = train_norms_apart(&one, &precise);
+    }
     if (status || world->rank) return status;
     all->plans++;
     all->wrong += train_curve_compare(&named, &one, &c);
