@@ -3,6 +3,8 @@
 #   make            build/scalemodel, build/libscalemodel.a, build/libscalemodel.so
 #   make release    the same in build/release, optimised as a whole and stripped: what is installed
 #   make test       install what is missing, then the whole suite; ends with "N passed, M failed"
+#   make test-all   the suite with all that it only samples: plans of every family on threads and on
+#                   each MPI, every failing allocation; MATRIX plans of a family (40), some hours
 #   make check      the part of it that takes under a minute, for who edits
 #   make arm64      build for arm64 and run the unit tests under qemu-user
 #   make demo       install what is missing, build, and answer the first question of the README
@@ -298,7 +300,7 @@ $(BUILD)/tests/test_serve_engine: $(BUILD)/obj/tests/test_serve_engine.o $(SERVE
 	$(CC) $(ALL_CFLAGS) $(TEST_LDFLAGS) -o $@ $^ -lcmocka -ljansson $(BLAS_LIBS) $(LIBS)
 # Constants from trainings, as the command line makes them.
 MEASURED_OBJ := $(filter %/measured_training.o %/train_setup_of_plan.o,$(RUNCLI_OBJ))
-$(BUILD)/tests/test_measured_training: $(BUILD)/obj/tests/test_measured_training.o \
+$(BUILD)/tests/test_measured_training $(BUILD)/tests/test_run_pairs: $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o \
     $(MEASURED_OBJ) $(ORACLE_OBJ) $(RUN) $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(TEST_LDFLAGS) -o $@ $^ -lcmocka -ljansson $(BLAS_LIBS) $(LIBS)
@@ -307,7 +309,7 @@ $(BUILD)/tests/test_command: $(BUILD)/obj/tests/test_command.o $(CLI_LIB) $(CORE
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(TEST_LDFLAGS) -o $@ $^ -lcmocka -ljansson $(LIBS)
 # Every verb, as the command line has it.
-$(BUILD)/tests/test_out_of_memory: $(BUILD)/obj/tests/test_out_of_memory.o \
+$(BUILD)/tests/test_out_of_memory $(BUILD)/tests/test_run_matrix: $(BUILD)/tests/%: $(BUILD)/obj/tests/%.o $(ORACLE_OBJ) \
     $(BUILD)/obj/cli/run/start_threads.o $(filter-out %/run_main.o,$(RUNCLI_OBJ)) $(CLI_LIB) $(RUN) $(CORE)
 	@mkdir -p $(@D)
 	$(CC) $(ALL_CFLAGS) $(TEST_LDFLAGS) -o $@ $^ -lcmocka -ljansson $(BLAS_LIBS) $(HTTP_LIBS) $(LIBS)
@@ -345,7 +347,8 @@ $(BUILD)/tests/ranks-%: $(BUILD)/obj/tests/mpi/ranks.o $(BUILD)/obj/tests/random
 ifneq (,$(findstring gcc,$(CC)))
 MPI_TESTS += $(if $(HAVE_BLAS),$(MPIS:%=$(BUILD)/tests/train-%))
 endif
-$(BUILD)/tests/train-%: $(BUILD)/obj/tests/mpi/train.o $(BUILD)/obj/tests/train_plans.o \
+$(BUILD)/tests/train-%: $(BUILD)/obj/tests/mpi/train.o $(BUILD)/obj/tests/train_plans.o $(BUILD)/obj/tests/drawn_plans.o \
+    $(BUILD)/obj/cli/run/train_setup_of_plan.o \
     $(BUILD)/obj/%/mpi.o $(RUN) $(CORE)
 	@mkdir -p $(@D)
 	$(MPICC) $(ALL_CFLAGS) $(LDFLAGS) -o $@ $^ $(BLAS_LIBS) -ljansson $(LIBS)
@@ -382,6 +385,10 @@ test-programs: $(or $(PROGRAMS),all) $(TESTS) $(MPI_TESTS) $(REPLAYS)
 test:
 	@CC="$(CC)" scripts/setup.sh test
 	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/suite.sh gcc asan
+MATRIX ?= 40
+test-all:
+	@CC="$(CC)" scripts/setup.sh test
+	@MATRIX="$(MATRIX)" PLANS=all FAILING_ALLOC=all TIME_LIMIT=7200 BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/suite.sh gcc asan
 check:
 	@CC="$(CC)" scripts/setup.sh test
 	@BUILD="$(BUILD)" MAKE="$(MAKE)" scripts/suite.sh check

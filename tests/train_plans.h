@@ -13,6 +13,7 @@ enum {
     TRAIN_TEXT_BYTES = 6000,
     TRAIN_MOST_CHUNKS = 16,
     TRAIN_MOST_STAGES = 8,
+    TRAIN_MOST_RANKS = 64,
     TRAIN_MOST_ACTIONS = 128
 };
 
@@ -79,7 +80,12 @@ typedef struct train_curve {
     double loss[TRAIN_MOST_STEPS], norm[TRAIN_MOST_STEPS];
     double predicted[SM_COLLECTIVE_COUNT], counted[SM_COLLECTIVE_COUNT]; /* of the last step */
     double difference; /* between bytes predicted and counted, over all steps and ranks */
+    double memory;     /* the most that a rank had in use */
+    double rounding; /* of one rank's norms, between its types and single precision; 0: not asked */
+    double of_stage[TRAIN_MOST_STAGES][SM_COLLECTIVE_COUNT]; /* bytes that a rank of it counted in
+                                                                the last step, on average */
     sm_status status;
+    sm_error err; /* on threads: what it says */
 } train_curve;
 /* The body of a rank; context: a train_curve, which rank 0 alone writes. */
 sm_status train_curve_run(sm_communicator *world, void *context, sm_error *err);
@@ -87,5 +93,7 @@ sm_status train_curve_run(sm_communicator *world, void *context, sm_error *err);
 void train_curve_on_threads(const sm_train_setup *setup, int steps, train_curve *curve);
 extern const double train_tolerance; /* of a loss, relative: sums in other orders */
 bool train_about_equal(double a, double b, double tolerance);
+/* The most that two curves are apart in their norms. */
+double train_norms_apart(const train_curve *a, const train_curve *b);
 /* The curve of a plan against that of one rank: 0, or 1 and a comment on stdout. */
 int train_curve_compare(const train_plan *plan, const train_curve *one, const train_curve *curve);

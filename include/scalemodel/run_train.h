@@ -19,6 +19,12 @@ typedef enum sm_train_optimizer {
         SM_TRAIN_OPTIMIZER_COUNT
 } sm_train_optimizer;
 
+/* Two answers to a prompt, each behind it, of which the first is preferred: bytes. */
+typedef struct sm_train_pair {
+    const unsigned char *text[2];
+    size_t bytes[2], prompt; /* prompt: of both, at least one */
+} sm_train_pair;
+
 typedef struct sm_train_setup {
     const sm_model *model;
     int tokens;     /* of a sequence */
@@ -61,6 +67,13 @@ typedef struct sm_train_setup {
     uint64_t seed;             /* of the weights and the batches: neither depends on the plan */
     const unsigned char *data; /* text as bytes, at least tokens + 2 of them */
     size_t data_bytes;
+    /* In place of the text, preferences (DPO, Rafailov et al., arXiv 2305.18290, eq. 7): sequences
+     * 2i and 2i + 1 of a batch are the answers to the next pair, padded behind, both in one
+     * microbatch. Loss: the mean over pairs of -log sigmoid(beta (log p/p' of the first - that of
+     * the second)), p' of sm_trainer_score_pairs. 0 pairs: text. */
+    const sm_train_pair *pair;
+    size_t pairs;
+    double beta;
 } sm_train_setup;
 /* One stage, all degrees 1, Adam (3e-3; 0.9, 0.95, 1e-8), clip 1, warm-up 10 of 100 steps. */
 void sm_train_setup_defaults(sm_train_setup *setup);
@@ -97,7 +110,7 @@ typedef enum sm_train_time {
 extern const char *const sm_train_time_names[SM_TRAIN_TIME_COUNT];
 
 typedef struct sm_train_result {
-    double loss;          /* mean over the tokens of the batch, in nats */
+    double loss;          /* mean over the tokens, or pairs, of the batch, in nats */
     double gradient_norm; /* before clipping */
     double rate;
     double seconds;
@@ -111,6 +124,9 @@ typedef struct sm_train_result {
 int sm_trainer_stage(const sm_trainer *t);
 /* One step on batch number `step` (from 0). A loss that is no number is SM_BAD_INPUT. */
 sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_error *err);
+/* The probabilities of all answers under the weights as they are become those of the reference,
+ * which before are 1. Errors as sm_trainer_gradients. */
+sm_status sm_trainer_score_pairs(sm_trainer *t, sm_error *err);
 /* Compute loss and gradients of batch number `step` alone: the weights stay. The status of the
  * backend, or SM_INTERNAL when out of memory. */
 sm_status sm_trainer_gradients(sm_trainer *t, int step, sm_train_result *result, sm_error *err);

@@ -107,12 +107,14 @@ static sm_status check_shares(const sm_einsum *e, const sm_mesh *mesh, sm_error 
         for (int d = 0; d < array->rank; d++) {
             const sm_index *index = &e->index[array->dim[d].index];
             sm_axes axes = 0;
+            char over[64];
+            if (!sm_dim_padded(e, mesh, &array->dim[d], 0)) continue;
             for (int i = 0; i < array->dim[d].n_axes; i++)
                 axes = (sm_axes)(axes | 1u << array->dim[d].axis[i]);
-            if (sm_dim_padded(e, mesh, &array->dim[d], 0))
-                return sm_fail(err, SM_BAD_INPUT,
-                               "index %s of %.0f does not divide over %.0f chips", index->name,
-                               index->size, sm_mesh_size(mesh, axes));
+            axes = sm_mesh_real_axes(mesh, axes);
+            sm_axes_format(mesh, axes, over, sizeof over);
+            return sm_fail(err, SM_BAD_INPUT, "%s=%.0f does not divide over the %.0f chips of %s",
+                           index->name, index->size, sm_mesh_size(mesh, axes), over);
         }
     }
     return SM_OK;

@@ -74,8 +74,8 @@ static sm_local_block shape(const sm_move_call *m, const sm_layout *layout) {
 static bool in_a_row(const sm_local_block *was, const sm_local_block *is) {
     bool longer = false;
     for (int d = 0; d < was->rank; d++) {
-        if (was->size[d] != is->size[d]) return !longer;
-        longer = longer || was->size[d] > 1;
+        if (was->size[d] != is->size[d] && longer) return false;
+        longer = longer || was->size[d] > 1 || is->size[d] > 1;
     }
     return true;
 }
@@ -147,9 +147,9 @@ static double ring_room(const sm_call *c) {
 
 /* Kernels work in single precision, on copies of what is stored otherwise. Products read their
  * operands in panels, look-ups row by row; of a ring it is the block at hand, and what it adds to
- * the gradients of others. */
+ * the gradients of others. What a kernel does not read is there as a shape alone. */
 static double copy_of(const sm_local_block *b, double most) {
-    if (!b || b->element != SM_ELEMENT_BF16) return 0;
+    if (!b || !b->data || b->element != SM_ELEMENT_BF16) return 0;
     return SINGLE_BYTES * fmin((double)sm_local_block_count(b), most);
 }
 

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Every fourth of the plans of tests/train_plans.h on processes of the MPIs that were there to build with, each
-# plan on one of them: losses as on one rank, bytes as predicted. All run on threads in test_run_train, and here
+# plan on one of them: losses as on one rank, bytes as predicted; and of plans drawn for each family. All run on threads in test_run_train, and here
 # with PLANS=all.
 . "$(dirname "$0")/runner.sh"
+cd "$root" || exit 1
 folder="$(dirname "$program")"
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OPENBLAS_NUM_THREADS=1
 

@@ -7,11 +7,19 @@
 
 enum { SEQUENCES = 8, MOST_STEPS = 1000000 };
 
+static const char *const methods[] = {"pretrain", "dpo"};
+
 #define AT(member) offsetof(train_run, given.member)
 
 static const cli_option run_train_table[] = {
-    {"data", 0, CLI_INPUT, AT(data), "FILE", .help = "the text to train on: any file, byte by byte",
+    {"data", 0, CLI_INPUT, AT(data), "FILE",
+     .help = "the text to train on: any file, byte by byte; with dpo pairs, a JSON object a line",
      .required = true},
+    {"method", 0, CLI_CHOICE, AT(method), "WHAT",
+     .help = "what is learned from: the text, or pairs of prompt, chosen and rejected",
+     .words = {methods, 2}, .by_default = "pretrain"},
+    {"beta", 0, CLI_NUMBER, AT(beta), "X", .help = "of dpo: what a difference in log p counts",
+     .above = true, .highest = 1000, .by_default = "0.1"},
     {"plan", 0, CLI_TEXT, AT(plan), "PLAN",
      .help = "data=2,tensor=2,seq=on,...: a rank for each chip", .default_says = "one rank"},
     {"steps", 0, CLI_WHOLE, AT(steps), "N",
@@ -66,6 +74,12 @@ static sm_status read_sizes(train_run *q, sm_error *err) {
         return sm_fail(err, SM_USAGE, "--every needs --checkpoint PLACE");
     if (o->failures > 0 && !o->every)
         return sm_fail(err, SM_USAGE, "--failures needs --checkpoint PLACE and --every N");
+    if (o->method && (o->resume || o->failures > 0 || o->record))
+        return sm_fail(err, SM_USAGE,
+                       "dpo holds a model against what it began with, without --resume, --failures "
+                       "and --record");
+    if (!o->method && cli_given(call, &o->beta))
+        return sm_fail(err, SM_USAGE, "--beta is of --method dpo");
     sm_status status =
         o->batch.text ? sm_batch_sequences(&o->batch, (double)o->seq, 1, &sequences, err) : SM_OK;
     if (!status && sequences * (double)o->seq > MOST_TOKENS)
@@ -137,9 +151,11 @@ static sm_status read_question(train_run *q, sm_error *err) {
         status = sm_io_read_most(q->given.data, SM_IO_DATA_BYTES, q->call->arena, &text, err);
     q->setup.data = (const unsigned char *)text.text;
     q->setup.data_bytes = text.length;
+    if (!status && q->given.method) status = train_pairs_read(q, &text, err);
     sm_source plan = cli_text(q->call, &q->given.plan);
     if (!plan.text) plan = sm_source_of("--plan", "");
     if (!status) status = sm_plan_parse(&plan, &q->plan, err);
+    if (q->setup.pairs && !sm_plan_given(&q->plan, SM_PLAN_MICROBATCH)) q->plan.microbatch = 2;
     if (!status) status = train_setup_of_plan(&q->plan, q->call->arena, &q->setup, err);
     if (!status) status = read_place(q, err);
     if (!status) status = train_attempt_read(q, err);
@@ -263,6 +279,11 @@ static sm_status train_rank(sm_communicator *world, void *context, sm_error *err
         status = train_checkpoint_check_arrays(t, world, &q->model, err);
     if (!status && q->goes_on)
         status = train_checkpoint_take(t, &q->model, &q->resumed, q->goes_on, err);
+    if (!status && q->setup.pairs) {
+        double begun_s = sm_clock_s();
+        status = sm_trainer_score_pairs(t, err);
+        if (world->rank == 0) q->scored_s = sm_clock_s() - begun_s;
+    }
     if (!status)
         status =
             train_attempt_note(q, world->rank, (train_note){.event = {SM_RUN_BEGINS, 0, 0}}, err);

@@ -77,6 +77,8 @@ typedef struct run_train_values {
     ranks_values ranks;
     const char *plan, *data, *curve, *plot, *checkpoint, *resume, *record;
     int64_t seq, steps, until, seed, every, keep;
+    int method; /* 0: of text; 1: of pairs */
+    double beta;
     bool fresh;
     sm_source batch;
     double rate, failures;
@@ -117,10 +119,14 @@ typedef struct train_run {
     train_times times;
     train_memory memory;
     double bytes_apart; /* |predicted - counted|, over all ranks and steps */
+    double scored_s;    /* all pairs by the reference */
     double shown_s;
 } train_run;
 double train_run_tokens(const train_run *q); /* of a batch */
 
+/* The pairs of a file, a line each, into the setup. SM_BAD_INPUT with the place of what is wrong.
+ */
+sm_status train_pairs_read(train_run *q, const sm_source *file, sm_error *err);
 /* The whole answer, and the files of --curve and --plot; SM_NEGATIVE when bytes were not as
  * predicted. */
 sm_status train_report(sm_report *r, train_run *q, sm_error *err);

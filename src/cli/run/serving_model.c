@@ -7,12 +7,7 @@ enum { MOST_RANKS = 4096 };
 
 /* ---- the plan ---- */
 
-sm_status serving_plan_read(const cli_call *call, const char *const *place, sm_plan *p,
-                            sm_error *err) {
-    sm_source source = cli_source(call, place);
-    sm_serve_plan_defaults(p);
-    sm_status status = *place ? sm_serve_plan_parse(&source, p, err) : SM_OK;
-    if (status) return status;
+sm_status serving_plan_as_run(sm_plan *p, sm_error *err) {
     bool cache = p->cache_by != SM_CACHE_COPIES;
     bool weights = sm_plan_given(p, SM_PLAN_WEIGHTS_BY) && !p->gathered && p->fsdp > 1;
     const char *odd = p->seq    ? "seq=on"
@@ -26,6 +21,14 @@ sm_status serving_plan_read(const cli_call *call, const char *const *place, sm_p
     p->gathered = p->fsdp > 1;
     p->given |= 1ull << SM_PLAN_CACHE_BY | 1ull << SM_PLAN_WEIGHTS_BY;
     return SM_OK;
+}
+
+sm_status serving_plan_read(const cli_call *call, const char *const *place, sm_plan *p,
+                            sm_error *err) {
+    sm_source source = cli_source(call, place);
+    sm_serve_plan_defaults(p);
+    sm_status status = *place ? sm_serve_plan_parse(&source, p, err) : SM_OK;
+    return status ? status : serving_plan_as_run(p, err);
 }
 
 int serving_rounded_up(size_t n, int to) {

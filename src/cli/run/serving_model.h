@@ -26,6 +26,8 @@ extern const char *const serving_weights[SERVING_WEIGHTS];
 
 /* n, or the next number that divides. */
 int serving_rounded_up(size_t n, int to);
+/* What of a plan of serving is left open as it is run. SM_BAD_INPUT for what cannot be. */
+sm_status serving_plan_as_run(sm_plan *plan, sm_error *err);
 /* --plan, at place among the values; NULL there: one rank. SM_BAD_INPUT for what cannot be run. */
 sm_status serving_plan_read(const cli_call *call, const char *const *place, sm_plan *plan,
                             sm_error *err);

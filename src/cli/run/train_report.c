@@ -410,8 +410,14 @@ static void show_head(sm_report *r, const train_run *q) {
                        q->from);
     sm_data *list = sm_put_array(r, r->data, "losses");
     for (int i = q->first; i <= last; i++) sm_put(r, list, NULL, q->loss[i]);
-    sm_report_text(r, "Loss %.4f nats a byte after %d steps, %.4f at step %d.", q->loss[last],
-                   last + 1, q->loss[q->first], q->first + 1);
+    if (q->setup.pairs) {
+        sm_put(r, r->data, "pairs|beta|reference_s", (double)q->setup.pairs, q->setup.beta,
+               q->scored_s);
+        sm_report_text(r, "The first weights scored %zu pairs, as the reference, in %s.",
+                       q->setup.pairs, sm_show_seconds(r, q->scored_s));
+    }
+    sm_report_text(r, "Loss %.4f nats a %s after %d steps, %.4f at step %d.", q->loss[last],
+                   q->setup.pairs ? "pair" : "byte", last + 1, q->loss[q->first], q->first + 1);
 }
 
 sm_status train_report(sm_report *r, train_run *q, sm_error *err) {

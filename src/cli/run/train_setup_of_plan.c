@@ -17,7 +17,7 @@ void train_degrees_of_plan(const sm_plan *p, sm_train_setup *s) {
     sm_degrees_set(&d, p, s->model);
     for (int a = 0; a < SM_AXIS_COUNT; a++) s->degree[a] = (int)(d.axis[a] + 0.5);
     s->microbatch = p->microbatch;
-    s->zero = p->fsdp > 1 ? 3 : p->zero;
+    s->zero = p->fsdp > 1 ? 3 : p->zero > 2 ? 2 : p->zero; /* 3: of fsdp alone */
     s->state_copies = p->state_copies;
     s->recompute = p->recompute;
     s->regather = p->regather;
@@ -45,6 +45,7 @@ sm_status train_setup_of_plan(sm_plan *plan, sm_arena *arena, sm_train_setup *se
                               sm_error *err) {
     sm_status status = sm_train_plan_as_run(setup->model, plan, err);
     if (status) return status;
+    sm_plan_settle(plan, setup->model);
     train_degrees_of_plan(plan, setup);
     setup->stored = plan->dtype == SM_BF16 ? SM_ELEMENT_BF16 : SM_ELEMENT_F32;
     setup->gradients = plan->gradient == SM_BF16 ? SM_ELEMENT_BF16 : SM_ELEMENT_F32;

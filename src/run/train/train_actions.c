@@ -121,12 +121,13 @@ static sm_status timed(sm_trainer *t, const sm_call *c,
     return status;
 }
 
-/* The loss is the sum over tokens of log S; its slope 1/S starts the backward pass. */
+/* The loss has log S of each token; its slope 1/S starts the backward pass. */
 static void slope_of_loss(const sm_trainer *t, const sm_call *c) {
-    double tokens = train_targets(t), *slope = c->out->data;
+    double *slope = c->out->data;
     const double *sum = c->in[0].block->data;
+    size_t tokens = c->out->size[1];
     for (size_t i = 0; i < sm_local_block_count(c->out); i++)
-        slope[i] = sum[i] > 0 ? 1 / (sum[i] * tokens) : 0;
+        slope[i] = sum[i] > 0 ? train_weight_of(t, t->pairs.first + i / tokens) / sum[i] : 0;
 }
 
 static sm_status compute(void *context, sm_call *c, sm_error *err) {
@@ -152,8 +153,7 @@ static sm_status compute(void *context, sm_call *c, sm_error *err) {
     case SM_CALL_SELECT: return generate_select(t, c->out, err);
     case SM_CALL_LOSS:
         if (t->serving) return generate_scores(t, c, err);
-        train_add_loss(t, c->list->program, c->in[0].block);
-        return SM_OK;
+        return train_add_loss(t, c->list->program, c->in[0].block, err);
     default: train_row_call(t, c); return SM_OK;
     }
 }

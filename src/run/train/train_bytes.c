@@ -111,6 +111,9 @@ void train_bytes_predicted(const sm_trainer *t, double *bytes) {
         add_filling(t, &t->stage.layer[i], bytes);
         add_joined(t, &t->stage.layer[i], bytes);
     }
+    const sm_step_layer *last = t->stage.layers ? &t->stage.layer[t->stage.layers - 1] : NULL;
+    if (t->setup->pairs && train_within_sequence(t) && last && last->list->program->output < 0)
+        bytes[SM_ALL_REDUCE] += 8.0 * t->setup->microbatch * passes(t); /* -log p of sequences */
 }
 
 static void add_traffic(const sm_communicator *c, train_traffic *out) {

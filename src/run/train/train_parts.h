@@ -107,6 +107,14 @@ typedef struct train_feed {
 size_t train_cache_row(const train_feed *feed, size_t r, size_t position, size_t first_place,
                        size_t places);
 
+/* Learning from pairs: of all answers what the reference says, -log p; of the sequences of the
+ * microbatch at hand -log p, and of the batch what a token's counts in the loss. */
+typedef struct train_pairs {
+    double *reference, *nll, *weight;
+    size_t first; /* sequence of this rank in the microbatch */
+    bool scoring; /* for the reference */
+} train_pairs;
+
 struct sm_trainer {
     const sm_train_setup *setup;
     sm_communicator *world;
@@ -131,7 +139,8 @@ struct sm_trainer {
     uint64_t updates; /* of the optimizer so far */
     train_adam adam;  /* of this step */
     train_codes codes;
-    double loss; /* this rank's share of the sum over tokens */
+    double loss; /* this rank's share of the sum over tokens, or pairs */
+    train_pairs pairs;
     double time_s[SM_TRAIN_TIME_COUNT];
     memory_account memory;
     train_times ops, moves, all_ops, all_moves; /* of this step; of all since they were forgotten */
@@ -185,8 +194,22 @@ int train_word(const sm_trainer *t, size_t sequence, size_t position);
 /* The word that follows it, or, of a model that sees both ways, the one that a mask hides there;
  * -1: none is hidden. */
 int train_target(const sm_trainer *t, size_t sequence, size_t position);
-/* Of the whole batch. */
+/* Of the whole batch: tokens, or pairs. */
 double train_targets(const sm_trainer *t);
+/* The number of a sequence of the microbatch in its batch. */
+size_t train_sequence(const sm_trainer *t, size_t sequence);
+/* What -log p of a token of a sequence counts in the loss. */
+double train_weight_of(const sm_trainer *t, size_t sequence);
+/* Of an answer behind its prompt; target: -1 where nothing, or the prompt, is told. */
+int train_pair_byte(const sm_trainer *t, size_t sequence, size_t position);
+int train_pair_target(const sm_trainer *t, size_t sequence, size_t position);
+sm_status train_pairs_new(sm_trainer *t, sm_error *err);
+void train_pairs_free(sm_trainer *t);
+/* Ranks that share the tokens and words of each sequence. */
+sm_axes train_within_sequence(const sm_trainer *t);
+/* -log p of the sequences at hand is all there on this rank and those that share them: the loss of
+ * their pairs, and what their tokens count. */
+sm_status train_pairs_told(sm_trainer *t, sm_error *err);
 /* The place in its sequence of the first byte of a pass: 0 in training. */
 size_t train_position(const sm_trainer *t, size_t sequence);
 
@@ -296,7 +319,8 @@ sm_status train_send(sm_trainer *t, int stage, int tag, sm_local_block *block, s
 sm_status train_receive(sm_trainer *t, int stage, int tag, sm_local_block *block, sm_error *err);
 /* The actions of a stage (NULL: all microbatches), and its messages to their end. */
 sm_status train_run_stage(sm_trainer *t, const sm_train_action *action, int n, sm_error *err);
-void train_add_loss(sm_trainer *t, const sm_program *b, const sm_local_block *sums);
+sm_status train_add_loss(sm_trainer *t, const sm_program *b, const sm_local_block *sums,
+                         sm_error *err);
 
 /* ---- train_actions.c ---- */
 /* What the interpreter of a step (step.h) calls on this rank, and its stage. */

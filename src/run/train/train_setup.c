@@ -110,6 +110,26 @@ sm_status train_check_model(const sm_train_setup *s, bool serving, sm_error *err
     return SM_OK;
 }
 
+static sm_status check_pairs(const sm_train_setup *s, sm_error *err) {
+    if (!s->model->causal || sm_model_stacked(s->model))
+        return sm_fail(err, SM_BAD_INPUT, "pairs are learned by a decoder, which %s is not",
+                       s->model->name);
+    if (s->microbatch % 2)
+        return sm_fail(err, SM_BAD_INPUT,
+                       "a microbatch of %d sequences would part a pair: it needs an even number",
+                       s->microbatch);
+    for (size_t i = 0; i < s->pairs; i++)
+        for (int k = 0; k < 2; k++)
+            if (s->pair[i].prompt < 1 || s->pair[i].bytes[k] <= s->pair[i].prompt ||
+                s->pair[i].bytes[k] > (size_t)s->tokens + 1)
+                return sm_fail(err, SM_BAD_INPUT,
+                               "pair %zu has a text of %zu bytes behind a prompt of %zu: sequences "
+                               "of %d hold %d, the prompt's first among them",
+                               i + 1, s->pair[i].bytes[k] - s->pair[i].prompt, s->pair[i].prompt,
+                               s->tokens, s->tokens + 1);
+    return SM_OK;
+}
+
 static sm_status check_batch(const sm_train_setup *s, sm_error *err) {
     if (s->tokens < 1 || s->sequences < 1 || s->microbatch < 1)
         return sm_fail(err, SM_BAD_INPUT, "a batch needs at least one sequence of one token");
@@ -118,6 +138,7 @@ static sm_status check_batch(const sm_train_setup *s, sm_error *err) {
                        "a batch of %d sequences does not divide into microbatches of %d on %d "
                        "replicas",
                        s->sequences, s->microbatch, batch_ways(s));
+    if (s->pairs) return check_pairs(s, err);
     if (s->data_bytes < (size_t)s->tokens + 2)
         return sm_fail(err, SM_BAD_INPUT, "%zu bytes of text are too few for sequences of %d",
                        s->data_bytes, s->tokens);
@@ -195,7 +216,8 @@ static sm_status begin(sm_trainer *t, sm_error *err) {
     if (!status) status = train_state_copies_new(t, err);
     if (status) return status;
     t->extent.sequences = (double)t->setup->microbatch * batch_ways(t->setup);
-    status = train_programs_new(t, err);
+    status = train_pairs_new(t, err);
+    if (!status) status = train_programs_new(t, err);
     return status ? status : train_layers_new(t, err);
 }
 
@@ -221,6 +243,7 @@ void sm_trainer_free(sm_trainer *t) {
     train_layers_free(t);
     train_programs_free(t);
     train_turns_free(t);
+    train_pairs_free(t);
     sm_arena_free(t->texts);
     sm_communicator_free(t->peer);
     for (int axes = 0; axes < 1 << SM_AXIS_COUNT; axes++) sm_communicator_free(t->one_copy[axes]);

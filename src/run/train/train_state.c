@@ -92,8 +92,12 @@ static int byte_at(const sm_trainer *t, sm_rng rng, size_t position) {
     return t->setup->data[first + position];
 }
 
+size_t train_sequence(const sm_trainer *t, size_t sequence) {
+    return (size_t)t->stage.microbatch * (size_t)t->extent.sequences + sequence;
+}
+
 static sm_rng draws_of(const sm_trainer *t, size_t sequence) {
-    size_t number = (size_t)t->stage.microbatch * (size_t)t->extent.sequences + sequence;
+    size_t number = train_sequence(t, sequence);
     sm_rng rng = {t->setup->seed};
     rng.state = sm_rng_next(&rng) ^ ((uint64_t)t->step << 32 | number);
     return rng;
@@ -120,12 +124,14 @@ static bool hides(const sm_trainer *t, sm_rng rng, size_t position) {
 int train_word(const sm_trainer *t, size_t sequence, size_t position) {
     const train_feed *fed = t->feed;
     if (fed) return fed->token[sequence * fed->width + position];
+    if (t->setup->pairs) return train_pair_byte(t, sequence, position);
     sm_rng rng = draws_of(t, sequence);
     bool hidden = !t->setup->model->causal && hides(t, rng, position);
     return hidden ? MASK : byte_at(t, rng, position);
 }
 
 int train_target(const sm_trainer *t, size_t sequence, size_t position) {
+    if (t->setup->pairs) return train_pair_target(t, sequence, position + 1);
     sm_rng rng = draws_of(t, sequence);
     if (t->setup->model->causal) return byte_at(t, rng, position + (t->source ? t->source : 1));
     return hides(t, rng, position) ? byte_at(t, rng, position) : -1;
@@ -133,6 +139,7 @@ int train_target(const sm_trainer *t, size_t sequence, size_t position) {
 
 double train_targets(const sm_trainer *t) {
     const sm_train_setup *s = t->setup;
+    if (s->pairs) return s->sequences / 2.0;
     return (double)s->sequences * (s->model->causal ? (double)s->tokens : (double)parts_hidden(t));
 }
 

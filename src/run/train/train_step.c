@@ -48,6 +48,8 @@ static double sum_of_exponentials(const float *x, float most, size_t n) {
 sm_status train_loss_forward(train_call *c, sm_error *err) {
     words w = words_of(c->in[0].block, c->in[0].offset);
     double *sums = c->out->data;
+    train_pairs *pairs = c->t->setup->pairs ? &c->t->pairs : NULL;
+    c->t->pairs.first = w.first_sequence;
     for (size_t s = 0; s < w.sequences; s++)
         for (size_t p = 0; p < w.positions; p++) {
             const float *x = w.logit + (s * w.positions + p) * w.words;
@@ -61,17 +63,16 @@ sm_status train_loss_forward(train_call *c, sm_error *err) {
                                "training diverged in step %d: a score reached %g", c->t->step,
                                sum < INFINITY ? (double)most : NAN);
             sums[s * w.positions + p] = sum;
-            if (want >= 0) c->t->loss -= (double)x[want];
+            if (want >= 0) *(pairs ? &pairs->nll[s] : &c->t->loss) -= (double)x[want];
         }
     return SM_OK;
 }
 
-/* d x[v] = exp(x[v]) / S - (v is the target), over the tokens of the batch: the operand is the
- * gradient of S, 1 / (S tokens). */
+/* d x[v] = exp(x[v]) / S - (v is the target), times what the token counts: the operand is the
+ * gradient of S. */
 void train_loss_backward(train_call *c) {
     words w = words_of(c->input[0], c->out_offset);
     const double *slope = c->in[0].block->data;
-    double tokens = train_targets(c->t);
     float *out = c->out->data;
     for (size_t s = 0; s < w.sequences; s++)
         for (size_t p = 0; p < w.positions; p++) {
@@ -82,7 +83,7 @@ void train_loss_backward(train_call *c) {
             float scale = (float)(exp((double)most) * slope[at]);
             row_exponential(x, most, w.words, dx);
             for (size_t v = 0; v < w.words; v++) dx[v] *= scale;
-            if (want >= 0) dx[want] -= (float)(1 / tokens);
+            if (want >= 0) dx[want] -= (float)train_weight_of(c->t, w.first_sequence + s);
         }
 }
 
@@ -144,13 +145,19 @@ sm_status train_run_stage(sm_trainer *t, const sm_train_action *action, int n, s
 }
 
 /* log S of each token, counted once though several ranks may hold it. */
-void train_add_loss(sm_trainer *t, const sm_program *b, const sm_local_block *sums) {
+sm_status train_add_loss(sm_trainer *t, const sm_program *b, const sm_local_block *sums,
+                         sm_error *err) {
     const sm_tensor *loss = &b->tensor[b->op[b->ops - 1].out];
-    double copies = train_degree(t, (1u << SM_AXIS_COUNT) - 1), total = 0;
+    double copies = train_degree(t, (1u << SM_AXIS_COUNT) - 1);
+    const double *sum = sums->data;
     for (int d = 0; d < loss->rank; d++) copies /= train_degree(t, loss->at[d]);
-    for (size_t i = 0; i < sm_local_block_count(sums); i++)
-        if (((const double *)sums->data)[i] > 0) total += log(((const double *)sums->data)[i]);
-    t->loss += total / copies;
+    for (size_t s = 0; s < sums->size[0]; s++, sum += sums->size[1]) {
+        double total = 0;
+        for (size_t i = 0; i < sums->size[1]; i++)
+            if (sum[i] > 0) total += log(sum[i]);
+        *(t->setup->pairs ? &t->pairs.nll[s] : &t->loss) += total / copies;
+    }
+    return t->setup->pairs ? train_pairs_told(t, err) : SM_OK;
 }
 
 /* ---- steps ---- */
@@ -232,6 +239,21 @@ sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_e
     }
     for (int i = 0; i < SM_TRAIN_TIME_REST; i++) total += result->time_s[i];
     result->time_s[SM_TRAIN_TIME_REST] = result->seconds - total;
+    return status;
+}
+
+sm_status sm_trainer_score_pairs(sm_trainer *t, sm_error *err) {
+    const size_t pairs = t->setup->pairs, each = (size_t)t->setup->sequences / 2;
+    sm_status status = SM_OK;
+    memory_scope scope = memory_enter(&t->memory, SM_TRAIN_MEMORY_BUFFERS);
+    for (size_t i = 0; i < 2 * pairs; i++) t->pairs.reference[i] = 0;
+    t->pairs.scoring = true; /* nothing counts, and all gradients are 0 */
+    for (size_t at = 0; !status && at < pairs; at += each)
+        status = run_batch(t, (int)(at / each), false, err);
+    t->pairs.scoring = false;
+    if (!status && pairs)
+        status = sm_run_all_reduce(t->world, t->pairs.reference, 2 * pairs, SM_ELEMENT_F64, err);
+    memory_restore(scope);
     return status;
 }
 
