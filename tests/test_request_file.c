@@ -206,7 +206,7 @@ static const refused refusals[] = {
     {HEAD3 "1,2,3,a,,\n,4,3,a,,\n", 3, 1, 8,
      "this request does not say arrival_s (seconds), TIMESTAMP (a date) or timestamp (ms)"},
     {HEAD3 "1,2,3,a,,0123456789012345678901234567890123456789012345678901234567890123\n", 2, 10, 63,
-     "the name of a class has at most 63 bytes"},
+     "the name of a class has at most 63 bytes, none of them 0"},
     {HEAD "1,,3\n", 2, 1, 4,
      "this request does not say prompt_tokens, ContextTokens or input_length"},
     {HEAD "1,\"2,3\n", 2, 3, 1, "this quote is never closed"},

@@ -358,9 +358,11 @@ static sm_status read_class(sm_request_file *f, const sm_source *line, sm_reques
                             sm_error *err) {
     const request_cell *cell = &f->row.cell[REQUEST_CLASS];
     if (cell->kind == CELL_ABSENT || cell->text.length == 0) return SM_OK;
-    if (cell->text.length >= sizeof f->kind)
+    if (cell->text.length >= sizeof f->kind ||
+        memchr(line->text + cell->text.offset, 0, cell->text.length))
         return line_fail(&f->reader, line, place_of(f, line, REQUEST_CLASS), err,
-                         "the name of a class has at most %zu bytes", sizeof f->kind - 1);
+                         "the name of a class has at most %zu bytes, none of them 0",
+                         sizeof f->kind - 1);
     memcpy(f->kind, line->text + cell->text.offset, cell->text.length);
     f->kind[cell->text.length] = 0;
     request->kind = f->kind;
