@@ -145,7 +145,7 @@ static void requests_of_one_round_are_all_a_burst(void **state) {
     sm_load load = {.kind = SM_LOAD_CLOSED, .requests = l.requests};
     sm_load_times rounds, once;
     assert_int_equal(sm_serve_load(&e.one, &load, false, &rounds, NULL), SM_OK);
-    load.once = true;
+    load.rounds = 1;
     assert_int_equal(sm_serve_load(&e.one, &load, false, &once, NULL), SM_OK);
     e.o.concurrency = l.requests;
     ended done;

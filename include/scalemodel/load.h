@@ -65,7 +65,7 @@ typedef struct sm_load {
     sm_load_kind kind;
     double requests;            /* batch, in flight, or a second; over all engines */
     bool no_prefill, no_decode; /* phases that do not count */
-    bool once;                  /* of those in flight: nobody sends a second request */
+    double rounds;              /* of those in flight: requests of each client; 0: ten */
     /* A measured time to first token, 0: none. Of those in flight the ones that wait for it are not
      * in decode, which a bound must not count. */
     double waited_s;

@@ -107,6 +107,7 @@ typedef struct sm_inference_row {
     const char *weights_by; /* of those: stationary or gathered */
     const char *weight_dtype, *kv_dtype, *compute_dtype;
     double batch, concurrency;    /* static batch; requests in flight. Neither: all that fit */
+    double requests;              /* of the benchmark; not stated: ten for each in flight */
     double input_len, output_len; /* tokens of a request */
     double cached_len;            /* of its prompt, found in the prefix cache on average */
     const char *len_sampling;     /* "uniform[0.8L,L]": lengths are 0.9 of these on average */

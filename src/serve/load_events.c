@@ -15,6 +15,7 @@ enum {
     OCTAVES = 12,       /* of chunks of prompts in a step */
     MOST_CLIENTS = 256, /* of a group of chips: beyond that each stands for several equal ones */
     ROUNDS = 10,        /* requests of each; the first are the burst, those that follow alike, */
+    MOST_ROUNDS = 40,   /* of a benchmark that tells how many */
     LEAST_ALIKE = 256,  /* and so many at least, of as many benchmarks as that takes */
     COUNTED = 4000,     /* at a rate */
     MOST_FIRST = 8000,  /* until empty engines are as full as they get: those do not count */
@@ -99,8 +100,12 @@ static void read_first(events *e, event_times *out) {
     size_t n = others > 0 ? others : first;
     double *counted = e->first_s + (others > 0 ? first : 0);
     out->mean_s = out->steady_s = mean_of(counted, n);
-    if (e->clients > 0)
-        out->mean_s += e->c->software->burst * (mean_of(e->first_s, first) - out->mean_s);
+    if (e->clients > 0) {
+        double told =
+            (double)first / (double)(first + others); /* the burst's share, or the usual */
+        double share = e->c->load->rounds >= 1 ? told : e->c->software->burst;
+        out->mean_s += share * (mean_of(e->first_s, first) - out->mean_s);
+    }
     sm_sort_numbers(counted, n);
     out->median_s = counted[n / 2];
     out->p99_s = counted[(size_t)(0.99 * (double)n)];
@@ -192,7 +197,8 @@ void load_closed_first(load_steps *c, double in_flight, double most_running,
                 .prefill_engines = c->prefill_n};
     e.clients = larger(1, floor(all / e.each + 0.5));
     e.first = e.clients;
-    if (!c->load->once) e.counted = e.clients * (ROUNDS - 1);
+    double rounds = c->load->rounds >= 1 ? c->load->rounds : ROUNDS;
+    e.counted = floor(e.clients * (smaller(rounds, MOST_ROUNDS) - 1) + 0.5);
     e.runs = (int)ceil(LEAST_ALIKE / (e.clients * (ROUNDS - 1)));
     e.room = larger(1, smaller(e.clients, floor(most_running / e.each)));
     e.most = larger(1, smaller(larger(in_flight, e.room * e.each), most_running));

@@ -30,7 +30,8 @@ bool inference_load_of(const sm_inference_row *r, inference_load *out, const cha
     load->no_prefill = is_phase(r, "decode");
     load->no_decode = is_phase(r, "prefill");
     load->waited_s = r->ttft_s > 0 ? r->ttft_s : 0;
-    load->once = r->ttft_is && strcmp(r->ttft_is, "burst") == 0;
+    if (r->requests > 0 && r->concurrency > 0) load->rounds = fmax(1, r->requests / r->concurrency);
+    if (r->ttft_is && strcmp(r->ttft_is, "burst") == 0) load->rounds = 1;
     out->prompt = r->input_len * share;
     out->output = load->no_decode ? 1 : r->output_len * share;
     arrivals_of(r, load);
