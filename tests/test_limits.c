@@ -87,7 +87,7 @@ static void arrays_that_are_kept(void **state) {
     assert_string_equal(err.sentence, "shardings of the arrays a layer keeps: 13; the most is 12");
     set = (piece_set){.eager = MAX_EAGER + 1};
     assert_int_equal(set_check(&set, &err), SM_INTERNAL);
-    assert_string_equal(err.sentence, "arrays that a layer keeps more of: 49; the most is 48");
+    assert_string_equal(err.sentence, "arrays that a layer keeps more of: 65; the most is 64");
 }
 
 int main(void) {
