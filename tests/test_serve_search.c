@@ -613,7 +613,7 @@ static void fleets_are_of_plans_for_requests_at_random(void **state) {
     static const struct {
         const char *model, *system;
         double prompt, output, tpot_s, rate;
-    } rows[] = {{"qwen3-235b-a22b", "h200:2x8", 6000, 800, 0.04, 5},
+    } rows[] = {{"qwen3-235b-a22b", "h200:2x8", 6000, 800, 0.04, 4},
                 {"qwen3-30b-a3b", "h100-sxm:8", 2048, 512, 0.015, 100},
                 {"llama-3-8b", "h100-sxm:4", 1000, 200, 0.01, 38}};
     (void)state;

@@ -123,6 +123,18 @@ static sm_status settle_replica(sm_serve *s, const sm_serve_search_options *o, s
     return status;
 }
 
+/* Copies of a model that share nothing are replicas by themselves, of which a fleet may have any
+ * number: one of them, in an engine of its own. */
+static sm_status one_copy(const sm_serve_job *job, const sm_calibration *calibration,
+                          sm_serve_point *p, sm_serve **s, sm_error *err) {
+    sm_plan plan = p->plan;
+    int copies = plan.data;
+    plan.data = 1;
+    sm_status status = open_worker(job, calibration, p->chips / copies, s, err);
+    if (!status) status = sm_serve_point_of(*s, &plan, larger(1, floor(p->batch / copies)), p, err);
+    return status;
+}
+
 /* The best of what a search found, beside what `best` is already, from the most tokens per chip on:
  * each kind of plan with all the sequences that it may decode at once, which takes no longer where
  * few come. */
@@ -133,20 +145,24 @@ static sm_status try_points(const sm_serve_job *job, const sm_calibration *calib
     double usd = job->usd_per_chip_hour, most = 0;
     if (usd < 0) usd = sm_chip_usd_per_hour(&job->system->chip);
     for (size_t i = answer->n; i-- > 0 && !status;) {
-        const sm_serve_point *p = &answer->point[i];
-        sm_fleet f = fleet_of(job, p, usd, requests_per_s);
+        const sm_serve_point *of = &answer->point[i];
+        sm_serve_point own = *of, *p = &own;
         sm_serve *s = NULL;
         bool any = best->replicas > 0, one = requests_per_s <= 0;
         double least_chips = requests_per_s * job->output / p->tokens_per_s_per_chip;
         if (one && MOST_UTILISATION * p->tokens_per_s_per_chip <= most) break;
         if (!one && any && holds(best, o) && least_chips / MOST_UTILISATION > best->chips) break;
-        if (!one && any && holds(best, o) && f.chips > best->chips) continue;
-        if (i + 1 < answer->n && is_same_kind(p, p + 1)) continue;
-        status = open_worker(job, calibration, p->chips, &s, err);
-        if (!status)
+        if (i + 1 < answer->n && is_same_kind(of, of + 1)) continue;
+        if (p->plan.data > 1 && p->plan.expert == 1)
+            status = one_copy(job, calibration, p, &s, err);
+        sm_fleet f = fleet_of(job, p, usd, requests_per_s);
+        bool more = !one && any && holds(best, o) && f.chips > best->chips;
+        if (!status && !more && !s) status = open_worker(job, calibration, p->chips, &s, err);
+        if (!status && !more)
             status = one ? settle_replica(s, o, &f, err)
                          : settle_fleet(s, o, usd, requests_per_s, &f, err);
         sm_serve_free(s);
+        if (more) continue;
         double tokens = f.utilisation * p->tokens_per_s_per_chip;
         if (!any || (one ? tokens > most : is_better_fleet(job, o, &f, best))) *best = f;
         most = larger(most, tokens);

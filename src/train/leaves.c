@@ -471,7 +471,7 @@ static void load_stages(expansion *x) {
 /* ---- a microbatch ---- */
 
 static uint64_t timed_key(const expansion *x) {
-    return sm_hash_mixed(work_key(x->l->p.v, &x->plan), (uint32_t)x->plan.microbatch);
+    return sm_hash_mixed(work_key(x->t, x->l->p.v, &x->plan), (uint32_t)x->plan.microbatch);
 }
 
 static timed *timed_of(expansion *x, uint64_t key) {
@@ -525,7 +525,7 @@ static void take_kept(expansion *x) {
 /* Of a sequence, of each piece. */
 static const work_floor *floor_of(expansion *x) {
     pieces *p = &x->l->p;
-    const uint64_t key = work_key(p->v, &x->plan);
+    const uint64_t key = work_key(x->t, p->v, &x->plan);
     timed_floor *at = &x->l->floor[key % x->l->n_timed];
     if (at->key == key) return at->at;
     if (!at->at) at->at = x->l->floor_room, x->l->floor_room += p->v->pieces;

@@ -68,9 +68,11 @@ double choices_leaves(const sm_train *t, const sm_search_options *o, const sm_pl
                       const choices *c);
 
 /* Local work depends on the rules, the tensor, context and expert degrees and the microbatch alone,
- * so nodes share it. */
-static inline uint64_t work_key(const variant *v, const sm_plan *plan) {
-    uint64_t key = sm_hash_mixed(v->work, (uint32_t)plan->tensor);
+ * so nodes share it; where gradients are added apart (adding_bytes), on whether fsdp shards them.
+ */
+static inline uint64_t work_key(const sm_train *t, const variant *v, const sm_plan *plan) {
+    bool added = t->software_memory.adding_bytes > 0 && plan->fsdp == 1;
+    uint64_t key = sm_hash_mixed(v->work + added, (uint32_t)plan->tensor);
     return sm_hash_mixed(sm_hash_mixed(key, (uint32_t)plan->context), (uint32_t)plan->expert);
 }
 #define TIMED_BYTES offsetof(piece_time, forward_memory)
