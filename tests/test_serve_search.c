@@ -429,7 +429,7 @@ static void impossible_limits_say_by_how_much(void **state) {
 static void misses_equal_brute_force(void **state) {
     const double limits[][2] = {{0, 0.001}, {0.001, 0}, {0.001, 0.001}, {0.02, 1}, {0.06, 0.0075}};
     serve_case c;
-    serve_case_fill(&c, "gpt-oss-20b", "h100-sxm:4");
+    serve_case_fill(&c, "gpt-oss-20b", "h100-sxm:2");
     for (size_t i = 0; i < sizeof limits / sizeof limits[0]; i += REPEATED ? 4 : 1) {
         sm_error quick = {0}, brute = {0};
         sm_serve_result r;
