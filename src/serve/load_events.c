@@ -93,16 +93,15 @@ static double mean_of(const double *x, size_t n) {
     return sum / (double)n;
 }
 
-/* Of the burst as large a share as the software's benchmarks have of it; at a rate there is none.
- */
+/* Of the burst its share of a benchmark that tells how many requests it has, else that of the
+ * software's benchmarks; at a rate there is none. */
 static void read_first(events *e, event_times *out) {
     size_t first = (size_t)(e->runs * e->first), others = (size_t)(e->runs * e->counted);
     size_t n = others > 0 ? others : first;
     double *counted = e->first_s + (others > 0 ? first : 0);
     out->mean_s = out->steady_s = mean_of(counted, n);
     if (e->clients > 0) {
-        double told =
-            (double)first / (double)(first + others); /* the burst's share, or the usual */
+        double told = (double)first / (double)(first + others);
         double share = e->c->load->rounds >= 1 ? told : e->c->software->burst;
         out->mean_s += share * (mean_of(e->first_s, first) - out->mean_s);
     }

@@ -81,8 +81,7 @@ const cli_verb cli_collective = {
                "latency_s,bound",
     .values_bytes = sizeof(collective_options),
     .notes = "OP is all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast or\n"
-             "reduce. "
-             "ARRAY is in the book's notation, 'bf16 A[E_Y,F]', or a size: 64MB,\n"
+             "reduce. ARRAY is in the book's notation, 'bf16 A[E_Y,F]', or a size: 64MB,\n"
              "1kB..1GB.\n\n"
              "example: scalemodel collective all-gather 'A[E_Y,F]' --over Y \\\n"
              "           --dims E=2048,F=8192 --mesh X=8,Y=4 --on tpu-v5e:8x4\n",

@@ -477,8 +477,7 @@ const cli_verb run_collective_verb = {
     .options = run_collective_table,
     .values_bytes = sizeof(run_collective_values),
     .notes = "OP is all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast or\n"
-             "reduce. "
-             "ARRAY is in the book's notation, 'fp32 A[E_Y,F]', or a size: 64MB,\n"
+             "reduce. ARRAY is in the book's notation, 'fp32 A[E_Y,F]', or a size: 64MB,\n"
              "1kB..16MB.\n\n"
              "example: scalemodel run collective all-gather 1kB..16MB --mesh X=2\n",
     .run = run_collective,
