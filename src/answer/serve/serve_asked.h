@@ -44,19 +44,17 @@ typedef struct sm_serving_found {
     int batches;                    /* points of the best plan at other batches */
     sm_serve_point *batch;          /* NULL: not looked at */
     double longest;                 /* tokens of each request of that batch that fit; 0: none */
-    const sm_serve_point *padded;   /* of a plan that pads the experts; NULL: none gains */
-    double padded_gain;             /* of its tokens over what is as quick, a share */
+    double room; /* tokens of cache at the lengths asked for: what engines call KV cache size */
+    const sm_serve_point *padded; /* of a plan that pads the experts; NULL: none gains */
+    double padded_gain;           /* of its tokens over what is as quick, a share */
 } sm_serving_found;
 
-/* Tokens of cache that the best plan has room for at the lengths asked for, and the share of a
- * chip's memory that its batch takes: what engines call KV cache size and memory fraction. */
-static inline double sm_serve_room(const sm_serving_found *a) {
-    return a->best->most_batch * sm_serve_longest(&a->q->job);
-}
+/* The share of a chip's memory that the best plan's batch takes: what engines call memory fraction.
+ */
 static inline double sm_serve_share(const sm_serving_found *a) {
     return a->best->memory.total / a->q->in.system->chip.memory_bytes.value;
 }
-/* The longest request of which the best plan holds a batch. */
+/* The longest request of which the best plan holds a batch, and its room. */
 sm_status sm_serve_find_room(sm_serve *serve, sm_serving_found *found, sm_error *err);
 
 /* The fleet for the requests of a second, a replica where they come at random, pools apart: what of

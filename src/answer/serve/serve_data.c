@@ -149,7 +149,7 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
     }
     if (a->longest >= 1.0)
         sm_put(r, sm_put_object(r, r->data, "room"),
-               "kv_tokens|requests|longest_request|memory_fraction", sm_serve_room(a),
+               "kv_tokens|requests|longest_request|memory_fraction", a->room,
                floor(a->best->most_batch), a->longest, sm_serve_share(a));
     sm_data *list = sm_put_array(r, r->data, "frontier");
     r->records = list;

@@ -253,10 +253,10 @@ static void room_line(sm_report *r, const sm_serving_found *a) {
                            ? sm_textf(r, "up to %s tokens each", sm_show_exact(r, a->longest))
                            : "requests of any length";
     sm_report_text(r,
-                   "Room for %s tokens of KV cache: %s requests of %s at once. A batch of %s may "
+                   "Room for %s tokens of KV cache: %s request%s of %s at once. A batch of %s may "
                    "hold %s; it takes %s of a chip's memory.",
-                   sm_show_number(r, sm_serve_room(a)), sm_show_exact(r, floor(p->most_batch)),
-                   sm_show_exact(r, sm_serve_longest(&a->q->job)),
+                   sm_show_number(r, a->room), sm_show_exact(r, floor(p->most_batch)),
+                   p->most_batch < 2.0 ? "" : "s", sm_show_exact(r, sm_serve_longest(&a->q->job)),
                    sm_serve_batch_words(r, p->batch), each, sm_show_percent(r, sm_serve_share(a)));
 }
 
