@@ -145,7 +145,7 @@ static sm_status parse_option(parser *p, const char *argument, sm_error *err) {
 /* An option of this verb within the other's command line, where its questions have no use for it.
  */
 static bool is_anywhere(const parser *p, const char *argument) {
-    if (!p->verb->asks || argument[0] != '-' || !argument[1]) return false;
+    if (!p->verb->asks || !p->call->positionals || argument[0] != '-' || !argument[1]) return false;
     const char *name = argument + (argument[1] == '-' ? 2 : 1);
     const cli_option *o = find_option(p, name, strcspn(name, "=")).option, *own;
     sm_error none = {.status = SM_OK};
