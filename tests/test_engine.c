@@ -76,22 +76,23 @@ static void check(const errors *e, const char *what, double mean, double most) {
 }
 
 /* Steps that decode and prefill: the table's error over steps priced directly, with prompts of one
- * sequence on cached tokens and with several whole ones. */
+ * sequence on cached tokens and with several whole ones, which the groups of a pipeline share. */
 static void hold_mixed(served_model *m, int prompts, double mean, double most) {
     sm_rng rng = {2};
     errors mixed = {0, 0, 0};
-    const double each = 1 + m->engine.drafted;
+    const double each = 1 + m->engine.drafted, stages = m->plan.pipeline;
+    const double passes = fmin(prompts, stages), alike = prompts / passes;
     char what[40];
     for (int i = 0; i < 200; i++) {
         double n = floor(draw(&rng, 1, 512)), c = floor(draw(&rng, 1, 20000));
         double P = floor(draw(&rng, 16, 8192.0 / prompts));
         double past = prompts > 1 ? 0 : floor(draw(&rng, 1, 20000));
-        double group = ceil(n / m->plan.pipeline);
-        sm_attend decoding = {group, each, c}, prompt = {prompts, P, past};
+        double group = ceil(n / stages);
+        sm_attend decoding = {group, each, c}, prompt = {alike, P, past};
         double apart = step_of(m, 1, decoding, decoding, group * each) +
-                       step_of(m, 1, prompt, prompt, prompts);
+                       step_of(m, 1, prompt, prompt, alike) * (passes + stages - 1) / stages;
         note(&mixed, ask(m, n, n * c, P * prompts, past + P / 2),
-             fmin(apart, step_of(m, 2, decoding, prompt, group * each + prompts)));
+             fmin(apart, step_of(m, 2, decoding, prompt, group * each + alike)));
     }
     snprintf(what, sizeof what, "mixed, %d prompts", prompts);
     check(&mixed, what, mean, most);

@@ -70,8 +70,9 @@ static void open_engine(engine_case *e, const loaded *l) {
         SM_OK);
     sm_simulation_defaults(&e->o);
     sm_simulation_follow(&e->o, e->c.job.software, false);
-    e->o.chunk_tokens = e->o.prefill_tokens =
-        e->c.job.software->budget_tokens * sm_plan_groups(&plan, e->c.job.model) / plan.data;
+    e->o.chunk_tokens = e->o.prefill_tokens = e->c.job.software->budget_tokens *
+                                              sm_plan_groups(&plan, e->c.job.model) / plan.data *
+                                              plan.pipeline;
     e->o.engine = &e->engine;
 }
 static void close_engine(engine_case *e) {

@@ -16,6 +16,8 @@
 #include "serve_space.h"
 
 #include <math.h>
+#include <stdio.h>
+#include <string.h>
 
 enum {
     OCTAVES = 42, /* 1 .. 2^42 tokens */
@@ -31,7 +33,8 @@ enum {
 
 typedef struct engine_table {
     sm_serve *serve;
-    sm_plan plan;
+    sm_plan plan, settled;
+    step step[3]; /* of prompts, of decoding, of both: as they lie; s NULL: none yet */
     sm_arena *arena;
     double *decode[ROWS];  /* by sequences, then cached tokens of each */
     double *prefill[ROWS]; /* by new tokens, then what each attends to */
@@ -39,6 +42,9 @@ typedef struct engine_table {
     double together[ROWS]; /* T, by tokens */
     int depth;             /* of drafts, which a decode step verifies; 0: none */
     double copies;         /* of the model, each an engine */
+    double stages;         /* of a pipeline, which take a group of the sequences each */
+    bool follows;          /* prompts come one after the other: a step is what its groups keep a
+                              stage busy for */
     double replicas;       /* of a copy: groups of chips with sequences of their own */
     double expert_groups;  /* those of them that share no experts */
     double most_tokens;    /* of a prompt in a step that decodes too */
@@ -87,15 +93,25 @@ static double *new_row(engine_table *t) {
 
 /* ---- cells ---- */
 
-/* Of all copies, as long as that of one. */
+/* Of all copies, as long as that of one. Steps of a kind differ in their sequences alone. */
 static double price_batch(engine_table *t, sm_step_batch batch) {
     sm_step_price price;
     sm_error err = {.status = SM_OK};
     for (int i = 0; i < batch.groups; i++) batch.group[i].sequences *= t->copies;
     batch.sampled *= t->copies;
-    sm_status status = sm_serve_step(t->serve, &t->plan, &batch, &price, &err);
-    if (status == SM_INTERNAL) t->err = err;
-    return status == SM_OK ? price.expected_s : NAN;
+    int decoding = step_decoding(&batch), kind = decoding == 0              ? 0
+                                                 : decoding == batch.groups ? 1
+                                                                            : 2;
+    step *x = &t->step[kind];
+    if (x->s) {
+        step_resize(x, &batch);
+    } else if (step_prepare(t->serve, &t->settled, &batch, x, &err)) {
+        if (err.status == SM_INTERNAL) t->err = err;
+        x->s = NULL;
+        return NAN;
+    }
+    step_price(x, &price);
+    return isfinite(price.expected_s) ? price.expected_s : NAN;
 }
 
 static double price_of(engine_table *t, sm_attend group, double sampled) {
@@ -199,11 +215,21 @@ static double decode_s(engine_table *t, double n, double cached) {
     return table_s(t, t->decode, n, cached, price_decode);
 }
 
-static double prefill_s(engine_table *t, double tokens, double attended) {
-    return table_s(t, t->prefill, tokens, attended, price_prefill);
+/* Prompts are dealt out over the groups of a pipeline, one at least: tokens of the fullest. */
+static double fullest_pass(const engine_table *t, double tokens, double attended, double most) {
+    return fmax(prompts_of(tokens, attended, most).queries, tokens / t->stages);
 }
 
-static double mixed_s(engine_table *t, double n, double cached, double prefill, double attended) {
+/* Alone they fill the pipeline and drain it. */
+static double prefill_s(engine_table *t, double tokens, double attended) {
+    double fullest = fullest_pass(t, tokens, attended, INFINITY);
+    double passes = tokens / fullest + (t->follows ? 0.0 : t->stages - 1.0);
+    return table_s(t, t->prefill, fullest, attended, price_prefill) * passes / t->stages;
+}
+
+/* The groups of a pipeline follow one another: a round of all takes as long as the fullest. */
+static double mixed_s(engine_table *t, double n, double cached, double all, double attended) {
+    double prefill = fullest_pass(t, all, attended, t->most_tokens);
     /* Prompts fewer than the groups of chips leave some idle: the step takes as long as if all of
      * them had as many tokens as the fullest; of chips that share experts these see the sum. */
     double prompts = prompts_of(prefill, attended, t->most_tokens).sequences;
@@ -216,7 +242,7 @@ static double mixed_s(engine_table *t, double n, double cached, double prefill, 
                     together_s(t, group * each) + together_s(t, each);
     double sum = beside + fmax(decode - one + shared, 0.0);
     if (isnan(sum) || isnan(shared) || isnan(decode - one)) return NAN;
-    return fmin(fmax(sum, decode), decode + prefill_s(t, prefill, attended));
+    return fmin(fmax(sum, decode), decode + prefill_s(t, all, attended));
 }
 
 static double step_s(void *context, double n, double cached, double prefill, double attended) {
@@ -285,8 +311,9 @@ static void set_links(const sm_serve *s, double chips, sm_engine *e) {
     e->transfer_latency_s = dcn ? chip->dcn_latency_s.value : hop.value;
 }
 
-sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_tokens,
-                          double step_tokens, sm_arena *arena, sm_engine *engine, sm_error *err) {
+/* Its steps, and nothing of its memory. */
+static sm_status make_steps(sm_serve *serve, const sm_plan *plan, bool follows, sm_arena *arena,
+                            sm_engine *engine, sm_error *err) {
     sm_step_batch one = {.groups = 1, .group = {{1.0, 1.0, 1.0}}, .sampled = 1.0};
     sm_step_price price;
     sm_status status = sm_serve_step(serve, plan, &one, &price, err); /* can it be priced at all? */
@@ -296,15 +323,16 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_toke
     t->serve = serve;
     t->plan = *plan;
     t->arena = arena;
-    sm_plan p = *plan;
+    t->settled = *plan;
     sm_degrees d;
-    sm_plan_settle(&p, &serve->model);
-    sm_degrees_set(&d, &p, &serve->model);
+    sm_plan_settle(&t->settled, &serve->model);
+    sm_degrees_set(&d, &t->settled, &serve->model);
     t->copies = plan->data;
+    t->stages = plan->pipeline;
+    t->follows = follows;
     t->replicas = d.replicas / t->copies;
     t->expert_groups = expert_groups(&d) / t->copies;
     t->most_tokens = serve->job.software->budget_tokens;
-    int chips = sm_plan_chips(plan) / plan->data;
     t->depth = serve->job.speculation.depth;
     if (t->depth < 0) {
         decode_time best;
@@ -317,11 +345,18 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_toke
                           .error = &t->err,
                           .tokens_per_step = t->depth > 0 ? point_tokens(serve, t->depth) : 1.0,
                           .drafted = t->depth,
-                          .chips = chips};
+                          .chips = sm_plan_chips(plan) / plan->data};
+    return SM_OK;
+}
+
+sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_tokens,
+                          double step_tokens, sm_arena *arena, sm_engine *engine, sm_error *err) {
     double sequences = 0.0;
-    status = serve_room(serve, plan, mean_tokens, step_tokens * t->copies, &sequences, err);
+    sm_status status = make_steps(serve, plan, false, arena, engine, err);
+    if (!status)
+        status = serve_room(serve, plan, mean_tokens, step_tokens * plan->data, &sequences, err);
     if (status) return status;
-    sequences /= t->copies;
+    sequences /= plan->data;
     engine->kv_tokens = sequences >= 1.0 ? sequences * mean_tokens : 0.0;
     /* Layers with windows keep less of a long sequence: the mean of one of that length,
      * and states are shared out over its tokens. */
@@ -331,6 +366,48 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_toke
     if (sequences < 1.0)
         return sm_fail(err, SM_NEGATIVE, "not one sequence of %.0f tokens fits beside the weights",
                        mean_tokens);
-    set_links(serve, chips, engine);
+    set_links(serve, engine->chips, engine);
+    return SM_OK;
+}
+
+/* ---- engines that the loads of a job share ---- */
+
+struct shared_engine {
+    char plan[200], system[128]; /* as texts */
+    bool follows;
+    sm_engine steps;
+    shared_engine *next;
+};
+
+void engines_forget(sm_serve *s) {
+    sm_arena_free(s->engines_arena);
+    s->engines_arena = NULL;
+    s->engines = NULL;
+}
+
+sm_status engine_steps(sm_serve *s, const sm_plan *plan, bool follows, sm_engine *out,
+                       sm_error *err) {
+    enum { MOST = 64 };
+    char text[200];
+    int n = 0;
+    sm_plan_format(plan, s->system.torus_dims, text, sizeof text);
+    for (const shared_engine *e = s->engines; e; e = e->next, n++)
+        if (e->follows == follows && strcmp(e->system, s->system.text) == 0 &&
+            strcmp(e->plan, text) == 0) {
+            *out = e->steps;
+            return SM_OK;
+        }
+    if (n >= MOST) engines_forget(s);
+    if (!s->engines_arena) s->engines_arena = sm_arena_new();
+    shared_engine *e = s->engines_arena ? sm_arena_alloc(s->engines_arena, sizeof *e) : NULL;
+    if (!e) return sm_fail_memory(err);
+    sm_status status = make_steps(s, plan, follows, s->engines_arena, &e->steps, err);
+    if (status) return status;
+    memcpy(e->plan, text, sizeof text);
+    e->follows = follows;
+    snprintf(e->system, sizeof e->system, "%s", s->system.text);
+    e->next = s->engines;
+    s->engines = e;
+    *out = e->steps;
     return SM_OK;
 }

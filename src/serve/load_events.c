@@ -1,8 +1,8 @@
 /* Loads by events: what a request waits for is no sum of means, as prompts come in bunches and
  * share their steps. The engine's own simulation (simulate.h) takes a few requests of
- * each client of a closed loop, or some thousand that come at a rate, in steps that the closed form
- * has priced: D(n) between a few n, and what a prompt takes beside others. In a closed loop lengths
- * are drawn as benchmark tools draw them; at a rate, as `simulate` has them, all are alike. */
+ * each client of a closed loop, or some thousand that come at a rate, in the steps that `simulate`
+ * has of the same plan. In a closed loop lengths are drawn as benchmark tools draw them; at a rate,
+ * as `simulate` has them, all are alike. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -11,12 +11,13 @@
 #include "scalemodel/simulate.h"
 
 enum {
-    PARTS = 8,          /* of the sequences that decode at most, where D is priced */
-    OCTAVES = 12,       /* of chunks of prompts in a step */
+    SEQUENCES = 8,      /* of a group of chips, of each octave, of which steps are priced, */
+    TOKENS = 32,        /* and tokens of prompts: of 8 times were 1 to 2.5 % longer */
     MOST_CLIENTS = 256, /* of a group of chips: beyond that each stands for several equal ones */
     ROUNDS = 10,        /* requests of each; the first are the burst, those that follow alike, */
     MOST_ROUNDS = 40,   /* of a benchmark that tells how many */
     LEAST_ALIKE = 256,  /* and so many at least, of as many benchmarks as that takes */
+    MOST_COPIES = 8,    /* engines of a closed loop: more are as these */
     COUNTED = 4000,     /* at a rate */
     MOST_FIRST = 8000,  /* until empty engines are as full as they get: those do not count */
     MOST_ENGINES = 64,  /* at a rate: of more these have their share of it */
@@ -24,58 +25,73 @@ enum {
 };
 static const double PLENTY_KV = 1e12; /* tokens: who runs at once is known already */
 
+/* An engine of which each request stands for several, behind a prefix that all have cached. */
+typedef struct side {
+    sm_engine steps;
+    double each, prefix;
+    double groups; /* of chips, and of a pipeline, with sequences of their own */
+} side;
+
 typedef struct events {
     load_steps *c;
-    load_prompt prompt;
-    double tokens;         /* of a prompt that are new */
-    double chunk, longest; /* of them, what a step takes, of long ones at most */
-    double each;           /* requests that a client stands for */
+    double tokens; /* of a prompt that are new */
+    double each;   /* requests that a client stands for */
     double in_flight;
     double clients; /* of all engines; 0: they come at a rate */
     double rate;    /* a second, over so many engines */
     double engines, prefill_engines;
     double first, counted; /* requests: those that do not count, or are the burst, and the others */
     int runs, run;         /* of equal loads, drawn anew; the one of now */
-    double most; /* sequences that an engine may decode at once, or as many as there are */
-    double room; /* those that it has room for, in clients */
-    double decode_s[PARTS + 1];
-    double beside_s[OCTAVES + 1]; /* of 1, 2, 4 .. chunks in a step */
-    double *first_s;              /* of all runs: of the first requests, then of the others */
-    double seconds;               /* from the first request to the last token: a sum */
-    double token_s;               /* of those that count, in a closed loop of all: a sum */
+    double room;           /* sequences that an engine decodes at most, in clients */
+    double *first_s;       /* of all runs: of the first requests, then of the others */
+    double seconds;        /* from the first request to the last token: a sum */
+    double token_s;        /* of those that count, in a closed loop of all: a sum */
 } events;
 
-/* Of so many sequences, on the line between two that are priced. */
-static double decode_s(events *e, double n) {
-    double at = smaller(n / e->most, 1) * PARTS, tokens;
-    int low = (int)smaller(at, PARTS - 1);
-    for (int i = low; i <= low + 1; i++)
-        if (e->decode_s[i] <= 0)
-            e->decode_s[i] = load_decode_s(e->c, larger(1, e->most * i / PARTS), &tokens);
-    return e->decode_s[low] + (at - low) * (e->decode_s[low + 1] - e->decode_s[low]);
+/* The two of a grid that a value lies between, and how far: a few of each octave are priced. */
+typedef struct between {
+    double low, high, share;
+} between;
+static between of_octaves(double value, int of_octave) {
+    if (value < of_octave) return (between){value, value, 0};
+    double part = ldexp(1, ilogb(value)) / of_octave, low = floor(value / part) * part;
+    return (between){low, low + part, (value - low) / part};
 }
 
-/* The same of what so many chunks add. */
-static double beside_s(events *e, double chunks) {
-    int low = chunks > 1 ? (int)smaller(log2(chunks), OCTAVES - 1) : 0, high = low + (chunks > 1);
-    for (int i = low; i <= high; i++)
-        if (e->beside_s[i] <= 0) e->beside_s[i] = load_beside_s(e->c, &e->prompt, ldexp(1, i));
-    if (chunks <= 1) return chunks * e->beside_s[0];
-    double share = chunks / ldexp(1, low) - 1;
-    return e->beside_s[low] + share * (e->beside_s[high] - e->beside_s[low]);
+static double at(const side *s, double n, double each, between tokens, double attended) {
+    double low = s->steps.step_s(s->steps.context, n, n * each, tokens.low, attended);
+    if (tokens.share <= 0) return low;
+    double high = s->steps.step_s(s->steps.context, n, n * each, tokens.high, attended);
+    return low + tokens.share * (high - low);
 }
 
-/* Prompts are as long as twice what their tokens attend to, or more than a step takes of one: two
- * of half the length are not one of all, where each is on a group of chips of its own. A step with
- * a prompt takes as long as the prompt alone at least. */
+/* A step takes as long as its fullest group of chips. Of as many in each the mean is priced. */
 static double step_s(void *context, double n, double cached, double prefill, double attended) {
-    events *e = context;
-    (void)cached;
-    double decode = n > 0 ? decode_s(e, n * e->each) : 0;
-    if (prefill <= 0) return decode;
-    double length = smaller(smaller(prefill, e->longest), larger(1, 2 * attended));
-    double beside = beside_s(e, prefill / length * e->each) * length / e->chunk;
-    return larger(e->prompt.alone_s * smaller(1, prefill * e->each / e->tokens), decode + beside);
+    const side *s = context;
+    double each = n > 0 ? cached / n + s->prefix : 0, fewer = floor(0.5 * (s->groups - 1));
+    between fullest = of_octaves(ceil(n * s->each / s->groups), SEQUENCES),
+            tokens = of_octaves(prefill * s->each, TOKENS);
+    attended += s->prefix;
+    if (fullest.low < SEQUENCES) return at(s, n * s->each, each, tokens, attended);
+    double low = at(s, fullest.low * s->groups - fewer, each, tokens, attended);
+    if (fullest.share <= 0) return low;
+    double high = at(s, fullest.high * s->groups - fewer, each, tokens, attended);
+    return low + fullest.share * (high - low);
+}
+
+static sm_status make_side(const events *e, sm_serve *serve, const sm_plan *plan, bool follows,
+                           side *s, sm_engine *engine, sm_error *err) {
+    double groups = load_groups(plan, serve) * plan->pipeline;
+    *s = (side){.each = e->each, .prefix = serve->job.prefix, .groups = groups};
+    sm_status status = engine_steps(serve, plan, follows, &s->steps, err);
+    *engine = (sm_engine){.context = s,
+                          .step_s = step_s,
+                          .error = s->steps.error,
+                          .kv_tokens = PLENTY_KV,
+                          .kv_bytes_per_token = 1,
+                          .tokens_per_step = s->steps.tokens_per_step,
+                          .chips = 1};
+    return status;
 }
 
 static void served(void *context, const sm_request_served *r) {
@@ -110,20 +126,23 @@ static void read_first(events *e, event_times *out) {
     out->p99_s = counted[(size_t)(0.99 * (double)n)];
     double all = e->runs * (e->clients > 0 ? e->first + e->counted : e->counted);
     out->token_s = e->token_s / all;
-    out->request_s = e->clients > 0 ? e->seconds / all * e->clients / e->in_flight : 0;
+    if (e->clients > 0) out->request_s = e->seconds / all * e->engines * e->clients / e->in_flight;
 }
 
 /* Budgets and batches are of the requests that a client stands for. */
-static void set_policy(const events *e, const sm_engine *engine, sm_simulation *o) {
+static void set_policy(const events *e, const sm_engine engine[2], sm_simulation *o) {
     const sm_engines *engines = e->c->e;
     const sm_software *software = e->c->software;
     sm_simulation_defaults(o);
     sm_simulation_follow(o, software, engines->apart);
-    o->engine = o->prefill_engine = engine;
+    o->engine = &engine[0];
+    o->prefill_engine = &engine[engines->apart];
     o->replicas = (int)e->engines;
     o->prefill_replicas = (int)e->prefill_engines;
     o->most_batch = e->room;
-    double budget = software->budget_tokens * load_groups(&engines->prefill_plan, engines->prefill);
+    const sm_plan *prefill = &engines->prefill_plan;
+    double groups = load_groups(prefill, engines->prefill) * prefill->pipeline;
+    double budget = software->budget_tokens * groups;
     double least = e->clients > 0 ? o->most_batch + 1 : 1;
     o->prefill_tokens = larger(least, floor(budget / e->each));
     o->chunk_tokens = larger(o->most_batch + 1, o->prefill_tokens);
@@ -133,15 +152,10 @@ static void set_policy(const events *e, const sm_engine *engine, sm_simulation *
     o->seed = (uint64_t)e->run;
 }
 
-static sm_status run(events *e, sm_error *err) {
+/* Once: from the first request to the last that is drawn. */
+static sm_status run(events *e, const sm_engine engine[2], sm_error *err) {
     double output = e->c->e->decode->job.output,
            longest = e->clients > 0 ? 2 / (1 + SM_LOAD_SHORTEST) : 1;
-    const sm_engine engine = {.context = e,
-                              .step_s = step_s,
-                              .kv_tokens = PLENTY_KV,
-                              .kv_bytes_per_token = 1,
-                              .tokens_per_step = e->prompt.yield,
-                              .chips = 1};
     sm_synthetic draw = {.kind = SM_ARRIVALS_POISSON,
                          .rate_per_s = e->rate,
                          .requests = e->first + e->counted,
@@ -152,7 +166,7 @@ static sm_status run(events *e, sm_error *err) {
     sm_arrivals arrivals = sm_synthetic_arrivals(&draw);
     const sm_watch watch = {.context = e, .served = served};
     sm_simulation o;
-    set_policy(e, &engine, &o);
+    set_policy(e, engine, &o);
     sm_simulated *out = sm_malloc(sizeof *out);
     if (!out) return sm_fail_memory(err);
     sm_status status = sm_simulate(&o, &arrivals, &watch, out, err);
@@ -161,37 +175,46 @@ static sm_status run(events *e, sm_error *err) {
     return status;
 }
 
+static sm_status run_all(events *e, sm_error *err) {
+    const sm_engines *engines = e->c->e;
+    side sides[2];
+    sm_engine engine[2];
+    sm_status status =
+        make_side(e, engines->decode, &engines->plan, false, &sides[0], &engine[0], err);
+    if (!status && engines->apart)
+        status = make_side(e, engines->prefill, &engines->prefill_plan, true, &sides[1], &engine[1],
+                           err);
+    for (; !status && e->run < e->runs; e->run++) status = run(e, engine, err);
+    return status;
+}
+
 /* A prompt keeps one of the stages of a prefill worker busy at a time: the next comes as soon, and
  * its first token after all of them. */
 static void simulate(events *e, event_times *out) {
     load_steps *c = e->c;
     double stages = c->e->apart ? c->e->prefill_plan.pipeline : 1;
-    double later_s = e->prompt.alone_s * (1 - 1 / stages);
-    if (c->failed) return;
-    e->prompt.alone_s /= stages;
+    double later_s = load_prefill_s(c, 1) * (1 - 1 / stages);
     size_t all = (size_t)(e->runs * (e->first + e->counted));
+    if (c->failed) return;
     e->first_s = sm_malloc(all * sizeof *e->first_s);
-    sm_status status = e->first_s ? SM_OK : sm_fail_memory(&c->err);
-    for (; !status && e->run < e->runs; e->run++) status = run(e, &c->err);
-    c->failed = c->failed || status != SM_OK;
+    sm_status status = e->first_s ? run_all(e, &c->err) : sm_fail_memory(&c->err);
+    c->failed = status != SM_OK;
     for (size_t i = 0; !c->failed && i < all; i++) e->first_s[i] += later_s;
     if (!c->failed) read_first(e, out);
     sm_free(e->first_s);
 }
 
-void load_closed_first(load_steps *c, double in_flight, double most_running,
-                       const load_prompt *prompt, event_times *out) {
+void load_closed_first(load_steps *c, double in_flight, double most_running, event_times *out) {
     const sm_serve_job *job = &c->e->decode->job;
-    double all = c->e->apart ? in_flight * c->n : in_flight;
+    double copies = c->e->apart ? c->n : larger(1, smaller(floor(c->n), MOST_COPIES));
+    double all = in_flight * copies;
     events e = {.c = c,
-                .prompt = *prompt,
                 .tokens = job->prompt - job->prefix,
-                .chunk = load_chunk(c),
-                .longest = load_most_chunk(c),
                 .in_flight = all,
-                .each = larger(1, all / MOST_CLIENTS / load_groups(&c->e->plan, c->e->decode)),
+                .each = larger(1, (c->e->apart ? all : in_flight) / MOST_CLIENTS /
+                                      load_groups(&c->e->plan, c->e->decode)),
                 .rate = 1, /* not looked at */
-                .engines = c->e->apart ? c->n : 1,
+                .engines = copies,
                 .runs = 1,
                 .prefill_engines = c->prefill_n};
     e.clients = larger(1, floor(all / e.each + 0.5));
@@ -200,19 +223,15 @@ void load_closed_first(load_steps *c, double in_flight, double most_running,
     e.counted = floor(e.clients * (smaller(rounds, MOST_ROUNDS) - 1) + 0.5);
     e.runs = (int)ceil(LEAST_ALIKE / (e.clients * (ROUNDS - 1)));
     e.room = larger(1, smaller(e.clients, floor(most_running / e.each)));
-    e.most = larger(1, smaller(larger(in_flight, e.room * e.each), most_running));
     simulate(&e, out);
 }
 
 void load_open_first(load_steps *c, double rate, double running, double most_running,
-                     const load_prompt *prompt, event_times *out) {
+                     event_times *out) {
     enum { FULLER = 4, ROOM = 16 }; /* than on average */
     const sm_serve_job *job = &c->e->decode->job;
     events e = {.c = c,
-                .prompt = *prompt,
                 .tokens = job->prompt - job->prefix,
-                .chunk = load_chunk(c),
-                .longest = load_most_chunk(c),
                 .each = 1,
                 .runs = 1,
                 .counted = COUNTED,
@@ -227,6 +246,5 @@ void load_open_first(load_steps *c, double rate, double running, double most_run
     e.first =
         c->e->apart ? 0.25 * MOST_FIRST : smaller(MOST_FIRST, floor(2 * running * engines) + 1);
     if (c->e->apart) e.room = PLENTY_RUN;
-    e.most = smaller(e.room, FULLER * running + ROOM);
     simulate(&e, out);
 }

@@ -56,15 +56,6 @@ static void settle(load_steps *c, double in_flight, double most_running, double 
     }
 }
 
-static load_prompt prompt_of(load_steps *c, double running) {
-    double tokens, alone_s = load_prefill_s(c, 1), decode = load_decode_s(c, running, &tokens);
-    load_prompt prompt = {.yield = tokens};
-    if (c->e->apart) prompt.added_s = load_service_s(c);
-    else prompt = load_prompt_of(c, running, decode, tokens);
-    prompt.alone_s = alone_s;
-    return prompt;
-}
-
 /* So many requests of one engine in flight, simulated on steps of as many as decode where none
  * waits. Of pools the time per token is then that of as many as the simulated first tokens leave.
  */
@@ -76,10 +67,9 @@ static sm_load_times closed(load_steps *c, double in_flight, double most_running
         return closed_bound(c, fmax(1, fmin(in_flight, most_running)), t.running);
     }
     settle(c, in_flight, most_running, c->software->admission_s + alone, &t);
-    const load_prompt prompt = prompt_of(c, t.running);
     event_times first = {
         .mean_s = t.ttft_s, .steady_s = t.ttft_s, .median_s = t.ttft_s, .p99_s = t.ttft_s};
-    load_closed_first(c, in_flight, most_running, &prompt, &first);
+    load_closed_first(c, in_flight, most_running, &first);
     bool full = t.running >= most_running; /* who waits, waits for room */
     if (first.request_s > 0 && !c->e->apart) {
         if (first.token_s > 0) t.tpot_s = first.token_s;
@@ -117,10 +107,9 @@ static sm_load_times open(load_steps *c, double most_running) {
     } else {
         double most = c->e->apart ? c->prefill_n / load_service_s(c) : INFINITY;
         if (t.running >= most_running) most = fmin(most, 1 / t.request_s);
-        const load_prompt prompt = prompt_of(c, t.running);
         event_times first = {.mean_s = t.ttft_s, .median_s = t.ttft_s, .p99_s = t.ttft_s};
         double taken = fmin(c->load->requests, KEEPS_UP * most);
-        load_open_first(c, taken, t.running, most_running, &prompt, &first);
+        load_open_first(c, taken, t.running, most_running, &first);
         if (!c->e->apart && taken >= c->load->requests && first.token_s > 0) {
             t.tpot_s = first.token_s;
             t.running = fmax(1, fmin(most_running, rate * first.token_s * output));

@@ -98,29 +98,20 @@ double load_groups(const sm_plan *plan, const sm_serve *s) {
     return fmax(1, sm_plan_groups(plan, &s->model) / plan->data);
 }
 
-double load_most_chunk(const load_steps *c) {
-    return c->e->apart || !c->software->mixed_steps ? INFINITY : c->software->budget_tokens;
-}
-
-double load_chunk(const load_steps *c) {
-    return fmin(new_tokens(c->e->decode), load_most_chunk(c));
+/* Tokens of a prompt that one step takes. */
+static double chunk_of(const load_steps *c) {
+    bool whole = c->e->apart || !c->software->mixed_steps;
+    return fmin(new_tokens(c->e->decode), whole ? INFINITY : c->software->budget_tokens);
 }
 
 /* What a step takes longer for so many chunks of prompts on so many groups of chips: a step of
  * their own where the software does so, or where they would take longer beside decoding. */
 static double with_prompts_s(load_steps *c, double n, double decode_s, double chunks,
                              double groups) {
-    double tokens = chunks * load_chunk(c), prompts = tokens / new_tokens(c->e->decode);
+    double tokens = chunks * chunk_of(c), prompts = tokens / new_tokens(c->e->decode);
     double own_s = prefill_each_s(c, fmax(groups, prompts)) * prompts * c->e->plan.pipeline;
     if (!c->software->mixed_steps) return own_s;
     return fmin(own_s, fmax(0, mixed_s(c, n, tokens, groups) - decode_s));
-}
-
-double load_beside_s(load_steps *c, const load_prompt *prompt, double chunks) {
-    double groups = load_groups(&c->e->plan, c->e->decode);
-    if (c->e->apart) return chunks * prompt->added_s;
-    return prompt->shown *
-           with_prompts_s(c, prompt->running, prompt->decode_s, chunks, fmin(groups, chunks));
 }
 
 /* Prompts come as requests end: prompt x n / output tokens a step on average. A step takes those
@@ -132,11 +123,10 @@ double load_beside_s(load_steps *c, const load_prompt *prompt, double chunks) {
  * The groups of a pipeline follow one another: a round of its stages takes as long as the longest
  * of their steps. With prefill in a share p of the steps it is in one of them in 1 - (1 - p)^stages
  * of the rounds, and of p x stages steps that have some so many are hidden behind others. */
-load_prompt load_prompt_of(load_steps *c, double n, double decode_s, double yield) {
+double load_added_s(load_steps *c, double n, double decode_s, double yield) {
     const sm_serve *s = c->e->decode;
     const sm_software *software = c->software;
-    load_prompt out = {.yield = yield, .running = n, .decode_s = decode_s};
-    double prompt = new_tokens(s), chunk = load_chunk(c), stages = c->e->plan.pipeline;
+    double prompt = new_tokens(s), chunk = chunk_of(c), stages = c->e->plan.pipeline;
     double groups = fmax(1, fmin(n, load_groups(&c->e->plan, s)));
     double come = prompt * n * yield / s->job.output / stages / chunk;
     double looks = fmax(1, fmax(software->look_steps, software->gather_steps));
@@ -146,21 +136,20 @@ load_prompt load_prompt_of(load_steps *c, double n, double decode_s, double yiel
            most = fmax(1, software->budget_tokens / chunk);
     double with = in_turn ? groups : fmin(groups, some);
     double chunks = fmin(fmax(with, some), with * most), share = fmin(1, come / chunks);
-    out.shown = c->any || c->lower ? 1 / stages
-                : share > 0        ? -expm1(stages * log1p(-share)) / (share * stages)
-                                   : 1;
+    double shown = c->any || c->lower ? 1 / stages
+                   : share > 0        ? -expm1(stages * log1p(-share)) / (share * stages)
+                                      : 1;
     double longer = with_prompts_s(c, n, decode_s, chunks, with);
-    double steps = prompt / (chunk * chunks) * out.shown;
+    double steps = prompt / (chunk * chunks) * shown;
     /* Of two least times the difference is no least: as much of it as leaves a sum of both. */
     if (c->any && software->mixed_steps) steps = fmin(steps, s->job.output / (n * yield));
-    out.added_s = longer * steps;
-    return out;
+    return longer * steps;
 }
 
 double load_token_s(load_steps *c, double n) {
     double tokens, decode = load_decode_s(c, n, &tokens), t = decode / tokens;
     if (c->load->no_prefill || c->e->apart) return t;
-    return t + load_prompt_of(c, n, decode, tokens).added_s * n / c->e->decode->job.output;
+    return t + load_added_s(c, n, decode, tokens) * n / c->e->decode->job.output;
 }
 
 double load_service_s(load_steps *c) {

@@ -26,22 +26,9 @@ double load_prefill_s(load_steps *c, double n);
 double load_decode_s(load_steps *c, double n, double *tokens);
 /* Groups of chips of an engine with sequences of their own. */
 double load_groups(const sm_plan *plan, const sm_serve *s);
-/* What the prompt of a request takes: by itself; and added to steps, of which `running` sequences
- * decode in decode_s each, beside those prompts that come on average. */
-typedef struct load_prompt {
-    double alone_s, added_s;
-    double yield; /* tokens that a decode step gives each sequence */
-    double running, decode_s;
-    double shown; /* share of it that is not hidden behind other stages of a pipeline */
-} load_prompt;
-/* Without what it takes alone. */
-load_prompt load_prompt_of(load_steps *c, double n, double decode_s, double tokens);
-/* Tokens of a prompt that one step takes, and of any at most. */
-double load_most_chunk(const load_steps *c);
-double load_chunk(const load_steps *c);
-/* What so many chunks add to the step that they share, each on a group of chips of its own while
- * there are any. */
-double load_beside_s(load_steps *c, const load_prompt *prompt, double chunks);
+/* What the prompt of a request adds to the steps, of n sequences that decode in decode_s and get
+ * `tokens` each, beside those prompts that come on average. */
+double load_added_s(load_steps *c, double n, double decode_s, double tokens);
 /* Between two tokens of n sequences; alone: when no prefill comes between. */
 double load_token_s(load_steps *c, double n);
 double load_alone_s(load_steps *c, double n);
@@ -50,9 +37,8 @@ double load_alone_s(load_steps *c, double n);
 double load_service_s(load_steps *c);
 /* The times of tokens in a closed loop of so many requests for each engine, of which so many decode
  * at most: simulated, as a benchmark of ten requests of each client. */
-void load_closed_first(load_steps *c, double in_flight, double most_running,
-                       const load_prompt *prompt, event_times *out);
+void load_closed_first(load_steps *c, double in_flight, double most_running, event_times *out);
 /* The same of requests that come at a rate, so many a second over all engines, each of which
  * decodes so many at once on average and at most. */
 void load_open_first(load_steps *c, double rate, double running, double most_running,
-                     const load_prompt *prompt, event_times *out);
+                     event_times *out);

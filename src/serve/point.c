@@ -133,16 +133,14 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, doubl
     out->request_s = alone_s * output / batch;
     if (s->job.alone) return SM_OK;
     double n = batch / c.n, given = s->job.in_flight;
-    load_prompt prompt = load_prompt_of(&c, n, decode->step.expected_s, decode->tokens);
-    out->tpot_s = alone_s + prompt.added_s * n / output;
-    prompt.alone_s = first_s;
+    double added = load_added_s(&c, n, decode->step.expected_s, decode->tokens);
+    out->tpot_s = alone_s + added * n / output;
     double request = out->tpot_s * output / batch;
     bool waits = given > 0 && batch >= most_batch;
     out->first.mean_s = c.software->admission_s + first_s;
     out->in_flight = given > 0 ? given : batch + out->first.mean_s / request;
     bool simulated = out->tpot_s <= simulated_s;
-    if (simulated)
-        load_closed_first(&c, out->in_flight / c.n, waits ? n : INFINITY, &prompt, &out->first);
+    if (simulated) load_closed_first(&c, out->in_flight / c.n, waits ? n : INFINITY, &out->first);
     bool told = simulated && given > 0;
     if (told && out->first.token_s > 0) out->tpot_s = out->first.token_s;
     if (simulated && !(given > 0)) out->in_flight = batch + out->first.steady_s / request;

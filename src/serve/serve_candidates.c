@@ -245,7 +245,7 @@ static double token_s(search *h, family *f, double batch, double alone_s) {
         c.floor = &h->floor[2 * seq];
         c.prompts = f->prompts[seq];
         c.prefill_s = f->prefill_s[seq];
-        double n = batch / c.n, added = load_prompt_of(&c, n, alone_s, 1).added_s;
+        double n = batch / c.n, added = load_added_s(&c, n, alone_s, 1);
         search_note(h, c.failed ? c.err.status : SM_OK, &c.err);
         f->prompts[seq] = c.failed ? 0 : c.prompts;
         f->prefill_s[seq] = c.prefill_s;
@@ -466,8 +466,9 @@ sm_status search_start(const sm_serve_job *job, const sm_calibration *calibratio
 /* ---- between powers of two ---- */
 
 /* A plan of the frontier with another batch: whether it fits and meets the limits; then it is
- * offered to the frontier. Of what the frontier beats the first token does not matter. */
-static bool offer_batch(search *h, const found *from, double batch) {
+ * added to the frontier, or only might be. Of what the frontier beats the first token does not
+ * matter. */
+static bool offer_batch(search *h, const found *from, double batch, bool add) {
     sm_serve_point p = {.batch = batch};
     sm_error err = {0};
     found f = *from;
@@ -483,7 +484,7 @@ static bool offer_batch(search *h, const found *from, double batch) {
         if (frontier_beats(&h->front, f.tpot_s, f.per_chip)) return true;
     }
     if (!meets(p.ttft_s[which], h->o->ttft_s)) return false;
-    frontier_add(&h->front, &f);
+    if (add) frontier_add(&h->front, &f);
     return true;
 }
 
@@ -497,7 +498,7 @@ static void refine(search *h, const found *point, size_t n) {
         for (int k = 1; k <= PARTS; k++) {
             double batch = floor(f->batch * (1 + (double)k / PARTS));
             if (batch <= low) continue;
-            if (!offer_batch(h, f, batch)) {
+            if (!offer_batch(h, f, batch, true)) {
                 high = batch;
                 break;
             }
@@ -505,8 +506,9 @@ static void refine(search *h, const found *point, size_t n) {
         }
         while (high - low > 1 && high < 2 * f->batch + 1 && h->status == SM_OK) {
             double middle = floor(0.5 * (low + high));
-            *(offer_batch(h, f, middle) ? &low : &high) = middle;
+            *(offer_batch(h, f, middle, false) ? &low : &high) = middle;
         }
+        if (low > f->batch) offer_batch(h, f, low, true);
     }
 }
 
@@ -555,7 +557,7 @@ static void refine_late(search *h) {
             if (!h->o->brute && batch > 1 && least_s > h->o->tpot_s) continue;
             if (!quickest_place(h, &f, batch, &from)) break;
             if (from.tpot_s > h->o->tpot_s && batch > 1) continue;
-            if (offer_batch(h, &from, batch)) refine(h, &from, 1);
+            if (offer_batch(h, &from, batch, true)) refine(h, &from, 1);
             break;
         }
     }

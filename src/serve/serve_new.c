@@ -171,6 +171,7 @@ void sm_serve_set_calibration(sm_serve *s, const sm_calibration *calibration) {
     s->calibration = &s->own;
     s->kernel = sm_calibration_ahead(&s->own);
     sm_curve_memo_forget(&s->curves);
+    engines_forget(s);
     if (s->draft) sm_serve_set_calibration(s->draft, calibration);
 }
 
@@ -257,5 +258,6 @@ sm_status sm_serve_new(const sm_serve_job *given, sm_serve **serve, sm_error *er
 void sm_serve_free(sm_serve *serve) {
     if (!serve) return;
     sm_serve_free(serve->draft);
+    engines_forget(serve);
     sm_arena_free(serve->arena);
 }

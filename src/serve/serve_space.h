@@ -41,6 +41,7 @@ typedef struct variant {
 } variant;
 
 typedef struct work_memo work_memo;
+typedef struct shared_engine shared_engine;
 typedef uint16_t layer_counts[SM_MAX_LAYER_KINDS];
 
 struct sm_serve {
@@ -58,9 +59,11 @@ struct sm_serve {
     double largest_top_k;
     layer_counts *before; /* layers of each kind before layer i, i = 0 .. L */
     variant *variant[VARIANTS];
-    sm_curve_memo curves; /* of this system and calibration */
-    work_memo *memo;      /* of a search, which prices the same ops again and again; else NULL */
-    sm_serve *draft;      /* the draft model on the same system, NULL without */
+    sm_curve_memo curves;   /* of this system and calibration */
+    work_memo *memo;        /* of a search, which prices the same ops again and again; else NULL */
+    shared_engine *engines; /* of the plans under loads so far (engine_steps) */
+    sm_arena *engines_arena;
+    sm_serve *draft; /* the draft model on the same system, NULL without */
 };
 static inline int embedding_piece(const sm_serve *s) { return s->kinds; }
 static inline int head_piece(const sm_serve *s) { return s->kinds + s->model.outside - 1; }
@@ -406,6 +409,13 @@ double holding_most(const sm_serve *s, const holding *f, double step_tokens);
 /* As sm_serve_most_sequences, not rounded to whole sequences: what pages are cut from. */
 sm_status serve_room(sm_serve *serve, const sm_plan *plan, double tokens_each, double step_tokens,
                      double *sequences, sm_error *err);
+/* ---- engines (engine_table.c) ---- */
+/* The steps of the engine of a plan, as sm_serve_engine has them without its memory; follows:
+ * prompts alone come one after the other, and take what keeps a stage of the pipeline busy. They
+ * are shared, and live until the next call, or until the constants change. */
+sm_status engine_steps(sm_serve *s, const sm_plan *plan, bool follows, sm_engine *out,
+                       sm_error *err);
+void engines_forget(sm_serve *s);
 /* ---- variants ---- */
 const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_error *err);
 /* Put another system under a job: what a search over slices does. Its calibration stays. */

@@ -610,9 +610,9 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
 static sm_status make_engine(sm_simulate_asked *q, const sm_plan *plan, const sm_source *text,
                              sm_engine *engine, sm_error *err) {
     const sm_lengths *l = &q->draw.lengths;
-    double step = fmax(q->options.policy == SM_POLICY_CHUNKED ? q->options.chunk_tokens
-                                                              : q->options.prefill_tokens,
-                       q->options.most_batch);
+    double step = q->options.policy == SM_POLICY_CHUNKED ? q->options.chunk_tokens
+                                                         : q->options.prefill_tokens;
+    step = fmax(step / plan->pipeline, q->options.most_batch);
     sm_error inner = {.status = SM_OK};
     sm_status status = sm_serve_engine(q->serve, plan, q->job.prompt + l->output, step,
                                        q->report->arena, engine, &inner);
@@ -623,9 +623,10 @@ static sm_status make_engine(sm_simulate_asked *q, const sm_plan *plan, const sm
     return sm_question_blame(text, status, err);
 }
 
-/* Each group of chips with sequences of its own has a step's budget, as in serve. */
+/* Each group of chips with sequences of its own has a step's budget, and each group of a pipeline,
+ * as in serve. */
 static double software_budget(const sm_simulate_asked *q, const sm_plan *plan) {
-    double groups = sm_plan_groups(plan, q->in.model) / plan->data;
+    double groups = sm_plan_groups(plan, q->in.model) / plan->data * plan->pipeline;
     return fmin(SM_MAX_TOKENS, q->in.engine->budget_tokens * groups);
 }
 
