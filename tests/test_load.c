@@ -138,32 +138,51 @@ static void loads_are_those_of_the_simulator(void **state) {
 }
 
 /* Of clients that send one request each all begin at once, and the steps that decode have no
- * prompts beside them where prefill goes first. */
+ * prompts beside them where prefill goes first: all of them, those of short outputs that wait for
+ * room, and those whose lengths differ much, the longest of which end alone. */
 static void requests_of_one_round_are_all_a_burst(void **state) {
-    const loaded l = {"llama-3.1-8b", "h200:1", "tensor=1", "sglang-2025", 64, 2048, 512, .1, NULL};
-    engine_case e;
-    open_engine(&e, &l);
-    sm_load load = {.kind = SM_LOAD_CLOSED, .requests = l.requests};
-    sm_load_times rounds, once;
-    assert_int_equal(sm_serve_load(&e.one, &load, false, &rounds, NULL), SM_OK);
-    load.rounds = 1;
-    assert_int_equal(sm_serve_load(&e.one, &load, false, &once, NULL), SM_OK);
-    e.o.concurrency = l.requests;
-    ended done;
-    const sm_simulated *out =
-        simulate(&e,
-                 (sm_synthetic){.kind = SM_ARRIVALS_UNIFORM,
-                                .rate_per_s = 1,
-                                .requests = l.requests,
-                                .lengths = {.prompt = l.prompt / 0.9, .output = l.output / 0.9},
-                                .least_share = 0.8,
-                                .seed = 7},
-                 &done);
-    close_to(once.tpot_s, out->tpot_s.mean, 0.02);
-    close_to(once.ttft_s, out->ttft_s.mean, 0.05);
-    close_to(1 / once.request_s, out->requests_per_s, 0.02);
-    assert_true(once.tpot_s < 0.9 * rounds.tpot_s && once.ttft_s > 2 * rounds.ttft_median_s);
-    close_engine(&e);
+    static const struct {
+        double output, room, spread;
+    } bursts[] = {{512, 1024, 0}, {8, 24, 0}, {512, 1024, 1.1}, {256, 24, 1.1}};
+    for (size_t i = 0; i < sizeof bursts / sizeof bursts[0]; i++) {
+        const loaded l = {.model = "llama-3.1-8b",
+                          .on = "h200:1",
+                          .plan = "tensor=1",
+                          .software = "sglang-2025",
+                          .requests = 64,
+                          .prompt = 2048,
+                          .output = bursts[i].output};
+        engine_case e;
+        open_engine(&e, &l);
+        e.one.most_running = bursts[i].room;
+        sm_load load = {.kind = SM_LOAD_CLOSED, .requests = l.requests, .spread = bursts[i].spread};
+        sm_load_times rounds, once;
+        assert_int_equal(sm_serve_load(&e.one, &load, false, &rounds, NULL), SM_OK);
+        load.rounds = 1;
+        assert_int_equal(sm_serve_load(&e.one, &load, false, &once, NULL), SM_OK);
+        e.o.concurrency = l.requests;
+        e.o.most_batch = fmin(l.requests, bursts[i].room);
+        bool even = !(bursts[i].spread > 0);
+        double longest = even ? 1 / 0.9 : 1;
+        ended done;
+        const sm_simulated *out = simulate(&e,
+                                           (sm_synthetic){.kind = SM_ARRIVALS_POISSON,
+                                                          .rate_per_s = 1,
+                                                          .requests = l.requests,
+                                                          .lengths = {.prompt = l.prompt * longest,
+                                                                      .prompt_cv = load.spread,
+                                                                      .output = l.output * longest,
+                                                                      .output_cv = load.spread},
+                                                          .least_share = even ? 0.8 : 0,
+                                                          .seed = 1},
+                                           &done);
+        close_to(once.tpot_s, out->tpot_s.mean, 0.02);
+        close_to(once.ttft_s, out->ttft_s.mean, 0.05);
+        close_to(l.output / once.request_s, out->output_tokens_per_s, 0.02);
+        assert_true(once.ttft_s > 2 * rounds.ttft_median_s || bursts[i].room < l.requests);
+        assert_true(once.ttft_s < l.requests * once.request_s);
+        close_engine(&e);
+    }
 }
 
 /* The same of requests that come at a rate, of another seed: at a third of what it can take and

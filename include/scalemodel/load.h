@@ -66,6 +66,9 @@ typedef struct sm_load {
     double requests;            /* batch, in flight, or a second; over all engines */
     bool no_prefill, no_decode; /* phases that do not count */
     double rounds;              /* of those in flight: requests of each client; 0: ten */
+    /* Of those in flight, lengths: lognormal of this coefficient of variation; else drawn evenly
+     * from this share of the longest (0: SM_LOAD_SHORTEST). */
+    double spread, shortest;
     /* A measured time to first token, 0: none. Of those in flight the ones that wait for it are not
      * in decode, which a bound must not count. */
     double waited_s;

@@ -14,6 +14,7 @@ enum {
     SEQUENCES = 8,      /* of a group of chips, of each octave, of which steps are priced, */
     TOKENS = 32,        /* and tokens of prompts: of 8 times were 1 to 2.5 % longer */
     MOST_CLIENTS = 256, /* of a group of chips: beyond that each stands for several equal ones */
+    MOST_APART = 1024,  /* where lengths differ, as the longest of all count */
     ROUNDS = 10,        /* requests of each; the first are the burst, those that follow alike, */
     MOST_ROUNDS = 40,   /* of a benchmark that tells how many */
     LEAST_ALIKE = 256,  /* and so many at least, of as many benchmarks as that takes */
@@ -44,6 +45,7 @@ typedef struct events {
     int runs, run;         /* of equal loads, drawn anew; the one of now */
     double room;           /* sequences that an engine decodes at most, in clients */
     double *first_s;       /* of all runs: of the first requests, then of the others */
+    double outputs;        /* tokens of all requests */
     double seconds;        /* from the first request to the last token: a sum */
     double token_s;        /* of those that count, in a closed loop of all: a sum */
 } events;
@@ -99,6 +101,7 @@ static void served(void *context, const sm_request_served *r) {
     double number = (double)r->number, at = e->run * e->first + number;
     if (number >= e->first) at = e->runs * e->first + e->run * e->counted + number - e->first;
     e->first_s[(size_t)at] = r->first_token_s - r->arrival_s;
+    e->outputs += r->output;
     if (r->output > 1 && (e->clients > 0 || (double)r->number >= e->first))
         e->token_s += (r->end_s - r->first_token_s) / (r->output - 1);
 }
@@ -126,7 +129,9 @@ static void read_first(events *e, event_times *out) {
     out->p99_s = counted[(size_t)(0.99 * (double)n)];
     double all = e->runs * (e->clients > 0 ? e->first + e->counted : e->counted);
     out->token_s = e->token_s / all;
-    if (e->clients > 0) out->request_s = e->seconds / all * e->engines * e->clients / e->in_flight;
+    double alike = e->outputs / e->c->e->decode->job.output; /* requests of the mean output */
+    if (e->clients > 0)
+        out->request_s = e->seconds / alike * e->engines * e->clients / e->in_flight;
 }
 
 /* Budgets and batches are of the requests that a client stands for. */
@@ -154,14 +159,18 @@ static void set_policy(const events *e, const sm_engine engine[2], sm_simulation
 
 /* Once: from the first request to the last that is drawn. */
 static sm_status run(events *e, const sm_engine engine[2], sm_error *err) {
-    double output = e->c->e->decode->job.output,
-           longest = e->clients > 0 ? 2 / (1 + SM_LOAD_SHORTEST) : 1;
+    const sm_load *load = e->c->load;
+    bool even = e->clients > 0 && !(load->spread > 0);
+    double shortest = load->shortest > 0 ? load->shortest : SM_LOAD_SHORTEST,
+           longest = even ? 2 / (1 + shortest) : 1, output = e->c->e->decode->job.output;
     sm_synthetic draw = {.kind = SM_ARRIVALS_POISSON,
                          .rate_per_s = e->rate,
                          .requests = e->first + e->counted,
                          .lengths = {.prompt = larger(1, e->tokens * longest),
-                                     .output = larger(1, output * longest)},
-                         .least_share = e->clients > 0 ? SM_LOAD_SHORTEST : 0,
+                                     .output = larger(1, output * longest),
+                                     .prompt_cv = load->spread,
+                                     .output_cv = load->spread},
+                         .least_share = even ? shortest : 0,
                          .seed = (uint64_t)e->run + 1};
     sm_arrivals arrivals = sm_synthetic_arrivals(&draw);
     const sm_watch watch = {.context = e, .served = served};
@@ -207,11 +216,11 @@ static void simulate(events *e, event_times *out) {
 void load_closed_first(load_steps *c, double in_flight, double most_running, event_times *out) {
     const sm_serve_job *job = &c->e->decode->job;
     double copies = c->e->apart ? c->n : larger(1, smaller(floor(c->n), MOST_COPIES));
-    double all = in_flight * copies;
+    double all = in_flight * copies, most = c->load->spread > 0 ? MOST_APART : MOST_CLIENTS;
     events e = {.c = c,
                 .tokens = job->prompt - job->prefix,
                 .in_flight = all,
-                .each = larger(1, (c->e->apart ? all : in_flight) / MOST_CLIENTS /
+                .each = larger(1, (c->e->apart ? all : in_flight) / most /
                                       load_groups(&c->e->plan, c->e->decode)),
                 .rate = 1, /* not looked at */
                 .engines = copies,

@@ -1,11 +1,20 @@
 /* The requests a row of inference was measured under, and how its engine takes them in. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "inference_parts.h"
 
 static bool is_phase(const sm_inference_row *r, const char *phase) {
     return strcmp(r->phase, phase) == 0;
+}
+
+/* "uniform[0.8L,L]", "uniform[1,L]" and "lognormal[1.1]"; of the last two means are stated. */
+static double lengths_of(const sm_inference_row *r, sm_load *load) {
+    if (strncmp(r->len_sampling, "uniform[0.8L", 12) == 0) return (1 + SM_LOAD_SHORTEST) / 2;
+    if (strncmp(r->len_sampling, "uniform[1,", 10) == 0) load->shortest = 0.5 / r->input_len;
+    if (strncmp(r->len_sampling, "lognormal[", 10) == 0) load->spread = atof(r->len_sampling + 10);
+    return 1;
 }
 
 static void arrivals_of(const sm_inference_row *r, sm_load *load) {
@@ -24,9 +33,8 @@ static void arrivals_of(const sm_inference_row *r, sm_load *load) {
 }
 
 bool inference_load_of(const sm_inference_row *r, inference_load *out, const char **why) {
-    /* "uniform[0.8L,L]" */
-    double share = strncmp(r->len_sampling, "uniform[0.8L", 12) == 0 ? 0.9 : 1.0;
     sm_load *load = &out->load;
+    double share = lengths_of(r, load);
     load->no_prefill = is_phase(r, "decode");
     load->no_decode = is_phase(r, "prefill");
     load->waited_s = r->ttft_s > 0 ? r->ttft_s : 0;
