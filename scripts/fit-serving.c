@@ -25,9 +25,11 @@ enum { HOST = COMPUTE + 1, EXPERTS, ADMISSION, HANDOVER, BURST, PARAMETERS };
 enum { FOLDS = 12, MOST_STEPS = 30 };
 _Static_assert((int)PARAMETERS <= (int)MOST_PARAMETERS, "they fit");
 
+/* Of large matmuls of gemm.csv the best reach 0.85 of the peak, 0.80 in 8 bits, but on chips whose
+ * kernels say more. */
 static const parameter parameters[PARAMETERS] = {
-    [SM_CONSTANT_matmul_efficiency] = {.15, .97, {0.6, 0.5, 0.3, 0.3, 0.9}},
-    [SM_CONSTANT_matmul_efficiency_fp8] = {.15, .95, {0.6, 0.5, 0.3, 0.3, 0.9}},
+    [SM_CONSTANT_matmul_efficiency] = {.15, .97, {0.6, 0.5, 0.3, 0.3, 0.9}, .85},
+    [SM_CONSTANT_matmul_efficiency_fp8] = {.15, .95, {0.6, 0.5, 0.3, 0.3, 0.9}, .80},
     [SM_CONSTANT_matmul_half_k] = {10, 600, {0.6, 0.4, 0.2, 0.2, 0}},
     [SM_CONSTANT_attention_efficiency] = {.08, .9, {0.6, 0.6, 0.4, 0.4, 0.9}},
     [SM_CONSTANT_attention_efficiency_backward] = {.1, .9, {0}},

@@ -24,6 +24,7 @@ enum { FABRIC, CHIP, FAMILY, SOFTWARE, BOTH };
  * level does not move has none there, and one that none moves stays as it starts. */
 typedef struct parameter {
     double low, high, sigma[LEVELS];
+    double seen; /* > 0: no more than this or than where a cell starts, whatever the line says */
 } parameter;
 
 typedef struct names {
