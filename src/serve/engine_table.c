@@ -26,6 +26,7 @@ enum {
     EXACT = 1024, /* sequences, or tokens of a step, up to which each has a row of its own */
     EXACT_OCTAVES = 10,
     ROWS_OF_OCTAVE = 32, /* beyond: times go in steps, of tiles and of waves of them */
+    FEW_OF_OCTAVE = 8,   /* sequences of a group of chips in decode, of engines that loads share */
     SHORT = 64,          /* tokens of a short prompt */
     ROWS = EXACT + (OCTAVES - EXACT_OCTAVES) * ROWS_OF_OCTAVE
 };
@@ -43,6 +44,7 @@ typedef struct engine_table {
     int depth;             /* of drafts, which a decode step verifies; 0: none */
     double copies;         /* of the model, each an engine */
     double stages;         /* of a pipeline, which take a group of the sequences each */
+    bool shared;           /* by loads: rows are of fewer sequences and tokens */
     bool follows;          /* prompts come one after the other: a step is what its groups keep a
                               stage busy for */
     double replicas;       /* of a copy: groups of chips with sequences of their own */
@@ -72,17 +74,40 @@ static double octave_value(int point, int of_octave) {
     return ldexp(1.0 + (double)(point % of_octave) / of_octave, point / of_octave);
 }
 
-/* Rows 0 .. EXACT - 1 are of 1 .. EXACT; the row behind them is of the next point after EXACT. */
-static grid_place row_place(double value) {
-    if (!(value > 1.0)) return (grid_place){0, 0.0};
-    if (value < EXACT) return (grid_place){(int)value - 1, value - floor(value)};
-    grid_place at = octave_place(value / EXACT, ROWS_OF_OCTAVE, ROWS - EXACT + 1);
-    return (grid_place){at.point + EXACT - 1, at.share};
+/* The row of a value and how far it is from there to the next one; what both are of. */
+typedef struct row_place {
+    grid_place at;
+    double low, high;
+} row_place;
+
+static row_place octave_rows(double value, int of_octave) {
+    grid_place at = octave_place(value, of_octave, ROWS - EXACT + 1);
+    double low = octave_value(at.point, of_octave), high = octave_value(at.point + 1, of_octave);
+    return (row_place){at, low, high};
 }
 
-static double row_value(int row) {
-    if (row < EXACT) return row + 1.0;
-    return EXACT * octave_value(row - EXACT + 1, ROWS_OF_OCTAVE);
+/* Rows 0 .. EXACT - 1 are of 1 .. EXACT; the row behind them is of the next point after EXACT. */
+static row_place exact_rows(double value) {
+    if (!(value > 1.0)) return (row_place){{0, 0.0}, 1.0, 2.0};
+    double low = floor(value);
+    if (value < EXACT) return (row_place){{(int)value - 1, value - low}, low, low + 1.0};
+    row_place p = octave_rows(value / EXACT, ROWS_OF_OCTAVE);
+    p.at.point += EXACT - 1;
+    return (row_place){p.at, EXACT * p.low, EXACT * p.high};
+}
+
+static row_place rows_of_tokens(const engine_table *t, double tokens) {
+    return t->shared ? octave_rows(tokens, ROWS_OF_OCTAVE) : exact_rows(tokens);
+}
+
+/* A step takes as long as its fullest group of chips: of as many in each, the mean stands. */
+static row_place rows_of_sequences(const engine_table *t, double n) {
+    double groups = t->replicas * t->stages, fewer = floor(0.5 * (groups - 1.0));
+    double fullest = ceil(n / groups);
+    if (!t->shared || (fullest < FEW_OF_OCTAVE && n < EXACT)) return exact_rows(n);
+    row_place p = octave_rows(fullest, FEW_OF_OCTAVE);
+    p.at.point += EXACT;
+    return (row_place){p.at, p.low * groups - fewer, p.high * groups - fewer};
 }
 
 static double *new_row(engine_table *t) {
@@ -171,12 +196,12 @@ static double between(engine_table *t, double **row, double second, price_cell p
     return low + at.share * (cell(t, *row, at.point + 1, price, first) - low);
 }
 
-static double table_s(engine_table *t, double **rows, double first, double second,
+static double table_s(engine_table *t, double **rows, row_place first, double second,
                       price_cell price) {
-    grid_place at = row_place(first);
-    double low = between(t, &rows[at.point], second, price, row_value(at.point));
+    grid_place at = first.at;
+    double low = between(t, &rows[at.point], second, price, first.low);
     if (at.share == 0.0) return low;
-    double high = between(t, &rows[at.point + 1], second, price, row_value(at.point + 1));
+    double high = between(t, &rows[at.point + 1], second, price, first.high);
     return low + at.share * (high - low);
 }
 
@@ -197,22 +222,22 @@ static double price_together(engine_table *t, double tokens) {
     return price_batch(t, batch);
 }
 
-static double together_cell(engine_table *t, int row) {
-    if (t->together[row] == 0.0) t->together[row] = price_together(t, row_value(row));
+static double together_cell(engine_table *t, int row, double tokens) {
+    if (t->together[row] == 0.0) t->together[row] = price_together(t, tokens);
     return t->together[row];
 }
 
 static double together_s(engine_table *t, double tokens) {
-    grid_place at = row_place(tokens);
-    double low = together_cell(t, at.point);
-    if (at.share == 0.0) return low;
-    return low + at.share * (together_cell(t, at.point + 1) - low);
+    row_place p = rows_of_tokens(t, tokens);
+    double low = together_cell(t, p.at.point, p.low);
+    if (p.at.share == 0.0) return low;
+    return low + p.at.share * (together_cell(t, p.at.point + 1, p.high) - low);
 }
 
 /* ---- steps ---- */
 
 static double decode_s(engine_table *t, double n, double cached) {
-    return table_s(t, t->decode, n, cached, price_decode);
+    return table_s(t, t->decode, rows_of_sequences(t, n), cached, price_decode);
 }
 
 /* Prompts are dealt out over the groups of a pipeline, one at least: tokens of the fullest. */
@@ -224,7 +249,8 @@ static double fullest_pass(const engine_table *t, double tokens, double attended
 static double prefill_s(engine_table *t, double tokens, double attended) {
     double fullest = fullest_pass(t, tokens, attended, INFINITY);
     double passes = tokens / fullest + (t->follows ? 0.0 : t->stages - 1.0);
-    return table_s(t, t->prefill, fullest, attended, price_prefill) * passes / t->stages;
+    return table_s(t, t->prefill, rows_of_tokens(t, fullest), attended, price_prefill) * passes /
+           t->stages;
 }
 
 /* The groups of a pipeline follow one another: a round of all takes as long as the fullest. */
@@ -235,7 +261,7 @@ static double mixed_s(engine_table *t, double n, double cached, double all, doub
     double prompts = prompts_of(prefill, attended, t->most_tokens).sequences;
     double tokens = prefill * fmax(1.0, t->expert_groups / prompts),
            group = point_group(&t->plan, n);
-    double beside = table_s(t, t->beside, prefill, attended, price_beside);
+    double beside = table_s(t, t->beside, rows_of_tokens(t, prefill), attended, price_beside);
     double decode = decode_s(t, n, cached), one = decode_s(t, 1.0, 1.0);
     double each = t->depth + 1.0;
     double shared = together_s(t, group * each + tokens) - together_s(t, each + tokens) -
@@ -312,8 +338,8 @@ static void set_links(const sm_serve *s, double chips, sm_engine *e) {
 }
 
 /* Its steps, and nothing of its memory. */
-static sm_status make_steps(sm_serve *serve, const sm_plan *plan, bool follows, sm_arena *arena,
-                            sm_engine *engine, sm_error *err) {
+static sm_status make_steps(sm_serve *serve, const sm_plan *plan, bool shared, bool follows,
+                            sm_arena *arena, sm_engine *engine, sm_error *err) {
     sm_step_batch one = {.groups = 1, .group = {{1.0, 1.0, 1.0}}, .sampled = 1.0};
     sm_step_price price;
     sm_status status = sm_serve_step(serve, plan, &one, &price, err); /* can it be priced at all? */
@@ -329,6 +355,7 @@ static sm_status make_steps(sm_serve *serve, const sm_plan *plan, bool follows, 
     sm_degrees_set(&d, &t->settled, &serve->model);
     t->copies = plan->data;
     t->stages = plan->pipeline;
+    t->shared = shared;
     t->follows = follows;
     t->replicas = d.replicas / t->copies;
     t->expert_groups = expert_groups(&d) / t->copies;
@@ -352,7 +379,7 @@ static sm_status make_steps(sm_serve *serve, const sm_plan *plan, bool follows, 
 sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_tokens,
                           double step_tokens, sm_arena *arena, sm_engine *engine, sm_error *err) {
     double sequences = 0.0;
-    sm_status status = make_steps(serve, plan, false, arena, engine, err);
+    sm_status status = make_steps(serve, plan, false, false, arena, engine, err);
     if (!status)
         status = serve_room(serve, plan, mean_tokens, step_tokens * plan->data, &sequences, err);
     if (status) return status;
@@ -401,7 +428,7 @@ sm_status engine_steps(sm_serve *s, const sm_plan *plan, bool follows, sm_engine
     if (!s->engines_arena) s->engines_arena = sm_arena_new();
     shared_engine *e = s->engines_arena ? sm_arena_alloc(s->engines_arena, sizeof *e) : NULL;
     if (!e) return sm_fail_memory(err);
-    sm_status status = make_steps(s, plan, follows, s->engines_arena, &e->steps, err);
+    sm_status status = make_steps(s, plan, true, follows, s->engines_arena, &e->steps, err);
     if (status) return status;
     memcpy(e->plan, text, sizeof text);
     e->follows = follows;

@@ -11,8 +11,6 @@
 #include "scalemodel/simulate.h"
 
 enum {
-    SEQUENCES = 8,      /* of a group of chips, of each octave, of which steps are priced, */
-    TOKENS = 32,        /* and tokens of prompts: of 8 times were 1 to 2.5 % longer */
     MOST_CLIENTS = 256, /* of a group of chips: beyond that each stands for several equal ones */
     MOST_APART = 1024,  /* where lengths differ, as the longest of all count */
     ROUNDS = 10,        /* requests of each; the first are the burst, those that follow alike, */
@@ -30,7 +28,6 @@ static const double PLENTY_KV = 1e12; /* tokens: who runs at once is known alrea
 typedef struct side {
     sm_engine steps;
     double each, prefix;
-    double groups; /* of chips, and of a pipeline, with sequences of their own */
 } side;
 
 typedef struct events {
@@ -50,41 +47,16 @@ typedef struct events {
     double token_s;        /* of those that count, in a closed loop of all: a sum */
 } events;
 
-/* The two of a grid that a value lies between, and how far: a few of each octave are priced. */
-typedef struct between {
-    double low, high, share;
-} between;
-static between of_octaves(double value, int of_octave) {
-    if (value < of_octave) return (between){value, value, 0};
-    double part = ldexp(1, ilogb(value)) / of_octave, low = floor(value / part) * part;
-    return (between){low, low + part, (value - low) / part};
-}
-
-static double at(const side *s, double n, double each, between tokens, double attended) {
-    double low = s->steps.step_s(s->steps.context, n, n * each, tokens.low, attended);
-    if (tokens.share <= 0) return low;
-    double high = s->steps.step_s(s->steps.context, n, n * each, tokens.high, attended);
-    return low + tokens.share * (high - low);
-}
-
-/* A step takes as long as its fullest group of chips. Of as many in each the mean is priced. */
 static double step_s(void *context, double n, double cached, double prefill, double attended) {
     const side *s = context;
-    double each = n > 0 ? cached / n + s->prefix : 0, fewer = floor(0.5 * (s->groups - 1));
-    between fullest = of_octaves(ceil(n * s->each / s->groups), SEQUENCES),
-            tokens = of_octaves(prefill * s->each, TOKENS);
-    attended += s->prefix;
-    if (fullest.low < SEQUENCES) return at(s, n * s->each, each, tokens, attended);
-    double low = at(s, fullest.low * s->groups - fewer, each, tokens, attended);
-    if (fullest.share <= 0) return low;
-    double high = at(s, fullest.high * s->groups - fewer, each, tokens, attended);
-    return low + fullest.share * (high - low);
+    double sequences = n * s->each, each = n > 0 ? cached / n + s->prefix : 0;
+    return s->steps.step_s(s->steps.context, sequences, sequences * each, prefill * s->each,
+                           attended + s->prefix);
 }
 
 static sm_status make_side(const events *e, sm_serve *serve, const sm_plan *plan, bool follows,
                            side *s, sm_engine *engine, sm_error *err) {
-    double groups = load_groups(plan, serve) * plan->pipeline;
-    *s = (side){.each = e->each, .prefix = serve->job.prefix, .groups = groups};
+    *s = (side){.each = e->each, .prefix = serve->job.prefix};
     sm_status status = engine_steps(serve, plan, follows, &s->steps, err);
     *engine = (sm_engine){.context = s,
                           .step_s = step_s,
