@@ -83,9 +83,8 @@ static size_t collect_names(const cli_option *table, const char **names, size_t 
     return n;
 }
 
-/* The option of this verb that a name of other programs means, or one that looks alike. */
+/* The option of this verb that a name of other programs means; NULL: none. */
 static const char *option_meant(const parser *p, const char *name, size_t length) {
-    const char *names[2 * CLI_MAX_OPTIONS];
     for (size_t i = 0; i < programs_options_count; i++) {
         const cli_other_name *other = &programs_options[i];
         if (strlen(other->name) != length || strncmp(other->name, name, length) != 0) continue;
@@ -93,9 +92,50 @@ static const char *option_meant(const parser *p, const char *name, size_t length
             if (find_option(p, other->options[k], strlen(other->options[k])).option)
                 return other->options[k];
     }
+    return NULL;
+}
+
+static const char *option_alike(const parser *p, const char *name, size_t length) {
+    const char *names[2 * CLI_MAX_OPTIONS];
     size_t n = collect_names(cli_common_options, names, 0);
     n = collect_names(p->verb->options, names, n);
     return sm_nearest(name, length, names, n);
+}
+
+/* The key of this verb's plans that a name means: tensor, weights-by, tp, tensor-parallel-size,
+ * tensor-model-parallel-size. */
+static const char *key_meant(const parser *p, const char *name, size_t length) {
+    static const char *const longer[] = {"-parallel", "-model-parallel"};
+    int nick = sm_plan_key_of_nickname(name, length);
+    for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
+        const sm_plan_key_row *row = sm_plan_key_row_of((sm_plan_key)key);
+        const char *other = row->name;
+        size_t i = 0;
+        if (!(row->uses & p->verb->plans)) continue;
+        while (i < length && (other[i] == name[i] || (other[i] == '_' && name[i] == '-'))) i++;
+        if (key == nick || (i == length && !other[i])) return other;
+        for (int k = 0; k < 2 && !other[i]; k++)
+            if (strncmp(name + i, longer[k], strlen(longer[k])) == 0) return other;
+    }
+    return NULL;
+}
+
+static sm_status fail_option(const parser *p, const char *argument, const char *name, size_t length,
+                             sm_error *err) {
+    int shown = (int)(name - argument) + (int)length;
+    const char *near = option_meant(p, name, length);
+    const char *key = near ? NULL : key_meant(p, name, length);
+    const char *next = p->at < p->argc ? p->argv[p->at] : "...";
+    if (key)
+        return sm_fail(err, SM_USAGE, "%s has no option %.*s; plans have: --plan %s=%s",
+                       p->verb->name, shown, argument, key,
+                       name[length] == '=' ? name + length + 1 : next);
+    if (!near) near = option_alike(p, name, length);
+    if (near)
+        return sm_fail(err, SM_USAGE, "%s has no option %.*s; did you mean --%s?", p->verb->name,
+                       shown, argument, near);
+    return sm_fail(err, SM_USAGE, "%s has no option %.*s; see 'scalemodel help %s'", p->verb->name,
+                   shown, argument, p->verb->name);
 }
 
 /* The argument after an option that wants a value; another option in its place means that the value
@@ -114,15 +154,7 @@ static sm_status parse_option(parser *p, const char *argument, sm_error *err) {
     size_t length = strcspn(name, "=");
     bool is_long = argument[1] == '-';
     slot found = is_long == (length == 1) ? (slot){.index = 0} : find_option(p, name, length);
-    if (!found.option) {
-        const char *near = option_meant(p, name, length);
-        int shown = (int)(name - argument) + (int)length;
-        if (near)
-            return sm_fail(err, SM_USAGE, "%s has no option %.*s; did you mean --%s?",
-                           p->verb->name, shown, argument, near);
-        return sm_fail(err, SM_USAGE, "%s has no option %.*s; see 'scalemodel help %s'",
-                       p->verb->name, shown, argument, p->verb->name);
-    }
+    if (!found.option) return fail_option(p, argument, name, length, err);
     const char *value = name[length] == '=' ? name + length + 1 : NULL;
     if (found.option->kind == CLI_FLAG && value)
         return sm_fail(err, SM_USAGE, "--%s takes no value", found.option->name);
