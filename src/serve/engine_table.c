@@ -318,10 +318,10 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_toke
                           .tokens_per_step = t->depth > 0 ? point_tokens(serve, t->depth) : 1.0,
                           .drafted = t->depth,
                           .chips = chips};
-    double sequences = 0.0;
-    status = serve_room(serve, plan, mean_tokens, step_tokens * t->copies, &sequences, err);
+    sm_serve_room room;
+    status = sm_serve_room_of(serve, plan, mean_tokens, step_tokens * t->copies, &room, err);
     if (status) return status;
-    sequences /= t->copies;
+    const double sequences = room.sequences / t->copies;
     engine->kv_tokens = sequences >= 1.0 ? sequences * mean_tokens : 0.0;
     /* Layers with windows keep less of a long sequence: the mean of one of that length,
      * and states are shared out over its tokens. */

@@ -46,7 +46,7 @@ typedef struct search {
     double space, evaluated, pruned;
     bool any_fits;
     int least_chips;
-    double least_bytes;
+    double least_bytes, its_capacity; /* of what comes nearest to fitting */
     found quickest; /* of all that fits, whatever the limits */
     double best_ttft_s;
     sm_status status;

@@ -53,6 +53,7 @@ struct sm_serve {
     const sm_calibration *calibration;
     sm_serve_job job; /* its model and system point here */
     double usd_per_chip_hour, reserve;
+    bool starts; /* an engine of a GPU, which measures its memory as it starts */
     int kinds; /* in use; piece k is kind k */
     bool experts;
     double largest_top_k;
@@ -394,6 +395,7 @@ typedef struct holding {
     double token;                  /* activations of one token of a step, at their peak */
     double logits;                 /* of one sequence */
     double gathered;               /* weights of the layer at work and of the next */
+    double step, outside;          /* of an engine that starts: its arrays; beside arrays */
 } holding;
 void find_tokens(piece *piece); /* of its program */
 /* Bytes of a sequence's state that a chip has of one layer of this kind. */
@@ -403,9 +405,6 @@ sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holdi
 void holding_memory(const sm_serve *s, const holding *f, double sequences, double step_tokens,
                     sm_serve_memory *memory);
 double holding_most(const sm_serve *s, const holding *f, double step_tokens);
-/* As sm_serve_most_sequences, not rounded to whole sequences: what pages are cut from. */
-sm_status serve_room(sm_serve *serve, const sm_plan *plan, double tokens_each, double step_tokens,
-                     double *sequences, sm_error *err);
 /* ---- variants ---- */
 const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_error *err);
 /* Put another system under a job: what a search over slices does. Its calibration stays. */

@@ -163,9 +163,10 @@ sm_status sm_serve_in_flight(sm_serve_asked *q, sm_serve *serve, sm_error *err) 
     const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = q->in.concurrency};
     double most = q->job.software->most_running;
     sm_load_times times;
-    sm_status status = sm_serve_most_sequences(serve, plan, sm_serve_longest(&q->job),
-                                               fmin(q->job.prompt, 8192.0), &one.most_running, err);
-    one.most_running = fmin(fmax(one.most_running, 1.0), most);
+    sm_serve_room room;
+    sm_status status = sm_serve_room_of(serve, plan, sm_serve_longest(&q->job),
+                                        fmin(q->job.prompt, 8192.0), &room, err);
+    one.most_running = fmin(fmax(room.most, 1.0), most);
     if (!status) status = sm_serve_load(&one, &load, false, &times, err);
     if (!status) q->search.batch = times.running;
     return status;
