@@ -27,6 +27,8 @@ SM_DECLARATIONS_BEGIN
     X(sampler_bytes, 14.2, 0, 1e4, "to draw the token of a sequence, for each of the vocabulary")   \
     X(runtime_bytes, 2.7e8, 0, 1e12, "beside arrays that starting the engine takes")                \
     X(group_bytes, 1.95e9, 0, 1e12, "more for communicators where chips share an engine")           \
+    X(peer_bytes, 3e7, 0, 1e12, "and for each of them but one")                                     \
+    X(window_tokens, 0, 0, 1e9, "beyond its window, of a local layer in the size it prints")        \
     X(graph_bytes, 0, 0, 1e9, "of recorded steps, of each token of one, where they count")          \
     X(admission_s, 0.05, 0, 3600, "before its prefill a request is parsed, queued and scheduled")  \
     X(handover_s, 0.05, 0, 3600, "beside it where prefill is apart: router and way to decode")     \

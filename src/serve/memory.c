@@ -23,12 +23,15 @@ static sm_axes stored(const sm_program *p, const sm_tensor *t, bool sequences) {
 static double piece_params(const sm_serve *s, const variant *v, int index, const holding *h,
                            sm_axes gathered) {
     const sm_partition *p = &v->piece[index].part;
+    const bool whole = s->starts && !s->job.as_stored && index >= s->kinds;
     double bytes = 0;
     for (int i = 0; i < p->classes; i++) {
         const sm_weight_class *c = &p->weight[i];
         if (c->tied && index != head_piece(s)) continue; /* its own piece has it */
         double held = c->elements * sm_weight_share(c, h->stages);
-        bytes += held / h->d.ways[c->stored & ~gathered] * 2 * weight_scale(s, index, c->expert);
+        double scale = weight_scale(s, index, c->expert);
+        if (whole) scale = larger(1, scale); /* engines leave embedding and head in 16 bits */
+        bytes += held / h->d.ways[c->stored & ~gathered] * 2 * scale;
     }
     return bytes;
 }
@@ -109,7 +112,8 @@ static void start_engine(const sm_serve *s, const sm_plan *plan, const variant *
     const double drawing = stream * tokens + e->sampler_bytes * sequences * s->model.V;
     f->step = larger(f->token * tokens, drawing) + experts * tokens;
     f->outside = e->runtime_bytes + e->graph_bytes * smaller(2 * sequences, 512);
-    if (sm_plan_chips(plan) > plan->pipeline * plan->data) f->outside += e->group_bytes;
+    const int group = sm_plan_chips(plan) / (plan->pipeline * plan->data);
+    if (group > 1) f->outside += e->group_bytes + e->peer_bytes * (group - 1);
 }
 
 sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holding *out,
@@ -247,6 +251,19 @@ sm_status sm_serve_memory_of(sm_serve *serve, const sm_plan *plan, double sequen
     return status;
 }
 
+/* As engines print the size of the cache: local layers count tokens beyond their windows. */
+static holding as_printed(const sm_serve *s, const holding *f, double tokens_each) {
+    holding wide = *f;
+    for (int k = 0; s->starts && k < s->kinds; k++) {
+        sm_layer_kind kind = s->model.kind[k];
+        if (!(kind.bounded > 0)) continue;
+        const double own = sm_layer_cache_bytes(&kind, tokens_each, s->job.dtypes.kv);
+        kind.reach += s->job.software->window_tokens;
+        wide.kv[k] *= sm_layer_cache_bytes(&kind, tokens_each, s->job.dtypes.kv) / own;
+    }
+    return wide;
+}
+
 sm_status sm_serve_room_of(sm_serve *serve, const sm_plan *plan, double tokens_each,
                            double step_tokens, sm_serve_room *room, sm_error *err) {
     holding f;
@@ -256,9 +273,10 @@ sm_status sm_serve_room_of(sm_serve *serve, const sm_plan *plan, double tokens_e
     if (!is_count(tokens_each) || !is_count(step_tokens)) return SM_OK;
     sm_status status = holding_of(serve, &p, tokens_each, &f, err);
     if (status) return status == SM_INTERNAL ? status : SM_OK;
-    double each = room_of(serve, &f, step_tokens);
+    const holding printed = as_printed(serve, &f, tokens_each);
+    const double each = room_of(serve, &f, step_tokens);
     room->most = holding_most(serve, &f, step_tokens);
     room->sequences = each < 1 ? each : each * f.shards;
-    room->kv_tokens = each * f.shards * tokens_each;
+    room->kv_tokens = room_of(serve, &printed, step_tokens) * f.shards * tokens_each;
     return SM_OK;
 }
