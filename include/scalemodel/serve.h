@@ -95,6 +95,7 @@ typedef enum sm_serve_bound {
 const char *sm_serve_bound_name(sm_serve_bound bound);
 typedef struct sm_serve_memory {
     double params, kv, activations, buffers, total, capacity; /* bytes of the fullest chip */
+    double least_share; /* of memory, as the software's option counts it, that holds them */
 } sm_serve_memory;
 /* lower: cache read + max(weights read, matmul FLOPs) at datasheet rates, or the busiest network
  * level if that takes longer; no launches, no latencies. All parameters of a dense model count as

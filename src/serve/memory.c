@@ -175,18 +175,28 @@ static stage_bytes stage_of(const sm_serve *s, const holding *f, int stage) {
     return b;
 }
 
+static double memory_of(const sm_chip *chip) {
+    const double driver = chip->driver_memory_bytes.value;
+    return driver > 0 ? driver : chip->memory_bytes.value;
+}
+
 /* Shares of vLLM (gpu_memory_utilization) are of all memory, of SGLang (mem_fraction_static) for
- * weights and cache alone, of TensorRT-LLM (free_gpu_memory_fraction) of what all else leaves. */
-static double capacity_of(const sm_serve *s, const holding *f, double params) {
-    const sm_chip *chip = &s->system.chip;
+ * weights and cache alone, of TensorRT-LLM (free_gpu_memory_fraction) of what all else leaves.
+ * *least: the share that so many bytes of cache need. */
+static double capacity_of(const sm_serve *s, const holding *f, double params, double kv,
+                          double *least) {
     const sm_software *e = s->job.software;
-    const double nominal = chip->memory_bytes.value, driver = chip->driver_memory_bytes.value;
-    const double all = driver > 0 ? driver : nominal, own = f->step + f->outside;
+    const double all = memory_of(&s->system.chip), own = f->step + f->outside;
+    const double nominal = s->system.chip.memory_bytes.value, weights = params + f->gathered;
+    const double left = e->left_bytes_per_token * e->budget_tokens, rest = all - weights - own;
     if (!s->starts) return nominal * (1 - s->reserve);
-    if (e->share_is_of_rest)
-        return params + own + e->memory_share * larger(0, all - params - own);
+    *least = (weights + own + kv) / all;
+    if (e->share_is_of_rest) {
+        *least = kv / rest;
+        return weights + own + e->memory_share * larger(0, rest);
+    }
     if (!e->share_is_static) return e->memory_share * all;
-    const double left = e->left_bytes_per_token * e->budget_tokens;
+    *least = (weights + kv) / (all - f->outside);
     return own + (e->memory_share > 0 ? e->memory_share * (all - f->outside)
                                       : larger(0, all - f->outside - left));
 }
@@ -210,16 +220,17 @@ void holding_memory(const sm_serve *s, const holding *f, double sequences, doubl
     m->activations = step_of(s, f, step_tokens, drawn);
     m->buffers = f->gathered + f->outside;
     m->total = m->params + m->kv + m->activations + m->buffers;
-    m->capacity = capacity_of(s, f, m->params);
+    m->least_share = m->total / s->system.chip.memory_bytes.value;
+    m->capacity = capacity_of(s, f, m->params, m->kv, &m->least_share);
 }
 
 /* How many sequences a shard has room for, not rounded. */
 static double room_of(const sm_serve *s, const holding *f, double step_tokens) {
-    double most = INFINITY;
+    double most = INFINITY, least = 0;
     for (int i = 0; i < f->stages; i++) {
         stage_bytes b = stage_of(s, f, i);
         double taken = b.params + f->gathered + f->outside + step_of(s, f, step_tokens, 0);
-        double free = capacity_of(s, f, b.params) - taken;
+        double free = capacity_of(s, f, b.params, 0, &least) - taken;
         double one = b.kv + (s->starts ? 0 : f->logits * f->shards / f->d.replicas);
         double each = one > 0 ? free / one : free > 0 ? INFINITY : 0;
         most = smaller(most, each > 0 ? each : 0);

@@ -47,7 +47,7 @@ typedef struct search {
     bool any_fits;
     int least_chips;
     double least_bytes, its_capacity; /* of what comes nearest to fitting */
-    found quickest; /* of all that fits, whatever the limits */
+    found quickest;                   /* of all that fits, whatever the limits */
     double best_ttft_s;
     sm_status status;
     sm_error err;

@@ -54,7 +54,7 @@ struct sm_serve {
     sm_serve_job job; /* its model and system point here */
     double usd_per_chip_hour, reserve;
     bool starts; /* an engine of a GPU, which measures its memory as it starts */
-    int kinds; /* in use; piece k is kind k */
+    int kinds;   /* in use; piece k is kind k */
     bool experts;
     double largest_top_k;
     layer_counts *before; /* layers of each kind before layer i, i = 0 .. L */

@@ -148,7 +148,9 @@ static void put_peak(sm_report *r, sm_data *object, const peak_stats *p) {
 
 static void add_peaks(sm_report *r, const sm_validation *v, const sm_member *m, size_t n) {
     const bool room = v->row[m[0].at].row->kind == SM_TRUTH_INFERENCE;
-    sm_table *table = sm_page_table(r, room ? "Tokens of KV cache, predicted against printed" : "Peak memory, predicted against measured",
+    sm_table *table = sm_page_table(r,
+                                    room ? "Tokens of KV cache, predicted against printed"
+                                         : "Peak memory, predicted against measured",
                                     "<source|>rows|>median|>p90|>bias|>worst under|>in interval");
     peak_stats all = stats_of(v, m, n);
     sm_data *object = sm_put_object(r, r->data, room ? "kv_room" : "memory");
