@@ -585,7 +585,7 @@ static bool tensor_holds(const serve_case *c, int tensor, double replicas, doubl
     sm_serve *serve;
     sm_serve_job job = c->job;
     sm_load_times t;
-    double fit;
+    sm_serve_room room;
     const sm_load load = {.kind = SM_LOAD_OPEN, .requests = rate};
     sm_plan_defaults(&plan);
     plan.tensor = tensor;
@@ -593,7 +593,8 @@ static bool tensor_holds(const serve_case *c, int tensor, double replicas, doubl
     job.system = &slice;
     assert_int_equal(sm_serve_new(&job, &serve, &err), SM_OK);
     sm_status status =
-        sm_serve_most_sequences(serve, &plan, sm_serve_longest(&job), job.prompt, &fit, &err);
+        sm_serve_room_of(serve, &plan, sm_serve_longest(&job), job.prompt, &room, &err);
+    const double fit = room.most;
     sm_engines e = {.decode = serve,
                     .prefill = serve,
                     .plan = plan,
