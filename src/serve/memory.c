@@ -108,7 +108,8 @@ static void start_engine(const sm_serve *s, const sm_plan *plan, const variant *
     for (int k = 0; k < s->kinds; k++)
         experts = larger(experts, peak_token(&prefill->piece[k], &f->d, true));
     const piece *layer = &prefill->piece[s->model.layer[0]];
-    const double stream = token_bytes(layer, layer->part.program.input, &f->d);
+    const int input = layer->part.program.input;
+    const double stream = input >= 0 ? token_bytes(layer, input, &f->d) : 0;
     const double drawing = stream * tokens + e->sampler_bytes * sequences * s->model.V;
     f->step = larger(f->token * tokens, drawing) + experts * tokens;
     f->outside = e->runtime_bytes + e->graph_bytes * smaller(2 * sequences, 512);
@@ -180,25 +181,22 @@ static double memory_of(const sm_chip *chip) {
     return driver > 0 ? driver : chip->memory_bytes.value;
 }
 
-/* Shares of vLLM (gpu_memory_utilization) are of all memory, of SGLang (mem_fraction_static) for
- * weights and cache alone, of TensorRT-LLM (free_gpu_memory_fraction) of what all else leaves.
- * *least: the share that so many bytes of cache need. */
-static double capacity_of(const sm_serve *s, const holding *f, double params, double kv,
-                          double *least) {
+/* What may be used is base + share * span. The share of vLLM (gpu_memory_utilization) is of all
+ * memory, of SGLang (mem_fraction_static) for weights and cache alone, of TensorRT-LLM
+ * (free_gpu_memory_fraction) of what all else leaves. */
+typedef struct allowance {
+    double base, span, share;
+} allowance;
+
+static allowance allowed(const sm_serve *s, const holding *f, double params) {
     const sm_software *e = s->job.software;
     const double all = memory_of(&s->system.chip), own = f->step + f->outside;
-    const double nominal = s->system.chip.memory_bytes.value, weights = params + f->gathered;
-    const double left = e->left_bytes_per_token * e->budget_tokens, rest = all - weights - own;
-    if (!s->starts) return nominal * (1 - s->reserve);
-    *least = (weights + own + kv) / all;
-    if (e->share_is_of_rest) {
-        *least = kv / rest;
-        return weights + own + e->memory_share * larger(0, rest);
-    }
-    if (!e->share_is_static) return e->memory_share * all;
-    *least = (weights + kv) / (all - f->outside);
-    return own + (e->memory_share > 0 ? e->memory_share * (all - f->outside)
-                                      : larger(0, all - f->outside - left));
+    const double span = all - f->outside, taken = params + f->gathered + own;
+    const double rule = 1 - e->left_bytes_per_token * e->budget_tokens / span;
+    if (!s->starts) return (allowance){0, s->system.chip.memory_bytes.value, 1 - s->reserve};
+    if (e->share_is_of_rest) return (allowance){taken, larger(0, all - taken), e->memory_share};
+    if (!e->share_is_static) return (allowance){0, all, e->memory_share};
+    return (allowance){own, span, e->memory_share > 0 ? e->memory_share : larger(0, rule)};
 }
 
 /* Arrays of a step, those that draw tokens with them; with an engine those of its start. */
@@ -220,17 +218,19 @@ void holding_memory(const sm_serve *s, const holding *f, double sequences, doubl
     m->activations = step_of(s, f, step_tokens, drawn);
     m->buffers = f->gathered + f->outside;
     m->total = m->params + m->kv + m->activations + m->buffers;
-    m->least_share = m->total / s->system.chip.memory_bytes.value;
-    m->capacity = capacity_of(s, f, m->params, m->kv, &m->least_share);
+    const allowance a = allowed(s, f, m->params);
+    m->capacity = a.base + a.share * a.span;
+    m->least_share = (m->total - a.base) / a.span;
 }
 
 /* How many sequences a shard has room for, not rounded. */
 static double room_of(const sm_serve *s, const holding *f, double step_tokens) {
-    double most = INFINITY, least = 0;
+    double most = INFINITY;
     for (int i = 0; i < f->stages; i++) {
         stage_bytes b = stage_of(s, f, i);
+        const allowance a = allowed(s, f, b.params);
         double taken = b.params + f->gathered + f->outside + step_of(s, f, step_tokens, 0);
-        double free = capacity_of(s, f, b.params, 0, &least) - taken;
+        double free = a.base + a.share * a.span - taken;
         double one = b.kv + (s->starts ? 0 : f->logits * f->shards / f->d.replicas);
         double each = one > 0 ? free / one : free > 0 ? INFINITY : 0;
         most = smaller(most, each > 0 ? each : 0);

@@ -105,6 +105,7 @@ static void add_verdicts(sm_report *r, const sm_validation *v) {
 typedef struct peak_stats {
     sm_error_stats stats;
     double worst_under; /* 1 - predicted / measured, at most; 0 when none is too small */
+    double within;      /* share of them off by no more than a tenth */
 } peak_stats;
 
 /* Bytes of a peak, tokens of a cache; 0: neither is stated, or not priced. */
@@ -128,6 +129,7 @@ static peak_stats stats_of(const sm_validation *v, const sm_member *m, size_t n)
             sm_calibration_interval(c->p.calibration, sm_truth_row_chip(c->row), SM_REGIME_peak,
                                     peak->expected, &peak->low, &peak->high);
         p.worst_under = fmax(p.worst_under, -sm_comparison_error(peak));
+        p.within += (fabs(sm_comparison_error(peak)) <= 0.1) / (double)n;
     }
     p.stats = sm_error_stats_of(v->pairs, n, v->scratch);
     return p;
@@ -141,9 +143,9 @@ static void peak_row(sm_report *r, sm_table *table, const char *name, const peak
 }
 
 static void put_peak(sm_report *r, sm_data *object, const peak_stats *p) {
-    sm_put(r, object, "n|median|mean|p90|bias|coverage|worst_under", (double)p->stats.n,
-           p->stats.median, p->stats.mean, p->stats.p90, p->stats.bias, p->stats.coverage,
-           p->worst_under);
+    sm_put(r, object, "n|median|mean|p90|bias|coverage|worst_under|within_a_tenth",
+           (double)p->stats.n, p->stats.median, p->stats.mean, p->stats.p90, p->stats.bias,
+           p->stats.coverage, p->worst_under, p->within);
 }
 
 static void add_peaks(sm_report *r, const sm_validation *v, const sm_member *m, size_t n) {
