@@ -117,7 +117,7 @@ typedef struct sm_inference_row {
     double tokens_per_s, tokens_per_s_per_chip, mfu;
     const char *tokens_counted; /* output, input or total: what tokens_per_s counts */
     double total_tokens_per_s_per_chip, little_ratio, request_rate_per_s;
-    double kv_tokens, weights_bytes; /* printed as the engine started: of it; of a chip */
+    double kv_tokens; /* of an engine's cache, as it printed them when it started */
     sm_stated disagg;
     sm_inference_pool prefill, decode; /* of disaggregated rows */
     const char *framework, *spec_decode, *scenario, *reliability, *date, *notes;

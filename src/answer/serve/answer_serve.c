@@ -256,7 +256,7 @@ static sm_status answer(void *context, sm_serve *serve, sm_serving_found *a, sm_
     const sm_serve_asked *q = a->q;
     sm_status status = sm_serve_find_traffic(q, a, err);
     if (!status && a->best && (q->one || q->in.plot)) status = sm_serve_batches(a, err);
-    if (!status && a->best && a->best->fits) status = sm_serve_find_room(serve, a, err);
+    if (!status && a->best) status = sm_serve_find_room(serve, a, err);
     if (!status && a->of_best) status = sm_serve_beyond(a, err);
     if (status) return status;
     sm_serve_data(r, a);
