@@ -95,7 +95,8 @@ typedef enum sm_serve_bound {
 const char *sm_serve_bound_name(sm_serve_bound bound);
 typedef struct sm_serve_memory {
     double params, kv, activations, buffers, total, capacity; /* bytes of the fullest chip */
-    double least_share; /* of memory, as the software's option counts it, that holds them */
+    double share, least_share; /* of memory, as the software's option counts it: what it takes, what
+                                  these need */
 } sm_serve_memory;
 /* lower: cache read + max(weights read, matmul FLOPs) at datasheet rates, or the busiest network
  * level if that takes longer; no launches, no latencies. All parameters of a dense model count as

@@ -220,6 +220,7 @@ void holding_memory(const sm_serve *s, const holding *f, double sequences, doubl
     m->total = m->params + m->kv + m->activations + m->buffers;
     const allowance a = allowed(s, f, m->params);
     m->capacity = a.base + a.share * a.span;
+    m->share = a.share;
     m->least_share = (m->total - a.base) / a.span;
 }
 
