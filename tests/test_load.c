@@ -275,9 +275,14 @@ static void settings_read_back(void **state) {
 }
 
 static void settings_are_checked(void **state) {
-    static const char *const wrong[] = {
-        "",           "look_step=3", "look_steps",       "look_steps=0", "mixed_steps=yes",
-        "kv_share=2", "burst=0.1,",  "most_running=many"};
+    static const char *const wrong[] = {"",
+                                        "look_step=3",
+                                        "look_steps",
+                                        "look_steps=0",
+                                        "mixed_steps=yes",
+                                        "memory_share=2",
+                                        "burst=0.1,",
+                                        "most_running=many"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         sm_software own = *sm_software_of("sglang-2026");
         const sm_source text = sm_source_of("engine", wrong[i]);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdio.h>
 #include "failing_alloc.h"
+#include "scalemodel/load.h"
 #include "serve_cases.h"
 
 static void close_to(double value, double expected, double part) {
@@ -188,6 +189,34 @@ static void every_allocation_may_fail(void **state) {
     sm_serve_free(serve);
 }
 
+/* An engine with the least share that a batch needs holds that batch and no sequence more, whatever
+ * its share is of. */
+static void least_share_is_the_edge(void **state) {
+    static const char *const engines[] = {"vllm-2025", "vllm-0.21", "sglang-2025", "trtllm-1"};
+    for (size_t i = 0; i < sizeof engines / sizeof engines[0]; i++) {
+        serve_case c;
+        sm_error err = {0};
+        sm_serve_memory m;
+        sm_serve_room room;
+        sm_software engine = *sm_software_of(engines[i]);
+        sm_plan plan = serve_plan("tensor=2");
+        serve_case_fill(&c, "qwen3-30b-a3b", "h100-sxm:2");
+        c.job.reserve = -1;
+        c.job.software = &engine;
+        for (double more = -0.5; more < 1; more++) {
+            sm_serve *serve = serve_case_new(&c);
+            assert_int_equal(sm_serve_memory_of(serve, &plan, 40 + more, 4096, 1, &m, &err), SM_OK);
+            sm_serve_free(serve);
+            engine.memory_share = m.least_share;
+            serve = serve_case_new(&c);
+            assert_int_equal(sm_serve_room_of(serve, &plan, 4096, 1, &room, &err), SM_OK);
+            assert_int_equal((int)room.most, more < 0 ? 39 : 40);
+            close_to(room.kv_tokens, (40 + more) * 4096, 1e-6);
+            sm_serve_free(serve);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(compute_overtakes_weights_at_the_critical_batch),
@@ -196,6 +225,7 @@ int main(void) {
         cmocka_unit_test(derivations_give_the_same_numbers),
         cmocka_unit_test(advice_names_a_change_and_its_effect),
         cmocka_unit_test(advice_is_computed),
+        cmocka_unit_test(least_share_is_the_edge),
         cmocka_unit_test(every_allocation_may_fail),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -267,8 +267,9 @@ static void most_batch_is_the_edge(void **state) {
         sm_serve_memory m;
         sm_serve *serve = serve_of(&c, &samples[i]);
         sm_plan plan = serve_plan(samples[i].plan);
-        double most = 0.0;
-        assert_int_equal(sm_serve_most_sequences(serve, &plan, 2048, 1024, &most, NULL), SM_OK);
+        sm_serve_room room;
+        assert_int_equal(sm_serve_room_of(serve, &plan, 2048, 1024, &room, NULL), SM_OK);
+        const double most = room.most;
         if (most >= 1) {
             assert_int_equal(sm_serve_memory_of(serve, &plan, most, 2048, 1024, &m, &err), SM_OK);
             assert_true(m.total <= m.capacity * (1 + 1e-9));
@@ -704,9 +705,9 @@ static void degrees_below_one_are_refused(void **state) {
     plan.tensor = 0;
     assert_int_equal(sm_serve_memory_of(serve, &plan, 1, 1024, 1, &m, &err), SM_BAD_INPUT);
     assert_string_equal(err.sentence, "the degrees of a plan are at least 1");
-    double most = 1.0;
-    assert_int_equal(sm_serve_most_sequences(serve, &plan, 1024, 1, &most, NULL), SM_OK);
-    assert_true(most < 1);
+    sm_serve_room room = {.most = 1.0};
+    assert_int_equal(sm_serve_room_of(serve, &plan, 1024, 1, &room, NULL), SM_OK);
+    assert_true(room.most < 1);
     assert_int_equal(sm_serve_memory_of(serve, &plan, NAN, 1024, 1, &m, &err), SM_BAD_INPUT);
     sm_serve_free(serve);
 }

@@ -320,7 +320,7 @@ typedef struct sm_serve_question {
                                             compute as weights are usually multiplied */
     sm_speculation speculation;         /* depth 0: none */
     double imbalance;                   /* tokens of the fullest expert chip over the mean (1) */
-    const double *reserve;              /* of the memory, stays free; NULL: 0.1 on GPUs, 0 else */
+    const double *reserve;              /* of the memory, stays free; NULL: as sm_serve_job */
     const double *usd_per_chip_hour;    /* NULL: the catalogue's */
     bool eager;                         /* kernels launched one by one, not replayed as a graph */
     sm_source plan;                     /* keys to keep: "tensor=8,expert=2" */

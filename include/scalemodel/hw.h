@@ -52,6 +52,7 @@ typedef struct sm_chip {
     sm_fact narrow_bytes_per_s[SM_DTYPE_COUNT];
     sm_fact vector_flops_per_s;               /* fp32 vector unit, no FMA doubling on TPUs */
     sm_fact memory_bytes, memory_bytes_per_s; /* HBM (or DRAM) */
+    sm_fact driver_memory_bytes;              /* of it, as the driver reports; 0: not known */
     sm_fact onchip_bytes, onchip_bytes_per_s; /* TPU VMEM; GPU L2 */
     sm_fact shared_bytes;                     /* GPU SMEM over all SMs; 0 on TPU */
     /* what a matmul is padded to: TPU 8x128x128 (v6e, v7: 8x256x256), GPU CTA 128x128x64 */

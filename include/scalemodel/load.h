@@ -15,12 +15,21 @@ SM_DECLARATIONS_BEGIN
     X(eager_launches, false, "kernels are launched one by one")                                    \
     X(reserves_whole_requests, false, "a request is admitted when its full length fits")           \
     X(kv_in_8_bits, false, "weights in 8 bits and below come with a cache in 8 bits")              \
-    X(cache_by_batch, false, "chips beyond the KV heads hold other sequences, not copies")
+    X(cache_by_batch, false, "chips beyond the KV heads hold other sequences, not copies")         \
+    X(share_is_static, false, "memory_share is of weights and cache, a step lies beyond it")       \
+    X(share_is_of_rest, false, "memory_share is of what weights and a step leave")
 /* key, value where it is silent, least and most, what */
 #define SM_SOFTWARE_NUMBERS(X)                                                                     \
     X(budget_tokens, 8192, 1, 1e9, "of prefill in a step")                                         \
     X(most_running, 1024, 1, 1e6, "sequences")                                                     \
-    X(kv_share, 0.9, 0.01, 1, "of the memory beside the weights, what the cache takes")            \
+    X(memory_share, 0.9, 0, 1, "of a GPU's memory, as the engine's option has it; 0: by its rule") \
+    X(left_bytes_per_token, 0, 0, 1e9, "by that rule, of a step's budget of tokens")               \
+    X(sampler_bytes, 14.2, 0, 1e4, "to draw the token of a sequence, for each of the vocabulary")  \
+    X(runtime_bytes, 2.7e8, 0, 1e12, "beside arrays that starting the engine takes")               \
+    X(group_bytes, 1.95e9, 0, 1e12, "more for communicators where chips share an engine")          \
+    X(peer_bytes, 3e7, 0, 1e12, "and for each of them but one")                                    \
+    X(window_tokens, 0, 0, 1e9, "beyond its window, of a local layer in the size it prints")       \
+    X(graph_bytes, 0, 0, 1e9, "of recorded steps, of each token of one, where they count")         \
     X(admission_s, 0.05, 0, 3600, "before its prefill a request is parsed, queued and scheduled")  \
     X(handover_s, 0.05, 0, 3600, "beside it where prefill is apart: router and way to decode")     \
     X(look_steps, 1, 1, 1e6, "of decoding between two looks for new requests")                     \

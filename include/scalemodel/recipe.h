@@ -137,6 +137,7 @@ typedef struct sm_recipe_job {
     const sm_system *system;
     const sm_plan *plan;      /* whole: every key has its value */
     double batch, seq;        /* sequences of a step; tokens of a sequence */
+    double memory_share;      /* of serving, as the engine counts it; 0: not known */
     const char *program;      /* the lines between `begin` and `end`, of a program; else NULL */
     const char *predicted;    /* "3.2 s a step": a comment; NULL: none */
     const char *weights, *kv; /* of serving: data types, or NULL */

@@ -38,7 +38,8 @@ typedef struct sm_serve_job {
     bool eager;            /* kernels launched one by one; else as the software does */
     bool query_by_query;   /* attention takes one query of a head at a time, as src/run does */
     sm_speculation speculation;
-    double reserve;           /* fraction of memory left free; < 0: the usual 0.1 on GPUs, 0 else */
+    double reserve;           /* fraction of memory left free; < 0: what the software leaves on
+                                 GPUs as it starts (memory_share, load.h), 0 else */
     double usd_per_chip_hour; /* < 0: the catalogue's */
     double in_flight;         /* requests in a replica, > 0: those beyond a batch wait for room; 0:
                                  as many as keep it full */
@@ -94,6 +95,8 @@ typedef enum sm_serve_bound {
 const char *sm_serve_bound_name(sm_serve_bound bound);
 typedef struct sm_serve_memory {
     double params, kv, activations, buffers, total, capacity; /* bytes of the fullest chip */
+    double share, least_share; /* of memory, as the software's option counts it: what it takes, what
+                                  these need */
 } sm_serve_memory;
 /* lower: cache read + max(weights read, matmul FLOPs) at datasheet rates, or the busiest network
  * level if that takes longer; no launches, no latencies. All parameters of a dense model count as
@@ -132,10 +135,16 @@ sm_status sm_serve_step_time(const sm_engine *engine, const sm_sequence_step *se
 sm_status sm_serve_memory_of(sm_serve *serve, const sm_plan *plan, double sequences,
                              double tokens_each, double step_tokens, sm_serve_memory *memory,
                              sm_error *err);
-/* How many sequences of that length fit beside the weights; < 1: not one, as where the plan is
- * impossible. SM_INTERNAL when out of memory. */
-sm_status sm_serve_most_sequences(sm_serve *serve, const sm_plan *plan, double tokens_each,
-                                  double step_tokens, double *most, sm_error *err);
+/* What of that length fits beside the weights. most: whole sequences; < 1: not one, as where the
+ * plan is impossible. sequences: the same not rounded, from which pages are cut. kv_tokens: what
+ * engines print as the size of the cache. */
+typedef struct sm_serve_room {
+    double most, sequences, kv_tokens;
+} sm_serve_room;
+/* The room of a plan for sequences of so many tokens, with steps of so many tokens where no engine
+ * has its own. SM_INTERNAL when out of memory. */
+sm_status sm_serve_room_of(sm_serve *serve, const sm_plan *plan, double tokens_each,
+                           double step_tokens, sm_serve_room *room, sm_error *err);
 
 /* ---- one point: a plan with a batch ---- */
 typedef struct sm_serve_point {

@@ -117,6 +117,7 @@ typedef struct sm_inference_row {
     double tokens_per_s, tokens_per_s_per_chip, mfu;
     const char *tokens_counted; /* output, input or total: what tokens_per_s counts */
     double total_tokens_per_s_per_chip, little_ratio, request_rate_per_s;
+    double kv_tokens; /* of an engine's cache, as it printed them when it started */
     sm_stated disagg;
     sm_inference_pool prefill, decode; /* of disaggregated rows */
     const char *framework, *spec_decode, *scenario, *reliability, *date, *notes;
@@ -209,6 +210,7 @@ typedef struct sm_prediction {
     sm_regime regime;
     bool fits; /* training rows; memory: peak per chip, bytes, 0 when not priced */
     sm_memory memory;
+    double kv_tokens; /* rows of inference: the cache's room, of all engines */
     sm_plan plan;
     const sm_calibration *calibration;
     bool out_of_memory; /* why it is unknown: not for want of a fact */

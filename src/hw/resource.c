@@ -37,7 +37,10 @@ void sm_system_scale(sm_system *s, sm_resource resource, double factor) {
         c->vector_flops_per_s.value *= factor;
         return;
     case SM_RESOURCE_HBM: c->memory_bytes_per_s.value *= factor; return;
-    case SM_RESOURCE_MEMORY: c->memory_bytes.value *= factor; return;
+    case SM_RESOURCE_MEMORY:
+        c->memory_bytes.value *= factor;
+        c->driver_memory_bytes.value *= factor;
+        return;
     case SM_RESOURCE_LINK: scale_links(s, factor); return;
     case SM_RESOURCE_LATENCY: scale_latencies(s, factor); return;
     case SM_RESOURCE_HOST:

@@ -121,6 +121,7 @@ static expression_value job_value(const writing *w, const char *name) {
     if (strcmp(name, "accumulation") == 0)
         return value_number(j->batch / (sm_plan_replicas(j->plan) * fmax(1, j->plan->microbatch)));
     if (strcmp(name, "length") == 0) return value_number(j->seq);
+    if (strcmp(name, "memory_share") == 0) return value_number(floor(1e3 * j->memory_share) / 1e3);
     if (strcmp(name, "chips") == 0) return value_number(sm_plan_chips(j->plan));
     if (strcmp(name, "node") == 0) /* chips that share a host */
         return value_number(fmin(fmin(domain_of(j->system), sm_chip_host_sharers(&j->system->chip)),

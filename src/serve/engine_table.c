@@ -378,12 +378,12 @@ static sm_status make_steps(sm_serve *serve, const sm_plan *plan, bool shared, b
 
 sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_tokens,
                           double step_tokens, sm_arena *arena, sm_engine *engine, sm_error *err) {
-    double sequences = 0.0;
+    sm_serve_room room;
     sm_status status = make_steps(serve, plan, false, false, arena, engine, err);
     if (!status)
-        status = serve_room(serve, plan, mean_tokens, step_tokens * plan->data, &sequences, err);
+        status = sm_serve_room_of(serve, plan, mean_tokens, step_tokens * plan->data, &room, err);
     if (status) return status;
-    sequences /= plan->data;
+    const double sequences = room.sequences / plan->data;
     engine->kv_tokens = sequences >= 1.0 ? sequences * mean_tokens : 0.0;
     /* Layers with windows keep less of a long sequence: the mean of one of that length,
      * and states are shared out over its tokens. */

@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "scalemodel/load.h"
 #include "serve_space.h"
 
 static sm_axes stored(const sm_program *p, const sm_tensor *t, bool sequences) {
@@ -22,12 +23,15 @@ static sm_axes stored(const sm_program *p, const sm_tensor *t, bool sequences) {
 static double piece_params(const sm_serve *s, const variant *v, int index, const holding *h,
                            sm_axes gathered) {
     const sm_partition *p = &v->piece[index].part;
+    const bool whole = s->starts && !s->job.as_stored && index >= s->kinds;
     double bytes = 0;
     for (int i = 0; i < p->classes; i++) {
         const sm_weight_class *c = &p->weight[i];
         if (c->tied && index != head_piece(s)) continue; /* its own piece has it */
         double held = c->elements * sm_weight_share(c, h->stages);
-        bytes += held / h->d.ways[c->stored & ~gathered] * 2 * weight_scale(s, index, c->expert);
+        double scale = weight_scale(s, index, c->expert);
+        if (whole) scale = larger(1, scale); /* engines leave embedding and head in 16 bits */
+        bytes += held / h->d.ways[c->stored & ~gathered] * 2 * scale;
     }
     return bytes;
 }
@@ -71,17 +75,46 @@ static double token_bytes(const piece *p, int tensor, const sm_degrees *d) {
     return p->token[tensor].bytes / d->ways[p->token[tensor].axes & ~d->sequence_axes];
 }
 
-/* The residual stream, and what one op reads and writes; of an encoder's positions one. */
-static double peak_token(const piece *of, const sm_degrees *d) {
+static bool is_of_experts(const sm_program *p, int tensor) {
+    const sm_tensor *t = &p->tensor[tensor];
+    int i = 0;
+    while (i < t->rank && p->dim[t->dim[i]].role != SM_DIMENSION_EXPERTS) i++;
+    return i < t->rank;
+}
+
+/* The residual stream, and what one op reads and writes; of an encoder's positions one. Of experts:
+ * what such an op reads and writes, for which engines keep arrays beside all others. */
+static double peak_token(const piece *of, const sm_degrees *d, bool experts) {
     const sm_program *p = &of->part.program;
     double most = 0;
     for (int i = 0; i < p->ops; i++) {
-        double live = p->input >= 0 ? token_bytes(of, p->input, d) : 0;
+        double live = p->input >= 0 && !experts ? token_bytes(of, p->input, d) : 0;
+        if (experts && !is_of_experts(p, p->op[i].out)) continue;
         live += token_bytes(of, p->op[i].out, d);
         for (int k = 0; k < p->op[i].inputs; k++) live += token_bytes(of, p->op[i].in[k], d);
         most = larger(most, live);
     }
     return most;
+}
+
+/* What an engine finds taken as it starts: a step of as many tokens and sequences as it allows,
+ * whose arrays are those of its fullest op or of drawing tokens, beside what experts keep; and what
+ * lies outside of arrays. */
+static void start_engine(const sm_serve *s, const sm_plan *plan, const variant *prefill,
+                         holding *f) {
+    const sm_software *e = s->job.software;
+    const double tokens = e->budget_tokens, sequences = smaller(e->most_running, tokens);
+    double experts = 0;
+    for (int k = 0; k < s->kinds; k++)
+        experts = larger(experts, peak_token(&prefill->piece[k], &f->d, true));
+    const piece *layer = &prefill->piece[s->model.layer[0]];
+    const int input = layer->part.program.input;
+    const double stream = input >= 0 ? token_bytes(layer, input, &f->d) : 0;
+    const double drawing = stream * tokens + e->sampler_bytes * sequences * s->model.V;
+    f->step = larger(f->token * tokens, drawing) + experts * tokens;
+    f->outside = e->runtime_bytes + e->graph_bytes * smaller(2 * sequences, 512);
+    const int group = sm_plan_chips(plan) / (plan->pipeline * plan->data);
+    if (group > 1) f->outside += e->group_bytes + e->peer_bytes * (group - 1);
 }
 
 sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holding *out,
@@ -115,10 +148,11 @@ sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holdi
     }
     const piece *head = &prefill->piece[head_piece(s)];
     for (int k = 0; k < s->kinds; k++)
-        out->token = larger(out->token, peak_token(&prefill->piece[k], &out->d));
+        out->token = larger(out->token, peak_token(&prefill->piece[k], &out->d, false));
     for (int i = 0; i < head->part.program.ops; i++)
         if (head->part.program.op[i].function == SM_FUNCTION_SAMPLE)
             out->logits = token_bytes(head, head->part.program.op[i].in[0], &out->d);
+    if (s->starts) start_engine(s, plan, prefill, out);
     return SM_OK;
 }
 
@@ -142,12 +176,33 @@ static stage_bytes stage_of(const sm_serve *s, const holding *f, int stage) {
     return b;
 }
 
-static double capacity_of(const sm_serve *s) {
-    return s->system.chip.memory_bytes.value * (1 - s->reserve);
+static double memory_of(const sm_chip *chip) {
+    const double driver = chip->driver_memory_bytes.value;
+    return driver > 0 ? driver : chip->memory_bytes.value;
 }
 
-static double activations_of(const holding *f, double step_tokens) {
-    return f->token * larger(1, step_tokens / f->d.replicas);
+/* What may be used is base + share * span. The share of vLLM (gpu_memory_utilization) is of all
+ * memory, of SGLang (mem_fraction_static) for weights and cache alone, of TensorRT-LLM
+ * (free_gpu_memory_fraction) of what all else leaves. */
+typedef struct allowance {
+    double base, span, share;
+} allowance;
+
+static allowance allowed(const sm_serve *s, const holding *f, double params) {
+    const sm_software *e = s->job.software;
+    const double all = memory_of(&s->system.chip), own = f->step + f->outside;
+    const double span = all - f->outside, taken = params + f->gathered + own;
+    const double rule = 1 - e->left_bytes_per_token * e->budget_tokens / span;
+    if (!s->starts) return (allowance){0, s->system.chip.memory_bytes.value, 1 - s->reserve};
+    if (e->share_is_of_rest) return (allowance){taken, larger(0, all - taken), e->memory_share};
+    if (!e->share_is_static) return (allowance){0, all, e->memory_share};
+    return (allowance){own, span, e->memory_share > 0 ? e->memory_share : larger(0, rule)};
+}
+
+/* Arrays of a step, those that draw tokens with them; with an engine those of its start. */
+static double step_of(const sm_serve *s, const holding *f, double step_tokens, double drawn) {
+    if (s->starts) return f->step;
+    return f->token * larger(1, step_tokens / f->d.replicas) + f->logits * drawn;
 }
 
 void holding_memory(const sm_serve *s, const holding *f, double sequences, double step_tokens,
@@ -160,10 +215,13 @@ void holding_memory(const sm_serve *s, const holding *f, double sequences, doubl
         m->params = b.params;
         m->kv = each * b.kv;
     }
-    m->activations = activations_of(f, step_tokens) + f->logits * drawn;
-    m->buffers = f->gathered;
+    m->activations = step_of(s, f, step_tokens, drawn);
+    m->buffers = f->gathered + f->outside;
     m->total = m->params + m->kv + m->activations + m->buffers;
-    m->capacity = capacity_of(s);
+    const allowance a = allowed(s, f, m->params);
+    m->capacity = a.base + a.share * a.span;
+    m->share = a.share;
+    m->least_share = (m->total - a.base) / a.span;
 }
 
 /* How many sequences a shard has room for, not rounded. */
@@ -171,8 +229,10 @@ static double room_of(const sm_serve *s, const holding *f, double step_tokens) {
     double most = INFINITY;
     for (int i = 0; i < f->stages; i++) {
         stage_bytes b = stage_of(s, f, i);
-        double free = capacity_of(s) - b.params - f->gathered - activations_of(f, step_tokens);
-        double one = b.kv + f->logits * f->shards / f->d.replicas;
+        const allowance a = allowed(s, f, b.params);
+        double taken = b.params + f->gathered + f->outside + step_of(s, f, step_tokens, 0);
+        double free = a.base + a.share * a.span - taken;
+        double one = b.kv + (s->starts ? 0 : f->logits * f->shards / f->d.replicas);
         double each = one > 0 ? free / one : free > 0 ? INFINITY : 0;
         most = smaller(most, each > 0 ? each : 0);
     }
@@ -203,26 +263,32 @@ sm_status sm_serve_memory_of(sm_serve *serve, const sm_plan *plan, double sequen
     return status;
 }
 
-static sm_status sequences_in(sm_serve *serve, const sm_plan *plan, double tokens_each,
-                              double step_tokens, bool whole, double *most, sm_error *err) {
+/* As engines print the size of the cache: local layers count tokens beyond their windows. */
+static holding as_printed(const sm_serve *s, const holding *f, double tokens_each) {
+    holding wide = *f;
+    for (int k = 0; s->starts && k < s->kinds; k++) {
+        sm_layer_kind kind = s->model.kind[k];
+        if (!(kind.bounded > 0)) continue;
+        const double own = sm_layer_cache_bytes(&kind, tokens_each, s->job.dtypes.kv);
+        kind.reach += s->job.software->window_tokens;
+        wide.kv[k] *= sm_layer_cache_bytes(&kind, tokens_each, s->job.dtypes.kv) / own;
+    }
+    return wide;
+}
+
+sm_status sm_serve_room_of(sm_serve *serve, const sm_plan *plan, double tokens_each,
+                           double step_tokens, sm_serve_room *room, sm_error *err) {
     holding f;
     sm_plan p = *plan;
     sm_plan_settle(&p, &serve->model);
-    *most = 0.0;
+    *room = (sm_serve_room){0};
     if (!is_count(tokens_each) || !is_count(step_tokens)) return SM_OK;
     sm_status status = holding_of(serve, &p, tokens_each, &f, err);
     if (status) return status == SM_INTERNAL ? status : SM_OK;
-    *most = whole ? holding_most(serve, &f, step_tokens) : room_of(serve, &f, step_tokens);
-    if (!whole && *most >= 1) *most *= f.shards;
+    const holding printed = as_printed(serve, &f, tokens_each);
+    const double each = room_of(serve, &f, step_tokens);
+    room->most = holding_most(serve, &f, step_tokens);
+    room->sequences = each < 1 ? each : each * f.shards;
+    room->kv_tokens = room_of(serve, &printed, step_tokens) * f.shards * tokens_each;
     return SM_OK;
-}
-
-sm_status sm_serve_most_sequences(sm_serve *serve, const sm_plan *plan, double tokens_each,
-                                  double step_tokens, double *most, sm_error *err) {
-    return sequences_in(serve, plan, tokens_each, step_tokens, true, most, err);
-}
-
-sm_status serve_room(sm_serve *serve, const sm_plan *plan, double tokens_each, double step_tokens,
-                     double *sequences, sm_error *err) {
-    return sequences_in(serve, plan, tokens_each, step_tokens, false, sequences, err);
 }

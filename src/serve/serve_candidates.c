@@ -363,7 +363,7 @@ static void note_memory(search *h, const family *f) {
     sm_serve_memory m;
     double batch = larger(1, h->o->batch);
     holding_memory(h->s, &f->memory, batch, point_step_tokens(h->s, &f->memory.d, batch), &m);
-    h->least_bytes = smaller(h->least_bytes, m.total);
+    if (m.total < h->least_bytes) h->least_bytes = m.total, h->its_capacity = m.capacity;
     if (m.total > m.capacity || h->any_fits) return;
     h->any_fits = true;
     h->least_chips = h->slice[h->at].chips;

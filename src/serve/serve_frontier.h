@@ -46,8 +46,8 @@ typedef struct search {
     double space, evaluated, pruned;
     bool any_fits;
     int least_chips;
-    double least_bytes;
-    found quickest; /* of all that fits, whatever the limits */
+    double least_bytes, its_capacity; /* of what comes nearest to fitting */
+    found quickest;                   /* of all that fits, whatever the limits */
     double best_ttft_s;
     sm_status status;
     sm_error err;

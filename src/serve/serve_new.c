@@ -180,7 +180,8 @@ const sm_calibration *sm_serve_calibration(const sm_serve *s) { return s->calibr
 void serve_set_system(sm_serve *s, const sm_system *system) {
     bool gpu = system->torus_dims == 0 && system->chip.fabric == SM_FABRIC_SWITCH;
     s->system = *system;
-    s->reserve = s->job.reserve >= 0 ? s->job.reserve : gpu ? 0.1 : 0;
+    s->reserve = larger(0, s->job.reserve);
+    s->starts = gpu && s->job.reserve < 0;
     s->usd_per_chip_hour = s->job.usd_per_chip_hour;
     if (s->usd_per_chip_hour < 0) s->usd_per_chip_hour = sm_chip_usd_per_hour(&system->chip);
     sm_curve_memo_forget(&s->curves);

@@ -165,9 +165,8 @@ static sm_status fail_fit(const sm_serve_job *job, const sm_serve_search_options
     if (isinf(h->least_bytes))
         return sm_fail(err, SM_NEGATIVE, "no plan of these degrees shards %s on %s",
                        job->model->name, job->system->text);
-    sm_serve_memory m = {.capacity = job->system->chip.memory_bytes.value * (1 - h->s->reserve)};
     sm_format_bytes(least, sizeof least, h->least_bytes);
-    sm_format_bytes(capacity, sizeof capacity, m.capacity);
+    sm_format_bytes(capacity, sizeof capacity, h->its_capacity);
     sm_status status = chips_that_fit(job, o, &r->least_chips, err);
     if (status) return status;
     if (r->least_chips > 0)

@@ -54,7 +54,8 @@ struct sm_serve {
     const sm_calibration *calibration;
     sm_serve_job job; /* its model and system point here */
     double usd_per_chip_hour, reserve;
-    int kinds; /* in use; piece k is kind k */
+    bool starts; /* an engine of a GPU, which measures its memory as it starts */
+    int kinds;   /* in use; piece k is kind k */
     bool experts;
     double largest_top_k;
     layer_counts *before; /* layers of each kind before layer i, i = 0 .. L */
@@ -398,6 +399,7 @@ typedef struct holding {
     double token;                  /* activations of one token of a step, at their peak */
     double logits;                 /* of one sequence */
     double gathered;               /* weights of the layer at work and of the next */
+    double step, outside;          /* of an engine that starts: its arrays; beside arrays */
 } holding;
 void find_tokens(piece *piece); /* of its program */
 /* Bytes of a sequence's state that a chip has of one layer of this kind. */
@@ -407,9 +409,6 @@ sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holdi
 void holding_memory(const sm_serve *s, const holding *f, double sequences, double step_tokens,
                     sm_serve_memory *memory);
 double holding_most(const sm_serve *s, const holding *f, double step_tokens);
-/* As sm_serve_most_sequences, not rounded to whole sequences: what pages are cut from. */
-sm_status serve_room(sm_serve *serve, const sm_plan *plan, double tokens_each, double step_tokens,
-                     double *sequences, sm_error *err);
 /* ---- engines (engine_table.c) ---- */
 /* The steps of the engine of a plan, as sm_serve_engine has them without its memory; follows:
  * prompts alone come one after the other, and take what keeps a stage of the pipeline busy. They

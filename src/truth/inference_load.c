@@ -44,7 +44,8 @@ bool inference_load_of(const sm_inference_row *r, inference_load *out, const cha
     out->output = load->no_decode ? 1 : r->output_len * share;
     arrivals_of(r, load);
     *why = "neither batch, concurrency nor rate is stated, and a time per token depends on them";
-    if (load->kind == SM_LOAD_QUEUE && isnan(sm_inference_measured(r, SM_SERVED_TOKEN)))
+    if (load->kind == SM_LOAD_QUEUE && isnan(sm_inference_measured(r, SM_SERVED_TOKEN)) &&
+        !(r->kv_tokens > 0))
         return false;
     *why = "input_len not stated";
     if (!(out->prompt >= 1)) return false;

@@ -42,11 +42,11 @@ sm_serve_point book_serving_point(const book_serving *q, const char *text, doubl
 double book_serving_most(const book_serving *q, const char *text) {
     sm_serve *serve = NULL;
     sm_plan plan;
-    double most = NAN;
+    sm_serve_room room;
     bool known = open_plan(q, text, &serve, &plan) &&
-                 sm_serve_most_sequences(serve, &plan, q->cached, 1, &most, NULL) == SM_OK;
+                 sm_serve_room_of(serve, &plan, q->cached, 1, &room, NULL) == SM_OK;
     sm_serve_free(serve);
-    return known ? most : NAN;
+    return known ? room.most : NAN;
 }
 
 double book_prefill_flops(const book_serving *q, double prompt, double prefix) {

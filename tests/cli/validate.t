@@ -141,4 +141,7 @@ fi
 validate --summary
 is 'the measurements of the project are found and predicted' '
     good = v["summary.rows"] + 0 > 9000 && v["summary.predicted"] + 0 > 0.9 * v["summary.rows"]'
+validate "$root/data/truth/kv_room_new.csv" --summary
+is "what engines print of the cache, as kept apart" 'good = v["kv_room.n"] == 27 && v["kv_room.median"] <= 0.05 &&
+    v["kv_room.p90"] <= 0.15 && v["kv_room.within_a_tenth"] >= 0.9'
 finish_tests

@@ -163,9 +163,10 @@ sm_status sm_serve_in_flight(sm_serve_asked *q, sm_serve *serve, sm_error *err) 
     const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = q->in.concurrency};
     double most = q->job.software->most_running;
     sm_load_times times;
-    sm_status status = sm_serve_most_sequences(serve, plan, sm_serve_longest(&q->job),
-                                               fmin(q->job.prompt, 8192.0), &one.most_running, err);
-    one.most_running = fmin(fmax(one.most_running, 1.0), most);
+    sm_serve_room room;
+    sm_status status = sm_serve_room_of(serve, plan, sm_serve_longest(&q->job),
+                                        fmin(q->job.prompt, 8192.0), &room, err);
+    one.most_running = fmin(fmax(room.most, 1.0), most);
     if (!status) status = sm_serve_load(&one, &load, false, &times, err);
     if (!status) q->search.batch = times.running;
     return status;
@@ -255,7 +256,7 @@ static sm_status answer(void *context, sm_serve *serve, sm_serving_found *a, sm_
     const sm_serve_asked *q = a->q;
     sm_status status = sm_serve_find_traffic(q, a, err);
     if (!status && a->best && (q->one || q->in.plot)) status = sm_serve_batches(a, err);
-    if (!status && a->best && a->best->fits) status = sm_serve_find_room(serve, a, err);
+    if (!status && a->best) status = sm_serve_find_room(serve, a, err);
     if (!status && a->of_best) status = sm_serve_beyond(a, err);
     if (status) return status;
     sm_serve_data(r, a);

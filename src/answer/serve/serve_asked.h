@@ -49,11 +49,6 @@ typedef struct sm_serving_found {
     double padded_gain;           /* of its tokens over what is as quick, a share */
 } sm_serving_found;
 
-/* The share of a chip's memory that the best plan's batch takes: what engines call memory fraction.
- */
-static inline double sm_serve_share(const sm_serving_found *a) {
-    return a->best->memory.total / a->q->in.system->chip.memory_bytes.value;
-}
 /* The longest request of which the best plan holds a batch, and its room. */
 sm_status sm_serve_find_room(sm_serve *serve, sm_serving_found *found, sm_error *err);
 

@@ -62,21 +62,19 @@ sm_status sm_serve_batches(sm_serving_found *a, sm_error *err) {
 
 sm_status sm_serve_find_room(sm_serve *serve, sm_serving_found *a, sm_error *err) {
     const sm_serve_point *p = a->best;
-    double low = 0.0, high = SM_MAX_TOKENS, most = 0.0;
+    double low = 0.0, high = SM_MAX_TOKENS;
     double step = fmax(p->batch, fmin(a->q->job.prompt, 8192.0));
+    sm_serve_room room;
     while (high - low >= 1.0) {
         double middle = ceil(0.5 * (low + high));
-        sm_status status = sm_serve_most_sequences(serve, &p->plan, middle, step, &most, err);
+        sm_status status = sm_serve_room_of(serve, &p->plan, middle, step, &room, err);
         if (status) return status;
-        if (most >= p->batch) low = middle;
+        if (room.most >= p->batch) low = middle;
         else high = middle - 1.0;
     }
     a->longest = low;
-    const double length = sm_serve_longest(&a->q->job), whole = floor(p->most_batch);
-    sm_serve_memory m;
-    sm_status status = sm_serve_memory_of(serve, &p->plan, whole, length, step, &m, err);
-    a->room = whole * length; /* and what is left of another request's */
-    if (!status && m.kv > 0)
-        a->room = floor(a->room * (1.0 + fmax(0.0, m.capacity - m.total) / m.kv));
+    sm_status status =
+        sm_serve_room_of(serve, &p->plan, sm_serve_longest(&a->q->job), step, &room, err);
+    a->room = floor(room.kv_tokens);
     return status;
 }

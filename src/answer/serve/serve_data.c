@@ -149,8 +149,9 @@ void sm_serve_data(sm_report *r, const sm_serving_found *a) {
     }
     if (a->longest >= 1.0)
         sm_put(r, sm_put_object(r, r->data, "room"),
-               "kv_tokens|requests|longest_request|memory_fraction", a->room,
-               floor(a->best->most_batch), a->longest, sm_serve_share(a));
+               "kv_tokens|requests|max_concurrency|longest_request|memory_fraction", a->room,
+               floor(a->best->most_batch), a->room / sm_serve_longest(&a->q->job), a->longest,
+               a->best->memory.least_share);
     sm_data *list = sm_put_array(r, r->data, "frontier");
     r->records = list;
     for (size_t i = 0; s && i < s->n; i++) {

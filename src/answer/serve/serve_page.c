@@ -249,15 +249,15 @@ const char *sm_serve_reason(sm_report *r, const sm_serving_found *a) {
 /* Memory in the words of engines. */
 static void room_line(sm_report *r, const sm_serving_found *a) {
     const sm_serve_point *p = a->best;
+    const double length = sm_serve_longest(&a->q->job);
     const char *each = a->longest < SM_MAX_TOKENS
                            ? sm_textf(r, "up to %s tokens each", sm_show_exact(r, a->longest))
                            : "requests of any length";
     sm_report_text(r,
-                   "Room for %s tokens of KV cache: %s request%s of %s at once. A batch of %s may "
-                   "hold %s; it takes %s of a chip's memory.",
-                   sm_show_number(r, a->room), sm_show_exact(r, floor(p->most_batch)),
-                   p->most_batch < 2.0 ? "" : "s", sm_show_exact(r, sm_serve_longest(&a->q->job)),
-                   sm_serve_batch_words(r, p->batch), each, sm_show_percent(r, sm_serve_share(a)));
+                   "KV cache size %s tokens: maximum concurrency %.2fx at %s tokens a request. A "
+                   "batch of %s may hold %s; it needs a memory fraction of %.3f.",
+                   sm_show_exact(r, a->room), a->room / length, sm_show_exact(r, length),
+                   sm_serve_batch_words(r, p->batch), each, p->memory.least_share);
 }
 
 static void best_page(sm_report *r, const sm_serving_found *a) {

@@ -118,6 +118,7 @@ sm_status sm_serve_emit(const sm_serving_found *a, sm_error *err) {
         .plan = &p->plan,
         .batch = p->batch,
         .seq = sm_serve_longest(&q->job),
+        .memory_share = p->memory.share < 1.0 ? p->memory.share : 0.0,
         .weights = sm_dtype_name(q->job.dtypes.weights),
         .checkpoint = q->job.as_stored ? q->in.checkpoint : NULL,
         .kv = sm_dtype_name(q->job.dtypes.kv),

@@ -105,19 +105,31 @@ static void add_verdicts(sm_report *r, const sm_validation *v) {
 typedef struct peak_stats {
     sm_error_stats stats;
     double worst_under; /* 1 - predicted / measured, at most; 0 when none is too small */
+    double within;      /* share of them off by no more than a tenth */
 } peak_stats;
+
+/* Bytes of a peak, tokens of a cache; 0: neither is stated, or not priced. */
+static double stated_of(const sm_checked *c) {
+    if (c->row->kind == SM_TRUTH_INFERENCE && !c->p.unknown) return c->row->of.inference.kv_tokens;
+    return is_priced(c) ? c->row->of.training.peak_memory_bytes : 0.0;
+}
 
 static peak_stats stats_of(const sm_validation *v, const sm_member *m, size_t n) {
     peak_stats p = {.worst_under = 0.0};
     for (size_t i = 0; i < n; i++) {
         const sm_checked *c = &v->row[m[i].at];
         sm_comparison *peak = &v->pairs[i];
-        *peak = (sm_comparison){.measured = c->row->of.training.peak_memory_bytes,
+        const bool room = c->row->kind == SM_TRUTH_INFERENCE;
+        *peak = (sm_comparison){.measured = stated_of(c),
                                 .lower = NAN,
-                                .expected = c->p.memory.total};
-        sm_calibration_interval(c->p.calibration, sm_truth_row_chip(c->row), SM_REGIME_peak,
-                                peak->expected, &peak->low, &peak->high);
+                                .expected = room ? c->p.kv_tokens : c->p.memory.total,
+                                .low = NAN,
+                                .high = NAN};
+        if (!room)
+            sm_calibration_interval(c->p.calibration, sm_truth_row_chip(c->row), SM_REGIME_peak,
+                                    peak->expected, &peak->low, &peak->high);
         p.worst_under = fmax(p.worst_under, -sm_comparison_error(peak));
+        p.within += (fabs(sm_comparison_error(peak)) <= 0.1) / (double)n;
     }
     p.stats = sm_error_stats_of(v->pairs, n, v->scratch);
     return p;
@@ -131,16 +143,19 @@ static void peak_row(sm_report *r, sm_table *table, const char *name, const peak
 }
 
 static void put_peak(sm_report *r, sm_data *object, const peak_stats *p) {
-    sm_put(r, object, "n|median|mean|p90|bias|coverage|worst_under", (double)p->stats.n,
-           p->stats.median, p->stats.mean, p->stats.p90, p->stats.bias, p->stats.coverage,
-           p->worst_under);
+    sm_put(r, object, "n|median|mean|p90|bias|coverage|worst_under|within_a_tenth",
+           (double)p->stats.n, p->stats.median, p->stats.mean, p->stats.p90, p->stats.bias,
+           p->stats.coverage, p->worst_under, p->within);
 }
 
 static void add_peaks(sm_report *r, const sm_validation *v, const sm_member *m, size_t n) {
-    sm_table *table = sm_page_table(r, "Peak memory, predicted against measured",
+    const bool room = v->row[m[0].at].row->kind == SM_TRUTH_INFERENCE;
+    sm_table *table = sm_page_table(r,
+                                    room ? "Tokens of KV cache, predicted against printed"
+                                         : "Peak memory, predicted against measured",
                                     "<source|>rows|>median|>p90|>bias|>worst under|>in interval");
     peak_stats all = stats_of(v, m, n);
-    sm_data *object = sm_put_object(r, r->data, "memory");
+    sm_data *object = sm_put_object(r, r->data, room ? "kv_room" : "memory");
     put_peak(r, object, &all);
     sm_data *list = sm_put_array(r, object, "by_source");
     peak_row(r, table, "all", &all);
@@ -160,8 +175,7 @@ void sm_validate_memory(sm_report *r, const sm_validation *v) {
     add_verdicts(r, v);
     sm_member *m = sm_arena_array(v->arena, v->n + 1, sizeof *m);
     for (size_t i = 0; m && i < v->n; i++)
-        if (is_priced(&v->row[i]) && v->row[i].row->of.training.peak_memory_bytes > 0.0)
-            m[n++] = (sm_member){v->row[i].row->source, i};
+        if (stated_of(&v->row[i]) > 0.0) m[n++] = (sm_member){v->row[i].row->source, i};
     if (m) sm_members_sort(m, n);
     if (!m) r->out_of_memory = true;
     else if (n > 0) add_peaks(r, v, m, n);

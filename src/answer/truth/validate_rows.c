@@ -52,6 +52,9 @@ void sm_validate_rows(sm_report *r, const sm_validation *v) {
                        m->capacity);
             sm_put(r, object, "measured_memory_bytes", c->row->of.training.peak_memory_bytes);
         }
+        if (c->row->kind == SM_TRUTH_INFERENCE && c->row->of.inference.kv_tokens > 0.0)
+            sm_put(r, object, "kv_tokens|printed_kv_tokens", known(c, c->p.kv_tokens),
+                   c->row->of.inference.kv_tokens);
         sm_put_parts(r, object, c);
         const sm_calibration *k = c->p.calibration;
         if (k && !c->p.unknown)

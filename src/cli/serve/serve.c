@@ -68,7 +68,7 @@ static const cli_option serve_table[] = {
      .default_says = "that of the software, usually 1"},
     {"reserve", 0, CLI_NUMBER, ASK(reserve), "SHARE", .optional = true,
      .help = "of the memory that stays free", .highest = 0.95,
-     .default_says = "0.1 on GPUs, 0 else"},
+     .default_says = "what the software leaves on GPUs, 0 else"},
     {"price", 0, CLI_USD, ASK(usd_per_chip_hour), "USD", .optional = true,
      .help = "of a chip for an hour", .highest = 1e6, .default_says = "the catalogue's"},
     {"top", 0, CLI_INT, ASK(top), "K", .help = "points of the frontier to show; the JSON has all",

@@ -8,6 +8,7 @@
     X(vector_flops_per_s, "FLOP/s of the vector unit", 1, 1e21)                                    \
     X(memory_bytes, "bytes of device memory", 1, 1e18)                                             \
     X(memory_bytes_per_s, "bytes/s of device memory", 1, 1e18)                                     \
+    X(driver_memory_bytes, "bytes of device memory that the driver reports", 1, 1e18)              \
     X(onchip_bytes, "bytes of VMEM or L2", 1, 1e18)                                                \
     X(onchip_bytes_per_s, "bytes/s of VMEM or L2", 1, 1e18)                                        \
     X(shared_bytes, "bytes of shared memory over all cores", 1, 1e18)                              \
