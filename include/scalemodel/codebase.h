@@ -18,8 +18,7 @@ SM_DECLARATIONS_BEGIN
     X(heads_bytes, "kept more per element of attention's result: copies in its layout")            \
     X(gradient_bytes, "per weight held: 16-bit gradients beside their fp32 sums")                  \
     X(shard_bytes, "per weight of the optimizer's shard: fp32 of a 16-bit gradient")               \
-    X(narrow_bytes, "per weight of experts, as gathered, that multiplies in 8 bits: copies kept "  \
-                    "over a step")                                                                 \
+    X(narrow_bytes, "per gathered weight of experts: 8-bit copies kept over a step")               \
     X(fragmentation, "share of the activations: reserved by the allocator, not in use")            \
     X(reserved_bytes, "workspaces and buckets of communication inside the allocator")              \
     X(outside_bytes, "context, libraries, communicators: outside the allocator")                   \

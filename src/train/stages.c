@@ -299,7 +299,9 @@ static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p
         plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
     const int head = head_piece(t);
     double working = 0; /* what recomputation brings back for one layer */
-    *m = (sm_memory){.stage = h->stage};
+    *m = (sm_memory){.stage = h->stage,
+                     .capacity = whole_memory(t),
+                     .host_capacity = sm_chip_host_bytes(&t->system.chip)};
     for (int k = 0; k < t->kinds; k++) {
         const kept_bytes *of = &p->kept[k];
         double of_layer = kept_of(of, set_of(plan), plan), kept = of_layer * h->held[k];
@@ -394,8 +396,6 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
         if (m.total > memory->total) *memory = m;
     }
     memory->host = host;
-    memory->capacity = whole_memory(t);
-    memory->host_capacity = sm_chip_host_bytes(&t->system.chip);
 }
 
 void stages_each_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
@@ -404,8 +404,6 @@ void stages_each_memory(const sm_train *t, const sm_plan *plan, const pieces *p,
     for (int stage = 0; stage < plan->pipeline; stage++) {
         stage_kind one = kind_of(t, plan, s, stage);
         stage_memory(t, plan, p, &one, &memory[stage]);
-        memory[stage].capacity = whole_memory(t);
-        memory[stage].host_capacity = sm_chip_host_bytes(&t->system.chip);
     }
 }
 
