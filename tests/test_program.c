@@ -179,9 +179,9 @@ static void fsdp_moves_every_parameter(void **state) {
     (void)state;
     for (int i = 0; i < DENSE; i++) {
         for (int over = 0; over < 2; over++) {
-            int axes = A(FSDP) | (over ? A(CONTEXT) : 0);
+            int axes = A(FSDP) | (over ? A(CONTEXT) | A(EXPERT) : 0);
             load(dense[i]);
-            partition(SM_PIECE_LAYER, 0, (sm_rules){.weights_over_context = over});
+            partition(SM_PIECE_LAYER, 0, (sm_rules){.weights_spread = over});
             double params = sm_layer_params(&model, &model.kind[0], false), vectors = 0;
             for (int t = 0; t < part.program.tensors; t++)
                 if (part.program.tensor[t].norm) vectors += part.program.tensor[t].elements;
@@ -267,6 +267,14 @@ static void experts_exchange_tokens_four_times(void **state) {
         partition(SM_PIECE_LAYER, moe_kind(), (sm_rules){.seq = false, .expert_tensor = true});
         moves(SM_ALL_TO_ALL, A(EXPERT), false, true, 2, 2 * slots);
         moves(SM_ALL_TO_ALL, A(EXPERT), true, true, 2, 2 * slots);
+        partition(SM_PIECE_LAYER, moe_kind(), (sm_rules){.weights_spread = true});
+        for (int c = 0; c < part.classes; c++)
+            assert_int_equal(part.weight[c].partial & (A(EXPERT) | A(CONTEXT)), 0);
+        sm_params each = sm_model_params(&model); /* of experts, gathered over other chips */
+        double layers = 0,
+               gathered = total(SM_ALL_GATHER, A(FSDP) | A(CONTEXT), false, false).bytes;
+        for (int l = 0; l < model.L; l++) layers += model.kind[model.layer[l]].E > 0;
+        assert_true(fabs(gathered / (2 * each.experts / layers) - 1) < 0.01);
         partition(SM_PIECE_LAYER, moe_kind(), (sm_rules){.seq = true, .expert_tensor = false});
         moves(SM_ALL_TO_ALL, A(EXPERT) | TENSOR, false, true, 2, 2 * slots);
         moves(SM_ALL_TO_ALL, A(EXPERT) | TENSOR, true, true, 2, 2 * slots);
@@ -381,7 +389,7 @@ static void every_rule_partitions_every_model(void **state) {
         for (int r = (int)i % step; r < 24; r += step) {
             sm_rules rules = {.seq = r & 1,
                               .expert_tensor = r >> 1 & 1,
-                              .weights_over_context = r >> 2 & 1,
+                              .weights_spread = r >> 2 & 1,
                               .context_by = (sm_context_by)(r / 8)};
             for (int k = 0; k < model.kinds; k++) {
                 partition(SM_PIECE_LAYER, k, rules);

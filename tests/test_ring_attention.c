@@ -93,7 +93,7 @@ static const train_plan plans[] = {
     {.words = "context=3,tensor_q=2,seq"},
     {.words = "context=2,tensor=2,tensor_q=2,seq"},
     {.words = "context=3,fsdp=2,zero=3"},
-    {.words = "context=4,fsdp=2,zero=3,over_context"},
+    {.words = "context=4,fsdp=2,zero=3,spread"},
     {.words = "context=3,data=2,zero=2,micro=2"},
     {.words = "context=3,expert=2"},
     {.words = "context=2,expert=2,tensor=2,seq,recompute=2"},

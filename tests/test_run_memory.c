@@ -53,7 +53,7 @@ static sm_plan plan_of(const train_plan *of, sm_train_setup *s) {
                 : s->offload_optimizer                         ? SM_OFFLOAD_OPTIMIZER
                 : s->offload_activations                       ? SM_OFFLOAD_ACTIVATIONS
                                                                : SM_OFFLOAD_NONE;
-    s->rules.weights_over_context = p.fsdp > 1;
+    s->rules.weights_spread = sm_plan_shards_weights(&p);
     return p;
 }
 

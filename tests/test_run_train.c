@@ -373,7 +373,7 @@ static void tied_plans_are_equal(void **state) {
                                       {.words = "fsdp=2,zero=3"},
                                       {.words = "tensor=2,seq"},
                                       {.words = "tensor_q=2"},
-                                      {.words = "fsdp=2,context=2,zero=3,over_context"},
+                                      {.words = "fsdp=2,context=2,zero=3,spread"},
                                       {.words = "fsdp=2,tensor=2,tensor_q=2,zero=3,seq"},
                                       {.words = "expert=2,data=2,zero=1,micro=1"}};
     static const train_plan piped = {"micro=1", SM_SCHEDULE_ZB_V, 2, 2};
@@ -485,7 +485,7 @@ static void resumes_on_another_mesh(void **state) {
         {"data=4,zero=1", "fsdp=2,tensor=2,zero=3,seq"},
         {"fsdp=4,zero=3", "tensor=2,tensor_q=2,seq"},
         {"expert=2,tensor=2,expert_tensor", "data=2,context=2,zero=2,micro=2"},
-        {"context=2,fsdp=2,zero=3,over_context", "expert=4"},
+        {"context=2,fsdp=2,zero=3,spread", "expert=4"},
         {"data=2,tensor=2,seq,zero=1", "micro=1"}};
     sm_model models[] = {train_model(TRAIN_DENSE, 2), train_model(TRAIN_EXPERTS, 2)};
     for (size_t m = 0; m < 2; m++) {

@@ -286,6 +286,52 @@ static void experts_weighted_early_keep_no_results(void **state) {
     model = dense;
 }
 
+/* With zero=3 the chips of experts share the weights outside experts, each a part, and gather them
+ * layer by layer, or hold all of them from the forward pass to the backward. */
+static void weights_outside_experts_are_shards_too(void **state) {
+    sm_model dense = model;
+    model = catalogue_with("mixtral-8x7b", "\"num_hidden_layers\": 4");
+    double experts = 2.0 * L * 3 * D * F * 8, all = 2 * sm_model_params(&model).total;
+    sm_memory whole = memory_of("expert=8,zero=2", 8, &plain);
+    sm_memory part = memory_of("expert=8,zero=3", 8, &plain);
+    sm_memory kept = memory_of("expert=8,zero=3,regather=activations", 8, &plain);
+    is_about(whole.params, experts / 8 + all - experts);
+    is_about(part.optimizer, whole.optimizer);
+    if (!(part.params < 1.001 * all / 8)) fail_msg("%g of %g", part.params, all);
+    if (!(kept.gathered > all - experts && kept.gathered < 2 * (all - experts)))
+        fail_msg("%g gathered of %g", kept.gathered, all - experts);
+    model = dense;
+}
+
+/* FSDP2's shards stay beside what was gathered of them; experts keep 8-bit copies both ways. */
+static void copies_beside_shards(void **state) {
+    sm_model dense = model;
+    sm_software_memory beside = plain;
+    beside.shards_beside = true;
+    sm_memory a = memory_of("data=8", 8, &plain), b = memory_of("data=8", 8, &beside);
+    is_about(b.total - a.total, a.params / 8);
+    beside = plain, beside.narrow_bytes = 2;
+    model = catalogue_with("mixtral-8x7b", "\"num_hidden_layers\": 4");
+    a = memory_of("data=2,expert=4,dtype=fp8", 8, &plain);
+    b = memory_of("data=2,expert=4,dtype=fp8", 8, &beside);
+    is_about(b.total - a.total, 2.0 * L * 3 * D * F * 8 / 4);
+    model = dense;
+}
+
+/* With one microbatch a step there is no gradient yet where the loss is differentiated; with two
+ * there are those of the first. */
+static void first_gradients_come_after_the_loss(void **state) {
+    sm_software_memory fresh = plain;
+    fresh.gradients_new = true;
+    sm_memory a = memory_of("data=8", 8, &plain), b = memory_of("data=8", 8, &fresh);
+    is_about(a.total - b.total, a.gradients);
+    is_about(memory_of("data=8", 16, &fresh).total, memory_of("data=8", 16, &plain).total);
+    a = memory_of("data=8,recompute=full,loss=chunked", 8, &plain); /* at the last layer */
+    b = memory_of("data=8,recompute=full,loss=chunked", 8, &fresh);
+    is_about(b.gradients, a.gradients);
+    if (!(b.total < a.total)) fail_msg("%g of %g", b.total, a.total);
+}
+
 /* ---- mixtures on TPUs, and masks of attention ---- */
 
 enum { E = 8, TOP = 2 }; /* of Mixtral */
@@ -564,6 +610,9 @@ int main(void) {
         cmocka_unit_test(a_gate_apart_is_an_array_more),
         cmocka_unit_test(heads_copied_to_another_layout_count),
         cmocka_unit_test(inputs_of_narrow_matmuls_are_narrow),
+        cmocka_unit_test(weights_outside_experts_are_shards_too),
+        cmocka_unit_test(copies_beside_shards),
+        cmocka_unit_test(first_gradients_come_after_the_loss),
         cmocka_unit_test(experts_weighted_early_keep_no_results),
         cmocka_unit_test(a_capacity_is_slots),
         cmocka_unit_test(masks_of_ones_are_multiplied),

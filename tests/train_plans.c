@@ -50,12 +50,12 @@ const train_plan train_plans[] = {
     {.words = "context=2"},
     {.words = "context=2,heads"},
     {.words = "context=2,recompute=3"},
-    {.words = "context=2,over_context"},
+    {.words = "context=2,zero=3,spread"},
     {.words = "context=2,zero=1"},
     {.words = "expert=2"},
     {.words = "expert=2,zero=1,micro=1"},
     {.words = "expert=2,recompute=3"},
-    {.words = "expert=2,recompute=2"},
+    {.words = "expert=2,zero=3,spread"},
     {.words = "data=2,zero=1,ops=2"},
     {.words = "tensor=2,seq,ops=3"},
     {.words = "expert=2,ops=4"},
@@ -84,14 +84,14 @@ const train_plan train_plans[] = {
     {.words = "context=2,tensor=2,seq"},
     {.words = "context=2,tensor_q=2,seq"},
     {.words = "context=2,fsdp=2,zero=3"},
-    {.words = "context=2,fsdp=2,zero=3,over_context"},
+    {.words = "context=2,fsdp=2,zero=3,spread"},
     {.words = "data=2,context=2,zero=2,micro=2"},
     {.words = "expert=4"},
     {.words = "expert=2,tensor=2"},
     {.words = "expert=2,tensor=2,expert_tensor"},
     {.words = "expert=2,tensor=2,seq,expert_tensor"},
     {.words = "expert=2,tensor=2,seq"},
-    {.words = "expert=2,fsdp=2,zero=3"},
+    {.words = "expert=2,fsdp=2,zero=3,spread"},
     {.words = "expert=2,data=2,zero=1"},
     {.words = "expert=2,context=2"},
     {.words = "tensor=2,tensor_q=2,expert_tensor"},
@@ -232,7 +232,7 @@ void train_words_read(const char *words, sm_train_setup *s) {
     if (word(words, "expert_tensor", &value)) s->rules.expert_tensor = true;
     if (word(words, "heads", &value)) s->rules.context_by = SM_CONTEXT_HEADS;
     if (word(words, "table", &value)) s->rules.table_gathered = true;
-    if (word(words, "over_context", &value)) s->rules.weights_over_context = true;
+    if (word(words, "spread", &value)) s->rules.weights_spread = true;
     if (word(words, "zero", &value)) s->zero = value;
     if (word(words, "copies", &value)) s->state_copies = value;
     if (word(words, "recompute", &value)) s->recompute = (sm_recompute)value;

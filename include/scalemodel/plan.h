@@ -267,6 +267,9 @@ int *sm_plan_degree(sm_plan *plan, int key);
 int sm_plan_degree_of(const sm_plan *plan, int key);
 /* Chips that a plan takes: the product of its degrees, INT32_MAX beyond SM_PLAN_MOST_DEGREE. */
 int sm_plan_chips(const sm_plan *plan);
+/* Does a step of training gather weights that are shards? With fsdp, and by zero=3 without replicas
+ * along data over the chips of experts and of a sequence. */
+bool sm_plan_shards_weights(const sm_plan *plan);
 /* Replicas of a batch: data x fsdp x expert. */
 double sm_plan_replicas(const sm_plan *plan);
 /* Does a batch of so many sequences divide over the replicas like that? */

@@ -191,10 +191,10 @@ typedef struct sm_rules {
     bool
         expert_tensor; /* tensor shards the width of each expert; otherwise it holds more experts */
     sm_context_by context_by;
-    bool heads_copied;         /* tensor_w has chips; false: the program does not speak of it */
-    bool weights_over_context; /* fsdp shards weights over the chips of a sequence too (as
-                                  torchtitan does) */
-    bool table_gathered;       /* tensor splits the tokens of a look-up, not the table's rows */
+    bool heads_copied;   /* tensor_w has chips; false: the program does not speak of it */
+    bool weights_spread; /* weights are sharded over fsdp, the chips of a sequence and, those
+                            outside experts, the chips of experts (as torch's FSDP2, MaxText) */
+    bool table_gathered; /* tensor splits the tokens of a look-up, not the table's rows */
     int lora; /* rank of adapters beside matrices: y = x W + (x A) B, of which A and B alone are
                  trained (arXiv 2106.09685); 0: the weights themselves are */
     sm_lora_targets targets;
@@ -220,11 +220,11 @@ typedef struct sm_rules {
     sm_cache_by cache_by;
 } sm_rules;
 
-/* The axes that shard weights beside those of tensor and experts: what they shard is gathered where
- * it is used, and its gradients are reduced over them in every microbatch. */
-static inline sm_axes sm_weight_shards(const sm_rules *rules) {
-    return (sm_axes)(SM_BIT(SM_AXIS_FSDP) |
-                     (rules->weights_over_context ? SM_BIT(SM_AXIS_CONTEXT) : 0));
+/* The axes that shard weights, of experts or outside, beside those of tensor and experts: what they
+ * shard is gathered where it is used, its gradients are reduced over them in every microbatch. */
+static inline sm_axes sm_weight_shards(const sm_rules *rules, bool expert) {
+    unsigned spread = SM_BIT(SM_AXIS_CONTEXT) | (expert ? 0u : SM_BIT(SM_AXIS_EXPERT));
+    return (sm_axes)(SM_BIT(SM_AXIS_FSDP) | (rules->weights_spread ? spread : 0));
 }
 
 /* One piece of the model: a layer of one kind, or a piece outside of layers: the first is the

@@ -242,15 +242,15 @@ void sm_plan_settle(sm_plan *plan, const sm_model *model) {
 }
 
 sm_rules sm_plan_rules(const sm_plan *plan, const sm_model *model, bool decode, uint64_t *code) {
-    bool training = plan->use == SM_PLAN_TRAINING, spread = plan->fsdp > 1;
+    bool training = plan->use == SM_PLAN_TRAINING, stays = plan->fsdp > 1 && !plan->gathered;
     sm_plan_phase phase = training ? PLAN_TRAINS : decode ? PLAN_DECODES : PLAN_PREFILLS;
-    sm_rules rules = {.weights_over_context = training && spread,
-                      .stationary = !training && spread && !plan->gathered,
+    sm_rules rules = {.weights_spread = sm_plan_shards_weights(plan),
+                      .stationary = !training && stays,
                       .heads_copied = sm_plan_heads_times(plan, model) > 1,
                       .decode = decode,
                       .absorbed = decode};
     *code = 1 + (uint32_t)(8 * rules.heads_copied + 4 * decode + 2 * rules.stationary +
-                           rules.weights_over_context);
+                           rules.weights_spread);
     for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
         const plan_row *row = plan_row_of((sm_plan_key)key);
         if (!(row->ruled >> phase & 1)) continue;

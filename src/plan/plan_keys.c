@@ -92,7 +92,7 @@ sm_regather sm_plan_least_regather(const sm_plan *p) {
     bool host = p->offload == SM_OFFLOAD_ACTIVATIONS || p->offload == SM_OFFLOAD_BOTH;
     bool keys = p->context > 1 && p->context_by != SM_CONTEXT_RING;
     bool gathers = keys || (p->tensor > 1 && p->seq);
-    return (sm_regather)((p->fsdp > 1 ? SM_KEEPS_WEIGHTS : 0) |
+    return (sm_regather)((sm_plan_shards_weights(p) ? SM_KEEPS_WEIGHTS : 0) |
                          (gathers && !host ? SM_KEEPS_ACTIVATIONS : 0));
 }
 
@@ -268,6 +268,11 @@ bool sm_plan_shares(const sm_plan *plan, double sequences, sm_plan_share share) 
     double each = sm_plan_replicas(plan) * plan->microbatch;
     if (share == SM_SHARE_ROUNDS) each *= plan->pipeline;
     return share == SM_SHARE_ANY || fmod(sequences, each) == 0;
+}
+
+bool sm_plan_shards_weights(const sm_plan *plan) {
+    bool over = plan->zero == 3 && plan->data == 1 && plan->expert * plan->context > 1;
+    return plan->use == SM_PLAN_TRAINING && (plan->fsdp > 1 || over);
 }
 
 bool plan_spreads(const sm_plan *plan, unsigned degrees) {

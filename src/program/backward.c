@@ -68,7 +68,8 @@ static bool weight_gradient(job *j, const sm_op *op, int n, const term *in, int 
     if (!part_task_gradient(j, op, SM_TASK_WEIGHT_GRADIENT, tensor, 0)) return false;
     lowered_at(&low, from.at);
     from.unreduced = low.out.unreduced;
-    unsigned waits = ~(unsigned)(sm_weight_shards(&j->b->rules) | part_stored_mask(j->b, tensor));
+    sm_axes shards = sm_weight_shards(&j->b->rules, part_of_experts(j->b, tensor));
+    unsigned waits = ~(unsigned)(shards | part_stored_mask(j->b, tensor));
     j->partial[tensor] = (sm_axes)(j->partial[tensor] | (from.unreduced & waits));
     return move_home(j, op, tensor, &from, (sm_axes)waits, SM_PHASE_BACKWARD_WEIGHT);
 }

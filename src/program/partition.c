@@ -165,7 +165,8 @@ static sm_status finish(const job *j, bool backward, sm_error *err) {
                         .weights = 1,
                         .share = 1,
                         .partial =
-                            backward ? (sm_axes)(tokens & ~sm_weight_shards(&program->rules)) : 0});
+                            backward ? (sm_axes)(tokens & ~sm_weight_shards(&program->rules, false))
+                                     : 0});
     if (program->fixed > 0)
         record(out, &(sm_weight_class){.elements = program->fixed, .share = 1, .fixed = true});
     if (out->comms > SM_MAX_COMM)

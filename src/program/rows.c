@@ -248,35 +248,24 @@ sm_status stage_reduce_layer(sm_stage *s, sm_step_layer *layer, sm_error *err) {
     return status;
 }
 
-static sm_status join_copies(sm_stage *s, sm_error *err) {
-    sm_status status = SM_OK;
-    bool any = false;
-    for (int i = 0; !status && i < s->layers; i++)
-        for (int k = 0; !status && k < s->layer[i].groups; k++) {
-            sm_gradient_group *g = &s->layer[i].group[k];
-            if (sm_group_copies(s, g) == 1) continue;
-            if (!any) begin_rows(s);
-            any = true;
-            status =
-                join_rows(s, SM_ALL_REDUCE, g->partial, SM_OVER_ACROSS_COPIES, NULL, &g->sum, err);
-        }
-    if (any) end_rows(s);
-    return status;
+static sm_status join_sum(sm_stage *s, sm_gradient_group *g, bool peers, sm_error *err) {
+    if (peers && sm_group_peers(s, g) > 1) return scatter(s, 0, g->chunk, &g->sum, err);
+    return join_rows(s, SM_ALL_REDUCE, peers ? 0 : g->partial,
+                     peers ? SM_OVER_AXES : SM_OVER_ACROSS_COPIES, NULL, &g->sum, err);
 }
 
-static sm_status join_peers(sm_stage *s, sm_error *err) {
+/* Over the copies of the optimizer's state; peers: over the stages that hold the weight too. */
+static sm_status join_sums(sm_stage *s, bool peers, sm_error *err) {
     sm_status status = SM_OK;
     bool any = false;
     for (int i = 0; !status && i < s->layers; i++)
         for (int k = 0; !status && k < s->layer[i].groups; k++) {
             sm_gradient_group *g = &s->layer[i].group[k];
-            if (!g->joined) continue;
+            if (peers ? !g->joined : sm_group_copies(s, g) == 1) continue;
             if (!any) begin_rows(s);
             any = true;
-            status = sm_group_peers(s, g) > 1
-                         ? scatter(s, 0, g->chunk, &g->sum, err)
-                         : join_rows(s, SM_ALL_REDUCE, 0, SM_OVER_AXES, NULL, &g->sum, err);
-            s->actions->mark(s->actions->context, &g->sum, SM_TRAIN_MEMORY_GRADIENTS);
+            status = join_sum(s, g, peers, err);
+            if (peers) s->actions->mark(s->actions->context, &g->sum, SM_TRAIN_MEMORY_GRADIENTS);
         }
     if (any) end_rows(s);
     return status;
@@ -286,8 +275,8 @@ sm_status sm_stage_reduce(sm_stage *s, sm_error *err) {
     sm_status status = SM_OK;
     for (int i = s->layers - 1; !status && s->zero != 2 && i >= 0; i--)
         status = stage_reduce_layer(s, &s->layer[i], err);
-    if (!status) status = join_copies(s, err);
-    return status ? status : join_peers(s, err);
+    if (!status) status = join_sums(s, false, err);
+    return status ? status : join_sums(s, true, err);
 }
 
 /* ---- the update ---- */

@@ -120,13 +120,10 @@ static int free_side(const sm_program *b, const sm_tensor *t, sm_dimensions dims
 }
 
 static void store_weight(const sm_program *b, sm_tensor *t, sm_dimensions dims) {
-    unsigned fsdp = SM_BIT(SM_AXIS_FSDP);
-    if (stationary(b)) shard_dim(t, program_first(b, dims, SM_DIMENSION_MODEL), fsdp);
-    else {
-        if (b->rules.weights_over_context) fsdp |= SM_BIT(SM_AXIS_CONTEXT);
-        shard_dim(t, free_side(b, t, dims), fsdp);
-    }
-    shard_dim(t, program_first(b, dims, SM_DIMENSION_EXPERTS), SM_BIT(SM_AXIS_EXPERT));
+    int experts = program_first(b, dims, SM_DIMENSION_EXPERTS);
+    shard_dim(t, stationary(b) ? program_first(b, dims, SM_DIMENSION_MODEL) : free_side(b, t, dims),
+              sm_weight_shards(&b->rules, experts >= 0));
+    shard_dim(t, experts, SM_BIT(SM_AXIS_EXPERT));
     store_tensor_axes(b, t, dims);
 }
 

@@ -18,7 +18,7 @@ static void fill_memory(const sm_train *t, const sm_search_options *o, const sm_
     /* tensor too: what seq=on leaves whole over its chips, their norms, is partial over them */
     bool replicas = (double)plan->data * plan->expert * plan->context * plan->tensor > 1;
     if (other_zero(o, plan)) return;
-    if (plan->fsdp > 1) c->zero[c->n_zero++] = 3;
+    if (sm_plan_shards_weights(plan)) c->zero[c->n_zero++] = 3;
     else if (fixed(o, SM_PLAN_ZERO)) c->zero[c->n_zero++] = o->fixed.zero == 3 ? 2 : o->fixed.zero;
     else if (!replicas) c->zero[c->n_zero++] = 1;
     else

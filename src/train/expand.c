@@ -16,7 +16,7 @@ static double least_state(const sm_train *t, const pieces *p, const sm_plan *pla
             if (c->tied) continue;
             bytes += held * fmin(2, class_bytes(t, plan, c));
             if (c->fixed) continue;
-            bytes += (plan->fsdp == 1 ? held / p->d.ways[c->partial] : held) * g;
+            bytes += (!sm_plan_shards_weights(plan) ? held / p->d.ways[c->partial] : held) * g;
         }
     return bytes / plan->pipeline;
 }
@@ -45,8 +45,8 @@ static void take_family(expansion *x) {
     family *f = &x->l->family;
     const sm_plan *p = &x->plan;
     const choices *c = &x->c;
-    family_key key = {
-        .degree = {p->data * p->fsdp, p->fsdp > 1, p->tensor, p->context, p->expert, p->pipeline}};
+    family_key key = {.degree = {p->data * p->fsdp, sm_plan_shards_weights(p), p->tensor,
+                                 p->context, p->expert, p->pipeline}};
     memcpy(key.pipeline, c->pipeline, (size_t)c->n_pipeline * sizeof *c->pipeline);
     memcpy(key.microbatch, c->microbatch, (size_t)c->n_microbatch * sizeof *c->microbatch);
     if (memcmp(&f->key, &key, sizeof key) == 0 && p->state_copies <= 1) return;

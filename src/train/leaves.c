@@ -54,7 +54,8 @@ static void lower_state(expansion *x) {
         for (int i = 0; i <= copy_piece(x->t); i++) {
             const stage_load *load = &x->l->p.load[i];
             const double optimizer = load->optimizer * (dual && zero >= 1 ? 0.5 : 1),
-                         held = load->params + load->gradients + load->more;
+                         held = load->params + load->more +
+                                (x->t->software_memory.gradients_new ? 0 : load->gradients);
             double *least = &x->state[zero == 2][dual][i];
             *least = smaller(*least, held + (in_host ? 0 : optimizer));
         }

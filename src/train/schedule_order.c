@@ -33,27 +33,18 @@ static void gpipe_order(int m, sm_op_list *list) {
     repeat(list, m, B, 0);
 }
 
-/* PipeDream-flush, Narayanan et al. 2020 (arXiv 2006.09503). */
-static void one_f_one_b_order(int p, int m, int stage, sm_op_list *list) {
+/* PipeDream-flush, Narayanan et al. 2020 (arXiv 2006.09503). Split, ZB-H1, Qi et al. 2023 (arXiv
+ * 2401.10241): stage i delays its weight gradients by i microbatches, so that every stage holds p
+ * activations. */
+static void one_f_one_b_order(int p, int m, int stage, bool split, sm_op_list *list) {
     int warm = smaller(p - 1 - stage, m);
     repeat(list, warm, F, 0);
     for (int j = 0; j < m; j++) {
         if (warm + j < m) put(list, F, 0);
-        put(list, B, 0);
+        put(list, split ? I : B, 0);
+        if (split && j >= stage) put(list, W, 0);
     }
-}
-
-/* ZB-H1, Qi et al. 2023 (arXiv 2401.10241): the order of 1F1B with the backward split; stage i
- * delays its weight gradients by i microbatches, so that every stage holds p activations. */
-static void zb_h1_order(int p, int m, int stage, sm_op_list *list) {
-    int warm = smaller(p - 1 - stage, m);
-    repeat(list, warm, F, 0);
-    for (int j = 0; j < m; j++) {
-        if (warm + j < m) put(list, F, 0);
-        put(list, I, 0);
-        if (j >= stage) put(list, W, 0);
-    }
-    repeat(list, smaller(stage, m), W, 0);
+    if (split) repeat(list, smaller(stage, m), W, 0);
 }
 
 /* Interleaved 1F1B, Narayanan et al. 2021 (arXiv 2104.04473): forwards take p microbatches of
@@ -166,9 +157,9 @@ void sm_schedule_order(sm_schedule schedule, int p, int v, int m, int stage, sm_
     assert(v >= 1 && m >= 1 && stage >= 0 && stage < p);
     switch (schedule) {
     case SM_SCHEDULE_GPIPE: gpipe_order(m, list); break;
-    case SM_SCHEDULE_1F1B: one_f_one_b_order(p, m, stage, list); break;
+    case SM_SCHEDULE_1F1B: one_f_one_b_order(p, m, stage, false, list); break;
     case SM_SCHEDULE_INTERLEAVED: interleaved_order(p, v, m, stage, list); break;
-    case SM_SCHEDULE_ZB_H1: zb_h1_order(p, m, stage, list); break;
+    case SM_SCHEDULE_ZB_H1: one_f_one_b_order(p, m, stage, true, list); break;
     case SM_SCHEDULE_ZB_V: zb_v_order(p, m, stage, list); break;
     case SM_SCHEDULE_DUALPIPE: dualpipe_order(p, m, stage, list); break;
     case SM_SCHEDULE_COUNT:

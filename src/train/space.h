@@ -259,6 +259,10 @@ void chunk_layout_fill(const sm_train *t, const sm_plan *plan, chunk_layout *lay
 static inline double class_bytes(const sm_train *t, const sm_plan *plan, const sm_weight_class *c) {
     return c->narrow ? sm_stored_as_bytes[plan->parameters] : t->weight_bytes;
 }
+/* The axes that shard what each of its chips gathers before use. */
+static inline sm_axes class_shards(const variant *v, const sm_weight_class *c) {
+    return sm_weight_shards(&v->rules, c->expert);
+}
 /* FLOPs that the model itself needs for a token: three times the forward pass; with adapters the
  * gradients of weights that stay as they are fall away. */
 double model_flops_of(const sm_train *t, const sm_plan *plan);

@@ -97,9 +97,12 @@ static void add_class(const sm_train *t, const variant *v, const class_slots *sl
     double weight_bytes = class_bytes(t, plan, c);
     add->params += held * weight_bytes;
     if (c->fixed) return;
-    add->more += plan->gradient == SM_FP32 ? held * t->software_memory.gradient_bytes
-                                           : updated * t->software_memory.shard_bytes;
-    add->gradients += (plan->zero >= 2 && plan->fsdp == 1 ? held * shared : held) * gradient;
+    const sm_software_memory *h = &t->software_memory;
+    add->more += plan->gradient == SM_FP32 ? held * h->gradient_bytes : updated * h->shard_bytes;
+    if (h->shards_beside && updated < held) add->more += updated * weight_bytes;
+    if (c->expert && sm_dtype_bytes(plan->dtype) <= 1)
+        add->more += c->elements / d->ways[c->stored & ~class_shards(v, c)] * h->narrow_bytes;
+    add->gradients += (plan->zero == 2 ? held * shared : held) * gradient;
     add->optimizer += updated * state;
     if (c->share < 1 && plan->pipeline > 1) {
         add->shared += held * gradient;
@@ -202,18 +205,19 @@ gathered_bytes piece_gathered_bytes(const sm_train *t, const variant *v, int ind
     bool compiled = t->system.chip.fabric == SM_FABRIC_TORUS;
     double gradient = compiled ? t->weight_bytes / 2.0 : gradient_bytes(plan), elements = 0;
     double again = 0, weights = 0;
-    if (plan->fsdp == 1) return (gathered_bytes){0};
+    if (!sm_plan_shards_weights(plan)) return (gathered_bytes){0};
     for (int i = 0; i < part->classes; i++) {
         const sm_weight_class *c = &part->weight[i];
-        double whole = c->elements / d->ways[c->stored & ~sm_weight_shards(&v->rules)];
-        if (c->fixed && !(c->stored & sm_weight_shards(&v->rules)))
-            continue; /* whole on every chip */
+        double whole = c->elements / d->ways[c->stored & ~class_shards(v, c)];
+        bool held = d->ways[c->stored & class_shards(v, c)] == 1;
+        if (held && (c->fixed || c->expert)) continue; /* as it is used */
         weights += whole * class_bytes(t, plan, c);
         if (!c->fixed) elements += whole;
     }
     for (int i = 0; i < part->comms; i++) {
         const sm_comm *c = &part->comm[i];
-        if (c->repeated && c->role == SM_ROLE_WEIGHT) again += size_at(&c->bytes, d);
+        if (c->repeated && c->role == SM_ROLE_WEIGHT && d->ways[c->axes] > 1)
+            again += size_at(&c->bytes, d);
     }
     return (gathered_bytes){weights + elements * gradient, elements * gradient, again};
 }

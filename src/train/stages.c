@@ -232,8 +232,9 @@ bool memory_fits(const sm_train *t, const sm_memory *m) {
 }
 
 /* A stage needs most either at the loss, or at a layer whose arrays recomputation has brought back,
- * when the last microbatch's logits are gone. */
-typedef enum moment { AT_LOSS, AT_LAYER } moment;
+ * when the last microbatch's logits are gone. Where no gradients are there before: at the first
+ * layer of a backward pass, or at its last, when all are. */
+typedef enum moment { AT_LOSS, AT_LAYER, AT_END } moment;
 
 /* What fsdp gathers: the layer at work and the one fetched ahead; at the loss the head and the last
  * layer. Where weights are kept as they were gathered, those of every microbatch in flight. */
@@ -250,7 +251,7 @@ static double stage_gathered(const sm_train *t, const pieces *p, const stage_kin
     }
     other = when == AT_LOSS ? *head : most;
     double both = most.both + other.both, all = kept + most.gradient + other.gradient;
-    if (t->software_memory.root_whole && h->last && when == AT_LAYER) both += head->both;
+    if (t->software_memory.root_whole && h->last && when != AT_LOSS) both += head->both;
     if (t->software_memory.root_whole && h->first)
         both += p->gathered[embedding_piece(t)].both - p->gathered[embedding_piece(t)].gradient;
     return keeps ? larger(both, all) : both;
@@ -263,24 +264,27 @@ static const double LOSS_CHUNKS = 8;
 /* What is kept of logits, an activation, and the gradient of one microbatch's. */
 static double logits_kept(const sm_plan *plan, const stage_kind *h, double logits, moment when) {
     bool kept = h->last && plan->loss == SM_LOSS_WHOLE;
-    return kept ? logits * larger(0, h->held_last - (when == AT_LAYER)) : 0;
+    return kept ? logits * larger(0, h->held_last - (when != AT_LOSS)) : 0;
 }
 
 static double logits_gradient(const sm_plan *plan, double logits, moment when) {
-    return when == AT_LAYER ? 0 : plan->loss == SM_LOSS_WHOLE ? logits : 2 * logits / LOSS_CHUNKS;
+    return when != AT_LOSS ? 0 : plan->loss == SM_LOSS_WHOLE ? logits : 2 * logits / LOSS_CHUNKS;
 }
 
-/* Whichever of the two moments needs more; `working` is what recomputation brings back. */
+/* Whichever moment needs more; `working` is what recomputation brings back. */
 static void add_moment(const sm_train *t, const sm_plan *plan, const pieces *p, const stage_kind *h,
                        double working, sm_memory *m) {
     const double logits = kept_of(&p->kept[head_piece(t)], SM_RECOMPUTE_NONE, plan),
-                 kept = m->activations;
+                 kept = m->activations, gradients = m->gradients;
+    const bool bare = t->software_memory.gradients_new && microbatches_of(t, plan) == 1;
     m->total = -1;
-    for (moment when = h->last ? AT_LOSS : AT_LAYER; when <= AT_LAYER; when++) {
+    for (moment when = h->last ? AT_LOSS : AT_LAYER; when <= (bare ? AT_END : AT_LAYER); when++) {
+        const bool end = when == AT_END;
         sm_memory at = *m;
         at.activations =
-            kept + (when == AT_LAYER ? working : 0) + logits_kept(plan, h, logits, when);
-        at.gathered = stage_gathered(t, p, h, plan->regather & SM_KEEPS_WEIGHTS, when);
+            (end ? 0 : kept) + (when == AT_LOSS ? 0 : working) + logits_kept(plan, h, logits, when);
+        at.gradients = bare && !end ? 0 : gradients;
+        at.gathered = stage_gathered(t, p, h, plan->regather & SM_KEEPS_WEIGHTS && !end, when);
         at.logits = logits_gradient(plan, logits, when);
         at.reserved = reserved_of(t, at.activations);
         at.buffers = at.gathered + at.logits + at.copies + at.reserved;
@@ -295,7 +299,9 @@ static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p
         plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
     const int head = head_piece(t);
     double working = 0; /* what recomputation brings back for one layer */
-    *m = (sm_memory){.stage = h->stage};
+    *m = (sm_memory){.stage = h->stage,
+                     .capacity = whole_memory(t),
+                     .host_capacity = sm_chip_host_bytes(&t->system.chip)};
     for (int k = 0; k < t->kinds; k++) {
         const kept_bytes *of = &p->kept[k];
         double of_layer = kept_of(of, set_of(plan), plan), kept = of_layer * h->held[k];
@@ -390,8 +396,6 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
         if (m.total > memory->total) *memory = m;
     }
     memory->host = host;
-    memory->capacity = whole_memory(t);
-    memory->host_capacity = sm_chip_host_bytes(&t->system.chip);
 }
 
 void stages_each_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
@@ -400,8 +404,6 @@ void stages_each_memory(const sm_train *t, const sm_plan *plan, const pieces *p,
     for (int stage = 0; stage < plan->pipeline; stage++) {
         stage_kind one = kind_of(t, plan, s, stage);
         stage_memory(t, plan, p, &one, &memory[stage]);
-        memory[stage].capacity = whole_memory(t);
-        memory[stage].host_capacity = sm_chip_host_bytes(&t->system.chip);
     }
 }
 

@@ -233,7 +233,7 @@ static void mix_piece(variant *v, const piece *p) {
     for (int i = 0; i < p->part.classes; i++) {
         const sm_weight_class *c = &p->part.weight[i];
         const sm_size whole = {.base = c->elements,
-                               .mask = (sm_axes)(c->stored & ~sm_weight_shards(&v->rules))};
+                               .mask = (sm_axes)(c->stored & ~class_shards(v, c))};
         v->work = mixed_size(v->work, &whole);
     }
 }
