@@ -146,6 +146,9 @@ static const char *const lines[] = {
     TINY "self --plan data=1 --checkpoint file --record rows --json",
     TINY "threads --plan data=2,zero=1 --curve file --debug",
     TINY "threads --plan pipeline=2,microbatch=1 --plot file",
+    "run train " INPUTS "tiny-llama.json --data " INPUTS
+    "pairs.jsonl --method dpo --seq 32 --steps 1 "
+    "--with threads --plan data=2 --json",
     "run generate " INPUTS "tiny-llama.json --checkpoint model.safetensors --prompt a --tokens 3 "
     "--with threads --plan fsdp=2 --weights fp8 --json",
     "run serve " INPUTS
@@ -449,9 +452,9 @@ static void without_avx512(char **argv) {
 int main(int argc, char **argv) {
     static struct CMUnitTest tests[LINES];
     (void)argc;
+    setenv("OPENBLAS_NUM_THREADS", "1", 1); /* its threads' products end the process */
     without_avx512(argv);
     const char *how = getenv("OUT_OF_MEMORY");
-    setenv("OPENBLAS_NUM_THREADS", "1", 1);
     shared = mmap(NULL, sizeof *shared, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED || !mkdtemp(folder)) return 1;
     bool written = make_inputs();

@@ -174,12 +174,27 @@ static void admission_is_no_part_of_what_overlaps(void **state) {
     assert_true(fabs(p.ttft_s[2] - p.ttft_alone_s[2] - waits_s) < 0.05 * waits_s);
 }
 
+/* What requests wait for is drawn, and may come to less than an admission: where nothing overlaps
+ * their first tokens are no sooner all the same. */
+static void first_tokens_are_expected_below_their_upper_time(void **state) {
+    serve_case c;
+    serve_case_fill(&c, "gpt2", "b200:8");
+    c.job.prompt = 777, c.job.output = 16;
+    sm_serve *serve = serve_case_new(&c);
+    for (double batch = 1; batch <= 8; batch++) {
+        sm_serve_point p = serve_point(serve, "tensor=1", batch);
+        never_less("upper time to the first", "tensor=1", batch, p.ttft_s[2], p.ttft_s[1]);
+    }
+    sm_serve_free(serve);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(idle_copies_never_help),
         cmocka_unit_test(a_better_machine_is_never_slower),
         cmocka_unit_test(a_better_machine_never_delays_requests),
         cmocka_unit_test(admission_is_no_part_of_what_overlaps),
+        cmocka_unit_test(first_tokens_are_expected_below_their_upper_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

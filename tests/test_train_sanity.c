@@ -243,6 +243,18 @@ static void each_policy_of_recomputation_is_searched(void **state) {
     sm_train_free(train);
 }
 
+/* A picture has as many tokens as it has, whatever length is asked for: what bounds a plan is their
+ * work, and so is what counts as the model's own. */
+static void a_picture_is_bounded_by_its_own_tokens(void **state) {
+    sm_system system = random_job_system("tpu-v7:2x2x4");
+    load("dinov3-vit7b16");
+    best(&system, 256 * 1000, 1000, "", 1, 1, &result);
+    best(&system, 256 * 1000, 1000, "", 24, 1, &other);
+    assert_memory_equal(&result.found[0].plan, &other.found[0].plan, sizeof(sm_plan));
+    for (int i = 0; i < other.n; i++)
+        EXPECT(&system, &other.found[i], other.found[i].price.mfu <= other.found[i].price.hfu);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llama_70b_needs_fsdp_and_tensor_on_v5p),
@@ -252,6 +264,7 @@ int main(void) {
         cmocka_unit_test(more_chips_are_never_slower),
         cmocka_unit_test(threads_change_no_answer),
         cmocka_unit_test(each_policy_of_recomputation_is_searched),
+        cmocka_unit_test(a_picture_is_bounded_by_its_own_tokens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -96,18 +96,16 @@ sm_status sm_trainer_new(sm_communicator *world, const sm_train_setup *setup, sm
 void sm_trainer_free(sm_trainer *t);
 
 /* Where the time of a step goes on a rank. Waiting for others is in what is waited for. */
-#define SM_TRAIN_TIMES(X)                                                                          \
-    X(MATMUL, "matmuls and attention")                                                             \
-    X(VECTOR, "other ops")                                                                         \
-    X(AROUND, "blocks about ops")                                                                  \
-    X(COLLECTIVE, "collectives") X(PIPELINE, "pipeline") X(OPTIMIZER, "optimizer") X(REST, "rest")
 typedef enum sm_train_time {
-#define X(id, name) SM_TRAIN_TIME_##id,
-    SM_TRAIN_TIMES(X)
-#undef X
-        SM_TRAIN_TIME_COUNT
+    SM_TRAIN_TIME_MATMUL, /* and attention */
+    SM_TRAIN_TIME_VECTOR, /* other ops */
+    SM_TRAIN_TIME_AROUND, /* blocks about ops */
+    SM_TRAIN_TIME_COLLECTIVE,
+    SM_TRAIN_TIME_PIPELINE,
+    SM_TRAIN_TIME_OPTIMIZER,
+    SM_TRAIN_TIME_REST,
+    SM_TRAIN_TIME_COUNT
 } sm_train_time;
-extern const char *const sm_train_time_names[SM_TRAIN_TIME_COUNT];
 
 typedef struct sm_train_result {
     double loss;          /* mean over the tokens, or pairs, of the batch, in nats */

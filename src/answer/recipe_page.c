@@ -2,7 +2,10 @@
  * emitted. */
 #include "runners.h"
 
+#include <math.h>
 #include <string.h>
+
+#include "scalemodel/io.h"
 
 static void told_data(sm_report *r, sm_data *object, const sm_recipe *recipe, sm_recipe_told told,
                       const char *key) {
@@ -61,13 +64,47 @@ void sm_recipe_page(sm_report *r, const sm_recipe *recipe) {
     passed_over(r, recipe);
 }
 
+static double weights_of(const sm_model *model) {
+    const sm_params p = sm_model_params(model);
+    return p.total - p.embedding - p.unembedding;
+}
+
+/* Settings that spell a model out are read back: where they are another's, beside the vocabulary,
+ * the recipe says so. */
+static sm_status say_other_model(sm_report *r, const sm_framework *framework,
+                                 const sm_recipe_job *job, const char **text, int *cannot,
+                                 sm_error *err) {
+    sm_source source = sm_source_of("the recipe", *text);
+    sm_settings settings;
+    sm_recipe recipe = {.config = NULL};
+    sm_model model;
+    sm_status status = sm_io_settings(&source, r->arena, &settings, err);
+    if (!status)
+        status = sm_recipe_read(NULL, framework, job->plan->use, &settings, (sm_recipe_chips){0},
+                                &recipe, err);
+    if (status || recipe.model || !recipe.config) return status == SM_INTERNAL ? status : SM_OK;
+    if (**text == '{') return SM_OK; /* no place for a sentence */
+    source = sm_source_of("the recipe's model", recipe.config);
+    status = sm_model_parse(NULL, NULL, &source, r->arena, &model, err);
+    if (status == SM_INTERNAL) return status;
+    double here = weights_of(job->model), there = status ? 0 : weights_of(&model);
+    if (fabs(there - here) <= 0.01 * here) return SM_OK;
+    *text = sm_textf(
+        r, "%s%s# - the model: these sizes make %s beside the vocabulary, it has %s parameters\n",
+        *text, (*cannot)++ ? "" : "# What this framework cannot be told of the plan:\n",
+        status ? "none that is known" : sm_show_count(r, there), sm_show_count(r, here));
+    return SM_OK;
+}
+
 sm_status sm_recipe_emit(sm_report *r, const sm_framework *framework, const sm_recipe_job *job,
                          sm_error *err) {
-    char *text, why[256];
+    char *written = NULL, why[256];
     int cannot = 0;
     if (sm_plan_refuse(job->plan, job->model, why, sizeof why))
         return sm_fail(err, SM_BAD_INPUT, "recipes are not written of padded models: %s", why);
-    sm_status status = sm_recipe_write(framework, job, r->arena, &text, &cannot, err);
+    sm_status status = sm_recipe_write(framework, job, r->arena, &written, &cannot, err);
+    const char *text = written;
+    if (!status && !job->program) status = say_other_model(r, framework, job, &text, &cannot, err);
     if (status) return status;
     sm_put(r, sm_put_object(r, r->data, "emitted"), "framework|text|cannot_be_told",
            sm_framework_name(framework), text, cannot);

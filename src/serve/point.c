@@ -150,14 +150,15 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, doubl
 }
 
 /* Software admits a request as late whatever overlaps; what waits for prefills waits longer where
- * nothing does. */
+ * nothing does. The waits of few requests, drawn, may come to less than one admission. */
 static void fill_times(const sm_serve_job *job, const sm_step_price *prefill,
                        const decode_time *decode, const point_load *load, sm_serve_point *p) {
     const sm_step_price *whole = &decode->step;
     const double first[3] = {prefill->lower_s, prefill->expected_s, prefill->upper_s};
     const double each[3] = {whole->lower_s, whole->expected_s, whole->upper_s};
     const double upper = prefill->upper_s / prefill->expected_s,
-                 admission_s = job->alone ? 0 : job->software->admission_s;
+                 admission_s = job->alone ? 0 : job->software->admission_s,
+                 waits_s = larger(0, load->first.mean_s - first[1] - admission_s);
     for (int i = 0; i < 3; i++) {
         p->ttft_s[i] = p->ttft_alone_s[i] = first[i];
         p->tpot_s[i] = p->tpot_alone_s[i] = each[i] / decode->tokens;
@@ -166,7 +167,7 @@ static void fill_times(const sm_serve_job *job, const sm_step_price *prefill,
     p->ttft_median_s = load->first.median_s;
     p->ttft_p99_s = load->first.p99_s;
     p->tpot_s[1] = load->tpot_s;
-    p->ttft_s[2] += admission_s + (load->first.mean_s - first[1] - admission_s) * upper;
+    p->ttft_s[2] = load->first.mean_s + first[2] - first[1] + waits_s * (upper - 1);
     p->tpot_s[2] += (load->tpot_s - p->tpot_alone_s[1]) * upper;
     p->in_flight = load->in_flight;
     p->tokens_per_s_per_chip = job->output / load->request_s / p->chips;

@@ -421,15 +421,17 @@ static void set_job(const sm_job *job, sm_train *t) {
 static sm_status set_model(const sm_job *job, sm_train *t, sm_error *err) {
     t->model = *job->model;
     t->seq = job->seq;
-    t->model_flops_per_token = sm_model_train_flops(&t->model, t->seq, t->model.causal);
-    t->matmul_flops_per_token = sm_model_forward_flops(&t->model, t->seq, t->model.causal).matmul;
+    const sm_flops forward = sm_model_forward_flops(&t->model, t->seq, t->model.causal);
+    const double own = forward.tokens / t->seq; /* of a picture, whatever is asked */
+    t->model_flops_per_token = 3 * forward.total * own;
+    t->matmul_flops_per_token = forward.matmul * own;
     bool pads = false;
     if (job->padded_for) {
         sm_status status =
             sm_plan_pad(job->padded_for, job->model, t->arena, &t->model, &pads, err);
         if (status) return status;
     }
-    double done = sm_model_train_flops(&t->model, t->seq, t->model.causal);
+    double done = sm_model_train_flops(&t->model, t->seq, t->model.causal) * own;
     if (isnan(t->model_flops_per_token + t->matmul_flops_per_token + done))
         return sm_fail_memory(err);
     if (pads) t->padding = 1 - t->model_flops_per_token / done;
@@ -476,11 +478,6 @@ sm_status sm_train_new(const sm_job *given, sm_train **train, sm_error *err) {
         return s;
     }
     set_job(&job, t);
-    /* no memory to count */
-    if (isnan(t->model_flops_per_token + t->matmul_flops_per_token + t->padding)) {
-        sm_arena_free(arena);
-        return sm_fail_memory(err);
-    }
     *train = t;
     return SM_OK;
 }

@@ -207,12 +207,6 @@ static sm_status learn(sm_trainer *t, sm_train_result *result, sm_error *err) {
     return status;
 }
 
-const char *const sm_train_time_names[SM_TRAIN_TIME_COUNT] = {
-#define X(id, name) name,
-    SM_TRAIN_TIMES(X)
-#undef X
-};
-
 int sm_trainer_stage(const sm_trainer *t) { return t->stage.number; }
 
 sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_error *err) {
