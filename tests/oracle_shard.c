@@ -270,14 +270,67 @@ static bool give_sender(const oracle_run *run, const sm_step *step, const oracle
     return false;
 }
 
+/* The number of a chip's block among those of a dimension. */
+static int number_of(const oracle_array *array, const sm_mesh *mesh, int chip, int d) {
+    int at[SM_MAX_AXES];
+    for (int a = 0; a < mesh->axes; a++) at[a] = coordinate(mesh, chip, a);
+    return (int)sm_layout_part(mesh, &array->layout, d, (sm_axes)~0u, at);
+}
+
+/* Of each dimension the longest of the pieces that come from a block so many further, all such
+ * added up: where blocks are the same ones, a block. */
+static double pieces_bytes(const oracle_run *run, const oracle_array *old,
+                           const oracle_array *fresh) {
+    enum { MOST_CHIPS = 64 };
+    double bytes = old->bytes_per_element;
+    for (int d = 0; d < old->rank; d++) {
+        double longest[2 * MOST_CHIPS] = {0}, sum = 0;
+        for (int c = 0; c < old->chips; c++)
+            for (int e = 0; e < old->chips; e++) {
+                const oracle_block *to = &fresh->chip[c], *from = &old->chip[e];
+                int64_t lo = to->lo[d] > from->lo[d] ? to->lo[d] : from->lo[d];
+                int64_t end = to->lo[d] + to->len[d], other = from->lo[d] + from->len[d];
+                double common = (double)((end < other ? end : other) - lo);
+                int shift = number_of(old, run->mesh, e, d) - number_of(fresh, run->mesh, c, d);
+                double *most = &longest[MOST_CHIPS + shift];
+                if (common > *most) *most = common;
+            }
+        for (int i = 0; i < 2 * MOST_CHIPS; i++) sum += longest[i];
+        bytes *= sum;
+    }
+    return bytes;
+}
+
+/* Blocks that are cut at other places come in pieces, each from a chip of the group. */
+static bool permute_pieces(oracle_run *run, int number, const sm_step *step,
+                           const oracle_array *old, oracle_array *fresh) {
+    int64_t at[SM_MAX_RANK];
+    for (int c = 0; c < fresh->chips; c++)
+        for (int64_t i = 0; i < block_elements(fresh, &fresh->chip[c]); i++) {
+            int holders = 0;
+            position(fresh, &fresh->chip[c], i, at);
+            for (int e = 0; e < old->chips && holders == 0; e++) {
+                int64_t place = place_of(old, &old->chip[e], at);
+                if (place < 0 || !same_group(run->mesh, c, e, step->axes)) continue;
+                fresh->chip[c].data[i] = old->chip[e].data[place];
+                holders++;
+            }
+            if (holders == 0) return wrong(run, number, "holders of an element", 0, 1);
+        }
+    return true;
+}
+
 /* Each chip gets one whole block from one chip, and each sends to one. */
 static bool permute_blocks(oracle_run *run, int number, const sm_step *step,
                            const oracle_array *old, oracle_array *fresh) {
     enum { MOST_CHIPS = 64 };
     int receiver[MOST_CHIPS];
-    double bytes = box_elements(old, old) * old->bytes_per_element;
-    for (int c = 0; c < old->chips; c++) receiver[c] = -1;
     if (old->chips > MOST_CHIPS) return wrong(run, number, "chips", old->chips, MOST_CHIPS);
+    double bytes = pieces_bytes(run, old, fresh), block = box_elements(old, old);
+    if (step->bytes != bytes) return wrong(run, number, "bytes of the step", step->bytes, bytes);
+    if (bytes != block * old->bytes_per_element)
+        return permute_pieces(run, number, step, old, fresh);
+    for (int c = 0; c < old->chips; c++) receiver[c] = -1;
     for (int c = 0; c < old->chips; c++) {
         bool seen[MOST_CHIPS] = {false};
         if (!give_sender(run, step, old, fresh, c, receiver, seen))
@@ -288,7 +341,7 @@ static bool permute_blocks(oracle_run *run, int number, const sm_step *step,
         int64_t n = block_elements(old, &old->chip[c]);
         memcpy(fresh->chip[receiver[c]].data, old->chip[c].data, sizeof(int64_t) * (size_t)n);
     }
-    return step->bytes == bytes || wrong(run, number, "bytes of the step", step->bytes, bytes);
+    return true;
 }
 
 static bool move_elements(oracle_run *run, int number, const sm_step *step, const oracle_array *old,

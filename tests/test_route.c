@@ -341,13 +341,13 @@ static void xla_moves_no_less(void **state) {
     assert_int_equal(n.more, 0);
 }
 
-/* Of sizes that do not divide XLA has one collective more, the exchange of edges: where two axes
- * cut a dimension at other places it moves the few elements between. */
+/* Of sizes that do not divide XLA cuts an axis into parts of its own blocks, and a dimension by all
+ * its axes at once, which no layout here does. */
 static void xla_moves_seldom_less_that_is_padded(void **state) {
     counts n = count_cases("tests/reshard_xla_padded.csv");
     assert_int_equal(n.cases, 200);
-    assert_int_equal(n.more, 10);
-    assert_true(n.less > 150);
+    assert_int_equal(n.more, 5);
+    assert_true(n.less > 155);
 }
 
 /* Partial sums over parts of two axes of three: what an exchange among them has ahead is bounded

@@ -233,7 +233,8 @@ typedef struct sm_step {
     /* bytes of the whole array of one group, local to a chip when gathered: for all-gather the
      * size AFTER, for reduce-scatter, all-reduce and reduce the size BEFORE, for all-to-all the
      * size a chip holds times the group size, for permute (blocks change chips, I_XY to I_YX or
-     * I_X,J_Y to I_Y,J_X) the size a chip holds; 0 for slice and einsum. */
+     * I_X,J_Y to I_Y,J_X) the size a chip holds, or the sum of the pieces it gets; 0 for slice and
+     * einsum. */
     double bytes;
     double flops;       /* of the local einsum */
     double local_bytes; /* bytes an einsum reads and writes on a chip */
@@ -252,7 +253,8 @@ double sm_step_wire_bytes(const sm_mesh *mesh, const sm_step *step);
  * after it. Each array takes a route of least bytes, seldom in more steps than it must
  * (src/shard/route.c): slices are free; axes that leave a dimension must be its minor ones, and
  * those that come are minor; one all-to-all may move several axes between several dimensions; a
- * permute changes which axes shard, not how finely. Axes of size 1 make no steps. */
+ * permute changes which axes shard, not how finely: where a padded dimension is cut at other places
+ * blocks come in pieces from several chips. Axes of size 1 make no steps. */
 typedef struct sm_lowering {
     int8_t at[SM_MAX_AXES]; /* the assignment */
     sm_array out;           /* final output sharding */
@@ -456,9 +458,23 @@ typedef struct sm_permutation {
 /* Both layouts cut each dimension into as many parts by these axes. */
 void sm_permutation_of(const sm_mesh *mesh, sm_axes axes, const sm_layout *before,
                        const sm_layout *after, sm_permutation *p);
-/* to: the chip whose block afterwards is that of `at` before; of several that hold the same block
- * the one with the same number among them. Coordinates along other axes are not touched. */
-void sm_permutation_apply(const sm_permutation *p, const int *at, int *to);
+/* to: the chip whose block afterwards has the number of that of `at` before, and `shift` more in
+ * each dimension (NULL: none); of several that hold the same block the one with the same number
+ * among them. Coordinates along other axes are not touched. False, with no chip, beyond the last
+ * block. */
+bool sm_permutation_apply(const sm_permutation *p, const int *at, const int *shift, int *to);
+/* The pieces in which the blocks of a dimension come when it is cut at other places into as many:
+ * block k afterwards has at most `width` elements of what was block k + shift. One piece, the whole
+ * block, where the places are the same. */
+enum { SM_MOST_PIECES = 8 };
+typedef struct sm_pieces {
+    int n, shift[SM_MOST_PIECES];
+    double width[SM_MOST_PIECES];
+} sm_pieces;
+/* chips: of each axis. False where there would be more than SM_MOST_PIECES, or blocks are too many
+ * to be looked at. */
+bool sm_layout_pieces(const int *chips, int axes, const sm_layout *before, const sm_layout *after,
+                      int dim, double length, sm_pieces *pieces);
 /* Are two layouts the same on every axis of more than one chip? */
 bool sm_layout_same(const sm_mesh *mesh, const sm_layout *a, const sm_layout *b);
 

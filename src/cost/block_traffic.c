@@ -61,7 +61,7 @@ static void ends_of(crossing *c, int *from, int *to) {
     if (pair) {
         find(c->mesh, pair[2 * c->pair], c->at);
         find(c->mesh, pair[2 * c->pair + 1], c->to);
-    } else sm_permutation_apply(&c->messages->blocks, c->at, c->to);
+    } else sm_permutation_apply(&c->messages->blocks, c->at, NULL, c->to);
     stand(c, c->at, from);
     stand(c, c->to, to);
 }

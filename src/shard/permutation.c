@@ -1,7 +1,9 @@
-/* Which chip gets whose block in a permute. Chips are numbered, class by class, by the axes that a
- * layout has there: a class is a dimension of the array, the copies of a block, or partial sums.
- * The chip that has a number before the permute sends to the one that has it afterwards. */
+/* Which chip gets whose block in a permute, or which piece of it. Chips are numbered, class by
+ * class, by the axes that a layout has there: a class is a dimension of the array, the copies of a
+ * block, or partial sums. The chip that has a number before the permute sends to the one that has
+ * it afterwards. */
 #include "scalemodel/shard.h"
+#include <math.h>
 
 enum { COPIES = SM_MAX_RANK, SUMS };
 
@@ -44,13 +46,86 @@ void sm_permutation_of(const sm_mesh *mesh, sm_axes axes, const sm_layout *befor
     }
 }
 
-void sm_permutation_apply(const sm_permutation *p, const int *at, int *to) {
+bool sm_permutation_apply(const sm_permutation *p, const int *at, const int *shift, int *to) {
     int block[SUMS + 1] = {0};
+    bool beyond = false;
     for (int i = 0; i < p->axes; i++)
         block[p->class_of[p->axis[i]]] += p->weight[p->axis[i]] * at[p->axis[i]];
-    for (int i = 0; i < p->axes; i++) {
+    for (int d = 0; shift && d < COPIES; d++) beyond |= (block[d] += shift[d]) < 0;
+    for (int i = 0; !beyond && i < p->axes; i++) {
         int *rest = &block[p->class_after[i]];
         to[p->axis[i]] = *rest % p->size[i];
         *rest /= p->size[i];
     }
+    for (int d = 0; d < COPIES; d++) beyond |= block[d] != 0;
+    return !beyond;
+}
+
+/* ---- pieces ---- */
+
+/* How a dimension is cut: by axes of so many chips, major first. */
+typedef struct cuts {
+    int axes, parts, chips[SM_MAX_AXES];
+    double length;
+} cuts;
+
+static cuts cuts_of(const int *chips, int axes, const sm_layout *l, int dim, double length) {
+    cuts c = {.parts = 1, .length = length};
+    for (int place = 0; place < axes; place++)
+        for (int a = 0; a < axes; a++)
+            if (l->dim[a] == dim && l->place[a] == place && chips[a] > 1) {
+                c.chips[c.axes++] = chips[a];
+                c.parts *= chips[a];
+            }
+    return c;
+}
+
+/* Where a block begins, and where what it holds of the dimension ends. */
+static double begin_of(const cuts *c, int block, double *end) {
+    double begin = 0, size = c->length;
+    *end = c->length;
+    for (int i = 0, below = c->parts; i < c->axes; i++) {
+        below /= c->chips[i];
+        size = sm_cut(size, c->chips[i]);
+        begin += size * (block / below % c->chips[i]);
+        *end = fmin(*end, begin + size);
+    }
+    return begin;
+}
+
+static bool add_piece(sm_pieces *pieces, int shift, double width) {
+    int i = 0;
+    while (i < pieces->n && pieces->shift[i] != shift) i++;
+    if (i == SM_MOST_PIECES) return false;
+    if (i == pieces->n) pieces->width[pieces->n++] = 0;
+    pieces->shift[i] = shift;
+    pieces->width[i] = fmax(pieces->width[i], width);
+    return true;
+}
+
+/* Blocks that hold something follow each other, so that the first old one that reaches into a new
+ * one is none before that of the block before it; those between that hold nothing end none. */
+bool sm_layout_pieces(const int *chips, int axes, const sm_layout *before, const sm_layout *after,
+                      int dim, double length, sm_pieces *pieces) {
+    enum { MOST_BLOCKS = 8192 };
+    const cuts old = cuts_of(chips, axes, before, dim, length),
+               fresh = cuts_of(chips, axes, after, dim, length);
+    bool alike = old.axes == fresh.axes;
+    for (int i = 0; alike && i < old.axes; i++) alike = old.chips[i] == fresh.chips[i];
+    *pieces = (sm_pieces){1, {0}, {sm_cut(length, old.parts)}};
+    if (alike || fmod(length, old.parts) == 0) return true;
+    pieces->n = 0;
+    bool few = old.parts <= MOST_BLOCKS;
+    for (int k = 0, first = 0; few && k < fresh.parts; k++) {
+        double begin, end, from, to;
+        begin = begin_of(&fresh, k, &end);
+        for (int i = first; end > begin && few && i < old.parts; i++) {
+            from = begin_of(&old, i, &to);
+            if (to <= from) continue;
+            if (from >= end) break;
+            if (to <= begin) first = i;
+            else few = add_piece(pieces, i - k, fmin(to, end) - fmax(from, begin));
+        }
+    }
+    return few;
 }

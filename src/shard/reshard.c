@@ -87,7 +87,7 @@ static void emit(leg *l, sm_move move, const sm_layout *after) {
                           .to = permute ? -1 : index_of(l, after, axes),
                           .bytes = move == SM_MOVE_SLICE        ? 0
                                    : move == SM_MOVE_ALL_REDUCE ? held
-                                   : move == SM_MOVE_PERMUTE    ? held
+                                   : permute ? sm_journey_permute_bytes(l->j, &l->before, after)
                                    : move == SM_MOVE_ALL_TO_ALL ? box * chips * chips
                                                                 : box * chips,
                           .in_one = sm_journey_padded(l->j, &l->before, after) ||

@@ -7,7 +7,7 @@
  *   {U}     -> nowhere         all-reduce       2 V (1 - 1/g)
  *   dim     -> other dims      all-to-all       B (g - 1)
  *   dims    -> nowhere         all-gather       V (g - 1)
- *   any bijection of blocks    permute          V
+ *   any bijection of blocks    permute          V, or its pieces (sm_layout_pieces)
  *
  * In "I_XY" X is major, as in JAX's PartitionSpec(('X','Y')): chip (x,y) holds block x*|Y|+y. Axes
  * that leave a dimension must be its minor ones, or the blocks that a chip then holds would not lie
@@ -144,33 +144,17 @@ bool route_may_cut(const sm_journey *j, int axis, int dim, double chips, double 
            (to < from || j->from.dim[axis] == dim || j->to.dim[axis] == dim);
 }
 
-/* Does a dimension fall into equal blocks one behind the other, the last of them padded? So it does
- * where each axis after the first divides what those before it left. */
-static bool is_regular(const sm_journey *j, const lists *list, int dim) {
-    double length = j->size[dim], cut;
-    for (int i = 0; i < list->n[dim]; i++, length = cut) {
-        double chips = j->chips[list->axis[dim][i]];
-        cut = sm_cut(length, chips);
-        if (i > 0 && cut * chips != length) return false;
-    }
-    return true;
-}
-
-/* Are blocks the same blocks, on other chips? Padded ones are where their dimension is cut into as
- * many parts, axis by axis, or both ways regularly. */
-bool route_same_blocks(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
-    lists first, second;
-    if (!j->uneven) return true;
-    route_list_axes(j, a, &first);
-    route_list_axes(j, b, &second);
+double sm_journey_permute_bytes(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
+    double bytes = j->element_bytes;
+    if (!j->uneven) return even_box_bytes(j, a, a);
     for (int d = 0; d < j->rank; d++) {
-        bool alike = first.n[d] == second.n[d];
-        if (!(j->uneven >> d & 1u)) continue;
-        for (int i = 0; alike && i < first.n[d]; i++)
-            alike = j->chips[first.axis[d][i]] == j->chips[second.axis[d][i]];
-        if (!alike && (!is_regular(j, &first, d) || !is_regular(j, &second, d))) return false;
+        sm_pieces pieces;
+        double received = 0;
+        if (!sm_layout_pieces(j->chips, j->axes, a, b, d, j->size[d], &pieces)) return INFINITY;
+        for (int i = 0; i < pieces.n; i++) received += pieces.width[i];
+        bytes *= received;
     }
-    return true;
+    return bytes;
 }
 
 /* The product of the chips of the axes that come after an axis in its dimension. */
@@ -182,10 +166,17 @@ static double weight(const sm_journey *j, const sm_layout *l, int axis) {
 }
 
 sm_axes sm_layout_displaced(const sm_journey *j, const sm_layout *a, const sm_layout *b) {
-    unsigned set = 0;
+    unsigned set = 0, cut = 0;
     for (int i = 0; i < j->axes; i++)
         if (a->dim[i] != b->dim[i] || (a->dim[i] >= 0 && weight(j, a, i) != weight(j, b, i)))
             set |= 1u << i;
+    for (int d = 0; d < j->rank; d++) {
+        sm_pieces pieces;
+        sm_layout_pieces(j->chips, j->axes, a, b, d, j->size[d], &pieces);
+        if ((j->uneven >> d & 1u) && pieces.n > 1) cut |= 1u << d;
+    }
+    for (int i = 0; i < j->axes; i++) /* pieces come from beside */
+        if (a->dim[i] >= 0 && (cut >> a->dim[i] & 1u)) set |= 1u << i;
     return (sm_axes)set;
 }
 
@@ -287,7 +278,7 @@ static double move_bytes(const sm_journey *j, sm_move move, const sm_layout *bef
     switch (move) {
     case SM_MOVE_SLICE: return 0;
     case SM_MOVE_ALL_REDUCE: return 2 * local * (1 - 1 / chips);
-    case SM_MOVE_PERMUTE: return local;
+    case SM_MOVE_PERMUTE: return sm_journey_permute_bytes(j, before, after);
     default: return box * (chips - 1);
     }
 }
@@ -350,7 +341,6 @@ static bool refine(const search *s, sm_layout *l, const sm_layout *like) {
             }
         if (more != 1) return false;
     }
-    if (!route_same_blocks(j, like, &fine)) return false;
     *l = fine;
     return true;
 }
@@ -377,13 +367,6 @@ static unsigned hash(const sm_layout *l) {
     return (unsigned)(sm_hash_bytes(l, sizeof *l) % BUCKETS);
 }
 
-/* What a permute to *fine and a gather from there receive beyond the bytes of *last. */
-static double padding(const search *s, const sm_layout *fine, const sm_layout *last) {
-    double local = box_bytes(s, fine, fine), box = box_bytes(s, fine, last);
-    return local + move_bytes(s->j, SM_MOVE_ALL_GATHER, fine, last, local, box) -
-           box_bytes(s, last, last);
-}
-
 /* Does the node end a route with one of the other side? */
 static void meet(search *s, int side, int at) {
     const front *other = &s->side[!side];
@@ -395,11 +378,15 @@ static void meet(search *s, int side, int at) {
         if (!route_same(&mine->at, &n->at)) {
             const sm_layout *from = side == 0 ? &mine->at : &n->at;
             sm_layout to = side == 0 ? n->at : mine->at;
-            total += (side == 0 ? n : mine)->local + toll(s, SM_MOVE_PERMUTE);
-            if (total >= s->best || !refine(s, &to, from) || route_same(&to, from)) continue;
+            const double least = (side == 0 ? n : mine)->local;
+            total += toll(s, SM_MOVE_PERMUTE);
+            if (total + least >= s->best || !refine(s, &to, from) || route_same(&to, from))
+                continue;
+            total += sm_journey_permute_bytes(s->j, from, &to);
             const sm_layout *last = side == 0 ? &n->at : &mine->at;
             if (!route_same(&to, last))
-                total += toll(s, SM_MOVE_ALL_GATHER) + padding(s, &to, last);
+                total += toll(s, SM_MOVE_ALL_GATHER) + move_bytes(s->j, SM_MOVE_ALL_GATHER, &to,
+                                                                  last, 0, box_bytes(s, &to, last));
             if (total >= s->best) continue;
         }
         s->best = total;

@@ -46,6 +46,9 @@ double sm_journey_local_bytes(const sm_journey *journey, const sm_layout *layout
 /* What one chip sends another where axes come to dimensions or leave them: of each dimension the
  * shorter of the blocks before and after. */
 double sm_journey_box_bytes(const sm_journey *journey, const sm_layout *a, const sm_layout *b);
+/* What one chip receives in a permute from one layout to another, padding included; infinite where
+ * blocks would come in too many pieces. */
+double sm_journey_permute_bytes(const sm_journey *journey, const sm_layout *a, const sm_layout *b);
 /* Is a dimension that is cut otherwise before than after longer in blocks than it is? */
 bool sm_journey_padded(const sm_journey *journey, const sm_layout *a, const sm_layout *b);
 /* The axes along which blocks change chips in a permute: those that do not keep their weight in the

@@ -1,6 +1,7 @@
 /* A first route: each axis goes where it belongs, the moves in the order that keeps blocks small;
  * where the axes that leave are not the minor ones, a permute comes first. */
 #include "route_parts.h"
+#include <math.h>
 #include <string.h>
 
 /* Make an axis the minor one of a dimension; false where it may not cut it. */
@@ -19,7 +20,8 @@ typedef struct first_route {
 } first_route;
 
 static void go(first_route *f, sm_move move, const sm_layout *to) {
-    if (move == SM_MOVE_PERMUTE && !route_same_blocks(f->j, &f->at, to)) f->fits = false;
+    if (move == SM_MOVE_PERMUTE && isinf(sm_journey_permute_bytes(f->j, &f->at, to)))
+        f->fits = false;
     f->at = *to;
     f->fits = route_add_move(f->j, f->route, move, to) && f->fits;
 }

@@ -11,8 +11,6 @@ void route_list_axes(const sm_journey *j, const sm_layout *l, lists *out);
 /* The parts that a dimension is cut into. */
 double route_ways(const sm_journey *j, const sm_layout *l, int dim);
 bool route_same(const sm_layout *a, const sm_layout *b);
-/* Are blocks the same blocks, on other chips? */
-bool route_same_blocks(const sm_journey *j, const sm_layout *a, const sm_layout *b);
 void route_put(sm_layout *l, int axis, int dim, int place);
 /* Make an axis the minor one of a dimension; the set of axes that it then has. */
 unsigned route_put_last(const sm_journey *j, sm_layout *l, int axis, int dim);

@@ -145,22 +145,77 @@ static sm_status all_reduce(stepping *s, sm_error *err) {
     return sm_run_all_reduce(s->group, s->result->data, count, s->block->element, err);
 }
 
-/* The member that has this rank's block when the axes go from one layout to the other. */
-static int holder(const stepping *s, const sm_layout *from, const sm_layout *to) {
+/* The member whose block under one layout has the number of this rank's under the other, and
+ * `shift` more; b: what the two blocks have in common, as a box of this rank's. -1: none. */
+static int holder(const stepping *s, const sm_layout *mine, const sm_layout *theirs,
+                  const int *shift, box *b) {
     sm_permutation p;
-    int at[SM_MAX_AXES] = {0};
-    sm_permutation_of(&s->m->mesh, s->step->axes, from, to, &p);
-    sm_permutation_apply(&p, s->m->at, at);
+    int at[SM_MAX_AXES];
+    memcpy(at, s->m->at, sizeof at);
+    sm_permutation_of(&s->m->mesh, s->step->axes, mine, theirs, &p);
+    if (!sm_permutation_apply(&p, s->m->at, shift, at)) return -1;
+    for (int d = 0; d < s->block->rank; d++) {
+        const sm_axes all = (sm_axes)~0u;
+        const size_t whole = s->block->whole[d];
+        sm_part_range a = sm_layout_range(&s->m->mesh, mine, d, all, s->m->at, whole),
+                      c = sm_layout_range(&s->m->mesh, theirs, d, all, at, whole);
+        size_t from = a.offset > c.offset ? a.offset : c.offset;
+        size_t a_end = a.offset + a.held, c_end = c.offset + c.held;
+        size_t to = a_end < c_end ? a_end : c_end;
+        b->held[d] = to > from ? to - from : 0;
+        b->offset[d] = b->held[d] > 0 ? from - a.offset : 0;
+    }
     return number_of(&s->m->mesh, s->step->axes, at);
 }
 
+/* One message of a permute: all that has gone so many blocks further, in each dimension. */
+static sm_status permute_pieces(stepping *s, const int *ahead, const size_t *width, sm_error *err) {
+    box out = {.padded = true}, in = out;
+    int behind[SM_MAX_RANK];
+    for (int d = 0; d < SM_MAX_RANK; d++) behind[d] = -ahead[d];
+    memcpy(out.size, width, sizeof out.size);
+    size_t bytes = product(width, s->block->rank) * s->width;
+    char *room = memory_new(2 * bytes + 1);
+    if (!room) return sm_fail_memory(err);
+    int to = holder(s, s->before, s->after, behind, &out),
+        from = holder(s, s->after, s->before, ahead, &in);
+    if (to >= 0) take(s, &out, room);
+    sm_status status = sm_run_permute(s->group, room, to, room + bytes, from, bytes, err);
+    if (!status && from >= 0) give(s, room + bytes, width, &in);
+    memory_free(room);
+    return status;
+}
+
+/* Blocks cut at the same places change chips as they are. Others come in pieces, turn by turn, each
+ * from a neighbour of the chip that has most of it, as XLA exchanges edges. */
 static sm_status permute(stepping *s, sm_error *err) {
-    int to = holder(s, s->before, s->after), from = holder(s, s->after, s->before);
-    sm_status status =
-        local_block_raw(s->block->element, s->block->rank, s->block->size, s->result, err);
+    const int rank = s->block->rank;
+    sm_pieces pieces[SM_MAX_RANK];
+    int chips[SM_MAX_AXES], shift[SM_MAX_RANK] = {0}, turns = 1;
+    size_t width[SM_MAX_RANK];
+    box whole;
+    for (int a = 0; a < s->m->mesh.axes; a++) chips[a] = s->m->mesh.axis[a].size;
+    for (int d = 0; d < rank; d++) {
+        sm_layout_pieces(chips, s->m->mesh.axes, s->before, s->after, d, (double)s->block->whole[d],
+                         &pieces[d]);
+        turns *= pieces[d].n;
+    }
+    sm_status status = local_block_raw(s->block->element, rank, s->block->size, s->result, err);
     if (status) return status;
-    return sm_run_permute(s->group, s->block->data, to, s->result->data, from,
-                          sm_local_block_count(s->block) * s->width, err);
+    size_t bytes = sm_local_block_count(s->block) * s->width;
+    if (turns == 1)
+        return sm_run_permute(s->group, s->block->data,
+                              holder(s, s->before, s->after, NULL, &whole), s->result->data,
+                              holder(s, s->after, s->before, NULL, &whole), bytes, err);
+    memset(s->result->data, 0, bytes);
+    for (int turn = 0; !status && turn < turns; turn++) {
+        for (int d = 0, rest = turn; d < rank; rest /= pieces[d++].n) {
+            shift[d] = pieces[d].shift[rest % pieces[d].n];
+            width[d] = (size_t)pieces[d].width[rest % pieces[d].n];
+        }
+        status = permute_pieces(s, shift, width, err);
+    }
+    return status;
 }
 
 static sm_status slice(stepping *s, sm_error *err) {
