@@ -31,8 +31,7 @@ typedef struct side {
 
 typedef struct events {
     load_steps *c;
-    double tokens; /* of a prompt that are new */
-    double each;   /* requests that a client stands for */
+    double each; /* requests that a client stands for */
     double in_flight;
     double clients; /* of all engines; 0: they come at a rate */
     double rate;    /* a second, over so many engines */
@@ -52,17 +51,16 @@ static double step_s(void *context, double n, double cached, double prefill, dou
                            attended + s->prefix);
 }
 
+/* The room of its caches is known already. */
 static sm_status make_side(const events *e, sm_serve *serve, const sm_plan *plan, bool follows,
                            side *s, sm_engine *engine, sm_error *err) {
     *s = (side){.each = e->each, .prefix = serve->job.prefix};
     sm_status status = engine_steps(serve, plan, follows, &s->steps, err);
-    *engine = (sm_engine){.context = s,
-                          .step_s = step_s,
-                          .error = s->steps.error,
-                          .kv_tokens = PLENTY_KV,
-                          .kv_bytes_per_token = 1,
-                          .tokens_per_step = s->steps.tokens_per_step,
-                          .chips = 1};
+    *engine = s->steps;
+    engine->context = s;
+    engine->step_s = step_s;
+    engine->kv_tokens = PLENTY_KV;
+    engine->kv_bytes_per_token = 1;
     return status;
 }
 
@@ -126,13 +124,13 @@ static void set_policy(const events *e, const sm_engine engine[2], sm_simulation
 
 /* Once: from the first request to the last that is drawn. */
 static sm_status run(events *e, const sm_engine engine[2], sm_error *err) {
-    double output = e->c->e->decode->job.output,
-           longest = e->clients > 0 ? 2 / (1 + SM_LOAD_SHORTEST) : 1;
+    const sm_serve_job *job = &e->c->e->decode->job;
+    double longest = e->clients > 0 ? 2 / (1 + SM_LOAD_SHORTEST) : 1;
     sm_synthetic draw = {.kind = SM_ARRIVALS_POISSON,
                          .rate_per_s = e->rate,
                          .requests = e->first + e->counted,
-                         .lengths = {.prompt = larger(1, e->tokens * longest),
-                                     .output = larger(1, output * longest)},
+                         .lengths = {.prompt = larger(1, (job->prompt - job->prefix) * longest),
+                                     .output = larger(1, job->output * longest)},
                          .least_share = e->clients > 0 ? SM_LOAD_SHORTEST : 0,
                          .seed = (uint64_t)e->run + 1};
     sm_arrivals arrivals = sm_synthetic_arrivals(&draw);
@@ -177,17 +175,14 @@ static void simulate(events *e, event_times *out) {
 }
 
 void load_closed_first(load_steps *c, double in_flight, double most_running, event_times *out) {
-    const sm_serve_job *job = &c->e->decode->job;
     double copies = c->e->apart ? c->n : larger(1, smaller(floor(c->n), MOST_COPIES));
     double all = in_flight * copies;
     events e = {.c = c,
-                .tokens = job->prompt - job->prefix,
                 .in_flight = all,
                 .each = larger(1, (c->e->apart ? all : in_flight) / MOST_CLIENTS /
                                       load_groups(&c->e->plan, c->e->decode)),
                 .rate = 1, /* not looked at */
                 .engines = copies,
-                .runs = 1,
                 .prefill_engines = c->prefill_n};
     e.clients = larger(1, floor(all / e.each + 0.5));
     e.first = e.clients;
@@ -201,9 +196,7 @@ void load_closed_first(load_steps *c, double in_flight, double most_running, eve
 void load_open_first(load_steps *c, double rate, double running, double most_running,
                      event_times *out) {
     enum { FULLER = 4, ROOM = 16 }; /* than on average */
-    const sm_serve_job *job = &c->e->decode->job;
     events e = {.c = c,
-                .tokens = job->prompt - job->prefix,
                 .each = 1,
                 .runs = 1,
                 .counted = COUNTED,

@@ -222,8 +222,3 @@ sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
                             sm_serve_point *point, sm_error *err) {
     return point_of(serve, plan, batch, INFINITY, point, err);
 }
-
-sm_status point_rates(sm_serve *serve, const sm_plan *plan, double batch, sm_serve_point *point,
-                      sm_error *err) {
-    return point_of(serve, plan, batch, serve->job.in_flight > 0 ? INFINITY : 0, point, err);
-}
