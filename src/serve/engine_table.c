@@ -25,8 +25,8 @@ enum {
     POINTS = OCTAVES * OF_OCTAVE + 1,
     EXACT = 1024, /* sequences up to which few have a row of their own */
     SEQUENCES_OF_OCTAVE = 16,
-    TOKENS_OF_OCTAVE = 32,
-    SHORT = 64, /* tokens of a short prompt */
+    TOKENS_OF_OCTAVE = 32, /* times go in steps, of tiles and of waves of them */
+    SHORT = 64,            /* tokens of a short prompt */
     ROWS = EXACT + OCTAVES * TOKENS_OF_OCTAVE + 1
 };
 #define HOST_SHARE 0.5 /* of host memory that holds caches */
@@ -75,9 +75,6 @@ static grid_place octave_place(double value, int of_octave) {
     return (grid_place){point, at - within, octave_value(point, of_octave),
                         octave_value(point + 1, of_octave)};
 }
-
-/* Times go in steps, of tiles and of waves of them. */
-static grid_place rows_of_tokens(double tokens) { return octave_place(tokens, TOKENS_OF_OCTAVE); }
 
 /* A step takes as long as its fullest group of chips: of as many in each, the mean stands. Few have
  * rows of their own, 0 .. EXACT - 1. */
@@ -206,7 +203,7 @@ static double together_cell(engine_table *t, int row, double tokens) {
 }
 
 static double together_s(engine_table *t, double tokens) {
-    grid_place at = rows_of_tokens(tokens);
+    grid_place at = octave_place(tokens, TOKENS_OF_OCTAVE);
     double low = together_cell(t, at.point, at.low);
     if (at.share == 0.0) return low;
     return low + at.share * (together_cell(t, at.point + 1, at.high) - low);
@@ -227,8 +224,9 @@ static double fullest_pass(const engine_table *t, double tokens, double attended
 static double prefill_s(engine_table *t, double tokens, double attended) {
     double fullest = fullest_pass(t, tokens, attended, INFINITY);
     double passes = tokens / fullest + (t->follows ? 0.0 : t->stages - 1.0);
-    return table_s(t, t->prefill, rows_of_tokens(fullest), attended, price_prefill) * passes /
-           t->stages;
+    return table_s(t, t->prefill, octave_place(fullest, TOKENS_OF_OCTAVE), attended,
+                   price_prefill) *
+           passes / t->stages;
 }
 
 /* The groups of a pipeline follow one another: a round of all takes as long as the fullest. */
@@ -239,7 +237,8 @@ static double mixed_s(engine_table *t, double n, double cached, double all, doub
     double prompts = prompts_of(prefill, attended, t->most_tokens).sequences;
     double tokens = prefill * fmax(1.0, t->expert_groups / prompts),
            group = point_group(&t->plan, n);
-    double beside = table_s(t, t->beside, rows_of_tokens(prefill), attended, price_beside);
+    double beside =
+        table_s(t, t->beside, octave_place(prefill, TOKENS_OF_OCTAVE), attended, price_beside);
     double decode = decode_s(t, n, cached), one = decode_s(t, 1.0, 1.0);
     double each = t->depth + 1.0;
     double shared = together_s(t, group * each + tokens) - together_s(t, each + tokens) -

@@ -13,6 +13,7 @@
 enum {
     MOST_CLIENTS = 256, /* of a group of chips: beyond that each stands for several equal ones */
     ROUNDS = 10,        /* requests of each; the first are the burst, those that follow alike, */
+    POINT_ROUNDS = 6,   /* of a point, whose first tokens alone are asked for, */
     MOST_ROUNDS = 40,   /* of a benchmark that tells how many */
     LEAST_ALIKE = 256,  /* and so many at least, of as many benchmarks as that takes */
     MOST_COPIES = 8,    /* engines of a closed loop: more are as these */
@@ -145,37 +146,34 @@ static sm_status run(events *e, const sm_engine engine[2], sm_error *err) {
     return status;
 }
 
-static sm_status run_all(events *e, sm_error *err) {
-    const sm_engines *engines = e->c->e;
-    side sides[2];
-    sm_engine engine[2];
-    sm_status status =
-        make_side(e, engines->decode, &engines->plan, false, &sides[0], &engine[0], err);
-    if (!status && engines->apart)
-        status = make_side(e, engines->prefill, &engines->prefill_plan, true, &sides[1], &engine[1],
-                           err);
-    for (; !status && e->run < e->runs; e->run++) status = run(e, engine, err);
-    return status;
-}
-
 /* A prompt keeps one of the stages of a prefill worker busy at a time: the next comes as soon, and
  * its first token after all of them. */
 static void simulate(events *e, event_times *out) {
     load_steps *c = e->c;
-    double stages = c->e->apart ? c->e->prefill_plan.pipeline : 1;
-    double later_s = load_prefill_s(c, 1) * (1 - 1 / stages);
+    const sm_engines *engines = c->e;
+    double later_s = engines->apart ? load_prefill_s(c, 1) : 0;
     size_t all = (size_t)(e->runs * (e->first + e->counted));
+    side sides[2];
+    sm_engine engine[2];
     if (c->failed) return;
+    later_s *= 1 - 1.0 / engines->prefill_plan.pipeline;
     e->first_s = sm_malloc(all * sizeof *e->first_s);
-    sm_status status = e->first_s ? run_all(e, &c->err) : sm_fail_memory(&c->err);
-    c->failed = status != SM_OK;
+    sm_status s = e->first_s ? SM_OK : sm_fail_memory(&c->err);
+    if (!s) s = make_side(e, engines->decode, &engines->plan, false, sides, engine, &c->err);
+    if (!s && engines->apart)
+        s = make_side(e, engines->prefill, &engines->prefill_plan, true, sides + 1, engine + 1,
+                      &c->err);
+    for (; !s && e->run < e->runs; e->run++) s = run(e, engine, &c->err);
+    c->failed = s != SM_OK;
     for (size_t i = 0; !c->failed && i < all; i++) e->first_s[i] += later_s;
     if (!c->failed) read_first(e, out);
     sm_free(e->first_s);
 }
 
 void load_closed_first(load_steps *c, double in_flight, double most_running, event_times *out) {
-    double copies = c->e->apart ? c->n : larger(1, smaller(floor(c->n), MOST_COPIES));
+    /* Of a point one engine is as the others; of a benchmark the last to end counts. */
+    bool point = !(c->load->requests > 0);
+    double copies = c->e->apart ? c->n : larger(1, smaller(floor(c->n), point ? 1 : MOST_COPIES));
     double all = in_flight * copies;
     events e = {.c = c,
                 .in_flight = all,
@@ -186,9 +184,9 @@ void load_closed_first(load_steps *c, double in_flight, double most_running, eve
                 .prefill_engines = c->prefill_n};
     e.clients = larger(1, floor(all / e.each + 0.5));
     e.first = e.clients;
-    double rounds = c->load->rounds >= 1 ? c->load->rounds : ROUNDS;
+    double rounds = c->load->rounds >= 1 ? c->load->rounds : point ? POINT_ROUNDS : ROUNDS;
     e.counted = floor(e.clients * (smaller(rounds, MOST_ROUNDS) - 1) + 0.5);
-    e.runs = (int)ceil(LEAST_ALIKE / (e.clients * (ROUNDS - 1)));
+    e.runs = (int)ceil(LEAST_ALIKE / (e.clients * ((point ? POINT_ROUNDS : ROUNDS) - 1)));
     e.room = larger(1, smaller(e.clients, floor(most_running / e.each)));
     simulate(&e, out);
 }
