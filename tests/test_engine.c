@@ -118,8 +118,8 @@ static void test_tables_are_the_steps(void **state) {
         const char *model, *on, *plan;
         double mean, most; /* of mixed steps */
     } engine[] = {
-        {"llama-3.1-70b", "h100-sxm:1x8", "tensor=8", 0.006, 0.06},
-        {"llama-3.1-70b", "h100-sxm:1x8", "tensor=4,pipeline=2", 0.006, 0.1},
+        {"llama-3.1-70b", "h100-sxm:1x8", "tensor=8", 0.007, 0.06},
+        {"llama-3.1-70b", "h100-sxm:1x8", "tensor=4,pipeline=2", 0.008, 0.1},
         {"llama-3.1-70b", "h100-sxm:1x8", "tensor=4,data=2", 0.012, 0.12},
         {"llama-2-13b", "tpu-v5e:4x4", "tensor=4,data=4", 0.015, 0.25},
         {"mixtral-8x7b", "h100-sxm:1x8", "tensor=8", 0.006, 0.12},
@@ -141,7 +141,7 @@ static void test_tables_are_the_steps(void **state) {
 static void test_points_are_exact(void **state) {
     served_model m;
     set_up(&m, "llama-3.1-70b", "h100-sxm:1x8", "tensor=8");
-    const double n[] = {1, 7, 100, 1000}, at[] = {1, 96, 1024, 9216};
+    const double n[] = {1, 7, 100, 992}, at[] = {1, 96, 1024, 9216};
     for (int i = 0; i < 4; i++)
         for (int j = 0; j < 4; j++) {
             sm_attend group = {n[i], 1, at[j]};

@@ -23,19 +23,21 @@ enum {
     OCTAVES = 42, /* 1 .. 2^42 tokens */
     OF_OCTAVE = 8,
     POINTS = OCTAVES * OF_OCTAVE + 1,
-    EXACT = 1024, /* sequences, or tokens of a step, up to which each has a row of its own */
-    EXACT_OCTAVES = 10,
-    ROWS_OF_OCTAVE = 32, /* beyond: times go in steps, of tiles and of waves of them */
-    FEW_OF_OCTAVE = 8,   /* sequences of a group of chips in decode, of engines that loads share */
-    SHORT = 64,          /* tokens of a short prompt */
-    ROWS = EXACT + (OCTAVES - EXACT_OCTAVES) * ROWS_OF_OCTAVE
+    EXACT = 1024, /* sequences up to which few have a row of their own */
+    SEQUENCES_OF_OCTAVE = 16,
+    TOKENS_OF_OCTAVE = 32, /* times go in steps, of tiles and of waves of them */
+    SHORT = 64,            /* tokens of a short prompt */
+    ROWS = EXACT + OCTAVES * TOKENS_OF_OCTAVE + 1
 };
 #define HOST_SHARE 0.5 /* of host memory that holds caches */
 
-typedef struct engine_table {
+struct engine_table {
     sm_serve *serve;
-    sm_plan plan, settled;
-    step step[3]; /* of prompts, of decoding, of both: as they lie; s NULL: none yet */
+    sm_plan plan;       /* settled */
+    step step[3];       /* of prompts, of decoding, of both: as they lie; s NULL: none yet */
+    engine_table *next; /* of those that are shared: of a plan on a system, as texts */
+    char text[200], on[128];
+    sm_engine engine;
     sm_arena *arena;
     double *decode[ROWS];  /* by sequences, then cached tokens of each */
     double *prefill[ROWS]; /* by new tokens, then what each attends to */
@@ -44,70 +46,46 @@ typedef struct engine_table {
     int depth;             /* of drafts, which a decode step verifies; 0: none */
     double copies;         /* of the model, each an engine */
     double stages;         /* of a pipeline, which take a group of the sequences each */
-    bool shared;           /* by loads: rows are of fewer sequences and tokens */
     bool follows;          /* prompts come one after the other: a step is what its groups keep a
                               stage busy for */
     double replicas;       /* of a copy: groups of chips with sequences of their own */
     double expert_groups;  /* those of them that share no experts */
     double most_tokens;    /* of a prompt in a step that decodes too */
     sm_error err;          /* SM_INTERNAL: why the last cell has no price */
-} engine_table;
+};
 
 /* ---- the grid: equal steps within each octave ---- */
 
 typedef struct grid_place {
     int point;
-    double share; /* of the next point */
+    double share;     /* of the next point */
+    double low, high; /* values of both */
 } grid_place;
-
-static grid_place octave_place(double value, int of_octave, int points) {
-    int exponent = 0;
-    if (!(value > 1.0)) return (grid_place){0, 0.0};
-    double mantissa = frexp(value, &exponent);
-    double at = (2.0 * mantissa - 1.0) * of_octave;
-    int within = (int)at, point = (exponent - 1) * of_octave + within;
-    if (point >= points - 1) return (grid_place){points - 1, 0.0};
-    return (grid_place){point, at - within};
-}
 
 static double octave_value(int point, int of_octave) {
     return ldexp(1.0 + (double)(point % of_octave) / of_octave, point / of_octave);
 }
 
-/* The row of a value and how far it is from there to the next one; what both are of. */
-typedef struct row_place {
-    grid_place at;
-    double low, high;
-} row_place;
-
-static row_place octave_rows(double value, int of_octave) {
-    grid_place at = octave_place(value, of_octave, ROWS - EXACT + 1);
-    double low = octave_value(at.point, of_octave), high = octave_value(at.point + 1, of_octave);
-    return (row_place){at, low, high};
+static grid_place octave_place(double value, int of_octave) {
+    int exponent = 0, last = OCTAVES * of_octave;
+    double mantissa = frexp(fmax(1.0, value), &exponent);
+    double at = (2.0 * mantissa - 1.0) * of_octave;
+    int within = (int)at, point = (exponent - 1) * of_octave + within;
+    if (point >= last) return (grid_place){last, 0.0, octave_value(last, of_octave), INFINITY};
+    return (grid_place){point, at - within, octave_value(point, of_octave),
+                        octave_value(point + 1, of_octave)};
 }
 
-/* Rows 0 .. EXACT - 1 are of 1 .. EXACT; the row behind them is of the next point after EXACT. */
-static row_place exact_rows(double value) {
-    if (!(value > 1.0)) return (row_place){{0, 0.0}, 1.0, 2.0};
-    double low = floor(value);
-    if (value < EXACT) return (row_place){{(int)value - 1, value - low}, low, low + 1.0};
-    row_place p = octave_rows(value / EXACT, ROWS_OF_OCTAVE);
-    p.at.point += EXACT - 1;
-    return (row_place){p.at, EXACT * p.low, EXACT * p.high};
-}
-
-static row_place rows_of_tokens(const engine_table *t, double tokens) {
-    return t->shared ? octave_rows(tokens, ROWS_OF_OCTAVE) : exact_rows(tokens);
-}
-
-/* A step takes as long as its fullest group of chips: of as many in each, the mean stands. */
-static row_place rows_of_sequences(const engine_table *t, double n) {
+/* A step takes as long as its fullest group of chips: of as many in each, the mean stands. Few have
+ * rows of their own, 0 .. EXACT - 1. */
+static grid_place rows_of_sequences(const engine_table *t, double n) {
     double groups = t->replicas * t->stages, fewer = floor(0.5 * (groups - 1.0));
-    double fullest = ceil(n / groups);
-    if (!t->shared || (fullest < FEW_OF_OCTAVE && n < EXACT)) return exact_rows(n);
-    row_place p = octave_rows(fullest, FEW_OF_OCTAVE);
-    p.at.point += EXACT;
-    return (row_place){p.at, p.low * groups - fewer, p.high * groups - fewer};
+    double fullest = ceil(n / groups), low = floor(fmax(n, 1.0));
+    if (fullest < SEQUENCES_OF_OCTAVE && n < EXACT)
+        return (grid_place){(int)low - 1, fmax(n - low, 0.0), low, low + 1.0};
+    grid_place at = octave_place(fullest, SEQUENCES_OF_OCTAVE);
+    return (grid_place){at.point + EXACT, at.share, at.low * groups - fewer,
+                        at.high * groups - fewer};
 }
 
 static double *new_row(engine_table *t) {
@@ -124,13 +102,11 @@ static double price_batch(engine_table *t, sm_step_batch batch) {
     sm_error err = {.status = SM_OK};
     for (int i = 0; i < batch.groups; i++) batch.group[i].sequences *= t->copies;
     batch.sampled *= t->copies;
-    int decoding = step_decoding(&batch), kind = decoding == 0              ? 0
-                                                 : decoding == batch.groups ? 1
-                                                                            : 2;
-    step *x = &t->step[kind];
+    int decoding = step_decoding(&batch);
+    step *x = &t->step[decoding == 0 ? 0 : decoding == batch.groups ? 1 : 2];
     if (x->s) {
         step_resize(x, &batch);
-    } else if (step_prepare(t->serve, &t->settled, &batch, x, &err)) {
+    } else if (step_prepare(t->serve, &t->plan, &batch, x, &err)) {
         if (err.status == SM_INTERNAL) t->err = err;
         x->s = NULL;
         return NAN;
@@ -180,29 +156,28 @@ static double price_beside(engine_table *t, double tokens, double attended) {
 /* One row of a table: its cells by `attend`, priced by the row's own first argument. */
 typedef double (*price_cell)(engine_table *t, double first, double second);
 
-static double cell(engine_table *t, double *row, int point, price_cell price, double first) {
-    if (isnan(row[point])) row[point] = price(t, first, octave_value(point, OF_OCTAVE));
-    return row[point];
+static double cell(double *cell, engine_table *t, price_cell price, double first, double second) {
+    if (isnan(*cell)) *cell = price(t, first, second);
+    return *cell;
 }
 
-static double between(engine_table *t, double **row, double second, price_cell price,
+static double between(engine_table *t, double **row, grid_place at, price_cell price,
                       double first) {
     if (!*row) *row = new_row(t);
     if (!*row) sm_fail_memory(&t->err);
     if (!*row) return NAN;
-    grid_place at = octave_place(second, OF_OCTAVE, POINTS);
-    double low = cell(t, *row, at.point, price, first);
+    double low = cell(&(*row)[at.point], t, price, first, at.low);
     if (at.share == 0.0) return low;
-    return low + at.share * (cell(t, *row, at.point + 1, price, first) - low);
+    return low + at.share * (cell(&(*row)[at.point + 1], t, price, first, at.high) - low);
 }
 
-static double table_s(engine_table *t, double **rows, row_place first, double second,
+static double table_s(engine_table *t, double **rows, grid_place first, double second,
                       price_cell price) {
-    grid_place at = first.at;
-    double low = between(t, &rows[at.point], second, price, first.low);
-    if (at.share == 0.0) return low;
-    double high = between(t, &rows[at.point + 1], second, price, first.high);
-    return low + at.share * (high - low);
+    grid_place at = octave_place(second, OF_OCTAVE);
+    double low = between(t, &rows[first.point], at, price, first.low);
+    if (first.share == 0.0) return low;
+    double high = between(t, &rows[first.point + 1], at, price, first.high);
+    return low + first.share * (high - low);
 }
 
 /* ---- what depends on the tokens of a step alone ---- */
@@ -228,10 +203,10 @@ static double together_cell(engine_table *t, int row, double tokens) {
 }
 
 static double together_s(engine_table *t, double tokens) {
-    row_place p = rows_of_tokens(t, tokens);
-    double low = together_cell(t, p.at.point, p.low);
-    if (p.at.share == 0.0) return low;
-    return low + p.at.share * (together_cell(t, p.at.point + 1, p.high) - low);
+    grid_place at = octave_place(tokens, TOKENS_OF_OCTAVE);
+    double low = together_cell(t, at.point, at.low);
+    if (at.share == 0.0) return low;
+    return low + at.share * (together_cell(t, at.point + 1, at.high) - low);
 }
 
 /* ---- steps ---- */
@@ -249,8 +224,9 @@ static double fullest_pass(const engine_table *t, double tokens, double attended
 static double prefill_s(engine_table *t, double tokens, double attended) {
     double fullest = fullest_pass(t, tokens, attended, INFINITY);
     double passes = tokens / fullest + (t->follows ? 0.0 : t->stages - 1.0);
-    return table_s(t, t->prefill, rows_of_tokens(t, fullest), attended, price_prefill) * passes /
-           t->stages;
+    return table_s(t, t->prefill, octave_place(fullest, TOKENS_OF_OCTAVE), attended,
+                   price_prefill) *
+           passes / t->stages;
 }
 
 /* The groups of a pipeline follow one another: a round of all takes as long as the fullest. */
@@ -261,7 +237,8 @@ static double mixed_s(engine_table *t, double n, double cached, double all, doub
     double prompts = prompts_of(prefill, attended, t->most_tokens).sequences;
     double tokens = prefill * fmax(1.0, t->expert_groups / prompts),
            group = point_group(&t->plan, n);
-    double beside = table_s(t, t->beside, rows_of_tokens(t, prefill), attended, price_beside);
+    double beside =
+        table_s(t, t->beside, octave_place(prefill, TOKENS_OF_OCTAVE), attended, price_beside);
     double decode = decode_s(t, n, cached), one = decode_s(t, 1.0, 1.0);
     double each = t->depth + 1.0;
     double shared = together_s(t, group * each + tokens) - together_s(t, each + tokens) -
@@ -338,8 +315,8 @@ static void set_links(const sm_serve *s, double chips, sm_engine *e) {
 }
 
 /* Its steps, and nothing of its memory. */
-static sm_status make_steps(sm_serve *serve, const sm_plan *plan, bool shared, bool follows,
-                            sm_arena *arena, sm_engine *engine, sm_error *err) {
+static sm_status make_steps(sm_serve *serve, const sm_plan *plan, bool follows, sm_arena *arena,
+                            sm_engine *engine, sm_error *err) {
     sm_step_batch one = {.groups = 1, .group = {{1.0, 1.0, 1.0}}, .sampled = 1.0};
     sm_step_price price;
     sm_status status = sm_serve_step(serve, plan, &one, &price, err); /* can it be priced at all? */
@@ -349,13 +326,11 @@ static sm_status make_steps(sm_serve *serve, const sm_plan *plan, bool shared, b
     t->serve = serve;
     t->plan = *plan;
     t->arena = arena;
-    t->settled = *plan;
     sm_degrees d;
-    sm_plan_settle(&t->settled, &serve->model);
-    sm_degrees_set(&d, &t->settled, &serve->model);
+    sm_plan_settle(&t->plan, &serve->model);
+    sm_degrees_set(&d, &t->plan, &serve->model);
     t->copies = plan->data;
     t->stages = plan->pipeline;
-    t->shared = shared;
     t->follows = follows;
     t->replicas = d.replicas / t->copies;
     t->expert_groups = expert_groups(&d) / t->copies;
@@ -379,7 +354,7 @@ static sm_status make_steps(sm_serve *serve, const sm_plan *plan, bool shared, b
 sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_tokens,
                           double step_tokens, sm_arena *arena, sm_engine *engine, sm_error *err) {
     sm_serve_room room;
-    sm_status status = make_steps(serve, plan, false, false, arena, engine, err);
+    sm_status status = make_steps(serve, plan, false, arena, engine, err);
     if (!status)
         status = sm_serve_room_of(serve, plan, mean_tokens, step_tokens * plan->data, &room, err);
     if (status) return status;
@@ -399,13 +374,6 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_toke
 
 /* ---- engines that the loads of a job share ---- */
 
-struct shared_engine {
-    char plan[200], system[128]; /* as texts */
-    bool follows;
-    sm_engine steps;
-    shared_engine *next;
-};
-
 void engines_forget(sm_serve *s) {
     sm_arena_free(s->engines_arena);
     s->engines_arena = NULL;
@@ -415,26 +383,25 @@ void engines_forget(sm_serve *s) {
 sm_status engine_steps(sm_serve *s, const sm_plan *plan, bool follows, sm_engine *out,
                        sm_error *err) {
     enum { MOST = 64 };
-    char text[200];
+    char text[sizeof s->engines->text];
     int n = 0;
     sm_plan_format(plan, s->system.torus_dims, text, sizeof text);
-    for (const shared_engine *e = s->engines; e; e = e->next, n++)
-        if (e->follows == follows && strcmp(e->system, s->system.text) == 0 &&
-            strcmp(e->plan, text) == 0) {
-            *out = e->steps;
+    for (const engine_table *t = s->engines; t; t = t->next, n++)
+        if (t->follows == follows && strcmp(t->on, s->system.text) == 0 &&
+            strcmp(t->text, text) == 0) {
+            *out = t->engine;
             return SM_OK;
         }
-    if (n >= MOST) engines_forget(s);
+    if (n >= MOST && !follows) engines_forget(s);
     if (!s->engines_arena) s->engines_arena = sm_arena_new();
-    shared_engine *e = s->engines_arena ? sm_arena_alloc(s->engines_arena, sizeof *e) : NULL;
-    if (!e) return sm_fail_memory(err);
-    sm_status status = make_steps(s, plan, true, follows, s->engines_arena, &e->steps, err);
+    if (!s->engines_arena) return sm_fail_memory(err);
+    sm_status status = make_steps(s, plan, follows, s->engines_arena, out, err);
     if (status) return status;
-    memcpy(e->plan, text, sizeof text);
-    e->follows = follows;
-    snprintf(e->system, sizeof e->system, "%s", s->system.text);
-    e->next = s->engines;
-    s->engines = e;
-    *out = e->steps;
+    engine_table *t = out->context;
+    memcpy(t->text, text, sizeof text);
+    memcpy(t->on, s->system.text, sizeof t->on);
+    t->engine = *out;
+    t->next = s->engines;
+    s->engines = t;
     return SM_OK;
 }

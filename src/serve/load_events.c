@@ -32,8 +32,7 @@ typedef struct side {
 
 typedef struct events {
     load_steps *c;
-    double tokens; /* of a prompt that are new */
-    double each;   /* requests that a client stands for */
+    double each; /* requests that a client stands for */
     double in_flight;
     double clients; /* of all engines; 0: they come at a rate */
     double rate;    /* a second, over so many engines */
@@ -54,17 +53,16 @@ static double step_s(void *context, double n, double cached, double prefill, dou
                            attended + s->prefix);
 }
 
+/* The room of its caches is known already. */
 static sm_status make_side(const events *e, sm_serve *serve, const sm_plan *plan, bool follows,
                            side *s, sm_engine *engine, sm_error *err) {
     *s = (side){.each = e->each, .prefix = serve->job.prefix};
     sm_status status = engine_steps(serve, plan, follows, &s->steps, err);
-    *engine = (sm_engine){.context = s,
-                          .step_s = step_s,
-                          .error = s->steps.error,
-                          .kv_tokens = PLENTY_KV,
-                          .kv_bytes_per_token = 1,
-                          .tokens_per_step = s->steps.tokens_per_step,
-                          .chips = 1};
+    *engine = s->steps;
+    engine->context = s;
+    engine->step_s = step_s;
+    engine->kv_tokens = PLENTY_KV;
+    engine->kv_bytes_per_token = 1;
     return status;
 }
 
@@ -131,15 +129,16 @@ static void set_policy(const events *e, const sm_engine engine[2], sm_simulation
 
 /* Once: from the first request to the last that is drawn. */
 static sm_status run(events *e, const sm_engine engine[2], sm_error *err) {
+    const sm_serve_job *job = &e->c->e->decode->job;
     const sm_load *load = e->c->load;
     bool even = e->clients > 0 && !(load->spread > 0);
     double shortest = load->shortest > 0 ? load->shortest : SM_LOAD_SHORTEST,
-           longest = even ? 2 / (1 + shortest) : 1, output = e->c->e->decode->job.output;
+           longest = even ? 2 / (1 + shortest) : 1;
     sm_synthetic draw = {.kind = SM_ARRIVALS_POISSON,
                          .rate_per_s = e->rate,
                          .requests = e->first + e->counted,
-                         .lengths = {.prompt = larger(1, e->tokens * longest),
-                                     .output = larger(1, output * longest),
+                         .lengths = {.prompt = larger(1, (job->prompt - job->prefix) * longest),
+                                     .output = larger(1, job->output * longest),
                                      .prompt_cv = load->spread,
                                      .output_cv = load->spread},
                          .least_share = even ? shortest : 0,
@@ -156,47 +155,41 @@ static sm_status run(events *e, const sm_engine engine[2], sm_error *err) {
     return status;
 }
 
-static sm_status run_all(events *e, sm_error *err) {
-    const sm_engines *engines = e->c->e;
-    side sides[2];
-    sm_engine engine[2];
-    sm_status status =
-        make_side(e, engines->decode, &engines->plan, false, &sides[0], &engine[0], err);
-    if (!status && engines->apart)
-        status = make_side(e, engines->prefill, &engines->prefill_plan, true, &sides[1], &engine[1],
-                           err);
-    for (; !status && e->run < e->runs; e->run++) status = run(e, engine, err);
-    return status;
-}
-
 /* A prompt keeps one of the stages of a prefill worker busy at a time: the next comes as soon, and
  * its first token after all of them. */
 static void simulate(events *e, event_times *out) {
     load_steps *c = e->c;
-    double stages = c->e->apart ? c->e->prefill_plan.pipeline : 1;
-    double later_s = load_prefill_s(c, 1) * (1 - 1 / stages);
+    const sm_engines *engines = c->e;
+    double later_s = engines->apart ? load_prefill_s(c, 1) : 0;
     size_t all = (size_t)(e->runs * (e->first + e->counted));
+    side sides[2];
+    sm_engine engine[2];
     if (c->failed) return;
+    later_s *= 1 - 1.0 / engines->prefill_plan.pipeline;
     e->first_s = sm_malloc(all * sizeof *e->first_s);
-    sm_status status = e->first_s ? run_all(e, &c->err) : sm_fail_memory(&c->err);
-    c->failed = status != SM_OK;
+    sm_status s = e->first_s ? SM_OK : sm_fail_memory(&c->err);
+    if (!s) s = make_side(e, engines->decode, &engines->plan, false, sides, engine, &c->err);
+    if (!s && engines->apart)
+        s = make_side(e, engines->prefill, &engines->prefill_plan, true, sides + 1, engine + 1,
+                      &c->err);
+    for (; !s && e->run < e->runs; e->run++) s = run(e, engine, &c->err);
+    c->failed = s != SM_OK;
     for (size_t i = 0; !c->failed && i < all; i++) e->first_s[i] += later_s;
     if (!c->failed) read_first(e, out);
     sm_free(e->first_s);
 }
 
 void load_closed_first(load_steps *c, double in_flight, double most_running, event_times *out) {
-    const sm_serve_job *job = &c->e->decode->job;
-    double copies = c->e->apart ? c->n : larger(1, smaller(floor(c->n), MOST_COPIES));
+    /* Of a point one engine is as the others; of a benchmark the last to end counts. */
+    bool point = !(c->load->requests > 0);
+    double copies = c->e->apart ? c->n : larger(1, smaller(floor(c->n), point ? 1 : MOST_COPIES));
     double all = in_flight * copies, most = c->load->spread > 0 ? MOST_APART : MOST_CLIENTS;
     events e = {.c = c,
-                .tokens = job->prompt - job->prefix,
                 .in_flight = all,
                 .each = larger(1, (c->e->apart ? all : in_flight) / most /
                                       load_groups(&c->e->plan, c->e->decode)),
                 .rate = 1, /* not looked at */
                 .engines = copies,
-                .runs = 1,
                 .prefill_engines = c->prefill_n};
     e.clients = larger(1, floor(all / e.each + 0.5));
     e.first = e.clients;
@@ -210,9 +203,7 @@ void load_closed_first(load_steps *c, double in_flight, double most_running, eve
 void load_open_first(load_steps *c, double rate, double running, double most_running,
                      event_times *out) {
     enum { FULLER = 4, ROOM = 16 }; /* than on average */
-    const sm_serve_job *job = &c->e->decode->job;
     events e = {.c = c,
-                .tokens = job->prompt - job->prefix,
                 .each = 1,
                 .runs = 1,
                 .counted = COUNTED,

@@ -67,8 +67,7 @@ static sm_load_times closed(load_steps *c, double in_flight, double most_running
         return closed_bound(c, fmax(1, fmin(in_flight, most_running)), t.running);
     }
     settle(c, in_flight, most_running, c->software->admission_s + alone, &t);
-    event_times first = {
-        .mean_s = t.ttft_s, .steady_s = t.ttft_s, .median_s = t.ttft_s, .p99_s = t.ttft_s};
+    event_times first = {.steady_s = t.ttft_s};
     load_closed_first(c, in_flight, most_running, &first);
     /* Who waits, waits for room; of a benchmark that is told whole, its end counts too. */
     bool full = t.running >= most_running && !(c->load->rounds >= 1);
@@ -108,7 +107,7 @@ static sm_load_times open(load_steps *c, double most_running) {
     } else {
         double most = c->e->apart ? c->prefill_n / load_service_s(c) : INFINITY;
         if (t.running >= most_running) most = fmin(most, 1 / t.request_s);
-        event_times first = {.mean_s = t.ttft_s, .median_s = t.ttft_s, .p99_s = t.ttft_s};
+        event_times first = {.mean_s = t.ttft_s};
         double taken = fmin(c->load->requests, KEEPS_UP * most);
         load_open_first(c, taken, t.running, most_running, &first);
         if (!c->e->apart && taken >= c->load->requests && first.token_s > 0) {

@@ -124,7 +124,7 @@ sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decod
 sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, double most_batch,
                            const decode_time *decode, double first_s, double simulated_s,
                            point_load *out, sm_error *err) {
-    const sm_load load = {.kind = SM_LOAD_CLOSED};
+    const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = s->job.in_flight};
     const sm_engines one = {
         .decode = s, .prefill = s, .plan = *plan, .prefill_plan = *plan, .n = 1, .prefill_n = 1};
     load_steps c = load_steps_of(&one, &load, batch);
@@ -222,9 +222,4 @@ sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double si
 sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
                             sm_serve_point *point, sm_error *err) {
     return point_of(serve, plan, batch, INFINITY, point, err);
-}
-
-sm_status point_rates(sm_serve *serve, const sm_plan *plan, double batch, sm_serve_point *point,
-                      sm_error *err) {
-    return point_of(serve, plan, batch, serve->job.in_flight > 0 ? INFINITY : 0, point, err);
 }

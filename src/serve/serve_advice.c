@@ -1,6 +1,7 @@
 /* The one change that helps most: each candidate is priced, none is asserted. None makes a token
  * slower or dearer. Of several the best is the one with the largest product of what it saves in
  * time per token and in cost (chips where no price is known). */
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,7 +63,9 @@ static void try_job(advice *a, const char *change, const sm_serve_job *job,
     sm_error err = {.status = SM_OK};
     if (!is_possible(a, sm_serve_new(job, &s, &err), &err)) return;
     if (calibration) sm_serve_set_calibration(s, calibration);
-    if (is_possible(a, point_rates(s, plan, batch, &p, &err), &err)) consider(a, change, &p);
+    double simulated_s = job->in_flight > 0 ? INFINITY : 0;
+    if (is_possible(a, point_of(s, plan, batch, simulated_s, &p, &err), &err))
+        consider(a, change, &p);
     sm_serve_free(s);
 }
 
@@ -112,7 +115,8 @@ static void try_other_chip(advice *a, sm_serve *s, const sm_chip *chip) {
     sm_serve_set_calibration(s, same);
     snprintf(change, sizeof change, "as many %s", chip->name);
     sm_error err = {.status = SM_OK};
-    if (is_possible(a, point_rates(s, &a->now->plan, a->now->batch, &p, &err), &err))
+    double simulated_s = s->job.in_flight > 0 ? INFINITY : 0;
+    if (is_possible(a, point_of(s, &a->now->plan, a->now->batch, simulated_s, &p, &err), &err))
         consider(a, change, &p);
 }
 

@@ -41,7 +41,7 @@ typedef struct variant {
 } variant;
 
 typedef struct work_memo work_memo;
-typedef struct shared_engine shared_engine;
+typedef struct engine_table engine_table;
 typedef uint16_t layer_counts[SM_MAX_LAYER_KINDS];
 
 struct sm_serve {
@@ -60,9 +60,9 @@ struct sm_serve {
     double largest_top_k;
     layer_counts *before; /* layers of each kind before layer i, i = 0 .. L */
     variant *variant[VARIANTS];
-    sm_curve_memo curves;   /* of this system and calibration */
-    work_memo *memo;        /* of a search, which prices the same ops again and again; else NULL */
-    shared_engine *engines; /* of the plans under loads so far (engine_steps) */
+    sm_curve_memo curves;  /* of this system and calibration */
+    work_memo *memo;       /* of a search, which prices the same ops again and again; else NULL */
+    engine_table *engines; /* of the plans under loads so far (engine_steps) */
     sm_arena *engines_arena;
     sm_serve *draft; /* the draft model on the same system, NULL without */
 };
@@ -260,13 +260,11 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, doubl
                            const decode_time *decode, double first_s, double simulated_s,
                            point_load *out, sm_error *err);
 
-/* sm_serve_point_of; with first tokens in closed form unless they are simulated. */
+/* sm_serve_point_of; with first tokens in closed form unless they are simulated: where only times
+ * per token and throughput are asked for, these follow from them of requests in flight that are
+ * given. */
 sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double simulated_s,
                    sm_serve_point *point, sm_error *err);
-/* Where only times per token and throughput are asked for: first tokens are simulated where these
- * follow from them, which is of requests in flight that are given. */
-sm_status point_rates(sm_serve *serve, const sm_plan *plan, double batch, sm_serve_point *point,
-                      sm_error *err);
 
 /* ---- search ---- */
 enum { MAX_SLICES = 96, MAX_ORDERS = 1024 };
@@ -412,7 +410,7 @@ double holding_most(const sm_serve *s, const holding *f, double step_tokens);
 /* ---- engines (engine_table.c) ---- */
 /* The steps of the engine of a plan, as sm_serve_engine has them without its memory; follows:
  * prompts alone come one after the other, and take what keeps a stage of the pipeline busy. They
- * are shared, and live until the next call, or until the constants change. */
+ * are shared, and live until the constants change or the next call for those that do not follow. */
 sm_status engine_steps(sm_serve *s, const sm_plan *plan, bool follows, sm_engine *out,
                        sm_error *err);
 void engines_forget(sm_serve *s);
