@@ -120,7 +120,7 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
     exposed_parts s = exposed_parts_of(l->t, plan, l->p, index, set);
     for (int i = 0; i < one->part.comms; i++) {
         const sm_comm *c = &one->part.comm[i];
-        const sm_timed_curve *curve = l->p->at.slot[one->slot[i]];
+        const sm_timed_curve *curve = l->p->at.slot[one->sent[i].slot];
         if (sm_comm_is_spared(c, kept_gathered(l->t, plan))) continue;
         int way = c->phase != SM_PHASE_FORWARD;
         const double *part_of = c->stream == SM_STREAM_RING       ? s.ring

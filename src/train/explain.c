@@ -69,7 +69,7 @@ static void tell_way(teller *x, sm_why *to, int index, int way) {
         if ((one->part.comm[i].phase != SM_PHASE_FORWARD) == (way == 1) &&
             !sm_comm_is_spared(&one->part.comm[i], kept_gathered(x->t, x->plan)))
             for (int n = comm_times(x->t, &one->part.program, &one->part.comm[i]); n > 0; n--)
-                tell_comm(x, w, index, &one->part.comm[i], x->p->at.slot[one->slot[i]]);
+                tell_comm(x, w, index, &one->part.comm[i], x->p->at.slot[one->sent[i].slot]);
 }
 
 /* ---- the step ---- */

@@ -687,7 +687,7 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     if (!x->open) return;
     x->plan.zero = x->c.zero[0];
     if (known && !at_hand) pieces_comm(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
-    pieces_comm_again(x->t, &x->plan, &x->l->p);
+    pieces_comm_again(x->t, &x->l->p);
     x->in &= x->c.in.microbatch[i];
     for (int z = 0; z < x->c.n_zero; z++) {
         if (x->c.zero[z] == 2) two = true;

@@ -28,17 +28,15 @@ void pieces_gathered(const sm_train *t, const sm_plan *plan, pieces *p) {
 
 void pieces_comm(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p) {
     const sm_timed_line *line;
-    for (int i = first; i < end; i++)
-        piece_comm_compute(t, p->v, i, &p->d, &p->at, plan, &p->comm[i]);
+    for (int i = first; i < end; i++) piece_comm_compute(t, i, plan, p);
     double bytes = size_at(&p->v->piece[0].part.boundary, &p->d);
     p->send_serial_s = p->at.send ? sm_timed_curve_s(p->at.send, bytes, &line) : 0;
     /* a stage works on its next microbatch while the last one travels */
     p->send_s = p->send_serial_s * (1 - t->calibration->overlap);
 }
 
-void pieces_comm_again(const sm_train *t, const sm_plan *plan, pieces *p) {
-    for (int i = 0; i < p->v->pieces; i++)
-        piece_comm_again(t, p->v, i, &p->d, &p->at, plan, &p->comm[i]);
+void pieces_comm_again(const sm_train *t, pieces *p) {
+    for (int i = 0; i < p->v->pieces; i++) piece_comm_again(t, i, p);
 }
 
 void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p) {

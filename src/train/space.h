@@ -45,9 +45,18 @@ typedef struct piece_set {
     eager_array eager_array[MAX_EAGER];
 } piece_set;
 
+/* A collective of a microbatch, as it is added up. */
+typedef enum comm_kind { BLOCKING, EXCHANGE, RING, STREAM, COMM_KINDS } comm_kind;
+typedef struct sent {
+    uint16_t like;      /* the first of the variant that takes as long: piece x SM_MAX_COMM + nth */
+    uint8_t slot;       /* its curve */
+    uint8_t sum, kind;  /* of piece_comm; of comm_kind */
+    bool may_run_again; /* with the op that it serves */
+} sent;
+
 typedef struct piece {
     sm_partition part;
-    uint8_t slot[SM_MAX_COMM];     /* curve of each collective */
+    sent sent[SM_MAX_COMM];        /* each collective */
     piece_set set[MAX_SETS];       /* what is gathered is gathered again */
     piece_set set_whole[MAX_SETS]; /* activations are kept as they were gathered */
     int gradients;                 /* of the op with most of them: made while its operands live */
@@ -206,17 +215,23 @@ void place_least(const sm_train *t, const slot_key *key, int n, const sm_group *
 
 /* Some of the collectives of a microbatch: their seconds, and how long each level is busy. */
 typedef struct comm_sums {
-    double blocking, exchange, ring; /* exchange: all-to-all of routed tokens */
-    double serial;                   /* streams, if nothing overlapped */
-    double busy[SM_MAX_LEVELS];      /* with streams */
-    double all[SM_MAX_LEVELS];       /* with everything */
-    double latency;                  /* inside blocking, exchange and ring */
+    double s[COMM_KINDS];       /* exchange: all-to-all of routed tokens; streams: if nothing
+                                   overlapped */
+    double latency;             /* inside them, but for streams */
+    double busy[SM_MAX_LEVELS]; /* with streams */
+    double all[SM_MAX_LEVELS];  /* with everything */
 } comm_sums;
+/* Forward; backward, but for what the forward pass made too: weights and activations, where
+ * regather does not keep them. */
+enum { SUM_FORWARD, SUM_BACKWARD, SUM_WEIGHTS, SUM_ACTIVATIONS, COMM_SUMS };
 typedef struct piece_comm {
-    comm_sums way[2];               /* forward; backward, but for what the forward pass made too */
-    comm_sums weights, activations; /* of the backward pass, where regather does not keep them */
-    comm_sums again[MAX_SETS];      /* what recomputation asks for */
+    comm_sums sum[COMM_SUMS];
+    comm_sums again[MAX_SETS]; /* what recomputation asks for */
 } piece_comm;
+/* Of one collective: seconds, how many of them are latency, and those of each level that is busy. */
+typedef struct comm_time {
+    double s, latency, busy[SM_MAX_LEVELS];
+} comm_time;
 /* What a plan makes of them in one direction: seconds, and how long the busiest level is busy. */
 typedef struct comm_way {
     double blocking, exchange, ring, serial, latency;
@@ -231,11 +246,9 @@ double piece_comm_busy(const sm_train *t, const piece_comm *comm, int level, int
  * travel in, and of as many heads as its software sends (keys_whole). */
 double comm_bytes(const sm_train *t, int index, const sm_comm *c, const sm_degrees *d,
                   const sm_plan *plan);
-/* All but what recomputation asks for; and that. */
-void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                        const placed *p, const sm_plan *plan, piece_comm *out);
-void piece_comm_again(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                      const placed *p, const sm_plan *plan, piece_comm *out);
+/* All but what recomputation asks for, of pieces from the first on; and that, after all of them. */
+void piece_comm_compute(const sm_train *t, int index, const sm_plan *plan, pieces *p);
+void piece_comm_again(const sm_train *t, int index, pieces *p);
 
 /* Seconds each level is busy with the collectives of a microbatch at datasheet rates. */
 void piece_ideal_compute(const sm_train *t, const variant *v, int index, int set,
@@ -327,6 +340,7 @@ struct pieces {
     placed at;
     piece_time time[MAX_PIECES];
     piece_comm comm[MAX_PIECES];
+    comm_time sent[MAX_PIECES * SM_MAX_COMM]; /* by their first like */
     comm_way way[MAX_PIECES][2];           /* forward, backward */
     stage_load *load, own_load[MAX_LOADS]; /* those at hand */
     kept_bytes kept[MAX_PIECES];
@@ -342,7 +356,7 @@ void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_kept(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_gathered(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_comm(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p);
-void pieces_comm_again(const sm_train *t, const sm_plan *plan, pieces *p);
+void pieces_comm_again(const sm_train *t, pieces *p);
 void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p);
 /* What a plan makes of the collectives of the pieces first .. end - 1; layer kinds come first. */
 void pieces_ways(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p);

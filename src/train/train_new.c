@@ -55,13 +55,45 @@ sm_status set_check(const piece_set *s, sm_error *err) {
     return SM_OK;
 }
 
+/* Whether two collectives take as long wherever they lie; those of keys may be of more heads in one
+ * piece than in another. */
+static bool takes_as_long(const piece *a, const sm_comm *x, const piece *b, const sm_comm *y) {
+    return a->sent[x - a->part.comm].slot == b->sent[y - b->part.comm].slot &&
+           x->bytes.base == y->bytes.base && x->bytes.mask == y->bytes.mask &&
+           x->bytes.per_sequence == y->bytes.per_sequence && x->gradient == y->gradient &&
+           x->narrow == y->narrow && x->stream == y->stream &&
+           (a == b || x->stream != SM_STREAM_RING);
+}
+
+static uint16_t first_like(const variant *v, int index, int nth) {
+    const piece *p = &v->piece[index];
+    for (int i = 0; i <= index; i++)
+        for (int k = 0; k < v->piece[i].part.comms && (i < index || k < nth); k++)
+            if (takes_as_long(&v->piece[i], &v->piece[i].part.comm[k], p, &p->part.comm[nth]))
+                return v->piece[i].sent[k].like;
+    return (uint16_t)(index * SM_MAX_COMM + nth);
+}
+
+static void add_sent(variant *v, int index, int nth) {
+    piece *p = &v->piece[index];
+    const sm_comm *c = &p->part.comm[nth];
+    const bool beside = c->stream == SM_STREAM_PREFETCH || c->stream == SM_STREAM_DRAIN;
+    p->sent[nth] = (sent){.slot = slot_for(v, c->op, c->axes, c->ragged, ALL_COPIES),
+                          .sum = !c->repeated                ? c->phase != SM_PHASE_FORWARD
+                                 : c->role == SM_ROLE_WEIGHT ? SUM_WEIGHTS
+                                                             : SUM_ACTIVATIONS,
+                          .kind = beside                         ? STREAM
+                                  : c->stream == SM_STREAM_RING ? RING
+                                  : c->ragged                   ? EXCHANGE
+                                                                : BLOCKING,
+                          .may_run_again = c->phase == SM_PHASE_FORWARD && !beside};
+    p->sent[nth].like = first_like(v, index, nth);
+    v->over = (sm_axes)(v->over | c->axes);
+}
+
 sm_status variant_slots(variant *v, int index, sm_error *err) {
     piece *p = &v->piece[index];
-    for (int i = 0; i < p->part.comms; i++) {
-        const sm_comm *c = &p->part.comm[i];
-        p->slot[i] = slot_for(v, c->op, c->axes, c->ragged, ALL_COPIES);
-        v->over = (sm_axes)(v->over | c->axes);
-    }
+    for (int i = 0; i < p->part.comms; i++) add_sent(v, index, i);
     for (int i = 0; i < p->part.classes; i++) {
         sm_axes axes = p->part.weight[i].partial;
         if (p->part.weight[i].fixed) continue;
