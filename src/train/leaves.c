@@ -225,11 +225,12 @@ static void take_passes(const expansion *x, bool ends, pass *to) {
 }
 
 /* Those of a kind of schedules, of the pieces from `from` on: of layers, or of all. */
+static const sm_schedule passes_like[PASS_KINDS] = {SM_SCHEDULE_ZB_H1, SM_SCHEDULE_1F1B,
+                                                    SM_SCHEDULE_DUALPIPE};
+
 static void kind_passes(expansion *x, int kind, int from, bool ends, pass *to) {
-    static const sm_schedule of[PASS_KINDS] = {SM_SCHEDULE_ZB_H1, SM_SCHEDULE_1F1B,
-                                               SM_SCHEDULE_DUALPIPE};
     pieces *p = &x->l->p;
-    x->plan.schedule = of[kind];
+    x->plan.schedule = passes_like[kind];
     pieces_pass(x->t, &x->plan, from, ends ? p->v->pieces : x->t->kinds, p);
     take_passes(x, ends, to);
 }
@@ -593,32 +594,61 @@ static void lay_hopeful(expansion *x) {
     x->laid = true;
 }
 
+/* The collectives of no placement become those at hand. */
+static void take_comm(expansion *x, bool all) {
+    pieces *p = &x->l->p;
+    const int main = x->t->main_kind, first = all ? 0 : main, end = all ? p->v->pieces : main + 1;
+    lay_hopeful(x);
+    x->plan.zero = 0;
+    if (x->main_at_hand != x->microbatch) pieces_comm(x->t, &x->plan, main, main + 1, p);
+    if (all && x->at_hand != x->microbatch) {
+        pieces_comm(x->t, &x->plan, 0, main, p);
+        pieces_comm(x->t, &x->plan, main + 1, p->v->pieces, p);
+        x->at_hand = x->microbatch;
+    }
+    x->main_at_hand = x->microbatch;
+    take_least(x, first, end);
+}
+
+/* Of a kind of schedules, but without collectives of any but the main layers. */
+static void main_passes(expansion *x, int kind, pass *to) {
+    pieces *p = &x->l->p;
+    for (int i = 0; i < p->v->pieces; i++) {
+        const piece_time *time = &p->time[i];
+        const pass apart = {time->forward, time->backward_input, time->backward_weight};
+        const pass whole = {time->forward, time->backward_input + time->backward_weight, 0};
+        p->pass[i].expected = kind == 0 ? apart : whole;
+    }
+    x->plan.schedule = passes_like[kind];
+    pieces_pass(x->t, &x->plan, x->t->main_kind, x->t->main_kind + 1, p);
+    take_passes(x, true, to);
+}
+
 /* Those of the microbatch at hand with the collectives of no placement, which become the curves at
  * hand where they are needed first: of each kind of schedule. Work is timed last, since that takes
  * longest. Until then it is its floor, under which collectives hide no more than under what it
  * takes; of a ring, which hides under attention, nothing counts. */
-static const placed_passes *hopeful_passes(expansion *x, bool exact) {
+static const placed_passes *hopeful_passes(expansion *x, passes_of_what of) {
     pieces *p = &x->l->p;
-    const int n = passes_of(x->t), all = p->v->pieces;
+    const int n = passes_of(x->t), main = x->t->main_kind, all = p->v->pieces;
     uint64_t key = sm_hash_mixed(p->v->code, x->regather[0][0].regather);
     key = sm_hash_mixed(key, (uint32_t)x->plan.fsdp);
     if (p->v->over & SM_BIT(SM_AXIS_DATA)) key = sm_hash_mixed(key, (uint32_t)x->plan.data);
     key = sm_hash_mixed(key, timed_key(x));
     placed_passes *at = &x->l->hopeful[key % (x->l->n_timed * HOPEFUL)];
-    if (at->key == key && at->timed >= exact) return at;
+    if (at->key == key && at->of >= of) return at;
     if (!at->at) at->at = x->l->pass_room, x->l->pass_room += PASS_KINDS * n;
-    lay_hopeful(x);
-    x->plan.zero = 0;
-    if (x->at_hand != x->microbatch) pieces_comm(x->t, &x->plan, 0, all, p);
-    x->at_hand = x->microbatch;
-    take_least(x, 0, all);
-    at->timed = exact || is_timed(x);
-    if (at->timed) take_times(x);
-    else {
-        take_floors(x, floor_of(x));
-        for (int k = 0; k < all; k++) p->way[k][0].ring = p->way[k][1].ring = 0;
+    take_comm(x, of > MAIN_COMM);
+    const bool exact = of == ALL_TIMED || is_timed(x);
+    at->of = exact && of > MAIN_COMM ? ALL_TIMED : of;
+    if (exact) take_times(x);
+    else take_floors(x, floor_of(x));
+    for (int k = of > MAIN_COMM ? 0 : main; !exact && k < (of > MAIN_COMM ? all : main + 1); k++)
+        p->way[k][0].ring = p->way[k][1].ring = 0;
+    for (int kind = 0; kind < PASS_KINDS; kind++) {
+        if (of == MAIN_COMM) main_passes(x, kind, at->at + kind * n);
+        else kind_passes(x, kind, 0, true, at->at + kind * n);
     }
-    for (int kind = 0; kind < PASS_KINDS; kind++) kind_passes(x, kind, 0, true, at->at + kind * n);
     at->key = key;
     return at;
 }
@@ -635,10 +665,10 @@ schedule_set leaves_hopeful(expansion *x, int i, schedule_set of) {
     const placed_passes *at = NULL;
     x->known = true;
     take_microbatch(x, i);
-    for (int exact = 0; of && !(at && at->timed); exact++) {
-        at = hopeful_passes(x, exact);
+    while (of && !(at && at->of == ALL_TIMED)) {
+        at = hopeful_passes(x, at ? at->of + 1 : MAIN_COMM);
         of = passes_hopeful(x, at->at, of);
-        if (!of || x->loaded) continue;
+        if (!of || x->loaded || at->of == MAIN_COMM) continue;
         lay_hopeful(x); /* where a chance is left: the ends of a step, too */
         load_stages(x);
         of = passes_hopeful(x, at->at, of);
@@ -674,7 +704,7 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     const bool known = x->known || !x->h->options->prune;
     const bool at_hand = x->known && x->at_hand == i && x->c.zero[0] != 2;
     x->open = 0;
-    x->at_hand = -1;
+    x->at_hand = x->main_at_hand = -1;
     if (!(above & x->c.in.microbatch[i])) return;
     take_microbatch(x, i);
     take_times(x);

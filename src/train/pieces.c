@@ -28,7 +28,10 @@ void pieces_gathered(const sm_train *t, const sm_plan *plan, pieces *p) {
 
 void pieces_comm(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p) {
     const sm_timed_line *line;
-    for (int i = first; i < end; i++) piece_comm_compute(t, i, plan, p);
+    const int main = t->main_kind;
+    if (main >= first && main < end) piece_comm_compute(t, main, plan, p);
+    for (int i = first; i < end; i++)
+        if (i != main) piece_comm_compute(t, i, plan, p);
     double bytes = size_at(&p->v->piece[0].part.boundary, &p->d);
     p->send_serial_s = p->at.send ? sm_timed_curve_s(p->at.send, bytes, &line) : 0;
     /* a stage works on its next microbatch while the last one travels */
@@ -51,9 +54,9 @@ static int piece_set_of(const sm_train *t, const sm_plan *plan, int index) {
 /* Seconds that what a layer keeps takes to host memory or back. */
 static double offload_s(const sm_train *t, const sm_plan *plan, const pieces *p, int index) {
     bool offload = plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
+    if (!offload || index >= t->kinds) return 0;
     double pcie = sm_chip_host_bytes_per_s_oneway(&t->system.chip);
-    bool layer = index < t->kinds;
-    return offload && layer && pcie > 0 ? kept_of(&p->kept[index], set_of(plan), plan) / pcie : 0;
+    return pcie > 0 ? kept_of(&p->kept[index], set_of(plan), plan) / pcie : 0;
 }
 
 void pieces_ways(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p) {

@@ -84,11 +84,13 @@ typedef struct timed {
 } timed;
 /* Passes of each kind of layer, of what comes before all of them and of the head, with the
  * collectives of no placement, which depend on fsdp and the rules beside: for each kind of
- * schedule. */
+ * schedule. With the least work, those of the main kind of layers alone; all; with all work timed.
+ */
+typedef enum passes_of_what { MAIN_COMM, ALL_COMM, ALL_TIMED } passes_of_what;
 typedef struct placed_passes {
     uint64_t key;
     pass *at;
-    bool timed; /* or with the least work */
+    passes_of_what of;
 } placed_passes;
 /* What no microbatch takes less than, by which most are ruled out before they are timed. */
 typedef struct timed_floor {
@@ -294,7 +296,8 @@ typedef struct expansion {
     bool loaded;                            /* the ends of a step with the curves at hand */
     bool known;       /* schedules that the curves at hand leave no chance are out */
     bool laid;        /* the curves at hand are those of no placement */
-    int at_hand;      /* the microbatch whose work and collectives are; -1: none */
+    int at_hand, main_at_hand; /* the microbatch whose work and collectives are, and those of the
+                                  main kind of layers; -1: none */
     bool host_beside; /* plans with activations in host memory have one each without */
     settled_set done[2][SM_RECOMPUTE_COUNT][SM_REGATHER_COUNT]; /* on the chip; in host memory */
     double state[2][2][MAX_LOADS]; /* without ZeRO-2 and with it the least that each piece has of

@@ -48,7 +48,8 @@ typedef struct piece_set {
 /* A collective of a microbatch, as it is added up. */
 typedef enum comm_kind { BLOCKING, EXCHANGE, RING, STREAM, COMM_KINDS } comm_kind;
 typedef struct sent {
-    uint16_t like;      /* the first of the variant that takes as long: piece x SM_MAX_COMM + nth */
+    uint16_t like;      /* the first that takes as long, of the main kind of layers or of its own
+                           piece: piece x SM_MAX_COMM + nth */
     uint8_t slot;       /* its curve */
     uint8_t sum, kind;  /* of piece_comm; of comm_kind */
     bool may_run_again; /* with the op that it serves */
@@ -106,7 +107,7 @@ struct sm_train {
     double memory_margin; /* part of the memory that stays free */
     sm_train_software software;
     double weight_bytes;           /* of a weight as it is stored and gathered */
-    int kinds;                     /* layer kinds in use; piece k is kind k */
+    int kinds, main_kind; /* layer kinds in use, piece k is kind k; that with most layers */
     double model_flops_per_token;  /* without padding */
     double padding;                /* share of a forward pass; 0: the model is as it was given */
     double matmul_flops_per_token; /* forward, of products with weights */
@@ -246,7 +247,7 @@ double piece_comm_busy(const sm_train *t, const piece_comm *comm, int level, int
  * travel in, and of as many heads as its software sends (keys_whole). */
 double comm_bytes(const sm_train *t, int index, const sm_comm *c, const sm_degrees *d,
                   const sm_plan *plan);
-/* All but what recomputation asks for, of pieces from the first on; and that, after all of them. */
+/* All but what recomputation asks for, of the main kind of layers first; and that, after all. */
 void piece_comm_compute(const sm_train *t, int index, const sm_plan *plan, pieces *p);
 void piece_comm_again(const sm_train *t, int index, pieces *p);
 
@@ -478,7 +479,7 @@ sm_status piece_set_fill(piece *p, int index, sm_bits set, sm_error *err);
 void set_keep(piece_set *set, const sm_size *bytes);
 sm_status set_check(const piece_set *set, sm_error *err);
 /* Curves for the collectives of a piece that has been partitioned. */
-sm_status variant_slots(variant *v, int index, sm_error *err);
+sm_status variant_slots(const sm_train *t, variant *v, int index, sm_error *err);
 /* Why the degrees cannot shard this model and batch, and why the plan is impossible; NULL when they
  * can, when it is not. */
 const char *degrees_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size);
