@@ -78,20 +78,20 @@ static floors_of all_kept(expansion *x) {
 static void add_fitting(expansion *x, int n, const floors_of *asked, fit_memo *memo) {
     lane_scratch *l = x->l;
     double most = memory_capacity(x->t);
-    memory_floors bytes;
+    memory_floors bytes[2];
     if (x->h->options->objective == SM_OBJECTIVE_MEMORY) most = smaller(most, x->threshold);
     most = larger(most, l->least_memory) * (1 + ROUNDING);
     take_schedule(x, n);
     stages_shape(x->t, &x->plan, &l->s);
     const bool dual = x->plan.schedule == SM_SCHEDULE_DUALPIPE;
+    const double *const state[2] = {x->state[0][dual], x->state[1][dual]}; /* HUGE_VAL: none */
+    stages_floors(x->t, &x->plan, &l->p, &l->s, asked, state, bytes);
     for (int two = 0; two < 2; two++) {
-        if (x->state[two][dual][0] == HUGE_VAL) continue;
-        stages_floors(x->t, &x->plan, &l->p, &l->s, asked, x->state[two][dual], bytes);
         for (int way = 0; way < 2 * SM_REGATHER_COUNT; way++) {
             const int host = way / SM_REGATHER_COUNT, g = way % SM_REGATHER_COUNT;
             if (!(asked->ways[host] >> g & 1)) continue;
             for (int r = 0; r < asked->sets; r++) {
-                if (bytes[host][g][r] > most) continue;
+                if (bytes[two][host][g][r] > most) continue;
                 memo->fit[two][host][g][r] |= 1u << n;
                 memo->any |= 1u << n;
             }

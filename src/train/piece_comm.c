@@ -68,6 +68,10 @@ int comm_times(const sm_train *t, const sm_program *b, const sm_comm *c) {
 void piece_comm_compute(const sm_train *t, int index, const sm_plan *plan, pieces *p) {
     const piece *of = &p->v->piece[index];
     comm_sums *sum = p->comm[index].sum;
+    if (of->sends_as_main && plan->zero != 2 && !t->software_memory.gate_reduced) {
+        memcpy(sum, p->comm[t->main_kind].sum, COMM_SUMS * sizeof *sum);
+        return;
+    }
     memset(sum, 0, COMM_SUMS * sizeof *sum);
     for (int i = 0; i < of->part.comms; i++) {
         const sent *c = &of->sent[i];

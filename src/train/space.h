@@ -58,6 +58,7 @@ typedef struct sent {
 typedef struct piece {
     sm_partition part;
     sent sent[SM_MAX_COMM];        /* each collective */
+    bool sends_as_main;            /* those of the main kind of layers, in their order */
     piece_set set[MAX_SETS];       /* what is gathered is gathered again */
     piece_set set_whole[MAX_SETS]; /* activations are kept as they were gathered */
     int gradients;                 /* of the op with most of them: made while its operands live */
@@ -426,14 +427,14 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
                    sm_memory *memory);
 /* No less is needed, of each of these recomputation sets, with activations on the chip and in host
  * memory and what is gathered kept or not (ways: a bit of each that is asked), where piece i has no
- * less than state[i] of weights, gradients and the optimizer's state. */
+ * less than state[n][i] of weights, gradients and the optimizer's state: of each n. */
 typedef struct floors_of {
     int sets, set[SM_RECOMPUTE_COUNT];
     unsigned ways[2];
 } floors_of;
 typedef double memory_floors[2][SM_REGATHER_COUNT][SM_RECOMPUTE_COUNT];
 void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
-                   const floors_of *asked, const double *state, memory_floors most);
+                   const floors_of *asked, const double *const state[2], memory_floors most[2]);
 /* Of each stage of the pipeline. */
 void stages_each_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                         sm_memory *memory);

@@ -350,12 +350,12 @@ static double state_of_stage(const sm_train *t, const stage_kind *h, const doubl
 }
 
 void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
-                   const floors_of *asked, const double *state, memory_floors most) {
+                   const floors_of *asked, const double *const state[2], memory_floors most[2]) {
     const kept_bytes *head = &p->kept[head_piece(t)];
     const double logits = smaller(head->sharded[SM_RECOMPUTE_NONE], head->whole[SM_RECOMPUTE_NONE]),
                  reserved = reserved_of(t, 0), part = 1 + (reserved_of(t, 1) - reserved);
     stage_activations kept;
-    memset(most, 0, sizeof(memory_floors));
+    memset(most, 0, 2 * sizeof(memory_floors));
     find_kinds(t, plan, s);
     for (int n = 0; n < 2 * s->kinds->n; n++) {
         const stage_kind *h = &s->kinds->kind[n / 2];
@@ -363,8 +363,8 @@ void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stag
         if (n % 2 == 0) fill_activations(t, p, h, asked, kept);
         if (when == AT_LOSS && !h->last) continue;
         const double more = logits_kept(plan, h, logits, when),
-                     rest = state_of_stage(t, h, state) + reserved +
-                            logits_gradient(plan, logits, when),
+                     rest = reserved + logits_gradient(plan, logits, when),
+                     held[2] = {state_of_stage(t, h, state[0]), state_of_stage(t, h, state[1])},
                      gathered[2] = {stage_gathered(t, p, h, false, when),
                                     stage_gathered(t, p, h, true, when)};
         for (int way = 0; way < 2 * SM_REGATHER_COUNT; way++) {
@@ -372,8 +372,11 @@ void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stag
             if (!(asked->ways[host] >> g & 1)) continue;
             const double *of = kept[when][host][(g & SM_KEEPS_ACTIVATIONS) != 0],
                          base = rest + gathered[(g & SM_KEEPS_WEIGHTS) != 0];
-            for (int i = 0; i < asked->sets; i++)
-                most[host][g][i] = larger(most[host][g][i], base + part * (of[i] + more));
+            for (int i = 0; i < asked->sets; i++) {
+                const double bytes = base + part * (of[i] + more);
+                for (int two = 0; two < 2; two++)
+                    most[two][host][g][i] = larger(most[two][host][g][i], held[two] + bytes);
+            }
         }
     }
 }

@@ -92,9 +92,17 @@ static void add_sent(variant *v, int main, int index, int nth) {
     v->over = (sm_axes)(v->over | c->axes);
 }
 
+static bool sends_as(const piece *p, const piece *main) {
+    bool same = p != main && p->part.comms == main->part.comms;
+    for (int i = 0; i < p->part.comms && same; i++)
+        same = p->sent[i].like == main->sent[i].like && p->sent[i].sum == main->sent[i].sum;
+    return same;
+}
+
 sm_status variant_slots(const sm_train *t, variant *v, int index, sm_error *err) {
     piece *p = &v->piece[index];
     for (int i = 0; i < p->part.comms; i++) add_sent(v, t->main_kind, index, i);
+    p->sends_as_main = sends_as(p, &v->piece[t->main_kind]);
     for (int i = 0; i < p->part.classes; i++) {
         sm_axes axes = p->part.weight[i].partial;
         if (p->part.weight[i].fixed) continue;
