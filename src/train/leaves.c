@@ -291,12 +291,15 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     if (!is_in_space(x)) return;
     const double memory = memory_of(x);
     if (too_large(x, memory)) return;
-    step_end end = step_end_of(x->t, &x->plan, &x->l->p, s);
-    double expected_s = step_close(x->t, &x->plan, pipeline_s, &end);
+    if (x->end.parts <= 0) x->end = step_end_of(x->t, &x->plan, &x->l->p, s);
+    step_end_offload(&x->plan, &x->end);
+    double expected_s = step_close(x->t, &x->plan, pipeline_s, &x->end);
     if (is_hopeless(x, expected_s)) return;
     if (!exact && !x->bounding) {
-        if (x->simulated_s < 0) x->simulated_s = stages_run(&x->plan, s, true).total_s;
-        expected_s = step_close(x->t, &x->plan, x->simulated_s, &end);
+        sm_pipeline_time time;
+        if (x->simulated_s < 0)
+            x->simulated_s = stages_simulated(s, &time) ? time.total_s : stages_run(s, false).total_s;
+        expected_s = step_close(x->t, &x->plan, x->simulated_s, &x->end);
         if (is_hopeless(x, expected_s)) return;
     }
     x->evaluated += !x->bounding;
@@ -315,12 +318,13 @@ static bool try_schedule(expansion *x, bool activations, const int *zero, int n_
     stages_chunks(x->t, &x->plan, &x->l->p, EXPECTED, s);
     x->simulated_s = -1;
     bool exact = false;
-    double pipeline_s = sm_pipeline_closed(&s->pipeline, &exact).total_s;
+    double pipeline_s = sm_pipeline_closed_s(&s->pipeline, &exact);
     const double end_s = x->end_s[x->plan.schedule == SM_SCHEDULE_DUALPIPE];
     if (!exact) pipeline_s *= 1 - ROUNDING;
     if (is_hopeless(x, pipeline_s + end_s)) return exact;
     for (int z = 0; z < n_zero; z++) {
         x->plan.zero = zero[z];
+        x->end.parts = 0;
         for (int f = 0; f < x->c.n_offload && !is_enough(x); f++) {
             if (offloads_activations(x->c.offload[f]) != activations) continue;
             x->plan.offload = x->c.offload[f];

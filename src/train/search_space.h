@@ -107,7 +107,7 @@ enum {
     TIMED = 8192,
     FEW_NODES = 256,
     FEW_TIMED = 512,
-    FEW_LAYOUTS = 8,
+    FEW_LAYOUTS = 17, /* the chunks of a stage fall into as many places */
     HOPEFUL = 4,
     COUNTED = 512
 };
@@ -303,6 +303,7 @@ typedef struct expansion {
     double state[2][2][MAX_LOADS]; /* without ZeRO-2 and with it the least that each piece has of
                                       weights, gradients and optimizer; under dualpipe */
     double simulated_s;            /* of the schedule at hand, < 0 before it is needed */
+    step_end end;                  /* of it under the ZeRO stage at hand; parts 0: not known yet */
     int microbatch, recompute;     /* indices in choices, for what is kept of a node */
 } expansion;
 /* The schedules of a node. */

@@ -416,7 +416,9 @@ void stages_shape(const sm_train *t, const sm_plan *plan, stages *s);
 void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timing which,
                    stages *s);
 /* Seconds of the pipeline. exact: simulate where the closed form is only a bound. */
-sm_pipeline_time stages_run(const sm_plan *plan, stages *s, bool exact);
+sm_pipeline_time stages_run(stages *s, bool exact);
+/* By simulation, whether it is needed or not; false: it has no room. */
+bool stages_simulated(stages *s, sm_pipeline_time *time);
 /* Bytes of a chip that the arrays of a plan may take: what there are, less the margin. */
 double memory_capacity(const sm_train *t);
 bool memory_fits(const sm_train *t, const sm_memory *memory);
@@ -445,11 +447,14 @@ void stages_each_memory(const sm_train *t, const sm_plan *plan, const pieces *p,
 typedef struct step_end {
     double reduce, gather, parts; /* streams of the stage with most; how many layers bring them */
     double reduce_s, gather_s;    /* their exposed parts */
+    double updates_s[2]; /* the optimizer on the chip, and on the host */
     double update_s, tie_s, other_s, total_s, serial_s;
     double share_sends, share_bytes; /* between stages that share weights; of one */
     double network_s; /* the busiest level of any stage over the whole step: no step takes less */
 } step_end;
 step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s);
+/* That of a plan which differs in where the optimizer is. */
+void step_end_offload(const sm_plan *plan, step_end *e);
 double step_close(const sm_train *t, const sm_plan *plan, double pipeline_s, step_end *end);
 
 /* Room for the pieces and stages of one plan. */
