@@ -298,7 +298,8 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     if (!exact && !x->bounding) {
         sm_pipeline_time time;
         if (x->simulated_s < 0)
-            x->simulated_s = stages_simulated(s, &time) ? time.total_s : stages_run(s, false).total_s;
+            x->simulated_s =
+                stages_simulated(s, &time) ? time.total_s : stages_run(s, false).total_s;
         expected_s = step_close(x->t, &x->plan, x->simulated_s, &x->end);
         if (is_hopeless(x, expected_s)) return;
     }
@@ -681,19 +682,32 @@ schedule_set leaves_hopeful(expansion *x, int i, schedule_set of) {
 }
 
 /* Schedules by which a plan of this microbatch could win with the curves at hand, whose collectives
- * are priced: of layers first, and of the rest where these leave a chance. */
+ * are priced: of the main layers first, then of other layers, and of the rest where these leave a
+ * chance. */
 static schedule_set comm_hopeful(expansion *x, schedule_set of) {
+    enum { MAIN, LAYERS, REST, STEPS };
     pass passes[MAX_PIECES + 1];
     pieces *p = &x->l->p;
-    for (int ends = 0; ends < 2 && of; ends++) {
+    const int main = x->t->main_kind, kinds = x->t->kinds;
+    for (int step = MAIN; step < STEPS && of; step++) {
         schedule_set set = 0;
-        const int from = ends ? x->t->kinds : 0, to = ends ? p->v->pieces : x->t->kinds;
-        pieces_comm(x->t, &x->plan, from, to, p);
-        take_least(x, from, to);
+        if (step == LAYERS && kinds == 1) continue;
+        if (step == MAIN) pieces_comm(x->t, &x->plan, main, main + 1, p);
+        if (step == LAYERS) pieces_comm(x->t, &x->plan, 0, main, p);
+        if (step == LAYERS) pieces_comm(x->t, &x->plan, main + 1, kinds, p);
+        if (step == REST) pieces_comm(x->t, &x->plan, kinds, p->v->pieces, p);
+        take_least(x,
+                   step == MAIN     ? main
+                   : step == LAYERS ? 0
+                                    : kinds,
+                   step == MAIN     ? main + 1
+                   : step == LAYERS ? kinds
+                                    : p->v->pieces);
         for (int kind = 0; kind < PASS_KINDS; kind++) {
             schedule_set at = of & x->l->family.passes[kind];
             if (!at) continue;
-            kind_passes(x, kind, 0, ends, passes);
+            if (step == MAIN) main_passes(x, kind, passes);
+            else kind_passes(x, kind, 0, step == REST, passes);
             set |= hopeful(x, passes, at);
         }
         of = set;

@@ -294,11 +294,11 @@ typedef struct expansion {
     double microbatches;                    /* of it */
     double end_s[2];                        /* no step ends in less; under dualpipe */
     bool loaded;                            /* the ends of a step with the curves at hand */
-    bool known;       /* schedules that the curves at hand leave no chance are out */
-    bool laid;        /* the curves at hand are those of no placement */
+    bool known;                /* schedules that the curves at hand leave no chance are out */
+    bool laid;                 /* the curves at hand are those of no placement */
     int at_hand, main_at_hand; /* the microbatch whose work and collectives are, and those of the
                                   main kind of layers; -1: none */
-    bool host_beside; /* plans with activations in host memory have one each without */
+    bool host_beside;          /* plans with activations in host memory have one each without */
     settled_set done[2][SM_RECOMPUTE_COUNT][SM_REGATHER_COUNT]; /* on the chip; in host memory */
     double state[2][2][MAX_LOADS]; /* without ZeRO-2 and with it the least that each piece has of
                                       weights, gradients and optimizer; under dualpipe */

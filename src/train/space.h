@@ -107,11 +107,11 @@ struct sm_train {
     double seq, sequences, tokens, usd_per_chip_hour;
     double memory_margin; /* part of the memory that stays free */
     sm_train_software software;
-    double weight_bytes;           /* of a weight as it is stored and gathered */
-    int kinds, main_kind; /* layer kinds in use, piece k is kind k; that with most layers */
-    double model_flops_per_token;  /* without padding */
-    double padding;                /* share of a forward pass; 0: the model is as it was given */
-    double matmul_flops_per_token; /* forward, of products with weights */
+    double weight_bytes;          /* of a weight as it is stored and gathered */
+    int kinds, main_kind;         /* layer kinds in use, piece k is kind k; that with most layers */
+    double model_flops_per_token; /* without padding */
+    double padding;               /* share of a forward pass; 0: the model is as it was given */
+    double matmul_flops_per_token;     /* forward, of products with weights */
     double layers[SM_MAX_LAYER_KINDS]; /* of each kind */
     double most_experts;               /* E of the kinds, 0 when dense */
     double largest_top_k;
@@ -230,7 +230,8 @@ typedef struct piece_comm {
     comm_sums sum[COMM_SUMS];
     comm_sums again[MAX_SETS]; /* what recomputation asks for */
 } piece_comm;
-/* Of one collective: seconds, how many of them are latency, and those of each level that is busy. */
+/* Of one collective: seconds, how many of them are latency, and those of each level that is busy.
+ */
 typedef struct comm_time {
     double s, latency, busy[SM_MAX_LEVELS];
 } comm_time;
@@ -343,8 +344,8 @@ struct pieces {
     piece_time time[MAX_PIECES];
     piece_comm comm[MAX_PIECES];
     comm_time sent[MAX_PIECES * SM_MAX_COMM]; /* by their first like */
-    comm_way way[MAX_PIECES][2];           /* forward, backward */
-    stage_load *load, own_load[MAX_LOADS]; /* those at hand */
+    comm_way way[MAX_PIECES][2];              /* forward, backward */
+    stage_load *load, own_load[MAX_LOADS];    /* those at hand */
     kept_bytes kept[MAX_PIECES];
     gathered_bytes gathered[MAX_PIECES];
     piece_pass pass[MAX_PIECES];
@@ -447,7 +448,7 @@ void stages_each_memory(const sm_train *t, const sm_plan *plan, const pieces *p,
 typedef struct step_end {
     double reduce, gather, parts; /* streams of the stage with most; how many layers bring them */
     double reduce_s, gather_s;    /* their exposed parts */
-    double updates_s[2]; /* the optimizer on the chip, and on the host */
+    double updates_s[2];          /* the optimizer on the chip, and on the host */
     double update_s, tie_s, other_s, total_s, serial_s;
     double share_sends, share_bytes; /* between stages that share weights; of one */
     double network_s; /* the busiest level of any stage over the whole step: no step takes less */

@@ -83,7 +83,7 @@ static void add_sent(variant *v, int main, int index, int nth) {
                           .sum = !c->repeated                ? c->phase != SM_PHASE_FORWARD
                                  : c->role == SM_ROLE_WEIGHT ? SUM_WEIGHTS
                                                              : SUM_ACTIVATIONS,
-                          .kind = beside                         ? STREAM
+                          .kind = beside                        ? STREAM
                                   : c->stream == SM_STREAM_RING ? RING
                                   : c->ragged                   ? EXCHANGE
                                                                 : BLOCKING,
