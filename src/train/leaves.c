@@ -585,12 +585,33 @@ bool leaves_work(expansion *x, schedule_set *alive) {
     return any;
 }
 
-/* With nothing computed again and the least gathered again. */
-static void take_least(expansion *x, int from, int to) {
+/* With nothing computed again and the least gathered again: of the main layers, or of all pieces.
+ */
+static void take_least(expansion *x, bool all) {
+    const int main = x->t->main_kind;
     x->plan.recompute = SM_RECOMPUTE_NONE;
     x->plan.offload = SM_OFFLOAD_NONE;
     x->plan.regather = x->regather[0][0].regather;
-    pieces_ways(x->t, &x->plan, from, to, &x->l->p);
+    pieces_ways(x->t, &x->plan, all ? 0 : main, all ? x->l->p.v->pieces : main + 1, &x->l->p);
+}
+
+/* Passes of a kind of schedules then; where not of all, the collectives of others are left out. */
+static void least_passes(expansion *x, int kind, bool all, pass *to) {
+    pieces *p = &x->l->p;
+    const int main = x->t->main_kind;
+    if (all) {
+        kind_passes(x, kind, 0, true, to);
+        return;
+    }
+    for (int i = 0; i < p->v->pieces; i++) {
+        const piece_time *of = &p->time[i];
+        p->pass[i].expected =
+            kind == 0 ? (pass){of->forward, of->backward_input, of->backward_weight}
+                      : (pass){of->forward, of->backward_input + of->backward_weight, 0};
+    }
+    x->plan.schedule = passes_like[kind];
+    pieces_pass(x->t, &x->plan, main, main + 1, p);
+    take_passes(x, true, to);
 }
 
 static void lay_hopeful(expansion *x) {
@@ -599,43 +620,13 @@ static void lay_hopeful(expansion *x) {
     x->laid = true;
 }
 
-/* The collectives of no placement become those at hand. */
-static void take_comm(expansion *x, bool all) {
-    pieces *p = &x->l->p;
-    const int main = x->t->main_kind, first = all ? 0 : main, end = all ? p->v->pieces : main + 1;
-    lay_hopeful(x);
-    x->plan.zero = 0;
-    if (x->main_at_hand != x->microbatch) pieces_comm(x->t, &x->plan, main, main + 1, p);
-    if (all && x->at_hand != x->microbatch) {
-        pieces_comm(x->t, &x->plan, 0, main, p);
-        pieces_comm(x->t, &x->plan, main + 1, p->v->pieces, p);
-        x->at_hand = x->microbatch;
-    }
-    x->main_at_hand = x->microbatch;
-    take_least(x, first, end);
-}
-
-/* Of a kind of schedules, but without collectives of any but the main layers. */
-static void main_passes(expansion *x, int kind, pass *to) {
-    pieces *p = &x->l->p;
-    for (int i = 0; i < p->v->pieces; i++) {
-        const piece_time *time = &p->time[i];
-        const pass apart = {time->forward, time->backward_input, time->backward_weight};
-        const pass whole = {time->forward, time->backward_input + time->backward_weight, 0};
-        p->pass[i].expected = kind == 0 ? apart : whole;
-    }
-    x->plan.schedule = passes_like[kind];
-    pieces_pass(x->t, &x->plan, x->t->main_kind, x->t->main_kind + 1, p);
-    take_passes(x, true, to);
-}
-
 /* Those of the microbatch at hand with the collectives of no placement, which become the curves at
  * hand where they are needed first: of each kind of schedule. Work is timed last, since that takes
  * longest. Until then it is its floor, under which collectives hide no more than under what it
  * takes; of a ring, which hides under attention, nothing counts. */
 static const placed_passes *hopeful_passes(expansion *x, passes_of_what of) {
     pieces *p = &x->l->p;
-    const int n = passes_of(x->t), main = x->t->main_kind, all = p->v->pieces;
+    const int n = passes_of(x->t);
     uint64_t key = sm_hash_mixed(p->v->code, x->regather[0][0].regather);
     key = sm_hash_mixed(key, (uint32_t)x->plan.fsdp);
     if (p->v->over & SM_BIT(SM_AXIS_DATA)) key = sm_hash_mixed(key, (uint32_t)x->plan.data);
@@ -643,17 +634,19 @@ static const placed_passes *hopeful_passes(expansion *x, passes_of_what of) {
     placed_passes *at = &x->l->hopeful[key % (x->l->n_timed * HOPEFUL)];
     if (at->key == key && at->of >= of) return at;
     if (!at->at) at->at = x->l->pass_room, x->l->pass_room += PASS_KINDS * n;
-    take_comm(x, of > MAIN_COMM);
-    const bool exact = of == ALL_TIMED || is_timed(x);
-    at->of = exact && of > MAIN_COMM ? ALL_TIMED : of;
+    const bool whole = of > MAIN_COMM, exact = of == ALL_TIMED || is_timed(x);
+    lay_hopeful(x);
+    x->plan.zero = 0;
+    pieces_comm(x->t, &x->plan, x->main_at_hand != x->microbatch,
+                whole && x->at_hand != x->microbatch, p);
+    x->main_at_hand = x->microbatch;
+    if (whole) x->at_hand = x->microbatch;
+    take_least(x, whole);
+    at->of = exact && whole ? ALL_TIMED : of;
     if (exact) take_times(x);
     else take_floors(x, floor_of(x));
-    for (int k = of > MAIN_COMM ? 0 : main; !exact && k < (of > MAIN_COMM ? all : main + 1); k++)
-        p->way[k][0].ring = p->way[k][1].ring = 0;
-    for (int kind = 0; kind < PASS_KINDS; kind++) {
-        if (of == MAIN_COMM) main_passes(x, kind, at->at + kind * n);
-        else kind_passes(x, kind, 0, true, at->at + kind * n);
-    }
+    for (int k = 0; !exact && k < p->v->pieces; k++) p->way[k][0].ring = p->way[k][1].ring = 0;
+    for (int kind = 0; kind < PASS_KINDS; kind++) least_passes(x, kind, whole, at->at + kind * n);
     at->key = key;
     return at;
 }
@@ -682,32 +675,17 @@ schedule_set leaves_hopeful(expansion *x, int i, schedule_set of) {
 }
 
 /* Schedules by which a plan of this microbatch could win with the curves at hand, whose collectives
- * are priced: of the main layers first, then of other layers, and of the rest where these leave a
- * chance. */
+ * are priced: of the main layers first, and of the rest where these leave a chance. */
 static schedule_set comm_hopeful(expansion *x, schedule_set of) {
-    enum { MAIN, LAYERS, REST, STEPS };
     pass passes[MAX_PIECES + 1];
-    pieces *p = &x->l->p;
-    const int main = x->t->main_kind, kinds = x->t->kinds;
-    for (int step = MAIN; step < STEPS && of; step++) {
+    for (int all = 0; all < 2 && of; all++) {
         schedule_set set = 0;
-        if (step == LAYERS && kinds == 1) continue;
-        if (step == MAIN) pieces_comm(x->t, &x->plan, main, main + 1, p);
-        if (step == LAYERS) pieces_comm(x->t, &x->plan, 0, main, p);
-        if (step == LAYERS) pieces_comm(x->t, &x->plan, main + 1, kinds, p);
-        if (step == REST) pieces_comm(x->t, &x->plan, kinds, p->v->pieces, p);
-        take_least(x,
-                   step == MAIN     ? main
-                   : step == LAYERS ? 0
-                                    : kinds,
-                   step == MAIN     ? main + 1
-                   : step == LAYERS ? kinds
-                                    : p->v->pieces);
+        pieces_comm(x->t, &x->plan, !all, all, &x->l->p);
+        take_least(x, all);
         for (int kind = 0; kind < PASS_KINDS; kind++) {
             schedule_set at = of & x->l->family.passes[kind];
             if (!at) continue;
-            if (step == MAIN) main_passes(x, kind, passes);
-            else kind_passes(x, kind, 0, step == REST, passes);
+            least_passes(x, kind, all, passes);
             set |= hopeful(x, passes, at);
         }
         of = set;
@@ -734,7 +712,7 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     x->open = may_fit(x, x->open);
     if (!x->open) return;
     x->plan.zero = x->c.zero[0];
-    if (known && !at_hand) pieces_comm(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
+    if (known && !at_hand) pieces_comm(x->t, &x->plan, true, true, &x->l->p);
     pieces_comm_again(x->t, &x->l->p);
     x->in &= x->c.in.microbatch[i];
     for (int z = 0; z < x->c.n_zero; z++) {
@@ -743,7 +721,7 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     }
     if (n) try_zero(x, shared, n);
     x->plan.zero = 2; /* reduces every microbatch: other collectives */
-    if (n && two && !is_enough(x)) pieces_comm(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
+    if (n && two && !is_enough(x)) pieces_comm(x->t, &x->plan, true, true, &x->l->p);
     if (two && !is_enough(x)) try_zero(x, &(const int){2}, 1);
     x->in = above;
 }

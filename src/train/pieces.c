@@ -26,12 +26,11 @@ void pieces_gathered(const sm_train *t, const sm_plan *plan, pieces *p) {
         p->gathered[i] = piece_gathered_bytes(t, p->v, i, &p->d, plan);
 }
 
-void pieces_comm(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p) {
+void pieces_comm(const sm_train *t, const sm_plan *plan, bool main, bool others, pieces *p) {
     const sm_timed_line *line;
-    const int main = t->main_kind;
-    if (main >= first && main < end) piece_comm_compute(t, main, plan, p);
-    for (int i = first; i < end; i++)
-        if (i != main) piece_comm_compute(t, i, plan, p);
+    if (main) piece_comm_compute(t, t->main_kind, plan, p);
+    for (int i = 0; others && i < p->v->pieces; i++)
+        if (i != t->main_kind) piece_comm_compute(t, i, plan, p);
     double bytes = size_at(&p->v->piece[0].part.boundary, &p->d);
     p->send_serial_s = p->at.send ? sm_timed_curve_s(p->at.send, bytes, &line) : 0;
     /* a stage works on its next microbatch while the last one travels */

@@ -301,7 +301,7 @@ sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err) {
     pieces_time(t, plan, t->one);
     pieces_kept(t, plan, t->one);
     pieces_gathered(t, plan, t->one);
-    pieces_comm(t, plan, 0, t->one->v->pieces, t->one);
+    pieces_comm(t, plan, true, true, t->one);
     pieces_comm_again(t, t->one);
     pieces_load(t, plan, t->one);
     pieces_ways(t, plan, 0, t->one->v->pieces, t->one);

@@ -63,7 +63,7 @@ static sm_status work_out(sm_train *t, const sm_plan *plan, last *before, sm_err
     if (moved && !pieces_place(t, plan, p)) return SM_BAD_INPUT;
     sm_degrees_set(&p->d, plan, &t->model);
     if (works) pieces_time(t, plan, p), pieces_kept(t, plan, p), pieces_gathered(t, plan, p);
-    if (moves) pieces_comm(t, plan, 0, p->v->pieces, p), pieces_comm_again(t, p);
+    if (moves) pieces_comm(t, plan, true, true, p), pieces_comm_again(t, p);
     if (moved || !is_same(&now.load, &before->load)) pieces_load(t, plan, p);
     if (moves || !is_same(&now.line, &before->line)) {
         pieces_ways(t, plan, 0, p->v->pieces, p);

@@ -358,7 +358,8 @@ bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_kept(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_gathered(const sm_train *t, const sm_plan *plan, pieces *p);
-void pieces_comm(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p);
+/* Of the main kind of layers, which come first, and of all other pieces. */
+void pieces_comm(const sm_train *t, const sm_plan *plan, bool main, bool others, pieces *p);
 void pieces_comm_again(const sm_train *t, pieces *p);
 void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p);
 /* What a plan makes of the collectives of the pieces first .. end - 1; layer kinds come first. */
