@@ -11,7 +11,7 @@ static void time_comm(const sm_train *t, const sm_timed_curve *curve, double byt
     for (int l = 0; l < t->system.levels; l++) to->busy[l] = line ? bytes * curve->busy[l] : 0;
 }
 
-static void add_comm(const sm_train *t, const comm_time *of, int kind, comm_sums *to) {
+static void add_comm(const sm_train *t, const comm_time *of, comm_kind kind, comm_sums *to) {
     const int levels = t->system.levels;
     to->s[kind] += of->s;
     for (int l = 0; l < levels; l++) to->all[l] += of->busy[l];
@@ -82,9 +82,9 @@ void piece_comm_compute(const sm_train *t, int index, const sm_plan *plan, piece
             time_comm(t, curve, bytes, &p->sent[c->like]);
         }
         if (curve->n == 0) continue; /* the axes have one member */
-        add_comm(t, &p->sent[c->like], c->kind, &sum[c->sum]);
+        add_comm(t, &p->sent[c->like], (comm_kind)c->kind, &sum[c->sum]);
         if (t->software_memory.gate_reduced && comm_times(t, &of->part.program, comm) > 1)
-            add_comm(t, &p->sent[c->like], c->kind, &sum[c->sum]);
+            add_comm(t, &p->sent[c->like], (comm_kind)c->kind, &sum[c->sum]);
     }
     if (plan->zero == 2) add_zero2(t, index, plan, p);
 }
@@ -98,7 +98,7 @@ void piece_comm_again(const sm_train *t, int index, pieces *p) {
         if (!c->may_run_again || p->at.slot[c->slot]->n == 0) continue;
         for (int set = 1; set < MAX_SETS; set++) /* set 0 recomputes nothing */
             if (sm_comm_runs_again(&of->part.comm[i], piece_again(t, of, set)))
-                add_comm(t, &p->sent[c->like], c->kind, &again[set]);
+                add_comm(t, &p->sent[c->like], (comm_kind)c->kind, &again[set]);
     }
 }
 
