@@ -298,6 +298,8 @@ static void check_closed(example *e, tally *t) {
     bool exact;
     double total_s = simulated(e), closed_s = sm_pipeline_closed(&e->pipeline, &exact).total_s;
     double bound_s = sm_pipeline_bound(&e->pipeline);
+    bool alone;
+    assert_true(sm_pipeline_closed_s(&e->pipeline, &alone) == closed_s && alone == exact);
     assert_true(exact ? close_to(closed_s, total_s) : closed_s <= total_s * (1 + EXACT));
     assert_true(bound_s <= total_s * (1 + EXACT));
     assert_true(bound_s <= closed_s * (1 + EXACT));

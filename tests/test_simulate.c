@@ -130,6 +130,10 @@ static void test_one_client(void **state) {
     assert_close(out.ttft_s.p99 - first, 0.25 * log(100), 0.1);
     assert_close(out.e2e_s.mean, each, 1e-9);
     assert_close(out.seconds, 5000 * each + 4999 * 2.0, 1e-9);
+    o.sample_s = HUGE_VAL; /* no series; all else is the same */
+    sm_simulated brief = simulate_drawn(&o, drawn);
+    assert_true(out.samples > 100 && brief.samples == 1);
+    assert_true(brief.ttft_s.p99 == out.ttft_s.p99 && brief.seconds == out.seconds);
 }
 
 /* N clients are in the system or think: N = X (R + Z), but for the end, where some have nothing

@@ -63,6 +63,8 @@ sm_pipeline_time sm_pipeline_simulate(const sm_pipeline *p, void *scratch, sm_sl
 /* The time of sm_pipeline_simulate in closed form, O(p v). *exact tells that it equals the
  * simulation; when it is false the value is a lower bound of it. No allocation. */
 sm_pipeline_time sm_pipeline_closed(const sm_pipeline *p, bool *exact);
+/* Its total alone, in half the time. */
+double sm_pipeline_closed_s(const sm_pipeline *p, bool *exact);
 /* A lower bound from sums alone: max over stages of (fill + m x work + drain). Admissible for every
  * schedule. */
 double sm_pipeline_bound(const sm_pipeline *p);

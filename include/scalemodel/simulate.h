@@ -155,7 +155,7 @@ typedef struct sm_simulation {
     double admission_s;
     double ttft_s, tpot_s; /* the SLO goodput counts; 0: none */
     double sample_s;       /* of the series at first; doubled whenever SM_MAX_SAMPLES are reached.
-                              0: 1 ms */
+                              0: 1 ms, HUGE_VAL: no series but its end */
     bool stepwise;         /* one step at a time, for tests: the same answer, slowly */
     const sm_request_class *classes; /* at most SM_MOST_CLASSES; none: all requests are alike */
     int n_classes;

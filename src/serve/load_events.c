@@ -124,6 +124,7 @@ static void set_policy(const events *e, const sm_engine engine[2], sm_simulation
     double gather = sm_simulation_gather(load_groups(&engines->plan, engines->decode));
     o->gather = larger(1, gather / e->each);
     o->concurrency = e->clients;
+    o->sample_s = HUGE_VAL; /* no series is asked for */
     o->seed = (uint64_t)e->run;
 }
 

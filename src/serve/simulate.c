@@ -6,6 +6,7 @@
 
 #include <assert.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 enum { MOST_REPLICAS = 4096, MOST_PAGE = 65536, MOST_BATCH = 1 << 20 };
@@ -548,8 +549,10 @@ sm_status sim_new(const sm_simulation *simulation, sm_simulation *own, const sm_
     sm_status status = sm_sized_take(own, sizeof *own, simulation, err);
     if (!status) status = check_options(own, err);
     if (status) return status;
-    sim_simulation *s = sm_calloc(1, sizeof *s);
+    sim_simulation *s = sm_malloc(sizeof *s); /* most of it is room that few use */
     if (!s) return sm_fail_memory(err);
+    memset(s, 0, offsetof(sim_simulation, totals));
+    sim_totals_clear(&s->totals);
     s->options = own;
     s->watch = watch ? watch : &nobody;
     s->err = err;

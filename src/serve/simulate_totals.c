@@ -3,6 +3,7 @@
 #include "simulation.h"
 #include <assert.h>
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 /* Percentiles from a histogram of logarithmic bins (as HdrHistogram has them). Bins are linear
@@ -23,6 +24,8 @@ static double middle_of(int bin) {
     return ldexp(1.0 + within, bin / SIM_BINS_OF_OCTAVE + SIM_LEAST_OCTAVE);
 }
 
+void sim_histogram_clear(sim_histogram *h) { memset(h, 0, offsetof(sim_histogram, bin)); }
+
 void sim_histogram_add(sim_histogram *h, double value) {
     if (h->n == 0.0 || value < h->least) h->least = value;
     h->n += 1.0;
@@ -32,7 +35,10 @@ void sim_histogram_add(sim_histogram *h, double value) {
         h->nothing++;
         return;
     }
-    int bin = bin_of(value);
+    const int bin = bin_of(value), octave = bin / SIM_BINS_OF_OCTAVE;
+    if (!h->has[octave])
+        memset(&h->bin[octave * SIM_BINS_OF_OCTAVE], 0, SIM_BINS_OF_OCTAVE * sizeof *h->bin);
+    h->has[octave] = true;
     h->bin[bin]++;
     if (SIM_BINS - bin > h->span) h->span = SIM_BINS - bin;
 }
@@ -41,7 +47,7 @@ double sim_histogram_quantile(const sim_histogram *h, double q) {
     double rank = ceil(q * h->n), seen = (double)h->nothing;
     if (h->n <= 0.0 || seen >= rank) return 0.0;
     for (int i = SIM_BINS - h->span; i < SIM_BINS; i++) {
-        seen += (double)h->bin[i];
+        if (h->has[i / SIM_BINS_OF_OCTAVE]) seen += (double)h->bin[i];
         if (seen >= rank) return fmax(h->least, fmin(middle_of(i), h->most));
     }
     return h->most;
@@ -58,6 +64,13 @@ sm_percentiles sim_histogram_read(const sim_histogram *h) {
 }
 
 #define FIRST_SAMPLE_S 1e-3
+
+void sim_totals_clear(sim_totals *t) {
+    memset(t, 0, offsetof(sim_totals, sample));
+    sim_histogram *const all[] = {&t->ttft, &t->tpot, &t->e2e, &t->queue};
+    for (int i = 0; i < 4; i++) sim_histogram_clear(all[i]);
+    t->of_class = NULL;
+}
 
 sm_status sim_totals_begin(sim_simulation *s) {
     sim_totals *t = &s->totals;

@@ -243,6 +243,7 @@ sm_status sim_refill(sim_simulation *s, sim_replica *r, int rank);
 int sim_route(sim_simulation *s, const sim_sequence *q);
 int sim_route_decode(const sim_simulation *s);
 
+void sim_totals_clear(sim_totals *t);
 sm_status sim_totals_begin(sim_simulation *s);
 void sim_advance(sim_totals *t, double now_s);
 void sim_count_kv(sim_simulation *s, sim_replica *r);

@@ -77,7 +77,7 @@ static bool take_rules(expansion *x, const family_rules *of, schedule_set *alive
     pieces_gathered(x->t, &x->plan, p);
     for (int dual = 0; dual < 2; dual++) x->end_s[dual] = x->t->calibration->step_overhead_s;
     x->loaded = x->laid = false;
-    x->at_hand = -1;
+    x->at_hand = x->main_at_hand = -1;
     memcpy(alive, of->alive, sizeof of->alive);
     return true;
 }

@@ -69,14 +69,14 @@ static void tell_way(teller *x, sm_why *to, int index, int way) {
         if ((one->part.comm[i].phase != SM_PHASE_FORWARD) == (way == 1) &&
             !sm_comm_is_spared(&one->part.comm[i], kept_gathered(x->t, x->plan)))
             for (int n = comm_times(x->t, &one->part.program, &one->part.comm[i]); n > 0; n--)
-                tell_comm(x, w, index, &one->part.comm[i], x->p->at.slot[one->slot[i]]);
+                tell_comm(x, w, index, &one->part.comm[i], x->p->at.slot[one->sent[i].slot]);
 }
 
 /* ---- the step ---- */
 
 static void tell_pipeline(teller *x, sm_why *to) {
     stages_chunks(x->t, x->plan, x->p, EXPECTED, x->s);
-    sm_pipeline_time time = stages_run(x->plan, x->s, true);
+    sm_pipeline_time time = stages_run(x->s, true);
     const char *label = x->plan->pipeline > 1 ? sm_textf(&x->r, "pipeline, schedule %s",
                                                          sm_schedule_names[x->plan->schedule])
                                               : "microbatches, one after the other";
@@ -104,7 +104,7 @@ static void tell_step(teller *x, sm_why *to, const sm_price_of_plan *price) {
         price->expected_s, "s");
     tell_pipeline(x, w);
     step_end e = step_end_of(x->t, x->plan, x->p, x->s);
-    step_close(x->t, x->plan, stages_run(x->plan, x->s, true).total_s, &e);
+    step_close(x->t, x->plan, stages_run(x->s, true).total_s, &e);
     sm_page_leaf(&x->r, w, "gradient reduction shown", e.reduce_s, "s",
                  "streams beside the last backward pass");
     sm_page_leaf(&x->r, w, "weight gathering shown", e.gather_s, "s",

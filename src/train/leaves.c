@@ -79,20 +79,20 @@ static floors_of all_kept(expansion *x) {
 static void add_fitting(expansion *x, int n, const floors_of *asked, fit_memo *memo) {
     lane_scratch *l = x->l;
     double most = memory_capacity(x->t);
-    memory_floors bytes;
+    memory_floors bytes[2];
     if (x->h->options->objective == SM_OBJECTIVE_MEMORY) most = smaller(most, x->threshold);
     most = larger(most, l->least_memory) * (1 + ROUNDING);
     take_schedule(x, n);
     stages_shape(x->t, &x->plan, &l->s);
     const bool dual = x->plan.schedule == SM_SCHEDULE_DUALPIPE;
+    const double *const state[2] = {x->state[0][dual], x->state[1][dual]}; /* HUGE_VAL: none */
+    stages_floors(x->t, &x->plan, &l->p, &l->s, asked, state, bytes);
     for (int two = 0; two < 2; two++) {
-        if (x->state[two][dual][0] == HUGE_VAL) continue;
-        stages_floors(x->t, &x->plan, &l->p, &l->s, asked, x->state[two][dual], bytes);
         for (int way = 0; way < 2 * SM_REGATHER_COUNT; way++) {
             const int host = way / SM_REGATHER_COUNT, g = way % SM_REGATHER_COUNT;
             if (!(asked->ways[host] >> g & 1)) continue;
             for (int r = 0; r < asked->sets; r++) {
-                if (bytes[host][g][r] > most) continue;
+                if (bytes[two][host][g][r] > most) continue;
                 memo->fit[two][host][g][r] |= 1u << n;
                 memo->any |= 1u << n;
             }
@@ -226,11 +226,12 @@ static void take_passes(const expansion *x, bool ends, pass *to) {
 }
 
 /* Those of a kind of schedules, of the pieces from `from` on: of layers, or of all. */
+static const sm_schedule passes_like[PASS_KINDS] = {SM_SCHEDULE_ZB_H1, SM_SCHEDULE_1F1B,
+                                                    SM_SCHEDULE_DUALPIPE};
+
 static void kind_passes(expansion *x, int kind, int from, bool ends, pass *to) {
-    static const sm_schedule of[PASS_KINDS] = {SM_SCHEDULE_ZB_H1, SM_SCHEDULE_1F1B,
-                                               SM_SCHEDULE_DUALPIPE};
     pieces *p = &x->l->p;
-    x->plan.schedule = of[kind];
+    x->plan.schedule = passes_like[kind];
     pieces_pass(x->t, &x->plan, from, ends ? p->v->pieces : x->t->kinds, p);
     take_passes(x, ends, to);
 }
@@ -248,7 +249,9 @@ static double spot_s(const expansion *x, const schedule_spot *s, const pass *at,
                larger(m * own.backward_weight, before.backward_input);
     }
     double sum = total[first] + (s->has_head ? m * total[head] : 0);
-    for (int k = 0; k < first; k++) sum += (s->before[k] + m * s->own[k]) * total[k];
+    for (int k = 0; k < first; k++) /* all are there: hopeful fills them */
+        // NOLINTNEXTLINE(clang-analyzer-core.UndefinedBinaryOperatorResult)
+        sum += (s->before[k] + m * s->own[k]) * total[k];
     return sum;
 }
 
@@ -291,12 +294,16 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     if (!is_in_space(x)) return;
     const double memory = memory_of(x);
     if (too_large(x, memory)) return;
-    step_end end = step_end_of(x->t, &x->plan, &x->l->p, s);
-    double expected_s = step_close(x->t, &x->plan, pipeline_s, &end);
+    if (x->end.parts <= 0) x->end = step_end_of(x->t, &x->plan, &x->l->p, s);
+    step_end_offload(&x->plan, &x->end);
+    double expected_s = step_close(x->t, &x->plan, pipeline_s, &x->end);
     if (is_hopeless(x, expected_s)) return;
     if (!exact && !x->bounding) {
-        if (x->simulated_s < 0) x->simulated_s = stages_run(&x->plan, s, true).total_s;
-        expected_s = step_close(x->t, &x->plan, x->simulated_s, &end);
+        sm_pipeline_time time;
+        if (x->simulated_s < 0)
+            x->simulated_s =
+                stages_simulated(s, &time) ? time.total_s : stages_run(s, false).total_s;
+        expected_s = step_close(x->t, &x->plan, x->simulated_s, &x->end);
         if (is_hopeless(x, expected_s)) return;
     }
     x->evaluated += !x->bounding;
@@ -315,12 +322,13 @@ static bool try_schedule(expansion *x, bool activations, const int *zero, int n_
     stages_chunks(x->t, &x->plan, &x->l->p, EXPECTED, s);
     x->simulated_s = -1;
     bool exact = false;
-    double pipeline_s = sm_pipeline_closed(&s->pipeline, &exact).total_s;
+    double pipeline_s = sm_pipeline_closed_s(&s->pipeline, &exact);
     const double end_s = x->end_s[x->plan.schedule == SM_SCHEDULE_DUALPIPE];
     if (!exact) pipeline_s *= 1 - ROUNDING;
     if (is_hopeless(x, pipeline_s + end_s)) return exact;
     for (int z = 0; z < n_zero; z++) {
         x->plan.zero = zero[z];
+        x->end.parts = 0;
         for (int f = 0; f < x->c.n_offload && !is_enough(x); f++) {
             if (offloads_activations(x->c.offload[f]) != activations) continue;
             x->plan.offload = x->c.offload[f];
@@ -580,12 +588,33 @@ bool leaves_work(expansion *x, schedule_set *alive) {
     return any;
 }
 
-/* With nothing computed again and the least gathered again. */
-static void take_least(expansion *x, int from, int to) {
+/* With nothing computed again and the least gathered again: of the main layers, or of all pieces.
+ */
+static void take_least(expansion *x, bool all) {
+    const int main = x->t->main_kind;
     x->plan.recompute = SM_RECOMPUTE_NONE;
     x->plan.offload = SM_OFFLOAD_NONE;
     x->plan.regather = x->regather[0][0].regather;
-    pieces_ways(x->t, &x->plan, from, to, &x->l->p);
+    pieces_ways(x->t, &x->plan, all ? 0 : main, all ? x->l->p.v->pieces : main + 1, &x->l->p);
+}
+
+/* Passes of a kind of schedules then; where not of all, the collectives of others are left out. */
+static void least_passes(expansion *x, int kind, bool all, pass *to) {
+    pieces *p = &x->l->p;
+    const int main = x->t->main_kind;
+    if (all) {
+        kind_passes(x, kind, 0, true, to);
+        return;
+    }
+    for (int i = 0; i < p->v->pieces; i++) {
+        const piece_time *of = &p->time[i];
+        p->pass[i].expected =
+            kind == 0 ? (pass){of->forward, of->backward_input, of->backward_weight}
+                      : (pass){of->forward, of->backward_input + of->backward_weight, 0};
+    }
+    x->plan.schedule = passes_like[kind];
+    pieces_pass(x->t, &x->plan, main, main + 1, p);
+    take_passes(x, true, to);
 }
 
 static void lay_hopeful(expansion *x) {
@@ -598,28 +627,29 @@ static void lay_hopeful(expansion *x) {
  * hand where they are needed first: of each kind of schedule. Work is timed last, since that takes
  * longest. Until then it is its floor, under which collectives hide no more than under what it
  * takes; of a ring, which hides under attention, nothing counts. */
-static const placed_passes *hopeful_passes(expansion *x, bool exact) {
+static const placed_passes *hopeful_passes(expansion *x, passes_of_what of) {
     pieces *p = &x->l->p;
-    const int n = passes_of(x->t), all = p->v->pieces;
+    const int n = passes_of(x->t);
     uint64_t key = sm_hash_mixed(p->v->code, x->regather[0][0].regather);
     key = sm_hash_mixed(key, (uint32_t)x->plan.fsdp);
     if (p->v->over & SM_BIT(SM_AXIS_DATA)) key = sm_hash_mixed(key, (uint32_t)x->plan.data);
     key = sm_hash_mixed(key, timed_key(x));
     placed_passes *at = &x->l->hopeful[key % (x->l->n_timed * HOPEFUL)];
-    if (at->key == key && at->timed >= exact) return at;
+    if (at->key == key && at->of >= of) return at;
     if (!at->at) at->at = x->l->pass_room, x->l->pass_room += PASS_KINDS * n;
+    const bool whole = of > MAIN_COMM, exact = of == ALL_TIMED || is_timed(x);
     lay_hopeful(x);
     x->plan.zero = 0;
-    if (x->at_hand != x->microbatch) pieces_comm(x->t, &x->plan, 0, all, p);
-    x->at_hand = x->microbatch;
-    take_least(x, 0, all);
-    at->timed = exact || is_timed(x);
-    if (at->timed) take_times(x);
-    else {
-        take_floors(x, floor_of(x));
-        for (int k = 0; k < all; k++) p->way[k][0].ring = p->way[k][1].ring = 0;
-    }
-    for (int kind = 0; kind < PASS_KINDS; kind++) kind_passes(x, kind, 0, true, at->at + kind * n);
+    pieces_comm(x->t, &x->plan, x->main_at_hand != x->microbatch,
+                whole && x->at_hand != x->microbatch, p);
+    x->main_at_hand = x->microbatch;
+    if (whole) x->at_hand = x->microbatch;
+    take_least(x, whole);
+    at->of = exact && whole ? ALL_TIMED : of;
+    if (exact) take_times(x);
+    else take_floors(x, floor_of(x));
+    for (int k = 0; !exact && k < p->v->pieces; k++) p->way[k][0].ring = p->way[k][1].ring = 0;
+    for (int kind = 0; kind < PASS_KINDS; kind++) least_passes(x, kind, whole, at->at + kind * n);
     at->key = key;
     return at;
 }
@@ -636,10 +666,10 @@ schedule_set leaves_hopeful(expansion *x, int i, schedule_set of) {
     const placed_passes *at = NULL;
     x->known = true;
     take_microbatch(x, i);
-    for (int exact = 0; of && !(at && at->timed); exact++) {
-        at = hopeful_passes(x, exact);
+    while (of && !(at && at->of == ALL_TIMED)) {
+        at = hopeful_passes(x, at ? at->of + 1 : MAIN_COMM);
         of = passes_hopeful(x, at->at, of);
-        if (!of || x->loaded) continue;
+        if (!of || x->loaded || at->of == MAIN_COMM) continue;
         lay_hopeful(x); /* where a chance is left: the ends of a step, too */
         load_stages(x);
         of = passes_hopeful(x, at->at, of);
@@ -648,19 +678,17 @@ schedule_set leaves_hopeful(expansion *x, int i, schedule_set of) {
 }
 
 /* Schedules by which a plan of this microbatch could win with the curves at hand, whose collectives
- * are priced: of layers first, and of the rest where these leave a chance. */
+ * are priced: of the main layers first, and of the rest where these leave a chance. */
 static schedule_set comm_hopeful(expansion *x, schedule_set of) {
     pass passes[MAX_PIECES + 1];
-    pieces *p = &x->l->p;
-    for (int ends = 0; ends < 2 && of; ends++) {
+    for (int all = 0; all < 2 && of; all++) {
         schedule_set set = 0;
-        const int from = ends ? x->t->kinds : 0, to = ends ? p->v->pieces : x->t->kinds;
-        pieces_comm(x->t, &x->plan, from, to, p);
-        take_least(x, from, to);
+        pieces_comm(x->t, &x->plan, !all, all, &x->l->p);
+        take_least(x, all);
         for (int kind = 0; kind < PASS_KINDS; kind++) {
             schedule_set at = of & x->l->family.passes[kind];
             if (!at) continue;
-            kind_passes(x, kind, 0, ends, passes);
+            least_passes(x, kind, all, passes);
             set |= hopeful(x, passes, at);
         }
         of = set;
@@ -675,7 +703,7 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     const bool known = x->known || !x->h->options->prune;
     const bool at_hand = x->known && x->at_hand == i && x->c.zero[0] != 2;
     x->open = 0;
-    x->at_hand = -1;
+    x->at_hand = x->main_at_hand = -1;
     if (!(above & x->c.in.microbatch[i])) return;
     take_microbatch(x, i);
     take_times(x);
@@ -687,8 +715,8 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     x->open = may_fit(x, x->open);
     if (!x->open) return;
     x->plan.zero = x->c.zero[0];
-    if (known && !at_hand) pieces_comm(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
-    pieces_comm_again(x->t, &x->plan, &x->l->p);
+    if (known && !at_hand) pieces_comm(x->t, &x->plan, true, true, &x->l->p);
+    pieces_comm_again(x->t, &x->l->p);
     x->in &= x->c.in.microbatch[i];
     for (int z = 0; z < x->c.n_zero; z++) {
         if (x->c.zero[z] == 2) two = true;
@@ -696,7 +724,7 @@ void leaves_try(expansion *x, int i, schedule_set of) {
     }
     if (n) try_zero(x, shared, n);
     x->plan.zero = 2; /* reduces every microbatch: other collectives */
-    if (n && two && !is_enough(x)) pieces_comm(x->t, &x->plan, 0, x->l->p.v->pieces, &x->l->p);
+    if (n && two && !is_enough(x)) pieces_comm(x->t, &x->plan, true, true, &x->l->p);
     if (two && !is_enough(x)) try_zero(x, &(const int){2}, 1);
     x->in = above;
 }

@@ -1,31 +1,23 @@
 /* The collectives of a piece, priced on the placement of the plan. */
-#include <stddef.h>
 #include <string.h>
 
 #include "space.h"
 
-static void add_stream(const sm_train *t, const sm_timed_curve *curve, double bytes, double *busy) {
-    for (int l = 0; l < t->system.levels; l++) busy[l] += bytes * curve->busy[l];
+/* Zeros where nothing is sent. */
+static void time_comm(const sm_train *t, const sm_timed_curve *curve, double bytes, comm_time *to) {
+    const sm_timed_line *line;
+    to->s = sm_timed_curve_s(curve, bytes, &line);
+    to->latency = line ? line->line.latency_s : 0;
+    for (int l = 0; l < t->system.levels; l++) to->busy[l] = line ? bytes * curve->busy[l] : 0;
 }
 
-/* The sums that a collective belongs to. */
-static comm_sums *sums_of(piece_comm *c, const sm_comm *comm) {
-    if (comm->repeated) return comm->role == SM_ROLE_WEIGHT ? &c->weights : &c->activations;
-    return &c->way[comm->phase != SM_PHASE_FORWARD];
-}
-
-static void add_comm(const sm_train *t, const sm_comm *c, const sm_timed_curve *curve, double bytes,
-                     const sm_timed_line *line, double s, comm_sums *to) {
-    add_stream(t, curve, bytes, to->all);
-    if (c->stream == SM_STREAM_PREFETCH || c->stream == SM_STREAM_DRAIN) { /* beside the work */
-        to->serial += s;
-        add_stream(t, curve, bytes, to->busy);
-        return;
-    }
-    if (c->stream == SM_STREAM_RING) to->ring += s;
-    else if (c->ragged) to->exchange += s;
-    else to->blocking += s;
-    to->latency += line->line.latency_s;
+static void add_comm(const sm_train *t, const comm_time *of, comm_kind kind, comm_sums *to) {
+    const int levels = t->system.levels;
+    to->s[kind] += of->s;
+    for (int l = 0; l < levels; l++) to->all[l] += of->busy[l];
+    if (kind != STREAM) to->latency += of->latency;
+    else
+        for (int l = 0; l < levels; l++) to->busy[l] += of->busy[l];
 }
 
 /* ZeRO-2 reduces the gradients of every microbatch at once; that of a tied embedding with its
@@ -39,23 +31,17 @@ static double zero2_bytes(const sm_weight_class *c, const sm_degrees *d, const s
            gradient_bytes(plan);
 }
 
-static void add_zero2(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                      const placed *at, const sm_plan *plan, piece_comm *out) {
-    const sm_partition *part = &v->piece[index].part;
+static void add_zero2(const sm_train *t, int index, const sm_plan *plan, pieces *p) {
+    const sm_partition *part = &p->v->piece[index].part;
+    const comm_kind kind = t->software.one_by_one ? BLOCKING : STREAM;
     for (int i = 0; i < part->classes; i++) {
         const sm_weight_class *c = &part->weight[i];
-        const sm_timed_curve *curve = at->slot[v->weight[index][i].reduce_scatter];
-        double bytes = zero2_bytes(c, d, plan);
-        const sm_timed_line *line;
-        double s = sm_timed_curve_s(curve, bytes, &line);
-        if (!line || !reduces(t, c, index, plan)) continue;
-        add_stream(t, curve, bytes, out->way[1].all);
-        if (t->software.one_by_one) {
-            out->way[1].blocking += s;
-            continue;
-        }
-        out->way[1].serial += s;
-        add_stream(t, curve, bytes, out->way[1].busy);
+        const sm_timed_curve *curve = p->at.slot[p->v->weight[index][i].reduce_scatter];
+        comm_time time;
+        if (!reduces(t, c, index, plan)) continue;
+        time_comm(t, curve, zero2_bytes(c, &p->d, plan), &time);
+        time.latency = 0; /* it is a stream */
+        add_comm(t, &time, kind, &p->comm[index].sum[SUM_BACKWARD]);
     }
 }
 
@@ -79,39 +65,40 @@ int comm_times(const sm_train *t, const sm_program *b, const sm_comm *c) {
     return 1;
 }
 
-void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                        const placed *at, const sm_plan *plan, piece_comm *out) {
-    const piece *p = &v->piece[index];
-    memset(out, 0, offsetof(piece_comm, again));
-    for (int i = 0; i < p->part.comms; i++) {
-        const sm_comm *c = &p->part.comm[i];
-        const sm_timed_curve *curve = at->slot[p->slot[i]];
-        if (curve->n == 0) continue; /* the axes have one member */
-        const sm_timed_line *line;
-        double bytes = comm_bytes(t, index, c, d, plan), s = sm_timed_curve_s(curve, bytes, &line);
-        if (!line) continue;
-        for (int n = comm_times(t, &p->part.program, c); n > 0; n--)
-            add_comm(t, c, curve, bytes, line, s, sums_of(out, c));
+void piece_comm_compute(const sm_train *t, int index, const sm_plan *plan, pieces *p) {
+    const piece *of = &p->v->piece[index];
+    comm_sums *sum = p->comm[index].sum;
+    if (of->sends_as_main && plan->zero != 2 && !t->software_memory.gate_reduced) {
+        memcpy(sum, p->comm[t->main_kind].sum, COMM_SUMS * sizeof *sum);
+        return;
     }
-    if (plan->zero == 2) add_zero2(t, v, index, d, at, plan, out);
+    memset(sum, 0, COMM_SUMS * sizeof *sum);
+    for (int i = 0; i < of->part.comms; i++) {
+        const sent *c = &of->sent[i];
+        const sm_comm *comm = &of->part.comm[i];
+        const sm_timed_curve *curve = p->at.slot[c->slot];
+        if (c->like == index * SM_MAX_COMM + i) {
+            double bytes = curve->n > 0 ? comm_bytes(t, index, comm, &p->d, plan) : 0;
+            time_comm(t, curve, bytes, &p->sent[c->like]);
+        }
+        if (curve->n == 0) continue; /* the axes have one member */
+        add_comm(t, &p->sent[c->like], (comm_kind)c->kind, &sum[c->sum]);
+        if (t->software_memory.gate_reduced && comm_times(t, &of->part.program, comm) > 1)
+            add_comm(t, &p->sent[c->like], (comm_kind)c->kind, &sum[c->sum]);
+    }
+    if (plan->zero == 2) add_zero2(t, index, plan, p);
 }
 
-void piece_comm_again(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                      const placed *at, const sm_plan *plan, piece_comm *out) {
-    const piece *p = &v->piece[index];
-    memset(out->again, 0, sizeof out->again);
-    for (int i = 0; i < p->part.comms; i++) {
-        const sm_comm *c = &p->part.comm[i];
-        const sm_timed_curve *curve = at->slot[p->slot[i]];
-        const sm_timed_line *line = NULL;
-        double bytes = 0, s = 0;
-        for (int set = 1; set < MAX_SETS && curve->n > 0; set++) { /* set 0 recomputes nothing */
-            if (!sm_comm_runs_again(c, piece_again(t, p, set))) continue;
-            if (!line)
-                bytes = comm_bytes(t, index, c, d, plan), s = sm_timed_curve_s(curve, bytes, &line);
-            if (!line) break;
-            add_comm(t, c, curve, bytes, line, s, &out->again[set]);
-        }
+void piece_comm_again(const sm_train *t, int index, pieces *p) {
+    const piece *of = &p->v->piece[index];
+    comm_sums *again = p->comm[index].again;
+    memset(again, 0, MAX_SETS * sizeof *again);
+    for (int i = 0; i < of->part.comms; i++) {
+        const sent *c = &of->sent[i];
+        if (!c->may_run_again || p->at.slot[c->slot]->n == 0) continue;
+        for (int set = 1; set < MAX_SETS; set++) /* set 0 recomputes nothing */
+            if (sm_comm_runs_again(&of->part.comm[i], piece_again(t, of, set)))
+                add_comm(t, &p->sent[c->like], (comm_kind)c->kind, &again[set]);
     }
 }
 
@@ -119,11 +106,11 @@ void piece_comm_again(const sm_train *t, const variant *v, int index, const sm_d
 static int parts_of(const sm_train *t, const piece_comm *c, int way, int set, const sm_plan *plan,
                     const comm_sums *part[4]) {
     int n = 0;
-    part[n++] = &c->way[way];
+    part[n++] = &c->sum[way];
     if (way == 0) return n;
     if (set > 0) part[n++] = &c->again[set];
-    if (!(plan->regather & SM_KEEPS_WEIGHTS)) part[n++] = &c->weights;
-    if (!(kept_gathered(t, plan) & SM_KEEPS_ACTIVATIONS)) part[n++] = &c->activations;
+    if (!(plan->regather & SM_KEEPS_WEIGHTS)) part[n++] = &c->sum[SUM_WEIGHTS];
+    if (!(kept_gathered(t, plan) & SM_KEEPS_ACTIVATIONS)) part[n++] = &c->sum[SUM_ACTIVATIONS];
     return n;
 }
 
@@ -133,10 +120,10 @@ comm_way piece_comm_way(const sm_train *t, const piece_comm *c, int way, int set
     int n = parts_of(t, c, way, set, plan, part);
     comm_way to = {0};
     for (int i = 0; i < n; i++) {
-        to.blocking += part[i]->blocking;
-        to.exchange += part[i]->exchange;
-        to.ring += part[i]->ring;
-        to.serial += part[i]->serial;
+        to.blocking += part[i]->s[BLOCKING];
+        to.exchange += part[i]->s[EXCHANGE];
+        to.ring += part[i]->s[RING];
+        to.serial += part[i]->s[STREAM];
         to.latency += part[i]->latency;
     }
     for (int l = 0; l < t->system.levels; l++) {
@@ -152,7 +139,7 @@ double piece_comm_busy(const sm_train *t, const piece_comm *c, int level, int se
                        const sm_plan *plan) {
     const comm_sums *part[4];
     int n = parts_of(t, c, 1, set, plan, part);
-    double busy = c->way[0].all[level];
+    double busy = c->sum[SUM_FORWARD].all[level];
     for (int i = 0; i < n; i++) busy += part[i]->all[level];
     return busy;
 }
@@ -165,7 +152,7 @@ void piece_ideal_compute(const sm_train *t, const variant *v, int index, int set
     for (int l = 0; l < SM_MAX_LEVELS; l++) ideal[l] = 0;
     for (int i = 0; i < p->part.comms; i++) {
         const sm_comm *c = &p->part.comm[i];
-        const sm_timed_curve *curve = at->slot[p->slot[i]];
+        const sm_timed_curve *curve = at->slot[p->sent[i].slot];
         if (sm_comm_is_spared(c, kept_gathered(t, plan))) continue;
         bool again = sm_comm_runs_again(c, piece_again(t, p, set));
         double bytes = curve->n > 0 ? comm_bytes(t, index, c, d, plan) * (again ? 2 : 1) : 0;

@@ -26,19 +26,19 @@ void pieces_gathered(const sm_train *t, const sm_plan *plan, pieces *p) {
         p->gathered[i] = piece_gathered_bytes(t, p->v, i, &p->d, plan);
 }
 
-void pieces_comm(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p) {
+void pieces_comm(const sm_train *t, const sm_plan *plan, bool main, bool others, pieces *p) {
     const sm_timed_line *line;
-    for (int i = first; i < end; i++)
-        piece_comm_compute(t, p->v, i, &p->d, &p->at, plan, &p->comm[i]);
+    if (main) piece_comm_compute(t, t->main_kind, plan, p);
+    for (int i = 0; others && i < p->v->pieces; i++)
+        if (i != t->main_kind) piece_comm_compute(t, i, plan, p);
     double bytes = size_at(&p->v->piece[0].part.boundary, &p->d);
     p->send_serial_s = p->at.send ? sm_timed_curve_s(p->at.send, bytes, &line) : 0;
     /* a stage works on its next microbatch while the last one travels */
     p->send_s = p->send_serial_s * (1 - t->calibration->overlap);
 }
 
-void pieces_comm_again(const sm_train *t, const sm_plan *plan, pieces *p) {
-    for (int i = 0; i < p->v->pieces; i++)
-        piece_comm_again(t, p->v, i, &p->d, &p->at, plan, &p->comm[i]);
+void pieces_comm_again(const sm_train *t, pieces *p) {
+    for (int i = 0; i < p->v->pieces; i++) piece_comm_again(t, i, p);
 }
 
 void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p) {
@@ -53,9 +53,9 @@ static int piece_set_of(const sm_train *t, const sm_plan *plan, int index) {
 /* Seconds that what a layer keeps takes to host memory or back. */
 static double offload_s(const sm_train *t, const sm_plan *plan, const pieces *p, int index) {
     bool offload = plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
+    if (!offload || index >= t->kinds) return 0;
     double pcie = sm_chip_host_bytes_per_s_oneway(&t->system.chip);
-    bool layer = index < t->kinds;
-    return offload && layer && pcie > 0 ? kept_of(&p->kept[index], set_of(plan), plan) / pcie : 0;
+    return pcie > 0 ? kept_of(&p->kept[index], set_of(plan), plan) / pcie : 0;
 }
 
 void pieces_ways(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p) {

@@ -192,9 +192,9 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
     price->chips = sm_plan_chips(plan);
     price->trained = variant_trained(t, p->v, NULL);
     stages_chunks(t, plan, p, EXPECTED, s);
-    sm_pipeline_time time = stages_run(plan, s, true);
+    sm_pipeline_time time = stages_run(s, true);
     stages_chunks(t, plan, p, SERIAL, s);
-    double serial = stages_run(plan, s, true).total_s;
+    double serial = stages_run(s, true).total_s;
     double flops = fill_lower(t, plan, p, s, price);
     step_end end = step_end_of(t, plan, p, s);
     price->expected_s = step_close(t, plan, time.total_s, &end);
@@ -301,8 +301,8 @@ sm_status price_prepare(sm_train *t, sm_plan *plan, sm_error *err) {
     pieces_time(t, plan, t->one);
     pieces_kept(t, plan, t->one);
     pieces_gathered(t, plan, t->one);
-    pieces_comm(t, plan, 0, t->one->v->pieces, t->one);
-    pieces_comm_again(t, plan, t->one);
+    pieces_comm(t, plan, true, true, t->one);
+    pieces_comm_again(t, t->one);
     pieces_load(t, plan, t->one);
     pieces_ways(t, plan, 0, t->one->v->pieces, t->one);
     pieces_pass(t, plan, 0, t->one->v->pieces, t->one);

@@ -63,13 +63,13 @@ static sm_status work_out(sm_train *t, const sm_plan *plan, last *before, sm_err
     if (moved && !pieces_place(t, plan, p)) return SM_BAD_INPUT;
     sm_degrees_set(&p->d, plan, &t->model);
     if (works) pieces_time(t, plan, p), pieces_kept(t, plan, p), pieces_gathered(t, plan, p);
-    if (moves) pieces_comm(t, plan, 0, p->v->pieces, p), pieces_comm_again(t, plan, p);
+    if (moves) pieces_comm(t, plan, true, true, p), pieces_comm_again(t, p);
     if (moved || !is_same(&now.load, &before->load)) pieces_load(t, plan, p);
     if (moves || !is_same(&now.line, &before->line)) {
         pieces_ways(t, plan, 0, p->v->pieces, p);
         pieces_pass(t, plan, 0, p->v->pieces, p);
         stages_chunks(t, plan, p, EXPECTED, t->one_stages);
-        now.pipeline_s = stages_run(plan, t->one_stages, true).total_s;
+        now.pipeline_s = stages_run(t->one_stages, true).total_s;
     }
     *before = now;
     return SM_OK;

@@ -182,20 +182,23 @@ static double zb_h1_s(const sm_pipeline *p) {
     return total_s;
 }
 
-sm_pipeline_time sm_pipeline_closed(const sm_pipeline *p, bool *exact) {
+double sm_pipeline_closed_s(const sm_pipeline *p, bool *exact) {
     int n = p->stages;
     bool waits = n > 1 && n <= SM_STAGES_MAX; /* one stage waits for no other */
-    double total_s = sm_pipeline_bound(p);
     assert(n >= 1 && p->chunks_per_stage >= 1 && p->microbatches >= 1);
     *exact = n == 1 || p->schedule == SM_SCHEDULE_GPIPE;
-    if (p->schedule == SM_SCHEDULE_GPIPE) total_s = sm_gpipe_s(p);
-    else if (waits && p->schedule == SM_SCHEDULE_1F1B) total_s = one_f_one_b_s(p, exact);
-    else if (waits && p->schedule == SM_SCHEDULE_INTERLEAVED)
-        total_s = later(total_s, interleaved_if_exact_s(p, exact));
-    else if (waits && p->schedule == SM_SCHEDULE_ZB_H1 && p->microbatches > n &&
-             alike(p, 0, n - 1)) {
-        total_s = zb_h1_s(p);
+    if (p->schedule == SM_SCHEDULE_GPIPE) return sm_gpipe_s(p);
+    if (waits && p->schedule == SM_SCHEDULE_1F1B) return one_f_one_b_s(p, exact);
+    if (waits && p->schedule == SM_SCHEDULE_ZB_H1 && p->microbatches > n && alike(p, 0, n - 1)) {
         *exact = true;
+        return zb_h1_s(p);
     }
-    return sm_pipeline_timed(p, total_s);
+    double total_s = sm_pipeline_bound(p);
+    if (waits && p->schedule == SM_SCHEDULE_INTERLEAVED)
+        total_s = later(total_s, interleaved_if_exact_s(p, exact));
+    return total_s;
+}
+
+sm_pipeline_time sm_pipeline_closed(const sm_pipeline *p, bool *exact) {
+    return sm_pipeline_timed(p, sm_pipeline_closed_s(p, exact));
 }

@@ -84,11 +84,13 @@ typedef struct timed {
 } timed;
 /* Passes of each kind of layer, of what comes before all of them and of the head, with the
  * collectives of no placement, which depend on fsdp and the rules beside: for each kind of
- * schedule. */
+ * schedule. With the least work, those of the main kind of layers alone; all; with all work timed.
+ */
+typedef enum passes_of_what { MAIN_COMM, ALL_COMM, ALL_TIMED } passes_of_what;
 typedef struct placed_passes {
     uint64_t key;
     pass *at;
-    bool timed; /* or with the least work */
+    passes_of_what of;
 } placed_passes;
 /* What no microbatch takes less than, by which most are ruled out before they are timed. */
 typedef struct timed_floor {
@@ -105,7 +107,7 @@ enum {
     TIMED = 8192,
     FEW_NODES = 256,
     FEW_TIMED = 512,
-    FEW_LAYOUTS = 8,
+    FEW_LAYOUTS = 17, /* the chunks of a stage fall into as many places */
     HOPEFUL = 4,
     COUNTED = 512
 };
@@ -292,14 +294,16 @@ typedef struct expansion {
     double microbatches;                    /* of it */
     double end_s[2];                        /* no step ends in less; under dualpipe */
     bool loaded;                            /* the ends of a step with the curves at hand */
-    bool known;       /* schedules that the curves at hand leave no chance are out */
-    bool laid;        /* the curves at hand are those of no placement */
-    int at_hand;      /* the microbatch whose work and collectives are; -1: none */
-    bool host_beside; /* plans with activations in host memory have one each without */
+    bool known;                /* schedules that the curves at hand leave no chance are out */
+    bool laid;                 /* the curves at hand are those of no placement */
+    int at_hand, main_at_hand; /* the microbatch whose work and collectives are, and those of the
+                                  main kind of layers; -1: none */
+    bool host_beside;          /* plans with activations in host memory have one each without */
     settled_set done[2][SM_RECOMPUTE_COUNT][SM_REGATHER_COUNT]; /* on the chip; in host memory */
     double state[2][2][MAX_LOADS]; /* without ZeRO-2 and with it the least that each piece has of
                                       weights, gradients and optimizer; under dualpipe */
     double simulated_s;            /* of the schedule at hand, < 0 before it is needed */
+    step_end end;                  /* of it under the ZeRO stage at hand; parts 0: not known yet */
     int microbatch, recompute;     /* indices in choices, for what is kept of a node */
 } expansion;
 /* The schedules of a node. */

@@ -45,9 +45,20 @@ typedef struct piece_set {
     eager_array eager_array[MAX_EAGER];
 } piece_set;
 
+/* A collective of a microbatch, as it is added up. */
+typedef enum comm_kind { BLOCKING, EXCHANGE, RING, STREAM, COMM_KINDS } comm_kind;
+typedef struct sent {
+    uint16_t like;      /* the first that takes as long, of the main kind of layers or of its own
+                           piece: piece x SM_MAX_COMM + nth */
+    uint8_t slot;       /* its curve */
+    uint8_t sum, kind;  /* of piece_comm; of comm_kind */
+    bool may_run_again; /* with the op that it serves */
+} sent;
+
 typedef struct piece {
     sm_partition part;
-    uint8_t slot[SM_MAX_COMM];     /* curve of each collective */
+    sent sent[SM_MAX_COMM];        /* each collective */
+    bool sends_as_main;            /* those of the main kind of layers, in their order */
     piece_set set[MAX_SETS];       /* what is gathered is gathered again */
     piece_set set_whole[MAX_SETS]; /* activations are kept as they were gathered */
     int gradients;                 /* of the op with most of them: made while its operands live */
@@ -96,11 +107,11 @@ struct sm_train {
     double seq, sequences, tokens, usd_per_chip_hour;
     double memory_margin; /* part of the memory that stays free */
     sm_train_software software;
-    double weight_bytes;           /* of a weight as it is stored and gathered */
-    int kinds;                     /* layer kinds in use; piece k is kind k */
-    double model_flops_per_token;  /* without padding */
-    double padding;                /* share of a forward pass; 0: the model is as it was given */
-    double matmul_flops_per_token; /* forward, of products with weights */
+    double weight_bytes;          /* of a weight as it is stored and gathered */
+    int kinds, main_kind;         /* layer kinds in use, piece k is kind k; that with most layers */
+    double model_flops_per_token; /* without padding */
+    double padding;               /* share of a forward pass; 0: the model is as it was given */
+    double matmul_flops_per_token;     /* forward, of products with weights */
     double layers[SM_MAX_LAYER_KINDS]; /* of each kind */
     double most_experts;               /* E of the kinds, 0 when dense */
     double largest_top_k;
@@ -206,17 +217,24 @@ void place_least(const sm_train *t, const slot_key *key, int n, const sm_group *
 
 /* Some of the collectives of a microbatch: their seconds, and how long each level is busy. */
 typedef struct comm_sums {
-    double blocking, exchange, ring; /* exchange: all-to-all of routed tokens */
-    double serial;                   /* streams, if nothing overlapped */
-    double busy[SM_MAX_LEVELS];      /* with streams */
-    double all[SM_MAX_LEVELS];       /* with everything */
-    double latency;                  /* inside blocking, exchange and ring */
+    double s[COMM_KINDS];       /* exchange: all-to-all of routed tokens; streams: if nothing
+                                   overlapped */
+    double latency;             /* inside them, but for streams */
+    double busy[SM_MAX_LEVELS]; /* with streams */
+    double all[SM_MAX_LEVELS];  /* with everything */
 } comm_sums;
+/* Forward; backward, but for what the forward pass made too: weights and activations, where
+ * regather does not keep them. */
+enum { SUM_FORWARD, SUM_BACKWARD, SUM_WEIGHTS, SUM_ACTIVATIONS, COMM_SUMS };
 typedef struct piece_comm {
-    comm_sums way[2];               /* forward; backward, but for what the forward pass made too */
-    comm_sums weights, activations; /* of the backward pass, where regather does not keep them */
-    comm_sums again[MAX_SETS];      /* what recomputation asks for */
+    comm_sums sum[COMM_SUMS];
+    comm_sums again[MAX_SETS]; /* what recomputation asks for */
 } piece_comm;
+/* Of one collective: seconds, how many of them are latency, and those of each level that is busy.
+ */
+typedef struct comm_time {
+    double s, latency, busy[SM_MAX_LEVELS];
+} comm_time;
 /* What a plan makes of them in one direction: seconds, and how long the busiest level is busy. */
 typedef struct comm_way {
     double blocking, exchange, ring, serial, latency;
@@ -231,11 +249,9 @@ double piece_comm_busy(const sm_train *t, const piece_comm *comm, int level, int
  * travel in, and of as many heads as its software sends (keys_whole). */
 double comm_bytes(const sm_train *t, int index, const sm_comm *c, const sm_degrees *d,
                   const sm_plan *plan);
-/* All but what recomputation asks for; and that. */
-void piece_comm_compute(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                        const placed *p, const sm_plan *plan, piece_comm *out);
-void piece_comm_again(const sm_train *t, const variant *v, int index, const sm_degrees *d,
-                      const placed *p, const sm_plan *plan, piece_comm *out);
+/* All but what recomputation asks for, of the main kind of layers first; and that, after all. */
+void piece_comm_compute(const sm_train *t, int index, const sm_plan *plan, pieces *p);
+void piece_comm_again(const sm_train *t, int index, pieces *p);
 
 /* Seconds each level is busy with the collectives of a microbatch at datasheet rates. */
 void piece_ideal_compute(const sm_train *t, const variant *v, int index, int set,
@@ -331,8 +347,9 @@ struct pieces {
     placed at;
     piece_time time[MAX_PIECES];
     piece_comm comm[MAX_PIECES];
-    comm_way way[MAX_PIECES][2];           /* forward, backward */
-    stage_load *load, own_load[MAX_LOADS]; /* those at hand */
+    comm_time sent[MAX_PIECES * SM_MAX_COMM]; /* by their first like */
+    comm_way way[MAX_PIECES][2];              /* forward, backward */
+    stage_load *load, own_load[MAX_LOADS];    /* those at hand */
     kept_bytes kept[MAX_PIECES];
     gathered_bytes gathered[MAX_PIECES];
     piece_pass pass[MAX_PIECES];
@@ -345,8 +362,9 @@ bool pieces_place(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_time(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_kept(const sm_train *t, const sm_plan *plan, pieces *p);
 void pieces_gathered(const sm_train *t, const sm_plan *plan, pieces *p);
-void pieces_comm(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p);
-void pieces_comm_again(const sm_train *t, const sm_plan *plan, pieces *p);
+/* Of the main kind of layers, which come first, and of all other pieces. */
+void pieces_comm(const sm_train *t, const sm_plan *plan, bool main, bool others, pieces *p);
+void pieces_comm_again(const sm_train *t, pieces *p);
 void pieces_load(const sm_train *t, const sm_plan *plan, pieces *p);
 /* What a plan makes of the collectives of the pieces first .. end - 1; layer kinds come first. */
 void pieces_ways(const sm_train *t, const sm_plan *plan, int first, int end, pieces *p);
@@ -404,7 +422,9 @@ void stages_shape(const sm_train *t, const sm_plan *plan, stages *s);
 void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timing which,
                    stages *s);
 /* Seconds of the pipeline. exact: simulate where the closed form is only a bound. */
-sm_pipeline_time stages_run(const sm_plan *plan, stages *s, bool exact);
+sm_pipeline_time stages_run(stages *s, bool exact);
+/* By simulation, whether it is needed or not; false: it has no room. */
+bool stages_simulated(stages *s, sm_pipeline_time *time);
 /* Bytes of a chip that the arrays of a plan may take: what there are, less the margin. */
 double memory_capacity(const sm_train *t);
 bool memory_fits(const sm_train *t, const sm_memory *memory);
@@ -415,14 +435,14 @@ void stages_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stag
                    sm_memory *memory);
 /* No less is needed, of each of these recomputation sets, with activations on the chip and in host
  * memory and what is gathered kept or not (ways: a bit of each that is asked), where piece i has no
- * less than state[i] of weights, gradients and the optimizer's state. */
+ * less than state[n][i] of weights, gradients and the optimizer's state: of each n. */
 typedef struct floors_of {
     int sets, set[SM_RECOMPUTE_COUNT];
     unsigned ways[2];
 } floors_of;
 typedef double memory_floors[2][SM_REGATHER_COUNT][SM_RECOMPUTE_COUNT];
 void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
-                   const floors_of *asked, const double *state, memory_floors most);
+                   const floors_of *asked, const double *const state[2], memory_floors most[2]);
 /* Of each stage of the pipeline. */
 void stages_each_memory(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
                         sm_memory *memory);
@@ -433,11 +453,14 @@ void stages_each_memory(const sm_train *t, const sm_plan *plan, const pieces *p,
 typedef struct step_end {
     double reduce, gather, parts; /* streams of the stage with most; how many layers bring them */
     double reduce_s, gather_s;    /* their exposed parts */
+    double updates_s[2];          /* the optimizer on the chip, and on the host */
     double update_s, tie_s, other_s, total_s, serial_s;
     double share_sends, share_bytes; /* between stages that share weights; of one */
     double network_s; /* the busiest level of any stage over the whole step: no step takes less */
 } step_end;
 step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s);
+/* That of a plan which differs in where the optimizer is. */
+void step_end_offload(const sm_plan *plan, step_end *e);
 double step_close(const sm_train *t, const sm_plan *plan, double pipeline_s, step_end *end);
 
 /* Room for the pieces and stages of one plan. */
@@ -468,7 +491,7 @@ sm_status piece_set_fill(piece *p, int index, sm_bits set, sm_error *err);
 void set_keep(piece_set *set, const sm_size *bytes);
 sm_status set_check(const piece_set *set, sm_error *err);
 /* Curves for the collectives of a piece that has been partitioned. */
-sm_status variant_slots(variant *v, int index, sm_error *err);
+sm_status variant_slots(const sm_train *t, variant *v, int index, sm_error *err);
 /* Why the degrees cannot shard this model and batch, and why the plan is impossible; NULL when they
  * can, when it is not. */
 const char *degrees_refuse(const sm_train *t, const sm_plan *plan, char *room, size_t size);

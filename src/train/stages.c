@@ -112,18 +112,21 @@ void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timi
     if (s->simulated) fill_key(p, which, s);
 }
 
-sm_pipeline_time stages_run(const sm_plan *plan, stages *s, bool exact) {
+bool stages_simulated(stages *s, sm_pipeline_time *time) {
+    if (sm_pipeline_scratch(&s->pipeline) > s->scratch_bytes) return false;
+    simulated *at = s->simulated ? &s->simulated[s->key[0] % SIMULATED] : NULL;
+    const bool there = at && memcmp(at->key, s->key, sizeof at->key) == 0;
+    *time = there ? at->time : sm_pipeline_simulate(&s->pipeline, s->scratch, NULL);
+    if (!at || there) return true;
+    at->time = *time;
+    memcpy(at->key, s->key, sizeof at->key);
+    return true;
+}
+
+sm_pipeline_time stages_run(stages *s, bool exact) {
     bool is_exact = false;
-    sm_pipeline_time time = sm_pipeline_closed(&s->pipeline, &is_exact);
-    (void)plan;
-    if (is_exact || !exact || sm_pipeline_scratch(&s->pipeline) > s->scratch_bytes) return time;
-    if (!s->simulated) return sm_pipeline_simulate(&s->pipeline, s->scratch, NULL);
-    simulated *at = &s->simulated[s->key[0] % SIMULATED];
-    if (memcmp(at->key, s->key, sizeof at->key) != 0) {
-        at->time = sm_pipeline_simulate(&s->pipeline, s->scratch, NULL);
-        memcpy(at->key, s->key, sizeof at->key);
-    }
-    return at->time;
+    sm_pipeline_time run, closed = sm_pipeline_closed(&s->pipeline, &is_exact);
+    return exact && !is_exact && stages_simulated(s, &run) ? run : closed;
 }
 
 /* ---- memory ---- */
@@ -356,12 +359,12 @@ static double state_of_stage(const sm_train *t, const stage_kind *h, const doubl
 }
 
 void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s,
-                   const floors_of *asked, const double *state, memory_floors most) {
+                   const floors_of *asked, const double *const state[2], memory_floors most[2]) {
     const kept_bytes *head = &p->kept[head_piece(t)];
     const double logits = smaller(head->sharded[SM_RECOMPUTE_NONE], head->whole[SM_RECOMPUTE_NONE]),
                  reserved = reserved_of(t, 0), part = 1 + (reserved_of(t, 1) - reserved);
     stage_activations kept;
-    memset(most, 0, sizeof(memory_floors));
+    memset(most, 0, 2 * sizeof(memory_floors));
     find_kinds(t, plan, s);
     for (int n = 0; n < 2 * s->kinds->n; n++) {
         const stage_kind *h = &s->kinds->kind[n / 2];
@@ -369,8 +372,8 @@ void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stag
         if (n % 2 == 0) fill_activations(t, p, h, asked, kept);
         if (when == AT_LOSS && !h->last) continue;
         const double more = logits_kept(plan, h, logits, when),
-                     rest = state_of_stage(t, h, state) + reserved +
-                            logits_gradient(plan, logits, when),
+                     rest = reserved + logits_gradient(plan, logits, when),
+                     held[2] = {state_of_stage(t, h, state[0]), state_of_stage(t, h, state[1])},
                      gathered[2] = {stage_gathered(t, p, h, false, when),
                                     stage_gathered(t, p, h, true, when)};
         for (int way = 0; way < 2 * SM_REGATHER_COUNT; way++) {
@@ -378,8 +381,11 @@ void stages_floors(const sm_train *t, const sm_plan *plan, const pieces *p, stag
             if (!(asked->ways[host] >> g & 1)) continue;
             const double *of = kept[when][host][(g & SM_KEEPS_ACTIVATIONS) != 0],
                          base = rest + gathered[(g & SM_KEEPS_WEIGHTS) != 0];
-            for (int i = 0; i < asked->sets; i++)
-                most[host][g][i] = larger(most[host][g][i], base + part * (of[i] + more));
+            for (int i = 0; i < asked->sets; i++) {
+                const double bytes = base + part * (of[i] + more);
+                for (int two = 0; two < 2; two++)
+                    most[two][host][g][i] = larger(most[two][host][g][i], held[two] + bytes);
+            }
         }
     }
 }
@@ -429,15 +435,16 @@ static void piece_busy(const sm_train *t, const sm_plan *plan, const pieces *p, 
 }
 
 typedef struct stage_end {
-    double reduce, gather, update, shared, busy[SM_MAX_LEVELS];
+    double reduce, gather, update[2], shared, busy[SM_MAX_LEVELS];
 } stage_end;
 
-static void add_piece_end(const sm_train *t, const pieces *p, int index, double n, bool offload,
+static void add_piece_end(const sm_train *t, const pieces *p, int index, double n,
                           const double *busy, stage_end *to) {
     const stage_load *load = &p->load[index];
     to->reduce += n * load->reduce_s;
     to->gather += n * load->gather_s;
-    to->update += n * (offload ? load->offload_s : load->update_s);
+    to->update[0] += n * load->update_s;
+    to->update[1] += n * load->offload_s;
     to->shared += n * load->shared;
     for (int l = 0; l < t->system.levels; l++) to->busy[l] += n * busy[l];
 }
@@ -457,7 +464,6 @@ static void add_shares(const pieces *p, double bytes, step_end *e) {
 step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, stages *s) {
     step_end e = {0};
     double busy[MAX_PIECES][SM_MAX_LEVELS];
-    bool offload = plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH;
     bool parted = t->model.tied;
     double shared = 0;
     for (int i = 0; i < p->v->pieces; i++) piece_busy(t, plan, p, i, busy[i]);
@@ -467,14 +473,14 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, st
         stage_end x = {0};
         for (int i = 0; i < p->v->pieces; i++) {
             double n = i < t->kinds ? h->layers[i] : i < head_piece(t) ? h->first : h->last;
-            if (n > 0) add_piece_end(t, p, i, n, offload, busy[i], &x);
+            if (n > 0) add_piece_end(t, p, i, n, busy[i], &x);
         }
         int copy = copy_piece(t); /* beside the embedding its gradient joins that one's */
-        if (h->last && !h->first) add_piece_end(t, p, copy, 1, offload, p->load[copy].busy, &x);
+        if (h->last && !h->first) add_piece_end(t, p, copy, 1, p->load[copy].busy, &x);
         if (h->last && h->first) parted = false;
         e.reduce = larger(e.reduce, x.reduce);
         e.gather = larger(e.gather, x.gather);
-        e.update_s = larger(e.update_s, x.update);
+        for (int i = 0; i < 2; i++) e.updates_s[i] = larger(e.updates_s[i], x.update[i]);
         shared = larger(shared, x.shared);
         for (int l = 0; l < t->system.levels; l++) e.network_s = larger(e.network_s, x.busy[l]);
     }
@@ -488,8 +494,14 @@ step_end step_end_of(const sm_train *t, const sm_plan *plan, const pieces *p, st
     int copies = plan->schedule == SM_SCHEDULE_DUALPIPE ? 2 : 1;
     e.parts = 1 + (double)copies * t->model.L / plan->pipeline;
     e.other_s = t->calibration->step_overhead_s;
-    e.serial_s = e.reduce + e.gather + e.update_s + e.tie_s + e.other_s;
+    step_end_offload(plan, &e);
     return e;
+}
+
+void step_end_offload(const sm_plan *plan, step_end *e) {
+    bool offload = plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH;
+    e->update_s = e->updates_s[offload];
+    e->serial_s = e->reduce + e->gather + e->update_s + e->tie_s + e->other_s;
 }
 
 /* Gradients are reduced beside the last backward pass and weights gathered beside the first forward

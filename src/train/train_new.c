@@ -55,13 +55,54 @@ sm_status set_check(const piece_set *s, sm_error *err) {
     return SM_OK;
 }
 
-sm_status variant_slots(variant *v, int index, sm_error *err) {
-    piece *p = &v->piece[index];
-    for (int i = 0; i < p->part.comms; i++) {
-        const sm_comm *c = &p->part.comm[i];
-        p->slot[i] = slot_for(v, c->op, c->axes, c->ragged, ALL_COPIES);
-        v->over = (sm_axes)(v->over | c->axes);
+/* Whether two collectives take as long wherever they lie; those of keys may be of more heads in one
+ * piece than in another. */
+static bool takes_as_long(const piece *a, const sm_comm *x, const piece *b, const sm_comm *y) {
+    return a->sent[x - a->part.comm].slot == b->sent[y - b->part.comm].slot &&
+           x->bytes.base == y->bytes.base && x->bytes.mask == y->bytes.mask &&
+           x->bytes.per_sequence == y->bytes.per_sequence && x->gradient == y->gradient &&
+           x->narrow == y->narrow && x->stream == y->stream &&
+           (a == b || x->stream != SM_STREAM_RING);
+}
+
+static uint16_t first_like(const variant *v, int main, int index, int nth) {
+    const piece *p = &v->piece[index];
+    for (int own = index == main; own < 2; own++) {
+        const piece *q = own ? p : &v->piece[main];
+        for (int k = 0; k < (own ? nth : q->part.comms); k++)
+            if (takes_as_long(q, &q->part.comm[k], p, &p->part.comm[nth])) return q->sent[k].like;
     }
+    return (uint16_t)(index * SM_MAX_COMM + nth);
+}
+
+static void add_sent(variant *v, int main, int index, int nth) {
+    piece *p = &v->piece[index];
+    const sm_comm *c = &p->part.comm[nth];
+    const bool beside = c->stream == SM_STREAM_PREFETCH || c->stream == SM_STREAM_DRAIN;
+    p->sent[nth] = (sent){.slot = slot_for(v, c->op, c->axes, c->ragged, ALL_COPIES),
+                          .sum = !c->repeated                ? c->phase != SM_PHASE_FORWARD
+                                 : c->role == SM_ROLE_WEIGHT ? SUM_WEIGHTS
+                                                             : SUM_ACTIVATIONS,
+                          .kind = beside                        ? STREAM
+                                  : c->stream == SM_STREAM_RING ? RING
+                                  : c->ragged                   ? EXCHANGE
+                                                                : BLOCKING,
+                          .may_run_again = c->phase == SM_PHASE_FORWARD && !beside};
+    p->sent[nth].like = first_like(v, main, index, nth);
+    v->over = (sm_axes)(v->over | c->axes);
+}
+
+static bool sends_as(const piece *p, const piece *main) {
+    bool same = p != main && p->part.comms == main->part.comms;
+    for (int i = 0; i < p->part.comms && same; i++)
+        same = p->sent[i].like == main->sent[i].like && p->sent[i].sum == main->sent[i].sum;
+    return same;
+}
+
+sm_status variant_slots(const sm_train *t, variant *v, int index, sm_error *err) {
+    piece *p = &v->piece[index];
+    for (int i = 0; i < p->part.comms; i++) add_sent(v, t->main_kind, index, i);
+    p->sends_as_main = sends_as(p, &v->piece[t->main_kind]);
     for (int i = 0; i < p->part.classes; i++) {
         sm_axes axes = p->part.weight[i].partial;
         if (p->part.weight[i].fixed) continue;
@@ -197,7 +238,7 @@ static sm_status build_piece(sm_train *t, variant *v, int index, sm_error *err) 
             what == SM_PIECE_LAYER ? sm_recompute_set(&program, (sm_recompute)set) : nothing, err);
     if (s == SM_OK) s = piece_set_fill(p, CUSTOM_SET, nothing, err);
     find_gradients(p);
-    return s == SM_OK ? variant_slots(v, index, err) : s;
+    return s == SM_OK ? variant_slots(t, v, index, err) : s;
 }
 
 /* ---- what variants have in common ---- */
@@ -268,8 +309,9 @@ static variant *build_variant(sm_train *t, const sm_plan *plan, sm_error *err) {
     v->piece = sm_arena_array(t->arena, (size_t)v->pieces, sizeof *v->piece);
     if (!v->piece) return sm_fail_memory(err), NULL;
     v->work = 1;
+    if (build_piece(t, v, t->main_kind, err)) return NULL;
     for (int i = 0; i < v->pieces; i++) {
-        if (build_piece(t, v, i, err)) return NULL;
+        if (i != t->main_kind && build_piece(t, v, i, err)) return NULL;
         mix_piece(v, &v->piece[i]);
     }
     assert(at < VARIANTS);
@@ -439,6 +481,7 @@ static sm_status set_model(const sm_job *job, sm_train *t, sm_error *err) {
     t->kinds = t->model.kinds;
     for (int l = 0; l < t->model.L; l++) t->layers[t->model.layer[l]]++;
     for (int k = 0; k < t->kinds; k++) {
+        if (t->layers[k] > t->layers[t->main_kind]) t->main_kind = k;
         t->most_experts = fmax(t->most_experts, t->model.kind[k].E_held);
         t->largest_top_k = fmax(t->largest_top_k, t->model.kind[k].k_top);
     }
