@@ -162,6 +162,13 @@ MODELS = {
     "qwen3_5": ("qwen3_5_text", DELTA),
     "qwen3_5_moe": ("qwen3_5_moe_text", DELTA),
     "bloom": ("bloom", dict(hidden_size=24, n_layer=2, n_head=6, vocab_size=256)),
+    "rwkv": ("rwkv", dict(hidden_size=16, num_hidden_layers=2, vocab_size=256, context_length=64,
+                          attention_hidden_size=16, intermediate_size=24, use_cache=False, **ENDS)),
+    "recurrent_gemma": ("recurrent_gemma", dict(HEAD, num_hidden_layers=3, lru_width=16,
+                                                attention_window_size=7)),
+    "olmo_hybrid": ("olmo_hybrid", dict(
+        SIZES, num_hidden_layers=4, linear_num_key_heads=2, linear_num_value_heads=2,
+        linear_key_head_dim=4, linear_value_head_dim=6, linear_conv_kernel_dim=4)),
     "mpt": ("mpt", dict(d_model=24, n_layers=2, n_heads=6, max_seq_len=64, vocab_size=256)),
 }
 
