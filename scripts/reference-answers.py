@@ -167,8 +167,9 @@ MODELS = {
     "recurrent_gemma": ("recurrent_gemma", dict(HEAD, num_hidden_layers=3, lru_width=16,
                                                 attention_window_size=7)),
     "olmo_hybrid": ("olmo_hybrid", dict(
-        SIZES, num_hidden_layers=4, linear_num_key_heads=2, linear_num_value_heads=2,
-        linear_key_head_dim=4, linear_value_head_dim=6, linear_conv_kernel_dim=4)),
+        SIZES, layer_types=["linear_attention", "full_attention"], linear_num_key_heads=2,
+        linear_num_value_heads=2, linear_key_head_dim=4, linear_value_head_dim=4,
+        linear_conv_kernel_dim=4)),
     "mpt": ("mpt", dict(d_model=24, n_layers=2, n_heads=6, max_seq_len=64, vocab_size=256)),
 }
 

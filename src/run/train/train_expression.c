@@ -30,6 +30,7 @@ typedef struct expression {
     bool wanted[MOST_TERMS]; /* the gradient passes here */
     bool known[MOST_TERMS];
     float offset; /* of the scale of a norm */
+    double epsilon; /* of this norm alone; 0: that of its kind */
     float branch; /* what is added to the stream is multiplied by */
     float *value[MOST_TERMS], *slope[MOST_TERMS], *room;
     const float *seen[MOST_TERMS]; /* value, or where the operand lies */
@@ -109,6 +110,12 @@ static bool adds_to_stream(const train_call *c) {
            strncmp(made, stream, n) == 0 && strcspn(made, ".") == n;
 }
 
+static void take_own(const expression *x, const char *fact, const char *weight, double *value) {
+    char name[96];
+    snprintf(name, sizeof name, "%s.%s", fact, weight);
+    sm_architecture_number(x->c->t->setup->model->architecture, name, value);
+}
+
 static sm_status begin(expression *x, train_call *c, const train_array *shape, sm_error *err) {
     const sm_tensor *out = &c->list->program->tensor[c->op->out];
     *x = (expression){.c = c, .line = c->line, .rank = shape->block->rank};
@@ -116,13 +123,13 @@ static sm_status begin(expression *x, train_call *c, const train_array *shape, s
     if (!link_terms(x)) return sm_fail(err, SM_INTERNAL, "%s is too long", c->op->name);
     set_rows(x);
     x->branch = adds_to_stream(c) ? (float)c->t->numbers.residual_scale : 1;
-    /* That of the family, or of this scale alone: norm_offset.mixer.n. */
+    /* Those of the family, or of this scale alone: norm_offset.mixer.n. */
     double offset = x->c->t->numbers.norm_offset;
-    char name[96];
-    for (int i = 1; offset != 0 && x->line->norm && i < x->line->operands; i++) {
+    for (int i = 1; x->line->norm && i < x->line->operands; i++) {
         const sm_text_array *w = &x->c->lines->array[x->line->operand[i].array];
-        snprintf(name, sizeof name, "norm_offset.%s", w->name);
-        if (w->norm) sm_architecture_number(x->c->t->setup->model->architecture, name, &offset);
+        if (!w->norm) continue;
+        take_own(x, "norm_offset", w->name, &offset);
+        take_own(x, "norm_epsilon", w->name, &x->epsilon);
     }
     x->offset = (float)offset;
     x->places = x->sequences = -1;
@@ -180,6 +187,7 @@ static const float *value_of(expression *x, int t);
 
 static double epsilon_of(const expression *x, sm_operator op) {
     const train_numbers *n = &x->c->t->numbers;
+    if (x->epsilon > 0) return x->epsilon;
     if (op == SM_OPERATOR_LAYERNORM) return n->layer_norm_epsilon;
     return x->line->operands == 1 && n->bare_norm_epsilon > 0 ? n->bare_norm_epsilon
                                                               : n->norm_epsilon;
