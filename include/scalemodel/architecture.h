@@ -30,6 +30,7 @@ enum { SM_READS_RESULT = 1 << 16, SM_OPERATOR_MOST_ARGUMENTS = 16 };
     X(SIGMOID, "sigmoid", 1, 1, UNION, 4, 0, 1)                                                    \
     X(TANH, "tanh", 1, 1, UNION, 4, 0, 1)                                                          \
     X(EXP, "exp", 1, 1, UNION, 2, 0, 1)                                                            \
+    X(SQRT, "sqrt", 1, 1, UNION, 1, 0, 1)                                                          \
     X(SOFTPLUS, "softplus", 1, 1, UNION, 4, 0, 1)                                                  \
     X(CAP, "softcap", 1, 1, UNION, 6, 0, 1)                                                        \
     X(SQUARE, "square", 1, 1, UNION, 1, 0, 1)                                                      \

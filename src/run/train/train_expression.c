@@ -330,6 +330,9 @@ static void pointwise(expression *x, int t, float *y) {
         for (size_t i = 0; i < n; i++) y[i] = tanhf(a[i]);
         break;
     case SM_OPERATOR_EXP: row_exponential(a, 0, n, y); break;
+    case SM_OPERATOR_SQRT:
+        for (size_t i = 0; i < n; i++) y[i] = sqrtf(a[i]);
+        break;
     case SM_OPERATOR_SOFTPLUS:
         for (size_t i = 0; i < n; i++) y[i] = limited_step(numbers, a[i]);
         break;
@@ -447,6 +450,7 @@ static void slope_at(const expression *x, sm_operator op, const float *a, float 
             switch (op) {
             case SM_OPERATOR_GELU: f[i] = gelu_slope(a[i], numbers->gelu_exact); break;
             case SM_OPERATOR_RELU: f[i] = a[i] > 0; break;
+            case SM_OPERATOR_SQRT: f[i] = fminf(0.5F / sqrtf(a[i]), 1000); break; /* Griffin's */
             case SM_OPERATOR_SQUARE: f[i] = a[i] > 0 ? 2 * a[i] : 0; break;
             case SM_OPERATOR_TANH: y = tanhf(a[i]), f[i] = 1 - y * y; break;
             case SM_OPERATOR_CAP: y = tanhf(a[i] / cap), f[i] = 1 - y * y; break;
