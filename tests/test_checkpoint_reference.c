@@ -293,6 +293,8 @@ static int hold_written(answers *a) {
         a->setup.sequences = WRITTEN;
         for (int k = 0; i && k < 2; k++) a->setup.degree[plans[i][k]] = 2;
         if (!sm_run_threads(sm_train_setup_ranks(&a->setup), write_rank, a, &err)) continue;
+        if (a->setup.degree[SM_AXIS_CONTEXT] > 1 && strstr(err.sentence, "context would cut"))
+            continue;
         print_message("%s written under plan %d: %s\n", a->name, i, err.sentence);
         wrong++;
     }
@@ -564,6 +566,8 @@ static int hold_plans(const answers *a) {
             setup.zero = plans[i].zero;
         }
         if (sm_run_threads(sm_train_setup_ranks(&setup), train, &p, &err)) {
+            if (setup.degree[SM_AXIS_CONTEXT] > 1 && strstr(err.sentence, "context would cut"))
+                continue;
             print_message("%s under plan %zu: %s\n", a->name, i, err.sentence);
             return 1;
         }
