@@ -725,8 +725,11 @@ static bool scans(const sm_trainer *t) {
 }
 
 sm_generator_size sm_generator_size_of(const sm_generator *g) {
-    return (sm_generator_size){(size_t)g->setup.sequences, (size_t)g->setup.tokens,
-                               (size_t)g->setup.model->V, scans(&g->t), g->t.source,
+    return (sm_generator_size){(size_t)g->setup.sequences,
+                               (size_t)g->setup.tokens,
+                               (size_t)g->setup.model->V,
+                               scans(&g->t),
+                               g->t.source,
                                g->t.list[g->setup.model->kinds].program->input >= 0};
 }
 

@@ -29,9 +29,9 @@ typedef struct expression {
     int terms, argument[MOST_TERMS][MOST_ARGUMENTS];
     bool wanted[MOST_TERMS]; /* the gradient passes here */
     bool known[MOST_TERMS];
-    float offset; /* of the scale of a norm */
+    float offset;   /* of the scale of a norm */
     double epsilon; /* of this norm alone; 0: that of its kind */
-    float branch; /* what is added to the stream is multiplied by */
+    float branch;   /* what is added to the stream is multiplied by */
     float *value[MOST_TERMS], *slope[MOST_TERMS], *room;
     const float *seen[MOST_TERMS]; /* value, or where the operand lies */
 } expression;

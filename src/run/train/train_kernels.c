@@ -151,10 +151,12 @@ static void convolve_input(train_call *c) { slide(c, INPUT, c->input[1], c->out,
 
 static void convolve_taps(train_call *c) { slide(c, TAPS, c->out, c->input[0], c->in[0].block); }
 
-/* ---- windows: row t has rows of x from t x step on; where they overlap their middle is t's ---- */
+/* ---- windows: row t has rows of x from t x step on; where they overlap their middle is t's ----
+ */
 
 static void window(train_call *c, bool back) {
-    const sm_local_block *x = back ? c->out : c->in[0].block, *wide = back ? c->in[0].block : c->out;
+    const sm_local_block *x = back ? c->out : c->in[0].block,
+                         *wide = back ? c->in[0].block : c->out;
     size_t taps = wide->size[2], channels = wide->size[3];
     size_t step = c->line->step > 0 ? (size_t)c->line->step : 1;
     size_t beyond = step < taps ? (taps - 1) / 2 : 0; /* rows of zeros before the first */
@@ -163,7 +165,8 @@ static void window(train_call *c, bool back) {
         size_t line = i / taps, at = line % wide->size[1] * step + i % taps;
         if (at < beyond || at - beyond >= x->size[1]) continue;
         size_t row = line / wide->size[1] * x->size[1] + at - beyond;
-        float *of_x = (float *)x->data + row * channels, *of_wide = (float *)wide->data + i * channels;
+        float *of_x = (float *)x->data + row * channels,
+              *of_wide = (float *)wide->data + i * channels;
         row_add(back ? of_wide : of_x, 1, channels, back ? of_x : of_wide);
     }
 }
