@@ -165,6 +165,8 @@ MODELS = {
     "bloom": ("bloom", dict(hidden_size=24, n_layer=2, n_head=6, vocab_size=256)),
     "rwkv": ("rwkv", dict(hidden_size=16, num_hidden_layers=2, vocab_size=256, context_length=64,
                           attention_hidden_size=16, intermediate_size=24, use_cache=False, **ENDS)),
+    "xglm": ("xglm", dict(d_model=16, num_layers=2, attention_heads=4, ffn_dim=24, vocab_size=256,
+                          max_position_embeddings=64, **ENDS)),
     "recurrent_gemma": ("recurrent_gemma", dict(HEAD, num_hidden_layers=3, lru_width=16,
                                                 attention_window_size=7)),
     "olmo_hybrid": ("olmo_hybrid", dict(
@@ -201,6 +203,7 @@ SEQ2SEQ = {
     "blenderbot": ("blenderbot", BART),
     "plbart": ("plbart", BART),
     "mvp": ("mvp", BART),
+    "m2m_100": ("m2m_100", dict(BART, pad_token_id=1, scale_embedding=True)),
     "whisper": ("whisper", dict(
         d_model=16, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
         decoder_attention_heads=4, encoder_ffn_dim=24, decoder_ffn_dim=20, num_mel_bins=MEL,

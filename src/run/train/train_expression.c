@@ -227,13 +227,29 @@ static void norm(expression *x, int t, float *y) {
     for (size_t i = 0; shift && i < x->width; i++) y[i] += shift[i];
 }
 
+/* The row of the table for the position at hand. */
+static const float *turns_here(const expression *x, const train_turns *turns) {
+    size_t place = x->at[x->places] + x->place_offset + turns->first;
+    place += train_position(x->c->t, x->at[x->sequences] + x->sequence_offset);
+    if (place >= turns->positions) place = turns->positions - 1; /* what pads a pass */
+    return turns->table + 2 * place * turns->half;
+}
+
+/* Sines of the position are added to half of a row, cosines to the rest. */
+static void add_sines(const expression *x, const float *in, float *y) {
+    const train_turns *turns = &x->c->t->turns[x->c->list - x->c->t->list];
+    const float *cosine = turns_here(x, turns), *sine = cosine + turns->half;
+    for (size_t i = 0; i < turns->half; i++) {
+        y[i] = in[i] + sine[i];
+        y[turns->half + i] = in[turns->half + i] + cosine[i];
+    }
+}
+
 /* The first elements of a row turn: halves of them, or neighbours. */
 static void turn(const expression *x, const float *in, float sense, float *y) {
     const train_turns *turns = &x->c->t->turns[x->c->list - x->c->t->list];
-    size_t half = turns->half, place = x->at[x->places] + x->place_offset;
-    place += train_position(x->c->t, x->at[x->sequences] + x->sequence_offset);
-    if (place >= turns->positions) place = turns->positions - 1; /* what pads a pass */
-    const float *cosine = turns->table + 2 * place * half, *sine = cosine + half;
+    const float *cosine = turns_here(x, turns), *sine = cosine + turns->half;
+    size_t half = turns->half;
     size_t apart = turns->interleaved ? 1 : half, step = turns->interleaved ? 2 : 1;
     for (size_t i = 0; i < half; i++) {
         float a = in[step * i], b = in[step * i + apart];
@@ -363,6 +379,7 @@ static const float *value_of(expression *x, int t) {
         for (size_t i = 0; i < x->width; i++) y[i] = (float)term->number;
     else if (is_norm(term->op)) norm(x, t, y);
     else if (term->op == SM_OPERATOR_ROTARY) turn(x, value_of(x, x->argument[t][0]), 1, y);
+    else if (term->op == SM_OPERATOR_SINES) add_sines(x, value_of(x, x->argument[t][0]), y);
     else pointwise(x, t, y);
     return x->seen[t];
 }

@@ -83,7 +83,7 @@ typedef struct train_numbers {
 } train_numbers;
 typedef struct train_turns { /* of rotary positions */
     float *table;            /* [position][cosine, sine][half] */
-    size_t positions, half;
+    size_t positions, half, first; /* first: row of position 0 */
     bool interleaved; /* neighbours turn, not halves */
 } train_turns;
 /* What a pass of a generator brings to its rows, and where their caches lie: position p of a row in
