@@ -173,6 +173,12 @@ MODELS = {
         SIZES, layer_types=["linear_attention", "full_attention"], linear_num_key_heads=2,
         linear_num_value_heads=2, linear_key_head_dim=4, linear_value_head_dim=4,
         linear_conv_kernel_dim=4)),
+    "kimi_linear": ("kimi_linear", dict(
+        {k: v for k, v in LATENT.items()
+         if k not in ("q_lora_rank", "first_k_dense_replace", "n_routed_experts")},
+        num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"],
+        mlp_layer_types=["dense", "sparse", "sparse"], num_local_experts=4, linear_head_dim=4,
+        linear_num_heads=2, linear_conv_kernel_dim=4)),
     "mpt": ("mpt", dict(d_model=24, n_layers=2, n_heads=6, max_seq_len=64, vocab_size=256)),
 }
 
