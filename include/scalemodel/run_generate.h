@@ -56,9 +56,10 @@ typedef struct sm_generator_result {
 } sm_generator_result;
 /* Of a model of two stacks: the texts that the first reads, before anything is fed. token:
  * [sequences, source] (sm_generator_size), of which count[i] of a sequence are meant, at least one,
- * and the rest, words too, pad; of a model that listens all, and token is not read. What the other stack attends to is kept with the sequence, whose
- * cache is empty then. result may be NULL. SM_BAD_INPUT when there is one stack, a text is too
- * long, or a token is none of the vocabulary. */
+ * and the rest, words too, pad; of a model that listens all, and token is not read. What the other
+ * stack attends to is kept with the sequence, whose cache is empty then. result may be NULL.
+ * SM_BAD_INPUT when there is one stack, a text is too long, or a token is none of the vocabulary.
+ */
 sm_status sm_generator_read(sm_generator *g, const int32_t *token, const size_t *count,
                             sm_generator_result *result, sm_error *err);
 /* Tokens are put behind those cached. scores: [sequences, queries (each) or 1, V], of which this

@@ -81,10 +81,10 @@ typedef struct train_numbers {
     bool shares_sigmoid, shares_normed, groups_by_two;
     double shares_scale;
 } train_numbers;
-typedef struct train_turns { /* of rotary positions */
-    float *table;            /* [position][cosine, sine][half] */
+typedef struct train_turns {       /* of rotary positions */
+    float *table;                  /* [position][cosine, sine][half] */
     size_t positions, half, first; /* first: row of position 0 */
-    bool interleaved; /* neighbours turn, not halves */
+    bool interleaved;              /* neighbours turn, not halves */
 } train_turns;
 /* What a pass of a generator brings to its rows, and where their caches lie: position p of a row in
  * place p % page_tokens of the page of its table at p / page_tokens. */
@@ -195,8 +195,8 @@ int train_word(const sm_trainer *t, size_t sequence, size_t position);
 /* The word that follows it, or, of a model that sees both ways, the one that a mask hides there;
  * -1: none is hidden. */
 int train_target(const sm_trainer *t, size_t sequence, size_t position);
-/* What is given beside words, or instead of them: numbers in [-1, 1) drawn as bytes are, or those of
- * the setup. */
+/* What is given beside words, or instead of them: numbers in [-1, 1) drawn as bytes are, or those
+ * of the setup. */
 void train_give(const sm_trainer *t, const sm_call *call);
 /* Of the whole batch: tokens, or pairs. */
 double train_targets(const sm_trainer *t);
