@@ -176,11 +176,9 @@ static sm_status take_sources(generation *g, serving_model *m, sm_error *err) {
     sm_status status = sm_program_lines(&own, SM_PIECE_EMBEDDING, 0, 1, &(sm_rules){.decode = true},
                                         true, arena, &lines, err);
     if (status || !sm_program_source(lines)) return status;
-    if (lines->array[lines->input].role !=
-        SM_TEXT_IDS) { /* the prompts are what it writes behind */
-        g->hears = lines;
-        return SM_OK;
-    }
+    int in = lines->input;
+    if (in >= 0 && lines->array[in].role != SM_TEXT_IDS) g->hears = lines;
+    if (g->hears) return SM_OK; /* the prompts are what it writes behind */
     if (!sm_architecture_number(own.architecture, "decoder_start_token_id", &word))
         return sm_fail(err, SM_BAD_INPUT,
                        "what %s writes begins with decoder_start_token_id, which its config lacks",
