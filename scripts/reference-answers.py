@@ -23,10 +23,11 @@ import transformers
 from safetensors import safe_open
 from safetensors.torch import save_file
 from transformers import (AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM,
-                          AutoModelForSeq2SeqLM)
+                          AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq)
 
 TOKENS = 21
 GREEDY = 12
+MEL = 6  # channels of a spectrum of 2 * SOURCE frames
 SOURCE, BEHIND = 8, 8  # tokens that an encoder reads, and those that a decoder is trained on
 SHORTER = 5  # tokens of another text, beside which it is padded
 KEPT = 64  # logits
@@ -162,6 +163,22 @@ MODELS = {
     "qwen3_5": ("qwen3_5_text", DELTA),
     "qwen3_5_moe": ("qwen3_5_moe_text", DELTA),
     "bloom": ("bloom", dict(hidden_size=24, n_layer=2, n_head=6, vocab_size=256)),
+    "rwkv": ("rwkv", dict(hidden_size=16, num_hidden_layers=2, vocab_size=256, context_length=64,
+                          attention_hidden_size=16, intermediate_size=24, use_cache=False, **ENDS)),
+    "xglm": ("xglm", dict(d_model=16, num_layers=2, attention_heads=4, ffn_dim=24, vocab_size=256,
+                          max_position_embeddings=64, **ENDS)),
+    "recurrent_gemma": ("recurrent_gemma", dict(HEAD, num_hidden_layers=3, lru_width=16,
+                                                attention_window_size=7)),
+    "olmo_hybrid": ("olmo_hybrid", dict(
+        SIZES, layer_types=["linear_attention", "full_attention"], linear_num_key_heads=2,
+        linear_num_value_heads=2, linear_key_head_dim=4, linear_value_head_dim=4,
+        linear_conv_kernel_dim=4)),
+    "kimi_linear": ("kimi_linear", dict(
+        {k: v for k, v in LATENT.items()
+         if k not in ("q_lora_rank", "first_k_dense_replace", "n_routed_experts")},
+        num_hidden_layers=3, layer_types=["linear_attention", "full_attention", "linear_attention"],
+        mlp_layer_types=["dense", "sparse", "sparse"], num_local_experts=4, linear_head_dim=4,
+        linear_num_heads=2, linear_conv_kernel_dim=4)),
     "mpt": ("mpt", dict(d_model=24, n_layers=2, n_heads=6, max_seq_len=64, vocab_size=256)),
 }
 
@@ -192,6 +209,12 @@ SEQ2SEQ = {
     "blenderbot": ("blenderbot", BART),
     "plbart": ("plbart", BART),
     "mvp": ("mvp", BART),
+    "m2m_100": ("m2m_100", dict(BART, pad_token_id=1, scale_embedding=True)),
+    "whisper": ("whisper", dict(
+        d_model=16, encoder_layers=2, decoder_layers=2, encoder_attention_heads=4,
+        decoder_attention_heads=4, encoder_ffn_dim=24, decoder_ffn_dim=20, num_mel_bins=MEL,
+        max_source_positions=SOURCE, max_target_positions=64, vocab_size=256, pad_token_id=0,
+        bos_token_id=None, eos_token_id=None, decoder_start_token_id=0)),
 }
 
 
@@ -212,10 +235,24 @@ class Random:
         return self.next() % n  # what is thrown away for fairness is too rare to meet
 
 
-def hidden(tokens):
-    """The places hidden in the first batch, seed 0, that begins with the first token."""
+def first_batch(tokens):
+    """The number of the first batch, seed 0, that begins with the first token."""
     seed = Random(0).next()
-    step = next(s for s in range(64) if Random(seed ^ s << 32).below(TOKENS - tokens) == 0)
+    return next(s for s in range(64) if Random(seed ^ s << 32).below(TOKENS - tokens) == 0)
+
+
+def heard(step, sequence):
+    """The spectrum of a sequence of a batch, as it is drawn: [1, channels, frames]."""
+    state = Random(0).next() ^ (step << 32 | sequence)
+    return torch.tensor([[[(Random(state + at * MEL + k + 1 & 0xFFFFFFFFFFFFFFFF).next() >> 40)
+                           / 2**23 - 1 for at in range(2 * SOURCE)] for k in range(MEL)]],
+                        dtype=torch.float32)
+
+
+def hidden(tokens):
+    """The places hidden in that batch."""
+    seed = Random(0).next()
+    step = first_batch(tokens)
     parts = max(1, (tokens * 15 + 50) // 100)
     for part in range(parts):
         begin, end = part * tokens // parts, (part + 1) * tokens // parts
@@ -262,28 +299,32 @@ def trained_alone(model, ids, masked):
         logits = model(torch.tensor([read])).logits[0][places]
         wanted = [ids[i] for i in places]
     else:
-        read, behind = ids[:SOURCE], ids[SOURCE - 1:SOURCE - 1 + BEHIND]
-        wanted = ids[SOURCE:SOURCE + BEHIND]
-        logits = model(input_ids=torch.tensor([read]),
-                       decoder_input_ids=torch.tensor([behind])).logits[0]
+        listens = model.main_input_name == "input_features"
+        at = 1 if listens else SOURCE  # of words
+        read = dict(input_features=heard(first_batch(BEHIND), 0)) if listens else dict(
+            input_ids=torch.tensor([ids[:SOURCE]]))
+        wanted = ids[at:at + BEHIND]
+        logits = model(**read, decoder_input_ids=torch.tensor([ids[at - 1:at - 1 + BEHIND]])).logits[0]
     loss = torch.nn.functional.cross_entropy(logits, torch.tensor(wanted))
     loss.backward()
     return dict(trained=round(loss.item(), 6), tokens=TRAINED if masked else BEHIND,
-                source=0 if masked else SOURCE)
+                source=0 if masked else at)
 
 
 def written_behind(model, ids):
     """The best words behind the one that texts begin with, and the scores of the last, once SOURCE
     tokens were read, and once SHORTER."""
     told = []
-    for read in (ids[:SOURCE], ids[:SHORTER]):
+    for i, n in enumerate((SOURCE, SHORTER)):
+        read = dict(input_ids=torch.tensor([ids[:n]]))
+        if model.main_input_name == "input_features":
+            n, read = SOURCE, dict(input_features=heard(0, i))
         text = [model.config.decoder_start_token_id]
         with torch.no_grad():
             for _ in range(BEHIND):
-                logits = model(input_ids=torch.tensor([read]),
-                               decoder_input_ids=torch.tensor([text])).logits[0, -1]
+                logits = model(**read, decoder_input_ids=torch.tensor([text])).logits[0, -1]
                 text.append(int(logits.argmax()))
-        told.append(dict(read=len(read), text=text,
+        told.append(dict(read=n, text=text,
                          logits=[float(f"{x:.6f}") for x in logits[:KEPT].tolist()]))
     return told
 
@@ -291,6 +332,7 @@ def written_behind(model, ids):
 def answer(name, folder):
     kind, sizes = (MODELS | MASKED | SEQ2SEQ)[name]
     auto = (AutoModelForMaskedLM if name in MASKED else
+            AutoModelForSpeechSeq2Seq if kind == "whisper" else
             AutoModelForSeq2SeqLM if name in SEQ2SEQ else AutoModelForCausalLM)
     config = AutoConfig.for_model(kind, **sizes)
     with tempfile.TemporaryDirectory() as drawn:

@@ -68,8 +68,8 @@ static size_t read_list(json_t *list, int32_t *to) {
 }
 
 /* The checkpoint as the script wrote it; base: without this prefix of names, as one of the model
- * below the head has them. */
-static void write_tensors(json_t *list, const char *base) {
+ * below the head has them; drawn_as: before the names that its numbers follow from. */
+static void write_tensors(json_t *list, const char *base, const char *drawn_as, const char *to) {
     static sm_safetensor tensor[MOST_TENSORS];
     size_t n = json_array_size(list);
     assert_true(n <= MOST_TENSORS);
@@ -82,11 +82,13 @@ static void write_tensors(json_t *list, const char *base) {
             count *= tensor[i].shape[d] =
                 (size_t)json_integer_value(json_array_get(shape, (size_t)d));
         float *data = sm_malloc(count * sizeof *data);
-        fill(tensor[i].name, tensor[i].shape, tensor[i].rank, count, data);
+        char name[320];
+        snprintf(name, sizeof name, "%s%s", drawn_as, tensor[i].name);
+        fill(name, tensor[i].shape, tensor[i].rank, count, data);
         tensor[i].data = data;
         if (strncmp(tensor[i].name, base, strlen(base)) == 0) tensor[i].name += strlen(base);
     }
-    assert_int_equal(sm_io_safetensors_write(path, n, tensor, 0, NULL), SM_OK);
+    assert_int_equal(sm_io_safetensors_write(to, n, tensor, 0, NULL), SM_OK);
     for (size_t i = 0; i < n; i++) sm_free((void *)(uintptr_t)tensor[i].data);
 }
 
@@ -124,7 +126,7 @@ static void read_answers(const char *name, bool bare, answers *a) {
             w->logit[k] = json_number_value(json_array_get(scores, k));
     }
     const char *base = bare ? sm_architecture_word(a->model.architecture, "hf.base") : NULL;
-    write_tensors(json_object_get(told, "tensors"), base ? base : "");
+    write_tensors(json_object_get(told, "tensors"), base ? base : "", "", path);
     if (sm_io_safetensors_read(path, models_arena(), &a->file, &err)) fail_msg("%s", err.sentence);
     free(config);
     json_decref(told);
@@ -293,6 +295,8 @@ static int hold_written(answers *a) {
         a->setup.sequences = WRITTEN;
         for (int k = 0; i && k < 2; k++) a->setup.degree[plans[i][k]] = 2;
         if (!sm_run_threads(sm_train_setup_ranks(&a->setup), write_rank, a, &err)) continue;
+        if (a->setup.degree[SM_AXIS_CONTEXT] > 1 && strstr(err.sentence, "context would cut"))
+            continue;
         print_message("%s written under plan %d: %s\n", a->name, i, err.sentence);
         wrong++;
     }
@@ -564,6 +568,8 @@ static int hold_plans(const answers *a) {
             setup.zero = plans[i].zero;
         }
         if (sm_run_threads(sm_train_setup_ranks(&setup), train, &p, &err)) {
+            if (setup.degree[SM_AXIS_CONTEXT] > 1 && strstr(err.sentence, "context would cut"))
+                continue;
             print_message("%s under plan %zu: %s\n", a->name, i, err.sentence);
             return 1;
         }
@@ -576,6 +582,79 @@ static int hold_plans(const answers *a) {
         }
     }
     return wrong;
+}
+
+/* ---- pairs, as TRL learns from them (scripts/pairs-against-trl.py) ---- */
+
+enum { MOST_PAIRS = 8 };
+
+/* The weights of the reference, then those that learn. */
+static sm_status learn_pairs(sm_communicator *world, void *context, sm_error *err) {
+    slope own = *(slope *)context;
+    sm_safetensors reference;
+    sm_train_result r;
+    sm_status status = sm_trainer_new(world, &own.a->setup, &own.t, err);
+    if (!status) status = sm_io_safetensors_read(again, models_arena(), &reference, err);
+    if (!status) status = train_checkpoint_take(own.t, &own.a->model, &reference, again, err);
+    if (!status) status = sm_trainer_score_pairs(own.t, err);
+    if (!status) status = train_checkpoint_take(own.t, &own.a->model, &own.a->file, path, err);
+    if (!status) status = sm_trainer_gradients(own.t, 0, &r, err);
+    if (!status && world->size == 1) status = sm_trainer_list(own.t, false, add_array, &own, err);
+    if (world->rank == 0) {
+        ((slope *)context)->loss = status ? 0 : r.loss;
+        ((slope *)context)->sum = own.sum;
+    }
+    sm_trainer_free(own.t);
+    return status;
+}
+
+static void pairs_are_those_of_trl(void **state) {
+    static answers a;
+    sm_error err = {.status = SM_OK};
+    sm_train_pair pair[MOST_PAIRS];
+    json_t *told = json_load_file("tests/trl_pairs.json", 0, NULL), *list;
+    json_t *model = json_load_file("tests/reference/llama.json", 0, NULL);
+    assert_non_null(told);
+    assert_non_null(model);
+    read_answers("llama.json", false, &a);
+    write_tensors(json_object_get(model, "tensors"), "", "reference.", again);
+    list = json_object_get(told, "pairs");
+    size_t n = json_array_size(list);
+    assert_in_range(n, 1, MOST_PAIRS);
+    for (size_t i = 0; i < n; i++) {
+        const char *word[3];
+        for (size_t k = 0; k < 3; k++)
+            word[k] = json_string_value(json_array_get(json_array_get(list, i), k));
+        for (int k = 0; k < 2; k++) {
+            pair[i].bytes[k] = strlen(word[0]) + strlen(word[k + 1]);
+            char *text = sm_arena_array(models_arena(), pair[i].bytes[k] + 1, 1);
+            snprintf(text, pair[i].bytes[k] + 1, "%s%s", word[0], word[k + 1]);
+            pair[i].text[k] = (const unsigned char *)text;
+        }
+        pair[i].prompt = strlen(word[0]);
+    }
+    for (int ranks = 1; ranks <= 4; ranks += 3) {
+        slope s = {.a = &a};
+        sm_train_setup_defaults(&a.setup);
+        a.setup.model = &a.model;
+        a.setup.tokens = 16;
+        a.setup.sequences = 2 * (int)n;
+        a.setup.microbatch = 2;
+        a.setup.optimizer = SM_TRAIN_SGD;
+        a.setup.pair = pair;
+        a.setup.pairs = n;
+        a.setup.beta = json_number_value(json_object_get(told, "beta"));
+        if (ranks > 1) a.setup.degree[SM_AXIS_TENSOR] = a.setup.degree[SM_AXIS_FSDP] = 2;
+        if (sm_run_threads(ranks, learn_pairs, &s, &err)) fail_msg("%s", err.sentence);
+        double loss = json_number_value(json_object_get(told, "loss"));
+        double along = json_number_value(json_object_get(told, "slope"));
+        print_message("DPO on %d: loss %.6f for %.6f, slope %.6f for %.6f\n", ranks, s.loss, loss,
+                      s.sum, along);
+        assert_true(fabs(s.loss - loss) < 1e-5);
+        if (ranks == 1) assert_true(fabs(s.sum - along) < 2e-4);
+    }
+    json_decref(told);
+    json_decref(model);
 }
 
 /* A folder has no order of its own, and which models run whole follows from it. */
@@ -621,7 +700,8 @@ static void answers_are_those_of_the_reference(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(answers_are_those_of_the_reference)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(answers_are_those_of_the_reference),
+                                       cmocka_unit_test(pairs_are_those_of_trl)};
     snprintf(path, sizeof path, "/tmp/test_reference_XXXXXX");
     int file = mkstemp(path);
     if (file < 0 || close(file) != 0) return 1;

@@ -221,7 +221,7 @@ static sm_status ask(sm_generator *g, scores *to, double *apart, sm_error *err) 
         return sm_fail(err, SM_INTERNAL, "there is no room for this model");
     if (size.source) { /* what it reads; it writes behind a word */
         for (size_t s = 0; s < size.sequences; s++) {
-            count[s] = 1 + s % size.source;
+            count[s] = size.listens ? size.source : 1 + s % size.source;
             for (size_t i = 0; i < size.source; i++) token[s * size.source + i] = word_of(s, i);
         }
         status = sm_generator_read(g, token, count, &r, err);

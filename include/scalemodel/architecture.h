@@ -30,6 +30,7 @@ enum { SM_READS_RESULT = 1 << 16, SM_OPERATOR_MOST_ARGUMENTS = 16 };
     X(SIGMOID, "sigmoid", 1, 1, UNION, 4, 0, 1)                                                    \
     X(TANH, "tanh", 1, 1, UNION, 4, 0, 1)                                                          \
     X(EXP, "exp", 1, 1, UNION, 2, 0, 1)                                                            \
+    X(SQRT, "sqrt", 1, 1, UNION, 1, 0, 1)                                                          \
     X(SOFTPLUS, "softplus", 1, 1, UNION, 4, 0, 1)                                                  \
     X(CAP, "softcap", 1, 1, UNION, 6, 0, 1)                                                        \
     X(SQUARE, "square", 1, 1, UNION, 1, 0, 1)                                                      \
@@ -39,6 +40,7 @@ enum { SM_READS_RESULT = 1 << 16, SM_OPERATOR_MOST_ARGUMENTS = 16 };
     X(L2NORM, "l2norm", 1, 3, FIRST, 4, 0, 3)                                                      \
     X(SOFTMAX, "softmax", 1, 1, FIRST, 5, 0, SM_READS_RESULT)                                      \
     X(ROTARY, "rotary", 1, 1, FIRST, 3, 1, 0)                                                      \
+    X(SINES, "sines", 1, 1, UNION, 1, 1, 0)                                                        \
     X(ATTENTION, "attention", 2, 2, WRITTEN, 0, 0, 0xffff | SM_READS_RESULT)                       \
     X(CACHE, "cache", 1, SM_OPERATOR_MOST_ARGUMENTS, WRITTEN, 0, 1, 0)                             \
     X(STATE, "state", 0, 0, WRITTEN, 0, 1, 0)                                                      \

@@ -30,7 +30,8 @@ void sm_generator_free(sm_generator *g);
 typedef struct sm_generator_size {
     size_t sequences, room, vocabulary; /* room: positions of a sequence's cache */
     bool scans;    /* it holds states, which are not rewound: nothing can be drafted for it */
-    size_t source; /* words of a text that the first of two stacks reads, at most; 0: one stack */
+    size_t source; /* positions that the first of two stacks reads, at most; 0: one stack */
+    bool listens;  /* these are no words, but what is given (sm_train_setup) */
 } sm_generator_size;
 /* The sizes that the generator was made for. */
 sm_generator_size sm_generator_size_of(const sm_generator *g);
@@ -55,9 +56,10 @@ typedef struct sm_generator_result {
 } sm_generator_result;
 /* Of a model of two stacks: the texts that the first reads, before anything is fed. token:
  * [sequences, source] (sm_generator_size), of which count[i] of a sequence are meant, at least one,
- * and the rest, words too, pad. What the other stack attends to is kept with the sequence, whose
- * cache is empty then. result may be NULL. SM_BAD_INPUT when there is one stack, a text is too
- * long, or a token is none of the vocabulary. */
+ * and the rest, words too, pad; of a model that listens all, and token is not read. What the other
+ * stack attends to is kept with the sequence, whose cache is empty then. result may be NULL.
+ * SM_BAD_INPUT when there is one stack, a text is too long, or a token is none of the vocabulary.
+ */
 sm_status sm_generator_read(sm_generator *g, const int32_t *token, const size_t *count,
                             sm_generator_result *result, sm_error *err);
 /* Tokens are put behind those cached. scores: [sequences, queries (each) or 1, V], of which this

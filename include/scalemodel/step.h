@@ -113,6 +113,7 @@ typedef enum sm_call_kind {
     SM_CALL_LOSS_SLOPE,      /* out: the gradient of the loss itself, from in[0], the loss */
     SM_CALL_ADD,             /* out += in[0] */
     SM_CALL_LOSS,            /* of a microbatch is there: in[0]; of serving: logits, in saved */
+    SM_CALL_GIVE,            /* out: what the first piece reads that is no words */
     SM_CALL_SELECT,          /* of serving: the residual stream out becomes the rows that the head
                                 is wanted of */
     /* of a group of weights: between the blocks of a layer and a row of all their elements */

@@ -197,8 +197,9 @@ static const char *place_of(const sm_model *m, int number, int *at) {
     const sm_model_piece *piece;
     int n = sm_architecture_pieces(m->architecture, &piece), layers = number;
     *at = number;
-    if (number < 0 || number == m->L) return number < 0 ? "embedding" : "head";
-    if (number > m->L) return piece[m->out[number - m->L].piece].name;
+    if (number == m->L) return "head";
+    if (number < 0 || number > m->L)
+        return piece[m->out[number < 0 ? 0 : number - m->L].piece].name;
     for (int i = 0; i < n; i++) {
         if (piece[i].apart || piece[i].layer < 0 || layers-- > 0) continue;
         *at = piece[i].layer;

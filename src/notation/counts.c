@@ -114,12 +114,13 @@ static sm_forward flops_of(const line_maker *m, bool causal, double tokens) {
     return f;
 }
 
-/* Has a kind of the same text and sizes this weight too? */
-static bool also_in(const line_maker *m, const made_kind *kind, const char *weight) {
-    if (kind->text != m->kind->text || kind->frame != m->kind->frame) return false;
+/* Does a kind of the same sizes share this weight too? */
+static bool also_in(const line_maker *m, const made_kind *kind, const sm_text_array *weight) {
+    if (kind->frame != m->kind->frame) return false;
     const line_maker *other = m->of_kind[kind - m->a->kind];
     for (int i = 0; i < other->arrays; i++)
-        if (other->array[i].role == SM_TEXT_WEIGHT && strcmp(other->array[i].name, weight) == 0)
+        if (other->array[i].role == SM_TEXT_WEIGHT && other->array[i].shared == weight->shared &&
+            strcmp(other->array[i].name, weight->name) == 0)
             return true;
     return false;
 }
@@ -128,7 +129,7 @@ static bool also_in(const line_maker *m, const made_kind *kind, const char *weig
 static double users(const line_maker *m, const sm_text_array *array, bool *counted) {
     double n = 0;
     for (const made_kind *k = m->a->kind; k < m->a->kind + m->a->kinds; k++) {
-        if (!also_in(m, k, array->name)) continue;
+        if (!also_in(m, k, array)) continue;
         *counted |= k < m->kind; /* with that one */
         n += k->count;
     }

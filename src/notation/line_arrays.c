@@ -1,5 +1,6 @@
 /* Arrays of lines under way: which one a mention means, and what makes it a weight. */
 #include "line_arrays.h"
+#include "line_draft.h"
 
 #include <math.h>
 
@@ -227,8 +228,11 @@ static sm_status known(line_maker *m, line_call *c, const line_name *n, const tr
 }
 
 /* An unknown name in brackets. */
-static sm_status weight(line_maker *m, line_call *c, const tree *t, bool own, sm_mention *out) {
+static sm_status weight(line_maker *m, line_call *c, const tree *t, const tree_attribute *said,
+                        sm_mention *out) {
+    double shared;
     sm_status status = line_dims_of(m, c, t, out->dim);
+    if (!status) status = line_copies_of(m, c, said, &shared);
     if (status) return status;
     for (int i = 0; i < t->rank; i++) {
         const sm_text_dim *dim = &m->dim[out->dim[i]];
@@ -249,7 +253,7 @@ static sm_status weight(line_maker *m, line_call *c, const tree *t, bool own, sm
     out->array = line_new_array(m, c, t->name, SM_TEXT_WEIGHT, t->rank, out->dim);
     if (out->array < 0) return sm_fail_memory(m->err);
     sm_text_array *array = &m->array[out->array];
-    array->shared = own ? 0 : c->shared;
+    array->shared = shared;
     array->share = array->shared > 0 ? line_noted(m, array->name) : 1;
     array->typed = t->typed;
     array->type = t->type;
@@ -371,6 +375,5 @@ sm_status line_mention(line_maker *m, line_call *c, const tree *t, const tree_at
     if (n) return known(m, c, n, t, out);
     if (t->name[dot]) return of_piece(m, c, t, dot, out);
     if (t->kind == TREE_NAME) return line_wrong(m, c, t->span, "%s is not defined", t->name);
-    bool own = tree_find_attribute(attributes, TREE_ATTRIBUTE_OWN) != NULL;
-    return weight(m, c, t, own, out);
+    return weight(m, c, t, attributes, out);
 }

@@ -209,6 +209,13 @@ static sm_status push(line_maker *m, draft *d, const tree *t, shape *out) {
 
 /* ---- attributes ---- */
 
+sm_status line_copies_of(line_maker *m, const line_call *c, const tree_attribute *attributes,
+                         double *out) {
+    const tree_attribute *shared = tree_find_attribute(attributes, TREE_ATTRIBUTE_SHARED);
+    *out = tree_find_attribute(attributes, TREE_ATTRIBUTE_OWN) ? 0 : shared ? 1 : c->shared;
+    return shared && shared->value ? line_attribute_size(m, c, shared->value, out) : SM_OK;
+}
+
 sm_status line_attribute_size(line_maker *m, const line_call *c, const tree *t, double *out) {
     value size = values_of_number(t->number);
     sm_status status = SM_OK;

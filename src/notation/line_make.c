@@ -177,17 +177,6 @@ static sm_status take_results(line_maker *m, line_call *c, const line_call *inne
     return SM_OK;
 }
 
-static sm_status copies_of(line_maker *m, const line_call *c, const tree_line *line, double *out) {
-    const tree_attribute *shared = tree_find_attribute(line->attribute, TREE_ATTRIBUTE_SHARED);
-    *out = c->shared;
-    if (!shared) return SM_OK;
-    if (!shared->value) {
-        *out = 1;
-        return SM_OK;
-    }
-    return line_attribute_size(m, c, shared->value, out);
-}
-
 static sm_status inline_text(line_maker *m, line_call *c, const tree_line *line,
                              const tree_text *text) {
     const tree *call = line->value;
@@ -207,7 +196,7 @@ static sm_status inline_text(line_maker *m, line_call *c, const tree_line *line,
                           text->results, line->targets);
     inner.path = sm_arena_printf(m->arena, "%s%s.", c->path, call->name);
     if (!inner.path) return sm_fail_memory(m->err);
-    sm_status status = copies_of(m, c, line, &inner.shared);
+    sm_status status = line_copies_of(m, c, line->attribute, &inner.shared);
     if (!status) status = take_options(m, &inner);
     for (int i = 0; !status && i < call->n; i++)
         status = take_argument(m, c, &inner, line, text->parameter[i], call->child[i]);

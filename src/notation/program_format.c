@@ -298,6 +298,13 @@ static void put_attributes(writer *w, const sm_text_line *line) {
     }
     if (line->capped) sm_sink_put(&w->sink, " softcap");
     if (line->once) sm_sink_put(&w->sink, " once");
+    for (int i = 0; i < line->operands; i++) {
+        const sm_text_array *a = &w->of->array[line->operand[i].array];
+        if (a->role != SM_TEXT_WEIGHT || a->piece >= 0 || !(a->shared > 0)) continue;
+        sm_sink_put(&w->sink, " shared ");
+        put_number(w, a->shared);
+        break;
+    }
 }
 
 /* Does the result's shape follow from an operand that has the same, and the others no more? */

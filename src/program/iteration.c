@@ -69,8 +69,8 @@ void part_assign(const sm_program *b, const sm_op *op, int *at) {
     for (int axis = program_first_tensor(b); axis <= SM_AXIS_TENSOR_Q; axis++) {
         bool whole = op->kind == SM_OP_GATHER && b->rules.table_gathered;
         at[axis] = whole ? -1 : tensor_dim(b, op, dims, axis);
-        if (at[axis] < 0 && b->rules.seq && (whole || !program_carries_tensor(b, dims)))
-            at[axis] = tokens;
+        bool along = b->rules.seq && op->state < 0; /* what goes along positions needs them all */
+        if (at[axis] < 0 && along && (whole || !program_carries_tensor(b, dims))) at[axis] = tokens;
     }
 }
 

@@ -63,8 +63,8 @@ static const char *odd_expression(const sm_text_lines *l, const sm_text_line *li
         sm_operator op = line->term[t].op;
         bool operates = line->term[t].kind == SM_TERM_OPERATOR;
         bool runs = op <= SM_OPERATOR_SQUARE || op == SM_OPERATOR_ROTARY ||
-                    op == SM_OPERATOR_RMSNORM || op == SM_OPERATOR_LAYERNORM ||
-                    op == SM_OPERATOR_L2NORM;
+                    op == SM_OPERATOR_SINES || op == SM_OPERATOR_RMSNORM ||
+                    op == SM_OPERATOR_LAYERNORM || op == SM_OPERATOR_L2NORM;
         if (operates && !runs) return "an expression with a softmax or a mask";
     }
     return borrows(l, line) ? "arrays of another layer" : NULL;
@@ -101,6 +101,10 @@ static const char *line_odd(const sm_text_lines *l, const sm_text_line *line, bo
         return line->operands == 2 && l->array[line->operand[1].array].role == SM_TEXT_WEIGHT
                    ? NULL
                    : "a convolution whose taps are made";
+    case SM_OPERATOR_WINDOWS:
+        return first->rank == 3 && l->array[line->result[0].array].rank == 4
+                   ? NULL
+                   : "windows of two dimensions";
     case SM_OPERATOR_CACHE:
     case SM_OPERATOR_DISPATCH:
     case SM_OPERATOR_COMBINE:
@@ -220,6 +224,7 @@ static sm_status check_ends(const sm_model *model, int tokens, bool serving, sm_
                             sm_error *err) {
     const sm_rules rules = {.decode = serving};
     const char *odd = model->outside < 2 ? "no head" : NULL;
+    bool words = false;
     sm_status status = SM_OK;
     for (int i = 0; !status && !odd && i < model->outside; i++) {
         const sm_text_lines *l;
@@ -229,7 +234,8 @@ static sm_status check_ends(const sm_model *model, int tokens, bool serving, sm_
         sm_operator last = l->lines ? l->line[l->lines - 1].op : SM_OPERATOR_EXPRESSION;
         bool ends = last == SM_OPERATOR_CROSS_ENTROPY || last == SM_OPERATOR_SAMPLE;
         if (ends != (i == model->outside - 1)) odd = ends ? "two heads" : "a head without a loss";
-        else if (i == 0 && !read_words(l)) odd = "inputs that are no words";
+        words |= read_words(l);
+        if (ends && !words) odd = "inputs that are no words";
         else if (!ends && l->output < 0) odd = "a piece that ends in nothing";
     }
     return odd ? sm_fail(err, SM_BAD_INPUT, "%s has %s, which cannot be run", model->name, odd)

@@ -229,6 +229,14 @@ static sm_status tell_loss(const sm_stage *s, sm_step_layer *layer, sm_pass_save
     return stage_call(s, &call, err);
 }
 
+static sm_status give(const sm_stage *s, sm_step_layer *layer, sm_local_block *stream,
+                      sm_error *err) {
+    *stream = sm_task_list_block(layer->list, layer->list->program->input);
+    sm_status status = s->actions->make(s->actions->context, stream, false, err);
+    sm_call call = {.kind = SM_CALL_GIVE, .list = layer->list, .layer = layer, .out = stream};
+    return status ? status : stage_call(s, &call, err);
+}
+
 static sm_status select_rows(const sm_stage *s, sm_step_layer *layer, sm_local_block *stream,
                              sm_error *err) {
     sm_call call = {.kind = SM_CALL_SELECT, .list = layer->list, .layer = layer, .out = stream};
@@ -267,6 +275,7 @@ static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block
         mark(s, &s->lent, SM_TRAIN_MEMORY_ACTIVATIONS);
     }
     if (!status && !b->serving) status = borrow(s, layer, saved, err);
+    if (!status && b->input >= 0 && !stream->data) status = give(s, layer, stream, err);
     if (b->input >= 0) {
         saved->value[b->input] = *stream;
         mark(s, &saved->value[b->input], SM_TRAIN_MEMORY_ACTIVATIONS);

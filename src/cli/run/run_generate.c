@@ -10,7 +10,7 @@ enum { GENERATION_MOST_TOKENS = 1 << 20 }; /* of a prompt, and generated */
 typedef struct run_generate_values {
     ranks_values ranks;
     cli_list prompt, ids;
-    const char *checkpoint, *prompts, *plan, *draft, *draft_checkpoint;
+    const char *checkpoint, *prompts, *features, *plan, *draft, *draft_checkpoint;
     int64_t tokens, seed, speculate;
     double temperature;
     int weights;
@@ -38,6 +38,7 @@ typedef struct generation {
      * writes begins with a word of its config; NULL of others. */
     const int32_t **source;
     size_t *read;
+    const sm_text_lines *hears; /* of its first piece, where that reads no words */
     int depth;
     sm_system system;
     generation_price price;
@@ -138,6 +139,33 @@ static sm_status read_prompts(generation *g, sm_error *err) {
     return status;
 }
 
+/* What each text is about, as reference classes take it: the one tensor of a file, [texts,
+ * channels, positions]. Texts that pad hear nothing. */
+static sm_status take_features(const generation *g, serving_model *m, sm_error *err) {
+    const sm_text_array *in = &g->hears->array[g->hears->input];
+    size_t n = g->prompts, places = (size_t)g->hears->dim[in->dim[1]].size;
+    size_t width = (size_t)g->hears->dim[in->dim[2]].size, one = places * width;
+    sm_safetensors file;
+    sm_status status = sm_io_safetensors_read(g->given.features, g->call->arena, &file, err);
+    if (status) return status;
+    const sm_safetensor *t = file.tensor;
+    if (file.n != 1 || t->rank != 3 || t->shape[0] != n || t->shape[1] != width ||
+        t->shape[2] != places)
+        return sm_fail(
+            err, SM_BAD_INPUT,
+            "%.200s is no single tensor of %zu x %zu x %zu: prompts, and the channels and "
+            "positions that %s hears",
+            g->given.features, n, width, places, m->model.name);
+    float *told = sm_arena_array(g->call->arena, n * one, sizeof *told);
+    float *given = sm_arena_array(g->call->arena, (size_t)m->setup.sequences * one, sizeof *given);
+    if (!told || !given) return sm_fail_memory(err);
+    status = sm_io_safetensor_load(t, told, err);
+    for (size_t i = 0; !status && i < n * one; i++)
+        given[i / one * one + i % places * width + i % one / places] = told[i];
+    m->setup.given = given;
+    return status;
+}
+
 /* A model of two stacks reads the prompts, all padded to the longest; what it writes begins with a
  * word of its config. */
 static sm_status take_sources(generation *g, serving_model *m, sm_error *err) {
@@ -148,6 +176,9 @@ static sm_status take_sources(generation *g, serving_model *m, sm_error *err) {
     sm_status status = sm_program_lines(&own, SM_PIECE_EMBEDDING, 0, 1, &(sm_rules){.decode = true},
                                         true, arena, &lines, err);
     if (status || !sm_program_source(lines)) return status;
+    int in = lines->input;
+    if (in >= 0 && lines->array[in].role != SM_TEXT_IDS) g->hears = lines;
+    if (g->hears) return SM_OK; /* the prompts are what it writes behind */
     if (!sm_architecture_number(own.architecture, "decoder_start_token_id", &word))
         return sm_fail(err, SM_BAD_INPUT,
                        "what %s writes begins with decoder_start_token_id, which its config lacks",
@@ -175,6 +206,11 @@ static sm_status read_model(generation *g, const cli_model_values *by, const cha
     size_t fed = g->source ? 1 : g->longest;
     if (!status)
         status = serving_model_lay_out(g->call, &g->plan, fed + g->tokens, g->prompts, m, err);
+    if (!status && g->given.features && !g->hears)
+        status =
+            sm_fail(err, SM_BAD_INPUT, "%s reads words alone: --features has nothing to tell it",
+                    g->target.model.name);
+    if (!status && g->given.features && m == &g->target) status = take_features(g, m, err);
     return status ? status : serving_model_weights(g->call, g->given.weights, m, err);
 }
 
@@ -407,6 +443,9 @@ static const cli_option run_generate_table[] = {
     {"prompts", 0, CLI_INPUT, AT(prompts), "FILE", .help = "a prompt on each line"},
     {"ids", 0, CLI_LIST, AT(ids), "LIST",
      .help = "a prompt as numbers of words, 11,48,...: of all the vocabulary; may be repeated"},
+    {"features", 0, CLI_INPUT, AT(features), "FILE",
+     .help = "what the model hears: safetensors of one tensor, prompts x channels x positions",
+     .default_says = "drawn"},
     {"tokens", 0, CLI_WHOLE, AT(tokens), "N", .help = "bytes, or words, to generate behind each",
      .lowest = 1, .highest = GENERATION_MOST_TOKENS, .by_default = "64"},
     {"plan", 0, CLI_TEXT, AT(plan), "PLAN", .help = "data=2,tensor=2,...: a rank for each chip",

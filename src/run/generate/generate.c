@@ -136,14 +136,15 @@ static bool is_text(const writer *w, size_t sequence) { return sequence < w->job
 
 /* Half of the pass that prompts are fed in. */
 static sm_status read_sources(writer *w, sm_error *err) {
-    size_t source = sm_generator_size_of(w->job->target).source;
+    const sm_generator_size size = sm_generator_size_of(w->job->target);
+    size_t source = size.source;
     sm_generator_result r;
     if (!source) return SM_OK;
     int32_t *token = sm_calloc(w->sequences * source, sizeof *token);
     if (!token) return sm_fail_memory(err);
     for (size_t i = 0; i < w->sequences; i++) {
-        w->count[i] = is_text(w, i) ? w->job->read[i] : 1;
-        if (is_text(w, i) && w->count[i] <= source)
+        w->count[i] = size.listens ? source : is_text(w, i) ? w->job->read[i] : 1;
+        if (!size.listens && is_text(w, i) && w->count[i] <= source)
             memcpy(token + i * source, w->job->source[i], w->count[i] * sizeof *token);
     }
     sm_status status = sm_generator_read(w->job->target, token, w->count, &r, err);
@@ -296,7 +297,7 @@ static sm_status check(const sm_generate_job *job, sm_error *err) {
                            "a prompt of %zu tokens and %zu more do not go into "
                            "a cache of %zu",
                            job->prompt[i], job->tokens, target.room);
-    if (target.source && !job->source)
+    if (target.source && !target.listens && !job->source)
         return sm_fail(err, SM_BAD_INPUT, "there is no text to be read first");
     if (!job->draft) return SM_OK;
     sm_generator_size draft = sm_generator_size_of(job->draft);

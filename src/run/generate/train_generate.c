@@ -634,15 +634,16 @@ sm_status sm_generator_read(sm_generator *g, const int32_t *token, const size_t 
                             sm_generator_result *result, sm_error *err) {
     size_t n = (size_t)g->setup.sequences, source = g->t.source;
     size_t slots = g->feed.slots, first = g->group * slots;
+    bool listens = sm_generator_size_of(g).listens;
     if (!source)
         return sm_fail(err, SM_BAD_INPUT, "%s has one stack, which is fed", g->setup.model->name);
     size_t *begin = sm_calloc(n, sizeof *begin);
     sm_status status = begin ? SM_OK : sm_fail_memory(err);
     for (size_t i = 0; !status && i < n; i++) {
-        if (count[i] < 1 || count[i] > source)
+        if (count[i] < (listens ? source : 1) || count[i] > source)
             status = sm_fail(err, SM_BAD_INPUT, "%s reads from 1 to %zu words of a text, not %zu",
                              g->setup.model->name, source, count[i]);
-        for (size_t k = 0; !status && k < count[i]; k++)
+        for (size_t k = 0; !status && !listens && k < count[i]; k++)
             status = check_word(g, token[i * source + k], err);
     }
     if (!status) status = sm_generator_prepare(g, slots, slots, err);
@@ -724,8 +725,12 @@ static bool scans(const sm_trainer *t) {
 }
 
 sm_generator_size sm_generator_size_of(const sm_generator *g) {
-    return (sm_generator_size){(size_t)g->setup.sequences, (size_t)g->setup.tokens,
-                               (size_t)g->setup.model->V, scans(&g->t), g->t.source};
+    return (sm_generator_size){(size_t)g->setup.sequences,
+                               (size_t)g->setup.tokens,
+                               (size_t)g->setup.model->V,
+                               scans(&g->t),
+                               g->t.source,
+                               g->t.list[g->setup.model->kinds].program->input >= 0};
 }
 
 sm_status sm_generator_weight_bytes(const sm_generator *g, double *bytes, sm_error *err) {

@@ -150,6 +150,7 @@ static sm_status compute(void *context, sm_call *c, sm_error *err) {
                         c->out->element);
         return SM_OK;
     case SM_CALL_LOSS_SLOPE: slope_of_loss(t, c); return SM_OK;
+    case SM_CALL_GIVE: train_give(t, c); return SM_OK;
     case SM_CALL_SELECT: return generate_select(t, c->out, err);
     case SM_CALL_LOSS:
         if (t->serving) return generate_scores(t, c, err);

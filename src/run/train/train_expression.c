@@ -29,8 +29,9 @@ typedef struct expression {
     int terms, argument[MOST_TERMS][MOST_ARGUMENTS];
     bool wanted[MOST_TERMS]; /* the gradient passes here */
     bool known[MOST_TERMS];
-    float offset; /* of the scale of a norm */
-    float branch; /* what is added to the stream is multiplied by */
+    float offset;   /* of the scale of a norm */
+    double epsilon; /* of this norm alone; 0: that of its kind */
+    float branch;   /* what is added to the stream is multiplied by */
     float *value[MOST_TERMS], *slope[MOST_TERMS], *room;
     const float *seen[MOST_TERMS]; /* value, or where the operand lies */
 } expression;
@@ -109,6 +110,12 @@ static bool adds_to_stream(const train_call *c) {
            strncmp(made, stream, n) == 0 && strcspn(made, ".") == n;
 }
 
+static void take_own(const expression *x, const char *fact, const char *weight, double *value) {
+    char name[96];
+    snprintf(name, sizeof name, "%s.%s", fact, weight);
+    sm_architecture_number(x->c->t->setup->model->architecture, name, value);
+}
+
 static sm_status begin(expression *x, train_call *c, const train_array *shape, sm_error *err) {
     const sm_tensor *out = &c->list->program->tensor[c->op->out];
     *x = (expression){.c = c, .line = c->line, .rank = shape->block->rank};
@@ -116,13 +123,13 @@ static sm_status begin(expression *x, train_call *c, const train_array *shape, s
     if (!link_terms(x)) return sm_fail(err, SM_INTERNAL, "%s is too long", c->op->name);
     set_rows(x);
     x->branch = adds_to_stream(c) ? (float)c->t->numbers.residual_scale : 1;
-    /* That of the family, or of this scale alone: norm_offset.mixer.n. */
+    /* Those of the family, or of this scale alone: norm_offset.mixer.n. */
     double offset = x->c->t->numbers.norm_offset;
-    char name[96];
-    for (int i = 1; offset != 0 && x->line->norm && i < x->line->operands; i++) {
+    for (int i = 1; x->line->norm && i < x->line->operands; i++) {
         const sm_text_array *w = &x->c->lines->array[x->line->operand[i].array];
-        snprintf(name, sizeof name, "norm_offset.%s", w->name);
-        if (w->norm) sm_architecture_number(x->c->t->setup->model->architecture, name, &offset);
+        if (!w->norm) continue;
+        take_own(x, "norm_offset", w->name, &offset);
+        take_own(x, "norm_epsilon", w->name, &x->epsilon);
     }
     x->offset = (float)offset;
     x->places = x->sequences = -1;
@@ -180,6 +187,7 @@ static const float *value_of(expression *x, int t);
 
 static double epsilon_of(const expression *x, sm_operator op) {
     const train_numbers *n = &x->c->t->numbers;
+    if (x->epsilon > 0) return x->epsilon;
     if (op == SM_OPERATOR_LAYERNORM) return n->layer_norm_epsilon;
     return x->line->operands == 1 && n->bare_norm_epsilon > 0 ? n->bare_norm_epsilon
                                                               : n->norm_epsilon;
@@ -219,13 +227,29 @@ static void norm(expression *x, int t, float *y) {
     for (size_t i = 0; shift && i < x->width; i++) y[i] += shift[i];
 }
 
+/* The row of the table for the position at hand. */
+static const float *turns_here(const expression *x, const train_turns *turns) {
+    size_t place = x->at[x->places] + x->place_offset + turns->first;
+    place += train_position(x->c->t, x->at[x->sequences] + x->sequence_offset);
+    if (place >= turns->positions) place = turns->positions - 1; /* what pads a pass */
+    return turns->table + 2 * place * turns->half;
+}
+
+/* Sines of the position are added to half of a row, cosines to the rest. */
+static void add_sines(const expression *x, const float *in, float *y) {
+    const train_turns *turns = &x->c->t->turns[x->c->list - x->c->t->list];
+    const float *cosine = turns_here(x, turns), *sine = cosine + turns->half;
+    for (size_t i = 0; i < turns->half; i++) {
+        y[i] = in[i] + sine[i];
+        y[turns->half + i] = in[turns->half + i] + cosine[i];
+    }
+}
+
 /* The first elements of a row turn: halves of them, or neighbours. */
 static void turn(const expression *x, const float *in, float sense, float *y) {
     const train_turns *turns = &x->c->t->turns[x->c->list - x->c->t->list];
-    size_t half = turns->half, place = x->at[x->places] + x->place_offset;
-    place += train_position(x->c->t, x->at[x->sequences] + x->sequence_offset);
-    if (place >= turns->positions) place = turns->positions - 1; /* what pads a pass */
-    const float *cosine = turns->table + 2 * place * half, *sine = cosine + half;
+    const float *cosine = turns_here(x, turns), *sine = cosine + turns->half;
+    size_t half = turns->half;
     size_t apart = turns->interleaved ? 1 : half, step = turns->interleaved ? 2 : 1;
     for (size_t i = 0; i < half; i++) {
         float a = in[step * i], b = in[step * i + apart];
@@ -322,6 +346,9 @@ static void pointwise(expression *x, int t, float *y) {
         for (size_t i = 0; i < n; i++) y[i] = tanhf(a[i]);
         break;
     case SM_OPERATOR_EXP: row_exponential(a, 0, n, y); break;
+    case SM_OPERATOR_SQRT:
+        for (size_t i = 0; i < n; i++) y[i] = sqrtf(a[i]);
+        break;
     case SM_OPERATOR_SOFTPLUS:
         for (size_t i = 0; i < n; i++) y[i] = limited_step(numbers, a[i]);
         break;
@@ -352,6 +379,7 @@ static const float *value_of(expression *x, int t) {
         for (size_t i = 0; i < x->width; i++) y[i] = (float)term->number;
     else if (is_norm(term->op)) norm(x, t, y);
     else if (term->op == SM_OPERATOR_ROTARY) turn(x, value_of(x, x->argument[t][0]), 1, y);
+    else if (term->op == SM_OPERATOR_SINES) add_sines(x, value_of(x, x->argument[t][0]), y);
     else pointwise(x, t, y);
     return x->seen[t];
 }
@@ -439,6 +467,7 @@ static void slope_at(const expression *x, sm_operator op, const float *a, float 
             switch (op) {
             case SM_OPERATOR_GELU: f[i] = gelu_slope(a[i], numbers->gelu_exact); break;
             case SM_OPERATOR_RELU: f[i] = a[i] > 0; break;
+            case SM_OPERATOR_SQRT: f[i] = fminf(0.5F / sqrtf(a[i]), 1000); break; /* Griffin's */
             case SM_OPERATOR_SQUARE: f[i] = a[i] > 0 ? 2 * a[i] : 0; break;
             case SM_OPERATOR_TANH: y = tanhf(a[i]), f[i] = 1 - y * y; break;
             case SM_OPERATOR_CAP: y = tanhf(a[i] / cap), f[i] = 1 - y * y; break;

@@ -46,8 +46,7 @@ static bool of_words(const train_call *c) {
 
 /* What another stack reads of a sequence, but the last word of that, comes before. */
 static size_t before(const train_call *c) {
-    bool first = c->list == &c->t->list[c->t->setup->model->kinds];
-    return c->t->source && !c->t->serving && !first ? c->t->source - 1 : 0;
+    return c->list == &c->t->list[c->t->setup->model->kinds] ? 0 : c->t->ahead;
 }
 
 /* The element of the table that its row begins with; SIZE_MAX: the row is on another rank. */
@@ -152,6 +151,30 @@ static void convolve_input(train_call *c) { slide(c, INPUT, c->input[1], c->out,
 
 static void convolve_taps(train_call *c) { slide(c, TAPS, c->out, c->input[0], c->in[0].block); }
 
+/* ---- windows: row t has rows of x from t x step on; where they overlap their middle is t's ----
+ */
+
+static void window(train_call *c, bool back) {
+    const sm_local_block *x = back ? c->out : c->in[0].block,
+                         *wide = back ? c->in[0].block : c->out;
+    size_t taps = wide->size[2], channels = wide->size[3];
+    size_t step = c->line->step > 0 ? (size_t)c->line->step : 1;
+    size_t beyond = step < taps ? (taps - 1) / 2 : 0; /* rows of zeros before the first */
+    clear(c->out);
+    for (size_t i = 0; i < x->size[0] * wide->size[1] * taps; i++) {
+        size_t line = i / taps, at = line % wide->size[1] * step + i % taps;
+        if (at < beyond || at - beyond >= x->size[1]) continue;
+        size_t row = line / wide->size[1] * x->size[1] + at - beyond;
+        float *of_x = (float *)x->data + row * channels,
+              *of_wide = (float *)wide->data + i * channels;
+        row_add(back ? of_wide : of_x, 1, channels, back ? of_x : of_wide);
+    }
+}
+
+static void windows(train_call *c) { window(c, false); }
+
+static void windows_back(train_call *c) { window(c, true); }
+
 /* ---- adapters: the sum of a product and of what is added to it ---- */
 
 static void copy(sm_local_block *to, const sm_local_block *from) {
@@ -178,6 +201,7 @@ static const kernels table[SM_OPERATOR_COUNT] = {
     [SM_OPERATOR_DISPATCH] = {train_dispatch, train_dispatch_backward, NULL},
     [SM_OPERATOR_COMBINE] = {train_combine, train_combine_backward, NULL},
     [SM_OPERATOR_CONV] = {convolve, convolve_input, convolve_taps},
+    [SM_OPERATOR_WINDOWS] = {windows, windows_back, NULL},
     [SM_OPERATOR_TAKE] = {embed, NULL, embed_backward},
     [SM_OPERATOR_CROSS_ENTROPY] = {NULL, train_loss_backward, NULL},
 };

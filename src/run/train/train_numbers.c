@@ -189,18 +189,23 @@ static sm_status fill(const stretch *s, train_turns *t, sm_error *err) {
     return SM_OK;
 }
 
-/* The dimensions of a head that turn. */
-static double turning(const sm_program *b, const sm_text_lines *lines, const stretch *s) {
+/* The dimensions of a head that turn, or of a row that sines are added to. */
+static double turning(const sm_program *b, const sm_text_lines *lines, const stretch *s,
+                      bool *sines) {
     for (int i = 0; i < b->ops; i++) {
         const sm_text_line *line = &lines->line[b->op[i].line];
         bool turns = false;
-        for (int t = 0; t < line->terms; t++)
-            turns |=
-                line->term[t].kind == SM_TERM_OPERATOR && line->term[t].op == SM_OPERATOR_ROTARY;
-        if (!turns) continue;
+        *sines = false;
+        for (int t = 0; t < line->terms; t++) {
+            bool operates = line->term[t].kind == SM_TERM_OPERATOR;
+            turns |= operates && line->term[t].op == SM_OPERATOR_ROTARY;
+            *sines |= operates && line->term[t].op == SM_OPERATOR_SINES;
+        }
+        if (!turns && !*sines) continue;
         if (line->first >= 0) return lines->dim[line->first].size;
         const sm_tensor *out = &b->tensor[b->op[i].out];
         double head = b->dim[out->dim[out->rank - 1]].size;
+        if (*sines) return head;
         double part = of(s, "partial_rotary_factor",
                          number(s->a, "partial_rotary_factor", number(s->a, "rotary_pct", 1)));
         if (b->op[i].inputs && number(s->a, "qk_rope_head_dim", 0) > 0) part = 1;
@@ -219,10 +224,14 @@ sm_status train_turns_new(sm_trainer *t, int number_of, const sm_program *b, sm_
             positions = fmax(positions, lines->dim[d].size);
     for (int i = 0; i < lines->lines; i++) window = fmax(window, lines->line[i].window);
     stretch s = stretch_of(t->setup->model, window > 0, t->setup->tokens);
-    s.size = turning(b, lines, &s);
-    *turns = (train_turns){.positions = (size_t)positions,
+    bool sines = false;
+    s.size = turning(b, lines, &s, &sines);
+    *turns = (train_turns){.first = sines ? (size_t)t->numbers.first_position : 0,
+                           .positions = (size_t)positions,
                            .half = (size_t)s.size / 2,
                            .interleaved = number(s.a, "rope_interleaved", 0) != 0};
+    turns->positions += turns->first;
+    if (sines) s.size -= 2; /* the last pair has the lowest frequency of all, 1 / base */
     if (turns->half == 0) return SM_OK;
     /* the scores of latent attention grow with the texts that yarn stretches to (DeepSeek-V2) */
     double all = of(&s, "mscale_all_dim", 0);

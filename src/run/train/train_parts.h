@@ -81,10 +81,10 @@ typedef struct train_numbers {
     bool shares_sigmoid, shares_normed, groups_by_two;
     double shares_scale;
 } train_numbers;
-typedef struct train_turns { /* of rotary positions */
-    float *table;            /* [position][cosine, sine][half] */
-    size_t positions, half;
-    bool interleaved; /* neighbours turn, not halves */
+typedef struct train_turns {       /* of rotary positions */
+    float *table;                  /* [position][cosine, sine][half] */
+    size_t positions, half, first; /* first: row of position 0 */
+    bool interleaved;              /* neighbours turn, not halves */
 } train_turns;
 /* What a pass of a generator brings to its rows, and where their caches lie: position p of a row in
  * place p % page_tokens of the page of its table at p / page_tokens. */
@@ -153,7 +153,8 @@ struct sm_trainer {
     double ring_bytes;             /* most of the blocks that ring attention has held */
     /* generating: the program is that of serving, for what is fed */
     bool serving;
-    size_t source; /* words of a text that another stack reads first; 0: there is one stack */
+    size_t source; /* positions that another stack reads first; 0: there is one stack */
+    size_t ahead;  /* training: words that it alone reads */
     bool reads;    /* that stack is at work, or what is made of its text once */
     const train_feed *feed;
     double scored; /* rows of a pass whose scores are wanted */
@@ -194,6 +195,9 @@ int train_word(const sm_trainer *t, size_t sequence, size_t position);
 /* The word that follows it, or, of a model that sees both ways, the one that a mask hides there;
  * -1: none is hidden. */
 int train_target(const sm_trainer *t, size_t sequence, size_t position);
+/* What is given beside words, or instead of them: numbers in [-1, 1) drawn as bytes are, or those
+ * of the setup. */
+void train_give(const sm_trainer *t, const sm_call *call);
 /* Of the whole batch: tokens, or pairs. */
 double train_targets(const sm_trainer *t);
 /* The number of a sequence of the microbatch in its batch. */

@@ -80,7 +80,7 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     return status ? status : check_moves(t, list, err);
 }
 
-/* Where two stacks read, the first has the first words of a sequence, as many as it has positions.
+/* Where two stacks read words, the first has the first of a sequence, as many as it has positions.
  */
 static sm_status find_source(sm_trainer *t, sm_error *err) {
     const sm_train_setup *s = t->setup;
@@ -93,10 +93,11 @@ static sm_status find_source(sm_trainer *t, sm_error *err) {
             if (first->dim[x->dim[d]].role == SM_DIMENSION_POSITIONS)
                 t->source = (size_t)first->dim[x->dim[d]].size;
     }
-    if (t->source && s->data_bytes < (size_t)s->tokens + t->source + 1)
+    t->ahead = t->source && first->input < 0 ? t->source - 1 : 0;
+    if (t->source && s->data_bytes < (size_t)s->tokens + t->ahead + 2)
         return sm_fail(err, SM_BAD_INPUT,
                        "%zu bytes of text are too few for %zu and %d behind them", s->data_bytes,
-                       t->source, s->tokens);
+                       t->ahead + 1, s->tokens);
     return SM_OK;
 }
 

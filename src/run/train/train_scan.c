@@ -50,9 +50,9 @@ static bool carries(const sm_text_line *line) {
                                              line->term[line->terms - 1].op == SM_OPERATOR_CARRY);
 }
 
-/* "s.2" is the state s after a position. */
+/* "s.2" is the state s after a position, "s.4" a second kernel's s.3. */
 static bool is_next(const char *state, const char *name) {
-    size_t n = strlen(state);
+    size_t n = strcspn(state, ".");
     return strncmp(state, name, n) == 0 && name[n] == '.';
 }
 

@@ -58,16 +58,20 @@ static sm_status check_norms(const sm_train_setup *s, const sm_text_lines *l, sm
     return SM_OK;
 }
 
-static sm_status check_context(const sm_train_setup *s, const sm_text_lines *l, sm_error *err) {
+/* Served, a convolution and a scan go on from what is kept. */
+static sm_status check_context(const sm_train_setup *s, const sm_text_lines *l, bool serving,
+                               sm_error *err) {
     bool cut = s->degree[SM_AXIS_CONTEXT] > 1;
     bool ring = cut && s->rules.context_by == SM_CONTEXT_RING;
     int attends = 0; /* of a ring the sums of one attention are kept */
     for (int i = 0; cut && i < l->lines; i++) {
         const sm_text_line *line = &l->line[i];
-        if (line->op == SM_OPERATOR_CONV || line->kernel >= 0)
+        bool goes_on = line->op == SM_OPERATOR_CONV || line->kernel >= 0;
+        if (line->op == SM_OPERATOR_WINDOWS || (goes_on && !serving))
             return sm_fail(err, SM_BAD_INPUT,
                            "%s has a %s along positions, which context would cut", s->model->name,
                            line->kernel < 0 ? "convolution" : "scan");
+        if (serving) continue;
         attends += line->op == SM_OPERATOR_ATTENTION;
         const char *odd = line->op != SM_OPERATOR_ATTENTION ? NULL
                           : attends > 1                     ? "two attentions in a layer"
@@ -88,7 +92,7 @@ static sm_status check_lines(const sm_train_setup *s, sm_piece piece, int kind, 
     const sm_rules rules = {.decode = serving};
     sm_status status =
         sm_program_lines(s->model, piece, kind, s->tokens, &rules, serving, arena, &l, err);
-    if (!status && !serving) status = check_context(s, l, err);
+    if (!status) status = check_context(s, l, serving, err);
     return status ? status : check_norms(s, l, err);
 }
 

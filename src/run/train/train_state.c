@@ -87,7 +87,7 @@ sm_status train_peer_new(sm_trainer *t, sm_error *err) {
  * seed is mixed first: 1 and 4 as they are would deal out the same sequences in another order. */
 
 static int byte_at(const sm_trainer *t, sm_rng rng, size_t position) {
-    size_t words = (size_t)t->setup->tokens + (t->source ? t->source - 1 : 0);
+    size_t words = (size_t)t->setup->tokens + t->ahead;
     size_t first = sm_rng_below(&rng, t->setup->data_bytes - words);
     return t->setup->data[first + position];
 }
@@ -133,8 +133,29 @@ int train_word(const sm_trainer *t, size_t sequence, size_t position) {
 int train_target(const sm_trainer *t, size_t sequence, size_t position) {
     if (t->setup->pairs) return train_pair_target(t, sequence, position + 1);
     sm_rng rng = draws_of(t, sequence);
-    if (t->setup->model->causal) return byte_at(t, rng, position + (t->source ? t->source : 1));
+    if (t->setup->model->causal) return byte_at(t, rng, position + 1 + t->ahead);
     return hides(t, rng, position) ? byte_at(t, rng, position) : -1;
+}
+
+void train_give(const sm_trainer *t, const sm_call *call) {
+    const sm_program *b = call->list->program;
+    const sm_einsum *einsum;
+    sm_layout layout = sm_layout_of(sm_task_list_array(call->list, b->input, &einsum));
+    const uint8_t *dim = b->tensor[b->input].dim;
+    size_t positions = (size_t)b->dim[dim[1]].size, width = (size_t)b->dim[dim[2]].size;
+    size_t offset[SM_MAX_RANK], row = call->out->size[2], n = sm_local_block_count(call->out);
+    train_offsets(t, &layout, call->out, offset);
+    for (size_t i = 0; i < n; i++) {
+        size_t line = i / row, sequence = line / call->out->size[1] + offset[0];
+        size_t place = line % call->out->size[1] + offset[1];
+        size_t at = place * width + offset[2] + i % row;
+        sm_rng rng = draws_of(t, sequence);
+        rng.state += at + 1;
+        float x = (float)(sm_rng_next(&rng) >> 40) / 8388608.0F - 1;
+        if (t->setup->given)
+            x = t->setup->given[train_sequence(t, sequence) * positions * width + at];
+        sm_elements_write(call->out->element, call->out->data, i, 1, &x);
+    }
 }
 
 double train_targets(const sm_trainer *t) {
