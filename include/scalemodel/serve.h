@@ -132,8 +132,11 @@ sm_status sm_serve_step_time(const sm_engine *engine, const sm_sequence_step *se
 sm_status sm_serve_memory_of(sm_serve *serve, const sm_plan *plan, double sequences,
                              double tokens_each, double step_tokens, sm_serve_memory *memory,
                              sm_error *err);
-/* How many sequences of that length fit beside the weights; < 1: not one, as where the plan is
- * impossible. SM_INTERNAL when out of memory. */
+/* How many sequences of that length the memory beside the weights holds, not rounded: what pages
+ * are cut from. < 1: not one, as where the plan is impossible. SM_INTERNAL when out of memory. */
+sm_status sm_serve_room(sm_serve *serve, const sm_plan *plan, double tokens_each,
+                        double step_tokens, double *sequences, sm_error *err);
+/* The same of whole sequences. */
 sm_status sm_serve_most_sequences(sm_serve *serve, const sm_plan *plan, double tokens_each,
                                   double step_tokens, double *most, sm_error *err);
 

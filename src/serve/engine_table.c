@@ -319,7 +319,7 @@ sm_status sm_serve_engine(sm_serve *serve, const sm_plan *plan, double mean_toke
                           .drafted = t->depth,
                           .chips = chips};
     double sequences = 0.0;
-    status = serve_room(serve, plan, mean_tokens, step_tokens * t->copies, &sequences, err);
+    status = sm_serve_room(serve, plan, mean_tokens, step_tokens * t->copies, &sequences, err);
     if (status) return status;
     sequences /= t->copies;
     engine->kv_tokens = sequences >= 1.0 ? sequences * mean_tokens : 0.0;

@@ -222,7 +222,7 @@ sm_status sm_serve_most_sequences(sm_serve *serve, const sm_plan *plan, double t
     return sequences_in(serve, plan, tokens_each, step_tokens, true, most, err);
 }
 
-sm_status serve_room(sm_serve *serve, const sm_plan *plan, double tokens_each, double step_tokens,
-                     double *sequences, sm_error *err) {
+sm_status sm_serve_room(sm_serve *serve, const sm_plan *plan, double tokens_each,
+                        double step_tokens, double *sequences, sm_error *err) {
     return sequences_in(serve, plan, tokens_each, step_tokens, false, sequences, err);
 }

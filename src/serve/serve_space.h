@@ -403,9 +403,6 @@ sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holdi
 void holding_memory(const sm_serve *s, const holding *f, double sequences, double step_tokens,
                     sm_serve_memory *memory);
 double holding_most(const sm_serve *s, const holding *f, double step_tokens);
-/* As sm_serve_most_sequences, not rounded to whole sequences: what pages are cut from. */
-sm_status serve_room(sm_serve *serve, const sm_plan *plan, double tokens_each, double step_tokens,
-                     double *sequences, sm_error *err);
 /* ---- variants ---- */
 const variant *variant_of(sm_serve *s, const sm_plan *plan, bool decode, sm_error *err);
 /* Put another system under a job: what a search over slices does. Its calibration stays. */

@@ -72,11 +72,8 @@ sm_status sm_serve_find_room(sm_serve *serve, sm_serving_found *a, sm_error *err
         else high = middle - 1.0;
     }
     a->longest = low;
-    const double length = sm_serve_longest(&a->q->job), whole = floor(p->most_batch);
-    sm_serve_memory m;
-    sm_status status = sm_serve_memory_of(serve, &p->plan, whole, length, step, &m, err);
-    a->room = whole * length; /* and what is left of another request's */
-    if (!status && m.kv > 0)
-        a->room = floor(a->room * (1.0 + fmax(0.0, m.capacity - m.total) / m.kv));
+    const double length = sm_serve_longest(&a->q->job);
+    sm_status status = sm_serve_room(serve, &p->plan, length, step, &most, err);
+    a->room = floor(most * length);
     return status;
 }
