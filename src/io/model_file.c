@@ -19,7 +19,8 @@ static like models_like(const char *name) {
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
         const char *other = sm_catalogue_at(i)->name, *two[] = {l.nearest, other};
         l.nearest = sm_nearest(name, n, two, 2);
-        if (!n || strncasecmp(other, name, n) || (other[n] != '-' && name[n - 1] != '-')) continue;
+        if (!n || strncasecmp(other, name, n) != 0 || (other[n] != '-' && name[n - 1] != '-'))
+            continue;
         if (l.begun++ < MOST && used < sizeof l.list)
             used += (size_t)snprintf(l.list + used, sizeof l.list - used, "%s%s", used ? ", " : "",
                                      other);
