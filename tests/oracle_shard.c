@@ -16,12 +16,25 @@ static int coordinate(const sm_mesh *mesh, int chip, int axis) {
     return chip % mesh->axis[axis].size;
 }
 
-/* Do the chips differ along these axes only? */
+/* The chips that differ from one along these axes only. */
+enum { MOST_CHIPS = 64 };
+typedef struct chip_group {
+    int n, member[MOST_CHIPS];
+} chip_group;
+
 static bool same_group(const sm_mesh *mesh, int chip, int other, sm_axes axes) {
     for (int a = 0; a < mesh->axes; a++)
         if (!(axes >> a & 1) && coordinate(mesh, chip, a) != coordinate(mesh, other, a))
             return false;
     return true;
+}
+
+static chip_group group_of(const sm_mesh *mesh, int chip, sm_axes axes) {
+    chip_group g = {0};
+    if (chips_of(mesh) > MOST_CHIPS) abort();
+    for (int c = 0; c < chips_of(mesh); c++)
+        if (same_group(mesh, chip, c, axes)) g.member[g.n++] = c;
+    return g;
 }
 
 /* ---- blocks ---- */
@@ -115,31 +128,62 @@ int64_t oracle_elements(const sm_array *array, const sm_einsum *einsum) {
     return (int64_t)sm_array_elements(array, einsum);
 }
 
+/* Where the elements of an array lie in a block, for positions of all indices: at first, and how
+ * much further with each index. */
+typedef struct walk {
+    int64_t first, step[SM_MAX_INDICES];
+} walk;
+
+static walk walk_of(const sm_array *named, const oracle_array *array, const oracle_block *block,
+                    const int64_t *lo, const int64_t *len) {
+    walk w = {0};
+    int64_t stride = 1, last[SM_MAX_RANK], first[SM_MAX_RANK];
+    for (int d = array->rank - 1; d >= 0; stride *= block->len[d--]) {
+        int i = named->dim[d].index;
+        w.step[i] += stride;
+        first[d] = lo[i];
+        last[d] = lo[i] + len[i] - 1;
+    }
+    w.first = place_of(array, block, first);
+    if (w.first < 0 || place_of(array, block, last) < 0) abort(); /* the ranges leave the block */
+    return w;
+}
+
+/* Of the places in the arrays, those one further, the last index fastest; false behind the last. */
+static bool next_position(const sm_einsum *e, const int64_t *len, int64_t *at, const walk *w,
+                          int arrays, int64_t *place) {
+    for (int i = e->indices - 1; i >= 0; i--) {
+        int64_t by = ++at[i] < len[i] ? 1 : 1 - len[i];
+        for (int o = 0; o < arrays; o++) place[o] += by * w[o].step[i];
+        if (by == 1) return true;
+        at[i] = 0;
+    }
+    return false;
+}
+
 /* The sum over the ranges lo[i] .. lo[i]+len[i]-1 of every index, added into out. Blocks give the
  * places. */
 static void sum_products(const sm_einsum *e, const int64_t *lo, const int64_t *len,
                          const oracle_array *const *in, const oracle_block *const *block,
                          const oracle_array *out, oracle_block *result) {
-    int64_t at[SM_MAX_INDICES], total = 1, where[SM_MAX_RANK];
-    for (int i = 0; i < e->indices; i++) total *= len[i];
-    for (int64_t n = 0; n < total; n++) {
-        int64_t rest = n, product = 1;
-        for (int i = e->indices - 1; i >= 0; i--) {
-            at[i] = lo[i] + rest % len[i];
-            rest /= len[i];
-        }
+    int64_t at[SM_MAX_INDICES] = {0}, place[SM_MAX_OPERANDS + 1];
+    walk w[SM_MAX_OPERANDS + 1];
+    int n = e->operands;
+    for (int i = 0; i < e->indices; i++)
+        if (len[i] <= 0) return;
+    for (int o = 0; o < n; o++) w[o] = walk_of(&e->in[o], in[o], block[o], lo, len);
+    w[n] = walk_of(&e->out, out, result, lo, len);
+    for (int o = 0; o <= n; o++) place[o] = w[o].first;
+    do {
         bool on_diagonal = true;
-        for (int i = 0; i < e->indices; i++)
-            on_diagonal =
-                on_diagonal && (e->index[i].repeats == 0 || at[i] == at[e->index[i].repeats - 1]);
-        if (!on_diagonal) continue;
-        for (int o = 0; o < e->operands; o++) {
-            for (int d = 0; d < e->in[o].rank; d++) where[d] = at[e->in[o].dim[d].index];
-            product *= block[o]->data[place_of(in[o], block[o], where)];
+        int64_t product = 1;
+        for (int i = 0; i < e->indices; i++) {
+            int same = e->index[i].repeats - 1;
+            on_diagonal = on_diagonal && (same < 0 || lo[i] + at[i] == lo[same] + at[same]);
         }
-        for (int d = 0; d < e->out.rank; d++) where[d] = at[e->out.dim[d].index];
-        result->data[place_of(out, result, where)] += product;
-    }
+        for (int o = 0; on_diagonal && o < n; o++) product *= block[o]->data[place[o]];
+        if (on_diagonal) result->data[place[n]] += product;
+    } while (next_position(e, len, at, w, n + 1, place));
 }
 
 static sm_layout replicated(void) {
@@ -179,29 +223,26 @@ static bool wrong(oracle_run *run, int step, const char *what, double got, doubl
 
 /* ---- collectives ---- */
 
-typedef struct traffic {
-    double received; /* elements one chip gets from others */
-} traffic;
-
 static bool adds(const sm_step *step) {
     return step->op == SM_REDUCE_SCATTER || step->op == SM_ALL_REDUCE;
 }
 
-/* One element of the new block of a chip, from the old blocks of its group. */
+/* One element of the new block of a chip, from the old blocks of its group; received: elements that
+ * it gets from others. */
 static bool fetch(oracle_run *run, int number, const sm_step *step, const oracle_array *old,
-                  int chip, const int64_t *at, int64_t *value, traffic *t) {
-    int found = 0, group = 0;
-    for (int c = 0; c < old->chips; c++) {
-        if (!same_group(run->mesh, chip, c, step->axes)) continue;
+                  int chip, const chip_group *g, const int64_t *at, int64_t *value,
+                  double *received) {
+    int found = 0;
+    for (int m = 0; m < g->n; m++) {
+        const int c = g->member[m];
         if (step->kind == SM_STEP_SLICE && c != chip) continue;
-        group++;
         int64_t place = place_of(old, &old->chip[c], at);
         if (place < 0) continue;
         found++;
         *value += old->chip[c].data[place];
-        t->received += c != chip;
+        *received += c != chip;
     }
-    int expected = adds(step) ? group : 1;
+    int expected = adds(step) ? g->n : 1;
     return found == expected || wrong(run, number, "holders of an element", found, expected);
 }
 
@@ -323,7 +364,6 @@ static bool permute_pieces(oracle_run *run, int number, const sm_step *step,
 /* Each chip gets one whole block from one chip, and each sends to one. */
 static bool permute_blocks(oracle_run *run, int number, const sm_step *step,
                            const oracle_array *old, oracle_array *fresh) {
-    enum { MOST_CHIPS = 64 };
     int receiver[MOST_CHIPS];
     if (old->chips > MOST_CHIPS) return wrong(run, number, "chips", old->chips, MOST_CHIPS);
     double bytes = pieces_bytes(run, old, fresh), block = box_elements(old, old);
@@ -350,14 +390,14 @@ static bool move_elements(oracle_run *run, int number, const sm_step *step, cons
     bool good = true;
     if (step->op == SM_PERMUTE) return permute_blocks(run, number, step, old, fresh);
     for (int c = 0; c < old->chips && good; c++) {
-        traffic t = {0};
+        double received = 0, unit = old->bytes_per_element;
+        const chip_group g = group_of(run->mesh, c, step->axes);
         int64_t n = block_elements(fresh, &fresh->chip[c]);
         for (int64_t i = 0; i < n && good; i++) {
             position(fresh, &fresh->chip[c], i, at);
-            good = fetch(run, number, step, old, c, at, &fresh->chip[c].data[i], &t);
+            good = fetch(run, number, step, old, c, &g, at, &fresh->chip[c].data[i], &received);
         }
-        double unit = old->bytes_per_element;
-        good = good && check_bytes(run, number, step, old, fresh, t.received * unit);
+        good = good && check_bytes(run, number, step, old, fresh, received * unit);
     }
     return good;
 }
@@ -454,16 +494,18 @@ static bool check_output(oracle_run *run, const sm_lowering *l, const int64_t *e
     oracle_array told = new_array(&l->out, run->einsum, run->mesh, declared);
     const sm_step sum = {.kind = SM_STEP_COLLECTIVE, .op = SM_ALL_REDUCE, .axes = l->out.unreduced};
     bool good = true;
-    for (int c = 0; c < run->out.chips && good; c++)
+    for (int c = 0; c < run->out.chips && good; c++) {
+        const chip_group g = group_of(run->mesh, c, sum.axes);
+        double received = 0;
         for (int64_t i = 0; i < block_elements(&told, &told.chip[c]) && good; i++) {
-            traffic t = {0};
             int64_t value = 0;
             position(&told, &told.chip[c], i, at);
-            good = fetch(run, l->steps, &sum, &run->out, c, at, &value, &t);
+            good = fetch(run, l->steps, &sum, &run->out, c, &g, at, &value, &received);
             if (good && value != expected[dense_place(&told, at)])
                 good = wrong(run, l->steps, "value of the output", (double)value,
                              (double)expected[dense_place(&told, at)]);
         }
+    }
     free_array(&told);
     return good;
 }

@@ -602,10 +602,12 @@ static void unknown_names_get_their_neighbour(void **state) {
     sm_arena_free(arena);
 }
 
-/* data/models/NAME/config.json is what the name stands for. */
+/* data/models/NAME/config.json is what the name stands for. Few files are read under a sanitizer,
+ * where damaged_texts_end_well reads all of them as texts. */
 static void config_files_are_the_catalogue(void **state) {
     (void)state;
     FOR_CATALOGUE(i) {
+        if (SANITIZED && i % 8) continue;
         const char *name = sm_catalogue_at(i)->name;
         char path[128];
         static sm_model file, entry;
@@ -637,16 +639,16 @@ static void truncated_texts_are_errors(void **state) {
     }
 }
 
-/* Any byte changed: an answer or an error with a place. */
+/* Any byte changed: an answer or an error with a place. Under a sanitizer others than without. */
 static void damaged_texts_end_well(void **state) {
     (void)state;
     static const char bytes[] = "{}[]\",:-+.eE019 nt\\u\x80\xff\n";
-    sm_rng rng = {7};
+    sm_rng rng = {SANITIZED ? 7 : 8};
     FOR_CATALOGUE(i) {
         char text[8192];
         size_t n = strlen(sm_catalogue_at(i)->config_json);
         assert_true(n < sizeof text);
-        for (int turn = 0; turn < (SANITIZED ? 12 : 28); turn++) {
+        for (int turn = 0; turn < 12; turn++) {
             memcpy(text, sm_catalogue_at(i)->config_json, n);
             for (uint64_t k = 0; k <= sm_rng_below(&rng, 3); k++)
                 text[sm_rng_below(&rng, n)] = bytes[sm_rng_below(&rng, sizeof bytes)];
@@ -681,30 +683,30 @@ static bool said_before(size_t i, const char *colon) {
 }
 
 /* Every member of a config of every type at extremes: no overflow (the sanitizers watch). Types
- * have most members in common, and take turns with the extremes. */
+ * have most members in common, and take turns with the extremes; fourteen models are read under a
+ * sanitizer, the next fourteen without. */
 static void extreme_numbers_end_well(void **state) {
     (void)state;
     static const char *const extremes[] = {
         "0",     "1",   "3",    "-1", "268435456", "1e9",  "2147483648",
         "1e308", "0.5", "null", "[]", "{}",        "true", "[0, 1, 268435456]"};
-    const size_t step = SANITIZED ? 28 : 14;
+    const size_t n_extremes = sizeof extremes / sizeof *extremes;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
-        const char *text = sm_catalogue_at(i)->config_json;
+        const char *text = sm_catalogue_at(i)->config_json, *with = extremes[i % n_extremes];
+        if (i / n_extremes % 2 != !SANITIZED) continue;
         for (const char *at = strchr(text, ':'); at; at = strchr(at + 1, ':')) {
             size_t value = strcspn(at, ",}");
             if (said_before(i, at)) continue;
-            for (size_t k = i % step; k < sizeof extremes / sizeof *extremes; k += step) {
-                char changed[8192];
-                int n = snprintf(changed, sizeof changed, "%.*s: %s%s", (int)(at - text), text,
-                                 extremes[k], at + value);
-                assert_true(n < (int)sizeof changed);
-                sm_source source = {"extreme.json", changed, (size_t)n};
-                static sm_model m;
-                sm_error err;
-                sm_status status = parse_source(source, &m, &err);
-                assert_true(status == SM_OK || status == SM_BAD_INPUT);
-                if (status == SM_OK) sm_model_forward_flops(&m, 1e6, true);
-            }
+            char changed[8192];
+            int n = snprintf(changed, sizeof changed, "%.*s: %s%s", (int)(at - text), text, with,
+                             at + value);
+            assert_true(n < (int)sizeof changed);
+            sm_source source = {"extreme.json", changed, (size_t)n};
+            static sm_model m;
+            sm_error err;
+            sm_status status = parse_source(source, &m, &err);
+            assert_true(status == SM_OK || status == SM_BAD_INPUT);
+            if (status == SM_OK) sm_model_forward_flops(&m, 1e6, true);
         }
     }
 }

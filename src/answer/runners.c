@@ -25,10 +25,11 @@ static bool may_run(const sm_runners *of, const sm_framework *f, const sm_plan *
            (of->emit ? f == of->emit : !sm_framework_is_program(f));
 }
 
-sm_status sm_runners_spaces(const sm_runners *of, sm_report *r, const sm_plan *given,
-                            const sm_plan_space *own, const sm_plan_space **list, sm_error *err) {
+sm_status sm_runners_any(const sm_runners *of, sm_report *r, const sm_plan *given,
+                         const sm_plan_space *own, const sm_plan_space **searched, bool *kept,
+                         sm_error *err) {
+    const sm_plan_space *list = NULL;
     int n = 0;
-    *list = NULL;
     for (int i = of->all->n - 1; i >= 0; i--) {
         if (!may_run(of, of->all->of[i], given)) continue;
         if (n++ == SM_MOST_SPACES)
@@ -39,9 +40,11 @@ sm_status sm_runners_spaces(const sm_runners *of, sm_report *r, const sm_plan *g
         if (!space) return sm_fail_memory(err);
         *space = *own;
         add_framework(of, space, of->all->of[i], given);
-        space->next = *list;
-        *list = space;
+        space->next = list;
+        list = space;
     }
+    *kept = list != NULL;
+    if (list) *searched = list;
     return SM_OK;
 }
 

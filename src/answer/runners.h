@@ -13,10 +13,12 @@ typedef struct sm_runners {
     const sm_plan_key *unsearch; /* does not give them they are what the framework has */
 } sm_runners;
 
-/* The spaces of the frameworks that can run what is given of a plan, each within `own`: a list in
- * the report's arena, NULL where none can. SM_BAD_INPUT past SM_MOST_SPACES. */
-sm_status sm_runners_spaces(const sm_runners *of, sm_report *r, const sm_plan *given,
-                            const sm_plan_space *own, const sm_plan_space **list, sm_error *err);
+/* Keep a search to what any of the frameworks can run of what is given of a plan: its space becomes
+ * theirs, each within `own`, a list in the report's arena. Where none can (*kept is false) it stays
+ * as it is. SM_BAD_INPUT past SM_MOST_SPACES. */
+sm_status sm_runners_any(const sm_runners *of, sm_report *r, const sm_plan *given,
+                         const sm_plan_space *own, const sm_plan_space **searched, bool *kept,
+                         sm_error *err);
 /* The space of the one kept to, within `space`; SM_BAD_INPUT where it cannot run what is given of
  * the plan, whose text is there to be shown. */
 sm_status sm_runners_one(const sm_runners *of, sm_report *r, const sm_plan *given,

@@ -5,20 +5,36 @@
 
 #include "scalemodel/io.h"
 
-static const char *nearest_model(const char *name) {
-    const char *near = NULL;
+/* What the catalogue has for a name: the nearest, and "a, b and 3 more" that the name begins. */
+typedef struct like {
+    const char *nearest; /* NULL: none is near */
+    size_t begun;
+    char list[400];
+} like;
+
+static like models_like(const char *name) {
+    enum { MOST = 5 };
+    like l = {.list = ""};
+    size_t n = strlen(name), used = 0;
     for (size_t i = 0; i < sm_catalogue_count(); i++) {
-        const char *two[] = {near, sm_catalogue_at(i)->name};
-        near = sm_nearest(name, strlen(name), two, 2);
+        const char *other = sm_catalogue_at(i)->name, *two[] = {l.nearest, other};
+        l.nearest = sm_nearest(name, n, two, 2);
+        if (!n || strncasecmp(other, name, n) != 0 || (other[n] != '-' && name[n - 1] != '-'))
+            continue;
+        if (l.begun++ < MOST && used < sizeof l.list)
+            used += (size_t)snprintf(l.list + used, sizeof l.list - used, "%s%s", used ? ", " : "",
+                                     other);
     }
-    return near;
+    if (l.begun > MOST && used < sizeof l.list)
+        snprintf(l.list + used, sizeof l.list - used, " and %zu more", l.begun - MOST);
+    return l;
 }
 
 /* A pasted Hugging Face id looks like a path: nothing is fetched, but the catalogue may have the
  * model. */
 static void suggest_model(const char *path, sm_error *err) {
     const char *slash = strrchr(path, '/');
-    const char *near = slash ? nearest_model(slash + 1) : NULL;
+    const char *near = slash ? models_like(slash + 1).nearest : NULL;
     bool id = slash && strchr(path, '/') == slash && path[0] != '.' && !strstr(slash, ".json");
     size_t n = err ? strlen(err->sentence) : 0;
     if (err && near)
@@ -28,28 +44,13 @@ static void suggest_model(const char *path, sm_error *err) {
                  "; a hub's id that the catalogue lacks: give the path of its config.json");
 }
 
-/* The models of the catalogue that `name` begins, "a, b and 3 more"; returns how many. */
-static size_t begun_by(const char *name, char *text, size_t size) {
-    enum { MOST = 5 };
-    size_t n = strlen(name), count = 0, used = 0;
-    for (size_t i = 0; n > 0 && i < sm_catalogue_count(); i++) {
-        const char *other = sm_catalogue_at(i)->name;
-        if (strncasecmp(other, name, n) != 0 || (other[n] != '-' && name[n - 1] != '-')) continue;
-        if (count++ >= MOST || used >= size) continue;
-        used += (size_t)snprintf(text + used, size - used, "%s%s", count > 1 ? ", " : "", other);
-    }
-    if (count > MOST && used < size)
-        snprintf(text + used, size - used, " and %zu more", count - MOST);
-    return count;
-}
-
 static sm_status fail_unknown_name(const char *name, sm_error *err) {
     sm_source source = sm_source_of("model", name);
     sm_span all = {0, source.length};
-    char begun[400];
-    if (begun_by(name, begun, sizeof begun) > 1)
-        return sm_fail_at(err, &source, all, "the name of more than one model: %s", begun);
-    const char *near = nearest_model(name);
+    const like l = models_like(name);
+    const char *near = l.nearest;
+    if (l.begun > 1)
+        return sm_fail_at(err, &source, all, "the name of more than one model: %s", l.list);
     return sm_fail_at(err, &source, all, "there is no model of this name in the catalogue; %s%s",
                       near ? "the nearest is "
                            : "a path of a config.json contains '/' or ends in .json",

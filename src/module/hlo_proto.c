@@ -148,19 +148,19 @@ static bool read_computations(proto_reader *r, wire w) {
 
 /* ---- the module ---- */
 
-/* Results that lie in arguments: entries with the path of the result. */
-static bool read_aliases(proto_reader *r, wire w) {
-    size_t n = wire_count(w, 1), i = 0;
-    int64_t *list = proto_array(r, n, sizeof *list);
+bool proto_aliases(proto_reader *r, wire w, int number, sm_module_list *out) {
+    size_t n = wire_count(w, number), i = 0;
     wire_field f;
     sm_module_list path;
+    if (n == 0) return true;
+    int64_t *list = proto_array(r, n, sizeof *list);
     if (!list) return false;
     while (wire_next(&w, &f)) {
-        if (f.number != 1 || !f.is_bytes) continue;
+        if (f.number != number || !f.is_bytes) continue;
         if (!proto_numbers(r, f.bytes, 1, &path)) return false;
         list[i++] = path.n ? path.at[0] : -1;
     }
-    r->module.in_place = (sm_module_list){(int)i, list};
+    *out = (sm_module_list){(int)i, list};
     return true;
 }
 
@@ -193,7 +193,8 @@ static bool read_module(proto_reader *r, wire w) {
     if (!read_frames(r, w)) return false;
     wire_has(w, 7, &r->schedule);
     r->module.name = wire_has(w, 1, &name) ? proto_text(r, name) : "module";
-    if (wire_has(w, 8, &aliases) && !read_aliases(r, aliases)) return false;
+    if (wire_has(w, 8, &aliases) && !proto_aliases(r, aliases, 1, &r->module.in_place))
+        return false;
     if (!read_computations(r, w)) return false;
     wire assignment;
     sm_module *m = &r->module;

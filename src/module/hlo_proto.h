@@ -26,6 +26,9 @@ void *proto_array(proto_reader *r, size_t n, size_t bytes);
 const char *proto_text(proto_reader *r, wire w);
 /* All numbers of fields of this number. */
 bool proto_numbers(proto_reader *r, wire w, int number, sm_module_list *out);
+/* Results that lie in arguments or operands: of each field of this number, an entry with the path
+ * of the result, the first step of that path; -1: all of it. */
+bool proto_aliases(proto_reader *r, wire w, int number, sm_module_list *out);
 /* The number of an id, -1 if absent. */
 int proto_find(const module_names *names, int64_t id);
 

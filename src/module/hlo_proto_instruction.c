@@ -319,22 +319,6 @@ static bool read_dot(proto_reader *r, wire w, sm_instruction *it) {
            proto_numbers(r, numbers, 4, &it->rhs_batch);
 }
 
-static bool read_aliases(proto_reader *r, wire w, sm_instruction *it) {
-    size_t n = wire_count(w, 74), i = 0;
-    wire_field f;
-    sm_module_list path;
-    if (n == 0) return true;
-    int64_t *list = proto_array(r, n, sizeof *list);
-    if (!list) return false;
-    while (wire_next(&w, &f)) {
-        if (f.number != 74 || !f.is_bytes) continue;
-        if (!proto_numbers(r, f.bytes, 1, &path)) return false;
-        list[i++] = path.n ? path.at[0] : -1;
-    }
-    it->in_place = (sm_module_list){(int)i, list};
-    return true;
-}
-
 static bool read_texts(proto_reader *r, wire w, sm_instruction *it) {
     wire text;
     if (wire_has(w, 1, &text)) it->name = proto_text(r, text);
@@ -367,7 +351,7 @@ bool proto_instruction(proto_reader *r, wire w, sm_instruction *it) {
     if (it->opcode == SM_OPCODE_GET_TUPLE_ELEMENT) it->number = wire_value(w, 13, 0);
     it->channel = wire_value(w, 26, 0);
     return proto_numbers(r, w, 14, &it->dimensions) && read_dot(r, w, it) && read_texts(r, w, it) &&
-           read_window(r, w, it) && proto_groups(r, w, it) && read_aliases(r, w, it) &&
-           read_calls(r, w, it) &&
+           read_window(r, w, it) && proto_groups(r, w, it) &&
+           proto_aliases(r, w, 74, &it->in_place) && read_calls(r, w, it) &&
            read_ids(r, w, 36, &r->instructions, &it->operands, &it->operand) && !r->status;
 }

@@ -7,17 +7,20 @@
 enum { PLACES = 16384, TRIES = 8 };
 
 typedef struct known {
-    sm_journey journey; /* of no axes: none */
+    sm_journey journey;
     sm_route route;
     bool found;
 } known;
 
 struct sm_routes {
-    known at[PLACES];
+    int16_t n, place[PLACES]; /* of what is known, from 1; 0: none */
+    known at[PLACES];         /* megabytes, of which a search writes the first few */
 };
 
 struct sm_routes *sm_routes_new(void) {
-    return sm_calloc(1, sizeof(struct sm_routes));
+    struct sm_routes *routes = sm_malloc(sizeof *routes);
+    if (routes) memset(routes, 0, offsetof(struct sm_routes, at));
+    return routes;
 }
 
 void sm_routes_free(struct sm_routes *routes) { sm_free(routes); }
@@ -46,11 +49,14 @@ bool sm_routes_find(struct sm_routes *routes, const sm_journey *journey, sm_rout
     memcpy(&j, journey, sizeof j);
     double unit = shorten(&j);
     uint64_t at = sm_hash_bytes(&j, sizeof j);
-    known *k = &routes->at[at % PLACES];
-    for (int i = 1; i < TRIES && k->journey.axes > 0 && !is_same(&k->journey, &j); i++)
-        k = &routes->at[(at + (uint64_t)i) % PLACES];
-    if (!is_same(&k->journey, &j)) {
-        k->journey = j;
+    int16_t *place = &routes->place[at % PLACES];
+    for (int i = 1; i < TRIES && *place && !is_same(&routes->at[*place - 1].journey, &j); i++)
+        place = &routes->place[(at + (uint64_t)i) % PLACES];
+    const bool fresh = !*place;
+    if (fresh) *place = ++routes->n;
+    known *k = &routes->at[*place - 1];
+    if (fresh || !is_same(&k->journey, &j)) {
+        memcpy(&k->journey, &j, sizeof j); /* and its padding, which is compared */
         k->found = sm_route_find(&j, &k->route);
     }
     *route = k->route;

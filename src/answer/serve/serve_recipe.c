@@ -13,17 +13,6 @@ static sm_runners runners_of(const sm_serve_asked *q) {
                         .emit = q->in.emit};
 }
 
-/* A plan given with its batch is only priced, whoever runs it. */
-static sm_status keep_to_any(sm_serve_asked *q, sm_error *err) {
-    const sm_plan_space *list;
-    const sm_runners all = runners_of(q);
-    if (q->in.any_plan || q->in.recipe) return SM_OK;
-    sm_status status = sm_runners_spaces(&all, q->report, &q->search.fixed, &q->space, &list, err);
-    q->in_frameworks = list != NULL;
-    if (list) q->search.space = list;
-    return status;
-}
-
 sm_status sm_serve_keep_to(sm_serve_asked *q, sm_error *err) {
     sm_frameworks *shipped = NULL;
     if (!q->in.plan.text) q->in.plan = sm_source_of(q->in.plan.name, "");
@@ -42,9 +31,13 @@ sm_status sm_serve_keep_to(sm_serve_asked *q, sm_error *err) {
         status = sm_question_pad(q->report, &q->search.fixed, &q->job.model, q->job.prompt,
                                  &q->padding, err);
     if (status || q->padding > 0) return status; /* which no engine does */
-    if (!q->in.framework) return keep_to_any(q, err);
-    q->search.space = &q->space;
-    return sm_runners_one(&all, q->report, &q->search.fixed, &q->in.plan, &q->space, err);
+    if (q->in.framework) {
+        q->search.space = &q->space;
+        return sm_runners_one(&all, q->report, &q->search.fixed, &q->in.plan, &q->space, err);
+    }
+    if (q->in.any_plan || q->in.recipe) return SM_OK; /* priced only, whoever runs it */
+    return sm_runners_any(&all, q->report, &q->search.fixed, &q->space, &q->search.space,
+                          &q->in_frameworks, err);
 }
 
 /* Tokens a chip of the first point of the frontier that is no quicker, or of the slowest. */

@@ -138,8 +138,9 @@ static sm_status find_rollout(const sm_train_asked *q, const sm_system *system, 
     *best = (rollout){.seconds = 0};
     if (share > 0.9) return SM_OK;
     sm_status status = SM_OK;
+    bool kept;
     if (q->frameworks)
-        status = sm_runners_spaces(&engines, q->report, &o.fixed, &any, &o.space, err);
+        status = sm_runners_any(&engines, q->report, &o.fixed, &any, &o.space, &kept, err);
     double samples = q->in.samples > 0                ? q->in.samples
                      : q->in.method == SM_PREFER_GRPO ? USUAL_SAMPLES
                                                       : 1;

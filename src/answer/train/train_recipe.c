@@ -43,17 +43,6 @@ static sm_runners runners_of(const sm_train_asked *q) {
                         .unsearch = unsearched};
 }
 
-static sm_status keep_to_any(sm_train_asked *q, sm_error *err) {
-    const sm_plan_space *list;
-    const sm_runners all = runners_of(q);
-    if (q->in.any_plan || q->in.as_run) return SM_OK;
-    sm_status status = sm_runners_spaces(&all, q->report, &q->search.fixed, &q->space, &list, err);
-    if (status) return status;
-    q->in_frameworks = list != NULL;
-    if (list) q->search.space = list;
-    return SM_OK;
-}
-
 static sm_status keep_to_one(sm_train_asked *q, sm_error *err) {
     const sm_plan *fixed = &q->search.fixed;
     const sm_runners one = runners_of(q);
@@ -88,7 +77,10 @@ sm_status sm_train_keep_to(sm_train_asked *q, sm_error *err) {
     sm_padding padding;
     bool pads = !q->in.as_run && sm_plan_padding(&q->search.fixed, q->in.model, &padding);
     if (pads) q->job.padded_for = &q->search.fixed; /* which no framework does */
-    return status || pads ? status : keep_to_any(q, err);
+    if (status || pads || q->in.any_plan || q->in.as_run) return status;
+    const sm_runners all = runners_of(q);
+    return sm_runners_any(&all, q->report, fixed, &q->space, &q->search.space, &q->in_frameworks,
+                          err);
 }
 
 /* ---- what would be better ---- */

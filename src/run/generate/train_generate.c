@@ -556,14 +556,9 @@ static sm_status run_pass(sm_generator *g, sm_train_act act, sm_generator_result
     sm_status status =
         train_run_stage(&g->t, &(sm_train_action){act, g->t.stage.number, 0}, 1, err);
     if (!status && result) {
-        train_traffic now;
         result->seconds = sm_clock_s() - begun_s;
-        train_traffic_now(&g->t, &now);
         train_bytes_predicted(&g->t, result->bytes_predicted);
-        for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
-            result->bytes_counted[i] = now.bytes[i] - before.bytes[i];
-            result->collective_s[i] = now.seconds[i] - before.seconds[i];
-        }
+        train_traffic_since(&g->t, &before, result->bytes_counted, result->collective_s);
     }
     return status;
 }

@@ -133,3 +133,13 @@ void train_traffic_now(const sm_trainer *t, train_traffic *out) {
         add_traffic(axes ? t->one_copy[axes] : t->across_copies, out);
     }
 }
+
+void train_traffic_since(const sm_trainer *t, const train_traffic *then, double *bytes,
+                         double *seconds) {
+    train_traffic now;
+    train_traffic_now(t, &now);
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
+        bytes[i] = now.bytes[i] - then->bytes[i];
+        seconds[i] = now.seconds[i] - then->seconds[i];
+    }
+}

@@ -353,6 +353,9 @@ void train_times_end(sm_trainer *t);
 /* ---- train_bytes.c ---- */
 /* What went through the groups of this rank so far, but for those over the pipeline. */
 void train_traffic_now(const sm_trainer *t, train_traffic *out);
+/* Bytes and seconds of each collective since then. */
+void train_traffic_since(const sm_trainer *t, const train_traffic *then, double *bytes,
+                         double *seconds);
 void train_bytes_predicted(const sm_trainer *t, double *bytes);
 
 /* Causal attention one head of one sequence at a time, as products of BLAS on rows

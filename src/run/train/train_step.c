@@ -221,16 +221,12 @@ sm_status sm_trainer_step(sm_trainer *t, int step, sm_train_result *result, sm_e
     result->seconds = sm_clock_s() - begun_s;
     /* What was not measured is the rest. */
     double total = 0;
-    train_traffic now;
-    train_traffic_now(t, &now);
+    train_traffic_since(t, &before, result->bytes_counted, result->collective_s);
     train_times_end(t);
     train_bytes_predicted(t, result->bytes_predicted);
     memcpy(result->time_s, t->time_s, sizeof result->time_s);
-    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) {
-        result->bytes_counted[i] = now.bytes[i] - before.bytes[i];
-        result->collective_s[i] = now.seconds[i] - before.seconds[i];
+    for (int i = 0; i < SM_COLLECTIVE_COUNT; i++)
         result->time_s[SM_TRAIN_TIME_COLLECTIVE] += result->collective_s[i];
-    }
     for (int i = 0; i < SM_TRAIN_TIME_REST; i++) total += result->time_s[i];
     result->time_s[SM_TRAIN_TIME_REST] = result->seconds - total;
     return status;
