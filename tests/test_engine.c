@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "scalemodel/load.h"
 #include "scalemodel/simulate.h"
 #include "serve_cases.h"
 
