@@ -322,7 +322,6 @@ static int number_of(const oracle_array *array, const sm_mesh *mesh, int chip, i
  * added up: where blocks are the same ones, a block. */
 static double pieces_bytes(const oracle_run *run, const oracle_array *old,
                            const oracle_array *fresh) {
-    enum { MOST_CHIPS = 64 };
     double bytes = old->bytes_per_element;
     for (int d = 0; d < old->rank; d++) {
         double longest[2 * MOST_CHIPS] = {0}, sum = 0;
