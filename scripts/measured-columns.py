@@ -425,9 +425,13 @@ def plan_of(row):
         inside = rest // slices_of(row) if rest % slices_of(row) == 0 else rest
         fsdp = next((n for n in groups if n > 1 and rest % n == 0), inside)
         fsdp = 1 if keeps_gathered(row) else fsdp
-        # what shards gradients alone is nearest, where experts take all chips and FSDP the other weights
-        least = 2 if "FSDP shards weights outside experts" in notes else 1
-        zero = least if fsdp == 1 else zero
+        # FSDP2 shards over context and over experts, too; what shards gradients alone is nearest, where a row
+        # says that experts take all chips and FSDP the other weights
+        outside = "FSDP shards weights outside experts" in notes
+        kept = "reshard_after_forward false" in notes  # AutoModel's experts: gathered weights stay, shards beside them
+        inside = kept or row.get("software", "") == "torchtitan" and plan["context"] > 1
+        if fsdp == 1 and (outside or not inside):
+            zero = 2 if outside else 1
     # the optimizer's state lies over FSDP's shards, or over a group that the row names
     group = next((n for n in (number_after(notes, w) for w in ("sharding group of ", "zero1 group "))
                   if n > 0 and (rest // fsdp) % n == 0), 0)
@@ -449,7 +453,9 @@ def plan_of(row):
             ("state_copies", copies, 1),
             ("seq", "on" if tensor > 1 and seq else "off", None),
             ("expert_tensor", "on" if split else "off", "off"),
-            ("recompute", recompute(row, m), "none"), ("schedule", schedule, "1f1b"),
+            ("recompute", recompute(row, m), "none"),
+            ("regather", "activations" if "reshard_after_forward false" in notes and fsdp == 1 else "", ""),
+            ("schedule", schedule, "1f1b"),
             ("offload", "optimizer" if "CPU AdamW offload" in notes else "none", "none"),
             ("dtype", dtype, "bf16"),
             ("optimizer", "adam-pure-bf16" if row.get("software", "") == "automodel" else "adam", "adam"),
