@@ -429,7 +429,8 @@ def plan_of(row):
         # says that experts take all chips and FSDP the other weights
         outside = "FSDP shards weights outside experts" in notes
         kept = "reshard_after_forward false" in notes  # AutoModel's experts: gathered weights stay, shards beside them
-        inside = kept or row.get("software", "") == "torchtitan" and plan["context"] > 1
+        torch = row.get("software", "") == "torchtitan" and not keeps_gathered(row)
+        inside = kept or torch and plan["context"] > 1
         if fsdp == 1 and (outside or not inside):
             zero = 2 if outside else 1
     # the optimizer's state lies over FSDP's shards, or over a group that the row names
