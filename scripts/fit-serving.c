@@ -1,10 +1,9 @@
 /* The constants of serving: one hierarchical fit of all measured rows of inference, and its errors
  * on rows that had no part in it.
  *
- *   fit-serving [-f START [-s SOFTWARE,..]] [-c CALIBRATIONS] [-e ENGINES] [-m MEASURED] [-r ROWS]
- * FILE
+ *   fit-serving [-f START [-s SOFTWARE,..]] [-c CALIBRATIONS] [-e ENGINES] [-m MEASURED] [-r ROWS] FILE
  *
- * The hierarchical fit of hierarchy.h of the constants of a chip and a software, and of six
+ * The hierarchical fit of hierarchy.h of the constants of a chip and a software, and of five
  * numbers of an engine (sm_software) likewise, without terms of chips. What is left out is left out
  * of the last of its linear problems, and predicted in full by the terms that this gives.
  *
@@ -22,15 +21,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { HOST = COMPUTE + 1, KERNEL, EXPERTS, ADMISSION, HANDOVER, BURST, PARAMETERS };
+enum { HOST = COMPUTE + 1, EXPERTS, ADMISSION, HANDOVER, BURST, PARAMETERS };
 enum { FOLDS = 12, MOST_STEPS = 30 };
 _Static_assert((int)PARAMETERS <= (int)MOST_PARAMETERS, "they fit");
 
-/* Of large matmuls of gemm.csv the best reach 0.85 of the peak, 0.80 in 8 bits, but on chips whose
- * kernels say more. */
 static const parameter parameters[PARAMETERS] = {
-    [SM_CONSTANT_matmul_efficiency] = {.15, .97, {0.6, 0.5, 0.3, 0.3, 0.9}, .85},
-    [SM_CONSTANT_matmul_efficiency_fp8] = {.15, .95, {0.6, 0.5, 0.3, 0.3, 0.9}, .80},
+    [SM_CONSTANT_matmul_efficiency] = {.15, .97, {0.6, 0.5, 0.3, 0.3, 0.9}},
+    [SM_CONSTANT_matmul_efficiency_fp8] = {.15, .95, {0.6, 0.5, 0.3, 0.3, 0.9}},
     [SM_CONSTANT_matmul_half_k] = {10, 600, {0.6, 0.4, 0.2, 0.2, 0}},
     [SM_CONSTANT_attention_efficiency] = {.08, .9, {0.6, 0.6, 0.4, 0.4, 0.9}},
     [SM_CONSTANT_attention_efficiency_backward] = {.1, .9, {0}},
@@ -44,7 +41,6 @@ static const parameter parameters[PARAMETERS] = {
     [SM_CONSTANT_routing_s] = {0, 3e-6, {0}},
     [COMPUTE] = {0, 0, {0.4, 0.4, 0.4, 0.4, 0.9}},
     [HOST] = {1e-7, 1e-3, {1, 0, 1.4, 1.4, 0}},
-    [KERNEL] = {1e-7, 3e-4, {1, 0, 1.4, 1.4, 0}},
     [EXPERTS] = {.1, 2.1, {0.4, 0, 0.4, 0.4, 0}},
     [ADMISSION] = {1e-3, 1, {1, 0, 1, 1.4, 0}},
     [HANDOVER] = {1e-3, 3, {1, 0, 1, 1.4, 0}},
@@ -97,7 +93,6 @@ static struct fit {
 static sm_software engine_at(const char *software, const double *x) {
     sm_software e = *sm_software_of(software);
     e.host_s_per_sequence = from_line(&f.h, HOST, x[HOST]);
-    e.host_s_per_kernel = from_line(&f.h, KERNEL, x[KERNEL]);
     e.expert_imbalance = EVEN + from_line(&f.h, EXPERTS, x[EXPERTS]);
     e.admission_s = from_line(&f.h, ADMISSION, x[ADMISSION]);
     e.handover_s = from_line(&f.h, HANDOVER, x[HANDOVER]);
@@ -234,7 +229,6 @@ static int cell_of(const sm_chip *chip, const char *software) {
     double *base = f.h.cell[at].base;
     if (!is_new) return at;
     base[HOST] = to_line(&f.h, HOST, 1e-5);
-    base[KERNEL] = to_line(&f.h, KERNEL, 1e-5);
     base[EXPERTS] = to_line(&f.h, EXPERTS, 1.15 - EVEN);
     base[ADMISSION] = to_line(&f.h, ADMISSION, .05);
     base[HANDOVER] = to_line(&f.h, HANDOVER, .05);
@@ -483,7 +477,7 @@ static void write_section(FILE *out, const cell *c, int software) {
     if (!text) exit(2);
     fprintf(out, "\n%s", text);
 }
-/* What an engine's file has beside what it is silent about; its six numbers are of the fit. */
+/* What an engine's file has beside what it is silent about; its five numbers are of the fit. */
 static void write_engine(const char *folder, const sm_software *e) {
     FILE *out = open_file(&f.h, folder, sm_arena_printf(f.h.arena, "%s.json", e->name), NULL);
     fprintf(out, "{\n  \"name\": \"%s\",\n  \"title\": \"%s\"", e->name, e->title);
@@ -502,7 +496,6 @@ static void write_engine(const char *folder, const sm_software *e) {
 static sm_software rounded_engine(const char *name, const double *x) {
     sm_software e = engine_at(name, x);
     e.host_s_per_sequence = rounded(e.host_s_per_sequence);
-    e.host_s_per_kernel = rounded(e.host_s_per_kernel);
     e.expert_imbalance = rounded(e.expert_imbalance);
     e.admission_s = rounded(e.admission_s);
     e.handover_s = rounded(e.handover_s);
@@ -747,7 +740,6 @@ static void write_measured(const char *path, const sm_evidence_apart apart[2]) {
 
 static void line_of(const sm_software *e, double *x) {
     x[HOST] = to_line(&f.h, HOST, e->host_s_per_sequence);
-    x[KERNEL] = to_line(&f.h, KERNEL, fmax(1e-5, e->host_s_per_kernel));
     x[EXPERTS] = to_line(&f.h, EXPERTS, e->expert_imbalance - EVEN);
     x[ADMISSION] = to_line(&f.h, ADMISSION, e->admission_s);
     x[HANDOVER] = to_line(&f.h, HANDOVER, e->handover_s);

@@ -60,13 +60,10 @@ static bool is_moved(const hierarchy *h, int j) {
 }
 sm_calibration constants_at(const hierarchy *h, const cell *c, const double *x) {
     sm_calibration out = c->start;
-    for (int j = 0; j < SM_CONSTANT_COUNT; j++) {
-        if (!is_moved(h, j)) continue;
-        double value = from_line(h, j, x[j] + (is_compute(j) ? x[COMPUTE] : 0.0));
-        double most = fmax(h->parameter[j].seen, sm_calibration_get(&out, (sm_constant)j));
-        if (h->parameter[j].seen > 0) value = fmin(value, most);
-        sm_calibration_set(&out, (sm_constant)j, value);
-    }
+    for (int j = 0; j < SM_CONSTANT_COUNT; j++)
+        if (is_moved(h, j))
+            sm_calibration_set(&out, (sm_constant)j,
+                               from_line(h, j, x[j] + (is_compute(j) ? x[COMPUTE] : 0.0)));
     return out;
 }
 void place(const hierarchy *h, const cell *c, int levels, double *x) {

@@ -14,7 +14,7 @@
 enum {
     LEVELS = 5,
     COMPUTE = SM_CONSTANT_COUNT, /* the parameter that moves several constants */
-    MOST_PARAMETERS = SM_CONSTANT_COUNT + 7,
+    MOST_PARAMETERS = SM_CONSTANT_COUNT + 6,
     MOST_GROUPS = 400,
     MOST_NAMES = 4000
 };
@@ -24,7 +24,6 @@ enum { FABRIC, CHIP, FAMILY, SOFTWARE, BOTH };
  * level does not move has none there, and one that none moves stays as it starts. */
 typedef struct parameter {
     double low, high, sigma[LEVELS];
-    double seen; /* > 0: no more than this or than where a cell starts, whatever the line says */
 } parameter;
 
 typedef struct names {
@@ -61,7 +60,7 @@ typedef struct hierarchy {
     /* The residuals of one cell whose parameters are x, each at its place in `at`. */
     void (*predict)(int cell, const double *x, double *at);
     double term[LEVELS][MOST_GROUPS][MOST_PARAMETERS];
-    bool held[MOST_GROUPS];  /* of BOTH: those that a fit leaves where they are */
+    bool held[MOST_GROUPS]; /* of BOTH: those that a fit leaves where they are */
     struct problem *problem; /* its linear ones */
     double deviation[LEVELS][MOST_GROUPS][MOST_PARAMETERS];
     sm_arena *arena;

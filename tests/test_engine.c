@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "scalemodel/load.h"
 #include "scalemodel/simulate.h"
 #include "serve_cases.h"
 
@@ -342,33 +341,6 @@ static void test_speed(void **state) {
     tear_down(&m);
 }
 
-/* With a prompt in it a step is no graph: it takes what the host does for each kernel at least,
- * however short the prompt; a step that decodes is replayed. */
-static void steps_with_prompts_wait_for_the_host(void **state) {
-    double seconds[2][3];
-    for (int i = 0; i < 2; i++) {
-        serve_case c;
-        sm_software software = *sm_software_of(NULL);
-        software.host_s_per_kernel = i ? 1e-3 : 0;
-        serve_case_fill(&c, "llama-3-8b", "h100-sxm:1");
-        c.job.software = &software;
-        sm_serve *serve = serve_case_new(&c);
-        const sm_plan plan = serve_plan("tensor=1");
-        const sm_step_batch batch[] = {{.groups = 1, .group = {{1, 32, 0}}, .sampled = 1},
-                                       {.groups = 1, .group = {{1, 256, 0}}, .sampled = 1},
-                                       {.groups = 1, .group = {{1, 1, 256}}, .sampled = 1}};
-        for (int k = 0; k < 3; k++) {
-            sm_step_price price;
-            assert_int_equal(sm_serve_step(serve, &plan, &batch[k], &price, NULL), SM_OK);
-            seconds[i][k] = price.expected_s;
-        }
-        sm_serve_free(serve);
-    }
-    assert_true(fabs(seconds[1][0] - seconds[1][1]) <= 1e-9 * seconds[1][1]);
-    assert_true(seconds[1][0] > 32 * 4 * 1e-3 && seconds[0][0] < seconds[0][1]);
-    assert_true(fabs(seconds[1][2] - seconds[0][2]) <= 1e-12 * seconds[0][2]);
-}
-
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tables_are_the_steps),
@@ -380,7 +352,6 @@ int main(void) {
         cmocka_unit_test(test_steps_asked_for),
         cmocka_unit_test(test_steps_refused),
         cmocka_unit_test(test_speed),
-        cmocka_unit_test(steps_with_prompts_wait_for_the_host),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,9 +147,6 @@ static void no_step_takes_less_than_the_least(void **state) {
         serve_case_fill(&c, jobs[i][0], jobs[i][1]);
         c.job.imbalance = 1 + sm_rng_unit(&rng);
         c.job.eager = sm_rng_below(&rng, 2);
-        sm_software software = *sm_software_of(NULL);
-        software.host_s_per_kernel = sm_rng_below(&rng, 2) ? 1e-4 : 0;
-        c.job.software = &software;
         if (sm_rng_below(&rng, 2)) c.job.dtypes = (sm_serve_dtypes){SM_FP8, SM_BF16, SM_FP8};
         sm_serve *serve = serve_case_new(&c);
         sm_arena *arena = sm_arena_new();

@@ -36,7 +36,6 @@ SM_DECLARATIONS_BEGIN
     X(gather_steps, 0, 0, 1e6, "at most that prompts wait until every group of chips has one")     \
     X(burst, 0.1, 0, 1, "share of a benchmark's requests that begin all at once")                  \
     X(host_s_per_sequence, 0, 0, 1, "of a step: scheduling, sampling, detokenising")               \
-    X(host_s_per_kernel, 0, 0, 1e-3, "of a step with a prompt: kernels launched one by one")       \
     X(expert_imbalance, 1, 0.01, 100,                                                              \
       "what the matmuls of experts take over dense ones as large: grouped "                        \
       "kernels, padding, the fullest chip")                                                        \

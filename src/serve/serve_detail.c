@@ -96,7 +96,7 @@ static void list_launches(list *l) {
     step_price(l->x, &price);
     for (int i = 0; i < l->to->ops; i++) listed_s += l->to->op[i].time_s;
     for (int i = 0; i < l->to->collectives; i++) listed_s += l->to->collective[i].exposed_s;
-    if (!(step_launch_s(l->x) > 0) || !(price.expected_s > listed_s * (1 + 1e-12))) return;
+    if (!l->x->s->job.eager || !(price.expected_s > listed_s * (1 + 1e-12))) return;
     l->to->op[l->to->ops++] = (sm_plan_op){.op = "launches",
                                            .kind = SM_OP_VECTOR,
                                            .piece = -1,

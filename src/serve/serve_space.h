@@ -136,7 +136,6 @@ double step_part_tokens(const step *x, step_part of); /* of the whole mesh, as s
 int step_decoding(const sm_step_batch *batch);        /* of its groups: how many decode */
 /* Seconds of a step that the host takes for its sequences. */
 double step_host_s(const step *x);
-double step_launch_s(const step *x);
 /* The same step with so many sequences in each of its groups. */
 void step_resize(step *x, const sm_step_batch *batch);
 

@@ -304,10 +304,11 @@ void step_price_from(const step *x, const piece_price *pieces, sm_step_price *pr
         price->bound_level = l;
     }
     price->lower_s = larger(price->lower_s, price->bound_network_s);
+    /* Launched one by one, kernels wait for the host when it is the slower. */
     const sm_calibration *c = x->s->calibration;
     double path =
         total.weights + total.kv + total.compute + total.scans + total.other + total.network;
-    double host = total.kernels * step_launch_s(x);
+    double host = x->s->job.eager ? total.kernels * c->launch_s : 0;
     double overhead = c->step_overhead_s + step_host_s(x);
     price->expected_s = larger(path, host) + overhead;
     price->upper_s = larger(total.upper, host) + overhead;
@@ -354,13 +355,6 @@ static sm_status check_batch(const sm_step_batch *batch, sm_error *err) {
 /* What the software does on the host for each sequence that decodes: ranks with sequences of their
  * own each see to those. */
 double step_host_s(const step *x) { return x->decoding * x->s->job.software->host_s_per_sequence; }
-
-/* Launched one by one, kernels wait for the host when it is the slower: what it takes for one. 0:
- * launched as a graph, as engines do where all sequences decode. */
-double step_launch_s(const step *x) {
-    if (x->s->job.eager) return x->s->calibration->launch_s;
-    return x->begun.sequences > 0 ? x->s->job.software->host_s_per_kernel : 0;
-}
 
 void step_resize(step *x, const sm_step_batch *batch) {
     double tokens = 0, routed = 0, begun = 0, groups = expert_groups(&x->d);

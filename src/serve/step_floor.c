@@ -198,8 +198,8 @@ double step_least_s(const step_least *f, const step *x, least_kind kind) {
     if (kind == LEAST_EXPECTED) path += f->fixed_s + products_s(f, x);
     else path += f->kernels * s->kernel.launch_s + f->read_s + expert_bytes(f, x, true) / W;
     for (int i = 0; i < f->comms; i++) path += comm_s(x, &f->comm[i]);
-    return larger(path, kernels * step_launch_s(x)) + s->calibration->step_overhead_s +
-           step_host_s(x);
+    double host = s->job.eager ? kernels * s->calibration->launch_s : 0;
+    return larger(path, host) + s->calibration->step_overhead_s + step_host_s(x);
 }
 
 sm_status step_floor_s(step_floor *f, sm_serve *s, const sm_plan *plan, const sm_step_batch *batch,
