@@ -68,12 +68,13 @@ static double octave_value(int point, int of_octave) {
 
 static grid_place octave_place(double value, int of_octave) {
     int exponent = 0, last = OCTAVES * of_octave;
-    double mantissa = frexp(fmax(1.0, value), &exponent);
+    double tokens = fmax(1.0, value), mantissa = frexp(tokens, &exponent);
     double at = (2.0 * mantissa - 1.0) * of_octave;
     int within = (int)at, point = (exponent - 1) * of_octave + within;
     if (point >= last) return (grid_place){last, 0.0, octave_value(last, of_octave), INFINITY};
-    return (grid_place){point, at - within, octave_value(point, of_octave),
-                        octave_value(point + 1, of_octave)};
+    double apart = tokens / (2.0 * mantissa) / of_octave; /* a power of two over another */
+    return (grid_place){point, at - within, apart * (of_octave + within),
+                        apart * (of_octave + within + 1)};
 }
 
 /* A step takes as long as its fullest group of chips: of as many in each, the mean stands. Few have
