@@ -271,7 +271,8 @@ bool sm_plan_shares(const sm_plan *plan, double sequences, sm_plan_share share) 
 }
 
 bool sm_plan_shards_weights(const sm_plan *plan) {
-    bool over = plan->zero == 3 && plan->data == 1 && plan->expert * plan->context > 1;
+    bool parts = plan->expert > 1 || plan->context > 1;
+    bool over = plan->zero == 3 && plan->data == 1 && parts;
     return plan->use == SM_PLAN_TRAINING && (plan->fsdp > 1 || over);
 }
 

@@ -126,7 +126,7 @@ sm_status serving_price_new(const serving_model *m, const sm_system *system, dou
                               .imbalance = 1,
                               .eager = true,
                               .query_by_query = true,
-                              .reserve = -1,
+                              .reserve = 0, /* no engine that finds its memory taken */
                               .usd_per_chip_hour = -1};
     sm_status status = sm_serve_new(&job, out, err);
     if (!status && constants) sm_serve_set_calibration(*out, constants);
