@@ -588,13 +588,13 @@ static int hold_plans(const answers *a) {
 
 enum { MOST_PAIRS = 8 };
 
+static sm_safetensors reference; /* of all ranks, read before they begin */
+
 /* The weights of the reference, then those that learn. */
 static sm_status learn_pairs(sm_communicator *world, void *context, sm_error *err) {
     slope own = *(slope *)context;
-    sm_safetensors reference;
     sm_train_result r;
     sm_status status = sm_trainer_new(world, &own.a->setup, &own.t, err);
-    if (!status) status = sm_io_safetensors_read(again, models_arena(), &reference, err);
     if (!status) status = train_checkpoint_take(own.t, &own.a->model, &reference, again, err);
     if (!status) status = sm_trainer_score_pairs(own.t, err);
     if (!status) status = train_checkpoint_take(own.t, &own.a->model, &own.a->file, path, err);
@@ -618,6 +618,7 @@ static void pairs_are_those_of_trl(void **state) {
     assert_non_null(model);
     read_answers("llama.json", false, &a);
     write_tensors(json_object_get(model, "tensors"), "", "reference.", again);
+    assert_int_equal(sm_io_safetensors_read(again, models_arena(), &reference, &err), SM_OK);
     list = json_object_get(told, "pairs");
     size_t n = json_array_size(list);
     assert_in_range(n, 1, MOST_PAIRS);
