@@ -15,6 +15,7 @@
 #include "scalemodel/simulate.h"
 #include "serve_space.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -36,7 +37,7 @@ struct engine_table {
     sm_plan plan;       /* settled */
     step step[3];       /* of prompts, of decoding, of both: as they lie; s NULL: none yet */
     engine_table *next; /* of those that are shared: of a plan on a system, as texts */
-    char text[200], on[128];
+    char text[512], on[128];
     sm_engine engine;
     sm_arena *arena;
     double *decode[ROWS];  /* by sequences, then cached tokens of each */
@@ -386,7 +387,8 @@ sm_status engine_steps(sm_serve *s, const sm_plan *plan, bool follows, sm_engine
     enum { MOST = 64 };
     char text[sizeof s->engines->text];
     int n = 0;
-    sm_plan_format(plan, s->system.torus_dims, text, sizeof text);
+    size_t length = sm_plan_format(plan, s->system.torus_dims, text, sizeof text);
+    assert(length < sizeof text); /* else two plans could be one */
     for (const engine_table *t = s->engines; t; t = t->next, n++)
         if (t->follows == follows && strcmp(t->on, s->system.text) == 0 &&
             strcmp(t->text, text) == 0) {

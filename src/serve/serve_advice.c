@@ -55,17 +55,23 @@ static void consider(advice *a, const char *change, const sm_serve_point *to) {
              before, after, rate[0], rate[1], usd, a->now->fits ? "" : ", and it fits");
 }
 
+static void try_point(advice *a, const char *change, sm_serve *s, const sm_plan *plan,
+                      double batch) {
+    sm_serve_point p;
+    sm_error err = {.status = SM_OK};
+    double simulated_s = s->job.in_flight > 0 ? INFINITY : 0;
+    if (is_possible(a, point_of(s, plan, batch, simulated_s, &p, &err), &err))
+        consider(a, change, &p);
+}
+
 /* Price a changed job; impossible ones are left out. */
 static void try_job(advice *a, const char *change, const sm_serve_job *job,
                     const sm_calibration *calibration, const sm_plan *plan, double batch) {
     sm_serve *s = NULL;
-    sm_serve_point p;
     sm_error err = {.status = SM_OK};
     if (!is_possible(a, sm_serve_new(job, &s, &err), &err)) return;
     if (calibration) sm_serve_set_calibration(s, calibration);
-    double simulated_s = job->in_flight > 0 ? INFINITY : 0;
-    if (is_possible(a, point_of(s, plan, batch, simulated_s, &p, &err), &err))
-        consider(a, change, &p);
+    try_point(a, change, s, plan, batch);
     sm_serve_free(s);
 }
 
@@ -100,7 +106,6 @@ static void try_chips(advice *a) {
 static void try_other_chip(advice *a, sm_serve *s, const sm_chip *chip) {
     char text[96], change[96];
     sm_system system;
-    sm_serve_point p;
     if (strcmp(chip->name, a->s->system.chip.name) == 0) return;
     int chips = sm_plan_chips(&a->now->plan);
     snprintf(text, sizeof text, "%s:%d", chip->name, chips);
@@ -114,10 +119,7 @@ static void try_other_chip(advice *a, sm_serve *s, const sm_chip *chip) {
     serve_set_system(s, &system);
     sm_serve_set_calibration(s, same);
     snprintf(change, sizeof change, "as many %s", chip->name);
-    sm_error err = {.status = SM_OK};
-    double simulated_s = s->job.in_flight > 0 ? INFINITY : 0;
-    if (is_possible(a, point_of(s, &a->now->plan, a->now->batch, simulated_s, &p, &err), &err))
-        consider(a, change, &p);
+    try_point(a, change, s, &a->now->plan, a->now->batch);
 }
 
 /* Where a price is given for this chip alone, others cannot be compared; of unknown price neither.

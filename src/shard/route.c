@@ -172,8 +172,9 @@ sm_axes sm_layout_displaced(const sm_journey *j, const sm_layout *a, const sm_la
             set |= 1u << i;
     for (int d = 0; d < j->rank; d++) {
         sm_pieces pieces;
+        if (!(j->uneven >> d & 1u)) continue;
         sm_layout_pieces(j->chips, j->axes, a, b, d, j->size[d], &pieces);
-        if ((j->uneven >> d & 1u) && pieces.n > 1) cut |= 1u << d;
+        if (pieces.n > 1) cut |= 1u << d;
     }
     for (int i = 0; i < j->axes; i++) /* pieces come from beside */
         if (a->dim[i] >= 0 && (cut >> a->dim[i] & 1u)) set |= 1u << i;
