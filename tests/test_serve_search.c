@@ -605,7 +605,7 @@ static bool tensor_holds(const serve_case *c, int tensor, double replicas, doubl
     bool held = status == SM_OK && fit >= 1;
     if (held) assert_int_equal(sm_serve_load(&e, &load, false, &t, &err), SM_OK);
     sm_serve_free(serve);
-    return held && t.tpot_s <= tpot_s && t.running < 0.95 * e.most_running;
+    return held && t.tpot_p90_s <= tpot_s && t.running < 0.95 * e.most_running;
 }
 
 /* Requests at random favour plans whose prompts do not hold up others: no plan of tensor alone, on
@@ -627,7 +627,7 @@ static void fleets_are_of_plans_for_requests_at_random(void **state) {
         sm_serve_search_options o = options();
         o.tpot_s = rows[i].tpot_s;
         assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, NULL, rows[i].rate, &f, &err), SM_OK);
-        assert_true(f.tpot_s <= o.tpot_s);
+        assert_true(f.tpot_p90_s <= o.tpot_s);
         for (int chips = 2; chips <= c.system.chips; chips *= 2)
             if (tensor_holds(&c, chips, ceil(0.8 * f.chips / chips) - 1, rows[i].rate, o.tpot_s))
                 fail_msg("%s: less than %g chips hold it with tensor=%d", rows[i].model, f.chips,
@@ -635,8 +635,8 @@ static void fleets_are_of_plans_for_requests_at_random(void **state) {
     }
 }
 
-/* The replica for requests at random holds the limits at its rate, and no more of what the frontier
- * has does more per chip at four fifths. */
+/* The replica for requests at random holds the limits at its rate for nine requests in ten, at four
+ * fifths of what it does with as many sequences as fit, and nothing of the frontier does more. */
 static void a_replica_holds_the_limits_at_random(void **state) {
     (void)state;
     serve_case c;
@@ -649,10 +649,15 @@ static void a_replica_holds_the_limits_at_random(void **state) {
     o.tpot_s = 0.02;
     assert_int_equal(sm_serve_search(&c.job, NULL, &o, arena, &answer, &err), SM_OK);
     assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, &answer, 0, &f, &err), SM_OK);
-    assert_true(f.utilisation > 0 && f.utilisation <= 0.8 && f.tpot_s <= o.tpot_s);
-    assert_true(f.running < f.point.batch && f.replicas == 1);
-    double most = answer.point[answer.n - 1].tokens_per_s_per_chip;
-    assert_true(f.utilisation * f.point.tokens_per_s_per_chip <= 0.8 * most * (1 + 1e-9));
+    assert_true(f.utilisation > 0.8 && f.utilisation <= 1 && f.tpot_p90_s <= o.tpot_s);
+    assert_true(f.running < f.point.batch && f.replicas == 1 && f.tpot_s < f.tpot_p90_s);
+    double most = answer.point[answer.n - 1].tokens_per_s_per_chip, full = 0;
+    assert_true(f.utilisation * f.point.tokens_per_s_per_chip <= most);
+    sm_serve_search_options loose = options();
+    assert_int_equal(sm_serve_search(&c.job, NULL, &loose, arena, &answer, &err), SM_OK);
+    full = answer.point[answer.n - 1].tokens_per_s_per_chip;
+    assert_true(f.utilisation * f.point.tokens_per_s_per_chip <= 0.8 * full * (1 + 1e-9));
+    assert_int_equal(sm_serve_search(&c.job, NULL, &o, arena, &answer, &err), SM_OK);
     o.ttft_s = 1e-3; /* admission alone takes longer */
     assert_int_equal(sm_serve_fleet(&c.job, NULL, &o, &answer, 0, &none, &err), SM_OK);
     assert_true(none.utilisation == 0);

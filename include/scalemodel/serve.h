@@ -261,13 +261,16 @@ typedef struct sm_fleet {
     sm_serve_point point;
     double replicas, chips, usd_per_hour, utilisation, requests_per_s_per_replica;
     double ttft_s, tpot_s, running; /* at that rate: means; sequences that decode in a replica */
+    double ttft_p90_s, tpot_p90_s;  /* nine of ten requests are within */
 } sm_fleet;
 /* The fewest chips that serve so many requests a second, at most 1e9, prefill and decode on the
- * same chips. 0: the one replica that does most per chip within the limits when requests come at
- * random, at utilisation times requests_per_s_per_replica, four fifths of these at most, as in a
- * fleet; utilisation 0: none holds the limits. answer: what sm_serve_search answered to the same
- * job and options, NULL: it is asked. SM_BAD_INPUT when the traffic is out of range, SM_NEGATIVE
- * when no plan fits or meets the limits, SM_USAGE for options or a job without their size. */
+ * same chips, nine of ten requests within each limit and no replica beyond four fifths of what it
+ * can do with as many sequences as fit. 0: the one replica that does most per chip so when requests
+ * come at random, at utilisation times requests_per_s_per_replica (what it does within tpot_s where
+ * each request that ends is followed by another); utilisation 0: none holds the limits. answer:
+ * what sm_serve_search answered to the same job and options, NULL: it is asked. SM_BAD_INPUT when
+ * the traffic is out of range, SM_NEGATIVE when no plan fits or meets the limits, SM_USAGE for
+ * options or a job without their size. */
 sm_status sm_serve_fleet(const sm_serve_job *job, const sm_calibration *calibration,
                          const sm_serve_search_options *options, const sm_serve_result *answer,
                          double requests_per_s, sm_fleet *fleet, sm_error *err);

@@ -41,9 +41,11 @@ typedef struct events {
     int runs, run;         /* of equal loads, drawn anew; the one of now */
     double room;           /* sequences that an engine decodes at most, in clients */
     double *first_s;       /* of all runs: of the first requests, then of the others */
-    double outputs;        /* tokens of all requests */
-    double seconds;        /* from the first request to the last token: a sum */
-    double token_s;        /* of those that count, in a closed loop of all: a sum */
+    double *each_token_s;  /* of those that count, as many as `tokens` */
+    size_t tokens;
+    double outputs; /* tokens of all requests */
+    double seconds; /* from the first request to the last token: a sum */
+    double token_s; /* of those that count, in a closed loop of all: a sum */
 } events;
 
 static double step_s(void *context, double n, double cached, double prefill, double attended) {
@@ -72,8 +74,15 @@ static void served(void *context, const sm_request_served *r) {
     if (number >= e->first) at = e->runs * e->first + e->run * e->counted + number - e->first;
     e->first_s[(size_t)at] = r->first_token_s - r->arrival_s;
     e->outputs += r->output;
-    if (r->output > 1 && (e->clients > 0 || (double)r->number >= e->first))
-        e->token_s += (r->end_s - r->first_token_s) / (r->output - 1);
+    if (!(r->output > 1 && (e->clients > 0 || (double)r->number >= e->first))) return;
+    double token_s = (r->end_s - r->first_token_s) / (r->output - 1);
+    e->token_s += token_s;
+    e->each_token_s[e->tokens++] = token_s;
+}
+
+/* Of sorted numbers, the one that such a share of them is below. */
+static double at_share(const double *x, size_t n, double share) {
+    return x[(size_t)(share * (double)n)];
 }
 
 static double mean_of(const double *x, size_t n) {
@@ -95,8 +104,11 @@ static void read_first(events *e, event_times *out) {
         out->mean_s += share * (mean_of(e->first_s, first) - out->mean_s);
     }
     sm_sort_numbers(counted, n);
-    out->median_s = counted[n / 2];
-    out->p99_s = counted[(size_t)(0.99 * (double)n)];
+    out->median_s = at_share(counted, n, 0.5);
+    out->p90_s = at_share(counted, n, 0.9);
+    out->p99_s = at_share(counted, n, 0.99);
+    sm_sort_numbers(e->each_token_s, e->tokens);
+    if (e->tokens) out->token_p90_s = at_share(e->each_token_s, e->tokens, 0.9);
     double all = e->runs * (e->clients > 0 ? e->first + e->counted : e->counted);
     out->token_s = e->token_s / all;
     double alike = e->outputs / e->c->e->decode->job.output; /* requests of the mean output */
@@ -167,7 +179,8 @@ static void simulate(events *e, event_times *out) {
     sm_engine engine[2];
     if (c->failed) return;
     later_s *= 1 - 1.0 / engines->prefill_plan.pipeline;
-    e->first_s = sm_malloc(all * sizeof *e->first_s);
+    e->first_s = sm_malloc(2 * all * sizeof *e->first_s);
+    if (e->first_s) e->each_token_s = e->first_s + all;
     sm_status s = e->first_s ? SM_OK : sm_fail_memory(&c->err);
     if (!s) s = make_side(e, engines->decode, &engines->plan, false, sides, engine, &c->err);
     if (!s && engines->apart)

@@ -56,6 +56,13 @@ static void settle(load_steps *c, double in_flight, double most_running, double 
     }
 }
 
+static void set_first(sm_load_times *t, const event_times *first) {
+    t->ttft_s = first->mean_s;
+    t->ttft_median_s = first->median_s;
+    t->ttft_p90_s = first->p90_s;
+    t->ttft_p99_s = first->p99_s;
+}
+
 /* So many requests of one engine in flight, simulated on steps of as many as decode where none
  * waits. Of pools the time per token is then that of as many as the simulated first tokens leave.
  */
@@ -73,15 +80,14 @@ static sm_load_times closed(load_steps *c, double in_flight, double most_running
     bool full = t.running >= most_running && !(c->load->rounds >= 1);
     if (first.request_s > 0 && !c->e->apart) {
         if (first.token_s > 0) t.tpot_s = first.token_s;
+        t.tpot_p90_s = first.token_p90_s;
         double decoding_s = t.tpot_s * output_of(c);
         t.request_s = full ? decoding_s / t.running / c->n : first.request_s / c->n;
         if (!full) t.running = fmax(1, in_flight * decoding_s / (first.steady_s + decoding_s));
     } else if (!full) {
         settle(c, in_flight, most_running, first.steady_s, &t);
     }
-    t.ttft_s = first.mean_s;
-    t.ttft_median_s = first.median_s;
-    t.ttft_p99_s = first.p99_s;
+    set_first(&t, &first);
     t.latency_s = t.ttft_s + t.tpot_s * (output_of(c) - 1);
     return t;
 }
@@ -112,11 +118,10 @@ static sm_load_times open(load_steps *c, double most_running) {
         load_open_first(c, taken, t.running, most_running, &first);
         if (!c->e->apart && taken >= c->load->requests && first.token_s > 0) {
             t.tpot_s = first.token_s;
+            t.tpot_p90_s = first.token_p90_s;
             t.running = fmax(1, fmin(most_running, rate * first.token_s * output));
         }
-        t.ttft_s = first.mean_s;
-        t.ttft_median_s = first.median_s;
-        t.ttft_p99_s = first.p99_s;
+        set_first(&t, &first);
     }
     t.latency_s = t.ttft_s + t.tpot_s * (output - 1);
     return t;
@@ -156,7 +161,9 @@ sm_status sm_serve_load(const sm_engines *engines, const sm_load *load, bool low
     }
     times->running *= copies;
     bool simulated = load->kind == SM_LOAD_CLOSED || load->kind == SM_LOAD_OPEN;
-    if (!simulated || lower) times->ttft_median_s = times->ttft_p99_s = times->ttft_s;
+    if (!simulated || lower)
+        times->ttft_median_s = times->ttft_p90_s = times->ttft_p99_s = times->ttft_s;
+    if (!(times->tpot_p90_s > 0)) times->tpot_p90_s = times->tpot_s;
     if (!c.failed) return SM_OK;
     if (err) *err = c.err;
     return c.err.status;

@@ -129,7 +129,14 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, doubl
         .decode = s, .prefill = s, .plan = *plan, .prefill_plan = *plan, .n = 1, .prefill_n = 1};
     load_steps c = load_steps_of(&one, &load, batch);
     double output = s->job.output, alone_s = decode->step.expected_s / decode->tokens;
-    *out = (point_load){alone_s, {first_s, first_s, first_s, first_s, alone_s, 0}, batch, 0};
+    *out = (point_load){.tpot_s = alone_s,
+                        .first = {.mean_s = first_s,
+                                  .steady_s = first_s,
+                                  .median_s = first_s,
+                                  .p90_s = first_s,
+                                  .p99_s = first_s,
+                                  .token_s = alone_s},
+                        .in_flight = batch};
     out->request_s = alone_s * output / batch;
     if (s->job.alone) return SM_OK;
     double n = batch / c.n, given = s->job.in_flight;

@@ -9,9 +9,11 @@
 #include <string.h>
 
 /* How many replicas a traffic takes:   replicas = ceil(requests per second / (utilisation *
- * requests per second of one replica)). Utilisation is four fifths. Arrivals are never even, and
- * the queue of an M/G/1 server grows as 1 / (1 - utilisation) (Pollaczek, Khinchine), without bound
- * towards saturation. */
+ * requests per second of one replica)). Utilisation is four fifths of what a replica does with as
+ * many sequences as it holds. Arrivals are never even, and the queue of an M/G/1 server grows as
+ * 1 / (1 - utilisation) (Pollaczek, Khinchine), without bound towards saturation. With fewer, for a
+ * limit's sake, it may come nearer to what it does with those: what its requests then take is
+ * simulated. */
 
 static const double MOST_UTILISATION = 0.8;
 
@@ -22,11 +24,23 @@ static void set_replicas(sm_fleet *f, double replicas, double usd_per_hour, doub
     f->utilisation = requests_per_s / (f->replicas * f->requests_per_s_per_replica);
 }
 
+/* The share of its own throughput that a point may be asked for; s: an engine of it. */
+static sm_status most_utilisation(sm_serve *s, const sm_serve_point *p, double *most,
+                                  sm_error *err) {
+    sm_serve_point full = *p;
+    sm_status status = SM_OK;
+    double fit = floor(smaller(p->most_batch, s->job.software->most_running));
+    if (fit > p->batch) status = sm_serve_point_of(s, &p->plan, fit, &full, err);
+    double more = full.tokens_per_s_per_chip / p->tokens_per_s_per_chip;
+    *most = smaller(1, MOST_UTILISATION * larger(1, more));
+    return status;
+}
+
 static sm_fleet fleet_of(const sm_serve_job *job, const sm_serve_point *p, double usd_per_hour,
-                         double requests_per_s) {
+                         double requests_per_s, double most) {
     sm_fleet f = {.point = *p};
     f.requests_per_s_per_replica = p->tokens_per_s_per_chip * p->chips / job->output;
-    double replicas = ceil(requests_per_s / (f.requests_per_s_per_replica * MOST_UTILISATION));
+    double replicas = ceil(requests_per_s / (f.requests_per_s_per_replica * most));
     set_replicas(&f, larger(1, replicas), usd_per_hour, requests_per_s);
     return f;
 }
@@ -58,6 +72,8 @@ static sm_status load_fleet(sm_serve *s, double requests_per_s, sm_fleet *f, sm_
     if (status) return status;
     f->ttft_s = times.ttft_s;
     f->tpot_s = times.tpot_s;
+    f->ttft_p90_s = times.ttft_p90_s;
+    f->tpot_p90_s = times.tpot_p90_s;
     f->running = times.running;
     return SM_OK;
 }
@@ -72,8 +88,8 @@ static bool is_same_kind(const sm_serve_point *a, const sm_serve_point *b) {
 /* Requests that come at random take a plan longer than those of a closed loop: they bunch. */
 static bool holds(const sm_fleet *f, const sm_serve_search_options *o) {
     const double full = 0.95;
-    return f->running < full * f->point.batch && (o->tpot_s <= 0 || f->tpot_s <= o->tpot_s) &&
-           (o->ttft_s <= 0 || f->ttft_s <= o->ttft_s);
+    return f->running < full * f->point.batch && (o->tpot_s <= 0 || f->tpot_p90_s <= o->tpot_s) &&
+           (o->ttft_s <= 0 || f->ttft_p90_s <= o->ttft_s);
 }
 
 /* What holds the limits before what does not, then the fewest chips, then the quickest. */
@@ -106,15 +122,15 @@ static sm_status settle_fleet(sm_serve *s, const sm_serve_search_options *o, dou
     return status;
 }
 
-/* The utilisation up to which one replica holds the limits; 0: none. */
-static sm_status settle_replica(sm_serve *s, const sm_serve_search_options *o, sm_fleet *f,
-                                sm_error *err) {
+/* The utilisation, up to `most`, with which one replica holds the limits; 0: none. */
+static sm_status settle_replica(sm_serve *s, const sm_serve_search_options *o, double most,
+                                sm_fleet *f, sm_error *err) {
     enum { HALVINGS = 6 };
-    double low = 0, high = MOST_UTILISATION;
+    double low = 0, high = most;
     sm_fleet at = *f;
     sm_status status = SM_OK;
     f->utilisation = 0;
-    for (int i = 0; i <= HALVINGS && !status && low < MOST_UTILISATION; i++) {
+    for (int i = 0; i <= HALVINGS && !status && low < most; i++) {
         at.utilisation = i ? 0.5 * (low + high) : high;
         status = load_fleet(s, at.utilisation * f->requests_per_s_per_replica, &at, err);
         if (holds(&at, o)) *f = at;
@@ -149,17 +165,21 @@ static sm_status try_points(const sm_serve_job *job, const sm_calibration *calib
         sm_serve_point own = *of, *p = &own;
         sm_serve *s = NULL;
         bool any = best->replicas > 0, one = requests_per_s <= 0;
-        double least_chips = requests_per_s * job->output / p->tokens_per_s_per_chip;
-        if (one && MOST_UTILISATION * p->tokens_per_s_per_chip <= most) break;
-        if (!one && any && holds(best, o) && least_chips / MOST_UTILISATION > best->chips) break;
+        bool held = !one && any && holds(best, o);
+        double least_chips = requests_per_s * job->output / p->tokens_per_s_per_chip, busiest = 1;
+        if (one && p->tokens_per_s_per_chip <= most) break;
+        if (held && least_chips > best->chips) break;
         if (i + 1 < answer->n && is_same_kind(of, of + 1)) continue;
         if (p->plan.data > 1 && p->plan.expert == 1)
             status = one_copy(job, calibration, p, &s, err);
-        sm_fleet f = fleet_of(job, p, usd, requests_per_s);
-        bool more = !one && any && holds(best, o) && f.chips > best->chips;
+        sm_fleet f = fleet_of(job, p, usd, requests_per_s, busiest);
+        bool more = held && f.chips > best->chips;
         if (!status && !more && !s) status = open_worker(job, calibration, p->chips, &s, err);
+        if (!status && !more) status = most_utilisation(s, p, &busiest, err);
+        if (!status) f = fleet_of(job, p, usd, requests_per_s, busiest);
+        more = more || (held && f.chips > best->chips);
         if (!status && !more)
-            status = one ? settle_replica(s, o, &f, err)
+            status = one ? settle_replica(s, o, busiest, &f, err)
                          : settle_fleet(s, o, usd, requests_per_s, &f, err);
         sm_serve_free(s);
         if (more) continue;

@@ -239,12 +239,13 @@ typedef struct decode_time {
 sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decode_time *out,
                        sm_error *err);
 /* Of requests under a load. The mean has the opening burst of a benchmark in it; without it, and
- * likewise half of them and 99 of 100: steady_s, median_s, p99_s. */
+ * likewise half of them, nine of ten and 99 of 100: steady_s, median_s, p90_s, p99_s. */
 typedef struct event_times {
-    double mean_s, steady_s, median_s, p99_s;
+    double mean_s, steady_s, median_s, p90_s, p99_s;
     /* Between other tokens, and between two requests that end, on average of a benchmark; 0: none
      */
     double token_s, request_s;
+    double token_p90_s; /* of nine requests in ten; 0: none */
 } event_times;
 typedef struct point_load {
     double tpot_s;

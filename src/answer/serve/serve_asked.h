@@ -55,11 +55,11 @@ sm_status sm_serve_find_room(sm_serve *serve, sm_serving_found *found, sm_error 
 /* The fleet for the requests of a second, a replica where they come at random, pools apart: what of
  * these was asked for. */
 sm_status sm_serve_find_traffic(const sm_serve_asked *q, sm_serving_found *found, sm_error *err);
-/* Does the fleet miss the limits, however many replicas it has? */
+/* Does the fleet miss the limits for nine requests in ten, however many replicas it has? */
 static inline bool sm_serve_fleet_misses(const sm_serving_found *a) {
     const sm_serve_search_options *o = &a->q->search;
-    return (o->tpot_s > 0.0 && a->fleet->tpot_s > o->tpot_s) ||
-           (o->ttft_s > 0.0 && a->fleet->ttft_s > o->ttft_s);
+    return (o->tpot_s > 0.0 && a->fleet->tpot_p90_s > o->tpot_s) ||
+           (o->ttft_s > 0.0 && a->fleet->ttft_p90_s > o->ttft_s);
 }
 void sm_serve_fleet_data(sm_report *r, sm_data *under, const sm_serving_found *a);
 

@@ -129,10 +129,10 @@ void sm_serve_fleet_data(sm_report *r, sm_data *under, const sm_serving_found *a
     sm_serve_point_data(r, sm_put_object(r, object, "replica"), a->q, &f->point);
     sm_put(r, object,
            "requests_per_s|replicas|chips|usd_per_hour|utilisation|requests_per_s_per_replica|"
-           "ttft_s|tpot_s|running",
+           "ttft_s|tpot_s|ttft_p90_s|tpot_p90_s|running",
            asked > 0.0 ? asked : f->utilisation * f->requests_per_s_per_replica, f->replicas,
            f->chips, positive(f->usd_per_hour), f->utilisation, f->requests_per_s_per_replica,
-           f->ttft_s, f->tpot_s, f->running);
+           f->ttft_s, f->tpot_s, f->ttft_p90_s, f->tpot_p90_s, f->running);
     sm_put(r, object, "tokens_per_s_per_chip|usd_per_million_tokens",
            f->utilisation * f->point.tokens_per_s_per_chip,
            positive(f->point.usd_per_million_tokens / f->utilisation));

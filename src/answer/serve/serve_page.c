@@ -389,9 +389,10 @@ static void fleet_page(sm_report *r, const sm_serving_found *a) {
         sm_report_text(
             r,
             "At that rate %s sequences decode at once, of a batch of %s: %s per token, first "
-            "token after %s: %s",
+            "token after %s, for nine requests in ten within %s and %s: %s",
             sm_show_number(r, f->running), sm_show_exact(r, f->point.batch),
             sm_show_seconds(r, f->tpot_s), sm_show_seconds(r, f->ttft_s),
+            sm_show_seconds(r, f->tpot_p90_s), sm_show_seconds(r, f->ttft_p90_s),
             sm_serve_plan_words(r, a->q->in.system, &f->point.plan));
     if (asked <= 0.0 && f->utilisation > 0.0)
         sm_report_text(r, "%s tokens/s per chip%s.",
