@@ -213,6 +213,7 @@ $(BUILD)/obj/io/%.o: ALL_CFLAGS += -Isrc/trace
 $(BUILD)/obj/recipe/%.o: ALL_CFLAGS += -Isrc/notation
 $(foreach d,notation model shard recipe train truth io trace cli,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
 $(BUILD)/obj/cli/%.o: ALL_CFLAGS += -Isrc/recipe -Isrc/io
+$(BUILD)/obj/run/%.o: ALL_CFLAGS += -Isrc/shard
 # What reads a question and words an answer: nothing of it takes long, and a variant may spare the compiler.
 COLD := answer cli module recipe render report profile spmd
 $(foreach d,$(COLD),$(eval $(BUILD)/obj/$(d)/%.o: ALL_CFLAGS += $(COLD_CFLAGS)))

@@ -283,8 +283,53 @@ static void products_of_scaled_numbers_are_exact(void **state) {
     }
 }
 
+/* Arrays of random shapes in two random orders of their dimensions, each padded: as one element
+ * after the other is copied, and nothing else is written. */
+static void copies_in_any_order(void **state) {
+    (void)state;
+    enum { CASES = 300, RANK = 4, MOST = 1 << 16 };
+    static const size_t widths[] = {2, 4, 8};
+    sm_rng rng = {11};
+    unsigned char *from = malloc(MOST * 8), *to = malloc(MOST * 8), *want = malloc(MOST * 8);
+    for (int c = 0; c < CASES; c++) {
+        sm_copied dim[RANK];
+        int rank = (int)(sm_rng_next(&rng) % (RANK + 1)), order[RANK] = {0};
+        size_t width = widths[c % 3], read = 1, written = 1, all = 1, at[RANK] = {0};
+        for (int d = 0; d < rank; d++) {
+            size_t most = rank < 3 ? 100 : 12;
+            dim[d] = (sm_copied){1 + sm_rng_next(&rng) % most, read, 0};
+            read *= dim[d].count + sm_rng_next(&rng) % 2;
+            order[d] = d;
+        }
+        for (int d = rank - 1; d > 0; d--) {
+            int other = (int)(sm_rng_next(&rng) % (uint64_t)(d + 1)), kept = order[d];
+            order[d] = order[other], order[other] = kept;
+        }
+        for (int d = 0; d < rank; d++) {
+            dim[order[d]].to = written;
+            written *= dim[order[d]].count + sm_rng_next(&rng) % 2;
+            all *= dim[d].count;
+        }
+        assert_true(read <= MOST && written <= MOST);
+        for (size_t i = 0; i < read * width; i++) from[i] = (unsigned char)sm_rng_next(&rng);
+        memset(to, 7, written * width);
+        memset(want, 7, written * width);
+        for (size_t i = 0; i < all; i++) {
+            size_t source = 0, target = 0;
+            for (int d = 0; d < rank; d++)
+                source += at[d] * dim[d].from, target += at[d] * dim[d].to;
+            memcpy(want + target * width, from + source * width, width);
+            for (int d = 0; d < rank && ++at[d] == dim[d].count; d++) at[d] = 0;
+        }
+        sm_copy_strided(dim, rank, from, to, width);
+        assert_memory_equal(to, want, written * width);
+    }
+    free(from), free(to), free(want);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copies_in_any_order),
         cmocka_unit_test(rounds_to_the_nearest),
         cmocka_unit_test(sums_are_rounded),
         cmocka_unit_test(products_are_of_what_is_stored),

@@ -126,8 +126,16 @@ sm_status sm_local_block_new(sm_element element, int rank, const size_t *size, s
                              sm_error *err);
 /* Free the memory of a block; data becomes NULL. */
 void sm_local_block_free(sm_local_block *b);
+/* A dimension of a copy: so many elements, so many elements apart where they are read and written.
+ */
+typedef struct sm_copied {
+    size_t count, from, to;
+} sm_copied;
+/* Copy elements of `width` bytes between arrays in any two orders: 2, 4 or 8 bytes each, at most 2
+ * SM_MAX_RANK dimensions. */
+void sm_copy_strided(const sm_copied *dim, int rank, const void *from, void *to, size_t width);
 /* The block of an array of an einsum on this rank, filled from the global position of each element
- * (an unreduced axis: whole on the axis' first rank, zero on the others). */
+ * (an unreduced axis: whole on the axis' first rank, zero on the others); fill NULL: zero. */
 typedef double (*sm_fill)(const size_t *position, int rank, void *context);
 typedef struct sm_filling {
     sm_fill fill;

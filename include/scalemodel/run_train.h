@@ -65,6 +65,7 @@ typedef struct sm_train_setup {
     double rate, beta1, beta2, epsilon, clip; /* clip 0: none */
     int warmup, steps;
     uint64_t seed;             /* of the weights and the batches: neither depends on the plan */
+    bool undrawn;              /* weights begin at 0: a checkpoint is read over them */
     const unsigned char *data; /* text as bytes, at least tokens + 2 of them */
     size_t data_bytes;
     /* What a model is given beside words (Whisper: frames of a spectrum), for each sequence of a

@@ -78,19 +78,36 @@ static void read_codes(sm_element element, const void *data, size_t first, size_
     else read_e2m1(data, first, n, by, out);
 }
 
-static void write_code(sm_element element, void *data, size_t at, float x) {
-    static const float whole = 12582912.0F, most = 127;
+WIDE static void write_whole(const float *from, size_t n, float by, int8_t *code) {
+    const float whole = 12582912.0F, most = 127;
+    for (size_t i = 0; i < n; i++) {
+        float x = from[i] / by;
+        x = x > most ? most : x < -most ? -most : x;
+        code[i] = (int8_t)(int)(x + whole - whole);
+    }
+}
+
+static void write_float(sm_element element, uint8_t *byte, size_t at, float x) {
     uint32_t sign = x < 0;
-    uint8_t *byte = data;
     x = fabsf(x);
-    if (element == SM_ELEMENT_S8) {
-        int code = (int)(fminf(x, most) + whole - whole);
-        ((int8_t *)data)[at] = (int8_t)(sign ? -code : code);
-    } else if (element == SM_ELEMENT_E4M3) byte[at] = (uint8_t)(narrowed(x, e4m3) | sign << 7);
+    if (element == SM_ELEMENT_E4M3) byte[at] = (uint8_t)(narrowed(x, e4m3) | sign << 7);
     else {
         uint32_t code = narrowed(x, e2m1) | sign << 3, shift = at % 2 * 4;
         byte[at / 2] = (uint8_t)((byte[at / 2] & (0xf0u >> shift)) | code << shift);
     }
+}
+
+static void write_codes(sm_element element, void *data, size_t first, size_t n, const float *from,
+                        float by) {
+    if (element == SM_ELEMENT_S8) write_whole(from, n, by, (int8_t *)data + first);
+    else
+        for (size_t i = 0; i < n; i++) write_float(element, data, first + i, from[i] / by);
+}
+
+static void write_zeros(sm_element element, void *data, size_t first, size_t n) {
+    if (element == SM_ELEMENT_S8) memset((int8_t *)data + first, 0, n);
+    else
+        for (size_t i = 0; i < n; i++) write_float(element, data, first + i, 0);
 }
 
 /* ---- scales ---- */
@@ -185,6 +202,23 @@ WIDE static void add_halves(const float *x, const uint16_t *rows, size_t lead, s
                 x[3] * of_bf16(r3[j]);
 }
 
+/* The same of codes with one scale for each row, which x has in it. */
+WIDE static void add_whole(const float *x, const int8_t *rows, size_t lead, size_t n,
+                           float *restrict y) {
+    const int8_t *r0 = rows, *r1 = r0 + lead, *r2 = r1 + lead, *r3 = r2 + lead;
+    for (size_t j = 0; j < n; j++)
+        y[j] +=
+            x[0] * (float)r0[j] + x[1] * (float)r1[j] + x[2] * (float)r2[j] + x[3] * (float)r3[j];
+}
+
+WIDE static void add_e4m3(const float *x, const uint8_t *rows, size_t lead, size_t n,
+                          float *restrict y) {
+    const uint8_t *r0 = rows, *r1 = r0 + lead, *r2 = r1 + lead, *r3 = r2 + lead;
+    for (size_t j = 0; j < n; j++)
+        y[j] += x[0] * of_e4m3(r0[j]) + x[1] * of_e4m3(r1[j]) + x[2] * of_e4m3(r2[j]) +
+                x[3] * of_e4m3(r3[j]);
+}
+
 WIDE static float sum_of_products(const float *x, const float *y, size_t n) {
     enum { SUMS = 32 };
     float part[SUMS] = {0}, sum = 0;
@@ -209,6 +243,31 @@ static void add_turned(const sm_local_block *b, const sm_few_rows *f) {
         }
 }
 
+/* Rows of 8 bits from t on times as many of x, box by box. */
+static void add_boxes(const sm_local_block *b, const sm_few_rows *f, size_t t) {
+    size_t length = b->size[b->rank - 1], box = b->box[b->rank - 1], first = f->first + t * f->lead;
+    const float *scales =
+                    (const float *)(const void *)((const char *)b->data + sm_local_block_scales(b)),
+                *scale[ROWS] = {scales, scales, scales, scales};
+    for (size_t j = 0, n; j < f->n; j += n) {
+        size_t column = (first + j) % length;
+        for (size_t r = 0; r < ROWS && (j == 0 || column == 0); r++)
+            scale[r] = scales + scale_of_row(b, (first + r * f->lead + j) / length);
+        n = least(f->n - j, box - column % box);
+        float x[ROWS];
+        for (size_t r = 0; r < ROWS; r++) x[r] = f->x[t + r] * scale[r][column / box];
+        if (b->element == SM_ELEMENT_S8)
+            add_whole(x, (const int8_t *)b->data + first + j, f->lead, n, f->y + j);
+        else add_e4m3(x, (const uint8_t *)b->data + first + j, f->lead, n, f->y + j);
+    }
+}
+
+/* Can a row be added so? */
+static bool has_boxes(const sm_local_block *b, const sm_few_rows *f) {
+    bool bytes = b->element == SM_ELEMENT_S8 || b->element == SM_ELEMENT_E4M3;
+    return bytes && f->m == 1 && b->box[b->rank - 1] > 1 && f->lead % b->size[b->rank - 1] == 0;
+}
+
 void sm_local_block_add_product(const sm_local_block *b, const sm_few_rows *f) {
     float part[ROWS * PART] = {0};
     size_t t = 0;
@@ -217,6 +276,7 @@ void sm_local_block_add_product(const sm_local_block *b, const sm_few_rows *f) {
         for (; b->element == SM_ELEMENT_BF16 && f->m == 1 && t + ROWS <= f->k; t += ROWS)
             add_halves(f->x + t, (const uint16_t *)b->data + f->first + t * f->lead, f->lead, f->n,
                        f->y);
+        for (; has_boxes(b, f) && t + ROWS <= f->k; t += ROWS) add_boxes(b, f, t);
         for (; t < f->k; t += ROWS)
             for (size_t j = 0; j < f->n; j += PART) {
                 size_t rows = least(f->k - t, ROWS), n = least(f->n - j, PART);
@@ -266,19 +326,27 @@ static float usual_scale(sm_element element, float most) {
     return most / (element == SM_ELEMENT_S8 ? 127 : e4m3.largest);
 }
 
+/* Of the magnitude: that of what is no number is the largest. */
+WIDE static uint32_t largest_bits(const float *x, size_t n, uint32_t largest) {
+    for (size_t i = 0; i < n; i++) {
+        uint32_t bits = bits_of(x[i]) & 0x7fffffffu;
+        largest = bits > largest ? bits : largest;
+    }
+    return largest;
+}
+
 static float scale_of_box(const sm_local_block *b, size_t corner, const float *from,
                           const float *scale) {
     size_t width = b->box[b->rank - 1];
     walk w = {.row = corner};
     bool one = scale && scale[corner] > 0 && isfinite(scale[corner]);
-    float most = 0;
-    do
-        for (size_t i = w.row; i < w.row + width; i++) {
-            if (!isfinite(from[i])) return NAN;
-            most = fmaxf(most, fabsf(from[i]));
-            one = one && scale[i] == scale[corner];
-        }
-    while (next_row(b, &w));
+    uint32_t bits = 0;
+    do {
+        bits = largest_bits(from + w.row, width, bits);
+        for (size_t i = w.row; one && i < w.row + width; i++) one = scale[i] == scale[corner];
+    } while (next_row(b, &w));
+    float most = of_bits(bits);
+    if (!isfinite(most)) return NAN;
     float kept = one ? scale[corner] : 0;
     bool power = b->element != SM_ELEMENT_E2M1 || kept == ldexpf(1, kept > 0 ? ilogbf(kept) : 0);
     return one && power ? kept : usual_scale(b->element, most);
@@ -289,8 +357,9 @@ static void write_box(sm_local_block *b, size_t number, const float *from, const
     float by = put_scale(b, number, scale_of_box(b, corner, from, scale));
     walk w = {.row = corner};
     do
-        for (size_t i = w.row; i < w.row + width; i++)
-            write_code(b->element, b->data, i, by > 0 && isfinite(by) ? from[i] / by : 0);
+        if (by > 0 && isfinite(by))
+            write_codes(b->element, b->data, w.row, width, from + w.row, by);
+        else write_zeros(b->element, b->data, w.row, width);
     while (next_row(b, &w));
 }
 

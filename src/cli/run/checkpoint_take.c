@@ -239,15 +239,21 @@ static float adapted(const merging *m, const checkpoint_walk *w) {
 static void copy_slice(taking *r, checkpoint_walk *w, size_t slice, const merging *m) {
     const checkpoint_form *f = w->f;
     const sm_train_array *a = f->array;
-    size_t step[SM_MAX_RANK], stride = 1; /* of the part, to which the slices go */
-    for (int d = a->rank - 1; d >= 0; stride *= a->count[d--]) step[d] = stride;
+    sm_copied dim[SM_MAX_RANK];
+    size_t stride = 1, part = 0; /* of the part, to which the slices go */
+    for (int d = a->rank - 1; d >= 0; stride *= a->count[d--]) {
+        dim[d] = (sm_copied){w->count[d], f->place.stride[d], stride};
+        if (d == f->place.counted) part = (slice - a->from[d]) * stride;
+    }
+    sm_copy_strided(dim, a->rank, r->slice, r->room + part, sizeof *r->room);
+    if (r->scale_room && r->scales)
+        sm_copy_strided(dim, a->rank, r->scales, r->scale_room + part, sizeof *r->scale_room);
+    if (!m->rank) return;
     do {
-        size_t at = 0, from = checkpoint_element(w) - r->first;
-        for (int d = 0; d < a->rank; d++)
-            at += (d == f->place.counted ? slice - a->from[d] : w->at[d]) * step[d];
-        r->room[at] = r->slice[from];
-        if (r->scale_room && r->scales) r->scale_room[at] = m->rank ? 0 : r->scales[from];
-        if (m->rank) r->room[at] += adapted(m, w);
+        size_t at = part;
+        for (int d = 0; d < a->rank; d++) at += w->at[d] * dim[d].to;
+        r->room[at] += adapted(m, w);
+        if (r->scale_room && r->scales) r->scale_room[at] = 0;
     } while (checkpoint_next(w));
 }
 

@@ -130,6 +130,7 @@ static sm_status read_checkpoint(train_run *q, sm_error *err) {
               : !q->given.fresh && holds_weights(model, q->call->arena) ? model
                                                                         : NULL;
     q->goes_on = q->attempt.sealed ? q->given.checkpoint : q->from;
+    q->setup.undrawn = q->goes_on != NULL;
     if (!q->goes_on) return SM_OK;
     sm_status status = sm_io_safetensors_read(q->goes_on, q->call->arena, &q->resumed, err);
     if (status) return status;

@@ -83,6 +83,7 @@ static const struct {
 
 sm_status serving_model_weights(const cli_call *call, int word, serving_model *m, sm_error *err) {
     sm_status status = sm_io_safetensors_read(m->path, call->arena, &m->file, err);
+    m->setup.undrawn = true;
     m->weights = weight_types[word].dtype;
     m->setup.stored = weight_types[word].element;
     m->as_stored = m->model.stored.quantised && m->model.stored.type == m->weights &&

@@ -179,14 +179,14 @@ static const char *path_of(const writing *w, const char *name) {
 
 static void put_slice(const sm_train_array *a, const checkpoint_form *f, size_t slice, float *to) {
     static const size_t start[SM_MAX_RANK] = {0};
-    size_t step[SM_MAX_RANK], stride = 1;
-    checkpoint_walk all = checkpoint_walk_of(f, start, a->size, slice);
-    for (int d = a->rank - 1; d >= 0; stride *= a->size[d--]) step[d] = stride;
-    do {
-        size_t at = 0;
-        for (int d = 0; d < a->rank; d++) at += (all.from[d] + all.at[d]) * step[d];
-        to[checkpoint_element(&all)] = a->data[at];
-    } while (checkpoint_next(&all));
+    sm_copied dim[SM_MAX_RANK];
+    size_t stride = 1, part = 0;
+    const checkpoint_walk all = checkpoint_walk_of(f, start, a->size, slice);
+    for (int d = a->rank - 1; d >= 0; stride *= a->size[d--]) {
+        dim[d] = (sm_copied){all.count[d], stride, f->place.stride[d]};
+        part += all.from[d] * stride;
+    }
+    sm_copy_strided(dim, a->rank, a->data + part, to + checkpoint_element(&all), sizeof *to);
 }
 
 /* With what came before of a tensor; once it is whole it is written. */

@@ -104,6 +104,6 @@ sm_status sm_local_block_of(const sm_rank_mesh *m, const sm_einsum *einsum, cons
     bool holds_zero = false; /* a partial sum is whole on the first rank of its axis */
     for (int a = 0; a < m->mesh.axes; a++)
         holds_zero = holds_zero || (f.layout.dim[a] == SM_UNREDUCED && m->at[a] > 0);
-    if (!status && !holds_zero) fill_block(&f, out);
+    if (!status && !holds_zero && filling->fill) fill_block(&f, out);
     return status;
 }

@@ -73,23 +73,18 @@ static bool dense(const labels *l, int apart) {
 /* to, in `order`, from an array in its own order. */
 static void transpose(const void *from, const labels *array, const labels *order, void *to,
                       size_t width) {
-    size_t stride[MOST] = {0}, at[MOST] = {0}, offset = 0, count = product(order);
-    for (int i = 0; i < order->n; i++) {
+    sm_copied dim[MOST];
+    size_t written = 1;
+    for (int i = order->n - 1; i >= 0; i--) {
         size_t step = 1;
+        dim[i] = (sm_copied){.count = order->size[i], .to = written};
+        written *= order->size[i];
         for (int d = array->n - 1; d >= 0; d--) {
-            if (array->label[d] == order->label[i]) stride[i] += step;
+            if (array->label[d] == order->label[i]) dim[i].from += step;
             step *= array->room[d];
         }
     }
-    for (size_t i = 0; i < count; i++) {
-        memcpy((char *)to + i * width, (const char *)from + offset * width, width);
-        for (int d = order->n - 1; d >= 0; d--) {
-            offset += stride[d];
-            if (++at[d] < order->size[d]) break;
-            offset -= stride[d] * order->size[d];
-            at[d] = 0;
-        }
-    }
+    sm_copy_strided(dim, order->n, from, to, width);
 }
 
 /* A scaled block in single precision; another as it is. *copy: what the caller frees. */

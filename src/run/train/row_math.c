@@ -1,5 +1,6 @@
-/* Rows of numbers. A sum in eight parts is four vector additions of SSE2 at a time, or two of AVX;
+/* Rows of numbers. A sum in eight parts is two vector additions of SSE2 at a time, or one of AVX;
  * the order is fixed, so that every machine and plan adds alike. */
+#include "float_bits.h"
 #include "train_parts.h"
 
 #include <math.h>
@@ -7,26 +8,25 @@
 
 enum { PARTS = 8 };
 
-/* Four numbers at a time, by the vector extension of gcc and clang: left to themselves compilers
+/* Eight numbers at a time, by the vector extension of gcc and clang: left to themselves compilers
  * may not make vectors of comparisons and conversions that could trap. */
-enum { LANES = 4 };
+enum { LANES = 8 };
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t whole_lanes __attribute__((vector_size(LANES * sizeof(int32_t))));
 
-static inline lanes all(float x) { return (lanes){x, x, x, x}; }
-
-static inline lanes either(whole_lanes mask, lanes yes, lanes no) {
-    return (lanes)((mask & (whole_lanes)yes) | (~mask & (whole_lanes)no));
-}
+/* What no vector is may stand beside one; by pointer, as without AVX none is handed over. */
+#define EITHER(mask, yes, no)                                                                      \
+    ((lanes)(((mask) & (whole_lanes)(yes)) | (~(mask) & (whole_lanes)(no))))
 
 /* exp(x) = 2^n exp(r), n = round(x / ln 2), |r| <= ln 2 / 2: a polynomial of degree 6 (Taylor's,
  * whose rest is r^7 / 5040 < 1.3e-7), with ln 2 in two parts so that r is exact (Cody and Waite,
  * Software Manual for the Elementary Functions, 1980). Adding 1.5 2^23 rounds to a whole number. */
-static inline lanes exponential(lanes x) {
-    static const float least = -87.3F, most = 88.3F, rounder = 12582912.0F;
-    static const float high = 0.693359375F, low = -2.12194440e-4F;
-    x = either(x < all(least), all(least), x);
-    x = either(x > all(most), all(most), x);
+static inline void exponentiate(lanes *at) {
+    static const float rounder = 12582912.0F, high = 0.693359375F, low = -2.12194440e-4F;
+    const lanes zero = {0}, least = zero - 87.3F, most = zero + 88.3F;
+    lanes x = *at;
+    x = EITHER(x < least, least, x);
+    x = EITHER(x > most, most, x);
     lanes n = x * 1.44269504F + rounder - rounder;
     lanes r = x - n * high - n * low;
     lanes y = r * (1.0F / 720.0F) + 1.0F / 120.0F;
@@ -37,21 +37,23 @@ static inline lanes exponential(lanes x) {
     y = y * r + 1.0F;
     whole_lanes known =
         x == x; /* NOLINT(misc-redundant-expression): what is no number has no exponent either */
-    whole_lanes power = __builtin_convertvector(either(known, n, all(0.0F)), whole_lanes);
-    return y * (lanes)((power + 127) << 23);
+    whole_lanes power = __builtin_convertvector(EITHER(known, n, zero), whole_lanes);
+    *at = y * (lanes)((power + 127) << 23);
 }
 
-void row_exponential(const float *x, float shift, size_t n, float *y) {
+WIDE void row_exponential(const float *x, float shift, size_t n, float *y) {
     size_t whole = n / LANES * LANES, rest = (n - whole) * sizeof *x;
     lanes one;
     for (size_t i = 0; i < whole; i += LANES) {
         memcpy(&one, x + i, sizeof one);
-        one = exponential(one - shift);
+        one -= shift;
+        exponentiate(&one);
         memcpy(y + i, &one, sizeof one);
     }
-    one = all(shift);
+    one = (lanes){0};
     memcpy(&one, x + whole, rest);
-    one = exponential(one - shift);
+    one -= shift;
+    exponentiate(&one);
     memcpy(y + whole, &one, rest);
 }
 
@@ -69,7 +71,7 @@ static float joined(const float *part) {
            ((part[2] + part[6]) + (part[3] + part[7]));
 }
 
-float row_sum(const float *x, size_t n) {
+WIDE float row_sum(const float *x, size_t n) {
     float part[PARTS] = {0};
 #define ELEMENT(i) x[i]
     IN_PARTS(n, part, ELEMENT);
@@ -77,7 +79,7 @@ float row_sum(const float *x, size_t n) {
     return joined(part);
 }
 
-float row_dot(const float *x, const float *y, size_t n) {
+WIDE float row_dot(const float *x, const float *y, size_t n) {
     float part[PARTS] = {0};
 #define ELEMENT(i) x[i] * y[i]
     IN_PARTS(n, part, ELEMENT);
@@ -85,7 +87,7 @@ float row_dot(const float *x, const float *y, size_t n) {
     return joined(part);
 }
 
-float row_most(const float *x, size_t n) {
+WIDE float row_most(const float *x, size_t n) {
     float part[PARTS], most = -INFINITY;
     size_t whole = n / PARTS * PARTS;
     for (size_t k = 0; k < PARTS; k++) part[k] = -INFINITY;
@@ -96,6 +98,6 @@ float row_most(const float *x, size_t n) {
     return most;
 }
 
-void row_add(const float *restrict from, float factor, size_t n, float *restrict to) {
+WIDE void row_add(const float *restrict from, float factor, size_t n, float *restrict to) {
     for (size_t i = 0; i < n; i++) to[i] += factor * from[i];
 }

@@ -199,6 +199,7 @@ static sm_status new_weight(sm_trainer *t, sm_step_layer *layer, int tensor, sm_
         d.seed = seed_of(t->setup->seed + (uint64_t)matrix, -1, p->program->tensor[matrix].name);
     }
     const sm_array *array = &task->einsum.in[operand];
+    bool idle = t->setup->undrawn && !d.norm && !w->adapter;
     for (int i = 0; i < array->rank; i++)
         d.whole[i] = (size_t)task->einsum.index[array->dim[i].index].size;
     memory_scope before = memory_for(SM_TRAIN_MEMORY_PARAMS);
@@ -209,7 +210,7 @@ static sm_status new_weight(sm_trainer *t, sm_step_layer *layer, int tensor, sm_
     sm_status status = sm_element_scaled(element)
                            ? local_block_scaled(element, shape.rank, shape.size, box, block, err)
                            : sm_local_block_of(t->mesh, &task->einsum, array, element,
-                                               &(sm_filling){drawn, &d}, block, err);
+                                               &(sm_filling){idle ? NULL : drawn, &d}, block, err);
     if (!status) memcpy(block->whole, shape.whole, sizeof block->whole);
     memory_restore(before);
     return status;
