@@ -64,7 +64,7 @@ void sm_serve_set_calibration(sm_serve *serve, const sm_calibration *calibration
 const sm_calibration *sm_serve_calibration(const sm_serve *serve);
 /* What weights are multiplied in where nobody says: 8 and 4 bits of floating point in their own
  * type where the chip's matrix unit takes it (mxfp4 meets activations of 8 bits), integers widened
- * to bf16. */
+ * to bf16, or to fp16 where it has no bf16. */
 sm_dtype sm_serve_usual_compute(const sm_chip *chip, sm_dtype weights);
 /* What calibration NULL stands for: the chip's constants of serving, else of its single operations,
  * else the default ones; those not learned from serving with at most 1 ms of overhead a step. */

@@ -171,8 +171,7 @@ sm_status sm_question_blame(const sm_source *plan, sm_status status, sm_error *e
 void sm_units_note(sm_report *r, const sm_chip *chip, sm_dtype dtype) {
     sm_dtype used;
     sm_chip_peak(chip, dtype, &used);
-    bool same = used == dtype || (dtype == SM_NVFP4 && used == SM_FP4); /* scales apart */
-    if (same) return;
+    if (used == dtype || (dtype == SM_NVFP4 && used == SM_FP4)) return; /* scales apart */
     sm_report_text(r, "%s has no units for %s: what is %s is multiplied in %s, at its speed.",
                    chip->name, sm_dtype_name(dtype), sm_dtype_name(dtype), sm_dtype_name(used));
 }

@@ -321,7 +321,7 @@ static sm_status fail_unknown(const written *w, const sm_chip *chips, size_t n, 
         return sm_fail_at(err, w->source, w->name, "unknown chip \"%.*s\"; the nearest is \"%s\"",
                           shown, word, nearest);
     return sm_fail_at(err, w->source, w->name,
-                      "unknown chip \"%.*s\"; the catalogue has tpu-v5p, h100-sxm and others",
+                      "unknown chip \"%.*s\": 'chip' lists all, --system FILE takes your own",
                       shown, word);
 }
 

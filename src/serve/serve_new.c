@@ -159,11 +159,11 @@ sm_calibration sm_serve_usual_calibration(const sm_chip *chip) {
 
 sm_dtype sm_serve_usual_compute(const sm_chip *chip, sm_dtype weights) {
     const sm_fact *peak = chip->flops_per_s;
-    bool four = peak[SM_FP4].value > 0, eight = peak[SM_FP8].value > 0;
+    bool four = peak[SM_FP4].value > 0, half = weights == SM_FP16 || peak[SM_BF16].value <= 0;
     if ((weights == SM_FP4 || weights == SM_NVFP4) && four) return SM_FP4;
     if (weights == SM_MXFP4 && (four || peak[SM_MXFP4].value > 0)) return SM_FP8;
-    if (weights == SM_FP8 && eight) return SM_FP8;
-    return weights == SM_FP16 && peak[SM_FP16].value > 0 ? SM_FP16 : SM_BF16;
+    if (weights == SM_FP8 && peak[SM_FP8].value > 0) return SM_FP8;
+    return half && peak[SM_FP16].value > 0 ? SM_FP16 : SM_BF16;
 }
 
 void sm_serve_set_calibration(sm_serve *s, const sm_calibration *calibration) {

@@ -97,8 +97,7 @@ static void show_calibration(sm_report *r, const sm_chip *chip, const sm_calibra
 
 /* ---- the catalogue ---- */
 
-static const char *peak_text(sm_report *r, const sm_chip *chip, sm_dtype dtype) {
-    double peak = chip->flops_per_s[dtype].value;
+static const char *peak_text(sm_report *r, double peak) {
     return peak > 0.0 ? sm_show_number(r, peak / 1e12) : "-";
 }
 
@@ -117,12 +116,13 @@ static void catalogue(sm_report *r, const sm_chip_question *q) {
     sm_data *chips = sm_put_array(r, r->data, "chips");
     sm_table *table =
         sm_page_table(r, "Chips: dense peaks in TFLOP/s, links one way, dollars per chip and hour",
-                      "<chip|>bf16|>fp8|>memory|>bandwidth|<links|>$/h");
+                      "<chip|>16-bit|>fp8|>memory|>bandwidth|<links|>$/h");
     for (size_t i = 0; i < q->n_own + sm_chip_count(); i++) {
         const sm_chip *chip = i < q->n_own ? &q->own[i] : sm_chip_at(i - q->n_own);
         double usd = sm_chip_usd_per_hour(chip), bytes = chip->memory_bytes.value;
         double rate = chip->memory_bytes_per_s.value;
-        sm_page_row(r, table, chip->name, peak_text(r, chip, SM_BF16), peak_text(r, chip, SM_FP8),
+        sm_page_row(r, table, chip->name, peak_text(r, sm_chip_peak(chip, SM_BF16, NULL)),
+                    peak_text(r, chip->flops_per_s[SM_FP8].value),
                     bytes > 0.0 ? sm_show_bytes(r, bytes) : "-",
                     rate > 0.0 ? sm_show_rate(r, rate, "B/s") : "-", links_text(r, chip),
                     usd > 0.0 ? sm_textf(r, "%.2f", usd) : "-");

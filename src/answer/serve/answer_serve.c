@@ -38,10 +38,10 @@ static void read_dtypes(sm_serve_asked *q) {
     assert(q->in.model);
     const sm_stored *stored = &q->in.model->stored;
     bool usual = list[2]->n == 0;
+    sm_dtype half = sm_serve_usual_compute(&q->in.system->chip, SM_BF16);
     q->job.as_stored = list[0]->n == 0 && stored->quantised;
-    if (list[0]->n == 0)
-        *list[0] = (sm_dtype_list){1, {stored->quantised ? stored->type : SM_BF16}};
-    if (list[1]->n == 0) *list[1] = (sm_dtype_list){1, {SM_BF16}};
+    if (list[0]->n == 0) *list[0] = (sm_dtype_list){1, {stored->quantised ? stored->type : half}};
+    if (list[1]->n == 0) *list[1] = (sm_dtype_list){1, {half}};
     if (usual) list[2]->n = 1;
     for (int w = 0; w < list[0]->n; w++)
         for (int k = 0; k < list[1]->n; k++)
@@ -51,9 +51,8 @@ static void read_dtypes(sm_serve_asked *q) {
                 q->choice[q->choices++] = d;
             }
     q->job.dtypes = q->choice[0];
-    for (int i = 0; i < 2; i++) q->dtype_words[i] = list_words(q->report, list[i]);
     if (usual) *list[2] = usual_compute(&q->in.system->chip, list[0]);
-    q->dtype_words[2] = list_words(q->report, list[2]);
+    for (int i = 0; i < 3; i++) q->dtype_words[i] = list_words(q->report, list[i]);
 }
 
 static sm_status read_plan(sm_serve_asked *q, sm_error *err) {

@@ -435,6 +435,7 @@ void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, co
 
 void sm_serve_page(sm_report *r, const sm_serving_found *a) {
     sm_serve_job_page(r, a->q, a->q->in.system->text, a->q->dtype_words[2]);
+    sm_units_note(r, &a->q->in.system->chip, a->q->job.dtypes.compute);
     if (!a->best) {
         sm_report_text(r, "%s", sm_serve_reason(r, a));
         return;
