@@ -150,7 +150,8 @@ static sm_status read_question(const cli_call *call, simulating *v, sm_error *er
     if (!status && !cli_given(call, &q->dtypes.compute))
         q->dtypes.compute = sm_serve_usual_compute(&v->system.chip, q->dtypes.weights);
     q->software = v->constants.software;
-    if (!status) status = cli_constants(call, &v->system.chip, &v->constants, &q->calibration, err);
+    if (!status)
+        status = cli_serving_constants(call, &v->system.chip, &v->constants, &q->calibration, err);
     return status;
 }
 
