@@ -146,12 +146,14 @@ void truth_serving_free(truth_serving *t) {
     sm_free(t);
 }
 
-/* Of software that is not known nothing that differs is known. */
+/* Of software that is not known nothing that differs is known. Recipes of pools apart set their
+ * limits: where they were not read, an engine's defaults are not what ran. */
 sm_status truth_serving_engine(truth_serving *t, const sm_software *engine, sm_error *err) {
     const char *differs = t->row->of.inference.engine;
     const sm_source source = sm_source_of("engine", differs ? differs : "");
     t->set = *engine;
     t->software = &t->set;
+    t->set.budget_given = t->set.most_given = t->row->of.inference.disagg == SM_YES;
     if (source.length == 0 || strcmp(engine->name, "serving") == 0) return SM_OK;
     return sm_software_set(&t->set, &source, err);
 }
