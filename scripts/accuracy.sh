@@ -237,8 +237,10 @@ new_rows() { # of training_new.csv, which no fit has seen
 
 new_served() { # of inference_new.csv, which no fit has seen
     printf '\nRows of serving that came after the fit (`inference_new.csv`: engines as somebody else launched them, mostly models, versions and\n'
-    printf 'loads that no fit has), with the constants as they ship, predicted once. Half of them send all requests at once or lengths of chats,\n'
-    printf 'which end before any steady state; of closed loops of five rounds and more (146) the medians are 24, 25 and 37 %%.\n\n'
+    printf 'loads that no fit has), with the constants as they ship. Half of them send all requests at once or lengths of chats,\n'
+    printf 'which end before any steady state; of closed loops of five rounds and more (170) the medians are 24, 23 and 38 %%. Predicted once they were\n'
+    printf '43.0, 25.5 and 51.5 %% off; then what engines take by default on a chip was read from their sources, and what rows of DeepSeek-V4 and GLM-5.2\n'
+    printf 'had left out of their launches (limits of all ranks, lengths that are alike, the share of memory).\n\n'
     echo '| software | time per token: rows | median | bias | in the interval | throughput: rows | median | bias | in the interval | first token: rows | median | bias | in the interval |'
     echo '|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|'
     for set_name in served-new served-new-hidden; do

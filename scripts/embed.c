@@ -19,6 +19,7 @@
 #include "scalemodel/evidence.h"
 #include "scalemodel/io.h"
 #include "scalemodel/notation.h"
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -294,8 +295,48 @@ static sm_status embed_models(char *const *path, int paths, sm_arena *arena, sm_
 
 /* ---- engines ---- */
 
-static sm_status read_engine(const json_value *v, sm_software *out) {
-    static const char *const keys[] = {"name", "title", "like",
+static sm_status read_default(const json_value *v, sm_software_default *out) {
+    static const char *const keys[] = {
+        "memory_gib_at_least", "chip",          "not_chip",     "family",     "drafts",
+        "budget_tokens",       "budget_of_all", "most_running", "most_of_all"};
+    double gib = 0;
+    *out = (sm_software_default){0};
+    sm_status status = json_expect(v, IS_OBJECT, "a default {...}");
+    if (!status) status = json_check_keys(v, keys, sizeof keys / sizeof keys[0]);
+    if (!status) status = json_read_number(json_get(v, "memory_gib_at_least"), 0, 1e6, &gib);
+    out->memory_at_least = ldexp(gib, 30);
+    if (!status) status = json_read_text(json_get(v, "chip"), &out->chip);
+    if (!status) status = json_read_text(json_get(v, "not_chip"), &out->not_chip);
+    if (!status) status = json_read_text(json_get(v, "family"), &out->family);
+    if (!status) status = json_read_bool(json_get(v, "drafts"), &out->drafts);
+    double *const number[] = {&out->budget_tokens, &out->budget_of_all, &out->most_running,
+                              &out->most_of_all};
+    for (int i = 0; i < 4 && !status; i++)
+        status = json_read_number(json_get(v, keys[5 + i]), 1, 1e6, number[i]);
+    return status;
+}
+
+/* The first holds everywhere and has both limits: no chip is left with those of another. */
+static sm_status read_defaults(const json_value *list, sm_arena *arena, sm_software *out) {
+    if (!list) return SM_OK;
+    sm_status status = json_expect(list, IS_LIST, "defaults [...]");
+    if (status) return status;
+    sm_software_default *all = sm_arena_array(arena, list->n, sizeof *all);
+    if (!all) return SM_INTERNAL;
+    for (uint32_t i = 0; i < list->n && !status; i++)
+        status = read_default(&list->item[i], &all[i]);
+    const sm_software_default *d = all;
+    if (!status && (list->n == 0 || d->memory_at_least > 0 || d->chip || d->not_chip || d->family ||
+                    d->drafts || !(d->budget_tokens + d->budget_of_all > 0) ||
+                    !(d->most_running + d->most_of_all > 0)))
+        status = json_fail(list, "the first default holds everywhere, of tokens and sequences");
+    out->defaults = all;
+    out->n_defaults = (int)list->n;
+    return status;
+}
+
+static sm_status read_engine(const json_value *v, sm_arena *arena, sm_software *out) {
+    static const char *const keys[] = {"name", "title", "like", "defaults",
 #define X(key, usual, what) #key,
                                        SM_SOFTWARE_FLAGS(X)
 #undef X
@@ -323,9 +364,28 @@ static sm_status read_engine(const json_value *v, sm_software *out) {
     if (!status) status = json_read_number(json_get(v, #key), least, most, &out->key);
     SM_SOFTWARE_NUMBERS(X)
 #undef X
+    if (!status) status = read_defaults(json_get(v, "defaults"), arena, out);
     if (!status && (!out->name || !out->title))
         status = json_fail(v, "an engine needs a \"name\" and a \"title\"");
     return status;
+}
+
+static void put_defaults(const sm_software *e) {
+    if (e->n_defaults == 0) return;
+    puts("     .defaults =\n         (const sm_software_default[]){");
+    for (int i = 0; i < e->n_defaults; i++) {
+        const sm_software_default *d = &e->defaults[i];
+        const char *const text[] = {d->chip, d->not_chip, d->family};
+        const double number[] = {d->budget_tokens, d->budget_of_all, d->most_running,
+                                 d->most_of_all};
+        fputs("             {", stdout);
+        put_number(d->memory_at_least);
+        for (int k = 0; k < 3; k++) fputs(", ", stdout), put_text(text[k]);
+        printf(", %s", d->drafts ? "true" : "false");
+        for (int k = 0; k < 4; k++) fputs(", ", stdout), put_number(number[k]);
+        puts("},");
+    }
+    printf("         },\n     .n_defaults = %d,\n", e->n_defaults);
 }
 
 static void put_engine(const sm_software *e) {
@@ -333,6 +393,7 @@ static void put_engine(const sm_software *e) {
     put_text_field("     ", "name", e->name);
     put_text_field("     ", "title", e->title);
     if (e->like) put_text_field("     ", "like", e->like);
+    put_defaults(e);
 #define X(key, usual, what) printf("     .%s = %s,\n", #key, e->key ? "true" : "false");
     SM_SOFTWARE_FLAGS(X)
 #undef X
@@ -361,7 +422,7 @@ static sm_status embed_engines(char *const *path, int paths, sm_arena *arena, sm
         const json_value *root;
         sm_status status = sm_io_read(path[i], arena, &source, err);
         if (!status) status = json_parse(&document, &root);
-        if (!status) status = read_engine(root, &engine);
+        if (!status) status = read_engine(root, arena, &engine);
         if (!status && !is_named_after(path[i], engine.name))
             status = json_fail(json_get(root, "name"), "expected the name of the file");
         if (!status && engine.like && !is_among(path, paths, engine.like))

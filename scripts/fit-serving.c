@@ -1,7 +1,8 @@
 /* The constants of serving: one hierarchical fit of all measured rows of inference, and its errors
  * on rows that had no part in it.
  *
- *   fit-serving [-f START [-s SOFTWARE,..]] [-c CALIBRATIONS] [-e ENGINES] [-m MEASURED] [-r ROWS] FILE
+ *   fit-serving [-f START [-s SOFTWARE,..]] [-c CALIBRATIONS] [-e ENGINES] [-m MEASURED] [-r ROWS]
+ * FILE
  *
  * The hierarchical fit of hierarchy.h of the constants of a chip and a software, and of five
  * numbers of an engine (sm_software) likewise, without terms of chips. What is left out is left out
@@ -477,6 +478,30 @@ static void write_section(FILE *out, const cell *c, int software) {
     if (!text) exit(2);
     fprintf(out, "\n%s", text);
 }
+static void write_default(FILE *out, const sm_software_default *d, bool first) {
+    const struct {
+        const char *key, *text;
+        double number;
+    } all[] = {{"memory_gib_at_least", NULL, ldexp(d->memory_at_least, -30)},
+               {"chip", d->chip, 0},
+               {"not_chip", d->not_chip, 0},
+               {"family", d->family, 0},
+               {"budget_tokens", NULL, d->budget_tokens},
+               {"budget_of_all", NULL, d->budget_of_all},
+               {"most_running", NULL, d->most_running},
+               {"most_of_all", NULL, d->most_of_all}};
+    const char *apart = d->drafts ? ", " : "";
+    fprintf(out, "%s\n    {%s", first ? ",\n  \"defaults\": [" : ",",
+            d->drafts ? "\"drafts\": true" : "");
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+        if (!all[i].text && !(all[i].number > 0)) continue;
+        fprintf(out, "%s\"%s\": ", apart, all[i].key);
+        if (all[i].text) fprintf(out, "\"%s\"", all[i].text);
+        else fprintf(out, "%g", all[i].number);
+        apart = ", ";
+    }
+    fputs("}", out);
+}
 /* What an engine's file has beside what it is silent about; its five numbers are of the fit. */
 static void write_engine(const char *folder, const sm_software *e) {
     FILE *out = open_file(&f.h, folder, sm_arena_printf(f.h.arena, "%s.json", e->name), NULL);
@@ -490,7 +515,8 @@ static void write_engine(const char *folder, const sm_software *e) {
     if (e->key < (usual) || e->key > (usual)) fprintf(out, ",\n  \"" #key "\": %g", e->key);
     SM_SOFTWARE_NUMBERS(X)
 #undef X
-    fprintf(out, "\n}\n");
+    for (int i = 0; i < e->n_defaults; i++) write_default(out, &e->defaults[i], i == 0);
+    fprintf(out, "%s\n}\n", e->n_defaults > 0 ? "]" : "");
     fclose(out);
 }
 static sm_software rounded_engine(const char *name, const double *x) {

@@ -69,10 +69,14 @@ static void open_engine(engine_case *e, const loaded *l) {
         sm_serve_engine(e->serve, &plan, l->prompt + l->output, 8192, e->arena, &e->engine, NULL),
         SM_OK);
     sm_simulation_defaults(&e->o);
-    sm_simulation_follow(&e->o, e->c.job.software, false);
-    e->o.chunk_tokens = e->o.prefill_tokens = e->c.job.software->budget_tokens *
-                                              sm_plan_groups(&plan, e->c.job.model) / plan.data *
-                                              plan.pipeline;
+    const sm_software *software = sm_serve_software(e->serve);
+    const double groups = sm_plan_groups(&plan, e->c.job.model) / plan.data,
+                 budget = sm_software_budget(software, groups);
+    sm_simulation_follow(&e->o, software, false);
+    e->o.most_batch = sm_software_most(software, groups);
+    e->o.chunk_tokens = e->o.prefill_tokens = budget * plan.pipeline;
+    e->o.prompt_tokens = budget / groups;
+    e->o.groups = groups;
     e->o.engine = &e->engine;
 }
 static void close_engine(engine_case *e) {
@@ -274,6 +278,50 @@ static void settings_read_back(void **state) {
     assert_string_equal(differs, "");
 }
 
+/* What engines take where nothing is said: by the memory of the chip, the model, and whether tokens
+ * are drafted; what is said stays. */
+static void defaults_are_those_of_the_chip(void **state) {
+    static const struct {
+        const char *software, *chip, *model, *differs;
+        bool drafts;
+        double groups, budget, most;
+    } cases[] = {
+        {"vllm-2026", "h100-sxm", "llama-3.1-8b", NULL, false, 1, 8192, 1024},
+        {"vllm-2026", "a100-80", "llama-3.1-8b", NULL, false, 1, 2048, 256},
+        {"vllm-2026", "l40s", "llama-3.1-8b", NULL, false, 1, 2048, 256},
+        {"vllm-2026", "b200", "llama-3.1-8b", NULL, true, 1, 8192, 1024},
+        {"vllm-0.28", "b200", "llama-3.1-8b", NULL, false, 1, 16384, 1024},
+        {"vllm-2026", "h200", "deepseek-v3", NULL, false, 8, 8 * 8192, 8 * 1024},
+        {"vllm-2026", "l40s", "llama-3.1-8b", "budget_tokens=4096", false, 1, 4096, 256},
+        {"vllm-tpu", "tpu-v6e", "llama-3.1-8b", NULL, false, 1, 1024, 256},
+        {"sglang-2026", "l40s", "llama-3.1-8b", NULL, false, 1, 4096, 2048},
+        {"sglang-2025", "l40s", "llama-3.1-8b", NULL, false, 1, 8192, 2048},
+        {"sglang-2026", "rtx-4090", "llama-3.1-8b", NULL, false, 1, 2048, 2048},
+        {"sglang-2026", "h200", "deepseek-v3", NULL, false, 8, 8192, 8 * 2048},
+        {"sglang-2026", "h200", "deepseek-v3", NULL, true, 8, 8192, 48},
+        {"sglang-2026", "b200", "deepseek-v4-pro", NULL, true, 8, 16384, 256},
+        {"sglang-2026", "b200", "deepseek-v4-pro", "most_running=16", false, 8, 16384, 128},
+        {"sglang-2026", "h200", "deepseek-v3", "budget_of_all=65536", false, 8, 65536, 8 * 2048},
+        {"trtllm-1", "l40s", "llama-3.1-8b", NULL, false, 1, 8192, 2048},
+        {"serving", "l40s", "llama-3.1-8b", NULL, false, 1, 8192, 1024}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        sm_software s = *sm_software_of(cases[i].software);
+        assert_string_equal(s.name, cases[i].software);
+        const sm_source differs = sm_source_of("engine", cases[i].differs ? cases[i].differs : "");
+        if (cases[i].differs) assert_int_equal(sm_software_set(&s, &differs, NULL), SM_OK);
+        const sm_chip *chip = sm_chip_find(cases[i].chip, strlen(cases[i].chip));
+        sm_model model;
+        serve_case_model(&model, cases[i].model);
+        sm_software_on(&s, sm_chip_find("h100-sxm", 8), &model, !cases[i].drafts);
+        sm_software_on(&s, chip, &model, cases[i].drafts); /* nothing of another chip is left */
+        close_to(sm_software_budget(&s, cases[i].groups), cases[i].budget, 1e-9);
+        close_to(sm_software_most(&s, cases[i].groups), cases[i].most, 1e-9);
+        char told[256];
+        sm_software_differs(&s, told, sizeof told);
+        assert_string_equal(told, differs.text);
+    }
+}
+
 static void settings_are_checked(void **state) {
     static const char *const wrong[] = {"",
                                         "look_step=3",
@@ -300,6 +348,7 @@ int main(void) {
         cmocka_unit_test(what_comes_too_fast_is_taken_as_it_can),
         cmocka_unit_test(who_finds_no_room_waits),
         cmocka_unit_test(settings_read_back),
+        cmocka_unit_test(defaults_are_those_of_the_chip),
         cmocka_unit_test(settings_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

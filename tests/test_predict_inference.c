@@ -38,6 +38,18 @@ static sm_inference_row llama_70b(void) {
     return r;
 }
 
+/* Lengths that are all alike are simulated so. */
+static void what_a_row_tells_is_taken(void **state) {
+    sm_inference_row r = llama_70b();
+    inference_load load;
+    const char *why;
+    r.concurrency = 8;
+    assert_true(inference_load_of(&r, &load, &why) && load.load.shortest == 0);
+    r.len_sampling = "fixed";
+    assert_true(inference_load_of(&r, &load, &why) && load.load.shortest == 1);
+    assert_true(load.prompt == 1024 && load.output == 256);
+}
+
 static sm_inference_row deepseek(void) {
     sm_inference_row r = llama_70b();
     r.model.layers = 61;
@@ -449,6 +461,7 @@ static void measured_rows_are_met(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_row_tells_is_taken),
         cmocka_unit_test(models_of_rows),
         cmocka_unit_test(rows_share_models),
         cmocka_unit_test(dtypes_of_rows),

@@ -211,9 +211,29 @@ static void test_gathers(void **state) {
         assert_true(least >= 40 - 1e-6 && most <= 41);
         wait_beside(&o, 4, &least, &mean, &most);
         assert_true(least >= 0 && most <= 1 + 1e-6);
+        o.most_batch = 4; /* of which the long answer has one: places are waited for too */
+        wait_beside(&o, 4, &least, &mean, &most);
+        assert_true(least >= 40 - 1e-6);
     }
     assert_close(sm_simulation_gather(1), 1, 1e-12);
     assert_close(sm_simulation_gather(4), 4 * (1 + 1 / 2.0 + 1 / 3.0 + 1 / 4.0), 1e-12);
+}
+
+/* Each group of chips takes a prompt at least in a step, whatever their tokens come to. */
+static void test_groups(void **state) {
+    sm_engine engine = engine_of(&flat, 1e6);
+    sm_request request[8];
+    for (int i = 0; i < 8; i++) request[i] = (sm_request){.prompt = 100, .output = 1};
+    const double groups[] = {0, 1, 2, 4, 8}, steps[] = {8, 8, 5, 3, 2}; /* the first alone */
+    for (int i = 0; i < 5; i++) {
+        sm_simulation o = options_of(&engine, SM_POLICY_CONTINUOUS);
+        o.prefill_tokens = 100;
+        o.groups = groups[i];
+        simulate_list(&o, request, 8);
+        double last = 0;
+        for (size_t k = 0; k < book.n; k++) last = fmax(last, book.served[k].end_s);
+        assert_close(last, steps[i] * flat.start, 1e-9);
+    }
 }
 
 /* ---- one request alone ---- */
@@ -606,6 +626,7 @@ int main(void) {
         cmocka_unit_test(test_clients),
         cmocka_unit_test(test_looks),
         cmocka_unit_test(test_gathers),
+        cmocka_unit_test(test_groups),
         cmocka_unit_test(test_laws),
         cmocka_unit_test(test_jumps_equal_single_steps),
     };

@@ -21,7 +21,9 @@ SM_DECLARATIONS_BEGIN
 /* key, value where it is silent, least and most, what */
 #define SM_SOFTWARE_NUMBERS(X)                                                                     \
     X(budget_tokens, 8192, 1, 1e9, "of prefill in a step")                                         \
+    X(budget_of_all, 0, 0, 1e9, "the same of all groups of chips together; 0: of each")            \
     X(most_running, 1024, 1, 1e6, "sequences")                                                     \
+    X(most_of_all, 0, 0, 1e6, "the same of all groups of chips together; 0: of each")              \
     X(memory_share, 0.9, 0, 1, "of a GPU's memory, as the engine's option has it; 0: by its rule") \
     X(left_bytes_per_token, 0, 0, 1e9, "by that rule, of a step's budget of tokens")               \
     X(sampler_bytes, 14.2, 0, 1e4, "to draw the token of a sequence, for each of the vocabulary")  \
@@ -41,9 +43,21 @@ SM_DECLARATIONS_BEGIN
       "kernels, padding, the fullest chip")                                                        \
     X(drafted_tokens, 3, 1, 64, "of a step of multi-token prediction")                             \
     X(accepted, 0.68, 0, 1, "probability of each drafted token")
+/* What an engine takes where its launch does not say it: on chips whose driver reports so much
+ * memory, with this in their name and not that (NULL: any), for models of a family (NULL: any),
+ * where tokens are drafted. 0: it does not say that number. */
+typedef struct sm_software_default {
+    double memory_at_least;
+    const char *chip, *not_chip, *family;
+    bool drafts;
+    double budget_tokens, budget_of_all, most_running, most_of_all;
+} sm_software_default;
 struct sm_software {
     const char *name, *title;
     const char *like; /* the version whose constants stand in where it has none; NULL: none */
+    const sm_software_default *defaults; /* those that hold come one after the other */
+    int n_defaults;
+    bool budget_given, most_given, share_given; /* by sm_software_set: no default changes them */
 #define X(key, usual, what) bool key;
     SM_SOFTWARE_FLAGS(X)
 #undef X
@@ -56,6 +70,14 @@ const sm_software *sm_software_of(const char *name);
 /* What differs of a software: look_steps=30,most_running=128, the keys of data/engines, flags on or
  * off. SM_BAD_INPUT with the place of what is none of them. */
 sm_status sm_software_set(sm_software *software, const sm_source *source, sm_error *err);
+/* Its defaults on a chip, for a model, with drafts or without: idempotent. */
+void sm_software_on(sm_software *software, const sm_chip *chip, const sm_model *model, bool drafts);
+/* The software of a job with them. */
+const sm_software *sm_serve_software(const sm_serve *serve);
+/* Of chips in so many groups with sequences of their own: tokens of prefill in a step of all, and
+ * sequences that decode at once, as the software lets. */
+double sm_software_budget(const sm_software *software, double groups);
+double sm_software_most(const sm_software *software, double groups);
 /* That text again: in what it differs from the software of its name; empty: in nothing. */
 void sm_software_differs(const sm_software *software, char *out, size_t size);
 /* The constants of this chip under this software, else under the version that it is like, and so

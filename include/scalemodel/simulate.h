@@ -165,6 +165,8 @@ typedef struct sm_simulation {
     uint64_t seed;
     double prompt_tokens; /* of one prompt in a chunked step at most, as it is on one group of
                              chips; 0: all there is room for */
+    double groups; /* of chips with sequences of their own, each of which takes a prompt at least in
+                      a step of prompts; 0: one */
 } sm_simulation;
 #define sm_simulation_defaults(simulation)                                                         \
     sm_simulation_defaults_sized((simulation), sizeof *(simulation))
@@ -172,10 +174,10 @@ typedef struct sm_simulation {
  * 256 sequences, pages of 16 tokens. The engine is left NULL. What sm_simulation_defaults calls. */
 void sm_simulation_defaults_sized(sm_simulation *simulation, size_t size);
 
-/* Policy, sequences of a step, what one prompt takes of it, admission, and the steps between looks
- * and those that prompts are gathered for, as this software has them (load.h). apart: prompts are
- * prefilled elsewhere and handed over. The tokens of a step become 0, for an answer to fill: the
- * software's budget for each group of chips that has sequences of its own. */
+/* Policy, admission, and the steps between looks and those that prompts are gathered for, as this
+ * software has them (load.h). apart: prompts are prefilled elsewhere and handed over. Tokens and
+ * sequences of a step become 0, for an answer to fill: the software's for the groups of chips that
+ * have sequences of their own. */
 void sm_simulation_follow(sm_simulation *simulation, const sm_software *software, bool apart);
 /* Requests until each of so many groups of chips has one, where they come to them at random. */
 double sm_simulation_gather(double groups);

@@ -13,7 +13,7 @@
  * each group by itself, so that only the matmuls of n and P tokens are not those of each alone. */
 #include "scalemodel/load.h"
 #include "scalemodel/simulate.h"
-#include "serve_space.h"
+#include "load_steps.h"
 
 #include <assert.h>
 #include <math.h>
@@ -336,7 +336,7 @@ static sm_status make_steps(sm_serve *serve, const sm_plan *plan, bool follows, 
     t->follows = follows;
     t->replicas = d.replicas / t->copies;
     t->expert_groups = expert_groups(&d) / t->copies;
-    t->most_tokens = serve->job.software->budget_tokens;
+    t->most_tokens = load_budget(&serve->software, &t->plan, serve);
     t->depth = serve->job.speculation.depth;
     if (t->depth < 0) {
         decode_time best;

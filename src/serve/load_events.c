@@ -127,12 +127,14 @@ static void set_policy(const events *e, const sm_engine engine[2], sm_simulation
     o->replicas = (int)e->engines;
     o->prefill_replicas = (int)e->prefill_engines;
     o->most_batch = e->room;
+    o->prompt_tokens = load_budget(software, &engines->plan, engines->decode);
     const sm_plan *prefill = &engines->prefill_plan;
-    double groups = load_groups(prefill, engines->prefill) * prefill->pipeline;
-    double budget = software->budget_tokens * groups;
+    double budget =
+        sm_software_budget(software, load_groups(prefill, engines->prefill)) * prefill->pipeline;
     double least = e->clients > 0 ? o->most_batch + 1 : 1;
     o->prefill_tokens = larger(least, floor(budget / e->each));
     o->chunk_tokens = larger(o->most_batch + 1, o->prefill_tokens);
+    o->groups = floor(load_groups(prefill, engines->prefill) / e->each);
     double gather = sm_simulation_gather(load_groups(&engines->plan, engines->decode));
     o->gather = larger(1, gather / e->each);
     o->concurrency = e->clients;

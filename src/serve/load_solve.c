@@ -132,7 +132,8 @@ static sm_load_times queue(load_steps *c, double most_running) {
     sm_load_times t = {.ttft_s = load_prefill_s(c, 1), .running = fmax(1, most_running)};
     if (c->load->no_decode) {
         const sm_serve *s = c->e->prefill;
-        double each = fmax(1, c->software->budget_tokens / s->job.prompt);
+        double budget = load_budget(c->software, &c->e->prefill_plan, s);
+        double each = fmax(1, budget / s->job.prompt);
         double prompts = each * load_groups(&c->e->prefill_plan, s);
         t.request_s = load_prefill_s(c, prompts) / prompts / c->prefill_n;
         t.latency_s = t.ttft_s;

@@ -98,17 +98,22 @@ double load_groups(const sm_plan *plan, const sm_serve *s) {
     return fmax(1, sm_plan_groups(plan, &s->model) / plan->data);
 }
 
-/* Tokens of a prompt that one step takes. */
-static double chunk_of(const load_steps *c) {
-    bool whole = c->e->apart || !c->software->mixed_steps;
-    return fmin(new_tokens(c->e->decode), whole ? INFINITY : c->software->budget_tokens);
+double load_budget(const sm_software *software, const sm_plan *plan, const sm_serve *s) {
+    const double groups = load_groups(plan, s);
+    return sm_software_budget(software, groups) / groups;
 }
 
-/* What a step takes longer for so many chunks of prompts on so many groups of chips: a step of
+/* Tokens of a prompt that one step takes. */
+static double chunk_of(const load_steps *c, double budget) {
+    bool whole = c->e->apart || !c->software->mixed_steps;
+    return fmin(new_tokens(c->e->decode), whole ? INFINITY : budget);
+}
+
+/* What a step takes longer for so many tokens of prompts on so many groups of chips: a step of
  * their own where the software does so, or where they would take longer beside decoding. */
-static double with_prompts_s(load_steps *c, double n, double decode_s, double chunks,
+static double with_prompts_s(load_steps *c, double n, double decode_s, double tokens,
                              double groups) {
-    double tokens = chunks * chunk_of(c), prompts = tokens / new_tokens(c->e->decode);
+    double prompts = tokens / new_tokens(c->e->decode);
     double own_s = prefill_each_s(c, fmax(groups, prompts)) * prompts * c->e->plan.pipeline;
     if (!c->software->mixed_steps) return own_s;
     return fmin(own_s, fmax(0, mixed_s(c, n, tokens, groups) - decode_s));
@@ -126,20 +131,20 @@ static double with_prompts_s(load_steps *c, double n, double decode_s, double ch
 double load_added_s(load_steps *c, double n, double decode_s, double yield) {
     const sm_serve *s = c->e->decode;
     const sm_software *software = c->software;
-    double prompt = new_tokens(s), chunk = chunk_of(c), stages = c->e->plan.pipeline;
+    double budget = load_budget(software, &c->e->plan, s), stages = c->e->plan.pipeline;
+    double prompt = new_tokens(s), chunk = chunk_of(c, budget);
     double groups = fmax(1, fmin(n, load_groups(&c->e->plan, s)));
     double come = prompt * n * yield / s->job.output / stages / chunk;
     double looks = fmax(1, fmax(software->look_steps, software->gather_steps));
     bool in_turn = c->lower || c->load->kind == SM_LOAD_QUEUE || groups <= 1;
     /* Chunks of a step: of a Poisson process those where there are any. */
-    double some = come * looks / -expm1(-come * looks),
-           most = fmax(1, software->budget_tokens / chunk);
+    double some = come * looks / -expm1(-come * looks), most = fmax(1, budget / chunk);
     double with = in_turn ? groups : fmin(groups, some);
     double chunks = fmin(fmax(with, some), with * most), share = fmin(1, come / chunks);
     double shown = c->any || c->lower ? 1 / stages
                    : share > 0        ? -expm1(stages * log1p(-share)) / (share * stages)
                                       : 1;
-    double longer = with_prompts_s(c, n, decode_s, chunks, with);
+    double longer = with_prompts_s(c, n, decode_s, chunks * chunk, with);
     double steps = prompt / (chunk * chunks) * shown;
     /* Of two least times the difference is no least: as much of it as leaves a sum of both. */
     if (c->any && software->mixed_steps) steps = fmin(steps, s->job.output / (n * yield));

@@ -26,6 +26,8 @@ double load_prefill_s(load_steps *c, double n);
 double load_decode_s(load_steps *c, double n, double *tokens);
 /* Groups of chips of an engine with sequences of their own. */
 double load_groups(const sm_plan *plan, const sm_serve *s);
+/* Tokens of prefill that a step of one of them takes. */
+double load_budget(const sm_software *software, const sm_plan *plan, const sm_serve *s);
 /* What the prompt of a request adds to the steps, of n sequences that decode in decode_s and get
  * `tokens` each, beside those prompts that come on average. */
 double load_added_s(load_steps *c, double n, double decode_s, double tokens);

@@ -103,7 +103,9 @@ static double peak_token(const piece *of, const sm_degrees *d, bool experts) {
 static void start_engine(const sm_serve *s, const sm_plan *plan, const variant *prefill,
                          holding *f) {
     const sm_software *e = s->job.software;
-    const double tokens = e->budget_tokens, sequences = smaller(e->most_running, tokens);
+    const double groups = larger(1, f->d.replicas / plan->data);
+    const double tokens = sm_software_budget(e, groups) / groups,
+                 sequences = smaller(sm_software_most(e, groups) / groups, tokens);
     double experts = 0;
     for (int k = 0; k < s->kinds; k++)
         experts = larger(experts, peak_token(&prefill->piece[k], &f->d, true));
@@ -176,7 +178,7 @@ static stage_bytes stage_of(const sm_serve *s, const holding *f, int stage) {
     return b;
 }
 
-static double memory_of(const sm_chip *chip) {
+double driver_memory(const sm_chip *chip) {
     const double driver = chip->driver_memory_bytes.value;
     return driver > 0 ? driver : chip->memory_bytes.value;
 }
@@ -190,9 +192,10 @@ typedef struct allowance {
 
 static allowance allowed(const sm_serve *s, const holding *f, double params) {
     const sm_software *e = s->job.software;
-    const double all = memory_of(&s->system.chip), own = f->step + f->outside;
+    const double all = driver_memory(&s->system.chip), own = f->step + f->outside;
     const double span = all - f->outside, taken = params + f->gathered + own;
-    const double rule = 1 - e->left_bytes_per_token * e->budget_tokens / span;
+    const double budget = e->budget_of_all > 0 ? e->budget_of_all : e->budget_tokens;
+    const double rule = 1 - e->left_bytes_per_token * budget / span;
     if (!s->starts) return (allowance){0, s->system.chip.memory_bytes.value, 1 - s->reserve};
     if (e->share_is_of_rest) return (allowance){taken, larger(0, all - taken), e->memory_share};
     if (!e->share_is_static) return (allowance){0, all, e->memory_share};

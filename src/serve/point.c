@@ -186,7 +186,8 @@ static void fill_times(const sm_serve_job *job, const sm_step_price *prefill,
 
 /* Where requests wait for room, as many run as the memory and the software let. */
 static sm_status price_point(sm_serve *s, sm_serve_point *p, double simulated_s, sm_error *err) {
-    double most = smaller(larger(1, p->most_batch), s->job.software->most_running);
+    double software = sm_software_most(&s->software, sm_plan_groups(&p->plan, &s->model));
+    double most = smaller(larger(1, p->most_batch), software);
     decode_time decode;
     sm_step_price prefill;
     point_load load;

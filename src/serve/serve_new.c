@@ -176,6 +176,7 @@ void sm_serve_set_calibration(sm_serve *s, const sm_calibration *calibration) {
 }
 
 const sm_calibration *sm_serve_calibration(const sm_serve *s) { return s->calibration; }
+const sm_software *sm_serve_software(const sm_serve *s) { return &s->software; }
 
 void serve_set_system(sm_serve *s, const sm_system *system) {
     bool gpu = system->torus_dims == 0 && system->chip.fabric == SM_FABRIC_SWITCH;
@@ -184,6 +185,7 @@ void serve_set_system(sm_serve *s, const sm_system *system) {
     s->starts = gpu && s->job.reserve < 0;
     s->usd_per_chip_hour = s->job.usd_per_chip_hour;
     if (s->usd_per_chip_hour < 0) s->usd_per_chip_hour = sm_chip_usd_per_hour(&system->chip);
+    sm_software_on(&s->software, &system->chip, &s->model, s->job.speculation.depth != 0);
     sm_curve_memo_forget(&s->curves);
     if (s->draft) serve_set_system(s->draft, system);
 }
@@ -219,7 +221,8 @@ sm_status sm_serve_change(sm_serve *s, const sm_serve_job *given, sm_error *err)
     s->job = *job;
     s->job.model = &s->model;
     s->job.system = &s->system;
-    if (!job->software) s->job.software = sm_software_of(NULL);
+    s->software = job->software ? *job->software : *sm_software_of(NULL);
+    s->job.software = &s->software;
     if (job->imbalance == 0) s->job.imbalance = s->job.software->expert_imbalance;
     s->job.eager |= s->job.software->eager_launches;
     sm_serve_free(s->draft);

@@ -6,7 +6,7 @@
  * Programs are of one query and one key, so that one partition stands for every length. */
 #pragma once
 #include "partition.h"
-#include "scalemodel/serve.h"
+#include "scalemodel/load.h"
 
 enum {
     MAX_PIECES = SM_MAX_LAYER_KINDS + SM_MAX_OUTSIDE, /* kinds, embedding and others, head */
@@ -52,7 +52,8 @@ struct sm_serve {
     sm_calibration own;    /* a copy: what calibration points to */
     sm_calibration kernel; /* the same for one kernel of a graph: its gap, not its launch */
     const sm_calibration *calibration;
-    sm_serve_job job; /* its model and system point here */
+    sm_serve_job job;     /* its model, system and software point here */
+    sm_software software; /* with its defaults on the system */
     double usd_per_chip_hour, reserve;
     bool starts; /* an engine of a GPU, which measures its memory as it starts */
     int kinds;   /* in use; piece k is kind k */
@@ -402,6 +403,8 @@ typedef struct holding {
 void find_tokens(piece *piece); /* of its program */
 /* Bytes of a sequence's state that a chip has of one layer of this kind. */
 double state_held(const sm_serve *s, const piece *layer, int kind, const sm_degrees *d);
+/* As the driver reports it; else the datasheet's. */
+double driver_memory(const sm_chip *chip);
 sm_status holding_of(sm_serve *s, const sm_plan *plan, double tokens_each, holding *out,
                      sm_error *err);
 void holding_memory(const sm_serve *s, const holding *f, double sequences, double step_tokens,

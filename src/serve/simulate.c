@@ -29,9 +29,8 @@ void sm_simulation_follow(sm_simulation *simulation, const sm_software *software
     simulation->policy = apart                   ? SM_POLICY_DISAGGREGATED
                          : software->mixed_steps ? SM_POLICY_CHUNKED
                                                  : SM_POLICY_CONTINUOUS;
-    simulation->most_batch = software->most_running;
+    simulation->most_batch = simulation->prompt_tokens = 0.0;
     simulation->chunk_tokens = simulation->prefill_tokens = 0.0;
-    simulation->prompt_tokens = software->budget_tokens;
     simulation->admission_s = software->admission_s + (apart ? software->handover_s : 0.0);
     simulation->look_steps = software->look_steps;
     simulation->gather_steps = software->gather_steps;
@@ -450,7 +449,8 @@ static sm_status check_options(const sm_simulation *o, sm_error *err) {
         return sm_fail(err, SM_BAD_INPUT, "a page has 1 to %d tokens", MOST_PAGE);
     if (!is_within(o->chunk_tokens, 1.0, SM_MAX_TOKENS) ||
         !is_within(o->prefill_tokens, 1.0, SM_MAX_TOKENS) ||
-        (o->prompt_tokens != 0.0 && !is_within(o->prompt_tokens, 1.0, SM_MAX_TOKENS)))
+        (o->prompt_tokens != 0.0 && !is_within(o->prompt_tokens, 1.0, SM_MAX_TOKENS)) ||
+        !is_within(o->groups, 0.0, SM_MAX_TOKENS))
         return sm_fail(err, SM_BAD_INPUT, "a step takes 1 to %.0f tokens", SM_MAX_TOKENS);
     return check_classes(o, err);
 }

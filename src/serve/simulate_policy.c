@@ -63,11 +63,13 @@ static sm_status place(sim_simulation *s, sim_replica *r, int slot) {
     return add_part(s, r, slot, q->target - q->length);
 }
 
-/* Whole prompts go together up to prefill_tokens, a static batch however long. */
+/* Whole prompts go together up to prefill_tokens, and one of each group of chips, which may take
+ * more steps than one for it; a static batch however long. */
 static bool fits_step(const sim_simulation *s, const sim_replica *r, const sim_sequence *q,
                       int64_t taken) {
     sm_policy policy = s->options->policy;
-    if (r->parts == 0 || q->ready || policy == SM_POLICY_STATIC || policy == SM_POLICY_CHUNKED)
+    if (r->parts < (int)fmax(1.0, s->options->groups) || q->ready || policy == SM_POLICY_STATIC ||
+        policy == SM_POLICY_CHUNKED)
         return true;
     return (double)(taken + q->prompt + q->done) <= s->options->prefill_tokens;
 }
@@ -88,10 +90,12 @@ static void look(sim_simulation *s, sim_replica *r) {
 }
 
 /* Prompts that have room wait for others, so that no group of chips computes while the rest waits.
- * How many are missing; SIM_NONE: nobody is waited for. */
+ * How many are missing, of those that wait or of places; SIM_NONE: nobody is waited for. */
 int sim_gathers(const sim_simulation *s, const sim_replica *r) {
     if (s->options->gather_steps < 1.0 || r->role != SIM_WHOLE) return SIM_NONE;
     int waiting = s->load[r - s->replica] - r->running.n, most = (int)s->options->gather;
+    int64_t places = s->most_batch - r->running.n;
+    if (places < waiting) waiting = (int)places;
     return waiting < most ? most - waiting : 0;
 }
 

@@ -9,10 +9,12 @@ static bool is_phase(const sm_inference_row *r, const char *phase) {
     return strcmp(r->phase, phase) == 0;
 }
 
-/* "uniform[0.8L,L]", "uniform[1,L]" and "lognormal[1.1]"; of the last two means are stated. */
+/* "uniform[0.8L,L]", "uniform[1,L]" and "lognormal[1.1]"; of the last two means are stated.
+ * "fixed": all are alike. */
 static double lengths_of(const sm_inference_row *r, sm_load *load) {
     if (strncmp(r->len_sampling, "uniform[0.8L", 12) == 0) return (1 + SM_LOAD_SHORTEST) / 2;
     if (strncmp(r->len_sampling, "uniform[1,", 10) == 0) load->shortest = 0.5 / r->input_len;
+    if (strcmp(r->len_sampling, "fixed") == 0) load->shortest = 1;
     if (strncmp(r->len_sampling, "lognormal[", 10) == 0) load->spread = atof(r->len_sampling + 10);
     return 1;
 }

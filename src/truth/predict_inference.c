@@ -22,10 +22,13 @@ struct truth_serving {
 };
 
 /* Whoever publishes a benchmark tunes its engine, to what is not told: the driver keeps little, and
- * a scheduler fills most of the rest. The room that an engine printed is that of its options. */
+ * a scheduler fills most of the rest. The room that an engine printed, or whose share of the memory
+ * is told, is that of its options. */
 static const double KEPT_FREE = 0.03, TAKEN = 0.9;
 
-static bool prints_room(const truth_serving *t) { return t->row->of.inference.kv_tokens > 0; }
+static bool tells_room(const truth_serving *t) {
+    return t->row->of.inference.kv_tokens > 0 || t->set.share_given;
+}
 
 /* ---- making ready ---- */
 
@@ -75,7 +78,7 @@ static sm_status start(const truth_serving *t, const sm_system *system, sm_serve
         .prompt = t->load.prompt,
         .prefix = fmin(fmax(0, t->row->of.inference.cached_len), t->load.prompt - 1),
         .output = t->load.output,
-        .reserve = prints_room(t) ? -1 : KEPT_FREE,
+        .reserve = tells_room(t) ? -1 : KEPT_FREE,
         .usd_per_chip_hour = 0};
     return row_serve_borrow(&job, out, err);
 }
@@ -84,7 +87,7 @@ static sm_status start(const truth_serving *t, const sm_system *system, sm_serve
  * keeps room for all of it. Each rank of data-parallel attention has a schedule of its own. */
 static sm_status fitting(truth_serving *t, double tokens, sm_serve_room *room, sm_error *err) {
     return sm_serve_room_of(t->decode, &t->layout.decode.plan, tokens,
-                            fmin(t->software->budget_tokens, 8192), room, err);
+                            fmin(sm_serve_software(t->decode)->budget_tokens, 8192), room, err);
 }
 
 static sm_status count_running(truth_serving *t, sm_error *err) {
@@ -98,7 +101,7 @@ static sm_status count_running(truth_serving *t, sm_error *err) {
     if (s) return s;
     t->kv_tokens = whole.kv_tokens;
     const double most = t->software->reserves_whole_requests ? whole.most : half.most;
-    t->most_running = fmin(TAKEN * most, t->software->most_running * ranks);
+    t->most_running = fmin(TAKEN * most, sm_software_most(sm_serve_software(t->decode), ranks));
     t->most_possible = fmax(half.most, t->most_running);
     return SM_OK;
 }
@@ -143,12 +146,14 @@ void truth_serving_free(truth_serving *t) {
     sm_free(t);
 }
 
-/* Of software that is not known nothing that differs is known. */
+/* Of software that is not known nothing that differs is known. Recipes of pools apart set their
+ * limits: where they were not read, an engine's defaults are not what ran. */
 sm_status truth_serving_engine(truth_serving *t, const sm_software *engine, sm_error *err) {
     const char *differs = t->row->of.inference.engine;
     const sm_source source = sm_source_of("engine", differs ? differs : "");
     t->set = *engine;
     t->software = &t->set;
+    t->set.budget_given = t->set.most_given = t->row->of.inference.disagg == SM_YES;
     if (source.length == 0 || strcmp(engine->name, "serving") == 0) return SM_OK;
     return sm_software_set(&t->set, &source, err);
 }

@@ -71,11 +71,13 @@ static sm_status read_plan(sm_serve_asked *q, sm_error *err) {
 
 static sm_status read_question(sm_serve_asked *q, sm_error *err) {
     const sm_serve_question *in = &q->in;
+    q->software = in->engine ? *in->engine : *sm_software_of(in->software);
+    sm_software_on(&q->software, &in->system->chip, in->model, in->speculation.depth != 0);
     q->job =
         (sm_serve_job){.size = sizeof(sm_serve_job),
                        .model = in->model,
                        .system = in->system,
-                       .software = in->engine ? in->engine : sm_software_of(in->software),
+                       .software = &q->software,
                        .alone = in->alone,
                        .prompt = in->prompt > 0.0 ? in->prompt : USUAL_PROMPT,
                        .output = in->output > 0.0 ? in->output : USUAL_OUTPUT,
@@ -160,7 +162,7 @@ sm_status sm_serve_in_flight(sm_serve_asked *q, sm_serve *serve, sm_error *err) 
                       .n = 1,
                       .prefill_n = 1};
     const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = q->in.concurrency};
-    double most = q->job.software->most_running;
+    double most = sm_software_most(&q->software, sm_plan_groups(plan, q->in.model));
     sm_load_times times;
     sm_serve_room room;
     sm_status status = sm_serve_room_of(serve, plan, sm_serve_longest(&q->job),

@@ -2,12 +2,14 @@
  * found. */
 #pragma once
 #include "question.h"
+#include "scalemodel/load.h"
 
 enum { SM_MAX_SHARES = 32 }; /* numbers of chips of a replica */
 enum { SM_MAX_CHOICES = SM_MAX_DTYPES * SM_MAX_DTYPES * SM_MAX_DTYPES, SM_MAX_BATCHES = 32 };
 typedef struct sm_serve_asked {
     sm_serve_question in;
     sm_serve_job job;           /* points to the models and the system of `in` */
+    sm_software software;       /* with its defaults on the chip */
     const char *dtype_words[3]; /* of weights, cache, compute: "int8,bf16" */
     int choices;
     sm_serve_dtypes choice[SM_MAX_CHOICES]; /* to search; job holds that of the point shown */
@@ -112,7 +114,13 @@ sm_status sm_serve_compare(const sm_serve_question *question, sm_report *r, sm_e
 /* ---- the parts of the answer: as the page, and as data ---- */
 /* What is served, and how: on so, computed in these types. */
 /* In what the engine differs from its software. */
+/* Whose constants stand in where the software that is named has none on the chip. */
+void sm_stand_in_page(sm_report *r, const char *named, const sm_chip *chip,
+                      const sm_calibration *used);
 void sm_engine_page(sm_report *r, const sm_software *engine);
+/* Which of the limits of a step are defaults of a software that are known. */
+void sm_engine_limits_page(sm_report *r, const sm_software *engine, const sm_chip *chip,
+                           bool tokens, bool sequences);
 void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, const char *compute);
 void sm_serve_search_page(sm_report *r, const sm_serve_result *s);
 /* Why there is no point, or why it will not do, as a sentence. */

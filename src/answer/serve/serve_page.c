@@ -158,10 +158,7 @@ static void speed_lines(sm_report *r, const sm_serving_found *a) {
                    sm_show_seconds(r, ends.high), a->q->used->chip, a->q->used->software,
                    sm_show_seconds(r, p->tpot_s[0]),
                    sm_serve_bound_words(r, a->q->in.system, &p->decode));
-    const char *named = a->q->in.software;
-    if (named && strcmp(a->q->used->software, named) != 0)
-        sm_report_text(r, "Of %s nothing was measured on %s: %s stands in.", named,
-                       a->q->in.system->chip.name, a->q->used->software);
+    sm_stand_in_page(r, a->q->in.software, &a->q->in.system->chip, a->q->used);
     sm_bound_note(r, a->q->used, "a token", p->tpot_s[0], p->tpot_s[1]);
     sm_report_text(r, "First token after %s (bound %s)%s.", sm_show_seconds(r, p->ttft_s[1]),
                    sm_show_seconds(r, p->ttft_s[0]), first_words(r, a));
@@ -403,6 +400,16 @@ static void fleet_page(sm_report *r, const sm_serving_found *a) {
                           "replicas too.");
 }
 
+void sm_stand_in_page(sm_report *r, const char *named, const sm_chip *chip,
+                      const sm_calibration *used) {
+    if (!named || strcmp(used->software, named) == 0) return;
+    bool usual = !sm_software_calibration(chip, named);
+    sm_report_text(r, "Of %s nothing was measured on %s%s: %s%s.", named, chip->name,
+                   usual ? " or chips like it" : "",
+                   usual ? "what is usual there stands in, under its own schedule" : used->software,
+                   usual ? "" : " stands in");
+}
+
 void sm_engine_page(sm_report *r, const sm_software *engine) {
     char differs[512];
     sm_software_differs(engine, differs, sizeof differs);
@@ -410,6 +417,21 @@ void sm_engine_page(sm_report *r, const sm_software *engine) {
     bool any = strcmp(engine->name, "serving") == 0;
     sm_report_text(r, "The engine has %s; all else is %s%s.", differs, any ? "usual" : "as in ",
                    any ? "" : engine->name);
+}
+
+/* "8192 tokens over all groups of chips" */
+static const char *limit_words(sm_report *r, double each, double all, const char *what) {
+    return sm_textf(r, "%s %s%s", sm_show_exact(r, all > 0 ? all : each), what,
+                    all > 0 ? " over all groups of chips" : "");
+}
+
+void sm_engine_limits_page(sm_report *r, const sm_software *e, const sm_chip *chip, bool tokens,
+                           bool sequences) {
+    if (e->n_defaults == 0 || (!tokens && !sequences)) return;
+    const char *chunk = limit_words(r, e->budget_tokens, e->budget_of_all, "tokens of prompts"),
+               *most = limit_words(r, e->most_running, e->most_of_all, "sequences");
+    sm_report_text(r, "A step takes at most %s%s%s, the default of %s on %s.", tokens ? chunk : "",
+                   tokens && sequences ? " and " : "", sequences ? most : "", e->name, chip->name);
 }
 
 void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, const char *compute) {
@@ -423,7 +445,9 @@ void sm_serve_job_page(sm_report *r, const sm_serve_asked *q, const char *on, co
                    sm_show_exact(r, job->prompt), sm_show_exact(r, job->output), q->dtype_words[0],
                    job->as_stored ? " as the checkpoint stores them" : "", q->dtype_words[1],
                    compute);
-    sm_engine_page(r, job->software);
+    sm_engine_page(r, &q->software);
+    sm_engine_limits_page(r, &q->software, &q->in.system->chip, !q->software.budget_given,
+                          !q->software.most_given);
     if (model->max_seq > 0 && longest > (double)model->max_seq)
         sm_report_text(r, "%s was made for sequences of %s tokens; these have %s.", model->name,
                        sm_show_exact(r, (double)model->max_seq), sm_show_exact(r, longest));

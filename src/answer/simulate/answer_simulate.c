@@ -8,6 +8,8 @@
 typedef struct sm_simulate_asked {
     sm_engine engine; /* the first, for report->kept is its address */
     sm_simulate_question in;
+    sm_software software;      /* with its defaults on the chip */
+    bool own_tokens, own_most; /* those count for a step */
     sm_serve_job job;
     sm_plan plan, prefill_plan;
     const char *plan_text, *prefill_plan_text; /* as the library writes them */
@@ -298,7 +300,9 @@ static void show_answer(sm_report *r, const sm_simulate_asked *q) {
                        o->most_batch);
     if (q->plan.data > 1)
         sm_report_text(r, "%d copies of the model, each an engine of its own", o->replicas);
-    sm_engine_page(r, q->in.engine);
+    sm_engine_page(r, &q->software);
+    sm_engine_limits_page(r, &q->software, &q->in.system->chip, q->own_tokens, q->own_most);
+    sm_stand_in_page(r, q->in.software, &q->in.system->chip, sm_serve_calibration(q->serve));
     if (q->padding > 0) sm_padding_note(r, &q->plan, q->in.model, q->job.model, q->padding);
     if (q->in.trace) sm_report_text(r, "requests: %s", arrivals_words(r, q));
     else
@@ -355,6 +359,8 @@ static void put_question(sm_report *r, const sm_simulate_asked *q) {
     if (o->policy == SM_POLICY_DISAGGREGATED) {
         sm_put(r, r->data, "prefill_plan|prefill_replicas", q->prefill_plan_text, prefill_replicas);
     }
+    sm_put(r, r->data, "software|most_batch|step_tokens", q->software.name, o->most_batch,
+           o->policy == SM_POLICY_CHUNKED ? o->chunk_tokens : o->prefill_tokens);
     sm_put(r, r->data, "arrivals|kv_tokens|speculation_depth|tokens_per_step", arrivals_words(r, q),
            q->engine.kv_tokens * q->plan.data, q->engine.drafted, q->engine.tokens_per_step);
 }
@@ -568,8 +574,9 @@ static sm_status choose_plan(sm_simulate_asked *q, sm_error *err) {
 static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
     sm_simulate_question *in = &q->in;
     sm_simulation_defaults(&q->options);
-    if (!in->engine) in->engine = sm_software_of(in->software);
-    sm_simulation_follow(&q->options, in->engine, false);
+    q->software = in->engine ? *in->engine : *sm_software_of(in->software);
+    sm_software_on(&q->software, &in->system->chip, in->model, in->speculation.depth != 0);
+    sm_simulation_follow(&q->options, &q->software, false);
     if (in->simulation) {
         sm_status status = sm_sized_take(&q->options, sizeof q->options, in->simulation, err);
         if (status) return status;
@@ -594,7 +601,7 @@ static sm_status read_question(sm_simulate_asked *q, sm_error *err) {
                             .prompt = sm_synthetic_prompt(&q->draw),
                             .output = q->draw.lengths.output,
                             .speculation = in->speculation,
-                            .software = in->engine,
+                            .software = &q->software,
                             .reserve = -1.0,
                             .usd_per_chip_hour = -1.0};
     sm_status status = in->plan.text ? SM_OK : choose_plan(q, err);
@@ -623,11 +630,29 @@ static sm_status make_engine(sm_simulate_asked *q, const sm_plan *plan, const sm
     return sm_question_blame(text, status, err);
 }
 
-/* Each group of chips with sequences of its own has a step's budget, and each group of a pipeline,
- * as in serve. */
-static double software_budget(const sm_simulate_asked *q, const sm_plan *plan) {
-    double groups = sm_plan_groups(plan, q->in.model) / plan->data * plan->pipeline;
-    return fmin(SM_MAX_TOKENS, q->in.engine->budget_tokens * groups);
+/* Groups of chips of a copy with sequences of their own. */
+static double groups_of(const sm_simulate_asked *q, const sm_plan *plan) {
+    return fmax(1.0, sm_plan_groups(plan, q->in.model) / plan->data);
+}
+
+/* Each group of a pipeline has a step's budget, as in serve; one prompt that of its group. */
+static void fill_limits(sm_simulate_asked *q) {
+    sm_simulation *o = &q->options;
+    const sm_plan *plan = &q->plan, *prefill = &q->prefill_plan;
+    const double groups = groups_of(q, plan), both = groups * plan->pipeline,
+                 budget = sm_software_budget(&q->software, groups) * plan->pipeline,
+                 apart = sm_software_budget(&q->software, groups_of(q, prefill));
+    const bool chunked = o->policy == SM_POLICY_CHUNKED;
+    q->own_most = o->most_batch <= 0.0 && !q->software.most_given;
+    q->own_tokens =
+        (chunked ? o->chunk_tokens : o->prefill_tokens) <= 0.0 && !q->software.budget_given;
+    if (o->most_batch <= 0.0) o->most_batch = sm_software_most(&q->software, groups);
+    if (o->chunk_tokens <= 0.0) o->chunk_tokens = fmin(SM_MAX_TOKENS, budget);
+    if (o->prefill_tokens <= 0.0)
+        o->prefill_tokens = fmin(SM_MAX_TOKENS, apart * prefill->pipeline);
+    if (o->prompt_tokens <= 0.0) o->prompt_tokens = fmax(1.0, o->chunk_tokens / both);
+    o->gather = sm_simulation_gather(groups);
+    o->groups = groups_of(q, prefill);
 }
 
 /* Copies of a model are engines of their own. */
@@ -640,10 +665,7 @@ static sm_status make_engines(sm_simulate_asked *q, sm_error *err) {
         sm_question_pad(q->report, &q->plan, &q->job.model, q->job.prompt, &q->padding, err);
     if (!status) status = sm_serve_new(&q->job, &q->serve, err);
     if (status) return status;
-    if (q->options.chunk_tokens <= 0.0) q->options.chunk_tokens = software_budget(q, &q->plan);
-    if (q->options.prefill_tokens <= 0.0)
-        q->options.prefill_tokens = software_budget(q, &q->prefill_plan);
-    q->options.gather = sm_simulation_gather(sm_plan_groups(&q->plan, q->in.model) / q->plan.data);
+    fill_limits(q);
     sm_serve_set_calibration(q->serve, q->in.calibration);
     status = make_engine(q, &q->plan, &q->in.plan, &q->engine, err);
     if (!status && q->options.policy == SM_POLICY_DISAGGREGATED)

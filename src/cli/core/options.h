@@ -332,6 +332,11 @@ sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
 sm_status cli_constants(const cli_call *call, const sm_chip *chip,
                         const cli_calibration_values *given, const sm_calibration **out,
                         sm_error *err);
+/* The same of serving; of an engine that is known and was measured neither on the chip nor on one
+ * like it (NULL): the chip's usual ones. */
+sm_status cli_serving_constants(const cli_call *call, const sm_chip *chip,
+                                const cli_calibration_values *given, const sm_calibration **out,
+                                sm_error *err);
 /* SM_BAD_INPUT: the chip has no constants of this software, which the option names. */
 sm_status cli_fail_software(const cli_call *call, const sm_chip *chip, const char *option,
                             const char *software, sm_error *err);

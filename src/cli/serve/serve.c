@@ -122,7 +122,8 @@ static sm_status read_rest(const cli_call *call, serving *v, sm_error *err) {
         const sm_system *system = i ? &v->systems[i] : &v->system;
         if (system->chips < least->chips) least = system;
         if (constants)
-            status = cli_calibration(call, &system->chip, &v->constants, &v->calibrations[i], err);
+            status =
+                cli_serving_constants(call, &system->chip, &v->constants, &v->calibrations[i], err);
     }
     if (constants) q->calibration = v->calibrations[0];
     if (constants && q->n_systems > 0) q->calibrations = v->calibrations;
@@ -147,8 +148,8 @@ static sm_status read_pools(const cli_call *call, serving *v, sm_error *err) {
     q->prefill_system = &v->prefill_system;
     sm_status status = cli_system(call, v->prefill_on, &v->prefill_system, err);
     return status ? status
-                  : cli_constants(call, &v->prefill_system.chip, &v->constants,
-                                  &q->prefill_calibration, err);
+                  : cli_serving_constants(call, &v->prefill_system.chip, &v->constants,
+                                          &q->prefill_calibration, err);
 }
 
 static sm_status read_job(const cli_call *call, serving *v, sm_error *err) {

@@ -43,11 +43,12 @@ static const cli_option simulate_table[] = {
      .help = "behind the router; those that decode when disaggregated", .lowest = 1,
      .highest = MOST_REPLICAS, .by_default = "1"},
     {"batch", 0, CLI_COUNT, SIMULATE(most_batch), "N", .help = "sequences at once in a replica",
-     .lowest = 1, .highest = 1 << 20, .default_says = "that of the software, usually 1024"},
+     .lowest = 1, .highest = 1 << 20,
+     .default_says = "that of the software on the chip, usually 1024"},
     {"chunk", 0, CLI_COUNT, SIMULATE(chunk_tokens), "TOKENS",
      .help = "tokens of a chunked step, decoding ones included", .lowest = 1,
      .highest = SM_MAX_TOKENS,
-     .default_says = "that of the software, usually 8192, for each group of chips with sequences"},
+     .default_says = "that of the software on the chip, usually 8192 a group of chips"},
     {"prefill-tokens", 0, CLI_COUNT, SIMULATE(prefill_tokens), "TOKENS",
      .help = "most of other prefill steps", .lowest = 1, .highest = SM_MAX_TOKENS,
      .default_says = "the same"},
@@ -150,7 +151,8 @@ static sm_status read_question(const cli_call *call, simulating *v, sm_error *er
     if (!status && !cli_given(call, &q->dtypes.compute))
         q->dtypes.compute = sm_serve_usual_compute(&v->system.chip, q->dtypes.weights);
     q->software = v->constants.software;
-    if (!status) status = cli_constants(call, &v->system.chip, &v->constants, &q->calibration, err);
+    if (!status)
+        status = cli_serving_constants(call, &v->system.chip, &v->constants, &q->calibration, err);
     return status;
 }
 
