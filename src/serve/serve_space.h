@@ -12,6 +12,7 @@ enum {
     MAX_PIECES = SM_MAX_LAYER_KINDS + SM_MAX_OUTSIDE, /* kinds, embedding and others, head */
     VARIANTS = 256,
     CURVES = 256,
+    FOUND_CURVES = 2048,
     MOST_VERIFIED = 16 /* queries of a sequence up to which a step is priced as decoding */
 };
 
@@ -60,7 +61,11 @@ struct sm_serve {
     double largest_top_k;
     layer_counts *before; /* layers of each kind before layer i, i = 0 .. L */
     variant *variant[VARIANTS];
-    sm_curve_memo curves;  /* of this system and calibration */
+    sm_curve_memo curves; /* of this system and calibration */
+    struct found_curve {  /* of a collective on a placement, without joining its axes again */
+        uint64_t key;     /* 0: none */
+        const sm_timed_curve *curve;
+    } * found_curve;
     work_memo *memo;       /* of a search, which prices the same ops again and again; else NULL */
     engine_table *engines; /* of the plans under loads so far (engine_steps) */
     sm_arena *engines_arena;
@@ -86,9 +91,11 @@ static inline double expert_groups(const sm_degrees *d) {
 }
 
 /* ---- placement ---- */
-/* The curve of a collective over these axes. */
-const sm_timed_curve *curve_of(sm_serve *s, const sm_placement *at, sm_collective op, sm_axes axes,
-                               bool ragged);
+/* The curve of a collective over these axes; hash: of the placement. */
+const sm_timed_curve *curve_of(sm_serve *s, const sm_placement *at, uint64_t hash, sm_collective op,
+                               sm_axes axes, bool ragged);
+void curves_forget(sm_serve *s);                 /* of another system or calibration */
+uint64_t placement_hash(const sm_placement *at); /* of what lies where */
 
 /* ---- bytes ---- */
 /* Bytes of an element of the program's role over the 2 of the program. */
@@ -108,6 +115,7 @@ typedef struct step {
     const variant *prefill; /* of a mixed step: its prompts expand latent keys and scan in chunks */
     sm_degrees d;
     sm_placement at;
+    uint64_t at_hash;
     int groups;
     attend group[SM_MAX_GROUPS];
     sm_program_extent tokens; /* of all groups, as sequences of one query */
@@ -252,18 +260,32 @@ typedef struct point_load {
     double in_flight;
     double request_s; /* between two requests that end */
 } point_load;
+/* The prefill of so many prompts at once on so many copies of a model; none: of 0. */
+typedef struct load_prefill {
+    double prompts, copies, seconds;
+} load_prefill;
+/* What the last point of a plan was priced from, which other batches of that plan share, and the
+ * same point with its first tokens simulated. */
+typedef struct point_parts {
+    bool prefilled;
+    sm_step_price prefill; /* of one prompt */
+    load_prefill load;
+    double batch; /* of what follows; 0: none */
+    decode_time decode;
+    double added_s; /* by the prefills of its load to its steps */
+} point_parts;
 /* What the prefills of a load make of a point that decodes so many sequences, of at most so many:
  * `first_s` is a prefill of one prompt, `decode` a step, alone. First tokens are simulated where a
  * token takes no longer than `simulated_s`. */
 sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, double most_batch,
                            const decode_time *decode, double first_s, double simulated_s,
-                           point_load *out, sm_error *err);
+                           point_parts *parts, point_load *out, sm_error *err);
 
 /* sm_serve_point_of; with first tokens in closed form unless they are simulated: where only times
  * per token and throughput are asked for, these follow from them of requests in flight that are
  * given. */
 sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double simulated_s,
-                   sm_serve_point *point, sm_error *err);
+                   point_parts *parts, sm_serve_point *point, sm_error *err);
 
 /* ---- search ---- */
 enum { MAX_SLICES = 96, MAX_ORDERS = 1024 };
