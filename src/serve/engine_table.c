@@ -67,22 +67,13 @@ static double octave_value(int point, int of_octave) {
     return ldexp(1.0 + (double)(point % of_octave) / of_octave, point / of_octave);
 }
 
-/* From the bits of the value: 2^exponent (1 + fraction). */
 static grid_place octave_place(double value, int of_octave) {
-    const int last = OCTAVES * of_octave;
-    const double tokens = value > 1.0 ? value : 1.0;
-    const uint64_t power = UINT64_C(0x7ff) << 52;
-    uint64_t bits;
-    double octave, one_to_two;
-    memcpy(&bits, &tokens, sizeof bits);
-    const int exponent = (int)(bits >> 52) - 1023;
-    const uint64_t scale = bits & power, within_one = (bits & ~power) | UINT64_C(1023) << 52;
-    memcpy(&octave, &scale, sizeof octave);
-    memcpy(&one_to_two, &within_one, sizeof one_to_two);
-    const double at = (one_to_two - 1.0) * of_octave;
-    const int within = (int)at, point = exponent * of_octave + within;
+    int exponent = 0, last = OCTAVES * of_octave;
+    double tokens = fmax(1.0, value), mantissa = frexp(tokens, &exponent);
+    double at = (2.0 * mantissa - 1.0) * of_octave;
+    int within = (int)at, point = (exponent - 1) * of_octave + within;
     if (point >= last) return (grid_place){last, 0.0, octave_value(last, of_octave), INFINITY};
-    const double apart = octave / of_octave; /* a power of two over another */
+    double apart = tokens / (2.0 * mantissa) / of_octave; /* a power of two over another */
     return (grid_place){point, at - within, apart * (of_octave + within),
                         apart * (of_octave + within + 1)};
 }

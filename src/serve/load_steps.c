@@ -45,12 +45,11 @@ double load_prefill_s(load_steps *c, double n) {
     sm_serve *s = c->e->prefill;
     const sm_plan *plan = &c->e->prefill_plan;
     double stages = plan->pipeline, groups = fmin(n, stages);
-    const double copies = c->prefill_n / c->e->prefill_n;
-    if (c->prefill.prompts == n && c->prefill.copies == copies) return c->prefill.seconds;
-    double step_s =
-        price(c, s, plan, copies, point_batch(n / groups, new_tokens(s), s->job.prefix));
-    c->prefill = (load_prefill){n, copies, step_s * (groups + stages - 1) / stages};
-    return c->prefill.seconds;
+    if (c->prompts == n) return c->prefill_s;
+    c->prompts = n;
+    double step_s = price(c, s, plan, c->prefill_n / c->e->prefill_n,
+                          point_batch(n / groups, new_tokens(s), s->job.prefix));
+    return c->prefill_s = step_s * (groups + stages - 1) / stages;
 }
 
 /* One after the other, so that stages are busy with those before and after. */

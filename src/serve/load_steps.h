@@ -14,7 +14,7 @@ typedef struct load_steps {
                                at least, in place of the plan's order: what is added is then the
                                least that any placement adds */
     step_floor *floor;
-    load_prefill prefill; /* the last that was priced */
+    double prompts, prefill_s; /* the last prefill that was priced; none: 0 */
     bool failed;
     sm_error err; /* why, where it failed: from then on all times are NaN */
 } load_steps;

@@ -123,7 +123,7 @@ sm_status point_decode(sm_serve *s, const sm_plan *plan, double sequences, decod
  * whose first tokens are then simulated; so is the time per token where these are given. */
 sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, double most_batch,
                            const decode_time *decode, double first_s, double simulated_s,
-                           point_parts *parts, point_load *out, sm_error *err) {
+                           point_load *out, sm_error *err) {
     const sm_load load = {.kind = SM_LOAD_CLOSED, .requests = s->job.in_flight};
     const sm_engines one = {
         .decode = s, .prefill = s, .plan = *plan, .prefill_plan = *plan, .n = 1, .prefill_n = 1};
@@ -133,13 +133,8 @@ sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, doubl
     out->request_s = alone_s * output / batch;
     if (s->job.alone) return SM_OK;
     double n = batch / c.n, given = s->job.in_flight;
-    if (parts->batch != batch) {
-        c.prefill = parts->load;
-        parts->added_s = load_added_s(&c, n, decode->step.expected_s, decode->tokens);
-        parts->load = c.prefill;
-        parts->batch = c.failed ? 0 : batch;
-    }
-    out->tpot_s = alone_s + parts->added_s * n / output;
+    double added = load_added_s(&c, n, decode->step.expected_s, decode->tokens);
+    out->tpot_s = alone_s + added * n / output;
     double request = out->tpot_s * output / batch;
     bool waits = given > 0 && batch >= most_batch;
     out->first.mean_s = c.software->admission_s + first_s;
@@ -183,25 +178,23 @@ static void fill_times(const sm_serve_job *job, const sm_step_price *prefill,
 }
 
 /* Where requests wait for room, as many run as the memory and the software let. */
-static sm_status price_point(sm_serve *s, sm_serve_point *p, double simulated_s, point_parts *parts,
-                             sm_error *err) {
+static sm_status price_point(sm_serve *s, sm_serve_point *p, double simulated_s, sm_error *err) {
     double most = smaller(larger(1, p->most_batch), s->job.software->most_running);
+    decode_time decode;
+    sm_step_price prefill;
     point_load load;
     sm_step_batch prompt = point_prompt(s);
-    sm_status status =
-        parts->prefilled ? SM_OK : sm_serve_step(s, &p->plan, &prompt, &parts->prefill, err);
-    parts->prefilled = status == SM_OK;
-    if (!status && parts->batch != p->batch)
-        status = point_decode(s, &p->plan, point_group(&p->plan, p->batch), &parts->decode, err);
+    sm_status status = sm_serve_step(s, &p->plan, &prompt, &prefill, err);
+    if (!status) status = point_decode(s, &p->plan, point_group(&p->plan, p->batch), &decode, err);
     if (!status)
-        status = point_under_load(s, &p->plan, p->batch, most, &parts->decode,
-                                  parts->prefill.expected_s, simulated_s, parts, &load, err);
-    if (!status) fill_times(&s->job, &parts->prefill, &parts->decode, &load, p);
+        status = point_under_load(s, &p->plan, p->batch, most, &decode, prefill.expected_s,
+                                  simulated_s, &load, err);
+    if (!status) fill_times(&s->job, &prefill, &decode, &load, p);
     return status;
 }
 
 sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double simulated_s,
-                   point_parts *parts, sm_serve_point *point, sm_error *err) {
+                   sm_serve_point *point, sm_error *err) {
     holding f;
     const sm_serve_job *job = &serve->job;
     memset(point, 0, sizeof *point);
@@ -216,7 +209,7 @@ sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double si
     double tokens = point_step_tokens(serve, &f.d, point->batch);
     holding_memory(serve, &f, point->batch, tokens, &point->memory);
     point->most_batch = holding_most(serve, &f, tokens);
-    status = price_point(serve, point, simulated_s, parts, err);
+    status = price_point(serve, point, simulated_s, err);
     if (status != SM_OK) return status;
     point->fits = point->memory.total <= point->memory.capacity;
     double usd_per_s = serve->usd_per_chip_hour / 3600;
@@ -228,6 +221,5 @@ sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double si
 
 sm_status sm_serve_point_of(sm_serve *serve, const sm_plan *plan, double batch,
                             sm_serve_point *point, sm_error *err) {
-    point_parts parts = {.batch = 0};
-    return point_of(serve, plan, batch, INFINITY, &parts, point, err);
+    return point_of(serve, plan, batch, INFINITY, point, err);
 }

@@ -130,10 +130,10 @@ static const double ROUNDING = 1e-12;
 typedef struct family {
     const sm_plan *plan;
     holding memory;
-    double most, least_ttft_s; /* of any placement; 0: not known yet */
-    bool listed;               /* the placements */
-    load_prefill prefill[2];   /* by seq: what one last took at least */
-    step x;                    /* of decoding, and the least that it takes */
+    double most, least_ttft_s;       /* of any placement; 0: not known yet */
+    bool listed;                     /* the placements */
+    double prompts[2], prefill_s[2]; /* by seq: what a prefill last took at least; none: 0 */
+    step x;                          /* of decoding, and the least that it takes */
     step_least least;
 } family;
 
@@ -220,10 +220,10 @@ static bool ruled_out(search *h, family *f, double batch, double tpot_s) {
 }
 
 static bool price_load(search *h, const found *p, const decode_time *decode, double first_s,
-                       double simulated_s, point_parts *parts, point_load *load) {
+                       double simulated_s, point_load *load) {
     sm_error err = {0};
     sm_status status = point_under_load(h->s, &p->plan, p->batch, p->batch, decode, first_s,
-                                        simulated_s, parts, load, &err);
+                                        simulated_s, load, &err);
     search_note(h, status, &err);
     return status == SM_OK;
 }
@@ -243,10 +243,12 @@ static double token_s(search *h, family *f, double batch, double alone_s) {
         load_steps c = load_steps_of(&one, &load, batch);
         c.any = h->places;
         c.floor = &h->floor[2 * seq];
-        c.prefill = f->prefill[seq];
+        c.prompts = f->prompts[seq];
+        c.prefill_s = f->prefill_s[seq];
         double n = batch / c.n, added = load_added_s(&c, n, alone_s, 1);
         search_note(h, c.failed ? c.err.status : SM_OK, &c.err);
-        f->prefill[seq] = c.failed ? (load_prefill){.prompts = 0} : c.prefill;
+        f->prompts[seq] = c.failed ? 0 : c.prompts;
+        f->prefill_s[seq] = c.prefill_s;
         least_s = smaller(least_s, c.failed ? alone_s : alone_s + added * n / h->s->job.output);
     }
     return least_s * (1 - ROUNDING);
@@ -265,8 +267,7 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
     found p = {placed_as(h->places, f->plan, order), batch, 0, 0, h->at};
     p.plan.seq = first.seq;
     load.first.mean_s = first.ttft_s;
-    point_parts parts = {.batch = 0};
-    if (!h->o->by_lower && !price_load(h, &p, decode, first.expected_s, 0, &parts, &load)) return;
+    if (!h->o->by_lower && !price_load(h, &p, decode, first.expected_s, 0, &load)) return;
     p.tpot_s = load.tpot_s;
     p.per_chip = batch / p.tpot_s / chips;
     /* Its first token takes a prefill alone at least. */
@@ -275,7 +276,7 @@ static void offer(search *h, family *f, int order, double batch, const decode_ti
         bool may = meets(p.tpot_s, h->o->tpot_s) && meets(first.expected_s, h->o->ttft_s);
         load.first.mean_s = first.expected_s;
         if ((may || first.expected_s < h->best_ttft_s) &&
-            !price_load(h, &p, decode, first.expected_s, INFINITY, &parts, &load))
+            !price_load(h, &p, decode, first.expected_s, INFINITY, &load))
             return;
     }
     h->best_ttft_s = smaller(h->best_ttft_s, load.first.mean_s);
@@ -471,31 +472,27 @@ sm_status search_start(const sm_serve_job *job, const sm_calibration *calibratio
 
 /* ---- between powers of two ---- */
 
-/* A plan of the frontier with another batch: whether it fits and meets the limits. What the
- * frontier beats, whose first token does not matter, has no batch. */
-static bool price_other(search *h, const found *from, double batch, point_parts *parts,
-                        found *out) {
+/* A plan of the frontier with another batch: whether it fits and meets the limits; then it is
+ * added to the frontier, or only might be. Of what the frontier beats the first token does not
+ * matter. */
+static bool offer_batch(search *h, const found *from, double batch, bool add) {
     sm_serve_point p = {.batch = batch};
     sm_error err = {0};
+    found f = *from;
     int which = h->o->by_lower ? 0 : 1;
-    *out = *from;
-    search_slice(h, from->slice);
+    f.batch = batch;
+    search_slice(h, f.slice);
     for (int simulated = 0; simulated <= (h->o->ttft_s > 0); simulated++) {
-        out->batch = 0;
-        sm_status status =
-            point_of(h->s, &out->plan, batch, simulated ? INFINITY : 0, parts, &p, &err);
+        sm_status status = point_of(h->s, &f.plan, batch, simulated ? INFINITY : 0, &p, &err);
         search_note(h, status, &err);
         if (status != SM_OK || !p.fits || !meets(p.tpot_s[which], h->o->tpot_s)) return false;
-        out->tpot_s = p.tpot_s[which];
-        out->per_chip = batch / out->tpot_s / p.chips;
-        if (frontier_beats(&h->front, out->tpot_s, out->per_chip)) return true;
-        out->batch = batch;
+        f.tpot_s = p.tpot_s[which];
+        f.per_chip = batch / f.tpot_s / p.chips;
+        if (frontier_beats(&h->front, f.tpot_s, f.per_chip)) return true;
     }
-    return meets(p.ttft_s[which], h->o->ttft_s);
-}
-
-static void add_priced(search *h, const found *p) {
-    if (p->batch > 0) frontier_add(&h->front, p);
+    if (!meets(p.ttft_s[which], h->o->ttft_s)) return false;
+    if (add) frontier_add(&h->front, &f);
+    return true;
 }
 
 /* Every plan that is there, at quarters of the way to twice its batch, and at the most that meets
@@ -504,25 +501,21 @@ static void refine(search *h, const found *point, size_t n) {
     enum { PARTS = 4 };
     for (size_t i = 0; i < n && h->status == SM_OK; i++) {
         const found *f = &point[i];
-        point_parts parts = {.batch = 0};
-        found one, most = {.batch = 0};
         double low = f->batch, high = 2 * f->batch;
         for (int k = 1; k <= PARTS; k++) {
             double batch = floor(f->batch * (1 + (double)k / PARTS));
             if (batch <= low) continue;
-            if (!price_other(h, f, batch, &parts, &one)) {
+            if (!offer_batch(h, f, batch, true)) {
                 high = batch;
                 break;
             }
-            add_priced(h, &one);
             low = batch;
         }
         while (high - low > 1 && high < 2 * f->batch + 1 && h->status == SM_OK) {
             double middle = floor(0.5 * (low + high));
-            if (price_other(h, f, middle, &parts, &one)) low = middle, most = one;
-            else high = middle;
+            *(offer_batch(h, f, middle, false) ? &low : &high) = middle;
         }
-        add_priced(h, &most);
+        if (low > f->batch) offer_batch(h, f, low, true);
     }
 }
 
@@ -542,8 +535,7 @@ static bool quickest_place(search *h, family *f, double batch, found *out) {
         prefill first = prefill_at(h, f, i);
         found p = {placed_as(h->places, f->plan, i), batch, 0, 0, h->at};
         p.plan.seq = first.seq;
-        point_parts parts = {.batch = 0};
-        if (!h->o->by_lower && !price_load(h, &p, &t, first.expected_s, 0, &parts, &load)) continue;
+        if (!h->o->by_lower && !price_load(h, &p, &t, first.expected_s, 0, &load)) continue;
         p.tpot_s = load.tpot_s;
         if (!(out->batch > 0) || p.tpot_s < out->tpot_s) *out = p;
     }
@@ -571,11 +563,7 @@ static void refine_late(search *h) {
             if (!h->o->brute && batch > 1 && least_s > h->o->tpot_s) continue;
             if (!quickest_place(h, &f, batch, &from)) break;
             if (from.tpot_s > h->o->tpot_s && batch > 1) continue;
-            point_parts parts = {.batch = 0};
-            found one;
-            if (!price_other(h, &from, batch, &parts, &one)) break;
-            add_priced(h, &one);
-            refine(h, &from, 1);
+            if (offer_batch(h, &from, batch, true)) refine(h, &from, 1);
             break;
         }
     }

@@ -35,7 +35,7 @@ typedef struct search {
     sm_serve *s;
     const sm_serve_search_options *o;
     const sm_system *slice;
-    int slices, at, on; /* slice[at] is looked at, slice[on] is under s; -1: the whole system */
+    int slices, at, on; /* slice[at] is looked at, slice[on] under s; -1: the whole system */
     placements *places; /* of the degrees under way */
     prefill *first;     /* on each of them; not known: 0 */
     step_floor *floor;  /* of prompts, by seq: alone and beside decoding */

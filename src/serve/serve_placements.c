@@ -44,18 +44,12 @@ uint64_t placement_hash(const sm_placement *p) {
     return hash;
 }
 
-static bool same_place(const sm_placement *a, const sm_placement *b) {
-    for (int i = 0; i < a->axes; i++)
-        if (!same_group(&a->axis[i], &b->axis[i])) return false;
-    return true;
-}
-
 static void add_placement(const sm_plan *plan, placements *out) {
     sm_placement at;
     if (!sm_plan_place(plan, &out->d, &out->s->system, &at)) return;
     uint64_t hash = placement_hash(&at);
     for (int i = 0; i < out->n && i < MAX_ORDERS; i++)
-        if (out->hash[i] == hash && same_place(&out->at[i], &at)) return;
+        if (out->hash[i] == hash) return;
     if (out->n++ >= MAX_ORDERS) return; /* placements_fill tells */
     out->hash[out->n - 1] = hash;
     out->at[out->n - 1] = at;

@@ -260,32 +260,18 @@ typedef struct point_load {
     double in_flight;
     double request_s; /* between two requests that end */
 } point_load;
-/* The prefill of so many prompts at once on so many copies of a model; none: of 0. */
-typedef struct load_prefill {
-    double prompts, copies, seconds;
-} load_prefill;
-/* What the last point of a plan was priced from, which other batches of that plan share, and the
- * same point with its first tokens simulated. */
-typedef struct point_parts {
-    bool prefilled;
-    sm_step_price prefill; /* of one prompt */
-    load_prefill load;
-    double batch; /* of what follows; 0: none */
-    decode_time decode;
-    double added_s; /* by the prefills of its load to its steps */
-} point_parts;
 /* What the prefills of a load make of a point that decodes so many sequences, of at most so many:
  * `first_s` is a prefill of one prompt, `decode` a step, alone. First tokens are simulated where a
  * token takes no longer than `simulated_s`. */
 sm_status point_under_load(sm_serve *s, const sm_plan *plan, double batch, double most_batch,
                            const decode_time *decode, double first_s, double simulated_s,
-                           point_parts *parts, point_load *out, sm_error *err);
+                           point_load *out, sm_error *err);
 
 /* sm_serve_point_of; with first tokens in closed form unless they are simulated: where only times
  * per token and throughput are asked for, these follow from them of requests in flight that are
  * given. */
 sm_status point_of(sm_serve *serve, const sm_plan *plan, double batch, double simulated_s,
-                   point_parts *parts, sm_serve_point *point, sm_error *err);
+                   sm_serve_point *point, sm_error *err);
 
 /* ---- search ---- */
 enum { MAX_SLICES = 96, MAX_ORDERS = 1024 };

@@ -1,5 +1,6 @@
 /* values: the texts of options as typed values, within the bounds that their rows give. */
 #include "options.h"
+#include "scalemodel/cost.h"
 #include "scalemodel/io.h"
 #include <assert.h>
 #include <string.h>
@@ -266,61 +267,40 @@ sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm
     return sm_system_what_if(&source, &as_it_is, system, err);
 }
 
-/* "h100-sxm:64x8,tpu-v5p:8x8x8", "all:8": several are compared. */
-
-typedef struct listed_systems {
-    sm_system *system; /* room for SM_MAX_COMPARED */
-    int n;
-} listed_systems;
-
-static bool is_all(const char *on) {
-    return strncmp(on, "all", 3) == 0 && (!on[3] || on[3] == ':');
-}
-
-/* Of each chip of the catalogue the system of this shape, where its links make one. */
-static sm_status add_all(const cli_call *call, const char *shape, listed_systems *to,
-                         sm_error *err) {
-    for (size_t i = 0; i < sm_chip_count(); i++) {
-        sm_system one;
-        const char *on = sm_arena_printf(call->arena, "%s%s", sm_chip_at(i)->name, shape);
-        if (!on) return sm_fail_memory(err);
-        const sm_source source = sm_source_of("--on", on);
-        if (sm_system_parse(&source, NULL, 0, &one, NULL)) continue;
-        if (to->n == SM_MAX_COMPARED)
-            return sm_fail(err, SM_BAD_INPUT, "at most %d systems are compared", SM_MAX_COMPARED);
-        sm_status status = cli_system(call, on, &to->system[to->n++], err);
-        if (status) return status;
-    }
-    return SM_OK;
-}
-
+/* "h100-sxm:64x8,tpu-v5p:8x8x8": several are compared; "all:8": all chips that come so. */
 sm_status cli_systems(const cli_call *call, const char *const *on, const sm_system **systems,
                       int *n, sm_error *err) {
-    const bool several = *on && (strchr(*on, ',') || is_all(*on));
-    listed_systems list = {.n = 0};
-    list.system = sm_arena_array(call->arena, several ? SM_MAX_COMPARED : 1, sizeof *list.system);
-    if (!list.system) return sm_fail_memory(err);
-    *systems = list.system;
-    *n = 1;
-    if (!several) return cli_system(call, *on, list.system, err);
-    const sm_source text = cli_source(call, on);
-    const sm_span all = {0, text.length};
+    const sm_source text = *on ? cli_source(call, on) : sm_source_of("--on", "");
+    const sm_span whole = {0, text.length};
+    const bool several = *on && (strchr(*on, ',') || strncmp(*on, "all", 3) == 0);
+    sm_system *list = sm_arena_array(call->arena, several ? SM_MAX_COMPARED : 1, sizeof *list);
+    *systems = list;
+    *n = !several;
+    if (!list) return sm_fail_memory(err);
+    if (!several) return cli_system(call, *on, list, err);
     for (size_t at = 0; at <= text.length;) {
-        sm_span part = sm_next_part(&text, all, ',', &at);
-        if (part.length == 0)
-            return sm_fail_at(err, &text, part, "expected a system before and behind a comma");
+        sm_span part = sm_next_part(&text, whole, ',', &at);
         const char *one = sm_arena_copy(call->arena, text.text + part.offset, part.length);
         if (!one) return sm_fail_memory(err);
-        if (list.n == SM_MAX_COMPARED)
-            return sm_fail_at(err, &text, part, "at most %d systems are compared", SM_MAX_COMPARED);
-        const int before = list.n;
-        sm_status status = is_all(one) ? add_all(call, one + 3, &list, err)
-                                       : cli_system(call, one, &list.system[list.n++], err);
-        if (status) return status;
-        if (list.n == before)
-            return sm_fail_at(err, &text, part, "no chip of the catalogue has this shape");
+        if (part.length == 0)
+            return sm_fail_at(err, &text, part, "expected a system before and behind a comma");
+        const bool all = strncmp(one, "all", 3) == 0 && (!one[3] || one[3] == ':');
+        const int before = *n;
+        for (size_t i = 0; i < (all ? sm_chip_count() : 1); i++) {
+            sm_error none = {.status = SM_OK};
+            const char *shape = all ? one + 3 : "", *chip = all ? sm_chip_at(i)->name : one;
+            const char *name = sm_arena_printf(call->arena, "%s%s", chip, shape);
+            if (!name) return sm_fail_memory(err);
+            if (*n == SM_MAX_COMPARED)
+                return sm_fail_at(err, &text, part, "at most %d systems are compared", *n);
+            sm_status status = cli_system(call, name, &list[*n], all ? &none : err);
+            if (status && all && status != SM_BAD_INPUT) *err = none;
+            if (status && (!all || status != SM_BAD_INPUT)) return status;
+            *n += !status && (!all || sm_chip_peak(&list[*n].chip, SM_BF16, NULL) > 0);
+        }
+        if (*n == before)
+            return sm_fail_at(err, &text, part, "no chip of the catalogue comes in this shape");
     }
-    *n = list.n;
     return SM_OK;
 }
 
