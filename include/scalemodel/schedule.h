@@ -60,6 +60,8 @@ size_t sm_pipeline_slots(const sm_pipeline *p);
  * overlaps take the sum of their times here. Without slots the part of a long step that only
  * repeats is not run again, so that m costs no more than a few p. */
 sm_pipeline_time sm_pipeline_simulate(const sm_pipeline *p, void *scratch, sm_slot *slots);
+/* Its total alone, without slots. */
+double sm_pipeline_simulated_s(const sm_pipeline *p, void *scratch);
 /* The time of sm_pipeline_simulate in closed form, O(p v). *exact tells that it equals the
  * simulation; when it is false the value is a lower bound of it. No allocation. */
 sm_pipeline_time sm_pipeline_closed(const sm_pipeline *p, bool *exact);

@@ -2,26 +2,36 @@
  * from the curve of the collective over its axes ("How To Scale Your Model", chapter 3; Hockney's
  * latency + bytes / bandwidth, 1994, on each level of the network). */
 #include "serve_space.h"
+#include <string.h>
 
 double bytes_sent(const step *x, int index, const sm_comm *c, double bytes) {
     return bytes * role_scale(x->s, index, c->role, false) *
            sm_comm_narrowing(c, x->s->job.dtypes.compute);
 }
 
-/* The curve of a collective over these axes. */
-const sm_timed_curve *curve_of(sm_serve *s, const sm_placement *at, sm_collective op, sm_axes axes,
-                               bool ragged) {
+void curves_forget(sm_serve *s) {
+    sm_curve_memo_forget(&s->curves);
+    memset(s->found_curve, 0, FOUND_CURVES * sizeof *s->found_curve);
+}
+
+const sm_timed_curve *curve_of(sm_serve *s, const sm_placement *at, uint64_t hash, sm_collective op,
+                               sm_axes axes, bool ragged) {
+    const uint64_t key =
+        sm_hash_mixed(hash, (uint64_t)op << 32 ^ (uint64_t)axes << 1 ^ (uint64_t)ragged) | 1;
+    struct found_curve *found = &s->found_curve[(key >> 1) % FOUND_CURVES];
+    if (found->key == key) return found->curve;
     sm_group g = sm_group_join(at, axes);
     double part = ragged ? sm_ragged_part(&s->system, s->largest_top_k, 0, &g) : 1;
-    sm_curve_memo_reserve(&s->curves, 1);
-    return sm_curve_memo_get(&s->curves, op, &g, part);
+    if (s->curves.used + 1 >= CURVES * 3 / 4) curves_forget(s);
+    found->key = key;
+    return found->curve = sm_curve_memo_get(&s->curves, op, &g, part);
 }
 
 /* even: bytes when routed tokens spread evenly, as the bound has them. */
 static void add_bytes(const step *x, sm_collective op, sm_axes axes, bool ragged, double bytes,
                       double even, comm_price *p) {
     const sm_timed_line *line;
-    const sm_timed_curve *curve = curve_of(x->s, &x->at, op, axes, ragged);
+    const sm_timed_curve *curve = curve_of(x->s, &x->at, x->at_hash, op, axes, ragged);
     if (curve->n == 0) return;
     p->bytes += bytes;
     double expected_s = sm_timed_curve_s(curve, bytes, &line);

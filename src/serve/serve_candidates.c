@@ -316,6 +316,7 @@ static bool time_step(search *h, family *f, int order, double batch, const piece
     *t = (decode_time){.tokens = 1};
     if (h->s->job.speculation.depth == 0) {
         f->x.at = h->places->at[order];
+        f->x.at_hash = h->places->hash[order];
         step_price_from(&f->x, work, &t->step);
         return true;
     }
@@ -434,6 +435,11 @@ static bool visit(void *context, const sm_plan *plan) {
 
 /* ---- the whole ---- */
 
+void search_slice(search *h, int slice) {
+    if (h->on != slice) serve_set_system(h->s, &h->slice[slice]);
+    h->on = slice;
+}
+
 sm_status search_start(const sm_serve_job *job, const sm_calibration *calibration,
                        const sm_serve_search_options *o, sm_arena *arena, search *h,
                        sm_error *err) {
@@ -442,6 +448,7 @@ sm_status search_start(const sm_serve_job *job, const sm_calibration *calibratio
     sm_system *slices = sm_arena_array(arena, MAX_SLICES, sizeof *slices);
     memset(h, 0, sizeof *h);
     h->o = o;
+    h->on = -1;
     h->best_ttft_s = h->least_bytes = INFINITY;
     h->places = sm_arena_alloc(arena, sizeof *h->places);
     h->first = sm_arena_array(arena, MAX_ORDERS, sizeof *h->first);
@@ -474,7 +481,7 @@ static bool offer_batch(search *h, const found *from, double batch, bool add) {
     found f = *from;
     int which = h->o->by_lower ? 0 : 1;
     f.batch = batch;
-    serve_set_system(h->s, &h->slice[f.slice]);
+    search_slice(h, f.slice);
     for (int simulated = 0; simulated <= (h->o->ttft_s > 0); simulated++) {
         sm_status status = point_of(h->s, &f.plan, batch, simulated ? INFINITY : 0, &p, &err);
         search_note(h, status, &err);
@@ -549,8 +556,7 @@ static void refine_late(search *h) {
         family f = {.plan = &late->plan};
         found from;
         if (frontier_beats(&h->front, late->tpot_s, late->per_chip)) continue;
-        h->at = late->slice;
-        serve_set_system(h->s, &h->slice[h->at]);
+        search_slice(h, h->at = late->slice);
         if (!open_family(h, &f)) continue;
         for (double batch = late->batch; batch >= 1; batch = floor(0.5 * batch)) {
             double least_s = token_s(h, &f, batch, floor_tpot(h, &f, batch, least_of(h)));
@@ -583,7 +589,7 @@ sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
                      sm_error *err) {
     sm_status status = search_start(job, calibration, options, arena, h, err);
     for (h->at = 0; status == SM_OK && h->at < h->slices; h->at++) {
-        serve_set_system(h->s, &h->slice[h->at]);
+        search_slice(h, h->at);
         each_sharding(h->s, options, h->slice[h->at].chips, visit, h);
         status = h->status;
         if (status != SM_OK && err) *err = h->err;
@@ -594,7 +600,7 @@ sm_status search_run(const sm_serve_job *job, const sm_calibration *calibration,
 }
 
 sm_status search_point(search *h, const found *f, sm_serve_point *point, sm_error *err) {
-    serve_set_system(h->s, &h->slice[f->slice]);
+    search_slice(h, f->slice);
     return sm_serve_point_of(h->s, &f->plan, f->batch, point, err);
 }
 

@@ -347,7 +347,7 @@ static sm_status find_prefill(const sm_serve_job *job, const sm_calibration *cal
     alone.alone = true;
     sm_status status = search_start(&alone, calibration, o, arena, &h, err);
     for (h.at = 0; status == SM_OK && h.at < h.slices; h.at++) {
-        serve_set_system(h.s, &h.slice[h.at]);
+        search_slice(&h, h.at);
         each_sharding(h.s, o, h.slice[h.at].chips, visit, &p);
         status = h.status;
         if (status != SM_OK && err) *err = h.err;

@@ -35,7 +35,7 @@ typedef struct search {
     sm_serve *s;
     const sm_serve_search_options *o;
     const sm_system *slice;
-    int slices, at;     /* slice[at] is under s */
+    int slices, at, on; /* slice[at] is looked at, slice[on] under s; -1: the whole system */
     placements *places; /* of the degrees under way */
     prefill *first;     /* on each of them; not known: 0 */
     step_floor *floor;  /* of prompts, by seq: alone and beside decoding */
@@ -56,6 +56,7 @@ typedef struct search {
 sm_status search_start(const sm_serve_job *job, const sm_calibration *calibration,
                        const sm_serve_search_options *options, sm_arena *arena, search *h,
                        sm_error *err);
+void search_slice(search *h, int slice); /* put it under h->s */
 void search_note(search *h, sm_status status,
                  const sm_error *err); /* an SM_INTERNAL ends the search */
 /* Fill slices and the frontier; points of it are made by search_point. */

@@ -170,7 +170,7 @@ void sm_serve_set_calibration(sm_serve *s, const sm_calibration *calibration) {
     s->own = calibration ? *calibration : sm_serve_usual_calibration(&s->system.chip);
     s->calibration = &s->own;
     s->kernel = sm_calibration_ahead(&s->own);
-    sm_curve_memo_forget(&s->curves);
+    curves_forget(s);
     engines_forget(s);
     if (s->draft) sm_serve_set_calibration(s->draft, calibration);
 }
@@ -186,7 +186,7 @@ void serve_set_system(sm_serve *s, const sm_system *system) {
     s->usd_per_chip_hour = s->job.usd_per_chip_hour;
     if (s->usd_per_chip_hour < 0) s->usd_per_chip_hour = sm_chip_usd_per_hour(&system->chip);
     sm_software_on(&s->software, &system->chip, &s->model, s->job.speculation.depth != 0);
-    sm_curve_memo_forget(&s->curves);
+    curves_forget(s);
     if (s->draft) serve_set_system(s->draft, system);
 }
 
@@ -207,7 +207,9 @@ static sm_serve *allocate(int layers) {
         s->before = sm_arena_array(arena, (size_t)layers + 1, sizeof *s->before);
         s->arena = s->lowerings.arena = arena;
     }
-    if (s && s->before && sm_curve_memo_init(&s->curves, &s->system, &s->own, CURVES, arena))
+    if (s) s->found_curve = sm_arena_array(arena, FOUND_CURVES, sizeof *s->found_curve);
+    if (s && s->before && s->found_curve &&
+        sm_curve_memo_init(&s->curves, &s->system, &s->own, CURVES, arena))
         return s;
     sm_arena_free(arena);
     return NULL;

@@ -33,7 +33,7 @@ static bool same_group(const sm_group *x, const sm_group *y) {
     return true;
 }
 
-static uint64_t hash_of(const sm_placement *p) {
+uint64_t placement_hash(const sm_placement *p) {
     uint64_t hash = SM_HASH_SEED;
     for (int i = 0; i < p->axes; i++)
         for (int k = 0; k < p->axis[i].parts; k++) {
@@ -44,18 +44,12 @@ static uint64_t hash_of(const sm_placement *p) {
     return hash;
 }
 
-static bool same_place(const sm_placement *a, const sm_placement *b) {
-    for (int i = 0; i < a->axes; i++)
-        if (!same_group(&a->axis[i], &b->axis[i])) return false;
-    return true;
-}
-
 static void add_placement(const sm_plan *plan, placements *out) {
     sm_placement at;
     if (!sm_plan_place(plan, &out->d, &out->s->system, &at)) return;
-    uint64_t hash = hash_of(&at);
+    uint64_t hash = placement_hash(&at);
     for (int i = 0; i < out->n && i < MAX_ORDERS; i++)
-        if (out->hash[i] == hash && same_place(&out->at[i], &at)) return;
+        if (out->hash[i] == hash) return;
     if (out->n++ >= MAX_ORDERS) return; /* placements_fill tells */
     out->hash[out->n - 1] = hash;
     out->at[out->n - 1] = at;
@@ -184,7 +178,7 @@ static void fill_floor(placements *p, sm_axes axes, comm_floor *f) {
         if (k < n) continue;
         n++;
         if (seen[n - 1].size <= 1) continue;
-        const sm_timed_curve *curve = curve_of(p->s, &p->at[i], f->op, axes, f->ragged);
+        const sm_timed_curve *curve = curve_of(p->s, &p->at[i], p->hash[i], f->op, axes, f->ragged);
         for (int l = 0; l < curve->n; l++) add_line(f, curve->line[l].line);
         if (curve->n == 0) add_line(f, (sm_line){0, 0}); /* counts for nothing */
     }

@@ -12,6 +12,7 @@ enum {
     MAX_PIECES = SM_MAX_LAYER_KINDS + SM_MAX_OUTSIDE, /* kinds, embedding and others, head */
     VARIANTS = 256,
     CURVES = 256,
+    FOUND_CURVES = 2048,
     MOST_VERIFIED = 16 /* queries of a sequence up to which a step is priced as decoding */
 };
 
@@ -61,7 +62,11 @@ struct sm_serve {
     double largest_top_k;
     layer_counts *before; /* layers of each kind before layer i, i = 0 .. L */
     variant *variant[VARIANTS];
-    sm_curve_memo curves;  /* of this system and calibration */
+    sm_curve_memo curves; /* of this system and calibration */
+    struct found_curve {  /* of a collective on a placement, without joining its axes again */
+        uint64_t key;     /* 0: none */
+        const sm_timed_curve *curve;
+    } * found_curve;
     work_memo *memo;       /* of a search, which prices the same ops again and again; else NULL */
     engine_table *engines; /* of the plans under loads so far (engine_steps) */
     sm_arena *engines_arena;
@@ -87,9 +92,11 @@ static inline double expert_groups(const sm_degrees *d) {
 }
 
 /* ---- placement ---- */
-/* The curve of a collective over these axes. */
-const sm_timed_curve *curve_of(sm_serve *s, const sm_placement *at, sm_collective op, sm_axes axes,
-                               bool ragged);
+/* The curve of a collective over these axes; hash: of the placement. */
+const sm_timed_curve *curve_of(sm_serve *s, const sm_placement *at, uint64_t hash, sm_collective op,
+                               sm_axes axes, bool ragged);
+void curves_forget(sm_serve *s);                 /* of another system or calibration */
+uint64_t placement_hash(const sm_placement *at); /* of what lies where */
 
 /* ---- bytes ---- */
 /* Bytes of an element of the program's role over the 2 of the program. */
@@ -109,6 +116,7 @@ typedef struct step {
     const variant *prefill; /* of a mixed step: its prompts expand latent keys and scan in chunks */
     sm_degrees d;
     sm_placement at;
+    uint64_t at_hash;
     int groups;
     attend group[SM_MAX_GROUPS];
     sm_program_extent tokens; /* of all groups, as sequences of one query */

@@ -410,11 +410,13 @@ sm_status step_prepare(sm_serve *s, const sm_plan *plan, const sm_step_batch *ba
     const char *refused = serve_refuse(s, plan, why, sizeof why);
     if (refused) return sm_fail(err, SM_BAD_INPUT, "%s", refused);
     status = step_unplaced(s, plan, batch, out, err);
-    if (status == SM_OK && !sm_plan_place(plan, &out->d, &s->system, &out->at))
+    if (status != SM_OK) return status;
+    if (!sm_plan_place(plan, &out->d, &s->system, &out->at))
         return sm_fail(err, SM_BAD_INPUT,
                        "the plan takes %d chips, which do not lay out on the %d of %s",
                        sm_plan_chips(plan), s->system.chips, s->system.text);
-    return status;
+    out->at_hash = placement_hash(&out->at);
+    return SM_OK;
 }
 
 sm_status sm_serve_step(sm_serve *serve, const sm_plan *plan, const sm_step_batch *batch,

@@ -195,7 +195,7 @@ static bool list_collectives(const sm_train *t, const sm_plan *plan, const piece
     out->lines.collective = sm_arena_array(arena, (size_t)l.room, sizeof *out->lines.collective);
     if (!out->lines.collective) return false;
     stages_chunks(t, plan, p, EXPECTED, s);
-    sm_pipeline_time time = stages_run(s, true);
+    sm_pipeline_time time = stages_run(s);
     int stage = out->stage = time.busiest_stage;
     step_end end = step_end_of(t, plan, p, s);
     step_close(t, plan, time.total_s, &end);
@@ -235,7 +235,7 @@ sm_status sm_train_ops(sm_train *train, const sm_plan *plan, sm_arena *arena,
     sm_status s = price_whole(train, &p, detail, err);
     if (s) return s;
     stages_chunks(train, &p, train->one, EXPECTED, train->one_stages);
-    detail->stage = stages_run(train->one_stages, true).busiest_stage;
+    detail->stage = stages_run(train->one_stages).busiest_stage;
     return list_ops(train, &p, train->one, train->one_stages, arena, detail) ? SM_OK
                                                                              : sm_fail_memory(err);
 }

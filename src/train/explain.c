@@ -76,7 +76,7 @@ static void tell_way(teller *x, sm_why *to, int index, int way) {
 
 static void tell_pipeline(teller *x, sm_why *to) {
     stages_chunks(x->t, x->plan, x->p, EXPECTED, x->s);
-    sm_pipeline_time time = stages_run(x->s, true);
+    sm_pipeline_time time = stages_run(x->s);
     const char *label = x->plan->pipeline > 1 ? sm_textf(&x->r, "pipeline, schedule %s",
                                                          sm_schedule_names[x->plan->schedule])
                                               : "microbatches, one after the other";
@@ -104,7 +104,7 @@ static void tell_step(teller *x, sm_why *to, const sm_price_of_plan *price) {
         price->expected_s, "s");
     tell_pipeline(x, w);
     step_end e = step_end_of(x->t, x->plan, x->p, x->s);
-    step_close(x->t, x->plan, stages_run(x->s, true).total_s, &e);
+    step_close(x->t, x->plan, stages_run(x->s).total_s, &e);
     sm_page_leaf(&x->r, w, "gradient reduction shown", e.reduce_s, "s",
                  "streams beside the last backward pass");
     sm_page_leaf(&x->r, w, "weight gathering shown", e.gather_s, "s",

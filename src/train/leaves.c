@@ -299,10 +299,8 @@ static void price_leaf(expansion *x, double pipeline_s, bool exact) {
     double expected_s = step_close(x->t, &x->plan, pipeline_s, &x->end);
     if (is_hopeless(x, expected_s)) return;
     if (!exact && !x->bounding) {
-        sm_pipeline_time time;
-        if (x->simulated_s < 0)
-            x->simulated_s =
-                stages_simulated(s, &time) ? time.total_s : stages_run(s, false).total_s;
+        if (x->simulated_s < 0 && !stages_simulated(s, &x->simulated_s))
+            x->simulated_s = sm_pipeline_closed_s(&s->pipeline, &exact);
         expected_s = step_close(x->t, &x->plan, x->simulated_s, &x->end);
         if (is_hopeless(x, expected_s)) return;
     }

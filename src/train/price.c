@@ -192,9 +192,9 @@ void price_fill(const sm_train *t, const sm_plan *plan, pieces *p, stages *s,
     price->chips = sm_plan_chips(plan);
     price->trained = variant_trained(t, p->v, NULL);
     stages_chunks(t, plan, p, EXPECTED, s);
-    sm_pipeline_time time = stages_run(s, true);
+    sm_pipeline_time time = stages_run(s);
     stages_chunks(t, plan, p, SERIAL, s);
-    double serial = stages_run(s, true).total_s;
+    double serial = stages_run(s).total_s;
     double flops = fill_lower(t, plan, p, s, price);
     step_end end = step_end_of(t, plan, p, s);
     price->expected_s = step_close(t, plan, time.total_s, &end);

@@ -57,21 +57,21 @@ size_t sm_pipeline_slots(const sm_pipeline *p) {
     return (sm_schedule_splits(p->schedule) ? 3 : 2) * stages * passes;
 }
 
-sm_pipeline_time sm_pipeline_simulate(const sm_pipeline *p, void *scratch, sm_slot *slots) {
-    double total_s = 0;
-    if (slots) {
-        sm_engine e = sm_engine_start(p, p->microbatches, scratch, slots);
-        return sm_pipeline_timed(p, sm_engine_finish(&e));
-    }
+double sm_pipeline_simulated_s(const sm_pipeline *p, void *scratch) {
     switch (p->schedule) {
-    case SM_SCHEDULE_GPIPE: total_s = sm_gpipe_s(p); break; /* exact for any times */
+    case SM_SCHEDULE_GPIPE: return sm_gpipe_s(p); /* exact for any times */
     case SM_SCHEDULE_1F1B:
-    case SM_SCHEDULE_ZB_H1: total_s = sm_wave_1f1b(p, scratch); break;
-    case SM_SCHEDULE_INTERLEAVED: total_s = sm_wave_interleaved(p, scratch); break;
+    case SM_SCHEDULE_ZB_H1: return sm_wave_1f1b(p, scratch);
+    case SM_SCHEDULE_INTERLEAVED: return sm_wave_interleaved(p, scratch);
     case SM_SCHEDULE_ZB_V:
-    case SM_SCHEDULE_DUALPIPE: total_s = sm_two_lanes_s(p, scratch); break;
+    case SM_SCHEDULE_DUALPIPE: return sm_two_lanes_s(p, scratch);
     case SM_SCHEDULE_COUNT:
-    default: break;
+    default: return 0;
     }
-    return sm_pipeline_timed(p, total_s);
+}
+
+sm_pipeline_time sm_pipeline_simulate(const sm_pipeline *p, void *scratch, sm_slot *slots) {
+    if (!slots) return sm_pipeline_timed(p, sm_pipeline_simulated_s(p, scratch));
+    sm_engine e = sm_engine_start(p, p->microbatches, scratch, slots);
+    return sm_pipeline_timed(p, sm_engine_finish(&e));
 }

@@ -42,40 +42,23 @@ static void line_wave(const line *l, int t) {
     }
 }
 
-/* The same for a wave in which every stage runs all its ops. */
-static inline void line_full_wave(const line *l) {
-    double *finish = l->finish, *idle = l->idle, gradient = 0;
-    for (int i = l->p - 1; i >= 0; i--) {
-        double forward = later(finish[i], idle[i]) + l->forward_s[i];
-        finish[i + 1] = forward;
-        gradient = later(gradient, forward) + l->backward_s[i];
-        idle[i] = gradient + l->weight_s[i];
-    }
-}
-
-/* Waves 2p - 2 .. m - 1 are full. Returns the time skipped and takes the microbatches from l->m. */
-static double line_steady(line *l, double *snapshot_state) {
-    sm_snapshot s = {.state = snapshot_state, .count = 2 * l->p, .age = -1}; /* no source */
-    double skipped_s = 0;
-    for (int t = 2 * l->p - 2; t < l->m; t++) {
-        int length;
-        double shift_s;
-        int skip = sm_periods_to_skip(&s, l->finish + 1, l->m - t, &length, &shift_s);
-        if (skip > 0) {
-            skipped_s += skip * shift_s;
-            l->m -= skip * length;
-        }
-        if (t < l->m) line_full_wave(l);
-    }
-    return skipped_s;
-}
-
+/* Waves 2p - 2 .. m - 1 are full: periods of them are skipped. */
 double sm_wave_1f1b(const sm_pipeline *p, double *scratch) {
     line l = line_of(p, scratch);
-    int n = l.p, warm = smaller(2 * n - 2, l.m);
-    for (int t = 0; t < warm; t++) line_wave(&l, t);
-    double skipped_s = line_steady(&l, scratch + 2 * n + 1), total_s = 0;
-    for (int t = larger(warm, l.m); t < l.m + n - 1; t++) line_wave(&l, t);
+    int n = l.p;
+    sm_snapshot s = {.state = scratch + 2 * n + 1, .count = 2 * n, .age = -1}; /* no source */
+    double skipped_s = 0, total_s = 0;
+    for (int t = 0; t < l.m + n - 1; t++) {
+        int length, skip = 0;
+        double shift_s;
+        if (t >= 2 * n - 2 && t < l.m)
+            skip = sm_periods_to_skip(&s, l.finish + 1, l.m - t, &length, &shift_s);
+        if (skip > 0) {
+            skipped_s += skip * shift_s;
+            l.m -= skip * length;
+        }
+        if (t < l.m + n - 1) line_wave(&l, t); /* else one stage, all skipped */
+    }
     for (int i = 0; i < n; i++)
         total_s = later(total_s, l.idle[i] + smaller(i, l.m) * l.weight_s[i]);
     return total_s + skipped_s;
@@ -123,22 +106,33 @@ static inline void backward_span(const ring *r, int first, int last, int local) 
         backward[i] = idle[i] = later(backward[i + 1], idle[i]) + backward_s[i];
 }
 
-static inline void ring_forwards(const ring *r, int t) {
-    int p = r->p, first = larger(0, t - r->passes + 1), last = smaller(p - 1, t);
-    int local = t / p % r->v, edge = t % p; /* stages beyond the edge are still a chunk behind */
-    int behind = local == 0 ? r->v - 1 : local - 1;
-    r->forward[0] = local == 0 ? 0 : r->forward[p];
-    forward_span(r, larger(first, edge + 1), last, behind);
-    forward_span(r, first, smaller(last, edge), local);
+/* Chunk and edge of wave t, which go on from wave to wave. */
+typedef struct turn {
+    int local, edge;
+} turn;
+
+static inline turn next_turn(turn at, const ring *r) {
+    if (++at.edge < r->p) return at;
+    return (turn){at.local + 1 < r->v ? at.local + 1 : 0, 0};
 }
 
-static inline void ring_backwards(const ring *r, int t) {
-    int p = r->p, v = r->v, k = t - (v + 1) * p + 2; /* the pass of stage 0, from 1 - p up */
+/* Stages beyond the edge are still a chunk behind. */
+static inline void ring_forwards(const ring *r, int t, turn at) {
+    int p = r->p, first = larger(0, t - r->passes + 1), last = smaller(p - 1, t);
+    int behind = at.local == 0 ? r->v - 1 : at.local - 1;
+    r->forward[0] = at.local == 0 ? 0 : r->forward[p];
+    forward_span(r, larger(first, at.edge + 1), last, behind);
+    forward_span(r, first, smaller(last, at.edge), at.local);
+}
+
+/* k: the pass of stage 0, from 1 - p up. Chunks count from the last, which stages from the edge on,
+ * from the last stage up, have left for the next. */
+static inline void ring_backwards(const ring *r, int k, turn at) {
+    int p = r->p, v = r->v, edge = p - at.edge;
     int first = larger(0, -k), last = smaller(p - 1, r->passes - 1 - k);
-    int turn = (k + p) / p + v - 1, edge = p - (k + p) % p; /* from the edge on, one chunk ahead */
-    int local = v - 1 - turn % v, ahead = local == 0 ? v - 1 : local - 1;
-    int end_local = v - 1 - (k + p - 1) / p % v;
-    r->backward[p] = end_local == v - 1 ? 0 : r->backward[0];
+    int ahead = v - 1 - at.local, local = at.local == 0 ? 0 : ahead + 1;
+    int received = at.edge > 0 ? ahead : local; /* the chunk of the last stage's gradient */
+    r->backward[p] = received == v - 1 ? 0 : r->backward[0];
     backward_span(r, first, smaller(last, edge - 1), local);
     backward_span(r, larger(first, edge), last, ahead);
 }
@@ -150,7 +144,8 @@ double sm_wave_interleaved(const sm_pipeline *p, double *scratch) {
     sm_snapshot s = {.state = scratch + 3 * r.p + 2, .count = 3 * r.p, .age = -1};
     int full = (r.v + 1) * r.p - 2, until_period = full;
     double skipped_s = 0, total_s = 0;
-    for (int t = 0; t < r.passes + full; t++) {
+    turn forward = {0, 0}, backward = {0, 0};
+    for (int t = 0; t < r.passes + full; t++, forward = next_turn(forward, &r)) {
         if (t == until_period && t < r.passes) {
             int period = r.p * r.v, length;
             double shift_s;
@@ -162,8 +157,10 @@ double sm_wave_interleaved(const sm_pipeline *p, double *scratch) {
             }
             until_period += period;
         }
-        if (t < r.passes + r.p - 1) ring_forwards(&r, t);
-        if (t > full - r.p) ring_backwards(&r, t);
+        if (t < r.passes + r.p - 1) ring_forwards(&r, t, forward);
+        if (t <= full - r.p) continue;
+        backward = next_turn(backward, &r);
+        ring_backwards(&r, t - full, backward);
     }
     for (int i = 0; i < r.p; i++) total_s = later(total_s, r.idle[i]);
     return total_s + skipped_s;

@@ -394,7 +394,7 @@ typedef struct kinds_at { /* of schedule, stages, chunks of a stage, microbatche
 enum { SIMULATED = 4096 };
 typedef struct simulated {
     uint64_t key[2];
-    sm_pipeline_time time;
+    double total_s;
 } simulated;
 struct stages {
     simulated *simulated; /* SIMULATED of them; NULL: none is kept */
@@ -421,10 +421,10 @@ int microbatches_of(const sm_train *t, const sm_plan *plan);
 void stages_shape(const sm_train *t, const sm_plan *plan, stages *s);
 void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timing which,
                    stages *s);
-/* Seconds of the pipeline. exact: simulate where the closed form is only a bound. */
-sm_pipeline_time stages_run(stages *s, bool exact);
+/* Seconds of the pipeline: simulated where the closed form is only a bound and there is room. */
+sm_pipeline_time stages_run(stages *s);
 /* By simulation, whether it is needed or not; false: it has no room. */
-bool stages_simulated(stages *s, sm_pipeline_time *time);
+bool stages_simulated(stages *s, double *total_s);
 /* Bytes of a chip that the arrays of a plan may take: what there are, less the margin. */
 double memory_capacity(const sm_train *t);
 bool memory_fits(const sm_train *t, const sm_memory *memory);

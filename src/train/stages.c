@@ -112,21 +112,23 @@ void stages_chunks(const sm_train *t, const sm_plan *plan, const pieces *p, timi
     if (s->simulated) fill_key(p, which, s);
 }
 
-bool stages_simulated(stages *s, sm_pipeline_time *time) {
+bool stages_simulated(stages *s, double *total_s) {
     if (sm_pipeline_scratch(&s->pipeline) > s->scratch_bytes) return false;
     simulated *at = s->simulated ? &s->simulated[s->key[0] % SIMULATED] : NULL;
     const bool there = at && memcmp(at->key, s->key, sizeof at->key) == 0;
-    *time = there ? at->time : sm_pipeline_simulate(&s->pipeline, s->scratch, NULL);
+    *total_s = there ? at->total_s : sm_pipeline_simulated_s(&s->pipeline, s->scratch);
     if (!at || there) return true;
-    at->time = *time;
+    at->total_s = *total_s;
     memcpy(at->key, s->key, sizeof at->key);
     return true;
 }
 
-sm_pipeline_time stages_run(stages *s, bool exact) {
-    bool is_exact = false;
-    sm_pipeline_time run, closed = sm_pipeline_closed(&s->pipeline, &is_exact);
-    return exact && !is_exact && stages_simulated(s, &run) ? run : closed;
+sm_pipeline_time stages_run(stages *s) {
+    bool exact = false;
+    double total_s;
+    sm_pipeline_time time = sm_pipeline_closed(&s->pipeline, &exact);
+    if (!exact && stages_simulated(s, &total_s)) time.total_s = total_s;
+    return time;
 }
 
 /* ---- memory ---- */

@@ -185,10 +185,11 @@ sm_status cli_collective_read(const char *text, sm_collective *op, sm_error *err
 /* The system named by --on, with the chips of --system FILE known too. NULL is a usage error unless
  * the file holds exactly one chip, which is then meant. */
 sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm_error *err);
-/* The systems named by --on, joined by commas: at least one, at most SM_MAX_COMPARED, into room for
- * as many. on lies in call->values. */
-sm_status cli_systems(const cli_call *call, const char *const *on, sm_system *systems, int *n,
-                      sm_error *err);
+/* The systems named by --on, joined by commas: at least one, at most SM_MAX_COMPARED, in the call's
+ * arena. "all", "all:8": of each chip of the catalogue that has such a shape. on lies in
+ * call->values. */
+sm_status cli_systems(const cli_call *call, const char *const *on, const sm_system **systems,
+                      int *n, sm_error *err);
 /* The chips of --system FILE; none when the option is not given. */
 sm_status cli_system_file(const cli_call *call, sm_chip **chips, size_t *n, sm_error *err);
 

@@ -1,5 +1,6 @@
 /* values: the texts of options as typed values, within the bounds that their rows give. */
 #include "options.h"
+#include "scalemodel/cost.h"
 #include "scalemodel/io.h"
 #include <assert.h>
 #include <string.h>
@@ -266,24 +267,39 @@ sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm
     return sm_system_what_if(&source, &as_it_is, system, err);
 }
 
-/* "h100-sxm:64x8,tpu-v5p:8x8x8": several are compared. */
-sm_status cli_systems(const cli_call *call, const char *const *on, sm_system *systems, int *n,
-                      sm_error *err) {
-    *n = 1;
-    if (!*on || !strchr(*on, ',')) return cli_system(call, *on, &systems[0], err);
-    const sm_source text = cli_source(call, on);
-    const sm_span all = {0, text.length};
-    *n = 0;
+/* "h100-sxm:64x8,tpu-v5p:8x8x8": several are compared; "all:8": all chips that come so. */
+sm_status cli_systems(const cli_call *call, const char *const *on, const sm_system **systems,
+                      int *n, sm_error *err) {
+    const sm_source text = *on ? cli_source(call, on) : sm_source_of("--on", "");
+    const sm_span whole = {0, text.length};
+    const bool several = *on && (strchr(*on, ',') || strncmp(*on, "all", 3) == 0);
+    sm_system *list = sm_arena_array(call->arena, several ? SM_MAX_COMPARED : 1, sizeof *list);
+    *systems = list;
+    *n = !several;
+    if (!list) return sm_fail_memory(err);
+    if (!several) return cli_system(call, *on, list, err);
     for (size_t at = 0; at <= text.length;) {
-        sm_span part = sm_next_part(&text, all, ',', &at);
-        if (part.length == 0)
-            return sm_fail_at(err, &text, part, "expected a system before and behind a comma");
+        sm_span part = sm_next_part(&text, whole, ',', &at);
         const char *one = sm_arena_copy(call->arena, text.text + part.offset, part.length);
         if (!one) return sm_fail_memory(err);
-        if (*n == SM_MAX_COMPARED)
-            return sm_fail_at(err, &text, part, "at most %d systems are compared", SM_MAX_COMPARED);
-        sm_status status = cli_system(call, one, &systems[(*n)++], err);
-        if (status) return status;
+        if (part.length == 0)
+            return sm_fail_at(err, &text, part, "expected a system before and behind a comma");
+        const bool all = strncmp(one, "all", 3) == 0 && (!one[3] || one[3] == ':');
+        const int before = *n;
+        for (size_t i = 0; i < (all ? sm_chip_count() : 1); i++) {
+            sm_error none = {.status = SM_OK};
+            const char *shape = all ? one + 3 : "", *chip = all ? sm_chip_at(i)->name : one;
+            const char *name = sm_arena_printf(call->arena, "%s%s", chip, shape);
+            if (!name) return sm_fail_memory(err);
+            if (*n == SM_MAX_COMPARED)
+                return sm_fail_at(err, &text, part, "at most %d systems are compared", *n);
+            sm_status status = cli_system(call, name, &list[*n], all ? &none : err);
+            if (status && all && status != SM_BAD_INPUT) *err = none;
+            if (status && (!all || status != SM_BAD_INPUT)) return status;
+            *n += !status && (!all || sm_chip_peak(&list[*n].chip, SM_BF16, NULL) > 0);
+        }
+        if (*n == before)
+            return sm_fail_at(err, &text, part, "no chip of the catalogue comes in this shape");
     }
     return SM_OK;
 }

@@ -8,7 +8,8 @@
 typedef struct serving {
     sm_serve_question question;
     sm_model model;
-    sm_system system, systems[SM_MAX_COMPARED]; /* the first of several; all of them */
+    sm_system system;         /* the first of several */
+    const sm_system *systems; /* all of them */
     cli_speculation_values speculate;
     cli_engine_values engine;
     const char *on, *plot, *prefill_on, *decode_on;
@@ -28,7 +29,7 @@ typedef struct serving {
 static const cli_option serve_table[] = {
     {"on", 0, CLI_TEXT, AT(on), "SYSTEM",
      .help = "the chips there are: tpu-v5e:4x4, h100-sxm:8, ...; several, with commas between, are "
-             "compared"},
+             "compared; all:8 is 8 of each chip"},
     {"plan", 0, CLI_SOURCE, ASK(plan), "PLAN",
      .help = "keys to keep: tensor=8,expert=2,cache_by=batch"},
     {"batch", 0, CLI_COUNT, ASK(batch), "N",
@@ -160,7 +161,7 @@ static sm_status read_job(const cli_call *call, serving *v, sm_error *err) {
         return sm_fail(err, SM_USAGE, "serve needs MODEL, or --from with the command in use");
     sm_status status = cli_read_model(call, &v->read_by, call->positional[0], &v->model, err);
     int n;
-    if (!status) status = cli_systems(call, &v->on, v->systems, &n, err);
+    if (!status) status = cli_systems(call, &v->on, &v->systems, &n, err);
     if (status) return status;
     v->system = v->systems[0];
     v->question.systems = v->systems;

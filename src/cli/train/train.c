@@ -8,7 +8,8 @@
 typedef struct training {
     sm_train_question question;
     sm_model model, reward_model, critic_model;
-    sm_system system, systems[SM_MAX_COMPARED]; /* the first of several; all of them */
+    sm_system system;         /* the first of several */
+    const sm_system *systems; /* all of them */
     sm_system rollout_system;
     const sm_calibration *calibrations[SM_MAX_COMPARED];
     int sizes[SM_MAX_TRAIN_SIZES];
@@ -32,7 +33,7 @@ static const char *const methods[] = {"pretrain", "dpo", "grpo", "ppo"};
 static const cli_option train_table[] = {
     {"on", 0, CLI_TEXT, AT(on), "SYSTEM",
      .help = "the chips: tpu-v5p:16x20x28, h100-sxm:128x8, ...; several, with commas between, are "
-             "compared"},
+             "compared; all:8 is 8 of each chip"},
     {"batch", 0, CLI_SOURCE, ASK(batch), "BATCH",
      .help = "a global batch: tokens, 4M or 4Mi, rounded to sequences that divide, "
              "or 2048seqs; max, the most that --within allows",
@@ -186,7 +187,7 @@ static sm_status read_job(const cli_call *call, training *t, sm_error *err) {
         return sm_fail(err, SM_USAGE, "train needs MODEL, or --from with the recipe in use");
     sm_status status = cli_need(call, &q->batch, err);
     if (!status) status = cli_read_model(call, &t->read_by, call->positional[0], &t->model, err);
-    if (!status) status = cli_systems(call, &t->on, t->systems, &n, err);
+    if (!status) status = cli_systems(call, &t->on, &t->systems, &n, err);
     if (status) return status;
     t->system = t->systems[0];
     q->systems = t->systems;
