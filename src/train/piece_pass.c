@@ -59,15 +59,10 @@ static piece_exposed exposed_of(const sm_train *t, const piece_time *time, const
     return e;
 }
 
-static void both_ways(const sm_train *t, const piece_comm *comm, int set, const sm_plan *plan,
-                      comm_way sums[2]) {
-    for (int way = 0; way < 2; way++) sums[way] = piece_comm_way(t, comm, way, set, plan);
-}
-
 piece_exposed piece_exposed_of(const sm_train *t, const piece_time *time, const piece_comm *comm,
                                int set, const sm_plan *plan) {
-    comm_way sums[2];
-    both_ways(t, comm, set, plan, sums);
+    const comm_way sums[2] = {piece_comm_way(t, comm, 0, set, plan),
+                              piece_comm_way(t, comm, 1, set, plan)};
     return exposed_of(t, time, sums, set, plan, false);
 }
 
@@ -100,8 +95,8 @@ static double serial_s(const comm_way *c) {
 void piece_pass_parts(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
                       const sm_plan *plan, double offload_s, piece_pass *out) {
     const pass *all = &out->expected;
-    comm_way sums[2];
-    both_ways(t, comm, set, plan, sums);
+    const comm_way sums[2] = {piece_comm_way(t, comm, 0, set, plan),
+                              piece_comm_way(t, comm, 1, set, plan)};
     out->compute = time->forward + backward_of(time, set, false);
     out->memory = time->forward_memory + time->backward_memory + time->again_memory[set];
     out->exposed = all->forward + (all->backward_input + all->backward_weight) - out->compute;

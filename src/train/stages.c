@@ -312,8 +312,7 @@ static double kept_by_stages(const sm_train *t, const sm_plan *plan, const piece
 
 static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p,
                          const stage_kind *h, sm_memory *m) {
-    const bool offloaded =
-        plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
+    bool away = plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
     const int head = head_piece(t);
     double working = 0; /* what recomputation brings back for one layer */
     *m = (sm_memory){.stage = h->stage,
@@ -325,7 +324,7 @@ static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p
         double window = 3 * of_layer,
                brought = kept_of(of, SM_RECOMPUTE_NONE, plan) - of_layer + of->gradients;
         hold(t, plan, m, &p->load[k], h->layers[k]);
-        if (offloaded && kept > window) m->host += kept - window, kept = window;
+        if (away && kept > window) m->host += kept - window, kept = window;
         m->activations += kept;
         if (h->layers[k] > 0) working = larger(working, brought);
     }
