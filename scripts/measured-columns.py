@@ -46,7 +46,7 @@ TRAINING = [
     ("torchtitan", "torchtitan"), ("fms-fsdp", "torchtitan"), ("FSDP blog", "torchtitan"),
     ("InternEvo", "internevo"), ("Neuron", "neuron"), ("nanotron", "nanotron"),
     ("MegaScale", "megascale"), ("JAX-Toolbox", "jax-toolbox"), ("Primus", "primus"),
-    ("ml-engineering: when", "deepspeed"), ("Levanter", "levanter"),
+    ("ml-engineering: when", "deepspeed"), ("Levanter", "levanter"), ("KempnerForge", "kempnerforge"),
 ]
 
 # Generations of one code base that differ more than the chips do: fused norms (their steps are 3 to
@@ -358,18 +358,21 @@ def yes(row, key):
     return row.get(key, "").lower() in ("true", "yes", "1")
 
 
+ALL_NARROW = ("automodel", "kempnerforge")  # weights, moments and gradients are in 16 bits whole
+
+
 def narrow_gradients(row):
     """Whether gradients are kept and reduced in 16 bits. Aleph Alpha's code base keeps them so, and its file
     in data/codebases says that it reduces them in fp32; InternEvo's HybridZeroOptimizer; FSDP under PURE; Megatron in fp16,
     which accumulates in fp32 only where it is asked to (arguments.py); NVIDIA's performance recipes
     (grad_sync_dtype of NeMo, grad_reduce_in_fp32=False of Megatron-Bridge's scripts/performance), and what it
-    submits to MLPerf (the same in its configurations); AutoModel, whose models are in 16 bits whole."""
+    submits to MLPerf (the same in its configurations); and code bases whose models are in 16 bits whole."""
     title, software, precision = title_of(row), row.get("software", ""), row.get("precision", "")
     megatron = software.startswith(("megatron-lm", "vtrain", "deepspeed")) and precision == "FP16 (mixed)"
     nvidia = ((software in ("dgx-cloud", "nemo-2024") and "gpu-recipes" not in title)
               or "Megatron-Bridge performance summary" in title or "NeMo performance summary" in title
               or "MLPerf" in title and not row.get("hardware.chip", "").startswith(("MI3", "TPU"))
-              or software == "automodel")
+              or software in ALL_NARROW)
     return ("Hagemann" in title or "InternEvo" in title or "fp16 grads" in precision or megatron
             or nvidia or "mixed-precision mode PURE" in row.get("notes", ""))
 
@@ -459,7 +462,7 @@ def plan_of(row):
             ("schedule", schedule, "1f1b"),
             ("offload", "optimizer" if "CPU AdamW offload" in notes else "none", "none"),
             ("dtype", dtype, "bf16"),
-            ("optimizer", "adam-pure-bf16" if row.get("software", "") == "automodel" else "adam", "adam"),
+            ("optimizer", "adam-pure-bf16" if row.get("software", "") in ALL_NARROW else "adam", "adam"),
             ("gradient", "bf16" if narrow_gradients(row) else "fp32", "fp32"),
             ("attention", attention_of(row, m), "fused"),
             # Aleph Alpha's code base has a kernel for norms where the row says so

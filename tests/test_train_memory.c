@@ -318,6 +318,31 @@ static void copies_beside_shards(void **state) {
     model = dense;
 }
 
+/* Whole sums of gradients stand in place of their shards where a step has several microbatches. */
+static void sums_are_whole_until_the_last_microbatch(void **state) {
+    sm_software_memory sums = plain;
+    sums.sums_bytes = 4;
+    sm_memory a = memory_of("fsdp=8,zero=3,microbatch=1", 16, &plain);
+    sm_memory b = memory_of("fsdp=8,zero=3,microbatch=1", 16, &sums);
+    is_about(b.total - a.total, 7 * a.gradients);
+    is_about(memory_of("fsdp=8,zero=3", 8, &sums).total,
+             memory_of("fsdp=8,zero=3", 8, &plain).total);
+    is_about(memory_of("data=8", 16, &sums).total, memory_of("data=8", 16, &plain).total);
+}
+
+/* The last stage receives what its layers read of each of four microbatches, and keeps the logits
+ * of three that are done. */
+static void stages_keep_all_microbatches(void **state) {
+    sm_software_memory keeps = plain;
+    keeps.stages_keep = true;
+    sm_memory a = memory_of("data=4,pipeline=2,microbatch=1", 16, &plain);
+    sm_memory b = memory_of("data=4,pipeline=2,microbatch=1", 16, &keeps);
+    assert_int_equal(a.stage, 1);
+    assert_int_equal(b.stage, 1);
+    is_about(b.total - a.total, 4 * 2.0 * T * D + 3 * 2.0 * T * V);
+    is_about(memory_of("data=8", 8, &keeps).total, memory_of("data=8", 8, &plain).total);
+}
+
 /* With one microbatch a step there is no gradient yet where the loss is differentiated; with two
  * there are those of the first. */
 static void first_gradients_come_after_the_loss(void **state) {
@@ -612,6 +637,8 @@ int main(void) {
         cmocka_unit_test(inputs_of_narrow_matmuls_are_narrow),
         cmocka_unit_test(weights_outside_experts_are_shards_too),
         cmocka_unit_test(copies_beside_shards),
+        cmocka_unit_test(sums_are_whole_until_the_last_microbatch),
+        cmocka_unit_test(stages_keep_all_microbatches),
         cmocka_unit_test(first_gradients_come_after_the_loss),
         cmocka_unit_test(experts_weighted_early_keep_no_results),
         cmocka_unit_test(a_capacity_is_slots),

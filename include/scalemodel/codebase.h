@@ -19,6 +19,7 @@ SM_DECLARATIONS_BEGIN
     X(gradient_bytes, "per weight held: 16-bit gradients beside their fp32 sums")                  \
     X(shard_bytes, "per weight of the optimizer's shard: fp32 of a 16-bit gradient")               \
     X(narrow_bytes, "per gathered weight of experts: 8-bit copies kept over a step")               \
+    X(sums_bytes, "per weight that fsdp gathers: sums, whole until a step's last microbatch")      \
     X(fragmentation, "share of the activations: reserved by the allocator, not in use")            \
     X(reserved_bytes, "workspaces and buckets of communication inside the allocator")              \
     X(outside_bytes, "context, libraries, communicators: outside the allocator")                   \
@@ -34,6 +35,7 @@ SM_DECLARATIONS_BEGIN
     X(gate_apart, "act(gate) is kept beside its product with up")                                  \
     X(gradients_new, "gradients are there from a step's first backward pass on, not before")       \
     X(shards_beside, "weights held whole are copies beside the optimizer's shards of them")        \
+    X(stages_keep, "stages have room for messages, and keep outputs, of all microbatches")         \
     X(weighted_early, "experts' products are weighted before their down projection")               \
     X(operands_narrow, "8-bit matmuls keep their inputs in 8 bits")                                \
     X(outside_counted, "the peak is what the card has in use, not what the allocator has")         \

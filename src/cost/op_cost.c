@@ -237,18 +237,16 @@ sm_op_cost sm_product_cost(const sm_chip *chip, const sm_calibration *c, sm_dtyp
 
 sm_op_cost sm_vector_cost(const sm_chip *chip, const sm_calibration *c, double flops,
                           double bytes) {
-    double peak = chip->vector_flops_per_s.value > 0.0 ? chip->vector_flops_per_s.value
-                                                       : sm_chip_peak(chip, SM_FP32, NULL);
-    double math_s = rate_time(flops, peak);
-    double memory_s = rate_time(bytes, chip->memory_bytes_per_s.value);
-    return op_cost(math_s, memory_s, math_s, memory_s / c->memory_efficiency, c->launch_s);
+    return sm_kernel_cost(chip, c, 0.0, flops, bytes);
 }
 
 sm_op_cost sm_kernel_cost(const sm_chip *chip, const sm_calibration *c, double matrix_flops,
                           double vector_flops, double bytes) {
+    double peak = chip->vector_flops_per_s.value > 0.0 ? chip->vector_flops_per_s.value
+                                                       : sm_chip_peak(chip, SM_FP32, NULL);
     double matrix_s = rate_time(matrix_flops, sm_chip_peak(chip, SM_BF16, NULL));
-    sm_op_cost vector = sm_vector_cost(chip, c, vector_flops, bytes);
-    return op_cost(matrix_s + vector.math_s, vector.memory_s,
-                   matrix_s / c->matmul_efficiency + vector.math_s,
-                   vector.memory_s / c->memory_efficiency, c->launch_s);
+    double vector_s = rate_time(vector_flops, peak);
+    double memory_s = rate_time(bytes, chip->memory_bytes_per_s.value);
+    return op_cost(matrix_s + vector_s, memory_s, matrix_s / c->matmul_efficiency + vector_s,
+                   memory_s / c->memory_efficiency, c->launch_s);
 }

@@ -13,12 +13,6 @@ static double overlapped(const sm_train *t, double compute, double stream) {
     return compute + stream - hidden * t->calibration->overlap;
 }
 
-/* Seconds of one direction: work, attention and waiting for the host in it, and collectives on its
- * path. */
-typedef struct under {
-    double compute, attention, idle, blocking, exchange, ring;
-} under;
-
 static double backward_of(const piece_time *time, int set, bool split) {
     return split ? time->backward_input + time->again[set]
                  : time->backward_input + time->backward_weight + time->again[set];
@@ -35,51 +29,40 @@ static double exposed(const sm_train *t, bool beside, double comm, double comput
 
 /* Gathers and reductions are on the path of the activations: on a torus the compiler runs them as
  * collective matmuls, a ring step under each slice of the product (the book, chapter on sharding);
- * so does Transformer Engine's user buffers for code bases that say so; else they are exposed on
- * switched systems. All-to-alls of routed tokens are exposed too, but under the
- * dual pipeline, where the microbatch of the other direction computes meanwhile (DeepSeek-V3, arXiv
- * 2412.19437 section 3.2.1). Keys travel around the ring while attention works on those at hand.
- * Each hides under compute of its own, so that a quicker chip is never slower: the ring under
- * attention, gathers under the matmuls, all-to-alls under what gathers leave of them; and what is
- * left of each under the time in which the chip waits for the host. */
-static void expose(const sm_train *t, const sm_plan *plan, under u, int way, piece_exposed *out) {
+ * so do Transformer Engine's user buffers, where a code base has them and attention is not latent.
+ * All-to-alls of routed tokens hide under the dual pipeline alone, where the microbatch of the
+ * other direction computes meanwhile (DeepSeek-V3, arXiv 2412.19437 section 3.2.1). Keys travel
+ * around the ring while attention works on those at hand. Each hides under compute of its own, so
+ * that a quicker chip is never slower, and what is left of it while the chip waits for the host. */
+static void expose(const sm_train *t, const sm_plan *plan, double compute, double attention,
+                   double idle, const comm_way *c, int way, piece_exposed *out) {
     const sm_software_memory *is = &t->software_memory;
-    bool beside = t->system.torus_dims > 0 || is->tensor_beside;
+    bool buffers = is->tensor_beside && t->model.kind[0].attention != SM_ATTENTION_MLA;
+    bool beside = t->system.torus_dims > 0 || buffers;
     bool dual = plan->schedule == SM_SCHEDULE_DUALPIPE || is->experts_beside;
-    double matmuls = larger(0, u.compute - u.attention - u.idle);
-    out->blocking[way] = exposed(t, beside, u.blocking, matmuls, &u.idle);
-    out->exchange[way] = exposed(t, dual, u.exchange, larger(0, matmuls - u.blocking), &u.idle);
-    out->ring[way] = exposed(t, true, u.ring,
-                             is->keys_whole ? u.attention / plan->context : u.attention, &u.idle);
+    double matmuls = larger(0, compute - attention - idle);
+    double keys = is->keys_whole ? attention / plan->context : attention;
+    out->blocking[way] = exposed(t, beside, c->blocking, matmuls, &idle);
+    out->exchange[way] = exposed(t, dual, c->exchange, larger(0, matmuls - c->blocking), &idle);
+    out->ring[way] = exposed(t, true, c->ring, keys, &idle);
 }
 
 /* split: weight gradients are put off, and are no part of the backward pass that hides. */
 static piece_exposed exposed_of(const sm_train *t, const piece_time *time, const comm_way comm[2],
                                 int set, const sm_plan *plan, bool split) {
     piece_exposed e;
-    const under forward = {time->forward,    time->ring_forward, time->idle[SM_PHASE_FORWARD],
-                           comm[0].blocking, comm[0].exchange,   comm[0].ring};
-    const under back = {backward_of(time, set, split),
-                        time->ring_backward,
-                        time->idle[SM_PHASE_BACKWARD_INPUT] +
-                            (split ? 0 : time->idle[SM_PHASE_BACKWARD_WEIGHT]),
-                        comm[1].blocking,
-                        comm[1].exchange,
-                        comm[1].ring};
-    expose(t, plan, forward, 0, &e);
-    expose(t, plan, back, 1, &e);
+    const double idle =
+        time->idle[SM_PHASE_BACKWARD_INPUT] + (split ? 0 : time->idle[SM_PHASE_BACKWARD_WEIGHT]);
+    expose(t, plan, time->forward, time->ring_forward, time->idle[SM_PHASE_FORWARD], &comm[0], 0,
+           &e);
+    expose(t, plan, backward_of(time, set, split), time->ring_backward, idle, &comm[1], 1, &e);
     return e;
-}
-
-static void both_ways(const sm_train *t, const piece_comm *comm, int set, const sm_plan *plan,
-                      comm_way sums[2]) {
-    for (int way = 0; way < 2; way++) sums[way] = piece_comm_way(t, comm, way, set, plan);
 }
 
 piece_exposed piece_exposed_of(const sm_train *t, const piece_time *time, const piece_comm *comm,
                                int set, const sm_plan *plan) {
-    comm_way sums[2];
-    both_ways(t, comm, set, plan, sums);
+    const comm_way sums[2] = {piece_comm_way(t, comm, 0, set, plan),
+                              piece_comm_way(t, comm, 1, set, plan)};
     return exposed_of(t, time, sums, set, plan, false);
 }
 
@@ -112,8 +95,8 @@ static double serial_s(const comm_way *c) {
 void piece_pass_parts(const sm_train *t, const piece_time *time, const piece_comm *comm, int set,
                       const sm_plan *plan, double offload_s, piece_pass *out) {
     const pass *all = &out->expected;
-    comm_way sums[2];
-    both_ways(t, comm, set, plan, sums);
+    const comm_way sums[2] = {piece_comm_way(t, comm, 0, set, plan),
+                              piece_comm_way(t, comm, 1, set, plan)};
     out->compute = time->forward + backward_of(time, set, false);
     out->memory = time->forward_memory + time->backward_memory + time->again_memory[set];
     out->exposed = all->forward + (all->backward_input + all->backward_weight) - out->compute;

@@ -82,9 +82,8 @@ static void add_piece(const sm_train *t, const pieces *p, int set, int index, do
     const piece_pass *q = &p->pass[index];
     const piece_time *time = &p->time[index];
     int own = index < t->kinds ? set : SM_RECOMPUTE_NONE;
-    x->compute +=
-        n *
-        larger(0, q->compute - q->memory); /* sums of the same terms may differ in the last bit */
+    /* sums of the same terms may differ in the last bit */
+    x->compute += n * larger(0, q->compute - q->memory);
     x->memory += n * q->memory;
     x->exposed += n * q->exposed;
     x->math += n * (time->math[0] + time->math[1] + time->math_again[own]);

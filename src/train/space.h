@@ -304,6 +304,7 @@ void piece_pass_parts(const sm_train *t, const piece_time *time, const piece_com
 /* What one piece adds to its stage per step: bytes per chip and seconds. */
 typedef struct stage_load {
     double params, gradients, optimizer, more; /* more: what the software holds beside */
+    double sums; /* in place of the gradients, from a step's second microbatch on: as much more */
     double reduce_s, gather_s; /* gradient reduction and weight gathering at the end of a step */
     double reduce_ideal[SM_MAX_LEVELS], busy[SM_MAX_LEVELS];
     double update_s, offload_s;

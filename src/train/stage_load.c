@@ -98,10 +98,11 @@ static void add_class(const sm_train *t, const variant *v, const class_slots *sl
     add->params += held * weight_bytes;
     if (c->fixed) return;
     const sm_software_memory *h = &t->software_memory;
+    const double whole = held * d->ways[c->stored & class_shards(v, c)];
+    if (whole > held) add->sums += larger(0, whole * h->sums_bytes - held * gradient);
     add->more += plan->gradient == SM_FP32 ? held * h->gradient_bytes : updated * h->shard_bytes;
     if (h->shards_beside && updated < held) add->more += updated * weight_bytes;
-    if (c->expert && sm_dtype_bytes(plan->dtype) <= 1)
-        add->more += c->elements / d->ways[c->stored & ~class_shards(v, c)] * h->narrow_bytes;
+    if (c->expert && sm_dtype_bytes(plan->dtype) <= 1) add->more += whole * h->narrow_bytes;
     add->gradients += (plan->zero == 2 ? held * shared : held) * gradient;
     add->optimizer += updated * state;
     if (c->share < 1 && plan->pipeline > 1) {
@@ -116,12 +117,12 @@ static void add_class(const sm_train *t, const variant *v, const class_slots *sl
     add->update_s += traffic / (t->system.chip.memory_bytes_per_s.value * cal->memory_efficiency);
     add->update_s += updated * optimizer_of(plan)->flops * t->model.D /
                      (sm_chip_peak(&t->system.chip, SM_BF16, NULL) * cal->matmul_efficiency);
-    bool whole = reduces_whole(t, plan);
-    uint8_t reduce = whole ? slots->all_reduce : slots->reduce_scatter;
+    bool all = reduces_whole(t, plan);
+    uint8_t reduce = all ? slots->all_reduce : slots->reduce_scatter;
     if (plan->zero != 2)
         add_reduction(t, p->slot[reduce], held * reduced_bytes(t, plan), &add->reduce_s, add);
     if (plan->zero == 0) return;
-    if (copies > 1 && !whole)
+    if (copies > 1 && !all)
         add_reduction(t, p->slot[slots->across], updated * gradient, &add->reduce_s, add);
     if (t->software_memory.broadcasts)
         add->update_s += broadcast_s(t, v, p->slot[slots->broadcast], held, 1 / shared, c, d, plan);

@@ -202,12 +202,14 @@ static void find_kinds(const sm_train *t, const sm_plan *plan, stages *s) {
 
 /* Under dualpipe every chunk lives on two stages; they share its optimizer state when that is
  * sharded. */
-static void add_state(const sm_plan *plan, sm_memory *m, const stage_load *load, double times) {
+static void hold(const sm_train *t, const sm_plan *plan, sm_memory *m, const stage_load *load,
+                 double times) {
     bool shared = plan->schedule == SM_SCHEDULE_DUALPIPE && plan->zero >= 1;
     m->params += load->params * times;
     m->gradients += load->gradients * times;
     m->optimizer += load->optimizer * times * (shared ? 0.5 : 1);
     m->copies += load->more * times;
+    if (load->sums > 0 && microbatches_of(t, plan) > 1) m->copies += load->sums * times;
 }
 
 /* What the allocator cannot give to arrays. XLA plans the memory of a torus's chips ahead: none. */
@@ -298,10 +300,21 @@ static void add_moment(const sm_train *t, const sm_plan *plan, const pieces *p, 
     }
 }
 
+/* PyTorch's stages (torch/distributed/pipelining/stage.py) make room ahead for what they receive of
+ * every microbatch and chunk, either way, and keep the outputs of all until the step ends. */
+static double kept_by_stages(const sm_train *t, const sm_plan *plan, const pieces *p,
+                             const stage_kind *h) {
+    const double m = microbatches_of(t, plan), room = size_at(&p->v->piece[0].part.boundary, &p->d),
+                 shares = plan->context * (t->software_memory.loss_whole ? 1 : plan->tensor),
+                 outputs = 2.0 * plan->microbatch * t->seq * t->model.V / shares;
+    if (!t->software_memory.stages_keep || plan->pipeline == 1) return 0;
+    return m * (2.0 * plan->virtual_stages - h->first - h->last) * room +
+           (h->last ? (m - 1) * outputs : 0);
+}
+
 static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p,
                          const stage_kind *h, sm_memory *m) {
-    const bool offloaded =
-        plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
+    bool away = plan->offload == SM_OFFLOAD_ACTIVATIONS || plan->offload == SM_OFFLOAD_BOTH;
     const int head = head_piece(t);
     double working = 0; /* what recomputation brings back for one layer */
     *m = (sm_memory){.stage = h->stage,
@@ -312,19 +325,20 @@ static void stage_memory(const sm_train *t, const sm_plan *plan, const pieces *p
         double of_layer = kept_of(of, set_of(plan), plan), kept = of_layer * h->held[k];
         double window = 3 * of_layer,
                brought = kept_of(of, SM_RECOMPUTE_NONE, plan) - of_layer + of->gradients;
-        add_state(plan, m, &p->load[k], h->layers[k]);
-        if (offloaded && kept > window) m->host += kept - window, kept = window;
+        hold(t, plan, m, &p->load[k], h->layers[k]);
+        if (away && kept > window) m->host += kept - window, kept = window;
         m->activations += kept;
         if (h->layers[k] > 0) working = larger(working, brought);
     }
-    for (int i = embedding_piece(t); h->first && i < head; i++) add_state(plan, m, &p->load[i], 1);
-    if (h->last) add_state(plan, m, &p->load[head], 1);
-    if (h->last && !h->first) add_state(plan, m, &p->load[copy_piece(t)], 1);
+    for (int i = embedding_piece(t); h->first && i < head; i++) hold(t, plan, m, &p->load[i], 1);
+    if (h->last) hold(t, plan, m, &p->load[head], 1);
+    if (h->last && !h->first) hold(t, plan, m, &p->load[copy_piece(t)], 1);
     if (plan->offload == SM_OFFLOAD_OPTIMIZER || plan->offload == SM_OFFLOAD_BOTH) {
         m->host += m->optimizer;
         m->optimizer = 0;
     }
     m->outside = outside_of(t);
+    m->copies += kept_by_stages(t, plan, p, h);
     add_moment(t, plan, p, h, working, m);
 }
 
@@ -515,12 +529,11 @@ double step_close(const sm_train *t, const sm_plan *plan, double pipeline_s, ste
     double m = microbatches_of(t, plan), p = plan->pipeline;
     double v = plan->schedule == SM_SCHEDULE_INTERLEAVED ? plan->virtual_stages : 1;
     double pass_s = pipeline_s / (m + p - 1), passes = (1 + (v - 1) * smaller(m, p)) / v;
-    bool hides = !t->software_memory.exposed_end;
     e->reduce_s = e->reduce, e->gather_s = e->gather;
-    if (hides && e->reduce > 0)
+    if (!t->software_memory.exposed_end) {
         e->reduce_s = exposed(t, e->reduce, pass_s * 2 / 3, passes, v, e->parts);
-    if (hides && e->gather > 0)
         e->gather_s = exposed(t, e->gather, pass_s / 3, passes, v, e->parts);
+    }
     e->total_s = e->reduce_s + e->gather_s + e->update_s + e->tie_s + e->other_s;
     return larger(pipeline_s + e->total_s, e->network_s);
 }

@@ -90,9 +90,8 @@ static double before_s(const timing *t, const sm_chip *chip, const sm_calibratio
     double prepared = 4.0 * q + (2.0 + s->kv_bytes) * kv;
     if (t->keeps_q) prepared = 4.0 * s->batch * s->q_len * latent_size;
     if (t->prepares) seconds += drain_s + sm_vector_cost(chip, c, 0.0, prepared).expected_s;
-    if (t->quantises)
-        seconds +=
-            drain_s + sm_vector_cost(chip, c, 0.0, 6.0 * (s->q_len > 1.0 ? q + kv : q)).expected_s;
+    double narrowed = 6.0 * (s->q_len > 1.0 ? q + kv : q);
+    if (t->quantises) seconds += drain_s + sm_vector_cost(chip, c, 0.0, narrowed).expected_s;
     return seconds;
 }
 
