@@ -237,6 +237,8 @@ void sm_plan_settle(sm_plan *plan, const sm_model *model) {
         if ((word && idle) || (row->experts && !plan_has_experts(model)))
             plan_set_value(plan, row, row->idle);
     }
+    if (plan->fsdp > 1) plan->zero = 3;
+    else if (plan->zero == 3 && !sm_plan_shards_weights(plan)) plan->zero = 2;
     plan_settle_values(plan);
     plan_settle_layout(plan, model->L);
 }

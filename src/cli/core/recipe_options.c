@@ -111,7 +111,13 @@ static sm_status find_model(const cli_call *call, const cli_model_values *read_b
                        title);
     sm_source config = sm_source_of("the recipe's model", recipe->config);
     sm_status status = cli_library(call, read_by, &library, err);
-    return status ? status : sm_model_parse(library, read_by->as, &config, call->arena, model, err);
+    if (!status) status = sm_model_parse(library, read_by->as, &config, call->arena, model, err);
+    if (status != SM_BAD_INPUT) return status;
+    sm_error why = *err; /* of a text that no user sees */
+    return sm_fail(err, status,
+                   "the sizes in this recipe of %s make no model (%.120s): give MODEL, a name of "
+                   "'scalemodel model' or a config.json",
+                   title, why.sentence);
 }
 
 sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,
