@@ -142,22 +142,6 @@ static void add_piece(list *l, const sm_plan *plan, int index, int set, double t
     }
 }
 
-/* Where ZeRO runs here, gradients that are reduced together are cut into equal parts, the last of
- * which is filled up: elements of that, told with the first class of theirs. */
-static double filling(const list *l, const sm_plan *plan, const piece *one, int first) {
-    const sm_weight_class *c = &one->part.weight[first];
-    double ways = l->p->d.ways[c->partial], held = 0;
-    if (!l->t->software.one_by_one || !plan->zero) return 0;
-    if (c->partial & SM_BIT(SM_AXIS_DATA)) ways /= plan->state_copies;
-    for (int i = 0; i < one->part.classes; i++) {
-        const sm_weight_class *o = &one->part.weight[i];
-        if (o->fixed || o->partial != c->partial || o->stored != c->stored) continue;
-        if (i < first) return 0;
-        held += o->elements / l->p->d.ways[o->stored];
-    }
-    return ceil(held / ways) * ways - held;
-}
-
 /* tied: the piece's tied weights are reduced with those that they are copies of. */
 static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int index, double times,
                          double microbatches, bool tied) {
@@ -169,7 +153,8 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
         const class_slots *slots = &l->p->v->weight[index][i];
         if (c->fixed || (tied && c->tied)) continue;
         double held = c->elements * sm_weight_share(c, plan->pipeline) / l->p->d.ways[c->stored];
-        held += filling(l, plan, one, i);
+        double ways = l->p->d.ways[c->partial]; /* whose parts are equal, the last filled up */
+        if (plan->zero && l->t->software.one_by_one) held = ceil(held / ways) * ways;
         const char *what = c->expert ? "experts" : "weights";
         double gradients = held * reduced_bytes(l->t, plan);
         double weights = held * class_bytes(l->t, plan, c);

@@ -8,9 +8,8 @@
 enum { USUAL_SEQ = 4096, USUAL_TOP = 3 };
 
 double sm_train_seq(const sm_model *model, double asked) {
-    bool is_short = model->max_seq > 0 && model->max_seq < USUAL_SEQ;
-    double seq = asked > 0.0 ? asked : is_short ? model->max_seq : USUAL_SEQ;
-    return sm_model_forward_flops(model, seq, model->causal).tokens;
+    double usual = model->max_seq > 0 && model->max_seq < USUAL_SEQ ? model->max_seq : USUAL_SEQ;
+    return sm_model_forward_flops(model, asked > 0.0 ? asked : usual, model->causal).tokens;
 }
 
 static sm_status read_question(const sm_train_question *question, sm_train_asked *q,

@@ -205,8 +205,7 @@ static sm_status read_recipe(const cli_call *call, training *t, sm_error *err) {
 static sm_status take_recipe(const cli_call *call, training *t, sm_error *err) {
     sm_train_question *q = &t->question;
     const sm_recipe *recipe = &t->recipe;
-    if (q->seq <= 0.0) q->seq = recipe->seq;
-    if (q->seq <= 0.0) q->seq = sm_train_seq(&t->model, 0.0);
+    q->seq = sm_train_seq(&t->model, q->seq > 0.0 ? q->seq : recipe->seq);
     q->recipe = recipe;
     sm_status status = cli_recipe_plan(call, recipe->plan, &q->plan, err);
     if (status || q->batch.text) return status;
