@@ -314,6 +314,15 @@ def recompute(row, m):
     return "selective" if kind == "selective" else "none"
 
 
+def offloaded(row, notes):
+    """XLA's policies say where each kept value lives. The layers' inputs are the most of them: the few
+    that a row keeps on the chip beside inputs in host memory (keys and values) count as there too."""
+    detail = row.get("recompute_detail", "")
+    if "decoder_layer_input=offload" in detail or "offloaded to host" in detail:
+        return "activations"
+    return "optimizer" if "CPU AdamW offload" in notes else "none"
+
+
 def chunks(row, layers):
     """Where a source counts embedding and head as layers of the pipeline's split (NeMo does), a model
     two layers short of all chunks has them: the chunks here hold layers alone."""
@@ -460,7 +469,7 @@ def plan_of(row):
             ("recompute", recompute(row, m), "none"),
             ("regather", "activations" if "reshard_after_forward false" in notes and fsdp == 1 else "", ""),
             ("schedule", schedule, "1f1b"),
-            ("offload", "optimizer" if "CPU AdamW offload" in notes else "none", "none"),
+            ("offload", offloaded(row, notes), "none"),
             ("dtype", dtype, "bf16"),
             ("optimizer", "adam-pure-bf16" if row.get("software", "") in ALL_NARROW else "adam", "adam"),
             ("gradient", "bf16" if narrow_gradients(row) else "fp32", "fp32"),

@@ -2,6 +2,7 @@
 #include "unit.h"
 #include "model_of.h"
 #include "random_jobs.h"
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -76,18 +77,41 @@ static void random_gemma4(written *w, sm_rng *rng) {
         PICK(rng, 2, 4));
 }
 
+/* State spaces and attention in turn, each before a dense MLP or before experts. */
+static void random_hybrid(written *w, int L, sm_rng *rng) {
+    put(w,
+        ", \"model_type\": \"granitemoehybrid\", \"num_attention_heads\": 8, "
+        "\"num_key_value_heads\": %d, \"mamba_n_heads\": 16, \"mamba_d_state\": %d, "
+        "\"mamba_n_groups\": 1, \"mamba_expand\": 2, \"mamba_d_conv\": 4, "
+        "\"shared_intermediate_size\": 512",
+        PICK(rng, 2, 4), PICK(rng, 64, 128));
+    if (sm_rng_below(rng, 2)) put(w, ", \"num_local_experts\": 8, \"num_experts_per_tok\": 2");
+    put_layers(w, "layer_types", "mamba", "attention", L, rng);
+}
+
+/* Text seen both ways, or pictures, which have a length of their own. */
+static void random_encoder(written *w, sm_rng *rng) {
+    put(w, ", \"num_attention_heads\": 8, ");
+    if (sm_rng_below(rng, 2)) put(w, "\"model_type\": \"bert\", \"type_vocab_size\": 2");
+    else
+        put(w, "\"model_type\": \"vit\", \"image_size\": %d, \"patch_size\": 16",
+            PICK(rng, 112, 224));
+}
+
 void random_model(sm_model *m, sm_rng *rng) {
     written w = {.length = 0};
     int L = 2 + (int)sm_rng_below(rng, 7);
+    uint64_t family = sm_rng_below(rng, 10);
     put(&w,
         "{\"hidden_size\": %d, \"num_hidden_layers\": %d, \"vocab_size\": %d, "
         "\"intermediate_size\": %d, \"tie_word_embeddings\": %s, "
-        "\"max_position_embeddings\": 1048576",
+        "\"max_position_embeddings\": %d",
         PICK(rng, 512, 1024, 2048), L, PICK(rng, 4096, 32000, 50257), PICK(rng, 1024, 2048, 4096),
-        sm_rng_below(rng, 2) ? "true" : "false");
-    uint64_t family = sm_rng_below(rng, 8);
+        sm_rng_below(rng, 2) ? "true" : "false", family == 3 ? 4096 : 1048576);
     if (family == 0) random_mimo(&w, rng);
     else if (family == 1) random_gemma4(&w, rng);
+    else if (family == 2) random_hybrid(&w, L, rng);
+    else if (family == 3) random_encoder(&w, rng);
     else {
         put(&w,
             ", \"model_type\": \"transformer\", \"gated_mlp\": %s, "
@@ -111,9 +135,9 @@ sm_system random_job_system(const char *text) {
 
 void random_job_fill(random_job *r, sm_rng *rng) {
     static const char *const systems[] = {
-        "tpu-v5e:2x2",  "tpu-v5e:2x4",  "tpu-v5e:4x4",   "tpu-v5p:2x2x2",
-        "h100-sxm:1x2", "h100-sxm:1x4", "h100-sxm:1x8",  "h100-sxm:2x4",
-        "h100-sxm:2x8", "a100-80:1x8",  "tpu-v5p:2x2x1", "a100-40:2x4",
+        "tpu-v5e:2x2",   "tpu-v5e:2x4",  "tpu-v5e:4x4",         "tpu-v5p:2x2x2",   "h100-sxm:1x2",
+        "h100-sxm:1x4",  "h100-sxm:1x8", "h100-sxm:2x4",        "h100-sxm:2x8",    "a100-80:1x8",
+        "tpu-v5p:2x2x1", "a100-40:2x4",  "tpu-v5e:2x2x2slices", "gb200-nvl72:2x4",
     };
     random_model(&r->model, rng);
     r->system = random_job_system(systems[sm_rng_below(rng, sizeof systems / sizeof systems[0])]);
@@ -163,4 +187,41 @@ void random_plan(const random_job *r, sm_rng *rng, sm_plan *p) {
         uint8_t swap = p->order[i];
         p->order[i] = p->order[k], p->order[k] = swap;
     }
+}
+
+/* ---- a better machine ---- */
+
+bool random_better(sm_system *s, int resource, double times) {
+    sm_chip *c = &s->chip;
+    bool one = resource >= RANDOM_LINK;
+    int level = one ? (resource - RANDOM_LINK) % SM_MAX_LEVELS : 0;
+    if (level >= s->levels) return false;
+    if (resource >= RANDOM_HOP) s->level[level].hop_latency_s /= times;
+    else if (one) s->level[level].bytes_per_s_oneway *= times;
+    else if (resource == RANDOM_MEMORY) c->memory_bytes_per_s.value *= times;
+    else if (resource == RANDOM_ROOM) c->memory_bytes.value *= times;
+    else if (resource == RANDOM_VECTOR) c->vector_flops_per_s.value *= times;
+    else if (resource == RANDOM_CLOCK) c->clock_hz.value *= times;
+    else if (resource == RANDOM_PCIE) c->pcie_bytes_per_s_oneway.value *= times;
+    else if (resource == RANDOM_LAUNCH) c->launch_latency_s.value /= times;
+    for (int d = 0; resource == RANDOM_PEAK && d < SM_DTYPE_COUNT; d++)
+        c->flops_per_s[d].value *= times;
+    for (int l = 0; resource == RANDOM_LINKS && l < s->levels; l++)
+        s->level[l].bytes_per_s_oneway *= times;
+    return true;
+}
+
+void random_system_of_resources(sm_system *system, sm_rng *rng) {
+    for (int i = 0; i < RANDOM_RESOURCES; i++)
+        if (i != RANDOM_ROOM) random_better(system, i, pow(10, 2 * sm_rng_unit(rng) - 1));
+}
+
+const char *random_resource_name(int resource, char *out, size_t size) {
+    static const char *const names[] = {"memory", "room", "peak",   "vector unit",
+                                        "clock",  "PCIe", "launch", "links"};
+    if (resource < RANDOM_LINK) snprintf(out, size, "%s", names[resource]);
+    else
+        snprintf(out, size, "%s of level %d", resource < RANDOM_HOP ? "links" : "hops",
+                 (resource - RANDOM_LINK) % SM_MAX_LEVELS);
+    return out;
 }

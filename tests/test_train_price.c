@@ -208,35 +208,6 @@ static void the_second_price_allocates_nothing(void **state) {
 
 /* ---- a better machine ---- */
 
-/* What a machine has of each resource; links and hops of every level count by themselves. */
-enum { MEMORY, PEAK, VECTOR, CLOCK, PCIE, LAUNCH, LINKS, LINK, HOP = LINK + SM_MAX_LEVELS };
-enum { RESOURCES = HOP + SM_MAX_LEVELS };
-
-/* Better: more per second, or less to wait. */
-static void better(sm_system *s, int resource, double times) {
-    sm_chip *c = &s->chip;
-    if (resource >= HOP) s->level[resource - HOP].hop_latency_s /= times;
-    else if (resource >= LINK) s->level[resource - LINK].bytes_per_s_oneway *= times;
-    else if (resource == MEMORY) c->memory_bytes_per_s.value *= times;
-    else if (resource == VECTOR) c->vector_flops_per_s.value *= times;
-    else if (resource == CLOCK) c->clock_hz.value *= times;
-    else if (resource == PCIE) c->pcie_bytes_per_s_oneway.value *= times;
-    else if (resource == LAUNCH) c->launch_latency_s.value /= times;
-    for (int d = 0; resource == PEAK && d < SM_DTYPE_COUNT; d++) c->flops_per_s[d].value *= times;
-    for (int l = 0; resource == LINKS && l < s->levels; l++)
-        s->level[l].bytes_per_s_oneway *= times;
-}
-
-static const char *name_of(int resource, char *out, size_t size) {
-    static const char *const names[] = {"memory", "peak",   "vector unit", "clock",
-                                        "PCIe",   "launch", "links"};
-    if (resource < LINK) snprintf(out, size, "%s", names[resource]);
-    else
-        snprintf(out, size, "%s of level %d", resource < HOP ? "links" : "hops",
-                 (resource - LINK) % SM_MAX_LEVELS);
-    return out;
-}
-
 static void is_monotone(random_job *r, sm_train *train, const sm_plan *plan,
                         const sm_price_of_plan *first) {
     static sm_rng rng;
@@ -246,21 +217,20 @@ static void is_monotone(random_job *r, sm_train *train, const sm_plan *plan,
     sm_error err = {0};
     sm_price_of_plan base, price;
     sm_system odd = r->system; /* a chip out of balance, as none is made */
-    for (int i = 0; i < RESOURCES; i++) better(&odd, i, pow(10, 2 * sm_rng_unit(&rng) - 1));
+    random_system_of_resources(&odd, &rng);
     sm_job job = r->job;
     job.system = &odd;
     sm_train *here = train_of(&job);
     assert_int_equal(sm_train_price(here, plan, &base, &err), SM_OK);
     for (int i = 0; i < 6; i++) {
-        int resource = i == 0 ? LINKS : (int)sm_rng_below(&rng, RESOURCES);
+        int resource = i == 0 ? RANDOM_LINKS : (int)sm_rng_below(&rng, RANDOM_RESOURCES);
         double times = 1 + 2 * sm_rng_unit(&rng);
         sm_system system = odd;
-        if (resource >= LINK && (resource - LINK) % SM_MAX_LEVELS >= odd.levels) continue;
-        better(&system, resource, times);
+        if (!random_better(&system, resource, times)) continue;
         job.system = &system;
         sm_train *there = train_of(&job);
         assert_int_equal(sm_train_price(there, plan, &price, &err), SM_OK);
-        name_of(resource, name, sizeof name);
+        random_resource_name(resource, name, sizeof name);
         HOLDS(price.lower_s <= base.lower_s * (1 + 1e-9), "%s x %g: lower %.9g after %.9g", name,
               times, price.lower_s, base.lower_s);
         HOLDS(price.expected_s <= base.expected_s * (1 + 1e-9), "%s x %g: %.9g after %.9g", name,

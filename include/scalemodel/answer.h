@@ -92,7 +92,7 @@ typedef struct sm_mfu_question {
     size_t size;
     const sm_model *model;
     const sm_system *system;
-    double seq;          /* tokens of a sequence; 0: sm_train_usual_seq */
+    double seq;          /* tokens of a sequence; 0: sm_train_seq */
     double batch_tokens; /* of a step of all chips; 0: a sequence on each */
     sm_dtype dtype;      /* what matmuls compute in (bf16): whose peak it is */
     sm_source from;      /* whose count and the figure, "maxtext@2025-06 46 %"; "3.2 s" and
@@ -223,7 +223,7 @@ typedef struct sm_train_question {
     double batch_tokens;               /* of a global batch: rounded to sequences that divide */
     sm_source batch;                   /* or as text: "4M", "4Mi", "2048seqs"; "max", the most
                                           whose step takes no longer than within_s */
-    double seq;                        /* tokens of a sequence; 0: sm_train_usual_seq */
+    double seq;                        /* tokens of a sequence; 0: sm_train_seq */
     double tokens;                     /* of the whole run, for its time and cost; 0: not asked */
     const double *usd_per_chip_hour;   /* NULL: the catalogue's */
     const double *memory_margin;       /* part of a chip's memory that stays free; NULL:
@@ -296,9 +296,10 @@ sm_status sm_answer_train(const sm_train_question *question, sm_report *report, 
  * "2048seqs"), for so many chips. SM_BAD_INPUT with its place. */
 sm_status sm_batch_sequences(const sm_source *text, double seq, double chips, double *sequences,
                              sm_error *err);
-/* The sequence length in tokens where the question gives none: 4096, or what the model was made for
- * where that is less. */
-double sm_train_usual_seq(const sm_model *model);
+/* The sequence length in tokens of a question that asks for `asked`, 0 where it gives none: 4096, or
+ * what the model was made for where that is less. A picture has its own, whatever is asked. NAN when
+ * memory ran out. */
+double sm_train_seq(const sm_model *model, double asked);
 
 /* ---- serve ---- */
 enum { SM_MAX_DTYPES = 4 };

@@ -51,12 +51,6 @@ sm_status sm_scheduler_next(sm_scheduler *s, double now_s, sm_scheduled_step *st
 /* The step has ended: every sequence that gives has a token more, and ends with its last. */
 sm_status sm_scheduler_done(sm_scheduler *s, double now_s, sm_error *err);
 
-/* Requests that wait, and that run. */
-typedef struct sm_scheduler_load {
-    int waiting, running;
-    double kv_tokens, kv_used; /* of all replicas; used: by sequences that run */
-} sm_scheduler_load;
-sm_scheduler_load sm_scheduler_load_of(const sm_scheduler *s);
 /* All that was counted so far, as of a simulation. */
 void sm_scheduler_read(sm_scheduler *s, sm_simulated *out);
 SM_DECLARATIONS_END

@@ -128,13 +128,16 @@ static int place_on(const sm_torus_part *part, const int *position) {
     return position[part->level] / part->stride % part->n;
 }
 
-/* The line of a part on which a message that takes one part after the other passes it. */
+/* The line of a part on which a message passes it that takes one dimension after the other, in the
+ * system's order, whatever their links are like. */
 static int line_of(const crossing *c, int part, const int *from, const int *to) {
     const sm_group_links *links = c->links;
+    const sm_torus_part *t = links->torus;
     int line = 0, slices = (int)(links->n / links->torus_members);
-    for (int i = 0; i < links->torus_parts; i++)
-        if (i != part)
-            line = line * links->torus[i].n + place_on(&links->torus[i], i < part ? to : from);
+    for (int i = 0; i < links->torus_parts; i++) {
+        bool before = t[i].level == t[part].level ? i < part : t[i].level < t[part].level;
+        if (i != part) line = line * t[i].n + place_on(&t[i], before ? to : from);
+    }
     int first = links->switch_parts > 0 ? links->sw[0].level : SM_MAX_LEVELS;
     return line * slices + child_of(c, from, first) % slices;
 }

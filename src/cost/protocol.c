@@ -29,14 +29,17 @@ static const protocol protocols[SM_MAX_TIMINGS] = {{"LL", 1.0, 1.0, 0.41, 0.0},
                                                    {"Simple", 2.06, 1.97, 1.0, 1.0}};
 
 /* At the efficiency of each level: the one that is busiest by the data sheet is not always the one
- * that is slowest in fact. */
+ * that is slowest in fact. Levels one after the other take at most what they would at the least
+ * efficiency of all. */
 static double slowest_s_per_byte(const sm_algorithm *a, const sm_system *system,
                                  const sm_calibration *c) {
-    double slowest = a->line.s_per_byte / sm_network_efficiency(system, c, a->level);
-    for (int l = 0; l < system->levels; l++)
-        slowest =
-            fmax(slowest, a->level_s_per_byte[l] / sm_network_efficiency(system, c, (uint8_t)l));
-    return slowest;
+    double slowest = 0.0, least = 1.0;
+    for (int l = 0; l < system->levels; l++) {
+        double efficiency = sm_network_efficiency(system, c, (uint8_t)l);
+        slowest = fmax(slowest, a->level_s_per_byte[l] / efficiency);
+        if (a->level_s_per_byte[l] > 0.0) least = fmin(least, efficiency);
+    }
+    return a->serial ? a->line.s_per_byte / least : slowest;
 }
 
 static void time_algorithm(const sm_algorithm *a, const protocol *p, double slowest_s_per_byte,

@@ -30,7 +30,7 @@ double sm_layer_keys(const sm_layer_kind *kind, double T, bool causal) {
 sm_flops sm_model_forward_flops(const sm_model *m, double T, bool causal) {
     sm_forward f;
     if (sm_architecture_forward(m->architecture, T, causal, &f, NULL))
-        return (sm_flops){NAN, NAN, NAN, T};
+        return (sm_flops){NAN, NAN, NAN, NAN};
     return (sm_flops){f.matmul, f.attention, f.matmul + f.attention, f.tokens};
 }
 

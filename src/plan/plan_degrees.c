@@ -222,6 +222,7 @@ sm_status sm_plan_pad(const sm_plan *plan, const sm_model *model, sm_arena *aren
 /* ---- one form ---- */
 
 void plan_settle_values(sm_plan *plan) {
+    if (plan->fsdp > 1) plan->zero = 3;
     for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {
         const plan_row *row = plan_row_of((sm_plan_key)key);
         if (row->settled) plan_set_value(plan, row, row->settled(plan, plan_value(plan, row)));
@@ -237,6 +238,7 @@ void sm_plan_settle(sm_plan *plan, const sm_model *model) {
         if ((word && idle) || (row->experts && !plan_has_experts(model)))
             plan_set_value(plan, row, row->idle);
     }
+    if (plan->zero == 3 && !sm_plan_shards_weights(plan)) plan->zero = 2;
     plan_settle_values(plan);
     plan_settle_layout(plan, model->L);
 }

@@ -87,7 +87,6 @@ size_t sm_plan_format(const sm_plan *plan, int torus_dims, char *out, size_t siz
     printer p = {out, size, 0};
     sm_plan whole = *plan;
     int dims = printed_dims(torus_dims);
-    if (whole.fsdp > 1) whole.zero = 3;
     plan_settle_values(&whole);
     put(&p, "");
     for (int key = 0; key < SM_PLAN_KEY_COUNT; key++) {

@@ -185,16 +185,4 @@ sm_status sm_scheduler_done(sm_scheduler *s, double now_s, sm_error *err) {
 
 /* ---- what was counted ---- */
 
-sm_scheduler_load sm_scheduler_load_of(const sm_scheduler *s) {
-    sm_scheduler_load load = {0, 0, 0.0, 0.0};
-    for (int i = 0; i < s->sim->replicas; i++) {
-        const sim_replica *r = &s->sim->replica[i];
-        for (int rank = 0; rank < s->sim->ranks; rank++) load.waiting += r->waiting[rank].n;
-        load.running += r->running.n;
-        load.kv_tokens += (double)(r->capacity * s->sim->page);
-        load.kv_used += (double)((r->used + r->tree.pinned) * s->sim->page);
-    }
-    return load;
-}
-
 void sm_scheduler_read(sm_scheduler *s, sm_simulated *out) { sim_totals_read(s->sim, out); }

@@ -153,6 +153,8 @@ static void add_step_end(list *l, const sm_plan *plan, const step_end *end, int 
         const class_slots *slots = &l->p->v->weight[index][i];
         if (c->fixed || (tied && c->tied)) continue;
         double held = c->elements * sm_weight_share(c, plan->pipeline) / l->p->d.ways[c->stored];
+        double ways = l->p->d.ways[c->partial]; /* whose parts are equal, the last filled up */
+        if (plan->zero && l->t->software.one_by_one) held = ceil(held / ways) * ways;
         const char *what = c->expert ? "experts" : "weights";
         double gradients = held * reduced_bytes(l->t, plan);
         double weights = held * class_bytes(l->t, plan, c);

@@ -14,8 +14,6 @@
 #include "space.h"
 
 void plan_canonical(const sm_train *t, sm_plan *plan) {
-    if (plan->fsdp > 1) plan->zero = 3;
-    else if (plan->zero == 3 && !sm_plan_shards_weights(plan)) plan->zero = 2;
     sm_plan_settle(plan, &t->model);
     if (plan->schedule == SM_SCHEDULE_ZB_V || plan->schedule == SM_SCHEDULE_DUALPIPE)
         plan->virtual_stages = 2;

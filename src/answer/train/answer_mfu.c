@@ -245,7 +245,8 @@ static sm_status defaults(asked_mfu *q, sm_error *err) {
     if (!status) status = sm_question_limit("seq", q->in.seq, 1e9, err);
     if (!status) status = sm_question_limit("batch", q->in.batch_tokens, 1e15, err);
     if (status) return status;
-    if (!(q->in.seq > 0)) q->in.seq = sm_train_usual_seq(q->in.model);
+    q->in.seq = sm_train_seq(q->in.model, q->in.seq);
+    if (isnan(q->in.seq)) return sm_fail_memory(err);
     q->batch = q->in.batch_tokens > 0 ? q->in.batch_tokens : q->in.seq * q->in.system->chips;
     return SM_OK;
 }

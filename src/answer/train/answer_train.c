@@ -3,12 +3,13 @@
 #include "runners.h"
 #include "train_asked.h"
 #include <assert.h>
+#include <math.h>
 
 enum { USUAL_SEQ = 4096, USUAL_TOP = 3 };
 
-double sm_train_usual_seq(const sm_model *model) {
-    bool is_short = model->max_seq > 0 && model->max_seq < USUAL_SEQ;
-    return is_short ? model->max_seq : USUAL_SEQ;
+double sm_train_seq(const sm_model *model, double asked) {
+    double usual = model->max_seq > 0 && model->max_seq < USUAL_SEQ ? model->max_seq : USUAL_SEQ;
+    return sm_model_forward_flops(model, asked > 0.0 ? asked : usual, model->causal).tokens;
 }
 
 static sm_status read_question(const sm_train_question *question, sm_train_asked *q,
@@ -32,7 +33,7 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
     q->job = (sm_job){.size = sizeof(sm_job),
                       .model = in->model,
                       .system = in->system,
-                      .seq = in->seq > 0.0 ? in->seq : sm_train_usual_seq(in->model),
+                      .seq = sm_train_seq(in->model, in->seq),
                       .tokens = in->tokens,
                       .usd_per_chip_hour = in->usd_per_chip_hour ? *in->usd_per_chip_hour : -1.0};
     sm_search_defaults(&q->search);
@@ -43,7 +44,7 @@ static sm_status read_question(const sm_train_question *question, sm_train_asked
     q->search.stop = in->stop;
     q->search.progress = in->progress;
     q->search.context = in->context;
-    status = sm_train_batch_set(q, err);
+    status = isnan(q->job.seq) ? sm_fail_memory(err) : sm_train_batch_set(q, err);
     if (!status) status = sm_train_plan_read(q, err);
     if (!status && q->in.as_run) status = sm_program_runs(in->model, (int)q->job.seq, false, err);
     return status;

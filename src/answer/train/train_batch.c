@@ -211,7 +211,9 @@ void sm_train_batch_page(sm_report *r, const sm_train_asked *q, double sequences
     const char *seqs =
         sm_textf(r, "A batch is %s sequence%s of %s tokens", sm_show_exact(r, sequences),
                  sequences == 1.0 ? "" : "s", sm_show_exact(r, seq));
-    const char *why = q->in.seq > 0.0 ? "" : " (the length taken when --seq is not given)";
+    const char *why = q->in.seq <= 0.0   ? " (the length taken when --seq is not given)"
+                      : q->in.seq == seq ? ""
+                                         : " (the model's own, whatever --seq says)";
     double nearest = fmax(1.0, round(asked / seq));
     if (most > sequences)
         sm_report_text(r,

@@ -86,6 +86,8 @@ sm_status sm_train_plan_read(sm_train_asked *q, sm_error *err) {
     }
     if (!status && q->in.most.text) status = read_limits(&q->in.most, &q->search, err);
     q->priced_only = !status && sm_train_is_whole(fixed, q->in.system->chips);
+    if (q->priced_only && fixed->zero == 3 && !sm_plan_shards_weights(fixed))
+        fixed->zero = 2; /* as it is priced */
     return status;
 }
 

@@ -104,14 +104,18 @@ static sm_status find_model(const cli_call *call, const cli_model_values *read_b
                        "the catalogue has no model that %s calls \"%.60s\": give MODEL, a name of "
                        "'scalemodel model' or a config.json",
                        title, recipe->named);
-    if (!recipe->config)
-        return sm_fail(err, SM_USAGE,
-                       "this recipe of %s does not say its model: give MODEL, a name of "
-                       "'scalemodel model' or a config.json",
-                       title);
-    sm_source config = sm_source_of("the recipe's model", recipe->config);
+    sm_error why = {.sentence = ""}; /* of a text that no user sees */
     sm_status status = cli_library(call, read_by, &library, err);
-    return status ? status : sm_model_parse(library, read_by->as, &config, call->arena, model, err);
+    if (!status && recipe->config) {
+        sm_source config = sm_source_of("the recipe's model", recipe->config);
+        status = sm_model_parse(library, read_by->as, &config, call->arena, model, &why);
+        if (status != SM_BAD_INPUT) *err = why;
+    }
+    if (recipe->config ? status != SM_BAD_INPUT : status != SM_OK) return status;
+    return sm_fail(err, SM_USAGE,
+                   "this recipe of %s does not say its model%s%.200s: give MODEL, a name of "
+                   "'scalemodel model' or a config.json",
+                   title, recipe->config ? ", as " : "", why.sentence);
 }
 
 sm_status cli_recipe(const cli_call *call, const cli_recipe_values *given,

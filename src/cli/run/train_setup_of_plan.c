@@ -17,7 +17,7 @@ void train_degrees_of_plan(const sm_plan *p, sm_train_setup *s) {
     sm_degrees_set(&d, p, s->model);
     for (int a = 0; a < SM_AXIS_COUNT; a++) s->degree[a] = (int)(d.axis[a] + 0.5);
     s->microbatch = p->microbatch;
-    s->zero = sm_plan_shards_weights(p) ? 3 : p->zero > 2 ? 2 : p->zero;
+    s->zero = sm_plan_shards_weights(p) ? 3 : p->zero;
     s->state_copies = p->state_copies;
     s->recompute = p->recompute;
     s->regather = p->regather;

@@ -155,7 +155,7 @@ static sm_status read_method(const cli_call *call, training *t, sm_error *err) {
     q->rollout = t->rollout ? &t->rollout_system : NULL;
     q->reward = t->reward ? &t->reward_model : NULL;
     q->critic = t->critic ? &t->critic_model : NULL;
-    double seq = q->seq > 0.0 ? q->seq : sm_train_usual_seq(&t->model);
+    double seq = sm_train_seq(&t->model, q->seq);
     if (q->method == SM_PREFER_NONE || q->prompt < seq) return SM_OK;
     return cli_refuse(call, &q->prompt, err, "a rollout has %.0f tokens, and one must be generated",
                       seq);
@@ -206,8 +206,7 @@ static sm_status read_recipe(const cli_call *call, training *t, sm_error *err) {
 static sm_status take_recipe(const cli_call *call, training *t, sm_error *err) {
     sm_train_question *q = &t->question;
     const sm_recipe *recipe = &t->recipe;
-    if (q->seq <= 0.0) q->seq = recipe->seq;
-    if (q->seq <= 0.0) q->seq = sm_train_usual_seq(&t->model);
+    q->seq = sm_train_seq(&t->model, q->seq > 0.0 ? q->seq : recipe->seq);
     q->recipe = recipe;
     sm_status status = cli_recipe_plan(call, recipe->plan, &q->plan, err);
     if (status || q->batch.text) return status;

@@ -1,0 +1,250 @@
+/* More of any resource of a machine out of balance, as none is made, is never worse: for the best
+ * plan to train, a point of serving and the best one, and a sharded einsum. In the environment
+ * SEED: other cases; CASES: so many of each. */
+#include "unit.h"
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "random_jobs.h"
+#include "sanitized.h"
+#include "scalemodel/lowering.h"
+#include "scalemodel/serve.h"
+#include "search_copy.h"
+
+static random_job r;
+static sm_system odd, better; /* the job's out of balance; with more of a resource */
+static char what[96];
+
+static int cases_of(int usual) {
+    const char *said = getenv("CASES");
+    return said ? atoi(said) : REPEATED ? usual / 8 : usual;
+}
+
+static void draw_odd(sm_rng *rng) {
+    odd = r.system;
+    random_system_of_resources(&odd, rng);
+}
+
+/* Into better, and its name into what. */
+static void draw_better(sm_rng *rng) {
+    char name[64];
+    double times = 1 + 2 * sm_rng_unit(rng) * sm_rng_unit(rng);
+    int resource;
+    do {
+        better = odd;
+        resource = (int)sm_rng_below(rng, RANDOM_RESOURCES);
+    } while (!random_better(&better, resource, times));
+    random_resource_name(resource, name, sizeof name);
+    snprintf(what, sizeof what, "%s x %.6g", name, times);
+}
+
+static void no_worse(const char *value, const char *plan, double before, double after) {
+    if (after > before * (1 + 1e-9))
+        fail_msg("%s on %s, %s: %s of %.12g after %.12g", plan, odd.text, what, value, after,
+                 before);
+}
+
+/* ---- training ---- */
+
+static search_copy found;
+
+/* The best plan of a third of a space that is searched quickly; infinite where none fits. */
+static double best_of(const sm_system *system, sm_objective objective, const char *keys) {
+    sm_error err = {0};
+    sm_train *train = NULL;
+    sm_search_options o;
+    sm_job job = r.job;
+    sm_source text = sm_source_of("--plan", keys);
+    job.system = system;
+    assert_int_equal(sm_train_new(&job, &train, &err), SM_OK);
+    sm_search_defaults(&o);
+    assert_int_equal(sm_plan_parse(&text, &o.fixed, &err), SM_OK);
+    o.objective = objective, o.top = 1, o.threads = 1;
+    sm_status status = search_copied(train, &o, &found, &err);
+    assert_true(status <= SM_NEGATIVE);
+    sm_train_free(train);
+    if (status) return HUGE_VAL;
+    double seconds = found.found[0].price.expected_s;
+    return objective == SM_OBJECTIVE_COST ? seconds * found.found[0].price.chips : seconds;
+}
+
+static void the_best_plan_is_never_worse(void **state) {
+    static const char *const keys[] = {"offload=none,recompute=none",
+                                       "recompute=full,offload=none",
+                                       "microbatch=1,offload=optimizer",
+                                       "zero=1,regather=all,offload=none",
+                                       "schedule=1f1b,recompute=selective,offload=none",
+                                       "data=1,offload=activations"};
+    sm_rng rng = {drawn_from(91)};
+    int cases = cases_of(16), compared = 0;
+    for (int i = 0; i < cases; i++) {
+        random_job_fill(&r, &rng);
+        draw_odd(&rng);
+        const char *fixed = keys[sm_rng_below(&rng, sizeof keys / sizeof *keys)];
+        sm_objective objective = sm_rng_below(&rng, 2) ? SM_OBJECTIVE_COST : SM_OBJECTIVE_TIME;
+        double before = best_of(&odd, objective, fixed);
+        for (int k = 0; k < 3; k++) {
+            draw_better(&rng);
+            double after = best_of(&better, objective, fixed);
+            no_worse("best", fixed, before, after);
+            compared += isfinite(after);
+        }
+    }
+    assert_true(compared > cases / 2);
+}
+
+/* ---- serving ---- */
+
+static void draw_serving(sm_rng *rng, sm_plan *plan) {
+    const int keys[] = {SM_PLAN_DATA,   SM_PLAN_FSDP,    SM_PLAN_TENSOR,
+                        SM_PLAN_EXPERT, SM_PLAN_CONTEXT, SM_PLAN_PIPELINE};
+    sm_serve_plan_defaults(plan);
+    for (int left = odd.chips; left > 1; left /= 2)
+        *sm_plan_degree(plan, keys[sm_rng_below(rng, sizeof keys / sizeof *keys)]) *= 2;
+    plan->gathered = sm_rng_below(rng, 2) != 0;
+    plan->cache_by = (sm_cache_by)sm_rng_below(rng, 3);
+    plan->seq = sm_rng_below(rng, 2) != 0;
+    plan->expert_tensor = sm_rng_below(rng, 2) != 0;
+}
+
+static sm_serve_job serving_job(const sm_system *system, double prompt, double output) {
+    return (sm_serve_job){.size = sizeof(sm_serve_job),
+                          .model = &r.model,
+                          .system = system,
+                          .dtypes = {SM_BF16, SM_BF16, SM_BF16},
+                          .prompt = prompt,
+                          .output = output,
+                          .imbalance = 1,
+                          .reserve = -1,
+                          .usd_per_chip_hour = -1};
+}
+
+static bool point_on(const sm_system *system, const sm_plan *plan, double batch, double prompt,
+                     sm_serve_point *point) {
+    sm_error err = {0};
+    sm_serve *serve = NULL;
+    const sm_serve_job job = serving_job(system, prompt, 64);
+    if (sm_serve_new(&job, &serve, &err) != SM_OK) return false; /* an encoder writes nothing */
+    sm_status status = sm_serve_point_of(serve, plan, batch, point, &err);
+    sm_serve_free(serve);
+    return status == SM_OK;
+}
+
+static void a_point_of_serving_is_never_worse(void **state) {
+    static const char *const alone[] = {"least token", "token", "slowest token"};
+    static const char *const first[] = {"least first token", "first token", "slowest first token"};
+    static const char *const loaded[] = {"least of a load", "of a load"};
+    sm_rng rng = {drawn_from(92)};
+    int cases = cases_of(40), compared = 0;
+    for (int i = 0; i < cases; i++) {
+        sm_plan plan;
+        char text[512];
+        sm_serve_point before, after;
+        random_job_fill(&r, &rng);
+        draw_odd(&rng);
+        draw_serving(&rng, &plan);
+        double batch = 1 + (double)sm_rng_below(&rng, 200);
+        double prompt = 16 + (double)sm_rng_below(&rng, 2000);
+        if (!point_on(&odd, &plan, batch, prompt, &before)) continue;
+        sm_plan_format(&plan, odd.torus_dims, text, sizeof text);
+        for (int k = 0; k < 4; k++) {
+            draw_better(&rng);
+            assert_true(point_on(&better, &plan, batch, prompt, &after));
+            compared++;
+            for (int t = 0; t < 3; t++) {
+                no_worse(alone[t], text, before.tpot_alone_s[t], after.tpot_alone_s[t]);
+                no_worse(first[t], text, before.ttft_alone_s[t], after.ttft_alone_s[t]);
+                /* the slowest is in proportion to what prompts add, which is no bound */
+                if (t < 2) no_worse(loaded[t], text, before.tpot_s[t], after.tpot_s[t]);
+            }
+        }
+    }
+    assert_true(compared > cases / 2);
+}
+
+/* ---- einsums ---- */
+
+/* An array of two dimensions, each over an axis or none. */
+static const char *drawn_array(sm_rng *rng, char name, const char *dims, char *out, size_t size) {
+    static const char *const over[] = {"", "_X", "_Y", "_XY"};
+    size_t a = sm_rng_below(rng, 4), b = sm_rng_below(rng, 4);
+    if (a & b) b = 0;
+    snprintf(out, size, "%c[%c%s,%c%s]", name, dims[0], over[a], dims[1], over[b]);
+    return out;
+}
+
+typedef struct product {
+    sm_mesh mesh;
+    sm_placement at;
+    sm_einsum einsum;
+    sm_lowering_input input;
+} product;
+
+static bool draw_product(sm_rng *rng, product *p, char *text, size_t size) {
+    static const char *const sizes[] = {"I=64,J=128,K=256", "I=4096,J=4096,K=4096",
+                                        "I=16,J=8192,K=1024", "I=65536,J=512,K=64"};
+    char a[32], b[32], c[32], mesh[32];
+    sm_error err = {0};
+    int x = 1 << sm_rng_below(rng, 4);
+    while (odd.chips % x) x /= 2;
+    snprintf(mesh, sizeof mesh, "X=%d,Y=%d", x, odd.chips / x);
+    snprintf(text, size, "%s %s -> %s", drawn_array(rng, 'A', "IJ", a, sizeof a),
+             drawn_array(rng, 'B', "JK", b, sizeof b), drawn_array(rng, 'C', "IK", c, sizeof c));
+    sm_source on = sm_source_of("--mesh", mesh), words = sm_source_of("EINSUM", text),
+              dims = sm_source_of("--dims", sizes[sm_rng_below(rng, 4)]);
+    p->input = (sm_lowering_input){&odd,    &p->mesh,         &p->at, &p->einsum, NULL,
+                                   SM_BF16, SM_LOCAL_PRODUCT, 0,      0,          0};
+    return sm_mesh_parse(&on, &p->mesh, &err) == SM_OK &&
+           sm_placement_of_mesh(&odd, &p->mesh, &on, &p->at, &err) == SM_OK &&
+           sm_einsum_parse(&words, &p->mesh, &p->einsum, &err) == SM_OK &&
+           sm_einsum_infer_output(&p->einsum, &words, &err) == SM_OK &&
+           sm_dims_parse(&dims, &p->einsum, &err) == SM_OK &&
+           sm_einsum_check(&p->einsum, &p->mesh, &words, &err) == SM_OK;
+}
+
+static void a_sharded_einsum_is_never_worse(void **state) {
+    sm_rng rng = {drawn_from(93)};
+    int cases = cases_of(200), compared = 0;
+    for (int i = 0; i < cases; i++) {
+        char text[128];
+        product p;
+        sm_ranking before, after;
+        sm_error err = {0};
+        random_job_fill(&r, &rng);
+        draw_odd(&rng);
+        if (!draw_product(&rng, &p, text, sizeof text)) continue;
+        sm_arena *arena = sm_arena_new();
+        sm_lowering_input there = p.input;
+        p.input.calibration = there.calibration = sm_calibration_of(&odd.chip);
+        assert_int_equal(sm_rank_lowerings(&p.input, arena, &before, &err), SM_OK);
+        for (int k = 0; k < 3; k++) {
+            draw_better(&rng);
+            there.system = &better;
+            assert_int_equal(sm_rank_lowerings(&there, arena, &after, &err), SM_OK);
+            no_worse("best", text, before.kept[0]->cost.expected_s, after.kept[0]->cost.expected_s);
+            for (int n = 0; n < before.n; n++) {
+                const sm_lowering_cost *had = &before.kept[n]->cost;
+                sm_lowering_cost has =
+                    sm_lowering_price(&there, &before.kept[n]->lowering, had->overlapped);
+                no_worse("lower", text, had->lower_s, has.lower_s);
+                no_worse("expected", text, had->expected_s, has.expected_s);
+                no_worse("upper", text, had->upper_s, has.upper_s);
+                compared++;
+            }
+        }
+        sm_arena_free(arena);
+    }
+    assert_true(compared > cases / 2);
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) cmocka_set_test_filter(argv[1]);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_best_plan_is_never_worse),
+        cmocka_unit_test(a_point_of_serving_is_never_worse),
+        cmocka_unit_test(a_sharded_einsum_is_never_worse),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
