@@ -324,8 +324,9 @@ sm_status sm_generator_check(const sm_train_setup *s, sm_error *err) {
     if (s->stages > 1 && s->chunks != s->stages)
         return sm_fail(err, SM_BAD_INPUT, "%d stages generate with one chunk of layers each",
                        s->stages);
-    if (s->stages > 1 && sm_model_stacked(s->model))
-        return sm_fail(err, SM_BAD_INPUT, "%s has several stacks, which run on one stage",
+    if (s->stages > 1 && (sm_model_stacked(s->model) || sm_model_reads(s->model)))
+        return sm_fail(err, SM_BAD_INPUT,
+                       "%s has a stack that reads all at once, which runs on one stage",
                        s->model->name);
     if (s->stages > 1 && s->model->tied)
         return sm_fail(err, SM_BAD_INPUT,
@@ -398,15 +399,45 @@ static sm_status use_set(sm_generator *g, piece_sets *of, size_t rows, sm_error 
 
 /* ---- begin and end ---- */
 
+/* The array that is told of a piece: what it samples from, or what it makes; how it is stored. */
+static int told_of(const sm_program *b) {
+    const sm_op *last = &b->op[b->ops - 1];
+    return last->function == SM_FUNCTION_SAMPLE ? last->in[0] : b->output;
+}
+
+static sm_layout told_layout(const sm_task_list *l) {
+    const sm_einsum *einsum;
+    int told = told_of(l->program), maker = l->program->tensor[told].producer;
+    const sm_array *array = sm_task_list_array(l, told, &einsum);
+    for (int i = 0; !array; i++) {
+        assert(i < l->tasks);
+        if (l->task[i].kind == SM_TASK_FORWARD && l->task[i].op == maker)
+            array = &l->task[i].einsum.out;
+    }
+    return sm_layout_of(array);
+}
+
+/* The piece whose states, or scores, are told. */
+static const sm_task_list *told_list(const sm_trainer *t) {
+    return t->stage.layer[t->stage.layers - 1 - t->stage.pools].list;
+}
+
+/* Numbers of each position, or scored row. */
+static size_t told_width(const sm_trainer *t) {
+    const sm_program *b = told_list(t)->program;
+    const sm_tensor *told = &b->tensor[told_of(b)];
+    return (size_t)b->dim[told->dim[told->rank - 1]].size;
+}
+
+static bool writes(const sm_trainer *t) {
+    const sm_program *b = told_list(t)->program;
+    return b->op[b->ops - 1].function == SM_FUNCTION_SAMPLE;
+}
+
 /* The group of this rank, and those of all others. */
 static sm_status deal_groups(sm_generator *g, sm_error *err) {
     sm_trainer *t = &g->t;
-    const sm_task_list *head = &t->list[first_list(g, true)];
-    const sm_einsum *einsum;
-    const sm_array *scores =
-        sm_task_list_array(head, head->program->op[head->program->ops - 1].in[0], &einsum);
-    if (!scores) return sm_fail(err, SM_INTERNAL, "nothing reads the scores");
-    sm_layout layout = sm_layout_of(scores);
+    sm_layout layout = told_layout(told_list(t));
     sm_local_block block = {.rank = 1};
     size_t offset[SM_MAX_RANK];
     block.size[0] = train_local_size(t, (double)g->groups, &layout, 0);
@@ -457,6 +488,10 @@ static sm_status begin(sm_generator *g, sm_error *err) {
         status = sm_fail(err, SM_BAD_INPUT,
                          "%s reads one text and writes another, which `run generate` does",
                          g->setup.model->name);
+    if (!status && g->paged && !writes(t))
+        status = sm_fail(err, SM_BAD_INPUT,
+                         "%s writes no text: what it makes of one `run generate` tells",
+                         g->setup.model->name);
     return status ? status : deal_groups(g, err);
 }
 
@@ -472,7 +507,8 @@ sm_status sm_generator_new(sm_communicator *world, const sm_train_setup *setup,
     g->paged = pages != NULL;
     if (pages) g->feed = (train_feed){.pages = pages->pages, .page_tokens = pages->page_tokens};
     /* one road for prompts and single bytes: the cache lies over context, queries are on all */
-    g->setup.rules = (sm_rules){.expert_tensor = setup->rules.expert_tensor, .decode = true};
+    g->setup.rules = sm_rules_of_pass(setup->model, setup->tokens);
+    g->setup.rules.expert_tensor = setup->rules.expert_tensor;
     /* latents are attended to as they are: keys made of them would be of whole caches */
     g->setup.rules.absorbed = true;
     g->t = (sm_trainer){
@@ -522,23 +558,34 @@ sm_status generate_select(const sm_trainer *t, sm_local_block *stream, sm_error 
     return SM_OK;
 }
 
+/* Of ranks that hold the same part of what is told, the first has it. */
+static bool tells(const sm_trainer *t, const sm_layout *layout) {
+    for (int a = 0; a < t->mesh->mesh.axes; a++)
+        if (layout->dim[a] < 0 && t->mesh->at[a]) return false;
+    return true;
+}
+
 /* What the op that samples moves: the scores of this rank's words among zeros, summed over the
- * ranks of the vocabulary, which is exact. */
+ * ranks of the vocabulary, which is exact. What is read lies over any axes, and whoever asked for
+ * it adds it up. */
 sm_status generate_scores(const sm_trainer *t, const sm_call *head, sm_error *err) {
     const sm_program *b = head->list->program;
-    const sm_einsum *einsum;
-    int tensor = b->op[b->ops - 1].in[0];
-    const sm_local_block *logits = &head->saved->value[tensor];
-    sm_layout layout = sm_layout_of(sm_task_list_array(head->list, tensor, &einsum));
-    size_t offset[SM_MAX_RANK], words = logits->size[2], all = (size_t)t->setup->model->V;
-    size_t rows = logits->size[0] * logits->size[1];
-    train_offsets(t, &layout, logits, offset);
+    const sm_op *last = &b->op[b->ops - 1];
+    const bool samples = last->function == SM_FUNCTION_SAMPLE;
+    const sm_local_block *made = samples ? &head->saved->value[last->in[0]] : head->in[0].block;
+    sm_layout layout = told_layout(head->list);
+    size_t offset[SM_MAX_RANK], all = told_width(t), words = made->size[2];
+    size_t rows = made->size[0] * made->size[1], places = t->reads ? t->source : 1;
+    train_offsets(t, &layout, made, offset);
     float *to = t->feed->scores + t->feed->first_score * all;
-    memset(to, 0, rows * all * sizeof *to);
-    for (size_t i = 0; i < rows; i++)
-        memcpy(to + i * all + offset[2], (const float *)logits->data + i * words,
+    if (!t->reads) memset(to, 0, rows * all * sizeof *to);
+    for (size_t i = 0; i < rows && (!t->reads || tells(t, &layout)); i++) {
+        size_t row = i / made->size[1] * places + i % made->size[1];
+        if (t->reads) row += offset[0] * places + offset[1];
+        memcpy(to + row * all + offset[2], (const float *)made->data + i * words,
                words * sizeof *to);
-    if (train_degree(t, SM_AXES_TENSOR) <= 1) return SM_OK;
+    }
+    if (!samples || train_degree(t, SM_AXES_TENSOR) <= 1) return SM_OK;
     sm_communicator *over = sm_rank_mesh_over(t->mesh, SM_AXES_TENSOR, err);
     if (!over) return err && err->status ? err->status : SM_INTERNAL;
     return sm_run_all_reduce(over, to, rows * all, SM_ELEMENT_F32, err);
@@ -625,8 +672,9 @@ static sm_status run_rows(sm_generator *g, const sm_generator_rows *p, float *sc
     return run_pass(g, SM_TRAIN_FORWARD, result, err);
 }
 
-sm_status sm_generator_read(sm_generator *g, const int32_t *token, const size_t *count,
-                            sm_generator_result *result, sm_error *err) {
+/* states: room for what is told of a model that ends there. */
+static sm_status read_all(sm_generator *g, const int32_t *token, const size_t *count, float *states,
+                          sm_generator_result *result, sm_error *err) {
     size_t n = (size_t)g->setup.sequences, source = g->t.source;
     size_t slots = g->feed.slots, first = g->group * slots;
     bool listens = sm_generator_size_of(g).listens;
@@ -650,12 +698,32 @@ sm_status sm_generator_read(sm_generator *g, const int32_t *token, const size_t 
                            .page_tokens = g->feed.page_tokens,
                            .pages = g->feed.pages,
                            .slots = slots,
-                           .first = first};
+                           .first = first,
+                           .scores = states};
     if (!status) status = run_pass(g, SM_TRAIN_READ, result, err);
     for (size_t i = 0; !status && i < slots; i++) g->read[i] = count[first + i];
     for (size_t i = 0; !status && i < n; i++) g->cached[i] = 0;
     sm_free(begin);
     return status;
+}
+
+sm_status sm_generator_read(sm_generator *g, const int32_t *token, const size_t *count,
+                            sm_generator_result *result, sm_error *err) {
+    return read_all(g, token, count, NULL, result, err);
+}
+
+sm_status sm_generator_states(sm_generator *g, const sm_generator_pass *pass, float *states,
+                              sm_generator_result *result, sm_error *err) {
+    size_t n = (size_t)g->setup.sequences, row = pass->queries * told_width(&g->t);
+    if (!sm_model_reads(g->setup.model)) {
+        sm_status status = sm_generator_feed(g, pass, states, result, err);
+        return status ? status : sm_generator_share(g, states, row * sizeof *states, err);
+    }
+    if (pass->queries != g->t.source)
+        return sm_fail(err, SM_INTERNAL, "%zu positions of %zu", pass->queries, g->t.source);
+    memset(states, 0, n * row * sizeof *states);
+    sm_status status = read_all(g, pass->token, pass->count, states, result, err);
+    return status ? status : sm_run_all_reduce(g->t.world, states, n * row, SM_ELEMENT_F32, err);
 }
 
 sm_status sm_generator_step(sm_generator *g, const sm_generator_rows *p, float *scores,
@@ -722,7 +790,8 @@ static bool scans(const sm_trainer *t) {
 sm_generator_size sm_generator_size_of(const sm_generator *g) {
     return (sm_generator_size){(size_t)g->setup.sequences,
                                (size_t)g->setup.tokens,
-                               (size_t)g->setup.model->V,
+                               told_width(&g->t),
+                               writes(&g->t),
                                scans(&g->t),
                                g->t.source,
                                g->t.list[g->setup.model->kinds].program->input >= 0};
