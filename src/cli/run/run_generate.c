@@ -216,6 +216,10 @@ static sm_status find_end(generation *g, const serving_model *m, sm_error *err) 
                       : cli_given(g->call, &g->given.temperature) ? "--temperature"
                                                                   : NULL;
     if (g->tells) g->tokens = 0;
+    if (g->tells && sm_model_stacked(&m->model))
+        return sm_fail(err, SM_BAD_INPUT,
+                       "%s has two stacks and no head that chooses words, which cannot be run",
+                       m->model.name);
     return odd ? sm_fail(err, SM_BAD_INPUT,
                          "%s writes no text behind what it reads, and %s asks for one",
                          m->model.name, odd)
