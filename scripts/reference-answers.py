@@ -22,8 +22,9 @@ import torch
 import transformers
 from safetensors import safe_open
 from safetensors.torch import save_file
-from transformers import (AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM,
-                          AutoModelForSeq2SeqLM, AutoModelForSpeechSeq2Seq)
+from transformers import (AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM,
+                          AutoModelForSeq2SeqLM, AutoModelForSequenceClassification,
+                          AutoModelForSpeechSeq2Seq, AutoModelForTokenClassification)
 
 TOKENS = 21
 GREEDY = 12
@@ -217,6 +218,21 @@ SEQ2SEQ = {
         bos_token_id=None, eos_token_id=None, decoder_start_token_id=0)),
 }
 
+# What these make of each token is told.
+TOLD = {
+    "qwen3-states": ("qwen3", HEAD, AutoModel),
+    "mistral-states": ("mistral", dict(HEAD, sliding_window=7), AutoModel),
+    "qwen2-scores": ("qwen2", dict(SIZES, num_labels=3), AutoModelForSequenceClassification),
+    "mixtral-marks": ("mixtral", dict(SIZES, num_local_experts=4, num_labels=3),
+                      AutoModelForTokenClassification),
+    "bert-states": ("bert", WIDE, AutoModel),
+    "bert-marks": ("bert", dict(WIDE, num_labels=3), AutoModelForTokenClassification),
+    "xlm-roberta-states": ("xlm-roberta", dict(WIDE, pad_token_id=1), AutoModel),
+    "distilbert-states": ("distilbert", MASKED["distilbert"][1], AutoModel),
+    "electra-states": ("electra", MASKED["electra"][1], AutoModel),
+    "modernbert-states": ("modernbert", MASKED["modernbert"][1], AutoModel),
+}
+
 
 class Random:
     """The generator of numbers that training draws batches from."""
@@ -329,9 +345,23 @@ def written_behind(model, ids):
     return told
 
 
+def told_of(model, ids):
+    """Numbers of the first and the last of TOKENS tokens, and of SHORTER; grades are of each, too."""
+    told = []
+    for n in (TOKENS, SHORTER):
+        with torch.no_grad():
+            body = model.base_model if hasattr(model, "score") else model
+            out = body(torch.tensor([ids[:n]]))
+            rows = out.logits[0] if "logits" in out else out.last_hidden_state[0]
+            rows = model.score(rows) if hasattr(model, "score") else rows
+        told.append(dict(read=n, rows=[[float(f"{x:.6f}") for x in row.tolist()]
+                                       for row in (rows[0], rows[-1])]))
+    return told
+
+
 def answer(name, folder):
-    kind, sizes = (MODELS | MASKED | SEQ2SEQ)[name]
-    auto = (AutoModelForMaskedLM if name in MASKED else
+    kind, sizes, *given = (MODELS | MASKED | SEQ2SEQ | TOLD)[name]
+    auto = (given[0] if given else AutoModelForMaskedLM if name in MASKED else
             AutoModelForSpeechSeq2Seq if kind == "whisper" else
             AutoModelForSeq2SeqLM if name in SEQ2SEQ else AutoModelForCausalLM)
     config = AutoConfig.for_model(kind, **sizes)
@@ -355,6 +385,11 @@ def answer(name, folder):
         config.save_pretrained(towards)
         direction = auto.from_pretrained(towards, dtype=torch.float32)
     ids = [(37 * i + 11) % 251 for i in range(TOKENS)]
+    if given:
+        return dict(name=name, made_by=f"transformers {transformers.__version__}",
+                    config=plain(written),
+                    tensors=[dict(name=k, shape=s) for k, s in shapes.items()], ids=ids,
+                    told=told_of(model, ids))
     for key, value in weights_of(model):
         value.requires_grad_(True)
     if auto is not AutoModelForCausalLM:
@@ -388,15 +423,16 @@ def main():
     parser.add_argument("name", nargs="*")
     parser.add_argument("--folder")
     args = parser.parse_args()
-    args.to.mkdir(exist_ok=True)
+    (args.to / "told").mkdir(parents=True, exist_ok=True)
     transformers.logging.set_verbosity_error()
-    for name in args.name or MODELS | MASKED | SEQ2SEQ:
+    for name in args.name or MODELS | MASKED | SEQ2SEQ | TOLD:
         try:
             told = answer(name, args.folder)
         except Exception as why:  # a model that this version cannot make
             print(f"{name}: {type(why).__name__}: {str(why)[:200]}")
             continue
-        (args.to / f"{name}.json").write_text(json.dumps(told, separators=(",", ":")) + "\n")
+        to = args.to / "told" if name in TOLD else args.to
+        (to / f"{name}.json").write_text(json.dumps(told, separators=(",", ":")) + "\n")
 
 
 if __name__ == "__main__":

@@ -668,4 +668,45 @@ static const struct family_total newest_totals[] = {
             "\"intermediate_size\":96,\"vocab_size\":120,"
             "\"vocabulary_map\":{\"<image>\":5},"
             "\"model_parallel_size\":1,\"swin_norm\":false}"},
+    {42324,
+     "{\"architectures\":[\"Gemma4AssistantForCausalLM\"],\"backbone_hidden_size\":24,\"model_"
+     "type\":\"gemma4_assistant\",\"num_centroids\":16,\"text_config\":{\"global_head_dim\":16,"
+     "\"head_dim\":8,\"hidden_size\":32,\"hidden_size_per_layer_input\":0,\"intermediate_size\":48,"
+     "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_"
+     "attention\"],\"model_type\":\"gemma4_text\",\"num_attention_heads\":4,\"num_hidden_layers\":"
+     "4,\"num_key_value_heads\":2,\"num_kv_shared_layers\":4,\"sliding_window\":8,\"vocab_size\":"
+     "256,\"vocab_size_per_layer_input\":0},\"use_ordered_embeddings\":true}"},
+    {41812,
+     "{\"architectures\":[\"Gemma4UnifiedAssistantForCausalLM\"],\"backbone_hidden_size\":24,"
+     "\"model_type\":\"gemma4_unified_assistant\",\"text_config\":{\"global_head_dim\":16,\"head_"
+     "dim\":8,\"hidden_size\":32,\"hidden_size_per_layer_input\":0,\"intermediate_size\":48,"
+     "\"layer_types\":[\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_"
+     "attention\"],\"model_type\":\"gemma4_unified_text\",\"num_attention_heads\":4,\"num_hidden_"
+     "layers\":4,\"num_key_value_heads\":2,\"num_kv_shared_layers\":4,\"sliding_window\":8,\"vocab_"
+     "size\":256,\"vocab_size_per_layer_input\":0}}"},
+    {50004,
+     "{\"architectures\":[\"Gemma4AssistantForCausalLM\"],\"backbone_hidden_size\":24,\"model_"
+     "type\":\"gemma4_assistant\",\"text_config\":{\"global_head_dim\":16,\"head_dim\":8,\"hidden_"
+     "size\":32,\"hidden_size_per_layer_input\":0,\"intermediate_size\":48,\"layer_types\":["
+     "\"sliding_attention\",\"full_attention\",\"sliding_attention\",\"full_attention\"],\"model_"
+     "type\":\"gemma4_text\",\"num_attention_heads\":4,\"num_hidden_layers\":4,\"num_key_value_"
+     "heads\":2,\"num_kv_shared_layers\":4,\"sliding_window\":8,\"vocab_size\":256,\"vocab_size_"
+     "per_layer_input\":0},\"tie_word_embeddings\":false}"},
+    {95786, "{\"architectures\":[\"NeoMMEForMaskedLM\"],\"embedding_dim\":10,\"embedding_rank\":12,"
+            "\"head_dim\":16,\"hidden_size\":32,\"intermediate_size\":48,\"model_type\":\"neomme\","
+            "\"num_attention_heads\":4,\"num_hidden_layers\":7,\"num_key_value_heads\":2,\"patch_"
+            "size\":4,\"vocab_size\":256}"},
+    {95786, "{\"architectures\":[\"NeoMMEModel\"],\"embedding_dim\":10,\"embedding_rank\":12,"
+            "\"head_dim\":16,\"hidden_size\":32,\"intermediate_size\":48,\"model_type\":\"neomme\","
+            "\"num_attention_heads\":4,\"num_hidden_layers\":7,\"num_key_value_heads\":2,\"patch_"
+            "size\":4,\"vocab_size\":256}"},
+    {96106, "{\"architectures\":[\"NeoMMEForRetrieval\"],\"embedding_dim\":10,\"embedding_rank\":"
+            "12,\"head_dim\":16,\"hidden_size\":32,\"intermediate_size\":48,\"model_type\":"
+            "\"neomme\",\"num_attention_heads\":4,\"num_hidden_layers\":7,\"num_key_value_heads\":"
+            "2,\"patch_size\":4,\"vocab_size\":256}"},
+    {100922, "{\"architectures\":[\"NeoMMEForMaskedLM\"],\"attention_bias\":true,\"embedding_dim\":"
+             "10,\"embedding_rank\":12,\"head_dim\":16,\"hidden_size\":32,\"intermediate_size\":48,"
+             "\"mlp_bias\":true,\"model_type\":\"neomme\",\"num_attention_heads\":4,\"num_hidden_"
+             "layers\":7,\"num_key_value_heads\":2,\"patch_size\":4,\"tie_word_embeddings\":false,"
+             "\"vocab_size\":256}"},
 };

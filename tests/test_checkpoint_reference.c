@@ -42,9 +42,18 @@ typedef struct written {
     double logit[WORDS];
 } written;
 
+/* What a model that chooses no words makes of the first and the last of so many words. */
+enum { WIDEST = 16 };
+typedef struct states {
+    size_t read, width;
+    double row[2][WIDEST];
+} states;
+
 typedef struct answers {
     const char *name;
     written written[WRITTEN];
+    states told[WRITTEN];
+    size_t tells;  /* of them */
     size_t writes; /* of them */
     sm_model model;
     size_t n, tensors, logits, texts, tokens, source; /* texts 0: none follows from the model */
@@ -124,6 +133,18 @@ static void read_answers(const char *name, bool bare, answers *a) {
         w->logits = json_array_size(scores);
         for (size_t k = 0; k < w->logits; k++)
             w->logit[k] = json_number_value(json_array_get(scores, k));
+    }
+    json_t *rows = json_object_get(told, "told");
+    a->tells = json_array_size(rows);
+    for (size_t i = 0; i < a->tells; i++) {
+        json_t *one = json_array_get(rows, i), *numbers = json_object_get(one, "rows");
+        states *s = &a->told[i];
+        s->read = (size_t)json_integer_value(json_object_get(one, "read"));
+        s->width = json_array_size(json_array_get(numbers, 0));
+        assert_true(s->width <= WIDEST);
+        for (size_t k = 0; k < 2 * s->width; k++)
+            s->row[k / s->width][k % s->width] = json_number_value(
+                json_array_get(json_array_get(numbers, k / s->width), k % s->width));
     }
     const char *base = bare ? sm_architecture_word(a->model.architecture, "hf.base") : NULL;
     write_tensors(json_object_get(told, "tensors"), base ? base : "", "", path);
@@ -282,22 +303,55 @@ static sm_status write_rank(sm_communicator *world, void *context, sm_error *err
     return status;
 }
 
-static int hold_written(answers *a) {
+/* ---- what is made of each word, where none follow ---- */
+
+static sm_status tell_rank(sm_communicator *world, void *context, sm_error *err) {
+    const answers *a = context;
+    sm_generator *g = NULL;
+    sm_generate_result r;
+    int32_t first[MOST_IDS], second[MOST_IDS], *text[WRITTEN] = {first, second};
+    size_t count[WRITTEN], width = a->told[0].width, most = (size_t)a->setup.tokens;
+    float made[WRITTEN * MOST_IDS * WIDEST];
+    for (size_t i = 0; i < WRITTEN; i++) {
+        memcpy(text[i], a->ids, a->n * sizeof *a->ids);
+        count[i] = a->told[i].read;
+    }
+    sm_status status = sm_generator_new(world, &a->setup, NULL, &g, err);
+    if (!status) status = train_checkpoint_take_weights(g, &a->model, &a->file, path, err);
+    const sm_generator_size size = status ? (sm_generator_size){0} : sm_generator_size_of(g);
+    if (!status && (size.writes || size.vocabulary != width))
+        status = sm_fail(err, SM_INTERNAL, "%zu numbers of each word", size.vocabulary);
+    const sm_generate_job job = {.target = g, .sequences = WRITTEN, .prompt = count};
+    if (!status) status = sm_generate_states(&job, text, made, &r, err);
+    if (!status && !size.source) most = count[0];
+    double worst = status ? 0 : r.bytes_apart;
+    for (size_t i = 0; !status && i < 2 * WRITTEN * width; i++) {
+        size_t s = i / width / 2, last = i / width % 2, k = i % width;
+        float x = made[(s * most + last * (count[s] - 1)) * width + k];
+        worst = fmax(worst, fabs((double)x - a->told[s].row[last][k]));
+    }
+    if (worst > 4e-5) status = sm_fail(err, SM_INTERNAL, "numbers, or bytes, apart by %g", worst);
+    sm_generator_free(g);
+    return status;
+}
+
+static int hold_texts(answers *a, size_t texts, int tokens, sm_rank_body body) {
     static const sm_program_axis plans[][2] = {{SM_AXIS_DATA, SM_AXIS_DATA},
                                                {SM_AXIS_TENSOR, SM_AXIS_FSDP},
                                                {SM_AXIS_CONTEXT, SM_AXIS_DATA}};
-    int wrong = a->writes != WRITTEN;
+    int wrong = texts != WRITTEN;
     for (int i = 0; !wrong && i < 3; i++) {
         sm_error err = {.status = SM_OK};
         sm_train_setup_defaults(&a->setup);
         a->setup.model = &a->model;
-        a->setup.tokens = 8;
+        a->setup.tokens = tokens;
         a->setup.sequences = WRITTEN;
         for (int k = 0; i && k < 2; k++) a->setup.degree[plans[i][k]] = 2;
-        if (!sm_run_threads(sm_train_setup_ranks(&a->setup), write_rank, a, &err)) continue;
+        if (!sm_run_threads(sm_train_setup_ranks(&a->setup), body, a, &err)) continue;
         if (a->setup.degree[SM_AXIS_CONTEXT] > 1 && strstr(err.sentence, "context would cut"))
             continue;
-        print_message("%s written under plan %d: %s\n", a->name, i, err.sentence);
+        if (i == 1 && strstr(err.sentence, "Nc=3 does not divide")) continue; /* a bias over fsdp */
+        print_message("%s under plan %d: %s\n", a->name, i, err.sentence);
         wrong++;
     }
     return wrong;
@@ -663,20 +717,44 @@ static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static void answers_are_those_of_the_reference(void **state) {
-    int wrong = 0, models = 0;
-    char *name[MOST_MODELS];
-    DIR *dir = opendir("tests/reference");
+/* The names of the answers in a folder, to be freed. */
+static int read_names(const char *folder, char **name) {
+    int models = 0;
+    DIR *dir = opendir(folder);
     assert_non_null(dir);
     for (struct dirent *e = readdir(dir); e && models < MOST_MODELS; e = readdir(dir))
         if (strstr(e->d_name, ".json")) name[models++] = strdup(e->d_name);
     closedir(dir);
     qsort(name, (size_t)models, sizeof *name, by_name);
+    return models;
+}
+
+static void what_is_told_is_the_reference_s(void **state) {
+    char *name[MOST_MODELS];
+    int wrong = 0, models = read_names("tests/reference/told", name);
+    for (int i = 0; i < models; i++) {
+        static answers a;
+        char file[128];
+        snprintf(file, sizeof file, "told/%.100s", name[i]);
+        read_answers(file, false, &a);
+        size_t read = a.told[0].read;
+        wrong += hold_texts(&a, a.tells, (int)(read + read % 2), tell_rank);
+        free(name[i]);
+    }
+    assert_true(models > 0);
+    assert_int_equal(wrong, 0);
+}
+
+static void answers_are_those_of_the_reference(void **state) {
+    int wrong = 0;
+    char *name[MOST_MODELS];
+    const int models = read_names("tests/reference", name);
     for (int i = 0; i < models; i++) {
         static answers a;
         read_answers(name[i], false, &a);
         if (a.texts == 0) {
-            wrong += hold_slope(&a) + hold_plans(&a) + (a.source ? hold_written(&a) : 0);
+            wrong += hold_slope(&a) + hold_plans(&a) +
+                     (a.source ? hold_texts(&a, a.writes, 8, write_rank) : 0);
             free(name[i]);
             continue;
         }
@@ -702,6 +780,7 @@ static void answers_are_those_of_the_reference(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(answers_are_those_of_the_reference),
+                                       cmocka_unit_test(what_is_told_is_the_reference_s),
                                        cmocka_unit_test(pairs_are_those_of_trl)};
     snprintf(path, sizeof path, "/tmp/test_reference_XXXXXX");
     int file = mkstemp(path);

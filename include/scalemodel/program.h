@@ -217,6 +217,7 @@ typedef struct sm_rules {
      * gathered (2D weight-stationary, Pope et al. 2022). absorbed: latent attention on the
      * compressed cache. */
     bool decode, stationary, absorbed;
+    int read; /* positions that a pass reads at once, of a model that sees both ways; 0: a query */
     sm_cache_by cache_by;
 } sm_rules;
 
@@ -297,8 +298,17 @@ enum { /* operators of a line and their arguments, experts, lines and states of 
        SM_RUN_DISTANCES = 256,
        SM_RUN_STATES = 4
 };
+/* Is it read at once and whole, since it sees both ways, and what it makes of each position told?
+ */
+bool sm_model_reads(const sm_model *model);
+/* Does its last piece make one of all positions, which is left out of what is told? */
+bool sm_model_pools(const sm_model *model);
+/* The rules of serving that a pass of the runtime goes by: a query of each sequence, or so many
+ * positions of a model that reads. */
+sm_rules sm_rules_of_pass(const sm_model *model, int tokens);
 /* SM_BAD_INPUT tells what the model has that cannot be run on sequences of so many tokens, whatever
- * the plan. serving: to generate. */
+ * the plan. serving: to generate, or, of a model without a head that chooses words, to be told what
+ * it makes of each position. */
 sm_status sm_program_runs(const sm_model *model, int tokens, bool serving, sm_error *err);
 /* Of lines of serving: the positions of a stack that reads a text before another one writes, which
  * it works on all at once; 0: it has none of its own. The embedding, the first piece, reads too. */

@@ -29,6 +29,8 @@ void sm_generator_free(sm_generator *g);
 
 typedef struct sm_generator_size {
     size_t sequences, room, vocabulary; /* room: positions of a sequence's cache */
+    bool writes;   /* the vocabulary is of words to choose from; false: of each position so many
+                      numbers are told, states or scores of other kinds (sm_generator_states) */
     bool scans;    /* it holds states, which are not rewound: nothing can be drafted for it */
     size_t source; /* positions that the first of two stacks reads, at most; 0: one stack */
     bool listens;  /* these are no words, but what is given (sm_train_setup) */
@@ -67,6 +69,11 @@ sm_status sm_generator_read(sm_generator *g, const int32_t *token, const size_t 
  * SM_BAD_INPUT when a cache is full, or a token is none of the vocabulary. */
 sm_status sm_generator_feed(sm_generator *g, const sm_generator_pass *pass, float *scores,
                             sm_generator_result *result, sm_error *err);
+/* Of a model that chooses no words what it makes of each position: states, [sequences, queries,
+ * vocabulary], filled on every rank; each is set. What sees both ways is read whole: queries is the
+ * source. Else as sm_generator_feed, with its errors. */
+sm_status sm_generator_states(sm_generator *g, const sm_generator_pass *pass, float *states,
+                              sm_generator_result *result, sm_error *err);
 /* A pass of tokens of any sequences, a row for each; those of one sequence in their order, behind
  * what it has cached. Row i of group k is row k x rows + i. */
 typedef struct sm_generator_rows {
@@ -154,5 +161,11 @@ typedef struct sm_generate_result {
  * when out of memory, or the status of the backend. */
 sm_status sm_generate(const sm_generate_job *job, int32_t *const *text, sm_generate_result *result,
                       sm_error *err);
+/* What a model that chooses no words makes of each token of the prompts, text[i]: states,
+ * [sequences of the generator, tokens of the longest prompt or its source, numbers of each]
+ * (sm_generator_size), on every rank. Of the job sequences and prompt are read; of the result the
+ * first pass is set. The errors of sm_generator_states. */
+sm_status sm_generate_states(const sm_generate_job *job, int32_t *const *text, float *states,
+                             sm_generate_result *result, sm_error *err);
 SM_DECLARATIONS_END
 #endif

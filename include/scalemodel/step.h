@@ -250,6 +250,7 @@ typedef struct sm_stage {
     int zero;         /* 0, 1 (optimizer state sharded), 2 (+ gradients, each microbatch) */
     int state_copies; /* of what ZeRO shards, over the data axis; 0 and 1 are one */
     bool offloads;    /* what layers keep for their backward pass */
+    bool pools;       /* what is read ends before the last piece (sm_model_pools) */
     /* from here on set by sm_stage_new */
     bool tied;        /* the head reads a copy of the embedding */
     int model_layers; /* L */

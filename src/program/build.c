@@ -748,14 +748,15 @@ sm_status sm_program_lines(const sm_model *model, sm_piece piece, int kind, doub
     const int at = piece == SM_PIECE_LAYER       ? kind
                    : piece == SM_PIECE_EMBEDDING ? model->kinds + kind
                                                  : model->kinds + model->outside - 1;
+    const double read = rules->read ? rules->read : 1;
     const sm_text_lines_of of = {.kind = model->lines_of[at],
                                  .phase = !serving        ? SM_TEXT_TRAIN
                                           : rules->decode ? SM_TEXT_DECODE
                                                           : SM_TEXT_PREFILL,
                                  .absorbed = serving && rules->absorbed,
-                                 .T = serving ? 1 : T,
-                                 .S = serving ? 1 : T,
-                                 .each_token = serving && !rules->decode};
+                                 .T = serving ? read : T,
+                                 .S = serving ? read : T,
+                                 .each_token = serving && !rules->decode && !rules->read};
     return sm_architecture_lines(model->architecture, &of, arena, out, err);
 }
 

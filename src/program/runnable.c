@@ -187,7 +187,7 @@ static sm_status check_positions(const sm_model *model, const sm_text_lines *l, 
 static sm_status check_piece(const sm_model *model, sm_piece piece, int kind, int tokens,
                              bool serving, sm_arena *arena, sm_error *err) {
     const sm_text_lines *l, *steps = NULL;
-    const sm_rules rules = {.decode = serving}, decode = {.decode = true};
+    const sm_rules rules = sm_rules_of_pass(model, tokens), decode = {.decode = true};
     sm_status status =
         sm_program_lines(model, piece, kind, tokens, &rules, serving, arena, &l, err);
     if (!status && l->kernels)
@@ -219,10 +219,25 @@ static bool read_words(const sm_text_lines *l) {
     return false;
 }
 
-/* Words come in, a loss or a choice of words goes out, and in between everything passes on. */
+/* `pools`: what makes one of all positions stands behind what the class gives of each. */
+bool sm_model_pools(const sm_model *model) {
+    double pools = 0;
+    sm_architecture_number(model->architecture, "pools", &pools);
+    return pools > 0 && sm_model_reads(model);
+}
+
+bool sm_model_reads(const sm_model *model) { return !model->causal && !sm_model_stacked(model); }
+
+sm_rules sm_rules_of_pass(const sm_model *model, int tokens) {
+    bool reads = sm_model_reads(model);
+    return (sm_rules){.decode = !reads, .read = reads ? tokens : 0};
+}
+
+/* Words come in, a loss or a choice of words goes out, and in between everything passes on. Served,
+ * a model may end in what it makes of each position. */
 static sm_status check_ends(const sm_model *model, int tokens, bool serving, sm_arena *arena,
                             sm_error *err) {
-    const sm_rules rules = {.decode = serving};
+    const sm_rules rules = sm_rules_of_pass(model, tokens);
     const char *odd = model->outside < 2 ? "no head" : NULL;
     bool words = false;
     sm_status status = SM_OK;
@@ -233,9 +248,11 @@ static sm_status check_ends(const sm_model *model, int tokens, bool serving, sm_
         if (status) return status;
         sm_operator last = l->lines ? l->line[l->lines - 1].op : SM_OPERATOR_EXPRESSION;
         bool ends = last == SM_OPERATOR_CROSS_ENTROPY || last == SM_OPERATOR_SAMPLE;
-        if (ends != (i == model->outside - 1)) odd = ends ? "two heads" : "a head without a loss";
+        bool head = i == model->outside - 1, told = head && serving && !sm_model_stacked(model);
+        if (ends != head && !told) odd = ends ? "two heads" : "a head without a loss";
         words |= read_words(l);
-        if (ends && !words) odd = "inputs that are no words";
+        if (ends && told && sm_model_reads(model)) odd = "words for places, behind which none come";
+        else if (ends && !words) odd = "inputs that are no words";
         else if (!ends && l->output < 0) odd = "a piece that ends in nothing";
     }
     return odd ? sm_fail(err, SM_BAD_INPUT, "%s has %s, which cannot be run", model->name, odd)
@@ -258,7 +275,8 @@ sm_status sm_program_runs(const sm_model *model, int tokens, bool serving, sm_er
         status = check_piece(model, SM_PIECE_LAYER, k, tokens, serving, arena, err);
     for (int i = 0; !status && i < model->outside - 1; i++)
         status = check_piece(model, SM_PIECE_EMBEDDING, i, tokens, serving, arena, err);
-    if (!status) status = check_piece(model, SM_PIECE_HEAD, 0, tokens, serving, arena, err);
+    if (!status && !(serving && sm_model_pools(model)))
+        status = check_piece(model, SM_PIECE_HEAD, 0, tokens, serving, arena, err);
     sm_arena_free(arena);
     return status;
 }

@@ -218,14 +218,14 @@ static void mark(const sm_stage *s, sm_local_block *block, sm_train_memory_part 
     s->actions->mark(s->actions->context, block, part);
 }
 
-static sm_status tell_loss(const sm_stage *s, sm_step_layer *layer, sm_pass_saved *saved,
-                           sm_error *err) {
-    const sm_program *b = layer->list->program;
+/* The loss, or what is made of each position. */
+static sm_status tell(const sm_stage *s, sm_step_layer *layer, sm_pass_saved *saved,
+                      const sm_local_block *made, sm_error *err) {
     sm_call call = {.kind = SM_CALL_LOSS,
                     .list = layer->list,
                     .layer = layer,
                     .saved = saved,
-                    .in = {{.block = &saved->value[b->op[b->ops - 1].out]}}};
+                    .in = {{.block = made}}};
     return stage_call(s, &call, err);
 }
 
@@ -249,6 +249,10 @@ static bool reads(const sm_step_layer *layer) {
     return b->serving && !b->rules.decode;
 }
 
+static bool is_head(const sm_stage *s, const sm_step_layer *layer) {
+    return layer->number == s->model_layers;
+}
+
 /* What another stack made is there while the layer works, and is never its own. */
 static sm_status borrow(const sm_stage *s, const sm_step_layer *layer, sm_pass_saved *saved,
                         sm_error *err) {
@@ -268,7 +272,8 @@ static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block
     const sm_program *b = layer->list->program;
     sm_pass_saved *saved = saved_for(s, layer);
     if (!saved) return sm_fail_memory(err);
-    sm_status status = b->serving && b->output < 0 ? select_rows(s, layer, stream, err) : SM_OK;
+    const bool scored = b->rules.decode && is_head(s, layer);
+    sm_status status = scored ? select_rows(s, layer, stream, err) : SM_OK;
     if (b->input < 0 && stream->data) { /* another stack begins */
         s->lent = *stream;
         stream->data = NULL;
@@ -284,7 +289,9 @@ static sm_status layer_forward(sm_stage *s, sm_step_layer *layer, sm_local_block
     if (!status && offloads(s, layer)) status = make_room(s, err);
     if (!status) status = sm_pass_forward(s->actions, layer, saved, false, err);
     if (b->lent >= 0) saved->value[b->lent].data = NULL;
-    if (!status && b->output < 0) status = tell_loss(s, layer, saved, err);
+    if (!status && b->output < 0)
+        status = tell(s, layer, saved, &saved->value[b->op[b->ops - 1].out], err);
+    else if (!status && scored) status = tell(s, layer, saved, &saved->value[b->output], err);
     if (!status && b->output >= 0) {
         assert(!(layer->list->kept >> b->output & 1));
         *stream = saved->value[b->output];
@@ -326,8 +333,11 @@ static sm_status keep_lent(const sm_stage *s, sm_step_layer *layer, sm_error *er
 
 static sm_status read_source(sm_stage *s, sm_error *err) {
     sm_status status = SM_OK;
-    for (int i = 0; !status && i < s->layers; i++)
+    int last = s->layers - 1 - s->pools;
+    for (int i = 0; !status && i <= last; i++)
         if (reads(&s->layer[i])) status = layer_forward(s, &s->layer[i], &s->lent, err);
+    if (!status && reads(&s->layer[s->layers - 1]))
+        status = tell(s, &s->layer[last], NULL, &s->lent, err);
     for (int i = 0; !status && i < s->layers; i++)
         if (s->layer[i].list->program->lent >= 0) status = keep_lent(s, &s->layer[i], err);
     return status;

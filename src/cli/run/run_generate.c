@@ -39,6 +39,9 @@ typedef struct generation {
     const int32_t **source;
     size_t *read;
     const sm_text_lines *hears; /* of its first piece, where that reads no words */
+    bool tells;                 /* it chooses no words: what it makes of each token is told */
+    float *states;              /* [sequences, each_most, width] */
+    size_t each_most, width;
     int depth;
     sm_system system;
     generation_price price;
@@ -199,11 +202,37 @@ static sm_status take_sources(generation *g, serving_model *m, sm_error *err) {
     return sm_model_pad(&own, &to, arena, &m->model, err);
 }
 
+/* Does it end in numbers of each token, and no choice of words? Then nothing is written. */
+static sm_status find_end(generation *g, const serving_model *m, sm_error *err) {
+    const sm_text_lines *head;
+    const sm_rules rules = sm_rules_of_pass(&m->model, 1);
+    sm_status status =
+        sm_program_lines(&m->model, SM_PIECE_HEAD, 0, 1, &rules, true, g->call->arena, &head, err);
+    if (status) return status;
+    g->tells = head->lines && head->line[head->lines - 1].op != SM_OPERATOR_SAMPLE;
+    const char *odd = !g->tells                                   ? NULL
+                      : g->drafts                                 ? "--draft"
+                      : cli_given(g->call, &g->given.tokens)      ? "--tokens"
+                      : cli_given(g->call, &g->given.temperature) ? "--temperature"
+                                                                  : NULL;
+    if (g->tells) g->tokens = 0;
+    if (g->tells && sm_model_stacked(&m->model))
+        return sm_fail(err, SM_BAD_INPUT,
+                       "%s has two stacks and no head that chooses words, which cannot be run",
+                       m->model.name);
+    return odd ? sm_fail(err, SM_BAD_INPUT,
+                         "%s writes no text behind what it reads, and %s asks for one",
+                         m->model.name, odd)
+               : SM_OK;
+}
+
 static sm_status read_model(generation *g, const cli_model_values *by, const char *name,
                             const char *checkpoint, serving_model *m, sm_error *err) {
     sm_status status = serving_model_read(g->call, by, name, checkpoint, m, err);
-    if (!status && m == &g->target) status = take_sources(g, m, err);
+    if (!status && m == &g->target) status = find_end(g, m, err);
+    if (!status && m == &g->target && !sm_model_reads(&m->model)) status = take_sources(g, m, err);
     size_t fed = g->source ? 1 : g->longest;
+    if (g->tells && fed < 2) fed = 2; /* positions are more than one */
     if (!status)
         status = serving_model_lay_out(g->call, &g->plan, fed + g->tokens, g->prompts, m, err);
     if (!status && g->given.features && !g->hears)
@@ -264,7 +293,7 @@ static sm_status price_pass(const generation *g, sm_serve *serve, double queries
 static sm_status price_model(const generation *g, const serving_model *model,
                              const sm_calibration *constants, double queries, double *prefill_s,
                              double *decode_s, sm_serve **price, sm_error *err) {
-    double prompt = 0, tokens = (double)g->tokens;
+    double prompt = 0, tokens = g->tells ? 1 : (double)g->tokens;
     for (size_t i = 0; i < g->prompts; i++) prompt += (double)g->prompt_tokens[i];
     prompt /= (double)g->prompts;
     sm_status status = serving_price_new(model, &g->system, prompt, tokens, constants, price, err);
@@ -306,6 +335,25 @@ static const char *shown(sm_report *r, const generation *g, const int32_t *token
     for (size_t i = 0; g->numbers && i < n; i++)
         at += (size_t)snprintf(text + at, room - at, "%s%d", i ? " " : "", token[i]);
     return text;
+}
+
+/* Of each token all numbers are data; of the last of each prompt the first are shown. */
+static void show_states(sm_report *r, const generation *g) {
+    enum { SHOWN = 6 };
+    sm_data *list = sm_put_array(r, r->data, "states");
+    for (size_t i = 0; i < g->prompts; i++) {
+        sm_data *text = sm_put_array(r, list, NULL);
+        const float *row = g->states + i * g->each_most * g->width;
+        for (size_t k = 0; k < g->prompt_tokens[i]; k++, row += g->width) {
+            sm_data *one = sm_put_array(r, text, NULL);
+            for (size_t w = 0; w < g->width; w++) sm_put(r, one, NULL, (double)row[w]);
+        }
+        char line[SHOWN * 16 + 8] = "";
+        for (size_t w = 0, at = 0; w < g->width && w < SHOWN; w++)
+            at += (size_t)snprintf(line + at, sizeof line - at, "%s%.6g", w ? " " : "",
+                                   (double)row[w - g->width]);
+        sm_report_text(r, "%s%s", line, g->width > SHOWN ? " ..." : "");
+    }
 }
 
 static void show_texts(sm_report *r, const generation *g) {
@@ -353,11 +401,13 @@ static void show_passes(sm_report *r, const generation *g) {
     for (int i = 0; i < n; i++) {
         sm_data *one = sm_put_object(r, r->data, rows[i].key);
         double measured_s = rows[i].phase->seconds / rows[i].phase->passes;
-        sm_put(r, one, "passes|predicted_s|measured_s", rows[i].phase->passes, rows[i].predicted_s,
-               measured_s);
+        sm_put(r, one, "passes", rows[i].phase->passes);
+        if (g->serve) sm_put(r, one, "predicted_s", rows[i].predicted_s);
+        sm_put(r, one, "measured_s", measured_s);
         sm_page_row(r, table, rows[i].name, sm_show_exact(r, rows[i].phase->passes),
-                    sm_show_seconds(r, rows[i].predicted_s), sm_show_seconds(r, measured_s),
-                    prediction_ratio(r, rows[i].predicted_s, measured_s));
+                    g->serve ? sm_show_seconds(r, rows[i].predicted_s) : "-",
+                    sm_show_seconds(r, measured_s),
+                    g->serve ? prediction_ratio(r, rows[i].predicted_s, measured_s) : "-");
     }
     sm_report_table(r, table);
 }
@@ -412,11 +462,19 @@ static sm_status show(sm_report *r, const generation *g, sm_error *err) {
     sm_plan_format(&g->plan, 0, plan, sizeof plan);
     sm_put(r, r->data, "command|model|plan|backend|ranks", "run generate", g->target.model.name,
            plan, ranks_backend(), ranks);
-    show_texts(r, g);
-    sm_report_text(r, "%s on %d rank%s (%s): %zu text%s, %zu %s each after prompts of up to %zu.",
-                   g->target.model.name, ranks, ranks == 1 ? "" : "s", ranks_backend(), g->prompts,
-                   g->prompts == 1 ? "" : "s", g->tokens, g->numbers ? "tokens" : "bytes",
-                   g->longest);
+    if (g->tells) show_states(r, g);
+    else show_texts(r, g);
+    if (g->tells)
+        sm_report_text(r,
+                       "%s on %d rank%s (%s): %zu number%s of each token of %zu prompt%s; of the "
+                       "last ones above, of all with --json.",
+                       g->target.model.name, ranks, ranks == 1 ? "" : "s", ranks_backend(),
+                       g->width, g->width == 1 ? "" : "s", g->prompts, g->prompts == 1 ? "" : "s");
+    else
+        sm_report_text(
+            r, "%s on %d rank%s (%s): %zu text%s, %zu %s each after prompts of up to %zu.",
+            g->target.model.name, ranks, ranks == 1 ? "" : "s", ranks_backend(), g->prompts,
+            g->prompts == 1 ? "" : "s", g->tokens, g->numbers ? "tokens" : "bytes", g->longest);
     show_passes(r, g);
     show_speculation(r, g);
     row rows[ROWS];
@@ -428,8 +486,9 @@ static sm_status show(sm_report *r, const generation *g, sm_error *err) {
     if (table && table->rows) sm_report_table(r, table);
     prediction_say_bytes(r, "pass", g->bytes_apart);
     show_rate(r, g);
-    sm_status status = serving_show_weights(r, &g->target, g->held, g->serve, &g->plan, err);
-    prediction_say_placeholder(r, &g->system);
+    sm_status status = SM_OK;
+    if (g->serve) status = serving_show_weights(r, &g->target, g->held, g->serve, &g->plan, err);
+    if (g->serve) prediction_say_placeholder(r, &g->system);
     return status ? status : g->bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
 }
 
@@ -511,6 +570,30 @@ static sm_status write_texts(generation *g, sm_communicator *world, sm_generator
     return SM_OK;
 }
 
+static sm_status tell_states(generation *g, sm_communicator *world, sm_generator *target,
+                             const texts *t, sm_error *err) {
+    const sm_generate_job job = {
+        .target = target, .sequences = g->prompts, .prompt = g->prompt_tokens};
+    const sm_generator_size size = sm_generator_size_of(target);
+    sm_generate_result result;
+    size_t most = size.source ? size.source : g->longest;
+    float *states = sm_calloc(size.sequences * most * size.vocabulary, sizeof *states);
+    sm_status status =
+        states ? sm_generate_states(&job, t->text, states, &result, err) : sm_fail_memory(err);
+    double apart = status ? 0 : result.bytes_apart;
+    if (!status) status = sm_run_all_reduce(world, &apart, 1, SM_ELEMENT_F64, err);
+    if (status || world->rank) {
+        sm_free(states);
+        return status;
+    }
+    g->states = states;
+    g->each_most = most;
+    g->width = size.vocabulary;
+    g->result = result;
+    g->bytes_apart = apart;
+    return SM_OK;
+}
+
 static sm_status generate_rank(sm_communicator *world, void *context, sm_error *err) {
     generation *g = context;
     sm_generator *target = NULL, *draft = NULL;
@@ -521,7 +604,9 @@ static sm_status generate_rank(sm_communicator *world, void *context, sm_error *
     if (!status) status = sm_generator_weight_bytes(target, &held, err);
     if (!status && !world->rank) g->held = held;
     if (!status && g->drafts) status = serving_model_open(world, &g->draft, NULL, &draft, err);
-    if (!status) status = write_texts(g, world, target, draft, &t, err);
+    if (!status)
+        status = g->tells ? tell_states(g, world, target, &t, err)
+                          : write_texts(g, world, target, draft, &t, err);
     sm_generator_free(draft);
     sm_generator_free(target);
     sm_free(t.room);
@@ -533,11 +618,13 @@ static sm_status run_generate(const cli_call *call, sm_report *r, sm_error *err)
     generation *g = call->values;
     g->call = call;
     sm_status status = read_question(g, err);
-    if (!status) status = predict(g, err);
+    bool priced = !status && !sm_model_reads(&g->target.model); /* serving writes */
+    if (priced) status = predict(g, err);
     if (!status)
         status = ranks_run(call, &g->given.ranks, sm_train_setup_ranks(&g->target.setup),
                            generate_rank, g, err);
     if (!status && ranks_speak()) status = show(r, g, err);
+    sm_free(g->states);
     sm_serve_free(g->serve);
     return status;
 }

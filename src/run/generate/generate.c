@@ -286,6 +286,30 @@ static sm_status write_texts(writer *w, sm_error *err) {
     return status;
 }
 
+sm_status sm_generate_states(const sm_generate_job *job, int32_t *const *text, float *states,
+                             sm_generate_result *result, sm_error *err) {
+    const sm_generator_size size = sm_generator_size_of(job->target);
+    size_t queries = size.source, n = size.sequences;
+    *result = (sm_generate_result){.seconds = 0};
+    for (size_t i = 0; !size.source && i < job->sequences; i++)
+        if (job->prompt[i] > queries) queries = job->prompt[i];
+    int32_t *token = sm_calloc(n * queries, sizeof *token);
+    size_t *count = sm_calloc(n, sizeof *count);
+    sm_generator_result r;
+    sm_status status = token && count ? SM_OK : sm_fail_memory(err);
+    for (size_t i = 0; !status && i < n; i++) {
+        count[i] = size.listens ? queries : i < job->sequences ? job->prompt[i] : 1;
+        if (!size.listens && i < job->sequences)
+            memcpy(token + i * queries, text[i], count[i] * sizeof *token);
+    }
+    const sm_generator_pass pass = {queries, token, count, true};
+    if (!status) status = sm_generator_states(job->target, &pass, states, &r, err);
+    if (!status) add(&result->prefill, &r, &result->bytes_apart);
+    sm_free(token);
+    sm_free(count);
+    return status;
+}
+
 static sm_status check(const sm_generate_job *job, sm_error *err) {
     sm_generator_size target = sm_generator_size_of(job->target);
     if (job->sequences < 1 || job->sequences > target.sequences || job->tokens < 1)

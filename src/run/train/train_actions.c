@@ -232,5 +232,6 @@ void train_actions_new(sm_trainer *t) {
                           .microbatches = t->serving ? 1 : sm_train_setup_microbatches(s),
                           .zero = s->zero,
                           .state_copies = s->state_copies,
-                          .offloads = s->offload_activations};
+                          .offloads = s->offload_activations,
+                          .pools = t->serving && sm_model_pools(s->model)};
 }

@@ -16,7 +16,7 @@ static double weight_bytes(const sm_trainer *t) {
 /* On this rank, of all sequences of a microbatch or a pass. */
 static double size_of(const sm_trainer *t, const sm_program *b, const sm_size *s) {
     double bytes = s->base / train_degree(t, s->mask);
-    const bool scores = b->output < 0 && t->serving;
+    const bool scores = b == t->list[t->lists - 1].program && t->serving;
     if (s->per_sequence)
         bytes *= t->reads ? t->setup->sequences : scores ? t->scored : t->extent.sequences;
     if (s->per_key && !t->reads) bytes *= t->extent.keys;
@@ -105,7 +105,7 @@ static void add_joined(const sm_trainer *t, const sm_step_layer *layer, double *
 
 void train_bytes_predicted(const sm_trainer *t, double *bytes) {
     for (int i = 0; i < SM_COLLECTIVE_COUNT; i++) bytes[i] = 0;
-    for (int i = 0; i < t->stage.layers; i++) {
+    for (int i = 0; i < t->stage.layers - t->stage.pools; i++) {
         add_piece(t, t->stage.layer[i].list, bytes);
         add_step_end(t, &t->stage.layer[i], bytes);
         add_filling(t, &t->stage.layer[i], bytes);

@@ -68,7 +68,7 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     if (status) return status;
     size_weights(t, &b);
     sm_program_extent extent = t->extent;
-    if (b.output < 0 && t->serving) extent.sequences = t->scored;
+    if (piece == SM_PIECE_HEAD && t->serving) extent.sequences = t->scored;
     if (source) extent.sequences = s->sequences;
     sm_program_sizes(&b, &extent, size);
     sm_bits again = piece != SM_PIECE_LAYER ? 0

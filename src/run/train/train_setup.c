@@ -89,7 +89,7 @@ static sm_status check_context(const sm_train_setup *s, const sm_text_lines *l, 
 static sm_status check_lines(const sm_train_setup *s, sm_piece piece, int kind, bool serving,
                              sm_arena *arena, sm_error *err) {
     const sm_text_lines *l;
-    const sm_rules rules = {.decode = serving};
+    const sm_rules rules = sm_rules_of_pass(s->model, s->tokens);
     sm_status status =
         sm_program_lines(s->model, piece, kind, s->tokens, &rules, serving, arena, &l, err);
     if (!status) status = check_context(s, l, serving, err);
