@@ -16,10 +16,6 @@ static sm_status refuse(const cli_verb *verb, int argc, char **argv, sm_error *e
                    verb->name);
 }
 
-static const cli_option none[] = {{.name = NULL}};
-const cli_verb cli_run = {
-    .name = "run", .summary = "", .arguments = "", .options = none, .pass_on = refuse};
-const cli_verb cli_measure = {
-    .name = "measure", .summary = "", .arguments = "", .options = none, .pass_on = refuse};
-const cli_verb cli_page = {
-    .name = "page", .summary = "", .arguments = "", .options = none, .pass_on = refuse};
+const cli_verb cli_run = {.name = "run", .about = &verbs_run, .pass_on = refuse};
+const cli_verb cli_measure = {.name = "measure", .about = &verbs_measure, .pass_on = refuse};
+const cli_verb cli_page = {.name = "page", .about = &verbs_page, .pass_on = refuse};

@@ -199,8 +199,9 @@ sm_status cli_value_read(const cli_option *o, const char *name, const char *text
 
 static int place_of(const cli_call *call, const void *value) {
     size_t offset = (size_t)((const char *)value - (const char *)call->values);
-    for (int i = 0; call->verb->options[i].name; i++)
-        if (call->verb->options[i].offset == offset) return i;
+    for (int i = 0; call->verb->about->options[i].name; i++)
+        if (cli_place_of(call->verb->places, &call->verb->about->options[i])->offset == offset)
+            return i;
     assert(0 && "a value of no option");
     return 0;
 }
@@ -211,7 +212,7 @@ bool cli_given(const cli_call *call, const void *value) {
 
 sm_source cli_source(const cli_call *call, const void *value) {
     int i = place_of(call, value);
-    const cli_option *o = &call->verb->options[i];
+    const cli_option *o = &call->verb->about->options[i];
     const char *text = call->given[i] ? call->given[i] : o->by_default;
     return sm_source_of(call->name[i], text ? text : "");
 }
@@ -233,7 +234,7 @@ sm_status cli_refuse(const cli_call *call, const void *value, sm_error *err, con
 }
 
 sm_status cli_need(const cli_call *call, const void *value, sm_error *err) {
-    const cli_option *o = &call->verb->options[place_of(call, value)];
+    const cli_option *o = &call->verb->about->options[place_of(call, value)];
     if (cli_given(call, value)) return SM_OK;
     return sm_fail(err, SM_USAGE, "%s needs --%s %s", call->verb->name, o->name, o->value);
 }

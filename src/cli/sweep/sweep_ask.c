@@ -86,9 +86,9 @@ static sm_status check_question(const cli_call *call, sm_error *err) {
                        : c->explain ? "explain"
                        : c->help    ? "help"
                                     : NULL;
-    for (int i = 0; call->verb->options[i].name; i++)
-        if (call->verb->options[i].kind == CLI_OUTPUT && call->given[i])
-            what = call->verb->options[i].name;
+    for (int i = 0; call->verb->about->options[i].name; i++)
+        if (call->verb->about->options[i].kind == CLI_OUTPUT && call->given[i])
+            what = call->verb->about->options[i].name;
     if (!what) return SM_OK;
     return sm_fail(err, SM_USAGE, "--%s is of one answer; options of the sweep stand before '%s'",
                    what, call->verb->name);

@@ -16,27 +16,7 @@ typedef struct sweep_values {
     int64_t threads;
 } sweep_values;
 
-#define AT(member) offsetof(sweep_values, member)
-
-static const cli_option sweep_table[] = {
-    {"over", 0, CLI_LIST, AT(over), "KEY=VALUES",
-     .help = "values of an option of VERB, of its first argument (model), of a key of its plan "
-             "(plan.tensor) or of its machine (what-if.hbm): 1M,2M or 1..64*2 or 1..2:0.25; bars "
-             "part values with commas (several times: all combinations)",
-     .anywhere = true},
-    {"columns", 0, CLI_TEXT, AT(columns), "KEYS",
-     .help = "what of each answer is a column: keys of its --json, of the best plan first",
-     .anywhere = true, .default_says = "plan, times, memory, money"},
-    {"output", 'o', CLI_OUTPUT, AT(output), "FILE", .anywhere = true,
-     .help = "write the rows to FILE as CSV while they are found; the same command goes on where "
-             "an interrupted one was"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART, .anywhere = true,
-     .help = "draw the columns of numbers as SVG (the first two, or of --columns the first four): "
-             "lines, bars or a heat map"},
-    {"threads", 0, CLI_WHOLE, AT(threads), "N", .help = "that ask; the rows are the same",
-     .lowest = 1, .highest = 1024, .default_says = "all processors"},
-    {.name = NULL},
-};
+#define AT(option, member) CLI_AT(sweep_values, option, member)
 
 /* ---- rows ---- */
 
@@ -199,15 +179,11 @@ static sm_status run_sweep(const cli_call *call, sm_report *r, sm_error *err) {
 
 const cli_verb cli_sweep = {
     .name = "sweep",
-    .summary = "the questions of another verb for every combination of values",
-    .arguments = "VERB...",
-    .options = sweep_table,
+    .about = &verbs_sweep,
+    .places = CLI_PLACES(AT("over", over), AT("columns", columns), AT("output", output),
+                         AT("plot", plot), AT("threads", threads)),
     .values_bytes = sizeof(sweep_values),
     .tells_progress = true,
     .asks = &cli_scalemodel,
-    .notes = "Options of the questions stand behind VERB, those of the sweep anywhere; behind\n"
-             "VERB --threads is the questions', and --over where VERB has one.\n\n"
-             "example: scalemodel sweep --over on=h100-sxm:8x8,tpu-v5p:4x4x4 \\\n"
-             "           --over batch=1M..4M*2 --plot grid.svg train llama-3.1-8b\n",
     .run = run_sweep,
 };
