@@ -411,7 +411,6 @@ static sm_status show(sm_report *r, const cli_call *call, const question *q, con
         sm_data *object = all ? sm_put_object(r, all, NULL) : r->data;
         good = show_point(r, table, object, &points[i]) && good;
     }
-    sm_report_table(r, table);
     if (q->s.points == 1)
         prediction_verdict(r, &q->m, points[0].predicted_s, points[0].job.seconds);
     return good ? SM_OK : SM_NEGATIVE;

@@ -359,7 +359,6 @@ static void show_passes(sm_report *r, const generation *g) {
                     sm_show_seconds(r, rows[i].predicted_s), sm_show_seconds(r, measured_s),
                     prediction_ratio(r, rows[i].predicted_s, measured_s));
     }
-    sm_report_table(r, table);
 }
 
 /* After the first byte, which comes with the prompts. */
@@ -425,7 +424,6 @@ static sm_status show(sm_report *r, const generation *g, sm_error *err) {
     sm_table *table = sm_page_table(r, "Collectives of all passes on the first rank",
                                     "<|<|>predicted|>counted|>measured");
     for (int i = 0; i < n; i++) show_row(r, &rows[i], list, table);
-    if (table && table->rows) sm_report_table(r, table);
     prediction_say_bytes(r, "pass", g->bytes_apart);
     show_rate(r, g);
     sm_status status = serving_show_weights(r, &g->target, g->held, g->serve, &g->plan, err);

@@ -139,7 +139,6 @@ static void show_alternative(sm_report *r, const question *q, int number, const 
     sm_page_row(r, table, "together", "", "", sm_show_seconds(r, a->cost.expected_s),
                 sm_show_seconds(r, x->total_s), prediction_ratio(r, a->cost.expected_s, x->total_s),
                 "");
-    sm_report_table(r, table);
     const char *error = sm_show_number(r, x->max_error), *bound = sm_show_number(r, q->bound);
     if (!is_equal(q, x))
         sm_report_text(r, "DIFFERS from the unsharded product by up to %s (at most %s).", error,

@@ -301,7 +301,6 @@ static void show_rows(sm_report *r, const serve_run *g, sm_data *latency, const 
                         sm_show_seconds(r, p->most));
         }
     }
-    sm_report_table(r, t);
 }
 
 static void show_latencies(sm_report *r, const serve_run *g) {
@@ -365,7 +364,6 @@ static void show_steps(sm_report *r, const serve_run *g) {
                     prediction_ratio(r, s->expected_s, s->measured_s));
     }
     if (!(all > 0)) return;
-    sm_report_table(r, t);
     sm_put_timed(r, r->data, "model_share", g->result.model_s / all);
     sm_report_text(r,
                    "%s of the time of steps is in the model, the rest in telling ranks what to "

@@ -90,9 +90,6 @@ static void begin_table(taking *t) {
 
 static void end_page(const taking *t, const char *output, int64_t before) {
     sm_report *r = t->r;
-    sm_report_heading(r, "A sweep of %s: %lld question%s", t->s->verb->name, (long long)t->s->rows,
-                      t->s->rows == 1 ? "" : "s");
-    if (t->table) sm_report_table(r, t->table);
     sm_report_text(r, "%s%.0f answered; %.0f whose answer is no; %.0f refused%s%s.",
                    before ? sm_textf(r, "%lld were there already; ", (long long)before) : "",
                    t->yes, t->no, t->refused, t->why ? ": " : "", t->why ? t->why : "");
@@ -146,6 +143,8 @@ static sm_status ask_all(const cli_call *call, sweep *s, sm_report *r, sm_error 
     taking t = {.s = s, .r = r};
     const sweep_taker taker = {take, &t, !call->watch && isatty(STDERR_FILENO) == 1};
     sm_put(r, r->data, "command|verb|questions", "sweep", s->verb->name, (double)s->rows);
+    sm_report_heading(r, "A sweep of %s: %lld question%s", s->verb->name, (long long)s->rows,
+                      s->rows == 1 ? "" : "s");
     if (o->plot) status = sweep_plot_new(s, r->arena, &t.plot, err);
     if (!status && o->output)
         status = sweep_file_open(o->output, s, t.plot, call->arena, &t.file, &before, err);
