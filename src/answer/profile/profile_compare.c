@@ -23,7 +23,10 @@ static const char *collective_kind(sm_report *r, const sm_profile *p,
                     sm_axes_words(r, &p->mesh, c->axes));
 }
 
-void profile_side_of(sm_report *r, const profile_file *file, bool measured, profile_side *side) {
+/* The step of a file, as measured or as expected: kernels by kind and place, collectives by what
+ * they are, and a part for the rest. */
+static void profile_side_of(sm_report *r, const profile_file *file, bool measured,
+                            profile_side *side) {
     const sm_profile *p = file->profile;
     const profile_rows *rows = &file->rows;
     double sum = 0;
