@@ -2,7 +2,6 @@
 #include "software_table.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 static const sm_software *find(const char *name) {

@@ -2,7 +2,6 @@
  * them as they were measured, and what would trusting our best have cost? */
 #include "validated.h"
 #include <math.h>
-#include <string.h>
 
 enum { LEAST_LAYOUTS = 8 };
 /* Two releases of one software differ by so much on one configuration, in the median. */

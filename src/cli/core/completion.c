@@ -2,7 +2,6 @@
  * scripts of the shells ask for it anew each time, so that they need not know any option. */
 #include "named.h"
 #include "program.h"
-#include <string.h>
 
 typedef struct asked {
     FILE *out;

@@ -3,7 +3,6 @@
 #include "design.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_SHOWN = 24, MOST_HEADS = CLI_MAX_LIST + 8 };
 
@@ -134,10 +133,10 @@ static void tell_steps(const design *d, int64_t base) {
         const int64_t first = design_neighbour(d, base, axis, -design_place(d, base, axis));
         int64_t from = first;
         for (int64_t to; (to = design_neighbour(d, from, axis, 1)) >= 0; from = to)
+            if (design_counts(&d->machine[from]) && design_counts(&d->machine[to])) {
                 if (table && !table->rows)
                     sm_report_heading(r, "What more of a resource brings, all else as on %s",
                                       name_of(d, base));
-            if (design_counts(&d->machine[from]) && design_counts(&d->machine[to])) {
                 tell_step(d, axis, from, to, table, list);
             }
     }

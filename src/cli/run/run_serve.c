@@ -3,12 +3,10 @@
 #include "program.h"
 #include "arrival_options.h"
 #include "serve_engine.h"
-#include "scalemodel/search.h"
 #include "serving_model.h"
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define MOST_CACHE_BYTES 1073741824.0 /* of a cache whose size nobody gave */

@@ -1,7 +1,6 @@
 /* simulate: requests through replicas of a serving engine. */
 #include "program.h"
 #include "arrival_options.h"
-#include <string.h>
 
 /* The question, what it points to, and what else is asked. */
 typedef struct simulating {

@@ -4,7 +4,6 @@
 #include "json_tree.h"
 #include "scalemodel/io.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { USUAL_TOKENS = 16 };
