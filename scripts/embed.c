@@ -786,6 +786,8 @@ static sm_status put_verb(const char *path, const json_value *shared, const json
     if (!status && options) status = put_options(shared, options);
     printf("    {.name = NULL},\n};\nconst cli_about verbs_%s = {\n.options = %s_options,\n", name,
            name);
+    for (char *c = name; *c; c++) *c = *c == '_' ? ' ' : *c;
+    put_text_field("", "name", name);
     for (size_t i = 1; i < 4; i++) put_text_field("", keys[i], json_text(json_get(v, keys[i])));
     fputs(".notes = \"\"", stdout);
     for (uint32_t i = 0; notes && i < notes->n; i++) {

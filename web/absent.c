@@ -13,9 +13,9 @@ static sm_status refuse(const cli_verb *verb, int argc, char **argv, sm_error *e
     (void)argc;
     (void)argv;
     return sm_fail(err, SM_USAGE, "'%s' starts other programs: only the program does it",
-                   verb->name);
+                   verb->about->name);
 }
 
-const cli_verb cli_run = {.name = "run", .about = &verbs_run, .pass_on = refuse};
-const cli_verb cli_measure = {.name = "measure", .about = &verbs_measure, .pass_on = refuse};
-const cli_verb cli_page = {.name = "page", .about = &verbs_page, .pass_on = refuse};
+const cli_verb cli_run = {.about = &verbs_run, .pass_on = refuse};
+const cli_verb cli_measure = {.about = &verbs_measure, .pass_on = refuse};
+const cli_verb cli_page = {.about = &verbs_page, .pass_on = refuse};

@@ -53,7 +53,7 @@ verb() { # NAME OPTIONS EXPECTED
     esac
 }
 verb "a verb, and a list of options" '"both"' \
-    '{.name = "a", .kind = CLI_INT, .highest = MOST, },     {.name = NULL}, }; const cli_about verbs_run_it = { .options = run_it_options, .summary = "s",'
+    '{.name = "a", .kind = CLI_INT, .highest = MOST, },     {.name = NULL}, }; const cli_about verbs_run_it = { .options = run_it_options, .name = "run it", .summary = "s",'
 verb "lines of notes" '' '.notes = """one""\n" "two""\n" };'
 verb "words, and a bound" '{"name": "b", "words": ["x", "y"], "highest": 5}' \
     '{.name = "b", .words = {(const char *const[]){"x", "y", }, 2}, .highest = 5.0, },'

@@ -40,11 +40,9 @@ static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb cli_chip = {
-    .name = "chip",
     .about = &verbs_chip,
-    .places = CLI_PLACES(CLI_AT(chip_options, "calibration", calibration),
-                         CLI_AT(chip_options, "software", software)),
+    CLI_VALUES(chip_options, CLI_AT(chip_options, "calibration", calibration),
+               CLI_AT(chip_options, "software", software)),
     .most = SM_MAX_CHIPS_COMPARED,
-    .values_bytes = sizeof(chip_options),
     .run = run_chip,
 };

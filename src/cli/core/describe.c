@@ -44,7 +44,7 @@ static sm_data *options_data(const cli_option *table, const cli_verb *verb, sm_a
 static sm_data *verb_data(const cli_verb *v, sm_arena *arena) {
     const cli_takes takes = cli_verb_takes(v);
     sm_data *data = sm_data_object(arena);
-    bool put = sm_data_put_string(data, arena, "name", v->name) &&
+    bool put = sm_data_put_string(data, arena, "name", v->about->name) &&
                sm_data_put_string(data, arena, "summary", v->about->summary) &&
                sm_data_put_string(data, arena, "arguments", v->about->arguments) &&
                sm_data_put_number(data, arena, "least", takes.least) &&

@@ -148,8 +148,8 @@ void cli_help_plan(FILE *out) {
 /* ---- the page ---- */
 
 void cli_help_verb(const cli_verb *verb, FILE *out) {
-    fprintf(out, "usage: scalemodel %s %s%s[options]\n\n", verb->name, verb->about->arguments,
-            verb->about->arguments[0] ? " " : "");
+    fprintf(out, "usage: scalemodel %s %s%s[options]\n\n", verb->about->name,
+            verb->about->arguments, verb->about->arguments[0] ? " " : "");
     sm_print_wrapped(out, verb->about->summary, HELP_WIDTH, "", "");
     fputs("\noptions:\n", out);
     for (const cli_option *o = verb->about->options; o->name; o++) print_option(o, true, out);

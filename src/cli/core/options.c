@@ -130,14 +130,14 @@ static sm_status fail_option(const parser *p, const char *argument, const char *
     const char *next = p->at < p->argc ? p->argv[p->at] : "...";
     if (key)
         return sm_fail(err, SM_USAGE, "%s has no option %.*s; plans have: --plan %s=%s",
-                       p->verb->name, shown, argument, key,
+                       p->verb->about->name, shown, argument, key,
                        name[length] == '=' ? name + length + 1 : next);
     if (!near) near = option_alike(p, name, length);
     if (near)
-        return sm_fail(err, SM_USAGE, "%s has no option %.*s; did you mean --%s?", p->verb->name,
-                       shown, argument, near);
-    return sm_fail(err, SM_USAGE, "%s has no option %.*s; see 'scalemodel help %s'", p->verb->name,
-                   shown, argument, p->verb->name);
+        return sm_fail(err, SM_USAGE, "%s has no option %.*s; did you mean --%s?",
+                       p->verb->about->name, shown, argument, near);
+    return sm_fail(err, SM_USAGE, "%s has no option %.*s; see 'scalemodel help %s'",
+                   p->verb->about->name, shown, argument, p->verb->about->name);
 }
 
 /* The argument after an option that wants a value; another option in its place means that the value
@@ -195,7 +195,7 @@ static sm_status parse_argument(parser *p, sm_error *err) {
         cli_call *call = p->call;
         if (call->positionals == cli_verb_takes(p->verb).most)
             return sm_fail(err, SM_USAGE, "%s takes %s, and '%.80s' is one argument too many%s",
-                           p->verb->name,
+                           p->verb->about->name,
                            *p->verb->about->arguments ? p->verb->about->arguments : "no argument",
                            argument, strchr(argument, '[') ? " (quote what holds blanks)" : "");
         assert(call->positionals < (int)(sizeof call->positional / sizeof *call->positional));
@@ -219,7 +219,8 @@ static sm_status read_values(const cli_call *call, const cli_option *table, cons
         const cli_option *o = &table[i];
         const char *text = given[i] ? given[i] : o->by_default;
         if (!text && o->required)
-            return sm_fail(err, SM_USAGE, "%s needs --%s %s", call->verb->name, o->name, o->value);
+            return sm_fail(err, SM_USAGE, "%s needs --%s %s", call->verb->about->name, o->name,
+                           o->value);
         snprintf(common, sizeof common, "--%s", o->name);
         const char *name = table == verbs_common.options ? common : call->name[i];
         void *place = (char *)values + cli_place_of(places, o)->offset;
@@ -296,7 +297,7 @@ sm_status cli_parse(const cli_verb *verb, int argc, char **argv, cli_call *call,
     if (call->common.json && call->common.csv)
         return sm_fail(err, SM_USAGE, "--json and --csv exclude each other");
     if (call->positionals < cli_verb_takes(verb).least)
-        return sm_fail(err, SM_USAGE, "%s needs %s", verb->name, verb->about->arguments);
+        return sm_fail(err, SM_USAGE, "%s needs %s", verb->about->name, verb->about->arguments);
     status = read_values(call, verb->about->options, verb->places, call->given, call->values, err);
     return status ? status : check_outputs(call, &p, err);
 }

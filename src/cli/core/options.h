@@ -77,6 +77,7 @@ typedef struct cli_common {
 
 /* What data/verbs says of a verb; of `common` the options of every verb. */
 typedef struct cli_about {
+    const char *name; /* "run matmul" */
     const char *summary;
     const char *arguments;     /* as shown in the usage: "OP ARRAY", "[MODEL]", "FILE..." */
     const char *columns;       /* of its --json, that a sweep shows; NULL: --columns must say */
@@ -98,6 +99,8 @@ typedef struct cli_place {
 #define CLI_AT(values, option, member)                                                             \
     {option, offsetof(values, member), sizeof((values *)NULL)->member}
 #define CLI_PLACES(...) (const cli_place[]){__VA_ARGS__, {.option = NULL}}
+/* A verb's own struct, and the places in it. */
+#define CLI_VALUES(type, ...) .values_bytes = sizeof(type), .places = CLI_PLACES(__VA_ARGS__)
 /* clang-format on */
 
 /* Of data/formats/programs.json. */
@@ -146,7 +149,6 @@ typedef struct cli_call {
 } cli_call;
 
 struct cli_verb {
-    const char *name;
     const cli_about *about;
     int most;                /* of arguments that end in "..."; 0: CLI_MAX_POSITIONALS */
     const cli_place *places; /* of each of its options */

@@ -72,8 +72,8 @@ bool cli_beside(const char *name, char path[CLI_PATH_ROOM]) {
 
 /* "matmul" of "run matmul": what is typed after the program. */
 const char *cli_verb_word(const cli_verb *verb) {
-    const char *blank = strrchr(verb->name, ' ');
-    return blank ? blank + 1 : verb->name;
+    const char *blank = strrchr(verb->about->name, ' ');
+    return blank ? blank + 1 : verb->about->name;
 }
 
 static const cli_verb *find_verb(const cli_program *p, const char *name) {

@@ -236,7 +236,7 @@ sm_status cli_refuse(const cli_call *call, const void *value, sm_error *err, con
 sm_status cli_need(const cli_call *call, const void *value, sm_error *err) {
     const cli_option *o = &call->verb->about->options[place_of(call, value)];
     if (cli_given(call, value)) return SM_OK;
-    return sm_fail(err, SM_USAGE, "%s needs --%s %s", call->verb->name, o->name, o->value);
+    return sm_fail(err, SM_USAGE, "%s needs --%s %s", call->verb->about->name, o->name, o->value);
 }
 
 /* ---- systems ---- */
@@ -258,7 +258,7 @@ sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm
     if (status) return status;
     if (!on && n == 1) on = chips[0].name;
     const cli_option *own = on ? NULL : cli_own_option(call->verb, "on");
-    if (own) return sm_fail(err, SM_USAGE, "%s needs --on %s", call->verb->name, own->value);
+    if (own) return sm_fail(err, SM_USAGE, "%s needs --on %s", call->verb->about->name, own->value);
     sm_source source = sm_source_of("--on", on ? on : "");
     status = sm_system_parse(&source, chips, n, system, err);
     if (status || !call->machine) return status;

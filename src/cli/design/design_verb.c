@@ -21,10 +21,8 @@ static sm_status run_design(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb cli_design = {
-    .name = "design",
     .about = &verbs_design,
-    .places =
-        CLI_PLACES(CLI_AT(design_values, "plot", plot), CLI_AT(design_values, "threads", threads)),
-    .values_bytes = sizeof(design_values),
+    CLI_VALUES(design_values, CLI_AT(design_values, "plot", plot),
+               CLI_AT(design_values, "threads", threads)),
     .run = run_design,
 };

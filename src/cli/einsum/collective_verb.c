@@ -54,12 +54,10 @@ static sm_status run_collective(const cli_call *call, sm_report *r, sm_error *er
 }
 
 const cli_verb cli_collective = {
-    .name = "collective",
     .about = &verbs_collective,
-    .places = CLI_PLACES(AT("on", on), AT("mesh", question.mesh), AT("over", question.over),
-                         AT("dims", question.dims), AT("ragged", ragged),
-                         AT("top-k", question.top_k), AT("expert-groups", question.expert_groups),
-                         CLI_CALIBRATION_PLACES(collective_options, constants)),
-    .values_bytes = sizeof(collective_options),
+    CLI_VALUES(collective_options, AT("on", on), AT("mesh", question.mesh),
+               AT("over", question.over), AT("dims", question.dims), AT("ragged", ragged),
+               AT("top-k", question.top_k), AT("expert-groups", question.expert_groups),
+               CLI_CALIBRATION_PLACES(collective_options, constants)),
     .run = run_collective,
 };

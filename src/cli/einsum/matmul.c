@@ -24,11 +24,9 @@ static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb cli_matmul = {
-    .name = "matmul",
     .about = &verbs_matmul,
-    .places = CLI_PLACES(AT("on", on), AT("mesh", question.mesh), AT("dims", question.dims),
-                         AT("compute", question.compute), AT("top", question.top),
-                         CLI_CALIBRATION_PLACES(matmul_options, constants)),
-    .values_bytes = sizeof(matmul_options),
+    CLI_VALUES(matmul_options, AT("on", on), AT("mesh", question.mesh), AT("dims", question.dims),
+               AT("compute", question.compute), AT("top", question.top),
+               CLI_CALIBRATION_PLACES(matmul_options, constants)),
     .run = run_matmul,
 };

@@ -28,11 +28,8 @@ static sm_status run_reshard(const cli_call *call, sm_report *r, sm_error *err) 
 }
 
 const cli_verb cli_reshard = {
-    .name = "reshard",
     .about = &verbs_reshard,
-    .places =
-        CLI_PLACES(AT("on", on), AT("from", question.from), AT("to", question.to),
-                   AT("top", question.top), CLI_CALIBRATION_PLACES(reshard_options, constants)),
-    .values_bytes = sizeof(reshard_options),
+    CLI_VALUES(reshard_options, AT("on", on), AT("from", question.from), AT("to", question.to),
+               AT("top", question.top), CLI_CALIBRATION_PLACES(reshard_options, constants)),
     .run = run_reshard,
 };

@@ -36,11 +36,9 @@ static sm_status run_roofline(const cli_call *call, sm_report *r, sm_error *err)
 }
 
 const cli_verb cli_roofline = {
-    .name = "roofline",
     .about = &verbs_roofline,
-    .places = CLI_PLACES(AT("on", on), AT("dims", question.dims), AT("compute", question.compute),
-                         AT("critical", critical), AT("level", level), AT("plot", plot),
-                         CLI_CALIBRATION_PLACES(roofline_options, constants)),
-    .values_bytes = sizeof(roofline_options),
+    CLI_VALUES(roofline_options, AT("on", on), AT("dims", question.dims),
+               AT("compute", question.compute), AT("critical", critical), AT("level", level),
+               AT("plot", plot), CLI_CALIBRATION_PLACES(roofline_options, constants)),
     .run = run_roofline,
 };

@@ -24,11 +24,9 @@ static sm_status run_mfu(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb cli_mfu = {
-    .name = "mfu",
     .about = &verbs_mfu,
-    .places = CLI_PLACES(ASK("from", from), ASK("seq", seq), ASK("batch", batch_tokens),
-                         ASK("dtype", dtype), CLI_CODEBASE_PLACE(mfu_options, codebases),
-                         CLI_MODEL_PLACES(mfu_options, read_by)),
-    .values_bytes = sizeof(mfu_options),
+    CLI_VALUES(mfu_options, ASK("from", from), ASK("seq", seq), ASK("batch", batch_tokens),
+               ASK("dtype", dtype), CLI_CODEBASE_PLACE(mfu_options, codebases),
+               CLI_MODEL_PLACES(mfu_options, read_by)),
     .run = run_mfu,
 };

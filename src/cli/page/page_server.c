@@ -154,10 +154,8 @@ static sm_status run_page(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 static const cli_verb page_verb = {
-    .name = "page",
     .about = &verbs_page,
-    .places = CLI_PLACES(CLI_AT(page_options, "port", port)),
-    .values_bytes = sizeof(page_options),
+    CLI_VALUES(page_options, CLI_AT(page_options, "port", port)),
     .tells_progress = true,
     .run = run_page,
 };

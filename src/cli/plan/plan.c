@@ -28,11 +28,9 @@ static sm_status run_plan(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb cli_plan = {
-    .name = "plan",
     .about = &verbs_plan,
-    .places =
-        CLI_PLACES(CLI_AT(plan_options, "use", question.use), CLI_AT(plan_options, "model", model),
-                   CLI_AT(plan_options, "on", on), CLI_MODEL_PLACES(plan_options, read_by)),
-    .values_bytes = sizeof(plan_options),
+    CLI_VALUES(plan_options, CLI_AT(plan_options, "use", question.use),
+               CLI_AT(plan_options, "model", model), CLI_AT(plan_options, "on", on),
+               CLI_MODEL_PLACES(plan_options, read_by)),
     .run = run_plan,
 };

@@ -70,15 +70,13 @@ static sm_status run_profile(const cli_call *call, sm_report *r, sm_error *err) 
 }
 
 const cli_verb cli_profile = {
-    .name = "profile",
     .about = &verbs_profile,
-    .places = CLI_PLACES(AT("on", on), AT("mesh", question.mesh), AT("program", question.program),
-                         AT("top", question.top), AT("against", against), AT("model", model),
-                         AT("plan", planned.plan), AT("batch", planned.batch_tokens),
-                         AT("seq", planned.seq), AT("timeline", timeline), AT("trace", timeline),
-                         AT("plot", plot), AT("svg", plot), AT("html", html),
-                         AT("partial", question.cut), CLI_MODEL_PLACES(profile_options, read_by),
-                         CLI_CALIBRATION_PLACES(profile_options, constants)),
-    .values_bytes = sizeof(profile_options),
+    CLI_VALUES(profile_options, AT("on", on), AT("mesh", question.mesh),
+               AT("program", question.program), AT("top", question.top), AT("against", against),
+               AT("model", model), AT("plan", planned.plan), AT("batch", planned.batch_tokens),
+               AT("seq", planned.seq), AT("timeline", timeline), AT("trace", timeline),
+               AT("plot", plot), AT("svg", plot), AT("html", html), AT("partial", question.cut),
+               CLI_MODEL_PLACES(profile_options, read_by),
+               CLI_CALIBRATION_PLACES(profile_options, constants)),
     .run = run_profile,
 };

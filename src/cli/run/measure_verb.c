@@ -210,12 +210,10 @@ static sm_status run_measure(const cli_call *call, sm_report *r, sm_error *err) 
 }
 
 const cli_verb measure_verb = {
-    .name = "measure",
     .about = &verbs_measure,
-    .places = CLI_PLACES(AT("ranks", count), RANKS_PLACES(measure_values, ranks),
-                         AT("quick", quick), AT("name", name), AT("output", output),
-                         AT("constants", constants), AT("plot", plot)),
-    .values_bytes = sizeof(measure_values),
+    CLI_VALUES(measure_values, AT("ranks", count), RANKS_PLACES(measure_values, ranks),
+               AT("quick", quick), AT("name", name), AT("output", output),
+               AT("constants", constants), AT("plot", plot)),
     .without_system = true,
     .run = run_measure,
 };

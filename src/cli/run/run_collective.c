@@ -455,11 +455,9 @@ static sm_status run_collective(const cli_call *call, sm_report *r, sm_error *er
 }
 
 const cli_verb run_collective_verb = {
-    .name = "run collective",
     .about = &verbs_run_collective,
-    .places = CLI_PLACES(TIMING_MESH_PLACE(run_collective_values, timing), AT("over", over),
-                         AT("onto", onto), AT("dims", dims), AT("dtype", dtype),
-                         TIMING_PLACES(run_collective_values, timing)),
-    .values_bytes = sizeof(run_collective_values),
+    CLI_VALUES(run_collective_values, TIMING_MESH_PLACE(run_collective_values, timing),
+               AT("over", over), AT("onto", onto), AT("dims", dims), AT("dtype", dtype),
+               TIMING_PLACES(run_collective_values, timing)),
     .run = run_collective,
 };

@@ -512,17 +512,15 @@ static sm_status run_generate(const cli_call *call, sm_report *r, sm_error *err)
 }
 
 const cli_verb run_generate_verb = {
-    .name = "run generate",
     .about = &verbs_run_generate,
-    .places =
-        CLI_PLACES(AT("checkpoint", checkpoint), AT("prompt", prompt), AT("prompts", prompts),
-                   AT("ids", ids), AT("features", features), AT("tokens", tokens), AT("plan", plan),
-                   SERVING_WEIGHTS_PLACE(generation, given.weights), AT("temperature", temperature),
-                   AT("seed", seed), AT("draft", draft), AT("draft-checkpoint", draft_checkpoint),
-                   AT("speculate", speculate), RANKS_PLACES(generation, given.ranks),
-                   PREDICTION_PLACES(generation, given.predicted),
-                   CLI_MODEL_PLACES(generation, given.read_by)),
-    .values_bytes = sizeof(generation),
+    CLI_VALUES(generation, AT("checkpoint", checkpoint), AT("prompt", prompt),
+               AT("prompts", prompts), AT("ids", ids), AT("features", features),
+               AT("tokens", tokens), AT("plan", plan),
+               SERVING_WEIGHTS_PLACE(generation, given.weights), AT("temperature", temperature),
+               AT("seed", seed), AT("draft", draft), AT("draft-checkpoint", draft_checkpoint),
+               AT("speculate", speculate), RANKS_PLACES(generation, given.ranks),
+               PREDICTION_PLACES(generation, given.predicted),
+               CLI_MODEL_PLACES(generation, given.read_by)),
     .plans = 1u << SM_PLAN_SERVING,
     .run = run_generate,
 };

@@ -310,11 +310,9 @@ static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb run_matmul_verb = {
-    .name = "run matmul",
     .about = &verbs_run_matmul,
-    .places = CLI_PLACES(TIMING_MESH_PLACE(run_matmul_values, timing), AT("dims", dims),
-                         AT("dtype", dtype), AT("alternative", alternative), AT("all", all),
-                         AT("directions", directions), TIMING_PLACES(run_matmul_values, timing)),
-    .values_bytes = sizeof(run_matmul_values),
+    CLI_VALUES(run_matmul_values, TIMING_MESH_PLACE(run_matmul_values, timing), AT("dims", dims),
+               AT("dtype", dtype), AT("alternative", alternative), AT("all", all),
+               AT("directions", directions), TIMING_PLACES(run_matmul_values, timing)),
     .run = run_matmul,
 };

@@ -509,20 +509,18 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
 #define OPTION(option, member) CLI_AT(serve_run, option, options.member)
 
 const cli_verb run_serve_verb = {
-    .name = "run serve",
     .about = &verbs_run_serve,
-    .places = CLI_PLACES(
-        AT("checkpoint", checkpoint), AT("plan", plan),
-        SERVING_WEIGHTS_PLACE(serve_run, given.weights), AT("port", port), AT("listen", listen),
-        AT("queue", queue), OPTION("policy", policy), OPTION("batch", most_batch),
-        OPTION("chunk", chunk_tokens), OPTION("prefill-tokens", prefill_tokens),
-        OPTION("page", page_tokens), AT("longest", longest), AT("cache", cache),
-        OPTION("route", route), OPTION("prefix-cache", prefix_cache),
-        ARRIVAL_PLACES(serve_run, given.requests), AT("seed", requests.draw.seed),
-        AT("temperature", temperature), OPTION("ttft", ttft_s), OPTION("tpot", tpot_s),
-        AT("csv", csv), AT("plot", plot), RANKS_PLACES(serve_run, given.ranks),
-        PREDICTION_PLACES(serve_run, given.predicted), CLI_MODEL_PLACES(serve_run, given.read_by)),
-    .values_bytes = sizeof(serve_run),
+    CLI_VALUES(serve_run, AT("checkpoint", checkpoint), AT("plan", plan),
+               SERVING_WEIGHTS_PLACE(serve_run, given.weights), AT("port", port),
+               AT("listen", listen), AT("queue", queue), OPTION("policy", policy),
+               OPTION("batch", most_batch), OPTION("chunk", chunk_tokens),
+               OPTION("prefill-tokens", prefill_tokens), OPTION("page", page_tokens),
+               AT("longest", longest), AT("cache", cache), OPTION("route", route),
+               OPTION("prefix-cache", prefix_cache), ARRIVAL_PLACES(serve_run, given.requests),
+               AT("seed", requests.draw.seed), AT("temperature", temperature),
+               OPTION("ttft", ttft_s), OPTION("tpot", tpot_s), AT("csv", csv), AT("plot", plot),
+               RANKS_PLACES(serve_run, given.ranks), PREDICTION_PLACES(serve_run, given.predicted),
+               CLI_MODEL_PLACES(serve_run, given.read_by)),
     .plans = 1u << SM_PLAN_SERVING,
     .run = run_serve,
 };

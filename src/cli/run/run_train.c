@@ -277,17 +277,15 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb run_train_verb = {
-    .name = "run train",
     .about = &verbs_run_train,
-    .places = CLI_PLACES(
-        AT("data", data), AT("method", method), AT("beta", beta), AT("plan", plan),
-        AT("steps", steps), AT("until", until), AT("seq", seq), AT("batch", batch),
-        AT("rate", rate), AT("seed", seed), AT("curve", curve), AT("plot", plot),
-        AT("checkpoint", checkpoint), AT("every", every), AT("failures", failures),
-        AT("keep", keep), AT("resume", resume), AT("fresh", fresh),
-        RECORD_PLACE(train_run, given.record), RANKS_PLACES(train_run, given.ranks),
-        PREDICTION_PLACES(train_run, given.predicted), CLI_MODEL_PLACES(train_run, given.read_by)),
-    .values_bytes = sizeof(train_run),
+    CLI_VALUES(train_run, AT("data", data), AT("method", method), AT("beta", beta),
+               AT("plan", plan), AT("steps", steps), AT("until", until), AT("seq", seq),
+               AT("batch", batch), AT("rate", rate), AT("seed", seed), AT("curve", curve),
+               AT("plot", plot), AT("checkpoint", checkpoint), AT("every", every),
+               AT("failures", failures), AT("keep", keep), AT("resume", resume), AT("fresh", fresh),
+               RECORD_PLACE(train_run, given.record), RANKS_PLACES(train_run, given.ranks),
+               PREDICTION_PLACES(train_run, given.predicted),
+               CLI_MODEL_PLACES(train_run, given.read_by)),
     .plans = 1u << SM_PLAN_TRAINING,
     .run = run_train,
 };

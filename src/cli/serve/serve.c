@@ -168,21 +168,19 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb cli_serve = {
-    .name = "serve",
     .about = &verbs_serve,
-    .places = CLI_PLACES(
-        AT("on", on), ASK("plan", plan), ASK("batch", batch), ASK("concurrency", concurrency),
-        ASK("prompt", prompt), ASK("output", output), ASK("context", context),
-        ASK("prefix", prefix), ASK("weights", weights), ASK("kv", kv), ASK("compute", compute),
-        ASK("ttft", ttft_s), ASK("tpot", tpot_s), ASK("qps", requests_per_s), AT("chips", chips),
-        CLI_SPECULATION_PLACES(serving, speculate), ASK("imbalance", imbalance),
-        ASK("reserve", reserve), ASK("price", usd_per_chip_hour), ASK("top", top), AT("plot", plot),
-        ASK("eager", eager), ASK("bound", by_lower), ASK("decode-only", alone),
-        ASK("disaggregated", disaggregated), AT("prefill-on", prefill_on),
-        AT("decode-on", decode_on), CLI_ENGINE_PLACES(serving, engine),
-        CLI_CALIBRATION_PLACES(serving, constants), CLI_MODEL_PLACES(serving, read_by),
-        CLI_RECIPE_PLACES(serving, recipe_values)),
-    .values_bytes = sizeof(serving),
+    CLI_VALUES(serving, AT("on", on), ASK("plan", plan), ASK("batch", batch),
+               ASK("concurrency", concurrency), ASK("prompt", prompt), ASK("output", output),
+               ASK("context", context), ASK("prefix", prefix), ASK("weights", weights),
+               ASK("kv", kv), ASK("compute", compute), ASK("ttft", ttft_s), ASK("tpot", tpot_s),
+               ASK("qps", requests_per_s), AT("chips", chips),
+               CLI_SPECULATION_PLACES(serving, speculate), ASK("imbalance", imbalance),
+               ASK("reserve", reserve), ASK("price", usd_per_chip_hour), ASK("top", top),
+               AT("plot", plot), ASK("eager", eager), ASK("bound", by_lower),
+               ASK("decode-only", alone), ASK("disaggregated", disaggregated),
+               AT("prefill-on", prefill_on), AT("decode-on", decode_on),
+               CLI_ENGINE_PLACES(serving, engine), CLI_CALIBRATION_PLACES(serving, constants),
+               CLI_MODEL_PLACES(serving, read_by), CLI_RECIPE_PLACES(serving, recipe_values)),
     .plans = 1u << SM_PLAN_SERVING,
     .run = run_serve,
 };

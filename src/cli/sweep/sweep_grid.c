@@ -100,7 +100,7 @@ static sm_status refuse_key(const sweep *s, const sweep_axis *axis, const sm_sou
     while (at < n && names[at] != near) at++;
     return sm_fail_at(err, source, span,
                       "expected an option of %s, plan.KEY or what-if.RESOURCE%s%s%s%s",
-                      s->verb->name, near ? "; did you mean " : "", at < keys ? "plan." : "",
+                      s->verb->about->name, near ? "; did you mean " : "", at < keys ? "plan." : "",
                       near ? near : "", near ? "?" : "");
 }
 
@@ -151,7 +151,7 @@ static sm_status read_columns(sweep *s, const char *columns, sm_arena *arena, sm
     if (!columns) columns = s->verb->about->columns;
     if (!columns)
         return sm_fail(err, SM_USAGE, "a sweep of %s needs --columns: keys of its --json",
-                       s->verb->name);
+                       s->verb->about->name);
     const sm_source source = sm_source_of("--columns", columns);
     if (columns != s->verb->about->columns) s->asked = source;
     for (size_t at = 0; at <= source.length;) {
@@ -179,7 +179,7 @@ sm_status sweep_read(sweep *s, const cli_list *over, const char *columns, int wo
     s->verb = cli_find_verb(&cli_scalemodel, word[0], err);
     if (!s->verb) return SM_USAGE;
     if (!s->verb->run || s->verb == &cli_sweep || s->verb == &cli_design)
-        return sm_fail(err, SM_USAGE, "%s is no verb that a sweep can ask", s->verb->name);
+        return sm_fail(err, SM_USAGE, "%s is no verb that a sweep can ask", s->verb->about->name);
     s->word = sm_arena_array(arena, (size_t)words, sizeof *s->word);
     if (!s->word) return sm_fail_memory(err);
     read_words(s, words - 1, word + 1);

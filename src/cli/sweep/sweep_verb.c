@@ -142,8 +142,8 @@ static sm_status ask_all(const cli_call *call, sweep *s, sm_report *r, sm_error 
                        (long long)s->rows, MOST_SHOWN);
     taking t = {.s = s, .r = r};
     const sweep_taker taker = {take, &t, !call->watch && isatty(STDERR_FILENO) == 1};
-    sm_put(r, r->data, "command|verb|questions", "sweep", s->verb->name, (double)s->rows);
-    sm_report_heading(r, "A sweep of %s: %lld question%s", s->verb->name, (long long)s->rows,
+    sm_put(r, r->data, "command|verb|questions", "sweep", s->verb->about->name, (double)s->rows);
+    sm_report_heading(r, "A sweep of %s: %lld question%s", s->verb->about->name, (long long)s->rows,
                       s->rows == 1 ? "" : "s");
     if (o->plot) status = sweep_plot_new(s, r->arena, &t.plot, err);
     if (!status && o->output)
@@ -171,17 +171,15 @@ static sm_status run_sweep(const cli_call *call, sm_report *r, sm_error *err) {
         status = sm_fail(err, SM_USAGE,
                          "a sweep takes values from --over, as in --over batch=1M,4M; without it "
                          "this is one question of %s",
-                         s->verb->name);
+                         s->verb->about->name);
     sweep_end(s);
     return status;
 }
 
 const cli_verb cli_sweep = {
-    .name = "sweep",
     .about = &verbs_sweep,
-    .places = CLI_PLACES(AT("over", over), AT("columns", columns), AT("output", output),
-                         AT("plot", plot), AT("threads", threads)),
-    .values_bytes = sizeof(sweep_values),
+    CLI_VALUES(sweep_values, AT("over", over), AT("columns", columns), AT("output", output),
+               AT("plot", plot), AT("threads", threads)),
     .tells_progress = true,
     .asks = &cli_scalemodel,
     .run = run_sweep,

@@ -42,12 +42,10 @@ static sm_status run_calibrate(const cli_call *call, sm_report *r, sm_error *err
 }
 
 const cli_verb cli_calibrate = {
-    .name = "calibrate",
     .about = &verbs_calibrate,
-    .places = CLI_PLACES(AT("chip", chip), AT("software", question.software), AT("start", start),
-                         AT("fit", fit), AT("set", columns), AT("all", question.all),
-                         AT("output", question.output)),
-    .values_bytes = sizeof(cli_calibrate_values),
+    CLI_VALUES(cli_calibrate_values, AT("chip", chip), AT("software", question.software),
+               AT("start", start), AT("fit", fit), AT("set", columns), AT("all", question.all),
+               AT("output", question.output)),
     .without_system = true,
     .run = run_calibrate,
 };

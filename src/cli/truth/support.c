@@ -45,12 +45,10 @@ static sm_status run_support(const cli_call *call, sm_report *r, sm_error *err) 
 }
 
 const cli_verb cli_support = {
-    .name = "support",
     .about = &verbs_support,
-    .places =
-        CLI_PLACES(ASK("software", software), ASK("weights", type), ASK("concurrency", in_flight),
-                   ASK("prompt", prompt), ASK("output", output), ASK("batch", batch_tokens),
-                   ASK("seq", seq), ASK("top", top), CLI_MODEL_PLACES(support, read_by)),
-    .values_bytes = sizeof(support),
+    CLI_VALUES(support, ASK("software", software), ASK("weights", type),
+               ASK("concurrency", in_flight), ASK("prompt", prompt), ASK("output", output),
+               ASK("batch", batch_tokens), ASK("seq", seq), ASK("top", top),
+               CLI_MODEL_PLACES(support, read_by)),
     .run = run_support,
 };

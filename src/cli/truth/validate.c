@@ -131,14 +131,12 @@ static sm_status run_validate(const cli_call *call, sm_report *r, sm_error *err)
 }
 
 const cli_verb cli_validate = {
-    .name = "validate",
     .about = &verbs_validate,
-    .places = CLI_PLACES(AT("data", data), AT("set", columns), AT("chip", question.chip),
-                         AT("source", question.source), AT("kind", question.kind),
-                         AT("quality", quality), AT("all", question.all), AT("by", by),
-                         AT("worst", question.worst), AT("summary", summary), AT("plot", plot),
-                         CLI_CODEBASE_PLACE(validate_values, codebases),
-                         CLI_CALIBRATION_PLACES(validate_values, constants)),
-    .values_bytes = sizeof(validate_values),
+    CLI_VALUES(validate_values, AT("data", data), AT("set", columns), AT("chip", question.chip),
+               AT("source", question.source), AT("kind", question.kind), AT("quality", quality),
+               AT("all", question.all), AT("by", by), AT("worst", question.worst),
+               AT("summary", summary), AT("plot", plot),
+               CLI_CODEBASE_PLACE(validate_values, codebases),
+               CLI_CALIBRATION_PLACES(validate_values, constants)),
     .run = run_validate,
 };
