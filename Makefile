@@ -85,6 +85,7 @@ EVIDENCE := data/evidence/serving.tsv data/evidence/training.tsv
 FAMILIES := $(sort $(wildcard data/families/*.family))
 FORMATS := $(sort $(wildcard data/formats/*.json))
 FRAMEWORKS := $(sort $(wildcard data/frameworks/*.json))
+VERBS := $(filter-out %/options.json,$(sort $(wildcard data/verbs/*.json)))
 MODELS := data/models/catalogue.json $(sort $(wildcard data/models/*/config.json))
 LIB_OBJ := $(LIB_SRC:src/%.c=$(BUILD)/obj/%.o) \
     $(patsubst %,$(BUILD)/obj/made/%.o,calibration_table chip_table codebase_table evidence_table family_table framework_table model_table software_table $(patsubst data/formats/%.json,%_format,$(filter-out %/programs.json,$(FORMATS))))
@@ -111,9 +112,9 @@ RUN_PROGRAMS := $(if $(HAVE_HTTP),$(BUILD)/scalemodel-page) $(if $(HAVE_BLAS),$(
     $(if $(HAVE_CUDA),$(BUILD)/scalemodel-run-cuda)
 # The verbs that run on ranks are programs of their own.
 RUNCLI_SRC := $(filter-out %/$(if $(HAVE_HTTP),serve_no_http,serve_http).c,$(sort $(wildcard src/cli/run/*.c)))
-RUNCLI_OBJ := $(filter-out %/start_threads.o %/start_mpi.o %/start_cuda.o,$(RUNCLI_SRC:src/%.c=$(BUILD)/obj/%.o))
+RUNCLI_OBJ := $(filter-out %/start_threads.o %/start_mpi.o %/start_cuda.o,$(RUNCLI_SRC:src/%.c=$(BUILD)/obj/%.o)) $(BUILD)/obj/made/run_verb_table.o
 CLI_SRC := $(filter-out src/cli/run/% src/cli/page/%,$(call sources_of,cli))
-CLI_OBJ := $(CLI_SRC:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/made/programs_format.o
+CLI_OBJ := $(CLI_SRC:src/%.c=$(BUILD)/obj/%.o) $(BUILD)/obj/made/programs_format.o $(BUILD)/obj/made/verb_table.o
 # For the programs and tests of this repository: the core, and what runs on ranks, with all names.
 CORE := $(if $(LTO),$(BUILD)/obj/core.o,$(BUILD)/obj/core.a)
 RUN := $(BUILD)/obj/run.a
@@ -269,6 +270,10 @@ $(HOST_BUILD)/made/framework_table.stamp: $(EMBED) data/frameworks $(FRAMEWORKS)
 	$(call embed,frameworks $(FRAMEWORKS))
 $(HOST_BUILD)/made/model_table.stamp: $(EMBED) data/models $(MODELS)
 	$(call embed,models $(MODELS))
+$(HOST_BUILD)/made/verb_table.stamp: $(EMBED) data/verbs data/verbs/options.json $(VERBS)
+	$(call embed,verbs data/verbs/options.json $(filter-out data/verbs/run-%,$(VERBS)))
+$(HOST_BUILD)/made/run_verb_table.stamp: $(EMBED) data/verbs data/verbs/options.json $(VERBS)
+	$(call embed,verbs data/verbs/options.json $(filter data/verbs/run-%,$(VERBS)))
 define embed
 	@mkdir -p $(@D)
 	$(EMBED) $(1) >$(@:.stamp=.c.new)

@@ -3,6 +3,7 @@
  * parses must print to text that parses to the same print; an einsum that checks is lowered, a
  * chain has whole lines. */
 #include "scalemodel/chain.h"
+#include "scalemodel/module.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -86,14 +87,17 @@ static void fuzz_einsum(const sm_source *source, parser parse) {
 }
 
 static void fuzz_tiled(const sm_source *source) {
-    sm_tiled_array a;
+    const sm_module_shape *a;
+    double size[32];
     sm_error err = {0};
-    if (sm_tiled_array_parse(source, &a, &err) != SM_OK) {
-        check_error(&err);
-        return;
+    sm_arena *arena = sm_arena_new();
+    if (sm_module_shape_parse(source, arena, &a, &err) != SM_OK) check_error(&err);
+    else if (a->parts == 0) {
+        must(a->dim.n <= 32 && sm_module_padded(a, size) >= 1);
+        for (int i = 0; i < a->dim.n; i++) must(size[i] >= (double)a->dim.at[i]);
+        must(sm_module_bytes(a, -1) >= sm_module_data_bytes(a) || a->element_bits);
     }
-    must(a.rank >= 0 && a.rank <= SM_TILED_RANK && a.padded_bytes >= a.bytes);
-    for (int i = 0; i < a.rank; i++) must(a.padded[i] >= a.size[i]);
+    sm_arena_free(arena);
 }
 
 /* Every line reads arrays that are there, inputs or made above, and its einsum has a shape. */

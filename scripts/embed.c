@@ -8,7 +8,8 @@
  *        embed families data/families/NAME.family... >family_table.c
  *        embed formats data/formats/NAME.json >NAME_format.c
  *        embed frameworks data/frameworks/NAME.json... >framework_table.c
- *        embed models data/models/catalogue.json data/models/NAME/config.json... >model_table.c */
+ *        embed models data/models/catalogue.json data/models/NAME/config.json... >model_table.c
+ *        embed verbs data/verbs/options.json data/verbs/VERB.json... >verb_table.c */
 #include "chip_schema.h"
 #include "codebase_table.h"
 #include "family_table.h"
@@ -710,8 +711,9 @@ static sm_status embed_frameworks(char *const *path, int paths, sm_arena *arena,
  * [["aten::mm", "product"], {"name": "aten::bmm", ...}]}, ...}
  * The rows of "ops" in NAME.json become `const trace_op NAME_ops[]`, NAME_ops_count of them. A
  * column "does:TRACE_" holds words, each an enumerator (TRACE_PRODUCT), "at@truth_row" members of a
- * struct, "field#n" names of other tables of the file, of so many rows; others texts, numbers,
- * truths and lists. What a row does not say is 0. */
+ * struct, "field#n" names of other tables of the file, of so many rows, "most=" numbers and
+ * constants of C, "words*" lists of words, as sm_words, or the name of one in C ("names[COUNT]");
+ * others texts, numbers, truths and lists. What a row does not say is 0. */
 
 static void put_word(const char *prefix, const char *word) {
     fputs(prefix, stdout);
@@ -719,8 +721,19 @@ static void put_word(const char *prefix, const char *word) {
         putchar(*word >= 'a' && *word <= 'z' ? *word - 'a' + 'A' : *word == '-' ? '_' : *word);
 }
 
+static void put_list(const json_value *v) {
+    fputs("{", stdout);
+    for (uint32_t i = 0; i < v->n; i++) {
+        if (v->item[i].kind == IS_NUMBER) put_number(v->item[i].number);
+        else put_text(json_text(&v->item[i]));
+        fputs(", ", stdout);
+    }
+    fputs("}", stdout);
+}
+
 static sm_status put_cell(const char *file, const char *column, const json_value *v) {
-    const char *text = json_text(v), *kind = column + strcspn(column, ":@#");
+    const char *text = json_text(v), *kind = column + strcspn(column, ":@#*=");
+    int name = text ? (int)strcspn(text, "[") : 0;
     if (v->kind == IS_NULL) return SM_OK;
     printf(".%.*s = ", (int)(kind - column), column);
     if (*kind == '@' && text) printf("offsetof(%s, %s)", kind + 1, text);
@@ -728,26 +741,27 @@ static sm_status put_cell(const char *file, const char *column, const json_value
     else if (*kind == '#' && text)
         printf("%s_%s, .%s = sizeof %s_%s / sizeof *%s_%s", file, text, kind + 1, file, text, file,
                text);
-    else if (*kind) return json_fail(v, "expected a word");
+    else if (*kind == '*' && text && text[name])
+        printf("{%.*s, %.*s}", name, text, (int)strcspn(text + name + 1, "]"), text + name + 1);
+    else if (*kind == '*' && v->kind == IS_LIST) {
+        fputs("{(const char *const[])", stdout);
+        put_list(v);
+        printf(", %u}", v->n);
+    } else if (*kind == '=' && text) fputs(text, stdout);
+    else if (*kind && (*kind != '=' || v->kind != IS_NUMBER))
+        return json_fail(v, "expected a word");
     else if (text) put_text(text);
     else if (v->kind == IS_NUMBER) put_number(v->number);
     else if (v->kind == IS_BOOL) fputs(v->truth ? "true" : "false", stdout);
-    else if (v->kind == IS_LIST) {
-        fputs("{", stdout);
-        for (uint32_t i = 0; i < v->n; i++) {
-            if (v->item[i].kind == IS_NUMBER) put_number(v->item[i].number);
-            else put_text(json_text(&v->item[i]));
-            fputs(", ", stdout);
-        }
-        fputs("}", stdout);
-    } else return json_fail(v, "expected a text, a number, a truth or a list");
+    else if (v->kind == IS_LIST) put_list(v);
+    else return json_fail(v, "expected a text, a number, a truth or a list");
     fputs(", ", stdout);
     return SM_OK;
 }
 
 /* The value of the column in a row: by its place in a list, by its name in an object. */
 static const json_value *cell_of(const json_value *row, uint32_t column, const char *name) {
-    size_t n = strcspn(name, ":@#");
+    size_t n = strcspn(name, ":@#*=");
     if (row->kind == IS_LIST) return column < row->n ? &row->item[column] : NULL;
     for (uint32_t i = 0; i < row->n; i++)
         if (strncmp(row->item[i].key, name, n) == 0 && !row->item[i].key[n]) return &row->item[i];
@@ -803,6 +817,63 @@ static sm_status embed_formats(char *const *path, int paths, sm_arena *arena, sm
     return status;
 }
 
+/* ---- verbs: what help says of each, and of its options ----
+ * data/verbs/VERB.json becomes verbs_VERB, of which the verb's code says where values go. An option
+ * is a row of columns that options.json names, or the name of a list of them there. */
+
+static sm_status put_options(const json_value *shared, const json_value *list) {
+    sm_status status = json_expect(list, IS_LIST, "a list of options");
+    for (uint32_t i = 0; i < list->n && !status; i++) {
+        const char *group = json_text(&list->item[i]);
+        const json_value *of = group ? json_get(shared, group) : NULL;
+        if (group && !of) return json_fail(&list->item[i], "options.json has no such list");
+        status =
+            of ? put_options(shared, of) : put_row("", json_get(shared, "columns"), &list->item[i]);
+    }
+    return status;
+}
+
+static sm_status put_verb(const char *path, const json_value *shared, const json_value *v) {
+    static const char *const keys[] = {"header",  "summary", "arguments",
+                                       "columns", "notes",   "options"};
+    const json_value *notes = json_get(v, "notes"), *options = json_get(v, "options");
+    const char *header = json_text(json_get(v, "header")), *slash = strrchr(path, '/');
+    char name[64];
+    snprintf(name, sizeof name, "%.*s", (int)strcspn(slash + 1, "."), slash + 1);
+    for (char *c = name; *c; c++) *c = *c == '-' ? '_' : *c;
+    sm_status status = json_check_keys(v, keys, sizeof keys / sizeof *keys);
+    if (header) printf("#include \"%s\"\n", header);
+    printf("static const cli_option %s_options[] = {\n", name);
+    if (!status && options) status = put_options(shared, options);
+    printf("    {.name = NULL},\n};\nconst cli_about verbs_%s = {\n.options = %s_options,\n", name,
+           name);
+    for (char *c = name; *c; c++) *c = *c == '_' ? ' ' : *c;
+    put_text_field("", "name", name);
+    for (size_t i = 1; i < 4; i++) put_text_field("", keys[i], json_text(json_get(v, keys[i])));
+    fputs(".notes = \"\"", stdout);
+    for (uint32_t i = 0; notes && i < notes->n; i++) {
+        put_text(json_text(&notes->item[i]));
+        fputs("\"\\n\"\n", stdout);
+    }
+    puts("};");
+    return status;
+}
+
+static sm_status embed_verbs(char *const *path, int paths, sm_arena *arena, sm_error *err) {
+    const json_value *shared = NULL, *root;
+    sm_status status = SM_OK;
+    puts("#include \"options.h\"\n");
+    for (int i = 0; i < paths && !status; i++) {
+        sm_source source;
+        const json_document document = {.source = &source, .arena = arena, .err = err};
+        status = sm_io_read(path[i], arena, &source, err);
+        if (!status) status = json_parse(&document, &root);
+        if (!status && i > 0) status = put_verb(path[i], shared, root);
+        if (i == 0) shared = root;
+    }
+    return status;
+}
+
 int main(int arguments, char **argument) {
     static const struct {
         const char *what;
@@ -815,13 +886,14 @@ int main(int arguments, char **argument) {
                  {"families", embed_families},
                  {"formats", embed_formats},
                  {"frameworks", embed_frameworks},
-                 {"models", embed_models}};
+                 {"models", embed_models},
+                 {"verbs", embed_verbs}};
     sm_arena *arena = sm_arena_new();
     sm_error err = {.status = SM_USAGE,
                     .sentence =
                         "usage: embed "
                         "calibrations|chips|codebases|engines|evidence|families|formats|frameworks|"
-                        "models FILE..."};
+                        "models|verbs FILE..."};
     sm_status status = SM_USAGE;
     puts("/* Made from data/ by scripts/embed.c. */");
     for (size_t i = 0; arena && arguments > 2 && i < sizeof kinds / sizeof kinds[0]; i++)

@@ -6,7 +6,7 @@
 
 #include "failing_alloc.h"
 #include "scalemodel/json.h"
-#include "scalemodel/report.h"
+#include "scalemodel/page.h"
 
 static int setup(void **state) {
     *state = sm_arena_new();
@@ -238,8 +238,27 @@ static void charts_are_copied_with_their_numbers(void **state) {
     }
 }
 
+/* Where its first row was appended, whenever it was made; without rows it is nowhere. */
+static void tables_stand_where_their_rows_begin(void **state) {
+    (void)state;
+    sm_report *r = sm_report_new();
+    sm_table *none = sm_page_table(r, "none", "<a"), *some = sm_page_table(r, NULL, "<a|>b");
+    sm_report_heading(r, "before");
+    sm_page_row(r, some, "x", "1");
+    sm_report_text(r, "after");
+    sm_page_cells(r, some, (const char *[]){"y", "2"});
+    assert_true(none != NULL && some->rows == 2 && !r->out_of_memory);
+    assert_int_equal(r->first->kind, SM_BLOCK_HEADING);
+    assert_int_equal(r->first->next->kind, SM_BLOCK_TABLE);
+    assert_ptr_equal(r->first->next->table, some);
+    assert_ptr_equal(r->first->next->next, r->last);
+    assert_int_equal(r->last->kind, SM_BLOCK_TEXT);
+    sm_report_free(r);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tables_stand_where_their_rows_begin),
         cmocka_unit_test_setup_teardown(objects_keep_their_order, setup, teardown),
         cmocka_unit_test_setup_teardown(keys_and_strings_are_copied, setup, teardown),
         cmocka_unit_test_setup_teardown(arrays_grow, setup, teardown),

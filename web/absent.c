@@ -13,13 +13,9 @@ static sm_status refuse(const cli_verb *verb, int argc, char **argv, sm_error *e
     (void)argc;
     (void)argv;
     return sm_fail(err, SM_USAGE, "'%s' starts other programs: only the program does it",
-                   verb->name);
+                   verb->about->name);
 }
 
-static const cli_option none[] = {{.name = NULL}};
-const cli_verb cli_run = {
-    .name = "run", .summary = "", .arguments = "", .options = none, .pass_on = refuse};
-const cli_verb cli_measure = {
-    .name = "measure", .summary = "", .arguments = "", .options = none, .pass_on = refuse};
-const cli_verb cli_page = {
-    .name = "page", .summary = "", .arguments = "", .options = none, .pass_on = refuse};
+const cli_verb cli_run = {.about = &verbs_run, .pass_on = refuse};
+const cli_verb cli_measure = {.about = &verbs_measure, .pass_on = refuse};
+const cli_verb cli_page = {.about = &verbs_page, .pass_on = refuse};

@@ -56,6 +56,15 @@ typedef struct sm_module_shape {
     int parts;  /* of a tuple */
     const struct sm_module_shape *part;
 } sm_module_shape;
+/* Read the shape that is the whole source: "bf16[8,128]{1,0:T(8,128)(2,1)}", dimensions in braces
+ * from the minor one on, tiles of the minor dimensions, the second of which cuts the first. It
+ * lives in the arena. SM_BAD_INPUT with the place: an unknown type, a size that is no number, a
+ * layout that is no order of the dimensions. */
+sm_status sm_module_shape_parse(const sm_source *source, sm_arena *arena,
+                                const sm_module_shape **out, sm_error *err);
+/* The sizes of an array's dimensions in whole tiles. Returns by how much later tiles make all of it
+ * larger: 1 where they divide those before. */
+double sm_module_padded(const sm_module_shape *shape, double *size);
 /* Elements, without padding; of a tuple those of its parts. */
 double sm_module_elements(const sm_module_shape *shape);
 /* Bytes of its elements without padding, in whatever memory. */

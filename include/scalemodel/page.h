@@ -30,8 +30,8 @@ const char *sm_textf(sm_report *r, const char *format, ...) __attribute__((forma
 
 /* ---- tables ---- */
 enum { SM_PAGE_COLUMNS = 12 };
-/* A table from "<chip|>bf16|<links": < aligns a column left, > right. title may be NULL. It becomes
- * part of the page by sm_report_table. */
+/* A table from "<chip|>bf16|<links": < aligns a column left, > right. title may be NULL. It stands
+ * on the page where its first row is appended; without rows it is not there. */
 sm_table *sm_page_table(sm_report *r, const char *title, const char *heads);
 /* Append a row: as many `const char *` as the table has columns. They are copied. */
 void sm_page_row(sm_report *r, sm_table *table, ...);

@@ -478,20 +478,6 @@ bool sm_layout_pieces(const int *chips, int axes, const sm_layout *before, const
 /* Are two layouts the same on every axis of more than one chip? */
 bool sm_layout_same(const sm_mesh *mesh, const sm_layout *a, const sm_layout *b);
 
-/* ---- arrays in the text of HLO ----
- * "f32[3,5]{1,0:T(2,2)}": sizes, dimensions from the minor one on, tiles of the minor dimensions; a
- * second tile cuts the first. What a compiler pads to tiles takes memory and bandwidth. */
-enum { SM_TILED_RANK = 8 };
-typedef struct sm_tiled_array {
-    sm_dtype dtype;
-    int rank, minor_to_major[SM_TILED_RANK];
-    double size[SM_TILED_RANK], padded[SM_TILED_RANK]; /* as written; in whole tiles */
-    double bytes, padded_bytes;
-} sm_tiled_array;
-/* Read an array of HLO, which is the whole source, and count its bytes with and without padding.
- * SM_BAD_INPUT with the place: an unknown type, a size that is no number from 1, a layout that is
- * not a permutation of the dimensions. */
-sm_status sm_tiled_array_parse(const sm_source *source, sm_tiled_array *array, sm_error *err);
 /* ---- XLA's shardings ---- */
 /* So many devices at such a stride of their numbers, over which a dimension is cut; dim -1: over
  * which the array is replicated. */

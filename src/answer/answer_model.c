@@ -35,7 +35,6 @@ static sm_status catalogue(sm_report *r, sm_error *err) {
             sm_put(r, object, "published_params", entry->published_params);
         if (entry->source) sm_put(r, object, "source", entry->source);
     }
-    sm_report_table(r, table);
     return SM_OK;
 }
 
@@ -108,7 +107,6 @@ static void components(sm_report *r, const sm_model *m, const sm_params *p) {
                         sm_show_percent(r, row[i].value / p->total));
     }
     apart(r, m, table, p->total);
-    sm_report_table(r, table);
 }
 
 /* ---- the layers ---- */
@@ -151,7 +149,6 @@ static void kinds(sm_report *r, const sm_model *model) {
                     heads_words(r, kind), reach, kind->F > 0 ? sm_textf(r, "%d", kind->F) : "-",
                     expert_words(r, kind));
     }
-    sm_report_table(r, table);
 }
 
 /* ---- the work and the cache ---- */
@@ -167,7 +164,6 @@ static void work(sm_report *r, const counted *q) {
     sm_page_row(r, table, "full", sm_show_count(r, full->total),
                 sm_show_count(r, train_flops(full)), sm_show_percent(r, share(full)),
                 "all pairs, as the book counts");
-    sm_report_table(r, table);
     sm_put(r, r->data,
            "seq|forward_flops_per_token|train_flops_per_token|forward_flops_per_token_full|"
            "train_flops_per_token_full|matmul_flops_per_token|attention_flops_per_token|"

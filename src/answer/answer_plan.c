@@ -41,7 +41,6 @@ static void keys(sm_report *r, const asked_plan *q) {
             left_out =
                 sm_textf(r, "%s%s%s=%s", left_out, left_out[0] ? ", " : "", row->name, value);
     }
-    if (q->plan.given) sm_report_table(r, table);
     if (left_out[0])
         sm_report_text(r, "Left out, for a search to choose; otherwise their defaults hold: %s.",
                        left_out);

@@ -18,15 +18,11 @@ const char *sm_show_energy(sm_report *r, double joules) {
 void sm_compared_page(sm_report *r, const char *heads, const sm_compared *of, int n) {
     sm_table *table = sm_page_table(r, NULL, heads);
     sm_table *plans = sm_page_table(r, NULL, "<system|<plan");
-    bool any = false;
     for (int i = 0; i < n; i++) {
         if (!of[i].plan) continue;
-        any = true;
         sm_page_cells(r, table, of[i].cells);
         sm_page_row(r, plans, of[i].system, of[i].plan);
     }
-    if (any) sm_report_table(r, table);
-    if (any) sm_report_table(r, plans);
     for (int i = 0; i < n; i++)
         if (!of[i].plan) sm_report_text(r, "%s", of[i].reason);
 }

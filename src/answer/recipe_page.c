@@ -57,7 +57,6 @@ void sm_recipe_page(sm_report *r, const sm_recipe *recipe) {
         if (note->told == SM_TOLD_UNDERSTOOD)
             sm_page_row(r, table, sm_textf(r, "%d", note->line), note->what, note->why);
     }
-    sm_report_table(r, table);
     for (int i = 0; i < recipe->notes; i++)
         if (recipe->note[i].told == SM_TOLD_ASSUMED)
             sm_report_text(r, "Assumed: %s.", recipe->note[i].why);

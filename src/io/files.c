@@ -1,9 +1,7 @@
 /* Whole files in, whole files out. */
 #include "scalemodel/io.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -2,7 +2,6 @@
 #include "model_table.h"
 #include "stored.h"
 
-#include <string.h>
 #include <strings.h>
 
 size_t sm_catalogue_count(void) { return sm_model_table_count; }

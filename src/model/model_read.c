@@ -3,7 +3,6 @@
 #include "stored.h"
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 /* What a kind of layer is, from its lines: heads and their sizes from the operands of attention,
  * widths and experts from the roles of the dimensions of weights, the cache from its arrays. */

@@ -7,7 +7,6 @@
  * those of other letters than the weight's are passed over. A checkpoint of the model below the
  * head has the same names without the prefix that hf.base is: each such place comes a second time
  * without it. */
-#include <assert.h>
 #include <ctype.h>
 #include <string.h>
 

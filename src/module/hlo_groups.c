@@ -40,6 +40,9 @@ bool hlo_pairs(hlo_reader *r, sm_module_groups *out) {
 
 static bool made(hlo_reader *r, sm_span place, module_groups_made how) {
     if (how == MODULE_GROUPS_NO_MEMORY) return hlo_no_memory(r);
+    if (how == MODULE_GROUPS_PART)
+        return hlo_fail(r, place, "a part that does not divide its axis");
+    if (how == MODULE_GROUPS_TWICE) return hlo_fail(r, place, "an axis is named twice");
     return how == MODULE_GROUPS_MADE || hlo_fail(r, place, "groups that do not divide the devices");
 }
 
@@ -59,106 +62,62 @@ static bool iota(hlo_reader *r, sm_module_groups *out) {
     return out->n == shape.at[0] || hlo_fail(r, place, "groups that do not hold all devices");
 }
 
-typedef struct mesh_axis { /* or a part of one */
-    sm_span name;
-    int64_t size;
-} mesh_axis;
+typedef struct mesh_axes {
+    int n;
+    sm_span name[MODULE_MOST_AXES];
+    int64_t size[MODULE_MOST_AXES];
+} mesh_axes;
+
+/* 'x': the name between them. */
+static bool axis_name(hlo_reader *r, sm_span *name) {
+    if (!hlo_expect(r, '\'', "before the name of an axis")) return false;
+    *name = hlo_name(r);
+    return hlo_expect(r, '\'', "after the name of an axis");
+}
 
 /* 'x'=2,... up to the bracket. */
-static bool mesh_axes(hlo_reader *r, hlo_list *axes) {
+static bool read_axes(hlo_reader *r, mesh_axes *axes) {
     while (!hlo_accept(r, ']')) {
         if (axes->n && !hlo_expect(r, ',', "between axes")) return false;
-        mesh_axis *axis = hlo_push(r, axes, sizeof *axis);
-        if (!axis || !hlo_expect(r, '\'', "before the name of an axis")) return false;
-        axis->name = hlo_name(r);
-        if (!hlo_expect(r, '\'', "after the name of an axis") ||
+        if (axes->n == MODULE_MOST_AXES) return hlo_fail_here(r, "too many axes");
+        int64_t *size = &axes->size[axes->n];
+        if (!axis_name(r, &axes->name[axes->n++]) ||
             !hlo_expect(r, '=', "after the name of an axis"))
             return false;
-        if (!hlo_number(r, &axis->size) || axis->size < 1 || axis->size > HLO_MOST_DEVICES)
+        if (!hlo_number(r, size) || *size < 1 || *size > HLO_MOST_DEVICES)
             return hlo_fail_here(r, "expected the size of an axis");
-        if (axes->n > HLO_MOST_RANK) return hlo_fail_here(r, "too many axes");
     }
     return true;
 }
 
-static int find_axis(const hlo_reader *r, const hlo_list *axes, sm_span name) {
-    const mesh_axis *axis = axes->item;
-    for (size_t i = 0; i < axes->n; i++)
-        if (axis[i].name.length == name.length &&
-            !memcmp(r->source->text + axis[i].name.offset, r->source->text + name.offset,
-                    name.length))
-            return (int)i;
+static int find_axis(const hlo_reader *r, const mesh_axes *axes, sm_span name) {
+    const char *text = r->source->text;
+    for (int i = 0; i < axes->n; i++)
+        if (axes->name[i].length == name.length &&
+            !memcmp(text + axes->name[i].offset, text + name.offset, name.length))
+            return i;
     return -1;
 }
 
-/* The part :(before)size of an axis becomes an axis of its own, what surrounds it others. *at:
- * where it then stands. */
-static bool split_axis(hlo_reader *r, hlo_list *axes, int *at) {
-    int64_t before, size;
-    if (!hlo_expect(r, '(', "in a part of an axis") || !hlo_number(r, &before) ||
-        !hlo_expect(r, ')', "in a part of an axis") || !hlo_number(r, &size))
-        return r->status ? false : hlo_fail_here(r, "expected the size of a part");
-    mesh_axis *axis = axes->item;
-    int64_t whole = axis[*at].size;
-    if (before < 1 || size < 1 || before > whole || size > whole || whole % (before * size))
-        return hlo_fail_here(r, "a part that does not divide its axis");
-    for (int i = 0; i < 2; i++)
-        if (!hlo_push(r, axes, sizeof *axis)) return false;
-    axis = axes->item;
-    memmove(axis + *at + 3, axis + *at + 1, (axes->n - 3 - (size_t)*at) * sizeof *axis);
-    const sm_span none = {0, 0};
-    axis[*at + 1] = (mesh_axis){none, size};
-    axis[*at + 2] = (mesh_axis){none, whole / before / size};
-    axis[*at] = (mesh_axis){none, before};
-    ++*at;
-    return true;
-}
-
-/* {'y','x':(1)2} after the mesh: the axes whose devices are in one group, in their order. */
-static bool grouped_axes(hlo_reader *r, hlo_list *axes, hlo_list *chosen) {
+/* {'y','x':(1)2} after the mesh: the axes, or parts of them, whose devices are in one group, in
+ * their order. */
+static bool grouped_axes(hlo_reader *r, const mesh_axes *axes, module_part *part, int *parts) {
+    sm_span name;
     if (!hlo_expect(r, '{', "before the axes of a group")) return false;
-    while (!hlo_accept(r, '}')) {
-        if (chosen->n && !hlo_expect(r, ',', "between axes")) return false;
-        if (!hlo_expect(r, '\'', "before the name of an axis")) return false;
-        sm_span name = hlo_name(r);
+    for (*parts = 0; !hlo_accept(r, '}'); ++*parts) {
+        module_part *p = &part[*parts];
+        if (*parts && !hlo_expect(r, ',', "between axes")) return false;
+        if (!axis_name(r, &name)) return false;
         int at = find_axis(r, axes, name);
         if (at < 0) return hlo_fail(r, name, "the mesh has no such axis");
-        if (!hlo_expect(r, '\'', "after the name of an axis")) return false;
-        if (hlo_accept(r, ':')) {
-            int had = at;
-            if (!split_axis(r, axes, &at)) return false;
-            int *earlier = chosen->item;
-            for (size_t i = 0; i < chosen->n; i++) earlier[i] += earlier[i] > had ? 2 : 0;
-        }
-        int *number = hlo_push(r, chosen, sizeof *number);
-        if (!number) return false;
-        *number = at;
+        if (*parts == MODULE_MOST_AXES) return hlo_fail_here(r, "too many axes");
+        *p = (module_part){at, 1, axes->size[at]};
+        if (hlo_accept(r, ':') &&
+            (!hlo_expect(r, '(', "in a part of an axis") || !hlo_number(r, &p->before) ||
+             !hlo_expect(r, ')', "in a part of an axis") || !hlo_number(r, &p->size)))
+            return r->status ? false : hlo_fail_here(r, "expected the size of a part");
     }
     return true;
-}
-
-/* Devices in the order: axes that are not of a group, then those that are. */
-static bool groups_of_axes(hlo_reader *r, sm_span place, const hlo_list *axes,
-                           const hlo_list *chosen, sm_module_groups *out) {
-    int64_t size[3 * HLO_MOST_RANK], order[3 * HLO_MOST_RANK], group = 1;
-    const mesh_axis *axis = axes->item;
-    const int *in = chosen->item;
-    int n = 0, all = (int)axes->n;
-    if (all > 3 * HLO_MOST_RANK) return hlo_fail(r, place, "too many axes");
-    for (int i = 0; i < all; i++) {
-        size[i] = axis[i].size;
-        bool is_chosen = false;
-        for (size_t c = 0; c < chosen->n; c++) is_chosen = is_chosen || in[c] == i;
-        if (!is_chosen) order[n++] = i;
-    }
-    if (n + (int)chosen->n != all) return hlo_fail(r, place, "an axis is named twice");
-    for (size_t c = 0; c < chosen->n; c++) {
-        order[n++] = in[c];
-        group *= size[in[c]];
-    }
-    return made(r, place,
-                module_groups_of_order(r->arena, (sm_module_list){all, size},
-                                       (sm_module_list){all, order}, group, out));
 }
 
 /* Devices 0, 1, ... as an array of these sizes, transposed: "2,4]T(1,0)", all in one group. */
@@ -203,14 +162,14 @@ static bool devices_of_mesh(hlo_reader *r, sm_module_list *out) {
 static bool mesh(hlo_reader *r, sm_module_groups *out) {
     sm_span place = {r->at, 1};
     sm_module_list devices;
-    hlo_list axes = {0}, chosen = {0};
-    bool read = hlo_expect(r, '[', "after mesh") && mesh_axes(r, &axes) &&
-                devices_of_mesh(r, &devices) && grouped_axes(r, &axes, &chosen) &&
-                groups_of_axes(r, place, &axes, &chosen, out);
-    sm_free(axes.item);
-    sm_free(chosen.item);
-    if (!read || !devices.n) return read;
-    return made(r, place, module_groups_rename(r->arena, out, devices));
+    module_part part[MODULE_MOST_AXES];
+    mesh_axes axes = {.n = 0};
+    int parts;
+    return hlo_expect(r, '[', "after mesh") && read_axes(r, &axes) &&
+           devices_of_mesh(r, &devices) && grouped_axes(r, &axes, part, &parts) &&
+           made(r, place,
+                module_groups_of_mesh(r->arena, (sm_module_list){axes.n, axes.size}, part, parts,
+                                      devices, out));
 }
 
 /* Groups are written in few letters and may name many devices: all of a module have a limit. */

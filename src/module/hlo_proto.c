@@ -67,13 +67,10 @@ int proto_find(const module_names *names, int64_t id) {
 
 /* The ids of a computation's instructions in the order of the schedule; n 0: it has none. */
 static bool schedule_of(proto_reader *r, int64_t computation, sm_module_list *out) {
-    wire_field f;
     *out = (sm_module_list){0};
-    for (wire w = r->schedule; wire_next(&w, &f);) {
-        wire sequence;
-        if (f.number != 1 || !f.is_bytes || wire_value(f.bytes, 1, 0) != computation) continue;
-        return !wire_has(f.bytes, 2, &sequence) || proto_numbers(r, sequence, 1, out);
-    }
+    for (wire w = r->schedule, entry, sequence; wire_each(&w, 1, &entry);)
+        if (wire_value(entry, 1, 0) == computation)
+            return !wire_has(entry, 2, &sequence) || proto_numbers(r, sequence, 1, out);
     return true;
 }
 
@@ -81,14 +78,13 @@ static bool schedule_of(proto_reader *r, int64_t computation, sm_module_list *ou
 static bool number_instructions(proto_reader *r, wire w, sm_computation *c,
                                 sm_module_list schedule) {
     bool scheduled = schedule.n == c->n;
-    wire_field f;
+    wire instruction;
     int n = 0;
     module_names_clear(&r->instructions);
     for (int i = 0; scheduled && i < schedule.n; i++)
         if (!remember(r, &r->instructions, schedule.at[i], i)) return false;
-    while (wire_next(&w, &f)) {
-        if (f.number != 2 || !f.is_bytes) continue;
-        int64_t id = wire_value(f.bytes, 35, 0);
+    while (wire_each(&w, 2, &instruction)) {
+        int64_t id = wire_value(instruction, 35, 0);
         if (scheduled ? proto_find(&r->instructions, id) < 0
                       : !remember(r, &r->instructions, id, n++))
             return proto_fail(r, "a schedule names other instructions than its computation has");
@@ -99,8 +95,7 @@ static bool number_instructions(proto_reader *r, wire w, sm_computation *c,
 static bool read_computation(proto_reader *r, wire w, sm_computation *c) {
     sm_module_list schedule;
     size_t n = wire_count(w, 2);
-    wire all = w;
-    wire_field f;
+    wire all = w, part;
     if (n == 0 || n > PROTO_MOST_NUMBERS) return proto_fail(r, "a computation has no instruction");
     sm_instruction *list = proto_array(r, n, sizeof *list);
     c->n = (int)n;
@@ -110,11 +105,10 @@ static bool read_computation(proto_reader *r, wire w, sm_computation *c) {
         !number_instructions(r, w, c, schedule))
         return false;
     r->module.scheduled = r->module.scheduled || schedule.n > 0;
-    while (wire_next(&w, &f)) {
-        if (f.number == 1 && f.is_bytes) c->name = proto_text(r, f.bytes);
-        if (f.number != 2 || !f.is_bytes) continue;
-        int at = proto_find(&r->instructions, wire_value(f.bytes, 35, 0));
-        if (!proto_instruction(r, f.bytes, &list[at])) return false;
+    if (wire_has(w, 1, &part)) c->name = proto_text(r, part);
+    while (wire_each(&w, 2, &part)) {
+        int at = proto_find(&r->instructions, wire_value(part, 35, 0));
+        if (!proto_instruction(r, part, &list[at])) return false;
     }
     c->root = proto_find(&r->instructions, wire_value(all, 6, 0));
     if (c->root < 0) c->root = c->n - 1;
@@ -129,17 +123,14 @@ static bool read_computation(proto_reader *r, wire w, sm_computation *c) {
 
 static bool read_computations(proto_reader *r, wire w) {
     size_t n = wire_count(w, 3), i = 0;
-    wire_field f;
     if (n == 0 || n > PROTO_MOST_NUMBERS) return proto_fail(r, "the module has no computation");
     sm_computation *list = proto_array(r, n, sizeof *list);
     if (!list) return false;
-    for (wire all = w; wire_next(&all, &f);)
-        if (f.number == 3 && f.is_bytes &&
-            !remember(r, &r->computations, wire_value(f.bytes, 5, 0), (int)i++))
-            return false;
+    for (wire all = w, one; wire_each(&all, 3, &one);)
+        if (!remember(r, &r->computations, wire_value(one, 5, 0), (int)i++)) return false;
     i = 0;
-    for (wire all = w; wire_next(&all, &f);)
-        if (f.number == 3 && f.is_bytes && !read_computation(r, f.bytes, &list[i++])) return false;
+    for (wire all = w, one; wire_each(&all, 3, &one);)
+        if (!read_computation(r, one, &list[i++])) return false;
     r->module.computations = (int)i;
     r->module.computation = list;
     r->module.entry = proto_find(&r->computations, wire_value(w, 6, 0));
@@ -150,14 +141,13 @@ static bool read_computations(proto_reader *r, wire w) {
 
 bool proto_aliases(proto_reader *r, wire w, int number, sm_module_list *out) {
     size_t n = wire_count(w, number), i = 0;
-    wire_field f;
+    wire alias;
     sm_module_list path;
     if (n == 0) return true;
     int64_t *list = proto_array(r, n, sizeof *list);
     if (!list) return false;
-    while (wire_next(&w, &f)) {
-        if (f.number != number || !f.is_bytes) continue;
-        if (!proto_numbers(r, f.bytes, 1, &path)) return false;
+    while (wire_each(&w, number, &alias)) {
+        if (!proto_numbers(r, alias, 1, &path)) return false;
         list[i++] = path.n ? path.at[0] : -1;
     }
     *out = (sm_module_list){(int)i, list};
@@ -168,14 +158,10 @@ bool proto_aliases(proto_reader *r, wire w, int number, sm_module_list *out) {
 static bool read_table(proto_reader *r, wire index, int number, module_table table) {
     size_t n = wire_count(index, number), i = 0;
     module_row *row = proto_array(r, n, sizeof *row);
-    wire_field f;
     if (!row) return false;
-    while (wire_next(&index, &f)) {
-        if (f.number != number || !f.is_bytes) continue;
-        if (table == MODULE_FILES) row[i].text = proto_text(r, f.bytes);
-        else row[i] = (module_row){wire_value(f.bytes, 1, 0), wire_value(f.bytes, 3, 0), ""};
-        i++;
-    }
+    for (wire one; wire_each(&index, number, &one); i++)
+        if (table == MODULE_FILES) row[i].text = proto_text(r, one);
+        else row[i] = (module_row){wire_value(one, 1, 0), wire_value(one, 3, 0), ""};
     r->frames.row[table] = row;
     r->frames.n[table] = i;
     return true;
@@ -213,15 +199,13 @@ static bool read_module(proto_reader *r, wire w) {
 /* BufferAssignmentProto: allocations = 3, each {size = 2, of one thread = 3, argument = 5, result =
  * 7, memory space = 8, constant = 12}. */
 static void read_assignment(wire w, sm_module_assigned *out) {
-    wire_field f;
-    while (wire_next(&w, &f)) {
-        if (f.number != 3 || !f.is_bytes) continue;
-        double bytes = (double)wire_value(f.bytes, 2, 0);
-        bool elsewhere = wire_value(f.bytes, 3, 0) || wire_value(f.bytes, 8, 0);
+    for (wire one; wire_each(&w, 3, &one);) {
+        double bytes = (double)wire_value(one, 2, 0);
+        bool elsewhere = wire_value(one, 3, 0) || wire_value(one, 8, 0);
         out->known = true;
-        if (elsewhere || wire_value(f.bytes, 12, 0) || !(bytes > 0)) continue;
-        if (wire_value(f.bytes, 5, 0)) out->argument_bytes += bytes;
-        else if (wire_value(f.bytes, 7, 0)) out->result_bytes += bytes;
+        if (elsewhere || wire_value(one, 12, 0) || !(bytes > 0)) continue;
+        if (wire_value(one, 5, 0)) out->argument_bytes += bytes;
+        else if (wire_value(one, 7, 0)) out->result_bytes += bytes;
         else out->temporary_bytes += bytes;
     }
 }

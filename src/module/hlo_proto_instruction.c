@@ -24,7 +24,7 @@ static sm_module_element element_of(int64_t number) {
 }
 
 static bool read_layout(proto_reader *r, wire w, sm_module_shape *shape) {
-    wire_field f;
+    wire sizes;
     shape->memory = (int)(wire_value(w, 8, 0) & 255);
     shape->element_bits = (int)(wire_value(w, 7, 0) & 127);
     if (!proto_numbers(r, w, 1, &shape->minor)) return false;
@@ -32,10 +32,9 @@ static bool read_layout(proto_reader *r, wire w, sm_module_shape *shape) {
     for (int i = 0; i < shape->minor.n; i++)
         if (shape->minor.at[i] < 0 || shape->minor.at[i] >= shape->dim.n)
             return proto_fail(r, "a layout orders dimensions that an array lacks");
-    while (wire_next(&w, &f)) {
-        if (f.number != 6 || !f.is_bytes || shape->tiles == SM_MODULE_TILES) continue;
+    while (shape->tiles < SM_MODULE_TILES && wire_each(&w, 6, &sizes)) {
         sm_module_list *tile = &shape->tile[shape->tiles++];
-        if (!proto_numbers(r, f.bytes, 1, tile)) return false;
+        if (!proto_numbers(r, sizes, 1, tile)) return false;
         for (int i = 0; i < tile->n; i++) /* INT64_MIN joins a dimension with the next */
             if (tile->at[i] < 1) *tile = (sm_module_list){0};
     }
@@ -44,15 +43,12 @@ static bool read_layout(proto_reader *r, wire w, sm_module_shape *shape) {
 
 static bool read_parts(proto_reader *r, wire w, int depth, sm_module_shape *shape) {
     size_t n = wire_count(w, 4);
-    wire_field f;
     if (depth > DEEPEST) return proto_fail(r, "tuples within tuples are too deep");
     sm_module_shape *part = proto_array(r, n, sizeof *part);
     if (!part) return false;
     shape->part = part;
-    while (wire_next(&w, &f))
-        if (f.number == 4 && f.is_bytes &&
-            !read_shape(r, f.bytes, depth + 1, &part[shape->parts++]))
-            return false;
+    for (wire one; wire_each(&w, 4, &one);)
+        if (!read_shape(r, one, depth + 1, &part[shape->parts++])) return false;
     return true;
 }
 
@@ -80,6 +76,8 @@ static bool keep_groups(proto_reader *r, sm_module_groups *g) {
 static bool made(proto_reader *r, module_groups_made how, sm_module_groups *g) {
     if (how == MODULE_GROUPS_NO_MEMORY) return proto_no_memory(r);
     if (how == MODULE_GROUPS_WRONG) return proto_fail(r, "groups do not divide the devices");
+    if (how == MODULE_GROUPS_PART) return proto_fail(r, "a part of an axis does not divide it");
+    if (how == MODULE_GROUPS_TWICE) return proto_fail(r, "groups name an axis twice");
     return keep_groups(r, g);
 }
 
@@ -87,11 +85,10 @@ static bool made(proto_reader *r, module_groups_made how, sm_module_groups *g) {
 static bool listed(proto_reader *r, wire w, int number, int members, sm_module_groups *g) {
     size_t n = wire_count(w, number), at = 0;
     sm_module_list one;
-    wire_field f;
+    wire group;
     int32_t *list = NULL;
-    for (size_t i = 0; wire_next(&w, &f);) {
-        if (f.number != number || !f.is_bytes) continue;
-        if (!proto_numbers(r, f.bytes, members, &one)) return false;
+    for (size_t i = 0; wire_each(&w, number, &group);) {
+        if (!proto_numbers(r, group, members, &one)) return false;
         if (i++ == 0) {
             g->size = one.n;
             if (n * (size_t)one.n > PROTO_MOST_NUMBERS) return proto_fail(r, "too many devices");
@@ -115,59 +112,28 @@ static bool iota(proto_reader *r, wire w, sm_module_groups *g) {
     return made(r, module_groups_of_order(r->arena, sizes, order, wire_value(w, 2, 1), g), g);
 }
 
-enum { MOST_AXES = 32 };
-
-/* Axes of the mesh, those of a group split where only a part is meant, as {before, part, rest}. */
 static bool of_mesh(proto_reader *r, wire w, sm_module_groups *g) {
-    int64_t size[3 * MOST_AXES], order[3 * MOST_AXES], group = 1;
-    int64_t before[MOST_AXES], part[MOST_AXES], chosen[MOST_AXES];
-    int n = 0, picked = 0, axes = 0;
-    wire mesh = {0}, sub;
-    wire_field f;
-    sm_module_list devices; /* that the elements of the mesh are; none: 0, 1, ... */
-    if (!wire_has(w, 1, &mesh) || wire_count(mesh, 1) > MOST_AXES || wire_count(w, 2) > MOST_AXES)
+    int64_t size[MODULE_MOST_AXES];
+    module_part part[MODULE_MOST_AXES];
+    int axes = 0, parts = 0;
+    wire mesh = {0}, one, sub;
+    sm_module_list devices;
+    if (!wire_has(w, 1, &mesh) || wire_count(mesh, 1) > MODULE_MOST_AXES ||
+        wire_count(w, 2) > MODULE_MOST_AXES)
         return proto_fail(r, "a mesh of groups cannot be read");
     if (!proto_numbers(r, mesh, 2, &devices)) return false;
-    for (wire all = mesh; wire_next(&all, &f);) {
-        if (f.number != 1 || !f.is_bytes) continue;
-        before[axes] = 1;
-        part[axes] = size[3 * axes + 1] = wire_value(f.bytes, 2, 1);
-        size[3 * axes] = size[3 * axes + 2] = 1;
-        axes++;
-    }
-    while (wire_next(&w, &f)) {
-        if (f.number != 2 || !f.is_bytes) continue;
-        int64_t axis = wire_value(f.bytes, 1, 0);
+    while (wire_each(&mesh, 1, &one)) size[axes++] = wire_value(one, 2, 1);
+    while (wire_each(&w, 2, &one)) {
+        int64_t axis = wire_value(one, 1, 0);
         if (axis < 0 || axis >= axes) return proto_fail(r, "groups name no axis of their mesh");
-        if (wire_has(f.bytes, 2, &sub)) {
-            before[axis] = wire_value(sub, 1, 1);
-            part[axis] = wire_value(sub, 2, 1);
-        }
-        int64_t whole = size[3 * axis + 1];
-        if (before[axis] < 1 || part[axis] < 1 || whole % before[axis] ||
-            whole / before[axis] % part[axis])
-            return proto_fail(r, "a part of an axis does not divide it");
-        chosen[picked++] = axis;
+        part[parts] = (module_part){axis, 1, size[axis]};
+        if (wire_has(one, 2, &sub))
+            part[parts] = (module_part){axis, wire_value(sub, 1, 1), wire_value(sub, 2, 1)};
+        parts++;
     }
-    bool taken[MOST_AXES] = {false};
-    for (int i = 0; i < picked; i++) {
-        int64_t a = chosen[i], whole = size[3 * a + 1];
-        if (taken[a]) return proto_fail(r, "groups name an axis twice");
-        taken[a] = true;
-        size[3 * a] = before[a];
-        size[3 * a + 1] = part[a];
-        size[3 * a + 2] = whole / before[a] / part[a];
-    }
-    for (int i = 0; i < 3 * axes; i++)
-        if (i % 3 != 1 || !taken[i / 3]) order[n++] = i;
-    for (int i = 0; i < picked; i++) {
-        order[n++] = 3 * chosen[i] + 1;
-        group *= part[chosen[i]];
-    }
-    module_groups_made how = module_groups_of_order(r->arena, (sm_module_list){3 * axes, size},
-                                                    (sm_module_list){n, order}, group, g);
-    if (how == MODULE_GROUPS_MADE && devices.n) how = module_groups_rename(r->arena, g, devices);
-    return made(r, how, g);
+    return made(
+        r, module_groups_of_mesh(r->arena, (sm_module_list){axes, size}, part, parts, devices, g),
+        g);
 }
 
 static bool proto_groups(proto_reader *r, wire w, sm_instruction *it) {
@@ -182,16 +148,13 @@ static bool proto_groups(proto_reader *r, wire w, sm_instruction *it) {
     /* Pairs: source 1, target 2; zeros are left out. */
     size_t n = wire_count(w, 52), at = 0;
     int32_t *member = proto_array(r, 2 * n, sizeof *member);
-    wire_field f;
     if (!member) return false;
-    while (wire_next(&w, &f)) {
-        if (f.number != 52 || !f.is_bytes) continue;
+    for (wire pair; wire_each(&w, 52, &pair);)
         for (int k = 1; k <= 2; k++) {
-            int64_t device = wire_value(f.bytes, k, 0);
+            int64_t device = wire_value(pair, k, 0);
             if (device < 0 || device >= 1 << 20) return proto_fail(r, "a device below 0");
             member[at++] = (int32_t)device;
         }
-    }
     it->groups = (sm_module_groups){(int)(at / 2), 2, member};
     return keep_groups(r, &it->groups);
 }
@@ -232,10 +195,8 @@ static bool window_list(proto_reader *r, wire w, int number, int64_t otherwise,
                         sm_module_list *out) {
     size_t n = wire_count(w, 1), i = 0;
     int64_t *list = proto_array(r, n, sizeof *list);
-    wire_field f;
     if (!list) return false;
-    while (wire_next(&w, &f))
-        if (f.number == 1 && f.is_bytes) list[i++] = wire_value(f.bytes, number, otherwise);
+    for (wire one; wire_each(&w, 1, &one);) list[i++] = wire_value(one, number, otherwise);
     *out = (sm_module_list){(int)i, list};
     return true;
 }

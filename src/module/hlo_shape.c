@@ -105,6 +105,10 @@ static bool layout(hlo_reader *r, sm_module_shape *shape) {
         *number = value;
     }
     if (!hlo_keep_numbers(r, &shape->minor)) return false;
+    for (int i = 0; i < shape->minor.n; i++)
+        for (int k = 0; k < i; k++)
+            if (shape->minor.at[i] == shape->minor.at[k])
+                return hlo_fail_here(r, "a layout names a dimension twice");
     if (shape->minor.n && shape->minor.n != shape->dim.n)
         return hlo_fail(r, (sm_span){r->at, 1}, "a layout orders %d of %d dimensions",
                         shape->minor.n, shape->dim.n);
@@ -179,6 +183,15 @@ const sm_module_shape *hlo_shape(hlo_reader *r) {
     return shape;
 }
 
+sm_status sm_module_shape_parse(const sm_source *source, sm_arena *arena,
+                                const sm_module_shape **out, sm_error *err) {
+    hlo_reader r = {.source = source, .arena = arena, .err = err, .line = 1};
+    *out = hlo_shape(&r);
+    if (!r.status && hlo_next(&r) >= 0) hlo_fail_here(&r, "expected the end of the shape");
+    sm_free(r.numbers.item);
+    return r.status;
+}
+
 /* ---- sizes ---- */
 
 double sm_module_elements(const sm_module_shape *shape) {
@@ -193,17 +206,27 @@ static double padded(double size, double tile) {
     return rest > 0 ? size + tile - rest : size;
 }
 
-/* Elements with the first tile's padding: it covers the dimensions that vary fastest; those inside
- * it divide it. */
-static double padded_elements(const sm_module_shape *shape) {
-    double n = 1;
-    const sm_module_list *tile = &shape->tile[0];
-    for (int i = 0; i < shape->dim.n; i++) {
-        int64_t d = shape->minor.n ? shape->minor.at[i] : shape->dim.n - 1 - i;
-        double size = (double)shape->dim.at[d];
-        if (i < tile->n && shape->tiles) size = padded(size, (double)tile->at[tile->n - 1 - i]);
-        n *= size;
+double sm_module_padded(const sm_module_shape *shape, double *size) {
+    double block[HLO_MOST_RANK] = {0}, grown = 1; /* the tile before, minor size first */
+    for (int d = 0; d < shape->dim.n; d++) size[d] = (double)shape->dim.at[d];
+    for (int t = 0, blocks = shape->dim.n; t < shape->tiles; t++) {
+        const sm_module_list *tile = &shape->tile[t];
+        for (int i = 0; i < tile->n && i < blocks; i++) {
+            int64_t minor = shape->minor.n ? shape->minor.at[i] : shape->dim.n - 1 - i;
+            double *of = t ? &block[i] : &size[minor];
+            double whole = padded(*of, (double)tile->at[tile->n - 1 - i]);
+            if (t) grown *= whole / *of;
+            *of = whole;
+        }
+        blocks = tile->n < HLO_MOST_RANK ? tile->n : HLO_MOST_RANK;
+        for (int i = 0; i < blocks; i++) block[i] = (double)tile->at[tile->n - 1 - i];
     }
+    return grown;
+}
+
+static double padded_elements(const sm_module_shape *shape) {
+    double size[HLO_MOST_RANK], n = sm_module_padded(shape, size);
+    for (int d = 0; d < shape->dim.n; d++) n *= size[d];
     return n;
 }
 

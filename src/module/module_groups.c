@@ -53,8 +53,8 @@ module_groups_made module_groups_of_order(sm_arena *arena, sm_module_list sizes,
     return MODULE_GROUPS_MADE;
 }
 
-module_groups_made module_groups_rename(sm_arena *arena, sm_module_groups *groups,
-                                        sm_module_list devices) {
+static module_groups_made rename_members(sm_arena *arena, sm_module_groups *groups,
+                                         sm_module_list devices) {
     int all = groups->n * groups->size;
     if (devices.n != all) return MODULE_GROUPS_WRONG;
     int32_t *member = sm_arena_array(arena, (size_t)all, sizeof *member);
@@ -66,4 +66,32 @@ module_groups_made module_groups_rename(sm_arena *arena, sm_module_groups *group
     }
     groups->member = member;
     return MODULE_GROUPS_MADE;
+}
+
+module_groups_made module_groups_of_mesh(sm_arena *arena, sm_module_list axes,
+                                         const module_part *part, int parts, sm_module_list devices,
+                                         sm_module_groups *out) {
+    int64_t size[3 * MODULE_MOST_AXES], order[3 * MODULE_MOST_AXES], group = 1;
+    bool taken[MODULE_MOST_AXES] = {false};
+    int n = 0;
+    if (axes.n > MODULE_MOST_AXES || parts > MODULE_MOST_AXES) return MODULE_GROUPS_WRONG;
+    for (int i = 0; i < 3 * axes.n; i++) size[i] = i % 3 == 1 ? axes.at[i / 3] : 1;
+    for (int i = 0; i < parts; i++) {
+        const module_part *p = &part[i];
+        const int64_t whole = axes.at[p->axis];
+        if (taken[p->axis]) return MODULE_GROUPS_TWICE;
+        if (p->before < 1 || p->size < 1 || whole % p->before || whole / p->before % p->size)
+            return MODULE_GROUPS_PART;
+        taken[p->axis] = true;
+        size[3 * p->axis] = p->before;
+        size[3 * p->axis + 1] = p->size;
+        size[3 * p->axis + 2] = whole / p->before / p->size;
+        group *= p->size;
+    }
+    for (int i = 0; i < 3 * axes.n; i++)
+        if (i % 3 != 1 || !taken[i / 3]) order[n++] = i;
+    for (int i = 0; i < parts; i++) order[n++] = 3 * part[i].axis + 1;
+    module_groups_made how = module_groups_of_order(arena, (sm_module_list){3 * axes.n, size},
+                                                    (sm_module_list){n, order}, group, out);
+    return how == MODULE_GROUPS_MADE && devices.n ? rename_members(arena, out, devices) : how;
 }

@@ -50,6 +50,8 @@ enum { MODULE_MOST_MEMBERS = 1 << 26 }; /* of all groups of a module */
 typedef enum module_groups_made {
     MODULE_GROUPS_MADE,
     MODULE_GROUPS_WRONG,
+    MODULE_GROUPS_PART,  /* of an axis does not divide it */
+    MODULE_GROUPS_TWICE, /* an axis is named */
     MODULE_GROUPS_NO_MEMORY
 } module_groups_made;
 /* Devices 0, 1, ... as an array of these sizes, transposed to `order` (n 0: as it is), and cut into
@@ -57,10 +59,16 @@ typedef enum module_groups_made {
 module_groups_made module_groups_of_order(sm_arena *arena, sm_module_list sizes,
                                           sm_module_list order, int64_t group,
                                           sm_module_groups *out);
-/* Members of groups that hold all elements of a mesh become the mesh's devices: element i is
- * devices.at[i]. */
-module_groups_made module_groups_rename(sm_arena *arena, sm_module_groups *groups,
-                                        sm_module_list devices);
+/* Of an axis of a mesh the part of this size that stands behind `before` others. */
+enum { MODULE_MOST_AXES = 32 };
+typedef struct module_part {
+    int64_t axis, before, size;
+} module_part;
+/* The groups of devices of a mesh of these axes that differ in these parts alone, at most
+ * MODULE_MOST_AXES of both. Its element i is devices.at[i]; n 0: i. */
+module_groups_made module_groups_of_mesh(sm_arena *arena, sm_module_list axes,
+                                         const module_part *part, int parts, sm_module_list devices,
+                                         sm_module_groups *out);
 
 /* ---- the configuration of a custom call ---- */
 /* What follows the first occurrence of a word; NULL: there is none. */

@@ -66,12 +66,14 @@ size_t wire_count(wire w, int number) {
     return n;
 }
 
-bool wire_has(wire w, int number, wire *out) {
+bool wire_each(wire *w, int number, wire *out) {
     wire_field f;
-    while (wire_next(&w, &f))
+    while (wire_next(w, &f))
         if (f.number == number && f.is_bytes) return *out = f.bytes, true;
     return false;
 }
+
+bool wire_has(wire w, int number, wire *out) { return wire_each(&w, number, out); }
 
 wire wire_message(wire w, int number) {
     wire found = {w.at, w.at, w.bad};

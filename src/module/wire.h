@@ -18,6 +18,8 @@ typedef struct wire_field {
 
 /* The next field; false at the end, and where the rest cannot be read. */
 bool wire_next(wire *w, wire_field *field);
+/* The next message, bytes or text of this number; others are passed over. */
+bool wire_each(wire *w, int number, wire *out);
 /* The next number of a packed list, or of a field that holds one alone. */
 bool wire_number(wire_field *field, int64_t *value);
 /* How many fields have this number. */

@@ -27,7 +27,9 @@ static const tree_set *library_size(const sm_library *library, const char *name)
     return found;
 }
 
-sm_status frames_check_size(const family_scope *s, const char *dim, const tree_set *set, value *v) {
+/* A value as a size: whole unless it counts tokens, none where it is 0; `set` says so. */
+static sm_status frames_check_size(const family_scope *s, const char *dim, const tree_set *set,
+                                   value *v) {
     int length = (int)set->value->span.length;
     const char *text = set->source->text + set->value->span.offset;
     scope where = s->scope;

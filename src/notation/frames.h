@@ -102,8 +102,6 @@ family_scope frames_scope(const frame *f, sm_error *err, int *steps);
 sm_status frames_size(family_scope *s, const char *dim, sm_span span, value *out, bool *found);
 /* Work out a binding that is open. */
 sm_status frames_bind(const family_scope *s, binding *b);
-/* A value as a size: whole unless it counts tokens, none where it is 0; `set` says so. */
-sm_status frames_check_size(const family_scope *s, const char *dim, const tree_set *set, value *v);
 /* The value of a set's expression. */
 sm_status frames_value(family_scope *s, const tree_set *set, const tree *expression, value *out);
 

@@ -1,5 +1,4 @@
 /* Arrays of lines under way: which one a mention means, and what makes it a weight. */
-#include "line_arrays.h"
 #include "line_draft.h"
 
 #include <math.h>

@@ -57,7 +57,8 @@ void parser_skip_breaks(parser *p) {
     while (parser_accept(p, TOKEN_BREAK)) continue;
 }
 
-void parser_expect_break(parser *p, const char *what) {
+/* The end of a statement: a break, or what begins the next one. */
+static void parser_expect_break(parser *p, const char *what) {
     if (p->now.kind != TOKEN_BREAK && !parser_at_section(p)) parser_expected(p, what);
     parser_skip_breaks(p);
 }

@@ -36,8 +36,6 @@ bool parser_at_statement(const parser *p);
 bool parser_at_section(const parser *p);
 /* Past the ends of empty statements. */
 void parser_skip_breaks(parser *p);
-/* The end of a statement: a break, or what begins the next one. */
-void parser_expect_break(parser *p, const char *what);
 
 /* ---- what is built ---- */
 void *parser_alloc(parser *p, size_t bytes);

@@ -50,7 +50,3 @@ sm_status profile_memory(profile_made *made, sm_error *err);
 /* Lay a trace beside the prices. */
 void profile_measure(profile_made *made, const sm_trace_program *measured);
 sm_status profile_findings(profile_made *made, sm_error *err);
-
-/* The collective that an instruction is or holds, and in which computation; NULL when none. */
-const sm_instruction *profile_collective_in(const sm_module *module, const sm_computation *in,
-                                            const sm_instruction *it, const sm_computation **where);

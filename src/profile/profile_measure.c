@@ -5,14 +5,9 @@
 
 #include "profile_made.h"
 
-static int by_name(const void *a, const void *b) {
-    const sm_trace_op *x = a, *y = b;
-    return strcmp(x->name, y->name);
-}
-
 static const sm_trace_op *op_of(const sm_trace_program *ran, const sm_instruction *it) {
     const sm_trace_op key = {.name = it->name};
-    return ran->ops ? bsearch(&key, ran->op, (size_t)ran->ops, sizeof key, by_name) : NULL;
+    return ran->ops ? bsearch(&key, ran->op, (size_t)ran->ops, sizeof key, sm_compare_texts) : NULL;
 }
 
 /* Seconds of one run of an instruction that runs `times` times in a run of the module. */

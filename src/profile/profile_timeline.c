@@ -53,9 +53,11 @@ static const sm_instruction *custom_in(const sm_computation *body, const char *t
     return NULL;
 }
 
-const sm_instruction *profile_collective_in(const sm_module *module, const sm_computation *in,
-                                            const sm_instruction *it,
-                                            const sm_computation **where) {
+/* The collective that an instruction is or holds, and in which computation; NULL when none. */
+static const sm_instruction *profile_collective_in(const sm_module *module,
+                                                   const sm_computation *in,
+                                                   const sm_instruction *it,
+                                                   const sm_computation **where) {
     *where = in;
     if (sm_module_class_of(it->opcode) == SM_CLASS_COLLECTIVE) return it;
     if ((it->opcode != SM_OPCODE_FUSION && it->opcode != SM_OPCODE_ASYNC_START) || !it->calls)

@@ -3,7 +3,6 @@
 #include "partition_parts.h"
 #include "program_parts.h"
 
-#include <stddef.h>
 #include <string.h>
 
 static sm_axes out_mask(const sm_program *b, const term *out, const int *at) {

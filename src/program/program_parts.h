@@ -33,7 +33,6 @@ void program_settle(sm_program *b);
 /* The tensor axes of a program are those from this one up to SM_AXIS_TENSOR_Q. */
 int program_first_tensor(const sm_program *b);
 int program_tensor_dim(const sm_program *b, sm_dimensions dims, int axis);
-int program_cache_dim(const sm_program *b, sm_dimensions dims);
 int program_stationary_dim(const sm_program *b, sm_dimensions dims);
 
 /* Private to the interpreter of a step: what its passes, its stages and its rows share. */

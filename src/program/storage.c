@@ -66,7 +66,7 @@ bool program_carries_tensor(const sm_program *b, sm_dimensions dims) {
 }
 
 /* What the chips that hold no heads of their own take of the cache. */
-int program_cache_dim(const sm_program *b, sm_dimensions dims) {
+static int program_cache_dim(const sm_program *b, sm_dimensions dims) {
     if (b->rules.cache_by == SM_CACHE_BATCH) return program_first(b, dims, SM_DIMENSION_SEQUENCES);
     if (b->rules.cache_by == SM_CACHE_SEQUENCE) return program_first(b, dims, SM_DIMENSION_KEYS);
     return -1;

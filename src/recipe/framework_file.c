@@ -64,11 +64,9 @@ static sm_status read_default(const json_value *v, expression_value *out) {
 
 static sm_status read_key(const reader *r, const json_value *v, void *out) {
     framework_key *k = out;
-    static const char *const known[] = {"key", "also", "name", "type", "default", "write", "about"};
     int type = TYPE_NUMBER;
     *k = (framework_key){.also = "", .about = ""};
-    sm_status status = json_expect(v, IS_OBJECT, "a key");
-    if (!status) status = json_check_keys(v, known, 7);
+    sm_status status = json_expect_keys(v, "a key", "key|also|name|type|default|write|about");
     if (!status && !json_get(v, "key")) status = json_fail(v, "a key has no \"key\"");
     if (!status) status = json_read_text(json_get(v, "key"), &k->key);
     if (!status) status = json_read_text(json_get(v, "also"), &k->also);
@@ -82,9 +80,7 @@ static sm_status read_key(const reader *r, const json_value *v, void *out) {
 
 static sm_status read_read(const reader *r, const json_value *v, void *out) {
     framework_read *read = out;
-    static const char *const known[] = {"set", "from", "when", "assumed"};
-    sm_status status = json_expect(v, IS_OBJECT, "what a recipe sets");
-    if (!status) status = json_check_keys(v, known, 4);
+    sm_status status = json_expect_keys(v, "what a recipe sets", "set|from|when|assumed");
     if (!status && (!json_get(v, "set") || !json_get(v, "from")))
         status = json_fail(v, "expected \"set\" and \"from\"");
     if (!status) status = json_read_text(json_get(v, "set"), &read->sets);
@@ -190,13 +186,11 @@ static sm_status read_values(const json_value *v, framework_rule *rule) {
 
 static sm_status read_rule(const reader *r, const json_value *v, void *out) {
     framework_rule *rule = out;
-    static const char *const known[] = {"key", "values", "when", "never", "because"};
     const char *names[SM_PLAN_KEY_COUNT];
     int key = SM_PLAN_KEY_COUNT;
     const json_value *never = json_get(v, "never");
     for (int i = 0; i < SM_PLAN_KEY_COUNT; i++) names[i] = sm_plan_key_row_of((sm_plan_key)i)->name;
-    sm_status status = json_expect(v, IS_OBJECT, "a rule");
-    if (!status) status = json_check_keys(v, known, 5);
+    sm_status status = json_expect_keys(v, "a rule", "key|values|when|never|because");
     if (!status && !never && !json_get(v, "key"))
         status = json_fail(v, "expected \"key\" with \"values\", or \"never\"");
     if (!status) status = json_read_choice(json_get(v, "key"), names, SM_PLAN_KEY_COUNT, &key);
@@ -210,10 +204,8 @@ static sm_status read_rule(const reader *r, const json_value *v, void *out) {
 }
 
 static sm_status read_limit(const reader *r, const json_value *v, void *out) {
-    static const char *const known[] = {"when", "say"};
     framework_limit *limit = out;
-    sm_status status = json_expect(v, IS_OBJECT, "a limit");
-    if (!status) status = json_check_keys(v, known, 2);
+    sm_status status = json_expect_keys(v, "a limit", "when|say");
     if (!status && (!json_get(v, "when") || !json_get(v, "say")))
         status = json_fail(v, "expected \"when\" and \"say\"");
     if (!status) status = formula(r, json_get(v, "when"), &limit->when);
@@ -221,11 +213,9 @@ static sm_status read_limit(const reader *r, const json_value *v, void *out) {
 }
 
 static sm_status read_op(const reader *r, const json_value *v, void *out) {
-    static const char *const known[] = {"op", "arguments", "write"};
     (void)r;
     framework_op *op = out;
-    sm_status status = json_expect(v, IS_OBJECT, "an op");
-    if (!status) status = json_check_keys(v, known, 3);
+    sm_status status = json_expect_keys(v, "an op", "op|arguments|write");
     if (!status && (!json_get(v, "op") || !json_get(v, "write")))
         status = json_fail(v, "expected \"op\" and \"write\"");
     if (!status) status = json_read_text(json_get(v, "op"), &op->op);
@@ -271,13 +261,11 @@ static sm_status read_head(const reader *r, const json_value *root) {
 }
 
 static sm_status read_framework(const reader *r, const json_value *root) {
-    static const char *const known[] = {
-        "name",   "title",    "version", "source", "for",      "form",  "software",
-        "like",   "prefixes", "models",  "keys",   "ignored",  "reads", "rules",
-        "cannot", "begin",    "end",     "lets",   "networks", "ops",   "vendors"};
     sm_framework *f = r->f;
-    sm_status status = json_expect(root, IS_OBJECT, "a framework");
-    if (!status) status = json_check_keys(root, known, sizeof known / sizeof *known);
+    sm_status status =
+        json_expect_keys(root, "a framework",
+                         "name|title|version|source|for|form|software|like|prefixes|models|keys|"
+                         "ignored|reads|rules|cannot|begin|end|lets|networks|ops|vendors");
     if (!status) status = read_head(r, root);
     if (!status) status = texts(r, json_get(root, "prefixes"), &f->prefix, &f->prefixes);
     if (!status) status = texts(r, json_get(root, "vendors"), &f->vendor, &f->vendors);

@@ -75,6 +75,7 @@ sm_table *sm_page_table(sm_report *r, const char *title, const char *heads) {
 }
 
 void sm_page_cells(sm_report *r, sm_table *table, const char *const *cells) {
+    if (table && table->rows == 0) sm_report_table(r, table);
     if (!table || !sm_table_row(table, r->arena, cells)) r->out_of_memory = true;
 }
 

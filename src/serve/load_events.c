@@ -4,7 +4,6 @@
  * has of the same plan. In a closed loop lengths are drawn as benchmark tools draw them; at a rate,
  * as `simulate` has them, all are alike. */
 #include <math.h>
-#include <stdlib.h>
 
 #include "load_steps.h"
 #include "scalemodel/search.h"

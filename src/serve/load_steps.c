@@ -58,7 +58,8 @@ static double prefill_each_s(load_steps *c, double n) {
     return load_prefill_s(c, n) / n * groups / (groups + stages - 1);
 }
 
-double load_decode_s(load_steps *c, double n, double *tokens) {
+/* A step of n sequences in decode, and the tokens that it gives each of them. */
+static double load_decode_s(load_steps *c, double n, double *tokens) {
     decode_time t;
     double sequences = point_group(&c->e->plan, n * c->n / c->e->n);
     *tokens = 1;

@@ -22,8 +22,6 @@ typedef struct load_steps {
 load_steps load_steps_of(const sm_engines *engines, const sm_load *load, double requests);
 /* n prompts at once, in an engine that prefills. */
 double load_prefill_s(load_steps *c, double n);
-/* A step of n sequences in decode, and the tokens that it gives each of them. */
-double load_decode_s(load_steps *c, double n, double *tokens);
 /* Groups of chips of an engine with sequences of their own. */
 double load_groups(const sm_plan *plan, const sm_serve *s);
 /* Tokens of prefill that a step of one of them takes. */

@@ -2,9 +2,7 @@
  * the caller takes and times. */
 #include "scalemodel/scheduler.h"
 #include "simulation.h"
-#include <assert.h>
 #include <math.h>
-#include <string.h>
 
 struct sm_scheduler {
     sm_simulation options;

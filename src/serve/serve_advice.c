@@ -2,7 +2,6 @@
  * slower or dearer. Of several the best is the one with the largest product of what it saves in
  * time per token and in cost (chips where no price is known). */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "scalemodel/load.h"

@@ -4,10 +4,8 @@
  * take at least and then with what they take. */
 #include "load_steps.h"
 #include "serve_frontier.h"
-#include "serve_space.h"
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

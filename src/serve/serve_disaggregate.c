@@ -4,7 +4,6 @@
  * ("How To Scale Your Model", inference chapter; Zhong et al., "DistServe", 2024). */
 #include "scalemodel/load.h"
 #include "serve_frontier.h"
-#include "serve_space.h"
 #include <math.h>
 #include <string.h>
 

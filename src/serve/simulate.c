@@ -6,7 +6,6 @@
 
 #include <assert.h>
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 enum { MOST_REPLICAS = 4096, MOST_PAGE = 65536, MOST_BATCH = 1 << 20 };

@@ -1,9 +1,7 @@
 /* What is counted while a simulation runs, and what it comes to. */
-#include "percentiles.h"
 #include "simulation.h"
 #include <assert.h>
 #include <math.h>
-#include <stddef.h>
 #include <string.h>
 
 /* Percentiles from a histogram of logarithmic bins (as HdrHistogram has them). Bins are linear

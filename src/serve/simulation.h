@@ -4,8 +4,6 @@
 #include "backlog.h"
 #include "percentiles.h"
 #include "prefix_curve.h"
-#include "radix.h"
-#include "scalemodel/simulate.h"
 
 enum { SIM_NONE = -1 };
 

@@ -2,8 +2,6 @@
  * where no output is asked for, each place that partial sums can be scattered to. */
 #include "reshard.h"
 #include "notation.h"
-#include <math.h>
-#include <string.h>
 
 enum { MAX_ASSIGNMENTS = 4096, MAX_VISITS = 4096, MAX_CHOICES = SM_MAX_INDICES + 2 };
 

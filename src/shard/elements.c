@@ -1,7 +1,6 @@
 /* Elements of arrays: added in a fixed order, so that every rank gets the same bits, and converted.
  */
 #include <assert.h>
-#include <string.h>
 
 #include "float_bits.h"
 #include "scalemodel/shard.h"

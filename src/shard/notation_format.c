@@ -1,7 +1,6 @@
 /* Arrays and einsums back to text, such that parsing the text gives the same value; and the errors
  * that name a place in a notation. */
 #include "notation.h"
-#include <string.h>
 
 static void put_array(sm_sink *sink, const sm_array *array, const sm_einsum *einsum,
                       const sm_mesh *mesh) {

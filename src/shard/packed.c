@@ -6,7 +6,6 @@
  * precision has it; below the least exponent codes are whole multiples of one step. */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "float_bits.h"
 #include "scalemodel/shard.h"

@@ -2,7 +2,6 @@
  * where the axes that leave are not the minor ones, a permute comes first. */
 #include "route_parts.h"
 #include <math.h>
-#include <string.h>
 
 /* Make an axis the minor one of a dimension; false where it may not cut it. */
 static bool append(const sm_journey *j, sm_layout *l, int axis, int dim) {

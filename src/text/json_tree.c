@@ -1,6 +1,7 @@
 /* Values of JSON: found by path, read as what they should be, named in errors. */
 #include "json_tree.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* ---- finding ---- */
@@ -188,4 +189,21 @@ sm_status json_check_keys(const json_value *object, const char *const *known, si
                              advice(text, sizeof text, v->key, known, n));
     }
     return SM_OK;
+}
+
+sm_status json_expect_keys(const json_value *v, const char *expected, const char *keys) {
+    enum { MOST_KEYS = 64, ROOM = 1024 };
+    const char *known[MOST_KEYS];
+    char room[ROOM];
+    size_t n = 0;
+    sm_status status = json_expect(v, IS_OBJECT, expected);
+    if (status || !v) return status;
+    assert(strlen(keys) < ROOM);
+    for (char *at = strcpy(room, keys); at; n++) {
+        assert(n < MOST_KEYS);
+        known[n] = at;
+        at = strchr(at, '|');
+        if (at) *at++ = '\0';
+    }
+    return json_check_keys(v, known, n);
 }

@@ -74,5 +74,8 @@ sm_status json_read_counts(const json_value *value, size_t least, size_t most, i
                            int *out, int *n);
 /* *out becomes the index of one of n names; the error names the nearest. */
 sm_status json_read_choice(const json_value *value, const char *const *names, size_t n, int *out);
+/* An object whose keys are among these: json_expect_keys(v, "a step", "ask|share"). expected: what
+ * the error of another kind says; that of another key names the nearest. */
+sm_status json_expect_keys(const json_value *value, const char *expected, const char *keys);
 /* Every key must be one of n known ones; the error names the nearest. */
 sm_status json_check_keys(const json_value *object, const char *const *known, size_t n);

@@ -5,7 +5,6 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* Most words differ in their first letter. */
 static bool same(const char *text, size_t length, const char *word) {

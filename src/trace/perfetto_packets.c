@@ -69,12 +69,11 @@ static int32_t interned(sequence *s, int table, int64_t id) {
 
 /* The clock that is incremental, and where it stands. */
 static void read_clocks(sequence *s, wire snapshot) {
-    wire_field f;
-    while (wire_next(&snapshot, &f)) {
-        if (f.number != 1 || !f.is_bytes || !wire_value(f.bytes, 3, 0)) continue;
-        s->counts = wire_value(f.bytes, 1, 0);
-        s->now_ns = wire_value(f.bytes, 2, 0);
-        int64_t unit = wire_value(f.bytes, 4, 1);
+    for (wire clock; wire_each(&snapshot, 1, &clock);) {
+        if (!wire_value(clock, 3, 0)) continue;
+        s->counts = wire_value(clock, 1, 0);
+        s->now_ns = wire_value(clock, 2, 0);
+        int64_t unit = wire_value(clock, 4, 1);
         s->unit_ns = unit > 0 && unit < 1000000000 ? unit : 1;
     }
 }
@@ -180,11 +179,9 @@ bool trace_is_perfetto(const sm_source *source) {
 sm_status trace_read_perfetto(trace_build *b, const sm_source *source) {
     const unsigned char *begin = (const unsigned char *)source->text, *bad = NULL;
     perfetto p = {.b = b};
-    wire w = {begin, begin + source->length, &bad};
-    wire_field f;
+    wire w = {begin, begin + source->length, &bad}, packet;
     chrome_begin(&p.to, b, source->name, "Perfetto");
-    while (!b->status && wire_next(&w, &f))
-        if (f.number == 1 && f.is_bytes) read_packet(&p, f.bytes);
+    while (!b->status && wire_each(&w, 1, &packet)) read_packet(&p, packet);
     for (int i = 0; i < p.n; i++)
         for (int k = 0; k < TABLES; k++) sm_numbers_free(&p.list[i].interned[k]);
     if (!b->status && bad && !b->partial)

@@ -2,7 +2,6 @@
 #include "trace_build.h"
 
 #include <math.h>
-#include <string.h>
 
 enum { MOST_EVENTS = 400000000, MOST_NAMES = 1 << 26, MOST_PROGRAMS = 4096, FIRST_ROOM = 1024 };
 

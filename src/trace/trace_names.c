@@ -1,5 +1,4 @@
 /* What the names of kernels and instructions tell. */
-#include <string.h>
 
 #include "traces_format.h"
 

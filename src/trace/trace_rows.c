@@ -1,7 +1,6 @@
 /* Kernels by what launched them, collectives by what they send. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "breakdown_made.h"
 #include "traces_format.h"

@@ -115,18 +115,15 @@ static int by_text_id(const void *a, const void *b) {
 }
 
 static bool read_maps(xreader *r, wire plane) {
-    wire_field f;
     r->names = (xstat_names){-1, -1, -1, -1, -1, -1, -1, -1};
     r->aligned = false;
     r->event = sm_arena_array(r->b->arena, wire_count(plane, 4) + 1, sizeof *r->event);
     r->text = sm_arena_array(r->b->arena, wire_count(plane, 5) + 1, sizeof *r->text);
     r->events = r->texts = 0;
     if (!r->event || !r->text) return out_of_memory(r);
-    for (wire w = plane; wire_next(&w, &f);)
-        if (f.number == 5 && f.is_bytes) read_stat_name(r, f.bytes);
+    for (wire w = plane, entry; wire_each(&w, 5, &entry);) read_stat_name(r, entry);
     qsort(r->text, (size_t)r->texts, sizeof *r->text, by_text_id);
-    for (wire w = plane; wire_next(&w, &f);)
-        if (f.number == 4 && f.is_bytes) read_event_name(r, f.bytes);
+    for (wire w = plane, entry; wire_each(&w, 4, &entry);) read_event_name(r, entry);
     qsort(r->event, (size_t)r->events, sizeof *r->event, by_id);
     return true;
 }
@@ -186,13 +183,12 @@ typedef struct xplace { /* where events lie */
 static void read_times(xreader *r, const xplace *at, wire event, sm_trace_event *e) {
     uint64_t lasts = (uint64_t)number_of(event, 3), starts = 0;
     int told = 0;
-    wire_field f;
     e->start_ps = trace_time(r->b, at->begin_ns, number_of(event, 2));
-    for (wire w = event; r->names.starts >= 0 && r->names.lasts >= 0 && wire_next(&w, &f);) {
-        if (f.number != 4 || !f.is_bytes) continue;
-        int64_t stat = number_of(f.bytes, 1);
-        if (stat == r->names.starts) starts = stat_number(f.bytes), told |= 1;
-        if (stat == r->names.lasts) lasts = stat_number(f.bytes), told |= 2;
+    const bool may = r->names.starts >= 0 && r->names.lasts >= 0;
+    for (wire w = event, one; may && wire_each(&w, 4, &one);) {
+        int64_t stat = number_of(one, 1);
+        if (stat == r->names.starts) starts = stat_number(one), told |= 1;
+        if (stat == r->names.lasts) lasts = stat_number(one), told |= 2;
     }
     e->duration_ps = lasts < INT64_MAX / 4 ? (int64_t)lasts : INT64_MAX / 4;
     if (told != 3 || starts > INT64_MAX / 4) return;
@@ -226,15 +222,13 @@ static bool host_event(xreader *r, const xplace *at, wire event) {
     sm_source name = {0};
     uint64_t program = 0, ordinal = 0;
     bool runs = false;
-    wire_field f;
-    for (wire w = event; wire_next(&w, &f);) {
-        if (f.number != 4 || !f.is_bytes) continue;
-        int64_t stat = number_of(f.bytes, 1);
+    for (wire w = event, one; wire_each(&w, 4, &one);) {
+        int64_t stat = number_of(one, 1);
         if (stat == r->names.step && stat >= 0) return host_step(r, at, event);
-        if (stat == r->names.hlo_op) name = stat_text(r, f.bytes);
-        if (stat == r->names.ordinal) ordinal = stat_number(f.bytes);
+        if (stat == r->names.hlo_op) name = stat_text(r, one);
+        if (stat == r->names.ordinal) ordinal = stat_number(one);
         if (stat != r->names.program_id) continue;
-        program = stat_number(f.bytes);
+        program = stat_number(one);
         runs = true;
     }
     if (!runs || name.length == 0) return true;
@@ -273,11 +267,10 @@ static bool read_line(xreader *r, wire line, int device) {
     sm_source name = text_of(wire_message(line, 2));
     xplace at = {device < 0 ? XLINE_HOST : XLINE_OPS, device, number_of(line, 1),
                  number_of(line, 3)};
-    wire_field f;
     while (device >= 0 && at.kind < XLINE_HOST && !is(name, named[at.kind])) at.kind++;
     if (device >= 0 && at.kind == XLINE_HOST) return true;
-    while (wire_next(&line, &f))
-        if (f.number == 4 && f.is_bytes && !read_event(r, &at, f.bytes)) return false;
+    for (wire event; wire_each(&line, 4, &event);)
+        if (!read_event(r, &at, event)) return false;
     return true;
 }
 
@@ -285,17 +278,14 @@ static bool read_line(xreader *r, wire line, int device) {
 
 /* Programs are kept as statistics of event names. */
 static bool read_programs(xreader *r, wire plane) {
-    wire_field f, g;
-    for (wire w = plane; wire_next(&w, &f);) {
-        if (f.number != 4 || !f.is_bytes) continue;
-        wire metadata = wire_message(f.bytes, 2);
-        for (wire m = metadata; wire_next(&m, &g);) {
-            if (g.number != 5 || !g.is_bytes || number_of(g.bytes, 1) != r->names.hlo_proto)
-                continue;
+    for (wire w = plane, entry; wire_each(&w, 4, &entry);) {
+        wire metadata = wire_message(entry, 2);
+        for (wire m = metadata, stat; wire_each(&m, 5, &stat);) {
+            if (number_of(stat, 1) != r->names.hlo_proto) continue;
             int32_t i = named_program(r, text_of(wire_message(metadata, 2)));
-            if (i < 0) i = trace_program(r->b, (uint64_t)number_of(f.bytes, 1));
+            if (i < 0) i = trace_program(r->b, (uint64_t)number_of(entry, 1));
             if (r->b->status) return false;
-            r->b->program[i].module = text_of(wire_message(g.bytes, 6));
+            r->b->program[i].module = text_of(wire_message(stat, 6));
             r->b->program[i].module.name = r->source->name;
         }
     }
@@ -303,10 +293,9 @@ static bool read_programs(xreader *r, wire plane) {
 }
 
 static bool read_device_type(xreader *r, wire plane, int device) {
-    wire_field f;
-    for (wire w = plane; wire_next(&w, &f);)
-        if (f.number == 6 && f.is_bytes && number_of(f.bytes, 1) == r->names.device_type) {
-            sm_source text = stat_text(r, f.bytes);
+    for (wire w = plane, stat; wire_each(&w, 6, &stat);)
+        if (number_of(stat, 1) == r->names.device_type) {
+            sm_source text = stat_text(r, stat);
             r->b->device[device].name = sm_arena_copy(r->b->arena, text.text, text.length);
             if (!r->b->device[device].name) {
                 r->b->device[device].name = "";
@@ -321,7 +310,6 @@ static bool read_plane(xreader *r, wire plane) {
     sm_source name = text_of(wire_message(plane, 2));
     bool is_device = begins(name, "/device:"), host = begins(name, "/host:CPU");
     int device = -1, events = r->b->t.events, before = r->b->t.devices;
-    wire_field f;
     if (!read_maps(r, plane)) return false;
     if (begins(name, "/host:metadata")) return read_programs(r, plane);
     if (!is_device && !host) return true;
@@ -332,8 +320,8 @@ static bool read_plane(xreader *r, wire plane) {
         device = trace_device(r->b, r->file, (int)(digits(number) & INT16_MAX));
         if (device < 0 || !read_device_type(r, plane, device)) return false;
     }
-    while (wire_next(&plane, &f))
-        if (f.number == 3 && f.is_bytes && !read_line(r, f.bytes, device)) return false;
+    for (wire line; wire_each(&plane, 3, &line);)
+        if (!read_line(r, line, device)) return false;
     if (is_device && r->b->t.events == events && device == before) r->b->t.devices--;
     return true;
 }
@@ -354,10 +342,9 @@ bool sm_trace_is_xplane(const sm_source *source) {
 sm_status trace_read_xplane(trace_build *b, const sm_source *source) {
     const unsigned char *begin = (const unsigned char *)source->text, *bad = NULL;
     xreader r = {.source = source, .b = b, .file = trace_file(b, source->name, "XPlane")};
-    wire w = {begin, begin + source->length, &bad};
-    wire_field f;
-    while (!b->status && wire_next(&w, &f))
-        if (f.number == 1 && f.is_bytes && !read_plane(&r, f.bytes)) break;
+    wire w = {begin, begin + source->length, &bad}, plane;
+    while (!b->status && wire_each(&w, 1, &plane))
+        if (!read_plane(&r, plane)) break;
     if (!b->status && bad && !b->partial)
         return b->status = sm_fail(b->err, SM_BAD_INPUT,
                                    "%s: the profile is damaged or cut short at byte %zu",

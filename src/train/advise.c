@@ -1,5 +1,4 @@
 /* The one change that would help most: every candidate is priced, none is guessed. */
-#include <stdio.h>
 #include <string.h>
 
 #include "detail.h"

@@ -4,7 +4,6 @@
 #include "scalemodel/cost.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <string.h>
 
 size_t sm_codebase_count(void) { return sm_codebase_table_count; }

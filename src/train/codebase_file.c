@@ -12,7 +12,6 @@ static const char *const agains[] = {SM_COUNTED_AGAIN(X)};
 static const char *const peaks[] = {SM_COUNTED_PEAK(X)};
 #undef X
 #define COUNT_OF(list) (sizeof(list) / sizeof(list)[0])
-#define KEYS(v, list) json_check_keys(v, list, COUNT_OF(list))
 
 enum { MOST_DATED = 64, FIRST_YEAR = 1900, LAST_YEAR = 2999 };
 
@@ -50,13 +49,11 @@ static sm_status read_source(const json_value *entry, const char **out) {
 }
 
 static sm_status read_memory(const json_value *v, int before, sm_software_memory *out) {
-    static const char *const keys[] = {"from", "source",
-#define X(key, what) #key,
-                                       SM_SOFTWARE_MEMORY_NUMBERS(X) SM_SOFTWARE_MEMORY_FLAGS(X)
+#define X(key, what) "|" #key
+    sm_status status =
+        json_expect_keys(v, "what is held {...}",
+                         "from|source" SM_SOFTWARE_MEMORY_NUMBERS(X) SM_SOFTWARE_MEMORY_FLAGS(X));
 #undef X
-    };
-    sm_status status = json_expect(v, IS_OBJECT, "what is held {...}");
-    if (!status) status = KEYS(v, keys);
     if (!status) status = read_from(v, before, &out->from);
     if (!status) status = read_source(v, &out->source);
 #define X(key, what)                                                                               \
@@ -89,12 +86,10 @@ static sm_status read_peak(const json_value *v, sm_flops_count *out) {
 }
 
 static sm_status read_count(const json_value *v, int before, sm_flops_count *out) {
-    static const char *const keys[] = {"from",  "figure", "parameters",  "attention",
-                                       "again", "peak",   "all_windows", "source"};
     int of = 0, pairs = 0, again = SM_COUNTED_NOTHING;
-    sm_status status = json_expect(v, IS_OBJECT, "a count {...}");
+    sm_status status = json_expect_keys(
+        v, "a count {...}", "from|figure|parameters|attention|again|peak|all_windows|source");
     out->figure = "MFU";
-    if (!status) status = KEYS(v, keys);
     if (!status) status = read_from(v, before, &out->from);
     if (!status) status = json_read_text(json_get(v, "figure"), &out->figure);
     if (!status) status = read_word(v, "parameters", parameters, COUNT_OF(parameters), &of);
@@ -123,12 +118,11 @@ static sm_status read_dated(const json_value *v, sm_arena *arena, size_t bytes, 
 }
 
 static sm_status read_codebase(const json_value *v, sm_arena *arena, sm_codebase *out) {
-    static const char *const keys[] = {"name", "title", "software", "memory", "counts"};
     const json_value *held = json_get(v, "memory"), *counts = json_get(v, "counts");
     void *memory = NULL, *count = NULL;
     *out = (sm_codebase){.software = ""};
-    sm_status status = json_expect(v, IS_OBJECT, "a code base {...}");
-    if (!status) status = KEYS(v, keys);
+    sm_status status =
+        json_expect_keys(v, "a code base {...}", "name|title|software|memory|counts");
     if (!status) status = json_read_text(json_get(v, "name"), &out->name);
     if (!status) status = json_read_text(json_get(v, "title"), &out->title);
     if (!status) status = json_read_text(json_get(v, "software"), &out->software);

@@ -1,7 +1,6 @@
 /* Every way to split a number of chips into degrees, with a first bound for each. */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "search_space.h"
 

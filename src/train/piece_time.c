@@ -55,8 +55,9 @@ static int newest_kernel(const sm_train *t) {
     return flash_2 ? SM_ATTENTION_FLASH_2 : SM_ATTENTION_FUSED;
 }
 
-sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm_work *w,
-                                   const sm_degrees *d) {
+/* What one chip has of an attention op. */
+static sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm_work *w,
+                                          const sm_degrees *d) {
     double sequences = d->sequences / d->ways[w->batch.mask & d->sequence_axes];
     double heads = size_at(&w->batch, d) / sequences, kv_heads = size_at(&w->kv_heads, d);
     double block = t->system.chip.fabric == SM_FABRIC_TORUS ? t->software_memory.mask_block : 0;

@@ -7,11 +7,9 @@
  * x chips x peak), as in PaLM (arXiv 2204.02311, appendix B) and the book's chapter on training. */
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "detail.h"
-#include "space.h"
 
 void plan_canonical(const sm_train *t, sm_plan *plan) {
     sm_plan_settle(plan, &t->model);

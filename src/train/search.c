@@ -2,7 +2,6 @@
  * a bound. */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "search_space.h"
 

@@ -2,7 +2,6 @@
 #pragma once
 #include "scalemodel/search.h"
 #include "space.h"
-#include <stddef.h>
 
 /* A bound is a sum of other terms than the price it bounds: so much of it may be rounding. */
 #define ROUNDING 1e-12

@@ -177,9 +177,6 @@ typedef struct priced {
 } priced;
 priced piece_work_price(const sm_train *t, const variant *v, const sm_work *w, const sm_degrees *d,
                         sm_dtype dtype);
-/* What one chip has of an attention op. */
-sm_attention_shape attention_shape(const sm_train *t, const variant *v, const sm_work *w,
-                                   const sm_degrees *d);
 
 /* ---- placed collectives ---- */
 /* Of one plan, or of no placement; of a lane of a search, which meets some thousands of groups. */

@@ -3,7 +3,6 @@
 #include <assert.h>
 #include <math.h>
 
-#include "scalemodel/step.h"
 #include "space.h"
 
 /* Blocks have no memory: their data says what they are for. */

@@ -1,5 +1,4 @@
 /* A row made ready and predicted: what its kind needs is looked up once. */
-#include <stdio.h>
 #include <string.h>
 
 #include "scalemodel/load.h"

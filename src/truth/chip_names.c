@@ -2,7 +2,6 @@
 #include "measured_format.h"
 #include "scalemodel/truth.h"
 #include <ctype.h>
-#include <string.h>
 
 enum { LONGEST = 64 };
 

@@ -1,7 +1,6 @@
 /* The time of a training row that prints FLOP/s or a share of the peak and no seconds, by what its
  * source counts (codebase.h). */
 #include <math.h>
-#include <string.h>
 
 #include "truth_parts.h"
 

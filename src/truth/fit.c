@@ -1,12 +1,9 @@
 /* The fit of a calibration to measured rows, and its error on rows that it has not seen. */
 #include "measured_format.h"
-#include "scalemodel/search.h"
 #include "scalemodel/truth.h"
 #include <assert.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct fit_row {
     sm_truth_case *c;

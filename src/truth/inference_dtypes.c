@@ -1,5 +1,4 @@
 /* The number formats a row of inference ran in. */
-#include <string.h>
 
 #include "inference_parts.h"
 #include "measured_format.h"

@@ -1,5 +1,4 @@
 /* The architecture a row of inference names, as a model of the product. */
-#include <string.h>
 
 #include "inference_parts.h"
 

@@ -2,7 +2,6 @@
  * the load they are under. */
 #pragma once
 #include "scalemodel/load.h"
-#include "scalemodel/truth.h"
 #include "truth_parts.h"
 
 /* Dtypes: as stated, else what the engine does with such weights on such a chip. */

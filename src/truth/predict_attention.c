@@ -3,7 +3,6 @@
 #include "measured_format.h"
 #include "truth_parts.h"
 #include <math.h>
-#include <string.h>
 
 static const attention_phase *phase_of(const sm_attention_row *a) {
     return NAMED(measured_phases, a->phase);

@@ -3,8 +3,6 @@
 #include "measured_format.h"
 #include "truth_parts.h"
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 /* What a benchmark's name for an operation means here. */
 static const measured_collective *operation_of(const sm_collective_row *row) {

@@ -1,6 +1,5 @@
 /* A row of inference: its engines priced as `serve` prices them, under its load. */
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "inference_parts.h"

@@ -14,7 +14,6 @@
 #include "measured_format.h"
 #include "truth_parts.h"
 #include <math.h>
-#include <string.h>
 
 /* Another operation is taken to stream its bytes once. */
 static const measured_memop *operation_of(const sm_truth_row *row) {

@@ -1,5 +1,4 @@
 /* A training row: its model, machine and plan priced as `train --plan` prices them. */
-#include <stdio.h>
 #include <string.h>
 
 #include "truth_parts.h"

@@ -1,9 +1,7 @@
 /* Statistics of predictions held against measurements. */
 #include "scalemodel/truth.h"
-#include "scalemodel/search.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* A measurement at the bound differs from it by the rounding of its printed digits alone. */
 static const double rounding = 1e-9;

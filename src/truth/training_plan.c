@@ -2,7 +2,6 @@
  * degrees say. */
 #include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #include "measured_format.h"
 #include "truth_parts.h"

@@ -1,5 +1,4 @@
 /* The machine a training row ran on: nodes of chips, joined at the rate that the source states. */
-#include <stdio.h>
 
 #include "truth_parts.h"
 

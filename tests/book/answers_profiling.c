@@ -2,6 +2,7 @@
 #include "book.h"
 #include "instruments.h"
 #include "partition.h"
+#include "scalemodel/module.h"
 #include <stddef.h>
 #include <string.h>
 
@@ -72,25 +73,36 @@ static void fusion_shapes(book_item *item) {
     book_holds(item, "the axis of 8 has stride 16", axes.axes == 2 && axes.axis[1].size == 16);
 }
 
-static sm_tiled_array tiled(const char *text) {
-    sm_tiled_array array;
+typedef struct tiled {
+    double size[8], bytes, padded_bytes; /* in whole tiles; without and with them */
+} tiled;
+
+static tiled read_tiled(const char *text) {
+    tiled t = {.bytes = 0};
     sm_error err = {.status = SM_OK};
     sm_source source = sm_source_of("hlo", text);
-    sm_tiled_array_parse(&source, &array, &err);
-    return array;
+    sm_arena *arena = sm_arena_new();
+    const sm_module_shape *shape;
+    if (!sm_module_shape_parse(&source, arena, &shape, &err)) {
+        sm_module_padded(shape, t.size);
+        t.bytes = sm_module_data_bytes(shape);
+        t.padded_bytes = sm_module_bytes(shape, -1);
+    }
+    sm_arena_free(arena);
+    return t;
 }
 
 static void tile(book_item *item) {
-    sm_tiled_array a = tiled("f32[3,5]{1,0:T(2,2)}");
-    book_exactly(item, "rows", a.padded[0], 4);
-    book_exactly(item, "columns", a.padded[1], 6);
+    tiled a = read_tiled("f32[3,5]{1,0:T(2,2)}");
+    book_exactly(item, "rows", a.size[0], 4);
+    book_exactly(item, "columns", a.size[1], 6);
     book_is(item, "expansion", a.padded_bytes / a.bytes, 1.6);
 }
 
 static void tile_bf16(book_item *item) {
-    book_exactly(item, "bytes", tiled("bf16[32,32,8192]{2,1,0:T(8,128)(2,1)}").padded_bytes,
+    book_exactly(item, "bytes", read_tiled("bf16[32,32,8192]{2,1,0:T(8,128)(2,1)}").padded_bytes,
                  16777216);
-    book_exactly(item, "of [3,5]", tiled("bf16[3,5]{1,0:T(8,128)(2,1)}").padded_bytes, 2048);
+    book_exactly(item, "of [3,5]", read_tiled("bf16[3,5]{1,0:T(8,128)(2,1)}").padded_bytes, 2048);
 }
 
 static const book_answer answers[] = {

@@ -40,5 +40,25 @@ check "more values than columns" "$(table '["a", "b", "c", "d", [], true, 1]')" 
 check "a number for a word" "$(table '["a", 3]')" 'expected a word'
 check "a table without rows" "$(table '')" 'expected "row", "columns" and "rows"'
 check "a file without its header" '{"ops": {}}' 'expected "header"'
+
+# Verbs: what help says of them, with lists of options that several have.
+printf '%s' '{"columns": ["name", "kind:CLI_", "words*", "highest="], "both": [{"name": "a", "kind": "int", "highest": "MOST"}]}' >"$place/options.json"
+verb() { # NAME OPTIONS EXPECTED
+    tests=$((tests + 1))
+    printf '{"summary": "s", "notes": ["one", "two"], "options": [%s]}\n' "$2" >"$place/run-it.json"
+    found="$("$embed" verbs "$place/options.json" "$place/run-it.json" 2>&1 | tr '\n' ' ')"
+    case $found in
+    *"$3"*) echo "ok $tests - $1" ;;
+    *) failures=$((failures + 1)) && echo "not ok $tests - $1" && printf '# %s\n' "$found" ;;
+    esac
+}
+verb "a verb, and a list of options" '"both"' \
+    '{.name = "a", .kind = CLI_INT, .highest = MOST, },     {.name = NULL}, }; const cli_about verbs_run_it = { .options = run_it_options, .name = "run it", .summary = "s",'
+verb "lines of notes" '' '.notes = """one""\n" "two""\n" };'
+verb "words, and a bound" '{"name": "b", "words": ["x", "y"], "highest": 5}' \
+    '{.name = "b", .words = {(const char *const[]){"x", "y", }, 2}, .highest = 5.0, },'
+verb "words of C" '{"name": "b", "words": "names[COUNT]"}' '.words = {names, COUNT}'
+verb "a list that there is not" '"neither"' 'options.json has no such list'
+verb "a key that is no column" '{"name": "b", "least": 1}' 'this row says more than its columns are'
 echo "1..$tests"
 exit "$failures"

@@ -27,8 +27,6 @@ static void constants(sm_report *r, sm_data *object, const sm_calibration *c) {
         sm_page_row(r, meanings, info->name, info->meaning);
         sm_put(r, object, info->name, value);
     }
-    sm_report_table(r, values);
-    sm_report_table(r, meanings);
     sm_data *list = sm_put_array(r, object, "constants");
     for (int i = 0; i < SM_CONSTANT_COUNT; i++) {
         const sm_constant_info *info = sm_constant_of((sm_constant)i);
@@ -52,7 +50,6 @@ static void intervals(sm_report *r, sm_data *object, const sm_chip *chip, const 
                     n ? sm_textf(r, "%d rows", n) : "nothing: the usual");
         sm_put(r, sm_put_object(r, list, NULL), "of|lowest|highest|rows", name, low, high, n);
     }
-    sm_report_table(r, table);
 }
 
 static void softwares(sm_report *r, sm_data *object, const sm_chip *chip) {
@@ -128,7 +125,6 @@ static void catalogue(sm_report *r, const sm_chip_question *q) {
                     usd > 0.0 ? sm_textf(r, "%.2f", usd) : "-");
         sm_chip_fields(r, sm_put_object(r, chips, NULL), chip);
     }
-    sm_report_table(r, table);
 }
 
 /* ---- one chip ---- */
@@ -185,7 +181,6 @@ static void fact_rows(sm_report *r, const sm_chip *chip) {
                     sm_textf(r, "$%.2f", price->usd_per_chip_hour),
                     note_of(r, &list, price->source));
     }
-    sm_report_table(r, table);
     for (int i = 0; i < list.n; i++) sm_report_text(r, "[%d] %s", i + 1, list.text[i]);
 }
 
@@ -203,7 +198,6 @@ static void ridge_rows(sm_report *r, const sm_chip *chip) {
         for (int i = 0; i < n; i++) cells[i + 1] = sm_show_number(r, peak / feeds[i].rate->value);
         if (peak > 0.0) sm_page_cells(r, table, cells);
     }
-    sm_report_table(r, table);
 }
 
 static void link_rows(sm_report *r, const sm_chip *chip) {
@@ -222,7 +216,6 @@ static void link_rows(sm_report *r, const sm_chip *chip) {
                     feed->in_network_reduction ? "yes" : "no");
         rows++;
     }
-    if (rows) sm_report_table(r, table);
 }
 
 static void shape_text(sm_report *r, const sm_chip *chip) {

@@ -95,6 +95,7 @@ sm_status sm_chip_compare(const sm_chip_question *q, sm_report *r, sm_error *err
             if (strcmp(s.chip[i].name, s.chip[k].name) == 0)
                 return sm_fail(err, SM_USAGE, "%s is named twice", s.chip[i].name);
     for (int i = 0; i < s.n; i++) heads = sm_textf(r, "%s|>%s", heads, s.chip[i].name);
+    sm_report_heading(r, "%s and %d more", s.chip[0].name, s.n - 1);
     s.table = sm_page_table(r, NULL, heads);
     s.rows = sm_put_array(r, r->data, "rows");
     r->records = s.rows;
@@ -110,8 +111,6 @@ sm_status sm_chip_compare(const sm_chip_question *q, sm_report *r, sm_error *err
     all_feed_rows(&s);
     sm_data *chips = sm_put_array(r, r->data, "chips");
     for (int i = 0; i < s.n; i++) sm_chip_fields(r, sm_put_object(r, chips, NULL), &s.chip[i]);
-    sm_report_heading(r, "%s and %d more", s.chip[0].name, s.n - 1);
-    sm_report_table(r, s.table);
     sm_report_text(r,
                    "In parentheses: the ratio to %s. Ridge points: FLOPs per byte in bf16 from "
                    "which the math is the limit.",

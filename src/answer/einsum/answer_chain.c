@@ -97,7 +97,6 @@ static void list_rows(sm_report *r, const chain_asked *q, const listed *l) {
                     l->shape ? sm_array_notation(r, &l->shape[i], &q->chain->names, &q->m->mesh)
                              : plan->order);
     }
-    sm_report_table(r, table);
     if (l->n > shown) sm_report_text(r, "%d more; --top N shows them.", l->n - shown);
 }
 
@@ -140,7 +139,6 @@ static void show(sm_report *r, const chain_asked *q, const sm_chain_plan *best) 
             if (step->work != SM_LOCAL_NOTHING || step->way.lowering.step[s].kind != SM_STEP_EINSUM)
                 lowering_step_row(r, table, &shown, s);
     }
-    sm_report_table(r, table);
     sm_padding_told told = {.n = 0};
     for (int i = 0; i < best->steps; i++)
         sm_padding_page(r, &best->step[i].einsum, &q->m->mesh, &best->step[i].way.lowering, &told);

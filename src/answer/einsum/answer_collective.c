@@ -186,7 +186,7 @@ static const char *level_name(sm_report *r, const sm_system *system, int level) 
                  : system->level[level].name;
 }
 
-static sm_table *put_algorithms(sm_report *r, const asked *q, double bytes) {
+static void show_algorithms(sm_report *r, const asked *q, double bytes) {
     sm_data *algorithms = sm_put_array(r, r->data, "algorithms");
     sm_table *table =
         sm_page_table(r, "Algorithms, at datasheet rates",
@@ -203,7 +203,6 @@ static sm_table *put_algorithms(sm_report *r, const asked *q, double bytes) {
                     sm_show_bytes(r, link), level_name(r, &q->m.system, line->level),
                     line->book ? "book" : "");
     }
-    return table;
 }
 
 /* What V is, which the cost is a function of. */
@@ -291,7 +290,6 @@ static sm_status show_sweep(sm_report *r, asked *q, sm_error *err) {
         sm_page_cells(r, table, cells);
         put_point(r, object, q, bytes);
     }
-    sm_report_table(r, table);
     return SM_OK;
 }
 
@@ -300,7 +298,6 @@ static sm_status show_point(sm_report *r, asked *q, sm_error *err) {
     sm_status status = point_bytes(q, 0, &bytes, err);
     if (status) return status;
     put_point(r, r->data, q, bytes);
-    sm_table *algorithms = put_algorithms(r, q, bytes);
     if (q->group.size > 1) {
         sm_collective_cost cost = cost_of(q, bytes);
         sm_table *table = sm_page_table(r, NULL, "<quantity|>value|<");
@@ -318,15 +315,14 @@ static sm_status show_point(sm_report *r, asked *q, sm_error *err) {
                     cost.algorithm ? cost.algorithm : "");
         sm_page_row(r, table, "busiest link", sm_show_bytes(r, cost.bytes_busiest_link),
                     level_name(r, &q->m.system, cost.level));
-        sm_report_table(r, table);
         if (q->s.has_array)
             sm_padding_of_array(r, &q->s.holder, &q->s.holder.in[0], &q->m.mesh,
                                 &(sm_padding_told){.n = 0});
         sm_report_text(r, "Bound by %s.", bound_of(&cost));
-        sm_report_table(r, algorithms);
     } else {
         sm_report_text(r, "Nothing to send: the group is one chip.");
     }
+    show_algorithms(r, q, bytes);
     if (q->in.explain) explain(r, q, bytes);
     return SM_OK;
 }

@@ -73,7 +73,6 @@ static void notation_rows(sm_report *r, const asked *q, const sm_alternative *be
                                                        : sm_collective_name(step->op);
         sm_page_row(r, table, op, sm_step_notation(r, &q->einsum, &q->m.mesh, lowering, s));
     }
-    sm_report_table(r, table);
     if (lowering->parts == 0) return;
     sm_lowering_mesh(lowering, &q->m.mesh, &parts);
     sm_mesh_format(&parts, text, sizeof text);
@@ -119,7 +118,6 @@ static void alternative_rows(sm_report *r, const asked *q, const sm_ranking *fou
                                words};
         sm_page_cells(r, table, cells);
     }
-    sm_report_table(r, table);
     if (found->n > shown) sm_report_text(r, "%d more; --top N shows them.", found->n - shown);
 }
 
@@ -180,7 +178,6 @@ static void show(sm_report *r, const asked *q, const sm_ranking *found) {
     sm_table *table = sm_page_table(r, NULL, "<step|>bytes|>lower|>expected|<");
     const lowering_shown shown = shown_of(q, best);
     for (int s = 0; s < best->lowering.steps; s++) lowering_step_row(r, table, &shown, s);
-    sm_report_table(r, table);
     notation_rows(r, q, best);
     total_rows(r, q, best);
     alternative_rows(r, q, found);

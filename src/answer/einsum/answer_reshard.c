@@ -263,7 +263,6 @@ static void show_one(sm_report *r, const resharding *c) {
         if (++shown < moves)
             between = sm_textf(r, "%s%s%s", between, between[0] ? ", then " : "", spec_of(r, to));
     }
-    sm_report_table(r, table);
     if (way->parts)
         sm_report_text(r, "Its steps are on parts of axes: name the mesh by these parts.");
     else if (moves > 1)

@@ -254,7 +254,6 @@ static sm_status show_sweep(sm_report *r, asked *q, sm_error *err) {
         cells[n++] = bound_of(&at);
         sm_page_cells(r, table, cells);
     }
-    sm_report_table(r, table);
     return SM_OK;
 }
 
@@ -285,7 +284,6 @@ static sm_status show_point(sm_report *r, asked *q, sm_error *err) {
     sm_page_row(r, table, "expected", sm_show_seconds(r, point.expected_s),
                 "with tiles, efficiency and launch");
     sm_page_row(r, table, "upper bound", sm_show_seconds(r, point.upper_s), "nothing overlaps");
-    sm_report_table(r, table);
     sm_report_text(r, "Bound by %s.", bound_of(&point));
     if (q->in.explain) explain(r, q, &point);
     return SM_OK;

@@ -24,7 +24,6 @@ void lowering_total_rows(sm_report *r, const lowering_totals *t) {
                 "nothing overlaps, with efficiency");
     sm_page_row(r, table, "peak memory", sm_show_bytes(r, t->peak_bytes),
                 "of the arrays alive at once");
-    sm_report_table(r, table);
     sm_report_text(r, "Bound by %s.", lowering_bound(t->math_s, t->memory_s, t->network_s));
 }
 

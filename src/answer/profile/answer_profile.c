@@ -57,14 +57,14 @@ static sm_status others(const sm_profile_question *q, const profile_file *what, 
         const sm_profile *p = what->profile;
         sm_status status = i ? profile_on(q, what, i, r->arena, &p, err) : SM_OK;
         if (status) return status;
-        sm_page_row(r, table, p->system->text, sm_show_seconds(r, p->time.expected_s),
-                    sm_show_seconds(r, p->time.lower_s), sm_show_percent(r, profile_mfu(p)),
-                    sm_show_seconds(r, p->time.exposed_s), sm_show_bytes(r, p->peak_bytes));
+        if (q->systems > 1)
+            sm_page_row(r, table, p->system->text, sm_show_seconds(r, p->time.expected_s),
+                        sm_show_seconds(r, p->time.lower_s), sm_show_percent(r, profile_mfu(p)),
+                        sm_show_seconds(r, p->time.exposed_s), sm_show_bytes(r, p->peak_bytes));
         sm_put(r, sm_put_object(r, list, NULL), "system|lower_s|expected_s|upper_s|mfu|exposed_s",
                p->system->text, p->time.lower_s, p->time.expected_s, p->time.upper_s,
                profile_mfu(p), p->time.exposed_s);
     }
-    if (q->systems > 1) sm_report_table(r, table);
     return SM_OK;
 }
 
@@ -141,7 +141,6 @@ static void programs(sm_report *r, const profile_file *what) {
             sm_page_row(r, table, p->name, sm_show_number(r, p->runs),
                         sm_show_seconds(r, p->seconds / p->runs), sm_show_seconds(r, p->seconds));
     }
-    sm_report_table(r, table);
 }
 
 /* Another file beside this one. */

@@ -52,9 +52,6 @@ const char *profile_share(sm_report *r, double part, double whole);
 void profile_tell_findings(sm_report *r, const sm_profile_finding *finding, int n, const char *of,
                            const char *before, double whole_s);
 
-/* a + b, of which each may be missing (NAN). */
-double profile_sum(double a, double b);
-
 /* A file of the question, read and priced. */
 typedef struct profile_file {
     const char *name; /* of the file */
@@ -83,9 +80,6 @@ typedef struct profile_side {
 } profile_side;
 /* Add a part; a failed allocation marks the report. */
 void profile_add_part(sm_report *r, profile_side *side, profile_part part);
-/* The step of a file, as measured or as expected: kernels by kind and place, collectives by what
- * they are, and a part for the rest. */
-void profile_side_of(sm_report *r, const profile_file *file, bool measured, profile_side *side);
 /* The differences, second - first, as page and data: by kind so many, and by place the `top`
  * largest (0: not by place). */
 enum { PROFILE_ALL_KINDS = 64 };

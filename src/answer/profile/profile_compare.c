@@ -23,7 +23,10 @@ static const char *collective_kind(sm_report *r, const sm_profile *p,
                     sm_axes_words(r, &p->mesh, c->axes));
 }
 
-void profile_side_of(sm_report *r, const profile_file *file, bool measured, profile_side *side) {
+/* The step of a file, as measured or as expected: kernels by kind and place, collectives by what
+ * they are, and a part for the rest. */
+static void profile_side_of(sm_report *r, const profile_file *file, bool measured,
+                            profile_side *side) {
     const sm_profile *p = file->profile;
     const profile_rows *rows = &file->rows;
     double sum = 0;
@@ -188,7 +191,6 @@ static void page_table(sm_report *r, const char *title, const profile_side *side
         put_row(r, table, places, &rest, difference(&total));
     }
     put_row(r, table, places, &total, difference(&total));
-    sm_report_table(r, table);
 }
 
 static void put_data(sm_report *r, const profile_side *side[2]) {
@@ -248,7 +250,6 @@ void profile_compare_work(sm_report *r, const profile_side *side[2]) {
         sm_page_row(r, table, c->kind, shown[0], runs[0], shown[1], runs[1],
                     both ? sm_show_number(r, amount[1] / amount[0]) : "-");
     }
-    sm_report_table(r, table);
 }
 
 void profile_compare_sent(sm_report *r, const profile_side *side[2], int top) {
@@ -270,7 +271,6 @@ void profile_compare_sent(sm_report *r, const profile_side *side[2], int top) {
         sm_page_row(r, table, c->kind, c->place, about, runs[0], runs[1]);
         shown++;
     }
-    if (shown) sm_report_table(r, table);
 }
 
 void profile_against(sm_report *r, const profile_file *this, const profile_file *other, int top) {

@@ -49,7 +49,6 @@ static void measured(sm_report *r, const sm_profile *p) {
         if (part[i].seconds > 0)
             sm_page_row(r, table, part[i].name, sm_show_seconds(r, part[i].seconds),
                         profile_share(r, part[i].seconds, isnan(m->step_s) ? parts : m->step_s));
-    sm_report_table(r, table);
 }
 
 static void where(sm_report *r, const sm_profile *p, const profile_rows *rows) {
@@ -67,7 +66,6 @@ static void where(sm_report *r, const sm_profile *p, const profile_rows *rows) {
     if (t->copies_s > 0)
         sm_page_row(r, table, "copies waited for", sm_show_seconds(r, t->copies_s),
                     profile_share(r, t->copies_s, t->expected_s), "", "");
-    sm_report_table(r, table);
     if (p->collectives)
         sm_report_text(r, "Communication hidden behind compute: %s.",
                        sm_show_seconds(r, t->overlapped_s));
@@ -99,7 +97,6 @@ static void kernels(sm_report *r, const sm_profile *p, const profile_rows *rows,
             sm_page_row(r, table, place, profile_kind_names[row->kind], runs, expected, share,
                         roofline, bound);
     }
-    sm_report_table(r, table);
 }
 
 static void collectives(sm_report *r, const sm_profile *p, const profile_rows *rows, int top) {
@@ -124,7 +121,6 @@ static void collectives(sm_report *r, const sm_profile *p, const profile_rows *r
                         expected, exposed);
         else sm_page_row(r, table, op, over, place, runs, sent, expected, exposed);
     }
-    sm_report_table(r, table);
 }
 
 static void memory(sm_report *r, const sm_profile *p) {

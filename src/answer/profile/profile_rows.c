@@ -125,7 +125,8 @@ static int by_time(const void *a, const void *b) {
     return s != t ? (s < t ? 1 : -1) : by_place(a, b);
 }
 
-double profile_sum(double a, double b) { return isnan(a) ? b : isnan(b) ? a : a + b; }
+/* a + b, of which each may be missing (NAN). */
+static double profile_sum(double a, double b) { return isnan(a) ? b : isnan(b) ? a : a + b; }
 
 static void merge(profile_row *to, const profile_row *from) {
     if (from->longest_s > to->longest_s) {

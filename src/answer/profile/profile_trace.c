@@ -77,7 +77,6 @@ static void where(sm_report *r, const sm_trace_breakdown *b) {
             sm_page_row(r, table, sm_time_part_name((sm_time_part)i),
                         sm_show_seconds(r, b->mean.part_s[i]),
                         profile_share(r, b->mean.part_s[i], step));
-    sm_report_table(r, table);
     if (comm > 0)
         sm_report_text(r, "Communication: %s, of which %s hide behind compute (%s).",
                        sm_show_seconds(r, comm), sm_show_seconds(r, b->mean.overlapped_s),
@@ -130,7 +129,6 @@ static void devices(sm_report *r, const sm_trace_breakdown *b, int top) {
                                sm_show_seconds(r, d->wait_s)};
         sm_page_cells(r, table, cells);
     }
-    sm_report_table(r, table);
     if (waits) tell_waits(r, b);
     else tell_slow(r, b);
 }
@@ -155,7 +153,6 @@ static void kernels(sm_report *r, const sm_profile_ran *p, int top) {
             isnan(p->lower_s[i]) ? "" : profile_share(r, p->lower_s[i], row->seconds)};
         sm_page_cells(r, table, cells);
     }
-    sm_report_table(r, table);
 }
 
 static void collectives(sm_report *r, const sm_profile_ran *p, int top) {
@@ -185,7 +182,6 @@ static void collectives(sm_report *r, const sm_profile_ran *p, int top) {
         if (!link) cells[7] = sm_show_seconds(r, row->exposed_s / steps);
         sm_page_cells(r, table, cells);
     }
-    sm_report_table(r, table);
 }
 
 /* ---- data ---- */
@@ -278,7 +274,6 @@ static sm_status against(const sm_profile_question *q, const sm_profile_ran *p, 
     sm_page_row(r, table, "step", sm_show_seconds(r, seconds_of(a)),
                 sm_show_seconds(r, seconds_of(b)),
                 sm_show_seconds(r, seconds_of(b) - seconds_of(a)));
-    sm_report_table(r, table);
     sm_data *object = sm_put_object(r, r->data, "against");
     sm_put(r, object, "step_s", seconds_of(b));
     put_step(r, object, b);

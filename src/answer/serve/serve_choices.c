@@ -1,6 +1,5 @@
 /* serve_choices: the frontier over all combinations of types of weights, cache and compute. */
 #include "serve_asked.h"
-#include <string.h>
 
 /* ---- searching ---- */
 

@@ -52,7 +52,6 @@ static void names_page(sm_report *r, const named_plans *names) {
     sm_table *t = sm_page_table(r, NULL, "<plan|<is");
     for (size_t i = 0; i < names->n; i++)
         sm_page_row(r, t, sm_textf(r, "%c", (int)('a' + i)), names->words[i]);
-    sm_report_table(r, t);
 }
 
 /* Of a long frontier every k-th point, both ends included. */
@@ -77,7 +76,6 @@ static void frontier_page(sm_report *r, const sm_serving_found *a) {
                     usd > 0 ? sm_show_usd(r, usd) : "-", sm_serve_bound_name(p->decode.bound),
                     name_plan(r, &names, plan));
     }
-    sm_report_table(r, t);
     names_page(r, &names);
     if (rows < found->n)
         sm_report_text(r, "%zu of %zu points; --json has all, --top shows more.", rows, found->n);
@@ -114,7 +112,6 @@ static void shares_page(sm_report *r, const sm_serve_asked *q) {
                     usd > 0 ? sm_show_usd(r, usd) : "-",
                     name_plan(r, &names, sm_serve_plan_words(r, q->in.system, &p->plan)));
     }
-    sm_report_table(r, t);
     names_page(r, &names);
 }
 
@@ -232,7 +229,6 @@ static void batches_page(sm_report *r, const sm_serving_found *a) {
         step_row(r, t, cell, scans ? 2 : 3, &p->decode, scans,
                  sm_show_number(r, p->tokens_per_s_per_chip));
     }
-    sm_report_table(r, t);
 }
 
 /* The library words reasons as parts of a sentence; a name at its start stays as it is. */
@@ -278,7 +274,6 @@ static void best_page(sm_report *r, const sm_serving_found *a) {
         const char *cell[SM_PAGE_COLUMNS] = {names[i], bound, expected};
         step_row(r, t, cell, scans ? 2 : 3, step[i], scans, NULL);
     }
-    sm_report_table(r, t);
     sm_bar_part parts[] = {{"params", a->best->memory.params},
                            {"KV cache", a->best->memory.kv},
                            {"activations", a->best->memory.activations},
@@ -343,7 +338,6 @@ static void pools_page(sm_report *r, const sm_serving_found *a) {
     sm_page_row(r, t, "decode", sm_show_exact(r, p->decode.chips),
                 sm_show_exact(r, p->decode.batch), sm_show_seconds(r, p->decode.decode.expected_s),
                 sm_serve_plan_words(r, s, &p->decode.plan));
-    sm_report_table(r, t);
     sm_report_text(
         r,
         "%s prefill chips for each decode chip. The cache of a request, %s, moves in "

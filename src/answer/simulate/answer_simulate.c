@@ -159,7 +159,6 @@ static void show_cache(sm_report *r, const sm_simulate_asked *q) {
                     sm_show_bytes(r, all[k].tokens * q->engine.kv_bytes_per_token),
                     sm_show_percent(r, all[k].found));
     }
-    sm_report_table(r, t);
 }
 
 /* The series in at most eight rows, each an average. */
@@ -182,7 +181,6 @@ static void tell_series(sm_report *r, const sm_simulated *s) {
                     sm_show_number(r, sum.running), sm_show_percent(r, sum.kv_occupancy),
                     sm_show_percent(r, sum.utilisation));
     }
-    sm_report_table(r, t);
 }
 
 /* Of one replica: requests in it on average. */
@@ -257,7 +255,6 @@ static void show_told(sm_report *r, const sm_simulated *s) {
             const char *key = told_by(&all[i], tool, &value);
             if (key) sm_page_row(r, t, i ? "" : name, all[i].what, key, sm_show_number(r, value));
         }
-    sm_report_table(r, t);
     sm_report_text(r, "All of them count from when a client sends a request: a wait for a free "
                       "client is in none. The time per token is (request - first token) / (tokens "
                       "- 1): without the first.");
@@ -281,7 +278,6 @@ static void show_classes(sm_report *r, const sm_simulate_asked *q) {
                         ? sm_show_percent(r, c->within_slo)
                         : "-");
     }
-    sm_report_table(r, t);
 }
 
 static void show_answer(sm_report *r, const sm_simulate_asked *q) {
@@ -328,7 +324,6 @@ static void show_answer(sm_report *r, const sm_simulate_asked *q) {
     put_row(r, t, "time to first token", &q->result.ttft_s);
     put_row(r, t, "time per output token", &q->result.tpot_s);
     put_row(r, t, "end to end", &q->result.e2e_s);
-    sm_report_table(r, t);
     show_classes(r, q);
     show_cache(r, q);
     sm_evidence_page(r, &asked, &near);

@@ -151,13 +151,16 @@ static void put_count(sm_report *r, sm_data *object, const asked_mfu *q, const s
     sm_put(r, object, "source", c->source);
 }
 
+static const char *name_of(sm_report *r, const sm_codebase *base, const sm_flops_count *c) {
+    return base->counts > 1 ? sm_textf(r, "%s@%s", base->name, month(r, c->from)) : base->name;
+}
+
 static void count_row(sm_report *r, const asked_mfu *q, const sm_codebase *base, int i,
-                      sm_table *table, sm_table *sources, sm_data *list) {
+                      sm_table *table, sm_data *list) {
     const sm_flops_count *c = &base->count[i];
     char words[WORDS_ROOM];
     told t = tell(r, q, c);
-    const char *name = base->name, *since = month(r, c->from);
-    if (base->counts > 1) name = sm_textf(r, "%s@%s", base->name, since);
+    const char *name = name_of(r, base, c), *since = month(r, c->from);
     sm_data *object = sm_put_object(r, list, NULL);
     sm_put(r, object, "codebase", base->name);
     sm_put(r, object, "title", base->title);
@@ -172,7 +175,13 @@ static void count_row(sm_report *r, const asked_mfu *q, const sm_codebase *base,
         sm_page_row(r, table, name, sm_show_count(r, t.flops),
                     t.peak > 0 ? sm_show_rate(r, t.peak, "FLOP/s") : "-", c->figure,
                     sm_textf(r, "%s", sm_flops_count_words(c, words, sizeof words)));
-    sm_page_row(r, sources, name, c->source);
+}
+
+/* Those of the question, then those that are shipped; NULL behind them. */
+static const sm_codebase *base_at(const asked_mfu *q, size_t i) {
+    if (i < q->in.n_codebases) return &q->in.codebases[i];
+    i -= q->in.n_codebases;
+    return i < sm_codebase_count() ? sm_codebase_at(i) : NULL;
 }
 
 static void every_count(sm_report *r, const asked_mfu *q) {
@@ -182,16 +191,15 @@ static void every_count(sm_report *r, const asked_mfu *q) {
                                                 "<count|>FLOPs/token|>peak|<as|<counts");
     sm_table *sources = sm_page_table(r, "Where each says so", "<count|<source");
     sm_data *list = sm_put_array(r, r->data, "counts");
-    for (size_t i = 0; i < q->in.n_codebases + sm_codebase_count(); i++) {
-        const sm_codebase *base =
-            i < q->in.n_codebases ? &q->in.codebases[i] : sm_codebase_at(i - q->in.n_codebases);
-        for (int k = 0; k < base->counts; k++) count_row(r, q, base, k, table, sources, list);
-    }
-    sm_report_table(r, table);
+    const sm_codebase *base;
+    for (size_t i = 0; (base = base_at(q, i)) != NULL; i++)
+        for (int k = 0; k < base->counts; k++) count_row(r, q, base, k, table, list);
     sm_report_text(r, "A month says since when; %s.%s",
                    "'NAME@2025-06' is how it counted then, without a month how it counts today",
                    q->in.explain ? "" : " --explain names the source of each.");
-    if (q->in.explain) sm_report_table(r, sources);
+    for (size_t i = 0; q->in.explain && (base = base_at(q, i)) != NULL; i++)
+        for (int k = 0; k < base->counts; k++)
+            sm_page_row(r, sources, name_of(r, base, &base->count[k]), base->count[k].source);
 }
 
 /* ---- the page ---- */
@@ -221,7 +229,6 @@ static void speed(sm_report *r, const asked_mfu *q) {
                          sm_show_exact(r, system->chips), system->chips == 1 ? "" : "s"));
     sm_page_row(r, table, "tokens/s", sm_show_count(r, all),
                 sm_textf(r, "%s of a chip", sm_show_count(r, q->tokens_per_s)));
-    sm_report_table(r, table);
     sm_put(r, r->data, "step_time_s|tokens_per_s|tokens_per_s_per_chip", q->batch / all, all,
            q->tokens_per_s);
 }

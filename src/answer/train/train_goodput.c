@@ -113,7 +113,6 @@ static void known_rate(const run *x, double rate, const char *source) {
     part(x, table, "done again", g.lost_s, g.total_s, "since the last checkpoint");
     part(x, table, "with", g.total_s, g.total_s,
          sm_textf(r, "goodput %s", sm_show_percent(r, goodput(x, &g))));
-    sm_report_table(r, table);
     if (rate > 0.0)
         sm_report_text(r,
                        "A chip is interrupted once in %s (%.3g per chip and hour, %s), %d of them "
@@ -160,7 +159,6 @@ static void curve(const run *x) {
                     sm_show_percent(r, goodput(x, &g)), usd_text(x, g.total_s));
         put_goodput(x, sm_put_object(r, list, NULL), rate, &g);
     }
-    sm_report_table(r, table);
     sm_report_text(r,
                    "No source tells how often a run on %s is interrupted; --failures RATE does, "
                    "per chip and hour. Of others it is known:%s.",

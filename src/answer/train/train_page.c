@@ -66,7 +66,6 @@ static void mesh_rows(sm_report *r, const sm_plan_detail *detail) {
     for (int i = 0; i < detail->axes; i++)
         sm_page_row(r, table, detail->axis[i].name, sm_textf(r, "%d", detail->axis[i].size),
                     detail->axis[i].on);
-    sm_report_table(r, table);
 }
 
 static const char *whose_price(const sm_train_asked *q) {
@@ -133,7 +132,6 @@ static void time_rows(sm_report *r, const sm_plans_shown *plans, const sm_price_
     sm_page_row(r, table, "tokens/s", sm_show_count(r, price->tokens_per_s_per_chip * price->chips),
                 sm_textf(r, "%s per chip", sm_show_count(r, price->tokens_per_s_per_chip)));
     run_rows(r, table, q, price);
-    sm_report_table(r, table);
     sm_bound_note(r, q->in.calibration, "the step", price->lower_s, price->expected_s);
     constants_line(r, q, price);
     sm_evidence_page(r, &asked, &near);
@@ -186,7 +184,6 @@ static void memory_of_stages(sm_report *r, const sm_plan_detail *detail) {
                     sm_show_bytes(r, m->optimizer), sm_show_bytes(r, m->activations),
                     sm_show_bytes(r, m->buffers), sm_show_bytes(r, m->total));
     }
-    sm_report_table(r, table);
 }
 
 static void memory_bar(sm_report *r, const sm_plan *plan, const sm_memory *m) {
@@ -258,7 +255,6 @@ static void collective_rows(sm_report *r, const sm_plan_detail *detail) {
                     sm_show_count(r, line[i].count), sm_show_bytes(r, line[i].bytes),
                     sm_show_seconds(r, line[i].time_s), sm_show_seconds(r, line[i].exposed_s));
     }
-    sm_report_table(r, table);
     if (n > TOP_COLLECTIVES)
         sm_report_text(r, "And %d more; --json has them all.", n - TOP_COLLECTIVES);
 }
@@ -277,7 +273,6 @@ static void other_rows(sm_report *r, const sm_plans_shown *plans) {
                     sm_show_percent(r, price->mfu), sm_show_bytes(r, price->memory.total),
                     sm_train_bound(r, plans->q->system, price), plans->plan[i].text);
     }
-    sm_report_table(r, table);
     sm_indistinguishable_line(r, plans);
 }
 
@@ -374,7 +369,6 @@ void sm_train_page(sm_report *r, const sm_plans_shown *plans) {
     part_row(r, table, "bubble", b->bubble, whole, "stages that wait for others");
     part_row(r, table, "optimizer", b->optimizer, whole, "the update of the weights");
     part_row(r, table, "other", b->other, whole, "data loading and host gaps");
-    sm_report_table(r, table);
     memory_bar(r, best->plan, &price->memory);
     buffers(r, &price->memory);
     memory_of_stages(r, &best->detail);

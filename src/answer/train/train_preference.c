@@ -262,7 +262,6 @@ static void phases_page(iteration *x, sm_data *object) {
     row(x, t, list, "training", x->train_s, sm_textf(r, "%sthe plan", times));
     row(x, t, list, "critic", x->critic_s, sm_textf(r, "%s%s", times, x->critic.plan));
     row(x, t, list, "weights", x->sync_s, "from training to the engines");
-    sm_report_table(r, t);
 }
 
 static void memory_lines(iteration *x, sm_data *object) {

@@ -4,7 +4,6 @@
 #include "train_asked.h"
 
 #include <math.h>
-#include <string.h>
 
 /* ---- plans that a framework can run ---- */
 

@@ -123,9 +123,6 @@ static void pareto_rows(sm_report *r, const sm_train_sweep *w, const bool *pays)
         point_row(r, w, first, p, numbers);
         sm_page_row(r, plans, sm_textf(r, "%d", p->best.detail.price.chips), p->best.text);
     }
-    if (!first) return;
-    sm_report_table(r, numbers);
-    sm_report_table(r, plans);
 }
 
 sm_status sm_train_sizes(sm_train_asked *q, sm_report *r, sm_error *err) {

@@ -39,6 +39,5 @@ sm_status sm_train_softwares(sm_report *r, const sm_train_asked *q, sm_train *tr
         if (!status) software_row(r, table, list, &asked, &price);
     }
     sm_train_with_software(q, train);
-    if (!status) sm_report_table(r, table);
     return status;
 }

@@ -90,7 +90,6 @@ sm_status sm_train_what_if(const sm_train_asked *q, sm_train *train, const sm_pl
                     sm_textf(r, "%.1f %%", 100.0 * (1.0 - anew.price->expected_s / now)),
                     sm_show_percent(r, anew.price->mfu), words);
     }
-    sm_report_table(r, table);
     return SM_OK;
 }
 
@@ -201,7 +200,6 @@ sm_status sm_train_sensitivity(const sm_train_asked *q, sm_train *train, const s
                     sm_textf(r, "%s%s", sm_show_seconds(r, s.twice_s), half ? " at half" : ""),
                     sm_textf(r, "%.1f %%", 100.0 * (1.0 - s.twice_s / now)), help[i]);
     }
-    sm_report_table(r, table);
     sm_report_text(r,
                    "Elasticity: %% of step time, and of cost, for each %% more of it, same "
                    "plan; tokens/s change by as much the other way. -10 %%: at so much of it the "

@@ -87,6 +87,5 @@ sm_status sm_train_why(const sm_train_asked *q, sm_train *train, const sm_plan_s
                 &found, why);
         }
     }
-    if (!status) sm_report_table(r, table);
     return status;
 }

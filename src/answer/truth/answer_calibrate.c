@@ -284,7 +284,6 @@ static void error_rows(sm_report *r, const sm_fitting *q, const char *what, bool
                         sm_show_exact(r, (double)list[g].rows), sm_show_percent(r, median),
                         sm_show_percent(r, p90));
     }
-    sm_report_table(r, table);
     if (n > MOST_GROUPS) sm_report_text(r, "... and %zu more.", n - MOST_GROUPS);
 }
 
@@ -344,7 +343,6 @@ static void outlier_rows(sm_report *r, const sm_fitting *q) {
                         sm_show_seconds(r, f->row->measured_s * (1.0 + f->in_sample)),
                         sm_textf(r, "%+.1f %%", 100.0 * f->in_sample));
     }
-    sm_report_table(r, table);
     if (shown > MOST_OUTLIERS) sm_report_text(r, "... and %d more.", shown - MOST_OUTLIERS);
 }
 
@@ -421,7 +419,6 @@ static void sm_fitting_page(sm_report *r, const sm_fitting *q) {
         sm_put(r, sm_put_object(r, list, NULL), "name|before|after|relative_deviation|identified",
                name, c->before, c->after, c->deviation, c->identified);
     }
-    sm_report_table(r, table);
     error_lines(r, q);
     error_rows(r, q, "source", true);
     error_rows(r, q, "model", false);

@@ -88,7 +88,6 @@ static void tell(support *s, sm_evidence_use use) {
         sm_page_cells(r, t, cell);
         sm_evidence_fields(r, sm_put_object(r, list, NULL), &near[i]);
     }
-    sm_report_table(r, t);
     if (n > 0) sm_evidence_page(r, &asked, &near[0]);
     if (n > 0 && isfinite(near[0].error)) s->near_enough = true;
     constants_line(s, use);

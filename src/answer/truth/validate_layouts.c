@@ -2,7 +2,6 @@
  * them as they were measured, and what would trusting our best have cost? */
 #include "validated.h"
 #include <math.h>
-#include <string.h>
 
 enum { LEAST_LAYOUTS = 8 };
 /* Two releases of one software differ by so much on one configuration, in the median. */
@@ -89,7 +88,6 @@ static bool add_sweeps(sm_report *r, const sm_validation *v, sm_member *m, size_
         k->lost[k->sweeps++] = lost;
     }
     if (k->sweeps == 0) return true;
-    if (table) sm_report_table(r, table);
     double mean = 0.0;
     for (size_t i = 0; i < k->sweeps; i++) mean += k->lost[i] / (double)k->sweeps;
     sm_data *object = sm_put_object(r, r->data, "ranking");

@@ -88,7 +88,6 @@ static void add_verdicts(sm_report *r, const sm_validation *v) {
         sm_page_row(r, table, "  of them from the sources above",
                     sm_show_exact(r, (double)n.twins_refused),
                     sm_show_exact(r, (double)n.twins_passed));
-    if (table) sm_report_table(r, table);
     sm_report_text(r, "%s of the verdicts are right.", sm_show_percent(r, right));
     if (n.twins_passed + n.twins_refused)
         sm_report_text(r, "Of the sources that report both: %s.",
@@ -167,7 +166,6 @@ static void add_peaks(sm_report *r, const sm_validation *v, const sm_member *m, 
         sm_put(r, entry, "source", m[i].key);
         put_peak(r, entry, &some);
     }
-    if (table) sm_report_table(r, table);
 }
 
 void sm_validate_memory(sm_report *r, const sm_validation *v) {

@@ -45,5 +45,4 @@ void sm_put_by_quantity(sm_report *r, const sm_validation *v, sm_data *summary) 
                     sm_signed_percent(r, s.bias), sm_show_percent(r, s.coverage),
                     sm_show_exact(r, (double)s.below_lower));
     }
-    if (table) sm_report_table(r, table);
 }

@@ -156,7 +156,6 @@ static void add_groups(sm_report *r, const sm_validation *v, sm_data *by, int d,
                         sm_show_percent(r, g.group[i].stats.coverage),
                         sm_show_exact(r, (double)g.group[i].stats.below_lower));
         }
-        if (table) sm_report_table(r, table);
         if (g.n > most)
             sm_report_text(r, "and %zu more with fewer rows; --by %s shows all", g.n - most,
                            sm_validate_groups[d]);
@@ -186,7 +185,6 @@ static void add_apart(sm_report *r, const sm_validation *v) {
         sm_page_row(r, table, sm_show_exact(r, (double)(j - i)), m[i].key);
         sm_put(r, sm_put_object(r, list, NULL), "because|n", m[i].key, (double)(j - i));
     }
-    if (table) sm_report_table(r, table);
 }
 
 /* ---- all together ---- */
@@ -211,7 +209,6 @@ void sm_validate_stats(sm_report *r, const sm_validation *v) {
     sm_page_row(r, table, "in the interval", sm_show_percent(r, s.coverage), "80 % is meant");
     sm_page_row(r, table, "below lower", sm_show_exact(r, (double)s.below_lower),
                 "measured faster than the bound");
-    if (table) sm_report_table(r, table);
     sm_put_by_quantity(r, v, summary);
     sm_data *groups = sm_put_object(r, r->data, "by");
     int n = v->in.n_by > 0 ? v->in.n_by : USUAL_DIMENSIONS;

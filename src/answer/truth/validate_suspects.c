@@ -31,6 +31,5 @@ void sm_validate_suspects(sm_report *r, const sm_validation *v) {
         }
         while (at < v->n && v->row[at].truth == truth) at++;
     }
-    if (table && n) sm_report_table(r, table);
     if (n > MOST_SHOWN) sm_report_text(r, "and %zu more; --json lists all", n - MOST_SHOWN);
 }

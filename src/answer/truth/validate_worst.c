@@ -49,7 +49,6 @@ static void add_below(sm_report *r, const sm_validation *v) {
         put_row(r, list, v, c);
         if (n++ < MOST_BELOW_SHOWN) show_row(r, table, v, c);
     }
-    if (table && n) sm_report_table(r, table);
     if (n > MOST_BELOW_SHOWN) sm_report_text(r, "and %zu more", n - MOST_BELOW_SHOWN);
 }
 
@@ -101,6 +100,5 @@ sm_status sm_validate_worst(sm_report *r, const sm_validation *v, size_t most, s
         put_row(r, array, v, &v->row[list[i].at]);
         show_row(r, table, v, &v->row[list[i].at]);
     }
-    if (table && n) sm_report_table(r, table);
     return v->in.explain && n ? explain(r, v, list, n, err) : SM_OK;
 }

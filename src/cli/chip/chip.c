@@ -6,16 +6,6 @@ typedef struct chip_options {
     const char *software;
 } chip_options;
 
-static const cli_option chip_table[] = {
-    {"calibration", 0, CLI_FLAG, offsetof(chip_options, calibration),
-     .help =
-         "the constants that turn datasheet bounds into expected times, and where they come from"},
-    {"software", 0, CLI_TEXT, offsetof(chip_options, software), "NAME",
-     .help = "with --calibration: the constants of this software generation",
-     .default_says = "the chip's usual"},
-    {.name = NULL},
-};
-
 static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {
     const chip_options *options = call->values;
     bool named = call->positionals > 0, several = call->positionals > 1;
@@ -50,12 +40,9 @@ static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb cli_chip = {
-    .name = "chip",
-    .summary = "the catalogue of chips; one chip in full, with sources; or several",
-    .arguments = "[CHIP...]",
+    .about = &verbs_chip,
+    CLI_VALUES(chip_options, CLI_AT(chip_options, "calibration", calibration),
+               CLI_AT(chip_options, "software", software)),
     .most = SM_MAX_CHIPS_COMPARED,
-    .options = chip_table,
-    .values_bytes = sizeof(chip_options),
-    .notes = "example: scalemodel chip tpu-v5e\n",
     .run = run_chip,
 };

@@ -73,8 +73,8 @@ sm_status cli_ask(const cli_call *call, sm_report *r, sm_error *err) {
     sm_status told = call->verb->run(call, r, err), status = SM_OK;
     if (told > SM_NEGATIVE) return told;
     if (r->out_of_memory) return sm_fail_memory(err);
-    for (int i = 0; call->verb->options[i].name && !status; i++) {
-        const picture p = {call->verb->options[i].gets, r};
+    for (int i = 0; call->verb->about->options[i].name && !status; i++) {
+        const picture p = {call->verb->about->options[i].gets, r};
         if (call->given[i] && is_there(&p))
             status = cli_write(call->given[i], write_picture, &p, err);
     }

@@ -52,7 +52,7 @@ static sm_status answer(sm_command *c, int words, const char *const *word,
     if (!verb) return SM_USAGE;
     if (verb->pass_on)
         return sm_fail(&c->err, SM_USAGE, "'%s' starts other programs: only the program does it",
-                       verb->name);
+                       verb->about->name);
     *call = (cli_call){.arena = c->arena, .argv = argv, .watch = own};
     status = cli_parse(verb, words - 1, argv, call, &c->err);
     if (!status && call->common.help)

@@ -2,7 +2,6 @@
  * scripts of the shells ask for it anew each time, so that they need not know any option. */
 #include "named.h"
 #include "program.h"
-#include <string.h>
 
 typedef struct asked {
     FILE *out;
@@ -79,19 +78,20 @@ static sm_status offer_value(const asked *a, const cli_verb *verb, const cli_opt
 }
 
 static void offer_options(const asked *a, const cli_verb *verb) {
-    for (const cli_option *o = verb->options; o->name; o++) offer(a, "--", o->name, "", o->help);
-    for (const cli_option *o = cli_common_options; o->name; o++)
+    for (const cli_option *o = verb->about->options; o->name; o++)
+        offer(a, "--", o->name, "", o->help);
+    for (const cli_option *o = verbs_common.options; o->name; o++)
         if (cli_is_offered(verb, o, 2) && !cli_own_option(verb, o->name))
             offer(a, "--", o->name, "", o->help);
 }
 
 /* The option whose value follows this word; NULL: none does. */
 static const cli_option *wants_value(const cli_verb *verb, const char *word) {
-    const cli_option *const tables[] = {verb->options, cli_common_options};
+    const cli_option *const tables[] = {verb->about->options, verbs_common.options};
     for (int t = 0; t < 2; t++)
         for (const cli_option *o = tables[t]; o->name; o++) {
             bool name = strncmp(word, "--", 2) == 0 && strcmp(word + 2, o->name) == 0;
-            bool letter = o->letter && word[0] == '-' && word[1] == o->letter && !word[2];
+            bool letter = o->letter[0] && word[0] == '-' && word[1] == o->letter[0] && !word[2];
             if (name || letter) return o->value ? o : NULL;
         }
     return NULL;
@@ -99,7 +99,7 @@ static const cli_option *wants_value(const cli_verb *verb, const char *word) {
 
 static void offer_verbs(const asked *a, const cli_program *p) {
     for (int i = 0; i < p->verbs; i++)
-        offer(a, "", cli_verb_word(p->verb[i]), "", p->verb[i]->summary);
+        offer(a, "", cli_verb_word(p->verb[i]), "", p->verb[i]->about->summary);
     offer(a, "", "help", "", "the options of a verb");
 }
 
@@ -119,10 +119,10 @@ static sm_status offer_at(const cli_program *p, const asked *a, int words, char 
     const cli_option *o = wants_value(verb, words > 2 ? word[words - 2] : "");
     if (o) return offer_value(a, verb, o, err);
     if (a->word[0] == '-') offer_options(a, verb);
-    else if (strstr(verb->arguments, "MODEL")) {
+    else if (strstr(verb->about->arguments, "MODEL")) {
         for (size_t i = 0; i < sm_catalogue_count(); i++)
             offer(a, "", sm_catalogue_at(i)->name, "", NULL);
-    } else if (strstr(verb->arguments, "CHIP")) offer_chips(a);
+    } else if (strstr(verb->about->arguments, "CHIP")) offer_chips(a);
     return SM_OK;
 }
 

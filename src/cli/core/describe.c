@@ -2,13 +2,9 @@
 #include "program.h"
 
 static const char *const kinds[] = {
-    [CLI_FLAG] = "flag",       [CLI_TEXT] = "text",     [CLI_SOURCE] = "text",
-    [CLI_NAME] = "name",       [CLI_INPUT] = "input",   [CLI_OUTPUT] = "output",
-    [CLI_LIST] = "list",       [CLI_WHOLE] = "whole",   [CLI_INT] = "whole",
-    [CLI_COUNT] = "whole",     [CLI_NUMBER] = "number", [CLI_SIZE] = "bytes",
-    [CLI_TIME] = "seconds",    [CLI_USD] = "usd",       [CLI_CHOICE] = "choice",
-    [CLI_CHOICES] = "choices", [CLI_DTYPE] = "dtype",   [CLI_DTYPES] = "dtypes",
-    [CLI_RANGE] = "range",     [CLI_RATE] = "rate",
+#define X(kind, type, told) told,
+    CLI_KINDS(X)
+#undef X
 };
 
 static sm_data *words_of(sm_words words, sm_arena *arena) {
@@ -48,14 +44,14 @@ static sm_data *options_data(const cli_option *table, const cli_verb *verb, sm_a
 static sm_data *verb_data(const cli_verb *v, sm_arena *arena) {
     const cli_takes takes = cli_verb_takes(v);
     sm_data *data = sm_data_object(arena);
-    bool put = sm_data_put_string(data, arena, "name", v->name) &&
-               sm_data_put_string(data, arena, "summary", v->summary) &&
-               sm_data_put_string(data, arena, "arguments", v->arguments) &&
+    bool put = sm_data_put_string(data, arena, "name", v->about->name) &&
+               sm_data_put_string(data, arena, "summary", v->about->summary) &&
+               sm_data_put_string(data, arena, "arguments", v->about->arguments) &&
                sm_data_put_number(data, arena, "least", takes.least) &&
                sm_data_put_number(data, arena, "most", takes.most) &&
-               sm_data_put_string(data, arena, "notes", v->notes) &&
-               sm_data_put(data, arena, "options", options_data(v->options, NULL, arena)) &&
-               sm_data_put(data, arena, "common", options_data(cli_common_options, v, arena));
+               sm_data_put_string(data, arena, "notes", v->about->notes) &&
+               sm_data_put(data, arena, "options", options_data(v->about->options, NULL, arena)) &&
+               sm_data_put(data, arena, "common", options_data(verbs_common.options, v, arena));
     return put ? data : NULL;
 }
 

@@ -81,7 +81,7 @@ static void print_row(FILE *out, const char *head, const char *text) {
 
 static void print_option(const cli_option *o, bool by_name, FILE *out) {
     char head[80], text[HELP_ROOM];
-    int n = o->letter ? snprintf(head, sizeof head, by_name ? "-%c, " : "-%c", o->letter) : 0;
+    int n = o->letter[0] ? snprintf(head, sizeof head, by_name ? "-%s, " : "-%s", o->letter) : 0;
     snprintf(head + n, sizeof head - (size_t)n, "%s%s%s%s", by_name ? "--" : "",
              by_name ? o->name : "", o->value ? " " : "", o->value ? o->value : "");
     option_text(o, text);
@@ -148,12 +148,12 @@ void cli_help_plan(FILE *out) {
 /* ---- the page ---- */
 
 void cli_help_verb(const cli_verb *verb, FILE *out) {
-    fprintf(out, "usage: scalemodel %s %s%s[options]\n\n", verb->name, verb->arguments,
-            verb->arguments[0] ? " " : "");
-    sm_print_wrapped(out, verb->summary, HELP_WIDTH, "", "");
+    fprintf(out, "usage: scalemodel %s %s%s[options]\n\n", verb->about->name,
+            verb->about->arguments, verb->about->arguments[0] ? " " : "");
+    sm_print_wrapped(out, verb->about->summary, HELP_WIDTH, "", "");
     fputs("\noptions:\n", out);
-    for (const cli_option *o = verb->options; o->name; o++) print_option(o, true, out);
-    for (const cli_option *o = cli_common_options; o->name; o++)
+    for (const cli_option *o = verb->about->options; o->name; o++) print_option(o, true, out);
+    for (const cli_option *o = verbs_common.options; o->name; o++)
         if (cli_is_offered(verb, o, 1)) print_option(o, !cli_own_option(verb, o->name), out);
     if (verb->plans) {
         fputs("\nkeys of a plan ('scalemodel help plan' has more of each):\n", out);
@@ -162,5 +162,5 @@ void cli_help_verb(const cli_verb *verb, FILE *out) {
             if (row->uses & verb->plans) print_key(out, (sm_plan_key)key, row->meaning);
         }
     }
-    if (verb->notes) fprintf(out, "\n%s", verb->notes);
+    if (verb->about->notes[0]) fprintf(out, "\n%s", verb->about->notes);
 }

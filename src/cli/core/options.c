@@ -7,21 +7,22 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define AT(member) offsetof(cli_common, member)
+static const cli_place *const common_places =
+    CLI_PLACES(CLI_AT(cli_common, "json", json), CLI_AT(cli_common, "csv", csv),
+               CLI_AT(cli_common, "explain", explain), CLI_AT(cli_common, "output", output),
+               CLI_AT(cli_common, "help", help), CLI_AT(cli_common, "system", system_file));
 
-const cli_option cli_common_options[] = {
-    {"json", 0, CLI_FLAG, AT(json), .anywhere = true,
-     .help = "machine form: SI units, the unit in the key"},
-    {"csv", 0, CLI_FLAG, AT(csv), .anywhere = true, .help = "the tables as comma-separated values"},
-    {"explain", 0, CLI_FLAG, AT(explain), .anywhere = true,
-     .help = "the derivation of the numbers, down to their sources"},
-    {"output", 'o', CLI_OUTPUT, AT(output), "FILE", .anywhere = true,
-     .help = "write the answer to FILE instead of standard output"},
-    {"system", 0, CLI_INPUT, AT(system_file), "FILE",
-     .help = "chips of your own, from a JSON file"},
-    {"help", 'h', CLI_FLAG, AT(help), .anywhere = true, .help = "this text"},
-    {.name = NULL},
+static const size_t kind_bytes[] = {
+#define X(kind, type, told) sizeof(type),
+    CLI_KINDS(X)
+#undef X
 };
+
+const cli_place *cli_place_of(const cli_place *places, const cli_option *o) {
+    while (places->option && strcmp(places->option, o->name) != 0) places++;
+    assert(places->option && places->bytes == (o->optional ? sizeof(void *) : kind_bytes[o->kind]));
+    return places;
+}
 
 /* An option, and its place in its table. */
 typedef struct slot {
@@ -40,41 +41,42 @@ typedef struct parser {
 } parser;
 
 static bool is_named(const cli_option *option, const char *name, size_t length) {
-    if (length == 1 && option->letter == name[0]) return true;
+    if (length == 1 && option->letter[0] == name[0]) return true;
     return strlen(option->name) == length && memcmp(option->name, name, length) == 0;
 }
 
 const cli_option *cli_own_option(const cli_verb *verb, const char *name) {
-    for (const cli_option *o = verb->options; o->name; o++)
+    for (const cli_option *o = verb->about->options; o->name; o++)
         if (strcmp(o->name, name) == 0) return o;
     return NULL;
 }
 
 bool cli_is_offered(const cli_verb *verb, const cli_option *option, size_t length) {
     bool named = cli_own_option(verb, option->name), lettered = false;
-    for (const cli_option *o = verb->options; o->name; o++)
-        lettered = lettered || o->letter == option->letter;
+    for (const cli_option *o = verb->about->options; o->name; o++)
+        lettered = lettered || o->letter[0] == option->letter[0];
     if (named && (length > 1 || lettered)) return false;
     return !verb->without_system || strcmp(option->name, "system") != 0;
 }
 
 cli_takes cli_verb_takes(const cli_verb *verb) {
     cli_takes t = {0, 0};
-    for (const char *at = verb->arguments, *word; *at; at = word + strspn(word, " ")) {
+    for (const char *at = verb->about->arguments, *word; *at; at = word + strspn(word, " ")) {
         word = at + strcspn(at, " ");
         t.least += *at != '[';
         t.most++;
     }
-    if (strstr(verb->arguments, "...")) t.most = verb->most ? verb->most : CLI_MAX_POSITIONALS;
+    if (strstr(verb->about->arguments, "..."))
+        t.most = verb->most ? verb->most : CLI_MAX_POSITIONALS;
     return t;
 }
 
 static slot find_option(const parser *p, const char *name, size_t length) {
-    for (const cli_option *o = cli_common_options; o->name; o++)
+    for (const cli_option *o = verbs_common.options; o->name; o++)
         if (is_named(o, name, length) && cli_is_offered(p->verb, o, length))
-            return (slot){o, true, (int)(o - cli_common_options)};
-    for (const cli_option *o = p->verb->options; o->name; o++)
-        if (is_named(o, name, length)) return (slot){o, false, (int)(o - p->verb->options)};
+            return (slot){o, true, (int)(o - verbs_common.options)};
+    for (const cli_option *o = p->verb->about->options; o->name; o++)
+        if (is_named(o, name, length)) return (slot){o, false, (int)(o - p->verb->about->options)};
     return (slot){NULL, false, 0};
 }
 
@@ -97,8 +99,8 @@ static const char *option_meant(const parser *p, const char *name, size_t length
 
 static const char *option_alike(const parser *p, const char *name, size_t length) {
     const char *names[2 * CLI_MAX_OPTIONS];
-    size_t n = collect_names(cli_common_options, names, 0);
-    n = collect_names(p->verb->options, names, n);
+    size_t n = collect_names(verbs_common.options, names, 0);
+    n = collect_names(p->verb->about->options, names, n);
     return sm_nearest(name, length, names, n);
 }
 
@@ -128,14 +130,14 @@ static sm_status fail_option(const parser *p, const char *argument, const char *
     const char *next = p->at < p->argc ? p->argv[p->at] : "...";
     if (key)
         return sm_fail(err, SM_USAGE, "%s has no option %.*s; plans have: --plan %s=%s",
-                       p->verb->name, shown, argument, key,
+                       p->verb->about->name, shown, argument, key,
                        name[length] == '=' ? name + length + 1 : next);
     if (!near) near = option_alike(p, name, length);
     if (near)
-        return sm_fail(err, SM_USAGE, "%s has no option %.*s; did you mean --%s?", p->verb->name,
-                       shown, argument, near);
-    return sm_fail(err, SM_USAGE, "%s has no option %.*s; see 'scalemodel help %s'", p->verb->name,
-                   shown, argument, p->verb->name);
+        return sm_fail(err, SM_USAGE, "%s has no option %.*s; did you mean --%s?",
+                       p->verb->about->name, shown, argument, near);
+    return sm_fail(err, SM_USAGE, "%s has no option %.*s; see 'scalemodel help %s'",
+                   p->verb->about->name, shown, argument, p->verb->about->name);
 }
 
 /* The argument after an option that wants a value; another option in its place means that the value
@@ -170,8 +172,8 @@ static sm_status parse_option(parser *p, const char *argument, sm_error *err) {
         return sm_fail(err, SM_USAGE, "--%s is given twice", o->name);
     *given = value ? value : "";
     if (o->kind != CLI_LIST) return SM_OK;
-    return cli_value_read(o, p->call->name[found.index], value, (char *)p->call->values + o->offset,
-                          err);
+    void *place = (char *)p->call->values + cli_place_of(p->verb->places, o)->offset;
+    return cli_value_read(o, p->call->name[found.index], value, place, err);
 }
 
 /* An option of this verb within the other's command line, where its questions have no use for it.
@@ -193,7 +195,8 @@ static sm_status parse_argument(parser *p, sm_error *err) {
         cli_call *call = p->call;
         if (call->positionals == cli_verb_takes(p->verb).most)
             return sm_fail(err, SM_USAGE, "%s takes %s, and '%.80s' is one argument too many%s",
-                           p->verb->name, *p->verb->arguments ? p->verb->arguments : "no argument",
+                           p->verb->about->name,
+                           *p->verb->about->arguments ? p->verb->about->arguments : "no argument",
                            argument, strchr(argument, '[') ? " (quote what holds blanks)" : "");
         assert(call->positionals < (int)(sizeof call->positional / sizeof *call->positional));
         call->positional[call->positionals++] = argument;
@@ -208,7 +211,7 @@ static sm_status parse_argument(parser *p, sm_error *err) {
 }
 
 /* The values of a table: those given, and the defaults of the others. */
-static sm_status read_values(const cli_call *call, const cli_option *table,
+static sm_status read_values(const cli_call *call, const cli_option *table, const cli_place *places,
                              const char *const *given, void *values, sm_error *err) {
     char common[64];
     sm_status status = SM_OK;
@@ -216,10 +219,11 @@ static sm_status read_values(const cli_call *call, const cli_option *table,
         const cli_option *o = &table[i];
         const char *text = given[i] ? given[i] : o->by_default;
         if (!text && o->required)
-            return sm_fail(err, SM_USAGE, "%s needs --%s %s", call->verb->name, o->name, o->value);
+            return sm_fail(err, SM_USAGE, "%s needs --%s %s", call->verb->about->name, o->name,
+                           o->value);
         snprintf(common, sizeof common, "--%s", o->name);
-        const char *name = table == cli_common_options ? common : call->name[i];
-        void *place = (char *)values + o->offset;
+        const char *name = table == verbs_common.options ? common : call->name[i];
+        void *place = (char *)values + cli_place_of(places, o)->offset;
         if (!text && o->kind == CLI_SOURCE) *(sm_source *)place = (sm_source){.name = name};
         if (!text || o->kind == CLI_LIST) continue;
         if (o->optional) {
@@ -258,14 +262,14 @@ static sm_status check_outputs(const cli_call *call, const parser *p, sm_error *
     const cli_option *option[2 * CLI_MAX_OPTIONS];
     const char *path[2 * CLI_MAX_OPTIONS];
     int n = 0;
-    for (int i = 0; cli_common_options[i].name; i++)
-        if (cli_common_options[i].kind == CLI_OUTPUT && p->common[i]) {
-            option[n] = &cli_common_options[i];
+    for (int i = 0; verbs_common.options[i].name; i++)
+        if (verbs_common.options[i].kind == CLI_OUTPUT && p->common[i]) {
+            option[n] = &verbs_common.options[i];
             path[n++] = p->common[i];
         }
-    for (int i = 0; call->verb->options[i].name; i++)
-        if (call->verb->options[i].kind == CLI_OUTPUT && call->given[i]) {
-            option[n] = &call->verb->options[i];
+    for (int i = 0; call->verb->about->options[i].name; i++)
+        if (call->verb->about->options[i].kind == CLI_OUTPUT && call->given[i]) {
+            option[n] = &call->verb->about->options[i];
             path[n++] = call->given[i];
         }
     for (int i = 0; i < n; i++)
@@ -279,20 +283,21 @@ static sm_status check_outputs(const cli_call *call, const parser *p, sm_error *
 sm_status cli_parse(const cli_verb *verb, int argc, char **argv, cli_call *call, sm_error *err) {
     parser p = {.verb = verb, .call = call, .argc = argc, .argv = argv};
     call->verb = verb;
-    for (int i = 0; verb->options[i].name; i++)
-        snprintf(call->name[i], sizeof call->name[i], "--%s", verb->options[i].name);
+    for (int i = 0; verb->about->options[i].name; i++)
+        snprintf(call->name[i], sizeof call->name[i], "--%s", verb->about->options[i].name);
     call->values = sm_arena_alloc(call->arena, verb->values_bytes ? verb->values_bytes : 1);
     if (!call->values) return sm_fail_memory(err);
     while (p.at < argc) {
         sm_status status = parse_argument(&p, err);
         if (status) return status;
     }
-    sm_status status = read_values(call, cli_common_options, p.common, &call->common, err);
+    sm_status status =
+        read_values(call, verbs_common.options, common_places, p.common, &call->common, err);
     if (status || call->common.help) return status;
     if (call->common.json && call->common.csv)
         return sm_fail(err, SM_USAGE, "--json and --csv exclude each other");
     if (call->positionals < cli_verb_takes(verb).least)
-        return sm_fail(err, SM_USAGE, "%s needs %s", verb->name, verb->arguments);
-    status = read_values(call, verb->options, call->given, call->values, err);
+        return sm_fail(err, SM_USAGE, "%s needs %s", verb->about->name, verb->about->arguments);
+    status = read_values(call, verb->about->options, verb->places, call->given, call->values, err);
     return status ? status : check_outputs(call, &p, err);
 }

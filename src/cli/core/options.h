@@ -10,29 +10,6 @@
 
 enum { CLI_MAX_LIST = 16, CLI_MAX_POSITIONALS = 64, CLI_MAX_OPTIONS = 64 };
 
-/* What an option's value is, and the C type that its place in the verb's struct has. */
-typedef enum cli_kind {
-    CLI_FLAG,    /* bool: the option takes no value */
-    CLI_TEXT,    /* const char *, NULL when absent: a name, or a grammar of its own */
-    CLI_SOURCE,  /* sm_source under the name of the option, without text when absent: a plan */
-    CLI_NAME,    /* const char *, NULL when absent: a name to give: letters, digits, "._-" */
-    CLI_INPUT,   /* const char *, NULL when absent: a file or folder to read */
-    CLI_OUTPUT,  /* const char *, NULL when absent: a file to write */
-    CLI_LIST,    /* cli_list: texts, since the option may be given several times */
-    CLI_WHOLE,   /* int64_t */
-    CLI_INT,     /* int */
-    CLI_COUNT,   /* double: a whole number */
-    CLI_NUMBER,  /* double: 0.8, 4M */
-    CLI_SIZE,    /* double: 16GiB */
-    CLI_TIME,    /* double: 30ms; never without its unit */
-    CLI_RATE,    /* double, a second: 50/s, 3000/min, 50 */
-    CLI_USD,     /* double: 2.50 */
-    CLI_CHOICE,  /* an enum: the place of one word among `words` */
-    CLI_CHOICES, /* cli_choices: the places of words joined by commas, each once */
-    CLI_DTYPE,   /* sm_dtype */
-    CLI_DTYPES,  /* sm_dtype_list: joined by commas */
-    CLI_RANGE    /* sm_range: 8, 64..16384, 64..512:64 */
-} cli_kind;
 typedef struct cli_list {
     int n;
     const char *text[CLI_MAX_LIST];
@@ -42,16 +19,43 @@ typedef struct cli_choices {
     int word[CLI_MAX_LIST];
 } cli_choices;
 
+/* What an option's value is: the type of its place in the verb's struct, and what other programs
+ * are told of it. */
+#define CLI_KINDS(X)                                                                               \
+    X(FLAG, bool, "flag")             /* the option takes no value */                              \
+    X(TEXT, const char *, "text")     /* NULL when absent: a name, or a grammar of its own */      \
+    X(SOURCE, sm_source, "text")      /* under the name of the option; no text when absent */      \
+    X(NAME, const char *, "name")     /* a name to give: letters, digits, "._-" */                 \
+    X(INPUT, const char *, "input")   /* a file or folder to read */                               \
+    X(OUTPUT, const char *, "output") /* a file to write */                                        \
+    X(LIST, cli_list, "list")         /* since the option may be given several times */            \
+    X(WHOLE, int64_t, "whole")                                                                     \
+    X(INT, int, "whole")                                                                           \
+    X(COUNT, double, "whole")                                                                      \
+    X(NUMBER, double, "number")        /* 0.8, 4M */                                               \
+    X(SIZE, double, "bytes")           /* 16GiB */                                                 \
+    X(TIME, double, "seconds")         /* 30ms; never without its unit */                          \
+    X(RATE, double, "rate")            /* a second: 50/s, 3000/min, 50 */                          \
+    X(USD, double, "usd")              /* 2.50 */                                                  \
+    X(CHOICE, int, "choice")           /* an enum: the place of one word among `words` */          \
+    X(CHOICES, cli_choices, "choices") /* places of words joined by commas, each once */           \
+    X(DTYPE, sm_dtype, "dtype")                                                                    \
+    X(DTYPES, sm_dtype_list, "dtypes") /* joined by commas */                                      \
+    X(RANGE, sm_range, "range")        /* 8, 64..16384, 64..512:64 */
+typedef enum cli_kind {
+#define X(kind, type, told) CLI_##kind,
+    CLI_KINDS(X)
+#undef X
+} cli_kind;
+
 /* What of a report a file of CLI_OUTPUT gets once the verb has answered. */
 typedef enum cli_picture { CLI_NOTHING, CLI_CHART, CLI_TRACKS, CLI_PAGE } cli_picture;
 
-/* One option: where its value goes (offset in the verb's own struct), what it may be, and what help
- * says of it. */
+/* One option: what it may be, and what help says of it (data/verbs). */
 typedef struct cli_option {
     const char *name; /* without the dashes; NULL ends a table */
-    char letter;      /* the one-letter form, 0 if none */
+    char letter[2];   /* the one-letter form, "" if none */
     cli_kind kind;
-    size_t offset;
     const char *value; /* name of the value in help: "FILE"; NULL for a flag */
     const char *help;
     double lowest, highest;   /* of numbers, and of both ends of a range; highest 0: no bound */
@@ -70,7 +74,34 @@ typedef struct cli_common {
     bool json, csv, explain, help;
     const char *output, *system_file;
 } cli_common;
-extern const cli_option cli_common_options[];
+
+/* What data/verbs says of a verb; of `common` the options of every verb. */
+typedef struct cli_about {
+    const char *name; /* "run matmul" */
+    const char *summary;
+    const char *arguments;     /* as shown in the usage: "OP ARRAY", "[MODEL]", "FILE..." */
+    const char *columns;       /* of its --json, that a sweep shows; NULL: --columns must say */
+    const char *notes;         /* shown below the options in help */
+    const cli_option *options; /* ends with a NULL name */
+} cli_about;
+extern const cli_about verbs_common, verbs_chip, verbs_model, verbs_plan, verbs_mfu, verbs_roofline,
+    verbs_matmul, verbs_collective, verbs_train, verbs_serve, verbs_simulate, verbs_validate,
+    verbs_calibrate, verbs_profile, verbs_reshard, verbs_sweep, verbs_design, verbs_support,
+    verbs_run, verbs_measure, verbs_page, verbs_run_matmul, verbs_run_collective, verbs_run_train,
+    verbs_run_generate, verbs_run_serve;
+
+/* Where the value of an option goes in the verb's own struct. */
+typedef struct cli_place {
+    const char *option; /* NULL ends a list */
+    size_t offset, bytes;
+} cli_place;
+/* clang-format off */
+#define CLI_AT(values, option, member)                                                             \
+    {option, offsetof(values, member), sizeof((values *)NULL)->member}
+#define CLI_PLACES(...) (const cli_place[]){__VA_ARGS__, {.option = NULL}}
+/* A verb's own struct, and the places in it. */
+#define CLI_VALUES(type, ...) .values_bytes = sizeof(type), .places = CLI_PLACES(__VA_ARGS__)
+/* clang-format on */
 
 /* Of data/formats/programs.json. */
 enum { CLI_MOST_MEANT = 3, CLI_MOST_LINES = 20 };
@@ -118,18 +149,15 @@ typedef struct cli_call {
 } cli_call;
 
 struct cli_verb {
-    const char *name, *summary;
-    const char *arguments;     /* as shown in the usage: "OP ARRAY", "[MODEL]", "FILE..." */
-    int most;                  /* of arguments that end in "..."; 0: CLI_MAX_POSITIONALS */
-    const cli_option *options; /* ends with a NULL name */
-    size_t values_bytes;       /* size of the struct the offsets point into */
-    bool without_system;       /* no chip matters: there is no --system */
-    bool tells_progress;       /* by itself */
+    const cli_about *about;
+    int most;                /* of arguments that end in "..."; 0: CLI_MAX_POSITIONALS */
+    const cli_place *places; /* of each of its options */
+    size_t values_bytes;     /* size of the struct the offsets point into */
+    bool without_system;     /* no chip matters: there is no --system */
+    bool tells_progress;     /* by itself */
     /* The first argument is a verb of this program, and the rest its command line; NULL: not so. */
     const struct cli_program *asks;
-    const char *columns; /* of its --json, that a sweep shows; NULL: --columns must say */
-    unsigned plans;      /* whose keys --plan takes: a bit per sm_plan_use; help then lists them */
-    const char *notes;   /* shown below the options in help, NULL if none */
+    unsigned plans; /* whose keys --plan takes: a bit per sm_plan_use; help then lists them */
     /* Fill the report. SM_OK and SM_NEGATIVE show it; anything else shows the error. */
     sm_status (*run)(const cli_call *call, sm_report *report, sm_error *err);
     /* Instead of run: the rest of the command line as it is, for another program. */
@@ -142,6 +170,8 @@ sm_status cli_parse(const cli_verb *verb, int argc, char **argv, cli_call *call,
 /* The verb's own option of this name, NULL if it has none. Where a common one is called the same,
  * it means what the verb says, while a letter that the verb lacks stays common. */
 const cli_option *cli_own_option(const cli_verb *verb, const char *name);
+/* Where the value of one of the verb's options lies. */
+const cli_place *cli_place_of(const cli_place *places, const cli_option *option);
 /* How many arguments the verb takes: those shown in its usage. */
 typedef struct cli_takes {
     int least, most;
@@ -199,27 +229,12 @@ typedef struct cli_model_values {
     cli_list families;
     const char *as;
 } cli_model_values;
-/* clang-format off */
-#define CLI_MODEL_OPTIONS(values, member)                                                          \
-    {"families", 0, CLI_LIST, offsetof(values, member.families), "FILE",                           \
-     .help = "texts and families of your own, which win by name (several times)"},                 \
-    {"layers", 0, CLI_LIST, offsetof(values, member.families), "FILE", .help = "the same"},        \
-    {"as", 0, CLI_TEXT, offsetof(values, member.as), "FAMILY",                                     \
-     .help = "read the config as one of this family",                                              \
-     .default_says = "that of its model_type"}
-/* clang-format on */
-/* clang-format off */
-#define CLI_CODEBASE_OPTION(values, member)                                                        \
-    {"codebases", 0, CLI_LIST, offsetof(values, member), "FILE",                                   \
-     .help = "code bases of your own: how they count FLOPs, what they hold (several times)"}
-/* clang-format on */
+#define CLI_MODEL_PLACES(values, member)                                                           \
+    CLI_AT(values, "families", member.families), CLI_AT(values, "layers", member.families),        \
+        CLI_AT(values, "as", member.as)
+#define CLI_CODEBASE_PLACE(values, member) CLI_AT(values, "codebases", member)
 /* --set COLUMN=VALUE, several times: what measured rows do not state. NULL when out of memory. */
 const sm_source *cli_columns(const cli_call *call, const cli_list *given);
-/* clang-format off */
-#define CLI_SET_OPTION(offset)                                                                     \
-    {"set", 0, CLI_LIST, offset, "COLUMN=VALUE",                                                   \
-     .help = "what rows do not state: chip=h100-sxm, parallel.tp=8 (several times)"}
-/* clang-format on */
 /* Those of --codebases FILE, as an array in the call's arena; none when it is not given. */
 sm_status cli_codebases(const cli_call *call, const cli_list *files, const sm_codebase **out,
                         size_t *n, sm_error *err);
@@ -228,21 +243,9 @@ typedef struct cli_recipe_values {
     const char *from, *framework, *emit;
     cli_list frameworks;
 } cli_recipe_values;
-/* clang-format off */
-#define CLI_RECIPE_OPTIONS(values, member)                                                         \
-    {"from", 0, CLI_TEXT, offsetof(values, member.from), "FILE",                                   \
-     .help = "the recipe in use, of another framework: prices it, with the keys of --plan in "     \
-             "place of its own, and tells what would be better; - is standard input"},             \
-    {"framework", 0, CLI_TEXT, offsetof(values, member.framework), "NAME",                         \
-     .help = "only plans that it can run, by its own constants where the chip has them: "          \
-             "megatron-lm, maxtext, torchtitan, vllm, ...; any: those that none is known to run, " \
-             "too",                                                                                \
-     .default_says = "plans that one of them runs; with --from what the recipe is of"},            \
-    {"emit", 0, CLI_TEXT, offsetof(values, member.emit), "NAME",                                   \
-     .help = "print the best plan as the flags or files of a framework"},                          \
-    {"frameworks", 0, CLI_LIST, offsetof(values, member.frameworks), "FILE",                       \
-     .help = "frameworks of your own, which win by name (several times)"}
-/* clang-format on */
+#define CLI_RECIPE_PLACES(values, member)                                                          \
+    CLI_AT(values, "from", member.from), CLI_AT(values, "framework", member.framework),            \
+        CLI_AT(values, "emit", member.emit), CLI_AT(values, "frameworks", member.frameworks)
 /* All that are known, and those that --framework and --emit name; NULL where they do not.
  * SM_BAD_INPUT when there is none of that name and use. */
 typedef struct cli_asked_frameworks {
@@ -289,14 +292,8 @@ typedef struct cli_speculation_values {
     const char *speculate, *drafter;
     sm_model draft;
 } cli_speculation_values;
-/* clang-format off */
-#define CLI_SPECULATION_OPTIONS(values, member)                                                    \
-    {"speculate", 0, CLI_TEXT, offsetof(values, member.speculate), "K:A",                          \
-     .help =                                                                                       \
-         "K tokens are drafted and each accepted with probability A: 4:0.8; best:0.8 finds the K"},\
-    {"draft", 0, CLI_TEXT, offsetof(values, member.drafter), "MODEL", .help = "that drafts them",  \
-     .default_says = "n-grams or heads, at no cost"}
-/* clang-format on */
+#define CLI_SPECULATION_PLACES(values, member)                                                     \
+    CLI_AT(values, "speculate", member.speculate), CLI_AT(values, "draft", member.drafter)
 sm_status cli_speculation(const cli_call *call, cli_speculation_values *given,
                           const cli_model_values *read_by, sm_speculation *out, sm_error *err);
 /* --engine of a verb, or of a recipe: what differs of the software that serves. Fills `own` and
@@ -305,12 +302,7 @@ typedef struct cli_engine_values {
     const char *differs, *recipe;
     sm_software own;
 } cli_engine_values;
-/* clang-format off */
-#define CLI_ENGINE_OPTIONS(values, member)                                                         \
-    {"engine", 0, CLI_TEXT, offsetof(values, member.differs), "SETTINGS",                          \
-     .help = "what differs of the software: look_steps=30,most_running=128 (docs/serving.md)",     \
-     .default_says = "as data/engines has it"}
-/* clang-format on */
+#define CLI_ENGINE_PLACES(values, member) CLI_AT(values, "engine", member.differs)
 sm_status cli_engine(const cli_call *call, cli_engine_values *given, const char *software,
                      const sm_software **out, sm_error *err);
 /* --calibration FILE and --software NAME of a verb: which constants turn bounds into expected
@@ -318,14 +310,8 @@ sm_status cli_engine(const cli_call *call, cli_engine_values *given, const char 
 typedef struct cli_calibration_values {
     const char *calibration, *software;
 } cli_calibration_values;
-/* clang-format off */
-#define CLI_CALIBRATION_OPTIONS(values, member)                                                    \
-    {"calibration", 0, CLI_INPUT, offsetof(values, member.calibration), "FILE",                    \
-     .help = "take the constants of expected times from FILE (docs/calibration-file.md)"},         \
-    {"software", 0, CLI_TEXT, offsetof(values, member.software), "NAME",                           \
-     .help = "the software generation whose constants apply: 'chip NAME --calibration' lists them",\
-     .default_says = "the chip's usual"}
-/* clang-format on */
+#define CLI_CALIBRATION_PLACES(values, member)                                                     \
+    CLI_AT(values, "calibration", member.calibration), CLI_AT(values, "software", member.software)
 sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
                           const cli_calibration_values *given, const sm_calibration **out,
                           sm_error *err);

@@ -72,8 +72,8 @@ bool cli_beside(const char *name, char path[CLI_PATH_ROOM]) {
 
 /* "matmul" of "run matmul": what is typed after the program. */
 const char *cli_verb_word(const cli_verb *verb) {
-    const char *blank = strrchr(verb->name, ' ');
-    return blank ? blank + 1 : verb->name;
+    const char *blank = strrchr(verb->about->name, ' ');
+    return blank ? blank + 1 : verb->about->name;
 }
 
 static const cli_verb *find_verb(const cli_program *p, const char *name) {
@@ -108,7 +108,7 @@ const cli_verb *cli_find_verb(const cli_program *p, const char *name, sm_error *
 static void print_help(const cli_program *p, FILE *out) {
     fprintf(out, "usage: %s VERB [ARGUMENTS] [OPTIONS]\n\n%s\n\n", p->name, p->summary);
     for (int i = 0; i < p->verbs; i++)
-        fprintf(out, "  %-12s%s\n", cli_verb_word(p->verb[i]), p->verb[i]->summary);
+        fprintf(out, "  %-12s%s\n", cli_verb_word(p->verb[i]), p->verb[i]->about->summary);
     fputs("  help VERB   the options of a verb; 'help plan': the keys of a plan\n", out);
     if (!p->speaks)
         fputs("  completion SHELL  a script with which bash, zsh or fish complete all this\n", out);

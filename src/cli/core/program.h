@@ -41,6 +41,7 @@ extern const cli_verb cli_chip, cli_model, cli_plan, cli_mfu, cli_roofline, cli_
     cli_collective, cli_train, cli_serve, cli_simulate, cli_validate, cli_calibrate, cli_profile,
     cli_reshard, cli_sweep, cli_design, cli_support, cli_run, cli_measure, cli_page;
 extern const cli_program cli_scalemodel;
+extern const char *const calibrate_constants[SM_CONSTANT_COUNT];
 
 /* How reports, charts and timelines leave the program. */
 /* What writes an answer, drawn whole before anything of it leaves the program. */

@@ -21,7 +21,7 @@ static sm_status pass_on(const cli_verb *verb, int argc, char **argv, sm_error *
         return sm_fail(err, SM_USAGE, "at most %d arguments", MOST_ARGUMENTS - 3);
     if (!cli_beside(sibling, path))
         return sm_fail(err, SM_IO, "cannot tell the folder of this program");
-    snprintf(word, sizeof word, "%s", verb->name);
+    snprintf(word, sizeof word, "%s", verb->about->name);
     if (verb != &cli_run) all[n++] = word;
     for (int i = 0; i < argc; i++) all[n++] = argv[i];
     execv(path, all);
@@ -30,12 +30,6 @@ static sm_status pass_on(const cli_verb *verb, int argc, char **argv, sm_error *
     return sm_fail(err, SM_IO, "cannot start %s: %s", path, strerror(errno));
 }
 
-#define PASSED_ON(word, given, what)                                                               \
-    const cli_verb cli_##word = {.name = #word,                                                    \
-                                 .summary = what,                                                  \
-                                 .arguments = given,                                               \
-                                 .options = (const cli_option[]){{.name = NULL}},                  \
-                                 .pass_on = pass_on}
-PASSED_ON(run, "VERB", "a sharded einsum on real processes, beside its prediction");
-PASSED_ON(measure, "", "the rooflines of this machine, for --system and --calibration");
-PASSED_ON(page, "", "the page for browsers, served on this machine alone");
+const cli_verb cli_run = {.about = &verbs_run, .pass_on = pass_on};
+const cli_verb cli_measure = {.about = &verbs_measure, .pass_on = pass_on};
+const cli_verb cli_page = {.about = &verbs_page, .pass_on = pass_on};

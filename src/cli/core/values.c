@@ -200,8 +200,9 @@ sm_status cli_value_read(const cli_option *o, const char *name, const char *text
 
 static int place_of(const cli_call *call, const void *value) {
     size_t offset = (size_t)((const char *)value - (const char *)call->values);
-    for (int i = 0; call->verb->options[i].name; i++)
-        if (call->verb->options[i].offset == offset) return i;
+    for (int i = 0; call->verb->about->options[i].name; i++)
+        if (cli_place_of(call->verb->places, &call->verb->about->options[i])->offset == offset)
+            return i;
     assert(0 && "a value of no option");
     return 0;
 }
@@ -212,7 +213,7 @@ bool cli_given(const cli_call *call, const void *value) {
 
 sm_source cli_source(const cli_call *call, const void *value) {
     int i = place_of(call, value);
-    const cli_option *o = &call->verb->options[i];
+    const cli_option *o = &call->verb->about->options[i];
     const char *text = call->given[i] ? call->given[i] : o->by_default;
     return sm_source_of(call->name[i], text ? text : "");
 }
@@ -234,9 +235,9 @@ sm_status cli_refuse(const cli_call *call, const void *value, sm_error *err, con
 }
 
 sm_status cli_need(const cli_call *call, const void *value, sm_error *err) {
-    const cli_option *o = &call->verb->options[place_of(call, value)];
+    const cli_option *o = &call->verb->about->options[place_of(call, value)];
     if (cli_given(call, value)) return SM_OK;
-    return sm_fail(err, SM_USAGE, "%s needs --%s %s", call->verb->name, o->name, o->value);
+    return sm_fail(err, SM_USAGE, "%s needs --%s %s", call->verb->about->name, o->name, o->value);
 }
 
 /* ---- systems ---- */
@@ -258,7 +259,7 @@ sm_status cli_system(const cli_call *call, const char *on, sm_system *system, sm
     if (status) return status;
     if (!on && n == 1) on = chips[0].name;
     const cli_option *own = on ? NULL : cli_own_option(call->verb, "on");
-    if (own) return sm_fail(err, SM_USAGE, "%s needs --on %s", call->verb->name, own->value);
+    if (own) return sm_fail(err, SM_USAGE, "%s needs --on %s", call->verb->about->name, own->value);
     sm_source source = sm_source_of("--on", on ? on : "");
     status = sm_system_parse(&source, chips, n, system, err);
     if (status || !call->machine) return status;

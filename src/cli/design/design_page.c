@@ -3,7 +3,6 @@
 #include "design.h"
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { MOST_SHOWN = 24, MOST_HEADS = CLI_MAX_LIST + 8 };
 
@@ -61,7 +60,6 @@ static void show_best(const design *d, design_machine *const *best, size_t n) {
         cell[k] = m->plan[0];
         sm_page_cells(r, table, cell);
     }
-    sm_report_table(r, table);
     if (n > MOST_SHOWN) sm_report_text(r, "The first %d of %zu; --json has all.", MOST_SHOWN, n);
 }
 
@@ -130,20 +128,18 @@ static void tell_steps(const design *d, int64_t base) {
     sm_table *table = sm_page_table(
         r, NULL, "<resource|<step|>tokens/s|>$ an hour|>worth|>tokens for a $ more|<pays");
     sm_data *list = sm_put_array(r, r->data, "steps");
-    int told = 0;
     for (int axis = 0; axis < over(d)->axes; axis++) {
         if (over(d)->axis[axis].place != SWEEP_MACHINE) continue;
         const int64_t first = design_neighbour(d, base, axis, -design_place(d, base, axis));
         int64_t from = first;
         for (int64_t to; (to = design_neighbour(d, from, axis, 1)) >= 0; from = to)
             if (design_counts(&d->machine[from]) && design_counts(&d->machine[to])) {
+                if (table && !table->rows)
+                    sm_report_heading(r, "What more of a resource brings, all else as on %s",
+                                      name_of(d, base));
                 tell_step(d, axis, from, to, table, list);
-                told++;
             }
     }
-    if (!told) return;
-    sm_report_heading(r, "What more of a resource brings, all else as on %s", name_of(d, base));
-    sm_report_table(r, table);
 }
 
 /* ---- what a system may cost ---- */
@@ -172,7 +168,6 @@ static void tell_prices(const design *d, int64_t base) {
                         sm_show_usd(r, even));
         else sm_page_row(r, table, name, "-", "-", "-", "cannot do it");
     }
-    sm_report_table(r, table);
 }
 
 /* ---- the picture ---- */

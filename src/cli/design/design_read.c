@@ -94,11 +94,10 @@ static sm_status read_most(design *d, const json_value *most) {
 /* ---- the work ---- */
 
 static sm_status read_work(design *d, const json_value *v, sm_error *err) {
-    static const char *const keys[] = {"ask", "share"};
     design_work *w = &d->work[d->works++];
     const char *word[CLI_MAX_POSITIONALS] = {""};
-    sm_status s = json_expect(v, IS_OBJECT, "work, {\"ask\": [\"train\", \"llama-3.1-70b\"]}");
-    if (!s) s = json_check_keys(v, keys, 2);
+    sm_status s =
+        json_expect_keys(v, "work, {\"ask\": [\"train\", \"llama-3.1-70b\"]}", "ask|share");
     const json_value *ask = json_get(v, "ask");
     if (!s && !ask) s = json_fail(v, "no \"ask\": what is asked of each machine?");
     if (!s) s = json_expect(ask, IS_LIST, "a command in words, [\"train\", \"llama-3.1-70b\"]");
@@ -121,9 +120,8 @@ static sm_status read_work(design *d, const json_value *v, sm_error *err) {
 }
 
 static sm_status read_all(design *d, const json_value *root, sm_error *err) {
-    static const char *const keys[] = {"over", "usd_per_hour", "watts", "most", "work"};
-    sm_status s = json_expect(root, IS_OBJECT, "a study, {\"over\": ..., \"work\": ...}");
-    if (!s) s = json_check_keys(root, keys, sizeof keys / sizeof *keys);
+    sm_status s = json_expect_keys(root, "a study, {\"over\": ..., \"work\": ...}",
+                                   "over|usd_per_hour|watts|most|work");
     const json_value *over = json_get(root, "over"), *work = json_get(root, "work");
     if (!s && !over) s = json_fail(root, "no \"over\": which machines?");
     if (!s && !work) s = json_fail(root, "no \"work\": what do they do?");

@@ -7,16 +7,6 @@ typedef struct design_values {
     int64_t threads;
 } design_values;
 
-static const cli_option design_table[] = {
-    {"plot", 0, CLI_OUTPUT, offsetof(design_values, plot), "FILE", .gets = CLI_CHART,
-     .help =
-         "draw throughput against what it takes, and what more of each resource brings, as SVG"},
-    {"threads", 0, CLI_WHOLE, offsetof(design_values, threads), "N",
-     .help = "that ask; the answer is the same", .lowest = 1, .highest = 1024,
-     .default_says = "all processors"},
-    {.name = NULL},
-};
-
 static sm_status run_design(const cli_call *call, sm_report *r, sm_error *err) {
     const design_values *o = call->values;
     design *d = sm_arena_alloc(call->arena, sizeof *d);
@@ -31,14 +21,8 @@ static sm_status run_design(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb cli_design = {
-    .name = "design",
-    .summary = "which machine to build or to buy for given work",
-    .arguments = "FILE",
-    .options = design_table,
-    .values_bytes = sizeof(design_values),
-    .notes = "FILE says in JSON which machines, what they take, and what they do:\n\n"
-             "  {\"over\": {\"on\": \"h100-sxm:8x8\", \"what-if.hbm\": \"1,1.5,2\"},\n"
-             "   \"usd_per_hour\": \"chips * (1.5 + 0.5 * hbm)\",\n"
-             "   \"work\": [{\"ask\": [\"train\", \"llama-3.1-8b\", \"--batch\", \"4M\"]}]}\n",
+    .about = &verbs_design,
+    CLI_VALUES(design_values, CLI_AT(design_values, "plot", plot),
+               CLI_AT(design_values, "threads", threads)),
     .run = run_design,
 };

@@ -7,26 +7,7 @@ typedef struct collective_options {
     const char *on, *ragged;
     cli_calibration_values constants;
 } collective_options;
-#define AT(member) offsetof(collective_options, member)
-
-static const cli_option collective_table[] = {
-    {"on", 0, CLI_TEXT, AT(on), "SYSTEM", .help = "the chips: tpu-v5e:8x4, h100-sxm:128x8, ..."},
-    {"mesh", 0, CLI_SOURCE, AT(question.mesh), "MESH",
-     .help = "named axes: X=8,Y=4; without it one axis covers the system"},
-    {"over", 0, CLI_SOURCE, AT(question.over), "AXES",
-     .help = "the axes to communicate over: Y, XY (default: those of the array, or all)"},
-    {"dims", 0, CLI_SOURCE, AT(question.dims), "SIZES",
-     .help = "sizes of the indices: E=2048,F=8k; ranges sweep"},
-    {"ragged", 0, CLI_TEXT, AT(ragged), "FRACTION",
-     .help = "all-to-all: the part of the bytes that really moves, 0.5 or 4/8"},
-    {"top-k", 0, CLI_COUNT, AT(question.top_k), "K",
-     .help = "all-to-all of tokens routed to K experts each", .lowest = 1, .highest = 1 << 20},
-    {"expert-groups", 0, CLI_COUNT, AT(question.expert_groups), "Z",
-     .help = "with --top-k: groups the experts are spread over", .lowest = 1, .highest = 1 << 20,
-     .default_says = "the members"},
-    CLI_CALIBRATION_OPTIONS(collective_options, constants),
-    {.name = NULL},
-};
+#define AT(option, member) CLI_AT(collective_options, option, member)
 
 static sm_status read_fraction(const char *text, double *fraction, sm_error *err) {
     sm_source source = sm_source_of("--ragged", text);
@@ -73,17 +54,10 @@ static sm_status run_collective(const cli_call *call, sm_report *r, sm_error *er
 }
 
 const cli_verb cli_collective = {
-    .name = "collective",
-    .summary = "the time of a collective on a mesh, algorithm by algorithm",
-    .arguments = "OP ARRAY",
-    .options = collective_table,
-    .columns = "algorithm,time_s.expected,bytes,members,time_s.lower,time_s.upper,"
-               "latency_s,bound",
-    .values_bytes = sizeof(collective_options),
-    .notes = "OP is all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast or\n"
-             "reduce. ARRAY is in the book's notation, 'bf16 A[E_Y,F]', or a size: 64MB,\n"
-             "1kB..1GB.\n\n"
-             "example: scalemodel collective all-gather 'A[E_Y,F]' --over Y \\\n"
-             "           --dims E=2048,F=8192 --mesh X=8,Y=4 --on tpu-v5e:8x4\n",
+    .about = &verbs_collective,
+    CLI_VALUES(collective_options, AT("on", on), AT("mesh", question.mesh),
+               AT("over", question.over), AT("dims", question.dims), AT("ragged", ragged),
+               AT("top-k", question.top_k), AT("expert-groups", question.expert_groups),
+               CLI_CALIBRATION_PLACES(collective_options, constants)),
     .run = run_collective,
 };

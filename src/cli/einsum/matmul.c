@@ -7,22 +7,7 @@ typedef struct matmul_options {
     const char *on;
     cli_calibration_values constants;
 } matmul_options;
-#define AT(member) offsetof(matmul_options, member)
-
-static const cli_option matmul_table[] = {
-    {"on", 0, CLI_TEXT, AT(on), "SYSTEM", .help = "the chips: tpu-v5e:4x4, h100-sxm:128x8, ..."},
-    {"mesh", 0, CLI_SOURCE, AT(question.mesh), "MESH",
-     .help = "named axes: X=4,Y=4; X=4@0 places by level", .required = true},
-    {"dims", 0, CLI_SOURCE, AT(question.dims), "SIZES",
-     .help = "sizes of the indices: I=1024,J=4k,K=8k"},
-    {"compute", 0, CLI_DTYPE, AT(question.compute), "DTYPE", .optional = true,
-     .help = "multiply in this type", .default_says = "the wider one of the operands"},
-    {"top", 0, CLI_INT, AT(question.top), "N",
-     .help = "alternatives to show; the JSON has all when it is not given", .lowest = 1,
-     .highest = SM_MOST_ALTERNATIVES, .by_default = "8"},
-    CLI_CALIBRATION_OPTIONS(matmul_options, constants),
-    {.name = NULL},
-};
+#define AT(option, member) CLI_AT(matmul_options, option, member)
 
 static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
     matmul_options *o = call->values;
@@ -39,14 +24,9 @@ static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb cli_matmul = {
-    .name = "matmul",
-    .summary = "a sharded einsum: its collectives, every alternative, the best",
-    .arguments = "EINSUM",
-    .options = matmul_table,
-    .columns = "bound,time_s.expected,time_s.lower,time_s.upper,wire_bytes_per_chip,"
-               "peak_bytes_per_chip",
-    .values_bytes = sizeof(matmul_options),
-    .notes = "example: scalemodel matmul 'A[I_X,J] B[J_X,K_Y] -> C[I_X,K_Y]' --mesh X=4,Y=4 \\\n"
-             "           --dims I=8192,J=8192,K=8192 --on tpu-v5e:4x4\n",
+    .about = &verbs_matmul,
+    CLI_VALUES(matmul_options, AT("on", on), AT("mesh", question.mesh), AT("dims", question.dims),
+               AT("compute", question.compute), AT("top", question.top),
+               CLI_CALIBRATION_PLACES(matmul_options, constants)),
     .run = run_matmul,
 };

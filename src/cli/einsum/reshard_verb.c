@@ -8,19 +8,7 @@ typedef struct reshard_options {
     const char *on;
     cli_calibration_values constants;
 } reshard_options;
-#define AT(member) offsetof(reshard_options, member)
-
-static const cli_option reshard_table[] = {
-    {"on", 0, CLI_TEXT, AT(on), "SYSTEM",
-     .help = "the chips: tpu-v5e:8x4, h100-sxm:8; a chip alone: as many as the shardings have"},
-    {"from", 0, CLI_SOURCE, AT(question.from), "SHARDING",
-     .help = "XLA's sharding of the array: {devices=[2,1,4]<=[8]}; ARRAY is then its shape"},
-    {"to", 0, CLI_SOURCE, AT(question.to), "SHARDING", .help = "the one that is wanted"},
-    {"top", 0, CLI_INT, AT(question.top), "N", .help = "of the messages of a log", .lowest = 1,
-     .highest = 256, .by_default = "12"},
-    CLI_CALIBRATION_OPTIONS(reshard_options, constants),
-    {.name = NULL},
-};
+#define AT(option, member) CLI_AT(reshard_options, option, member)
 
 static sm_status run_reshard(const cli_call *call, sm_report *r, sm_error *err) {
     reshard_options *o = call->values;
@@ -40,14 +28,8 @@ static sm_status run_reshard(const cli_call *call, sm_report *r, sm_error *err) 
 }
 
 const cli_verb cli_reshard = {
-    .name = "reshard",
-    .summary = "what an involuntary rematerialization of XLA costs, what avoids it",
-    .arguments = "LOG",
-    .options = reshard_table,
-    .values_bytes = sizeof(reshard_options),
-    .notes = "LOG is a file with what XLA printed (\"Involuntary full rematerialization\"), or\n"
-             "one such line; with --from and --to the shape of an array: bf16[16,4096].\n\n"
-             "example: scalemodel reshard 'bf16[16,4096]' --from '{devices=[8,1]<=[8]}' \\\n"
-             "           --to '{devices=[1,8]<=[8]}' --on tpu-v5e:2x4\n",
+    .about = &verbs_reshard,
+    CLI_VALUES(reshard_options, AT("on", on), AT("from", question.from), AT("to", question.to),
+               AT("top", question.top), CLI_CALIBRATION_PLACES(reshard_options, constants)),
     .run = run_reshard,
 };

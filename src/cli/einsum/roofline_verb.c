@@ -8,30 +8,12 @@ typedef struct roofline_options {
     cli_list critical;
     cli_calibration_values constants;
 } roofline_options;
-#define AT(member) offsetof(roofline_options, member)
+#define AT(option, member) CLI_AT(roofline_options, option, member)
 
-static const char *const level_names[] = {"hbm", "memory", "vmem", "l2", "onchip", "pcie", "host"};
 static const sm_memory_level levels[] = {SM_MEMORY_HBM,    SM_MEMORY_HBM,    SM_MEMORY_ONCHIP,
                                          SM_MEMORY_ONCHIP, SM_MEMORY_ONCHIP, SM_MEMORY_HOST,
                                          SM_MEMORY_HOST};
 enum { LEVELS = sizeof levels / sizeof *levels };
-
-static const cli_option roofline_table[] = {
-    {"on", 0, CLI_TEXT, AT(on), "CHIP", .help = "the chip: a name of the catalogue"},
-    {"dims", 0, CLI_SOURCE, AT(question.dims), "SIZES",
-     .help = "sizes of the indices: B=128,D=4k; B=1..4096 doubles, B=64..4096:64 steps"},
-    {"compute", 0, CLI_DTYPE, AT(question.compute), "DTYPE", .optional = true,
-     .help = "multiply in this type", .default_says = "the wider one of the operands"},
-    {"critical", 0, CLI_LIST, AT(critical), "INDEX",
-     .help = "the size of this index at which math and memory take equally long; may be repeated"},
-    {"level", 0, CLI_CHOICE, AT(level), "LEVEL",
-     .help = "where the arrays live, by the chip's name for it or the general one",
-     .words = {level_names, LEVELS}, .by_default = "hbm"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART,
-     .help = "draw the roofline with what is expected as SVG"},
-    CLI_CALIBRATION_OPTIONS(roofline_options, constants),
-    {.name = NULL},
-};
 
 static sm_status run_roofline(const cli_call *call, sm_report *r, sm_error *err) {
     roofline_options *o = call->values;
@@ -54,13 +36,9 @@ static sm_status run_roofline(const cli_call *call, sm_report *r, sm_error *err)
 }
 
 const cli_verb cli_roofline = {
-    .name = "roofline",
-    .summary = "an einsum on one chip: FLOPs, bytes, times, bound, critical size",
-    .arguments = "EINSUM",
-    .options = roofline_table,
-    .columns = "bound,time_s.expected,intensity,flops,bytes,time_s.lower,time_s.upper",
-    .values_bytes = sizeof(roofline_options),
-    .notes = "example: scalemodel roofline 'bf16[B,D] int8[D,F] -> bf16[B,F]' --on tpu-v5e \\\n"
-             "           --dims D=4096,F=4096 --critical B\n",
+    .about = &verbs_roofline,
+    CLI_VALUES(roofline_options, AT("on", on), AT("dims", question.dims),
+               AT("compute", question.compute), AT("critical", critical), AT("level", level),
+               AT("plot", plot), CLI_CALIBRATION_PLACES(roofline_options, constants)),
     .run = run_roofline,
 };

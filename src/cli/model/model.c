@@ -18,31 +18,7 @@ typedef struct model_options {
     cli_calibration_values constants;
     cli_model_values from;
 } model_options;
-#define AT(member) offsetof(model_options, member)
-
-static const char *const phases[] = {"train", "prefill", "decode"};
-
-static const cli_option model_table[] = {
-    {"seq", 0, CLI_COUNT, AT(question.seq), "T",
-     .help = "tokens in a sequence: sets the work of attention", .lowest = 1, .highest = 1e9,
-     .by_default = "4096"},
-    {"kv-dtype", 0, CLI_DTYPE, AT(question.kv), "DTYPE", .help = "type of the KV cache",
-     .by_default = "bf16"},
-    {"program", 0, CLI_FLAG, AT(program), NULL,
-     .help = "print the model as a program: its layers line by line"},
-    {"phase", 0, CLI_CHOICE, AT(printed.phase), "PHASE", .help = "of which step the program is",
-     .words = {phases, 3}, .by_default = "train"},
-    {"on", 0, CLI_TEXT, AT(on), "SYSTEM",
-     .help = "with --program: what a plan on these chips makes of each line"},
-    {"plan", 0, CLI_SOURCE, AT(train.plan), "PLAN",
-     .help = "keys of that plan, as train and serve take them; the rest is searched"},
-    {"batch", 0, CLI_NUMBER, AT(batch), "N",
-     .help = "tokens of a global batch to train on; sequences that decode at once", .above = true,
-     .highest = 1e12},
-    CLI_CALIBRATION_OPTIONS(model_options, constants),
-    CLI_MODEL_OPTIONS(model_options, from),
-    {.name = NULL},
-};
+#define AT(option, member) CLI_AT(model_options, option, member)
 
 static sm_status read_planned(const cli_call *call, model_options *o, sm_error *err) {
     const sm_calibration *constants = NULL;
@@ -146,13 +122,10 @@ static sm_status run_model(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb cli_model = {
-    .name = "model",
-    .summary = "a model's parameters by component, FLOPs per token, KV cache",
-    .arguments = "[MODEL]",
-    .options = model_table,
-    .values_bytes = sizeof(model_options),
-    .notes = "MODEL is a name of the catalogue or the path of a Hugging Face config.json;\n"
-             "without it the catalogue is listed.\n\n"
-             "example: scalemodel model llama-3.1-70b --seq 8192\n",
+    .about = &verbs_model,
+    CLI_VALUES(
+        model_options, AT("seq", question.seq), AT("kv-dtype", question.kv), AT("program", program),
+        AT("phase", printed.phase), AT("on", on), AT("plan", train.plan), AT("batch", batch),
+        CLI_CALIBRATION_PLACES(model_options, constants), CLI_MODEL_PLACES(model_options, from)),
     .run = run_model,
 };

@@ -153,20 +153,9 @@ static sm_status run_page(const cli_call *call, sm_report *r, sm_error *err) {
     return SM_OK;
 }
 
-static const cli_option page_table[] = {
-    {"port", 0, CLI_INT, offsetof(page_options, port), "N",
-     .help = "of this machine alone; 0 takes a free one", .lowest = 0, .highest = 65535,
-     .by_default = "8080"},
-    {.name = NULL},
-};
-
 static const cli_verb page_verb = {
-    .name = "page",
-    .summary = "the page for browsers, served on this machine alone",
-    .arguments = "",
-    .options = page_table,
-    .values_bytes = sizeof(page_options),
-    .notes = "example: scalemodel page --port 8080\n",
+    .about = &verbs_page,
+    CLI_VALUES(page_options, CLI_AT(page_options, "port", port)),
     .tells_progress = true,
     .run = run_page,
 };

@@ -7,19 +7,6 @@ typedef struct plan_options {
     cli_model_values read_by;
 } plan_options;
 
-static const char *const uses[] = {"training", "serving"};
-
-static const cli_option plan_table[] = {
-    {"use", 0, CLI_CHOICE, offsetof(plan_options, question.use), "USE",
-     .help = "whose keys the plan has", .words = {uses, SM_PLAN_USES}, .by_default = "training"},
-    {"model", 0, CLI_TEXT, offsetof(plan_options, model), "MODEL",
-     .help = "can the layers of this model be sharded so?"},
-    {"on", 0, CLI_TEXT, offsetof(plan_options, on), "SYSTEM",
-     .help = "how many of these chips does it use?"},
-    CLI_MODEL_OPTIONS(plan_options, read_by),
-    {.name = NULL},
-};
-
 static sm_status run_plan(const cli_call *call, sm_report *r, sm_error *err) {
     plan_options *options = call->values;
     sm_plan_question *q = &options->question;
@@ -41,13 +28,9 @@ static sm_status run_plan(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb cli_plan = {
-    .name = "plan",
-    .summary = "what a plan means, its chips, whether a model can be sharded so",
-    .arguments = "[PLAN]",
-    .options = plan_table,
-    .values_bytes = sizeof(plan_options),
-    .notes = "PLAN is what --plan of other verbs takes; without it every key has its default.\n\n"
-             "example: scalemodel plan fsdp=8,tensor=8 --model llama-3.1-70b \\\n"
-             "           --on h100-sxm:16x8\n",
+    .about = &verbs_plan,
+    CLI_VALUES(plan_options, CLI_AT(plan_options, "use", question.use),
+               CLI_AT(plan_options, "model", model), CLI_AT(plan_options, "on", on),
+               CLI_MODEL_PLACES(plan_options, read_by)),
     .run = run_plan,
 };

@@ -108,25 +108,7 @@ typedef struct measure_values {
     bool quick;
 } measure_values;
 
-#define AT(member) offsetof(measure_values, member)
-
-static const cli_option measure_table[] = {
-    {"ranks", 0, CLI_WHOLE, AT(count), "N", .help = "measure on N ranks at once, a core each",
-     .lowest = 1, .highest = 4096, .default_says = "one for each processor of the machine"},
-    RANKS_OPTIONS(measure_values, ranks, RANKS_WITH_COUNT),
-    {"quick", 0, CLI_FLAG, AT(quick),
-     .help = "fewer shapes and sizes, and fewer repeats: seconds instead of a minute"},
-    {"name", 0, CLI_NAME, AT(name), "NAME", .help = "what the chip is called",
-     .default_says = "cpu-measured, gpu-measured"},
-    {"output", 'o', CLI_OUTPUT, AT(output), "FILE",
-     .help = "write the chip to FILE, for --system FILE, and its constants beside it"},
-    {"constants", 0, CLI_OUTPUT, AT(constants), "FILE",
-     .help = "write the constants to FILE, for --calibration FILE",
-     .default_says = "that of -o with .txt for .json"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE.svg", .gets = CLI_CHART,
-     .help = "draw the roofline with what was measured"},
-    {.name = NULL},
-};
+#define AT(option, member) CLI_AT(measure_values, option, member)
 
 /* ---- reading ---- */
 
@@ -228,14 +210,10 @@ static sm_status run_measure(const cli_call *call, sm_report *r, sm_error *err) 
 }
 
 const cli_verb measure_verb = {
-    .name = "measure",
-    .summary = "the rooflines of this machine, for --system and --calibration",
-    .arguments = "",
-    .options = measure_table,
-    .values_bytes = sizeof(measure_values),
+    .about = &verbs_measure,
+    CLI_VALUES(measure_values, AT("ranks", count), RANKS_PLACES(measure_values, ranks),
+               AT("quick", quick), AT("name", name), AT("output", output),
+               AT("constants", constants), AT("plot", plot)),
     .without_system = true,
-    .notes = "--with cuda measures the GPUs of this machine, where the CUDA toolkit was there\n"
-             "to build with.\n\n"
-             "example: scalemodel measure -o machine.json\n",
     .run = run_measure,
 };

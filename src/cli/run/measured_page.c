@@ -151,7 +151,6 @@ static void show_matmuls(sm_report *r, const measuring *q) {
                     giga(r, flops, m->seconds.high), giga(r, flops, m->seconds.low),
                     giga(r, flops, q->matmul_s[i]));
     }
-    sm_report_table(r, table);
 }
 
 static void show_memory(sm_report *r, const measuring *q) {
@@ -173,7 +172,6 @@ static void show_memory(sm_report *r, const measuring *q) {
                     giga(r, amount, s->seconds.low), giga(r, amount, s->seconds.least),
                     moves ? "GB/s" : "GFLOP/s");
     }
-    sm_report_table(r, table);
 }
 
 static void put_messages(sm_report *r, const measuring *q) {
@@ -229,7 +227,6 @@ static void show_collectives(sm_report *r, const measuring *q) {
         line_row(r, table, sm_collective_name(line->op), line->ranks, &line->line,
                  sm_show_percent(r, expm1(off)));
     }
-    sm_report_table(r, table);
     sm_report_text(r, "Bandwidth is bytes of the whole array over time; at the crossover half of "
                       "the time is latency. Off: the median over the sizes, of the line and of "
                       "what the constants below make of it.");
@@ -255,7 +252,6 @@ static void show_trainings(sm_report *r, const measuring *q) {
                     sm_show_seconds(r, s->low), sm_show_seconds(r, run->predicted_s));
     }
     sm_put(r, r->data, "waiting_s", q->waiting_s);
-    sm_report_table(r, table);
     sm_report_text(r,
                    "Ops and steps are fitted to their lower quartile: the median product is off by "
                    "%s, the median step by %s. Between ops a "
@@ -281,7 +277,6 @@ static void show_constants(sm_report *r, const measuring *q) {
         if (fitted) sm_put(r, object, info->name, value);
         sm_page_row(r, table, info->name, sm_show_number(r, value), info->unit, origin);
     }
-    sm_report_table(r, table);
     sm_data *errors = sm_put_object(r, r->data, "median_error");
     sm_put(r, errors, "matmuls", q->matmul_error);
     sm_report_text(r, "Under these constants the median matmul is off by %s.",

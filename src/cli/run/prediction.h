@@ -4,11 +4,7 @@
 #include "ranks.h"
 
 /* What was run, as rows of a file of measurements that `validate` reads. */
-#define RECORD_OPTION(values, member)                                                              \
-    {                                                                                              \
-        "record", 0, CLI_OUTPUT, offsetof(values, member), "FILE",                                 \
-            .help = "add what was measured to FILE, JSON lines that 'validate FILE' reads"         \
-    }
+#define RECORD_PLACE(values, member) CLI_AT(values, "record", member)
 
 /* Can rows of this kind be added there? Before anything is run. NULL: none is asked for. */
 sm_status record_check(const char *path, sm_truth_kind kind, sm_error *err);
@@ -22,13 +18,8 @@ typedef struct prediction_values {
     const char *on;
     cli_calibration_values constants;
 } prediction_values;
-/* clang-format off */
-#define PREDICTION_OPTIONS(values, member)                                                         \
-    {"on", 0, CLI_TEXT, offsetof(values, member.on), "SYSTEM",                                     \
-     .help = "predict for these chips, one for each rank",                                         \
-     .default_says = "cpu-host, or the chip of --system"},                                         \
-    CLI_CALIBRATION_OPTIONS(values, member.constants)
-/* clang-format on */
+#define PREDICTION_PLACES(values, member)                                                          \
+    CLI_AT(values, "on", member.on), CLI_CALIBRATION_PLACES(values, member.constants)
 
 /* The system that --on names, or else as many chips as there are ranks: of --system FILE, which
  * then holds one kind, or the placeholder, "cpu-host:4". *constants: those asked for; left alone
@@ -65,24 +56,12 @@ typedef struct timing_values {
     const char *mesh, *record;
     int64_t repeats, warmups;
 } timing_values;
-/* clang-format off */
-#define TIMING_MESH_OPTION(values, member)                                                         \
-    {"mesh", 0, CLI_TEXT, offsetof(values, member.mesh), "MESH",                                   \
-     .help = "named axes, a rank for each place of the mesh: X=2,Y=2", .required = true}
-/* clang-format on */
+#define TIMING_MESH_PLACE(values, member) CLI_AT(values, "mesh", member.mesh)
 /* The defaults as texts. */
-/* clang-format off */
-#define TIMING_OPTIONS(values, member, default_repeats, default_warmups)                           \
-    RANKS_OPTIONS(values, member.ranks, RANKS_CUDA),                                               \
-    PREDICTION_OPTIONS(values, member.prediction),                                                 \
-    {"repeats", 0, CLI_WHOLE, offsetof(values, member.repeats), "N",                               \
-     .help = "measure N times and take the median", .lowest = 1, .highest = 10000,                 \
-     .by_default = default_repeats},                                                               \
-    {"warmups", 0, CLI_WHOLE, offsetof(values, member.warmups), "N",                               \
-     .help = "runs before the first that is measured", .highest = 10000,                           \
-     .by_default = default_warmups},                                                               \
-    RECORD_OPTION(values, member.record)
-/* clang-format on */
+#define TIMING_PLACES(values, member)                                                              \
+    RANKS_PLACES(values, member.ranks), PREDICTION_PLACES(values, member.prediction),              \
+        CLI_AT(values, "repeats", member.repeats), CLI_AT(values, "warmups", member.warmups),      \
+        RECORD_PLACE(values, member.record)
 
 /* Can what is measured be recorded, where --record is given? kind: of the rows, which are of single
  * precision. */

@@ -87,9 +87,9 @@ static void say(command *c, const char *word) {
 }
 
 static void say_call(command *c, const cli_call *call, const char *path) {
-    const char *blank = strrchr(call->verb->name, ' ');
+    const char *blank = strrchr(call->verb->about->name, ' ');
     say(c, path);
-    say(c, blank ? blank + 1 : call->verb->name);
+    say(c, blank ? blank + 1 : call->verb->about->name);
     for (char **a = call->argv; *a; a++) say(c, *a);
 }
 

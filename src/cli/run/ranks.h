@@ -19,14 +19,8 @@ typedef struct ranks_values {
     bool debug;
 } ranks_values;
 /* n: how many of the names the verb knows, RANKS_CUDA or RANKS_WITH_COUNT. */
-/* clang-format off */
-#define RANKS_OPTIONS(values, member, n)                                                           \
-    {"with", 0, CLI_CHOICE, offsetof(values, member.with), "BACKEND",                              \
-     .help = "what the ranks are", .words = {ranks_with_names, n},                                 \
-     .default_says = "MPI where it was there to build with, else threads"},                        \
-    {"debug", 0, CLI_FLAG, offsetof(values, member.debug),                                         \
-     .help = "compare each call over the ranks before it is made, and name those that differ"}
-/* clang-format on */
+#define RANKS_PLACES(values, member)                                                               \
+    CLI_AT(values, "with", member.with), CLI_AT(values, "debug", member.debug)
 
 /* Run body on `ranks` ranks. Where these are processes of MPI that are not started yet, the same
  * command line is given to mpirun and the program made for it, which answer in our place: the

@@ -72,7 +72,6 @@ static sm_status show(sm_report *r, const running *x) {
     sm_page_row(r, table, "together", "", "", sm_show_seconds(r, x->plan.expected_s),
                 sm_show_seconds(r, measured_s), prediction_ratio(r, x->plan.expected_s, measured_s),
                 "");
-    sm_report_table(r, table);
     sm_put(r, r->data, "equal|max_error|error_bound|bytes_equal", equal, error, bound, same_bytes);
     prediction_put_times(r, r->data, x->plan.expected_s, measured_s);
     sm_report_text(r, "%s",

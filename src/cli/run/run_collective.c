@@ -160,22 +160,7 @@ typedef struct run_collective_values {
     const char *over, *onto, *dims;
     element_word dtype;
 } run_collective_values;
-#define AT(member) offsetof(run_collective_values, member)
-
-static const cli_option run_collective_table[] = {
-    TIMING_MESH_OPTION(run_collective_values, timing),
-    {"over", 0, CLI_TEXT, AT(over), "AXES", .help = "the axes to communicate over: Y, XY",
-     .default_says = "the whole mesh"},
-    {"onto", 0, CLI_TEXT, AT(onto), "INDEX",
-     .help = "reduce-scatter and all-to-all: the index that is sharded then",
-     .default_says = "the first that divides"},
-    {"dims", 0, CLI_TEXT, AT(dims), "SIZES",
-     .help = "sizes of the indices: E=2048,F=8k; ranges sweep"},
-    {"dtype", 0, CLI_CHOICE, AT(dtype), "DTYPE", .help = "what is moved",
-     .words = {element_words, ELEMENT_WORDS}, .default_says = "that of the array, else fp32"},
-    TIMING_OPTIONS(run_collective_values, timing, "10", "2"),
-    {.name = NULL},
-};
+#define AT(option, member) CLI_AT(run_collective_values, option, member)
 
 typedef struct question {
     sm_placed_mesh m;
@@ -426,7 +411,6 @@ static sm_status show(sm_report *r, const cli_call *call, const question *q, con
         sm_data *object = all ? sm_put_object(r, all, NULL) : r->data;
         good = show_point(r, table, object, &points[i]) && good;
     }
-    sm_report_table(r, table);
     if (q->s.points == 1)
         prediction_verdict(r, &q->m, points[0].predicted_s, points[0].job.seconds);
     return good ? SM_OK : SM_NEGATIVE;
@@ -471,14 +455,9 @@ static sm_status run_collective(const cli_call *call, sm_report *r, sm_error *er
 }
 
 const cli_verb run_collective_verb = {
-    .name = "run collective",
-    .summary = "a collective on real ranks: result, bytes and time",
-    .arguments = "OP ARRAY",
-    .options = run_collective_table,
-    .values_bytes = sizeof(run_collective_values),
-    .notes = "OP is all-gather, reduce-scatter, all-reduce, all-to-all, permute, broadcast or\n"
-             "reduce. ARRAY is in the book's notation, 'fp32 A[E_Y,F]', or a size: 64MB,\n"
-             "1kB..16MB.\n\n"
-             "example: scalemodel run collective all-gather 1kB..16MB --mesh X=2\n",
+    .about = &verbs_run_collective,
+    CLI_VALUES(run_collective_values, TIMING_MESH_PLACE(run_collective_values, timing),
+               AT("over", over), AT("onto", onto), AT("dims", dims), AT("dtype", dtype),
+               TIMING_PLACES(run_collective_values, timing)),
     .run = run_collective,
 };

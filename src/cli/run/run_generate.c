@@ -409,7 +409,6 @@ static void show_passes(sm_report *r, const generation *g) {
                     sm_show_seconds(r, measured_s),
                     g->serve ? prediction_ratio(r, rows[i].predicted_s, measured_s) : "-");
     }
-    sm_report_table(r, table);
 }
 
 /* After the first byte, which comes with the prompts. */
@@ -483,7 +482,6 @@ static sm_status show(sm_report *r, const generation *g, sm_error *err) {
     sm_table *table = sm_page_table(r, "Collectives of all passes on the first rank",
                                     "<|<|>predicted|>counted|>measured");
     for (int i = 0; i < n; i++) show_row(r, &rows[i], list, table);
-    if (table && table->rows) sm_report_table(r, table);
     prediction_say_bytes(r, "pass", g->bytes_apart);
     show_rate(r, g);
     sm_status status = SM_OK;
@@ -492,36 +490,7 @@ static sm_status show(sm_report *r, const generation *g, sm_error *err) {
     return status ? status : g->bytes_apart > 0 ? SM_NEGATIVE : SM_OK;
 }
 
-#define AT(member) offsetof(generation, given.member)
-
-static const cli_option run_generate_table[] = {
-    {"checkpoint", 0, CLI_INPUT, AT(checkpoint), "FILE",
-     .help = "the weights, a file or a folder of safetensors", .default_says = "the folder MODEL"},
-    {"prompt", 0, CLI_LIST, AT(prompt), "TEXT",
-     .help = "what to go on from; may be given several times"},
-    {"prompts", 0, CLI_INPUT, AT(prompts), "FILE", .help = "a prompt on each line"},
-    {"ids", 0, CLI_LIST, AT(ids), "LIST",
-     .help = "a prompt as numbers of words, 11,48,...: of all the vocabulary; may be repeated"},
-    {"features", 0, CLI_INPUT, AT(features), "FILE",
-     .help = "what the model hears: safetensors of one tensor, prompts x channels x positions",
-     .default_says = "drawn"},
-    {"tokens", 0, CLI_WHOLE, AT(tokens), "N", .help = "bytes, or words, to generate behind each",
-     .lowest = 1, .highest = GENERATION_MOST_TOKENS, .by_default = "64"},
-    {"plan", 0, CLI_TEXT, AT(plan), "PLAN", .help = "data=2,tensor=2,...: a rank for each chip",
-     .default_says = "one rank"},
-    SERVING_WEIGHTS_OPTION(generation, given.weights),
-    {"temperature", 0, CLI_NUMBER, AT(temperature), "X",
-     .help = "draw from the scores over X; 0 takes the best", .highest = 100, .by_default = "0"},
-    {"seed", 0, CLI_WHOLE, AT(seed), "N", .help = "of the draws", .by_default = "1"},
-    {"draft", 0, CLI_TEXT, AT(draft), "MODEL", .help = "a smaller model that proposes bytes"},
-    {"draft-checkpoint", 0, CLI_INPUT, AT(draft_checkpoint), "FILE", .help = "its weights"},
-    {"speculate", 0, CLI_WHOLE, AT(speculate), "K", .help = "bytes proposed for each pass of MODEL",
-     .lowest = 1, .highest = 64, .by_default = "4"},
-    RANKS_OPTIONS(generation, given.ranks, RANKS_CUDA),
-    PREDICTION_OPTIONS(generation, given.predicted),
-    CLI_MODEL_OPTIONS(generation, given.read_by),
-    {.name = NULL},
-};
+#define AT(option, member) CLI_AT(generation, option, given.member)
 
 /* ---- running ---- */
 
@@ -630,13 +599,15 @@ static sm_status run_generate(const cli_call *call, sm_report *r, sm_error *err)
 }
 
 const cli_verb run_generate_verb = {
-    .name = "run generate",
-    .summary = "texts from a checkpoint, on ranks that share the cache",
-    .arguments = "MODEL",
-    .options = run_generate_table,
-    .values_bytes = sizeof(generation),
+    .about = &verbs_run_generate,
+    CLI_VALUES(generation, AT("checkpoint", checkpoint), AT("prompt", prompt),
+               AT("prompts", prompts), AT("ids", ids), AT("features", features),
+               AT("tokens", tokens), AT("plan", plan),
+               SERVING_WEIGHTS_PLACE(generation, given.weights), AT("temperature", temperature),
+               AT("seed", seed), AT("draft", draft), AT("draft-checkpoint", draft_checkpoint),
+               AT("speculate", speculate), RANKS_PLACES(generation, given.ranks),
+               PREDICTION_PLACES(generation, given.predicted),
+               CLI_MODEL_PLACES(generation, given.read_by)),
     .plans = 1u << SM_PLAN_SERVING,
-    .notes = "example: scalemodel run generate tiny.json --checkpoint tiny.safetensors \\\n"
-             "           --prompt 'The ' --prompt 'A ' --plan data=2,tensor=2\n",
     .run = run_generate,
 };

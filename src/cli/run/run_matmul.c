@@ -13,24 +13,7 @@ typedef struct run_matmul_values {
     int64_t alternative, directions;
     bool all;
 } run_matmul_values;
-#define AT(member) offsetof(run_matmul_values, member)
-
-static const cli_option run_matmul_table[] = {
-    TIMING_MESH_OPTION(run_matmul_values, timing),
-    {"dims", 0, CLI_TEXT, AT(dims), "SIZES", .help = "sizes of the indices: I=1024,J=4k,K=8k"},
-    {"dtype", 0, CLI_CHOICE, AT(dtype), "DTYPE",
-     .help = "what is multiplied; int, whole numbers of 32 bits, is compared exactly",
-     .words = {element_words, ELEMENT_WORDS}, .default_says = "that of the arrays, else fp32"},
-    {"alternative", 0, CLI_WHOLE, AT(alternative), "N",
-     .help = "run the N-th alternative, cheapest first as 'matmul' lists them", .lowest = 1,
-     .highest = SM_MOST_ALTERNATIVES, .by_default = "1"},
-    {"all", 0, CLI_FLAG, AT(all), .help = "run every alternative"},
-    {"directions", 0, CLI_WHOLE, AT(directions), "N",
-     .help = "rings inside the einsum go one way or both", .lowest = 1, .highest = 2,
-     .by_default = "2"},
-    TIMING_OPTIONS(run_matmul_values, timing, "5", "1"),
-    {.name = NULL},
-};
+#define AT(option, member) CLI_AT(run_matmul_values, option, member)
 
 typedef struct question {
     sm_placed_mesh m;
@@ -156,7 +139,6 @@ static void show_alternative(sm_report *r, const question *q, int number, const 
     sm_page_row(r, table, "together", "", "", sm_show_seconds(r, a->cost.expected_s),
                 sm_show_seconds(r, x->total_s), prediction_ratio(r, a->cost.expected_s, x->total_s),
                 "");
-    sm_report_table(r, table);
     const char *error = sm_show_number(r, x->max_error), *bound = sm_show_number(r, q->bound);
     if (!is_equal(q, x))
         sm_report_text(r, "DIFFERS from the unsharded product by up to %s (at most %s).", error,
@@ -328,12 +310,9 @@ static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb run_matmul_verb = {
-    .name = "run matmul",
-    .summary = "a sharded einsum on real ranks, held against the unsharded product",
-    .arguments = "EINSUM",
-    .options = run_matmul_table,
-    .values_bytes = sizeof(run_matmul_values),
-    .notes = "example: scalemodel run matmul 'A[I_X,J] B[J,K_Y] -> C[I_X,K_Y]' \\\n"
-             "           --mesh X=2,Y=2 --dims I=1024,J=1024,K=1024\n",
+    .about = &verbs_run_matmul,
+    CLI_VALUES(run_matmul_values, TIMING_MESH_PLACE(run_matmul_values, timing), AT("dims", dims),
+               AT("dtype", dtype), AT("alternative", alternative), AT("all", all),
+               AT("directions", directions), TIMING_PLACES(run_matmul_values, timing)),
     .run = run_matmul,
 };

@@ -3,12 +3,10 @@
 #include "program.h"
 #include "arrival_options.h"
 #include "serve_engine.h"
-#include "scalemodel/search.h"
 #include "serving_model.h"
 #include <math.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #define MOST_CACHE_BYTES 1073741824.0 /* of a cache whose size nobody gave */
@@ -301,7 +299,6 @@ static void show_rows(sm_report *r, const serve_run *g, sm_data *latency, const 
                         sm_show_seconds(r, p->most));
         }
     }
-    sm_report_table(r, t);
 }
 
 static void show_latencies(sm_report *r, const serve_run *g) {
@@ -365,7 +362,6 @@ static void show_steps(sm_report *r, const serve_run *g) {
                     prediction_ratio(r, s->expected_s, s->measured_s));
     }
     if (!(all > 0)) return;
-    sm_report_table(r, t);
     sm_put_timed(r, r->data, "model_share", g->result.model_s / all);
     sm_report_text(r,
                    "%s of the time of steps is in the model, the rest in telling ranks what to "
@@ -509,75 +505,22 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     return status;
 }
 
-static const char *const routes[] = {"least-loaded", "round-robin", "affinity"};
-
-#define AT(member) offsetof(serve_run, given.member)
-#define OPTION(member) offsetof(serve_run, options.member)
-
-static const cli_option run_serve_table[] = {
-    {"checkpoint", 0, CLI_INPUT, AT(checkpoint), "FILE",
-     .help = "the weights, a file or a folder of safetensors", .default_says = "the folder MODEL"},
-    {"plan", 0, CLI_TEXT, AT(plan), "PLAN", .help = "data=2,tensor=2,...: a rank for each chip",
-     .default_says = "one rank"},
-    SERVING_WEIGHTS_OPTION(serve_run, given.weights),
-    {"port", 0, CLI_INT, AT(port), "N", .help = "to listen on; 0 takes a free one", .lowest = 0,
-     .highest = 65535, .by_default = "8080"},
-    {"listen", 0, CLI_TEXT, AT(listen), "ADDRESS",
-     .help = "IPv4 address to listen on; 0.0.0.0 lets other machines in, without any password",
-     .by_default = "127.0.0.1"},
-    {"queue", 0, CLI_WHOLE, AT(queue), "N",
-     .help = "requests that wait, at most; to more the engine says 429", .lowest = 0,
-     .highest = 1000000, .by_default = "256"},
-    {"policy", 0, CLI_CHOICE, OPTION(policy), "NAME", .help = "how steps are filled",
-     .words = {sm_policy_names, SM_POLICY_DISAGGREGATED}, .by_default = "chunked"},
-    {"batch", 0, CLI_COUNT, OPTION(most_batch), "N",
-     .help = "sequences at once, in each group of ranks that holds sequences", .lowest = 1,
-     .highest = 4096, .by_default = "16"},
-    {"chunk", 0, CLI_COUNT, OPTION(chunk_tokens), "TOKENS",
-     .help = "tokens of a chunked step, decoding ones included", .lowest = 1, .highest = 65536,
-     .by_default = "128"},
-    {"prefill-tokens", 0, CLI_COUNT, OPTION(prefill_tokens), "TOKENS",
-     .help = "most of other prefill steps", .lowest = 1, .highest = 65536, .by_default = "512"},
-    {"page", 0, CLI_COUNT, OPTION(page_tokens), "TOKENS", .help = "of a page of the KV cache",
-     .lowest = 1, .highest = 65536, .by_default = "16"},
-    {"longest", 0, CLI_COUNT, AT(longest), "TOKENS",
-     .help = "of a prompt and what is written behind it", .lowest = 2, .highest = 1 << 20,
-     .by_default = "4096"},
-    {"cache", 0, CLI_COUNT, AT(cache), "TOKENS",
-     .help = "of KV cache, in each group of ranks that holds sequences", .lowest = 1,
-     .highest = 1e9, .default_says = "what --batch sequences of --longest take, in 1 GiB at most"},
-    {"route", 0, CLI_CHOICE, OPTION(route), "HOW",
-     .help = "which of several groups of ranks takes a request", .words = {routes, 3},
-     .by_default = "least-loaded"},
-    {"prefix-cache", 0, CLI_FLAG, OPTION(prefix_cache),
-     .help = "keep prompts and answers for later prompts that begin with them"},
-    ARRIVAL_OPTIONS(serve_run, given.requests),
-    {"seed", 0, CLI_WHOLE, AT(requests.draw.seed), "N", .help = "of the requests drawn",
-     .by_default = "1"},
-    {"temperature", 0, CLI_NUMBER, AT(temperature), "X",
-     .help = "of the requests that are sent here; 0 takes the best word", .highest = 100,
-     .by_default = "0"},
-    {"ttft", 0, CLI_TIME, OPTION(ttft_s), "TIME", .help = "the SLO: time to first token",
-     .above = true},
-    {"tpot", 0, CLI_TIME, OPTION(tpot_s), "TIME", .help = "the SLO: time per output token",
-     .above = true},
-    {"csv", 0, CLI_OUTPUT, AT(csv), "FILE", .help = "write a row for each request, as measured"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART,
-     .help = "draw how latencies are distributed, simulated and measured, as SVG"},
-    RANKS_OPTIONS(serve_run, given.ranks, RANKS_CUDA),
-    PREDICTION_OPTIONS(serve_run, given.predicted),
-    CLI_MODEL_OPTIONS(serve_run, given.read_by),
-    {.name = NULL},
-};
+#define AT(option, member) CLI_AT(serve_run, option, given.member)
+#define OPTION(option, member) CLI_AT(serve_run, option, options.member)
 
 const cli_verb run_serve_verb = {
-    .name = "run serve",
-    .summary = "an engine on ranks, for clients or a trace, beside its simulation",
-    .arguments = "MODEL",
-    .options = run_serve_table,
-    .values_bytes = sizeof(serve_run),
+    .about = &verbs_run_serve,
+    CLI_VALUES(serve_run, AT("checkpoint", checkpoint), AT("plan", plan),
+               SERVING_WEIGHTS_PLACE(serve_run, given.weights), AT("port", port),
+               AT("listen", listen), AT("queue", queue), OPTION("policy", policy),
+               OPTION("batch", most_batch), OPTION("chunk", chunk_tokens),
+               OPTION("prefill-tokens", prefill_tokens), OPTION("page", page_tokens),
+               AT("longest", longest), AT("cache", cache), OPTION("route", route),
+               OPTION("prefix-cache", prefix_cache), ARRIVAL_PLACES(serve_run, given.requests),
+               AT("seed", requests.draw.seed), AT("temperature", temperature),
+               OPTION("ttft", ttft_s), OPTION("tpot", tpot_s), AT("csv", csv), AT("plot", plot),
+               RANKS_PLACES(serve_run, given.ranks), PREDICTION_PLACES(serve_run, given.predicted),
+               CLI_MODEL_PLACES(serve_run, given.read_by)),
     .plans = 1u << SM_PLAN_SERVING,
-    .notes = "example: scalemodel run serve tiny.json --checkpoint tiny.safetensors --port 0\n"
-             "         scalemodel run serve tiny.json --checkpoint tiny.safetensors --qps 20\n",
     .run = run_serve,
 };

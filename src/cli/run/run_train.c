@@ -5,60 +5,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-enum { SEQUENCES = 8, MOST_STEPS = 1000000 };
+enum { SEQUENCES = 8 };
 
-static const char *const methods[] = {"pretrain", "dpo"};
-
-#define AT(member) offsetof(train_run, given.member)
-
-static const cli_option run_train_table[] = {
-    {"data", 0, CLI_INPUT, AT(data), "FILE",
-     .help = "the text to train on: any file, byte by byte; with dpo pairs, a JSON object a line",
-     .required = true},
-    {"method", 0, CLI_CHOICE, AT(method), "WHAT",
-     .help = "what is learned from: the text, or pairs of prompt, chosen and rejected",
-     .words = {methods, 2}, .by_default = "pretrain"},
-    {"beta", 0, CLI_NUMBER, AT(beta), "X", .help = "of dpo: what a difference in log p counts",
-     .above = true, .highest = 1000, .by_default = "0.1"},
-    {"plan", 0, CLI_TEXT, AT(plan), "PLAN",
-     .help = "data=2,tensor=2,seq=on,...: a rank for each chip", .default_says = "one rank"},
-    {"steps", 0, CLI_WHOLE, AT(steps), "N",
-     .help = "steps of the whole training, which the learning rate follows", .lowest = 1,
-     .highest = MOST_STEPS, .by_default = "100"},
-    {"until", 0, CLI_WHOLE, AT(until), "N",
-     .help = "stop after step N of them; --resume goes on from there", .lowest = 1,
-     .highest = MOST_STEPS, .default_says = "the last"},
-    {"seq", 0, CLI_WHOLE, AT(seq), "T", .help = "tokens of a sequence", .lowest = 1,
-     .highest = 1 << 20, .by_default = "128"},
-    {"batch", 0, CLI_SOURCE, AT(batch), "BATCH", .help = "a global batch: tokens, 4k, or 8seqs",
-     .default_says = "8seqs"},
-    {"rate", 0, CLI_NUMBER, AT(rate), "X", .help = "the highest learning rate", .above = true,
-     .highest = 1, .by_default = "3e-3"},
-    {"seed", 0, CLI_WHOLE, AT(seed), "N", .help = "of the first weights and of the batches",
-     .by_default = "1"},
-    {"curve", 0, CLI_OUTPUT, AT(curve), "FILE", .help = "write the loss of each step as CSV"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART, .help = "draw the losses as SVG"},
-    {"checkpoint", 0, CLI_OUTPUT, AT(checkpoint), "PLACE",
-     .help = "write weights and optimizer as safetensors at the end: FILE, or FOLDER/, in parts"},
-    {"every", 0, CLI_WHOLE, AT(every), "N", .help = "and after every N steps", .lowest = 1,
-     .highest = MOST_STEPS},
-    {"failures", 0, CLI_NUMBER, AT(failures), "RATE",
-     .help =
-         "kill a rank now and then, RATE times per rank and hour, and go on from the checkpoint",
-     .above = true, .highest = 1e6},
-    {"keep", 0, CLI_WHOLE, AT(keep), "N", .help = "versions that stay in FOLDER/", .lowest = 1,
-     .highest = MOST_STEPS, .by_default = "1"},
-    {"resume", 0, CLI_INPUT, AT(resume), "PLACE",
-     .help = "go on from a checkpoint, whatever plan it was made under",
-     .default_says = "the folder MODEL, where it holds weights"},
-    {"fresh", 0, CLI_FLAG, AT(fresh),
-     .help = "begin with drawn weights, though the folder MODEL holds some"},
-    RECORD_OPTION(train_run, given.record),
-    RANKS_OPTIONS(train_run, given.ranks, RANKS_CUDA),
-    PREDICTION_OPTIONS(train_run, given.predicted),
-    CLI_MODEL_OPTIONS(train_run, given.read_by),
-    {.name = NULL},
-};
+#define AT(option, member) CLI_AT(train_run, option, given.member)
 
 /* ---- reading ---- */
 
@@ -329,14 +278,15 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb run_train_verb = {
-    .name = "run train",
-    .summary = "train a small Transformer under a plan, beside its prediction",
-    .arguments = "MODEL",
-    .options = run_train_table,
-    .values_bytes = sizeof(train_run),
+    .about = &verbs_run_train,
+    CLI_VALUES(train_run, AT("data", data), AT("method", method), AT("beta", beta),
+               AT("plan", plan), AT("steps", steps), AT("until", until), AT("seq", seq),
+               AT("batch", batch), AT("rate", rate), AT("seed", seed), AT("curve", curve),
+               AT("plot", plot), AT("checkpoint", checkpoint), AT("every", every),
+               AT("failures", failures), AT("keep", keep), AT("resume", resume), AT("fresh", fresh),
+               RECORD_PLACE(train_run, given.record), RANKS_PLACES(train_run, given.ranks),
+               PREDICTION_PLACES(train_run, given.predicted),
+               CLI_MODEL_PLACES(train_run, given.read_by)),
     .plans = 1u << SM_PLAN_TRAINING,
-    .notes = "MODEL is a config.json of a decoder, dense or with experts, or a folder with\n"
-             "one: where that holds weights too, the training begins with them.\n\n"
-             "example: scalemodel run train tiny.json --data README.md --plan data=2,tensor=2\n",
     .run = run_train,
 };

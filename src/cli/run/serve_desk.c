@@ -1,7 +1,6 @@
 /* serve_desk: a locked list, and counts that bound it. */
 #include "serve_engine.h"
 
-#include <errno.h>
 #include <string.h>
 #include <time.h>
 

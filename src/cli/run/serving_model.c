@@ -66,7 +66,7 @@ sm_status serving_model_read(const cli_call *call, const cli_model_values *by, c
     if (!m->path)
         return sm_fail(err, SM_USAGE,
                        "%s needs --checkpoint FILE where MODEL is no folder that has it",
-                       call->verb->name);
+                       call->verb->about->name);
     return cli_read_model(call, by, name, &m->model, err);
 }
 

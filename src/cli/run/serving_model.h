@@ -17,12 +17,7 @@ typedef struct serving_model {
 /* --weights: what weights are held in. */
 enum { SERVING_WEIGHTS = 5 };
 extern const char *const serving_weights[SERVING_WEIGHTS];
-#define SERVING_WEIGHTS_OPTION(type, member)                                                       \
-    {                                                                                              \
-        "weights", 0, CLI_CHOICE, offsetof(type, member), "DTYPE",                                 \
-            .help = "weights are held in and travel in; products are of single precision",         \
-            .words = {serving_weights, SERVING_WEIGHTS}, .by_default = "fp32"                      \
-    }
+#define SERVING_WEIGHTS_PLACE(type, member) CLI_AT(type, "weights", member)
 
 /* n, or the next number that divides. */
 int serving_rounded_up(size_t n, int to);

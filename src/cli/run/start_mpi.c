@@ -1,6 +1,5 @@
 /* start_mpi: the programs with MPI, compiled once for each. */
 #include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 

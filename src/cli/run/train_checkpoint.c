@@ -5,7 +5,6 @@
 #include "train_checkpoint.h"
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

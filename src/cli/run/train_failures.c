@@ -186,7 +186,6 @@ void train_failures_report(sm_report *r, const train_run *q) {
     row(r, table, object, "restarts", "restarts_s", g.restart_s, took->restart_s);
     row(r, table, object, "done again", "lost_s", g.lost_s, took->lost_s);
     row(r, table, object, "all", "total_s", g.total_s, took->total_s);
-    sm_report_table(r, table);
     double expected = job.run_s / g.total_s, measured = work_s / took->total_s;
     sm_put(r, sm_put_object(r, object, "goodput"), "expected|measured", expected, measured);
     sm_put(r, sm_put_object(r, object, "interruptions"), "expected|measured", g.interruptions,

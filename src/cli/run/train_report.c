@@ -163,7 +163,6 @@ static void show_parts(sm_report *r, const train_run *q) {
     }
     sm_page_row(r, table, "a step (mean)", sm_show_seconds(r, predicted_s),
                 sm_show_seconds(r, x->step_s), ratio(r, predicted_s, x->step_s));
-    sm_report_table(r, table);
     sm_report_text(r,
                    "Predicted is what 'train --as-run' prints for this plan: in %s, each op and "
                    "each collective after the one before.",
@@ -218,7 +217,6 @@ static void show_ops(sm_report *r, train_run *q) {
     }
     if (x->ops.n > SHOWN)
         op_row(r, table, &others, sm_textf(r, "%d others", x->ops.n - SHOWN), NULL);
-    sm_report_table(r, table);
 }
 
 /* ---- collectives ---- */
@@ -243,7 +241,6 @@ static void show_collectives(sm_report *r, const train_run *q) {
                     seconds_or_none(r, predicted_s), seconds_or_none(r, measured_s),
                     ratio(r, predicted_s, measured_s));
     }
-    if (table && table->rows) sm_report_table(r, table);
     prediction_say_bytes(r, "step", q->bytes_apart);
 }
 
@@ -261,12 +258,11 @@ static void show_arrays(sm_report *r, train_run *q) {
         sm_put(r, one, "collective|array|pass|calls|calls_predicted|bytes|exposed_s", op, m->name,
                train_way_name(m->way), m->calls, m->predicted_calls, m->bytes, m->exposed_s);
         prediction_put_times(r, one, m->predicted_s, m->measured_s);
-        if (i < SHOWN)
+        if (i < SHOWN && x->moves.n > 1)
             sm_page_row(r, table, op, m->name, train_way_name(m->way), sm_show_exact(r, m->calls),
                         seconds_or_none(r, m->predicted_s), seconds_or_none(r, m->measured_s),
                         ratio(r, m->predicted_s, m->measured_s));
     }
-    if (x->moves.n > 1) sm_report_table(r, table);
 }
 
 /* ---- the gap ---- */
@@ -385,7 +381,6 @@ static void show_memory(sm_report *r, const sm_memory *predicted, const train_me
             memory_row(r, table, object, sm_train_memory_names[i], parts[i], seen);
     }
     memory_row(r, table, object, "total", predicted->total, measured->most.total);
-    if (table) sm_report_table(r, table);
     if (!(measured->process_bytes > 0)) return;
     sm_put(r, object, "process", measured->process_bytes);
     sm_report_text(r,

@@ -23,76 +23,8 @@ typedef struct serving {
     sm_recipe recipe;
 } serving;
 
-#define AT(member) offsetof(serving, member)
-#define ASK(member) AT(question.member)
-
-static const cli_option serve_table[] = {
-    {"on", 0, CLI_TEXT, AT(on), "SYSTEM",
-     .help = "the chips there are: tpu-v5e:4x4, h100-sxm:8, ...; several, with commas between, are "
-             "compared; all:8 is 8 of each chip"},
-    {"plan", 0, CLI_SOURCE, ASK(plan), "PLAN",
-     .help = "keys to keep: tensor=8,expert=2,cache_by=batch"},
-    {"batch", 0, CLI_COUNT, ASK(batch), "N",
-     .help = "sequences that decode at once in a replica; with a whole plan, one point",
-     .lowest = 1, .highest = 1e9},
-    {"concurrency", 0, CLI_COUNT, ASK(concurrency), "N",
-     .help = "requests in flight, in place of --batch: in the replica of a plan; without a plan on "
-             "the whole system, whose best replicas are found",
-     .lowest = 1, .highest = 1e9},
-    {"prompt", 0, CLI_COUNT, ASK(prompt), "TOKENS", .help = "of a request", .lowest = 1,
-     .highest = 1e9, .by_default = "2048"},
-    {"output", 0, CLI_COUNT, ASK(output), "TOKENS", .help = "that a request asks for", .lowest = 1,
-     .highest = 1e9, .by_default = "512"},
-    {"context", 0, CLI_COUNT, ASK(context), "TOKENS",
-     .help = "cached tokens at which decoding is priced", .lowest = 1, .highest = 1e9,
-     .default_says = "prompt and half the output"},
-    {"prefix", 0, CLI_COUNT, ASK(prefix), "TOKENS",
-     .help = "of the prompt that are in the cache already", .highest = 1e9, .by_default = "0"},
-    {"weights", 0, CLI_DTYPES, ASK(weights), "DTYPE",
-     .help = "weights are stored in; int8,bf16 compares",
-     .default_says = "as the checkpoint has them, bf16 unless it is quantised"},
-    {"kv", 0, CLI_DTYPES, ASK(kv), "DTYPE", .help = "keys and values are stored in, or a list",
-     .default_says = "bf16, and fp16 on chips without it"},
-    {"compute", 0, CLI_DTYPES, ASK(compute), "DTYPE", .help = "matmuls are computed in, or a list",
-     .default_says = "fp8 and fp4 weights in their own type where the chip can, others in bf16"},
-    {"ttft", 0, CLI_TIME, ASK(ttft_s), "TIME", .help = "limit to the time to first token: 1s",
-     .above = true},
-    {"tpot", 0, CLI_TIME, ASK(tpot_s), "TIME", .help = "limit to the time per token: 30ms",
-     .above = true},
-    {"qps", 0, CLI_RATE, ASK(requests_per_s), "RATE",
-     .help = "requests a second, or 3000/min: the fleet for them", .above = true, .highest = 1e9},
-    {"chips", 0, CLI_RANGE, AT(chips), "RANGE", .help = "of a replica: 8 or 4..64",
-     .default_says = "1 to all"},
-    CLI_SPECULATION_OPTIONS(serving, speculate),
-    {"imbalance", 0, CLI_NUMBER, ASK(imbalance), "X",
-     .help = "tokens of the fullest expert chip over the mean", .lowest = 1, .highest = 1e6,
-     .default_says = "that of the software, usually 1"},
-    {"reserve", 0, CLI_NUMBER, ASK(reserve), "SHARE", .optional = true,
-     .help = "of the memory that stays free", .highest = 0.95,
-     .default_says = "what the software leaves on GPUs, 0 else"},
-    {"price", 0, CLI_USD, ASK(usd_per_chip_hour), "USD", .optional = true,
-     .help = "of a chip for an hour", .highest = 1e6, .default_says = "the catalogue's"},
-    {"top", 0, CLI_INT, ASK(top), "K", .help = "points of the frontier to show; the JSON has all",
-     .lowest = 1, .highest = 10000, .by_default = "12"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART,
-     .help = "draw the frontier as SVG"},
-    {"eager", 0, CLI_FLAG, ASK(eager),
-     .help = "kernels are launched one by one, not replayed as a graph"},
-    {"bound", 0, CLI_FLAG, ASK(by_lower), .help = "rank by the bound instead of the expected time"},
-    {"decode-only", 0, CLI_FLAG, ASK(alone),
-     .help = "prompts are prefilled elsewhere: times and throughput of decoding alone"},
-    {"disaggregated", 0, CLI_FLAG, ASK(disaggregated),
-     .help = "prefill and decode in pools of their own"},
-    {"prefill-on", 0, CLI_TEXT, AT(prefill_on), "SYSTEM",
-     .help = "the chips that prefill in a pool of their own; --on, or --decode-on, has the others"},
-    {"decode-on", 0, CLI_TEXT, AT(decode_on), "SYSTEM",
-     .help = "the same as --on beside --prefill-on"},
-    CLI_ENGINE_OPTIONS(serving, engine),
-    CLI_CALIBRATION_OPTIONS(serving, constants),
-    CLI_MODEL_OPTIONS(serving, read_by),
-    CLI_RECIPE_OPTIONS(serving, recipe_values),
-    {.name = NULL},
-};
+#define AT(option, member) CLI_AT(serving, option, member)
+#define ASK(option, member) AT(option, question.member)
 
 /* ---- the question ---- */
 
@@ -238,15 +170,19 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb cli_serve = {
-    .name = "serve",
-    .summary = "latency, throughput, memory and cost of serving a model",
-    .arguments = "[MODEL]",
-    .options = serve_table,
-    .columns = "plan,tpot_s.expected,tokens_per_s_per_chip,chips,batch,ttft_s.expected,"
-               "usd_per_million_tokens,memory_bytes.total,bound",
-    .values_bytes = sizeof(serving),
+    .about = &verbs_serve,
+    CLI_VALUES(serving, AT("on", on), ASK("plan", plan), ASK("batch", batch),
+               ASK("concurrency", concurrency), ASK("prompt", prompt), ASK("output", output),
+               ASK("context", context), ASK("prefix", prefix), ASK("weights", weights),
+               ASK("kv", kv), ASK("compute", compute), ASK("ttft", ttft_s), ASK("tpot", tpot_s),
+               ASK("qps", requests_per_s), AT("chips", chips),
+               CLI_SPECULATION_PLACES(serving, speculate), ASK("imbalance", imbalance),
+               ASK("reserve", reserve), ASK("price", usd_per_chip_hour), ASK("top", top),
+               AT("plot", plot), ASK("eager", eager), ASK("bound", by_lower),
+               ASK("decode-only", alone), ASK("disaggregated", disaggregated),
+               AT("prefill-on", prefill_on), AT("decode-on", decode_on),
+               CLI_ENGINE_PLACES(serving, engine), CLI_CALIBRATION_PLACES(serving, constants),
+               CLI_MODEL_PLACES(serving, read_by), CLI_RECIPE_PLACES(serving, recipe_values)),
     .plans = 1u << SM_PLAN_SERVING,
-    .notes = "example: scalemodel serve llama-3.1-70b --on tpu-v5e:4x4 --weights int8 \\\n"
-             "           --kv int8 --prompt 8192 --output 512 --tpot 30ms\n",
     .run = run_serve,
 };

@@ -145,7 +145,7 @@ static sm_status read_kind(const cli_call *call, arrival_values *v, sm_error *er
     }
     if (!v->arrivals)
         return sm_fail(err, SM_USAGE, "%s needs --qps 50, --trace FILE or --concurrency 64",
-                       call->verb->name);
+                       call->verb->about->name);
     sm_source source = cli_source(call, &v->arrivals);
     sm_words words = {arrivals, 4};
     sm_span name = {0, strcspn(v->arrivals, ":")};

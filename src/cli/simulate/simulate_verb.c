@@ -1,7 +1,6 @@
 /* simulate: requests through replicas of a serving engine. */
 #include "program.h"
 #include "arrival_options.h"
-#include <string.h>
 
 /* The question, what it points to, and what else is asked. */
 typedef struct simulating {
@@ -17,78 +16,9 @@ typedef struct simulating {
     cli_model_values read_by;
 } simulating;
 
-enum { MOST_REPLICAS = 4096 };
-
-static const char *const preempts[] = {"recompute", "swap"};
-static const char *const routes[] = {"least-loaded", "round-robin", "affinity"};
-
-#define AT(member) offsetof(simulating, member)
-#define ASK(member) AT(question.member)
-#define SIMULATE(member) AT(simulation.member)
-
-static const cli_option simulate_table[] = {
-    {"on", 0, CLI_TEXT, AT(on), "SYSTEM",
-     .help = "the chips of one replica: h100-sxm:1x8, tpu-v5e:4x4, ..."},
-    {"plan", 0, CLI_SOURCE, ASK(plan), "PLAN", .help = "how a replica is sharded: tensor=8",
-     .default_says = "what serve finds best on all chips of --on"},
-    ARRIVAL_OPTIONS(simulating, requests),
-    {"policy", 0, CLI_CHOICE, SIMULATE(policy), "NAME", .help = "how steps are filled",
-     .words = {sm_policy_names, SM_POLICY_COUNT},
-     .default_says = "that of the software: chunked, or continuous where prefill goes first"},
-    {"prefill-plan", 0, CLI_SOURCE, ASK(prefill_plan), "PLAN", .help = "of the prefill pool",
-     .default_says = "that of --plan"},
-    {"prefill-replicas", 0, CLI_INT, SIMULATE(prefill_replicas), "N", .help = "of the prefill pool",
-     .lowest = 1, .highest = MOST_REPLICAS, .by_default = "1"},
-    {"replicas", 0, CLI_INT, SIMULATE(replicas), "N",
-     .help = "behind the router; those that decode when disaggregated", .lowest = 1,
-     .highest = MOST_REPLICAS, .by_default = "1"},
-    {"batch", 0, CLI_COUNT, SIMULATE(most_batch), "N", .help = "sequences at once in a replica",
-     .lowest = 1, .highest = 1 << 20,
-     .default_says = "that of the software on the chip, usually 1024"},
-    {"chunk", 0, CLI_COUNT, SIMULATE(chunk_tokens), "TOKENS",
-     .help = "tokens of a chunked step, decoding ones included", .lowest = 1,
-     .highest = SM_MAX_TOKENS,
-     .default_says = "that of the software on the chip, usually 8192 a group of chips"},
-    {"prefill-tokens", 0, CLI_COUNT, SIMULATE(prefill_tokens), "TOKENS",
-     .help = "most of other prefill steps", .lowest = 1, .highest = SM_MAX_TOKENS,
-     .default_says = "the same"},
-    {"page", 0, CLI_COUNT, SIMULATE(page_tokens), "TOKENS", .help = "of a page of the KV cache",
-     .lowest = 1, .highest = 65536, .by_default = "16"},
-    {"preempt", 0, CLI_CHOICE, SIMULATE(preempt), "HOW", .help = "when pages run out",
-     .words = {preempts, 2}, .by_default = "recompute"},
-    {"route", 0, CLI_CHOICE, SIMULATE(route), "HOW", .help = "which replica a request goes to",
-     .words = {routes, 3}, .by_default = "least-loaded"},
-    {"prefix-cache", 0, CLI_FLAG, SIMULATE(prefix_cache),
-     .help = "keep prefixes and conversations for later prompts"},
-    {"host-memory", 0, CLI_SIZE, ASK(host_bytes), "BYTES", .optional = true,
-     .help = "of a replica, for swaps and the prefix cache",
-     .default_says = "half of the hosts' with --preempt swap, else 0"},
-    {"ttft", 0, CLI_TIME, SIMULATE(ttft_s), "TIME", .help = "the SLO: time to first token",
-     .above = true},
-    {"tpot", 0, CLI_TIME, SIMULATE(tpot_s), "TIME", .help = "the SLO: time per output token",
-     .above = true},
-    {"weights", 0, CLI_DTYPE, ASK(dtypes.weights), "DTYPE", .help = "of weights",
-     .default_says = "as the checkpoint has them, bf16 unless it is quantised"},
-    {"kv", 0, CLI_DTYPE, ASK(dtypes.kv), "DTYPE", .help = "of the KV cache", .by_default = "bf16"},
-    {"compute", 0, CLI_DTYPE, ASK(dtypes.compute), "DTYPE", .help = "what matmuls compute in",
-     .default_says = "fp8 and fp4 weights in their own type where the chip can, others in bf16"},
-    CLI_SPECULATION_OPTIONS(simulating, speculate),
-    {"seed", 0, CLI_WHOLE, AT(requests.draw.seed), "N", .help = "of what is drawn",
-     .by_default = "1"},
-    {"find-max-qps", 0, CLI_FLAG, ASK(find_max_rate),
-     .help = "the highest rate that meets the SLO"},
-    {"within", 0, CLI_NUMBER, ASK(within), "SHARE", .help = "of requests that must meet it",
-     .highest = 1, .by_default = "0.99"},
-    {"csv", 0, CLI_OUTPUT, AT(csv), "FILE", .help = "write a row for each request"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART,
-     .help = "write the queue, the batch and the memory over time as SVG"},
-    {"timeline", 0, CLI_OUTPUT, AT(timeline), "FILE", .gets = CLI_TRACKS,
-     .help = "write the steps of the replicas for Perfetto"},
-    CLI_ENGINE_OPTIONS(simulating, engine),
-    CLI_CALIBRATION_OPTIONS(simulating, constants),
-    CLI_MODEL_OPTIONS(simulating, read_by),
-    {.name = NULL},
-};
+#define AT(option, member) CLI_AT(simulating, option, member)
+#define ASK(option, member) AT(option, question.member)
+#define SIMULATE(option, member) AT(option, simulation.member)
 
 /* ---- the question ---- */
 
@@ -186,13 +116,21 @@ static sm_status run_simulate(const cli_call *call, sm_report *r, sm_error *err)
 }
 
 const cli_verb cli_simulate = {
-    .name = "simulate",
-    .summary = "requests through a serving engine: latency, goodput, rates",
-    .arguments = "MODEL",
-    .options = simulate_table,
-    .values_bytes = sizeof(simulating),
+    .about = &verbs_simulate,
+    CLI_VALUES(simulating, AT("on", on), ASK("plan", plan), ARRIVAL_PLACES(simulating, requests),
+               SIMULATE("policy", policy), ASK("prefill-plan", prefill_plan),
+               SIMULATE("prefill-replicas", prefill_replicas), SIMULATE("replicas", replicas),
+               SIMULATE("batch", most_batch), SIMULATE("chunk", chunk_tokens),
+               SIMULATE("prefill-tokens", prefill_tokens), SIMULATE("page", page_tokens),
+               SIMULATE("preempt", preempt), SIMULATE("route", route),
+               SIMULATE("prefix-cache", prefix_cache), ASK("host-memory", host_bytes),
+               SIMULATE("ttft", ttft_s), SIMULATE("tpot", tpot_s), ASK("weights", dtypes.weights),
+               ASK("kv", dtypes.kv), ASK("compute", dtypes.compute),
+               CLI_SPECULATION_PLACES(simulating, speculate), AT("seed", requests.draw.seed),
+               ASK("find-max-qps", find_max_rate), ASK("within", within), AT("csv", csv),
+               AT("plot", plot), AT("timeline", timeline), CLI_ENGINE_PLACES(simulating, engine),
+               CLI_CALIBRATION_PLACES(simulating, constants),
+               CLI_MODEL_PLACES(simulating, read_by)),
     .plans = 1u << SM_PLAN_SERVING,
-    .notes = "example: scalemodel simulate llama-3.1-70b --on h100-sxm:1x8 --plan tensor=8 \\\n"
-             "           --arrivals poisson:4/s --ttft 1s --tpot 50ms\n",
     .run = run_simulate,
 };

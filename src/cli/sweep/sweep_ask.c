@@ -86,12 +86,12 @@ static sm_status check_question(const cli_call *call, sm_error *err) {
                        : c->explain ? "explain"
                        : c->help    ? "help"
                                     : NULL;
-    for (int i = 0; call->verb->options[i].name; i++)
-        if (call->verb->options[i].kind == CLI_OUTPUT && call->given[i])
-            what = call->verb->options[i].name;
+    for (int i = 0; call->verb->about->options[i].name; i++)
+        if (call->verb->about->options[i].kind == CLI_OUTPUT && call->given[i])
+            what = call->verb->about->options[i].name;
     if (!what) return SM_OK;
     return sm_fail(err, SM_USAGE, "--%s is of one answer; options of the sweep stand before '%s'",
-                   what, call->verb->name);
+                   what, call->verb->about->name);
 }
 
 /* ---- cells ---- */
@@ -146,7 +146,7 @@ static sm_status refuse_column(const sweep *s, int column, walk w, const sm_repo
         sm_arena_printf(arena, "%.*s%s", (int)from, s->column[column], near ? near : "");
     if (!all) return sm_fail_memory(err);
     return sm_fail_at(err, &s->asked, (sm_span){offset + from, length},
-                      "%s answers with no such key%s%s%s", s->verb->name,
+                      "%s answers with no such key%s%s%s", s->verb->about->name,
                       near ? "; did you mean " : "; its --json shows them", near ? all : "",
                       near ? "?" : "");
 }

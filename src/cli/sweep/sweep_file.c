@@ -23,7 +23,8 @@ static sm_status fail_file(const char *what, const char *path, sm_error *err) {
 /* ---- what it is a sweep of ---- */
 
 static char *words_of(const sweep *s, sm_arena *arena) {
-    char *text = sm_arena_printf(arena, "scalemodel %s sweep\n%s\n", sm_version(), s->verb->name);
+    char *text =
+        sm_arena_printf(arena, "scalemodel %s sweep\n%s\n", sm_version(), s->verb->about->name);
     for (int i = 0; i < s->words && text; i++)
         text = sm_arena_printf(arena, "%s%s\n", text, s->word[i]);
     if (text)

@@ -72,9 +72,9 @@ static sm_status read_values(sweep_axis *axis, const sm_source *source, size_t f
 
 /* "model" of a verb whose arguments begin with "[MODEL]" or "MODEL". */
 static bool is_first_argument(const cli_verb *verb, const char *key) {
-    const char *name = verb->arguments + (verb->arguments[0] == '[');
+    const char *name = verb->about->arguments + (verb->about->arguments[0] == '[');
     for (; *key && toupper((unsigned char)*key) == *name; key++) name++;
-    return !*key && !isalpha((unsigned char)*name) && name > verb->arguments;
+    return !*key && !isalpha((unsigned char)*name) && name > verb->about->arguments;
 }
 
 /* The keys that plans of the verb have. */
@@ -93,14 +93,14 @@ static sm_status refuse_key(const sweep *s, const sweep_axis *axis, const sm_sou
     const size_t keys = plan_keys(s->verb, names);
     size_t n = keys, at = 0;
     if (axis->place == SWEEP_OPTION)
-        for (const cli_option *o = s->verb->options; o->name; o++) names[n++] = o->name;
+        for (const cli_option *o = s->verb->about->options; o->name; o++) names[n++] = o->name;
     const char *near = sm_nearest(axis->name, strlen(axis->name), names, n);
     const int other = sm_plan_key_of_nickname(axis->name, strlen(axis->name));
     if (other >= 0 && s->verb->plans) near = sm_plan_key_row_of((sm_plan_key)other)->name;
     while (at < n && names[at] != near) at++;
     return sm_fail_at(err, source, span,
                       "expected an option of %s, plan.KEY or what-if.RESOURCE%s%s%s%s",
-                      s->verb->name, near ? "; did you mean " : "", at < keys ? "plan." : "",
+                      s->verb->about->name, near ? "; did you mean " : "", at < keys ? "plan." : "",
                       near ? near : "", near ? "?" : "");
 }
 
@@ -148,12 +148,12 @@ static sm_status read_axis(sweep *s, const char *text, sm_arena *arena, sm_error
 /* ---- columns, words ---- */
 
 static sm_status read_columns(sweep *s, const char *columns, sm_arena *arena, sm_error *err) {
-    if (!columns) columns = s->verb->columns;
+    if (!columns) columns = s->verb->about->columns;
     if (!columns)
         return sm_fail(err, SM_USAGE, "a sweep of %s needs --columns: keys of its --json",
-                       s->verb->name);
+                       s->verb->about->name);
     const sm_source source = sm_source_of("--columns", columns);
-    if (columns != s->verb->columns) s->asked = source;
+    if (columns != s->verb->about->columns) s->asked = source;
     for (size_t at = 0; at <= source.length;) {
         sm_span part = sm_next_part(&source, (sm_span){0, source.length}, ',', &at);
         if (part.length == 0 || s->columns == SWEEP_MOST_COLUMNS)
@@ -179,7 +179,7 @@ sm_status sweep_read(sweep *s, const cli_list *over, const char *columns, int wo
     s->verb = cli_find_verb(&cli_scalemodel, word[0], err);
     if (!s->verb) return SM_USAGE;
     if (!s->verb->run || s->verb == &cli_sweep || s->verb == &cli_design)
-        return sm_fail(err, SM_USAGE, "%s is no verb that a sweep can ask", s->verb->name);
+        return sm_fail(err, SM_USAGE, "%s is no verb that a sweep can ask", s->verb->about->name);
     s->word = sm_arena_array(arena, (size_t)words, sizeof *s->word);
     if (!s->word) return sm_fail_memory(err);
     read_words(s, words - 1, word + 1);

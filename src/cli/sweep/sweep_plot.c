@@ -232,7 +232,7 @@ sm_status sweep_plot_draw(const sweep_plot *p, sm_report *r, sm_error *err) {
         r->out_of_memory |= !(lines ? draw_lines(&d, value, panel) : draw_tracks(&d, value, panel));
     }
     if (r->out_of_memory) return sm_fail_memory(err);
-    const char *words = s->verb->name;
+    const char *words = s->verb->about->name;
     for (int i = 0; i < s->words; i++) words = sm_textf(r, "%s %s", words, s->word[i]);
     if (s->plan) words = sm_textf(r, "%s --plan %s", words, s->plan);
     sm_report_chart(r, &(sm_chart){sm_textf(r, "A sweep of %lld questions", (long long)s->rows),

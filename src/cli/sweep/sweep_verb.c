@@ -16,27 +16,7 @@ typedef struct sweep_values {
     int64_t threads;
 } sweep_values;
 
-#define AT(member) offsetof(sweep_values, member)
-
-static const cli_option sweep_table[] = {
-    {"over", 0, CLI_LIST, AT(over), "KEY=VALUES",
-     .help = "values of an option of VERB, of its first argument (model), of a key of its plan "
-             "(plan.tensor) or of its machine (what-if.hbm): 1M,2M or 1..64*2 or 1..2:0.25; bars "
-             "part values with commas (several times: all combinations)",
-     .anywhere = true},
-    {"columns", 0, CLI_TEXT, AT(columns), "KEYS",
-     .help = "what of each answer is a column: keys of its --json, of the best plan first",
-     .anywhere = true, .default_says = "plan, times, memory, money"},
-    {"output", 'o', CLI_OUTPUT, AT(output), "FILE", .anywhere = true,
-     .help = "write the rows to FILE as CSV while they are found; the same command goes on where "
-             "an interrupted one was"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART, .anywhere = true,
-     .help = "draw the columns of numbers as SVG (the first two, or of --columns the first four): "
-             "lines, bars or a heat map"},
-    {"threads", 0, CLI_WHOLE, AT(threads), "N", .help = "that ask; the rows are the same",
-     .lowest = 1, .highest = 1024, .default_says = "all processors"},
-    {.name = NULL},
-};
+#define AT(option, member) CLI_AT(sweep_values, option, member)
 
 /* ---- rows ---- */
 
@@ -110,9 +90,6 @@ static void begin_table(taking *t) {
 
 static void end_page(const taking *t, const char *output, int64_t before) {
     sm_report *r = t->r;
-    sm_report_heading(r, "A sweep of %s: %lld question%s", t->s->verb->name, (long long)t->s->rows,
-                      t->s->rows == 1 ? "" : "s");
-    if (t->table) sm_report_table(r, t->table);
     sm_report_text(r, "%s%.0f answered; %.0f whose answer is no; %.0f refused%s%s.",
                    before ? sm_textf(r, "%lld were there already; ", (long long)before) : "",
                    t->yes, t->no, t->refused, t->why ? ": " : "", t->why ? t->why : "");
@@ -165,7 +142,9 @@ static sm_status ask_all(const cli_call *call, sweep *s, sm_report *r, sm_error 
                        (long long)s->rows, MOST_SHOWN);
     taking t = {.s = s, .r = r};
     const sweep_taker taker = {take, &t, !call->watch && isatty(STDERR_FILENO) == 1};
-    sm_put(r, r->data, "command|verb|questions", "sweep", s->verb->name, (double)s->rows);
+    sm_put(r, r->data, "command|verb|questions", "sweep", s->verb->about->name, (double)s->rows);
+    sm_report_heading(r, "A sweep of %s: %lld question%s", s->verb->about->name, (long long)s->rows,
+                      s->rows == 1 ? "" : "s");
     if (o->plot) status = sweep_plot_new(s, r->arena, &t.plot, err);
     if (!status && o->output)
         status = sweep_file_open(o->output, s, t.plot, call->arena, &t.file, &before, err);
@@ -192,22 +171,16 @@ static sm_status run_sweep(const cli_call *call, sm_report *r, sm_error *err) {
         status = sm_fail(err, SM_USAGE,
                          "a sweep takes values from --over, as in --over batch=1M,4M; without it "
                          "this is one question of %s",
-                         s->verb->name);
+                         s->verb->about->name);
     sweep_end(s);
     return status;
 }
 
 const cli_verb cli_sweep = {
-    .name = "sweep",
-    .summary = "the questions of another verb for every combination of values",
-    .arguments = "VERB...",
-    .options = sweep_table,
-    .values_bytes = sizeof(sweep_values),
+    .about = &verbs_sweep,
+    CLI_VALUES(sweep_values, AT("over", over), AT("columns", columns), AT("output", output),
+               AT("plot", plot), AT("threads", threads)),
     .tells_progress = true,
     .asks = &cli_scalemodel,
-    .notes = "Options of the questions stand behind VERB, those of the sweep anywhere; behind\n"
-             "VERB --threads is the questions', and --over where VERB has one.\n\n"
-             "example: scalemodel sweep --over on=h100-sxm:8x8,tpu-v5p:4x4x4 \\\n"
-             "           --over batch=1M..4M*2 --plot grid.svg train llama-3.1-8b\n",
     .run = run_sweep,
 };

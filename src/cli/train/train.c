@@ -22,117 +22,8 @@ typedef struct training {
     cli_recipe_values recipe_values;
 } training;
 
-enum { MOST_CHIPS = 1 << 20 };
-
-static const char *const objectives[] = {"time", "cost", "memory"};
-static const char *const methods[] = {"pretrain", "dpo", "grpo", "ppo"};
-
-#define AT(member) offsetof(training, member)
-#define ASK(member) AT(question.member)
-
-static const cli_option train_table[] = {
-    {"on", 0, CLI_TEXT, AT(on), "SYSTEM",
-     .help = "the chips: tpu-v5p:16x20x28, h100-sxm:128x8, ...; several, with commas between, are "
-             "compared; all:8 is 8 of each chip"},
-    {"batch", 0, CLI_SOURCE, ASK(batch), "BATCH",
-     .help = "a global batch: tokens, 4M or 4Mi, rounded to sequences that divide, "
-             "or 2048seqs; max, the most that --within allows",
-     .default_says = "what --from says"},
-    {"seq", 0, CLI_COUNT, ASK(seq), "T", .help = "tokens of a sequence", .lowest = 1,
-     .highest = 1e9, .default_says = "4096, or what the model was made for where that is less"},
-    {"tokens", 0, CLI_NUMBER, ASK(tokens), "N",
-     .help = "tokens of the whole run: 15T; gives its time and cost"},
-    {"within", 0, CLI_TIME, ASK(within_s), "TIME",
-     .help = "with --tokens, the fewest chips whose run takes no longer: 30d; with --batch max, "
-             "of a step: 10s",
-     .above = true},
-    {"budget", 0, CLI_USD, ASK(budget_usd), "USD",
-     .help = "with --tokens, the fewest chips whose run costs no more", .above = true},
-    {"failures", 0, CLI_NUMBER, ASK(failures), "RATE", .optional = true,
-     .help = "with --tokens, interruptions per chip and hour, 2e-5: days and dollars with them",
-     .highest = 10, .default_says = "the chip's, where a source tells it; else a curve"},
-    {"checkpoint", 0, CLI_TIME, ASK(checkpoint_s), "TIME", .optional = true,
-     .help = "with --tokens, how long a checkpoint stops the run: 30s",
-     .default_says = "a chip's state over its link to the host"},
-    {"interval", 0, CLI_TIME, ASK(interval_s), "TIME", .help = "of work between checkpoints",
-     .default_says = "the best", .above = true},
-    {"restart", 0, CLI_TIME, ASK(restart_s), "TIME", .optional = true,
-     .help = "from an interruption to the next step", .default_says = "10min, as MegaScale's"},
-    {"stragglers", 0, CLI_NUMBER, ASK(stragglers), "SHARE",
-     .help = "by which slow chips lengthen each step: 0.02", .highest = 100},
-    {"repair", 0, CLI_TIME, ASK(repair_s), "TIME",
-     .help = "of a host that failed: how many spare hosts the run needs", .above = true},
-    {"plan", 0, CLI_SOURCE, ASK(plan), "PLAN",
-     .help = "keys to keep: fsdp=64,tensor=8,recompute=full; a plan that uses every chip and says "
-             "its microbatch is only priced"},
-    {"top", 0, CLI_INT, ASK(top), "K", .help = "how many plans to show", .lowest = 1,
-     .highest = SM_MAX_TOP, .by_default = "3"},
-    {"objective", 0, CLI_CHOICE, ASK(objective), "WHAT", .help = "what is best",
-     .words = {objectives, 3}, .by_default = "time"},
-    {"chips", 0, CLI_RANGE, AT(chips), "RANGE",
-     .help = "64..16384: the best plan for each power of two, and what pays off",
-     .highest = MOST_CHIPS},
-    {"dtype", 0, CLI_SOURCE, ASK(dtype), "DTYPE",
-     .help = "what matmuls with weights compute in: the plan's key", .default_says = "bf16"},
-    {"optimizer", 0, CLI_SOURCE, ASK(optimizer), "NAME",
-     .help = "adam, adam-bf16, adam-8bit, muon, lion, adafactor, ...: the plan's key",
-     .default_says = "adam"},
-    {"price", 0, CLI_USD, ASK(usd_per_chip_hour), "USD", .optional = true,
-     .help = "of a chip for an hour", .highest = 1e6, .default_says = "the catalogue's"},
-    {"memory-margin", 0, CLI_NUMBER, ASK(memory_margin), "SHARE", .optional = true,
-     .help = "of a chip's memory that stays free", .highest = 0.95,
-     .default_says = "0.03: four of five measured peaks are within it of the predicted; "
-                     "with --as-run 0"},
-    {"max", 0, CLI_SOURCE, ASK(most), "DEGREES", .help = "limits to degrees: tensor=8,pipeline=16"},
-    {"as-run", 0, CLI_FLAG, ASK(as_run), NULL,
-     .help =
-         "price what 'run train' executes: one op after the other, in fp32 or the plan's dtype"},
-    {"threads", 0, CLI_INT, ASK(threads), "N",
-     .help = "threads that search; the answer is the same", .lowest = 1, .highest = 1024,
-     .default_says = "all processors"},
-    {"seconds", 0, CLI_NUMBER, ASK(seconds), "N",
-     .help = "stop searching then: the best so far, and what a better one can gain at most",
-     .highest = 1e6, .default_says = "no limit"},
-    {"timeline", 0, CLI_OUTPUT, AT(timeline), "FILE", .gets = CLI_TRACKS,
-     .help = "write the simulated step of the best plan for Perfetto"},
-    {"against", 0, CLI_TEXT, AT(against), "WHAT",
-     .help = "another plan, fsdp=64,microbatch=1: where their steps differ; or a compiled module "
-             "or a profile of such a step: what was predicted beside it"},
-    {"what-if", 0, CLI_SOURCE, ASK(what_if), "CHANGES",
-     .help = "the job on another machine too: link=2x,hbm=1.5x,domain=72"},
-    {"why", 0, CLI_FLAG, ASK(why), NULL,
-     .help =
-         "why the best plan has its degrees: twice and half of each, and what speaks against it"},
-    {"sensitivity", 0, CLI_FLAG, ASK(sensitivity), NULL,
-     .help = "what more of each resource would bring: elasticities, break-even values"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART,
-     .help = "draw the step's time with 10 % more and less of each resource as SVG"},
-    {"method", 0, CLI_CHOICE, ASK(method), "WHAT",
-     .help =
-         "what is learned from; all but the first add an iteration over the batch, phase by phase",
-     .words = {methods, 4}, .by_default = "pretrain"},
-    {"rollout", 0, CLI_TEXT, AT(rollout), "SYSTEM",
-     .help = "with grpo and ppo, chips of the engines that generate",
-     .default_says = "those that train"},
-    {"prompt", 0, CLI_COUNT, ASK(prompt), "TOKENS",
-     .help = "of a rollout, the rest of --seq is generated", .lowest = 1, .highest = 1e9,
-     .default_says = "a quarter of --seq"},
-    {"samples", 0, CLI_COUNT, ASK(samples), "N", .help = "rollouts of a prompt", .lowest = 1,
-     .highest = 1e6, .default_says = "8 of grpo, 1 of ppo"},
-    {"epochs", 0, CLI_COUNT, ASK(epochs), "N", .help = "over each batch of rollouts", .lowest = 1,
-     .highest = 1000, .by_default = "1"},
-    {"reward", 0, CLI_TEXT, AT(reward), "MODEL", .help = "that scores rollouts",
-     .default_says = "a rule does, at no cost"},
-    {"critic", 0, CLI_TEXT, AT(critic), "MODEL", .help = "of ppo",
-     .default_says = "as large as MODEL"},
-    {"no-reference", 0, CLI_FLAG, ASK(no_reference), NULL,
-     .help = "with --method, nothing is held against the model as it was"},
-    CLI_CODEBASE_OPTION(training, codebases),
-    CLI_CALIBRATION_OPTIONS(training, constants),
-    CLI_MODEL_OPTIONS(training, read_by),
-    CLI_RECIPE_OPTIONS(training, recipe_values),
-    {.name = NULL},
-};
+#define AT(option, member) CLI_AT(training, option, member)
+#define ASK(option, member) AT(option, question.member)
 
 /* ---- the question ---- */
 
@@ -326,16 +217,23 @@ static sm_status run_train(const cli_call *call, sm_report *r, sm_error *err) {
 }
 
 const cli_verb cli_train = {
-    .name = "train",
-    .summary = "the best plans to train a model on a system: time, memory, cost",
-    .arguments = "[MODEL]",
-    .options = train_table,
-    .columns = "plan,step_time_s.expected,mfu,chips,step_time_s.lower,"
-               "tokens_per_s_per_chip,memory_bytes.total,bound,train_time_s,cost_usd",
-    .values_bytes = sizeof(training),
+    .about = &verbs_train,
+    CLI_VALUES(training, AT("on", on), ASK("batch", batch), ASK("seq", seq), ASK("tokens", tokens),
+               ASK("within", within_s), ASK("budget", budget_usd), ASK("failures", failures),
+               ASK("checkpoint", checkpoint_s), ASK("interval", interval_s),
+               ASK("restart", restart_s), ASK("stragglers", stragglers), ASK("repair", repair_s),
+               ASK("plan", plan), ASK("top", top), ASK("objective", objective), AT("chips", chips),
+               ASK("dtype", dtype), ASK("optimizer", optimizer), ASK("price", usd_per_chip_hour),
+               ASK("memory-margin", memory_margin), ASK("max", most), ASK("as-run", as_run),
+               ASK("threads", threads), ASK("seconds", seconds), AT("timeline", timeline),
+               AT("against", against), ASK("what-if", what_if), ASK("why", why),
+               ASK("sensitivity", sensitivity), AT("plot", plot), ASK("method", method),
+               AT("rollout", rollout), ASK("prompt", prompt), ASK("samples", samples),
+               ASK("epochs", epochs), AT("reward", reward), AT("critic", critic),
+               ASK("no-reference", no_reference), CLI_CODEBASE_PLACE(training, codebases),
+               CLI_CALIBRATION_PLACES(training, constants), CLI_MODEL_PLACES(training, read_by),
+               CLI_RECIPE_PLACES(training, recipe_values)),
     .plans = 1u << SM_PLAN_TRAINING,
-    .notes = "example: scalemodel train llama-3.1-70b --on tpu-v5p:16x20x28 --batch 4M \\\n"
-             "           --seq 4096 --tokens 15T\n",
     .tells_progress = true,
     .run = run_train,
 };

@@ -7,38 +7,16 @@ typedef struct cli_calibrate_values {
     sm_calibrate_question question;
     const char *chip, *start;
     sm_system system;
-    cli_choices fit; /* constants */
+    cli_choices fit; /* calibrate_constants */
     cli_list columns;
 } cli_calibrate_values;
 
-#define AT(member) offsetof(cli_calibrate_values, member)
+#define AT(option, member) CLI_AT(cli_calibrate_values, option, member)
 
-static const char *const constants[] = {
+const char *const calibrate_constants[SM_CONSTANT_COUNT] = {
 #define X(name, ...) #name,
     SM_CONSTANTS(X)
 #undef X
-};
-
-static const cli_option calibrate_table[] = {
-    {"chip", 0, CLI_TEXT, AT(chip), "CHIP", .help = "fit to the rows of this chip of the catalogue",
-     .required = true},
-    {"software", 0, CLI_NAME, AT(question.software), "NAME",
-     .help = "what the result is called; of a generation that the rows name, only its rows are "
-             "fitted to",
-     .by_default = "mine"},
-    {"start", 0, CLI_TEXT, AT(start), "NAME",
-     .help = "start from the shipped constants of this software, which are the prior too",
-     .default_says = "those of --software, else the chip's usual"},
-    {"fit", 0, CLI_CHOICES, AT(fit), "NAMES",
-     .help = "constants to fit, joined by commas; the others are kept",
-     .words = {constants, SM_CONSTANT_COUNT},
-     .default_says = "all; of fewer than 20 training steps alone, those of matmuls"},
-    CLI_SET_OPTION(AT(columns)),
-    {"all", 0, CLI_FLAG, AT(question.all),
-     .help = "fit to repeated, fine-tuning and doubtful rows too"},
-    {"output", 'o', CLI_OUTPUT, AT(question.output), "FILE",
-     .help = "write the calibration to FILE, for --calibration FILE"},
-    {.name = NULL},
 };
 
 static sm_status run_calibrate(const cli_call *call, sm_report *r, sm_error *err) {
@@ -64,12 +42,10 @@ static sm_status run_calibrate(const cli_call *call, sm_report *r, sm_error *err
 }
 
 const cli_verb cli_calibrate = {
-    .name = "calibrate",
-    .summary = "constants of a chip and a software fitted to measured rows",
-    .arguments = "DATA...",
-    .options = calibrate_table,
-    .values_bytes = sizeof(cli_calibrate_values),
+    .about = &verbs_calibrate,
+    CLI_VALUES(cli_calibrate_values, AT("chip", chip), AT("software", question.software),
+               AT("start", start), AT("fit", fit), AT("set", columns), AT("all", question.all),
+               AT("output", question.output)),
     .without_system = true,
-    .notes = "example: scalemodel calibrate steps.jsonl --chip h100-sxm -o mine.txt\n",
     .run = run_calibrate,
 };

@@ -12,28 +12,7 @@ typedef struct support {
 
 enum { MOST_NAMES = 128 };
 
-#define ASK(member) offsetof(support, question.member)
-static const cli_option support_table[] = {
-    {"software", 0, CLI_TEXT, ASK(software), "NAME",
-     .help = "an engine or a code base: vllm-2025, megatron-bridge", .default_says = "not known"},
-    {"weights", 0, CLI_DTYPE, ASK(type), "DTYPE",
-     .help = "number format of weights, or of training", .default_says = "any"},
-    {"concurrency", 0, CLI_NUMBER, ASK(in_flight), "N", .help = "serving: requests in flight",
-     .above = true, .highest = 1e9, .default_says = "any"},
-    {"prompt", 0, CLI_COUNT, ASK(prompt), "TOKENS", .help = "serving: of a request", .lowest = 1,
-     .highest = 1e9, .default_says = "any"},
-    {"output", 0, CLI_COUNT, ASK(output), "TOKENS", .help = "serving: of a request", .lowest = 1,
-     .highest = 1e9, .default_says = "any"},
-    {"batch", 'b', CLI_COUNT, ASK(batch_tokens), "TOKENS", .help = "training: of a step",
-     .lowest = 1, .highest = 1e15, .default_says = "any"},
-    {"seq", 0, CLI_COUNT, ASK(seq), "TOKENS", .help = "training: of a sequence", .lowest = 1,
-     .highest = 1e9, .default_says = "any"},
-    {"top", 0, CLI_INT, ASK(top), "K", .help = "how many of the nearest to show", .lowest = 1,
-     .highest = 50, .by_default = "5"},
-    CLI_MODEL_OPTIONS(support, read_by),
-    {.name = NULL},
-};
-
+#define ASK(option, member) CLI_AT(support, option, question.member)
 /* A name that no measured row has is a slip of the pen. */
 static sm_status check_software(const cli_call *call, const support *s, sm_error *err) {
     const char *names[MOST_NAMES];
@@ -66,11 +45,10 @@ static sm_status run_support(const cli_call *call, sm_report *r, sm_error *err) 
 }
 
 const cli_verb cli_support = {
-    .name = "support",
-    .summary = "how near what was measured comes to a model on a system",
-    .arguments = "MODEL SYSTEM",
-    .options = support_table,
-    .values_bytes = sizeof(support),
-    .notes = "example: scalemodel support qwen3-32b h200:8 --software vllm-2025\n",
+    .about = &verbs_support,
+    CLI_VALUES(support, ASK("software", software), ASK("weights", type),
+               ASK("concurrency", in_flight), ASK("prompt", prompt), ASK("output", output),
+               ASK("batch", batch_tokens), ASK("seq", seq), ASK("top", top),
+               CLI_MODEL_PLACES(support, read_by)),
     .run = run_support,
 };

@@ -78,37 +78,9 @@ static sm_status list_files(const cli_call *call, const char *folder, const char
     return status;
 }
 
-static const char *const kinds[SM_TRUTH_KIND_COUNT] = {"gemm",  "attention", "collective",
-                                                       "memop", "training",  "inference"};
 static const char *const qualities[3] = {"A", "B", "C"};
 
-#define AT(member) offsetof(validate_values, member)
-
-static const cli_option validate_table[] = {
-    {"data", 0, CLI_INPUT, AT(data), "DIR", .help = "folder of *.csv and *.jsonl to validate",
-     .default_says = "the project's own"},
-    CLI_SET_OPTION(AT(columns)),
-    {"chip", 0, CLI_TEXT, AT(question.chip), "CHIP", .help = "only rows of this chip"},
-    {"source", 0, CLI_TEXT, AT(question.source), "TEXT",
-     .help = "only rows whose source has this in its name"},
-    {"kind", 0, CLI_CHOICE, AT(question.kind), "KIND", .optional = true,
-     .help = "only rows of this kind", .words = {kinds, SM_TRUTH_KIND_COUNT}},
-    {"quality", 0, CLI_CHOICE, AT(quality), "LETTER", .help = "only training rows of this quality",
-     .words = {qualities, 3}},
-    {"all", 0, CLI_FLAG, AT(question.all),
-     .help = "count repeated and fine-tuning rows in the statistics too"},
-    {"by", 0, CLI_CHOICES, AT(by), "LIST", .help = "what to group by",
-     .words = {sm_validate_groups, SM_VALIDATE_GROUPS},
-     .by_default = "kind,chip,source,model,parallelism"},
-    {"worst", 0, CLI_INT, AT(question.worst), "N", .help = "how many of the worst rows to list",
-     .highest = 1000, .by_default = "10"},
-    {"summary", 0, CLI_FLAG, AT(summary), .help = "the statistics without the rows"},
-    {"plot", 0, CLI_OUTPUT, AT(plot), "FILE", .gets = CLI_CHART,
-     .help = "draw predicted against measured as SVG"},
-    CLI_CODEBASE_OPTION(validate_values, codebases),
-    CLI_CALIBRATION_OPTIONS(validate_values, constants),
-    {.name = NULL},
-};
+#define AT(option, member) CLI_AT(validate_values, option, member)
 
 static sm_status find_files(const cli_call *call, sm_validate_question *q, sm_error *err) {
     const validate_values *o = call->values;
@@ -159,18 +131,12 @@ static sm_status run_validate(const cli_call *call, sm_report *r, sm_error *err)
 }
 
 const cli_verb cli_validate = {
-    .name = "validate",
-    .summary = "measured rows against what is predicted for them",
-    .arguments = "[DATA...]",
-    .options = validate_table,
-    .values_bytes = sizeof(validate_values),
-    .notes = "DATA is CSV with a header or JSON lines: matmuls, attention, collectives,\n"
-             "memory-bound operations, training steps, serving; or a result of AIPerf,\n"
-             "vllm bench serve or InferenceX as it stands, beside --set. Without it, the rows\n"
-             "that come with the program. An error is expected / measured - 1. Rows of chips\n"
-             "that the file of --system describes are predicted for those: so are the rows\n"
-             "that --record of run train, run matmul and run collective writes of the machine\n"
-             "at hand.\n\n"
-             "example: scalemodel validate data/truth/gemm.csv --by chip --plot gemm.svg\n",
+    .about = &verbs_validate,
+    CLI_VALUES(validate_values, AT("data", data), AT("set", columns), AT("chip", question.chip),
+               AT("source", question.source), AT("kind", question.kind), AT("quality", quality),
+               AT("all", question.all), AT("by", by), AT("worst", question.worst),
+               AT("summary", summary), AT("plot", plot),
+               CLI_CODEBASE_PLACE(validate_values, codebases),
+               CLI_CALIBRATION_PLACES(validate_values, constants)),
     .run = run_validate,
 };

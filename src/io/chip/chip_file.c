@@ -36,13 +36,12 @@ static sm_status check_sources(const sources *s) {
 /* A number, or {"value": number, "source": text}. Absent ones are left alone. */
 static sm_status read_fact(const json_value *v, const sources *given, double least, double most,
                            sm_fact *out) {
-    static const char *const keys[] = {"value", "source"};
     sm_fact fact = {0, given->origin};
     sm_status status = SM_OK;
     if (!v) return SM_OK;
     if (v->kind == IS_OBJECT) {
         const json_value *value = json_get(v, "value");
-        status = json_check_keys(v, keys, 2);
+        status = json_expect_keys(v, "", "value|source");
         if (!status && !value) status = json_fail(v, "the key \"value\" is missing");
         if (!status) status = json_read_text(json_get(v, "source"), &fact.source);
         if (!status) status = json_read_number(value, least, most, &fact.value);
@@ -74,15 +73,10 @@ static bool is_name(const char *text, size_t most) {
 }
 
 static sm_status read_level(const json_value *v, const sources *given, sm_tree_level *level) {
-    static const char *const keys[] = {"name",
-                                       "degree",
-                                       "child_bytes_per_s_oneway",
-                                       "hop_latency_s",
-                                       "in_network_reduction",
-                                       "in_network_source"};
     *level = (sm_tree_level){.name = NULL};
-    sm_status status = json_expect(v, IS_OBJECT, "an object");
-    if (!status) status = json_check_keys(v, keys, sizeof keys / sizeof keys[0]);
+    sm_status status = json_expect_keys(v, "an object",
+                                        "name|degree|child_bytes_per_s_oneway|hop_latency_s|"
+                                        "in_network_reduction|in_network_source");
     const json_value *name = json_get(v, "name");
     if (!status && !name) status = json_fail(v, "a level of the tree needs a \"name\"");
     if (!status) status = json_read_text(name, &level->name);
@@ -119,11 +113,9 @@ static sm_status read_tree(const json_value *v, const sources *given, sm_chip *c
 }
 
 static sm_status read_price(const json_value *v, const sources *given, sm_price *price) {
-    static const char *const keys[] = {"usd_per_chip_hour", "provider", "date", "source"};
     sm_fact usd = {0, NULL};
     *price = (sm_price){0, "", "", given->origin};
-    sm_status status = json_expect(v, IS_OBJECT, "an object");
-    if (!status) status = json_check_keys(v, keys, sizeof keys / sizeof keys[0]);
+    sm_status status = json_expect_keys(v, "an object", "usd_per_chip_hour|provider|date|source");
     if (!status) status = read_fact(json_get(v, "usd_per_chip_hour"), given, 1e-6, 1e6, &usd);
     if (!status) status = json_read_text(json_get(v, "provider"), &price->provider);
     if (!status) status = json_read_text(json_get(v, "date"), &price->date);
@@ -315,14 +307,12 @@ static sm_status read_base(const json_value *object, const sm_chip *earlier, siz
 
 static sm_status read_chip(const json_value *v, const char *origin, const sm_chip *earlier,
                            size_t n, sm_chip *chip) {
-    static const char *const keys[] = {
-#define X(key, ...) #key,
-        SM_CHIP_TEXTS(X) SM_CHIP_OTHERS(X) SM_CHIP_FACTS(X) SM_CHIP_COUNTS(X) SM_CHIP_DERIVED(X)
+#define X(key, ...) #key "|"
+    static const char keys[] = SM_CHIP_TEXTS(X) SM_CHIP_OTHERS(X) SM_CHIP_FACTS(X) SM_CHIP_COUNTS(X)
+        SM_CHIP_DERIVED(X) "command";
 #undef X
-    };
     const sources given = {v, json_get(v, "sources"), origin};
-    sm_status status = json_expect(v, IS_OBJECT, "a chip, as in {\"name\": \"mine\", ...}");
-    if (!status) status = json_check_keys(v, keys, sizeof keys / sizeof keys[0]);
+    sm_status status = json_expect_keys(v, "a chip, as in {\"name\": \"mine\", ...}", keys);
     if (!status) status = check_sources(&given);
     if (!status) status = read_base(v, earlier, n, chip);
     if (!status) status = read_listed(v, &given, chip);
@@ -370,11 +360,10 @@ static sm_status read_list(const json_value *list, const char *origin, sm_chip *
 
 static sm_status read_document(const json_value *root, const char *origin, sm_chip **chips,
                                size_t *n) {
-    static const char *const keys[] = {"chips", "command"};
     const json_value *list = json_get(root, "chips");
     sm_status status =
         json_expect(root, IS_OBJECT, "a chip {...} or a list of them {\"chips\": [...]}");
-    if (!status && list) status = json_check_keys(root, keys, 2);
+    if (!status && list) status = json_expect_keys(root, "", "chips|command");
     if (status) return status;
     if (list) return read_list(list, origin, chips, n);
     sm_chip *one = sm_arena_alloc(root->in->arena, sizeof *one);

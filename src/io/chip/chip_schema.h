@@ -55,7 +55,6 @@
 
 /* Keys of `chip NAME --json` that follow from the others: passed over when it is read back. */
 #define SM_CHIP_DERIVED(X)                                                                         \
-    X(command)                                                                                     \
     X(ridge_flops_per_byte)                                                                        \
     X(ridges)                                                                                      \
     X(links)

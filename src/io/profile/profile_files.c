@@ -157,10 +157,6 @@ static sm_status list_archive(reading *r, const sm_source *archive, const char *
     return status;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const sm_source *)a)->name, ((const sm_source *)b)->name);
-}
-
 static sm_status read_found(reading *r, const sm_source *one) {
     packed_stream *s;
     if (!one->text) return read_one(r, one->name);
@@ -184,7 +180,7 @@ static sm_status read_all(reading *r, const char *folder, const sm_source *archi
                        "%s holds no trace: no file is called .xplane.pb, .json, .pftrace, .sqlite "
                        "or .csv, plain, .gz, .zst or .xz",
                        folder);
-    if (r->n) qsort(r->found, (size_t)r->n, sizeof *r->found, by_name);
+    if (r->n) qsort(r->found, (size_t)r->n, sizeof *r->found, sm_compare_texts);
     for (int i = 0; !status && i < r->n; i++) status = read_found(r, &r->found[i]);
     return status;
 }

@@ -176,12 +176,8 @@ static sm_status check_places(const reading *r) {
     return end == r->bytes ? SM_OK : refuse(r, "", "bytes follow its last array");
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const sm_safetensor *)a)->name, ((const sm_safetensor *)b)->name);
-}
-
 void tensors_sort(sm_safetensors *file) {
-    if (file->n) qsort(file->tensor, file->n, sizeof *file->tensor, by_name);
+    if (file->n) qsort(file->tensor, file->n, sizeof *file->tensor, sm_compare_texts);
 }
 
 static sm_status read_tensors(reading *r, const json_value *root) {
@@ -226,5 +222,5 @@ sm_status sm_io_safetensors_parse(const sm_source *header, uint64_t data_bytes, 
 
 const sm_safetensor *sm_safetensors_find(const sm_safetensors *file, const char *name) {
     const sm_safetensor key = {.name = name};
-    return file->n ? bsearch(&key, file->tensor, file->n, sizeof key, by_name) : NULL;
+    return file->n ? bsearch(&key, file->tensor, file->n, sizeof key, sm_compare_texts) : NULL;
 }

@@ -45,10 +45,6 @@ static sm_status read_place(const json_value *place, const json_value *headers,
     return p->shard < out->shards ? SM_OK : new_shard(place, headers, out);
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(((const sm_shard_place *)a)->name, ((const sm_shard_place *)b)->name);
-}
-
 sm_status sm_io_shard_index_parse(const sm_source *source, sm_arena *arena, sm_shard_index *out,
                                   sm_error *err) {
     const json_document document = {.source = source, .arena = arena, .err = err};
@@ -71,7 +67,7 @@ sm_status sm_io_shard_index_parse(const sm_source *source, sm_arena *arena, sm_s
     if (!out->shard || !out->place) return sm_fail_memory(err);
     for (uint32_t i = 0; !status && i < map->n; i++)
         status = read_place(&map->item[i], json_find(root, "metadata.headers"), out);
-    if (!status) qsort(out->place, out->n, sizeof *out->place, by_name);
+    if (!status) qsort(out->place, out->n, sizeof *out->place, sm_compare_texts);
     return status;
 }
 

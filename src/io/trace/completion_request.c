@@ -4,7 +4,6 @@
 #include "json_tree.h"
 #include "scalemodel/io.h"
 
-#include <math.h>
 #include <string.h>
 
 enum { USUAL_TOKENS = 16 };
@@ -16,13 +15,6 @@ typedef struct neutral {
 } neutral;
 static const neutral neutrals[] = {
     {"n", 1}, {"best_of", 1}, {"top_p", 1}, {"frequency_penalty", 0}, {"presence_penalty", 0},
-};
-static const char *const known[] = {
-    "model",          "prompt",     "max_tokens", "temperature",      "seed",
-    "stream",         "stop",       "n",          "best_of",          "top_p",
-    "stop_token_ids", "echo",       "logprobs",   "suffix",           "frequency_penalty",
-    "logit_bias",     "ignore_eos", "user",       "return_token_ids", "presence_penalty",
-    "stream_options",
 };
 
 static const json_value *present(const json_value *root, const char *key) {
@@ -166,13 +158,11 @@ static sm_status read_model(const json_value *root, const sm_completion_limits *
 }
 
 static sm_status read_stream(const json_value *root, sm_completion *out) {
-    static const char *const keys[] = {"include_usage"};
     const json_value *options = present(root, "stream_options");
     sm_status status = read_flag(root, "stream", &out->stream);
     if (status || !options) return status;
     if (!out->stream) return json_fail(options, "stream_options are of a stream");
-    status = json_expect(options, IS_OBJECT, "an object");
-    if (!status) status = json_check_keys(options, keys, 1);
+    status = json_expect_keys(options, "an object", "include_usage");
     return status ? status : read_flag(options, "include_usage", &out->usage);
 }
 
@@ -185,8 +175,12 @@ sm_status sm_completion_parse(const sm_source *source, const sm_completion_limit
     if (!d) return sm_fail_memory(err);
     *d = (json_document){.source = source, .arena = arena, .err = err};
     sm_status status = json_parse(d, &root);
-    if (!status) status = json_expect(root, IS_OBJECT, "an object");
-    if (!status) status = json_check_keys(root, known, sizeof known / sizeof *known);
+    if (!status)
+        status = json_expect_keys(root, "an object",
+                                  "model|prompt|max_tokens|temperature|seed|stream|stop|n|best_of|"
+                                  "top_p|stop_token_ids|echo|logprobs|suffix|frequency_penalty|"
+                                  "logit_bias|ignore_eos|user|return_token_ids|presence_penalty|"
+                                  "stream_options");
     if (!status) status = check_neutral(root);
     if (!status) status = read_model(root, limits);
     if (!status) status = read_prompt(root, limits, arena, out, err);

@@ -5,7 +5,8 @@
 #include <math.h>
 #include <string.h>
 
-const request_name *request_name_of(const char *text, size_t length) {
+/* The row of the table for a name, NULL when it means nothing here. */
+static const request_name *request_name_of(const char *text, size_t length) {
     for (size_t i = 0; i < requests_names_count; i++) {
         const char *name = requests_names[i].name;
         if (strlen(name) == length && memcmp(name, text, length) == 0) return &requests_names[i];

@@ -28,8 +28,6 @@ typedef struct request_name {
 enum { REQUEST_NAMES = 16 };                /* of one field, for the nearest */
 extern const request_name requests_names[]; /* of data/formats/requests.json */
 extern const size_t requests_names_count;
-/* The row of the table for a name, NULL when it means nothing here. */
-const request_name *request_name_of(const char *text, size_t length);
 
 typedef enum request_kind { CELL_ABSENT, CELL_IS_TEXT, CELL_IS_NUMBER, CELL_IS_LIST } request_kind;
 typedef struct request_cell {

@@ -3,8 +3,6 @@
  * (fp8, mxfp4), AutoAWQ, GPTQModel, bitsandbytes, compressed-tensors, ModelOpt, Quark. */
 #include "stored.h"
 
-#include <string.h>
-
 enum { NVFP4_GROUP = 16, MX_GROUP = 32, MOST_GROUP = 1 << 24, MOST_NAMES = 64 };
 
 typedef struct reader {

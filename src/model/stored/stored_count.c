@@ -4,7 +4,6 @@
 #include "stored.h"
 #include <ctype.h>
 #include <math.h>
-#include <string.h>
 
 /* Names of modules in the lists of quantised checkpoints. The regular expressions are those that
  * occur there: . \. \d [..] (a|b) * + ? ^ $; another one matches nothing. */
