@@ -130,10 +130,10 @@ static double attention_flops(const sm_flops_count *count, const sm_model *m, do
     double flops = sm_model_forward_flops(m, T, causal).attention;
     for (int l = 0; l < m->L && count->all_windows; l++) {
         sm_layer_kind whole = m->kind[m->layer[l]];
-        double keys = -sm_layer_keys(&whole, T, causal);
+        double keys = sm_layer_keys(&whole, T, causal);
         whole.window = whole.chunk = 0;
-        keys += sm_layer_keys(&whole, T, causal);
-        flops += 2.0 * whole.N * (whole.H + whole.V_head) * keys;
+        flops +=
+            2.0 * whole.N * (whole.H + whole.V_head) * (sm_layer_keys(&whole, T, causal) - keys);
     }
     return flops;
 }
