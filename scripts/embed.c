@@ -337,7 +337,7 @@ static sm_status read_defaults(const json_value *list, sm_arena *arena, sm_softw
 }
 
 static sm_status read_engine(const json_value *v, sm_arena *arena, sm_software *out) {
-    static const char *const keys[] = {"name", "title", "like", "defaults",
+    static const char *const keys[] = {"name", "title", "aliases", "like", "defaults",
 #define X(key, usual, what) #key,
                                        SM_SOFTWARE_FLAGS(X)
 #undef X
@@ -356,6 +356,7 @@ static sm_status read_engine(const json_value *v, sm_arena *arena, sm_software *
     if (!status) status = json_check_keys(v, keys, sizeof keys / sizeof keys[0]);
     if (!status) status = json_read_text(json_get(v, "name"), &out->name);
     if (!status) status = json_read_text(json_get(v, "title"), &out->title);
+    if (!status) status = json_read_text(json_get(v, "aliases"), &out->aliases);
     if (!status) status = json_read_text(json_get(v, "like"), &out->like);
 #define X(key, usual, what)                                                                        \
     if (!status) status = json_read_bool(json_get(v, #key), &out->key);
@@ -393,6 +394,7 @@ static void put_engine(const sm_software *e) {
     puts("    {");
     put_text_field("     ", "name", e->name);
     put_text_field("     ", "title", e->title);
+    if (e->aliases) put_text_field("     ", "aliases", e->aliases);
     if (e->like) put_text_field("     ", "like", e->like);
     put_defaults(e);
 #define X(key, usual, what) printf("     .%s = %s,\n", #key, e->key ? "true" : "false");

@@ -54,6 +54,7 @@ typedef struct sm_software_default {
 } sm_software_default;
 struct sm_software {
     const char *name, *title;
+    const char *aliases; /* other names, with spaces between; NULL: none */
     const char *like; /* the version whose constants stand in where it has none; NULL: none */
     const sm_software_default *defaults; /* those that hold come one after the other */
     int n_defaults;

@@ -8,8 +8,10 @@
 #include <string.h>
 
 static const sm_software *find(const char *name) {
-    for (size_t i = 0; i < sm_software_table_count; i++)
-        if (strcmp(sm_software_table[i].name, name) == 0) return &sm_software_table[i];
+    for (size_t i = 0; i < sm_software_table_count; i++) {
+        const sm_software *s = &sm_software_table[i];
+        if (sm_is_called(s->name, s->aliases ? s->aliases : "", name, strlen(name))) return s;
+    }
     return NULL;
 }
 
@@ -160,7 +162,7 @@ void sm_software_differs(const sm_software *software, char *out, size_t size) {
 static const sm_calibration *along(const sm_chip *chip, const char *name, bool relatives) {
     for (size_t i = 0; i <= sm_software_table_count && name; i++) {
         const sm_software *software = find(name);
-        const sm_calibration *c = sm_calibration_for(chip, name);
+        const sm_calibration *c = sm_calibration_for(chip, software ? software->name : name);
         if (c && (relatives || sm_calibration_is_own(c, chip))) return c;
         name = software ? software->like : NULL;
     }

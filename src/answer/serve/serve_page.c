@@ -396,6 +396,8 @@ static void fleet_page(sm_report *r, const sm_serving_found *a) {
 
 void sm_stand_in_page(sm_report *r, const char *named, const sm_chip *chip,
                       const sm_calibration *used) {
+    const sm_software *known = sm_software_of(named);
+    if (named && known != sm_software_of(NULL)) named = known->name;
     if (!named || strcmp(used->software, named) == 0) return;
     bool usual = !sm_software_calibration(chip, named);
     sm_report_text(r, "Of %s nothing was measured on %s%s: %s%s.", named, chip->name,

@@ -367,7 +367,7 @@ sm_status cli_serving_constants(const cli_call *call, const sm_chip *chip,
                                 const cli_calibration_values *given, const sm_calibration **out,
                                 sm_error *err) {
     const char *name = given->calibration ? NULL : given->software;
-    if (!name || strcmp(sm_software_of(name)->name, name) != 0)
+    if (!name || (sm_software_of(name) == sm_software_of(NULL) && strcmp(name, "serving") != 0))
         return cli_constants(call, chip, given, out, err);
     *out = sm_software_calibration(chip, name);
     return SM_OK;
