@@ -207,7 +207,7 @@ sm_status sm_answer_profile(const sm_profile_question *question, sm_report *repo
 /* MegaScale (arXiv 2402.15627, section 4): finding what failed, and diagnostic tests, take less
  * than ten minutes on average. */
 #define SM_USUAL_RESTART_S 600.0
-enum { SM_MAX_TRAIN_SIZES = 256, SM_MAX_COMPARED = 64 };
+enum { SM_MAX_TRAIN_SIZES = 256, SM_MAX_COMPARED = 256 };
 /* How a model learns from preferences or rewards. */
 typedef enum sm_preference {
     SM_PREFER_NONE,

@@ -10,8 +10,8 @@ typedef struct comparison {
     int n, found;
     sm_compared row[SM_MAX_COMPARED];
     const sm_serve_asked *asked[SM_MAX_COMPARED];
-    const char *constants; /* "h100 vllm-2026 (h100-sxm:8), gb200 serving (gb200-nvl72:4)" */
-    sm_serve_result total; /* sums over the systems */
+    const char *constants[SM_MAX_COMPARED]; /* "h100 vllm-2026"; NULL: nothing was found */
+    sm_serve_result total;                  /* sums over the systems */
 } comparison;
 
 /* Of a token: what a chip takes in a second over the tokens it makes in it. */
@@ -90,8 +90,7 @@ static sm_status take(void *context, sm_serve *serve, sm_serving_found *a, sm_er
               : (sm_compared){.reason = sm_textf(c->report, "%s: %s", a->q->in.system->text,
                                                  sm_serve_reason(c->report, a))};
     if (found)
-        c->constants = sm_textf(c->report, "%s%s%s %s (%s)", c->constants, c->found ? ", " : "",
-                                a->q->used->chip, a->q->used->software, a->q->in.system->text);
+        c->constants[c->n] = sm_textf(c->report, "%s %s", a->q->used->chip, a->q->used->software);
     c->n++;
     c->found += found;
     if (!s) return SM_OK;
@@ -102,16 +101,37 @@ static sm_status take(void *context, sm_serve *serve, sm_serving_found *a, sm_er
     return SM_OK;
 }
 
-/* "fp8"; where chips compute in different types "fp8 (h100-sxm:8), bf16 (a100:8)". */
+/* What each system has, in words (NULL: nothing), with those that have the same together: "fp8
+ * (h100-sxm:8, h200:8), bf16 (a100:8)"; more than half of many are not named. */
+static const char *grouped(const comparison *c, const char *const *word) {
+    enum { MANY = 8 };
+    const char *all = "";
+    bool put[SM_MAX_COMPARED] = {false};
+    for (int i = 0; i < c->n; i++) {
+        const char *names = "";
+        int alike = 0;
+        for (int k = i; k < c->n && word[i] && !put[i]; k++)
+            if (word[k] && strcmp(word[k], word[i]) == 0) {
+                put[k] = k > i;
+                names = sm_textf(c->report, "%s%s%s", names, alike++ ? ", " : "",
+                                 c->asked[k]->in.system->text);
+            }
+        if (c->n > MANY && 2 * alike > c->n) names = "all others";
+        if (alike)
+            all = sm_textf(c->report, "%s%s%s (%s)", all, all[0] ? ", " : "", word[i], names);
+    }
+    return all;
+}
+
+/* "fp8", where all chips compute in it. */
 static const char *compute_words(const comparison *c) {
-    const char *words = "", *first = c->asked[0]->dtype_words[2];
-    int same = 1;
-    while (same < c->n && strcmp(c->asked[same]->dtype_words[2], first) == 0) same++;
-    if (same == c->n) return first;
-    for (int i = 0; i < c->n; i++)
-        words = sm_textf(c->report, "%s%s%s (%s)", words, i ? ", " : "",
-                         c->asked[i]->dtype_words[2], c->asked[i]->in.system->text);
-    return words;
+    const char *word[SM_MAX_COMPARED];
+    int same = 0;
+    for (int i = 0; i < c->n; i++) {
+        word[i] = c->asked[i]->dtype_words[2];
+        same += strcmp(word[i], word[0]) == 0;
+    }
+    return same == c->n ? word[0] : grouped(c, word);
 }
 
 static void show(const comparison *c) {
@@ -131,7 +151,7 @@ static void show(const comparison *c) {
                          ? "<system|>replicas|>chips|>busy|>token|>first|>$/hour|>$/Mtok"
                          : "<system|>chips|>batch|>token|>first|>tok/s/chip|>$/Mtok|>energy/Mtok",
                      c->row, c->n);
-    if (c->found) sm_report_text(r, "Constants of %s.", c->constants);
+    if (c->found) sm_report_text(r, "Constants of %s.", grouped(c, c->constants));
     if (c->found)
         sm_report_text(r, "%sPrices: %s.",
                        rate > 0.0 ? "" : "Energy: the chips alone, at their rated power. ",
@@ -144,7 +164,7 @@ sm_status sm_serve_compare(const sm_serve_question *question, sm_report *r, sm_e
     comparison *c = sm_arena_alloc(r->arena, sizeof *c);
     if (!status && !c) status = sm_fail_memory(err);
     if (status) return status;
-    *c = (comparison){.report = r, .list = sm_put_array(r, r->data, "systems"), .constants = ""};
+    *c = (comparison){.report = r, .list = sm_put_array(r, r->data, "systems")};
     r->records = c->list;
     for (int i = 0; i < question->n_systems && !status; i++) {
         sm_serve_question one = *question;
