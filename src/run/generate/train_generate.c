@@ -139,9 +139,11 @@ static sm_layout told_layout(const sm_task_list *l) {
     return sm_layout_of(array);
 }
 
-/* The piece whose states, or scores, are told. */
+/* The piece whose states, or scores, are told: the head, on whichever stage it is, or the last
+ * layer before a piece that pools. */
 static const sm_task_list *told_list(const sm_trainer *t) {
-    return t->stage.layer[t->stage.layers - 1 - t->stage.pools].list;
+    const sm_stage *s = &t->stage;
+    return s->pools ? s->layer[s->layers - 2].list : &t->list[t->lists - 1];
 }
 
 /* Numbers of each position, or scored row. */
