@@ -11,8 +11,8 @@
  *
  * A place is a whole stack of calls: the turns between its first and its last are those of a loop,
  * in the same lines for the next item. FAILING_ALLOC=all in the environment refuses them too.
- * Under a sanitizer, where a turn takes ten times as long and each piece of an arena is a block,
- * the first FAILING_ALLOC_ALL are refused one by one and the later ones ever further apart. Under
+ * Under a sanitizer, where a turn takes long and each block of an arena counts, the first
+ * FAILING_ALLOC_ALL are refused one by one and the later ones ever further apart. Under
  * AddressSanitizer the same loop finds what is leaked on the way out. `continue` is fine in the
  * body; `break` and `return` must be preceded by failing_alloc_end(). */
 #pragma once

@@ -44,6 +44,33 @@ static void absurd_sizes_are_refused(void **state) {
     sm_free(empty);
 }
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#endif
+#endif
+
+/* What lies before and behind a block is seen, where AddressSanitizer looks. */
+static void arena_blocks_are_guarded(void **state) {
+#ifdef ASAN_POISON_MEMORY_REGION
+    sm_arena *arena = sm_arena_new();
+    for (size_t bytes = 0; bytes < 10000; bytes = bytes * 9 / 8 + 1) {
+        char *block = sm_arena_alloc(arena, bytes);
+        assert_null(__asan_region_is_poisoned(block, bytes));
+        for (int i = 1; i <= 16; i++) assert_true(__asan_address_is_poisoned(block - i));
+        for (int i = 0; i < 16; i++) assert_true(__asan_address_is_poisoned(block + bytes + i));
+    }
+    uint64_t before = sm_allocation_count();
+    assert_non_null(sm_arena_alloc(arena, 1));
+    assert_true(sm_allocation_count() > before); /* so that it can be refused */
+    char *last = sm_arena_alloc(arena, 1);
+    sm_arena_free(arena);
+    assert_true(__asan_address_is_poisoned(last));
+#else
+    skip();
+#endif
+}
+
 static void arena_blocks_are_zeroed_aligned_and_apart(void **state) {
     sm_arena *arena = sm_arena_new();
     sm_rng rng = {7};
@@ -246,6 +273,7 @@ int main(void) {
         cmocka_unit_test(allocation_is_counted),
         cmocka_unit_test(the_nth_allocation_fails_once),
         cmocka_unit_test(absurd_sizes_are_refused),
+        cmocka_unit_test(arena_blocks_are_guarded),
         cmocka_unit_test(arena_blocks_are_zeroed_aligned_and_apart),
         cmocka_unit_test(arena_refuses_overflow),
         cmocka_unit_test(arena_texts),

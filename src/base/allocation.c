@@ -1,5 +1,5 @@
 /* Allocation hooks: one door for all heap memory, so that tests can count and refuse. */
-#include "scalemodel/base.h"
+#include "allocation.h"
 
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -19,23 +19,25 @@ void sm_allocation_fail_at(uint64_t n) {
 
 void sm_allocation_watch(void (*watch)(uint64_t number)) { watched = watch; }
 
-static bool admitted(size_t bytes) {
+bool allocation_admitted(size_t bytes) {
     uint64_t number = atomic_fetch_add_explicit(&made, 1, memory_order_relaxed) + 1;
     if (watched) watched(number);
     return number != atomic_load_explicit(&refused_at, memory_order_relaxed) &&
            bytes <= LARGEST_BLOCK;
 }
 
-void *sm_malloc(size_t bytes) { return admitted(bytes) ? malloc(bytes > 0 ? bytes : 1) : NULL; }
+void *sm_malloc(size_t bytes) {
+    return allocation_admitted(bytes) ? malloc(bytes > 0 ? bytes : 1) : NULL;
+}
 
 void *sm_calloc(size_t count, size_t bytes) {
     bool overflow = bytes != 0 && count > LARGEST_BLOCK / bytes;
-    if (!admitted(overflow ? SIZE_MAX : count * bytes)) return NULL;
+    if (!allocation_admitted(overflow ? SIZE_MAX : count * bytes)) return NULL;
     return count * bytes > 0 ? calloc(count, bytes) : calloc(1, 1);
 }
 
 void *sm_realloc(void *block, size_t bytes) {
-    return admitted(bytes) ? realloc(block, bytes > 0 ? bytes : 1) : NULL;
+    return allocation_admitted(bytes) ? realloc(block, bytes > 0 ? bytes : 1) : NULL;
 }
 
 void *sm_grow(void *list, size_t n, size_t *room, size_t bytes) {

@@ -1,23 +1,26 @@
 /* An arena: memory handed out in order from growing chunks and freed at once. */
-#include "scalemodel/base.h"
+#include "allocation.h"
 
 #include <string.h>
 
-/* A chunk for each allocation lets AddressSanitizer see overruns. */
+/* AddressSanitizer is told what is handed out: bytes between the blocks show it overruns. There
+ * each block counts as an allocation, so that each is refused once. */
 #if defined(__SANITIZE_ADDRESS__)
-#define ONE_CHUNK_EACH 1
+#define GUARDED 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer)
-#define ONE_CHUNK_EACH 1
+#define GUARDED 1
 #endif
 #endif
-#ifndef ONE_CHUNK_EACH
-#define ONE_CHUNK_EACH 0
+#ifdef GUARDED
+#include <sanitizer/asan_interface.h>
+enum { GUARD = 16, LARGEST_CHUNK = 1 << 16 };
+#else
+#define ASAN_POISON_MEMORY_REGION(memory, bytes) ((void)0)
+#define ASAN_UNPOISON_MEMORY_REGION(memory, bytes) ((void)0)
+enum { GUARD = 0, LARGEST_CHUNK = 1 << 20 };
 #endif
-
-#define ALIGNMENT 16
-#define FIRST_CHUNK ((size_t)4096)
-#define LARGEST_CHUNK ((size_t)1 << 20)
+enum { ALIGNMENT = 16, FIRST_CHUNK = 4096 };
 
 typedef struct chunk {
     struct chunk *older;
@@ -34,7 +37,7 @@ struct sm_arena {
 
 sm_arena *sm_arena_new(void) {
     sm_arena *arena = sm_calloc(1, sizeof *arena);
-    if (arena != NULL) arena->next_room = ONE_CHUNK_EACH ? 0 : FIRST_CHUNK;
+    if (arena != NULL) arena->next_room = FIRST_CHUNK;
     return arena;
 }
 
@@ -48,10 +51,12 @@ void sm_arena_free(sm_arena *arena) {
 }
 
 static chunk *add_chunk(sm_arena *arena, size_t bytes) {
-    size_t room = bytes > arena->next_room ? bytes : arena->next_room;
+    size_t room = GUARD + (bytes > arena->next_room ? bytes : arena->next_room);
     chunk *c = sm_calloc(1, sizeof *c + room);
     if (c == NULL) return NULL;
     c->room = room;
+    c->used = GUARD;
+    ASAN_POISON_MEMORY_REGION(c->memory, room);
     c->older = arena->newest;
     arena->newest = c;
     if (arena->next_room < LARGEST_CHUNK) arena->next_room *= 2;
@@ -60,14 +65,14 @@ static chunk *add_chunk(sm_arena *arena, size_t bytes) {
 
 void *sm_arena_alloc(sm_arena *arena, size_t bytes) {
     if (arena == NULL || bytes > SIZE_MAX / 2) return NULL;
-    size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    if (GUARD > 0 && !allocation_admitted(bytes)) return NULL;
+    size_t rounded = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT + GUARD;
     chunk *c = arena->newest;
-    if (ONE_CHUNK_EACH || c == NULL || c->room - c->used < rounded) {
-        c = add_chunk(arena, ONE_CHUNK_EACH ? bytes : rounded);
-        if (c == NULL) return NULL;
-    }
+    if (c == NULL || c->room - c->used < rounded) c = add_chunk(arena, rounded);
+    if (c == NULL) return NULL;
     void *block = c->memory + c->used;
-    c->used += ONE_CHUNK_EACH ? bytes : rounded;
+    c->used += rounded;
+    ASAN_UNPOISON_MEMORY_REGION(block, bytes);
     return block;
 }
 

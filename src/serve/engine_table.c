@@ -62,16 +62,12 @@ typedef struct grid_place {
     double low, high; /* values of both */
 } grid_place;
 
-static double octave_value(int point, int of_octave) {
-    return ldexp(1.0 + (double)(point % of_octave) / of_octave, point / of_octave);
-}
-
 static grid_place octave_place(double value, int of_octave) {
     int exponent = 0, last = OCTAVES * of_octave;
     double tokens = fmax(1.0, value), mantissa = frexp(tokens, &exponent);
     double at = (2.0 * mantissa - 1.0) * of_octave;
     int within = (int)at, point = (exponent - 1) * of_octave + within;
-    if (point >= last) return (grid_place){last, 0.0, octave_value(last, of_octave), INFINITY};
+    if (point >= last) return (grid_place){last, 0.0, ldexp(1.0, OCTAVES), INFINITY};
     double apart = tokens / (2.0 * mantissa) / of_octave; /* a power of two over another */
     return (grid_place){point, at - within, apart * (of_octave + within),
                         apart * (of_octave + within + 1)};
@@ -87,12 +83,6 @@ static grid_place rows_of_sequences(const engine_table *t, double n) {
     grid_place at = octave_place(fullest, SEQUENCES_OF_OCTAVE);
     return (grid_place){at.point + EXACT, at.share, at.low * groups - fewer,
                         at.high * groups - fewer};
-}
-
-static double *new_row(engine_table *t) {
-    double *row = sm_arena_array(t->arena, POINTS, sizeof *row);
-    for (int i = 0; row && i < POINTS; i++) row[i] = NAN;
-    return row;
 }
 
 /* ---- cells ---- */
@@ -164,7 +154,10 @@ static double cell(double *cell, engine_table *t, price_cell price, double first
 
 static double between(engine_table *t, double **row, grid_place at, price_cell price,
                       double first) {
-    if (!*row) *row = new_row(t);
+    if (!*row) {
+        *row = sm_arena_array(t->arena, POINTS, sizeof **row);
+        for (int i = 0; *row && i < POINTS; i++) (*row)[i] = NAN;
+    }
     if (!*row) sm_fail_memory(&t->err);
     if (!*row) return NAN;
     double low = cell(&(*row)[at.point], t, price, first, at.low);
@@ -183,18 +176,13 @@ static double table_s(engine_table *t, double **rows, grid_place first, double s
 
 /* ---- what depends on the tokens of a step alone ---- */
 
-/* So many tokens as short prompts, over all groups of chips. */
-static sm_attend short_prompts(const engine_table *t, double tokens) {
-    double each = fmin(SHORT, fmax(1.0, tokens / t->replicas));
-    return (sm_attend){tokens / each, each, 0.0};
-}
-
 static double price_together(engine_table *t, double tokens) {
     sm_step_batch batch = {.groups = 2, .group = {{1, 1, 1}}, .sampled = 1.0};
     if (tokens < 2.0) /* and the start of a second attention, which all of them have */
         return price_of(t, (sm_attend){1, 1, 1}, 1) + price_together(t, 2.0) -
                price_of(t, (sm_attend){2, 1, 1}, 2);
-    batch.group[1] = short_prompts(t, tokens - 1.0);
+    double each = fmin(SHORT, fmax(1.0, (tokens - 1.0) / t->replicas)); /* of a short prompt */
+    batch.group[1] = (sm_attend){(tokens - 1.0) / each, each, 0.0};
     return price_batch(t, batch);
 }
 
