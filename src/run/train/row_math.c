@@ -41,7 +41,7 @@ static inline void exponentiate(lanes *at) {
     *at = y * (lanes)((power + 127) << 23);
 }
 
-WIDE void row_exponential(const float *x, float shift, size_t n, float *y) {
+WIDE static void exponential_wide(const float *x, float shift, size_t n, float *y) {
     size_t whole = n / LANES * LANES, rest = (n - whole) * sizeof *x;
     lanes one;
     for (size_t i = 0; i < whole; i += LANES) {
@@ -71,7 +71,7 @@ static float joined(const float *part) {
            ((part[2] + part[6]) + (part[3] + part[7]));
 }
 
-WIDE float row_sum(const float *x, size_t n) {
+WIDE static float sum_wide(const float *x, size_t n) {
     float part[PARTS] = {0};
 #define ELEMENT(i) x[i]
     IN_PARTS(n, part, ELEMENT);
@@ -79,7 +79,7 @@ WIDE float row_sum(const float *x, size_t n) {
     return joined(part);
 }
 
-WIDE float row_dot(const float *x, const float *y, size_t n) {
+WIDE static float dot_wide(const float *x, const float *y, size_t n) {
     float part[PARTS] = {0};
 #define ELEMENT(i) x[i] * y[i]
     IN_PARTS(n, part, ELEMENT);
@@ -87,7 +87,7 @@ WIDE float row_dot(const float *x, const float *y, size_t n) {
     return joined(part);
 }
 
-WIDE float row_most(const float *x, size_t n) {
+WIDE static float most_wide(const float *x, size_t n) {
     float part[PARTS], most = -INFINITY;
     size_t whole = n / PARTS * PARTS;
     for (size_t k = 0; k < PARTS; k++) part[k] = -INFINITY;
@@ -98,6 +98,17 @@ WIDE float row_most(const float *x, size_t n) {
     return most;
 }
 
-WIDE void row_add(const float *restrict from, float factor, size_t n, float *restrict to) {
+WIDE static void add_wide(const float *restrict from, float factor, size_t n, float *restrict to) {
     for (size_t i = 0; i < n; i++) to[i] += factor * from[i];
+}
+
+/* What is chosen when the program is loaded cannot be hidden from other libraries: these are. */
+void row_exponential(const float *x, float shift, size_t n, float *y) {
+    exponential_wide(x, shift, n, y);
+}
+float row_sum(const float *x, size_t n) { return sum_wide(x, n); }
+float row_dot(const float *x, const float *y, size_t n) { return dot_wide(x, y, n); }
+float row_most(const float *x, size_t n) { return most_wide(x, n); }
+void row_add(const float *restrict from, float factor, size_t n, float *restrict to) {
+    add_wide(from, factor, n, to);
 }
