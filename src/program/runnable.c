@@ -102,7 +102,7 @@ static const char *line_odd(const sm_text_lines *l, const sm_text_line *line, bo
                    ? NULL
                    : "a convolution whose taps are made";
     case SM_OPERATOR_WINDOWS:
-        return first->rank == 3 && l->array[line->result[0].array].rank == 4
+        return first && first->rank == 3 && l->array[line->result[0].array].rank == 4
                    ? NULL
                    : "windows of two dimensions";
     case SM_OPERATOR_CACHE:
