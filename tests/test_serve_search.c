@@ -114,7 +114,9 @@ static bool least_holds(step *x, placements *places, const step_least *least,
     step_resize(x, batch);
     double expected = step_least_s(least, x, LEAST_EXPECTED);
     double lower = step_least_s(least, x, LEAST_BOUND);
-    x->at = places->at[sm_rng_below(rng, (uint64_t)places->n)];
+    const uint64_t way = sm_rng_below(rng, (uint64_t)places->n);
+    x->at = places->at[way];
+    x->at_hash = places->hash[way];
     step_price(x, &price);
     if (!(expected <= price.expected_s * (1 + 1e-12)) || !(lower <= price.lower_s * (1 + 1e-12)))
         fail_msg("%g, %g s at least where %g, %g s are priced", expected, lower, price.expected_s,
