@@ -862,7 +862,7 @@ static sm_status put_verb(const char *path, const json_value *shared, const json
 }
 
 static sm_status embed_verbs(char *const *path, int paths, sm_arena *arena, sm_error *err) {
-    const json_value *shared = NULL, *root;
+    const json_value *shared = NULL, *root = NULL;
     sm_status status = SM_OK;
     puts("#include \"options.h\"\n");
     for (int i = 0; i < paths && !status; i++) {

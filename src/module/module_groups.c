@@ -71,7 +71,7 @@ static module_groups_made rename_members(sm_arena *arena, sm_module_groups *grou
 module_groups_made module_groups_of_mesh(sm_arena *arena, sm_module_list axes,
                                          const module_part *part, int parts, sm_module_list devices,
                                          sm_module_groups *out) {
-    int64_t size[3 * MODULE_MOST_AXES], order[3 * MODULE_MOST_AXES], group = 1;
+    int64_t size[3 * MODULE_MOST_AXES] = {0}, order[3 * MODULE_MOST_AXES] = {0}, group = 1;
     bool taken[MODULE_MOST_AXES] = {false};
     int n = 0;
     if (axes.n > MODULE_MOST_AXES || parts > MODULE_MOST_AXES) return MODULE_GROUPS_WRONG;

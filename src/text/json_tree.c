@@ -199,7 +199,8 @@ sm_status json_expect_keys(const json_value *v, const char *expected, const char
     sm_status status = json_expect(v, IS_OBJECT, expected);
     if (status || !v) return status;
     assert(strlen(keys) < ROOM);
-    for (char *at = strcpy(room, keys); at; n++) {
+    memcpy(room, keys, strlen(keys) + 1);
+    for (char *at = room; at; n++) {
         assert(n < MOST_KEYS);
         known[n] = at;
         at = strchr(at, '|');

@@ -128,18 +128,18 @@ static sm_status read_codebase(const json_value *v, sm_arena *arena, sm_codebase
     if (!status) status = json_read_text(json_get(v, "software"), &out->software);
     if (!status && (!out->name || !out->name[0] || !out->title))
         status = json_fail(v, "a code base needs a \"name\" and a \"title\"");
-    if (!status && strpbrk(out->name, "@+ "))
+    if (!status && out->name && strpbrk(out->name, "@+ "))
         status = json_fail(json_get(v, "name"), "a name has no '@', no '+' and no blank");
     if (!status)
         status = read_dated(held, arena, sizeof(sm_software_memory), &out->memories, &memory);
     if (!status) status = read_dated(counts, arena, sizeof(sm_flops_count), &out->counts, &count);
     sm_software_memory *m = memory;
     sm_flops_count *c = count;
-    for (int i = 0; !status && i < out->memories; i++) {
+    for (int i = 0; !status && m && i < out->memories; i++) {
         m[i] = (sm_software_memory){.software = out->name};
         status = read_memory(&held->item[i], i ? m[i - 1].from : 0, &m[i]);
     }
-    for (int i = 0; !status && i < out->counts; i++) {
+    for (int i = 0; !status && c && i < out->counts; i++) {
         c[i] = (sm_flops_count){.from = 0};
         status = read_count(&counts->item[i], i ? c[i - 1].from : 0, &c[i]);
     }
