@@ -8,7 +8,7 @@
  *
  * The suite looks at some 24 of each command's allocations, under a sanitizer at 5, the first
  * among them; SEED: others. OUT_OF_MEMORY=all looks at all, and at `measure`; OUT_OF_MEMORY=VERB:N
- * runs one, in this process, for a debugger; OUT_OF_MEMORY='VERB WORDS' looks at this command alone.
+ * runs one, in this process, for a debugger; OUT_OF_MEMORY='VERB WORDS' looks at this alone.
  */
 #define _GNU_SOURCE
 #include "unit.h"

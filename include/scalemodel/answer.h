@@ -296,9 +296,9 @@ sm_status sm_answer_train(const sm_train_question *question, sm_report *report, 
  * "2048seqs"), for so many chips. SM_BAD_INPUT with its place. */
 sm_status sm_batch_sequences(const sm_source *text, double seq, double chips, double *sequences,
                              sm_error *err);
-/* The sequence length in tokens of a question that asks for `asked`, 0 where it gives none: 4096, or
- * what the model was made for where that is less. A picture has its own, whatever is asked. NAN when
- * memory ran out. */
+/* The sequence length in tokens of a question that asks for `asked`, 0 where it gives none: 4096,
+ * or what the model was made for where that is less. A picture has its own, whatever is asked. NAN
+ * when memory ran out. */
 double sm_train_seq(const sm_model *model, double asked);
 
 /* ---- serve ---- */
