@@ -41,7 +41,7 @@ static sm_inference_row llama_70b(void) {
 /* Lengths that are all alike are simulated so. */
 static void what_a_row_tells_is_taken(void **state) {
     sm_inference_row r = llama_70b();
-    inference_load load;
+    inference_load load = {.prompt = 0};
     const char *why;
     r.concurrency = 8;
     assert_true(inference_load_of(&r, &load, &why) && load.load.shortest == 0);
