@@ -506,6 +506,7 @@ static void write_default(FILE *out, const sm_software_default *d, bool first) {
 static void write_engine(const char *folder, const sm_software *e) {
     FILE *out = open_file(&f.h, folder, sm_arena_printf(f.h.arena, "%s.json", e->name), NULL);
     fprintf(out, "{\n  \"name\": \"%s\",\n  \"title\": \"%s\"", e->name, e->title);
+    if (e->aliases) fprintf(out, ",\n  \"aliases\": \"%s\"", e->aliases);
     if (e->like) fprintf(out, ",\n  \"like\": \"%s\"", e->like);
 #define X(key, usual, what)                                                                        \
     if (e->key != (usual)) fprintf(out, ",\n  \"" #key "\": %s", e->key ? "true" : "false");
