@@ -12,7 +12,7 @@
  * many sequences as it holds. Arrivals are never even, and the queue of an M/G/1 server grows as
  * 1 / (1 - utilisation) (Pollaczek, Khinchine), without bound towards saturation. With fewer, for a
  * limit's sake, it may come nearer to what it does with those: what its requests then take is
- * simulated. */
+ * simulated, and places stay free. */
 
 static const double MOST_UTILISATION = 0.8;
 
@@ -84,10 +84,12 @@ static bool is_same_kind(const sm_serve_point *a, const sm_serve_point *b) {
     return a->chips == b->chips && strcmp(one, other) == 0;
 }
 
-/* Requests that come at random take a plan longer than those of a closed loop: they bunch. */
+/* Requests that come at random take a plan longer than those of a closed loop: they bunch. Of n
+ * places so many stay free that few wait for one: about the root of those taken (Halfin and Whitt,
+ * "Heavy-Traffic Limits for Queues with Many Exponential Servers", 1981). */
 static bool holds(const sm_fleet *f, const sm_serve_search_options *o) {
-    const double full = 0.95;
-    return f->running < full * f->point.batch && (o->tpot_s <= 0 || f->tpot_p90_s <= o->tpot_s) &&
+    return f->running + sqrt(f->running) <= f->point.batch &&
+           (o->tpot_s <= 0 || f->tpot_p90_s <= o->tpot_s) &&
            (o->ttft_s <= 0 || f->ttft_p90_s <= o->ttft_s);
 }
 
