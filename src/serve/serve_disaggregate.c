@@ -86,11 +86,13 @@ static bool is_same_kind(const sm_serve_point *a, const sm_serve_point *b) {
 
 /* Requests that come at random take a plan longer than those of a closed loop: they bunch. Of n
  * places so many stay free that few wait for one: about the root of those taken (Halfin and Whitt,
- * "Heavy-Traffic Limits for Queues with Many Exponential Servers", 1981). */
+ * "Heavy-Traffic Limits for Queues with Many Exponential Servers", 1981). Without a limit to first
+ * tokens they take what an M/M/1 server makes of a prefill at four fifths. */
 static bool holds(const sm_fleet *f, const sm_serve_search_options *o) {
-    return f->running + sqrt(f->running) <= f->point.batch &&
-           (o->tpot_s <= 0 || f->tpot_p90_s <= o->tpot_s) &&
-           (o->ttft_s <= 0 || f->ttft_p90_s <= o->ttft_s);
+    double waiting_s = f->point.ttft_alone_s[1] / (1 - MOST_UTILISATION);
+    bool in_time = o->ttft_s > 0 ? f->ttft_p90_s <= o->ttft_s : f->ttft_s <= waiting_s;
+    return in_time && f->running + sqrt(f->running) <= f->point.batch &&
+           (o->tpot_s <= 0 || f->tpot_p90_s <= o->tpot_s);
 }
 
 /* What holds the limits before what does not, then the fewest chips, then the quickest. */
