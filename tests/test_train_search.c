@@ -435,7 +435,7 @@ static void a_space_is_searched_exactly(void **state) {
         }
         sm_train_free(train);
     }
-    assert_true(asked > 0 && found > 20);
+    assert_true(asked > 0 && found > TIMES(60));
 }
 
 /* Stages with layers that are given, however uneven, are searched as exactly: of a random pipeline,
