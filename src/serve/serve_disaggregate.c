@@ -28,7 +28,8 @@ static sm_status most_utilisation(sm_serve *s, const sm_serve_point *p, double *
                                   sm_error *err) {
     sm_serve_point full = *p;
     sm_status status = SM_OK;
-    double fit = floor(smaller(p->most_batch, s->job.software->most_running));
+    double most_running = sm_software_most(&s->software, sm_plan_groups(&p->plan, &s->model));
+    double fit = floor(smaller(p->most_batch, most_running));
     if (fit > p->batch) status = sm_serve_point_of(s, &p->plan, fit, &full, err);
     double more = full.tokens_per_s_per_chip / p->tokens_per_s_per_chip;
     *most = smaller(1, MOST_UTILISATION * larger(1, more));
