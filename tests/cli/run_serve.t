@@ -101,7 +101,7 @@ status, text, _ = s.ask({"prompt": prompts[0], "max_tokens": 12, "temperature": 
                          "stream_options": {"include_usage": True}})
 events = text.strip().split("\n\n")
 parts = [json.loads(e[len("data: "):]) for e in events[:-1]]
-check("a stream gives the same, part by part", events[-1] == "data: [DONE]" and len(parts) > 4
+check("a stream gives the same, part by part", events[-1] == "data: [DONE]" and len(parts) > 1
       and sum((c["token_ids"] for p in parts for c in p["choices"]), []) == wanted[0]
       and parts[-1]["usage"]["completion_tokens"] == 12 and parts[-2]["choices"][0]["finish_reason"] == "length")
 stop = bytes(wanted[0][5:7]).decode(errors="replace")
