@@ -55,7 +55,7 @@ typedef struct sm_software_default {
 struct sm_software {
     const char *name, *title;
     const char *aliases; /* other names, with spaces between; NULL: none */
-    const char *like; /* the version whose constants stand in where it has none; NULL: none */
+    const char *like;    /* the version whose constants stand in where it has none; NULL: none */
     const sm_software_default *defaults; /* those that hold come one after the other */
     int n_defaults;
     bool budget_given, most_given, share_given; /* by sm_software_set: no default changes them */
@@ -120,12 +120,12 @@ typedef struct sm_engines {
 /* Means, but for those named otherwise. request_s: seconds between two requests that end; running:
  * sequences that decode in each engine, in steady state. Of the mean of requests in flight the
  * opening burst of a benchmark has its share (sm_software.burst); half of those after it, and 99 of
- * 100, have their first token within the next two. Nine of ten have a first token, and a time per
- * token, within the last two. */
+ * 100, have their first token within the next two. Nine of ten have a first token, and at a rate
+ * a time per token, within the last two. */
 typedef struct sm_load_times {
     double ttft_s, tpot_s, latency_s, request_s, running;
     double ttft_median_s, ttft_p99_s; /* of a batch or a queue: as the mean */
-    double ttft_p90_s, tpot_p90_s;    /* likewise */
+    double ttft_p90_s, tpot_p90_s;    /* likewise; tpot in flight too */
 } sm_load_times;
 #define SM_LOAD_SHORTEST 0.8 /* of the longest prompt and output, as benchmark tools draw them */
 /* What a load comes to; lower: under the bounds of the steps in place of what is expected. Requests

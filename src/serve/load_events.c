@@ -40,7 +40,7 @@ typedef struct events {
     int runs, run;         /* of equal loads, drawn anew; the one of now */
     double room;           /* sequences that an engine decodes at most, in clients */
     double *first_s;       /* of all runs: of the first requests, then of the others */
-    double *each_token_s;  /* of those that count, as many as `tokens` */
+    double *each_token_s;  /* at a rate, of those that count, as many as `tokens` */
     size_t tokens;
     double outputs; /* tokens of all requests */
     double seconds; /* from the first request to the last token: a sum */
@@ -76,7 +76,7 @@ static void served(void *context, const sm_request_served *r) {
     if (!(r->output > 1 && (e->clients > 0 || (double)r->number >= e->first))) return;
     double token_s = (r->end_s - r->first_token_s) / (r->output - 1);
     e->token_s += token_s;
-    e->each_token_s[e->tokens++] = token_s;
+    if (!(e->clients > 0)) e->each_token_s[e->tokens++] = token_s;
 }
 
 /* Of sorted numbers, the one that such a share of them is below. */

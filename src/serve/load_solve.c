@@ -80,7 +80,6 @@ static sm_load_times closed(load_steps *c, double in_flight, double most_running
     bool full = t.running >= most_running && !(c->load->rounds >= 1);
     if (first.request_s > 0 && !c->e->apart) {
         if (first.token_s > 0) t.tpot_s = first.token_s;
-        t.tpot_p90_s = first.token_p90_s;
         double decoding_s = t.tpot_s * output_of(c);
         t.request_s = full ? decoding_s / t.running / c->n : first.request_s / c->n;
         if (!full) t.running = fmax(1, in_flight * decoding_s / (first.steady_s + decoding_s));

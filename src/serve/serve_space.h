@@ -254,7 +254,7 @@ typedef struct event_times {
     /* Between other tokens, and between two requests that end, on average of a benchmark; 0: none
      */
     double token_s, request_s;
-    double token_p90_s; /* of nine requests in ten; 0: none */
+    double token_p90_s; /* of nine requests in ten that come at a rate; 0: none */
 } event_times;
 typedef struct point_load {
     double tpot_s;

@@ -27,6 +27,11 @@ static double exposed(const sm_train *t, bool beside, double comm, double comput
     return overlapped(t, compute + lent, comm) - (compute + lent);
 }
 
+/* Seconds of one direction, with those of attention and of waiting for the host in them. */
+typedef struct under {
+    double compute, attention, idle;
+} under;
+
 /* Gathers and reductions are on the path of the activations: on a torus the compiler runs them as
  * collective matmuls, a ring step under each slice of the product (the book, chapter on sharding);
  * so do Transformer Engine's user buffers, where a code base has them and attention is not latent.
@@ -34,28 +39,29 @@ static double exposed(const sm_train *t, bool beside, double comm, double comput
  * other direction computes meanwhile (DeepSeek-V3, arXiv 2412.19437 section 3.2.1). Keys travel
  * around the ring while attention works on those at hand. Each hides under compute of its own, so
  * that a quicker chip is never slower, and what is left of it while the chip waits for the host. */
-static void expose(const sm_train *t, const sm_plan *plan, double compute, double attention,
-                   double idle, const comm_way *c, int way, piece_exposed *out) {
+static void expose(const sm_train *t, const sm_plan *plan, under u, const comm_way *c, int way,
+                   piece_exposed *out) {
     const sm_software_memory *is = &t->software_memory;
     bool buffers = is->tensor_beside && t->model.kind[0].attention != SM_ATTENTION_MLA;
     bool beside = t->system.torus_dims > 0 || buffers;
     bool dual = plan->schedule == SM_SCHEDULE_DUALPIPE || is->experts_beside;
-    double matmuls = larger(0, compute - attention - idle);
-    double keys = is->keys_whole ? attention / plan->context : attention;
-    out->blocking[way] = exposed(t, beside, c->blocking, matmuls, &idle);
-    out->exchange[way] = exposed(t, dual, c->exchange, larger(0, matmuls - c->blocking), &idle);
-    out->ring[way] = exposed(t, true, c->ring, keys, &idle);
+    double matmuls = larger(0, u.compute - u.attention - u.idle);
+    double keys = is->keys_whole ? u.attention / plan->context : u.attention;
+    out->blocking[way] = exposed(t, beside, c->blocking, matmuls, &u.idle);
+    out->exchange[way] = exposed(t, dual, c->exchange, larger(0, matmuls - c->blocking), &u.idle);
+    out->ring[way] = exposed(t, true, c->ring, keys, &u.idle);
 }
 
 /* split: weight gradients are put off, and are no part of the backward pass that hides. */
 static piece_exposed exposed_of(const sm_train *t, const piece_time *time, const comm_way comm[2],
                                 int set, const sm_plan *plan, bool split) {
     piece_exposed e;
-    const double idle =
-        time->idle[SM_PHASE_BACKWARD_INPUT] + (split ? 0 : time->idle[SM_PHASE_BACKWARD_WEIGHT]);
-    expose(t, plan, time->forward, time->ring_forward, time->idle[SM_PHASE_FORWARD], &comm[0], 0,
-           &e);
-    expose(t, plan, backward_of(time, set, split), time->ring_backward, idle, &comm[1], 1, &e);
+    const double weights_idle = split ? 0 : time->idle[SM_PHASE_BACKWARD_WEIGHT];
+    const under forward = {time->forward, time->ring_forward, time->idle[SM_PHASE_FORWARD]},
+                back = {backward_of(time, set, split), time->ring_backward,
+                        time->idle[SM_PHASE_BACKWARD_INPUT] + weights_idle};
+    expose(t, plan, forward, &comm[0], 0, &e);
+    expose(t, plan, back, &comm[1], 1, &e);
     return e;
 }
 

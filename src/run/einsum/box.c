@@ -33,10 +33,9 @@ void box_copy(const box_side *to, const box_side *from, int rank, const size_t *
 
 /* ---- any two orders ---- */
 
-enum { MOST_DIMS = 2 * SM_MAX_RANK };
-enum {
-    TILE = 32
-}; /* elements: of both arrays whole cache lines, together within the first cache */
+/* TILE elements are whole cache lines of both arrays, a tile of them lies within the first cache.
+ */
+enum { MOST_DIMS = 2 * SM_MAX_RANK, TILE = 32 };
 
 /* Of two dimensions, x next to each other where they are read and y where they are written: by
  * tiles, so that of neither array a line is fetched more than once. */

@@ -14,7 +14,8 @@ enum { LANES = 8 };
 typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
 typedef int32_t whole_lanes __attribute__((vector_size(LANES * sizeof(int32_t))));
 
-/* What no vector is may stand beside one; by pointer, as without AVX none is handed over. */
+/* Each number from one of two vectors. A macro, as vectors below are handed over by pointer:
+ * without AVX, functions cannot agree on where one of 32 bytes is. */
 #define EITHER(mask, yes, no)                                                                      \
     ((lanes)(((mask) & (whole_lanes)(yes)) | (~(mask) & (whole_lanes)(no))))
 
