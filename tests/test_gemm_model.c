@@ -73,6 +73,9 @@ static double oracle_expected_s(const oracle *o) {
     double halves = o->batch * ceil(2 * o->m / tile) * ceil(2 * o->n / tile);
     for (size_t i = 0; i < (halves < o->chip->cores ? 5 : 4); i++)
         math_s = fmin(math_s, oracle_tile_s(o, shapes[i][0], shapes[i][1]));
+    double flat = tile / 8;
+    while (flat < o->m) flat += tile / 8;
+    if (!o->narrow && flat <= tile / 2) math_s = fmin(math_s, oracle_tile_s(o, flat, tile));
     double stream = o->chip->memory_bytes_per_s.value * o->c->memory_efficiency;
     double memory_s = o->bytes / stream + o->bytes / (o->chip->cores * clock_of(o) * 90);
     double written_s = 0.25 * 2 * o->batch * o->m * o->n / stream;
@@ -272,6 +275,20 @@ static void bytes_of_the_formats(void **state) {
     }
 }
 
+/* Few rows need no more multiplications than 16 do: weights of 4 bits decode at the pace of memory
+ * (A100, ai-dynamo/aiconfigurator, TensorRT-LLM 1.0). */
+static void few_rows_go_through_flat_tiles(void **state) {
+    expect_near(predict("a100-80", "bf16_w4", 2, 10240, 65536, "").expected_s, 223.2e-6, 0.2);
+    expect_near(predict("a100-80", "bf16_w4", 1, 65536, 16384, "").expected_s, 333.8e-6, 0.2);
+    const sm_chip *chip = chip_of("rtx-3090");
+    double before = 0.0;
+    for (int m = 1; m <= 80; m++) {
+        double now = matmul(chip, SM_BF16, m, 51200, 5120).expected_s;
+        assert_true(now >= before);
+        before = now;
+    }
+}
+
 static void what_cannot_be_predicted_says_why(void **state) {
     assert_string_equal(predict("b200", "fp12", 1, 1, 1, "").unknown,
                         "the number format is not one of those known");
@@ -339,6 +356,7 @@ int main(void) {
         cmocka_unit_test(fp4_gains_at_most_its_share_over_fp8),
         cmocka_unit_test(measured_matmuls),
         cmocka_unit_test(bytes_of_the_formats),
+        cmocka_unit_test(few_rows_go_through_flat_tiles),
         cmocka_unit_test(what_cannot_be_predicted_says_why),
         cmocka_unit_test(quantisation_is_timed_where_the_source_says_so),
         cmocka_unit_test(kernels_of_a_source),

@@ -101,7 +101,9 @@ static double busy_core(const matmul_job *j, double cores, double tiles, double 
 }
 
 /* The best of the chip's tile, twice it either way, and half of it both ways, or a quarter while
- * that leaves cores idle; the load of a tile counts beyond that of the largest. */
+ * that leaves cores idle; few rows go through flat tiles, as high as they are in eighths of a tile
+ * (16 rows, the least that matrix instructions take). The load of a tile counts beyond that of the
+ * largest. */
 static double best_wave_efficiency(const sm_chip *chip, const matmul_job *j) {
     double m = j->m / chip->tile_m, n = j->n / chip->tile_n, cores = chip->cores;
     double rows = j->batch * round_up(m), columns = round_up(n);
@@ -114,6 +116,10 @@ static double best_wave_efficiency(const sm_chip *chip, const matmul_job *j) {
     if (halves < cores) {
         double quarters = j->batch * round_up(4.0 * m) * round_up(4.0 * n);
         small = smaller(small, busy_core(j, cores, quarters, 0.0625, 6.5 * side));
+    }
+    if (m <= 0.5 && !j->narrow) {
+        double height = 0.125 * round_up(8.0 * m), load = (1.0 / height - 0.5) * side;
+        small = smaller(small, busy_core(j, cores, rows * columns, height, load));
     }
     double busy = smaller(smaller(tall, wide), smaller(plain, small));
     return j->batch * m * n * j->k / (cores * busy);
