@@ -130,7 +130,8 @@ static machine machine_of(const char *name, const sm_chip *asked) {
     if (m.same) m.far = 0.0;
     else if (chip)
         m.far = (m.same_constants ? 0.001 : 0.01) + 0.02 * (peak + memory) +
-                (chip->fabric == asked->fabric ? 0.0 : 0.05);
+                (chip->fabric == asked->fabric ? 0.0 : 0.05) +
+                (strcmp(chip->vendor, asked->vendor) == 0 ? 0.0 : 0.05);
     return m;
 }
 
