@@ -77,7 +77,7 @@ HOST_CFLAGS ?= -O1
 HOST_BUILD ?= $(BUILD)
 EMBED := $(HOST_BUILD)/host/embed
 EMBED_OBJ := $(patsubst src/%.c,$(HOST_BUILD)/host/%.o,$(call sources_of,base text units report notation hw shard) \
-    $(wildcard src/cost/calibration*.c src/io/*.c src/io/chip/*.c src/train/codebase_file.c))
+    $(wildcard src/cost/calibration*.c src/io/*.c src/io/chip/*.c src/train/codebase_file.c src/serve/software_read.c))
 CHIPS := $(patsubst %,data/chips/%.json,$(sort $(patsubst data/chips/%.json,%,$(wildcard data/chips/*.json))))
 CODEBASES := $(sort $(wildcard data/codebases/*.json))
 ENGINES := $(sort $(wildcard data/engines/*.json))
@@ -212,7 +212,7 @@ $(BUILD)/obj/train/%.o $(BUILD)/obj/serve/%.o: ALL_CFLAGS += -Isrc/program
 $(BUILD)/obj/trace/%.o: ALL_CFLAGS += -Isrc/module
 $(BUILD)/obj/io/%.o: ALL_CFLAGS += -Isrc/trace
 $(BUILD)/obj/recipe/%.o: ALL_CFLAGS += -Isrc/notation
-$(foreach d,notation model shard recipe train truth io trace cli,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
+$(foreach d,notation model shard recipe train serve truth io trace cli,$(BUILD)/obj/$(d)/%.o): ALL_CFLAGS += -Isrc/text
 $(BUILD)/obj/cli/%.o: ALL_CFLAGS += -Isrc/recipe -Isrc/io
 $(BUILD)/obj/run/%.o: ALL_CFLAGS += -Isrc/shard
 # What reads a question and words an answer: nothing of it takes long, and a variant may spare the compiler.

@@ -40,6 +40,8 @@ extern const sm_calibration sm_shipped_calibrations[];
 extern const size_t sm_shipped_calibration_count;
 const sm_calibration sm_shipped_calibrations[1] = {{.chip = ""}};
 const size_t sm_shipped_calibration_count = 0;
+const sm_software sm_software_table[1] = {{.name = ""}};
+const size_t sm_software_table_count = 0;
 
 /* ---- C constants ---- */
 
@@ -296,82 +298,6 @@ static sm_status embed_models(char *const *path, int paths, sm_arena *arena, sm_
 
 /* ---- engines ---- */
 
-static sm_status read_default(const json_value *v, sm_software_default *out) {
-    static const char *const keys[] = {
-        "memory_gib_at_least", "chip",          "not_chip",     "family",     "drafts",
-        "budget_tokens",       "budget_of_all", "most_running", "most_of_all"};
-    double gib = 0;
-    *out = (sm_software_default){0};
-    sm_status status = json_expect(v, IS_OBJECT, "a default {...}");
-    if (!status) status = json_check_keys(v, keys, sizeof keys / sizeof keys[0]);
-    if (!status) status = json_read_number(json_get(v, "memory_gib_at_least"), 0, 1e6, &gib);
-    out->memory_at_least = ldexp(gib, 30);
-    if (!status) status = json_read_text(json_get(v, "chip"), &out->chip);
-    if (!status) status = json_read_text(json_get(v, "not_chip"), &out->not_chip);
-    if (!status) status = json_read_text(json_get(v, "family"), &out->family);
-    if (!status) status = json_read_bool(json_get(v, "drafts"), &out->drafts);
-    double *const number[] = {&out->budget_tokens, &out->budget_of_all, &out->most_running,
-                              &out->most_of_all};
-    for (int i = 0; i < 4 && !status; i++)
-        status = json_read_number(json_get(v, keys[5 + i]), 1, 1e6, number[i]);
-    return status;
-}
-
-/* The first holds everywhere and has both limits: no chip is left with those of another. */
-static sm_status read_defaults(const json_value *list, sm_arena *arena, sm_software *out) {
-    if (!list) return SM_OK;
-    sm_status status = json_expect(list, IS_LIST, "defaults [...]");
-    if (status) return status;
-    sm_software_default *all = sm_arena_array(arena, list->n, sizeof *all);
-    if (!all) return SM_INTERNAL;
-    for (uint32_t i = 0; i < list->n && !status; i++)
-        status = read_default(&list->item[i], &all[i]);
-    const sm_software_default *d = all;
-    if (!status && (list->n == 0 || d->memory_at_least > 0 || d->chip || d->not_chip || d->family ||
-                    d->drafts || !(d->budget_tokens + d->budget_of_all > 0) ||
-                    !(d->most_running + d->most_of_all > 0)))
-        status = json_fail(list, "the first default holds everywhere, of tokens and sequences");
-    out->defaults = all;
-    out->n_defaults = (int)list->n;
-    return status;
-}
-
-static sm_status read_engine(const json_value *v, sm_arena *arena, sm_software *out) {
-    static const char *const keys[] = {"name", "title", "aliases", "like", "defaults",
-#define X(key, usual, what) #key,
-                                       SM_SOFTWARE_FLAGS(X)
-#undef X
-#define X(key, usual, least, most, what) #key,
-                                           SM_SOFTWARE_NUMBERS(X)
-#undef X
-    };
-    *out = (sm_software){.name = NULL};
-#define X(key, usual, what) out->key = usual;
-    SM_SOFTWARE_FLAGS(X)
-#undef X
-#define X(key, usual, least, most, what) out->key = usual;
-    SM_SOFTWARE_NUMBERS(X)
-#undef X
-    sm_status status = json_expect(v, IS_OBJECT, "an engine {...}");
-    if (!status) status = json_check_keys(v, keys, sizeof keys / sizeof keys[0]);
-    if (!status) status = json_read_text(json_get(v, "name"), &out->name);
-    if (!status) status = json_read_text(json_get(v, "title"), &out->title);
-    if (!status) status = json_read_text(json_get(v, "aliases"), &out->aliases);
-    if (!status) status = json_read_text(json_get(v, "like"), &out->like);
-#define X(key, usual, what)                                                                        \
-    if (!status) status = json_read_bool(json_get(v, #key), &out->key);
-    SM_SOFTWARE_FLAGS(X)
-#undef X
-#define X(key, usual, least, most, what)                                                           \
-    if (!status) status = json_read_number(json_get(v, #key), least, most, &out->key);
-    SM_SOFTWARE_NUMBERS(X)
-#undef X
-    if (!status) status = read_defaults(json_get(v, "defaults"), arena, out);
-    if (!status && (!out->name || !out->title))
-        status = json_fail(v, "an engine needs a \"name\" and a \"title\"");
-    return status;
-}
-
 static void put_defaults(const sm_software *e) {
     if (e->n_defaults == 0) return;
     puts("     .defaults =\n         (const sm_software_default[]){");
@@ -421,15 +347,12 @@ static sm_status embed_engines(char *const *path, int paths, sm_arena *arena, sm
     for (int i = 0; i < paths; i++) {
         sm_source source;
         sm_software engine;
-        const json_document document = {.source = &source, .arena = arena, .err = err};
-        const json_value *root;
         sm_status status = sm_io_read(path[i], arena, &source, err);
-        if (!status) status = json_parse(&document, &root);
-        if (!status) status = read_engine(root, arena, &engine);
+        if (!status) status = sm_software_parse(&source, arena, &engine, err);
         if (!status && !is_named_after(path[i], engine.name))
-            status = json_fail(json_get(root, "name"), "expected the name of the file");
+            status = sm_fail(err, SM_BAD_INPUT, "%s has not the name of its file", path[i]);
         if (!status && engine.like && !is_among(path, paths, engine.like))
-            status = json_fail(json_get(root, "like"), "there is no engine \"%s\"", engine.like);
+            status = sm_fail(err, SM_BAD_INPUT, "%s is like no engine that is there", path[i]);
         if (status) return status;
         put_engine(&engine);
     }

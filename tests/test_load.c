@@ -278,6 +278,50 @@ static void settings_read_back(void **state) {
     assert_string_equal(differs, "");
 }
 
+/* A file has the usual values where it is silent; what nothing ships differs from what it is like.
+ */
+static void engines_of_files(void **state) {
+    static const char file[] =
+        "{\"name\": \"mine\", \"title\": \"ours\", \"like\": \"vllm-2026\", \"look_steps\": 4,\n"
+        " \"mixed_steps\": false, \"defaults\": [{\"budget_tokens\": 4096, \"most_running\": 64},\n"
+        " {\"chip\": \"h200\", \"most_of_all\": 96}]}";
+    const sm_source text = sm_source_of("mine.json", file);
+    sm_arena *arena = sm_arena_new();
+    sm_software own;
+    sm_error err;
+    char differs[1024];
+    assert_int_equal(sm_software_parse(&text, arena, &own, &err), SM_OK);
+    assert_ptr_equal(sm_software_differs(&own, differs, sizeof differs),
+                     sm_software_of("vllm-2026"));
+    assert_non_null(strstr(differs, "mixed_steps=off"));
+    assert_non_null(strstr(differs, "look_steps=4"));
+    assert_null(strstr(differs, "most_running"));
+    close_to(own.admission_s, 0.05, 0);
+    sm_software_on(&own, sm_chip_find("h200", 4), NULL, false);
+    close_to(sm_software_budget(&own, 2), 8192, 0);
+    close_to(sm_software_most(&own, 2), 96, 0);
+    static const struct {
+        const char *of, *says, *expected;
+    } broken[] = {
+        {"vllm-2026", "vllm-2062", "unknown like \"vllm-2062\": the nearest is \"vllm-2026\""},
+        {"look_steps", "lock_steps", "unknown key \"lock_steps\": the nearest is \"look_steps\""},
+        {"\"look_steps\": 4", "\"burst\": 12345", "expected 0 to 1"},
+        {"{\"budget_tokens\": 4096, ", "{", "the first default holds everywhere"},
+        {"false", "\"no\"", "a flag is not \"no\""},
+        {"\"title\"", "\"aliases\"", "an engine needs a \"name\" and a \"title\""},
+    };
+    for (size_t i = 0; i < sizeof broken / sizeof broken[0]; i++) {
+        const char *at = strstr(file, broken[i].of);
+        char bad[sizeof file + 20];
+        snprintf(bad, sizeof bad, "%.*s%s%s", (int)(at - file), file, broken[i].says,
+                 at + strlen(broken[i].of));
+        const sm_source wrong = sm_source_of("mine.json", bad);
+        assert_int_equal(sm_software_parse(&wrong, arena, &own, &err), SM_BAD_INPUT);
+        if (!strstr(err.sentence, broken[i].expected)) fail_msg("%s", err.sentence);
+    }
+    sm_arena_free(arena);
+}
+
 /* What engines take where nothing is said: by the memory of the chip, the model, and whether tokens
  * are drafted; what is said stays. */
 static void defaults_are_those_of_the_chip(void **state) {
@@ -348,6 +392,7 @@ int main(void) {
         cmocka_unit_test(what_comes_too_fast_is_taken_as_it_can),
         cmocka_unit_test(who_finds_no_room_waits),
         cmocka_unit_test(settings_read_back),
+        cmocka_unit_test(engines_of_files),
         cmocka_unit_test(defaults_are_those_of_the_chip),
         cmocka_unit_test(settings_are_checked),
     };

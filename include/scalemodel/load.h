@@ -71,6 +71,10 @@ const sm_software *sm_software_of(const char *name);
 /* What differs of a software: look_steps=30,most_running=128, the keys of data/engines, flags on or
  * off. SM_BAD_INPUT with the place of what is none of them. */
 sm_status sm_software_set(sm_software *software, const sm_source *source, sm_error *err);
+/* An engine of one's own: the text of a file as data/engines has them (docs/serving.md, 3). Its
+ * texts live in the arena. SM_BAD_INPUT with the place. */
+sm_status sm_software_parse(const sm_source *source, sm_arena *arena, sm_software *out,
+                            sm_error *err);
 /* Its defaults on a chip, for a model, with drafts or without: idempotent. */
 void sm_software_on(sm_software *software, const sm_chip *chip, const sm_model *model, bool drafts);
 /* The software of a job with them. */
@@ -79,8 +83,9 @@ const sm_software *sm_serve_software(const sm_serve *serve);
  * sequences that decode at once, as the software lets. */
 double sm_software_budget(const sm_software *software, double groups);
 double sm_software_most(const sm_software *software, double groups);
-/* That text again: in what it differs from the software of its name; empty: in nothing. */
-void sm_software_differs(const sm_software *software, char *out, size_t size);
+/* That text again: in what it differs from the software of its name, which is returned; of a name
+ * that nothing ships has, from what it is like. Empty: in nothing. */
+const sm_software *sm_software_differs(const sm_software *software, char *out, size_t size);
 /* The constants of this chip under this software, else under the version that it is like, and so
  * on; else in the same order those of the chip's relatives. NULL: there are none. */
 const sm_calibration *sm_software_calibration(const sm_chip *chip, const char *name);

@@ -15,71 +15,6 @@ static const sm_software *find(const char *name) {
     return NULL;
 }
 
-static const char *const keys[] = {
-#define X(key, usual, what) #key,
-    SM_SOFTWARE_FLAGS(X)
-#undef X
-#define X(key, usual, least, most, what) #key,
-        SM_SOFTWARE_NUMBERS(X)
-#undef X
-};
-
-static sm_status set_number(double *number, double least, double most, const sm_source *source,
-                            sm_span value, sm_error *err) {
-    sm_status status = sm_quantity_parse(source, value, SM_Q_COUNT, number, err);
-    if (status || (*number >= least && *number <= most)) return status;
-    return sm_fail_at(err, source, value, "expected %.10g to %.10g", least, most);
-}
-
-/* The key of that place in `keys`. */
-static sm_status set_key(sm_software *software, int which, const sm_source *source, sm_span value,
-                         sm_error *err) {
-    static const char *const switches[] = {"off", "on"};
-    const sm_words words = {switches, 2};
-    int at = 0, on = 0;
-#define X(key, usual, what)                                                                        \
-    if (which == at++) {                                                                           \
-        on = sm_words_find(words, source, value);                                                  \
-        software->key = on > 0;                                                                    \
-    }
-    SM_SOFTWARE_FLAGS(X)
-#undef X
-    if (on < 0) return sm_words_fail(words, source, value, "a flag is not", err);
-#define X(key, usual, least, most, what)                                                           \
-    if (which == at++) return set_number(&software->key, least, most, source, value, err);
-    SM_SOFTWARE_NUMBERS(X)
-#undef X
-    return SM_OK;
-}
-
-/* A limit of each group of chips stands in place of one of all; no default changes what is given.
- */
-static void note_limit(sm_software *software, const char *key) {
-    if (strcmp(key, "budget_tokens") == 0) software->budget_of_all = 0;
-    if (strcmp(key, "most_running") == 0) software->most_of_all = 0;
-    software->budget_given |= strncmp(key, "budget_", 7) == 0;
-    software->most_given |= strncmp(key, "most_", 5) == 0;
-    software->share_given |= strcmp(key, "memory_share") == 0;
-}
-
-sm_status sm_software_set(sm_software *software, const sm_source *source, sm_error *err) {
-    const sm_words words = {keys, sizeof keys / sizeof keys[0]};
-    const sm_span all = {0, source->length};
-    sm_status status = SM_OK;
-    for (size_t next = 0; !status && next <= source->length;) {
-        const sm_span part = sm_next_part(source, all, ',', &next);
-        size_t at = part.offset, end = part.offset + part.length;
-        sm_span key = sm_next_part(source, part, '=', &at);
-        int which = sm_words_find(words, source, key);
-        if (which < 0) return sm_words_fail(words, source, key, "an engine has no key", err);
-        if (at > end)
-            return sm_fail_at(err, source, part, "expected a value, as in %s", "look_steps=30");
-        status = set_key(software, which, source, (sm_span){at, end - at}, err);
-        note_limit(software, keys[which]);
-    }
-    return status;
-}
-
 static bool holds(const sm_software_default *d, const sm_chip *chip, const sm_model *model,
                   bool drafts) {
     return driver_memory(chip) >= d->memory_at_least && (!d->drafts || drafts) &&
@@ -132,8 +67,10 @@ static void put_limit(char *out, size_t size, const char *each, double of_each, 
 }
 
 /* Limits where they are given: those of its name are not the same on each chip. */
-void sm_software_differs(const sm_software *software, char *out, size_t size) {
-    sm_software named = *sm_software_of(software->name);
+const sm_software *sm_software_differs(const sm_software *software, char *out, size_t size) {
+    const sm_software *base =
+        sm_software_of(find(software->name) ? software->name : software->like);
+    sm_software named = *base;
     char number[32];
     out[0] = '\0';
 #define X(key, usual, what)                                                                        \
@@ -155,6 +92,7 @@ void sm_software_differs(const sm_software *software, char *out, size_t size) {
     if (software->key < named.key || software->key > named.key) put_key(out, size, #key, number);
     SM_SOFTWARE_NUMBERS(X)
 #undef X
+    return base;
 }
 
 /* Of the chip itself, or with relatives: another version on this chip is nearer than this version

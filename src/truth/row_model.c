@@ -3,8 +3,6 @@
 #include <assert.h>
 #include <string.h>
 
-#include <string.h>
-
 #include "row_model.h"
 #include "scalemodel/json.h"
 

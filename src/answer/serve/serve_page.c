@@ -407,12 +407,13 @@ void sm_stand_in_page(sm_report *r, const char *named, const sm_chip *chip,
 }
 
 void sm_engine_page(sm_report *r, const sm_software *engine) {
-    char differs[512];
-    sm_software_differs(engine, differs, sizeof differs);
+    char differs[1024];
+    const sm_software *base = sm_software_differs(engine, differs, sizeof differs);
     if (!differs[0]) return;
-    bool any = strcmp(engine->name, "serving") == 0;
-    sm_report_text(r, "The engine has %s; all else is %s%s.", differs, any ? "usual" : "as in ",
-                   any ? "" : engine->name);
+    bool any = base == sm_software_of(NULL), own = strcmp(base->name, engine->name) != 0;
+    sm_report_text(r, "The engine%s%s has %s; all else is %s%s.", own ? " " : "",
+                   own ? engine->name : "", differs, any ? "usual" : "as in ",
+                   any ? "" : base->name);
 }
 
 /* "8192 tokens over all groups of chips" */

@@ -296,14 +296,15 @@ typedef struct cli_speculation_values {
     CLI_AT(values, "speculate", member.speculate), CLI_AT(values, "draft", member.drafter)
 sm_status cli_speculation(const cli_call *call, cli_speculation_values *given,
                           const cli_model_values *read_by, sm_speculation *out, sm_error *err);
-/* --engine of a verb, or of a recipe: what differs of the software that serves. Fills `own` and
- * points *out at it; left alone where nothing does. */
+/* --engine of a verb, or of a recipe: an engine's file, and what differs of it or of the software
+ * that serves. Fills `own` and points *out at it; left alone where nothing does. Where no software
+ * is named, *software becomes what the file's is like. */
 typedef struct cli_engine_values {
     const char *differs, *recipe;
     sm_software own;
 } cli_engine_values;
 #define CLI_ENGINE_PLACES(values, member) CLI_AT(values, "engine", member.differs)
-sm_status cli_engine(const cli_call *call, cli_engine_values *given, const char *software,
+sm_status cli_engine(const cli_call *call, cli_engine_values *given, const char **software,
                      const sm_software **out, sm_error *err);
 /* --calibration FILE and --software NAME of a verb: which constants turn bounds into expected
  * times (values.c). */

@@ -464,17 +464,40 @@ sm_status cli_read_model(const cli_call *call, const cli_model_values *given, co
     return status;
 }
 
-/* "4:0.8", "best:0.8" */
-sm_status cli_engine(const cli_call *call, cli_engine_values *given, const char *software,
-                     const sm_software **out, sm_error *err) {
-    if (!given->differs && !given->recipe) return SM_OK;
-    const sm_source source = given->differs ? cli_source(call, &given->differs)
-                                            : sm_source_of("the recipe's engine", given->recipe);
-    given->own = *sm_software_of(software);
-    *out = &given->own;
-    return sm_software_set(&given->own, &source, err);
+/* "mine.json", "mine.json,look_steps=30" */
+static sm_status engine_file(const cli_call *call, sm_source *settings, sm_software *out,
+                             const char **software, sm_error *err) {
+    static const char ending[] = ".json";
+    enum { LENGTH = sizeof ending - 1 };
+    size_t next = 0;
+    const sm_span file = sm_next_part(settings, (sm_span){0, settings->length}, ',', &next);
+    const char *end = settings->text + file.offset + file.length;
+    if (file.length <= LENGTH || memcmp(end - LENGTH, ending, LENGTH) != 0) return SM_OK;
+    sm_source source;
+    const char *path = sm_arena_copy(call->arena, settings->text + file.offset, file.length);
+    if (!path) return sm_fail_memory(err);
+    sm_status status = sm_io_read(path, call->arena, &source, err);
+    if (!status) status = sm_software_parse(&source, call->arena, out, err);
+    if (!status && !*software) *software = out->like;
+    next = next < settings->length ? next : settings->length;
+    settings->text += next;
+    settings->length -= next;
+    return status;
 }
 
+sm_status cli_engine(const cli_call *call, cli_engine_values *given, const char **software,
+                     const sm_software **out, sm_error *err) {
+    if (!given->differs && !given->recipe) return SM_OK;
+    sm_source source = given->differs ? cli_source(call, &given->differs)
+                                      : sm_source_of("the recipe's engine", given->recipe);
+    given->own = *sm_software_of(*software);
+    *out = &given->own;
+    sm_status status = SM_OK;
+    if (given->differs) status = engine_file(call, &source, &given->own, software, err);
+    return status || source.length == 0 ? status : sm_software_set(&given->own, &source, err);
+}
+
+/* "4:0.8", "best:0.8" */
 sm_status cli_speculation(const cli_call *call, cli_speculation_values *given,
                           const cli_model_values *read_by, sm_speculation *out, sm_error *err) {
     enum { MOST_DEPTH = 15 };

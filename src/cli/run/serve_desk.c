@@ -2,7 +2,6 @@
 #include "serve_engine.h"
 
 #include <string.h>
-#include <time.h>
 
 sm_status serve_desk_begin(serve_desk *desk, int most_open, sm_error *err) {
     *desk = (serve_desk){.most_open = most_open};

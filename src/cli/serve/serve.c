@@ -43,14 +43,15 @@ static sm_status check_one_system(const cli_call *call, const serving *v, sm_err
 
 static sm_status read_rest(const cli_call *call, serving *v, sm_error *err) {
     sm_serve_question *q = &v->question;
-    bool constants = v->constants.calibration || v->constants.software;
     const sm_system *least = &v->system;
     if (q->prefix >= q->prompt)
         return cli_refuse(call, &q->prefix, err,
                           "the prompt has only %.0f tokens, and one must be new", q->prompt);
     sm_status status = check_one_system(call, v, err);
     if (!status) status = cli_speculation(call, &v->speculate, &v->read_by, &q->speculation, err);
-    if (!status) status = cli_engine(call, &v->engine, q->software, &q->engine, err);
+    if (!status) status = cli_engine(call, &v->engine, &v->constants.software, &q->engine, err);
+    q->software = v->constants.software;
+    bool constants = v->constants.calibration || v->constants.software;
     for (int i = 0; i < (q->n_systems > 0 ? q->n_systems : 1) && !status; i++) {
         const sm_system *system = i ? &v->systems[i] : &v->system;
         if (system->chips < least->chips) least = system;
@@ -164,7 +165,6 @@ static sm_status run_serve(const cli_call *call, sm_report *r, sm_error *err) {
     if (!status) status = read_pools(call, v, err);
     if (!status) take_framework(v, cli_framework_of(&v->recipe, &asked));
     q->checkpoint = stored_id(call->positionals > 0 ? call->positional[0] : v->recipe.named);
-    q->software = v->constants.software;
     if (!status) status = read_rest(call, v, err);
     return status ? status : sm_answer_serve(q, r, err);
 }

@@ -27,7 +27,7 @@ static sm_status follow_software(const cli_call *call, simulating *v, sm_error *
     const sm_software *software = sm_software_of(v->constants.software);
     sm_simulation *s = &v->simulation;
     const sm_simulation asked = *s;
-    sm_status status = cli_engine(call, &v->engine, software->name, &software, err);
+    sm_status status = cli_engine(call, &v->engine, &v->constants.software, &software, err);
     v->question.engine = software;
     bool policy = cli_given(call, &s->policy);
     sm_simulation_follow(s, software, policy && asked.policy == SM_POLICY_DISAGGREGATED);

@@ -2,7 +2,6 @@
  * row that nobody has; rows are handed on as soon as all before them are. */
 #include "sweep.h"
 #include <string.h>
-#include <unistd.h>
 
 enum { AHEAD = 4096 }; /* rows that are kept until the slowest before them is there */
 
