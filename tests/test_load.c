@@ -300,6 +300,15 @@ static void engines_of_files(void **state) {
     sm_software_on(&own, sm_chip_find("h200", 4), NULL, false);
     close_to(sm_software_budget(&own, 2), 8192, 0);
     close_to(sm_software_most(&own, 2), 96, 0);
+    const sm_source given =
+        sm_source_of("given.json",
+                     "{\"name\": \"a\", \"title\": \"b\", \"budget_tokens\": \"4k\", \"defaults\": "
+                     "[{\"budget_tokens\": 8192, \"most_running\": 64}]}");
+    assert_int_equal(sm_software_parse(&given, arena, &own, &err), SM_OK);
+    sm_software_differs(&own, differs, sizeof differs);
+    assert_ptr_equal(strstr(differs, "budget_tokens=4000"), differs);
+    sm_software_on(&own, sm_chip_find("h200", 4), NULL, false);
+    close_to(sm_software_budget(&own, 1), 4000, 0);
     static const struct {
         const char *of, *says, *expected;
     } broken[] = {

@@ -121,7 +121,7 @@ static const char *lines[] = {
     "train llama-3.2-1b --on h100-sxm:2 --batch 64k --threads 2 --csv -o file",
     "train mixtral-8x7b --on h100-sxm:2x8 --batch 1M --plan expert=8,data=2,microbatch=1 "
     "--timeline file",
-    "serve llama-3.1-8b --on h100-sxm:2 --plan tensor=2 --json",
+    "serve llama-3.1-8b --on h100-sxm:2 --plan tensor=2 --engine " INPUTS "engine.json --json",
     "serve llama-3.1-8b --on h100-sxm:2 --plan tensor=2 --batch 4 --explain",
     "serve llama-3.1-8b --on h100-sxm:2 --concurrency 4 --json",
     "serve llama-3.1-8b --on h100-sxm:2 --qps 5 --plot file",

@@ -153,6 +153,7 @@ sm_status sm_software_parse(const sm_source *source, sm_arena *arena, sm_softwar
         else
             status = set_key(out, at - (int)COUNT_OF(names), source,
                              json_is(v, IS_TEXT) ? within : place, err);
+        note_limit(out, v->key);
     }
     if (!status && (!out->name || !out->name[0] || !out->title))
         status = json_fail(root, "an engine needs a \"name\" and a \"title\"");
