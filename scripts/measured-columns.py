@@ -282,7 +282,7 @@ def keep_named(detail, m):
     else:
         if not says("qkv", "query_proj=device", "query_proj=offload", "q/k/v"):
             ops += ["q", "k", "v"]
-        ops += ["q.2", "k.2", "o"]
+        ops += ["q.2", "k.2"] + ([] if says("context=device", "context=offload") else ["o"])
     if not says("out proj", "out_proj=device", "out_proj=offload"):
         ops += ["a"]
     ops += ["x.2", "h.2"]
