@@ -315,6 +315,9 @@ typedef struct cli_calibration_values {
 sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
                           const cli_calibration_values *given, const sm_calibration **out,
                           sm_error *err);
+/* The usual constants of a chip in the name of a code base of which no step was measured there, so
+ * that what its code is known to do applies; NULL: it is not known, or memory ran out. */
+const sm_calibration *cli_of_codebase(const cli_call *call, const sm_chip *chip, const char *name);
 /* The same where --calibration or --software is given; else *out stays as it is. */
 sm_status cli_constants(const cli_call *call, const sm_chip *chip,
                         const cli_calibration_values *given, const sm_calibration **out,

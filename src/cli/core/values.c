@@ -327,10 +327,13 @@ static const char *joined(const char *const *names, size_t n, sm_arena *arena) {
 
 sm_status cli_fail_software(const cli_call *call, const sm_chip *chip, const char *option,
                             const char *software, sm_error *err) {
-    const char *names[MOST_NAMES];
+    const char *names[2 * MOST_NAMES];
     const size_t n = sm_calibration_softwares(chip, names, MOST_NAMES);
+    size_t known = n; /* those of code bases that were measured on no such chip, too */
+    for (size_t i = 0; i < sm_codebase_count() && i < MOST_NAMES; i++)
+        if (sm_codebase_at(i)->memories > 0) names[known++] = sm_codebase_at(i)->name;
     sm_source source = sm_source_of(option, software);
-    const char *near = sm_nearest(software, source.length, names, n);
+    const char *near = sm_nearest(software, source.length, names, known);
     return sm_fail_at(err, &source, (sm_span){0, source.length},
                       "%s has no calibration for '%.60s'%s%s%s", chip->name, software,
                       near ? "; did you mean " : "; it has ",
@@ -352,6 +355,19 @@ static sm_status from_file(const cli_call *call, const sm_chip *chip, const char
                    list[0].chip, list[0].software);
 }
 
+const sm_calibration *cli_of_codebase(const cli_call *call, const sm_chip *chip, const char *name) {
+    const sm_codebase *of = sm_codebase_of(name, strlen(name));
+    sm_calibration *c = of && of->memories > 0 ? sm_arena_alloc(call->arena, sizeof *c) : NULL;
+    if (!c) return NULL;
+    *c = *sm_calibration_of(chip);
+    c->source = sm_arena_printf(call->arena,
+                                "no step of %s was measured on this chip, so they are those of %s "
+                                "%s beside what its code is known to do; %s",
+                                of->title, c->chip, c->software, c->source);
+    c->software = of->name;
+    return c->source ? c : NULL;
+}
+
 sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
                           const cli_calibration_values *given, const sm_calibration **out,
                           sm_error *err) {
@@ -360,6 +376,7 @@ sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
     *out = sm_calibration_of(chip);
     if (!given->software) return SM_OK;
     *out = sm_software_calibration(chip, given->software);
+    if (!*out) *out = cli_of_codebase(call, chip, given->software);
     return *out ? SM_OK : cli_fail_software(call, chip, "--software", given->software, err);
 }
 

@@ -152,14 +152,16 @@ static sm_status read_held(const cli_call *call, training *t, sm_error *err) {
 }
 
 /* The constants of the software that runs the plan, on each system. */
-static void take_framework(training *t, const sm_framework *framework) {
+static void take_framework(const cli_call *call, training *t, const sm_framework *framework) {
     sm_train_question *q = &t->question;
     if (!framework || q->as_run) return;
     for (int i = 0; i == 0 || i < q->n_systems; i++) {
         const sm_chip *chip = i ? &t->systems[i].chip : &t->system.chip;
         const cli_framework_use use = {framework, SM_EVIDENCE_TRAINING, &t->model, chip};
-        t->calibrations[i] =
-            cli_framework_calibration(&use, t->recipe.software, sm_calibration_of(chip));
+        const char *name = t->recipe.software ? t->recipe.software : sm_framework_name(framework);
+        const sm_calibration *c = cli_framework_calibration(&use, t->recipe.software, NULL);
+        if (!c) c = cli_of_codebase(call, chip, name);
+        t->calibrations[i] = c ? c : sm_calibration_of(chip);
     }
     q->calibration = t->calibrations[0];
     q->calibrations = t->calibrations;
@@ -197,7 +199,7 @@ static sm_status read_question(const cli_call *call, training *t, sm_error *err)
     else if (!status && t->against)
         status = sm_io_read_packed(t->against, SM_IO_DATA_BYTES, call->arena, &q->against, err);
     if (!status && from) status = take_recipe(call, t, err);
-    if (!status && !constants) take_framework(t, cli_framework_of(&t->recipe, &asked));
+    if (!status && !constants) take_framework(call, t, cli_framework_of(&t->recipe, &asked));
     if (!status) status = read_method(call, t, err);
     if (!status) status = read_held(call, t, err);
     if (!status) status = check_one_plan(call, t, err);
