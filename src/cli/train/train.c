@@ -158,9 +158,11 @@ static void take_framework(const cli_call *call, training *t, const sm_framework
     for (int i = 0; i == 0 || i < q->n_systems; i++) {
         const sm_chip *chip = i ? &t->systems[i].chip : &t->system.chip;
         const cli_framework_use use = {framework, SM_EVIDENCE_TRAINING, &t->model, chip};
-        const char *name = t->recipe.software ? t->recipe.software : sm_framework_name(framework);
-        const sm_calibration *c = cli_framework_calibration(&use, t->recipe.software, NULL);
-        if (!c) c = cli_of_codebase(call, chip, name);
+        const char *said = t->recipe.software;
+        const bool known = said && sm_calibration_for(chip, said);
+        const sm_calibration *c = said && !known ? cli_of_codebase(call, chip, said) : NULL;
+        if (!c) c = cli_framework_calibration(&use, said, NULL);
+        if (!c) c = cli_of_codebase(call, chip, sm_framework_name(framework));
         t->calibrations[i] = c ? c : sm_calibration_of(chip);
     }
     q->calibration = t->calibrations[0];

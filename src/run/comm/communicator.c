@@ -1,5 +1,6 @@
 /* Communicators: every call is counted, and in debug mode compared over the group before it is
  * made, so that ranks that disagree get an error instead of a deadlock. */
+#include <stdio.h>
 #include <string.h>
 
 #include "scalemodel/run.h"
@@ -26,36 +27,19 @@ static bool is_rank(int rank, int n) { return rank >= -1 && rank < n; }
 
 static unsigned long long bytes_of(const call *c) { return (unsigned long long)c->bytes; }
 
-/* Does the rank that this one sends to expect that? */
-static sm_status check_send(const call *all, int rank, sm_error *err) {
-    int to = all[rank].to;
-    const call *other = &all[to];
-    if (other->from == rank && other->bytes == all[rank].bytes) return SM_OK;
-    if (other->from < 0)
-        return sm_fail(err, SM_INTERNAL,
-                       "ranks disagree in %s: rank %d sends %llu bytes to rank %d, which expects "
-                       "nothing",
-                       name_of(other), rank, bytes_of(&all[rank]), to);
+/* Does the rank that this one sends to expect that, the one that it expects bytes from send? */
+static sm_status check_end(const call *all, int rank, bool sends, sm_error *err) {
+    const call *one = &all[rank], *other = &all[sends ? one->to : one->from];
+    int back = sends ? other->from : other->to;
+    char has[80];
+    if (back == rank && (!sends || other->bytes == one->bytes)) return SM_OK;
+    if (back < 0) snprintf(has, sizeof has, "%s nothing", sends ? "expects" : "sends");
+    else if (!sends) snprintf(has, sizeof has, "sends to rank %d", back);
+    else snprintf(has, sizeof has, "expects %llu from rank %d", bytes_of(other), back);
     return sm_fail(err, SM_INTERNAL,
-                   "ranks disagree in %s: rank %d sends %llu bytes to rank %d, which expects %llu "
-                   "from rank %d",
-                   name_of(other), rank, bytes_of(&all[rank]), to, bytes_of(other), other->from);
-}
-
-/* Does the rank that this one expects bytes from send to it? */
-static sm_status check_receive(const call *all, int rank, sm_error *err) {
-    int from = all[rank].from;
-    const call *other = &all[from];
-    if (other->to == rank) return SM_OK;
-    if (other->to < 0)
-        return sm_fail(err, SM_INTERNAL,
-                       "ranks disagree in %s: rank %d expects %llu bytes from rank %d, which sends "
-                       "nothing",
-                       name_of(other), rank, bytes_of(&all[rank]), from);
-    return sm_fail(err, SM_INTERNAL,
-                   "ranks disagree in %s: rank %d expects %llu bytes from rank %d, which sends to "
-                   "rank %d",
-                   name_of(other), rank, bytes_of(&all[rank]), from, other->to);
+                   "ranks disagree in %s: rank %d %s %llu bytes %s rank %d, which %s",
+                   name_of(other), rank, sends ? "sends" : "expects", bytes_of(one),
+                   sends ? "to" : "from", (int)(other - all), has);
 }
 
 static sm_status check_pairs(const call *all, int n, sm_error *err) {
@@ -65,8 +49,8 @@ static sm_status check_pairs(const call *all, int n, sm_error *err) {
             return sm_fail(err, SM_INTERNAL, "in %s rank %d names rank %d, and there are %d ranks",
                            name_of(&all[i]), i, is_rank(all[i].to, n) ? all[i].from : all[i].to, n);
     for (int i = 0; !status && i < n; i++) {
-        if (all[i].to >= 0) status = check_send(all, i, err);
-        if (!status && all[i].from >= 0) status = check_receive(all, i, err);
+        if (all[i].to >= 0) status = check_end(all, i, true, err);
+        if (!status && all[i].from >= 0) status = check_end(all, i, false, err);
     }
     return status;
 }
