@@ -355,17 +355,20 @@ static sm_status from_file(const cli_call *call, const sm_chip *chip, const char
                    list[0].chip, list[0].software);
 }
 
-const sm_calibration *cli_of_codebase(const cli_call *call, const sm_chip *chip, const char *name) {
+sm_status cli_of_codebase(const cli_call *call, const sm_chip *chip, const char *name,
+                          const sm_calibration **out, sm_error *err) {
     const sm_codebase *of = sm_codebase_of(name, strlen(name));
-    sm_calibration *c = of && of->memories > 0 ? sm_arena_alloc(call->arena, sizeof *c) : NULL;
-    if (!c) return NULL;
+    if (!of || of->memories == 0) return SM_OK;
+    sm_calibration *c = sm_arena_alloc(call->arena, sizeof *c);
+    if (!c) return sm_fail_memory(err);
     *c = *sm_calibration_of(chip);
     c->source = sm_arena_printf(call->arena,
-                                "no step of %s was measured on this chip, so they are those of %s "
-                                "%s beside what its code is known to do; %s",
+                                "none are known of %s on this chip, so they are those of %s %s "
+                                "beside what its code does; %s",
                                 of->title, c->chip, c->software, c->source);
     c->software = of->name;
-    return c->source ? c : NULL;
+    *out = c;
+    return c->source ? SM_OK : sm_fail_memory(err);
 }
 
 sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
@@ -373,11 +376,11 @@ sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
                           sm_error *err) {
     if (given->calibration)
         return from_file(call, chip, given->calibration, given->software, out, err);
-    *out = sm_calibration_of(chip);
     if (!given->software) return SM_OK;
     *out = sm_software_calibration(chip, given->software);
-    if (!*out) *out = cli_of_codebase(call, chip, given->software);
-    return *out ? SM_OK : cli_fail_software(call, chip, "--software", given->software, err);
+    sm_status status = *out ? SM_OK : cli_of_codebase(call, chip, given->software, out, err);
+    if (status || *out) return status;
+    return cli_fail_software(call, chip, "--software", given->software, err);
 }
 
 sm_status cli_serving_constants(const cli_call *call, const sm_chip *chip,
@@ -385,16 +388,9 @@ sm_status cli_serving_constants(const cli_call *call, const sm_chip *chip,
                                 sm_error *err) {
     const char *name = given->calibration ? NULL : given->software;
     if (!name || (sm_software_of(name) == sm_software_of(NULL) && strcmp(name, "serving") != 0))
-        return cli_constants(call, chip, given, out, err);
+        return cli_calibration(call, chip, given, out, err);
     *out = sm_software_calibration(chip, name);
     return SM_OK;
-}
-
-sm_status cli_constants(const cli_call *call, const sm_chip *chip,
-                        const cli_calibration_values *given, const sm_calibration **out,
-                        sm_error *err) {
-    const bool any = given->calibration || given->software;
-    return any ? cli_calibration(call, chip, given, out, err) : SM_OK;
 }
 
 /* --codebases FILE. */
