@@ -353,6 +353,7 @@ static void fit_and_leave_out(fit *f) {
 static const char *family_of(const char *software) {
     static const char *const families[][2] = {
         {"megatron-bridge-graphs", "cuda-graphs"},
+        {"megatron-bridge-overlap-host", "megatron-core"},
         {"megatron-bridge-overlap", "cuda-graphs"},
         {"mlperf-graphs", "cuda-graphs"},
         {"megatron-bridge", "megatron-core"},

@@ -59,6 +59,9 @@ VARIANTS = [
     ("megatron-lm-v2", "DeepSpeed ZeRO-3", "deepspeed"),
     ("dgx-cloud", "paxml", "jax-toolbox"), ("dgx-cloud", "maxtext", "dgx-cloud-xla"),
     ("megatron-bridge", "release 25", "megatron-bridge-25"),
+    ("megatron-bridge", "EP comm overlap true; CUDA graph none", "megatron-bridge-overlap-host"),
+    ("megatron-bridge", "release 26.02; MoE dispatcher deepep; MoE a2a", "megatron-bridge-overlap-host"),
+    ("megatron-bridge", "release 26.02; MoE a2a overlap on", "megatron-bridge-overlap-host"),
     ("megatron-bridge", "release 26.08", "megatron-bridge-overlap"),
     ("megatron-bridge", "a2a overlap on", "megatron-bridge-overlap"),
     ("megatron-bridge", "EP comm overlap true", "megatron-bridge-overlap"),
@@ -282,7 +285,7 @@ def keep_named(detail, m):
     else:
         if not says("qkv", "query_proj=device", "query_proj=offload", "q/k/v"):
             ops += ["q", "k", "v"]
-        ops += ["q.2", "k.2", "o"]
+        ops += ["q.2", "k.2"] + ([] if says("context=device", "context=offload") else ["o"])
     if not says("out proj", "out_proj=device", "out_proj=offload"):
         ops += ["a"]
     ops += ["x.2", "h.2"]

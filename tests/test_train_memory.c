@@ -418,6 +418,26 @@ static void tiles_are_done_for_each_expert_in_them(void **state) {
     model = dense;
 }
 
+/* At half of the rate of matmuls the nine products of a layer's experts take as long again; a dense
+ * layer has none. */
+static void grouped_products_have_a_rate_of_their_own(void **state) {
+    sm_model dense = model;
+    sm_software_memory half = plain;
+    half.grouped_rate = 0.5;
+    is_about(price_on("h100-sxm:1", "data=1", 2, &half).expected_s * 1e9,
+             price_on("h100-sxm:1", "data=1", 2, &plain).expected_s * 1e9);
+    model = catalogue_with("mixtral-8x7b", "\"num_hidden_layers\": 4");
+    sm_price_of_plan slow = price_on("h100-sxm:1", "data=1", 2, &half),
+                     quick = price_on("h100-sxm:1", "data=1", 2, &plain);
+    const sm_chip *chip = sm_chip_find("h100-sxm", 8);
+    double peak = sm_chip_peak(chip, SM_BF16, NULL) * sm_calibration_of(chip)->matmul_efficiency;
+    double least = 9 * L * 2.0 * 2 * T * TOP * D * F / peak,
+           more = slow.expected_s - quick.expected_s;
+    if (!(more > least && more < 1.2 * least)) fail_msg("%g, not %g", more, least);
+    is_about(slow.lower_s * 1e9, quick.lower_s * 1e9);
+    model = dense;
+}
+
 /* Of a causal mask half a block more than is kept; of a window of 512 whole blocks on either side
  * of an edge, eight times what it keeps. */
 static void masks_are_followed_block_by_block(void **state) {
@@ -644,6 +664,7 @@ int main(void) {
         cmocka_unit_test(a_capacity_is_slots),
         cmocka_unit_test(masks_of_ones_are_multiplied),
         cmocka_unit_test(tiles_are_done_for_each_expert_in_them),
+        cmocka_unit_test(grouped_products_have_a_rate_of_their_own),
         cmocka_unit_test(masks_are_followed_block_by_block),
         cmocka_unit_test(gradients_beside_their_sums),
         cmocka_unit_test(the_allocator_takes_its_part),

@@ -26,7 +26,8 @@ SM_DECLARATIONS_BEGIN
     X(adding_bytes, "moved per weight and microbatch to add its gradient to those before, by "     \
                     "kernels of their own; 0: matmuls add")                                        \
     X(mask_block, "queries and keys that attention does whole where its mask keeps any of them")   \
-    X(tile_rows, "of a grouped matmul's tile, done once for each expert with rows in it; 0: none")
+    X(tile_rows, "of a grouped matmul's tile, done once for each expert with rows in it; 0: none") \
+    X(grouped_rate, "of the rate of matmuls, what grouped ones of experts reach; 0: all of it")
 #define SM_SOFTWARE_MEMORY_FLAGS(X)                                                                \
     X(root_whole, "the embedding is gathered with the head, and both stay whole until the step "   \
                   "has passed backward through all layers")                                        \

@@ -6,9 +6,10 @@
 static size_t order_room(const sm_engine *e) { return 3 * (size_t)e->local_lanes * (size_t)e->m; }
 
 static sm_engine sized(const sm_pipeline *p, int microbatches) {
+    const bool both_ways = p->schedule == SM_SCHEDULE_DUALPIPE;
     sm_engine e = {.pipeline = p, .p = p->stages};
-    e.m = sm_schedule_lane_microbatches(p->schedule, microbatches);
-    e.local_lanes = sm_schedule_lanes(p->schedule, p->chunks_per_stage);
+    e.m = both_ways ? microbatches / 2 : microbatches; /* of a lane */
+    e.local_lanes = both_ways ? 2 : p->chunks_per_stage;
     e.lanes = e.local_lanes * e.p;
     e.chunks = sm_schedule_chunks(p->schedule, p->stages, p->chunks_per_stage);
     return e;

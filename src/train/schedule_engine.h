@@ -42,8 +42,3 @@ static inline int sm_lane_of(const sm_pipeline *p, int stage, int local) {
     bool folds = p->schedule == SM_SCHEDULE_ZB_V || p->schedule == SM_SCHEDULE_DUALPIPE;
     return folds && local == 1 ? 2 * p->stages - 1 - stage : local * p->stages + stage;
 }
-
-/* Where the end of op j of a row is kept. */
-static inline double *sm_engine_end(const sm_engine *e, int lane, int row, int j) {
-    return &e->end_s[(size_t)(lane * SM_ROWS + row) * (size_t)e->m + (size_t)j];
-}

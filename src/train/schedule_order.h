@@ -32,15 +32,6 @@ static inline int sm_schedule_chunks(sm_schedule schedule, int p, int v) {
     return schedule == SM_SCHEDULE_DUALPIPE ? p : p * v;
 }
 
-/* Lanes of one stage, and microbatches of one lane. */
-static inline int sm_schedule_lanes(sm_schedule schedule, int v) {
-    return schedule == SM_SCHEDULE_DUALPIPE ? 2 : v;
-}
-
-static inline int sm_schedule_lane_microbatches(sm_schedule schedule, int m) {
-    return schedule == SM_SCHEDULE_DUALPIPE ? m / 2 : m;
-}
-
 /* Are weight gradients ops of their own? */
 static inline bool sm_schedule_splits(sm_schedule schedule) {
     return schedule == SM_SCHEDULE_ZB_H1 || schedule == SM_SCHEDULE_ZB_V ||

@@ -103,9 +103,8 @@ static steady steady_of(const sm_engine *e, double *scratch) {
 /* The engine's last near forward and far backward of a stage; NULL where it has none. */
 static double *last_end(const sm_engine *e, int stage, bool near, int row) {
     bool local_1 = near_is_local_1(e->pipeline, stage) == near;
-    int lane = sm_lane_of(e->pipeline, stage, local_1);
-    int done = e->done[lane * SM_ROWS + row];
-    return done > 0 ? sm_engine_end(e, lane, row, done - 1) : NULL;
+    int at = sm_lane_of(e->pipeline, stage, local_1) * SM_ROWS + row, done = e->done[at];
+    return done > 0 ? &e->end_s[(size_t)at * (size_t)e->m + (size_t)done - 1] : NULL;
 }
 
 /* Run so many iterations; the time of those skipped. */

@@ -34,6 +34,7 @@ static sm_status run_chip(const cli_call *call, sm_report *r, sm_error *err) {
     if (several) q.compared = compared;
     if (several) q.n_compared = call->positionals;
     cli_calibration_values given = {.software = options->software};
+    if (!status && options->calibration) q.calibration = sm_calibration_of(q.chip);
     if (!status && options->calibration)
         status = cli_calibration(call, q.chip, &given, &q.calibration, err);
     return status ? status : sm_answer_chip(&q, r, err);

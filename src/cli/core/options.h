@@ -313,13 +313,14 @@ typedef struct cli_calibration_values {
 } cli_calibration_values;
 #define CLI_CALIBRATION_PLACES(values, member)                                                     \
     CLI_AT(values, "calibration", member.calibration), CLI_AT(values, "software", member.software)
+/* Where neither is given, *out stays as it is. */
 sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
                           const cli_calibration_values *given, const sm_calibration **out,
                           sm_error *err);
-/* The same where --calibration or --software is given; else *out stays as it is. */
-sm_status cli_constants(const cli_call *call, const sm_chip *chip,
-                        const cli_calibration_values *given, const sm_calibration **out,
-                        sm_error *err);
+/* The usual constants of a chip in the name of a code base that has none there, so that what its
+ * code is known to do applies; of one that is not known *out stays as it is. */
+sm_status cli_of_codebase(const cli_call *call, const sm_chip *chip, const char *name,
+                          const sm_calibration **out, sm_error *err);
 /* The same of serving; of an engine that is known and was measured neither on the chip nor on one
  * like it (NULL): the chip's usual ones. */
 sm_status cli_serving_constants(const cli_call *call, const sm_chip *chip,

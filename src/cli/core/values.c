@@ -327,10 +327,13 @@ static const char *joined(const char *const *names, size_t n, sm_arena *arena) {
 
 sm_status cli_fail_software(const cli_call *call, const sm_chip *chip, const char *option,
                             const char *software, sm_error *err) {
-    const char *names[MOST_NAMES];
+    const char *names[2 * MOST_NAMES];
     const size_t n = sm_calibration_softwares(chip, names, MOST_NAMES);
+    size_t known = n; /* those of code bases that were measured on no such chip, too */
+    for (size_t i = 0; i < sm_codebase_count() && i < MOST_NAMES; i++)
+        if (sm_codebase_at(i)->memories > 0) names[known++] = sm_codebase_at(i)->name;
     sm_source source = sm_source_of(option, software);
-    const char *near = sm_nearest(software, source.length, names, n);
+    const char *near = sm_nearest(software, source.length, names, known);
     return sm_fail_at(err, &source, (sm_span){0, source.length},
                       "%s has no calibration for '%.60s'%s%s%s", chip->name, software,
                       near ? "; did you mean " : "; it has ",
@@ -352,15 +355,32 @@ static sm_status from_file(const cli_call *call, const sm_chip *chip, const char
                    list[0].chip, list[0].software);
 }
 
+sm_status cli_of_codebase(const cli_call *call, const sm_chip *chip, const char *name,
+                          const sm_calibration **out, sm_error *err) {
+    const sm_codebase *of = sm_codebase_of(name, strlen(name));
+    if (!of || of->memories == 0) return SM_OK;
+    sm_calibration *c = sm_arena_alloc(call->arena, sizeof *c);
+    if (!c) return sm_fail_memory(err);
+    *c = *sm_calibration_of(chip);
+    c->source = sm_arena_printf(call->arena,
+                                "none are known of %s on this chip, so they are those of %s %s "
+                                "beside what its code does; %s",
+                                of->title, c->chip, c->software, c->source);
+    c->software = of->name;
+    *out = c;
+    return c->source ? SM_OK : sm_fail_memory(err);
+}
+
 sm_status cli_calibration(const cli_call *call, const sm_chip *chip,
                           const cli_calibration_values *given, const sm_calibration **out,
                           sm_error *err) {
     if (given->calibration)
         return from_file(call, chip, given->calibration, given->software, out, err);
-    *out = sm_calibration_of(chip);
     if (!given->software) return SM_OK;
     *out = sm_software_calibration(chip, given->software);
-    return *out ? SM_OK : cli_fail_software(call, chip, "--software", given->software, err);
+    sm_status status = *out ? SM_OK : cli_of_codebase(call, chip, given->software, out, err);
+    if (status || *out) return status;
+    return cli_fail_software(call, chip, "--software", given->software, err);
 }
 
 sm_status cli_serving_constants(const cli_call *call, const sm_chip *chip,
@@ -368,16 +388,9 @@ sm_status cli_serving_constants(const cli_call *call, const sm_chip *chip,
                                 sm_error *err) {
     const char *name = given->calibration ? NULL : given->software;
     if (!name || (sm_software_of(name) == sm_software_of(NULL) && strcmp(name, "serving") != 0))
-        return cli_constants(call, chip, given, out, err);
+        return cli_calibration(call, chip, given, out, err);
     *out = sm_software_calibration(chip, name);
     return SM_OK;
-}
-
-sm_status cli_constants(const cli_call *call, const sm_chip *chip,
-                        const cli_calibration_values *given, const sm_calibration **out,
-                        sm_error *err) {
-    const bool any = given->calibration || given->software;
-    return any ? cli_calibration(call, chip, given, out, err) : SM_OK;
 }
 
 /* --codebases FILE. */

@@ -48,7 +48,7 @@ static sm_status run_collective(const cli_call *call, sm_report *r, sm_error *er
     q->explain = call->common.explain;
     sm_status status = cli_collective_read(call->positional[0], &q->op, err);
     if (!status) status = cli_system(call, o->on, &system, err);
-    if (!status) status = cli_constants(call, &system.chip, &o->constants, &q->calibration, err);
+    if (!status) status = cli_calibration(call, &system.chip, &o->constants, &q->calibration, err);
     if (!status) status = read_ragged(o, err);
     return status ? status : sm_answer_collective(q, r, err);
 }

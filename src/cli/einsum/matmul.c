@@ -19,7 +19,7 @@ static sm_status run_matmul(const cli_call *call, sm_report *r, sm_error *err) {
     if (!cli_given(call, &q->top)) q->top = 0;
     q->explain = call->common.explain;
     sm_status status = cli_system(call, o->on, &system, err);
-    if (!status) status = cli_constants(call, &system.chip, &o->constants, &q->calibration, err);
+    if (!status) status = cli_calibration(call, &system.chip, &o->constants, &q->calibration, err);
     return status ? status : sm_answer_matmul(q, r, err);
 }
 

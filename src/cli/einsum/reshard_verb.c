@@ -23,7 +23,7 @@ static sm_status run_reshard(const cli_call *call, sm_report *r, sm_error *err) 
     if (!status && !q->from.text && !strstr(given, "rematerialization"))
         status = sm_io_read_packed(given, SM_IO_DATA_BYTES, call->arena, &q->text, err);
     else q->text = sm_source_of("ARRAY", given);
-    if (!status) status = cli_constants(call, &system.chip, &o->constants, &q->calibration, err);
+    if (!status) status = cli_calibration(call, &system.chip, &o->constants, &q->calibration, err);
     return status ? status : sm_answer_reshard(q, r, err);
 }
 

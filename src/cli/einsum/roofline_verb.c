@@ -31,7 +31,7 @@ static sm_status run_roofline(const cli_call *call, sm_report *r, sm_error *err)
     q->explain = call->common.explain;
     q->plot = o->plot != NULL;
     sm_status status = cli_system(call, o->on, &system, err);
-    if (!status) status = cli_constants(call, &system.chip, &o->constants, &q->calibration, err);
+    if (!status) status = cli_calibration(call, &system.chip, &o->constants, &q->calibration, err);
     return status ? status : sm_answer_roofline(q, r, err);
 }
 

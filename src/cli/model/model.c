@@ -26,7 +26,7 @@ static sm_status read_planned(const cli_call *call, model_options *o, sm_error *
     const double seq = o->question.seq;
     sm_status status = cli_read_model(call, &o->from, call->positional[0], &o->model, err);
     if (!status) status = cli_system(call, o->on, &o->system, err);
-    if (!status) status = cli_constants(call, &o->system.chip, &o->constants, &constants, err);
+    if (!status) status = cli_calibration(call, &o->system.chip, &o->constants, &constants, err);
     if (!status && o->printed.phase == SM_TEXT_TRAIN && !(o->batch > 0))
         status = sm_fail(err, SM_USAGE, "a plan of training needs --batch TOKENS");
     if (status) return status;

@@ -22,7 +22,7 @@ static sm_status read_systems(const cli_call *call, profile_options *o, sm_error
         sm_status status = cli_system(call, o->on.n ? o->on.text[i] : NULL, &o->system[i], err);
         if (status) return status;
     }
-    return cli_constants(call, &o->system[0].chip, &o->constants, &q->calibration, err);
+    return cli_calibration(call, &o->system[0].chip, &o->constants, &q->calibration, err);
 }
 
 /* The step that it should be. */

@@ -24,7 +24,7 @@ sm_status prediction_system(const cli_call *call, const prediction_values *given
     if (!status) status = cli_system(call, on, system, err);
     return status || !constants
                ? status
-               : cli_constants(call, &system->chip, &given->constants, constants, err);
+               : cli_calibration(call, &system->chip, &given->constants, constants, err);
 }
 
 sm_status prediction_read(const cli_call *call, const prediction_values *given, const char *mesh,
@@ -37,7 +37,7 @@ sm_status prediction_read(const cli_call *call, const prediction_values *given, 
     if (!status) status = sm_placed_mesh_read(&m->system, &source, m, err);
     if (status) return status;
     *calibration = sm_calibration_of_operations(&m->system.chip);
-    return cli_constants(call, &m->system.chip, &given->constants, calibration, err);
+    return cli_calibration(call, &m->system.chip, &given->constants, calibration, err);
 }
 
 void prediction_say_placeholder(sm_report *r, const sm_system *system) {

@@ -152,17 +152,24 @@ static sm_status read_held(const cli_call *call, training *t, sm_error *err) {
 }
 
 /* The constants of the software that runs the plan, on each system. */
-static void take_framework(training *t, const sm_framework *framework) {
+static sm_status take_framework(const cli_call *call, training *t, const sm_framework *framework,
+                                sm_error *err) {
     sm_train_question *q = &t->question;
-    if (!framework || q->as_run) return;
-    for (int i = 0; i == 0 || i < q->n_systems; i++) {
+    sm_status status = SM_OK;
+    if (!framework || q->as_run) return SM_OK;
+    for (int i = 0; !status && (i == 0 || i < q->n_systems); i++) {
         const sm_chip *chip = i ? &t->systems[i].chip : &t->system.chip;
         const cli_framework_use use = {framework, SM_EVIDENCE_TRAINING, &t->model, chip};
-        t->calibrations[i] =
-            cli_framework_calibration(&use, t->recipe.software, sm_calibration_of(chip));
+        const char *said = t->recipe.software;
+        const bool apart = said && !sm_calibration_for(chip, said);
+        const sm_calibration *c = apart ? NULL : cli_framework_calibration(&use, said, NULL);
+        if (!said) said = sm_framework_name(framework);
+        if (!c) status = cli_of_codebase(call, chip, said, &c, err);
+        t->calibrations[i] = c ? c : cli_framework_calibration(&use, NULL, sm_calibration_of(chip));
     }
     q->calibration = t->calibrations[0];
     q->calibrations = t->calibrations;
+    return status;
 }
 
 /* A plan has keys with values; a file whose name has them too is reached as ./NAME. */
@@ -197,7 +204,8 @@ static sm_status read_question(const cli_call *call, training *t, sm_error *err)
     else if (!status && t->against)
         status = sm_io_read_packed(t->against, SM_IO_DATA_BYTES, call->arena, &q->against, err);
     if (!status && from) status = take_recipe(call, t, err);
-    if (!status && !constants) take_framework(t, cli_framework_of(&t->recipe, &asked));
+    if (!status && !constants)
+        status = take_framework(call, t, cli_framework_of(&t->recipe, &asked), err);
     if (!status) status = read_method(call, t, err);
     if (!status) status = read_held(call, t, err);
     if (!status) status = check_one_plan(call, t, err);
