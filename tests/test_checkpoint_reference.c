@@ -56,6 +56,7 @@ typedef struct answers {
     size_t tells;  /* of them */
     size_t writes; /* of them */
     sm_model model;
+    size_t seen;                                      /* rows of a picture among the ids */
     size_t n, tensors, logits, texts, tokens, source; /* texts 0: none follows from the model */
     int32_t ids[MOST_IDS];
     double loss, trained, slope, logit[WORDS];
@@ -110,7 +111,12 @@ static void read_answers(const char *name, bool bare, answers *a) {
     char *config = json_dumps(json_object_get(told, "config"), 0);
     *a = (answers){.name = sm_arena_copy(models_arena(), name, strcspn(name, "."))};
     a->model = model_of(a->name, sm_arena_copy(models_arena(), config, strlen(config)));
+    a->seen = (size_t)json_integer_value(json_object_get(told, "seen"));
+    if (a->seen)
+        a->model = model_as(a->name, sm_arena_copy(models_arena(), config, strlen(config)),
+                            sm_architecture_word(a->model.architecture, "seeing"));
     a->n = read_list(json_object_get(told, "ids"), a->ids);
+    for (size_t i = 0; i < a->seen; i++) a->ids[i] = a->model.V + (int)i;
     json_t *tokens = json_object_get(told, "tokens"), *greedy = json_object_get(told, "greedy");
     a->texts = greedy ? read_list(greedy, a->text) : 0;
     a->tokens = tokens ? (size_t)json_integer_value(tokens) : TRAINED;
@@ -169,6 +175,10 @@ static sm_status ask(answers *a, sm_generator *g, sm_error *err) {
     sm_generator_result r;
     float *scores = sm_malloc(size.sequences * a->n * WORDS * sizeof *scores);
     sm_status status = scores ? SM_OK : sm_fail_memory(err);
+    for (size_t s = 0; s < size.sequences; s++) count[s] = size.source;
+    if (!status && a->seen) status = sm_generator_read(g, token, count, &r, err);
+    for (int k = 0; a->seen && k < SM_COLLECTIVE_COUNT; k++)
+        a->apart += fabs(r.bytes_predicted[k] - r.bytes_counted[k]);
     for (size_t at = 0; !status && at <= a->texts; at++, rows = 1) {
         for (size_t s = 0; s < size.sequences; s++) {
             count[s] = rows;
@@ -181,8 +191,10 @@ static sm_status ask(answers *a, sm_generator *g, sm_error *err) {
         if (status || own.n == 0 || own.first) continue;
         const float *last = scores + (rows - 1) * WORDS;
         if (at < a->texts) a->made[at] = (int32_t)sm_draw_best(last, WORDS);
-        for (size_t i = 0; at == 0 && i + 1 < a->n; i++)
-            a->made_loss += loss_of(scores + i * WORDS, (size_t)a->ids[i + 1]) / (double)(a->n - 1);
+        size_t first = a->seen ? a->seen - 1 : 0;
+        for (size_t i = first; at == 0 && i + 1 < a->n; i++)
+            a->made_loss +=
+                loss_of(scores + i * WORDS, (size_t)a->ids[i + 1]) / (double)(a->n - 1 - first);
         for (int v = 0; at == 0 && v < WORDS; v++) a->made_logit[v] = (double)last[v];
     }
     sm_free(scores);
@@ -323,7 +335,7 @@ static sm_status tell_rank(sm_communicator *world, void *context, sm_error *err)
         status = sm_fail(err, SM_INTERNAL, "%zu numbers of each word", size.vocabulary);
     const sm_generate_job job = {.target = g, .sequences = WRITTEN, .prompt = count};
     if (!status) status = sm_generate_states(&job, text, made, &r, err);
-    if (!status && !size.source) most = count[0];
+    if (!status) most = size.source ? size.source : count[0];
     double worst = status ? 0 : r.bytes_apart;
     for (size_t i = 0; !status && i < 2 * WRITTEN * width; i++) {
         size_t s = i / width / 2, last = i / width % 2, k = i % width;
@@ -350,6 +362,7 @@ static int hold_texts(answers *a, size_t texts, int tokens, sm_rank_body body) {
         if (!sm_run_threads(sm_train_setup_ranks(&a->setup), body, a, &err)) continue;
         if (a->setup.degree[SM_AXIS_CONTEXT] > 1 && strstr(err.sentence, "context would cut"))
             continue;
+        if (i == 2 && strstr(err.sentence, "does not divide")) continue; /* patches and a class */
         if (i == 1 && strstr(err.sentence, "Nc=3 does not divide")) continue; /* a bias over fsdp */
         print_message("%s under plan %d: %s\n", a->name, i, err.sentence);
         wrong++;
@@ -491,8 +504,8 @@ static sm_status add_array(sm_train_array *array, void *context, sm_error *err) 
 }
 
 /* Batches begin where the seed says: the first that begins with the first token. */
-static int first_batch(const sm_train_setup *setup, size_t source) {
-    size_t words = (size_t)setup->tokens + (source ? source - 1 : 0);
+static int first_batch(const sm_train_setup *setup, size_t source, size_t seen) {
+    size_t words = (size_t)setup->tokens + (source ? source - 1 : 0) - seen;
     for (int step = 0; step < 64; step++) {
         sm_rng rng = {setup->seed};
         rng.state = sm_rng_next(&rng) ^ ((uint64_t)step << 32);
@@ -509,7 +522,7 @@ static sm_status write_again(slope *s, sm_communicator *world, sm_error *err) {
     sm_status status = train_checkpoint_write(s->t, world, &s->a->model, &to, err);
     if (!status) status = sm_io_safetensors_read(again, models_arena(), &made, err);
     if (status) return status;
-    if (made.n != s->a->file.n)
+    if (s->a->seen ? made.n > s->a->file.n : made.n != s->a->file.n) /* layers that see nothing */
         return sm_fail(err, SM_INTERNAL, "%zu tensors are written of %zu", made.n, s->a->file.n);
     for (size_t i = 0; i < made.n; i++) {
         static float one[MOST_WEIGHT], other[MOST_WEIGHT];
@@ -536,7 +549,8 @@ static sm_status differentiate(sm_communicator *world, void *context, sm_error *
     if (!status) status = train_checkpoint_check_arrays(s->t, world, &s->a->model, err);
     if (!status) status = write_again(s, world, err);
     if (!status)
-        status = sm_trainer_gradients(s->t, first_batch(&s->a->setup, s->a->source), &r, err);
+        status = sm_trainer_gradients(s->t, first_batch(&s->a->setup, s->a->source, s->a->seen), &r,
+                                      err);
     if (!status) status = sm_trainer_list(s->t, false, add_array, s, err);
     s->loss = status ? 0 : r.loss;
     sm_trainer_free(s->t);
@@ -547,7 +561,8 @@ static int hold_slope(answers *a) {
     sm_error err = {.status = SM_OK};
     unsigned char text[MOST_IDS];
     slope s = {.a = a};
-    for (size_t i = 0; i < a->n; i++) text[i] = (unsigned char)a->ids[i];
+    for (size_t i = 0; i < a->n; i++)
+        text[i] = (unsigned char)(a->seen ? (37 * i + 11) % 251 : (size_t)a->ids[i]);
     sm_train_setup_defaults(&a->setup);
     a->setup.model = &a->model;
     a->setup.tokens = (int)a->tokens;
@@ -607,7 +622,8 @@ static int hold_plans(const answers *a) {
     for (size_t i = 0; i < TEXT; i++) text[i] = (unsigned char)(37 * i + i * i / 7);
     sm_train_setup ring = a->setup; /* of whose attentions one at most runs in a layer */
     ring.degree[SM_AXIS_CONTEXT] = 2;
-    assert_int_equal(sm_train_setup_check(&ring, &err), a->source ? SM_BAD_INPUT : SM_OK);
+    if (!a->seen)
+        assert_int_equal(sm_train_setup_check(&ring, &err), a->source ? SM_BAD_INPUT : SM_OK);
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
         sm_train_setup setup = a->setup;
         planned p = {.setup = &setup};
@@ -622,7 +638,8 @@ static int hold_plans(const answers *a) {
             setup.zero = plans[i].zero;
         }
         if (sm_run_threads(sm_train_setup_ranks(&setup), train, &p, &err)) {
-            if (setup.degree[SM_AXIS_CONTEXT] > 1 && strstr(err.sentence, "context would cut"))
+            if (setup.degree[SM_AXIS_CONTEXT] > 1 && (strstr(err.sentence, "context would cut") ||
+                                                      strstr(err.sentence, "does not divide")))
                 continue;
             print_message("%s under plan %zu: %s\n", a->name, i, err.sentence);
             return 1;
@@ -755,6 +772,12 @@ static void answers_are_those_of_the_reference(void **state) {
         if (a.texts == 0) {
             wrong += hold_slope(&a) + hold_plans(&a) +
                      (a.source ? hold_texts(&a, a.writes, 8, write_rank) : 0);
+            free(name[i]);
+            continue;
+        }
+        if (a.seen) {
+            wrong += hold(&a, "one rank", 1, 1) + hold(&a, "four ranks", 2, 2) + hold_slope(&a) +
+                     hold_plans(&a);
             free(name[i]);
             continue;
         }
