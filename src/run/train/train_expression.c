@@ -113,8 +113,7 @@ static bool adds_to_stream(const train_call *c) {
 static void take_own(const expression *x, const char *fact, const char *weight, double *value) {
     char name[96];
     snprintf(name, sizeof name, "%s.%s", fact, weight);
-    const sm_model *m = x->c->t->setup->model;
-    sm_architecture_number_of(m->architecture, m->lines_of[x->c->list - x->c->t->list], name,
+    sm_architecture_number_of(x->c->t->setup->model->architecture, x->c->numbers->kind, name,
                               value);
 }
 

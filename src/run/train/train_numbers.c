@@ -40,7 +40,8 @@ void train_numbers_read(const sm_model *m, int kind, train_numbers *n) {
     static const char *const layer[] = {"layer_norm_eps",    "layer_norm_epsilon", "norm_epsilon",
                                         "layernorm_epsilon", "norm_eps",           NULL};
     const facts a = {m->architecture, kind};
-    *n = (train_numbers){.norm_epsilon = first_of(a, rms, 1e-6),
+    *n = (train_numbers){.kind = kind,
+                         .norm_epsilon = first_of(a, rms, 1e-6),
                          .layer_norm_epsilon = first_of(a, layer, 1e-5),
                          .bare_norm_epsilon = number(a, "bare_norm_epsilon", 0),
                          .norm_offset = number(a, "norm_offset", 0),

@@ -63,6 +63,7 @@ typedef enum train_outside {
 } train_outside;
 /* What running a model asks for beside its sizes (train_numbers.c). */
 typedef struct train_numbers {
+    int kind; /* of the piece, in the architecture */
     double norm_epsilon, layer_norm_epsilon;
     double bare_norm_epsilon; /* of norms that read nothing else; 0: none of their own */
     double norm_offset;       /* added to the scale of a norm */

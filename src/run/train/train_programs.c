@@ -55,7 +55,7 @@ static sm_status new_list(sm_trainer *t, sm_piece piece, int kind, sm_error *err
     double size[SM_MAX_DIMENSIONS];
     sm_status status = read_lines(t, piece, kind, &rules, err);
     size_t source = !status && t->serving ? sm_program_source(t->lines[t->lists]) : 0;
-    if (source) { /* of all sequences at once, as in training */
+    if (source) {                                   /* of all sequences at once, as in training */
         if (source > t->source) t->source = source; /* rows may be left out on the way */
         rules.decode = false;
     }

@@ -193,6 +193,7 @@ static void set_rows(scan *x, size_t sequence, size_t position) {
 static train_call call_of(scan *x, int n) {
     const sm_op *op = &x->program->op[n];
     train_call c = {.t = x->c->t,
+                    .numbers = x->c->numbers,
                     .list = &x->list,
                     .op = op,
                     .lines = &x->inner,
