@@ -259,19 +259,23 @@ static sm_status put_picture(generation *g, const sm_model *m, size_t rows, size
     return SM_OK;
 }
 
-/* What a model reads first that reads no words; a picture alone is its own prompt. */
+/* A picture alone is its own prompt: the rows that stand for it, or, told of, its patches. */
 static sm_status look(generation *g, const sm_model *m, sm_error *err) {
+    const sm_text_array *in = &g->hears->array[g->hears->input];
     given_features f;
-    size_t rows = 0, texts = 0;
+    size_t rows = 0, texts = g->prompts, places = (size_t)g->hears->dim[in->dim[1]].size;
+    const bool told = sm_model_reads(m);
     sm_status status = find_seen(g, m, &rows, err);
+    if (!status && !texts) status = find_features(g, m, &f, &texts, err);
     for (size_t i = 0; !status && rows && i < g->prompts; i++)
         status = put_picture(g, m, rows, i, err);
-    if (status || g->prompts || !g->given.features) return status;
-    status = find_features(g, m, &f, &texts, err);
-    int32_t *none = sm_arena_array(g->call->arena, f.places, sizeof *none);
-    if (!none) return sm_fail_memory(err);
-    for (size_t i = 0; !status && i < f.places; i++) none[i] = 0;
-    for (size_t i = 0; !status && i < texts; i++) status = add_prompt(g, none, f.places, err);
+    if (status || (g->prompts && !told)) return status;
+    size_t n = told ? places : rows;
+    int32_t *alone = sm_arena_array(g->call->arena, n + 1, sizeof *alone);
+    if (!alone) return sm_fail_memory(err);
+    for (size_t i = 0; i < n; i++) alone[i] = told ? 0 : m->V + (int32_t)i;
+    g->longest = g->prompts = 0;
+    for (size_t i = 0; !status && n && i < texts; i++) status = add_prompt(g, alone, n, err);
     return status;
 }
 
