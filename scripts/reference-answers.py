@@ -497,7 +497,8 @@ def main():
     parser.add_argument("name", nargs="*")
     parser.add_argument("--folder")
     args = parser.parse_args()
-    (args.to / "told").mkdir(parents=True, exist_ok=True)
+    for folder in ("told", "seen"):
+        (args.to / folder).mkdir(parents=True, exist_ok=True)
     transformers.logging.set_verbosity_error()
     for name in args.name or MODELS | MASKED | SEQ2SEQ | SEEING | TOLD:
         try:
@@ -505,7 +506,7 @@ def main():
         except Exception as why:  # a model that this version cannot make
             print(f"{name}: {type(why).__name__}: {str(why)[:200]}")
             continue
-        to = args.to / "told" if name in TOLD else args.to
+        to = args.to / ("told" if name in TOLD else "seen" if name in SEEING else ".")
         (to / f"{name}.json").write_text(json.dumps(told, separators=(",", ":")) + "\n")
 
 
